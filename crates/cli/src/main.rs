@@ -1,0 +1,2 @@
+//! The `narrows` command.
+fn main() {}

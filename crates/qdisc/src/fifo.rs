@@ -1,0 +1,108 @@
+//! First in, first out, with a limit in packets or bytes: the drop-tail queue every other discipline is measured against.
+
+use std::collections::VecDeque;
+
+use narrows_units::{Bytes, Instant};
+
+use crate::{Backlog, Counters, Packet, Qdisc, Reason, Report, Verdict, Verdicts};
+
+/// How much a FIFO holds. The packet on the wire does not count: it has been dequeued.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Limit {
+    /// At most this many packets.
+    Packets(usize),
+    /// At most this many bytes of IP packets.
+    Bytes(Bytes),
+}
+
+/// A drop-tail queue.
+#[derive(Debug)]
+pub struct Fifo<P> {
+    limit: Limit,
+    queue: VecDeque<P>,
+    backlog: Backlog,
+    counters: Counters,
+}
+
+impl<P: Packet> Fifo<P> {
+    /// An empty queue.
+    #[must_use]
+    pub fn new(limit: Limit) -> Self {
+        Self { limit, queue: VecDeque::new(), backlog: Backlog::default(), counters: Counters::default() }
+    }
+
+    fn has_room_for(&self, len: Bytes) -> bool {
+        match self.limit {
+            Limit::Packets(n) => self.backlog.packets < n,
+            Limit::Bytes(b) => self.backlog.bytes + len <= b,
+        }
+    }
+}
+
+impl<P: Packet> Qdisc<P> for Fifo<P> {
+    fn enqueue(&mut self, _now: Instant, packet: P, verdicts: &mut Verdicts<P>) {
+        let len = packet.len();
+        self.counters.arrive(len);
+        if self.has_room_for(len) {
+            self.backlog.add(len);
+            self.queue.push_back(packet);
+        } else {
+            self.counters.drop_for(Reason::OverLimit);
+            verdicts.push(Verdict::Dropped { packet, reason: Reason::OverLimit });
+        }
+    }
+
+    fn dequeue(&mut self, _now: Instant, _verdicts: &mut Verdicts<P>) -> Option<P> {
+        let packet = self.queue.pop_front()?;
+        self.backlog.sub(packet.len());
+        self.counters.send(packet.len());
+        Some(packet)
+    }
+
+    fn next_ready(&self, now: Instant) -> Option<Instant> {
+        (!self.queue.is_empty()).then_some(now)
+    }
+
+    fn backlog(&self) -> Backlog {
+        self.backlog
+    }
+
+    fn report(&mut self, _now: Instant) -> Report {
+        Report { name: "fifo", counters: self.counters.clone(), backlog: self.backlog, ..Report::default() }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Record;
+
+    fn sized(id: u64, len: u64) -> Record {
+        let mut r = Record { id, ..Record::default() };
+        r.header.len = Bytes(len);
+        r
+    }
+
+    #[test]
+    fn two_fit_the_third_is_lost_and_order_is_kept() {
+        let (mut q, mut v) = (Fifo::new(Limit::Packets(2)), Vec::new());
+        for id in 0..3 {
+            q.enqueue(Instant::ZERO, sized(id, 500), &mut v);
+        }
+        assert_eq!(v, [Verdict::Dropped { packet: sized(2, 500), reason: Reason::OverLimit }]);
+        assert_eq!(q.backlog(), Backlog { packets: 2, bytes: Bytes(1000) });
+        let ids: Vec<_> = std::iter::from_fn(|| q.dequeue(Instant::ZERO, &mut v)).map(|p| p.id).collect();
+        assert_eq!(ids, [0, 1]);
+        assert_eq!(q.next_ready(Instant::ZERO), None);
+    }
+
+    #[test]
+    fn a_byte_limit_lets_a_small_packet_in_where_a_large_one_is_lost() {
+        let (mut q, mut v) = (Fifo::new(Limit::Bytes(Bytes(2000))), Vec::new());
+        for (id, len) in [(0, 1500), (1, 1500), (2, 500)] {
+            q.enqueue(Instant::ZERO, sized(id, len), &mut v);
+        }
+        assert_eq!(v.len(), 1);
+        assert_eq!(q.backlog(), Backlog { packets: 2, bytes: Bytes(2000) });
+    }
+}

@@ -1,0 +1,21 @@
+//! Queue disciplines that know neither clock, thread nor socket: packets and times go in, packets, verdicts and a
+//! wake-up time come out. The discipline that runs live is the one that is simulated.
+//!
+//! The seam is [`Packet`] and [`Qdisc`]; [`Duplex`] joins two disciplines into a box; [`Spec`] names a discipline as
+//! text (`fifo:30`, `taq`, `taq:mode=paper`) and builds it.
+
+#![forbid(unsafe_code)]
+
+mod duplex;
+mod fifo;
+mod report;
+mod seam;
+mod shaper;
+mod spec;
+
+pub use duplex::{Direction, Duplex, Event};
+pub use fifo::{Fifo, Limit};
+pub use report::{ClassReport, Counters, DoorPlace, DoorReport, Report};
+pub use seam::{Backlog, Packet, Qdisc, Reason, Record, Verdict, Verdicts};
+pub use shaper::{Framing, Shaper, ShaperConfig};
+pub use spec::{Spec, SpecError};

@@ -1,0 +1,128 @@
+//! What a discipline tells people about itself. Plain data: the driver turns it into tables, JSON or a page.
+
+use narrows_units::{Bytes, Duration};
+
+use crate::{Backlog, Reason};
+
+/// Counts since the discipline was made.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Counters {
+    /// Packets that arrived to be queued.
+    pub arrived: u64,
+    /// Their bytes.
+    pub arrived_bytes: Bytes,
+    /// Packets sent.
+    pub sent: u64,
+    /// Their bytes.
+    pub sent_bytes: Bytes,
+    /// TCP and UDP payload bytes sent that were not retransmissions, where the discipline can tell; else zero.
+    pub goodput_bytes: Bytes,
+    /// Packets dropped, by [`Reason`] in the order of [`Reason::ALL`].
+    pub dropped: [u64; Reason::ALL.len()],
+    /// Superfluous copies discarded.
+    pub swallowed: u64,
+    /// SYNs turned away at the door.
+    pub refused: u64,
+    /// Packets marked instead of dropped.
+    pub marked: u64,
+    /// Acknowledgments whose window was clamped.
+    pub clamped: u64,
+    /// Packets whose TSval was rewritten.
+    pub restamped: u64,
+    /// Flow records evicted while still in use, because the table was full.
+    pub evicted: u64,
+}
+
+impl Counters {
+    /// Counts an arrival.
+    pub fn arrive(&mut self, len: Bytes) {
+        self.arrived += 1;
+        self.arrived_bytes += len;
+    }
+    /// Counts a departure.
+    pub fn send(&mut self, len: Bytes) {
+        self.sent += 1;
+        self.sent_bytes += len;
+    }
+    /// Counts a drop.
+    pub fn drop_for(&mut self, reason: Reason) {
+        self.dropped[reason as usize] += 1;
+    }
+    /// All drops.
+    #[must_use]
+    pub fn dropped_total(&self) -> u64 {
+        self.dropped.iter().sum()
+    }
+}
+
+/// One class (queue) of a discipline.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ClassReport {
+    /// Its name, as `recovery` or `new`.
+    pub name: &'static str,
+    /// What waits in it.
+    pub backlog: Backlog,
+    /// Flows with packets in it.
+    pub flows: usize,
+}
+
+/// One pool waiting at the door.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct DoorPlace {
+    /// The pool: a user's address.
+    pub pool: core::net::IpAddr,
+    /// Place in the line, from 1.
+    pub place: usize,
+    /// How long it has waited.
+    pub waited: Duration,
+    /// How much longer, as far as can be told from the recent pace of admissions.
+    pub expected: Option<Duration>,
+}
+
+/// Admission: who is in, who waits, how long it took.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct DoorReport {
+    /// Whether new pools have to wait at present.
+    pub closed: bool,
+    /// Pools admitted now.
+    pub admitted: usize,
+    /// Pools admitted so far.
+    pub admissions: u64,
+    /// Pools waiting.
+    pub waiting: usize,
+    /// The first of them (at most 100), in order.
+    pub places: Vec<DoorPlace>,
+    /// Waits of recently admitted pools that had to wait: median.
+    pub wait_p50: Option<Duration>,
+    /// 99th percentile.
+    pub wait_p99: Option<Duration>,
+}
+
+/// A discipline's state at one instant.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Report {
+    /// The discipline's name, as `taq` or `fifo`.
+    pub name: &'static str,
+    /// Counts since the start.
+    pub counters: Counters,
+    /// Everything that waits.
+    pub backlog: Backlog,
+    /// Backlog by class.
+    pub classes: Vec<ClassReport>,
+    /// Flows in each phase, by name; empty if the discipline does not follow flows.
+    pub states: Vec<(&'static str, usize)>,
+    /// Flows the discipline knows of.
+    pub flows: usize,
+    /// Flows that count for the fair share.
+    pub active_flows: usize,
+    /// Flows with unrepaired losses that send nothing.
+    pub silent_flows: usize,
+    /// The longest such silence at present.
+    pub longest_silence: Duration,
+    /// Loss rate over the discipline's window, in parts per million.
+    pub loss_ppm: u32,
+    /// Admission, if the discipline has a door.
+    pub door: Option<DoorReport>,
+    /// Bytes of memory per flow record, all parts together.
+    pub bytes_per_flow: usize,
+}

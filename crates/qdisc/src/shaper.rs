@@ -1,0 +1,213 @@
+//! A rate for a discipline: dequeues no faster than the link behind it sends.
+//!
+//! The link's own framing is counted, so that the queue builds here and not in the modem: a fixed overhead per packet
+//! (14 bytes for Ethernet, 8 more for PPPoE), and the cells of ATM (48 bytes of payload in each 53) or the 64/65 coding
+//! of PTM, as in `tc-stab` and CAKE.
+//!
+//! A driver that wakes late may catch up, by at most the time of one full packet: so the rate is met without a timer
+//! finer than the packets, and nothing ever leaves more than one MTU early.
+
+use narrows_units::{Bytes, Duration, Instant, Rate};
+
+use crate::{Backlog, Packet, Qdisc, Report, Verdicts};
+
+/// How the link layer cuts up what it sends.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Framing {
+    /// As it is.
+    #[default]
+    None,
+    /// ATM cells: each 48 bytes, the last padded, take 53 (ITU-T I.363.5, AAL5).
+    Atm,
+    /// PTM: 65 bytes for each 64 (IEEE 802.3, clause 61).
+    Ptm,
+}
+
+/// The link a shaper imitates.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ShaperConfig {
+    /// Rate of the link, framing included.
+    pub rate: Rate,
+    /// Bytes the link adds to each IP packet before framing.
+    pub overhead: u32,
+    /// Framing.
+    pub framing: Framing,
+    /// The largest packet, overhead included: how much lateness is made up for.
+    pub mtu: Bytes,
+}
+
+impl ShaperConfig {
+    /// A bare link of `rate`: no overhead, packets up to 1514 bytes.
+    #[must_use]
+    pub const fn new(rate: Rate) -> Self {
+        Self { rate, overhead: 0, framing: Framing::None, mtu: Bytes(1514) }
+    }
+
+    /// What an IP packet of `len` takes on the link.
+    #[must_use]
+    pub const fn wire_len(&self, len: Bytes) -> Bytes {
+        let n = len.0 + self.overhead as u64;
+        Bytes(match self.framing {
+            Framing::None => n,
+            Framing::Atm => n.div_ceil(48) * 53,
+            Framing::Ptm => (n * 65).div_ceil(64),
+        })
+    }
+}
+
+/// A discipline behind a rate.
+#[derive(Debug)]
+pub struct Shaper<Q> {
+    config: ShaperConfig,
+    inner: Q,
+    /// When the link has sent everything handed to it so far.
+    free_at: Instant,
+}
+
+impl<Q> Shaper<Q> {
+    /// `inner`, dequeued at the rate of `config`.
+    #[must_use]
+    pub const fn new(config: ShaperConfig, inner: Q) -> Self {
+        Self { config, inner, free_at: Instant::ZERO }
+    }
+    /// The discipline inside.
+    pub const fn inner_mut(&mut self) -> &mut Q {
+        &mut self.inner
+    }
+    /// Gives the discipline back, with all that waits in it.
+    #[must_use]
+    pub fn into_inner(self) -> Q {
+        self.inner
+    }
+    /// The link.
+    #[must_use]
+    pub const fn config(&self) -> &ShaperConfig {
+        &self.config
+    }
+    /// Changes the link while packets wait. What is being sent ends at the old rate.
+    pub const fn set_config(&mut self, config: ShaperConfig) {
+        self.config = config;
+    }
+    fn one_mtu(&self) -> Duration {
+        self.config.rate.time_to_send(self.config.mtu)
+    }
+}
+
+impl<P: Packet, Q: Qdisc<P>> Qdisc<P> for Shaper<Q> {
+    fn enqueue(&mut self, now: Instant, packet: P, verdicts: &mut Verdicts<P>) {
+        self.inner.enqueue(now, packet, verdicts);
+        // An empty queue does not save up: the link was idle until this packet came.
+        if self.inner.backlog().packets == 1 && self.free_at < now {
+            self.free_at = now;
+        }
+    }
+
+    fn dequeue(&mut self, now: Instant, verdicts: &mut Verdicts<P>) -> Option<P> {
+        if now < self.free_at {
+            return None;
+        }
+        let packet = self.inner.dequeue(now, verdicts)?;
+        let busy = self.config.rate.time_to_send(self.config.wire_len(packet.len()));
+        self.free_at = self.free_at.max(now - self.one_mtu()) + busy;
+        Some(packet)
+    }
+
+    fn reverse(&mut self, now: Instant, packet: P, verdicts: &mut Verdicts<P>) -> Option<P> {
+        self.inner.reverse(now, packet, verdicts)
+    }
+
+    fn release_reverse(&mut self, now: Instant, verdicts: &mut Verdicts<P>) -> Option<P> {
+        self.inner.release_reverse(now, verdicts)
+    }
+
+    fn next_ready(&self, now: Instant) -> Option<Instant> {
+        Some(self.inner.next_ready(now)?.max(self.free_at))
+    }
+
+    fn next_release(&self, now: Instant) -> Option<Instant> {
+        self.inner.next_release(now)
+    }
+
+    fn held(&self) -> usize {
+        self.inner.held()
+    }
+
+    fn backlog(&self) -> Backlog {
+        self.inner.backlog()
+    }
+
+    fn report(&mut self, now: Instant) -> Report {
+        self.inner.report(now)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Fifo, Limit, Record};
+
+    fn packet(len: u64) -> Record {
+        let mut r = Record::default();
+        r.header.len = Bytes(len);
+        r
+    }
+
+    fn shaper(kbps: u64) -> Shaper<Fifo<Record>> {
+        Shaper::new(
+            ShaperConfig { mtu: Bytes(1500), ..ShaperConfig::new(Rate::from_kbps(kbps)) },
+            Fifo::new(Limit::Packets(1000)),
+        )
+    }
+
+    #[test]
+    fn wire_lengths_by_hand() {
+        let mut c = ShaperConfig::new(Rate::from_kbps(1));
+        c.overhead = 8;
+        assert_eq!(c.wire_len(Bytes(1500)), Bytes(1508));
+        c.framing = Framing::Atm; // 1508 / 48 = 31.4: 32 cells
+        assert_eq!(c.wire_len(Bytes(1500)), Bytes(32 * 53));
+        c.framing = Framing::Ptm; // 1508 * 65 / 64 = 1531.56
+        assert_eq!(c.wire_len(Bytes(1500)), Bytes(1532));
+    }
+
+    #[test]
+    fn a_packet_every_twenty_milliseconds() {
+        // 1500 B at 600 kbit/s are 20 ms each; waking only when told sends at 100, 120, 140 ms.
+        let (mut q, mut v) = (shaper(600), Vec::new());
+        let mut now = Instant::from_nanos(100_000_000);
+        for _ in 0..3 {
+            q.enqueue(now, packet(1500), &mut v);
+        }
+        let mut sent = Vec::new();
+        while let Some(t) = q.next_ready(now) {
+            now = now.max(t);
+            sent.push(now.as_nanos() / 1_000_000);
+            assert!(q.dequeue(now, &mut v).is_some());
+            assert!(q.dequeue(now, &mut v).is_none());
+        }
+        assert_eq!(sent, [100, 120, 140]);
+    }
+
+    #[test]
+    fn a_late_driver_catches_up_one_packet_and_no_more() {
+        let (mut q, mut v) = (shaper(600), Vec::new());
+        for _ in 0..10 {
+            q.enqueue(Instant::ZERO, packet(1500), &mut v);
+        }
+        assert!(q.dequeue(Instant::ZERO, &mut v).is_some());
+        // 1 s late: one packet for now, one made up for, then the link is busy again.
+        let late = Instant::from_nanos(1_000_000_000);
+        let burst = std::iter::from_fn(|| q.dequeue(late, &mut v)).count();
+        assert_eq!(burst, 2);
+    }
+
+    #[test]
+    fn an_idle_link_saves_nothing_up() {
+        let (mut q, mut v) = (shaper(600), Vec::new());
+        let now = Instant::from_nanos(5_000_000_000);
+        for _ in 0..3 {
+            q.enqueue(now, packet(1500), &mut v);
+        }
+        assert_eq!(std::iter::from_fn(|| q.dequeue(now, &mut v)).count(), 1);
+    }
+}

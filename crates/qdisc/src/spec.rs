@@ -1,0 +1,101 @@
+//! Disciplines named as text, the same on a command line, in a scenario and in a settings file:
+//! `fifo:30`, `fifo:45000b`, `taq`, `taq:mode=paper,p_admit=0.08`.
+
+use core::fmt;
+use core::str::FromStr;
+
+use narrows_units::Bytes;
+
+use crate::{Fifo, Limit, Packet, Qdisc, ShaperConfig};
+
+/// A discipline and its settings.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Spec {
+    /// Drop-tail.
+    Fifo(Limit),
+}
+
+/// Why a text names no discipline, or a setting is impossible.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SpecError {
+    /// The key, or the discipline's name.
+    pub key: String,
+    /// What was given.
+    pub value: String,
+    /// What would be right.
+    pub expected: String,
+}
+
+impl fmt::Display for SpecError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} = '{}': expected {}", self.key, self.value, self.expected)
+    }
+}
+impl std::error::Error for SpecError {}
+
+impl Spec {
+    /// The discipline's name.
+    #[must_use]
+    pub const fn name(&self) -> &'static str {
+        match self {
+            Self::Fifo(_) => "fifo",
+        }
+    }
+
+    /// Builds the discipline for a link; `seed` is for hashing and tie-breaks.
+    #[must_use]
+    pub fn build<P: Packet + Send + 'static>(
+        &self,
+        link: &ShaperConfig,
+        seed: u64,
+    ) -> Box<dyn Qdisc<P> + Send> {
+        let _ = (link, seed);
+        match self {
+            Self::Fifo(limit) => Box::new(Fifo::new(*limit)),
+        }
+    }
+}
+
+impl FromStr for Spec {
+    type Err = SpecError;
+    fn from_str(text: &str) -> Result<Self, SpecError> {
+        let (name, settings) = text.split_once(':').unwrap_or((text, ""));
+        match name.trim() {
+            "fifo" => fifo_limit(settings.trim()).map(Self::Fifo),
+            _ => Err(SpecError {
+                key: "discipline".to_owned(),
+                value: name.to_owned(),
+                expected: "one of fifo, taq".to_owned(),
+            }),
+        }
+    }
+}
+
+fn fifo_limit(text: &str) -> Result<Limit, SpecError> {
+    let wrong = || SpecError {
+        key: "fifo".to_owned(),
+        value: text.to_owned(),
+        expected: "a limit above 0 in packets or bytes, as fifo:30 or fifo:45000b".to_owned(),
+    };
+    let (digits, bytes) = text.strip_suffix('b').map_or((text, false), |d| (d, true));
+    match digits.parse::<u32>() {
+        Ok(n) if n > 0 && bytes => Ok(Limit::Bytes(Bytes(u64::from(n)))),
+        Ok(n) if n > 0 => Ok(Limit::Packets(n as usize)),
+        _ => Err(wrong()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_and_what_is_wrong_with_them() {
+        assert_eq!("fifo:30".parse(), Ok(Spec::Fifo(Limit::Packets(30))));
+        assert_eq!("fifo:45000b".parse(), Ok(Spec::Fifo(Limit::Bytes(Bytes(45_000)))));
+        for wrong in ["fifo", "fifo:0", "fifo:-1", "fifo:x", "codle"] {
+            let e = wrong.parse::<Spec>().unwrap_err();
+            assert!(e.to_string().contains("expected"), "{e}");
+        }
+    }
+}

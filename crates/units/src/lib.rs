@@ -1,0 +1,49 @@
+//! Quantities as types: time in nanoseconds, size in bytes, rate in bits per second, TCP sequence numbers.
+//!
+//! All are integers, so a run gives the same result on every machine. Where a product must round, the
+//! rounding is chosen here, once: a time to send rounds **up** (never early), a number of bytes in a
+//! time rounds **down** (never too many).
+
+#![forbid(unsafe_code)]
+
+mod rate;
+mod seq;
+mod time;
+
+pub use rate::{Bytes, ParseRateError, Rate};
+pub use seq::SeqNum;
+pub use time::{Duration, Instant};
+
+/// The two ECN bits of an IP header (RFC 3168, section 5).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[repr(u8)]
+pub enum Ecn {
+    /// Not ECN-capable: congestion can only be told by a drop.
+    #[default]
+    NotEct = 0,
+    /// ECN-capable, ECT(1).
+    Ect1 = 1,
+    /// ECN-capable, ECT(0).
+    Ect0 = 2,
+    /// Congestion experienced.
+    Ce = 3,
+}
+
+impl Ecn {
+    /// The codepoint in the low two bits of a traffic class byte.
+    #[must_use]
+    pub const fn from_bits(tos: u8) -> Self {
+        match tos & 3 {
+            0 => Self::NotEct,
+            1 => Self::Ect1,
+            2 => Self::Ect0,
+            _ => Self::Ce,
+        }
+    }
+
+    /// Whether a router may mark instead of dropping.
+    #[must_use]
+    pub const fn is_capable(self) -> bool {
+        !matches!(self, Self::NotEct)
+    }
+}

@@ -1,0 +1,187 @@
+//! Sizes and rates, and the three products of them that mean something.
+
+use core::fmt;
+use core::ops::{Add, AddAssign, Sub, SubAssign};
+use core::str::FromStr;
+
+use crate::Duration;
+
+/// A size in bytes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Bytes(pub u64);
+
+/// A rate in bits per second. Never zero: a link that sends nothing has no time to send.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Rate(u64);
+
+const NANOS: u128 = 1_000_000_000;
+
+impl Bytes {
+    /// Nothing.
+    pub const ZERO: Self = Self(0);
+    /// The number of bytes.
+    #[must_use]
+    pub const fn get(self) -> u64 {
+        self.0
+    }
+    /// `self - other`, or zero.
+    #[must_use]
+    pub const fn saturating_sub(self, other: Self) -> Self {
+        Self(self.0.saturating_sub(other.0))
+    }
+}
+
+impl Add for Bytes {
+    type Output = Self;
+    fn add(self, o: Self) -> Self {
+        Self(self.0.saturating_add(o.0))
+    }
+}
+impl AddAssign for Bytes {
+    fn add_assign(&mut self, o: Self) {
+        *self = *self + o;
+    }
+}
+impl Sub for Bytes {
+    type Output = Self;
+    fn sub(self, o: Self) -> Self {
+        Self(self.0 - o.0)
+    }
+}
+impl SubAssign for Bytes {
+    fn sub_assign(&mut self, o: Self) {
+        *self = *self - o;
+    }
+}
+
+impl Rate {
+    /// From bits per second; a rate of zero becomes one bit per second.
+    #[must_use]
+    pub const fn from_bps(bps: u64) -> Self {
+        Self(if bps == 0 { 1 } else { bps })
+    }
+    /// From kilobits per second (1000 bits).
+    #[must_use]
+    pub const fn from_kbps(kbps: u64) -> Self {
+        Self::from_bps(kbps.saturating_mul(1_000))
+    }
+    /// Bits per second.
+    #[must_use]
+    pub const fn as_bps(self) -> u64 {
+        self.0
+    }
+    /// How long the link is busy with `size`, rounded up: nothing ever leaves early.
+    #[must_use]
+    pub const fn time_to_send(self, size: Bytes) -> Duration {
+        let ns = (size.0 as u128 * 8 * NANOS).div_ceil(self.0 as u128);
+        Duration::from_nanos(if ns > u64::MAX as u128 { u64::MAX } else { ns as u64 })
+    }
+    /// What the link carries in `time`, rounded down.
+    #[must_use]
+    pub const fn bytes_in(self, time: Duration) -> Bytes {
+        let b = self.0 as u128 * time.as_nanos() as u128 / (8 * NANOS);
+        Bytes(if b > u64::MAX as u128 { u64::MAX } else { b as u64 })
+    }
+    /// The bandwidth-delay product of a path with round-trip time `rtt`, rounded down.
+    #[must_use]
+    pub const fn bdp(self, rtt: Duration) -> Bytes {
+        self.bytes_in(rtt)
+    }
+    /// The rate shared by `n`; by one if `n` is zero.
+    #[must_use]
+    pub const fn shared_by(self, n: u64) -> Self {
+        Self::from_bps(self.0 / if n == 0 { 1 } else { n })
+    }
+}
+
+impl fmt::Display for Rate {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.0 {
+            b if b >= 1_000_000_000 && b % 1_000_000_000 == 0 => write!(f, "{}gbit", b / 1_000_000_000),
+            b if b >= 1_000_000 && b % 1_000_000 == 0 => write!(f, "{}mbit", b / 1_000_000),
+            b if b >= 1_000 && b % 1_000 == 0 => write!(f, "{}kbit", b / 1_000),
+            b => write!(f, "{b}bit"),
+        }
+    }
+}
+
+/// Why a text is no rate.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ParseRateError(String);
+
+impl fmt::Display for ParseRateError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(
+            f,
+            "'{}' is not a rate: expected a number above 0 and a unit, as in 600kbit, 2mbit, 1.5mbit or 64000bit",
+            self.0
+        )
+    }
+}
+impl std::error::Error for ParseRateError {}
+
+impl FromStr for Rate {
+    type Err = ParseRateError;
+    /// Reads `600kbit`, `2mbit`, `1.5mbit`, `64000bit`, `1gbit` (as `tc` writes them).
+    fn from_str(text: &str) -> Result<Self, ParseRateError> {
+        let wrong = || ParseRateError(text.to_owned());
+        let lower = text.trim().to_ascii_lowercase();
+        let at = lower.find(|c: char| !(c.is_ascii_digit() || c == '.')).ok_or_else(wrong)?;
+        let (number, unit) = lower.split_at(at);
+        let scale = match unit.trim() {
+            "bit" => 1.0,
+            "kbit" => 1e3,
+            "mbit" => 1e6,
+            "gbit" => 1e9,
+            _ => return Err(wrong()),
+        };
+        let bps = number.parse::<f64>().map_err(|_| wrong())? * scale;
+        // 1 Tbit/s: beyond any link this is for, and far inside u64.
+        if !(1.0..=1e12).contains(&bps) {
+            return Err(wrong());
+        }
+        Ok(Self::from_bps(bps.round() as u64))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_packet_on_a_thin_link_by_hand() {
+        // 1500 B at 600 kbit/s: 12 000 bit / 600 000 bit/s = 20 ms.
+        let rate = Rate::from_kbps(600);
+        assert_eq!(rate.time_to_send(Bytes(1500)), Duration::from_millis(20));
+        // 1 B at 3 bit/s: 8/3 s, rounded up to the next nanosecond.
+        assert_eq!(Rate::from_bps(3).time_to_send(Bytes(1)).as_nanos(), 2_666_666_667);
+        assert_eq!(rate.bdp(Duration::from_millis(200)), Bytes(15_000));
+        assert_eq!(Rate::from_bps(3).bytes_in(Duration::from_nanos(2_666_666_666)), Bytes(0));
+    }
+
+    #[test]
+    fn what_is_sent_in_the_time_to_send_is_the_size() {
+        // Up to one byte per nanosecond; above it the clock is coarser than a byte.
+        for bps in [1, 7, 64_000, 600_000, 1_000_000_007, 8_000_000_000] {
+            for size in [1u64, 40, 577, 1500, 65_535] {
+                let rate = Rate::from_bps(bps);
+                assert_eq!(rate.bytes_in(rate.time_to_send(Bytes(size))), Bytes(size), "{bps} {size}");
+            }
+        }
+    }
+
+    #[test]
+    fn rates_as_tc_writes_them() {
+        assert_eq!("600kbit".parse(), Ok(Rate::from_kbps(600)));
+        assert_eq!("1.5Mbit".parse(), Ok(Rate::from_kbps(1500)));
+        assert_eq!(
+            "2mbps".parse::<Rate>().map(Rate::as_bps).ok(),
+            None,
+            "tc reads mbps as bytes; we refuse to guess"
+        );
+        for wrong in ["", "600", "kbit", "0kbit", "-1mbit", "1e99gbit", "nanbit", "9999999gbit"] {
+            assert!(wrong.parse::<Rate>().is_err(), "{wrong}");
+        }
+        assert_eq!(Rate::from_kbps(1500).to_string(), "1500kbit");
+    }
+}

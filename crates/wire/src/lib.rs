@@ -1,0 +1,17 @@
+//! Reads IPv4, IPv6, TCP and UDP headers from bytes and rewrites the few fields a middlebox may touch.
+//!
+//! [`parse`] turns any bytes into a [`Header`] or a [`WireError`]; it never panics and never reads past the
+//! slice. Checksums are changed incrementally (RFC 1624), never recomputed: a packet that came in broken
+//! goes out broken, so corruption is not hidden.
+
+#![forbid(unsafe_code)]
+
+mod header;
+mod key;
+mod parse;
+mod rewrite;
+
+pub use header::{Flags, Header, SackBlocks, TcpHeader};
+pub use key::{FlowKey, Proto};
+pub use parse::{WireError, parse};
+pub use rewrite::{checksum, mark_ce, set_tsval, set_window, tcp_checksum};

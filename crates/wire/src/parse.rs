@@ -1,0 +1,260 @@
+//! Bytes to [`Header`].
+
+use core::fmt;
+use core::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+
+use narrows_units::{Bytes, Ecn, SeqNum};
+
+use crate::{Flags, FlowKey, Header, Proto, TcpHeader};
+
+/// Why bytes are no packet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum WireError {
+    /// Fewer bytes than the header needs.
+    Truncated,
+    /// The version nibble is neither 4 nor 6.
+    Version(u8),
+    /// A length field contradicts another.
+    Length,
+}
+
+impl fmt::Display for WireError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Truncated => f.write_str("the packet ends inside its header"),
+            Self::Version(v) => write!(f, "IP version {v}: expected 4 or 6"),
+            Self::Length => f.write_str("the length fields contradict each other"),
+        }
+    }
+}
+impl std::error::Error for WireError {}
+
+/// Reads an IP packet, of which `bytes` may be only the beginning (a capture's snap length, or NFQUEUE's copy range):
+/// lengths come from the headers. A transport header that is cut or malformed leaves `tcp` empty, so that the packet
+/// can still be queued as a flow with a rate and no phase.
+///
+/// # Errors
+/// If the IP header itself is not whole or contradicts itself.
+pub fn parse(bytes: &[u8]) -> Result<Header, WireError> {
+    match bytes.first().ok_or(WireError::Truncated)? >> 4 {
+        4 => parse_v4(bytes),
+        6 => parse_v6(bytes),
+        v => Err(WireError::Version(v)),
+    }
+}
+
+fn be16(b: &[u8], at: usize) -> Option<u16> {
+    Some(u16::from_be_bytes(b.get(at..at + 2)?.try_into().ok()?))
+}
+fn be32(b: &[u8], at: usize) -> Option<u32> {
+    Some(u32::from_be_bytes(b.get(at..at + 4)?.try_into().ok()?))
+}
+
+fn parse_v4(b: &[u8]) -> Result<Header, WireError> {
+    let header_len = usize::from(b[0] & 0xf) * 4;
+    if header_len < 20 {
+        return Err(WireError::Length);
+    }
+    let fixed = b.get(..header_len).ok_or(WireError::Truncated)?;
+    let total = usize::from(be16(fixed, 2).ok_or(WireError::Truncated)?);
+    if total < header_len {
+        return Err(WireError::Length);
+    }
+    let frag = be16(fixed, 6).ok_or(WireError::Truncated)?;
+    // More fragments, or an offset above zero (RFC 791, section 3.1).
+    let (fragment, later) = (frag & 0x3fff != 0, frag & 0x1fff != 0);
+    let addr = |at: usize| IpAddr::V4(Ipv4Addr::new(fixed[at], fixed[at + 1], fixed[at + 2], fixed[at + 3]));
+    let transport = if later { &[][..] } else { b.get(header_len..total.min(b.len())).unwrap_or(&[]) };
+    Ok(finish(
+        Proto(fixed[9]),
+        addr(12),
+        addr(16),
+        transport,
+        Envelope { total, transport_len: total - header_len, tos: fixed[1], fragment },
+    ))
+}
+
+fn parse_v6(b: &[u8]) -> Result<Header, WireError> {
+    let fixed = b.get(..40).ok_or(WireError::Truncated)?;
+    let total = 40 + usize::from(be16(fixed, 4).ok_or(WireError::Truncated)?);
+    let addr = |at: usize| {
+        let mut o = [0; 16];
+        o.copy_from_slice(&fixed[at..at + 16]);
+        IpAddr::V6(Ipv6Addr::from(o))
+    };
+    let tos = (fixed[0] << 4) | (fixed[1] >> 4);
+    let (mut next, mut at, mut fragment, mut later) = (fixed[6], 40, false, false);
+    // Hop-by-hop, routing, destination options and fragment headers (RFC 8200, section 4). Eight is more than any real
+    // packet has, and bounds the walk.
+    for _ in 0..8 {
+        match next {
+            0 | 43 | 60 => {
+                let (Some(&n), Some(&len)) = (b.get(at), b.get(at + 1)) else { break };
+                next = n;
+                at += (usize::from(len) + 1) * 8;
+            }
+            44 => {
+                let (Some(&n), Some(offset)) = (b.get(at), be16(b, at + 2)) else { break };
+                next = n;
+                at += 8;
+                fragment |= offset & 0xfff9 != 0;
+                later |= offset & 0xfff8 != 0;
+            }
+            _ => break,
+        }
+    }
+    if at > total {
+        return Err(WireError::Length);
+    }
+    let transport = if later { &[][..] } else { b.get(at..total.min(b.len())).unwrap_or(&[]) };
+    Ok(finish(
+        Proto(next),
+        addr(8),
+        addr(24),
+        transport,
+        Envelope { total, transport_len: total - at, tos, fragment },
+    ))
+}
+
+struct Envelope {
+    total: usize,
+    transport_len: usize,
+    tos: u8,
+    fragment: bool,
+}
+
+fn finish(proto: Proto, src: IpAddr, dst: IpAddr, transport: &[u8], e: Envelope) -> Header {
+    let ports = matches!(proto, Proto::TCP | Proto::UDP);
+    let port = |at| if ports { be16(transport, at).unwrap_or(0) } else { 0 };
+    // A fragment's flow is its addresses: later fragments carry no ports, and one flow must stay one flow.
+    let (sport, dport) = if e.fragment { (0, 0) } else { (port(0), port(2)) };
+    let tcp = if proto == Proto::TCP && !e.fragment { parse_tcp(transport, e.transport_len) } else { None };
+    Header {
+        key: FlowKey::new(src, dst, sport, dport, proto),
+        len: Bytes(e.total as u64),
+        ecn: Ecn::from_bits(e.tos),
+        fragment: e.fragment,
+        tcp,
+    }
+}
+
+fn parse_tcp(b: &[u8], segment_len: usize) -> Option<TcpHeader> {
+    let header_len = usize::from(*b.get(12)? >> 4) * 4;
+    if header_len < 20 || header_len > segment_len || b.len() < header_len {
+        return None;
+    }
+    let mut tcp = TcpHeader {
+        seq: SeqNum(be32(b, 4)?),
+        ack: SeqNum(be32(b, 8)?),
+        flags: Flags(b[13]),
+        window: be16(b, 14)?,
+        payload: u32::try_from(segment_len - header_len).ok()?,
+        ..TcpHeader::default()
+    };
+    read_options(&b[20..header_len], &mut tcp);
+    Some(tcp)
+}
+
+/// RFC 9293, section 3.2: end (0), no-op (1), else kind and length. A length that does not fit ends the reading.
+fn read_options(mut o: &[u8], tcp: &mut TcpHeader) {
+    while let [kind, rest @ ..] = o {
+        match kind {
+            0 => return,
+            1 => o = rest,
+            _ => {
+                let len = usize::from(*rest.first().unwrap_or(&0));
+                let Some(body) = o.get(2..len) else { return };
+                match (kind, body.len()) {
+                    (2, 2) => tcp.mss = be16(body, 0),
+                    (3, 1) => tcp.window_scale = Some(body[0].min(14)),
+                    (5, n) if n % 8 == 0 => {
+                        for block in body.chunks_exact(8) {
+                            if let (Some(l), Some(r)) = (be32(block, 0), be32(block, 4)) {
+                                tcp.sack.push(SeqNum(l), SeqNum(r));
+                            }
+                        }
+                    }
+                    (8, 8) => tcp.timestamps = be32(body, 0).zip(be32(body, 4)),
+                    _ => {}
+                }
+                o = &o[len..];
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A SYN as Linux sends it, written out by hand: 20 B of IPv4, 40 B of TCP.
+    pub(crate) const SYN: [u8; 60] = [
+        0x45, 0x02, 0, 60, 0, 1, 0x40, 0, 64, 6, 0, 0, 10, 0, 0, 1, 10, 0, 0, 2, // ECT(0)
+        0x9c, 0x40, 0, 80, 0, 0, 0, 7, 0, 0, 0, 0, 0xa0, 0x02, 0xfa, 0xf0, 0, 0, 0,
+        0, // SYN, window 64240
+        2, 4, 0x05, 0xb4, 4, 2, 8, 10, 0, 0, 0, 9, 0, 0, 0, 0, 1, 3, 3, 7,
+    ];
+
+    #[test]
+    fn a_syn_by_hand() {
+        let h = parse(&SYN).unwrap();
+        let t = h.tcp.unwrap();
+        assert_eq!(h.key.to_string(), "tcp 10.0.0.1:40000 > 10.0.0.2:80");
+        assert_eq!((h.len, h.ecn), (Bytes(60), Ecn::Ect0));
+        assert_eq!((t.seq, t.flags, t.window, t.payload), (SeqNum(7), Flags::SYN, 64240, 0));
+        assert_eq!((t.mss, t.window_scale, t.timestamps), (Some(1460), Some(7), Some((9, 0))));
+        assert_eq!(t.seq_end(), SeqNum(8));
+    }
+
+    #[test]
+    fn every_cut_is_an_error_or_a_header() {
+        for n in 0..SYN.len() {
+            match parse(&SYN[..n]) {
+                Err(e) => assert!(n < 20, "{n}: {e}"),
+                Ok(h) => assert!(h.tcp.is_none(), "{n}: a cut TCP header must not be read"),
+            }
+        }
+    }
+
+    #[test]
+    fn lengths_that_lie_are_refused() {
+        let with = |at: usize, v: u8| {
+            let mut b = SYN;
+            b[at] = v;
+            parse(&b)
+        };
+        assert_eq!(with(0, 0x44), Err(WireError::Length));
+        assert_eq!(with(3, 19), Err(WireError::Length));
+        assert_eq!(with(0, 0x55), Err(WireError::Version(5)));
+        assert_eq!(with(32, 0xf0).map(|h| h.tcp), Ok(None), "data offset beyond the segment");
+        assert_eq!(
+            with(41, 200).map(|h| h.tcp.map(|t| t.mss)),
+            Ok(Some(None)),
+            "an option that runs over the end"
+        );
+    }
+
+    #[test]
+    fn fragments_keep_one_key() {
+        let mut first = SYN;
+        first[6] = 0x20;
+        let mut later = SYN;
+        later[7] = 0x10;
+        let (a, b) = (parse(&first).unwrap(), parse(&later).unwrap());
+        assert_eq!(a.key, b.key);
+        assert!(a.fragment && b.fragment && a.tcp.is_none());
+    }
+
+    #[test]
+    fn ipv6_behind_extension_headers() {
+        let mut b = vec![0x60, 0x20, 0, 0, 0, 28, 0, 64];
+        b.extend([0x20; 16]);
+        b.extend([0x21; 16]);
+        b.extend([6, 0, 0, 0, 0, 0, 0, 0]); // hop-by-hop, 8 bytes, then TCP
+        b.extend([0, 1, 0, 2, 0, 0, 0, 3, 0, 0, 0, 4, 0x50, 0x10, 0, 9, 0, 0, 0, 0]);
+        let h = parse(&b).unwrap();
+        assert_eq!((h.ecn, h.len), (Ecn::Ect0, Bytes(68)));
+        assert!(h.tcp.unwrap().is_pure_ack());
+        assert_eq!((h.key.sport, h.key.dport), (1, 2));
+    }
+}

@@ -1,0 +1,188 @@
+//! The few fields a middlebox may change, with the checksum following (RFC 1624, eqn. 3).
+
+use narrows_units::Ecn;
+
+/// The Internet checksum of `bytes` on top of `sum` (RFC 1071).
+#[must_use]
+pub fn checksum(bytes: &[u8], sum: u32) -> u16 {
+    !fold(bytes.chunks(2).fold(sum, |s, c| {
+        let word = u16::from_be_bytes([c[0], *c.get(1).unwrap_or(&0)]);
+        // Folding at each step keeps any length within 32 bits.
+        u32::from(fold(s)) + u32::from(word)
+    }))
+}
+
+const fn fold(mut sum: u32) -> u16 {
+    while sum >> 16 != 0 {
+        sum = (sum & 0xffff) + (sum >> 16);
+    }
+    sum as u16
+}
+
+/// The TCP checksum a whole IP packet should carry, computed as if its checksum field were zero; `None` where there
+/// is no whole TCP segment. For tests and for packets we make ourselves.
+#[must_use]
+pub fn tcp_checksum(packet: &[u8]) -> Option<u16> {
+    let (at, end) = tcp_span(packet)?;
+    let segment = packet.get(at..end)?;
+    let len = u32::try_from(segment.len()).ok()?;
+    let addresses = if packet[0] >> 4 == 4 { packet.get(12..20)? } else { packet.get(8..40)? };
+    let pseudo = u32::from(!checksum(addresses, 6 + (len >> 16) + (len & 0xffff)));
+    let mut zeroed = segment.to_vec();
+    zeroed[16] = 0;
+    zeroed[17] = 0;
+    Some(checksum(&zeroed, pseudo))
+}
+
+/// Where the TCP header begins and the packet ends, if it is whole, unfragmented TCP directly behind the IP header.
+/// Behind IPv6 extension headers we keep our hands off.
+fn tcp_span(p: &[u8]) -> Option<(usize, usize)> {
+    let (at, end) = match p.first()? >> 4 {
+        4 => {
+            let frag = u16::from_be_bytes([*p.get(6)?, *p.get(7)?]);
+            if p.get(9)? != &6 || frag & 0x3fff != 0 {
+                return None;
+            }
+            (usize::from(p[0] & 0xf) * 4, usize::from(u16::from_be_bytes([p[2], p[3]])))
+        }
+        6 => {
+            if p.get(6)? != &6 {
+                return None;
+            }
+            (40, 40 + usize::from(u16::from_be_bytes([p[4], p[5]])))
+        }
+        _ => return None,
+    };
+    let header = usize::from(*p.get(at + 12)? >> 4) * 4;
+    (at >= 20 && header >= 20 && at + header <= end && end <= p.len()).then_some((at, end))
+}
+
+/// Replaces the 16-bit word at `at` and brings the checksum at `sum_at` along: HC' = ~(~HC + ~m + m').
+fn replace_word(p: &mut [u8], at: usize, new: u16, sum_at: usize) {
+    let word = |p: &[u8], at: usize| u16::from_be_bytes([p[at], p[at + 1]]);
+    let (old, sum) = (word(p, at), word(p, sum_at));
+    let updated = !fold(u32::from(!sum) + u32::from(!old) + u32::from(new));
+    p[at..at + 2].copy_from_slice(&new.to_be_bytes());
+    p[sum_at..sum_at + 2].copy_from_slice(&updated.to_be_bytes());
+}
+
+/// Sets the TCP window field. Returns whether the packet could be changed.
+pub fn set_window(packet: &mut [u8], window: u16) -> bool {
+    let Some((at, _)) = tcp_span(packet) else { return false };
+    replace_word(packet, at + 14, window, at + 16);
+    true
+}
+
+/// Sets TSval of the timestamp option (RFC 7323). Returns whether the packet has one that could be changed.
+pub fn set_tsval(packet: &mut [u8], tsval: u32) -> bool {
+    let Some((at, _)) = tcp_span(packet) else { return false };
+    let options_end = at + usize::from(packet[at + 12] >> 4) * 4;
+    let mut o = at + 20;
+    while o + 1 < options_end {
+        match (packet[o], usize::from(packet[o + 1])) {
+            (0, _) => return false,
+            (1, _) => o += 1,
+            (8, 10) if o + 10 <= options_end => {
+                set_unaligned_u32(packet, o + 2, tsval, at);
+                return true;
+            }
+            (_, len) if len >= 2 => o += len,
+            _ => return false,
+        }
+    }
+    false
+}
+
+/// The timestamp option may stand at an odd offset, while the checksum knows only even words.
+fn set_unaligned_u32(p: &mut [u8], at: usize, value: u32, tcp_at: usize) {
+    let first = at - (at - tcp_at) % 2;
+    let mut words = [0u8; 6];
+    words.copy_from_slice(&p[first..first + 6]);
+    words[at - first..at - first + 4].copy_from_slice(&value.to_be_bytes());
+    for i in 0..3 {
+        // The sixth byte belongs to the option or to what follows; it is rewritten as it was.
+        replace_word(p, first + i * 2, u16::from_be_bytes([words[i * 2], words[i * 2 + 1]]), tcp_at + 16);
+    }
+}
+
+/// Marks congestion experienced (RFC 3168, section 5). Returns whether the packet is ECN-capable and now carries CE.
+pub fn mark_ce(packet: &mut [u8]) -> bool {
+    match packet.first().map(|b| b >> 4) {
+        Some(4) if packet.len() >= 20 && Ecn::from_bits(packet[1]).is_capable() => {
+            let word = u16::from_be_bytes([packet[0], packet[1] | 3]);
+            replace_word(packet, 0, word, 10);
+            true
+        }
+        // The traffic class of IPv6 lies across two bytes and under no IP checksum.
+        Some(6) if packet.len() >= 40 && Ecn::from_bits(packet[1] >> 4).is_capable() => {
+            packet[1] |= 0x30;
+            true
+        }
+        _ => false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::parse;
+
+    fn ack(nops_before_timestamp: usize) -> Vec<u8> {
+        let mut p = vec![0x45, 0x02, 0, 52, 0, 1, 0x40, 0, 64, 6, 0, 0, 10, 0, 0, 1, 10, 0, 0, 2];
+        p.extend([0x9c, 0x40, 0, 80, 0, 0, 0, 7, 0, 0, 0, 9, 0x80, 0x10, 0xff, 0xff, 0, 0, 0, 0]);
+        p.extend(vec![1; nops_before_timestamp]);
+        p.extend([8, 10, 0x12, 0x34, 0x56, 0x78, 0, 0, 0, 1]);
+        p.resize(52, 0);
+        let c = checksum(&p[..20], 0);
+        p[10..12].copy_from_slice(&c.to_be_bytes());
+        let c = tcp_checksum(&p).unwrap();
+        p[36..38].copy_from_slice(&c.to_be_bytes());
+        p
+    }
+
+    fn sums_hold(p: &[u8]) -> bool {
+        checksum(&p[..20], 0) == 0 && tcp_checksum(p).unwrap().to_be_bytes() == p[36..38]
+    }
+
+    #[test]
+    fn the_example_of_rfc_1071() {
+        // Section 3: 00 01 f2 03 f4 f5 f6 f7 sums to ddf2.
+        assert_eq!(checksum(&[0x00, 0x01, 0xf2, 0x03, 0xf4, 0xf5, 0xf6, 0xf7], 0), !0xddf2);
+    }
+
+    #[test]
+    fn rewriting_agrees_with_computing_anew() {
+        for nops in 0..=2 {
+            for value in [0, 1, 0xffff_ffff, 0x1234_5678, 0xdead_beef] {
+                let mut p = ack(nops);
+                assert!(sums_hold(&p));
+                assert!(set_tsval(&mut p, value) && set_window(&mut p, value as u16) && mark_ce(&mut p));
+                assert!(sums_hold(&p), "{nops} {value:x}");
+                let h = parse(&p).unwrap();
+                let t = h.tcp.unwrap();
+                assert_eq!((t.timestamps, t.window), (Some((value, 1)), value as u16));
+                assert_eq!(h.ecn, Ecn::Ce);
+            }
+        }
+    }
+
+    #[test]
+    fn what_came_broken_leaves_broken() {
+        let mut p = ack(2);
+        p[36] ^= 0x55;
+        assert!(set_window(&mut p, 77));
+        assert!(!sums_hold(&p));
+    }
+
+    #[test]
+    fn nothing_is_touched_where_nothing_fits() {
+        let mut p = ack(2);
+        p[1] = 0;
+        assert!(!mark_ce(&mut p));
+        for n in 0..p.len() {
+            let mut cut = p[..n].to_vec();
+            assert!(!set_window(&mut cut, 1) && !set_tsval(&mut cut, 1));
+            assert_eq!(cut, p[..n]);
+        }
+    }
+}

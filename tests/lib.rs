@@ -1,0 +1,1 @@
+//! Tests that may see every room: `parity/`, `live/`, `claims/`.
