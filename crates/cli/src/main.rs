@@ -1,2 +1,46 @@
-//! The `narrows` command.
-fn main() {}
+//! The `narrows` command: a thin door to every room.
+
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand};
+
+mod cmd;
+
+/// Keeps TCP moving on links too thin for it.
+#[derive(Parser)]
+#[command(name = "narrows", version, propagate_version = true)]
+struct Cli {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    /// Shape and queue a live link
+    Run(cmd::run::Args),
+    /// Show what a running box does now
+    Status(cmd::status::Args),
+    /// Watch a running box
+    Top(cmd::top::Args),
+    /// Say what this machine can do, and the remedy for each "no"
+    Doctor(cmd::doctor::Args),
+    /// Run an experiment with real kernel TCP in namespaces
+    Lab(cmd::lab::Args),
+    /// Show a thin link getting better: drop-tail, then TAQ, side by side
+    Demo(cmd::demo::Args),
+}
+
+fn main() -> ExitCode {
+    let result = match Cli::parse().command {
+        Command::Run(args) => cmd::run::main(args),
+        Command::Status(args) => cmd::status::main(args),
+        Command::Top(args) => cmd::top::main(args),
+        Command::Doctor(args) => cmd::doctor::main(args),
+        Command::Lab(args) => cmd::lab::main(args),
+        Command::Demo(args) => cmd::demo::main(args),
+    };
+    result.unwrap_or_else(|error| {
+        eprintln!("narrows: {error:#}");
+        ExitCode::from(2)
+    })
+}

@@ -1,0 +1,1 @@
+//! Experiments with real kernel TCP in namespaces this program makes.

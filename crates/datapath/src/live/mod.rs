@@ -1,0 +1,1 @@
+//! The box in line: NFQUEUE and packet-socket back ends, rules, timers, the control socket.
