@@ -1,1 +1,4 @@
 //! Experiments with real kernel TCP in namespaces this program makes.
+
+pub mod peers;
+pub mod plot;

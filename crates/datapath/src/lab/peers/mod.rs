@@ -1,0 +1,1 @@
+//! Real Linux disciplines as peers of ours.
