@@ -1,0 +1,51 @@
+# The doors of the house. `make help` lists them; each says what it does before it does it.
+# ARGS reaches the program behind a door: make demo ARGS=--help
+
+# rustup's cargo, also where a login shell has not put it on the path.
+export PATH := $(PATH):$(HOME)/.cargo/bin
+TARGET := $(abspath $(or $(CARGO_TARGET_DIR),target))
+FUZZ_SECONDS ?= 60
+ARGS ?=
+
+.DEFAULT_GOAL := help
+.PHONY: help setup build demo test lint lints bench fuzz clean
+
+help: ## this list
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-7s %s\n", $$1, $$2 }' Makefile
+
+setup: ## install what is missing, saying what and why (NO_INSTALL=1: only say)
+	@scripts/setup
+
+build: setup ## target/release/narrows
+	cargo build --release -p narrows-cli
+
+demo: build ## a thin link getting better, with real kernel TCP: at most 5 minutes
+	$(TARGET)/release/narrows demo $(ARGS)
+
+# The program is built first, with the same choice of packages, so that tests that start it find it: NARROWS_BIN.
+test: setup ## every test, live ones in namespaces included, then the lints
+	cargo build --workspace --bins --tests
+	NARROWS_BIN=$(TARGET)/debug/narrows cargo test --workspace $(ARGS)
+	@$(MAKE) --no-print-directory lints
+
+lint: setup lints ## formatting and lints, no warning allowed
+
+lints:
+	@if cargo fmt --version >/dev/null 2>&1; then set -x; cargo fmt --all --check; \
+	else echo 'lint: formatting not checked: rustfmt is missing (rustup component add rustfmt)'; fi
+	@if cargo clippy --version >/dev/null 2>&1; then set -x; cargo clippy --workspace --all-targets -- -D warnings; \
+	else echo 'lint: lints not checked: clippy is missing (rustup component add clippy)'; fi
+
+bench: build ## cost per packet, and the live box against plain kernel forwarding
+	cargo bench -p narrows-qdisc $(ARGS)
+
+fuzz: setup ## each fuzz target for FUZZ_SECONDS (60)
+	@if ! cargo +nightly fuzz --version >/dev/null 2>&1; then \
+	  echo 'fuzz: not run: needs "rustup toolchain install nightly" and "cargo install cargo-fuzz"'; exit 0; fi; \
+	for target in $$(cargo +nightly fuzz list); do \
+	  echo "fuzz: $$target for $(FUZZ_SECONDS) s"; \
+	  cargo +nightly fuzz run $$target -- -max_total_time=$(FUZZ_SECONDS) || exit 1; done
+
+clean: ## remove what was built and what runs wrote to out/
+	cargo clean
+	rm -rf out
