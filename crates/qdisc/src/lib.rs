@@ -12,6 +12,7 @@ mod report;
 mod seam;
 mod shaper;
 mod spec;
+pub mod taq;
 
 pub use duplex::{Direction, Duplex, Event};
 pub use fifo::{Fifo, Limit};

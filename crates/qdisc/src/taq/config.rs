@@ -1,0 +1,424 @@
+//! Settings of TAQ: every parameter of table 2.8 of the TAQ notes (Chen, Subramanian, Iyengar, Ford, EuroSys 2014),
+//! the choices the paper leaves open, and the switches of the `default` mode.
+//!
+//! All keys stand in one table, [`Config::keys`]: command line, TOML, scenario files and documents read the same
+//! names, ranges and explanations. Shares and probabilities are kept in parts per million, so that no float decides
+//! about a packet.
+
+use core::fmt;
+
+use narrows_units::{Bytes, Duration};
+
+use super::keys::{KEYS, Key};
+use crate::{ShaperConfig, SpecError};
+
+/// A share or a probability in parts per million.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Ppm(pub u32);
+
+impl Ppm {
+    /// One: all of it.
+    pub const ONE: Self = Self(1_000_000);
+
+    /// This share of `n`, rounded down.
+    #[must_use]
+    pub const fn of(self, n: u64) -> u64 {
+        (n as u128 * self.0 as u128 / 1_000_000) as u64
+    }
+}
+
+impl fmt::Display for Ppm {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (whole, part) = (self.0 / 1_000_000, self.0 % 1_000_000);
+        if part == 0 {
+            return write!(f, "{whole}");
+        }
+        let digits = format!("{part:06}");
+        write!(f, "{whole}.{}", digits.trim_end_matches('0'))
+    }
+}
+
+/// Which set of rules.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Mode {
+    /// The best found by measurement.
+    #[default]
+    Default,
+    /// The published text, with the notes' choices where it is silent.
+    Paper,
+}
+
+/// Among whom the link is shared.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Share {
+    /// Every flow gets the same.
+    #[default]
+    Flow,
+    /// Every pool (user address) gets the same, and shares it among its flows.
+    Pool,
+}
+
+/// What a fair share is (paper, section 4.2).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum FairShare {
+    /// The same for all: C / N.
+    #[default]
+    Queueing,
+    /// In proportion to 1 / epoch length.
+    Proportional,
+}
+
+/// What happens to a SYN that has to wait.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum DoorPolicy {
+    /// It is dropped; the client asks again.
+    #[default]
+    Drop,
+    /// It is held, and let go when its pool is admitted.
+    Hold,
+}
+
+/// Size of the buffer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Buffer {
+    /// A multiple of what the link sends in one round-trip time, in thousandths.
+    Rtts(u32),
+    /// This many packets.
+    Packets(u32),
+}
+
+/// All settings. Fields are named as their keys.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Config {
+    /// Which set of rules.
+    pub mode: Mode,
+    /// Among whom the link is shared.
+    pub share: Share,
+    /// What a fair share is.
+    pub fair_share: FairShare,
+    /// Whether new pools may have to wait at the door.
+    pub admission: bool,
+    /// What happens to a SYN that has to wait.
+    pub door: DoorPolicy,
+    /// Whether a refused connection to port 80 is to be answered with 503 and Retry-After. The driver answers.
+    pub http_503: bool,
+    /// Loss probability above which timeouts repeat (paper: 0.1). `status` warns above it.
+    pub p_thresh: Ppm,
+    /// Loss probability from which new pools wait; below `p_thresh`.
+    pub p_admit: Ppm,
+    /// A flow joins the pool of its source if that pool started less than this ago.
+    pub t_pool: Duration,
+    /// A pool that waited this long is let in (`paper` mode).
+    pub t_wait: Duration,
+    /// More drops than this in the last and current epoch together make a flow over-penalised.
+    pub over_penalised: u32,
+    /// Cap of the recovery queue as a share of the link.
+    pub rho_r: Ppm,
+    /// Cap of the new-flow queue as a share of the buffer.
+    pub newflow_cap: Ppm,
+    /// Size of the buffer.
+    pub buffer: Buffer,
+    /// Window over which loss is measured.
+    pub w_loss: Duration,
+    /// Weight of a new sample in the averages of epoch length and rate, as 1 / 2^shift.
+    pub ewma_shift: u32,
+    /// A flow that sent nothing for this long is forgotten.
+    pub record_timeout: Duration,
+    /// Round-trip time for which the buffer is sized.
+    pub rtt: Duration,
+    /// Packet size for which the buffer is sized.
+    pub packet: Bytes,
+    /// Flows that can be followed at once.
+    pub flows: u32,
+    /// Pools that can be remembered at once.
+    pub pools: u32,
+    /// `default` mode: a flow's backlog in packets from which a repairable packet is dropped.
+    pub k: u32,
+    /// `default` mode: hold senders back by the window in returning acknowledgments.
+    pub clamp: bool,
+    /// Least window clamped to, in packets.
+    pub clamp_min: u32,
+    /// Largest window clamped to, in packets.
+    pub clamp_max: u32,
+    /// `default` mode: discard copies of segments that still wait.
+    pub swallow: bool,
+    /// `default` mode: also discard copies of segments that have just left and cannot be acknowledged yet.
+    pub swallow_departed: bool,
+    /// `default` mode: mark ECN-capable packets where one would be dropped.
+    pub mark: bool,
+    /// `default` mode: drop only what fast retransmit repairs.
+    pub repairable: bool,
+    /// `default` mode: retransmissions go to the front of their flow, TSval rewritten.
+    pub front: bool,
+    /// `default` mode: no drop in a flow's first window.
+    pub first_window_grace: bool,
+    /// `default` mode: a flow that was idle is served first for one quantum.
+    pub new_first: bool,
+    /// `default` mode: kilobytes up to which a flow counts as young.
+    pub young_kb: u32,
+    /// `default` mode: quanta of a young flow for each of an old one.
+    pub young_weight: u32,
+    /// `default` mode: most packets that wait at once.
+    pub memory_packets: u32,
+    /// `default` mode: most bytes that wait at once.
+    pub memory_bytes: Bytes,
+    /// `default` mode: new pools wait while a round of one packet for each backlogged flow takes longer.
+    pub round_limit_ms: Duration,
+}
+
+impl Default for Config {
+    fn default() -> Self {
+        Self {
+            mode: Mode::Default,
+            share: Share::Flow,
+            fair_share: FairShare::Queueing,
+            admission: true,
+            door: DoorPolicy::Drop,
+            http_503: false,
+            p_thresh: Ppm(100_000),
+            p_admit: Ppm(90_000),
+            t_pool: Duration::from_secs(3),
+            t_wait: Duration::from_secs(3),
+            over_penalised: 2,
+            rho_r: Ppm(300_000),
+            newflow_cap: Ppm(250_000),
+            buffer: Buffer::Rtts(1000),
+            w_loss: Duration::from_secs(5),
+            ewma_shift: 3,
+            record_timeout: Duration::from_secs(120),
+            rtt: Duration::from_millis(200),
+            packet: Bytes(1500),
+            flows: 65_536,
+            pools: 4096,
+            k: 6,
+            clamp: true,
+            clamp_min: 2,
+            clamp_max: 10,
+            swallow: true,
+            swallow_departed: true,
+            mark: true,
+            repairable: true,
+            front: true,
+            first_window_grace: true,
+            new_first: true,
+            young_kb: 6,
+            young_weight: 2,
+            memory_packets: 4000,
+            memory_bytes: Bytes(9_000_000),
+            round_limit_ms: Duration::from_secs(4),
+        }
+    }
+}
+
+/// What follows from the settings on a given link.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Sizes {
+    /// The buffer B in packets.
+    pub buffer: usize,
+    /// Most packets in the new-flow queue.
+    pub newflow_cap: usize,
+    /// Most packets in the recovery queue: three quarters of B, so that a flood of copies or of pure acknowledgments
+    /// leaves room for new data. The paper asks for a cap and names none.
+    pub recovery_cap: usize,
+}
+
+impl Config {
+    /// The `paper` mode with its defaults.
+    #[must_use]
+    pub fn paper() -> Self {
+        Self { mode: Mode::Paper, ..Self::default() }
+    }
+
+    /// Every key, in the order of the documents.
+    #[must_use]
+    pub fn keys() -> &'static [Key] {
+        KEYS
+    }
+
+    /// The key of this name.
+    #[must_use]
+    pub fn key(name: &str) -> Option<&'static Key> {
+        KEYS.iter().find(|k| k.name == name)
+    }
+
+    /// Sets one key from text.
+    ///
+    /// # Errors
+    /// If there is no such key, or the value is outside its range; the setting is then as it was.
+    pub fn set(&mut self, key: &str, value: &str) -> Result<(), SpecError> {
+        let known = Self::key(key).ok_or_else(|| SpecError {
+            key: key.to_owned(),
+            value: value.to_owned(),
+            expected: format!("a key of taq: {}", names()),
+        })?;
+        known.set(self, value)
+    }
+
+    /// Combinations that make no sense although each value is within its range.
+    ///
+    /// # Errors
+    /// Names the key to change.
+    pub fn check(&self) -> Result<(), SpecError> {
+        let wrong = |key: &str, value: String, expected: String| {
+            Err(SpecError { key: key.to_owned(), value, expected })
+        };
+        if self.p_admit >= self.p_thresh {
+            return wrong("p_admit", self.p_admit.to_string(), format!("below p_thresh = {}", self.p_thresh));
+        }
+        if self.clamp_min > self.clamp_max {
+            return wrong(
+                "clamp_min",
+                self.clamp_min.to_string(),
+                format!("at most clamp_max = {}", self.clamp_max),
+            );
+        }
+        if self.http_503 && !self.admission {
+            return wrong(
+                "http_503",
+                "on".to_owned(),
+                "admission = on: without a door nobody is refused".to_owned(),
+            );
+        }
+        if self.memory_packets < self.k {
+            return wrong(
+                "memory_packets",
+                self.memory_packets.to_string(),
+                format!("at least k = {}, or no flow could ever hold its backlog", self.k),
+            );
+        }
+        Ok(())
+    }
+
+    /// The sizes of the queues on `link`: B = C * RTT / (8 * S) (notes, table 2.8), never below four packets, because a
+    /// buffer of one or two turns every pair of packets into a loss.
+    #[must_use]
+    pub fn sizes(&self, link: &ShaperConfig) -> Sizes {
+        let buffer = match self.buffer {
+            Buffer::Packets(n) => u64::from(n),
+            Buffer::Rtts(milli) => {
+                let one = link.rate.bdp(self.rtt).get();
+                (one.saturating_mul(u64::from(milli)) / (self.packet.get() * 1000)).clamp(4, 1_000_000)
+            }
+        };
+        let at_least_one = |n: u64| usize::try_from(n.max(1)).unwrap_or(usize::MAX);
+        Sizes {
+            buffer: at_least_one(buffer),
+            newflow_cap: at_least_one(self.newflow_cap.of(buffer)),
+            recovery_cap: at_least_one(buffer * 3 / 4),
+        }
+    }
+
+    /// The keys that differ from their defaults, as `key=value,key=value`.
+    #[must_use]
+    pub fn differences(&self) -> String {
+        let plain = Self::default();
+        let changed: Vec<_> = KEYS
+            .iter()
+            .filter(|k| k.value(self) != k.value(&plain))
+            .map(|k| format!("{}={}", k.name, k.value(self)))
+            .collect();
+        changed.join(",")
+    }
+
+    /// The keys as `--help` shows them.
+    #[must_use]
+    pub fn help() -> String {
+        super::keys::help()
+    }
+
+    /// The keys as a table in Markdown, for the documents.
+    #[must_use]
+    pub fn markdown() -> String {
+        let plain = Self::default();
+        let mut text = String::from("| key | default | range | meaning |\n|---|---|---|---|\n");
+        for k in KEYS {
+            text += &format!("| `{}` | {} | {} | {} |\n", k.name, k.value(&plain), k.range(), k.doc);
+        }
+        text
+    }
+}
+
+fn names() -> String {
+    KEYS.iter().map(|k| k.name).collect::<Vec<_>>().join(", ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use narrows_units::Rate;
+
+    #[test]
+    fn the_table_of_the_notes_by_key() {
+        // Table 2.8: default, one value below its range, one above.
+        for (key, default, below, above) in [
+            ("p_thresh", "0.1", "0.049", "0.21"),
+            ("p_admit", "0.09", "-0.1", "0.2001"),
+            ("t_pool", "3s", "0.9", "10.1"),
+            ("t_wait", "3s", "0.9", "10.1"),
+            ("over_penalised", "2", "0", "6"),
+            ("rho_r", "0.3", "0.09", "0.51"),
+            ("newflow_cap", "0.25", "0.09", "0.51"),
+            ("buffer", "1x", "0.4x", "4.1x"),
+            ("w_loss", "5s", "0.9s", "21"),
+            ("ewma_shift", "3", "0", "5"),
+            ("record_timeout", "120s", "59", "601"),
+        ] {
+            let mut c = Config::default();
+            assert_eq!(Config::key(key).map(|k| k.value(&c)).as_deref(), Some(default), "{key}");
+            for wrong in [below, above, "", "x", "1e9", "NaN", "99999999999999999999"] {
+                let e = c.set(key, wrong).unwrap_err();
+                assert!(e.to_string().contains(key) && e.to_string().contains(" to "), "{e}");
+            }
+            assert_eq!(c, Config::default(), "{key}: a refused value changed something");
+        }
+    }
+
+    #[test]
+    fn every_key_reads_what_it_prints() {
+        let c = Config::default();
+        for key in Config::keys() {
+            let mut d = c;
+            d.set(key.name, &key.value(&c)).unwrap();
+            assert_eq!(c, d, "{}", key.name);
+            assert!(!key.range().is_empty() && !key.doc.is_empty());
+        }
+    }
+
+    #[test]
+    fn combinations_are_checked() {
+        let broken = |settings: &[(&str, &str)]| {
+            let mut c = Config::default();
+            for (k, v) in settings {
+                c.set(k, v).unwrap();
+            }
+            c.check().unwrap_err().key
+        };
+        assert_eq!(broken(&[("p_admit", "0.1")]), "p_admit");
+        assert_eq!(broken(&[("clamp_min", "9"), ("clamp_max", "3")]), "clamp_min");
+        assert_eq!(broken(&[("admission", "off"), ("http_503", "on")]), "http_503");
+        assert!(Config::default().check().is_ok());
+    }
+
+    #[test]
+    fn sizes_by_hand() {
+        // 600 kbit/s * 200 ms = 15 000 B: ten packets of 1500 B, a quarter of them 2, three quarters 7.
+        let link = ShaperConfig::new(Rate::from_kbps(600));
+        let mut c = Config::paper();
+        assert_eq!(c.sizes(&link), Sizes { buffer: 10, newflow_cap: 2, recovery_cap: 7 });
+        // The paper's packets: 500 B, so 30 of them; four times that.
+        c.set("packet", "500").unwrap();
+        c.set("buffer", "4x").unwrap();
+        assert_eq!(c.sizes(&link).buffer, 120);
+        c.set("buffer", "50").unwrap();
+        assert_eq!(c.sizes(&link).buffer, 50);
+        assert_eq!(Config::paper().sizes(&ShaperConfig::new(Rate::from_bps(1))).buffer, 4);
+    }
+
+    #[test]
+    fn differences_read_back() {
+        let mut c = Config::paper();
+        c.set("p_admit", "0.085").unwrap();
+        c.set("rtt", "50ms").unwrap();
+        assert_eq!(c.differences(), "mode=paper,p_admit=0.085,rtt=50ms");
+    }
+}

@@ -1,0 +1,128 @@
+//! Copies that need not be sent: the sender's timer did not know of our wait.
+//!
+//! A sender whose retransmission timer (RFC 6298) learned 200 ms from the handshake fires several times while its
+//! first segment waits two seconds here. Each copy would take the place of new data, so a copy is discarded
+//! 1. while the original still waits here: it goes out first and its acknowledgment makes the copy superfluous;
+//! 2. when the original has been acknowledged, while that acknowledgment cannot have reached the sender before it sent
+//!    the copy: for one round trip of the far side after the acknowledgment passed;
+//! 3. when the original has left and its acknowledgment cannot be back yet; once for each original, so that a segment
+//!    lost behind us is repaired by the next timeout at the latest.
+//!
+//! Nothing is withheld for good: in (2) and (3) time runs out, in (1) the original is protected from being dropped.
+
+use narrows_units::{Duration, Instant, SeqNum};
+
+use super::store::{Chain, Store};
+use crate::Packet;
+
+/// How many waiting packets of one flow are compared with a copy. Flows under the clamp have two or three.
+const LOOKED_AT: usize = 64;
+
+/// The last departures of a flow.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Departures {
+    ring: [Option<Departed>; 4],
+    next: u8,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Departed {
+    end: SeqNum,
+    at: Instant,
+    copy_swallowed: bool,
+}
+
+impl Departures {
+    /// Notes that new data up to `end` has left.
+    pub fn note(&mut self, end: SeqNum, at: Instant) {
+        self.ring[usize::from(self.next)] = Some(Departed { end, at, copy_swallowed: false });
+        self.next = (self.next + 1) % 4;
+    }
+
+    /// Whether a copy of what ends at `end` can be discarded at `now`, because its original left less than `back` ago;
+    /// true at most once for each original.
+    pub fn swallow(&mut self, end: SeqNum, now: Instant, back: Duration) -> bool {
+        let original = self
+            .ring
+            .iter_mut()
+            .flatten()
+            .filter(|d| end.at_or_before(d.end))
+            .min_by_key(|d| d.end - end);
+        match original {
+            Some(d) if !d.copy_swallowed && now.since(d.at) < back => {
+                d.copy_swallowed = true;
+                true
+            }
+            _ => false,
+        }
+    }
+}
+
+/// Whether all of [seq, end) waits in the chain; what covers it is protected from then on.
+pub fn waits<P: Packet>(store: &mut Store<P>, chain: &Chain, seq: SeqNum, end: SeqNum) -> bool {
+    let span = |p: &P| p.header().tcp.map(|t| (t.seq, t.seq_end()));
+    let mut need = seq;
+    for (_, entry) in store.places(chain).take(LOOKED_AT) {
+        if let Some((s, e)) = span(&entry.packet)
+            && s.at_or_before(need)
+            && need.before(e)
+        {
+            need = e;
+            if end.at_or_before(need) {
+                break;
+            }
+        }
+    }
+    if need.before(end) {
+        return false;
+    }
+    let mut at = chain.head();
+    for _ in 0..LOOKED_AT.min(chain.packets as usize) {
+        let entry = store.get_mut(at);
+        if let Some((s, e)) = span(&entry.packet)
+            && s.before(end)
+            && seq.before(e)
+        {
+            entry.protected = true;
+        }
+        at = entry.next();
+    }
+    true
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Record;
+    use narrows_wire::TcpHeader;
+
+    fn data(seq: u32, payload: u32) -> Record {
+        let mut r = Record::default();
+        r.header.tcp = Some(TcpHeader { seq: SeqNum(seq), payload, ..TcpHeader::default() });
+        r
+    }
+
+    #[test]
+    fn what_waits_covers_across_packets_but_not_across_holes() {
+        let (mut store, mut chain) = (Store::new(), Chain::default());
+        for (seq, len) in [(100, 50), (150, 50), (250, 50)] {
+            store.push_back(&mut chain, data(seq, len), u64::from(len), Instant::ZERO, true);
+        }
+        let mut covers = |a, b| waits(&mut store, &chain, SeqNum(a), SeqNum(b));
+        assert!(covers(100, 150) && covers(120, 130) && covers(100, 200) && covers(250, 300));
+        assert!(!covers(99, 150) && !covers(150, 251) && !covers(200, 250) && !covers(100, 300));
+    }
+
+    #[test]
+    fn a_departed_original_excuses_one_copy_for_a_while() {
+        let mut d = Departures::default();
+        let at = |ms| Instant::from_nanos(ms * 1_000_000);
+        d.note(SeqNum(100), at(0));
+        d.note(SeqNum(200), at(10));
+        let back = Duration::from_millis(50);
+        assert!(d.swallow(SeqNum(100), at(40), back));
+        assert!(!d.swallow(SeqNum(100), at(41), back), "once");
+        assert!(!d.swallow(SeqNum(200), at(61), back), "too late");
+        assert!(!d.swallow(SeqNum(300), at(20), back), "never left");
+    }
+}

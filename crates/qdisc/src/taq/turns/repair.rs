@@ -1,0 +1,99 @@
+//! Drops a flow can repair.
+//!
+//! A drop becomes a silence when the sender does not see three duplicate acknowledgments for it (RFC 5681, section
+//! 3.2). So a packet is dropped only if it is new data with at least three data packets of its flow waiting behind it,
+//! and no second one until the first is repaired: fast retransmit then halves the window once, which is all that was
+//! wanted. An ECN-capable packet is marked instead, by the same rule, once for each window.
+
+use narrows_units::{Duration, Instant, SeqNum};
+
+use super::store::{Chain, Store};
+use crate::Packet;
+
+/// Duplicate acknowledgments that make a fast retransmit (RFC 5681, DupThresh).
+const DUP_THRESH: u32 = 3;
+
+/// The loss or mark a flow has still to answer.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Repair {
+    open: Option<(SeqNum, Instant)>,
+}
+
+impl Repair {
+    /// Notes a drop or mark of what ends at `end`.
+    pub fn open(&mut self, end: SeqNum, now: Instant) {
+        self.open = Some((end, now));
+    }
+    /// The receiver has everything up to `ack`.
+    pub fn acknowledged(&mut self, ack: SeqNum) {
+        if self.open.is_some_and(|(end, _)| end.at_or_before(ack)) {
+            self.open = None;
+        }
+    }
+    /// Whether another drop must wait; `patience` bounds it for flows whose acknowledgments are not seen.
+    pub fn is_open(&self, now: Instant, patience: Duration) -> bool {
+        self.open.is_some_and(|(_, since)| now.since(since) < patience)
+    }
+}
+
+/// The front-most packet whose loss TCP repairs by itself.
+pub fn pick<P: Packet>(store: &Store<P>, chain: &Chain) -> Option<u32> {
+    let (mut behind, mut at) = (0, chain.tail());
+    let mut best = None;
+    // From the tail: how many data packets stand behind each.
+    while at != super::store::NIL {
+        let entry = store.get(at);
+        let data = entry.packet.header().is_tcp_data();
+        if data && entry.new_data && !entry.protected && behind >= DUP_THRESH {
+            best = Some(at);
+        }
+        behind += u32::from(data);
+        at = entry.prev();
+    }
+    best
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Record;
+    use narrows_wire::TcpHeader;
+
+    fn chain(new: &[bool]) -> (Store<Record>, Chain) {
+        let (mut store, mut chain) = (Store::new(), Chain::default());
+        for (i, new) in new.iter().enumerate() {
+            let mut r = Record { id: i as u64, ..Record::default() };
+            r.header.tcp = Some(TcpHeader { payload: 100, ..TcpHeader::default() });
+            store.push_back(&mut chain, r, 100, Instant::ZERO, *new);
+        }
+        (store, chain)
+    }
+
+    #[test]
+    fn three_must_stand_behind_the_victim() {
+        let (s, c) = chain(&[true, true, true]);
+        assert_eq!(pick(&s, &c), None);
+        let (s, c) = chain(&[true, true, true, true, true]);
+        assert_eq!(pick(&s, &c).map(|at| s.get(at).packet.id), Some(0));
+    }
+
+    #[test]
+    fn a_retransmission_is_passed_over() {
+        let (s, c) = chain(&[false, true, false, true, true, true]);
+        assert_eq!(pick(&s, &c).map(|at| s.get(at).packet.id), Some(1));
+    }
+
+    #[test]
+    fn one_drop_at_a_time() {
+        let mut r = Repair::default();
+        let (now, long) = (Instant::from_nanos(5), Duration::from_secs(1));
+        assert!(!r.is_open(now, long));
+        r.open(SeqNum(100), now);
+        assert!(r.is_open(now, long));
+        r.acknowledged(SeqNum(99));
+        assert!(r.is_open(now, long));
+        assert!(!r.is_open(now + long, long), "patience ends");
+        r.acknowledged(SeqNum(100));
+        assert!(!r.is_open(now, long));
+    }
+}
