@@ -156,8 +156,12 @@ pub struct Config {
     pub new_first: bool,
     /// `default` mode: kilobytes up to which a flow counts as young.
     pub young_kb: u32,
-    /// `default` mode: quanta of a young flow for each of an old one.
+    /// `default` mode: a young flow's share, in percent of an old one's.
     pub young_weight: u32,
+    /// `default` mode: bytes a turn adds to what a flow may send.
+    pub quantum: u32,
+    /// `default` mode: bytes a flow that waits for nothing may send before the round.
+    pub new_bytes: u32,
     /// `default` mode: most packets that wait at once.
     pub memory_packets: u32,
     /// `default` mode: most bytes that wait at once.
@@ -193,7 +197,7 @@ impl Default for Config {
             k: 6,
             clamp: true,
             clamp_min: 2,
-            clamp_max: 10,
+            clamp_max: 1000,
             swallow: true,
             swallow_departed: true,
             mark: true,
@@ -202,7 +206,9 @@ impl Default for Config {
             first_window_grace: true,
             new_first: true,
             young_kb: 6,
-            young_weight: 2,
+            young_weight: 100,
+            quantum: 500,
+            new_bytes: 1514,
             memory_packets: 4000,
             memory_bytes: Bytes(9_000_000),
             round_limit_ms: Duration::from_secs(4),
