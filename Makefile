@@ -36,7 +36,7 @@ lints:
 	@if cargo clippy --version >/dev/null 2>&1; then set -x; cargo clippy --workspace --all-targets -- -D warnings; \
 	else echo 'lint: lints not checked: clippy is missing (rustup component add clippy)'; fi
 
-bench: build ## cost per packet, and the live box against plain kernel forwarding
+bench: setup ## cost per packet, and the live box against plain kernel forwarding
 	cargo bench -p narrows-qdisc $(ARGS)
 
 fuzz: setup ## each fuzz target for FUZZ_SECONDS (60)
