@@ -4,7 +4,12 @@
 //! Predictability in Small Packet Regimes", EuroSys 2014.
 
 mod config;
+pub mod door;
 mod keys;
+mod loss;
+mod pools;
 
 pub use config::{Buffer, Config, DoorPolicy, FairShare, Mode, Ppm, Share, Sizes};
 pub use keys::Key;
+pub use loss::LossWindow;
+pub use pools::PoolId;

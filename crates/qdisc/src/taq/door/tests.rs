@@ -1,0 +1,176 @@
+use core::net::IpAddr;
+
+use narrows_units::{Bytes, SeqNum};
+use narrows_wire::{FlowKey, Proto, TcpHeader};
+
+use super::*;
+use crate::Record;
+
+const PAPER: Rule = Rule::Paper { join: Duration::from_secs(3), wait: Duration::from_secs(3) };
+
+fn at(ms: u64) -> Instant {
+    Instant::from_nanos(ms * 1_000_000)
+}
+
+fn ip(n: u16) -> IpAddr {
+    [10, 0, (n >> 8) as u8, n as u8].into()
+}
+
+fn syn(id: u64, user: u16, port: u16) -> Record {
+    let mut r = Record { id, ..Record::default() };
+    r.header.key = FlowKey::new(ip(user), [192, 0, 2, 1].into(), port, 80, Proto::TCP);
+    r.header.len = Bytes(60);
+    r.header.tcp = Some(TcpHeader { seq: SeqNum(id as u32), flags: Flags::SYN, ..TcpHeader::default() });
+    r
+}
+
+struct Hall {
+    door: Door<Record>,
+    counters: Counters,
+    verdicts: Verdicts<Record>,
+}
+
+impl Hall {
+    fn new(rule: Rule, hold: bool, pools: usize) -> Self {
+        let door = Door::new(DoorConfig { rule, hold, pools });
+        Self { door, counters: Counters::default(), verdicts: Vec::new() }
+    }
+    fn knock(&mut self, ms: u64, closed: bool, packet: Record) -> bool {
+        self.door
+            .knock(at(ms), closed, Way::Reverse, packet, &mut self.counters, &mut self.verdicts)
+            .is_some()
+    }
+    fn release(&mut self, ms: u64, closed: bool) -> Vec<u64> {
+        std::iter::from_fn(|| {
+            self.door.release(at(ms), closed, &mut self.counters, &mut self.verdicts).map(|(_, p)| p.id)
+        })
+        .collect()
+    }
+}
+
+#[test]
+fn an_open_door_lets_everybody_in() {
+    let mut h = Hall::new(PAPER, false, 16);
+    assert!(h.knock(0, false, syn(1, 1, 1)) && h.knock(0, false, syn(2, 2, 1)));
+    let r = h.door.report(at(0), false);
+    assert_eq!((r.admitted, r.admissions, r.waiting, r.wait_p50), (2, 2, 0, None));
+}
+
+#[test]
+fn a_flow_joins_the_pool_that_its_source_started_less_than_t_pool_ago() {
+    let mut h = Hall::new(PAPER, false, 16);
+    assert!(h.knock(0, false, syn(1, 1, 1)));
+    assert!(h.knock(2_999, true, syn(2, 1, 2)), "joins");
+    assert!(!h.knock(3_000, true, syn(3, 1, 3)), "a new pool, and the door is closed");
+    assert!(!h.knock(3_000, true, syn(4, 2, 1)));
+    assert_eq!(h.counters.refused, 2);
+}
+
+#[test]
+fn after_t_wait_a_pool_is_let_in_whatever_the_loss() {
+    let mut h = Hall::new(PAPER, false, 16);
+    assert!(!h.knock(1_000, true, syn(1, 1, 1)));
+    assert!(!h.knock(2_000, true, syn(1, 1, 1)), "the first repetition of the SYN, after 1 s");
+    let r = h.door.report(at(2_000), true);
+    assert_eq!((r.places[0].place, r.places[0].waited), (1, Duration::from_secs(1)));
+    assert_eq!(r.places[0].expected, Some(Duration::from_secs(2)));
+    assert!(h.knock(4_000, true, syn(1, 1, 1)), "the second, after 3 s: guaranteed");
+    assert!(h.knock(4_100, true, syn(2, 1, 2)), "the same pool");
+    assert_eq!(h.door.report(at(5_000), true).wait_p99, Some(Duration::from_secs(3)));
+}
+
+#[test]
+fn a_waiting_pool_enters_when_the_loss_falls() {
+    let mut h = Hall::new(PAPER, false, 16);
+    assert!(!h.knock(0, true, syn(1, 1, 1)));
+    assert!(h.knock(1_000, false, syn(1, 1, 1)));
+}
+
+#[test]
+fn held_syns_leave_in_the_order_of_the_line_and_only_the_latest_copy() {
+    let mut h = Hall::new(PAPER, true, 16);
+    assert!(!h.knock(0, true, syn(1, 1, 1)));
+    assert!(!h.knock(500, true, syn(2, 2, 1)));
+    assert!(!h.knock(600, true, syn(3, 1, 2)), "a second connection of the first pool");
+    assert!(!h.knock(1_000, true, syn(4, 1, 1)), "the first SYN again");
+    assert_eq!(h.verdicts, [Verdict::Swallowed { packet: syn(1, 1, 1) }]);
+    assert_eq!((h.door.held(), h.door.waiting()), (3, 2));
+    let recheck = at(100_000);
+    assert_eq!(h.door.next_release(at(1_000), true, recheck), Some(at(3_000)));
+    assert_eq!(h.door.next_release(at(1_000), true, at(1_100)), Some(at(1_100)), "the loss may fall");
+    assert_eq!(h.release(2_999, true), []);
+    assert_eq!(h.release(3_000, true), [4, 3]);
+    assert_eq!(h.door.next_release(at(3_000), true, recheck), Some(at(3_500)));
+    assert_eq!(h.release(3_100, false), [2], "the door opens before its time is up");
+    assert_eq!((h.door.held(), h.door.next_release(at(3_100), true, recheck)), (0, None));
+}
+
+#[test]
+fn who_gave_up_is_not_called() {
+    let mut h = Hall::new(Rule::Line { idle: PATIENCE, pace: Duration::ZERO, guarantee: None }, true, 16);
+    assert!(!h.knock(0, true, syn(1, 1, 1)));
+    assert!(!h.knock(60_000, true, syn(2, 2, 1)));
+    assert_eq!(h.release(75_000, false), [2]);
+    assert_eq!(h.verdicts, [Verdict::Refused { packet: syn(1, 1, 1) }]);
+    assert_eq!(h.door.held(), 0);
+}
+
+#[test]
+fn a_line_moves_one_at_a_time_and_newcomers_go_behind_it() {
+    let pace = Duration::from_millis(200);
+    let rule = Rule::Line { idle: Duration::from_secs(30), pace, guarantee: Some(Duration::from_secs(5)) };
+    let mut h = Hall::new(rule, true, 16);
+    assert!(h.knock(0, false, syn(1, 1, 1)));
+    for user in 2..5 {
+        assert!(!h.knock(10, true, syn(u64::from(user), user, 1)));
+    }
+    assert_eq!(h.door.next_release(at(10), true, at(60_000)), Some(at(5_000)), "5 s after the first pool");
+    assert_eq!(h.release(5_000, true), [2]);
+    assert!(!h.knock(5_100, false, syn(9, 9, 1)), "open again, but others stand there");
+    assert_eq!(h.door.next_release(at(5_100), false, at(60_000)), Some(at(5_200)));
+    assert_eq!(h.release(5_199, false), []);
+    assert_eq!(h.release(5_200, false), [3]);
+    assert_eq!(h.release(5_400, false), [4]);
+    assert_eq!(h.release(5_600, false), [9]);
+    // Four admissions from the line, at 5.0, 5.2, 5.4 and 5.6 s: 0.2 s each.
+    assert!(!h.knock(5_700, true, syn(10, 10, 1)));
+    assert_eq!(h.door.report(at(5_700), true).places[0].expected, Some(Duration::from_millis(200)));
+}
+
+#[test]
+fn a_pool_of_the_line_rule_stays_in_while_it_is_active() {
+    let rule = Rule::Line { idle: Duration::from_secs(10), pace: Duration::ZERO, guarantee: None };
+    let mut h = Hall::new(rule, false, 16);
+    assert!(h.knock(0, false, syn(1, 1, 1)));
+    let pool = h.door.pool(ip(1)).unwrap();
+    for s in 1..30 {
+        h.door.touch(at(s * 1_000), pool);
+    }
+    assert!(h.knock(35_000, true, syn(2, 1, 2)));
+    assert!(!h.knock(45_000, true, syn(3, 1, 3)), "10 s without a sign of life");
+}
+
+#[test]
+fn where_syns_are_dropped_those_who_wait_come_before_newcomers() {
+    let rule = Rule::Line { idle: Duration::from_secs(10), pace: Duration::ZERO, guarantee: None };
+    let mut h = Hall::new(rule, false, 16);
+    assert!(!h.knock(0, true, syn(1, 1, 1)));
+    assert!(!h.knock(100, false, syn(2, 2, 1)), "somebody waits");
+    assert!(h.knock(1_000, false, syn(1, 1, 1)) && h.knock(1_100, false, syn(2, 2, 1)));
+}
+
+#[test]
+fn a_flood_of_made_up_addresses_is_bounded_and_spares_the_proven() {
+    for hold in [false, true] {
+        let mut h = Hall::new(PAPER, hold, 100);
+        assert!(h.knock(0, false, syn(1, 1, 1)));
+        let proven = h.door.pool(ip(1)).unwrap();
+        h.door.touch(at(0), proven);
+        for n in 0..10_000u16 {
+            h.knock(u64::from(n) / 100, n % 3 == 0, syn(u64::from(n), 2 + n % 5000, n));
+        }
+        assert!(h.door.pools.len(List::Line) + h.door.pools.len(List::Newcomers) < 100);
+        assert!(h.door.held() <= HELD);
+        assert_eq!(h.door.pool(ip(1)), Some(proven));
+    }
+}
