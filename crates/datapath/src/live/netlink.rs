@@ -1,0 +1,219 @@
+//! The words of `nfnetlink_queue` (linux/netfilter/nfnetlink_queue.h): written to and read from plain bytes, bounds
+//! checked.
+//!
+//! We speak it ourselves rather than through the crate `nfq`, which keeps a 69 kB receive buffer alive for every packet
+//! that waits and sends each verdict by a call of its own.
+
+use std::io;
+
+use narrows_wire::{Header, WireError};
+
+const NLMSG_HEADER: usize = 16;
+const NFGEN: usize = 4;
+const ATTR_HEADER: usize = 4;
+const SUBSYS_QUEUE: u16 = (libc::NFNL_SUBSYS_QUEUE as u16) << 8;
+
+/// Accept, as netfilter numbers verdicts.
+pub const ACCEPT: u32 = libc::NF_ACCEPT as u32;
+/// Drop.
+pub const DROP: u32 = libc::NF_DROP as u32;
+
+/// Appends one message; its length is known when its attributes are.
+struct Message<'a> {
+    out: &'a mut Vec<u8>,
+    start: usize,
+}
+
+impl<'a> Message<'a> {
+    fn new(out: &'a mut Vec<u8>, kind: i32, queue: u16, ack: bool) -> Self {
+        let start = out.len();
+        let flags = libc::NLM_F_REQUEST as u16 | if ack { libc::NLM_F_ACK as u16 } else { 0 };
+        out.extend([0; 4]);
+        out.extend((SUBSYS_QUEUE | kind as u16).to_ne_bytes());
+        out.extend(flags.to_ne_bytes());
+        out.extend([0; 8]);
+        out.extend([libc::AF_UNSPEC as u8, libc::NFNETLINK_V0 as u8]);
+        out.extend(queue.to_be_bytes());
+        Self { out, start }
+    }
+
+    fn attr(self, kind: i32, value: &[&[u8]]) -> Self {
+        let len = ATTR_HEADER + value.iter().map(|v| v.len()).sum::<usize>();
+        // A netlink attribute counts its length in 16 bits; an IP packet with its header just fits.
+        debug_assert!(u16::try_from(len).is_ok());
+        self.out.extend((len as u16).to_ne_bytes());
+        self.out.extend((kind as u16).to_ne_bytes());
+        value.iter().for_each(|v| self.out.extend_from_slice(v));
+        self.out.resize(self.out.len().next_multiple_of(4), 0);
+        self
+    }
+
+    fn end(self) {
+        let len = (self.out.len() - self.start) as u32;
+        self.out[self.start..self.start + 4].copy_from_slice(&len.to_ne_bytes());
+    }
+}
+
+/// Asks for the packets of `queue`.
+pub fn bind(out: &mut Vec<u8>, queue: u16) {
+    let command = [libc::NFQNL_CFG_CMD_BIND as u8, 0, 0, 0];
+    Message::new(out, libc::NFQNL_MSG_CONFIG, queue, true).attr(libc::NFQA_CFG_CMD, &[&command]).end();
+}
+
+/// Gives `queue` up. What waits in it is dropped by the kernel, so accept it first.
+pub fn unbind(out: &mut Vec<u8>, queue: u16) {
+    let command = [libc::NFQNL_CFG_CMD_UNBIND as u8, 0, 0, 0];
+    Message::new(out, libc::NFQNL_MSG_CONFIG, queue, true).attr(libc::NFQA_CFG_CMD, &[&command]).end();
+}
+
+/// Whole packets, at most `max_len` of them at a time, more than that let through rather than dropped; offloaded
+/// segments cut to wire size.
+pub fn configure(out: &mut Vec<u8>, queue: u16, max_len: u32) {
+    // A copy range of 0 means as much as fits an attribute: 65531 bytes.
+    let params = [0u8, 0, 0, 0, libc::NFQNL_COPY_PACKET as u8];
+    let mask = (libc::NFQA_CFG_F_FAIL_OPEN | libc::NFQA_CFG_F_GSO) as u32;
+    let flags = libc::NFQA_CFG_F_FAIL_OPEN as u32;
+    Message::new(out, libc::NFQNL_MSG_CONFIG, queue, true)
+        .attr(libc::NFQA_CFG_PARAMS, &[&params])
+        .attr(libc::NFQA_CFG_QUEUE_MAXLEN, &[&max_len.to_be_bytes()])
+        .attr(libc::NFQA_CFG_MASK, &[&mask.to_be_bytes()])
+        .attr(libc::NFQA_CFG_FLAGS, &[&flags.to_be_bytes()])
+        .end();
+}
+
+/// What is to become of packet `id`; `changed` is the whole packet if it differs from what came.
+pub fn verdict(out: &mut Vec<u8>, queue: u16, id: u32, verdict: u32, changed: Option<&[u8]>) {
+    let header: [&[u8]; 2] = [&verdict.to_be_bytes(), &id.to_be_bytes()];
+    let message =
+        Message::new(out, libc::NFQNL_MSG_VERDICT, queue, false).attr(libc::NFQA_VERDICT_HDR, &header);
+    match changed {
+        Some(bytes) => message.attr(libc::NFQA_PAYLOAD, &[bytes]).end(),
+        None => message.end(),
+    }
+}
+
+/// The same verdict for all packets up to and including `id`, in the order in which they came.
+pub fn verdict_up_to(out: &mut Vec<u8>, queue: u16, id: u32, verdict: u32) {
+    let header: [&[u8]; 2] = [&verdict.to_be_bytes(), &id.to_be_bytes()];
+    Message::new(out, libc::NFQNL_MSG_VERDICT_BATCH, queue, false)
+        .attr(libc::NFQA_VERDICT_HDR, &header)
+        .end();
+}
+
+/// What the kernel says.
+#[derive(Debug)]
+pub enum Heard<'a> {
+    /// A packet awaits its verdict.
+    Packet {
+        /// Its number.
+        id: u32,
+        /// Its bytes from the IP header on, perhaps cut.
+        bytes: &'a [u8],
+        /// Its headers, or what is wrong with them.
+        header: Result<Header, WireError>,
+    },
+    /// The answer to a request: success, or an error number.
+    Answer(Result<(), io::Error>),
+    /// Something we did not ask for.
+    Other,
+}
+
+fn u16_at(b: &[u8], at: usize) -> Option<u16> {
+    Some(u16::from_ne_bytes(b.get(at..at + 2)?.try_into().ok()?))
+}
+fn u32_at(b: &[u8], at: usize) -> Option<u32> {
+    Some(u32::from_ne_bytes(b.get(at..at + 4)?.try_into().ok()?))
+}
+
+/// Reads the messages of one datagram.
+pub fn messages(mut datagram: &[u8]) -> impl Iterator<Item = Heard<'_>> {
+    std::iter::from_fn(move || {
+        let len = u32_at(datagram, 0)? as usize;
+        let message = datagram.get(..len).filter(|m| m.len() >= NLMSG_HEADER)?;
+        datagram = datagram.get(len.next_multiple_of(4)..).unwrap_or(&[]);
+        Some(message_of(message).unwrap_or(Heard::Other))
+    })
+}
+
+fn message_of(m: &[u8]) -> Option<Heard<'_>> {
+    let kind = u16_at(m, 4)?;
+    if i32::from(kind) == libc::NLMSG_ERROR {
+        let errno = i32::from_ne_bytes(m.get(NLMSG_HEADER..NLMSG_HEADER + 4)?.try_into().ok()?);
+        let answer = if errno == 0 { Ok(()) } else { Err(io::Error::from_raw_os_error(-errno)) };
+        return Some(Heard::Answer(answer));
+    }
+    if kind != SUBSYS_QUEUE | libc::NFQNL_MSG_PACKET as u16 {
+        return None;
+    }
+    let (mut id, mut bytes) = (None, &[][..]);
+    let mut attrs = m.get(NLMSG_HEADER + NFGEN..)?;
+    while let Some(len) = u16_at(attrs, 0).map(usize::from).filter(|&l| l >= ATTR_HEADER) {
+        // The two top bits are flags (nested, byte order).
+        let kind = i32::from(u16_at(attrs, 2)? & 0x3fff);
+        let value = attrs.get(ATTR_HEADER..len)?;
+        match kind {
+            libc::NFQA_PACKET_HDR => id = Some(u32::from_be_bytes(value.get(..4)?.try_into().ok()?)),
+            libc::NFQA_PAYLOAD => bytes = value,
+            _ => {}
+        }
+        attrs = attrs.get(len.next_multiple_of(4)..).unwrap_or(&[]);
+    }
+    Some(Heard::Packet { id: id?, bytes, header: narrows_wire::parse(bytes) })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_verdict_byte_by_byte() {
+        let mut out = Vec::new();
+        verdict(&mut out, 0x0102, 7, ACCEPT, Some(&[9, 9, 9]));
+        // 16 of nlmsghdr, 4 of nfgenmsg, 4 + 8 of verdict, 4 + 3 of payload, 1 of padding.
+        assert_eq!(out.len(), 40);
+        assert_eq!(out[..4], 40u32.to_ne_bytes());
+        assert_eq!(out[4..6], 0x0301u16.to_ne_bytes(), "subsystem 3, message 1");
+        assert_eq!(out[18..20], [1, 2], "the queue in network order");
+        assert_eq!(out[24..32], [0, 0, 0, 1, 0, 0, 0, 7]);
+        assert_eq!(out[32..34], 7u16.to_ne_bytes());
+        assert_eq!(out[36..40], [9, 9, 9, 0]);
+    }
+
+    fn from_kernel(id: u32, payload: &[u8]) -> Vec<u8> {
+        let mut out = Vec::new();
+        Message::new(&mut out, libc::NFQNL_MSG_PACKET, 5, false)
+            .attr(libc::NFQA_PACKET_HDR, &[&id.to_be_bytes(), &[8, 0, 2]])
+            .attr(libc::NFQA_PAYLOAD, &[payload])
+            .end();
+        out
+    }
+
+    #[test]
+    fn two_packets_and_an_answer_in_one_datagram() {
+        let mut d = from_kernel(1, &[0x45; 3]);
+        d.extend(from_kernel(2, b""));
+        let mut answer = vec![0; 36];
+        answer[0] = 36;
+        answer[4] = 2;
+        answer[16..20].copy_from_slice(&(-libc::EPERM).to_ne_bytes());
+        d.extend(answer);
+        let heard: Vec<_> = messages(&d).collect();
+        assert!(matches!(heard[0], Heard::Packet { id: 1, bytes: [0x45, 0x45, 0x45], .. }));
+        assert!(matches!(heard[1], Heard::Packet { id: 2, header: Err(WireError::Truncated), .. }));
+        assert!(matches!(&heard[2], Heard::Answer(Err(e)) if e.raw_os_error() == Some(libc::EPERM)));
+        assert_eq!(heard.len(), 3);
+    }
+
+    #[test]
+    fn no_bytes_make_it_panic() {
+        let whole = from_kernel(1, &[0x45; 40]);
+        for n in 0..whole.len() {
+            assert!(messages(&whole[..n]).count() <= 1);
+            for value in [0, 1, 3, 0x80, 0xff] {
+                let mut wrong = whole.clone();
+                wrong[n] = value;
+                let _ = messages(&wrong).count();
+            }
+        }
+    }
+}

@@ -1,0 +1,124 @@
+//! A packet of a live link while it waits: its bytes, its headers read once, and what names it to the kernel.
+
+use narrows_qdisc::{Direction, Packet};
+use narrows_units::Ecn;
+use narrows_wire::Header;
+
+/// A packet held between its arrival and its verdict.
+///
+/// With NFQUEUE the packet itself stays in the kernel and these bytes are a copy, given back only if they were changed.
+/// With packet sockets these bytes are the packet.
+#[derive(Debug)]
+pub struct HeldPacket {
+    /// The kernel's number for it (NFQUEUE), or zero.
+    pub(super) id: u32,
+    /// The direction it came in.
+    pub(super) direction: Direction,
+    /// Whether the bytes differ from what came in.
+    pub(super) dirty: bool,
+    /// Where the IP header begins in `bytes`.
+    pub(super) ip_at: u16,
+    /// The headers.
+    pub(super) header: Header,
+    /// The packet, with its link-layer header if `ip_at` is above zero.
+    pub(super) bytes: Vec<u8>,
+}
+
+impl HeldPacket {
+    /// The direction it came in.
+    #[must_use]
+    pub const fn direction(&self) -> Direction {
+        self.direction
+    }
+
+    /// The IP packet, if all of it was copied: a checksum can only follow a change if every byte is there to be given
+    /// back.
+    fn whole_ip(&mut self) -> Option<&mut [u8]> {
+        let ip = self.bytes.get_mut(usize::from(self.ip_at)..)?;
+        (ip.len() as u64 >= self.header.len.0).then_some(ip)
+    }
+
+    fn change(&mut self, change: impl FnOnce(&mut [u8]) -> bool) -> bool {
+        let changed = self.whole_ip().is_some_and(change);
+        self.dirty |= changed;
+        changed
+    }
+}
+
+impl Packet for HeldPacket {
+    fn header(&self) -> &Header {
+        &self.header
+    }
+
+    fn mark_ce(&mut self) -> bool {
+        if self.header.ecn == Ecn::Ce {
+            return true;
+        }
+        let marked = self.change(narrows_wire::mark_ce);
+        if marked {
+            self.header.ecn = Ecn::Ce;
+        }
+        marked
+    }
+
+    fn set_window(&mut self, window: u16) -> bool {
+        let Some(old) = self.header.tcp.map(|t| t.window) else { return false };
+        let set = old == window || self.change(|ip| narrows_wire::set_window(ip, window));
+        if let (true, Some(tcp)) = (set, self.header.tcp.as_mut()) {
+            tcp.window = window;
+        }
+        set
+    }
+
+    fn set_tsval(&mut self, tsval: u32) -> bool {
+        let Some((old, _)) = self.header.tcp.and_then(|t| t.timestamps) else { return false };
+        let set = old == tsval || self.change(|ip| narrows_wire::set_tsval(ip, tsval));
+        if let (true, Some(stamps)) = (set, self.header.tcp.as_mut().and_then(|t| t.timestamps.as_mut())) {
+            stamps.0 = tsval;
+        }
+        set
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// ECT(0), 40 bytes of header and 4 of payload, window 1000.
+    fn packet(bytes_present: usize) -> HeldPacket {
+        let mut bytes = vec![0x45, 0x02, 0, 44, 0, 1, 0x40, 0, 64, 6, 0, 0, 10, 0, 0, 1, 10, 0, 0, 2];
+        bytes.extend([
+            0x9c, 0x40, 0, 80, 0, 0, 0, 7, 0, 0, 0, 9, 0x50, 0x10, 0x03, 0xe8, 0, 0, 0, 0, 1, 2, 3, 4,
+        ]);
+        let header = narrows_wire::parse(&bytes).unwrap();
+        bytes.truncate(bytes_present);
+        HeldPacket { id: 1, direction: Direction::Down, dirty: false, ip_at: 0, header, bytes }
+    }
+
+    #[test]
+    fn a_change_shows_in_bytes_and_header() {
+        let mut p = packet(44);
+        assert!(p.set_window(500) && p.mark_ce());
+        assert!(p.dirty);
+        let again = narrows_wire::parse(&p.bytes).unwrap();
+        assert_eq!(again, p.header);
+        assert_eq!(again.tcp.unwrap().window, 500);
+        assert_eq!(again.ecn, Ecn::Ce);
+    }
+
+    #[test]
+    fn what_changes_nothing_leaves_the_packet_clean() {
+        let mut p = packet(44);
+        assert!(p.set_window(1000));
+        assert!(!p.set_tsval(1), "it has no timestamps");
+        assert!(!p.dirty);
+    }
+
+    #[test]
+    fn a_packet_copied_in_part_is_left_alone() {
+        let mut p = packet(43);
+        assert!(!p.set_window(1) && !p.mark_ce());
+        assert!(!p.dirty);
+        assert_eq!(p.header.tcp.unwrap().window, 1000);
+    }
+}
