@@ -1,0 +1,241 @@
+//! Real TCP through real cake in User-mode Linux: servers - wan [cake] lan - users, in namespaces of this test.
+
+#![allow(clippy::unwrap_used, reason = "a panic in a test is its report")]
+
+use std::fs::File;
+use std::io::{Read, Write};
+use std::net::{TcpListener, TcpStream};
+use std::path::PathBuf;
+use std::process::Command;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::Duration;
+
+use narrows_datapath::lab::peers::{
+    LinkCounters, PeerCounters, UmlBox, UmlSpec, host_has, kernel_discipline, parse_tc_stats,
+};
+use narrows_units::Rate;
+
+const FLOWS: usize = 4;
+const BYTES_PER_FLOW: usize = 60_000;
+
+static ROWS: AtomicU32 = AtomicU32::new(0);
+
+/// Three namespaces in a row, gone when dropped.
+struct Row {
+    prefix: String,
+}
+
+impl Row {
+    fn make() -> Self {
+        let row =
+            Self { prefix: format!("np{}x{}", std::process::id(), ROWS.fetch_add(1, Ordering::Relaxed)) };
+        let [users, between, servers] = row.names();
+        for name in [&users, &between, &servers] {
+            ip(&format!("netns add {name}"));
+        }
+        for (end, device, address) in [(&users, "lan", "10.77.0.1/24"), (&servers, "wan", "10.77.0.2/24")] {
+            ip(&format!("link add {device} netns {between} type veth peer name eth0 netns {end}"));
+            ip(&format!("-n {end} addr add {address} dev eth0"));
+            ip(&format!("-n {end} link set eth0 up"));
+            ip(&format!("-n {end} link set lo up"));
+        }
+        row
+    }
+
+    fn names(&self) -> [String; 3] {
+        ["u", "b", "s"].map(|part| format!("{}{part}", self.prefix))
+    }
+
+    fn workdir(&self) -> PathBuf {
+        std::env::temp_dir().join(&self.prefix)
+    }
+
+    fn spec(&self, tc: Vec<String>) -> UmlSpec {
+        let [_, netns, _] = self.names();
+        UmlSpec { netns, lan: "lan".into(), wan: "wan".into(), tc, workdir: self.workdir() }
+    }
+
+    /// Devices in the middle namespace, as `ip` lists them.
+    fn devices_between(&self) -> String {
+        let left = Command::new("ip").args(["-n", &self.names()[1], "-o", "link"]).output().unwrap();
+        String::from_utf8_lossy(&left.stdout).into_owned()
+    }
+}
+
+impl Drop for Row {
+    fn drop(&mut self) {
+        for name in self.names() {
+            let _ = Command::new("ip").args(["netns", "del", &name]).status();
+        }
+        let _ = std::fs::remove_dir_all(self.workdir());
+    }
+}
+
+fn ip(line: &str) {
+    let done = Command::new("ip").args(line.split_whitespace()).output().unwrap();
+    assert!(done.status.success(), "ip {line}: {}", String::from_utf8_lossy(&done.stderr));
+}
+
+/// Runs `work` on a thread that lives in a namespace.
+fn within<T: Send + 'static>(
+    name: &str,
+    work: impl FnOnce() -> T + Send + 'static,
+) -> std::thread::JoinHandle<T> {
+    let file = File::open(format!("/run/netns/{name}")).unwrap();
+    std::thread::spawn(move || {
+        nix::sched::setns(file, nix::sched::CloneFlags::CLONE_NEWNET).unwrap();
+        work()
+    })
+}
+
+/// No two places near each other hold the same bytes, so that a lost or doubled piece shows.
+fn content() -> Vec<u8> {
+    (0..BYTES_PER_FLOW as u32).map(|i| (i.wrapping_mul(0x9E37_79B1) >> 24) as u8).collect()
+}
+
+/// Each flow carries [`content`] from the server to a user; returns what arrived by each.
+fn transfer(row: &Row) -> Vec<Vec<u8>> {
+    let [users, _, servers] = row.names();
+    let (ready, listening) = std::sync::mpsc::channel();
+    let server = within(&servers, move || {
+        let listener = TcpListener::bind("10.77.0.2:8000").unwrap();
+        ready.send(()).unwrap();
+        let flows: Vec<_> = (0..FLOWS)
+            .map(|_| {
+                let (mut stream, _) = listener.accept().unwrap();
+                stream.set_write_timeout(Some(Duration::from_secs(60))).unwrap();
+                std::thread::spawn(move || stream.write_all(&content()).unwrap())
+            })
+            .collect();
+        flows.into_iter().for_each(|flow| flow.join().unwrap());
+    });
+    listening.recv_timeout(Duration::from_secs(20)).unwrap();
+    let user = within(&users, || {
+        let address = "10.77.0.2:8000".parse().unwrap();
+        let streams: Vec<_> = (0..FLOWS)
+            .map(|_| TcpStream::connect_timeout(&address, Duration::from_secs(20)).unwrap())
+            .collect();
+        let readers: Vec<_> = streams
+            .into_iter()
+            .map(|mut stream| {
+                std::thread::spawn(move || {
+                    let mut data = Vec::new();
+                    stream.set_read_timeout(Some(Duration::from_secs(60))).unwrap();
+                    stream.read_to_end(&mut data).unwrap();
+                    data
+                })
+            })
+            .collect();
+        readers.into_iter().map(|reader| reader.join().unwrap()).collect()
+    });
+    let received = user.join().unwrap();
+    server.join().unwrap();
+    received
+}
+
+fn skip() -> bool {
+    let missing = UmlBox::available().err();
+    if let Some(why) = &missing {
+        eprintln!("skipped: User-mode Linux cannot run here: {why}");
+    }
+    missing.is_some()
+}
+
+/// Counters once nothing waits any more.
+fn settled(peer: &mut UmlBox) -> (PeerCounters, LinkCounters) {
+    let mut last = (PeerCounters::default(), LinkCounters::default());
+    for _ in 0..100 {
+        last = (parse_tc_stats(&peer.tc_stats().unwrap()).unwrap(), peer.links().unwrap());
+        if last.0.backlog_packets == 0 && last.1.wan_received == last.0.arrived {
+            break;
+        }
+        std::thread::sleep(Duration::from_millis(50));
+    }
+    last
+}
+
+fn largest_packet(cake_json: &str) -> u64 {
+    let list: serde_json::Value = serde_json::from_str(cake_json.trim()).unwrap();
+    let tins = list[0]["tins"].as_array().unwrap();
+    tins.iter().map(|tin| tin["max_pkt_len"].as_u64().unwrap()).max().unwrap()
+}
+
+#[test]
+fn cake_carries_tcp_and_loses_no_packet_uncounted() {
+    if skip() {
+        return;
+    }
+    let row = Row::make();
+    let tc = kernel_discipline("cake", Rate::from_kbps(2000), 14).unwrap();
+    let mut peer = UmlBox::start(row.spec(tc)).unwrap();
+    let before = parse_tc_stats(&peer.tc_stats().unwrap()).unwrap();
+    assert_eq!((before.kind.as_str(), before.dropped), ("cake", 0));
+
+    let start = std::time::Instant::now();
+    let received = transfer(&row);
+    let lengths: Vec<usize> = received.iter().map(Vec::len).collect();
+    eprintln!("{lengths:?} B in {:?}", start.elapsed());
+    assert!(received.len() == FLOWS && received.iter().all(|data| *data == content()), "{lengths:?}");
+
+    let (after, links) = settled(&mut peer);
+    eprintln!("{after:?} {links:?}");
+    assert!(after.sent_bytes > (FLOWS * BYTES_PER_FLOW) as u64, "every byte passed the queue: {after:?}");
+    // No train of segments: nothing longer than one Ethernet frame of a 1500-byte link.
+    let largest = largest_packet(&peer.tc_stats().unwrap());
+    assert!((1..=1514).contains(&largest), "cake saw a packet of {largest} bytes");
+    // Counted outside the queue: what came in from the servers was sent or dropped; what was sent left the device.
+    assert_eq!(links.wan_received, after.sent + after.dropped, "{after:?} {links:?}");
+    assert_eq!(links.lan_sent, after.sent, "{after:?} {links:?}");
+
+    peer.stop();
+    assert_eq!(std::fs::read_dir(row.workdir()).unwrap().count(), 0, "scripts and sockets are removed");
+    let left = row.devices_between();
+    assert!(!left.contains("ntl") && !left.contains("nbl"), "taps and bridges are removed:\n{left}");
+}
+
+#[test]
+fn every_discipline_can_be_installed() {
+    if skip() {
+        return;
+    }
+    let row = Row::make();
+    let rate = Rate::from_kbps(600);
+    let all = [
+        "cake besteffort",
+        "fq_codel",
+        "sfq",
+        "red",
+        "pie",
+        "codel",
+        "fq",
+        "netem",
+        "pfifo 30",
+        "choke",
+        "hhf",
+    ];
+    // One guest tries them in turn; the last one stays.
+    let mut tc = Vec::new();
+    for name in all {
+        tc.extend(kernel_discipline(name, rate, 4).unwrap());
+        tc.push("tc qdisc del dev {lan} root".into());
+    }
+    tc.extend(kernel_discipline("fq_codel limit 100", rate, 4).unwrap());
+    let mut peer = UmlBox::start(row.spec(tc)).unwrap();
+    assert_eq!(parse_tc_stats(&peer.tc_stats().unwrap()).unwrap().kind, "fq_codel");
+}
+
+#[test]
+fn a_failing_command_is_told_and_leaves_nothing() {
+    if skip() {
+        return;
+    }
+    let row = Row::make();
+    let why = format!(
+        "{:#}",
+        UmlBox::start(row.spec(vec!["tc qdisc replace dev {lan} root nonesuch".into()])).unwrap_err()
+    );
+    assert!(why.contains("nonesuch") && why.contains("console"), "{why}");
+    let left = row.devices_between();
+    assert!(!left.contains("ntl") && !left.contains("nbl"), "{left}");
+    assert!(!host_has("nonesuch"));
+}
