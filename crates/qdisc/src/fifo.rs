@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 
 use narrows_units::{Bytes, Instant};
 
-use crate::{Backlog, Counters, Packet, Qdisc, Reason, Report, Verdict, Verdicts};
+use crate::{Backlog, Counters, Packet, Qdisc, Reason, Report, ShaperConfig, Spec, Verdict, Verdicts};
 
 /// How much a FIFO holds. The packet on the wire does not count: it has been dequeued.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -65,6 +65,18 @@ impl<P: Packet> Qdisc<P> for Fifo<P> {
 
     fn backlog(&self) -> Backlog {
         self.backlog
+    }
+
+    fn reconfigure(&mut self, _now: Instant, spec: &Spec, _link: &ShaperConfig) -> bool {
+        match spec {
+            // A smaller limit turns away newcomers; what waits stays.
+            Spec::Fifo(limit) => {
+                self.limit = *limit;
+                true
+            }
+            #[allow(unreachable_patterns, reason = "as long as there is no other discipline")]
+            _ => false,
+        }
     }
 
     fn report(&mut self, _now: Instant) -> Report {

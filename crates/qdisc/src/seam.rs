@@ -3,7 +3,7 @@
 use narrows_units::{Bytes, Ecn, Instant};
 use narrows_wire::Header;
 
-use crate::Report;
+use crate::{Report, ShaperConfig, Spec};
 
 /// A packet as a discipline sees it: its header, read once, and the few changes a middlebox may make.
 pub trait Packet {
@@ -191,6 +191,19 @@ pub trait Qdisc<P: Packet> {
         0
     }
 
+    /// Lets all that is held at the door go, in order: [`Qdisc::release_reverse`] gives it out from now on. For a driver
+    /// that takes the discipline apart.
+    fn release_all(&mut self, now: Instant) {
+        let _ = now;
+    }
+
+    /// Does as `spec` says from now on, on this link, and keeps what waits and what it knows. `false` if it cannot: then
+    /// nothing has changed, and the driver moves what waits to a new discipline.
+    fn reconfigure(&mut self, now: Instant, spec: &Spec, link: &ShaperConfig) -> bool {
+        let _ = (now, spec, link);
+        false
+    }
+
     /// Counters and state for people. May cost more than a packet; drivers call it about once a second.
     fn report(&mut self, now: Instant) -> Report;
 }
@@ -219,6 +232,12 @@ impl<P: Packet, Q: Qdisc<P> + ?Sized> Qdisc<P> for Box<Q> {
     }
     fn held(&self) -> usize {
         (**self).held()
+    }
+    fn release_all(&mut self, now: Instant) {
+        (**self).release_all(now);
+    }
+    fn reconfigure(&mut self, now: Instant, spec: &Spec, link: &ShaperConfig) -> bool {
+        (**self).reconfigure(now, spec, link)
     }
     fn report(&mut self, now: Instant) -> Report {
         (**self).report(now)

@@ -9,7 +9,7 @@
 
 use narrows_units::{Bytes, Duration, Instant, Rate};
 
-use crate::{Backlog, Packet, Qdisc, Report, Verdicts};
+use crate::{Backlog, Packet, Qdisc, Report, Spec, Verdicts};
 
 /// How the link layer cuts up what it sends.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -130,6 +130,18 @@ impl<P: Packet, Q: Qdisc<P>> Qdisc<P> for Shaper<Q> {
 
     fn held(&self) -> usize {
         self.inner.held()
+    }
+
+    fn release_all(&mut self, now: Instant) {
+        self.inner.release_all(now);
+    }
+
+    fn reconfigure(&mut self, now: Instant, spec: &Spec, link: &ShaperConfig) -> bool {
+        let kept = self.inner.reconfigure(now, spec, link);
+        if kept {
+            self.set_config(*link);
+        }
+        kept
     }
 
     fn backlog(&self) -> Backlog {
