@@ -28,6 +28,9 @@ enum Command {
     Lab(cmd::lab::Args),
     /// Show a thin link getting better: drop-tail, then TAQ, side by side
     Demo(cmd::demo::Args),
+    /// A part of the lab inside a namespace
+    #[command(hide = true)]
+    LabWorker(cmd::lab::WorkerArgs),
 }
 
 fn main() -> ExitCode {
@@ -38,6 +41,7 @@ fn main() -> ExitCode {
         Command::Doctor(args) => cmd::doctor::main(args),
         Command::Lab(args) => cmd::lab::main(args),
         Command::Demo(args) => cmd::demo::main(args),
+        Command::LabWorker(args) => cmd::lab::worker_main(args),
     };
     result.unwrap_or_else(|error| {
         eprintln!("narrows: {error:#}");

@@ -1,12 +1,81 @@
-//! `narrows lab`: an experiment from a file.
+//! `narrows lab`: an experiment with real kernel TCP, from a file.
 
+use std::path::PathBuf;
 use std::process::ExitCode;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+
+use anyhow::Context as _;
+use narrows_datapath::lab::{Outcome, Scenario, Suite, SuiteOptions, table, worker};
+
+use super::lab_progress::Show;
 
 /// Arguments of `narrows lab`.
 #[derive(clap::Args)]
-pub struct Args {}
+pub struct Args {
+    /// The scenario, in TOML
+    file: PathBuf,
+    /// Only this discipline; may be given more than once, and may name one the file does not list
+    #[arg(long, value_name = "DISCIPLINE")]
+    only: Vec<String>,
+    /// Replace a setting of the file, as duration=30s or traffic.0.users=50
+    #[arg(long, value_name = "KEY=VALUE")]
+    set: Vec<String>,
+    /// Only this seed
+    #[arg(long)]
+    seed: Option<u64>,
+    /// Where the JSON and the picture go
+    #[arg(long, value_name = "DIR", default_value = "lab-out")]
+    out: PathBuf,
+    /// Runs at a time, each in namespaces of its own
+    #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..=16))]
+    jobs: u16,
+}
 
 /// Runs the command.
-pub fn main(_args: Args) -> anyhow::Result<ExitCode> {
-    anyhow::bail!("not built yet")
+pub fn main(args: Args) -> anyhow::Result<ExitCode> {
+    let scenario = Scenario::load(&args.file, &args.set)?;
+    let options = SuiteOptions {
+        only: args.only,
+        seed: args.seed,
+        jobs: usize::from(args.jobs),
+        command: std::env::args().collect::<Vec<_>>().join(" "),
+    };
+    let suite = Suite::new(scenario, options)?;
+    let outcome = run(&suite)?;
+    print!("{}", table::render(&outcome));
+    for path in write(&outcome, &args.out)? {
+        println!("{}", path.display());
+    }
+    let all = outcome.disciplines.iter().any(|d| !d.runs.is_empty());
+    Ok(if all { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
+
+/// Runs a suite with live progress; Ctrl-C and SIGTERM end it cleanly.
+pub fn run(suite: &Suite) -> anyhow::Result<Outcome> {
+    let stop = Arc::new(AtomicBool::new(false));
+    for signal in [signal_hook::consts::SIGINT, signal_hook::consts::SIGTERM, signal_hook::consts::SIGHUP] {
+        signal_hook::flag::register(signal, stop.clone()).context("signal handler")?;
+    }
+    let show = Show::new(suite.scenario());
+    suite.run(&|event| show.event(event), &stop)
+}
+
+/// Writes what came of a suite and gives the paths.
+pub fn write(outcome: &Outcome, out: &std::path::Path) -> anyhow::Result<Vec<PathBuf>> {
+    Ok(vec![outcome.write_json(out)?])
+}
+
+/// Arguments of the hidden `narrows lab-worker`.
+#[derive(clap::Args)]
+pub struct WorkerArgs {
+    /// client, server or emulator
+    role: String,
+    /// What it is told, in JSON
+    spec: String,
+}
+
+/// Runs a part of the lab inside a namespace.
+pub fn worker_main(args: WorkerArgs) -> anyhow::Result<ExitCode> {
+    worker::main(&args.role, &args.spec).map(|()| ExitCode::SUCCESS)
 }

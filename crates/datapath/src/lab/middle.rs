@@ -1,0 +1,175 @@
+//! What stands in the middle: `narrows run` itself, or a kernel discipline as its peer.
+
+use std::io::{BufRead as _, BufReader, Read as _, Write as _};
+use std::os::unix::net::UnixStream;
+use std::path::PathBuf;
+use std::process::{Child, Command, Stdio};
+use std::sync::mpsc;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context as _, bail};
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
+use serde_json::{Value, json};
+
+use super::bench::{Bench, Layer, Room, found};
+use super::peers::{Peer, UmlSpec, kernel_discipline, kind_of};
+use super::scenario::Scenario;
+
+/// How long `narrows run` may take to be in place.
+const START: Duration = Duration::from_secs(15);
+
+/// A box that runs.
+pub enum Middle {
+    /// `narrows run`.
+    Narrows {
+        /// The process.
+        child: Child,
+        /// Its control socket.
+        control: PathBuf,
+    },
+    /// A kernel's discipline.
+    Kernel(Peer),
+}
+
+/// The kernel discipline a name asks for, as `cake` in `kernel:cake`.
+fn kernel_name(discipline: &str) -> Option<&str> {
+    discipline.strip_prefix("kernel:")
+}
+
+/// The bench a discipline needs.
+pub fn layer(discipline: &str) -> Layer {
+    if kernel_name(discipline).is_some() { Layer::Bridged } else { Layer::Routed }
+}
+
+/// Why a discipline cannot take part on this machine, if so.
+pub fn obstacle(scenario: &Scenario, discipline: &str) -> Option<String> {
+    match kernel_name(discipline) {
+        Some(name) => kernel_discipline(name, scenario.rate, scenario.overhead)
+            .and_then(|_| Peer::available(kind_of(name)))
+            .err(),
+        None => discipline.parse::<narrows_qdisc::Spec>().err().map(|e| e.to_string()),
+    }
+}
+
+impl Middle {
+    /// Puts the discipline in the box; returns when packets pass.
+    pub fn start(bench: &Bench, scenario: &Scenario, discipline: &str) -> anyhow::Result<Self> {
+        match kernel_name(discipline) {
+            Some(name) => {
+                let tc =
+                    kernel_discipline(name, scenario.rate, scenario.overhead).map_err(anyhow::Error::msg)?;
+                let spec = UmlSpec {
+                    netns: bench.netns(Room::Box),
+                    lan: "lan0".to_owned(),
+                    wan: "wan0".to_owned(),
+                    tc,
+                    workdir: bench.dir().join("peer"),
+                };
+                Peer::start(kind_of(name), spec).map(Self::Kernel).context(discipline.to_owned())
+            }
+            None => Self::narrows(bench, scenario, discipline),
+        }
+    }
+
+    fn narrows(bench: &Bench, scenario: &Scenario, discipline: &str) -> anyhow::Result<Self> {
+        let control = bench.dir().join("box.sock");
+        let log = bench.dir().join("box.log");
+        let mut command = box_command(bench)?;
+        command
+            .args(["run", "--lan", "lan0", "--wan", "wan0", "--down", &scenario.rate.to_string()])
+            .args(["--overhead", &scenario.overhead.to_string(), "--discipline", discipline])
+            .arg("--control")
+            .arg(&control)
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .stderr(std::fs::File::create(&log)?);
+        let mut child = command.spawn().context("narrows run")?;
+        let (tell, told) = mpsc::channel();
+        if let Some(out) = child.stdout.take() {
+            // Reads on after the first line, so that the box never waits for a full pipe.
+            std::thread::spawn(move || {
+                for line in BufReader::new(out).lines().map_while(Result::ok) {
+                    let _ = tell.send(line);
+                }
+            });
+        }
+        let middle = Self::Narrows { child, control };
+        let until = Instant::now() + START;
+        loop {
+            match told.recv_timeout(until.saturating_duration_since(Instant::now())) {
+                Ok(line) if line.starts_with("narrows: running") => return Ok(middle),
+                Ok(_) => {}
+                Err(_) => {
+                    let said = std::fs::read_to_string(&log).unwrap_or_default();
+                    bail!("narrows run --discipline {discipline}: did not get in place: {}", said.trim());
+                }
+            }
+        }
+    }
+
+    /// Counters in one shape, whichever box: `{"arrived", "sent", "dropped", "marked", ...}` and the box's own words.
+    pub fn status(&mut self) -> anyhow::Result<Value> {
+        match self {
+            Self::Narrows { control, .. } => {
+                let mut stream = UnixStream::connect(&*control).context("box control socket")?;
+                stream.set_read_timeout(Some(Duration::from_secs(2)))?;
+                stream.write_all(b"status\n")?;
+                let mut text = String::new();
+                stream.read_to_string(&mut text)?;
+                serde_json::from_str(&text).context("box status")
+            }
+            Self::Kernel(peer) => {
+                let counters = serde_json::to_value(peer.counters()?)?;
+                Ok(json!({ "kernel": peer.kernel(), "peer": counters }))
+            }
+        }
+    }
+
+    /// CPU seconds the box has used, if it is a process of its own.
+    pub fn cpu_seconds(&self) -> Option<f64> {
+        let Self::Narrows { child, .. } = self else { return None };
+        let stat = std::fs::read_to_string(format!("/proc/{}/stat", child.id())).ok()?;
+        // Fields 14 and 15 (utime, stime) of proc_pid_stat(5), counted behind the name in brackets.
+        let mut fields = stat.rsplit_once(')')?.1.split_whitespace().skip(11);
+        let ticks: f64 = fields.next()?.parse::<f64>().ok()? + fields.next()?.parse::<f64>().ok()?;
+        Some(ticks / 100.0)
+    }
+
+    /// Whether it still runs.
+    pub fn alive(&mut self) -> bool {
+        match self {
+            Self::Narrows { child, .. } => matches!(child.try_wait(), Ok(None)),
+            Self::Kernel(_) => true,
+        }
+    }
+}
+
+/// `narrows` itself inside the box, ended with the lab however the lab ends.
+fn box_command(bench: &Bench) -> anyhow::Result<Command> {
+    let me = std::env::current_exe().context("the path of this program")?;
+    Ok(if found("setpriv") {
+        let mut c = bench.command(Room::Box, "setpriv");
+        c.args(["--pdeathsig", "TERM", "--"]).arg(me);
+        c
+    } else {
+        bench.command(Room::Box, &me.to_string_lossy())
+    })
+}
+
+impl Drop for Middle {
+    fn drop(&mut self) {
+        if let Self::Narrows { child, .. } = self {
+            // SIGTERM first: taking its rules away is part of what a run tries out.
+            if let Ok(pid) = i32::try_from(child.id()) {
+                let _ = kill(Pid::from_raw(pid), Signal::SIGTERM);
+            }
+            let until = Instant::now() + Duration::from_secs(3);
+            while matches!(child.try_wait(), Ok(None)) && Instant::now() < until {
+                std::thread::sleep(Duration::from_millis(20));
+            }
+            let _ = child.kill();
+            let _ = child.wait();
+        }
+    }
+}

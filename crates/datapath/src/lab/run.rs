@@ -1,0 +1,223 @@
+//! One run: one discipline, one seed, from bare namespaces to the numbers.
+
+use std::io::{BufRead as _, BufReader};
+use std::process::{Child, ChildStdin, Stdio};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
+use std::time::{Duration, Instant};
+
+use anyhow::{Context as _, anyhow, bail};
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use super::bench::{Bench, Room, SERVER, SERVER_PORT};
+use super::middle::{self, Middle};
+use super::scenario::Scenario;
+use super::worker::{
+    ClientResult, ClientSpec, EmulatorResult, EmulatorSpec, Say, ServerResult, ServerSpec, Tick,
+};
+
+/// How long a worker may take to start or to finish.
+const PATIENCE: Duration = Duration::from_secs(20);
+
+/// Everything one run gave.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct RunRecord {
+    /// What stood in the box.
+    pub discipline: String,
+    /// The seed of sizes, starts and losses.
+    pub seed: u64,
+    /// What the users saw.
+    pub client: ClientResult,
+    /// What the server's kernel counted.
+    pub server: ServerResult,
+    /// How the emulated link did.
+    pub emulator: EmulatorResult,
+    /// The box's last status, in its own words.
+    pub status: Value,
+    /// The box's status once a second, without what repeats: see [`sample`].
+    pub samples: Vec<Value>,
+    /// CPU seconds of the box, where it is a process of its own.
+    pub cpu_s: Option<f64>,
+}
+
+/// Runs `discipline` once. `progress` is called about once a second; `stop` ends the run early with an error.
+///
+/// # Errors
+/// Whatever part failed to start or to finish, named; or that it was stopped. The namespaces are gone either way.
+pub fn run_one(
+    scenario: &Scenario,
+    discipline: &str,
+    seed: u64,
+    progress: &dyn Fn(Tick),
+    stop: &AtomicBool,
+) -> anyhow::Result<RunRecord> {
+    let bench = Bench::new(scenario.mtu, middle::layer(discipline))?;
+    // Dropped in the reverse order: the parts end before their namespaces go.
+    let mut middle = Middle::start(&bench, scenario, discipline)?;
+    let emulator: Worker<EmulatorResult> = Worker::start(
+        &bench,
+        Room::Link,
+        "emulator",
+        &EmulatorSpec {
+            interfaces: ["w0".to_owned(), "s0".to_owned()],
+            delay_ns: (scenario.rtt.secs() / 2.0 * 1e9) as i64,
+            loss: scenario.loss,
+            seed,
+            limit: 100_000,
+        },
+    )?;
+    let server: Worker<ServerResult> = Worker::start(
+        &bench,
+        Room::Server,
+        "server",
+        &ServerSpec { port: SERVER_PORT, congestion_control: scenario.congestion_control.clone() },
+    )?;
+    let client: Worker<ClientResult> =
+        Worker::start(&bench, Room::Users, "client", &client_spec(scenario, seed)?)?;
+    let mut samples = Vec::new();
+    let result = watch(scenario, &client, &mut middle, &mut samples, progress, stop)?;
+    let status = middle.status().context("the box's last status")?;
+    let cpu_s = middle.cpu_seconds();
+    Ok(RunRecord {
+        discipline: discipline.to_owned(),
+        seed,
+        client: result,
+        server: server.finish()?,
+        emulator: emulator.finish()?,
+        status,
+        samples,
+        cpu_s,
+    })
+}
+
+fn client_spec(scenario: &Scenario, seed: u64) -> anyhow::Result<ClientSpec> {
+    Ok(ClientSpec {
+        server: format!("{SERVER}:{SERVER_PORT}").parse()?,
+        congestion_control: scenario.congestion_control.clone(),
+        seed,
+        duration: scenario.duration.secs(),
+        warmup: scenario.warmup.secs(),
+        jitter: scenario.jitter.secs(),
+        traffic: scenario.traffic.clone(),
+    })
+}
+
+/// Waits for the users to be done, and asks the box once a second how it is.
+fn watch(
+    scenario: &Scenario,
+    client: &Worker<ClientResult>,
+    middle: &mut Middle,
+    samples: &mut Vec<Value>,
+    progress: &dyn Fn(Tick),
+    stop: &AtomicBool,
+) -> anyhow::Result<ClientResult> {
+    let until = Instant::now() + scenario.duration.duration() + PATIENCE;
+    let mut next_sample = Instant::now();
+    loop {
+        if stop.load(Ordering::Relaxed) {
+            bail!("stopped");
+        }
+        match client.said.recv_timeout(Duration::from_millis(200)) {
+            Ok(Say::Tick(tick)) => progress(tick),
+            Ok(Say::Done(result)) => return Ok(result),
+            Ok(Say::Failed(why)) => bail!("lab client: {why}"),
+            Ok(Say::Ready) | Err(RecvTimeoutError::Timeout) => {}
+            Err(RecvTimeoutError::Disconnected) => bail!("lab client: ended without a word"),
+        }
+        if Instant::now() > until {
+            bail!("lab client: not done {} s after its time", PATIENCE.as_secs());
+        }
+        if Instant::now() >= next_sample {
+            next_sample += Duration::from_secs(1);
+            if !middle.alive() {
+                bail!("the box ended while it was needed; run 'narrows run' by hand to see why");
+            }
+            // A status missed on a busy machine is a point less in a picture.
+            if let Ok(status) = middle.status() {
+                samples.push(sample(&status));
+            }
+        }
+    }
+}
+
+/// The numbers of a status that change from second to second.
+#[must_use]
+pub fn sample(status: &Value) -> Value {
+    let report = &status["down"]["report"];
+    let report = if report.is_null() { &status["peer"] } else { report };
+    let mut kept = serde_json::Map::new();
+    for (key, value) in report.as_object().into_iter().flatten() {
+        if !matches!(key.as_str(), "places" | "name" | "bytes_per_flow" | "kind") {
+            kept.insert(key.clone(), value.clone());
+        }
+    }
+    // The door's list of places is for a status page.
+    if let Some(door) = kept.get_mut("door").and_then(Value::as_object_mut) {
+        door.remove("places");
+    }
+    Value::Object(kept)
+}
+
+/// A child of this program inside a room.
+struct Worker<T> {
+    role: &'static str,
+    child: Child,
+    stdin: Option<ChildStdin>,
+    said: Receiver<Say<T>>,
+}
+
+impl<T: DeserializeOwned + Send + 'static> Worker<T> {
+    /// Starts it and waits until it is in place.
+    fn start<S: Serialize>(bench: &Bench, room: Room, role: &'static str, spec: &S) -> anyhow::Result<Self> {
+        let me = std::env::current_exe().context("the path of this program")?;
+        let mut child = bench
+            .command(room, &me.to_string_lossy())
+            .args(["lab-worker", role, &serde_json::to_string(spec)?])
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()
+            .with_context(|| format!("lab {role}"))?;
+        let stdin = child.stdin.take();
+        let out = child.stdout.take().context("a worker without standard output")?;
+        let (tell, said) = mpsc::channel();
+        std::thread::spawn(move || {
+            for line in BufReader::new(out).lines().map_while(Result::ok) {
+                let word = serde_json::from_str(&line)
+                    .unwrap_or_else(|e| Say::Failed(format!("{e} in: {line:.200}")));
+                if tell.send(word).is_err() {
+                    break;
+                }
+            }
+        });
+        let worker = Self { role, child, stdin, said };
+        match worker.said.recv_timeout(PATIENCE) {
+            Ok(Say::Ready) => Ok(worker),
+            Ok(Say::Failed(why)) => Err(anyhow!("lab {role}: {why}")),
+            _ => Err(anyhow!("lab {role}: not in place within {} s", PATIENCE.as_secs())),
+        }
+    }
+
+    /// Lets go of it and takes what it has to say.
+    fn finish(mut self) -> anyhow::Result<T> {
+        self.stdin = None;
+        let until = Instant::now() + PATIENCE;
+        loop {
+            match self.said.recv_timeout(until.saturating_duration_since(Instant::now())) {
+                Ok(Say::Done(result)) => return Ok(result),
+                Ok(Say::Failed(why)) => bail!("lab {}: {why}", self.role),
+                Ok(_) => {}
+                Err(_) => bail!("lab {}: ended without its result", self.role),
+            }
+        }
+    }
+}
+
+impl<T> Drop for Worker<T> {
+    fn drop(&mut self) {
+        self.stdin = None;
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}

@@ -1,0 +1,216 @@
+//! A whole scenario: every discipline, every seed, and what came of them together.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::path::{Path, PathBuf};
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use anyhow::{Context as _, bail};
+use serde::Serialize;
+
+use super::metrics::{self, Spread, Values};
+use super::run::{RunRecord, run_one};
+use super::scenario::Scenario;
+use super::worker::Tick;
+use super::{bench, middle};
+
+/// How to run a scenario.
+#[derive(Clone, Debug, Default)]
+pub struct SuiteOptions {
+    /// Only these disciplines; all if empty.
+    pub only: Vec<String>,
+    /// Only this seed.
+    pub seed: Option<u64>,
+    /// Runs at a time; each has namespaces of its own.
+    pub jobs: usize,
+    /// The command line, for the result file.
+    pub command: String,
+}
+
+/// What a suite tells while it runs.
+#[derive(Clone, Debug)]
+pub enum Progress {
+    /// A discipline takes no part.
+    Skipped(String, String),
+    /// A run begins.
+    Begin(Job),
+    /// A run goes on.
+    Tick(Job, Tick),
+    /// A run is over, with its numbers or what went wrong.
+    End(Job, Result<Values, String>),
+}
+
+/// One run of a suite.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Job {
+    /// What stands in the box.
+    pub discipline: String,
+    /// The seed.
+    pub seed: u64,
+}
+
+/// Everything that came of a scenario.
+#[derive(Debug, Serialize)]
+pub struct Outcome {
+    /// The program's version.
+    pub version: String,
+    /// The command that made it.
+    pub command: String,
+    /// The kernel it ran on.
+    pub kernel: String,
+    /// The scenario, after all replacements.
+    pub scenario: Scenario,
+    /// A column each.
+    pub disciplines: Vec<DisciplineOutcome>,
+}
+
+/// What came of one discipline.
+#[derive(Debug, Default, Serialize)]
+pub struct DisciplineOutcome {
+    /// As the scenario names it.
+    pub discipline: String,
+    /// Why it took no part.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub skipped: Option<String>,
+    /// Median and range over the seeds.
+    pub summary: BTreeMap<String, Spread>,
+    /// Run by run.
+    pub runs: Vec<RunOutcome>,
+}
+
+/// One run and its numbers.
+#[derive(Debug, Serialize)]
+pub struct RunOutcome {
+    /// The numbers.
+    pub values: Values,
+    /// Why they must not be believed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub spoiled: Option<String>,
+    /// Everything recorded.
+    pub record: RunRecord,
+}
+
+/// A scenario and how to run it.
+#[derive(Debug)]
+pub struct Suite {
+    scenario: Scenario,
+    options: SuiteOptions,
+    disciplines: Vec<String>,
+}
+
+impl Suite {
+    /// Checks that there is something to run.
+    ///
+    /// # Errors
+    /// If `only` names nothing sensible, or this machine has no namespaces to give.
+    pub fn new(scenario: Scenario, options: SuiteOptions) -> anyhow::Result<Self> {
+        bench::available()?;
+        // --only may name a variant the file does not list: it is meant for trying things out.
+        let disciplines =
+            if options.only.is_empty() { scenario.disciplines.clone() } else { options.only.clone() };
+        Ok(Self { scenario, options, disciplines })
+    }
+
+    /// The scenario.
+    #[must_use]
+    pub const fn scenario(&self) -> &Scenario {
+        &self.scenario
+    }
+
+    /// Runs all of it. A run that fails leaves its place empty and the rest goes on; `stop` ends everything.
+    ///
+    /// # Errors
+    /// If it was stopped.
+    pub fn run(&self, progress: &(dyn Fn(Progress) + Sync), stop: &AtomicBool) -> anyhow::Result<Outcome> {
+        bench::sweep();
+        let mut columns: Vec<DisciplineOutcome> = Vec::new();
+        let mut jobs = VecDeque::new();
+        for (at, discipline) in self.disciplines.iter().enumerate() {
+            let skipped = middle::obstacle(&self.scenario, discipline);
+            match &skipped {
+                Some(why) => progress(Progress::Skipped(discipline.clone(), why.clone())),
+                None => jobs.extend(
+                    self.seeds().into_iter().map(|seed| (at, Job { discipline: discipline.clone(), seed })),
+                ),
+            }
+            columns.push(DisciplineOutcome { discipline: discipline.clone(), skipped, ..Default::default() });
+        }
+        let (jobs, columns) = (Mutex::new(jobs), Mutex::new(columns));
+        std::thread::scope(|scope| {
+            for _ in 0..self.options.jobs.max(1) {
+                scope.spawn(|| self.work(&jobs, &columns, progress, stop));
+            }
+        });
+        if stop.load(Ordering::Relaxed) {
+            bail!("stopped; the namespaces are removed");
+        }
+        let mut columns = columns.into_inner().unwrap_or_else(std::sync::PoisonError::into_inner);
+        for column in &mut columns {
+            column.runs.sort_by_key(|r| r.record.seed);
+            let values: Vec<Values> = column.runs.iter().map(|r| r.values.clone()).collect();
+            column.summary = metrics::summarize(&values);
+        }
+        Ok(Outcome {
+            version: env!("CARGO_PKG_VERSION").to_owned(),
+            command: self.options.command.clone(),
+            kernel: std::fs::read_to_string("/proc/sys/kernel/osrelease")
+                .unwrap_or_default()
+                .trim()
+                .to_owned(),
+            scenario: self.scenario.clone(),
+            disciplines: columns,
+        })
+    }
+
+    fn seeds(&self) -> Vec<u64> {
+        self.options.seed.map_or_else(|| self.scenario.seeds.clone(), |s| vec![s])
+    }
+
+    fn work(
+        &self,
+        jobs: &Mutex<VecDeque<(usize, Job)>>,
+        columns: &Mutex<Vec<DisciplineOutcome>>,
+        progress: &(dyn Fn(Progress) + Sync),
+        stop: &AtomicBool,
+    ) {
+        while !stop.load(Ordering::Relaxed) {
+            let next = lock(jobs).pop_front();
+            let Some((at, job)) = next else { return };
+            progress(Progress::Begin(job.clone()));
+            let tick = |t: Tick| progress(Progress::Tick(job.clone(), t));
+            match run_one(&self.scenario, &job.discipline, job.seed, &tick, stop) {
+                Ok(record) => {
+                    let values = metrics::measure(&self.scenario, &record);
+                    let spoiled = metrics::spoiled(&values);
+                    progress(Progress::End(job, Ok(values.clone())));
+                    lock(columns)[at].runs.push(RunOutcome { values, spoiled, record });
+                }
+                Err(e) => {
+                    let why = format!("{e:#}");
+                    lock(columns)[at].skipped.get_or_insert_with(|| format!("seed {}: {why}", job.seed));
+                    progress(Progress::End(job, Err(why)));
+                }
+            }
+        }
+    }
+}
+
+/// A panic elsewhere must not hide what was measured.
+fn lock<T>(m: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
+    m.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
+}
+
+impl Outcome {
+    /// Writes `OUT/NAME.json` and gives its path.
+    ///
+    /// # Errors
+    /// If the directory or file cannot be written.
+    pub fn write_json(&self, out: &Path) -> anyhow::Result<PathBuf> {
+        std::fs::create_dir_all(out).with_context(|| format!("{}: cannot be made", out.display()))?;
+        let path = out.join(format!("{}.json", self.scenario.name));
+        let file = std::fs::File::create(&path).with_context(|| path.display().to_string())?;
+        serde_json::to_writer(std::io::BufWriter::new(file), self)
+            .with_context(|| path.display().to_string())?;
+        Ok(path)
+    }
+}

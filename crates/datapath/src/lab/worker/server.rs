@@ -1,0 +1,168 @@
+//! The server: answers `GET /BYTES` with 200 bytes of header and as many bytes as asked for, then closes.
+//!
+//! HTTP in shape, so that a box which turns users away with a 503 is understood by them.
+
+use std::io::Read as _;
+use std::net::{Ipv4Addr, SocketAddr};
+use std::time::Duration;
+
+use anyhow::Context as _;
+use serde::{Deserialize, Serialize};
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::{TcpListener, TcpSocket, TcpStream};
+
+use super::{Say, say};
+
+/// Length of every reply's header.
+pub const HEADER: usize = 200;
+/// Length of every request.
+pub const REQUEST: usize = 120;
+
+/// What the server is told.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct ServerSpec {
+    /// Port to listen on.
+    pub port: u16,
+    /// Congestion control of the replies.
+    pub congestion_control: String,
+}
+
+/// What its kernel counted.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub struct ServerResult {
+    /// Segments sent, retransmissions excluded (`OutSegs`).
+    pub out_segs: u64,
+    /// Segments retransmitted (`RetransSegs`).
+    pub retrans_segs: u64,
+    /// Retransmission timeouts (`TCPTimeouts`).
+    pub timeouts: u64,
+    /// Every TCP counter that is not zero, for the curious.
+    pub counters: std::collections::BTreeMap<String, u64>,
+}
+
+/// Serves until standard input ends.
+///
+/// # Errors
+/// If the port or the congestion control cannot be had.
+pub fn run(spec: ServerSpec) -> anyhow::Result<ServerResult> {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    runtime.block_on(async {
+        let socket = TcpSocket::new_v4()?;
+        socket.set_reuseaddr(true)?;
+        congestion_control(&socket, &spec.congestion_control)?;
+        socket.bind(SocketAddr::from((Ipv4Addr::UNSPECIFIED, spec.port)))?;
+        let listener = socket.listen(4096).with_context(|| format!("listen on port {}", spec.port))?;
+        say(&Say::<()>::Ready);
+        tokio::select! {
+            () = accept(&listener) => {}
+            () = stdin_ends() => {}
+        }
+        anyhow::Ok(())
+    })?;
+    let result = kernel_counters();
+    // Hundreds of unfinished replies need no farewell.
+    runtime.shutdown_timeout(Duration::from_millis(50));
+    result
+}
+
+/// Pins the congestion control of a socket.
+pub(super) fn congestion_control(socket: &TcpSocket, name: &str) -> anyhow::Result<()> {
+    nix::sys::socket::setsockopt(socket, nix::sys::socket::sockopt::TcpCongestion, &name.into()).with_context(
+        || {
+            let have = std::fs::read_to_string("/proc/sys/net/ipv4/tcp_available_congestion_control");
+            format!(
+                "congestion_control = '{name}': this kernel has {}; try modprobe tcp_{name}",
+                have.unwrap_or_default().trim()
+            )
+        },
+    )
+}
+
+/// Resolves when the lab lets go.
+pub(super) async fn stdin_ends() {
+    let (tell, told) = tokio::sync::oneshot::channel();
+    std::thread::spawn(move || {
+        let mut sink = [0; 64];
+        while matches!(std::io::stdin().read(&mut sink), Ok(n) if n > 0) {}
+        let _ = tell.send(());
+    });
+    let _ = told.await;
+}
+
+async fn accept(listener: &TcpListener) {
+    loop {
+        match listener.accept().await {
+            Ok((stream, _)) => drop(tokio::spawn(async move {
+                // A user who went away is the user's own record.
+                let _ = answer(stream).await;
+            })),
+            // Out of descriptors or memory: those in the backlog wait.
+            Err(_) => tokio::time::sleep(Duration::from_millis(10)).await,
+        }
+    }
+}
+
+async fn answer(mut stream: TcpStream) -> std::io::Result<()> {
+    stream.set_nodelay(true)?;
+    let mut request = Vec::with_capacity(REQUEST);
+    while !request.ends_with(b"\r\n\r\n") {
+        let mut piece = [0; 512];
+        let n = stream.read(&mut piece).await?;
+        if n == 0 || request.len() > 4096 {
+            return Ok(());
+        }
+        request.extend_from_slice(&piece[..n]);
+    }
+    let size = std::str::from_utf8(&request)
+        .ok()
+        .and_then(|r| r.strip_prefix("GET /")?.split(' ').next()?.parse::<u64>().ok())
+        .ok_or(std::io::ErrorKind::InvalidData)?;
+    let mut left = HEADER as u64 + size;
+    let mut chunk = vec![b'.'; 16 * 1024];
+    chunk[..HEADER].copy_from_slice(&header(size));
+    while left > 0 {
+        let n = left.min(chunk.len() as u64) as usize;
+        stream.write_all(&chunk[..n]).await?;
+        chunk[..HEADER].fill(b'.');
+        left -= n as u64;
+    }
+    stream.shutdown().await?;
+    // Keep the socket until the user has closed too, as a web server's lingering close does.
+    let _ = tokio::time::timeout(Duration::from_secs(60), stream.read(&mut chunk)).await;
+    Ok(())
+}
+
+fn header(size: u64) -> [u8; HEADER] {
+    padded(&format!("HTTP/1.1 200 OK\r\nContent-Length: {size}\r\nConnection: close\r\nX-Pad: "))
+}
+
+/// `head`, filled up with a header's worth of padding and ended by an empty line.
+pub(super) fn padded<const N: usize>(head: &str) -> [u8; N] {
+    let mut out = [b'x'; N];
+    let n = head.len().min(N - 4);
+    out[..n].copy_from_slice(&head.as_bytes()[..n]);
+    out[N - 4..].copy_from_slice(b"\r\n\r\n");
+    out
+}
+
+fn kernel_counters() -> anyhow::Result<ServerResult> {
+    let mut counters = std::collections::BTreeMap::new();
+    for (file, group) in [("/proc/self/net/snmp", "Tcp:"), ("/proc/self/net/netstat", "TcpExt:")] {
+        let text = std::fs::read_to_string(file).with_context(|| file.to_owned())?;
+        let mut lines = text.lines().filter(|l| l.starts_with(group));
+        if let (Some(names), Some(values)) = (lines.next(), lines.next()) {
+            for (name, value) in names.split_whitespace().zip(values.split_whitespace()).skip(1) {
+                if let Ok(v @ 1..) = value.parse::<u64>() {
+                    counters.insert(name.to_owned(), v);
+                }
+            }
+        }
+    }
+    let get = |name: &str| counters.get(name).copied().unwrap_or(0);
+    Ok(ServerResult {
+        out_segs: get("OutSegs"),
+        retrans_segs: get("RetransSegs"),
+        timeouts: get("TCPTimeouts"),
+        counters,
+    })
+}
