@@ -1,1 +1,32 @@
-//! placeholder
+//! What can be told of a TCP flow from the middle of its path.
+//!
+//! A [`Tracker`] keeps one bounded record per flow of one direction of a link. It is told of arrivals, departures and
+//! drops of that direction and, where the box sees it, of the other direction too; it says which packets are
+//! retransmissions, how long the flow's round trip (epoch) is, and in which of seven phases its sender is. The idea and
+//! the names are those of TAQ (Chen, Subramanian, Iyengar, Ford: "TAQ: Enhancing Fairness and Performance
+//! Predictability in Small Packet Regimes", EuroSys 2014, sections 3 and 4).
+//!
+//! [`Pools`] groups flows by the address of the user who opened them.
+//!
+//! No clock, no floating point, no unbounded memory: time and the hash seed come in as arguments.
+
+#![forbid(unsafe_code)]
+
+mod census;
+mod classify;
+mod config;
+mod epoch;
+mod flow;
+mod phase;
+mod pools;
+mod ranges;
+mod table;
+mod tracker;
+mod wheel;
+
+pub use census::{Census, Counters};
+pub use config::{ConfigError, TrackerConfig};
+pub use flow::Flow;
+pub use phase::Phase;
+pub use pools::{Inserted, Pool, Pools};
+pub use tracker::{FlowId, Kind, Observation, Tracker};

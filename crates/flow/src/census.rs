@@ -1,0 +1,41 @@
+//! Counts for people and for fair shares.
+
+use narrows_units::Duration;
+
+use crate::Phase;
+
+/// All flows at one instant.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Census {
+    /// Flows known.
+    pub flows: usize,
+    /// Of these, in each phase, in the order of [`Phase::ALL`].
+    pub by_phase: [usize; Phase::ALL.len()],
+    /// TCP flows that have sent no data yet.
+    pub unphased: usize,
+    /// Flows that are not TCP.
+    pub not_tcp: usize,
+    /// Flows that count for the fair share: a packet within max(2 s, 4 epochs), or silent because of a loss.
+    pub active: usize,
+    /// Flows silent because of a loss, with nothing of theirs waiting here.
+    pub silent: usize,
+    /// The longest such silence.
+    pub longest_silence: Duration,
+}
+
+/// Counts since the tracker was made.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Counters {
+    /// Records made.
+    pub created: u64,
+    /// New connections on a known key.
+    pub restarted: u64,
+    /// Records forgotten after their timeout.
+    pub expired: u64,
+    /// Records evicted to make room.
+    pub evicted: u64,
+    /// Of these, records of flows that were in use.
+    pub evicted_in_use: u64,
+    /// Packets for which there was no room: every record had packets waiting.
+    pub unrecorded: u64,
+}

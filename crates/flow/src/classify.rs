@@ -1,0 +1,390 @@
+//! What one segment is: new, a retransmission, late, a keep-alive, a probe - and what it changes in the record.
+//!
+//! A segment at or below the highest sequence number seen is a retransmission (TAQ, section 4.1), unless
+//! - it fills a hole: bytes that were skipped and never seen. Within half an epoch of the skip that is reordering on
+//!   the way here; later it is the repair of a loss before this box, because no sender learns of a loss in less than a
+//!   round trip;
+//! - it is a keep-alive (RFC 9293, section 3.8.4): at most one byte, just below the next to be sent;
+//! - it is a zero-window probe (section 3.8.6.1): at most one byte at the edge of a window the receiver has closed.
+
+use narrows_units::{Instant, SeqNum};
+use narrows_wire::{Flags, Header, TcpHeader};
+
+use crate::flow::{Coarse, Flow, Marks, Micros, WindowScale};
+use crate::phase::Phase;
+use crate::ranges::MAX_SPAN;
+use crate::{Kind, TrackerConfig};
+
+impl Flow {
+    /// A packet of the queued direction arrives; the record has been rolled to `now`.
+    pub(crate) fn arrive(&mut self, now: Instant, h: &Header, config: &TrackerConfig) -> Kind {
+        let len = u32::try_from(h.len.get()).unwrap_or(u32::MAX);
+        self.epoch_bytes = self.epoch_bytes.saturating_add(len);
+        self.seen = Coarse::at(now);
+        let Some(tcp) = h.tcp.as_ref() else {
+            return self.arrive_other(now, len);
+        };
+        self.marks.set(Marks::TCP);
+        if tcp.flags.has(Flags::RST) {
+            self.close();
+            return Kind::Rst;
+        }
+        if tcp.flags.has(Flags::SYN) {
+            return self.arrive_syn(now, tcp, config);
+        }
+        self.time_answer(now, config);
+        self.see_twice();
+        let kind = self.classify(now, tcp);
+        if matches!(kind, Kind::New | Kind::Fin | Kind::Reordered | Kind::Retransmission) {
+            self.data(now, tcp, kind, config);
+        }
+        if tcp.flags.has(Flags::FIN) {
+            self.marks.set(Marks::FIN);
+            self.close_if_both_finished();
+        }
+        kind
+    }
+
+    fn arrive_other(&mut self, now: Instant, len: u32) -> Kind {
+        self.see_twice();
+        if !self.marks.has(Marks::TCP) {
+            self.packets = self.packets.saturating_add(1);
+            self.payload = self.payload.saturating_add(u64::from(len));
+            self.last_data = now;
+        }
+        Kind::NotTcp
+    }
+
+    /// The second packet that is no SYN shows that somebody means it.
+    pub(crate) fn see_twice(&mut self) {
+        if self.marks.has(Marks::ONCE) {
+            self.marks.set(Marks::PROVEN);
+        }
+        self.marks.set(Marks::ONCE);
+    }
+
+    fn arrive_syn(&mut self, now: Instant, tcp: &TcpHeader, config: &TrackerConfig) -> Kind {
+        let answer = tcp.flags.has(Flags::ACK);
+        let known = self.marks.has(Marks::SYN) && self.forward_isn == tcp.seq;
+        // Another number, or a SYN into a connection picked up in its middle, begins a new connection. The answer to a
+        // SYN seen the other way does not: that SYN has already done so.
+        let answered = answer && self.marks.has(Marks::REVERSE_SYN);
+        if self.marks.has(Marks::SEQ) && !known && !answered {
+            self.restart(now, config);
+        }
+        if known {
+            // Sent again: neither its answer nor the answer's answer can be timed (Karn).
+            self.marks.clear(Marks::SAMPLING);
+        } else {
+            self.marks.set(Marks::SYN);
+            self.forward_isn = tcp.seq;
+            self.forward_scale = tcp.window_scale.and_then(WindowScale::new);
+            if !self.marks.has(Marks::DATA) {
+                self.first_seq(tcp.seq_end());
+            }
+            self.payload += u64::from(tcp.payload);
+            self.initiated(answer);
+            self.time_segment(now, tcp.seq_end());
+        }
+        if answer {
+            self.time_answer(now, config);
+        }
+        if !self.marks.has(Marks::DATA) {
+            self.burst = Micros::at(now);
+        }
+        if answer { Kind::SynAck } else { Kind::Syn }
+    }
+
+    /// Notes who opened the connection.
+    pub(crate) fn initiated(&mut self, by_dst: bool) {
+        self.marks.set(Marks::INITIATOR);
+        self.marks.put(Marks::INITIATOR_DST, by_dst);
+    }
+
+    fn classify(&mut self, now: Instant, tcp: &TcpHeader) -> Kind {
+        let (seq, end) = (tcp.seq, tcp.seq_end());
+        let fin = tcp.flags.has(Flags::FIN);
+        let fresh = if fin && tcp.payload == 0 { Kind::Fin } else { Kind::New };
+        if !self.marks.has(Marks::SEQ) {
+            // Picked up in its middle. What an ACK says of the next number is as good as data.
+            self.first_seq(end);
+            return if end == seq { Kind::PureAck } else { fresh };
+        }
+        if tcp.payload <= 1 && !fin {
+            if self.is_window_probe(tcp) {
+                self.max_seq = self.max_seq.max(end);
+                return Kind::WindowProbe;
+            }
+            if self.is_keep_alive(tcp) {
+                return Kind::KeepAlive;
+            }
+        }
+        if end == seq {
+            return Kind::PureAck;
+        }
+        if end.distance_from(self.max_seq).unsigned_abs() > MAX_SPAN {
+            // No window reaches there: the record is wrong, or the packet. Follow the packet.
+            self.resynchronize(end);
+            return fresh;
+        }
+        if end.at_or_before(self.max_seq) {
+            return self.below_max(now, seq, end);
+        }
+        if seq.before(self.max_seq) {
+            self.holes.remove(seq, self.max_seq);
+        } else if self.max_seq.before(seq) {
+            self.holes.add(self.max_seq, seq, Micros::at(now));
+        }
+        self.max_seq = end;
+        fresh
+    }
+
+    /// The first thing known of the sender's sequence numbers.
+    fn first_seq(&mut self, end: SeqNum) {
+        self.marks.set(Marks::SEQ);
+        self.max_seq = end;
+        if end.before(self.highest_ack) {
+            // An ACK of what nobody sent.
+            self.marks.clear(Marks::ACKED);
+        }
+    }
+
+    fn below_max(&mut self, now: Instant, seq: SeqNum, end: SeqNum) -> Kind {
+        let Some(hole) = self.holes.hit(seq, end) else { return Kind::Retransmission };
+        let age = Micros::at(now).since(hole.tag);
+        self.holes.remove(seq, end);
+        if age < self.epoch_len() / 2 { Kind::Reordered } else { Kind::Retransmission }
+    }
+
+    /// At most one byte at the edge (some stacks send that byte, some none and one number lower) of a closed window.
+    fn is_window_probe(&self, tcp: &TcpHeader) -> bool {
+        let edge = tcp.seq.distance_from(self.highest_ack);
+        self.marks.has(Marks::ZERO_WINDOW | Marks::ACKED) && (edge == -1 || (edge == 0 && tcp.payload == 1))
+    }
+
+    /// Just below the next number to be sent. With a byte of payload it could be the retransmission of a last segment
+    /// of one byte: not if everything is acknowledged, and, where ACKs are not seen, not if the last segment was longer.
+    fn is_keep_alive(&self, tcp: &TcpHeader) -> bool {
+        if tcp.seq + 1 != self.max_seq || self.marks.has(Marks::FIN) {
+            return false;
+        }
+        let settled = if self.marks.has(Marks::ACKED) {
+            self.max_seq.at_or_before(self.highest_ack)
+        } else {
+            !self.marks.has(Marks::TAIL_BYTE)
+        };
+        tcp.payload == 0 || (settled && !self.owes(tcp.seq, 1))
+    }
+
+    fn resynchronize(&mut self, end: SeqNum) {
+        self.max_seq = end;
+        self.marks.clear(Marks::ACKED | Marks::SAMPLING | Marks::REDROPPED);
+        self.holes.clear();
+        self.forgive();
+    }
+
+    /// Nothing is owed any more.
+    pub(crate) fn forgive(&mut self) {
+        self.dropped.clear();
+        self.owed = 0;
+    }
+
+    /// What a segment with data changes.
+    fn data(&mut self, now: Instant, tcp: &TcpHeader, kind: Kind, config: &TrackerConfig) {
+        let retransmission = kind == Kind::Retransmission;
+        let gap = now.since(self.last_data);
+        let timeout_proven = retransmission
+            && self.marks.has(Marks::REDROPPED)
+            && tcp.seq.at_or_before(self.redropped)
+            && self.redropped.before(tcp.seq_end());
+        match self.phase {
+            None => {
+                self.marks.set(Marks::DATA);
+                self.first_data(now, config);
+                self.open_epoch(now);
+                self.go(Phase::SlowStart);
+            }
+            Some(phase) => {
+                let after_loss = phase.is_silent() || (phase == Phase::Idle && retransmission);
+                if after_loss && gap >= self.epoch_len() {
+                    self.last_silence_us = u32::try_from(gap.as_nanos() / 1_000).unwrap_or(u32::MAX);
+                }
+                if self.silent_epochs > 0 {
+                    self.open_epoch(now);
+                }
+                self.later_data(now, gap, config);
+                self.go(phase.after_data(retransmission, timeout_proven));
+            }
+        }
+        self.silent_epochs = 0;
+        self.last_data = now;
+        self.packets = self.packets.saturating_add(1);
+        if retransmission {
+            self.retx_pkts = self.retx_pkts.saturating_add(1);
+            self.spoil_timing(tcp.seq);
+            return;
+        }
+        self.new_pkts = self.new_pkts.saturating_add(1);
+        self.payload = self.payload.saturating_add(u64::from(tcp.payload));
+        if kind != Kind::Reordered {
+            self.marks.put(Marks::TAIL_BYTE, tcp.payload == 1);
+            self.time_segment(now, tcp.seq_end());
+        }
+    }
+
+    /// The discipline dropped this packet.
+    pub(crate) fn drop_packet(&mut self, h: &Header) {
+        self.drops_cur = self.drops_cur.saturating_add(1);
+        let Some(tcp) = h.tcp.as_ref() else { return };
+        if tcp.flags.has(Flags::SYN) {
+            self.marks.clear(Marks::SAMPLING);
+            return;
+        }
+        let (seq, end) = (tcp.seq, tcp.seq_end());
+        let ours = self.max_seq - end <= MAX_SPAN && !self.marks.has(Marks::CLOSED);
+        let Some(phase) = self.phase.filter(|_| end != seq && ours) else { return };
+        if self.owes(seq, end - seq) {
+            self.redropped = seq;
+            self.marks.set(Marks::REDROPPED);
+        } else {
+            self.owed = self.owed.saturating_add(1);
+        }
+        self.dropped.add(seq, end, ());
+        self.spoil_timing(seq);
+        self.go(phase.after_drop());
+    }
+
+    /// The packet was sent on.
+    pub(crate) fn depart(&mut self, now: Instant, h: &Header) {
+        let Some(tcp) = h.tcp.as_ref() else { return };
+        let (seq, end) = (tcp.seq, tcp.seq_end());
+        if seq == end {
+            return;
+        }
+        self.time_departure(now, end);
+        if !self.dropped.is_empty() && self.dropped.remove(seq, end) {
+            self.repaid();
+        }
+        if let Some(phase) = self.phase {
+            self.go(phase.after_departure(self.owed));
+        }
+    }
+
+    /// One packet's worth was repaired; each range that is left is at least one packet.
+    fn repaid(&mut self) {
+        let left = u16::try_from(self.dropped.count()).unwrap_or(u16::MAX);
+        self.owed = if left == 0 { 0 } else { self.owed.saturating_sub(1).max(left) };
+        if left == 0 {
+            self.marks.clear(Marks::REDROPPED);
+        }
+    }
+
+    /// A packet of the other direction.
+    pub(crate) fn hear_back(&mut self, now: Instant, tcp: &TcpHeader, config: &TrackerConfig) {
+        self.seen = Coarse::at(now);
+        if tcp.flags.has(Flags::RST) {
+            self.close();
+            return;
+        }
+        if tcp.flags.has(Flags::SYN) {
+            self.hear_syn(now, tcp, config);
+        } else if tcp.flags.has(Flags::ACK) && self.marks.has(Marks::ONCE) {
+            self.marks.set(Marks::PROVEN);
+        }
+        if tcp.flags.has(Flags::ACK) {
+            self.hear_ack(now, tcp, config);
+        }
+        if tcp.flags.has(Flags::FIN) {
+            self.marks.set(Marks::REVERSE_FIN);
+            self.close_if_both_finished();
+        }
+    }
+
+    fn hear_syn(&mut self, now: Instant, tcp: &TcpHeader, config: &TrackerConfig) {
+        let answer = tcp.flags.has(Flags::ACK);
+        if self.marks.has(Marks::REVERSE_SYN) && self.reverse_isn == tcp.seq {
+            // Sent again: which of them the sender answers cannot be told.
+            self.marks.clear(Marks::TIMING_SENDER);
+            return;
+        }
+        // An answer belongs to the SYN of the queued direction, which has begun the connection.
+        if !answer && (self.marks.has(Marks::REVERSE_SYN) || self.marks.has(Marks::SEQ)) {
+            self.restart(now, config);
+            self.seen = Coarse::at(now);
+        }
+        self.marks.set(Marks::REVERSE_SYN | Marks::TCP);
+        self.reverse_isn = tcp.seq;
+        self.reverse_scale = tcp.window_scale.and_then(WindowScale::new);
+        self.mss = tcp.mss.unwrap_or(0);
+        if !self.marks.has(Marks::INITIATOR) {
+            self.initiated(!answer);
+        }
+        self.time_sender(now);
+    }
+
+    fn hear_ack(&mut self, now: Instant, tcp: &TcpHeader, config: &TrackerConfig) {
+        // An ACK of what has not been sent (RFC 9293, section 3.10.7.4), as far as can be known.
+        if self.marks.has(Marks::SEQ) && self.max_seq.before(tcp.ack) {
+            return;
+        }
+        let known = self.marks.has(Marks::ACKED);
+        if known && tcp.ack.before(self.highest_ack) {
+            return;
+        }
+        self.marks.put(Marks::ZERO_WINDOW, tcp.window == 0);
+        if known && tcp.ack == self.highest_ack {
+            return;
+        }
+        self.marks.set(Marks::ACKED);
+        self.highest_ack = tcp.ack;
+        self.time_ack(now, tcp.ack, config);
+        self.holes.remove_below(tcp.ack);
+        if self.dropped.remove_below(tcp.ack) {
+            self.repaid();
+        }
+    }
+
+    fn close_if_both_finished(&mut self) {
+        if self.marks.has(Marks::FIN | Marks::REVERSE_FIN) {
+            self.marks.set(Marks::CLOSED);
+        }
+    }
+
+    /// A RST ends everything at once.
+    fn close(&mut self) {
+        self.marks.set(Marks::CLOSED);
+        self.marks.clear(Marks::SAMPLING);
+        self.forgive();
+        if self.phase.is_some() {
+            self.go(Phase::Idle);
+            (self.new_pkts, self.retx_pkts) = (0, 0);
+        }
+    }
+
+    /// Forgets ranges so old that sequence numbers have moved on by more than any window.
+    pub(crate) fn forget_far_ranges(&mut self) {
+        let far = |start: SeqNum| self.max_seq - start > MAX_SPAN;
+        let (drops, holes) =
+            (self.dropped.iter().any(|r| far(r.start)), self.holes.iter().any(|r| far(r.start)));
+        if drops {
+            self.forgive();
+        }
+        if holes {
+            self.holes.clear();
+        }
+    }
+}
+
+/// The kind of a packet of which no record can be kept.
+pub(crate) fn kind_alone(h: &Header) -> Kind {
+    let Some(tcp) = h.tcp.as_ref() else { return Kind::NotTcp };
+    let has = |f| tcp.flags.has(f);
+    match () {
+        () if has(Flags::RST) => Kind::Rst,
+        () if has(Flags::SYN.and(Flags::ACK)) => Kind::SynAck,
+        () if has(Flags::SYN) => Kind::Syn,
+        () if tcp.payload > 0 => Kind::New,
+        () if has(Flags::FIN) => Kind::Fin,
+        () => Kind::PureAck,
+    }
+}

@@ -1,0 +1,143 @@
+//! How long a flow's epoch (its round trip) is: two estimators, of which the two-way one is preferred once it has
+//! samples.
+//!
+//! Source: TAQ (EuroSys 2014), section 4.1, and RFC 6298 with Karn's rule for what may be timed.
+//!
+//! **Two-way.** A new segment is timed from its departure here to the cumulative ACK that covers it: the round trip on
+//! the receiver's side of the box. The handshake gives the sender's side (SYN passing one way to its answer coming
+//! back), which is added, so that a box anywhere on the path sees the whole. epoch = 7/8 epoch + 1/8 sample; the first
+//! sample is taken as it is. A segment is not timed if any of its bytes, or of those before it in flight, was
+//! retransmitted, dropped here or never seen: its ACK would wait for the repair.
+//!
+//! **One-way.** First the time from the SYN to the first data; then the time from one burst start to the next, where a
+//! burst starts with the first packet after a gap of more than half an epoch, if that time lies between half an epoch
+//! and two; weight 1/8.
+
+use narrows_units::{Duration, Instant, SeqNum};
+
+use crate::TrackerConfig;
+use crate::flow::{Flow, Marks, Micros, nanos32};
+
+/// Longer than this, a sample says that something else happened.
+const LONGEST_SAMPLE: Duration = Duration::from_secs(60);
+
+impl Flow {
+    /// A segment that is wholly new has arrived: time it, if nothing is being timed.
+    pub(crate) fn time_segment(&mut self, now: Instant, end: SeqNum) {
+        let stale =
+            self.marks.has(Marks::SAMPLING) && Micros::at(now).since(self.sample_arrived) > LONGEST_SAMPLE;
+        if stale {
+            self.marks.clear(Marks::SAMPLING);
+        }
+        if !self.marks.has(Marks::SAMPLING) && self.dropped.is_empty() && self.holes.is_empty() {
+            self.marks.set(Marks::SAMPLING);
+            self.marks.clear(Marks::DEPARTED);
+            self.sample_end = end;
+            self.sample_arrived = Micros::at(now);
+        }
+    }
+
+    /// Bytes from `seq` on were retransmitted or dropped: what is being timed behind them is ambiguous now.
+    pub(crate) fn spoil_timing(&mut self, seq: SeqNum) {
+        if seq.before(self.sample_end) {
+            self.marks.clear(Marks::SAMPLING);
+        }
+    }
+
+    /// A segment ending at `end` leaves.
+    pub(crate) fn time_departure(&mut self, now: Instant, end: SeqNum) {
+        if self.marks.has(Marks::SAMPLING) && !self.marks.has(Marks::DEPARTED) && end == self.sample_end {
+            self.marks.set(Marks::DEPARTED);
+            self.sample_departed = Micros::at(now);
+        }
+    }
+
+    /// The cumulative ACK has come to `ack`.
+    pub(crate) fn time_ack(&mut self, now: Instant, ack: SeqNum, config: &TrackerConfig) {
+        if !self.marks.has(Marks::SAMPLING) || ack.before(self.sample_end) {
+            return;
+        }
+        self.marks.clear(Marks::SAMPLING);
+        let at = Micros::at(now);
+        let rtt = at.since(self.sample_departed);
+        if !self.marks.has(Marks::DEPARTED) || rtt > LONGEST_SAMPLE {
+            return;
+        }
+        let us = (rtt.as_nanos() / 1_000) as u32;
+        if self.marks.has(Marks::RTT) {
+            self.min_rtt_us = self.min_rtt_us.min(us);
+            self.srtt_us =
+                micros32(Duration::from_micros(u64::from(self.srtt_us)).ewma(rtt, config.ewma_shift));
+        } else {
+            self.marks.set(Marks::RTT);
+            (self.min_rtt_us, self.srtt_us) = (us, us);
+        }
+        let near = if config.epoch_includes_queue { at.since(self.sample_arrived) } else { rtt };
+        self.two_way_sample(near + self.sender_side().unwrap_or(Duration::ZERO), config);
+    }
+
+    fn two_way_sample(&mut self, sample: Duration, config: &TrackerConfig) {
+        let epoch = if self.marks.has(Marks::TWO_WAY) {
+            self.epoch_len().ewma(sample, config.ewma_shift)
+        } else {
+            self.marks.set(Marks::TWO_WAY);
+            sample
+        };
+        self.set_epoch(epoch, config);
+    }
+
+    /// A SYN or SYN-ACK of the other direction passed on its way to the sender, who answers at once.
+    pub(crate) fn time_sender(&mut self, now: Instant) {
+        if !self.marks.has(Marks::SENDER_SIDE) {
+            self.marks.set(Marks::TIMING_SENDER);
+            self.reverse_syn = Micros::at(now);
+        }
+    }
+
+    /// The sender's first answer arrived.
+    pub(crate) fn time_answer(&mut self, now: Instant, config: &TrackerConfig) {
+        if self.marks.take(Marks::TIMING_SENDER) {
+            let span = Micros::at(now).since(self.reverse_syn);
+            self.sender_side = (span.as_nanos() >> 16).min(0xffff) as u16;
+            self.marks.set(Marks::SENDER_SIDE);
+            if self.marks.has(Marks::TWO_WAY) {
+                // Until here the epoch was the receiver's side alone.
+                let near = Duration::from_micros(u64::from(self.srtt_us));
+                self.set_epoch(near + Duration::from_nanos(u64::from(self.sender_side) << 16), config);
+            }
+        }
+    }
+
+    /// The first segment with data arrived.
+    pub(crate) fn first_data(&mut self, now: Instant, config: &TrackerConfig) {
+        let at = Micros::at(now);
+        if self.marks.has(Marks::SYN) && !self.marks.has(Marks::TWO_WAY) {
+            self.set_epoch(at.since(self.burst), config);
+        }
+        self.burst = at;
+    }
+
+    /// A later one arrived, `gap` after the one before.
+    pub(crate) fn later_data(&mut self, now: Instant, gap: Duration, config: &TrackerConfig) {
+        let epoch = self.epoch_len();
+        if gap <= epoch / 2 {
+            return;
+        }
+        let at = Micros::at(now);
+        let sample = at.since(self.burst);
+        self.burst = at;
+        // A gap of more than two epochs also catches what the 32-bit clock would make of an hour.
+        let plausible = gap < epoch * 2 && epoch / 2 < sample && sample < epoch * 2;
+        if plausible && !self.marks.has(Marks::TWO_WAY) {
+            self.set_epoch(epoch.ewma(sample, config.ewma_shift), config);
+        }
+    }
+
+    fn set_epoch(&mut self, epoch: Duration, config: &TrackerConfig) {
+        self.epoch_ns = nanos32(epoch.clamp(config.epoch_min, config.epoch_max));
+    }
+}
+
+fn micros32(d: Duration) -> u32 {
+    (d.as_nanos() / 1_000).min(u64::from(u32::MAX)) as u32
+}

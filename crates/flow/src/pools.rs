@@ -1,0 +1,232 @@
+//! Flows grouped by the address of the user who opened them: a bounded map from address to whatever the policy keeps.
+//!
+//! Source: TAQ (EuroSys 2014), section 4.3: the flows of one user that begin within a few seconds form a pool, and are
+//! admitted or held as one. The policy is not here.
+
+use core::net::IpAddr;
+
+use narrows_units::{Duration, Instant};
+use narrows_wire::{FlowKey, Proto};
+
+/// One pool.
+#[derive(Clone, Debug)]
+pub struct Pool<T> {
+    address: IpAddr,
+    started: Instant,
+    seen: Instant,
+    older: u32,
+    newer: u32,
+    chain: u32,
+    /// What the policy keeps.
+    pub state: T,
+}
+
+impl<T> Pool<T> {
+    /// The user's address.
+    #[must_use]
+    pub const fn address(&self) -> IpAddr {
+        self.address
+    }
+    /// When it was made.
+    #[must_use]
+    pub const fn started(&self) -> Instant {
+        self.started
+    }
+    /// When it was last asked for by [`Pools::touch`], or made.
+    #[must_use]
+    pub const fn seen(&self) -> Instant {
+        self.seen
+    }
+    /// Whether a flow that begins now still belongs to it.
+    #[must_use]
+    pub const fn joins(&self, now: Instant, within: Duration) -> bool {
+        now.since(self.started).as_nanos() < within.as_nanos()
+    }
+}
+
+/// What became of [`Pools::insert`].
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Inserted<T> {
+    /// There was room.
+    Room,
+    /// The address had a pool, which began anew; this was its state.
+    Replaced(T),
+    /// This pool had to go.
+    Evicted(IpAddr, T),
+    /// No pool might be evicted; the state comes back.
+    Full(T),
+}
+
+/// Pools by address, in the order in which they were made. All operations take constant time on average, except where
+/// they say otherwise.
+#[derive(Clone, Debug)]
+pub struct Pools<T> {
+    slots: Vec<Option<Pool<T>>>,
+    buckets: Vec<u32>,
+    free: Vec<u32>,
+    seed: u64,
+    capacity: usize,
+    oldest: u32,
+    newest: u32,
+}
+
+const NONE: u32 = u32::MAX;
+
+/// How many of the oldest pools are asked whether they may be evicted.
+const EVICTION_LOOKS: usize = 64;
+
+impl<T> Pools<T> {
+    /// Room for `capacity` pools, 1 to 2^24.
+    #[must_use]
+    pub fn new(capacity: usize, seed: u64) -> Self {
+        let capacity = capacity.clamp(1, 1 << 24);
+        Self {
+            slots: Vec::new(),
+            buckets: vec![0; capacity.next_power_of_two()],
+            free: Vec::new(),
+            seed,
+            capacity,
+            oldest: NONE,
+            newest: NONE,
+        }
+    }
+
+    /// Pools known.
+    #[must_use]
+    pub const fn len(&self) -> usize {
+        self.slots.len() - self.free.len()
+    }
+    /// Whether there are none.
+    #[must_use]
+    pub const fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+    /// Most that can be.
+    #[must_use]
+    pub const fn capacity(&self) -> usize {
+        self.capacity
+    }
+
+    /// The pool of an address.
+    #[must_use]
+    pub fn get(&self, address: IpAddr) -> Option<&Pool<T>> {
+        self.at(self.find(address)?)
+    }
+    /// The same, to change its state.
+    pub fn get_mut(&mut self, address: IpAddr) -> Option<&mut Pool<T>> {
+        let slot = self.find(address)?;
+        self.at_mut(slot)
+    }
+    /// The same, noting that it was asked for at `now`.
+    pub fn touch(&mut self, now: Instant, address: IpAddr) -> Option<&mut Pool<T>> {
+        let pool = self.get_mut(address)?;
+        pool.seen = now;
+        Some(pool)
+    }
+
+    /// Makes a pool that starts now. If there is no room, the one made first of those that `idle` allows is evicted; at
+    /// most the 64 made first are asked.
+    pub fn insert(
+        &mut self,
+        now: Instant,
+        address: IpAddr,
+        state: T,
+        idle: impl FnMut(&Pool<T>) -> bool,
+    ) -> Inserted<T> {
+        let mut result = Inserted::Room;
+        if let Some(old) = self.remove(address) {
+            result = Inserted::Replaced(old);
+        } else if self.len() == self.capacity {
+            let Some(victim) = self.victim(idle) else { return Inserted::Full(state) };
+            if let Some(old) = self.remove(victim) {
+                result = Inserted::Evicted(victim, old);
+            }
+        }
+        let bucket = self.bucket(address);
+        let chain = self.buckets[bucket].wrapping_sub(1);
+        let pool = Pool { address, started: now, seen: now, older: self.newest, newer: NONE, chain, state };
+        let slot = if let Some(slot) = self.free.pop() {
+            self.slots[slot as usize] = Some(pool);
+            slot
+        } else {
+            self.slots.push(Some(pool));
+            self.slots.len() as u32 - 1
+        };
+        self.buckets[bucket] = slot + 1;
+        match core::mem::replace(&mut self.newest, slot) {
+            NONE => self.oldest = slot,
+            before => {
+                if let Some(pool) = self.at_mut(before) {
+                    pool.newer = slot;
+                }
+            }
+        }
+        result
+    }
+
+    /// Forgets a pool.
+    pub fn remove(&mut self, address: IpAddr) -> Option<T> {
+        let slot = self.find(address)?;
+        let bucket = self.bucket(address);
+        let (chain, older, newer) = self.at(slot).map(|p| (p.chain, p.older, p.newer))?;
+        let mut at = self.buckets[bucket].wrapping_sub(1);
+        if at == slot {
+            self.buckets[bucket] = chain.wrapping_add(1);
+        }
+        while let Some(pool) = self.at_mut(at) {
+            if pool.chain == slot {
+                pool.chain = chain;
+                break;
+            }
+            at = pool.chain;
+        }
+        match self.at_mut(older) {
+            Some(pool) => pool.newer = newer,
+            None => self.oldest = newer,
+        }
+        match self.at_mut(newer) {
+            Some(pool) => pool.older = older,
+            None => self.newest = older,
+        }
+        self.free.push(slot);
+        self.slots[slot as usize].take().map(|p| p.state)
+    }
+
+    /// All pools, the one made first first.
+    pub fn iter(&self) -> impl Iterator<Item = &Pool<T>> {
+        let mut slot = self.oldest;
+        core::iter::from_fn(move || {
+            let pool = self.at(slot)?;
+            slot = pool.newer;
+            Some(pool)
+        })
+    }
+
+    fn victim(&self, mut idle: impl FnMut(&Pool<T>) -> bool) -> Option<IpAddr> {
+        self.iter().take(EVICTION_LOOKS).find(|p| idle(p)).map(|p| p.address)
+    }
+
+    fn at(&self, slot: u32) -> Option<&Pool<T>> {
+        self.slots.get(slot as usize)?.as_ref()
+    }
+    fn at_mut(&mut self, slot: u32) -> Option<&mut Pool<T>> {
+        self.slots.get_mut(slot as usize)?.as_mut()
+    }
+
+    fn find(&self, address: IpAddr) -> Option<u32> {
+        let mut slot = self.buckets[self.bucket(address)].wrapping_sub(1);
+        while let Some(pool) = self.at(slot) {
+            if pool.address == address {
+                return Some(slot);
+            }
+            slot = pool.chain;
+        }
+        None
+    }
+
+    fn bucket(&self, address: IpAddr) -> usize {
+        // The hash of flows, of a flow from the address to itself.
+        let hash = FlowKey::new(address, address, 0, 0, Proto(0)).hash(self.seed);
+        hash as usize & (self.buckets.len() - 1)
+    }
+}

@@ -1,0 +1,243 @@
+//! Where the records live: a slab, a seeded index of chains into it, and two lists that say who is evicted first.
+//!
+//! The lists hold flows in the order in which they were last heard of, to [`Table::GRAIN`]: one for flows of which only a
+//! handshake or a single packet was seen and for those that ended, which go first, and one for the rest. A flow with
+//! packets waiting is never evicted; one that is met on a list leaves it, and is put back when its last packet has left.
+//! So both eviction and all that keeps the order take constant time on average.
+
+use narrows_units::Instant;
+use narrows_wire::FlowKey;
+
+use crate::TrackerConfig;
+use crate::flow::{Coarse, Flow, Marks};
+
+/// What a flow's record hangs on. Indices are slots; [`NONE`] is the end.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Links {
+    chain: u32,
+    older: u32,
+    newer: u32,
+    pub(crate) wheel_prev: u32,
+    pub(crate) wheel_next: u32,
+    pub(crate) wheel_slot: u16,
+}
+
+/// No slot.
+pub(crate) const NONE: u32 = u32::MAX;
+
+impl Default for Links {
+    fn default() -> Self {
+        Self {
+            chain: NONE,
+            older: NONE,
+            newer: NONE,
+            wheel_prev: NONE,
+            wheel_next: NONE,
+            wheel_slot: crate::wheel::OFF,
+        }
+    }
+}
+
+/// At most two buckets a flow.
+pub(crate) const INDEX_BYTES_PER_FLOW: usize = 2 * size_of::<u32>();
+
+#[derive(Clone, Copy, Debug)]
+struct List {
+    oldest: u32,
+    newest: u32,
+}
+
+/// The records by slot and by key.
+#[derive(Clone, Debug)]
+pub(crate) struct Table {
+    pub(crate) slots: Vec<Flow>,
+    /// Slot plus one, so that an index that is all zero is empty and costs nothing until it is used.
+    buckets: Vec<u32>,
+    mask: u64,
+    seed: u64,
+    free: u32,
+    pub(crate) live: usize,
+    capacity: usize,
+    /// The cheap, and the proven.
+    lists: [List; 2],
+}
+
+/// What became of a request for a record.
+pub(crate) struct Made {
+    pub(crate) slot: u32,
+    /// The flow that had to go.
+    pub(crate) evicted: bool,
+}
+
+impl Table {
+    /// The order is kept to 2^7 units of [`Coarse`], 134 ms: a busy flow is moved so seldom that it costs nothing.
+    const GRAIN: u32 = 7;
+
+    pub(crate) fn new(capacity: usize, seed: u64) -> Self {
+        // The largest power of two that leaves at most two buckets a flow.
+        let buckets = 1usize << (2 * capacity).ilog2();
+        Self {
+            slots: Vec::with_capacity(capacity),
+            buckets: vec![0; buckets],
+            mask: buckets as u64 - 1,
+            seed,
+            free: NONE,
+            live: 0,
+            capacity,
+            lists: [List { oldest: NONE, newest: NONE }; 2],
+        }
+    }
+
+    pub(crate) const fn capacity(&self) -> usize {
+        self.capacity
+    }
+
+    fn bucket(&self, key: &FlowKey) -> usize {
+        (key.hash(self.seed) & self.mask) as usize
+    }
+
+    /// The bucket of `key`, and its slot if it has one.
+    pub(crate) fn find(&self, key: &FlowKey) -> (usize, Option<u32>) {
+        let bucket = self.bucket(key);
+        let mut slot = self.buckets[bucket].wrapping_sub(1);
+        while slot != NONE {
+            let flow = &self.slots[slot as usize];
+            if flow.key == *key {
+                return (bucket, Some(slot));
+            }
+            slot = flow.links.chain;
+        }
+        (bucket, None)
+    }
+
+    /// Makes a record for a key that has none, in a free slot or in that of the flow that matters least. `gone` is
+    /// told of that flow while its record still stands. `None` if every flow has packets waiting.
+    pub(crate) fn make(
+        &mut self,
+        now: Instant,
+        key: FlowKey,
+        bucket: usize,
+        config: &TrackerConfig,
+        gone: impl FnOnce(&mut Self, u32),
+    ) -> Option<Made> {
+        let mut evicted = false;
+        if self.free == NONE && self.slots.len() == self.capacity {
+            let victim = self.least_needed()?;
+            gone(self, victim);
+            self.remove(victim);
+            evicted = true;
+        }
+        let slot = if self.free == NONE {
+            let slot = self.slots.len() as u32;
+            self.slots.push(Flow::new(now, key, 0, config));
+            slot
+        } else {
+            let slot = self.free;
+            let old = &self.slots[slot as usize];
+            self.free = old.links.chain;
+            let generation = old.generation.wrapping_add(1);
+            self.slots[slot as usize] = Flow::new(now, key, generation, config);
+            slot
+        };
+        self.slots[slot as usize].links.chain = self.buckets[bucket].wrapping_sub(1);
+        self.buckets[bucket] = slot + 1;
+        self.live += 1;
+        self.list(slot);
+        Some(Made { slot, evicted })
+    }
+
+    /// Forgets a flow; its slot is free.
+    pub(crate) fn remove(&mut self, slot: u32) {
+        self.unlist(slot);
+        let bucket = self.bucket(&self.slots[slot as usize].key);
+        let next = self.slots[slot as usize].links.chain;
+        let first = self.buckets[bucket].wrapping_sub(1);
+        if first == slot {
+            self.buckets[bucket] = next.wrapping_add(1);
+        } else {
+            let mut at = first;
+            while self.slots[at as usize].links.chain != slot {
+                at = self.slots[at as usize].links.chain;
+            }
+            self.slots[at as usize].links.chain = next;
+        }
+        let flow = &mut self.slots[slot as usize];
+        flow.marks.keep(0);
+        flow.links.chain = self.free;
+        self.free = slot;
+        self.live -= 1;
+    }
+
+    /// The flow to evict: the longest unheard of the cheap, then of the proven, that has nothing waiting.
+    fn least_needed(&mut self) -> Option<u32> {
+        for list in 0..2 {
+            while self.lists[list].oldest != NONE {
+                let slot = self.lists[list].oldest;
+                if self.slots[slot as usize].queued == 0 {
+                    return Some(slot);
+                }
+                self.unlist(slot);
+            }
+        }
+        None
+    }
+
+    /// Whether it belongs to the flows that are evicted last.
+    fn is_dear(flow: &Flow) -> bool {
+        flow.marks.has(Marks::PROVEN) && !flow.marks.has(Marks::CLOSED)
+    }
+
+    /// Notes that the flow was heard of at `now`, and before that at `before`.
+    pub(crate) fn heard(&mut self, slot: u32, before: Coarse, now: Coarse) {
+        let marks = self.slots[slot as usize].marks;
+        let dear = Self::is_dear(&self.slots[slot as usize]);
+        let same = dear == marks.has(Marks::LIST_PROVEN);
+        if marks.has(Marks::LISTED) && !(same && before.0 >> Self::GRAIN == now.0 >> Self::GRAIN) {
+            self.unlist(slot);
+            self.list(slot);
+        }
+    }
+
+    /// Puts a flow last in line, unless it is in line already.
+    pub(crate) fn list(&mut self, slot: u32) {
+        let flow = &mut self.slots[slot as usize];
+        if flow.marks.has(Marks::LISTED) {
+            return;
+        }
+        let dear = Self::is_dear(flow);
+        let list = &mut self.lists[usize::from(dear)];
+        flow.marks.set(Marks::LISTED);
+        flow.marks.put(Marks::LIST_PROVEN, dear);
+        (flow.links.older, flow.links.newer) = (list.newest, NONE);
+        let before = core::mem::replace(&mut list.newest, slot);
+        if before == NONE {
+            list.oldest = slot;
+        } else {
+            self.slots[before as usize].links.newer = slot;
+        }
+    }
+
+    fn unlist(&mut self, slot: u32) {
+        let flow = &mut self.slots[slot as usize];
+        if !flow.marks.take(Marks::LISTED) {
+            return;
+        }
+        let (older, newer) = (flow.links.older, flow.links.newer);
+        let list = usize::from(flow.marks.has(Marks::LIST_PROVEN));
+        if older == NONE {
+            self.lists[list].oldest = newer;
+        } else {
+            self.slots[older as usize].links.newer = newer;
+        }
+        if newer == NONE {
+            self.lists[list].newest = older;
+        } else {
+            self.slots[newer as usize].links.older = older;
+        }
+    }
+
+    /// Bytes of memory taken, index and all.
+    pub(crate) fn memory(&self) -> usize {
+        self.slots.capacity() * size_of::<Flow>() + self.buckets.capacity() * size_of::<u32>()
+    }
+}

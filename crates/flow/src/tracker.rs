@@ -1,0 +1,402 @@
+//! The tracker: events in, records and counts out.
+
+use narrows_units::{Duration, Instant};
+use narrows_wire::{Flags, FlowKey, Header};
+
+use crate::census::{Census, Counters};
+use crate::classify::kind_alone;
+use crate::config::TrackerConfig;
+use crate::flow::{Coarse, Flow, Marks};
+use crate::phase::Phase;
+use crate::table::Table;
+use crate::wheel::Wheel;
+
+/// A flow's slot in the table, below its capacity. It stays the flow's own while the flow has packets waiting.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Hash, PartialOrd, Ord)]
+pub struct FlowId(pub u32);
+
+impl FlowId {
+    /// As an index into arrays that others keep beside the table.
+    #[must_use]
+    pub const fn index(self) -> usize {
+        self.0 as usize
+    }
+}
+
+/// What a packet is.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Hash, PartialOrd, Ord)]
+pub enum Kind {
+    /// Opens a connection (also when it is sent again).
+    Syn,
+    /// Answers one that does (also when it is sent again).
+    SynAck,
+    /// Data of which at least one byte was not seen before.
+    New,
+    /// Data all of which was seen before, or whose first copy must have been lost before this box.
+    Retransmission,
+    /// Data that was overtaken on its way here.
+    Reordered,
+    /// Asks whether the other end is still there.
+    KeepAlive,
+    /// Asks whether a closed window has opened.
+    WindowProbe,
+    /// No data.
+    PureAck,
+    /// The first FIN, without data.
+    Fin,
+    /// A reset.
+    Rst,
+    /// Not TCP, or TCP whose header cannot be read.
+    NotTcp,
+}
+
+impl Kind {
+    /// Whether it brings data that was not seen before.
+    #[must_use]
+    pub const fn is_new_data(self) -> bool {
+        matches!(self, Self::New | Self::Reordered)
+    }
+}
+
+/// What an arrival turned out to be.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Observation {
+    /// The flow's slot; `None` if the table is full of flows with packets waiting.
+    pub id: Option<FlowId>,
+    /// The slot was given to this flow since the last observation of it: state kept elsewhere by slot is another's.
+    pub fresh: bool,
+    /// A new connection began on the same key. The record starts again; packets of the old one may still wait.
+    pub restarted: bool,
+    /// The packet's kind.
+    pub kind: Kind,
+    /// To make room, the record of a flow in use was given up.
+    pub evicted_in_use: bool,
+}
+
+/// Follows the flows of one direction of a link.
+///
+/// `now` never decreases from call to call.
+#[derive(Clone, Debug)]
+pub struct Tracker {
+    config: TrackerConfig,
+    table: Table,
+    wheel: Wheel,
+    by_phase: [usize; Phase::ALL.len()],
+    active: usize,
+    counters: Counters,
+}
+
+/// Most flows one [`Tracker::tick`] looks at, so that no packet waits for more than some microseconds.
+const TICK_BUDGET: usize = 256;
+
+impl Tracker {
+    /// An empty tracker. `seed` keys the hash: draw it where nobody can guess it. Settings out of range are moved to
+    /// the nearest in range; use [`TrackerConfig::check`] to tell people of them.
+    #[must_use]
+    pub fn new(config: TrackerConfig, seed: u64) -> Self {
+        let config = config.clamped();
+        Self {
+            config,
+            table: Table::new(config.capacity, seed),
+            wheel: Wheel::new(),
+            by_phase: [0; Phase::ALL.len()],
+            active: 0,
+            counters: Counters::default(),
+        }
+    }
+
+    /// A packet of the queued direction arrives.
+    pub fn forward(&mut self, now: Instant, h: &Header) -> Observation {
+        let evicted_before = self.counters.evicted_in_use;
+        let Some(id) = self.find_or_make(now, &h.key) else {
+            self.counters.unrecorded += 1;
+            let kind = kind_alone(h);
+            return Observation { id: None, fresh: false, restarted: false, kind, evicted_in_use: false };
+        };
+        let before = self.flow(id).seen;
+        let kind = self.event(now, id, |flow, config| flow.arrive(now, h, config));
+        self.table.heard(id.0, before, Coarse::at(now));
+        self.count_active(id);
+        let marks = &mut self.table.slots[id.index()].marks;
+        let (fresh, restarted) = (marks.take(Marks::SAY_FRESH), marks.take(Marks::SAY_RESTARTED));
+        self.counters.restarted += u64::from(restarted);
+        let evicted_in_use = self.counters.evicted_in_use > evicted_before;
+        Observation { id: Some(id), fresh, restarted, kind, evicted_in_use }
+    }
+
+    /// A packet of the other direction passes. A SYN makes a record of the flow it opens.
+    pub fn reverse(&mut self, now: Instant, h: &Header) -> Option<FlowId> {
+        let key = h.key.reverse();
+        let opens = h.tcp.as_ref().is_some_and(|t| t.flags.has(Flags::SYN) && !t.flags.has(Flags::ACK));
+        let id = if opens {
+            let id = self.find_or_make(now, &key);
+            self.counters.unrecorded += u64::from(id.is_none());
+            id?
+        } else {
+            self.lookup(&key)?
+        };
+        if let Some(tcp) = h.tcp.as_ref() {
+            let before = self.flow(id).seen;
+            self.event(now, id, |flow, config| flow.hear_back(now, tcp, config));
+            self.table.heard(id.0, before, Coarse::at(now));
+        }
+        Some(id)
+    }
+
+    /// The discipline dropped this packet of the flow.
+    pub fn dropped(&mut self, now: Instant, id: FlowId, h: &Header) {
+        self.event(now, id, |flow, _| flow.drop_packet(h));
+    }
+
+    /// A packet of the flow waits from now on: its record stays while any does.
+    pub fn queued(&mut self, id: FlowId) {
+        self.table.slots[id.index()].queued += 1;
+    }
+
+    /// A packet of the flow waits no longer, whatever became of it.
+    pub fn unqueued(&mut self, id: FlowId) {
+        let flow = &mut self.table.slots[id.index()];
+        debug_assert!(flow.queued > 0, "unqueued without queued: {}", flow.key);
+        flow.queued = flow.queued.saturating_sub(1);
+        if flow.queued == 0 {
+            self.table.list(id.0);
+        }
+    }
+
+    /// The packet was sent on.
+    pub fn departed(&mut self, now: Instant, id: FlowId, h: &Header) {
+        self.event(now, id, |flow, _| flow.depart(now, h));
+    }
+
+    /// The record as the last event left it.
+    #[must_use]
+    pub fn flow(&self, id: FlowId) -> &Flow {
+        &self.table.slots[id.index()]
+    }
+
+    /// The record, with every epoch ended that is over by `now`.
+    pub fn flow_at(&mut self, now: Instant, id: FlowId) -> &Flow {
+        self.event(now, id, |_, _| ());
+        self.flow(id)
+    }
+
+    /// The slot of a flow that is known.
+    #[must_use]
+    pub fn lookup(&self, key: &FlowKey) -> Option<FlowId> {
+        self.table.find(key).1.map(FlowId)
+    }
+
+    /// Brings up to date the flows of which nothing is heard: ends their epochs, stops counting them as active, forgets
+    /// them. Call it on every packet or so; the work of a call is bounded.
+    pub fn tick(&mut self, now: Instant) {
+        if self.table.live == 0 {
+            self.wheel.set(now);
+            return;
+        }
+        let mut budget = TICK_BUDGET;
+        loop {
+            while let Some(slot) = self.wheel.pop(&mut self.table.slots) {
+                self.look_at(self.wheel.time(), FlowId(slot));
+                budget -= 1;
+                if budget == 0 {
+                    return;
+                }
+            }
+            if !self.wheel.advance(now) {
+                return;
+            }
+        }
+    }
+
+    /// When [`Tracker::tick`] has something to do next.
+    #[must_use]
+    pub fn next_tick(&self) -> Option<Instant> {
+        self.wheel.next()
+    }
+
+    /// Every flow, counted as of `now`. Takes time in proportion to the table: for about once a second.
+    pub fn census(&mut self, now: Instant) -> Census {
+        let mut c = Census::default();
+        for slot in 0..self.table.slots.len() {
+            if !self.table.slots[slot].marks.has(Marks::LIVE) {
+                continue;
+            }
+            let id = FlowId(slot as u32);
+            self.event(now, id, |_, _| ());
+            let flow = self.flow(id);
+            c.flows += 1;
+            match flow.phase() {
+                Some(phase) => c.by_phase[phase.index()] += 1,
+                None if flow.is_tcp() => c.unphased += 1,
+                None => c.not_tcp += 1,
+            }
+            let silent = flow.phase().is_some_and(Phase::is_silent);
+            if flow.is_active() && (silent || now < flow.active_until(&self.config)) {
+                c.active += 1;
+            }
+            if silent && flow.queued() == 0 {
+                c.silent += 1;
+                c.longest_silence = c.longest_silence.max(flow.silence(now));
+            }
+        }
+        c
+    }
+
+    /// Flows that count for the fair share, as of the last tick: those with a packet within max(2 s, 4 epochs) and
+    /// those silent because of a loss. A flow of a single packet counts only if its handshake was seen.
+    #[must_use]
+    pub const fn active_flows(&self) -> usize {
+        self.active
+    }
+
+    /// Flows in each phase as of the last tick, in the order of [`Phase::ALL`].
+    #[must_use]
+    pub const fn phases(&self) -> &[usize; Phase::ALL.len()] {
+        &self.by_phase
+    }
+
+    /// Flows known.
+    #[must_use]
+    pub const fn len(&self) -> usize {
+        self.table.live
+    }
+
+    /// Whether none is known.
+    #[must_use]
+    pub const fn is_empty(&self) -> bool {
+        self.table.live == 0
+    }
+
+    /// Most flows that can be known at a time.
+    #[must_use]
+    pub const fn capacity(&self) -> usize {
+        self.table.capacity()
+    }
+
+    /// What has happened so far.
+    #[must_use]
+    pub const fn counters(&self) -> &Counters {
+        &self.counters
+    }
+
+    /// How flows are followed.
+    #[must_use]
+    pub const fn config(&self) -> &TrackerConfig {
+        &self.config
+    }
+
+    /// Memory per flow, index and links included.
+    pub const BYTES_PER_FLOW: usize = size_of::<Flow>() + crate::table::INDEX_BYTES_PER_FLOW;
+
+    /// Memory reserved by the table. It never grows.
+    #[must_use]
+    pub fn memory_bytes(&self) -> usize {
+        self.table.memory()
+    }
+
+    fn find_or_make(&mut self, now: Instant, key: &FlowKey) -> Option<FlowId> {
+        let (bucket, slot) = self.table.find(key);
+        if let Some(slot) = slot {
+            return Some(FlowId(slot));
+        }
+        if self.table.live == 0 {
+            self.wheel.set(now);
+        }
+        let Self { config, table, wheel, by_phase, active, counters } = self;
+        let made = table.make(now, *key, bucket, config, |table, victim| {
+            let flow = &table.slots[victim as usize];
+            let in_use = flow.marks.has(Marks::PROVEN) && !flow.marks.has(Marks::CLOSED);
+            counters.evicted_in_use += u64::from(in_use);
+            discount(flow, by_phase, active);
+            wheel.unlink(&mut table.slots, victim);
+        })?;
+        counters.created += 1;
+        counters.evicted += u64::from(made.evicted);
+        wheel.put(&mut table.slots, made.slot, now + config.record_timeout);
+        Some(FlowId(made.slot))
+    }
+
+    /// Rolls the flow to `now`, lets `change` do its part, and keeps the counts and the wheel in step.
+    fn event<R>(
+        &mut self,
+        now: Instant,
+        id: FlowId,
+        change: impl FnOnce(&mut Flow, &TrackerConfig) -> R,
+    ) -> R {
+        let flow = &mut self.table.slots[id.index()];
+        let (before, rested) = (flow.phase, flow.rests());
+        flow.roll(now, &self.config);
+        let result = change(flow, &self.config);
+        if flow.phase != before {
+            if let Some(phase) = before {
+                self.by_phase[phase.index()] -= 1;
+            }
+            if let Some(phase) = flow.phase {
+                self.by_phase[phase.index()] += 1;
+            }
+        }
+        if rested && !flow.rests() {
+            let end = flow.epoch_end();
+            self.wheel.sooner(&mut self.table.slots, id.0, end);
+        }
+        result
+    }
+
+    /// Counts the flow as active from its first packet that shows it to be real.
+    fn count_active(&mut self, id: FlowId) {
+        let flow = &mut self.table.slots[id.index()];
+        if flow.marks.has(Marks::ACTIVE) {
+            return;
+        }
+        let real = if flow.is_tcp() {
+            flow.data_seen() && (flow.packets > 1 || flow.marks.has(Marks::SYN))
+        } else {
+            flow.packets > 1
+        };
+        let until = flow.active_until(&self.config);
+        if real && !flow.closed() && flow.last_data + self.config.active_for > flow.last_data {
+            flow.marks.set(Marks::ACTIVE);
+            self.active += 1;
+            self.wheel.sooner(&mut self.table.slots, id.0, until);
+        }
+    }
+
+    /// The wheel brought this flow up.
+    fn look_at(&mut self, now: Instant, id: FlowId) {
+        self.event(now, id, |_, _| ());
+        let config = &self.config;
+        let flow = &mut self.table.slots[id.index()];
+        let silent = flow.phase.is_some_and(Phase::is_silent);
+        let until = flow.active_until(config);
+        if flow.marks.has(Marks::ACTIVE) && (flow.closed() || (!silent && until <= now)) {
+            flow.marks.clear(Marks::ACTIVE);
+            self.active -= 1;
+        }
+        let timeout = if flow.closed() { config.closed_timeout } else { config.record_timeout };
+        let unheard = Coarse::at(now).since(flow.seen);
+        if flow.queued == 0 && unheard > timeout {
+            self.counters.expired += 1;
+            discount(flow, &mut self.by_phase, &mut self.active);
+            self.wheel.unlink(&mut self.table.slots, id.0);
+            self.table.remove(id.0);
+            return;
+        }
+        let mut next = now + timeout.saturating_sub(unheard).max(Duration::from_millis(1));
+        if !flow.rests() {
+            next = next.min(flow.epoch_end());
+        }
+        if flow.marks.has(Marks::ACTIVE) && !silent {
+            next = next.min(until);
+        }
+        self.wheel.unlink(&mut self.table.slots, id.0);
+        self.wheel.put(&mut self.table.slots, id.0, next);
+    }
+}
+
+/// Takes a flow that goes out of the counts.
+fn discount(flow: &Flow, by_phase: &mut [usize; Phase::ALL.len()], active: &mut usize) {
+    if let Some(phase) = flow.phase {
+        by_phase[phase.index()] -= 1;
+    }
+    *active -= usize::from(flow.is_active());
+}
