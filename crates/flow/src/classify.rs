@@ -73,7 +73,7 @@ impl Flow {
             self.restart(now, config);
         }
         if known {
-            // Sent again: neither its answer nor the answer's answer can be timed (Karn).
+            // Sent again: which of them is answered cannot be told (Karn).
             self.marks.clear(Marks::SAMPLING);
         } else {
             self.marks.set(Marks::SYN);
@@ -303,8 +303,10 @@ impl Flow {
     fn hear_syn(&mut self, now: Instant, tcp: &TcpHeader, config: &TrackerConfig) {
         let answer = tcp.flags.has(Flags::ACK);
         if self.marks.has(Marks::REVERSE_SYN) && self.reverse_isn == tcp.seq {
-            // Sent again: which of them the sender answers cannot be told.
-            self.marks.clear(Marks::TIMING_SENDER);
+            // Sent again, or let through after a wait at the door: the answer is most likely to this one.
+            if self.marks.has(Marks::TIMING_SENDER) {
+                self.time_sender(now);
+            }
             return;
         }
         // An answer belongs to the SYN of the queued direction, which has begun the connection.

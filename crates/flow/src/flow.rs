@@ -177,7 +177,8 @@ impl Micros {
     }
 }
 
-/// A point in time in units of 2^20 ns (about a millisecond), modulo 2^32 (52 days).
+/// A point in time in units of 2^20 ns (about a millisecond), modulo 2^32 (52 days, of which
+/// half are past and half are future).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Coarse(pub(crate) u32);
 
@@ -186,9 +187,10 @@ impl Coarse {
     pub(crate) const fn at(now: Instant) -> Self {
         Self((now.as_nanos() >> Self::SHIFT) as u32)
     }
-    /// How long ago `earlier` was, to a millisecond.
+    /// How long ago `earlier` was, to a millisecond; zero if it lies in the future.
     pub(crate) const fn since(self, earlier: Self) -> Duration {
-        Duration::from_nanos((self.0.wrapping_sub(earlier.0) as u64) << Self::SHIFT)
+        let units = self.0.wrapping_sub(earlier.0);
+        Duration::from_nanos(if units > u32::MAX / 2 { 0 } else { (units as u64) << Self::SHIFT })
     }
 }
 
@@ -485,12 +487,14 @@ impl Flow {
     /// with the higher port, and of the destination if they are equal.
     #[must_use]
     pub fn pool(&self) -> IpAddr {
-        let to_dst = if self.marks.has(Marks::INITIATOR) {
+        if self.pool_is_dst() { self.key.dst() } else { self.key.src() }
+    }
+    pub(crate) const fn pool_is_dst(&self) -> bool {
+        if self.marks.has(Marks::INITIATOR) {
             self.marks.has(Marks::INITIATOR_DST)
         } else {
             self.key.sport <= self.key.dport
-        };
-        if to_dst { self.key.dst() } else { self.key.src() }
+        }
     }
 
     /// When the present epoch ends.

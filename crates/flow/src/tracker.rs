@@ -1,8 +1,11 @@
 //! The tracker: events in, records and counts out.
 
+use core::net::IpAddr;
+
 use narrows_units::{Duration, Instant};
 use narrows_wire::{Flags, FlowKey, Header};
 
+use crate::active::Active;
 use crate::census::{Census, Counters};
 use crate::classify::kind_alone;
 use crate::config::TrackerConfig;
@@ -82,12 +85,18 @@ pub struct Tracker {
     table: Table,
     wheel: Wheel,
     by_phase: [usize; Phase::ALL.len()],
-    active: usize,
+    active: Active,
     counters: Counters,
 }
 
+/// Memory per flow, links and share of the index included; at most 256.
+pub const RECORD_BYTES: usize = size_of::<Flow>() + crate::table::INDEX_BYTES_PER_FLOW;
+
 /// Most flows one [`Tracker::tick`] looks at, so that no packet waits for more than some microseconds.
 const TICK_BUDGET: usize = 256;
+
+/// How soon a flow is looked at again that is past its time but cannot go yet.
+const LOOK_AGAIN: Duration = Duration::from_millis(100);
 
 impl Tracker {
     /// An empty tracker. `seed` keys the hash: draw it where nobody can guess it. Settings out of range are moved to
@@ -100,7 +109,7 @@ impl Tracker {
             table: Table::new(config.capacity, seed),
             wheel: Wheel::new(),
             by_phase: [0; Phase::ALL.len()],
-            active: 0,
+            active: Active::new(config.capacity, seed),
             counters: Counters::default(),
         }
     }
@@ -116,7 +125,7 @@ impl Tracker {
         let before = self.flow(id).seen;
         let kind = self.event(now, id, |flow, config| flow.arrive(now, h, config));
         self.table.heard(id.0, before, Coarse::at(now));
-        self.count_active(id);
+        self.count_active(now, id);
         let marks = &mut self.table.slots[id.index()].marks;
         let (fresh, restarted) = (marks.take(Marks::SAY_FRESH), marks.take(Marks::SAY_RESTARTED));
         self.counters.restarted += u64::from(restarted);
@@ -216,7 +225,7 @@ impl Tracker {
 
     /// Every flow, counted as of `now`. Takes time in proportion to the table: for about once a second.
     pub fn census(&mut self, now: Instant) -> Census {
-        let mut c = Census::default();
+        let mut c = Census { pools: self.active.pools(), ..Census::default() };
         for slot in 0..self.table.slots.len() {
             if !self.table.slots[slot].marks.has(Marks::LIVE) {
                 continue;
@@ -231,9 +240,7 @@ impl Tracker {
                 None => c.not_tcp += 1,
             }
             let silent = flow.phase().is_some_and(Phase::is_silent);
-            if flow.is_active() && (silent || now < flow.active_until(&self.config)) {
-                c.active += 1;
-            }
+            c.active += usize::from(flow.is_active());
             if silent && flow.queued() == 0 {
                 c.silent += 1;
                 c.longest_silence = c.longest_silence.max(flow.silence(now));
@@ -243,10 +250,23 @@ impl Tracker {
     }
 
     /// Flows that count for the fair share, as of the last tick: those with a packet within max(2 s, 4 epochs) and
-    /// those silent because of a loss. A flow of a single packet counts only if its handshake was seen.
+    /// those silent because of a loss, and those with packets waiting. A flow of a single packet counts only if its
+    /// handshake was seen.
     #[must_use]
     pub const fn active_flows(&self) -> usize {
-        self.active
+        self.active.flows()
+    }
+
+    /// Pools (see [`Flow::pool`]) that have active flows.
+    #[must_use]
+    pub const fn active_pools(&self) -> usize {
+        self.active.pools()
+    }
+
+    /// Active flows of one pool.
+    #[must_use]
+    pub fn active_in_pool(&self, pool: IpAddr) -> usize {
+        self.active.in_pool(pool)
     }
 
     /// Flows in each phase as of the last tick, in the order of [`Phase::ALL`].
@@ -285,9 +305,6 @@ impl Tracker {
         &self.config
     }
 
-    /// Memory per flow, index and links included.
-    pub const BYTES_PER_FLOW: usize = size_of::<Flow>() + crate::table::INDEX_BYTES_PER_FLOW;
-
     /// Memory reserved by the table. It never grows.
     #[must_use]
     pub fn memory_bytes(&self) -> usize {
@@ -324,9 +341,12 @@ impl Tracker {
         change: impl FnOnce(&mut Flow, &TrackerConfig) -> R,
     ) -> R {
         let flow = &mut self.table.slots[id.index()];
-        let (before, rested) = (flow.phase, flow.rests());
+        let (before, rested, pool) = (flow.phase, flow.rests(), flow.pool_is_dst());
         flow.roll(now, &self.config);
         let result = change(flow, &self.config);
+        if pool != flow.pool_is_dst() && flow.is_active() {
+            self.active.move_over(now, flow);
+        }
         if flow.phase != before {
             if let Some(phase) = before {
                 self.by_phase[phase.index()] -= 1;
@@ -343,9 +363,9 @@ impl Tracker {
     }
 
     /// Counts the flow as active from its first packet that shows it to be real.
-    fn count_active(&mut self, id: FlowId) {
+    fn count_active(&mut self, now: Instant, id: FlowId) {
         let flow = &mut self.table.slots[id.index()];
-        if flow.marks.has(Marks::ACTIVE) {
+        if flow.marks.has(Marks::ACTIVE) || flow.closed() {
             return;
         }
         let real = if flow.is_tcp() {
@@ -354,9 +374,9 @@ impl Tracker {
             flow.packets > 1
         };
         let until = flow.active_until(&self.config);
-        if real && !flow.closed() && flow.last_data + self.config.active_for > flow.last_data {
+        if real && now < until {
             flow.marks.set(Marks::ACTIVE);
-            self.active += 1;
+            self.active.add(now, flow);
             self.wheel.sooner(&mut self.table.slots, id.0, until);
         }
     }
@@ -366,27 +386,28 @@ impl Tracker {
         self.event(now, id, |_, _| ());
         let config = &self.config;
         let flow = &mut self.table.slots[id.index()];
+        let busy = flow.queued > 0;
         let silent = flow.phase.is_some_and(Phase::is_silent);
         let until = flow.active_until(config);
-        if flow.marks.has(Marks::ACTIVE) && (flow.closed() || (!silent && until <= now)) {
+        if flow.marks.has(Marks::ACTIVE) && !busy && (flow.closed() || (!silent && until <= now)) {
+            self.active.remove(flow);
             flow.marks.clear(Marks::ACTIVE);
-            self.active -= 1;
         }
         let timeout = if flow.closed() { config.closed_timeout } else { config.record_timeout };
         let unheard = Coarse::at(now).since(flow.seen);
-        if flow.queued == 0 && unheard > timeout {
+        if !busy && unheard > timeout {
             self.counters.expired += 1;
             discount(flow, &mut self.by_phase, &mut self.active);
             self.wheel.unlink(&mut self.table.slots, id.0);
             self.table.remove(id.0);
             return;
         }
-        let mut next = now + timeout.saturating_sub(unheard).max(Duration::from_millis(1));
+        let mut next = now + timeout.saturating_sub(unheard).max(LOOK_AGAIN);
         if !flow.rests() {
             next = next.min(flow.epoch_end());
         }
         if flow.marks.has(Marks::ACTIVE) && !silent {
-            next = next.min(until);
+            next = next.min(until.max(now + LOOK_AGAIN));
         }
         self.wheel.unlink(&mut self.table.slots, id.0);
         self.wheel.put(&mut self.table.slots, id.0, next);
@@ -394,9 +415,11 @@ impl Tracker {
 }
 
 /// Takes a flow that goes out of the counts.
-fn discount(flow: &Flow, by_phase: &mut [usize; Phase::ALL.len()], active: &mut usize) {
+fn discount(flow: &Flow, by_phase: &mut [usize; Phase::ALL.len()], active: &mut Active) {
     if let Some(phase) = flow.phase {
         by_phase[phase.index()] -= 1;
     }
-    *active -= usize::from(flow.is_active());
+    if flow.is_active() {
+        active.remove(flow);
+    }
 }
