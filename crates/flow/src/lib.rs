@@ -30,4 +30,4 @@ pub use config::{ConfigError, TrackerConfig};
 pub use flow::Flow;
 pub use phase::Phase;
 pub use pools::{Inserted, Pool, Pools};
-pub use tracker::{FlowId, Kind, Observation, RECORD_BYTES, Tracker};
+pub use tracker::{FlowId, Kind, Observation, Tracker};

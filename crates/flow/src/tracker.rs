@@ -89,9 +89,6 @@ pub struct Tracker {
     counters: Counters,
 }
 
-/// Memory per flow, links and share of the index included; at most 256.
-pub const RECORD_BYTES: usize = size_of::<Flow>() + crate::table::INDEX_BYTES_PER_FLOW;
-
 /// Most flows one [`Tracker::tick`] looks at, so that no packet waits for more than some microseconds.
 const TICK_BUDGET: usize = 256;
 
@@ -304,6 +301,9 @@ impl Tracker {
     pub const fn config(&self) -> &TrackerConfig {
         &self.config
     }
+
+    /// Memory per flow, links and share of the index included; at most 256.
+    pub const BYTES_PER_FLOW: usize = size_of::<Flow>() + crate::table::INDEX_BYTES_PER_FLOW;
 
     /// Memory reserved by the table. It never grows.
     #[must_use]
