@@ -71,8 +71,11 @@ pub enum FairShare {
 /// What happens to a SYN that has to wait.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum DoorPolicy {
-    /// It is dropped; the client asks again.
+    /// As the mode has it: dropped in `paper`, as published; held in `default`, because then its place in the line is
+    /// kept whatever the client's timer does.
     #[default]
+    Auto,
+    /// It is dropped; the client asks again.
     Drop,
     /// It is held, and let go when its pool is admitted.
     Hold,
@@ -177,7 +180,7 @@ impl Default for Config {
             share: Share::Flow,
             fair_share: FairShare::Queueing,
             admission: true,
-            door: DoorPolicy::Drop,
+            door: DoorPolicy::Auto,
             http_503: false,
             p_thresh: Ppm(100_000),
             p_admit: Ppm(90_000),
@@ -293,6 +296,16 @@ impl Config {
             );
         }
         Ok(())
+    }
+
+    /// Whether SYNs that wait are held.
+    #[must_use]
+    pub fn holds_syns(&self) -> bool {
+        match self.door {
+            DoorPolicy::Hold => true,
+            DoorPolicy::Drop => false,
+            DoorPolicy::Auto => self.mode == Mode::Default,
+        }
     }
 
     /// The sizes of the queues on `link`: B = C * RTT / (8 * S) (notes, table 2.8), never below four packets, because a

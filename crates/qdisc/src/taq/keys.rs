@@ -43,7 +43,8 @@ const MODES: [(&str, Mode); 2] = [("default", Mode::Default), ("paper", Mode::Pa
 const SHARES: [(&str, Share); 2] = [("flow", Share::Flow), ("pool", Share::Pool)];
 const FAIR: [(&str, FairShare); 2] =
     [("queueing", FairShare::Queueing), ("proportional", FairShare::Proportional)];
-const DOORS: [(&str, DoorPolicy); 2] = [("drop", DoorPolicy::Drop), ("hold", DoorPolicy::Hold)];
+const DOORS: [(&str, DoorPolicy); 3] =
+    [("auto", DoorPolicy::Auto), ("drop", DoorPolicy::Drop), ("hold", DoorPolicy::Hold)];
 const SWITCH: [(&str, bool); 2] = [("on", true), ("off", false)];
 
 /// Buffers in multiples of one round-trip time: 0.5 to 4, in thousandths (table 2.8).
@@ -69,7 +70,7 @@ keys! {
     share: Share(), "whom the link is shared among: flows, or pools (user addresses) first";
     fair_share: FairShare(), "equal shares, or in proportion to 1 / epoch length";
     admission: Switch(), "new pools wait at the door while the link has more than it can serve";
-    door: Door(), "a waiting SYN is dropped (the client asks again) or held";
+    door: Door(), "a waiting SYN is dropped (the client asks again) or held; auto: dropped in paper mode, held in default";
     http_503: Switch(), "a refused connection to port 80 is answered 503 with Retry-After";
     p_thresh: Part(50_000, 200_000), "loss probability from which timeouts repeat";
     p_admit: Part(1_000, 200_000), "loss probability from which new pools wait (paper mode); below p_thresh";

@@ -42,12 +42,8 @@ impl Departures {
     /// Whether a copy of what ends at `end` can be discarded at `now`, because its original left less than `back` ago;
     /// true at most once for each original.
     pub fn swallow(&mut self, end: SeqNum, now: Instant, back: Duration) -> bool {
-        let original = self
-            .ring
-            .iter_mut()
-            .flatten()
-            .filter(|d| end.at_or_before(d.end))
-            .min_by_key(|d| d.end - end);
+        let original =
+            self.ring.iter_mut().flatten().filter(|d| end.at_or_before(d.end)).min_by_key(|d| d.end - end);
         match original {
             Some(d) if !d.copy_swallowed && now.since(d.at) < back => {
                 d.copy_swallowed = true;
@@ -106,7 +102,7 @@ mod tests {
     fn what_waits_covers_across_packets_but_not_across_holes() {
         let (mut store, mut chain) = (Store::new(), Chain::default());
         for (seq, len) in [(100, 50), (150, 50), (250, 50)] {
-            store.push_back(&mut chain, data(seq, len), u64::from(len), Instant::ZERO, true);
+            store.push_back(&mut chain, data(seq, len), u64::from(len), true);
         }
         let mut covers = |a, b| waits(&mut store, &chain, SeqNum(a), SeqNum(b));
         assert!(covers(100, 150) && covers(120, 130) && covers(100, 200) && covers(250, 300));
@@ -116,7 +112,7 @@ mod tests {
     #[test]
     fn a_departed_original_excuses_one_copy_for_a_while() {
         let mut d = Departures::default();
-        let at = |ms| Instant::from_nanos(ms * 1_000_000);
+        let at = |ms: u64| Instant::from_nanos(ms * 1_000_000);
         d.note(SeqNum(100), at(0));
         d.note(SeqNum(200), at(10));
         let back = Duration::from_millis(50);

@@ -64,7 +64,7 @@ mod tests {
         for (i, new) in new.iter().enumerate() {
             let mut r = Record { id: i as u64, ..Record::default() };
             r.header.tcp = Some(TcpHeader { payload: 100, ..TcpHeader::default() });
-            store.push_back(&mut chain, r, 100, Instant::ZERO, *new);
+            store.push_back(&mut chain, r, 100, *new);
         }
         (store, chain)
     }

@@ -1,7 +1,5 @@
 //! Packets of all flows in one slab, a doubly linked FIFO per flow: no allocation per packet, none per flow.
 
-use narrows_units::Instant;
-
 /// No entry.
 pub const NIL: u32 = u32::MAX;
 
@@ -9,7 +7,6 @@ pub const NIL: u32 = u32::MAX;
 #[derive(Debug)]
 pub struct Entry<P> {
     pub packet: P,
-    pub arrived: Instant,
     /// Payload the receiver has not been sent before.
     pub new_data: bool,
     /// A copy of this has been swallowed: the sender may not hear of a loss of it for long.
@@ -54,12 +51,14 @@ impl Chain {
     }
 }
 
+#[derive(Debug)]
 enum Cell<P> {
     Free(u32),
     Used(Entry<P>),
 }
 
 /// The slab.
+#[derive(Debug)]
 pub struct Store<P> {
     cells: Vec<Cell<P>>,
     free: u32,
@@ -103,19 +102,27 @@ impl<P> Store<P> {
         at
     }
 
-    pub fn push_back(&mut self, c: &mut Chain, packet: P, len: u64, arrived: Instant, new_data: bool) {
-        let entry = Entry { packet, arrived, new_data, protected: false, prev: c.tail, next: NIL };
+    pub fn push_back(&mut self, c: &mut Chain, packet: P, len: u64, new_data: bool) {
+        let entry = Entry { packet, new_data, protected: false, prev: c.tail, next: NIL };
         let at = self.take_cell(entry);
-        if c.tail == NIL { c.head = at } else { self.get_mut(c.tail).next = at }
+        if c.tail == NIL {
+            c.head = at
+        } else {
+            self.get_mut(c.tail).next = at
+        }
         c.tail = at;
         c.packets += 1;
         c.bytes += len;
     }
 
-    pub fn push_front(&mut self, c: &mut Chain, packet: P, len: u64, arrived: Instant, new_data: bool) {
-        let entry = Entry { packet, arrived, new_data, protected: false, prev: NIL, next: c.head };
+    pub fn push_front(&mut self, c: &mut Chain, packet: P, len: u64, new_data: bool) {
+        let entry = Entry { packet, new_data, protected: false, prev: NIL, next: c.head };
         let at = self.take_cell(entry);
-        if c.head == NIL { c.tail = at } else { self.get_mut(c.head).prev = at }
+        if c.head == NIL {
+            c.tail = at
+        } else {
+            self.get_mut(c.head).prev = at
+        }
         c.head = at;
         c.packets += 1;
         c.bytes += len;
@@ -127,8 +134,16 @@ impl<P> Store<P> {
         let Cell::Used(entry) = cell else { unreachable!("a chain holds only used cells") };
         self.free = at;
         self.len -= 1;
-        if entry.prev == NIL { c.head = entry.next } else { self.get_mut(entry.prev).next = entry.next }
-        if entry.next == NIL { c.tail = entry.prev } else { self.get_mut(entry.next).prev = entry.prev }
+        if entry.prev == NIL {
+            c.head = entry.next
+        } else {
+            self.get_mut(entry.prev).next = entry.next
+        }
+        if entry.next == NIL {
+            c.tail = entry.prev
+        } else {
+            self.get_mut(entry.next).prev = entry.prev
+        }
         c.packets -= 1;
         c.bytes -= len(&entry.packet);
         entry
@@ -160,10 +175,10 @@ mod tests {
     fn cells_are_used_again_and_chains_do_not_mix() {
         let (mut s, mut a, mut b) = (Store::new(), Chain::default(), Chain::default());
         for i in 0..4 {
-            s.push_back(&mut a, i, 10, Instant::ZERO, true);
-            s.push_back(&mut b, 100 + i, 10, Instant::ZERO, true);
+            s.push_back(&mut a, i, 10, true);
+            s.push_back(&mut b, 100 + i, 10, true);
         }
-        s.push_front(&mut b, 99, 10, Instant::ZERO, false);
+        s.push_front(&mut b, 99, 10, false);
         let second = s.places(&a).nth(1).unwrap().0;
         assert_eq!(s.remove(&mut a, second, |_| 10).packet, 1);
         assert_eq!(contents(&s, &a), [0, 2, 3]);
@@ -172,8 +187,8 @@ mod tests {
         s.remove(&mut a, last, |_| 10);
         assert_eq!((contents(&s, &a), a.packets, a.bytes, s.len()), (vec![0, 2], 2, 20, 7));
         let cells = s.cells.len();
-        s.push_back(&mut a, 9, 10, Instant::ZERO, true);
-        s.push_back(&mut a, 8, 10, Instant::ZERO, true);
+        s.push_back(&mut a, 9, 10, true);
+        s.push_back(&mut a, 8, 10, true);
         assert_eq!(s.cells.len(), cells, "freed cells come back first");
     }
 }

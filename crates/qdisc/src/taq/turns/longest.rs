@@ -1,0 +1,78 @@
+//! The flow with the longest backlog, found without a search: flows in buckets of 512 bytes.
+
+use super::lists::List;
+use super::slot::Slot;
+
+const BUCKETS: usize = 64;
+/// Flows with less than this many half-kilobytes are in no bucket: they are many, and never the longest.
+const SHORTEST: u8 = 4;
+
+/// Buckets of flows by backlog; the last holds all from 32 kB on.
+#[derive(Debug)]
+pub struct Longest {
+    buckets: Box<[List; BUCKETS]>,
+    used: u64,
+}
+
+impl Default for Longest {
+    fn default() -> Self {
+        Self { buckets: Box::new([List::default(); BUCKETS]), used: 0 }
+    }
+}
+
+impl Longest {
+    /// Brings the flow's bucket in line with its backlog.
+    pub fn update(&mut self, slots: &mut [Slot], id: u32) {
+        let slot = &slots[id as usize];
+        let (old, bytes) = (slot.bucket, slot.chain.bytes);
+        let new = u8::try_from(bytes >> 9).unwrap_or(u8::MAX).min(BUCKETS as u8 - 1);
+        let new = if new < SHORTEST { 0 } else { new };
+        if old == new {
+            return;
+        }
+        if old != 0 {
+            let list = &mut self.buckets[usize::from(old)];
+            list.remove(slots, id, |s| &mut s.rank);
+            if list.len == 0 {
+                self.used &= !(1 << old);
+            }
+        }
+        if new != 0 {
+            self.buckets[usize::from(new)].push_back(slots, id, |s| &mut s.rank);
+            self.used |= 1 << new;
+        }
+        slots[id as usize].bucket = new;
+    }
+
+    /// A flow of the fullest bucket: the one that has been in it for the longest, so that ties do not fall on
+    /// newcomers.
+    pub fn flow(&self) -> Option<u32> {
+        let top = 63u32.checked_sub(self.used.leading_zeros())?;
+        self.buckets.get(top as usize).map(|l| l.head)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_longest_is_found_and_ties_fall_on_the_eldest() {
+        let mut slots = vec![Slot::default(); 4];
+        let mut longest = Longest::default();
+        let set = |slots: &mut Vec<Slot>, longest: &mut Longest, id: u32, bytes: u64| {
+            slots[id as usize].chain.bytes = bytes;
+            longest.update(slots, id);
+        };
+        set(&mut slots, &mut longest, 0, 1500);
+        assert_eq!(longest.flow(), None);
+        set(&mut slots, &mut longest, 1, 6000);
+        set(&mut slots, &mut longest, 2, 6000);
+        assert_eq!(longest.flow(), Some(1));
+        set(&mut slots, &mut longest, 3, 1_000_000);
+        assert_eq!(longest.flow(), Some(3));
+        set(&mut slots, &mut longest, 3, 0);
+        set(&mut slots, &mut longest, 1, 0);
+        assert_eq!(longest.flow(), Some(2));
+    }
+}

@@ -1,0 +1,260 @@
+use std::net::IpAddr;
+
+use narrows_units::{Bytes, Duration, Ecn, Instant, Rate, SeqNum};
+use narrows_wire::{Flags, FlowKey, Header, Proto, TcpHeader};
+
+use super::Turns;
+use crate::taq::Config;
+use crate::{Qdisc, Reason, Record, ShaperConfig, Verdict, Verdicts};
+
+const MSS: u32 = 1448;
+
+fn key(user: u8) -> FlowKey {
+    FlowKey::new(IpAddr::from([10, 0, 1, 1]), IpAddr::from([10, 0, 0, user]), 80, 40_000, Proto::TCP)
+}
+
+fn segment(key: FlowKey, flags: Flags, seq: u32, ack: u32, payload: u32) -> Record {
+    let tcp = TcpHeader {
+        seq: SeqNum(seq),
+        ack: SeqNum(ack),
+        flags,
+        payload,
+        window: 500,
+        timestamps: Some((seq, ack)),
+        ..TcpHeader::default()
+    };
+    let header = Header { key, len: Bytes(u64::from(payload) + 52), tcp: Some(tcp), ..Header::default() };
+    Record { id: u64::from(seq), header }
+}
+
+fn data(user: u8, nth: u32) -> Record {
+    segment(key(user), Flags::ACK, 1001 + nth * MSS, 1, MSS)
+}
+
+struct Bench {
+    q: Turns<Record>,
+    now: Instant,
+    verdicts: Verdicts<Record>,
+}
+
+impl Bench {
+    fn new(settings: &[(&str, &str)]) -> Self {
+        let mut config = Config::default();
+        for (k, v) in settings {
+            config.set(k, v).unwrap();
+        }
+        let q = Turns::new(config, ShaperConfig::new(Rate::from_kbps(600)), 7);
+        Self { q, now: Instant::from_nanos(1_000_000_000), verdicts: Vec::new() }
+    }
+    fn wait(&mut self, ms: u64) {
+        self.now += Duration::from_millis(ms);
+    }
+    fn put(&mut self, p: Record) {
+        self.q.enqueue(self.now, p, &mut self.verdicts);
+    }
+    fn back(&mut self, p: Record) -> Option<Record> {
+        self.q.reverse(self.now, p, &mut self.verdicts)
+    }
+    fn get(&mut self) -> Option<Record> {
+        self.q.dequeue(self.now, &mut self.verdicts)
+    }
+    fn order(&mut self) -> Vec<(u8, u32)> {
+        let mut order = Vec::new();
+        while let Some(p) = self.get() {
+            let IpAddr::V4(user) = p.header.key.dst() else { unreachable!() };
+            order.push((user.octets()[3], (p.header.tcp.unwrap().seq.0 - 1001) / MSS));
+        }
+        order
+    }
+    /// The handshake of a download: 100 ms to the server and back, nothing to the user.
+    fn connect(&mut self, user: u8) {
+        let with_scale = |mut p: Record| {
+            let tcp = p.header.tcp.as_mut().unwrap();
+            (tcp.window_scale, tcp.mss) = (Some(7), Some(1460));
+            p
+        };
+        self.back(with_scale(segment(key(user).reverse(), Flags::SYN, 0, 0, 0)));
+        self.wait(100);
+        self.put(with_scale(segment(key(user), Flags::SYN.and(Flags::ACK), 1000, 1, 0)));
+        assert!(self.get().is_some());
+        self.back(segment(key(user).reverse(), Flags::ACK, 1, 1001, 0));
+    }
+    fn ack(&mut self, user: u8, ack: u32) -> TcpHeader {
+        self.back(segment(key(user).reverse(), Flags::ACK, 1, ack, 0)).unwrap().header.tcp.unwrap()
+    }
+}
+
+/// Only turns: everything else off.
+const PLAIN: [(&str, &str); 2] = [("new_first", "off"), ("quantum", "1500")];
+
+#[test]
+fn flows_take_turns_and_each_keeps_its_order() {
+    let mut b = Bench::new(&PLAIN);
+    for nth in 0..3 {
+        b.put(data(1, nth));
+    }
+    b.put(data(2, 0));
+    b.put(data(2, 1));
+    b.put(data(3, 0));
+    assert_eq!(b.order(), [(1, 0), (2, 0), (3, 0), (1, 1), (2, 1), (1, 2)]);
+}
+
+#[test]
+fn turns_are_in_bytes() {
+    // Flow 1 sends 1500 B packets, flow 2 packets of 500 B: three for one.
+    let mut b = Bench::new(&PLAIN);
+    for nth in 0..2 {
+        b.put(data(1, nth));
+    }
+    for nth in 0..6 {
+        b.put(segment(key(2), Flags::ACK, 1001 + nth * 448, 1, 448));
+    }
+    let users: Vec<_> = b.order().into_iter().map(|(u, _)| u).collect();
+    assert_eq!(users, [1, 2, 2, 2, 1, 2, 2, 2]);
+}
+
+#[test]
+fn a_newcomer_goes_first_once() {
+    let mut b = Bench::new(&[("quantum", "1500"), ("new_bytes", "1500")]);
+    for user in 1..=2 {
+        for nth in 0..2 {
+            b.put(data(user, nth));
+        }
+    }
+    // Both spend their credit, then the round begins; a third flow's first packet passes it.
+    assert_eq!(b.get().map(|p| p.header.key), Some(key(1)));
+    assert_eq!(b.get().map(|p| p.header.key), Some(key(2)));
+    b.put(data(3, 0));
+    b.put(data(3, 1));
+    assert_eq!(b.order(), [(3, 0), (1, 1), (2, 1), (3, 1)]);
+}
+
+#[test]
+fn a_copy_of_what_waits_is_swallowed_and_the_original_is_sent() {
+    let mut b = Bench::new(&[]);
+    b.connect(1);
+    b.put(data(1, 0));
+    b.put(data(1, 1));
+    b.wait(600);
+    b.put(data(1, 0));
+    assert!(matches!(b.verdicts[..], [Verdict::Swallowed { .. }]));
+    assert_eq!(b.order(), [(1, 0), (1, 1)]);
+}
+
+#[test]
+fn a_copy_is_swallowed_while_its_acknowledgment_is_on_its_way_and_not_after() {
+    let mut b = Bench::new(&[]);
+    b.connect(1);
+    b.put(data(1, 0));
+    assert_eq!(b.order().len(), 1);
+    b.ack(1, 1001 + MSS);
+    b.wait(99); // the server is 100 ms away and back: it has not seen that acknowledgment
+    b.put(data(1, 0));
+    assert_eq!(b.verdicts.len(), 1);
+    b.wait(60);
+    b.put(data(1, 0));
+    assert_eq!((b.verdicts.len(), b.order().len()), (1, 1), "now it must be let through");
+}
+
+#[test]
+fn the_window_is_clamped_to_what_the_turn_needs() {
+    // One flow on 600 kbit/s: a turn is 20 ms, the round trip 100 ms: 2 + 2 * 100 / 20 = 12 segments.
+    let mut b = Bench::new(&[("clamp_min", "2")]);
+    b.connect(1);
+    let tcp = b.ack(1, 1001);
+    let edge = u32::from(tcp.window) << 7;
+    assert!((12 * MSS..12 * MSS + 128).contains(&edge), "{edge}");
+}
+
+#[test]
+fn without_both_scales_no_window_is_touched() {
+    let mut b = Bench::new(&[]);
+    b.back(segment(key(1).reverse(), Flags::SYN, 0, 0, 0));
+    b.wait(100);
+    b.put(segment(key(1), Flags::SYN.and(Flags::ACK), 1000, 1, 0));
+    assert!(b.get().is_some());
+    assert_eq!(b.ack(1, 1001).window, 500);
+}
+
+#[test]
+fn a_drop_leaves_three_behind_it_and_comes_once() {
+    let mut b =
+        Bench::new(&[("clamp", "off"), ("k", "6"), ("clamp_max", "3"), ("first_window_grace", "off")]);
+    b.connect(1);
+    for nth in 0..40 {
+        b.put(data(1, nth));
+    }
+    let dropped: Vec<_> = b.verdicts.iter().collect();
+    assert!(
+        matches!(dropped[..], [Verdict::Dropped { packet, reason: Reason::Repairable }] if packet.id == 1001),
+        "{dropped:?}"
+    );
+}
+
+#[test]
+fn an_ecn_flow_is_marked_instead() {
+    let mut b = Bench::new(&[("clamp", "off"), ("clamp_max", "3"), ("first_window_grace", "off")]);
+    b.connect(1);
+    for nth in 0..20 {
+        let mut p = data(1, nth);
+        p.header.ecn = Ecn::Ect0;
+        b.put(p);
+    }
+    assert!(matches!(b.verdicts[..], [Verdict::Marked { .. }]));
+    let sent: Vec<_> = std::iter::from_fn(|| b.get()).collect();
+    assert_eq!((sent.len(), sent.iter().filter(|p| p.header.ecn == Ecn::Ce).count()), (20, 1));
+}
+
+#[test]
+fn memory_is_bounded_and_the_longest_pays() {
+    let mut b = Bench::new(&[("memory_packets", "50"), ("clamp", "off")]);
+    for nth in 0..200 {
+        b.put(data(1, nth));
+        b.put(data(2 + (nth % 10) as u8, nth / 10));
+    }
+    assert!(b.q.backlog().packets <= 50);
+    let victims = b.verdicts.iter().filter_map(|v| match v {
+        Verdict::Dropped { packet, .. } => Some(packet.header.key),
+        _ => None,
+    });
+    let (mut flooder, mut others) = (0, 0);
+    for k in victims {
+        if k == key(1) { flooder += 1 } else { others += 1 }
+    }
+    assert!(flooder > 150 && others < 200, "{flooder} {others}");
+}
+
+#[test]
+fn a_late_retransmission_overtakes_and_no_older_timestamp_follows_it() {
+    let mut b = Bench::new(&[("clamp", "off"), ("new_first", "off")]);
+    b.connect(9);
+    assert_eq!(b.order(), []);
+    // 80 flows make a round of 1.6 s.
+    for user in 10..90 {
+        b.put(data(user, 0));
+    }
+    b.put(data(9, 0));
+    let lost = b.q.dequeue(b.now, &mut b.verdicts);
+    assert!(lost.is_some());
+    for nth in 1..4 {
+        b.put(data(9, nth));
+    }
+    // Take what is queued of flow 9 until its first packet has left, then send it again with a later timestamp.
+    while b.get().is_some_and(|p| p.header.key != key(9)) {
+        let user = 100;
+        b.put(data(user, 0));
+    }
+    for user in 10..90 {
+        b.put(data(user, 1));
+    }
+    b.wait(3000);
+    let mut again = data(9, 0);
+    again.header.tcp.as_mut().unwrap().timestamps = Some((1_000_000, 1));
+    b.put(again);
+    let mine: Vec<_> = std::iter::from_fn(|| b.get())
+        .filter(|p| p.header.key == key(9))
+        .map(|p| p.header.tcp.unwrap())
+        .collect();
+    assert_eq!(mine[0].seq, SeqNum(1001), "the repair comes first");
+    assert!(mine.iter().all(|t| t.timestamps.unwrap().0 >= 1_000_000), "{mine:?}");
+}
