@@ -1,1 +1,119 @@
-//! Pictures of a run.
+//! One picture of a run: who waited how long, who fell silent, who was served when.
+//!
+//! Three views, because a median hides the disease: the distribution of object times, the share of objects with a
+//! silence longer than x (log-log, so that one in a thousand can be read), and for each discipline a map of every
+//! user's goodput in every second, in which a hang is a black bar.
+//!
+//! The drawing is SVG written here (a chart library would spend one element on each of 50 000 map cells and knows no
+//! embedded image); the PNG is the same drawing through `resvg` with the machine's fonts.
+
+mod canvas;
+mod colour;
+mod curves;
+mod heat;
+mod legend;
+mod raster;
+mod scale;
+
+use std::path::Path;
+
+use anyhow::Context;
+
+use canvas::{Align, Canvas, GREY, INK, Rect};
+use curves::{Curves, distribution_panel, silence_panel};
+use legend::legend_panel;
+
+/// What to draw.
+#[derive(Clone, Debug, Default)]
+pub struct Picture {
+    /// What was run, in one line.
+    pub title: String,
+    /// Its settings: rate, users, delay, congestion control, seeds.
+    pub subtitle: String,
+    /// What one row of a map is, in the singular, as `user` or `flow`; `user` if empty.
+    pub row_name: String,
+    /// One entry a discipline, in the order of the table.
+    pub series: Vec<DisciplineSeries>,
+}
+
+/// What one discipline did.
+#[derive(Clone, Debug, Default)]
+pub struct DisciplineSeries {
+    /// Its name, as `taq`, `fifo:30` or `kernel:cake`.
+    pub name: String,
+    /// Time each object took, in seconds.
+    pub object_times_s: Vec<f64>,
+    /// Longest silence while fetching each object (or of each flow), in seconds.
+    pub silences_s: Vec<f64>,
+    /// Goodput in kbit/s: one row a user or flow, one value a second.
+    pub goodput_kbps: Vec<Vec<f32>>,
+}
+
+/// What came of drawing.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Drawn {
+    /// Why there is no PNG, if there is none.
+    pub png_missing: Option<String>,
+}
+
+/// Width of the page in user units; the PNG has two pixels to each.
+const WIDTH: f64 = 1240.0;
+const MARGIN: f64 = 36.0;
+
+/// Writes the picture as SVG and, where fonts are found, as PNG. Numbers that are not finite are left out.
+///
+/// # Errors
+/// A file that cannot be written.
+pub fn draw(picture: &Picture, svg: &Path, png: &Path) -> anyhow::Result<Drawn> {
+    let text = to_svg(picture);
+    std::fs::write(svg, &text).with_context(|| format!("writing {}", svg.display()))?;
+    let png_missing = match raster::to_png(&text) {
+        Ok(bytes) => {
+            std::fs::write(png, bytes).with_context(|| format!("writing {}", png.display()))?;
+            None
+        }
+        Err(why) => Some(why),
+    };
+    Ok(Drawn { png_missing })
+}
+
+/// The picture as SVG text.
+#[must_use]
+pub fn to_svg(picture: &Picture) -> String {
+    let curves = Curves::of(picture);
+    let mut canvas = Canvas::new(WIDTH);
+    let mut y = heading(&mut canvas, picture);
+    // Long flows alone have no objects, and their maps name them.
+    let curves_needed = picture.series.iter().any(|series| {
+        let no_map = series.goodput_kbps.iter().all(Vec::is_empty);
+        no_map || !series.object_times_s.is_empty() || !series.silences_s.is_empty()
+    });
+    if curves_needed {
+        let height = 330.0;
+        let panel = |at: f64| Rect { x: at, y, w: 420.0, h: height };
+        distribution_panel(&mut canvas, panel(MARGIN), &curves);
+        silence_panel(&mut canvas, panel(MARGIN + 450.0), &curves);
+        let beside = MARGIN + 900.0;
+        let used =
+            legend_panel(&mut canvas, Rect { x: beside, y, w: WIDTH - MARGIN - beside, h: height }, &curves);
+        y += used.max(height) + 34.0;
+    }
+    y = heat::maps(&mut canvas, Rect { x: MARGIN, y, w: WIDTH - 2.0 * MARGIN, h: 0.0 }, picture, &curves);
+    canvas.finish(y + 14.0)
+}
+
+fn heading(canvas: &mut Canvas, picture: &Picture) -> f64 {
+    let mut y = 46.0;
+    for line in canvas::wrap(&picture.title, WIDTH - 2.0 * MARGIN, 20.0) {
+        canvas.strong(MARGIN, y, &line, 20.0, INK);
+        y += 26.0;
+    }
+    for line in canvas::wrap(&picture.subtitle, WIDTH - 2.0 * MARGIN, 13.0) {
+        canvas.text(MARGIN, y - 2.0, &line, 13.0, GREY, Align::Start);
+        y += 18.0;
+    }
+    y + 10.0
+}
+
+#[cfg(test)]
+mod tests;

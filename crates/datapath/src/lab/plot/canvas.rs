@@ -1,0 +1,204 @@
+//! A page of SVG: lines, words, rectangles.
+
+use std::fmt::Write;
+
+/// Words.
+pub(super) const INK: &str = "#1b1f24";
+/// Words that may be passed over.
+pub(super) const GREY: &str = "#667079";
+/// Axes.
+pub(super) const AXIS: &str = "#9aa3ab";
+/// Grid lines.
+pub(super) const GRID: &str = "#e9ecef";
+
+/// An area of the page.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Rect {
+    pub(super) x: f64,
+    pub(super) y: f64,
+    pub(super) w: f64,
+    pub(super) h: f64,
+}
+
+impl Rect {
+    pub(super) fn right(&self) -> f64 {
+        self.x + self.w
+    }
+    pub(super) fn bottom(&self) -> f64 {
+        self.y + self.h
+    }
+}
+
+/// Where a text stands relative to its point.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Align {
+    Start,
+    Middle,
+    End,
+}
+
+/// SVG under construction.
+#[derive(Debug)]
+pub(super) struct Canvas {
+    width: f64,
+    body: String,
+}
+
+impl Canvas {
+    pub(super) fn new(width: f64) -> Self {
+        Self { width, body: String::new() }
+    }
+
+    /// The whole file, `height` high.
+    pub(super) fn finish(self, height: f64) -> String {
+        format!(
+            "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{w}\" height=\"{height:.0}\" viewBox=\"0 0 {w} {height:.0}\" \
+             font-family=\"'DejaVu Sans', Verdana, Helvetica, Arial, sans-serif\">\n\
+             <rect width=\"100%\" height=\"100%\" fill=\"#ffffff\"/>\n{body}</svg>\n",
+            w = self.width,
+            body = self.body
+        )
+    }
+
+    fn push(&mut self, element: std::fmt::Arguments<'_>) {
+        // Writing to a String cannot fail.
+        let _ = self.body.write_fmt(element);
+        self.body.push('\n');
+    }
+
+    pub(super) fn text(&mut self, x: f64, y: f64, words: &str, size: f64, colour: &str, align: Align) {
+        self.words(x, y, words, size, colour, align, "");
+    }
+
+    pub(super) fn strong(&mut self, x: f64, y: f64, words: &str, size: f64, colour: &str) {
+        self.words(x, y, words, size, colour, Align::Start, " font-weight=\"bold\"");
+    }
+
+    /// Upwards, centred at the point.
+    pub(super) fn text_up(&mut self, x: f64, y: f64, words: &str, size: f64, colour: &str) {
+        let turn = format!(" transform=\"rotate(-90 {x:.1} {y:.1})\"");
+        self.words(x, y, words, size, colour, Align::Middle, &turn);
+    }
+
+    #[expect(clippy::too_many_arguments, reason = "the attributes of one SVG element")]
+    fn words(&mut self, x: f64, y: f64, words: &str, size: f64, colour: &str, align: Align, more: &str) {
+        let anchor = match align {
+            Align::Start => "",
+            Align::Middle => " text-anchor=\"middle\"",
+            Align::End => " text-anchor=\"end\"",
+        };
+        let words = escape(words);
+        self.push(format_args!(
+            "<text x=\"{x:.1}\" y=\"{y:.1}\" font-size=\"{size}\" fill=\"{colour}\"{anchor}{more}>{words}</text>"
+        ));
+    }
+
+    pub(super) fn line(&mut self, from: (f64, f64), to: (f64, f64), colour: &str, width: f64, dash: &str) {
+        let dash = dash_attribute(dash);
+        self.push(format_args!(
+            "<line x1=\"{:.1}\" y1=\"{:.1}\" x2=\"{:.1}\" y2=\"{:.1}\" stroke=\"{colour}\" stroke-width=\"{width}\"{dash}/>",
+            from.0, from.1, to.0, to.1
+        ));
+    }
+
+    pub(super) fn curve(&mut self, points: &[(f64, f64)], colour: &str, width: f64, dash: &str) {
+        let mut path = String::new();
+        for (x, y) in points {
+            let _ = write!(path, "{}{x:.1} {y:.1}", if path.is_empty() { 'M' } else { 'L' });
+        }
+        let dash = dash_attribute(dash);
+        self.push(format_args!(
+            "<path d=\"{path}\" fill=\"none\" stroke=\"{colour}\" stroke-width=\"{width}\" stroke-linejoin=\"round\"{dash}/>"
+        ));
+    }
+
+    pub(super) fn fill(&mut self, area: Rect, colour: &str) {
+        self.push(format_args!(
+            "<rect x=\"{:.1}\" y=\"{:.1}\" width=\"{:.1}\" height=\"{:.1}\" fill=\"{colour}\"/>",
+            area.x, area.y, area.w, area.h
+        ));
+    }
+
+    pub(super) fn frame(&mut self, area: Rect) {
+        self.push(format_args!(
+            "<rect x=\"{:.1}\" y=\"{:.1}\" width=\"{:.1}\" height=\"{:.1}\" fill=\"none\" stroke=\"{AXIS}\" stroke-width=\"1\"/>",
+            area.x, area.y, area.w, area.h
+        ));
+    }
+
+    /// A picture whose pixels are stretched over the area as they are.
+    pub(super) fn image(&mut self, area: Rect, png_base64: &str) {
+        self.push(format_args!(
+            "<image x=\"{:.1}\" y=\"{:.1}\" width=\"{:.1}\" height=\"{:.1}\" preserveAspectRatio=\"none\" \
+             image-rendering=\"optimizeSpeed\" style=\"image-rendering:pixelated\" href=\"data:image/png;base64,{png_base64}\"/>",
+            area.x, area.y, area.w, area.h
+        ));
+    }
+}
+
+fn dash_attribute(dash: &str) -> String {
+    if dash.is_empty() { String::new() } else { format!(" stroke-dasharray=\"{dash}\"") }
+}
+
+fn escape(words: &str) -> String {
+    let mut safe = String::with_capacity(words.len());
+    for c in words.chars() {
+        match c {
+            '&' => safe.push_str("&amp;"),
+            '<' => safe.push_str("&lt;"),
+            '>' => safe.push_str("&gt;"),
+            '"' => safe.push_str("&quot;"),
+            // XML 1.0 knows no other control characters, escaped or not.
+            c if c.is_control() => safe.push(' '),
+            c => safe.push(c),
+        }
+    }
+    safe
+}
+
+/// About how wide DejaVu Sans sets `words`, in units of the page.
+pub(super) fn width_of(words: &str, size: f64) -> f64 {
+    words.chars().count() as f64 * size * 0.6
+}
+
+/// Lines of at most `width`, broken at blanks.
+pub(super) fn wrap(words: &str, width: f64, size: f64) -> Vec<String> {
+    let mut lines: Vec<String> = Vec::new();
+    for word in words.split_whitespace() {
+        match lines.last_mut() {
+            Some(line) if width_of(line, size) + width_of(word, size) + size <= width => {
+                line.push(' ');
+                line.push_str(word);
+            }
+            _ => lines.push(word.to_owned()),
+        }
+    }
+    lines
+}
+
+/// `words` cut to `width`, with an ellipsis if anything is missing.
+pub(super) fn clip(words: &str, width: f64, size: f64) -> String {
+    let room = (width / (size * 0.6)).max(1.0) as usize;
+    if words.chars().count() <= room {
+        return words.to_owned();
+    }
+    words.chars().take(room.saturating_sub(1)).chain(['…']).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn markup_in_names_stays_text() {
+        assert_eq!(escape("a<b> & \"c\"\u{7}"), "a&lt;b&gt; &amp; &quot;c&quot; ");
+    }
+
+    #[test]
+    fn long_lines_wrap_and_clip() {
+        // 10 units a letter are 6 wide: ten letters and a blank's room of 10 need 70 + 10.
+        assert_eq!(wrap("aaaaa bbbbb cc", 80.0, 10.0), ["aaaaa bbbbb", "cc"]);
+        assert_eq!(clip("abcdefghij", 30.0, 10.0), "abcd…");
+        assert_eq!(clip("abc", 30.0, 10.0), "abc");
+    }
+}

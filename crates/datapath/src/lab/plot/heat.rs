@@ -1,0 +1,254 @@
+//! One map a discipline: seconds to the right, users downwards, colour for goodput.
+
+use base64::Engine;
+
+use super::canvas::{AXIS, Align, Canvas, GREY, INK, Rect, clip};
+use super::colour::heat;
+use super::curves::{Curves, NOTICED};
+use super::raster::png_of_pixels;
+use super::scale::{nice_above, number, step};
+use super::{DisciplineSeries, Picture};
+
+/// No map has more cells than can be seen; beyond, neighbours are averaged.
+const COLUMNS: usize = 600;
+const ROWS: usize = 400;
+const GAP: f64 = 48.0;
+/// Left of a map, for its numbers.
+const LABELS: f64 = 44.0;
+/// Above a map, for its name.
+const NAME: f64 = 24.0;
+/// Not recorded.
+const NOTHING: [u8; 4] = [0xf1, 0xf3, 0xf5, 0xff];
+const SILENT: [u8; 4] = [0, 0, 0, 0xff];
+
+/// Goodput of one discipline as cells.
+struct Cells {
+    columns: usize,
+    rows: usize,
+    /// Users or flows in a row, and seconds in a column.
+    merged: (usize, usize),
+    /// kbit/s; `None` where nothing was recorded.
+    rate: Vec<Option<f32>>,
+    /// Whether the cell lies in a silence of at least [`NOTICED`] seconds.
+    hang: Vec<bool>,
+}
+
+/// Draws all maps below each other in one or two columns; returns where the page may go on.
+pub(super) fn maps(canvas: &mut Canvas, area: Rect, picture: &Picture, curves: &Curves) -> f64 {
+    let shown: Vec<_> = picture.series.iter().zip(&curves.0).filter(|(s, _)| seconds(s) > 0).collect();
+    if shown.is_empty() {
+        return area.y;
+    }
+    let row_name = if picture.row_name.is_empty() { "user" } else { &picture.row_name };
+    let longest = shown.iter().map(|(s, _)| seconds(s)).max().unwrap_or(1);
+    let tallest = shown.iter().map(|(s, _)| s.goodput_kbps.len()).max().unwrap_or(1);
+    let top = brightest(shown.iter().map(|(s, _)| *s));
+    let merged = (tallest.div_ceil(ROWS), longest.div_ceil(COLUMNS));
+    header(canvas, area, row_name, top, merged);
+
+    let across = if shown.len() == 1 { 1 } else { 2 };
+    let each = (area.w - GAP * (across - 1) as f64) / across as f64;
+    let height = (tallest.div_ceil(merged.0) as f64 * 2.0).clamp(120.0, 240.0);
+    let mut y = area.y + 40.0;
+    for line in shown.chunks(across) {
+        for (at, (series, curve)) in line.iter().enumerate() {
+            let x = area.x + at as f64 * (each + GAP);
+            let name = clip(&series.name, each - 140.0, 13.0);
+            canvas.strong(x + LABELS, y + 12.0, &name, 13.0, curve.style.colour);
+            let carried = format!("{} kbit/s in all", number(mean_total(series)));
+            canvas.text(x + each, y + 12.0, &carried, 11.0, GREY, Align::End);
+            let plot = Rect { x: x + LABELS, y: y + NAME, w: each - LABELS, h: height };
+            map(canvas, plot, series, top, merged, longest);
+            axes(canvas, plot, tallest, longest, row_name);
+        }
+        y += NAME + height + 56.0;
+    }
+    y
+}
+
+/// The longest row.
+fn seconds(series: &DisciplineSeries) -> usize {
+    series.goodput_kbps.iter().map(Vec::len).max().unwrap_or(0)
+}
+
+fn usable(value: f32) -> Option<f32> {
+    (value.is_finite() && value >= 0.0).then_some(value)
+}
+
+/// Sum over users of their mean goodput.
+fn mean_total(series: &DisciplineSeries) -> f64 {
+    let sum: f64 = series.goodput_kbps.iter().flatten().filter_map(|v| usable(*v)).map(f64::from).sum();
+    sum / seconds(series).max(1) as f64
+}
+
+/// The top of the scale: what 98 % of the seconds with any goodput do not exceed, rounded up. Rare bursts would
+/// otherwise leave the rest in the dark.
+fn brightest<'a>(all: impl Iterator<Item = &'a DisciplineSeries>) -> f64 {
+    let mut rates: Vec<f32> = all
+        .flat_map(|s| s.goodput_kbps.iter().flatten())
+        .filter_map(|v| usable(*v))
+        .filter(|v| *v > 0.0)
+        .collect();
+    rates.sort_by(f32::total_cmp);
+    rates.get(rates.len() * 98 / 100).map_or(1.0, |v| nice_above(f64::from(*v)))
+}
+
+fn cells(series: &DisciplineSeries, merged: (usize, usize), longest: usize) -> Cells {
+    let rows = series.goodput_kbps.len().div_ceil(merged.0);
+    let columns = longest.div_ceil(merged.1);
+    let mut made =
+        Cells { columns, rows, merged, rate: vec![None; rows * columns], hang: vec![false; rows * columns] };
+    for (row, users) in series.goodput_kbps.chunks(merged.0).enumerate() {
+        for column in 0..columns {
+            let mut sum = (0.0, 0u32);
+            for user in users {
+                let from = (column * merged.1).min(user.len());
+                let to = (from + merged.1).min(user.len());
+                for value in user[from..to].iter().filter_map(|v| usable(*v)) {
+                    sum = (sum.0 + value, sum.1 + 1);
+                }
+            }
+            made.rate[row * columns + column] = (sum.1 > 0).then(|| sum.0 / sum.1 as f32);
+        }
+    }
+    made.find_hangs();
+    made
+}
+
+impl Cells {
+    fn find_hangs(&mut self) {
+        let least = (NOTICED / self.merged.1 as f64).ceil() as usize;
+        for row in 0..self.rows {
+            let line = row * self.columns..(row + 1) * self.columns;
+            let mut start = line.start;
+            for at in line.start..=line.end {
+                if at < line.end && self.rate[at] == Some(0.0) {
+                    continue;
+                }
+                if at - start >= least {
+                    self.hang[start..at].fill(true);
+                }
+                start = at + 1;
+            }
+        }
+    }
+
+    fn pixel(&self, at: usize, top: f64) -> [u8; 4] {
+        match self.rate[at] {
+            None => NOTHING,
+            Some(_) if self.hang[at] => SILENT,
+            Some(rate) => {
+                let [r, g, b] = heat(share_of(f64::from(rate), top));
+                [r, g, b, 0xff]
+            }
+        }
+    }
+}
+
+/// Square root, so that one packet in a second can be told from none.
+fn share_of(rate: f64, top: f64) -> f64 {
+    (rate / top).clamp(0.0, 1.0).sqrt()
+}
+
+fn map(
+    canvas: &mut Canvas,
+    plot: Rect,
+    series: &DisciplineSeries,
+    top: f64,
+    merged: (usize, usize),
+    longest: usize,
+) {
+    let cells = cells(series, merged, longest);
+    let pixels: Vec<u8> = (0..cells.rate.len()).flat_map(|at| cells.pixel(at, top)).collect();
+    if let Some(png) = png_of_pixels(cells.columns, cells.rows, pixels) {
+        canvas.image(plot, &base64::engine::general_purpose::STANDARD.encode(png));
+    }
+    canvas.frame(plot);
+}
+
+fn axes(canvas: &mut Canvas, plot: Rect, rows: usize, longest: usize, row_name: &str) {
+    let tick = step(longest as f64, 7.0).max(1.0);
+    let mut second = 0.0;
+    while second <= longest as f64 {
+        let x = plot.x + second / longest as f64 * plot.w;
+        canvas.line((x, plot.bottom()), (x, plot.bottom() + 4.0), AXIS, 1.0, "");
+        canvas.text(x, plot.bottom() + 17.0, &number(second), 11.0, GREY, Align::Middle);
+        second += tick;
+    }
+    canvas.text(plot.x + plot.w / 2.0, plot.bottom() + 33.0, "seconds", 11.0, GREY, Align::Middle);
+    canvas.text(plot.x - 6.0, plot.y + 10.0, "1", 11.0, GREY, Align::End);
+    if rows > 1 {
+        canvas.text(plot.x - 6.0, plot.bottom(), &rows.to_string(), 11.0, GREY, Align::End);
+    }
+    canvas.text_up(plot.x - 12.0, plot.y + plot.h / 2.0, row_name, 11.0, GREY);
+}
+
+/// What the maps show, and the key to their colours.
+fn header(canvas: &mut Canvas, area: Rect, row_name: &str, top: f64, merged: (usize, usize)) {
+    let mut words = format!("Goodput of each {row_name}, second by second");
+    if merged.0 > 1 || merged.1 > 1 {
+        words = format!("Goodput, mean of {} {row_name}s and {} s", merged.0, merged.1);
+    }
+    canvas.strong(area.x, area.y + 12.0, &words, 14.0, INK);
+    let bar = Rect { x: area.right() - 250.0, y: area.y + 1.0, w: 180.0, h: 12.0 };
+    let steps = 60;
+    for i in 0..steps {
+        let [r, g, b] = heat((f64::from(i) + 0.5) / f64::from(steps));
+        let w = bar.w / f64::from(steps);
+        // A little wider than its share: no seams between neighbours.
+        let part = Rect { x: bar.x + f64::from(i) * w, w: w + 0.4, ..bar };
+        canvas.fill(part, &format!("#{r:02x}{g:02x}{b:02x}"));
+    }
+    canvas.frame(bar);
+    for share in [0.0, 0.1, 0.5, 1.0] {
+        let x = bar.x + share_of(share * top, top) * bar.w;
+        canvas.line((x, bar.bottom()), (x, bar.bottom() + 3.0), AXIS, 1.0, "");
+        let words = if share == 1.0 { format!("≥ {}", number(top)) } else { number(share * top) };
+        canvas.text(x, bar.bottom() + 15.0, &words, 11.0, GREY, Align::Middle);
+    }
+    canvas.text(bar.right() + 10.0, bar.bottom() - 2.0, "kbit/s", 11.0, GREY, Align::Start);
+    let black = Rect { x: bar.x - 190.0, w: 18.0, ..bar };
+    canvas.fill(black, "#000000");
+    let words = format!("silent for {} s or more", number(NOTICED));
+    canvas.text(black.right() + 8.0, black.bottom() - 2.0, &words, 11.0, GREY, Align::Start);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn series(rows: &[&[f32]]) -> DisciplineSeries {
+        DisciplineSeries { goodput_kbps: rows.iter().map(|r| r.to_vec()).collect(), ..Default::default() }
+    }
+
+    #[test]
+    fn a_hang_is_five_seconds_without_a_byte() {
+        let made = cells(&series(&[&[1.0, 0.0, 0.0, 0.0, 0.0, 1.0, 0.0, 0.0, 0.0, 0.0, 0.0]]), (1, 1), 11);
+        let hang: Vec<bool> = (0..11).map(|i| i >= 6).collect();
+        assert_eq!(made.hang, hang, "four seconds are none, the last five are one");
+        assert_eq!(made.pixel(7, 1.0), SILENT);
+        assert_ne!(made.pixel(1, 1.0), SILENT);
+    }
+
+    #[test]
+    fn short_rows_are_not_silent() {
+        let made = cells(&series(&[&[2.0], &[1.0, f32::NAN, 3.0]]), (1, 1), 3);
+        assert_eq!(made.rate, [Some(2.0), None, None, Some(1.0), None, Some(3.0)]);
+        assert_eq!(made.pixel(1, 1.0), NOTHING);
+    }
+
+    #[test]
+    fn neighbours_are_averaged() {
+        let made = cells(&series(&[&[1.0, 3.0, 5.0], &[3.0, 1.0]]), (2, 2), 3);
+        assert_eq!((made.rows, made.columns), (1, 2));
+        assert_eq!(made.rate, [Some(2.0), Some(5.0)]);
+    }
+
+    #[test]
+    fn rare_bursts_do_not_set_the_scale() {
+        let mut row = vec![12.0f32; 99];
+        row.push(4000.0);
+        assert!((brightest([series(&[&row])].iter()) - 20.0).abs() < 1e-9);
+        assert!((brightest([series(&[&[0.0, f32::NAN]])].iter()) - 1.0).abs() < 1e-9);
+    }
+}

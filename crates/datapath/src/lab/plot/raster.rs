@@ -1,0 +1,43 @@
+//! From SVG and cells to PNG.
+
+use resvg::tiny_skia::{IntSize, Pixmap, Transform};
+use resvg::usvg::{Options, Tree};
+
+/// Pixels to a unit of the page: sharp on a dense screen.
+const SCALE: f32 = 2.0;
+
+/// The drawing as PNG.
+///
+/// # Errors
+/// Why not, and the remedy.
+pub(super) fn to_png(svg: &str) -> Result<Vec<u8>, String> {
+    let mut options = Options::default();
+    options.fontdb_mut().load_system_fonts();
+    if options.fontdb_mut().is_empty() {
+        return Err("no fonts found, so no PNG; apt-get install fonts-dejavu-core".into());
+    }
+    let tree = Tree::from_str(svg, &options).map_err(|e| format!("the drawing cannot be read back: {e}"))?;
+    let size = tree.size().to_int_size().scale_by(SCALE).ok_or("the drawing has no size")?;
+    let mut pixels = Pixmap::new(size.width(), size.height()).ok_or("the drawing is too large for memory")?;
+    resvg::render(&tree, Transform::from_scale(SCALE, SCALE), &mut pixels.as_mut());
+    pixels.encode_png().map_err(|e| format!("the PNG cannot be made: {e}"))
+}
+
+/// Opaque RGBA cells as PNG, one pixel each; `None` if there are none or the sizes disagree.
+pub(super) fn png_of_pixels(columns: usize, rows: usize, rgba: Vec<u8>) -> Option<Vec<u8>> {
+    let size = IntSize::from_wh(u32::try_from(columns).ok()?, u32::try_from(rows).ok()?)?;
+    Pixmap::from_vec(rgba, size)?.encode_png().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn cells_become_a_png() {
+        let png = png_of_pixels(2, 1, vec![1, 2, 3, 255, 4, 5, 6, 255]).unwrap();
+        assert!(png.starts_with(b"\x89PNG"));
+        assert!(png_of_pixels(0, 1, vec![]).is_none());
+        assert!(png_of_pixels(2, 2, vec![0; 4]).is_none());
+    }
+}
