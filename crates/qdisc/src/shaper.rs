@@ -117,7 +117,13 @@ impl<P: Packet, Q: Qdisc<P>> Qdisc<P> for Shaper<Q> {
     }
 
     fn release_reverse(&mut self, now: Instant, verdicts: &mut Verdicts<P>) -> Option<P> {
-        self.inner.release_reverse(now, verdicts)
+        let idle = self.inner.backlog().packets == 0;
+        let released = self.inner.release_reverse(now, verdicts);
+        // What a door lets into this direction's own queue ends an idle time as an arrival does.
+        if idle && self.inner.backlog().packets > 0 && self.free_at < now {
+            self.free_at = now;
+        }
+        released
     }
 
     fn next_ready(&self, now: Instant) -> Option<Instant> {

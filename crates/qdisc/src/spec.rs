@@ -6,6 +6,7 @@ use core::str::FromStr;
 
 use narrows_units::Bytes;
 
+use crate::taq::{Config, Taq};
 use crate::{Fifo, Limit, Packet, Qdisc, ShaperConfig};
 
 /// A discipline and its settings.
@@ -13,6 +14,8 @@ use crate::{Fifo, Limit, Packet, Qdisc, ShaperConfig};
 pub enum Spec {
     /// Drop-tail.
     Fifo(Limit),
+    /// Timeout Aware Queuing.
+    Taq(Config),
 }
 
 /// Why a text names no discipline, or a setting is impossible.
@@ -39,6 +42,7 @@ impl Spec {
     pub const fn name(&self) -> &'static str {
         match self {
             Self::Fifo(_) => "fifo",
+            Self::Taq(_) => "taq",
         }
     }
 
@@ -49,9 +53,9 @@ impl Spec {
         link: &ShaperConfig,
         seed: u64,
     ) -> Box<dyn Qdisc<P> + Send> {
-        let _ = (link, seed);
         match self {
             Self::Fifo(limit) => Box::new(Fifo::new(*limit)),
+            Self::Taq(config) => Box::new(Taq::new(*config, *link, seed)),
         }
     }
 }
@@ -62,6 +66,7 @@ impl FromStr for Spec {
         let (name, settings) = text.split_once(':').unwrap_or((text, ""));
         match name.trim() {
             "fifo" => fifo_limit(settings.trim()).map(Self::Fifo),
+            "taq" => taq_config(settings).map(Self::Taq),
             _ => Err(SpecError {
                 key: "discipline".to_owned(),
                 value: name.to_owned(),
@@ -69,6 +74,19 @@ impl FromStr for Spec {
             }),
         }
     }
+}
+
+fn taq_config(text: &str) -> Result<Config, SpecError> {
+    let mut config = Config::default();
+    for setting in text.split(',').map(str::trim).filter(|s| !s.is_empty()) {
+        match setting.split_once('=') {
+            Some((key, value)) => config.set(key.trim(), value)?,
+            // A bare word is a mode: `taq:paper`.
+            None => config.set("mode", setting)?,
+        }
+    }
+    config.check()?;
+    Ok(config)
 }
 
 fn fifo_limit(text: &str) -> Result<Limit, SpecError> {

@@ -1,0 +1,487 @@
+//! TAQ as published: five queues on three levels (EuroSys 2014, sections 4.2 and 4.3; notes, 2.4 to 2.7).
+//!
+//! Where the text leaves a choice the notes' recommendation is taken. Our own choices, because neither says:
+//! - A packet belongs to its flow's FIFO and the flow stands in one class as a whole (new data is never reordered). Text
+//!   and notes classify each packet by itself. A flow that changes class goes to the end of the new queue.
+//! - An over-penalised flow is moved at the drop that makes it so, not at its next packet.
+//! - The recovery queue holds at most three quarters of the buffer; its bucket is 100 ms or two MTU deep.
+//! - ECN: at a cap, or with the buffer full but not yet a quarter above its size, a capable victim is marked and stays.
+//!   One that bears the mark already is dropped: a second mark would tell nobody anything.
+//! - A packet that cannot be followed, because the flow table is full of flows with packets waiting, goes above fair share.
+
+mod class;
+mod scheduler;
+mod shares;
+mod store;
+mod victims;
+
+use narrows_flow::{FlowId, Kind, Tracker, TrackerConfig};
+use narrows_units::{Bytes, Duration, Ecn, Instant, Rate};
+use narrows_wire::{Header, Proto};
+
+use self::class::{ACK_KEY, Class, Facts, classify, recovery_key};
+use self::scheduler::Scheduler;
+use self::shares::Shares;
+use self::store::{FlowQueue, Store};
+use super::door::{Door, DoorConfig, Rule, Way};
+use super::{Config, LossWindow, Mode, PoolId, Sizes};
+use crate::{
+    Backlog, ClassReport, Counters, Packet, Qdisc, Reason, Report, ShaperConfig, Spec, Verdict, Verdicts,
+};
+
+/// What is kept of a flow beside its record and its queue.
+#[derive(Clone, Copy, Debug, Default)]
+struct Note {
+    /// Packets of it may wait among the unknown: until those are gone the others go there too, behind them.
+    behind_unknown: bool,
+    /// It lost a packet, here or elsewhere.
+    lost: bool,
+    /// Its pool at the door.
+    pool: Option<PoolId>,
+}
+
+/// The slot of packets that no record could be made for.
+const UNKNOWN: u32 = 0;
+
+/// TAQ by the paper.
+#[derive(Debug)]
+pub struct Paper<P> {
+    config: Config,
+    link: ShaperConfig,
+    sizes: Sizes,
+    tracker: Tracker,
+    store: Store<P>,
+    notes: Vec<Note>,
+    scheduler: Scheduler,
+    shares: Shares,
+    loss: LossWindow,
+    door: Door<P>,
+    counters: Counters,
+    backlog: Backlog,
+}
+
+const fn slot(id: FlowId) -> u32 {
+    id.0 + 1
+}
+
+const fn id_of(slot: u32) -> Option<FlowId> {
+    match slot {
+        UNKNOWN => None,
+        s => Some(FlowId(s - 1)),
+    }
+}
+
+impl<P: Packet> Paper<P> {
+    /// An empty queue for `link`; `seed` is for hashing.
+    #[must_use]
+    pub fn new(config: Config, link: ShaperConfig, seed: u64) -> Self {
+        Self {
+            sizes: config.sizes(&link),
+            tracker: Tracker::new(tracker_config(&config), seed),
+            store: Store::new(),
+            notes: Vec::new(),
+            scheduler: Scheduler::new(recovery_rate(&config, &link), link.mtu),
+            shares: Shares::new(link.rate, config.share, config.fair_share),
+            loss: LossWindow::new(config.w_loss),
+            door: Door::new(door_config(&config)),
+            counters: Counters::default(),
+            backlog: Backlog::default(),
+            config,
+            link,
+        }
+    }
+
+    /// Whether new pools have to wait (paper, section 4.3).
+    fn is_closed(&self, now: Instant) -> bool {
+        self.config.admission && self.loss.rate(now) >= self.config.p_admit
+    }
+
+    /// A packet that may be queued goes to its class.
+    fn admit(&mut self, now: Instant, packet: P, verdicts: &mut Verdicts<P>) {
+        self.loss.arrival(now);
+        self.tracker.tick(now);
+        let seen = self.tracker.forward(now, packet.header());
+        let kind = seen.kind;
+        self.counters.evicted += u64::from(seen.evicted_in_use);
+        self.make_slot(seen.id.map_or(UNKNOWN, slot), seen.fresh || seen.restarted, packet.header());
+        self.backlog.add(packet.len());
+        let class = match seen.id.filter(|&id| !self.is_behind_unknown(id)) {
+            Some(id) => {
+                self.tracker.queued(id);
+                self.place_packet(now, id, kind, packet)
+            }
+            None => {
+                self.store.push(packet, UNKNOWN, Class::Above, false);
+                self.store.place(UNKNOWN, victims::bucket(0, u64::MAX));
+                Class::Above
+            }
+        };
+        self.enforce_cap(now, class, verdicts);
+        self.enforce_buffer(now, verdicts);
+    }
+
+    /// Room for what is kept beside the flow's record; forgotten if the flow is `new` there.
+    fn make_slot(&mut self, flow: u32, new: bool, header: &Header) {
+        let at = flow as usize;
+        if self.notes.len() <= at {
+            self.notes.resize(at + 1, Note::default());
+            self.store.flows.resize(at + 1, FlowQueue::default());
+        }
+        // The record is new, so nothing of the flow waits, unless it waits among the unknown.
+        if new {
+            let pool = if self.config.admission && flow != UNKNOWN {
+                let opened_here = Door::<P>::is_knock(header);
+                self.door.pool(if opened_here { header.key.src() } else { header.key.dst() })
+            } else {
+                None
+            };
+            let behind_unknown = self.store.flows[UNKNOWN as usize].packets > 0;
+            self.notes[at] = Note { lost: false, pool, behind_unknown };
+        }
+    }
+
+    fn is_behind_unknown(&mut self, id: FlowId) -> bool {
+        let note = &mut self.notes[slot(id) as usize];
+        note.behind_unknown &= self.store.flows[UNKNOWN as usize].packets > 0;
+        note.behind_unknown
+    }
+
+    /// Queues a packet of a known flow and returns its class.
+    fn place_packet(&mut self, now: Instant, id: FlowId, kind: Kind, packet: P) -> Class {
+        let flow = slot(id);
+        self.shares.seen(now, id, &mut self.tracker);
+        let share_bps = self.shares.of(id, self.tracker.active_flows());
+        let note = &mut self.notes[flow as usize];
+        note.lost |= kind == Kind::Retransmission;
+        let record = self.tracker.flow(id);
+        match kind {
+            Kind::PureAck => {
+                self.store.push_recovery(packet, flow, ACK_KEY, false);
+                return Class::Recovery;
+            }
+            Kind::Retransmission => {
+                self.store.push_recovery(packet, flow, recovery_key(record), true);
+                return Class::Recovery;
+            }
+            _ => {}
+        }
+        let facts = Facts { lost: note.lost, share_bps, over_penalised: self.config.over_penalised };
+        let queue = self.store.flows[flow as usize];
+        // A SYN behind packets that still wait (of an earlier connection on the same ports) joins them.
+        let joins = queue.packets > 0 && matches!(kind, Kind::Syn | Kind::SynAck);
+        let class = if joins { queue.class } else { classify(now, record, kind, facts) };
+        let bucket = victims::bucket(record.drops_cur(), ratio(record.rate(), share_bps));
+        self.store.push(packet, flow, class, false);
+        self.store.place(flow, bucket);
+        class
+    }
+
+    /// NEWFLOW and RECOVERY drop at their own caps (notes, 2.6).
+    fn enforce_cap(&mut self, now: Instant, class: Class, verdicts: &mut Verdicts<P>) {
+        let cap = match class {
+            Class::New => self.sizes.newflow_cap,
+            Class::Recovery => self.sizes.recovery_cap,
+            _ => return,
+        };
+        let waiting = self.store.backlog(class).packets;
+        if waiting > cap {
+            let room_to_mark = waiting <= with_headroom(cap);
+            self.lose_one(now, class, room_to_mark, verdicts);
+        }
+    }
+
+    fn enforce_buffer(&mut self, now: Instant, verdicts: &mut Verdicts<P>) {
+        // Two for one: a buffer that was made smaller empties step by step and not in one blow.
+        for _ in 0..2 {
+            if self.backlog.packets <= self.sizes.buffer {
+                return;
+            }
+            let room_to_mark = self.backlog.packets <= with_headroom(self.sizes.buffer);
+            let class = self.victim_class();
+            if self.lose_one(now, class, room_to_mark, verdicts) {
+                return;
+            }
+        }
+    }
+
+    /// The queue that loses a packet when the buffer is full: above fair share, then that of level 2 most above its
+    /// weight (new flows on a tie), then recovery.
+    fn victim_class(&self) -> Class {
+        if self.store.backlog(Class::Above).packets > 0 {
+            return Class::Above;
+        }
+        let excess = |i: usize| self.scheduler.excess(i, &self.store);
+        let worst = (0..3).reduce(|a, b| if excess(b) > excess(a) { b } else { a }).unwrap_or(0);
+        if excess(worst) > 0 { Class::LEVEL2[worst] } else { Class::Recovery }
+    }
+
+    /// Marks or drops one packet of a class. Returns whether it was marked and stays.
+    fn lose_one(&mut self, now: Instant, class: Class, may_mark: bool, verdicts: &mut Verdicts<P>) -> bool {
+        let Some(node) = self.victim(now, class) else { return true };
+        let fresh = self.store.is_newest(node);
+        if may_mark
+            && let Some(packet) = self.store.packet_mut(node)
+            && packet.header().ecn != Ecn::Ce
+            && packet.mark_ce()
+        {
+            let header = *packet.header();
+            self.counters.marked += 1;
+            verdicts.push(Verdict::Marked { header, reason: Reason::OverLimit });
+            return true;
+        }
+        let reason = if fresh { Reason::OverLimit } else { Reason::PushedOut };
+        self.drop_node(now, node, reason, verdicts);
+        false
+    }
+
+    /// The packet a class loses: the last of the flow with the fewest drops this epoch, of these the one with the largest
+    /// rate for its share, of equals the one with the newest packet.
+    fn victim(&mut self, now: Instant, class: Class) -> Option<u32> {
+        let Some(fifo) = class.fifo() else { return self.store.tail(class) };
+        for _ in 0..victims::LOOK {
+            let (flows, n) = self.store.victims(fifo).candidates(&self.store.flows);
+            let mut best: Option<(u32, u64, u64, u32)> = None;
+            let mut moved = false;
+            for &flow in &flows[..n] {
+                let (drops, ratio) = self.standing(now, flow);
+                let bucket = victims::bucket(drops, ratio);
+                if self.store.flows[flow as usize].place.bucket() != Some(bucket) {
+                    // What was noted at its last packet has passed with its epoch.
+                    self.store.place(flow, bucket);
+                    moved = true;
+                    continue;
+                }
+                let Some(tail) = self.store.tail_of(flow) else { continue };
+                let newest = self.store.node(tail).arrival;
+                let better = best.is_none_or(|(d, r, a, _)| {
+                    (core::cmp::Reverse(drops), ratio, newest) > (core::cmp::Reverse(d), r, a)
+                });
+                if better {
+                    best = Some((drops, ratio, newest, tail));
+                }
+            }
+            if let Some((.., tail)) = best.filter(|_| !moved) {
+                return Some(tail);
+            }
+            if n == 0 {
+                break;
+            }
+        }
+        self.store.tail(class)
+    }
+
+    /// A flow's drops this epoch and its rate over its share, as of now.
+    fn standing(&mut self, now: Instant, flow: u32) -> (u32, u64) {
+        let Some(id) = id_of(flow) else { return (0, u64::MAX) };
+        let share = self.shares.of(id, self.tracker.active_flows());
+        let record = self.tracker.flow_at(now, id);
+        (record.drops_cur(), ratio(record.rate(), share))
+    }
+
+    fn drop_node(&mut self, now: Instant, node: u32, reason: Reason, verdicts: &mut Verdicts<P>) {
+        let Some((packet, flow, _)) = self.store.remove(node) else { return };
+        self.backlog.sub(packet.len());
+        self.loss.drop(now);
+        self.counters.drop_for(reason);
+        self.notes[flow as usize].lost = true;
+        if let Some(id) = id_of(flow) {
+            self.tracker.dropped(now, id, packet.header());
+            self.tracker.unqueued(id);
+            let record = self.tracker.flow(id);
+            let drops = record.drops_cur();
+            let bucket =
+                victims::bucket(drops, ratio(record.rate(), self.shares.of(id, self.tracker.active_flows())));
+            if drops + record.drops_prev() > self.config.over_penalised {
+                self.store.change_class(flow, Class::Over);
+            }
+            self.store.place(flow, bucket);
+        }
+        verdicts.push(Verdict::Dropped { packet, reason });
+    }
+
+    fn knock(&mut self, now: Instant, way: Way, packet: P, verdicts: &mut Verdicts<P>) -> Option<P> {
+        let closed = self.is_closed(now);
+        self.door.knock(now, closed, way, packet, &mut self.counters, verdicts)
+    }
+
+    fn touch(&mut self, now: Instant, flow: u32) {
+        if let Some(pool) = self.notes.get(flow as usize).and_then(|n| n.pool) {
+            self.door.touch(now, pool);
+        }
+    }
+}
+
+impl<P: Packet> Qdisc<P> for Paper<P> {
+    fn enqueue(&mut self, now: Instant, packet: P, verdicts: &mut Verdicts<P>) {
+        self.counters.arrive(packet.len());
+        let packet = if self.config.admission && Door::<P>::is_knock(packet.header()) {
+            self.knock(now, Way::Own, packet, verdicts)
+        } else {
+            Some(packet)
+        };
+        if let Some(packet) = packet {
+            self.admit(now, packet, verdicts);
+        }
+    }
+
+    fn dequeue(&mut self, now: Instant, _verdicts: &mut Verdicts<P>) -> Option<P> {
+        let choice = self.scheduler.choose(now, &self.store)?;
+        let node = self.store.head(choice.class)?;
+        let (packet, flow, retransmission) = self.store.remove(node)?;
+        let len = packet.len();
+        self.backlog.sub(len);
+        let emptied = self.store.head(choice.class).is_none();
+        self.scheduler.sent(now, choice, len, self.link.wire_len(len), emptied);
+        if let Some(id) = id_of(flow) {
+            self.tracker.departed(now, id, packet.header());
+            self.tracker.unqueued(id);
+            self.touch(now, flow);
+        }
+        self.counters.send(len);
+        if !retransmission {
+            self.counters.goodput_bytes += payload(packet.header());
+        }
+        Some(packet)
+    }
+
+    fn reverse(&mut self, now: Instant, packet: P, verdicts: &mut Verdicts<P>) -> Option<P> {
+        let packet = if self.config.admission && Door::<P>::is_knock(packet.header()) {
+            self.knock(now, Way::Reverse, packet, verdicts)?
+        } else {
+            packet
+        };
+        self.tracker.reverse(now, packet.header());
+        Some(packet)
+    }
+
+    fn release_reverse(&mut self, now: Instant, verdicts: &mut Verdicts<P>) -> Option<P> {
+        loop {
+            let closed = self.is_closed(now);
+            match self.door.release(now, closed, &mut self.counters, verdicts)? {
+                (Way::Own, packet) => self.admit(now, packet, verdicts),
+                (Way::Reverse, packet) => {
+                    self.tracker.reverse(now, packet.header());
+                    return Some(packet);
+                }
+            }
+        }
+    }
+
+    fn next_ready(&self, now: Instant) -> Option<Instant> {
+        (self.backlog.packets > 0).then_some(now)
+    }
+
+    fn next_release(&self, now: Instant) -> Option<Instant> {
+        if self.door.held() == 0 {
+            return None;
+        }
+        self.door.next_release(now, self.is_closed(now), self.loss.next_change(now))
+    }
+
+    fn backlog(&self) -> Backlog {
+        self.backlog
+    }
+
+    fn held(&self) -> usize {
+        self.door.held()
+    }
+
+    fn release_all(&mut self, now: Instant) {
+        self.door.release_all(now);
+    }
+
+    /// Flows, packets and the line at the door stay. A smaller buffer empties as packets come; `flows` keeps its value,
+    /// since the table was made for it.
+    fn reconfigure(&mut self, _now: Instant, spec: &Spec, link: &ShaperConfig) -> bool {
+        let Spec::Taq(config) = spec else { return false };
+        if config.mode != Mode::Paper {
+            return false;
+        }
+        let old = self.config;
+        self.config = Config { flows: old.flows, ..*config };
+        self.link = *link;
+        self.sizes = config.sizes(link);
+        self.scheduler.reconfigure(recovery_rate(config, link), link.mtu);
+        self.shares.reconfigure(link.rate, config.share, config.fair_share);
+        if old.w_loss != config.w_loss {
+            self.loss = LossWindow::new(config.w_loss);
+        }
+        self.door.reconfigure(door_config(config));
+        true
+    }
+
+    fn report(&mut self, now: Instant) -> Report {
+        let census = self.tracker.census(now);
+        let class = |c: Class| ClassReport {
+            name: c.name(),
+            backlog: self.store.backlog(c),
+            flows: self.store.flows_in(c),
+        };
+        let closed = self.is_closed(now);
+        Report {
+            name: "taq",
+            counters: self.counters.clone(),
+            backlog: self.backlog,
+            classes: Class::ALL.into_iter().map(class).collect(),
+            loss_ppm: self.loss.rate(now).0,
+            door: self.config.admission.then(|| self.door.report(now, closed)),
+            bytes_per_flow: Self::bytes_per_flow(),
+            ..super::follow_report(&census)
+        }
+    }
+}
+
+impl<P> Paper<P> {
+    /// Memory for one flow: its record with its share of the index, its queue, and what is noted beside.
+    #[must_use]
+    pub const fn bytes_per_flow() -> usize {
+        Tracker::BYTES_PER_FLOW + size_of::<FlowQueue>() + size_of::<Note>()
+    }
+}
+
+/// A limit and a quarter more: how far marks instead of drops may carry a queue.
+const fn with_headroom(limit: usize) -> usize {
+    limit + limit.div_ceil(4)
+}
+
+/// A rate over a fair share, in 1/256.
+fn ratio(rate: Rate, share_bps: u64) -> u64 {
+    // Rates stay below 2^55, so the shift loses nothing.
+    (rate.as_bps() << 8) / share_bps.max(1)
+}
+
+/// Payload of TCP and UDP; of the rest nothing counts as goodput.
+fn payload(header: &Header) -> Bytes {
+    if let Some(tcp) = header.tcp {
+        return Bytes(u64::from(tcp.payload));
+    }
+    let ip = if header.key.src().is_ipv4() { 20 } else { 40 };
+    if header.key.proto == Proto::UDP { header.len.saturating_sub(Bytes(ip + 8)) } else { Bytes::ZERO }
+}
+
+fn recovery_rate(config: &Config, link: &ShaperConfig) -> Rate {
+    Rate::from_bps(config.rho_r.of(link.rate.as_bps()))
+}
+
+fn door_config(config: &Config) -> DoorConfig {
+    DoorConfig {
+        rule: Rule::Paper { join: config.t_pool, wait: config.t_wait },
+        hold: config.holds_syns(),
+        pools: config.pools as usize,
+    }
+}
+
+fn tracker_config(config: &Config) -> TrackerConfig {
+    TrackerConfig {
+        capacity: config.flows as usize,
+        record_timeout: config.record_timeout,
+        ewma_shift: config.ewma_shift,
+        active_for: Duration::from_secs(2),
+        active_epochs: 4,
+        epoch_includes_queue: false,
+        ..TrackerConfig::default()
+    }
+}
+
+#[cfg(test)]
+mod tests;

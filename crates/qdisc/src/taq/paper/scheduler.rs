@@ -1,0 +1,154 @@
+//! Which queue sends next (notes, section 2.5).
+//!
+//! Level 1 is the recovery queue, capped by a token bucket of `rho_r` of the link; level 2 the queues of new, of
+//! over-penalised and of below-fair-share flows, by deficit round robin; level 3 the queue above fair share. The cap is
+//! work conserving: with nothing in levels 2 and 3 retransmissions go out whatever the bucket says, and then do not
+//! empty it.
+//!
+//! Level 2 shares out three MTU a round: one for new flows, two for the others in proportion to their backlogs, weighed
+//! anew every 100 ms.
+
+use narrows_units::{Bytes, Duration, Instant, Rate};
+
+use super::class::Class;
+use super::store::Store;
+use crate::Packet;
+
+/// How often the shares of level 2 are weighed (notes).
+const REWEIGH: Duration = Duration::from_millis(100);
+/// Depth of the recovery bucket: what the cap lets through in this time, at least two MTU, so that one round's
+/// retransmissions of a few flows pass together. The paper is silent.
+const BUCKET: Duration = Duration::from_millis(100);
+/// The smaller of the two backlogs still gets this part of an MTU a round, so that its head waits at most eight rounds.
+const LEAST: u64 = 8;
+
+/// The scheduler's own state.
+#[derive(Debug)]
+pub(super) struct Scheduler {
+    /// Time in the bucket's own measure: when it would be full again (a GCRA, so that nothing depends on how often it is
+    /// asked).
+    full_at: Instant,
+    /// What the bucket lets through in time: nanoseconds a byte at the capped rate, in 1/65536.
+    cost: u64,
+    depth: Duration,
+    mtu: u64,
+    quanta: [u64; 3],
+    deficits: [u64; 3],
+    /// The class of level 2 whose turn it is, and whether it has had its quantum.
+    turn: usize,
+    granted: bool,
+    reweigh_at: Instant,
+}
+
+/// What to send and whether the recovery bucket pays for it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Choice {
+    pub(super) class: Class,
+    pub(super) charged: bool,
+}
+
+impl Scheduler {
+    pub(super) fn new(recovery: Rate, mtu: Bytes) -> Self {
+        let mut s = Self {
+            full_at: Instant::ZERO,
+            cost: 0,
+            depth: Duration::ZERO,
+            mtu: 0,
+            quanta: [0; 3],
+            deficits: [0; 3],
+            turn: 0,
+            granted: false,
+            reweigh_at: Instant::ZERO,
+        };
+        s.reconfigure(recovery, mtu);
+        s
+    }
+
+    /// New rates; the round that runs goes on.
+    pub(super) fn reconfigure(&mut self, recovery: Rate, mtu: Bytes) {
+        self.mtu = mtu.get().max(64);
+        // 8e9 * 65536 stays below 2^49.
+        self.cost = ((8_000_000_000 << 16) / recovery.as_bps()).max(1);
+        self.depth = BUCKET.max(self.time_of(Bytes(2 * self.mtu)));
+        self.quanta = [self.mtu, self.mtu, self.mtu];
+        self.reweigh_at = Instant::ZERO;
+    }
+
+    fn time_of(&self, len: Bytes) -> Duration {
+        Duration::from_nanos(len.get().saturating_mul(self.cost) >> 16)
+    }
+
+    /// Whether the bucket holds anything: as usual a packet may overdraw it, and the next then waits the longer.
+    fn may_recover(&self, now: Instant) -> bool {
+        self.full_at < now + self.depth
+    }
+
+    /// The queue to serve; `None` if nothing waits.
+    pub(super) fn choose<P: Packet>(&mut self, now: Instant, store: &Store<P>) -> Option<Choice> {
+        let recovery = store.head(Class::Recovery).is_some();
+        if recovery && self.may_recover(now) {
+            return Some(Choice { class: Class::Recovery, charged: true });
+        }
+        if let Some(class) = self.level2(now, store) {
+            return Some(Choice { class, charged: false });
+        }
+        if store.head(Class::Above).is_some() {
+            return Some(Choice { class: Class::Above, charged: false });
+        }
+        recovery.then_some(Choice { class: Class::Recovery, charged: false })
+    }
+
+    /// A packet of `wire` bytes on the link and `len` of IP was sent as chosen.
+    pub(super) fn sent(&mut self, now: Instant, choice: Choice, len: Bytes, wire: Bytes, emptied: bool) {
+        if choice.charged {
+            self.full_at = self.full_at.max(now) + self.time_of(wire);
+        }
+        if let Some(i) = Class::LEVEL2.iter().position(|&c| c == choice.class) {
+            self.deficits[i] = if emptied { 0 } else { self.deficits[i].saturating_sub(len.get()) };
+        }
+    }
+
+    /// Deficit round robin (Shreedhar and Varghese, SIGCOMM 1995).
+    fn level2<P: Packet>(&mut self, now: Instant, store: &Store<P>) -> Option<Class> {
+        let heads = Class::LEVEL2.map(|c| store.head(c));
+        if heads.iter().all(Option::is_none) {
+            return None;
+        }
+        if now >= self.reweigh_at {
+            self.reweigh(store);
+            self.reweigh_at = now + REWEIGH;
+        }
+        // Each round adds at least MTU / 8 to a queue that waits, and no deficit needed exceeds the largest packet; so
+        // this ends. A packet beyond eight times the MTU (an unsegmented one) only takes more rounds.
+        loop {
+            match heads[self.turn].and_then(|n| store.packet(n)) {
+                Some(packet) => {
+                    if !self.granted {
+                        self.deficits[self.turn] += self.quanta[self.turn];
+                        self.granted = true;
+                    }
+                    if packet.len().get() <= self.deficits[self.turn] {
+                        return Some(Class::LEVEL2[self.turn]);
+                    }
+                }
+                None => self.deficits[self.turn] = 0,
+            }
+            self.turn = (self.turn + 1) % 3;
+            self.granted = false;
+        }
+    }
+
+    fn reweigh<P: Packet>(&mut self, store: &Store<P>) {
+        let (over, below) = (store.backlog(Class::Over).bytes.get(), store.backlog(Class::Below).bytes.get());
+        let both = 2 * self.mtu;
+        let share = (both * over).checked_div(over + below).unwrap_or(self.mtu);
+        let least = self.mtu / LEAST;
+        let share = share.clamp(least, both - least);
+        self.quanta = [self.mtu, share, both - share];
+    }
+
+    /// How far a queue of level 2 is above its weight: its backlog in bytes for each byte of its quantum, in 1/1024.
+    pub(super) fn excess<P: Packet>(&self, class: usize, store: &Store<P>) -> u64 {
+        store.backlog(Class::LEVEL2[class]).bytes.get() * 1024 / self.quanta[class].max(1)
+    }
+}

@@ -1,0 +1,242 @@
+//! Fair shares (paper, section 4.2; notes, 2.4): by flow or by pool first, equal or in proportion to 1 / epoch length.
+//!
+//! With equal shares by flow the tracker's count of active flows is all it takes. The other models keep sums of weights
+//! here: a flow has weight 1, or 1 / epoch; a pool shares what it gets among its own flows by their weights.
+//! A flow counts from its packet on until it has sent nothing for max(2 s, 4 epochs), or while it is silent because of
+//! a loss. That is looked at when packets arrive, so it does not depend on how often the driver asks.
+
+use core::net::IpAddr;
+use std::collections::BTreeMap;
+
+use narrows_flow::{FlowId, Phase, Tracker};
+use narrows_units::{Duration, Instant, Rate};
+
+use super::store::NONE;
+use crate::taq::pools::bits;
+use crate::taq::{FairShare, Share};
+
+/// A flow is active for this long after a packet, or for four epochs (notes, 2.4).
+const ACTIVE: Duration = Duration::from_secs(2);
+const ACTIVE_EPOCHS: u64 = 4;
+/// A flow that is still active after that is looked at again this much later.
+const AGAIN: Duration = Duration::from_secs(1);
+/// Weight 1.
+const UNIT: u64 = 1024;
+
+#[derive(Clone, Copy, Debug)]
+struct Entry {
+    weight: u64,
+    pool: u32,
+    generation: u32,
+    /// When to look whether it is still active.
+    look_at: Instant,
+    list: u8,
+    prev: u32,
+    next: u32,
+}
+
+const OUT: Entry = Entry {
+    weight: 0,
+    pool: NONE,
+    generation: 0,
+    look_at: Instant::ZERO,
+    list: NOT_LISTED,
+    prev: NONE,
+    next: NONE,
+};
+/// In the order of their last packets.
+const RECENT: u8 = 0;
+/// Looked at and still active, in the order of the next look.
+const LOOKED_AT: u8 = 1;
+const NOT_LISTED: u8 = 2;
+
+#[derive(Clone, Copy, Debug, Default)]
+struct PoolShare {
+    address: u128,
+    weight: u64,
+    flows: u32,
+}
+
+/// Who is active and with what weight.
+#[derive(Debug)]
+pub(super) struct Shares {
+    link_bps: u64,
+    share: Share,
+    fair: FairShare,
+    entries: Vec<Entry>,
+    ends: [(u32, u32); 2],
+    weight: u64,
+    pools: Vec<PoolShare>,
+    free_pools: Vec<u32>,
+    by_address: BTreeMap<u128, u32>,
+}
+
+impl Shares {
+    pub(super) fn new(link: Rate, share: Share, fair: FairShare) -> Self {
+        Self {
+            link_bps: link.as_bps(),
+            share,
+            fair,
+            entries: Vec::new(),
+            ends: [(NONE, NONE); 2],
+            weight: 0,
+            pools: Vec::new(),
+            free_pools: Vec::new(),
+            by_address: BTreeMap::new(),
+        }
+    }
+
+    /// Another link, or another model: then the sums start again from the next packets.
+    pub(super) fn reconfigure(&mut self, link: Rate, share: Share, fair: FairShare) {
+        if (share, fair) == (self.share, self.fair) {
+            self.link_bps = link.as_bps();
+        } else {
+            *self = Self::new(link, share, fair);
+        }
+    }
+
+    fn is_simple(&self) -> bool {
+        self.share == Share::Flow && self.fair == FairShare::Queueing
+    }
+
+    /// A packet of the flow arrived.
+    pub(super) fn seen(&mut self, now: Instant, id: FlowId, tracker: &mut Tracker) {
+        if self.is_simple() {
+            return;
+        }
+        let flow = tracker.flow(id);
+        let (generation, pool) = (flow.generation(), flow.pool());
+        let weight = match self.fair {
+            FairShare::Queueing => UNIT,
+            // Above 300 for the longest epoch of 3 s, below 2^31 for one of a microsecond.
+            FairShare::Proportional => ((1 << 40) / flow.epoch_len().as_nanos().max(1000)).max(1),
+        };
+        let at = id.0 as usize;
+        if self.entries.len() <= at {
+            self.entries.resize(at + 1, OUT);
+        }
+        if self.entries[at].list != NOT_LISTED && self.entries[at].generation != generation {
+            self.leave(id.0);
+        }
+        if self.entries[at].list == NOT_LISTED {
+            let pool = if self.share == Share::Pool { self.join_pool(pool) } else { NONE };
+            self.entries[at] = Entry { pool, generation, ..OUT };
+        } else {
+            self.unlink(id.0);
+        }
+        self.set_weight(id.0, weight);
+        self.link(id.0, RECENT, now + ACTIVE);
+        self.expire(now, tracker);
+    }
+
+    /// The flow's fair share in bits per second.
+    pub(super) fn of(&self, id: FlowId, active_flows: usize) -> u64 {
+        if self.is_simple() {
+            return self.link_bps / (active_flows.max(1) as u64);
+        }
+        let Some(entry) = self.entries.get(id.0 as usize).filter(|e| e.list != NOT_LISTED) else {
+            return self.link_bps / (self.count().max(1) as u64);
+        };
+        let (link, among) = match self.pools.get(entry.pool as usize) {
+            Some(pool) => (self.link_bps / (self.count().max(1) as u64), pool.weight),
+            None => (self.link_bps, self.weight),
+        };
+        (u128::from(link) * u128::from(entry.weight) / u128::from(among.max(1))) as u64
+    }
+
+    /// Pools that share the link; the number of flows does not matter where there are none.
+    fn count(&self) -> usize {
+        self.by_address.len()
+    }
+
+    fn expire(&mut self, now: Instant, tracker: &mut Tracker) {
+        for list in [RECENT, LOOKED_AT] {
+            loop {
+                let first = self.ends[list as usize].0;
+                if first == NONE || self.entries[first as usize].look_at > now {
+                    break;
+                }
+                let flow = tracker.flow_at(now, FlowId(first));
+                let limit = ACTIVE.max(flow.epoch_len() * ACTIVE_EPOCHS);
+                let silent = flow.phase().is_some_and(Phase::is_silent);
+                let same = flow.generation() == self.entries[first as usize].generation;
+                if same && (silent || flow.silence(now) < limit) {
+                    self.unlink(first);
+                    self.link(first, LOOKED_AT, now + AGAIN);
+                } else {
+                    self.leave(first);
+                }
+            }
+        }
+    }
+
+    fn leave(&mut self, at: u32) {
+        self.unlink(at);
+        self.set_weight(at, 0);
+        let entry = core::mem::replace(&mut self.entries[at as usize], OUT);
+        if let Some(pool) = self.pools.get_mut(entry.pool as usize) {
+            pool.flows -= 1;
+            if pool.flows == 0 {
+                self.by_address.remove(&pool.address);
+                self.free_pools.push(entry.pool);
+            }
+        }
+    }
+
+    fn join_pool(&mut self, address: IpAddr) -> u32 {
+        let address = bits(address);
+        if let Some(&i) = self.by_address.get(&address) {
+            self.pools[i as usize].flows += 1;
+            return i;
+        }
+        let new = PoolShare { address, weight: 0, flows: 1 };
+        let index = match self.free_pools.pop() {
+            Some(i) => {
+                self.pools[i as usize] = new;
+                i
+            }
+            None => {
+                self.pools.push(new);
+                u32::try_from(self.pools.len() - 1).unwrap_or(NONE)
+            }
+        };
+        self.by_address.insert(address, index);
+        index
+    }
+
+    fn set_weight(&mut self, at: u32, weight: u64) {
+        let entry = &mut self.entries[at as usize];
+        let old = core::mem::replace(&mut entry.weight, weight);
+        self.weight = self.weight - old + weight;
+        if let Some(pool) = self.pools.get_mut(entry.pool as usize) {
+            pool.weight = pool.weight - old + weight;
+        }
+    }
+
+    fn link(&mut self, at: u32, list: u8, look_at: Instant) {
+        let ends = &mut self.ends[list as usize];
+        let tail = core::mem::replace(&mut ends.1, at);
+        if tail == NONE {
+            ends.0 = at;
+        } else {
+            self.entries[tail as usize].next = at;
+        }
+        let entry = &mut self.entries[at as usize];
+        (entry.list, entry.look_at, entry.prev, entry.next) = (list, look_at, tail, NONE);
+    }
+
+    fn unlink(&mut self, at: u32) {
+        let Entry { prev, next, list, .. } = self.entries[at as usize];
+        let ends = &mut self.ends[list as usize];
+        if prev == NONE {
+            ends.0 = next;
+        } else {
+            self.entries[prev as usize].next = next;
+        }
+        if next == NONE {
+            self.ends[list as usize].1 = prev;
+        } else {
+            self.entries[next as usize].prev = prev;
+        }
+    }
+}
