@@ -91,9 +91,10 @@ pub(super) fn distribution_panel(canvas: &mut Canvas, area: Rect, curves: &Curve
     }
 }
 
-/// Share of objects with a silence longer than x seconds.
-pub(super) fn silence_panel(canvas: &mut Canvas, area: Rect, curves: &Curves) {
-    let plot = frame(canvas, area, "Longest silence in an object", "share of objects with a longer silence");
+/// Share of objects (or of whatever `one` is) with a silence longer than x seconds.
+pub(super) fn silence_panel(canvas: &mut Canvas, area: Rect, curves: &Curves, one: &str) {
+    let title = format!("Longest silence in each {one}");
+    let plot = frame(canvas, area, &title, &format!("share of {one}s with a longer silence"));
     let (low, high) = range(curves.0.iter().flat_map(|c| &c.silences), 0.05, (0.1, 100.0));
     let x = LogScale::new((low.min(1.0), high.max(2.0 * GIVEN_UP)), (plot.x, plot.right()));
     let most = curves.0.iter().map(|c| c.silences.len()).max().unwrap_or(0).max(100);

@@ -39,7 +39,7 @@ pub(super) fn maps(canvas: &mut Canvas, area: Rect, picture: &Picture, curves: &
     if shown.is_empty() {
         return area.y;
     }
-    let row_name = if picture.row_name.is_empty() { "user" } else { &picture.row_name };
+    let row_name = picture.row();
     let longest = shown.iter().map(|(s, _)| seconds(s)).max().unwrap_or(1);
     let tallest = shown.iter().map(|(s, _)| s.goodput_kbps.len()).max().unwrap_or(1);
     let top = brightest(shown.iter().map(|(s, _)| *s));

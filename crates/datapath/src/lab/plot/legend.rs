@@ -21,11 +21,19 @@ fn entry(canvas: &mut Canvas, area: Rect, curve: &Curve) {
     let style = curve.style;
     canvas.line((area.x, area.y), (area.x + 22.0, area.y), style.colour, style.width + 1.0, style.dash);
     let words = area.x + 32.0;
-    canvas.strong(words, area.y + 4.0, &clip(&curve.name, area.right() - words, 13.0), 13.0, style.colour);
-    let seconds = |share| quantile(&curve.times, share).map_or("–".into(), number);
-    let share = |limit| share_above(&curve.silences, limit).map_or("–".into(), per_cent);
-    let times = format!("median {} s, p99 {} s", seconds(0.5), seconds(0.99));
-    let silences = format!("silent > 5 s: {}, > 20 s: {}", share(NOTICED), share(GIVEN_UP));
-    canvas.text(words, area.y + 20.0, &times, 11.0, GREY, Align::Start);
-    canvas.text(words, area.y + 35.0, &silences, 11.0, GREY, Align::Start);
+    // Bold letters are a seventh wider than the others.
+    canvas.strong(words, area.y + 4.0, &clip(&curve.name, area.right() - words, 15.0), 13.0, style.colour);
+    let mut y = area.y + 20.0;
+    if let (Some(median), Some(p99)) = (quantile(&curve.times, 0.5), quantile(&curve.times, 0.99)) {
+        let times = format!("median {} s, p99 {} s", number(median), number(p99));
+        canvas.text(words, y, &times, 11.0, GREY, Align::Start);
+        y += 15.0;
+    }
+    let above = |limit| share_above(&curve.silences, limit);
+    if let (Some(noticed), Some(given_up)) = (above(NOTICED), above(GIVEN_UP)) {
+        let (five, twenty) = (number(NOTICED), number(GIVEN_UP));
+        let silences =
+            format!("silent > {five} s: {}, > {twenty} s: {}", per_cent(noticed), per_cent(given_up));
+        canvas.text(words, y, &silences, 11.0, GREY, Align::Start);
+    }
 }

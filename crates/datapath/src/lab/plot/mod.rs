@@ -36,6 +36,12 @@ pub struct Picture {
     pub series: Vec<DisciplineSeries>,
 }
 
+impl Picture {
+    fn row(&self) -> &str {
+        if self.row_name.is_empty() { "user" } else { &self.row_name }
+    }
+}
+
 /// What one discipline did.
 #[derive(Clone, Debug, Default)]
 pub struct DisciplineSeries {
@@ -89,17 +95,26 @@ pub fn to_svg(picture: &Picture) -> String {
         no_map || !series.object_times_s.is_empty() || !series.silences_s.is_empty()
     });
     if curves_needed {
-        let height = 330.0;
-        let panel = |at: f64| Rect { x: at, y, w: 420.0, h: height };
-        distribution_panel(&mut canvas, panel(MARGIN), &curves);
-        silence_panel(&mut canvas, panel(MARGIN + 450.0), &curves);
-        let beside = MARGIN + 900.0;
-        let used =
-            legend_panel(&mut canvas, Rect { x: beside, y, w: WIDTH - MARGIN - beside, h: height }, &curves);
-        y += used.max(height) + 34.0;
+        y = distributions(&mut canvas, y, picture, &curves) + 34.0;
     }
     y = heat::maps(&mut canvas, Rect { x: MARGIN, y, w: WIDTH - 2.0 * MARGIN, h: 0.0 }, picture, &curves);
     canvas.finish(y + 14.0)
+}
+
+/// The curves side by side and who is who; returns where the page may go on.
+fn distributions(canvas: &mut Canvas, y: f64, picture: &Picture, curves: &Curves) -> f64 {
+    let height = 330.0;
+    let beside = MARGIN + 900.0;
+    let panel = |x: f64, w: f64| Rect { x, y, w, h: height };
+    let objects = curves.0.iter().any(|c| !c.times.is_empty());
+    let silences = curves.0.iter().any(|c| !c.silences.is_empty());
+    if objects || !silences {
+        distribution_panel(canvas, panel(MARGIN, 420.0), curves);
+        silence_panel(canvas, panel(MARGIN + 450.0, 420.0), curves, "object");
+    } else {
+        silence_panel(canvas, panel(MARGIN, 870.0), curves, picture.row());
+    }
+    y + legend_panel(canvas, panel(beside, WIDTH - MARGIN - beside), curves).max(height)
 }
 
 fn heading(canvas: &mut Canvas, picture: &Picture) -> f64 {
