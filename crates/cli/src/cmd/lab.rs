@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 use anyhow::Context as _;
-use narrows_datapath::lab::{Outcome, Scenario, Suite, SuiteOptions, table, worker};
+use narrows_datapath::lab::{Outcome, Scenario, Suite, SuiteOptions, picture, table, worker};
 
 use super::lab_progress::Show;
 
@@ -63,7 +63,12 @@ pub fn run(suite: &Suite) -> anyhow::Result<Outcome> {
 
 /// Writes what came of a suite and gives the paths.
 pub fn write(outcome: &Outcome, out: &std::path::Path) -> anyhow::Result<Vec<PathBuf>> {
-    Ok(vec![outcome.write_json(out)?])
+    let json = outcome.write_json(out)?;
+    let (drawing, no_png) = picture::write(outcome, out)?;
+    if let Some(why) = no_png {
+        eprintln!("no PNG: {why}");
+    }
+    Ok(vec![json, drawing])
 }
 
 /// Arguments of the hidden `narrows lab-worker`.

@@ -163,6 +163,18 @@ impl Bench {
         self.addresses(layer)
     }
 
+    /// Sets a kernel setting, as `net.ipv4.tcp_ecn`, at the users' and the server's.
+    ///
+    /// # Errors
+    /// If this kernel, or a namespace of it, has no such setting or refuses the value.
+    pub fn sysctl(&self, key: &str, value: &str) -> anyhow::Result<()> {
+        let script = format!("echo '{value}' > /proc/sys/{}", key.replace('.', "/"));
+        for room in [Room::Users, Room::Server] {
+            self.run(room, "sh", &["-c", &script]).with_context(|| format!("sysctl.\"{key}\""))?;
+        }
+        Ok(())
+    }
+
     /// Kernel settings that a run must not inherit or leave behind; they die with the namespace.
     fn settings(&self, room: Room) -> anyhow::Result<()> {
         let mut script = String::new();

@@ -79,6 +79,9 @@ pub const ROWS: &[Row] = &[
     row("admitted_silence_p99_s", "silence once connected p99", Unit::Seconds),
     row("connect_p50_s", "connect p50", Unit::Seconds),
     row("connect_p99_s", "connect p99", Unit::Seconds),
+    row("entry_p50_s", "user's first connection p50", Unit::Seconds),
+    row("entry_p99_s", "user's first connection p99", Unit::Seconds),
+    row("never_in", "users never connected", Unit::Count),
     row("first_byte_p50_s", "first byte p50", Unit::Seconds),
     row("first_byte_p99_s", "first byte p99", Unit::Seconds),
     row("goodput_kbps", "goodput", Unit::Kbps),
@@ -170,6 +173,7 @@ pub fn measure(scenario: &Scenario, run: &RunRecord) -> Values {
     let counted: Vec<&ObjectRecord> = run.client.objects.iter().filter(|o| o.end > warmup).collect();
     if scenario.traffic.iter().any(|x| matches!(x, Traffic::Objects { .. })) {
         objects(&mut t, &counted, run.client.lasted);
+        entry(&mut t, &run.client.objects);
     }
     if scenario.traffic.iter().any(|x| matches!(x, Traffic::Long { .. })) {
         long_flows(&mut t, scenario, run);
@@ -213,6 +217,24 @@ fn objects(t: &mut Table, objects: &[&ObjectRecord], lasted: f64) {
     t.quantiles("connect", &waits, &[P50, P99]);
     let first = sorted(objects.iter().filter_map(|o| Some(o.first_byte? - o.start)));
     t.quantiles("first_byte", &first, &[P50, P99]);
+}
+
+/// How long each user waited for the first connection of all, as somebody at the door feels it.
+fn entry(t: &mut Table, objects: &[ObjectRecord]) {
+    let mut first: BTreeMap<u32, (f64, Option<f64>)> = BTreeMap::new();
+    for o in objects {
+        let user = first.entry(o.user).or_insert((o.start, None));
+        user.0 = user.0.min(o.start);
+        user.1 = match (user.1, o.connected) {
+            (Some(a), Some(b)) => Some(a.min(b)),
+            (a, b) => a.or(b),
+        };
+    }
+    let end = objects.iter().map(|o| o.end).fold(0.0, f64::max);
+    let waits = sorted(first.values().map(|(start, connected)| connected.unwrap_or(end) - start));
+    t.quantiles("entry", &waits, &[P50, P99]);
+    let never = first.values().filter(|(_, connected)| connected.is_none()).count();
+    t.put("never_in", Some(never as f64));
 }
 
 /// Spread between users of all their waiting over all their bytes: whether some are worse served than others.

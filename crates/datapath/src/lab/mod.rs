@@ -16,6 +16,7 @@ pub mod bench;
 pub mod metrics;
 mod middle;
 pub mod peers;
+pub mod picture;
 pub mod plot;
 pub mod run;
 pub mod scenario;

@@ -54,6 +54,9 @@ pub fn run_one(
     stop: &AtomicBool,
 ) -> anyhow::Result<RunRecord> {
     let bench = Bench::new(scenario.mtu, middle::layer(discipline))?;
+    for (key, value) in &scenario.sysctl {
+        bench.sysctl(key, value)?;
+    }
     // Dropped in the reverse order: the parts end before their namespaces go.
     let mut middle = Middle::start(&bench, scenario, discipline)?;
     let emulator: Worker<EmulatorResult> = Worker::start(

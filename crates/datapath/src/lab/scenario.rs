@@ -2,6 +2,7 @@
 //!
 //! Unknown keys and impossible values are errors that name the file, the key and what was expected.
 
+use std::collections::BTreeMap;
 use std::fmt;
 use std::path::Path;
 use std::str::FromStr;
@@ -116,6 +117,9 @@ pub struct Scenario {
     /// TCP congestion control of both ends; pinned, because a machine's default may be anything.
     #[serde(default = "default_congestion_control")]
     pub congestion_control: String,
+    /// Kernel settings of users and server, as `"net.ipv4.tcp_ecn" = "1"`.
+    #[serde(default)]
+    pub sysctl: BTreeMap<String, String>,
     /// What stands in the box: `fifo:30`, `taq`, `kernel:cake`, ...
     pub disciplines: Vec<String>,
     /// Who asks for what.
@@ -238,6 +242,13 @@ impl Scenario {
             self.warmup
         );
         ensure!(self.jitter < self.duration, "jitter = '{}': expected less than the duration", self.jitter);
+        for (key, value) in &self.sysctl {
+            let plain = |s: &str| s.chars().all(|c| c.is_ascii_alphanumeric() || "._- ".contains(c));
+            ensure!(
+                key.starts_with("net.") && plain(key) && plain(value),
+                "sysctl.\"{key}\" = '{value}': expected a setting of the network, as \"net.ipv4.tcp_ecn\" = \"1\""
+            );
+        }
         ensure!(!self.seeds.is_empty(), "seeds = []: expected at least one number");
         ensure!(!self.disciplines.is_empty(), "disciplines = []: expected at least one, as [\"fifo:30\"]");
         ensure!(

@@ -111,6 +111,7 @@ pub fn run(spec: ClientSpec) -> anyhow::Result<ClientResult> {
         }
         ticker.abort();
         result.lasted = run.now().min(run.spec.duration);
+        result.round();
         result.objects.sort_by(|a, b| a.start.total_cmp(&b.start));
         result.long.sort_by_key(|l| l.user);
         for bins in &mut result.bins {

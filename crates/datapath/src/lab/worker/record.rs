@@ -67,3 +67,22 @@ pub struct ClientResult {
     /// How long the load lasted.
     pub lasted: f64,
 }
+
+/// To tenths of a millisecond: more would be noise in the result file.
+fn round(seconds: &mut f64) {
+    *seconds = (*seconds * 1e4).round() / 1e4;
+}
+
+impl ClientResult {
+    /// Drops the digits nobody can have measured.
+    pub fn round(&mut self) {
+        for o in &mut self.objects {
+            let times = [&mut o.start, &mut o.silence, &mut o.silence_connected, &mut o.end];
+            times.into_iter().for_each(round);
+            [&mut o.connected, &mut o.first_byte, &mut o.done].into_iter().flatten().for_each(round);
+        }
+        for l in &mut self.long {
+            [&mut l.start, &mut l.silence].into_iter().chain(&mut l.connected).for_each(round);
+        }
+    }
+}
