@@ -18,10 +18,14 @@ mod classify;
 mod config;
 mod epoch;
 mod flow;
+#[cfg(any(test, feature = "fuzzing"))]
+pub mod fuzzing;
 mod phase;
 mod pools;
 mod ranges;
 mod table;
+#[cfg(test)]
+mod tests;
 mod tracker;
 mod wheel;
 

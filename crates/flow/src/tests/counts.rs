@@ -1,0 +1,92 @@
+//! Counts kept on the way equal counts made afresh.
+
+use super::*;
+use crate::fuzzing;
+
+#[test]
+fn counts_by_phase_equal_a_full_recount() {
+    let mut t = Tracker::new(TrackerConfig { capacity: 300, ..TrackerConfig::default() }, 5);
+    let seed = 0x5eed_0001u64;
+    let mut rng = fuzzing::XorShift::new(seed);
+    let mut now = ms(0);
+    for step in 0..60_000 {
+        now += Duration::from_micros(rng.below(3000));
+        t.tick(now);
+        let n = rng.below(400) as u32;
+        let seq = rng.below(40) as u32 * 100;
+        let h = segment(download(n), ACK, seq, 100);
+        let Some(id) = t.forward(now, &h).id else { continue };
+        if rng.below(4) == 0 {
+            t.dropped(now, id, &h);
+        } else {
+            t.departed(now, id, &h);
+        }
+        if step % 1000 == 0 {
+            let census = t.census(now);
+            assert_eq!(census.by_phase, *t.phases(), "seed {seed:#x} step {step}");
+            assert_eq!(census.active, t.active_flows(), "seed {seed:#x} step {step}");
+            assert_eq!(census.pools, t.active_pools());
+            assert_eq!(census.flows, t.len());
+            assert_eq!(
+                census.by_phase.iter().sum::<usize>() + census.unphased + census.not_tcp,
+                census.flows
+            );
+        }
+    }
+}
+
+#[test]
+fn phases_stay_true_for_flows_that_send_nothing() {
+    let mut t = Tracker::new(TrackerConfig { initial_epoch: millis(100), ..TrackerConfig::default() }, 5);
+    for n in 0..10 {
+        let h = segment(download(n), ACK, 0, 100);
+        let id = t.forward(ms(0), &h).id.unwrap();
+        t.forward(ms(1), &segment(download(n), ACK, 100, 100));
+        if n < 4 {
+            t.dropped(ms(1), id, &h);
+        }
+    }
+    assert_eq!(t.phases()[Phase::SlowStart.index()], 6);
+    assert_eq!(t.phases()[Phase::LossRecovery.index()], 4);
+    assert_eq!((t.active_flows(), t.active_pools()), (10, 10));
+    // Epochs end at 100 (with packets) and 200 ms (without); the wheel turns 8.4 ms at a time.
+    t.tick(ms(210));
+    assert_eq!(t.phases()[Phase::Idle.index()], 6);
+    assert_eq!(t.phases()[Phase::TimeoutSilence.index()], 4);
+    // After 2 s only those that a loss keeps silent still own a share.
+    t.tick(ms(2100));
+    assert_eq!((t.active_flows(), t.active_in_pool(download(0).dst())), (4, 1));
+    assert_eq!(t.active_in_pool(download(9).dst()), 0);
+    let census = t.census(ms(3001));
+    assert_eq!((census.silent, census.longest_silence, census.active), (4, millis(3000), 4));
+}
+
+#[test]
+fn lazy_equals_eager_on_random_scripts() {
+    // The fuzz target compares a tracker that is left alone with one rolled over and ticked all the time.
+    for seed in 1..=300u64 {
+        let mut rng = fuzzing::XorShift::new(seed);
+        let bytes: Vec<u8> = (0..600).map(|_| rng.below(256) as u8).collect();
+        println!("seed {seed}");
+        fuzzing::tracker(&bytes);
+    }
+}
+
+#[test]
+fn random_bytes_parse_or_fail_but_never_panic() {
+    for seed in 1..=2000u64 {
+        let mut rng = fuzzing::XorShift::new(seed);
+        let mut bytes: Vec<u8> = (0..rng.below(120)).map(|_| rng.below(256) as u8).collect();
+        println!("seed {seed}");
+        fuzzing::parse(&bytes);
+        // And bytes that begin like a packet.
+        if bytes.len() > 40 {
+            bytes[0] = 0x45;
+            bytes[2..4].copy_from_slice(&60u16.to_be_bytes());
+            bytes[6..8].copy_from_slice(&[0, 0]);
+            bytes[9] = 6;
+            bytes[32] = (bytes[32] & 0xf) | 0xa0;
+            fuzzing::parse(&bytes);
+        }
+    }
+}

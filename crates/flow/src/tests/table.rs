@@ -1,0 +1,195 @@
+//! The table under pressure.
+
+use super::*;
+
+fn small(capacity: usize) -> Tracker {
+    Tracker::new(TrackerConfig { capacity, ..TrackerConfig::default() }, 99)
+}
+
+/// A flow with a handshake, data and an ACK.
+fn establish(t: &mut Tracker, now: Instant, n: u32) -> FlowId {
+    let key = download(n);
+    t.reverse(now, &segment(key.reverse(), SYN, 500, 0));
+    t.forward(now, &segment(key, SYN_ACK, 99, 0));
+    let id = t.forward(now, &segment(key, ACK, 100, 100)).id.unwrap();
+    let ack = TcpHeader { seq: SeqNum(501), ack: SeqNum(200), flags: ACK, ..TcpHeader::default() };
+    assert_eq!(t.reverse(now, &header(key.reverse(), ack)), Some(id));
+    id
+}
+
+#[test]
+fn a_hundred_established_flows_survive_a_syn_flood() {
+    // In both directions, and answered, at 100 000 a second; the table has room for 1000.
+    let mut t = small(1000);
+    let ids: Vec<_> = (0..100).map(|n| establish(&mut t, ms(0), n)).collect();
+    let memory = t.memory_bytes();
+    for i in 0..100_000u32 {
+        let now = ms(10) + Duration::from_micros(10 * u64::from(i));
+        let key = download(1_000_000 + i);
+        match i % 3 {
+            0 => assert!(t.forward(now, &segment(key, SYN, i, 0)).id.is_some()),
+            1 => assert!(t.reverse(now, &segment(key.reverse(), SYN, i, 0)).is_some()),
+            _ => {
+                t.reverse(now, &segment(key.reverse(), SYN, i, 0));
+                t.forward(now, &segment(key, SYN_ACK, i, 0));
+            }
+        }
+        t.tick(now);
+    }
+    for (n, id) in ids.into_iter().enumerate() {
+        assert_eq!(t.lookup(&download(n as u32)), Some(id));
+        assert_eq!(t.flow(id).max_seq(), SeqNum(200));
+    }
+    assert_eq!((t.len(), t.memory_bytes()), (1000, memory));
+    assert_eq!((t.counters().evicted_in_use, t.counters().evicted), (0, 99_100));
+    assert_eq!(t.active_flows(), 100, "a SYN owns no share");
+}
+
+#[test]
+fn single_packets_of_garbage_do_not_displace_them_either() {
+    let mut t = small(200);
+    let ids: Vec<_> = (0..100).map(|n| establish(&mut t, ms(0), n)).collect();
+    for i in 0..20_000u32 {
+        let now = ms(10) + Duration::from_micros(10 * u64::from(i));
+        let n = 1_000_000 + i;
+        let h =
+            if i % 2 == 0 { segment(download(n), Flags(i as u8), i * 7919, i % 1500) } else { udp(n, 100) };
+        let seen = t.forward(now, &h);
+        assert!(!seen.evicted_in_use && seen.fresh);
+        t.tick(now);
+    }
+    assert!(ids.iter().enumerate().all(|(n, id)| t.lookup(&download(n as u32)) == Some(*id)));
+    assert_eq!(t.active_flows(), 100);
+}
+
+#[test]
+fn the_longest_unheard_goes_first() {
+    let mut t = small(3);
+    for n in 0..3 {
+        establish(&mut t, ms(1000 * u64::from(n)), n);
+    }
+    // The first is heard of again, so the second is the oldest.
+    t.forward(ms(3000), &segment(download(0), ACK, 200, 100));
+    let seen = t.forward(ms(4000), &udp(9, 100));
+    assert!(seen.fresh && seen.evicted_in_use);
+    let known = |t: &Tracker, n| t.lookup(&download(n)).is_some();
+    assert_eq!([known(&t, 0), known(&t, 1), known(&t, 2)], [true, false, true]);
+    assert_eq!(t.counters().evicted_in_use, 1);
+    // The single datagram is cheaper than either of the others.
+    assert!(!t.forward(ms(5000), &udp(10, 100)).evicted_in_use);
+}
+
+#[test]
+fn what_waits_is_never_evicted() {
+    let mut t = small(2);
+    let a = establish(&mut t, ms(0), 0);
+    let b = establish(&mut t, ms(1), 1);
+    t.queued(a);
+    t.queued(b);
+    let seen = t.forward(ms(2), &segment(download(2), ACK, 0, 100));
+    assert_eq!((seen.id, seen.kind, seen.fresh), (None, Kind::New, false));
+    assert_eq!(t.reverse(ms(2), &segment(download(3).reverse(), SYN, 0, 0)), None);
+    assert_eq!(t.counters().unrecorded, 2);
+    t.unqueued(b);
+    let seen = t.forward(ms(3), &segment(download(2), ACK, 0, 100));
+    assert_eq!(seen.id, Some(b));
+    assert!(seen.fresh && seen.evicted_in_use);
+    assert_eq!(t.lookup(&download(1)), None);
+    assert_eq!(t.lookup(&download(0)), Some(a));
+    assert_eq!(t.flow(b).generation(), 1);
+}
+
+#[test]
+fn a_slot_is_fresh_once() {
+    let mut t = small(10);
+    // Made by the user's SYN; told at the first packet of the queued direction.
+    let id = t.reverse(ms(0), &segment(download(1).reverse(), SYN, 5, 0));
+    assert_eq!(t.lookup(&download(1)), id);
+    let first = t.forward(ms(1), &segment(download(1), SYN_ACK, 5, 0));
+    assert_eq!((first.id, first.fresh), (id, true));
+    assert!(!t.forward(ms(2), &segment(download(1), ACK, 6, 10)).fresh);
+    // ACKs, data and answers of flows nobody knows make no record.
+    assert_eq!(t.reverse(ms(2), &segment(download(2).reverse(), ACK, 5, 10)), None);
+    assert_eq!(t.reverse(ms(2), &segment(download(2).reverse(), SYN_ACK, 5, 10)), None);
+    assert_eq!(t.len(), 1);
+}
+
+/// Ticks until there is nothing left to do by `now`.
+fn settle(t: &mut Tracker, now: Instant) {
+    t.tick(now);
+    while t.next_tick().is_some_and(|next| next <= now) {
+        t.tick(now);
+    }
+}
+
+#[test]
+fn records_expire_and_sooner_when_the_connection_has_ended() {
+    let mut t = small(10);
+    establish(&mut t, ms(0), 0);
+    let id = establish(&mut t, ms(0), 1);
+    let waiting = establish(&mut t, ms(0), 2);
+    t.queued(waiting);
+    t.forward(ms(1000), &segment(download(0), FIN_ACK, 200, 0));
+    t.reverse(ms(1001), &segment(download(0).reverse(), FIN_ACK, 501, 0));
+    assert!(t.flow(t.lookup(&download(0)).unwrap()).closed());
+    settle(&mut t, ms(10_500));
+    assert_eq!(t.len(), 3);
+    settle(&mut t, ms(12_000));
+    assert_eq!((t.len(), t.counters().expired), (2, 1));
+    settle(&mut t, ms(119_000));
+    assert_eq!(t.len(), 2);
+    settle(&mut t, ms(121_000));
+    assert_eq!((t.len(), t.lookup(&download(1))), (1, None));
+    assert!(!t.flow(id).is_active());
+    assert_eq!(t.lookup(&download(2)), Some(waiting), "something of it still waits");
+    t.unqueued(waiting);
+    settle(&mut t, ms(123_000));
+    assert!(t.is_empty());
+    assert_eq!(t.next_tick(), None);
+}
+
+#[test]
+fn a_driver_that_ticks_only_when_asked_sees_what_one_that_polls_sees() {
+    let run = |poll: bool| {
+        let mut t = small(100);
+        let mut log = Vec::new();
+        for step in 0..400u64 {
+            let now = ms(step * 37);
+            if step % 5 == 0 && step < 100 {
+                let n = (step / 5 % 7) as u32;
+                t.forward(now, &segment(download(n), ACK, step as u32 * 100, 100));
+            }
+            let mut at = now;
+            while poll && at < ms((step + 1) * 37) {
+                t.tick(at);
+                at += Duration::from_micros(500);
+            }
+            // The last poll of the step.
+            let upto = ms((step + 1) * 37 - 1) + Duration::from_micros(500);
+            while let Some(next) = t.next_tick().filter(|&n| !poll && n <= upto) {
+                t.tick(next);
+            }
+            log.push((t.active_flows(), *t.phases(), t.len()));
+        }
+        log
+    };
+    for (step, (polled, asked)) in run(true).into_iter().zip(run(false)).enumerate() {
+        assert_eq!(polled, asked, "step {step}");
+    }
+}
+
+#[test]
+fn a_tick_is_bounded() {
+    let mut t = small(10_000);
+    for n in 0..10_000 {
+        t.forward(ms(0), &segment(download(n), SYN, 0, 0));
+    }
+    // All expire at once; 256 a call.
+    let mut calls = 0;
+    while t.next_tick().is_some_and(|at| at <= ms(200_000)) {
+        t.tick(ms(200_000));
+        calls += 1;
+        assert!(t.counters().expired <= 256 * calls);
+    }
+    assert!(t.is_empty() && calls >= 40);
+}
