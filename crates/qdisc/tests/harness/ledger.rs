@@ -1,0 +1,97 @@
+//! Where each packet is. Every packet leaves exactly once, and what the discipline says waits is what did not leave.
+
+use std::collections::BTreeMap;
+
+use narrows_qdisc::{Qdisc, Record, Verdict};
+use narrows_units::{Bytes, Instant};
+use narrows_wire::FlowKey;
+
+use super::traffic::Arrival;
+
+/// What happened, in order.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Fate {
+    Sent(u64),
+    /// A packet of the other direction went on its way, at once or after waiting at the door.
+    Passed(u64),
+    Dropped(u64),
+    Swallowed(u64),
+    Refused(u64),
+    Marked,
+}
+
+/// Packets on the books.
+#[derive(Debug, Default)]
+pub struct Ledger {
+    waiting: BTreeMap<u64, Arrival>,
+    /// Of each flow, the last packet in order that was sent.
+    last_sent: BTreeMap<FlowKey, u64>,
+    pub fates: Vec<(Instant, Fate)>,
+    pub sent_lens: Vec<(Instant, Bytes)>,
+    pub most_packets: usize,
+    pub most_held: usize,
+}
+
+impl Ledger {
+    pub fn arrive(&mut self, arrival: &Arrival) {
+        self.waiting.insert(arrival.packet.id, *arrival);
+    }
+
+    fn leave(&mut self, now: Instant, id: u64, fate: Fate) -> Arrival {
+        let known = self.waiting.remove(&id);
+        self.fates.push((now, fate));
+        known.unwrap_or_else(|| panic!("packet {id} left twice or never came"))
+    }
+
+    pub fn sent(&mut self, now: Instant, packet: &Record) {
+        let arrival = self.leave(now, packet.id, Fate::Sent(packet.id));
+        assert!(arrival.forward, "packet {} of the other direction was queued", packet.id);
+        assert_eq!(packet.header.len, arrival.packet.header.len);
+        self.sent_lens.push((now, packet.header.len));
+        if arrival.in_order {
+            let before = self.last_sent.insert(packet.header.key, packet.id).unwrap_or(0);
+            assert!(before < packet.id, "{}: new packet {before} overtook {}", packet.header.key, packet.id);
+        }
+    }
+
+    pub fn passed(&mut self, now: Instant, packet: &Record) {
+        let arrival = self.leave(now, packet.id, Fate::Passed(packet.id));
+        assert!(!arrival.forward, "packet {} passed the queue by", packet.id);
+    }
+
+    pub fn judge(&mut self, now: Instant, verdicts: &mut Vec<Verdict<Record>>) {
+        for v in verdicts.drain(..) {
+            match v {
+                Verdict::Dropped { packet, .. } => {
+                    self.leave(now, packet.id, Fate::Dropped(packet.id));
+                }
+                Verdict::Swallowed { packet } => {
+                    self.leave(now, packet.id, Fate::Swallowed(packet.id));
+                }
+                Verdict::Refused { packet } => {
+                    self.leave(now, packet.id, Fate::Refused(packet.id));
+                }
+                Verdict::Marked { header, .. } => {
+                    assert!(header.ecn.is_capable());
+                    self.fates.push((now, Fate::Marked));
+                }
+            }
+        }
+    }
+
+    /// What the discipline says of itself must be what the books say.
+    pub fn balance(&mut self, q: &dyn Qdisc<Record>) {
+        let (backlog, held) = (q.backlog(), q.held());
+        assert_eq!(backlog.packets + held, self.waiting.len(), "backlog and held against the books");
+        if held == 0 {
+            let bytes = self.waiting.values().map(|a| a.packet.header.len.get()).sum::<u64>();
+            assert_eq!(backlog.bytes, Bytes(bytes));
+        }
+        self.most_packets = self.most_packets.max(backlog.packets);
+        self.most_held = self.most_held.max(held);
+    }
+
+    pub fn count(&self, is: impl Fn(&Fate) -> bool) -> usize {
+        self.fates.iter().filter(|(_, f)| is(f)).count()
+    }
+}

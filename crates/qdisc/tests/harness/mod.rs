@@ -1,0 +1,73 @@
+//! What the tests of every discipline share: random traffic from a seed, drivers, and a ledger that checks each packet's
+//! fate.
+
+#![allow(dead_code, reason = "each test file uses its part")]
+
+pub mod drive;
+pub mod ledger;
+pub mod traffic;
+
+use narrows_qdisc::{Qdisc, Record, Shaper, ShaperConfig, Spec};
+use narrows_units::{Bytes, Rate};
+
+/// Every discipline with settings that take it into its corners. Queues are small, so that they overflow.
+pub const SPECS: &[&str] = &[
+    "fifo:30",
+    "fifo:9000b",
+    "taq:paper",
+    "taq:paper,buffer=20,door=hold",
+    "taq:paper,buffer=40,door=hold,p_admit=0.01,t_wait=1",
+    "taq:paper,buffer=12,share=pool,fair_share=proportional",
+    "taq:paper,buffer=12,fair_share=proportional,over_penalised=1",
+    "taq:paper,buffer=30,flows=16,pools=16,share=pool",
+    "taq:paper,buffer=60,admission=off,rho_r=0.1,newflow_cap=0.1",
+    "taq",
+    "taq:flows=16,pools=16",
+    "taq:memory_packets=40,k=3,clamp=off,door=hold",
+    "taq:clamp=off,front=off,swallow=off,share=pool,memory_packets=60",
+    "taq:repairable=off,mark=off,first_window_grace=off,new_first=off,door=drop,round_limit_ms=100",
+];
+
+/// The link of the tests: 600 kbit/s, packets up to 1500 bytes.
+pub fn link() -> ShaperConfig {
+    ShaperConfig { mtu: Bytes(1500), ..ShaperConfig::new(Rate::from_kbps(600)) }
+}
+
+/// The discipline named by `text`, bare or behind the shaper.
+pub fn build(text: &str, shaped: bool, seed: u64) -> Box<dyn Qdisc<Record> + Send> {
+    let spec: Spec = text.parse().unwrap_or_else(|e| panic!("{text}: {e}"));
+    let inner = spec.build(&link(), seed);
+    if shaped { Box::new(Shaper::new(link(), inner)) } else { inner }
+}
+
+/// The seeds to run: that of `NARROWS_SEED`, or a few fixed ones. Printed, so that a failure names its seed.
+pub fn seeds() -> Vec<u64> {
+    let seeds = std::env::var("NARROWS_SEED")
+        .map_or_else(|_| vec![1, 2], |s| vec![s.parse().expect("NARROWS_SEED is a number")]);
+    println!("seeds {seeds:?} (NARROWS_SEED=n repeats one)");
+    seeds
+}
+
+/// A small generator of random numbers (xorshift64*, Vigna 2016): the same on every machine.
+#[derive(Clone, Debug)]
+pub struct Rng(u64);
+
+impl Rng {
+    pub fn new(seed: u64) -> Self {
+        Self(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1)
+    }
+    pub fn next(&mut self) -> u64 {
+        self.0 ^= self.0 >> 12;
+        self.0 ^= self.0 << 25;
+        self.0 ^= self.0 >> 27;
+        self.0.wrapping_mul(0x2545_f491_4f6c_dd1d)
+    }
+    /// Below `n`.
+    pub fn below(&mut self, n: u64) -> u64 {
+        (self.next() >> 11) % n.max(1)
+    }
+    /// True once in `n` times.
+    pub fn once_in(&mut self, n: u64) -> bool {
+        self.below(n) == 0
+    }
+}
