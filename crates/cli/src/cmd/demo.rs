@@ -23,7 +23,7 @@ pub struct Args {
     #[arg(long, default_value_t = 80, value_parser = clap::value_parser!(u64).range(5..=600))]
     seconds: u64,
     /// Where the JSON and the picture go
-    #[arg(long, value_name = "DIR", default_value = "demo-out")]
+    #[arg(long, value_name = "DIR", default_value = "out")]
     out: PathBuf,
     /// Seed of sizes and starts
     #[arg(long, default_value_t = 1)]

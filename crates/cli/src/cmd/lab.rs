@@ -25,8 +25,14 @@ pub struct Args {
     #[arg(long)]
     seed: Option<u64>,
     /// Where the JSON and the picture go
-    #[arg(long, value_name = "DIR", default_value = "lab-out")]
+    #[arg(long, value_name = "DIR", default_value = "out")]
     out: PathBuf,
+    /// Write the packets of both ends to pcap files beside the results
+    #[arg(long)]
+    capture: bool,
+    /// After the table, list the objects with the longest silences of each discipline
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    worst: usize,
     /// Runs at a time, each in namespaces of its own
     #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..=16))]
     jobs: u16,
@@ -39,11 +45,12 @@ pub fn main(args: Args) -> anyhow::Result<ExitCode> {
         only: args.only,
         seed: args.seed,
         jobs: usize::from(args.jobs),
+        capture: args.capture.then(|| args.out.clone()),
         command: std::env::args().collect::<Vec<_>>().join(" "),
     };
     let suite = Suite::new(scenario, options)?;
     let outcome = run(&suite)?;
-    print!("{}", table::render(&outcome));
+    print!("{}{}", table::render(&outcome), table::worst(&outcome, args.worst));
     for path in write(&outcome, &args.out)? {
         println!("{}", path.display());
     }

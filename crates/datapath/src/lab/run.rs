@@ -1,6 +1,7 @@
 //! One run: one discipline, one seed, from bare namespaces to the numbers.
 
 use std::io::{BufRead as _, BufReader};
+use std::path::Path;
 use std::process::{Child, ChildStdin, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
@@ -15,7 +16,8 @@ use super::bench::{Bench, Room, SERVER, SERVER_PORT};
 use super::middle::{self, Middle};
 use super::scenario::Scenario;
 use super::worker::{
-    ClientResult, ClientSpec, EmulatorResult, EmulatorSpec, Say, ServerResult, ServerSpec, Tick,
+    CaptureResult, CaptureSpec, ClientResult, ClientSpec, EmulatorResult, EmulatorSpec, Say, ServerResult,
+    ServerSpec, Tick,
 };
 
 /// How long a worker may take to start or to finish.
@@ -42,7 +44,7 @@ pub struct RunRecord {
     pub cpu_s: Option<f64>,
 }
 
-/// Runs `discipline` once. `progress` is called about once a second; `stop` ends the run early with an error.
+/// Runs `discipline` once. With `capture`, both ends' packets are written there; `progress` is called about once a second; `stop` ends the run early with an error.
 ///
 /// # Errors
 /// Whatever part failed to start or to finish, named; or that it was stopped. The namespaces are gone either way.
@@ -50,6 +52,7 @@ pub fn run_one(
     scenario: &Scenario,
     discipline: &str,
     seed: u64,
+    capture: Option<&Path>,
     progress: &dyn Fn(Tick),
     stop: &AtomicBool,
 ) -> anyhow::Result<RunRecord> {
@@ -77,12 +80,16 @@ pub fn run_one(
         "server",
         &ServerSpec { port: SERVER_PORT, congestion_control: scenario.congestion_control.clone() },
     )?;
+    let captures = capture.map(|dir| captures(&bench, scenario, discipline, seed, dir)).transpose()?;
     let client: Worker<ClientResult> =
         Worker::start(&bench, Room::Users, "client", &client_spec(scenario, seed)?)?;
     let mut samples = Vec::new();
     let result = watch(scenario, &client, &mut middle, &mut samples, progress, stop)?;
     let status = middle.status().context("the box's last status")?;
     let cpu_s = middle.cpu_seconds();
+    for capture in captures.into_iter().flatten() {
+        capture.finish()?;
+    }
     Ok(RunRecord {
         discipline: discipline.to_owned(),
         seed,
@@ -93,6 +100,26 @@ pub fn run_one(
         samples,
         cpu_s,
     })
+}
+
+/// Listeners at both ends, to `DIR/SCENARIO-DISCIPLINE-SEED-users.pcap` and `-server.pcap`.
+fn captures(
+    bench: &Bench,
+    scenario: &Scenario,
+    discipline: &str,
+    seed: u64,
+    dir: &Path,
+) -> anyhow::Result<Vec<Worker<CaptureResult>>> {
+    std::fs::create_dir_all(dir).with_context(|| dir.display().to_string())?;
+    let dir = dir.canonicalize().with_context(|| dir.display().to_string())?;
+    let plain: String = discipline.chars().map(|c| if c.is_ascii_alphanumeric() { c } else { '-' }).collect();
+    [(Room::Users, "cli0", "users"), (Room::Server, "srv0", "server")]
+        .into_iter()
+        .map(|(room, interface, end)| {
+            let file = dir.join(format!("{}-{plain}-{seed}-{end}.pcap", scenario.name));
+            Worker::start(bench, room, "capture", &CaptureSpec { interface: interface.to_owned(), file })
+        })
+        .collect()
 }
 
 fn client_spec(scenario: &Scenario, seed: u64) -> anyhow::Result<ClientSpec> {

@@ -23,6 +23,8 @@ pub struct SuiteOptions {
     pub seed: Option<u64>,
     /// Runs at a time; each has namespaces of its own.
     pub jobs: usize,
+    /// Where to write the packets of both ends of each run, if at all.
+    pub capture: Option<PathBuf>,
     /// The command line, for the result file.
     pub command: String,
 }
@@ -178,7 +180,14 @@ impl Suite {
             let Some((at, job)) = next else { return };
             progress(Progress::Begin(job.clone()));
             let tick = |t: Tick| progress(Progress::Tick(job.clone(), t));
-            match run_one(&self.scenario, &job.discipline, job.seed, &tick, stop) {
+            match run_one(
+                &self.scenario,
+                &job.discipline,
+                job.seed,
+                self.options.capture.as_deref(),
+                &tick,
+                stop,
+            ) {
                 Ok(record) => {
                     let values = metrics::measure(&self.scenario, &record);
                     let spoiled = metrics::spoiled(&values);

@@ -5,6 +5,7 @@ use std::fmt::Write as _;
 
 use super::metrics::{ROWS, Spread, Unit};
 use super::suite::Outcome;
+use super::worker::client::user_address;
 
 /// One number as the table writes it.
 #[must_use]
@@ -57,6 +58,34 @@ pub fn render(outcome: &Outcome) -> String {
             if let Some(why) = &run.spoiled {
                 let _ = writeln!(text, "{} seed {}: {why}", d.discipline, run.record.seed);
             }
+        }
+    }
+    text
+}
+
+/// The `n` objects or flows with the longest silences of each discipline: where to look in a capture.
+#[must_use]
+pub fn worst(outcome: &Outcome, n: usize) -> String {
+    let mut text = String::new();
+    for d in &outcome.disciplines {
+        let mut all: Vec<(f64, String)> = Vec::new();
+        for run in &d.runs {
+            let seed = run.record.seed;
+            let at = |user: u32| user_address(user);
+            all.extend(run.record.client.objects.iter().map(|o| {
+                let end = if o.done.is_some() { "done" } else { "cut off" };
+                let place = format!("{} B, {:.1} s to {:.1} s, {end}", o.size, o.start, o.end);
+                (o.silence, format!("seed {seed}, user {} ({}): {place}", o.user, at(o.user)))
+            }));
+            all.extend(
+                run.record.client.long.iter().map(|l| {
+                    (l.silence, format!("seed {seed}, user {} ({}): long flow", l.user, at(l.user)))
+                }),
+            );
+        }
+        all.sort_by(|a, b| b.0.total_cmp(&a.0));
+        for (silence, what) in all.iter().take(n) {
+            let _ = writeln!(text, "{}: silent {silence:.1} s: {what}", d.discipline);
         }
     }
     text

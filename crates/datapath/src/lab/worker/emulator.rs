@@ -15,7 +15,7 @@ use nix::sys::time::TimeSpec;
 use nix::time::{ClockId, clock_gettime};
 use serde::{Deserialize, Serialize};
 
-use super::packet_socket::PacketSocket;
+use super::packet_socket::{Heard, PacketSocket};
 use super::{Say, say};
 
 /// What the emulator is told.
@@ -76,7 +76,7 @@ pub fn run(spec: EmulatorSpec) -> anyhow::Result<EmulatorResult> {
     realtime();
     let [a, b] = &spec.interfaces;
     let mut emulator = Emulator {
-        sockets: [PacketSocket::open(a)?, PacketSocket::open(b)?],
+        sockets: [PacketSocket::open(a, Heard::Incoming)?, PacketSocket::open(b, Heard::Incoming)?],
         ways: [0, 1].map(|from| Way { from, frames: VecDeque::new() }),
         rng: fastrand::Rng::with_seed(spec.seed),
         late_us: Histogram::new_with_bounds(1, 60_000_000, 3).context("histogram")?,

@@ -1,4 +1,4 @@
-//! The programs inside the namespaces: the users, the server, the link between. The lab starts them as children of
+//! The programs inside the namespaces: the users, the server, the link between, a listener. The lab starts them as children of
 //! its own binary; they speak one JSON object a line on standard output and stop when standard input ends, so nothing
 //! outlives the lab.
 
@@ -6,6 +6,7 @@ use std::io::Write as _;
 
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 
+pub mod capture;
 pub mod client;
 pub mod emulator;
 mod packet_socket;
@@ -13,6 +14,7 @@ pub mod record;
 pub mod server;
 pub mod sizes;
 
+pub use capture::{CaptureResult, CaptureSpec};
 pub use client::ClientSpec;
 pub use emulator::{EmulatorResult, EmulatorSpec};
 pub use record::{ClientResult, ObjectRecord};
@@ -70,6 +72,7 @@ pub fn main(role: &str, spec: &str) -> anyhow::Result<()> {
         "client" => run(spec, client::run),
         "server" => run(spec, server::run),
         "emulator" => run(spec, emulator::run),
-        _ => anyhow::bail!("lab worker '{role}': expected client, server or emulator"),
+        "capture" => run(spec, capture::run),
+        _ => anyhow::bail!("lab worker '{role}': expected client, server, emulator or capture"),
     }
 }

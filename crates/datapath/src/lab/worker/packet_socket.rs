@@ -1,4 +1,4 @@
-//! A raw packet socket on one interface: the two ends the emulator holds.
+//! A raw packet socket on one interface: what the emulator holds at its two ends, and what a capture listens to.
 
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
@@ -8,6 +8,15 @@ use nix::sys::socket::{
     AddressFamily, ControlMessageOwned, MsgFlags, SockFlag, SockProtocol, SockType, recvmsg, send,
     setsockopt, socket, sockopt,
 };
+
+/// Which frames a socket hears.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Heard {
+    /// Those that come in by the interface.
+    Incoming,
+    /// Those that leave by it too.
+    Both,
+}
 
 /// Whole frames in and out of one interface.
 #[derive(Debug)]
@@ -20,7 +29,7 @@ impl PacketSocket {
     ///
     /// # Errors
     /// If there is none, or for want of `CAP_NET_RAW`.
-    pub fn open(name: &str) -> anyhow::Result<Self> {
+    pub fn open(name: &str, heard: Heard) -> anyhow::Result<Self> {
         let index = nix::net::if_::if_nametoindex(name).with_context(|| format!("interface {name}"))?;
         let fd = socket(
             AddressFamily::Packet,
@@ -29,7 +38,9 @@ impl PacketSocket {
             SockProtocol::EthAll,
         )
         .context("packet socket (needs CAP_NET_RAW)")?;
-        ignore_outgoing(&fd).context("PACKET_IGNORE_OUTGOING (needs Linux 4.20)")?;
+        if heard == Heard::Incoming {
+            ignore_outgoing(&fd).context("PACKET_IGNORE_OUTGOING (needs Linux 4.20)")?;
+        }
         // The kernel's own time of arrival: our wake-up must not lengthen the delay.
         setsockopt(&fd, sockopt::ReceiveTimestampns, &true).context("SO_TIMESTAMPNS")?;
         bind(&fd, index).with_context(|| format!("bind to interface {name}"))?;
