@@ -60,6 +60,20 @@ impl Spec {
     }
 }
 
+impl fmt::Display for Spec {
+    /// As [`Spec::from_str`] reads it; settings that have their default are left out.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Fifo(Limit::Packets(n)) => write!(f, "fifo:{n}"),
+            Self::Fifo(Limit::Bytes(b)) => write!(f, "fifo:{}b", b.get()),
+            Self::Taq(config) => match config.differences().as_str() {
+                "" => f.write_str("taq"),
+                settings => write!(f, "taq:{settings}"),
+            },
+        }
+    }
+}
+
 impl FromStr for Spec {
     type Err = SpecError;
     fn from_str(text: &str) -> Result<Self, SpecError> {
@@ -111,6 +125,15 @@ mod tests {
     fn names_and_what_is_wrong_with_them() {
         assert_eq!("fifo:30".parse(), Ok(Spec::Fifo(Limit::Packets(30))));
         assert_eq!("fifo:45000b".parse(), Ok(Spec::Fifo(Limit::Bytes(Bytes(45_000)))));
+        assert_eq!("taq".parse(), Ok(Spec::Taq(Config::default())));
+        assert_eq!("taq:paper".parse(), Ok(Spec::Taq(Config::paper())));
+        assert_eq!("taq: mode=paper ,".parse(), Ok(Spec::Taq(Config::paper())));
+        for text in ["fifo:30", "fifo:45000b", "taq", "taq:mode=paper,p_admit=0.08,rtt=50ms"] {
+            assert_eq!(text.parse::<Spec>().map(|s| s.to_string()).as_deref(), Ok(text));
+        }
+        for (wrong, key) in [("taq:papre", "mode"), ("taq:p_admit=0.5", "p_admit"), ("taq:q=1", "q")] {
+            assert_eq!(wrong.parse::<Spec>().unwrap_err().key, key);
+        }
         for wrong in ["fifo", "fifo:0", "fifo:-1", "fifo:x", "codle"] {
             let e = wrong.parse::<Spec>().unwrap_err();
             assert!(e.to_string().contains("expected"), "{e}");

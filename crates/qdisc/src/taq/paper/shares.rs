@@ -240,3 +240,88 @@ impl Shares {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use narrows_flow::TrackerConfig;
+    use narrows_units::{Bytes, SeqNum};
+    use narrows_wire::{Flags, FlowKey, Header, Proto, TcpHeader};
+
+    use super::*;
+
+    fn at(ms: u64) -> Instant {
+        Instant::from_nanos(ms * 1_000_000)
+    }
+
+    struct Town {
+        tracker: Tracker,
+        shares: Shares,
+    }
+
+    impl Town {
+        fn new(share: Share, fair: FairShare) -> Self {
+            Self {
+                tracker: Tracker::new(TrackerConfig::default(), 1),
+                shares: Shares::new(Rate::from_kbps(600), share, fair),
+            }
+        }
+        fn packet(&mut self, ms: u64, user: u8, port: u16) -> FlowId {
+            let key = FlowKey::new([192, 0, 2, 1].into(), [10, 0, 0, user].into(), 80, port, Proto::TCP);
+            let tcp = TcpHeader {
+                seq: SeqNum(u32::try_from(ms).unwrap() * 1000),
+                flags: Flags::ACK,
+                payload: 1000,
+                ..TcpHeader::default()
+            };
+            let header = Header { key, len: Bytes(1040), tcp: Some(tcp), ..Header::default() };
+            let id = self.tracker.forward(at(ms), &header).id.unwrap();
+            self.shares.seen(at(ms), id, &mut self.tracker);
+            id
+        }
+    }
+
+    #[test]
+    fn pools_share_first_and_their_flows_after() {
+        let mut t = Town::new(Share::Pool, FairShare::Queueing);
+        let one = t.packet(0, 1, 4000);
+        let three = [4000, 4001, 4002].map(|port| t.packet(0, 2, port));
+        // 600 kbit/s by two users, 300 each; three flows of the second have 100 each.
+        assert_eq!(t.shares.of(one, 4), 300_000);
+        assert_eq!(three.map(|id| t.shares.of(id, 4)), [100_000; 3]);
+        // Two of the three rest for more than 2 s; they are looked at with the next packet.
+        t.packet(1_500, 1, 4000);
+        t.packet(1_500, 2, 4000);
+        t.packet(2_100, 1, 4000);
+        assert_eq!(t.shares.of(three[0], 4), 300_000);
+    }
+
+    #[test]
+    fn a_share_in_proportion_to_one_over_the_epoch() {
+        let mut t = Town::new(Share::Flow, FairShare::Proportional);
+        let (a, b) = (t.packet(0, 1, 4000), t.packet(0, 2, 4000));
+        let (x, y) = (t.shares.of(a, 2), t.shares.of(b, 2));
+        assert!(x == y && x.abs_diff(300_000) <= 1, "{x} {y}");
+        // By hand, epochs of 100 ms and 300 ms: 3 to 1.
+        t.shares.set_weight(a.0, (1 << 40) / 100_000_000);
+        t.shares.set_weight(b.0, (1 << 40) / 300_000_000);
+        assert!(t.shares.of(a, 2).abs_diff(450_000) < 50 && t.shares.of(b, 2).abs_diff(150_000) < 50);
+    }
+
+    #[test]
+    fn equal_shares_by_flow_count_what_the_tracker_counts() {
+        let mut t = Town::new(Share::Flow, FairShare::Queueing);
+        let a = t.packet(0, 1, 4000);
+        assert_eq!((t.shares.of(a, 4), t.shares.of(a, 0)), (150_000, 600_000));
+    }
+
+    #[test]
+    fn who_leaves_takes_his_weight_along() {
+        let mut t = Town::new(Share::Pool, FairShare::Queueing);
+        for user in 0..200 {
+            t.packet(u64::from(user) * 10, user, 4000);
+        }
+        t.packet(60_000, 1, 4000);
+        assert_eq!((t.shares.weight, t.shares.by_address.len()), (UNIT, 1));
+        assert_eq!(t.shares.pools.len() - t.shares.free_pools.len(), 1);
+    }
+}
