@@ -1,0 +1,195 @@
+//! `narrows lab` from outside: what a user types, what is left behind.
+
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Output, Stdio};
+use std::time::{Duration, Instant};
+
+use narrows_datapath::lab::bench;
+
+const NARROWS: &str = env!("CARGO_BIN_EXE_narrows");
+
+const SCENARIO: &str = r#"
+name = "few"
+rate = "2mbit"
+rtt = "20ms"
+duration = "4s"
+jitter = "500ms"
+disciplines = ["fifo:30", "nonsense", "kernel:nonsense"]
+[[traffic]]
+kind = "objects"
+users = 5
+connections = 2
+[[traffic]]
+kind = "long"
+flows = 2
+"#;
+
+/// A directory of this test's own, gone when dropped.
+struct Place(PathBuf);
+
+impl Place {
+    fn new(name: &str, scenario: &str) -> Self {
+        let dir = std::env::temp_dir().join(format!("narrows-test-{name}-{}", std::process::id()));
+        std::fs::create_dir_all(&dir).unwrap();
+        std::fs::write(dir.join("few.toml"), scenario).unwrap();
+        Self(dir)
+    }
+    fn lab(&self, args: &[&str]) -> Command {
+        let mut c = Command::new(NARROWS);
+        c.arg("lab").arg(self.0.join("few.toml")).arg("--out").arg(&self.0).args(args);
+        c
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
+}
+
+fn text(o: &Output) -> String {
+    format!("{}{}", String::from_utf8_lossy(&o.stdout), String::from_utf8_lossy(&o.stderr))
+}
+
+/// Namespaces of the lab whose process was `pid`.
+fn namespaces(pid: u32) -> Vec<String> {
+    std::fs::read_dir("/run/netns")
+        .into_iter()
+        .flatten()
+        .filter_map(|e| e.ok()?.file_name().into_string().ok())
+        .filter(|n| n.starts_with(&format!("nrw-{pid}-")))
+        .collect()
+}
+
+fn wait_until(what: &str, mut done: impl FnMut() -> bool) {
+    let begun = Instant::now();
+    while !done() {
+        assert!(begun.elapsed() < Duration::from_secs(30), "{what}: not within 30 s");
+        std::thread::sleep(Duration::from_millis(50));
+    }
+}
+
+fn spawn(mut command: Command) -> Child {
+    command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap()
+}
+
+fn possible() -> bool {
+    bench::available().map_err(|why| eprintln!("skipped: {why:#}")).is_ok()
+}
+
+#[test]
+fn files_that_are_wrong_are_named() {
+    for (scenario, says) in [
+        (SCENARIO.replace("rate = \"2mbit\"", "rate = \"2\""), "'2' is not a rate"),
+        (SCENARIO.replace("users = 5", "user = 5"), "user"),
+        (SCENARIO.replace("jitter = \"500ms\"", "warmup = \"9s\""), "warmup"),
+    ] {
+        let place = Place::new("wrong", &scenario);
+        let out = place.lab(&[]).output().unwrap();
+        assert_eq!(out.status.code(), Some(2));
+        let said = text(&out);
+        assert!(said.contains("few.toml") && said.contains(says), "{said}");
+    }
+    let place = Place::new("wrong", SCENARIO);
+    let said = text(&place.lab(&["--set", "traffic.9.users=3"]).output().unwrap());
+    assert!(said.contains("few.toml") && said.contains("traffic.9.users"), "{said}");
+}
+
+#[test]
+fn a_short_run_gives_table_results_and_picture_and_leaves_nothing() {
+    if !possible() {
+        return;
+    }
+    let place = Place::new("short", SCENARIO);
+    let child = place.lab(&["--capture", "--worst", "1"]).stdout(Stdio::piped()).spawn().unwrap();
+    let pid = child.id();
+    let out = child.wait_with_output().unwrap();
+    let table = String::from_utf8_lossy(&out.stdout).into_owned();
+    assert!(out.status.success(), "{table}");
+    for row in [
+        "objects done",
+        "silence above 5 s",
+        "flow's longest silence",
+        "goodput",
+        "dropped of arrivals",
+        "server timeouts",
+    ] {
+        assert!(table.contains(row), "{row} is missing from\n{table}");
+    }
+    assert!(table.contains("nonsense: skipped: ") && table.contains("kernel:nonsense: skipped: "), "{table}");
+    check_results(&place.0);
+    for file in ["few.svg", "few-fifo-30-1-users.pcap", "few-fifo-30-1-server.pcap"] {
+        assert!(std::fs::metadata(place.0.join(file)).unwrap().len() > 1000, "{file}");
+    }
+    assert_eq!(namespaces(pid), Vec::<String>::new());
+}
+
+/// What the link cannot have done, and what it must have.
+fn check_results(dir: &Path) {
+    let text = std::fs::read_to_string(dir.join("few.json")).unwrap();
+    let json: serde_json::Value = serde_json::from_str(&text).unwrap();
+    assert_eq!(json["scenario"]["rate"], "2mbit");
+    assert!(json["command"].as_str().unwrap().contains("lab") && json["version"].is_string());
+    let run = &json["disciplines"][0]["runs"][0];
+    let values = &run["values"];
+    assert!(values["objects_done"].as_f64().unwrap() >= 1.0);
+    let kbps = values["goodput_kbps"].as_f64().unwrap();
+    assert!(kbps > 100.0 && kbps < 2000.0, "{kbps} kbit/s of payload through 2 Mbit/s");
+    let client = &run["record"]["client"];
+    assert_eq!((client["bins"].as_array().unwrap().len(), client["long"].as_array().unwrap().len()), (7, 2));
+    for o in client["objects"].as_array().unwrap() {
+        let at = |key: &str| o[key].as_f64();
+        // Propagation is 20 ms there and back: nothing connects faster, no first byte comes before two of them.
+        if let Some(connected) = at("connected") {
+            assert!(connected - at("start").unwrap() >= 0.019, "{o}");
+        }
+        if let Some(first) = at("first_byte") {
+            assert!(first - at("start").unwrap() >= 0.039, "{o}");
+        }
+        assert!(at("silence").unwrap() <= at("end").unwrap() - at("start").unwrap() + 0.01, "{o}");
+    }
+    let box_sent = run["record"]["status"]["down"]["report"]["counters"]["sent"].as_u64().unwrap();
+    assert!(box_sent > 100, "the box must have been in the path, it sent {box_sent}");
+}
+
+#[test]
+fn interrupted_it_cleans_up() {
+    if !possible() {
+        return;
+    }
+    let place = Place::new("int", SCENARIO);
+    let mut child = spawn(place.lab(&["--set", "duration=60s", "--only", "fifo:30"]));
+    let pid = child.id();
+    wait_until("four namespaces", || namespaces(pid).len() == 4);
+    std::thread::sleep(Duration::from_millis(500));
+    nix::sys::signal::kill(nix::unistd::Pid::from_raw(pid as i32), nix::sys::signal::Signal::SIGINT).unwrap();
+    let mut status = None;
+    wait_until("the end", || {
+        status = child.try_wait().unwrap();
+        status.is_some()
+    });
+    assert!(!status.unwrap().success());
+    assert_eq!(namespaces(pid), Vec::<String>::new());
+}
+
+#[test]
+fn killed_it_leaves_no_program_and_the_next_sweep_takes_the_rest() {
+    if !possible() {
+        return;
+    }
+    let place = Place::new("kill", SCENARIO);
+    let mut child = spawn(place.lab(&["--set", "duration=60s", "--only", "fifo:30"]));
+    let pid = child.id();
+    wait_until("four namespaces", || namespaces(pid).len() == 4);
+    std::thread::sleep(Duration::from_millis(1000));
+    child.kill().unwrap();
+    child.wait().unwrap();
+    wait_until("no program left", || {
+        namespaces(pid).iter().all(|n| {
+            let pids = Command::new("ip").args(["netns", "pids", n]).output();
+            pids.is_ok_and(|o| o.stdout.is_empty())
+        })
+    });
+    bench::sweep();
+    assert_eq!(namespaces(pid), Vec::<String>::new());
+}
