@@ -53,8 +53,8 @@ pub fn kernel_discipline(name_and_args: &str, rate: Rate, overhead: u32) -> Resu
         return Err(format!("kernel:{kind}: expected cake, {}", LEAVES.join(", ")));
     }
     let leaf = leaf_arguments(kind, &words, rate);
-    // 1 ms of the rate above 12 Mbit/s, so that the shaper keeps up with a coarse timer; else one frame.
-    let burst = FRAME.max(bps / 8000);
+    // One frame; above 6 Mbit/s 2 ms of the rate, which a shaper woken late by a busy machine can catch up on.
+    let burst = FRAME.max(bps / 4000);
     Ok(vec![
         format!("tc qdisc replace dev {{lan}} root handle 1: {}htb default 1", size_table(overhead)),
         format!(

@@ -41,12 +41,6 @@ impl Curves {
     }
 }
 
-/// The smallest value that at least `share` of the sorted `values` do not exceed.
-pub(super) fn quantile(values: &[f64], share: f64) -> Option<f64> {
-    let rank = (share * values.len() as f64).ceil().max(1.0) as usize;
-    values.get(rank - 1).copied()
-}
-
 /// Share of the sorted `values` above `limit`.
 pub(super) fn share_above(values: &[f64], limit: f64) -> Option<f64> {
     let above = values.len() - values.partition_point(|v| *v <= limit);
@@ -186,12 +180,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn quantiles_by_hand() {
+    fn shares_by_hand() {
         let v: Vec<f64> = (1..=10).map(f64::from).collect();
-        assert_eq!(quantile(&v, 0.5), Some(5.0));
-        assert_eq!(quantile(&v, 0.99), Some(10.0));
-        assert_eq!(quantile(&v, 0.0), Some(1.0));
-        assert_eq!(quantile(&[], 0.5), None);
         assert_eq!(share_above(&v, 5.0), Some(0.5));
         assert_eq!(share_above(&v, 20.0), Some(0.0));
         assert_eq!(share_above(&[], 5.0), None);

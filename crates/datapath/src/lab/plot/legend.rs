@@ -1,8 +1,9 @@
 //! Who is who, with the numbers the curves show.
 
 use super::canvas::{Align, Canvas, GREY, INK, Rect, clip};
-use super::curves::{Curve, Curves, GIVEN_UP, NOTICED, quantile, share_above};
+use super::curves::{Curve, Curves, GIVEN_UP, NOTICED, share_above};
 use super::scale::{number, per_cent};
+use crate::lab::metrics::quantile;
 
 const ENTRY: f64 = 58.0;
 

@@ -42,7 +42,7 @@ impl Picture {
     }
 }
 
-/// What one discipline did.
+/// What one discipline did, all seeds together.
 #[derive(Clone, Debug, Default)]
 pub struct DisciplineSeries {
     /// Its name, as `taq`, `fifo:30` or `kernel:cake`.
@@ -51,7 +51,7 @@ pub struct DisciplineSeries {
     pub object_times_s: Vec<f64>,
     /// Longest silence while fetching each object (or of each flow), in seconds.
     pub silences_s: Vec<f64>,
-    /// Goodput in kbit/s: one row a user or flow, one value a second.
+    /// Goodput of one run in kbit/s: one row a user or flow, one value a second.
     pub goodput_kbps: Vec<Vec<f32>>,
 }
 
