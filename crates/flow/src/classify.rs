@@ -262,7 +262,7 @@ impl Flow {
             return;
         }
         self.time_departure(now, end);
-        if !self.dropped.is_empty() && self.dropped.remove(seq, end) {
+        if self.owed > 0 && self.dropped.remove(seq, end) {
             self.repaid();
         }
         if let Some(phase) = self.phase {

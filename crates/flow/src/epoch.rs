@@ -29,7 +29,7 @@ impl Flow {
         if stale {
             self.marks.clear(Marks::SAMPLING);
         }
-        if !self.marks.has(Marks::SAMPLING) && self.dropped.is_empty() && self.holes.is_empty() {
+        if !self.marks.has(Marks::SAMPLING) && self.owed == 0 && self.holes.is_empty() {
             self.marks.set(Marks::SAMPLING);
             self.marks.clear(Marks::DEPARTED);
             self.sample_end = end;

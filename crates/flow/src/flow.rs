@@ -16,23 +16,23 @@ use narrows_wire::{FlowKey, TcpHeader};
 use crate::TrackerConfig;
 use crate::phase::{EpochCounts, Phase};
 use crate::ranges::Ranges;
-use crate::table::Links;
 
-/// What is known of one flow, in the direction that is queued. Hot fields first: a packet touches two or three cache
-/// lines.
+/// What is known of one flow, in the direction that is queued. The first 128 bytes are what a packet of new data
+/// touches; links, which are touched seldom, are kept apart.
 #[derive(Clone, Debug)]
-#[repr(C)]
+#[repr(C, align(32))]
 pub struct Flow {
     pub(crate) key: FlowKey,
     pub(crate) phase: Option<Phase>,
     pub(crate) prev_phase: Option<Phase>,
     pub(crate) marks: Marks,
+    /// The next flow of the same bucket, or of the free slots.
+    pub(crate) chain: u32,
     pub(crate) max_seq: SeqNum,
     pub(crate) seen: Coarse,
     /// Nanoseconds; at most 4 s.
     pub(crate) epoch_ns: u32,
     pub(crate) epoch_bytes: u32,
-    pub(crate) queued: u32,
     pub(crate) last_data: Instant,
     pub(crate) epoch_start: Instant,
     pub(crate) new_pkts: u16,
@@ -43,20 +43,20 @@ pub struct Flow {
     pub(crate) drops_prev: u16,
     pub(crate) owed: u16,
     pub(crate) silent_epochs: u16,
-    pub(crate) links: Links,
-    /// The SYN of this direction before the first data, the start of the latest burst after it.
-    pub(crate) burst: Micros,
+    pub(crate) queued: u32,
+    pub(crate) packets: u32,
     pub(crate) sample_end: SeqNum,
     pub(crate) sample_arrived: Micros,
     pub(crate) sample_departed: Micros,
-    pub(crate) packets: u32,
-    pub(crate) rate_bytes: u32,
+    /// The SYN of this direction before the first data, the start of the latest burst after it.
+    pub(crate) burst: Micros,
     pub(crate) payload: u64,
+    pub(crate) rate_bytes: u32,
+    pub(crate) highest_ack: SeqNum,
     pub(crate) dropped: Ranges<(), 3>,
     /// Start of the latest retransmission dropped here; counts while `Marks::REDROPPED`.
     pub(crate) redropped: SeqNum,
     pub(crate) holes: Ranges<Micros, 2>,
-    pub(crate) highest_ack: SeqNum,
     pub(crate) srtt_us: u32,
     pub(crate) min_rtt_us: u32,
     pub(crate) last_silence_us: u32,
@@ -65,7 +65,7 @@ pub struct Flow {
     /// When the SYN or SYN-ACK of the other direction passed.
     pub(crate) reverse_syn: Micros,
     pub(crate) created: Coarse,
-    pub(crate) generation: u32,
+    pub(crate) generation: u16,
     /// Round trip from here to the sender, in units of 2^16 ns.
     pub(crate) sender_side: u16,
     pub(crate) mss: u16,
@@ -74,7 +74,8 @@ pub struct Flow {
 }
 
 /// A record, its links and its share of the index (two 32-bit buckets) stay within 256 bytes.
-const _: () = assert!(size_of::<Flow>() + crate::table::INDEX_BYTES_PER_FLOW <= 256);
+const _: () = assert!(crate::Tracker::BYTES_PER_FLOW <= 256);
+const _: () = assert!(core::mem::offset_of!(Flow, rate_bytes) == 128);
 
 /// Facts that are true or not.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -208,7 +209,7 @@ impl WindowScale {
 }
 
 impl Flow {
-    pub(crate) fn new(now: Instant, key: FlowKey, generation: u32, config: &TrackerConfig) -> Self {
+    pub(crate) fn new(now: Instant, key: FlowKey, generation: u16, config: &TrackerConfig) -> Self {
         let mut marks = Marks::default();
         marks.set(Marks::LIVE | Marks::SAY_FRESH);
         Self {
@@ -231,7 +232,7 @@ impl Flow {
             owed: 0,
             silent_epochs: 0,
             queued: 0,
-            links: Links::default(),
+            chain: crate::table::NONE,
             burst: Micros::at(now),
             sample_end: SeqNum(0),
             sample_arrived: Micros::default(),
@@ -269,8 +270,8 @@ impl Flow {
         let mut marks = self.marks;
         marks.keep(kept);
         marks.set(Marks::SAY_RESTARTED | Marks::TCP);
-        let (queued, links) = (self.queued, self.links);
-        *self = Self { marks, queued, links, ..Self::new(now, self.key, self.generation, config) };
+        let (queued, chain) = (self.queued, self.chain);
+        *self = Self { marks, queued, chain, ..Self::new(now, self.key, self.generation, config) };
     }
 
     /// The flow and direction.
@@ -442,11 +443,11 @@ impl Flow {
     pub const fn is_active(&self) -> bool {
         self.marks.has(Marks::ACTIVE)
     }
-    /// How often this slot has been given to a flow. State that others keep by [`crate::FlowId`] is this flow's if they
+    /// How often this slot has been given to a flow, modulo 2^16. State that others keep by [`crate::FlowId`] is this flow's if they
     /// noted the same number with it.
     #[must_use]
     pub const fn generation(&self) -> u32 {
-        self.generation
+        self.generation as u32
     }
     /// Window scale offered by the sender of the queued direction in its SYN.
     #[must_use]
@@ -497,9 +498,11 @@ impl Flow {
         }
     }
 
-    /// When the present epoch ends.
-    pub(crate) fn epoch_end(&self) -> Instant {
-        self.epoch_start + self.epoch_len()
+    /// When the phase would change if nothing more came: after the first epoch without a packet. (That this epoch
+    /// ends may change it too, between SLOW_START and NORMAL; nothing depends on who learns that an epoch late.)
+    pub(crate) fn quiet_at(&self) -> Instant {
+        let some = self.new_pkts > 0 || self.retx_pkts > 0;
+        self.epoch_start + self.epoch_len() * (1 + u64::from(some))
     }
 
     /// Whether epochs without packets would change nothing that is counted.

@@ -11,10 +11,10 @@ use narrows_wire::FlowKey;
 use crate::TrackerConfig;
 use crate::flow::{Coarse, Flow, Marks};
 
-/// What a flow's record hangs on. Indices are slots; [`NONE`] is the end.
+/// Where a flow stands in line for eviction and on the wheel. Indices are slots; [`NONE`] is the end. Kept apart from
+/// the records, so that moving one flow does not pull its neighbours' records into the cache.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Links {
-    chain: u32,
     older: u32,
     newer: u32,
     pub(crate) wheel_prev: u32,
@@ -27,19 +27,12 @@ pub(crate) const NONE: u32 = u32::MAX;
 
 impl Default for Links {
     fn default() -> Self {
-        Self {
-            chain: NONE,
-            older: NONE,
-            newer: NONE,
-            wheel_prev: NONE,
-            wheel_next: NONE,
-            wheel_slot: crate::wheel::OFF,
-        }
+        Self { older: NONE, newer: NONE, wheel_prev: NONE, wheel_next: NONE, wheel_slot: crate::wheel::OFF }
     }
 }
 
-/// At most two buckets a flow.
-pub(crate) const INDEX_BYTES_PER_FLOW: usize = 2 * size_of::<u32>();
+/// Record, links, and at most two buckets a flow.
+pub(crate) const BYTES_PER_FLOW: usize = size_of::<Flow>() + size_of::<Links>() + 2 * size_of::<u32>();
 
 #[derive(Clone, Copy, Debug)]
 struct List {
@@ -51,6 +44,7 @@ struct List {
 #[derive(Clone, Debug)]
 pub(crate) struct Table {
     pub(crate) slots: Vec<Flow>,
+    pub(crate) links: Vec<Links>,
     /// Slot plus one, so that an index that is all zero is empty and costs nothing until it is used.
     buckets: Vec<u32>,
     mask: u64,
@@ -70,14 +64,15 @@ pub(crate) struct Made {
 }
 
 impl Table {
-    /// The order is kept to 2^7 units of [`Coarse`], 134 ms: a busy flow is moved so seldom that it costs nothing.
-    const GRAIN: u32 = 7;
+    /// The order is kept to 2^11 units of [`Coarse`], 2.1 s: a busy flow is moved so seldom that it costs nothing.
+    const GRAIN: u32 = 11;
 
     pub(crate) fn new(capacity: usize, seed: u64) -> Self {
         // The largest power of two that leaves at most two buckets a flow.
         let buckets = 1usize << (2 * capacity).ilog2();
         Self {
             slots: Vec::with_capacity(capacity),
+            links: Vec::with_capacity(capacity),
             buckets: vec![0; buckets],
             mask: buckets as u64 - 1,
             seed,
@@ -105,7 +100,7 @@ impl Table {
             if flow.key == *key {
                 return (bucket, Some(slot));
             }
-            slot = flow.links.chain;
+            slot = flow.chain;
         }
         (bucket, None)
     }
@@ -130,16 +125,17 @@ impl Table {
         let slot = if self.free == NONE {
             let slot = self.slots.len() as u32;
             self.slots.push(Flow::new(now, key, 0, config));
+            self.links.push(Links::default());
             slot
         } else {
             let slot = self.free;
             let old = &self.slots[slot as usize];
-            self.free = old.links.chain;
+            self.free = old.chain;
             let generation = old.generation.wrapping_add(1);
             self.slots[slot as usize] = Flow::new(now, key, generation, config);
             slot
         };
-        self.slots[slot as usize].links.chain = self.buckets[bucket].wrapping_sub(1);
+        self.slots[slot as usize].chain = self.buckets[bucket].wrapping_sub(1);
         self.buckets[bucket] = slot + 1;
         self.live += 1;
         self.list(slot);
@@ -150,20 +146,20 @@ impl Table {
     pub(crate) fn remove(&mut self, slot: u32) {
         self.unlist(slot);
         let bucket = self.bucket(&self.slots[slot as usize].key);
-        let next = self.slots[slot as usize].links.chain;
+        let next = self.slots[slot as usize].chain;
         let first = self.buckets[bucket].wrapping_sub(1);
         if first == slot {
             self.buckets[bucket] = next.wrapping_add(1);
         } else {
             let mut at = first;
-            while self.slots[at as usize].links.chain != slot {
-                at = self.slots[at as usize].links.chain;
+            while self.slots[at as usize].chain != slot {
+                at = self.slots[at as usize].chain;
             }
-            self.slots[at as usize].links.chain = next;
+            self.slots[at as usize].chain = next;
         }
         let flow = &mut self.slots[slot as usize];
         flow.marks.keep(0);
-        flow.links.chain = self.free;
+        flow.chain = self.free;
         self.free = slot;
         self.live -= 1;
     }
@@ -208,12 +204,13 @@ impl Table {
         let list = &mut self.lists[usize::from(dear)];
         flow.marks.set(Marks::LISTED);
         flow.marks.put(Marks::LIST_PROVEN, dear);
-        (flow.links.older, flow.links.newer) = (list.newest, NONE);
+        let links = &mut self.links[slot as usize];
+        (links.older, links.newer) = (list.newest, NONE);
         let before = core::mem::replace(&mut list.newest, slot);
         if before == NONE {
             list.oldest = slot;
         } else {
-            self.slots[before as usize].links.newer = slot;
+            self.links[before as usize].newer = slot;
         }
     }
 
@@ -222,22 +219,24 @@ impl Table {
         if !flow.marks.take(Marks::LISTED) {
             return;
         }
-        let (older, newer) = (flow.links.older, flow.links.newer);
         let list = usize::from(flow.marks.has(Marks::LIST_PROVEN));
+        let Links { older, newer, .. } = self.links[slot as usize];
         if older == NONE {
             self.lists[list].oldest = newer;
         } else {
-            self.slots[older as usize].links.newer = newer;
+            self.links[older as usize].newer = newer;
         }
         if newer == NONE {
             self.lists[list].newest = older;
         } else {
-            self.slots[newer as usize].links.older = older;
+            self.links[newer as usize].older = older;
         }
     }
 
     /// Bytes of memory taken, index and all.
     pub(crate) fn memory(&self) -> usize {
-        self.slots.capacity() * size_of::<Flow>() + self.buckets.capacity() * size_of::<u32>()
+        self.slots.capacity() * size_of::<Flow>()
+            + self.links.capacity() * size_of::<Links>()
+            + self.buckets.capacity() * size_of::<u32>()
     }
 }

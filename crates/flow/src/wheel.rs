@@ -1,23 +1,22 @@
 //! A timing wheel: which flow wants to be looked at when.
 //!
-//! After Varghese and Lauck, "Hashed and Hierarchical Timing Wheels" (SOSP 1987), scheme 6 with a horizon: 1024 slots of
-//! 2^23 ns (8.4 ms). A flow that wants to be looked at beyond the horizon (8.6 s) is looked at there and put on again.
+//! After Varghese and Lauck, "Hashed and Hierarchical Timing Wheels" (SOSP 1987), scheme 6 with a horizon: 4096 slots of
+//! 2^23 ns (8.4 ms). A flow that wants to be looked at beyond the horizon (34 s) is looked at there and put on again.
 //! A slot is worked at its nominal time, whenever the driver comes: one that comes seldom sees what one that polls sees.
 
 use narrows_units::Instant;
 
-use crate::flow::Flow;
-use crate::table::NONE;
+use crate::table::{Links, NONE};
 
 const SHIFT: u32 = 23;
-const SLOTS: usize = 1024;
+const SLOTS: usize = 4096;
 /// Not on the wheel.
 pub(crate) const OFF: u16 = u16::MAX;
 
-/// The wheel; its links live in the records.
+/// The wheel; the links of its lists are kept by flow.
 #[derive(Clone, Debug)]
 pub(crate) struct Wheel {
-    heads: [u32; SLOTS],
+    heads: Vec<u32>,
     /// One bit per slot that is not empty.
     busy: [u64; SLOTS / 64],
     /// The slot, counted from the driver's epoch, up to which the wheel has been worked.
@@ -26,7 +25,7 @@ pub(crate) struct Wheel {
 
 impl Wheel {
     pub(crate) fn new() -> Self {
-        Self { heads: [NONE; SLOTS], busy: [0; SLOTS / 64], cursor: 0 }
+        Self { heads: vec![NONE; SLOTS], busy: [0; SLOTS / 64], cursor: 0 }
     }
 
     /// Moves the hand to `now`; only while the wheel is empty.
@@ -52,7 +51,7 @@ impl Wheel {
     }
 
     /// Takes a flow off the slot at hand.
-    pub(crate) fn pop(&mut self, flows: &mut [Flow]) -> Option<u32> {
+    pub(crate) fn pop(&mut self, flows: &mut [Links]) -> Option<u32> {
         let head = self.heads[self.cursor as usize % SLOTS];
         (head != NONE).then(|| {
             self.unlink(flows, head);
@@ -68,7 +67,7 @@ impl Wheel {
         self.distance().map(|d| Instant::from_nanos((self.cursor + d) << SHIFT))
     }
 
-    /// Slots from the hand to the next that is not empty, 1 to 1023.
+    /// Slots from the hand to the next that is not empty, 1 to 4095.
     fn distance(&self) -> Option<u64> {
         let from = (self.cursor as usize + 1) % SLOTS;
         let words = SLOTS / 64;
@@ -88,21 +87,21 @@ impl Wheel {
     }
 
     /// Puts a flow on for the first slot at or after `when`.
-    pub(crate) fn put(&mut self, flows: &mut [Flow], flow: u32, when: Instant) {
+    pub(crate) fn put(&mut self, flows: &mut [Links], flow: u32, when: Instant) {
         let slot = self.slot_for(when);
-        let links = &mut flows[flow as usize].links;
+        let links = &mut flows[flow as usize];
         let head = self.heads[slot];
         (links.wheel_prev, links.wheel_next, links.wheel_slot) = (NONE, head, slot as u16);
         if head != NONE {
-            flows[head as usize].links.wheel_prev = flow;
+            flows[head as usize].wheel_prev = flow;
         }
         self.heads[slot] = flow;
         self.busy[slot / 64] |= 1 << (slot % 64);
     }
 
     /// Sees to it that a flow is looked at no later than the first slot at or after `when`.
-    pub(crate) fn sooner(&mut self, flows: &mut [Flow], flow: u32, when: Instant) {
-        let at = flows[flow as usize].links.wheel_slot;
+    pub(crate) fn sooner(&mut self, flows: &mut [Links], flow: u32, when: Instant) {
+        let at = flows[flow as usize].wheel_slot;
         let ahead = |slot: usize| (slot + SLOTS - 1 - self.cursor as usize % SLOTS) % SLOTS;
         if at != OFF && ahead(usize::from(at)) <= ahead(self.slot_for(when)) {
             return;
@@ -111,18 +110,18 @@ impl Wheel {
         self.put(flows, flow, when);
     }
 
-    pub(crate) fn unlink(&mut self, flows: &mut [Flow], flow: u32) {
-        let links = &mut flows[flow as usize].links;
+    pub(crate) fn unlink(&mut self, flows: &mut [Links], flow: u32) {
+        let links = &mut flows[flow as usize];
         let (prev, next) = (links.wheel_prev, links.wheel_next);
         let slot = usize::from(core::mem::replace(&mut links.wheel_slot, OFF));
         if slot == usize::from(OFF) {
             return;
         }
         if next != NONE {
-            flows[next as usize].links.wheel_prev = prev;
+            flows[next as usize].wheel_prev = prev;
         }
         if prev != NONE {
-            flows[prev as usize].links.wheel_next = next;
+            flows[prev as usize].wheel_next = next;
         } else {
             self.heads[slot] = next;
             if next == NONE {
