@@ -161,7 +161,7 @@ pub struct Config {
     pub young_kb: u32,
     /// `default` mode: a young flow's share, in percent of an old one's.
     pub young_weight: u32,
-    /// `default` mode: bytes a turn adds to what a flow may send.
+    /// `default` mode: bytes a turn adds to what a flow may send; 0: as much as the largest packet of late.
     pub quantum: u32,
     /// `default` mode: bytes a flow that waits for nothing may send before the round.
     pub new_bytes: u32,
@@ -210,11 +210,11 @@ impl Default for Config {
             new_first: true,
             young_kb: 6,
             young_weight: 100,
-            quantum: 500,
+            quantum: 0,
             new_bytes: 1514,
             memory_packets: 4000,
             memory_bytes: Bytes(9_000_000),
-            round_limit_ms: Duration::from_secs(4),
+            round_limit_ms: Duration::from_secs(3),
         }
     }
 }

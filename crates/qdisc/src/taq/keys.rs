@@ -100,7 +100,7 @@ keys! {
     new_first: Switch(), "a flow that was idle is served first for one quantum (default mode)";
     young_kb: Number(0, 10_000), "kilobytes up to which a flow counts as young (default mode)";
     young_weight: Number(100, 1_600), "a young flow's share, in percent of an old one's (default mode)";
-    quantum: Number(64, 65_535), "bytes a turn adds to what a flow may send (default mode)";
+    quantum: Number(0, 65_535), "bytes a turn adds to what a flow may send; 0: the largest packet of late (default mode)";
     new_bytes: Number(0, 1_000_000), "bytes a flow that waits for nothing may send before the round (default mode)";
     memory_packets: Number(16, 1_000_000), "most packets that wait at once (default mode)";
     memory_bytes: Size(65_536, 4_000_000_000), "most bytes that wait at once (default mode)";

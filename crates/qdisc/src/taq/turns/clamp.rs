@@ -34,6 +34,11 @@ impl Clamp {
         Some(field)
     }
 
+    /// Whether a sender that has sent up to `max_seq` keeps within the edge it was told: then its backlog will not grow.
+    pub fn obeyed(&self, max_seq: SeqNum) -> bool {
+        self.edge.is_some_and(|e| max_seq.at_or_before(e + 1))
+    }
+
     /// Whether a sender that has sent up to `max_seq` has less than `segment` bytes left to the edge: it waits for us.
     pub fn holds(&self, max_seq: SeqNum, segment: u32) -> bool {
         self.edge.is_some_and(|e| e.before(max_seq + segment))
@@ -80,6 +85,7 @@ mod tests {
         let mut c = Clamp::default();
         let near = u32::MAX - 99;
         assert_eq!(c.window(&ack(near, 500), 0, SeqNum(near), 300), Some(300));
+        assert!(c.obeyed(SeqNum(near) + 301) && !c.obeyed(SeqNum(near) + 302), "a FIN takes one more");
         assert!(c.holds(SeqNum(near) + 300, 1));
         assert!(!c.holds(SeqNum(near), 300));
     }

@@ -3,6 +3,7 @@
 //! The published rule decides what to drop by what the flow's phase makes of it (mode `paper`). This one removes the
 //! causes of drops first, and drops only what TCP repairs without a timeout:
 //!
+//! - **Control packets first** ([`control`]).
 //! - **Turns.** A FIFO per flow, served by deficit round robin in bytes (Shreedhar and Varghese, 1995). A flow's backlog
 //!   harms nobody but itself. A flow that waits for nothing is served first on a small credit, so that SYN-ACKs and
 //!   first packets do not wait a round (the new list of RFC 8290, here a budget for each flow's life).
@@ -17,6 +18,7 @@
 //! turns are counted in bytes on the link, framing included.
 
 mod clamp;
+mod control;
 mod duplicates;
 mod lists;
 mod longest;
@@ -28,12 +30,13 @@ mod store;
 mod tests;
 
 use core::net::IpAddr;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 
 use narrows_flow::{FlowId, Kind, Phase, Tracker, TrackerConfig};
-use narrows_units::{Bytes, Duration, Instant};
+use narrows_units::{Bytes, Duration, Instant, Rate};
 use narrows_wire::{Header, TcpHeader};
 
+use self::control::Control;
 use self::lists::List;
 use self::longest::Longest;
 use self::slot::{Place, Slot};
@@ -44,6 +47,11 @@ use crate::{
     Backlog, ClassReport, Counters, Packet, Qdisc, Reason, Report, ShaperConfig, Spec, Verdict, Verdicts,
 };
 
+/// How long a connection counts as coming: a handshake and a request over a long path.
+const COMING: Duration = Duration::from_secs(1);
+/// Connections that can be coming at once: more than any door lets in.
+const MOST_COMING: usize = 4096;
+
 /// TAQ in its default mode, for one direction of a link.
 #[derive(Debug)]
 pub struct Turns<P> {
@@ -52,17 +60,22 @@ pub struct Turns<P> {
     tracker: Tracker,
     slots: Vec<Slot>,
     store: Store<P>,
+    control: Control<P>,
     first: List,
     round: List,
     longest: Longest,
     backlog: Backlog,
     counters: Counters,
     door: Door<P>,
+    /// When connections were let in of late.
+    entered: VecDeque<Instant>,
     loss: LossWindow,
     /// Flows with a backlog in each pool; kept only where pools share the link.
     busy: BTreeMap<IpAddr, u32>,
     /// Average length of a data packet on the link, in 1/16 bytes.
     mean_len: u64,
+    /// The largest packet of late on the link, in bytes.
+    largest: u64,
 }
 
 impl<P: Packet> Turns<P> {
@@ -76,15 +89,18 @@ impl<P: Packet> Turns<P> {
             link,
             slots: Vec::new(),
             store: Store::new(),
+            control: Control::new(),
             first: List::default(),
             round: List::default(),
             longest: Longest::default(),
             backlog: Backlog::default(),
             counters: Counters::default(),
             door: Door::new(door_config(&config)),
+            entered: VecDeque::new(),
             loss: LossWindow::new(config.w_loss),
             busy: BTreeMap::new(),
             mean_len: 1500 << 4,
+            largest: 0,
         }
     }
 
@@ -114,7 +130,7 @@ impl<P: Packet> Turns<P> {
 
     /// Puts a flow with a new backlog into a list.
     fn join(&mut self, now: Instant, id: u32) {
-        let round_time = self.round_time();
+        let (round_time, turn) = (self.round_time(), self.turn_bytes());
         let slot = &mut self.slots[id as usize];
         if slot.place != Place::Out {
             return;
@@ -134,7 +150,7 @@ impl<P: Packet> Turns<P> {
         } else {
             slot.place = Place::Round;
             if slot.deficit <= 0 {
-                slot.deficit += i64::from(self.config.quantum);
+                slot.deficit += turn;
             }
             self.round.push_back(&mut self.slots, id, |s| &mut s.turn);
         }
@@ -162,6 +178,7 @@ impl<P: Packet> Turns<P> {
 
     /// The flow whose turn it is. Ends because each step of the round adds a quantum to somebody.
     fn next_flow(&mut self) -> Option<u32> {
+        let turn = self.turn_bytes();
         loop {
             if self.first.len > 0 {
                 let id = self.first.head;
@@ -171,7 +188,7 @@ impl<P: Packet> Turns<P> {
                 self.first.remove(&mut self.slots, id, |s| &mut s.turn);
                 let slot = &mut self.slots[id as usize];
                 slot.place = Place::Round;
-                slot.deficit = slot.deficit.min(0) + i64::from(self.config.quantum);
+                slot.deficit = slot.deficit.min(0) + turn;
                 self.round.push_back(&mut self.slots, id, |s| &mut s.turn);
             } else if self.round.len > 0 {
                 let id = self.round.head;
@@ -188,12 +205,20 @@ impl<P: Packet> Turns<P> {
         }
     }
 
+    /// What a turn is worth. With less than the largest packet a flow would miss a turn now and then, with more it would
+    /// have several packets in one: either way somebody waits longer than a round.
+    fn turn_bytes(&self) -> i64 {
+        let auto = self.largest.max(64);
+        i64::try_from(if self.config.quantum == 0 { auto } else { u64::from(self.config.quantum) })
+            .unwrap_or(1514)
+    }
+
     /// What a turn adds to a flow's deficit: more while it is young, so that short transfers end sooner.
     fn quantum(&self, id: u32) -> i64 {
         let slot = &self.slots[id as usize];
         let young = slot.served.get() < u64::from(self.config.young_kb) * 1000;
         let percent = if young { i64::from(self.config.young_weight) } else { 100 };
-        let quantum = i64::from(self.config.quantum) * percent / 100;
+        let quantum = self.turn_bytes() * percent / 100;
         match self.config.share {
             Share::Flow => quantum,
             // A pool's flows divide its turn; eight bytes keep the round finite.
@@ -240,7 +265,8 @@ impl<P: Packet> Turns<P> {
     /// Answers a backlog beyond what the flow's turns need: by a mark, by a drop TCP repairs, or not yet.
     fn restrain(&mut self, now: Instant, id: u32, verdicts: &mut Verdicts<P>) {
         let slot = &self.slots[id as usize];
-        if slot.chain.packets <= self.config.k {
+        let obeys = || slot.clamp.obeyed(self.tracker.flow(FlowId(id)).max_seq());
+        if slot.chain.packets <= self.config.k || (self.config.clamp && obeys()) {
             return;
         }
         let limit = self.config.k.max(2 * self.allowance(id));
@@ -276,8 +302,9 @@ impl<P: Packet> Turns<P> {
 
     /// Makes room: the longest backlog pays, with a packet it can repair if it has one.
     fn bound_memory(&mut self, now: Instant, verdicts: &mut Verdicts<P>) {
-        while self.store.len() > self.config.memory_packets as usize
-            || self.backlog.bytes > self.config.memory_bytes
+        while self.first.len + self.round.len > 0
+            && (self.store.len() + self.control.len() > self.config.memory_packets as usize
+                || self.backlog.bytes > self.config.memory_bytes)
         {
             // Where no flow has more than a packet or two, the one whose turn is farthest off.
             let tail = if self.round.len > 0 { self.round.tail } else { self.first.tail };
@@ -360,6 +387,18 @@ impl<P: Packet> Turns<P> {
 
     fn put(&mut self, now: Instant, id: u32, packet: P, kind: Kind, verdicts: &mut Verdicts<P>) {
         let len = packet.len();
+        let idle = self.slots[id as usize].chain.is_empty();
+        let room = self.store.len() + self.control.len() < self.config.memory_packets as usize;
+        if room && self.config.new_first && Control::<P>::is_control(packet.header(), idle) {
+            let share = Rate::from_bps(self.config.rho_r.of(self.link.rate.as_bps()));
+            if self.control.pay(now, share, self.link.wire_len(len)) {
+                self.backlog.add(len);
+                self.tracker.queued(FlowId(id));
+                self.control.push(id, packet);
+                self.bound_memory(now, verdicts);
+                return;
+            }
+        }
         let tcp = packet.header().tcp;
         let front = kind == Kind::Retransmission && tcp.is_some_and(|t| self.goes_to_the_front(id, &t));
         let new_data = matches!(kind, Kind::New | Kind::Fin | Kind::Reordered | Kind::NotTcp);
@@ -382,8 +421,10 @@ impl<P: Packet> Turns<P> {
         let held = |slot: &Slot, max| slot.clamp.holds(max, u32::from(slot.segment));
         let max_seq = self.tracker.flow(FlowId(id)).max_seq();
         let slot = &mut self.slots[id as usize];
-        slot.served += header.len;
-        slot.served_at = Some(now);
+        if header.tcp.is_none_or(|t| t.payload > 0) {
+            slot.served += header.len;
+            slot.served_at = Some(now);
+        }
         if let Some(tcp) = header.tcp {
             let end = tcp.seq_end();
             slot.served_end = Some(slot.served_end.map_or(end, |e| e.max(end)));
@@ -399,6 +440,7 @@ impl<P: Packet> Turns<P> {
                 }
             }
         }
+        self.largest = wire.get().max(self.largest - self.largest / 1024);
         if header.is_tcp_data() || header.tcp.is_none() {
             self.mean_len = self.mean_len - (self.mean_len >> 4) + wire.get().min(1 << 16);
         }
@@ -429,18 +471,32 @@ impl<P: Packet> Turns<P> {
         self.put(now, flow.0, packet, seen.kind, verdicts);
     }
 
-    /// Whether new pools have to wait: a round of one packet for every active flow takes longer than a silence may last.
-    fn is_closed(&self) -> bool {
-        let flows = self.tracker.active_flows() as u64;
+    /// Whether new pools have to wait: a round of one packet for everybody who is in takes longer than a silence may
+    /// last. In are the flows that wait for a turn, and the connections let in a moment ago that have nothing to send yet.
+    fn is_closed(&self, now: Instant) -> bool {
+        let coming = self.entered.iter().rev().take_while(|t| now.since(**t) < COMING).count();
+        let flows = (self.first.len + self.round.len + coming) as u64;
         self.packet_time() * flows >= self.config.round_limit_ms
+    }
+
+    /// Notes a connection that was let in.
+    fn note_entry(&mut self, now: Instant) {
+        while self.entered.front().is_some_and(|t| now.since(*t) >= COMING)
+            || self.entered.len() >= MOST_COMING
+        {
+            self.entered.pop_front();
+        }
+        self.entered.push_back(now);
     }
 
     fn knock(&mut self, now: Instant, way: Way, packet: P, verdicts: &mut Verdicts<P>) -> Option<P> {
         if !self.config.admission || !Door::<P>::is_knock(packet.header()) {
             return Some(packet);
         }
-        let closed = self.is_closed();
-        self.door.knock(now, closed, way, packet, &mut self.counters, verdicts)
+        let closed = self.is_closed(now);
+        let packet = self.door.knock(now, closed, way, packet, &mut self.counters, verdicts)?;
+        self.note_entry(now);
+        Some(packet)
     }
 }
 
@@ -453,6 +509,13 @@ impl<P: Packet> Qdisc<P> for Turns<P> {
     }
 
     fn dequeue(&mut self, now: Instant, _verdicts: &mut Verdicts<P>) -> Option<P> {
+        if let Some((id, packet)) = self.control.pop() {
+            self.backlog.sub(packet.len());
+            self.tracker.unqueued(FlowId(id));
+            self.note_departure(now, id, packet.header(), false);
+            self.counters.send(packet.len());
+            return Some(packet);
+        }
         let id = self.next_flow()?;
         let slot = &mut self.slots[id as usize];
         let on_credit = slot.place == Place::First;
@@ -477,8 +540,10 @@ impl<P: Packet> Qdisc<P> for Turns<P> {
 
     fn release_reverse(&mut self, now: Instant, verdicts: &mut Verdicts<P>) -> Option<P> {
         loop {
-            let closed = self.is_closed();
-            match self.door.release(now, closed, &mut self.counters, verdicts)? {
+            let closed = self.is_closed(now);
+            let released = self.door.release(now, closed, &mut self.counters, verdicts)?;
+            self.note_entry(now);
+            match released {
                 (Way::Own, packet) => self.admit(now, packet, verdicts),
                 (Way::Reverse, packet) => return Some(self.pass_back(now, packet)),
             }
@@ -490,7 +555,7 @@ impl<P: Packet> Qdisc<P> for Turns<P> {
         // for seconds, and counted from a fixed origin, so that it does not depend on who asks when.
         let step = 100_000_000;
         let recheck = Instant::from_nanos((now.as_nanos() / step + 1) * step);
-        self.door.next_release(now, self.is_closed(), recheck)
+        self.door.next_release(now, self.is_closed(now), recheck)
     }
 
     fn held(&self) -> usize {
@@ -514,7 +579,7 @@ impl<P: Packet> Qdisc<P> for Turns<P> {
     }
 
     fn next_ready(&self, now: Instant) -> Option<Instant> {
-        (self.first.len + self.round.len > 0).then_some(now)
+        (self.backlog.packets > 0).then_some(now)
     }
 
     fn backlog(&self) -> Backlog {
@@ -536,6 +601,11 @@ impl<P: Packet> Qdisc<P> for Turns<P> {
             counters: self.counters.clone(),
             backlog: self.backlog,
             classes: vec![
+                ClassReport {
+                    name: "control",
+                    backlog: Backlog { packets: self.control.len(), bytes: self.control.bytes() },
+                    flows: self.control.len(),
+                },
                 class("first", Place::First, self.first.len),
                 class("round", Place::Round, self.round.len),
             ],
@@ -549,7 +619,7 @@ impl<P: Packet> Qdisc<P> for Turns<P> {
             silent_flows: census.silent,
             longest_silence: census.longest_silence,
             loss_ppm: self.loss.rate(now).0,
-            door: self.config.admission.then(|| self.door.report(now, self.is_closed())),
+            door: self.config.admission.then(|| self.door.report(now, self.is_closed(now))),
             bytes_per_flow: Tracker::BYTES_PER_FLOW + size_of::<Slot>(),
         }
     }

@@ -1,0 +1,101 @@
+//! Packets that carry no data do not wait for turns.
+//!
+//! A SYN-ACK, a pure acknowledgment or the FIN of a flow that has nothing else waiting takes a twentieth of a data
+//! packet's time, and while it waits the other end's timer runs: it sends its request or its FIN again and is answered
+//! again. So they go first, up to a share of the link; what is beyond that waits for its flow's turn, so that a flood of
+//! acknowledgments cannot take the link.
+//!
+//! An acknowledgment may overtake its flow's data: it moves no sequence number. A FIN or RST may not.
+
+use std::collections::VecDeque;
+
+use narrows_units::{Bytes, Duration, Instant, Rate};
+use narrows_wire::{Flags, Header};
+
+use crate::Packet;
+
+/// How much of unused share is kept.
+const SAVED: Duration = Duration::from_millis(200);
+
+/// Control packets, served before all turns.
+#[derive(Debug)]
+pub struct Control<P> {
+    queue: VecDeque<(u32, P)>,
+    bytes: Bytes,
+    /// When the share has paid for all that was let in; it may lie `SAVED` in the past.
+    paid_until: Instant,
+}
+
+impl<P: Packet> Control<P> {
+    pub const fn new() -> Self {
+        Self { queue: VecDeque::new(), bytes: Bytes::ZERO, paid_until: Instant::ZERO }
+    }
+
+    /// Whether the packet is one of a kind that may go first. `idle` says that nothing of its flow waits for a turn.
+    pub fn is_control(header: &Header, idle: bool) -> bool {
+        header.tcp.is_some_and(|t| {
+            t.payload == 0 && (idle || (t.is_pure_ack() || t.flags.has(Flags::SYN.and(Flags::ACK))))
+        })
+    }
+
+    /// Lets a packet of `cost` bytes on the link in, unless the share is used up.
+    pub fn pay(&mut self, now: Instant, share: Rate, cost: Bytes) -> bool {
+        if self.paid_until > now {
+            return false;
+        }
+        self.paid_until = self.paid_until.max(now - SAVED) + share.time_to_send(cost);
+        true
+    }
+
+    pub fn push(&mut self, id: u32, packet: P) {
+        self.bytes += packet.len();
+        self.queue.push_back((id, packet));
+    }
+
+    pub fn pop(&mut self) -> Option<(u32, P)> {
+        let (id, packet) = self.queue.pop_front()?;
+        self.bytes -= packet.len();
+        Some((id, packet))
+    }
+
+    pub fn len(&self) -> usize {
+        self.queue.len()
+    }
+    pub const fn bytes(&self) -> Bytes {
+        self.bytes
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Record;
+    use narrows_wire::TcpHeader;
+
+    fn header(flags: Flags, payload: u32) -> Header {
+        Header { tcp: Some(TcpHeader { flags, payload, ..TcpHeader::default() }), ..Header::default() }
+    }
+
+    #[test]
+    fn what_may_overtake() {
+        let is = |flags, payload, idle| Control::<Record>::is_control(&header(flags, payload), idle);
+        assert!(is(Flags::ACK, 0, false) && is(Flags::SYN.and(Flags::ACK), 0, false));
+        assert!(is(Flags::FIN.and(Flags::ACK), 0, true) && is(Flags::RST, 0, true));
+        assert!(!is(Flags::FIN.and(Flags::ACK), 0, false), "a FIN must not come before its data");
+        assert!(!is(Flags::RST, 0, false), "nor an RST: it would throw the data away");
+        assert!(!is(Flags::ACK, 1, true));
+    }
+
+    #[test]
+    fn the_share_is_kept() {
+        // 80 kbit/s: 100 B take 10 ms. 200 ms are saved up: 21 at once, then one each 10 ms.
+        let mut c = Control::<Record>::new();
+        let share = Rate::from_kbps(80);
+        let mut now = Instant::from_nanos(1_000_000_000);
+        let burst = std::iter::from_fn(|| c.pay(now, share, Bytes(100)).then_some(())).count();
+        assert_eq!(burst, 21);
+        now += Duration::from_millis(100);
+        let later = std::iter::from_fn(|| c.pay(now, share, Bytes(100)).then_some(())).count();
+        assert_eq!(later, 10);
+    }
+}
