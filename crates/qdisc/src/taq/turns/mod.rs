@@ -20,10 +20,13 @@
 mod clamp;
 mod control;
 mod duplicates;
+mod entrance;
 mod lists;
 mod longest;
 mod repair;
+mod restraint;
 mod reverse;
+mod rounds;
 mod slot;
 mod store;
 #[cfg(test)]
@@ -41,16 +44,11 @@ use self::lists::List;
 use self::longest::Longest;
 use self::slot::{Place, Slot};
 use self::store::Store;
-use super::door::{Door, DoorConfig, Rule, Way};
-use super::{Config, LossWindow, Mode, Share};
+use super::door::{Door, Way};
+use super::{Config, LossWindow, Mode};
 use crate::{
     Backlog, ClassReport, Counters, Packet, Qdisc, Reason, Report, ShaperConfig, Spec, Verdict, Verdicts,
 };
-
-/// How long a connection counts as coming: a handshake and a request over a long path.
-const COMING: Duration = Duration::from_secs(1);
-/// Connections that can be coming at once: more than any door lets in.
-const MOST_COMING: usize = 4096;
 
 /// TAQ in its default mode, for one direction of a link.
 #[derive(Debug)]
@@ -95,23 +93,13 @@ impl<P: Packet> Turns<P> {
             longest: Longest::default(),
             backlog: Backlog::default(),
             counters: Counters::default(),
-            door: Door::new(door_config(&config)),
+            door: Door::new(entrance::door_config(&config)),
             entered: VecDeque::new(),
             loss: LossWindow::new(config.w_loss),
             busy: BTreeMap::new(),
             mean_len: 1500 << 4,
             largest: 0,
         }
-    }
-
-    /// How long the link takes for a data packet.
-    fn packet_time(&self) -> Duration {
-        self.link.rate.time_to_send(Bytes(self.mean_len >> 4))
-    }
-
-    /// How long it takes to send one data packet of every flow that waits.
-    fn round_time(&self) -> Duration {
-        self.packet_time() * (self.first.len + self.round.len).max(1) as u64
     }
 
     /// The slot of a flow, as new if the flow is; `restarted` says that a new connection took the same key.
@@ -126,107 +114,6 @@ impl<P: Packet> Turns<P> {
             slot.restart(generation, i64::from(self.config.new_bytes));
         }
         slot
-    }
-
-    /// Puts a flow with a new backlog into a list.
-    fn join(&mut self, now: Instant, id: u32) {
-        let (round_time, turn) = (self.round_time(), self.turn_bytes());
-        let slot = &mut self.slots[id as usize];
-        if slot.place != Place::Out {
-            return;
-        }
-        if self.config.share == Share::Pool {
-            *self.busy.entry(self.tracker.flow(FlowId(id)).pool()).or_default() += 1;
-        }
-        let rested = slot.served_at.is_some_and(|t| now.since(t) >= round_time);
-        if rested {
-            // It has had nothing for a round: what it is owed is one turn, and its debt is paid.
-            slot.credit = slot.credit.max(i64::from(self.config.new_bytes));
-            slot.deficit = slot.deficit.max(0);
-        }
-        if self.config.new_first && slot.credit > 0 {
-            slot.place = Place::First;
-            self.first.push_back(&mut self.slots, id, |s| &mut s.turn);
-        } else {
-            slot.place = Place::Round;
-            if slot.deficit <= 0 {
-                slot.deficit += turn;
-            }
-            self.round.push_back(&mut self.slots, id, |s| &mut s.turn);
-        }
-    }
-
-    /// Takes a flow without backlog out of its list.
-    fn leave(&mut self, id: u32) {
-        let slot = &mut self.slots[id as usize];
-        let list = match core::mem::take(&mut slot.place) {
-            Place::Out => return,
-            Place::First => &mut self.first,
-            Place::Round => &mut self.round,
-        };
-        list.remove(&mut self.slots, id, |s| &mut s.turn);
-        if self.config.share == Share::Pool {
-            let pool = self.tracker.flow(FlowId(id)).pool();
-            if let Some(flows) = self.busy.get_mut(&pool) {
-                *flows -= 1;
-                if *flows == 0 {
-                    self.busy.remove(&pool);
-                }
-            }
-        }
-    }
-
-    /// The flow whose turn it is. Ends because each step of the round adds a quantum to somebody.
-    fn next_flow(&mut self) -> Option<u32> {
-        let turn = self.turn_bytes();
-        loop {
-            if self.first.len > 0 {
-                let id = self.first.head;
-                if self.slots[id as usize].credit > 0 {
-                    return Some(id);
-                }
-                self.first.remove(&mut self.slots, id, |s| &mut s.turn);
-                let slot = &mut self.slots[id as usize];
-                slot.place = Place::Round;
-                slot.deficit = slot.deficit.min(0) + turn;
-                self.round.push_back(&mut self.slots, id, |s| &mut s.turn);
-            } else if self.round.len > 0 {
-                let id = self.round.head;
-                if self.slots[id as usize].deficit > 0 {
-                    return Some(id);
-                }
-                let quantum = self.quantum(id);
-                self.slots[id as usize].deficit += quantum;
-                self.round.remove(&mut self.slots, id, |s| &mut s.turn);
-                self.round.push_back(&mut self.slots, id, |s| &mut s.turn);
-            } else {
-                return None;
-            }
-        }
-    }
-
-    /// What a turn is worth. With less than the largest packet a flow would miss a turn now and then, with more it would
-    /// have several packets in one: either way somebody waits longer than a round.
-    fn turn_bytes(&self) -> i64 {
-        let auto = self.largest.max(64);
-        i64::try_from(if self.config.quantum == 0 { auto } else { u64::from(self.config.quantum) })
-            .unwrap_or(1514)
-    }
-
-    /// What a turn adds to a flow's deficit: more while it is young, so that short transfers end sooner.
-    fn quantum(&self, id: u32) -> i64 {
-        let slot = &self.slots[id as usize];
-        let young = slot.served.get() < u64::from(self.config.young_kb) * 1000;
-        let percent = if young { i64::from(self.config.young_weight) } else { 100 };
-        let quantum = self.turn_bytes() * percent / 100;
-        match self.config.share {
-            Share::Flow => quantum,
-            // A pool's flows divide its turn; eight bytes keep the round finite.
-            Share::Pool => {
-                let pool = self.tracker.flow(FlowId(id)).pool();
-                (quantum / i64::from(self.busy.get(&pool).copied().unwrap_or(1))).max(8)
-            }
-        }
     }
 
     /// Takes a packet of a flow out of the store; the flow leaves its list if that was the last.
@@ -248,71 +135,6 @@ impl<P: Packet> Turns<P> {
         self.loss.drop(now);
         self.counters.drop_for(reason);
         verdicts.push(Verdict::Dropped { packet, reason });
-    }
-
-    /// How many segments beyond what is served a sender may have under way: two for the turn, so that one waits while
-    /// the other is answered, and what the round trip takes beside the turns of others.
-    fn allowance(&self, id: u32) -> u32 {
-        let slot = &self.slots[id as usize];
-        let near = self.tracker.flow(FlowId(id)).min_rtt().unwrap_or(Duration::ZERO);
-        let rtt = near + slot.far_rtt.unwrap_or(Duration::from_millis(100));
-        let turn = self.round_time().as_nanos().max(1);
-        let under_way = (2 * rtt.as_nanos() + turn / 2) / turn;
-        let wanted = u64::from(self.config.clamp_min) + u64::from(slot.extra) + under_way;
-        u32::try_from(wanted).unwrap_or(u32::MAX).min(self.config.clamp_max)
-    }
-
-    /// Answers a backlog beyond what the flow's turns need: by a mark, by a drop TCP repairs, or not yet.
-    fn restrain(&mut self, now: Instant, id: u32, verdicts: &mut Verdicts<P>) {
-        let slot = &self.slots[id as usize];
-        let obeys = || slot.clamp.obeyed(self.tracker.flow(FlowId(id)).max_seq());
-        if slot.chain.packets <= self.config.k || (self.config.clamp && obeys()) {
-            return;
-        }
-        let limit = self.config.k.max(2 * self.allowance(id));
-        let waiting = self.slots[id as usize].chain.packets;
-        let grace = self.config.first_window_grace
-            && waiting <= limit + 8
-            && self.tracker.flow(FlowId(id)).sent_packets() <= 10;
-        let patience = self.round_time() * 4 + Duration::from_secs(1);
-        let slot = &self.slots[id as usize];
-        if waiting <= limit || grace || slot.repair.is_open(now, patience) {
-            return;
-        }
-        if let Some(at) = repair::pick(&self.store, &slot.chain) {
-            self.mark_or_drop(now, id, at, verdicts);
-        } else if !self.tracker.flow(FlowId(id)).is_tcp() && waiting > 2 * limit {
-            self.drop_at(now, id, self.slots[id as usize].chain.head(), Reason::Sojourn, verdicts);
-        }
-    }
-
-    fn mark_or_drop(&mut self, now: Instant, id: u32, at: u32, verdicts: &mut Verdicts<P>) {
-        let entry = self.store.get_mut(at);
-        let end = entry.packet.header().tcp.map(|t| t.seq_end()).unwrap_or_default();
-        if self.config.mark && entry.packet.mark_ce() {
-            self.counters.marked += 1;
-            verdicts.push(Verdict::Marked { header: *entry.packet.header(), reason: Reason::Sojourn });
-        } else if self.config.repairable {
-            self.drop_at(now, id, at, Reason::Repairable, verdicts);
-        } else {
-            return;
-        }
-        self.slots[id as usize].repair.open(end, now);
-    }
-
-    /// Makes room: the longest backlog pays, with a packet it can repair if it has one.
-    fn bound_memory(&mut self, now: Instant, verdicts: &mut Verdicts<P>) {
-        while self.first.len + self.round.len > 0
-            && (self.store.len() + self.control.len() > self.config.memory_packets as usize
-                || self.backlog.bytes > self.config.memory_bytes)
-        {
-            // Where no flow has more than a packet or two, the one whose turn is farthest off.
-            let tail = if self.round.len > 0 { self.round.tail } else { self.first.tail };
-            let id = self.longest.flow().unwrap_or(tail);
-            let chain = self.slots[id as usize].chain;
-            let at = repair::pick(&self.store, &chain).unwrap_or(chain.tail());
-            self.drop_at(now, id, at, Reason::OverLimit, verdicts);
-        }
     }
 
     /// Whether a copy can be discarded (see [`duplicates`]).
@@ -470,34 +292,6 @@ impl<P: Packet> Turns<P> {
         }
         self.put(now, flow.0, packet, seen.kind, verdicts);
     }
-
-    /// Whether new pools have to wait: a round of one packet for everybody who is in takes longer than a silence may
-    /// last. In are the flows that wait for a turn, and the connections let in a moment ago that have nothing to send yet.
-    fn is_closed(&self, now: Instant) -> bool {
-        let coming = self.entered.iter().rev().take_while(|t| now.since(**t) < COMING).count();
-        let flows = (self.first.len + self.round.len + coming) as u64;
-        self.packet_time() * flows >= self.config.round_limit_ms
-    }
-
-    /// Notes a connection that was let in.
-    fn note_entry(&mut self, now: Instant) {
-        while self.entered.front().is_some_and(|t| now.since(*t) >= COMING)
-            || self.entered.len() >= MOST_COMING
-        {
-            self.entered.pop_front();
-        }
-        self.entered.push_back(now);
-    }
-
-    fn knock(&mut self, now: Instant, way: Way, packet: P, verdicts: &mut Verdicts<P>) -> Option<P> {
-        if !self.config.admission || !Door::<P>::is_knock(packet.header()) {
-            return Some(packet);
-        }
-        let closed = self.is_closed(now);
-        let packet = self.door.knock(now, closed, way, packet, &mut self.counters, verdicts)?;
-        self.note_entry(now);
-        Some(packet)
-    }
 }
 
 impl<P: Packet> Qdisc<P> for Turns<P> {
@@ -571,7 +365,7 @@ impl<P: Packet> Qdisc<P> for Turns<P> {
             Spec::Taq(config) if config.mode == Mode::Default => {
                 self.config = Config { flows: self.config.flows, ..*config };
                 self.link = *link;
-                self.door.reconfigure(door_config(config));
+                self.door.reconfigure(entrance::door_config(config));
                 true
             }
             _ => false,
@@ -622,15 +416,5 @@ impl<P: Packet> Qdisc<P> for Turns<P> {
             door: self.config.admission.then(|| self.door.report(now, self.is_closed(now))),
             bytes_per_flow: Tracker::BYTES_PER_FLOW + size_of::<Slot>(),
         }
-    }
-}
-
-/// The line at the door. A pool joins its own earlier connections for `t_pool`; after that it stands in line like any
-/// other, or those who are in would stay in for as long as they have something to ask for.
-fn door_config(config: &Config) -> DoorConfig {
-    DoorConfig {
-        rule: Rule::Line { idle: config.t_pool, pace: Duration::ZERO, guarantee: Some(config.t_wait) },
-        hold: config.holds_syns(),
-        pools: config.pools as usize,
     }
 }

@@ -1,0 +1,59 @@
+//! When the door is closed, and who is let in.
+
+use narrows_units::{Duration, Instant};
+
+use super::Turns;
+use crate::taq::Config;
+use crate::taq::door::{Door, DoorConfig, Rule, Way};
+use crate::{Packet, Verdicts};
+
+/// How long a connection counts as coming: a handshake and a request over a long path.
+const COMING: Duration = Duration::from_secs(1);
+/// Connections that can be coming at once: more than any door lets in.
+const MOST_COMING: usize = 4096;
+
+impl<P: Packet> Turns<P> {
+    /// Whether new pools have to wait: a round of one packet for everybody who is in takes longer than a silence may
+    /// last. In are the flows that wait for a turn, and the connections let in a moment ago that have nothing to send yet.
+    pub(super) fn is_closed(&self, now: Instant) -> bool {
+        let coming = self.entered.len() - self.entered.partition_point(|t| now.since(*t) >= COMING);
+        let flows = (self.first.len + self.round.len + coming) as u64;
+        self.packet_time() * flows >= self.config.round_limit_ms
+    }
+
+    /// Notes a connection that was let in.
+    pub(super) fn note_entry(&mut self, now: Instant) {
+        while self.entered.front().is_some_and(|t| now.since(*t) >= COMING)
+            || self.entered.len() >= MOST_COMING
+        {
+            self.entered.pop_front();
+        }
+        self.entered.push_back(now);
+    }
+
+    pub(super) fn knock(
+        &mut self,
+        now: Instant,
+        way: Way,
+        packet: P,
+        verdicts: &mut Verdicts<P>,
+    ) -> Option<P> {
+        if !self.config.admission || !Door::<P>::is_knock(packet.header()) {
+            return Some(packet);
+        }
+        let closed = self.is_closed(now);
+        let packet = self.door.knock(now, closed, way, packet, &mut self.counters, verdicts)?;
+        self.note_entry(now);
+        Some(packet)
+    }
+}
+
+/// The line at the door. A pool joins its own earlier connections for `t_pool`; after that it stands in line like any
+/// other, or those who are in would stay in for as long as they have something to ask for.
+pub(super) fn door_config(config: &Config) -> DoorConfig {
+    DoorConfig {
+        rule: Rule::Line { idle: config.t_pool, pace: Duration::ZERO, guarantee: Some(config.t_wait) },
+        hold: config.holds_syns(),
+        pools: config.pools as usize,
+    }
+}

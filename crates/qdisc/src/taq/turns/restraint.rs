@@ -1,0 +1,74 @@
+//! How much a flow may have waiting, and what happens to more.
+
+use narrows_flow::FlowId;
+use narrows_units::{Duration, Instant};
+
+use super::{Turns, repair};
+use crate::{Packet, Reason, Verdict, Verdicts};
+
+impl<P: Packet> Turns<P> {
+    /// How many segments beyond what is served a sender may have under way: two for the turn, so that one waits while
+    /// the other is answered, and what the round trip takes beside the turns of others.
+    pub(super) fn allowance(&self, id: u32) -> u32 {
+        let slot = &self.slots[id as usize];
+        let near = self.tracker.flow(FlowId(id)).min_rtt().unwrap_or(Duration::ZERO);
+        let rtt = near + slot.far_rtt.unwrap_or(Duration::from_millis(100));
+        let turn = self.round_time().as_nanos().max(1);
+        let under_way = (2 * rtt.as_nanos() + turn / 2) / turn;
+        let wanted = u64::from(self.config.clamp_min) + u64::from(slot.extra) + under_way;
+        u32::try_from(wanted).unwrap_or(u32::MAX).min(self.config.clamp_max)
+    }
+
+    /// Answers a backlog beyond what the flow's turns need: by a mark, by a drop TCP repairs, or not yet.
+    pub(super) fn restrain(&mut self, now: Instant, id: u32, verdicts: &mut Verdicts<P>) {
+        let slot = &self.slots[id as usize];
+        let obeys = || slot.clamp.obeyed(self.tracker.flow(FlowId(id)).max_seq());
+        if slot.chain.packets <= self.config.k || (self.config.clamp && obeys()) {
+            return;
+        }
+        let limit = self.config.k.max(2 * self.allowance(id));
+        let waiting = self.slots[id as usize].chain.packets;
+        let grace = self.config.first_window_grace
+            && waiting <= limit + 8
+            && self.tracker.flow(FlowId(id)).sent_packets() <= 10;
+        let patience = self.round_time() * 4 + Duration::from_secs(1);
+        let slot = &self.slots[id as usize];
+        if waiting <= limit || grace || slot.repair.is_open(now, patience) {
+            return;
+        }
+        if let Some(at) = repair::pick(&self.store, &slot.chain) {
+            self.mark_or_drop(now, id, at, verdicts);
+        } else if !self.tracker.flow(FlowId(id)).is_tcp() && waiting > 2 * limit {
+            self.drop_at(now, id, self.slots[id as usize].chain.head(), Reason::Sojourn, verdicts);
+        }
+    }
+
+    pub(super) fn mark_or_drop(&mut self, now: Instant, id: u32, at: u32, verdicts: &mut Verdicts<P>) {
+        let entry = self.store.get_mut(at);
+        let end = entry.packet.header().tcp.map(|t| t.seq_end()).unwrap_or_default();
+        if self.config.mark && entry.packet.mark_ce() {
+            self.counters.marked += 1;
+            verdicts.push(Verdict::Marked { header: *entry.packet.header(), reason: Reason::Sojourn });
+        } else if self.config.repairable {
+            self.drop_at(now, id, at, Reason::Repairable, verdicts);
+        } else {
+            return;
+        }
+        self.slots[id as usize].repair.open(end, now);
+    }
+
+    /// Makes room: the longest backlog pays, with a packet it can repair if it has one.
+    pub(super) fn bound_memory(&mut self, now: Instant, verdicts: &mut Verdicts<P>) {
+        while self.first.len + self.round.len > 0
+            && (self.store.len() + self.control.len() > self.config.memory_packets as usize
+                || self.backlog.bytes > self.config.memory_bytes)
+        {
+            // Where no flow has more than a packet or two, the one whose turn is farthest off.
+            let tail = if self.round.len > 0 { self.round.tail } else { self.first.tail };
+            let id = self.longest.flow().unwrap_or(tail);
+            let chain = self.slots[id as usize].chain;
+            let at = repair::pick(&self.store, &chain).unwrap_or(chain.tail());
+            self.drop_at(now, id, at, Reason::OverLimit, verdicts);
+        }
+    }
+}

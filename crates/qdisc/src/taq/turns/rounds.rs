@@ -1,0 +1,122 @@
+//! Whose turn it is: deficit round robin in bytes, and the newcomers before it.
+
+use narrows_flow::FlowId;
+use narrows_units::{Bytes, Duration, Instant};
+
+use super::Turns;
+use super::slot::Place;
+use crate::Packet;
+use crate::taq::Share;
+
+impl<P: Packet> Turns<P> {
+    /// How long the link takes for a data packet.
+    pub(super) fn packet_time(&self) -> Duration {
+        self.link.rate.time_to_send(Bytes(self.mean_len >> 4))
+    }
+
+    /// How long it takes to send one data packet of every flow that waits.
+    pub(super) fn round_time(&self) -> Duration {
+        self.packet_time() * (self.first.len + self.round.len).max(1) as u64
+    }
+
+    /// Puts a flow with a new backlog into a list.
+    pub(super) fn join(&mut self, now: Instant, id: u32) {
+        let (round_time, turn) = (self.round_time(), self.turn_bytes());
+        let slot = &mut self.slots[id as usize];
+        if slot.place != Place::Out {
+            return;
+        }
+        if self.config.share == Share::Pool {
+            *self.busy.entry(self.tracker.flow(FlowId(id)).pool()).or_default() += 1;
+        }
+        let rested = slot.served_at.is_some_and(|t| now.since(t) >= round_time);
+        if rested {
+            // It has had nothing for a round: what it is owed is one turn, and its debt is paid.
+            slot.credit = slot.credit.max(i64::from(self.config.new_bytes));
+            slot.deficit = slot.deficit.max(0);
+        }
+        if self.config.new_first && slot.credit > 0 {
+            slot.place = Place::First;
+            self.first.push_back(&mut self.slots, id, |s| &mut s.turn);
+        } else {
+            slot.place = Place::Round;
+            if slot.deficit <= 0 {
+                slot.deficit += turn;
+            }
+            self.round.push_back(&mut self.slots, id, |s| &mut s.turn);
+        }
+    }
+
+    /// Takes a flow without backlog out of its list.
+    pub(super) fn leave(&mut self, id: u32) {
+        let slot = &mut self.slots[id as usize];
+        let list = match core::mem::take(&mut slot.place) {
+            Place::Out => return,
+            Place::First => &mut self.first,
+            Place::Round => &mut self.round,
+        };
+        list.remove(&mut self.slots, id, |s| &mut s.turn);
+        if self.config.share == Share::Pool {
+            let pool = self.tracker.flow(FlowId(id)).pool();
+            if let Some(flows) = self.busy.get_mut(&pool) {
+                *flows -= 1;
+                if *flows == 0 {
+                    self.busy.remove(&pool);
+                }
+            }
+        }
+    }
+
+    /// The flow whose turn it is. Ends because each step of the round adds a quantum to somebody.
+    pub(super) fn next_flow(&mut self) -> Option<u32> {
+        let turn = self.turn_bytes();
+        loop {
+            if self.first.len > 0 {
+                let id = self.first.head;
+                if self.slots[id as usize].credit > 0 {
+                    return Some(id);
+                }
+                self.first.remove(&mut self.slots, id, |s| &mut s.turn);
+                let slot = &mut self.slots[id as usize];
+                slot.place = Place::Round;
+                slot.deficit = slot.deficit.min(0) + turn;
+                self.round.push_back(&mut self.slots, id, |s| &mut s.turn);
+            } else if self.round.len > 0 {
+                let id = self.round.head;
+                if self.slots[id as usize].deficit > 0 {
+                    return Some(id);
+                }
+                let quantum = self.quantum(id);
+                self.slots[id as usize].deficit += quantum;
+                self.round.remove(&mut self.slots, id, |s| &mut s.turn);
+                self.round.push_back(&mut self.slots, id, |s| &mut s.turn);
+            } else {
+                return None;
+            }
+        }
+    }
+
+    /// What a turn is worth. With less than the largest packet a flow would miss a turn now and then, with more it would
+    /// have several packets in one: either way somebody waits longer than a round.
+    pub(super) fn turn_bytes(&self) -> i64 {
+        let auto = self.largest.max(64);
+        i64::try_from(if self.config.quantum == 0 { auto } else { u64::from(self.config.quantum) })
+            .unwrap_or(1514)
+    }
+
+    /// What a turn adds to a flow's deficit: more while it is young, so that short transfers end sooner.
+    pub(super) fn quantum(&self, id: u32) -> i64 {
+        let slot = &self.slots[id as usize];
+        let young = slot.served.get() < u64::from(self.config.young_kb) * 1000;
+        let percent = if young { i64::from(self.config.young_weight) } else { 100 };
+        let quantum = self.turn_bytes() * percent / 100;
+        match self.config.share {
+            Share::Flow => quantum,
+            // A pool's flows divide its turn; eight bytes keep the round finite.
+            Share::Pool => {
+                let pool = self.tracker.flow(FlowId(id)).pool();
+                (quantum / i64::from(self.busy.get(&pool).copied().unwrap_or(1))).max(8)
+            }
+        }
+    }
+}
