@@ -1,4 +1,5 @@
-//! Real TCP through real cake in User-mode Linux: servers - wan [cake] lan - users, in namespaces of this test.
+//! Real TCP through real kernel queues, in this kernel and in User-mode Linux: servers - wan [queue] lan - users, in
+//! namespaces of this test.
 
 #![allow(clippy::unwrap_used, reason = "a panic in a test is its report")]
 
@@ -11,7 +12,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
 use narrows_datapath::lab::peers::{
-    LinkCounters, PeerCounters, UmlBox, UmlSpec, host_has, kernel_discipline, parse_tc_stats,
+    LinkCounters, Peer, PeerCounters, UmlBox, UmlSpec, host_has, kernel_discipline, parse_tc_stats,
 };
 use narrows_units::Rate;
 
@@ -191,6 +192,27 @@ fn cake_carries_tcp_and_loses_no_packet_uncounted() {
     assert_eq!(std::fs::read_dir(row.workdir()).unwrap().count(), 0, "scripts and sockets are removed");
     let left = row.devices_between();
     assert!(!left.contains("ntl") && !left.contains("nbl"), "taps and bridges are removed:\n{left}");
+}
+
+#[test]
+fn this_kernels_own_queue_takes_part() {
+    if !nix::unistd::geteuid().is_root() || !host_has("htb") || !host_has("pfifo") {
+        eprintln!("skipped: needs root and a kernel with sch_htb");
+        return;
+    }
+    let row = Row::make();
+    let tc = kernel_discipline("pfifo 30", Rate::from_kbps(2000), 4).unwrap();
+    let mut peer = Peer::start("pfifo", row.spec(tc)).unwrap();
+    assert_eq!(peer.kernel(), "this kernel");
+    let received = transfer(&row);
+    assert!(received.iter().all(|data| *data == content()));
+    let counters = peer.counters().unwrap();
+    eprintln!("{counters:?}");
+    assert_eq!(counters.kind, "pfifo");
+    assert!(counters.sent_bytes > (FLOWS * BYTES_PER_FLOW) as u64 && counters.arrived >= counters.sent);
+    peer.stop();
+    let left = row.devices_between();
+    assert!(!left.contains("nb") && !left.contains("htb"), "{left}");
 }
 
 #[test]

@@ -34,6 +34,11 @@ pub struct UmlSpec {
     pub workdir: PathBuf,
 }
 
+/// Whether this kernel has the discipline and the shaper above it.
+fn host_can(kind: &str) -> bool {
+    host_has(kind) && (kind == "cake" || host_has("htb"))
+}
+
 /// A kernel discipline in line between two devices, by whichever kernel has it.
 #[derive(Debug)]
 pub enum Peer {
@@ -49,11 +54,11 @@ impl Peer {
     /// # Errors
     /// Why not, and what to install.
     pub fn available(kind: &str) -> Result<(), String> {
-        if host_has(kind) {
+        if host_can(kind) {
             return Ok(());
         }
         UmlBox::available()
-            .map_err(|why| format!("this kernel has no sch_{kind}, and User-mode Linux: {why}"))?;
+            .map_err(|why| format!("this kernel lacks sch_{kind} or sch_htb, and User-mode Linux: {why}"))?;
         if UmlBox::has(kind) {
             Ok(())
         } else {
@@ -66,7 +71,7 @@ impl Peer {
     /// # Errors
     /// A device, command or module that failed, with its output.
     pub fn start(kind: &str, spec: UmlSpec) -> anyhow::Result<Self> {
-        if host_has(kind) {
+        if host_can(kind) {
             HostBox::start(spec).map(Self::Host)
         } else {
             UmlBox::start(spec).map(Box::new).map(Self::Uml)
