@@ -60,7 +60,7 @@ impl Stream {
         let flow = (self.random() % self.keys.len() as u64) as usize;
         self.now += self.gap;
         let payload = (LEN - 40) as u32;
-        let repeats = self.random() % 20 == 0 && self.seqs[flow] > payload;
+        let repeats = self.random().is_multiple_of(20) && self.seqs[flow] > payload;
         if !repeats {
             self.seqs[flow] = self.seqs[flow].wrapping_add(payload);
         }

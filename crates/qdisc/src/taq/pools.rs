@@ -19,6 +19,11 @@ pub struct PoolId {
 
 const NONE: u32 = u32::MAX;
 
+impl PoolId {
+    /// No pool at all.
+    pub const NOBODY: Self = Self { index: NONE, generation: 0 };
+}
+
 /// The list a pool stands in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum List {

@@ -63,8 +63,8 @@ pub(super) struct Facts {
     pub(super) over_penalised: u32,
 }
 
-/// The queue for a packet that is no retransmission and no pure acknowledgment.
-pub(super) fn classify(now: Instant, flow: &Flow, kind: Kind, facts: Facts) -> Class {
+/// The queue for a packet that is no retransmission and no pure acknowledgment; `rate_bps` is the flow's.
+pub(super) fn classify(now: Instant, flow: &Flow, kind: Kind, rate_bps: u64, facts: Facts) -> Class {
     // SYNs are no data and start a flow (notes, 2.1).
     if matches!(kind, Kind::Syn | Kind::SynAck) {
         return Class::New;
@@ -74,7 +74,7 @@ pub(super) fn classify(now: Instant, flow: &Flow, kind: Kind, facts: Facts) -> C
         Class::New
     } else if drops > facts.over_penalised {
         Class::Over
-    } else if flow.rate().as_bps() < facts.share_bps {
+    } else if rate_bps < facts.share_bps {
         Class::Below
     } else {
         Class::Above

@@ -22,24 +22,16 @@ use narrows_wire::{Header, Proto};
 use self::class::{ACK_KEY, Class, Facts, classify, recovery_key};
 use self::scheduler::Scheduler;
 use self::shares::Shares;
-use self::store::{FlowQueue, Store};
+use self::store::{BEHIND_UNKNOWN, FlowQueue, LOST, Store};
+use self::victims::steps;
 use super::door::{Door, DoorConfig, Rule, Way};
 use super::{Config, LossWindow, Mode, PoolId, Sizes};
 use crate::{
     Backlog, ClassReport, Counters, Packet, Qdisc, Reason, Report, ShaperConfig, Spec, Verdict, Verdicts,
 };
 
-/// What is kept of a flow beside its record and its queue.
-#[derive(Clone, Copy, Debug, Default)]
-struct Note {
-    /// Packets of it may wait among the unknown: until those are gone the others go there too, behind them.
-    behind_unknown: bool,
-    /// It lost a packet, here or elsewhere.
-    lost: bool,
-    /// Its pool at the door.
-    pool: Option<PoolId>,
-}
-
+/// Where the unknown stand among possible victims: first.
+const UNKNOWN_BUCKET: u16 = 0;
 /// The slot of packets that no record could be made for.
 const UNKNOWN: u32 = 0;
 
@@ -51,7 +43,6 @@ pub struct Paper<P> {
     sizes: Sizes,
     tracker: Tracker,
     store: Store<P>,
-    notes: Vec<Note>,
     scheduler: Scheduler,
     shares: Shares,
     loss: LossWindow,
@@ -79,7 +70,6 @@ impl<P: Packet> Paper<P> {
             sizes: config.sizes(&link),
             tracker: Tracker::new(tracker_config(&config), seed),
             store: Store::new(),
-            notes: Vec::new(),
             scheduler: Scheduler::new(recovery_rate(&config, &link), link.mtu),
             shares: Shares::new(link.rate, config.share, config.fair_share),
             loss: LossWindow::new(config.w_loss),
@@ -112,7 +102,7 @@ impl<P: Packet> Paper<P> {
             }
             None => {
                 self.store.push(packet, UNKNOWN, Class::Above, false);
-                self.store.place(UNKNOWN, victims::bucket(0, u64::MAX));
+                self.store.place(UNKNOWN, UNKNOWN_BUCKET);
                 Class::Above
             }
         };
@@ -123,36 +113,47 @@ impl<P: Packet> Paper<P> {
     /// Room for what is kept beside the flow's record; forgotten if the flow is `new` there.
     fn make_slot(&mut self, flow: u32, new: bool, header: &Header) {
         let at = flow as usize;
-        if self.notes.len() <= at {
-            self.notes.resize(at + 1, Note::default());
+        if self.store.flows.len() <= at {
             self.store.flows.resize(at + 1, FlowQueue::default());
         }
-        // The record is new, so nothing of the flow waits, unless it waits among the unknown.
+        // The record is new, so nothing of the flow waits, unless it waits among the unknown or the same ports are used
+        // again.
         if new {
+            let opened_here = Door::<P>::is_knock(header);
             let pool = if self.config.admission && flow != UNKNOWN {
-                let opened_here = Door::<P>::is_knock(header);
                 self.door.pool(if opened_here { header.key.src() } else { header.key.dst() })
             } else {
                 None
             };
             let behind_unknown = self.store.flows[UNKNOWN as usize].packets > 0;
-            self.notes[at] = Note { lost: false, pool, behind_unknown };
+            let kept = &mut self.store.flows[at];
+            kept.pool = pool.unwrap_or(PoolId::NOBODY);
+            kept.put(LOST, false);
+            if behind_unknown {
+                kept.put(BEHIND_UNKNOWN, true);
+            }
         }
     }
 
     fn is_behind_unknown(&mut self, id: FlowId) -> bool {
-        let note = &mut self.notes[slot(id) as usize];
-        note.behind_unknown &= self.store.flows[UNKNOWN as usize].packets > 0;
-        note.behind_unknown
+        if !self.store.flows[slot(id) as usize].has(BEHIND_UNKNOWN) {
+            return false;
+        }
+        let waits = self.store.flows[UNKNOWN as usize].packets > 0;
+        self.store.flows[slot(id) as usize].put(BEHIND_UNKNOWN, waits);
+        waits
     }
 
     /// Queues a packet of a known flow and returns its class.
     fn place_packet(&mut self, now: Instant, id: FlowId, kind: Kind, packet: P) -> Class {
         let flow = slot(id);
         self.shares.seen(now, id, &mut self.tracker);
-        let share_bps = self.shares.of(id, self.tracker.active_flows());
-        let note = &mut self.notes[flow as usize];
-        note.lost |= kind == Kind::Retransmission;
+        let due = self.shares.of(id, self.tracker.active_flows());
+        let queue = &mut self.store.flows[flow as usize];
+        if kind == Kind::Retransmission {
+            queue.put(LOST, true);
+        }
+        let (lost, waits, stands_in) = (queue.has(LOST), queue.packets > 0, queue.class);
         let record = self.tracker.flow(id);
         match kind {
             Kind::PureAck => {
@@ -165,12 +166,12 @@ impl<P: Packet> Paper<P> {
             }
             _ => {}
         }
-        let facts = Facts { lost: note.lost, share_bps, over_penalised: self.config.over_penalised };
-        let queue = self.store.flows[flow as usize];
+        let facts = Facts { lost, share_bps: due.bps, over_penalised: self.config.over_penalised };
         // A SYN behind packets that still wait (of an earlier connection on the same ports) joins them.
-        let joins = queue.packets > 0 && matches!(kind, Kind::Syn | Kind::SynAck);
-        let class = if joins { queue.class } else { classify(now, record, kind, facts) };
-        let bucket = victims::bucket(record.drops_cur(), ratio(record.rate(), share_bps));
+        let joins = waits && matches!(kind, Kind::Syn | Kind::SynAck);
+        let rate_bps = record.rate().as_bps();
+        let class = if joins { stands_in } else { classify(now, record, kind, rate_bps, facts) };
+        let bucket = victims::bucket(record.drops_cur(), steps(rate_bps), due.steps);
         self.store.push(packet, flow, class, false);
         self.store.place(flow, bucket);
         class
@@ -243,8 +244,7 @@ impl<P: Packet> Paper<P> {
             let mut best: Option<(u32, u64, u64, u32)> = None;
             let mut moved = false;
             for &flow in &flows[..n] {
-                let (drops, ratio) = self.standing(now, flow);
-                let bucket = victims::bucket(drops, ratio);
+                let (drops, ratio, bucket) = self.standing(now, flow);
                 if self.store.flows[flow as usize].place.bucket() != Some(bucket) {
                     // What was noted at its last packet has passed with its epoch.
                     self.store.place(flow, bucket);
@@ -270,28 +270,28 @@ impl<P: Packet> Paper<P> {
         self.store.tail(class)
     }
 
-    /// A flow's drops this epoch and its rate over its share, as of now.
-    fn standing(&mut self, now: Instant, flow: u32) -> (u32, u64) {
-        let Some(id) = id_of(flow) else { return (0, u64::MAX) };
-        let share = self.shares.of(id, self.tracker.active_flows());
+    /// A flow's drops this epoch, its rate over its share in 1/256, and the bucket it belongs in, as of now.
+    fn standing(&mut self, now: Instant, flow: u32) -> (u32, u64, u16) {
+        let Some(id) = id_of(flow) else { return (0, u64::MAX, UNKNOWN_BUCKET) };
+        let due = self.shares.of(id, self.tracker.active_flows());
         let record = self.tracker.flow_at(now, id);
-        (record.drops_cur(), ratio(record.rate(), share))
+        let (drops, rate) = (record.drops_cur(), record.rate().as_bps());
+        // Rates stay below 2^55, so the shift loses nothing.
+        (drops, (rate << 8) / due.bps.max(1), victims::bucket(drops, steps(rate), due.steps))
     }
 
     fn drop_node(&mut self, now: Instant, node: u32, reason: Reason, verdicts: &mut Verdicts<P>) {
-        let Some((packet, flow, _)) = self.store.remove(node) else { return };
+        let flow = self.store.node(node).flow;
+        let Some(packet) = self.store.remove(node) else { return };
         self.backlog.sub(packet.len());
         self.loss.drop(now);
         self.counters.drop_for(reason);
-        self.notes[flow as usize].lost = true;
+        self.store.flows[flow as usize].put(LOST, true);
         if let Some(id) = id_of(flow) {
             self.tracker.dropped(now, id, packet.header());
             self.tracker.unqueued(id);
-            let record = self.tracker.flow(id);
-            let drops = record.drops_cur();
-            let bucket =
-                victims::bucket(drops, ratio(record.rate(), self.shares.of(id, self.tracker.active_flows())));
-            if drops + record.drops_prev() > self.config.over_penalised {
+            let (drops, _, bucket) = self.standing(now, flow);
+            if drops + self.tracker.flow(id).drops_prev() > self.config.over_penalised {
                 self.store.change_class(flow, Class::Over);
             }
             self.store.place(flow, bucket);
@@ -305,7 +305,8 @@ impl<P: Packet> Paper<P> {
     }
 
     fn touch(&mut self, now: Instant, flow: u32) {
-        if let Some(pool) = self.notes.get(flow as usize).and_then(|n| n.pool) {
+        let pool = self.store.flows[flow as usize].pool;
+        if pool != PoolId::NOBODY {
             self.door.touch(now, pool);
         }
     }
@@ -314,12 +315,11 @@ impl<P: Packet> Paper<P> {
 impl<P: Packet> Qdisc<P> for Paper<P> {
     fn enqueue(&mut self, now: Instant, packet: P, verdicts: &mut Verdicts<P>) {
         self.counters.arrive(packet.len());
-        let packet = if self.config.admission && Door::<P>::is_knock(packet.header()) {
-            self.knock(now, Way::Own, packet, verdicts)
+        if self.config.admission && Door::<P>::is_knock(packet.header()) {
+            if let Some(packet) = self.knock(now, Way::Own, packet, verdicts) {
+                self.admit(now, packet, verdicts);
+            }
         } else {
-            Some(packet)
-        };
-        if let Some(packet) = packet {
             self.admit(now, packet, verdicts);
         }
     }
@@ -327,7 +327,8 @@ impl<P: Packet> Qdisc<P> for Paper<P> {
     fn dequeue(&mut self, now: Instant, _verdicts: &mut Verdicts<P>) -> Option<P> {
         let choice = self.scheduler.choose(now, &self.store)?;
         let node = self.store.head(choice.class)?;
-        let (packet, flow, retransmission) = self.store.remove(node)?;
+        let (flow, retransmission) = (self.store.node(node).flow, self.store.node(node).retransmission);
+        let packet = self.store.remove(node)?;
         let len = packet.len();
         self.backlog.sub(len);
         let emptied = self.store.head(choice.class).is_none();
@@ -432,22 +433,16 @@ impl<P: Packet> Qdisc<P> for Paper<P> {
 }
 
 impl<P> Paper<P> {
-    /// Memory for one flow: its record with its share of the index, its queue, and what is noted beside.
+    /// Memory for one flow: its record with its share of the index, and its queue with what is kept beside.
     #[must_use]
     pub const fn bytes_per_flow() -> usize {
-        Tracker::BYTES_PER_FLOW + size_of::<FlowQueue>() + size_of::<Note>()
+        Tracker::BYTES_PER_FLOW + size_of::<FlowQueue>()
     }
 }
 
 /// A limit and a quarter more: how far marks instead of drops may carry a queue.
 const fn with_headroom(limit: usize) -> usize {
     limit + limit.div_ceil(4)
-}
-
-/// A rate over a fair share, in 1/256.
-fn ratio(rate: Rate, share_bps: u64) -> u64 {
-    // Rates stay below 2^55, so the shift loses nothing.
-    (rate.as_bps() << 8) / share_bps.max(1)
 }
 
 /// Payload of TCP and UDP; of the rest nothing counts as goodput.

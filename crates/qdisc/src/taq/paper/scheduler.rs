@@ -181,7 +181,7 @@ mod tests {
         let mut counts = [0; 3];
         for _ in 0..n {
             let choice = s.choose(Instant::ZERO, store).unwrap();
-            let (packet, ..) = store.remove(store.head(choice.class).unwrap()).unwrap();
+            let packet = store.remove(store.head(choice.class).unwrap()).unwrap();
             let emptied = store.head(choice.class).is_none();
             s.sent(Instant::ZERO, choice, packet.header.len, packet.header.len, emptied);
             counts[Class::LEVEL2.iter().position(|&c| c == choice.class).unwrap()] += 1;

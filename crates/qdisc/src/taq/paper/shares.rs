@@ -12,6 +12,7 @@ use narrows_flow::{FlowId, Phase, Tracker};
 use narrows_units::{Duration, Instant, Rate};
 
 use super::store::NONE;
+use super::victims::steps;
 use crate::taq::pools::bits;
 use crate::taq::{FairShare, Share};
 
@@ -57,10 +58,27 @@ struct PoolShare {
     flows: u32,
 }
 
+/// A fair share.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Due {
+    /// In bits per second.
+    pub(super) bps: u64,
+    /// The same on the logarithmic scale of [`steps`].
+    pub(super) steps: u16,
+}
+
+impl Due {
+    fn new(bps: u64) -> Self {
+        Self { bps, steps: steps(bps) }
+    }
+}
+
 /// Who is active and with what weight.
 #[derive(Debug)]
 pub(super) struct Shares {
     link_bps: u64,
+    /// The share of each among so many: most packets find it as the last left it.
+    equal: (usize, Due),
     share: Share,
     fair: FairShare,
     entries: Vec<Entry>,
@@ -75,6 +93,7 @@ impl Shares {
     pub(super) fn new(link: Rate, share: Share, fair: FairShare) -> Self {
         Self {
             link_bps: link.as_bps(),
+            equal: (1, Due::new(link.as_bps())),
             share,
             fair,
             entries: Vec::new(),
@@ -90,6 +109,7 @@ impl Shares {
     pub(super) fn reconfigure(&mut self, link: Rate, share: Share, fair: FairShare) {
         if (share, fair) == (self.share, self.fair) {
             self.link_bps = link.as_bps();
+            self.equal = (1, Due::new(link.as_bps()));
         } else {
             *self = Self::new(link, share, fair);
         }
@@ -129,24 +149,28 @@ impl Shares {
         self.expire(now, tracker);
     }
 
-    /// The flow's fair share in bits per second.
-    pub(super) fn of(&self, id: FlowId, active_flows: usize) -> u64 {
+    /// The flow's fair share.
+    pub(super) fn of(&mut self, id: FlowId, active_flows: usize) -> Due {
         if self.is_simple() {
-            return self.link_bps / (active_flows.max(1) as u64);
+            let among = active_flows.max(1);
+            if self.equal.0 != among {
+                self.equal = (among, Due::new(self.link_bps / among as u64));
+            }
+            return self.equal.1;
         }
+        Due::new(self.weighted(id))
+    }
+
+    fn weighted(&self, id: FlowId) -> u64 {
+        let each_pool = self.link_bps / (self.by_address.len().max(1) as u64);
         let Some(entry) = self.entries.get(id.0 as usize).filter(|e| e.list != NOT_LISTED) else {
-            return self.link_bps / (self.count().max(1) as u64);
+            return each_pool;
         };
         let (link, among) = match self.pools.get(entry.pool as usize) {
-            Some(pool) => (self.link_bps / (self.count().max(1) as u64), pool.weight),
+            Some(pool) => (each_pool, pool.weight),
             None => (self.link_bps, self.weight),
         };
         (u128::from(link) * u128::from(entry.weight) / u128::from(among.max(1))) as u64
-    }
-
-    /// Pools that share the link; the number of flows does not matter where there are none.
-    fn count(&self) -> usize {
-        self.by_address.len()
     }
 
     fn expire(&mut self, now: Instant, tracker: &mut Tracker) {
@@ -286,32 +310,32 @@ mod tests {
         let one = t.packet(0, 1, 4000);
         let three = [4000, 4001, 4002].map(|port| t.packet(0, 2, port));
         // 600 kbit/s by two users, 300 each; three flows of the second have 100 each.
-        assert_eq!(t.shares.of(one, 4), 300_000);
-        assert_eq!(three.map(|id| t.shares.of(id, 4)), [100_000; 3]);
+        assert_eq!(t.shares.of(one, 4).bps, 300_000);
+        assert_eq!(three.map(|id| t.shares.of(id, 4).bps), [100_000; 3]);
         // Two of the three rest for more than 2 s; they are looked at with the next packet.
         t.packet(1_500, 1, 4000);
         t.packet(1_500, 2, 4000);
         t.packet(2_100, 1, 4000);
-        assert_eq!(t.shares.of(three[0], 4), 300_000);
+        assert_eq!(t.shares.of(three[0], 4).bps, 300_000);
     }
 
     #[test]
     fn a_share_in_proportion_to_one_over_the_epoch() {
         let mut t = Town::new(Share::Flow, FairShare::Proportional);
         let (a, b) = (t.packet(0, 1, 4000), t.packet(0, 2, 4000));
-        let (x, y) = (t.shares.of(a, 2), t.shares.of(b, 2));
+        let (x, y) = (t.shares.of(a, 2).bps, t.shares.of(b, 2).bps);
         assert!(x == y && x.abs_diff(300_000) <= 1, "{x} {y}");
         // By hand, epochs of 100 ms and 300 ms: 3 to 1.
         t.shares.set_weight(a.0, (1 << 40) / 100_000_000);
         t.shares.set_weight(b.0, (1 << 40) / 300_000_000);
-        assert!(t.shares.of(a, 2).abs_diff(450_000) < 50 && t.shares.of(b, 2).abs_diff(150_000) < 50);
+        assert!(t.shares.of(a, 2).bps.abs_diff(450_000) < 50 && t.shares.of(b, 2).bps.abs_diff(150_000) < 50);
     }
 
     #[test]
     fn equal_shares_by_flow_count_what_the_tracker_counts() {
         let mut t = Town::new(Share::Flow, FairShare::Queueing);
         let a = t.packet(0, 1, 4000);
-        assert_eq!((t.shares.of(a, 4), t.shares.of(a, 0)), (150_000, 600_000));
+        assert_eq!((t.shares.of(a, 4).bps, t.shares.of(a, 0).bps), (150_000, 600_000));
     }
 
     #[test]

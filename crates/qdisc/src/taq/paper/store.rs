@@ -8,8 +8,11 @@
 use core::cmp::Reverse;
 use std::collections::BTreeMap;
 
+use narrows_units::Bytes;
+
 use super::class::Class;
 use super::victims::{Place, Victims};
+use crate::taq::PoolId;
 use crate::{Backlog, Packet};
 
 /// No packet, no flow.
@@ -32,8 +35,9 @@ pub(super) struct Node<P> {
     own: (u32, u32),
 }
 
-/// The queue of one flow.
+/// The queue of one flow and what is kept beside its record: half a cache line, and never across two.
 #[derive(Clone, Copy, Debug)]
+#[repr(align(32))]
 pub(super) struct FlowQueue {
     head: u32,
     tail: u32,
@@ -41,13 +45,40 @@ pub(super) struct FlowQueue {
     pub(super) packets: u32,
     /// The class they stand in.
     pub(super) class: Class,
+    marks: u8,
     /// Where the flow stands among those that could lose a packet.
     pub(super) place: Place,
+    /// Its pool at the door.
+    pub(super) pool: PoolId,
+}
+
+const _: () = assert!(size_of::<FlowQueue>() == 32);
+
+/// The flow lost a packet, here or elsewhere.
+pub(super) const LOST: u8 = 1;
+/// Packets of the flow may wait among the unknown: until those are gone the others go there too, behind them.
+pub(super) const BEHIND_UNKNOWN: u8 = 2;
+
+impl FlowQueue {
+    pub(super) const fn has(&self, mark: u8) -> bool {
+        self.marks & mark != 0
+    }
+    pub(super) const fn put(&mut self, mark: u8, on: bool) {
+        self.marks = if on { self.marks | mark } else { self.marks & !mark };
+    }
 }
 
 impl Default for FlowQueue {
     fn default() -> Self {
-        Self { head: NONE, tail: NONE, packets: 0, class: Class::Below, place: Place::default() }
+        Self {
+            head: NONE,
+            tail: NONE,
+            packets: 0,
+            class: Class::Below,
+            marks: 0,
+            place: Place::default(),
+            pool: PoolId::NOBODY,
+        }
     }
 }
 
@@ -153,20 +184,25 @@ impl<P: Packet> Store<P> {
 
     fn allocate(&mut self, packet: P, flow: u32, retransmission: bool) -> u32 {
         self.arrivals += 1;
-        let node = Node {
+        let arrival = self.arrivals;
+        if let Some(i) = self.free.pop() {
+            // Field by field, so that the packet is written once.
+            let node = &mut self.nodes[i as usize];
+            node.packet = Some(packet);
+            (node.flow, node.retransmission, node.arrival, node.recovery_key) =
+                (flow, retransmission, arrival, 0);
+            (node.class, node.own) = ((NONE, NONE), (NONE, NONE));
+            return i;
+        }
+        self.nodes.push(Node {
             packet: Some(packet),
             flow,
             retransmission,
-            arrival: self.arrivals,
+            arrival,
             recovery_key: 0,
             class: (NONE, NONE),
             own: (NONE, NONE),
-        };
-        if let Some(i) = self.free.pop() {
-            self.nodes[i as usize] = node;
-            return i;
-        }
-        self.nodes.push(node);
+        });
         // A queue of 2^32 packets would be over any limit long before.
         u32::try_from(self.nodes.len() - 1).unwrap_or(NONE)
     }
@@ -229,16 +265,19 @@ impl<P: Packet> Store<P> {
     }
 
     /// Takes a packet out, from wherever it stands.
-    pub(super) fn remove(&mut self, node: u32) -> Option<(P, u32, bool)> {
-        let n = &mut self.nodes[node as usize];
-        let packet = n.packet.take()?;
-        let (flow, key, arrival) = (n.flow, n.recovery_key, n.arrival);
-        let (retransmission, own) = (n.retransmission, n.own);
+    pub(super) fn remove(&mut self, node: u32) -> Option<P> {
+        let len = self.nodes[node as usize].packet.as_ref()?.len();
+        self.unlink(node, len);
         self.free.push(node);
+        self.nodes[node as usize].packet.take()
+    }
+
+    fn unlink(&mut self, node: u32, len: Bytes) {
+        let Node { flow, recovery_key: key, arrival, own, .. } = self.nodes[node as usize];
         if key > 0 {
             self.recovery.remove(&(Reverse(key), arrival));
-            self.recovery_backlog.sub(packet.len());
-            return Some((packet, flow, retransmission));
+            self.recovery_backlog.sub(len);
+            return;
         }
         let queue = &mut self.flows[flow as usize];
         queue.packets -= 1;
@@ -255,13 +294,12 @@ impl<P: Packet> Store<P> {
         }
         if let Some(c) = class.fifo() {
             self.cut(c, node);
-            self.classes[c].backlog.sub(packet.len());
+            self.classes[c].backlog.sub(len);
             if emptied {
                 self.classes[c].flows -= 1;
                 self.unplace(flow);
             }
         }
-        Some((packet, flow, retransmission))
     }
 
     /// Puts a flow where it belongs among those of its class that could lose a packet.

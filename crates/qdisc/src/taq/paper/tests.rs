@@ -379,7 +379,5 @@ fn packets_of_flows_that_cannot_be_followed_keep_their_order() {
 
 #[test]
 fn a_flow_takes_few_bytes() {
-    assert_eq!(size_of::<Note>(), 16);
-    assert_eq!(size_of::<FlowQueue>(), 28);
-    assert!(Paper::<Record>::bytes_per_flow() <= 256 + 16 + 28);
+    assert!(Paper::<Record>::bytes_per_flow() <= 256 + 32);
 }
