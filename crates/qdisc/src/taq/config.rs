@@ -105,7 +105,7 @@ pub struct Config {
     pub door: DoorPolicy,
     /// Whether a refused connection to port 80 is to be answered with 503 and Retry-After. The driver answers.
     pub http_503: bool,
-    /// Loss probability above which timeouts repeat (paper: 0.1). `status` warns above it.
+    /// Loss probability above which timeouts repeat (paper: 0.1); `p_admit` has to stay below it.
     pub p_thresh: Ppm,
     /// Loss probability from which new pools wait; below `p_thresh`.
     pub p_admit: Ppm,
