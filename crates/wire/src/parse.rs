@@ -174,7 +174,8 @@ fn read_options(mut o: &[u8], tcp: &mut TcpHeader) {
                             }
                         }
                     }
-                    (8, 8) => tcp.timestamps = be32(body, 0).zip(be32(body, 4)),
+                    // Of two, the first: the one `set_tsval` changes.
+                    (8, 8) if tcp.timestamps.is_none() => tcp.timestamps = be32(body, 0).zip(be32(body, 4)),
                     _ => {}
                 }
                 o = &o[len..];
