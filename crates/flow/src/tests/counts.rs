@@ -57,8 +57,27 @@ fn phases_stay_true_for_flows_that_send_nothing() {
     t.tick(ms(2100));
     assert_eq!((t.active_flows(), t.active_in_pool(download(0).dst())), (4, 1));
     assert_eq!(t.active_in_pool(download(9).dst()), 0);
+    let other = t.clone();
+    // However long it lasts; the wheel comes by every 34 s.
+    for at in (2100..60_000).step_by(8) {
+        t.tick(ms(at));
+    }
+    assert_eq!((t.active_flows(), t.len()), (4, 10));
+    let mut t = other;
     let census = t.census(ms(3001));
     assert_eq!((census.silent, census.longest_silence, census.active), (4, millis(3000), 4));
+}
+
+#[test]
+fn a_pool_learnt_late_moves_its_flows() {
+    // Picked up in its middle, port 80 passes for the server; then that side opens a connection on the same ports.
+    let mut t = Tracker::new(TrackerConfig::default(), 5);
+    let (src, dst) = (download(1).src(), download(1).dst());
+    t.forward(ms(0), &segment(download(1), ACK, 0, 100));
+    t.forward(ms(1), &segment(download(1), ACK, 100, 100));
+    assert_eq!((t.active_in_pool(src), t.active_in_pool(dst)), (0, 1));
+    t.forward(ms(2), &segment(download(1), SYN, 77, 0));
+    assert_eq!((t.active_in_pool(src), t.active_in_pool(dst), t.active_pools()), (1, 0, 1));
 }
 
 #[test]
@@ -70,6 +89,17 @@ fn lazy_equals_eager_on_random_scripts() {
         println!("seed {seed}");
         fuzzing::tracker(&bytes);
     }
+}
+
+#[test]
+fn two_timestamp_options_are_read_as_they_are_rewritten() {
+    // Found by the fuzz target: a segment whose first and second timestamp differ.
+    let mut p = [0u8; 60];
+    (p[0], p[3], p[8], p[9]) = (0x45, 60, 64, 6);
+    p[32] = 0xa0;
+    p[40..42].copy_from_slice(&[8, 10]);
+    p[50..52].copy_from_slice(&[8, 10]);
+    fuzzing::parse(&p);
 }
 
 #[test]

@@ -78,6 +78,22 @@ fn a_hole_filled_after_half_an_epoch_was_a_loss_before_this_box() {
 }
 
 #[test]
+fn what_fills_a_hole_in_passing_has_been_seen() {
+    // 100 to 200 is skipped, then comes with bytes that go beyond: new. Its copy is a retransmission.
+    let mut s = Scene::new();
+    s.passes(0, 0, 100);
+    s.passes(1, 200, 100);
+    assert_eq!(s.passes(2, 100, 250), New);
+    assert_eq!(s.passes(3, 100, 100), Retransmission);
+    // A hole the receiver acknowledges was filled by another way; what comes there now is needless.
+    let mut s = Scene::new();
+    s.passes(0, 0, 100);
+    s.passes(1, 200, 100);
+    s.acks(2, 300);
+    assert_eq!(s.passes(3, 100, 100), Retransmission);
+}
+
+#[test]
 fn a_keep_alive_is_told_from_a_retransmission() {
     let mut s = Scene::new();
     s.passes(0, 0, 100);
@@ -125,6 +141,8 @@ fn syn_fin_and_rst_are_their_own_kinds() {
     assert_eq!(s.flow().max_seq(), SeqNum(201));
     assert_eq!(s.goes(1700, FIN_ACK, 200, 0), Retransmission);
     assert_eq!(s.goes(1800, ACK, 201, 0), PureAck);
+    // The FIN took a number that pure ACKs sent at the same time do not have yet.
+    assert_eq!(s.goes(1800, ACK, 200, 0), PureAck);
     assert_eq!(s.goes(1900, RST, 201, 0), Rst);
     assert!(s.flow().syn_seen() && s.flow().fin_seen() && s.flow().closed());
 }

@@ -86,6 +86,17 @@ fn normal_goes_idle_and_new_data_starts_slowly_again() {
 }
 
 #[test]
+fn the_first_packet_after_a_gap_opens_an_epoch() {
+    let mut s = normal();
+    // Epochs would end at 1100 and 1200; the one that 1050 opens ends at 1150.
+    s.burst(1050, 1000, 2);
+    s.now = 1149;
+    assert_eq!(s.flow().new_pkts(), 2);
+    s.now = 1150;
+    assert_eq!((s.flow().new_pkts(), s.flow().prev_new_pkts()), (0, 2));
+}
+
+#[test]
 fn a_retransmission_out_of_idleness_is_a_timeout_elsewhere() {
     let mut s = normal();
     assert_eq!(s.arrives(1200, ACK, 900, 100).kind, Kind::Retransmission);
