@@ -13,12 +13,12 @@ const COMING: Duration = Duration::from_secs(1);
 const MOST_COMING: usize = 4096;
 
 impl<P: Packet> Turns<P> {
-    /// Whether new pools have to wait: a round of one packet for everybody who is in takes longer than a silence may
+    /// Whether new pools have to wait: a round of one full packet for everybody who is in takes longer than a silence may
     /// last. In are the flows that wait for a turn, and the connections let in a moment ago that have nothing to send yet.
     pub(super) fn is_closed(&self, now: Instant) -> bool {
         let coming = self.entered.len() - self.entered.partition_point(|t| now.since(*t) >= COMING);
         let flows = (self.first.len + self.round.len + coming) as u64;
-        self.packet_time() * flows >= self.config.round_limit_ms
+        self.turn_time() * flows >= self.config.round_limit_ms
     }
 
     /// Notes a connection that was let in.

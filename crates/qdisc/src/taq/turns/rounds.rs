@@ -14,6 +14,11 @@ impl<P: Packet> Turns<P> {
         self.link.rate.time_to_send(Bytes(self.mean_len >> 4))
     }
 
+    /// How long the link takes for a turn.
+    pub(super) fn turn_time(&self) -> Duration {
+        self.link.rate.time_to_send(Bytes(self.turn_bytes().unsigned_abs()))
+    }
+
     /// How long it takes to send one data packet of every flow that waits.
     pub(super) fn round_time(&self) -> Duration {
         self.packet_time() * (self.first.len + self.round.len).max(1) as u64
