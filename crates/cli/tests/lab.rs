@@ -1,5 +1,7 @@
 //! `narrows lab` from outside: what a user types, what is left behind.
 
+#![expect(clippy::unwrap_used, reason = "a test that cannot set itself up has failed")]
+
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 use std::time::{Duration, Instant};
@@ -162,7 +164,11 @@ fn interrupted_it_cleans_up() {
     let pid = child.id();
     wait_until("four namespaces", || namespaces(pid).len() == 4);
     std::thread::sleep(Duration::from_millis(500));
-    nix::sys::signal::kill(nix::unistd::Pid::from_raw(pid as i32), nix::sys::signal::Signal::SIGINT).unwrap();
+    nix::sys::signal::kill(
+        nix::unistd::Pid::from_raw(i32::try_from(pid).unwrap()),
+        nix::sys::signal::Signal::SIGINT,
+    )
+    .unwrap();
     let mut status = None;
     wait_until("the end", || {
         status = child.try_wait().unwrap();

@@ -51,11 +51,13 @@ pub fn main(args: Args) -> anyhow::Result<ExitCode> {
     let suite = Suite::new(scenario, options)?;
     let outcome = run(&suite)?;
     print!("{}{}", table::render(&outcome), table::worst(&outcome, args.worst));
+    if outcome.disciplines.iter().all(|d| d.runs.is_empty()) {
+        return Ok(ExitCode::FAILURE);
+    }
     for path in write(&outcome, &args.out)? {
         println!("{}", path.display());
     }
-    let all = outcome.disciplines.iter().any(|d| !d.runs.is_empty());
-    Ok(if all { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+    Ok(ExitCode::SUCCESS)
 }
 
 /// Runs a suite with live progress; Ctrl-C and SIGTERM end it cleanly.

@@ -76,6 +76,9 @@ pub const ROWS: &[Row] = &[
     row("silence_max_s", "longest silence", Unit::Seconds),
     row("silence_over_5s", "silence above 5 s", Unit::Share),
     row("silence_over_20s", "silence above 20 s", Unit::Share),
+    row("user_hang_p50_s", "user's longest hang p50", Unit::Seconds),
+    row("user_hang_max_s", "user's longest hang", Unit::Seconds),
+    row("user_hang_over_20s", "users with a hang above 20 s", Unit::Share),
     row("admitted_silence_p99_s", "silence once connected p99", Unit::Seconds),
     row("connect_p50_s", "connect p50", Unit::Seconds),
     row("connect_p99_s", "connect p99", Unit::Seconds),
@@ -174,6 +177,7 @@ pub fn measure(scenario: &Scenario, run: &RunRecord) -> Values {
     if scenario.traffic.iter().any(|x| matches!(x, Traffic::Objects { .. })) {
         objects(&mut t, &counted, run.client.lasted);
         entry(&mut t, &run.client.objects);
+        user_hangs(&mut t, run, warmup);
     }
     if scenario.traffic.iter().any(|x| matches!(x, Traffic::Long { .. })) {
         long_flows(&mut t, scenario, run);
@@ -217,6 +221,28 @@ fn objects(t: &mut Table, objects: &[&ObjectRecord], lasted: f64) {
     t.quantiles("connect", &waits, &[P50, P99]);
     let first = sorted(objects.iter().filter_map(|o| Some(o.first_byte? - o.start)));
     t.quantiles("first_byte", &first, &[P50, P99]);
+}
+
+/// The longest time in which none of a user's connections received anything, in whole seconds (the paper's hang).
+fn user_hangs(t: &mut Table, run: &RunRecord, warmup: f64) {
+    let mut first: BTreeMap<u32, f64> = BTreeMap::new();
+    for o in &run.client.objects {
+        let start = first.entry(o.user).or_insert(o.start);
+        *start = start.min(o.start);
+    }
+    let hangs = sorted(first.iter().filter_map(|(user, start)| {
+        let bins = run.client.bins.get(*user as usize)?.iter().skip(start.max(warmup).ceil() as usize);
+        let mut longest = 0_u32;
+        bins.fold(0, |now, bytes| {
+            let now = if *bytes == 0 { now + 1 } else { 0 };
+            longest = longest.max(now);
+            now
+        });
+        Some(f64::from(longest))
+    }));
+    t.quantiles("user_hang", &hangs, &[P50, ("max", 1.0)]);
+    let long = hangs.iter().filter(|h| **h > 20.0).count();
+    t.put("user_hang_over_20s", Some(long as f64 / hangs.len() as f64));
 }
 
 /// How long each user waited for the first connection of all, as somebody at the door feels it.
@@ -411,8 +437,11 @@ mod tests {
         let warm = done(1.0, 19.0, 2000);
         let objects =
             vec![warm, done(30.0, 34.0, 2000), done(30.0, 36.0, 4000), done(30.0, 50.0, 20_000), cut];
-        let client =
-            ClientResult { objects, lasted: 120.0, bins: vec![vec![1000; 120]], ..Default::default() };
+        let mut bins = vec![1000; 120];
+        bins[40..67].fill(0);
+        bins[100..103].fill(0);
+        bins[110] += 30_000;
+        let client = ClientResult { objects, lasted: 120.0, bins: vec![bins], ..Default::default() };
         let v = measure(&scenario("[[traffic]]\nkind='objects'\nusers=1"), &run(client));
         assert_eq!((v["objects_done"], v["objects_cut"]), (3.0, 1.0));
         assert_eq!(v["object_p50_s"], 6.0);
@@ -421,6 +450,7 @@ mod tests {
         assert_eq!(v["silence_over_5s"], 0.25);
         assert_eq!(v["connect_p50_s"], 0.5);
         assert!(v["connect_p99_s"] > 100.0, "a connection never made waits to the end");
+        assert_eq!((v["user_hang_max_s"], v["user_hang_over_20s"]), (27.0, 1.0));
         assert_eq!(v["goodput_kbps"], 8.0);
         assert_eq!((v["dropped"], v["swallowed"]), (0.1, 0.01));
     }

@@ -81,8 +81,8 @@ fn file_header() -> [u8; 24] {
 
 fn write_frame(out: &mut impl Write, at_ns: i64, frame: &[u8]) -> std::io::Result<()> {
     let kept = frame.len().min(SNAP);
-    let second = 1_000_000_000;
-    for word in [at_ns / second, at_ns % second, kept as i64, frame.len() as i64] {
+    let (second, at) = (1_000_000_000, u64::try_from(at_ns).unwrap_or(0));
+    for word in [at / second, at % second, kept as u64, frame.len() as u64] {
         // Seconds in 32 bits reach the year 2106.
         out.write_all(&(word as u32).to_le_bytes())?;
     }
