@@ -21,6 +21,12 @@ impl<P: Packet> Turns<P> {
         self.turn_time() * flows >= self.config.round_limit_ms
     }
 
+    /// When [`Self::is_closed`] may next change by time alone: as the first of those coming is no longer counted.
+    pub(super) fn next_change(&self, now: Instant) -> Instant {
+        let gone = self.entered.partition_point(|t| now.since(*t) >= COMING);
+        self.entered.get(gone).map_or(Instant::FAR_FUTURE, |t| *t + COMING)
+    }
+
     /// Notes a connection that was let in.
     pub(super) fn note_entry(&mut self, now: Instant) {
         while self.entered.front().is_some_and(|t| now.since(*t) >= COMING)

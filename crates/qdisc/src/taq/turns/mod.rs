@@ -345,11 +345,7 @@ impl<P: Packet> Qdisc<P> for Turns<P> {
     }
 
     fn next_release(&self, now: Instant) -> Option<Instant> {
-        // How many flows are active changes by time alone; a tenth of a second is soon enough for somebody who waits
-        // for seconds, and counted from a fixed origin, so that it does not depend on who asks when.
-        let step = 100_000_000;
-        let recheck = Instant::from_nanos((now.as_nanos() / step + 1) * step);
-        self.door.next_release(now, self.is_closed(now), recheck)
+        self.door.next_release(now, self.is_closed(now), self.next_change(now))
     }
 
     fn held(&self) -> usize {
