@@ -1,12 +1,56 @@
 //! `narrows doctor`: what this machine can do.
 
+use std::path::PathBuf;
 use std::process::ExitCode;
+
+use narrows_datapath::live::{self, Finding, Need, Tool};
 
 /// Arguments of `narrows doctor`.
 #[derive(clap::Args)]
-pub struct Args {}
+pub struct Args {
+    /// Remove what killed boxes have left in this network namespace
+    #[arg(long)]
+    clean: bool,
+    /// Where boxes note what they change
+    #[arg(long, value_name = "DIR", default_value = live::RUN_DIR)]
+    state_dir: PathBuf,
+}
 
-/// Runs the command.
-pub fn main(_args: Args) -> anyhow::Result<ExitCode> {
-    anyhow::bail!("not built yet")
+/// Runs the command: success if a box can run here.
+pub fn main(args: Args) -> anyhow::Result<ExitCode> {
+    if args.clean {
+        let removed = live::clean(&args.state_dir, &Tool::find()?)?;
+        for what in &removed {
+            println!("removed {what}");
+        }
+        if removed.is_empty() {
+            println!("nothing was left by a killed box");
+        }
+        return Ok(ExitCode::SUCCESS);
+    }
+    let findings = live::examine(&args.state_dir);
+    for (need, title) in [
+        (Need::Run, "To run a box (narrows run)"),
+        (Need::Feature, "More of it"),
+        (Need::Packet, "To run a box at layer 2 (narrows run --backend packet)"),
+        (Need::Lab, "For experiments (narrows lab, narrows demo)"),
+    ] {
+        println!("{title}");
+        findings.iter().filter(|f| f.need == need).for_each(show);
+        println!();
+    }
+    if live::can_run(&findings) {
+        println!("A box can run here.");
+        return Ok(ExitCode::SUCCESS);
+    }
+    println!("A box cannot run here: see each no above.");
+    Ok(ExitCode::FAILURE)
+}
+
+fn show(finding: &Finding) {
+    let (word, text) = match &finding.answer {
+        Ok(text) => ("yes", text),
+        Err(text) => ("NO ", text),
+    };
+    println!("  {word}  {:<44}  {}", finding.what, text.replace('\n', "\n        "));
 }

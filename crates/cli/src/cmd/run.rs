@@ -1,67 +1,114 @@
 //! `narrows run`: shape and queue a live link.
 
+use std::io::Write;
+use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use narrows_datapath::live::{self, LaneSettings, Settings};
-use narrows_qdisc::{Framing, ShaperConfig, Spec};
+use narrows_datapath::live::{self, BackendKind, Discipline, News, Options, Source};
+use narrows_qdisc::Framing;
 use narrows_units::Rate;
 
 /// Arguments of `narrows run`.
 #[derive(clap::Args)]
 pub struct Args {
+    #[command(flatten)]
+    flags: Box<Flags>,
+}
+
+/// Each has the same name in a settings file, with _ for -.
+#[derive(clap::Args)]
+struct Flags {
     /// Interface of the users
     #[arg(long, value_name = "IF")]
-    lan: String,
+    lan: Option<String>,
     /// Interface of the wide network
     #[arg(long, value_name = "IF")]
-    wan: String,
+    wan: Option<String>,
     /// Rate of the link to the users, as 600kbit; without it that direction is not shaped
     #[arg(long, value_name = "RATE")]
     down: Option<Rate>,
     /// Rate of the link from the users
     #[arg(long, value_name = "RATE")]
     up: Option<Rate>,
-    /// Discipline of both directions, as taq or fifo:30
-    #[arg(long, value_name = "SPEC", default_value = "fifo:100")]
-    discipline: Spec,
+    /// Discipline of both directions, as taq, taq:mode=paper or fifo:30 [default: taq]
+    #[arg(long, value_name = "SPEC")]
+    discipline: Option<Discipline>,
     /// Discipline of the way down
     #[arg(long, value_name = "SPEC")]
-    down_discipline: Option<Spec>,
+    down_discipline: Option<Discipline>,
     /// Discipline of the way up
     #[arg(long, value_name = "SPEC")]
-    up_discipline: Option<Spec>,
-    /// Bytes the link adds to each packet
-    #[arg(long, value_name = "BYTES", default_value_t = 0)]
-    overhead: u32,
+    up_discipline: Option<Discipline>,
+    /// Bytes the link adds to each IP packet: 14 for Ethernet, 22 for Ethernet with PPPoE [default: 0]
+    #[arg(long, value_name = "BYTES")]
+    overhead: Option<u32>,
+    /// How the link cuts up what it sends: none, atm (ADSL) or ptm (VDSL) [default: none]
+    #[arg(long, value_name = "KIND", value_parser = live::framing)]
+    framing: Option<Framing>,
+    /// nfqueue: from the kernel's forwarding path; packet: join the interfaces at layer 2 [default: nfqueue]
+    #[arg(long, value_name = "KIND")]
+    backend: Option<BackendKind>,
     /// The first of two NFQUEUE numbers; by default two free ones
     #[arg(long, value_name = "N")]
     queue: Option<u16>,
+    /// Also queue this machine's own traffic over the WAN interface
+    #[arg(long)]
+    local: bool,
+    /// Follow and report, touch nothing
+    #[arg(long)]
+    observe: bool,
+    /// Run before ordinary programs (SCHED_FIFO)
+    #[arg(long)]
+    realtime: bool,
     /// The control socket [default: /run/narrows/LAN-WAN.sock]
     #[arg(long, value_name = "PATH")]
     control: Option<PathBuf>,
+    /// Serve a status page over HTTP there, as 127.0.0.1:8088
+    #[arg(long, value_name = "ADDR:PORT")]
+    page: Option<SocketAddr>,
+    /// Where it is noted what was changed on this machine [default: /run/narrows]
+    #[arg(long, value_name = "DIR")]
+    state_dir: Option<PathBuf>,
+    /// Settings in TOML under the names of these flags, which win; read again on SIGHUP
+    #[arg(long, value_name = "FILE")]
+    config: Option<PathBuf>,
+}
+
+impl Flags {
+    fn source(self) -> Source {
+        let flags = Options {
+            lan: self.lan,
+            wan: self.wan,
+            down: self.down,
+            up: self.up,
+            discipline: self.discipline,
+            down_discipline: self.down_discipline,
+            up_discipline: self.up_discipline,
+            overhead: self.overhead,
+            framing: self.framing,
+            backend: self.backend,
+            queue: self.queue,
+            local: self.local.then_some(true),
+            observe: self.observe.then_some(true),
+            realtime: self.realtime.then_some(true),
+            control: self.control,
+            page: self.page,
+            state_dir: self.state_dir,
+        };
+        Source { flags, config: self.config }
+    }
 }
 
 /// Runs the command.
 pub fn main(args: Args) -> anyhow::Result<ExitCode> {
-    let lane = |rate: Option<Rate>, own: &Option<Spec>| LaneSettings {
-        link: rate.map(|r| ShaperConfig {
-            overhead: args.overhead,
-            framing: Framing::None,
-            ..ShaperConfig::new(r)
-        }),
-        discipline: own.as_ref().unwrap_or(&args.discipline).clone(),
-        seed: std::process::id().into(),
-    };
-    let settings = Settings {
-        lanes: [lane(args.down, &args.down_discipline), lane(args.up, &args.up_discipline)],
-        queue: args.queue,
-        control: args.control.clone().unwrap_or_else(|| live::default_path(&args.lan, &args.wan)),
-        lan: args.lan,
-        wan: args.wan,
-    };
-    live::run(&settings, |queue| {
-        println!("narrows: running {} <-> {} on NFQUEUE {queue}, {}", settings.lan, settings.wan, queue + 1);
+    live::run(&args.flags.source(), |news| match news {
+        News::Running(how) => {
+            // Whoever started us may wait for this line, or may have gone.
+            let mut out = std::io::stdout().lock();
+            let _ = writeln!(out, "narrows: running {how}").and_then(|()| out.flush());
+        }
+        News::Notice(text) => eprintln!("narrows: {text}"),
     })?;
     Ok(ExitCode::SUCCESS)
 }

@@ -1,12 +1,277 @@
 //! `narrows status`: what a running box does now.
 
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
+use std::time::Duration;
+
+use anyhow::bail;
+use narrows_datapath::live::{self, DirectionStatus, DoorJson, Status};
 
 /// Arguments of `narrows status`.
 #[derive(clap::Args)]
-pub struct Args {}
+pub struct Args {
+    /// Print the box's JSON as it is
+    #[arg(long)]
+    json: bool,
+    /// The box's control socket; by default every box under /run/narrows
+    #[arg(long, value_name = "PATH")]
+    control: Option<PathBuf>,
+}
 
 /// Runs the command.
-pub fn main(_args: Args) -> anyhow::Result<ExitCode> {
-    anyhow::bail!("not built yet")
+pub fn main(args: Args) -> anyhow::Result<ExitCode> {
+    let boxes = find(args.control.as_deref())?;
+    for (i, path) in boxes.iter().enumerate() {
+        if args.json {
+            print!("{}", live::fetch_text(path)?);
+            continue;
+        }
+        if i > 0 {
+            println!();
+        }
+        let before = live::fetch(path)?;
+        std::thread::sleep(Duration::from_secs(1));
+        let now = live::fetch(path)?;
+        print!("{}", text(&now, Some(&before)));
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// The control sockets of running boxes.
+pub fn find(given: Option<&Path>) -> anyhow::Result<Vec<PathBuf>> {
+    if let Some(path) = given {
+        return Ok(vec![path.to_owned()]);
+    }
+    let entries = std::fs::read_dir(live::RUN_DIR).into_iter().flatten().flatten().map(|e| e.path());
+    let mut found: Vec<_> = entries.filter(|p| p.extension().is_some_and(|e| e == "sock")).collect();
+    found.sort();
+    // A socket nobody answers at is what a killed box left.
+    found.retain(|p| live::fetch_text(p).is_ok());
+    if found.is_empty() {
+        bail!("no box runs here (none answers under {}): name its socket with --control", live::RUN_DIR);
+    }
+    Ok(found)
+}
+
+/// A rate for people.
+pub fn bits(bps: f64) -> String {
+    match bps {
+        b if b >= 1e6 => format!("{:.2} Mbit/s", b / 1e6),
+        b => format!("{:.1} kbit/s", b / 1e3),
+    }
+}
+
+/// A time for people.
+pub fn seconds(s: f64) -> String {
+    match s {
+        s if s < 10.0 => format!("{s:.1} s"),
+        s if s < 600.0 => format!("{s:.0} s"),
+        s if s < 36_000.0 => format!("{:.0} min", s / 60.0),
+        s => format!("{:.1} h", s / 3600.0),
+    }
+}
+
+/// Link rate and, where the discipline can tell, goodput of one direction between two looks, in bit/s.
+pub fn rates(now: &DirectionStatus, before: &DirectionStatus, dt: f64) -> (f64, Option<f64>) {
+    let (n, b) = (&now.report.counters, &before.report.counters);
+    // Counters begin anew when a reload takes another discipline.
+    let rate =
+        |now: u64, before: u64| if dt > 0.0 { now.saturating_sub(before) as f64 * 8.0 / dt } else { 0.0 };
+    let goodput = (n.goodput_bytes > 0).then(|| rate(n.goodput_bytes, b.goodput_bytes));
+    (rate(n.sent_bytes, b.sent_bytes), goodput)
+}
+
+/// What the box is, in one line.
+pub fn headline(s: &Status) -> String {
+    format!(
+        "{} <-> {} · {} · {} for {} · process {} · narrows {}",
+        s.lan,
+        s.wan,
+        s.backend,
+        if s.observe { "looking on" } else { "running" },
+        seconds(s.uptime_s),
+        s.pid,
+        s.version
+    )
+}
+
+/// One direction as pairs of name and value; names that begin with a dot belong to the line above.
+pub fn rows(now: &DirectionStatus, before: Option<(&DirectionStatus, f64)>) -> Vec<(String, String)> {
+    let (r, c) = (&now.report, &now.report.counters);
+    let mut rows = vec![
+        ("shaped to".to_owned(), now.rate_bps.map_or("not shaped".to_owned(), |b| bits(b as f64))),
+        (
+            "discipline".to_owned(),
+            if now.rate_bps.is_some() { now.discipline.clone() } else { "-".to_owned() },
+        ),
+    ];
+    let mut row = |name: &str, value: String| rows.push((name.to_owned(), value));
+    if let Some((before, dt)) = before {
+        let (link, goodput) = rates(now, before, dt);
+        row("link", bits(link));
+        if let Some(goodput) = goodput {
+            row("goodput", bits(goodput));
+        }
+    }
+    row("waiting", format!("{} packets, {:.1} kB", r.backlog.packets, r.backlog.bytes as f64 / 1e3));
+    for class in &r.classes {
+        row(
+            &format!("· {}", class.name),
+            format!("{} packets, {} flows", class.backlog.packets, class.flows),
+        );
+    }
+    row("arrived", format!("{} packets, {:.1} MB", c.arrived, c.arrived_bytes as f64 / 1e6));
+    let share = |n: u64| if c.arrived > 0 { 100.0 * n as f64 / c.arrived as f64 } else { 0.0 };
+    row("dropped", format!("{} ({:.1} %)", c.dropped_total, share(c.dropped_total)));
+    for (reason, n) in c.dropped.iter().filter(|(_, n)| **n > 0) {
+        row(&format!("· {}", reason.replace('_', " ")), n.to_string());
+    }
+    for (name, n) in [
+        ("superfluous copies", c.swallowed),
+        ("marked", c.marked),
+        ("windows clamped", c.clamped),
+        ("evicted flows", c.evicted),
+    ] {
+        if n > 0 {
+            row(name, format!("{n} ({:.1} %)", share(n)));
+        }
+    }
+    if r.flows > 0 {
+        row("loss now", format!("{:.2} %", f64::from(r.loss_ppm) / 1e4));
+        row("flows", format!("{}, {} active", r.flows, r.active_flows));
+        for (state, n) in r.states.iter().filter(|(_, n)| **n > 0) {
+            row(&format!("· {}", state.replace('_', " ")), n.to_string());
+        }
+        row("silent", format!("{}, longest {}", r.silent_flows, seconds(r.longest_silence_s)));
+    }
+    rows
+}
+
+/// The door in a few lines.
+pub fn door_lines(door: &DoorJson) -> Vec<String> {
+    let mut lines = vec![format!(
+        "door {} · {} users inside · {} let in so far · {} waiting",
+        if door.closed { "closed" } else { "open" },
+        door.admitted,
+        door.admissions,
+        door.waiting
+    )];
+    if let (Some(p50), Some(p99)) = (door.wait_p50_s, door.wait_p99_s) {
+        lines.push(format!("who had to wait: median {}, slowest 1 % {}", seconds(p50), seconds(p99)));
+    }
+    for p in &door.places {
+        let more = p.expected_s.map_or(String::new(), |e| format!(", about {} more", seconds(e)));
+        lines.push(format!("{:>4}. {}  waited {}{more}", p.place, p.pool, seconds(p.waited_s)));
+    }
+    lines
+}
+
+/// What is odd, if anything.
+pub fn odd_lines(s: &Status) -> Vec<String> {
+    let counts = [
+        (s.malformed, "malformed packets let through"),
+        (s.unseen, "times packets went by unqueued: the box read too slowly"),
+        (s.lost, "packets lost before the box could see them"),
+        (s.gone, "packets whose way was gone when their turn came"),
+    ];
+    let counted = counts.into_iter().filter(|(n, _)| *n > 0).map(|(n, what)| format!("{n} {what}"));
+    s.notices.iter().map(|n| format!("! {n}")).chain(counted).collect()
+}
+
+/// The whole box as text.
+fn text(now: &Status, before: Option<&Status>) -> String {
+    let dt = before.map_or(0.0, |b| now.uptime_s - b.uptime_s);
+    let mut out = headline(now) + "\n";
+    for line in odd_lines(now) {
+        out += &format!("{line}\n");
+    }
+    let column = |d: fn(&Status) -> &DirectionStatus| rows(d(now), before.map(|b| (d(b), dt)));
+    out += &side_by_side(&column(|s| &s.down), &column(|s| &s.up));
+    for door in [&now.down, &now.up].into_iter().filter_map(|d| d.report.door.as_ref()) {
+        for line in door_lines(door) {
+            out += &format!("{line}\n");
+        }
+    }
+    out
+}
+
+/// Two directions as one table, a line per name; where the two have different lines, each keeps its own order.
+fn side_by_side(down: &[(String, String)], up: &[(String, String)]) -> String {
+    let mut lines: Vec<(&str, &str, &str)> = Vec::new();
+    let (mut i, mut j) = (0, 0);
+    while i < down.len() || j < up.len() {
+        let (d, u) = (down.get(i), up.get(j));
+        match (d, u) {
+            (Some(d), Some(u)) if d.0 == u.0 => {
+                lines.push((&d.0, &d.1, &u.1));
+                i += 1;
+                j += 1;
+            }
+            (Some(d), u)
+                if u.is_none_or(|u| down[i..].iter().any(|x| x.0 == u.0))
+                    || !up[j..].iter().any(|x| x.0 == d.0) =>
+            {
+                lines.push((&d.0, &d.1, ""));
+                i += 1;
+            }
+            (_, Some(u)) => {
+                lines.push((&u.0, "", &u.1));
+                j += 1;
+            }
+            (Some(d), None) => {
+                lines.push((&d.0, &d.1, ""));
+                i += 1;
+            }
+            (None, None) => break,
+        }
+    }
+    let mut out = format!("{:<22}{:<30}{}\n", "", "down", "up");
+    for (name, down, up) in lines {
+        out += format!("{name:<22}{down:<30}{up}").trim_end();
+        out.push('\n');
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn pair(names: &[&str]) -> Vec<(String, String)> {
+        names.iter().map(|n| ((*n).to_owned(), n.to_uppercase())).collect()
+    }
+
+    #[test]
+    fn lines_of_two_directions_meet_by_name() {
+        let text = side_by_side(&pair(&["a", "b", "d"]), &pair(&["a", "c", "d", "e"]));
+        let lines: Vec<Vec<&str>> = text.lines().skip(1).map(|l| l.split_whitespace().collect()).collect();
+        assert_eq!(
+            lines,
+            [vec!["a", "A", "A"], vec!["b", "B"], vec!["c", "C"], vec!["d", "D", "D"], vec!["e", "E"]]
+        );
+    }
+
+    #[test]
+    fn rates_between_two_looks_by_hand() {
+        let mut before = Status::default();
+        before.down.rate_bps = Some(600_000);
+        let mut now = before.clone();
+        now.down.report.counters.sent_bytes = 75_000;
+        now.down.report.counters.goodput_bytes = 70_000;
+        // 75 000 B in 1 s are 600 kbit/s.
+        assert_eq!(rates(&now.down, &before.down, 1.0), (600_000.0, Some(560_000.0)));
+        now.uptime_s = 1.0;
+        let text = text(&now, Some(&before));
+        assert!(
+            text.contains("600.0 kbit/s") && text.contains("560.0 kbit/s") && text.contains("not shaped"),
+            "{text}"
+        );
+    }
+
+    #[test]
+    fn what_a_discipline_began_anew_is_no_negative_rate() {
+        let (mut before, now) = (Status::default(), Status::default());
+        before.down.report.counters.sent_bytes = 5;
+        assert_eq!(rates(&now.down, &before.down, 1.0).0, 0.0);
+    }
 }

@@ -3,7 +3,12 @@
 use std::collections::VecDeque;
 
 use narrows_qdisc::{Backlog, Fifo, Limit, Packet, Qdisc, Report, Shaper, ShaperConfig, Spec, Verdicts};
-use narrows_units::Instant;
+use narrows_units::{Instant, Rate};
+
+use super::watch::Watch;
+
+/// The link an observer assumes where none is told: fast enough for nothing to wait.
+const NOMINAL: ShaperConfig = ShaperConfig::new(Rate::from_kbps(1_000_000));
 
 /// What one direction is told to do.
 #[derive(Clone, Debug, PartialEq)]
@@ -12,8 +17,18 @@ pub struct LaneSettings {
     pub link: Option<ShaperConfig>,
     /// The discipline of a shaped direction.
     pub discipline: Spec,
+    /// Follow and report, touch nothing: packets pass at once, the discipline is only shown them.
+    pub observe: bool,
     /// For hashing and tie-breaks.
     pub seed: u64,
+}
+
+impl LaneSettings {
+    /// A direction shaped to `link` under `discipline`; with no link, one that lets packets pass.
+    #[must_use]
+    pub const fn new(link: Option<ShaperConfig>, discipline: Spec, seed: u64) -> Self {
+        Self { link, discipline, observe: false, seed }
+    }
 }
 
 /// One direction of the box.
@@ -22,6 +37,8 @@ pub enum Lane<P> {
     Open(Switch<P>),
     /// Behind a rate.
     Shaped(Shaper<Switch<P>>),
+    /// Looked at only.
+    Watched(Watch<P>),
 }
 
 /// A discipline that was put in place of another: what waited in the old one leaves first, in its old order, at the new
@@ -36,39 +53,72 @@ impl<P: Packet + Send + 'static> Lane<P> {
     /// A direction as told, empty.
     #[must_use]
     pub fn new(settings: &LaneSettings) -> Self {
-        Self::after(settings, VecDeque::new())
-    }
-
-    /// A direction as told, in which `before` waits already.
-    fn after(settings: &LaneSettings, before: VecDeque<P>) -> Self {
-        let mut before_backlog = Backlog::default();
-        before.iter().for_each(|p| before_backlog.add(p.len()));
-        let switch = |inner| Switch { before, before_backlog, inner };
+        let switch = |inner| Switch { before: VecDeque::new(), before_backlog: Backlog::default(), inner };
+        let (spec, seed) = (&settings.discipline, settings.seed);
         match settings.link {
-            None => Self::Open(switch(Box::new(Fifo::new(Limit::Packets(usize::MAX))))),
-            Some(link) => {
-                Self::Shaped(Shaper::new(link, switch(settings.discipline.build(&link, settings.seed))))
+            _ if settings.observe => {
+                Self::Watched(Watch::new(spec.build(&settings.link.unwrap_or(NOMINAL), seed)))
             }
+            None => Self::Open(switch(Box::new(Fifo::new(Limit::Packets(usize::MAX))))),
+            Some(link) => Self::Shaped(Shaper::new(link, switch(spec.build(&link, seed)))),
         }
     }
 
-    fn switch_mut(&mut self) -> &mut Switch<P> {
+    fn inner_mut(&mut self) -> &mut dyn Qdisc<P> {
         match self {
             Self::Open(s) => s,
             Self::Shaped(s) => s.inner_mut(),
+            Self::Watched(w) => w,
         }
     }
 
-    /// Takes out all that waits, in the order in which it would have been sent. The discipline may discard some on the
-    /// way, as on any dequeue.
+    /// Takes out all that waits, in the order in which it would have been sent, whatever the rate. The discipline may
+    /// discard some on the way, as on any dequeue.
     pub fn drain(&mut self, now: Instant, verdicts: &mut Verdicts<P>) -> VecDeque<P> {
-        let switch = self.switch_mut();
-        std::iter::from_fn(|| switch.dequeue(now, verdicts)).collect()
+        let inner = self.inner_mut();
+        std::iter::from_fn(|| inner.dequeue(now, verdicts)).collect()
     }
 
-    /// Does as `settings` say from now on. What waits stays, in order.
-    pub fn reconfigure(&mut self, now: Instant, settings: &LaneSettings, verdicts: &mut Verdicts<P>) {
-        *self = Self::after(settings, self.drain(now, verdicts));
+    /// Takes out all packets of the other direction that are held at the door, in the order of the line.
+    pub fn open_door(&mut self, now: Instant, verdicts: &mut Verdicts<P>) -> Vec<P> {
+        let inner = self.inner_mut();
+        inner.release_all(now);
+        std::iter::from_fn(|| inner.release_reverse(now, verdicts)).collect()
+    }
+
+    /// Does as `settings` say from now on, without another discipline; `false` if it takes another one.
+    pub fn adjust(&mut self, now: Instant, settings: &LaneSettings) -> bool {
+        match (self, settings.link) {
+            (Self::Watched(w), link) if settings.observe => {
+                w.reconfigure(now, &settings.discipline, &link.unwrap_or(NOMINAL))
+            }
+            (Self::Shaped(s), Some(link)) if !settings.observe => {
+                s.reconfigure(now, &settings.discipline, &link)
+            }
+            (Self::Open(_), None) => !settings.observe,
+            _ => false,
+        }
+    }
+
+    /// Puts another discipline in place. What waits stays, in order; what is held at the door is given out.
+    pub fn exchange(&mut self, now: Instant, settings: &LaneSettings, verdicts: &mut Verdicts<P>) -> Vec<P> {
+        let held = self.open_door(now, verdicts);
+        let waiting = self.drain(now, verdicts);
+        // An observer keeps nothing back, so nothing waits in one and nothing need wait for one.
+        *self = Self::new(settings);
+        match self {
+            Self::Open(s) => s.put_before(waiting),
+            Self::Shaped(s) => s.inner_mut().put_before(waiting),
+            Self::Watched(w) => waiting.into_iter().for_each(|p| w.enqueue(now, p, verdicts)),
+        }
+        held
+    }
+}
+
+impl<P: Packet> Switch<P> {
+    fn put_before(&mut self, waiting: VecDeque<P>) {
+        waiting.iter().for_each(|p| self.before_backlog.add(p.len()));
+        self.before = waiting;
     }
 }
 
@@ -105,64 +155,64 @@ impl<P: Packet> Qdisc<P> for Switch<P> {
     fn held(&self) -> usize {
         self.inner.held()
     }
+    fn release_all(&mut self, now: Instant) {
+        self.inner.release_all(now);
+    }
+    fn reconfigure(&mut self, now: Instant, spec: &Spec, link: &ShaperConfig) -> bool {
+        self.inner.reconfigure(now, spec, link)
+    }
     fn report(&mut self, now: Instant) -> Report {
         Report { backlog: self.backlog(), ..self.inner.report(now) }
     }
 }
 
+/// The same method of whichever lane it is.
+macro_rules! lane {
+    ($lane:expr, $q:ident => $call:expr) => {
+        match $lane {
+            Lane::Open($q) => $call,
+            Lane::Shaped($q) => $call,
+            Lane::Watched($q) => $call,
+        }
+    };
+}
+
 impl<P: Packet> Qdisc<P> for Lane<P> {
     fn enqueue(&mut self, now: Instant, packet: P, verdicts: &mut Verdicts<P>) {
-        match self {
-            Self::Open(q) => q.enqueue(now, packet, verdicts),
-            Self::Shaped(q) => q.enqueue(now, packet, verdicts),
-        }
+        lane!(self, q => q.enqueue(now, packet, verdicts));
     }
     fn dequeue(&mut self, now: Instant, verdicts: &mut Verdicts<P>) -> Option<P> {
-        match self {
-            Self::Open(q) => q.dequeue(now, verdicts),
-            Self::Shaped(q) => q.dequeue(now, verdicts),
-        }
+        lane!(self, q => q.dequeue(now, verdicts))
     }
     fn reverse(&mut self, now: Instant, packet: P, verdicts: &mut Verdicts<P>) -> Option<P> {
-        match self {
-            Self::Open(q) => q.reverse(now, packet, verdicts),
-            Self::Shaped(q) => q.reverse(now, packet, verdicts),
-        }
+        lane!(self, q => q.reverse(now, packet, verdicts))
     }
     fn release_reverse(&mut self, now: Instant, verdicts: &mut Verdicts<P>) -> Option<P> {
-        match self {
-            Self::Open(q) => q.release_reverse(now, verdicts),
-            Self::Shaped(q) => q.release_reverse(now, verdicts),
-        }
+        lane!(self, q => q.release_reverse(now, verdicts))
     }
     fn next_ready(&self, now: Instant) -> Option<Instant> {
-        match self {
-            Self::Open(q) => q.next_ready(now),
-            Self::Shaped(q) => q.next_ready(now),
-        }
+        lane!(self, q => q.next_ready(now))
     }
     fn next_release(&self, now: Instant) -> Option<Instant> {
-        match self {
-            Self::Open(q) => q.next_release(now),
-            Self::Shaped(q) => q.next_release(now),
-        }
+        lane!(self, q => q.next_release(now))
     }
     fn backlog(&self) -> Backlog {
-        match self {
-            Self::Open(q) => q.backlog(),
-            Self::Shaped(q) => q.backlog(),
-        }
+        lane!(self, q => q.backlog())
     }
     fn held(&self) -> usize {
-        match self {
-            Self::Open(q) => q.held(),
-            Self::Shaped(q) => q.held(),
-        }
+        lane!(self, q => q.held())
+    }
+    fn release_all(&mut self, now: Instant) {
+        lane!(self, q => q.release_all(now));
+    }
+    fn reconfigure(&mut self, now: Instant, spec: &Spec, link: &ShaperConfig) -> bool {
+        lane!(self, q => q.reconfigure(now, spec, link))
     }
     fn report(&mut self, now: Instant) -> Report {
         match self {
             Self::Open(q) => Report { name: "open", ..q.report(now) },
             Self::Shaped(q) => q.report(now),
+            Self::Watched(q) => q.report(now),
         }
     }
 }

@@ -2,27 +2,47 @@
 //! going; around them rules, settings, a control socket, and what is needed to leave the machine as it was.
 
 mod backend;
+mod channel;
 mod control;
+mod doctor;
 mod engine;
+mod frame;
 mod lane;
+mod links;
+mod looping;
 mod mmsg;
 mod netlink;
 mod nfqueue;
 mod packet;
+mod packet_pair;
+mod page;
+mod privilege;
 mod rules;
 mod run;
+mod settings;
+mod state;
 mod status;
+mod sysctl;
+mod watch;
 
 pub use backend::{Backend, Scripted};
+pub use channel::{Channel, Odds};
 pub use control::{default_path, fetch, fetch_text};
+pub use doctor::{Finding, Need, can_run, examine};
 pub use engine::{Engine, Step};
 pub use lane::{Lane, LaneSettings, Switch};
+pub use links::Link;
 pub use nfqueue::{KernelQueue, Nfqueue, kernel_queues};
 pub use packet::HeldPacket;
-pub use run::{Settings, run};
+pub use packet_pair::PacketPair;
+pub use rules::Tool;
+pub use run::{News, Source, run};
+pub use settings::{BackendKind, DEFAULT_DISCIPLINE, Discipline, Options, Settings, framing};
+pub use state::{clean, leftovers, living};
 pub use status::{
     BacklogJson, ClassJson, CountersJson, DirectionStatus, DoorJson, PlaceJson, ReportJson, Status,
 };
+pub use watch::Watch;
 
 /// Where running boxes keep their sockets and notes.
 pub const RUN_DIR: &str = "/run/narrows";

@@ -14,6 +14,7 @@ use nix::sys::socket::{
 };
 
 use super::backend::Backend;
+use super::channel::{Channel, Odds};
 use super::mmsg::{BATCH, Batch};
 use super::netlink::{self, Heard};
 use super::packet::HeldPacket;
@@ -31,17 +32,6 @@ const VERDICTS_AT_ONCE: usize = 48 << 10;
 const BATCHES_PER_STEP: usize = 4;
 /// Buffers kept for packets to come.
 const SPARE_BUFFERS: usize = 4096;
-
-/// What went otherwise than planned.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Odds {
-    /// Packets that were no IP or contradicted themselves; they went on their way.
-    pub malformed: u64,
-    /// Times the kernel could not tell us of a packet because we read too slowly; it let them through.
-    pub overruns: u64,
-    /// Verdicts for packets that were gone already, as when an interface went down.
-    pub gone: u64,
-}
 
 #[derive(Debug)]
 struct Queue {
@@ -121,7 +111,7 @@ impl Nfqueue {
     /// Listens on queue `number` for packets that go down and on the next for those that go up.
     ///
     /// # Errors
-    /// `EPERM` without CAP_NET_ADMIN, `EBUSY` if another program listens there, `EPROTONOSUPPORT` if this kernel has no
+    /// `EPERM` without CAP_NET_ADMIN, or if another program listens there, `EPROTONOSUPPORT` if this kernel has no
     /// `nfnetlink_queue`.
     pub fn open(number: u16) -> io::Result<Self> {
         Ok(Self {
@@ -130,41 +120,6 @@ impl Nfqueue {
             odds: Odds::default(),
             failed: None,
         })
-    }
-
-    /// The sockets to wait on.
-    #[must_use]
-    pub fn fds(&self) -> [BorrowedFd<'_>; 2] {
-        self.queues.each_ref().map(|q| q.socket.as_fd())
-    }
-
-    /// What went otherwise than planned so far.
-    #[must_use]
-    pub const fn odds(&self) -> Odds {
-        self.odds
-    }
-
-    /// Accepts all packets still held, in the order in which they came, and stops listening. Take the rules away first.
-    ///
-    /// # Errors
-    /// Those of the netlink socket.
-    pub fn close(mut self) -> io::Result<()> {
-        for queue in &mut self.queues {
-            // Whatever came since the last step is newer than any packet we know of; these numbers only grow.
-            while queue.batch.receive(queue.socket.as_fd()).is_ok_and(|n| n > 0) {
-                for datagram in queue.batch.iter() {
-                    for heard in netlink::messages(datagram) {
-                        if let Heard::Packet { id, .. } = heard {
-                            queue.last_id = id;
-                        }
-                    }
-                }
-            }
-            netlink::verdict_up_to(&mut queue.verdicts, queue.number, queue.last_id, netlink::ACCEPT);
-            netlink::unbind(&mut queue.verdicts, queue.number);
-            queue.flush()?;
-        }
-        Ok(())
     }
 
     fn buffer_with(spare: &mut Vec<Vec<u8>>, bytes: &[u8]) -> Vec<u8> {
@@ -197,7 +152,7 @@ impl Nfqueue {
         for _ in 0..BATCHES_PER_STEP {
             let count = match queue.batch.receive(queue.socket.as_fd()) {
                 Err(e) if e.raw_os_error() == Some(libc::ENOBUFS) => {
-                    self.odds.overruns += 1;
+                    self.odds.unseen += 1;
                     continue;
                 }
                 other => other?,
@@ -254,6 +209,39 @@ impl Backend for Nfqueue {
             queue.flush()?;
         }
         self.failed.take().map_or(Ok(()), Err)
+    }
+}
+
+impl Channel for Nfqueue {
+    fn fds(&self) -> [BorrowedFd<'_>; 2] {
+        self.queues.each_ref().map(|q| q.socket.as_fd())
+    }
+
+    fn odds(&mut self) -> Odds {
+        self.odds
+    }
+
+    // Rules and queues go by name and number: an interface that comes back is found by them.
+    fn links_changed(&mut self) {}
+
+    /// Accepts all packets still held, in the order in which they came, and stops listening. Take the rules away first.
+    fn close(mut self) -> io::Result<()> {
+        for queue in &mut self.queues {
+            // Whatever came since the last step is newer than any packet we know of; these numbers only grow.
+            while queue.batch.receive(queue.socket.as_fd()).is_ok_and(|n| n > 0) {
+                for datagram in queue.batch.iter() {
+                    for heard in netlink::messages(datagram) {
+                        if let Heard::Packet { id, .. } = heard {
+                            queue.last_id = id;
+                        }
+                    }
+                }
+            }
+            netlink::verdict_up_to(&mut queue.verdicts, queue.number, queue.last_id, netlink::ACCEPT);
+            netlink::unbind(&mut queue.verdicts, queue.number);
+            queue.flush()?;
+        }
+        Ok(())
     }
 }
 

@@ -35,7 +35,8 @@ impl Tool {
                 match tool.listing() {
                     Ok(_) => Some(tool),
                     Err(e) => {
-                        let _ = write!(said, "\n  {e:#}");
+                        let first = format!("{e:#}");
+                        let _ = write!(said, "\n  {}", first.lines().next().unwrap_or_default());
                         None
                     }
                 }
@@ -138,15 +139,6 @@ impl Rules {
         Ok(())
     }
 
-    /// Takes the rules out.
-    ///
-    /// # Errors
-    /// If a tool refuses; the others have been asked all the same.
-    pub fn remove(&self, tools: &[Tool]) -> anyhow::Result<()> {
-        let results: Vec<_> = tools.iter().map(|t| t.remove(&self.chain())).collect();
-        results.into_iter().try_for_each(|r| r.map(drop))
-    }
-
     fn script(&self) -> String {
         let chain = self.chain();
         let comment = format!("-m comment --comment \"{}\"", self.owner);
@@ -186,7 +178,6 @@ impl Rules {
 
 /// Chains of ours in a listing.
 #[must_use]
-#[cfg(test)]
 pub fn our_chains(listing: &str) -> Vec<String> {
     let chain =
         |line: &str| line.strip_prefix("-N ").filter(|c| c.starts_with(CHAIN_PREFIX)).map(str::to_owned);

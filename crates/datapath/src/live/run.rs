@@ -1,159 +1,227 @@
-//! A box from set-up to tear-down.
+//! A box from set-up to tear-down: everything that can be refused is asked before anything is touched, every change is
+//! noted before it is made, and rules go before held packets do.
 
-use std::os::fd::AsFd;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::PathBuf;
-use std::sync::Arc;
 
 use anyhow::{Context, bail};
-use narrows_qdisc::Direction;
-use narrows_units::Instant;
-use nix::poll::{PollFd, PollFlags, ppoll};
 use nix::sys::signal::{SigSet, Signal};
 use nix::sys::signalfd::{SfdFlags, SignalFd};
-use nix::sys::time::TimeSpec;
-use nix::time::{ClockId, clock_gettime};
 
+use super::channel::Channel;
 use super::control::{self, Board};
-use super::engine::Engine;
-use super::lane::LaneSettings;
+use super::links::{Link, Monitor};
+use super::looping::{self, Live};
 use super::nfqueue::{self, Nfqueue};
-use super::packet::HeldPacket;
+use super::packet_pair::PacketPair;
+use super::page;
+use super::privilege;
 use super::rules::{Rules, Tool};
-use super::status::{DirectionStatus, ReportJson, Status};
+use super::settings::{BackendKind, Options, Settings};
+use super::state::{self, Claim, Traces};
+use super::sysctl;
 
-/// What a box is told to do.
-#[derive(Clone, Debug)]
-pub struct Settings {
-    /// Interface of the users.
-    pub lan: String,
-    /// Interface of the wide network.
-    pub wan: String,
-    /// Down and up.
-    pub lanes: [LaneSettings; 2],
-    /// The first of two NFQUEUE numbers.
-    pub queue: Option<u16>,
-    /// The control socket.
-    pub control: PathBuf,
+/// Where settings come from: flags, and a file that is read again on SIGHUP.
+#[derive(Clone, Debug, Default)]
+pub struct Source {
+    /// What was said on the command line; it wins over the file.
+    pub flags: Options,
+    /// The settings file.
+    pub config: Option<PathBuf>,
 }
 
-/// Nanoseconds of CLOCK_MONOTONIC.
-fn now() -> Instant {
-    // CLOCK_MONOTONIC exists on every Linux; its seconds since boot are never negative.
-    clock_gettime(ClockId::CLOCK_MONOTONIC).map_or(Instant::ZERO, |t| {
-        Instant::from_nanos(t.tv_sec().unsigned_abs() * 1_000_000_000 + t.tv_nsec().unsigned_abs())
-    })
+impl Source {
+    /// Reads and checks everything.
+    ///
+    /// # Errors
+    /// Names the file, the key and what was expected.
+    pub fn settings(&self) -> anyhow::Result<Settings> {
+        let Some(path) = &self.config else { return self.flags.settle() };
+        let all = self.flags.clone().or(Options::read(path)?);
+        all.settle().with_context(|| format!("in the settings {}", path.display()))
+    }
 }
 
-/// Runs a box until SIGTERM or SIGINT; calls `ready` when packets are being handled.
+/// What a box tells while it runs.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum News {
+    /// Rules are in place and packets are being handled; by which way.
+    Running(String),
+    /// Something a person should know.
+    Notice(String),
+}
+
+/// Runs a box until SIGTERM or SIGINT. SIGHUP reads the settings file again.
 ///
 /// # Errors
-/// If the box cannot be set up; nothing of it stays. Or if the kernel takes its queue away.
-pub fn run(settings: &Settings, ready: impl FnOnce(u16)) -> anyhow::Result<()> {
-    for name in [&settings.lan, &settings.wan] {
-        if nix::net::if_::if_nametoindex(name.as_str()).is_err() {
-            bail!("no network interface is called '{name}': see `ip link`");
-        }
-    }
-    let mut signals = SigSet::empty();
-    [Signal::SIGTERM, Signal::SIGINT, Signal::SIGHUP].into_iter().for_each(|s| signals.add(s));
-    signals.thread_block().context("cannot block signals")?;
-    let signals = SignalFd::with_flags(&signals, SfdFlags::SFD_CLOEXEC | SfdFlags::SFD_NONBLOCK)?;
-
-    let tools = Tool::find()?;
-    let queue = settings.queue.unwrap_or_else(nfqueue::free_pair);
-    let board = Board::new()?;
-    let listener = control::listen(&settings.control)?;
-    let backend = Nfqueue::open(queue).with_context(|| format!("cannot listen on NFQUEUE {queue}"))?;
-    let rules = Rules {
-        lan: settings.lan.clone(),
-        wan: settings.wan.clone(),
-        queue,
-        bridged: false,
-        local: false,
-        owner: format!("narrows {}", std::process::id()),
+/// If the box cannot be set up; nothing of it stays. If what it changed cannot be put back. Or if the kernel takes its
+/// queue away.
+pub fn run(source: &Source, mut tell: impl FnMut(News)) -> anyhow::Result<()> {
+    let mut settings = source.settings()?;
+    privilege::check()?;
+    let (lan, wan) = (Link::find(&settings.lan)?, Link::find(&settings.wan)?);
+    settings.set_mtu(lan.mtu.max(wan.mtu));
+    let bridged = bridged(&settings, &lan, &wan)?;
+    // From here on signals come through a descriptor: no time at which they would kill a box half made.
+    let signals = signals()?;
+    let tools = match settings.backend {
+        BackendKind::Nfqueue => Tool::find()?,
+        // Only to remove what a killed box left.
+        BackendKind::Packet => Tool::find().unwrap_or_default(),
     };
-    rules.install(&tools)?;
-    control::serve(listener, Arc::clone(&board));
-    nix::sys::prctl::set_timerslack(1).context("cannot set the timer slack")?;
-    let mut live =
-        Live { settings, engine: Engine::new(&settings.lanes), backend, board, signals, started: now() };
-    ready(queue);
-    let outcome = live.turn();
-    rules.remove(&tools)?;
-    live.engine.release_all(now(), &mut live.backend)?;
-    live.backend.close()?;
-    let _ = std::fs::remove_file(&settings.control);
-    outcome
-}
-
-struct Live<'a> {
-    settings: &'a Settings,
-    engine: Engine<HeldPacket>,
-    backend: Nfqueue,
-    board: Arc<Board>,
-    signals: SignalFd,
-    started: Instant,
-}
-
-impl Live<'_> {
-    fn turn(&mut self) -> anyhow::Result<()> {
-        loop {
-            let at = now();
-            let step = self.engine.step(at, &mut self.backend).context("the kernel's queue")?;
-            if self.board.is_wanted() {
-                let status = self.status();
-                self.board.publish(&status);
-            }
-            while let Some(signal) = self.signals.read_signal()? {
-                if signal.ssi_signo != Signal::SIGHUP as u32 {
-                    return Ok(());
-                }
-            }
-            if !step.more {
-                let wait = step.next.map(|t| std::time::Duration::from_nanos(t.since(now()).as_nanos()));
-                self.wait(wait)?;
-            }
-        }
+    for what in state::clean(&settings.state_dir, &tools)? {
+        tell(News::Notice(format!("removed what a killed box had left: {what}")));
     }
-
-    fn wait(&self, at_most: Option<std::time::Duration>) -> anyhow::Result<()> {
-        let [down, up] = self.backend.fds();
-        let mut fds =
-            [down, up, self.board.fd(), self.signals.as_fd()].map(|fd| PollFd::new(fd, PollFlags::POLLIN));
-        let at_most = at_most.unwrap_or(std::time::Duration::from_secs(1));
-        match ppoll(&mut fds, Some(TimeSpec::from_duration(at_most)), None) {
-            Ok(_) | Err(nix::errno::Errno::EINTR) => Ok(()),
-            Err(e) => Err(e).context("ppoll"),
-        }
-    }
-
-    fn status(&mut self) -> Status {
-        let at = now();
-        let odds = self.backend.odds();
-        let mut direction = |d: Direction| {
-            let lane = &self.settings.lanes[d as usize];
-            DirectionStatus {
-                rate_bps: lane.link.map(|l| l.rate.as_bps()),
-                overhead: lane.link.map_or(0, |l| l.overhead),
-                discipline: String::new(),
-                report: ReportJson::from(&self.engine.report(at, d)),
-            }
-        };
-        let (down, up) = (direction(Direction::Down), direction(Direction::Up));
-        Status {
-            version: env!("CARGO_PKG_VERSION").to_owned(),
+    let claim = Claim::take(
+        &settings.state_dir,
+        Traces {
             pid: std::process::id(),
-            uptime_s: at.since(self.started).as_secs_f64(),
+            lan: settings.lan.clone(),
+            wan: settings.wan.clone(),
+            exclusive: settings.backend == BackendKind::Packet,
+            ..Traces::default()
+        },
+    )?;
+    let mut setup = Setup { source, settings, claim, tools, signals, lan, wan, bridged };
+    let outcome = setup.go(&mut tell);
+    let back = setup.claim.release(&setup.tools);
+    outcome.and(back)
+}
+
+fn signals() -> anyhow::Result<SignalFd> {
+    let mut set = SigSet::empty();
+    [Signal::SIGTERM, Signal::SIGINT, Signal::SIGHUP].into_iter().for_each(|s| set.add(s));
+    set.thread_block().context("cannot block signals")?;
+    SignalFd::with_flags(&set, SfdFlags::SFD_CLOEXEC | SfdFlags::SFD_NONBLOCK).context("signalfd")
+}
+
+/// Whether both interfaces are ports of one bridge.
+fn bridged(settings: &Settings, lan: &Link, wan: &Link) -> anyhow::Result<bool> {
+    match (settings.backend, lan.bridge, wan.bridge) {
+        (BackendKind::Packet, None, None) => Ok(false),
+        (BackendKind::Packet, l, _) => {
+            let name = if l.is_some() { &settings.lan } else { &settings.wan };
+            bail!(
+                "{name} is a port of a bridge: the packet back end joins the interfaces itself. Take it out \
+                 (ip link set {name} nomaster), or use --backend nfqueue with both as ports of the bridge"
+            )
+        }
+        (BackendKind::Nfqueue, Some(l), Some(w)) if l == w => {
+            if settings.local {
+                bail!("local = true: on a bridge the router's own traffic does not pass between its ports");
+            }
+            Ok(true)
+        }
+        (BackendKind::Nfqueue, l, w) => {
+            if let Some(name) = l.map(|_| &settings.lan).or(w.map(|_| &settings.wan)) {
+                bail!(
+                    "{name} is a port of a bridge and the other interface is not: packets are routed by the bridge \
+                     itself; name the bridge instead of its port (ip link show {name} tells its master)"
+                );
+            }
+            Ok(false)
+        }
+    }
+}
+
+struct Setup<'a> {
+    source: &'a Source,
+    settings: Settings,
+    claim: Claim,
+    tools: Vec<Tool>,
+    signals: SignalFd,
+    lan: Link,
+    wan: Link,
+    bridged: bool,
+}
+
+impl Setup<'_> {
+    fn go(&mut self, tell: &mut dyn FnMut(News)) -> anyhow::Result<()> {
+        match self.settings.backend {
+            BackendKind::Nfqueue => {
+                let queue = self.settings.queue.unwrap_or_else(nfqueue::free_pair);
+                let backend = Nfqueue::open(queue).map_err(|e| explain_nfqueue(&e, queue))?;
+                self.put_rules_in(queue)?;
+                self.start(backend, &format!("NFQUEUE {queue} and {}", queue + 1), tell)
+            }
+            BackendKind::Packet => {
+                let pair =
+                    PacketPair::open((&self.settings.lan, &self.lan), (&self.settings.wan, &self.wan))?;
+                self.start(pair, "packet sockets", tell)
+            }
+        }
+    }
+
+    fn put_rules_in(&mut self, queue: u16) -> anyhow::Result<()> {
+        if self.bridged {
+            let mut inherited = Vec::new();
+            for other in state::living(&self.settings.state_dir)? {
+                inherited.extend(other.sysctls);
+            }
+            let changes = sysctl::for_bridge(&inherited, self.tools.len() > 1)?;
+            self.claim.note(|t| t.sysctls.clone_from(&changes))?;
+            changes.iter().try_for_each(sysctl::apply)?;
+        }
+        let rules = Rules {
             lan: self.settings.lan.clone(),
             wan: self.settings.wan.clone(),
-            backend: "nfqueue".to_owned(),
-            observe: false,
-            down,
-            up,
-            malformed: odds.malformed,
-            unseen: odds.overruns,
-            gone: odds.gone,
-            notices: Vec::new(),
-        }
+            queue,
+            bridged: self.bridged,
+            local: self.settings.local,
+            owner: format!("narrows {}", std::process::id()),
+        };
+        self.claim.note(|t| t.chain = Some(rules.chain()))?;
+        rules.install(&self.tools)
     }
+
+    fn start<C: Channel>(&mut self, channel: C, way: &str, tell: &mut dyn FnMut(News)) -> anyhow::Result<()> {
+        let board = Board::new()?;
+        let listener = control::listen(&self.settings.control)?;
+        self.claim.note(|t| t.control.clone_from(&self.settings.control))?;
+        let page = self.settings.page.map(page::listen).transpose()?;
+        nix::sys::prctl::set_timerslack(1).context("cannot set the timer slack")?;
+        if self.settings.realtime {
+            privilege::realtime()?;
+        }
+        privilege::keep_only_needed()?;
+        // Threads inherit what this one may do, so they come after it was given up.
+        control::serve(listener, board.clone());
+        if let Some(page) = page {
+            page::serve(page, board.clone());
+        }
+        let monitor = Monitor::new()?;
+        let mut live = Live::new(self.source, &self.settings, channel, board, monitor);
+        tell(News::Running(format!(
+            "{} <-> {} by {way}, down {}, up {}",
+            self.settings.lan,
+            self.settings.wan,
+            looping::describe(&self.settings, 0),
+            looping::describe(&self.settings, 1)
+        )));
+        let signals = &self.signals;
+        // Should a discipline fail, packets must still flow and the rules must still go.
+        let outcome = catch_unwind(AssertUnwindSafe(|| live.turn(signals, tell))).unwrap_or_else(|_| {
+            Err(anyhow::anyhow!("an invariant is broken (see above): this is a bug in narrows"))
+        });
+        let rules = self.claim.remove_rules(&self.tools);
+        let closed = live.close();
+        outcome.and(rules).and(closed)
+    }
+}
+
+fn explain_nfqueue(error: &std::io::Error, queue: u16) -> anyhow::Error {
+    let number = [queue, queue + 1];
+    let taken = nfqueue::kernel_queues().unwrap_or_default().iter().any(|q| number.contains(&q.number));
+    let remedy = match error.raw_os_error() {
+        // The kernel says EPERM where a queue belongs to somebody else.
+        Some(libc::EPERM | libc::EBUSY) if taken => {
+            "another program listens there: choose another number with --queue, or leave it out"
+        }
+        Some(libc::EPERM) => "CAP_NET_ADMIN is missing in this network namespace: run as root",
+        Some(libc::EPROTONOSUPPORT | libc::EINVAL | libc::EOPNOTSUPP) => {
+            "this kernel has no nfnetlink_queue: load it (modprobe nfnetlink_queue), or use --backend packet"
+        }
+        _ => "see `narrows doctor`",
+    };
+    anyhow::anyhow!("cannot listen on NFQUEUE {queue} and {}: {error}: {remedy}", queue + 1)
 }

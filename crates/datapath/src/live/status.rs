@@ -32,7 +32,9 @@ pub struct Status {
     pub malformed: u64,
     /// Packets, or runs of them, that the kernel let through unqueued because the box read too slowly.
     pub unseen: u64,
-    /// Verdicts for packets that were gone already.
+    /// Packets lost before the box could see them, or that it could not send whole (packet sockets only).
+    pub lost: u64,
+    /// Packets whose way was gone when their turn came: an interface went down, or would not take them.
     pub gone: u64,
     /// What is wrong at present, for people: a missing interface, a settings file that was refused.
     pub notices: Vec<String>,

@@ -1,0 +1,37 @@
+//! What the live loop needs of a back end beside packets.
+
+use std::os::fd::BorrowedFd;
+
+use super::backend::Backend;
+use super::packet::HeldPacket;
+
+/// What went otherwise than planned.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Odds {
+    /// Packets that contradicted themselves; they went on their way.
+    pub malformed: u64,
+    /// Times the kernel could not tell us of packets because we read too slowly; it let them through unqueued.
+    pub unseen: u64,
+    /// Packets lost before we could see them: the socket was full (packet sockets only).
+    pub lost: u64,
+    /// Packets whose way was gone when their turn came: an interface went down, or would not take them.
+    pub gone: u64,
+}
+
+/// A back end on real interfaces.
+pub trait Channel: Backend<Packet = HeldPacket> {
+    /// Readable when packets wait.
+    fn fds(&self) -> [BorrowedFd<'_>; 2];
+
+    /// What went otherwise than planned so far.
+    fn odds(&mut self) -> Odds;
+
+    /// Interfaces have come, gone or changed.
+    fn links_changed(&mut self);
+
+    /// Lets go of what is held and stops.
+    ///
+    /// # Errors
+    /// Those of the socket.
+    fn close(self) -> std::io::Result<()>;
+}

@@ -1,0 +1,250 @@
+//! Ethernet frames: where their IP packet begins, and how what the stack left to hardware is done by hand.
+//!
+//! A packet socket with `PACKET_VNET_HDR` says of each frame what hardware would still do (virtio 1.2, 5.1.6): compute a
+//! checksum, cut a large segment into packets. Doing both here keeps the queue honest (it holds what the wire will
+//! carry), whatever offloads the machine or its peers have on, and leaves their settings alone.
+
+use narrows_wire::checksum;
+
+/// Length of the header before each frame.
+pub const VNET: usize = 10;
+const NEEDS_CHECKSUM: u8 = 1;
+const GSO_TCP4: u8 = 1;
+const GSO_TCP6: u8 = 4;
+const GSO_UDP: u8 = 5;
+/// A flag beside the type: the segment carries CWR.
+const GSO_ECN: u8 = 0x80;
+
+/// What hardware would still have to do to a frame.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Vnet {
+    flags: u8,
+    gso: u8,
+    gso_size: usize,
+    checksum_from: usize,
+    checksum_at: usize,
+}
+
+impl Vnet {
+    /// Splits a received datagram into header and frame.
+    #[must_use]
+    pub fn split(datagram: &[u8]) -> Option<(Self, &[u8])> {
+        let (h, frame) = datagram.split_at_checked(VNET)?;
+        let word = |at: usize| usize::from(u16::from_ne_bytes([h[at], h[at + 1]]));
+        let checksum_from = word(6);
+        let vnet = Self {
+            flags: h[0],
+            gso: h[1] & !GSO_ECN,
+            gso_size: word(4),
+            checksum_from,
+            checksum_at: checksum_from + word(8),
+        };
+        Some((vnet, frame))
+    }
+
+    /// Hands `each` the packets this frame stands for, as the wire would carry them. `false` if it is of a kind we cannot
+    /// cut.
+    pub fn complete(&self, frame: &[u8], mut each: impl FnMut(Vec<u8>)) -> bool {
+        if self.gso == 0 {
+            let mut whole = frame.to_vec();
+            let fits = self.flags & NEEDS_CHECKSUM == 0 || self.fill_checksum(&mut whole);
+            each(whole);
+            return fits;
+        }
+        let Some(ip_at) = ip_offset(frame) else { return false };
+        match self.gso {
+            GSO_TCP4 | GSO_TCP6 => self.cut(frame, ip_at, 6, each).is_some(),
+            GSO_UDP => self.cut(frame, ip_at, 17, each).is_some(),
+            _ => false,
+        }
+    }
+
+    /// The pseudo-header's sum stands in the checksum field already.
+    fn fill_checksum(&self, frame: &mut [u8]) -> bool {
+        if self.checksum_at + 2 > frame.len() || self.checksum_from > self.checksum_at {
+            return false;
+        }
+        let sum = checksum(&frame[self.checksum_from..], 0);
+        // A UDP checksum of zero means none was made (RFC 768); its other form means the same sum.
+        let sum = if sum == 0 { 0xffff } else { sum };
+        frame[self.checksum_at..self.checksum_at + 2].copy_from_slice(&sum.to_be_bytes());
+        true
+    }
+
+    fn cut(&self, frame: &[u8], ip_at: usize, proto: u8, mut each: impl FnMut(Vec<u8>)) -> Option<()> {
+        let l4 = self.checksum_from;
+        let data = l4 + if proto == 6 { usize::from(*frame.get(l4 + 12)? >> 4) * 4 } else { 8 };
+        let payload = frame.get(data..).filter(|_| self.gso_size > 0 && ip_at + 20 <= l4)?;
+        let pieces = payload.len().div_ceil(self.gso_size);
+        for (i, piece) in payload.chunks(self.gso_size).enumerate() {
+            let mut out = Vec::with_capacity(data + piece.len());
+            out.extend_from_slice(&frame[..data]);
+            out.extend_from_slice(piece);
+            set_ip_length(&mut out, ip_at, i)?;
+            if proto == 6 {
+                let seq = u32::from_be_bytes(out.get(l4 + 4..l4 + 8)?.try_into().ok()?);
+                let seq = seq.wrapping_add((i * self.gso_size) as u32);
+                out[l4 + 4..l4 + 8].copy_from_slice(&seq.to_be_bytes());
+                // FIN and PSH belong to the last, CWR to the first.
+                out[l4 + 13] &= if i + 1 < pieces { !0x09 } else { 0xff } & if i > 0 { !0x80 } else { 0xff };
+            } else {
+                let len = u16::try_from(out.len() - l4).ok()?;
+                out[l4 + 4..l4 + 6].copy_from_slice(&len.to_be_bytes());
+            }
+            set_l4_checksum(&mut out, ip_at, l4, proto)?;
+            each(out);
+        }
+        Some(())
+    }
+}
+
+/// Brings the IP header's length, and in IPv4 the identification and checksum, to the `index`-th piece.
+fn set_ip_length(frame: &mut [u8], ip_at: usize, index: usize) -> Option<()> {
+    let total = frame.len() - ip_at;
+    let ip = frame.get_mut(ip_at..)?;
+    if ip[0] >> 4 == 4 {
+        ip[2..4].copy_from_slice(&u16::try_from(total).ok()?.to_be_bytes());
+        let id = u16::from_be_bytes([ip[4], ip[5]]).wrapping_add(index as u16);
+        ip[4..6].copy_from_slice(&id.to_be_bytes());
+        ip[10..12].fill(0);
+        let len = usize::from(ip[0] & 0xf) * 4;
+        let sum = checksum(ip.get(..len)?, 0);
+        ip[10..12].copy_from_slice(&sum.to_be_bytes());
+    } else {
+        let payload = u16::try_from(total.checked_sub(40)?).ok()?;
+        ip.get_mut(4..6)?.copy_from_slice(&payload.to_be_bytes());
+    }
+    Some(())
+}
+
+fn set_l4_checksum(frame: &mut [u8], ip_at: usize, l4: usize, proto: u8) -> Option<()> {
+    let addresses = if frame[ip_at] >> 4 == 4 { ip_at + 12..ip_at + 20 } else { ip_at + 8..ip_at + 40 };
+    let len = u32::try_from(frame.len() - l4).ok()?;
+    let pseudo = u32::from(!checksum(frame.get(addresses)?, u32::from(proto) + len));
+    let at = l4 + if proto == 6 { 16 } else { 6 };
+    frame.get_mut(at..at + 2)?.fill(0);
+    let sum = checksum(&frame[l4..], pseudo);
+    let sum = if sum == 0 && proto == 17 { 0xffff } else { sum };
+    frame[at..at + 2].copy_from_slice(&sum.to_be_bytes());
+    Some(())
+}
+
+/// Puts back the VLAN tag (IEEE 802.1Q) that the kernel takes off and tells beside the frame.
+pub fn insert_vlan(frame: &mut Vec<u8>, tpid: u16, tci: u16) {
+    if frame.len() >= 12 {
+        let [a, b] = tpid.to_be_bytes();
+        let [c, d] = tci.to_be_bytes();
+        frame.splice(12..12, [a, b, c, d]);
+    }
+}
+
+/// Where the IP packet begins: behind up to two VLAN tags, or in a PPPoE session (RFC 2516).
+#[must_use]
+pub fn ip_offset(frame: &[u8]) -> Option<usize> {
+    let word = |at: usize| Some(u16::from_be_bytes(frame.get(at..at + 2)?.try_into().ok()?));
+    let mut at = 12;
+    for _ in 0..3 {
+        match word(at)? {
+            0x8100 | 0x88a8 => at += 4,
+            0x0800 | 0x86dd => return Some(at + 2),
+            // Six bytes of PPPoE, then PPP's protocol: IPv4 or IPv6.
+            0x8864 => return matches!(word(at + 8)?, 0x0021 | 0x0057).then_some(at + 10),
+            _ => return None,
+        }
+    }
+    None
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// 14 of Ethernet, 20 of IPv4, 20 of TCP with FIN, PSH, CWR and ACK, then `payload` bytes 0, 1, 2, ...
+    fn frame(payload: usize) -> Vec<u8> {
+        let mut f = vec![0u8; 12];
+        f.extend([8, 0]);
+        let total = (40 + payload) as u16;
+        f.extend([0x45, 0, total.to_be_bytes()[0], total.to_be_bytes()[1], 0, 7, 0x40, 0, 64, 6, 0, 0]);
+        f.extend([10, 0, 0, 1, 10, 0, 0, 2]);
+        f.extend([0, 80, 0x9c, 0x40, 0xff, 0xff, 0xff, 0xf0, 0, 0, 0, 9, 0x50, 0x99, 1, 0, 0, 0, 0, 0]);
+        f.extend((0..payload).map(|i| i as u8));
+        f
+    }
+
+    fn vnet(flags: u8, gso: u8, size: u16) -> Vnet {
+        let mut h = vec![flags, gso, 0, 0];
+        for word in [size, 34, 16] {
+            h.extend(word.to_ne_bytes());
+        }
+        Vnet::split(&h).unwrap().0
+    }
+
+    #[test]
+    fn a_large_segment_becomes_what_the_wire_would_carry() {
+        let mut pieces = Vec::new();
+        assert!(vnet(1, GSO_TCP4, 100).complete(&frame(250), |p| pieces.push(p)));
+        let lens: Vec<_> = pieces.iter().map(Vec::len).collect();
+        assert_eq!(lens, [154, 154, 104]);
+        let mut payload = Vec::new();
+        for (i, p) in pieces.iter().enumerate() {
+            let ip = &p[14..];
+            assert_eq!(checksum(&ip[..20], 0), 0);
+            assert_eq!(narrows_wire::tcp_checksum(ip).unwrap().to_be_bytes(), ip[36..38]);
+            assert_eq!(ip[5] as usize, 7 + i);
+            let tcp = narrows_wire::parse(ip).unwrap().tcp.unwrap();
+            // The sequence number wraps at the second piece: 0xfffffff0 + 100 = 84.
+            assert_eq!(tcp.seq.0, [0xffff_fff0, 84, 184][i]);
+            // FIN 1, PSH 8, ACK 16, CWR 128.
+            assert_eq!(tcp.flags.0, [0x90, 0x10, 0x19][i]);
+            payload.extend_from_slice(&ip[40..]);
+        }
+        assert_eq!(payload, frame(250)[54..]);
+    }
+
+    #[test]
+    fn a_checksum_left_to_hardware_is_filled_in() {
+        let mut f = frame(11);
+        let expected = narrows_wire::tcp_checksum(&f[14..]).unwrap();
+        // What the stack leaves in the field: the sum of the pseudo-header, not inverted.
+        let pseudo = !checksum(&[10, 0, 0, 1, 10, 0, 0, 2], 6 + 31);
+        f[50..52].copy_from_slice(&pseudo.to_be_bytes());
+        let mut out = Vec::new();
+        assert!(vnet(1, 0, 0).complete(&f, |p| out = p));
+        assert_eq!(out[50..52], expected.to_be_bytes());
+    }
+
+    #[test]
+    fn what_is_complete_stays_as_it_is() {
+        let mut f = frame(5);
+        f[50] = 0x77; // a wrong checksum is the receiver's business
+        let mut out = Vec::new();
+        assert!(vnet(0, 0, 0).complete(&f, |p| out = p));
+        assert_eq!(out, f);
+    }
+
+    #[test]
+    fn where_ip_begins() {
+        let with = |types: &[u8]| [&[0; 12][..], types, &[0; 20]].concat();
+        assert_eq!(ip_offset(&with(&[8, 0])), Some(14));
+        assert_eq!(ip_offset(&with(&[0x81, 0, 0, 5, 0x86, 0xdd])), Some(18));
+        assert_eq!(ip_offset(&with(&[0x88, 0xa8, 0, 5, 0x81, 0, 0, 6, 8, 0])), Some(22));
+        assert_eq!(ip_offset(&with(&[0x88, 0x64, 0x11, 0, 0, 1, 0, 9, 0, 0x21])), Some(22));
+        assert_eq!(ip_offset(&with(&[8, 6])), None, "ARP");
+        let mut tagged = with(&[8, 0]);
+        insert_vlan(&mut tagged, 0x8100, 5);
+        assert_eq!(ip_offset(&tagged), Some(18));
+    }
+
+    #[test]
+    fn no_frame_makes_it_panic() {
+        let f = frame(30);
+        for n in 0..f.len() {
+            for gso in [0, 1, 4, 5, 9] {
+                for size in [0, 1, 7] {
+                    let _ = vnet(1, gso, size).complete(&f[..n], |_| ());
+                }
+            }
+            let _ = ip_offset(&f[..n]);
+        }
+    }
+}

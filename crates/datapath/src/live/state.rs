@@ -1,0 +1,267 @@
+//! What a box changed on this machine, noted before it is changed, so that the next start can undo what a killed box left.
+//!
+//! One file per box, named by its network namespace and interfaces. A living box holds a lock on its file; the kernel
+//! takes the lock away however the box dies. A file with content and without a lock is what a dead box left.
+
+use std::fs::{self, File, OpenOptions};
+use std::io::{Read, Seek, SeekFrom, Write};
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, bail};
+use nix::fcntl::{Flock, FlockArg};
+use serde::{Deserialize, Serialize};
+
+use super::nfqueue;
+use super::rules::{self, Tool};
+use super::sysctl::{self, Sysctl};
+
+/// What was changed, and how it was before.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Traces {
+    /// The box.
+    pub pid: u32,
+    /// Its interfaces.
+    pub lan: String,
+    /// Its interfaces.
+    pub wan: String,
+    /// Whether it holds both interfaces for itself (packet sockets).
+    pub exclusive: bool,
+    /// Its chain of rules.
+    pub chain: Option<String>,
+    /// Kernel settings before.
+    pub sysctls: Vec<Sysctl>,
+    /// Its control socket.
+    pub control: PathBuf,
+}
+
+impl Traces {
+    /// Undoes all of it, as far as it is still there. Returns what was undone and what could not be.
+    fn undo(&self, others: &[Self], tools: &[Tool]) -> (Vec<String>, Vec<String>) {
+        let (mut done, mut failed) = (Vec::new(), Vec::new());
+        let mut note = |what: String, result: anyhow::Result<bool>| match result {
+            Ok(true) => done.push(what),
+            Ok(false) => {}
+            Err(e) => failed.push(format!("{what}: {e:#}")),
+        };
+        if let Some(chain) = &self.chain {
+            for tool in tools {
+                note(format!("{} chain {chain}", tool.name), tool.remove(chain));
+            }
+        }
+        for sysctl in &self.sysctls {
+            if !others.iter().any(|o| o.sysctls.iter().any(|s| s.path == sysctl.path)) {
+                note(sysctl.path.display().to_string(), sysctl::restore(sysctl));
+            }
+        }
+        if !self.control.as_os_str().is_empty() && fs::remove_file(&self.control).is_ok() {
+            done.push(self.control.display().to_string());
+        }
+        (done, failed)
+    }
+}
+
+/// The network namespace of this thread, by its inode.
+fn namespace() -> anyhow::Result<u64> {
+    Ok(fs::metadata("/proc/thread-self/ns/net")
+        .context("cannot tell the network namespace: is /proc mounted?")?
+        .ino())
+}
+
+fn prefix() -> anyhow::Result<String> {
+    Ok(format!("net{}-", namespace()?))
+}
+
+/// A living box's file, held locked.
+#[derive(Debug)]
+pub struct Claim {
+    file: Flock<File>,
+    path: PathBuf,
+    traces: Traces,
+}
+
+impl Claim {
+    /// Claims the interfaces of `traces` for this process.
+    ///
+    /// # Errors
+    /// If another box has them, with its process, or `dir` cannot be written.
+    pub fn take(dir: &Path, traces: Traces) -> anyhow::Result<Self> {
+        fs::create_dir_all(dir).with_context(|| {
+            format!("cannot make the state folder {}: choose another with --state-dir", dir.display())
+        })?;
+        for other in living(dir)? {
+            let shared =
+                [&other.lan, &other.wan].iter().filter(|i| [&traces.lan, &traces.wan].contains(i)).count();
+            if shared == 2 || (shared == 1 && (other.exclusive || traces.exclusive)) {
+                bail!(
+                    "process {} runs a box on {} and {} already: stop it first (kill {})",
+                    other.pid,
+                    other.lan,
+                    other.wan,
+                    other.pid
+                );
+            }
+        }
+        let mut pair = [traces.lan.as_str(), traces.wan.as_str()];
+        pair.sort_unstable();
+        let path = dir.join(format!("{}{}-{}.json", prefix()?, pair[0], pair[1]));
+        let file = OpenOptions::new()
+            .read(true)
+            .write(true)
+            .create(true)
+            .truncate(false)
+            .open(&path)
+            .with_context(|| format!("cannot write the state file {}", path.display()))?;
+        let file = Flock::lock(file, FlockArg::LockExclusiveNonblock).map_err(|(_, e)| {
+            anyhow::anyhow!("another box is starting on these interfaces ({}): {e}", path.display())
+        })?;
+        let mut claim = Self { file, path, traces };
+        claim.write()?;
+        Ok(claim)
+    }
+
+    /// Notes a change; call it before the change is made.
+    ///
+    /// # Errors
+    /// If the file cannot be written.
+    pub fn note(&mut self, change: impl FnOnce(&mut Traces)) -> anyhow::Result<()> {
+        change(&mut self.traces);
+        self.write()
+    }
+
+    /// Undoes everything noted, and lets the interfaces go.
+    ///
+    /// # Errors
+    /// Names what could not be undone; everything else has been.
+    pub fn release(self, tools: &[Tool]) -> anyhow::Result<()> {
+        let dir = self.path.parent().unwrap_or(Path::new("/")).to_owned();
+        let others: Vec<_> = living(&dir)?.into_iter().filter(|t| t.pid != self.traces.pid).collect();
+        let (_, failed) = self.traces.undo(&others, tools);
+        if failed.is_empty() {
+            // Where the folder is not ours to change, an empty file says the same.
+            let _ = self.file.set_len(0);
+            let _ = fs::remove_file(&self.path);
+            Ok(())
+        } else {
+            bail!(
+                "not everything could be put back; `narrows doctor --clean` tries again:\n  {}",
+                failed.join("\n  ")
+            )
+        }
+    }
+
+    /// Undoes the rules only: what must go before held packets are let go.
+    ///
+    /// # Errors
+    /// If the packet filter refuses.
+    pub fn remove_rules(&self, tools: &[Tool]) -> anyhow::Result<()> {
+        let Some(chain) = &self.traces.chain else { return Ok(()) };
+        let results: Vec<_> = tools.iter().map(|t| t.remove(chain)).collect();
+        results.into_iter().try_for_each(|r| r.map(drop))
+    }
+
+    fn write(&mut self) -> anyhow::Result<()> {
+        let text = serde_json::to_string(&self.traces)?;
+        let mut write = || {
+            self.file.set_len(0)?;
+            self.file.seek(SeekFrom::Start(0))?;
+            self.file.write_all(text.as_bytes())?;
+            self.file.sync_data()
+        };
+        write().with_context(|| format!("cannot write the state file {}", self.path.display()))
+    }
+}
+
+/// The state files of this network namespace, with their content.
+fn files(dir: &Path) -> anyhow::Result<Vec<(PathBuf, Traces)>> {
+    let prefix = prefix()?;
+    let Ok(entries) = fs::read_dir(dir) else { return Ok(Vec::new()) };
+    let ours = |path: &Path| {
+        let name = path.file_name().and_then(|n| n.to_str()).unwrap_or_default();
+        name.starts_with(&prefix) && name.ends_with(".json")
+    };
+    let mut found = Vec::new();
+    for path in entries.flatten().map(|e| e.path()).filter(|p| ours(p)) {
+        let mut text = String::new();
+        if File::open(&path).and_then(|mut f| f.read_to_string(&mut text)).is_ok() {
+            found.push((path, serde_json::from_str(&text).unwrap_or_default()));
+        }
+    }
+    Ok(found)
+}
+
+/// Whether a box holds this file.
+fn is_held(path: &Path) -> bool {
+    let Ok(file) = File::open(path) else { return false };
+    Flock::lock(file, FlockArg::LockSharedNonblock).is_err()
+}
+
+/// What the boxes living in this network namespace have noted.
+///
+/// # Errors
+/// If the namespace cannot be told.
+pub fn living(dir: &Path) -> anyhow::Result<Vec<Traces>> {
+    Ok(files(dir)?.into_iter().filter(|(path, _)| is_held(path)).map(|(_, traces)| traces).collect())
+}
+
+/// What dead boxes have left in this network namespace, for people.
+///
+/// # Errors
+/// If the packet filter cannot be asked.
+pub fn leftovers(dir: &Path, tools: &[Tool]) -> anyhow::Result<Vec<String>> {
+    let mut left: Vec<_> = files(dir)?
+        .into_iter()
+        .filter(|(path, traces)| !is_held(path) && traces.pid != 0)
+        .map(|(_, t)| format!("a box on {} and {} (process {}) was killed", t.lan, t.wan, t.pid))
+        .collect();
+    for (tool, chain) in orphans(tools)? {
+        left.push(format!("{} chain {chain} leads to a queue nobody listens on", tool.name));
+    }
+    Ok(left)
+}
+
+/// Chains of ours whose queue nobody listens on. A living box listens before its rules are there and after they are gone.
+fn orphans(tools: &[Tool]) -> anyhow::Result<Vec<(&Tool, String)>> {
+    let queues = nfqueue::kernel_queues().context("cannot read /proc/net/netfilter/nfnetlink_queue")?;
+    let mut found = Vec::new();
+    for tool in tools {
+        for chain in rules::our_chains(&tool.listing()?) {
+            let number = chain.strip_prefix(rules::CHAIN_PREFIX).and_then(|n| n.parse::<u16>().ok());
+            if !queues.iter().any(|q| Some(q.number) == number) {
+                found.push((tool, chain));
+            }
+        }
+    }
+    Ok(found)
+}
+
+/// Undoes what dead boxes have left in this network namespace. Returns what was removed, for people.
+///
+/// # Errors
+/// Names what could not be undone; everything else has been.
+pub fn clean(dir: &Path, tools: &[Tool]) -> anyhow::Result<Vec<String>> {
+    let (mut removed, mut failed) = (Vec::new(), Vec::new());
+    let others = living(dir)?;
+    for (path, traces) in files(dir)? {
+        let Ok(file) = OpenOptions::new().read(true).write(true).open(&path) else { continue };
+        let Ok(_lock) = Flock::lock(file, FlockArg::LockExclusiveNonblock) else { continue };
+        let (done, not_done) = traces.undo(&others, tools);
+        removed.extend(done);
+        if not_done.is_empty() {
+            let _ = fs::remove_file(&path);
+        }
+        failed.extend(not_done);
+    }
+    if !tools.is_empty() {
+        for (tool, chain) in orphans(tools)? {
+            tool.remove(&chain)?;
+            removed.push(format!("{} chain {chain}", tool.name));
+        }
+    }
+    if failed.is_empty() {
+        Ok(removed)
+    } else {
+        bail!("left by a box that was killed, and not to be removed:\n  {}", failed.join("\n  "))
+    }
+}

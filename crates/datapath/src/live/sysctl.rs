@@ -1,0 +1,85 @@
+//! Kernel settings a box changes: bridged packets must pass the packet filter to be queued.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use anyhow::Context;
+use serde::{Deserialize, Serialize};
+
+/// One setting and its value before.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Sysctl {
+    /// The file that shows it.
+    pub path: PathBuf,
+    /// The value before.
+    pub before: String,
+    /// The value a box needs.
+    pub needed: String,
+}
+
+const BRIDGE: &str = "/proc/sys/net/bridge";
+
+/// What must be changed for packets of a bridge to be queued, not changed yet. `inherited` are changes that other living
+/// boxes have made: they are shared, and undone by the last.
+///
+/// # Errors
+/// If this kernel cannot show bridged packets to its packet filter, with the remedy.
+pub fn for_bridge(inherited: &[Sysctl], ipv6: bool) -> anyhow::Result<Vec<Sysctl>> {
+    let names = ["bridge-nf-call-iptables", "bridge-nf-call-ip6tables"];
+    let mut changes = Vec::new();
+    for name in &names[..if ipv6 { 2 } else { 1 }] {
+        let path = Path::new(BRIDGE).join(name);
+        let now = fs::read_to_string(&path).with_context(|| {
+            format!(
+                "both interfaces are ports of one bridge, and its packets do not pass the packet filter here ({} is \
+                 missing): load the module (modprobe br_netfilter), or use --backend packet without a bridge",
+                path.display()
+            )
+        })?;
+        if let Some(shared) = inherited.iter().find(|s| s.path == path) {
+            changes.push(shared.clone());
+        } else if now.trim() != "1" {
+            changes.push(Sysctl { path, before: now.trim().to_owned(), needed: "1".to_owned() });
+        }
+    }
+    Ok(changes)
+}
+
+/// Makes a change.
+///
+/// # Errors
+/// If the kernel refuses.
+pub fn apply(sysctl: &Sysctl) -> anyhow::Result<()> {
+    fs::write(&sysctl.path, &sysctl.needed)
+        .with_context(|| format!("cannot write {} to {}", sysctl.needed, sysctl.path.display()))
+}
+
+/// Undoes a change, unless somebody has changed the setting since. Returns whether it did.
+///
+/// # Errors
+/// If the kernel refuses.
+pub fn restore(sysctl: &Sysctl) -> anyhow::Result<bool> {
+    let now = fs::read_to_string(&sysctl.path).unwrap_or_default();
+    if now.trim() != sysctl.needed {
+        return Ok(false);
+    }
+    fs::write(&sysctl.path, &sysctl.before)
+        .with_context(|| format!("cannot write {} to {}", sysctl.before, sysctl.path.display()))?;
+    Ok(true)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_setting_somebody_else_changed_is_left_alone() {
+        let path = std::env::temp_dir().join(format!("narrows-sysctl-{}", std::process::id()));
+        let sysctl = Sysctl { path: path.clone(), before: "0".into(), needed: "1".into() };
+        apply(&sysctl).unwrap();
+        assert!(restore(&sysctl).unwrap());
+        assert_eq!(fs::read_to_string(&path).unwrap(), "0");
+        assert!(!restore(&sysctl).unwrap());
+        fs::remove_file(path).unwrap();
+    }
+}

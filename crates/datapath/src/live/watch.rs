@@ -1,0 +1,74 @@
+//! One direction of a box that only looks on (`--observe`): packets pass at once, in the order of arrival and untouched,
+//! while a discipline is shown a record of each, so that its tracker can tell flows, phases and silences.
+//!
+//! The discipline queues nothing here: whatever it takes it gives back at once. So its losses are none, and what it counts
+//! as swallowed or refused is what it would have liked to, not what happened.
+
+use std::collections::VecDeque;
+
+use narrows_qdisc::{Backlog, Packet, Qdisc, Record, Report, ShaperConfig, Spec, Verdicts};
+use narrows_units::Instant;
+
+/// A discipline that is shown packets it cannot touch.
+pub struct Watch<P> {
+    passing: VecDeque<P>,
+    backlog: Backlog,
+    inner: Box<dyn Qdisc<Record> + Send>,
+    ignored: Verdicts<Record>,
+}
+
+impl<P: Packet> Watch<P> {
+    /// Shows packets to `inner`.
+    #[must_use]
+    pub fn new(inner: Box<dyn Qdisc<Record> + Send>) -> Self {
+        Self { passing: VecDeque::new(), backlog: Backlog::default(), inner, ignored: Vec::new() }
+    }
+
+    fn empty_the_shadow(&mut self, now: Instant) {
+        while self.inner.dequeue(now, &mut self.ignored).is_some() {}
+        while self.inner.release_reverse(now, &mut self.ignored).is_some() {}
+        self.ignored.clear();
+    }
+
+    fn record(packet: &P) -> Record {
+        Record { id: 0, header: *packet.header() }
+    }
+}
+
+impl<P: Packet> Qdisc<P> for Watch<P> {
+    fn enqueue(&mut self, now: Instant, packet: P, _verdicts: &mut Verdicts<P>) {
+        self.inner.enqueue(now, Self::record(&packet), &mut self.ignored);
+        self.empty_the_shadow(now);
+        self.backlog.add(packet.len());
+        self.passing.push_back(packet);
+    }
+
+    fn dequeue(&mut self, now: Instant, _verdicts: &mut Verdicts<P>) -> Option<P> {
+        self.empty_the_shadow(now);
+        let packet = self.passing.pop_front()?;
+        self.backlog.sub(packet.len());
+        Some(packet)
+    }
+
+    fn reverse(&mut self, now: Instant, packet: P, _verdicts: &mut Verdicts<P>) -> Option<P> {
+        let _ = self.inner.reverse(now, Self::record(&packet), &mut self.ignored);
+        self.empty_the_shadow(now);
+        Some(packet)
+    }
+
+    fn next_ready(&self, now: Instant) -> Option<Instant> {
+        if self.passing.is_empty() { self.inner.next_ready(now) } else { Some(now) }
+    }
+
+    fn backlog(&self) -> Backlog {
+        self.backlog
+    }
+
+    fn reconfigure(&mut self, now: Instant, spec: &Spec, link: &ShaperConfig) -> bool {
+        self.inner.reconfigure(now, spec, link)
+    }
+
+    fn report(&mut self, now: Instant) -> Report {
+        self.inner.report(now)
+    }
+}
