@@ -27,24 +27,24 @@ pub struct Departures {
 
 #[derive(Clone, Copy, Debug)]
 struct Departed {
+    seq: SeqNum,
     end: SeqNum,
     at: Instant,
     copy_swallowed: bool,
 }
 
 impl Departures {
-    /// Notes that new data up to `end` has left.
-    pub fn note(&mut self, end: SeqNum, at: Instant) {
-        self.ring[usize::from(self.next)] = Some(Departed { end, at, copy_swallowed: false });
+    /// Notes that [seq, end) has left.
+    pub fn note(&mut self, seq: SeqNum, end: SeqNum, at: Instant) {
+        self.ring[usize::from(self.next)] = Some(Departed { seq, end, at, copy_swallowed: false });
         self.next = (self.next + 1) % 4;
     }
 
-    /// Whether a copy of what ends at `end` can be discarded at `now`, because its original left less than `back` ago;
-    /// true at most once for each original.
-    pub fn swallow(&mut self, end: SeqNum, now: Instant, back: Duration) -> bool {
-        let original =
-            self.ring.iter_mut().flatten().filter(|d| end.at_or_before(d.end)).min_by_key(|d| d.end - end);
-        match original {
+    /// Whether a copy of [seq, end) can be discarded at `now`, because its original left less than `back` ago; true at
+    /// most once for each original. What was dropped here has no original.
+    pub fn swallow(&mut self, seq: SeqNum, end: SeqNum, now: Instant, back: Duration) -> bool {
+        let covers = |d: &&mut Departed| d.seq.at_or_before(seq) && end.at_or_before(d.end);
+        match self.ring.iter_mut().flatten().find(covers) {
             Some(d) if !d.copy_swallowed && now.since(d.at) < back => {
                 d.copy_swallowed = true;
                 true
@@ -113,12 +113,14 @@ mod tests {
     fn a_departed_original_excuses_one_copy_for_a_while() {
         let mut d = Departures::default();
         let at = |ms: u64| Instant::from_nanos(ms * 1_000_000);
-        d.note(SeqNum(100), at(0));
-        d.note(SeqNum(200), at(10));
+        d.note(SeqNum(0), SeqNum(100), at(0));
+        d.note(SeqNum(200), SeqNum(300), at(10));
         let back = Duration::from_millis(50);
-        assert!(d.swallow(SeqNum(100), at(40), back));
-        assert!(!d.swallow(SeqNum(100), at(41), back), "once");
-        assert!(!d.swallow(SeqNum(200), at(61), back), "too late");
-        assert!(!d.swallow(SeqNum(300), at(20), back), "never left");
+        let mut swallow = |seq, end, ms| d.swallow(SeqNum(seq), SeqNum(end), at(ms), back);
+        assert!(swallow(0, 100, 40));
+        assert!(!swallow(0, 100, 41), "once");
+        assert!(!swallow(200, 300, 61), "too late");
+        assert!(!swallow(300, 400, 20), "never left");
+        assert!(!swallow(100, 200, 20), "dropped here, while what follows it left");
     }
 }

@@ -158,7 +158,7 @@ impl<P: Packet> Turns<P> {
         }
         // 40 ms: the delayed acknowledgment of common stacks.
         near.zip(slot.far_rtt).is_some_and(|(near, far)| {
-            slot.departures.swallow(end, now, margin(near + far) + Duration::from_millis(40))
+            slot.departures.swallow(seq, end, now, margin(near + far) + Duration::from_millis(40))
         })
     }
 
@@ -252,7 +252,7 @@ impl<P: Packet> Turns<P> {
             slot.served_end = Some(slot.served_end.map_or(end, |e| e.max(end)));
             if tcp.payload > 0 {
                 if new_data {
-                    slot.departures.note(end, now);
+                    slot.departures.note(tcp.seq, end, now);
                     self.counters.goodput_bytes += Bytes(u64::from(tcp.payload));
                 }
                 if slot.chain.is_empty() && held(slot, max_seq) {
