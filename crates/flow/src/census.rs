@@ -32,6 +32,10 @@ pub struct Counters {
     pub created: u64,
     /// New connections on a known key.
     pub restarted: u64,
+    /// Segments that repeat old bytes before new ones.
+    pub overlapping: u64,
+    /// Segments whose sequence numbers lie out of any window: followed, the record starts from there.
+    pub astray: u64,
     /// Records forgotten after their timeout.
     pub expired: u64,
     /// Records evicted to make room.

@@ -131,6 +131,7 @@ impl Flow {
             return self.below_max(now, seq, end);
         }
         if seq.before(self.max_seq) {
+            self.marks.set(Marks::OVERLAP);
             self.holes.remove(seq, self.max_seq);
         } else if self.max_seq.before(seq) {
             self.holes.add(self.max_seq, seq, Micros::at(now));
@@ -178,6 +179,7 @@ impl Flow {
 
     fn resynchronize(&mut self, end: SeqNum) {
         self.max_seq = end;
+        self.marks.set(Marks::ASTRAY);
         self.marks.clear(Marks::ACKED | Marks::SAMPLING | Marks::REDROPPED);
         self.holes.clear();
         self.forgive();

@@ -140,9 +140,16 @@ impl Marks {
     pub(crate) const LISTED: u32 = 1 << 27;
     /// On that of the proven.
     pub(crate) const LIST_PROVEN: u32 = 1 << 28;
+    /// The segment that just arrived repeated old bytes before new ones.
+    pub(crate) const OVERLAP: u32 = 1 << 29;
+    /// The segment that just arrived was out of any window.
+    pub(crate) const ASTRAY: u32 = 1 << 30;
 
     pub(crate) const fn has(self, bits: u32) -> bool {
         self.0 & bits == bits
+    }
+    pub(crate) const fn any(self, bits: u32) -> bool {
+        self.0 & bits != 0
     }
     pub(crate) const fn set(&mut self, bits: u32) {
         self.0 |= bits;

@@ -136,6 +136,10 @@ impl Tracker {
         let marks = &mut self.table.slots[id.index()].marks;
         let (fresh, restarted) = (marks.take(Marks::SAY_FRESH), marks.take(Marks::SAY_RESTARTED));
         self.counters.restarted += u64::from(restarted);
+        if marks.any(Marks::OVERLAP | Marks::ASTRAY) {
+            self.counters.overlapping += u64::from(marks.take(Marks::OVERLAP));
+            self.counters.astray += u64::from(marks.take(Marks::ASTRAY));
+        }
         let evicted_in_use = self.counters.evicted_in_use > evicted_before;
         Observation { id: Some(id), fresh, restarted, kind, evicted_in_use }
     }
