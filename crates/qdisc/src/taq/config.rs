@@ -103,7 +103,8 @@ pub struct Config {
     pub admission: bool,
     /// What happens to a SYN that has to wait.
     pub door: DoorPolicy,
-    /// Whether a refused connection to port 80 is to be answered with 503 and Retry-After. The driver answers.
+    /// Whether a connection to port 80 that has to wait is refused, whatever `door` says, and answered with 503 and
+    /// Retry-After. The driver answers.
     pub http_503: bool,
     /// Loss probability above which timeouts repeat (paper: 0.1); `p_admit` has to stay below it.
     pub p_thresh: Ppm,

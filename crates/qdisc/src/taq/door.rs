@@ -12,6 +12,10 @@
 //! the order of the line. Where SYNs are dropped the box cannot call anybody in, so of those who wait whoever asks first
 //! after there is room goes in.
 //!
+//! Plain HTTP can be answered instead ([`DoorConfig::answered`]): its SYNs are refused, never held, and the driver tells
+//! the client its place and when to ask again. Where others are held such a pool has its turn while it is away: it is
+//! called in, and enters when it comes back.
+//!
 //! What happens at an instant depends on arrivals and on that instant, never on how often the driver asks.
 
 use core::net::IpAddr;
@@ -33,6 +37,10 @@ const PATIENCE: Duration = Duration::from_secs(70);
 const RECENT: usize = 512;
 /// Places a report lists.
 const PLACES: usize = 100;
+/// One that was called in while away is given this long to come before the next goes in.
+const ON_THE_WAY: Duration = Duration::from_secs(1);
+/// Plain HTTP.
+const HTTP: u16 = 80;
 /// A pool's last sign of life is kept to this precision, so that a packet costs no write.
 const COARSE: Duration = Duration::from_millis(500);
 
@@ -64,6 +72,8 @@ pub struct DoorConfig {
     pub rule: Rule,
     /// Whether SYNs that wait are held; else they are dropped.
     pub hold: bool,
+    /// Whether a connection to port 80 that has to wait is answered by the driver: its SYN is refused, never held.
+    pub answered: bool,
     /// Pools remembered at once.
     pub pools: usize,
 }
@@ -78,11 +88,15 @@ pub enum Way {
 }
 
 #[derive(Debug)]
-struct Waiting<P>(Vec<(Way, P)>);
+struct Waiting<P> {
+    held: Vec<(Way, P)>,
+    /// Its turn came while it was away.
+    called: bool,
+}
 
 impl<P> Default for Waiting<P> {
     fn default() -> Self {
-        Self(Vec::new())
+        Self { held: Vec::new(), called: false }
     }
 }
 
@@ -95,6 +109,8 @@ pub struct Door<P> {
     ready: VecDeque<(Way, P)>,
     held: usize,
     last_admission: Option<Instant>,
+    /// Whether the last one admitted was away, and has not come yet.
+    awaited: bool,
     admissions: u64,
     waits: VecDeque<Duration>,
     calls: VecDeque<Instant>,
@@ -110,6 +126,7 @@ impl<P: Packet> Door<P> {
             ready: VecDeque::new(),
             held: 0,
             last_admission: None,
+            awaited: false,
             admissions: 0,
             waits: VecDeque::new(),
             calls: VecDeque::new(),
@@ -147,7 +164,7 @@ impl<P: Packet> Door<P> {
                 if let Some(pool) = self.pools.get_mut(id) {
                     pool.seen = now;
                 }
-                if !self.config.hold && self.may_enter(now, closed, id) {
+                if !self.is_held(packet.header()) && self.may_enter(now, closed, id) {
                     self.admit(now, id);
                     return Some(packet);
                 }
@@ -156,6 +173,7 @@ impl<P: Packet> Door<P> {
             Some(id) if self.is_member(now, id) => {
                 if let Some(pool) = self.pools.get_mut(id) {
                     pool.seen = now;
+                    self.awaited &= !core::mem::take(&mut pool.data.called);
                 }
                 Some(packet)
             }
@@ -218,6 +236,7 @@ impl<P: Packet> Door<P> {
                 self.dismiss(first, counters, verdicts);
             } else {
                 self.admit(now, first);
+                self.await_if_away(first);
             }
         }
     }
@@ -235,7 +254,7 @@ impl<P: Packet> Door<P> {
         let after = |d: Duration| self.last_admission.map_or(now, |t| t + d);
         let (open_at, closed_at) = match self.config.rule {
             Rule::Paper { wait, .. } => (now, Some(first.since + wait)),
-            Rule::Line { pace, guarantee, .. } => (after(pace), guarantee.map(after)),
+            Rule::Line { pace, guarantee, .. } => (after(self.pace(pace)), guarantee.map(after)),
         };
         if !closed {
             return Some(open_at);
@@ -264,6 +283,7 @@ impl<P: Packet> Door<P> {
 
     fn is_member(&self, now: Instant, id: PoolId) -> bool {
         self.pools.get(id).is_some_and(|p| match self.config.rule {
+            _ if p.data.called => now.since(p.seen) <= PATIENCE,
             Rule::Paper { join, .. } => now.since(p.since) < join,
             Rule::Line { idle, .. } => now.since(p.seen) < idle,
         })
@@ -279,7 +299,7 @@ impl<P: Packet> Door<P> {
                 if closed {
                     guarantee.is_some_and(passed)
                 } else {
-                    passed(pace)
+                    passed(self.pace(pace))
                 }
             }
         }
@@ -291,8 +311,26 @@ impl<P: Packet> Door<P> {
             Rule::Line { pace, .. } => {
                 !closed
                     && self.pools.len(List::Line) == 0
-                    && self.last_admission.is_none_or(|t| now >= t + pace)
+                    && self.last_admission.is_none_or(|t| now >= t + self.pace(pace))
             }
+        }
+    }
+
+    fn pace(&self, pace: Duration) -> Duration {
+        if self.awaited { pace.max(ON_THE_WAY) } else { pace }
+    }
+
+    /// Whether a SYN that has to wait is held.
+    fn is_held(&self, header: &Header) -> bool {
+        self.config.hold && !(self.config.answered && header.key.dport == HTTP)
+    }
+
+    /// A pool was admitted from the line: if it has no SYN here, it is expected back.
+    fn await_if_away(&mut self, id: PoolId) {
+        let Some(pool) = self.pools.get_mut(id) else { return };
+        if self.ready.is_empty() {
+            pool.data.called = true;
+            self.awaited = true;
         }
     }
 
@@ -301,11 +339,13 @@ impl<P: Packet> Door<P> {
         let Some(pool) = self.pools.get_mut(id) else { return };
         push_recent(&mut self.waits, now.since(pool.since));
         pool.since = now;
-        let held = core::mem::take(&mut pool.data.0);
+        let held = core::mem::take(&mut pool.data.held);
+        pool.data.called = false;
         self.ready.extend(held);
         self.pools.move_to(id, List::Newcomers);
         push_recent(&mut self.calls, now);
         self.last_admission = Some(now);
+        self.awaited = false;
         self.admissions += 1;
     }
 
@@ -320,10 +360,12 @@ impl<P: Packet> Door<P> {
     ) {
         self.admissions += 1;
         self.last_admission = Some(now);
+        self.awaited = false;
         match known {
             Some(id) => {
                 if let Some(pool) = self.pools.get_mut(id) {
                     (pool.since, pool.seen) = (now, now);
+                    pool.data.called = false;
                 }
                 self.pools.move_to(id, List::Newcomers);
             }
@@ -346,6 +388,7 @@ impl<P: Packet> Door<P> {
         if let Some(id) = known {
             if let Some(pool) = self.pools.get_mut(id) {
                 (pool.since, pool.seen) = (now, now);
+                pool.data.called = false;
             }
             self.pools.move_to(id, List::Line);
             return Some(id);
@@ -363,21 +406,22 @@ impl<P: Packet> Door<P> {
         verdicts: &mut Verdicts<P>,
     ) -> Option<P> {
         let full = self.held >= HELD;
-        let Some(pool) = self.pools.get_mut(id).filter(|_| self.config.hold) else {
+        let held = self.is_held(packet.header());
+        let Some(pool) = self.pools.get_mut(id).filter(|_| held) else {
             return refuse(packet, counters, verdicts);
         };
         let key: FlowKey = packet.header().key;
-        if let Some(earlier) = pool.data.0.iter_mut().find(|(w, p)| *w == way && p.header().key == key) {
+        if let Some(earlier) = pool.data.held.iter_mut().find(|(w, p)| *w == way && p.header().key == key) {
             // The latest copy carries the timestamp the answer will echo, so the handshake's RTT is measured right.
             let copy = core::mem::replace(&mut earlier.1, packet);
             counters.swallowed += 1;
             verdicts.push(Verdict::Swallowed { packet: copy });
             return None;
         }
-        if full || pool.data.0.len() >= HELD_PER_POOL {
+        if full || pool.data.held.len() >= HELD_PER_POOL {
             return refuse(packet, counters, verdicts);
         }
-        pool.data.0.push((way, packet));
+        pool.data.held.push((way, packet));
         self.held += 1;
         None
     }
@@ -416,7 +460,7 @@ impl<P: Packet> Door<P> {
 
     fn dismiss(&mut self, id: PoolId, counters: &mut Counters, verdicts: &mut Verdicts<P>) {
         let Some(waiting) = self.pools.remove(id) else { return };
-        for (_, packet) in waiting.0 {
+        for (_, packet) in waiting.held {
             self.held -= 1;
             refuse(packet, counters, verdicts);
         }

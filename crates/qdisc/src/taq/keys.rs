@@ -71,7 +71,7 @@ keys! {
     fair_share: FairShare(), "equal shares, or in proportion to 1 / epoch length";
     admission: Switch(), "new pools wait at the door while the link has more than it can serve";
     door: Door(), "a waiting SYN is dropped (the client asks again) or held; auto: dropped in paper mode, held in default";
-    http_503: Switch(), "a refused connection to port 80 is answered 503 with Retry-After";
+    http_503: Switch(), "a connection to port 80 that has to wait is answered 503 with Retry-After (nfqueue back end)";
     p_thresh: Part(50_000, 200_000), "loss probability from which timeouts repeat";
     p_admit: Part(1_000, 200_000), "loss probability from which new pools wait (paper mode); below p_thresh";
     t_pool: Time(secs(1), secs(10)), "a flow joins the pool its source started less than this ago";

@@ -32,7 +32,7 @@ struct Hall {
 
 impl Hall {
     fn new(rule: Rule, hold: bool, pools: usize) -> Self {
-        let door = Door::new(DoorConfig { rule, hold, pools });
+        let door = Door::new(DoorConfig { rule, hold, answered: false, pools });
         Self { door, counters: Counters::default(), verdicts: Vec::new() }
     }
     fn knock(&mut self, ms: u64, closed: bool, packet: Record) -> bool {
@@ -173,4 +173,66 @@ fn a_flood_of_made_up_addresses_is_bounded_and_spares_the_proven() {
         assert!(h.door.held() <= HELD);
         assert_eq!(h.door.pool(ip(1)), Some(proven));
     }
+}
+
+/// A hall that holds SYNs but for those to port 80.
+fn answering(rule: Rule) -> Hall {
+    let mut h = Hall::new(rule, true, 16);
+    h.door.reconfigure(DoorConfig { answered: true, ..h.door.config });
+    h
+}
+
+fn tls(id: u64, user: u16, port: u16) -> Record {
+    let mut r = syn(id, user, port);
+    r.header.key.dport = 443;
+    r
+}
+
+#[test]
+fn where_http_is_answered_its_syns_are_refused_and_keep_their_place() {
+    let mut h = answering(PAPER);
+    assert!(!h.knock(0, true, syn(1, 1, 1)));
+    assert_eq!(h.verdicts, [Verdict::Refused { packet: syn(1, 1, 1) }], "at once");
+    assert!(!h.knock(500, true, tls(2, 2, 1)));
+    assert_eq!((h.verdicts.len(), h.door.held(), h.door.waiting()), (1, 1, 2), "the other is held");
+    let place = h.door.report(at(1_000), true).places[0].clone();
+    assert_eq!((place.pool, place.place, place.expected), (ip(1), 1, Some(Duration::from_secs(2))));
+    assert!(h.knock(3_000, true, syn(3, 1, 2)), "it asks again when it was told to");
+    assert_eq!(h.release(3_500, true), [2]);
+}
+
+#[test]
+fn one_that_was_told_to_come_back_has_its_turn_while_it_is_away() {
+    let rule = Rule::Line {
+        idle: Duration::from_secs(3),
+        pace: Duration::ZERO,
+        guarantee: Some(Duration::from_secs(5)),
+    };
+    let mut h = answering(rule);
+    assert!(h.knock(0, false, syn(1, 1, 1)));
+    assert!(!h.knock(10, true, syn(2, 2, 1)));
+    assert!(!h.knock(20, true, tls(3, 3, 1)) && !h.knock(30, true, tls(4, 4, 1)));
+    // 5 s after the first: the turn of the second, which is away; the next turn is 5 s later.
+    assert_eq!(h.door.next_release(at(30), true, at(60_000)), Some(at(5_000)));
+    assert_eq!(h.release(5_000, true), []);
+    assert_eq!(h.door.waiting(), 2);
+    assert_eq!(h.release(10_000, true), [3]);
+    assert!(h.knock(60_000, true, syn(5, 2, 2)), "it was called, and its place is kept");
+    assert!(!h.knock(63_000, true, syn(6, 2, 3)), "once: after that it is a pool like any other");
+}
+
+#[test]
+fn those_who_are_away_are_called_one_a_second_even_with_the_door_open() {
+    let rule = Rule::Line { idle: Duration::from_secs(3), pace: Duration::ZERO, guarantee: None };
+    let mut h = answering(rule);
+    for user in 1..4 {
+        assert!(!h.knock(0, true, syn(u64::from(user), user, 1)));
+    }
+    assert!(!h.knock(0, true, tls(4, 4, 1)));
+    assert_eq!(h.release(100, false), []);
+    assert_eq!((h.door.waiting(), h.door.next_release(at(100), false, at(9_000))), (3, Some(at(1_100))));
+    assert_eq!(h.release(1_100, false), []);
+    assert!(h.knock(1_200, true, syn(5, 2, 2)), "called at 1.1 s, and here: nobody is awaited");
+    assert_eq!(h.release(1_200, false), []);
+    assert_eq!(h.release(2_200, false), [4]);
 }

@@ -462,6 +462,7 @@ fn door_config(config: &Config) -> DoorConfig {
     DoorConfig {
         rule: Rule::Paper { join: config.t_pool, wait: config.t_wait },
         hold: config.holds_syns(),
+        answered: config.http_503,
         pools: config.pools as usize,
     }
 }

@@ -60,6 +60,7 @@ pub(super) fn door_config(config: &Config) -> DoorConfig {
     DoorConfig {
         rule: Rule::Line { idle: config.t_pool, pace: Duration::ZERO, guarantee: Some(config.t_wait) },
         hold: config.holds_syns(),
+        answered: config.http_503,
         pools: config.pools as usize,
     }
 }
