@@ -38,8 +38,12 @@ fn kernel_name(discipline: &str) -> Option<&str> {
 }
 
 /// The bench a discipline needs.
-pub fn layer(discipline: &str) -> Layer {
-    if kernel_name(discipline).is_some() { Layer::Bridged } else { Layer::Routed }
+pub fn layer(scenario: &Scenario, discipline: &str) -> Layer {
+    if kernel_name(discipline).is_some() || scenario.backend == "packet" {
+        Layer::Bridged
+    } else {
+        Layer::Routed
+    }
 }
 
 /// Why a discipline cannot take part on this machine, if so.
@@ -79,6 +83,10 @@ impl Middle {
         command
             .args(["run", "--lan", "lan0", "--wan", "wan0", "--down", &scenario.rate.to_string()])
             .args(["--overhead", &scenario.overhead.to_string(), "--discipline", discipline])
+            .args(["--backend", &scenario.backend])
+            // Labs side by side have interfaces of the same names.
+            .arg("--state-dir")
+            .arg(bench.dir())
             .arg("--control")
             .arg(&control)
             .stdin(Stdio::null())

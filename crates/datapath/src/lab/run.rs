@@ -56,7 +56,7 @@ pub fn run_one(
     progress: &dyn Fn(Tick),
     stop: &AtomicBool,
 ) -> anyhow::Result<RunRecord> {
-    let bench = Bench::new(scenario.mtu, middle::layer(discipline))?;
+    let bench = Bench::new(scenario.mtu, middle::layer(scenario, discipline))?;
     for (key, value) in &scenario.sysctl {
         bench.sysctl(key, value)?;
     }

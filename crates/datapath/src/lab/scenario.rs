@@ -117,6 +117,9 @@ pub struct Scenario {
     /// TCP congestion control of both ends; pinned, because a machine's default may be anything.
     #[serde(default = "default_congestion_control")]
     pub congestion_control: String,
+    /// How `narrows run` takes packets: `nfqueue`, or `packet` for a bridge of its own.
+    #[serde(default = "default_backend")]
+    pub backend: String,
     /// Kernel settings of users and server, as `"net.ipv4.tcp_ecn" = "1"`.
     #[serde(default)]
     pub sysctl: BTreeMap<String, String>,
@@ -140,6 +143,9 @@ const fn default_jitter() -> Span {
 }
 fn default_seeds() -> Vec<u64> {
     vec![1]
+}
+fn default_backend() -> String {
+    "nfqueue".to_owned()
 }
 fn default_congestion_control() -> String {
     "cubic".to_owned()
@@ -242,6 +248,11 @@ impl Scenario {
             self.warmup
         );
         ensure!(self.jitter < self.duration, "jitter = '{}': expected less than the duration", self.jitter);
+        ensure!(
+            matches!(self.backend.as_str(), "nfqueue" | "packet"),
+            "backend = '{}': expected nfqueue or packet",
+            self.backend
+        );
         for (key, value) in &self.sysctl {
             let plain = |s: &str| s.chars().all(|c| c.is_ascii_alphanumeric() || "._- ".contains(c));
             ensure!(
@@ -355,6 +366,8 @@ mod tests {
             ("name = \"t\"", "name = \"t\"\nwarmup = \"200s\"", "warmup"),
             ("name = \"t\"", "name = \"t\"\nmtu = 9", "mtu"),
             ("name = \"t\"", "name = \"t\"\nqueue = 9", "queue"),
+            ("name = \"t\"", "name = \"t\"\nbackend = \"tun\"", "nfqueue or packet"),
+            ("name = \"t\"", "name = \"t\"\nsysctl = { \"kernel.x\" = \"1\" }", "kernel.x"),
         ] {
             let e = format!("{:#}", Scenario::parse(&FILE.replace(find, put), &[]).unwrap_err());
             assert!(e.contains(says), "{put}: {e}");
