@@ -40,15 +40,9 @@ impl<P: Packet> Turns<P> {
         let slot = self.slots.get(id.0 as usize)?;
         slot.far_rtt?;
         let segment = u32::from(if slot.segment == 0 { 1448 } else { slot.segment });
-        let mut allowance = self.allowance(id.0).saturating_mul(segment).min(1 << 24);
-        let max_seq = flow.max_seq();
+        let allowance = self.allowance(id.0).saturating_mul(segment).min(1 << 24);
         let slot = self.slots.get_mut(id.0 as usize)?;
         let base = slot.served_end.map_or(tcp.ack, |e| e.max(tcp.ack));
-        if base.before(max_seq) && max_seq.before(base + allowance) {
-            // Whole segments beyond what has come, or the sender fills the rest with a small one.
-            let beyond = (base + allowance) - max_seq;
-            allowance -= beyond % segment;
-        }
         slot.clamp.window(tcp, scale, base, allowance)
     }
 }
