@@ -236,3 +236,17 @@ fn those_who_are_away_are_called_one_a_second_even_with_the_door_open() {
     assert_eq!(h.release(1_200, false), []);
     assert_eq!(h.release(2_200, false), [4]);
 }
+
+#[test]
+fn at_most_so_many_syns_are_held() {
+    let mut h = Hall::new(PAPER, true, 4096);
+    for user in 0..1500 {
+        h.knock(0, true, syn(u64::from(user), user, 1));
+    }
+    assert_eq!((h.door.held(), h.door.waiting(), h.counters.refused), (1024, 1500, 476));
+    let mut h = Hall::new(PAPER, true, 16);
+    for port in 0..20 {
+        h.knock(0, true, syn(u64::from(port), 1, port));
+    }
+    assert_eq!((h.door.held(), h.counters.refused), (16, 4), "of one pool");
+}

@@ -339,6 +339,24 @@ mod tests {
     }
 
     #[test]
+    fn who_is_silent_because_of_a_loss_keeps_his_share() {
+        let mut t = Town::new(Share::Pool, FairShare::Queueing);
+        let lost = t.packet(0, 1, 4000);
+        let header = Header {
+            key: *t.tracker.flow(lost).key(),
+            len: Bytes(1040),
+            tcp: Some(TcpHeader { seq: SeqNum(0), flags: Flags::ACK, payload: 1000, ..TcpHeader::default() }),
+            ..Header::default()
+        };
+        t.tracker.dropped(at(0), lost, &header);
+        let other = t.packet(10, 2, 4000);
+        for ms in [3_000, 6_000, 9_000] {
+            t.packet(ms, 2, 4000);
+        }
+        assert_eq!(t.shares.of(other, 2).bps, 300_000);
+    }
+
+    #[test]
     fn who_leaves_takes_his_weight_along() {
         let mut t = Town::new(Share::Pool, FairShare::Queueing);
         for user in 0..200 {

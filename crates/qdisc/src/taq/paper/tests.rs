@@ -378,6 +378,178 @@ fn packets_of_flows_that_cannot_be_followed_keep_their_order() {
 }
 
 #[test]
+fn a_flow_is_new_only_in_slow_start_and_before_its_first_loss() {
+    let mut b = Bench::new(&[("buffer", "100")]);
+    let mut udp = b.packet(1, 0, 500, Flags::ACK);
+    (udp.header.key.proto, udp.header.tcp) = (Proto::UDP, None);
+    b.offer(0, udp);
+    assert_eq!(
+        (b.waiting(Class::New), b.waiting(Class::Below)),
+        (0, 1),
+        "what has no phase is not in slow start"
+    );
+    b.drain(0);
+    b.data(10, 2, 1000);
+    b.again(10, 2, 1000);
+    b.drain(10);
+    b.data(10, 2, 1000);
+    assert_eq!((b.waiting(Class::New), b.waiting(Class::Below)), (0, 1), "it lost a packet somewhere");
+    b.drain(10);
+    // Another connection on the same ports starts afresh.
+    let syn = b.packet(2, 77_000, 0, Flags::SYN.and(Flags::ACK));
+    b.offer(20, syn);
+    b.seqs[2] = 77_001;
+    b.data(20, 2, 1000);
+    assert_eq!(b.waiting(Class::New), 2);
+}
+
+#[test]
+fn just_below_its_share_is_below() {
+    let mut b = Bench::new(&[("buffer", "100")]);
+    // 11 * 1000 B in each 200 ms are 440 kbit/s of 600.
+    b.past(200, 1, 11);
+    b.past(400, 1, 11);
+    b.data(400, 1, 1000);
+    assert_eq!((b.waiting(Class::Below), b.waiting(Class::Above)), (1, 0));
+}
+
+#[test]
+fn a_silence_long_past_gives_no_priority() {
+    let mut b = Bench::new(&[("buffer", "100")]);
+    b.past(200, 1, 4);
+    b.data(200, 1, 1000);
+    let key = b.packet(1, 0, 0, Flags::ACK).header.key;
+    let node = b.q.store.tail_of(slot(b.q.tracker.lookup(&key).unwrap())).unwrap();
+    b.q.drop_node(at(200), node, Reason::PushedOut, &mut b.verdicts);
+    b.again(2_000, 1, 1000);
+    b.drain(2_000);
+    // Repaired, and some new data later a loss elsewhere is repaired by fast retransmit.
+    b.data(2_010, 1, 1000);
+    b.data(2_010, 2, 1000);
+    b.drain(2_010);
+    let first = b.again(2_050, 2, 1000);
+    let second = b.again(2_050, 1, 1000);
+    assert_eq!(b.drain(2_050), [first, second]);
+    assert_eq!(b.q.counters.goodput_bytes, Bytes(6 * 960), "a retransmission is no goodput");
+}
+
+#[test]
+fn new_flows_lose_on_a_tie() {
+    let mut b = Bench::new(&[("buffer", "2")]);
+    b.data(0, 3, 1000);
+    b.again(0, 3, 1000);
+    b.dropped();
+    b.drain(0);
+    let below = b.data(0, 3, 1000);
+    let new = b.data(0, 4, 1000);
+    assert_eq!((b.waiting(Class::New), b.waiting(Class::Below)), (1, 1));
+    let again = b.again(0, 3, 1000);
+    assert!(matches!(
+        b.verdicts[..],
+        [Verdict::Dropped { packet, reason: Reason::PushedOut }] if packet.id == new
+    ));
+    assert_eq!(b.drain(0), [again, below]);
+}
+
+#[test]
+fn within_a_bucket_the_exact_rate_decides_then_the_newest_packet() {
+    let mut b = Bench::new(&[("buffer", "3")]);
+    // 1.00 and 1.04 Mbit/s: a quarter octave holds both.
+    for _ in 0..26 {
+        b.data(0, 1, 1000);
+        b.drain(0);
+    }
+    for flow in [2, 3] {
+        for _ in 0..25 {
+            b.data(0, flow, 1000);
+            b.drain(0);
+        }
+    }
+    let fast = [1, 2, 3].map(|flow| b.data(201, flow, 1000))[0];
+    b.data(201, 2, 1000);
+    assert_eq!(b.dropped(), [fast], "though others are newer");
+    // Flows 2 and 3 have the same rate and no drop.
+    let newest = b.data(201, 3, 1000);
+    assert_eq!(b.dropped(), [newest]);
+}
+
+#[test]
+fn two_drops_are_not_many_and_the_last_epoch_counts() {
+    let mut b = Bench::new(&[("buffer", "4")]);
+    b.past(200, 1, 25);
+    for _ in 0..6 {
+        b.data(201, 1, 1000);
+    }
+    assert_eq!((b.dropped().len(), b.waiting(Class::Above)), (2, 4));
+    b.send(201);
+    b.data(201, 1, 1000);
+    assert_eq!(b.waiting(Class::Above), 4, "two drops");
+    // The epoch of 200 ms ends, the two drops are those of the last; a third now makes more than two.
+    b.data(420, 1, 1000);
+    assert_eq!((b.dropped().len(), b.waiting(Class::Over)), (1, 4));
+}
+
+#[test]
+fn a_smaller_buffer_empties_step_by_step() {
+    let mut b = Bench::new(&[("buffer", "40"), ("newflow_cap", "0.5")]);
+    for flow in 1..=20 {
+        b.data(0, flow, 1000);
+    }
+    assert!(b.dropped().is_empty());
+    let mut config = b.q.config;
+    config.set("buffer", "8").unwrap();
+    let link = b.q.link;
+    assert!(b.q.reconfigure(at(0), &Spec::Taq(config), &link));
+    assert_eq!(b.q.backlog().packets, 20);
+    // A retransmission is not at a cap of its own: two leave for one that comes.
+    b.again(0, 1, 1000);
+    assert_eq!((b.dropped().len(), b.q.backlog().packets), (2, 19));
+    config.set("mode", "default").unwrap();
+    assert!(!b.q.reconfigure(at(0), &Spec::Taq(config), &link));
+}
+
+#[test]
+fn a_syn_behind_packets_of_an_earlier_connection_joins_them() {
+    let mut b = Bench::new(&[("buffer", "100")]);
+    b.data(0, 1, 1000);
+    b.again(0, 1, 1000);
+    b.drain(0);
+    let old = b.data(0, 1, 1000);
+    let syn = b.packet(1, 90_000, 0, Flags::SYN.and(Flags::ACK));
+    let syn = b.offer(0, syn);
+    assert_eq!((b.waiting(Class::Below), b.waiting(Class::New)), (2, 0));
+    assert_eq!(b.drain(0), [old, syn]);
+}
+
+#[test]
+fn the_door_closes_at_p_admit_and_remembers_those_who_are_served() {
+    let settings = [("buffer", "8"), ("admission", "on"), ("pools", "16")];
+    let mut b = Bench::new(&settings);
+    let knock = |b: &mut Bench, ms, flow: u8| {
+        let mut p = b.packet(flow, 7, 0, Flags::SYN);
+        p.header.key = p.header.key.reverse();
+        b.q.reverse(at(ms), p, &mut b.verdicts).is_some()
+    };
+    assert!(knock(&mut b, 0, 1));
+    b.data(0, 1, 1000);
+    b.drain(0);
+    for flow in 100..140 {
+        assert!(knock(&mut b, 10, flow));
+    }
+    // Eleven arrivals and one drop are 0.0909: above 0.09, below 0.1.
+    for flow in 2..=8 {
+        b.data(20, flow, 1000);
+        b.drain(20);
+    }
+    for flow in 9..=11 {
+        b.data(20, flow, 1000);
+    }
+    assert_eq!((b.dropped().len(), b.q.loss.rate(at(20))), (1, Ppm(90_909)));
+    assert!(!knock(&mut b, 30, 50));
+    assert!(knock(&mut b, 30, 1), "forty made-up addresses have not pushed it out of a table of sixteen");
+}
+
+#[test]
 fn a_flow_takes_few_bytes() {
     assert!(Paper::<Record>::bytes_per_flow() <= 256 + 32);
 }
