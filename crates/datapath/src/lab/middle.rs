@@ -144,6 +144,19 @@ impl Middle {
         Some(ticks / 100.0)
     }
 
+    /// How long the box's threads have waited for a CPU so far, in nanoseconds, and how often they were given one
+    /// (proc_pid_schedstat(5)); `None` where it is no process of its own or the kernel does not count.
+    pub fn waited(&self) -> Option<(u64, u64)> {
+        let Self::Narrows { child, .. } = self else { return None };
+        let mut sum = (0, 0);
+        for task in std::fs::read_dir(format!("/proc/{}/task", child.id())).ok()? {
+            let text = std::fs::read_to_string(task.ok()?.path().join("schedstat")).ok()?;
+            let mut fields = text.split_whitespace().skip(1).map(str::parse::<u64>);
+            sum = (sum.0 + fields.next()?.ok()?, sum.1 + fields.next()?.ok()?);
+        }
+        Some(sum)
+    }
+
     /// Whether it still runs.
     pub fn alive(&mut self) -> bool {
         match self {

@@ -40,6 +40,9 @@ pub struct RunRecord {
     pub status: Value,
     /// The box's status once a second, without what repeats: see [`sample`].
     pub samples: Vec<Value>,
+    /// Once a second, how long a thread of the box waited for a CPU on average when it had something to do, in
+    /// milliseconds: the box's own lateness.
+    pub box_waits_ms: Vec<f64>,
     /// CPU seconds of the box, where it is a process of its own.
     pub cpu_s: Option<f64>,
 }
@@ -83,8 +86,8 @@ pub fn run_one(
     let captures = capture.map(|dir| captures(&bench, scenario, discipline, seed, dir)).transpose()?;
     let client: Worker<ClientResult> =
         Worker::start(&bench, Room::Users, "client", &client_spec(scenario, seed)?)?;
-    let mut samples = Vec::new();
-    let result = watch(scenario, &client, &mut middle, &mut samples, progress, stop)?;
+    let mut seen = Seen::default();
+    let result = watch(scenario, &client, &mut middle, &mut seen, progress, stop)?;
     let status = middle.status().context("the box's last status")?;
     let cpu_s = middle.cpu_seconds();
     for capture in captures.into_iter().flatten() {
@@ -97,7 +100,8 @@ pub fn run_one(
         server: server.finish()?,
         emulator: emulator.finish()?,
         status,
-        samples,
+        samples: seen.samples,
+        box_waits_ms: seen.waits_ms,
         cpu_s,
     })
 }
@@ -134,12 +138,38 @@ fn client_spec(scenario: &Scenario, seed: u64) -> anyhow::Result<ClientSpec> {
     })
 }
 
+/// What is asked of the box once a second.
+#[derive(Default)]
+struct Seen {
+    samples: Vec<Value>,
+    waits_ms: Vec<f64>,
+    waited: Option<(u64, u64)>,
+}
+
+impl Seen {
+    fn look(&mut self, middle: &mut Middle) {
+        // A status missed on a busy machine is a point less in a picture.
+        if let Ok(status) = middle.status() {
+            self.samples.push(sample(&status));
+        }
+        let now = middle.waited();
+        if let (Some(before), Some(now)) = (self.waited, now) {
+            // Threads come and go with connections to the control socket, and take their counts along.
+            let (delay, slices) = (now.0.saturating_sub(before.0), now.1.saturating_sub(before.1));
+            if slices > 0 {
+                self.waits_ms.push((delay as f64 / slices as f64).round() / 1e6);
+            }
+        }
+        self.waited = now;
+    }
+}
+
 /// Waits for the users to be done, and asks the box once a second how it is.
 fn watch(
     scenario: &Scenario,
     client: &Worker<ClientResult>,
     middle: &mut Middle,
-    samples: &mut Vec<Value>,
+    seen: &mut Seen,
     progress: &dyn Fn(Tick),
     stop: &AtomicBool,
 ) -> anyhow::Result<ClientResult> {
@@ -164,10 +194,7 @@ fn watch(
             if !middle.alive() {
                 bail!("the box ended while it was needed; run 'narrows run' by hand to see why");
             }
-            // A status missed on a busy machine is a point less in a picture.
-            if let Ok(status) = middle.status() {
-                samples.push(sample(&status));
-            }
+            seen.look(middle);
         }
     }
 }
