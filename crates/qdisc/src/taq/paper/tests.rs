@@ -404,6 +404,25 @@ fn a_flow_is_new_only_in_slow_start_and_before_its_first_loss() {
 }
 
 #[test]
+fn slow_start_after_a_loss_is_not_new() {
+    for lost_here in [true, false] {
+        let mut b = Bench::new(&[("buffer", "100")]);
+        b.data(0, 1, 1000);
+        if lost_here {
+            let key = b.packet(1, 0, 0, Flags::ACK).header.key;
+            let node = b.q.store.tail_of(slot(b.q.tracker.lookup(&key).unwrap())).unwrap();
+            b.q.drop_node(at(0), node, Reason::PushedOut, &mut b.verdicts);
+        }
+        b.drain(0);
+        // The timer's retransmission goes through: slow start again, at an age of 3.5 epochs and two packets.
+        b.again(700, 1, 1000);
+        b.drain(700);
+        b.data(710, 1, 1000);
+        assert_eq!((b.waiting(Class::New), b.waiting(Class::Below)), (0, 1), "{lost_here}");
+    }
+}
+
+#[test]
 fn just_below_its_share_is_below() {
     let mut b = Bench::new(&[("buffer", "100")]);
     // 11 * 1000 B in each 200 ms are 440 kbit/s of 600.
