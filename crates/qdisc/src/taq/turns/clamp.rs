@@ -22,17 +22,14 @@ impl Clamp {
     pub fn window(&mut self, tcp: &TcpHeader, scale: u8, base: SeqNum, allowance: u32) -> Option<u16> {
         let told = tcp.ack + (u32::from(tcp.window) << scale);
         let wanted = base + allowance;
-        if told.at_or_before(self.edge.map_or(wanted, |e| e.max(wanted))) {
+        let wanted = self.edge.map_or(wanted, |e| e.max(wanted));
+        if told.at_or_before(wanted) {
             self.edge = Some(self.edge.map_or(told, |e| e.max(told)));
             return None;
         }
-        // Rounded down to the unit of the field, for what is left over would be filled with a small segment; but up if
-        // that would pull the edge back. `told` is itself a multiple, so neither can pass it.
-        let down = (wanted - tcp.ack) >> scale;
-        let field = match self.edge {
-            Some(e) if (tcp.ack + (down << scale)).before(e) => (e - tcp.ack).div_ceil(1 << scale),
-            _ => down,
-        };
+        // Rounded up to the unit of the field; `told` is itself a multiple, so this cannot pass it. Rounding down would
+        // make the last segment of each grant a shorter one: 1 % of the link at 500-byte packets.
+        let field = (wanted - tcp.ack).div_ceil(1 << scale);
         let field = u16::try_from(field).ok().filter(|f| *f < tcp.window)?;
         self.edge = Some(tcp.ack + (u32::from(field) << scale));
         Some(field)
@@ -60,12 +57,12 @@ mod tests {
     #[test]
     fn the_edge_by_hand() {
         // Scale 7: 128-byte units. ack 1000, window 500 -> edge 65 000. Allowed 1000 + 2896 = 3896:
-        // (3896 - 1000) / 128 = 22.6, rounded down to 22 -> edge 3816.
+        // (3896 - 1000) / 128 = 22.6, rounded up to 23 -> edge 3944.
         let mut c = Clamp::default();
-        assert_eq!(c.window(&ack(1000, 500), 7, SeqNum(1000), 2896), Some(22));
-        assert_eq!(c.edge, Some(SeqNum(3816)));
-        // 1448 bytes are acknowledged and nothing is allowed beyond: the edge stays, (3816 - 2448) / 128 = 10.7 -> 11.
-        assert_eq!(c.window(&ack(2448, 500), 7, SeqNum(2448), 0), Some(11));
+        assert_eq!(c.window(&ack(1000, 500), 7, SeqNum(1000), 2896), Some(23));
+        assert_eq!(c.edge, Some(SeqNum(3944)));
+        // 1448 bytes are acknowledged, 1448 more served: allowed 2448 + 2896 = 5344; (5344 - 2448) / 128 -> 23.
+        assert_eq!(c.window(&ack(2448, 500), 7, SeqNum(2448), 2896), Some(23));
     }
 
     #[test]
