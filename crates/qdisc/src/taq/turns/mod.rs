@@ -143,7 +143,8 @@ impl<P: Packet> Turns<P> {
             return false;
         }
         let (seq, end) = (tcp.seq, tcp.seq_end());
-        let near = self.tracker.flow(FlowId(id)).min_rtt();
+        let flow = self.tracker.flow(FlowId(id));
+        let (near, far) = (flow.min_rtt(), flow.sender_side());
         let slot = &mut self.slots[id as usize];
         if duplicates::waits(&mut self.store, &slot.chain, seq, end) {
             return true;
@@ -154,10 +155,10 @@ impl<P: Packet> Turns<P> {
         // A quarter more than the shortest round trip seen, for its jitter.
         let margin = |rtt: Duration| rtt + rtt / 4 + Duration::from_millis(2);
         if slot.highest_ack.is_some_and(|a| end.at_or_before(a)) {
-            return slot.far_rtt.is_some_and(|far| now.since(slot.acked_at) < margin(far));
+            return far.is_some_and(|far| now.since(slot.acked_at) < margin(far));
         }
         // 40 ms: the delayed acknowledgment of common stacks.
-        near.zip(slot.far_rtt).is_some_and(|(near, far)| {
+        near.zip(far).is_some_and(|(near, far)| {
             slot.departures.swallow(seq, end, now, margin(near + far) + Duration::from_millis(40))
         })
     }
@@ -192,11 +193,8 @@ impl<P: Packet> Turns<P> {
         true
     }
 
-    fn note_arrival(&mut self, now: Instant, id: u32, kind: Kind, tcp: &TcpHeader) {
+    fn note_arrival(&mut self, id: u32, tcp: &TcpHeader) {
         let slot = &mut self.slots[id as usize];
-        if kind == Kind::SynAck {
-            slot.answered(now);
-        }
         if let Some(mss) = tcp.mss {
             // Timestamps take 12 of it (RFC 7323, appendix A).
             let options = if tcp.timestamps.is_some() { 12 } else { 0 };
@@ -283,7 +281,7 @@ impl<P: Packet> Turns<P> {
         };
         self.slot(flow, seen.fresh && seen.kind == Kind::Syn);
         if let Some(tcp) = packet.header().tcp {
-            self.note_arrival(now, flow.0, seen.kind, &tcp);
+            self.note_arrival(flow.0, &tcp);
             if seen.kind == Kind::Retransmission && self.is_superfluous(now, flow.0, &tcp) {
                 self.counters.swallowed += 1;
                 verdicts.push(Verdict::Swallowed { packet });

@@ -11,8 +11,9 @@ impl<P: Packet> Turns<P> {
     /// the other is answered, and what the round trip takes beside the turns of others.
     pub(super) fn allowance(&self, id: u32) -> u32 {
         let slot = &self.slots[id as usize];
-        let near = self.tracker.flow(FlowId(id)).min_rtt().unwrap_or(Duration::ZERO);
-        let rtt = near + slot.far_rtt.unwrap_or(Duration::from_millis(100));
+        let flow = self.tracker.flow(FlowId(id));
+        let near = flow.min_rtt().unwrap_or(Duration::ZERO);
+        let rtt = near + flow.sender_side().unwrap_or(Duration::from_millis(100));
         let turn = self.round_time().as_nanos().max(1);
         let under_way = (2 * rtt.as_nanos() + turn / 2) / turn;
         let wanted = u64::from(self.config.clamp_min) + u64::from(slot.extra) + under_way;

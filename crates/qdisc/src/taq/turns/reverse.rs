@@ -16,7 +16,7 @@ impl<P: Packet> Turns<P> {
             let known = self.slots.get(id.0 as usize).and_then(|s| s.asked);
             let slot = self.slot(id, opens && known.is_some_and(|isn| isn != tcp.seq));
             if opens {
-                slot.asks(now, tcp.seq);
+                slot.asked = Some(tcp.seq);
             } else if tcp.flags.has(Flags::ACK) {
                 self.slots[id.0 as usize].acknowledged(now, tcp.ack);
                 if let Some(window) = self.clamped_window(id, &tcp)
@@ -37,8 +37,9 @@ impl<P: Packet> Turns<P> {
         let flow = self.tracker.flow(id);
         // Both sides must have offered a scale for either to be in force (RFC 7323, section 2.2).
         let scale = flow.forward_scale().and(flow.reverse_scale())?;
+        // Without the far side's round trip nobody can say how much must be under way.
+        flow.sender_side()?;
         let slot = self.slots.get(id.0 as usize)?;
-        slot.far_rtt?;
         let segment = u32::from(if slot.segment == 0 { 1448 } else { slot.segment });
         let allowance = self.allowance(id.0).saturating_mul(segment).min(1 << 24);
         let slot = self.slots.get_mut(id.0 as usize)?;

@@ -1,6 +1,6 @@
 //! What the round keeps of each flow, beside the tracker's record.
 
-use narrows_units::{Bytes, Duration, Instant, SeqNum};
+use narrows_units::{Bytes, Instant, SeqNum};
 
 use super::clamp::Clamp;
 use super::duplicates::Departures;
@@ -43,12 +43,8 @@ pub struct Slot {
     pub served_end: Option<SeqNum>,
     /// The tracker's count of flows that had this slot.
     pub generation: Option<u32>,
-    /// Sequence number of the SYN the receiver sent to the far side.
+    /// Sequence number of the SYN the receiver sent to the far side: another one is another connection.
     pub asked: Option<SeqNum>,
-    /// When it went; `None` once answered or repeated.
-    pub asked_at: Option<Instant>,
-    /// From a SYN to its answer, both seen here: the far side's round trip.
-    pub far_rtt: Option<Duration>,
     pub highest_ack: Option<SeqNum>,
     /// When `highest_ack` last grew.
     pub acked_at: Instant,
@@ -74,17 +70,5 @@ impl Slot {
         let Self { chain, turn, rank, place, bucket, .. } = *self;
         let generation = Some(generation);
         *self = Self { chain, turn, rank, place, bucket, generation, credit, ..Self::default() };
-    }
-
-    /// Notes a SYN on its way to the far side, or its answer. Karn's rule (RFC 6298, section 3): a repeated SYN gives
-    /// no sample.
-    pub fn asks(&mut self, now: Instant, isn: SeqNum) {
-        self.asked_at = if self.asked == Some(isn) { None } else { Some(now) };
-        self.asked = Some(isn);
-    }
-    pub fn answered(&mut self, now: Instant) {
-        if let Some(at) = self.asked_at.take() {
-            self.far_rtt = Some(now.since(at));
-        }
     }
 }
