@@ -2,6 +2,9 @@
 
 use std::os::fd::BorrowedFd;
 
+use narrows_qdisc::{Direction, DoorReport};
+use narrows_units::{Duration, Instant};
+
 use super::backend::Backend;
 use super::packet::HeldPacket;
 
@@ -16,6 +19,8 @@ pub struct Odds {
     pub lost: u64,
     /// Packets whose way was gone when their turn came: an interface went down, or would not take them.
     pub gone: u64,
+    /// Connections to port 80 that were answered 503 in their server's place.
+    pub answered: u64,
 }
 
 /// A back end on real interfaces.
@@ -28,6 +33,29 @@ pub trait Channel: Backend<Packet = HeldPacket> {
 
     /// Interfaces have come, gone or changed.
     fn links_changed(&mut self);
+
+    /// Answers connections to port 80 that a door refuses: for each direction the wait to name where its door knows none,
+    /// or `None` where SYNs are refused in silence.
+    ///
+    /// # Errors
+    /// If this back end cannot answer, with the remedy.
+    fn answer(&mut self, retry_after: [Option<Duration>; 2]) -> anyhow::Result<()> {
+        if retry_after.iter().any(Option::is_some) {
+            anyhow::bail!("http_503 = on needs the nfqueue back end: leave one or the other out");
+        }
+        Ok(())
+    }
+
+    /// The door whose line the answers to come should tell of, if it is time to hear of it.
+    fn asks_for_door(&mut self, now: Instant) -> Option<Direction> {
+        let _ = now;
+        None
+    }
+
+    /// The line at that door.
+    fn tell_door(&mut self, now: Instant, door: Direction, report: &DoorReport) {
+        let _ = (now, door, report);
+    }
 
     /// Lets go of what is held and stops.
     ///

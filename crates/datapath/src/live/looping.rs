@@ -92,6 +92,11 @@ impl<'a, C: Channel> Live<'a, C> {
             let at = now();
             let step =
                 self.engine.step(at, &mut self.channel).context("the way to the kernel's packets is lost")?;
+            if let Some(door) = self.channel.asks_for_door(at)
+                && let Some(report) = self.engine.report(at, door).door
+            {
+                self.channel.tell_door(at, door, &report);
+            }
             if self.board.is_wanted() {
                 let status = self.status(at);
                 self.board.publish(&status);
@@ -153,6 +158,8 @@ impl<'a, C: Channel> Live<'a, C> {
             None => Err(anyhow::anyhow!("there is no settings file to read again: start with --config")),
             Some(_) => self.source.settings(),
         };
+        // What cannot be answered must not be refused.
+        let outcome = outcome.and_then(|new| self.channel.answer(new.answers()).map(|()| new));
         self.reload = match outcome {
             Err(error) => vec![format!("settings not reloaded, the old ones stay: {error:#}")],
             Ok(new) => {
@@ -200,6 +207,7 @@ impl<'a, C: Channel> Live<'a, C> {
             unseen: odds.unseen,
             lost: odds.lost,
             gone: odds.gone,
+            answered_503: odds.answered,
             notices: missing.chain(self.reload.iter().cloned()).collect(),
         }
     }

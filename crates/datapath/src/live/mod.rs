@@ -1,6 +1,7 @@
 //! The box in line: packets come in by a [`Backend`], an [`Engine`] drives the disciplines, a clock and timers keep it
 //! going; around them rules, settings, a control socket, and what is needed to leave the machine as it was.
 
+mod answer;
 mod backend;
 mod channel;
 mod control;
@@ -16,6 +17,7 @@ mod nfqueue;
 mod packet;
 mod packet_pair;
 mod page;
+mod porter;
 mod privilege;
 mod rules;
 mod run;

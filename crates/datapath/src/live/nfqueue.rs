@@ -3,11 +3,13 @@
 //! (`--queue-bypass`) or we fall behind (fail-open) packets go on their way.
 
 use std::fs;
+use std::hash::{BuildHasher, RandomState};
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 
-use narrows_qdisc::{Direction, Event, Verdict};
-use narrows_units::Instant;
+use anyhow::Context;
+use narrows_qdisc::{Direction, DoorReport, Event, Verdict};
+use narrows_units::{Duration, Instant};
 use nix::sys::socket::{
     AddressFamily, MsgFlags, NetlinkAddr, SockFlag, SockProtocol, SockType, bind, send, setsockopt, socket,
     sockopt,
@@ -18,6 +20,7 @@ use super::channel::{Channel, Odds};
 use super::mmsg::{BATCH, Batch};
 use super::netlink::{self, Heard};
 use super::packet::HeldPacket;
+use super::porter::Porter;
 
 /// Packets the kernel may hold for us, in each direction. The disciplines' own limits come first; what exceeds this is
 /// let through unqueued.
@@ -105,6 +108,10 @@ pub struct Nfqueue {
     odds: Odds,
     /// The first error of a verdict, told at the end of the step.
     failed: Option<io::Error>,
+    /// Interface of the users, if packets are routed to it.
+    lan: Option<String>,
+    /// Answers for servers where that was asked for.
+    porter: Option<Porter>,
 }
 
 impl Nfqueue {
@@ -119,7 +126,15 @@ impl Nfqueue {
             spare: Vec::new(),
             odds: Odds::default(),
             failed: None,
+            lan: None,
+            porter: None,
         })
+    }
+
+    /// The same, with the interface of the users named, to which this machine routes: needed for answering.
+    #[must_use]
+    pub fn routed_to(self, lan: &str) -> Self {
+        Self { lan: Some(lan.to_owned()), ..self }
     }
 
     fn buffer_with(spare: &mut Vec<Vec<u8>>, bytes: &[u8]) -> Vec<u8> {
@@ -145,6 +160,7 @@ impl Nfqueue {
 
     fn receive_from(
         &mut self,
+        now: Instant,
         direction: Direction,
         into: &mut Vec<(Direction, HeldPacket)>,
     ) -> io::Result<bool> {
@@ -161,6 +177,12 @@ impl Nfqueue {
                 match heard {
                     Heard::Packet { id, bytes, header: Ok(header) } => {
                         queue.last_id = id;
+                        if direction == Direction::Up
+                            && self.porter.as_mut().is_some_and(|p| p.takes(now, &header))
+                        {
+                            netlink::verdict(&mut queue.verdicts, queue.number, id, netlink::DROP, None);
+                            continue;
+                        }
                         let bytes = Self::buffer_with(&mut self.spare, bytes);
                         into.push((
                             direction,
@@ -187,19 +209,24 @@ impl Nfqueue {
 impl Backend for Nfqueue {
     type Packet = HeldPacket;
 
-    fn receive(&mut self, _now: Instant, into: &mut Vec<(Direction, HeldPacket)>) -> io::Result<bool> {
-        let down = self.receive_from(Direction::Down, into)?;
-        let up = self.receive_from(Direction::Up, into)?;
+    fn receive(&mut self, now: Instant, into: &mut Vec<(Direction, HeldPacket)>) -> io::Result<bool> {
+        let down = self.receive_from(now, Direction::Down, into)?;
+        let up = self.receive_from(now, Direction::Up, into)?;
         Ok(down || up)
     }
 
-    fn carry_out(&mut self, _now: Instant, event: Event<HeldPacket>) {
+    fn carry_out(&mut self, now: Instant, event: Event<HeldPacket>) {
         match event {
             Event::Send(_, packet) => self.say(packet, netlink::ACCEPT),
-            Event::Verdict(
-                _,
-                Verdict::Dropped { packet, .. } | Verdict::Swallowed { packet } | Verdict::Refused { packet },
-            ) => self.say(packet, netlink::DROP),
+            Event::Verdict(_, Verdict::Dropped { packet, .. } | Verdict::Swallowed { packet }) => {
+                self.say(packet, netlink::DROP);
+            }
+            Event::Verdict(door, Verdict::Refused { packet }) => {
+                if let (Some(porter), Direction::Up) = (&mut self.porter, packet.direction) {
+                    porter.refused(now, door, &packet.header);
+                }
+                self.say(packet, netlink::DROP);
+            }
             Event::Verdict(_, Verdict::Marked { .. }) => {}
         }
     }
@@ -218,11 +245,41 @@ impl Channel for Nfqueue {
     }
 
     fn odds(&mut self) -> Odds {
-        self.odds
+        let (answered, failed) = self.porter.as_ref().map_or((0, 0), |p| (p.answered(), p.failed()));
+        Odds { answered, gone: self.odds.gone + failed, ..self.odds }
     }
 
     // Rules and queues go by name and number: an interface that comes back is found by them.
-    fn links_changed(&mut self) {}
+    fn links_changed(&mut self) {
+        if let Some(porter) = &self.porter {
+            porter.links_changed();
+        }
+    }
+
+    fn answer(&mut self, retry_after: [Option<Duration>; 2]) -> anyhow::Result<()> {
+        match &mut self.porter {
+            Some(porter) => porter.answer_for(retry_after),
+            None if retry_after.iter().all(Option::is_none) => {}
+            None => {
+                let lan = self.lan.as_deref().context(
+                    "http_503 = on: answers are routed to the users, and a bridge need have no route to them; \
+                     leave it out, or route",
+                )?;
+                self.porter = Some(Porter::new(lan, RandomState::new().hash_one(0), retry_after)?);
+            }
+        }
+        Ok(())
+    }
+
+    fn asks_for_door(&mut self, now: Instant) -> Option<Direction> {
+        self.porter.as_mut()?.asks(now)
+    }
+
+    fn tell_door(&mut self, now: Instant, door: Direction, report: &DoorReport) {
+        if let Some(porter) = &mut self.porter {
+            porter.hear(now, door, report);
+        }
+    }
 
     /// Accepts all packets still held, in the order in which they came, and stops listening. Take the rules away first.
     fn close(mut self) -> io::Result<()> {

@@ -140,13 +140,18 @@ impl Setup<'_> {
         match self.settings.backend {
             BackendKind::Nfqueue => {
                 let queue = self.settings.queue.unwrap_or_else(nfqueue::free_pair);
-                let backend = Nfqueue::open(queue).map_err(|e| explain_nfqueue(&e, queue))?;
+                let mut backend = Nfqueue::open(queue).map_err(|e| explain_nfqueue(&e, queue))?;
+                if !self.bridged {
+                    backend = backend.routed_to(&self.settings.lan);
+                }
+                backend.answer(self.settings.answers())?;
                 self.put_rules_in(queue)?;
                 self.start(backend, &format!("NFQUEUE {queue} and {}", queue + 1), tell)
             }
             BackendKind::Packet => {
-                let pair =
+                let mut pair =
                     PacketPair::open((&self.settings.lan, &self.lan), (&self.settings.wan, &self.wan))?;
+                pair.answer(self.settings.answers())?;
                 self.start(pair, "packet sockets", tell)
             }
         }

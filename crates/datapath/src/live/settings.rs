@@ -9,7 +9,7 @@ use std::str::FromStr;
 
 use anyhow::{Context, bail};
 use narrows_qdisc::{Framing, ShaperConfig, Spec};
-use narrows_units::{Bytes, Rate};
+use narrows_units::{Bytes, Duration, Rate};
 use serde::{Deserialize, Deserializer};
 
 use super::control;
@@ -276,6 +276,16 @@ impl Settings {
         for link in self.lanes.iter_mut().filter_map(|l| l.link.as_mut()) {
             link.mtu = link.wire_len(Bytes(mtu.into())).max(Bytes(ShaperConfig::new(link.rate).mtu.0));
         }
+    }
+
+    /// For each direction whose door is to have refused connections to port 80 answered (`http_503`) the wait to name
+    /// where nothing better is known: the guarantee's.
+    #[must_use]
+    pub fn answers(&self) -> [Option<Duration>; 2] {
+        self.lanes.each_ref().map(|lane| match &lane.discipline {
+            Spec::Taq(taq) if taq.http_503 && lane.link.is_some() && !lane.observe => Some(taq.t_wait),
+            _ => None,
+        })
     }
 
     /// Takes over from `new` what can change while packets flow. Returns the names of settings that differ and cannot.

@@ -36,6 +36,9 @@ pub struct Status {
     pub lost: u64,
     /// Packets whose way was gone when their turn came: an interface went down, or would not take them.
     pub gone: u64,
+    /// Connections to port 80 that were answered 503 (`http_503`).
+    #[serde(default)]
+    pub answered_503: u64,
     /// What is wrong at present, for people: a missing interface, a settings file that was refused.
     pub notices: Vec<String>,
 }

@@ -4,5 +4,6 @@
 #![expect(clippy::unwrap_used, reason = "a panic in a test is the report")]
 
 mod faults;
+mod http;
 mod traffic;
 mod world;
