@@ -8,7 +8,7 @@ use std::time::Instant;
 use narrows_datapath::live::{DoorJson, Status};
 use nix::sys::socket::{AddressFamily, SockFlag, SockType, SockaddrStorage, bind, connect, socket};
 
-use crate::world::{Kind, PATIENCE, World, can_run, inside};
+use crate::world::{Kind, PATIENCE, World, can_run, inside, run};
 
 const NEWCOMERS: [&str; 2] = ["10.77.0.9", "fd77::9"];
 
@@ -73,6 +73,11 @@ fn http_that_has_to_wait_is_answered_503_and_told_when_to_come_back() {
     let world = World::new(Kind::Routed);
     world.ip("c", "addr add 10.77.0.9/24 dev e0");
     world.ip("c", "-6 addr add fd77::9/64 dev e0 nodad preferred_lft 0");
+    // As at home, where the kernel has NAT: the server then sees the box.
+    let nat = "iptables-legacy -t nat -A POSTROUTING -o wan -j MASQUERADE";
+    let ns = world.ns("b");
+    let args: Vec<_> = ["netns", "exec", &ns].into_iter().chain(nat.split(' ')).collect();
+    let nat = run("ip", &args).status.success();
     // One packet of 1500 bytes takes 94 ms, so whoever is served makes a round longer than allowed.
     let running =
         world.start("--down 128kbit --discipline taq:http_503=on,round_limit_ms=100,t_wait=10,t_pool=10");
@@ -106,7 +111,12 @@ fn http_that_has_to_wait_is_answered_503_and_told_when_to_come_back() {
         assert!(get(&world, from.parse().unwrap(), server).ends_with("served"), "{from} came back");
     }
     let asked: Vec<_> = serving.join().unwrap().iter().map(IpAddr::to_string).collect();
-    assert_eq!(asked, ["10.77.0.2", NEWCOMERS[0], NEWCOMERS[1]], "the server saw no one else");
+    let seen_as = |address| if nat { "10.78.0.1" } else { address };
+    assert_eq!(
+        asked,
+        [seen_as("10.77.0.2"), seen_as(NEWCOMERS[0]), NEWCOMERS[1]],
+        "the server saw no one else"
+    );
     let snmp = inside(&world.ns("b"), || std::fs::read_to_string("/proc/thread-self/net/snmp").unwrap());
     let snmp = snmp.join().unwrap();
     let resets = snmp.lines().rfind(|l| l.starts_with("Tcp: ")).unwrap().split(' ').nth(14).unwrap();
