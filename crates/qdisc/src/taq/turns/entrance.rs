@@ -14,11 +14,12 @@ const MOST_COMING: usize = 4096;
 
 impl<P: Packet> Turns<P> {
     /// Whether new pools have to wait: a round of one full packet for everybody who is in takes longer than a silence may
-    /// last. In are the flows that wait for a turn, and the connections let in a moment ago that have nothing to send yet.
+    /// last. In are the pools of the flows that wait for a turn (a user with four connections is silent only if all four
+    /// are), and the connections let in a moment ago that have nothing to send yet.
     pub(super) fn is_closed(&self, now: Instant) -> bool {
         let coming = self.entered.len() - self.entered.partition_point(|t| now.since(*t) >= COMING);
-        let flows = (self.first.len + self.round.len + coming) as u64;
-        self.turn_time() * flows >= self.config.round_limit_ms
+        let waiting = (self.first.len + self.round.len).min(self.tracker.active_pools());
+        self.turn_time() * (waiting + coming) as u64 >= self.config.round_limit_ms
     }
 
     /// When [`Self::is_closed`] may next change by time alone: as the first of those coming is no longer counted.
@@ -49,7 +50,9 @@ impl<P: Packet> Turns<P> {
         }
         let closed = self.is_closed(now);
         let packet = self.door.knock(now, closed, way, packet, &mut self.counters, verdicts)?;
-        self.note_entry(now);
+        if self.tracker.active_in_pool(packet.header().key.src()) == 0 {
+            self.note_entry(now);
+        }
         Some(packet)
     }
 }
