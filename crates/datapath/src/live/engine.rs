@@ -40,17 +40,34 @@ impl<P: Packet + Send + 'static> Engine<P> {
     /// # Errors
     /// Those of the back end; nothing is lost by calling again.
     pub fn step<B: Backend<Packet = P>>(&mut self, now: Instant, backend: &mut B) -> io::Result<Step> {
+        self.step_by(|| now, backend)
+    }
+
+    /// The same by a clock that goes on meanwhile: of many packets that came together, the last is handled at its own
+    /// time, and what became due in between has left.
+    ///
+    /// # Errors
+    /// Those of the back end; nothing is lost by calling again.
+    pub fn step_by<B: Backend<Packet = P>>(
+        &mut self,
+        mut clock: impl FnMut() -> Instant,
+        backend: &mut B,
+    ) -> io::Result<Step> {
+        let mut now = clock();
         let received = backend.receive(now, &mut self.arrivals);
         let mut active = !self.arrivals.is_empty();
         // Each packet is served as if it had come alone: a full queue must not refuse what a free link would take.
         for (direction, packet) in self.arrivals.drain(..) {
+            now = clock();
             self.duplex.arrive(now, direction, packet, &mut self.events);
             self.duplex.serve(now, &mut self.events);
+            active |= !self.events.is_empty();
+            self.events.drain(..).for_each(|event| backend.carry_out(now, event));
         }
         if !active {
             self.duplex.serve(now, &mut self.events);
+            active = !self.events.is_empty();
         }
-        active |= !self.events.is_empty();
         self.hand_on(now, backend)?;
         Ok(Step { next: self.duplex.next_ready(now), more: received?, active })
     }

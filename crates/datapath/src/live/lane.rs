@@ -73,10 +73,20 @@ impl<P: Packet + Send + 'static> Lane<P> {
     }
 
     /// Takes out all that waits, in the order in which it would have been sent, whatever the rate. The discipline may
-    /// discard some on the way, as on any dequeue.
-    pub fn drain(&mut self, now: Instant, verdicts: &mut Verdicts<P>) -> VecDeque<P> {
+    /// discard some on the way, as on any dequeue. It is of no use afterwards: where it holds a packet back for a while,
+    /// that while is made to pass.
+    pub fn drain(&mut self, mut now: Instant, verdicts: &mut Verdicts<P>) -> VecDeque<P> {
         let inner = self.inner_mut();
-        std::iter::from_fn(|| inner.dequeue(now, verdicts)).collect()
+        let mut waiting = VecDeque::new();
+        // No discipline waits more often than it has packets.
+        for _ in 0..=inner.backlog().packets {
+            waiting.extend(std::iter::from_fn(|| inner.dequeue(now, verdicts)));
+            match inner.next_ready(now) {
+                Some(later) if inner.backlog().packets > 0 => now = now.max(later),
+                _ => break,
+            }
+        }
+        waiting
     }
 
     /// Takes out all packets of the other direction that are held at the door, in the order of the line.

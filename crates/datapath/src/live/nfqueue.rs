@@ -31,8 +31,6 @@ const SOCKET_BUFFER: usize = 16 << 20;
 const DATAGRAM: usize = 66_000;
 /// Verdicts are sent when this many bytes of them have gathered, or at the end of a step.
 const VERDICTS_AT_ONCE: usize = 48 << 10;
-/// Batches taken in one step, so that a flood leaves time for the timers.
-const BATCHES_PER_STEP: usize = 4;
 /// Buffers kept for packets to come.
 const SPARE_BUFFERS: usize = 4096;
 
@@ -165,44 +163,34 @@ impl Nfqueue {
         into: &mut Vec<(Direction, HeldPacket)>,
     ) -> io::Result<bool> {
         let queue = &mut self.queues[direction as usize];
-        for _ in 0..BATCHES_PER_STEP {
-            let count = match queue.batch.receive(queue.socket.as_fd()) {
-                Err(e) if e.raw_os_error() == Some(libc::ENOBUFS) => {
-                    self.odds.unseen += 1;
-                    continue;
-                }
-                other => other?,
-            };
-            for heard in queue.batch.iter().flat_map(netlink::messages) {
-                match heard {
-                    Heard::Packet { id, bytes, header: Ok(header) } => {
-                        queue.last_id = id;
-                        if direction == Direction::Up
-                            && self.porter.as_mut().is_some_and(|p| p.takes(now, &header))
-                        {
-                            netlink::verdict(&mut queue.verdicts, queue.number, id, netlink::DROP, None);
-                            continue;
-                        }
-                        let bytes = Self::buffer_with(&mut self.spare, bytes);
-                        into.push((
-                            direction,
-                            HeldPacket { id, direction, dirty: false, ip_at: 0, header, bytes },
-                        ));
-                    }
-                    Heard::Packet { id, header: Err(_), .. } => {
-                        queue.last_id = id;
-                        self.odds.malformed += 1;
-                        netlink::verdict(&mut queue.verdicts, queue.number, id, netlink::ACCEPT, None);
-                    }
-                    Heard::Answer(Err(_)) => self.odds.gone += 1,
-                    Heard::Answer(Ok(())) | Heard::Other => {}
-                }
+        // One batch in a step, so that a flood leaves time for the timers.
+        let count = match queue.batch.receive(queue.socket.as_fd()) {
+            Err(e) if e.raw_os_error() == Some(libc::ENOBUFS) => {
+                self.odds.unseen += 1;
+                return Ok(true);
             }
-            if count < BATCH {
-                return Ok(false);
+            other => other?,
+        };
+        for heard in queue.batch.iter().flat_map(netlink::messages) {
+            match heard {
+                Heard::Packet { id, bytes, header: Ok(header) } => {
+                    queue.last_id = id;
+                    let bytes = Self::buffer_with(&mut self.spare, bytes);
+                    into.push((
+                        direction,
+                        HeldPacket { id, direction, dirty: false, ip_at: 0, header, bytes },
+                    ));
+                }
+                Heard::Packet { id, header: Err(_), .. } => {
+                    queue.last_id = id;
+                    self.odds.malformed += 1;
+                    netlink::verdict(&mut queue.verdicts, queue.number, id, netlink::ACCEPT, None);
+                }
+                Heard::Answer(Err(_)) => self.odds.gone += 1,
+                Heard::Answer(Ok(())) | Heard::Other => {}
             }
         }
-        Ok(true)
+        Ok(count == BATCH)
     }
 }
 

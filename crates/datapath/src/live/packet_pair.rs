@@ -20,8 +20,6 @@ use super::packet::HeldPacket;
 const SOCKET_BUFFER: usize = 16 << 20;
 /// A 64 kB segment, its Ethernet header with two tags, and the vnet header.
 const DATAGRAM: usize = 66_000;
-/// Batches taken in one step, so that a flood leaves time for the timers.
-const BATCHES_PER_STEP: usize = 4;
 /// tp_status: a VLAN tag was taken off; its TPID is told too (linux/if_packet.h).
 const VLAN_VALID: u32 = 1 << 4;
 const VLAN_TPID_VALID: u32 = 1 << 6;
@@ -193,30 +191,24 @@ impl PacketPair {
     ) -> io::Result<bool> {
         let mut passing = Vec::new();
         let port = &mut self.ports[direction as usize];
-        let mut more = true;
-        for _ in 0..BATCHES_PER_STEP {
-            let count = match port.batch.receive(port.input.as_fd()) {
-                Ok(count) => count,
-                // A frame the vnet header has no words for; the kernel has let go of it.
-                Err(e) if e.raw_os_error() == Some(libc::EINVAL) => {
-                    self.odds.lost += 1;
-                    continue;
-                }
-                // The interface is down or gone: told once, and by the monitor too.
-                Err(e) if matches!(e.raw_os_error(), Some(libc::ENETDOWN | libc::ENODEV | libc::ENXIO)) => 0,
-                Err(e) => return Err(e),
-            };
-            for (datagram, aux) in port.batch.iter_with_control(libc::SOL_PACKET, libc::PACKET_AUXDATA) {
-                let vlan = aux.as_deref().and_then(vlan_of);
-                Self::take_in(datagram, vlan, direction, &mut self.odds, into, &mut passing);
+        // One batch in a step, so that a flood leaves time for the timers.
+        let count = match port.batch.receive(port.input.as_fd()) {
+            Ok(count) => count,
+            // A frame the vnet header has no words for; the kernel has let go of it.
+            Err(e) if e.raw_os_error() == Some(libc::EINVAL) => {
+                self.odds.lost += 1;
+                return Ok(true);
             }
-            if count < BATCH {
-                more = false;
-                break;
-            }
+            // The interface is down or gone: told once, and by the monitor too.
+            Err(e) if matches!(e.raw_os_error(), Some(libc::ENETDOWN | libc::ENODEV | libc::ENXIO)) => 0,
+            Err(e) => return Err(e),
+        };
+        for (datagram, aux) in port.batch.iter_with_control(libc::SOL_PACKET, libc::PACKET_AUXDATA) {
+            let vlan = aux.as_deref().and_then(vlan_of);
+            Self::take_in(datagram, vlan, direction, &mut self.odds, into, &mut passing);
         }
         self.out(direction).append(&mut passing);
-        Ok(more)
+        Ok(count == BATCH)
     }
 }
 
