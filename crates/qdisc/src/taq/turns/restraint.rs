@@ -29,6 +29,10 @@ impl<P: Packet> Turns<P> {
         }
         let limit = self.config.k.max(2 * self.allowance(id));
         let waiting = self.slots[id as usize].chain.packets;
+        if !self.tracker.flow(FlowId(id)).is_tcp() {
+            self.restrain_other(now, id, waiting > 2 * limit, waiting > limit, verdicts);
+            return;
+        }
         let grace = self.config.first_window_grace
             && waiting <= limit + 8
             && self.tracker.flow(FlowId(id)).sent_packets() <= 10;
@@ -39,8 +43,20 @@ impl<P: Packet> Turns<P> {
         }
         if let Some(at) = repair::pick(&self.store, &slot.chain) {
             self.mark_or_drop(now, id, at, verdicts);
-        } else if !self.tracker.flow(FlowId(id)).is_tcp() && waiting > 2 * limit {
-            self.drop_at(now, id, self.slots[id as usize].chain.head(), Reason::Sojourn, verdicts);
+        }
+    }
+
+    /// What is not TCP cannot be told copies from data, nor be held back: QUIC learns of a loss soonest from the oldest
+    /// packet, and voice has no use for it. An ECN-capable one is marked first.
+    fn restrain_other(&mut self, now: Instant, id: u32, far: bool, over: bool, verdicts: &mut Verdicts<P>) {
+        if !over {
+            return;
+        }
+        let head = self.slots[id as usize].chain.head();
+        if far || !self.config.mark || !self.store.get(head).packet.header().ecn.is_capable() {
+            self.drop_at(now, id, head, Reason::Sojourn, verdicts);
+        } else if !self.slots[id as usize].repair.is_open(now, self.round_time() * 4) {
+            self.mark_or_drop(now, id, head, verdicts);
         }
     }
 

@@ -206,6 +206,37 @@ fn an_ecn_flow_is_marked_instead() {
 }
 
 #[test]
+fn a_flow_that_is_not_tcp_keeps_its_newest_packets() {
+    let mut b = Bench::new(&[("k", "6"), ("clamp_max", "3")]);
+    let mut udp = |nth: u64, ecn| {
+        let mut p = Record { id: nth, ..Record::default() };
+        p.header = Header { key: key(1), len: Bytes(1200), ecn, ..Header::default() };
+        p.header.key.proto = Proto::UDP;
+        b.put(p);
+    };
+    for nth in 0..20 {
+        udp(nth, Ecn::NotEct);
+    }
+    let dropped: Vec<_> = b
+        .verdicts
+        .drain(..)
+        .map(|v| match v {
+            Verdict::Dropped { packet, reason: Reason::Sojourn } => packet.id,
+            other => panic!("{other:?}"),
+        })
+        .collect();
+    assert_eq!(dropped, (0..14).collect::<Vec<_>>(), "six stay: 14 to 19");
+    while b.get().is_some() {}
+    for nth in 20..32 {
+        let mut p = Record { id: nth, ..Record::default() };
+        p.header = Header { key: key(2), len: Bytes(1200), ecn: Ecn::Ect0, ..Header::default() };
+        p.header.key.proto = Proto::UDP;
+        b.put(p);
+    }
+    assert!(matches!(b.verdicts[..], [Verdict::Marked { .. }]), "{:?}", b.verdicts);
+}
+
+#[test]
 fn memory_is_bounded_and_the_longest_pays() {
     let mut b = Bench::new(&[("memory_packets", "50"), ("clamp", "off")]);
     for nth in 0..200 {
