@@ -175,6 +175,12 @@ impl Nfqueue {
             match heard {
                 Heard::Packet { id, bytes, header: Ok(header) } => {
                     queue.last_id = id;
+                    if direction == Direction::Up
+                        && self.porter.as_mut().is_some_and(|p| p.takes(now, &header))
+                    {
+                        netlink::verdict(&mut queue.verdicts, queue.number, id, netlink::DROP, None);
+                        continue;
+                    }
                     let bytes = Self::buffer_with(&mut self.spare, bytes);
                     into.push((
                         direction,
