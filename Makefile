@@ -8,7 +8,7 @@ FUZZ_SECONDS ?= 60
 ARGS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help setup build demo test lint lints bench fuzz clean
+.PHONY: help setup build demo test lint lints bench bounds fuzz clean
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-7s %s\n", $$1, $$2 }' Makefile
@@ -36,8 +36,13 @@ lints:
 	@if cargo clippy --version >/dev/null 2>&1; then set -x; cargo clippy --workspace --all-targets -- -D warnings; \
 	else echo 'lint: lints not checked: clippy is missing (rustup component add clippy)'; fi
 
-bench: setup ## cost per packet, and the live box against plain kernel forwarding
+bench: build ## cost per packet, and the live box against plain kernel forwarding: 4 minutes
 	cargo bench -p narrows-qdisc $(ARGS)
+	NARROWS_BIN=$(TARGET)/release/narrows cargo run --release -p narrows-datapath --example live_bench
+
+# Each run has namespaces of its own; with more at a time than the machine bears, runs are marked as spoiled.
+bounds: build ## every workload of experiments/taq under every queue, 3 seeds: an hour with 4 runs at a time
+	for file in experiments/taq/*.toml; do $(TARGET)/release/narrows lab $$file --jobs 4 --out out/bounds $(ARGS) || exit 1; done
 
 fuzz: setup ## each fuzz target for FUZZ_SECONDS (60)
 	@if ! cargo +nightly fuzz --version >/dev/null 2>&1; then \
