@@ -57,14 +57,16 @@ fn main() -> anyhow::Result<()> {
     for spec in boxes {
         bench.delay(&format!("nfqueue, {spec}"), Some(&["--discipline", spec]))?;
     }
-    println!("\n{:<28}{:>12}{:>12}{:>12}", "rate", "measured", "error %", "lead MTU");
+    println!("\n{:<28}{:>12}{:>12}{:>12}", "rate, nfqueue, fifo:200", "bit/s", "error %", "lead MTU");
     for (rate, bps, payload, seconds) in [
         ("64kbit", 64_000.0, MEDIUM, 10),
         ("600kbit", 600_000.0, LARGE, 8),
         ("10mbit", 10e6, LARGE, 4),
         ("100mbit", 100e6, LARGE, 4),
     ] {
-        bench.shaping(rate, bps, payload, Duration::from_secs(seconds))?;
+        for realtime in [false, true] {
+            bench.shaping(rate, bps, payload, Duration::from_secs(seconds), realtime)?;
+        }
     }
     Ok(())
 }
@@ -279,9 +281,18 @@ impl Bench {
     }
 
     /// Sends half again as much as the rate allows, and looks at when packets come out.
-    fn shaping(&self, rate: &str, bps: f64, payload: usize, span: Duration) -> anyhow::Result<()> {
+    fn shaping(
+        &self,
+        rate: &str,
+        bps: f64,
+        payload: usize,
+        span: Duration,
+        realtime: bool,
+    ) -> anyhow::Result<()> {
         self.with_box(None)?;
-        let running = self.start(&["--down", rate, "--discipline", "fifo:50"])?;
+        let mut args = vec!["--down", rate, "--discipline", "fifo:200"];
+        args.extend(realtime.then_some("--realtime"));
+        let running = self.start(&args)?;
         let sink = join(inside(&self.ns("r"), 0, || UdpSocket::bind((RECEIVER, 0))))??;
         let port = sink.local_addr()?.port();
         sink.set_read_timeout(Some(Duration::from_secs(3)))?;
@@ -313,7 +324,8 @@ impl Bench {
         let seconds = last.duration_since(*first).as_secs_f64();
         let measured = (arrivals.len() - 1) as f64 * len * 8.0 / seconds;
         println!(
-            "{rate:<28}{:>12.0}{:>12.3}{:>12.2}",
+            "{:<28}{:>12.0}{:>12.3}{:>12.2}",
+            format!("{rate}{}", if realtime { " --realtime" } else { "" }),
             measured,
             100.0 * (measured / bps - 1.0),
             lead(&arrivals, *first, len * 8.0 / bps)
