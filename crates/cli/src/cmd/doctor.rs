@@ -8,7 +8,7 @@ use narrows_datapath::live::{self, Finding, Need, Tool};
 /// Arguments of `narrows doctor`.
 #[derive(clap::Args)]
 pub struct Args {
-    /// Remove what killed boxes have left in this network namespace
+    /// Remove what killed boxes have left in this network namespace, and killed labs anywhere
     #[arg(long)]
     clean: bool,
     /// Where boxes note what they change
@@ -19,12 +19,14 @@ pub struct Args {
 /// Runs the command: success if a box can run here.
 pub fn main(args: Args) -> anyhow::Result<ExitCode> {
     if args.clean {
-        let removed = live::clean(&args.state_dir, &Tool::find()?)?;
+        // Without a packet filter there are no rules to be left, but there may be namespaces.
+        let mut removed = live::clean(&args.state_dir, &Tool::find().unwrap_or_default())?;
+        removed.extend(narrows_datapath::lab::sweep());
         for what in &removed {
             println!("removed {what}");
         }
         if removed.is_empty() {
-            println!("nothing was left by a killed box");
+            println!("nothing was left by a killed box or lab");
         }
         return Ok(ExitCode::SUCCESS);
     }

@@ -226,3 +226,104 @@ impl<P: Packet> Qdisc<P> for Lane<P> {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use narrows_qdisc::Record;
+
+    /// Sends one packet a millisecond, and holds all packets of the other direction until told to let go.
+    #[derive(Default)]
+    struct Holder {
+        queue: VecDeque<Record>,
+        held: VecDeque<Record>,
+        busy_until: Instant,
+        open: bool,
+    }
+
+    impl Qdisc<Record> for Holder {
+        fn enqueue(&mut self, _now: Instant, packet: Record, _verdicts: &mut Verdicts<Record>) {
+            self.queue.push_back(packet);
+        }
+        fn dequeue(&mut self, now: Instant, _verdicts: &mut Verdicts<Record>) -> Option<Record> {
+            if now < self.busy_until {
+                return None;
+            }
+            let packet = self.queue.pop_front()?;
+            self.busy_until = now + narrows_units::Duration::from_millis(1);
+            Some(packet)
+        }
+        fn reverse(
+            &mut self,
+            _now: Instant,
+            packet: Record,
+            _verdicts: &mut Verdicts<Record>,
+        ) -> Option<Record> {
+            self.held.push_back(packet);
+            None
+        }
+        fn release_reverse(&mut self, _now: Instant, _verdicts: &mut Verdicts<Record>) -> Option<Record> {
+            if self.open { self.held.pop_front() } else { None }
+        }
+        fn next_ready(&self, now: Instant) -> Option<Instant> {
+            (!self.queue.is_empty()).then_some(now.max(self.busy_until))
+        }
+        fn backlog(&self) -> Backlog {
+            Backlog { packets: self.queue.len(), ..Backlog::default() }
+        }
+        fn held(&self) -> usize {
+            self.held.len()
+        }
+        fn release_all(&mut self, _now: Instant) {
+            self.open = true;
+        }
+        fn report(&mut self, _now: Instant) -> Report {
+            Report::default()
+        }
+    }
+
+    fn record(id: u64) -> Record {
+        Record { id, ..Record::default() }
+    }
+
+    #[test]
+    fn what_is_held_or_kept_back_survives_an_exchange() {
+        let inner = Box::new(Holder::default());
+        let mut lane =
+            Lane::Open(Switch { before: VecDeque::new(), before_backlog: Backlog::default(), inner });
+        let (now, mut v) = (Instant::from_nanos(5), Vec::new());
+        for id in 0..4 {
+            lane.enqueue(now, record(id), &mut v);
+            assert!(lane.reverse(now, record(10 + id), &mut v).is_none());
+        }
+        assert!(lane.release_reverse(now, &mut v).is_none());
+        let settings = LaneSettings::new(None, "fifo:1".parse().unwrap(), 1);
+        let held = lane.exchange(now, &settings, &mut v);
+        assert_eq!(held, [10, 11, 12, 13].map(record));
+        assert_eq!(lane.backlog().packets, 4);
+        lane.enqueue(now, record(4), &mut v);
+        let ids: Vec<_> = std::iter::from_fn(|| lane.dequeue(now, &mut v)).map(|p| p.id).collect();
+        assert_eq!(ids, [0, 1, 2, 3, 4]);
+        assert!(v.is_empty(), "{v:?}");
+    }
+
+    #[test]
+    fn a_discipline_that_keeps_its_kind_keeps_what_it_counts() {
+        let link = |kbps| Some(ShaperConfig::new(Rate::from_kbps(kbps)));
+        let settings = |kbps, spec: &str| LaneSettings::new(link(kbps), spec.parse().unwrap(), 1);
+        for (from, to, kept) in [
+            ("fifo:9", "fifo:7", true),
+            ("fifo:9", "taq", false),
+            ("taq", "taq:clamp=off", true),
+            ("taq", "taq:mode=paper", false),
+        ] {
+            let mut lane = Lane::new(&settings(600, from));
+            let mut v = Vec::new();
+            lane.enqueue(Instant::ZERO, record(1), &mut v);
+            assert_eq!(lane.adjust(Instant::ZERO, &settings(900, to)), kept, "{from} to {to}");
+            assert_eq!(lane.report(Instant::ZERO).counters.arrived, 1);
+        }
+        let mut lane: Lane<Record> = Lane::new(&settings(600, "fifo:9"));
+        assert!(!lane.adjust(Instant::ZERO, &LaneSettings::new(None, "fifo:9".parse().unwrap(), 1)));
+    }
+}

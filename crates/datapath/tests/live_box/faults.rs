@@ -204,7 +204,7 @@ fn a_malformed_packet_is_counted_and_goes_on() {
     // Destination options (60) that claim 2048 bytes in a packet of 8: a router forwards it, no host takes it.
     let to: SocketAddrV6 = "[fd78::2]:0".parse().unwrap();
     let sent = inside(&world.ns("c"), move || {
-        let socket = raw_v6(60);
+        let socket = raw(libc::AF_INET6, 60);
         (0..10).map(|_| socket.send_to(&[59, 255, 0, 0, 0, 0, 0, 0], to).is_ok()).filter(|ok| *ok).count()
             as u64
     });
@@ -215,10 +215,48 @@ fn a_malformed_packet_is_counted_and_goes_on() {
     running.stop();
 }
 
+/// SYNs of connections nobody wants, cut TCP headers, and noise behind a sound IP header.
+fn rubbish(n: u32) -> Vec<u8> {
+    let x = n.wrapping_mul(0x9e37_79b9);
+    let [a, b, c, d] = x.to_be_bytes();
+    let len: u8 = if n.is_multiple_of(16) { 20 + (n / 16 % 20) as u8 } else { 40 };
+    let mut p = vec![0x45, 0, 0, len, a, b, 0, 0, 64, 6, 0, 0, 10, 77, 0, 2, 10, 78, 0, 2];
+    p.extend([a, b, 0, 80, c, d, a, b, 0, 0, 0, 0, 0x50, 0x02, 0xff, 0xff, 0, 0, 0, 0]);
+    if n % 16 == 1 {
+        p[20..].iter_mut().enumerate().for_each(|(i, byte)| *byte = (x >> (i % 24)) as u8);
+    }
+    p.truncate(len.into());
+    p
+}
+
+#[test]
+fn a_flood_of_syns_and_rubbish_is_survived() {
+    if !can_run("a_flood_of_syns_and_rubbish_is_survived") {
+        return;
+    }
+    let world = World::new(Kind::Routed);
+    for spec in ["taq", "taq:mode=paper", "taq:door=hold"] {
+        let running = world.start(&format!("--down 4mbit --up 4mbit --discipline {spec}"));
+        let to: std::net::SocketAddrV4 = "10.78.0.2:0".parse().unwrap();
+        let flood = inside(&world.ns("c"), move || {
+            let socket = raw(libc::AF_INET, libc::IPPROTO_RAW);
+            (0..200_000).filter(|n| socket.send_to(&rubbish(*n), to).is_ok()).count() as u64
+        });
+        let sent = flood.join().unwrap();
+        assert!(sent > 100_000, "{sent}");
+        let s = running.wait_for("it has looked at the flood", |s| {
+            s.up.report.counters.arrived + s.down.report.counters.refused > 1000
+        });
+        assert!(s.up.report.flows <= 65_536 && s.down.report.flows <= 65_536);
+        world.fetch(world.server4(), 50_000).complete();
+        running.stop();
+    }
+}
+
 #[expect(unsafe_code, reason = "a raw socket of any protocol: nix has a list of its own")]
-fn raw_v6(protocol: i32) -> UdpSocket {
+fn raw(family: i32, protocol: i32) -> UdpSocket {
     // SAFETY: plain values in, a descriptor of ours or -1 out.
-    let fd = unsafe { libc::socket(libc::AF_INET6, libc::SOCK_RAW, protocol) };
+    let fd = unsafe { libc::socket(family, libc::SOCK_RAW, protocol) };
     assert!(fd >= 0, "raw socket: {}", std::io::Error::last_os_error());
     // SAFETY: nobody else owns it. Sending to an address works the same on any datagram socket.
     unsafe { OwnedFd::from_raw_fd(fd) }.into()

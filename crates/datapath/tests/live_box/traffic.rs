@@ -1,5 +1,6 @@
 //! Traffic passes, counted and whole.
 
+use std::io::{Read, Write};
 use std::time::Duration;
 
 use narrows_datapath::live::{ReportJson, Status};
@@ -187,5 +188,63 @@ fn a_reload_under_traffic_loses_nothing() {
     );
     datagrams.complete();
     fetch.complete();
+    running.stop();
+}
+
+#[test]
+fn either_mode_of_taq_serves_and_changes_while_it_does() {
+    if !can_run("either_mode_of_taq_serves_and_changes_while_it_does") {
+        return;
+    }
+    let world = World::new(Kind::Routed);
+    let file = world.dir.join("box.toml");
+    let write = |text: &str| std::fs::write(&file, text).unwrap();
+    write("down = '4mbit'\nup = '1mbit'\ndiscipline = 'taq'\n");
+    let running = world.start(&format!("--config {}", file.display()));
+    let fetches: Vec<_> = (0..8).map(|_| world.fetch(world.server4(), 150_000)).collect();
+    running.wait_for("flows are followed", |s| s.down.report.flows >= 8);
+    for (text, name) in [
+        ("down = '5mbit'\nup = '1mbit'\ndiscipline = 'taq'\n", "taq"),
+        ("down = '5mbit'\nup = '1mbit'\ndiscipline = 'taq:mode=paper'\n", "taq:mode=paper"),
+        ("down = '5mbit'\nup = '1mbit'\ndiscipline = 'fifo:90'\n", "fifo:90"),
+        ("down = '6mbit'\nup = '1mbit'\ndiscipline = 'taq'\n", "taq"),
+    ] {
+        write(text);
+        running.signal(Signal::SIGHUP);
+        running.wait_for(text, |s| s.down.discipline == name);
+    }
+    fetches.into_iter().for_each(crate::world::Fetch::complete);
+    running.wait_for("all that waited has gone", |s| {
+        s.down.report.backlog.packets == 0 && s.up.report.backlog.packets == 0
+    });
+    running.stop();
+}
+
+#[test]
+fn the_page_tells_this_machine_all_and_others_their_own() {
+    if !can_run("the_page_tells_this_machine_all_and_others_their_own") {
+        return;
+    }
+    let world = World::new(Kind::Routed);
+    let running = world.start("--down 4mbit --discipline fifo:20 --page 0.0.0.0:8088");
+    let get = |end: &str, host: &'static str, path: &'static str| {
+        let got = inside(&world.ns(end), move || {
+            let mut stream = std::net::TcpStream::connect((host, 8088)).unwrap();
+            stream.set_read_timeout(Some(crate::world::PATIENCE)).unwrap();
+            write!(stream, "GET {path} HTTP/1.0\r\nHost: x\r\n\r\n").unwrap();
+            let mut text = String::new();
+            stream.read_to_string(&mut text).unwrap();
+            text
+        });
+        got.join().unwrap()
+    };
+    assert!(get("b", "127.0.0.1", "/").contains("<title>Narrows</title>"));
+    for (end, host) in [("b", "127.0.0.1"), ("c", "10.77.0.1")] {
+        let text = get(end, host, "/status.json");
+        let body = text.split("\r\n\r\n").nth(1).unwrap();
+        let status: Status = serde_json::from_str(body).unwrap();
+        assert_eq!(status.pid, running.pid());
+    }
+    assert!(get("c", "10.77.0.1", "/else").starts_with("HTTP/1.0 404"));
     running.stop();
 }

@@ -246,7 +246,8 @@ impl World {
         let receiving = inside(&self.ns("c"), move || {
             let socket = UdpSocket::bind("10.77.0.2:0").unwrap();
             // All of them may come at once.
-            nix::sys::socket::setsockopt(&socket, nix::sys::socket::sockopt::RcvBufForce, &(8 << 20)).unwrap();
+            nix::sys::socket::setsockopt(&socket, nix::sys::socket::sockopt::RcvBufForce, &(8 << 20))
+                .unwrap();
             tell.send(socket.local_addr().unwrap()).unwrap();
             socket.set_read_timeout(Some(PATIENCE)).unwrap();
             let mut buffer = [0; 2000];
