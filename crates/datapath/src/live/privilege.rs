@@ -21,8 +21,7 @@ pub fn check() -> anyhow::Result<()> {
     for (capability, why) in NEEDED {
         if !caps::has_cap(None, CapSet::Effective, capability).unwrap_or(false) {
             bail!(
-                "no permission: {capability} is missing, needed for {why}. Run as root (sudo narrows run ...), or as a \
-                 service with AmbientCapabilities=CAP_NET_ADMIN CAP_NET_RAW"
+                "no permission: {capability} is missing, needed for {why}. Run as root (sudo narrows run ...)"
             );
         }
     }

@@ -223,7 +223,8 @@ pub fn leftovers(dir: &Path, tools: &[Tool]) -> anyhow::Result<Vec<String>> {
 
 /// Chains of ours whose queue nobody listens on. A living box listens before its rules are there and after they are gone.
 fn orphans(tools: &[Tool]) -> anyhow::Result<Vec<(&Tool, String)>> {
-    let queues = nfqueue::kernel_queues().context("cannot read /proc/net/netfilter/nfnetlink_queue")?;
+    // Readable for root only. Whoever else runs boxes has their notes, but cannot tell a chain nobody serves.
+    let Ok(queues) = nfqueue::kernel_queues() else { return Ok(Vec::new()) };
     let mut found = Vec::new();
     for tool in tools {
         for chain in rules::our_chains(&tool.listing()?) {
