@@ -14,8 +14,7 @@ const CONTROL: usize = 128;
 pub struct Batch {
     room: Vec<u8>,
     each: usize,
-    /// Control messages, in words so that they are aligned as the kernel wants them.
-    control: Vec<u64>,
+    control: Vec<u8>,
     lens: [usize; BATCH],
     control_lens: [usize; BATCH],
     count: usize,
@@ -28,7 +27,7 @@ impl Batch {
         Self {
             room: vec![0; each * BATCH],
             each,
-            control: vec![0; CONTROL / 8 * BATCH],
+            control: vec![0; CONTROL * BATCH],
             lens: [0; BATCH],
             control_lens: [0; BATCH],
             count: 0,
@@ -48,7 +47,7 @@ impl Batch {
         }
         // SAFETY: all-zero bytes are a valid mmsghdr: null pointers and zero lengths.
         let mut headers: [libc::mmsghdr; BATCH] = unsafe { std::mem::zeroed() };
-        let controls = self.control.chunks_exact_mut(CONTROL / 8);
+        let controls = self.control.chunks_exact_mut(CONTROL);
         for ((header, vector), control) in headers.iter_mut().zip(&mut vectors).zip(controls) {
             header.msg_hdr.msg_iov = vector;
             header.msg_hdr.msg_iovlen = 1;
@@ -84,17 +83,15 @@ impl Batch {
     }
 
     /// The datagrams of the last call, each with its control message of this level and kind.
-    pub fn iter_with_control(&self, level: i32, kind: i32) -> impl Iterator<Item = (&[u8], Option<Vec<u8>>)> {
-        let controls = self.control.chunks_exact(CONTROL / 8).zip(&self.control_lens);
-        self.iter().zip(controls).map(move |(datagram, (words, &len))| {
-            let bytes: Vec<u8> = words.iter().flat_map(|w| w.to_ne_bytes()).take(len).collect();
-            (datagram, control_message(&bytes, level, kind))
-        })
+    pub fn iter_with_control(&self, level: i32, kind: i32) -> impl Iterator<Item = (&[u8], Option<&[u8]>)> {
+        let controls = self.control.chunks_exact(CONTROL).zip(&self.control_lens);
+        let messages = controls.map(move |(bytes, &len)| control_message(&bytes[..len], level, kind));
+        self.iter().zip(messages)
     }
 }
 
 /// The first control message of this level and kind (`cmsg(3)`: length, level, kind, data; each aligned to a word).
-fn control_message(mut bytes: &[u8], level: i32, kind: i32) -> Option<Vec<u8>> {
+fn control_message(mut bytes: &[u8], level: i32, kind: i32) -> Option<&[u8]> {
     const WORD: usize = size_of::<usize>();
     const HEADER: usize = size_of::<libc::cmsghdr>();
     while bytes.len() >= HEADER {
@@ -102,7 +99,7 @@ fn control_message(mut bytes: &[u8], level: i32, kind: i32) -> Option<Vec<u8>> {
         let int = |at: usize| Some(i32::from_ne_bytes(bytes.get(at..at + 4)?.try_into().ok()?));
         let data = bytes.get(HEADER..len)?;
         if (int(WORD)?, int(WORD + 4)?) == (level, kind) {
-            return Some(data.to_vec());
+            return Some(data);
         }
         bytes = bytes.get(len.next_multiple_of(WORD)..)?;
     }
@@ -203,7 +200,7 @@ mod tests {
             bytes.extend(data);
             bytes.resize(bytes.len().next_multiple_of(size_of::<usize>()), 0);
         }
-        assert_eq!(control_message(&bytes, 263, 8), Some(vec![7; 20]));
+        assert_eq!(control_message(&bytes, 263, 8), Some(&[7; 20][..]));
         assert_eq!(control_message(&bytes, 263, 9), None);
         for n in 0..bytes.len() - 4 {
             assert_eq!(control_message(&bytes[..n], 263, 8), None, "{n}");

@@ -204,7 +204,7 @@ impl PacketPair {
             Err(e) => return Err(e),
         };
         for (datagram, aux) in port.batch.iter_with_control(libc::SOL_PACKET, libc::PACKET_AUXDATA) {
-            let vlan = aux.as_deref().and_then(vlan_of);
+            let vlan = aux.and_then(vlan_of);
             Self::take_in(datagram, vlan, direction, &mut self.odds, into, &mut passing);
         }
         self.out(direction).append(&mut passing);

@@ -1,8 +1,10 @@
 //! A box from set-up to tear-down: everything that can be refused is asked before anything is touched, every change is
 //! noted before it is made, and rules go before held packets do.
 
+use std::os::unix::net::UnixListener;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use anyhow::{Context, bail};
 use nix::sys::signal::{SigSet, Signal};
@@ -135,24 +137,43 @@ struct Setup<'a> {
     bridged: bool,
 }
 
+/// What people see and signals reach: made before anything of the machine is changed.
+struct Doors {
+    board: Arc<Board>,
+    listener: UnixListener,
+    page: Option<tiny_http::Server>,
+    monitor: Monitor,
+}
+
 impl Setup<'_> {
     fn go(&mut self, tell: &mut dyn FnMut(News)) -> anyhow::Result<()> {
+        let doors = Doors {
+            board: Board::new()?,
+            listener: control::listen(&self.settings.control)?,
+            page: self.settings.page.map(page::listen).transpose()?,
+            monitor: Monitor::new()?,
+        };
+        self.claim.note(|t| t.control.clone_from(&self.settings.control))?;
         match self.settings.backend {
             BackendKind::Nfqueue => {
-                let queue = self.settings.queue.unwrap_or_else(nfqueue::free_pair);
-                let mut backend = Nfqueue::open(queue).map_err(|e| explain_nfqueue(&e, queue))?;
+                let (queue, mut backend) = open_nfqueue(self.settings.queue)?;
                 if !self.bridged {
                     backend = backend.routed_to(&self.settings.lan);
                 }
                 backend.answer(self.settings.answers())?;
+                if self.tools.len() == 1 {
+                    tell(News::Notice(
+                        "IPv6 is not queued: no ip6tables works here (narrows doctor)".to_owned(),
+                    ));
+                }
                 self.put_rules_in(queue)?;
-                self.start(backend, &format!("NFQUEUE {queue} and {}", queue + 1), tell)
+                self.start(doors, backend, &format!("NFQUEUE {queue} and {}", queue + 1), tell)
             }
             BackendKind::Packet => {
                 let mut pair =
                     PacketPair::open((&self.settings.lan, &self.lan), (&self.settings.wan, &self.wan))?;
                 pair.answer(self.settings.answers())?;
-                self.start(pair, "packet sockets", tell)
+                self.start(doors, pair, "packet sockets", tell)
             }
         }
     }
@@ -179,22 +200,24 @@ impl Setup<'_> {
         rules.install(&self.tools)
     }
 
-    fn start<C: Channel>(&mut self, channel: C, way: &str, tell: &mut dyn FnMut(News)) -> anyhow::Result<()> {
-        let board = Board::new()?;
-        let listener = control::listen(&self.settings.control)?;
-        self.claim.note(|t| t.control.clone_from(&self.settings.control))?;
-        let page = self.settings.page.map(page::listen).transpose()?;
+    fn start<C: Channel>(
+        &mut self,
+        doors: Doors,
+        channel: C,
+        way: &str,
+        tell: &mut dyn FnMut(News),
+    ) -> anyhow::Result<()> {
         nix::sys::prctl::set_timerslack(1).context("cannot set the timer slack")?;
         if self.settings.realtime {
             privilege::realtime()?;
         }
         privilege::keep_only_needed()?;
         // Threads inherit what this one may do, so they come after it was given up.
+        let Doors { board, listener, page, monitor } = doors;
         control::serve(listener, board.clone());
         if let Some(page) = page {
             page::serve(page, board.clone());
         }
-        let monitor = Monitor::new()?;
         let mut live = Live::new(self.source, &self.settings, channel, board, monitor);
         tell(News::Running(format!(
             "{} <-> {} by {way}, down {}, up {}",
@@ -205,13 +228,30 @@ impl Setup<'_> {
         )));
         let signals = &self.signals;
         // Should a discipline fail, packets must still flow and the rules must still go.
-        let outcome = catch_unwind(AssertUnwindSafe(|| live.turn(signals, tell))).unwrap_or_else(|_| {
-            Err(anyhow::anyhow!("an invariant is broken (see above): this is a bug in narrows"))
-        });
+        let outcome = guarded(|| live.turn(signals, tell));
         let rules = self.claim.remove_rules(&self.tools);
-        let closed = live.close();
+        let closed = guarded(|| live.close());
         outcome.and(rules).and(closed)
     }
+}
+
+fn guarded(f: impl FnOnce() -> anyhow::Result<()>) -> anyhow::Result<()> {
+    catch_unwind(AssertUnwindSafe(f)).unwrap_or_else(|_| {
+        Err(anyhow::anyhow!("an invariant is broken (see above): this is a bug in narrows"))
+    })
+}
+
+/// Listens on the queue that was asked for, or on the first free one.
+fn open_nfqueue(asked: Option<u16>) -> anyhow::Result<(u16, Nfqueue)> {
+    let mut queue = asked.unwrap_or_else(nfqueue::free_pair);
+    // Another box may take the same number between the look and the opening; or we may not look at all.
+    for _ in 0..if asked.is_some() { 0 } else { 16 } {
+        match Nfqueue::open(queue) {
+            Err(e) if matches!(e.raw_os_error(), Some(libc::EPERM | libc::EBUSY)) => queue += 2,
+            other => return other.map(|b| (queue, b)).map_err(|e| explain_nfqueue(&e, queue)),
+        }
+    }
+    Nfqueue::open(queue).map(|b| (queue, b)).map_err(|e| explain_nfqueue(&e, queue))
 }
 
 fn explain_nfqueue(error: &std::io::Error, queue: u16) -> anyhow::Error {
