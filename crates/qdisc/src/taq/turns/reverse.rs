@@ -5,6 +5,7 @@ use narrows_units::Instant;
 use narrows_wire::{Flags, TcpHeader};
 
 use super::Turns;
+use super::clamp::Grid;
 use crate::Packet;
 
 impl<P: Packet> Turns<P> {
@@ -42,8 +43,9 @@ impl<P: Packet> Turns<P> {
         let slot = self.slots.get(id.0 as usize)?;
         let segment = u32::from(if slot.segment == 0 { 1448 } else { slot.segment });
         let allowance = self.allowance(id.0).saturating_mul(segment).min(1 << 24);
+        let grid = Grid { max_seq: flow.max_seq(), segment };
         let slot = self.slots.get_mut(id.0 as usize)?;
         let base = slot.served_end.map_or(tcp.ack, |e| e.max(tcp.ack));
-        slot.clamp.window(tcp, scale, base, allowance)
+        slot.clamp.window(tcp, scale, base + allowance, grid)
     }
 }
