@@ -73,6 +73,10 @@ impl Rate {
     /// How long the link is busy with `size`, rounded up: nothing ever leaves early.
     #[must_use]
     pub const fn time_to_send(self, size: Bytes) -> Duration {
+        // Up to 2 GB, so for every packet, 64 bits do, and a division of 128 takes several times as long.
+        if let Some(bits) = size.0.checked_mul(8 * NANOS as u64) {
+            return Duration::from_nanos(bits.div_ceil(self.0));
+        }
         let ns = (size.0 as u128 * 8 * NANOS).div_ceil(self.0 as u128);
         Duration::from_nanos(if ns > u64::MAX as u128 { u64::MAX } else { ns as u64 })
     }
