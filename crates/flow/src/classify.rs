@@ -135,6 +135,7 @@ impl Flow {
             self.holes.remove(seq, self.max_seq);
         } else if self.max_seq.before(seq) {
             self.holes.add(self.max_seq, seq, Micros::at(now));
+            self.marks.set(Marks::HOLES);
         }
         self.max_seq = end;
         fresh
@@ -151,6 +152,9 @@ impl Flow {
     }
 
     fn below_max(&mut self, now: Instant, seq: SeqNum, end: SeqNum) -> Kind {
+        if !self.marks.has(Marks::HOLES) {
+            return Kind::Retransmission;
+        }
         let Some(hole) = self.holes.hit(seq, end) else { return Kind::Retransmission };
         let age = Micros::at(now).since(hole.tag);
         self.holes.remove(seq, end);
@@ -367,6 +371,10 @@ impl Flow {
 
     /// Forgets ranges so old that sequence numbers have moved on by more than any window.
     pub(crate) fn forget_far_ranges(&mut self) {
+        // Most flows have none; and where nothing is owed, nothing is in `dropped`.
+        if self.owed == 0 && !self.marks.has(Marks::HOLES) {
+            return;
+        }
         let far = |start: SeqNum| self.max_seq - start > MAX_SPAN;
         let (drops, holes) =
             (self.dropped.iter().any(|r| far(r.start)), self.holes.iter().any(|r| far(r.start)));
@@ -376,6 +384,7 @@ impl Flow {
         if holes {
             self.holes.clear();
         }
+        self.marks.put(Marks::HOLES, !self.holes.is_empty());
     }
 }
 

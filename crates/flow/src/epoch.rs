@@ -29,12 +29,16 @@ impl Flow {
         if stale {
             self.marks.clear(Marks::SAMPLING);
         }
-        if !self.marks.has(Marks::SAMPLING) && self.owed == 0 && self.holes.is_empty() {
+        if !self.marks.has(Marks::SAMPLING) && self.owed == 0 && !self.has_holes() {
             self.marks.set(Marks::SAMPLING);
             self.marks.clear(Marks::DEPARTED);
             self.sample_end = end;
             self.sample_arrived = Micros::at(now);
         }
+    }
+
+    fn has_holes(&self) -> bool {
+        self.marks.has(Marks::HOLES) && !self.holes.is_empty()
     }
 
     /// Bytes from `seq` on were retransmitted or dropped: what is being timed behind them is ambiguous now.

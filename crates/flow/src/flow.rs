@@ -47,11 +47,11 @@ pub struct Flow {
     pub(crate) packets: u32,
     pub(crate) sample_end: SeqNum,
     pub(crate) sample_arrived: Micros,
-    pub(crate) sample_departed: Micros,
+    pub(crate) rate_bytes: u32,
     /// The SYN of this direction before the first data, the start of the latest burst after it.
     pub(crate) burst: Micros,
     pub(crate) payload: u64,
-    pub(crate) rate_bytes: u32,
+    pub(crate) sample_departed: Micros,
     pub(crate) highest_ack: SeqNum,
     pub(crate) dropped: Ranges<(), 3>,
     /// Start of the latest retransmission dropped here; counts while `Marks::REDROPPED`.
@@ -75,7 +75,7 @@ pub struct Flow {
 
 /// A record, its links and its share of the index (two 32-bit buckets) stay within 256 bytes.
 const _: () = assert!(crate::Tracker::BYTES_PER_FLOW <= 256);
-const _: () = assert!(core::mem::offset_of!(Flow, rate_bytes) == 128);
+const _: () = assert!(core::mem::offset_of!(Flow, sample_departed) == 128);
 
 /// Facts that are true or not.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -144,6 +144,8 @@ impl Marks {
     pub(crate) const OVERLAP: u32 = 1 << 29;
     /// The segment that just arrived was out of any window.
     pub(crate) const ASTRAY: u32 = 1 << 30;
+    /// `holes` may hold something.
+    pub(crate) const HOLES: u32 = 1 << 31;
 
     pub(crate) const fn has(self, bits: u32) -> bool {
         self.0 & bits == bits

@@ -34,4 +34,5 @@ pub use config::{ConfigError, TrackerConfig};
 pub use flow::Flow;
 pub use phase::Phase;
 pub use pools::{Inserted, Pool, Pools};
+pub use table::Likely;
 pub use tracker::{FlowId, Kind, Observation, Tracker};

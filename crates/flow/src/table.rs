@@ -40,6 +40,21 @@ struct List {
     newest: u32,
 }
 
+/// Where a key's record is, most often, if it has one.
+#[derive(Clone, Copy, Debug)]
+pub struct Likely {
+    pub(crate) bucket: usize,
+    pub(crate) slot: u32,
+}
+
+impl Likely {
+    /// The slot, as an index into arrays that others keep beside the table; out of bounds if there is none.
+    #[must_use]
+    pub const fn index(self) -> usize {
+        self.slot as usize
+    }
+}
+
 /// The records by slot and by key.
 #[derive(Clone, Debug)]
 pub(crate) struct Table {
@@ -91,18 +106,36 @@ impl Table {
         (key.hash(self.seed) & self.mask) as usize
     }
 
-    /// The bucket of `key`, and its slot if it has one.
-    pub(crate) fn find(&self, key: &FlowKey) -> (usize, Option<u32>) {
-        let bucket = self.bucket(key);
+    /// The slot of `key`, if it has one.
+    pub(crate) fn find(&self, key: &FlowKey) -> Option<u32> {
+        self.find_in(self.bucket(key), key)
+    }
+
+    /// The slot of `key`, whose bucket this is, if it has one.
+    pub(crate) fn find_in(&self, bucket: usize, key: &FlowKey) -> Option<u32> {
         let mut slot = self.buckets[bucket].wrapping_sub(1);
         while slot != NONE {
             let flow = &self.slots[slot as usize];
             if flow.key == *key {
-                return (bucket, Some(slot));
+                return Some(slot);
             }
             slot = flow.chain;
         }
-        (bucket, None)
+        None
+    }
+
+    /// The slot the key's bucket names first.
+    pub(crate) fn likely(&self, key: &FlowKey) -> Likely {
+        let bucket = self.bucket(key);
+        Likely { bucket, slot: self.buckets[bucket].wrapping_sub(1) }
+    }
+
+    /// Reads a word of each line of the record that a packet changes: a processor that runs ahead has them fetched
+    /// together, while the code that uses them would wait for one after the other.
+    pub(crate) fn touch(&self, slot: u32) {
+        if let Some(flow) = self.slots.get(slot as usize) {
+            core::hint::black_box((flow.marks, flow.epoch_start, flow.rate_bytes));
+        }
     }
 
     /// Makes a record for a key that has none, in a free slot or in that of the flow that matters least. `gone` is

@@ -11,7 +11,7 @@ use crate::classify::kind_alone;
 use crate::config::TrackerConfig;
 use crate::flow::{Coarse, Flow, Marks};
 use crate::phase::Phase;
-use crate::table::Table;
+use crate::table::{Likely, Table};
 use crate::wheel::Wheel;
 
 /// A flow's slot in the table, below its capacity. It stays the flow's own while the flow has packets waiting.
@@ -123,8 +123,14 @@ impl Tracker {
 
     /// A packet of the queued direction arrives.
     pub fn forward(&mut self, now: Instant, h: &Header) -> Observation {
+        let likely = self.table.likely(&h.key);
+        self.forward_from(now, h, likely)
+    }
+
+    /// [`Tracker::forward`] of a packet for whose key [`Tracker::likely`] has been asked.
+    pub fn forward_from(&mut self, now: Instant, h: &Header, likely: Likely) -> Observation {
         let evicted_before = self.counters.evicted_in_use;
-        let Some(id) = self.find_or_make(now, &h.key) else {
+        let Some(id) = self.find_or_make(now, &h.key, likely) else {
             self.counters.unrecorded += 1;
             let kind = kind_alone(h);
             return Observation { id: None, fresh: false, restarted: false, kind, evicted_in_use: false };
@@ -149,7 +155,7 @@ impl Tracker {
         let key = h.key.reverse();
         let opens = h.tcp.as_ref().is_some_and(|t| t.flags.has(Flags::SYN) && !t.flags.has(Flags::ACK));
         let id = if opens {
-            let id = self.find_or_make(now, &key);
+            let id = self.find_or_make(now, &key, self.table.likely(&key));
             self.counters.unrecorded += u64::from(id.is_none());
             id?
         } else {
@@ -203,7 +209,21 @@ impl Tracker {
     /// The slot of a flow that is known.
     #[must_use]
     pub fn lookup(&self, key: &FlowKey) -> Option<FlowId> {
-        self.table.find(key).1.map(FlowId)
+        self.table.find(key).map(FlowId)
+    }
+
+    /// Where the key's record most likely is. It is fetched from memory from now on: those who keep state by slot may
+    /// have that fetched in the same time. For [`Tracker::forward_from`].
+    #[must_use]
+    pub fn likely(&self, key: &FlowKey) -> Likely {
+        let likely = self.table.likely(key);
+        self.table.touch(likely.slot);
+        likely
+    }
+
+    /// Has the record of a flow fetched that is needed soon. Nothing but speed depends on it.
+    pub fn touch(&self, id: FlowId) {
+        self.table.touch(id.0);
     }
 
     /// Brings up to date the flows of which nothing is heard: ends their epochs, stops counting them as active, forgets
@@ -334,16 +354,15 @@ impl Tracker {
         self.table.memory()
     }
 
-    fn find_or_make(&mut self, now: Instant, key: &FlowKey) -> Option<FlowId> {
-        let (bucket, slot) = self.table.find(key);
-        if let Some(slot) = slot {
+    fn find_or_make(&mut self, now: Instant, key: &FlowKey, likely: Likely) -> Option<FlowId> {
+        if let Some(slot) = self.table.find_in(likely.bucket, key) {
             return Some(FlowId(slot));
         }
         if self.table.live == 0 {
             self.wheel.set(now);
         }
         let Self { config, table, wheel, by_phase, active, counters, .. } = self;
-        let made = table.make(now, *key, bucket, config, |table, victim| {
+        let made = table.make(now, *key, likely.bucket, config, |table, victim| {
             let flow = &table.slots[victim as usize];
             let in_use = flow.marks.has(Marks::PROVEN) && !flow.marks.has(Marks::CLOSED);
             counters.evicted_in_use += u64::from(in_use);
