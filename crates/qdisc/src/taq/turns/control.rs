@@ -33,7 +33,7 @@ impl<P: Packet> Control<P> {
 
     /// Whether the packet is one of a kind that may go first. `idle` says that nothing of its flow waits for a turn.
     pub fn is_control(header: &Header, idle: bool) -> bool {
-        header.tcp.is_some_and(|t| {
+        header.tcp.as_ref().is_some_and(|t| {
             t.payload == 0 && (idle || (t.is_pure_ack() || t.flags.has(Flags::SYN.and(Flags::ACK))))
         })
     }

@@ -20,33 +20,40 @@ const LOOKED_AT: usize = 64;
 
 /// The last departures of a flow.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Departures {
-    ring: [Option<Departed>; 4],
-    next: u8,
-}
+pub struct Departures([Departed; 4]);
 
-#[derive(Clone, Copy, Debug)]
+/// [seq, end) has left; nothing if it is empty.
+#[derive(Clone, Copy, Debug, Default)]
 struct Departed {
     seq: SeqNum,
     end: SeqNum,
+    /// [`SWALLOWED`] once a copy of it has been.
     at: Instant,
-    copy_swallowed: bool,
 }
 
+/// In place of the instant of departure: no other copy is excused.
+const SWALLOWED: Instant = Instant::FAR_FUTURE;
+
 impl Departures {
-    /// Notes that [seq, end) has left.
-    pub fn note(&mut self, seq: SeqNum, end: SeqNum, at: Instant) {
-        self.ring[usize::from(self.next)] = Some(Departed { seq, end, at, copy_swallowed: false });
-        self.next = (self.next + 1) % 4;
+    /// Some word of it, to have it fetched.
+    pub const fn touch(&self) -> SeqNum {
+        self.0[0].seq
+    }
+
+    /// Notes that [seq, end), which is not empty, has left. `next` is the place for it, kept by the caller where it is
+    /// at hand.
+    pub fn note(&mut self, next: &mut u8, seq: SeqNum, end: SeqNum, at: Instant) {
+        self.0[usize::from(*next % 4)] = Departed { seq, end, at };
+        *next = (*next + 1) % 4;
     }
 
     /// Whether a copy of [seq, end) can be discarded at `now`, because its original left less than `back` ago; true at
     /// most once for each original. What was dropped here has no original.
     pub fn swallow(&mut self, seq: SeqNum, end: SeqNum, now: Instant, back: Duration) -> bool {
-        let covers = |d: &&mut Departed| d.seq.at_or_before(seq) && end.at_or_before(d.end);
-        match self.ring.iter_mut().flatten().find(covers) {
-            Some(d) if !d.copy_swallowed && now.since(d.at) < back => {
-                d.copy_swallowed = true;
+        let covers = |d: &&mut Departed| d.seq != d.end && d.seq.at_or_before(seq) && end.at_or_before(d.end);
+        match self.0.iter_mut().find(covers) {
+            Some(d) if d.at != SWALLOWED && now.since(d.at) < back => {
+                d.at = SWALLOWED;
                 true
             }
             _ => false,
@@ -113,8 +120,9 @@ mod tests {
     fn a_departed_original_excuses_one_copy_for_a_while() {
         let mut d = Departures::default();
         let at = |ms: u64| Instant::from_nanos(ms * 1_000_000);
-        d.note(SeqNum(0), SeqNum(100), at(0));
-        d.note(SeqNum(200), SeqNum(300), at(10));
+        let mut next = 0;
+        d.note(&mut next, SeqNum(0), SeqNum(100), at(0));
+        d.note(&mut next, SeqNum(200), SeqNum(300), at(10));
         let back = Duration::from_millis(50);
         let mut swallow = |seq, end, ms| d.swallow(SeqNum(seq), SeqNum(end), at(ms), back);
         assert!(swallow(0, 100, 40));

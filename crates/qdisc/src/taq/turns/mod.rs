@@ -72,8 +72,15 @@ pub struct Turns<P> {
     busy: BTreeMap<IpAddr, u32>,
     /// Average length of a data packet on the link, in 1/16 bytes.
     mean_len: u64,
+    /// How long the link takes for such a packet.
+    packet_time: Duration,
     /// The largest packet of late on the link, in bytes.
     largest: u64,
+}
+
+/// A size as a credit or debt.
+fn signed(bytes: u64) -> i32 {
+    i32::try_from(bytes).unwrap_or(i32::MAX)
 }
 
 impl<P: Packet> Turns<P> {
@@ -98,6 +105,7 @@ impl<P: Packet> Turns<P> {
             loss: LossWindow::new(config.w_loss),
             busy: BTreeMap::new(),
             mean_len: 1500 << 4,
+            packet_time: link.rate.time_to_send(Bytes(1500)),
             largest: 0,
         }
     }
@@ -110,8 +118,8 @@ impl<P: Packet> Turns<P> {
         }
         let generation = self.tracker.flow(id).generation();
         let slot = &mut self.slots[at];
-        if restarted || slot.generation != Some(generation) {
-            slot.restart(generation, i64::from(self.config.new_bytes));
+        if restarted || slot.generation != generation {
+            slot.restart(generation, signed(self.config.new_bytes.into()));
         }
         slot
     }
@@ -219,8 +227,8 @@ impl<P: Packet> Turns<P> {
                 return;
             }
         }
-        let tcp = packet.header().tcp;
-        let front = kind == Kind::Retransmission && tcp.is_some_and(|t| self.goes_to_the_front(id, &t));
+        let tcp = packet.header().tcp.as_ref();
+        let front = kind == Kind::Retransmission && tcp.is_some_and(|t| self.goes_to_the_front(id, t));
         let new_data = matches!(kind, Kind::New | Kind::Fin | Kind::Reordered | Kind::NotTcp);
         let slot = &mut self.slots[id as usize];
         if front {
@@ -241,16 +249,16 @@ impl<P: Packet> Turns<P> {
         let held = |slot: &Slot, max| slot.clamp.holds(max, u32::from(slot.segment));
         let max_seq = self.tracker.flow(FlowId(id)).max_seq();
         let slot = &mut self.slots[id as usize];
-        if header.tcp.is_none_or(|t| t.payload > 0) {
-            slot.served += header.len;
-            slot.served_at = Some(now);
+        if header.tcp.as_ref().is_none_or(|t| t.payload > 0) {
+            slot.served = slot.served.saturating_add(u32::try_from(header.len.get()).unwrap_or(u32::MAX));
+            slot.served_at = now;
         }
-        if let Some(tcp) = header.tcp {
+        if let Some(tcp) = header.tcp.as_ref() {
             let end = tcp.seq_end();
             slot.served_end = Some(slot.served_end.map_or(end, |e| e.max(end)));
             if tcp.payload > 0 {
                 if new_data {
-                    slot.departures.note(tcp.seq, end, now);
+                    slot.departures.note(&mut slot.next_departure, tcp.seq, end, now);
                     self.counters.goodput_bytes += Bytes(u64::from(tcp.payload));
                 }
                 if slot.chain.is_empty() && held(slot, max_seq) {
@@ -262,16 +270,21 @@ impl<P: Packet> Turns<P> {
         }
         self.largest = wire.get().max(self.largest - self.largest / 1024);
         if header.is_tcp_data() || header.tcp.is_none() {
-            self.mean_len = self.mean_len - (self.mean_len >> 4) + wire.get().min(1 << 16);
+            self.set_mean_len(self.mean_len - (self.mean_len >> 4) + wire.get().min(1 << 16));
         }
         self.tracker.departed(now, FlowId(id), header);
     }
 
     /// A packet that may be queued.
     fn admit(&mut self, now: Instant, packet: P, verdicts: &mut Verdicts<P>) {
+        // The record and the slot come from memory together, while other things are done.
+        let likely = self.tracker.likely(&packet.header().key);
+        if let Some(slot) = self.slots.get(likely.index()) {
+            slot.touch();
+        }
         self.loss.arrival(now);
         self.tracker.tick(now);
-        let seen = self.tracker.forward(now, packet.header());
+        let seen = self.tracker.forward_from(now, packet.header(), likely);
         self.counters.evicted += u64::from(seen.evicted_in_use);
         let Some(flow) = seen.id else {
             // The table is full of flows with a backlog: there is no turn to give.
@@ -279,10 +292,12 @@ impl<P: Packet> Turns<P> {
             verdicts.push(Verdict::Dropped { packet, reason: Reason::OverLimit });
             return;
         };
-        self.slot(flow, seen.fresh && seen.kind == Kind::Syn);
-        if let Some(tcp) = packet.header().tcp {
-            self.note_arrival(flow.0, &tcp);
-            if seen.kind == Kind::Retransmission && self.is_superfluous(now, flow.0, &tcp) {
+        if seen.fresh {
+            self.slot(flow, seen.kind == Kind::Syn);
+        }
+        if let Some(tcp) = packet.header().tcp.as_ref() {
+            self.note_arrival(flow.0, tcp);
+            if seen.kind == Kind::Retransmission && self.is_superfluous(now, flow.0, tcp) {
                 self.counters.swallowed += 1;
                 verdicts.push(Verdict::Swallowed { packet });
                 return;
@@ -295,7 +310,9 @@ impl<P: Packet> Turns<P> {
 impl<P: Packet> Qdisc<P> for Turns<P> {
     fn enqueue(&mut self, now: Instant, packet: P, verdicts: &mut Verdicts<P>) {
         self.counters.arrive(packet.len());
-        if let Some(packet) = self.knock(now, Way::Own, packet, verdicts) {
+        if !self.config.admission || !Door::<P>::is_knock(packet.header()) {
+            self.admit(now, packet, verdicts);
+        } else if let Some(packet) = self.knock(now, Way::Own, packet, verdicts) {
             self.admit(now, packet, verdicts);
         }
     }
@@ -309,16 +326,20 @@ impl<P: Packet> Qdisc<P> for Turns<P> {
             return Some(packet);
         }
         let id = self.next_flow()?;
+        let slot = &self.slots[id as usize];
+        slot.touch();
+        self.tracker.touch(FlowId(id));
+        self.store.touch(slot.chain.head());
         let slot = &mut self.slots[id as usize];
         let on_credit = slot.place == Place::First;
         let at = slot.chain.head();
         let entry = self.take(id, at);
-        let cost = i64::try_from(self.link.wire_len(entry.packet.len()).get()).unwrap_or(i64::MAX);
+        let cost = signed(self.link.wire_len(entry.packet.len()).get());
         let slot = &mut self.slots[id as usize];
         if on_credit {
-            slot.credit -= cost;
+            slot.credit = slot.credit.saturating_sub(cost);
         } else {
-            slot.deficit -= cost;
+            slot.deficit = slot.deficit.saturating_sub(cost);
         }
         self.note_departure(now, id, entry.packet.header(), entry.new_data);
         self.counters.send(entry.packet.len());
@@ -359,6 +380,7 @@ impl<P: Packet> Qdisc<P> for Turns<P> {
             Spec::Taq(config) if config.mode == Mode::Default => {
                 self.config = Config { flows: self.config.flows, ..*config };
                 self.link = *link;
+                self.packet_time = link.rate.time_to_send(Bytes(self.mean_len >> 4));
                 self.door.reconfigure(entrance::door_config(config));
                 true
             }

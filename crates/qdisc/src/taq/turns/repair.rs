@@ -16,23 +16,23 @@ const DUP_THRESH: u32 = 3;
 /// The loss or mark a flow has still to answer.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Repair {
-    open: Option<(SeqNum, Instant)>,
+    open: bool,
+    end: SeqNum,
+    since: Instant,
 }
 
 impl Repair {
     /// Notes a drop or mark of what ends at `end`.
     pub fn open(&mut self, end: SeqNum, now: Instant) {
-        self.open = Some((end, now));
+        *self = Self { open: true, end, since: now };
     }
     /// The receiver has everything up to `ack`.
     pub fn acknowledged(&mut self, ack: SeqNum) {
-        if self.open.is_some_and(|(end, _)| end.at_or_before(ack)) {
-            self.open = None;
-        }
+        self.open &= !self.end.at_or_before(ack);
     }
     /// Whether another drop must wait; `patience` bounds it for flows whose acknowledgments are not seen.
     pub fn is_open(&self, now: Instant, patience: Duration) -> bool {
-        self.open.is_some_and(|(_, since)| now.since(since) < patience)
+        self.open && now.since(self.since) < patience
     }
 }
 

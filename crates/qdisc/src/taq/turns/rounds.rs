@@ -3,41 +3,44 @@
 use narrows_flow::FlowId;
 use narrows_units::{Bytes, Duration, Instant};
 
-use super::Turns;
-use super::slot::Place;
+use super::slot::{NEVER, Place};
+use super::{Turns, signed};
 use crate::Packet;
 use crate::taq::Share;
 
 impl<P: Packet> Turns<P> {
-    /// How long the link takes for a data packet.
-    pub(super) fn packet_time(&self) -> Duration {
-        self.link.rate.time_to_send(Bytes(self.mean_len >> 4))
+    /// Sets the average length of a data packet on the link, in 1/16 bytes, and the time the link takes for one.
+    pub(super) fn set_mean_len(&mut self, mean_len: u64) {
+        if mean_len >> 4 != self.mean_len >> 4 {
+            self.packet_time = self.link.rate.time_to_send(Bytes(mean_len >> 4));
+        }
+        self.mean_len = mean_len;
     }
 
     /// How long the link takes for a turn.
     pub(super) fn turn_time(&self) -> Duration {
-        self.link.rate.time_to_send(Bytes(self.turn_bytes().unsigned_abs()))
+        self.link.rate.time_to_send(Bytes(u64::from(self.turn_bytes().unsigned_abs())))
     }
 
     /// How long it takes to send one data packet of every flow that waits.
     pub(super) fn round_time(&self) -> Duration {
-        self.packet_time() * (self.first.len + self.round.len).max(1) as u64
+        self.packet_time * (self.first.len + self.round.len).max(1) as u64
     }
 
     /// Puts a flow with a new backlog into a list.
     pub(super) fn join(&mut self, now: Instant, id: u32) {
-        let (round_time, turn) = (self.round_time(), self.turn_bytes());
-        let slot = &mut self.slots[id as usize];
-        if slot.place != Place::Out {
+        if self.slots[id as usize].place != Place::Out {
             return;
         }
+        let (round_time, turn) = (self.round_time(), self.turn_bytes());
         if self.config.share == Share::Pool {
             *self.busy.entry(self.tracker.flow(FlowId(id)).pool()).or_default() += 1;
         }
-        let rested = slot.served_at.is_some_and(|t| now.since(t) >= round_time);
+        let slot = &mut self.slots[id as usize];
+        let rested = slot.served_at != NEVER && now.since(slot.served_at) >= round_time;
         if rested {
             // It has had nothing for a round: what it is owed is one turn, and its debt is paid.
-            slot.credit = slot.credit.max(i64::from(self.config.new_bytes));
+            slot.credit = slot.credit.max(signed(self.config.new_bytes.into()));
             slot.deficit = slot.deficit.max(0);
         }
         if self.config.new_first && slot.credit > 0 {
@@ -46,7 +49,7 @@ impl<P: Packet> Turns<P> {
         } else {
             slot.place = Place::Round;
             if slot.deficit <= 0 {
-                slot.deficit += turn;
+                slot.deficit = slot.deficit.saturating_add(turn);
             }
             self.round.push_back(&mut self.slots, id, |s| &mut s.turn);
         }
@@ -84,7 +87,7 @@ impl<P: Packet> Turns<P> {
                 self.first.remove(&mut self.slots, id, |s| &mut s.turn);
                 let slot = &mut self.slots[id as usize];
                 slot.place = Place::Round;
-                slot.deficit = slot.deficit.min(0) + turn;
+                slot.deficit = slot.deficit.min(0).saturating_add(turn);
                 self.round.push_back(&mut self.slots, id, |s| &mut s.turn);
             } else if self.round.len > 0 {
                 let id = self.round.head;
@@ -92,7 +95,8 @@ impl<P: Packet> Turns<P> {
                     return Some(id);
                 }
                 let quantum = self.quantum(id);
-                self.slots[id as usize].deficit += quantum;
+                let slot = &mut self.slots[id as usize];
+                slot.deficit = slot.deficit.saturating_add(quantum);
                 self.round.remove(&mut self.slots, id, |s| &mut s.turn);
                 self.round.push_back(&mut self.slots, id, |s| &mut s.turn);
             } else {
@@ -103,24 +107,23 @@ impl<P: Packet> Turns<P> {
 
     /// What a turn is worth. With less than the largest packet a flow would miss a turn now and then, with more it would
     /// have several packets in one: either way somebody waits longer than a round.
-    pub(super) fn turn_bytes(&self) -> i64 {
-        let auto = self.largest.max(64);
-        i64::try_from(if self.config.quantum == 0 { auto } else { u64::from(self.config.quantum) })
-            .unwrap_or(1514)
+    pub(super) fn turn_bytes(&self) -> i32 {
+        signed(if self.config.quantum == 0 { self.largest.max(64) } else { u64::from(self.config.quantum) })
     }
 
     /// What a turn adds to a flow's deficit: more while it is young, so that short transfers end sooner.
-    pub(super) fn quantum(&self, id: u32) -> i64 {
+    pub(super) fn quantum(&self, id: u32) -> i32 {
         let slot = &self.slots[id as usize];
-        let young = slot.served.get() < u64::from(self.config.young_kb) * 1000;
+        let young = u64::from(slot.served) < u64::from(self.config.young_kb) * 1000;
         let percent = if young { i64::from(self.config.young_weight) } else { 100 };
-        let quantum = self.turn_bytes() * percent / 100;
+        let quantum = i64::from(self.turn_bytes()) * percent / 100;
+        let quantum = i32::try_from(quantum).unwrap_or(i32::MAX);
         match self.config.share {
             Share::Flow => quantum,
             // A pool's flows divide its turn; eight bytes keep the round finite.
             Share::Pool => {
                 let pool = self.tracker.flow(FlowId(id)).pool();
-                (quantum / i64::from(self.busy.get(&pool).copied().unwrap_or(1))).max(8)
+                (quantum / signed(self.busy.get(&pool).copied().unwrap_or(1).into())).max(8)
             }
         }
     }

@@ -1,6 +1,6 @@
 //! What the round keeps of each flow, beside the tracker's record.
 
-use narrows_units::{Bytes, Instant, SeqNum};
+use narrows_units::{Instant, SeqNum};
 
 use super::clamp::Clamp;
 use super::duplicates::Departures;
@@ -20,42 +20,89 @@ pub enum Place {
     Round,
 }
 
-/// One flow.
-#[derive(Clone, Debug, Default)]
+/// One flow, by cache line: what each packet touches, what answers and what is known of the connection, what has left.
+#[derive(Clone, Debug)]
+#[repr(C, align(64))]
 pub struct Slot {
     pub chain: Chain,
     /// Neighbours in `First` or `Round`.
     pub turn: Links,
-    /// Neighbours among flows with as long a backlog.
-    pub rank: Links,
+    /// When data was last sent on; [`NEVER`] before.
+    pub served_at: Instant,
+    /// Bytes it may send in this round; negative: a debt.
+    pub deficit: i32,
+    /// Bytes it may send before the round.
+    pub credit: i32,
+    /// Bytes sent in its life, up to 4 GB: what makes a flow old is far less.
+    pub served: u32,
+    /// The tracker's count of flows that had this slot; [`NOBODY`] if none had.
+    pub generation: u32,
+    /// The largest payload seen; before there is any, what the SYNs agreed on.
+    pub segment: u16,
     pub place: Place,
     pub bucket: u8,
     /// Segments the allowance has been raised by, because the flow ran dry while it was held.
     pub extra: u8,
-    /// Bytes it may send in this round; negative: a debt.
-    pub deficit: i64,
-    /// Bytes it may send before the round.
-    pub credit: i64,
-    /// Bytes sent in its life.
-    pub served: Bytes,
-    pub served_at: Option<Instant>,
+    /// Where `departures` takes the next.
+    pub next_departure: u8,
+
     /// The sequence number after the last new data sent on.
     pub served_end: Option<SeqNum>,
-    /// The tracker's count of flows that had this slot.
-    pub generation: Option<u32>,
-    /// Sequence number of the SYN the receiver sent to the far side: another one is another connection.
-    pub asked: Option<SeqNum>,
-    pub highest_ack: Option<SeqNum>,
+    pub clamp: Clamp,
     /// When `highest_ack` last grew.
     pub acked_at: Instant,
-    /// The largest payload seen; before there is any, what the SYNs agreed on.
-    pub segment: u16,
-    pub clamp: Clamp,
-    pub departures: Departures,
+    pub highest_ack: Option<SeqNum>,
+    /// Sequence number of the SYN the receiver sent to the far side: another one is another connection.
+    pub asked: Option<SeqNum>,
     pub repair: Repair,
+    /// Neighbours among flows with as long a backlog.
+    pub rank: Links,
+
+    pub departures: Departures,
+}
+
+const _: () = assert!(size_of::<Slot>() == 3 * 64);
+const _: () = assert!(core::mem::offset_of!(Slot, served_end) == 64);
+const _: () = assert!(core::mem::offset_of!(Slot, departures) == 128);
+
+/// No instant at which anything was sent.
+pub const NEVER: Instant = Instant::FAR_FUTURE;
+/// No generation: the tracker counts them modulo 2^16.
+const NOBODY: u32 = u32::MAX;
+
+impl Default for Slot {
+    fn default() -> Self {
+        Self {
+            chain: Chain::default(),
+            turn: Links::default(),
+            served_at: NEVER,
+            deficit: 0,
+            credit: 0,
+            served: 0,
+            generation: NOBODY,
+            segment: 0,
+            place: Place::Out,
+            bucket: 0,
+            extra: 0,
+            next_departure: 0,
+            served_end: None,
+            clamp: Clamp::default(),
+            acked_at: Instant::ZERO,
+            highest_ack: None,
+            asked: None,
+            repair: Repair::default(),
+            rank: Links::default(),
+            departures: Departures::default(),
+        }
+    }
 }
 
 impl Slot {
+    /// Reads a word of each line, so that they come from memory together, before they are needed one by one.
+    pub fn touch(&self) {
+        core::hint::black_box((self.generation, self.acked_at, self.departures.touch()));
+    }
+
     /// Notes the acknowledgment of a passing packet.
     pub fn acknowledged(&mut self, now: Instant, ack: SeqNum) {
         if self.highest_ack.is_none_or(|a| a.before(ack)) {
@@ -66,9 +113,8 @@ impl Slot {
     }
 
     /// A new connection in this slot. What waits, waits on.
-    pub fn restart(&mut self, generation: u32, credit: i64) {
+    pub fn restart(&mut self, generation: u32, credit: i32) {
         let Self { chain, turn, rank, place, bucket, .. } = *self;
-        let generation = Some(generation);
         *self = Self { chain, turn, rank, place, bucket, generation, credit, ..Self::default() };
     }
 }

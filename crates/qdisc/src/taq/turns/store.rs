@@ -86,6 +86,13 @@ impl<P> Store<P> {
         }
     }
 
+    /// Has an entry fetched from memory.
+    pub fn touch(&self, at: u32) {
+        if let Some(Cell::Used(e)) = self.cells.get(at as usize) {
+            core::hint::black_box(e.next);
+        }
+    }
+
     fn take_cell(&mut self, entry: Entry<P>) -> u32 {
         self.len += 1;
         if self.free == NIL {
