@@ -54,6 +54,14 @@ pub fn keep_only_needed() -> anyhow::Result<()> {
     Ok(())
 }
 
+/// Asks for the CPU a little before others (nice -10), where we may: on a machine that has other work a timer is otherwise
+/// late by that work's time slice, some milliseconds. At load 3 on two cores 10 Mbit/s fell 0.3 % short without.
+#[expect(unsafe_code, reason = "nix has no setpriority")]
+pub fn prefer() {
+    // SAFETY: plain values; 0 is this thread. Where it is refused we do without.
+    let _ = unsafe { libc::setpriority(libc::PRIO_PROCESS, 0, -10) };
+}
+
 /// Puts this thread before ordinary programs (SCHED_FIFO, priority 10), but not the threads and programs it starts.
 ///
 /// # Errors

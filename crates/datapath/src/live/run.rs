@@ -210,6 +210,8 @@ impl Setup<'_> {
         nix::sys::prctl::set_timerslack(1).context("cannot set the timer slack")?;
         if self.settings.realtime {
             privilege::realtime()?;
+        } else {
+            privilege::prefer();
         }
         privilege::keep_only_needed()?;
         // Threads inherit what this one may do, so they come after it was given up.
