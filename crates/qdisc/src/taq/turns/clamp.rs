@@ -68,8 +68,8 @@ fn whole_segments(ack: SeqNum, scale: u8, wanted: SeqNum, grid: Grid) -> SeqNum 
     let edge = |n: u32| sent + n.saturating_mul(segment);
     let short = |n: u32| (edge(n) - ack) & ((1 << scale) - 1);
     let mut best = fewest;
-    // Three segments more at the most; a thirty-second of one is as good as nothing.
-    for n in fewest..fewest + 4 {
+    // A few segments more at the most, and as many as make a unit; a thirty-second of one is as good as nothing.
+    for n in fewest..fewest + 4 + (1 << scale) / segment {
         if short(best) <= segment / 32 {
             break;
         }
@@ -111,6 +111,9 @@ mod tests {
         let mut c = Clamp::default();
         assert_eq!(c.window(&ack(0, 500), 7, SeqNum(448), grid(0, 448)), Some(7));
         assert_eq!(c.window(&ack(896, 500), 7, SeqNum(896 + 1344), grid(896, 448)), Some(14));
+        // Scale 10: 7 * 448 is 64 more than three units; nothing from two segments on comes as close.
+        let mut c = Clamp::default();
+        assert_eq!(c.window(&ack(0, 60), 10, SeqNum(896), grid(0, 448)), Some(3));
         // Scale 0: any edge can be told.
         let mut c = Clamp::default();
         assert_eq!(c.window(&ack(0, 60_000), 0, SeqNum(1448), grid(0, 1448)), Some(1448));
