@@ -44,7 +44,7 @@ fn recording(seed: u64, packets: u64) -> Vec<Arrival> {
         let user = rng.below(300);
         let (down, up) = (key(user), key(user).reverse());
         let next = &mut sent[user as usize];
-        let ecn = if user % 5 == 0 { Ecn::Ect0 } else { Ecn::NotEct };
+        let ecn = if user.is_multiple_of(5) { Ecn::Ect0 } else { Ecn::NotEct };
         let seq = |n: u32| SeqNum(1001 + n * 1448);
         let base = TcpHeader {
             flags: Flags::ACK,
@@ -82,7 +82,7 @@ fn recording(seed: u64, packets: u64) -> Vec<Arrival> {
         };
         let key = if direction == Direction::Down { down } else { up };
         let mut record = segment(id, key, ecn, tcp);
-        if user % 37 == 0 && direction == Direction::Down {
+        if user.is_multiple_of(37) && direction == Direction::Down {
             record.header.key.proto = Proto::UDP;
             record.header.tcp = None;
         }
