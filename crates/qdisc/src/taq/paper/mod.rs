@@ -88,9 +88,11 @@ impl<P: Packet> Paper<P> {
 
     /// A packet that may be queued goes to its class.
     fn admit(&mut self, now: Instant, packet: P, verdicts: &mut Verdicts<P>) {
+        // The record comes from memory while other things are done.
+        let likely = self.tracker.likely(&packet.header().key);
         self.loss.arrival(now);
         self.tracker.tick(now);
-        let seen = self.tracker.forward(now, packet.header());
+        let seen = self.tracker.forward_from(now, packet.header(), likely);
         let kind = seen.kind;
         self.counters.evicted += u64::from(seen.evicted_in_use);
         self.make_slot(seen.id.map_or(UNKNOWN, slot), seen.fresh || seen.restarted, packet.header());

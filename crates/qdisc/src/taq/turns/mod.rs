@@ -292,8 +292,8 @@ impl<P: Packet> Turns<P> {
             verdicts.push(Verdict::Dropped { packet, reason: Reason::OverLimit });
             return;
         };
-        if seen.fresh {
-            self.slot(flow, seen.kind == Kind::Syn);
+        if seen.fresh || seen.restarted {
+            self.slot(flow, seen.restarted && seen.kind == Kind::Syn);
         }
         if let Some(tcp) = packet.header().tcp.as_ref() {
             self.note_arrival(flow.0, tcp);

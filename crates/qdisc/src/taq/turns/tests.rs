@@ -207,6 +207,28 @@ fn an_ecn_flow_is_marked_instead() {
 }
 
 #[test]
+fn a_new_connection_on_the_same_ports_starts_anew() {
+    // Uploads: the SYN comes in the queued direction.
+    let mut b = Bench::new(&[("quantum", "1500"), ("new_bytes", "1500")]);
+    let syn = |isn| segment(key(1), Flags::SYN, isn, 0, 0);
+    b.put(syn(1000));
+    b.put(data(1, 0));
+    assert_eq!(std::iter::from_fn(|| b.get()).count(), 2, "its credit is spent");
+    for user in [2, 3] {
+        b.put(data(user, 0));
+        b.put(data(user, 1));
+    }
+    // Both spend their credit, and one has had its turn.
+    let served: Vec<_> = (0..3).filter_map(|_| b.get()).map(|p| p.header.key).collect();
+    assert_eq!(served, [key(2), key(3), key(2)]);
+    b.wait(1);
+    b.put(syn(900_000));
+    b.put(segment(key(1), Flags::ACK, 900_001, 1, MSS));
+    let first = std::iter::from_fn(|| b.get()).find(|p| p.header.is_tcp_data());
+    assert_eq!(first.map(|p| p.header.key), Some(key(1)), "the newcomer goes before the round");
+}
+
+#[test]
 fn a_flow_that_is_not_tcp_keeps_its_newest_packets() {
     let mut b = Bench::new(&[("k", "6"), ("clamp_max", "3")]);
     let mut udp = |nth: u64, ecn| {
