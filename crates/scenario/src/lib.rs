@@ -1,0 +1,2 @@
+//! Scenario files: one schema for simulator and lab.
+#![forbid(unsafe_code)]

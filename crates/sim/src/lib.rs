@@ -1,0 +1,2 @@
+//! Links, topologies, workloads and probes in simulated time.
+#![forbid(unsafe_code)]

@@ -1,0 +1,170 @@
+//! Settings of an end host. One value serves any number of hosts: it is an argument of each call, so that an idle flow
+//! does not carry a copy. Each constant names its clause.
+
+use narrows_units::Duration;
+
+/// How loss is detected and repaired.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Recovery {
+    /// Fast retransmit, then slow start (Jacobson 1988).
+    Tahoe,
+    /// Fast recovery that ends with the first new ACK (RFC 2581).
+    Reno,
+    /// Partial ACKs keep recovery going (RFC 6582).
+    NewReno,
+    /// The scoreboard of RFC 6675.
+    #[default]
+    Sack,
+}
+
+/// What ends the exponential back-off of the RTO.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum BackoffEnds {
+    /// A valid RTT sample, of a segment sent once (Karn's algorithm; RFC 6298, section 5 and [KP87]).
+    #[default]
+    NewSample,
+    /// Any ACK of new data, also of a retransmission: stacks with timestamps, ns-3, ns-2 with `ts_resetRTO_`.
+    NewAck,
+}
+
+/// The retransmission timer (RFC 6298).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RtoConfig {
+    /// Before the first sample: 1 s (RFC 6298, 2.1).
+    pub initial: Duration,
+    /// Floor: 1 s (RFC 6298, 2.4); Linux and ns-2 use 0.2 s.
+    pub min: Duration,
+    /// Cap of the backed-off timer: at least 60 s (RFC 6298, 2.5); Linux 120 s.
+    pub max: Duration,
+    /// Clock granularity G (RFC 6298, 2.3); zero for none. With [`RtoConfig::ticks`] samples and timers are cut to whole ticks.
+    pub granularity: Duration,
+    /// Whether RTT samples and the RTO are whole multiples of the granularity, as in old stacks (0.5 s) and ns-2 (10 ms).
+    pub ticks: bool,
+    /// Largest factor of the back-off: 64 in old stacks.
+    pub backoff_limit: u32,
+    /// What ends the back-off.
+    pub backoff_ends: BackoffEnds,
+    /// After how many time-outs in a row the connection fails; `u32::MAX` for never.
+    pub retries: u32,
+}
+
+/// How ACKs are delayed (RFC 5681, section 4.2).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct DelayedAck {
+    /// An ACK at least for every so many full segments: 2.
+    pub every: u32,
+    /// And after this time at the latest: 200 ms in most stacks, below 500 ms by the RFC.
+    pub timeout: Duration,
+    /// Segments acknowledged at once at the beginning of a connection (quick ACKs; Linux 16 or so), 0 for none.
+    pub quick: u32,
+}
+
+/// How a connection begins.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Handshake {
+    /// It exists already.
+    None,
+    /// ns-2's one-way agents: a 40-byte SYN takes a sequence number as packet 0, its acknowledgment opens the window like
+    /// any other, and no third segment is sent.
+    SynIsPacketZero,
+    /// SYN, SYN-ACK, ACK (RFC 9293, section 3.5), both retried.
+    #[default]
+    ThreeWay,
+}
+
+/// The window before the first acknowledgment of data, in segments or by rule.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum InitialWindow {
+    /// So many full segments.
+    Segments(u32),
+    /// min(4 MSS, max(2 MSS, 4380 B)) (RFC 3390).
+    Rfc3390,
+    /// min(10 MSS, max(2 MSS, 14600 B)) (RFC 6928).
+    Rfc6928,
+}
+
+/// What an ACK counts for in slow start and congestion avoidance.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum ByteCounting {
+    /// One segment per ACK, whatever it covers (RFC 5681).
+    #[default]
+    PerAck,
+    /// The bytes it covers, at most `limit` segments in slow start (RFC 3465, L = 1 or 2).
+    Abc {
+        /// L, in segments.
+        limit: u32,
+    },
+}
+
+/// Which congestion avoidance.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum CcKind {
+    /// RFC 5681.
+    #[default]
+    Reno,
+    /// RFC 9438.
+    Cubic,
+}
+
+/// Which start-up.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum StartupKind {
+    /// RFC 5681, section 3.1.
+    #[default]
+    SlowStart,
+}
+
+/// All settings of an end host.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Config {
+    /// Payload of a full segment, bytes.
+    pub mss: u32,
+    /// How a connection begins.
+    pub handshake: Handshake,
+    /// First time-out of a SYN or SYN-ACK: 1 s (RFC 6298, 2.1), doubled each time.
+    pub syn_timeout: Duration,
+    /// How often a SYN or SYN-ACK is sent again before the connection fails: 6 and 5 in Linux.
+    pub syn_retries: u32,
+    /// Initial window.
+    pub initial_window: InitialWindow,
+    /// Initial ssthresh in segments; infinite by RFC 5681.
+    pub initial_ssthresh: f64,
+    /// Start-up.
+    pub startup: StartupKind,
+    /// Congestion avoidance.
+    pub congestion: CcKind,
+    /// Loss recovery.
+    pub recovery: Recovery,
+    /// Duplicate ACKs that tell a loss: 3 (RFC 5681, section 3.2).
+    pub dupthresh: u32,
+    /// Limited transmit (RFC 3042).
+    pub limited_transmit: bool,
+    /// RACK and tail loss probes (RFC 8985); needs [`Recovery::Sack`].
+    pub rack_tlp: bool,
+    /// Retransmission timer.
+    pub rto: RtoConfig,
+    /// Timestamps option (RFC 7323): every ACK gives a sample.
+    pub timestamps: bool,
+    /// ECN (RFC 3168).
+    pub ecn: bool,
+    /// Byte counting.
+    pub byte_counting: ByteCounting,
+    /// After idling longer than an RTO the window is at most the initial one (RFC 5681, section 4.1).
+    pub restart_after_idle: bool,
+    /// Delayed ACKs; `None` acknowledges each segment.
+    pub delayed_ack: Option<DelayedAck>,
+    /// Receive window, bytes.
+    pub receive_window: u32,
+}
+
+/// A known stack's settings.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Preset {
+    /// ns-2.35's one-way agents with their defaults.
+    Ns2,
+    /// A Linux kernel of today.
+    #[default]
+    Linux,
+    /// What the RFCs recommend, nothing else.
+    Rfc,
+}

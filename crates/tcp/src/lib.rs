@@ -1,0 +1,19 @@
+//! A TCP end host without sockets: segments and instants go in, segments, events and a wake-up time come out.
+//!
+//! The host knows no clock and no network. Whoever drives it (the simulator, a test, a fuzzer) gives it what arrives and
+//! wakes it when it asked to be woken; see [`Endpoint`].
+
+#![forbid(unsafe_code)]
+
+pub mod cc;
+mod config;
+mod endpoint;
+mod event;
+pub mod startup;
+
+pub use config::{
+    BackoffEnds, ByteCounting, CcKind, Config, DelayedAck, Handshake, InitialWindow, Preset, Recovery,
+    RtoConfig, StartupKind,
+};
+pub use endpoint::{Counters, Endpoint};
+pub use event::{Event, Io, Segment};
