@@ -1,0 +1,43 @@
+//! What a run leaves behind: named figures and tables. Writing them to files is the caller's business.
+
+use std::collections::BTreeMap;
+
+/// The outcome of one run.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Results {
+    /// One figure each, by name; the unit ends the name (`goodput_bps`, `silence_p99_s`), ratios have none.
+    pub summary: BTreeMap<String, f64>,
+    /// Tables: flows, slices, series, transfers.
+    pub tables: Vec<Table>,
+    /// Captures of links in pcap form, by link name.
+    pub captures: Vec<(String, Vec<u8>)>,
+}
+
+/// A table by columns.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Table {
+    /// Names the file it goes to.
+    pub name: String,
+    /// Columns of equal length.
+    pub columns: Vec<Column>,
+}
+
+/// A column.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Column {
+    /// Its name, which ends in the unit where there is one.
+    pub name: String,
+    /// Its values.
+    pub data: Data,
+}
+
+/// Values of one type.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Data {
+    /// Whole numbers.
+    U64(Vec<u64>),
+    /// Measures; NaN where there is none.
+    F64(Vec<f64>),
+    /// Words.
+    Text(Vec<String>),
+}
