@@ -27,6 +27,48 @@ pub enum BackoffEnds {
     NewAck,
 }
 
+/// What the retransmission timer's expiry does to the data in flight.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum RtoRecovery {
+    /// All unacknowledged data counts as gone and is sent again in order; SACK information is forgotten; ssthresh is halved
+    /// at every expiry: 4.4BSD, ns-2.
+    GoBackN,
+    /// What was SACKed stays so, the rest counts as lost; ssthresh is held when the timer expires again for the same data
+    /// (RFC 5681, section 3.1; RFC 6675, section 5.1), as in Linux.
+    #[default]
+    Scoreboard,
+}
+
+/// Of what a loss takes its share to give ssthresh.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum ReduceFrom {
+    /// `FlightSize` (RFC 5681, equation 4).
+    #[default]
+    FlightSize,
+    /// The congestion window, as far as the receiver's window let it be used: 4.4BSD, ns-2, Linux.
+    Cwnd,
+}
+
+/// Which segments give samples of the round-trip time where there are no timestamps.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum RttSampling {
+    /// One segment at a time is timed (RFC 6298, section 3): BSD, ns-2.
+    OneAtATime,
+    /// Every segment that was sent only once, as in stacks that keep its time of sending.
+    #[default]
+    EverySegment,
+}
+
+/// What [`RtoConfig::min`] bounds.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum RtoFloor {
+    /// The whole RTO (RFC 6298, 2.4).
+    #[default]
+    Whole,
+    /// The term 4 * RTTVAR, so that the RTO lies at least so far above SRTT: Linux.
+    Deviation,
+}
+
 /// The retransmission timer (RFC 6298).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RtoConfig {
@@ -34,6 +76,8 @@ pub struct RtoConfig {
     pub initial: Duration,
     /// Floor: 1 s (RFC 6298, 2.4); Linux and ns-2 use 0.2 s.
     pub min: Duration,
+    /// What the floor bounds.
+    pub floor: RtoFloor,
     /// Cap of the backed-off timer: at least 60 s (RFC 6298, 2.5); Linux 120 s.
     pub max: Duration,
     /// Clock granularity G (RFC 6298, 2.3); zero for none. With [`RtoConfig::ticks`] samples and timers are cut to whole ticks.
@@ -42,6 +86,9 @@ pub struct RtoConfig {
     pub ticks: bool,
     /// Largest factor of the back-off: 64 in old stacks.
     pub backoff_limit: u32,
+    /// When the factor exceeds this, SRTT is forgotten and the next sample counts as the first, as RFC 6298, section 5
+    /// allows: 8 in ns-2, `u32::MAX` for never.
+    pub forget_above: u32,
     /// What ends the back-off.
     pub backoff_ends: BackoffEnds,
     /// After how many time-outs in a row the connection fails; `u32::MAX` for never.
@@ -141,8 +188,18 @@ pub struct Config {
     pub limited_transmit: bool,
     /// RACK and tail loss probes (RFC 8985); needs [`Recovery::Sack`].
     pub rack_tlp: bool,
+    /// Of what a loss takes its share.
+    pub reduce_from: ReduceFrom,
+    /// Proportional rate reduction while recovering (RFC 6937); needs [`Recovery::Sack`].
+    pub prr: bool,
+    /// NewReno restarts the timer for the first partial ACK only ("impatient", RFC 6582, section 4), not for each.
+    pub impatient: bool,
     /// Retransmission timer.
     pub rto: RtoConfig,
+    /// What its expiry does.
+    pub rto_recovery: RtoRecovery,
+    /// Which segments are timed.
+    pub rtt_sampling: RttSampling,
     /// Timestamps option (RFC 7323): every ACK gives a sample.
     pub timestamps: bool,
     /// ECN (RFC 3168).
@@ -151,6 +208,8 @@ pub struct Config {
     pub byte_counting: ByteCounting,
     /// After idling longer than an RTO the window is at most the initial one (RFC 5681, section 4.1).
     pub restart_after_idle: bool,
+    /// The window grows only if it was used (RFC 7661; RFC 9438, section 5.8); ns-2 grows it on any new ACK.
+    pub grow_if_used: bool,
     /// Delayed ACKs; `None` acknowledges each segment.
     pub delayed_ack: Option<DelayedAck>,
     /// Receive window, bytes.

@@ -13,7 +13,7 @@ pub mod startup;
 
 pub use config::{
     BackoffEnds, ByteCounting, CcKind, Config, DelayedAck, Handshake, InitialWindow, Preset, Recovery,
-    RtoConfig, StartupKind,
+    ReduceFrom, RtoConfig, RtoFloor, RtoRecovery, RttSampling, StartupKind,
 };
 pub use endpoint::{Counters, Endpoint};
 pub use event::{Event, Io, Segment};

@@ -17,8 +17,8 @@ pub struct AckSample {
     pub rtt: Option<Duration>,
     /// Smoothed RTT; zero before the first sample.
     pub srtt: Duration,
-    /// Bytes in flight before the ACK.
-    pub in_flight: u64,
+    /// Segments in flight before the ACK.
+    pub in_flight: u32,
     /// Whether the sender used its whole window: only then may it grow (RFC 7661; RFC 9438, section 5.8).
     pub window_limited: bool,
 }
@@ -27,12 +27,15 @@ pub struct AckSample {
 pub trait CongestionControl {
     /// New data was acknowledged outside of recovery, and start-up is over (cwnd >= ssthresh).
     fn on_ack(&mut self, window: &mut Window, sample: &AckSample);
-    /// Loss was inferred from ACKs: sets ssthresh; the sender sets cwnd as its recovery says.
-    fn on_loss(&mut self, window: &mut Window, now: Instant, in_flight: u64);
-    /// The retransmission timer expired: sets ssthresh; the sender sets cwnd to the loss window.
-    fn on_rto(&mut self, window: &mut Window, now: Instant, in_flight: u64);
-    /// An ECN echo: sets ssthresh and cwnd, at most once per round trip (the sender sees to that).
-    fn on_ecn(&mut self, window: &mut Window, now: Instant, in_flight: u64);
+    /// Loss was inferred from ACKs: sets ssthresh to its share of `base`, the segments of which a loss takes its share
+    /// ([`crate::ReduceFrom`]). The sender cuts ssthresh to whole segments and to at least 2 (RFC 5681, equation 4), and sets
+    /// cwnd as its recovery says.
+    fn on_loss(&mut self, window: &mut Window, now: Instant, base: f64);
+    /// The retransmission timer expired: sets ssthresh as in `on_loss`; the sender sets cwnd to the loss window.
+    fn on_rto(&mut self, window: &mut Window, now: Instant, base: f64);
+    /// An ECN echo: sets ssthresh as in `on_loss`; the sender sets cwnd, and sees to it that this comes at most once per
+    /// round trip.
+    fn on_ecn(&mut self, window: &mut Window, now: Instant, base: f64);
     /// Rate at which to pace, if it wants pacing.
     fn pacing_rate(&self, window: &Window, config: &Config) -> Option<Rate> {
         let _ = (window, config);
