@@ -1,0 +1,106 @@
+//! A scenario with nothing left open: what a simulator builds its world from.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use narrows_units::{Duration, Rate};
+
+use crate::{Discipline, Topology, Traffic};
+
+/// One point of a sweep under one seed.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Run {
+    /// Where it lies: each swept key and its value, as `discipline` -> `taq`. Empty if nothing is swept.
+    pub coords: BTreeMap<String, String>,
+    /// Decides all that is random.
+    pub seed: u64,
+    /// What to run; the same for all seeds of a point.
+    pub scenario: Arc<Scenario>,
+}
+
+/// A scenario, resolved and checked.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Scenario {
+    /// Names the result files; letters, digits, `-` and `_`.
+    pub name: String,
+    /// What it shows, for people.
+    pub about: String,
+    /// How long the load lasts.
+    pub duration: Duration,
+    /// How much of the beginning is not counted; less than the duration.
+    pub warmup: Duration,
+    /// Flows and users start at random within this time after their [`Traffic::start`].
+    pub jitter: Duration,
+    /// Each packet a host sends is delayed by U(0, this), without reordering within the host; zero for none, which leaves
+    /// phase effects (Floyd and Jacobson, 1991) in.
+    pub dephase: Duration,
+    /// Largest IP packet, bytes.
+    pub mtu: u32,
+    /// Nodes, links and hosts, whichever form the file has them in.
+    pub topology: Topology,
+    /// The thin link as the short form has it; `None` for any other topology.
+    pub thin: Option<Thin>,
+    /// Who asks for what; at least one.
+    pub traffic: Vec<Traffic>,
+    /// What to record.
+    pub probes: Probes,
+    /// What only the lab reads.
+    pub lab: LabSettings,
+    /// The canonical text: the settings of this point alone, keys in order, variables and sweeps put in. It reads as a
+    /// scenario file by itself.
+    pub text: String,
+}
+
+/// The thin-link short form: what both simulator and lab can build.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Thin {
+    /// Rate towards the users.
+    pub rate: Rate,
+    /// Propagation both ways together, of the nearest and the farthest user.
+    pub rtt: (Duration, Duration),
+    /// Bytes of link layer per packet.
+    pub overhead: u32,
+    /// Probability that a packet is lost, each way.
+    pub loss: f64,
+    /// What stands before the link.
+    pub discipline: Discipline,
+}
+
+/// What to record, and how finely.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Probes {
+    /// Length of the slices in which shares are compared: 20 s in the papers.
+    pub slice: Duration,
+    /// What to sample every [`Probes::interval`].
+    pub series: Vec<Series>,
+    /// How often series are sampled.
+    pub interval: Duration,
+    /// Length of an epoch for per-epoch flow states (maintained, dropped, arriving, stalled), if they are wanted.
+    pub epochs: Option<Duration>,
+    /// Indices into [`Topology::links`] to capture, ascending.
+    pub capture: Vec<usize>,
+    /// From which silence of a user on it counts as a hang; one count for each threshold, ascending.
+    pub hangs: Vec<Duration>,
+}
+
+/// A time series.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Series {
+    /// Backlog of each link's queue, packets and bytes.
+    Queue,
+    /// Congestion window of each flow.
+    Cwnd,
+    /// What each link carried in the interval.
+    Throughput,
+}
+
+/// What only the lab reads.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct LabSettings {
+    /// How `narrows run` takes packets: `nfqueue`, or `packet` for a bridge of its own.
+    pub backend: String,
+    /// The kernel's congestion control at both ends.
+    pub congestion_control: String,
+    /// Kernel settings of users and server, as `net.ipv4.tcp_ecn` -> `1`.
+    pub sysctl: BTreeMap<String, String>,
+}

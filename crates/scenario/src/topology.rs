@@ -1,0 +1,194 @@
+//! Nodes, links and hosts: the one form behind every way to write a topology.
+
+use core::fmt;
+use core::str::FromStr;
+
+use narrows_qdisc::{Framing, ShaperConfig, Spec, SpecError};
+use narrows_units::{Bytes, Duration, Rate};
+
+/// A network.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Topology {
+    /// Names of the nodes; others refer to them by index.
+    pub nodes: Vec<String>,
+    /// Links, one direction each.
+    pub links: Vec<Link>,
+    /// Groups of hosts.
+    pub hosts: Vec<Hosts>,
+}
+
+/// One direction of a link: a queue, a transmitter, a wire.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Link {
+    /// As the file names it; the way back is called `NAME.back`.
+    pub name: String,
+    /// Index into [`Topology::nodes`]: where the queue stands.
+    pub from: usize,
+    /// Index into [`Topology::nodes`]: where the wire ends.
+    pub to: usize,
+    /// Index into [`Topology::links`] of the opposite direction, if there is one.
+    pub back: Option<usize>,
+    /// Rate of the transmitter.
+    pub rate: Rate,
+    /// Propagation.
+    pub delay: Duration,
+    /// The queue.
+    pub discipline: Discipline,
+    /// Bytes of link layer per packet.
+    pub overhead: u32,
+    /// How the link layer cuts up what it sends.
+    pub framing: Framing,
+    /// What the wire loses at random, after the transmitter.
+    pub loss: Loss,
+    /// Packets the wire loses: the first to be sent is 1; ascending.
+    pub drop: Vec<u64>,
+    /// At each of these times the first packet whose sending ends then or later is lost; ascending.
+    pub drop_at: Vec<Duration>,
+}
+
+/// What stands before a link.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Discipline {
+    /// One of ours, which simulator and lab can both run.
+    Ours(Spec),
+    /// A kernel's, as `cake` of `kernel:cake`; only the lab can run it.
+    Kernel(String),
+}
+
+/// How a wire loses packets.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub enum Loss {
+    /// It does not.
+    #[default]
+    None,
+    /// Each packet with this probability.
+    Random(f64),
+    /// In bursts: two states, a change before each packet (Gilbert 1960, Elliott 1963).
+    GilbertElliott {
+        /// Probability to go from good to bad.
+        to_bad: f64,
+        /// Probability to go from bad to good.
+        to_good: f64,
+        /// Probability of loss in the bad state.
+        bad: f64,
+        /// Probability of loss in the good state.
+        good: f64,
+    },
+}
+
+/// Hosts alike, each with a link of its own to a node. That link has no overhead, loses nothing, and its queue is as long
+/// as need be, both ways.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Hosts {
+    /// As the file names them.
+    pub name: String,
+    /// Index into [`Topology::nodes`]: where their links end.
+    pub at: usize,
+    /// How many.
+    pub count: u32,
+    /// Rate of each one's link, both ways.
+    pub rate: Rate,
+    /// Propagation of each one's link, one way.
+    pub delay: Delays,
+}
+
+/// Delays of a group of hosts.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Delays {
+    /// Least.
+    pub low: Duration,
+    /// Greatest.
+    pub high: Duration,
+    /// How they lie in between.
+    pub spread: Spread,
+}
+
+/// How values lie within a range.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Spread {
+    /// Evenly by index, the ends included.
+    #[default]
+    Even,
+    /// Uniformly at random.
+    Random,
+}
+
+impl Delays {
+    /// The delay of host `index` of `count`; `draw` is a random number, of which [`Spread::Random`] makes use.
+    #[must_use]
+    pub fn of(&self, index: u32, count: u32, draw: u64) -> Duration {
+        let width = u128::from(self.high.as_nanos().saturating_sub(self.low.as_nanos()));
+        let above = match self.spread {
+            // A single host takes the middle.
+            Spread::Even if count < 2 => width / 2,
+            Spread::Even => width * u128::from(index) / u128::from(count - 1),
+            Spread::Random => (width * u128::from(draw)) >> 64,
+        };
+        self.low + Duration::from_nanos(above as u64)
+    }
+}
+
+impl Link {
+    /// As a shaper and a discipline see it; `mtu` is that of the scenario.
+    #[must_use]
+    pub const fn shaper(&self, mtu: u32) -> ShaperConfig {
+        ShaperConfig {
+            rate: self.rate,
+            overhead: self.overhead,
+            framing: self.framing,
+            mtu: Bytes((mtu + self.overhead) as u64),
+        }
+    }
+}
+
+impl Topology {
+    /// The links from node `from` to node `to` with the least propagation; among equals the fewest, among those the first
+    /// listed. `None` if there is no way; empty if the two are one.
+    #[must_use]
+    pub fn route(&self, from: usize, to: usize) -> Option<Vec<usize>> {
+        // Bellman-Ford: some dozens of links, and each round settles all routes of one more hop.
+        let mut best: Vec<Option<(u64, usize, usize)>> = vec![None; self.nodes.len()];
+        *best.get_mut(from)? = Some((0, 0, usize::MAX));
+        for _ in 0..self.nodes.len() {
+            let mut changed = false;
+            for (at, link) in self.links.iter().enumerate() {
+                let Some((delay, hops, _)) = best[link.from] else { continue };
+                let cost = (delay.saturating_add(link.delay.as_nanos()), hops + 1);
+                if best[link.to].is_none_or(|(d, h, _)| cost < (d, h)) {
+                    best[link.to] = Some((cost.0, cost.1, at));
+                    changed = true;
+                }
+            }
+            if !changed {
+                break;
+            }
+        }
+        let (mut links, mut at) = (Vec::new(), to);
+        while at != from {
+            let (_, _, link) = (*best.get(at)?)?;
+            links.push(link);
+            at = self.links[link].from;
+        }
+        links.reverse();
+        Some(links)
+    }
+}
+
+impl fmt::Display for Discipline {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Ours(spec) => spec.fmt(f),
+            Self::Kernel(name) => write!(f, "kernel:{name}"),
+        }
+    }
+}
+
+impl FromStr for Discipline {
+    type Err = SpecError;
+    fn from_str(text: &str) -> Result<Self, SpecError> {
+        match text.strip_prefix("kernel:") {
+            Some(name) => Ok(Self::Kernel(name.to_owned())),
+            None => text.parse().map(Self::Ours),
+        }
+    }
+}

@@ -1,0 +1,219 @@
+//! Who asks for what.
+
+use std::sync::Arc;
+
+use narrows_tcp::Config;
+use narrows_units::{Duration, Rate};
+
+use crate::Size;
+
+/// A group of flows or users that do the same.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Traffic {
+    /// Its class in the results: the `name` given, or the kind, with its place in the file if several are of that kind.
+    pub name: String,
+    /// Index into [`crate::Topology::hosts`]: who sends the data.
+    pub from: usize,
+    /// Index into [`crate::Topology::hosts`]: who receives it. Users are at this end.
+    pub to: usize,
+    /// User (or flow, or arrival) `u` sits on host `(first + u) % count` of each end's group: entries that share hosts
+    /// follow one another.
+    pub first: u32,
+    /// Who sends the SYN.
+    pub opened_by: OpenedBy,
+    /// Bytes the receiver of the data sends first, zero for none; the data start when they have arrived.
+    pub request: u64,
+    /// Bytes before each object, which count as payload but not as size.
+    pub header: u64,
+    /// TCP at the `from` end.
+    pub tcp_from: Config,
+    /// TCP at the `to` end.
+    pub tcp_to: Config,
+    /// When it begins.
+    pub start: Duration,
+    /// When it ends, at most the duration: no new transfers then, endless ones stop.
+    pub stop: Duration,
+    /// What they do.
+    pub kind: Kind,
+}
+
+/// Who opens a connection.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum OpenedBy {
+    /// The end that will send the data, as agents in ns-2 do.
+    Sender,
+    /// The end that wants the data, as browsers do.
+    Receiver,
+}
+
+/// What a group does.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Kind {
+    /// Connections that send from start to stop.
+    Long {
+        /// How many.
+        flows: u32,
+    },
+    /// One connection per file.
+    Files {
+        /// How many in all; `None` for as many as arrive.
+        flows: Option<u32>,
+        /// Poisson arrivals per second; `None` starts them at random within the jitter.
+        arrivals: Option<f64>,
+        /// Over how many users arrivals are spread in turn; equal to `flows` where there are no arrivals.
+        users: u32,
+        /// Bytes of each.
+        size: Size,
+    },
+    /// Closed-loop users: each connection fetches one object after another, a new connection each time.
+    Objects {
+        /// How many users, each on a host of its own.
+        users: u32,
+        /// Parallel connections per user.
+        connections: u32,
+        /// Mean of the exponential pause between objects; zero for none.
+        think: Duration,
+        /// Bytes of each.
+        size: Size,
+    },
+    /// Closed-loop users: a page is some objects over parallel connections, a new connection each; then a pause.
+    Pages {
+        /// How many users, each on a host of its own.
+        users: u32,
+        /// Objects of a page fetched at a time.
+        connections: u32,
+        /// How many objects a page has, at least one.
+        objects: Size,
+        /// Bytes of each object.
+        size: Size,
+        /// Mean of the exponential pause between pages; zero for none.
+        think: Duration,
+    },
+    /// Keystrokes: small writes with exponential pauses over connections that last.
+    Telnet {
+        /// How many connections.
+        flows: u32,
+        /// Mean pause between writes.
+        interval: Duration,
+        /// Bytes of a write.
+        bytes: u64,
+    },
+    /// Packets at a constant rate while on.
+    Udp {
+        /// How many flows.
+        flows: u32,
+        /// Rate of one flow while on, IP header included.
+        rate: Rate,
+        /// Bytes of a packet, IP header included.
+        packet: u32,
+        /// Mean of the exponential time on; zero with `off` zero: always on.
+        on: Duration,
+        /// Mean of the exponential time off.
+        off: Duration,
+    },
+    /// Requests from an access log.
+    Log {
+        /// Where the requests come from.
+        source: LogSource,
+        /// How many users the log's clients are folded onto.
+        clients: u32,
+        /// Parallel connections per user.
+        connections: u32,
+        /// When a request is made.
+        timing: LogTiming,
+        /// How long a connection that failed waits before it tries again.
+        retry: Duration,
+    },
+}
+
+/// Where the requests of a log come from.
+#[derive(Clone, Debug, PartialEq)]
+pub enum LogSource {
+    /// A file, in its order.
+    File {
+        /// As the scenario names it.
+        path: String,
+        /// Its requests.
+        entries: Arc<[LogEntry]>,
+    },
+    /// Poisson requests of random sizes by clients of unequal zeal, drawn by the seed.
+    Synthetic {
+        /// Requests of all clients per second.
+        requests: f64,
+        /// How many clients the log has before they are folded.
+        clients: u32,
+        /// Exponent of Zipf's law by which requests fall to clients; zero for equal shares.
+        zipf: f64,
+        /// Bytes of each.
+        size: Size,
+    },
+}
+
+/// A request of a log.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LogEntry {
+    /// Since the log's first request.
+    pub at: Duration,
+    /// Which client, numbered in order of appearance.
+    pub client: u32,
+    /// Bytes of the reply.
+    pub bytes: u64,
+}
+
+/// When the requests of a log are made.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LogTiming {
+    /// At their times, or when a connection of the user is free.
+    Recorded,
+    /// One after another over each connection, whatever the log's times.
+    BackToBack,
+}
+
+impl Traffic {
+    /// How many hosts it would like at each end: one for each user, or for each flow.
+    #[must_use]
+    pub const fn users(&self) -> u32 {
+        self.kind.users()
+    }
+}
+
+impl Kind {
+    /// As the file calls it.
+    #[must_use]
+    pub const fn word(&self) -> &'static str {
+        match self {
+            Self::Long { .. } => "long",
+            Self::Files { .. } => "files",
+            Self::Objects { .. } => "objects",
+            Self::Pages { .. } => "pages",
+            Self::Telnet { .. } => "telnet",
+            Self::Udp { .. } => "udp",
+            Self::Log { .. } => "log",
+        }
+    }
+
+    /// One for each user, or for each flow.
+    #[must_use]
+    pub const fn users(&self) -> u32 {
+        match self {
+            Self::Long { flows } | Self::Telnet { flows, .. } | Self::Udp { flows, .. } => *flows,
+            Self::Files { users, .. } | Self::Objects { users, .. } | Self::Pages { users, .. } => *users,
+            Self::Log { clients, .. } => *clients,
+        }
+    }
+
+    /// Connections or flows at a time, at most; for arrivals, that is not bounded by the file and one is counted.
+    #[must_use]
+    pub const fn parallel(&self) -> u64 {
+        match self {
+            Self::Objects { users, connections, .. }
+            | Self::Pages { users, connections, .. }
+            | Self::Log { clients: users, connections, .. } => *users as u64 * *connections as u64,
+            Self::Files { flows: Some(n), .. }
+            | Self::Long { flows: n }
+            | Self::Telnet { flows: n, .. }
+            | Self::Udp { flows: n, .. } => *n as u64,
+            Self::Files { flows: None, .. } => 1,
+        }
+    }
+}
