@@ -4,6 +4,17 @@
 
 #![forbid(unsafe_code)]
 
+mod app;
+mod connection;
+mod event;
+mod link;
+mod loss;
+mod network;
+mod packet;
+mod probe;
 mod results;
+mod tap;
+mod world;
 
+pub use link::LinkCounters;
 pub use results::{Column, Data, Results, Table};

@@ -1,0 +1,458 @@
+//! Nodes, hosts and links, and how a packet gets from one host to another.
+//!
+//! A route is the source's way out, the links between the two nodes, and the destination's way in. Where a link takes
+//! packets from one place only, and those in order, it can be told of a packet before the packet is there: such links
+//! cost no events of their own (`fused`).
+
+use std::collections::VecDeque;
+
+use narrows_qdisc::{Packet as _, Qdisc as _, ShaperConfig, Spec, Verdict, Verdicts};
+use narrows_units::{Duration, Instant};
+
+use crate::event::{Event, EventQueue};
+use crate::link::{Link, Queue};
+use crate::loss::Loss;
+use crate::packet::{Pkt, Pool};
+use crate::tap::Tap;
+
+/// A host: where it hangs, and its own two wires.
+#[derive(Debug)]
+pub(crate) struct Host {
+    pub(crate) node: u32,
+    /// The wire from the host to its node.
+    pub(crate) out: u32,
+    /// The wire from its node to the host.
+    pub(crate) inward: u32,
+    /// Spread of the random time a packet takes inside the host before it leaves; zero for none.
+    pub(crate) dephase: Duration,
+    last_out: Instant,
+}
+
+/// A link between nodes, as it is to be built.
+#[derive(Default)]
+pub(crate) struct LinkPlan<'a> {
+    pub(crate) from: u32,
+    pub(crate) to: u32,
+    /// `None` for a wire that takes no time to send.
+    pub(crate) shape: Option<ShaperConfig>,
+    pub(crate) delay: Duration,
+    /// Needs a rate to queue for.
+    pub(crate) discipline: Option<&'a Spec>,
+    pub(crate) loss: Option<Loss>,
+    /// For the discipline's hashing and tie-breaks.
+    pub(crate) seed: u64,
+}
+
+/// A link between two nodes.
+#[derive(Clone, Copy, Debug)]
+struct Edge {
+    link: u32,
+    from: u32,
+    to: u32,
+}
+
+/// All that packets pass through.
+pub(crate) struct Network {
+    pub(crate) now: Instant,
+    pub(crate) events: EventQueue,
+    pub(crate) pool: Pool,
+    pub(crate) links: Vec<Link>,
+    pub(crate) hosts: Vec<Host>,
+    pub(crate) tap: Tap,
+    nodes: u32,
+    edges: Vec<Edge>,
+    /// For each ordered pair of nodes, the links between them; empty before [`Network::settle`].
+    routes: Vec<Box<[u32]>>,
+    verdicts: Verdicts<Pkt>,
+    rng: fastrand::Rng,
+}
+
+impl Network {
+    pub(crate) fn new(seed: u64) -> Self {
+        Self {
+            now: Instant::default(),
+            events: EventQueue::default(),
+            pool: Pool::default(),
+            links: Vec::new(),
+            hosts: Vec::new(),
+            tap: Tap::default(),
+            nodes: 0,
+            edges: Vec::new(),
+            routes: Vec::new(),
+            verdicts: Vec::new(),
+            rng: fastrand::Rng::with_seed(seed),
+        }
+    }
+
+    pub(crate) fn add_node(&mut self) -> u32 {
+        self.nodes += 1;
+        self.nodes - 1
+    }
+
+    pub(crate) fn add_link(&mut self, plan: LinkPlan<'_>) -> u32 {
+        let mut link = Link::new(plan.shape, plan.delay);
+        link.loss = plan.loss.map(Box::new);
+        if let (Some(spec), Some(shape)) = (plan.discipline, plan.shape) {
+            link.queue = Some(Box::new(Queue {
+                discipline: spec.build(&shape, plan.seed),
+                watches: !matches!(spec, Spec::Fifo(_)),
+                busy_until: Instant::default(),
+                free_due: false,
+                serve_due: None,
+            }));
+        }
+        let id = self.push_link(link);
+        self.edges.push(Edge { link: id, from: plan.from, to: plan.to });
+        id
+    }
+
+    /// Makes two links the two directions of one, whose disciplines see each other's packets.
+    pub(crate) fn twin(&mut self, a: u32, b: u32) {
+        for (one, other) in [(a, b), (b, a)] {
+            self.links[one as usize].watched =
+                self.links[other as usize].queue.as_ref().is_some_and(|q| q.watches);
+            self.links[one as usize].twin = Some(other);
+        }
+    }
+
+    /// Adds a host with its two wires, of `rate` and one-way `delay` each.
+    pub(crate) fn add_host(&mut self, node: u32, shape: Option<ShaperConfig>, delay: Duration) -> u32 {
+        let out = self.push_link(Link::new(shape, delay));
+        let inward = self.push_link(Link::new(shape, delay));
+        let (dephase, last_out) = (Duration::default(), Instant::default());
+        self.hosts.push(Host { node, out, inward, dephase, last_out });
+        u32::try_from(self.hosts.len() - 1).expect("a scenario is checked to have fewer hosts")
+    }
+
+    fn push_link(&mut self, link: Link) -> u32 {
+        self.links.push(link);
+        u32::try_from(self.links.len() - 1).expect("a scenario is checked to have fewer links")
+    }
+
+    /// Finds the routes: fewest links, the one added first among equals. To be called when all is built. Gives the first
+    /// pair of nodes with hosts that cannot reach each other.
+    pub(crate) fn settle(&mut self) -> Result<(), (u32, u32)> {
+        let n = self.nodes as usize;
+        self.routes = vec![Box::default(); n * n];
+        let with_hosts: Vec<u32> =
+            (0..self.nodes).filter(|node| self.hosts.iter().any(|h| h.node == *node)).collect();
+        for &from in &with_hosts {
+            let came = self.flood(from);
+            for &to in with_hosts.iter().filter(|to| **to != from) {
+                let (mut path, mut at) = (Vec::new(), to);
+                while at != from {
+                    let Some(edge) = came[at as usize] else { return Err((from, to)) };
+                    path.push(edge.link);
+                    at = edge.from;
+                }
+                path.reverse();
+                self.routes[from as usize * n + to as usize] = path.into();
+            }
+        }
+        self.fuse();
+        Ok(())
+    }
+
+    /// The link by which each node is reached first from `from`.
+    fn flood(&self, from: u32) -> Vec<Option<Edge>> {
+        let mut came = vec![None; self.nodes as usize];
+        let mut waiting = VecDeque::from([from]);
+        while let Some(node) = waiting.pop_front() {
+            for edge in self.edges.iter().filter(|e| e.from == node) {
+                if edge.to != from && came[edge.to as usize].is_none() {
+                    came[edge.to as usize] = Some(*edge);
+                    waiting.push_back(edge.to);
+                }
+            }
+        }
+        came
+    }
+
+    /// A wire may be told of packets ahead of time if all it gets comes from one link, in order: a host's way out (from
+    /// the host), and what follows the only link into a node at which no host sends to its neighbours.
+    fn fuse(&mut self) {
+        let mut into = vec![0_u32; self.nodes as usize];
+        for edge in &self.edges {
+            into[edge.to as usize] += 1;
+        }
+        let mut sends = vec![0_u32; self.nodes as usize];
+        for host in &self.hosts {
+            sends[host.node as usize] += 1;
+        }
+        for host in &self.hosts {
+            // Neighbours at the same node would be a second source; hosts that share a node do not talk to each other.
+            self.links[host.inward as usize].fused = into[host.node as usize] == 1;
+        }
+        for edge in &self.edges {
+            let link = &mut self.links[edge.link as usize];
+            let alone = into[edge.from as usize] == 1 && sends[edge.from as usize] == 0;
+            link.fused = alone && link.queue.is_none() && !link.watched;
+        }
+    }
+
+    /// The links a packet between these hosts crosses from node to node.
+    pub(crate) fn route(&self, src: u32, dst: u32) -> &[u32] {
+        let (a, b) = (self.hosts[src as usize].node, self.hosts[dst as usize].node);
+        &self.routes[(a * self.nodes + b) as usize]
+    }
+
+    /// The link a packet takes next; `None` when it is there.
+    fn next_link(&self, packet: &Pkt) -> Option<u32> {
+        let (p, hop) = (&packet.0, usize::from(packet.0.hop));
+        let route = self.route(p.src, p.dst);
+        match hop {
+            0 => Some(self.hosts[p.src as usize].out),
+            h if h <= route.len() => Some(route[h - 1]),
+            h if h == route.len() + 1 => Some(self.hosts[p.dst as usize].inward),
+            _ => None,
+        }
+    }
+
+    /// Sends a packet from its host.
+    pub(crate) fn send(&mut self, mut packet: Pkt) {
+        packet.0.hop = 0;
+        packet.0.sent = self.now;
+        let host = &mut self.hosts[packet.0.src as usize];
+        let mut at = self.now;
+        if host.dephase > Duration::default() {
+            at += Duration::from_nanos(self.rng.u64(0..host.dephase.as_nanos()));
+            // In order: a host does not overtake itself.
+            at = at.max(host.last_out);
+            host.last_out = at;
+        }
+        let out = host.out;
+        self.enter(out, packet, at);
+    }
+
+    /// A packet comes to a link at `at`, which is later than now only where no other packet can come between.
+    fn enter(&mut self, mut id: u32, mut packet: Pkt, mut at: Instant) {
+        loop {
+            let len = packet.len();
+            let link = &mut self.links[id as usize];
+            link.counters.arrived += 1;
+            link.counters.arrived_bytes += len.get();
+            if link.watched {
+                let Some(passed) = self.show(id, packet) else { return };
+                packet = passed;
+            }
+            let link = &mut self.links[id as usize];
+            if link.queue.is_some() {
+                return self.enqueue(id, packet);
+            }
+            let sent = link.pass(at, len);
+            if self.put_on_wire(id, &packet, sent) {
+                return self.pool.give(packet);
+            }
+            at = sent + self.links[id as usize].delay;
+            packet.0.hop += 1;
+            match self.next_link(&packet) {
+                Some(next) if self.links[next as usize].fused => id = next,
+                _ => return self.launch(id, packet, at),
+            }
+        }
+    }
+
+    /// Counts a packet whose sending ends at `sent`, and tells whether the wire loses it.
+    fn put_on_wire(&mut self, id: u32, packet: &Pkt, sent: Instant) -> bool {
+        let link = &mut self.links[id as usize];
+        if let Some(loss) = &mut link.loss
+            && loss.takes(sent)
+        {
+            link.counters.lost += 1;
+            self.tap.lost(id, packet);
+            return true;
+        }
+        link.counters.sent += 1;
+        link.counters.sent_bytes += packet.len().get();
+        if self.tap.captures(id) {
+            self.tap.capture(id, sent, packet);
+        }
+        false
+    }
+
+    /// Puts a packet among those on their way; it arrives at `at`.
+    fn launch(&mut self, id: u32, packet: Pkt, at: Instant) {
+        let pipe = &mut self.links[id as usize].pipe;
+        if pipe.is_empty() {
+            self.events.push(at, Event::Arrive(id));
+        }
+        pipe.push_back((at, packet));
+    }
+
+    /// The first packet of a link has arrived. Gives it back if it is at its host.
+    pub(crate) fn arrive(&mut self, id: u32) -> Option<Pkt> {
+        let pipe = &mut self.links[id as usize].pipe;
+        let (_, packet) = pipe.pop_front().expect("an arrival is only scheduled for a packet");
+        if let Some((at, _)) = pipe.front() {
+            self.events.push(*at, Event::Arrive(id));
+        }
+        match self.next_link(&packet) {
+            Some(next) => {
+                self.enter(next, packet, self.now);
+                None
+            }
+            None => Some(packet),
+        }
+    }
+
+    /// Shows a packet to the discipline of the other direction.
+    fn show(&mut self, id: u32, packet: Pkt) -> Option<Pkt> {
+        let twin = self.links[id as usize].twin.expect("only one of a pair is watched");
+        let queue = self.links[twin as usize].queue.as_mut().expect("only a discipline watches");
+        let passed = queue.discipline.reverse(self.now, packet, &mut self.verdicts);
+        self.judge(id);
+        self.look_again(twin);
+        passed
+    }
+
+    fn enqueue(&mut self, id: u32, mut packet: Pkt) {
+        packet.0.queued = self.now;
+        let queue = self.links[id as usize].queue.as_mut().expect("the caller has looked");
+        queue.discipline.enqueue(self.now, packet, &mut self.verdicts);
+        let (busy, due) = (queue.busy_until, queue.free_due);
+        if !self.verdicts.is_empty() {
+            self.judge(id);
+        }
+        if due {
+            return;
+        }
+        if busy <= self.now {
+            self.serve(id);
+        } else {
+            self.due_when_free(id, busy);
+        }
+    }
+
+    fn due_when_free(&mut self, id: u32, at: Instant) {
+        if let Some(queue) = &mut self.links[id as usize].queue {
+            queue.free_due = true;
+        }
+        self.events.push(at, Event::Free(id));
+    }
+
+    /// The link has sent a packet.
+    pub(crate) fn free(&mut self, id: u32) {
+        if let Some(queue) = &mut self.links[id as usize].queue {
+            queue.free_due = false;
+        }
+        self.serve(id);
+    }
+
+    /// Sends the next packet of an idle link, if there is one.
+    fn serve(&mut self, id: u32) {
+        let queue = self.links[id as usize].queue.as_mut().expect("only a discipline is served");
+        let next = queue.discipline.dequeue(self.now, &mut self.verdicts);
+        let watches = queue.watches;
+        if let Some(packet) = next {
+            self.transmit(id, packet);
+        }
+        if !self.verdicts.is_empty() {
+            self.judge(id);
+        }
+        if watches {
+            self.look_again(id);
+        }
+    }
+
+    fn transmit(&mut self, id: u32, mut packet: Pkt) {
+        let link = &mut self.links[id as usize];
+        let sent = self.now + link.time_to_send(packet.len());
+        let at = sent + link.delay;
+        let queue = link.queue.as_mut().expect("only a discipline is served");
+        queue.busy_until = sent;
+        if queue.discipline.backlog().packets > 0 {
+            self.due_when_free(id, sent);
+        }
+        self.tap.left(id, self.now, &packet);
+        if self.put_on_wire(id, &packet, sent) {
+            return self.pool.give(packet);
+        }
+        packet.0.hop += 1;
+        match self.next_link(&packet) {
+            Some(next) if self.links[next as usize].fused => self.enter(next, packet, at),
+            _ => self.launch(id, packet, at),
+        }
+    }
+
+    /// A discipline that watches asked to be looked at now.
+    pub(crate) fn look(&mut self, id: u32) {
+        let link = &mut self.links[id as usize];
+        let twin = link.twin;
+        let Some(queue) = &mut link.queue else { return };
+        queue.serve_due = None;
+        if let Some(twin) = twin {
+            while let Some(packet) = self.links[id as usize]
+                .queue
+                .as_mut()
+                .and_then(|q| q.discipline.release_reverse(self.now, &mut self.verdicts))
+            {
+                self.judge(twin);
+                self.released(twin, packet);
+            }
+            self.judge(twin);
+        }
+        let queue = self.links[id as usize].queue.as_ref().expect("it was there above");
+        if queue.busy_until <= self.now && !queue.free_due {
+            self.serve(id);
+        } else {
+            self.look_again(id);
+        }
+    }
+
+    /// What a door let go goes on from where it was held.
+    fn released(&mut self, id: u32, mut packet: Pkt) {
+        if self.links[id as usize].queue.is_some() {
+            return self.enqueue(id, packet);
+        }
+        let sent = self.links[id as usize].pass(self.now, packet.len());
+        if self.put_on_wire(id, &packet, sent) {
+            return self.pool.give(packet);
+        }
+        let at = sent + self.links[id as usize].delay;
+        packet.0.hop += 1;
+        match self.next_link(&packet) {
+            Some(next) if self.links[next as usize].fused => self.enter(next, packet, at),
+            _ => self.launch(id, packet, at),
+        }
+    }
+
+    /// Sees to it that a discipline that wakes by itself is woken.
+    fn look_again(&mut self, id: u32) {
+        let Some(queue) = &mut self.links[id as usize].queue else { return };
+        let ready = if queue.free_due || queue.busy_until > self.now {
+            None
+        } else {
+            queue.discipline.next_ready(self.now)
+        };
+        let Some(at) = ready.into_iter().chain(queue.discipline.next_release(self.now)).min() else { return };
+        // At the same instant it would be asked for ever if it had nothing to say.
+        let at = at.max(self.now + Duration::from_nanos(1));
+        if queue.serve_due.is_none_or(|due| due <= self.now || at < due) {
+            queue.serve_due = Some(at);
+            self.events.push(at, Event::Serve(id));
+        }
+    }
+
+    /// Counts what a discipline decided about packets that wanted to enter link `id`, and takes their boxes back.
+    fn judge(&mut self, id: u32) {
+        let counters = &mut self.links[id as usize].counters;
+        for verdict in self.verdicts.drain(..) {
+            match verdict {
+                Verdict::Dropped { packet, reason } => {
+                    counters.dropped[reason as usize] += 1;
+                    self.tap.dropped(id, self.now, &packet, reason);
+                    self.pool.give(packet);
+                }
+                Verdict::Swallowed { packet } => {
+                    counters.swallowed += 1;
+                    self.pool.give(packet);
+                }
+                Verdict::Refused { packet } => {
+                    counters.refused += 1;
+                    self.pool.give(packet);
+                }
+                Verdict::Marked { .. } => counters.marked += 1,
+            }
+        }
+    }
+}

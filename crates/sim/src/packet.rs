@@ -1,0 +1,83 @@
+//! A packet on its way: a box with its headers, where it comes from and goes to. Boxes are used again, so that a packet
+//! costs no allocation and moving it moves eight bytes.
+
+use narrows_units::{Ecn, Instant};
+use narrows_wire::Header;
+
+/// What a box holds.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Packet {
+    pub(crate) header: Header,
+    /// Place of the connection or source it belongs to.
+    pub(crate) flow: u32,
+    /// Tells a connection from an earlier one in the same place.
+    pub(crate) generation: u32,
+    /// Host it left.
+    pub(crate) src: u32,
+    /// Host it goes to.
+    pub(crate) dst: u32,
+    /// Links it has crossed.
+    pub(crate) hop: u16,
+    /// Which end of the connection takes it; [`DATAGRAM`] if no connection does.
+    pub(crate) end: u8,
+    /// When it came to the queue it is in.
+    pub(crate) queued: Instant,
+    /// When its host sent it.
+    pub(crate) sent: Instant,
+}
+
+/// The `end` of a packet that belongs to no connection.
+pub(crate) const DATAGRAM: u8 = 2;
+
+/// A boxed packet, as disciplines see it.
+#[derive(Debug)]
+pub(crate) struct Pkt(pub(crate) Box<Packet>);
+
+impl narrows_qdisc::Packet for Pkt {
+    fn header(&self) -> &Header {
+        &self.0.header
+    }
+    fn mark_ce(&mut self) -> bool {
+        let capable = self.0.header.ecn.is_capable();
+        if capable {
+            self.0.header.ecn = Ecn::Ce;
+        }
+        capable
+    }
+    fn set_window(&mut self, window: u16) -> bool {
+        self.0.header.tcp.as_mut().is_some_and(|t| {
+            t.window = window;
+            true
+        })
+    }
+    fn set_tsval(&mut self, tsval: u32) -> bool {
+        self.0.header.tcp.as_mut().and_then(|t| t.timestamps.as_mut()).is_some_and(|t| {
+            t.0 = tsval;
+            true
+        })
+    }
+}
+
+/// Boxes that wait to be used again.
+#[derive(Debug, Default)]
+pub(crate) struct Pool {
+    free: Vec<Pkt>,
+    /// Boxes on their way: what was taken and not given back.
+    pub(crate) out: usize,
+}
+
+/// Most boxes kept for later; beyond them memory goes back to the system.
+const KEPT: usize = 1 << 16;
+
+impl Pool {
+    pub(crate) fn take(&mut self) -> Pkt {
+        self.out += 1;
+        self.free.pop().unwrap_or_else(|| Pkt(Box::default()))
+    }
+    pub(crate) fn give(&mut self, packet: Pkt) {
+        self.out -= 1;
+        if self.free.len() < KEPT {
+            self.free.push(packet);
+        }
+    }
+}

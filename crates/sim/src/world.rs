@@ -1,0 +1,380 @@
+//! The whole: network, connections, applications, and the loop that lets time pass.
+
+use core::net::{IpAddr, Ipv4Addr};
+use core::ops::ControlFlow;
+
+use narrows_tcp::{Endpoint, Event as TcpEvent, Segment};
+use narrows_units::{Instant, SeqNum};
+use narrows_wire::{FlowKey, Proto};
+
+use crate::app::{App, Happened};
+use crate::connection::{Connection, DATA, FlowStats, HostConfig, Port, TAKER, Wakes};
+use crate::event::Event;
+use crate::network::Network;
+use crate::packet::{DATAGRAM, Pkt};
+use crate::probe::Probes;
+
+/// What an application wants carried.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Transfer {
+    /// The host with the data.
+    pub(crate) from: u32,
+    /// The host that takes it.
+    pub(crate) to: u32,
+    /// Payload; `u64::MAX` for a flow that does not end.
+    pub(crate) size: u64,
+    /// What the taker asks with before any data comes, when it opens; 0 for data at once.
+    pub(crate) request: u32,
+    /// Whether the taker opens the connection (as a browser does) or the sender (as ns-2's agents do).
+    pub(crate) taker_opens: bool,
+    /// Whether the sender closes after the last byte.
+    pub(crate) close: bool,
+    /// Settings of both ends, [`DATA`] first.
+    pub(crate) config: [u16; 2],
+    /// Class in results.
+    pub(crate) class: u16,
+    /// The application's own number for it.
+    pub(crate) tag: u32,
+}
+
+/// A timer of an application.
+#[derive(Clone, Copy, Debug)]
+struct Timer {
+    app: u32,
+    token: u32,
+}
+
+/// A simulated world.
+pub(crate) struct World {
+    pub(crate) net: Network,
+    pub(crate) configs: Vec<HostConfig>,
+    pub(crate) connections: Vec<Connection>,
+    pub(crate) probes: Probes,
+    pub(crate) rng: fastrand::Rng,
+    free: Vec<u32>,
+    apps: Vec<Option<Box<dyn App>>>,
+    timers: Vec<Timer>,
+    free_timers: Vec<u32>,
+    /// Events of the end that is being worked on.
+    told: Vec<TcpEvent>,
+    /// Connections opened so far.
+    serial: u64,
+    /// When nothing more happens.
+    end: Instant,
+    /// Events done.
+    pub(crate) steps: u64,
+}
+
+/// How many events pass between two looks at whether to go on.
+const STRIDE: u64 = 1 << 16;
+
+impl World {
+    pub(crate) fn new(net: Network, configs: Vec<HostConfig>, seed: u64) -> Self {
+        Self {
+            net,
+            configs,
+            connections: Vec::new(),
+            probes: Probes::default(),
+            rng: fastrand::Rng::with_seed(seed),
+            free: Vec::new(),
+            apps: Vec::new(),
+            timers: Vec::new(),
+            free_timers: Vec::new(),
+            told: Vec::new(),
+            serial: 0,
+            end: Instant::default(),
+            steps: 0,
+        }
+    }
+
+    pub(crate) fn now(&self) -> Instant {
+        self.net.now
+    }
+
+    /// When the run ends.
+    pub(crate) fn end(&self) -> Instant {
+        self.end
+    }
+
+    pub(crate) fn add_app(&mut self, app: Box<dyn App>) -> u32 {
+        self.apps.push(Some(app));
+        u32::try_from(self.apps.len() - 1).expect("a scenario is checked to have fewer applications")
+    }
+
+    /// Lets time pass until `end`. `go_on` is asked now and then.
+    pub(crate) fn run(
+        &mut self,
+        end: Instant,
+        go_on: &mut dyn FnMut(Instant) -> ControlFlow<()>,
+    ) -> ControlFlow<()> {
+        self.end = end;
+        for app in 0..u32::try_from(self.apps.len()).unwrap_or(u32::MAX) {
+            self.with_app(app, |a, world| a.start(world, app));
+        }
+        while let Some((at, event)) = self.net.events.pop(end) {
+            self.net.now = at;
+            self.steps += 1;
+            if self.steps.is_multiple_of(STRIDE) {
+                go_on(at)?;
+            }
+            self.step(event);
+        }
+        self.net.now = end;
+        ControlFlow::Continue(())
+    }
+
+    fn step(&mut self, event: Event) {
+        match event {
+            Event::Arrive(link) => {
+                if let Some(packet) = self.net.arrive(link) {
+                    self.deliver(packet);
+                }
+            }
+            Event::Free(link) => self.net.free(link),
+            Event::Serve(link) => self.net.look(link),
+            Event::End(place) => self.wake_end(place / 2, (place % 2) as usize),
+            Event::App(timer) => {
+                let Timer { app, token } = self.timers[timer as usize];
+                self.free_timers.push(timer);
+                self.with_app(app, |a, world| a.wake(world, token));
+            }
+            Event::Probe(probe) => self.probe(probe),
+        }
+    }
+
+    /// Wakes an application at `at` with `token`.
+    pub(crate) fn set_timer(&mut self, app: u32, token: u32, at: Instant) {
+        let timer = Timer { app, token };
+        let place = if let Some(place) = self.free_timers.pop() {
+            self.timers[place as usize] = timer;
+            place
+        } else {
+            self.timers.push(timer);
+            u32::try_from(self.timers.len() - 1).expect("fewer timers than connections fit in memory")
+        };
+        self.net.events.push(at.max(self.net.now), Event::App(place));
+    }
+
+    /// Lets an application work on the world it is part of.
+    fn with_app(&mut self, app: u32, work: impl FnOnce(&mut dyn App, &mut Self)) {
+        // It is put back below: applications do not call each other.
+        let Some(mut taken) = self.apps[app as usize].take() else { return };
+        work(&mut *taken, self);
+        self.apps[app as usize] = Some(taken);
+    }
+
+    /// Opens a connection and gives its place.
+    pub(crate) fn open(&mut self, app: u32, transfer: Transfer) -> u32 {
+        let now = self.now();
+        self.serial += 1;
+        let place = self.free.pop();
+        let generation = place.map_or(0, |p| self.connections[p as usize].generation + 1);
+        let configs = transfer.config.map(|c| &self.configs[usize::from(c)].tcp);
+        // Sequence numbers start at zero: captures are read by people.
+        let ends = configs.map(|c| Endpoint::new(c, SeqNum(0)));
+        let connection = Connection {
+            ends,
+            wakes: [Wakes::default(); 2],
+            host: [transfer.from, transfer.to],
+            config: transfer.config,
+            key: self.key(&transfer),
+            generation,
+            app,
+            tag: transfer.tag,
+            class: transfer.class,
+            live: true,
+            request: if transfer.taker_opens { transfer.request } else { 0 },
+            size: transfer.size,
+            close: transfer.close,
+            stats: FlowStats { opened: now, last_delivery: now, ..FlowStats::default() },
+        };
+        let place = if let Some(place) = place {
+            self.connections[place as usize] = connection;
+            place
+        } else {
+            self.connections.push(connection);
+            u32::try_from(self.connections.len() - 1)
+                .expect("a scenario is checked to have fewer connections")
+        };
+        self.probes.opened(place, &self.connections[place as usize]);
+        let opener = if transfer.taker_opens { TAKER } else { DATA };
+        self.work(place, opener, |end, config, now, io| end.open(config, now, io));
+        place
+    }
+
+    fn key(&self, transfer: &Transfer) -> FlowKey {
+        // 10.0.0.0/8 holds 2^24 hosts.
+        let address = |host: u32| IpAddr::V4(Ipv4Addr::from(0x0a00_0000 + (host & 0x00ff_ffff)));
+        let port = u16::try_from(1024 + self.serial % 64_000).unwrap_or(u16::MAX);
+        let (sport, dport) = if transfer.taker_opens { (80, port) } else { (port, 80) };
+        FlowKey::new(address(transfer.from), address(transfer.to), sport, dport, Proto::TCP)
+    }
+
+    /// Gives a connection more to carry.
+    pub(crate) fn write(&mut self, place: u32, bytes: u64) {
+        let connection = &mut self.connections[place as usize];
+        connection.size = connection.size.saturating_add(bytes);
+        self.work(place, DATA, |end, config, now, io| end.write(config, now, bytes, io));
+    }
+
+    /// A packet is at its host.
+    fn deliver(&mut self, packet: Pkt) {
+        let p = &packet.0;
+        if p.end == DATAGRAM {
+            self.probes.datagram(self.net.now, p);
+            return self.net.pool.give(packet);
+        }
+        let (place, end) = (p.flow, usize::from(p.end));
+        let known = self.connections.get(place as usize);
+        if known.is_none_or(|c| !c.live || c.generation != p.generation) {
+            // A late copy for a connection that is gone; a real host would answer with a reset that nobody awaits.
+            return self.net.pool.give(packet);
+        }
+        let segment = Segment { tcp: p.header.tcp.unwrap_or_default(), ecn: p.header.ecn };
+        self.net.pool.give(packet);
+        self.work(place, end, |e, config, now, io| e.receive(config, now, &segment, io));
+    }
+
+    fn wake_end(&mut self, place: u32, end: usize) {
+        let now = self.net.now;
+        let connection = &mut self.connections[place as usize];
+        if !connection.wakes[end].came(now) || !connection.live {
+            return;
+        }
+        if connection.ends[end].next_wake().is_some_and(|at| at <= now) {
+            self.work(place, end, |e, config, now, io| e.wake(config, now, io));
+        } else {
+            self.ask_to_be_woken(place, end);
+        }
+    }
+
+    fn ask_to_be_woken(&mut self, place: u32, end: usize) {
+        let connection = &mut self.connections[place as usize];
+        if let Some(at) = connection.ends[end].next_wake() {
+            let at = at.max(self.net.now);
+            if connection.wakes[end].need(at) {
+                self.net.events.push(at, Event::End(place * 2 + u32::try_from(end).unwrap_or(0)));
+            }
+        }
+    }
+
+    /// Works on one end of a connection, and does what follows from what it tells.
+    fn work(
+        &mut self,
+        place: u32,
+        end: usize,
+        work: impl FnOnce(&mut Endpoint, &narrows_tcp::Config, Instant, &mut Port<'_>),
+    ) {
+        let connection = &mut self.connections[place as usize];
+        let config = &self.configs[usize::from(connection.config[end])];
+        let mut told = core::mem::take(&mut self.told);
+        let now = self.net.now;
+        let mut port = Port {
+            key: if end == DATA { connection.key } else { connection.key.reverse() },
+            src: connection.host[end],
+            dst: connection.host[1 - end],
+            flow: place,
+            generation: connection.generation,
+            to_end: u8::try_from(1 - end).unwrap_or(0),
+            options_count: config.options_count,
+            net: &mut self.net,
+            events: &mut told,
+        };
+        work(&mut connection.ends[end], &config.tcp, now, &mut port);
+        self.ask_to_be_woken(place, end);
+        // What follows may work on an end again, so the list is put back first.
+        let mut at = 0;
+        while at < told.len() {
+            let event = told[at];
+            at += 1;
+            self.follow(place, end, event);
+        }
+        told.clear();
+        self.told = told;
+    }
+
+    /// What an event of an end means for the transfer.
+    fn follow(&mut self, place: u32, end: usize, event: TcpEvent) {
+        let now = self.net.now;
+        let connection = &mut self.connections[place as usize];
+        self.probes.told(now, place, end, event, connection);
+        match event {
+            TcpEvent::Established if end == TAKER => {
+                connection.stats.established.get_or_insert(now);
+                if connection.request > 0 {
+                    let bytes = u64::from(connection.request);
+                    self.work(place, TAKER, |e, config, now, io| e.write(config, now, bytes, io));
+                }
+            }
+            TcpEvent::Established => {
+                connection.stats.established.get_or_insert(now);
+                if connection.request == 0 {
+                    self.begin(place);
+                }
+            }
+            TcpEvent::Delivered { bytes } if end == DATA => {
+                let asked = connection.request > 0;
+                connection.request =
+                    connection.request.saturating_sub(u32::try_from(bytes).unwrap_or(u32::MAX));
+                if asked && connection.request == 0 {
+                    self.begin(place);
+                }
+            }
+            TcpEvent::Delivered { bytes } => {
+                let stats = &mut connection.stats;
+                stats.delivered += bytes;
+                stats.longest_silence = stats.longest_silence.max(now.since(stats.last_delivery));
+                stats.last_delivery = now;
+                if stats.delivered >= connection.size && stats.delivered_at.is_none() {
+                    stats.delivered_at = Some(now);
+                    self.tell_app(place, Happened::Delivered);
+                }
+            }
+            TcpEvent::Acked { bytes } if end == DATA => {
+                let stats = &mut connection.stats;
+                stats.acked += bytes;
+                if stats.acked >= connection.size && stats.acked_at.is_none() {
+                    stats.acked_at = Some(now);
+                    self.tell_app(place, Happened::Acked);
+                }
+            }
+            TcpEvent::PeerClosed if end == TAKER => {
+                self.work(place, TAKER, |e, config, now, io| e.close(config, now, io));
+            }
+            TcpEvent::Closed if end == DATA => self.tell_app(place, Happened::Closed),
+            TcpEvent::Failed if !connection.stats.failed => {
+                connection.stats.failed = true;
+                self.tell_app(place, Happened::Failed);
+            }
+            _ => {}
+        }
+    }
+
+    /// The data end sends what it is to carry.
+    fn begin(&mut self, place: u32) {
+        let connection = &self.connections[place as usize];
+        let (size, close) = (connection.size, connection.close);
+        if size > 0 {
+            self.work(place, DATA, |e, config, now, io| e.write(config, now, size, io));
+        }
+        if close && size < u64::MAX {
+            self.work(place, DATA, |e, config, now, io| e.close(config, now, io));
+        }
+    }
+
+    fn tell_app(&mut self, place: u32, what: Happened) {
+        let connection = &self.connections[place as usize];
+        let (app, tag) = (connection.app, connection.tag);
+        self.with_app(app, |a, world| a.happened(world, place, tag, what));
+    }
+
+    /// Takes a connection out of the world; its place is used again.
+    pub(crate) fn retire(&mut self, place: u32) {
+        let connection = &mut self.connections[place as usize];
+        if connection.live {
+            connection.live = false;
+            self.probes.retired(self.net.now, place, connection);
+            self.free.push(place);
+        }
+    }
+}
