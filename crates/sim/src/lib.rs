@@ -5,6 +5,7 @@
 #![forbid(unsafe_code)]
 
 mod app;
+mod build;
 mod connection;
 mod event;
 mod link;
@@ -16,5 +17,6 @@ mod results;
 mod tap;
 mod world;
 
+pub use build::BuildError;
 pub use link::LinkCounters;
 pub use results::{Column, Data, Results, Table};

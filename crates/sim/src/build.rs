@@ -1,0 +1,137 @@
+//! From a scenario to a world: nodes, links, hosts and settings in the order of the file, so that a number means the same
+//! thing in every run.
+
+use core::ops::Range;
+
+use narrows_qdisc::ShaperConfig;
+use narrows_scenario::{Discipline, Link as LinkSetting, Scenario};
+use narrows_tcp::{Config, Handshake};
+use narrows_units::{Bytes, Instant};
+
+use crate::connection::HostConfig;
+use crate::loss::Loss;
+use crate::network::{LinkPlan, Network};
+use crate::world::World;
+
+/// Which hosts of the world a group of the scenario has become.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Groups(Vec<Range<u32>>);
+
+impl Groups {
+    /// Host `index` of group `group`; beyond the last it begins again.
+    pub(crate) fn host(&self, group: usize, index: u32) -> u32 {
+        let range = &self.0[group];
+        range.start + index % (range.end - range.start).max(1)
+    }
+}
+
+/// Settings of the ends of each traffic's connections.
+pub(crate) type TrafficConfigs = Vec<[u16; 2]>;
+
+/// Why a scenario cannot be simulated, in a sentence.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct BuildError(pub String);
+
+impl core::fmt::Display for BuildError {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+impl std::error::Error for BuildError {}
+
+/// A number for each purpose of a seed, so that one use of chance does not shift another (SplitMix64).
+pub(crate) fn derive(seed: u64, purpose: u64) -> u64 {
+    let mut z = seed.wrapping_add(purpose.wrapping_add(1).wrapping_mul(0x9e37_79b9_7f4a_7c15));
+    z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    z ^ (z >> 31)
+}
+
+const NETWORK: u64 = 1;
+const WORLD: u64 = 2;
+const HOSTS: u64 = 3;
+/// Links follow, two purposes each.
+const LINKS: u64 = 1 << 32;
+
+/// Builds the network of a scenario and the settings of its connections.
+pub(crate) fn build(scenario: &Scenario, seed: u64) -> Result<(World, Groups, TrafficConfigs), BuildError> {
+    let mut net = Network::new(derive(seed, NETWORK));
+    for _ in &scenario.topology.nodes {
+        net.add_node();
+    }
+    for (at, link) in scenario.topology.links.iter().enumerate() {
+        add_link(&mut net, scenario, link, at, seed)?;
+    }
+    for (at, link) in scenario.topology.links.iter().enumerate() {
+        if let Some(back) = link.back.filter(|back| *back > at) {
+            net.twin(number(at), number(back));
+        }
+    }
+    let groups = add_hosts(&mut net, scenario, seed);
+    net.settle().map_err(|(a, b)| {
+        let name = |n: u32| &scenario.topology.nodes[n as usize];
+        BuildError(format!("no way from node '{}' to node '{}': add a link", name(a), name(b)))
+    })?;
+    let mut configs: Vec<HostConfig> = Vec::new();
+    let mut config = |tcp: &Config| {
+        let at = configs.iter().position(|c| c.tcp == *tcp).unwrap_or_else(|| {
+            let options_count = tcp.handshake != Handshake::SynIsPacketZero;
+            configs.push(HostConfig { tcp: *tcp, options_count });
+            configs.len() - 1
+        });
+        u16::try_from(at).expect("as many settings as entries of traffic, twice")
+    };
+    let of_traffic = scenario.traffic.iter().map(|t| [config(&t.tcp_from), config(&t.tcp_to)]).collect();
+    Ok((World::new(net, configs, derive(seed, WORLD)), groups, of_traffic))
+}
+
+fn number(at: usize) -> u32 {
+    u32::try_from(at).expect("a scenario is checked to have fewer")
+}
+
+fn add_link(
+    net: &mut Network,
+    scenario: &Scenario,
+    link: &LinkSetting,
+    at: usize,
+    seed: u64,
+) -> Result<(), BuildError> {
+    let Discipline::Ours(spec) = &link.discipline else {
+        return Err(BuildError(format!(
+            "link '{}': discipline = '{}' is a kernel's: only `narrows lab` can run it; take one of ours, as fifo:30 or taq",
+            link.name, link.discipline
+        )));
+    };
+    let purpose = LINKS + 2 * at as u64;
+    let instants = link.drop_at.iter().map(|d| Instant::default() + *d).collect();
+    net.add_link(LinkPlan {
+        from: number(link.from),
+        to: number(link.to),
+        shape: Some(link.shaper(scenario.mtu)),
+        delay: link.delay,
+        discipline: Some(spec),
+        loss: Loss::new(link.loss, link.drop.clone(), instants, derive(seed, purpose)),
+        seed: derive(seed, purpose + 1),
+    });
+    Ok(())
+}
+
+fn add_hosts(net: &mut Network, scenario: &Scenario, seed: u64) -> Groups {
+    let mut rng = fastrand::Rng::with_seed(derive(seed, HOSTS));
+    let mut groups = Groups::default();
+    for (index, group) in scenario.topology.hosts.iter().enumerate() {
+        let first = number(net.hosts.len());
+        // Chance moves those who send data: what an ACK does to a receiver takes no decision that phases could lock.
+        let sends = scenario.traffic.iter().any(|t| t.from == index);
+        for i in 0..group.count {
+            let shape = ShaperConfig { mtu: Bytes(u64::from(scenario.mtu)), ..ShaperConfig::new(group.rate) };
+            let host =
+                net.add_host(number(group.at), Some(shape), group.delay.of(i, group.count, rng.u64(..)));
+            if sends {
+                net.hosts[host as usize].dephase = scenario.dephase;
+            }
+        }
+        groups.0.push(first..number(net.hosts.len()));
+    }
+    groups
+}
