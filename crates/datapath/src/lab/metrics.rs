@@ -5,6 +5,7 @@
 
 use std::collections::BTreeMap;
 
+use narrows_plot::quantile;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -123,15 +124,6 @@ pub struct Spread {
     pub min: f64,
     /// Largest.
     pub max: f64,
-}
-
-/// A quantile by linear interpolation between the closest ranks; `None` of nothing.
-#[must_use]
-pub fn quantile(sorted: &[f64], q: f64) -> Option<f64> {
-    let last = sorted.len().checked_sub(1)?;
-    let at = q * last as f64;
-    let (low, high) = (at.floor() as usize, at.ceil() as usize);
-    Some(sorted[low] + (sorted[high] - sorted[low]) * (at - at.floor()))
 }
 
 fn sorted(values: impl Iterator<Item = f64>) -> Vec<f64> {
@@ -413,10 +405,7 @@ mod tests {
     }
 
     #[test]
-    fn quantiles_and_jain_by_hand() {
-        assert_eq!(quantile(&[1.0, 2.0, 4.0], 0.5), Some(2.0));
-        assert_eq!(quantile(&[1.0, 2.0, 4.0], 0.75), Some(3.0));
-        assert_eq!(quantile(&[], 0.5), None);
+    fn jain_by_hand() {
         assert_eq!(jain(&[3.0, 3.0]), 1.0);
         assert_eq!(jain(&[1.0, 0.0, 0.0, 0.0]), 0.25);
         assert_eq!(jain(&[0.0, 0.0]), 0.0);

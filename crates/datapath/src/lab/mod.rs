@@ -17,7 +17,6 @@ pub mod metrics;
 mod middle;
 pub mod peers;
 pub mod picture;
-pub mod plot;
 pub mod run;
 pub mod scenario;
 pub mod suite;

@@ -2,7 +2,8 @@
 
 use std::path::{Path, PathBuf};
 
-use super::plot::{DisciplineSeries, Picture, draw};
+use narrows_plot::{DisciplineSeries, Picture, draw};
+
 use super::scenario::{Scenario, Traffic};
 use super::suite::{DisciplineOutcome, Outcome};
 

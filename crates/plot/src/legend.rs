@@ -2,8 +2,7 @@
 
 use super::canvas::{Align, Canvas, GREY, INK, Rect, clip};
 use super::curves::{Curve, Curves, GIVEN_UP, NOTICED, share_above};
-use super::scale::{number, per_cent};
-use crate::lab::metrics::quantile;
+use super::scale::{number, per_cent, quantile};
 
 const ENTRY: f64 = 58.0;
 

@@ -22,6 +22,7 @@ use anyhow::Context;
 use canvas::{Align, Canvas, GREY, INK, Rect};
 use curves::{Curves, distribution_panel, silence_panel};
 use legend::legend_panel;
+pub use scale::quantile;
 
 /// What to draw.
 #[derive(Clone, Debug, Default)]

@@ -68,6 +68,15 @@ pub(super) fn per_cent(share: f64) -> String {
     if share == 0.0 { "0".into() } else { format!("{} %", number(share * 100.0)) }
 }
 
+/// A quantile by linear interpolation between the closest ranks; `None` of nothing.
+#[must_use]
+pub fn quantile(sorted: &[f64], q: f64) -> Option<f64> {
+    let last = sorted.len().checked_sub(1)?;
+    let at = q * last as f64;
+    let (low, high) = (at.floor() as usize, at.ceil() as usize);
+    Some(sorted[low] + (sorted[high] - sorted[low]) * (at - at.floor()))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -87,6 +96,13 @@ mod tests {
         assert!((nice_below(0.02) - 0.02).abs() < 1e-9 && (nice_above(0.02) - 0.02).abs() < 1e-9);
         assert!((nice_above(105.0) - 200.0).abs() < 1e-9);
         assert!((step(120.0, 6.0) - 20.0).abs() < 1e-9);
+    }
+
+    #[test]
+    fn quantiles_by_hand() {
+        assert_eq!(quantile(&[1.0, 2.0, 4.0], 0.5), Some(2.0));
+        assert_eq!(quantile(&[1.0, 2.0, 4.0], 0.75), Some(3.0));
+        assert_eq!(quantile(&[], 0.5), None);
     }
 
     #[test]
