@@ -1,0 +1,195 @@
+//! [`Header`] to bytes: the way back from [`parse`](crate::parse), for captures of packets that never were bytes.
+//!
+//! Options stand as Linux pads them (MSS; NOP NOP timestamps; NOP window scale; NOP NOP SACK), so that a header has
+//! the usual length. The payload is zero bytes. What a [`Header`] does not tell is written as the commonest value:
+//! TTL 64, no DSCP, no flow label, don't-fragment on IPv4.
+//!
+//! A header may contradict itself: a simulator may count 40 B for a segment that has timestamps. The packet never
+//! does: it is as long as its headers and payload are, and `len` is followed only where it can be.
+
+use core::net::IpAddr;
+
+use crate::{Header, Proto, TcpHeader, checksum};
+
+/// RFC 791 and RFC 8200 both count what a packet holds in 16 bits; IPv6 leaves out its own header.
+const MOST: usize = 65_535;
+/// The data offset of TCP counts to 15 words of 4 bytes, five of them fixed (RFC 9293, section 3.1).
+const OPTIONS: usize = 40;
+/// What is behind a fragment header of IPv6 (RFC 8200, section 4.5).
+const FRAGMENT_HEADER: usize = 8;
+
+/// Appends the headers of the packet that `header` tells of to `out` and returns how long the whole packet is: who
+/// wants the payload too, resizes `out` with zeros to that. All checksums are right for the whole packet. `id` is
+/// the identification of IPv4 (RFC 6864) and of IPv6 fragments.
+///
+/// `parse` gives `header` back if it is one that `parse` could have given, save that
+/// - `len` becomes what the headers and `payload` add up to. For TCP a longer `len` is met with padding after the
+///   options where there is room, since [`TcpHeader`] does not hold all options there are; for other protocols `len`
+///   decides, if the headers fit;
+/// - SACK blocks that do not fit beside the other options are left out, the last ones first: the first is the one that
+///   must be there (RFC 2018, section 4);
+/// - a fragment is written as one from the middle of a packet, which carries no transport header;
+/// - TCP without a TCP header is written with one that has no flag set, ICMP as an echo reply.
+pub fn build(header: &Header, id: u16, out: &mut Vec<u8>) -> usize {
+    let start = out.len();
+    let v4 = header.key.src().is_ipv4() && header.key.dst().is_ipv4();
+    let ip = match (v4, header.fragment) {
+        (true, _) => 20,
+        (false, false) => 40,
+        (false, true) => 40 + FRAGMENT_HEADER,
+    };
+    let most = if v4 { MOST } else { 40 + MOST };
+    let want = usize::try_from(header.len.get()).map_or(most, |len| len.min(most));
+    out.resize(start + ip, 0);
+    let total = if header.fragment { want.max(ip) } else { transport(header, want, most, start, out) };
+    if v4 {
+        ipv4(header, id, total, &mut out[start..]);
+    } else {
+        ipv6(header, id, total, &mut out[start..]);
+    }
+    if !header.fragment {
+        transport_checksum(header.key.proto, ip, total, &mut out[start..]);
+    }
+    total
+}
+
+/// Appends the transport header without its checksum and returns the length of the packet. `start` is where the
+/// packet begins; its IP header is already there, as zeros.
+fn transport(header: &Header, want: usize, most: usize, start: usize, out: &mut Vec<u8>) -> usize {
+    let at = out.len();
+    if matches!(header.key.proto, Proto::TCP | Proto::UDP) {
+        out.extend(header.key.sport.to_be_bytes());
+        out.extend(header.key.dport.to_be_bytes());
+    }
+    match header.key.proto {
+        Proto::TCP => {
+            let payload = header.tcp.map_or(0, |t| t.payload as usize);
+            tcp(&header.tcp.unwrap_or_default(), out);
+            let room = OPTIONS + 20 - (out.len() - at);
+            let padding = want.saturating_sub(out.len() - start + payload);
+            if header.tcp.is_some() && padding <= room && padding.is_multiple_of(4) {
+                // Zero is end of options; what follows it is not looked at.
+                out.resize(out.len() + padding, 0);
+            }
+            out[at + 12] = (((out.len() - at) / 4) << 4) as u8;
+            let headers = out.len() - start;
+            if header.tcp.is_none() { want.max(headers) } else { (headers + payload).min(most) }
+        }
+        Proto::UDP => {
+            let total = want.max(at - start + 8);
+            // A datagram is no longer than 16 bits can tell, and `most` sees to that.
+            out.extend(((total - (at - start)) as u16).to_be_bytes());
+            out.extend([0; 2]);
+            total
+        }
+        Proto::ICMP | Proto::ICMPV6 => {
+            // Echo reply: type 0 of RFC 792, type 129 of RFC 4443.
+            let kind = if header.key.proto == Proto::ICMP { 0 } else { 129 };
+            out.extend([kind, 0, 0, 0, 0, 0, 0, 0]);
+            want.max(out.len() - start)
+        }
+        _ => want.max(out.len() - start),
+    }
+}
+
+/// What follows the ports, the data offset left zero.
+fn tcp(t: &TcpHeader, out: &mut Vec<u8>) {
+    out.extend(t.seq.0.to_be_bytes());
+    out.extend(t.ack.0.to_be_bytes());
+    out.extend([0, t.flags.0]);
+    out.extend(t.window.to_be_bytes());
+    // Checksum and urgent pointer.
+    out.extend([0; 4]);
+    let options = out.len();
+    if let Some(mss) = t.mss {
+        out.extend([2, 4]);
+        out.extend(mss.to_be_bytes());
+    }
+    if let Some((value, echo)) = t.timestamps {
+        out.extend([1, 1, 8, 10]);
+        out.extend(value.to_be_bytes());
+        out.extend(echo.to_be_bytes());
+    }
+    if let Some(shift) = t.window_scale {
+        out.extend([1, 3, 3, shift]);
+    }
+    let room = OPTIONS - (out.len() - options);
+    let blocks = t.sack.as_slice();
+    let blocks = &blocks[..blocks.len().min(room.saturating_sub(4) / 8)];
+    if !blocks.is_empty() {
+        out.extend([1, 1, 5, 2 + 8 * blocks.len() as u8]);
+        for (left, right) in blocks {
+            out.extend(left.0.to_be_bytes());
+            out.extend(right.0.to_be_bytes());
+        }
+    }
+}
+
+/// RFC 791, section 3.1.
+fn ipv4(header: &Header, id: u16, total: usize, p: &mut [u8]) {
+    p[0] = 0x45;
+    p[1] = header.ecn as u8;
+    p[2..4].copy_from_slice(&(total as u16).to_be_bytes());
+    p[4..6].copy_from_slice(&id.to_be_bytes());
+    // Don't fragment; or the last fragment, eight bytes into its packet.
+    p[6..8].copy_from_slice(&if header.fragment { [0, 1] } else { [0x40, 0] });
+    p[8] = 64;
+    p[9] = header.key.proto.0;
+    p[12..16].copy_from_slice(&octets(header.key.src())[12..]);
+    p[16..20].copy_from_slice(&octets(header.key.dst())[12..]);
+    let sum = checksum(&p[..20], 0);
+    p[10..12].copy_from_slice(&sum.to_be_bytes());
+}
+
+/// RFC 8200, section 3.
+fn ipv6(header: &Header, id: u16, total: usize, p: &mut [u8]) {
+    p[0] = 0x60;
+    p[1] = (header.ecn as u8) << 4;
+    p[4..6].copy_from_slice(&((total - 40) as u16).to_be_bytes());
+    p[6] = header.key.proto.0;
+    p[7] = 64;
+    p[8..24].copy_from_slice(&octets(header.key.src()));
+    p[24..40].copy_from_slice(&octets(header.key.dst()));
+    if header.fragment {
+        // The last fragment, eight bytes into its packet.
+        p[6] = 44;
+        p[40..44].copy_from_slice(&[header.key.proto.0, 0, 0, 8]);
+        p[46..48].copy_from_slice(&id.to_be_bytes());
+    }
+}
+
+fn octets(a: IpAddr) -> [u8; 16] {
+    match a {
+        IpAddr::V4(v4) => v4.to_ipv6_mapped().octets(),
+        IpAddr::V6(v6) => v6.octets(),
+    }
+}
+
+/// Sets the checksum of the transport header at `at`, for a payload of zeros, which add nothing. The pseudo header
+/// is the same sum for IPv4 and IPv6 (RFC 9293, section 3.1; RFC 8200, section 8.1); ICMP of IPv4 has none (RFC
+/// 792).
+fn transport_checksum(proto: Proto, at: usize, total: usize, p: &mut [u8]) {
+    let place = at
+        + match proto {
+            Proto::TCP => 16,
+            Proto::UDP => 6,
+            Proto::ICMP | Proto::ICMPV6 => 2,
+            _ => return,
+        };
+    let pseudo = if proto == Proto::ICMP {
+        0
+    } else {
+        let addresses = if at == 20 { &p[12..20] } else { &p[8..40] };
+        // A datagram is below 2^16 bytes, so the length is one word of the sum.
+        u32::from(!checksum(addresses, u32::from(proto.0) + (total - at) as u32))
+    };
+    let sum = match checksum(&p[at..], pseudo) {
+        // Zero would say that there is no checksum (RFC 768).
+        0 if proto == Proto::UDP => 0xffff,
+        sum => sum,
+    };
+    p[place..place + 2].copy_from_slice(&sum.to_be_bytes());
+}
+
+#[cfg(test)]
+mod tests;

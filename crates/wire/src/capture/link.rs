@@ -1,0 +1,90 @@
+//! What lies before the IP packet in a frame, by link type (the registry of draft-ietf-opsawg-pcaplinktype).
+
+/// The link types that are read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u16)]
+pub enum LinkType {
+    /// BSD loopback: the address family in the byte order of whoever captured.
+    Null = 0,
+    /// Ethernet, with VLAN tags or without.
+    Ethernet = 1,
+    /// The IP packet itself, of either version.
+    Raw = 101,
+    /// OpenBSD loopback: the address family in network order.
+    Loop = 108,
+    /// Linux "cooked" frames, as of `tcpdump -i any`.
+    Sll = 113,
+    /// The IPv4 packet itself.
+    Ipv4 = 228,
+    /// The IPv6 packet itself.
+    Ipv6 = 229,
+    /// Linux "cooked" frames, version 2.
+    Sll2 = 276,
+}
+
+impl LinkType {
+    /// For error messages.
+    pub(super) const NAMES: &str = "0 (null), 1 (Ethernet), 101 (raw IP), 108 (loop), 113 (Linux SLL), \
+        228 and 229 (raw IPv4 and IPv6) or 276 (SLL2)";
+
+    /// From its number in a file.
+    pub(super) const fn of(number: u32) -> Option<Self> {
+        Some(match number {
+            0 => Self::Null,
+            1 => Self::Ethernet,
+            101 => Self::Raw,
+            108 => Self::Loop,
+            113 => Self::Sll,
+            228 => Self::Ipv4,
+            229 => Self::Ipv6,
+            276 => Self::Sll2,
+            _ => return None,
+        })
+    }
+}
+
+/// The IP packet in a frame of which `original_len` bytes were on the link; `None` if there is none. A length field
+/// that segmentation offload left at zero is filled in.
+pub(super) fn ip(link: LinkType, frame: &mut [u8], original_len: u32) -> Option<&mut [u8]> {
+    let at = match link {
+        LinkType::Raw | LinkType::Ipv4 | LinkType::Ipv6 => 0,
+        LinkType::Null | LinkType::Loop => is_ip_family(frame.get(..4)?).then_some(4)?,
+        LinkType::Ethernet => behind_ethertype(frame, 12, 14)?,
+        LinkType::Sll => behind_ethertype(frame, 14, 16)?,
+        LinkType::Sll2 => behind_ethertype(frame, 0, 20)?,
+    };
+    let packet = frame.get_mut(at..)?;
+    fill_in_length(packet, (original_len as usize).saturating_sub(at));
+    Some(packet)
+}
+
+/// Where the IP packet begins if the ethertype at `kind_at`, or that behind the VLAN tags which begin at `body_at`
+/// (IEEE 802.1Q, 802.1ad), is one of IP.
+fn behind_ethertype(frame: &[u8], mut kind_at: usize, mut body_at: usize) -> Option<usize> {
+    loop {
+        match u16::from_be_bytes([*frame.get(kind_at)?, *frame.get(kind_at + 1)?]) {
+            0x0800 | 0x86dd => return Some(body_at),
+            // Each tag is two bytes of its own and the ethertype of what it tags.
+            0x8100 | 0x88a8 | 0x9100 => (kind_at, body_at) = (body_at + 2, body_at + 4),
+            _ => return None,
+        }
+    }
+}
+
+/// AF_INET is 2 everywhere; AF_INET6 is 10 on Linux, 24 on NetBSD and OpenBSD, 28 on FreeBSD, 30 on macOS. No two
+/// of these are each other's bytes turned round, so either order will do.
+fn is_ip_family(b: &[u8]) -> bool {
+    matches!(b, [n, 0, 0, 0] | [0, 0, 0, n] if matches!(n, 2 | 10 | 24 | 28 | 30))
+}
+
+/// A packet captured above an offloading driver, larger than its field can tell or not yet given a length, says zero.
+fn fill_in_length(p: &mut [u8], len: usize) {
+    let (at, header) = match p {
+        [a, _, 0, 0, ..] if *a >> 4 == 4 && len >= 20 => (2, 0),
+        // Zero is right where nothing follows, and jumbograms (RFC 2675) are told by a hop-by-hop option.
+        [a, _, _, _, 0, 0, 6 | 17, ..] if *a >> 4 == 6 && len > 40 => (4, 40),
+        _ => return,
+    };
+    let told = u16::try_from(len - header).unwrap_or(u16::MAX);
+    p[at..at + 2].copy_from_slice(&told.to_be_bytes());
+}

@@ -1,0 +1,206 @@
+//! pcapng: a file of blocks, each with its type and its length before and after. We read sections, interfaces and
+//! packets and pass over the rest (draft-ietf-opsawg-pcapng, section 3.1: unknown blocks must be skipped).
+
+use std::io::Read;
+
+use super::{ErrorKind, Frame, LinkType, MOST_CAPTURED, Source, at_most, half, word};
+
+/// Section 4.1. The same in both byte orders.
+pub(super) const SECTION_HEADER: u32 = 0x0a0d_0d0a;
+/// Section 4.2.
+const INTERFACE_DESCRIPTION: u32 = 1;
+/// The obsolete Packet Block, appendix A.
+const PACKET: u32 = 2;
+/// Section 4.4.
+const SIMPLE_PACKET: u32 = 3;
+/// Section 4.3.
+const ENHANCED_PACKET: u32 = 6;
+
+/// The longest block that is read, bytes: Wireshark's limit too. Others are passed over at any length.
+const MOST_BLOCK: u32 = 16 << 20;
+/// More interfaces than a capture has, so that a stream of descriptions does not fill the memory.
+const MOST_INTERFACES: u64 = 65_536;
+
+/// What is known of the section at hand.
+#[derive(Default)]
+pub(super) struct Section {
+    big: bool,
+    interfaces: Vec<Interface>,
+    /// Stamp of the last packet: that of simple packets too, which have none.
+    last: Option<i128>,
+}
+
+/// What an Interface Description Block tells.
+struct Interface {
+    link: u16,
+    snap: u32,
+    /// Units of time to the second.
+    per_second: u128,
+    /// Seconds to add.
+    offset: i64,
+}
+
+impl Section {
+    /// The next packet, its bytes in `buffer`; `None` at the end of the file.
+    pub(super) fn frame<R: Read>(
+        &mut self,
+        source: &mut Source<R>,
+        buffer: &mut Vec<u8>,
+    ) -> Result<Option<Frame>, ErrorKind> {
+        loop {
+            let Some(kind) = self.block(source, buffer)? else { return Ok(None) };
+            match kind {
+                SECTION_HEADER => {
+                    need("a section header", buffer, 12)?;
+                    match half(buffer, 0, self.big) {
+                        1 => {}
+                        other => return Err(ErrorKind::Version(other)),
+                    }
+                    self.interfaces.clear();
+                }
+                INTERFACE_DESCRIPTION => self.describe(buffer)?,
+                PACKET | ENHANCED_PACKET => return self.packet(kind, buffer).map(Some),
+                SIMPLE_PACKET => return self.simple(buffer).map(Some),
+                _ => {}
+            }
+        }
+    }
+
+    /// Reads one block: its type, and its body in `buffer` if it is of a type that we read. The body of a section
+    /// header begins behind the byte-order magic.
+    fn block<R: Read>(
+        &mut self,
+        source: &mut Source<R>,
+        buffer: &mut Vec<u8>,
+    ) -> Result<Option<u32>, ErrorKind> {
+        let Some(head) = source.exactly_or_end::<8>("a block's header")? else { return Ok(None) };
+        let mut around = 12;
+        if word(&head, 0, false) == SECTION_HEADER {
+            let magic: [u8; 4] = source.exactly("a section header")?;
+            self.big = match u32::from_be_bytes(magic) {
+                0x1a2b_3c4d => true,
+                0x4d3c_2b1a => false,
+                _ => return Err(ErrorKind::ByteOrder(magic)),
+            };
+            around = 16;
+        }
+        let (kind, len) = (word(&head, 0, self.big), word(&head, 4, self.big));
+        let known =
+            matches!(kind, SECTION_HEADER | INTERFACE_DESCRIPTION | PACKET | SIMPLE_PACKET | ENHANCED_PACKET);
+        let most = if known { MOST_BLOCK } else { u32::MAX };
+        if !(around..=most).contains(&len) {
+            return Err(ErrorKind::Range {
+                of: "a block's length",
+                is: len.into(),
+                least: around.into(),
+                most: most.into(),
+            });
+        }
+        // Blocks are padded to words of 32 bits; some writers do not count the padding (Wireshark rounds up
+        // likewise).
+        let body = (len - around).next_multiple_of(4);
+        if known {
+            source.into(buffer, body, "a block")?;
+        } else {
+            source.skip(body, "a block")?;
+        }
+        let closing: [u8; 4] = source.exactly("a block")?;
+        let closing = word(&closing, 0, self.big);
+        if closing != len {
+            return Err(ErrorKind::Range {
+                of: "a block's closing length",
+                is: closing.into(),
+                least: len.into(),
+                most: len.into(),
+            });
+        }
+        Ok(Some(kind))
+    }
+
+    /// An interface: link type, snap length, options.
+    fn describe(&mut self, body: &[u8]) -> Result<(), ErrorKind> {
+        need("an interface description", body, 8)?;
+        let count = self.interfaces.len() as u64 + 1;
+        if count > MOST_INTERFACES {
+            return Err(ErrorKind::Range {
+                of: "the number of interfaces",
+                is: count,
+                least: 0,
+                most: MOST_INTERFACES,
+            });
+        }
+        let mut interface = Interface {
+            link: half(body, 0, self.big),
+            snap: word(body, 4, self.big),
+            per_second: 1_000_000,
+            offset: 0,
+        };
+        let mut options = &body[8..];
+        while options.len() >= 4 {
+            let (code, len) = (half(options, 0, self.big), usize::from(half(options, 2, self.big)));
+            let Some(value) = options.get(4..4 + len) else { break };
+            match (code, value) {
+                (0, _) => break,
+                (9, [resolution, ..]) => interface.per_second = per_second(*resolution)?,
+                (14, &[a, b, c, d, e, f, g, h]) => {
+                    let b = [a, b, c, d, e, f, g, h];
+                    interface.offset = if self.big { i64::from_be_bytes(b) } else { i64::from_le_bytes(b) };
+                }
+                _ => {}
+            }
+            options = options.get(4 + len.next_multiple_of(4)..).unwrap_or(&[]);
+        }
+        self.interfaces.push(interface);
+        Ok(())
+    }
+
+    fn interface(&self, number: u32) -> Result<(&Interface, LinkType), ErrorKind> {
+        let interface = self.interfaces.get(number as usize).ok_or(ErrorKind::Interface(number))?;
+        let link = u32::from(interface.link);
+        Ok((interface, LinkType::of(link).ok_or(ErrorKind::LinkType(link))?))
+    }
+
+    /// An Enhanced Packet Block, or the obsolete kind, which tells drops beside a shorter interface number.
+    fn packet(&mut self, kind: u32, body: &[u8]) -> Result<Frame, ErrorKind> {
+        need("a packet block", body, 20)?;
+        let number =
+            if kind == PACKET { u32::from(half(body, 0, self.big)) } else { word(body, 0, self.big) };
+        let (interface, link) = self.interface(number)?;
+        let [high, low, captured, original_len] = [4, 8, 12, 16].map(|at| word(body, at, self.big));
+        at_most("the captured length", captured, MOST_CAPTURED.min(body.len() as u32 - 20))?;
+        let units = u128::from(u64::from(high) << 32 | u64::from(low));
+        // Below 2^64 times 10^9, and the offset below 2^63 times that: 128 bits hold it.
+        let since = (units * 1_000_000_000 / interface.per_second).cast_signed();
+        let stamp = Some(since + i128::from(interface.offset) * 1_000_000_000);
+        self.last = stamp;
+        Ok(Frame { from: 20, to: 20 + captured as usize, stamp, link, original_len })
+    }
+
+    /// A Simple Packet Block: of interface 0, at no told time, as long as the block or the snap length says.
+    fn simple(&self, body: &[u8]) -> Result<Frame, ErrorKind> {
+        need("a simple packet block", body, 4)?;
+        let (interface, link) = self.interface(0)?;
+        let original_len = word(body, 0, self.big);
+        let snap = if interface.snap == 0 { u32::MAX } else { interface.snap };
+        let captured = original_len.min(snap) as usize;
+        let to = 4 + captured.min(body.len() - 4).min(MOST_CAPTURED as usize);
+        Ok(Frame { from: 4, to, stamp: self.last, link, original_len })
+    }
+}
+
+/// `if_tsresol`: a negative power of ten, or of two if the highest bit is set (section 4.2).
+fn per_second(resolution: u8) -> Result<u128, ErrorKind> {
+    match resolution {
+        0..=38 => Ok(10_u128.pow(resolution.into())),
+        0x80.. => Ok(1 << (resolution & 0x7f)),
+        _ => Err(ErrorKind::Resolution(resolution)),
+    }
+}
+
+fn need(of: &'static str, body: &[u8], least: usize) -> Result<(), ErrorKind> {
+    if body.len() < least {
+        let (is, least) = (body.len() as u64, least as u64);
+        return Err(ErrorKind::Range { of, is, least, most: MOST_BLOCK.into() });
+    }
+    Ok(())
+}
