@@ -3,6 +3,8 @@
 
 use narrows_units::Duration;
 
+mod presets;
+
 /// How loss is detected and repaired.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Recovery {
@@ -159,6 +161,8 @@ pub enum StartupKind {
     /// RFC 5681, section 3.1.
     #[default]
     SlowStart,
+    /// Slow start that ends when the round-trip time grows: HyStart++ (RFC 9406).
+    HyStart,
 }
 
 /// All settings of an end host.
@@ -186,6 +190,8 @@ pub struct Config {
     pub dupthresh: u32,
     /// Limited transmit (RFC 3042).
     pub limited_transmit: bool,
+    /// Duplicates are reported in SACK blocks (RFC 2883); needs [`Recovery::Sack`].
+    pub dsack: bool,
     /// RACK and tail loss probes (RFC 8985); needs [`Recovery::Sack`].
     pub rack_tlp: bool,
     /// Of what a loss takes its share.
@@ -214,6 +220,19 @@ pub struct Config {
     pub delayed_ack: Option<DelayedAck>,
     /// Receive window, bytes.
     pub receive_window: u32,
+}
+
+impl Config {
+    /// The window scale both ends use: the least that lets [`Config::receive_window`] into 16 bits (RFC 7323, section 2.3: at
+    /// most 14). What it cuts off is not offered.
+    #[must_use]
+    pub const fn window_shift(&self) -> u8 {
+        let mut shift = 0;
+        while shift < 14 && self.receive_window >> shift > u16::MAX as u32 {
+            shift += 1;
+        }
+        shift
+    }
 }
 
 /// A known stack's settings.

@@ -9,6 +9,7 @@ pub mod cc;
 mod config;
 mod endpoint;
 mod event;
+pub mod receiver;
 pub mod startup;
 
 pub use config::{
