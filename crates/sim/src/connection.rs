@@ -21,6 +21,10 @@ pub(crate) struct HostConfig {
 /// What was seen of a connection. The instants are of the simulation.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct FlowStats {
+    /// When the first connection for this transfer was opened: this one, unless earlier ones failed.
+    pub(crate) first_attempt: Instant,
+    /// Connections for this transfer that failed before this one.
+    pub(crate) retries: u32,
     pub(crate) opened: Instant,
     pub(crate) established: Option<Instant>,
     /// All data in order at the taker.
@@ -54,11 +58,17 @@ pub(crate) struct Connection {
     pub(crate) tag: u32,
     /// Class in results.
     pub(crate) class: u16,
+    /// Whose it is: users are numbered through all classes.
+    pub(crate) user: u32,
     pub(crate) live: bool,
+    /// Whether the data end has been given what it is to carry.
+    pub(crate) begun: bool,
     /// Bytes of the request that the taker sends first.
     pub(crate) request: u32,
-    /// Bytes to carry; `u64::MAX` without end.
+    /// Bytes to carry, the header among them; `u64::MAX` without end.
     pub(crate) size: u64,
+    /// Bytes before the object, which are not part of its size.
+    pub(crate) header: u64,
     /// Whether the data end closes after the last byte.
     pub(crate) close: bool,
     pub(crate) stats: FlowStats,

@@ -21,8 +21,10 @@ pub(crate) struct Transfer {
     pub(crate) from: u32,
     /// The host that takes it.
     pub(crate) to: u32,
-    /// Payload; `u64::MAX` for a flow that does not end.
+    /// Size of the object; `u64::MAX` for a flow that does not end.
     pub(crate) size: u64,
+    /// Bytes before the object: payload that is not part of its size.
+    pub(crate) header: u64,
     /// What the taker asks with before any data comes, when it opens; 0 for data at once.
     pub(crate) request: u32,
     /// Whether the taker opens the connection (as a browser does) or the sender (as ns-2's agents do).
@@ -33,8 +35,19 @@ pub(crate) struct Transfer {
     pub(crate) config: [u16; 2],
     /// Class in results.
     pub(crate) class: u16,
+    /// Whose it is: users are numbered through all classes.
+    pub(crate) user: u32,
+    /// When the first connection for it was opened, if that was an earlier one.
+    pub(crate) first_attempt: Option<Instant>,
+    /// Connections for it that failed.
+    pub(crate) retries: u32,
     /// The application's own number for it.
     pub(crate) tag: u32,
+}
+
+/// The address of a host: 10.0.0.0/8 holds 2^24 of them.
+pub(crate) fn address(host: u32) -> IpAddr {
+    IpAddr::V4(Ipv4Addr::from(0x0a00_0000 + (host & 0x00ff_ffff)))
 }
 
 /// A timer of an application.
@@ -182,11 +195,20 @@ impl World {
             app,
             tag: transfer.tag,
             class: transfer.class,
+            user: transfer.user,
             live: true,
+            begun: false,
             request: if transfer.taker_opens { transfer.request } else { 0 },
-            size: transfer.size,
+            size: transfer.size.saturating_add(transfer.header),
+            header: transfer.header,
             close: transfer.close,
-            stats: FlowStats { opened: now, last_delivery: now, ..FlowStats::default() },
+            stats: FlowStats {
+                first_attempt: transfer.first_attempt.unwrap_or(now),
+                retries: transfer.retries,
+                opened: now,
+                last_delivery: now,
+                ..FlowStats::default()
+            },
         };
         let place = if let Some(place) = place {
             self.connections[place as usize] = connection;
@@ -203,17 +225,19 @@ impl World {
     }
 
     fn key(&self, transfer: &Transfer) -> FlowKey {
-        // 10.0.0.0/8 holds 2^24 hosts.
-        let address = |host: u32| IpAddr::V4(Ipv4Addr::from(0x0a00_0000 + (host & 0x00ff_ffff)));
         let port = u16::try_from(1024 + self.serial % 64_000).unwrap_or(u16::MAX);
         let (sport, dport) = if transfer.taker_opens { (80, port) } else { (port, 80) };
         FlowKey::new(address(transfer.from), address(transfer.to), sport, dport, Proto::TCP)
     }
 
-    /// Gives a connection more to carry.
+    /// Gives a connection more to carry; before the data may flow, it waits.
     pub(crate) fn write(&mut self, place: u32, bytes: u64) {
         let connection = &mut self.connections[place as usize];
         connection.size = connection.size.saturating_add(bytes);
+        (connection.stats.delivered_at, connection.stats.acked_at) = (None, None);
+        if !connection.begun {
+            return;
+        }
         self.work(place, DATA, |end, config, now, io| end.write(config, now, bytes, io));
     }
 
@@ -280,11 +304,14 @@ impl World {
             net: &mut self.net,
             events: &mut told,
         };
+        let generation = connection.generation;
         work(&mut connection.ends[end], &config.tcp, now, &mut port);
         self.ask_to_be_woken(place, end);
         // What follows may work on an end again, so the list is put back first.
         let mut at = 0;
-        while at < told.len() {
+        // An application may retire the connection and open another in its place.
+        let same = |c: &Connection| c.live && c.generation == generation;
+        while at < told.len() && same(&self.connections[place as usize]) {
             let event = told[at];
             at += 1;
             self.follow(place, end, event);
@@ -352,7 +379,8 @@ impl World {
 
     /// The data end sends what it is to carry.
     fn begin(&mut self, place: u32) {
-        let connection = &self.connections[place as usize];
+        let connection = &mut self.connections[place as usize];
+        connection.begun = true;
         let (size, close) = (connection.size, connection.close);
         if size > 0 {
             self.work(place, DATA, |e, config, now, io| e.write(config, now, size, io));
