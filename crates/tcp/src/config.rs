@@ -132,6 +132,19 @@ pub enum InitialWindow {
     Rfc6928,
 }
 
+impl InitialWindow {
+    /// In segments of `mss` bytes; may be a fraction.
+    #[must_use]
+    pub fn segments(self, mss: u32) -> f64 {
+        let rule = |most: f64, bytes: f64| (bytes / f64::from(mss)).clamp(2.0, most);
+        match self {
+            Self::Segments(n) => f64::from(n),
+            Self::Rfc3390 => rule(4.0, 4380.0),
+            Self::Rfc6928 => rule(10.0, 14_600.0),
+        }
+    }
+}
+
 /// What an ACK counts for in slow start and congestion avoidance.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum ByteCounting {

@@ -2,7 +2,13 @@
 
 use narrows_units::{Duration, Instant, Rate};
 
-use crate::Config;
+mod cubic;
+mod reno;
+
+pub use cubic::Cubic;
+pub use reno::Reno;
+
+use crate::{CcKind, Config};
 
 /// What one acknowledgment of new data told. Windows are in segments of [`Config::mss`].
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -50,4 +56,70 @@ pub struct Window {
     pub cwnd: f64,
     /// Slow start threshold.
     pub ssthresh: f64,
+}
+
+/// The congestion control of a connection, chosen by [`Config::congestion`].
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Cc {
+    /// [`CcKind::Reno`].
+    Reno(Reno),
+    /// [`CcKind::Cubic`].
+    Cubic(Cubic),
+}
+
+impl Cc {
+    /// As the settings say.
+    #[must_use]
+    pub fn new(config: &Config) -> Self {
+        match config.congestion {
+            CcKind::Reno => Self::Reno(Reno),
+            CcKind::Cubic => Self::Cubic(Cubic::default()),
+        }
+    }
+}
+
+macro_rules! each {
+    ($self:ident, $cc:ident => $call:expr) => {
+        match $self {
+            Cc::Reno($cc) => $call,
+            Cc::Cubic($cc) => $call,
+        }
+    };
+}
+
+impl CongestionControl for Cc {
+    fn on_ack(&mut self, window: &mut Window, sample: &AckSample) {
+        each!(self, cc => cc.on_ack(window, sample));
+    }
+    fn on_loss(&mut self, window: &mut Window, now: Instant, base: f64) {
+        each!(self, cc => cc.on_loss(window, now, base));
+    }
+    fn on_rto(&mut self, window: &mut Window, now: Instant, base: f64) {
+        each!(self, cc => cc.on_rto(window, now, base));
+    }
+    fn on_ecn(&mut self, window: &mut Window, now: Instant, base: f64) {
+        each!(self, cc => cc.on_ecn(window, now, base));
+    }
+    fn pacing_rate(&self, window: &Window, config: &Config) -> Option<Rate> {
+        each!(self, cc => cc.pacing_rate(window, config))
+    }
+}
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use super::*;
+
+    /// An ACK at `ms` with an RTT of 100 ms.
+    pub(crate) fn sample(ms: u64, credit: f64) -> AckSample {
+        let rtt = Duration::from_millis(100);
+        AckSample {
+            now: Instant::ZERO + Duration::from_millis(ms),
+            acked: 1000,
+            credit,
+            rtt: Some(rtt),
+            srtt: rtt,
+            in_flight: 10,
+            window_limited: true,
+        }
+    }
 }

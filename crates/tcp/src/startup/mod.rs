@@ -2,13 +2,21 @@
 
 use narrows_units::Instant;
 
-use crate::Config;
+mod hystart;
+mod slow_start;
+
+pub use hystart::HyStart;
+pub use slow_start::SlowStart;
+
 use crate::cc::{AckSample, Window};
+use crate::{Config, StartupKind};
 
 /// A start-up.
 pub trait Startup {
     /// The first window, in segments.
-    fn initial_window(&self, config: &Config) -> f64;
+    fn initial_window(&self, config: &Config) -> f64 {
+        config.initial_window.segments(config.mss)
+    }
     /// New data was acknowledged while cwnd < ssthresh.
     fn on_ack(&mut self, window: &mut Window, sample: &AckSample);
     /// A loss was seen: some start-ups switch off for good.
@@ -17,5 +25,49 @@ pub trait Startup {
     fn release_at(&self, first: Instant, index: u32) -> Option<Instant> {
         let _ = (first, index);
         None
+    }
+}
+
+/// The start-up of a connection, chosen by [`Config::startup`].
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Start {
+    /// [`StartupKind::SlowStart`].
+    SlowStart(SlowStart),
+    /// [`StartupKind::HyStart`].
+    HyStart(HyStart),
+}
+
+impl Start {
+    /// As the settings say.
+    #[must_use]
+    pub fn new(config: &Config) -> Self {
+        match config.startup {
+            StartupKind::SlowStart => Self::SlowStart(SlowStart),
+            StartupKind::HyStart => Self::HyStart(HyStart::default()),
+        }
+    }
+}
+
+macro_rules! each {
+    ($self:ident, $start:ident => $call:expr) => {
+        match $self {
+            Start::SlowStart($start) => $call,
+            Start::HyStart($start) => $call,
+        }
+    };
+}
+
+impl Startup for Start {
+    fn initial_window(&self, config: &Config) -> f64 {
+        each!(self, start => start.initial_window(config))
+    }
+    fn on_ack(&mut self, window: &mut Window, sample: &AckSample) {
+        each!(self, start => start.on_ack(window, sample));
+    }
+    fn on_loss(&mut self) {
+        each!(self, start => start.on_loss());
+    }
+    fn release_at(&self, first: Instant, index: u32) -> Option<Instant> {
+        each!(self, start => start.release_at(first, index))
     }
 }

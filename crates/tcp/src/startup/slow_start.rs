@@ -1,0 +1,61 @@
+//! Slow start (Jacobson 1988; RFC 5681, section 3.1): each acknowledged segment lets one more into the network.
+
+use super::Startup;
+use crate::cc::{AckSample, Window};
+
+/// RFC 5681, section 3.1.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct SlowStart;
+
+impl Startup for SlowStart {
+    fn on_ack(&mut self, window: &mut Window, sample: &AckSample) {
+        window.cwnd = grown(window, sample.credit);
+    }
+}
+
+/// cwnd after an ACK worth `credit` segments (RFC 5681, equation 2; RFC 3465, section 2.2). One that covers many segments
+/// does not carry it beyond ssthresh.
+pub(super) fn grown(window: &Window, credit: f64) -> f64 {
+    (window.cwnd + credit).min(window.ssthresh.max(window.cwnd + 1.0))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::cc::tests::sample;
+    use crate::{Config, InitialWindow, Preset};
+
+    #[test]
+    fn doubles_each_round() {
+        let mut w = Window { cwnd: 1.0, ssthresh: f64::INFINITY };
+        for round in 1..=6u32 {
+            for _ in 0..w.cwnd as u32 {
+                SlowStart.on_ack(&mut w, &sample(0, 1.0));
+            }
+            assert_eq!(w.cwnd, f64::from(1 << round));
+        }
+    }
+
+    #[test]
+    fn a_stretch_ack_stops_at_ssthresh() {
+        let mut w = Window { cwnd: 10.0, ssthresh: 12.0 };
+        SlowStart.on_ack(&mut w, &sample(0, 8.0));
+        assert_eq!(w.cwnd, 12.0);
+    }
+
+    #[test]
+    fn initial_windows_by_rule() {
+        // RFC 3390: 4 segments up to 1095 B, 3 up to 1460, then 2; RFC 6928: 10 up to 1460, then 14600 B.
+        for (mss, rfc3390, rfc6928) in [
+            (536, 4.0, 10.0),
+            (1095, 4.0, 10.0),
+            (1460, 3.0, 10.0),
+            (2190, 2.0, 14_600.0 / 2190.0),
+            (8960, 2.0, 2.0),
+        ] {
+            assert_eq!(InitialWindow::Rfc3390.segments(mss), rfc3390, "{mss}");
+            assert_eq!(InitialWindow::Rfc6928.segments(mss), rfc6928, "{mss}");
+        }
+        assert_eq!(SlowStart.initial_window(&Config::preset(Preset::Linux)), 10.0);
+    }
+}
