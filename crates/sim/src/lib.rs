@@ -13,6 +13,7 @@ mod loss;
 mod network;
 mod packet;
 mod probe;
+pub mod replay;
 mod results;
 mod tap;
 mod world;
