@@ -1,9 +1,15 @@
 //! Settings of an end host. One value serves any number of hosts: it is an argument of each call, so that an idle flow
 //! does not carry a copy. Each constant names its clause.
 
+use core::fmt;
+use core::str::FromStr;
+
 use narrows_units::Duration;
 
+mod keys;
 mod presets;
+
+pub use keys::Key;
 
 /// How loss is detected and repaired.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -246,7 +252,115 @@ impl Config {
         }
         shift
     }
+
+    /// Every key, in the order of the documents.
+    #[must_use]
+    pub fn keys() -> &'static [Key] {
+        keys::KEYS
+    }
+
+    /// Sets one key from text.
+    ///
+    /// # Errors
+    /// If there is no such key, or the value is outside its range; the setting is then as it was.
+    pub fn set(&mut self, key: &str, value: &str) -> Result<(), ConfigError> {
+        let Some(known) = keys::KEYS.iter().find(|k| k.name == key) else {
+            let names: Vec<_> = keys::KEYS.iter().map(|k| k.name).collect();
+            let expected = format!("a key of tcp: {}", names.join(", "));
+            return Err(ConfigError { key: key.to_owned(), value: value.to_owned(), expected });
+        };
+        known.set(self, value)
+    }
+
+    /// Combinations that make no sense although each value is within its range.
+    ///
+    /// # Errors
+    /// Names the key to change.
+    pub fn check(&self) -> Result<(), ConfigError> {
+        let sack = self.recovery == Recovery::Sack;
+        let wrong = [
+            ("dsack", self.dsack && !sack, "recovery = sack: duplicates are told in SACK blocks"),
+            ("rack_tlp", self.rack_tlp && !sack, "recovery = sack: RACK needs to know what arrived"),
+            ("prr", self.prr && !sack, "recovery = sack: it counts what arrived"),
+            ("rto_min", self.rto.min > self.rto.max, "at most rto_max"),
+            ("rto_initial", self.rto.initial > self.rto.max, "at most rto_max"),
+            (
+                "rto_ticks",
+                self.rto.ticks && self.rto.granularity == Duration::ZERO,
+                "rto_granularity above 0",
+            ),
+            ("receive_window", self.receive_window < self.mss, "at least mss, or no full segment fits"),
+            (
+                "startup",
+                self.startup == StartupKind::HyStart
+                    && self.rtt_sampling == RttSampling::OneAtATime
+                    && !self.timestamps,
+                "rtt_sampling = every_segment or timestamps = on: HyStart++ needs eight samples a round",
+            ),
+        ];
+        let Some(&(name, _, expected)) = wrong.iter().find(|w| w.1) else { return Ok(()) };
+        let value = keys::KEYS.iter().find(|k| k.name == name).map_or_else(String::new, |k| k.value(self));
+        Err(ConfigError { key: name.to_owned(), value, expected: expected.to_owned() })
+    }
+
+    /// The keys as `--help` shows them.
+    #[must_use]
+    pub fn help() -> String {
+        keys::help()
+    }
+
+    /// The keys as a table in Markdown with their value in each preset, for the documents.
+    #[must_use]
+    pub fn markdown() -> String {
+        keys::markdown()
+    }
 }
+
+impl Default for Config {
+    fn default() -> Self {
+        Self::preset(Preset::default())
+    }
+}
+
+impl FromStr for Preset {
+    type Err = ConfigError;
+    fn from_str(text: &str) -> Result<Self, ConfigError> {
+        keys::preset(text.trim())
+    }
+}
+
+impl FromStr for Config {
+    type Err = ConfigError;
+    /// A preset and what differs from it, as `linux` or `ns2:recovery=sack,mss=460`; checked as a whole.
+    fn from_str(text: &str) -> Result<Self, ConfigError> {
+        let (preset, settings) = text.split_once(':').unwrap_or((text, ""));
+        let mut config = Self::preset(preset.parse()?);
+        for setting in settings.split(',').map(str::trim).filter(|s| !s.is_empty()) {
+            let (key, value) = setting.split_once('=').unwrap_or((setting, ""));
+            config.set(key.trim(), value)?;
+        }
+        config.check()?;
+        Ok(config)
+    }
+}
+
+/// Why a setting is impossible.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ConfigError {
+    /// The key.
+    pub key: String,
+    /// What was given.
+    pub value: String,
+    /// What would be right.
+    pub expected: String,
+}
+
+impl fmt::Display for ConfigError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} = '{}': expected {}", self.key, self.value, self.expected)
+    }
+}
+impl std::error::Error for ConfigError {}
 
 /// A known stack's settings.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -259,3 +373,6 @@ pub enum Preset {
     /// What the RFCs recommend, nothing else.
     Rfc,
 }
+
+#[cfg(test)]
+mod tests;

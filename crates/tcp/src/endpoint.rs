@@ -1,8 +1,14 @@
 //! One end of a TCP connection: handshake, sender and receiver behind one door.
+//!
+//! RFC 9293, section 3.3.2, has eleven states. Five are enough here: which FINs were sent, acknowledged and received the
+//! two halves know themselves. TIME-WAIT lasts as long as the end does: a FIN that comes again is acknowledged again.
 
-use narrows_units::{Instant, SeqNum};
+use narrows_units::{Duration, Ecn, Instant, SeqNum};
+use narrows_wire::{Flags, TcpHeader};
 
-use crate::{Config, Io, Segment};
+use crate::receiver::{AckNow, Receiver};
+use crate::sender::{Context, Sender};
+use crate::{Config, Event, Handshake, Io, Segment};
 
 /// What an end host counted since it was made.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -21,48 +27,366 @@ pub struct Counters {
     pub max_backoff: u32,
 }
 
+/// Where a connection stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum State {
+    /// Neither opened nor spoken to.
+    Idle,
+    /// Our SYN is out.
+    SynSent,
+    /// Our SYN-ACK is out.
+    SynReceived,
+    /// Data may flow, or has flown.
+    Established,
+    /// Both FINs were sent and acknowledged.
+    Closed,
+    /// Given up, or reset.
+    Failed,
+}
+
 /// One end of a connection. Every call takes the settings, because thousands of ends share them.
+///
+/// With [`Handshake::None`] both ends must be made with the same `isn`, and each takes the other to be set as it is itself.
 #[derive(Debug)]
 pub struct Endpoint {
-    isn: SeqNum,
+    sender: Sender,
+    receiver: Receiver,
     counters: Counters,
+    /// Bytes given to the application.
+    delivered: u64,
+    state: State,
+    /// The peer's FIN is in order.
+    peer_closed: bool,
 }
 
 impl Endpoint {
     /// An end that has done nothing yet; `isn` is its first sequence number.
     #[must_use]
     pub fn new(config: &Config, isn: SeqNum) -> Self {
-        let _ = config;
-        Self { isn, counters: Counters::default() }
+        Self {
+            sender: Sender::new(config, isn),
+            receiver: Receiver::new(config),
+            counters: Counters::default(),
+            delivered: 0,
+            state: State::Idle,
+            peer_closed: false,
+        }
     }
+
     /// Opens actively: sends a SYN, or with [`crate::Handshake::None`] is established at once.
     pub fn open(&mut self, config: &Config, now: Instant, io: &mut impl Io) {
-        let _ = (config, now, io, self.isn);
+        if self.state != State::Idle {
+            return;
+        }
+        if config.handshake == Handshake::None {
+            self.assume_established(config, now, io);
+        } else {
+            self.state = State::SynSent;
+            self.with(config, now, io, |sender, cx| sender.send_syn(cx));
+        }
     }
+
     /// Gives the application's next `bytes` to the stream; `u64::MAX` for a source that never ends.
     pub fn write(&mut self, config: &Config, now: Instant, bytes: u64, io: &mut impl Io) {
-        let _ = (config, now, bytes, io);
+        if !self.sender.is_closing() {
+            self.sender.write(bytes);
+            self.output(config, now, io);
+        }
     }
+
     /// Says that no more will be written: a FIN follows the last byte.
     pub fn close(&mut self, config: &Config, now: Instant, io: &mut impl Io) {
-        let _ = (config, now, io);
+        self.sender.close();
+        self.output(config, now, io);
     }
+
     /// A segment of this connection arrived. An end that has neither opened nor seen a SYN takes a SYN as a passive open.
     pub fn receive(&mut self, config: &Config, now: Instant, segment: &Segment, io: &mut impl Io) {
-        let _ = (config, now, segment, io);
+        match self.state {
+            State::Established | State::Closed => self.on_segment(config, now, segment, io),
+            _ => self.on_handshake(config, now, segment, io),
+        }
     }
+
     /// Does what is due at `now`; harmless if nothing is.
     pub fn wake(&mut self, config: &Config, now: Instant, io: &mut impl Io) {
-        let _ = (config, now, io);
+        if self.state == State::Failed {
+            return;
+        }
+        if self.sender.deadline() <= now && !self.with(config, now, io, |sender, cx| sender.on_timer(cx)).0 {
+            self.fail(io);
+            return;
+        }
+        let sent = self.output(config, now, io);
+        if !sent && self.receiver.due(now) {
+            self.with(config, now, io, |sender, cx| sender.emit_ack(cx));
+        }
     }
+
     /// When [`Endpoint::wake`] is worth calling; `None` if only a segment or the application can change anything.
     #[must_use]
-    pub const fn next_wake(&self) -> Option<Instant> {
-        None
+    pub fn next_wake(&self) -> Option<Instant> {
+        if self.state == State::Failed {
+            return None;
+        }
+        let sender = self.sender.next_wake();
+        let at = self.receiver.next_wake().map_or(sender, |receiver| receiver.min(sender));
+        (at != Instant::FAR_FUTURE).then_some(at)
     }
+
+    /// Runs `work` with the rest of this end around it; also tells whether a segment left.
+    fn with<I: Io, T>(
+        &mut self,
+        config: &Config,
+        now: Instant,
+        io: &mut I,
+        work: impl FnOnce(&mut Sender, &mut Context<'_, I>) -> T,
+    ) -> (T, bool) {
+        let receiver = &mut self.receiver;
+        let mut cx = Context { config, now, receiver, counters: &mut self.counters, io, sent: false };
+        let result = work(&mut self.sender, &mut cx);
+        (result, cx.sent)
+    }
+
+    fn output(&mut self, config: &Config, now: Instant, io: &mut impl Io) -> bool {
+        match self.state {
+            State::Idle | State::Failed => false,
+            _ => self.with(config, now, io, |sender, cx| sender.output(cx)).1,
+        }
+    }
+
+    fn assume_established(&mut self, config: &Config, now: Instant, io: &mut impl Io) {
+        self.sender.skip_handshake(config);
+        self.receiver.start(self.sender.isn(), now);
+        self.state = State::Established;
+        io.event(Event::Established);
+        self.output(config, now, io);
+    }
+
+    /// A segment before the connection is established.
+    fn on_handshake(&mut self, config: &Config, now: Instant, segment: &Segment, io: &mut impl Io) {
+        let flags = segment.tcp.flags;
+        match self.state {
+            State::Idle if config.handshake == Handshake::None => {
+                self.assume_established(config, now, io);
+                self.on_segment(config, now, segment, io);
+            }
+            State::Idle if flags.has(Flags::SYN) && !flags.has(Flags::ACK) && !flags.has(Flags::RST) => {
+                self.on_first_syn(config, now, segment, io);
+            }
+            State::Idle | State::Failed => refuse(&segment.tcp, io),
+            State::SynSent => self.on_answer(config, now, segment, io),
+            _ => self.on_third(config, now, segment, io),
+        }
+    }
+
+    /// Passive open.
+    fn on_first_syn(&mut self, config: &Config, now: Instant, segment: &Segment, io: &mut impl Io) {
+        self.take_syn(config, now, segment);
+        if config.handshake == Handshake::ThreeWay {
+            self.state = State::SynReceived;
+            self.with(config, now, io, |sender, cx| sender.send_syn(cx));
+        } else {
+            self.sender.skip_own_syn();
+            self.state = State::Established;
+            io.event(Event::Established);
+            self.with(config, now, io, |sender, cx| sender.answer_syn(cx));
+            self.output(config, now, io);
+        }
+    }
+
+    fn take_syn(&mut self, config: &Config, now: Instant, segment: &Segment) {
+        self.receiver.start(segment.tcp.seq, now);
+        self.receiver.on_data(config, now, segment);
+        self.sender.learn(config, &segment.tcp);
+    }
+
+    /// Something came while our SYN is out (RFC 9293, section 3.10.7.3).
+    fn on_answer(&mut self, config: &Config, now: Instant, segment: &Segment, io: &mut impl Io) {
+        let tcp = &segment.tcp;
+        let acknowledges = tcp.flags.has(Flags::ACK);
+        if acknowledges && tcp.ack != self.sender.isn() + 1 {
+            return;
+        }
+        if tcp.flags.has(Flags::RST) {
+            if acknowledges {
+                self.fail(io);
+            }
+            return;
+        }
+        if !tcp.flags.has(Flags::SYN) {
+            return;
+        }
+        self.take_syn(config, now, segment);
+        if acknowledges {
+            self.with(config, now, io, |sender, cx| sender.on_ack(cx, tcp));
+            self.state = State::Established;
+            io.event(Event::Established);
+            if config.handshake == Handshake::ThreeWay {
+                // As Linux does: the third segment goes alone, data follows.
+                self.with(config, now, io, |sender, cx| sender.emit_ack(cx));
+            }
+            self.output(config, now, io);
+        } else {
+            // Both ends opened at once.
+            self.state = State::SynReceived;
+            self.with(config, now, io, |sender, cx| sender.answer_syn(cx));
+        }
+    }
+
+    /// Something came while our SYN-ACK is out.
+    fn on_third(&mut self, config: &Config, now: Instant, segment: &Segment, io: &mut impl Io) {
+        let tcp = &segment.tcp;
+        if tcp.flags.has(Flags::RST) {
+            self.fail(io);
+        } else if !tcp.flags.has(Flags::ACK) {
+            if tcp.flags.has(Flags::SYN) && tcp.seq + 1 == self.receiver.rcv_nxt() {
+                self.with(config, now, io, |sender, cx| sender.answer_syn(cx));
+            }
+        } else if tcp.ack != self.sender.isn() && self.sender.is_acceptable(tcp.ack) {
+            self.with(config, now, io, |sender, cx| sender.on_ack(cx, tcp));
+            self.state = State::Established;
+            io.event(Event::Established);
+            self.on_segment(config, now, segment, io);
+        }
+    }
+
+    /// A segment of an established connection (RFC 9293, section 3.10.7.4).
+    fn on_segment(&mut self, config: &Config, now: Instant, segment: &Segment, io: &mut impl Io) {
+        let tcp = &segment.tcp;
+        if tcp.flags.0 & (Flags::RST.0 | Flags::SYN.0) != 0 {
+            self.on_control(config, now, tcp, io);
+            return;
+        }
+        let receiver = &mut self.receiver;
+        let mut cx = Context { config, now, receiver, counters: &mut self.counters, io, sent: false };
+        if tcp.flags.has(Flags::ACK) {
+            self.sender.on_ack(&mut cx, tcp);
+        }
+        let arrival = cx.receiver.on_data(config, now, segment);
+        if arrival.delivered > 0 {
+            self.delivered += arrival.delivered;
+            cx.io.event(Event::Delivered { bytes: arrival.delivered });
+        }
+        if arrival.fin && !self.peer_closed {
+            self.peer_closed = true;
+            cx.io.event(Event::PeerClosed);
+        }
+        self.sender.output(&mut cx);
+        if arrival.ack == AckNow::Now && !cx.sent {
+            self.sender.emit_ack(&mut cx);
+        }
+        if self.peer_closed && self.state == State::Established && self.sender.fin_acknowledged() {
+            self.state = State::Closed;
+            cx.io.event(Event::Closed);
+        }
+    }
+
+    /// RST or SYN on an established connection.
+    fn on_control(&mut self, config: &Config, now: Instant, tcp: &TcpHeader, io: &mut impl Io) {
+        if tcp.flags.has(Flags::RST) {
+            // One out of the window is not the peer's (RFC 9293, section 3.10.7.4, first).
+            let ahead = tcp.seq - self.receiver.rcv_nxt();
+            if self.state == State::Established && ahead <= config.receive_window {
+                self.fail(io);
+            }
+        } else if config.handshake == Handshake::SynIsPacketZero {
+            // Our answer was lost. An answer that comes twice needs nothing.
+            if !tcp.flags.has(Flags::ACK) {
+                self.with(config, now, io, |sender, cx| sender.answer_syn(cx));
+            }
+        } else {
+            // The third segment was lost, or this is an old one: an ACK tells which.
+            self.with(config, now, io, |sender, cx| sender.emit_ack(cx));
+        }
+    }
+
+    fn fail(&mut self, io: &mut impl Io) {
+        self.state = State::Failed;
+        io.event(Event::Failed);
+    }
+}
+
+impl Endpoint {
     /// Counters.
     #[must_use]
     pub const fn counters(&self) -> &Counters {
         &self.counters
     }
+    /// Whether data may flow, or both directions have been closed since.
+    #[must_use]
+    pub const fn is_established(&self) -> bool {
+        matches!(self.state, State::Established | State::Closed)
+    }
+    /// Whether both directions are closed and acknowledged.
+    #[must_use]
+    pub const fn is_closed(&self) -> bool {
+        matches!(self.state, State::Closed)
+    }
+    /// Whether the connection was given up or reset.
+    #[must_use]
+    pub const fn is_failed(&self) -> bool {
+        matches!(self.state, State::Failed)
+    }
+    /// Congestion window, segments.
+    #[must_use]
+    pub const fn cwnd(&self) -> f64 {
+        self.sender.window().cwnd
+    }
+    /// Slow start threshold, segments.
+    #[must_use]
+    pub const fn ssthresh(&self) -> f64 {
+        self.sender.window().ssthresh
+    }
+    /// Bytes in the network, as far as the sender knows: full segments of its pipe (RFC 6675, section 4), at most what is
+    /// unacknowledged.
+    #[must_use]
+    pub fn in_flight(&self, config: &Config) -> u64 {
+        (u64::from(self.sender.in_flight(config)) * u64::from(config.mss)).min(self.sender.unacked())
+    }
+    /// Smoothed round-trip time; zero before the first sample.
+    #[must_use]
+    pub fn srtt(&self, config: &Config) -> Duration {
+        self.sender.srtt(config)
+    }
+    /// Factor on the RTO: 1 without back-off.
+    #[must_use]
+    pub const fn backoff(&self) -> u32 {
+        self.sender.backoff()
+    }
+    /// Bytes sent and not acknowledged; a SYN or FIN counts as one.
+    #[must_use]
+    pub const fn unacked(&self) -> u64 {
+        self.sender.unacked()
+    }
+    /// Bytes written and never sent.
+    #[must_use]
+    pub const fn unsent(&self) -> u64 {
+        self.sender.unsent()
+    }
+    /// Bytes of ours that the peer acknowledged.
+    #[must_use]
+    pub fn acked(&self) -> u64 {
+        self.sender.acked()
+    }
+    /// Bytes of the peer's given to the application.
+    #[must_use]
+    pub const fn delivered(&self) -> u64 {
+        self.delivered
+    }
+}
+
+/// Answers a segment for a connection that is not there with a RST (RFC 9293, section 3.10.7.1).
+fn refuse(tcp: &TcpHeader, io: &mut impl Io) {
+    if tcp.flags.has(Flags::RST) {
+        return;
+    }
+    let mut answer = TcpHeader { flags: Flags::RST, ..TcpHeader::default() };
+    if tcp.flags.has(Flags::ACK) {
+        answer.seq = tcp.ack;
+    } else {
+        answer.ack = tcp.seq_end();
+        answer.flags = Flags::RST.and(Flags::ACK);
+    }
+    io.transmit(&Segment { tcp: answer, ecn: Ecn::NotEct });
 }

@@ -10,6 +10,8 @@ mod config;
 mod endpoint;
 mod event;
 pub mod receiver;
+mod rto;
+mod sender;
 pub mod startup;
 
 pub use config::{

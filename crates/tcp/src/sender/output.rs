@@ -1,0 +1,286 @@
+//! What leaves, and when: cwnd, the peer's window, limited transmit (RFC 3042), the order of `NextSeg` (RFC 6675,
+//! section 4), pacing, and the restart after idling (RFC 5681, section 4.1).
+
+use narrows_units::{Bytes, Ecn, Instant};
+use narrows_wire::{Flags, TcpHeader};
+
+use super::scoreboard::{AGAIN, FIN, RETRANS, SYN};
+use super::{Context, Phase, Sender, Timer};
+use crate::cc::CongestionControl;
+use crate::startup::Startup;
+use crate::{Config, Handshake, Io, Recovery, RttSampling, Segment};
+
+impl Sender {
+    /// Opens: our SYN (with an ACK, if the peer's was seen) is the first thing in the stream.
+    pub(crate) fn send_syn<I: Io>(&mut self, cx: &mut Context<'_, I>) {
+        if cx.config.handshake == Handshake::SynIsPacketZero {
+            self.window.cwnd = 1.0;
+        }
+        self.board.push(cx.now, 0, SYN);
+        self.time_segment(cx.config, cx.now);
+        self.emit(cx, 0, 0, SYN);
+        if cx.config.handshake == Handshake::ThreeWay {
+            self.start_syn_timer(cx);
+        } else {
+            self.start_timer(cx);
+        }
+    }
+
+    /// Answers a SYN where the answer is an acknowledgment like any other and no segment of ours to be repeated.
+    pub(crate) fn answer_syn<I: Io>(&self, cx: &mut Context<'_, I>) {
+        self.emit(cx, 0, 0, SYN);
+    }
+
+    /// Sends whatever may leave now.
+    pub(crate) fn output<I: Io>(&mut self, cx: &mut Context<'_, I>) {
+        self.pace_wake = Instant::FAR_FUTURE;
+        while self.output_one(cx) {}
+    }
+
+    /// Sends one segment, if one may leave.
+    fn output_one<I: Io>(&mut self, cx: &mut Context<'_, I>) -> bool {
+        let sack = cx.config.recovery == Recovery::Sack;
+        let flight = self.in_flight(cx.config);
+        let allowed = (self.window.cwnd + self.inflation) as u32;
+        let room = flight < allowed;
+        if self.board.behind() > 0 || sack && self.board.pending() > 0 {
+            self.limited = !room;
+            return room && self.may_leave(cx) && self.resend_next(cx);
+        }
+        if self.output_new(cx, flight, allowed) {
+            return true;
+        }
+        sack && room && self.phase == Phase::Recovery && self.resend_hole(cx)
+    }
+
+    /// Whether pacing lets a segment go.
+    fn may_leave<I: Io>(&mut self, cx: &Context<'_, I>) -> bool {
+        if self.pace <= cx.now {
+            return true;
+        }
+        self.pace_wake = self.pace;
+        false
+    }
+
+    /// New data, within both windows.
+    fn output_new<I: Io>(&mut self, cx: &mut Context<'_, I>, flight: u32, allowed: u32) -> bool {
+        if !self.is_synchronized() {
+            return false;
+        }
+        let unsent = self.unsent();
+        if unsent == 0 {
+            self.limited = false;
+            if self.closing && !self.fin_sent && self.board.max() >= self.end {
+                // A FIN alone is not held back by cwnd: it is small, and nothing follows it.
+                self.send_new(cx, 0, FIN);
+                return true;
+            }
+            return false;
+        }
+        if self.board.is_empty() {
+            self.restart_after_idle(cx);
+        }
+        let (flight, extra) = match (self.phase, cx.config.recovery) {
+            (Phase::Open, Recovery::Sack) if cx.config.limited_transmit => (flight, 0),
+            (Phase::Open, Recovery::Sack) => (self.board.outstanding(), 0),
+            (Phase::Open, _) if cx.config.limited_transmit => (flight, self.dupacks.min(2)),
+            _ => (flight, 0),
+        };
+        self.limited = flight >= allowed;
+        if flight >= allowed + extra {
+            return false;
+        }
+        let usable = (self.board.una() + u64::from(self.peer_window)).saturating_sub(self.board.max());
+        let whole = unsent.min(u64::from(self.mss));
+        let len = if usable >= whole {
+            whole
+        } else if !self.board.is_empty() {
+            return false;
+        } else if usable > 0 {
+            usable
+        } else {
+            if self.timer == Timer::Off {
+                self.start_persist_timer(cx);
+            }
+            return false;
+        };
+        if !self.may_leave(cx) || !self.is_released(cx) {
+            return false;
+        }
+        // Beyond cwnd: what limited transmit allows (RFC 3042, section 2).
+        if self.board.outstanding() >= allowed && self.phase == Phase::Open {
+            self.limited_sent += 1;
+        }
+        let last = len == unsent && self.closing;
+        self.send_new(cx, len as u16, if last { FIN } else { 0 });
+        true
+    }
+
+    /// A start-up may hold back segments of the first window.
+    fn is_released<I: Io>(&mut self, cx: &Context<'_, I>) -> bool {
+        if self.board.una() > 1 || self.phase != Phase::Open {
+            return true;
+        }
+        let first = self.board.first().map_or(cx.now, |seg| seg.sent);
+        match self.start.release_at(first, self.board.len()) {
+            Some(at) if at > cx.now => {
+                self.pace_wake = at;
+                false
+            }
+            _ => true,
+        }
+    }
+
+    /// RFC 5681, section 4.1: after idling longer than an RTO cwnd says nothing of the path.
+    fn restart_after_idle<I: Io>(&mut self, cx: &Context<'_, I>) {
+        if cx.config.restart_after_idle
+            && self.last_sent > Instant::ZERO
+            && cx.now.since(self.last_sent) > self.rto.timeout(&cx.config.rto)
+        {
+            self.window.cwnd = self.window.cwnd.min(self.start.initial_window(cx.config));
+        }
+    }
+
+    fn send_new<I: Io>(&mut self, cx: &mut Context<'_, I>, len: u16, flags: u8) {
+        let offset = self.board.max();
+        self.board.push(cx.now, len, flags);
+        self.fin_sent |= flags & FIN != 0;
+        self.time_segment(cx.config, cx.now);
+        self.prr_out += u32::from(self.phase == Phase::Recovery);
+        self.emit(cx, offset, len, flags);
+        if len > 0 {
+            self.cwr = false;
+            cx.counters.data_sent += 1;
+        }
+        self.on_sent(cx, len);
+    }
+
+    /// One segment at a time is timed (RFC 6298, section 3).
+    fn time_segment(&mut self, config: &Config, now: Instant) {
+        if self.timed.0 == 0 && config.rtt_sampling == RttSampling::OneAtATime {
+            self.timed = (self.board.max(), now);
+        }
+    }
+
+    fn on_sent<I: Io>(&mut self, cx: &Context<'_, I>, len: u16) {
+        self.last_sent = cx.now;
+        if self.timer != Timer::Retransmit {
+            self.start_timer(cx);
+        }
+        if let Some(rate) = self.cc.pacing_rate(&self.window, cx.config) {
+            self.pace = self.pace.max(cx.now) + rate.time_to_send(Bytes(u64::from(len)));
+        }
+    }
+
+    /// The first segment again, whatever the window says.
+    pub(super) fn resend_first<I: Io>(&mut self, cx: &mut Context<'_, I>) {
+        self.resend(cx, 0);
+    }
+
+    /// The next segment that counts as gone.
+    pub(super) fn resend_next<I: Io>(&mut self, cx: &mut Context<'_, I>) -> bool {
+        let at = self.board.next_behind().or_else(|| self.board.next_pending());
+        at.is_some_and(|at| self.resend(cx, at))
+    }
+
+    /// `NextSeg` (RFC 6675, section 4), rules 3 and 4: nothing is lost for sure and nothing new may be sent.
+    fn resend_hole<I: Io>(&mut self, cx: &mut Context<'_, I>) -> bool {
+        if let Some(at) = self.board.next_hole(self.high_rxt) {
+            return self.may_leave(cx) && self.resend(cx, at);
+        }
+        if self.rescued {
+            return false;
+        }
+        let Some(at) = self.board.last_hole().filter(|&at| !self.board.has(at, RETRANS)) else {
+            return false;
+        };
+        if !self.may_leave(cx) {
+            return false;
+        }
+        self.rescued = true;
+        let high_rxt = self.high_rxt;
+        let sent = self.resend(cx, at);
+        self.high_rxt = high_rxt;
+        sent
+    }
+
+    fn resend<I: Io>(&mut self, cx: &mut Context<'_, I>, at: usize) -> bool {
+        let Some((offset, seg)) = self.board.resend(at, cx.now) else { return false };
+        self.high_rxt = self.high_rxt.max(offset + u64::from(seg.len));
+        self.prr_out += u32::from(self.phase == Phase::Recovery);
+        self.emit(cx, offset, seg.len, seg.flags);
+        if seg.len > 0 {
+            cx.counters.data_sent += 1;
+            cx.counters.retransmitted += 1;
+        } else if seg.flags & SYN != 0 && cx.config.handshake == Handshake::SynIsPacketZero {
+            cx.counters.syn_retries += 1;
+        }
+        if self.is_synchronized() {
+            self.on_sent(cx, seg.len);
+        }
+        true
+    }
+
+    /// Builds a segment and hands it out.
+    fn emit<I: Io>(&self, cx: &mut Context<'_, I>, offset: u64, len: u16, flags: u8) {
+        let mut segment = Segment {
+            tcp: TcpHeader { seq: self.seq(offset), payload: u32::from(len), ..TcpHeader::default() },
+            ecn: Ecn::NotEct,
+        };
+        let tcp = &mut segment.tcp;
+        if flags & (SYN | FIN) != 0 {
+            self.fill_ends(cx, tcp, flags);
+        } else if self.ecn && flags & AGAIN == 0 {
+            // Retransmissions are not ECN-capable (RFC 3168, section 6.1.5).
+            segment.ecn = Ecn::Ect0;
+        }
+        if self.cwr && flags & AGAIN == 0 && len > 0 {
+            tcp.flags = tcp.flags.and(Flags::CWR);
+        }
+        cx.receiver.fill_ack(cx.config, cx.now, tcp);
+        cx.io.transmit(&segment);
+        cx.sent = true;
+    }
+
+    /// What only a SYN or a FIN bears.
+    fn fill_ends<I: Io>(&self, cx: &Context<'_, I>, tcp: &mut TcpHeader, flags: u8) {
+        if flags & FIN != 0 {
+            tcp.flags = tcp.flags.and(Flags::FIN);
+        }
+        if flags & SYN == 0 {
+            return;
+        }
+        tcp.flags = tcp.flags.and(Flags::SYN);
+        tcp.mss = Some(cx.config.mss.min(u32::from(u16::MAX)) as u16);
+        tcp.window_scale = Some(cx.config.window_shift());
+        if !cx.config.ecn {
+            return;
+        }
+        // Asked with ECE and CWR, granted with ECE (RFC 3168, section 6.1.1).
+        if !cx.receiver.started() {
+            tcp.flags = tcp.flags.and(Flags::ECE).and(Flags::CWR);
+        } else if self.ecn {
+            tcp.flags = tcp.flags.and(Flags::ECE);
+        }
+    }
+
+    /// An acknowledgment alone.
+    pub(crate) fn emit_ack<I: Io>(&self, cx: &mut Context<'_, I>) {
+        self.emit_bare(cx, self.board.max(), 0);
+    }
+
+    /// A byte the peer has already.
+    pub(super) fn emit_probe<I: Io>(&self, cx: &mut Context<'_, I>) {
+        self.emit_bare(cx, self.board.una().saturating_sub(1), 1);
+    }
+
+    fn emit_bare<I: Io>(&self, cx: &mut Context<'_, I>, offset: u64, payload: u32) {
+        let mut segment = Segment {
+            tcp: TcpHeader { seq: self.seq(offset), payload, ..TcpHeader::default() },
+            ecn: Ecn::NotEct,
+        };
+        cx.receiver.fill_ack(cx.config, cx.now, &mut segment.tcp);
+        cx.io.transmit(&segment);
+        cx.sent = true;
+    }
+}

@@ -1,0 +1,381 @@
+//! The segments between snd_una and snd_max: one small record each, and counters that say how many are still in the
+//! network (the pipe of RFC 6675, section 4) without walking over them.
+//!
+//! Boundaries of segments stay as they were first sent. A record is touched when its segment is sent, when it is SACKed
+//! or marked lost, and when it is acknowledged; every walk moves a pointer that does not come back, so the cost per
+//! segment does not depend on the window.
+
+use std::collections::VecDeque;
+
+use narrows_units::Instant;
+
+use super::ranges::Ranges;
+
+/// One sent segment.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Seg {
+    /// When it was last sent.
+    pub(crate) sent: Instant,
+    /// Low half of its first stream offset.
+    low: u32,
+    /// Payload bytes.
+    pub(crate) len: u16,
+    pub(crate) flags: u8,
+}
+
+/// SACKed.
+pub(crate) const SACKED: u8 = 1;
+/// Counts as lost; stays so once sent again.
+pub(crate) const LOST: u8 = 2;
+/// Sent again, and that copy counts as being in the network.
+pub(crate) const RETRANS: u8 = 4;
+/// Sent more than once: no RTT sample (Karn).
+pub(crate) const AGAIN: u8 = 8;
+/// Takes a sequence number for a SYN.
+pub(crate) const SYN: u8 = 16;
+/// Takes a sequence number for a FIN.
+pub(crate) const FIN: u8 = 32;
+
+impl Seg {
+    /// Sequence space.
+    fn seq_len(&self) -> u64 {
+        u64::from(self.len) + u64::from(self.flags & (SYN | FIN) != 0)
+    }
+    pub(crate) const fn has(&self, flag: u8) -> bool {
+        self.flags & flag != 0
+    }
+}
+
+/// What an acknowledgment told anew.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Delivered {
+    /// Segments acknowledged for the first time, cumulatively or selectively.
+    pub(crate) segments: u32,
+    /// Payload bytes of them.
+    pub(crate) bytes: u64,
+    /// Time of sending of the first of them that was sent only once.
+    pub(crate) sent: Option<Instant>,
+    /// Some were sent more than once.
+    pub(crate) again: bool,
+    /// The most recently sent of them: when, its end, whether it had been sent before (RFC 8985, section 6.2, step 2).
+    pub(crate) newest: Option<(Instant, u64, bool)>,
+}
+
+impl Delivered {
+    fn add(&mut self, seg: &Seg, end: u64) {
+        self.segments += 1;
+        self.bytes += u64::from(seg.len);
+        if seg.has(AGAIN) {
+            self.again = true;
+        } else if self.sent.is_none() {
+            self.sent = Some(seg.sent);
+        }
+        if self.newest.is_none_or(|(sent, highest, _)| (sent, highest) < (seg.sent, end)) {
+            self.newest = Some((seg.sent, end, seg.has(AGAIN)));
+        }
+    }
+}
+
+/// See the head of the file.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Scoreboard {
+    ring: VecDeque<Seg>,
+    /// Offset of the first byte of the first segment: snd_una.
+    una: u64,
+    /// Offset after the last segment: snd_max.
+    max: u64,
+    /// Segments that count as sent; those after them are to be sent again in order (go-back-N).
+    next: u32,
+    sacked: u32,
+    lost: u32,
+    retrans: u32,
+    /// Lost and not sent again.
+    pending: u32,
+    /// No pending segment lies below.
+    pending_from: u64,
+    /// Everything unSACKed below is marked lost.
+    lost_below: u64,
+    ranges: Ranges,
+}
+
+impl Scoreboard {
+    pub(crate) const fn una(&self) -> u64 {
+        self.una
+    }
+    pub(crate) const fn max(&self) -> u64 {
+        self.max
+    }
+    pub(crate) fn is_empty(&self) -> bool {
+        self.ring.is_empty()
+    }
+    pub(crate) const fn pending(&self) -> u32 {
+        self.pending
+    }
+    pub(crate) fn len(&self) -> u32 {
+        self.ring.len() as u32
+    }
+    /// Segments still to be sent again after going back.
+    pub(crate) fn behind(&self) -> u32 {
+        self.ring.len() as u32 - self.next
+    }
+    /// Segments sent or sent again that are not known to have left the network: packets out, SACKed ones counted too.
+    pub(crate) const fn outstanding(&self) -> u32 {
+        self.next
+    }
+    /// The pipe (RFC 6675, section 4): neither SACKed nor lost, and what was sent again.
+    pub(crate) const fn pipe(&self) -> u32 {
+        self.next - self.sacked - self.lost + self.retrans
+    }
+    /// Bytes between snd_una and snd_max.
+    pub(crate) const fn bytes(&self) -> u64 {
+        self.max - self.una
+    }
+    /// Whether the `at`-th segment bears `flag`.
+    pub(crate) fn has(&self, at: usize, flag: u8) -> bool {
+        self.ring.get(at).is_some_and(|seg| seg.has(flag))
+    }
+    pub(crate) fn first(&self) -> Option<&Seg> {
+        self.ring.front()
+    }
+
+    /// Nothing was sent before `offset`.
+    pub(crate) fn start(&mut self, offset: u64) {
+        debug_assert!(self.ring.is_empty());
+        self.una = offset;
+        self.max = offset;
+        self.lost_below = offset;
+        self.pending_from = offset;
+    }
+
+    /// A segment was sent for the first time, after all others.
+    pub(crate) fn push(&mut self, now: Instant, len: u16, flags: u8) {
+        let seg = Seg { sent: now, low: self.max as u32, len, flags };
+        self.max += seg.seq_len();
+        self.ring.push_back(seg);
+        self.next += 1;
+    }
+
+    /// Offset of the `index`-th segment.
+    fn offset(&self, seg: &Seg) -> u64 {
+        self.una + u64::from(seg.low.wrapping_sub(self.una as u32))
+    }
+
+    /// Index of the first segment that begins at or after `offset`. Segments are mostly alike, so a guess by their size is
+    /// mostly right.
+    fn index(&self, offset: u64) -> usize {
+        let Some(front) = self.ring.front() else { return 0 };
+        if offset <= self.una {
+            return 0;
+        }
+        if offset >= self.max {
+            return self.ring.len();
+        }
+        let guess = ((offset - self.una) / front.seq_len()) as usize;
+        if self.ring.get(guess).is_some_and(|seg| self.offset(seg) == offset) {
+            return guess;
+        }
+        self.ring.partition_point(|seg| self.offset(seg) < offset)
+    }
+
+    /// Everything below `ack` arrived; `ack` lies above snd_una and not above snd_max.
+    pub(crate) fn acknowledge(&mut self, ack: u64, told: &mut Delivered) {
+        debug_assert!(self.una < ack && ack <= self.max);
+        while let Some(seg) = self.ring.front() {
+            let seg = *seg;
+            let end = self.una + seg.seq_len();
+            if end > ack {
+                break;
+            }
+            self.ring.pop_front();
+            self.una = end;
+            self.next = self.next.saturating_sub(1);
+            if seg.flags & (SACKED | LOST | RETRANS) != 0 {
+                self.uncount(&seg);
+            }
+            if !seg.has(SACKED) {
+                told.add(&seg, end);
+            }
+        }
+        if self.una < ack {
+            self.cut_first(ack);
+        }
+        self.lost_below = self.lost_below.max(ack);
+        self.pending_from = self.pending_from.max(ack);
+        if !self.ranges.is_empty() {
+            self.ranges.trim(ack);
+        }
+    }
+
+    /// A segment was acknowledged in part: no stack of ours does so, but nothing forbids it.
+    fn cut_first(&mut self, ack: u64) {
+        if let Some(seg) = self.ring.front_mut() {
+            let gone = (ack - self.una) as u16;
+            seg.len -= gone.min(seg.len);
+            seg.low = ack as u32;
+            seg.flags &= !SYN;
+            self.una = ack;
+        }
+    }
+
+    fn uncount(&mut self, seg: &Seg) {
+        self.sacked -= u32::from(seg.has(SACKED));
+        self.lost -= u32::from(seg.has(LOST));
+        self.retrans -= u32::from(seg.has(RETRANS));
+        self.pending -= u32::from(seg.has(LOST) && !seg.has(RETRANS));
+    }
+
+    /// Takes a SACK block (Update, RFC 6675, section 4). Only whole segments count.
+    pub(crate) fn sack(&mut self, left: u64, right: u64, told: &mut Delivered) {
+        if left <= self.una || right > self.max || left >= right {
+            return;
+        }
+        let from = self.index(left);
+        let mut to = self.index(right);
+        // A block may end within a segment, which then did not arrive whole.
+        if to > 0 && self.ring.get(to - 1).is_some_and(|seg| self.offset(seg) + seg.seq_len() > right) {
+            to -= 1;
+        }
+        let edge = |at: usize| self.ring.get(at).map_or(self.max, |seg| self.offset(seg));
+        let (left, right) = (edge(from), edge(to));
+        let mut ranges = core::mem::take(&mut self.ranges);
+        ranges.insert(left, right, |a, b| {
+            for at in self.index(a)..self.index(b) {
+                self.mark_sacked(at, told);
+            }
+        });
+        self.ranges = ranges;
+    }
+
+    fn mark_sacked(&mut self, at: usize, told: &mut Delivered) {
+        let Some(seg) = self.ring.get(at).copied() else { return };
+        self.uncount(&seg);
+        self.sacked += 1;
+        let end = self.offset(&seg) + seg.seq_len();
+        told.add(&seg, end);
+        if let Some(seg) = self.ring.get_mut(at) {
+            seg.flags = seg.flags & !(LOST | RETRANS) | SACKED;
+        }
+    }
+
+    /// Marks lost what has enough SACKed data above it (`IsLost`, RFC 6675, section 4).
+    pub(crate) fn mark_lost(&mut self, dupthresh: u32, mss: u32) {
+        let below = self.ranges.lost_below(dupthresh, mss);
+        if below <= self.lost_below {
+            return;
+        }
+        for at in self.index(self.lost_below)..self.index(below) {
+            self.mark_lost_at(at);
+        }
+        self.lost_below = below;
+    }
+
+    fn mark_lost_at(&mut self, at: usize) {
+        let Some(seg) = self.ring.get_mut(at) else { return };
+        if seg.flags & (SACKED | LOST) != 0 {
+            return;
+        }
+        seg.flags |= LOST;
+        self.lost += 1;
+        if !seg.has(RETRANS) {
+            self.pending += 1;
+            let seg = *seg;
+            self.pending_from = self.pending_from.min(self.offset(&seg));
+        }
+    }
+
+    /// The first segment counts as lost, whatever the rule says.
+    pub(crate) fn mark_first_lost(&mut self) {
+        self.mark_lost_at(0);
+    }
+
+    /// After a time-out everything that was not SACKed counts as lost, copies included. If the first segment was SACKed,
+    /// the receiver has thrown away what it had SACKed (RFC 2018, section 8), and no mark can be believed.
+    pub(crate) fn mark_all_lost(&mut self) {
+        if self.ring.front().is_some_and(|seg| seg.has(SACKED)) {
+            self.ranges.clear();
+            for seg in &mut self.ring {
+                seg.flags &= !SACKED;
+            }
+            self.sacked = 0;
+        }
+        for seg in &mut self.ring {
+            if !seg.has(SACKED) {
+                seg.flags = seg.flags & !RETRANS | LOST;
+            }
+        }
+        self.retrans = 0;
+        self.lost = self.ring.len() as u32 - self.sacked;
+        self.pending = self.lost;
+        self.pending_from = self.una;
+        self.lost_below = self.max;
+    }
+
+    /// Forgets all marks and counts nothing as sent: everything goes again in order.
+    pub(crate) fn go_back(&mut self) {
+        if self.sacked + self.lost + self.retrans > 0 {
+            for seg in &mut self.ring {
+                seg.flags &= !(SACKED | LOST | RETRANS);
+            }
+            (self.sacked, self.lost, self.retrans, self.pending) = (0, 0, 0, 0);
+            self.ranges.clear();
+        }
+        self.lost_below = self.una;
+        self.pending_from = self.una;
+        self.next = 0;
+    }
+
+    /// The first segment that is lost and was not sent again.
+    pub(crate) fn next_pending(&mut self) -> Option<usize> {
+        if self.pending == 0 {
+            return None;
+        }
+        let from = self.index(self.pending_from);
+        let at = (from..self.ring.len())
+            .find(|&at| self.ring.get(at).is_some_and(|seg| seg.flags & (LOST | RETRANS) == LOST))?;
+        self.pending_from = self.ring.get(at).map_or(self.max, |seg| self.offset(seg));
+        Some(at)
+    }
+
+    /// The next segment to be sent again after going back.
+    pub(crate) fn next_behind(&self) -> Option<usize> {
+        (self.next < self.ring.len() as u32).then_some(self.next as usize)
+    }
+
+    /// The first unSACKed segment from `from` on that was not sent again and has SACKed data above it (`NextSeg`, rule 3,
+    /// with `from` = HighRxt). The gaps between the ranges are walked, not the segments.
+    pub(crate) fn next_hole(&self, from: u64) -> Option<usize> {
+        let mut from = from.max(self.una);
+        let list = self.ranges.as_slice();
+        for range in list.get(list.partition_point(|range| range.1 <= from)..)? {
+            for at in self.index(from)..self.index(range.0) {
+                if self.ring.get(at).is_some_and(|seg| seg.flags & (SACKED | RETRANS) == 0) {
+                    return Some(at);
+                }
+            }
+            from = from.max(range.1);
+        }
+        None
+    }
+
+    /// The last unSACKed segment (`NextSeg`, rule 4).
+    pub(crate) fn last_hole(&self) -> Option<usize> {
+        self.ring.iter().rposition(|seg| !seg.has(SACKED))
+    }
+
+    /// The `at`-th segment is sent again now; returns its offset and itself.
+    pub(crate) fn resend(&mut self, at: usize, now: Instant) -> Option<(u64, Seg)> {
+        let una = self.una;
+        let behind = at as u32 == self.next;
+        let seg = self.ring.get_mut(at)?;
+        if behind {
+            self.next += 1;
+        } else if !seg.has(RETRANS) {
+            self.pending -= u32::from(seg.has(LOST));
+            self.retrans += 1;
+            seg.flags |= RETRANS;
+        }
+        seg.flags |= AGAIN;
+        seg.sent = now;
+        Some((una + u64::from(seg.low.wrapping_sub(una as u32)), *seg))
+    }
+}

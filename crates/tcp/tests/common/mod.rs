@@ -1,0 +1,262 @@
+//! Two ends and a path between them, for tests: delay, rate and whatever fate each segment is to have. Everything that
+//! happens is logged.
+
+#![allow(dead_code, unused_must_use, reason = "each test file uses its part")]
+
+use std::collections::BTreeMap;
+
+use narrows_tcp::{Config, Endpoint, Event, Io, Segment};
+use narrows_units::{Bytes, Duration, Instant, Rate, SeqNum};
+use narrows_wire::Flags;
+
+/// Which end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Side {
+    /// The first.
+    A,
+    /// The second.
+    B,
+}
+
+impl Side {
+    /// The other one.
+    pub fn other(self) -> Self {
+        if self == Self::A { Self::B } else { Self::A }
+    }
+}
+
+/// What becomes of a segment.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Fate {
+    /// It arrives.
+    Pass,
+    /// It does not.
+    Drop,
+    /// It arrives twice.
+    Twice,
+    /// It arrives so much later.
+    Late(Duration),
+}
+
+/// One line of the log.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Sent {
+    /// When it left.
+    pub at: Instant,
+    /// Who sent it.
+    pub from: Side,
+    /// What.
+    pub segment: Segment,
+    /// What became of it.
+    pub fate: Fate,
+}
+
+/// A path's two directions are alike.
+#[derive(Clone, Copy, Debug)]
+pub struct Path {
+    /// Propagation, one way.
+    pub delay: Duration,
+    /// Serialisation; `None` for none. The queue before it has no end.
+    pub rate: Option<Rate>,
+    /// Bytes on the wire beside the payload.
+    pub header: u32,
+}
+
+impl Path {
+    /// Delay only.
+    pub fn delay_ms(ms: u64) -> Self {
+        Self { delay: Duration::from_millis(ms), rate: None, header: 40 }
+    }
+}
+
+type Script<'a> = Box<dyn FnMut(Side, Instant, &Segment) -> Fate + 'a>;
+
+/// Two ends, wired back to back.
+pub struct Wire<'a> {
+    pub config: [Config; 2],
+    pub ends: [Endpoint; 2],
+    pub path: Path,
+    pub now: Instant,
+    pub log: Vec<Sent>,
+    pub events: Vec<(Instant, Side, Event)>,
+    script: Script<'a>,
+    in_network: BTreeMap<(Instant, u64), (Side, Segment)>,
+    sequence: u64,
+    free_at: [Instant; 2],
+}
+
+#[derive(Default)]
+struct Tray {
+    segments: Vec<Segment>,
+    events: Vec<Event>,
+}
+
+impl Io for Tray {
+    fn transmit(&mut self, segment: &Segment) {
+        self.segments.push(*segment);
+    }
+    fn event(&mut self, event: Event) {
+        self.events.push(event);
+    }
+}
+
+impl<'a> Wire<'a> {
+    /// Two ends of the same settings; `script` is asked about each segment when it leaves.
+    pub fn new(config: Config, path: Path, script: impl FnMut(Side, Instant, &Segment) -> Fate + 'a) -> Self {
+        Self::of([config, config], [SeqNum(1000), SeqNum(1000)], path, script)
+    }
+
+    /// Two ends.
+    pub fn of(
+        config: [Config; 2],
+        isn: [SeqNum; 2],
+        path: Path,
+        script: impl FnMut(Side, Instant, &Segment) -> Fate + 'a,
+    ) -> Self {
+        Self {
+            ends: [Endpoint::new(&config[0], isn[0]), Endpoint::new(&config[1], isn[1])],
+            config,
+            path,
+            now: Instant::ZERO,
+            log: vec![],
+            events: vec![],
+            script: Box::new(script),
+            in_network: BTreeMap::new(),
+            sequence: 0,
+            free_at: [Instant::ZERO; 2],
+        }
+    }
+
+    /// Lets an application act.
+    pub fn act(&mut self, side: Side, act: Act) {
+        let mut tray = Tray::default();
+        let config = &self.config[side as usize];
+        let end = &mut self.ends[side as usize];
+        match act {
+            Act::Open => end.open(config, self.now, &mut tray),
+            Act::Write(bytes) => end.write(config, self.now, bytes, &mut tray),
+            Act::Close => end.close(config, self.now, &mut tray),
+        }
+        self.take(side, tray);
+    }
+
+    fn take(&mut self, side: Side, tray: Tray) {
+        for event in tray.events {
+            self.events.push((self.now, side, event));
+        }
+        for segment in tray.segments {
+            let fate = (self.script)(side, self.now, &segment);
+            self.log.push(Sent { at: self.now, from: side, segment, fate });
+            let size = Bytes(u64::from(segment.tcp.payload + self.path.header));
+            let busy = self.path.rate.map_or(Duration::ZERO, |rate| rate.time_to_send(size));
+            let free = &mut self.free_at[side as usize];
+            *free = (*free).max(self.now) + busy;
+            let at = *free + self.path.delay;
+            let (copies, at) = match fate {
+                Fate::Pass => (1, at),
+                Fate::Drop => (0, at),
+                Fate::Twice => (2, at),
+                Fate::Late(by) => (1, at + by),
+            };
+            for _ in 0..copies {
+                self.sequence += 1;
+                self.in_network.insert((at, self.sequence), (side.other(), segment));
+            }
+        }
+    }
+
+    /// When something happens next.
+    pub fn next(&self) -> Option<Instant> {
+        let arrival = self.in_network.keys().next().map(|key| key.0);
+        let wakes = self.ends.iter().filter_map(Endpoint::next_wake);
+        arrival.into_iter().chain(wakes).min()
+    }
+
+    /// Does the next thing; `false` if nothing is left to do. Arrivals come before wake-ups of the same instant.
+    pub fn step(&mut self) -> bool {
+        let Some(at) = self.next() else { return false };
+        assert!(at >= self.now, "time runs backwards: {at:?} after {:?}", self.now);
+        self.now = at;
+        let first = self.in_network.first_key_value().filter(|(key, _)| key.0 == at).map(|(key, _)| *key);
+        if let Some((side, segment)) = first.and_then(|key| self.in_network.remove(&key)) {
+            let mut tray = Tray::default();
+            self.ends[side as usize].receive(&self.config[side as usize], at, &segment, &mut tray);
+            self.take(side, tray);
+            return true;
+        }
+        for side in [Side::A, Side::B] {
+            if self.ends[side as usize].next_wake().is_some_and(|wake| wake <= at) {
+                let mut tray = Tray::default();
+                self.ends[side as usize].wake(&self.config[side as usize], at, &mut tray);
+                let next = self.ends[side as usize].next_wake();
+                assert!(
+                    next.is_none_or(|next| next > at) || !tray.segments.is_empty(),
+                    "a wake-up that does nothing"
+                );
+                self.take(side, tray);
+                return true;
+            }
+        }
+        unreachable!("nothing was due")
+    }
+
+    /// Runs until nothing is left to do or until `end`.
+    pub fn run_until(&mut self, end: Instant) {
+        while self.next().is_some_and(|at| at <= end) {
+            self.step();
+        }
+        self.now = end;
+    }
+
+    /// Runs until nothing is left to do; fails after a million steps.
+    pub fn run(&mut self) {
+        for _ in 0..1_000_000 {
+            if !self.step() {
+                return;
+            }
+        }
+        panic!("it does not end");
+    }
+
+    /// Bytes given to the application of `side`.
+    pub fn delivered(&self, side: Side) -> u64 {
+        self.events
+            .iter()
+            .filter(|e| e.1 == side)
+            .map(|e| if let Event::Delivered { bytes } = e.2 { bytes } else { 0 })
+            .sum()
+    }
+
+    /// How often `event` happened at `side`.
+    pub fn count(&self, side: Side, event: impl Fn(&Event) -> bool) -> usize {
+        self.events.iter().filter(|e| e.1 == side && event(&e.2)).count()
+    }
+
+    /// The data segments `side` sent, as (milliseconds, number of the segment counted from 1, if all are `mss` long).
+    pub fn data(&self, side: Side) -> Vec<(u64, u32)> {
+        let isn = self.log.iter().find(|s| s.from == side).map_or(SeqNum(0), |s| {
+            if s.segment.tcp.flags.has(Flags::SYN) {
+                s.segment.tcp.seq
+            } else {
+                SeqNum(s.segment.tcp.seq.0 - 1)
+            }
+        });
+        let mss = self.config[side as usize].mss;
+        self.log
+            .iter()
+            .filter(|s| s.from == side && s.segment.tcp.payload > 0)
+            .map(|s| (s.at.as_nanos() / 1_000_000, (s.segment.tcp.seq - isn) / mss + 1))
+            .collect()
+    }
+}
+
+/// What an application does.
+#[derive(Clone, Copy, Debug)]
+pub enum Act {
+    /// Opens actively.
+    Open,
+    /// Writes so many bytes.
+    Write(u64),
+    /// Closes.
+    Close,
+}
