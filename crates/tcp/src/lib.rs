@@ -15,8 +15,8 @@ mod sender;
 pub mod startup;
 
 pub use config::{
-    BackoffEnds, ByteCounting, CcKind, Config, ConfigError, DelayedAck, Handshake, InitialWindow, Key, Preset,
-    Recovery, ReduceFrom, RtoConfig, RtoFloor, RtoRecovery, RttSampling, StartupKind,
+    BackoffEnds, ByteCounting, CcKind, Config, ConfigError, DelayedAck, Handshake, InitialWindow, Key,
+    Preset, Recovery, ReduceFrom, RtoConfig, RtoFloor, RtoRecovery, RttSampling, StartupKind,
 };
 pub use endpoint::{Counters, Endpoint};
 pub use event::{Event, Io, Segment};
