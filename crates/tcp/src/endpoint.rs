@@ -390,3 +390,13 @@ fn refuse(tcp: &TcpHeader, io: &mut impl Io) {
     }
     io.transmit(&Segment { tcp: answer, ecn: Ecn::NotEct });
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_end_stays_small() {
+        assert!(size_of::<Endpoint>() <= 512);
+    }
+}

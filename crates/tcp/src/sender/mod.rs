@@ -70,6 +70,8 @@ pub(crate) struct Sender {
     fin_sent: bool,
     /// The window was what held the sender back last.
     limited: bool,
+    /// A segment waits for `pace`.
+    paced: bool,
     /// ECN is on for this connection.
     ecn: bool,
     /// The next new segment tells that the window was reduced.
@@ -82,14 +84,14 @@ pub(crate) struct Sender {
     /// Consecutive time-outs.
     retries: u32,
     isn: SeqNum,
-    mss: u32,
+    mss: u16,
     /// The peer's window, bytes.
     peer_window: u32,
-    dupacks: u32,
+    dupacks: u16,
     /// What duplicate ACKs add to cwnd during fast recovery without SACK, segments (RFC 6582).
-    inflation: f64,
+    inflation: u32,
     /// Segments sent by limited transmit since the last new ACK.
-    limited_sent: u32,
+    limited_sent: u8,
     /// Proportional rate reduction (RFC 6937): delivered and sent since recovery began, and what was out then.
     prr_delivered: u32,
     prr_out: u32,
@@ -101,15 +103,13 @@ pub(crate) struct Sender {
     /// Highest offset sent again in this recovery (`HighRxt`, RFC 6675).
     high_rxt: u64,
     /// Echoes of congestion for data below were already answered.
-    ecn_until: u64,
-    /// The one segment that is timed: its end and when it left; end 0 for none.
-    timed: (u64, Instant),
+    ecn_until: SeqNum,
+    /// End of the one segment that is timed; 0 for none.
+    timed: u64,
     /// When the last segment with data left.
     last_sent: Instant,
     /// When the next segment may leave, if paced.
     pace: Instant,
-    /// When a segment that is held back may leave.
-    pace_wake: Instant,
 }
 
 impl Sender {
@@ -137,10 +137,10 @@ impl Sender {
             peer_shift: 0,
             retries: 0,
             isn,
-            mss: config.mss.clamp(1, u32::from(u16::MAX)),
+            mss: config.mss.clamp(1, u32::from(u16::MAX)) as u16,
             peer_window: u32::from(u16::MAX),
             dupacks: 0,
-            inflation: 0.0,
+            inflation: 0,
             limited_sent: 0,
             prr_delivered: 0,
             prr_out: 0,
@@ -148,11 +148,11 @@ impl Sender {
             end: 1,
             recover: 0,
             high_rxt: 0,
-            ecn_until: 0,
-            timed: (0, Instant::ZERO),
+            ecn_until: isn,
+            timed: 0,
             last_sent: Instant::ZERO,
             pace: Instant::ZERO,
-            pace_wake: Instant::FAR_FUTURE,
+            paced: false,
         }
     }
 
@@ -172,7 +172,7 @@ impl Sender {
     /// What the peer's SYN says.
     pub(crate) fn learn(&mut self, config: &Config, syn: &TcpHeader) {
         if let Some(mss) = syn.mss {
-            self.mss = self.mss.min(u32::from(mss)).max(1);
+            self.mss = self.mss.min(mss).max(1);
         }
         self.peer_shift = syn.window_scale.unwrap_or(0).min(14);
         self.peer_window = u32::from(syn.window);
@@ -231,7 +231,7 @@ impl Sender {
     }
     /// When [`Sender::on_timer`] or [`Sender::output`] is worth calling.
     pub(crate) fn next_wake(&self) -> Instant {
-        self.deadline.min(self.pace_wake)
+        if self.paced { self.deadline.min(self.pace) } else { self.deadline }
     }
     pub(crate) const fn isn(&self) -> SeqNum {
         self.isn
@@ -263,7 +263,9 @@ impl Sender {
         let mut told = Delivered::default();
         let flight = self.in_flight(cx.config);
         if ack > una {
+            let timed = self.take_timed(ack);
             self.board.acknowledge(ack, &mut told);
+            told.timed = timed;
         }
         if !tcp.sack.as_slice().is_empty() && self.listens_to_sack(cx.config) {
             for &(left, right) in tcp.sack.as_slice() {
@@ -273,7 +275,7 @@ impl Sender {
             }
         }
         if !cx.config.rack_tlp {
-            self.board.mark_lost(cx.config.dupthresh, self.mss);
+            self.board.mark_lost(cx.config.dupthresh, u32::from(self.mss));
         }
         let duplicate = ack == una && self.is_duplicate(cx.config, tcp, &told);
         self.take_window(cx, tcp);
@@ -347,7 +349,7 @@ impl Sender {
         echo: bool,
         told: &Delivered,
     ) {
-        let rtt = self.take_rtt(cx, tcp, ack, told);
+        let rtt = self.take_rtt(cx, tcp, told);
         if rtt.is_some() || cx.config.rto.backoff_ends == BackoffEnds::NewAck {
             self.rto.end_back_off();
         }
@@ -373,7 +375,7 @@ impl Sender {
 
     /// Our SYN was acknowledged, and is no data.
     fn on_syn_ack<I: Io>(&mut self, cx: &mut Context<'_, I>, tcp: &TcpHeader, told: &Delivered) {
-        let rtt = self.take_rtt(cx, tcp, 1, told);
+        let rtt = self.take_rtt(cx, tcp, told);
         if self.retries > 0 {
             // After a lost SYN the initial window is one segment (RFC 5681, section 3.1).
             self.window.cwnd = 1.0;
@@ -385,23 +387,27 @@ impl Sender {
         self.stop_timer();
     }
 
+    /// When the timed segment left, if `ack` covers it; then nothing is timed any more.
+    fn take_timed(&mut self, ack: u64) -> Option<Instant> {
+        if self.timed == 0 || ack < self.timed {
+            return None;
+        }
+        let end = core::mem::take(&mut self.timed);
+        self.board.sent_before(end)
+    }
+
     /// A sample of the round-trip time, if this ACK gives one.
     fn take_rtt<I: Io>(
         &mut self,
         cx: &mut Context<'_, I>,
         tcp: &TcpHeader,
-        ack: u64,
         told: &Delivered,
     ) -> Option<Duration> {
-        let timed = self.timed.0 != 0 && ack >= self.timed.0;
         let from = match (cx.config.rtt_sampling, cx.config.timestamps) {
-            (RttSampling::OneAtATime, false) => timed.then_some(self.timed.1),
+            (RttSampling::OneAtATime, false) => told.timed,
             // Beside a repaired hole lies data that has waited for the repair: its age is no round trip.
             _ => told.sent.filter(|_| !told.again),
         };
-        if timed {
-            self.timed.0 = 0;
-        }
         let rtt = match (from, tcp.timestamps) {
             (Some(sent), _) => cx.now.since(sent),
             // Also of what was sent twice: the echo says which copy it was (RFC 7323, section 4).

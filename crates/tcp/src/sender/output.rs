@@ -17,7 +17,7 @@ impl Sender {
             self.window.cwnd = 1.0;
         }
         self.board.push(cx.now, 0, SYN);
-        self.time_segment(cx.config, cx.now);
+        self.time_segment(cx.config);
         self.emit(cx, 0, 0, SYN);
         if cx.config.handshake == Handshake::ThreeWay {
             self.start_syn_timer(cx);
@@ -33,7 +33,7 @@ impl Sender {
 
     /// Sends whatever may leave now.
     pub(crate) fn output<I: Io>(&mut self, cx: &mut Context<'_, I>) {
-        self.pace_wake = Instant::FAR_FUTURE;
+        self.paced = false;
         while self.output_one(cx) {}
     }
 
@@ -41,7 +41,7 @@ impl Sender {
     fn output_one<I: Io>(&mut self, cx: &mut Context<'_, I>) -> bool {
         let sack = cx.config.recovery == Recovery::Sack;
         let flight = self.in_flight(cx.config);
-        let allowed = (self.window.cwnd + self.inflation) as u32;
+        let allowed = (self.window.cwnd as u32).saturating_add(self.inflation);
         let room = flight < allowed;
         if self.board.behind() > 0 || sack && self.board.pending() > 0 {
             self.limited = !room;
@@ -55,11 +55,8 @@ impl Sender {
 
     /// Whether pacing lets a segment go.
     fn may_leave<I: Io>(&mut self, cx: &Context<'_, I>) -> bool {
-        if self.pace <= cx.now {
-            return true;
-        }
-        self.pace_wake = self.pace;
-        false
+        self.paced = self.pace > cx.now;
+        !self.paced
     }
 
     /// New data, within both windows.
@@ -83,7 +80,7 @@ impl Sender {
         let (flight, extra) = match (self.phase, cx.config.recovery) {
             (Phase::Open, Recovery::Sack) if cx.config.limited_transmit => (flight, 0),
             (Phase::Open, Recovery::Sack) => (self.board.outstanding(), 0),
-            (Phase::Open, _) if cx.config.limited_transmit => (flight, self.dupacks.min(2)),
+            (Phase::Open, _) if cx.config.limited_transmit => (flight, u32::from(self.dupacks.min(2))),
             _ => (flight, 0),
         };
         self.limited = flight >= allowed;
@@ -104,31 +101,28 @@ impl Sender {
             }
             return false;
         };
-        if !self.may_leave(cx) || !self.is_released(cx) {
+        if !self.is_released(cx) {
             return false;
         }
         // Beyond cwnd: what limited transmit allows (RFC 3042, section 2).
         if self.board.outstanding() >= allowed && self.phase == Phase::Open {
-            self.limited_sent += 1;
+            self.limited_sent = self.limited_sent.saturating_add(1);
         }
         let last = len == unsent && self.closing;
         self.send_new(cx, len as u16, if last { FIN } else { 0 });
         true
     }
 
-    /// A start-up may hold back segments of the first window.
+    /// Pacing, and the start-up in the first window, may hold a segment back.
     fn is_released<I: Io>(&mut self, cx: &Context<'_, I>) -> bool {
         if self.board.una() > 1 || self.phase != Phase::Open {
-            return true;
+            return self.may_leave(cx);
         }
         let first = self.board.first().map_or(cx.now, |seg| seg.sent);
-        match self.start.release_at(first, self.board.len()) {
-            Some(at) if at > cx.now => {
-                self.pace_wake = at;
-                false
-            }
-            _ => true,
+        if let Some(at) = self.start.release_at(first, self.board.len()) {
+            self.pace = self.pace.max(at);
         }
+        self.may_leave(cx)
     }
 
     /// RFC 5681, section 4.1: after idling longer than an RTO cwnd says nothing of the path.
@@ -145,7 +139,7 @@ impl Sender {
         let offset = self.board.max();
         self.board.push(cx.now, len, flags);
         self.fin_sent |= flags & FIN != 0;
-        self.time_segment(cx.config, cx.now);
+        self.time_segment(cx.config);
         self.prr_out += u32::from(self.phase == Phase::Recovery);
         self.emit(cx, offset, len, flags);
         if len > 0 {
@@ -156,9 +150,9 @@ impl Sender {
     }
 
     /// One segment at a time is timed (RFC 6298, section 3).
-    fn time_segment(&mut self, config: &Config, now: Instant) {
-        if self.timed.0 == 0 && config.rtt_sampling == RttSampling::OneAtATime {
-            self.timed = (self.board.max(), now);
+    fn time_segment(&mut self, config: &Config) {
+        if self.timed == 0 && config.rtt_sampling == RttSampling::OneAtATime {
+            self.timed = self.board.max();
         }
     }
 
@@ -206,7 +200,12 @@ impl Sender {
 
     fn resend<I: Io>(&mut self, cx: &mut Context<'_, I>, at: usize) -> bool {
         let Some((offset, seg)) = self.board.resend(at, cx.now) else { return false };
-        self.high_rxt = self.high_rxt.max(offset + u64::from(seg.len));
+        let end = offset + u64::from(seg.len);
+        self.high_rxt = self.high_rxt.max(end);
+        if self.timed > offset && self.timed <= end + 1 {
+            // Karn: what was sent twice gives no sample.
+            self.timed = 0;
+        }
         self.prr_out += u32::from(self.phase == Phase::Recovery);
         self.emit(cx, offset, seg.len, seg.flags);
         if seg.len > 0 {

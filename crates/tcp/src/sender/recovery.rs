@@ -22,13 +22,13 @@ impl Sender {
             Phase::Open => {
                 self.dupacks = self.dupacks.saturating_add(1);
                 if cx.config.recovery != Recovery::Sack
-                    && self.dupacks >= cx.config.dupthresh
+                    && u32::from(self.dupacks) >= cx.config.dupthresh
                     && self.board.una() > self.recover
                 {
                     self.begin(cx);
                 }
             }
-            Phase::Recovery => self.inflation += 1.0,
+            Phase::Recovery => self.inflation += 1,
         }
     }
 
@@ -36,7 +36,7 @@ impl Sender {
     pub(super) fn on_delivered<I: Io>(&mut self, cx: &mut Context<'_, I>, told: &Delivered) {
         if self.phase == Phase::Open && self.board.una() >= self.recover {
             // DupAcks >= DupThresh or IsLost(HighACK + 1) (RFC 6675, section 5).
-            let counted = self.dupacks >= cx.config.dupthresh && !cx.config.rack_tlp;
+            let counted = u32::from(self.dupacks) >= cx.config.dupthresh && !cx.config.rack_tlp;
             if self.board.pending() > 0 || counted && !self.board.is_empty() {
                 self.begin(cx);
             }
@@ -50,8 +50,10 @@ impl Sender {
     fn reduction_base(&self, config: &Config) -> f64 {
         match config.reduce_from {
             // What limited transmit sent does not count (RFC 3042; RFC 5681, section 3.2).
-            ReduceFrom::FlightSize => f64::from(self.board.outstanding().saturating_sub(self.limited_sent)),
-            ReduceFrom::Cwnd => self.window.cwnd.min(f64::from(self.peer_window / self.mss)),
+            ReduceFrom::FlightSize => {
+                f64::from(self.board.outstanding().saturating_sub(u32::from(self.limited_sent)))
+            }
+            ReduceFrom::Cwnd => self.window.cwnd.min(f64::from(self.peer_window / u32::from(self.mss))),
         }
     }
 
@@ -74,7 +76,7 @@ impl Sender {
         self.start.on_loss();
         let cwnd = self.cut_ssthresh(cx.config);
         self.recover = self.board.max();
-        self.timed.0 = 0;
+        self.timed = 0;
         self.limited_sent = 0;
         self.partial = false;
         self.rescued = false;
@@ -98,7 +100,7 @@ impl Sender {
             }
             self.resend_next(cx);
         } else {
-            self.inflation = f64::from(cx.config.dupthresh);
+            self.inflation = cx.config.dupthresh;
             self.resend_first(cx);
         }
     }
@@ -117,12 +119,12 @@ impl Sender {
         self.partial = true;
         if cx.config.recovery == Recovery::NewReno {
             // RFC 6582, section 3.2, step 3: deflate by what was acknowledged, add back one segment, send the next hole.
-            let acked = f64::from(told.segments);
+            let acked = told.segments;
             if self.inflation > acked {
-                self.inflation -= acked - 1.0;
+                self.inflation -= acked.max(1) - 1;
             } else {
-                self.window.cwnd = (self.window.cwnd - (acked - self.inflation)).max(1.0);
-                self.inflation = 1.0;
+                self.window.cwnd = (self.window.cwnd - f64::from(acked - self.inflation)).max(1.0);
+                self.inflation = 1;
             }
             self.resend_first(cx);
         }
@@ -134,7 +136,7 @@ impl Sender {
         self.phase = Phase::Open;
         self.dupacks = 0;
         self.limited_sent = 0;
-        self.inflation = 0.0;
+        self.inflation = 0;
         let sack = cx.config.recovery == Recovery::Sack;
         match cx.config.reduce_from {
             _ if sack && cx.config.prr => self.window.cwnd = self.window.ssthresh,
@@ -164,14 +166,14 @@ impl Sender {
 
     /// An echo of congestion (RFC 3168, section 6.1.2), answered once per window of data and not beside a loss.
     pub(super) fn on_echo<I: Io>(&mut self, cx: &mut Context<'_, I>) {
-        if self.phase != Phase::Open || self.board.una() < self.ecn_until {
+        if self.phase != Phase::Open || self.seq(self.board.una()).before(self.ecn_until) {
             return;
         }
         let base = self.reduction_base(cx.config);
         self.cc.on_ecn(&mut self.window, cx.now, base);
         self.start.on_loss();
         self.window.cwnd = self.cut_ssthresh(cx.config);
-        self.ecn_until = self.board.max().max(self.board.una() + 1);
+        self.ecn_until = self.seq(self.board.max());
         self.cwr = true;
         cx.io.event(Event::EcnReduced);
     }
@@ -197,7 +199,7 @@ impl Sender {
         }
         self.retries += 1;
         cx.counters.syn_retries += 1;
-        self.timed.0 = 0;
+        self.timed = 0;
         self.resend_first(cx);
         self.start_syn_timer(cx);
         true
@@ -221,17 +223,17 @@ impl Sender {
         let go_back = cx.config.rto_recovery == RtoRecovery::GoBackN;
         let again = self.phase == Phase::Loss && self.retries > 1;
         if go_back || !again {
-            self.inflation = 0.0;
+            self.inflation = 0;
             let base = self.reduction_base(cx.config);
             self.cc.on_rto(&mut self.window, cx.now, base);
             self.cut_ssthresh(cx.config);
         }
         self.start.on_loss();
         self.window.cwnd = 1.0;
-        self.inflation = 0.0;
+        self.inflation = 0;
         self.dupacks = 0;
         self.limited_sent = 0;
-        self.timed.0 = 0;
+        self.timed = 0;
         self.recover = self.board.max();
         self.phase = Phase::Loss;
         self.pace = Instant::ZERO;

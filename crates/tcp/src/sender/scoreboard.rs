@@ -55,6 +55,8 @@ pub(crate) struct Delivered {
     pub(crate) bytes: u64,
     /// Time of sending of the first of them that was sent only once.
     pub(crate) sent: Option<Instant>,
+    /// Time of sending of the one segment that was timed, if it is among them.
+    pub(crate) timed: Option<Instant>,
     /// Some were sent more than once.
     pub(crate) again: bool,
     /// The most recently sent of them: when, its end, whether it had been sent before (RFC 8985, section 6.2, step 2).
@@ -91,10 +93,10 @@ pub(crate) struct Scoreboard {
     retrans: u32,
     /// Lost and not sent again.
     pending: u32,
-    /// No pending segment lies below.
-    pending_from: u64,
-    /// Everything unSACKed below is marked lost.
-    lost_below: u64,
+    /// No pending segment lies below; the low half of an offset, as it never lies below `una`.
+    pending_from: u32,
+    /// Everything unSACKed below is marked lost; a low half likewise.
+    lost_below: u32,
     ranges: Ranges,
 }
 
@@ -134,6 +136,10 @@ impl Scoreboard {
     pub(crate) fn has(&self, at: usize, flag: u8) -> bool {
         self.ring.get(at).is_some_and(|seg| seg.has(flag))
     }
+    /// When the segment that ends at `end` left.
+    pub(crate) fn sent_before(&self, end: u64) -> Option<Instant> {
+        self.ring.get(self.index(end).checked_sub(1)?).map(|seg| seg.sent)
+    }
     pub(crate) fn first(&self) -> Option<&Seg> {
         self.ring.front()
     }
@@ -143,8 +149,8 @@ impl Scoreboard {
         debug_assert!(self.ring.is_empty());
         self.una = offset;
         self.max = offset;
-        self.lost_below = offset;
-        self.pending_from = offset;
+        self.lost_below = offset as u32;
+        self.pending_from = offset as u32;
     }
 
     /// A segment was sent for the first time, after all others.
@@ -155,9 +161,14 @@ impl Scoreboard {
         self.next += 1;
     }
 
-    /// Offset of the `index`-th segment.
-    fn offset(&self, seg: &Seg) -> u64 {
-        self.una + u64::from(seg.low.wrapping_sub(self.una as u32))
+    /// The offset at or above snd_una with this low half.
+    const fn whole(&self, low: u32) -> u64 {
+        self.una + low.wrapping_sub(self.una as u32) as u64
+    }
+
+    /// Offset of a segment.
+    const fn offset(&self, seg: &Seg) -> u64 {
+        self.whole(seg.low)
     }
 
     /// Index of the first segment that begins at or after `offset`. Segments are mostly alike, so a guess by their size is
@@ -180,6 +191,7 @@ impl Scoreboard {
     /// Everything below `ack` arrived; `ack` lies above snd_una and not above snd_max.
     pub(crate) fn acknowledge(&mut self, ack: u64, told: &mut Delivered) {
         debug_assert!(self.una < ack && ack <= self.max);
+        let (lost_below, pending_from) = (self.whole(self.lost_below), self.whole(self.pending_from));
         while let Some(seg) = self.ring.front() {
             let seg = *seg;
             let end = self.una + seg.seq_len();
@@ -199,8 +211,8 @@ impl Scoreboard {
         if self.una < ack {
             self.cut_first(ack);
         }
-        self.lost_below = self.lost_below.max(ack);
-        self.pending_from = self.pending_from.max(ack);
+        self.lost_below = lost_below.max(ack) as u32;
+        self.pending_from = pending_from.max(ack) as u32;
         if !self.ranges.is_empty() {
             self.ranges.trim(ack);
         }
@@ -260,13 +272,14 @@ impl Scoreboard {
     /// Marks lost what has enough SACKed data above it (`IsLost`, RFC 6675, section 4).
     pub(crate) fn mark_lost(&mut self, dupthresh: u32, mss: u32) {
         let below = self.ranges.lost_below(dupthresh, mss);
-        if below <= self.lost_below {
+        let from = self.whole(self.lost_below);
+        if below <= from {
             return;
         }
-        for at in self.index(self.lost_below)..self.index(below) {
+        for at in self.index(from)..self.index(below) {
             self.mark_lost_at(at);
         }
-        self.lost_below = below;
+        self.lost_below = below as u32;
     }
 
     fn mark_lost_at(&mut self, at: usize) {
@@ -279,7 +292,7 @@ impl Scoreboard {
         if !seg.has(RETRANS) {
             self.pending += 1;
             let seg = *seg;
-            self.pending_from = self.pending_from.min(self.offset(&seg));
+            self.pending_from = self.whole(self.pending_from).min(self.offset(&seg)) as u32;
         }
     }
 
@@ -306,8 +319,8 @@ impl Scoreboard {
         self.retrans = 0;
         self.lost = self.ring.len() as u32 - self.sacked;
         self.pending = self.lost;
-        self.pending_from = self.una;
-        self.lost_below = self.max;
+        self.pending_from = self.una as u32;
+        self.lost_below = self.max as u32;
     }
 
     /// Forgets all marks and counts nothing as sent: everything goes again in order.
@@ -319,8 +332,8 @@ impl Scoreboard {
             (self.sacked, self.lost, self.retrans, self.pending) = (0, 0, 0, 0);
             self.ranges.clear();
         }
-        self.lost_below = self.una;
-        self.pending_from = self.una;
+        self.lost_below = self.una as u32;
+        self.pending_from = self.una as u32;
         self.next = 0;
     }
 
@@ -329,10 +342,10 @@ impl Scoreboard {
         if self.pending == 0 {
             return None;
         }
-        let from = self.index(self.pending_from);
+        let from = self.index(self.whole(self.pending_from));
         let at = (from..self.ring.len())
             .find(|&at| self.ring.get(at).is_some_and(|seg| seg.flags & (LOST | RETRANS) == LOST))?;
-        self.pending_from = self.ring.get(at).map_or(self.max, |seg| self.offset(seg));
+        self.pending_from = self.ring.get(at)?.low;
         Some(at)
     }
 
