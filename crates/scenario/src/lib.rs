@@ -2,16 +2,31 @@
 //!
 //! [`Experiment`] is what a file says: settings, sweeps, seeds, claims. [`Experiment::expand`] makes [`Run`]s of it, each
 //! with a [`Scenario`] in which everything is resolved and checked: whoever runs it reads fields and never a file. What
-//! cannot be is refused here, in one sentence that names the file, the key and the remedy.
+//! cannot be is refused here, in one sentence that names the file, the key and the remedy. `docs/scenarios.md` has every
+//! key.
 
 #![forbid(unsafe_code)]
 
+mod claim;
+mod error;
+mod experiment;
+mod expr;
+mod load;
+pub mod maths;
+mod quantity;
+mod read;
 mod scenario;
 mod size;
+mod sweep;
+mod table;
 mod topology;
 mod traffic;
 
+pub use claim::{Bound, Claim, Labels, Outcome, Sample, Verdict};
+pub use error::Error;
+pub use experiment::{Experiment, ForLab};
+pub use quantity::time_text;
 pub use scenario::{LabSettings, Probes, Run, Scenario, Series, Thin};
-pub use size::Size;
+pub use size::{LARGEST, Size, web_sizes};
 pub use topology::{Delays, Discipline, Hosts, Link, Loss, Spread, Topology};
 pub use traffic::{Kind, LogEntry, LogSource, LogTiming, OpenedBy, Traffic};

@@ -49,6 +49,9 @@ pub struct Scenario {
     /// The canonical text: the settings of this point alone, keys in order, variables and sweeps put in. It reads as a
     /// scenario file by itself.
     pub text: String,
+    /// SHA-256, in hex, of all that decides a run but the seed and the program: for keeping and finding results. Name and
+    /// `about` do not count; the contents of files the scenario names do.
+    pub hash: String,
 }
 
 /// The thin-link short form: what both simulator and lab can build.

@@ -1,0 +1,364 @@
+//! What a file says: a scenario, what to vary, which seeds, and what is claimed of the results.
+
+use std::cell::RefCell;
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use toml::{Table, Value};
+
+use crate::load::{self, AROUND, Files, Target};
+use crate::read::{Reader, shown};
+use crate::sweep::{self, Axis, MOST_RUNS};
+use crate::table::{self, filled, put, substitute};
+use crate::{Claim, Discipline, Error, Run, Scenario};
+
+/// A scenario file with all it varies and claims.
+#[derive(Clone, Debug)]
+pub struct Experiment {
+    /// Names the result files.
+    pub name: String,
+    /// One run for each, at every point of the sweep.
+    pub seeds: Vec<u64>,
+    /// What is claimed of the results.
+    pub claims: Vec<Claim>,
+    /// Where the text came from.
+    pub file: Option<PathBuf>,
+    /// What is the same at all points; variables still inside.
+    table: Table,
+    axes: Vec<Axis>,
+}
+
+/// What the lab can make of an experiment.
+#[derive(Clone, Debug)]
+pub struct ForLab {
+    /// Resolved with the first discipline.
+    pub scenario: Scenario,
+    /// All disciplines, as text.
+    pub disciplines: Vec<String>,
+    /// A sentence for each setting the lab does not heed.
+    pub ignored: Vec<String>,
+}
+
+impl Experiment {
+    /// Reads a file; `sets` are `key=value` replacements, as `duration=30s`, `traffic.0.users=50` or `share=5000`. A key
+    /// that is set is no longer swept.
+    ///
+    /// # Errors
+    /// Names the file, the key, the value and what was expected.
+    pub fn load(path: &Path, sets: &[String]) -> Result<Self, Error> {
+        let here = |e: Error| e.in_file(Some(path));
+        let text = std::fs::read_to_string(path).map_err(|e| {
+            here(Error::new("", format!("cannot be read ({e}): expected a scenario in TOML")))
+        })?;
+        let mut experiment = Self::parse(&text, sets).map_err(here)?;
+        experiment.file = Some(path.to_path_buf());
+        Ok(experiment)
+    }
+
+    /// The same from text, which names no other files.
+    ///
+    /// # Errors
+    /// Names the key, the value and what was expected.
+    pub fn parse(text: &str, sets: &[String]) -> Result<Self, Error> {
+        let mut table: Table = toml::from_str(text).map_err(|e| syntax(text, &e))?;
+        for set in sets {
+            let named = |e: Error| Error { key: format!("--set {set}: {}", e.key), ..e };
+            let Some((key, value)) = set.split_once('=') else {
+                return Err(Error::new(format!("--set {set}"), "expected key=value, as duration=30s"));
+            };
+            let key = sweep::full(&table, key.trim());
+            sweep::forget(&mut table, &key);
+            if key == "disciplines" {
+                table.remove("discipline");
+            }
+            put(&mut table, &key, table::value(value.trim())).map_err(named)?;
+        }
+        let axes = sweep::take(&mut table)?;
+        let seeds = seeds(table.remove("seeds").as_ref())?;
+        variables(&table)?;
+        let claims = Claim::read(Reader::new(&table, "").tables("claim")?)?;
+        table.remove("claim");
+        let name = table.get("name").and_then(Value::as_str).unwrap_or_default().to_owned();
+        let experiment = Self { name, seeds, claims, file: None, table, axes };
+        let points = experiment.points();
+        if points.saturating_mul(experiment.seeds.len() as u64) > MOST_RUNS {
+            let problem = format!(
+                "{points} points under {} seeds: expected at most {MOST_RUNS} runs",
+                experiment.seeds.len()
+            );
+            return Err(Error::new("sweep", problem));
+        }
+        Ok(experiment)
+    }
+
+    /// How many points the sweep has; one if nothing is swept.
+    #[must_use]
+    pub fn points(&self) -> u64 {
+        self.axes.iter().fold(1, |n, axis| n.saturating_mul(axis.points.len() as u64))
+    }
+
+    /// The keys that are swept, as they are called in coordinates.
+    pub fn swept(&self) -> impl Iterator<Item = &str> {
+        self.axes.iter().flat_map(|a| &a.keys).map(|k| Axis::coordinate(k))
+    }
+
+    /// All runs, each resolved and checked: point by point, the last axis (by name) fastest, and under each point the
+    /// seeds. Nothing has run when this fails.
+    ///
+    /// # Errors
+    /// Names the file, the key, the value, what was expected, and the point.
+    pub fn expand(&self) -> Result<Vec<Run>, Error> {
+        let read = RefCell::default();
+        let mut runs = Vec::new();
+        for at in 0..self.points() {
+            let places = self.places(at);
+            let (coords, scenario) = self.resolve(&places, Target::Simulator, &read)?;
+            let scenario = Arc::new(scenario);
+            runs.extend(self.seeds.iter().map(|&seed| Run {
+                coords: coords.clone(),
+                seed,
+                scenario: scenario.clone(),
+            }));
+        }
+        Ok(runs)
+    }
+
+    /// Leaves out what only the lab can do; a sentence for each. To be called before [`Experiment::expand`] by whoever
+    /// simulates.
+    ///
+    /// # Errors
+    /// If no discipline is left.
+    pub fn for_simulator(&mut self) -> Result<Vec<String>, Error> {
+        let mut ignored = Vec::new();
+        for axis in self.axes.iter_mut().filter(|a| a.keys == ["discipline"]) {
+            axis.points.retain(|p| match p[0].0.as_str().filter(|d| d.starts_with("kernel:")) {
+                Some(kernel) => {
+                    ignored.push(format!("{kernel}: only the lab can run a kernel's discipline"));
+                    false
+                }
+                None => true,
+            });
+            if axis.points.is_empty() {
+                let problem =
+                    "only the lab can run a kernel's discipline: expected at least one of ours".to_owned();
+                return Err(Error::new("disciplines", problem).in_file(self.file.as_deref()));
+            }
+        }
+        for key in ["backend", "sysctl"] {
+            if self.table.contains_key(key) {
+                ignored.push(format!("{key}: of use in the lab only"));
+            }
+        }
+        Ok(ignored)
+    }
+
+    /// What the lab can make of it.
+    ///
+    /// # Errors
+    /// If the essence cannot be had there: another topology than the thin link, other traffic than its users can make,
+    /// anything swept but disciplines.
+    pub fn for_lab(&self) -> Result<ForLab, Error> {
+        self.lab().map_err(|e| e.in_file(self.file.as_deref()))
+    }
+
+    fn lab(&self) -> Result<ForLab, Error> {
+        if let Some(axis) = self.axes.iter().find(|a| a.keys != ["discipline"]) {
+            let key = Axis::coordinate(&axis.keys[0]);
+            let problem = format!("the lab runs one setting at a time: choose one, as --set {key}=...");
+            return Err(Error::new(format!("sweep.{key}"), problem));
+        }
+        for key in ["link", "hosts", "topology"] {
+            if self.table.contains_key(key) {
+                let problem =
+                    "the lab has one thin link: expected rate, rtt and disciplines at the top level";
+                return Err(Error::new(key, problem));
+            }
+        }
+        let read = RefCell::default();
+        let mut disciplines = Vec::new();
+        let mut first = None;
+        for at in 0..self.points() {
+            let (_, scenario) = self.resolve(&self.places(at), Target::Lab, &read)?;
+            disciplines.extend(scenario.thin.as_ref().map(|t| t.discipline.to_string()));
+            first.get_or_insert(scenario);
+        }
+        // A grid without axes has one point, and no axis is empty.
+        let scenario = first.ok_or_else(|| Error::new("disciplines", "expected at least one"))?;
+        for (i, t) in scenario.traffic.iter().enumerate() {
+            let word = t.kind.word();
+            if !matches!(word, "objects" | "long") {
+                let expected = "objects or long: the lab's users do nothing else yet; 'narrows sim' does";
+                return Err(Error::value(&format!("traffic.{i}.kind"), format!("'{word}'"), expected));
+            }
+        }
+        Ok(ForLab { ignored: self.ignored_by_lab(), scenario, disciplines })
+    }
+
+    /// A sentence for each setting the lab does not heed.
+    fn ignored_by_lab(&self) -> Vec<String> {
+        let reasons = [
+            ("tcp", "the kernel's TCP is as it is; congestion_control and sysctl change it"),
+            ("dephase", "real hosts have a jitter of their own"),
+            ("framing", "its emulated link has none"),
+            ("spread", "its users all have the same delay"),
+            ("access_rate", "only the thin link limits"),
+            ("up_rate", "only the way to the users is thin"),
+            ("up_discipline", "only the way to the users has a queue"),
+            ("probes", "it records what docs/lab.md lists"),
+        ];
+        let mut said: Vec<String> = reasons
+            .iter()
+            .filter(|(key, _)| self.table.contains_key(*key))
+            .map(|(key, why)| format!("{key}: not heeded by the lab: {why}"))
+            .collect();
+        if self.table.get("rtt").and_then(Value::as_str).is_some_and(|t| t.contains("..")) {
+            said.push(
+                "rtt: the lab takes the middle of the range: its users all have the same delay".to_owned(),
+            );
+        }
+        if !self.claims.is_empty() {
+            said.push("claim: not judged by the lab: they are about the simulator's results".to_owned());
+        }
+        let entries = self.table.get("traffic").and_then(Value::as_array);
+        for (i, t) in entries.into_iter().flatten().filter_map(Value::as_table).enumerate() {
+            for key in ["name", "from", "to", "opened_by", "request", "header", "tcp", "start", "stop"] {
+                if t.contains_key(key) {
+                    said.push(format!("traffic.{i}.{key}: not heeded by the lab: its users are all alike"));
+                }
+            }
+        }
+        said
+    }
+
+    /// The place on each axis of the point numbered `at`.
+    fn places(&self, mut at: u64) -> Vec<usize> {
+        let mut places = vec![0; self.axes.len()];
+        for (place, axis) in places.iter_mut().zip(&self.axes).rev() {
+            let len = axis.points.len() as u64;
+            *place = (at % len) as usize;
+            at /= len;
+        }
+        places
+    }
+
+    /// The coordinates and the scenario of a point.
+    fn resolve(
+        &self,
+        places: &[usize],
+        target: Target,
+        read: &RefCell<BTreeMap<PathBuf, Arc<[crate::LogEntry]>>>,
+    ) -> Result<(BTreeMap<String, String>, Scenario), Error> {
+        let mut table = self.table.clone();
+        let mut coords = BTreeMap::new();
+        let result = (|| {
+            for (axis, &at) in self.axes.iter().zip(places) {
+                axis.apply(at, &mut table)?;
+            }
+            for (axis, &at) in self.axes.iter().zip(places) {
+                for (key, (value, label)) in axis.keys.iter().zip(&axis.points[at]) {
+                    let text = match label {
+                        Some(label) => label.clone(),
+                        None => coordinate(key, value, &table)?,
+                    };
+                    coords.insert(Axis::coordinate(key).to_owned(), text);
+                }
+            }
+            substitute(&mut table)?;
+            for key in AROUND {
+                table.remove(key);
+            }
+            let folder = self.file.as_deref().map(|f| f.parent().unwrap_or(Path::new("")));
+            let scenario = load::scenario(&table, target, Files { folder, read })?;
+            kernel_only_in_lab(&scenario, target)?;
+            Ok(scenario)
+        })();
+        let point: Vec<String> = coords.iter().map(|(k, v)| format!("{k}={v}")).collect();
+        match result {
+            Ok(scenario) => Ok((coords, scenario)),
+            Err(e) => Err(Error { point: point.join(", "), ..e }.in_file(self.file.as_deref())),
+        }
+    }
+}
+
+/// The text of a swept value: what it comes to, where it is an expression.
+fn coordinate(key: &str, value: &Value, scope: &Table) -> Result<String, Error> {
+    let value = match value.as_str() {
+        Some(text) => filled(text, scope).map_err(|e| Error::value(key, shown(value), e))?,
+        None => None,
+    }
+    .unwrap_or_else(|| value.clone());
+    Ok(match value {
+        Value::String(text) => text,
+        other => other.to_string(),
+    })
+}
+
+fn kernel_only_in_lab(scenario: &Scenario, target: Target) -> Result<(), Error> {
+    for link in &scenario.topology.links {
+        if let (Discipline::Kernel(name), Target::Simulator) = (&link.discipline, target) {
+            let expected = "one of ours: only the lab can run a kernel's discipline";
+            return Err(Error::value("discipline", format!("'kernel:{name}'"), expected));
+        }
+    }
+    Ok(())
+}
+
+/// `[1, 2, 3]` or `"1..10"`, both ends included.
+fn seeds(value: Option<&Value>) -> Result<Vec<u64>, Error> {
+    let Some(value) = value else { return Ok(vec![1]) };
+    let wrong = || {
+        Error::value(
+            "seeds",
+            shown(value),
+            "a list of different whole numbers, as [1, 2, 3], or a range, as \"1..10\"",
+        )
+    };
+    let seeds: Vec<u64> = match value {
+        Value::Array(list) => {
+            list.iter().map(|v| v.as_integer()?.try_into().ok()).collect::<Option<_>>().ok_or_else(wrong)?
+        }
+        Value::String(text) => {
+            let (low, high) = text.split_once("..").ok_or_else(wrong)?;
+            let (low, high) = (low.trim().parse::<u64>(), high.trim().parse::<u64>());
+            let (Ok(low), Ok(high)) = (low, high) else { return Err(wrong()) };
+            if high.saturating_sub(low) >= MOST_RUNS {
+                return Err(wrong());
+            }
+            (low..=high).collect()
+        }
+        _ => return Err(wrong()),
+    };
+    let mut sorted = seeds.clone();
+    sorted.sort_unstable();
+    sorted.dedup();
+    if seeds.is_empty() || sorted.len() != seeds.len() { Err(wrong()) } else { Ok(seeds) }
+}
+
+/// `[vars]` holds numbers, quantities and expressions.
+fn variables(table: &Table) -> Result<(), Error> {
+    let Some(vars) = Reader::new(table, "").table("vars")? else { return Ok(()) };
+    for (key, value) in vars {
+        let fits = match value {
+            Value::Integer(_) => true,
+            Value::Float(x) => x.is_finite(),
+            Value::String(text) => text.starts_with('=') || crate::quantity::number(text).is_some(),
+            _ => false,
+        };
+        if !fits {
+            let expected = "a number, a quantity as \"200ms\", or an expression as \"=rate/share\"";
+            return Err(Error::value(&format!("vars.{key}"), shown(value), expected));
+        }
+    }
+    Ok(())
+}
+
+/// A mistake in the TOML itself, with its line.
+fn syntax(text: &str, e: &toml::de::Error) -> Error {
+    let line = e.span().map_or(1, |s| text.get(..s.start).unwrap_or(text).matches('\n').count() + 1);
+    let message = e.message().lines().collect::<Vec<_>>().join(", ");
+    Error::new("", format!("line {line} is no TOML: {message}"))
+}
+
+#[cfg(test)]
+mod tests;

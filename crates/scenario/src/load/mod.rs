@@ -1,0 +1,271 @@
+//! From a table in which nothing is left open to a checked [`Scenario`].
+
+pub(crate) mod log;
+pub(crate) mod tcp;
+pub(crate) mod topology;
+mod traffic;
+
+use std::cell::RefCell;
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use narrows_units::Duration;
+use sha2::{Digest as _, Sha256};
+use toml::{Table, Value};
+
+use self::tcp::Layer;
+use crate::read::{Reader, one_of, shown};
+use crate::{
+    Error, Kind, LabSettings, LogEntry, LogSource, Probes, Scenario, Series, Topology, Traffic, quantity,
+};
+
+/// Most flows and connections at a time, and most hosts of a group: at 1.5 kB each, 6 GB.
+pub(crate) const MOST_FLOWS: u32 = 4_000_000;
+
+/// The files a scenario names: where they are looked for, and those read before.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Files<'a> {
+    /// The folder of the scenario file; none if the scenario came as text.
+    pub folder: Option<&'a Path>,
+    pub read: &'a RefCell<BTreeMap<PathBuf, Arc<[LogEntry]>>>,
+}
+
+impl Files<'_> {
+    fn log(&self, path: &str) -> Result<Arc<[LogEntry]>, String> {
+        let folder = self.folder.ok_or("a scenario given as text has no folder to look in")?;
+        let path = folder.join(path);
+        if let Some(entries) = self.read.borrow().get(&path) {
+            return Ok(entries.clone());
+        }
+        let entries = log::read(&path)?;
+        self.read.borrow_mut().insert(path, entries.clone());
+        Ok(entries)
+    }
+}
+
+/// Who will run it: the lab leaves TCP to the kernel.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Target {
+    Simulator,
+    Lab,
+}
+
+/// The keys of a file that say how to vary a scenario, not what it is.
+pub(crate) const AROUND: [&str; 5] = ["seeds", "disciplines", "sweep", "vars", "claim"];
+
+/// Reads and checks `table`.
+pub(crate) fn scenario(table: &Table, target: Target, files: Files<'_>) -> Result<Scenario, Error> {
+    let top = Reader::new(table, "");
+    for key in AROUND {
+        let _ = top.has(key);
+    }
+    let name = top.must("name", "a name for the result files", topology::plain_name)?;
+    let about = top.or("about", "", |r, k| r.text(k))?.to_owned();
+    let mtu = top.or("mtu", 1500, |r, k| r.count(k, 296, 9000))?;
+    let times = Times::read(&top)?;
+    let mut draft = topology::read(&top)?;
+    let lab = lab(&top)?;
+    let probes = probes(&top, &draft.topology)?;
+    let around = traffic::Around {
+        draft: &draft,
+        tcp: top.table("tcp")?.map(|table| Layer { table, path: "tcp".to_owned() }),
+        congestion: top.text("congestion_control")?.filter(|_| target == Target::Simulator),
+        mtu,
+        duration: times.duration,
+        files,
+    };
+    let traffic = traffic::read(top.tables("traffic")?, &around)?;
+    top.finish()?;
+    let counts = std::mem::take(&mut draft.counts);
+    populate(&mut draft.topology, &counts, &traffic)?;
+    reach(&draft.topology, &traffic)?;
+    let text = canonical(table)?;
+    let hash = hash(table, &traffic)?;
+    let Times { duration, warmup, jitter, dephase } = times;
+    Ok(Scenario {
+        name,
+        about,
+        duration,
+        warmup,
+        jitter,
+        dephase,
+        mtu,
+        topology: draft.topology,
+        thin: draft.thin,
+        traffic,
+        probes,
+        lab,
+        text,
+        hash,
+    })
+}
+
+struct Times {
+    duration: Duration,
+    warmup: Duration,
+    jitter: Duration,
+    dephase: Duration,
+}
+
+impl Times {
+    fn read(top: &Reader<'_>) -> Result<Self, Error> {
+        let duration = top.or("duration", Duration::from_secs(120), |r, k| r.positive_time(k))?;
+        let warmup = top.or("warmup", Duration::ZERO, |r, k| r.time(k))?;
+        if warmup >= duration {
+            let expected = format!("less than duration = '{}'", quantity::time_text(duration));
+            return Err(top.wrong("warmup", expected));
+        }
+        let jitter = top.or("jitter", Duration::from_secs(2).min(duration / 2), |r, k| r.time(k))?;
+        if jitter >= duration {
+            let expected = format!("less than duration = '{}'", quantity::time_text(duration));
+            return Err(top.wrong("jitter", expected));
+        }
+        let dephase = top.or("dephase", Duration::ZERO, |r, k| r.time(k))?;
+        if dephase > Duration::from_secs(10) || dephase >= duration {
+            let expected =
+                "at most 10s and less than the duration: a few times what a packet takes on the thin link";
+            return Err(top.wrong("dephase", expected));
+        }
+        Ok(Self { duration, warmup, jitter, dephase })
+    }
+}
+
+fn lab(top: &Reader<'_>) -> Result<LabSettings, Error> {
+    let mut sysctl = BTreeMap::new();
+    for (key, value) in top.table("sysctl")?.into_iter().flatten() {
+        let plain = |s: &str| s.chars().all(|c| c.is_ascii_alphanumeric() || "._- ".contains(c));
+        match value.as_str() {
+            Some(v) if key.starts_with("net.") && plain(key) && plain(v) => {
+                sysctl.insert(key.clone(), v.to_owned());
+            }
+            _ => {
+                let expected = "a setting of the network, as \"net.ipv4.tcp_ecn\" = \"1\"";
+                return Err(Error::value(&format!("sysctl.\"{key}\""), shown(value), expected));
+            }
+        }
+    }
+    let backends = [("nfqueue", "nfqueue"), ("packet", "packet")];
+    Ok(LabSettings {
+        backend: top.or("backend", "nfqueue", |r, k| r.word(k, &backends))?.to_owned(),
+        congestion_control: top.or("congestion_control", "cubic", |r, k| r.text(k))?.to_owned(),
+        sysctl,
+    })
+}
+
+fn probes(top: &Reader<'_>, topology: &Topology) -> Result<Probes, Error> {
+    let empty = Table::new();
+    let r = Reader::new(top.table("probes")?.unwrap_or(&empty), "probes");
+    let words = [("queue", Series::Queue), ("cwnd", Series::Cwnd), ("throughput", Series::Throughput)];
+    let mut series = Vec::new();
+    for word in strings(&r, "series", "names of series, as [\"queue\", \"cwnd\"]")? {
+        let known = words.iter().find(|(w, _)| *w == word).map(|(_, s)| *s);
+        series.push(known.ok_or_else(|| r.wrong("series", one_of(word, words.iter().map(|(w, _)| *w))))?);
+    }
+    let mut capture = Vec::new();
+    for name in strings(&r, "capture", "names of links, as [\"thin\", \"thin.back\"]")? {
+        let at = topology.links.iter().position(|l| l.name == name);
+        let links = topology.links.iter().map(|l| l.name.as_str());
+        capture
+            .push(at.ok_or_else(|| r.wrong("capture", format!("names of links: {}", one_of(name, links))))?);
+    }
+    let mut hangs = Vec::new();
+    for text in strings(&r, "hangs", "times in quotes, as [\"20s\", \"60s\"]")? {
+        hangs.push(quantity::time(text).map_err(|e| r.wrong("hangs", e))?);
+    }
+    if !r.has("hangs") {
+        hangs = vec![Duration::from_secs(20), Duration::from_secs(60)];
+    }
+    let probes = Probes {
+        slice: r.or("slice", Duration::from_secs(20), |r, k| r.positive_time(k))?,
+        series: sorted(series),
+        interval: r.or("interval", Duration::from_millis(100), |r, k| r.positive_time(k))?,
+        epochs: r.positive_time("epochs")?,
+        capture: sorted(capture),
+        hangs: sorted(hangs),
+    };
+    r.finish()?;
+    Ok(probes)
+}
+
+fn strings<'a>(r: &Reader<'a>, key: &'static str, expected: &str) -> Result<Vec<&'a str>, Error> {
+    let list = r.list(key, expected)?.unwrap_or_default();
+    list.iter().map(|v| v.as_str().ok_or_else(|| r.wrong(key, expected))).collect()
+}
+
+fn sorted<T: Ord>(mut v: Vec<T>) -> Vec<T> {
+    v.sort_unstable();
+    v.dedup();
+    v
+}
+
+/// Gives each group as many hosts as its traffic has users, unless the file says how many.
+fn populate(topology: &mut Topology, counts: &[Option<u32>], traffic: &[Traffic]) -> Result<(), Error> {
+    for (g, group) in topology.hosts.iter_mut().enumerate() {
+        let users = traffic.iter().filter(|t| t.from == g || t.to == g);
+        let needed = users.map(|t| t.first.saturating_add(t.users())).max().unwrap_or(1);
+        group.count = counts[g].unwrap_or(needed);
+        if group.count > MOST_FLOWS {
+            let problem = format!("{needed} users on '{}': expected at most {MOST_FLOWS}", group.name);
+            return Err(Error::new("traffic", problem));
+        }
+    }
+    Ok(())
+}
+
+/// Whoever sends must reach whoever receives, and acknowledgments must find back.
+fn reach(topology: &Topology, traffic: &[Traffic]) -> Result<(), Error> {
+    for (i, t) in traffic.iter().enumerate() {
+        let (from, to) = (&topology.hosts[t.from], &topology.hosts[t.to]);
+        for (a, b, needed) in [(from, to, true), (to, from, !matches!(t.kind, Kind::Udp { .. }))] {
+            if needed && topology.route(a.at, b.at).is_none() {
+                let problem = format!(
+                    "'{}' at node '{}' cannot reach '{}' at node '{}': expected a [[link]], or several in a row, that \
+                     way, without oneway = true",
+                    a.name, topology.nodes[a.at], b.name, topology.nodes[b.at]
+                );
+                return Err(Error::new(format!("traffic.{i}"), problem));
+            }
+        }
+    }
+    Ok(())
+}
+
+/// The text of a table, the same for the same settings: keys in order, one way to write each kind of value.
+pub(crate) fn canonical(table: &Table) -> Result<String, Error> {
+    toml::to_string(&in_order(table)).map_err(|e| Error::new("", format!("cannot be written as TOML: {e}")))
+}
+
+/// Keys sorted, whatever the order the parser keeps.
+fn in_order(table: &Table) -> Table {
+    fn value(v: &Value) -> Value {
+        match v {
+            Value::Table(t) => Value::Table(in_order(t)),
+            Value::Array(list) => Value::Array(list.iter().map(value).collect()),
+            other => other.clone(),
+        }
+    }
+    let mut keys: Vec<&String> = table.keys().collect();
+    keys.sort_unstable();
+    keys.into_iter().map(|k| (k.clone(), value(&table[k]))).collect()
+}
+
+/// SHA-256 of all that decides a run but the seed: not the name or what it is about, but what is in files.
+fn hash(table: &Table, traffic: &[Traffic]) -> Result<String, Error> {
+    let mut table = table.clone();
+    for key in ["name", "about"] {
+        table.remove(key);
+    }
+    let mut hash = Sha256::new();
+    hash.update(canonical(&table)?);
+    for t in traffic {
+        if let Kind::Log { source: LogSource::File { entries, .. }, .. } = &t.kind {
+            for e in entries.iter() {
+                hash.update(e.at.as_nanos().to_le_bytes());
+                hash.update(e.client.to_le_bytes());
+                hash.update(e.bytes.to_le_bytes());
+            }
+        }
+    }
+    Ok(hash.finalize().iter().map(|b| format!("{b:02x}")).collect())
+}

@@ -1,0 +1,124 @@
+//! TCP settings: the scenario's, over them those of a group of hosts, over them those of an entry of traffic.
+
+use narrows_tcp::{CcKind, Config, Preset, StartupKind};
+use toml::{Table, Value};
+
+use crate::Error;
+use crate::error::nearest;
+use crate::read::shown;
+
+/// A `[tcp]` table and where it stands.
+#[derive(Clone, Debug)]
+pub(crate) struct Layer<'a> {
+    pub table: &'a Table,
+    pub path: String,
+}
+
+/// TCP and IP headers without options, bytes.
+const HEADERS: u32 = 40;
+/// The timestamps option, padded, in every segment that carries it (RFC 7323, appendix A).
+const TIMESTAMPS: u32 = 12;
+
+/// The settings of an end: `layers` from the outermost. A preset begins anew: what lies further out counts no more.
+/// `congestion` is the scenario's `congestion_control`. The MSS is what fits into `mtu`, unless it is given.
+pub(crate) fn config(layers: &[Layer<'_>], congestion: Option<&str>, mtu: u32) -> Result<Config, Error> {
+    let from = layers.iter().rposition(|l| l.table.contains_key("preset")).unwrap_or(0);
+    let mut config = match layers.get(from).and_then(|l| Some((l, l.table.get("preset")?))) {
+        None => Config::default(),
+        Some((layer, value)) => Config::preset(preset(layer, value)?),
+    };
+    if let Some(name) = congestion.filter(|_| from == 0) {
+        config.set("congestion", name).map_err(|e| {
+            let expected = format!("{}; the lab takes all the kernel knows", e.expected);
+            Error::value("congestion_control", format!("'{name}'"), expected)
+        })?;
+        // HyStart belongs to CUBIC: in the kernel Reno starts slowly in the old way.
+        if config.congestion != CcKind::Cubic {
+            config.startup = StartupKind::SlowStart;
+        }
+    }
+    let mut mss_given = false;
+    for layer in layers.get(from..).unwrap_or_default() {
+        for (key, value) in layer.table.iter().filter(|(k, _)| *k != "preset") {
+            mss_given |= key == "mss";
+            set(&mut config, layer, key, value)?;
+        }
+    }
+    if !mss_given {
+        config.mss = mtu - HEADERS - if config.timestamps { TIMESTAMPS } else { 0 };
+    }
+    let path = layers.last().map_or("tcp", |l| l.path.as_str());
+    config.check().map_err(|e| Error::value(&format!("{path}.{}", e.key), e.value, e.expected))?;
+    Ok(config)
+}
+
+fn set(config: &mut Config, layer: &Layer<'_>, key: &str, value: &Value) -> Result<(), Error> {
+    let path = format!("{}.{key}", layer.path);
+    if !Config::keys().iter().any(|k| k.name == key) {
+        let names = Config::keys().iter().map(|k| k.name).chain(["preset"]);
+        let expected = match nearest(key, names) {
+            Some(near) => format!("'{near}'?"),
+            None => "preset or a key of docs/tcp.md".to_owned(),
+        };
+        return Err(Error::new(path, format!("no such key: expected {expected}")));
+    }
+    let text = match value {
+        Value::String(s) => s.clone(),
+        Value::Boolean(b) => (if *b { "on" } else { "off" }).to_owned(),
+        other => other.to_string(),
+    };
+    config.set(key, &text).map_err(|e| Error::value(&path, shown(value), e.expected))
+}
+
+fn preset(layer: &Layer<'_>, value: &Value) -> Result<Preset, Error> {
+    let name = value.as_str().unwrap_or_default();
+    name.parse().map_err(|e: narrows_tcp::ConfigError| {
+        Error::value(&format!("{}.preset", layer.path), shown(value), e.expected)
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn with(tables: &[&str], congestion: Option<&str>, mtu: u32) -> Result<Config, Error> {
+        let tables: Vec<Table> = tables.iter().map(|t| toml::from_str(t).unwrap()).collect();
+        let layers: Vec<Layer<'_>> =
+            tables.iter().map(|table| Layer { table, path: "tcp".to_owned() }).collect();
+        config(&layers, congestion, mtu)
+    }
+
+    #[test]
+    fn inner_settings_win_and_a_preset_begins_anew() {
+        let c = with(&["dupthresh = 5\necn = true", "dupthresh = 7"], None, 1500).unwrap();
+        assert_eq!((c.dupthresh, c.ecn), (7, true));
+        let c = with(&["dupthresh = 5", "preset = \"ns2\"\nrto_min = 1"], Some("cubic"), 500).unwrap();
+        let ns2 = Config::preset(Preset::Ns2);
+        assert_eq!((c.dupthresh, c.congestion), (ns2.dupthresh, ns2.congestion));
+        assert_eq!(c.rto.min, narrows_units::Duration::from_secs(1));
+    }
+
+    #[test]
+    fn what_fits_into_the_mtu() {
+        // 500 - 40 without timestamps, 1500 - 40 - 12 with them.
+        assert_eq!(with(&["preset = \"ns2\""], None, 500).unwrap().mss, 460);
+        assert_eq!(with(&[], None, 1500).unwrap().mss, 1448);
+        assert_eq!(with(&["mss = 1000"], None, 1500).unwrap().mss, 1000);
+    }
+
+    #[test]
+    fn congestion_control_by_its_kernel_name() {
+        let c = with(&["preset = \"linux\""], Some("reno"), 1500).unwrap();
+        assert_eq!((c.congestion, c.startup), (CcKind::Reno, StartupKind::SlowStart));
+        for (tables, congestion, says) in [
+            (["preset = \"linus\""], None, "tcp.preset = 'linus': expected ns2 or linux or rfc"),
+            (["rto_mn = 1"], None, "tcp.rto_mn: no such key: expected 'rto_min'?"),
+            (["dupthresh = 0"], None, "tcp.dupthresh = 0: expected 1 to 1000"),
+            (["recovery = \"reno\""], None, "expected recovery = sack"),
+            ([""], Some("bbr"), "congestion_control = 'bbr': expected reno or cubic; the lab"),
+        ] {
+            let e = with(&tables, congestion, 1500).unwrap_err().to_string();
+            assert!(e.contains(says), "{e}");
+        }
+    }
+}

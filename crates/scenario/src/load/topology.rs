@@ -1,0 +1,465 @@
+//! Topologies: the thin-link short form, `[topology]` presets and `[[link]]`s, all made into one form.
+
+use narrows_qdisc::{Framing, Limit, Spec};
+use narrows_units::{Duration, Rate};
+use toml::Value;
+
+use super::tcp::Layer;
+use crate::error::nearest;
+use crate::quantity;
+use crate::read::Reader;
+use crate::{Delays, Discipline, Error, Hosts, Link, Loss, Spread, Thin, Topology};
+
+/// A topology whose groups of hosts may still be as large as the traffic needs.
+#[derive(Debug)]
+pub(crate) struct Draft<'a> {
+    pub topology: Topology,
+    /// The counts given, by group.
+    pub counts: Vec<Option<u32>>,
+    /// The `[hosts.tcp]` of each group.
+    pub tcp: Vec<Option<Layer<'a>>>,
+    pub thin: Option<Thin>,
+}
+
+/// What links have in common unless they say otherwise: keys of the top level.
+struct Common<'r, 'a> {
+    overhead: u32,
+    framing: Framing,
+    loss: Loss,
+    discipline: Option<Discipline>,
+    access: &'r Reader<'a>,
+}
+
+/// Most links of a topology: routes are found by looking at all of them for each node.
+const MOST_LINKS: usize = 10_000;
+/// Most hops of a parking lot.
+const MOST_HOPS: u32 = 1_000;
+/// Packets of a queue that is there only because every link has one: the way back of acknowledgments.
+const PLENTY: usize = 1_000;
+/// An access link is so many times as fast as the thin link, unless told.
+const ACCESS: u64 = 100;
+
+const FRAMINGS: [(&str, Framing); 3] =
+    [("none", Framing::None), ("atm", Framing::Atm), ("ptm", Framing::Ptm)];
+const SPREADS: [(&str, Spread); 2] = [("even", Spread::Even), ("random", Spread::Random)];
+
+/// The topology of the scenario at `top`.
+pub(crate) fn read<'a>(top: &Reader<'a>) -> Result<Draft<'a>, Error> {
+    let common = Common {
+        overhead: top.or("overhead", 14, |r, k| r.count(k, 0, 200))?,
+        framing: top.or("framing", Framing::None, |r, k| r.word(k, &FRAMINGS))?,
+        loss: top.or("loss", Loss::None, loss)?,
+        discipline: discipline(top, "discipline")?,
+        access: top,
+    };
+    let links = top.tables("link")?;
+    let groups = top.tables("hosts")?;
+    let preset = top.table("topology")?;
+    if links.is_empty() && preset.is_none() {
+        if let Some(first) = groups.first() {
+            return Err(Error::new(
+                first.path("name"),
+                "hosts need [[link]]s to be at: the short form has its own",
+            ));
+        }
+        return thin(top, &common);
+    }
+    // The short form's keys mean nothing here, and whoever sets them believes they do.
+    for key in ["rate", "rtt", "spread", "up_rate", "up_discipline"] {
+        if top.has(key) {
+            let problem = "belongs to the thin-link short form: with [[link]] or [topology] set it there";
+            return Err(Error::new(key, problem));
+        }
+    }
+    let draft = match preset {
+        Some(_) if !links.is_empty() => {
+            return Err(Error::new("topology", "expected either [topology] or [[link]]s, not both"));
+        }
+        Some(table) => shape(Reader::new(table, "topology"), &common)?,
+        None => long(links, groups, &common)?,
+    };
+    Ok(draft)
+}
+
+fn thin<'a>(top: &Reader<'a>, common: &Common<'_, 'a>) -> Result<Draft<'a>, Error> {
+    let rate =
+        top.must("rate", "the thin link's rate, as rate = \"600kbit\", or [[link]]s", |r, k| r.rate(k))?;
+    let rtt = top.or("rtt", (Duration::ZERO, Duration::ZERO), |r, k| r.times(k))?;
+    if rtt.1 > Duration::from_secs(10) {
+        return Err(top.wrong("rtt", "at most 10s of propagation, both ways together"));
+    }
+    let access = access_rate(top, rate)?;
+    let discipline = need(top, "discipline", common.discipline.clone())?;
+    let (forth, back) = pair(
+        ("thin", 0, 1),
+        &Direction { rate, delay: Duration::ZERO, discipline: discipline.clone(), loss: common.loss },
+        &Direction {
+            rate: top.or("up_rate", access, |r, k| r.rate(k))?,
+            delay: Duration::ZERO,
+            discipline: match self::discipline(top, "up_discipline")? {
+                Some(d) => d,
+                None => plenty(),
+            },
+            loss: common.loss,
+        },
+        common,
+    );
+    let far = Delays {
+        low: rtt.0 / 2,
+        high: rtt.1 / 2,
+        spread: top.or("spread", Spread::Even, |r, k| r.word(k, &SPREADS))?,
+    };
+    let loss = if let Loss::Random(p) = common.loss { p } else { 0.0 };
+    let mut draft = Draft::new(&["left", "right"]);
+    draft.thin = Some(Thin { rate, rtt, overhead: common.overhead, loss, discipline });
+    draft.link(forth, Some(back));
+    draft.group("servers", 0, access, far);
+    draft.group("clients", 1, access, Delays::default());
+    Ok(draft)
+}
+
+/// `access_rate`, or so many times `rate`.
+fn access_rate(top: &Reader<'_>, rate: Rate) -> Result<Rate, Error> {
+    top.or("access_rate", Rate::from_bps(rate.as_bps().saturating_mul(ACCESS)), |r, k| r.rate(k))
+}
+
+/// `[topology]`: some well-known shapes. All links have one rate and delay; the diamond's lower branch may differ.
+fn shape<'a>(r: Reader<'a>, common: &Common<'_, 'a>) -> Result<Draft<'a>, Error> {
+    #[derive(Clone, Copy, PartialEq)]
+    enum Shape {
+        Dumbbell,
+        ParkingLot,
+        Diamond,
+    }
+    let kinds =
+        [("dumbbell", Shape::Dumbbell), ("parking_lot", Shape::ParkingLot), ("diamond", Shape::Diamond)];
+    let kind = r.must("kind", "one of dumbbell, parking_lot, diamond", |r, k| r.word(k, &kinds))?;
+    let rate = r.must("rate", "a rate, as \"1mbit\"", |r, k| r.rate(k))?;
+    let delay = r.or("delay", Duration::ZERO, |r, k| r.time(k))?;
+    let access = access_rate(common.access, rate)?;
+    let spread = r.or("spread", Spread::Even, |r, k| r.word(k, &SPREADS))?;
+    let (low, high) = r.or("access_delay", (Duration::ZERO, Duration::ZERO), |r, k| r.times(k))?;
+    let far = Delays { low, high, spread };
+    let near = Delays::default();
+    let discipline = need(common.access, "discipline", common.discipline.clone())?;
+    let way = |rate, delay| Direction { rate, delay, discipline: discipline.clone(), loss: common.loss };
+    let back_rate = r.or("back_rate", rate, |r, k| r.rate(k))?;
+    let back_discipline = self::discipline(&r, "back_discipline")?.unwrap_or_else(plenty);
+    let back =
+        |delay| Direction { rate: back_rate, delay, discipline: back_discipline.clone(), loss: common.loss };
+    let draft = match kind {
+        Shape::Dumbbell => {
+            let mut d = Draft::new(&["left", "right"]);
+            d.pair(("thin", 0, 1), &way(rate, delay), &back(delay), common);
+            d.group("servers", 0, access, far);
+            d.group("clients", 1, access, near);
+            d
+        }
+        Shape::ParkingLot => {
+            let hops =
+                r.must("hops", "the number of links in a row", |r, k| r.count(k, 1, MOST_HOPS))? as usize;
+            let names: Vec<String> = (0..=hops).map(|i| format!("n{i}")).collect();
+            let mut d = Draft::new(&names.iter().map(String::as_str).collect::<Vec<_>>());
+            d.group("servers", 0, access, far);
+            d.group("clients", hops, access, near);
+            for i in 1..=hops {
+                d.pair((&format!("hop{i}"), i - 1, i), &way(rate, delay), &back(delay), common);
+                d.group(&format!("servers{i}"), i - 1, access, far);
+                d.group(&format!("clients{i}"), i, access, near);
+            }
+            d
+        }
+        Shape::Diamond => {
+            let other_rate = r.or("lower_rate", rate, |r, k| r.rate(k))?;
+            let other_delay = r.or("lower_delay", delay, |r, k| r.time(k))?;
+            let mut d = Draft::new(&["left", "upper", "lower", "right"]);
+            for (name, from, to, rate, delay) in [
+                ("left-upper", 0, 1, rate, delay),
+                ("upper-right", 1, 3, rate, delay),
+                ("left-lower", 0, 2, other_rate, other_delay),
+                ("lower-right", 2, 3, other_rate, other_delay),
+            ] {
+                d.pair((name, from, to), &way(rate, delay), &back(delay), common);
+            }
+            for (side, at) in [("", 0), ("_upper", 1), ("_lower", 2)] {
+                d.group(&format!("servers{side}"), at, access, far);
+            }
+            for (side, at) in [("", 3), ("_upper", 1), ("_lower", 2)] {
+                d.group(&format!("clients{side}"), at, access, near);
+            }
+            d
+        }
+    };
+    r.finish()?;
+    Ok(draft)
+}
+
+fn long<'a>(
+    links: Vec<Reader<'a>>,
+    groups: Vec<Reader<'a>>,
+    common: &Common<'_, 'a>,
+) -> Result<Draft<'a>, Error> {
+    if links.len() > MOST_LINKS {
+        return Err(Error::new("link", format!("{} links: expected at most {MOST_LINKS}", links.len())));
+    }
+    let mut draft = Draft::new(&[]);
+    for r in links {
+        one_link(r, &mut draft, common)?;
+    }
+    if groups.is_empty() {
+        return Err(Error::new(
+            "hosts",
+            "is missing: expected [[hosts]] with a name and the node they are at",
+        ));
+    }
+    let fastest = draft.topology.links.iter().map(|l| l.rate).max().unwrap_or(Rate::from_bps(1));
+    for r in groups {
+        one_group(r, &mut draft, fastest, common)?;
+    }
+    dead_ends(&draft.topology)?;
+    Ok(draft)
+}
+
+fn one_link<'a>(r: Reader<'a>, draft: &mut Draft<'a>, common: &Common<'_, 'a>) -> Result<(), Error> {
+    let node = |key| r.must(key, "the name of a node", plain_name);
+    let (from, to) = (node("from")?, node("to")?);
+    if from == to {
+        return Err(r.wrong("to", format!("another node than from = '{from}'")));
+    }
+    let name = r.or("name", format!("{from}-{to}"), plain_name)?;
+    if draft.topology.links.iter().any(|l| l.name == name) {
+        return Err(Error::value(&r.path("name"), format!("'{name}'"), "a name no other link has"));
+    }
+    let forth = Direction {
+        rate: r.must("rate", "a rate, as \"600kbit\"", |r, k| r.rate(k))?,
+        delay: r.or("delay", Duration::ZERO, |r, k| r.time(k))?,
+        discipline: match discipline(&r, "discipline")? {
+            Some(d) => d,
+            None => need(&r, "discipline", common.discipline.clone())?,
+        },
+        loss: r.or("loss", common.loss, loss)?,
+    };
+    let oneway = r.or("oneway", false, |r, k| r.flag(k))?;
+    let back = Direction {
+        rate: r.or("back_rate", forth.rate, |r, k| r.rate(k))?,
+        delay: r.or("back_delay", forth.delay, |r, k| r.time(k))?,
+        discipline: discipline(&r, "back_discipline")?.unwrap_or_else(plenty),
+        loss: r.or("back_loss", common.loss, loss)?,
+    };
+    if oneway && ["back_rate", "back_delay", "back_discipline", "back_loss"].iter().any(|k| r.has(k)) {
+        return Err(r.wrong("oneway", "false where the way back has settings"));
+    }
+    let (from, to) = (draft.node(&from), draft.node(&to));
+    let (mut forth, mut back) = pair((&name, from, to), &forth, &back, common);
+    forth.overhead = r.or("overhead", common.overhead, |r, k| r.count(k, 0, 200))?;
+    forth.framing = r.or("framing", common.framing, |r, k| r.word(k, &FRAMINGS))?;
+    (back.overhead, back.framing) = (forth.overhead, forth.framing);
+    forth.drop = drops(&r)?;
+    forth.drop_at = drop_times(&r)?;
+    draft.link(forth, (!oneway).then_some(back));
+    r.finish()
+}
+
+fn one_group<'a>(
+    r: Reader<'a>,
+    draft: &mut Draft<'a>,
+    fastest: Rate,
+    common: &Common<'_, 'a>,
+) -> Result<(), Error> {
+    let name = r.must("name", "a name, as \"servers\" or \"clients\"", plain_name)?;
+    if draft.topology.hosts.iter().any(|h| h.name == name) {
+        return Err(Error::value(&r.path("name"), format!("'{name}'"), "a name no other group of hosts has"));
+    }
+    let at = r.must("at", "the node they are at", |r, k| r.text(k))?;
+    let Some(at) = draft.topology.nodes.iter().position(|n| n == at) else {
+        return Err(r.wrong("at", known_node(&draft.topology, at)));
+    };
+    let (low, high) = r.or("delay", (Duration::ZERO, Duration::ZERO), |r, k| r.times(k))?;
+    let spread = r.or("spread", Spread::Even, |r, k| r.word(k, &SPREADS))?;
+    let default = access_rate(common.access, fastest)?;
+    let rate = r.or("rate", default, |r, k| r.rate(k))?;
+    draft.group(&name, at, rate, Delays { low, high, spread });
+    let last = draft.counts.len() - 1;
+    draft.counts[last] = r.count("count", 1, super::MOST_FLOWS)?;
+    draft.tcp[last] = r.table("tcp")?.map(|table| Layer { table, path: r.path("tcp") });
+    r.finish()
+}
+
+impl<'a> Draft<'a> {
+    fn new(nodes: &[&str]) -> Self {
+        let nodes = nodes.iter().map(|n| (*n).to_owned()).collect();
+        let topology = Topology { nodes, ..Topology::default() };
+        Self { topology, counts: Vec::new(), tcp: Vec::new(), thin: None }
+    }
+
+    /// The index of a node, which a link makes by naming it.
+    fn node(&mut self, name: &str) -> usize {
+        let nodes = &mut self.topology.nodes;
+        nodes.iter().position(|n| n == name).unwrap_or_else(|| {
+            nodes.push(name.to_owned());
+            nodes.len() - 1
+        })
+    }
+
+    fn link(&mut self, mut forth: Link, back: Option<Link>) {
+        let at = self.topology.links.len();
+        forth.back = back.is_some().then_some(at + 1);
+        self.topology.links.push(forth);
+        self.topology.links.extend(back.map(|b| Link { back: Some(at), ..b }));
+    }
+
+    fn pair(
+        &mut self,
+        place: (&str, usize, usize),
+        forth: &Direction,
+        back: &Direction,
+        common: &Common<'_, '_>,
+    ) {
+        let (forth, back) = pair(place, forth, back, common);
+        self.link(forth, Some(back));
+    }
+
+    fn group(&mut self, name: &str, at: usize, rate: Rate, delay: Delays) {
+        self.topology.hosts.push(Hosts { name: name.to_owned(), at, count: 0, rate, delay });
+        self.counts.push(None);
+        self.tcp.push(None);
+    }
+}
+
+/// What may differ between the two directions of a link.
+struct Direction {
+    rate: Rate,
+    delay: Duration,
+    discipline: Discipline,
+    loss: Loss,
+}
+
+fn pair(
+    (name, from, to): (&str, usize, usize),
+    forth: &Direction,
+    back: &Direction,
+    common: &Common<'_, '_>,
+) -> (Link, Link) {
+    let one = |name: String, from, to, d: &Direction| Link {
+        name,
+        from,
+        to,
+        back: None,
+        rate: d.rate,
+        delay: d.delay,
+        discipline: d.discipline.clone(),
+        overhead: common.overhead,
+        framing: common.framing,
+        loss: d.loss,
+        drop: Vec::new(),
+        drop_at: Vec::new(),
+    };
+    (one(name.to_owned(), from, to, forth), one(format!("{name}.back"), to, from, back))
+}
+
+/// A discipline by name.
+pub(crate) fn discipline(r: &Reader<'_>, key: &'static str) -> Result<Option<Discipline>, Error> {
+    let Some(text) = r.text(key)? else { return Ok(None) };
+    text.parse().map(Some).map_err(|e| wrong_discipline(&r.path(key), text, &e))
+}
+
+/// A sentence about a discipline that cannot be.
+pub(crate) fn wrong_discipline(path: &str, text: &str, e: &narrows_qdisc::SpecError) -> Error {
+    if e.key == "discipline" {
+        return Error::value(path, format!("'{text}'"), format!("{}, or kernel:NAME in the lab", e.expected));
+    }
+    Error::value(path, format!("'{text}'"), format!("{} to be {}", e.key, e.expected))
+}
+
+fn need(r: &Reader<'_>, key: &'static str, discipline: Option<Discipline>) -> Result<Discipline, Error> {
+    discipline.ok_or_else(|| {
+        r.wrong(key, "what stands before the link, as discipline = \"fifo:30\" or disciplines = [\"fifo:30\", \"taq\"]")
+    })
+}
+
+fn plenty() -> Discipline {
+    Discipline::Ours(Spec::Fifo(Limit::Packets(PLENTY)))
+}
+
+/// `0.01`, or `gilbert:to_bad=0.01,to_good=0.3,bad=1,good=0`.
+fn loss(r: &Reader<'_>, key: &'static str) -> Result<Option<Loss>, Error> {
+    let expected =
+        "a probability from 0 up to but not 1, or \"gilbert:to_bad=0.01,to_good=0.3,bad=1,good=0\"";
+    let fits = |p: f64| (0.0..1.0).contains(&p);
+    match r.value(key) {
+        Some(Value::String(text)) => {
+            let wrong = || r.wrong(key, expected);
+            let mut found = [None, None, Some(1.0), Some(0.0)];
+            for part in text.strip_prefix("gilbert:").ok_or_else(wrong)?.split(',') {
+                let (name, value) = part.split_once('=').ok_or_else(wrong)?;
+                let at = ["to_bad", "to_good", "bad", "good"].iter().position(|n| *n == name.trim());
+                let value = quantity::split(value).filter(|(p, unit)| unit.is_empty() && *p <= 1.0);
+                found[at.ok_or_else(wrong)?] = Some(value.ok_or_else(wrong)?.0);
+            }
+            match found {
+                [Some(to_bad), Some(to_good), Some(bad), Some(good)] if to_good > 0.0 => {
+                    Ok(Some(Loss::GilbertElliott { to_bad, to_good, bad, good }))
+                }
+                _ => Err(wrong()),
+            }
+        }
+        _ => Ok(r.number(key, expected, fits)?.map(|p| if p == 0.0 { Loss::None } else { Loss::Random(p) })),
+    }
+}
+
+fn drops(r: &Reader<'_>) -> Result<Vec<u64>, Error> {
+    let expected = "packet numbers, the first is 1, as [3, 7]";
+    let list = r.list("drop", expected)?.unwrap_or_default();
+    let numbers = list.iter().map(|v| v.as_integer().filter(|n| *n > 0).map(i64::unsigned_abs));
+    let mut drops = numbers.collect::<Option<Vec<u64>>>().ok_or_else(|| r.wrong("drop", expected))?;
+    drops.sort_unstable();
+    Ok(drops)
+}
+
+fn drop_times(r: &Reader<'_>) -> Result<Vec<Duration>, Error> {
+    let expected = "times in quotes, as [\"1.5s\", \"4s\"]";
+    let list = r.list("drop_at", expected)?.unwrap_or_default();
+    let times = list.iter().map(|v| quantity::time(v.as_str()?).ok());
+    let mut times = times.collect::<Option<Vec<Duration>>>().ok_or_else(|| r.wrong("drop_at", expected))?;
+    times.sort_unstable();
+    Ok(times)
+}
+
+/// A name of letters, digits, `-` and `_`.
+pub(crate) fn plain_name(r: &Reader<'_>, key: &'static str) -> Result<Option<String>, Error> {
+    let plain = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '_';
+    match r.text(key)? {
+        Some(t) if t.is_empty() || !t.chars().all(plain) => {
+            Err(r.wrong(key, "letters, digits, '-' and '_', because results are called so"))
+        }
+        t => Ok(t.map(str::to_owned)),
+    }
+}
+
+fn known_node(t: &Topology, word: &str) -> String {
+    let known = t.nodes.iter().map(String::as_str);
+    match nearest(word, known.clone()) {
+        Some(near) => format!("a node some link names; did you mean '{near}'?"),
+        None => format!("a node some link names: {}", known.collect::<Vec<_>>().join(", ")),
+    }
+}
+
+/// A node with one neighbour and no hosts is most likely a slip of the hand.
+fn dead_ends(t: &Topology) -> Result<(), Error> {
+    for (n, name) in t.nodes.iter().enumerate() {
+        let mut neighbours: Vec<usize> = t
+            .links
+            .iter()
+            .filter_map(|l| if l.from == n { Some(l.to) } else { (l.to == n).then_some(l.from) })
+            .collect();
+        neighbours.sort_unstable();
+        neighbours.dedup();
+        if neighbours.len() < 2 && t.hosts.iter().all(|h| h.at != n) {
+            let others = t.nodes.iter().filter(|o| *o != name).map(String::as_str);
+            let near = nearest(name, others).map_or(String::new(), |o| format!("; did you mean '{o}'?"));
+            let problem = format!("node '{name}' leads nowhere: expected hosts there or another link{near}");
+            return Err(Error::new("link", problem));
+        }
+    }
+    Ok(())
+}

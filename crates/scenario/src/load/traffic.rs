@@ -1,0 +1,268 @@
+//! Who asks for what, from `[[traffic]]`.
+
+use narrows_tcp::Handshake;
+use narrows_units::Duration;
+
+use super::tcp::{self, Layer};
+use super::topology::{Draft, plain_name};
+use super::{Files, MOST_FLOWS};
+use crate::read::{Reader, one_of};
+use crate::{Error, Kind, LogSource, LogTiming, OpenedBy, Size, Traffic};
+
+/// Most transfers of one entry of traffic over a whole run: each leaves a row of some 150 bytes.
+const MOST_TRANSFERS: f64 = 5e7;
+/// Bytes of an idle connection in the simulator, both ends together.
+const FLOW_BYTES: u64 = 1_500;
+/// Most parallel connections of a user: a browser has 6, the lab's ports allow 64.
+const MOST_CONNECTIONS: u32 = 64;
+/// What the lab's users send to ask for an object, and what stands before it in the reply, bytes.
+const REQUEST: u64 = 120;
+const HEADER: u64 = 200;
+
+/// What an entry needs to know of the rest.
+pub(crate) struct Around<'a> {
+    pub draft: &'a Draft<'a>,
+    pub tcp: Option<Layer<'a>>,
+    pub congestion: Option<&'a str>,
+    pub mtu: u32,
+    pub duration: Duration,
+    pub files: Files<'a>,
+}
+
+/// All entries; users of one group of receivers follow one another on its hosts.
+pub(crate) fn read(entries: Vec<Reader<'_>>, around: &Around<'_>) -> Result<Vec<Traffic>, Error> {
+    if entries.is_empty() {
+        return Err(Error::new("traffic", "is missing: expected at least one [[traffic]] with a kind"));
+    }
+    let words: Vec<_> = entries.iter().map(|r| r.value("kind").and_then(toml::Value::as_str)).collect();
+    let mut all: Vec<Traffic> = Vec::new();
+    let mut flows = 0;
+    for (i, r) in entries.into_iter().enumerate() {
+        let several = words.iter().filter(|w| **w == words[i]).count() > 1;
+        let mut t = entry(&r, around)?;
+        t.name = match plain_name(&r, "name")? {
+            Some(name) => name,
+            None if several => format!("{}{i}", t.kind.word()),
+            None => t.kind.word().to_owned(),
+        };
+        if all.iter().any(|other| other.name == t.name) {
+            return Err(Error::value(
+                &r.path("name"),
+                format!("'{}'", t.name),
+                "a name no other traffic has",
+            ));
+        }
+        t.first = all.iter().filter(|o| o.to == t.to).fold(0, |sum, o| sum.saturating_add(o.users()));
+        flows += t.kind.parallel();
+        bounded(&r, &t, flows)?;
+        r.finish()?;
+        all.push(t);
+    }
+    Ok(all)
+}
+
+/// Refuses what no machine could hold.
+fn bounded(r: &Reader<'_>, t: &Traffic, flows: u64) -> Result<(), Error> {
+    if flows > u64::from(MOST_FLOWS) {
+        let memory = (flows * FLOW_BYTES) as f64 / 1e9;
+        let key = if r.has("users") {
+            "users"
+        } else if r.has("clients") {
+            "clients"
+        } else {
+            "flows"
+        };
+        return Err(r.wrong(
+            key,
+            format!(
+                "at most {MOST_FLOWS} connections in all, because each takes about {FLOW_BYTES} bytes: {flows} of them \
+                 {memory:.0} GB"
+            ),
+        ));
+    }
+    let lasts = t.stop.saturating_sub(t.start).as_secs_f64();
+    let (key, rate) = match &t.kind {
+        Kind::Files { arrivals: Some(rate), flows: None, .. } => ("arrivals", *rate),
+        Kind::Log { source: LogSource::Synthetic { requests, .. }, .. } => ("synthetic", *requests),
+        _ => return Ok(()),
+    };
+    if rate * lasts > MOST_TRANSFERS {
+        let expected = format!("at most {MOST_TRANSFERS:e} transfers in a run: these are {:e}", rate * lasts);
+        return Err(r.wrong(key, expected));
+    }
+    Ok(())
+}
+
+fn entry(r: &Reader<'_>, around: &Around<'_>) -> Result<Traffic, Error> {
+    let kind = kind(r, &around.files)?;
+    let web = matches!(kind, Kind::Objects { .. } | Kind::Pages { .. } | Kind::Log { .. });
+    let (from, to) = (group(r, "from", "servers", around)?, group(r, "to", "clients", around)?);
+    if from == to {
+        return Err(Error::value(
+            &r.path("to"),
+            format!("'{}'", around.draft.topology.hosts[to].name),
+            "another group of hosts than from",
+        ));
+    }
+    let own = r.table("tcp")?.map(|table| Layer { table, path: r.path("tcp") });
+    let end = |hosts: usize| {
+        let layers: Vec<Layer<'_>> =
+            [&around.tcp, &around.draft.tcp[hosts], &own].into_iter().flatten().cloned().collect();
+        tcp::config(&layers, around.congestion, around.mtu)
+    };
+    let (tcp_from, tcp_to) = (end(from)?, end(to)?);
+    if tcp_from.handshake != tcp_to.handshake {
+        let expected = "the same handshake at both ends; set [tcp] for all hosts, or [traffic.tcp]";
+        return Err(Error::new(r.path("tcp"), format!("is at odds: expected {expected}")));
+    }
+    // A one-way agent's SYN takes the way of the data, so nobody can ask first.
+    let oneway = tcp_from.handshake == Handshake::SynIsPacketZero;
+    let asks = web && !oneway;
+    let opened = [("sender", OpenedBy::Sender), ("receiver", OpenedBy::Receiver)];
+    let default = if asks { OpenedBy::Receiver } else { OpenedBy::Sender };
+    let opened_by = r.or("opened_by", default, |r, k| r.word(k, &opened))?;
+    let request = r.or("request", if asks { REQUEST } else { 0 }, |r, k| r.bytes(k, true))?;
+    let udp = matches!(kind, Kind::Udp { .. });
+    if udp {
+        for key in ["opened_by", "request", "header", "tcp"] {
+            if r.has(key) {
+                return Err(r.wrong(key, "no such key for udp, which has no connections"));
+            }
+        }
+    }
+    if oneway && !udp && (opened_by == OpenedBy::Receiver || request > 0) {
+        let key = if opened_by == OpenedBy::Receiver { "opened_by" } else { "request" };
+        let expected = "the sender to open without a request, because in ns-2's handshake the SYN goes the way of the \
+                        data; tcp.handshake = 'three_way' allows both";
+        return Err(r.wrong(key, expected));
+    }
+    let header = r.or("header", if asks { HEADER } else { 0 }, |r, k| r.bytes(k, true))?;
+    let start = r.or("start", Duration::ZERO, |r, k| r.time(k))?;
+    let stop = r.or("stop", around.duration, |r, k| r.time(k))?;
+    if stop > around.duration {
+        return Err(r.wrong("stop", "at most the duration"));
+    }
+    if start >= stop {
+        let end = if r.has("stop") { "stop" } else { "the duration" };
+        return Err(r.wrong("start", format!("a time before {end}")));
+    }
+    let name = String::new();
+    Ok(Traffic { name, from, to, first: 0, opened_by, request, header, tcp_from, tcp_to, start, stop, kind })
+}
+
+fn group(r: &Reader<'_>, key: &'static str, default: &str, around: &Around<'_>) -> Result<usize, Error> {
+    let hosts = &around.draft.topology.hosts;
+    let name = r.or(key, default, |r, k| r.text(k))?;
+    hosts.iter().position(|h| h.name == name).ok_or_else(|| {
+        let known = one_of(name, hosts.iter().map(|h| h.name.as_str()));
+        Error::value(&r.path(key), format!("'{name}'"), format!("the name of a group of hosts: {known}"))
+    })
+}
+
+const KINDS: [&str; 7] = ["long", "files", "objects", "pages", "telnet", "udp", "log"];
+
+fn kind(r: &Reader<'_>, files: &Files<'_>) -> Result<Kind, Error> {
+    let expected = format!("one of {}", KINDS.join(", "));
+    let flows = || r.must("flows", "how many flows, 1 or more", |r, k| r.count(k, 1, u32::MAX));
+    let users = || r.must("users", "how many users, 1 or more", |r, k| r.count(k, 1, u32::MAX));
+    let connections = |default| r.or("connections", default, |r, k| r.count(k, 1, MOST_CONNECTIONS));
+    let think = || r.or("think", Duration::ZERO, |r, k| r.time(k));
+    let size = || r.or("size", Size::Web, |r, k| r.size(k));
+    Ok(match r.must("kind", &expected, |r, k| r.text(k))? {
+        "long" => Kind::Long { flows: flows()? },
+        "files" => {
+            let arrivals = r.number("arrivals", "arrivals per second, a number above 0", |x| x > 0.0)?;
+            let flows = r.count("flows", 1, u32::MAX)?;
+            let users = r.count("users", 1, MOST_FLOWS)?;
+            let users = match (arrivals, flows, users) {
+                (None, None, _) => {
+                    return Err(r.wrong("flows", "how many files, or arrivals = how many per second"));
+                }
+                (None, Some(_), Some(_)) => {
+                    return Err(
+                        r.wrong("users", "no such key without arrivals: each of the flows is a user's")
+                    );
+                }
+                (None, Some(flows), None) => flows,
+                (Some(_), _, users) => users.unwrap_or(100),
+            };
+            let size = r.must("size", "the size of a file, as \"64kB\"", |r, k| r.size(k))?;
+            Kind::Files { flows, arrivals, users, size }
+        }
+        "objects" => {
+            Kind::Objects { users: users()?, connections: connections(1)?, think: think()?, size: size()? }
+        }
+        "pages" => Kind::Pages {
+            users: users()?,
+            connections: connections(6)?,
+            objects: r
+                .must("objects", "how many objects a page has, as 10 or \"exp:10\"", |r, k| r.size(k))?,
+            size: size()?,
+            think: think()?,
+        },
+        "telnet" => Kind::Telnet {
+            flows: flows()?,
+            interval: r.or("interval", Duration::from_secs(1), |r, k| r.positive_time(k))?,
+            bytes: r.or("bytes", 64, |r, k| r.bytes(k, false))?,
+        },
+        "udp" => Kind::Udp {
+            flows: flows()?,
+            rate: r.must("rate", "a rate, as \"64kbit\"", |r, k| r.rate(k))?,
+            packet: r.or("packet", 500, |r, k| r.count(k, 28, 9_000))?,
+            on: r.or("on", Duration::ZERO, |r, k| r.time(k))?,
+            off: off(r)?,
+        },
+        "log" => log(r, files)?,
+        other => return Err(r.wrong("kind", one_of(other, KINDS))),
+    })
+}
+
+/// The pauses of a source that is on for a time.
+fn off(r: &Reader<'_>) -> Result<Duration, Error> {
+    let (on, off) = (r.time("on")?.unwrap_or_default(), r.time("off")?.unwrap_or_default());
+    match (on, off) {
+        (Duration::ZERO, off) if off > Duration::ZERO => {
+            Err(r.wrong("on", "a time above 0 where off has one: else nothing is ever sent"))
+        }
+        (on, Duration::ZERO) if on > Duration::ZERO => {
+            Err(r.wrong("off", "a time above 0 where on has one; leave out both to send always"))
+        }
+        (_, off) => Ok(off),
+    }
+}
+
+fn log(r: &Reader<'_>, files: &Files<'_>) -> Result<Kind, Error> {
+    let source = match (r.text("file")?, r.table("synthetic")?) {
+        (Some(path), None) => {
+            let entries = files.log(path).map_err(|e| r.wrong("file", format!("an access log: {e}")))?;
+            LogSource::File { path: path.to_owned(), entries }
+        }
+        (None, Some(table)) => {
+            let s = Reader::new(table, r.path("synthetic"));
+            let source = LogSource::Synthetic {
+                requests: s.must("requests", "requests per second, a number above 0", |s, k| {
+                    s.number(k, "requests per second, a number above 0", |x| x > 0.0)
+                })?,
+                clients: s
+                    .must("clients", "how many clients the log has", |s, k| s.count(k, 1, 1_000_000))?,
+                zipf: s.or("zipf", 0.0, |s, k| {
+                    s.number(k, "an exponent from 0 to 5", |x| (0.0..=5.0).contains(&x))
+                })?,
+                size: s.or("size", Size::Web, |s, k| s.size(k))?,
+            };
+            s.finish()?;
+            source
+        }
+        _ => return Err(r.wrong("file", "an access log, or a table synthetic in its place")),
+    };
+    let timings = [("recorded", LogTiming::Recorded), ("back_to_back", LogTiming::BackToBack)];
+    Ok(Kind::Log {
+        source,
+        clients: r.must("clients", "how many users the log's clients are folded onto", |r, k| {
+            r.count(k, 1, u32::MAX)
+        })?,
+        connections: r.or("connections", 4, |r, k| r.count(k, 1, MOST_CONNECTIONS))?,
+        timing: r.or("timing", LogTiming::Recorded, |r, k| r.word(k, &timings))?,
+        retry: r.or("retry", Duration::from_secs(1), |r, k| r.positive_time(k))?,
+    })
+}
