@@ -113,6 +113,9 @@ impl Endpoint {
         if self.state == State::Failed {
             return;
         }
+        if self.sender.rack_wake() <= now {
+            self.with(config, now, io, |sender, cx| sender.on_rack_timer(cx));
+        }
         if self.sender.deadline() <= now && !self.with(config, now, io, |sender, cx| sender.on_timer(cx)).0 {
             self.fail(io);
             return;

@@ -5,6 +5,7 @@
 //! leaves and when in `output.rs`, the books of what is out in `scoreboard.rs`.
 
 mod output;
+mod rack;
 mod ranges;
 mod recovery;
 mod scoreboard;
@@ -19,6 +20,7 @@ use crate::startup::{Start, Startup};
 use crate::{
     BackoffEnds, ByteCounting, Config, Counters, Event, Handshake, Io, Recovery, RtoRecovery, RttSampling,
 };
+use rack::Rack;
 use scoreboard::{Delivered, Scoreboard};
 
 /// What a call works with besides the sender itself.
@@ -61,6 +63,8 @@ pub(crate) struct Sender {
     cc: Cc,
     start: Start,
     rto: Rto,
+    /// With RACK and TLP only.
+    rack: Option<Box<Rack>>,
     /// When the timer expires, and why it runs.
     deadline: Instant,
     timer: Timer,
@@ -122,6 +126,7 @@ impl Sender {
             board,
             window: Window { cwnd, ssthresh: config.initial_ssthresh },
             cc: Cc::new(config),
+            rack: (config.rack_tlp && config.recovery == Recovery::Sack).then(Box::default),
             start,
             rto: Rto::new(&config.rto),
             deadline: Instant::FAR_FUTURE,
@@ -231,7 +236,8 @@ impl Sender {
     }
     /// When [`Sender::on_timer`] or [`Sender::output`] is worth calling.
     pub(crate) fn next_wake(&self) -> Instant {
-        if self.paced { self.deadline.min(self.pace) } else { self.deadline }
+        let deadline = self.deadline.min(self.rack_wake());
+        if self.paced { deadline.min(self.pace) } else { deadline }
     }
     pub(crate) const fn isn(&self) -> SeqNum {
         self.isn
@@ -274,7 +280,9 @@ impl Sender {
                 }
             }
         }
-        if !cx.config.rack_tlp {
+        if self.rack.is_some() {
+            self.rack_on_ack(cx, tcp, una, &told);
+        } else {
             self.board.mark_lost(cx.config.dupthresh, u32::from(self.mss));
         }
         let duplicate = ack == una && self.is_duplicate(cx.config, tcp, &told);

@@ -35,6 +35,9 @@ impl Sender {
     pub(crate) fn output<I: Io>(&mut self, cx: &mut Context<'_, I>) {
         self.paced = false;
         while self.output_one(cx) {}
+        if self.rack.is_some() {
+            self.schedule_probe(cx);
+        }
     }
 
     /// Sends one segment, if one may leave.
@@ -50,7 +53,8 @@ impl Sender {
         if self.output_new(cx, flight, allowed) {
             return true;
         }
-        sack && room && self.phase == Phase::Recovery && self.resend_hole(cx)
+        // With RACK a loss is told by time, not guessed.
+        sack && room && self.phase == Phase::Recovery && self.rack.is_none() && self.resend_hole(cx)
     }
 
     /// Whether pacing lets a segment go.
@@ -135,7 +139,7 @@ impl Sender {
         }
     }
 
-    fn send_new<I: Io>(&mut self, cx: &mut Context<'_, I>, len: u16, flags: u8) {
+    pub(super) fn send_new<I: Io>(&mut self, cx: &mut Context<'_, I>, len: u16, flags: u8) {
         let offset = self.board.max();
         self.board.push(cx.now, len, flags);
         self.fin_sent |= flags & FIN != 0;
@@ -198,7 +202,7 @@ impl Sender {
         sent
     }
 
-    fn resend<I: Io>(&mut self, cx: &mut Context<'_, I>, at: usize) -> bool {
+    pub(super) fn resend<I: Io>(&mut self, cx: &mut Context<'_, I>, at: usize) -> bool {
         let Some((offset, seg)) = self.board.resend(at, cx.now) else { return false };
         let end = offset + u64::from(seg.len);
         self.high_rxt = self.high_rxt.max(end);
@@ -207,6 +211,9 @@ impl Sender {
             self.timed = 0;
         }
         self.prr_out += u32::from(self.phase == Phase::Recovery);
+        if let Some(rack) = &mut self.rack {
+            rack.on_copy(cx.now, offset);
+        }
         self.emit(cx, offset, seg.len, seg.flags);
         if seg.len > 0 {
             cx.counters.data_sent += 1;

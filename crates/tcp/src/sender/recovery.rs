@@ -28,6 +28,8 @@ impl Sender {
                     self.begin(cx);
                 }
             }
+            // With SACK the pipe says the same more exactly.
+            Phase::Recovery if cx.config.recovery == Recovery::Sack => {}
             Phase::Recovery => self.inflation += 1,
         }
     }
@@ -47,7 +49,7 @@ impl Sender {
     }
 
     /// Of how many segments a loss takes its share.
-    fn reduction_base(&self, config: &Config) -> f64 {
+    pub(super) fn reduction_base(&self, config: &Config) -> f64 {
         match config.reduce_from {
             // What limited transmit sent does not count (RFC 3042; RFC 5681, section 3.2).
             ReduceFrom::FlightSize => {
@@ -59,7 +61,7 @@ impl Sender {
 
     /// Cuts the ssthresh that congestion control has set to whole segments and to at least 2 (RFC 5681, equation 4). Returns
     /// the window that goes with it: 4.4BSD and its kin halve cwnd itself, which may fall to one segment.
-    fn cut_ssthresh(&mut self, config: &Config) -> f64 {
+    pub(super) fn cut_ssthresh(&mut self, config: &Config) -> f64 {
         let share = self.window.ssthresh;
         self.window.ssthresh = f64::max((share as u64) as f64, 2.0);
         match config.reduce_from {

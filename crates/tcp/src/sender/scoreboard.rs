@@ -7,7 +7,7 @@
 
 use std::collections::VecDeque;
 
-use narrows_units::Instant;
+use narrows_units::{Duration, Instant};
 
 use super::ranges::Ranges;
 
@@ -61,6 +61,9 @@ pub(crate) struct Delivered {
     pub(crate) again: bool,
     /// The most recently sent of them: when, its end, whether it had been sent before (RFC 8985, section 6.2, step 2).
     pub(crate) newest: Option<(Instant, u64, bool)>,
+    /// Highest end among them, and lowest among those sent once (RFC 8985, section 6.2, step 3).
+    pub(crate) highest: u64,
+    pub(crate) lowest_once: Option<u64>,
 }
 
 impl Delivered {
@@ -72,6 +75,10 @@ impl Delivered {
         } else if self.sent.is_none() {
             self.sent = Some(seg.sent);
         }
+        if !seg.has(AGAIN) && self.lowest_once.is_none_or(|lowest| end < lowest) {
+            self.lowest_once = Some(end);
+        }
+        self.highest = self.highest.max(end);
         if self.newest.is_none_or(|(sent, highest, _)| (sent, highest) < (seg.sent, end)) {
             self.newest = Some((seg.sent, end, seg.has(AGAIN)));
         }
@@ -112,6 +119,9 @@ impl Scoreboard {
     }
     pub(crate) const fn pending(&self) -> u32 {
         self.pending
+    }
+    pub(crate) const fn sacked(&self) -> u32 {
+        self.sacked
     }
     pub(crate) fn len(&self) -> u32 {
         self.ring.len() as u32
@@ -280,6 +290,54 @@ impl Scoreboard {
             self.mark_lost_at(at);
         }
         self.lost_below = below as u32;
+    }
+
+    /// The same by time (RFC 8985, section 6.2, step 5), for what was sent once and before `newest`, a time and an end: lost
+    /// after `patience`. Whether some of it is still waited for.
+    pub(crate) fn mark_lost_by_time(
+        &mut self,
+        newest: (Instant, u64),
+        now: Instant,
+        patience: Duration,
+    ) -> bool {
+        let mut at = self.index(self.whole(self.lost_below));
+        let mut waits = false;
+        while let Some(seg) = self.ring.get(at).copied() {
+            if seg.flags & (SACKED | LOST | AGAIN) == 0 {
+                if (seg.sent, self.offset(&seg) + seg.seq_len()) >= newest {
+                    break;
+                }
+                if seg.sent + patience > now {
+                    waits = true;
+                    break;
+                }
+                self.mark_lost_at(at);
+            }
+            at += 1;
+        }
+        self.lost_below = self.ring.get(at).map_or(self.max as u32, |seg| seg.low);
+        waits
+    }
+
+    /// The segment at `offset`, if the copy that left at `sent` is its last and still waited for: its index and end.
+    pub(crate) fn copy(&self, offset: u64, sent: Instant) -> Option<(usize, u64)> {
+        if offset < self.una {
+            return None;
+        }
+        let at = self.index(offset);
+        let seg = self.ring.get(at).filter(|seg| seg.has(RETRANS) && seg.sent == sent)?;
+        (self.offset(seg) == offset).then(|| (at, offset + seg.seq_len()))
+    }
+
+    /// The copy of the `at`-th segment is lost too.
+    pub(crate) fn mark_copy_lost(&mut self, at: usize) {
+        let Some(seg) = self.ring.get_mut(at) else { return };
+        self.lost += u32::from(!seg.has(LOST));
+        self.retrans -= u32::from(seg.has(RETRANS));
+        self.pending += 1;
+        seg.flags = seg.flags & !RETRANS | LOST;
+        let seg = *seg;
+        self.pending_from = self.whole(self.pending_from).min(self.offset(&seg)) as u32;
     }
 
     fn mark_lost_at(&mut self, at: usize) {
