@@ -136,6 +136,20 @@ impl Canvas {
     }
 }
 
+/// Title and subtitle of a page; returns where it goes on.
+pub(super) fn heading(canvas: &mut Canvas, title: &str, subtitle: &str, width: f64, margin: f64) -> f64 {
+    let mut y = 46.0;
+    for line in wrap(title, width - 2.0 * margin, 20.0) {
+        canvas.strong(margin, y, &line, 20.0, INK);
+        y += 26.0;
+    }
+    for line in wrap(subtitle, width - 2.0 * margin, 13.0) {
+        canvas.text(margin, y - 2.0, &line, 13.0, GREY, Align::Start);
+        y += 18.0;
+    }
+    y + 10.0
+}
+
 fn dash_attribute(dash: &str) -> String {
     if dash.is_empty() { String::new() } else { format!(" stroke-dasharray=\"{dash}\"") }
 }

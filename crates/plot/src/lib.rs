@@ -1,6 +1,7 @@
-//! One picture of a run: who waited how long, who fell silent, who was served when.
+//! Pictures of runs: who waited how long, who fell silent, who was served when ([`Picture`]); a figure over what was swept
+//! ([`Chart`]); a network ([`Graph`]).
 //!
-//! Three views, because a median hides the disease: the distribution of object times, the share of objects with a
+//! A run has three views, because a median hides the disease: the distribution of object times, the share of objects with a
 //! silence longer than x (log-log, so that one in a thousand can be read), and for each discipline a map of every
 //! user's goodput in every second, in which a hang is a black bar.
 //!
@@ -8,8 +9,10 @@
 //! embedded image); the PNG is the same drawing through `resvg` with the machine's fonts.
 
 mod canvas;
+mod chart;
 mod colour;
 mod curves;
+mod graph;
 mod heat;
 mod legend;
 mod raster;
@@ -19,8 +22,10 @@ use std::path::Path;
 
 use anyhow::Context;
 
-use canvas::{Align, Canvas, GREY, INK, Rect};
+use canvas::{Canvas, Rect, heading};
+pub use chart::{Chart, Line, Panel, chart_svg};
 use curves::{Curves, distribution_panel, silence_panel};
+pub use graph::{Edge, Graph, Node, graph_svg};
 use legend::legend_panel;
 pub use scale::quantile;
 
@@ -72,9 +77,16 @@ const MARGIN: f64 = 36.0;
 /// # Errors
 /// A file that cannot be written.
 pub fn draw(picture: &Picture, svg: &Path, png: &Path) -> anyhow::Result<Drawn> {
-    let text = to_svg(picture);
-    std::fs::write(svg, &text).with_context(|| format!("writing {}", svg.display()))?;
-    let png_missing = match raster::to_png(&text) {
+    save(&to_svg(picture), svg, png)
+}
+
+/// Writes a drawing as SVG and, where fonts are found, as PNG.
+///
+/// # Errors
+/// A file that cannot be written.
+pub fn save(text: &str, svg: &Path, png: &Path) -> anyhow::Result<Drawn> {
+    std::fs::write(svg, text).with_context(|| format!("writing {}", svg.display()))?;
+    let png_missing = match raster::to_png(text) {
         Ok(bytes) => {
             std::fs::write(png, bytes).with_context(|| format!("writing {}", png.display()))?;
             None
@@ -89,7 +101,7 @@ pub fn draw(picture: &Picture, svg: &Path, png: &Path) -> anyhow::Result<Drawn> 
 pub fn to_svg(picture: &Picture) -> String {
     let curves = Curves::of(picture);
     let mut canvas = Canvas::new(WIDTH);
-    let mut y = heading(&mut canvas, picture);
+    let mut y = heading(&mut canvas, &picture.title, &picture.subtitle, WIDTH, MARGIN);
     // Long flows alone have no objects, and their maps name them.
     let curves_needed = picture.series.iter().any(|series| {
         let no_map = series.goodput_kbps.iter().all(Vec::is_empty);
@@ -116,19 +128,6 @@ fn distributions(canvas: &mut Canvas, y: f64, picture: &Picture, curves: &Curves
         silence_panel(canvas, panel(MARGIN, 870.0), curves, picture.row());
     }
     y + legend_panel(canvas, panel(beside, WIDTH - MARGIN - beside), curves).max(height)
-}
-
-fn heading(canvas: &mut Canvas, picture: &Picture) -> f64 {
-    let mut y = 46.0;
-    for line in canvas::wrap(&picture.title, WIDTH - 2.0 * MARGIN, 20.0) {
-        canvas.strong(MARGIN, y, &line, 20.0, INK);
-        y += 26.0;
-    }
-    for line in canvas::wrap(&picture.subtitle, WIDTH - 2.0 * MARGIN, 13.0) {
-        canvas.text(MARGIN, y - 2.0, &line, 13.0, GREY, Align::Start);
-        y += 18.0;
-    }
-    y + 10.0
 }
 
 #[cfg(test)]
