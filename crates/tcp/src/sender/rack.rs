@@ -1,0 +1,294 @@
+//! Loss told by time (RACK) and probes for lost tails (TLP): RFC 8985.
+//!
+//! A segment is lost when one that was sent after it has arrived, and it has not for a round trip and a reordering window.
+//! The RFC keeps segments in order of their sending; here those sent once are in that order by themselves, and copies wait
+//! in a queue of their own, so no ACK walks over the window. Where we differ: of what one ACK tells only the segment
+//! sent last is looked at, also if it is a copy that proves unneeded; min_RTT is that of the whole connection; the
+//! reordering timer waits for the last segment it could be for; a timeout marks everything lost, not what is old enough
+//! (section 6.3).
+
+use std::collections::VecDeque;
+
+use narrows_units::{Duration, Instant, SeqNum};
+use narrows_wire::TcpHeader;
+
+use super::scoreboard::{Delivered, FIN};
+use super::{Context, Phase, Sender, Timer};
+use crate::cc::CongestionControl;
+use crate::receiver::timestamp;
+use crate::startup::Startup;
+use crate::{Config, Io, ReduceFrom};
+
+/// Rounds of recovery for which a widened reordering window is kept (section 6.2, step 4).
+const PERSIST: u8 = 16;
+/// The longest delay of an ACK a probe of a single segment allows for (`TLP.max_ack_delay`, section 7.2).
+const MAX_ACK_DELAY: Duration = Duration::from_millis(200);
+/// The probe's timer without an RTT sample (section 7.2).
+const FIRST_PTO: Duration = Duration::from_secs(1);
+
+/// State of both, named as in sections 5.2 and 7.1.
+#[derive(Clone, Debug)]
+pub(super) struct Rack {
+    /// Of the segments that arrived the one sent last: when, and its end (`RACK.xmit_ts`, `RACK.end_seq`).
+    newest: (Instant, u64),
+    rtt: Duration,
+    min_rtt: Duration,
+    /// Highest end of what arrived.
+    fack: u64,
+    reordering_seen: bool,
+    reo_wnd_mult: u8,
+    reo_wnd_persist: u8,
+    /// Duplicates told before this is acknowledged are of one round; 0 for none.
+    dsack_round: u64,
+    /// Whether the last ACK came during fast recovery.
+    recovering: bool,
+    /// Copies in the order of their sending, with their offsets; some may be of no concern any more.
+    copies: VecDeque<(Instant, u64)>,
+    reorder_at: Instant,
+    probe_at: Instant,
+    /// snd_una and snd_max when `probe_at` was set.
+    probe_for: (u64, u64),
+    /// `TLP.end_seq`; 0 for none.
+    probe_end: u64,
+    /// `TLP.is_retrans`.
+    probe_is_copy: bool,
+    /// There was a sample since the last probe.
+    sampled: bool,
+}
+
+impl Default for Rack {
+    fn default() -> Self {
+        Self {
+            newest: (Instant::ZERO, 0),
+            rtt: Duration::ZERO,
+            min_rtt: Duration::MAX,
+            fack: 0,
+            reordering_seen: false,
+            reo_wnd_mult: 1,
+            reo_wnd_persist: 0,
+            dsack_round: 0,
+            recovering: false,
+            copies: VecDeque::new(),
+            reorder_at: Instant::FAR_FUTURE,
+            probe_at: Instant::FAR_FUTURE,
+            probe_for: (0, 0),
+            probe_end: 0,
+            probe_is_copy: false,
+            sampled: false,
+        }
+    }
+}
+
+impl Rack {
+    /// The next of the two timers.
+    fn wake(&self) -> Instant {
+        self.reorder_at.min(self.probe_at)
+    }
+
+    /// A copy of the segment at `offset` leaves.
+    pub(super) fn on_copy(&mut self, now: Instant, offset: u64) {
+        self.copies.push_back((now, offset));
+    }
+
+    /// Steps 1 to 3 of section 6.2: what arrived, and whether out of order.
+    fn update(&mut self, now: Instant, tcp: &TcpHeader, told: &Delivered) {
+        if told.lowest_once.is_some_and(|end| end < self.fack) {
+            self.reordering_seen = true;
+        }
+        self.fack = self.fack.max(told.highest);
+        let Some((sent, end, again)) = told.newest else { return };
+        let rtt = now.since(sent);
+        if again {
+            // It may be the first copy that arrived.
+            let older = tcp.timestamps.is_some_and(|(_, echo)| SeqNum(echo).before(SeqNum(timestamp(sent))));
+            if older || rtt < self.min_rtt {
+                return;
+            }
+        }
+        self.sampled = true;
+        self.min_rtt = self.min_rtt.min(rtt);
+        self.rtt = rtt;
+        self.newest = self.newest.max((sent, end));
+    }
+
+    /// Step 4 of section 6.2: a duplicate the receiver tells of was sent too early, so the window widens, for a while.
+    fn adapt(&mut self, una: u64, max: u64, dsack: bool, recovering: bool) {
+        if self.dsack_round != 0 && una >= self.dsack_round {
+            self.dsack_round = 0;
+        }
+        if dsack && self.dsack_round == 0 {
+            self.dsack_round = max;
+            self.reo_wnd_mult = self.reo_wnd_mult.saturating_add(1);
+            self.reo_wnd_persist = PERSIST;
+        } else if self.recovering && !recovering {
+            self.reo_wnd_persist = self.reo_wnd_persist.saturating_sub(1);
+            if self.reo_wnd_persist == 0 {
+                self.reo_wnd_mult = 1;
+            }
+        }
+        self.recovering = recovering;
+    }
+
+    /// Section 7.4.2: `ack` is acknowledged now, `una` was before. True if a probe has repaired a loss: all up to its end came
+    /// without a word of a duplicate.
+    fn take_probe_answer(&mut self, tcp: &TcpHeader, una: u64, ack: u64, of_probe: bool) -> bool {
+        if self.probe_end == 0 || ack < self.probe_end {
+            return false;
+        }
+        let repaired = self.probe_is_copy && !of_probe && ack > self.probe_end;
+        let duplicate = ack == una && tcp.is_pure_ack() && tcp.sack.as_slice().is_empty();
+        if !self.probe_is_copy || of_probe || duplicate || repaired {
+            self.probe_end = 0;
+        }
+        repaired
+    }
+
+    /// The reordering window (`RACK_update_reo_wnd`). `urgent`: in recovery, or as many SACKed as tell a loss.
+    fn reo_wnd(&self, srtt: Duration, urgent: bool) -> Duration {
+        if urgent && !self.reordering_seen || self.min_rtt == Duration::MAX {
+            return Duration::ZERO;
+        }
+        (self.min_rtt * u64::from(self.reo_wnd_mult) / 4).min(srtt)
+    }
+}
+
+/// The duplicate an ACK tells of: a first block below what it acknowledges, or within its second block (RFC 2883, section 4).
+fn dsack_of(tcp: &TcpHeader) -> Option<(SeqNum, SeqNum)> {
+    let blocks = tcp.sack.as_slice();
+    let &(left, right) = blocks.first()?;
+    let within = blocks.get(1).is_some_and(|b| b.0.at_or_before(left) && right.at_or_before(b.1));
+    (right.at_or_before(tcp.ack) || within).then_some((left, right))
+}
+
+impl Sender {
+    /// An ACK for `ack` came; `una` was acknowledged before, `told` is what it tells anew. Marks what is lost by now.
+    pub(super) fn rack_on_ack<I: Io>(
+        &mut self,
+        cx: &mut Context<'_, I>,
+        tcp: &TcpHeader,
+        una: u64,
+        told: &Delivered,
+    ) {
+        let Some(mut rack) = self.rack.take() else { return };
+        rack.update(cx.now, tcp, told);
+        let dsack = dsack_of(tcp);
+        let of_probe = dsack.is_some_and(|d| rack.probe_end != 0 && d.1 == self.seq(rack.probe_end));
+        // A probe is not sent because of reordering.
+        let (ack, max) = (self.board.una(), self.board.max());
+        rack.adapt(ack, max, dsack.is_some() && !of_probe, self.phase == Phase::Recovery);
+        if rack.take_probe_answer(tcp, una, ack, of_probe) && self.phase == Phase::Open {
+            // What was out before this ACK counts.
+            let acked = match cx.config.reduce_from {
+                ReduceFrom::FlightSize => f64::from(told.segments),
+                ReduceFrom::Cwnd => 0.0,
+            };
+            let base = self.reduction_base(cx.config) + acked;
+            self.reduce_once(cx, base);
+        }
+        self.mark_lost_by_time(cx, &mut rack);
+        self.rack = Some(rack);
+    }
+
+    /// Step 5 of section 6.2.
+    fn mark_lost_by_time<I: Io>(&mut self, cx: &Context<'_, I>, rack: &mut Rack) {
+        let urgent = self.phase != Phase::Open || self.board.sacked() >= cx.config.dupthresh;
+        let patience = rack.rtt + rack.reo_wnd(self.srtt(cx.config), urgent);
+        let mut waits = self.board.mark_lost_by_time(rack.newest, cx.now, patience);
+        while let Some(&(sent, offset)) = rack.copies.front() {
+            let Some((at, end)) = self.board.copy(offset, sent) else {
+                rack.copies.pop_front();
+                continue;
+            };
+            if (sent, end) >= rack.newest {
+                break;
+            }
+            if sent + patience > cx.now {
+                waits = true;
+                break;
+            }
+            self.board.mark_copy_lost(at);
+            rack.copies.pop_front();
+        }
+        rack.reorder_at = if waits { rack.newest.0 + patience } else { Instant::FAR_FUTURE };
+    }
+
+    /// What a loss does that needs no recovery.
+    fn reduce_once<I: Io>(&mut self, cx: &Context<'_, I>, base: f64) {
+        self.cc.on_loss(&mut self.window, cx.now, base);
+        self.start.on_loss();
+        self.window.cwnd = self.cut_ssthresh(cx.config);
+    }
+
+    /// When [`Sender::on_rack_timer`] is worth calling.
+    pub(crate) fn rack_wake(&self) -> Instant {
+        self.rack.as_ref().map_or(Instant::FAR_FUTURE, |rack| rack.wake())
+    }
+
+    /// A timer of RACK or TLP expired.
+    pub(crate) fn on_rack_timer<I: Io>(&mut self, cx: &mut Context<'_, I>) {
+        let Some(mut rack) = self.rack.take() else { return };
+        let probe = rack.probe_at <= cx.now;
+        if rack.reorder_at <= cx.now {
+            self.mark_lost_by_time(cx, &mut rack);
+        }
+        self.rack = Some(rack);
+        self.on_delivered(cx, &Delivered::default());
+        if probe {
+            self.send_probe(cx);
+        }
+    }
+
+    /// Section 7.3: new data, if there is any, else the last segment again; then the retransmission timer runs anew.
+    fn send_probe<I: Io>(&mut self, cx: &mut Context<'_, I>) {
+        let Some(rack) = &mut self.rack else { return };
+        rack.probe_at = Instant::FAR_FUTURE;
+        if self.phase != Phase::Open || self.board.is_empty() || !rack.sampled {
+            return;
+        }
+        let unsent = self.unsent();
+        let len = unsent.min(u64::from(self.mss));
+        let fits = self.board.max() + len <= self.board.una() + u64::from(self.peer_window);
+        let copy = unsent == 0 || !fits;
+        if copy {
+            let last = self.board.len() as usize - 1;
+            self.resend(cx, last);
+        } else {
+            self.send_new(cx, len as u16, if len == unsent && self.closing { FIN } else { 0 });
+        }
+        if let Some(rack) = &mut self.rack {
+            rack.probe_end = self.board.max();
+            rack.probe_is_copy = copy;
+            rack.sampled = false;
+        }
+        self.start_timer(cx);
+    }
+
+    /// Section 7.2: whenever something was sent or acknowledged, and nothing hints at a loss, the probe's timer starts anew.
+    pub(super) fn schedule_probe<I: Io>(&mut self, cx: &Context<'_, I>) {
+        let flight = self.board.outstanding();
+        let pto = self.probe_timeout(cx.config, flight);
+        let span = (self.board.una(), self.board.max());
+        let idle = self.phase != Phase::Open || flight == 0 || self.board.sacked() > 0 || span.0 == 0;
+        let (phase, timer, deadline) = (self.phase, self.timer, self.deadline);
+        let Some(rack) = &mut self.rack else { return };
+        if phase == Phase::Loss {
+            rack.probe_end = 0;
+        }
+        if idle || rack.probe_end != 0 || timer != Timer::Retransmit {
+            rack.probe_at = Instant::FAR_FUTURE;
+            rack.probe_for = (0, 0);
+        } else if rack.probe_for != span {
+            rack.probe_for = span;
+            rack.probe_at = (cx.now + pto).min(deadline);
+        }
+    }
+
+    /// `TLP_calc_PTO`.
+    fn probe_timeout(&self, config: &Config, flight: u32) -> Duration {
+        let srtt = self.srtt(config);
+        if srtt == Duration::ZERO {
+            return FIRST_PTO;
+        }
+        srtt * 2 + if flight == 1 { MAX_ACK_DELAY } else { Duration::ZERO }
+    }
+}
