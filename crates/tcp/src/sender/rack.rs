@@ -4,8 +4,8 @@
 //! The RFC keeps segments in order of their sending; here those sent once are in that order by themselves, and copies wait
 //! in a queue of their own, so no ACK walks over the window. Where we differ: of what one ACK tells only the segment
 //! sent last is looked at, also if it is a copy that proves unneeded; min_RTT is that of the whole connection; the
-//! reordering timer waits for the last segment it could be for; a timeout marks everything lost, not what is old enough
-//! (section 6.3).
+//! reordering timer expires for each segment in turn, not once for all; a timeout marks everything lost, not only what is
+//! old enough (section 6.3).
 
 use std::collections::VecDeque;
 
@@ -203,13 +203,13 @@ impl Sender {
                 break;
             }
             if sent + patience > cx.now {
-                waits = true;
+                waits = Some(waits.map_or(sent, |first| first.min(sent)));
                 break;
             }
             self.board.mark_copy_lost(at);
             rack.copies.pop_front();
         }
-        rack.reorder_at = if waits { rack.newest.0 + patience } else { Instant::FAR_FUTURE };
+        rack.reorder_at = waits.map_or(Instant::FAR_FUTURE, |sent| sent + patience);
     }
 
     /// What a loss does that needs no recovery.

@@ -293,22 +293,22 @@ impl Scoreboard {
     }
 
     /// The same by time (RFC 8985, section 6.2, step 5), for what was sent once and before `newest`, a time and an end: lost
-    /// after `patience`. Whether some of it is still waited for.
+    /// after `patience`. When the first of the rest was sent.
     pub(crate) fn mark_lost_by_time(
         &mut self,
         newest: (Instant, u64),
         now: Instant,
         patience: Duration,
-    ) -> bool {
+    ) -> Option<Instant> {
         let mut at = self.index(self.whole(self.lost_below));
-        let mut waits = false;
+        let mut waits = None;
         while let Some(seg) = self.ring.get(at).copied() {
             if seg.flags & (SACKED | LOST | AGAIN) == 0 {
                 if (seg.sent, self.offset(&seg) + seg.seq_len()) >= newest {
                     break;
                 }
                 if seg.sent + patience > now {
-                    waits = true;
+                    waits = Some(seg.sent);
                     break;
                 }
                 self.mark_lost_at(at);
