@@ -9,7 +9,7 @@ use narrows_units::{Duration, Instant};
 fn config(more: &str) -> Config {
     format!("rfc:handshake=none,delayed_ack=off,mss=1000,initial_window=10,dsack=on,rack_tlp=on,{more}")
         .parse()
-        .unwrap()
+        .expect("settings of a test")
 }
 
 /// Which segment of 1000 bytes this is, from 1; the first byte is 1001.
