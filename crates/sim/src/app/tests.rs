@@ -1,0 +1,492 @@
+//! A tiny world for tests: two nodes, hosts at both, a link each way; and a spy that writes down what applications hear.
+
+use std::cell::RefCell;
+use std::rc::Rc;
+use std::sync::Arc;
+
+use core::ops::ControlFlow;
+
+use narrows_qdisc::{Framing, Limit, Spec};
+use narrows_scenario::{
+    Delays, Discipline, Hosts, LabSettings, Link, LogEntry, LogSource, LogTiming, Loss, Probes, Size,
+    Topology,
+};
+use narrows_tcp::{Config, Preset};
+use narrows_units::Rate;
+
+use super::*;
+use crate::build::build;
+
+/// What a connection was when something happened to it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Seen {
+    pub(super) at: Instant,
+    pub(super) what: Happened,
+    pub(super) app: u32,
+    pub(super) user: u32,
+    pub(super) hosts: [u32; 2],
+    /// Without the header.
+    pub(super) size: u64,
+    pub(super) opened: Instant,
+    pub(super) first_attempt: Instant,
+    pub(super) retries: u32,
+}
+
+#[derive(Debug, Default)]
+pub(super) struct History {
+    pub(super) seen: Vec<Seen>,
+    /// When which timer rang.
+    pub(super) rang: Vec<(Instant, u32)>,
+    /// Most connections with data to come that a user had at once.
+    pub(super) most: usize,
+}
+
+impl History {
+    pub(super) fn delivered(&self) -> impl Iterator<Item = &Seen> {
+        self.seen.iter().filter(|s| s.what == Happened::Delivered)
+    }
+}
+
+struct Spy {
+    app: Box<dyn App>,
+    history: Rc<RefCell<History>>,
+}
+
+impl App for Spy {
+    fn start(&mut self, world: &mut World, me: u32) {
+        self.app.start(world, me);
+    }
+    fn wake(&mut self, world: &mut World, token: u32) {
+        self.history.borrow_mut().rang.push((world.now(), token));
+        self.app.wake(world, token);
+    }
+    fn happened(&mut self, world: &mut World, place: u32, tag: u32, what: Happened) {
+        let c = &world.connections[place as usize];
+        let seen = Seen {
+            at: world.now(),
+            what,
+            app: c.app,
+            user: c.user,
+            hosts: c.host,
+            size: c.size - c.header,
+            opened: c.stats.opened,
+            first_attempt: c.stats.first_attempt,
+            retries: c.stats.retries,
+        };
+        self.history.borrow_mut().seen.push(seen);
+        self.app.happened(world, place, tag, what);
+        let busy = world
+            .connections
+            .iter()
+            .filter(|c| c.live && c.app == seen.app && c.user == seen.user && c.stats.delivered_at.is_none());
+        let mut history = self.history.borrow_mut();
+        history.most = history.most.max(busy.count());
+    }
+}
+
+/// 10 Mbit/s and 10 ms each way; nothing is dropped.
+pub(super) fn scenario(seconds: u64, traffic: Vec<Traffic>) -> Scenario {
+    let rate = Rate::from_kbps(10_000);
+    let link = |from, to| Link {
+        name: format!("{from}"),
+        from,
+        to,
+        back: Some(to),
+        rate,
+        delay: Duration::from_millis(10),
+        discipline: Discipline::Ours(Spec::Fifo(Limit::Packets(100_000))),
+        overhead: 0,
+        framing: Framing::None,
+        loss: Loss::None,
+        drop: Vec::new(),
+        drop_at: Vec::new(),
+    };
+    let hosts = |at| Hosts {
+        name: format!("{at}"),
+        at,
+        count: 50,
+        rate: Rate::from_kbps(100_000),
+        delay: Delays::default(),
+    };
+    Scenario {
+        name: "tiny".to_owned(),
+        about: String::new(),
+        duration: Duration::from_secs(seconds),
+        warmup: Duration::default(),
+        jitter: Duration::from_secs(5),
+        dephase: Duration::default(),
+        mtu: 1500,
+        topology: Topology {
+            nodes: vec!["a".to_owned(), "b".to_owned()],
+            links: vec![link(0, 1), link(1, 0)],
+            hosts: vec![hosts(0), hosts(1)],
+        },
+        thin: None,
+        traffic,
+        probes: Probes {
+            slice: Duration::from_secs(20),
+            series: Vec::new(),
+            interval: Duration::from_secs(1),
+            epochs: None,
+            capture: Vec::new(),
+            hangs: Vec::new(),
+        },
+        lab: LabSettings::default(),
+        text: String::new(),
+        hash: String::new(),
+    }
+}
+
+pub(super) fn traffic(kind: Kind) -> Traffic {
+    let tcp = Config::preset(Preset::Linux);
+    Traffic {
+        name: kind.word().to_owned(),
+        from: 0,
+        to: 1,
+        first: 0,
+        opened_by: OpenedBy::Receiver,
+        request: 120,
+        header: 200,
+        tcp_from: tcp,
+        tcp_to: tcp,
+        start: Duration::from_secs(1),
+        stop: Duration::from_secs(1_000_000),
+        kind,
+    }
+}
+
+/// Runs a scenario to its end.
+pub(super) fn run(scenario: &Scenario, seed: u64) -> (World, History) {
+    let (mut world, groups, configs) = build(scenario, seed).unwrap();
+    let history = Rc::new(RefCell::new(History::default()));
+    for app in apps(scenario, &groups, &configs, seed) {
+        world.add_app(Box::new(Spy { app, history: history.clone() }));
+    }
+    let end = Instant::default() + scenario.duration;
+    assert!(world.run(end, &mut |_| ControlFlow::Continue(())).is_continue());
+    let history = history.take();
+    (world, history)
+}
+
+fn secs(at: Instant) -> f64 {
+    at.as_secs_f64()
+}
+
+fn live(world: &World) -> usize {
+    world.connections.iter().filter(|c| c.live).count()
+}
+
+#[test]
+fn long_flows_start_within_the_jitter_and_end_at_the_stop() {
+    let long = Traffic { stop: Duration::from_secs(20), ..traffic(Kind::Long { flows: 8 }) };
+    let mut s = scenario(20, vec![long]);
+    s.topology.links[0].discipline = Discipline::Ours(Spec::Fifo(Limit::Packets(100)));
+    let (world, _) = run(&s, 1);
+    assert_eq!(live(&world), 8);
+    for user in 0..8 {
+        let c = world.connections.iter().find(|c| c.user == user).unwrap();
+        assert!((1.0..6.0).contains(&secs(c.stats.opened)), "{:?}", c.stats);
+        assert!(c.stats.delivered > 100_000 && c.stats.delivered_at.is_none(), "{:?}", c.stats);
+    }
+    s.duration = Duration::from_secs(30);
+    let (world, _) = run(&s, 1);
+    assert_eq!(live(&world), 0);
+    let last = world.connections.iter().map(|c| c.stats.last_delivery).max().unwrap();
+    assert!((19.9..=20.0).contains(&secs(last)), "{last:?}");
+}
+
+#[test]
+fn files_start_at_random_each_once() {
+    let kind = Kind::Files { flows: Some(2_000), arrivals: None, users: 2_000, size: Size::Fixed(10_000) };
+    let mut s = scenario(60, vec![traffic(kind)]);
+    s.jitter = Duration::from_secs(50);
+    let (world, history) = run(&s, 2);
+    let delivered: Vec<_> = history.delivered().collect();
+    let mut users: Vec<_> = delivered.iter().map(|d| d.user).collect();
+    users.sort_unstable();
+    assert_eq!(users, (0..2_000).collect::<Vec<_>>());
+    assert!(delivered.iter().all(|d| d.size == 10_000 && d.hosts == [d.user % 50, 50 + d.user % 50]));
+    // Uniform on [1 s, 51 s): mean 26 s, standard error 50 / sqrt(12 * 2000) = 0.32 s.
+    let mean = delivered.iter().map(|d| secs(d.opened)).sum::<f64>() / 2_000.0;
+    assert!((mean - 26.0).abs() < 3.0 * 0.323, "{mean}");
+    // Some 40 start in a second and each is gone after some round trips: places are used again.
+    assert_eq!(live(&world), 0);
+    assert!(world.connections.len() < 100, "{}", world.connections.len());
+}
+
+#[test]
+fn arrivals_are_poisson() {
+    let kind = |flows| Kind::Files { flows, arrivals: Some(50.0), users: 7, size: Size::Web };
+    let (_, history) = run(&scenario(101, vec![traffic(kind(None))]), 3);
+    let opened: Vec<_> = history.delivered().map(|d| secs(d.opened)).collect();
+    let expected = 5_000.0_f64;
+    assert!((opened.len() as f64 - expected).abs() < 3.0 * expected.sqrt(), "{}", opened.len());
+    // Index of dispersion of counts per second is 1; its standard error sqrt(2 / 99).
+    let mut counts = [0.0; 100];
+    opened.iter().for_each(|at| counts[(at - 1.0) as usize] += 1.0);
+    let mean = counts.iter().sum::<f64>() / 100.0;
+    let variance = counts.iter().map(|c| (c - mean) * (c - mean)).sum::<f64>() / 99.0;
+    assert!((variance / mean - 1.0).abs() < 3.0 * 0.142, "{}", variance / mean);
+    let users: std::collections::BTreeSet<_> = history.seen.iter().map(|s| s.user).collect();
+    assert_eq!(users.len(), 7);
+    // A given number of them is exactly that.
+    let (_, history) = run(&scenario(101, vec![traffic(kind(Some(40)))]), 3);
+    assert_eq!(history.delivered().count(), 40);
+}
+
+#[test]
+fn users_have_no_more_connections_than_they_may_and_pause_as_long_as_said() {
+    let kind =
+        |think| Kind::Objects { users: 10, connections: 4, think, size: Size::List([500, 9_000].into()) };
+    let (_, history) = run(&scenario(60, vec![traffic(kind(Duration::default()))]), 4);
+    assert_eq!(history.most, 4);
+    let sizes: Vec<_> = history.delivered().map(|d| d.size).collect();
+    let small = sizes.iter().filter(|s| **s == 500).count() as f64;
+    let n = sizes.len() as f64;
+    assert!(n > 10_000.0 && (small - n / 2.0).abs() < 3.0 * (n / 4.0).sqrt(), "{small} of {n}");
+    // With a pause of 2 s on average, each of 40 lines is busy for some 60 ms every 2.06 s.
+    let (_, history) = run(&scenario(600, vec![traffic(kind(Duration::from_secs(2)))]), 4);
+    let expected = 40.0 * 596.0 / 2.06_f64;
+    let n = history.delivered().count() as f64;
+    // Counts of a renewal process with exponential gaps; the busy time is known to 2 %.
+    assert!((n - expected).abs() < 3.0 * expected.sqrt() + 0.02 * expected, "{n} {expected}");
+}
+
+#[test]
+fn a_page_s_own_object_comes_first() {
+    let kind = Kind::Pages {
+        users: 3,
+        connections: 3,
+        objects: Size::Fixed(8),
+        size: Size::Web,
+        think: Duration::from_secs(1),
+    };
+    let (_, history) = run(&scenario(60, vec![traffic(kind)]), 5);
+    assert_eq!(history.most, 3);
+    for user in 0..3 {
+        let mut of_user: Vec<_> = history.delivered().filter(|d| d.user == user).copied().collect();
+        of_user.sort_by_key(|d| d.opened);
+        assert!(of_user.len() > 100);
+        for page in of_user.chunks_exact(8) {
+            // The first object alone; the last of the page before the next page's first.
+            assert!(page[1..].iter().all(|d| d.opened >= page[0].at));
+            assert_eq!(page[1..4].iter().filter(|d| d.opened == page[0].at).count(), 3);
+        }
+        for two in of_user.chunks_exact(8).collect::<Vec<_>>().windows(2) {
+            assert!(two[0].iter().all(|d| d.at < two[1][0].opened));
+        }
+    }
+}
+
+#[test]
+fn telnet_writes_small_and_stays() {
+    let kind = Kind::Telnet { flows: 6, interval: Duration::from_secs(1), bytes: 64 };
+    let telnet = Traffic { header: 0, ..traffic(kind) };
+    let (world, history) = run(&scenario(1_006, vec![telnet]), 6);
+    assert_eq!((live(&world), world.connections.len()), (6, 6));
+    let bytes: u64 = world.connections.iter().map(|c| c.stats.delivered).sum();
+    let writes = bytes as f64 / 64.0;
+    // 6 flows for some 1002.5 s, a write per second.
+    assert!((writes - 6_015.0).abs() < 3.0 * 78.0, "{writes}");
+    assert!(history.seen.iter().all(|s| s.what != Happened::Failed));
+}
+
+#[test]
+fn udp_sends_at_equal_gaps_and_is_off_as_long_as_said() {
+    // 500 kbit/s in packets of 1000 bytes: one every 16 ms.
+    let kind = |on, off| Kind::Udp {
+        flows: 1,
+        rate: Rate::from_kbps(500),
+        packet: 1_000,
+        on: Duration::from_millis(on),
+        off: Duration::from_millis(off),
+    };
+    let until = |kind| Traffic { stop: Duration::from_secs(201), ..traffic(kind) };
+    let mut s = scenario(300, vec![until(kind(0, 0))]);
+    s.jitter = Duration::default();
+    let (world, history) = run(&s, 7);
+    let flow = world.datagrams[0];
+    assert_eq!((flow.sent, flow.delivered), (12_500, 12_500));
+    assert_eq!((flow.sent_bytes, flow.delivered_bytes), (12_500_000, 12_500_000));
+    let gaps = history.rang.windows(2).map(|w| w[1].0.since(w[0].0));
+    assert!(gaps.into_iter().all(|gap| gap == Duration::from_millis(16)));
+    // On for 0.5 s and off for 1.5 s on average, some 2 s a cycle and half a packet more of it on.
+    let mut s =
+        scenario(10_001, vec![Traffic { stop: Duration::from_secs(10_001), ..until(kind(500, 1_500)) }]);
+    s.jitter = Duration::default();
+    let (world, history) = run(&s, 7);
+    let sent = world.datagrams[0].sent as f64;
+    // Packets of a phase: 1 + the gaps that fit: 1 / (1 - e^(-16/500)) = 31.75 on average; 5000 phases, and both their
+    // lengths and their number are exponential-like: a standard error of 2 %.
+    assert!((sent / (5_000.0 * 31.75) - 1.0).abs() < 0.06, "{sent}");
+    assert!(history.rang.windows(2).all(|w| w[1].0.since(w[0].0) >= Duration::from_millis(16)));
+}
+
+fn log(entries: &[(u64, u32, u64)], timing: LogTiming, connections: u32) -> Traffic {
+    let entry = |&(ms, client, bytes): &_| LogEntry { at: Duration::from_millis(ms), client, bytes };
+    traffic(Kind::Log {
+        source: LogSource::File { path: String::new(), entries: entries.iter().map(entry).collect() },
+        clients: 2,
+        connections,
+        timing,
+        retry: Duration::from_secs(1),
+    })
+}
+
+#[test]
+fn a_log_is_replayed_at_its_times() {
+    // Clients 0 and 2 are folded onto user 0. The object of 1.25 MB takes a second and more; what comes meanwhile waits.
+    let entries = [(0, 0, 1_250_000), (100, 2, 300), (200, 1, 400), (9_000, 0, 500)];
+    let (_, history) = run(&scenario(20, vec![log(&entries, LogTiming::Recorded, 1)]), 8);
+    let mut seen: Vec<_> =
+        history.delivered().map(|d| (d.user, d.size, d.opened.as_nanos() / 1_000_000)).collect();
+    seen.sort_unstable_by_key(|s| s.1);
+    let first = history.delivered().find(|d| d.size == 1_250_000).unwrap();
+    assert!((2.0..3.5).contains(&secs(first.at)), "{first:?}");
+    let waited = first.at.as_nanos() / 1_000_000;
+    assert_eq!(seen, [(0, 300, waited), (1, 400, 1_200), (0, 500, 10_000), (0, 1_250_000, 1_000)]);
+}
+
+#[test]
+fn a_log_is_replayed_back_to_back() {
+    let mut rng = Rng::with_seed(9);
+    let entries: Vec<_> = (0..500).map(|i| (i * 3_600_000, rng.u32(0..221), rng.u64(100..9_000))).collect();
+    let (_, history) = run(&scenario(200, vec![log(&entries, LogTiming::BackToBack, 4)]), 9);
+    assert_eq!(history.most, 4);
+    let mut of: Vec<_> = history.delivered().map(|d| (d.user, d.opened, d.size)).collect();
+    assert_eq!(of.len(), 500);
+    of.sort_by_key(|d| (d.0, d.1));
+    for user in 0..2 {
+        let asked: Vec<_> = entries.iter().filter(|e| e.1 % 2 == user).map(|e| e.2).collect();
+        let got: Vec<_> = of.iter().filter(|d| d.0 == user).map(|d| d.2).collect();
+        assert_eq!(got, asked);
+    }
+}
+
+#[test]
+fn a_connection_that_fails_is_tried_again_and_the_time_runs_on() {
+    let mut objects = traffic(Kind::Objects {
+        users: 1,
+        connections: 1,
+        think: Duration::from_secs(100),
+        size: Size::Fixed(5_000),
+    });
+    // SYNs at 1 s and 2 s are lost: given up at 4 s; SYNs at 5 s and 6 s are lost: given up at 8 s.
+    objects.tcp_to.syn_retries = 1;
+    let mut s = scenario(60, vec![objects]);
+    s.jitter = Duration::default();
+    s.topology.links[1].drop = vec![1, 2, 3, 4];
+    let (world, history) = run(&s, 10);
+    let seen: Vec<_> = history
+        .seen
+        .iter()
+        .map(|s| (s.what, secs(s.opened), secs(s.first_attempt), s.retries))
+        .take(5)
+        .collect();
+    assert_eq!(
+        seen,
+        [
+            (Happened::Failed, 1.0, 1.0, 0),
+            (Happened::Failed, 5.0, 1.0, 1),
+            (Happened::Delivered, 9.0, 1.0, 2),
+            (Happened::Acked, 9.0, 1.0, 2),
+            (Happened::Closed, 9.0, 1.0, 2),
+        ]
+    );
+    assert_eq!(live(&world), 0);
+}
+
+#[test]
+fn agents_without_a_fin_are_retired_when_all_is_acknowledged() {
+    let tcp = Config::preset(Preset::Ns2);
+    let files = Traffic {
+        opened_by: OpenedBy::Sender,
+        request: 0,
+        header: 0,
+        tcp_from: tcp,
+        tcp_to: tcp,
+        ..traffic(Kind::Files { flows: Some(100), arrivals: None, users: 10, size: Size::Fixed(32_000) })
+    };
+    let (world, history) = run(&scenario(60, vec![files]), 11);
+    let count = |what| history.seen.iter().filter(|s| s.what == what).count();
+    assert_eq!((count(Happened::Delivered), count(Happened::Acked), count(Happened::Closed)), (100, 100, 0));
+    assert_eq!(live(&world), 0);
+}
+
+#[test]
+fn one_more_traffic_shifts_no_other_and_a_seed_has_one_history() {
+    let files = traffic(Kind::Files { flows: None, arrivals: Some(5.0), users: 10, size: Size::Web });
+    let objects = traffic(Kind::Objects {
+        users: 3,
+        connections: 2,
+        think: Duration::from_millis(300),
+        size: Size::Web,
+    });
+    let opened = |history: &History, app| {
+        let of = history.delivered().filter(|d| d.app == app);
+        of.map(|d| (d.opened, d.size)).collect::<std::collections::BTreeSet<_>>()
+    };
+    let (_, alone) = run(&scenario(60, vec![files.clone()]), 12);
+    let both = scenario(60, vec![files, objects]);
+    let (_, first) = run(&both, 12);
+    let (_, second) = run(&both, 12);
+    assert_eq!(first.seen, second.seen);
+    assert!(opened(&first, 1).len() > 100);
+    // Those that start shortly before the end may be done in one run and not in the other.
+    let early = |set: std::collections::BTreeSet<(Instant, u64)>| {
+        set.into_iter().filter(|s| secs(s.0) < 59.0).collect::<Vec<_>>()
+    };
+    assert_eq!(early(opened(&alone, 0)), early(opened(&first, 0)));
+    let users = |app| first.seen.iter().filter(move |s| s.app == app).map(|s| s.user);
+    assert_eq!((users(0).max(), users(1).min(), users(1).max()), (Some(9), Some(10), Some(12)));
+    let (_, other) = run(&both, 13);
+    assert_ne!(first.seen, other.seen);
+}
+
+#[test]
+fn nothing_new_begins_after_the_stop() {
+    let stop = |kind| Traffic { stop: Duration::from_secs(10), ..traffic(kind) };
+    let think = Duration::from_millis(100);
+    let kinds = [
+        Kind::Files { flows: None, arrivals: Some(50.0), users: 5, size: Size::Web },
+        Kind::Objects { users: 5, connections: 2, think, size: Size::Web },
+        Kind::Pages { users: 5, connections: 2, objects: Size::Fixed(5), size: Size::Web, think },
+        Kind::Log {
+            source: LogSource::Synthetic { requests: 20.0, clients: 9, zipf: 0.8, size: Size::Web },
+            clients: 9,
+            connections: 2,
+            timing: LogTiming::BackToBack,
+            retry: think,
+        },
+    ];
+    let (world, history) = run(&scenario(20, kinds.into_iter().map(stop).collect()), 14);
+    for app in 0..4 {
+        let last = history.delivered().filter(|d| d.app == app).map(|d| d.opened).max().unwrap();
+        assert!(secs(last) < 10.0, "{app} {last:?}");
+    }
+    assert_eq!(live(&world), 0);
+}
+
+#[test]
+fn memory_is_bounded_by_what_is_open() {
+    let kind = Kind::Files { flows: Some(20_000), arrivals: None, users: 50, size: Size::Fixed(5_000) };
+    let mut s = scenario(200, vec![traffic(kind)]);
+    s.jitter = Duration::from_secs(180);
+    let (world, history) = run(&s, 15);
+    assert_eq!(history.delivered().count(), 20_000);
+    assert!(world.connections.len() < 100, "{}", world.connections.len());
+    assert_eq!(world.net.pool.out, 0);
+}
+
+/// The log's source must not be copied for each user.
+#[test]
+fn entries_are_shared() {
+    let entries: Arc<[LogEntry]> = vec![LogEntry { at: Duration::default(), client: 0, bytes: 1 }].into();
+    let mut of = log(&[], LogTiming::Recorded, 1);
+    let Kind::Log { source, .. } = &mut of.kind else { panic!() };
+    *source = LogSource::File { path: String::new(), entries: entries.clone() };
+    let s = scenario(5, vec![of]);
+    let (_, groups, configs) = build(&s, 0).unwrap();
+    let apps = apps(&s, &groups, &configs, 0);
+    assert_eq!((apps.len(), Arc::strong_count(&entries)), (1, 3));
+}
