@@ -3,10 +3,9 @@
 
 use core::ops::Range;
 
-use narrows_qdisc::ShaperConfig;
 use narrows_scenario::{Discipline, Link as LinkSetting, Scenario};
 use narrows_tcp::{Config, Handshake};
-use narrows_units::{Bytes, Instant};
+use narrows_units::Instant;
 
 use crate::connection::HostConfig;
 use crate::loss::Loss;
@@ -124,9 +123,8 @@ fn add_hosts(net: &mut Network, scenario: &Scenario, seed: u64) -> Groups {
         // Chance moves those who send data: what an ACK does to a receiver takes no decision that phases could lock.
         let sends = scenario.traffic.iter().any(|t| t.from == index);
         for i in 0..group.count {
-            let shape = ShaperConfig { mtu: Bytes(u64::from(scenario.mtu)), ..ShaperConfig::new(group.rate) };
-            let host =
-                net.add_host(number(group.at), Some(shape), group.delay.of(i, group.count, rng.u64(..)));
+            let delay = group.delay.of(i, group.count, rng.u64(..));
+            let host = net.add_host(number(group.at), Some(group.rate), delay);
             if sends {
                 net.hosts[host as usize].dephase = scenario.dephase;
             }

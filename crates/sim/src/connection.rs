@@ -48,6 +48,8 @@ pub(crate) struct Connection {
     /// When each end will be woken: the next wake-up and the one after it that is already in the queue.
     pub(crate) wakes: [Wakes; 2],
     pub(crate) host: [u32; 2],
+    /// Places of the routes from each end to the other.
+    pub(crate) route: [u32; 2],
     /// Places of the settings of both ends.
     pub(crate) config: [u16; 2],
     /// From [`DATA`] to [`TAKER`].
@@ -117,6 +119,7 @@ pub(crate) struct Port<'a> {
     pub(crate) key: FlowKey,
     pub(crate) src: u32,
     pub(crate) dst: u32,
+    pub(crate) route: u32,
     pub(crate) flow: u32,
     pub(crate) generation: u32,
     /// The end that takes what is sent here.
@@ -140,6 +143,7 @@ impl Io for Port<'_> {
         p.generation = self.generation;
         p.src = self.src;
         p.dst = self.dst;
+        p.route = self.route;
         p.end = self.to_end;
         self.net.send(packet);
     }

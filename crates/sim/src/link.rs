@@ -2,12 +2,10 @@
 //!
 //! A link without a discipline never drops for want of room, so when a packet comes, its arrival at the far end can be
 //! said at once; such a wire costs one event a packet. A link with a discipline is asked for the next packet whenever it
-//! has sent one. In both cases the packets under way form a queue in order of arrival, of which only the first has an event.
-
-use std::collections::VecDeque;
+//! has sent one.
 
 use narrows_qdisc::{Qdisc, Reason, ShaperConfig};
-use narrows_units::{Bytes, Duration, Instant};
+use narrows_units::{Bytes, Duration, Instant, Rate};
 
 use crate::loss::Loss;
 use crate::packet::Pkt;
@@ -92,8 +90,6 @@ pub(crate) struct Link {
     free_at: Instant,
     /// What sending took the last time, and for which length: packets have few lengths.
     last_time: (Bytes, Duration),
-    /// On their way, with the instant of arrival.
-    pub(crate) pipe: VecDeque<(Instant, Pkt)>,
     /// The discipline.
     pub(crate) queue: Option<Box<Queue>>,
     /// What the wire does to packets.
@@ -114,7 +110,6 @@ impl Link {
             delay,
             free_at: Instant::default(),
             last_time: (Bytes(u64::MAX), Duration::default()),
-            pipe: VecDeque::new(),
             queue: None,
             loss: None,
             twin: None,
@@ -141,5 +136,32 @@ impl Link {
         let start = at.max(self.free_at);
         self.free_at = start + self.time_to_send(len);
         self.free_at
+    }
+}
+
+/// A host's own wire, one way: no overhead, no loss, a queue as long as need be. Small, because every host has two.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Wire {
+    /// `None` for one that takes no time to send.
+    rate: Option<Rate>,
+    delay: Duration,
+    free_at: Instant,
+    /// What sending took the last time, and for which length.
+    last_time: (Bytes, Duration),
+}
+
+impl Wire {
+    pub(crate) const fn new(rate: Option<Rate>, delay: Duration) -> Self {
+        Self { rate, delay, free_at: Instant::ZERO, last_time: (Bytes(u64::MAX), Duration::ZERO) }
+    }
+
+    /// When a packet that comes at `at` is at the far end.
+    pub(crate) fn pass(&mut self, at: Instant, len: Bytes) -> Instant {
+        let Some(rate) = self.rate else { return at + self.delay };
+        if self.last_time.0 != len {
+            self.last_time = (len, rate.time_to_send(len));
+        }
+        self.free_at = at.max(self.free_at) + self.last_time.1;
+        self.free_at + self.delay
     }
 }

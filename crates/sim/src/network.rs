@@ -7,10 +7,10 @@
 use std::collections::VecDeque;
 
 use narrows_qdisc::{Packet as _, Qdisc as _, ShaperConfig, Spec, Verdict, Verdicts};
-use narrows_units::{Duration, Instant};
+use narrows_units::{Duration, Instant, Rate};
 
 use crate::event::{Event, EventQueue};
-use crate::link::{Link, Queue};
+use crate::link::{Link, Queue, Wire};
 use crate::loss::Loss;
 use crate::packet::{Pkt, Pool};
 use crate::tap::Tap;
@@ -20,9 +20,9 @@ use crate::tap::Tap;
 pub(crate) struct Host {
     pub(crate) node: u32,
     /// The wire from the host to its node.
-    pub(crate) out: u32,
+    out: Wire,
     /// The wire from its node to the host.
-    pub(crate) inward: u32,
+    inward: Wire,
     /// Spread of the random time a packet takes inside the host before it leaves; zero for none.
     pub(crate) dephase: Duration,
     last_out: Instant,
@@ -63,6 +63,8 @@ pub(crate) struct Network {
     edges: Vec<Edge>,
     /// For each ordered pair of nodes, the links between them; empty before [`Network::settle`].
     routes: Vec<Box<[u32]>>,
+    /// Nodes with a single link into them: what leaves it for a host may be told to that host's wire ahead of time.
+    single: Vec<bool>,
     verdicts: Verdicts<Pkt>,
     rng: fastrand::Rng,
 }
@@ -79,6 +81,7 @@ impl Network {
             nodes: 0,
             edges: Vec::new(),
             routes: Vec::new(),
+            single: Vec::new(),
             verdicts: Vec::new(),
             rng: fastrand::Rng::with_seed(seed),
         }
@@ -116,11 +119,10 @@ impl Network {
     }
 
     /// Adds a host with its two wires, of `rate` and one-way `delay` each.
-    pub(crate) fn add_host(&mut self, node: u32, shape: Option<ShaperConfig>, delay: Duration) -> u32 {
-        let out = self.push_link(Link::new(shape, delay));
-        let inward = self.push_link(Link::new(shape, delay));
-        let (dephase, last_out) = (Duration::default(), Instant::default());
-        self.hosts.push(Host { node, out, inward, dephase, last_out });
+    pub(crate) fn add_host(&mut self, node: u32, rate: Option<Rate>, delay: Duration) -> u32 {
+        let wire = Wire::new(rate, delay);
+        let (dephase, last_out) = (Duration::ZERO, Instant::ZERO);
+        self.hosts.push(Host { node, out: wire, inward: wire, dephase, last_out });
         u32::try_from(self.hosts.len() - 1).expect("a scenario is checked to have fewer hosts")
     }
 
@@ -168,60 +170,63 @@ impl Network {
         came
     }
 
-    /// A wire may be told of packets ahead of time if all it gets comes from one link, in order: a host's way out (from
-    /// the host), and what follows the only link into a node at which no host sends to its neighbours.
+    /// A wire may be told of packets ahead of time if all it gets comes from one link, in order: what follows the only
+    /// link into a node. (Hosts of one node do not talk to each other; a host's way out always may.)
     fn fuse(&mut self) {
         let mut into = vec![0_u32; self.nodes as usize];
         for edge in &self.edges {
             into[edge.to as usize] += 1;
         }
-        let mut sends = vec![0_u32; self.nodes as usize];
-        for host in &self.hosts {
-            sends[host.node as usize] += 1;
-        }
-        for host in &self.hosts {
-            // Neighbours at the same node would be a second source; hosts that share a node do not talk to each other.
-            self.links[host.inward as usize].fused = into[host.node as usize] == 1;
-        }
+        self.single = into.iter().map(|n| *n == 1).collect();
         for edge in &self.edges {
+            let hosts_send = self.hosts.iter().any(|h| h.node == edge.from);
             let link = &mut self.links[edge.link as usize];
-            let alone = into[edge.from as usize] == 1 && sends[edge.from as usize] == 0;
-            link.fused = alone && link.queue.is_none() && !link.watched;
+            link.fused =
+                self.single[edge.from as usize] && !hosts_send && link.queue.is_none() && !link.watched;
         }
     }
 
-    /// The links a packet between these hosts crosses from node to node.
-    pub(crate) fn route(&self, src: u32, dst: u32) -> &[u32] {
-        let (a, b) = (self.hosts[src as usize].node, self.hosts[dst as usize].node);
-        &self.routes[(a * self.nodes + b) as usize]
+    /// The place of the route between two hosts.
+    pub(crate) fn route(&self, src: u32, dst: u32) -> u32 {
+        self.hosts[src as usize].node * self.nodes + self.hosts[dst as usize].node
     }
 
-    /// The link a packet takes next; `None` when it is there.
-    fn next_link(&self, packet: &Pkt) -> Option<u32> {
-        let (p, hop) = (&packet.0, usize::from(packet.0.hop));
-        let route = self.route(p.src, p.dst);
-        match hop {
-            0 => Some(self.hosts[p.src as usize].out),
-            h if h <= route.len() => Some(route[h - 1]),
-            h if h == route.len() + 1 => Some(self.hosts[p.dst as usize].inward),
-            _ => None,
-        }
+    /// The links of a route.
+    pub(crate) fn links_of(&self, route: u32) -> &[u32] {
+        &self.routes[route as usize]
     }
 
     /// Sends a packet from its host.
     pub(crate) fn send(&mut self, mut packet: Pkt) {
         packet.0.hop = 0;
         packet.0.sent = self.now;
+        let len = packet.len();
         let host = &mut self.hosts[packet.0.src as usize];
         let mut at = self.now;
-        if host.dephase > Duration::default() {
+        if host.dephase > Duration::ZERO {
             at += Duration::from_nanos(self.rng.u64(0..host.dephase.as_nanos()));
             // In order: a host does not overtake itself.
             at = at.max(host.last_out);
             host.last_out = at;
         }
-        let out = host.out;
-        self.enter(out, packet, at);
+        let at = host.out.pass(at, len);
+        self.events.push(at, Event::Arrive(packet));
+    }
+
+    /// A packet has arrived somewhere. Gives it back if that is its host.
+    pub(crate) fn arrive(&mut self, mut packet: Pkt) -> Option<Pkt> {
+        let hop = usize::from(packet.0.hop);
+        let route = &self.routes[packet.0.route as usize];
+        if let Some(link) = route.get(hop) {
+            self.enter(*link, packet, self.now);
+        } else if hop == route.len() {
+            packet.0.hop += 1;
+            let at = self.hosts[packet.0.dst as usize].inward.pass(self.now, packet.len());
+            self.events.push(at, Event::Arrive(packet));
+        } else {
+            return Some(packet);
+        }
+        None
     }
 
     /// A packet comes to a link at `at`, which is later than now only where no other packet can come between.
@@ -240,16 +245,34 @@ impl Network {
                 return self.enqueue(id, packet);
             }
             let sent = link.pass(at, len);
+            at = sent + link.delay;
             if self.put_on_wire(id, &packet, sent) {
                 return self.pool.give(packet);
             }
-            at = sent + self.links[id as usize].delay;
-            packet.0.hop += 1;
-            match self.next_link(&packet) {
-                Some(next) if self.links[next as usize].fused => id = next,
-                _ => return self.launch(id, packet, at),
+            match self.launch(packet, at) {
+                Some((next, same)) => (id, packet) = (next, same),
+                None => return,
             }
         }
+    }
+
+    /// A packet will be at the far end of a link at `at`. Gives it back with the next link if that may be told at once.
+    fn launch(&mut self, mut packet: Pkt, mut at: Instant) -> Option<(u32, Pkt)> {
+        packet.0.hop += 1;
+        let route = &self.routes[packet.0.route as usize];
+        if let Some(next) = route.get(usize::from(packet.0.hop)) {
+            if self.links[*next as usize].fused {
+                return Some((*next, packet));
+            }
+        } else {
+            let host = &mut self.hosts[packet.0.dst as usize];
+            if self.single[host.node as usize] {
+                packet.0.hop += 1;
+                at = host.inward.pass(at, packet.len());
+            }
+        }
+        self.events.push(at, Event::Arrive(packet));
+        None
     }
 
     /// Counts a packet whose sending ends at `sent`, and tells whether the wire loses it.
@@ -268,31 +291,6 @@ impl Network {
             self.tap.capture(id, sent, packet);
         }
         false
-    }
-
-    /// Puts a packet among those on their way; it arrives at `at`.
-    fn launch(&mut self, id: u32, packet: Pkt, at: Instant) {
-        let pipe = &mut self.links[id as usize].pipe;
-        if pipe.is_empty() {
-            self.events.push(at, Event::Arrive(id));
-        }
-        pipe.push_back((at, packet));
-    }
-
-    /// The first packet of a link has arrived. Gives it back if it is at its host.
-    pub(crate) fn arrive(&mut self, id: u32) -> Option<Pkt> {
-        let pipe = &mut self.links[id as usize].pipe;
-        let (_, packet) = pipe.pop_front().expect("an arrival is only scheduled for a packet");
-        if let Some((at, _)) = pipe.front() {
-            self.events.push(*at, Event::Arrive(id));
-        }
-        match self.next_link(&packet) {
-            Some(next) => {
-                self.enter(next, packet, self.now);
-                None
-            }
-            None => Some(packet),
-        }
     }
 
     /// Shows a packet to the discipline of the other direction.
@@ -354,7 +352,7 @@ impl Network {
         }
     }
 
-    fn transmit(&mut self, id: u32, mut packet: Pkt) {
+    fn transmit(&mut self, id: u32, packet: Pkt) {
         let link = &mut self.links[id as usize];
         let sent = self.now + link.time_to_send(packet.len());
         let at = sent + link.delay;
@@ -364,13 +362,16 @@ impl Network {
             self.due_when_free(id, sent);
         }
         self.tap.left(id, self.now, &packet);
+        self.go(id, packet, sent, at);
+    }
+
+    /// The last bit of a packet leaves a link at `sent` and arrives at `at`.
+    fn go(&mut self, id: u32, packet: Pkt, sent: Instant, at: Instant) {
         if self.put_on_wire(id, &packet, sent) {
             return self.pool.give(packet);
         }
-        packet.0.hop += 1;
-        match self.next_link(&packet) {
-            Some(next) if self.links[next as usize].fused => self.enter(next, packet, at),
-            _ => self.launch(id, packet, at),
+        if let Some((next, packet)) = self.launch(packet, at) {
+            self.enter(next, packet, at);
         }
     }
 
@@ -400,20 +401,14 @@ impl Network {
     }
 
     /// What a door let go goes on from where it was held.
-    fn released(&mut self, id: u32, mut packet: Pkt) {
+    fn released(&mut self, id: u32, packet: Pkt) {
         if self.links[id as usize].queue.is_some() {
             return self.enqueue(id, packet);
         }
-        let sent = self.links[id as usize].pass(self.now, packet.len());
-        if self.put_on_wire(id, &packet, sent) {
-            return self.pool.give(packet);
-        }
-        let at = sent + self.links[id as usize].delay;
-        packet.0.hop += 1;
-        match self.next_link(&packet) {
-            Some(next) if self.links[next as usize].fused => self.enter(next, packet, at),
-            _ => self.launch(id, packet, at),
-        }
+        let link = &mut self.links[id as usize];
+        let sent = link.pass(self.now, packet.len());
+        let at = sent + link.delay;
+        self.go(id, packet, sent, at);
     }
 
     /// Sees to it that a discipline that wakes by itself is woken.

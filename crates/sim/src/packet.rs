@@ -4,10 +4,11 @@
 use narrows_units::{Ecn, Instant};
 use narrows_wire::Header;
 
-/// What a box holds.
+/// What a box holds. What every link reads lies in its first cache line, and boxes begin with one: with ten thousand
+/// flows nothing of a packet is in a near cache when its next event comes.
 #[derive(Clone, Debug, Default)]
+#[repr(C, align(64))]
 pub(crate) struct Packet {
-    pub(crate) header: Header,
     /// Place of the connection or source it belongs to.
     pub(crate) flow: u32,
     /// Tells a connection from an earlier one in the same place.
@@ -16,7 +17,9 @@ pub(crate) struct Packet {
     pub(crate) src: u32,
     /// Host it goes to.
     pub(crate) dst: u32,
-    /// Links it has crossed.
+    /// Place of its route.
+    pub(crate) route: u32,
+    /// Links of the route it has crossed.
     pub(crate) hop: u16,
     /// Which end of the connection takes it; [`DATAGRAM`] if no connection does.
     pub(crate) end: u8,
@@ -24,7 +27,10 @@ pub(crate) struct Packet {
     pub(crate) queued: Instant,
     /// When its host sent it.
     pub(crate) sent: Instant,
+    pub(crate) header: Header,
 }
+
+const _: () = assert!(size_of::<Packet>() == 192);
 
 /// The `end` of a packet that belongs to no connection.
 pub(crate) const DATAGRAM: u8 = 2;

@@ -141,8 +141,8 @@ impl World {
 
     fn step(&mut self, event: Event) {
         match event {
-            Event::Arrive(link) => {
-                if let Some(packet) = self.net.arrive(link) {
+            Event::Arrive(packet) => {
+                if let Some(packet) = self.net.arrive(packet) {
                     self.deliver(packet);
                 }
             }
@@ -192,6 +192,7 @@ impl World {
             ends,
             wakes: [Wakes::default(); 2],
             host: [transfer.from, transfer.to],
+            route: [self.net.route(transfer.from, transfer.to), self.net.route(transfer.to, transfer.from)],
             config: transfer.config,
             key: self.key(&transfer),
             generation,
@@ -304,6 +305,7 @@ impl World {
             key: if end == DATA { connection.key } else { connection.key.reverse() },
             src: connection.host[end],
             dst: connection.host[1 - end],
+            route: connection.route[end],
             flow: place,
             generation: connection.generation,
             to_end: u8::try_from(1 - end).unwrap_or(0),
