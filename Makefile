@@ -8,7 +8,7 @@ FUZZ_SECONDS ?= 60
 ARGS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help setup build demo test lint lints bench bounds fuzz clean
+.PHONY: help setup build demo test lint lints bench bounds peers fuzz clean
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-7s %s\n", $$1, $$2 }' Makefile
@@ -43,6 +43,10 @@ bench: build ## cost per packet, and the live box against plain kernel forwardin
 # Each run has namespaces of its own; with more at a time than the machine bears, runs are marked as spoiled.
 bounds: build ## every workload of experiments/taq under every queue, 3 seeds: an hour with 4 runs at a time
 	for file in experiments/taq/*.toml; do $(TARGET)/release/narrows lab $$file --jobs 4 --out out/bounds $(ARGS) || exit 1; done
+
+peers: build ## install ns-2 and ns-3 from the distribution and print one table: agreement and speed
+	@peers/setup
+	cargo run -q --release -p narrows-xtask -- peers $(ARGS)
 
 fuzz: setup ## each fuzz target for FUZZ_SECONDS (60)
 	@if ! cargo +nightly fuzz --version >/dev/null 2>&1; then \

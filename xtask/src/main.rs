@@ -1,0 +1,29 @@
+//! Tasks of the workspace that are not part of the program: `cargo run -p narrows-xtask --release -- peers`.
+
+use clap::{Parser, Subcommand};
+
+mod peers;
+
+/// Tasks of the Narrows workspace.
+#[derive(Parser)]
+#[command(name = "xtask")]
+struct Cli {
+    #[command(subcommand)]
+    task: Task,
+}
+
+#[derive(Subcommand)]
+enum Task {
+    /// Run the same scenarios in ns-2, ns-3 and Narrows, and print one table: agreement and speed
+    Peers(peers::Args),
+    /// Run a program on one core and print, as JSON, what it printed, how long it took and how much memory
+    #[command(hide = true)]
+    Measure(peers::measure::Args),
+}
+
+fn main() -> anyhow::Result<()> {
+    match Cli::parse().task {
+        Task::Peers(args) => peers::run(&args),
+        Task::Measure(args) => peers::measure::run(&args),
+    }
+}
