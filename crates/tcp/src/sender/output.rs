@@ -8,7 +8,7 @@ use super::scoreboard::{AGAIN, FIN, RETRANS, SYN};
 use super::{Context, Phase, Sender, Timer};
 use crate::cc::CongestionControl;
 use crate::startup::Startup;
-use crate::{Config, Handshake, Io, Recovery, RttSampling, Segment};
+use crate::{Config, Handshake, Io, Recovery, RtoRecovery, RttSampling, Segment};
 
 impl Sender {
     /// Opens: our SYN (with an ACK, if the peer's was seen) is the first thing in the stream.
@@ -46,7 +46,12 @@ impl Sender {
         let flight = self.in_flight(cx.config);
         let allowed = (self.window.cwnd as u32).saturating_add(self.inflation);
         let room = flight < allowed;
-        if self.board.behind() > 0 || sack && self.board.pending() > 0 {
+        if self.board.behind() > 0 {
+            self.limited = !room;
+            let room = flight < allowed.saturating_add(self.extra(cx.config));
+            return room && self.may_leave(cx) && self.resend_next(cx);
+        }
+        if sack && self.board.pending() > 0 {
             self.limited = !room;
             return room && self.may_leave(cx) && self.resend_next(cx);
         }
@@ -81,14 +86,14 @@ impl Sender {
         if self.board.is_empty() {
             self.restart_after_idle(cx);
         }
-        let (flight, extra) = match (self.phase, cx.config.recovery) {
-            (Phase::Open, Recovery::Sack) if cx.config.limited_transmit => (flight, 0),
-            (Phase::Open, Recovery::Sack) => (self.board.outstanding(), 0),
-            (Phase::Open, _) if cx.config.limited_transmit => (flight, u32::from(self.dupacks.min(2))),
-            _ => (flight, 0),
+        let extra = self.extra(cx.config);
+        let flight = if self.phase == Phase::Open && !cx.config.limited_transmit {
+            self.board.outstanding()
+        } else {
+            flight
         };
         self.limited = flight >= allowed;
-        if flight >= allowed + extra {
+        if flight >= allowed.saturating_add(extra) {
             return false;
         }
         let usable = (self.board.una() + u64::from(self.peer_window)).saturating_sub(self.board.max());
@@ -115,6 +120,17 @@ impl Sender {
         let last = len == unsent && self.closing;
         self.send_new(cx, len as u16, if last { FIN } else { 0 });
         true
+    }
+
+    /// Segments beyond cwnd that limited transmit allows: one for each of the first two duplicate ACKs (RFC 3042, section 2).
+    /// With SACK the pipe, from which SACKed segments are missing, allows them by itself.
+    fn extra(&self, config: &Config) -> u32 {
+        let counts = match self.phase {
+            Phase::Open => config.recovery != Recovery::Sack,
+            Phase::Loss => config.rto_recovery == RtoRecovery::GoBackN,
+            Phase::Recovery => false,
+        };
+        if counts && config.limited_transmit { u32::from(self.dupacks.min(2)) } else { 0 }
     }
 
     /// Pacing, and the start-up in the first window, may hold a segment back.

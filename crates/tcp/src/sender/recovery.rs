@@ -16,21 +16,32 @@ use crate::{Config, Event, Handshake, Io, Recovery, ReduceFrom, RtoRecovery};
 impl Sender {
     /// A duplicate ACK came.
     pub(super) fn on_duplicate<I: Io>(&mut self, cx: &mut Context<'_, I>) {
+        let sack = cx.config.recovery == Recovery::Sack;
         match self.phase {
-            // Those that follow a time-out tell of copies, not of losses (RFC 6582, section 4).
-            Phase::Loss => {}
+            // What follows a time-out tells of copies, not of losses (RFC 6582, section 4). Where the sender goes back,
+            // limited transmit goes on by it; ns-2's Sack1 does not listen before the first new ACK.
+            Phase::Loss => {
+                let counts = cx.config.rto_recovery == RtoRecovery::GoBackN && !(sack && self.retries > 0);
+                self.dupacks = self.dupacks.saturating_add(u16::from(counts));
+            }
             Phase::Open => {
                 self.dupacks = self.dupacks.saturating_add(1);
-                if cx.config.recovery != Recovery::Sack
-                    && u32::from(self.dupacks) >= cx.config.dupthresh
-                    && self.board.una() > self.recover
+                if !sack && u32::from(self.dupacks) >= cx.config.dupthresh && self.board.una() > self.recover
                 {
                     self.begin(cx);
                 }
             }
             // With SACK the pipe says the same more exactly.
-            Phase::Recovery if cx.config.recovery == Recovery::Sack => {}
-            Phase::Recovery => self.inflation += 1,
+            Phase::Recovery if sack => {}
+            Phase::Recovery => self.inflate(cx.config),
+        }
+    }
+
+    /// RFC 6582, section 3.2, step 2. Where cwnd itself is what is reduced, it is not inflated beyond the peer's window.
+    fn inflate(&mut self, config: &Config) {
+        let whole = (self.window.cwnd as u32).saturating_add(self.inflation);
+        if config.reduce_from == ReduceFrom::FlightSize || whole <= self.peer_window / u32::from(self.mss) {
+            self.inflation += 1;
         }
     }
 
