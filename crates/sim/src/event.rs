@@ -132,6 +132,15 @@ impl EventQueue {
         Some((Instant::from_nanos(next.at), next.event))
     }
 
+    /// The packets under way, in no order that means anything.
+    pub(crate) fn packets(&self) -> impl Iterator<Item = &Pkt> {
+        let waiting = self.current.iter().chain(self.slots.iter().flatten());
+        waiting.chain(self.far.heap.iter().map(|e| &e.0)).filter_map(|entry| match &entry.event {
+            Event::Arrive(packet) => Some(packet),
+            _ => None,
+        })
+    }
+
     /// How many events wait.
     pub(crate) const fn len(&self) -> usize {
         self.len
