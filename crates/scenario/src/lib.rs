@@ -7,6 +7,7 @@
 
 #![forbid(unsafe_code)]
 
+pub mod access_log;
 mod claim;
 mod error;
 mod experiment;
