@@ -7,7 +7,7 @@ use narrows_tcp::{Endpoint, Event as TcpEvent, Segment};
 use narrows_units::{Instant, SeqNum};
 use narrows_wire::{FlowKey, Proto};
 
-use crate::app::{App, Datagrams, Happened};
+use crate::app::{App, Happened};
 use crate::connection::{Connection, DATA, FlowStats, HostConfig, Port, TAKER, Wakes};
 use crate::event::Event;
 use crate::network::Network;
@@ -62,8 +62,6 @@ pub(crate) struct World {
     pub(crate) net: Network,
     pub(crate) configs: Vec<HostConfig>,
     pub(crate) connections: Vec<Connection>,
-    /// Flows that are no connections.
-    pub(crate) datagrams: Vec<Datagrams>,
     pub(crate) probes: Probes,
     pub(crate) rng: fastrand::Rng,
     free: Vec<u32>,
@@ -89,7 +87,6 @@ impl World {
             net,
             configs,
             connections: Vec::new(),
-            datagrams: Vec::new(),
             probes: Probes::default(),
             rng: fastrand::Rng::with_seed(seed),
             free: Vec::new(),
@@ -250,10 +247,6 @@ impl World {
         let p = &packet.0;
         if p.end == DATAGRAM {
             self.probes.datagram(self.net.now, p);
-            if let Some(d) = self.datagrams.get_mut(p.flow as usize) {
-                d.delivered += 1;
-                d.delivered_bytes += p.header.len.get();
-            }
             return self.net.pool.give(packet);
         }
         let (place, end) = (p.flow, usize::from(p.end));

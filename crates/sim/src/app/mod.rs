@@ -26,8 +26,6 @@ use narrows_units::{Duration, Instant};
 use crate::build::{Groups, TrafficConfigs, derive};
 use crate::world::{Transfer, World};
 
-pub(crate) use udp::Datagrams;
-
 /// What happened to a transfer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Happened {

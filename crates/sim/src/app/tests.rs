@@ -305,9 +305,8 @@ fn udp_sends_at_equal_gaps_and_is_off_as_long_as_said() {
     let mut s = scenario(300, vec![until(kind(0, 0))]);
     s.jitter = Duration::default();
     let (world, history) = run(&s, 7);
-    let flow = world.datagrams[0];
-    assert_eq!((flow.sent, flow.delivered), (12_500, 12_500));
-    assert_eq!((flow.sent_bytes, flow.delivered_bytes), (12_500_000, 12_500_000));
+    let link = &world.net.links[0].counters;
+    assert_eq!((link.arrived, link.sent, link.sent_bytes), (12_500, 12_500, 12_500_000));
     let gaps = history.rang.windows(2).map(|w| w[1].0.since(w[0].0));
     assert!(gaps.into_iter().all(|gap| gap == Duration::from_millis(16)));
     // On for 0.5 s and off for 1.5 s on average, some 2 s a cycle and half a packet more of it on.
@@ -315,7 +314,7 @@ fn udp_sends_at_equal_gaps_and_is_off_as_long_as_said() {
         scenario(10_001, vec![Traffic { stop: Duration::from_secs(10_001), ..until(kind(500, 1_500)) }]);
     s.jitter = Duration::default();
     let (world, history) = run(&s, 7);
-    let sent = world.datagrams[0].sent as f64;
+    let sent = world.net.links[0].counters.sent as f64;
     // Packets of a phase: 1 + the gaps that fit: 1 / (1 - e^(-16/500)) = 31.75 on average; 5000 phases, and both their
     // lengths and their number are exponential-like: a standard error of 2 %.
     assert!((sent / (5_000.0 * 31.75) - 1.0).abs() < 0.06, "{sent}");
