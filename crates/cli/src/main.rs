@@ -28,6 +28,8 @@ enum Command {
     Lab(cmd::lab::Args),
     /// Show a thin link getting better: drop-tail, then TAQ, side by side
     Demo(cmd::demo::Args),
+    /// Send a recorded capture through a discipline
+    Replay(cmd::replay::Args),
     /// A part of the lab inside a namespace
     #[command(hide = true)]
     LabWorker(cmd::lab::WorkerArgs),
@@ -41,6 +43,7 @@ fn main() -> ExitCode {
         Command::Doctor(args) => cmd::doctor::main(args),
         Command::Lab(args) => cmd::lab::main(args),
         Command::Demo(args) => cmd::demo::main(args),
+        Command::Replay(args) => cmd::replay::main(args),
         Command::LabWorker(args) => cmd::lab::worker_main(args),
     };
     result.unwrap_or_else(|error| {
