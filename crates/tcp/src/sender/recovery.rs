@@ -179,7 +179,8 @@ impl Sender {
 
     /// An echo of congestion (RFC 3168, section 6.1.2), answered once per window of data and not beside a loss.
     pub(super) fn on_echo<I: Io>(&mut self, cx: &mut Context<'_, I>) {
-        if self.phase != Phase::Open || self.seq(self.board.una()).before(self.ecn_until) {
+        // CWR left with the first segment after `ecn_until`: up to there the receiver could not know.
+        if self.phase != Phase::Open || self.seq(self.board.una()).at_or_before(self.ecn_until) {
             return;
         }
         let base = self.reduction_base(cx.config);

@@ -6,7 +6,7 @@
 use std::collections::BTreeMap;
 
 use narrows_tcp::{Config, Endpoint, Event, Io, Segment};
-use narrows_units::{Bytes, Duration, Instant, Rate, SeqNum};
+use narrows_units::{Bytes, Duration, Ecn, Instant, Rate, SeqNum};
 use narrows_wire::Flags;
 
 /// Which end.
@@ -36,6 +36,8 @@ pub enum Fate {
     Twice,
     /// It arrives so much later.
     Late(Duration),
+    /// It arrives with a mark: congestion experienced (RFC 3168).
+    Mark,
 }
 
 /// One line of the log.
@@ -153,11 +155,15 @@ impl<'a> Wire<'a> {
             *free = (*free).max(self.now) + busy;
             let at = *free + self.path.delay;
             let (copies, at) = match fate {
-                Fate::Pass => (1, at),
+                Fate::Pass | Fate::Mark => (1, at),
                 Fate::Drop => (0, at),
                 Fate::Twice => (2, at),
                 Fate::Late(by) => (1, at + by),
             };
+            let mut segment = segment;
+            if fate == Fate::Mark {
+                segment.ecn = Ecn::Ce;
+            }
             for _ in 0..copies {
                 self.sequence += 1;
                 self.in_network.insert((at, self.sequence), (side.other(), segment));
