@@ -82,7 +82,7 @@ fn possible() -> bool {
 #[test]
 fn files_that_are_wrong_are_named() {
     for (scenario, says) in [
-        (SCENARIO.replace("rate = \"2mbit\"", "rate = \"2\""), "'2' is not a rate"),
+        (SCENARIO.replace("rate = \"2mbit\"", "rate = \"2\""), "rate = '2': expected a rate"),
         (SCENARIO.replace("users = 5", "user = 5"), "user"),
         (SCENARIO.replace("jitter = \"500ms\"", "warmup = \"9s\""), "warmup"),
     ] {

@@ -11,7 +11,7 @@ use crate::load::{self, AROUND, Files, Target};
 use crate::read::{Reader, shown};
 use crate::sweep::{self, Axis, MOST_RUNS};
 use crate::table::{self, filled, put, substitute};
-use crate::{Claim, Discipline, Error, Run, Scenario};
+use crate::{Claim, Discipline, Error, Labels, Run, Scenario, Thin};
 
 /// A scenario file with all it varies and claims.
 #[derive(Clone, Debug)]
@@ -34,6 +34,8 @@ pub struct Experiment {
 pub struct ForLab {
     /// Resolved with the first discipline.
     pub scenario: Scenario,
+    /// The link between box and users.
+    pub thin: Thin,
     /// All disciplines, as text.
     pub disciplines: Vec<String>,
     /// A sentence for each setting the lab does not heed.
@@ -112,8 +114,14 @@ impl Experiment {
         let read = RefCell::default();
         let mut runs = Vec::new();
         for at in 0..self.points() {
-            let places = self.places(at);
-            let (coords, scenario) = self.resolve(&places, Target::Simulator, &read)?;
+            let resolve = |at| self.resolve(&self.places(at), Target::Simulator, &read);
+            // What is wrong at the first point and at the last has nothing to do with the point.
+            let (coords, scenario) = resolve(at).map_err(|(_, e)| match resolve(self.points() - 1) {
+                Err((_, last)) if at == 0 && (&last.key, &last.problem) == (&e.key, &e.problem) => {
+                    Error { point: String::new(), ..e }
+                }
+                _ => e,
+            })?;
             let scenario = Arc::new(scenario);
             runs.extend(self.seeds.iter().map(|&seed| Run {
                 coords: coords.clone(),
@@ -176,15 +184,33 @@ impl Experiment {
             }
         }
         let read = RefCell::default();
-        let mut disciplines = Vec::new();
-        let mut first = None;
+        let (mut disciplines, mut first, mut wrong) = (Vec::new(), None, None);
         for at in 0..self.points() {
-            let (_, scenario) = self.resolve(&self.places(at), Target::Lab, &read)?;
-            disciplines.extend(scenario.thin.as_ref().map(|t| t.discipline.to_string()));
-            first.get_or_insert(scenario);
+            match self.resolve(&self.places(at), Target::Lab, &read) {
+                Ok((_, scenario)) => {
+                    // The other forms are refused above.
+                    let Some(thin) = scenario.thin.clone() else { continue };
+                    disciplines.push(thin.discipline.to_string());
+                    first.get_or_insert((scenario, thin));
+                }
+                // Its column is left out of the table, with a reason, and the others are worth having.
+                Err((coords, e)) if e.key == "discipline" => {
+                    disciplines.extend(coords.get("discipline").cloned());
+                    wrong.get_or_insert(e);
+                }
+                Err((_, e)) => return Err(Error { point: String::new(), ..e }),
+            }
         }
-        // A grid without axes has one point, and no axis is empty.
-        let scenario = first.ok_or_else(|| Error::new("disciplines", "expected at least one"))?;
+        let (scenario, thin) = match (first, wrong) {
+            (Some(first), _) => first,
+            (None, Some(e)) => return Err(e),
+            // A grid without axes has one point, and no axis is empty.
+            (None, None) => return Err(Error::new("disciplines", "expected at least one")),
+        };
+        if self.table.get("loss").is_some_and(Value::is_str) {
+            let problem = "the lab loses packets one by one: expected a probability, as loss = 0.01";
+            return Err(Error::new("loss", problem));
+        }
         for (i, t) in scenario.traffic.iter().enumerate() {
             let word = t.kind.word();
             if !matches!(word, "objects" | "long") {
@@ -192,7 +218,7 @@ impl Experiment {
                 return Err(Error::value(&format!("traffic.{i}.kind"), format!("'{word}'"), expected));
             }
         }
-        Ok(ForLab { ignored: self.ignored_by_lab(), scenario, disciplines })
+        Ok(ForLab { ignored: self.ignored_by_lab(), scenario, thin, disciplines })
     }
 
     /// A sentence for each setting the lab does not heed.
@@ -242,15 +268,15 @@ impl Experiment {
         places
     }
 
-    /// The coordinates and the scenario of a point.
+    /// The coordinates and the scenario of a point, or the coordinates and what is wrong there.
     fn resolve(
         &self,
         places: &[usize],
         target: Target,
         read: &RefCell<BTreeMap<PathBuf, Arc<[crate::LogEntry]>>>,
-    ) -> Result<(BTreeMap<String, String>, Scenario), Error> {
+    ) -> Result<(Labels, Scenario), (Labels, Error)> {
         let mut table = self.table.clone();
-        let mut coords = BTreeMap::new();
+        let mut coords = Labels::new();
         let result = (|| {
             for (axis, &at) in self.axes.iter().zip(places) {
                 axis.apply(at, &mut table)?;
@@ -276,7 +302,10 @@ impl Experiment {
         let point: Vec<String> = coords.iter().map(|(k, v)| format!("{k}={v}")).collect();
         match result {
             Ok(scenario) => Ok((coords, scenario)),
-            Err(e) => Err(Error { point: point.join(", "), ..e }.in_file(self.file.as_deref())),
+            Err(e) => {
+                let e = Error { point: point.join(", "), ..e }.in_file(self.file.as_deref());
+                Err((coords, e))
+            }
         }
     }
 }

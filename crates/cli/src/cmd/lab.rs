@@ -41,6 +41,9 @@ pub struct Args {
 /// Runs the command.
 pub fn main(args: Args) -> anyhow::Result<ExitCode> {
     let scenario = Scenario::load(&args.file, &args.set)?;
+    for line in &scenario.ignored {
+        eprintln!("{line}");
+    }
     let options = SuiteOptions {
         only: args.only,
         seed: args.seed,

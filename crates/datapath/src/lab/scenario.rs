@@ -1,6 +1,5 @@
-//! What a lab file says: the link, the traffic, the disciplines to compare.
-//!
-//! Unknown keys and impossible values are errors that name the file, the key and what was expected.
+//! What the lab takes of a scenario file: the thin link, the traffic, the disciplines to compare. The file itself is read
+//! and checked in `narrows-scenario`, the same for lab and simulator.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -8,11 +7,12 @@ use std::path::Path;
 use std::str::FromStr;
 use std::time::Duration;
 
-use anyhow::{Context as _, bail, ensure};
+use anyhow::ensure;
+use narrows_scenario::{Experiment, Kind, Size};
 use narrows_units::Rate;
 use serde::{Deserialize, Serialize};
 
-/// A span of time as people write it: `200ms`, `1.5s`, `100us`.
+/// A span of time in seconds, written as `200ms` or `1.5s`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, PartialOrd)]
 pub struct Span(f64);
 
@@ -34,26 +34,22 @@ impl Span {
     }
 }
 
+impl From<narrows_units::Duration> for Span {
+    fn from(d: narrows_units::Duration) -> Self {
+        Self(d.as_secs_f64())
+    }
+}
+
 impl FromStr for Span {
     type Err = String;
+    /// As [`Span`] is displayed: what the lab tells its own workers.
     fn from_str(text: &str) -> Result<Self, String> {
-        let wrong =
-            || format!("'{text}' is not a time: expected a number and a unit, as in 200ms, 120s or 2min");
-        let t = text.trim();
-        let at = t.find(|c: char| !(c.is_ascii_digit() || c == '.')).ok_or_else(wrong)?;
-        let scale = match t[at..].trim() {
-            "us" => 1e-6,
-            "ms" => 1e-3,
-            "s" => 1.0,
-            "min" => 60.0,
-            _ => return Err(wrong()),
+        let (number, scale) = match text.strip_suffix("ms") {
+            Some(number) => (number, 1e-3),
+            None => (text.strip_suffix('s').unwrap_or(text), 1.0),
         };
-        let secs = t[..at].parse::<f64>().map_err(|_| wrong())? * scale;
-        // A day: beyond any run this is for.
-        if secs > 86_400.0 {
-            return Err(wrong());
-        }
-        Ok(Self(secs))
+        let secs = number.parse::<f64>().map_err(|_| format!("'{text}' is no time"))?;
+        Ok(Self(secs * scale))
     }
 }
 
@@ -79,95 +75,66 @@ mod text {
 }
 
 /// One experiment.
-#[derive(Clone, Debug, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[derive(Clone, Debug, Serialize)]
 pub struct Scenario {
     /// Names the result files; letters, digits, `-` and `_`.
     pub name: String,
     /// What it shows, for people.
-    #[serde(default)]
     pub about: String,
-    /// Rate of the thin link towards the users, as `600kbit`.
+    /// Rate of the thin link towards the users.
     #[serde(with = "text")]
     pub rate: Rate,
     /// Propagation, both ways together; the emulator adds half of it each way.
-    #[serde(with = "text", default)]
+    #[serde(with = "text")]
     pub rtt: Span,
     /// Largest IP packet on every interface.
-    #[serde(default = "default_mtu")]
     pub mtu: u32,
     /// Bytes of link layer per packet, counted by the shaper.
-    #[serde(default = "default_overhead")]
     pub overhead: u32,
     /// Probability that the emulator loses a packet, each way.
-    #[serde(default)]
     pub loss: f64,
     /// How long the load lasts.
-    #[serde(with = "text", default = "default_duration")]
+    #[serde(with = "text")]
     pub duration: Span,
     /// How much of the beginning is not counted.
-    #[serde(with = "text", default)]
+    #[serde(with = "text")]
     pub warmup: Span,
     /// Users start at random within this time.
-    #[serde(with = "text", default = "default_jitter")]
+    #[serde(with = "text")]
     pub jitter: Span,
     /// One run per seed and discipline.
-    #[serde(default = "default_seeds")]
     pub seeds: Vec<u64>,
     /// TCP congestion control of both ends; pinned, because a machine's default may be anything.
-    #[serde(default = "default_congestion_control")]
     pub congestion_control: String,
     /// How `narrows run` takes packets: `nfqueue`, or `packet` for a bridge of its own.
-    #[serde(default = "default_backend")]
     pub backend: String,
     /// Kernel settings of users and server, as `"net.ipv4.tcp_ecn" = "1"`.
-    #[serde(default)]
     pub sysctl: BTreeMap<String, String>,
     /// What stands in the box: `fifo:30`, `taq`, `kernel:cake`, ...
     pub disciplines: Vec<String>,
     /// Who asks for what.
     pub traffic: Vec<Traffic>,
-}
-
-const fn default_mtu() -> u32 {
-    1500
-}
-const fn default_overhead() -> u32 {
-    14
-}
-const fn default_duration() -> Span {
-    Span(120.0)
-}
-const fn default_jitter() -> Span {
-    Span(2.0)
-}
-fn default_seeds() -> Vec<u64> {
-    vec![1]
-}
-fn default_backend() -> String {
-    "nfqueue".to_owned()
-}
-fn default_congestion_control() -> String {
-    "cubic".to_owned()
-}
-const fn one() -> u32 {
-    1
+    /// A sentence for each setting of the file that only a simulator can heed.
+    #[serde(skip)]
+    pub ignored: Vec<String>,
 }
 
 /// A group of users that do the same.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-#[serde(tag = "kind", rename_all = "snake_case", deny_unknown_fields)]
+#[serde(tag = "kind", rename_all = "snake_case")]
 pub enum Traffic {
     /// Closed-loop users: each connection fetches one object after another, a new connection each time.
     Objects {
         /// How many users, each with an address of its own.
         users: u32,
         /// Parallel connections per user.
-        #[serde(default = "one")]
         connections: u32,
         /// Pause between objects: the mean of an exponential draw.
-        #[serde(with = "text", default)]
+        #[serde(with = "text")]
         think: Span,
+        /// Bytes of an object.
+        #[serde(with = "text")]
+        size: Size,
     },
     /// Connections that send for the whole run, each to a user of its own.
     Long {
@@ -185,10 +152,26 @@ impl Traffic {
             Self::Long { flows } => *flows,
         }
     }
+
+    /// What the lab's users can do; the file's check has refused all else.
+    fn of(kind: &Kind) -> Option<Self> {
+        match kind {
+            Kind::Objects { users, connections, think, size } => Some(Self::Objects {
+                users: *users,
+                connections: *connections,
+                think: (*think).into(),
+                size: size.clone(),
+            }),
+            Kind::Long { flows } => Some(Self::Long { flows: *flows }),
+            _ => None,
+        }
+    }
 }
 
 /// Most users a lab can address.
 pub const MAX_USERS: u32 = 10_000;
+/// Longest run: the lab keeps every user's bytes of every second.
+const MAX_SECONDS: f64 = 86_400.0;
 
 impl Scenario {
     /// Reads and checks a file; `sets` are `key=value` replacements, as `duration=30s` or `traffic.0.users=50`.
@@ -196,10 +179,7 @@ impl Scenario {
     /// # Errors
     /// Names the file, the key and what was expected.
     pub fn load(path: &Path, sets: &[String]) -> anyhow::Result<Self> {
-        let text = std::fs::read_to_string(path).with_context(|| {
-            format!("{}: cannot be read; expected a lab scenario in TOML", path.display())
-        })?;
-        Self::parse(&text, sets).with_context(|| path.display().to_string())
+        Self::of(&Experiment::load(path, sets)?)
     }
 
     /// The same from text.
@@ -207,22 +187,7 @@ impl Scenario {
     /// # Errors
     /// Names the key and what was expected.
     pub fn parse(text: &str, sets: &[String]) -> anyhow::Result<Self> {
-        let scenario: Self = if sets.is_empty() {
-            // Straight from the text, so that an error shows the line.
-            toml::from_str(text)?
-        } else {
-            let mut table: toml::Table = toml::from_str(text)?;
-            for set in sets {
-                let (key, value) =
-                    set.split_once('=').with_context(|| format!("--set {set}: expected key=value"))?;
-                replace(&mut toml::Value::Table(std::mem::take(&mut table)), key.trim(), value.trim())
-                    .map(|t| table = t)
-                    .with_context(|| format!("--set {set}"))?;
-            }
-            table.try_into()?
-        };
-        scenario.check()?;
-        Ok(scenario)
+        Self::of(&Experiment::parse(text, sets)?)
     }
 
     /// All users together.
@@ -231,89 +196,39 @@ impl Scenario {
         self.traffic.iter().map(Traffic::users).fold(0, u32::saturating_add)
     }
 
-    fn check(&self) -> anyhow::Result<()> {
-        let plain = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '_';
-        ensure!(
-            !self.name.is_empty() && self.name.chars().all(plain),
-            "name = '{}': expected letters, digits, '-' and '_', because result files are called so",
-            self.name
-        );
-        ensure!((296..=9000).contains(&self.mtu), "mtu = {}: expected 296 to 9000 bytes", self.mtu);
-        ensure!(self.overhead <= 200, "overhead = {}: expected 0 to 200 bytes", self.overhead);
-        ensure!((0.0..1.0).contains(&self.loss), "loss = {}: expected 0 up to but not 1", self.loss);
-        ensure!(
-            self.duration.secs() >= 1.0 && self.warmup < self.duration,
-            "duration = '{}': expected at least 1s and more than warmup = '{}'",
-            self.duration,
-            self.warmup
-        );
-        ensure!(self.jitter < self.duration, "jitter = '{}': expected less than the duration", self.jitter);
-        ensure!(
-            matches!(self.backend.as_str(), "nfqueue" | "packet"),
-            "backend = '{}': expected nfqueue or packet",
-            self.backend
-        );
-        for (key, value) in &self.sysctl {
-            let plain = |s: &str| s.chars().all(|c| c.is_ascii_alphanumeric() || "._- ".contains(c));
-            ensure!(
-                key.starts_with("net.") && plain(key) && plain(value),
-                "sysctl.\"{key}\" = '{value}': expected a setting of the network, as \"net.ipv4.tcp_ecn\" = \"1\""
-            );
-        }
-        ensure!(!self.seeds.is_empty(), "seeds = []: expected at least one number");
-        ensure!(!self.disciplines.is_empty(), "disciplines = []: expected at least one, as [\"fifo:30\"]");
-        ensure!(
-            self.rtt.secs() <= 10.0,
-            "rtt = '{}': expected at most 10s of propagation, both ways together",
-            self.rtt
-        );
-        let users = self.users();
-        if users == 0 || users > MAX_USERS {
-            bail!("traffic: {users} users and long flows together; expected 1 to {MAX_USERS}");
-        }
-        for t in &self.traffic {
-            if let Traffic::Objects { connections, .. } = t {
-                ensure!(
-                    (1..=64).contains(connections),
-                    "traffic.connections = {connections}: expected 1 to 64"
-                );
-            }
-        }
-        Ok(())
-    }
-}
-
-/// Puts `value` at the dotted `key`; numbers count into arrays.
-fn replace(root: &mut toml::Value, key: &str, value: &str) -> anyhow::Result<toml::Table> {
-    let parsed: toml::Value = toml::from_str::<toml::Table>(&format!("v = {value}"))
-        .ok()
-        .and_then(|mut t| t.remove("v"))
-        .unwrap_or_else(|| toml::Value::String(value.to_owned()));
-    let mut at = &mut *root;
-    let parts: Vec<&str> = key.split('.').collect();
-    for (i, part) in parts.iter().enumerate() {
-        let last = i + 1 == parts.len();
-        at = match at {
-            toml::Value::Table(t) if last => {
-                t.insert((*part).to_owned(), parsed.clone());
-                break;
-            }
-            toml::Value::Table(t) => t.get_mut(*part).with_context(|| format!("no key '{part}'"))?,
-            toml::Value::Array(a) => {
-                let len = a.len();
-                part.parse::<usize>().ok().and_then(|n| a.get_mut(n)).with_context(|| {
-                    format!("'{part}': expected a place in the array, 0 to {}", len.saturating_sub(1))
-                })?
-            }
-            _ => bail!("'{part}': the key before it holds neither a table nor an array"),
+    fn of(experiment: &Experiment) -> anyhow::Result<Self> {
+        let lab = experiment.for_lab()?;
+        let (s, thin) = (lab.scenario, lab.thin);
+        let scenario = Self {
+            name: s.name,
+            about: s.about,
+            rate: thin.rate,
+            rtt: Span::from_secs(f64::midpoint(thin.rtt.0.as_secs_f64(), thin.rtt.1.as_secs_f64())),
+            mtu: s.mtu,
+            overhead: thin.overhead,
+            loss: thin.loss,
+            duration: s.duration.into(),
+            warmup: s.warmup.into(),
+            jitter: s.jitter.into(),
+            seeds: experiment.seeds.clone(),
+            congestion_control: s.lab.congestion_control,
+            backend: s.lab.backend,
+            sysctl: s.lab.sysctl,
+            disciplines: lab.disciplines,
+            traffic: s.traffic.iter().filter_map(|t| Traffic::of(&t.kind)).collect(),
+            ignored: lab.ignored,
         };
-        if last {
-            *at = parsed.clone();
-        }
-    }
-    match root {
-        toml::Value::Table(t) => Ok(std::mem::take(t)),
-        _ => bail!("expected a table"),
+        ensure!(
+            (1.0..=MAX_SECONDS).contains(&scenario.duration.secs()),
+            "duration = '{}': expected 1s to {MAX_SECONDS}s in the lab",
+            scenario.duration
+        );
+        let users = scenario.users();
+        ensure!(
+            users <= MAX_USERS,
+            "traffic: {users} users and long flows together: expected at most {MAX_USERS} in the lab"
+        );
+        Ok(scenario)
     }
 }
 
@@ -339,9 +254,12 @@ mod tests {
         let s = Scenario::parse(FILE, &[]).unwrap();
         assert_eq!((s.users(), s.mtu, s.overhead), (102, 1500, 14));
         assert_eq!((s.rtt, s.duration, s.warmup), (Span(0.2), Span(120.0), Span(0.0)));
-        assert_eq!(s.congestion_control, "cubic");
-        let again = Scenario::parse(&toml::to_string(&s).unwrap(), &[]).unwrap();
-        assert_eq!(format!("{again:?}"), format!("{s:?}"));
+        assert_eq!((s.congestion_control.as_str(), s.backend.as_str()), ("cubic", "nfqueue"));
+        assert_eq!((s.jitter, s.seeds.as_slice(), s.ignored.len()), (Span(2.0), [1].as_slice(), 0));
+        // What the workers are told reads as it was.
+        let told = serde_json::to_string(&s.traffic).unwrap();
+        let again: Vec<Traffic> = serde_json::from_str(&told).unwrap();
+        assert_eq!(format!("{again:?}"), format!("{:?}", s.traffic));
     }
 
     #[test]
@@ -360,17 +278,27 @@ mod tests {
             ("rate = \"600kbit\"", "rate = \"600\"", "kbit"),
             ("rtt = \"200ms\"", "rtt = \"200\"", "200ms"),
             ("users = 100", "users = 0\n[[traffic]]\nkind = \"long\"\nflows = 20000", "users"),
+            ("users = 100", "users = 20000", "20002 users and long flows together: expected at most 10000"),
             ("users = 100", "user = 100", "user"),
             ("kind = \"long\"", "kind = \"lang\"", "lang"),
+            ("kind = \"long\"", "kind = \"telnet\"", "expected objects or long"),
             ("name = \"t\"", "name = \"../t\"", "name"),
             ("name = \"t\"", "name = \"t\"\nwarmup = \"200s\"", "warmup"),
+            ("name = \"t\"", "name = \"t\"\nduration = \"100ms\"", "duration = '100ms': expected 1s"),
             ("name = \"t\"", "name = \"t\"\nmtu = 9", "mtu"),
             ("name = \"t\"", "name = \"t\"\nqueue = 9", "queue"),
-            ("name = \"t\"", "name = \"t\"\nbackend = \"tun\"", "nfqueue or packet"),
+            ("name = \"t\"", "name = \"t\"\nbackend = \"tun\"", "nfqueue, packet"),
             ("name = \"t\"", "name = \"t\"\nsysctl = { \"kernel.x\" = \"1\" }", "kernel.x"),
         ] {
             let e = format!("{:#}", Scenario::parse(&FILE.replace(find, put), &[]).unwrap_err());
             assert!(e.contains(says), "{put}: {e}");
         }
+    }
+
+    #[test]
+    fn what_only_a_simulator_heeds_is_told() {
+        let s = Scenario::parse(&format!("dephase = \"30ms\"\n{FILE}"), &[]).unwrap();
+        assert_eq!(s.ignored.len(), 1);
+        assert!(s.ignored[0].starts_with("dephase: not heeded by the lab"), "{:?}", s.ignored);
     }
 }

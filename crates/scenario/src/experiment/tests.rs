@@ -301,6 +301,24 @@ fn what_only_one_side_can_do() {
     }
 }
 
+#[test]
+fn the_lab_leaves_out_disciplines_it_cannot_have() {
+    let text = THIN.replace("\"taq\"]", "\"nonsense\"]");
+    assert_eq!(
+        Experiment::parse(&text, &[]).unwrap().for_lab().unwrap().disciplines,
+        ["fifo:30", "nonsense"]
+    );
+    let none = Experiment::parse(&text, &["disciplines=[\"nonsense\"]".to_owned()]).unwrap();
+    assert!(none.for_lab().unwrap_err().to_string().contains("discipline = 'nonsense': expected one of"));
+}
+
+#[test]
+fn an_error_names_the_point_only_where_it_matters() {
+    let of = |text: &str| all(text).unwrap_err().to_string();
+    assert!(!of(&THIN.replace("users = 100", "users = 0")).contains("(at"));
+    assert!(of(&THIN.replace("\"taq\"]", "\"taqq\"]")).ends_with("(at discipline=taqq)"));
+}
+
 /// What a file may have wrong, and the whole sentence it earns.
 #[test]
 fn impossible_scenarios_end_in_one_sentence() {

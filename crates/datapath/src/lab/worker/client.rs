@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use anyhow::Context as _;
+use narrows_scenario::Size;
 use serde::{Deserialize, Serialize};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpSocket, TcpStream};
@@ -13,7 +14,6 @@ use tokio::task::JoinSet;
 
 use super::record::{ClientResult, LongRecord, ObjectRecord};
 use super::server::{HEADER, REQUEST, congestion_control, padded, stdin_ends};
-use super::sizes::{COUNT, sizes};
 use super::{Say, Tick, say};
 use crate::lab::scenario::Traffic;
 
@@ -50,7 +50,6 @@ struct Run {
     spec: ClientSpec,
     begin: Instant,
     end: tokio::time::Instant,
-    sizes: [u32; COUNT],
     objects: AtomicU64,
     bytes: AtomicU64,
 }
@@ -95,7 +94,6 @@ pub fn run(spec: ClientSpec) -> anyhow::Result<ClientResult> {
         let run = Arc::new(Run {
             end: (begin + Duration::from_secs_f64(spec.duration)).into(),
             begin,
-            sizes: sizes(),
             objects: AtomicU64::new(0),
             bytes: AtomicU64::new(0),
             spec,
@@ -135,8 +133,8 @@ fn start(run: &Arc<Run>) -> JoinSet<Life> {
     let mut lives = JoinSet::new();
     let mut first = 0;
     for traffic in &run.spec.traffic {
-        let (connections, think) = match traffic {
-            Traffic::Objects { connections, think, .. } => (*connections, Some(think.secs())),
+        let (connections, what) = match traffic {
+            Traffic::Objects { connections, think, size, .. } => (*connections, Some((think.secs(), size))),
             Traffic::Long { .. } => (1, None),
         };
         for user in first..first + traffic.users() {
@@ -145,8 +143,10 @@ fn start(run: &Arc<Run>) -> JoinSet<Life> {
                 // fastrand mixes its seed; near seeds give unrelated streams.
                 let rng = fastrand::Rng::with_seed(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15));
                 let run = run.clone();
-                match think {
-                    Some(think) => lives.spawn(objects(run, user, connection, think, rng)),
+                match what {
+                    Some((think, size)) => {
+                        lives.spawn(objects(run, (user, connection), think, size.clone(), rng))
+                    }
                     None => lives.spawn(long(run, user, rng)),
                 };
             }
@@ -185,11 +185,18 @@ async fn tick(run: Arc<Run>) {
 }
 
 /// One connection of a closed-loop user.
-async fn objects(run: Arc<Run>, user: u32, connection: u32, think: f64, mut rng: fastrand::Rng) -> Life {
+async fn objects(
+    run: Arc<Run>,
+    (user, connection): (u32, u32),
+    think: f64,
+    size: Size,
+    mut rng: fastrand::Rng,
+) -> Life {
     let mut life = Life { user, ..Life::default() };
     pause(&run, rng.f64() * run.spec.jitter).await;
     while tokio::time::Instant::now() < run.end {
-        let size = run.sizes[rng.usize(..COUNT)];
+        // A larger one would not come to its end either.
+        let size = u32::try_from(size.sample(&mut || rng.f64())).unwrap_or(u32::MAX);
         let start = run.now();
         let mut gap = Gap { last: start, connected: start };
         let mut object = ObjectRecord { user, connection, size, start, ..ObjectRecord::default() };

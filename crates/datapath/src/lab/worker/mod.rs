@@ -12,7 +12,6 @@ pub mod emulator;
 mod packet_socket;
 pub mod record;
 pub mod server;
-pub mod sizes;
 
 pub use capture::{CaptureResult, CaptureSpec};
 pub use client::ClientSpec;
