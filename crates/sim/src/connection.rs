@@ -5,6 +5,7 @@ use narrows_units::{Bytes, Duration, Instant};
 use narrows_wire::{FlowKey, Header, TcpHeader};
 
 use crate::network::Network;
+use crate::packet::Kind;
 
 /// The end that sends the data, and the end that takes it.
 pub(crate) const DATA: usize = 0;
@@ -34,11 +35,41 @@ pub(crate) struct FlowStats {
     /// Payload delivered in order.
     pub(crate) delivered: u64,
     pub(crate) acked: u64,
-    /// The last delivery of data, or the opening.
+    /// The first delivery of data.
+    pub(crate) first_delivery: Option<Instant>,
+    /// The last delivery of data; before any, or when data became due after all had been delivered, that instant.
     pub(crate) last_delivery: Instant,
-    /// The longest time without a delivery while data was due.
+    /// How long the first delivery was waited for.
+    pub(crate) first_silence: Duration,
+    /// The longest time without a delivery while data was due, from the first delivery on.
     pub(crate) longest_silence: Duration,
+    /// When data became due after all before it had been delivered: the first attempt, or a write.
+    pub(crate) due_since: Instant,
+    /// Whether the application wrote while it was open.
+    pub(crate) written: bool,
+    /// Its place among the flows of the probes, if it is one of those that last.
+    pub(crate) row: Option<u32>,
     pub(crate) failed: bool,
+}
+
+impl FlowStats {
+    /// Data was delivered.
+    pub(crate) fn took(&mut self, now: Instant, bytes: u64) {
+        let silence = now.since(self.last_delivery);
+        if self.delivered == 0 {
+            self.first_delivery = Some(now);
+            self.first_silence = silence;
+        } else {
+            self.longest_silence = self.longest_silence.max(silence);
+        }
+        self.last_delivery = now;
+        self.delivered += bytes;
+    }
+
+    /// Data is due, and nothing was.
+    pub(crate) fn wants(&mut self, now: Instant) {
+        (self.last_delivery, self.due_since) = (now, now);
+    }
 }
 
 /// A connection in its place.
@@ -145,6 +176,7 @@ impl Io for Port<'_> {
         p.dst = self.dst;
         p.route = self.route;
         p.end = self.to_end;
+        p.kind = Kind::of(&segment.tcp);
         self.net.send(packet);
     }
     fn event(&mut self, event: Event) {

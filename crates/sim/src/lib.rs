@@ -7,6 +7,7 @@
 mod app;
 mod build;
 mod connection;
+mod conservation;
 mod event;
 mod link;
 mod loss;
@@ -15,9 +16,12 @@ mod packet;
 mod probe;
 pub mod replay;
 mod results;
+mod run;
+mod statistics;
 mod tap;
 mod world;
 
 pub use build::BuildError;
 pub use link::LinkCounters;
 pub use results::{Column, Data, Results, Table};
+pub use run::{RunError, run};

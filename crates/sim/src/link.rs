@@ -101,6 +101,8 @@ pub(crate) struct Link {
     /// Whether all packets come to it in order from one place, so that they may be given to it ahead of time.
     pub(crate) fused: bool,
     pub(crate) counters: Box<LinkCounters>,
+    /// How long packets from the discipline have kept it busy, the present one to its end.
+    pub(crate) busy: Duration,
 }
 
 impl Link {
@@ -116,6 +118,7 @@ impl Link {
             watched: false,
             fused: false,
             counters: Box::default(),
+            busy: Duration::ZERO,
         }
     }
 

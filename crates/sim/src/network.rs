@@ -282,7 +282,7 @@ impl Network {
             && loss.takes(sent)
         {
             link.counters.lost += 1;
-            self.tap.lost(id, packet);
+            self.tap.lost(packet);
             return true;
         }
         link.counters.sent += 1;
@@ -354,7 +354,9 @@ impl Network {
 
     fn transmit(&mut self, id: u32, packet: Pkt) {
         let link = &mut self.links[id as usize];
-        let sent = self.now + link.time_to_send(packet.len());
+        let time = link.time_to_send(packet.len());
+        link.busy += time;
+        let sent = self.now + time;
         let at = sent + link.delay;
         let queue = link.queue.as_mut().expect("only a discipline is served");
         queue.busy_until = sent;
@@ -435,7 +437,7 @@ impl Network {
             match verdict {
                 Verdict::Dropped { packet, reason } => {
                     counters.dropped[reason as usize] += 1;
-                    self.tap.dropped(id, self.now, &packet, reason);
+                    self.tap.lost(&packet);
                     self.pool.give(packet);
                 }
                 Verdict::Swallowed { packet } => {

@@ -2,7 +2,7 @@
 //! costs no allocation and moving it moves eight bytes.
 
 use narrows_units::{Ecn, Instant};
-use narrows_wire::Header;
+use narrows_wire::{Header, TcpHeader};
 
 /// What a box holds. What every link reads lies in its first cache line, and boxes begin with one: with ten thousand
 /// flows nothing of a packet is in a near cache when its next event comes.
@@ -23,6 +23,8 @@ pub(crate) struct Packet {
     pub(crate) hop: u16,
     /// Which end of the connection takes it; [`DATAGRAM`] if no connection does.
     pub(crate) end: u8,
+    /// What it carries, if it belongs to a connection.
+    pub(crate) kind: Kind,
     /// When it came to the queue it is in.
     pub(crate) queued: Instant,
     /// When its host sent it.
@@ -31,6 +33,35 @@ pub(crate) struct Packet {
 }
 
 const _: () = assert!(size_of::<Packet>() == 192);
+
+/// What a segment carries, for those who measure how long it waits.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum Kind {
+    /// No payload.
+    #[default]
+    Control,
+    /// Data within the first [`BULK_FROM`] bytes of a connection.
+    Small,
+    /// Data beyond.
+    Bulk,
+}
+
+/// Data beyond so many bytes of a connection is bulk; what comes before it is what short transfers consist of. It is from
+/// this size on that the lab calls an object large.
+pub(crate) const BULK_FROM: u32 = 20_000;
+
+impl Kind {
+    /// Sequence numbers start at zero. After 4 GB they do so again, which moves some 14 packets of three million.
+    pub(crate) const fn of(tcp: &TcpHeader) -> Self {
+        if tcp.payload == 0 {
+            Self::Control
+        } else if tcp.seq.0 < BULK_FROM {
+            Self::Small
+        } else {
+            Self::Bulk
+        }
+    }
+}
 
 /// The `end` of a packet that belongs to no connection.
 pub(crate) const DATAGRAM: u8 = 2;

@@ -1,56 +1,137 @@
-//! What is seen of packets on links: losses by flow, waiting times, captures.
+//! What is seen of packets on links: how long they waited, which were lost, captures.
 
-use narrows_qdisc::{Packet as _, Reason};
-use narrows_units::{Duration, Instant};
-use narrows_wire::Header;
+use narrows_qdisc::Packet as _;
+use narrows_units::Instant;
+use narrows_wire::capture::Writer;
 
-use crate::packet::Pkt;
+use crate::packet::{DATAGRAM, Kind, Pkt};
+use crate::statistics::Histogram;
 
-/// A packet as a capture has it: when its last bit left, and its headers.
-pub(crate) type Captured = Vec<(Instant, Header)>;
+/// Most packets of a link that are captured: the file is then some 150 MB.
+pub(crate) const MOST_CAPTURED: u64 = 2_000_000;
+
+/// The headers of what a link carried, as a pcap file that grows.
+pub(crate) struct Capture {
+    pub(crate) link: u32,
+    pub(crate) file: Writer<Vec<u8>>,
+    /// Packets in it.
+    pub(crate) packets: u64,
+    /// Packets that came after it was full.
+    pub(crate) missed: u64,
+}
+
+/// How long packets waited in a discipline, from their arrival to the beginning of their transmission, in nanoseconds.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Waits {
+    /// TCP packets without payload.
+    pub(crate) control: Histogram,
+    /// Data within the first 20 kB of a connection.
+    pub(crate) small: Histogram,
+    /// Data beyond.
+    pub(crate) bulk: Histogram,
+    /// All but TCP.
+    pub(crate) datagrams: Histogram,
+}
+
+impl Waits {
+    fn of(&mut self, packet: &Pkt) -> &mut Histogram {
+        match packet.0.kind {
+            _ if packet.0.end == DATAGRAM => &mut self.datagrams,
+            Kind::Control => &mut self.control,
+            Kind::Small => &mut self.small,
+            Kind::Bulk => &mut self.bulk,
+        }
+    }
+
+    /// Forgets what was before the warm-up's end.
+    pub(crate) fn clear(&mut self) {
+        for h in [&mut self.control, &mut self.small, &mut self.bulk, &mut self.datagrams] {
+            h.clear();
+        }
+    }
+}
+
+/// Lost data packets of the connection that has or had a place.
+#[derive(Clone, Copy, Debug, Default)]
+struct Lost {
+    generation: u32,
+    packets: u32,
+}
 
 /// Looks at packets on their way. Everything here is counted, nothing decided.
-#[derive(Debug, Default)]
+#[derive(Default)]
 pub(crate) struct Tap {
-    /// Links to capture, and what was.
-    pub(crate) captured: Vec<(u32, Captured)>,
-    /// The links whose waiting times are kept, and those times.
-    pub(crate) waits: Vec<(u32, Vec<Duration>)>,
-    /// Packets dropped or lost, by place of the connection.
-    pub(crate) drops: Vec<u32>,
+    pub(crate) captures: Vec<Capture>,
+    /// By link; `None` where nobody asked.
+    pub(crate) waits: Vec<Option<Box<Waits>>>,
+    /// By place of the connection.
+    lost: Vec<Lost>,
+    /// Packets of no connection that were dropped or lost.
+    pub(crate) datagrams_lost: u64,
 }
 
 impl Tap {
-    pub(crate) fn captures(&self, link: u32) -> bool {
-        !self.captured.is_empty() && self.captured.iter().any(|c| c.0 == link)
+    /// Begins to capture a link.
+    pub(crate) fn capture_link(&mut self, link: u32) {
+        if let Ok(file) = Writer::new(Vec::new()) {
+            self.captures.push(Capture { link, file, packets: 0, missed: 0 });
+        }
     }
 
+    /// Begins to keep the waiting times of a link.
+    pub(crate) fn watch(&mut self, link: u32) {
+        let at = link as usize;
+        if at >= self.waits.len() {
+            self.waits.resize_with(at + 1, || None);
+        }
+        self.waits[at] = Some(Box::default());
+    }
+
+    pub(crate) fn captures(&self, link: u32) -> bool {
+        !self.captures.is_empty() && self.captures.iter().any(|c| c.link == link)
+    }
+
+    /// A packet whose last bit left link `link` at `sent`.
     pub(crate) fn capture(&mut self, link: u32, sent: Instant, packet: &Pkt) {
-        if let Some(c) = self.captured.iter_mut().find(|c| c.0 == link) {
-            c.1.push((sent, *packet.header()));
+        if let Some(c) = self.captures.iter_mut().find(|c| c.link == link) {
+            // Writing to memory does not fail, and no run lasts 136 years.
+            if c.packets < MOST_CAPTURED && c.file.write(sent, packet.header()).is_ok() {
+                c.packets += 1;
+            } else {
+                c.missed += 1;
+            }
         }
     }
 
     /// A packet left a discipline for the wire.
+    #[inline]
     pub(crate) fn left(&mut self, link: u32, now: Instant, packet: &Pkt) {
-        if let Some(w) = self.waits.iter_mut().find(|w| w.0 == link) {
-            w.1.push(now.since(packet.0.queued));
+        if let Some(Some(waits)) = self.waits.get_mut(link as usize) {
+            waits.of(packet).add(now.since(packet.0.queued).as_nanos());
         }
     }
 
-    pub(crate) fn dropped(&mut self, _link: u32, _now: Instant, packet: &Pkt, _reason: Reason) {
-        self.count(packet);
-    }
-
-    pub(crate) fn lost(&mut self, _link: u32, packet: &Pkt) {
-        self.count(packet);
-    }
-
-    fn count(&mut self, packet: &Pkt) {
-        let at = packet.0.flow as usize;
-        if at >= self.drops.len() {
-            self.drops.resize(at + 1, 0);
+    /// A discipline dropped a packet, or a wire lost it.
+    pub(crate) fn lost(&mut self, packet: &Pkt) {
+        let p = &packet.0;
+        if p.end == DATAGRAM {
+            self.datagrams_lost += 1;
+        } else if p.header.is_tcp_data() {
+            let at = p.flow as usize;
+            if at >= self.lost.len() {
+                self.lost.resize(at + 1, Lost::default());
+            }
+            let lost = &mut self.lost[at];
+            if lost.generation != p.generation {
+                *lost = Lost { generation: p.generation, packets: 0 };
+            }
+            lost.packets += 1;
         }
-        self.drops[at] += 1;
+    }
+
+    /// Data packets lost so far of the connection of this generation at `place`.
+    pub(crate) fn lost_of(&self, place: u32, generation: u32) -> u64 {
+        let lost = self.lost.get(place as usize).filter(|l| l.generation == generation);
+        lost.map_or(0, |l| u64::from(l.packets))
     }
 }

@@ -207,7 +207,8 @@ impl World {
                 first_attempt: transfer.first_attempt.unwrap_or(now),
                 retries: transfer.retries,
                 opened: now,
-                last_delivery: now,
+                last_delivery: transfer.first_attempt.unwrap_or(now),
+                due_since: transfer.first_attempt.unwrap_or(now),
                 ..FlowStats::default()
             },
         };
@@ -219,7 +220,7 @@ impl World {
             u32::try_from(self.connections.len() - 1)
                 .expect("a scenario is checked to have fewer connections")
         };
-        self.probes.opened(place, &self.connections[place as usize]);
+        self.probes.opened(place, &mut self.connections[place as usize]);
         let opener = if transfer.taker_opens { TAKER } else { DATA };
         self.work(place, opener, |end, config, now, io| end.open(config, now, io));
         place
@@ -234,6 +235,7 @@ impl World {
     /// Gives a connection more to carry; before the data may flow, it waits.
     pub(crate) fn write(&mut self, place: u32, bytes: u64) {
         let connection = &mut self.connections[place as usize];
+        self.probes.writes(self.net.now, connection, bytes);
         connection.size = connection.size.saturating_add(bytes);
         (connection.stats.delivered_at, connection.stats.acked_at) = (None, None);
         if !connection.begun {
@@ -323,10 +325,10 @@ impl World {
     }
 
     /// What an event of an end means for the transfer.
-    fn follow(&mut self, place: u32, end: usize, event: TcpEvent) {
+    pub(crate) fn follow(&mut self, place: u32, end: usize, event: TcpEvent) {
         let now = self.net.now;
         let connection = &mut self.connections[place as usize];
-        self.probes.told(now, place, end, event, connection);
+        self.probes.told(now, end, event, connection);
         match event {
             TcpEvent::Established if end == TAKER => {
                 connection.stats.established.get_or_insert(now);
@@ -351,9 +353,7 @@ impl World {
             }
             TcpEvent::Delivered { bytes } => {
                 let stats = &mut connection.stats;
-                stats.delivered += bytes;
-                stats.longest_silence = stats.longest_silence.max(now.since(stats.last_delivery));
-                stats.last_delivery = now;
+                stats.took(now, bytes);
                 if stats.delivered >= connection.size && stats.delivered_at.is_none() {
                     stats.delivered_at = Some(now);
                     self.tell_app(place, Happened::Delivered);
@@ -403,7 +403,8 @@ impl World {
         let connection = &mut self.connections[place as usize];
         if connection.live {
             connection.live = false;
-            self.probes.retired(self.net.now, place, connection);
+            let lost = self.net.tap.lost_of(place, connection.generation);
+            self.probes.retired(self.net.now, connection, lost);
             self.free.push(place);
         }
     }

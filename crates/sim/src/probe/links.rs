@@ -1,0 +1,193 @@
+//! Links and their queues: what came, what went, what was lost and why, how long packets waited.
+
+use narrows_qdisc::{Reason, Report as QueueReport};
+use narrows_units::{Duration, Instant};
+
+use super::plan::Plan;
+use super::report::{MAX, P50, P99, Report, integers, numbers, share, words};
+use crate::link::{Link, LinkCounters};
+use crate::network::Network;
+use crate::tap::Waits;
+
+/// A link's counts at one instant.
+#[derive(Clone, Copy, Debug, Default)]
+struct Counts {
+    counters: LinkCounters,
+    busy: Duration,
+    told: Told,
+}
+
+/// What a discipline says of itself. What it did to packets of the other direction, as at a door, is in these counts and
+/// in those of the other link.
+#[derive(Clone, Copy, Debug, Default)]
+struct Told {
+    clamped: u64,
+    refused: u64,
+    swallowed: u64,
+}
+
+impl Told {
+    fn of(report: &QueueReport) -> Self {
+        let k = &report.counters;
+        Self { clamped: k.clamped, refused: k.refused, swallowed: k.swallowed }
+    }
+    fn since(self, earlier: Self) -> Self {
+        Self {
+            clamped: self.clamped - earlier.clamped,
+            refused: self.refused - earlier.refused,
+            swallowed: self.swallowed - earlier.swallowed,
+        }
+    }
+}
+
+impl Counts {
+    fn of(link: &mut Link, now: Instant) -> (Self, Option<QueueReport>) {
+        let queue = link.queue.as_mut();
+        // What is being sent at present keeps the link busy beyond now.
+        let ahead = queue.as_ref().map_or(Duration::ZERO, |q| q.busy_until.since(now));
+        let report = queue.map(|q| q.discipline.report(now));
+        let told = report.as_ref().map(Told::of).unwrap_or_default();
+        let busy = link.busy.saturating_sub(ahead);
+        (Self { counters: *link.counters, busy, told }, report)
+    }
+}
+
+/// All watched links, as they were when counting began.
+#[derive(Debug, Default)]
+pub(super) struct Links {
+    before: Vec<Counts>,
+}
+
+/// A watched link when all is over.
+struct Outcome<'a> {
+    name: &'a str,
+    counters: LinkCounters,
+    utilisation: f64,
+    told: Told,
+    report: Option<QueueReport>,
+    waits: Option<&'a Waits>,
+}
+
+impl Outcome<'_> {
+    fn loss(&self) -> Option<f64> {
+        share(self.counters.dropped_total() + self.counters.lost, self.counters.arrived)
+    }
+}
+
+impl Links {
+    pub(super) fn warm_up(&mut self, plan: &Plan, net: &mut Network) {
+        let now = net.now;
+        self.before = plan.links.iter().map(|l| Counts::of(&mut net.links[l.link as usize], now).0).collect();
+        for waits in net.tap.waits.iter_mut().flatten() {
+            waits.clear();
+        }
+    }
+
+    pub(super) fn report(&self, plan: &Plan, net: &mut Network, out: &mut Report) {
+        let (now, links, tap) = (net.now, &mut net.links, &net.tap);
+        let elapsed = now.since(plan.warmup);
+        let outcomes: Vec<Outcome<'_>> = plan
+            .links
+            .iter()
+            .enumerate()
+            .map(|(at, watched)| {
+                let (counts, report) = Counts::of(&mut links[watched.link as usize], now);
+                let before = self.before.get(at).copied().unwrap_or_default();
+                let busy = counts.busy.saturating_sub(before.busy);
+                Outcome {
+                    name: &watched.name,
+                    counters: counts.counters.since(&before.counters),
+                    utilisation: busy.as_nanos() as f64 / elapsed.as_nanos() as f64,
+                    told: counts.told.since(before.told),
+                    report,
+                    waits: tap.waits.get(watched.link as usize).and_then(Option::as_deref),
+                }
+            })
+            .collect();
+        for link in &outcomes {
+            // A name in an expression has no dots.
+            let name: String =
+                link.name.chars().map(|c| if c.is_ascii_alphanumeric() { c } else { '_' }).collect();
+            out.put(format!("utilisation_{name}"), link.utilisation);
+            out.put(format!("loss_{name}"), link.loss());
+        }
+        if let Some(link) = plan.bottleneck().and_then(|at| outcomes.get(at)) {
+            bottleneck(link, out);
+        }
+        table(plan, &outcomes, out);
+    }
+}
+
+fn bottleneck(link: &Outcome<'_>, out: &mut Report) {
+    let k = &link.counters;
+    out.put("utilisation", link.utilisation);
+    out.put("arrived", k.arrived as f64);
+    out.put("loss", link.loss());
+    out.put("dropped", share(k.dropped_total(), k.arrived));
+    for reason in Reason::ALL {
+        let n = k.dropped[reason as usize];
+        out.put(format!("dropped_{}", reason.name()), share(n, k.arrived).filter(|_| n > 0));
+    }
+    out.put("lost", share(k.lost, k.arrived));
+    out.put("swallowed", share(link.told.swallowed, k.arrived));
+    out.put("refused", link.told.refused as f64);
+    out.put("marked", share(k.marked, k.arrived));
+    if let Some(w) = link.waits {
+        for (kind, of) in KINDS {
+            out.histogram(&format!("wait_{kind}"), of(w), &[P50, P99, MAX]);
+        }
+    }
+    out.put("clamped", link.told.clamped as f64);
+    if let Some(door) = link.report.as_ref().and_then(|r| r.door.as_ref()) {
+        out.put("door_waiting", door.waiting as f64);
+        out.put("door_wait_p50_s", door.wait_p50.map(Duration::as_secs_f64));
+        out.put("door_wait_p99_s", door.wait_p99.map(Duration::as_secs_f64));
+    }
+}
+
+fn table(plan: &Plan, links: &[Outcome<'_>], out: &mut Report) {
+    let l = || links.iter();
+    let count = |of: fn(&LinkCounters) -> u64| l().map(move |l| of(&l.counters));
+    let mut columns = vec![
+        words("name", l().map(|l| l.name.to_owned())),
+        integers("rate_bps", plan.links.iter().map(|l| l.rate.as_bps())),
+        numbers("utilisation", l().map(|l| l.utilisation)),
+        integers("arrived", count(|k| k.arrived)),
+        integers("arrived_bytes", count(|k| k.arrived_bytes)),
+        integers("sent", count(|k| k.sent)),
+        integers("sent_bytes", count(|k| k.sent_bytes)),
+        integers("dropped", count(LinkCounters::dropped_total)),
+    ];
+    for reason in Reason::ALL {
+        let of = l().map(|l| l.counters.dropped[reason as usize]);
+        columns.push(integers(format!("dropped_{}", reason.name()), of));
+    }
+    columns.extend([
+        integers("lost", count(|k| k.lost)),
+        integers("swallowed", count(|k| k.swallowed)),
+        integers("refused", count(|k| k.refused)),
+        integers("marked", count(|k| k.marked)),
+        integers("clamped", l().map(|l| l.told.clamped)),
+        numbers("loss", l().map(|l| l.loss().unwrap_or(f64::NAN))),
+    ]);
+    for (name, q) in [P50, P99, MAX] {
+        for (kind, of) in KINDS {
+            let wait = l().map(|l| {
+                let ns = l.waits.and_then(|w| of(w).quantile(q));
+                ns.map_or(f64::NAN, |ns| ns as f64 / 1e9)
+            });
+            columns.push(numbers(format!("wait_{kind}_{name}_s"), wait));
+        }
+    }
+    out.table("links", columns);
+}
+
+type Kind = (&'static str, fn(&Waits) -> &crate::statistics::Histogram);
+
+/// What waits, by what it is.
+const KINDS: [Kind; 4] = [
+    ("control", |w| &w.control),
+    ("small", |w| &w.small),
+    ("bulk", |w| &w.bulk),
+    ("datagram", |w| &w.datagrams),
+];

@@ -1,0 +1,92 @@
+//! What is to be recorded of a run.
+
+use narrows_scenario::{Scenario, Series};
+use narrows_units::{Duration, Instant, Rate};
+
+/// A link whose queue and load are reported.
+#[derive(Clone, Debug)]
+pub(crate) struct Watched {
+    pub(crate) name: String,
+    /// Its place in the network.
+    pub(crate) link: u32,
+    pub(crate) rate: Rate,
+}
+
+/// What to record, of which world.
+#[derive(Clone, Debug)]
+pub(crate) struct Plan {
+    /// When counting begins.
+    pub(crate) warmup: Instant,
+    /// How long the run lasts.
+    pub(crate) duration: Duration,
+    /// Length of a slice.
+    pub(crate) slice: Duration,
+    /// Length of an epoch, if epochs are wanted.
+    pub(crate) epoch: Option<Duration>,
+    /// How often series are sampled.
+    pub(crate) interval: Duration,
+    /// Which series.
+    pub(crate) series: Vec<Series>,
+    /// From which length on a user's hang is counted.
+    pub(crate) hangs: Vec<Duration>,
+    /// Names of the classes, in their order.
+    pub(crate) classes: Vec<String>,
+    /// Links to report.
+    pub(crate) links: Vec<Watched>,
+    /// Links to capture, by place in [`Plan::links`].
+    pub(crate) capture: Vec<usize>,
+    /// Payload of a full packet of the first class, bytes.
+    pub(crate) mss: u32,
+}
+
+/// Samples a series has at most; with more the interval is widened.
+const MOST_SAMPLES: u64 = 1 << 20;
+
+impl Default for Plan {
+    fn default() -> Self {
+        Self {
+            warmup: Instant::ZERO,
+            duration: Duration::ZERO,
+            slice: Duration::from_secs(20),
+            epoch: None,
+            interval: Duration::from_secs(1),
+            series: Vec::new(),
+            hangs: Vec::new(),
+            classes: Vec::new(),
+            links: Vec::new(),
+            capture: Vec::new(),
+            mss: 1460,
+        }
+    }
+}
+
+impl Plan {
+    /// As the scenario has it. Links of the world are numbered as those of the scenario.
+    pub(crate) fn of(scenario: &Scenario) -> Self {
+        let links = (0..).zip(&scenario.topology.links);
+        let fewest = scenario.duration.as_nanos() / MOST_SAMPLES;
+        Self {
+            warmup: Instant::ZERO + scenario.warmup,
+            duration: scenario.duration,
+            slice: scenario.probes.slice,
+            epoch: scenario.probes.epochs,
+            interval: scenario.probes.interval.max(Duration::from_nanos(fewest)),
+            series: scenario.probes.series.clone(),
+            hangs: scenario.probes.hangs.clone(),
+            classes: scenario.traffic.iter().map(|t| t.name.clone()).collect(),
+            links: links.map(|(link, l)| Watched { name: l.name.clone(), link, rate: l.rate }).collect(),
+            capture: scenario.probes.capture.clone(),
+            mss: scenario.traffic.first().map_or(1460, |t| t.tcp_from.mss),
+        }
+    }
+
+    /// Whether a series is wanted.
+    pub(crate) fn wants(&self, series: Series) -> bool {
+        self.series.contains(&series)
+    }
+
+    /// The slowest link, the first listed among equals: the one the summary tells of.
+    pub(crate) fn bottleneck(&self) -> Option<usize> {
+        (0..self.links.len()).min_by_key(|i| self.links[*i].rate)
+    }
+}

@@ -1,0 +1,122 @@
+//! Series: what queues, windows and links are like at equal intervals, from the beginning of the run.
+
+use narrows_scenario::Series as Which;
+use narrows_units::Instant;
+
+use super::flows::Flows;
+use super::plan::Plan;
+use super::report::{Report, integers, numbers};
+use crate::connection::{Connection, DATA};
+use crate::network::Network;
+
+/// Flows of which windows are kept: the first so many of those that last.
+const FLOWS: u32 = 100;
+/// Most windows kept.
+const MOST_WINDOWS: usize = 1 << 22;
+
+/// The window of a flow.
+#[derive(Clone, Copy, Debug)]
+struct Window {
+    at: Instant,
+    flow: u32,
+    cwnd: f64,
+    ssthresh: f64,
+}
+
+/// What a link did in an interval.
+#[derive(Clone, Copy, Debug)]
+struct Carried {
+    sent_bytes: u64,
+    dropped: u64,
+}
+
+/// Samples so far. Those of links are one list for each link.
+#[derive(Debug, Default)]
+pub(super) struct Samples {
+    at: Vec<Instant>,
+    queue: Vec<Vec<(u64, u64)>>,
+    carried: Vec<Vec<Carried>>,
+    /// Bytes sent and packets dropped at the last sample.
+    before: Vec<Carried>,
+    windows: Vec<Window>,
+    /// From when on windows were no longer kept.
+    cut: Option<Instant>,
+}
+
+impl Samples {
+    pub(super) fn take(&mut self, plan: &Plan, net: &Network, flows: &Flows, connections: &[Connection]) {
+        self.at.push(net.now);
+        if plan.wants(Which::Queue) {
+            self.queue.resize_with(plan.links.len(), Vec::new);
+            for (list, watched) in self.queue.iter_mut().zip(&plan.links) {
+                let queue = &net.links[watched.link as usize].queue;
+                let backlog = queue.as_ref().map(|q| q.discipline.backlog()).unwrap_or_default();
+                list.push((backlog.packets as u64, backlog.bytes.get()));
+            }
+        }
+        if plan.wants(Which::Throughput) {
+            self.throughput(plan, net);
+        }
+        if plan.wants(Which::Cwnd) {
+            self.windows(net.now, flows, connections);
+        }
+    }
+
+    fn throughput(&mut self, plan: &Plan, net: &Network) {
+        self.carried.resize_with(plan.links.len(), Vec::new);
+        self.before.resize(plan.links.len(), Carried { sent_bytes: 0, dropped: 0 });
+        for ((list, before), watched) in self.carried.iter_mut().zip(&mut self.before).zip(&plan.links) {
+            let k = &net.links[watched.link as usize].counters;
+            let now = Carried { sent_bytes: k.sent_bytes, dropped: k.dropped_total() + k.lost };
+            list.push(Carried {
+                sent_bytes: now.sent_bytes - before.sent_bytes,
+                dropped: now.dropped - before.dropped,
+            });
+            *before = now;
+        }
+    }
+
+    fn windows(&mut self, now: Instant, flows: &Flows, connections: &[Connection]) {
+        if self.windows.len() >= MOST_WINDOWS {
+            self.cut.get_or_insert(now);
+            return;
+        }
+        for (flow, place) in flows.places().take_while(|(flow, _)| *flow < FLOWS) {
+            let end = &connections[place as usize].ends[DATA];
+            self.windows.push(Window { at: now, flow, cwnd: end.cwnd(), ssthresh: end.ssthresh() });
+        }
+    }
+
+    pub(super) fn report(&self, plan: &Plan, out: &mut Report) {
+        let time = || numbers("time_s", self.at.iter().map(|at| at.as_secs_f64()));
+        if !self.queue.is_empty() {
+            let mut columns = vec![time()];
+            for (list, link) in self.queue.iter().zip(&plan.links) {
+                columns.push(integers(format!("{}_pkts", link.name), list.iter().map(|b| b.0)));
+                columns.push(integers(format!("{}_bytes", link.name), list.iter().map(|b| b.1)));
+            }
+            out.table("queue", columns);
+        }
+        if !self.carried.is_empty() {
+            let mut columns = vec![time()];
+            for (list, link) in self.carried.iter().zip(&plan.links) {
+                columns.push(integers(format!("{}_bytes", link.name), list.iter().map(|c| c.sent_bytes)));
+                columns.push(integers(format!("{}_dropped", link.name), list.iter().map(|c| c.dropped)));
+            }
+            out.table("throughput", columns);
+        }
+        if !self.windows.is_empty() {
+            let w = || self.windows.iter();
+            out.table(
+                "cwnd",
+                vec![
+                    numbers("time_s", w().map(|w| w.at.as_secs_f64())),
+                    integers("flow", w().map(|w| w.flow.into())),
+                    numbers("cwnd_pkts", w().map(|w| w.cwnd)),
+                    numbers("ssthresh_pkts", w().map(|w| w.ssthresh)),
+                ],
+            );
+            out.put("cwnd_cut_s", self.cut.map(Instant::as_secs_f64));
+        }
+    }
+}

@@ -1,0 +1,140 @@
+//! What connections did together: by class of the traffic, and by size.
+
+use narrows_tcp::Counters;
+
+use super::plan::Plan;
+use super::report::{Report, integers, numbers, share, words};
+use crate::connection::{Connection, DATA};
+
+/// Objects up to this size are small, in bytes, as in the lab.
+pub(super) const SMALL: u64 = 6_000;
+/// Objects from this size on are large, in bytes, as in the lab.
+pub(super) const LARGE: u64 = 20_000;
+
+/// Sums over connections.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Tally {
+    pub(super) connections: u64,
+    /// Payload delivered in order.
+    pub(super) delivered: u64,
+    /// Data segments their senders sent, retransmissions among them.
+    pub(super) data_sent: u64,
+    pub(super) retransmitted: u64,
+    pub(super) timeouts: u64,
+    pub(super) fast_retransmits: u64,
+    /// SYNs and SYN-ACKs of both ends that were sent again.
+    pub(super) syn_retries: u64,
+    /// Data segments dropped by a discipline or lost on a wire.
+    pub(super) lost: u64,
+}
+
+impl Tally {
+    /// What one connection did so far.
+    pub(super) fn of(c: &Connection, lost: u64) -> Self {
+        let k: &Counters = c.ends[DATA].counters();
+        let syn_retries = c.ends.iter().map(|e| u64::from(e.counters().syn_retries)).sum();
+        Self {
+            connections: 1,
+            delivered: c.stats.delivered,
+            data_sent: k.data_sent,
+            retransmitted: k.retransmitted.into(),
+            timeouts: k.timeouts.into(),
+            fast_retransmits: k.fast_retransmits.into(),
+            syn_retries,
+            lost,
+        }
+    }
+
+    fn each(self, other: Self, f: impl Fn(u64, u64) -> u64) -> Self {
+        Self {
+            connections: f(self.connections, other.connections),
+            delivered: f(self.delivered, other.delivered),
+            data_sent: f(self.data_sent, other.data_sent),
+            retransmitted: f(self.retransmitted, other.retransmitted),
+            timeouts: f(self.timeouts, other.timeouts),
+            fast_retransmits: f(self.fast_retransmits, other.fast_retransmits),
+            syn_retries: f(self.syn_retries, other.syn_retries),
+            lost: f(self.lost, other.lost),
+        }
+    }
+
+    pub(super) fn plus(self, other: Self) -> Self {
+        self.each(other, |a, b| a + b)
+    }
+
+    /// What was added since `earlier`.
+    pub(super) fn since(self, earlier: Self) -> Self {
+        self.each(earlier, |a, b| a - b)
+    }
+
+    /// Lost of what was sent: the loss these connections met.
+    fn loss(self) -> Option<f64> {
+        share(self.lost, self.data_sent)
+    }
+}
+
+/// By class, and of small, middling and large objects; what has no end is large.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Tallies {
+    classes: Vec<Tally>,
+    sizes: [Tally; 3],
+}
+
+impl Tallies {
+    pub(super) fn add(&mut self, c: &Connection, lost: u64) {
+        let (class, tally) = (usize::from(c.class), Tally::of(c, lost));
+        if class >= self.classes.len() {
+            self.classes.resize(class + 1, Tally::default());
+        }
+        self.classes[class] = self.classes[class].plus(tally);
+        let size = match c.size - c.header {
+            s if s >= LARGE => 2,
+            s if s > SMALL => 1,
+            _ => 0,
+        };
+        self.sizes[size] = self.sizes[size].plus(tally);
+    }
+
+    pub(super) fn since(&self, earlier: &Self) -> Self {
+        let mut all = self.clone();
+        for (now, then) in all.classes.iter_mut().zip(&earlier.classes) {
+            *now = now.since(*then);
+        }
+        for (now, then) in all.sizes.iter_mut().zip(&earlier.sizes) {
+            *now = now.since(*then);
+        }
+        all
+    }
+
+    pub(super) fn all(&self) -> Tally {
+        self.sizes.iter().fold(Tally::default(), |a, b| a.plus(*b))
+    }
+
+    /// `seconds` were counted.
+    pub(super) fn report(&self, plan: &Plan, seconds: f64, out: &mut Report) {
+        let all = self.all();
+        out.put("retransmitted", share(all.retransmitted, all.data_sent));
+        out.put("fast_retransmits", all.fast_retransmits as f64);
+        out.put("syn_retries", all.syn_retries as f64);
+        out.put("loss_small", self.sizes[0].loss());
+        out.put("loss_large", self.sizes[2].loss());
+        let t = || self.classes.iter();
+        let name = |i: usize| plan.classes.get(i).cloned().unwrap_or_else(|| format!("class {i}"));
+        out.table(
+            "classes",
+            vec![
+                words("name", (0..self.classes.len()).map(name)),
+                integers("connections", t().map(|t| t.connections)),
+                integers("delivered_bytes", t().map(|t| t.delivered)),
+                numbers("goodput_kbps", t().map(|t| t.delivered as f64 * 8e-3 / seconds)),
+                integers("data_sent", t().map(|t| t.data_sent)),
+                integers("retransmitted", t().map(|t| t.retransmitted)),
+                integers("lost", t().map(|t| t.lost)),
+                numbers("loss", t().map(|t| t.loss().unwrap_or(f64::NAN))),
+                integers("timeouts", t().map(|t| t.timeouts)),
+                integers("fast_retransmits", t().map(|t| t.fast_retransmits)),
+                integers("syn_retries", t().map(|t| t.syn_retries)),
+            ],
+        );
+    }
+}

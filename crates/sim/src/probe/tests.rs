@@ -1,0 +1,420 @@
+//! Worlds small enough to measure by hand. In most of them nothing ever arrives, and a script says what happened.
+
+use core::ops::ControlFlow;
+use std::collections::BTreeMap;
+
+use narrows_qdisc::{Limit, ShaperConfig, Spec};
+use narrows_scenario::Series;
+use narrows_tcp::{Config, Handshake, Preset};
+use narrows_units::{Bytes, Rate};
+use narrows_wire::{FlowKey, Header, Proto, capture};
+
+use super::plan::Watched;
+use super::*;
+use crate::app::{App, Happened};
+use crate::connection::HostConfig;
+use crate::network::{LinkPlan, Network};
+use crate::packet::DATAGRAM;
+use crate::results::{Data, Table};
+use crate::world::{Transfer, address};
+
+fn at(s: f64) -> Instant {
+    Instant::from_nanos((s * 1e9).round() as u64)
+}
+
+const DAYS: Duration = Duration::from_secs(1_000_000);
+
+/// Something a script does.
+#[derive(Clone, Copy, Debug)]
+enum Act {
+    Open(Transfer),
+    /// An event of an end of the connection at a place.
+    Tell(u32, usize, TcpEvent),
+    Write(u32, u64),
+    Retire(u32),
+    /// A datagram of so many bytes from host 0 to host 1.
+    Datagram(u64),
+}
+
+struct Script {
+    acts: Vec<(f64, Act)>,
+    /// Whether what is delivered is taken out of the world at once, and a new connection put in its place.
+    again: Option<u64>,
+}
+
+impl App for Script {
+    fn start(&mut self, world: &mut World, me: u32) {
+        for (token, (s, _)) in (0..).zip(&self.acts) {
+            world.set_timer(me, token, at(*s));
+        }
+    }
+    fn wake(&mut self, world: &mut World, token: u32) {
+        match self.acts[token as usize].1 {
+            Act::Open(transfer) => {
+                world.open(0, transfer);
+            }
+            Act::Tell(place, end, event) => world.follow(place, end, event),
+            Act::Write(place, bytes) => world.write(place, bytes),
+            Act::Retire(place) => world.retire(place),
+            Act::Datagram(len) => {
+                let mut packet = world.net.pool.take();
+                let route = world.net.route(0, 1);
+                let key = FlowKey::new(address(0), address(1), 1, 9, Proto::UDP);
+                let p = &mut *packet.0;
+                p.header = Header { key, len: Bytes(len), ..Header::default() };
+                (p.flow, p.generation, p.end, p.src, p.dst, p.route) = (0, 0, DATAGRAM, 0, 1, route);
+                world.net.send(packet);
+            }
+        }
+    }
+    fn happened(&mut self, world: &mut World, place: u32, _tag: u32, what: Happened) {
+        if let (Some(size), Happened::Closed) = (self.again, what) {
+            let user = world.connections[place as usize].user;
+            world.retire(place);
+            world.open(0, Transfer { size, close: true, ..transfer(user) });
+        }
+    }
+}
+
+/// Transfer 0 to 1 of user 0 without end, opened by its sender.
+fn transfer(user: u32) -> Transfer {
+    Transfer {
+        from: 0,
+        to: 1,
+        size: u64::MAX,
+        header: 0,
+        request: 0,
+        taker_opens: false,
+        close: false,
+        config: [0, 0],
+        class: 0,
+        user,
+        first_attempt: None,
+        retries: 0,
+        tag: user,
+    }
+}
+
+/// An end whose timers do not expire within a test.
+fn patient() -> Config {
+    let mut tcp = Config::preset(Preset::Ns2);
+    tcp.mss = 500;
+    tcp.syn_timeout = DAYS;
+    (tcp.rto.initial, tcp.rto.max) = (DAYS, DAYS);
+    tcp
+}
+
+/// Two hosts and a link each way of `rate` with `queue` packets' room; the wire from the hosts takes `delay`.
+fn world(tcp: Config, rate: Rate, queue: usize, delay: Duration, plan: Plan) -> World {
+    let mut net = Network::new(1);
+    let (a, b) = (net.add_node(), net.add_node());
+    let spec = Spec::Fifo(Limit::Packets(queue));
+    let shape = Some(ShaperConfig::new(rate));
+    let one = |from, to| LinkPlan { from, to, shape, discipline: Some(&spec), ..LinkPlan::default() };
+    let (there, back) = (net.add_link(one(a, b)), net.add_link(one(b, a)));
+    net.twin(there, back);
+    net.add_host(a, None, delay);
+    net.add_host(b, None, delay);
+    net.settle().unwrap();
+    let mut world = World::new(net, vec![HostConfig { tcp, options_count: false }], 1);
+    let links = vec![
+        Watched { name: "thin".into(), link: there, rate },
+        Watched { name: "thin.back".into(), link: back, rate },
+    ];
+    world.watch(Plan { links, ..plan });
+    world
+}
+
+fn run(mut world: World, acts: Vec<(f64, Act)>, again: Option<u64>, seconds: f64) -> Results {
+    world.add_app(Box::new(Script { acts, again }));
+    assert!(world.run(at(seconds), &mut |_| ControlFlow::Continue(())).is_continue());
+    world.check_conservation().unwrap();
+    finish(world)
+}
+
+/// Runs a script in a world in which nothing arrives.
+fn scripted(plan: Plan, acts: Vec<(f64, Act)>, seconds: f64) -> Results {
+    run(world(patient(), Rate::from_kbps(1000), 100, DAYS, plan), acts, None, seconds)
+}
+
+fn delivered(place: u32, bytes: u64) -> Act {
+    Act::Tell(place, TAKER, TcpEvent::Delivered { bytes })
+}
+
+fn plan(warmup: f64) -> Plan {
+    Plan { warmup: at(warmup), classes: vec!["long".into()], mss: 500, ..Plan::default() }
+}
+
+#[track_caller]
+fn expect(r: &Results, figures: &[(&str, f64)]) {
+    for (name, value) in figures {
+        let is = r.summary.get(*name).copied();
+        assert!(is.is_some_and(|v| (v - value).abs() <= 1e-9 * value.abs()), "{name}: {is:?}, not {value}");
+    }
+}
+
+fn table<'a>(r: &'a Results, name: &str) -> &'a Table {
+    r.tables.iter().find(|t| t.name == name).unwrap_or_else(|| panic!("no table {name}"))
+}
+
+fn whole(r: &Results, name: &str, column: &str) -> Vec<u64> {
+    let found = table(r, name).columns.iter().find(|c| c.name == column);
+    match &found.unwrap_or_else(|| panic!("{name} has no {column}")).data {
+        Data::U64(v) => v.clone(),
+        other => panic!("{name}.{column}: {other:?}"),
+    }
+}
+
+#[test]
+fn slices_and_silences_by_hand() {
+    let mut acts = vec![(1.0, Act::Open(transfer(0))), (1.0, Act::Open(transfer(1)))];
+    acts.extend([5.0, 15.0, 25.0, 35.0, 45.0].map(|s| (s, delivered(0, 1000))));
+    acts.push((12.0, delivered(1, 1000)));
+    let r = scripted(plan(10.0), acts, 50.0);
+    // Slices [10, 30): 2000 and 1000, Jain 9/(2*5); [30, 50): 2000 and 0, Jain 1/2. The top 40 % of two are one.
+    expect(
+        &r,
+        &[("jain_20s", 0.7), ("jain_20s_min", 0.5), ("zero_slices", 0.25), ("top40_share", 5.0 / 6.0)],
+    );
+    // In all 4000 and 1000: 25/(2*17).
+    expect(&r, &[("jain_long", 25.0 / 34.0), ("goodput_bps", 1000.0), ("goodput_kbps", 1.0)]);
+    // Silences after 10 s: 10 s between deliveries, and 12 s to the end.
+    expect(&r, &[("flow_silence_p50_s", 24.0), ("flow_silence_max_s", 38.0)]);
+    expect(&r, &[("user_hang_max_s", 38.0), ("user_hang_over_20s", 0.5), ("user_hang_over_60s", 0.0)]);
+    assert_eq!(whole(&r, "slices", "delivered_bytes"), [3000, 2000]);
+    assert_eq!(whole(&r, "slices", "zero_flows"), [0, 1]);
+    assert_eq!(whole(&r, "shares", "delivered_bytes"), [2000, 1000, 2000, 0]);
+    assert_eq!(whole(&r, "flows", "delivered_bytes"), [4000, 1000]);
+}
+
+#[test]
+fn a_flow_that_ends_leaves_the_index_and_one_that_failed_does_not() {
+    let mut acts: Vec<_> = (0..3).map(|user| (0.0, Act::Open(transfer(user)))).collect();
+    acts.extend([(5.0, delivered(0, 700)), (25.0, delivered(0, 700))]);
+    acts.extend([
+        (10.0, Act::Retire(1)),
+        (10.0, Act::Tell(2, DATA, TcpEvent::Failed)),
+        (10.0, Act::Retire(2)),
+    ]);
+    let r = scripted(plan(0.0), acts, 40.0);
+    assert_eq!(whole(&r, "slices", "flows"), [2, 2]);
+    expect(&r, &[("jain_20s", 0.5), ("zero_slices", 0.5)]);
+}
+
+#[test]
+fn objects_by_hand() {
+    let object = |user, size| Act::Open(Transfer { size, header: 200, taker_opens: true, ..transfer(user) });
+    let stands = |place| Act::Tell(place, TAKER, TcpEvent::Established);
+    let again = Transfer { first_attempt: Some(at(4.0)), retries: 1, size: 2000, ..transfer(2) };
+    let acts = vec![
+        (2.0, object(0, 1000)),
+        (2.5, stands(0)),
+        (3.0, delivered(0, 500)),
+        (9.0, delivered(0, 700)),
+        (9.2, Act::Tell(0, DATA, TcpEvent::Acked { bytes: 1200 })),
+        // One that never stands.
+        (2.0, object(1, 30_000)),
+        // One that fails at 12 s and stands at the second attempt.
+        (4.0, object(2, 2000)),
+        (12.0, Act::Tell(2, TAKER, TcpEvent::Failed)),
+        (12.0, Act::Retire(2)),
+        (13.0, Act::Open(Transfer { header: 200, taker_opens: true, ..again })),
+        (14.0, stands(2)),
+        (20.0, delivered(2, 2200)),
+    ];
+    let r = scripted(Plan { hangs: vec![Duration::from_secs(10)], ..plan(0.0) }, acts, 50.0);
+    expect(&r, &[("objects_done", 2.0), ("objects_failed", 0.0), ("objects_cut", 1.0)]);
+    // 7 s and 16 s; 7 and 8 s per kB; connected after 0.5, 48 (never) and 10 s.
+    expect(
+        &r,
+        &[("object_min_s", 7.0), ("object_p50_s", 11.5), ("object_max_s", 16.0), ("small_p50_s", 11.5)],
+    );
+    expect(&r, &[("per_kb_p50_s", 7.5), ("connect_p50_s", 10.0), ("first_byte_p50_s", 8.5)]);
+    // Silences 6, 16 and 48 s; once connected 6 and 6 s.
+    expect(&r, &[("silence_p50_s", 16.0), ("silence_max_s", 48.0), ("silence_over_5s", 1.0)]);
+    expect(&r, &[("silence_over_20s", 1.0 / 3.0), ("admitted_silence_p99_s", 6.0)]);
+    expect(&r, &[("never_in", 1.0), ("entry_p50_s", 10.0)]);
+    // In the order in which they were over; 3 is what was tried again, 2 what was cut off.
+    let outcomes = whole(&r, "transfers", "outcome");
+    assert_eq!(outcomes, [3, 0, 2, 0]);
+    // The retry is no fresh start: the user waited from 4 to 20 s.
+    expect(&r, &[("user_hang_p50_s", 16.0), ("user_hang_max_s", 48.0), ("user_hang_over_10s", 2.0 / 3.0)]);
+}
+
+#[test]
+fn a_pause_is_no_hang() {
+    let object = Act::Open(Transfer { size: 1000, ..transfer(0) });
+    let acts = vec![
+        (0.0, object),
+        (1.0, delivered(0, 1000)),
+        (1.0, Act::Retire(0)),
+        // The next one after 30 s of reading takes 4 s; two more at once, of which one gets nothing.
+        (31.0, object),
+        (35.0, delivered(0, 1000)),
+        (35.0, object),
+        (37.0, delivered(1, 400)),
+        (38.0, delivered(1, 600)),
+    ];
+    let r = scripted(plan(0.0), acts, 45.0);
+    expect(&r, &[("user_hang_max_s", 4.0), ("silence_max_s", 4.0), ("objects_done", 3.0)]);
+}
+
+#[test]
+fn keystrokes_by_hand() {
+    let acts = vec![
+        (0.0, Act::Open(Transfer { size: 0, ..transfer(0) })),
+        (5.0, Act::Write(0, 10)),
+        (6.0, delivered(0, 10)),
+        (20.0, Act::Write(0, 10)),
+        (21.0, Act::Write(0, 10)),
+        (23.0, delivered(0, 20)),
+    ];
+    let r = scripted(plan(0.0), acts, 40.0);
+    // 1 s, and 3 s for both: they wait from the first of them on. Nothing is due in between.
+    assert!((r.summary["write_p50_s"] - 1.0).abs() < 1.0 / 256.0);
+    expect(&r, &[("write_max_s", 3.0), ("user_hang_max_s", 3.0)]);
+    assert!(!r.summary.contains_key("jain_20s"), "it takes what it needs");
+}
+
+#[test]
+fn timeouts_by_hand() {
+    let expires = |place, backoff| Act::Tell(place, DATA, TcpEvent::Timeout { backoff });
+    let acts = vec![
+        (1.0, Act::Open(transfer(0))),
+        (5.0, expires(0, 2)),
+        (12.0, expires(0, 2)),
+        (14.0, expires(0, 4)),
+        (20.0, Act::Open(transfer(1))),
+        (30.0, expires(1, 2)),
+    ];
+    let r = scripted(plan(10.0), acts, 50.0);
+    // 40 s of one flow and 30 of the other.
+    expect(&r, &[("timeouts", 3.0), ("timeouts_per_flow_s", 3.0 / 70.0)]);
+    expect(&r, &[("backoff_max", 4.0), ("backoff_deep", 1.0 / 3.0)]);
+    assert_eq!(whole(&r, "backoffs", "factor"), [2, 4]);
+    assert_eq!(whole(&r, "backoffs", "timeouts"), [2, 1]);
+}
+
+#[test]
+fn epochs_by_hand() {
+    let write = |s, bytes| (s, Act::Write(0, bytes));
+    let acts = vec![
+        (0.0, Act::Open(Transfer { size: 0, ..transfer(0) })),
+        write(0.5, 500),
+        write(1.5, 500),
+        write(2.5, 500),
+        write(5.5, 1000),
+    ];
+    let tcp = Config { handshake: Handshake::None, ..patient() };
+    let tcp = Config { initial_window: narrows_tcp::InitialWindow::Segments(10), ..tcp };
+    let plan = Plan { epoch: Some(Duration::from_secs(1)), ..plan(0.0) };
+    let r = run(world(tcp, Rate::from_kbps(1000), 100, DAYS, plan), acts, None, 6.5);
+    // Watched from 1 s on: one packet, one, none, none, two. The first of these has nothing before it.
+    assert_eq!(whole(&r, "epochs", "maintained"), [0, 0, 1, 0, 0, 0]);
+    assert_eq!(whole(&r, "epochs", "dropped"), [0, 0, 0, 1, 0, 0]);
+    assert_eq!(whole(&r, "epochs", "stalled"), [0, 0, 0, 0, 1, 0]);
+    assert_eq!(whole(&r, "epochs", "arriving"), [0, 0, 0, 0, 0, 1]);
+    assert_eq!(whole(&r, "epoch_packets", "sent"), [0, 1, 2]);
+    assert_eq!(whole(&r, "epoch_packets", "epochs"), [2, 2, 1]);
+    expect(
+        &r,
+        &[("epoch_sent_0", 0.4), ("epoch_sent_1", 0.4), ("epoch_sent_2", 0.2), ("epoch_sent_more", 0.0)],
+    );
+    expect(&r, &[("epoch_stalled_share", 0.25), ("epoch_maintained", 1.0 / 6.0)]);
+}
+
+#[test]
+fn a_link_by_hand() {
+    // 1000 bytes take a second; of four at once one is sent, two wait and one is dropped.
+    let acts = || vec![(0.0, Act::Datagram(1000)); 4];
+    let queue = |plan| world(patient(), Rate::from_bps(8000), 2, Duration::ZERO, plan);
+    let series = vec![Series::Queue, Series::Throughput];
+    let r = run(queue(Plan { series, ..plan(0.0) }), acts(), None, 10.0);
+    expect(&r, &[("utilisation", 0.3), ("loss", 0.25), ("dropped", 0.25), ("dropped_over_limit", 0.25)]);
+    expect(
+        &r,
+        &[("arrived", 4.0), ("lost", 0.0), ("wait_datagram_max_s", 2.0), ("utilisation_thin_back", 0.0)],
+    );
+    expect(&r, &[("datagram_loss", 0.25), ("datagram_kbps", 2.4), ("datagram_delay_max_s", 3.0)]);
+    assert!((r.summary["wait_datagram_p50_s"] - 1.0).abs() < 1.0 / 256.0);
+    // Sampled at 0 s before anything happens, then each second before what is due then happens, which was scheduled later.
+    assert_eq!(whole(&r, "queue", "thin_pkts")[..4], [0, 2, 1, 0]);
+    assert_eq!(whole(&r, "throughput", "thin_bytes").iter().sum::<u64>(), 3000);
+    // Counting from 2.5 s finds the last half of the third packet.
+    let r = run(queue(plan(2.5)), acts(), None, 10.0);
+    expect(
+        &r,
+        &[("utilisation", 0.5 / 7.5), ("arrived", 0.0), ("datagram_kbps", 8.0 / 7.5), ("datagram_loss", 0.0)],
+    );
+    assert!(!r.summary.contains_key("loss"), "nothing came, so nothing can be said");
+}
+
+/// Eight endless flows and four closed loops of 3 kB through 200 kbit/s, 100 ms and 10 packets.
+fn busy(slice: u64, capture: bool) -> Results {
+    let mut tcp = Config::preset(Preset::Ns2);
+    (tcp.mss, tcp.handshake) = (460, Handshake::ThreeWay);
+    let plan = Plan {
+        slice: Duration::from_secs(slice),
+        epoch: Some(Duration::from_millis(400)),
+        series: vec![Series::Queue, Series::Cwnd, Series::Throughput],
+        capture: if capture { vec![0] } else { Vec::new() },
+        ..plan(20.0)
+    };
+    let mut world = world(tcp, Rate::from_kbps(200), 10, Duration::from_millis(50), plan);
+    // Without chance the same objects lose every time.
+    world.net.hosts[0].dephase = Duration::from_millis(30);
+    let mut acts: Vec<_> = (0..8).map(|user| (0.1 * f64::from(user), Act::Open(transfer(user)))).collect();
+    acts.extend((8..12).map(|user| {
+        let object = Transfer { size: 3000, close: true, taker_opens: true, ..transfer(user) };
+        (1.0 + 0.1 * f64::from(user), Act::Open(object))
+    }));
+    run(world, acts, Some(3000), 100.0)
+}
+
+#[test]
+fn tcp_through_a_thin_link_adds_up() {
+    let r = busy(20, true);
+    let total = r.summary["goodput_bps"] * 80.0 / 8.0;
+    let slices = whole(&r, "slices", "delivered_bytes");
+    assert_eq!(slices.len(), 4);
+    assert_eq!(slices.iter().sum::<u64>() as f64, total.round());
+    // Shares of each flow add up to what the flow had, and finer slices to coarser ones.
+    let (of, bytes) = (whole(&r, "shares", "flow"), whole(&r, "shares", "delivered_bytes"));
+    let mut sums = BTreeMap::<u64, u64>::new();
+    of.iter().zip(&bytes).for_each(|(flow, bytes)| *sums.entry(*flow).or_default() += bytes);
+    assert_eq!(sums.into_values().collect::<Vec<_>>(), whole(&r, "flows", "delivered_bytes"));
+    let fine = whole(&busy(5, false), "slices", "delivered_bytes");
+    let coarse: Vec<u64> = fine.chunks(4).map(|four| four.iter().sum()).collect();
+    assert_eq!(coarse, slices);
+    // More cannot come out than the link carries.
+    let s = &r.summary;
+    assert!(s["utilisation"] > 0.9 && s["utilisation"] <= 1.0, "{s:?}");
+    assert!(s["goodput_share"] > 0.5 && s["goodput_share"] <= s["utilisation"], "{s:?}");
+    assert!(s["loss"] > 0.01 && s["retransmitted"] > 0.01 && s["objects_done"] > 20.0, "{s:?}");
+    assert!(s["wait_bulk_max_s"] <= 0.2 + 1e-9, "10 packets of 500 B at 200 kbit/s");
+    let states = ["maintained", "dropped", "arriving", "stalled"].map(|n| s[&format!("epoch_{n}_share")]);
+    assert!((states.iter().sum::<f64>() - 1.0).abs() < 1e-12);
+}
+
+#[test]
+fn the_same_run_gives_the_same_results_and_a_capture_changes_none() {
+    // As text, in which what is not a number equals itself.
+    let text = |r: &Results| format!("{:?}{:?}", r.summary, r.tables);
+    let (a, b, without) = (busy(20, true), busy(20, true), busy(20, false));
+    assert!(text(&a) == text(&b) && a.captures == b.captures);
+    assert!(text(&a) == text(&without) && without.captures.is_empty());
+}
+
+#[test]
+fn a_capture_holds_what_the_link_sent() {
+    let r = busy(20, true);
+    let (name, bytes) = &r.captures[0];
+    assert_eq!(name, "thin");
+    let packets: Vec<capture::Captured> =
+        capture::Reader::new(&bytes[..]).unwrap().map(Result::unwrap).collect();
+    let carried = whole(&r, "throughput", "thin_bytes").iter().sum::<u64>();
+    let captured: u64 = packets.iter().map(|p| p.header.len.get()).sum();
+    // The last sample is that of 100 s; what ends after it is in the capture already.
+    assert!(captured >= carried && captured <= carried + 1500, "{captured} {carried}");
+    assert!(packets.is_sorted_by_key(|p| p.at));
+}

@@ -1,0 +1,257 @@
+//! Objects: when each was asked for, connected, begun and done, and how long nothing came of it.
+//!
+//! What is cut off by the end of the run counts, with the silence it had until then.
+
+use std::collections::BTreeMap;
+
+use narrows_units::{Duration, Instant};
+
+use super::report::{MAX, MIN, P10, P50, P90, P99, Report, integers, numbers, words};
+use super::tally::{LARGE, SMALL};
+use crate::connection::{Connection, DATA, FlowStats};
+use crate::statistics::{mean, quantile, sorted};
+
+/// Most transfers that are kept, 80 bytes each; further ones are only counted.
+const MOST: usize = 1 << 24;
+/// Most buckets of sizes in a table.
+const MOST_BUCKETS: u64 = 1000;
+
+/// How a transfer ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Outcome {
+    Done,
+    /// Given up by its sender.
+    Failed,
+    /// Under way at the end of the run, or stopped by its application.
+    Cut,
+    /// Failed and was tried again: the later transfer tells of it.
+    TriedAgain,
+}
+
+/// Times since the start; [`NONE`] for what did not happen.
+#[derive(Clone, Copy, Debug)]
+struct Row {
+    start: Instant,
+    /// Without header.
+    size: u64,
+    connected: Duration,
+    first_byte: Duration,
+    /// When it was over, one way or another.
+    end: Duration,
+    acked: Duration,
+    silence: Duration,
+    silence_connected: Duration,
+    user: u32,
+    retransmitted: u32,
+    timeouts: u32,
+    class: u16,
+    outcome: Outcome,
+}
+
+const NONE: Duration = Duration::MAX;
+const _: () = assert!(size_of::<Row>() <= 80);
+
+/// The longest time without a delivery while data was due, up to `end` if it still is; and the same without the time it
+/// took to connect.
+pub(super) fn silences(s: &FlowStats, end: Instant, due: bool) -> (Duration, Duration) {
+    let connected = s.established.unwrap_or(end);
+    let after = |from: Instant, to: Instant| to.since(from.max(connected));
+    let tail = if due { end.since(s.last_delivery) } else { Duration::ZERO };
+    let tail_connected = if due { after(s.last_delivery, end) } else { Duration::ZERO };
+    let first = s.first_delivery.map_or(Duration::ZERO, |at| s.first_silence.min(at.since(connected)));
+    (s.first_silence.max(s.longest_silence).max(tail), first.max(s.longest_silence).max(tail_connected))
+}
+
+/// All transfers.
+#[derive(Debug, Default)]
+pub(super) struct Transfers {
+    rows: Vec<Row>,
+    /// Failed ones nobody has tried again yet, by place.
+    failed: Vec<usize>,
+    unkept: u64,
+}
+
+impl Transfers {
+    /// A connection is opened for a transfer whose earlier connection failed.
+    pub(super) fn tried_again(&mut self, c: &Connection) {
+        let same = |row: &Row| (row.class, row.user, row.start) == (c.class, c.user, c.stats.first_attempt);
+        if let Some(at) = self.failed.iter().rposition(|row| same(&self.rows[*row])) {
+            self.rows[self.failed.swap_remove(at)].outcome = Outcome::TriedAgain;
+        }
+    }
+
+    /// A transfer is over.
+    pub(super) fn over(&mut self, now: Instant, c: &Connection) {
+        if self.rows.len() >= MOST {
+            self.unkept += 1;
+            return;
+        }
+        let (s, k) = (&c.stats, c.ends[DATA].counters());
+        let since = |at: Option<Instant>| at.map_or(NONE, |at| at.since(s.first_attempt));
+        let outcome = match (s.delivered_at, s.failed) {
+            (Some(_), _) => Outcome::Done,
+            (None, true) => Outcome::Failed,
+            (None, false) => Outcome::Cut,
+        };
+        let end = s.delivered_at.unwrap_or(now);
+        let (silence, silence_connected) = silences(s, end, s.delivered_at.is_none());
+        if outcome == Outcome::Failed {
+            self.failed.push(self.rows.len());
+        }
+        self.rows.push(Row {
+            start: s.first_attempt,
+            size: c.size - c.header,
+            connected: since(s.established),
+            first_byte: since(s.first_delivery),
+            end: end.since(s.first_attempt),
+            acked: since(s.acked_at),
+            silence,
+            silence_connected,
+            user: c.user,
+            retransmitted: k.retransmitted,
+            timeouts: k.timeouts,
+            class: c.class,
+            outcome,
+        });
+    }
+
+    /// The figures are of what ended after `warmup`; the table has all. Packets carry `mss` bytes.
+    pub(super) fn report(self, warmup: Instant, mss: u32, out: &mut Report) {
+        if self.rows.is_empty() {
+            return;
+        }
+        let counted: Vec<&Row> = self
+            .rows
+            .iter()
+            .filter(|r| r.outcome != Outcome::TriedAgain && r.start + r.end > warmup)
+            .collect();
+        figures(&counted, out);
+        sizes(&counted, mss, out);
+        out.put("objects_unkept", (self.unkept > 0).then_some(self.unkept as f64));
+        drop(counted);
+        self.table(out);
+    }
+
+    fn table(&self, out: &mut Report) {
+        let r = || self.rows.iter();
+        let seconds = |of: fn(&Row) -> Duration| {
+            r().map(move |row| if of(row) == NONE { f64::NAN } else { of(row).as_secs_f64() })
+        };
+        out.table(
+            "transfers",
+            vec![
+                integers("class", r().map(|r| r.class.into())),
+                integers("user", r().map(|r| r.user.into())),
+                integers("size_bytes", r().map(|r| r.size)),
+                numbers("start_s", r().map(|r| r.start.as_secs_f64())),
+                numbers("connect_s", seconds(|r| r.connected)),
+                numbers("first_byte_s", seconds(|r| r.first_byte)),
+                numbers("done_s", seconds(|r| if r.outcome == Outcome::Done { r.end } else { NONE })),
+                numbers("acked_s", seconds(|r| r.acked)),
+                numbers("end_s", seconds(|r| r.end)),
+                numbers("silence_s", seconds(|r| r.silence)),
+                integers("retransmitted", r().map(|r| r.retransmitted.into())),
+                integers("timeouts", r().map(|r| r.timeouts.into())),
+                integers("outcome", r().map(|r| r.outcome as u64)),
+            ],
+        );
+    }
+}
+
+/// How long a finished transfer took, in seconds.
+fn time(row: &&Row) -> Option<f64> {
+    (row.outcome == Outcome::Done).then(|| row.end.as_secs_f64())
+}
+
+fn figures(rows: &[&Row], out: &mut Report) {
+    let count = |outcome| rows.iter().filter(|r| r.outcome == outcome).count() as f64;
+    out.put("objects_done", count(Outcome::Done));
+    out.put("objects_failed", count(Outcome::Failed));
+    out.put("objects_cut", count(Outcome::Cut));
+    let times = |keep: &dyn Fn(&Row) -> bool| sorted(rows.iter().filter(|r| keep(r)).filter_map(time));
+    let all = times(&|_| true);
+    out.quantiles("object", &all, &[MIN, P10, P50, P90, P99, MAX]);
+    out.put("object_mean_s", mean(&all));
+    out.quantiles("small", &times(&|r| r.size <= SMALL), &[P10, P50, P90, MAX]);
+    out.quantiles("large", &times(&|r| r.size >= LARGE), &[P10, P50, P90, MAX]);
+    let per_kb = sorted(rows.iter().filter_map(|r| Some(time(r)? * 1e3 / r.size as f64)));
+    out.quantiles("per_kb", &per_kb, &[P50, P99]);
+    out.put("per_kb_spread", spread(&per_kb));
+    out.put("user_per_kb_spread", spread(&by_user(rows)));
+    let silences = sorted(rows.iter().map(|r| r.silence.as_secs_f64()));
+    out.quantiles("silence", &silences, &[P50, P90, P99, MAX]);
+    for limit in [5.0, 20.0] {
+        let above = silences.iter().filter(|s| **s > limit).count();
+        out.put(format!("silence_over_{limit}s"), above as f64 / silences.len() as f64);
+    }
+    let connected = || rows.iter().filter(|r| r.connected != NONE);
+    let admitted = sorted(connected().map(|r| r.silence_connected.as_secs_f64()));
+    out.quantiles("admitted_silence", &admitted, &[P99]);
+    // A connection that never stood was waited for to the end.
+    let waits = sorted(rows.iter().map(|r| r.connected.min(r.end).as_secs_f64()));
+    out.quantiles("connect", &waits, &[P50, P99]);
+    let first = rows.iter().filter(|r| r.first_byte != NONE);
+    out.quantiles("first_byte", &sorted(first.map(|r| r.first_byte.as_secs_f64())), &[P50, P99]);
+}
+
+fn spread(sorted: &[f64]) -> Option<f64> {
+    Some(quantile(sorted, 0.99)? / quantile(sorted, 0.5)?)
+}
+
+/// Each user's waiting for all of its bytes, seconds per kB.
+fn by_user(rows: &[&Row]) -> Vec<f64> {
+    let mut users: BTreeMap<u32, (f64, f64)> = BTreeMap::new();
+    for row in rows {
+        if let Some(time) = time(row) {
+            let (seconds, kb) = users.entry(row.user).or_default();
+            *seconds += time;
+            *kb += row.size as f64 / 1e3;
+        }
+    }
+    sorted(users.values().map(|(seconds, kb)| seconds / kb))
+}
+
+/// A way to sort sizes: name, number of a size's bucket, the sizes of a bucket.
+type Buckets<'a> = (&'static str, &'a dyn Fn(u64) -> u64, &'a dyn Fn(u64) -> (u64, u64));
+
+/// Times by size, three ways: by powers of two, by 10 kB, by packets.
+fn sizes(rows: &[&Row], mss: u32, out: &mut Report) {
+    let mss = u64::from(mss.max(1));
+    let ways: [Buckets<'_>; 3] = [
+        ("log2", &|size| size.max(1).ilog2().into(), &|n| (1 << n, (2 << n) - 1)),
+        ("10kB", &|size| size / 10_000, &|n| (n * 10_000, n * 10_000 + 9_999)),
+        ("packets", &|size| size.div_ceil(mss), &|n| ((n.max(1) - 1) * mss + 1, n * mss)),
+    ];
+    let mut table: Vec<(&str, u64, u64, Vec<f64>)> = Vec::new();
+    for (way, number, range) in ways {
+        let mut buckets: BTreeMap<u64, Vec<f64>> = BTreeMap::new();
+        for row in rows {
+            let n = number(row.size);
+            if let Some(time) = time(row).filter(|_| n < MOST_BUCKETS) {
+                buckets.entry(n).or_default().push(time);
+            }
+        }
+        for (n, times) in buckets {
+            let (low, high) = range(n);
+            table.push((way, low, high, sorted(times.into_iter())));
+        }
+    }
+    let t = || table.iter();
+    let at = |q| t().map(move |row| quantile(&row.3, q).unwrap_or(f64::NAN));
+    out.table(
+        "sizes",
+        vec![
+            words("by", t().map(|r| r.0.to_owned())),
+            integers("low_bytes", t().map(|r| r.1)),
+            integers("high_bytes", t().map(|r| r.2)),
+            integers("done", t().map(|r| r.3.len() as u64)),
+            numbers("min_s", at(0.0)),
+            numbers("p10_s", at(0.1)),
+            numbers("p50_s", at(0.5)),
+            numbers("p90_s", at(0.9)),
+            numbers("p99_s", at(0.99)),
+            numbers("max_s", at(1.0)),
+            numbers("mean_s", t().map(|r| mean(&r.3).unwrap_or(f64::NAN))),
+        ],
+    );
+}

@@ -1,0 +1,102 @@
+//! What users feel: how long nothing at all came to them, and how long the first connection took.
+
+use narrows_units::{Duration, Instant};
+
+use super::report::{MAX, P50, P99, Report};
+use crate::connection::Connection;
+use crate::statistics::sorted;
+
+/// Hangs that are counted in any case, in seconds: the two of the paper's section 2.
+const HANGS_S: [u64; 2] = [20, 60];
+
+#[derive(Clone, Copy, Debug)]
+struct User {
+    /// When something last came, or was first wanted after a pause.
+    last: Instant,
+    longest: Duration,
+    /// Connections on which data is due.
+    due: u32,
+    first_attempt: Instant,
+    /// When the first connection stood; [`Instant::FAR_FUTURE`] before.
+    connected: Instant,
+}
+
+/// All users, by number. One of whom nothing was heard yet has no first attempt.
+#[derive(Debug, Default)]
+pub(super) struct Users(Vec<User>);
+
+const NOBODY: User = User {
+    last: Instant::ZERO,
+    longest: Duration::ZERO,
+    due: 0,
+    first_attempt: Instant::FAR_FUTURE,
+    connected: Instant::FAR_FUTURE,
+};
+
+impl Users {
+    pub(super) fn opened(&mut self, c: &Connection) {
+        let at = c.user as usize;
+        if at >= self.0.len() {
+            self.0.resize(at + 1, NOBODY);
+        }
+        let user = &mut self.0[at];
+        user.first_attempt = user.first_attempt.min(c.stats.first_attempt);
+    }
+
+    /// Data is due on one connection more. It may be so since long, if that is not the first connection for it: then what
+    /// lies in between was waiting too.
+    pub(super) fn wants(&mut self, now: Instant, c: &Connection) {
+        let user = &mut self.0[c.user as usize];
+        if user.due == 0 && c.stats.retries == 0 {
+            user.last = now;
+        }
+        user.due += 1;
+    }
+
+    #[inline]
+    pub(super) fn took(&mut self, now: Instant, user: u32) {
+        let user = &mut self.0[user as usize];
+        user.longest = user.longest.max(now.since(user.last));
+        user.last = now;
+    }
+
+    /// Data is due on one connection less.
+    pub(super) fn served(&mut self, now: Instant, user: u32) {
+        let user = &mut self.0[user as usize];
+        user.due -= 1;
+        user.longest = user.longest.max(now.since(user.last));
+    }
+
+    pub(super) fn connected(&mut self, now: Instant, user: u32) {
+        let user = &mut self.0[user as usize];
+        user.connected = user.connected.min(now);
+    }
+
+    /// Hangs count as far as they lie after `now`.
+    pub(super) fn warm_up(&mut self, now: Instant) {
+        for user in &mut self.0 {
+            user.longest = Duration::ZERO;
+            user.last = user.last.max(now);
+        }
+    }
+
+    pub(super) fn report(&self, end: Instant, hangs: &[Duration], out: &mut Report) {
+        let users = || self.0.iter().filter(|u| u.first_attempt < end);
+        let longest = sorted(users().map(|u| {
+            let now = if u.due > 0 { end.since(u.last) } else { Duration::ZERO };
+            u.longest.max(now).as_secs_f64()
+        }));
+        out.quantiles("user_hang", &longest, &[P50, P99, MAX]);
+        let mut limits: Vec<Duration> = HANGS_S.into_iter().map(Duration::from_secs).collect();
+        limits.extend(hangs);
+        for limit in limits {
+            let over = longest.iter().filter(|h| **h > limit.as_secs_f64()).count();
+            let name = format!("user_hang_over_{}s", limit.as_secs_f64());
+            out.put(name, over as f64 / longest.len() as f64);
+        }
+        let waits = sorted(users().map(|u| u.connected.min(end).since(u.first_attempt).as_secs_f64()));
+        out.quantiles("entry", &waits, &[P50, P99]);
+        let never = users().filter(|u| u.connected > end).count();
+        out.put("never_in", (!longest.is_empty()).then_some(never as f64));
+    }
+}
