@@ -362,10 +362,11 @@ impl Sender {
             self.rto.end_back_off();
         }
         self.retries = 0;
+        let impatient = cx.config.impatient && cx.config.recovery == Recovery::NewReno;
         let partial = self.phase == Phase::Recovery && ack < self.recover;
         if self.board.is_empty() {
             self.stop_timer();
-        } else if !(partial && self.partial && cx.config.impatient) {
+        } else if !(partial && self.partial && impatient) {
             self.start_timer(cx);
         }
         if self.phase == Phase::Recovery && !self.recovery_ack(cx, ack, told) {

@@ -4,8 +4,7 @@
 //! The RFC keeps segments in order of their sending; here those sent once are in that order by themselves, and copies wait
 //! in a queue of their own, so no ACK walks over the window. Where we differ: of what one ACK tells only the segment
 //! sent last is looked at, also if it is a copy that proves unneeded; min_RTT is that of the whole connection; the
-//! reordering timer expires for each segment in turn, not once for all; a timeout marks everything lost, not only what is
-//! old enough (section 6.3).
+//! reordering timer expires for each segment in turn, not once for all.
 
 use std::collections::VecDeque;
 
@@ -189,10 +188,19 @@ impl Sender {
         self.rack = Some(rack);
     }
 
+    /// For how long after its sending a segment is waited for; `None` without RACK.
+    pub(super) fn rack_patience(&self, config: &Config) -> Option<Duration> {
+        self.rack.as_ref().map(|rack| self.patience(config, rack))
+    }
+
+    fn patience(&self, config: &Config, rack: &Rack) -> Duration {
+        let urgent = self.phase != Phase::Open || self.board.sacked() >= config.dupthresh;
+        rack.rtt + rack.reo_wnd(self.srtt(config), urgent)
+    }
+
     /// Step 5 of section 6.2.
     fn mark_lost_by_time<I: Io>(&mut self, cx: &Context<'_, I>, rack: &mut Rack) {
-        let urgent = self.phase != Phase::Open || self.board.sacked() >= cx.config.dupthresh;
-        let patience = rack.rtt + rack.reo_wnd(self.srtt(cx.config), urgent);
+        let patience = self.patience(cx.config, rack);
         let mut waits = self.board.mark_lost_by_time(rack.newest, cx.now, patience);
         while let Some(&(sent, offset)) = rack.copies.front() {
             let Some((at, end)) = self.board.copy(offset, sent) else {

@@ -254,7 +254,12 @@ impl Sender {
         if go_back || cx.config.recovery != Recovery::Sack {
             self.board.go_back();
         } else {
-            self.board.mark_all_lost();
+            let (now, patience) = (cx.now, self.rack_patience(cx.config));
+            self.board.mark_all_lost(|sent| patience.is_some_and(|patience| sent + patience > now));
+            if patience.is_some() {
+                // Whatever is still waited for.
+                self.resend_first(cx);
+            }
         }
         self.start_timer(cx);
         true

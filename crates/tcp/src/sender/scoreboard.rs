@@ -359,9 +359,10 @@ impl Scoreboard {
         self.mark_lost_at(0);
     }
 
-    /// After a time-out everything that was not SACKed counts as lost, copies included. If the first segment was SACKed,
-    /// the receiver has thrown away what it had SACKed (RFC 2018, section 8), and no mark can be believed.
-    pub(crate) fn mark_all_lost(&mut self) {
+    /// After a time-out everything that was not SACKed counts as lost, copies included, but for what is `spared` for the
+    /// time it was sent. If the first segment was SACKed, the receiver has thrown away what it had SACKed (RFC 2018,
+    /// section 8), and no mark can be believed.
+    pub(crate) fn mark_all_lost(&mut self, spared: impl Fn(Instant) -> bool) {
         if self.ring.front().is_some_and(|seg| seg.has(SACKED)) {
             self.ranges.clear();
             for seg in &mut self.ring {
@@ -369,16 +370,22 @@ impl Scoreboard {
             }
             self.sacked = 0;
         }
-        for seg in &mut self.ring {
-            if !seg.has(SACKED) {
-                seg.flags = seg.flags & !RETRANS | LOST;
-            }
-        }
-        self.retrans = 0;
-        self.lost = self.ring.len() as u32 - self.sacked;
-        self.pending = self.lost;
+        (self.lost, self.retrans, self.pending) = (0, 0, 0);
         self.pending_from = self.una as u32;
         self.lost_below = self.max as u32;
+        for (at, seg) in self.ring.iter_mut().enumerate().rev() {
+            if seg.has(SACKED) {
+                continue;
+            }
+            if at == 0 || !spared(seg.sent) {
+                seg.flags = seg.flags & !RETRANS | LOST;
+            } else if !seg.has(LOST) {
+                self.lost_below = seg.low;
+            }
+            self.lost += u32::from(seg.has(LOST));
+            self.retrans += u32::from(seg.has(RETRANS));
+            self.pending += u32::from(seg.flags & (LOST | RETRANS) == LOST);
+        }
     }
 
     /// Forgets all marks and counts nothing as sent: everything goes again in order.
