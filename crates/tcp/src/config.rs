@@ -28,7 +28,7 @@ pub enum Recovery {
 /// What ends the exponential back-off of the RTO.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum BackoffEnds {
-    /// A valid RTT sample, of a segment sent once (Karn's algorithm; RFC 6298, section 5 and [KP87]).
+    /// A valid RTT sample, of a segment sent once (Karn's algorithm; RFC 6298, section 3).
     #[default]
     NewSample,
     /// Any ACK of new data, also of a retransmission: stacks with timestamps, ns-3, ns-2 with `ts_resetRTO_`.

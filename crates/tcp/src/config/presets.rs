@@ -56,7 +56,8 @@ impl Config {
                 max: Duration::from_secs(60),
                 granularity: Duration::from_millis(10),
                 ticks: true,
-                backoff_limit: 64,
+                // rfc2988_ true: doubled beyond 64 as long as the timer is below maxrto_.
+                backoff_limit: 1 << 15,
                 forget_above: 8,
                 // ts_resetRTO_ false
                 backoff_ends: BackoffEnds::NewSample,
