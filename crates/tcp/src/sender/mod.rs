@@ -324,7 +324,9 @@ impl Sender {
         if config.recovery == Recovery::Sack && !tcp.sack.as_slice().is_empty() {
             return told.segments > 0;
         }
-        !self.board.is_empty() && tcp.is_pure_ack() && self.scaled(tcp) == self.peer_window
+        // The window of a SYN is never scaled, so the first one after it may seem to be another.
+        let same = self.scaled(tcp) == self.peer_window || self.board.una() <= 1;
+        !self.board.is_empty() && tcp.is_pure_ack() && same
     }
 
     fn scaled(&self, tcp: &TcpHeader) -> u32 {

@@ -10,6 +10,10 @@ use crate::cc::CongestionControl;
 use crate::startup::Startup;
 use crate::{Config, Handshake, Io, Recovery, RtoRecovery, RttSampling, Segment};
 
+/// New segments per ACK during fast recovery without SACK: an ACK that fills a hole may open the window by many
+/// (RFC 3782, section 5, and ns-2).
+const RECOVERY_BURST: u32 = 2;
+
 impl Sender {
     /// Opens: our SYN (with an ACK, if the peer's was seen) is the first thing in the stream.
     pub(crate) fn send_syn<I: Io>(&mut self, cx: &mut Context<'_, I>) {
@@ -34,7 +38,11 @@ impl Sender {
     /// Sends whatever may leave now.
     pub(crate) fn output<I: Io>(&mut self, cx: &mut Context<'_, I>) {
         self.paced = false;
-        while self.output_one(cx) {}
+        let recovering = self.phase == Phase::Recovery && cx.config.recovery != Recovery::Sack;
+        let mut burst = if recovering { RECOVERY_BURST } else { u32::MAX };
+        while burst > 0 && self.output_one(cx) {
+            burst -= 1;
+        }
         if self.rack.is_some() {
             self.schedule_probe(cx);
         }
@@ -125,12 +133,13 @@ impl Sender {
     /// Segments beyond cwnd that limited transmit allows: one for each of the first two duplicate ACKs (RFC 3042, section 2).
     /// With SACK the pipe, from which SACKed segments are missing, allows them by itself.
     fn extra(&self, config: &Config) -> u32 {
+        let dupacks = u32::from(self.dupacks);
         let counts = match self.phase {
             Phase::Open => config.recovery != Recovery::Sack,
-            Phase::Loss => config.rto_recovery == RtoRecovery::GoBackN,
+            Phase::Loss => config.rto_recovery == RtoRecovery::GoBackN && dupacks < config.dupthresh,
             Phase::Recovery => false,
         };
-        if counts && config.limited_transmit { u32::from(self.dupacks.min(2)) } else { 0 }
+        if counts && config.limited_transmit { dupacks.min(2) } else { 0 }
     }
 
     /// Pacing, and the start-up in the first window, may hold a segment back.

@@ -33,15 +33,7 @@ impl Sender {
             }
             // With SACK the pipe says the same more exactly.
             Phase::Recovery if sack => {}
-            Phase::Recovery => self.inflate(cx.config),
-        }
-    }
-
-    /// RFC 6582, section 3.2, step 2. Where cwnd itself is what is reduced, it is not inflated beyond the peer's window.
-    fn inflate(&mut self, config: &Config) {
-        let whole = (self.window.cwnd as u32).saturating_add(self.inflation);
-        if config.reduce_from == ReduceFrom::FlightSize || whole <= self.peer_window / u32::from(self.mss) {
-            self.inflation += 1;
+            Phase::Recovery => self.inflation += 1,
         }
     }
 
@@ -98,7 +90,6 @@ impl Sender {
         self.start_timer(cx);
         if cx.config.recovery == Recovery::Tahoe {
             self.window.cwnd = 1.0;
-            self.dupacks = 0;
             self.phase = Phase::Loss;
             self.board.go_back();
             return;
