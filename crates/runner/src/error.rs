@@ -1,0 +1,77 @@
+//! Why there are no results, each with its remedy.
+
+use std::path::{Path, PathBuf};
+
+use parquet::errors::ParquetError;
+
+/// Why [`crate::execute`] did not come to an end.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// A file or folder refused.
+    #[error("{doing} {}: {why}{}", path.display(), remedy(why))]
+    Io {
+        /// What was tried, as `writing`.
+        doing: &'static str,
+        /// With what.
+        path: PathBuf,
+        /// What the system said.
+        why: std::io::Error,
+    },
+    /// The output folder belongs to something else.
+    #[error("{}: {why}; choose another folder with --out", dir.display())]
+    Taken {
+        /// The folder.
+        dir: PathBuf,
+        /// What it holds.
+        why: String,
+    },
+    /// Stopped before all runs were done.
+    #[error("stopped: {done} of {total} runs are done and kept; the same command goes on from there")]
+    Stopped {
+        /// Runs finished.
+        done: usize,
+        /// Runs planned.
+        total: usize,
+    },
+    /// Runs that gave no results; all others are done and kept.
+    #[error("{} of {total} runs failed, the first: {}", failed.len(), failed.first().map_or("", |f| f.1.as_str()))]
+    Failed {
+        /// Which, by place in the plan, and why.
+        failed: Vec<(usize, String)>,
+        /// Runs planned.
+        total: usize,
+    },
+}
+
+impl Error {
+    /// For `map_err`.
+    pub(crate) fn io<E: Into<std::io::Error>>(doing: &'static str, path: &Path) -> impl FnOnce(E) -> Self {
+        move |why| Self::Io { doing, path: path.to_owned(), why: why.into() }
+    }
+
+    /// The same for what the Parquet library says, which wraps what the system said.
+    pub(crate) fn parquet(doing: &'static str, path: &Path) -> impl FnOnce(ParquetError) -> Self {
+        move |why| {
+            let why = match why {
+                ParquetError::External(inner) => match inner.downcast::<std::io::Error>() {
+                    Ok(system) => *system,
+                    Err(other) => std::io::Error::other(other),
+                },
+                other => std::io::Error::other(other),
+            };
+            Self::Io { doing, path: path.to_owned(), why }
+        }
+    }
+}
+
+fn remedy(why: &std::io::Error) -> &'static str {
+    use std::io::ErrorKind as Kind;
+    match why.kind() {
+        Kind::StorageFull | Kind::QuotaExceeded => "; finished runs are kept: make room and start again",
+        Kind::FileTooLarge => "; finished runs are kept: raise the limit of file sizes and start again",
+        Kind::PermissionDenied | Kind::ReadOnlyFilesystem | Kind::NotADirectory => {
+            "; choose a folder that can be written with --out"
+        }
+        _ => "",
+    }
+}

@@ -1,0 +1,183 @@
+//! The tables of all runs as one: coordinates and seed in front, run after run, one run in memory at a time.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use narrows_sim::{Column, Data};
+
+use crate::manifest::File;
+use crate::parquet::{Kind, Reader};
+use crate::store::{Finished, Store};
+use crate::{ENGINE, Error, Job, Plan, VERSION, csv, folder, parquet};
+
+/// Tables with more rows are written as Parquet alone: as CSV they would fill disks, and no one reads them by eye.
+const MOST_CSV_ROWS: u64 = 500_000;
+
+/// Writes `summary` and every table, and says what was written.
+pub(crate) fn all(
+    out: &Path,
+    plan: &Plan,
+    store: &Store,
+    finished: &[Finished],
+    stop: &AtomicBool,
+) -> Result<BTreeMap<String, File>, Error> {
+    let mut files = BTreeMap::new();
+    summary(out, plan, finished, &mut files)?;
+    let tables: BTreeSet<&String> = finished.iter().flat_map(|f| f.rows.keys()).collect();
+    for name in tables {
+        table(out, plan, store, finished, name, stop, &mut files)?;
+    }
+    Ok(files)
+}
+
+/// A row a run.
+fn summary(
+    out: &Path,
+    plan: &Plan,
+    finished: &[Finished],
+    files: &mut BTreeMap<String, File>,
+) -> Result<(), Error> {
+    let figures: BTreeSet<&String> = finished.iter().flat_map(|f| f.summary.keys()).collect();
+    let columns = figures.iter().map(|name| ((*name).clone(), Kind::F64)).collect();
+    let mut joint = Joint::create(out, plan, "summary", columns, finished.len() as u64)?;
+    for (job, run) in plan.jobs.iter().zip(finished) {
+        let value = |name: &&String| Data::F64(vec![run.summary.get(*name).copied().unwrap_or(f64::NAN)]);
+        joint.append(job, 1, figures.iter().map(value).collect())?;
+    }
+    joint.close(files)
+}
+
+fn table(
+    out: &Path,
+    plan: &Plan,
+    store: &Store,
+    finished: &[Finished],
+    name: &str,
+    stop: &AtomicBool,
+    files: &mut BTreeMap<String, File>,
+) -> Result<(), Error> {
+    let with: Vec<(&Job, &u64)> =
+        plan.jobs.iter().zip(finished).filter_map(|(job, f)| Some((job, f.rows.get(name)?))).collect();
+    let path = |job: &Job| store.folder(&job.key).join(format!("{name}.parquet"));
+    let mut columns: Vec<(String, Kind)> = Vec::new();
+    let mut in_runs: BTreeMap<String, usize> = BTreeMap::new();
+    for (job, _) in &with {
+        let path = path(job);
+        let these =
+            Reader::open(&path).and_then(|r| r.columns()).map_err(Error::parquet("reading", &path))?;
+        for (name, kind) in these {
+            *in_runs.entry(name.clone()).or_default() += 1;
+            match columns.iter_mut().find(|c| c.0 == name) {
+                None => columns.push((name, kind)),
+                Some(known) => known.1 = known.1.wider(kind),
+            }
+        }
+    }
+    for (name, kind) in &mut columns {
+        // Whole numbers have no value that says there is none.
+        if *kind == Kind::U64 && in_runs[name.as_str()] < with.len() {
+            *kind = Kind::F64;
+        }
+    }
+    let rows = with.iter().map(|(_, rows)| **rows).sum();
+    let mut joint = Joint::create(out, plan, name, columns.clone(), rows)?;
+    for (job, rows) in with {
+        if stop.load(Ordering::Relaxed) {
+            return Err(Error::Stopped { done: finished.len(), total: plan.jobs.len() });
+        }
+        let path = path(job);
+        let read = Reader::open(&path).and_then(|r| r.read()).map_err(Error::parquet("reading", &path))?;
+        let rows = usize::try_from(*rows).unwrap_or(usize::MAX);
+        joint.append(job, rows, aligned(read, &columns, rows))?;
+    }
+    joint.close(files)
+}
+
+/// The columns of a run as the joint table has them.
+fn aligned(mut read: Vec<Column>, columns: &[(String, Kind)], rows: usize) -> Vec<Data> {
+    let of_run = |(name, kind): &(String, Kind)| match read.iter().position(|c| c.name == *name) {
+        Some(at) => kind.convert(read.swap_remove(at).data),
+        None => kind.nothing(rows),
+    };
+    columns.iter().map(of_run).collect()
+}
+
+/// A joint table under construction, in both forms.
+struct Joint<'a> {
+    out: &'a Path,
+    name: &'a str,
+    columns: Vec<String>,
+    axes: Vec<Kind>,
+    rows: u64,
+    parquet: parquet::Writer,
+    csv: Option<csv::Writer>,
+}
+
+impl<'a> Joint<'a> {
+    fn create(
+        out: &'a Path,
+        plan: &Plan,
+        name: &'a str,
+        columns: Vec<(String, Kind)>,
+        rows: u64,
+    ) -> Result<Self, Error> {
+        let axes: Vec<Kind> = plan.axes.iter().map(|a| Kind::of_words(&a.values)).collect();
+        let mut all: Vec<(String, Kind)> = Vec::new();
+        for (axis, kind) in plan.axes.iter().map(|a| a.name.as_str()).zip(&axes).chain([("seed", &Kind::U64)])
+        {
+            // A column of the table may have the name of an axis, as `link`.
+            let own = columns.iter().any(|(name, _)| name == axis);
+            all.push((if own { format!("sweep.{axis}") } else { axis.to_owned() }, *kind));
+        }
+        all.extend(columns);
+        let about = [
+            ("narrows", VERSION),
+            ("engine", ENGINE),
+            ("command", &plan.command),
+            ("hash", &plan.hash()),
+            ("scenario", &plan.text),
+        ];
+        let path = out.join(format!("{name}.parquet"));
+        let parquet = parquet::Writer::create(&folder::half(&path), &all, &about)
+            .map_err(Error::parquet("writing", &path))?;
+        let path = out.join(format!("{name}.csv"));
+        let csv = (rows <= MOST_CSV_ROWS)
+            .then(|| csv::Writer::create(&folder::half(&path), all.iter().map(|(n, _)| n.as_str())))
+            .transpose()
+            .map_err(Error::io("writing", &path))?;
+        let columns = all.into_iter().map(|(name, _)| name).collect();
+        Ok(Self { out, name, columns, axes, rows: 0, parquet, csv })
+    }
+
+    /// Adds the rows of a run.
+    fn append(&mut self, job: &Job, rows: usize, columns: Vec<Data>) -> Result<(), Error> {
+        let mut all: Vec<Data> =
+            self.axes.iter().zip(&job.coords).map(|(kind, value)| kind.repeat(value, rows)).collect();
+        all.push(Data::U64(vec![job.seed; rows]));
+        all.extend(columns);
+        if let Some(csv) = &mut self.csv {
+            let path = self.out.join(format!("{}.csv", self.name));
+            csv.append(&all).map_err(Error::io("writing", &path))?;
+        }
+        self.rows += rows as u64;
+        let path = self.out.join(format!("{}.parquet", self.name));
+        self.parquet.append(all).map_err(Error::parquet("writing", &path))
+    }
+
+    fn close(self, files: &mut BTreeMap<String, File>) -> Result<(), Error> {
+        let path = |end: &str| self.out.join(format!("{}.{end}", self.name));
+        let mut settle = |end: &str| {
+            let file = File { rows: self.rows, columns: self.columns.clone() };
+            files.insert(format!("{}.{end}", self.name), file);
+            folder::settle(&path(end))
+        };
+        self.parquet.close().map_err(Error::parquet("writing", &path("parquet")))?;
+        settle("parquet")?;
+        if let Some(csv) = self.csv {
+            csv.close().map_err(Error::io("writing", &path("csv")))?;
+            settle("csv")?;
+        }
+        Ok(())
+    }
+}
