@@ -59,7 +59,7 @@ pub fn chart_svg(chart: &Chart) -> String {
     let mut canvas = Canvas::new(WIDTH);
     let y = canvas::heading(&mut canvas, &chart.title, &chart.subtitle, WIDTH, MARGIN);
     let mut y = legend(&mut canvas, y, &looks);
-    let columns = chart.panels.len().clamp(1, COLUMNS);
+    let columns = if chart.panels.len() == 4 { 2 } else { chart.panels.len().clamp(1, COLUMNS) };
     let width = (WIDTH - 2.0 * MARGIN - GAP * (columns as f64 - 1.0)) / columns as f64;
     for row in chart.panels.chunks(columns) {
         for (at, one) in row.iter().enumerate() {
