@@ -12,10 +12,14 @@ mod claim;
 mod error;
 mod experiment;
 mod expr;
+#[cfg(any(test, feature = "fuzzing"))]
+pub mod fuzzing;
 mod load;
 pub mod maths;
 mod quantity;
 mod read;
+#[cfg(test)]
+mod reference;
 mod scenario;
 mod size;
 mod sweep;

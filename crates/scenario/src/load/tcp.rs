@@ -44,10 +44,14 @@ pub(crate) fn config(layers: &[Layer<'_>], congestion: Option<&str>, mtu: u32) -
             set(&mut config, layer, key, value)?;
         }
     }
-    if !mss_given {
-        config.mss = mtu - HEADERS - if config.timestamps { TIMESTAMPS } else { 0 };
-    }
     let path = layers.last().map_or("tcp", |l| l.path.as_str());
+    let most = mtu - HEADERS - if config.timestamps { TIMESTAMPS } else { 0 };
+    if !mss_given {
+        config.mss = most;
+    } else if config.mss > most {
+        let expected = format!("at most {most}, or with its headers it does not fit into mtu = {mtu}");
+        return Err(Error::value(&format!("{path}.mss"), config.mss, expected));
+    }
     config.check().map_err(|e| Error::value(&format!("{path}.{}", e.key), e.value, e.expected))?;
     Ok(config)
 }
@@ -115,6 +119,7 @@ mod tests {
             (["rto_mn = 1"], None, "tcp.rto_mn: no such key: expected 'rto_min'?"),
             (["dupthresh = 0"], None, "tcp.dupthresh = 0: expected 1 to 1000"),
             (["recovery = \"reno\""], None, "expected recovery = sack"),
+            (["mss = 1460"], None, "tcp.mss = 1460: expected at most 1448"),
             ([""], Some("bbr"), "congestion_control = 'bbr': expected reno or cubic; the lab"),
         ] {
             let e = with(&tables, congestion, 1500).unwrap_err().to_string();

@@ -123,7 +123,10 @@ fn entry(r: &Reader<'_>, around: &Around<'_>) -> Result<Traffic, Error> {
     let opened_by = r.or("opened_by", default, |r, k| r.word(k, &opened))?;
     let request = r.or("request", if asks { REQUEST } else { 0 }, |r, k| r.bytes(k, true))?;
     let udp = matches!(kind, Kind::Udp { .. });
-    if udp {
+    if let Kind::Udp { packet, .. } = kind {
+        if packet > around.mtu {
+            return Err(r.wrong("packet", format!("at most mtu = {}", around.mtu)));
+        }
         for key in ["opened_by", "request", "header", "tcp"] {
             if r.has(key) {
                 return Err(r.wrong(key, "no such key for udp, which has no connections"));
