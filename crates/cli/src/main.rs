@@ -26,6 +26,8 @@ enum Command {
     Doctor(cmd::doctor::Args),
     /// Run an experiment with real kernel TCP in namespaces
     Lab(cmd::lab::Args),
+    /// Run experiments in simulation, from files
+    Sim(cmd::sim::Args),
     /// Show a thin link getting better: drop-tail, then TAQ, side by side
     Demo(cmd::demo::Args),
     /// Send a recorded capture through a discipline
@@ -42,6 +44,7 @@ fn main() -> ExitCode {
         Command::Top(args) => cmd::top::main(args),
         Command::Doctor(args) => cmd::doctor::main(args),
         Command::Lab(args) => cmd::lab::main(args),
+        Command::Sim(args) => cmd::sim::main(args),
         Command::Demo(args) => cmd::demo::main(args),
         Command::Replay(args) => cmd::replay::main(args),
         Command::LabWorker(args) => cmd::lab::worker_main(args),

@@ -1,0 +1,228 @@
+//! `narrows sim`: experiments in simulation, from files.
+
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+
+use anyhow::{Context as _, bail};
+use narrows_runner::{Error, Event, Options, Plan, Report, digest, execute, verdicts};
+use serde_json::{Value, json};
+
+use super::{sim_explain, sim_picture, sim_progress, sim_table};
+
+/// Arguments of `narrows sim`.
+#[derive(clap::Args)]
+pub struct Args {
+    /// Scenarios, in TOML
+    #[arg(required_unless_present = "list")]
+    files: Vec<PathBuf>,
+    /// Replace a setting of the files, as duration=30s or traffic.0.users=50; what is set is no longer swept
+    #[arg(long, value_name = "KEY=VALUE")]
+    set: Vec<String>,
+    /// These seeds instead of the files': 1..10, or 1,4,9
+    #[arg(long)]
+    seeds: Option<String>,
+    /// Where the results go (out/sim/NAME; of several files, each in a folder of its name below this)
+    #[arg(long, value_name = "DIR")]
+    out: Option<PathBuf>,
+    /// Runs at a time (as many as there are cores)
+    #[arg(long, value_parser = clap::value_parser!(u16).range(1..=1024))]
+    jobs: Option<u16>,
+    /// Show these figures in table and picture, as jain_20s,goodput_kbps
+    #[arg(long, value_name = "FIGURES", value_delimiter = ',')]
+    show: Vec<String>,
+    /// Write the table as JSON
+    #[arg(long)]
+    json: bool,
+    /// Run again what is finished
+    #[arg(long)]
+    fresh: bool,
+    /// Say what would run, and run nothing; with --out, also draw the network there
+    #[arg(long)]
+    explain: bool,
+    /// Show no progress
+    #[arg(long, short)]
+    quiet: bool,
+    /// End with status 1 if a claim comes out worse than its file expects
+    #[arg(long)]
+    strict: bool,
+    /// List the scenarios below experiments/
+    #[arg(long)]
+    list: bool,
+}
+
+/// A file, read and checked.
+struct Work {
+    plan: Plan,
+    out: PathBuf,
+}
+
+/// Runs the command.
+pub fn main(args: Args) -> anyhow::Result<ExitCode> {
+    if args.list {
+        return list(Path::new("experiments"));
+    }
+    // All files are read before any runs.
+    let works = works(&args)?;
+    let jobs = args.jobs.map_or_else(cores, usize::from);
+    if args.explain {
+        for work in &works {
+            print!("{}", sim_explain::text(&work.plan, &work.out, jobs));
+            if args.out.is_some() {
+                println!("{}", sim_picture::network(&work.plan, &work.out)?.display());
+            }
+        }
+        return Ok(ExitCode::SUCCESS);
+    }
+    let stop = Arc::new(AtomicBool::new(false));
+    for signal in [signal_hook::consts::SIGINT, signal_hook::consts::SIGTERM, signal_hook::consts::SIGHUP] {
+        // The first asks, the second insists.
+        signal_hook::flag::register_conditional_shutdown(signal, 130, stop.clone())
+            .context("signal handler")?;
+        signal_hook::flag::register(signal, stop.clone()).context("signal handler")?;
+    }
+    let (mut good, mut told) = (true, Vec::new());
+    for work in &works {
+        let options = Options { out: work.out.clone(), jobs, fresh: args.fresh };
+        let report = match run(&work.plan, &options, &stop, args.quiet) {
+            Err(stopped @ Error::Stopped { .. }) => {
+                eprintln!("{}: {stopped}", work.plan.name);
+                return Ok(ExitCode::from(130));
+            }
+            other => other.with_context(|| work.plan.name.clone())?,
+        };
+        good &= as_expected(&work.plan, &report);
+        let pictures = sim_picture::write(&work.plan, &report, &work.out, &args.show)?;
+        if args.json {
+            told.push(as_json(work, &report));
+        } else {
+            print!("{}", sim_table::render(&work.plan, &report, &args.show));
+            println!("{}", work.out.display());
+            pictures.iter().for_each(|path| println!("{}", path.display()));
+        }
+    }
+    if args.json {
+        println!("{}", serde_json::to_string_pretty(&told)?);
+    }
+    Ok(if good || !args.strict { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
+
+fn cores() -> usize {
+    std::thread::available_parallelism().map_or(1, usize::from)
+}
+
+fn works(args: &Args) -> anyhow::Result<Vec<Work>> {
+    let mut sets = args.set.clone();
+    if let Some(seeds) = &args.seeds {
+        let range = seeds.contains("..");
+        sets.push(if range { format!("seeds={seeds}") } else { format!("seeds=[{seeds}]") });
+    }
+    let (mut works, mut names) = (Vec::new(), BTreeSet::new());
+    for file in &args.files {
+        let (plan, ignored) = Plan::load(file, &sets)?;
+        if !args.quiet {
+            ignored.iter().for_each(|why| eprintln!("{}: {why}", plan.name));
+        }
+        if !names.insert(plan.name.clone()) {
+            bail!(
+                "{}: name = '{}' is also that of another file: expected different names",
+                file.display(),
+                plan.name
+            );
+        }
+        let out = match &args.out {
+            Some(out) if args.files.len() == 1 => out.clone(),
+            Some(out) => out.join(&plan.name),
+            None => Path::new("out/sim").join(&plan.name),
+        };
+        works.push(Work { plan, out });
+    }
+    Ok(works)
+}
+
+fn run(plan: &Plan, options: &Options, stop: &AtomicBool, quiet: bool) -> Result<Report, Error> {
+    let show = sim_progress::Show::new(plan, options.jobs);
+    let watch = |event: Event<'_>| {
+        if !quiet {
+            show.event(event);
+        }
+    };
+    let report = execute(plan, options, &narrows_sim::run, stop, &watch);
+    show.finish();
+    report
+}
+
+/// Whether no claim came out worse than its file says.
+fn as_expected(plan: &Plan, report: &Report) -> bool {
+    let mut pairs = plan.claims.iter().zip(&report.verdicts);
+    pairs.all(|(claim, verdict)| verdict.as_ref().is_ok_and(|v| v.outcome >= claim.expect))
+}
+
+/// What the table tells, for programs.
+fn as_json(work: &Work, report: &Report) -> Value {
+    let plan = &work.plan;
+    let coords = |values: &[String]| -> Value {
+        plan.axes.iter().zip(values).map(|(axis, value)| (axis.name.clone(), json!(value))).collect()
+    };
+    let points: Vec<Value> = digest(plan, &report.summaries)
+        .iter()
+        .map(|point| {
+            let figures: Value = point
+                .figures
+                .iter()
+                .map(|(name, [min, median, max])| {
+                    (name.clone(), json!({ "min": min, "median": median, "max": max }))
+                })
+                .collect();
+            json!({ "coords": coords(&point.coords), "seeds": point.seeds, "figures": figures })
+        })
+        .collect();
+    let claims: Vec<Value> = plan
+        .claims
+        .iter()
+        .zip(&report.verdicts)
+        .map(|(claim, verdict)| match verdict {
+            Ok(v) => json!({
+                "text": claim.text, "source": claim.source, "bound": claim.bound.to_string(),
+                "outcome": verdicts::word(v.outcome), "expected": verdicts::word(claim.expect),
+                "worst": v.worst.1, "at": v.worst.0,
+            }),
+            Err(why) => json!({ "text": claim.text, "source": claim.source, "error": why }),
+        })
+        .collect();
+    json!({
+        "name": plan.name, "out": work.out.to_string_lossy(), "hash": report.manifest.hash,
+        "points": points, "claims": claims, "files": report.manifest.files,
+    })
+}
+
+/// Names what can be run.
+fn list(folder: &Path) -> anyhow::Result<ExitCode> {
+    let mut files = Vec::new();
+    collect(folder, &mut files)
+        .with_context(|| format!("reading {}: --list shows the scenarios below it", folder.display()))?;
+    files.sort();
+    for file in files {
+        match Plan::load(&file, &[]) {
+            Ok((plan, _)) => {
+                println!("{:44} {:5} runs  {}", file.display().to_string(), plan.jobs.len(), plan.about);
+            }
+            Err(why) => println!("{:44} not for the simulator: {}", file.display().to_string(), why.problem),
+        }
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn collect(folder: &Path, files: &mut Vec<PathBuf>) -> std::io::Result<()> {
+    for entry in std::fs::read_dir(folder)? {
+        let path = entry?.path();
+        if path.is_dir() {
+            collect(&path, files)?;
+        } else if path.extension().is_some_and(|e| e == "toml") {
+            files.push(path);
+        }
+    }
+    Ok(())
+}
