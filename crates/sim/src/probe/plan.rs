@@ -17,8 +17,6 @@ pub(crate) struct Watched {
 pub(crate) struct Plan {
     /// When counting begins.
     pub(crate) warmup: Instant,
-    /// How long the run lasts.
-    pub(crate) duration: Duration,
     /// Length of a slice.
     pub(crate) slice: Duration,
     /// Length of an epoch, if epochs are wanted.
@@ -46,7 +44,6 @@ impl Default for Plan {
     fn default() -> Self {
         Self {
             warmup: Instant::ZERO,
-            duration: Duration::ZERO,
             slice: Duration::from_secs(20),
             epoch: None,
             interval: Duration::from_secs(1),
@@ -67,7 +64,6 @@ impl Plan {
         let fewest = scenario.duration.as_nanos() / MOST_SAMPLES;
         Self {
             warmup: Instant::ZERO + scenario.warmup,
-            duration: scenario.duration,
             slice: scenario.probes.slice,
             epoch: scenario.probes.epochs,
             interval: scenario.probes.interval.max(Duration::from_nanos(fewest)),

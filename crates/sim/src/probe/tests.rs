@@ -3,7 +3,7 @@
 use core::ops::ControlFlow;
 use std::collections::BTreeMap;
 
-use narrows_qdisc::{Limit, ShaperConfig, Spec};
+use narrows_qdisc::{ShaperConfig, Spec};
 use narrows_scenario::Series;
 use narrows_tcp::{Config, Handshake, Preset};
 use narrows_units::{Bytes, Rate};
@@ -104,14 +104,15 @@ fn patient() -> Config {
     tcp
 }
 
-/// Two hosts and a link each way of `rate` with `queue` packets' room; the wire from the hosts takes `delay`.
-fn world(tcp: Config, rate: Rate, queue: usize, delay: Duration, plan: Plan) -> World {
+/// Two hosts and a link each way of `rate` behind `discipline`; the wires of the hosts take `delay`.
+fn world(tcp: Config, rate: Rate, discipline: &str, delay: Duration, plan: Plan) -> World {
     let mut net = Network::new(1);
     let (a, b) = (net.add_node(), net.add_node());
-    let spec = Spec::Fifo(Limit::Packets(queue));
+    let (spec, plain): (Spec, Spec) = (discipline.parse().unwrap(), "fifo:1000".parse().unwrap());
     let shape = Some(ShaperConfig::new(rate));
-    let one = |from, to| LinkPlan { from, to, shape, discipline: Some(&spec), ..LinkPlan::default() };
-    let (there, back) = (net.add_link(one(a, b)), net.add_link(one(b, a)));
+    let there = LinkPlan { from: a, to: b, shape, discipline: Some(&spec), ..LinkPlan::default() };
+    let back = LinkPlan { from: b, to: a, shape, discipline: Some(&plain), ..LinkPlan::default() };
+    let (there, back) = (net.add_link(there), net.add_link(back));
     net.twin(there, back);
     net.add_host(a, None, delay);
     net.add_host(b, None, delay);
@@ -134,7 +135,7 @@ fn run(mut world: World, acts: Vec<(f64, Act)>, again: Option<u64>, seconds: f64
 
 /// Runs a script in a world in which nothing arrives.
 fn scripted(plan: Plan, acts: Vec<(f64, Act)>, seconds: f64) -> Results {
-    run(world(patient(), Rate::from_kbps(1000), 100, DAYS, plan), acts, None, seconds)
+    run(world(patient(), Rate::from_kbps(1000), "fifo:100", DAYS, plan), acts, None, seconds)
 }
 
 fn delivered(place: u32, bytes: u64) -> Act {
@@ -308,7 +309,7 @@ fn epochs_by_hand() {
     let tcp = Config { handshake: Handshake::None, ..patient() };
     let tcp = Config { initial_window: narrows_tcp::InitialWindow::Segments(10), ..tcp };
     let plan = Plan { epoch: Some(Duration::from_secs(1)), ..plan(0.0) };
-    let r = run(world(tcp, Rate::from_kbps(1000), 100, DAYS, plan), acts, None, 6.5);
+    let r = run(world(tcp, Rate::from_kbps(1000), "fifo:100", DAYS, plan), acts, None, 6.5);
     // Watched from 1 s on: one packet, one, none, none, two. The first of these has nothing before it.
     assert_eq!(whole(&r, "epochs", "maintained"), [0, 0, 1, 0, 0, 0]);
     assert_eq!(whole(&r, "epochs", "dropped"), [0, 0, 0, 1, 0, 0]);
@@ -327,7 +328,7 @@ fn epochs_by_hand() {
 fn a_link_by_hand() {
     // 1000 bytes take a second; of four at once one is sent, two wait and one is dropped.
     let acts = || vec![(0.0, Act::Datagram(1000)); 4];
-    let queue = |plan| world(patient(), Rate::from_bps(8000), 2, Duration::ZERO, plan);
+    let queue = |plan| world(patient(), Rate::from_bps(8000), "fifo:2", Duration::ZERO, plan);
     let series = vec![Series::Queue, Series::Throughput];
     let r = run(queue(Plan { series, ..plan(0.0) }), acts(), None, 10.0);
     expect(&r, &[("utilisation", 0.3), ("loss", 0.25), ("dropped", 0.25), ("dropped_over_limit", 0.25)]);
@@ -349,8 +350,12 @@ fn a_link_by_hand() {
     assert!(!r.summary.contains_key("loss"), "nothing came, so nothing can be said");
 }
 
-/// Eight endless flows and four closed loops of 3 kB through 200 kbit/s, 100 ms and 10 packets.
+/// Eight endless flows and four closed loops of 3 kB through 200 kbit/s and 200 ms, with 10 packets' room.
 fn busy(slice: u64, capture: bool) -> Results {
+    busy_behind("fifo:10", slice, capture)
+}
+
+fn busy_behind(discipline: &str, slice: u64, capture: bool) -> Results {
     let mut tcp = Config::preset(Preset::Ns2);
     (tcp.mss, tcp.handshake) = (460, Handshake::ThreeWay);
     let plan = Plan {
@@ -360,7 +365,7 @@ fn busy(slice: u64, capture: bool) -> Results {
         capture: if capture { vec![0] } else { Vec::new() },
         ..plan(20.0)
     };
-    let mut world = world(tcp, Rate::from_kbps(200), 10, Duration::from_millis(50), plan);
+    let mut world = world(tcp, Rate::from_kbps(200), discipline, Duration::from_millis(50), plan);
     // Without chance the same objects lose every time.
     world.net.hosts[0].dephase = Duration::from_millis(30);
     let mut acts: Vec<_> = (0..8).map(|user| (0.1 * f64::from(user), Act::Open(transfer(user)))).collect();
@@ -417,4 +422,15 @@ fn a_capture_holds_what_the_link_sent() {
     // The last sample is that of 100 s; what ends after it is in the capture already.
     assert!(captured >= carried && captured <= carried + 1500, "{captured} {carried}");
     assert!(packets.is_sorted_by_key(|p| p.at));
+}
+
+#[test]
+fn nothing_is_lost_uncounted_behind_a_queue_that_swallows_refuses_and_holds() {
+    // The check is made in the run.
+    let r = busy_behind("taq", 20, false);
+    expect(&r, &[("loss", 0.0), ("zero_slices", 0.0)]);
+    assert!(r.summary["clamped"] > 0.0);
+    let r = busy_behind("taq:mode=paper", 20, false);
+    assert!(r.summary["refused"] > 0.0 && r.summary["dropped"] > 0.0, "{:?}", r.summary);
+    assert!(r.summary.contains_key("door_waiting"));
 }
