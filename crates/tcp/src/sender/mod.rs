@@ -321,7 +321,7 @@ impl Sender {
 
     /// RFC 5681, section 2; with SACK one that tells of new data (RFC 6675, section 2).
     fn is_duplicate(&self, config: &Config, tcp: &TcpHeader, told: &Delivered) -> bool {
-        if config.recovery == Recovery::Sack && !tcp.sack.as_slice().is_empty() {
+        if self.listens_to_sack(config) && !tcp.sack.as_slice().is_empty() {
             return told.segments > 0;
         }
         // The window of a SYN is never scaled, so the first one after it may seem to be another.
@@ -371,7 +371,8 @@ impl Sender {
         } else if !(partial && self.partial && impatient) {
             self.start_timer(cx);
         }
-        if self.phase == Phase::Recovery && !self.recovery_ack(cx, ack, told) {
+        let recovered = self.phase == Phase::Recovery;
+        if recovered && !self.recovery_ack(cx, ack, told) {
             return;
         }
         if self.phase == Phase::Loss && ack >= self.recover {
@@ -379,7 +380,7 @@ impl Sender {
         }
         self.dupacks = 0;
         self.limited_sent = 0;
-        if !echo {
+        if !echo && !(recovered && cx.config.recovery == Recovery::Sack) {
             self.grow(cx, flight, rtt, told);
         }
     }

@@ -67,7 +67,7 @@ impl Sender {
             return true;
         }
         // With RACK a loss is told by time, not guessed.
-        sack && room && self.phase == Phase::Recovery && self.rack.is_none() && self.resend_hole(cx)
+        sack && room && self.phase == Phase::Recovery && self.fills_holes(cx.config) && self.resend_hole(cx)
     }
 
     /// Whether pacing lets a segment go.
@@ -204,6 +204,11 @@ impl Sender {
     pub(super) fn resend_next<I: Io>(&mut self, cx: &mut Context<'_, I>) -> bool {
         let at = self.board.next_behind().or_else(|| self.board.next_pending());
         at.is_some_and(|at| self.resend(cx, at))
+    }
+
+    /// RACK has probes of its own for what the rules 3 and 4 of `NextSeg` are for; ns-2's Sack1 is older than they are.
+    fn fills_holes(&self, config: &Config) -> bool {
+        self.rack.is_none() && config.rto_recovery == RtoRecovery::Scoreboard
     }
 
     /// `NextSeg` (RFC 6675, section 4), rules 3 and 4: nothing is lost for sure and nothing new may be sent.

@@ -1,8 +1,8 @@
 //! What duplicate ACKs, partial ACKs, time-outs and echoes of congestion do: RFC 5681 (Reno; Tahoe is its slow start after
 //! a fast retransmit), RFC 6582 (NewReno), RFC 6675 (SACK), RFC 6937 (proportional rate reduction), RFC 3168 (ECN).
 //!
-//! Where we differ: what duplicate ACKs add to the window is kept apart from cwnd; the ACK that ends a recovery opens the
-//! window like any other, as 4.4BSD, ns-2 and Linux do; RFC 6675's rescue retransmission spares a segment whose second
+//! Where we differ: what duplicate ACKs add to the window is kept apart from cwnd; without SACK the ACK that ends a recovery
+//! opens the window like any other, as 4.4BSD and ns-2 do; RFC 6675's rescue retransmission spares a segment whose second
 //! copy is still out.
 
 use narrows_units::Instant;
