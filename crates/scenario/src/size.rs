@@ -247,7 +247,8 @@ mod tests {
         let s = web_sizes();
         assert!((size("web").mean() - 7_300.0).abs() < 1.0);
         assert!(s[0] >= 2_000 && s[49] <= 31_000 && s.is_sorted() && s.len() == 50, "{s:?}");
-        assert!(s[25] < 6_000, "a heavy tail has its median below its mean");
+        // The quantiles worked out apart, with another library's power.
+        assert_eq!((s[0], s[10], s[25], s[49]), (2_027, 2_707, 4_759, 28_875));
     }
 
     #[test]

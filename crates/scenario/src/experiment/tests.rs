@@ -640,3 +640,21 @@ fn replacements_name_themselves() {
     assert!(set("duration").unwrap_err().to_string().contains("expected key=value"));
     assert!(set("traffic.7.users=7").unwrap_err().to_string().contains("0 to 1"));
 }
+
+/// Every scenario file of the repository is one a simulator can run.
+#[test]
+fn the_experiments_here_are_sound() {
+    let experiments = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../experiments");
+    let mut read = 0;
+    for folder in std::fs::read_dir(experiments).unwrap().map(|f| f.unwrap().path()).filter(|f| f.is_dir()) {
+        for file in std::fs::read_dir(folder).unwrap().map(|f| f.unwrap().path()) {
+            if file.extension().is_some_and(|e| e == "toml") {
+                let mut e = Experiment::load(&file, &[]).unwrap_or_else(|e| panic!("{e}"));
+                e.for_simulator().unwrap_or_else(|e| panic!("{e}"));
+                assert!(!e.expand().unwrap_or_else(|e| panic!("{e}")).is_empty());
+                read += 1;
+            }
+        }
+    }
+    assert!(read >= 7, "{read}");
+}
