@@ -41,8 +41,8 @@ bench: build ## cost per packet, and the live box against plain kernel forwardin
 	NARROWS_BIN=$(TARGET)/release/narrows cargo run --release -p narrows-datapath --example live_bench
 
 # Each run has namespaces of its own; with more at a time than the machine bears, runs are marked as spoiled.
-bounds: build ## every workload of experiments/taq under every queue, 3 seeds: an hour with 4 runs at a time
-	for file in experiments/taq/*.toml; do $(TARGET)/release/narrows lab $$file --jobs 4 --out out/bounds $(ARGS) || exit 1; done
+bounds: build ## every workload of experiments/taq/lab under every queue, 3 seeds: an hour with 4 runs at a time
+	for file in experiments/taq/lab/*.toml; do $(TARGET)/release/narrows lab $$file --jobs 4 --out out/bounds $(ARGS) || exit 1; done
 
 peers: build ## install ns-2 and ns-3 from the distribution and print one table: agreement and speed
 	@peers/setup

@@ -10,7 +10,7 @@ use narrows_datapath::lab::{Outcome, Scenario, Suite, SuiteOptions, bench, table
 use super::lab;
 
 /// The workload of the demonstration is an experiment like any other.
-const SCENARIO: &str = include_str!("../../../../experiments/taq/objects-200ms.toml");
+const SCENARIO: &str = include_str!("../../../../experiments/taq/lab/objects-200ms.toml");
 /// What is compared, in this order.
 const BEFORE: &str = "fifo:30";
 const OURS: &str = "taq";
