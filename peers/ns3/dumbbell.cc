@@ -3,8 +3,7 @@
 // to it elsewhere, is said in docs/simulator-peers.md.
 //
 // Prints one line of JSON: counters at the end of the warm-up, at each slice's end and at the end. No trace source is
-// connected: the counters of queue and sinks are read at those times, so that the run is as fast as ns-3 can be. For the
-// same reason the routers look up routes by index: ns-3's own tables are searched entry by entry.
+// connected: the counters of queue and sinks are read at those times, so that the run is as fast as ns-3 can be.
 
 #include "ns3/applications-module.h"
 #include "ns3/core-module.h"
@@ -56,84 +55,47 @@ class CountingReno : public TcpLinuxReno
 uint64_t CountingReno::timeouts = 0;
 NS_OBJECT_ENSURE_REGISTERED(CountingReno);
 
-// Routes of a dumbbell: a host sends all over its one interface; a router knows its own hosts' interfaces by the flow's
-// number, and sends the rest over the bottleneck, its interface 1.
-class DumbbellRouting : public Ipv4RoutingProtocol
+// A router as a dumbbell needs it: whatever comes from a host goes over the bottleneck, what comes over that goes to the
+// host of its flow. ns-3's own forwarding asks every interface of a node about every packet.
+class Router
 {
   public:
-    static TypeId GetTypeId()
-    {
-        static TypeId tid = TypeId("DumbbellRouting").SetParent<Ipv4RoutingProtocol>();
-        return tid;
-    }
-
-    // `hosts`: first address of the hosts behind a router; 0 for a host.
-    explicit DumbbellRouting(uint32_t hosts)
+    // `hosts`: address of the first host behind it.
+    explicit Router(uint32_t hosts)
         : m_hosts(hosts)
     {
     }
 
-    Ptr<Ipv4Route> RouteOutput(Ptr<Packet>, const Ipv4Header& header, Ptr<NetDevice>, Socket::SocketErrno& error) override
+    void SetBottleneck(Ptr<NetDevice> device)
     {
-        error = Socket::ERROR_NOTERROR;
-        return RouteTo(header.GetDestination());
+        m_bottleneck = device;
+        device->SetReceiveCallback(MakeCallback(&Router::FromBottleneck, this));
     }
 
-    bool RouteInput(Ptr<const Packet> p,
-                    const Ipv4Header& header,
-                    Ptr<const NetDevice> device,
-                    UnicastForwardCallback forward,
-                    MulticastForwardCallback,
-                    LocalDeliverCallback deliver,
-                    ErrorCallback) override
+    // Of the next flow.
+    void AddHost(Ptr<NetDevice> device)
     {
-        if (m_hosts)
-        {
-            forward(RouteTo(header.GetDestination()), p, header);
-        }
-        else
-        {
-            deliver(p, header, m_ipv4->GetInterfaceForDevice(device));
-        }
-        return true;
-    }
-
-    void NotifyInterfaceUp(uint32_t) override {}
-    void NotifyInterfaceDown(uint32_t) override {}
-    void NotifyAddAddress(uint32_t, Ipv4InterfaceAddress) override {}
-    void NotifyRemoveAddress(uint32_t, Ipv4InterfaceAddress) override {}
-    void PrintRoutingTable(Ptr<OutputStreamWrapper>, Time::Unit) const override {}
-
-    void SetIpv4(Ptr<Ipv4> ipv4) override
-    {
-        m_ipv4 = ipv4;
+        m_devices.push_back(device);
+        device->SetReceiveCallback(MakeCallback(&Router::FromHost, this));
     }
 
   private:
-    Ptr<Ipv4Route> RouteTo(Ipv4Address destination)
+    bool FromHost(Ptr<NetDevice>, Ptr<const Packet> p, uint16_t protocol, const Address&)
     {
-        const uint32_t flow = destination.Get() - m_hosts;
-        const bool known = m_hosts && flow < (1u << 24);
-        const uint32_t interface = known ? 2 + flow : 1;
-        if (interface >= m_routes.size())
-        {
-            m_routes.resize(interface + 1);
-        }
-        Ptr<Ipv4Route>& route = m_routes[interface];
-        if (!route)
-        {
-            route = Create<Ipv4Route>();
-            route->SetOutputDevice(m_ipv4->GetNetDevice(interface));
-            route->SetSource(m_ipv4->GetAddress(interface, 0).GetLocal());
-            route->SetGateway(Ipv4Address::GetZero());
-            route->SetDestination(destination);
-        }
-        return route;
+        return m_bottleneck->Send(p->Copy(), m_bottleneck->GetBroadcast(), protocol);
+    }
+
+    bool FromBottleneck(Ptr<NetDevice>, Ptr<const Packet> p, uint16_t protocol, const Address&)
+    {
+        Ipv4Header header;
+        p->PeekHeader(header);
+        Ptr<NetDevice> device = m_devices.at(header.GetDestination().Get() - m_hosts);
+        return device->Send(p->Copy(), device->GetBroadcast(), protocol);
     }
 
     uint32_t m_hosts;
-    Ptr<Ipv4> m_ipv4;
-    std::vector<Ptr<Ipv4Route>> m_routes;
+    Ptr<NetDevice> m_bottleneck;
+    std::vector<Ptr<NetDevice>> m_devices;
 };
 
 // Delays each segment a host sends by U(0, `most`), never overtaking: stands between TCP and IP.
@@ -233,19 +195,21 @@ class Dumbbell
 {
   public:
     explicit Dumbbell(const Settings& s)
-        : m_s(s)
+        : m_s(s),
+          m_left(SENDERS),
+          m_right(RECEIVERS)
     {
         m_stack.SetIpv6StackInstall(false);
-        Ptr<Node> left = AddNode(SENDERS);
-        Ptr<Node> right = AddNode(RECEIVERS);
-        auto bottleneck = Connect(left, 0x0c000001, right, 0x0c000002, s.rateBps, 0);
+        auto bottleneck = Connect(m_routers.Get(0), m_routers.Get(1), s.rateBps, 0);
+        m_left.SetBottleneck(bottleneck.Get(0));
+        m_right.SetBottleneck(bottleneck.Get(1));
         m_queue = bottleneck.Get(0)->GetObject<PointToPointNetDevice>()->GetQueue();
         // ns-3 takes the packet in service out of the queue; the limit we speak of includes it.
         m_queue->SetMaxSize(QueueSize(QueueSizeUnit::PACKETS, s.bufferPackets - 1));
         auto random = CreateObject<UniformRandomVariable>();
         for (uint32_t i = 0; i < s.flows; ++i)
         {
-            AddFlow(i, left, right, random);
+            AddFlow(i, random);
         }
     }
 
@@ -282,24 +246,7 @@ class Dumbbell
     }
 
   private:
-    Ptr<Node> AddNode(uint32_t hosts)
-    {
-        Ptr<Node> node = CreateObject<Node>();
-        m_stack.Install(node);
-        node->GetObject<Ipv4>()->SetRoutingProtocol(Create<DumbbellRouting>(hosts));
-        return node;
-    }
-
-    // Addresses are set here, since Ipv4AddressHelper would put an FqCoDel before every device.
-    static void AddInterface(Ptr<Node> node, Ptr<NetDevice> device, uint32_t address)
-    {
-        auto ipv4 = node->GetObject<Ipv4>();
-        const uint32_t interface = ipv4->AddInterface(device);
-        ipv4->AddAddress(interface, Ipv4InterfaceAddress(Ipv4Address(address), Ipv4Mask::GetOnes()));
-        ipv4->SetUp(interface);
-    }
-
-    static NetDeviceContainer Connect(Ptr<Node> a, uint32_t atA, Ptr<Node> b, uint32_t atB, uint64_t rateBps, double delayMs)
+    static NetDeviceContainer Connect(Ptr<Node> a, Ptr<Node> b, uint64_t rateBps, double delayMs)
     {
         PointToPointHelper link;
         // With flow control the layer above drops what the full queue would, and the queue's counters never see it.
@@ -307,21 +254,34 @@ class Dumbbell
         link.SetDeviceAttribute("DataRate", DataRateValue(DataRate(rateBps)));
         link.SetChannelAttribute("Delay", TimeValue(Seconds(delayMs / 1000)));
         link.SetQueue("ns3::DropTailQueue", "MaxSize", StringValue("100000p"));
-        auto devices = link.Install(a, b);
-        AddInterface(a, devices.Get(0), atA);
-        AddInterface(b, devices.Get(1), atB);
-        return devices;
+        return link.Install(a, b);
     }
 
-    void AddFlow(uint32_t i, Ptr<Node> left, Ptr<Node> right, Ptr<UniformRandomVariable> random)
+    // A host with a link of its own to a router. Its address is set here, since Ipv4AddressHelper would put an FqCoDel
+    // before the device.
+    Ptr<Node> AddHost(Router& router, uint32_t at, uint32_t address, double delayMs)
+    {
+        Ptr<Node> node = CreateObject<Node>();
+        m_stack.Install(node);
+        auto devices = Connect(node, m_routers.Get(at), 100 * m_s.rateBps, delayMs);
+        router.AddHost(devices.Get(1));
+        auto ipv4 = node->GetObject<Ipv4>();
+        const uint32_t interface = ipv4->AddInterface(devices.Get(0));
+        ipv4->AddAddress(interface, Ipv4InterfaceAddress(Ipv4Address(address), Ipv4Mask::GetOnes()));
+        ipv4->SetUp(interface);
+        auto routes = Create<Ipv4StaticRouting>();
+        ipv4->SetRoutingProtocol(routes);
+        routes->SetDefaultRoute(Ipv4Address::GetZero(), interface);
+        return node;
+    }
+
+    void AddFlow(uint32_t i, Ptr<UniformRandomVariable> random)
     {
         // Evenly spread by index, the ends included; a single flow takes the middle.
         const double place = m_s.flows > 1 ? double(i) / (m_s.flows - 1) : 0.5;
         const double rttMs = m_s.rttMinMs + (m_s.rttMaxMs - m_s.rttMinMs) * place;
-        Ptr<Node> from = AddNode(0);
-        Ptr<Node> to = AddNode(0);
-        Connect(left, 0x0d000000 + i, from, SENDERS + i, 100 * m_s.rateBps, 0);
-        Connect(right, 0x0e000000 + i, to, RECEIVERS + i, 100 * m_s.rateBps, rttMs / 2);
+        Ptr<Node> from = AddHost(m_left, 0, SENDERS + i, 0);
+        Ptr<Node> to = AddHost(m_right, 1, RECEIVERS + i, rttMs / 2);
         if (m_s.dephaseMs > 0)
         {
             m_dephasers.push_back(
@@ -354,6 +314,8 @@ class Dumbbell
     }
 
     const Settings m_s;
+    NodeContainer m_routers{2};
+    Router m_left, m_right;
     InternetStackHelper m_stack;
     Ptr<Queue<Packet>> m_queue;
     std::vector<Ptr<PacketSink>> m_sinks;

@@ -33,11 +33,11 @@ pub struct Cost {
     pub rss_kb: i64,
 }
 
-/// A program's last line of output, and its cost.
+/// A program's output, and its cost.
 #[derive(Serialize, Deserialize)]
 struct Measured {
     cost: Cost,
-    line: String,
+    text: String,
 }
 
 /// Number of cores this process may use.
@@ -45,12 +45,13 @@ pub fn cores() -> usize {
     sched_getaffinity(Pid::this()).map_or(1, |set| usable(&set).count())
 }
 
-/// Runs `command` through a process of its own, pinned to the `core`-th usable core; its last line, and the cost.
+/// Runs `command` through a process of its own, pinned to the `core`-th usable core; what it printed, and the cost.
 pub fn measured(core: usize, command: &[String]) -> Result<(String, Cost)> {
     let this = std::env::current_exe().context("finding this program")?;
     let output = Command::new(this)
         .args(["measure", "--core", &core.to_string(), "--"])
         .args(command)
+        .env("RUST_BACKTRACE", "0")
         .stderr(Stdio::piped())
         .output()
         .with_context(|| format!("starting {}", command[0]))?;
@@ -59,7 +60,7 @@ pub fn measured(core: usize, command: &[String]) -> Result<(String, Cost)> {
         bail!("{}\n{}", command.join(" "), message.trim_end());
     }
     let measured: Measured = serde_json::from_slice(&output.stdout).context("reading a measurement")?;
-    Ok((measured.line, measured.cost))
+    Ok((measured.text, measured.cost))
 }
 
 /// The other side of [`measured`].
@@ -82,10 +83,9 @@ pub fn run(args: &Args) -> Result<()> {
     }
     let usage = getrusage(UsageWho::RUSAGE_CHILDREN).context("getrusage")?;
     let cpu_s = (usage.user_time().num_microseconds() + usage.system_time().num_microseconds()) as f64 / 1e6;
-    let text = String::from_utf8_lossy(&output.stdout);
-    let line = text.lines().last().unwrap_or_default().to_owned();
+    let text = String::from_utf8_lossy(&output.stdout).into_owned();
     let cost = Cost { wall_s, cpu_s, rss_kb: usage.max_rss() };
-    println!("{}", serde_json::to_string(&Measured { cost, line })?);
+    println!("{}", serde_json::to_string(&Measured { cost, text })?);
     Ok(())
 }
 

@@ -15,7 +15,6 @@ mod programs;
 mod store;
 mod table;
 
-use metrics::{Metrics, Samples};
 use plan::{Job, Simulator, Wish};
 use programs::Program;
 use store::{Record, Store};
@@ -62,6 +61,7 @@ fn seeds(text: &str) -> Result<Seeds, String> {
 
 /// The programs at hand.
 struct Programs {
+    narrows: Option<Program>,
     ns2: Option<Program>,
     ns3: Option<Program>,
 }
@@ -69,7 +69,7 @@ struct Programs {
 impl Programs {
     fn of(&self, simulator: Simulator) -> Option<&Program> {
         match simulator {
-            Simulator::Narrows => None,
+            Simulator::Narrows => self.narrows.as_ref(),
             Simulator::Ns2 => self.ns2.as_ref(),
             Simulator::Ns3 => self.ns3.as_ref(),
         }
@@ -86,8 +86,11 @@ pub fn run(args: &Args) -> Result<()> {
     }
     let seeds = if args.quick { &args.seeds.0[..1] } else { &args.seeds.0[..] };
     let jobs = plan::jobs(&Wish { only: &args.only, seeds, quick: args.quick });
-    let programs = Programs { ns2: or_say(programs::ns2(), "ns-2"), ns3: or_say(programs::ns3(), "ns-3") };
-    or_say(narrows::find(args.narrows.as_deref()), "narrows");
+    let programs = Programs {
+        narrows: or_say(narrows::program(args.narrows.as_deref(), &args.out), "narrows"),
+        ns2: or_say(programs::ns2(), "ns-2"),
+        ns3: or_say(programs::ns3(), "ns-3"),
+    };
     let store = Store::open(&args.out)?;
 
     let (mut done, mut timed, mut free) = (Vec::new(), VecDeque::new(), VecDeque::new());
@@ -151,15 +154,14 @@ impl Runner<'_> {
 
     fn run_one(&self, core: usize, job: &Job) -> Result<Record> {
         let program = self.programs.of(job.simulator).context("its program is missing")?;
-        let (line, cost) = measure::measured(core, &program.command(&job.settings))?;
-        let samples: Samples = serde_json::from_str(&line).context("reading what it printed")?;
+        let (text, cost) = measure::measured(core, &(program.command)(job))?;
         let record = Record {
             simulator: job.simulator,
             case: job.case.id(),
             flavour: job.flavour.to_owned(),
             settings: serde_json::to_value(&job.settings)?,
             program: program.digest.clone(),
-            metrics: Metrics::of(&samples, job.settings.rate_bps)?,
+            metrics: (program.metrics)(job, &text)?,
             cost,
         };
         self.store.keep(&record)?;

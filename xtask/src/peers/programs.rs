@@ -5,30 +5,32 @@ use std::process::Command;
 
 use anyhow::{Context, Result, bail, ensure};
 
-use super::plan::Settings;
+use super::metrics::{Metrics, Samples};
+use super::plan::Job;
 use super::store::digest;
 
 /// What the simulation in C++ is linked with. Not asked of pkg-config: Debian's files for ns-3 carry a stray include path.
 const NS3_LIBRARIES: [&str; 8] =
     ["core", "network", "internet", "point-to-point", "applications", "traffic-control", "stats", "bridge"];
 
-/// A simulator's script, ready to be called.
+/// What to call for a run.
+pub type ToCommand = Box<dyn Fn(&Job) -> Vec<String> + Sync>;
+
+/// A simulator, ready to be called.
 pub struct Program {
-    /// What comes before the settings.
-    start: Vec<String>,
-    /// How it takes a setting.
-    option: fn(&str, &str) -> Vec<String>,
-    /// Tells one version of the script from another.
+    /// Tells one version of it and of its script from another.
     pub digest: String,
+    /// What to call for a run.
+    pub command: ToCommand,
+    /// What it printed, in figures.
+    pub metrics: fn(&Job, &str) -> Result<Metrics>,
 }
 
-impl Program {
-    /// The whole command.
-    pub fn command(&self, settings: &Settings) -> Vec<String> {
-        let mut command = self.start.clone();
-        command.extend(settings.pairs().iter().flat_map(|(name, value)| (self.option)(name, value)));
-        command
-    }
+/// A peer's script prints counters; figures are computed here.
+fn from_samples(job: &Job, text: &str) -> Result<Metrics> {
+    let line = text.lines().last().unwrap_or_default();
+    let samples: Samples = serde_json::from_str(line).context("reading what it printed")?;
+    Metrics::of(&samples, job.settings.rate_bps)
 }
 
 /// The workspace.
@@ -48,9 +50,13 @@ pub fn ns2() -> Result<Program> {
     let script = root().join("peers/ns2/dumbbell.tcl");
     let text = std::fs::read(&script).with_context(|| format!("reading {}", script.display()))?;
     Ok(Program {
-        start: vec![ns.display().to_string(), script.display().to_string()],
-        option: |name, value| vec![format!("-{name}"), value.to_owned()],
         digest: digest(&text),
+        command: Box::new(move |job| {
+            let start = [ns.display().to_string(), script.display().to_string()];
+            let settings = job.settings.pairs().into_iter();
+            start.into_iter().chain(settings.flat_map(|(name, value)| [format!("-{name}"), value])).collect()
+        }),
+        metrics: from_samples,
     })
 }
 
@@ -84,10 +90,15 @@ pub fn ns3() -> Result<Program> {
         std::fs::rename(&fresh, &binary).with_context(|| format!("renaming {}", fresh.display()))?;
     }
     Ok(Program {
-        start: vec![binary.display().to_string()],
-        // It knows one way of TCP.
-        option: |name, value| if name == "tcp" { vec![] } else { vec![format!("--{name}={value}")] },
         digest,
+        command: Box::new(move |job| {
+            let settings = job.settings.pairs().into_iter();
+            // It knows one way of TCP.
+            let options =
+                settings.filter(|(name, _)| name != "tcp").map(|(name, value)| format!("--{name}={value}"));
+            std::iter::once(binary.display().to_string()).chain(options).collect()
+        }),
+        metrics: from_samples,
     })
 }
 
