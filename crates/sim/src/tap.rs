@@ -66,8 +66,8 @@ pub(crate) struct Tap {
     pub(crate) waits: Vec<Option<Box<Waits>>>,
     /// By place of the connection.
     lost: Vec<Lost>,
-    /// Packets of no connection that were dropped or lost.
-    pub(crate) datagrams_lost: u64,
+    /// Packets of no connection that were dropped or lost, by user.
+    pub(crate) datagrams_lost: Vec<u64>,
 }
 
 impl Tap {
@@ -114,10 +114,13 @@ impl Tap {
     /// A discipline dropped a packet, or a wire lost it.
     pub(crate) fn lost(&mut self, packet: &Pkt) {
         let p = &packet.0;
+        let at = p.flow as usize;
         if p.end == DATAGRAM {
-            self.datagrams_lost += 1;
+            if at >= self.datagrams_lost.len() {
+                self.datagrams_lost.resize(at + 1, 0);
+            }
+            self.datagrams_lost[at] += 1;
         } else if p.header.is_tcp_data() {
-            let at = p.flow as usize;
             if at >= self.lost.len() {
                 self.lost.resize(at + 1, Lost::default());
             }

@@ -67,12 +67,10 @@ impl Due {
 /// Datagrams that arrived.
 #[derive(Debug, Default)]
 struct Datagrams {
-    packets: u64,
-    bytes: u64,
+    /// Packets and bytes, by user.
+    users: Vec<(u64, u64)>,
     /// From host to host, nanoseconds.
     delays: Histogram,
-    /// Lost before counting began.
-    lost_before: u64,
 }
 
 /// All that is counted.
@@ -147,8 +145,12 @@ impl Probes {
 
     /// A datagram is at its host.
     pub(crate) fn datagram(&mut self, now: Instant, packet: &Packet) {
-        self.datagrams.packets += 1;
-        self.datagrams.bytes += packet.header.len.get();
+        let (users, user) = (&mut self.datagrams.users, packet.flow as usize);
+        if user >= users.len() {
+            users.resize(user + 1, (0, 0));
+        }
+        users[user].0 += 1;
+        users[user].1 += packet.header.len.get();
         self.datagrams.delays.add(now.since(packet.sent).as_nanos());
     }
 
@@ -248,6 +250,7 @@ impl World {
             probes.before.add(c, self.net.tap.lost_of(place, c.generation));
         }
         probes.links.warm_up(&probes.plan, &mut self.net);
+        self.net.tap.datagrams_lost.fill(0);
         let tap = &self.net.tap;
         probes.flows.warm_up(now, &mut self.connections, &|place, generation| tap.lost_of(place, generation));
         probes.flows.begin_slice(now, &self.connections, probes.delivered);
@@ -259,7 +262,7 @@ impl World {
         probes.backoffs = [0; BACKOFFS];
         probes.due.pass(now).sum = 0;
         probes.writes.clear();
-        probes.datagrams = Datagrams { lost_before: tap.datagrams_lost, ..Datagrams::default() };
+        probes.datagrams = Datagrams::default();
     }
 }
 
@@ -288,7 +291,7 @@ pub(crate) fn finish(world: World) -> Results {
     timeouts(&probes.backoffs, probes.due.pass(now).sum, &mut out);
     probes.gone.since(&probes.before).report(&plan, seconds, &mut out);
     out.histogram("write", &probes.writes, &[P50, P99, MAX]);
-    datagrams(&probes.datagrams, net.tap.datagrams_lost, seconds, &mut out);
+    datagrams(&probes.datagrams, &net.tap.datagrams_lost, seconds, &mut out);
     probes.users.report(now, &plan.hangs, &mut out);
     probes.links.report(&plan, &mut net, &mut out);
     probes.flows.report(plan.slice, now, &mut out);
@@ -318,13 +321,28 @@ fn timeouts(backoffs: &[u64; BACKOFFS], due: u128, out: &mut Report) {
     );
 }
 
-fn datagrams(d: &Datagrams, lost: u64, seconds: f64, out: &mut Report) {
-    let lost = lost - d.lost_before;
-    if d.packets + lost > 0 {
-        out.put("datagram_kbps", d.bytes as f64 * 8e-3 / seconds);
-        out.put("datagram_loss", share(lost, d.packets + lost));
-        out.histogram("datagram_delay", &d.delays, &[P50, P99, MAX]);
+/// `lost` is how many were, by user.
+fn datagrams(d: &Datagrams, lost: &[u64], seconds: f64, out: &mut Report) {
+    let of = |list: &[u64], user: usize| list.get(user).copied().unwrap_or(0);
+    let rows: Vec<(u64, u64, u64, u64)> = (0..d.users.len().max(lost.len()))
+        .map(|user| (user, d.users.get(user).copied().unwrap_or_default(), of(lost, user)))
+        .filter(|(_, (packets, _), lost)| packets + lost > 0)
+        .map(|(user, (packets, bytes), lost)| (user as u64, packets, bytes, lost))
+        .collect();
+    if rows.is_empty() {
+        return;
     }
+    let sum = |of: fn(&(u64, u64, u64, u64)) -> u64| rows.iter().map(of).sum::<u64>();
+    out.put("datagram_kbps", sum(|r| r.2) as f64 * 8e-3 / seconds);
+    out.put("datagram_loss", share(sum(|r| r.3), sum(|r| r.1 + r.3)));
+    out.histogram("datagram_delay", &d.delays, &[P50, P99, MAX]);
+    let columns = vec![
+        integers("user", rows.iter().map(|r| r.0)),
+        integers("delivered", rows.iter().map(|r| r.1)),
+        integers("delivered_bytes", rows.iter().map(|r| r.2)),
+        integers("lost", rows.iter().map(|r| r.3)),
+    ];
+    out.table("datagrams", columns);
 }
 
 fn captures(plan: &Plan, net: &mut crate::network::Network, out: &mut Report) {

@@ -113,7 +113,11 @@ impl Samples {
                     numbers("time_s", w().map(|w| w.at.as_secs_f64())),
                     integers("flow", w().map(|w| w.flow.into())),
                     numbers("cwnd_pkts", w().map(|w| w.cwnd)),
-                    numbers("ssthresh_pkts", w().map(|w| w.ssthresh)),
+                    // Infinite before the first loss.
+                    numbers(
+                        "ssthresh_pkts",
+                        w().map(|w| if w.ssthresh.is_finite() { w.ssthresh } else { f64::NAN }),
+                    ),
                 ],
             );
             out.put("cwnd_cut_s", self.cut.map(Instant::as_secs_f64));

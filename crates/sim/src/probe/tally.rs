@@ -14,6 +14,7 @@ pub(super) const LARGE: u64 = 20_000;
 /// Sums over connections.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Tally {
+    /// Connections, each counted when it is first summed: between two sums, those opened in between.
     pub(super) connections: u64,
     /// Payload delivered in order.
     pub(super) delivered: u64,
@@ -124,7 +125,7 @@ impl Tallies {
             "classes",
             vec![
                 words("name", (0..self.classes.len()).map(name)),
-                integers("connections", t().map(|t| t.connections)),
+                integers("opened", t().map(|t| t.connections)),
                 integers("delivered_bytes", t().map(|t| t.delivered)),
                 numbers("goodput_kbps", t().map(|t| t.delivered as f64 * 8e-3 / seconds)),
                 integers("data_sent", t().map(|t| t.data_sent)),
