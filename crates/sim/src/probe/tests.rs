@@ -435,3 +435,38 @@ fn nothing_is_lost_uncounted_behind_a_queue_that_swallows_refuses_and_holds() {
     assert!(r.summary["refused"] > 0.0 && r.summary["dropped"] > 0.0, "{:?}", r.summary);
     assert!(r.summary.contains_key("door_waiting"));
 }
+
+/// `a_{b,c}_d` as `a_b_d` and `a_c_d`.
+fn spelt_out(name: &str) -> Vec<String> {
+    let Some((before, (inside, after))) =
+        name.split_once('{').and_then(|(b, rest)| Some((b, rest.split_once('}')?)))
+    else {
+        return vec![name.to_owned()];
+    };
+    inside.split(',').flat_map(|word| spelt_out(&format!("{before}{word}{after}"))).collect()
+}
+
+#[test]
+fn every_name_is_documented() {
+    let page = include_str!("../../../../docs/probes.md");
+    let mut known: Vec<String> = page.split('`').skip(1).step_by(2).flat_map(spelt_out).collect();
+    for link in ["thin", "thin_back", "thin.back"] {
+        let named: Vec<String> = known.iter().map(|n| n.replace("LINK", link)).collect();
+        known.extend(named);
+    }
+    let object = Transfer { size: 3000, ..transfer(2) };
+    let acts = vec![
+        (0.0, Act::Datagram(500)),
+        (0.0, Act::Open(Transfer { size: 0, ..transfer(1) })),
+        (1.0, Act::Open(object)),
+        (5.0, Act::Write(0, 10)),
+        (6.0, delivered(0, 10)),
+        (7.0, delivered(1, 3000)),
+    ];
+    for r in [busy_behind("taq:mode=paper", 20, false), busy(20, false), scripted(plan(0.0), acts, 40.0)] {
+        let columns = r.tables.iter().flat_map(|t| t.columns.iter().map(|c| &c.name));
+        for name in r.summary.keys().chain(r.tables.iter().map(|t| &t.name)).chain(columns) {
+            assert!(known.contains(name), "{name}");
+        }
+    }
+}
