@@ -23,6 +23,8 @@ pub struct Panel {
     pub title: String,
     /// What lies on the horizontal axis.
     pub x_name: String,
+    /// Whether that axis is even whatever its range, as for time; else a wide one is logarithmic.
+    pub even: bool,
     /// What lies on the vertical axis.
     pub y_name: String,
     /// Lines; one name has the same colour in all panels.
@@ -115,15 +117,27 @@ impl Scale {
     }
 }
 
+/// What an axis is to be.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Axis {
+    /// Even, with zero on it, from tick to tick.
+    FromZero,
+    /// Even.
+    Even,
+    /// Even, or logarithmic if wide.
+    Fitting,
+}
+
 /// An axis around the values, from `from` to `to` on the page.
-fn scale(values: impl Iterator<Item = f64> + Clone, zero: bool, from: f64, to: f64) -> Scale {
+fn scale(values: impl Iterator<Item = f64>, kind: Axis, from: f64, to: f64) -> Scale {
+    let zero = kind == Axis::FromZero;
     let (low, high) = values
         .filter(|v| v.is_finite())
         .fold((f64::INFINITY, f64::NEG_INFINITY), |(low, high), v| (low.min(v), high.max(v)));
     if low > high {
         return Scale::Even { low: 0.0, high: 1.0, from, to };
     }
-    if !zero && low > 0.0 && high / low >= LOG_FROM && low > 1e-9 && high < 1e10 {
+    if kind == Axis::Fitting && low > 0.0 && high / low >= LOG_FROM && low > 1e-9 && high < 1e10 {
         return Scale::Log(LogScale::new((low, high), (from, to)));
     }
     let (low, high) = if zero { (low.min(0.0), high.max(0.0)) } else { (low, high) };
@@ -141,8 +155,13 @@ fn panel(canvas: &mut Canvas, area: Rect, panel: &Panel, looks: &[(&str, Style)]
     canvas.text_up(area.x + 10.0, plot.y + plot.h / 2.0, &clip(&panel.y_name, plot.h, 11.0), 11.0, GREY);
     canvas.text(plot.x + plot.w / 2.0, plot.bottom() + 36.0, &panel.x_name, 11.0, GREY, Align::Middle);
     let points = || panel.lines.iter().flat_map(|l| &l.points);
-    let x = scale(points().map(|p| p.0), false, plot.x + 6.0, plot.right() - 6.0);
-    let y = scale(points().flat_map(|p| p.1), true, plot.bottom(), plot.y);
+    let x = scale(
+        points().map(|p| p.0),
+        if panel.even { Axis::Even } else { Axis::Fitting },
+        plot.x + 6.0,
+        plot.right() - 6.0,
+    );
+    let y = scale(points().flat_map(|p| p.1), Axis::FromZero, plot.bottom(), plot.y);
     for tick in y.ticks(5.0) {
         let at = y.place(tick);
         canvas.line((plot.x, at), (plot.right(), at), GRID, 1.0, "");
@@ -200,7 +219,8 @@ mod tests {
 
     fn chart(lines: Vec<(&str, Points)>) -> Chart {
         let lines = lines.into_iter().map(|(name, points)| Line { name: name.into(), points }).collect();
-        let panel = Panel { title: "t".into(), x_name: "share".into(), y_name: "jain".into(), lines };
+        let panel =
+            Panel { title: "t".into(), x_name: "share".into(), y_name: "jain".into(), lines, even: false };
         Chart { title: "name <&>".into(), subtitle: String::new(), panels: vec![panel; 4] }
     }
 
@@ -226,13 +246,14 @@ mod tests {
     #[test]
     fn axes_by_hand() {
         // 2 to 200 is two decades: the middle lies half way; 2 to 30 is proportional.
-        let log = scale([2.0, 200.0].into_iter(), false, 0.0, 100.0);
+        let log = scale([2.0, 200.0].into_iter(), Axis::Fitting, 0.0, 100.0);
         assert!((log.place(20.0) - 50.0).abs() < 1e-9);
-        let even = scale([2.0, 30.0].into_iter(), false, 0.0, 140.0);
+        assert!(matches!(scale([2.0, 200.0].into_iter(), Axis::Even, 0.0, 1.0), Scale::Even { .. }));
+        let even = scale([2.0, 30.0].into_iter(), Axis::Fitting, 0.0, 140.0);
         assert!((even.place(16.0) - 70.0).abs() < 1e-9);
         assert_eq!(even.ticks(6.0), [5.0, 10.0, 15.0, 20.0, 25.0, 30.0]);
         // A vertical axis begins at zero and ends at a tick.
-        let up = scale([0.3, 0.95].into_iter(), true, 100.0, 0.0);
+        let up = scale([0.3, 0.95].into_iter(), Axis::FromZero, 100.0, 0.0);
         assert!((up.place(0.0) - 100.0).abs() < 1e-9 && up.place(1.0).abs() < 1e-9);
     }
 
