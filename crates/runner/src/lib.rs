@@ -37,6 +37,7 @@ pub use estimate::Estimate;
 pub use execute::{Event, Options, Report, Simulate, execute};
 pub use manifest::{File, Manifest};
 pub use plan::{Axis, ENGINE, Job, Plan, VERSION};
+pub use store::table;
 
 #[cfg(test)]
 mod tests;

@@ -97,6 +97,20 @@ impl Store {
     }
 }
 
+/// A table of a finished run, if the run has it.
+///
+/// # Errors
+/// If its file cannot be read.
+pub fn table(out: &Path, job: &Job, name: &str) -> Result<Option<Table>, Error> {
+    let path = out.join("runs").join(&job.key).join(format!("{name}.parquet"));
+    if !path.exists() {
+        return Ok(None);
+    }
+    let columns =
+        parquet::Reader::open(&path).and_then(|r| r.read()).map_err(Error::parquet("reading", &path))?;
+    Ok(Some(Table { name: name.to_owned(), columns }))
+}
+
 fn write_run(folder: &Path, job: &Job, results: &Results) -> Result<Finished, Error> {
     let mut names = vec!["scenario.toml".to_owned(), "summary.csv".to_owned()];
     write(&folder.join("scenario.toml"), job.scenario.text.as_bytes())?;
