@@ -1,16 +1,23 @@
 //! `narrows sim`: experiments in simulation, from files.
 
 use std::collections::BTreeSet;
+use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, bail};
 use narrows_runner::{Error, Event, Options, Plan, Report, digest, execute, verdicts};
 use serde_json::{Value, json};
 
 use super::{sim_explain, sim_picture, sim_progress, sim_table};
+
+/// Status of a program ended by Ctrl-C.
+const INTERRUPTED: u8 = 130;
+/// Within this time of the first signal no second one is heard.
+const PATIENCE: Duration = Duration::from_secs(1);
 
 /// Arguments of `narrows sim`.
 #[derive(clap::Args)]
@@ -69,27 +76,21 @@ pub fn main(args: Args) -> anyhow::Result<ExitCode> {
     let jobs = args.jobs.map_or_else(cores, usize::from);
     if args.explain {
         for work in &works {
-            print!("{}", sim_explain::text(&work.plan, &work.out, jobs));
+            say(&sim_explain::text(&work.plan, &work.out, jobs));
             if args.out.is_some() {
-                println!("{}", sim_picture::network(&work.plan, &work.out)?.display());
+                say(&format!("{}\n", sim_picture::network(&work.plan, &work.out)?.display()));
             }
         }
         return Ok(ExitCode::SUCCESS);
     }
-    let stop = Arc::new(AtomicBool::new(false));
-    for signal in [signal_hook::consts::SIGINT, signal_hook::consts::SIGTERM, signal_hook::consts::SIGHUP] {
-        // The first asks, the second insists.
-        signal_hook::flag::register_conditional_shutdown(signal, 130, stop.clone())
-            .context("signal handler")?;
-        signal_hook::flag::register(signal, stop.clone()).context("signal handler")?;
-    }
+    let stop = stop_on_signal()?;
     let (mut good, mut told) = (true, Vec::new());
     for work in &works {
         let options = Options { out: work.out.clone(), jobs, fresh: args.fresh };
         let report = match run(&work.plan, &options, &stop, args.quiet) {
             Err(stopped @ Error::Stopped { .. }) => {
                 eprintln!("{}: {stopped}", work.plan.name);
-                return Ok(ExitCode::from(130));
+                return Ok(ExitCode::from(INTERRUPTED));
             }
             other => other.with_context(|| work.plan.name.clone())?,
         };
@@ -98,15 +99,39 @@ pub fn main(args: Args) -> anyhow::Result<ExitCode> {
         if args.json {
             told.push(as_json(work, &report));
         } else {
-            print!("{}", sim_table::render(&work.plan, &report, &args.show));
-            println!("{}", work.out.display());
-            pictures.iter().for_each(|path| println!("{}", path.display()));
+            let paths: Vec<&Path> = [work.out.as_path()].into_iter().chain(pictures.as_deref()).collect();
+            let paths: Vec<String> = paths.iter().map(|p| format!("{}\n", p.display())).collect();
+            say(&format!("{}{}", sim_table::render(&work.plan, &report, &args.show), paths.concat()));
         }
     }
     if args.json {
-        println!("{}", serde_json::to_string_pretty(&told)?);
+        say(&format!("{}\n", serde_json::to_string_pretty(&told)?));
     }
     Ok(if good || !args.strict { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
+
+/// Writes to standard output. Whoever reads it may have read enough.
+fn say(text: &str) {
+    let _ = std::io::stdout().write_all(text.as_bytes());
+}
+
+/// True once a signal asks to stop. Another one a while later insists: some shells and tools send the first one twice.
+fn stop_on_signal() -> anyhow::Result<Arc<AtomicBool>> {
+    use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+    let stop = Arc::new(AtomicBool::new(false));
+    let mut signals =
+        signal_hook::iterator::Signals::new([SIGINT, SIGTERM, SIGHUP]).context("signal handler")?;
+    let asked = stop.clone();
+    std::thread::spawn(move || {
+        let mut first: Option<Instant> = None;
+        for _ in signals.forever() {
+            asked.store(true, Ordering::Relaxed);
+            if first.get_or_insert_with(Instant::now).elapsed() > PATIENCE {
+                std::process::exit(INTERRUPTED.into());
+            }
+        }
+    });
+    Ok(stop)
 }
 
 fn cores() -> usize {
@@ -205,11 +230,10 @@ fn list(folder: &Path) -> anyhow::Result<ExitCode> {
         .with_context(|| format!("reading {}: --list shows the scenarios below it", folder.display()))?;
     files.sort();
     for file in files {
+        let name = file.display().to_string();
         match Plan::load(&file, &[]) {
-            Ok((plan, _)) => {
-                println!("{:44} {:5} runs  {}", file.display().to_string(), plan.jobs.len(), plan.about);
-            }
-            Err(why) => println!("{:44} not for the simulator: {}", file.display().to_string(), why.problem),
+            Ok((plan, _)) => say(&format!("{name:44} {:5} runs  {}\n", plan.jobs.len(), plan.about)),
+            Err(why) => say(&format!("{name:44} not for the simulator: {}\n", why.problem)),
         }
     }
     Ok(ExitCode::SUCCESS)

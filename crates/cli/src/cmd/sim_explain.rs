@@ -3,6 +3,7 @@
 use std::fmt::Write as _;
 use std::path::Path;
 
+use narrows_qdisc::taq::Mode;
 use narrows_qdisc::{Limit, Spec};
 use narrows_runner::{Estimate, Plan};
 use narrows_scenario::{
@@ -34,6 +35,7 @@ pub fn text(plan: &Plan, out: &Path, jobs: usize) -> String {
     };
     put(&mut text, format!("\nnetwork{at}"));
     network(&mut text, scenario);
+    compared(&mut text, plan);
     put(&mut text, format!("\ntraffic{at}"));
     for traffic in &scenario.traffic {
         put(&mut text, format!("  {}", in_words(scenario, traffic)));
@@ -98,6 +100,18 @@ fn network(text: &mut String, scenario: &Scenario) {
                 delays(&group.delay)
             ),
         );
+    }
+}
+
+/// What stands before the slowest link under each discipline.
+fn compared(text: &mut String, plan: &Plan) {
+    let Some(axis) = plan.axes.iter().position(|a| a.name == "discipline") else { return };
+    for value in &plan.axes[axis].values {
+        let Some(job) = plan.jobs.iter().find(|j| j.coords[axis] == *value) else { continue };
+        let slowest = job.scenario.topology.links.iter().min_by_key(|l| l.rate);
+        if let Some(link) = slowest {
+            put(text, format!("  discipline {value}: at {} {}", link.name, queue(&job.scenario, link)));
+        }
     }
 }
 
@@ -175,7 +189,8 @@ fn queue(scenario: &Scenario, link: &Link) -> String {
     let size = match &link.discipline {
         Discipline::Ours(Spec::Fifo(Limit::Packets(n))) => Some(*n as u64 * u64::from(scenario.mtu)),
         Discipline::Ours(Spec::Fifo(Limit::Bytes(b))) => Some(b.get()),
-        Discipline::Ours(Spec::Taq(config)) => {
+        // Its other mode bounds the backlog of each flow instead.
+        Discipline::Ours(Spec::Taq(config)) if config.mode == Mode::Paper => {
             Some(config.sizes(&link.shaper(scenario.mtu)).buffer as u64 * config.packet.get())
         }
         _ => None,
@@ -399,7 +414,7 @@ fn runs(text: &mut String, plan: &Plan, jobs: usize) {
     put(
         text,
         format!(
-            "  {points} point{} x {} seed{} ({}) = {} run{} of {} simulated, of which the first {} do not count",
+            "  {points} point{} x {} seed{} ({}) = {} run{} of {}{}",
             s(points),
             seeds.len(),
             s(seeds.len()),
@@ -407,18 +422,18 @@ fn runs(text: &mut String, plan: &Plan, jobs: usize) {
             plan.jobs.len(),
             s(plan.jobs.len()),
             time_text(scenario.duration),
-            time_text(scenario.warmup)
+            match scenario.warmup.as_nanos() {
+                0 => String::new(),
+                _ => format!(", of which the first {} do not count", time_text(scenario.warmup)),
+            }
         ),
     );
     let dephase = if scenario.dephase.as_nanos() == 0 {
-        "none: phase effects stay in".to_owned()
+        "no random delay at hosts: phase effects stay in".to_owned()
     } else {
-        format!("up to {} a packet", time_text(scenario.dephase))
+        format!("packets are delayed at hosts at random by up to {}", time_text(scenario.dephase))
     };
-    put(
-        text,
-        format!("  starts spread over {}, random delay at hosts {dephase}", time_text(scenario.jitter)),
-    );
+    put(text, format!("  starts spread over {}; {dephase}", time_text(scenario.jitter)));
     let estimates: Vec<Estimate> = plan.jobs.iter().map(|j| Estimate::of(&j.scenario)).collect();
     let hops: f64 = estimates.iter().map(|e| e.hops).sum();
     let memory = estimates.iter().map(|e| e.memory).fold(0.0, f64::max);

@@ -3,9 +3,10 @@
 use std::path::{Path, PathBuf};
 
 use anyhow::Context as _;
-use narrows_plot::{Chart, Edge, Graph, Line, Node, Panel, chart_svg, graph_svg, save};
-use narrows_runner::{Axis, Plan, Point, Report, VERSION, digest};
+use narrows_plot::{Chart, Edge, Graph, Line, Node, Panel, chart_svg, graph_svg, quantile, save};
+use narrows_runner::{Axis, Job, Plan, Point, Report, VERSION, digest, table};
 use narrows_scenario::time_text;
+use narrows_sim::Data;
 
 use super::sim_table::main_figures;
 
@@ -14,31 +15,42 @@ const FIGURES: usize = 4;
 /// Panels drawn at most.
 const PANELS: usize = 12;
 
+/// Lines of a panel over time at most.
+const MOST_LINES: usize = 8;
+/// Samples of a line over time at most.
+const MOST_SAMPLES: usize = 1200;
+
+type Points = Vec<(f64, [f64; 3])>;
+
 /// Draws what came of a plan into its folder, where there is a swept number or a series to draw; gives what to look at.
-pub fn write(plan: &Plan, report: &Report, out: &Path, asked: &[String]) -> anyhow::Result<Vec<PathBuf>> {
+pub fn write(plan: &Plan, report: &Report, out: &Path, asked: &[String]) -> anyhow::Result<Option<PathBuf>> {
     let (svg, png) = paths(out, &plan.name);
-    let panels = over_sweep(plan, report, asked);
+    let seeds = plan.seeds().len();
+    let mut shown = format!("medians and ranges of {seeds} seeds");
+    let mut panels = over_sweep(plan, report, asked);
+    if panels.is_empty() || seeds == 1 {
+        shown = format!("seed {}", plan.seeds().first().unwrap_or(&0));
+    }
+    if panels.is_empty() {
+        panels = over_time(plan, out)?;
+    }
     if panels.is_empty() {
         // One of settings before would be taken for these.
         for old in [&svg, &png].into_iter().filter(|p| p.exists()) {
             std::fs::remove_file(old).with_context(|| format!("removing {}", old.display()))?;
         }
-        return Ok(Vec::new());
+        return Ok(None);
     }
-    let seeds = plan.seeds().len();
     let chart = Chart {
         title: if plan.about.is_empty() {
             plan.name.clone()
         } else {
             format!("{}: {}", plan.name, plan.about)
         },
-        subtitle: format!(
-            "medians and ranges of {seeds} seed{}; narrows {VERSION}",
-            if seeds == 1 { "" } else { "s" }
-        ),
+        subtitle: format!("{shown}; narrows {VERSION}"),
         panels,
     };
-    saved(&chart_svg(&chart), &svg, &png).map(|path| vec![path])
+    saved(&chart_svg(&chart), &svg, &png).map(Some)
 }
 
 /// Draws the network of the plan's first point into `out`.
@@ -89,7 +101,7 @@ fn over_sweep(plan: &Plan, report: &Report, asked: &[String]) -> Vec<Panel> {
             let at = of_figure.iter().position(|(known, _)| *known == facet).unwrap_or_else(|| {
                 let title = if facet.is_empty() { title.clone() } else { format!("{title}, {facet}") };
                 let x_name = plan.axes[x_axis].name.clone();
-                of_figure.push((facet, Panel { title, x_name, y_name: figure.clone(), lines: Vec::new() }));
+                of_figure.push((facet, Panel { title, x_name, y_name: figure.clone(), ..Panel::default() }));
                 of_figure.len() - 1
             });
             add(&mut of_figure[at].1, &line, (*x, *values));
@@ -98,6 +110,61 @@ fn over_sweep(plan: &Plan, report: &Report, asked: &[String]) -> Vec<Panel> {
     }
     panels.truncate(PANELS);
     panels
+}
+
+/// Series of the first seed over time, a line for each point.
+fn over_time(plan: &Plan, out: &Path) -> anyhow::Result<Vec<Panel>> {
+    let Some(first) = plan.jobs.first() else { return Ok(Vec::new()) };
+    let mut panels: Vec<Panel> = Vec::new();
+    for job in plan.jobs.iter().filter(|j| j.seed == first.seed).take(MOST_LINES) {
+        let name = if job.coords.is_empty() { plan.name.clone() } else { job.coords.join(" ") };
+        let links = &job.scenario.topology.links;
+        let Some(slowest) = links.iter().min_by_key(|l| l.rate) else { continue };
+        let seconds = job.scenario.probes.interval.as_secs_f64();
+        let queue = (format!("{}_pkts", slowest.name), 1.0);
+        let carried = (format!("{}_bytes", slowest.name), 8e-3 / seconds);
+        let cwnd = ("cwnd_pkts".to_owned(), 1.0);
+        for (table, (column, factor), title) in [
+            ("queue", queue, "packets queued"),
+            ("throughput", carried, "carried, kbit/s"),
+            ("cwnd", cwnd, "congestion window, median of flows, packets"),
+        ] {
+            let Some(points) = series(out, job, table, &column, factor)? else { continue };
+            let title = if table == "cwnd" { title.to_owned() } else { format!("{}: {title}", slowest.name) };
+            let at = panels.iter().position(|p| p.title == title).unwrap_or_else(|| {
+                panels.push(Panel { title, x_name: "seconds".into(), even: true, ..Panel::default() });
+                panels.len() - 1
+            });
+            panels[at].lines.push(Line { name: name.clone(), points });
+        }
+    }
+    Ok(panels)
+}
+
+/// A column of a series over its times; where a time has several values, their median.
+fn series(out: &Path, job: &Job, name: &str, column: &str, factor: f64) -> anyhow::Result<Option<Points>> {
+    let Some(table) = table(out, job, name)? else { return Ok(None) };
+    let of = |name: &str| {
+        table.columns.iter().find(|c| c.name == name).and_then(|c| match &c.data {
+            Data::F64(v) => Some(v.clone()),
+            Data::U64(v) => Some(v.iter().map(|x| *x as f64).collect()),
+            Data::Text(_) => None,
+        })
+    };
+    let (Some(times), Some(values)) = (of("time_s"), of(column)) else { return Ok(None) };
+    let all: Vec<(f64, f64)> = times.into_iter().zip(values).collect();
+    let mut points: Points = all
+        .chunk_by(|a, b| a.0 == b.0)
+        .map(|at| {
+            let mut values: Vec<f64> = at.iter().map(|p| p.1 * factor).collect();
+            values.sort_by(f64::total_cmp);
+            (at[0].0, [quantile(&values, 0.5).unwrap_or(f64::NAN); 3])
+        })
+        .collect();
+    // More than the page has places for only makes the file large.
+    let every = points.len().div_ceil(MOST_SAMPLES).max(1);
+    points = points.into_iter().step_by(every).collect();
+    Ok(Some(points))
 }
 
 /// Where a point lies besides the axes drawn: `rate=600kbit`.

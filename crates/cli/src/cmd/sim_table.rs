@@ -72,22 +72,31 @@ struct Shown {
 /// Which figures to show of these points: those asked for, else those of general interest that have a value.
 fn chosen(plan: &Plan, points: &[Point], asked: &[String]) -> Vec<Shown> {
     let slice = plan.jobs.first().map_or(20.0, |j| j.scenario.probes.slice.as_secs_f64());
-    let known = SHOWN.iter().map(|f| Shown {
-        name: f.name.replace("SLICE", &format!("{slice}s")),
-        long: f.long.replace("SLICE", &format!("{slice} s")),
-        short: f.short.replace("SLICE", &format!("{slice} s")),
-        form: f.form,
+    // Of interest only where users fetch things: a long flow's silences tell the same.
+    let objects = points.iter().any(|p| p.figures.contains_key("object_p50_s"));
+    let idle = |f: &Figure| match f.name {
+        "user_hang_p99_s" | "objects_done" => !objects,
+        "refused" | "marked" | "loss" => {
+            points.iter().all(|p| p.figures.get(f.name).is_none_or(|v| v[2] == 0.0))
+        }
+        _ => false,
+    };
+    let known = SHOWN.iter().map(|f| (idle(f), f)).map(|(idle, f)| {
+        (
+            idle,
+            Shown {
+                name: f.name.replace("SLICE", &format!("{slice}s")),
+                long: f.long.replace("SLICE", &format!("{slice} s")),
+                short: f.short.replace("SLICE", &format!("{slice} s")),
+                form: f.form,
+            },
+        )
     });
     if asked.is_empty() {
-        return known
-            .filter(|f| {
-                points
-                    .iter()
-                    .any(|p| p.figures.get(&f.name).is_some_and(|v| f.name != "refused" || v[2] > 0.0))
-            })
-            .collect();
+        let there = |f: &Shown| points.iter().any(|p| p.figures.contains_key(&f.name));
+        return known.filter(|(idle, f)| !idle && there(f)).map(|(_, f)| f).collect();
     }
-    let known: Vec<Shown> = known.collect();
+    let known: Vec<Shown> = known.map(|(_, f)| f).collect();
     let form = |name: &str| {
         let of = known.iter().find(|f| f.name == name).map(|f| f.form);
         of.unwrap_or(if name.ends_with("_s") && !name.ends_with("_flow_s") {
@@ -174,7 +183,8 @@ fn table(plan: &Plan, points: &[Point], figures: &[Shown]) -> Vec<Vec<String>> {
             match point.figures.get(&f.name) {
                 None => "-".to_owned(),
                 Some([low, median, high]) if aside && point.seeds > 1 && form(*low) != form(*high) => {
-                    format!("{} [{}-{}]", form(*median), form(*low), form(*high))
+                    let bare = |v: f64| form(v).split(' ').next().unwrap_or_default().to_owned();
+                    format!("{} [{}-{}]", form(*median), bare(*low), bare(*high))
                 }
                 Some([_, median, _]) => form(*median),
             }
