@@ -71,7 +71,6 @@ pub(crate) struct Sender {
     phase: Phase,
     /// The application has closed: a FIN follows `end`.
     closing: bool,
-    fin_sent: bool,
     /// The window was what held the sender back last.
     limited: bool,
     /// A segment waits for `pace`.
@@ -84,6 +83,8 @@ pub(crate) struct Sender {
     partial: bool,
     /// The rescue retransmission of this recovery was done.
     rescued: bool,
+    /// The peer has sent SACK blocks.
+    peer_sacks: bool,
     peer_shift: u8,
     /// Consecutive time-outs.
     retries: u32,
@@ -133,12 +134,12 @@ impl Sender {
             timer: Timer::Off,
             phase: Phase::Open,
             closing: false,
-            fin_sent: false,
             limited: false,
             ecn: false,
             cwr: false,
             partial: false,
             rescued: false,
+            peer_sacks: false,
             peer_shift: 0,
             retries: 0,
             isn,
@@ -204,7 +205,11 @@ impl Sender {
     }
     /// Our FIN was acknowledged.
     pub(crate) fn fin_acknowledged(&self) -> bool {
-        self.fin_sent && self.board.is_empty()
+        self.fin_sent() && self.board.is_empty()
+    }
+    /// The FIN follows the last byte.
+    const fn fin_sent(&self) -> bool {
+        self.board.max() > self.end
     }
     pub(crate) const fn window(&self) -> Window {
         self.window
@@ -282,7 +287,7 @@ impl Sender {
         }
         if self.rack.is_some() {
             self.rack_on_ack(cx, tcp, una, &told);
-        } else {
+        } else if self.phase != Phase::Open || self.may_recover(cx.config) {
             self.board.mark_lost(cx.config.dupthresh, u32::from(self.mss));
         }
         let duplicate = ack == una && self.is_duplicate(cx.config, tcp, &told);
@@ -320,9 +325,15 @@ impl Sender {
     }
 
     /// RFC 5681, section 2; with SACK one that tells of new data (RFC 6675, section 2).
-    fn is_duplicate(&self, config: &Config, tcp: &TcpHeader, told: &Delivered) -> bool {
-        if self.listens_to_sack(config) && !tcp.sack.as_slice().is_empty() {
-            return told.segments > 0;
+    fn is_duplicate(&mut self, config: &Config, tcp: &TcpHeader, told: &Delivered) -> bool {
+        if config.recovery == Recovery::Sack {
+            self.peer_sacks |= !tcp.sack.as_slice().is_empty();
+            if self.listens_to_sack(config) && self.peer_sacks {
+                return told.segments > 0;
+            }
+            if self.peer_sacks && tcp.sack.as_slice().is_empty() {
+                return false;
+            }
         }
         // The window of a SYN is never scaled, so the first one after it may seem to be another.
         let same = self.scaled(tcp) == self.peer_window || self.board.una() <= 1;
@@ -364,7 +375,10 @@ impl Sender {
             self.rto.end_back_off();
         }
         self.retries = 0;
-        let impatient = cx.config.impatient && cx.config.recovery == Recovery::NewReno;
+        let impatient = match cx.config.recovery {
+            Recovery::Sack => cx.config.impatient && cx.config.rto_recovery == RtoRecovery::GoBackN,
+            _ => cx.config.impatient,
+        };
         let partial = self.phase == Phase::Recovery && ack < self.recover;
         if self.board.is_empty() {
             self.stop_timer();

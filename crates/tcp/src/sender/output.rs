@@ -77,14 +77,14 @@ impl Sender {
     }
 
     /// New data, within both windows.
-    fn output_new<I: Io>(&mut self, cx: &mut Context<'_, I>, flight: u32, allowed: u32) -> bool {
+    pub(super) fn output_new<I: Io>(&mut self, cx: &mut Context<'_, I>, flight: u32, allowed: u32) -> bool {
         if !self.is_synchronized() {
             return false;
         }
         let unsent = self.unsent();
         if unsent == 0 {
             self.limited = false;
-            if self.closing && !self.fin_sent && self.board.max() >= self.end {
+            if self.closing && self.board.max() == self.end {
                 // A FIN alone is not held back by cwnd: it is small, and nothing follows it.
                 self.send_new(cx, 0, FIN);
                 return true;
@@ -167,7 +167,6 @@ impl Sender {
     pub(super) fn send_new<I: Io>(&mut self, cx: &mut Context<'_, I>, len: u16, flags: u8) {
         let offset = self.board.max();
         self.board.push(cx.now, len, flags);
-        self.fin_sent |= flags & FIN != 0;
         self.time_segment(cx.config);
         self.prr_out += u32::from(self.phase == Phase::Recovery);
         self.emit(cx, offset, len, flags);

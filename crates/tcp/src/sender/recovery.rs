@@ -7,7 +7,7 @@
 
 use narrows_units::Instant;
 
-use super::scoreboard::Delivered;
+use super::scoreboard::{Delivered, RETRANS};
 use super::{Context, Phase, Sender, Timer};
 use crate::cc::CongestionControl;
 use crate::startup::Startup;
@@ -37,9 +37,19 @@ impl Sender {
         }
     }
 
+    /// Whether a new recovery may begin: more than what was out at the last one is acknowledged (RFC 6582, section 3.2, step 2);
+    /// with SACK as much is enough (RFC 6675, section 5.1), but after going back one cannot tell copies from news.
+    pub(super) fn may_recover(&self, config: &Config) -> bool {
+        let una = self.board.una();
+        match (config.recovery, config.rto_recovery) {
+            (Recovery::Sack, RtoRecovery::Scoreboard) => una >= self.recover,
+            _ => una > self.recover,
+        }
+    }
+
     /// SACK: loss may be known now, or less be in the network.
     pub(super) fn on_delivered<I: Io>(&mut self, cx: &mut Context<'_, I>, told: &Delivered) {
-        if self.phase == Phase::Open && self.board.una() >= self.recover {
+        if self.phase == Phase::Open && self.may_recover(cx.config) {
             // DupAcks >= DupThresh or IsLost(HighACK + 1) (RFC 6675, section 5).
             let counted = u32::from(self.dupacks) >= cx.config.dupthresh && !cx.config.rack_tlp;
             if self.board.pending() > 0 || counted && !self.board.is_empty() {
@@ -131,8 +141,27 @@ impl Sender {
                 self.inflation = 1;
             }
             self.resend_first(cx);
+        } else if cx.config.recovery == Recovery::Sack && cx.config.rto_recovery == RtoRecovery::GoBackN {
+            self.answer_partial(cx);
         }
         false
+    }
+
+    /// ns-2's Sack1 (`partial_ack_`): so as never to do worse than slow start, two segments answer a partial ACK whatever the
+    /// pipe, and it ends the back-off.
+    fn answer_partial<I: Io>(&mut self, cx: &mut Context<'_, I>) {
+        self.rto.end_back_off();
+        let mut due = 2;
+        if !self.board.has(0, RETRANS) {
+            self.resend_first(cx);
+            due -= 1;
+        }
+        for _ in 0..due {
+            match self.board.next_hole(self.board.una()) {
+                Some(at) => self.resend(cx, at),
+                None => self.output_new(cx, 0, 1),
+            };
+        }
     }
 
     fn finish<I: Io>(&mut self, cx: &mut Context<'_, I>) {
@@ -142,6 +171,10 @@ impl Sender {
         self.limited_sent = 0;
         self.inflation = 0;
         let sack = cx.config.recovery == Recovery::Sack;
+        if sack {
+            // What is SACKed from now on is no copy.
+            self.recover = 0;
+        }
         match cx.config.reduce_from {
             _ if sack && cx.config.prr => self.window.cwnd = self.window.ssthresh,
             // RFC 6582, section 3.2, step 3, option 1: no burst if little is out.
