@@ -39,8 +39,10 @@ impl<P: Packet> Turns<P> {
         let slot = &mut self.slots[id as usize];
         let rested = slot.served_at != NEVER && now.since(slot.served_at) >= round_time;
         if rested {
-            // It has had nothing for a round: what it is owed is one turn, and its debt is paid.
-            slot.credit = slot.credit.max(signed(self.config.new_bytes.into()));
+            // It has had nothing for a round: what it is owed is one turn, and its debt is paid. With more, flows of small
+            // packets whose round trip is longer than a round live off the credit, several packets a round trip, while
+            // the others take turns.
+            slot.credit = slot.credit.max(signed(self.config.new_bytes.into()).min(turn));
             slot.deficit = slot.deficit.max(0);
         }
         if self.config.new_first && slot.credit > 0 {

@@ -130,6 +130,26 @@ fn a_newcomer_goes_first_once() {
 }
 
 #[test]
+fn a_flow_that_rested_is_owed_one_turn_however_small_its_packets() {
+    let mut b = Bench::new(&[("new_bytes", "1514")]);
+    let four = |b: &mut Bench, user, from: u32| {
+        for nth in from..from + 4 {
+            b.put(segment(key(user), Flags::ACK, 1001 + nth * 448, 1, 448));
+        }
+    };
+    for user in [1, 2] {
+        four(&mut b, user, 0);
+    }
+    assert_eq!(b.order().len(), 8, "what they had as newcomers is spent");
+    b.wait(1000);
+    for user in [1, 2] {
+        four(&mut b, user, 4);
+    }
+    let users: Vec<_> = b.order().into_iter().map(|(user, _)| user).collect();
+    assert_eq!(users, [1, 2, 1, 2, 1, 2, 1, 2]);
+}
+
+#[test]
 fn a_copy_of_what_waits_is_swallowed_and_the_original_is_sent() {
     let mut b = Bench::new(&[]);
     b.connect(1);
