@@ -266,3 +266,12 @@ fn several_files_each_have_a_folder() {
     assert!(o.status.success(), "{}", err(&o));
     assert!(place.0.join("both/few/summary.csv").exists() && place.0.join("both/other/summary.csv").exists());
 }
+
+#[test]
+fn the_page_has_a_scenario_that_runs() {
+    let page = fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/sim.md")).unwrap();
+    let scenario = page.split("```toml\n").nth(1).and_then(|rest| rest.split("```").next()).unwrap();
+    let place = Place::new("page", scenario);
+    let text = out(&place.sim(&["--seeds", "1"]));
+    assert!(text.contains("\n10                  fifo:30 ") && text.contains("  holds  "), "{text}");
+}
