@@ -47,8 +47,7 @@ pub(crate) fn derive(seed: u64, purpose: u64) -> u64 {
 }
 
 const NETWORK: u64 = 1;
-const WORLD: u64 = 2;
-const HOSTS: u64 = 3;
+const HOSTS: u64 = 2;
 /// Links follow, two purposes each.
 const LINKS: u64 = 1 << 32;
 
@@ -81,7 +80,7 @@ pub(crate) fn build(scenario: &Scenario, seed: u64) -> Result<(World, Groups, Tr
         u16::try_from(at).expect("as many settings as entries of traffic, twice")
     };
     let of_traffic = scenario.traffic.iter().map(|t| [config(&t.tcp_from), config(&t.tcp_to)]).collect();
-    Ok((World::new(net, configs, derive(seed, WORLD)), groups, of_traffic))
+    Ok((World::new(net, configs), groups, of_traffic))
 }
 
 fn number(at: usize) -> u32 {

@@ -56,10 +56,12 @@ impl Ord for Entry {
     }
 }
 
-/// Slots of the wheel.
+/// Slots of a wheel.
 const SLOTS: u64 = 1024;
 const WORDS: usize = SLOTS as usize / 64;
-/// Width of a slot at the beginning, as a power of two of nanoseconds: 131 us.
+/// A slot of the coarse wheel is a whole turn of the fine one.
+const COARSER: u32 = SLOTS.trailing_zeros();
+/// Width of a fine slot at the beginning, as a power of two of nanoseconds: 131 us.
 const WIDTH: u32 = 17;
 /// Events a slot should hold, on average, when its turn comes; outside of these the width changes.
 const FEW: u64 = 1;
@@ -67,24 +69,79 @@ const MANY: u64 = 20;
 /// How many slots are emptied between two looks at the width.
 const PERIOD: u64 = 4096;
 
-/// A wheel of time slots, unsorted until their turn comes, and a heap for what lies beyond the wheel.
+/// Slots of equal width, unsorted, of which those after some number, and at most one turn of the wheel after it, are in use.
+#[derive(Debug)]
+struct Wheel {
+    slots: Box<[Vec<Entry>; SLOTS as usize]>,
+    /// Which slots hold something.
+    occupied: [u64; WORDS],
+}
+
+impl Default for Wheel {
+    fn default() -> Self {
+        Self { slots: Box::new([const { Vec::new() }; SLOTS as usize]), occupied: [0; WORDS] }
+    }
+}
+
+impl Wheel {
+    #[inline(always)]
+    fn put(&mut self, slot: u64, entry: Entry) {
+        let i = (slot % SLOTS) as usize;
+        self.slots[i].push(entry);
+        self.occupied[i / 64] |= 1 << (i % 64);
+    }
+
+    /// Exchanges the contents of a slot for the empty `list`.
+    fn take(&mut self, slot: u64, list: &mut Vec<Entry>) {
+        let i = (slot % SLOTS) as usize;
+        self.occupied[i / 64] &= !(1 << (i % 64));
+        core::mem::swap(list, &mut self.slots[i]);
+    }
+
+    /// The first slot after `slot` that holds something.
+    fn next_after(&self, slot: u64) -> Option<u64> {
+        let first = slot + 1;
+        let start = (first % SLOTS) as usize;
+        let mut word = start / 64;
+        let mut bits = self.occupied[word] & (u64::MAX << (start % 64));
+        // Once around, and the beginning of the first word again.
+        for _ in 0..=WORDS {
+            if bits != 0 {
+                let found = word * 64 + bits.trailing_zeros() as usize;
+                return Some(first + (found.wrapping_sub(start) as u64) % SLOTS);
+            }
+            word = (word + 1) % WORDS;
+            bits = self.occupied[word];
+        }
+        None
+    }
+
+    fn drain(&mut self) -> impl Iterator<Item = Entry> {
+        self.occupied = [0; WORDS];
+        self.slots.iter_mut().flat_map(|slot| slot.drain(..))
+    }
+}
+
+/// Two wheels of time slots, unsorted until their turn comes, and a heap for what lies beyond.
 ///
-/// A plain heap decides log n times between events that are hard to tell apart, and each wrong guess of the processor
-/// costs as much as ten right ones. Here an event is put into its slot by its time alone; only the few events of the
+/// A heap alone decides log n times between events that are hard to tell apart, and each wrong guess of the processor
+/// costs as much as ten right ones. Here an event is put into its slot by its time alone: soon ones into the fine wheel,
+/// timers into the coarse one, whose slots are poured into the fine one when it gets there. Only the few events of the
 /// slot whose turn it is are sorted. The width of a slot follows how many events it finds: a link of 10 Gbit/s has a
 /// thousand times more of them in a millisecond than one of 10 Mbit/s.
 #[derive(Debug)]
 pub(crate) struct EventQueue {
     /// Events of the slot whose turn it is, the next one last.
     current: Vec<Entry>,
-    slots: Box<[Vec<Entry>; SLOTS as usize]>,
-    /// Which slots hold something.
-    occupied: [u64; WORDS],
+    fine: Wheel,
+    coarse: Wheel,
+    /// A coarse slot while it is poured out.
+    poured: Vec<Entry>,
+    far: BinaryHeap<Reverse<Entry>>,
     /// Number of the current slot since the beginning of time.
     turn: u64,
-    /// Width of a slot: 2^width ns.
+    /// Width of a fine slot: 2^width ns.
     width: u32,
-    far: Far,
     seq: u64,
     len: usize,
     /// Slots emptied and events found there since the width was looked at.
@@ -96,11 +153,12 @@ impl Default for EventQueue {
     fn default() -> Self {
         Self {
             current: Vec::new(),
-            slots: Box::new([const { Vec::new() }; SLOTS as usize]),
-            occupied: [0; WORDS],
+            fine: Wheel::default(),
+            coarse: Wheel::default(),
+            poured: Vec::new(),
+            far: BinaryHeap::new(),
             turn: 0,
             width: WIDTH,
-            far: Far::default(),
             seq: 0,
             len: 0,
             emptied: 0,
@@ -134,16 +192,12 @@ impl EventQueue {
 
     /// The packets under way, in no order that means anything.
     pub(crate) fn packets(&self) -> impl Iterator<Item = &Pkt> {
-        let waiting = self.current.iter().chain(self.slots.iter().flatten());
-        waiting.chain(self.far.heap.iter().map(|e| &e.0)).filter_map(|entry| match &entry.event {
+        let slots = self.fine.slots.iter().chain(self.coarse.slots.iter()).flatten();
+        let waiting = self.current.iter().chain(slots).chain(self.far.iter().map(|e| &e.0));
+        waiting.filter_map(|entry| match &entry.event {
             Event::Arrive(packet) => Some(packet),
             _ => None,
         })
-    }
-
-    /// How many events wait.
-    pub(crate) const fn len(&self) -> usize {
-        self.len
     }
 
     // In line, so that an entry goes from registers into its slot: written to the stack in parts and read back as a whole
@@ -153,12 +207,20 @@ impl EventQueue {
         let slot = entry.at >> self.width;
         if slot <= self.turn {
             self.insert(entry);
-        } else if slot < self.turn + SLOTS {
-            let i = (slot % SLOTS) as usize;
-            self.slots[i].push(entry);
-            self.occupied[i / 64] |= 1 << (i % 64);
+        } else if slot - self.turn <= SLOTS {
+            self.fine.put(slot, entry);
         } else {
-            self.far.push(entry);
+            self.place_far(slot, entry);
+        }
+    }
+
+    #[inline(never)]
+    fn place_far(&mut self, slot: u64, entry: Entry) {
+        let coarse = slot >> COARSER;
+        if coarse - (self.turn >> COARSER) <= SLOTS {
+            self.coarse.put(coarse, entry);
+        } else {
+            self.far.push(Reverse(entry));
         }
     }
 
@@ -169,28 +231,26 @@ impl EventQueue {
         self.current.insert(self.current.len() - after, entry);
     }
 
-    /// Goes on to the next slot that holds something.
+    /// Goes on to the next slot that holds something, or to where a coarse one is to be poured out.
     #[inline(never)]
     fn turn_on(&mut self) {
         if self.emptied >= PERIOD {
             self.fit_width();
         }
-        let near = self.next_occupied();
-        let far = self.far.first().map(|e| e.at >> self.width);
-        let Some(slot) = near.into_iter().chain(far).min() else { return };
+        let fine = self.fine.next_after(self.turn);
+        let coarse = self.coarse.next_after(self.turn >> COARSER);
+        match (fine, coarse) {
+            // Something in the coarse slot may come before all that is in the fine wheel.
+            (_, Some(coarse)) if fine.is_none_or(|fine| coarse << COARSER <= fine) => self.pour(coarse),
+            (Some(fine), _) => self.begin(fine),
+            _ => self.reach_far(),
+        }
+    }
+
+    /// Lets a slot have its turn.
+    fn begin(&mut self, slot: u64) {
         self.turn = slot;
-        let i = (slot % SLOTS) as usize;
-        if near == Some(slot) {
-            core::mem::swap(&mut self.current, &mut self.slots[i]);
-            self.occupied[i / 64] &= !(1 << (i % 64));
-        }
-        while let Some(entry) = self.far.pop_before((slot + SLOTS) << self.width) {
-            if entry.at >> self.width == slot {
-                self.current.push(entry);
-            } else {
-                self.place(entry);
-            }
-        }
+        self.fine.take(slot, &mut self.current);
         // With many flows nothing of these packets is in a near cache. Asked for all at once they come together, not one
         // after another.
         let mut touched = 0_u32;
@@ -207,68 +267,58 @@ impl EventQueue {
         }
     }
 
-    fn next_occupied(&self) -> Option<u64> {
-        let first = self.turn + 1;
-        let start = (first % SLOTS) as usize;
-        let mut word = start / 64;
-        let mut bits = self.occupied[word] & (u64::MAX << (start % 64));
-        // Once around, and the beginning of the first word again.
-        for _ in 0..=WORDS {
-            if bits != 0 {
-                let slot = word * 64 + bits.trailing_zeros() as usize;
-                return Some(first + (slot.wrapping_sub(start) as u64) % SLOTS);
-            }
-            word = (word + 1) % WORDS;
-            bits = self.occupied[word];
+    /// Moves the events of a coarse slot into the fine wheel, which is at its beginning now.
+    fn pour(&mut self, coarse: u64) {
+        // The slot before: then all slots of the coarse one are ahead. Nothing else lies between.
+        self.turn = self.turn.max((coarse << COARSER) - 1);
+        self.coarse.take(coarse, &mut self.poured);
+        let mut poured = core::mem::take(&mut self.poured);
+        for entry in poured.drain(..) {
+            self.place(entry);
         }
-        None
+        self.poured = poured;
+        self.fetch_far();
+    }
+
+    /// Both wheels are empty: goes to the first event of the heap.
+    fn reach_far(&mut self) {
+        if let Some(first) = self.far.peek() {
+            self.turn = self.turn.max((first.0.at >> self.width) - 1);
+            self.fetch_far();
+        }
+    }
+
+    /// Takes what the wheels have come near to out of the heap.
+    fn fetch_far(&mut self) {
+        let end = (self.turn >> COARSER) + SLOTS;
+        while let Some(first) = self.far.peek()
+            && first.0.at >> self.width >> COARSER <= end
+            && let Some(Reverse(entry)) = self.far.pop()
+        {
+            self.place(entry);
+        }
     }
 
     /// Makes slots narrower where they hold many events, wider where most find a single one far away.
     fn fit_width(&mut self) {
         let (emptied, found) = (self.emptied, self.found);
         (self.emptied, self.found) = (0, 0);
+        let sparse = found <= FEW * emptied + emptied / 4;
         let width = if found > MANY * emptied && self.width > 0 {
             self.width - 1
-        } else if found <= FEW * emptied + emptied / 4
-            && self.width < 40
-            && self.far.heap.len() * 2 > self.len
-        {
+        } else if sparse && self.width < 30 && self.far.len() * 4 > self.len {
             self.width + 1
         } else {
             return;
         };
-        let mut all: Vec<Entry> = self.slots.iter_mut().flat_map(|s| s.drain(..)).collect();
-        all.append(&mut self.current);
-        all.extend(self.far.heap.drain().map(|e| e.0));
-        self.occupied = [0; WORDS];
+        let mut all: Vec<Entry> = self.fine.drain().chain(self.coarse.drain()).collect();
+        all.extend(self.far.drain().map(|e| e.0));
         // Nothing that waits lies before the slot just emptied, so its beginning is a safe place to go on from.
         self.turn = (self.turn << self.width) >> width;
         self.width = width;
         for entry in all {
             self.place(entry);
         }
-    }
-}
-
-/// What lies beyond the wheel: timers, mostly.
-#[derive(Debug, Default)]
-struct Far {
-    heap: BinaryHeap<Reverse<Entry>>,
-}
-
-impl Far {
-    fn first(&self) -> Option<&Entry> {
-        self.heap.peek().map(|e| &e.0)
-    }
-    #[inline(never)]
-    fn push(&mut self, entry: Entry) {
-        self.heap.push(Reverse(entry));
-    }
-    /// The first event, if it lies before `end`.
-    fn pop_before(&mut self, end: u64) -> Option<Entry> {
-        self.first().filter(|e| e.at < end)?;
-        self.heap.pop().map(|e| e.0)
     }
 }
 
@@ -301,7 +351,7 @@ mod tests {
                 assert!(matches!(next.1, Event::App(n) if n == id) && next.0 == Instant::from_nanos(at));
                 now = at;
             }
-            assert_eq!(queue.len(), model.len());
+            assert_eq!(queue.len, model.len());
         }
     }
 

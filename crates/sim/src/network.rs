@@ -191,11 +191,6 @@ impl Network {
         self.hosts[src as usize].node * self.nodes + self.hosts[dst as usize].node
     }
 
-    /// The links of a route.
-    pub(crate) fn links_of(&self, route: u32) -> &[u32] {
-        &self.routes[route as usize]
-    }
-
     /// Sends a packet from its host.
     pub(crate) fn send(&mut self, mut packet: Pkt) {
         packet.0.hop = 0;

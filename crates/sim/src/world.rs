@@ -63,7 +63,6 @@ pub(crate) struct World {
     pub(crate) configs: Vec<HostConfig>,
     pub(crate) connections: Vec<Connection>,
     pub(crate) probes: Probes,
-    pub(crate) rng: fastrand::Rng,
     free: Vec<u32>,
     apps: Vec<Option<Box<dyn App>>>,
     timers: Vec<Timer>,
@@ -82,13 +81,12 @@ pub(crate) struct World {
 const STRIDE: u64 = 1 << 16;
 
 impl World {
-    pub(crate) fn new(net: Network, configs: Vec<HostConfig>, seed: u64) -> Self {
+    pub(crate) fn new(net: Network, configs: Vec<HostConfig>) -> Self {
         Self {
             net,
             configs,
             connections: Vec::new(),
             probes: Probes::default(),
-            rng: fastrand::Rng::with_seed(seed),
             free: Vec::new(),
             apps: Vec::new(),
             timers: Vec::new(),

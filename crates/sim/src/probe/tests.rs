@@ -117,7 +117,7 @@ fn world(tcp: Config, rate: Rate, discipline: &str, delay: Duration, plan: Plan)
     net.add_host(a, None, delay);
     net.add_host(b, None, delay);
     net.settle().unwrap();
-    let mut world = World::new(net, vec![HostConfig { tcp, options_count: false }], 1);
+    let mut world = World::new(net, vec![HostConfig { tcp, options_count: false }]);
     let links = vec![
         Watched { name: "thin".into(), link: there, rate },
         Watched { name: "thin.back".into(), link: back, rate },
