@@ -246,11 +246,8 @@ impl Config {
     /// most 14). What it cuts off is not offered.
     #[must_use]
     pub const fn window_shift(&self) -> u8 {
-        let mut shift = 0;
-        while shift < 14 && self.receive_window >> shift > u16::MAX as u32 {
-            shift += 1;
-        }
-        shift
+        let shift = u32::BITS - (self.receive_window >> u16::BITS).leading_zeros();
+        if shift < 14 { shift as u8 } else { 14 }
     }
 
     /// Every key, in the order of the documents.

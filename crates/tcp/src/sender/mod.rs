@@ -394,7 +394,7 @@ impl Sender {
         }
         self.dupacks = 0;
         self.limited_sent = 0;
-        if !echo && !(recovered && cx.config.recovery == Recovery::Sack) {
+        if !(echo || recovered && cx.config.recovery == Recovery::Sack) {
             self.grow(cx, flight, rtt, told);
         }
     }
