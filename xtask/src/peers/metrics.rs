@@ -29,8 +29,8 @@ pub struct Samples {
 pub struct Metrics {
     /// Jain index of a slice's goodputs, mean over slices; none if the run was not cut into slices.
     pub jfi_slice: Option<f64>,
-    /// Jain index over the whole time counted.
-    pub jfi_long: f64,
+    /// Jain index over the whole time counted; none where Narrows tells none, as not all flows were there from its start.
+    pub jfi_long: Option<f64>,
     /// Bits that left the bottleneck's queue, over its capacity.
     pub utilisation: f64,
     /// Drops over arrivals at the bottleneck's queue.
@@ -82,7 +82,7 @@ impl Metrics {
         let payload_bits = (whole.iter().sum::<u64>() * samples.payload_bytes * 8) as f64;
         Ok(Self {
             jfi_slice: sliced.then(|| slices.iter().map(|x| jain(x)).sum::<f64>() / slices.len() as f64),
-            jfi_long: jain(&whole),
+            jfi_long: Some(jain(&whole)),
             utilisation: bytes as f64 * 8.0 / (time_s * rate_bps as f64),
             loss: counted(&samples.drops) as f64 / arrivals.max(1) as f64,
             timeouts_per_flow_s: counted(&samples.timeouts) as f64 / (flows as f64 * time_s),
@@ -99,7 +99,7 @@ impl Metrics {
         let first = runs.first()?;
         Some(Self {
             jfi_slice: first.jfi_slice.map(|_| over(&|m| m.jfi_slice.unwrap_or(f64::NAN))),
-            jfi_long: over(&|m| m.jfi_long),
+            jfi_long: first.jfi_long.map(|_| over(&|m| m.jfi_long.unwrap_or(f64::NAN))),
             utilisation: over(&|m| m.utilisation),
             loss: over(&|m| m.loss),
             timeouts_per_flow_s: over(&|m| m.timeouts_per_flow_s),
@@ -153,7 +153,7 @@ mod tests {
         let m = Metrics::of(&samples(), 8_000).unwrap();
         // Slices (10, 0) and (10, 10): (1/2 + 1) / 2; over both (20, 10): 900 / (2 * 500).
         assert_eq!(m.jfi_slice, Some(0.75));
-        assert_eq!(m.jfi_long, 0.9);
+        assert_eq!(m.jfi_long, Some(0.9));
         // 20 000 bytes in 20 s at 1000 byte/s.
         assert_eq!(m.utilisation, 1.0);
         // 15 of 60.
@@ -188,7 +188,7 @@ mod tests {
         let one = Metrics::of(&samples(), 8_000).unwrap();
         let two = Metrics { loss: 0.75, jfi_slice: Some(0.25), ..one };
         let mean = Metrics::mean(&[one, two]).unwrap();
-        assert_eq!((mean.loss, mean.jfi_slice, mean.jfi_long), (0.5, Some(0.5), 0.9));
+        assert_eq!((mean.loss, mean.jfi_slice, mean.jfi_long), (0.5, Some(0.5), Some(0.9)));
         assert_eq!(Metrics::mean(&[]), None);
     }
 }

@@ -110,7 +110,7 @@ fn metrics(job: &Job, text: &str) -> Result<Metrics> {
     let sliced = |name: &str| if s.slice_s > 0 { must(name).map(Some) } else { Ok(None) };
     Ok(Metrics {
         jfi_slice: sliced(&format!("jain_{}s", s.slice_s))?,
-        jfi_long: must("jain_long")?,
+        jfi_long: figure("jain_long"),
         utilisation: must("utilisation")?,
         loss: must("loss")?,
         timeouts_per_flow_s: must("timeouts")? / f64::from(s.flows * s.duration_s),

@@ -106,7 +106,7 @@ mod tests {
         let job = &jobs(&Wish { only: &only, seeds: &[7], quick: true })[1];
         let metrics = Metrics {
             jfi_slice: None,
-            jfi_long: 0.5,
+            jfi_long: Some(0.5),
             utilisation: 1.0,
             loss: 0.1,
             timeouts_per_flow_s: 0.2,
