@@ -9,6 +9,8 @@ pub mod cc;
 mod config;
 mod endpoint;
 mod event;
+#[cfg(any(test, feature = "fuzzing"))]
+pub mod fuzzing;
 pub mod receiver;
 mod rto;
 mod sender;

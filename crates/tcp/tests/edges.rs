@@ -1,0 +1,202 @@
+//! Beginnings, ends and other rare moments of a connection.
+
+mod common;
+
+use common::{Act, Fate, Path, Side, Wire};
+use narrows_tcp::{Config, Endpoint, Event, Handshake, Io, Preset, Recovery, Segment};
+use narrows_units::{Duration, Instant, SeqNum};
+use narrows_wire::{Flags, TcpHeader};
+
+fn rfc(more: &str) -> Config {
+    let mut config = Config { delayed_ack: None, ..Config::preset(Preset::Rfc) };
+    if more == "reno" {
+        config.recovery = Recovery::NewReno;
+    }
+    config
+}
+
+/// Flags and payload of all that was sent.
+fn flags(wire: &Wire<'_>, side: Side) -> Vec<(String, u32)> {
+    let sent = wire.log.iter().filter(|s| s.from == side);
+    sent.map(|s| (format!("{:?}", s.segment.tcp.flags), s.segment.tcp.payload)).collect()
+}
+
+#[test]
+fn three_ways_and_four_to_close() {
+    let mut wire = Wire::new(rfc(""), Path::delay_ms(50), |_, _, _| Fate::Pass);
+    wire.act(Side::A, Act::Open);
+    wire.act(Side::A, Act::Write(100));
+    wire.run_until(Instant::ZERO + Duration::from_secs(1));
+    wire.act(Side::A, Act::Close);
+    wire.run_until(Instant::ZERO + Duration::from_secs(2));
+    wire.act(Side::B, Act::Close);
+    wire.run();
+    let all = |list: &[(&str, u32)]| list.iter().map(|&(f, n)| (f.to_owned(), n)).collect::<Vec<_>>();
+    assert_eq!(flags(&wire, Side::A), all(&[("S", 0), ("A", 0), ("A", 100), ("FA", 0), ("A", 0)]));
+    assert_eq!(flags(&wire, Side::B), all(&[("SA", 0), ("A", 0), ("A", 0), ("FA", 0)]));
+}
+
+/// ns-2's one-way agents: the answer to packet 0 opens the window, and data follows at once.
+#[test]
+fn packet_zero_needs_no_third_segment() {
+    let config = Config { mss: 1000, ..Config::preset(Preset::Ns2) };
+    let mut wire = Wire::new(config, Path::delay_ms(50), |_, _, _| Fate::Pass);
+    wire.act(Side::A, Act::Open);
+    wire.act(Side::A, Act::Write(3000));
+    wire.run();
+    // cwnd 1 for packet 0; 2 after its ACK; 3 after the next.
+    assert_eq!(wire.data(Side::A), [(100, 1), (100, 2), (200, 3)]);
+    assert_eq!(flags(&wire, Side::A).len(), 4);
+}
+
+#[test]
+fn a_lost_third_segment_is_healed_by_data_or_by_the_syn_ack() {
+    for data in [0, 500] {
+        let mut third = true;
+        let mut wire = Wire::new(rfc(""), Path::delay_ms(50), |side, _, s: &Segment| {
+            let drop = side == Side::A && third && s.tcp.is_pure_ack();
+            third &= !drop;
+            if drop { Fate::Drop } else { Fate::Pass }
+        });
+        wire.act(Side::A, Act::Open);
+        wire.act(Side::A, Act::Write(data));
+        wire.run();
+        assert!(wire.ends.iter().all(Endpoint::is_established));
+        assert_eq!(wire.delivered(Side::B), data);
+        // Without data the SYN-ACK comes again after 1 s.
+        assert_eq!(wire.ends[1].counters().syn_retries, u32::from(data == 0));
+    }
+}
+
+#[test]
+fn both_open_at_once() {
+    let mut wire = Wire::of([rfc(""); 2], [SeqNum(7), SeqNum(900)], Path::delay_ms(50), |_, _, _| Fate::Pass);
+    for side in [Side::A, Side::B] {
+        wire.act(side, Act::Open);
+        wire.act(side, Act::Write(5000));
+        wire.act(side, Act::Close);
+    }
+    wire.run();
+    assert!(wire.ends.iter().all(Endpoint::is_closed));
+    assert_eq!((wire.delivered(Side::A), wire.delivered(Side::B)), (5000, 5000));
+}
+
+#[test]
+fn giving_up_and_being_refused() {
+    let mut config = rfc("");
+    config.rto.retries = 3;
+    // Nothing comes through from 1 s on: 3 retries, then the end.
+    let mut wire = Wire::new(config, Path::delay_ms(50), |_, now, _| {
+        if now >= Instant::ZERO + Duration::from_secs(1) { Fate::Drop } else { Fate::Pass }
+    });
+    wire.act(Side::A, Act::Open);
+    wire.run_until(Instant::ZERO + Duration::from_secs(1));
+    wire.act(Side::A, Act::Write(100));
+    wire.run();
+    assert!(wire.ends[0].is_failed());
+    assert_eq!(wire.ends[0].counters().timeouts, 3);
+    assert_eq!(wire.ends[0].next_wake(), None);
+    assert_eq!(wire.count(Side::A, |e| *e == Event::Failed), 1);
+    // Whoever speaks to it afterwards is told.
+    let mut out = Out::default();
+    let data = TcpHeader {
+        seq: SeqNum(1001),
+        ack: SeqNum(1101),
+        flags: Flags::ACK,
+        payload: 5,
+        ..TcpHeader::default()
+    };
+    wire.ends[0].receive(&config, wire.now, &Segment { tcp: data, ..Segment::default() }, &mut out);
+    assert!(out.0[0].tcp.flags.has(Flags::RST));
+    assert_eq!(out.0[0].tcp.seq, SeqNum(1101));
+    let rst = out.0[0];
+    wire.ends[1].receive(&config, wire.now, &rst, &mut out);
+    assert!(wire.ends[1].is_failed());
+}
+
+/// Five GiB: sequence numbers wrap, offsets do not. Loss on both sides of the wrap is repaired.
+#[test]
+fn more_than_fits_in_32_bits() {
+    let mss = 60_000;
+    let mut config = Config { mss, receive_window: 40 * mss, ..rfc("") };
+    config.rto.min = Duration::from_millis(200);
+    for isn in [0, u32::MAX - 100_000] {
+        let mut position = 0_u32;
+        let mut wire = Wire::of([config; 2], [SeqNum(isn); 2], Path::delay_ms(1), move |side, _, s| {
+            position += 1;
+            let lost = side == Side::A && s.tcp.payload > 0 && position.is_multiple_of(4999);
+            if lost { Fate::Drop } else { Fate::Pass }
+        });
+        let total = 5 << 30;
+        wire.act(Side::A, Act::Open);
+        wire.act(Side::A, Act::Write(total));
+        wire.act(Side::A, Act::Close);
+        wire.act(Side::B, Act::Close);
+        wire.run();
+        assert_eq!((wire.delivered(Side::B), wire.ends[0].acked()), (total, total));
+        assert!(wire.ends[0].is_closed() && wire.ends[0].counters().retransmitted > 10);
+    }
+}
+
+#[derive(Default)]
+struct Out(Vec<Segment>);
+
+impl Io for Out {
+    fn transmit(&mut self, segment: &Segment) {
+        self.0.push(*segment);
+    }
+    fn event(&mut self, _: Event) {}
+}
+
+/// RFC 9293, section 3.8.6.1: a shut window is probed, at doubling intervals, until it opens.
+#[test]
+fn a_shut_window_is_probed() {
+    let config = Config { handshake: Handshake::None, mss: 1000, ..rfc("") };
+    let mut out = Out::default();
+    let mut end = Endpoint::new(&config, SeqNum(0));
+    let at = |ms: u64| Instant::ZERO + Duration::from_millis(ms);
+    let ack = |ack: u32, window: u16| Segment {
+        tcp: TcpHeader {
+            seq: SeqNum(1),
+            ack: SeqNum(ack),
+            flags: Flags::ACK,
+            window,
+            ..TcpHeader::default()
+        },
+        ..Segment::default()
+    };
+    end.open(&config, at(0), &mut out);
+    end.write(&config, at(0), 2000, &mut out);
+    assert_eq!(out.0.len(), 2);
+    end.receive(&config, at(100), &ack(2001, 0), &mut out);
+    end.write(&config, at(100), 3000, &mut out);
+    assert_eq!(out.0.len(), 2, "nothing may leave");
+    let mut probes = vec![];
+    for _ in 0..4 {
+        let wake = end.next_wake().expect("a probe is due");
+        end.wake(&config, wake, &mut out);
+        probes.push(wake.as_nanos() / 1_000_000);
+        let probe = out.0.last().expect("it left").tcp;
+        assert_eq!((probe.seq, probe.payload), (SeqNum(2000), 1), "a byte the peer has");
+        end.receive(&config, wake + Duration::from_millis(100), &ack(2001, 0), &mut out);
+    }
+    assert_eq!(probes, [1100, 3100, 7100, 15_100]);
+    assert_eq!(end.counters().timeouts, 0);
+    let shift = config.window_shift();
+    end.receive(&config, at(20_000), &ack(2001, 3000 >> shift), &mut out);
+    let sent: u32 = out.0[6..].iter().map(|s| s.tcp.payload).sum();
+    assert_eq!(sent, 2000, "whole segments only while something is out");
+    assert_eq!(end.backoff(), 1);
+}
+
+/// Without a window for a whole segment and nothing out, what fits goes.
+#[test]
+fn a_small_window_is_used() {
+    let config = Config { mss: 1000, receive_window: 300, ..rfc("") };
+    let mut wire = Wire::new(config, Path::delay_ms(10), |_, _, _| Fate::Pass);
+    wire.act(Side::A, Act::Open);
+    wire.act(Side::A, Act::Write(1000));
+    wire.run();
+    assert_eq!(wire.delivered(Side::B), 1000);
+    assert_eq!(wire.log.iter().filter(|s| s.segment.tcp.payload > 0).count(), 4);
+}
