@@ -4,7 +4,7 @@ mod common;
 
 use common::{Act, Fate, Path, Side, Wire};
 use narrows_tcp::{Config, Event, Handshake, Preset, Recovery};
-use narrows_units::{Duration, Instant, Rate, SeqNum};
+use narrows_units::{Bytes, Duration, Instant, Rate, SeqNum};
 
 fn ns2(mss: u32, recovery: Recovery) -> Config {
     Config { mss, recovery, receive_window: 10_000 * mss, ..Config::preset(Preset::Ns2) }
@@ -28,6 +28,60 @@ fn sixty_four_packets_over_a_satellite() {
     wire.act(Side::A, Act::Write(64 * 984));
     wire.run();
     assert!((last_ack(&wire) - 7.039_723).abs() < 1e-6, "{}", last_ack(&wire));
+}
+
+/// Burst TCP, table II decoded: side links of 10 Mbit/s and 5 ms at both ends of 1.5 Mbit/s and 35 ms, data of 1064 B and
+/// ACKs of 40 B on the wire, a SYN of 40 B as packet 0. Time until the ACK of the last packet, to the microsecond.
+#[test]
+fn files_over_the_dumbbell() {
+    for (packets, micros) in [
+        (4, 285_863),
+        (5, 291_538),
+        (6, 297_213),
+        (7, 302_887),
+        (8, 383_518),
+        (9, 389_193),
+        (12, 406_217),
+        (16, 481_172),
+        (24, 526_570),
+        (32, 578_827),
+    ] {
+        let path = Path { delay: Duration::from_millis(45), rate: Some(Rate::from_kbps(1500)), header: 40 };
+        // The side links add their time to send, twice; being faster they form no queue.
+        let side = Rate::from_kbps(10_000);
+        let mut wire = Wire::new(ns2(1024, Recovery::NewReno), path, |_, _, segment| {
+            Fate::Late(side.time_to_send(Bytes(u64::from(segment.tcp.payload) + 40)) * 2)
+        });
+        wire.act(Side::A, Act::Open);
+        wire.act(Side::A, Act::Write((packets - 1) * 1024));
+        wire.run();
+        assert_eq!((last_ack(&wire) * 1e6).round() as u64, micros, "{packets} packets");
+    }
+}
+
+/// The satellite again with one loss: the first packet whose serialisation ends at or after 3 s. 12.12 s without limited
+/// transmit.
+#[test]
+fn one_loss_over_a_satellite() {
+    let none = Config { handshake: Handshake::None, ..ns2(984, Recovery::NewReno) };
+    let config = Config { limited_transmit: false, ..none };
+    let rate = Rate::from_kbps(1500);
+    let path = Path { delay: Duration::from_millis(500), rate: Some(rate), header: 40 };
+    let (mut free, mut lost) = (Instant::ZERO, false);
+    let mut wire = Wire::new(config, path, |side, now, _| {
+        if side == Side::B {
+            return Fate::Pass;
+        }
+        free = free.max(now) + rate.time_to_send(Bytes(1024));
+        let hit = !lost && free >= Instant::ZERO + Duration::from_secs(3);
+        lost |= hit;
+        if hit { Fate::Drop } else { Fate::Pass }
+    });
+    wire.act(Side::A, Act::Open);
+    wire.act(Side::A, Act::Write(64 * 984));
+    wire.run();
+    assert!((last_ack(&wire) - 12.12).abs() < 0.005, "{}", last_ack(&wire));
+    assert_eq!(wire.ends[0].counters().fast_retransmits, 1);
 }
 
 #[test]
