@@ -66,10 +66,8 @@ pub(crate) fn build(scenario: &Scenario, seed: u64) -> Result<(World, Groups, Tr
         }
     }
     let groups = add_hosts(&mut net, scenario, seed);
-    net.settle().map_err(|(a, b)| {
-        let name = |n: u32| &scenario.topology.nodes[n as usize];
-        BuildError(format!("no way from node '{}' to node '{}': add a link", name(a), name(b)))
-    })?;
+    net.settle();
+    check_routes(&net, scenario)?;
     let mut configs: Vec<HostConfig> = Vec::new();
     let mut config = |tcp: &Config| {
         let at = configs.iter().position(|c| c.tcp == *tcp).unwrap_or_else(|| {
@@ -81,6 +79,22 @@ pub(crate) fn build(scenario: &Scenario, seed: u64) -> Result<(World, Groups, Tr
     };
     let of_traffic = scenario.traffic.iter().map(|t| [config(&t.tcp_from), config(&t.tcp_to)]).collect();
     Ok((World::new(net, configs), groups, of_traffic))
+}
+
+fn check_routes(net: &Network, scenario: &Scenario) -> Result<(), BuildError> {
+    let topology = &scenario.topology;
+    for traffic in &scenario.traffic {
+        let (from, to) = (topology.hosts[traffic.from].at, topology.hosts[traffic.to].at);
+        for (a, b) in [(from, to), (to, from)] {
+            if !net.has_route(number(a), number(b)) {
+                return Err(BuildError(format!(
+                    "traffic '{}': no way from node '{}' to node '{}'; add a link",
+                    traffic.name, topology.nodes[a], topology.nodes[b]
+                )));
+            }
+        }
+    }
+    Ok(())
 }
 
 fn number(at: usize) -> u32 {
@@ -121,12 +135,13 @@ fn add_hosts(net: &mut Network, scenario: &Scenario, seed: u64) -> Groups {
         let first = number(net.hosts.len());
         // Chance moves those who send data: what an ACK does to a receiver takes no decision that phases could lock.
         let sends = scenario.traffic.iter().any(|t| t.from == index);
+        let number_of_group = net.add_group(number(group.at), Some(group.rate));
+        if sends {
+            net.groups[index].dephase = scenario.dephase;
+        }
         for i in 0..group.count {
             let delay = group.delay.of(i, group.count, rng.u64(..));
-            let host = net.add_host(number(group.at), Some(group.rate), delay);
-            if sends {
-                net.hosts[host as usize].dephase = scenario.dephase;
-            }
+            net.add_host(number_of_group, delay);
         }
         groups.0.push(first..number(net.hosts.len()));
     }

@@ -64,8 +64,10 @@ const COARSER: u32 = SLOTS.trailing_zeros();
 /// Width of a fine slot at the beginning, as a power of two of nanoseconds: 131 us.
 const WIDTH: u32 = 17;
 /// Events a slot should hold, on average, when its turn comes; outside of these the width changes.
-const FEW: u64 = 1;
+const FEW: u64 = 3;
 const MANY: u64 = 20;
+/// Widest slot: a second.
+const WIDEST: u32 = 30;
 /// How many slots are emptied between two looks at the width.
 const PERIOD: u64 = 4096;
 
@@ -135,6 +137,8 @@ pub(crate) struct EventQueue {
     current: Vec<Entry>,
     fine: Wheel,
     coarse: Wheel,
+    /// The first coarse slot that holds something.
+    next_coarse: Option<u64>,
     /// A coarse slot while it is poured out.
     poured: Vec<Entry>,
     far: BinaryHeap<Reverse<Entry>>,
@@ -155,6 +159,7 @@ impl Default for EventQueue {
             current: Vec::new(),
             fine: Wheel::default(),
             coarse: Wheel::default(),
+            next_coarse: None,
             poured: Vec::new(),
             far: BinaryHeap::new(),
             turn: 0,
@@ -219,6 +224,7 @@ impl EventQueue {
         let coarse = slot >> COARSER;
         if coarse - (self.turn >> COARSER) <= SLOTS {
             self.coarse.put(coarse, entry);
+            self.next_coarse = Some(self.next_coarse.map_or(coarse, |next| next.min(coarse)));
         } else {
             self.far.push(Reverse(entry));
         }
@@ -236,10 +242,13 @@ impl EventQueue {
     fn turn_on(&mut self) {
         if self.emptied >= PERIOD {
             self.fit_width();
+            if !self.current.is_empty() {
+                // In slots that are wider now the next event may lie in the one whose turn it is.
+                return;
+            }
         }
         let fine = self.fine.next_after(self.turn);
-        let coarse = self.coarse.next_after(self.turn >> COARSER);
-        match (fine, coarse) {
+        match (fine, self.next_coarse) {
             // Something in the coarse slot may come before all that is in the fine wheel.
             (_, Some(coarse)) if fine.is_none_or(|fine| coarse << COARSER <= fine) => self.pour(coarse),
             (Some(fine), _) => self.begin(fine),
@@ -272,6 +281,7 @@ impl EventQueue {
         // The slot before: then all slots of the coarse one are ahead. Nothing else lies between.
         self.turn = self.turn.max((coarse << COARSER) - 1);
         self.coarse.take(coarse, &mut self.poured);
+        self.next_coarse = self.coarse.next_after(coarse);
         let mut poured = core::mem::take(&mut self.poured);
         for entry in poured.drain(..) {
             self.place(entry);
@@ -299,14 +309,13 @@ impl EventQueue {
         }
     }
 
-    /// Makes slots narrower where they hold many events, wider where most find a single one far away.
+    /// Makes slots narrower where they hold many events, wider where they hold few.
     fn fit_width(&mut self) {
         let (emptied, found) = (self.emptied, self.found);
         (self.emptied, self.found) = (0, 0);
-        let sparse = found <= FEW * emptied + emptied / 4;
         let width = if found > MANY * emptied && self.width > 0 {
             self.width - 1
-        } else if sparse && self.width < 30 && self.far.len() * 4 > self.len {
+        } else if found < FEW * emptied && self.width < WIDEST {
             self.width + 1
         } else {
             return;
@@ -315,6 +324,7 @@ impl EventQueue {
         all.extend(self.far.drain().map(|e| e.0));
         // Nothing that waits lies before the slot just emptied, so its beginning is a safe place to go on from.
         self.turn = (self.turn << self.width) >> width;
+        self.next_coarse = None;
         self.width = width;
         for entry in all {
             self.place(entry);
@@ -352,6 +362,23 @@ mod tests {
                 now = at;
             }
             assert_eq!(queue.len, model.len());
+        }
+    }
+
+    #[test]
+    fn nothing_is_lost_when_slots_get_wider() {
+        // One event after the other, each in the slot after the last one's, while most of what waits is far away: after
+        // PERIOD slots they get wider, and the next event shares its slot with the last one, or not.
+        for first in 0..2 {
+            let mut queue = EventQueue::default();
+            for _ in 0..10 {
+                queue.push(Instant::from_nanos(3_600_000_000_000), Event::Free(1));
+            }
+            for slot in first..first + 2 * PERIOD {
+                let at = Instant::from_nanos(slot << WIDTH);
+                queue.push(at, Event::Free(0));
+                assert_eq!(queue.pop(Instant::from_nanos(u64::MAX)).map(|next| next.0), Some(at), "{first}");
+            }
         }
     }
 

@@ -142,29 +142,30 @@ impl Link {
     }
 }
 
-/// A host's own wire, one way: no overhead, no loss, a queue as long as need be. Small, because every host has two.
+/// What the own wires of a group of hosts have in common: no overhead, no loss, a queue as long as need be.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Wire {
-    /// `None` for one that takes no time to send.
+pub(crate) struct Access {
+    /// `None` for wires that take no time to send.
     rate: Option<Rate>,
-    delay: Duration,
-    free_at: Instant,
     /// What sending took the last time, and for which length.
     last_time: (Bytes, Duration),
+    /// Spread of the random time a packet takes inside a host before it leaves; zero for none.
+    pub(crate) dephase: Duration,
+    /// The node they end at.
+    pub(crate) node: u32,
 }
 
-impl Wire {
-    pub(crate) const fn new(rate: Option<Rate>, delay: Duration) -> Self {
-        Self { rate, delay, free_at: Instant::ZERO, last_time: (Bytes(u64::MAX), Duration::ZERO) }
+impl Access {
+    pub(crate) const fn new(node: u32, rate: Option<Rate>) -> Self {
+        Self { rate, last_time: (Bytes(u64::MAX), Duration::ZERO), dephase: Duration::ZERO, node }
     }
 
-    /// When a packet that comes at `at` is at the far end.
-    pub(crate) fn pass(&mut self, at: Instant, len: Bytes) -> Instant {
-        let Some(rate) = self.rate else { return at + self.delay };
+    /// How long a host's wire is busy with a packet of `len`.
+    pub(crate) fn time_to_send(&mut self, len: Bytes) -> Duration {
+        let Some(rate) = self.rate else { return Duration::ZERO };
         if self.last_time.0 != len {
             self.last_time = (len, rate.time_to_send(len));
         }
-        self.free_at = at.max(self.free_at) + self.last_time.1;
-        self.free_at + self.delay
+        self.last_time.1
     }
 }

@@ -7,24 +7,25 @@
 use std::collections::VecDeque;
 
 use narrows_qdisc::{Packet as _, Qdisc as _, ShaperConfig, Spec, Verdict, Verdicts};
-use narrows_units::{Duration, Instant, Rate};
+use narrows_units::{Bytes, Duration, Instant, Rate};
 
 use crate::event::{Event, EventQueue};
-use crate::link::{Link, Queue, Wire};
+use crate::link::{Access, Link, Queue};
 use crate::loss::Loss;
 use crate::packet::{Pkt, Pool};
 use crate::tap::Tap;
 
-/// A host: where it hangs, and its own two wires.
+/// A host: its group, and the state of its two wires. Small, because there may be two for each flow.
 #[derive(Debug)]
 pub(crate) struct Host {
-    pub(crate) node: u32,
-    /// The wire from the host to its node.
-    out: Wire,
-    /// The wire from its node to the host.
-    inward: Wire,
-    /// Spread of the random time a packet takes inside the host before it leaves; zero for none.
-    pub(crate) dephase: Duration,
+    group: u32,
+    /// Propagation of its wires, one way.
+    delay: Duration,
+    /// Until when its wire out sends.
+    out_free: Instant,
+    /// Until when the wire to it sends.
+    in_free: Instant,
+    /// When the last packet left the host itself.
     last_out: Instant,
 }
 
@@ -58,6 +59,7 @@ pub(crate) struct Network {
     pub(crate) pool: Pool,
     pub(crate) links: Vec<Link>,
     pub(crate) hosts: Vec<Host>,
+    pub(crate) groups: Vec<Access>,
     pub(crate) tap: Tap,
     nodes: u32,
     edges: Vec<Edge>,
@@ -77,6 +79,7 @@ impl Network {
             pool: Pool::default(),
             links: Vec::new(),
             hosts: Vec::new(),
+            groups: Vec::new(),
             tap: Tap::default(),
             nodes: 0,
             edges: Vec::new(),
@@ -118,12 +121,22 @@ impl Network {
         }
     }
 
-    /// Adds a host with its two wires, of `rate` and one-way `delay` each.
-    pub(crate) fn add_host(&mut self, node: u32, rate: Option<Rate>, delay: Duration) -> u32 {
-        let wire = Wire::new(rate, delay);
-        let (dephase, last_out) = (Duration::ZERO, Instant::ZERO);
-        self.hosts.push(Host { node, out: wire, inward: wire, dephase, last_out });
+    /// Adds a group of hosts at a node, each with two wires of `rate`.
+    pub(crate) fn add_group(&mut self, node: u32, rate: Option<Rate>) -> u32 {
+        self.groups.push(Access::new(node, rate));
+        u32::try_from(self.groups.len() - 1).expect("a scenario is checked to have fewer groups")
+    }
+
+    /// Adds a host to a group; `delay` is that of its wires, one way.
+    pub(crate) fn add_host(&mut self, group: u32, delay: Duration) -> u32 {
+        let never = Instant::ZERO;
+        self.hosts.push(Host { group, delay, out_free: never, in_free: never, last_out: never });
         u32::try_from(self.hosts.len() - 1).expect("a scenario is checked to have fewer hosts")
+    }
+
+    /// The node a host hangs at.
+    fn node_of(&self, host: u32) -> u32 {
+        self.groups[self.hosts[host as usize].group as usize].node
     }
 
     fn push_link(&mut self, link: Link) -> u32 {
@@ -131,19 +144,17 @@ impl Network {
         u32::try_from(self.links.len() - 1).expect("a scenario is checked to have fewer links")
     }
 
-    /// Finds the routes: fewest links, the one added first among equals. To be called when all is built. Gives the first
-    /// pair of nodes with hosts that cannot reach each other.
-    pub(crate) fn settle(&mut self) -> Result<(), (u32, u32)> {
+    /// Finds the routes: fewest links, the one added first among equals. To be called when all is built.
+    pub(crate) fn settle(&mut self) {
         let n = self.nodes as usize;
         self.routes = vec![Box::default(); n * n];
         let with_hosts: Vec<u32> =
-            (0..self.nodes).filter(|node| self.hosts.iter().any(|h| h.node == *node)).collect();
+            (0..self.nodes).filter(|node| self.groups.iter().any(|g| g.node == *node)).collect();
         for &from in &with_hosts {
             let came = self.flood(from);
             for &to in with_hosts.iter().filter(|to| **to != from) {
                 let (mut path, mut at) = (Vec::new(), to);
-                while at != from {
-                    let Some(edge) = came[at as usize] else { return Err((from, to)) };
+                while let Some(edge) = came[at as usize] {
                     path.push(edge.link);
                     at = edge.from;
                 }
@@ -152,7 +163,11 @@ impl Network {
             }
         }
         self.fuse();
-        Ok(())
+    }
+
+    /// Whether packets get from one node to another.
+    pub(crate) fn has_route(&self, from: u32, to: u32) -> bool {
+        !self.routes[(from * self.nodes + to) as usize].is_empty()
     }
 
     /// The link by which each node is reached first from `from`.
@@ -179,7 +194,7 @@ impl Network {
         }
         self.single = into.iter().map(|n| *n == 1).collect();
         for edge in &self.edges {
-            let hosts_send = self.hosts.iter().any(|h| h.node == edge.from);
+            let hosts_send = self.groups.iter().any(|g| g.node == edge.from);
             let link = &mut self.links[edge.link as usize];
             link.fused =
                 self.single[edge.from as usize] && !hosts_send && link.queue.is_none() && !link.watched;
@@ -188,7 +203,7 @@ impl Network {
 
     /// The place of the route between two hosts.
     pub(crate) fn route(&self, src: u32, dst: u32) -> u32 {
-        self.hosts[src as usize].node * self.nodes + self.hosts[dst as usize].node
+        self.node_of(src) * self.nodes + self.node_of(dst)
     }
 
     /// Sends a packet from its host.
@@ -197,14 +212,16 @@ impl Network {
         packet.0.sent = self.now;
         let len = packet.len();
         let host = &mut self.hosts[packet.0.src as usize];
+        let group = &mut self.groups[host.group as usize];
         let mut at = self.now;
-        if host.dephase > Duration::ZERO {
-            at += Duration::from_nanos(self.rng.u64(0..host.dephase.as_nanos()));
+        if group.dephase > Duration::ZERO {
+            at += Duration::from_nanos(self.rng.u64(0..group.dephase.as_nanos()));
             // In order: a host does not overtake itself.
             at = at.max(host.last_out);
             host.last_out = at;
         }
-        let at = host.out.pass(at, len);
+        host.out_free = at.max(host.out_free) + group.time_to_send(len);
+        let at = host.out_free + host.delay;
         self.events.push(at, Event::Arrive(packet));
     }
 
@@ -216,12 +233,20 @@ impl Network {
             self.enter(*link, packet, self.now);
         } else if hop == route.len() {
             packet.0.hop += 1;
-            let at = self.hosts[packet.0.dst as usize].inward.pass(self.now, packet.len());
+            let at = self.pass_in(packet.0.dst, self.now, packet.len());
             self.events.push(at, Event::Arrive(packet));
         } else {
             return Some(packet);
         }
         None
+    }
+
+    /// When a packet that comes to a host's own wire at `at` is at the host.
+    #[inline]
+    fn pass_in(&mut self, host: u32, at: Instant, len: Bytes) -> Instant {
+        let host = &mut self.hosts[host as usize];
+        host.in_free = at.max(host.in_free) + self.groups[host.group as usize].time_to_send(len);
+        host.in_free + host.delay
     }
 
     /// A packet comes to a link at `at`, which is later than now only where no other packet can come between.
@@ -260,10 +285,9 @@ impl Network {
                 return Some((*next, packet));
             }
         } else {
-            let host = &mut self.hosts[packet.0.dst as usize];
-            if self.single[host.node as usize] {
+            if self.single[self.node_of(packet.0.dst) as usize] {
                 packet.0.hop += 1;
-                at = host.inward.pass(at, packet.len());
+                at = self.pass_in(packet.0.dst, at, packet.len());
             }
         }
         self.events.push(at, Event::Arrive(packet));

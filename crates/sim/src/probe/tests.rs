@@ -114,9 +114,10 @@ fn world(tcp: Config, rate: Rate, discipline: &str, delay: Duration, plan: Plan)
     let back = LinkPlan { from: b, to: a, shape, discipline: Some(&plain), ..LinkPlan::default() };
     let (there, back) = (net.add_link(there), net.add_link(back));
     net.twin(there, back);
-    net.add_host(a, None, delay);
-    net.add_host(b, None, delay);
-    net.settle().unwrap();
+    let (left, right) = (net.add_group(a, None), net.add_group(b, None));
+    net.add_host(left, delay);
+    net.add_host(right, delay);
+    net.settle();
     let mut world = World::new(net, vec![HostConfig { tcp, options_count: false }]);
     let links = vec![
         Watched { name: "thin".into(), link: there, rate },
@@ -368,7 +369,7 @@ fn busy_behind(discipline: &str, slice: u64, capture: bool) -> Results {
     };
     let mut world = world(tcp, Rate::from_kbps(200), discipline, Duration::from_millis(50), plan);
     // Without chance the same objects lose every time.
-    world.net.hosts[0].dephase = Duration::from_millis(30);
+    world.net.groups[0].dephase = Duration::from_millis(30);
     let mut acts: Vec<_> = (0..8).map(|user| (0.1 * f64::from(user), Act::Open(transfer(user)))).collect();
     acts.extend((8..12).map(|user| {
         let object = Transfer { size: 3000, close: true, taker_opens: true, ..transfer(user) };
