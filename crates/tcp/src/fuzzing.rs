@@ -111,7 +111,7 @@ fn near(last: &Last, config: &Config, [what, a, b, c]: [u8; 4]) -> Segment {
                 3..60 => Flags(Flags::ACK.0 | b & (Flags::SYN.0 | Flags::ECE.0)),
                 _ => Flags::ACK,
             },
-            window: if b < 16 { u16::from(c) << b % 9 } else { 60_000 },
+            window: if b < 16 { u16::from(c) << (b % 9) } else { 60_000 },
             payload: if what & 32 != 0 { u32::from(b) * 5 } else { 0 },
             timestamps: (what & 64 != 0).then_some((u32::from(a), u32::from(b))),
             window_scale: (b & 1 != 0).then_some(c % 15),
