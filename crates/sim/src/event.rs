@@ -367,17 +367,16 @@ mod tests {
 
     #[test]
     fn nothing_is_lost_when_slots_get_wider() {
-        // One event after the other, each in the slot after the last one's, while most of what waits is far away: after
-        // PERIOD slots they get wider, and the next event shares its slot with the last one, or not.
+        // One event after the other, each in the slot after the last one's: after PERIOD slots they get wider, and the next
+        // event shares its slot with the last one, or not. The slot after that is not empty.
         for first in 0..2 {
             let mut queue = EventQueue::default();
-            for _ in 0..10 {
-                queue.push(Instant::from_nanos(3_600_000_000_000), Event::Free(1));
-            }
-            for slot in first..first + 2 * PERIOD {
-                let at = Instant::from_nanos(slot << WIDTH);
-                queue.push(at, Event::Free(0));
-                assert_eq!(queue.pop(Instant::from_nanos(u64::MAX)).map(|next| next.0), Some(at), "{first}");
+            let at = |slot: u64| Instant::from_nanos(slot << WIDTH);
+            queue.push(at(PERIOD + 200), Event::Free(1));
+            for slot in first..PERIOD + 100 {
+                queue.push(at(slot), Event::Free(0));
+                let next = queue.pop(Instant::from_nanos(u64::MAX)).map(|next| next.0);
+                assert_eq!(next, Some(at(slot)), "slot {slot} from {first}");
             }
         }
     }
