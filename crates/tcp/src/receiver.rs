@@ -43,12 +43,8 @@ pub struct Arrival {
 pub struct Receiver {
     /// When the delayed ACK is due; [`Instant::FAR_FUTURE`] if none waits.
     delayed_until: Instant,
-    /// Out-of-order data as [left, right), sorted, neither touching nor overlapping.
-    ranges: Vec<(SeqNum, SeqNum)>,
-    /// A sequence number in each of the ranges that changed last, latest first.
-    recent: [SeqNum; 4],
-    /// How many of `recent` are in use.
-    recents: u8,
+    /// Made when something first comes out of order or twice: to most flows that never happens.
+    disorder: Option<Box<Disorder>>,
     /// Whether the peer's SYN was seen.
     started: bool,
     /// CE was seen and no CWR since (RFC 3168, section 6.1.3).
@@ -60,12 +56,92 @@ pub struct Receiver {
     last_ack_sent: SeqNum,
     /// `TS.Recent` of RFC 7323, section 4.3.
     ts_recent: Option<u32>,
-    /// The duplicate to report in the next ACK (RFC 2883); empty if both ends are the same.
-    duplicate: (SeqNum, SeqNum),
     /// Largest payload seen, bytes.
     largest: u32,
     /// Segments still to be acknowledged at once.
     quick: u32,
+}
+
+/// What is known beyond data in order.
+#[derive(Clone, Debug, Default)]
+struct Disorder {
+    /// Out-of-order data as [left, right), sorted, neither touching nor overlapping.
+    ranges: Vec<(SeqNum, SeqNum)>,
+    /// A sequence number in each of the ranges that changed last, latest first.
+    recent: [SeqNum; 4],
+    /// How many of `recent` are in use.
+    recents: u8,
+    /// The duplicate to report in the next ACK (RFC 2883); empty if both ends are the same.
+    duplicate: (SeqNum, SeqNum),
+}
+
+impl Disorder {
+    /// Keeps out-of-order data, joined with what it touches.
+    fn keep(&mut self, seq: SeqNum, end: SeqNum) {
+        let first = self.ranges.partition_point(|r| r.1.before(seq));
+        let touched = self.ranges[first..].partition_point(|r| r.0.at_or_before(end));
+        let mut whole = (seq, end);
+        for &(left, right) in &self.ranges[first..first + touched] {
+            let twice = (left.max(seq), earlier(right, end));
+            if twice.0.before(twice.1) {
+                self.duplicate = twice;
+            }
+            whole = (earlier(whole.0, left), whole.1.max(right));
+        }
+        if touched == 0 {
+            self.ranges.insert(first, whole);
+        } else {
+            self.ranges[first] = whole;
+            self.ranges.drain(first + 1..first + touched);
+        }
+        self.forget_recent(|at| whole.0.at_or_before(at) && at.before(whole.1));
+        self.recent.copy_within(0..3, 1);
+        self.recent[0] = seq;
+        self.recents = (self.recents + 1).min(4);
+    }
+
+    /// All before `end` is in order: moves on over the ranges that are so too, and tells where the next hole begins.
+    fn take_ranges(&mut self, end: SeqNum) -> SeqNum {
+        let mut in_order = end;
+        let taken = self.ranges.partition_point(|r| r.0.at_or_before(end));
+        if let Some(last) = taken.checked_sub(1) {
+            in_order = in_order.max(self.ranges[last].1);
+            self.ranges.drain(..taken);
+        }
+        if self.ranges.is_empty() {
+            self.ranges.shrink_to(RANGES_KEPT);
+        }
+        self.forget_recent(|at| at.before(in_order));
+        in_order
+    }
+
+    fn forget_recent(&mut self, gone: impl Fn(SeqNum) -> bool) {
+        let mut kept = 0;
+        for i in 0..usize::from(self.recents) {
+            if !gone(self.recent[i]) {
+                self.recent[kept] = self.recent[i];
+                kept += 1;
+            }
+        }
+        self.recents = kept as u8;
+    }
+
+    /// RFC 2018, section 4: first the block with the segment that caused this ACK, then those reported most recently; three
+    /// fit beside timestamps, four without. A duplicate comes before all of them, once (RFC 2883, section 4).
+    fn sack_blocks(&self, config: &Config) -> SackBlocks {
+        let mut blocks = SackBlocks::default();
+        let room = if config.timestamps { 3 } else { 4 };
+        if config.dsack && self.duplicate.0 != self.duplicate.1 {
+            blocks.push(self.duplicate.0, self.duplicate.1);
+        }
+        for &at in &self.recent[..usize::from(self.recents)] {
+            let i = self.ranges.partition_point(|r| r.1.at_or_before(at));
+            if let Some(&(left, right)) = self.ranges.get(i).filter(|_| blocks.as_slice().len() < room) {
+                blocks.push(left, right);
+            }
+        }
+        blocks
+    }
 }
 
 impl Receiver {
@@ -74,16 +150,13 @@ impl Receiver {
     pub fn new(config: &Config) -> Self {
         Self {
             delayed_until: Instant::FAR_FUTURE,
-            ranges: Vec::new(),
-            recent: [SeqNum(0); 4],
-            recents: 0,
+            disorder: None,
             started: false,
             echo: false,
             fin_at: None,
             rcv_nxt: SeqNum(0),
             last_ack_sent: SeqNum(0),
             ts_recent: None,
-            duplicate: (SeqNum(0), SeqNum(0)),
             largest: 0,
             quick: config.delayed_ack.map_or(0, |d| d.quick),
         }
@@ -122,7 +195,7 @@ impl Receiver {
         let refused = Arrival { ack: AckNow::Now, ..Arrival::default() };
         if end.at_or_before(self.rcv_nxt) {
             // Nothing new: an ACK tells the peer where we are (RFC 9293, section 3.10.7.4; RFC 5681, section 4.2).
-            self.duplicate = (seq, end);
+            self.disorder().duplicate = (seq, end);
             return refused;
         }
         let window_end = self.rcv_nxt + config.receive_window;
@@ -136,11 +209,11 @@ impl Receiver {
         }
         let end = earlier(end, window_end);
         if self.rcv_nxt.before(seq) {
-            self.keep(seq, end);
+            self.disorder().keep(seq, end);
             return refused;
         }
         if seq.before(self.rcv_nxt) {
-            self.duplicate = (seq, self.rcv_nxt);
+            self.disorder().duplicate = (seq, self.rcv_nxt);
         }
         self.advance(config, now, seq, end)
     }
@@ -148,10 +221,11 @@ impl Receiver {
     /// The bytes of [seq, end) are in order, and some are new.
     fn advance(&mut self, config: &Config, now: Instant, seq: SeqNum, end: SeqNum) -> Arrival {
         let before = self.rcv_nxt;
-        let fills_hole = !self.ranges.is_empty();
         self.rcv_nxt = end;
-        if fills_hole {
-            self.take_ranges();
+        let mut fills_hole = false;
+        if let Some(disorder) = self.disorder.as_mut().filter(|d| !d.ranges.is_empty()) {
+            self.rcv_nxt = disorder.take_ranges(end);
+            fills_hole = true;
         }
         let fin = self.fin_at.is_some_and(|at| before.at_or_before(at) && at.before(self.rcv_nxt));
         let delivered = u64::from(self.rcv_nxt - before) - u64::from(fin);
@@ -174,53 +248,8 @@ impl Receiver {
         AckNow::Delayed
     }
 
-    /// Keeps out-of-order data, joined with what it touches.
-    fn keep(&mut self, seq: SeqNum, end: SeqNum) {
-        let first = self.ranges.partition_point(|r| r.1.before(seq));
-        let touched = self.ranges[first..].partition_point(|r| r.0.at_or_before(end));
-        let mut whole = (seq, end);
-        for &(left, right) in &self.ranges[first..first + touched] {
-            let twice = (left.max(seq), earlier(right, end));
-            if twice.0.before(twice.1) {
-                self.duplicate = twice;
-            }
-            whole = (earlier(whole.0, left), whole.1.max(right));
-        }
-        if touched == 0 {
-            self.ranges.insert(first, whole);
-        } else {
-            self.ranges[first] = whole;
-            self.ranges.drain(first + 1..first + touched);
-        }
-        self.forget_recent(|at| whole.0.at_or_before(at) && at.before(whole.1));
-        self.recent.copy_within(0..3, 1);
-        self.recent[0] = seq;
-        self.recents = (self.recents + 1).min(4);
-    }
-
-    /// Moves on over the ranges that are in order now.
-    fn take_ranges(&mut self) {
-        let taken = self.ranges.partition_point(|r| r.0.at_or_before(self.rcv_nxt));
-        if let Some(last) = taken.checked_sub(1) {
-            self.rcv_nxt = self.rcv_nxt.max(self.ranges[last].1);
-            self.ranges.drain(..taken);
-        }
-        if self.ranges.is_empty() {
-            self.ranges.shrink_to(RANGES_KEPT);
-        }
-        let in_order = self.rcv_nxt;
-        self.forget_recent(|at| at.before(in_order));
-    }
-
-    fn forget_recent(&mut self, gone: impl Fn(SeqNum) -> bool) {
-        let mut kept = 0;
-        for i in 0..usize::from(self.recents) {
-            if !gone(self.recent[i]) {
-                self.recent[kept] = self.recent[i];
-                kept += 1;
-            }
-        }
-        self.recents = kept as u8;
+    fn disorder(&mut self) -> &mut Disorder {
+        self.disorder.get_or_insert_default()
     }
 
     /// RFC 7323, section 4.3: the timestamp to echo is that of the segment which advanced the left edge of the window, so
@@ -268,29 +297,14 @@ impl Receiver {
         if self.echo && !syn {
             tcp.flags = tcp.flags.and(Flags::ECE);
         }
-        if config.recovery == Recovery::Sack && !syn {
-            tcp.sack = self.sack_blocks(config);
+        if let Some(disorder) = &mut self.disorder {
+            if config.recovery == Recovery::Sack && !syn {
+                tcp.sack = disorder.sack_blocks(config);
+            }
+            disorder.duplicate.1 = disorder.duplicate.0;
         }
         self.last_ack_sent = self.rcv_nxt;
-        self.duplicate.1 = self.duplicate.0;
         self.delayed_until = Instant::FAR_FUTURE;
-    }
-
-    /// RFC 2018, section 4: first the block with the segment that caused this ACK, then those reported most recently; three
-    /// fit beside timestamps, four without. A duplicate comes before all of them, once (RFC 2883, section 4).
-    fn sack_blocks(&self, config: &Config) -> SackBlocks {
-        let mut blocks = SackBlocks::default();
-        let room = if config.timestamps { 3 } else { 4 };
-        if config.dsack && self.duplicate.0 != self.duplicate.1 {
-            blocks.push(self.duplicate.0, self.duplicate.1);
-        }
-        for &at in &self.recent[..usize::from(self.recents)] {
-            let i = self.ranges.partition_point(|r| r.1.at_or_before(at));
-            if let Some(&(left, right)) = self.ranges.get(i).filter(|_| blocks.as_slice().len() < room) {
-                blocks.push(left, right);
-            }
-        }
-        blocks
     }
 
     /// When the delayed ACK is due.

@@ -58,13 +58,14 @@ pub struct Window {
     pub ssthresh: f64,
 }
 
-/// The congestion control of a connection, chosen by [`Config::congestion`].
-#[derive(Clone, Copy, Debug, PartialEq)]
+/// The congestion control of a connection, chosen by [`Config::congestion`]. What it keeps is made when it is first asked:
+/// an end that only takes data has none.
+#[derive(Clone, Debug, PartialEq)]
 pub enum Cc {
     /// [`CcKind::Reno`].
     Reno(Reno),
     /// [`CcKind::Cubic`].
-    Cubic(Cubic),
+    Cubic(Option<Box<Cubic>>),
 }
 
 impl Cc {
@@ -73,7 +74,7 @@ impl Cc {
     pub fn new(config: &Config) -> Self {
         match config.congestion {
             CcKind::Reno => Self::Reno(Reno),
-            CcKind::Cubic => Self::Cubic(Cubic::default()),
+            CcKind::Cubic => Self::Cubic(None),
         }
     }
 }
@@ -82,7 +83,10 @@ macro_rules! each {
     ($self:ident, $cc:ident => $call:expr) => {
         match $self {
             Cc::Reno($cc) => $call,
-            Cc::Cubic($cc) => $call,
+            Cc::Cubic($cc) => {
+                let $cc = $cc.get_or_insert_default();
+                $call
+            }
         }
     };
 }
@@ -101,7 +105,10 @@ impl CongestionControl for Cc {
         each!(self, cc => cc.on_ecn(window, now, base));
     }
     fn pacing_rate(&self, window: &Window, config: &Config) -> Option<Rate> {
-        each!(self, cc => cc.pacing_rate(window, config))
+        match self {
+            Self::Reno(cc) => cc.pacing_rate(window, config),
+            Self::Cubic(cc) => cc.as_deref().unwrap_or(&Cubic::default()).pacing_rate(window, config),
+        }
     }
 }
 

@@ -104,8 +104,13 @@ pub(crate) struct Scoreboard {
     pending_from: u32,
     /// Everything unSACKed below is marked lost; a low half likewise.
     lost_below: u32,
-    ranges: Ranges,
+    /// What was SACKed, from the first time on that something was.
+    ranges: Option<Box<Ranges>>,
 }
+
+/// Capacity of an empty ring that is kept for the next segments; one that has held more is freed, so that a connection
+/// that rests does not keep the memory of its largest window.
+const RING_KEPT: usize = 8;
 
 impl Scoreboard {
     pub(crate) const fn una(&self) -> u64 {
@@ -223,8 +228,11 @@ impl Scoreboard {
         }
         self.lost_below = lost_below.max(ack) as u32;
         self.pending_from = pending_from.max(ack) as u32;
-        if !self.ranges.is_empty() {
-            self.ranges.trim(ack);
+        if let Some(ranges) = self.ranges.as_mut().filter(|ranges| !ranges.is_empty()) {
+            ranges.trim(ack);
+        }
+        if self.ring.is_empty() && self.ring.capacity() > RING_KEPT {
+            self.ring = VecDeque::new();
         }
     }
 
@@ -259,13 +267,13 @@ impl Scoreboard {
         }
         let edge = |at: usize| self.ring.get(at).map_or(self.max, |seg| self.offset(seg));
         let (left, right) = (edge(from), edge(to));
-        let mut ranges = core::mem::take(&mut self.ranges);
+        let mut ranges = self.ranges.take().unwrap_or_default();
         ranges.insert(left, right, |a, b| {
             for at in self.index(a)..self.index(b) {
                 self.mark_sacked(at, told);
             }
         });
-        self.ranges = ranges;
+        self.ranges = Some(ranges);
     }
 
     fn mark_sacked(&mut self, at: usize, told: &mut Delivered) {
@@ -281,7 +289,8 @@ impl Scoreboard {
 
     /// Marks lost what has enough SACKed data above it (`IsLost`, RFC 6675, section 4).
     pub(crate) fn mark_lost(&mut self, dupthresh: u32, mss: u32) {
-        let below = self.ranges.lost_below(dupthresh, mss);
+        let Some(ranges) = &self.ranges else { return };
+        let below = ranges.lost_below(dupthresh, mss);
         let from = self.whole(self.lost_below);
         if below <= from {
             return;
@@ -364,7 +373,7 @@ impl Scoreboard {
     /// section 8), and no mark can be believed.
     pub(crate) fn mark_all_lost(&mut self, spared: impl Fn(Instant) -> bool) {
         if self.ring.front().is_some_and(|seg| seg.has(SACKED)) {
-            self.ranges.clear();
+            self.ranges = None;
             for seg in &mut self.ring {
                 seg.flags &= !SACKED;
             }
@@ -395,7 +404,7 @@ impl Scoreboard {
                 seg.flags &= !(SACKED | LOST | RETRANS);
             }
             (self.sacked, self.lost, self.retrans, self.pending) = (0, 0, 0, 0);
-            self.ranges.clear();
+            self.ranges = None;
         }
         self.lost_below = self.una as u32;
         self.pending_from = self.una as u32;
@@ -423,7 +432,7 @@ impl Scoreboard {
     /// with `from` = HighRxt). The gaps between the ranges are walked, not the segments.
     pub(crate) fn next_hole(&self, from: u64) -> Option<usize> {
         let mut from = from.max(self.una);
-        let list = self.ranges.as_slice();
+        let list = self.ranges.as_ref()?.as_slice();
         for range in list.get(list.partition_point(|range| range.1 <= from)..)? {
             for at in self.index(from)..self.index(range.0) {
                 if self.ring.get(at).is_some_and(|seg| seg.flags & (SACKED | RETRANS) == 0) {

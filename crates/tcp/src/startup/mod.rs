@@ -28,13 +28,14 @@ pub trait Startup {
     }
 }
 
-/// The start-up of a connection, chosen by [`Config::startup`].
-#[derive(Clone, Copy, Debug, PartialEq)]
+/// The start-up of a connection, chosen by [`Config::startup`]. What it keeps is made when it is first asked: an end that
+/// only takes data has none.
+#[derive(Clone, Debug, PartialEq)]
 pub enum Start {
     /// [`StartupKind::SlowStart`].
     SlowStart(SlowStart),
     /// [`StartupKind::HyStart`].
-    HyStart(HyStart),
+    HyStart(Option<Box<HyStart>>),
 }
 
 impl Start {
@@ -43,31 +44,34 @@ impl Start {
     pub fn new(config: &Config) -> Self {
         match config.startup {
             StartupKind::SlowStart => Self::SlowStart(SlowStart),
-            StartupKind::HyStart => Self::HyStart(HyStart::default()),
+            StartupKind::HyStart => Self::HyStart(None),
         }
     }
-}
-
-macro_rules! each {
-    ($self:ident, $start:ident => $call:expr) => {
-        match $self {
-            Start::SlowStart($start) => $call,
-            Start::HyStart($start) => $call,
-        }
-    };
 }
 
 impl Startup for Start {
     fn initial_window(&self, config: &Config) -> f64 {
-        each!(self, start => start.initial_window(config))
+        match self {
+            Self::SlowStart(start) => start.initial_window(config),
+            Self::HyStart(start) => start.as_deref().unwrap_or(&HyStart::default()).initial_window(config),
+        }
     }
     fn on_ack(&mut self, window: &mut Window, sample: &AckSample) {
-        each!(self, start => start.on_ack(window, sample));
+        match self {
+            Self::SlowStart(start) => start.on_ack(window, sample),
+            Self::HyStart(start) => start.get_or_insert_default().on_ack(window, sample),
+        }
     }
     fn on_loss(&mut self) {
-        each!(self, start => start.on_loss());
+        match self {
+            Self::SlowStart(start) => start.on_loss(),
+            Self::HyStart(start) => start.get_or_insert_default().on_loss(),
+        }
     }
     fn release_at(&self, first: Instant, index: u32) -> Option<Instant> {
-        each!(self, start => start.release_at(first, index))
+        match self {
+            Self::SlowStart(start) => start.release_at(first, index),
+            Self::HyStart(start) => start.as_deref().unwrap_or(&HyStart::default()).release_at(first, index),
+        }
     }
 }
