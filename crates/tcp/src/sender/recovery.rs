@@ -38,11 +38,11 @@ impl Sender {
     }
 
     /// Whether a new recovery may begin: more than what was out at the last one is acknowledged (RFC 6582, section 3.2, step 2);
-    /// with SACK as much is enough (RFC 6675, section 5.1), but after going back one cannot tell copies from news.
+    /// with SACK as much is enough (RFC 6675, section 5.1).
     pub(super) fn may_recover(&self, config: &Config) -> bool {
         let una = self.board.una();
-        match (config.recovery, config.rto_recovery) {
-            (Recovery::Sack, RtoRecovery::Scoreboard) => una >= self.recover,
+        match config.recovery {
+            Recovery::Sack => una >= self.recover,
             _ => una > self.recover,
         }
     }
