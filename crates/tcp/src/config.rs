@@ -219,6 +219,9 @@ pub struct Config {
     pub prr: bool,
     /// NewReno restarts the timer for the first partial ACK only ("impatient", RFC 6582, section 4), not for each.
     pub impatient: bool,
+    /// A fast retransmission restarts the timer, as in ns-2 and Linux (an option of RFC 6675, section 6). RFC 6298, section 5
+    /// lets it run, and so does ns-3.
+    pub restart_timer: bool,
     /// Retransmission timer.
     pub rto: RtoConfig,
     /// What its expiry does.

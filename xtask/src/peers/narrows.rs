@@ -88,7 +88,7 @@ fn sets(job: &Job) -> Vec<String> {
 }
 
 /// ns-3.37 in the words of docs/tcp.md, where it differs from the RFCs.
-const AS_NS3: [&str; 9] = [
+const AS_NS3: [&str; 10] = [
     "preset=rfc",
     "delayed_ack=off",
     "reduce_from=cwnd",
@@ -98,6 +98,7 @@ const AS_NS3: [&str; 9] = [
     "syn_retries=never",
     "retries=never",
     "rto_granularity=1ms",
+    "restart_timer=off",
 ];
 
 /// From what `--json` prints: of one point and one seed, median and value are the same.

@@ -131,6 +131,7 @@ keys! {
     reduce_from(reduce_from): Choice(), "of what a loss takes its share: FlightSize (RFC 5681, equation 4) or the window that could be used";
     prr(prr): Choice(), "proportional rate reduction while recovering (RFC 6937)";
     impatient(impatient): Choice(), "only the first partial ACK restarts the timer (RFC 6582, 3.2 step 3)";
+    restart_timer(restart_timer): Choice(), "a fast retransmission restarts the timer (ns-2, Linux; an option of RFC 6675, section 6), or lets it run (RFC 6298, section 5; ns-3)";
     rto_initial(rto.initial): Time(ms(1), secs(120)), "RTO before the first sample (RFC 6298, 2.1)";
     rto_min(rto.min): Time(Duration::ZERO, secs(120)), "floor of the RTO (RFC 6298, 2.4)";
     rto_floor(rto.floor): Choice(), "what the floor bounds: the RTO, or its term 4 * RTTVAR as in Linux";

@@ -48,6 +48,7 @@ impl Config {
             prr: false,
             // newreno_changes1_ 1
             impatient: true,
+            restart_timer: true,
             rto: RtoConfig {
                 // rtxcur_init_ 3.0, minrto_ 0.2, maxrto_ 60, tcpTick_ 0.01
                 initial: Duration::from_secs(3),
@@ -98,6 +99,7 @@ impl Config {
             reduce_from: ReduceFrom::Cwnd,
             prr: true,
             impatient: true,
+            restart_timer: true,
             rto: RtoConfig {
                 initial: Duration::from_secs(1),
                 min: Duration::from_millis(200),
@@ -148,6 +150,7 @@ impl Config {
             prr: false,
             // RFC 6582, section 3.2, step 3.
             impatient: true,
+            restart_timer: true,
             rto: RtoConfig {
                 initial: Duration::from_secs(1),
                 min: Duration::from_secs(1),

@@ -97,7 +97,9 @@ impl Sender {
         self.rescued = false;
         cx.counters.fast_retransmits += 1;
         cx.io.event(Event::FastRetransmit);
-        self.start_timer(cx);
+        if cx.config.restart_timer {
+            self.start_timer(cx);
+        }
         if cx.config.recovery == Recovery::Tahoe {
             self.window.cwnd = 1.0;
             self.phase = Phase::Loss;
