@@ -1,8 +1,10 @@
 //! A TCP connection between two hosts: two ends, what they are to carry, and what was seen of them.
 
+use core::net::{IpAddr, Ipv6Addr};
+
 use narrows_tcp::{Config, Endpoint, Event, Io, Segment};
 use narrows_units::{Bytes, Duration, Instant};
-use narrows_wire::{FlowKey, Header, TcpHeader};
+use narrows_wire::{FlowKey, Header, Proto, TcpHeader};
 
 use crate::network::Network;
 use crate::packet::Kind;
@@ -19,24 +21,47 @@ pub(crate) struct HostConfig {
     pub(crate) options_count: bool,
 }
 
+/// An instant that may not have come: half as long as an `Option<Instant>`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Moment(Instant);
+
+impl Moment {
+    pub(crate) const NEVER: Self = Self(Instant::FAR_FUTURE);
+
+    pub(crate) const fn at(at: Instant) -> Self {
+        Self(at)
+    }
+    pub(crate) fn come(self) -> Option<Instant> {
+        (self != Self::NEVER).then_some(self.0)
+    }
+    /// Takes `now`, unless it has come already.
+    pub(crate) fn note(&mut self, now: Instant) {
+        self.0 = self.0.min(now);
+    }
+}
+
+impl Default for Moment {
+    fn default() -> Self {
+        Self::NEVER
+    }
+}
+
 /// What was seen of a connection. The instants are of the simulation.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug)]
 pub(crate) struct FlowStats {
     /// When the first connection for this transfer was opened: this one, unless earlier ones failed.
     pub(crate) first_attempt: Instant,
-    /// Connections for this transfer that failed before this one.
-    pub(crate) retries: u32,
     pub(crate) opened: Instant,
-    pub(crate) established: Option<Instant>,
+    pub(crate) established: Moment,
     /// All data in order at the taker.
-    pub(crate) delivered_at: Option<Instant>,
+    pub(crate) delivered_at: Moment,
     /// All data acknowledged at the sender.
-    pub(crate) acked_at: Option<Instant>,
+    pub(crate) acked_at: Moment,
     /// Payload delivered in order.
     pub(crate) delivered: u64,
     pub(crate) acked: u64,
     /// The first delivery of data.
-    pub(crate) first_delivery: Option<Instant>,
+    pub(crate) first_delivery: Moment,
     /// The last delivery of data; before any, or when data became due after all had been delivered, that instant.
     pub(crate) last_delivery: Instant,
     /// How long the first delivery was waited for.
@@ -45,19 +70,46 @@ pub(crate) struct FlowStats {
     pub(crate) longest_silence: Duration,
     /// When data became due after all before it had been delivered: the first attempt, or a write.
     pub(crate) due_since: Instant,
+    /// Its place among the flows of the probes, if it is one of those that last; [`NO_ROW`] else.
+    pub(crate) row: u32,
+    /// Connections for this transfer that failed before this one, as far as they can be counted here.
+    pub(crate) retries: u16,
     /// Whether the application wrote while it was open.
     pub(crate) written: bool,
-    /// Its place among the flows of the probes, if it is one of those that last.
-    pub(crate) row: Option<u32>,
     pub(crate) failed: bool,
 }
 
+/// The place of what is not among the flows of the probes.
+pub(crate) const NO_ROW: u32 = u32::MAX;
+
 impl FlowStats {
+    /// Of a connection that is opened `now`, for a transfer that was first tried at `first_attempt`.
+    pub(crate) fn new(now: Instant, first_attempt: Instant, retries: u32) -> Self {
+        Self {
+            first_attempt,
+            opened: now,
+            established: Moment::NEVER,
+            delivered_at: Moment::NEVER,
+            acked_at: Moment::NEVER,
+            delivered: 0,
+            acked: 0,
+            first_delivery: Moment::NEVER,
+            last_delivery: first_attempt,
+            first_silence: Duration::ZERO,
+            longest_silence: Duration::ZERO,
+            due_since: first_attempt,
+            row: NO_ROW,
+            retries: u16::try_from(retries).unwrap_or(u16::MAX),
+            written: false,
+            failed: false,
+        }
+    }
+
     /// Data was delivered.
     pub(crate) fn took(&mut self, now: Instant, bytes: u64) {
         let silence = now.since(self.last_delivery);
         if self.delivered == 0 {
-            self.first_delivery = Some(now);
+            self.first_delivery = Moment::at(now);
             self.first_silence = silence;
         } else {
             self.longest_silence = self.longest_silence.max(silence);
@@ -72,7 +124,7 @@ impl FlowStats {
     }
 }
 
-/// A connection in its place.
+/// A connection in its place. Hundreds of thousands of them fit into memory, so what can be told from the rest is not kept.
 #[derive(Debug)]
 pub(crate) struct Connection {
     pub(crate) ends: [Endpoint; 2],
@@ -83,8 +135,9 @@ pub(crate) struct Connection {
     pub(crate) route: [u32; 2],
     /// Places of the settings of both ends.
     pub(crate) config: [u16; 2],
-    /// From [`DATA`] to [`TAKER`].
-    pub(crate) key: FlowKey,
+    /// The opener's port; the other end's is [`SERVICE`].
+    pub(crate) port: u16,
+    pub(crate) taker_opens: bool,
     pub(crate) generation: u32,
     /// The application it belongs to, and that application's own number for it.
     pub(crate) app: u32,
@@ -107,6 +160,22 @@ pub(crate) struct Connection {
     pub(crate) stats: FlowStats,
 }
 
+impl Connection {
+    /// Ports of one end and of the other.
+    pub(crate) const fn ports(&self, end: usize) -> (u16, u16) {
+        if (end == TAKER) == self.taker_opens { (self.port, SERVICE) } else { (SERVICE, self.port) }
+    }
+}
+
+/// The port of those who are spoken to.
+const SERVICE: u16 = 80;
+
+/// The address of a host: 10.0.0.0/8 holds 2^24 of them. IPv4-mapped, as a [`FlowKey`] keeps it, because there is one to
+/// be made for each packet.
+pub(crate) const fn address(host: u32) -> IpAddr {
+    IpAddr::V6(Ipv6Addr::from_bits(0xffff_0a00_0000 + (host & 0x00ff_ffff) as u128))
+}
+
 /// Wake-ups in the event queue. An end that asks for a later one than is queued waits for the queued one and asks again,
 /// so a timer that is pushed on with each ACK costs no event each time.
 #[derive(Clone, Copy, Debug)]
@@ -115,11 +184,9 @@ pub(crate) struct Wakes {
     far: Instant,
 }
 
-const NEVER: Instant = Instant::from_nanos(u64::MAX);
-
 impl Default for Wakes {
     fn default() -> Self {
-        Self { near: NEVER, far: NEVER }
+        Self { near: Instant::FAR_FUTURE, far: Instant::FAR_FUTURE }
     }
 }
 
@@ -138,7 +205,7 @@ impl Wakes {
         let counts = self.near == now;
         if counts {
             self.near = self.far;
-            self.far = NEVER;
+            self.far = Instant::FAR_FUTURE;
         }
         counts
     }
@@ -147,9 +214,10 @@ impl Wakes {
 /// Where an end's output goes: packets into the network, events to whoever looks after the connection.
 pub(crate) struct Port<'a> {
     pub(crate) net: &'a mut Network,
-    pub(crate) key: FlowKey,
     pub(crate) src: u32,
     pub(crate) dst: u32,
+    /// Ports of this end and of the other.
+    pub(crate) ports: (u16, u16),
     pub(crate) route: u32,
     pub(crate) flow: u32,
     pub(crate) generation: u32,
@@ -164,7 +232,7 @@ impl Io for Port<'_> {
         let mut packet = self.net.pool.take();
         let p = &mut *packet.0;
         p.header = Header {
-            key: self.key,
+            key: FlowKey::new(address(self.src), address(self.dst), self.ports.0, self.ports.1, Proto::TCP),
             len: Bytes(u64::from(wire_len(&segment.tcp, self.options_count))),
             ecn: segment.ecn,
             fragment: false,
@@ -200,4 +268,15 @@ pub(crate) fn wire_len(tcp: &TcpHeader, options_count: bool) -> u32 {
         + 4 * u32::from(tcp.window_scale.is_some())
         + if blocks > 0 { 4 + 8 * blocks } else { 0 };
     BARE_HEADERS + options + tcp.payload
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_connection_stays_small() {
+        assert!(size_of::<FlowStats>() <= 104, "{}", size_of::<FlowStats>());
+        assert!(size_of::<Connection>() <= 968, "{}", size_of::<Connection>());
+    }
 }

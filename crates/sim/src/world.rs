@@ -1,14 +1,12 @@
 //! The whole: network, connections, applications, and the loop that lets time pass.
 
-use core::net::{IpAddr, Ipv4Addr};
 use core::ops::ControlFlow;
 
 use narrows_tcp::{Endpoint, Event as TcpEvent, Segment};
 use narrows_units::{Instant, SeqNum};
-use narrows_wire::{FlowKey, Proto};
 
 use crate::app::{App, Happened};
-use crate::connection::{Connection, DATA, FlowStats, HostConfig, Port, TAKER, Wakes};
+use crate::connection::{Connection, DATA, FlowStats, HostConfig, Moment, Port, TAKER, Wakes};
 use crate::event::Event;
 use crate::network::Network;
 use crate::packet::{DATAGRAM, Pkt};
@@ -43,11 +41,6 @@ pub(crate) struct Transfer {
     pub(crate) retries: u32,
     /// The application's own number for it.
     pub(crate) tag: u32,
-}
-
-/// The address of a host: 10.0.0.0/8 holds 2^24 of them.
-pub(crate) fn address(host: u32) -> IpAddr {
-    IpAddr::V4(Ipv4Addr::from(0x0a00_0000 + (host & 0x00ff_ffff)))
 }
 
 /// A timer of an application.
@@ -189,7 +182,8 @@ impl World {
             host: [transfer.from, transfer.to],
             route: [self.net.route(transfer.from, transfer.to), self.net.route(transfer.to, transfer.from)],
             config: transfer.config,
-            key: self.key(&transfer),
+            port: u16::try_from(1024 + self.serial % 64_000).unwrap_or(u16::MAX),
+            taker_opens: transfer.taker_opens,
             generation,
             app,
             tag: transfer.tag,
@@ -201,14 +195,7 @@ impl World {
             size: transfer.size.saturating_add(transfer.header),
             header: transfer.header,
             close: transfer.close,
-            stats: FlowStats {
-                first_attempt: transfer.first_attempt.unwrap_or(now),
-                retries: transfer.retries,
-                opened: now,
-                last_delivery: transfer.first_attempt.unwrap_or(now),
-                due_since: transfer.first_attempt.unwrap_or(now),
-                ..FlowStats::default()
-            },
+            stats: FlowStats::new(now, transfer.first_attempt.unwrap_or(now), transfer.retries),
         };
         let place = if let Some(place) = place {
             self.connections[place as usize] = connection;
@@ -224,18 +211,12 @@ impl World {
         place
     }
 
-    fn key(&self, transfer: &Transfer) -> FlowKey {
-        let port = u16::try_from(1024 + self.serial % 64_000).unwrap_or(u16::MAX);
-        let (sport, dport) = if transfer.taker_opens { (80, port) } else { (port, 80) };
-        FlowKey::new(address(transfer.from), address(transfer.to), sport, dport, Proto::TCP)
-    }
-
     /// Gives a connection more to carry; before the data may flow, it waits.
     pub(crate) fn write(&mut self, place: u32, bytes: u64) {
         let connection = &mut self.connections[place as usize];
         self.probes.writes(self.net.now, connection, bytes);
         connection.size = connection.size.saturating_add(bytes);
-        (connection.stats.delivered_at, connection.stats.acked_at) = (None, None);
+        (connection.stats.delivered_at, connection.stats.acked_at) = (Moment::NEVER, Moment::NEVER);
         if !connection.begun {
             return;
         }
@@ -295,9 +276,9 @@ impl World {
         let mut told = core::mem::take(&mut self.told);
         let now = self.net.now;
         let mut port = Port {
-            key: if end == DATA { connection.key } else { connection.key.reverse() },
             src: connection.host[end],
             dst: connection.host[1 - end],
+            ports: connection.ports(end),
             route: connection.route[end],
             flow: place,
             generation: connection.generation,
@@ -329,14 +310,14 @@ impl World {
         self.probes.told(now, end, event, connection);
         match event {
             TcpEvent::Established if end == TAKER => {
-                connection.stats.established.get_or_insert(now);
+                connection.stats.established.note(now);
                 if connection.request > 0 {
                     let bytes = u64::from(connection.request);
                     self.work(place, TAKER, |e, config, now, io| e.write(config, now, bytes, io));
                 }
             }
             TcpEvent::Established => {
-                connection.stats.established.get_or_insert(now);
+                connection.stats.established.note(now);
                 if connection.request == 0 {
                     self.begin(place);
                 }
@@ -352,16 +333,16 @@ impl World {
             TcpEvent::Delivered { bytes } => {
                 let stats = &mut connection.stats;
                 stats.took(now, bytes);
-                if stats.delivered >= connection.size && stats.delivered_at.is_none() {
-                    stats.delivered_at = Some(now);
+                if stats.delivered >= connection.size && stats.delivered_at == Moment::NEVER {
+                    stats.delivered_at = Moment::at(now);
                     self.tell_app(place, Happened::Delivered);
                 }
             }
             TcpEvent::Acked { bytes } if end == DATA => {
                 let stats = &mut connection.stats;
                 stats.acked += bytes;
-                if stats.acked >= connection.size && stats.acked_at.is_none() {
-                    stats.acked_at = Some(now);
+                if stats.acked >= connection.size && stats.acked_at == Moment::NEVER {
+                    stats.acked_at = Moment::at(now);
                     self.tell_app(place, Happened::Acked);
                 }
             }

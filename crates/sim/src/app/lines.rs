@@ -114,7 +114,7 @@ impl Lines {
             }
             Happened::Closed => world.retire(place),
             Happened::Failed => {
-                let broken = world.connections[place as usize].stats.established.is_some();
+                let broken = world.connections[place as usize].stats.established.come().is_some();
                 world.retire(place);
                 // What fails when its object is long delivered is nobody's loss.
                 return current && self.failed(world, line, broken);

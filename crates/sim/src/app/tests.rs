@@ -71,14 +71,13 @@ impl App for Spy {
             size: c.size - c.header,
             opened: c.stats.opened,
             first_attempt: c.stats.first_attempt,
-            retries: c.stats.retries,
+            retries: c.stats.retries.into(),
         };
         self.history.borrow_mut().seen.push(seen);
         self.app.happened(world, place, tag, what);
-        let busy = world
-            .connections
-            .iter()
-            .filter(|c| c.live && c.app == seen.app && c.user == seen.user && c.stats.delivered_at.is_none());
+        let busy = world.connections.iter().filter(|c| {
+            c.live && c.app == seen.app && c.user == seen.user && c.stats.delivered_at.come().is_none()
+        });
         let mut history = self.history.borrow_mut();
         history.most = history.most.max(busy.count());
     }
@@ -186,7 +185,7 @@ fn long_flows_start_within_the_jitter_and_end_at_the_stop() {
     for user in 0..8 {
         let c = world.connections.iter().find(|c| c.user == user).unwrap();
         assert!((1.0..6.0).contains(&secs(c.stats.opened)), "{:?}", c.stats);
-        assert!(c.stats.delivered > 100_000 && c.stats.delivered_at.is_none(), "{:?}", c.stats);
+        assert!(c.stats.delivered > 100_000 && c.stats.delivered_at.come().is_none(), "{:?}", c.stats);
     }
     s.duration = Duration::from_secs(30);
     let (world, _) = run(&s, 1);

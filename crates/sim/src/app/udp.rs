@@ -5,8 +5,9 @@ use narrows_units::{Bytes, Duration, Instant, Rate};
 use narrows_wire::{FlowKey, Header, Proto};
 
 use super::{App, Common, exponential};
+use crate::connection::address;
 use crate::packet::DATAGRAM;
-use crate::world::{World, address};
+use crate::world::World;
 
 /// A flow.
 struct Flow {

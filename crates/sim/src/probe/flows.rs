@@ -6,9 +6,8 @@
 use narrows_units::{Duration, Instant};
 
 use super::report::{MAX, P50, P99, Report, integers, numbers};
-use super::tally::Tally;
 use super::transfers::silences;
-use crate::connection::{Connection, DATA};
+use crate::connection::{Connection, DATA, Moment, NO_ROW};
 use crate::statistics::{jain, mean, sorted, top_share};
 
 /// Most (flow, slice) pairs of which the bytes are kept for the table; the figures are of all.
@@ -17,25 +16,59 @@ const MOST_SHARES: usize = 1 << 22;
 #[derive(Clone, Copy, Debug)]
 struct Flow {
     class: u16,
-    user: u32,
     /// Whether it has no end and takes part in what is said of fairness.
     endless: bool,
-    /// The first attempt.
-    opened: Instant,
-    connected: Option<Instant>,
-    /// Its connection at present.
-    place: Option<u32>,
     /// Whether it was ended by its application: one that failed still wants its share.
     ended: bool,
+    user: u32,
+    /// The first attempt.
+    opened: Instant,
+    connected: Moment,
+    /// Its connection at present; [`NO_PLACE`] for none.
+    place: u32,
+    backoff_max: u32,
     /// What its earlier connections did.
-    before: Tally,
-    /// What all of them had done when counting began.
-    at_warmup: Tally,
+    before: Done,
     /// Payload delivered when the slice began.
     at_slice: u64,
     /// The longest silence of earlier connections.
     silence: Duration,
-    backoff_max: u32,
+}
+
+const NO_PLACE: u32 = u32::MAX;
+
+/// What connections of a flow did.
+#[derive(Clone, Copy, Debug, Default)]
+struct Done {
+    delivered: u64,
+    data_sent: u64,
+    retransmitted: u32,
+    lost: u32,
+    timeouts: u32,
+}
+
+impl Done {
+    /// What one connection did so far, `lost` data segments among it.
+    fn of(c: &Connection, lost: u64) -> Self {
+        let k = c.ends[DATA].counters();
+        Self {
+            delivered: c.stats.delivered,
+            data_sent: k.data_sent,
+            retransmitted: k.retransmitted,
+            lost: u32::try_from(lost).unwrap_or(u32::MAX),
+            timeouts: k.timeouts,
+        }
+    }
+
+    fn plus(self, other: Self) -> Self {
+        Self {
+            delivered: self.delivered + other.delivered,
+            data_sent: self.data_sent + other.data_sent,
+            retransmitted: self.retransmitted.saturating_add(other.retransmitted),
+            lost: self.lost.saturating_add(other.lost),
+            timeouts: self.timeouts.saturating_add(other.timeouts),
+        }
+    }
 }
 
 /// What was seen in a slice.
@@ -54,6 +87,8 @@ struct Slice {
 #[derive(Debug, Default)]
 pub(super) struct Flows {
     flows: Vec<Flow>,
+    /// What the flows that were there had done when counting began, in their order.
+    at_warmup: Vec<Done>,
     slices: Vec<Slice>,
     /// Bytes of each flow in each slice: slice, flow, bytes.
     shares: Vec<(u32, u32, u64)>,
@@ -68,38 +103,37 @@ impl Flows {
         let again = (c.stats.retries > 0)
             .then(|| {
                 let same = |f: &Flow| (f.class, f.user, f.opened) == (c.class, c.user, first);
-                self.flows.iter().position(|f| f.place.is_none() && same(f))
+                self.flows.iter().position(|f| f.place == NO_PLACE && same(f))
             })
             .flatten();
         let row = again.unwrap_or(self.flows.len());
         if again.is_none() {
             self.flows.push(Flow {
                 class: c.class,
-                user: c.user,
                 endless: c.size == u64::MAX,
-                opened: first,
-                connected: None,
-                place: None,
                 ended: false,
-                before: Tally::default(),
-                at_warmup: Tally::default(),
+                user: c.user,
+                opened: first,
+                connected: Moment::NEVER,
+                place: NO_PLACE,
+                backoff_max: 0,
+                before: Done::default(),
                 at_slice: 0,
                 silence: Duration::ZERO,
-                backoff_max: 0,
             });
         }
-        self.flows[row].place = Some(place);
-        c.stats.row = u32::try_from(row).ok();
+        self.flows[row].place = place;
+        c.stats.row = u32::try_from(row).unwrap_or(NO_ROW);
     }
 
     /// A flow's connection ends, because the flow does or not; `lost` data segments of it were.
     pub(super) fn retired(&mut self, now: Instant, c: &Connection, lost: u64, ended: bool) {
-        let Some(flow) = c.stats.row.and_then(|row| self.flows.get_mut(row as usize)) else { return };
-        flow.place = None;
+        let Some(flow) = self.flows.get_mut(c.stats.row as usize) else { return };
+        flow.place = NO_PLACE;
         flow.ended = ended;
-        flow.before = flow.before.plus(Tally { connections: 0, ..Tally::of(c, lost) });
+        flow.before = flow.before.plus(Done::of(c, lost));
         flow.silence = flow.silence.max(silences(&c.stats, now, c.stats.delivered < c.size).0);
-        flow.connected = flow.connected.or(c.stats.established);
+        flow.connected = flow.connected.min(c.stats.established);
         flow.backoff_max = flow.backoff_max.max(c.ends[DATA].counters().max_backoff);
     }
 
@@ -110,13 +144,12 @@ impl Flows {
         connections: &mut [Connection],
         lost: &dyn Fn(u32, u32) -> u64,
     ) {
-        for flow in &mut self.flows {
-            flow.at_warmup = flow.before;
+        self.at_warmup = self.flows.iter().map(|flow| flow.before).collect();
+        for (flow, at_warmup) in self.flows.iter_mut().zip(&mut self.at_warmup) {
             flow.silence = Duration::ZERO;
-            let Some(place) = flow.place else { continue };
-            let c = &mut connections[place as usize];
-            let tally = Tally { connections: 0, ..Tally::of(c, lost(place, c.generation)) };
-            flow.at_warmup = flow.before.plus(tally);
+            let place = flow.place;
+            let Some(c) = connections.get_mut(place as usize) else { continue };
+            *at_warmup = flow.before.plus(Done::of(c, lost(place, c.generation)));
             (c.stats.first_silence, c.stats.longest_silence) = (Duration::ZERO, Duration::ZERO);
             c.stats.last_delivery = c.stats.last_delivery.max(now);
         }
@@ -174,16 +207,20 @@ impl Flows {
         out.put("zero_slices", (cells > 0).then(|| zero as f64 / cells as f64));
         let top: Vec<f64> = with_flows().map(|s| s.top40).filter(|t| t.is_finite()).collect();
         out.put("top40_share", mean(&top));
-        let long: Vec<u64> =
-            self.flows.iter().filter(|f| f.lasts_since(self.warmup)).map(Flow::counted).collect();
+        let long: Vec<u64> = self
+            .counted()
+            .filter(|(f, _)| f.lasts_since(self.warmup))
+            .map(|(f, before)| f.before.delivered - before.delivered)
+            .collect();
         out.put("jain_long", (!long.is_empty()).then(|| jain(&long)));
     }
 
     fn tables(&self, end: Instant, out: &mut Report) {
         let f = || self.flows.iter();
-        let counted = |of: fn(&Tally) -> u64| f().map(move |f| of(&f.before.since(f.at_warmup)));
+        let counted =
+            |of: fn(&Done) -> u64| self.counted().map(move |(flow, before)| of(&flow.before) - of(&before));
         let seconds = end.since(self.warmup).as_secs_f64();
-        let connected = |f: &Flow| f.connected.map_or(f64::NAN, |at| at.since(f.opened).as_secs_f64());
+        let connected = |f: &Flow| f.connected.come().map_or(f64::NAN, |at| at.since(f.opened).as_secs_f64());
         if !self.flows.is_empty() {
             out.table(
                 "flows",
@@ -192,13 +229,13 @@ impl Flows {
                     integers("user", f().map(|f| f.user.into())),
                     numbers("start_s", f().map(|f| f.opened.as_secs_f64())),
                     numbers("connect_s", f().map(connected)),
-                    integers("delivered_bytes", counted(|t| t.delivered)),
-                    numbers("goodput_kbps", f().map(|f| f.counted() as f64 * 8e-3 / seconds)),
+                    integers("delivered_bytes", counted(|d| d.delivered)),
+                    numbers("goodput_kbps", counted(|d| d.delivered).map(|d| d as f64 * 8e-3 / seconds)),
                     numbers("silence_s", f().map(|f| f.silence.as_secs_f64())),
-                    integers("data_sent", counted(|t| t.data_sent)),
-                    integers("retransmitted", counted(|t| t.retransmitted)),
-                    integers("lost", counted(|t| t.lost)),
-                    integers("timeouts", counted(|t| t.timeouts)),
+                    integers("data_sent", counted(|d| d.data_sent)),
+                    integers("retransmitted", counted(|d| d.retransmitted.into())),
+                    integers("lost", counted(|d| d.lost.into())),
+                    integers("timeouts", counted(|d| d.timeouts.into())),
                     integers("backoff_max", f().map(|f| f.backoff_max.into())),
                 ],
             );
@@ -229,7 +266,13 @@ impl Flows {
 
     /// The flows that have a connection, and its place.
     pub(super) fn places(&self) -> impl Iterator<Item = (u32, u32)> {
-        (0..).zip(&self.flows).filter_map(|(row, f)| Some((row, f.place?)))
+        (0..).zip(&self.flows).map(|(row, f)| (row, f.place)).filter(|(_, place)| *place != NO_PLACE)
+    }
+
+    /// Each flow, and what it had done when counting began.
+    fn counted(&self) -> impl Iterator<Item = (&Flow, Done)> {
+        let nothing = core::iter::repeat(Done::default());
+        self.flows.iter().zip(self.at_warmup.iter().copied().chain(nothing))
     }
 }
 
@@ -240,11 +283,6 @@ impl Flow {
     }
 
     fn delivered(&self, connections: &[Connection]) -> u64 {
-        self.before.delivered + self.place.map_or(0, |p| connections[p as usize].stats.delivered)
-    }
-
-    /// Payload delivered since counting began, when all connections are retired.
-    fn counted(&self) -> u64 {
-        self.before.delivered - self.at_warmup.delivered
+        self.before.delivered + connections.get(self.place as usize).map_or(0, |c| c.stats.delivered)
     }
 }

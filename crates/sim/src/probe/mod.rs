@@ -20,9 +20,9 @@ use narrows_scenario::Scenario;
 use narrows_tcp::Event as TcpEvent;
 use narrows_units::{Duration, Instant};
 
-use crate::connection::{Connection, DATA, TAKER};
-use crate::event::Event;
-use crate::packet::Packet;
+use crate::connection::{Connection, DATA, NO_ROW, TAKER};
+use crate::event::{Event, EventQueue};
+use crate::packet::{Packet, Pool};
 use crate::results::Results;
 use crate::statistics::Histogram;
 use crate::world::World;
@@ -165,7 +165,7 @@ impl Probes {
     /// Takes down what a connection did, which was ended or goes on beyond the run.
     fn close(&mut self, now: Instant, c: &Connection, lost: u64, ended: bool) {
         self.gone.add(c, lost);
-        if c.stats.row.is_some() {
+        if c.stats.row != NO_ROW {
             self.flows.retired(now, c, lost, ended);
         } else {
             self.transfers.over(now, c);
@@ -274,6 +274,9 @@ pub(crate) fn finish(world: World) -> Results {
     for (place, c) in (0..).zip(&connections).filter(|(_, c)| c.live) {
         probes.close(now, c, net.tap.lost_of(place, c.generation), false);
     }
+    // Tables take as much memory as what they tell of, so what is no longer needed goes before they are made.
+    drop(connections);
+    (net.hosts, net.events, net.pool) = (Vec::new(), EventQueue::default(), Pool::default());
     let mut out = Report::default();
     let plan = probes.plan;
     let seconds = now.since(plan.warmup).as_secs_f64();

@@ -13,10 +13,11 @@ use super::plan::Watched;
 use super::*;
 use crate::app::{App, Happened};
 use crate::connection::HostConfig;
+use crate::connection::address;
 use crate::network::{LinkPlan, Network};
 use crate::packet::DATAGRAM;
 use crate::results::{Data, Table};
-use crate::world::{Transfer, address};
+use crate::world::Transfer;
 
 fn at(s: f64) -> Instant {
     Instant::from_nanos((s * 1e9).round() as u64)

@@ -8,7 +8,7 @@ use narrows_units::{Duration, Instant};
 
 use super::report::{MAX, MIN, P10, P50, P90, P99, Report, integers, numbers, words};
 use super::tally::{LARGE, SMALL};
-use crate::connection::{Connection, DATA, FlowStats};
+use crate::connection::{Connection, DATA, FlowStats, Moment};
 use crate::statistics::{mean, quantile, sorted};
 
 /// Most transfers that are kept, 80 bytes each; further ones are only counted.
@@ -54,11 +54,11 @@ const _: () = assert!(size_of::<Row>() <= 80);
 /// The longest time without a delivery while data was due, up to `end` if it still is; and the same without the time it
 /// took to connect.
 pub(super) fn silences(s: &FlowStats, end: Instant, due: bool) -> (Duration, Duration) {
-    let connected = s.established.unwrap_or(end);
+    let connected = s.established.come().unwrap_or(end);
     let after = |from: Instant, to: Instant| to.since(from.max(connected));
     let tail = if due { end.since(s.last_delivery) } else { Duration::ZERO };
     let tail_connected = if due { after(s.last_delivery, end) } else { Duration::ZERO };
-    let first = s.first_delivery.map_or(Duration::ZERO, |at| s.first_silence.min(at.since(connected)));
+    let first = s.first_delivery.come().map_or(Duration::ZERO, |at| s.first_silence.min(at.since(connected)));
     (s.first_silence.max(s.longest_silence).max(tail), first.max(s.longest_silence).max(tail_connected))
 }
 
@@ -87,14 +87,14 @@ impl Transfers {
             return;
         }
         let (s, k) = (&c.stats, c.ends[DATA].counters());
-        let since = |at: Option<Instant>| at.map_or(NONE, |at| at.since(s.first_attempt));
-        let outcome = match (s.delivered_at, s.failed) {
+        let since = |at: Moment| at.come().map_or(NONE, |at| at.since(s.first_attempt));
+        let outcome = match (s.delivered_at.come(), s.failed) {
             (Some(_), _) => Outcome::Done,
             (None, true) => Outcome::Failed,
             (None, false) => Outcome::Cut,
         };
-        let end = s.delivered_at.unwrap_or(now);
-        let (silence, silence_connected) = silences(s, end, s.delivered_at.is_none());
+        let end = s.delivered_at.come().unwrap_or(now);
+        let (silence, silence_connected) = silences(s, end, s.delivered_at == Moment::NEVER);
         if outcome == Outcome::Failed {
             self.failed.push(self.rows.len());
         }
