@@ -240,6 +240,10 @@ pub struct Config {
     pub grow_if_used: bool,
     /// Delayed ACKs; `None` acknowledges each segment.
     pub delayed_ack: Option<DelayedAck>,
+    /// PSH is set on every so many of the segments that leave together, and on the last of all; and a segment that bears it is
+    /// acknowledged at once. Linux hands segments to the device two at a time at least, as one TSO packet that ends with
+    /// PSH, so its ACKs keep to the pairs. `u32::MAX` for neither.
+    pub push_every: u32,
     /// Receive window, bytes.
     pub receive_window: u32,
 }

@@ -146,7 +146,7 @@ impl Endpoint {
         work: impl FnOnce(&mut Sender, &mut Context<'_, I>) -> T,
     ) -> (T, bool) {
         let receiver = &mut self.receiver;
-        let mut cx = Context { config, now, receiver, counters: &mut self.counters, io, sent: false };
+        let mut cx = Context { config, now, receiver, counters: &mut self.counters, io, sent: false, new: 0 };
         let result = work(&mut self.sender, &mut cx);
         (result, cx.sent)
     }
@@ -262,7 +262,7 @@ impl Endpoint {
             return;
         }
         let receiver = &mut self.receiver;
-        let mut cx = Context { config, now, receiver, counters: &mut self.counters, io, sent: false };
+        let mut cx = Context { config, now, receiver, counters: &mut self.counters, io, sent: false, new: 0 };
         if tcp.flags.has(Flags::ACK) {
             self.sender.on_ack(&mut cx, tcp);
         }

@@ -215,11 +215,11 @@ impl Receiver {
         if seq.before(self.rcv_nxt) {
             self.disorder().duplicate = (seq, self.rcv_nxt);
         }
-        self.advance(config, now, seq, end)
+        self.advance(config, now, seq, end, tcp.flags.has(Flags::PSH))
     }
 
     /// The bytes of [seq, end) are in order, and some are new.
-    fn advance(&mut self, config: &Config, now: Instant, seq: SeqNum, end: SeqNum) -> Arrival {
+    fn advance(&mut self, config: &Config, now: Instant, seq: SeqNum, end: SeqNum, pushed: bool) -> Arrival {
         let before = self.rcv_nxt;
         self.rcv_nxt = end;
         let mut fills_hole = false;
@@ -229,7 +229,10 @@ impl Receiver {
         }
         let fin = self.fin_at.is_some_and(|at| before.at_or_before(at) && at.before(self.rcv_nxt));
         let delivered = u64::from(self.rcv_nxt - before) - u64::from(fin);
-        let ack = if fills_hole || fin || seq != before { AckNow::Now } else { self.pace_ack(config, now) };
+        // What is pushed the application reads at once, and Linux acknowledges it then.
+        let pushed = pushed && config.push_every != u32::MAX;
+        let at_once = fills_hole || fin || pushed || seq != before;
+        let ack = if at_once { AckNow::Now } else { self.pace_ack(config, now) };
         Arrival { delivered, fin, ack }
     }
 

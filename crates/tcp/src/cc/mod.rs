@@ -19,6 +19,8 @@ pub struct AckSample {
     pub acked: u64,
     /// What this ACK counts for, in segments, after byte counting (RFC 3465).
     pub credit: f64,
+    /// Whether the credit counts bytes.
+    pub by_bytes: bool,
     /// The RTT sample it gave, if any.
     pub rtt: Option<Duration>,
     /// Smoothed RTT; zero before the first sample.
@@ -73,7 +75,7 @@ impl Cc {
     #[must_use]
     pub fn new(config: &Config) -> Self {
         match config.congestion {
-            CcKind::Reno => Self::Reno(Reno),
+            CcKind::Reno => Self::Reno(Reno::default()),
             CcKind::Cubic => Self::Cubic(None),
         }
     }
@@ -123,6 +125,7 @@ pub(crate) mod tests {
             now: Instant::ZERO + Duration::from_millis(ms),
             acked: 1000,
             credit,
+            by_bytes: false,
             rtt: Some(rtt),
             srtt: rtt,
             in_flight: 10,

@@ -1,22 +1,41 @@
 //! Reno's congestion avoidance (Jacobson 1988; RFC 5681): one segment more per round trip, half after a loss.
 //!
+//! Where bytes are counted the window grows by whole segments, each time as much as it holds was acknowledged (RFC 3465,
+//! section 2.1; Linux); else by a fraction with each ACK (RFC 5681, equation 3; ns-2). Growing whole is a little faster, and
+//! it decides what a full queue loses: a round trip after the segment that was one too many comes the next one.
+//!
 //! What a loss takes its half of, and the floor of two segments, are the sender's ([`crate::ReduceFrom`]).
 
 use narrows_units::Instant;
 
 use super::{AckSample, CongestionControl, Window};
 
-/// RFC 5681. It keeps no state: the two windows are all there is.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Reno;
+/// RFC 5681.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Reno {
+    /// Segments acknowledged since the window grew (`bytes_acked`, RFC 3465).
+    counted: f64,
+}
 
 /// A loss leaves one half (RFC 5681, equation 4).
 const BETA: f64 = 0.5;
 
 impl CongestionControl for Reno {
     fn on_ack(&mut self, window: &mut Window, sample: &AckSample) {
-        // RFC 5681, equation 3; by the byte (section 3.1, RFC 3465) if the credit counts bytes.
-        window.cwnd += sample.credit / window.cwnd;
+        if !sample.by_bytes {
+            window.cwnd += sample.credit / window.cwnd;
+            return;
+        }
+        if self.counted >= window.cwnd {
+            // Left from a larger window.
+            self.counted = 0.0;
+            window.cwnd += 1.0;
+        }
+        self.counted += sample.credit;
+        if self.counted >= window.cwnd {
+            self.counted -= window.cwnd;
+            window.cwnd += 1.0;
+        }
     }
     fn on_loss(&mut self, window: &mut Window, _now: Instant, base: f64) {
         window.ssthresh = base * BETA;
@@ -38,16 +57,33 @@ mod tests {
     fn one_segment_a_round_trip() {
         let mut w = Window { cwnd: 10.0, ssthresh: 5.0 };
         for _ in 0..10 {
-            Reno.on_ack(&mut w, &sample(0, 1.0));
+            Reno::default().on_ack(&mut w, &sample(0, 1.0));
         }
         // Each ACK adds a tenth of a segment or a little less: between 10 / 11 and 1.
         assert!(w.cwnd > 10.909 && w.cwnd < 11.0, "{}", w.cwnd);
     }
 
     #[test]
+    fn whole_segments_where_bytes_are_counted() {
+        // RFC 3465, section 2.1: ten segments for the eleventh, then eleven for the twelfth; ACKs of two at a time leave one over.
+        let (mut reno, mut w) = (Reno::default(), Window { cwnd: 10.0, ssthresh: 5.0 });
+        let mut windows = Vec::new();
+        for _ in 0..11 {
+            reno.on_ack(&mut w, &AckSample { by_bytes: true, ..sample(0, 2.0) });
+            windows.push(w.cwnd);
+        }
+        assert_eq!(windows, [10., 10., 10., 10., 11., 11., 11., 11., 11., 11., 12.]);
+        assert_eq!(reno.counted, 1.0);
+        // Four left from a window of twelve are enough in one of three.
+        (reno.counted, w.cwnd) = (4.0, 3.0);
+        reno.on_ack(&mut w, &AckSample { by_bytes: true, ..sample(0, 1.0) });
+        assert_eq!((reno.counted, w.cwnd), (1.0, 4.0));
+    }
+
+    #[test]
     fn half_of_what_the_sender_says() {
         let mut w = Window { cwnd: 20.0, ssthresh: 64.0 };
-        Reno.on_loss(&mut w, Instant::ZERO, 15.0);
+        Reno::default().on_loss(&mut w, Instant::ZERO, 15.0);
         assert_eq!(w, Window { cwnd: 20.0, ssthresh: 7.5 });
     }
 }

@@ -152,6 +152,7 @@ keys! {
     delayed_ack(delayed_ack): DelayedAck(), "an ACK for every so many full segments (RFC 5681, 4.2)";
     delayed_ack_timeout(delayed_ack): AckTimeout(), "and after this time at the latest";
     quick_acks(delayed_ack): QuickAcks(), "segments acknowledged at once at the beginning of a connection";
+    push_every(push_every): Open(1, "never"), "PSH on every so many segments that leave together, and at once an ACK for it (Linux)";
     receive_window(receive_window): Number(1, MOST_WINDOW), "receive window, bytes (ns-2's window_)";
 }
 

@@ -33,6 +33,8 @@ pub(crate) struct Context<'a, I> {
     pub(crate) io: &'a mut I,
     /// Whether a segment left, and an acknowledgment with it.
     pub(crate) sent: bool,
+    /// How many segments of new data left.
+    pub(crate) new: u32,
 }
 
 /// What the sender makes of the ACKs it gets.
@@ -470,6 +472,7 @@ impl Sender {
             now: cx.now,
             acked: told.bytes,
             credit,
+            by_bytes: cx.config.byte_counting != ByteCounting::PerAck,
             rtt,
             srtt: self.srtt(cx.config),
             in_flight: flight,

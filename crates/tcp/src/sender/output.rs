@@ -169,6 +169,7 @@ impl Sender {
         self.board.push(cx.now, len, flags);
         self.time_segment(cx.config);
         self.prr_out += u32::from(self.phase == Phase::Recovery);
+        cx.new += 1;
         self.emit(cx, offset, len, flags);
         if len > 0 {
             self.cwr = false;
@@ -272,9 +273,18 @@ impl Sender {
         if self.cwr && flags & AGAIN == 0 && len > 0 {
             tcp.flags = tcp.flags.and(Flags::CWR);
         }
+        if flags & AGAIN == 0 && len > 0 && self.pushes(cx) {
+            tcp.flags = tcp.flags.and(Flags::PSH);
+        }
         cx.receiver.fill_ack(cx.config, cx.now, tcp);
         cx.io.transmit(&segment);
         cx.sent = true;
+    }
+
+    /// Whether the segment just taken from the application's data bears PSH: the last of so many, and the last there is.
+    fn pushes<I: Io>(&self, cx: &Context<'_, I>) -> bool {
+        let every = cx.config.push_every;
+        every != u32::MAX && (self.unsent() == 0 || cx.new.is_multiple_of(every))
     }
 
     /// What only a SYN or a FIN bears.

@@ -4,7 +4,8 @@
 //! The RFC keeps segments in order of their sending; here those sent once are in that order by themselves, and copies wait
 //! in a queue of their own, so no ACK walks over the window. Where we differ: of what one ACK tells only the segment
 //! sent last is looked at, also if it is a copy that proves unneeded; min_RTT is that of the whole connection; the
-//! reordering timer expires for each segment in turn, not once for all.
+//! reordering timer expires for each segment in turn, not once for all. Of what the RFC leaves open, RACK.rtt of an ACK that
+//! tells of several segments, and how exact timers are, we do as Linux does.
 
 use std::collections::VecDeque;
 
@@ -24,6 +25,9 @@ const PERSIST: u8 = 16;
 const MAX_ACK_DELAY: Duration = Duration::from_millis(200);
 /// The probe's timer without an RTT sample (section 7.2).
 const FIRST_PTO: Duration = Duration::from_secs(1);
+
+/// By how much the reordering timer is late: timers of an operating system are coarse (`TCP_TIMEOUT_MIN` of Linux).
+const TIMER_SLACK: Duration = Duration::from_millis(2);
 
 /// State of both, named as in sections 5.2 and 7.1.
 #[derive(Clone, Debug)]
@@ -106,7 +110,9 @@ impl Rack {
         }
         self.sampled = true;
         self.min_rtt = self.min_rtt.min(rtt);
-        self.rtt = rtt;
+        // Segments SACKed are looked at first, then those acknowledged cumulatively, and each sets the RTT. So it is that of a
+        // segment that waited for its acknowledgment to be delayed, if there is one.
+        self.rtt = told.cumulative.map_or(rtt, |sent| now.since(sent));
         self.newest = self.newest.max((sent, end));
     }
 
@@ -217,7 +223,7 @@ impl Sender {
             self.board.mark_copy_lost(at);
             rack.copies.pop_front();
         }
-        rack.reorder_at = waits.map_or(Instant::FAR_FUTURE, |sent| sent + patience);
+        rack.reorder_at = waits.map_or(Instant::FAR_FUTURE, |sent| sent + patience + TIMER_SLACK);
     }
 
     /// What a loss does that needs no recovery.
@@ -240,7 +246,10 @@ impl Sender {
             self.mark_lost_by_time(cx, &mut rack);
         }
         self.rack = Some(rack);
-        self.on_delivered(cx, &Delivered::default());
+        // The first retransmission is let out by a delivery, as if an ACK had told of the loss (Linux): the ACK that comes next
+        // lets out another.
+        let segments = u32::from(self.phase == Phase::Open && self.board.pending() > 0);
+        self.on_delivered(cx, &Delivered { segments, ..Delivered::default() });
         if probe {
             self.send_probe(cx);
         }

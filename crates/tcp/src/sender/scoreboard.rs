@@ -64,6 +64,8 @@ pub(crate) struct Delivered {
     /// Highest end among them, and lowest among those sent once (RFC 8985, section 6.2, step 3).
     pub(crate) highest: u64,
     pub(crate) lowest_once: Option<u64>,
+    /// Time of sending of the last of them that is acknowledged cumulatively and was sent only once.
+    pub(crate) cumulative: Option<Instant>,
 }
 
 impl Delivered {
@@ -221,6 +223,9 @@ impl Scoreboard {
             }
             if !seg.has(SACKED) {
                 told.add(&seg, end);
+                if !seg.has(AGAIN) {
+                    told.cumulative = Some(seg.sent);
+                }
             }
         }
         if self.una < ack {
