@@ -4,8 +4,6 @@
 //! packets from one place only, and those in order, it can be told of a packet before the packet is there: such links
 //! cost no events of their own (`fused`).
 
-use std::collections::VecDeque;
-
 use narrows_qdisc::{Packet as _, Qdisc as _, ShaperConfig, Spec, Verdict, Verdicts};
 use narrows_units::{Bytes, Duration, Instant, Rate};
 
@@ -144,14 +142,15 @@ impl Network {
         u32::try_from(self.links.len() - 1).expect("a scenario is checked to have fewer links")
     }
 
-    /// Finds the routes: fewest links, the one added first among equals. To be called when all is built.
+    /// Finds the routes: least propagation, among equals the fewest links, among those the one added first. To be called when
+    /// all is built.
     pub(crate) fn settle(&mut self) {
         let n = self.nodes as usize;
         self.routes = vec![Box::default(); n * n];
         let with_hosts: Vec<u32> =
             (0..self.nodes).filter(|node| self.groups.iter().any(|g| g.node == *node)).collect();
         for &from in &with_hosts {
-            let came = self.flood(from);
+            let came = self.ways(from);
             for &to in with_hosts.iter().filter(|to| **to != from) {
                 let (mut path, mut at) = (Vec::new(), to);
                 while let Some(edge) = came[at as usize] {
@@ -170,15 +169,22 @@ impl Network {
         !self.routes[(from * self.nodes + to) as usize].is_empty()
     }
 
-    /// The link by which each node is reached first from `from`.
-    fn flood(&self, from: u32) -> Vec<Option<Edge>> {
+    /// The last link of the best way to each node from `from`.
+    fn ways(&self, from: u32) -> Vec<Option<Edge>> {
+        // Bellman-Ford, as `narrows_scenario::Topology::route` has it.
         let mut came = vec![None; self.nodes as usize];
-        let mut waiting = VecDeque::from([from]);
-        while let Some(node) = waiting.pop_front() {
-            for edge in self.edges.iter().filter(|e| e.from == node) {
-                if edge.to != from && came[edge.to as usize].is_none() {
+        let mut best = vec![None; self.nodes as usize];
+        best[from as usize] = Some((Duration::ZERO, 0));
+        let mut changed = true;
+        while changed {
+            changed = false;
+            for edge in &self.edges {
+                let Some((delay, links)) = best[edge.from as usize] else { continue };
+                let cost = (delay + self.links[edge.link as usize].delay, links + 1);
+                if best[edge.to as usize].is_none_or(|known| cost < known) {
+                    best[edge.to as usize] = Some(cost);
                     came[edge.to as usize] = Some(*edge);
-                    waiting.push_back(edge.to);
+                    changed = true;
                 }
             }
         }
