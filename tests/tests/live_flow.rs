@@ -1,0 +1,159 @@
+//! One flow of a real kernel over the lab's link, and the preset `linux` in the simulator over the same link, from the same
+//! file: goodput within 3 %, retransmitted share within a factor of 1.3. What had to be taught to the preset for that, and
+//! what kernels do differently from one run to the next, is in `docs/trust.md`.
+
+#![expect(clippy::unwrap_used, reason = "a panic in a test is the report")]
+
+use core::ops::ControlFlow;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+
+use narrows_datapath::lab::bench;
+use narrows_scenario::Experiment;
+use narrows_units::Bytes;
+use serde_json::Value;
+
+/// Lateness that makes a run say more of the machine than of TCP, milliseconds: a packet's time on the fastest link here.
+const LATE_MS: f64 = 1.2;
+
+/// A link, its queue, and a congestion control.
+struct Case {
+    name: &'static str,
+    sets: [&'static str; 4],
+}
+
+/// 2 Mbit/s and 40 ms hold 6.6 packets of 1514 bytes, 10 Mbit/s and 20 ms 16.5: the queues are half of that, or, for Reno
+/// on the slower link, one and a half. (With four packets there a kernel's own runs differ by a factor of 1.8.)
+const CASES: [Case; 4] = [
+    Case {
+        name: "reno-2",
+        sets: ["rate=2mbit", "rtt=40ms", "discipline=fifo:10", "congestion_control=reno"],
+    },
+    Case {
+        name: "cubic-2",
+        sets: ["rate=2mbit", "rtt=40ms", "discipline=fifo:4", "congestion_control=cubic"],
+    },
+    Case {
+        name: "reno-10",
+        sets: ["rate=10mbit", "rtt=20ms", "discipline=fifo:9", "congestion_control=reno"],
+    },
+    Case {
+        name: "cubic-10",
+        sets: ["rate=10mbit", "rtt=20ms", "discipline=fifo:9", "congestion_control=cubic"],
+    },
+];
+
+/// Goodput in kbit/s, and the share of data segments that were retransmissions.
+type Figures = (f64, f64);
+
+fn file() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../experiments/trust/kernel-flow.toml")
+}
+
+/// The program: NARROWS_BIN, or beside this test.
+fn program() -> Option<PathBuf> {
+    let beside = std::env::current_exe().ok()?.parent()?.parent()?.join("narrows");
+    std::env::var_os("NARROWS_BIN").map(PathBuf::from).or(Some(beside)).filter(|p| p.exists())
+}
+
+/// A directory of this test's own, gone when dropped.
+struct Place(PathBuf);
+
+impl Place {
+    fn new() -> Self {
+        let dir = std::env::temp_dir().join(format!("narrows-live-flow-{}", std::process::id()));
+        std::fs::create_dir_all(&dir).unwrap();
+        Self(dir)
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
+}
+
+fn start(program: &Path, case: &Case, place: &Place) -> Child {
+    let mut command = Command::new(program);
+    command.arg("lab").arg(file()).arg("--out").arg(&place.0);
+    for set in case.sets.iter().copied().chain([format!("name={}", case.name).as_str()]) {
+        command.args(["--set", set]);
+    }
+    let log = std::fs::File::create(place.0.join(format!("{}.log", case.name))).unwrap();
+    command.stdout(Stdio::null()).stderr(log).spawn().unwrap()
+}
+
+/// What the lab measured; the lateness that spoiled it, if it did.
+fn in_the_lab(case: &Case, place: &Place) -> Result<Figures, String> {
+    let text = std::fs::read_to_string(place.0.join(format!("{}.json", case.name))).unwrap();
+    let json: Value = serde_json::from_str(&text).unwrap();
+    let values = &json["disciplines"][0]["runs"][0]["values"];
+    let get = |key: &str| values[key].as_f64().unwrap_or_else(|| panic!("{key} is missing from {values}"));
+    for key in ["emulator_late_p99_ms", "box_wait_p99_ms"] {
+        if get(key) > LATE_MS {
+            return Err(format!("{key} is {}", get(key)));
+        }
+    }
+    Ok((get("goodput_kbps"), get("retransmitted")))
+}
+
+/// The same in the simulator. The lab's box lets a packet go when its time on the link begins, a simulated link delivers it
+/// when that ends: so the propagation is shorter by the time of one packet.
+fn simulated(case: &Case) -> Figures {
+    let load = |sets: &[String]| Experiment::load(&file(), sets).unwrap().expand().unwrap().remove(0);
+    let mut sets: Vec<String> = case.sets.iter().map(|s| (*s).to_owned()).collect();
+    let scenario = load(&sets).scenario;
+    let thin = scenario.thin.as_ref().unwrap();
+    let packet = thin.rate.time_to_send(Bytes(u64::from(scenario.mtu + thin.overhead)));
+    sets.push(format!("rtt={}us", thin.rtt.0.saturating_sub(packet).as_nanos() / 1000));
+    let run = load(&sets);
+    let results = narrows_sim::run(&run.scenario, run.seed, &mut |_| ControlFlow::Continue(())).unwrap();
+    (results.summary["goodput_kbps"], results.summary["retransmitted"])
+}
+
+#[test]
+fn a_kernels_flow_and_its_preset_agree() {
+    let program = match (bench::available(), program()) {
+        (Err(why), _) => return eprintln!("skipped: one kernel flow against its preset: {why:#}"),
+        (_, None) => return eprintln!("skipped: one kernel flow against its preset: needs NARROWS_BIN"),
+        (_, Some(program)) => program,
+    };
+    let known = std::fs::read_to_string("/proc/sys/net/ipv4/tcp_available_congestion_control").unwrap();
+    let place = Place::new();
+    let mut running = Vec::new();
+    for case in &CASES {
+        let (_, control) = case.sets[3].split_once('=').unwrap();
+        if known.split_whitespace().any(|k| k == control) {
+            running.push((case, start(&program, case, &place)));
+        } else {
+            eprintln!("skipped: {}: this kernel has {}", case.name, known.trim());
+        }
+    }
+    let mut wrong = Vec::new();
+    for (case, mut child) in running {
+        let log = || std::fs::read_to_string(place.0.join(format!("{}.log", case.name))).unwrap_or_default();
+        assert!(child.wait().unwrap().success(), "{}: {}", case.name, log());
+        let sim = simulated(case);
+        let lab = match in_the_lab(case, &place) {
+            Ok(figures) => figures,
+            Err(why) => {
+                eprintln!("skipped: {}: the machine was busy: {why}", case.name);
+                continue;
+            }
+        };
+        let (goodput, share) = (sim.0 / lab.0, sim.1 / lab.1);
+        let line = format!(
+            "{}: kernel {:.0} kbit/s, {:.2} % retransmitted; simulated {:.0}, {:.2} %: {goodput:.3}, {share:.2} times",
+            case.name,
+            lab.0,
+            lab.1 * 100.0,
+            sim.0,
+            sim.1 * 100.0,
+        );
+        println!("{line}");
+        if (goodput - 1.0).abs() > 0.03 || !(1.0 / 1.3..=1.3).contains(&share) {
+            wrong.push(line);
+        }
+    }
+    assert!(wrong.is_empty(), "{wrong:#?}");
+}
