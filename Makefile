@@ -8,7 +8,7 @@ FUZZ_SECONDS ?= 60
 ARGS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help setup build demo test lint lints bench bounds peers fuzz clean
+.PHONY: help setup build demo test lint lints bench bounds claims peers fuzz clean
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-7s %s\n", $$1, $$2 }' Makefile
@@ -43,6 +43,9 @@ bench: build ## cost per packet, and the live box against plain kernel forwardin
 # Each run has namespaces of its own; with more at a time than the machine bears, runs are marked as spoiled.
 bounds: build ## every workload of experiments/taq/lab under every queue, 3 seeds: an hour with 4 runs at a time
 	for file in experiments/taq/lab/*.toml; do $(TARGET)/release/narrows lab $$file --jobs 4 --out out/bounds $(ARGS) || exit 1; done
+
+claims: build ## the papers' figures in simulation: what holds; fails if one comes out worse than its file expects: 13 minutes of one core
+	$(TARGET)/release/narrows sim experiments/taq/*.toml --strict --out out/claims $(ARGS)
 
 peers: build ## install ns-2 and ns-3 from the distribution and print one table: agreement and speed
 	@peers/setup

@@ -1,0 +1,154 @@
+//! The papers' experiments in simulation, cut down: every file of `experiments/taq` that is for the simulator can be read
+//! and expanded, its claims name figures that runs have, and those claims that do not need long runs come out as they
+//! should. `make claims` runs the files as they are.
+
+use core::ops::ControlFlow;
+use std::path::{Path, PathBuf};
+
+use narrows_scenario::{Experiment, Outcome, Sample, Verdict};
+
+fn folder() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../experiments")
+}
+
+/// All TOML files below `folder` but those of the lab.
+fn files(folder: &Path) -> Vec<PathBuf> {
+    let mut found = Vec::new();
+    for entry in std::fs::read_dir(folder).expect("it is there") {
+        let path = entry.expect("it can be read").path();
+        if path.is_dir() && path.file_name().is_some_and(|name| name != "lab") {
+            found.extend(files(&path));
+        } else if path.extension().is_some_and(|e| e == "toml") {
+            found.push(path);
+        }
+    }
+    found.sort();
+    found
+}
+
+#[test]
+fn every_file_can_be_run() {
+    let files = files(&folder().join("taq"));
+    assert!(!files.is_empty());
+    for file in files {
+        let experiment = Experiment::load(&file, &[]).unwrap_or_else(|e| panic!("{e}"));
+        assert!(!experiment.claims.is_empty(), "{}: nothing is claimed", file.display());
+        experiment.expand().unwrap_or_else(|e| panic!("{e}"));
+    }
+}
+
+/// Runs an experiment with other settings and judges its claims, each of which must have the figures it names. Those whose
+/// sentences begin with one of `hold` must hold.
+fn judge(file: &str, sets: &[&str], hold: &[&str]) {
+    let sets: Vec<String> = sets.iter().map(|&s| s.to_owned()).collect();
+    let experiment = Experiment::load(&folder().join(file), &sets).unwrap_or_else(|e| panic!("{e}"));
+    let mut samples = Vec::new();
+    for run in experiment.expand().unwrap_or_else(|e| panic!("{e}")) {
+        let results = narrows_sim::run(&run.scenario, run.seed, &mut |_| ControlFlow::Continue(()));
+        let metrics = results.expect("it is not stopped").summary;
+        samples.push(Sample { coords: run.coords, seed: run.seed, metrics });
+    }
+    let verdicts: Vec<(&str, Verdict)> = experiment
+        .claims
+        .iter()
+        .map(|c| (c.text.as_str(), c.judge(&samples).unwrap_or_else(|e| panic!("{file}: {e}"))))
+        .collect();
+    for (text, verdict) in &verdicts {
+        println!("{file}: {text}: {:?}, worst {:?}", verdict.outcome, verdict.worst);
+    }
+    for beginning in hold {
+        let mut meant = verdicts.iter().filter(|(text, _)| text.starts_with(beginning)).peekable();
+        assert!(meant.peek().is_some(), "{file} claims nothing that begins with '{beginning}'");
+        for (text, verdict) in meant {
+            assert_eq!(verdict.outcome, Outcome::Holds, "{file}: {text}: worst {:?}", verdict.worst);
+        }
+    }
+}
+
+const SHORT: [&str; 3] = ["seeds=[1]", "duration=160s", "warmup=60s"];
+
+fn cut<'a>(more: &[&'a str]) -> Vec<&'a str> {
+    SHORT.iter().chain(more).copied().collect()
+}
+
+#[test]
+fn taq_figure_1() {
+    let sets = ["seeds=[1]", "duration=300s"];
+    judge("taq/fig01-access-log.toml", &sets, &["Behind TAQ", "Everything asked for"]);
+}
+
+#[test]
+fn taq_figure_2() {
+    let sets = cut(&["sweep.rate=[\"600kbit\"]", "sweep.share=[2000, 5000, 10000, 30000]", "duration=400s"]);
+    let hold = ["From 30 kbit/s", "Below, they are not", "The index falls", "All the while", "There, 40 %"];
+    judge("taq/fig02-fairness.toml", &sets, &hold);
+}
+
+#[test]
+fn taq_figure_3() {
+    let sets =
+        cut(&["sweep.traffic.0.flows=[100, 800]", "sweep.each=[0, 2, 10]", "sweep.dephase=[\"30ms\"]"]);
+    judge("taq/fig03-buffers.toml", &sets, &["More buffer", "The more flows"]);
+}
+
+#[test]
+fn taq_figure_6() {
+    let sets = cut(&["sweep.rate=[\"600kbit\"]", "sweep.share=[5000, 20000]"]);
+    judge("taq/fig06-epochs.toml", &sets, &["The more is lost", "From a loss"]);
+}
+
+#[test]
+fn taq_figure_8() {
+    let sets = cut(&["sweep.rate=[\"200kbit\"]", "sweep.share=[2000, 20000, 30000]"]);
+    let hold = [
+        "Under TAQ",
+        "TAQ wastes",
+        "TAQ has at most",
+        "The price",
+        "The published rules are fairer",
+        "Under the published rules",
+        "The published rules keep",
+    ];
+    judge("taq/fig08-taq.toml", &sets, &hold);
+}
+
+#[test]
+fn taq_figure_9() {
+    let sets = cut(&["sweep.dephase=[\"0ms\"]"]);
+    let hold = ["Under TAQ hardly", "The published rules leave", "Under drop-tail half"];
+    judge("taq/fig09-states.toml", &sets, &hold);
+}
+
+#[test]
+fn taq_figure_10() {
+    let more =
+        ["sweep.packets=[2, 20, 80]", "sweep.dephase=[\"30ms\"]", "duration=220s", "traffic.short.start=60s"];
+    let hold = ["Under TAQ the time", "Times of equal lengths", "Under the published rules", "The scatter"];
+    judge("taq/fig10-downloads.toml", &cut(&more), &hold);
+}
+
+#[test]
+fn taq_figure_12() {
+    let sets = ["seeds=[1]", "duration=300s", "sweep.traffic.0.clients=[2, 12]"];
+    judge(
+        "taq/fig12-replay.toml",
+        &sets,
+        &[
+            "Small objects are 5 times faster in the worst case",
+            "Small objects are 5 times faster at the median where",
+        ],
+    );
+}
+
+#[test]
+fn taq_section_2_hangs() {
+    let more = ["sweep.dephase=[\"30ms\"]", "sweep.traffic.0.connections=[1, 4]", "duration=400s"];
+    judge("taq/sec2-hangs.toml", &cut(&more), &["With fewer connections", "And yet the hangs"]);
+}
+
+#[test]
+fn taq_section_4_admission() {
+    let more = ["sweep.dephase=[\"30ms\"]", "sweep.traffic.0.users=[180, 800]"];
+    let hold = ["Under TAQ nothing", "With admission the published rules leave", "Without the door"];
+    judge("taq/sec43-admission.toml", &cut(&more), &hold);
+}
