@@ -3,7 +3,11 @@
 
 #![expect(clippy::unwrap_used, reason = "a panic in a test is the report")]
 
+mod conservation;
 mod efficiency;
+mod golden;
+mod replayed;
+mod shares;
 mod times;
 
 use core::ops::ControlFlow;
