@@ -146,6 +146,8 @@ pub(crate) struct Connection {
     pub(crate) class: u16,
     /// Whose it is: users are numbered through all classes.
     pub(crate) user: u32,
+    /// Its user's place in the probes.
+    pub(crate) seat: u32,
     pub(crate) live: bool,
     /// Whether the data end has been given what it is to carry.
     pub(crate) begun: bool,
@@ -277,6 +279,6 @@ mod tests {
     #[test]
     fn a_connection_stays_small() {
         assert!(size_of::<FlowStats>() <= 104, "{}", size_of::<FlowStats>());
-        assert!(size_of::<Connection>() <= 968, "{}", size_of::<Connection>());
+        assert!(size_of::<Connection>() <= 976, "{}", size_of::<Connection>());
     }
 }

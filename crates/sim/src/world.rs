@@ -189,6 +189,7 @@ impl World {
             tag: transfer.tag,
             class: transfer.class,
             user: transfer.user,
+            seat: 0,
             live: true,
             begun: false,
             request: if transfer.taker_opens { transfer.request } else { 0 },

@@ -5,13 +5,14 @@ use narrows_scenario::Size;
 use narrows_units::{Duration, Instant};
 
 use super::lines::{Lines, Ring, own};
+use super::spread::Spread;
 use super::{App, Common, Happened, RETRY, exponential};
 use crate::world::World;
 
 /// When the files start that have not yet.
 enum Starts {
-    /// Uniformly at random within the jitter: start and number of each, the next one last.
-    Spread(Vec<(Instant, u32)>),
+    /// Uniformly at random within the jitter.
+    Spread(Spread),
     /// One after another with exponential gaps of this mean: start and number of the next, and how many there are.
     Poisson { mean: Duration, next: (Instant, u32), flows: u32 },
 }
@@ -41,10 +42,7 @@ impl Files {
             let mean = Duration::from_nanos((1e9 / rate).round() as u64);
             Starts::Poisson { mean, next: (common.start, 0), flows: flows.unwrap_or(u32::MAX) }
         } else {
-            let mut starts: Vec<_> =
-                (0..flows.unwrap_or(0)).map(|file| (common.begins(&mut rng), file)).collect();
-            starts.sort_unstable_by(|a, b| b.cmp(a));
-            Starts::Spread(starts)
+            Starts::Spread(Spread::new((0..flows.unwrap_or(0)).map(|_| common.begins(&mut rng))))
         };
         let lines = Lines::new(common, RETRY, false);
         Self { lines, free: Vec::new(), starts, users: users.max(1), size, rng }
@@ -53,7 +51,7 @@ impl Files {
     /// Sets the timer for the next file.
     fn await_next(&mut self, world: &mut World) {
         let at = match &mut self.starts {
-            Starts::Spread(starts) => starts.last().map(|(at, _)| *at),
+            Starts::Spread(starts) => starts.next(),
             Starts::Poisson { next, flows, .. } if next.1 >= *flows => None,
             Starts::Poisson { mean, next, .. } => {
                 next.0 += exponential(&mut self.rng, *mean);
@@ -66,9 +64,9 @@ impl Files {
     }
 
     /// The number of the file that starts now.
-    fn next(&mut self) -> Option<u32> {
+    fn next(&mut self, now: Instant) -> Option<u32> {
         match &mut self.starts {
-            Starts::Spread(starts) => starts.pop().map(|(_, file)| file),
+            Starts::Spread(starts) => starts.pop(now),
             Starts::Poisson { next, .. } => {
                 next.1 += 1;
                 Some(next.1 - 1)
@@ -85,7 +83,7 @@ impl App for Files {
 
     fn wake(&mut self, world: &mut World, token: u32) {
         let Ring::Own(_) = self.lines.wake(world, token) else { return };
-        let Some(file) = self.next() else { return };
+        let Some(file) = self.next(world.now()) else { return };
         let size = self.size.sample(&mut || self.rng.f64());
         let line = self.free.pop().unwrap_or_else(|| self.lines.add());
         self.lines.begin(world, line, file % self.users, size);

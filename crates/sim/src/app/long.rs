@@ -1,42 +1,48 @@
 //! Long flows: connections that send from their start to their stop.
 
 use super::lines::{Lines, Ring, own};
+use super::spread::Spread;
 use super::{App, Common, Happened, RETRY};
 use crate::world::World;
 
-/// Tells the stop from the flows' starts, of which there are fewer.
-const STOP: u32 = u32::MAX / 2;
+/// Numbers of the timers of the starts and of the stop; other timers have lower ones.
+pub(super) const START: u32 = STOP - 1;
+pub(super) const STOP: u32 = u32::MAX / 2;
 
 /// So many flows without end, one line each.
 pub(super) struct Long {
     lines: Lines,
     flows: u32,
+    starts: Spread,
 }
 
 impl Long {
-    pub(super) const fn new(common: Common, flows: u32) -> Self {
-        Self { lines: Lines::new(common, RETRY, true), flows }
+    pub(super) fn new(common: Common, flows: u32) -> Self {
+        let starts = Spread::new((0..flows).map(|flow| common.begins(&mut common.rng(flow))));
+        Self { lines: Lines::new(common, RETRY, true), flows, starts }
     }
 }
 
 impl App for Long {
     fn start(&mut self, world: &mut World, me: u32) {
         self.lines.me = me;
-        for flow in 0..self.flows {
-            let line = self.lines.add();
-            let at = self.lines.common.begins(&mut self.lines.common.rng(flow));
-            world.set_timer(me, own(line), at);
+        for _ in 0..self.flows {
+            self.lines.add();
         }
+        await_next(world, &self.lines, &self.starts);
         stop_before_the_end(world, me, &self.lines);
     }
 
     fn wake(&mut self, world: &mut World, token: u32) {
         match self.lines.wake(world, token) {
             Ring::Own(STOP) => self.lines.hang_up(world),
-            Ring::Own(flow) if world.now() < self.lines.common.stop => {
-                self.lines.begin(world, flow, flow, u64::MAX);
+            Ring::Own(_) => {
+                while let Some(flow) = self.starts.pop(world.now()) {
+                    self.lines.begin(world, flow, flow, u64::MAX);
+                }
+                await_next(world, &self.lines, &self.starts);
             }
-            _ => {}
+            Ring::Done => {}
         }
     }
 
@@ -45,14 +51,16 @@ impl App for Long {
     }
 }
 
+/// Sets the timer for the next start, unless the stop comes first.
+pub(super) fn await_next(world: &mut World, lines: &Lines, starts: &Spread) {
+    if let Some(at) = starts.next().filter(|at| *at < lines.common.stop) {
+        world.set_timer(lines.me, own(START), at);
+    }
+}
+
 /// Sets the timer that ends lasting connections, unless they last as long as the run.
 pub(super) fn stop_before_the_end(world: &mut World, me: u32, lines: &Lines) {
     if lines.common.stop < world.end() {
         world.set_timer(me, own(STOP), lines.common.stop);
     }
-}
-
-/// Whether a number is that of the stop.
-pub(super) const fn is_stop(number: u32) -> bool {
-    number == STOP
 }

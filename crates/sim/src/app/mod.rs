@@ -11,6 +11,7 @@ mod log;
 mod long;
 mod objects;
 mod pages;
+mod spread;
 mod synthetic_log;
 mod telnet;
 #[cfg(test)]

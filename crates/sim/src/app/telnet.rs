@@ -7,15 +7,17 @@ use fastrand::Rng;
 use narrows_units::Duration;
 
 use super::lines::{Lines, Ring, own};
-use super::long::{is_stop, stop_before_the_end};
+use super::long::{START, STOP, await_next, stop_before_the_end};
+use super::spread::Spread;
 use super::{App, Common, Happened, RETRY, exponential};
 use crate::world::World;
 
 /// Who types.
 pub(super) struct Telnet {
     lines: Lines,
-    /// One for each flow; a flow that has started has a connection or will try for one.
-    flows: Vec<(Rng, bool)>,
+    /// One for each flow.
+    rngs: Vec<Rng>,
+    starts: Spread,
     interval: Duration,
     bytes: u64,
 }
@@ -24,18 +26,13 @@ impl Telnet {
     pub(super) fn new(mut common: Common, flows: u32, interval: Duration, bytes: u64) -> Self {
         // There is always more to come.
         common.close = false;
-        let flows = (0..flows).map(|f| (common.rng(f), false)).collect();
-        Self { lines: Lines::new(common, RETRY, true), flows, interval, bytes }
+        let mut rngs: Vec<Rng> = (0..flows).map(|flow| common.rng(flow)).collect();
+        let starts = Spread::new(rngs.iter_mut().map(|rng| common.begins(rng)));
+        Self { lines: Lines::new(common, RETRY, true), rngs, starts, interval, bytes }
     }
 
-    fn type_on(&mut self, world: &mut World, flow: u32) {
-        let (rng, started) = &mut self.flows[flow as usize];
-        let pause = exponential(rng, self.interval);
-        if !core::mem::replace(started, true) {
-            self.lines.begin(world, flow, flow, 0);
-        } else if let Some(place) = self.lines.place(flow) {
-            world.write(place, self.bytes);
-        }
+    fn await_key(&mut self, world: &mut World, flow: u32) {
+        let pause = exponential(&mut self.rngs[flow as usize], self.interval);
         world.set_timer(self.lines.me, own(flow), world.now() + pause);
     }
 }
@@ -43,17 +40,29 @@ impl Telnet {
 impl App for Telnet {
     fn start(&mut self, world: &mut World, me: u32) {
         self.lines.me = me;
-        for (number, (rng, _)) in (0..).zip(&mut self.flows) {
+        for _ in &self.rngs {
             self.lines.add();
-            world.set_timer(me, own(number), self.lines.common.begins(rng));
         }
+        await_next(world, &self.lines, &self.starts);
         stop_before_the_end(world, me, &self.lines);
     }
 
     fn wake(&mut self, world: &mut World, token: u32) {
         match self.lines.wake(world, token) {
-            Ring::Own(number) if is_stop(number) => self.lines.hang_up(world),
-            Ring::Own(flow) if world.now() < self.lines.common.stop => self.type_on(world, flow),
+            Ring::Own(STOP) => self.lines.hang_up(world),
+            Ring::Own(START) => {
+                while let Some(flow) = self.starts.pop(world.now()) {
+                    self.lines.begin(world, flow, flow, 0);
+                    self.await_key(world, flow);
+                }
+                await_next(world, &self.lines, &self.starts);
+            }
+            Ring::Own(flow) if world.now() < self.lines.common.stop => {
+                if let Some(place) = self.lines.place(flow) {
+                    world.write(place, self.bytes);
+                }
+                self.await_key(world, flow);
+            }
             _ => {}
         }
     }

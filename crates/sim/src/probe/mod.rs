@@ -99,7 +99,7 @@ pub(crate) struct Probes {
 
 impl Probes {
     pub(crate) fn opened(&mut self, place: u32, c: &mut Connection) {
-        self.users.opened(c);
+        c.seat = self.users.opened(c);
         // One that has nothing to carry yet will be written to.
         if c.size == u64::MAX || c.size == c.header {
             self.flows.opened(place, c);
@@ -126,7 +126,7 @@ impl Probes {
         match event {
             TcpEvent::Delivered { bytes } if end == TAKER => {
                 self.delivered += bytes;
-                self.users.took(now, c.user);
+                self.users.took(now, c.seat);
                 if c.stats.delivered + bytes >= c.size && !c.stats.failed {
                     if c.stats.written {
                         self.writes.add(now.since(c.stats.due_since).as_nanos());
@@ -137,7 +137,7 @@ impl Probes {
             TcpEvent::Timeout { backoff } if end == DATA => {
                 self.backoffs[backoff.max(1).ilog2() as usize] += 1;
             }
-            TcpEvent::Established => self.users.connected(now, c.user),
+            TcpEvent::Established => self.users.connected(now, c.seat),
             TcpEvent::Failed if !c.stats.failed && c.stats.delivered < c.size => self.served(now, c),
             _ => {}
         }
@@ -180,7 +180,7 @@ impl Probes {
     /// Nothing is due any more on a connection on which something was.
     fn served(&mut self, now: Instant, c: &Connection) {
         self.due.pass(now).connections -= 1;
-        self.users.served(now, c.user);
+        self.users.served(now, c.seat);
     }
 }
 

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 
 use narrows_units::{Duration, Instant};
 
-use super::report::{MAX, MIN, P10, P50, P90, P99, Report, integers, numbers, words};
+use super::report::{MAX, MIN, P10, P50, P90, P99, Report, Which, integers, numbers, words};
 use super::tally::{LARGE, SMALL};
 use crate::connection::{Connection, DATA, FlowStats, Moment};
 use crate::statistics::{mean, quantile, sorted};
@@ -168,30 +168,43 @@ fn figures(rows: &[&Row], out: &mut Report) {
     out.put("objects_done", count(Outcome::Done));
     out.put("objects_failed", count(Outcome::Failed));
     out.put("objects_cut", count(Outcome::Cut));
+    // One list at a time: with millions of transfers each is megabytes.
+    times(rows, out);
+    let per_kb = sorted(rows.iter().filter_map(|r| Some(time(r)? * 1e3 / r.size as f64)));
+    out.quantiles("per_kb", &per_kb, &[P50, P99]);
+    out.put("per_kb_spread", spread(&per_kb));
+    drop(per_kb);
+    out.put("user_per_kb_spread", spread(&by_user(rows)));
+    silent(rows, out);
+    // A connection that never stood was waited for to the end.
+    out.quantiles("connect", &sorted(rows.iter().map(|r| r.connected.min(r.end).as_secs_f64())), &[P50, P99]);
+    let first = rows.iter().filter(|r| r.first_byte != NONE);
+    out.quantiles("first_byte", &sorted(first.map(|r| r.first_byte.as_secs_f64())), &[P50, P99]);
+}
+
+/// How long finished transfers took: all, small and large ones.
+fn times(rows: &[&Row], out: &mut Report) {
     let times = |keep: &dyn Fn(&Row) -> bool| sorted(rows.iter().filter(|r| keep(r)).filter_map(time));
     let all = times(&|_| true);
     out.quantiles("object", &all, &[MIN, P10, P50, P90, P99, MAX]);
     out.put("object_mean_s", mean(&all));
+    drop(all);
     out.quantiles("small", &times(&|r| r.size <= SMALL), &[P10, P50, P90, MAX]);
     out.quantiles("large", &times(&|r| r.size >= LARGE), &[P10, P50, P90, MAX]);
-    let per_kb = sorted(rows.iter().filter_map(|r| Some(time(r)? * 1e3 / r.size as f64)));
-    out.quantiles("per_kb", &per_kb, &[P50, P99]);
-    out.put("per_kb_spread", spread(&per_kb));
-    out.put("user_per_kb_spread", spread(&by_user(rows)));
+}
+
+/// How long nothing came.
+fn silent(rows: &[&Row], out: &mut Report) {
     let silences = sorted(rows.iter().map(|r| r.silence.as_secs_f64()));
     out.quantiles("silence", &silences, &[P50, P90, P99, MAX]);
     for limit in [5.0, 20.0] {
         let above = silences.iter().filter(|s| **s > limit).count();
         out.put(format!("silence_over_{limit}s"), above as f64 / silences.len() as f64);
     }
-    let connected = || rows.iter().filter(|r| r.connected != NONE);
-    let admitted = sorted(connected().map(|r| r.silence_connected.as_secs_f64()));
+    drop(silences);
+    let connected = rows.iter().filter(|r| r.connected != NONE);
+    let admitted = sorted(connected.map(|r| r.silence_connected.as_secs_f64()));
     out.quantiles("admitted_silence", &admitted, &[P99]);
-    // A connection that never stood was waited for to the end.
-    let waits = sorted(rows.iter().map(|r| r.connected.min(r.end).as_secs_f64()));
-    out.quantiles("connect", &waits, &[P50, P99]);
-    let first = rows.iter().filter(|r| r.first_byte != NONE);
-    out.quantiles("first_byte", &sorted(first.map(|r| r.first_byte.as_secs_f64())), &[P50, P99]);
 }
 
 fn spread(sorted: &[f64]) -> Option<f64> {
@@ -200,19 +213,33 @@ fn spread(sorted: &[f64]) -> Option<f64> {
 
 /// Each user's waiting for all of its bytes, seconds per kB.
 fn by_user(rows: &[&Row]) -> Vec<f64> {
-    let mut users: BTreeMap<u32, (f64, f64)> = BTreeMap::new();
+    let mut users: Vec<Option<(f64, f64)>> = Vec::new();
     for row in rows {
         if let Some(time) = time(row) {
-            let (seconds, kb) = users.entry(row.user).or_default();
+            let at = row.user as usize;
+            users.resize(users.len().max(at + 1), None);
+            let (seconds, kb) = users[at].get_or_insert_default();
             *seconds += time;
             *kb += row.size as f64 / 1e3;
         }
     }
-    sorted(users.values().map(|(seconds, kb)| seconds / kb))
+    sorted(users.into_iter().flatten().map(|(seconds, kb)| seconds / kb))
 }
 
 /// A way to sort sizes: name, number of a size's bucket, the sizes of a bucket.
 type Buckets<'a> = (&'static str, &'a dyn Fn(u64) -> u64, &'a dyn Fn(u64) -> (u64, u64));
+
+/// Quantiles of each bucket.
+const QUANTILES: [Which; 6] = [MIN, P10, P50, P90, P99, MAX];
+
+/// The finished transfers of one range of sizes.
+struct Bucket {
+    way: &'static str,
+    range: (u64, u64),
+    done: u64,
+    at: [f64; 6],
+    mean: f64,
+}
 
 /// Times by size, three ways: by powers of two, by 10 kB, by packets.
 fn sizes(rows: &[&Row], mss: u32, out: &mut Report) {
@@ -222,7 +249,7 @@ fn sizes(rows: &[&Row], mss: u32, out: &mut Report) {
         ("10kB", &|size| size / 10_000, &|n| (n * 10_000, n * 10_000 + 9_999)),
         ("packets", &|size| size.div_ceil(mss), &|n| ((n.max(1) - 1) * mss + 1, n * mss)),
     ];
-    let mut table: Vec<(&str, u64, u64, Vec<f64>)> = Vec::new();
+    let mut table: Vec<Bucket> = Vec::new();
     for (way, number, range) in ways {
         let mut buckets: BTreeMap<u64, Vec<f64>> = BTreeMap::new();
         for row in rows {
@@ -231,27 +258,23 @@ fn sizes(rows: &[&Row], mss: u32, out: &mut Report) {
                 buckets.entry(n).or_default().push(time);
             }
         }
-        for (n, times) in buckets {
-            let (low, high) = range(n);
-            table.push((way, low, high, sorted(times.into_iter())));
+        for (n, mut times) in buckets {
+            times.sort_by(f64::total_cmp);
+            let at = QUANTILES.map(|(_, q)| quantile(&times, q).unwrap_or(f64::NAN));
+            let mean = mean(&times).unwrap_or(f64::NAN);
+            table.push(Bucket { way, range: range(n), done: times.len() as u64, at, mean });
         }
     }
     let t = || table.iter();
-    let at = |q| t().map(move |row| quantile(&row.3, q).unwrap_or(f64::NAN));
-    out.table(
-        "sizes",
-        vec![
-            words("by", t().map(|r| r.0.to_owned())),
-            integers("low_bytes", t().map(|r| r.1)),
-            integers("high_bytes", t().map(|r| r.2)),
-            integers("done", t().map(|r| r.3.len() as u64)),
-            numbers("min_s", at(0.0)),
-            numbers("p10_s", at(0.1)),
-            numbers("p50_s", at(0.5)),
-            numbers("p90_s", at(0.9)),
-            numbers("p99_s", at(0.99)),
-            numbers("max_s", at(1.0)),
-            numbers("mean_s", t().map(|r| mean(&r.3).unwrap_or(f64::NAN))),
-        ],
-    );
+    let mut columns = vec![
+        words("by", t().map(|b| b.way.to_owned())),
+        integers("low_bytes", t().map(|b| b.range.0)),
+        integers("high_bytes", t().map(|b| b.range.1)),
+        integers("done", t().map(|b| b.done)),
+    ];
+    for (at, (name, _)) in QUANTILES.into_iter().enumerate() {
+        columns.push(numbers(format!("{name}_s"), t().map(|b| b.at[at])));
+    }
+    columns.push(numbers("mean_s", t().map(|b| b.mean)));
+    out.table("sizes", columns);
 }

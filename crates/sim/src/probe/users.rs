@@ -21,32 +21,39 @@ struct User {
     connected: Instant,
 }
 
-/// All users, by number. One of whom nothing was heard yet has no first attempt.
+/// All users that were heard of, in the order in which they first were: those who are there at the same time are
+/// neighbours in memory, which with a million users halves the time a delivery takes here.
 #[derive(Debug, Default)]
-pub(super) struct Users(Vec<User>);
+pub(super) struct Users {
+    heard: Vec<User>,
+    /// Where each is in `heard`, by number; [`NOBODY`] for those who are not.
+    seats: Vec<u32>,
+}
 
-const NOBODY: User = User {
-    last: Instant::ZERO,
-    longest: Duration::ZERO,
-    due: 0,
-    first_attempt: Instant::FAR_FUTURE,
-    connected: Instant::FAR_FUTURE,
-};
+const NOBODY: u32 = u32::MAX;
 
 impl Users {
-    pub(super) fn opened(&mut self, c: &Connection) {
-        let at = c.user as usize;
-        if at >= self.0.len() {
-            self.0.resize(at + 1, NOBODY);
+    /// A connection was opened. Gives its user's place here, by which it is called from now on.
+    pub(super) fn opened(&mut self, c: &Connection) -> u32 {
+        let (number, first_attempt) = (c.user as usize, c.stats.first_attempt);
+        if number >= self.seats.len() {
+            self.seats.resize(number + 1, NOBODY);
         }
-        let user = &mut self.0[at];
-        user.first_attempt = user.first_attempt.min(c.stats.first_attempt);
+        let seat = &mut self.seats[number];
+        if let Some(user) = self.heard.get_mut(*seat as usize) {
+            user.first_attempt = user.first_attempt.min(first_attempt);
+        } else {
+            *seat = u32::try_from(self.heard.len()).expect("users are numbered with 32 bits");
+            let (last, longest, connected) = (Instant::ZERO, Duration::ZERO, Instant::FAR_FUTURE);
+            self.heard.push(User { last, longest, due: 0, first_attempt, connected });
+        }
+        *seat
     }
 
     /// Data is due on one connection more. It may be so since long, if that is not the first connection for it: then what
     /// lies in between was waiting too.
     pub(super) fn wants(&mut self, now: Instant, c: &Connection) {
-        let user = &mut self.0[c.user as usize];
+        let user = &mut self.heard[c.seat as usize];
         if user.due == 0 && c.stats.retries == 0 {
             user.last = now;
         }
@@ -54,34 +61,34 @@ impl Users {
     }
 
     #[inline]
-    pub(super) fn took(&mut self, now: Instant, user: u32) {
-        let user = &mut self.0[user as usize];
+    pub(super) fn took(&mut self, now: Instant, seat: u32) {
+        let user = &mut self.heard[seat as usize];
         user.longest = user.longest.max(now.since(user.last));
         user.last = now;
     }
 
     /// Data is due on one connection less.
-    pub(super) fn served(&mut self, now: Instant, user: u32) {
-        let user = &mut self.0[user as usize];
+    pub(super) fn served(&mut self, now: Instant, seat: u32) {
+        let user = &mut self.heard[seat as usize];
         user.due -= 1;
         user.longest = user.longest.max(now.since(user.last));
     }
 
-    pub(super) fn connected(&mut self, now: Instant, user: u32) {
-        let user = &mut self.0[user as usize];
+    pub(super) fn connected(&mut self, now: Instant, seat: u32) {
+        let user = &mut self.heard[seat as usize];
         user.connected = user.connected.min(now);
     }
 
     /// Hangs count as far as they lie after `now`.
     pub(super) fn warm_up(&mut self, now: Instant) {
-        for user in &mut self.0 {
+        for user in &mut self.heard {
             user.longest = Duration::ZERO;
             user.last = user.last.max(now);
         }
     }
 
     pub(super) fn report(&self, end: Instant, hangs: &[Duration], out: &mut Report) {
-        let users = || self.0.iter().filter(|u| u.first_attempt < end);
+        let users = || self.heard.iter().filter(|u| u.first_attempt < end);
         let longest = sorted(users().map(|u| {
             let now = if u.due > 0 { end.since(u.last) } else { Duration::ZERO };
             u.longest.max(now).as_secs_f64()
