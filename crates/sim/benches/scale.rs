@@ -1,0 +1,127 @@
+//! How run time and memory grow with the number of flows. `cargo bench -p narrows-sim --bench scale`; a number after `--`
+//! is the most flows to run.
+//!
+//! Run time: files of ten packets that begin within 20 s over 10 Gbit/s, so that more flows also means more of them at the
+//! same time. Memory: connections that stand and carry nothing; what one takes is the slope between two numbers of them.
+//! Each case runs in a process of its own, because the peak of a process never falls.
+
+#![expect(clippy::disallowed_methods, reason = "a bench is a driver: it has a clock")]
+
+use core::ops::ControlFlow;
+use std::process::Command;
+
+use narrows_scenario::Experiment;
+
+type Error = Box<dyn std::error::Error>;
+
+const FILES: &str = r#"
+name = "files"
+rate = "10gbit"
+rtt = "20ms"
+mtu = 1500
+overhead = 0
+discipline = "fifo:10000"
+duration = "30s"
+jitter = "20s"
+[tcp]
+preset = "ns2"
+recovery = "sack"
+[[traffic]]
+kind = "files"
+flows = 1
+size = "14480B"
+opened_by = "sender"
+"#;
+
+const IDLE: &str = r#"
+name = "idle"
+rate = "1gbit"
+rtt = "20ms"
+mtu = 1500
+overhead = 0
+discipline = "fifo:10000"
+duration = "12s"
+jitter = "10s"
+[tcp]
+recovery = "sack"
+[[traffic]]
+kind = "telnet"
+flows = 1
+interval = "100000s"
+bytes = 100
+opened_by = "sender"
+"#;
+
+/// Time this process has had a processor, in seconds, so that a busy machine does not count; the clock where the kernel
+/// keeps none.
+fn cpu_time_s() -> f64 {
+    let kept = std::fs::read_to_string("/proc/self/schedstat").unwrap_or_default();
+    let on_cpu = kept.split_whitespace().next().and_then(|ns| ns.parse::<f64>().ok());
+    on_cpu.map_or_else(
+        || {
+            let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
+            since.map_or(0.0, |t| t.as_secs_f64())
+        },
+        |ns| ns / 1e9,
+    )
+}
+
+/// The most memory this process has had, in bytes; 0 where the kernel does not tell.
+fn peak_bytes() -> u64 {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));
+    line.and_then(|l| l.trim().strip_suffix("kB")?.trim().parse::<u64>().ok()).map_or(0, |kib| kib * 1024)
+}
+
+/// Runs one case, the fewer flows the more often, and prints its least time and the peak of memory.
+fn case(text: &str, preset: &str, flows: u64) -> Result<(), Error> {
+    let sets = [format!("traffic.0.flows={flows}"), format!("tcp.preset={preset}")];
+    let runs = Experiment::parse(text, &sets)?.expand()?;
+    let mut best = f64::INFINITY;
+    for _ in 0..(300_000 / flows).clamp(1, 20) {
+        for run in &runs {
+            let start = cpu_time_s();
+            narrows_sim::run(&run.scenario, run.seed, &mut |_| ControlFlow::Continue(()))?;
+            best = best.min(cpu_time_s() - start);
+        }
+    }
+    println!("{best} {}", peak_bytes());
+    Ok(())
+}
+
+/// The same in a process of its own: seconds and bytes.
+fn measure(kind: &str, preset: &str, flows: u64) -> Result<(f64, u64), Error> {
+    let flows = flows.to_string();
+    let out = Command::new(std::env::current_exe()?).args(["--case", kind, preset, &flows]).output()?;
+    let text = String::from_utf8(out.stdout)?;
+    let told = text.split_once(' ').and_then(|(s, b)| Some((s.parse().ok()?, b.trim().parse().ok()?)));
+    Ok(told.ok_or_else(|| format!("{kind} {flows}: {}", String::from_utf8_lossy(&out.stderr)))?)
+}
+
+fn main() -> Result<(), Error> {
+    let args: Vec<String> = std::env::args().skip(1).collect();
+    if let [_, kind, preset, flows] = args.as_slice() {
+        return case(if kind == "idle" { IDLE } else { FILES }, preset, flows.parse()?);
+    }
+    let most: u64 = args.iter().find_map(|arg| arg.parse().ok()).unwrap_or(1_000_000);
+    let n_log_n = |n: u64| n as f64 * (n as f64).log2();
+    println!("{:>9} {:>9} {:>11} {:>14} {:>10}", "flows", "seconds", "us a flow", "of n log n", "peak, MB");
+    let mut first = None;
+    for flows in [1_000, 10_000, 100_000, 1_000_000].into_iter().filter(|flows| *flows <= most) {
+        let (seconds, bytes) = measure("files", "ns2", flows)?;
+        let unit: f64 = *first.get_or_insert(seconds / n_log_n(flows));
+        let (each, grown) = (seconds * 1e6 / flows as f64, seconds / n_log_n(flows) / unit);
+        println!("{flows:>9} {seconds:>9.3} {each:>11.2} {grown:>14.2} {:>10.1}", bytes as f64 / 1e6);
+    }
+    for preset in ["ns2", "linux"] {
+        let (few, many) = (100_000.min(most), 300_000.min(3 * most));
+        let [less, more] = [measure("idle", preset, few)?.1, measure("idle", preset, many)?.1];
+        let each = (more as f64 - less as f64) / (many - few) as f64;
+        println!(
+            "{preset}: {few} idle flows {:.1} MB, {many} {:.1} MB: {each:.0} B each",
+            less as f64 / 1e6,
+            more as f64 / 1e6
+        );
+    }
+    Ok(())
+}
