@@ -28,6 +28,8 @@ enum Command {
     Lab(cmd::lab::Args),
     /// Run experiments in simulation, from files
     Sim(cmd::sim::Args),
+    /// Ask the papers' models
+    Model(cmd::model::Args),
     /// Show a thin link getting better: drop-tail, then TAQ, side by side
     Demo(cmd::demo::Args),
     /// Send a recorded capture through a discipline
@@ -45,6 +47,7 @@ fn main() -> ExitCode {
         Command::Doctor(args) => cmd::doctor::main(args),
         Command::Lab(args) => cmd::lab::main(args),
         Command::Sim(args) => cmd::sim::main(args),
+        Command::Model(args) => cmd::model::main(args),
         Command::Demo(args) => cmd::demo::main(args),
         Command::Replay(args) => cmd::replay::main(args),
         Command::LabWorker(args) => cmd::lab::worker_main(args),

@@ -96,6 +96,20 @@ pub fn save(text: &str, svg: &Path, png: &Path) -> anyhow::Result<Drawn> {
     Ok(Drawn { png_missing })
 }
 
+/// Writes a drawing into one file, as SVG or PNG by its ending.
+///
+/// # Errors
+/// An ending that is neither, a file that cannot be written, no fonts for a PNG.
+pub fn save_as(text: &str, file: &Path) -> anyhow::Result<()> {
+    let ending = file.extension().and_then(|e| e.to_str()).unwrap_or_default();
+    let bytes = match ending {
+        "svg" => text.as_bytes().to_vec(),
+        "png" => raster::to_png(text).map_err(anyhow::Error::msg)?,
+        _ => anyhow::bail!("pictures end in .svg or .png"),
+    };
+    std::fs::write(file, bytes).with_context(|| format!("writing {}", file.display()))
+}
+
 /// The picture as SVG text.
 #[must_use]
 pub fn to_svg(picture: &Picture) -> String {

@@ -4,6 +4,7 @@ pub mod demo;
 pub mod doctor;
 pub mod lab;
 mod lab_progress;
+pub mod model;
 pub mod replay;
 pub mod run;
 pub mod sim;

@@ -1,0 +1,60 @@
+//! `narrows model`: the chains, recursions and closed forms of `narrows-models`, one file a family. Each makes an [`Answer`];
+//! how it is printed, written as JSON or drawn is here.
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use anyhow::Context;
+use clap::Subcommand;
+use narrows_plot::Chart;
+
+mod throughput;
+
+/// Arguments of `narrows model`.
+#[derive(clap::Args)]
+pub struct Args {
+    #[command(subcommand)]
+    model: Model,
+    /// Print JSON instead of a table
+    #[arg(long, global = true)]
+    json: bool,
+    /// Draw into this file; .svg or .png
+    #[arg(long, value_name = "FILE", global = true)]
+    plot: Option<PathBuf>,
+}
+
+#[derive(Subcommand)]
+enum Model {
+    /// Packets per RTT of a long flow that loses packets (Mathis)
+    Throughput(throughput::Args),
+}
+
+/// What a model says.
+struct Answer {
+    /// With `--json`.
+    json: serde_json::Value,
+    /// Without: lines as they are printed.
+    text: String,
+    /// For `--plot`.
+    chart: Chart,
+}
+
+/// Runs `narrows model`.
+///
+/// # Errors
+/// A parameter outside its domain; a file that cannot be written.
+pub fn main(args: Args) -> anyhow::Result<ExitCode> {
+    let answer = match args.model {
+        Model::Throughput(args) => args.answer(),
+    }?;
+    if args.json {
+        println!("{}", serde_json::to_string_pretty(&answer.json)?);
+    } else {
+        print!("{}", answer.text);
+    }
+    if let Some(file) = args.plot {
+        let svg = narrows_plot::chart_svg(&answer.chart);
+        narrows_plot::save_as(&svg, &file).with_context(|| format!("--plot {}", file.display()))?;
+    }
+    Ok(ExitCode::SUCCESS)
+}
