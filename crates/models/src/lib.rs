@@ -7,6 +7,8 @@
 #![forbid(unsafe_code)]
 
 mod domain;
+pub mod operating;
+pub mod taq_chain;
 pub mod throughput;
 
 pub use domain::{Error, Result};
