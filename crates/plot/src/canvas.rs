@@ -102,13 +102,22 @@ impl Canvas {
     }
 
     pub(super) fn curve(&mut self, points: &[(f64, f64)], colour: &str, width: f64, dash: &str) {
-        let mut path = String::new();
-        for (x, y) in points {
-            let _ = write!(path, "{}{x:.1} {y:.1}", if path.is_empty() { 'M' } else { 'L' });
-        }
+        let path = path(points);
         let dash = dash_attribute(dash);
         self.push(format_args!(
             "<path d=\"{path}\" fill=\"none\" stroke=\"{colour}\" stroke-width=\"{width}\" stroke-linejoin=\"round\"{dash}/>"
+        ));
+    }
+
+    /// A filled outline.
+    pub(super) fn area(&mut self, corners: &[(f64, f64)], colour: &str) {
+        let path = path(corners);
+        self.push(format_args!("<path d=\"{path}Z\" fill=\"{colour}\"/>"));
+    }
+
+    pub(super) fn ring(&mut self, (x, y): (f64, f64), radius: f64, colour: &str, width: f64) {
+        self.push(format_args!(
+            "<circle cx=\"{x:.1}\" cy=\"{y:.1}\" r=\"{radius}\" fill=\"none\" stroke=\"{colour}\" stroke-width=\"{width}\"/>"
         ));
     }
 
@@ -148,6 +157,14 @@ pub(super) fn heading(canvas: &mut Canvas, title: &str, subtitle: &str, width: f
         y += 18.0;
     }
     y + 10.0
+}
+
+fn path(points: &[(f64, f64)]) -> String {
+    let mut path = String::new();
+    for (x, y) in points {
+        let _ = write!(path, "{}{x:.1} {y:.1}", if path.is_empty() { 'M' } else { 'L' });
+    }
+    path
 }
 
 fn dash_attribute(dash: &str) -> String {

@@ -194,7 +194,7 @@ fn panel(canvas: &mut Canvas, area: Rect, panel: &Panel, looks: &[(&str, Style)]
 }
 
 /// A tick's number, with k, M or G for thousands.
-fn short(value: f64) -> String {
+pub(super) fn short(value: f64) -> String {
     let (size, sign) = (value.abs(), if value < 0.0 { "-" } else { "" });
     let (scaled, unit) = match size {
         v if v >= 1e9 => (v / 1e9, "G"),

@@ -1,5 +1,5 @@
 //! Pictures of runs: who waited how long, who fell silent, who was served when ([`Picture`]); a figure over what was swept
-//! ([`Chart`]); a network ([`Graph`]).
+//! ([`Chart`]); a plane of two settings by what is to be expected there ([`Bands`]); a network ([`Graph`]).
 //!
 //! A run has three views, because a median hides the disease: the distribution of object times, the share of objects with a
 //! silence longer than x (log-log, so that one in a thousand can be read), and for each discipline a map of every
@@ -8,6 +8,7 @@
 //! The drawing is SVG written here (a chart library would spend one element on each of 50 000 map cells and knows no
 //! embedded image); the PNG is the same drawing through `resvg` with the machine's fonts.
 
+mod bands;
 mod canvas;
 mod chart;
 mod colour;
@@ -22,6 +23,7 @@ use std::path::Path;
 
 use anyhow::Context;
 
+pub use bands::{Band, Bands, bands_svg};
 use canvas::{Canvas, Rect, heading};
 pub use chart::{Chart, Line, Panel, chart_svg};
 use curves::{Curves, distribution_panel, silence_panel};
