@@ -8,6 +8,7 @@
 
 mod domain;
 pub mod operating;
+pub mod spreading;
 pub mod taq_chain;
 pub mod throughput;
 
