@@ -6,6 +6,7 @@
 
 #![forbid(unsafe_code)]
 
+pub mod burst;
 mod domain;
 pub mod operating;
 pub mod spreading;

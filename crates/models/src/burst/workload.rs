@@ -1,0 +1,52 @@
+//! Sizes of files: the dissertation's workload.
+
+use crate::Result;
+use crate::domain::{positive, within};
+
+/// A Pareto distribution: `P(X > x) = (scale / x)^shape` from `scale` on. The dissertation's files have scale 4 and shape 1.2
+/// (section 5.1).
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Pareto {
+    scale: f64,
+    shape: f64,
+}
+
+impl Pareto {
+    /// With its least value and its shape.
+    ///
+    /// # Errors
+    /// If one is not a finite number above 0.
+    pub fn new(scale: f64, shape: f64) -> Result<Self> {
+        Ok(Self { scale: positive("scale", scale)?, shape: positive("shape", shape)? })
+    }
+
+    /// `scale shape / (shape - 1)`; none for a shape up to 1.
+    #[must_use]
+    pub fn mean(&self) -> Option<f64> {
+        (self.shape > 1.0).then(|| self.scale * self.shape / (self.shape - 1.0))
+    }
+
+    /// `P(X > x)`.
+    #[must_use]
+    pub fn above(&self, x: f64) -> f64 {
+        if x > self.scale { (self.scale / x).powf(self.shape) } else { 1.0 }
+    }
+
+    /// The value that a share of `1 - above` lies below.
+    ///
+    /// # Errors
+    /// If `above` is not in 0 < above <= 1.
+    pub fn exceeded_by(&self, above: f64) -> Result<f64> {
+        let above = within("above", above, f64::MIN_POSITIVE..=1.0, "0 < above <= 1")?;
+        Ok(self.scale * above.powf(-1.0 / self.shape))
+    }
+
+    /// The median of those up to `limit`.
+    ///
+    /// # Errors
+    /// If `limit` is not above the scale.
+    pub fn median_up_to(&self, limit: f64) -> Result<f64> {
+        within("limit", limit, self.scale.next_up().., "a limit above the scale")?;
+        self.exceeded_by(0.5 + 0.5 * self.above(limit))
+    }
+}
