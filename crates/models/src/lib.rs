@@ -6,7 +6,10 @@
 
 #![forbid(unsafe_code)]
 
+pub mod aimd;
+pub mod buffers;
 pub mod burst;
+pub mod control;
 mod domain;
 pub mod operating;
 pub mod spreading;
