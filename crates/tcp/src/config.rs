@@ -8,8 +8,10 @@ use narrows_units::Duration;
 
 mod keys;
 mod presets;
+mod start;
 
 pub use keys::Key;
+pub use start::{BurstAfter, BurstStep, StartConfig};
 
 /// How loss is detected and repaired.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -182,6 +184,10 @@ pub enum StartupKind {
     SlowStart,
     /// Slow start that ends when the round-trip time grows: HyStart++ (RFC 9406).
     HyStart,
+    /// Burst TCP: large steps first, that shrink (Gonçalves).
+    Burst,
+    /// The initial window is spread over the first round trip (Sallantin et al., LCN 2013 and 2014).
+    Spreading,
 }
 
 /// All settings of an end host.
@@ -201,6 +207,8 @@ pub struct Config {
     pub initial_ssthresh: f64,
     /// Start-up.
     pub startup: StartupKind,
+    /// What start-ups are set to.
+    pub start: StartConfig,
     /// Congestion avoidance.
     pub congestion: CcKind,
     /// Loss recovery.
@@ -300,6 +308,18 @@ impl Config {
                     && self.rtt_sampling == RttSampling::OneAtATime
                     && !self.timestamps,
                 "rtt_sampling = every_segment or timestamps = on: HyStart++ needs eight samples a round",
+            ),
+            (
+                "startup",
+                self.startup == StartupKind::Spreading
+                    && self.handshake == Handshake::None
+                    && self.start.rtt == Duration::ZERO,
+                "start_rtt above 0 with handshake = none: nothing else tells the first round trip",
+            ),
+            (
+                "burst_after",
+                self.start.burst_after == BurstAfter::Avoidance && self.start.burst_step == BurstStep::Ns2,
+                "slow_start with burst_step = ns2: that code stays at the mice threshold",
             ),
         ];
         let Some(&(name, _, expected)) = wrong.iter().find(|w| w.1) else { return Ok(()) };

@@ -190,7 +190,7 @@ impl Endpoint {
             self.state = State::SynReceived;
             self.with(config, now, io, |sender, cx| sender.send_syn(cx));
         } else {
-            self.sender.skip_own_syn();
+            self.sender.skip_own_syn(config);
             self.state = State::Established;
             io.event(Event::Established);
             self.with(config, now, io, |sender, cx| sender.answer_syn(cx));
@@ -244,7 +244,7 @@ impl Endpoint {
             self.fail(io);
         } else if !tcp.flags.has(Flags::ACK) {
             if tcp.flags.has(Flags::SYN) && tcp.seq + 1 == self.receiver.rcv_nxt() {
-                self.with(config, now, io, |sender, cx| sender.answer_syn(cx));
+                self.with(config, now, io, |sender, cx| sender.repeat_syn(cx));
             }
         } else if tcp.ack != self.sender.isn() && self.sender.is_acceptable(tcp.ack) {
             self.with(config, now, io, |sender, cx| sender.on_ack(cx, tcp));

@@ -17,8 +17,9 @@ mod sender;
 pub mod startup;
 
 pub use config::{
-    BackoffEnds, ByteCounting, CcKind, Config, ConfigError, DelayedAck, Handshake, InitialWindow, Key,
-    Preset, Recovery, ReduceFrom, RtoConfig, RtoFloor, RtoRecovery, RttSampling, StartupKind,
+    BackoffEnds, BurstAfter, BurstStep, ByteCounting, CcKind, Config, ConfigError, DelayedAck, Handshake,
+    InitialWindow, Key, Preset, Recovery, ReduceFrom, RtoConfig, RtoFloor, RtoRecovery, RttSampling,
+    StartConfig, StartupKind,
 };
 pub use endpoint::{Counters, Endpoint};
 pub use event::{Event, Io, Segment};

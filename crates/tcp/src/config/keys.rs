@@ -5,8 +5,8 @@ use core::fmt::Write as _;
 use narrows_units::Duration;
 
 use super::{
-    BackoffEnds, ByteCounting, CcKind, Config, ConfigError, DelayedAck, Handshake, InitialWindow, Preset,
-    Recovery, ReduceFrom, RtoFloor, RtoRecovery, RttSampling, StartupKind,
+    BackoffEnds, BurstAfter, BurstStep, ByteCounting, CcKind, Config, ConfigError, DelayedAck, Handshake,
+    InitialWindow, Preset, Recovery, ReduceFrom, RtoFloor, RtoRecovery, RttSampling, StartupKind,
 };
 
 /// One key.
@@ -79,7 +79,9 @@ words! {
     bool { "on": true, "off": false }
     Preset { "ns2": Self::Ns2, "linux": Self::Linux, "rfc": Self::Rfc }
     Handshake { "none": Self::None, "syn_is_packet_zero": Self::SynIsPacketZero, "three_way": Self::ThreeWay }
-    StartupKind { "slow_start": Self::SlowStart, "hystart": Self::HyStart }
+    StartupKind { "slow_start": Self::SlowStart, "hystart": Self::HyStart, "burst": Self::Burst, "spreading": Self::Spreading }
+    BurstAfter { "slow_start": Self::SlowStart, "avoidance": Self::Avoidance }
+    BurstStep { "guarded": Self::Guarded, "ns2": Self::Ns2 }
     CcKind { "reno": Self::Reno, "cubic": Self::Cubic }
     Recovery { "tahoe": Self::Tahoe, "reno": Self::Reno, "newreno": Self::NewReno, "sack": Self::Sack }
     ReduceFrom { "flight_size": Self::FlightSize, "cwnd": Self::Cwnd }
@@ -121,7 +123,13 @@ keys! {
     syn_retries(syn_retries): Open(0, "never"), "how often a SYN or SYN-ACK is sent again before the connection fails; `never`: it does not fail (RFC 9293, 3.8.3)";
     initial_window(initial_window): InitialWindow(), "window before the first acknowledgment of data, segments or by rule (RFC 3390, RFC 6928)";
     initial_ssthresh(initial_ssthresh): Ssthresh(), "ssthresh at the beginning, segments (RFC 5681, 3.1)";
-    startup(startup): Choice(), "what the window does up to ssthresh: RFC 5681, 3.1, or HyStart++ (RFC 9406)";
+    startup(startup): Choice(), "what the window does up to ssthresh (docs/startups.md)";
+    start_rtt(start.rtt): Time(Duration::ZERO, secs(60)), "the first round-trip time where no handshake measures it, for the start-ups that ask; 0s: unknown";
+    burst_f(start.burst_f): Number(1, 1000), "B-TCP's f: the first round trip takes a 1/f of the way to the mice threshold (Gonçalves)";
+    mice_threshold(start.mice_threshold): Number(2, 10_000), "B-TCP's mice threshold, segments: up to there it grows in its own way";
+    burst_after(start.burst_after): Choice(), "B-TCP at the threshold: slow start up to ssthresh, or congestion avoidance at once";
+    burst_step(start.burst_step): Choice(), "B-TCP's step: as its pseudo-code, none above the threshold; or as its ns-2 code";
+    spread_floor(start.spread_floor): Time(Duration::ZERO, secs(1)), "Initial Spreading: a first window whose segments would lie closer leaves at once";
     congestion(congestion): Choice(), "what it does from there on: RFC 5681 or RFC 9438";
     recovery(recovery): Choice(), "how losses are repaired: Jacobson 1988, RFC 2581, RFC 6582, RFC 6675";
     dupthresh(dupthresh): Number(1, 1000), "duplicate ACKs that tell a loss (RFC 5681, 3.2)";

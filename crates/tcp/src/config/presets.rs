@@ -5,7 +5,7 @@ use narrows_units::Duration;
 
 use super::{
     BackoffEnds, ByteCounting, CcKind, Config, DelayedAck, Handshake, InitialWindow, Preset, Recovery,
-    ReduceFrom, RtoConfig, RtoFloor, RtoRecovery, RttSampling, StartupKind,
+    ReduceFrom, RtoConfig, RtoFloor, RtoRecovery, RttSampling, StartConfig, StartupKind,
 };
 
 /// Half of the 6 MiB to which Linux lets a receive buffer grow (`tcp_rmem`), the other half being overhead: wide enough not
@@ -37,6 +37,7 @@ impl Config {
             // ns-2 starts it at window_; a sender that may not use more than that cannot tell the two apart.
             initial_ssthresh: f64::INFINITY,
             startup: StartupKind::SlowStart,
+            start: StartConfig::DEFAULT,
             congestion: CcKind::Reno,
             recovery: Recovery::NewReno,
             dupthresh: 3,
@@ -91,6 +92,7 @@ impl Config {
             initial_window: InitialWindow::Segments(10),
             initial_ssthresh: f64::INFINITY,
             startup: StartupKind::HyStart,
+            start: StartConfig::DEFAULT,
             congestion: CcKind::Cubic,
             recovery: Recovery::Sack,
             dupthresh: 3,
@@ -143,6 +145,7 @@ impl Config {
             initial_window: InitialWindow::Rfc6928,
             initial_ssthresh: f64::INFINITY,
             startup: StartupKind::SlowStart,
+            start: StartConfig::DEFAULT,
             congestion: CcKind::Reno,
             recovery: Recovery::Sack,
             dupthresh: 3,

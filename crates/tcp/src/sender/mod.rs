@@ -16,7 +16,7 @@ use narrows_wire::{Flags, TcpHeader};
 use crate::cc::{AckSample, Cc, CongestionControl, Window};
 use crate::receiver::{Receiver, timestamp};
 use crate::rto::Rto;
-use crate::startup::{Start, Startup};
+use crate::startup::{FirstRtt, Start, Startup};
 use crate::{
     BackoffEnds, ByteCounting, Config, Counters, Event, Handshake, Io, Recovery, RtoRecovery, RttSampling,
 };
@@ -165,13 +165,16 @@ impl Sender {
     }
 
     /// The peer takes our SYN without acknowledging it.
-    pub(crate) fn skip_own_syn(&mut self) {
+    pub(crate) fn skip_own_syn(&mut self, config: &Config) {
         self.board.start(1);
+        let known = config.start.rtt > Duration::ZERO;
+        let first = if known { FirstRtt::Is(config.start.rtt) } else { FirstRtt::Unknown };
+        self.start.on_established(&mut self.window, first, config);
     }
 
     /// The connection exists already: the SYN counts as acknowledged, the peer is set as we are.
     pub(crate) fn skip_handshake(&mut self, config: &Config) {
-        self.skip_own_syn();
+        self.skip_own_syn(config);
         self.peer_shift = config.window_shift();
         self.peer_window = config.receive_window;
         self.ecn = config.ecn;
@@ -299,6 +302,7 @@ impl Sender {
             if una > 0 || cx.config.handshake == Handshake::SynIsPacketZero {
                 self.on_new_ack(cx, tcp, ack, flight, echo, &told);
                 if una == 0 {
+                    self.on_established(cx, &told);
                     // Packet 0 opened the window like any other; the initial window is for what follows.
                     self.window.cwnd = self.window.cwnd.max(self.start.initial_window(cx.config));
                 }
@@ -413,6 +417,13 @@ impl Sender {
         }
         self.retries = 0;
         self.stop_timer();
+        self.on_established(cx, told);
+    }
+
+    /// What the start-up learns when our SYN, and nothing else, was acknowledged.
+    fn on_established<I: Io>(&mut self, cx: &Context<'_, I>, told: &Delivered) {
+        let first = told.sent.map_or(FirstRtt::SynLost, |sent| FirstRtt::Is(cx.now.since(sent)));
+        self.start.on_established(&mut self.window, first, cx.config);
     }
 
     /// When the timed segment left, if `ack` covers it; then nothing is timed any more.
@@ -479,7 +490,7 @@ impl Sender {
             window_limited,
         };
         if slow_start {
-            self.start.on_ack(&mut self.window, &sample);
+            self.start.on_ack(&mut self.window, &sample, cx.config);
         } else {
             self.cc.on_ack(&mut self.window, &sample);
         }

@@ -7,7 +7,7 @@ use narrows_wire::{Flags, TcpHeader};
 use super::scoreboard::{AGAIN, FIN, RETRANS, SYN};
 use super::{Context, Phase, Sender, Timer};
 use crate::cc::CongestionControl;
-use crate::startup::Startup;
+use crate::startup::{FirstRtt, Startup};
 use crate::{Config, Handshake, Io, Recovery, RtoRecovery, RttSampling, Segment};
 
 /// New segments per ACK during fast recovery without SACK: an ACK that fills a hole may open the window by many
@@ -33,6 +33,12 @@ impl Sender {
     /// Answers a SYN where the answer is an acknowledgment like any other and no segment of ours to be repeated.
     pub(crate) fn answer_syn<I: Io>(&self, cx: &mut Context<'_, I>) {
         self.emit(cx, 0, 0, SYN);
+    }
+
+    /// The peer has not seen our SYN-ACK.
+    pub(crate) fn repeat_syn<I: Io>(&mut self, cx: &mut Context<'_, I>) {
+        self.start.on_established(&mut self.window, FirstRtt::SynLost, cx.config);
+        self.answer_syn(cx);
     }
 
     /// Sends whatever may leave now.
@@ -125,6 +131,7 @@ impl Sender {
         if self.board.outstanding() >= allowed && self.phase == Phase::Open {
             self.limited_sent = self.limited_sent.saturating_add(1);
         }
+        self.start.on_sent(cx.now, cx.config);
         let last = len == unsent && self.closing;
         self.send_new(cx, len as u16, if last { FIN } else { 0 });
         true
@@ -142,13 +149,9 @@ impl Sender {
         if counts && config.limited_transmit { dupacks.min(2) } else { 0 }
     }
 
-    /// Pacing, and the start-up in the first window, may hold a segment back.
+    /// Pacing or the start-up may hold new data back.
     fn is_released<I: Io>(&mut self, cx: &Context<'_, I>) -> bool {
-        if self.board.una() > 1 || self.phase != Phase::Open {
-            return self.may_leave(cx);
-        }
-        let first = self.board.first().map_or(cx.now, |seg| seg.sent);
-        if let Some(at) = self.start.release_at(first, self.board.len()) {
+        if let Some(at) = self.start.release_at(cx.now) {
             self.pace = self.pace.max(at);
         }
         self.may_leave(cx)

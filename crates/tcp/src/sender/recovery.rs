@@ -89,6 +89,7 @@ impl Sender {
         let base = self.reduction_base(cx.config);
         self.cc.on_loss(&mut self.window, cx.now, base);
         self.start.on_loss();
+        self.pace = Instant::ZERO;
         let cwnd = self.cut_ssthresh(cx.config);
         self.recover = self.board.max();
         self.timed = 0;

@@ -157,9 +157,6 @@ impl Scoreboard {
     pub(crate) fn sent_before(&self, end: u64) -> Option<Instant> {
         self.ring.get(self.index(end).checked_sub(1)?).map(|seg| seg.sent)
     }
-    pub(crate) fn first(&self) -> Option<&Seg> {
-        self.ring.front()
-    }
 
     /// Nothing was sent before `offset`.
     pub(crate) fn start(&mut self, offset: u64) {

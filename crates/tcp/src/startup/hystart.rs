@@ -9,6 +9,7 @@ use narrows_units::{Duration, Instant};
 
 use super::Startup;
 use super::slow_start::grown;
+use crate::Config;
 use crate::cc::{AckSample, Window};
 
 // Section 4.3.
@@ -97,7 +98,7 @@ impl HyStart {
 }
 
 impl Startup for HyStart {
-    fn on_ack(&mut self, window: &mut Window, sample: &AckSample) {
+    fn on_ack(&mut self, window: &mut Window, sample: &AckSample, _: &Config) {
         let over = match sample.rtt {
             Some(rtt) if self.state != State::Off => self.on_sample(sample.now, rtt),
             _ => false,
@@ -134,7 +135,7 @@ mod tests {
                     let mut s = sample(sent + rtt, 1.0);
                     s.now += Duration::from_micros(i);
                     s.rtt = Some(Duration::from_millis(rtt));
-                    h.on_ack(&mut w, &s);
+                    h.on_ack(&mut w, &s, &Config::default());
                 }
             }
             windows.push(w.cwnd);
@@ -177,7 +178,7 @@ mod tests {
         let (mut h, mut w, _) = rounds(&[100]);
         h.on_loss();
         for i in 0..20 {
-            h.on_ack(&mut w, &sample(1000 + i, 1.0));
+            h.on_ack(&mut w, &sample(1000 + i, 1.0), &Config::default());
         }
         assert_eq!((h.state, w.cwnd), (State::Off, 40.0));
     }

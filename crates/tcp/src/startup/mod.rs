@@ -1,15 +1,31 @@
-//! Start-ups: what the window does before congestion avoidance. They compose with any congestion control.
+//! Start-ups: what the window does before congestion avoidance, and when the first segments leave. They compose with any
+//! congestion control; `docs/startups.md` has a section for each.
 
-use narrows_units::Instant;
+use narrows_units::{Duration, Instant};
 
+mod burst;
 mod hystart;
 mod slow_start;
+mod spreading;
 
+pub use burst::Burst;
 pub use hystart::HyStart;
 pub use slow_start::SlowStart;
+pub use spreading::{Slots, Spreading};
 
 use crate::cc::{AckSample, Window};
 use crate::{Config, StartupKind};
+
+/// What is known of the round-trip time when a connection begins.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum FirstRtt {
+    /// The handshake's, or [`crate::StartConfig::rtt`] where there is none.
+    Is(Duration),
+    /// Nothing measured it.
+    Unknown,
+    /// Our SYN or SYN-ACK was sent more than once: nothing but that the path loses.
+    SynLost,
+}
 
 /// A start-up.
 pub trait Startup {
@@ -17,14 +33,23 @@ pub trait Startup {
     fn initial_window(&self, config: &Config) -> f64 {
         config.initial_window.segments(config.mss)
     }
+    /// The connection exists. The window is the initial one, or what follows a lost SYN (RFC 5681, section 3.1).
+    /// [`FirstRtt::SynLost`] may come before that, and stands whatever comes then.
+    fn on_established(&mut self, window: &mut Window, first: FirstRtt, config: &Config) {
+        let _ = (window, first, config);
+    }
     /// New data was acknowledged while cwnd < ssthresh.
-    fn on_ack(&mut self, window: &mut Window, sample: &AckSample);
-    /// A loss was seen: some start-ups switch off for good.
+    fn on_ack(&mut self, window: &mut Window, sample: &AckSample, config: &Config);
+    /// The third duplicate ACK, a time-out or an ECN echo: some start-ups switch off for good.
     fn on_loss(&mut self) {}
-    /// When the `index`-th segment of the first window may leave; `None` for at once.
-    fn release_at(&self, first: Instant, index: u32) -> Option<Instant> {
-        let _ = (first, index);
+    /// When the next segment of new data may leave, if not at once; asked again whenever one could.
+    fn release_at(&mut self, now: Instant) -> Option<Instant> {
+        let _ = now;
         None
+    }
+    /// A segment of new data left.
+    fn on_sent(&mut self, now: Instant, config: &Config) {
+        let _ = (now, config);
     }
 }
 
@@ -36,6 +61,10 @@ pub enum Start {
     SlowStart(SlowStart),
     /// [`StartupKind::HyStart`].
     HyStart(Option<Box<HyStart>>),
+    /// [`StartupKind::Burst`].
+    Burst(Burst),
+    /// [`StartupKind::Spreading`].
+    Spreading(Spreading),
 }
 
 impl Start {
@@ -45,33 +74,52 @@ impl Start {
         match config.startup {
             StartupKind::SlowStart => Self::SlowStart(SlowStart),
             StartupKind::HyStart => Self::HyStart(None),
+            StartupKind::Burst => Self::Burst(Burst::default()),
+            StartupKind::Spreading => Self::Spreading(Spreading::default()),
         }
     }
+}
+
+macro_rules! each {
+    ($self:ident, $start:ident => $call:expr) => {
+        match $self {
+            Start::SlowStart($start) => $call,
+            Start::HyStart($start) => {
+                let $start = $start.get_or_insert_default();
+                $call
+            }
+            Start::Burst($start) => $call,
+            Start::Spreading($start) => $call,
+        }
+    };
 }
 
 impl Startup for Start {
     fn initial_window(&self, config: &Config) -> f64 {
         match self {
-            Self::SlowStart(start) => start.initial_window(config),
-            Self::HyStart(start) => start.as_deref().unwrap_or(&HyStart::default()).initial_window(config),
+            Self::Spreading(start) => start.initial_window(config),
+            _ => SlowStart.initial_window(config),
         }
     }
-    fn on_ack(&mut self, window: &mut Window, sample: &AckSample) {
+    fn on_established(&mut self, window: &mut Window, first: FirstRtt, config: &Config) {
         match self {
-            Self::SlowStart(start) => start.on_ack(window, sample),
-            Self::HyStart(start) => start.get_or_insert_default().on_ack(window, sample),
+            Self::Burst(start) => start.on_established(window, first, config),
+            Self::Spreading(start) => start.on_established(window, first, config),
+            Self::SlowStart(_) | Self::HyStart(_) => {}
         }
+    }
+    fn on_ack(&mut self, window: &mut Window, sample: &AckSample, config: &Config) {
+        each!(self, start => start.on_ack(window, sample, config));
     }
     fn on_loss(&mut self) {
-        match self {
-            Self::SlowStart(start) => start.on_loss(),
-            Self::HyStart(start) => start.get_or_insert_default().on_loss(),
-        }
+        each!(self, start => start.on_loss());
     }
-    fn release_at(&self, first: Instant, index: u32) -> Option<Instant> {
-        match self {
-            Self::SlowStart(start) => start.release_at(first, index),
-            Self::HyStart(start) => start.as_deref().unwrap_or(&HyStart::default()).release_at(first, index),
+    fn release_at(&mut self, now: Instant) -> Option<Instant> {
+        if let Self::Spreading(start) = self { start.release_at(now) } else { None }
+    }
+    fn on_sent(&mut self, now: Instant, config: &Config) {
+        if let Self::Spreading(start) = self {
+            start.on_sent(now, config);
         }
     }
 }

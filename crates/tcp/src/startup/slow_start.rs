@@ -1,6 +1,7 @@
 //! Slow start (Jacobson 1988; RFC 5681, section 3.1): each acknowledged segment lets one more into the network.
 
 use super::Startup;
+use crate::Config;
 use crate::cc::{AckSample, Window};
 
 /// RFC 5681, section 3.1.
@@ -8,7 +9,7 @@ use crate::cc::{AckSample, Window};
 pub struct SlowStart;
 
 impl Startup for SlowStart {
-    fn on_ack(&mut self, window: &mut Window, sample: &AckSample) {
+    fn on_ack(&mut self, window: &mut Window, sample: &AckSample, _: &Config) {
         window.cwnd = grown(window, sample.credit);
     }
 }
@@ -23,14 +24,14 @@ pub(super) fn grown(window: &Window, credit: f64) -> f64 {
 mod tests {
     use super::*;
     use crate::cc::tests::sample;
-    use crate::{Config, InitialWindow, Preset};
+    use crate::{InitialWindow, Preset};
 
     #[test]
     fn doubles_each_round() {
         let mut w = Window { cwnd: 1.0, ssthresh: f64::INFINITY };
         for round in 1..=6u32 {
             for _ in 0..w.cwnd as u32 {
-                SlowStart.on_ack(&mut w, &sample(0, 1.0));
+                SlowStart.on_ack(&mut w, &sample(0, 1.0), &Config::default());
             }
             assert_eq!(w.cwnd, f64::from(1 << round));
         }
@@ -39,7 +40,7 @@ mod tests {
     #[test]
     fn a_stretch_ack_stops_at_ssthresh() {
         let mut w = Window { cwnd: 10.0, ssthresh: 12.0 };
-        SlowStart.on_ack(&mut w, &sample(0, 8.0));
+        SlowStart.on_ack(&mut w, &sample(0, 8.0), &Config::default());
         assert_eq!(w.cwnd, 12.0);
     }
 
