@@ -34,6 +34,8 @@ enum Command {
     Demo(cmd::demo::Args),
     /// Send a recorded capture through a discipline
     Replay(cmd::replay::Args),
+    /// Bring congestion controls of ours into the running kernel
+    Senders(cmd::senders::Args),
     /// A part of the lab inside a namespace
     #[command(hide = true)]
     LabWorker(cmd::lab::WorkerArgs),
@@ -50,6 +52,7 @@ fn main() -> ExitCode {
         Command::Model(args) => cmd::model::main(args),
         Command::Demo(args) => cmd::demo::main(args),
         Command::Replay(args) => cmd::replay::main(args),
+        Command::Senders(args) => cmd::senders::main(args),
         Command::LabWorker(args) => cmd::lab::worker_main(args),
     };
     result.unwrap_or_else(|error| {

@@ -7,6 +7,7 @@ mod lab_progress;
 pub mod model;
 pub mod replay;
 pub mod run;
+pub mod senders;
 pub mod sim;
 mod sim_explain;
 mod sim_picture;
