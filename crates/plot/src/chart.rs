@@ -27,6 +27,8 @@ pub struct Panel {
     pub even: bool,
     /// What lies on the vertical axis.
     pub y_name: String,
+    /// Whether that axis fits its values, by their logarithm if they are wide; else it has zero on it.
+    pub log: bool,
     /// Lines; one name has the same colour in all panels.
     pub lines: Vec<Line>,
 }
@@ -161,7 +163,12 @@ fn panel(canvas: &mut Canvas, area: Rect, panel: &Panel, looks: &[(&str, Style)]
         plot.x + 6.0,
         plot.right() - 6.0,
     );
-    let y = scale(points().flat_map(|p| p.1), Axis::FromZero, plot.bottom(), plot.y);
+    let y = scale(
+        points().flat_map(|p| p.1),
+        if panel.log { Axis::Fitting } else { Axis::FromZero },
+        plot.bottom(),
+        plot.y,
+    );
     for tick in y.ticks(5.0) {
         let at = y.place(tick);
         canvas.line((plot.x, at), (plot.right(), at), GRID, 1.0, "");
@@ -219,8 +226,13 @@ mod tests {
 
     fn chart(lines: Vec<(&str, Points)>) -> Chart {
         let lines = lines.into_iter().map(|(name, points)| Line { name: name.into(), points }).collect();
-        let panel =
-            Panel { title: "t".into(), x_name: "share".into(), y_name: "jain".into(), lines, even: false };
+        let panel = Panel {
+            title: "t".into(),
+            x_name: "share".into(),
+            y_name: "jain".into(),
+            lines,
+            ..Panel::default()
+        };
         Chart { title: "name <&>".into(), subtitle: String::new(), panels: vec![panel; 4] }
     }
 
@@ -237,9 +249,11 @@ mod tests {
             chart(vec![("taq", vec![(-1e300, [-1e300; 3]), (1e300, [1e300; 3])])]),
             chart(vec![("fifo:30", ordinary.clone()), ("taq", ordinary)]),
         ] {
-            let svg = chart_svg(&chart);
-            assert!(svg.starts_with("<svg") && svg.trim_end().ends_with("</svg>"));
-            assert!(!svg.contains("NaN") && !svg.contains("inf"), "{svg}");
+            let panels = chart.panels.iter().cloned().map(|panel| Panel { log: true, ..panel }).collect();
+            for svg in [chart_svg(&Chart { panels, ..chart.clone() }), chart_svg(&chart)] {
+                assert!(svg.starts_with("<svg") && svg.trim_end().ends_with("</svg>"));
+                assert!(!svg.contains("NaN") && !svg.contains("inf"), "{svg}");
+            }
         }
     }
 
