@@ -10,10 +10,9 @@ const LOST_IN_A_ROW: usize = 2_000;
 impl Stationary {
     /// Waits for one timer: idle epochs, and how many of them begin per epoch; an open stage as the waits it stands for.
     fn waits(&self) -> Vec<(f64, f64)> {
-        let t0 = self.settings.t0_epochs;
         let mut waits = Vec::new();
         for stage in &self.stages {
-            let mut timer = f64::from(1_u32 << stage.k) * t0;
+            let mut timer = stage.timer_epochs;
             let mut visits = stage.first;
             if !stage.open {
                 waits.push((timer - 1.0, visits));
@@ -101,9 +100,9 @@ pub struct Silences {
 
 impl Silences {
     fn of(chain: &Stationary) -> Self {
-        let (p, t0) = (chain.loss, chain.settings.t0_epochs);
+        let p = chain.loss;
         let q = 1.0 - p;
-        let ends = q.powi(chain.settings.memory.packets());
+        let ends = chain.settings.memory.ends(q);
         let last = chain.stages.len() - 1;
         // A retransmission that arrives ends a silence; the next begins a stage higher if the windows with memory fail.
         let again = |k: usize| chain.stages[k].first * (q - ends);
@@ -115,7 +114,7 @@ impl Silences {
             }
             let (mut length, mut share) = (0.0, begun);
             for stage in (k..).take(LOST_IN_A_ROW) {
-                length += f64::from(1_u32 << stage.min(last)) * t0;
+                length += chain.stages[stage.min(last)].timer_epochs;
                 list.push((length, share * q));
                 share *= p;
                 if share <= 1e-12 * begun {

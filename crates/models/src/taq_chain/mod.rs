@@ -11,8 +11,10 @@
 //!
 //! Where we differ. The paper's equation (5) has each stage of the back-off `p` times as often as the one before, but by its own
 //! text a timer is backed off until new data are acknowledged, in `S_4`, so that a loss in `S_2` or `S_3` goes on with it too: the
-//! ratio is `1 - q^6` ([`stage_ratio`]), which puts the tipping point at 0.109 ([`tipping_point`]). Windows beyond the paper's 6, a
-//! timer of any length, memory through `S_1` or `S_2` alone and the repair of several losses are generalisations.
+//! ratio is `1 - q^6` ([`stage_ratio`]), which puts the tipping point at 0.109 ([`tipping_point`]).
+//!
+//! What the paper does not have, so that the chain can stand for the TCP of today ([`crate::operating`]): windows beyond 6, a
+//! timer of any length and a probe before it, other rules for the end of a back-off, selective acknowledgments.
 
 mod idle;
 mod windows;
@@ -29,12 +31,23 @@ pub use idle::Silences;
 pub const WMAX: u32 = 10_000;
 /// Most stages of a back-off beyond the first.
 pub const STAGES: u32 = 16;
+const PARTIAL_DOMAIN: &str = "0 <= loss < 0.5 for the partial chain, whose mean wait is 1 / (1 - 2 loss); only a capped chain goes beyond";
+const OPEN_DOMAIN: &str = "0 <= loss < 0.5 for a chain with an open last stage, whose mean wait is infinite beyond; a capped chain goes on";
+/// Longest timer, epochs.
+const T0_MAX: f64 = 1e6;
+const T0_DOMAIN: &str = "1 <= t0 <= 1000000 epochs: no timer runs out before an answer can come";
 
-/// Up to which window a flow remembers that its timer is backed off.
+/// What ends the back-off of a timer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Memory {
-    /// Any new ACK ends the back-off, as with timestamps (RFC 7323).
+    /// Any new ACK: memory through `S_1`. Stacks with timestamps (RFC 7323), where a retransmission gives a valid sample.
     S1,
+    /// The first ACK of a packet that was sent once (Karn; RFC 6298, section 5), while limited transmit (RFC 3042) is on.
+    /// Whether `S_2` sends such packets first is decided by the holes that the lost window left. Mostly `S_2` is lost, and one
+    /// packet of it: for a hole alone that is `2 p q` of `1 - q^2`, and what its survivor makes the sender send next must not
+    /// be lost either, so that one hole is left with probability `h = 2 q^2 / (1 + q)`. Then the first packet of `S_2` is new, and
+    /// it has to arrive; else the first is a retransmission, and both have to.
+    Sample,
     /// The caption of the paper's figure 4: "`S_1` and `S_2` get expanded".
     S2,
     /// The paper's text: `S_4` is the first window that has new data acknowledged.
@@ -42,23 +55,29 @@ pub enum Memory {
 }
 
 impl Memory {
-    /// Packets in a row that have to arrive to end a back-off: `1 + .. + m`.
-    #[must_use]
-    pub const fn packets(self) -> i32 {
+    /// Probability that what follows the expiry of a timer ends the back-off, if packets arrive with probability `q`: `q`,
+    /// `q (h q + (1 - h) q^2)`, `q^3`, `q^6`.
+    fn ends(self, q: f64) -> f64 {
         match self {
-            Self::S1 => 1,
-            Self::S2 => 3,
-            Self::S3 => 6,
+            Self::S1 => q,
+            Self::Sample => {
+                let one_hole = 2.0 * q * q / (1.0 + q);
+                q * (one_hole * q + (1.0 - one_hole) * q * q)
+            }
+            Self::S2 => q.powi(3),
+            Self::S3 => q.powi(6),
         }
     }
 }
 
-/// What a fast retransmission can repair, in windows of 4 and more.
+/// What a fast retransmission can repair.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Repair {
-    /// One loss, the paper's assumption for windows of up to 6.
+    /// One loss in a window of 4 and more, the paper's assumption for windows of up to 6.
     One,
-    /// Any number, as long as three packets arrive and no retransmission is lost: selective acknowledgments (RFC 6675).
+    /// Any number of losses, as long as no retransmission is lost and two packets arrive: selective acknowledgments (RFC 6675)
+    /// with limited transmit (RFC 3042), where two duplicate ACKs send two packets more, one of which has to arrive if there is
+    /// no third. In windows of 3 and more.
     Sack,
 }
 
@@ -79,9 +98,12 @@ pub enum Back {
 pub struct Settings {
     /// Greatest window, packets; 4 to [`WMAX`].
     pub wmax: u32,
-    /// The timer before it is backed off, epochs; 1 and more. Stage `k` is idle for `2^k T0 - 1` epochs.
+    /// The timer before it is backed off, epochs; 1 to 10^6. Stage `k` is idle for `2^k T0 - 1` epochs.
     pub t0_epochs: f64,
-    /// How long a back-off is remembered.
+    /// A wait before the timer's, epochs, 1 to 10^6, after which a packet is sent and nothing backed off: a tail loss probe
+    /// (RFC 8985). It is a stage of its own before the others.
+    pub probe_epochs: Option<f64>,
+    /// What ends a back-off.
     pub memory: Memory,
     /// What a fast retransmission repairs.
     pub repair: Repair,
@@ -90,16 +112,18 @@ pub struct Settings {
 impl Default for Settings {
     /// The paper's: windows of at most 6, a timer of two epochs, memory until `S_4`, one loss repaired.
     fn default() -> Self {
-        Self { wmax: 6, t0_epochs: 2.0, memory: Memory::S3, repair: Repair::One }
+        Self { wmax: 6, t0_epochs: 2.0, probe_epochs: None, memory: Memory::S3, repair: Repair::One }
     }
 }
 
 /// A stage of the back-off, as shares of all epochs.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Stage {
-    /// Its number: the timer is `2^k T0`.
-    pub k: u32,
-    /// Whether it stands for all stages from `k` on, each `p` times as often as the one before.
+    /// Its timer, epochs: `2^k T0`.
+    pub timer_epochs: f64,
+    /// Whether it is a tail loss probe, not a timeout.
+    pub probe: bool,
+    /// Whether it stands for all stages from here on, each `p` times as often as the one before.
     pub open: bool,
     /// Mean idle epochs of a visit.
     pub mean_idle_epochs: f64,
@@ -129,120 +153,73 @@ pub struct Stationary {
 /// paper's equations 8 to 10); settings outside what [`Settings`] and [`STAGES`] say.
 pub fn stationary(back: Back, settings: Settings, loss: f64) -> Result<Stationary> {
     let p = match back {
-        Back::Partial => within(
-            "loss",
-            loss,
-            0.0..0.5,
-            "0 <= loss < 0.5, the domain of the partial chain: 1 / (1 - 2 loss) is its mean wait",
-        ),
-        Back::Open(_) => {
-            within("loss", loss, 0.0..0.5, "0 <= loss < 0.5, the domain of a chain with an open last stage")
-        }
+        Back::Partial => within("loss", loss, 0.0..0.5, PARTIAL_DOMAIN),
+        Back::Open(_) => within("loss", loss, 0.0..0.5, OPEN_DOMAIN),
         Back::Capped(_) => within("loss", loss, 0.0..1.0, "0 <= loss < 1"),
     }?;
-    let Settings { wmax, t0_epochs, memory, repair } = settings;
+    let Settings { wmax, t0_epochs, repair, .. } = settings;
     within("wmax", f64::from(wmax), 4.0..=f64::from(WMAX), "4 <= wmax <= 10000 packets")?;
-    within(
-        "t0",
-        t0_epochs,
-        1.0..=1e6,
-        "1 <= t0 <= 1000000 epochs: no timer runs out before an answer can come",
-    )?;
+    within("t0", t0_epochs, 1.0..=T0_MAX, T0_DOMAIN)?;
+    within("probe", settings.probe_epochs.unwrap_or(1.0), 1.0..=T0_MAX, "1 <= probe <= 1000000 epochs")?;
     if let Back::Open(k) | Back::Capped(k) = back {
         within("stages", f64::from(k), 0.0..=f64::from(STAGES), "0 <= stages <= 16")?;
     }
     let outcomes = windows::outcomes(p, wmax as usize, repair);
-    let mut visits = windows::climb(&outcomes);
-    let halved_to = |n: usize| -> f64 {
-        (2 * n..=2 * n + 1)
-            .filter(|&m| m >= 4 && m < visits.len())
-            .map(|m| visits[m] * outcomes[m].halved)
-            .sum()
-    };
-    // S2 and S3 without memory, and all timeouts without it, before those who have just lost theirs are counted.
-    let (second, third) = (halved_to(2), halved_to(3));
-    let high: f64 = (4..visits.len()).map(|n| visits[n] * outcomes[n].timeout).sum();
-    let low = second * outcomes[2].timeout + (second * outcomes[2].whole + third) * outcomes[3].timeout;
-    let q = 1.0 - p;
-    let mut stages = Vec::new();
-    if back == Back::Partial {
-        // All that is below S4 falls to b*; what climbs to S4 is what falls from there.
-        let falls = high + second + third;
-        visits[3] = falls / outcomes[3].whole;
-        visits[2] = (visits[3] - third) / outcomes[2].whole;
-        visits[1] = (visits[2] - second) / q;
-        stages.push(Stage::new(0, false, t0_epochs, p, high));
-        stages.push(Stage::new(0, true, t0_epochs, p, visits[1] - high));
-    } else {
-        // Each timeout without memory climbs to the first window without it, in the end; from m < 3 on some lose again below S4.
-        let timeouts = (high + low) / q.powi(6 - memory.packets());
-        (visits[2], visits[3]) = (second, third);
-        match memory {
-            Memory::S1 => visits[2] += timeouts,
-            Memory::S2 => visits[3] += timeouts,
-            Memory::S3 => {}
+    let visits = windows::climb(&outcomes);
+    let stages = match back {
+        Back::Partial => {
+            let timeouts = |n: usize| visits[n] * outcomes[n].timeout;
+            let simple = (4..visits.len()).map(timeouts).sum();
+            let repeated = (1..4).map(timeouts).sum();
+            vec![Stage::new(t0_epochs, None, simple), Stage::new(t0_epochs, Some(p), repeated)]
         }
-        visits[3] += visits[2] * outcomes[2].whole;
-        backed_off(&mut stages, &mut visits, back, &outcomes, memory, t0_epochs, timeouts);
-    }
+        Back::Open(last) => backed_off(&outcomes, settings, last, Some(p), visits[1]),
+        Back::Capped(last) => backed_off(&outcomes, settings, last, None, visits[1]),
+    };
     Ok(Stationary::normalised(p, settings, visits, stages))
 }
 
-/// The stages of a full chain, entered `timeouts` times at stage 0, and their windows added to `visits`.
+/// The stages of a full chain, of `visits` in all: with probability [`Memory::ends`] the back-off ends, else the next stage
+/// follows, and after the last the last, which is open if it has a `ratio`.
 fn backed_off(
-    stages: &mut Vec<Stage>,
-    visits: &mut [f64],
-    back: Back,
     outcomes: &[windows::Outcome],
-    memory: Memory,
-    t0: f64,
-    timeouts: f64,
-) {
-    let (last, open) = match back {
-        Back::Open(k) => (k, true),
-        Back::Capped(k) => (k, false),
-        Back::Partial => return,
-    };
-    let p = outcomes[1].timeout;
-    let success = (1.0 - p).powi(memory.packets());
-    let failure = stage_ratio_of(outcomes, memory);
-    let mut entered = timeouts;
-    for k in 0..=last {
-        let visited = if k == last { entered / success } else { entered };
-        let mut stage = Stage::new(k, open && k == last, t0, p, visited);
-        if memory != Memory::S1 {
-            stage.second = visited * outcomes[1].whole;
+    settings: Settings,
+    last: u32,
+    ratio: Option<f64>,
+    visits: f64,
+) -> Vec<Stage> {
+    let ends = settings.memory.ends(outcomes[1].whole);
+    let backed_off =
+        (0..=last).map(|k| (f64::from(1_u32 << k) * settings.t0_epochs, ratio.filter(|_| k == last)));
+    let timers: Vec<_> =
+        settings.probe_epochs.map(|probe| (probe, None)).into_iter().chain(backed_off).collect();
+    let mut entered = visits * ends;
+    let mut stages = Vec::with_capacity(timers.len());
+    for (i, &(timer, ratio)) in timers.iter().enumerate() {
+        let mut stage =
+            Stage::new(timer, ratio, if i + 1 == timers.len() { entered / ends } else { entered });
+        if settings.memory != Memory::S1 {
+            stage.second = stage.first * outcomes[1].whole;
         }
-        if memory == Memory::S3 {
+        if settings.memory == Memory::S3 {
             stage.third = stage.second * outcomes[2].whole;
         }
-        visits[1] += stage.first;
-        visits[2] += stage.second;
-        visits[3] += stage.third;
+        stage.probe = settings.probe_epochs.is_some() && i == 0;
         stages.push(stage);
-        entered *= failure;
+        entered *= 1.0 - ends;
     }
-}
-
-/// `1 - q^packets` as a sum.
-fn stage_ratio_of(outcomes: &[windows::Outcome], memory: Memory) -> f64 {
-    let [_, one, two, three, ..] = outcomes else { return 0.0 };
-    let through_two = one.timeout + one.whole * two.timeout;
-    match memory {
-        Memory::S1 => one.timeout,
-        Memory::S2 => through_two,
-        Memory::S3 => through_two + one.whole * two.whole * three.timeout,
-    }
+    stages
 }
 
 impl Stage {
-    fn new(k: u32, open: bool, t0: f64, p: f64, visits: f64) -> Self {
-        let timer = f64::from(1_u32 << k) * t0;
-        let mean_timer = if open { timer * (1.0 - p) / (1.0 - 2.0 * p) } else { timer };
-        let mean_idle_epochs = mean_timer - 1.0;
+    /// A stage of `visits`; with a `ratio`, for its timer and the double, and so on, each so much rarer than the one before.
+    fn new(timer_epochs: f64, ratio: Option<f64>, visits: f64) -> Self {
+        let mean = ratio.map_or(1.0, |r| (1.0 - r) / (1.0 - 2.0 * r));
+        let mean_idle_epochs = timer_epochs * mean - 1.0;
         Self {
-            k,
-            open,
+            timer_epochs,
+            probe: false,
+            open: ratio.is_some(),
             mean_idle_epochs,
             idle: visits * mean_idle_epochs,
             first: visits,
@@ -301,12 +278,24 @@ impl Stationary {
     /// Timeouts per epoch, repeated ones among them.
     #[must_use]
     pub fn timeouts_per_epoch(&self) -> f64 {
-        self.sent[1]
+        self.stages.iter().filter(|s| !s.probe).map(|s| s.first).sum()
+    }
+
+    /// The loss it is for.
+    #[must_use]
+    pub const fn loss(&self) -> f64 {
+        self.loss
+    }
+
+    /// What it is made of.
+    #[must_use]
+    pub const fn settings(&self) -> &Settings {
+        &self.settings
     }
 }
 
-/// How much rarer each stage of the back-off is than the one before: `1 - q^6` with memory through `S_3`, `1 - q^3` through
-/// `S_2`, `p` through `S_1`; read off the solved chain.
+/// How much rarer each stage of the back-off is than the one before, read off the solved chain: `1 - q^6` with memory through
+/// `S_3`, `1 - q^3` through `S_2`, `p` through `S_1`.
 ///
 /// # Errors
 /// `loss` outside 0 < loss < 1.
@@ -320,23 +309,17 @@ pub fn stage_ratio(memory: Memory, loss: f64) -> Result<f64> {
 /// from the [`tipping_point`] on.
 ///
 /// # Errors
-/// `loss` outside 0 < loss < 1, `t0_epochs` below 1.
+/// `loss` outside 0 < loss < 1, `t0_epochs` outside 1 to 10^6.
 pub fn mean_idle_uncapped(memory: Memory, t0_epochs: f64, loss: f64) -> Result<f64> {
-    let t0 = within("t0", t0_epochs, 1.0..=1e6, "1 <= t0 <= 1000000 epochs")?;
+    let t0 = within("t0", t0_epochs, 1.0..=T0_MAX, T0_DOMAIN)?;
     let r = stage_ratio(memory, loss)?;
     Ok(if 2.0 * r < 1.0 { t0 * (1.0 - r) / (1.0 - 2.0 * r) - 1.0 } else { f64::INFINITY })
 }
 
-/// The loss from which on the mean wait of an uncapped timer is infinite, in closed form: `1 - 2^(-1/6)` = 0.1091 with memory
-/// through `S_3`, `1 - 2^(-1/3)` = 0.2063 through `S_2`, 1/2 through `S_1`.
+/// The loss from which on the mean wait of an uncapped timer is infinite, because each stage is twice as long as the one before
+/// and half as often: by bisection on the solved chain.
 #[must_use]
 pub fn tipping_point(memory: Memory) -> f64 {
-    1.0 - 2_f64.powf(-1.0 / f64::from(memory.packets()))
-}
-
-/// The same by bisection on the solved chain: where the back-off's stages are twice as long and half as often as the one before.
-#[must_use]
-pub fn tipping_point_of_chain(memory: Memory) -> f64 {
     let (mut low, mut high) = (1e-9, 0.9);
     for _ in 0..60 {
         let middle = 0.5 * (low + high);
@@ -346,4 +329,15 @@ pub fn tipping_point_of_chain(memory: Memory) -> f64 {
         }
     }
     0.5 * (low + high)
+}
+
+/// The same in closed form, where `packets` in a row have to arrive to end a back-off: `1 - 2^(-1/packets)`, so 0.1091 with memory
+/// through `S_3` (6 packets), 0.2063 through `S_2` (3), 1/2 through `S_1` (1). The first explains the threshold of 0.1 that the
+/// paper found by experiment.
+///
+/// # Errors
+/// `packets` of 0.
+pub fn tipping_point_closed(packets: u32) -> Result<f64> {
+    let packets = crate::domain::positive("packets", f64::from(packets))?;
+    Ok(1.0 - 2_f64.powf(-1.0 / packets))
 }

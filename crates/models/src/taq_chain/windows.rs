@@ -32,15 +32,13 @@ pub(super) fn outcomes(p: f64, wmax: usize, repair: Repair) -> Vec<Outcome> {
         let before = whole;
         whole *= q;
         let once = n as f64 * p * before;
-        let halved = match repair {
-            _ if n < 4 => 0.0,
-            Repair::One => once * q,
-            Repair::Sack => sacked(p, n, whole),
-        };
-        let timeout = match repair {
-            _ if n < 4 => lost,
-            Repair::One => once * p + twice,
-            Repair::Sack => (lost - halved).max(0.0),
+        let (halved, timeout) = match repair {
+            Repair::One if n >= 4 => (once * q, once * p + twice),
+            Repair::Sack if n >= 3 => {
+                let halved = whole * sacked(p, n);
+                (halved, (lost - halved).max(0.0))
+            }
+            _ => (0.0, lost),
         };
         list.push(Outcome { whole, halved, timeout });
         reached *= whole;
@@ -51,42 +49,41 @@ pub(super) fn outcomes(p: f64, wmax: usize, repair: Repair) -> Vec<Outcome> {
     list
 }
 
-/// Some of `n` packets are lost, at least three arrive, and so do all retransmissions:
-/// `sum over j = 1 .. n-3 of C(n,j) p^j q^(n-j) q^j = q^n ((1+p)^n - 1 - the last three terms)`.
-fn sacked(p: f64, n: usize, whole: f64) -> f64 {
-    let mut term = 1.0;
-    let mut sum = 0.0;
-    for j in 1..=n - 3 {
+/// Some of `n` packets are lost, two and more arrive (if two, one of the two packets they make the sender send, too), and so
+/// do all retransmissions: `sum over j = 1 .. n-2 of C(n,j) p^j q^(n-j) q^j`, here without the factor `q^n`.
+fn sacked(p: f64, n: usize) -> f64 {
+    let (mut term, mut sum) = (1.0, 0.0);
+    for j in 1..=n - 2 {
         term *= p * (n - j + 1) as f64 / j as f64;
-        sum += term;
+        sum += if j == n - 2 { term * (1.0 - p * p) } else { term };
         if term < 1e-17 * sum {
             break;
         }
     }
-    whole * sum
+    sum
 }
 
-/// How often windows of `n >= 4` are sent, the greatest once.
+/// How often each window is sent, the greatest once, and the sum of all timeouts is that of `S_1`.
 pub(super) fn climb(outcomes: &[Outcome]) -> Vec<f64> {
     let top = outcomes.len() - 1;
     let mut visits = vec![0.0; top + 1];
     visits[top] = 1.0;
-    // Of what falls from above n: all timeouts, and the halvings of n + 1 .. 2 n + 1, which end at n or below.
-    let mut timeouts = 0.0;
-    let mut halvings = 0.0;
-    for n in (4..top).rev() {
-        let above = outcomes[n + 1];
-        timeouts += visits[n + 1] * above.timeout;
-        halvings += visits[n + 1] * above.halved;
-        let gone: f64 = [2 * n + 2, 2 * n + 3]
-            .iter()
-            .filter(|&&m| m <= top)
-            .map(|&m| visits[m] * outcomes[m].halved)
-            .sum();
+    let halved = |visits: &[f64], from: usize, to: usize| -> f64 {
+        (from..=to.min(top)).map(|m| visits[m] * outcomes[m].halved).sum()
+    };
+    // Of what falls from above n: all timeouts, and the halvings of n + 1 .. 2 n + 1, which end at n or below, but not below 2.
+    let (mut timeouts, mut halvings) = (0.0, 0.0);
+    for n in (1..top).rev() {
+        timeouts += visits[n + 1] * outcomes[n + 1].timeout;
+        halvings += visits[n + 1] * outcomes[n + 1].halved;
+        let gone = halved(&visits, 2 * n + 2, 2 * n + 3);
         halvings -= gone;
         if gone > halvings {
             // Most of the sum has gone, and with it its digits.
-            halvings = (n + 1..=top.min(2 * n + 1)).map(|m| visits[m] * outcomes[m].halved).sum();
+            halvings = halved(&visits, n + 1, 2 * n + 1);
+        }
+        if n == 1 {
+            halvings = 0.0;
         }
         visits[n] = (timeouts + halvings) / outcomes[n].whole;
     }
