@@ -6,10 +6,12 @@ use core::str::FromStr;
 
 use narrows_units::Duration;
 
+mod congestion;
 mod keys;
 mod presets;
 mod start;
 
+pub use congestion::{BetaFrom, BetaRto, CcConfig, CcKind, Fade};
 pub use keys::Key;
 pub use start::{BurstAfter, BurstStep, StartConfig};
 
@@ -166,16 +168,6 @@ pub enum ByteCounting {
     },
 }
 
-/// Which congestion avoidance.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum CcKind {
-    /// RFC 5681.
-    #[default]
-    Reno,
-    /// RFC 9438.
-    Cubic,
-}
-
 /// Which start-up.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum StartupKind {
@@ -211,6 +203,8 @@ pub struct Config {
     pub start: StartConfig,
     /// Congestion avoidance.
     pub congestion: CcKind,
+    /// What congestion controls are set to.
+    pub cc: CcConfig,
     /// Loss recovery.
     pub recovery: Recovery,
     /// Duplicate ACKs that tell a loss: 3 (RFC 5681, section 3.2).
@@ -308,6 +302,15 @@ impl Config {
                     && self.rtt_sampling == RttSampling::OneAtATime
                     && !self.timestamps,
                 "rtt_sampling = every_segment or timestamps = on: HyStart++ needs eight samples a round",
+            ),
+            ("beta_lo", self.cc.beta_lo > self.cc.beta_hi, "at most beta_hi"),
+            ("vegas_alpha", self.cc.vegas_alpha > self.cc.vegas_beta, "at most vegas_beta"),
+            (
+                "congestion",
+                matches!(self.congestion, CcKind::AdaptiveAimd | CcKind::Vegas)
+                    && self.rtt_sampling == RttSampling::OneAtATime
+                    && !self.timestamps,
+                "rtt_sampling = every_segment or timestamps = on: one sample a round tells too little of the queue",
             ),
             (
                 "startup",

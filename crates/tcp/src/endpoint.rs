@@ -6,6 +6,7 @@
 use narrows_units::{Duration, Ecn, Instant, SeqNum};
 use narrows_wire::{Flags, TcpHeader};
 
+use crate::cc::Learnt;
 use crate::receiver::{AckNow, Receiver};
 use crate::sender::{Context, Sender};
 use crate::{Config, Event, Handshake, Io, Segment};
@@ -340,6 +341,11 @@ impl Endpoint {
     #[must_use]
     pub const fn ssthresh(&self) -> f64 {
         self.sender.window().ssthresh
+    }
+    /// What congestion control has learnt of the path; `None` if it learns nothing, or has not begun.
+    #[must_use]
+    pub fn learnt(&self) -> Option<Learnt> {
+        self.sender.learnt()
     }
     /// Bytes in the network, as far as the sender knows: full segments of its pipe (RFC 6675, section 4), at most what is
     /// unacknowledged.

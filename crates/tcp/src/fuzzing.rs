@@ -3,7 +3,7 @@
 use narrows_units::{Duration, Ecn, Instant, SeqNum};
 use narrows_wire::{Flags, SackBlocks, TcpHeader};
 
-use crate::{Config, Counters, Endpoint, Event, Handshake, Io, Preset, Recovery, Segment};
+use crate::{CcKind, Config, Counters, Endpoint, Event, Handshake, Io, Preset, Recovery, Segment};
 
 /// Keeps what an end hands out last, to build answers from.
 #[derive(Default)]
@@ -35,7 +35,17 @@ pub fn endpoint(bytes: &[u8]) -> Counters {
     let preset = [Preset::Ns2, Preset::Linux, Preset::Rfc][usize::from(first % 3)];
     let handshakes = [Handshake::None, Handshake::SynIsPacketZero, Handshake::ThreeWay];
     let recoveries = [Recovery::Tahoe, Recovery::Reno, Recovery::NewReno, Recovery::Sack];
+    let controls = [
+        CcKind::Reno,
+        CcKind::Cubic,
+        CcKind::Aimd,
+        CcKind::AdaptiveAimd,
+        CcKind::Htcp,
+        CcKind::Westwood,
+        CcKind::Vegas,
+    ];
     let config = Config {
+        congestion: controls[usize::from(second / 4 % 7)],
         handshake: handshakes[usize::from(first / 3 % 3)],
         recovery: recoveries[usize::from(first / 9 % 4)],
         ecn: second & 1 != 0,

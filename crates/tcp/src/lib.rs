@@ -17,9 +17,9 @@ mod sender;
 pub mod startup;
 
 pub use config::{
-    BackoffEnds, BurstAfter, BurstStep, ByteCounting, CcKind, Config, ConfigError, DelayedAck, Handshake,
-    InitialWindow, Key, Preset, Recovery, ReduceFrom, RtoConfig, RtoFloor, RtoRecovery, RttSampling,
-    StartConfig, StartupKind,
+    BackoffEnds, BetaFrom, BetaRto, BurstAfter, BurstStep, ByteCounting, CcConfig, CcKind, Config,
+    ConfigError, DelayedAck, Fade, Handshake, InitialWindow, Key, Preset, Recovery, ReduceFrom, RtoConfig,
+    RtoFloor, RtoRecovery, RttSampling, StartConfig, StartupKind,
 };
 pub use endpoint::{Counters, Endpoint};
 pub use event::{Event, Io, Segment};

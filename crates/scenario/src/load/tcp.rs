@@ -120,7 +120,7 @@ mod tests {
             (["dupthresh = 0"], None, "tcp.dupthresh = 0: expected 1 to 1000"),
             (["recovery = \"reno\""], None, "expected recovery = sack"),
             (["mss = 1460"], None, "tcp.mss = 1460: expected at most 1448"),
-            ([""], Some("bbr"), "congestion_control = 'bbr': expected reno or cubic; the lab"),
+            ([""], Some("bbr"), "congestion_control = 'bbr': expected reno or aimd or adaptive_aimd or htcp"),
         ] {
             let e = with(&tables, congestion, 1500).unwrap_err().to_string();
             assert!(e.contains(says), "{e}");

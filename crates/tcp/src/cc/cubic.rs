@@ -8,6 +8,7 @@
 use narrows_units::{Duration, Instant};
 
 use super::{AckSample, CongestionControl, Window};
+use crate::Config;
 
 /// Aggressiveness, segments per second cubed (section 5.1).
 const C: f64 = 0.4;
@@ -75,7 +76,7 @@ impl Cubic {
 }
 
 impl CongestionControl for Cubic {
-    fn on_ack(&mut self, window: &mut Window, sample: &AckSample) {
+    fn on_ack(&mut self, window: &mut Window, _config: &Config, sample: &AckSample) {
         let t = self.elapsed(window.cwnd, sample.now, sample.srtt).as_secs_f64();
         // Equation 4; at Reno's own slope once it is where the last loss came.
         let alpha = if self.w_est < self.cwnd_prior { ALPHA } else { 1.0 };
@@ -89,16 +90,13 @@ impl CongestionControl for Cubic {
         let target = self.w_cubic(t + sample.srtt.as_secs_f64()).clamp(window.cwnd, 1.5 * window.cwnd);
         window.cwnd += (target - window.cwnd) / window.cwnd * sample.credit;
     }
-    fn on_loss(&mut self, window: &mut Window, _now: Instant, base: f64) {
+    fn on_loss(&mut self, window: &mut Window, _config: &Config, _now: Instant, base: f64) {
         self.reduce(window, base);
     }
-    fn on_rto(&mut self, window: &mut Window, _now: Instant, base: f64) {
+    fn on_rto(&mut self, window: &mut Window, _config: &Config, _now: Instant, base: f64) {
         self.reduce(window, base);
         // The next stage starts on its own plateau (section 4.8).
         self.w_max = 0.0;
-    }
-    fn on_ecn(&mut self, window: &mut Window, _now: Instant, base: f64) {
-        self.reduce(window, base);
     }
 }
 
@@ -153,7 +151,7 @@ mod tests {
         // A loss at 100 leaves 70; K = cbrt(30 / 0.4) = 4.217 s (equation 2), W(0) = 70, W(K) = 100 (equation 1).
         let mut c = Cubic::default();
         let mut w = Window { cwnd: 100.0, ssthresh: 200.0 };
-        c.on_loss(&mut w, Instant::ZERO, 100.0);
+        c.on_loss(&mut w, &Config::default(), Instant::ZERO, 100.0);
         assert!(near(w.ssthresh, 70.0));
         c.begin(70.0, Instant::ZERO);
         assert!(near(c.k, 4.217163326508746) && near(c.w_cubic(0.0), 70.0) && near(c.w_cubic(c.k), 100.0));
@@ -170,11 +168,11 @@ mod tests {
         c.begin(70.0, Instant::ZERO);
         c.epoch = Some((Instant::ZERO, Instant::from_nanos(950_000_000)));
         let mut w = Window { cwnd: 80.0, ssthresh: 70.0 };
-        c.on_ack(&mut w, &sample(1_000, 1.0));
+        c.on_ack(&mut w, &Config::default(), &sample(1_000, 1.0));
         assert!((w.cwnd - 80.09855).abs() < 1e-4, "{}", w.cwnd);
         // The target is at most half as much again: far behind the curve an ACK adds 1/2.
         let mut w = Window { cwnd: 10.0, ssthresh: 10.0 };
-        c.on_ack(&mut w, &sample(1_000, 1.0));
+        c.on_ack(&mut w, &Config::default(), &sample(1_000, 1.0));
         assert!(near(w.cwnd, 10.5), "{}", w.cwnd);
     }
 
@@ -184,17 +182,17 @@ mod tests {
         // than 7 + 0.529 - so the Reno-like estimate rules: 7 * 1 ACK each 0.529 / 7.
         let mut c = Cubic::default();
         let mut w = Window { cwnd: 10.0, ssthresh: 20.0 };
-        c.on_loss(&mut w, Instant::ZERO, 10.0);
+        c.on_loss(&mut w, &Config::default(), Instant::ZERO, 10.0);
         w.cwnd = 7.0;
         for _ in 0..7 {
-            c.on_ack(&mut w, &sample(0, 1.0));
+            c.on_ack(&mut w, &Config::default(), &sample(0, 1.0));
         }
         let alpha = 3.0 * 0.3 / 1.7;
         assert!(w.cwnd > 7.0 + 0.9 * alpha && w.cwnd <= 7.0 + alpha, "{}", w.cwnd);
         // From where the last loss came on it grows as Reno: one segment a round (alpha = 1).
         c.w_est = 10.0;
         w.cwnd = 10.0;
-        c.on_ack(&mut w, &sample(0, 1.0));
+        c.on_ack(&mut w, &Config::default(), &sample(0, 1.0));
         assert!(near(c.w_est, 10.1) && near(w.cwnd, 10.1));
     }
 
@@ -204,7 +202,7 @@ mod tests {
         let mut c = Cubic::default();
         for (cwnd, w_max) in [(100.0, 100.0), (80.0, 68.0), (90.0, 90.0)] {
             let mut w = Window { cwnd, ssthresh: 0.0 };
-            c.on_loss(&mut w, Instant::ZERO, cwnd);
+            c.on_loss(&mut w, &Config::default(), Instant::ZERO, cwnd);
             assert!(near(c.w_max, w_max) && near(c.cwnd_prior, cwnd) && near(w.ssthresh, 0.7 * cwnd));
         }
     }
@@ -213,10 +211,10 @@ mod tests {
     fn after_a_timeout_the_plateau_is_where_avoidance_begins() {
         let mut c = Cubic::default();
         let mut w = Window { cwnd: 100.0, ssthresh: 200.0 };
-        c.on_rto(&mut w, Instant::ZERO, 100.0);
+        c.on_rto(&mut w, &Config::default(), Instant::ZERO, 100.0);
         assert!(near(w.ssthresh, 70.0));
         w.cwnd = 70.0;
-        c.on_ack(&mut w, &sample(0, 1.0));
+        c.on_ack(&mut w, &Config::default(), &sample(0, 1.0));
         assert!(near(c.k, 0.0) && near(c.w_max, 70.0));
     }
 

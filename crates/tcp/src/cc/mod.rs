@@ -2,11 +2,22 @@
 
 use narrows_units::{Duration, Instant, Rate};
 
+mod adaptive;
+mod aimd;
 mod cubic;
+mod htcp;
 mod reno;
+mod rounds;
+mod vegas;
+mod westwood;
 
+pub use adaptive::AdaptiveAimd;
+pub use aimd::Aimd;
 pub use cubic::Cubic;
+pub use htcp::Htcp;
 pub use reno::Reno;
+pub use vegas::Vegas;
+pub use westwood::Westwood;
 
 use crate::{CcKind, Config};
 
@@ -31,24 +42,60 @@ pub struct AckSample {
     pub window_limited: bool,
 }
 
+/// What an acknowledgment told that acknowledged data for the first time, cumulatively or selectively, in whatever phase.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Delivery {
+    /// When the ACK came.
+    pub now: Instant,
+    /// Segments newly acknowledged.
+    pub segments: u32,
+    /// The RTT sample it gave, if it is one of data that was sent only once; above zero.
+    pub rtt: Option<Duration>,
+    /// No loss is known of: neither a recovery nor what follows a time-out is under way.
+    pub open: bool,
+}
+
 /// A congestion control. `cwnd` and `ssthresh` are in segments and may be fractions; what may be sent is the whole part.
 pub trait CongestionControl {
+    /// Data was acknowledged, also below ssthresh and in recovery; comes before what else the ACK leads to.
+    fn on_delivery(&mut self, window: &mut Window, config: &Config, delivery: &Delivery) {
+        let _ = (window, config, delivery);
+    }
     /// New data was acknowledged outside of recovery, and start-up is over (cwnd >= ssthresh).
-    fn on_ack(&mut self, window: &mut Window, sample: &AckSample);
-    /// Loss was inferred from ACKs: sets ssthresh to its share of `base`, the segments of which a loss takes its share
-    /// ([`crate::ReduceFrom`]). The sender cuts ssthresh to whole segments and to at least 2 (RFC 5681, equation 4), and sets
-    /// cwnd as its recovery says.
-    fn on_loss(&mut self, window: &mut Window, now: Instant, base: f64);
+    fn on_ack(&mut self, window: &mut Window, config: &Config, sample: &AckSample);
+    /// Loss was inferred from ACKs, at most once per window of data: sets ssthresh to its share of `base`, the segments of
+    /// which a loss takes its share ([`crate::ReduceFrom`]). The sender cuts ssthresh to whole segments and to at least 2
+    /// (RFC 5681, equation 4), and sets cwnd as its recovery says.
+    fn on_loss(&mut self, window: &mut Window, config: &Config, now: Instant, base: f64);
     /// The retransmission timer expired: sets ssthresh as in `on_loss`; the sender sets cwnd to the loss window.
-    fn on_rto(&mut self, window: &mut Window, now: Instant, base: f64);
+    fn on_rto(&mut self, window: &mut Window, config: &Config, now: Instant, base: f64);
     /// An ECN echo: sets ssthresh as in `on_loss`; the sender sets cwnd, and sees to it that this comes at most once per
-    /// round trip.
-    fn on_ecn(&mut self, window: &mut Window, now: Instant, base: f64);
+    /// round trip. A mark is a loss unless it says otherwise (RFC 3168, section 5).
+    fn on_ecn(&mut self, window: &mut Window, config: &Config, now: Instant, base: f64) {
+        self.on_loss(window, config, now, base);
+    }
     /// Rate at which to pace, if it wants pacing.
     fn pacing_rate(&self, window: &Window, config: &Config) -> Option<Rate> {
         let _ = (window, config);
         None
     }
+    /// What it has learnt, for probes; `None` if it learns nothing of the kind.
+    fn learnt(&self) -> Option<Learnt> {
+        None
+    }
+}
+
+/// What a congestion control that adapts its increase and decrease has learnt of the path.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Learnt {
+    /// Segments the window grows by in a round trip.
+    pub alpha: f64,
+    /// What the last loss left of the window.
+    pub beta: f64,
+    /// Least round-trip time; zero before the first sample.
+    pub rtt_min: Duration,
+    /// Greatest round-trip time as the control counts it.
+    pub rtt_max: Duration,
 }
 
 /// The two windows every congestion control works on, in segments.
@@ -66,6 +113,16 @@ pub struct Window {
 pub enum Cc {
     /// [`CcKind::Reno`].
     Reno(Reno),
+    /// [`CcKind::Aimd`].
+    Aimd(Aimd),
+    /// [`CcKind::AdaptiveAimd`].
+    AdaptiveAimd(Option<Box<AdaptiveAimd>>),
+    /// [`CcKind::Htcp`].
+    Htcp(Option<Box<Htcp>>),
+    /// [`CcKind::Westwood`].
+    Westwood(Option<Box<Westwood>>),
+    /// [`CcKind::Vegas`].
+    Vegas(Option<Box<Vegas>>),
     /// [`CcKind::Cubic`].
     Cubic(Option<Box<Cubic>>),
 }
@@ -76,41 +133,55 @@ impl Cc {
     pub fn new(config: &Config) -> Self {
         match config.congestion {
             CcKind::Reno => Self::Reno(Reno::default()),
+            CcKind::Aimd => Self::Aimd(Aimd::default()),
+            CcKind::AdaptiveAimd => Self::AdaptiveAimd(None),
+            CcKind::Htcp => Self::Htcp(None),
+            CcKind::Westwood => Self::Westwood(None),
+            CcKind::Vegas => Self::Vegas(None),
             CcKind::Cubic => Self::Cubic(None),
         }
     }
 }
 
+/// Calls whichever it is, made now if need be; with `else` what to do if it is not made yet.
 macro_rules! each {
     ($self:ident, $cc:ident => $call:expr) => {
+        each!(@ $self, $cc => $call, Aimd Reno; AdaptiveAimd Htcp Westwood Vegas Cubic;
+            { let $cc = $cc.get_or_insert_default(); $call })
+    };
+    ($self:ident, $cc:ident => $call:expr, else $none:expr) => {
+        each!(@ $self, $cc => $call, Aimd Reno; AdaptiveAimd Htcp Westwood Vegas Cubic;
+            $cc.as_deref().map_or($none, |$cc| $call))
+    };
+    (@ $self:ident, $cc:ident => $call:expr, $($bare:ident)*; $($boxed:ident)*; $get:expr) => {
         match $self {
-            Cc::Reno($cc) => $call,
-            Cc::Cubic($cc) => {
-                let $cc = $cc.get_or_insert_default();
-                $call
-            }
+            $(Cc::$bare($cc) => $call,)*
+            $(Cc::$boxed($cc) => $get,)*
         }
     };
 }
 
 impl CongestionControl for Cc {
-    fn on_ack(&mut self, window: &mut Window, sample: &AckSample) {
-        each!(self, cc => cc.on_ack(window, sample));
+    fn on_delivery(&mut self, window: &mut Window, config: &Config, delivery: &Delivery) {
+        each!(self, cc => cc.on_delivery(window, config, delivery));
     }
-    fn on_loss(&mut self, window: &mut Window, now: Instant, base: f64) {
-        each!(self, cc => cc.on_loss(window, now, base));
+    fn on_ack(&mut self, window: &mut Window, config: &Config, sample: &AckSample) {
+        each!(self, cc => cc.on_ack(window, config, sample));
     }
-    fn on_rto(&mut self, window: &mut Window, now: Instant, base: f64) {
-        each!(self, cc => cc.on_rto(window, now, base));
+    fn on_loss(&mut self, window: &mut Window, config: &Config, now: Instant, base: f64) {
+        each!(self, cc => cc.on_loss(window, config, now, base));
     }
-    fn on_ecn(&mut self, window: &mut Window, now: Instant, base: f64) {
-        each!(self, cc => cc.on_ecn(window, now, base));
+    fn on_rto(&mut self, window: &mut Window, config: &Config, now: Instant, base: f64) {
+        each!(self, cc => cc.on_rto(window, config, now, base));
+    }
+    fn on_ecn(&mut self, window: &mut Window, config: &Config, now: Instant, base: f64) {
+        each!(self, cc => cc.on_ecn(window, config, now, base));
     }
     fn pacing_rate(&self, window: &Window, config: &Config) -> Option<Rate> {
-        match self {
-            Self::Reno(cc) => cc.pacing_rate(window, config),
-            Self::Cubic(cc) => cc.as_deref().unwrap_or(&Cubic::default()).pacing_rate(window, config),
-        }
+        each!(self, cc => cc.pacing_rate(window, config), else None)
+    }
+    fn learnt(&self) -> Option<Learnt> {
+        each!(self, cc => cc.learnt(), else None)
     }
 }
 
@@ -131,5 +202,11 @@ pub(crate) mod tests {
             in_flight: 10,
             window_limited: true,
         }
+    }
+
+    /// An ACK at `ms` of so many segments with this RTT, in the open phase.
+    pub(crate) fn delivery(ms: u64, segments: u32, rtt_ms: u64) -> Delivery {
+        let now = Instant::ZERO + Duration::from_millis(ms);
+        Delivery { now, segments, rtt: Some(Duration::from_millis(rtt_ms)), open: true }
     }
 }

@@ -9,6 +9,7 @@
 use narrows_units::Instant;
 
 use super::{AckSample, CongestionControl, Window};
+use crate::Config;
 
 /// RFC 5681.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -21,30 +22,34 @@ pub struct Reno {
 const BETA: f64 = 0.5;
 
 impl CongestionControl for Reno {
-    fn on_ack(&mut self, window: &mut Window, sample: &AckSample) {
-        if !sample.by_bytes {
-            window.cwnd += sample.credit / window.cwnd;
-            return;
-        }
-        if self.counted >= window.cwnd {
-            // Left from a larger window.
-            self.counted = 0.0;
-            window.cwnd += 1.0;
-        }
-        self.counted += sample.credit;
-        if self.counted >= window.cwnd {
-            self.counted -= window.cwnd;
-            window.cwnd += 1.0;
-        }
+    fn on_ack(&mut self, window: &mut Window, _config: &Config, sample: &AckSample) {
+        grow(&mut self.counted, window, sample, 1.0);
     }
-    fn on_loss(&mut self, window: &mut Window, _now: Instant, base: f64) {
+    fn on_loss(&mut self, window: &mut Window, _config: &Config, _now: Instant, base: f64) {
         window.ssthresh = base * BETA;
     }
-    fn on_rto(&mut self, window: &mut Window, now: Instant, base: f64) {
-        self.on_loss(window, now, base);
+    fn on_rto(&mut self, window: &mut Window, config: &Config, now: Instant, base: f64) {
+        self.on_loss(window, config, now, base);
     }
-    fn on_ecn(&mut self, window: &mut Window, now: Instant, base: f64) {
-        self.on_loss(window, now, base);
+}
+
+/// `alpha` segments more per round trip: by whole ones where bytes are counted, `counted` being what was acknowledged since the
+/// window grew, times alpha.
+pub(super) fn grow(counted: &mut f64, window: &mut Window, sample: &AckSample, alpha: f64) {
+    let credit = alpha * sample.credit;
+    if !sample.by_bytes {
+        window.cwnd += credit / window.cwnd;
+        return;
+    }
+    if *counted >= window.cwnd {
+        // Left from a larger window.
+        *counted = 0.0;
+        window.cwnd += 1.0;
+    }
+    *counted += credit;
+    if *counted >= window.cwnd {
+        *counted -= window.cwnd;
+        window.cwnd += 1.0;
     }
 }
 
@@ -57,7 +62,7 @@ mod tests {
     fn one_segment_a_round_trip() {
         let mut w = Window { cwnd: 10.0, ssthresh: 5.0 };
         for _ in 0..10 {
-            Reno::default().on_ack(&mut w, &sample(0, 1.0));
+            Reno::default().on_ack(&mut w, &Config::default(), &sample(0, 1.0));
         }
         // Each ACK adds a tenth of a segment or a little less: between 10 / 11 and 1.
         assert!(w.cwnd > 10.909 && w.cwnd < 11.0, "{}", w.cwnd);
@@ -69,21 +74,21 @@ mod tests {
         let (mut reno, mut w) = (Reno::default(), Window { cwnd: 10.0, ssthresh: 5.0 });
         let mut windows = Vec::new();
         for _ in 0..11 {
-            reno.on_ack(&mut w, &AckSample { by_bytes: true, ..sample(0, 2.0) });
+            reno.on_ack(&mut w, &Config::default(), &AckSample { by_bytes: true, ..sample(0, 2.0) });
             windows.push(w.cwnd);
         }
         assert_eq!(windows, [10., 10., 10., 10., 11., 11., 11., 11., 11., 11., 12.]);
         assert_eq!(reno.counted, 1.0);
         // Four left from a window of twelve are enough in one of three.
         (reno.counted, w.cwnd) = (4.0, 3.0);
-        reno.on_ack(&mut w, &AckSample { by_bytes: true, ..sample(0, 1.0) });
+        reno.on_ack(&mut w, &Config::default(), &AckSample { by_bytes: true, ..sample(0, 1.0) });
         assert_eq!((reno.counted, w.cwnd), (1.0, 4.0));
     }
 
     #[test]
     fn half_of_what_the_sender_says() {
         let mut w = Window { cwnd: 20.0, ssthresh: 64.0 };
-        Reno::default().on_loss(&mut w, Instant::ZERO, 15.0);
+        Reno::default().on_loss(&mut w, &Config::default(), Instant::ZERO, 15.0);
         assert_eq!(w, Window { cwnd: 20.0, ssthresh: 7.5 });
     }
 }

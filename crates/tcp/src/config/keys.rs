@@ -5,8 +5,9 @@ use core::fmt::Write as _;
 use narrows_units::Duration;
 
 use super::{
-    BackoffEnds, BurstAfter, BurstStep, ByteCounting, CcKind, Config, ConfigError, DelayedAck, Handshake,
-    InitialWindow, Preset, Recovery, ReduceFrom, RtoFloor, RtoRecovery, RttSampling, StartupKind,
+    BackoffEnds, BetaFrom, BetaRto, BurstAfter, BurstStep, ByteCounting, CcKind, Config, ConfigError,
+    DelayedAck, Fade, Handshake, InitialWindow, Preset, Recovery, ReduceFrom, RtoFloor, RtoRecovery,
+    RttSampling, StartupKind,
 };
 
 /// One key.
@@ -28,6 +29,7 @@ impl core::fmt::Debug for Key {
 enum Slot<'a> {
     Choice(&'a mut dyn Choice),
     Number(&'a mut u32, u32, u32),
+    Real(&'a mut f64, f64, f64),
     /// A number from the one given, or the word for [`u32::MAX`].
     Open(&'a mut u32, u32, &'static str),
     Time(&'a mut Duration, Duration, Duration),
@@ -82,7 +84,18 @@ words! {
     StartupKind { "slow_start": Self::SlowStart, "hystart": Self::HyStart, "burst": Self::Burst, "spreading": Self::Spreading }
     BurstAfter { "slow_start": Self::SlowStart, "avoidance": Self::Avoidance }
     BurstStep { "guarded": Self::Guarded, "ns2": Self::Ns2 }
-    CcKind { "reno": Self::Reno, "cubic": Self::Cubic }
+    CcKind {
+        "reno": Self::Reno,
+        "aimd": Self::Aimd,
+        "adaptive_aimd": Self::AdaptiveAimd,
+        "htcp": Self::Htcp,
+        "westwood": Self::Westwood,
+        "vegas": Self::Vegas,
+        "cubic": Self::Cubic
+    }
+    BetaFrom { "rtt": Self::Rtt, "throughput": Self::Throughput }
+    BetaRto { "half": Self::Half, "beta": Self::Beta }
+    Fade { "rttmin": Self::Rttmin, "srtt": Self::Srtt }
     Recovery { "tahoe": Self::Tahoe, "reno": Self::Reno, "newreno": Self::NewReno, "sack": Self::Sack }
     ReduceFrom { "flight_size": Self::FlightSize, "cwnd": Self::Cwnd }
     RtoFloor { "whole": Self::Whole, "deviation": Self::Deviation }
@@ -130,7 +143,20 @@ keys! {
     burst_after(start.burst_after): Choice(), "B-TCP at the threshold: slow start up to ssthresh, or congestion avoidance at once";
     burst_step(start.burst_step): Choice(), "B-TCP's step: as its pseudo-code, none above the threshold; or as its ns-2 code";
     spread_floor(start.spread_floor): Time(Duration::ZERO, secs(1)), "Initial Spreading: a first window whose segments would lie closer leaves at once";
-    congestion(congestion): Choice(), "what it does from there on: RFC 5681 or RFC 9438";
+    congestion(congestion): Choice(), "what it does from there on: RFC 5681, others in congestion-controls.md, RFC 9438";
+    alpha(cc.alpha): Real(0.001, 1000.0), "aimd: segments the window grows by in a round trip";
+    beta(cc.beta): Real(0.01, 0.99), "aimd: what a loss leaves of the window";
+    beta_lo(cc.beta_lo): Real(0.01, 0.99), "adaptive_aimd: the least factor";
+    beta_hi(cc.beta_hi): Real(0.01, 0.99), "adaptive_aimd: the greatest factor (Shorten, Leith, section III)";
+    beta_from(cc.beta_from): Choice(), "adaptive_aimd: the factor from round-trip times (equation 4) or from throughput (equation 10)";
+    beta_rto(cc.beta_rto): Choice(), "adaptive_aimd: what a time-out leaves";
+    fade(cc.fade): Choice(), "adaptive_aimd: towards what RTTmax fades at each back-off (equation 9)";
+    gamma(cc.gamma): Real(0.0, 1.0), "adaptive_aimd: what of the distance stays then; 7/8 as in SRTT";
+    min_samples(cc.min_samples): Number(1, 1000), "adaptive_aimd: round-trip samples before they are believed";
+    rtt_scaling(cc.rtt_scaling): Choice(), "htcp: growth in proportion to the round-trip time (draft-leith-tcp-htcp)";
+    vegas_alpha(cc.vegas_alpha): Number(0, 10_000), "vegas: with fewer segments of its own queued the window grows (Brakmo, Peterson; ns-2's v_alpha_)";
+    vegas_beta(cc.vegas_beta): Number(0, 10_000), "vegas: with more it shrinks";
+    vegas_gamma(cc.vegas_gamma): Number(0, 10_000), "vegas: with more slow start ends";
     recovery(recovery): Choice(), "how losses are repaired: Jacobson 1988, RFC 2581, RFC 6582, RFC 6675";
     dupthresh(dupthresh): Number(1, 1000), "duplicate ACKs that tell a loss (RFC 5681, 3.2)";
     limited_transmit(limited_transmit): Choice(), "the first two duplicate ACKs send new segments (RFC 3042)";
@@ -175,6 +201,7 @@ impl Key {
         match (self.slot)(&mut c) {
             Slot::Choice(v) => v.word().to_owned(),
             Slot::Number(v, ..) => v.to_string(),
+            Slot::Real(v, ..) => v.to_string(),
             Slot::Open(v, _, word) => number_or(*v, word),
             Slot::Time(v, ..) => time(*v),
             Slot::InitialWindow(InitialWindow::Segments(n)) => n.to_string(),
@@ -197,6 +224,7 @@ impl Key {
         match (self.slot)(&mut c) {
             Slot::Choice(v) => v.words().join(" or "),
             Slot::Number(_, low, high) => format!("{low} to {high}"),
+            Slot::Real(_, low, high) => format!("{low} to {high}"),
             Slot::Open(_, low, word) => format!("{low} and more, or {word}"),
             Slot::Time(_, low, high) => format!("{} to {}", time(low), time(high)),
             Slot::InitialWindow(_) => "1 to 10000, rfc3390 or rfc6928".to_owned(),
@@ -213,6 +241,7 @@ impl Key {
         let done = match (self.slot)(config) {
             Slot::Choice(v) => v.put(text).then_some(()),
             Slot::Number(v, low, high) => put(v, number(text, low, high)),
+            Slot::Real(v, low, high) => put(v, real(text, low, high)),
             Slot::Open(v, low, word) => put(v, open(text, low, word)),
             Slot::Time(v, low, high) => put(v, read_time(text, low, high)),
             Slot::InitialWindow(v) => put(v, read_initial_window(text)),
@@ -256,6 +285,13 @@ fn put<T>(place: &mut T, value: Option<T>) -> Option<()> {
 
 fn number(text: &str, low: u32, high: u32) -> Option<u32> {
     text.parse().ok().filter(|n| (low..=high).contains(n))
+}
+
+/// `2` or `0.875`.
+fn real(text: &str, low: f64, high: f64) -> Option<f64> {
+    let plain = text.starts_with(|c: char| c.is_ascii_digit())
+        && text.bytes().all(|b| b.is_ascii_digit() || b == b'.');
+    text.parse().ok().filter(|n| plain && (low..=high).contains(n))
 }
 
 fn open(text: &str, low: u32, word: &str) -> Option<u32> {

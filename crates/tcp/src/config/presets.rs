@@ -4,8 +4,8 @@
 use narrows_units::Duration;
 
 use super::{
-    BackoffEnds, ByteCounting, CcKind, Config, DelayedAck, Handshake, InitialWindow, Preset, Recovery,
-    ReduceFrom, RtoConfig, RtoFloor, RtoRecovery, RttSampling, StartConfig, StartupKind,
+    BackoffEnds, ByteCounting, CcConfig, CcKind, Config, DelayedAck, Handshake, InitialWindow, Preset,
+    Recovery, ReduceFrom, RtoConfig, RtoFloor, RtoRecovery, RttSampling, StartConfig, StartupKind,
 };
 
 /// Half of the 6 MiB to which Linux lets a receive buffer grow (`tcp_rmem`), the other half being overhead: wide enough not
@@ -39,6 +39,7 @@ impl Config {
             startup: StartupKind::SlowStart,
             start: StartConfig::DEFAULT,
             congestion: CcKind::Reno,
+            cc: CcConfig::NS2,
             recovery: Recovery::NewReno,
             dupthresh: 3,
             // singledup_ 1
@@ -94,6 +95,7 @@ impl Config {
             startup: StartupKind::HyStart,
             start: StartConfig::DEFAULT,
             congestion: CcKind::Cubic,
+            cc: CcConfig::PAPERS,
             recovery: Recovery::Sack,
             dupthresh: 3,
             limited_transmit: true,
@@ -147,6 +149,7 @@ impl Config {
             startup: StartupKind::SlowStart,
             start: StartConfig::DEFAULT,
             congestion: CcKind::Reno,
+            cc: CcConfig::PAPERS,
             recovery: Recovery::Sack,
             dupthresh: 3,
             limited_transmit: true,

@@ -33,6 +33,10 @@ fn keys_by_hand() {
         ("retries", "never"),
         ("delayed_ack_timeout", "40ms"),
         ("initial_ssthresh", "20"),
+        ("congestion", "adaptive_aimd"),
+        ("beta_hi", "0.95"),
+        ("alpha", "0.3333333333333333"),
+        ("fade", "srtt"),
     ] {
         c.set(key, value).unwrap();
     }
@@ -43,6 +47,8 @@ fn keys_by_hand() {
     assert_eq!(c.byte_counting, ByteCounting::Abc { limit: 2 });
     assert_eq!(c.initial_ssthresh, 20.0);
     assert_eq!(c.delayed_ack, Some(DelayedAck { every: 2, timeout: Duration::from_millis(40), quick: 0 }));
+    assert_eq!((c.congestion, c.cc.fade), (CcKind::AdaptiveAimd, Fade::Srtt));
+    assert_eq!((c.cc.beta_hi, c.cc.alpha), (0.95, 1.0 / 3.0));
     c.set("delayed_ack", "off").unwrap();
     assert_eq!(c.delayed_ack, None);
 }
@@ -79,6 +85,10 @@ fn combinations_are_checked() {
         ("rfc:rto_ticks=on", "rto_ticks"),
         ("rfc:receive_window=1000", "receive_window"),
         ("rfc:startup=hystart", "startup"),
+        ("rfc:congestion=adaptive_aimd", "congestion"),
+        ("ns2:congestion=vegas", "congestion"),
+        ("rfc:beta_lo=0.7,beta_hi=0.6", "beta_lo"),
+        ("rfc:vegas_alpha=5", "vegas_alpha"),
         ("bsd", "preset"),
         ("rfc:mss", "mss"),
     ] {

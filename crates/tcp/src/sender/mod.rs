@@ -13,7 +13,7 @@ mod scoreboard;
 use narrows_units::{Duration, Instant, SeqNum};
 use narrows_wire::{Flags, TcpHeader};
 
-use crate::cc::{AckSample, Cc, CongestionControl, Window};
+use crate::cc::{AckSample, Cc, CongestionControl, Delivery, Learnt, Window};
 use crate::receiver::{Receiver, timestamp};
 use crate::rto::Rto;
 use crate::startup::{FirstRtt, Start, Startup};
@@ -219,6 +219,9 @@ impl Sender {
     pub(crate) const fn window(&self) -> Window {
         self.window
     }
+    pub(crate) fn learnt(&self) -> Option<Learnt> {
+        self.cc.learnt()
+    }
     pub(crate) fn srtt(&self, config: &Config) -> Duration {
         self.rto.srtt(&config.rto)
     }
@@ -313,8 +316,13 @@ impl Sender {
             if bytes > 0 {
                 cx.io.event(Event::Acked { bytes });
             }
-        } else if duplicate {
-            self.on_duplicate(cx);
+        } else {
+            if told.segments > 0 {
+                self.tell_delivery(cx, None, &told);
+            }
+            if duplicate {
+                self.on_duplicate(cx);
+            }
         }
         if cx.config.recovery == Recovery::Sack {
             self.on_delivered(cx, &told);
@@ -377,6 +385,10 @@ impl Sender {
         told: &Delivered,
     ) {
         let rtt = self.take_rtt(cx, tcp, told);
+        if ack > 1 {
+            // A packet 0 is smaller than what follows, so its round trip is shorter.
+            self.tell_delivery(cx, rtt.filter(|_| sent_once(cx.config, told).is_some()), told);
+        }
         if rtt.is_some() || cx.config.rto.backoff_ends == BackoffEnds::NewAck {
             self.rto.end_back_off();
         }
@@ -442,12 +454,7 @@ impl Sender {
         tcp: &TcpHeader,
         told: &Delivered,
     ) -> Option<Duration> {
-        let from = match (cx.config.rtt_sampling, cx.config.timestamps) {
-            (RttSampling::OneAtATime, false) => told.timed,
-            // Beside a repaired hole lies data that has waited for the repair: its age is no round trip.
-            _ => told.sent.filter(|_| !told.again),
-        };
-        let rtt = match (from, tcp.timestamps) {
+        let rtt = match (sent_once(cx.config, told), tcp.timestamps) {
             (Some(sent), _) => cx.now.since(sent),
             // Also of what was sent twice: the echo says which copy it was (RFC 7323, section 4).
             (None, Some((_, echoed))) if cx.config.timestamps => {
@@ -462,6 +469,13 @@ impl Sender {
         self.rto.sample(&cx.config.rto, cx.now, rtt);
         cx.io.event(Event::RttSample(rtt));
         Some(rtt)
+    }
+
+    /// Congestion control learns of what was acknowledged.
+    fn tell_delivery<I: Io>(&mut self, cx: &Context<'_, I>, rtt: Option<Duration>, told: &Delivered) {
+        let (open, rtt) = (self.phase == Phase::Open, rtt.map(|rtt| rtt.max(Duration::from_nanos(1))));
+        let delivery = Delivery { now: cx.now, segments: told.segments, rtt, open };
+        self.cc.on_delivery(&mut self.window, cx.config, &delivery);
     }
 
     /// The window grows by an ACK of new data.
@@ -492,7 +506,7 @@ impl Sender {
         if slow_start {
             self.start.on_ack(&mut self.window, &sample, cx.config);
         } else {
-            self.cc.on_ack(&mut self.window, &sample);
+            self.cc.on_ack(&mut self.window, cx.config, &sample);
         }
     }
 
@@ -504,5 +518,14 @@ impl Sender {
     fn stop_timer(&mut self) {
         self.timer = Timer::Off;
         self.deadline = Instant::FAR_FUTURE;
+    }
+}
+
+/// When the segment left whose acknowledgment gives an RTT sample: one that was sent only once (Karn).
+fn sent_once(config: &Config, told: &Delivered) -> Option<Instant> {
+    match (config.rtt_sampling, config.timestamps) {
+        (RttSampling::OneAtATime, false) => told.timed,
+        // Beside a repaired hole lies data that has waited for the repair: its age is no round trip.
+        _ => told.sent.filter(|_| !told.again),
     }
 }

@@ -228,7 +228,7 @@ impl Sender {
 
     /// What a loss does that needs no recovery.
     fn reduce_once<I: Io>(&mut self, cx: &Context<'_, I>, base: f64) {
-        self.cc.on_loss(&mut self.window, cx.now, base);
+        self.cc.on_loss(&mut self.window, cx.config, cx.now, base);
         self.start.on_loss();
         self.window.cwnd = self.cut_ssthresh(cx.config);
     }

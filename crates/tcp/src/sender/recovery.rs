@@ -87,7 +87,7 @@ impl Sender {
     fn begin<I: Io>(&mut self, cx: &mut Context<'_, I>) {
         let flight = self.board.outstanding();
         let base = self.reduction_base(cx.config);
-        self.cc.on_loss(&mut self.window, cx.now, base);
+        self.cc.on_loss(&mut self.window, cx.config, cx.now, base);
         self.start.on_loss();
         self.pace = Instant::ZERO;
         let cwnd = self.cut_ssthresh(cx.config);
@@ -211,7 +211,7 @@ impl Sender {
             return;
         }
         let base = self.reduction_base(cx.config);
-        self.cc.on_ecn(&mut self.window, cx.now, base);
+        self.cc.on_ecn(&mut self.window, cx.config, cx.now, base);
         self.start.on_loss();
         self.window.cwnd = self.cut_ssthresh(cx.config);
         self.ecn_until = self.seq(self.board.max());
@@ -266,7 +266,7 @@ impl Sender {
         if go_back || !again {
             self.inflation = 0;
             let base = self.reduction_base(cx.config);
-            self.cc.on_rto(&mut self.window, cx.now, base);
+            self.cc.on_rto(&mut self.window, cx.config, cx.now, base);
             self.cut_ssthresh(cx.config);
         }
         self.start.on_loss();
