@@ -5,24 +5,25 @@
 
 mod epochs;
 mod operating;
+mod transfers;
 
 use core::ops::ControlFlow;
-use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::{Mutex, PoisonError};
 
 use narrows_scenario::{Experiment, Run};
+use narrows_sim::Results;
 
 /// What a run has to say, and which it was.
 struct Outcome {
     run: Run,
-    summary: BTreeMap<String, f64>,
+    results: Results,
 }
 
 impl Outcome {
     /// A figure of the run.
     fn get(&self, name: &str) -> f64 {
-        self.summary.get(name).copied().unwrap_or_else(|| panic!("no run has {name}"))
+        self.results.summary.get(name).copied().unwrap_or_else(|| panic!("no run has {name}"))
     }
 
     /// What a swept key was.
@@ -50,8 +51,8 @@ fn simulate(runs: Vec<Run>) -> Vec<Outcome> {
                     let Some((at, run)) = next else { break };
                     let results =
                         narrows_sim::run(&run.scenario, run.seed, &mut |_| ControlFlow::Continue(()));
-                    let summary = results.unwrap().summary.into_iter().collect();
-                    done.lock().unwrap_or_else(PoisonError::into_inner).push((at, Outcome { run, summary }));
+                    let outcome = Outcome { run, results: results.unwrap() };
+                    done.lock().unwrap_or_else(PoisonError::into_inner).push((at, outcome));
                 }
             });
         }

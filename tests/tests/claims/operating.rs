@@ -77,7 +77,7 @@ fn compare(links: usize, seconds: u32) -> f64 {
     let mut worst = 0.0_f64;
     for (link, simulated) in links.iter().zip(&runs) {
         let point = operating_point(link).unwrap();
-        let loss = simulated.summary.get("loss").copied().unwrap_or(0.0);
+        let loss = simulated.results.summary.get("loss").copied().unwrap_or(0.0);
         println!(
             "{:9.0} {:7.0} {:6} {:7} {:6} {:7.2} {:6.3} {:10.3}",
             link.rate.as_bps() as f64 / 1e3,
