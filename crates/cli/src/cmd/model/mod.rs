@@ -8,6 +8,8 @@ use anyhow::Context;
 use clap::Subcommand;
 use narrows_plot::Chart;
 
+mod aimd;
+mod isolation;
 mod throughput;
 
 /// Arguments of `narrows model`.
@@ -27,6 +29,10 @@ pub struct Args {
 enum Model {
     /// Packets per RTT of a long flow that loses packets (Mathis)
     Throughput(throughput::Args),
+    /// Stability and shares of flows that steer by one queue, or each by its own (class isolation)
+    Isolation(isolation::Args),
+    /// Efficiency, convergence and buffers of standard and adaptive AIMD
+    Aimd(aimd::Args),
 }
 
 /// What a model says.
@@ -46,6 +52,8 @@ struct Answer {
 pub fn main(args: Args) -> anyhow::Result<ExitCode> {
     let answer = match args.model {
         Model::Throughput(args) => args.answer(),
+        Model::Isolation(args) => args.answer(),
+        Model::Aimd(args) => args.answer(),
     }?;
     if args.json {
         println!("{}", serde_json::to_string_pretty(&answer.json)?);

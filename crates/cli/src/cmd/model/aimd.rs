@@ -1,0 +1,209 @@
+//! `narrows model aimd`.
+
+use narrows_models::{Error, aimd, buffers};
+use narrows_plot::{Chart, Line, Panel};
+use narrows_units::{Bytes, Rate};
+use serde_json::json;
+
+use super::Answer;
+
+/// Arguments of `narrows model aimd`.
+#[derive(clap::Args)]
+pub struct Args {
+    /// Rate of the link, as 10mbit
+    #[arg(long)]
+    rate: Rate,
+    /// Two-way propagation time, in seconds
+    #[arg(long, allow_negative_numbers = true)]
+    rtt: f64,
+    /// Buffer of the link, in packets
+    #[arg(long, allow_negative_numbers = true)]
+    buffer: f64,
+    /// Size of a packet, in bytes
+    #[arg(long, default_value_t = 1500)]
+    packet: u64,
+    /// Long flows
+    #[arg(long, default_value_t = 1)]
+    flows: u64,
+    /// Share of the congestion events at which a flow loses: 1 if all lose together
+    #[arg(long, default_value_t = 1.0, allow_negative_numbers = true)]
+    sync: f64,
+    /// The least backoff factor of an adaptive flow
+    #[arg(long, default_value_t = aimd::Limits::PAPER.lo(), allow_negative_numbers = true)]
+    beta_lo: f64,
+    /// The greatest
+    #[arg(long, default_value_t = aimd::Limits::PAPER.hi(), allow_negative_numbers = true)]
+    beta_hi: f64,
+    /// The share of the link that is to be used, for the buffer that needs
+    #[arg(long, default_value_t = 0.98, allow_negative_numbers = true)]
+    utilisation: f64,
+}
+
+/// What a kind of flow makes of the link.
+struct Kind {
+    beta: f64,
+    alpha: f64,
+    /// If all lose together.
+    eta: f64,
+    /// The mean factor, and with it: of many flows that lose at the share `sync`.
+    factor: f64,
+    eta_apart: f64,
+    /// Epochs to 80 % and to 95 %.
+    epochs: [f64; 2],
+    epoch_s: f64,
+    /// In packets: for the utilisation, and for the whole link.
+    buffers: [f64; 2],
+}
+
+impl Args {
+    fn kind(&self, dbp: f64, phi: f64, beta: f64, highest: f64) -> anyhow::Result<Kind> {
+        let alpha = aimd::increase(beta)?;
+        let factor = aimd::mean_backoff(beta, self.sync)?;
+        let widest = aimd::mean_backoff(highest, self.sync)?;
+        Ok(Kind {
+            beta,
+            alpha,
+            eta: aimd::efficiency(phi, beta)?,
+            factor,
+            eta_apart: aimd::efficiency(phi, factor)?,
+            epochs: [aimd::convergence_epochs(factor, 0.8)?, aimd::convergence_epochs(factor, 0.95)?],
+            epoch_s: aimd::epoch(phi, factor, alpha, dbp, self.flows)?.base_rtts * self.rtt,
+            buffers: [
+                dbp * buffers::for_utilisation(self.utilisation, widest)?,
+                dbp * buffers::full_link(widest)?,
+            ],
+        })
+    }
+
+    /// The efficiency of both kinds of flows, and what buffer they need.
+    pub fn answer(&self) -> anyhow::Result<Answer> {
+        let dbp = buffers::dbp_packets(self.rate, self.rtt, Bytes(self.packet))?;
+        let sqrt_rule = buffers::sqrt_rule(dbp, self.flows)?;
+        let least = 1.0 / self.flows as f64;
+        if !(least..=1.0).contains(&self.sync) {
+            let expected = "1/flows <= sync <= 1: at every congestion event somebody loses";
+            return Err(Error { parameter: "sync", value: self.sync, expected }.into());
+        }
+        let limits = aimd::Limits::new(self.beta_lo, self.beta_hi)?;
+        let phi = self.buffer / dbp;
+        let standard = self.kind(dbp, phi, 0.5, 0.5)?;
+        let adaptive = self.kind(dbp, phi, aimd::backoff_for_buffer(phi, limits)?, limits.hi())?;
+        let peaks = aimd::mean_over_peak(adaptive.beta)? / aimd::mean_over_peak(0.5)?;
+        let of = |kind: &Kind| {
+            json!({
+                "beta": kind.beta,
+                "alpha": kind.alpha,
+                "eta": kind.eta,
+                "mean_beta": kind.factor,
+                "eta_apart": kind.eta_apart,
+                "convergence_epochs": { "to_80_percent": kind.epochs[0], "to_95_percent": kind.epochs[1] },
+                "epoch_s": kind.epoch_s,
+                "buffer_packets": { "for_utilisation": kind.buffers[0], "for_full_link": kind.buffers[1] },
+            })
+        };
+        let json = json!({
+            "dbp_packets": dbp,
+            "phi": phi,
+            "beta": adaptive.beta,
+            "alpha": adaptive.alpha,
+            "eta": { "standard": standard.eta, "adaptive": adaptive.eta },
+            "utilisation": self.utilisation,
+            "standard": of(&standard),
+            "adaptive": of(&adaptive),
+            "throughput_at_equal_peaks": peaks,
+            "buffer_packets": { "dbp": dbp, "dbp_over_sqrt_flows": sqrt_rule },
+        });
+        let text = self.text([dbp, phi, sqrt_rule, peaks], &standard, &adaptive);
+        Ok(Answer { json, text, chart: self.chart(phi, limits)? })
+    }
+
+    fn text(&self, [dbp, phi, sqrt_rule, peaks]: [f64; 4], standard: &Kind, adaptive: &Kind) -> String {
+        let mut text = format!(
+            "{}, {} s, packets of {} bytes: a DBP of {dbp:.1} packets; a buffer of {} is {phi:.3} DBP\n\n{:42}{:>10}{:>10}\n",
+            self.rate, self.rtt, self.packet, self.buffer, "", "standard", "adaptive"
+        );
+        let mut row = |name: &str, digits: usize, of: &dyn Fn(&Kind) -> f64| {
+            text += &format!("{name:42}{:10.digits$}{:10.digits$}\n", of(standard), of(adaptive));
+        };
+        row("beta (window kept at a loss)", 4, &|k| k.beta);
+        row("alpha (packets per RTT)", 4, &|k| k.alpha);
+        row("share of the link used, synchronised", 4, &|k| k.eta);
+        if self.sync < 1.0 {
+            row("mean beta over all events", 4, &|k| k.factor);
+            row("share of the link used, many flows", 4, &|k| k.eta_apart);
+        }
+        row("epochs to 80 % of equilibrium", 1, &|k| k.epochs[0]);
+        row("epochs to 95 %", 1, &|k| k.epochs[1]);
+        row("length of an epoch (s)", 2, &|k| k.epoch_s);
+        let name = format!("buffer to use {} of the link (packets)", self.utilisation);
+        row(&name, 1, &|k| k.buffers[0]);
+        row("buffer to use all of it (packets)", 1, &|k| k.buffers[1]);
+        text + &format!(
+            "\nRules: DBP {dbp:.1} packets, DBP over root of flows {sqrt_rule:.1} packets\n\
+             With equal peak windows an adaptive flow carries {peaks:.3} times what a standard one does\n"
+        )
+    }
+
+    /// The paper's Fig. 7, what the factors are, and its inverse.
+    fn chart(&self, phi: f64, limits: aimd::Limits) -> anyhow::Result<Chart> {
+        let to = (1.2 * phi).max(1.2);
+        let buffers = (0..=240).map(|i| to * f64::from(i) / 240.0);
+        let curves = buffers
+            .map(|phi| {
+                let beta = aimd::backoff_for_buffer(phi, limits)?;
+                Ok([phi, aimd::efficiency(phi, 0.5)?, aimd::efficiency(phi, beta)?, beta])
+            })
+            .collect::<anyhow::Result<Vec<[f64; 4]>>>()?;
+        let line = |name: &str, column: usize| {
+            let points = curves.iter().map(|row| (row[0], [row[column]; 3])).collect();
+            Line { name: name.to_owned(), points }
+        };
+        let beta = aimd::backoff_for_buffer(phi, limits)?;
+        let here = |name: &str, at: f64, y: f64| Line { name: name.to_owned(), points: vec![(at, [y; 3])] };
+        let shares = (700..=1000).map(|i| f64::from(i) / 1000.0);
+        let mut needed: [Vec<(f64, [f64; 3])>; 2] = Default::default();
+        for eta in shares {
+            for (points, beta) in needed.iter_mut().zip([0.5, limits.hi()]) {
+                points.push((eta, [buffers::for_utilisation(eta, beta)?; 3]));
+            }
+        }
+        let [standard, adaptive] = needed;
+        let (s, a) = ("standard TCP", "adaptive");
+        let panel = |title: &str, x_name: &str, y_name: &str, lines| Panel {
+            title: title.to_owned(),
+            x_name: x_name.to_owned(),
+            even: true,
+            y_name: y_name.to_owned(),
+            lines,
+            ..Panel::default()
+        };
+        let used = vec![
+            line(s, 1),
+            line(a, 2),
+            here("standard TCP, here", phi, aimd::efficiency(phi, 0.5)?),
+            here("adaptive, here", phi, aimd::efficiency(phi, beta)?),
+        ];
+        let kept = vec![
+            Line { name: s.to_owned(), points: curves.iter().map(|row| (row[0], [0.5; 3])).collect() },
+            line(a, 3),
+            here("standard TCP, here", phi, 0.5),
+            here("adaptive, here", phi, beta),
+        ];
+        let need = vec![
+            Line { name: s.to_owned(), points: standard },
+            Line { name: a.to_owned(), points: adaptive },
+        ];
+        Ok(Chart {
+            title: "Synchronised flows and the buffer they find".to_owned(),
+            subtitle: format!(
+                "{}, {} s, packets of {} bytes, a buffer of {} packets; adaptive: beta from {} to {}",
+                self.rate, self.rtt, self.packet, self.buffer, self.beta_lo, self.beta_hi
+            ),
+            panels: vec![
+                panel("Efficiency", "buffer / DBP", "share of the link used", used),
+                panel("Backoff", "buffer / DBP", "beta", kept),
+                panel("Buffer needed", "share of the link to be used", "buffer / DBP", need),
+            ],
+        })
+    }
+}
