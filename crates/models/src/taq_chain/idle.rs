@@ -1,11 +1,9 @@
 //! How long a flow waits: for one timer, and until something gets through again.
 
-use super::Stationary;
+use super::{Stage, Stationary};
 
-/// Waits of an open stage are followed to this one: 2^1000 epochs are beyond any use.
+/// Waits of an open stage are followed through so many doublings.
 const OPEN_STAGES: u32 = 900;
-/// Retransmissions lost in a row, in one silence, that are followed.
-const LOST_IN_A_ROW: usize = 2_000;
 
 impl Stationary {
     /// Waits for one timer: idle epochs, and how many of them begin per epoch; an open stage as the waits it stands for.
@@ -41,14 +39,15 @@ impl Stationary {
     /// Idle epochs that a share `quantile` of the timeouts do not exceed.
     #[must_use]
     pub fn idle_quantile(&self, quantile: f64) -> f64 {
-        quantile_of(self.waits().into_iter(), quantile)
+        quantile_of(self.waits().into_iter(), quantile * self.sent[1])
     }
 
     /// The same, each wait counted as often as it is long: of the silent flows seen at a moment, a share `quantile` are in a wait
-    /// that is no longer in all.
+    /// that is no longer in all. In an open stage close to `p = 1/2` waits are endless; what is beyond 2^900 T0 is told as that.
     #[must_use]
     pub fn idle_quantile_by_time(&self, quantile: f64) -> f64 {
-        quantile_of(self.waits().into_iter().map(|(idle, visits)| (idle, idle * visits)), quantile)
+        let by_time = self.waits().into_iter().map(|(idle, visits)| (idle, idle * visits));
+        quantile_of(by_time, quantile * self.sent[0])
     }
 
     /// Probability that a flow sends nothing in `epochs` epochs in a row that begin at a moment not chosen by the flow: a wait of
@@ -58,8 +57,22 @@ impl Stationary {
         if epochs == 0 {
             return 1.0;
         }
-        let before = f64::from(epochs) - 1.0;
-        self.waits().iter().map(|(idle, visits)| visits * (idle - before).max(0.0)).sum()
+        let least = f64::from(epochs);
+        let p = self.loss;
+        let of = |stage: &Stage| {
+            let mut timer = stage.timer_epochs;
+            if !stage.open {
+                return stage.first * (timer - least).max(0.0);
+            }
+            // The waits of an open stage from the first that is long enough: sum of p^j q (2^j timer - least).
+            let mut share = 1.0;
+            while timer < least {
+                timer *= 2.0;
+                share *= p;
+            }
+            stage.first * share * (timer * (1.0 - p) / (1.0 - 2.0 * p) - least)
+        };
+        self.stages.iter().map(of).sum()
     }
 
     /// Times in which nothing gets through; none for a chain whose last stage is open, since the paper does not say how its
@@ -73,17 +86,15 @@ impl Stationary {
     }
 }
 
-/// The value at which the weights of a sorted list reach a share `quantile` of all.
-fn quantile_of(list: impl Iterator<Item = (f64, f64)> + Clone, quantile: f64) -> f64 {
-    let total: f64 = list.clone().map(|(_, weight)| weight).sum();
-    let mut sum = 0.0;
-    let mut value = 0.0;
-    for (length, weight) in list {
-        if weight > 0.0 {
-            value = length;
-        }
+/// The value at which the weights of a sorted list reach `weight`, or the greatest; 0 if nothing weighs anything.
+fn quantile_of(list: impl Iterator<Item = (f64, f64)>, weight: f64) -> f64 {
+    let (mut sum, mut value) = (0.0, 0.0);
+    // The sum's own error must not push the quantile of 1 or of a whole stage to the next.
+    let enough = weight * (1.0 - 1e-12);
+    for (length, weight) in list.filter(|(_, weight)| *weight > 0.0) {
+        value = length;
         sum += weight;
-        if sum >= quantile * total {
+        if sum >= enough {
             break;
         }
     }
@@ -94,71 +105,120 @@ fn quantile_of(list: impl Iterator<Item = (f64, f64)> + Clone, quantile: f64) ->
 /// arrives. Longer than an idle time, because retransmissions get lost too: `2^k T0 + 2^(k+1) T0 + ..` epochs.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Silences {
-    /// Length in epochs and beginnings per epoch, sorted by length.
-    list: Vec<(f64, f64)>,
+    rays: Vec<Ray>,
+}
+
+/// Silences of `length + i step` epochs, `rate ratio^i` of them per epoch, `i = 0, 1, ..`; one length alone has a ratio of 0.
+#[derive(Clone, Copy, Debug, PartialEq)]
+struct Ray {
+    length: f64,
+    step: f64,
+    rate: f64,
+    ratio: f64,
+}
+
+impl Ray {
+    /// How many of its lengths do not exceed `epochs`.
+    fn up_to(&self, epochs: f64) -> f64 {
+        match epochs - self.length {
+            beyond if beyond < 0.0 => 0.0,
+            beyond => (beyond / self.step).floor() + 1.0,
+        }
+    }
+
+    /// Beginnings per epoch of those after the first `m`.
+    fn rate_after(&self, m: f64) -> f64 {
+        self.rate * self.ratio.powf(m) / (1.0 - self.ratio)
+    }
+
+    /// The sum of rate times `(length - epochs)` of those after the first `m`.
+    fn excess_after(&self, m: f64, epochs: f64) -> f64 {
+        let mean = self.length + m * self.step + self.step * self.ratio / (1.0 - self.ratio);
+        self.rate_after(m) * (mean - epochs)
+    }
 }
 
 impl Silences {
     fn of(chain: &Stationary) -> Self {
         let p = chain.loss;
         let q = 1.0 - p;
-        let ends = chain.settings.memory.ends(q);
         let last = chain.stages.len() - 1;
         // A retransmission that arrives ends a silence; the next begins a stage higher if the windows with memory fail.
-        let again = |k: usize| chain.stages[k].first * (q - ends);
-        let mut list = Vec::new();
+        let again = |k: usize| chain.stages[k].first * (q - chain.ends).max(0.0);
+        let mut rays = Vec::new();
         for k in 0..=last {
-            let mut begun = if k == 0 { chain.timeouts_per_epoch() * ends } else { again(k - 1) };
+            let mut begun = if k == 0 { chain.sent[1] * chain.ends } else { again(k - 1) };
             if k == last {
                 begun += again(last);
             }
             let (mut length, mut share) = (0.0, begun);
-            for stage in (k..).take(LOST_IN_A_ROW) {
-                length += chain.stages[stage.min(last)].timer_epochs;
-                list.push((length, share * q));
+            for (i, stage) in chain.stages.iter().enumerate().skip(k) {
+                length += stage.timer_epochs;
+                let ratio = if i == last { p } else { 0.0 };
+                rays.push(Ray { length, step: stage.timer_epochs, rate: share * q, ratio });
                 share *= p;
-                if share <= 1e-12 * begun {
-                    break;
-                }
             }
         }
-        list.sort_by(|a, b| a.0.total_cmp(&b.0));
-        Self { list }
+        Self { rays }
     }
 
     /// Silences that begin per epoch.
     #[must_use]
     pub fn per_epoch(&self) -> f64 {
-        self.list.iter().map(|(_, rate)| rate).sum()
+        self.rays.iter().map(|ray| ray.rate_after(0.0)).sum()
     }
 
     /// Their mean length, epochs; 0 if there are none.
     #[must_use]
     pub fn mean_epochs(&self) -> f64 {
         let rate = self.per_epoch();
-        if rate > 0.0 {
-            self.list.iter().map(|(length, rate)| length * rate).sum::<f64>() / rate
-        } else {
-            0.0
-        }
+        if rate > 0.0 { self.longer_than(0.0) / rate } else { 0.0 }
     }
 
-    /// Length that a share `quantile` of them does not exceed, epochs.
+    /// Length that a share `quantile` of them does not exceed, epochs; 0 if there are none.
     #[must_use]
     pub fn quantile(&self, quantile: f64) -> f64 {
-        quantile_of(self.list.iter().copied(), quantile)
+        let all = self.per_epoch();
+        self.least(|epochs| {
+            let beyond: f64 = self.rays.iter().map(|ray| ray.rate_after(ray.up_to(epochs))).sum();
+            beyond <= (1.0 - quantile) * all
+        })
     }
 
     /// The same, each counted as often as it is long, as whoever looks at a moment meets it.
     #[must_use]
     pub fn quantile_by_time(&self, quantile: f64) -> f64 {
-        quantile_of(self.list.iter().map(|&(length, rate)| (length, length * rate)), quantile)
+        let all = self.longer_than(0.0);
+        self.least(|epochs| {
+            let beyond: f64 = self.rays.iter().map(|ray| ray.excess_after(ray.up_to(epochs), 0.0)).sum();
+            beyond <= (1.0 - quantile) * all
+        })
     }
 
     /// Share of flows to which nothing has come for `epochs` epochs at a moment, which is also the share of slices of that length
     /// in which a flow gets nothing: the sum over silences of rate times `(length - epochs)`, where that is positive.
     #[must_use]
     pub fn longer_than(&self, epochs: f64) -> f64 {
-        self.list.iter().map(|(length, rate)| rate * (length - epochs).max(0.0)).sum()
+        self.rays.iter().map(|ray| ray.excess_after(ray.up_to(epochs), epochs)).sum()
+    }
+
+    /// The least length for which a condition holds that holds from some length on, by bisection; at most 10^18 epochs.
+    fn least(&self, holds: impl Fn(f64) -> bool) -> f64 {
+        if self.per_epoch() <= 0.0 {
+            return 0.0;
+        }
+        let (mut low, mut high) = (0.0, 1.0);
+        while !holds(high) && high < 1e18 {
+            (low, high) = (high, 2.0 * high);
+        }
+        for _ in 0..60 {
+            let middle = 0.5 * (low + high);
+            if holds(middle) {
+                high = middle;
+            } else {
+                low = middle;
+            }
+        }
+        high
     }
 }

@@ -26,6 +26,7 @@ use crate::Result;
 use crate::domain::within;
 
 pub use idle::Silences;
+use windows::Outcome;
 
 /// Greatest window of a chain, packets.
 pub const WMAX: u32 = 10_000;
@@ -56,8 +57,10 @@ pub enum Memory {
 
 impl Memory {
     /// Probability that what follows the expiry of a timer ends the back-off, if packets arrive with probability `q`: `q`,
-    /// `q (h q + (1 - h) q^2)`, `q^3`, `q^6`.
-    fn ends(self, q: f64) -> f64 {
+    /// `q (h q + (1 - h) q^2)`, `q^3`, `q^6`. Where a loss in `S_3` can be repaired, with probability `s`, it goes back to `S_2`
+    /// with its memory: `q^6 / (1 - s q^2)`.
+    fn ends(self, outcomes: &[Outcome]) -> f64 {
+        let (q, repaired) = (outcomes[1].whole, outcomes[3].halved);
         match self {
             Self::S1 => q,
             Self::Sample => {
@@ -65,7 +68,7 @@ impl Memory {
                 q * (one_hole * q + (1.0 - one_hole) * q * q)
             }
             Self::S2 => q.powi(3),
-            Self::S3 => q.powi(6),
+            Self::S3 => q.powi(6) / (1.0 - repaired * q * q),
         }
     }
 }
@@ -142,6 +145,8 @@ pub struct Stage {
 pub struct Stationary {
     loss: f64,
     settings: Settings,
+    /// Probability that the expiry of a timer is the last of its back-off.
+    ends: f64,
     sent: Vec<f64>,
     stages: Vec<Stage>,
 }
@@ -176,19 +181,20 @@ pub fn stationary(back: Back, settings: Settings, loss: f64) -> Result<Stationar
         Back::Open(last) => backed_off(&outcomes, settings, last, Some(p), visits[1]),
         Back::Capped(last) => backed_off(&outcomes, settings, last, None, visits[1]),
     };
-    Ok(Stationary::normalised(p, settings, visits, stages))
+    Ok(Stationary { loss: p, settings, ends: settings.memory.ends(&outcomes), sent: visits, stages }
+        .normalised())
 }
 
 /// The stages of a full chain, of `visits` in all: with probability [`Memory::ends`] the back-off ends, else the next stage
 /// follows, and after the last the last, which is open if it has a `ratio`.
 fn backed_off(
-    outcomes: &[windows::Outcome],
+    outcomes: &[Outcome],
     settings: Settings,
     last: u32,
     ratio: Option<f64>,
     visits: f64,
 ) -> Vec<Stage> {
-    let ends = settings.memory.ends(outcomes[1].whole);
+    let ends = settings.memory.ends(outcomes);
     let backed_off =
         (0..=last).map(|k| (f64::from(1_u32 << k) * settings.t0_epochs, ratio.filter(|_| k == last)));
     let timers: Vec<_> =
@@ -202,6 +208,7 @@ fn backed_off(
             stage.second = stage.first * outcomes[1].whole;
         }
         if settings.memory == Memory::S3 {
+            stage.second /= 1.0 - outcomes[3].halved * outcomes[2].whole;
             stage.third = stage.second * outcomes[2].whole;
         }
         stage.probe = settings.probe_epochs.is_some() && i == 0;
@@ -230,19 +237,20 @@ impl Stage {
 }
 
 impl Stationary {
-    fn normalised(loss: f64, settings: Settings, mut sent: Vec<f64>, mut stages: Vec<Stage>) -> Self {
-        sent[0] = stages.iter().map(|s| s.idle).sum();
-        let total: f64 = sent.iter().sum();
-        for share in &mut sent {
+    /// From visits to shares.
+    fn normalised(mut self) -> Self {
+        self.sent[0] = self.stages.iter().map(|s| s.idle).sum();
+        let total: f64 = self.sent.iter().sum();
+        for share in &mut self.sent {
             *share /= total;
         }
-        sent.resize(settings.wmax as usize + 1, 0.0);
-        for s in &mut stages {
+        self.sent.resize(self.settings.wmax as usize + 1, 0.0);
+        for s in &mut self.stages {
             for share in [&mut s.idle, &mut s.first, &mut s.second, &mut s.third] {
                 *share /= total;
             }
         }
-        Self { loss, settings, sent, stages }
+        self
     }
 
     /// Share of the epochs with `n` packets sent, by `n` from 0 to the greatest window.
