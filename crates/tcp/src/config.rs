@@ -180,6 +180,20 @@ pub enum StartupKind {
     Burst,
     /// The initial window is spread over the first round trip (Sallantin et al., LCN 2013 and 2014).
     Spreading,
+    /// Segments leave SRTT / cwnd apart up to ssthresh or the first loss.
+    PacedStart,
+    /// And so for the whole connection (Aggarwal, Savage and Anderson).
+    Paced,
+    /// Slow start that is limited for large windows (RFC 3742).
+    Limited,
+    /// Slow start that slows down below ssthresh (Wang et al., ISCC 2000).
+    Smooth,
+    /// ssthresh follows an estimate of what the path holds (Wang et al., INFOCOM 2004).
+    Adaptive,
+    /// Growth by what is queued, from two segments on (Ho, Chan and Chen).
+    Gallop,
+    /// TCP-SF: a small window leaves in small segments (Mellia, Meo and Casetti).
+    SmallSegments,
 }
 
 /// All settings of an end host.
@@ -318,6 +332,11 @@ impl Config {
                     && self.handshake == Handshake::None
                     && self.start.rtt == Duration::ZERO,
                 "start_rtt above 0 with handshake = none: nothing else tells the first round trip",
+            ),
+            (
+                "initial_ssthresh",
+                self.startup == StartupKind::Adaptive && self.initial_ssthresh.is_infinite(),
+                "a number with startup = adaptive: it raises ssthresh from there",
             ),
             (
                 "burst_after",

@@ -3,7 +3,10 @@
 use narrows_units::{Duration, Ecn, Instant, SeqNum};
 use narrows_wire::{Flags, SackBlocks, TcpHeader};
 
-use crate::{CcKind, Config, Counters, Endpoint, Event, Handshake, Io, Preset, Recovery, Segment};
+use crate::{
+    CcKind, Config, Counters, Endpoint, Event, Handshake, Io, Preset, Recovery, Segment, StartConfig,
+    StartupKind,
+};
 
 /// Keeps what an end hands out last, to build answers from.
 #[derive(Default)]
@@ -44,7 +47,22 @@ pub fn endpoint(bytes: &[u8]) -> Counters {
         CcKind::Westwood,
         CcKind::Vegas,
     ];
+    let starts = [
+        StartupKind::SlowStart,
+        StartupKind::HyStart,
+        StartupKind::Burst,
+        StartupKind::Spreading,
+        StartupKind::PacedStart,
+        StartupKind::Paced,
+        StartupKind::Limited,
+        StartupKind::Smooth,
+        StartupKind::Adaptive,
+        StartupKind::Gallop,
+        StartupKind::SmallSegments,
+    ];
     let config = Config {
+        startup: starts[usize::from(first / 36 + second / 28) % starts.len()],
+        start: StartConfig { rtt: Duration::from_millis(u64::from(second)), ..StartConfig::default() },
         congestion: controls[usize::from(second / 4 % 7)],
         handshake: handshakes[usize::from(first / 3 % 3)],
         recovery: recoveries[usize::from(first / 9 % 4)],

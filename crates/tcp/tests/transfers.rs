@@ -114,6 +114,10 @@ fn every_handshake_and_preset_closes() {
 /// Whatever is lost, late or doubled: every byte arrives once and in order, and both ends close.
 #[test]
 fn any_path() {
+    let key = Config::keys().iter().find(|key| key.name == "startup").unwrap();
+    let range = key.range();
+    let starts: Vec<&str> = range.split(" or ").collect();
+    assert!(starts.contains(&"spreading"), "{starts:?}");
     for seed in 0..4_000_u64 {
         let mut random = fastrand::Rng::with_seed(seed);
         let preset = [Preset::Ns2, Preset::Linux, Preset::Rfc][random.usize(..3)];
@@ -121,6 +125,9 @@ fn any_path() {
         let recovery =
             [Recovery::Tahoe, Recovery::Reno, Recovery::NewReno, Recovery::Sack][random.usize(..4)];
         let mut config = Config { handshake, recovery, ecn: random.bool(), ..Config::preset(preset) };
+        let start = starts[fastrand::Rng::with_seed(!seed).usize(..starts.len())];
+        config.set("startup", start).unwrap();
+        (config.initial_ssthresh, config.start.rtt) = (20.0, Duration::from_millis(seed % 300));
         config.rto.retries = u32::MAX;
         config.syn_retries = u32::MAX;
         config.mss = random.u32(1..2000);
@@ -151,7 +158,7 @@ fn any_path() {
         wire.act(Side::A, Act::Close);
         wire.act(Side::B, Act::Close);
         wire.run();
-        let what = format!("seed {seed}: {preset:?} {handshake:?} {recovery:?}");
+        let what = format!("seed {seed}: {preset:?} {handshake:?} {recovery:?} {start}");
         assert_eq!(wire.delivered(Side::B), total[0], "{what}");
         assert_eq!(wire.delivered(Side::A), total[1], "{what}");
         for side in [Side::A, Side::B] {

@@ -81,7 +81,7 @@ words! {
     bool { "on": true, "off": false }
     Preset { "ns2": Self::Ns2, "linux": Self::Linux, "rfc": Self::Rfc }
     Handshake { "none": Self::None, "syn_is_packet_zero": Self::SynIsPacketZero, "three_way": Self::ThreeWay }
-    StartupKind { "slow_start": Self::SlowStart, "hystart": Self::HyStart, "burst": Self::Burst, "spreading": Self::Spreading }
+    StartupKind { "slow_start": Self::SlowStart, "hystart": Self::HyStart, "burst": Self::Burst, "spreading": Self::Spreading, "paced_start": Self::PacedStart, "paced": Self::Paced, "limited": Self::Limited, "smooth": Self::Smooth, "adaptive": Self::Adaptive, "gallop": Self::Gallop, "small_segments": Self::SmallSegments }
     BurstAfter { "slow_start": Self::SlowStart, "avoidance": Self::Avoidance }
     BurstStep { "guarded": Self::Guarded, "ns2": Self::Ns2 }
     CcKind {
@@ -138,11 +138,16 @@ keys! {
     initial_ssthresh(initial_ssthresh): Ssthresh(), "ssthresh at the beginning, segments (RFC 5681, 3.1)";
     startup(startup): Choice(), "what the window does up to ssthresh (docs/startups.md)";
     start_rtt(start.rtt): Time(Duration::ZERO, secs(60)), "the first round-trip time where no handshake measures it, for the start-ups that ask; 0s: unknown";
+    slow_start_base(start.base): Real(1.1, 64.0), "slow start's factor per round trip: each ACK opens the window by so much less 1";
     burst_f(start.burst_f): Number(1, 1000), "B-TCP's f: the first round trip takes a 1/f of the way to the mice threshold (Gonçalves)";
     mice_threshold(start.mice_threshold): Number(2, 10_000), "B-TCP's mice threshold, segments: up to there it grows in its own way";
     burst_after(start.burst_after): Choice(), "B-TCP at the threshold: slow start up to ssthresh, or congestion avoidance at once";
     burst_step(start.burst_step): Choice(), "B-TCP's step: as its pseudo-code, none above the threshold; or as its ns-2 code";
     spread_floor(start.spread_floor): Time(Duration::ZERO, secs(1)), "Initial Spreading: a first window whose segments would lie closer leaves at once";
+    max_ssthresh(start.max_ssthresh): Number(2, 1_000_000), "limited slow start: beyond, half of it per round trip at most, segments (RFC 3742)";
+    smooth_depth(start.smooth_depth): Number(1, 16), "Smooth Start: it begins at ssthresh / 2^depth";
+    smooth_grain(start.smooth_grain): Number(1, 1000), "Smooth Start: parts from there to ssthresh, each with slower growth";
+    gallop_gamma(start.gallop_gamma): Number(1, 10_000), "Gallop-Vegas: more segments of its own queued end start-up";
     congestion(congestion): Choice(), "what it does from there on: RFC 5681, others in congestion-controls.md, RFC 9438";
     alpha(cc.alpha): Real(0.001, 1000.0), "aimd: segments the window grows by in a round trip";
     beta(cc.beta): Real(0.01, 0.99), "aimd: what a loss leaves of the window";

@@ -508,6 +508,7 @@ impl Sender {
         } else {
             self.cc.on_ack(&mut self.window, cx.config, &sample);
         }
+        self.start.after_ack(&mut self.window, &sample, cx.config);
     }
 
     fn start_timer<I: Io>(&mut self, cx: &Context<'_, I>) {

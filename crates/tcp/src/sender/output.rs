@@ -1,7 +1,7 @@
 //! What leaves, and when: cwnd, the peer's window, limited transmit (RFC 3042), the order of `NextSeg` (RFC 6675,
 //! section 4), pacing, and the restart after idling (RFC 5681, section 4.1).
 
-use narrows_units::{Bytes, Ecn, Instant};
+use narrows_units::{Bytes, Duration, Ecn, Instant};
 use narrows_wire::{Flags, TcpHeader};
 
 use super::scoreboard::{AGAIN, FIN, RETRANS, SYN};
@@ -58,7 +58,7 @@ impl Sender {
     fn output_one<I: Io>(&mut self, cx: &mut Context<'_, I>) -> bool {
         let sack = cx.config.recovery == Recovery::Sack;
         let flight = self.in_flight(cx.config);
-        let allowed = (self.window.cwnd as u32).saturating_add(self.inflation);
+        let allowed = self.allowed(flight).saturating_add(self.inflation);
         let room = flight < allowed;
         if self.board.behind() > 0 {
             self.limited = !room;
@@ -74,6 +74,20 @@ impl Sender {
         }
         // With RACK a loss is told by time, not guessed.
         sack && room && self.phase == Phase::Recovery && self.fills_holes(cx.config) && self.resend_hole(cx)
+    }
+
+    /// The window in segments: where they are small, those out and as many as it has bytes for, or fewer if more are out.
+    fn allowed(&self, flight: u32) -> u32 {
+        let Some(segment) = self.start.segment(&self.window, self.mss) else {
+            return self.window.cwnd as u32;
+        };
+        let window = (self.window.cwnd * f64::from(self.mss)) as u64;
+        let (out, segment) = (self.board.bytes(), u64::from(segment));
+        if out <= window {
+            flight + ((window - out) / segment) as u32
+        } else {
+            flight.saturating_sub((out - window).div_ceil(segment) as u32)
+        }
     }
 
     /// Whether pacing lets a segment go.
@@ -111,7 +125,8 @@ impl Sender {
             return false;
         }
         let usable = (self.board.una() + u64::from(self.peer_window)).saturating_sub(self.board.max());
-        let whole = unsent.min(u64::from(self.mss));
+        let segment = self.start.segment(&self.window, self.mss).unwrap_or(self.mss);
+        let whole = unsent.min(u64::from(segment));
         let len = if usable >= whole {
             whole
         } else if !self.board.is_empty() {
@@ -195,7 +210,18 @@ impl Sender {
         }
         if let Some(rate) = self.cc.pacing_rate(&self.window, cx.config) {
             self.pace = self.pace.max(cx.now) + rate.time_to_send(Bytes(u64::from(len)));
+        } else if self.start.is_paced(&self.window) {
+            self.pace = self.pace.max(cx.now) + self.interval(cx.config);
         }
+    }
+
+    /// From one paced segment to the next: SRTT / cwnd.
+    fn interval(&self, config: &Config) -> Duration {
+        let rtt = match self.srtt(config) {
+            Duration::ZERO => config.start.rtt,
+            srtt => srtt,
+        };
+        Duration::from_nanos((rtt.as_nanos() as f64 / self.window.cwnd) as u64)
     }
 
     /// The first segment again, whatever the window says.

@@ -3,14 +3,26 @@
 
 use narrows_units::{Duration, Instant};
 
+mod adaptive;
 mod burst;
+mod gallop;
 mod hystart;
+mod limited;
+mod paced;
 mod slow_start;
+mod small_segments;
+mod smooth;
 mod spreading;
 
+pub use adaptive::Adaptive;
 pub use burst::Burst;
+pub use gallop::Gallop;
 pub use hystart::HyStart;
+pub use limited::Limited;
+pub use paced::Paced;
 pub use slow_start::SlowStart;
+pub use small_segments::SmallSegments;
+pub use smooth::Smooth;
 pub use spreading::{Slots, Spreading};
 
 use crate::cc::{AckSample, Window};
@@ -40,6 +52,10 @@ pub trait Startup {
     }
     /// New data was acknowledged while cwnd < ssthresh.
     fn on_ack(&mut self, window: &mut Window, sample: &AckSample, config: &Config);
+    /// New data was acknowledged, whatever cwnd is; the window has grown by it.
+    fn after_ack(&mut self, window: &mut Window, sample: &AckSample, config: &Config) {
+        let _ = (window, sample, config);
+    }
     /// The third duplicate ACK, a time-out or an ECN echo: some start-ups switch off for good.
     fn on_loss(&mut self) {}
     /// When the next segment of new data may leave, if not at once; asked again whenever one could.
@@ -50,6 +66,16 @@ pub trait Startup {
     /// A segment of new data left.
     fn on_sent(&mut self, now: Instant, config: &Config) {
         let _ = (now, config);
+    }
+    /// Whether segments leave SRTT / cwnd apart.
+    fn is_paced(&self, window: &Window) -> bool {
+        let _ = window;
+        false
+    }
+    /// Payload of a segment of new data, bytes, where it is less than `mss`. The window then counts bytes.
+    fn segment(&self, window: &Window, mss: u16) -> Option<u16> {
+        let _ = (window, mss);
+        None
     }
 }
 
@@ -65,6 +91,18 @@ pub enum Start {
     Burst(Burst),
     /// [`StartupKind::Spreading`].
     Spreading(Spreading),
+    /// [`StartupKind::PacedStart`] and [`StartupKind::Paced`].
+    Paced(Paced),
+    /// [`StartupKind::Limited`].
+    Limited(Limited),
+    /// [`StartupKind::Smooth`].
+    Smooth(Smooth),
+    /// [`StartupKind::Adaptive`].
+    Adaptive(Option<Box<Adaptive>>),
+    /// [`StartupKind::Gallop`].
+    Gallop(Option<Box<Gallop>>),
+    /// [`StartupKind::SmallSegments`].
+    SmallSegments(SmallSegments),
 }
 
 impl Start {
@@ -76,6 +114,13 @@ impl Start {
             StartupKind::HyStart => Self::HyStart(None),
             StartupKind::Burst => Self::Burst(Burst::default()),
             StartupKind::Spreading => Self::Spreading(Spreading::default()),
+            StartupKind::PacedStart => Self::Paced(Paced::new(false)),
+            StartupKind::Paced => Self::Paced(Paced::new(true)),
+            StartupKind::Limited => Self::Limited(Limited),
+            StartupKind::Smooth => Self::Smooth(Smooth::default()),
+            StartupKind::Adaptive => Self::Adaptive(None),
+            StartupKind::Gallop => Self::Gallop(None),
+            StartupKind::SmallSegments => Self::SmallSegments(SmallSegments::default()),
         }
     }
 }
@@ -90,14 +135,28 @@ macro_rules! each {
             }
             Start::Burst($start) => $call,
             Start::Spreading($start) => $call,
+            Start::Paced($start) => $call,
+            Start::Limited($start) => $call,
+            Start::Smooth($start) => $call,
+            Start::Adaptive($start) => {
+                let $start = $start.get_or_insert_default();
+                $call
+            }
+            Start::Gallop($start) => {
+                let $start = $start.get_or_insert_default();
+                $call
+            }
+            Start::SmallSegments($start) => $call,
         }
     };
 }
 
+/// What only some start-ups do costs the others a comparison.
 impl Startup for Start {
     fn initial_window(&self, config: &Config) -> f64 {
         match self {
             Self::Spreading(start) => start.initial_window(config),
+            Self::Gallop(_) => Gallop::default().initial_window(config),
             _ => SlowStart.initial_window(config),
         }
     }
@@ -105,11 +164,16 @@ impl Startup for Start {
         match self {
             Self::Burst(start) => start.on_established(window, first, config),
             Self::Spreading(start) => start.on_established(window, first, config),
-            Self::SlowStart(_) | Self::HyStart(_) => {}
+            _ => {}
         }
     }
     fn on_ack(&mut self, window: &mut Window, sample: &AckSample, config: &Config) {
         each!(self, start => start.on_ack(window, sample, config));
+    }
+    fn after_ack(&mut self, window: &mut Window, sample: &AckSample, config: &Config) {
+        if let Self::Adaptive(start) = self {
+            start.get_or_insert_default().after_ack(window, sample, config);
+        }
     }
     fn on_loss(&mut self) {
         each!(self, start => start.on_loss());
@@ -121,5 +185,11 @@ impl Startup for Start {
         if let Self::Spreading(start) = self {
             start.on_sent(now, config);
         }
+    }
+    fn is_paced(&self, window: &Window) -> bool {
+        if let Self::Paced(start) = self { start.is_paced(window) } else { false }
+    }
+    fn segment(&self, window: &Window, mss: u16) -> Option<u16> {
+        if let Self::SmallSegments(start) = self { start.segment(window, mss) } else { None }
     }
 }

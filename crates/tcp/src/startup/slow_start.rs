@@ -1,4 +1,7 @@
 //! Slow start (Jacobson 1988; RFC 5681, section 3.1): each acknowledged segment lets one more into the network.
+//!
+//! With a base b other than 2 ([`crate::StartConfig::base`]) it lets b - 1 more, so the window grows as b^n with the round
+//! trips: what the Burst TCP dissertation compares itself with (Gonçalves, section 4).
 
 use super::Startup;
 use crate::Config;
@@ -9,8 +12,8 @@ use crate::cc::{AckSample, Window};
 pub struct SlowStart;
 
 impl Startup for SlowStart {
-    fn on_ack(&mut self, window: &mut Window, sample: &AckSample, _: &Config) {
-        window.cwnd = grown(window, sample.credit);
+    fn on_ack(&mut self, window: &mut Window, sample: &AckSample, config: &Config) {
+        window.cwnd = grown(window, sample.credit * (config.start.base - 1.0));
     }
 }
 
@@ -35,6 +38,26 @@ mod tests {
             }
             assert_eq!(w.cwnd, f64::from(1 << round));
         }
+    }
+
+    #[test]
+    fn a_base_of_four_fills_a_pipe_of_32_with_less_too_much() {
+        // Packets sent when the loss shows, all windows up to the one after that which fills the pipe of 32: of base 2
+        // 1 + 2 + .. + 32 and, as each ACK of the last lets two go, 32 more: 95; of base 4 1 + 4 + 16 and 32 more: 53.
+        let sent = |base| {
+            let config =
+                Config { start: crate::StartConfig { base, ..Default::default() }, ..Config::default() };
+            let mut w = Window { cwnd: 1.0, ssthresh: f64::INFINITY };
+            let mut sent = 0.0;
+            while w.cwnd <= 32.0 {
+                sent += w.cwnd;
+                for _ in 0..w.cwnd as u32 {
+                    SlowStart.on_ack(&mut w, &sample(0, 1.0), &config);
+                }
+            }
+            sent + 32.0
+        };
+        assert_eq!([sent(2.0), sent(4.0)], [95.0, 53.0]);
     }
 
     #[test]
