@@ -9,6 +9,7 @@ mod efficiency;
 mod golden;
 mod replayed;
 mod shares;
+mod spreading;
 mod times;
 
 use core::ops::ControlFlow;
