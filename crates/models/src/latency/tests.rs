@@ -85,7 +85,8 @@ fn a_lone_first_segment_waits_for_its_ack() {
 fn the_sum_of_equation_5() {
     for (d, p) in [(1_u64, 0.3_f64), (5, 0.1), (40, 0.02)] {
         let q = 1.0 - p;
-        let sum: f64 = (0..d).map(|k| q.powi(k as i32) * p * k as f64).sum::<f64>() + q.powi(d as i32) * d as f64;
+        let sum: f64 =
+            (0..d).map(|k| q.powi(k as i32) * p * k as f64).sum::<f64>() + q.powi(d as i32) * d as f64;
         near(cardwell(&transfer(d, p)).unwrap().slow_start_packets, sum, 1e-12);
         let printed = (1.0 - q.powi(d as i32)) * q / p + 1.0;
         near(printed, sum + 1.0, 1e-12);
@@ -179,7 +180,12 @@ fn the_exact_parts_match_the_process() {
     let mut rng = fastrand::Rng::with_seed(SEED);
     for (p_f, p_r) in [(0.02, 0.0), (0.1, 0.05), (0.2, 0.1)] {
         let times: Vec<f64> = (0..40_000)
-            .map(|_| 0.1 + [p_f, p_r].map(|p| until_it_arrives(p, 1.0, f64::INFINITY, &mut rng)).iter().sum::<f64>())
+            .map(|_| {
+                0.1 + [p_f, p_r]
+                    .map(|p| until_it_arrives(p, 1.0, f64::INFINITY, &mut rng))
+                    .iter()
+                    .sum::<f64>()
+            })
             .collect();
         let (got, error) = mean(&times);
         near(got, handshake_s(p_f, p_r, 0.1, 1.0).unwrap(), 3.0 * error);
@@ -190,7 +196,8 @@ fn the_exact_parts_match_the_process() {
         let model = cardwell(&transfer(d, p)).unwrap();
         let (got, error) = mean(&sent);
         near(got, model.slow_start_packets, 3.0 * error);
-        let (lost, error) = mean(&sent.iter().map(|k| f64::from(u8::from(*k < d as f64))).collect::<Vec<_>>());
+        let (lost, error) =
+            mean(&sent.iter().map(|k| f64::from(u8::from(*k < d as f64))).collect::<Vec<_>>());
         near(lost, model.loss_probability, 3.0 * error);
     }
 }
@@ -252,7 +259,10 @@ fn the_closed_form_against_the_process() {
         let times: Vec<f64> = (0..runs).map(|_| send(&t, &mut rng)).collect();
         let (got, error) = mean(&times);
         let ratio = cardwell(&t).unwrap().transfer_s() / got;
-        let said = format!("seed {SEED}, {packets} packets, loss {loss}, window {w1}: {ratio}, error {}", error / got);
+        let said = format!(
+            "seed {SEED}, {packets} packets, loss {loss}, window {w1}: {ratio}, error {}",
+            error / got
+        );
         assert!((ratio - expected).abs() < 0.03, "{said}");
     }
 }

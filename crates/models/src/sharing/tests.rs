@@ -74,8 +74,14 @@ fn exponential_sizes() {
             mean += step * tail * (wait + service);
             service += step / free / 2.0;
             if i == 29_999 {
-                near(q.srpt_s(3.0).unwrap(), load * (2.0 - 8.0 * (-3.0_f64).exp()) / 2.0
-                    / (1.0 - load * (1.0 - 4.0 * (-3.0_f64).exp())).powi(2) + service, 1e-6);
+                near(
+                    q.srpt_s(3.0).unwrap(),
+                    load * (2.0 - 8.0 * (-3.0_f64).exp())
+                        / 2.0
+                        / (1.0 - load * (1.0 - 4.0 * (-3.0_f64).exp())).powi(2)
+                        + service,
+                    1e-6,
+                );
             }
         }
         near(q.srpt_mean_s(), mean, 1e-6);
@@ -144,14 +150,20 @@ fn srpt_is_the_least_and_an_empty_link_costs_nothing() {
         for load in [0.0, 1e-9, 0.1, 0.5, 0.9, 0.99, 0.9999] {
             let q = unit(load, law.clone());
             let (srpt, ps) = (q.srpt_mean_s(), q.ps_mean_s());
-            assert!(srpt <= ps * (1.0 + 1e-9) && srpt >= q.mean_bytes() * (1.0 - 1e-9), "{law:?} at {load}: {srpt}, {ps}");
+            assert!(
+                srpt <= ps * (1.0 + 1e-9) && srpt >= q.mean_bytes() * (1.0 - 1e-9),
+                "{law:?} at {load}: {srpt}, {ps}"
+            );
             assert!(q.fifo_mean_s().map_or(true, |t| t >= srpt * (1.0 - 1e-9)), "{law:?} at {load}");
             assert!(srpt >= before, "{law:?} at {load}");
             before = srpt;
             let mut shorter = 0.0;
             for x in [0.01, 1.0, 2.0, 2.5, 7.0, 30.0, 1e3, 1e6] {
                 let t = q.srpt_s(x).unwrap();
-                assert!(t > shorter && t >= x * (1.0 - 1e-9) && t.is_finite(), "{law:?} at {load}: {x} takes {t}");
+                assert!(
+                    t > shorter && t >= x * (1.0 - 1e-9) && t.is_finite(),
+                    "{law:?} at {load}: {x} takes {t}"
+                );
                 shorter = t;
             }
         }
@@ -300,7 +312,8 @@ fn the_closed_forms_match_the_process() {
                     Order::Fifo => q.fifo_mean_s().unwrap(),
                 };
                 let (got, error) = batches(&done, |d| d.1);
-                let said = format!("seed {SEED}, {law:?}, load {load}, {order:?}: {got} +- {error}, {expected}");
+                let said =
+                    format!("seed {SEED}, {law:?}, load {load}, {order:?}: {got} +- {error}, {expected}");
                 assert!((got - expected).abs() < 3.0 * error && error < 0.05 * got, "{said}");
                 // By size: the time less the expected one of that size has mean zero for small ones and large ones. Of
                 // sizes within two percent, one is computed.
