@@ -15,6 +15,7 @@ mod tally;
 mod tests;
 mod transfers;
 mod users;
+mod windows;
 
 use narrows_scenario::Scenario;
 use narrows_tcp::Event as TcpEvent;

@@ -6,22 +6,9 @@ use narrows_units::Instant;
 use super::flows::Flows;
 use super::plan::Plan;
 use super::report::{Report, integers, numbers};
-use crate::connection::{Connection, DATA};
+use super::windows::Windows;
+use crate::connection::Connection;
 use crate::network::Network;
-
-/// Flows of which windows are kept: the first so many of those that last.
-const FLOWS: u32 = 100;
-/// Most windows kept.
-const MOST_WINDOWS: usize = 1 << 22;
-
-/// The window of a flow.
-#[derive(Clone, Copy, Debug)]
-struct Window {
-    at: Instant,
-    flow: u32,
-    cwnd: f64,
-    ssthresh: f64,
-}
 
 /// What a link did in an interval.
 #[derive(Clone, Copy, Debug)]
@@ -38,9 +25,7 @@ pub(super) struct Samples {
     carried: Vec<Vec<Carried>>,
     /// Bytes sent and packets dropped at the last sample.
     before: Vec<Carried>,
-    windows: Vec<Window>,
-    /// From when on windows were no longer kept.
-    cut: Option<Instant>,
+    windows: Windows,
 }
 
 impl Samples {
@@ -58,7 +43,7 @@ impl Samples {
             self.throughput(plan, net);
         }
         if plan.wants(Which::Cwnd) {
-            self.windows(net.now, flows, connections);
+            self.windows.take(net.now, flows, connections);
         }
     }
 
@@ -73,17 +58,6 @@ impl Samples {
                 dropped: now.dropped - before.dropped,
             });
             *before = now;
-        }
-    }
-
-    fn windows(&mut self, now: Instant, flows: &Flows, connections: &[Connection]) {
-        if self.windows.len() >= MOST_WINDOWS {
-            self.cut.get_or_insert(now);
-            return;
-        }
-        for (flow, place) in flows.places().take_while(|(flow, _)| *flow < FLOWS) {
-            let end = &connections[place as usize].ends[DATA];
-            self.windows.push(Window { at: now, flow, cwnd: end.cwnd(), ssthresh: end.ssthresh() });
         }
     }
 
@@ -105,22 +79,6 @@ impl Samples {
             }
             out.table("throughput", columns);
         }
-        if !self.windows.is_empty() {
-            let w = || self.windows.iter();
-            out.table(
-                "cwnd",
-                vec![
-                    numbers("time_s", w().map(|w| w.at.as_secs_f64())),
-                    integers("flow", w().map(|w| w.flow.into())),
-                    numbers("cwnd_pkts", w().map(|w| w.cwnd)),
-                    // Infinite before the first loss.
-                    numbers(
-                        "ssthresh_pkts",
-                        w().map(|w| if w.ssthresh.is_finite() { w.ssthresh } else { f64::NAN }),
-                    ),
-                ],
-            );
-            out.put("cwnd_cut_s", self.cut.map(Instant::as_secs_f64));
-        }
+        self.windows.report(plan, out);
     }
 }

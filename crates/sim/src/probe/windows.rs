@@ -1,0 +1,145 @@
+//! The series of congestion windows: a row for each of the first flows that last at each sample, with what its congestion control
+//! has learnt of the path, if it learns; and, for each class, means of them after the warm-up.
+
+use narrows_tcp::cc::Learnt;
+use narrows_units::{Duration, Instant};
+
+use super::flows::Flows;
+use super::plan::Plan;
+use super::report::{Report, integers, numbers};
+use crate::connection::{Connection, DATA};
+use crate::statistics::mean;
+
+/// Flows of which windows are kept: the first so many of those that last.
+const FLOWS: u32 = 100;
+/// Most rows.
+const MOST: usize = 1 << 22;
+
+/// The window of a flow.
+#[derive(Clone, Copy, Debug)]
+struct Window {
+    at: Instant,
+    flow: u32,
+    class: u16,
+    cwnd: f64,
+    ssthresh: f64,
+}
+
+#[derive(Debug, Default)]
+pub(super) struct Windows {
+    rows: Vec<Window>,
+    /// Row by row, where there is something.
+    learnt: Vec<(usize, Learnt)>,
+    /// From when on windows were no longer kept.
+    cut: Option<Instant>,
+}
+
+impl Windows {
+    pub(super) fn take(&mut self, now: Instant, flows: &Flows, connections: &[Connection]) {
+        if self.rows.len() >= MOST {
+            self.cut.get_or_insert(now);
+            return;
+        }
+        for (flow, place) in flows.places().take_while(|(flow, _)| *flow < FLOWS) {
+            let c = &connections[place as usize];
+            let end = &c.ends[DATA];
+            self.learnt.extend(end.learnt().map(|learnt| (self.rows.len(), learnt)));
+            let (cwnd, ssthresh) = (end.cwnd(), end.ssthresh());
+            self.rows.push(Window { at: now, flow, class: c.class, cwnd, ssthresh });
+        }
+    }
+
+    pub(super) fn report(&self, plan: &Plan, out: &mut Report) {
+        if self.rows.is_empty() {
+            return;
+        }
+        let w = || self.rows.iter();
+        let mut columns = vec![
+            numbers("time_s", w().map(|w| w.at.as_secs_f64())),
+            integers("flow", w().map(|w| w.flow.into())),
+            numbers("cwnd_pkts", w().map(|w| w.cwnd)),
+            // Infinite before the first loss.
+            numbers("ssthresh_pkts", w().map(|w| if w.ssthresh.is_finite() { w.ssthresh } else { f64::NAN })),
+        ];
+        if !self.learnt.is_empty() {
+            let seconds = |t: Duration| t.as_secs_f64();
+            columns.push(self.column("alpha_pkts", |l| l.alpha));
+            columns.push(self.column("beta", |l| l.beta));
+            columns.push(self.column("rtt_min_s", |l| seconds(l.rtt_min)));
+            columns.push(self.column("rtt_max_s", |l| seconds(l.rtt_max)));
+        }
+        out.table("cwnd", columns);
+        out.put("cwnd_cut_s", self.cut.map(Instant::as_secs_f64));
+        for (class, name) in (0..).zip(&plan.classes) {
+            self.means(plan, class, &name.replace(|c: char| !c.is_ascii_alphanumeric(), "_"), out);
+        }
+    }
+
+    /// What was learnt, in every row; NaN where nothing was.
+    fn column(&self, name: &str, value: impl Fn(&Learnt) -> f64) -> crate::results::Column {
+        let mut values = vec![f64::NAN; self.rows.len()];
+        for (row, learnt) in &self.learnt {
+            values[*row] = value(learnt);
+        }
+        numbers(name, values.into_iter())
+    }
+
+    fn means(&self, plan: &Plan, class: u16, name: &str, out: &mut Report) {
+        let counts = |w: &Window| w.class == class && w.at >= plan.warmup;
+        let windows: Vec<f64> = self.rows.iter().filter(|w| counts(w)).map(|w| w.cwnd).collect();
+        out.put(format!("cwnd_{name}_pkts"), mean(&windows));
+        out.put(format!("cwnd_peak_{name}_pkts"), mean(&self.peaks(counts)));
+        let learnt = self.learnt.iter().filter(|(row, _)| counts(&self.rows[*row]));
+        let betas: Vec<f64> = learnt.map(|(_, learnt)| learnt.beta).collect();
+        out.put(format!("beta_{name}"), mean(&betas));
+    }
+
+    /// The last windows before they fell, of all flows.
+    fn peaks(&self, counts: impl Fn(&Window) -> bool) -> Vec<f64> {
+        // Of each flow the window before, and whether it had not fallen to it.
+        let mut before = [(0.0, false); FLOWS as usize];
+        let mut peaks = Vec::new();
+        for w in &self.rows {
+            let (last, rose) = &mut before[w.flow as usize];
+            let fell = w.cwnd < *last;
+            if fell && *rose && counts(w) {
+                peaks.push(*last);
+            }
+            (*last, *rose) = (w.cwnd, !fell);
+        }
+        peaks
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn windows(of: &[(u32, f64)]) -> Windows {
+        let rows = of.iter().zip(1..).map(|(&(flow, cwnd), s)| {
+            let at = Instant::ZERO + Duration::from_secs(s);
+            Window { at, flow, class: (flow % 2) as u16, cwnd, ssthresh: 2.0 }
+        });
+        Windows { rows: rows.collect(), ..Windows::default() }
+    }
+
+    #[test]
+    fn a_peak_is_where_a_window_begins_to_fall() {
+        // Flow 0 of class 0: 4, 5, 3, 2, 6, 6, 1: peaks 5 and 6. Flow 1 of class 1, in between: 9, 8.
+        let w = windows(&[
+            (0, 4.0),
+            (0, 5.0),
+            (1, 9.0),
+            (0, 3.0),
+            (0, 2.0),
+            (1, 8.0),
+            (0, 6.0),
+            (0, 6.0),
+            (0, 1.0),
+        ]);
+        assert_eq!(w.peaks(|w| w.class == 0), [5.0, 6.0]);
+        assert_eq!(w.peaks(|w| w.class == 1), [9.0]);
+        // By the sample after it, which is what counts.
+        assert_eq!(w.peaks(|w| w.class == 0 && w.at > Instant::ZERO + Duration::from_secs(4)), [6.0]);
+    }
+}
