@@ -39,7 +39,20 @@ struct tcp_congestion_ops {
     void (*init)(void *sk);
 } CORE;
 
+struct ns_common {
+    u32 inum;
+} CORE;
+
+struct net {
+    struct ns_common ns;
+} CORE;
+
+typedef struct {
+    struct net *net;
+} CORE possible_net_t;
+
 struct sock_common {
+    possible_net_t skc_net;
     u8 skc_state;
     u16 skc_family;
     u16 skc_dport;
@@ -90,7 +103,19 @@ struct tcp_sock {
     u32 delivered;
     u32 data_segs_out;
     u32 total_retrans;
+    u8 nonagle : 4;
     u8 is_cwnd_limited : 1;
+} CORE;
+
+struct seq_file;
+
+struct bpf_iter_meta {
+    struct seq_file *seq;
+} CORE;
+
+struct bpf_iter__tcp {
+    struct bpf_iter_meta *meta;
+    struct sock_common *sk_common;
 } CORE;
 
 struct ack_sample {

@@ -7,17 +7,6 @@
 
 char _license[] SEC("license") = "Dual MIT/GPL";
 
-struct seq_file;
-
-struct bpf_iter_meta {
-    struct seq_file *seq;
-} CORE;
-
-struct bpf_iter__tcp {
-    struct bpf_iter_meta *meta;
-    struct sock_common *sk_common;
-} CORE;
-
 /* crates/senders/src/layout.rs: Record */
 struct record {
     char name[16];

@@ -6,7 +6,7 @@ use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-const OBJECTS: [&str; 3] = ["aaimd", "btcp", "show"];
+const OBJECTS: [&str; 4] = ["aaimd", "btcp", "is", "show"];
 
 fn main() {
     let out = PathBuf::from(env::var_os("OUT_DIR").unwrap_or_default());

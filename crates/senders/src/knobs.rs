@@ -13,6 +13,8 @@ pub enum Sender {
     Btcp,
     /// Adaptive AIMD (Shorten and Leith): the back-off that just empties the queue.
     Aaimd,
+    /// Initial Spreading (Sallantin and others): the first window evenly over the first round trip.
+    Spreading,
 }
 
 /// How a knob is written and what it may be.
@@ -51,10 +53,12 @@ const AAIMD: &[Knob] = &[
     knob("gamma", Form::Fraction(0.5, 1.0), "0.875"),
     knob("samples", Form::Whole(1, 32), "8"),
 ];
+const SPREADING: &[Knob] =
+    &[knob("iw", Form::Whole(1, 64), "10"), knob("floor_us", Form::Whole(0, 100_000), "1000")];
 
 impl Sender {
     /// All of them.
-    pub const ALL: [Self; 2] = [Self::Btcp, Self::Aaimd];
+    pub const ALL: [Self; 3] = [Self::Btcp, Self::Aaimd, Self::Spreading];
 
     /// The name it is loaded under unless told otherwise.
     #[must_use]
@@ -62,6 +66,7 @@ impl Sender {
         match self {
             Self::Btcp => "narrows_btcp",
             Self::Aaimd => "narrows_aaimd",
+            Self::Spreading => "narrows_is",
         }
     }
 
@@ -71,6 +76,7 @@ impl Sender {
         match self {
             Self::Btcp => BTCP,
             Self::Aaimd => AAIMD,
+            Self::Spreading => SPREADING,
         }
     }
 
@@ -79,6 +85,7 @@ impl Sender {
         match self {
             Self::Btcp => 0x4e52_5701,
             Self::Aaimd => 0x4e52_5702,
+            Self::Spreading => 0x4e52_5703,
         }
     }
 
@@ -91,7 +98,14 @@ impl Sender {
         match self {
             Self::Btcp => objects::BTCP,
             Self::Aaimd => objects::AAIMD,
+            Self::Spreading => objects::IS,
         }
+    }
+
+    /// Whether it works only with a [`crate::Driver`] beside it.
+    #[must_use]
+    pub const fn needs_driver(self) -> bool {
+        matches!(self, Self::Spreading)
     }
 
     /// The sender of a name.
@@ -284,6 +298,11 @@ mod tests {
         let says = refused(&[Sender::Aaimd], "beta_hi=1");
         assert_eq!(says, "narrows_aaimd: beta_hi = '1': expected a number from 0.5 to 0.95");
         assert!(refused(&Sender::ALL, "g=1").starts_with("no sender has a knob 'g': narrows_btcp has f"));
+        let both = refused(&Sender::ALL, "iw=4");
+        assert!(
+            both.starts_with("narrows_btcp and narrows_is each have a knob 'iw': load them one by one"),
+            "{both}"
+        );
     }
 
     #[test]

@@ -54,13 +54,32 @@ pub enum Phase {
         /// Greatest smoothed RTT, faded, in microseconds.
         rttmax_us: u32,
     },
+    /// Initial Spreading, nothing sent yet.
+    ToSpread {
+        /// Time between segments, in nanoseconds.
+        gap_ns: u64,
+    },
+    /// Initial Spreading, in its first round trip.
+    Spreading {
+        /// Segments whose slot has come.
+        allowed: u32,
+        /// Time between segments, in nanoseconds.
+        gap_ns: u64,
+    },
 }
+
+/// Phases of `enum phase` in is.bpf.c.
+const SPREAD_WAITING: u32 = 0;
+const SPREAD_GOING_ON: u32 = 1;
 
 struct Bytes<'a>(&'a [u8]);
 
 impl Bytes<'_> {
     fn u16(&self, at: usize) -> u16 {
         self.0.get(at..at + 2).and_then(|b| b.try_into().ok()).map_or(0, u16::from_ne_bytes)
+    }
+    fn u64(&self, at: usize) -> u64 {
+        self.0.get(at..at + 8).and_then(|b| b.try_into().ok()).map_or(0, u64::from_ne_bytes)
     }
     fn u32(&self, at: usize) -> u32 {
         self.0.get(at..at + 4).and_then(|b| b.try_into().ok()).map_or(0, u32::from_ne_bytes)
@@ -109,6 +128,12 @@ fn phase(state: &Bytes<'_>, below: bool, cwnd: u32) -> Option<Phase> {
             beta: f64::from(state.u32(4)) / 65536.0,
             rttmin_us: state.u32(8),
             rttmax_us: state.u32(12),
+        },
+        // struct state of is.bpf.c: kind, phase, allowed, lost, acked, delivered0, segs0, asked, gap.
+        Sender::Spreading => match state.u32(4) {
+            SPREAD_WAITING => Phase::ToSpread { gap_ns: state.u64(32) },
+            SPREAD_GOING_ON => Phase::Spreading { allowed: state.u32(8), gap_ns: state.u64(32) },
+            _ => plain,
         },
     })
 }

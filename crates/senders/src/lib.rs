@@ -1,9 +1,11 @@
-//! Congestion controls of ours in the running kernel: B-TCP and adaptive AIMD, as BPF `struct_ops`.
+//! Congestion controls of ours in the running kernel: B-TCP, adaptive AIMD and Initial Spreading, as BPF `struct_ops`.
 //!
 //! The programs are in `bpf/` at the top of the repository, written from the papers and compiled when this crate is built,
 //! if clang is there. [`load`] and [`unload`] bring them in and out; any program then chooses one by
 //! `setsockopt(TCP_CONGESTION)`, the sysctl, or a route's `congctl`. `docs/senders.md` is the manual.
 
+mod borrow;
+mod driver;
 mod knobs;
 mod layout;
 mod libbpf;
@@ -13,7 +15,9 @@ mod objects {
     #![allow(missing_docs, reason = "made by the build script")]
     include!(concat!(env!("OUT_DIR"), "/objects.rs"));
 }
+mod scan;
 
+pub use driver::{Driven, Driver};
 pub use knobs::{Knob, Sender, Settings, settings};
 pub use layout::{Phase, Socket};
 pub use load::{BPFFS, Loaded, load, loaded, names, possible, sockets, unload};

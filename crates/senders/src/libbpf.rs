@@ -9,7 +9,7 @@
 
 use std::ffi::{CStr, CString, c_char, c_int, c_void};
 use std::io;
-use std::os::fd::{AsRawFd as _, FromRawFd as _, OwnedFd};
+use std::os::fd::{AsRawFd as _, BorrowedFd, FromRawFd as _, OwnedFd};
 use std::path::Path;
 use std::ptr::{NonNull, null, null_mut};
 use std::sync::{Mutex, OnceLock, PoisonError};
@@ -73,7 +73,12 @@ library! {
     bpf_obj_pin(c_int, *const c_char) -> c_int;
     bpf_obj_get(*const c_char) -> c_int;
     bpf_map_lookup_elem(c_int, *const c_void, *mut c_void) -> c_int;
+    bpf_map_update_elem(c_int, *const c_void, *const c_void, u64) -> c_int;
     bpf_map_delete_elem(c_int, *const c_void) -> c_int;
+    ring_buffer__new(c_int, unsafe extern "C" fn(*mut c_void, *mut c_void, usize) -> c_int, *mut c_void, *const c_void) -> Ptr;
+    ring_buffer__epoll_fd(Ptr) -> c_int;
+    ring_buffer__consume(Ptr) -> c_int;
+    ring_buffer__free(Ptr) -> ();
 }
 
 /// The last lines libbpf has printed.
@@ -84,7 +89,7 @@ unsafe extern "C" fn hear(level: c_int, format: *const c_char, args: *mut c_void
     if level >= DEBUG {
         return 0;
     }
-    let mut line = [0_u8; 2048];
+    let mut line = vec![0_u8; 1 << 16];
     // SAFETY: libbpf gives a format and its arguments; the buffer's size is told.
     unsafe { vsnprintf(line.as_mut_ptr().cast(), line.len(), format, args) };
     let text = CStr::from_bytes_until_nul(&line).unwrap_or_default().to_string_lossy().trim_end().to_owned();
@@ -119,12 +124,12 @@ pub fn available() -> anyhow::Result<()> {
     lib().map(|_| ())
 }
 
-/// Takes what libbpf has said since the last call, lines that carry no news left out.
+/// Takes what libbpf has said since the last call: of a verifier's long log the end, where the reason stands.
 fn said() -> String {
-    let lines = std::mem::take(&mut *SAID.lock().unwrap_or_else(PoisonError::into_inner));
-    let dull =
-        |l: &&String| l.is_empty() || l.contains("BEGIN PROG LOAD LOG") || l.contains("END PROG LOAD LOG");
-    lines.iter().filter(|l| !dull(l)).map(|l| format!("\n    {}", l.replace('\n', "\n    "))).collect()
+    const MOST: usize = 20;
+    let text = std::mem::take(&mut *SAID.lock().unwrap_or_else(PoisonError::into_inner)).join("\n");
+    let lines: Vec<_> = text.lines().filter(|l| !l.is_empty()).collect();
+    lines[lines.len().saturating_sub(MOST)..].iter().map(|l| format!("\n    {l}")).collect()
 }
 
 /// A system call's answer: below zero is an error, which libbpf 1.x gives as `-errno` or in `errno`.
@@ -221,11 +226,11 @@ impl Object {
         self.map(name).map(Ok)
     }
 
-    /// Reads everything iterator `name` has to say in the network namespace of this thread.
+    /// Iterator `name`, ready to be read by [`read_iterator`].
     ///
     /// # Errors
     /// The system's.
-    pub fn read_iterator(&self, name: &str) -> anyhow::Result<Vec<u8>> {
+    pub fn iterator(&self, name: &str) -> anyhow::Result<OwnedFd> {
         let name = CString::new(name)?;
         // SAFETY: the object is loaded and the name ends in a zero.
         let program = unsafe { (self.lib.bpf_object__find_program_by_name)(self.object, name.as_ptr()) };
@@ -237,19 +242,11 @@ impl Object {
         if link.is_null() {
             bail!("iterator: {}{}", io::Error::last_os_error(), said());
         }
-        // SAFETY: the link is ours; what it made is owned from here on.
-        let made = unsafe {
-            let made = checked((self.lib.bpf_iter_create)((self.lib.bpf_link__fd)(link)));
+        // SAFETY: the link is ours; the copy of its descriptor outlives it.
+        unsafe {
+            let copy = duplicate((self.lib.bpf_link__fd)(link));
             (self.lib.bpf_link__destroy)(link);
-            made.map(|fd| OwnedFd::from_raw_fd(fd))
-        };
-        let mut file = std::fs::File::from(made.context("iterator")?);
-        let (mut out, mut part) = (Vec::new(), vec![0; 65536]);
-        loop {
-            match io::Read::read(&mut file, &mut part).context("iterator")? {
-                0 => return Ok(out),
-                n => out.extend_from_slice(&part[..n]),
-            }
+            copy
         }
     }
 
@@ -277,11 +274,97 @@ impl Drop for Object {
     }
 }
 
+/// The reading end of a ring buffer.
+pub struct Ring {
+    lib: &'static Lib,
+    ring: Ptr,
+    // Boxed: libbpf keeps its address.
+    events: Box<Events>,
+}
+
+#[derive(Default)]
+struct Events(Vec<Vec<u8>>);
+
+// SAFETY: a ring belongs to one owner at a time; libbpf keeps no thread's state in it.
+unsafe impl Send for Ring {}
+
+unsafe extern "C" fn collect(events: *mut c_void, data: *mut c_void, size: usize) -> c_int {
+    // SAFETY: `Ring::new` gave the address of its events, which live as long; the data do until this returns.
+    unsafe {
+        let events = &mut *events.cast::<Events>();
+        events.0.push(std::slice::from_raw_parts(data.cast::<u8>(), size).to_vec());
+    }
+    0
+}
+
+impl Ring {
+    /// Reads from a ring buffer map. There must be no other reader.
+    ///
+    /// # Errors
+    /// The system's.
+    pub fn new(map: &OwnedFd) -> anyhow::Result<Self> {
+        let lib = lib()?;
+        let mut events = Box::<Events>::default();
+        let to = (&raw mut *events).cast();
+        // SAFETY: libbpf maps the ring's memory itself; `to` is valid until the ring is freed.
+        let ring = unsafe { (lib.ring_buffer__new)(map.as_raw_fd(), collect, to, null()) };
+        if ring.is_null() {
+            bail!("ring buffer: {}{}", io::Error::last_os_error(), said());
+        }
+        Ok(Self { lib, ring, events })
+    }
+
+    /// Takes every event that is there.
+    ///
+    /// # Errors
+    /// The system's.
+    pub fn consume(&mut self) -> anyhow::Result<Vec<Vec<u8>>> {
+        // SAFETY: the ring is ours, and `collect` writes to our events.
+        checked(unsafe { (self.lib.ring_buffer__consume)(self.ring) }).context("ring buffer")?;
+        Ok(std::mem::take(&mut self.events.0))
+    }
+}
+
+impl std::os::fd::AsFd for Ring {
+    /// Readable when an event is there.
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        // SAFETY: the descriptor is open as long as the ring, which is as long as the loan.
+        unsafe { BorrowedFd::borrow_raw((self.lib.ring_buffer__epoll_fd)(self.ring)) }
+    }
+}
+
+impl Drop for Ring {
+    fn drop(&mut self) {
+        // SAFETY: nobody uses it any more.
+        unsafe { (self.lib.ring_buffer__free)(self.ring) };
+    }
+}
+
 fn duplicate(fd: c_int) -> anyhow::Result<OwnedFd> {
     // SAFETY: the descriptor is checked by the call, and its copy is ours alone.
     unsafe {
         let copy = checked(libc::fcntl(fd, libc::F_DUPFD_CLOEXEC, 3)).context("descriptor of a map")?;
         Ok(OwnedFd::from_raw_fd(copy))
+    }
+}
+
+/// Runs an iterator once over the network namespace of this thread, and gives everything it says.
+///
+/// # Errors
+/// The system's.
+pub fn read_iterator(iterator: &OwnedFd) -> anyhow::Result<Vec<u8>> {
+    // SAFETY: the new descriptor is ours alone.
+    let made = unsafe {
+        let made = checked((lib()?.bpf_iter_create)(iterator.as_raw_fd())).context("iterator")?;
+        OwnedFd::from_raw_fd(made)
+    };
+    let mut file = std::fs::File::from(made);
+    let (mut out, mut part) = (Vec::new(), vec![0; 65536]);
+    loop {
+        match io::Read::read(&mut file, &mut part).context("iterator")? {
+            0 => return Ok(out),
+            n => out.extend_from_slice(&part[..n]),
+        }
     }
 }
 
@@ -296,14 +379,14 @@ pub fn unregister(ops: &OwnedFd) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Gives a map a name in the BPF file system.
+/// Gives a map or iterator a name in the BPF file system.
 ///
 /// # Errors
 /// The system's.
-pub fn pin(map: &OwnedFd, path: &Path) -> anyhow::Result<()> {
+pub fn pin(what: &OwnedFd, path: &Path) -> anyhow::Result<()> {
     let text = path_text(path)?;
     // SAFETY: the path ends in a zero.
-    checked(unsafe { (lib()?.bpf_obj_pin)(map.as_raw_fd(), text.as_ptr()) })
+    checked(unsafe { (lib()?.bpf_obj_pin)(what.as_raw_fd(), text.as_ptr()) })
         .with_context(|| path.display().to_string())?;
     Ok(())
 }
@@ -335,4 +418,17 @@ pub fn only_value(map: &OwnedFd, size: usize) -> anyhow::Result<Vec<u8>> {
     })?;
     value.truncate(size);
     Ok(value)
+}
+
+/// Sets the value of a map with one element.
+///
+/// # Errors
+/// The system's.
+pub fn set_only_value(map: &OwnedFd, value: u64) -> anyhow::Result<()> {
+    let key = 0_u32;
+    // SAFETY: the key is four bytes and the value eight, as the map's.
+    checked(unsafe {
+        (lib()?.bpf_map_update_elem)(map.as_raw_fd(), (&raw const key).cast(), (&raw const value).cast(), 0)
+    })?;
+    Ok(())
 }

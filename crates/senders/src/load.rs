@@ -12,6 +12,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context as _, bail, ensure};
 use nix::sys::statfs::{BPF_FS_MAGIC, statfs};
 
+use crate::driver;
 use crate::knobs::{Sender, Settings};
 use crate::layout::{self, Socket};
 use crate::libbpf::{self, Object};
@@ -32,6 +33,8 @@ pub struct Loaded {
     pub name: String,
     /// What it was loaded with.
     pub settings: Settings,
+    /// Whether its driver lives; nothing for a sender that needs none.
+    pub driven: Option<bool>,
 }
 
 /// Whether senders can be loaded here.
@@ -63,7 +66,7 @@ fn new_enough(release: &str) -> bool {
 }
 
 /// The folder of pins under a BPF file system.
-fn pins(bpffs: &Path) -> PathBuf {
+pub(crate) fn pins(bpffs: &Path) -> PathBuf {
     bpffs.join("narrows")
 }
 
@@ -85,8 +88,9 @@ pub fn load(bpffs: &Path, name: &str, settings: &Settings) -> anyhow::Result<()>
     );
     let mut object = Object::open(&renamed(settings.sender().object(), name)?)?;
     object.set_rodata(&settings.bytes())?;
-    object.load().map_err(|(e, said)| match e.kind() {
-        ErrorKind::PermissionDenied => anyhow::anyhow!(
+    object.load().map_err(|(e, said)| match e.raw_os_error() {
+        // EACCES is the verifier's.
+        Some(libc::EPERM) => anyhow::anyhow!(
             "the kernel refuses BPF here ({e}): run as root outside of restricted containers (CAP_BPF, CAP_NET_ADMIN, \
              CAP_PERFMON){said}"
         ),
@@ -98,17 +102,24 @@ pub fn load(bpffs: &Path, name: &str, settings: &Settings) -> anyhow::Result<()>
         ),
         _ => anyhow::anyhow!("the kernel does not register {name}: {e}"),
     })?;
-    pin_all(&pins(bpffs).join(name), &ops, &object).inspect_err(|_| {
+    pin_all(&pins(bpffs).join(name), &ops, &object, settings.sender()).inspect_err(|_| {
         let _ = libbpf::unregister(&ops);
     })
 }
 
-fn pin_all(dir: &Path, ops: &OwnedFd, object: &Object) -> anyhow::Result<()> {
+fn pin_all(dir: &Path, ops: &OwnedFd, object: &Object, sender: Sender) -> anyhow::Result<()> {
     // The kernel has just taken the name, so pins of that name are of one that is gone.
     let _ = fs::remove_dir_all(dir);
     fs::create_dir_all(dir).with_context(|| dir.display().to_string())?;
     libbpf::pin(ops, &dir.join("ops"))?;
-    libbpf::pin(&object.map(".rodata")?, &dir.join("knobs"))
+    libbpf::pin(&object.map(".rodata")?, &dir.join("knobs"))?;
+    if sender.needs_driver() {
+        for map in ["heart", "wanted"] {
+            libbpf::pin(&object.map(map)?, &dir.join(map))?;
+        }
+        libbpf::pin(&object.iterator("kick")?, &dir.join("kick"))?;
+    }
+    Ok(())
 }
 
 /// The object with `name` in the place kept for it.
@@ -146,7 +157,9 @@ fn one(bpffs: &Path, name: String) -> anyhow::Result<Loaded> {
     let longest = 4 + 4 * Sender::ALL.map(|s| s.knobs().len()).into_iter().max().unwrap_or(0);
     let settings =
         Settings::from_bytes(&libbpf::only_value(&knobs, longest)?).with_context(|| name.clone())?;
-    Ok(Loaded { name, settings })
+    let heart = || driver::beating(&libbpf::pinned(&pins(bpffs).join(&name).join("heart"))?);
+    let driven = settings.sender().needs_driver().then(heart).transpose()?;
+    Ok(Loaded { name, settings, driven })
 }
 
 /// Takes a sender out of the kernel. Connections that use it go on with it; new ones cannot choose it.
@@ -178,7 +191,7 @@ pub fn sockets() -> anyhow::Result<Vec<Socket>> {
     object.load().map_err(|(e, said)| {
         anyhow::anyhow!("the kernel does not take the iterator over sockets: {e}{said}")
     })?;
-    Ok(layout::sockets(&object.read_iterator("show")?))
+    Ok(layout::sockets(&libbpf::read_iterator(&object.iterator("show")?)?))
 }
 
 #[cfg(test)]

@@ -1,11 +1,15 @@
 //! `narrows senders`: congestion controls of ours in the running kernel.
 
-use std::path::PathBuf;
+use std::os::unix::process::CommandExt as _;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 
 use anyhow::{Context as _, bail, ensure};
 use clap::Subcommand;
-use narrows_senders::{self as senders, Loaded, Phase, Sender, Socket};
+use narrows_senders::{self as senders, Driver, Loaded, Phase, Sender, Socket};
 use serde::Serialize;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 
@@ -21,13 +25,19 @@ pub struct Args {
 
 #[derive(Subcommand)]
 enum Command {
-    /// Bring senders into the kernel: narrows_btcp, narrows_aaimd; all of them unless named
+    /// Bring senders into the kernel: narrows_btcp, narrows_aaimd, narrows_is; all of them unless named
     Load(LoadArgs),
     /// Show which are loaded, their knobs, and the connections of this network namespace that use them
     Status {
         /// Print JSON
         #[arg(long)]
         json: bool,
+    },
+    /// Drive a loaded narrows_is until it is unloaded; load starts this in the background
+    Drive {
+        /// The name it was loaded under
+        #[arg(default_value = "narrows_is")]
+        name: String,
     },
     /// Take senders out again; connections that use one go on with it
     Unload {
@@ -57,13 +67,18 @@ pub fn main(args: Args) -> anyhow::Result<ExitCode> {
         Command::Load(load_args) => load(&args.bpffs, &load_args)?,
         Command::Status { json } => status(&args.bpffs, json)?,
         Command::Unload { names } => unload(&args.bpffs, names)?,
+        Command::Drive { name } => {
+            let stop = signals()?;
+            let done = Driver::new(&args.bpffs, &name)?.run(&|| stop.load(Ordering::Relaxed))?;
+            println!("{done}");
+        }
     }
     Ok(ExitCode::SUCCESS)
 }
 
 /// What is loaded goes when this is dropped, if it is told to.
 struct Held<'a> {
-    bpffs: &'a std::path::Path,
+    bpffs: &'a Path,
     names: Vec<String>,
 }
 
@@ -78,7 +93,16 @@ impl Drop for Held<'_> {
     }
 }
 
-fn load(bpffs: &std::path::Path, args: &LoadArgs) -> anyhow::Result<()> {
+/// Set by the signals that end a program.
+fn signals() -> anyhow::Result<Arc<AtomicBool>> {
+    let stop = Arc::new(AtomicBool::new(false));
+    for signal in [SIGINT, SIGTERM, SIGHUP] {
+        signal_hook::flag::register(signal, stop.clone()).context("signal handler")?;
+    }
+    Ok(stop)
+}
+
+fn load(bpffs: &Path, args: &LoadArgs) -> anyhow::Result<()> {
     let chosen: Vec<Sender> = match &args.names[..] {
         [] => Sender::ALL.to_vec(),
         names => names.iter().map(|n| Sender::named(n)).collect::<anyhow::Result<_>>()?,
@@ -89,7 +113,7 @@ fn load(bpffs: &std::path::Path, args: &LoadArgs) -> anyhow::Result<()> {
     );
     let settings = senders::settings(&chosen, &args.set)?;
     // Caught before anything is loaded, so that a hasty Ctrl-C leaves nothing behind.
-    let mut signals = signal_hook::iterator::Signals::new([SIGINT, SIGTERM, SIGHUP]).context("signals")?;
+    let stop = signals()?;
     // Also when the second of several fails, the first goes again.
     let mut held = Held { bpffs, names: Vec::new() };
     for one in &settings {
@@ -97,17 +121,50 @@ fn load(bpffs: &std::path::Path, args: &LoadArgs) -> anyhow::Result<()> {
         senders::load(bpffs, name, one)?;
         held.names.push(name.to_owned());
         println!("loaded {name}: {}", knobs(one));
+        if one.sender().needs_driver() {
+            start_driver(bpffs, name)?;
+        }
     }
     if args.hold {
         println!("Ctrl-C unloads");
-        signals.forever().next();
+        while !stop.load(Ordering::Relaxed) {
+            std::thread::sleep(Duration::from_millis(50));
+        }
     } else {
         held.names.clear();
     }
     Ok(())
 }
 
-fn unload(bpffs: &std::path::Path, names: Vec<String>) -> anyhow::Result<()> {
+/// Starts a driver that ends with its sender, and waits until it lives.
+fn start_driver(bpffs: &Path, name: &str) -> anyhow::Result<()> {
+    use std::process::{Command, Stdio};
+    let program = std::env::current_exe().context("this program")?;
+    let mut driver = Command::new(program)
+        .args(["senders", "drive", name, "--bpffs"])
+        .arg(bpffs)
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        // Whoever reads what we say waits for the end of it, which must not be the driver's.
+        .stderr(Stdio::null())
+        // Ctrl-C at this terminal is not for it.
+        .process_group(0)
+        .spawn()
+        .context("narrows senders drive")?;
+    for _ in 0..100 {
+        std::thread::sleep(Duration::from_millis(20));
+        if senders::loaded(bpffs)?.iter().any(|l| l.name == name && l.driven == Some(true)) {
+            println!("driver of {name}: process {}", driver.id());
+            return Ok(());
+        }
+        if let Some(status) = driver.try_wait().context("driver")? {
+            bail!("the driver of {name} ended ({status}): narrows senders drive {name} says why");
+        }
+    }
+    bail!("the driver of {name} does not come up");
+}
+
+fn unload(bpffs: &Path, names: Vec<String>) -> anyhow::Result<()> {
     let names = if names.is_empty() { senders::names(bpffs) } else { names };
     if names.is_empty() {
         bail!("no sender is loaded (nothing under {}/narrows)", bpffs.display());
@@ -130,10 +187,12 @@ struct Report<'a> {
     /// Which of ours, or nothing if it was unloaded while connections used it.
     sender: Option<&'static str>,
     knobs: std::collections::BTreeMap<&'static str, String>,
+    /// Whether its driver lives, of a sender that needs one.
+    driven: Option<bool>,
     sockets: Vec<&'a Socket>,
 }
 
-fn status(bpffs: &std::path::Path, json: bool) -> anyhow::Result<()> {
+fn status(bpffs: &Path, json: bool) -> anyhow::Result<()> {
     let loaded = senders::loaded(bpffs)?;
     let sockets = senders::sockets()?;
     let reports = reports(&loaded, &sockets);
@@ -152,6 +211,12 @@ fn status(bpffs: &std::path::Path, json: bool) -> anyhow::Result<()> {
             None => " (unloaded, still in use)".to_owned(),
         };
         println!("{}{what}  {}  connections {}", report.name, knobs.join(" "), report.sockets.len());
+        if report.driven == Some(false) {
+            println!(
+                "  NO DRIVER: new connections start as plain TCP; narrows senders drive {}",
+                report.name
+            );
+        }
         for socket in report.sockets {
             println!("  {}", line(socket));
         }
@@ -167,6 +232,7 @@ fn reports<'a>(loaded: &'a [Loaded], sockets: &'a [Socket]) -> Vec<Report<'a>> {
             name: &l.name,
             sender: Some(l.settings.sender().name()),
             knobs: l.settings.shown().collect(),
+            driven: l.driven,
             sockets: using(&l.name),
         })
         .collect();
@@ -178,9 +244,15 @@ fn reports<'a>(loaded: &'a [Loaded], sockets: &'a [Socket]) -> Vec<Report<'a>> {
         name,
         sender: None,
         knobs: std::collections::BTreeMap::new(),
+        driven: None,
         sockets: using(name),
     }));
     reports
+}
+
+#[expect(clippy::cast_precision_loss, reason = "for people")]
+fn ms(ns: u64) -> f64 {
+    ns as f64 / 1e6
 }
 
 fn line(s: &Socket) -> String {
@@ -189,6 +261,10 @@ fn line(s: &Socket) -> String {
         Phase::Burst { window } => format!("burst, window {window:.3}"),
         Phase::SlowStart => "slow start".to_owned(),
         Phase::Avoidance => "congestion avoidance".to_owned(),
+        Phase::ToSpread { gap_ns } => format!("to be spread, {:.2} ms apart", ms(*gap_ns)),
+        Phase::Spreading { allowed, gap_ns } => {
+            format!("spreading, {allowed} segments so far, {:.2} ms apart", ms(*gap_ns))
+        }
         Phase::Adaptive { beta, rttmin_us, rttmax_us } => format!(
             "beta {beta:.3}, rtt {:.1} to {:.1} ms",
             f64::from(*rttmin_us) / 1e3,

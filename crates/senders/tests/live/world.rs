@@ -1,32 +1,57 @@
 //! Two hosts in network namespaces, with a delay between them if asked, and a BPF file system of one's own.
 
-use std::io::{Read, Write};
-use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
+use std::io::{BufRead as _, BufReader, Read as _, Write as _};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpListener, TcpStream};
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::process::{Child, Command, Stdio};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::sync::{Arc, OnceLock};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use narrows_senders::{self as senders, Sender};
+use narrows_senders::{self as senders, Driven, Driver, Sender};
+use narrows_wire::capture::Reader;
 use nix::sched::{CloneFlags, setns};
 use nix::sys::socket::{setsockopt, sockopt::TcpCongestion};
 
 /// Nothing here takes longer unless it hangs.
 pub const PATIENCE: Duration = Duration::from_secs(20);
 
-/// Whether live tests can run; says why if not. A program that clang did not take is no reason but a failure.
-pub fn can_run(test: &str) -> bool {
-    let why = match senders::possible() {
-        Err(e) => e.to_string(),
-        Ok(_) => match Command::new("ip").args(["netns", "list"]).stdout(Stdio::null()).status() {
-            Ok(status) if status.success() => return true,
-            _ => "needs the program ip (iproute2) and network namespaces".to_owned(),
-        },
+/// The program, whose lab delays and captures: NARROWS_BIN, or beside this test.
+fn program() -> Option<PathBuf> {
+    let beside = std::env::current_exe().ok()?.parent()?.parent()?.join("narrows");
+    std::env::var_os("NARROWS_BIN").map(PathBuf::from).or(Some(beside)).filter(|p| p.exists())
+}
+
+/// Why live tests cannot run here, if so. A program that clang did not take is no reason but a failure.
+fn obstacle() -> Option<String> {
+    let possible = senders::possible().err().map(|e| e.to_string());
+    let clang_failed = possible.as_ref().filter(|e| e.contains("could not compile"));
+    assert_eq!(clang_failed, None);
+    let lacks = |program: &str| {
+        Command::new(program).arg("-V").stdout(Stdio::null()).stderr(Stdio::null()).status().is_err()
     };
-    assert!(!why.contains("could not compile"), "{why}");
-    eprintln!("skipped: {test}: {why}");
-    false
+    possible
+        .or_else(|| {
+            ["ip", "ss", "ethtool"].into_iter().find(|p| lacks(p)).map(|p| format!("needs the program {p}"))
+        })
+        .or_else(|| {
+            program()
+                .is_none()
+                .then(|| "needs the program: cargo build -p narrows-cli, or NARROWS_BIN".into())
+        })
+}
+
+/// Whether live tests can run; says why if not.
+pub fn can_run(test: &str) -> bool {
+    static OBSTACLE: OnceLock<Option<String>> = OnceLock::new();
+    match OBSTACLE.get_or_init(obstacle) {
+        None => true,
+        Some(why) => {
+            eprintln!("skipped: {test}: {why}");
+            false
+        }
+    }
 }
 
 /// Runs a program and expects it to succeed.
@@ -36,46 +61,89 @@ pub fn sure(program: &str, args: &[&str]) -> String {
     String::from_utf8_lossy(&out.stdout).into_owned()
 }
 
-/// `s`ender and `r`eceiver, each a namespace; 10.79.0.1 and 10.79.0.2.
+/// `s`ender and `r`eceiver, each a namespace, and a link `e` between them that delays; 10.79.0.1 and 10.79.0.2.
 pub struct World {
     tag: String,
     pub bpffs: PathBuf,
     loaded: Vec<String>,
+    parts: Vec<Child>,
+    drivers: Vec<(Arc<AtomicBool>, JoinHandle<Driven>)>,
 }
 
 impl World {
-    pub fn new() -> Self {
+    /// With a delay each way, and an ACK for every segment.
+    pub fn new(delay: Duration) -> Self {
         static NEXT: AtomicU32 = AtomicU32::new(0);
         let tag = format!("ns{:x}{:x}", std::process::id(), NEXT.fetch_add(1, Ordering::Relaxed));
         let bpffs = std::env::temp_dir().join(format!("narrows-{tag}"));
         std::fs::create_dir_all(&bpffs).unwrap();
-        let world = Self { tag, bpffs, loaded: Vec::new() };
+        let mut world = Self { tag, bpffs, loaded: Vec::new(), parts: Vec::new(), drivers: Vec::new() };
         sure("mount", &["-t", "bpf", "bpf", &world.bpffs.display().to_string()]);
-        for end in ["s", "r"] {
+        for end in ["s", "r", "e"] {
             sure("ip", &["netns", "add", &world.ns(end)]);
         }
-        sure(
-            "ip",
-            &[
-                "link",
-                "add",
-                "eth",
-                "netns",
-                &world.ns("s"),
-                "type",
-                "veth",
-                "peer",
-                "name",
-                "eth",
-                "netns",
-                &world.ns("r"),
-            ],
-        );
-        for (end, address) in [("s", "10.79.0.1/24"), ("r", "10.79.0.2/24")] {
-            sure("ip", &["-n", &world.ns(end), "address", "add", address, "dev", "eth"]);
-            sure("ip", &["-n", &world.ns(end), "link", "set", "eth", "up"]);
+        for (end, other) in [("s", "r"), ("r", "s")] {
+            world.wire(end, other);
         }
+        let spec = format!(
+            r#"{{"interfaces":["s","r"],"delay_ns":{},"loss":0.0,"seed":1,"limit":100000}}"#,
+            delay.as_nanos()
+        );
+        world.start("e", "emulator", &spec);
         world
+    }
+
+    /// Host `end` and its way to the link. The neighbour is known: an ARP request would be part of the handshake's RTT.
+    fn wire(&self, end: &str, other: &str) {
+        let mac = |end: &str| format!("02:00:00:4e:53:{:02x}", end.as_bytes()[0]);
+        let address = |end: &str| format!("10.79.0.{}", if end == "s" { 1 } else { 2 });
+        let (here, link) = (self.ns(end), self.ns("e"));
+        let ip = |line: &str| sure("ip", &line.split(' ').collect::<Vec<_>>());
+        ip(&format!("link add eth address {} netns {here} type veth peer name {end} netns {link}", mac(end)));
+        for (ns, interface) in [(&here, "eth"), (&link, end)] {
+            // Otherwise a veth hands over 64 kB "packets" with half a checksum.
+            let exec = ["netns", "exec", ns, "ethtool", "-K", interface];
+            sure("ip", &[&exec[..], &["tx", "off", "tso", "off", "gso", "off", "gro", "off"]].concat());
+            ip(&format!("-n {ns} link set {interface} up"));
+        }
+        ip(&format!("-n {here} address add {}/32 dev eth", address(end)));
+        ip(&format!("-n {here} neigh add {} lladdr {} dev eth nud permanent", address(other), mac(other)));
+        ip(&format!("-n {here} route add {} dev eth quickack 1", address(other)));
+    }
+
+    /// Starts a part of the lab in a host and waits until it is in place.
+    fn start(&mut self, end: &str, role: &str, spec: &str) {
+        let mut child = Command::new("ip")
+            .args(["netns", "exec", &self.ns(end)])
+            .arg(program().unwrap())
+            .args(["lab-worker", role, spec])
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let mut line = String::new();
+        BufReader::new(child.stdout.as_mut().unwrap()).read_line(&mut line).unwrap();
+        self.parts.push(child);
+        assert!(line.contains("ready"), "{role}: {line}");
+    }
+
+    /// Captures what the sender sends and hears while `f` runs: the data segments that left, in order, as ns since the first
+    /// frame and sequence numbers from 0.
+    pub fn departures(&mut self, f: impl FnOnce(&mut Self)) -> Vec<(u64, u32)> {
+        let file = std::env::temp_dir().join(format!("narrows-{}.pcap", self.tag));
+        self.start("s", "capture", &format!(r#"{{"interface":"eth","file":"{}"}}"#, file.display()));
+        f(self);
+        let mut capture = self.parts.pop().unwrap();
+        drop(capture.stdin.take());
+        capture.wait().unwrap();
+        let frames: Vec<_> =
+            Reader::new(std::fs::File::open(&file).unwrap()).unwrap().map(Result::unwrap).collect();
+        std::fs::remove_file(&file).unwrap();
+        let ours: IpAddr = Ipv4Addr::new(10, 79, 0, 1).into();
+        let data = frames.iter().filter(|c| c.header.key.src() == ours && c.header.is_tcp_data());
+        let data: Vec<_> = data.map(|c| (c.at.as_nanos(), c.header.tcp.unwrap().seq.0)).collect();
+        let first = data.first().map_or(0, |d| d.1);
+        data.into_iter().map(|(at, seq)| (at, seq.wrapping_sub(first))).collect()
     }
 
     pub fn ns(&self, end: &str) -> String {
@@ -102,7 +170,33 @@ impl World {
         let name = format!("{}_{}", self.tag, self.loaded.len());
         senders::load(&self.bpffs, &name, &settings).unwrap();
         self.loaded.push(name.clone());
+        if sender.needs_driver() {
+            let stop = Arc::new(AtomicBool::new(false));
+            let (told, driver) = (stop.clone(), Driver::new(&self.bpffs, &name).unwrap());
+            let thread = std::thread::spawn(move || driver.run(&|| told.load(Ordering::Relaxed)).unwrap());
+            self.drivers.push((stop, thread));
+            // Its first beat must be seen before a connection is.
+            std::thread::sleep(Duration::from_millis(20));
+        }
         name
+    }
+
+    /// Loads a sender as a user does, and gives its name and its driver's process.
+    pub fn load_by_program(&mut self, sender: &str) -> (String, u32) {
+        let name = format!("{}_{}", self.tag, self.loaded.len());
+        let bpffs = self.bpffs.display().to_string();
+        let program = program().unwrap().display().to_string();
+        let said = sure(&program, &["senders", "load", sender, "--as", &name, "--bpffs", &bpffs]);
+        self.loaded.push(name.clone());
+        let driver = said.rsplit(' ').next().unwrap().trim().parse().unwrap_or_else(|_| panic!("{said}"));
+        (name, driver)
+    }
+
+    /// Ends the driver that was started last, and gives what it did.
+    pub fn stop_driver(&mut self) -> Driven {
+        let (stop, thread) = self.drivers.pop().unwrap();
+        stop.store(true, Ordering::Relaxed);
+        thread.join().unwrap()
     }
 
     pub fn unload(&mut self, name: &str) {
@@ -142,7 +236,11 @@ impl Drop for World {
         for name in &self.loaded {
             let _ = senders::unload(&self.bpffs, name);
         }
-        for end in ["s", "r"] {
+        for part in &mut self.parts {
+            drop(part.stdin.take());
+            let _ = part.wait();
+        }
+        for end in ["s", "r", "e"] {
             let _ = Command::new("ip").args(["netns", "del", &self.ns(end)]).status();
         }
         let _ = nix::mount::umount(&self.bpffs);

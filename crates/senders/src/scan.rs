@@ -1,0 +1,116 @@
+//! Pushing connections that no process holds any more: a walk over all sockets of a network namespace.
+//!
+//! The walk costs the namespace's whole socket table, used or not (milliseconds where the kernel has sized it by a big
+//! memory), so it serves every connection that is due, and takes at most a quarter of one processor: after each comes a
+//! pause three times as long. A slot that comes in the pause is late; two may be made up for at once, later ones are lost.
+
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::os::fd::OwnedFd;
+use std::os::unix::fs::MetadataExt as _;
+use std::path::Path;
+use std::sync::Arc;
+
+use anyhow::Context as _;
+use nix::sched::{CloneFlags, setns};
+
+use crate::driver::clock_ns;
+use crate::libbpf;
+
+/// Where `ip netns` keeps names.
+const NAMED: &str = "/run/netns";
+
+/// A network namespace, kept alive.
+#[derive(Clone)]
+pub(crate) struct Namespace {
+    inode: u64,
+    file: Arc<File>,
+}
+
+impl Namespace {
+    fn open(path: impl AsRef<Path>) -> Option<Self> {
+        let file = File::open(path).ok()?;
+        Some(Self { inode: file.metadata().ok()?.ino(), file: Arc::new(file) })
+    }
+}
+
+/// When a namespace was walked last, and how many connections waited then.
+#[derive(Clone, Copy)]
+struct Walk {
+    at_ns: u64,
+    waiting: usize,
+}
+
+/// Walks.
+pub(crate) struct Scanner {
+    iterator: OwnedFd,
+    home: Namespace,
+    walks: BTreeMap<u64, Walk>,
+    /// No walk before this.
+    pause_until_ns: u64,
+    /// How many there were.
+    pub scans: u64,
+    /// How long they took together, in nanoseconds.
+    pub spent_ns: u64,
+}
+
+/// What became of a connection whose slot has come.
+pub(crate) enum Outcome {
+    /// It was pushed, and something waits still.
+    Pushed,
+    /// Nothing in its namespace waits any more.
+    Idle,
+    /// Not before this time.
+    Later(u64),
+}
+
+impl Scanner {
+    /// Walks with `iterator`.
+    pub fn new(iterator: OwnedFd) -> anyhow::Result<Self> {
+        let home = Namespace::open("/proc/thread-self/ns/net").context("/proc/thread-self/ns/net")?;
+        Ok(Self { iterator, home, walks: BTreeMap::new(), pause_until_ns: 0, scans: 0, spent_ns: 0 })
+    }
+
+    /// The namespace with an inode number: of one of these threads, of this process, or with a name. A thread may have left
+    /// it, or have ended.
+    pub fn find(&self, inode: u32, threads: [u32; 2]) -> Option<Namespace> {
+        let named = || {
+            std::fs::read_dir(NAMED).into_iter().flatten().flatten().filter_map(|e| Namespace::open(e.path()))
+        };
+        let theirs = threads.into_iter().filter_map(|t| Namespace::open(format!("/proc/{t}/ns/net")));
+        theirs
+            .chain([self.home.clone()])
+            .chain(std::iter::once_with(named).flatten())
+            .find(|n| n.inode == u64::from(inode))
+    }
+
+    /// Pushes what is due at `at_ns` in a namespace, unless a walk after that time has done so.
+    pub fn push(&mut self, namespace: &Namespace, at_ns: u64, now: u64) -> anyhow::Result<Outcome> {
+        let done = self.walks.get(&namespace.inode).filter(|w| w.at_ns >= at_ns);
+        let walk = match done {
+            Some(walk) => *walk,
+            None if now < self.pause_until_ns => return Ok(Outcome::Later(self.pause_until_ns)),
+            None => self.walk(namespace)?,
+        };
+        Ok(if walk.waiting == 0 { Outcome::Idle } else { Outcome::Pushed })
+    }
+
+    fn walk(&mut self, namespace: &Namespace) -> anyhow::Result<Walk> {
+        // The iterator looks at the namespace of the thread that starts it.
+        setns(&*namespace.file, CloneFlags::CLONE_NEWNET).context("enter a network namespace")?;
+        let at_ns = clock_ns()?;
+        let waiting = libbpf::read_iterator(&self.iterator)?.len();
+        let end = clock_ns()?;
+        self.scans += 1;
+        self.spent_ns += end - at_ns;
+        self.pause_until_ns = end + 3 * (end - at_ns);
+        let walk = Walk { at_ns, waiting };
+        if waiting == 0 {
+            // Nothing to remember: namespaces come and go.
+            self.walks.remove(&namespace.inode);
+        } else {
+            self.walks.insert(namespace.inode, walk);
+        }
+        Ok(walk)
+    }
+}
