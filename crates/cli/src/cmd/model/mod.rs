@@ -10,6 +10,7 @@ use narrows_plot::Chart;
 
 mod aimd;
 mod isolation;
+mod latency;
 mod throughput;
 
 /// Arguments of `narrows model`.
@@ -27,8 +28,10 @@ pub struct Args {
 
 #[derive(Subcommand)]
 enum Model {
-    /// Packets per RTT of a long flow that loses packets (Mathis)
+    /// Rate of a long flow that loses packets (Mathis, Padhye, TFRC)
     Throughput(throughput::Args),
+    /// Expected time of a transfer and its parts (Cardwell), and what sharing a link costs (PS, SRPT)
+    Latency(latency::Args),
     /// Stability and shares of flows that steer by one queue, or each by its own (class isolation)
     Isolation(isolation::Args),
     /// Efficiency, convergence and buffers of standard and adaptive AIMD
@@ -52,6 +55,7 @@ struct Answer {
 pub fn main(args: Args) -> anyhow::Result<ExitCode> {
     let answer = match args.model {
         Model::Throughput(args) => args.answer(),
+        Model::Latency(args) => args.answer(),
         Model::Isolation(args) => args.answer(),
         Model::Aimd(args) => args.answer(),
     }?;

@@ -1,8 +1,11 @@
 //! `narrows model throughput`.
 
-use narrows_models::throughput::mathis;
+use std::fmt::Write;
+
+use narrows_models::Result;
+use narrows_models::throughput::{Flow, mathis, padhye, padhye_approximate, padhye_throughput, tfrc};
 use narrows_plot::{Chart, Line, Panel};
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::Answer;
 
@@ -10,36 +13,100 @@ use super::Answer;
 #[derive(clap::Args)]
 pub struct Args {
     /// Loss probability of a packet
-    #[arg(long)]
+    #[arg(long, allow_negative_numbers = true)]
     loss: f64,
+    /// Round-trip time in seconds, queueing included
+    #[arg(long, value_name = "SECONDS", allow_negative_numbers = true)]
+    rtt: f64,
+    /// First retransmission timeout in seconds
+    #[arg(long, value_name = "SECONDS", default_value_t = 1.0, allow_negative_numbers = true)]
+    rto: f64,
+    /// Payload of a packet in bytes
+    #[arg(long, value_name = "BYTES", default_value_t = 1460, value_parser = clap::value_parser!(u32).range(1..=65_535))]
+    mss: u32,
+    /// The receiver's window in packets; none if not given
+    #[arg(long, value_name = "PACKETS", allow_negative_numbers = true)]
+    wmax: Option<f64>,
     /// Segments acknowledged by one ACK: 1, or 2 with delayed ACKs
-    #[arg(long, default_value_t = 1.0)]
+    #[arg(long, default_value_t = 1.0, allow_negative_numbers = true)]
     b: f64,
 }
 
+/// Packets per second of one formula.
+type Formula = fn(&Flow) -> Result<f64>;
+
+/// The formulas: the name in JSON, in words, and packets per second.
+const FORMULAS: [(&str, &str, Formula); 5] = [
+    ("mathis", "Mathis", |f| Ok(mathis(f.loss, f.b)? / f.rtt_s)),
+    ("padhye", "Padhye, sent", padhye),
+    ("padhye_throughput", "Padhye, delivered", padhye_throughput),
+    ("padhye_approximate", "Padhye, short form", padhye_approximate),
+    // As RFC 5348 recommends, whatever the receiver's ACKs.
+    ("tfrc", "TFRC", |f| tfrc(f.loss, f.rtt_s, 1.0)),
+];
+
 impl Args {
-    /// The mean window.
+    /// Each formula's rate.
     pub fn answer(&self) -> anyhow::Result<Answer> {
-        let window = mathis(self.loss, self.b)?;
-        let curve = (1..=100).filter_map(|i| {
-            let loss = f64::from(i) / 200.0;
-            mathis(loss, self.b).ok().map(|w| (loss, [w; 3]))
+        let flow = self.flow(self.loss);
+        // First the full model, which says of every quantity when it is outside its domain.
+        padhye(&flow)?;
+        let mut json = json!({
+            "loss": self.loss, "rtt_s": self.rtt, "rto_s": self.rto, "mss_bytes": self.mss,
+            "wmax_packets": self.wmax, "b": self.b,
         });
-        let line = Line { name: "Mathis".to_owned(), points: curve.collect() };
+        let mut text = self.heading();
+        writeln!(text, "\n\n{:<20}{:>16}{:>12}{:>14}", "", "packets per RTT", "packets/s", "kbit/s")?;
+        for (key, words, formula) in FORMULAS {
+            let rate = if self.loss == 0.0 && ["mathis", "tfrc"].contains(&key) {
+                None
+            } else {
+                Some(formula(&flow)?)
+            };
+            let (window, bits) = (rate.map(|r| r * self.rtt), rate.map(|r| r * f64::from(self.mss) * 8.0));
+            json[key] = rate.map_or(Value::Null, |rate| {
+                json!({ "packets_per_rtt": window, "packets_per_second": rate, "bits_per_second": bits })
+            });
+            let cell = |x: Option<f64>| x.map_or_else(|| "-".to_owned(), |x| format!("{x:.3}"));
+            let kbit = cell(bits.map(|b| b / 1e3));
+            writeln!(text, "{words:<20}{:>16}{:>12}{kbit:>14}", cell(window), cell(rate))?;
+        }
+        Ok(Answer { json, text, chart: self.chart() })
+    }
+
+    fn flow(&self, loss: f64) -> Flow {
+        Flow { loss, rtt_s: self.rtt, rto_s: self.rto, b: self.b, wmax_packets: self.wmax }
+    }
+
+    fn heading(&self) -> String {
+        let Self { loss, rtt, rto, mss, b, .. } = self;
+        let wmax = self.wmax.map_or_else(String::new, |w| format!(", Wmax {w}"));
+        format!("Loss {loss}, RTT {rtt} s, RTO {rto} s, b {b}{wmax}, packets of {mss} B")
+    }
+
+    /// All formulas against loss, with the loss asked for as a line across.
+    fn chart(&self) -> Chart {
+        let lines = FORMULAS.iter().map(|(_, words, formula)| {
+            // 0.001 to 0.5.
+            let losses = (0..=120).map(|i| 1e-3 * 500_f64.powf(f64::from(i) / 120.0));
+            let points =
+                losses.filter_map(|p| Some((p, [formula(&self.flow(p)).ok()? * self.rtt; 3]))).collect();
+            Line { name: (*words).to_owned(), points }
+        });
+        let mut lines: Vec<Line> = lines.collect();
+        let asked = padhye(&self.flow(self.loss)).map_or(f64::NAN, |rate| rate * self.rtt);
+        lines.push(Line {
+            name: format!("loss {}", self.loss),
+            points: vec![(self.loss, [asked / 4.0, asked, asked * 4.0])],
+        });
         let panel = Panel {
+            title: "A long flow".to_owned(),
             x_name: "loss".to_owned(),
             y_name: "packets per RTT".to_owned(),
-            lines: vec![line],
+            log: true,
+            lines,
             ..Panel::default()
         };
-        Ok(Answer {
-            json: json!({ "loss": self.loss, "mathis": window }),
-            text: format!("Mathis  {window:.3} packets per RTT\n"),
-            chart: Chart {
-                title: "Throughput of a long flow".to_owned(),
-                panels: vec![panel],
-                ..Chart::default()
-            },
-        })
+        Chart { title: "Throughput of a long flow".to_owned(), subtitle: self.heading(), panels: vec![panel] }
     }
 }
