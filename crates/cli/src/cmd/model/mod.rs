@@ -9,8 +9,10 @@ use clap::Subcommand;
 use narrows_plot::Chart;
 
 mod aimd;
+mod burst;
 mod isolation;
 mod latency;
+mod spreading;
 mod throughput;
 
 /// Arguments of `narrows model`.
@@ -36,6 +38,10 @@ enum Model {
     Isolation(isolation::Args),
     /// Efficiency, convergence and buffers of standard and adaptive AIMD
     Aimd(aimd::Args),
+    /// Delivery time of a short transfer: a first window as a burst, spread, or of one segment (Initial Spreading)
+    Spreading(spreading::Args),
+    /// Windows and transfer time of slow start and of Burst TCP on an empty path
+    Burst(burst::Args),
 }
 
 /// What a model says.
@@ -58,6 +64,8 @@ pub fn main(args: Args) -> anyhow::Result<ExitCode> {
         Model::Latency(args) => args.answer(),
         Model::Isolation(args) => args.answer(),
         Model::Aimd(args) => args.answer(),
+        Model::Spreading(args) => args.answer(),
+        Model::Burst(args) => args.answer(),
     }?;
     if args.json {
         println!("{}", serde_json::to_string_pretty(&answer.json)?);

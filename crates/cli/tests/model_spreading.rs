@@ -1,0 +1,83 @@
+//! `narrows model spreading` from outside: the fields of its JSON against the notes' tables, and what it refuses.
+
+#![expect(clippy::unwrap_used, reason = "a test that cannot set itself up has failed")]
+
+use std::process::{Command, Output};
+
+use serde_json::Value;
+
+fn narrows(args: &str) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_narrows")).args(args.split(' ')).output().unwrap()
+}
+
+fn json(args: &str) -> Value {
+    let output = narrows(args);
+    assert!(output.status.success(), "{args}: {}", String::from_utf8_lossy(&output.stderr));
+    serde_json::from_slice(&output.stdout).unwrap()
+}
+
+#[track_caller]
+fn near(value: &Value, expected: f64, tolerance: f64) {
+    let got = value.as_f64().unwrap();
+    assert!((got - expected).abs() <= tolerance, "{got}, expected {expected}");
+}
+
+/// Columns 10 of the notes' tables at 6.5 %, and their Monte Carlo of RFC 6298.
+#[test]
+fn ten_segments() {
+    let answer = json("model spreading --n 10 --i 10 --loss 0.065 --rtt 0.1 --rto 1 --json");
+    for (field, expected) in [
+        ("d", 0.9438),
+        ("s", 0.4671),
+        ("s_no_fr", 0.7551),
+        ("b", 0.7382),
+        ("iw1", 1.0965),
+        ("no_loss", 0.5106),
+    ] {
+        near(&answer[field], expected, 0.000_051);
+    }
+    for (field, expected) in [("d", 0.990), ("s", 0.481), ("iw1", 1.139)] {
+        near(&answer["rfc6298"][field], expected, 0.005);
+    }
+    // "With the smallest spread" (I4 of the notes).
+    let std_dev = |field: &str| answer["std_dev"][field].as_f64().unwrap();
+    assert!(std_dev("s") < std_dev("d") && std_dev("s") < std_dev("iw1"));
+    let fewer = json("model spreading --i 4 --loss 0.1 --rtt 0.1 --json");
+    near(&fewer["s"], 0.4820, 0.000_051);
+    // No second moment of the doubled timer; no model of a second window after a spread one.
+    assert!(json("model spreading --loss 0.25 --rtt 0.1 --json")["std_dev"]["d"].is_null());
+    let longer = json("model spreading --n 6 --i 10 --loss 0.1 --rtt 0.1 --json");
+    near(&longer["b"], 1.1578, 0.000_051);
+    assert!(longer["s"].is_null());
+}
+
+#[test]
+fn table_and_picture() {
+    let file = std::env::temp_dir().join(format!("narrows-spreading-{}.svg", std::process::id()));
+    let output = narrows(&format!("model spreading --loss 0.065 --rtt 0.1 --plot {}", file.display()));
+    let text = String::from_utf8(output.stdout).unwrap();
+    assert!(text.lines().any(|line| line.starts_with("spread (S)") && line.contains("0.4671")), "{text}");
+    let svg = std::fs::read_to_string(&file).unwrap();
+    std::fs::remove_file(&file).unwrap();
+    assert!(svg.contains("Fig. 14") && svg.contains("IW 10, spread"));
+}
+
+#[test]
+fn what_it_refuses() {
+    for (args, says) in [
+        ("--loss 0.5 --rtt 0.1", "loss = 0.5: expected 0 <= loss < 0.5"),
+        ("--loss NaN --rtt 0.1", "loss = NaN: expected 0 <= loss < 0.5"),
+        ("--loss -0.1 --rtt 0.1", "loss = -0.1: expected 0 <= loss < 0.5"),
+        ("--loss 0.1 --rtt 0.1 --i 0", "i = 0: expected 1 to 1024 segments"),
+        ("--loss 0.1 --rtt 0.1 --i -3", "i = -3: expected 1 to 1024 segments"),
+        ("--loss 0.1 --rtt 0.1 --n 1025", "n = 1025: expected 1 to 1024 segments"),
+        ("--loss 0.1 --rtt 0", "rtt = 0: expected a finite number above 0"),
+        ("--loss 0.1 --rtt 0.5 --rto 0.4", "rto = 0.4: expected rtt <= rto"),
+        ("--loss 0.1 --rtt 0.5 --rto inf", "rto = inf: expected rtt <= rto"),
+    ] {
+        let output = narrows(&format!("model spreading {args}"));
+        let error = String::from_utf8(output.stderr).unwrap();
+        assert_eq!(output.status.code(), Some(2), "{args}: {error}");
+        assert!(error.contains(says) && error.trim_end().lines().count() == 1, "{args}: {error}");
+    }
+}
