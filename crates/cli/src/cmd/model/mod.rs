@@ -12,7 +12,9 @@ mod aimd;
 mod burst;
 mod isolation;
 mod latency;
+mod link;
 mod spreading;
+mod taq;
 mod throughput;
 
 /// Arguments of `narrows model`.
@@ -30,18 +32,22 @@ pub struct Args {
 
 #[derive(Subcommand)]
 enum Model {
+    /// TAQ's Markov chains of a flow: epochs by packets sent, idle times, tipping point
+    Taq(taq::Args),
+    /// Operating point of a link: loss, share, and silence of so many flows
+    Link(link::Args),
     /// Rate of a long flow that loses packets (Mathis, Padhye, TFRC)
     Throughput(throughput::Args),
     /// Expected time of a transfer and its parts (Cardwell), and what sharing a link costs (PS, SRPT)
     Latency(latency::Args),
-    /// Stability and shares of flows that steer by one queue, or each by its own (class isolation)
-    Isolation(isolation::Args),
-    /// Efficiency, convergence and buffers of standard and adaptive AIMD
-    Aimd(aimd::Args),
     /// Delivery time of a short transfer: a first window as a burst, spread, or of one segment (Initial Spreading)
     Spreading(spreading::Args),
     /// Windows and transfer time of slow start and of Burst TCP on an empty path
     Burst(burst::Args),
+    /// Stability and shares of flows that steer by one queue, or each by its own (class isolation)
+    Isolation(isolation::Args),
+    /// Efficiency, convergence and buffers of standard and adaptive AIMD
+    Aimd(aimd::Args),
 }
 
 /// What a model says.
@@ -60,12 +66,14 @@ struct Answer {
 /// A parameter outside its domain; a file that cannot be written.
 pub fn main(args: Args) -> anyhow::Result<ExitCode> {
     let answer = match args.model {
+        Model::Taq(args) => args.answer(),
+        Model::Link(args) => args.answer(),
         Model::Throughput(args) => args.answer(),
         Model::Latency(args) => args.answer(),
-        Model::Isolation(args) => args.answer(),
-        Model::Aimd(args) => args.answer(),
         Model::Spreading(args) => args.answer(),
         Model::Burst(args) => args.answer(),
+        Model::Isolation(args) => args.answer(),
+        Model::Aimd(args) => args.answer(),
     }?;
     if args.json {
         println!("{}", serde_json::to_string_pretty(&answer.json)?);
