@@ -37,5 +37,5 @@ fn worst(congestion: &str, seconds: u32, factor: impl Fn(f64) -> f64) -> f64 {
 fn one_flow_by_its_buffer() {
     let halves = worst("reno", 40, |_| 0.5);
     let adaptive = worst("adaptive_aimd", 40, |phi| backoff_for_buffer(phi, Limits::default()).unwrap());
-    assert!(halves <= 0.01 && adaptive <= 0.01, "{halves} {adaptive}");
+    assert!(halves <= 0.02 && adaptive <= 0.02, "{halves} {adaptive}");
 }
