@@ -25,8 +25,9 @@ pub enum Stack {
     /// first, after two round trips if the timer is longer; backed off to 120 s at most.
     Linux,
     /// RFC 6298 and ns-2: the floor bounds the whole timer, which is not below 1.5 round trips; backed off to 60 s at most. RTTVAR
-    /// begins with half a round trip and loses a quarter with each sample, and a flow that loses much has few: the timer is
-    /// measured to be 1.1 round trips at a share of 3 packets, 1.4 at 1, 2 at a quarter of a packet.
+    /// begins with half a round trip and loses a quarter with each sample, and a flow that loses much has few: the simulated
+    /// timer is 1.1 round trips at a share of 3 packets, 1.4 at 1, 2 at a quarter. One number for all was chosen because the
+    /// loss it gives is nearest (docs/models/operating-point.md).
     Rfc,
 }
 
