@@ -18,6 +18,8 @@ fn main() {
         Ok(text) => text,
         Err(why) => {
             println!("cargo::warning=narrows senders will not load: {why}");
+            // Never there: each build looks for clang again, until it is.
+            println!("cargo::rerun-if-changed={}", out.join("clang").display());
             let mut text = format!("pub const WHY_NOT: Option<&str> = Some({why:?});\n");
             for name in OBJECTS {
                 let _ = writeln!(text, "pub const {}: &[u8] = &[];", name.to_uppercase());

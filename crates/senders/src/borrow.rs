@@ -2,19 +2,19 @@
 
 #![expect(unsafe_code, reason = "system calls without a safe wrapper")]
 
-use std::fs;
 use std::os::fd::{AsRawFd as _, FromRawFd as _, OwnedFd, RawFd};
 
 use libc::{c_int, c_void};
 
-/// A copy of the descriptor by which process `tgid` holds the socket with this inode number. `hint` is looked at first; else
-/// all its descriptors are, which takes a microsecond each.
-pub fn socket(tgid: u32, hint: u32, inode: u64) -> Option<OwnedFd> {
+/// A copy of descriptor `fd` of process `tgid`, if it is the socket with this inode number.
+///
+/// All its descriptors are not looked through: that takes microseconds each, and a process with thousands that closes its
+/// sockets at once would keep the driver busy for seconds.
+pub fn socket(tgid: u32, fd: u32, inode: u64) -> Option<OwnedFd> {
     let pid = c_int::try_from(tgid).ok()?;
     // SAFETY: no pointers; the answer is checked.
     let process = owned(unsafe { libc::syscall(libc::SYS_pidfd_open, pid, 0) })?;
-    let by_hint = RawFd::try_from(hint).ok().and_then(|fd| copy(&process, fd)).filter(|s| is(s, inode));
-    by_hint.or_else(|| copy(&process, search(tgid, inode)?).filter(|s| is(s, inode)))
+    copy(&process, RawFd::try_from(fd).ok()?).filter(|s| is(s, inode))
 }
 
 fn copy(process: &OwnedFd, fd: RawFd) -> Option<OwnedFd> {
@@ -32,15 +32,6 @@ fn owned(answer: libc::c_long) -> Option<OwnedFd> {
 /// Numbers of descriptors are reused, so the socket itself is compared.
 fn is(socket: &OwnedFd, inode: u64) -> bool {
     nix::sys::stat::fstat(socket).is_ok_and(|s| s.st_ino == inode)
-}
-
-fn search(tgid: u32, inode: u64) -> Option<RawFd> {
-    let wanted = format!("socket:[{inode}]");
-    fs::read_dir(format!("/proc/{tgid}/fd"))
-        .ok()?
-        .flatten()
-        .find(|e| fs::read_link(e.path()).is_ok_and(|to| to.as_os_str() == wanted.as_str()))
-        .and_then(|e| e.file_name().to_str()?.parse().ok())
 }
 
 /// Makes TCP look at its queue again. Taking away a cork that is not there does just that, by the socket's own rules

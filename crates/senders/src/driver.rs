@@ -96,19 +96,22 @@ pub struct Driven {
     pub scanning_ns: u64,
     /// Longest time a push was late, in nanoseconds.
     pub late_max_ns: u64,
+    /// Processor time of all this, in nanoseconds.
+    pub cpu_ns: u64,
 }
 
 impl std::fmt::Display for Driven {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(
             f,
-            "{} connections, {} of them closed at once; {} pushes, {} scans in {} ms; at most {} us late",
+            "{} connections, {} of them closed at once; {} pushes, {} scans in {} ms; at most {} us late; {} ms of CPU",
             self.connections,
             self.closed,
             self.pushes,
             self.scans,
             self.scanning_ns / 1_000_000,
-            self.late_max_ns / 1000
+            self.late_max_ns / 1000,
+            self.cpu_ns / 1_000_000
         )
     }
 }
@@ -149,6 +152,7 @@ impl Driver {
         // The default slack of 50 us would be added to every slot.
         nix::sys::prctl::set_timerslack(1).context("timer slack")?;
         borrow::real_time();
+        let cpu_before = read_ns(ClockId::CLOCK_THREAD_CPUTIME_ID)?;
         let mut beat_at = 0;
         let ended = |dir: &Path| stop() || !dir.exists();
         loop {
@@ -176,6 +180,7 @@ impl Driver {
         }
         self.done.scans = self.scanner.scans;
         self.done.scanning_ns = self.scanner.spent_ns;
+        self.done.cpu_ns = read_ns(ClockId::CLOCK_THREAD_CPUTIME_ID)?.saturating_sub(cpu_before);
         Ok(self.done)
     }
 
@@ -257,7 +262,11 @@ pub(crate) fn beating(heart: &OwnedFd) -> anyhow::Result<bool> {
 
 /// The clock of `bpf_ktime_get_ns`.
 pub(crate) fn clock_ns() -> anyhow::Result<u64> {
-    let now = clock_gettime(ClockId::CLOCK_MONOTONIC).context("clock")?;
+    read_ns(ClockId::CLOCK_MONOTONIC)
+}
+
+fn read_ns(clock: ClockId) -> anyhow::Result<u64> {
+    let now = clock_gettime(clock).context("clock")?;
     Ok(u64::try_from(Duration::from(now).as_nanos()).unwrap_or(u64::MAX))
 }
 

@@ -15,9 +15,11 @@ mod objects {
     #![allow(missing_docs, reason = "made by the build script")]
     include!(concat!(env!("OUT_DIR"), "/objects.rs"));
 }
+mod pace;
 mod scan;
 
 pub use driver::{Driven, Driver};
 pub use knobs::{Knob, Sender, Settings, settings};
 pub use layout::{Phase, Socket};
 pub use load::{BPFFS, Loaded, load, loaded, names, possible, sockets, unload};
+pub use pace::spread;

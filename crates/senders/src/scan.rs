@@ -17,6 +17,8 @@ use nix::sched::{CloneFlags, setns};
 use crate::driver::clock_ns;
 use crate::libbpf;
 
+/// Namespaces whose last walk is remembered.
+const MOST_REMEMBERED: usize = 64;
 /// Where `ip netns` keeps names.
 const NAMED: &str = "/run/netns";
 
@@ -105,12 +107,11 @@ impl Scanner {
         self.spent_ns += end - at_ns;
         self.pause_until_ns = end + 3 * (end - at_ns);
         let walk = Walk { at_ns, waiting };
-        if waiting == 0 {
-            // Nothing to remember: namespaces come and go.
-            self.walks.remove(&namespace.inode);
-        } else {
-            self.walks.insert(namespace.inode, walk);
+        // Namespaces come and go; forgetting one costs a walk.
+        if self.walks.len() >= MOST_REMEMBERED {
+            self.walks.clear();
         }
+        self.walks.insert(namespace.inode, walk);
         Ok(walk)
     }
 }

@@ -41,6 +41,10 @@ pub fn main(args: Args) -> anyhow::Result<ExitCode> {
         findings.iter().filter(|f| f.need == need).for_each(show);
         println!();
     }
+    println!("For congestion controls of ours in the kernel (narrows senders)");
+    let senders = narrows_senders::possible().map_err(|e| format!("{e:#}"));
+    show(&Finding { what: "senders can be loaded", need: Need::Feature, answer: senders });
+    println!();
     if live::can_run(&findings) {
         println!("A box can run here.");
         return Ok(ExitCode::SUCCESS);

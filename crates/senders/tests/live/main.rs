@@ -128,6 +128,27 @@ fn the_first_window_is_spread_over_the_first_round_trip() {
 }
 
 #[test]
+fn an_application_spreads_by_itself() {
+    if !can_run("an_application_spreads_by_itself") {
+        return;
+    }
+    let mut world = World::new(Duration::from_millis(50));
+    let departures = world.departures(|world| {
+        let sink = world.sink(5401, 1);
+        let source = world.inside("s", || {
+            senders::spread(&mut connect("reno", 5401), &vec![b'x'; 1448 * 40], 10).unwrap();
+        });
+        source.join().unwrap();
+        assert_eq!(sink.join().unwrap(), [1448 * 40]);
+    });
+    let left: Vec<_> = departures.iter().take(10).map(|d| (d.0 - departures[0].0) as f64 / 1e6).collect();
+    eprintln!("by itself: {left:?}");
+    // How late an ordinary thread wakes is the machine's affair; early it must never be.
+    assert!(left.iter().enumerate().all(|(k, at)| *at > 10.0 * k as f64 - 2.0), "{left:?}");
+    assert!(left[1] < 90.0, "before any ACK: {left:?}");
+}
+
+#[test]
 fn a_connection_whose_driver_is_killed_goes_on() {
     if !can_run("a_connection_whose_driver_is_killed_goes_on") {
         return;
@@ -142,4 +163,60 @@ fn a_connection_whose_driver_is_killed_goes_on() {
     std::thread::sleep(Duration::from_millis(300));
     let left = first_window(&mut world, &name, 5302, false);
     assert!(left[9] < 50.0, "{left:?}");
+}
+
+/// Prints what the driver costs. Not one of the ordinary tests: it proves nothing and takes a while.
+#[test]
+#[ignore = "a measurement: cargo test -p narrows-senders --test live -- --ignored --nocapture cost"]
+fn cost_of_the_driver() {
+    if !can_run("cost_of_the_driver") {
+        return;
+    }
+    println!(
+        "| connections | write and | at once lost to a scan | pushes | scans | ms a scan | CPU ms | CPU us a connection | latest ms |"
+    );
+    println!("|---|---|---|---|---|---|---|---|---|");
+    for (port, (n, close)) in
+        (5501..).zip([10_usize, 1000, 4000].into_iter().flat_map(|n| [(n, false), (n, true)]))
+    {
+        let mut world = World::new(Duration::from_millis(50));
+        let name = world.load(Sender::Spreading, &[]);
+        let kept = world.accept_and_keep(port);
+        let source = world.inside("s", move || {
+            // A handshake takes 100 ms, so a hundred at a time.
+            let hundred = 100.min(n);
+            let some = |_| {
+                let name = name.clone();
+                std::thread::spawn(move || {
+                    (0..n / hundred).map(|_| Some(connect(&name, port))).collect::<Vec<_>>()
+                })
+            };
+            let threads: Vec<_> = (0..hundred).map(some).collect();
+            let mut streams: Vec<_> = threads.into_iter().flat_map(|t| t.join().unwrap()).collect();
+            for slot in &mut streams {
+                if let Some(stream) = slot {
+                    push(stream, 1448 * 10);
+                }
+                if close {
+                    *slot = None;
+                }
+            }
+            std::thread::sleep(Duration::from_millis(500));
+        });
+        source.join().unwrap();
+        let d = world.stop_driver();
+        drop(kept);
+        let ms = |ns: u64| ns as f64 / 1e6;
+        println!(
+            "| {n} | {} | {} | {} | {} | {:.2} | {:.1} | {:.1} | {:.1} |",
+            if close { "close" } else { "stay" },
+            d.closed,
+            d.pushes,
+            d.scans,
+            ms(d.scanning_ns) / d.scans.max(1) as f64,
+            ms(d.cpu_ns),
+            d.cpu_ns as f64 / 1e3 / n as f64,
+            ms(d.late_max_ns),
+        );
+    }
 }

@@ -204,6 +204,21 @@ impl World {
         self.loaded.retain(|n| n != name);
     }
 
+    /// Accepts at the receiver, and keeps what comes, unread.
+    pub fn accept_and_keep(&self, port: u16) -> JoinHandle<()> {
+        let (ready, wait) = std::sync::mpsc::channel();
+        let keep = self.inside("r", move || {
+            let listener = TcpListener::bind((Ipv4Addr::UNSPECIFIED, port)).unwrap();
+            ready.send(()).unwrap();
+            let mut kept = Vec::new();
+            loop {
+                kept.push(listener.accept());
+            }
+        });
+        wait.recv().unwrap();
+        keep
+    }
+
     /// Listens at the receiver and throws away what comes; gives the bytes of each connection when the last has ended.
     pub fn sink(&self, port: u16, connections: usize) -> JoinHandle<Vec<u64>> {
         let (ready, wait) = std::sync::mpsc::channel();
