@@ -4,6 +4,7 @@
 #![expect(clippy::unwrap_used, reason = "a panic in a test is the report")]
 
 mod burst;
+mod aimd_adaptive;
 mod conservation;
 mod efficiency;
 mod golden;
