@@ -3,8 +3,8 @@
 
 #![expect(clippy::unwrap_used, reason = "a panic in a test is the report")]
 
-mod burst;
 mod aimd_adaptive;
+mod burst;
 mod conservation;
 mod efficiency;
 mod golden;
