@@ -53,6 +53,7 @@ fn scenario(name: &str, share: u64, discipline: &str) -> Arc<Scenario> {
             epochs: None,
             capture: Vec::new(),
             hangs: Vec::new(),
+            groups: Vec::new(),
         },
         lab: LabSettings::default(),
         hash: text.clone(),

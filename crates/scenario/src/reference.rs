@@ -23,6 +23,11 @@ fn sections() -> Vec<(&'static str, String, &'static str)> {
         ("## `[[link]]`", format!("{LONG}{FLOWS}"), "link.0."),
         ("## `[[hosts]]`", format!("{LONG}{FLOWS}"), "hosts.0."),
         ("## `[probes]`", format!("{THIN}{FLOWS}probes = {{}}\n"), "probes."),
+        (
+            "## `[[probes.groups]]`",
+            format!("{THIN}{FLOWS}probes = {{ groups = [{{ name = \"g\" }}] }}\n"),
+            "probes.groups.0.",
+        ),
         ("## `[[claim]]`", format!("{THIN}{FLOWS}{CLAIM}"), "claim.0."),
     ];
     for (heading, entry) in [

@@ -84,6 +84,29 @@ pub struct Probes {
     pub capture: Vec<usize>,
     /// From which silence of a user on it counts as a hang; one count for each threshold, ascending.
     pub hangs: Vec<Duration>,
+    /// Objects whose figures are given apart.
+    pub groups: Vec<Group>,
+}
+
+/// Some objects: those of some entries of traffic that are of some sizes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Group {
+    /// Letters, digits and `_`: its figures are called `of_NAME_mean_s` and so on.
+    pub name: String,
+    /// Indices into [`Scenario::traffic`], ascending.
+    pub traffic: Vec<usize>,
+    /// Larger than this, bytes.
+    pub over: u64,
+    /// And at most this, bytes; [`u64::MAX`] for no bound.
+    pub up_to: u64,
+}
+
+impl Group {
+    /// Whether an object of `size` bytes of entry `traffic` belongs to it.
+    #[must_use]
+    pub fn has(&self, traffic: usize, size: u64) -> bool {
+        self.over < size && size <= self.up_to && self.traffic.contains(&traffic)
+    }
 }
 
 /// A time series.

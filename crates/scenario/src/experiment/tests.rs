@@ -265,6 +265,34 @@ fn probes() {
 }
 
 #[test]
+fn groups_of_objects() {
+    let with = |groups: &str| {
+        Experiment::parse(&format!("{}[probes]\ngroups = [{groups}]\n", without_disciplines(THIN)), &[])
+            .and_then(|e| e.expand().map(|runs| runs[0].scenario.probes.groups.clone()))
+    };
+    let s = one(&without_disciplines(THIN));
+    let name = &s.traffic[0].name;
+    let both = with(&format!(
+        "{{ name = \"mice\", up_to = \"32KiB\" }}, {{ name = \"rest\", over = 32768, traffic = [\"{name}\"] }}"
+    ));
+    let [mice, rest] = &both.unwrap()[..] else { panic!("two") };
+    assert_eq!((mice.over, mice.up_to, mice.traffic.len()), (0, 32_768, s.traffic.len()));
+    assert_eq!((rest.over, rest.up_to, &rest.traffic[..]), (32_768, u64::MAX, &[0][..]));
+    // The bound itself is the smaller ones'.
+    assert!(mice.has(0, 32_768) && !rest.has(0, 32_768) && rest.has(0, 32_769) && !rest.has(1, 99_999));
+    for (wrong, says) in [
+        ("{ up_to = 5 }", "a name for the figures"),
+        ("{ name = \"a-b\" }", "letters, digits and '_'"),
+        ("{ name = \"a\" }, { name = \"a\" }", "no other group"),
+        ("{ name = \"a\", over = 5, up_to = 5 }", "more than over = 5"),
+        ("{ name = \"a\", traffic = [\"nobody\"] }", "names of traffic"),
+    ] {
+        let e = with(wrong).unwrap_err().to_string();
+        assert!(e.contains(says), "{wrong}: {e}");
+    }
+}
+
+#[test]
 fn what_only_one_side_can_do() {
     let text = THIN.replace("\"taq\"]", "\"taq\", \"kernel:cake\"]\nbackend = \"packet\"");
     let mut e = Experiment::parse(&text, &[]).unwrap();

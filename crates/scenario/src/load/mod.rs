@@ -17,7 +17,8 @@ use toml::{Table, Value};
 use self::tcp::Layer;
 use crate::read::{Reader, one_of, shown};
 use crate::{
-    Error, Kind, LabSettings, LogEntry, LogSource, Probes, Scenario, Series, Topology, Traffic, quantity,
+    Error, Group, Kind, LabSettings, LogEntry, LogSource, Probes, Scenario, Series, Topology, Traffic,
+    quantity,
 };
 
 /// Most flows and connections at a time, and most hosts of a group: at 1.5 kB each, 6 GB.
@@ -66,7 +67,6 @@ pub(crate) fn scenario(table: &Table, target: Target, files: Files<'_>) -> Resul
     let times = Times::read(&top)?;
     let mut draft = topology::read(&top)?;
     let lab = lab(&top)?;
-    let probes = probes(&top, &draft.topology)?;
     let around = traffic::Around {
         draft: &draft,
         tcp: top.table("tcp")?.map(|table| Layer { table, path: "tcp".to_owned() }),
@@ -76,6 +76,7 @@ pub(crate) fn scenario(table: &Table, target: Target, files: Files<'_>) -> Resul
         files,
     };
     let traffic = traffic::read(top.tables("traffic")?, &around)?;
+    let probes = probes(&top, &draft.topology, &traffic)?;
     top.finish()?;
     let counts = std::mem::take(&mut draft.counts);
     populate(&mut draft.topology, &counts, &traffic)?;
@@ -153,7 +154,7 @@ fn lab(top: &Reader<'_>) -> Result<LabSettings, Error> {
     })
 }
 
-fn probes(top: &Reader<'_>, topology: &Topology) -> Result<Probes, Error> {
+fn probes(top: &Reader<'_>, topology: &Topology, traffic: &[Traffic]) -> Result<Probes, Error> {
     let empty = Table::new();
     let r = Reader::new(top.table("probes")?.unwrap_or(&empty), "probes");
     let words = [("queue", Series::Queue), ("cwnd", Series::Cwnd), ("throughput", Series::Throughput)];
@@ -183,9 +184,43 @@ fn probes(top: &Reader<'_>, topology: &Topology) -> Result<Probes, Error> {
         epochs: r.positive_time("epochs")?,
         capture: sorted(capture),
         hangs: sorted(hangs),
+        groups: groups(r.tables("groups")?, traffic)?,
     };
     r.finish()?;
     Ok(probes)
+}
+
+/// `[[probes.groups]]`.
+fn groups(tables: Vec<Reader<'_>>, traffic: &[Traffic]) -> Result<Vec<Group>, Error> {
+    let mut groups: Vec<Group> = Vec::new();
+    for r in tables {
+        let name = r.must("name", "a name for the figures, as \"mice\"", |r, k| r.text(k))?;
+        if name.is_empty() || !name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_') {
+            return Err(r.wrong("name", "letters, digits and '_', because figures are called so"));
+        }
+        if groups.iter().any(|g| g.name == name) {
+            return Err(r.wrong("name", "a name no other group has"));
+        }
+        let mut entries = Vec::new();
+        for word in strings(&r, "traffic", "names of traffic, as [\"files\"]")? {
+            let at = traffic.iter().position(|t| t.name == word);
+            entries.push(at.ok_or_else(|| {
+                let known = one_of(word, traffic.iter().map(|t| t.name.as_str()));
+                r.wrong("traffic", format!("names of traffic: {known}"))
+            })?);
+        }
+        if !r.has("traffic") {
+            entries.extend(0..traffic.len());
+        }
+        let over = r.or("over", 0, |r, k| r.bytes(k, true))?;
+        let up_to = r.or("up_to", u64::MAX, |r, k| r.bytes(k, false))?;
+        if up_to <= over {
+            return Err(r.wrong("up_to", format!("more than over = {over}")));
+        }
+        groups.push(Group { name: name.to_owned(), traffic: sorted(entries), over, up_to });
+        r.finish()?;
+    }
+    Ok(groups)
 }
 
 fn strings<'a>(r: &Reader<'a>, key: &'static str, expected: &str) -> Result<Vec<&'a str>, Error> {

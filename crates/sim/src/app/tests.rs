@@ -129,6 +129,7 @@ pub(super) fn scenario(seconds: u64, traffic: Vec<Traffic>) -> Scenario {
             epochs: None,
             capture: Vec::new(),
             hangs: Vec::new(),
+            groups: Vec::new(),
         },
         lab: LabSettings::default(),
         text: String::new(),

@@ -165,7 +165,7 @@ impl Probes {
 
     /// Takes down what a connection did, which was ended or goes on beyond the run.
     fn close(&mut self, now: Instant, c: &Connection, lost: u64, ended: bool) {
-        self.gone.add(c, lost);
+        self.gone.add(c, lost, &self.plan.groups);
         if c.stats.row != NO_ROW {
             self.flows.retired(now, c, lost, ended);
         } else {
@@ -248,7 +248,7 @@ impl World {
         let probes = &mut self.probes;
         probes.before = probes.gone.clone();
         for (place, c) in (0..).zip(&self.connections).filter(|(_, c)| c.live) {
-            probes.before.add(c, self.net.tap.lost_of(place, c.generation));
+            probes.before.add(c, self.net.tap.lost_of(place, c.generation), &probes.plan.groups);
         }
         probes.links.warm_up(&probes.plan, &mut self.net);
         self.net.tap.datagrams_lost.fill(0);
@@ -303,7 +303,7 @@ pub(crate) fn finish(world: World) -> Results {
         probes.epochs.report(length, &mut out);
     }
     probes.samples.report(&plan, &mut out);
-    probes.transfers.report(plan.warmup, plan.mss, &mut out);
+    probes.transfers.report(&plan, &mut out);
     captures(&plan, &mut net, &mut out);
     out.0
 }

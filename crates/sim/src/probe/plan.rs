@@ -1,6 +1,6 @@
 //! What is to be recorded of a run.
 
-use narrows_scenario::{Scenario, Series};
+use narrows_scenario::{Group, Scenario, Series};
 use narrows_units::{Duration, Instant, Rate};
 
 /// A link whose queue and load are reported.
@@ -35,6 +35,8 @@ pub(crate) struct Plan {
     pub(crate) capture: Vec<usize>,
     /// Payload of a full packet of the first class, bytes.
     pub(crate) mss: u32,
+    /// Objects that are told of apart.
+    pub(crate) groups: Vec<Group>,
 }
 
 /// Samples a series has at most; with more the interval is widened.
@@ -53,6 +55,7 @@ impl Default for Plan {
             links: Vec::new(),
             capture: Vec::new(),
             mss: 1460,
+            groups: Vec::new(),
         }
     }
 }
@@ -73,6 +76,7 @@ impl Plan {
             links: links.map(|(link, l)| Watched { name: l.name.clone(), link, rate: l.rate }).collect(),
             capture: scenario.probes.capture.clone(),
             mss: scenario.traffic.first().map_or(1460, |t| t.tcp_from.mss),
+            groups: scenario.probes.groups.clone(),
         }
     }
 

@@ -1,5 +1,6 @@
 //! What connections did together: by class of the traffic, and by size.
 
+use narrows_scenario::Group;
 use narrows_tcp::Counters;
 
 use super::plan::Plan;
@@ -74,16 +75,23 @@ impl Tally {
     }
 }
 
-/// By class, and of small, middling and large objects; what has no end is large.
+/// By class, by group, and of small, middling and large objects; what has no end is large.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Tallies {
     classes: Vec<Tally>,
+    groups: Vec<Tally>,
     sizes: [Tally; 3],
 }
 
 impl Tallies {
-    pub(super) fn add(&mut self, c: &Connection, lost: u64) {
+    pub(super) fn add(&mut self, c: &Connection, lost: u64, groups: &[Group]) {
         let (class, tally) = (usize::from(c.class), Tally::of(c, lost));
+        self.groups.resize(groups.len(), Tally::default());
+        for (sum, _) in
+            self.groups.iter_mut().zip(groups).filter(|(_, group)| group.has(class, c.size - c.header))
+        {
+            *sum = sum.plus(tally);
+        }
         if class >= self.classes.len() {
             self.classes.resize(class + 1, Tally::default());
         }
@@ -99,6 +107,9 @@ impl Tallies {
     pub(super) fn since(&self, earlier: &Self) -> Self {
         let mut all = self.clone();
         for (now, then) in all.classes.iter_mut().zip(&earlier.classes) {
+            *now = now.since(*then);
+        }
+        for (now, then) in all.groups.iter_mut().zip(&earlier.groups) {
             *now = now.since(*then);
         }
         for (now, then) in all.sizes.iter_mut().zip(&earlier.sizes) {
@@ -119,6 +130,13 @@ impl Tallies {
         out.put("syn_retries", all.syn_retries as f64);
         out.put("loss_small", self.sizes[0].loss());
         out.put("loss_large", self.sizes[2].loss());
+        for (group, sum) in plan.groups.iter().zip(&self.groups) {
+            let mut put = |figure: &str, value: f64| out.put(format!("of_{}_{figure}", group.name), value);
+            put("data_sent", sum.data_sent as f64);
+            put("lost", sum.lost as f64);
+            put("timeouts", sum.timeouts as f64);
+            put("loss", sum.loss().unwrap_or(f64::NAN));
+        }
         let t = || self.classes.iter();
         let name = |i: usize| plan.classes.get(i).cloned().unwrap_or_else(|| format!("class {i}"));
         out.table(

@@ -4,7 +4,7 @@ use core::ops::ControlFlow;
 use std::collections::BTreeMap;
 
 use narrows_qdisc::{ShaperConfig, Spec};
-use narrows_scenario::Series;
+use narrows_scenario::{Group, Series};
 use narrows_tcp::{Config, Handshake, Preset};
 use narrows_units::{Bytes, Rate};
 use narrows_wire::{FlowKey, Header, Proto, capture};
@@ -245,6 +245,54 @@ fn objects_by_hand() {
 }
 
 #[test]
+fn groups_by_hand() {
+    let object = |user, size| Act::Open(Transfer { size, ..transfer(user) });
+    let mut acts = vec![];
+    // Sizes, and when each is delivered; acknowledged 1 s later. All begin at 1 s.
+    for (place, (size, done)) in (0_u32..).zip([(1000, 2.0), (1000, 4.0), (2000, 6.0), (2001, 31.0)]) {
+        acts.push((1.0, object(place, size)));
+        acts.push((done, delivered(place, size)));
+        acts.push((done + 1.0, Act::Tell(place, DATA, TcpEvent::Acked { bytes: size })));
+    }
+    let group = |name: &str, over, up_to| Group { name: name.into(), traffic: vec![0], over, up_to };
+    let groups = vec![group("mice", 0, 2000), group("rest", 2000, u64::MAX), group("none", 5000, u64::MAX)];
+    let r = scripted(Plan { groups, ..plan(0.0) }, acts, 50.0);
+    // 1, 3 and 5 s: variance (4 + 0 + 4) / 3. Acknowledged after 2, 4 and 6 s.
+    expect(
+        &r,
+        &[
+            ("of_mice_done", 3.0),
+            ("of_mice_mean_s", 3.0),
+            ("of_mice_p50_s", 3.0),
+            ("of_mice_cov", (8.0_f64 / 3.0).sqrt() / 3.0),
+            ("of_mice_below_mean", 2.0 / 3.0),
+            ("of_mice_acked_mean_s", 4.0),
+            ("of_mice_acked_p50_s", 4.0),
+        ],
+    );
+    expect(
+        &r,
+        &[("of_rest_done", 1.0), ("of_rest_mean_s", 30.0), ("of_rest_cov", 0.0), ("of_none_done", 0.0)],
+    );
+    assert!(!r.summary.contains_key("of_none_mean_s"), "nobody, no mean");
+}
+
+#[test]
+fn groups_lose_what_they_sent() {
+    // Two and three packets at once: one is on the wire, two wait, two are dropped, and no timer has expired yet.
+    let object = |user, size| Act::Open(Transfer { size, ..transfer(user) });
+    let tcp = Config { handshake: Handshake::None, ..patient() };
+    let tcp = Config { initial_window: narrows_tcp::InitialWindow::Segments(10), ..tcp };
+    let group = |name: &str, over, up_to| Group { name: name.into(), traffic: vec![0], over, up_to };
+    let groups = vec![group("mice", 0, 1000), group("rest", 1000, u64::MAX), group("all", 0, u64::MAX)];
+    let world = world(tcp, Rate::from_bps(8000), "fifo:2", Duration::ZERO, Plan { groups, ..plan(0.0) });
+    let r = run(world, vec![(0.0, object(0, 1000)), (0.0, object(1, 1500))], None, 3.0);
+    expect(&r, &[("of_mice_data_sent", 2.0), ("of_mice_lost", 0.0), ("of_mice_loss", 0.0)]);
+    expect(&r, &[("of_rest_data_sent", 3.0), ("of_rest_lost", 2.0), ("of_rest_loss", 2.0 / 3.0)]);
+    expect(&r, &[("of_all_data_sent", 5.0), ("of_all_loss", 0.4), ("of_all_timeouts", 0.0)]);
+}
+
+#[test]
 fn a_pause_is_no_hang() {
     let object = Act::Open(Transfer { size: 1000, ..transfer(0) });
     let acts = vec![
@@ -452,8 +500,8 @@ fn spelt_out(name: &str) -> Vec<String> {
 fn every_name_is_documented() {
     let page = include_str!("../../../../docs/probes.md");
     let mut known: Vec<String> = page.split('`').skip(1).step_by(2).flat_map(spelt_out).collect();
-    for link in ["thin", "thin_back", "thin.back"] {
-        let named: Vec<String> = known.iter().map(|n| n.replace("LINK", link)).collect();
+    for (what, called) in [("LINK", "thin"), ("LINK", "thin_back"), ("LINK", "thin.back"), ("GROUP", "all")] {
+        let named: Vec<String> = known.iter().map(|n| n.replace(what, called)).collect();
         known.extend(named);
     }
     let object = Transfer { size: 3000, ..transfer(2) };
@@ -465,7 +513,9 @@ fn every_name_is_documented() {
         (6.0, delivered(0, 10)),
         (7.0, delivered(1, 3000)),
     ];
-    for r in [busy_behind("taq:mode=paper", 20, false), busy(20, false), scripted(plan(0.0), acts, 40.0)] {
+    let all = Group { name: "all".into(), traffic: vec![0], over: 0, up_to: u64::MAX };
+    let grouped = Plan { groups: vec![all], ..plan(0.0) };
+    for r in [busy_behind("taq:mode=paper", 20, false), busy(20, false), scripted(grouped, acts, 40.0)] {
         let columns = r.tables.iter().flat_map(|t| t.columns.iter().map(|c| &c.name));
         let classes = r.tables.iter().find(|t| t.name == "classes").and_then(|t| t.columns.first());
         let names = classes.map(|c| if let Data::Text(names) = &c.data { names.as_slice() } else { &[] });

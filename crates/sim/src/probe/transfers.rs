@@ -4,8 +4,10 @@
 
 use std::collections::BTreeMap;
 
+use narrows_scenario::Group;
 use narrows_units::{Duration, Instant};
 
+use super::plan::Plan;
 use super::report::{MAX, MIN, P10, P50, P90, P99, Report, Which, integers, numbers, words};
 use super::tally::{LARGE, SMALL};
 use crate::connection::{Connection, DATA, FlowStats, Moment};
@@ -115,18 +117,21 @@ impl Transfers {
         });
     }
 
-    /// The figures are of what ended after `warmup`; the table has all. Packets carry `mss` bytes.
-    pub(super) fn report(self, warmup: Instant, mss: u32, out: &mut Report) {
+    /// The figures are of what ended after the warm-up; the table has all.
+    pub(super) fn report(self, plan: &Plan, out: &mut Report) {
         if self.rows.is_empty() {
             return;
         }
         let counted: Vec<&Row> = self
             .rows
             .iter()
-            .filter(|r| r.outcome != Outcome::TriedAgain && r.start + r.end > warmup)
+            .filter(|r| r.outcome != Outcome::TriedAgain && r.start + r.end > plan.warmup)
             .collect();
         figures(&counted, out);
-        sizes(&counted, mss, out);
+        for group in &plan.groups {
+            group_figures(group, &counted, out);
+        }
+        sizes(&counted, plan.mss, out);
         out.put("objects_unkept", (self.unkept > 0).then_some(self.unkept as f64));
         drop(counted);
         self.table(out);
@@ -191,6 +196,27 @@ fn times(rows: &[&Row], out: &mut Report) {
     drop(all);
     out.quantiles("small", &times(&|r| r.size <= SMALL), &[P10, P50, P90, MAX]);
     out.quantiles("large", &times(&|r| r.size >= LARGE), &[P10, P50, P90, MAX]);
+}
+
+/// The finished objects of a group: times to the last byte, and to its acknowledgment.
+fn group_figures(group: &Group, rows: &[&Row], out: &mut Report) {
+    let own = || rows.iter().filter(|r| group.has(r.class.into(), r.size) && r.outcome == Outcome::Done);
+    let name = format!("of_{}", group.name);
+    out.put(format!("{name}_done"), own().count() as f64);
+    spread_of(&name, &sorted(own().filter_map(time)), out);
+    let acked = own().filter(|r| r.acked != NONE).map(|r| r.acked.as_secs_f64());
+    spread_of(&format!("{name}_acked"), &sorted(acked), out);
+}
+
+/// Mean, quantiles, coefficient of variation, and the share at or below the mean, of a sorted list of seconds.
+fn spread_of(stem: &str, times: &[f64], out: &mut Report) {
+    let Some(mean) = mean(times) else { return };
+    let n = times.len() as f64;
+    let variance = times.iter().map(|t| (t - mean) * (t - mean)).sum::<f64>() / n;
+    out.put(format!("{stem}_mean_s"), mean);
+    out.quantiles(stem, times, &[P50, P90, P99]);
+    out.put(format!("{stem}_cov"), variance.sqrt() / mean);
+    out.put(format!("{stem}_below_mean"), times.partition_point(|t| *t <= mean) as f64 / n);
 }
 
 /// How long nothing came.
