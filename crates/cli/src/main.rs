@@ -30,6 +30,8 @@ enum Command {
     Sim(cmd::sim::Args),
     /// Ask the papers' models
     Model(cmd::model::Args),
+    /// Say what to expect of a thin link, and what to do
+    Plan(cmd::plan::Args),
     /// Show a thin link getting better: drop-tail, then TAQ, side by side
     Demo(cmd::demo::Args),
     /// Send a recorded capture through a discipline
@@ -50,6 +52,7 @@ fn main() -> ExitCode {
         Command::Lab(args) => cmd::lab::main(args),
         Command::Sim(args) => cmd::sim::main(args),
         Command::Model(args) => cmd::model::main(args),
+        Command::Plan(args) => cmd::plan::main(args),
         Command::Demo(args) => cmd::demo::main(args),
         Command::Replay(args) => cmd::replay::main(args),
         Command::Senders(args) => cmd::senders::main(args),

@@ -14,6 +14,7 @@ mod domain;
 pub mod fairness;
 pub mod latency;
 pub mod operating;
+pub mod plan;
 pub mod sharing;
 pub mod spreading;
 pub mod taq_chain;

@@ -68,7 +68,8 @@ pub fn bands_svg(page: &Bands) -> String {
         }
     }
     for (i, band) in page.bands.iter().enumerate() {
-        name(&mut canvas, plot, &band.name, edge(&edges, i), edge(&edges, i + 1), colours[i]);
+        let line = page.here.as_ref().map(|(at, _)| y.place(at.1));
+        name(&mut canvas, plot, &band.name, [edge(&edges, i), edge(&edges, i + 1)], colours[i], line);
     }
     axes(&mut canvas, plot, page, &x, &y);
     canvas.frame(plot);
@@ -103,8 +104,15 @@ fn edge(edges: &[Vec<(f64, f64)>], band: usize) -> &[(f64, f64)] {
     edges.get(band).map_or(&[], Vec::as_slice)
 }
 
-/// Writes a band's name where it is highest between its own edge and the next band's.
-fn name(canvas: &mut Canvas, plot: Rect, words: &str, low: &[(f64, f64)], high: &[(f64, f64)], rgb: [u8; 3]) {
+/// Writes a band's name where it is highest between its own edge and the next band's, clear of the mark's line at `line`.
+fn name(
+    canvas: &mut Canvas,
+    plot: Rect,
+    words: &str,
+    [low, high]: [&[(f64, f64)]; 2],
+    rgb: [u8; 3],
+    line: Option<f64>,
+) {
     let half = width_of(words, 14.0) / 2.0;
     let within = |x: f64| x - half >= plot.x && x + half <= plot.right();
     let room = |x: f64| {
@@ -123,8 +131,12 @@ fn name(canvas: &mut Canvas, plot: Rect, words: &str, low: &[(f64, f64)], high: 
         })
         .max_by(|a, b| (a.1 - a.2).total_cmp(&(b.1 - b.2)));
     if let Some((x, bottom, top)) = best.filter(|(_, bottom, top)| bottom - top >= NAMED) {
-        let middle = f64::midpoint(bottom, top) + 5.0;
-        canvas.text(x, middle, words, 14.0, ink_on(rgb), Align::Middle);
+        let mut base = f64::midpoint(bottom, top) + 5.0;
+        if let Some(line) = line.filter(|line| (base - 5.0 - line).abs() < NAMED) {
+            // Above the line the mark's own label may stand.
+            base = if line + NAMED + 5.0 <= bottom { line + NAMED } else { line - NAMED };
+        }
+        canvas.text(x, base, words, 14.0, ink_on(rgb), Align::Middle);
     }
 }
 
