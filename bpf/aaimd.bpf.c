@@ -7,8 +7,9 @@
  *   RTTmax <- RTTmin + gamma (RTTmax - RTTmin) after each back-off   (9)
  * RTTmin is of single samples, RTTmax of the kernel's smoothed RTT, which filters delayed ACKs and spikes.
  *
- * Where we differ: until `samples` RTTs are seen, and after a timeout, the factor is 1/2 as in RFC 5681; the increase counts
- * acknowledged segments, so that delayed ACKs do not halve alpha; a mark (ECN) is a loss.
+ * Where we differ: until `samples` RTTs are seen, at the first back-off, which ends slow start, and after a timeout the factor
+ * is 1/2 as in RFC 5681, and a timeout tells nothing of the queue; the increase counts acknowledged segments, so that delayed
+ * ACKs do not halve alpha; a mark (ECN) is a loss.
  *
  * Fractions are in 1/65536: beta is exact to 2^-16, so a window of w segments after a back-off to w/65536 segments, and the
  * whole number nearest to it is taken. The part of a segment that the increase has earned is kept, so nothing is lost there
@@ -32,8 +33,10 @@ struct state {
     u32 rttmin_us;
     u32 rttmax_us;
     u32 samples;
-    u32 unused;
+    u32 backed_off;
     u64 earned_q16; /* towards the next segment of window, times cwnd */
+    u32 beta_before_q16; /* of the last back-off, should it be a timeout */
+    u32 rttmax_before_us;
 };
 
 enum { ONE = 65536, HALF = 32768 };
@@ -46,12 +49,12 @@ int aaimd_init(u64 *ctx) {
     s->rttmin_us = 0;
     s->rttmax_us = 0;
     s->samples = 0;
+    s->backed_off = 0;
     s->earned_q16 = 0;
     return 0;
 }
 
-SEC("struct_ops/pkts_acked")
-int aaimd_pkts_acked(u64 *ctx) {
+PROGRAM(pkts_acked, aaimd_pkts_acked) {
     struct tcp_sock *tp = (void *)ctx[0];
     const struct ack_sample *sample = (void *)ctx[1];
     struct state *s = priv(tp);
@@ -65,33 +68,37 @@ int aaimd_pkts_acked(u64 *ctx) {
     return 0;
 }
 
-SEC("struct_ops/ssthresh")
-int aaimd_ssthresh(u64 *ctx) {
+PROGRAM(ssthresh, aaimd_ssthresh) {
     struct tcp_sock *tp = (void *)ctx[0];
     struct state *s = priv(tp);
     u32 beta = HALF;
-    if (s->samples >= knobs.samples && s->rttmax_us) {
+    s->beta_before_q16 = s->beta_q16;
+    s->rttmax_before_us = s->rttmax_us;
+    if (s->backed_off && s->samples >= knobs.samples && s->rttmax_us) {
         beta = (((u64)s->rttmin_us << 16) + s->rttmax_us / 2) / s->rttmax_us; /* (4) */
         beta = at_most(at_least(beta, HALF), knobs.beta_hi_q16);
-        if (s->rttmax_us > s->rttmin_us) /* (9), after beta was computed */
-            s->rttmax_us = s->rttmin_us + (((u64)(s->rttmax_us - s->rttmin_us) * knobs.gamma_q16) >> 16);
     }
+    s->backed_off = 1;
+    if (s->rttmax_us > s->rttmin_us) /* (9), after beta was computed */
+        s->rttmax_us = s->rttmin_us + (((u64)(s->rttmax_us - s->rttmin_us) * knobs.gamma_q16) >> 16);
     s->beta_q16 = beta;
     s->earned_q16 = 0;
     return at_least(((u64)tp->snd_cwnd * beta + HALF) >> 16, 2);
 }
 
-/* A timeout has taken beta's threshold a moment ago: RFC 5681's it must be. The estimators stay. */
-SEC("struct_ops/cwnd_event")
-int aaimd_cwnd_event(u64 *ctx) {
+/* A timeout has taken beta's threshold a moment ago: RFC 5681's it must be. What was learnt stays. */
+PROGRAM(cwnd_event, aaimd_cwnd_event) {
     struct tcp_sock *tp = (void *)ctx[0];
-    if ((int)ctx[1] == __builtin_preserve_enum_value(*(enum tcp_ca_event *)CA_EVENT_LOSS, 1))
-        tp->snd_ssthresh = at_least(tp->snd_cwnd / 2, 2);
+    struct state *s = priv(tp);
+    if ((int)ctx[1] != __builtin_preserve_enum_value(*(enum tcp_ca_event *)CA_EVENT_LOSS, 1))
+        return 0;
+    tp->snd_ssthresh = at_least(tp->snd_cwnd / 2, 2);
+    s->beta_q16 = s->beta_before_q16;
+    s->rttmax_us = s->rttmax_before_us;
     return 0;
 }
 
-SEC("struct_ops/cong_avoid")
-int aaimd_cong_avoid(u64 *ctx) {
+PROGRAM(cong_avoid, aaimd_cong_avoid) {
     struct tcp_sock *tp = (void *)ctx[0];
     u32 acked = (u32)ctx[2];
     struct state *s = priv(tp);

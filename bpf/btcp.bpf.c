@@ -51,15 +51,13 @@ int btcp_init(u64 *ctx) {
     return 0;
 }
 
-SEC("struct_ops/ssthresh")
-int btcp_ssthresh(u64 *ctx) {
+PROGRAM(ssthresh, btcp_ssthresh) {
     struct state *s = priv((void *)ctx[0]);
     s->enabled = 0;
     return tcp_reno_ssthresh((void *)ctx[0]);
 }
 
-SEC("struct_ops/cong_avoid")
-int btcp_cong_avoid(u64 *ctx) {
+PROGRAM(cong_avoid, btcp_cong_avoid) {
     struct tcp_sock *tp = (void *)ctx[0];
     u32 ack = (u32)ctx[1];
     u32 acked = (u32)ctx[2];

@@ -202,4 +202,11 @@ static ALWAYS_INLINE int window_used(struct tcp_sock *tp) {
 static ALWAYS_INLINE u32 at_most(u32 a, u32 b) { return a < b ? a : b; }
 static ALWAYS_INLINE u32 at_least(u32 a, u32 b) { return a > b ? a : b; }
 
+/* One of a sender's programs. */
+#ifdef WATCHED
+#include "watch.h"
+#else
+#define PROGRAM(call, name) SEC("struct_ops/" #call) int name(u64 *ctx)
+#endif
+
 #endif

@@ -6,7 +6,15 @@ use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-const OBJECTS: [&str; 4] = ["aaimd", "btcp", "is", "show"];
+/// Source and object; one that tells what it does is compiled with `WATCHED` (`bpf/watch.h`).
+const OBJECTS: [(&str, &str); 6] = [
+    ("aaimd", "aaimd"),
+    ("btcp", "btcp"),
+    ("is", "is"),
+    ("show", "show"),
+    ("aaimd", "aaimd_watched"),
+    ("btcp", "btcp_watched"),
+];
 
 fn main() {
     let out = PathBuf::from(env::var_os("OUT_DIR").unwrap_or_default());
@@ -21,7 +29,7 @@ fn main() {
             // Never there: each build looks for clang again, until it is.
             println!("cargo::rerun-if-changed={}", out.join("clang").display());
             let mut text = format!("pub const WHY_NOT: Option<&str> = Some({why:?});\n");
-            for name in OBJECTS {
+            for (_, name) in OBJECTS {
                 let _ = writeln!(text, "pub const {}: &[u8] = &[];", name.to_uppercase());
             }
             text
@@ -35,15 +43,15 @@ fn main() {
 fn compile_all(sources: &Path, out: &Path) -> Result<String, String> {
     let clang = clang()?;
     let mut text = "pub const WHY_NOT: Option<&str> = None;\n".to_owned();
-    for name in OBJECTS {
+    for (source, name) in OBJECTS {
         let object = out.join(format!("{name}.bpf.o"));
-        compile(&clang, &sources.join(format!("{name}.bpf.c")), &object)?;
+        compile(&clang, &sources.join(format!("{source}.bpf.c")), &object, source != name)?;
         let _ = writeln!(text, "pub const {}: &[u8] = include_bytes!({object:?});", name.to_uppercase());
     }
     Ok(text)
 }
 
-fn compile(clang: &str, source: &Path, object: &Path) -> Result<(), String> {
+fn compile(clang: &str, source: &Path, object: &Path, watched: bool) -> Result<(), String> {
     let arch = match env::var("CARGO_CFG_TARGET_ARCH").as_deref() {
         Ok("x86_64") => "x86",
         Ok("aarch64") => "arm64",
@@ -54,6 +62,7 @@ fn compile(clang: &str, source: &Path, object: &Path) -> Result<(), String> {
     let run = Command::new(clang)
         .args(["-g", "-O2", "-Wall", "-target", endian, "-mcpu=v3"])
         .arg(format!("-D__TARGET_ARCH_{arch}"))
+        .args(watched.then_some("-DWATCHED"))
         .arg("-c")
         .arg(source)
         .arg("-o")

@@ -17,9 +17,11 @@ mod objects {
 }
 mod pace;
 mod scan;
+mod watch;
 
 pub use driver::{Driven, Driver};
 pub use knobs::{Knob, Sender, Settings, settings};
 pub use layout::{Phase, Socket};
 pub use load::{BPFFS, Loaded, load, loaded, names, possible, sockets, unload};
 pub use pace::spread;
+pub use watch::{Call, Step, Watch};

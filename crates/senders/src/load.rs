@@ -75,6 +75,16 @@ pub(crate) fn pins(bpffs: &Path) -> PathBuf {
 /// # Errors
 /// Names what is in the way and the remedy: a name in use, no BPF file system, no permission, an old kernel.
 pub fn load(bpffs: &Path, name: &str, settings: &Settings) -> anyhow::Result<()> {
+    load_object(settings.sender().object(), bpffs, name, settings).map(|_| ())
+}
+
+/// Loads this object of a sender under a name, pins it, and gives it.
+pub(crate) fn load_object(
+    object: &[u8],
+    bpffs: &Path,
+    name: &str,
+    settings: &Settings,
+) -> anyhow::Result<Object> {
     possible()?;
     let plausible = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '.';
     ensure!(
@@ -86,7 +96,7 @@ pub fn load(bpffs: &Path, name: &str, settings: &Settings) -> anyhow::Result<()>
         "no BPF file system at {0}: mount -t bpf bpf {0}",
         bpffs.display()
     );
-    let mut object = Object::open(&renamed(settings.sender().object(), name)?)?;
+    let mut object = Object::open(&renamed(object, name)?)?;
     object.set_rodata(&settings.bytes())?;
     object.load().map_err(|(e, said)| match e.raw_os_error() {
         // EACCES is the verifier's.
@@ -104,7 +114,8 @@ pub fn load(bpffs: &Path, name: &str, settings: &Settings) -> anyhow::Result<()>
     })?;
     pin_all(&pins(bpffs).join(name), &ops, &object, settings.sender()).inspect_err(|_| {
         let _ = libbpf::unregister(&ops);
-    })
+    })?;
+    Ok(object)
 }
 
 fn pin_all(dir: &Path, ops: &OwnedFd, object: &Object, sender: Sender) -> anyhow::Result<()> {

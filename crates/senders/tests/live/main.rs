@@ -3,6 +3,7 @@
 
 #![expect(clippy::unwrap_used, reason = "a test's panic is its report")]
 
+mod parity;
 mod world;
 
 use narrows_senders::{self as senders, Sender};
@@ -24,17 +25,17 @@ fn loads_runs_and_leaves_no_connection_behind() {
         let again = senders::load(&world.bpffs, &name, &loaded[0].settings).unwrap_err().to_string();
         assert!(again.contains(&format!("the name {name} is in use")), "{again}");
 
-        let flows = 20;
+        let flows = 100;
         let sink = world.sink(port, flows);
         let using = name.clone();
         let (go_on, wait) = std::sync::mpsc::channel::<()>();
         let (half, half_done) = std::sync::mpsc::channel();
         let source = world.inside("s", move || {
             let mut streams: Vec<_> = (0..flows).map(|_| connect(&using, port)).collect();
-            streams.iter_mut().for_each(|s| push(s, 200_000));
+            streams.iter_mut().for_each(|s| push(s, 100_000));
             half.send(senders::sockets().unwrap()).unwrap();
             wait.recv().unwrap();
-            streams.iter_mut().for_each(|s| push(s, 200_000));
+            streams.iter_mut().for_each(|s| push(s, 100_000));
         });
         let sockets = half_done.recv().unwrap();
         assert_eq!(
@@ -47,7 +48,7 @@ fn loads_runs_and_leaves_no_connection_behind() {
         world.unload(&name);
         go_on.send(()).unwrap();
         source.join().unwrap();
-        assert_eq!(sink.join().unwrap(), vec![400_000; flows]);
+        assert_eq!(sink.join().unwrap(), vec![200_000; flows]);
         assert!(senders::loaded(&world.bpffs).unwrap().is_empty());
     }
 }

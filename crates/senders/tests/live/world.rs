@@ -9,7 +9,7 @@ use std::sync::{Arc, OnceLock};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use narrows_senders::{self as senders, Driven, Driver, Sender};
+use narrows_senders::{self as senders, Driven, Driver, Sender, Watch};
 use narrows_wire::capture::Reader;
 use nix::sched::{CloneFlags, setns};
 use nix::sys::socket::{setsockopt, sockopt::TcpCongestion};
@@ -73,6 +73,11 @@ pub struct World {
 impl World {
     /// With a delay each way, and an ACK for every segment.
     pub fn new(delay: Duration) -> Self {
+        Self::lossy(delay, 0.0)
+    }
+
+    /// The same, where each way loses this share of the frames.
+    pub fn lossy(delay: Duration, loss: f64) -> Self {
         static NEXT: AtomicU32 = AtomicU32::new(0);
         let tag = format!("ns{:x}{:x}", std::process::id(), NEXT.fetch_add(1, Ordering::Relaxed));
         let bpffs = std::env::temp_dir().join(format!("narrows-{tag}"));
@@ -86,7 +91,7 @@ impl World {
             world.wire(end, other);
         }
         let spec = format!(
-            r#"{{"interfaces":["s","r"],"delay_ns":{},"loss":0.0,"seed":1,"limit":100000}}"#,
+            r#"{{"interfaces":["s","r"],"delay_ns":{},"loss":{loss},"seed":1,"limit":100000}}"#,
             delay.as_nanos()
         );
         world.start("e", "emulator", &spec);
@@ -179,6 +184,23 @@ impl World {
             std::thread::sleep(Duration::from_millis(20));
         }
         name
+    }
+
+    /// Loads a sender under a name of this world's own, and listens to it.
+    pub fn watch(&mut self, sender: Sender, knobs: &[&str]) -> (String, Watch) {
+        let knobs: Vec<_> = knobs.iter().map(|k| (*k).to_owned()).collect();
+        let settings = senders::settings(&[sender], &knobs).unwrap().remove(0);
+        let name = format!("{}_{}", self.tag, self.loaded.len());
+        let watch = Watch::load(&self.bpffs, &name, &settings).unwrap();
+        self.loaded.push(name.clone());
+        (name, watch)
+    }
+
+    /// Makes the way to the receiver thin, with a buffer of so many bytes.
+    pub fn thin(&self, rate: &str, buffer: usize) {
+        let line =
+            format!("-n {} qdisc add dev r root tbf rate {rate} burst 1600 limit {buffer}", self.ns("e"));
+        sure("tc", &line.split(' ').collect::<Vec<_>>());
     }
 
     /// Loads a sender as a user does, and gives its name and its driver's process.

@@ -1,0 +1,243 @@
+//! The kernel's programs and the simulator's laws on the same sequence of calls: what a real connection's kernel tells its
+//! sender, told again to `narrows-tcp`. Windows are compared after every call.
+//!
+//! Recovery sets the window by itself in between, here as there; where it has, both go on from the kernel's window. What is
+//! left towards the next segment the kernel forgets at a loss and the simulator keeps: a segment at most.
+
+use std::time::Duration;
+
+use narrows_senders::{Call, Sender, Step, Watch};
+use narrows_tcp::cc::{AckSample, AdaptiveAimd, CongestionControl, Delivery, Reno, Window};
+use narrows_tcp::startup::{Burst, SlowStart, Startup};
+use narrows_tcp::{Config, Preset};
+use narrows_units::{Duration as Time, Instant};
+
+use crate::world::{World, can_run, connect, push};
+
+/// The event of a timeout among the kernel's `enum tcp_ca_event`.
+const CA_EVENT_LOSS: i32 = 3;
+/// The kernel's threshold before any loss.
+const NO_THRESHOLD: u32 = 0x7fff_ffff;
+
+/// What a connection of so many bytes told its sender.
+fn record(world: &mut World, sender: Sender, knobs: &[&str], port: u16, bytes: usize) -> Vec<Step> {
+    let (name, mut watch): (_, Watch) = world.watch(sender, knobs);
+    let sink = world.sink(port, 1);
+    let source = world.inside("s", move || push(&mut connect(&name, port), bytes));
+    let mut steps = Vec::new();
+    while !sink.is_finished() {
+        std::thread::sleep(Duration::from_millis(20));
+        steps.extend(watch.steps().unwrap());
+    }
+    source.join().unwrap();
+    assert_eq!(sink.join().unwrap(), [bytes as u64]);
+    for (n, step) in steps.iter().enumerate() {
+        assert_eq!(step.number as usize, n, "steps were lost");
+        assert_eq!(step.socket, steps[0].socket, "only one connection uses it");
+    }
+    steps
+}
+
+/// The simulator's side of one connection.
+struct Twin<C> {
+    config: Config,
+    window: Window,
+    /// The kernel's window and threshold after the last call.
+    last: (u32, u32),
+    cc: C,
+}
+
+/// What the comparison found.
+#[derive(Debug, Default)]
+struct Found {
+    /// Calls in which the window could grow.
+    acks: usize,
+    /// Losses, and timeouts among them.
+    losses: usize,
+    timeouts: usize,
+    /// Largest distance of windows, in segments.
+    window: f64,
+    /// Largest distance of thresholds from the same window, in segments.
+    threshold: f64,
+    /// Most segments that one ACK covered.
+    stretch: i32,
+}
+
+impl<C> Twin<C> {
+    fn new(config: Config, first: &Step, cc: C) -> Self {
+        let window = Window { cwnd: f64::from(first.cwnd), ssthresh: f64::INFINITY };
+        Self { config, window, last: (first.cwnd, first.ssthresh), cc }
+    }
+
+    /// Goes on from the kernel's windows if recovery has set them.
+    fn follow(&mut self, step: &Step, lost: bool) {
+        if self.last == (step.cwnd, step.ssthresh) {
+            return;
+        }
+        assert!(lost, "only a loss moves the window between calls: {:?}, {step:?}", self.last);
+        self.window.cwnd = f64::from(step.cwnd);
+        self.window.ssthresh =
+            if step.ssthresh >= NO_THRESHOLD { f64::INFINITY } else { f64::from(step.ssthresh) };
+    }
+
+    /// What an acknowledgment of so many segments is to the simulator.
+    fn sample(step: &Step, acked: u32) -> AckSample {
+        AckSample {
+            now: at(step),
+            acked: u64::from(acked) * 1448,
+            credit: f64::from(acked),
+            by_bytes: true,
+            rtt: None,
+            srtt: Time::from_micros(step.srtt_us.into()),
+            in_flight: step.cwnd,
+            window_limited: step.used,
+        }
+    }
+}
+
+fn at(step: &Step) -> Instant {
+    Instant::ZERO + Time::from_nanos(step.at_ns)
+}
+
+/// Plays all calls to a twin: `ack` grows its window, `loss` sets its threshold (true for a timeout), `rtt` takes a sample.
+fn compare<C>(
+    twin: &mut Twin<C>,
+    steps: &[Step],
+    ack: impl Fn(&mut Twin<C>, &Step),
+    loss: impl Fn(&mut Twin<C>, &Step, bool),
+    rtt: impl Fn(&mut Twin<C>, &Step),
+) -> Found {
+    let mut found = Found::default();
+    let calls: Vec<_> = steps.chunks_exact(2).collect();
+    for (n, call) in calls.iter().enumerate() {
+        let [begin, end] = call else { unreachable!("pairs") };
+        assert!(begin.call == end.call && !begin.returned && end.returned, "{begin:?} {end:?}");
+        twin.follow(begin, found.losses > 0);
+        match begin.call {
+            Call::CongAvoid => {
+                found.stretch = found.stretch.max(begin.value);
+                if begin.used {
+                    ack(twin, begin);
+                    found.acks += 1;
+                }
+                // B-TCP keeps a part of a segment besides.
+                let part = if begin.private[0] == 1 { f64::from(end.private[1]) / 1_048_576.0 } else { 0.0 };
+                found.window = found.window.max((twin.window.cwnd - f64::from(end.cwnd) - part).abs());
+            }
+            Call::Ssthresh => {
+                let timeout = calls
+                    .get(n + 1)
+                    .is_some_and(|next| next[0].call == Call::CwndEvent && next[0].value == CA_EVENT_LOSS);
+                loss(twin, begin, timeout);
+                found.losses += 1;
+                found.timeouts += usize::from(timeout);
+                if !timeout {
+                    // Whole segments, at least two: the sender's rule, not the law's.
+                    let whole = twin.window.ssthresh.floor().max(2.0);
+                    found.threshold = found.threshold.max((whole - f64::from(end.value)).abs());
+                }
+            }
+            Call::PktsAcked => rtt(twin, begin),
+            Call::CwndEvent => {}
+        }
+        twin.last = (end.cwnd, end.ssthresh);
+    }
+    found
+}
+
+/// B-TCP's windows of these calls, where an ACK of n segments is told to the simulator as n ACKs, or as it is.
+fn burst(steps: &[Step], f: u32, one_by_one: bool) -> Found {
+    let mut config = Config::preset(Preset::Linux);
+    config.set("burst_f", &f.to_string()).unwrap();
+    let mut twin = Twin::new(config, &steps[0], (Burst::default(), Reno::default()));
+    compare(
+        &mut twin,
+        steps,
+        |twin, step| {
+            let acked = u32::try_from(step.value).unwrap();
+            let (acks, each) = if one_by_one { (acked, 1) } else { (1, acked) };
+            let sample = Twin::<()>::sample(step, each);
+            for _ in 0..acks {
+                if twin.window.cwnd < twin.window.ssthresh {
+                    twin.cc.0.on_ack(&mut twin.window, &sample, &twin.config);
+                } else {
+                    twin.cc.1.on_ack(&mut twin.window, &twin.config, &sample);
+                }
+            }
+        },
+        |twin, step, _| {
+            twin.cc.0.on_loss();
+            twin.cc.1.on_loss(&mut twin.window, &twin.config, at(step), step.cwnd.into());
+        },
+        |_, _| {},
+    )
+}
+
+#[test]
+fn burst_tcp_is_the_simulators_step_by_step() {
+    if !can_run("burst_tcp_is_the_simulators_step_by_step") {
+        return;
+    }
+    for (loss, segments) in [(0.0, 400), (0.02, 600)] {
+        let mut world = World::lossy(Duration::from_millis(20), loss);
+        for (port, f) in [(5601, 4), (5602, 8)] {
+            let steps = record(&mut world, Sender::Btcp, &[&format!("f={f}")], port, 1448 * segments);
+            let found = burst(&steps, f, true);
+            // The simulator takes all steps of an ACK at the size of the first, the kernel each at its own.
+            let whole = burst(&steps, f, false);
+            println!("B-TCP f = {f}, {loss} lost: {found:?}; ACKs as they are: {}", whole.window);
+            assert!(found.acks > 50 && (found.losses > 0) == (loss > 0.0), "{found:?}");
+            assert!(found.window <= 1.0 && found.threshold <= 1.0, "f = {f}: {found:?}");
+        }
+    }
+}
+
+#[test]
+fn adaptive_aimd_is_the_simulators_step_by_step() {
+    if !can_run("adaptive_aimd_is_the_simulators_step_by_step") {
+        return;
+    }
+    // A bandwidth-delay product of 33 packets and half of it as buffer; then losses that are no sign of a queue.
+    for (loss, bytes) in [(0.0, 6_000_000), (0.02, 1_000_000)] {
+        let mut world = World::lossy(Duration::from_millis(20), loss);
+        world.thin("10mbit", 17 * 1514);
+        let steps = record(&mut world, Sender::Aaimd, &[], 5611, bytes);
+        let mut config = Config::preset(Preset::Linux);
+        for (key, value) in [("min_samples", "8"), ("beta_hi", "0.8"), ("gamma", "0.875")] {
+            config.set(key, value).unwrap();
+        }
+        let mut twin = Twin::new(config, &steps[0], AdaptiveAimd::default());
+        let found = compare(
+            &mut twin,
+            &steps,
+            |twin, step| {
+                let sample = Twin::<()>::sample(step, u32::try_from(step.value).unwrap());
+                if twin.window.cwnd < twin.window.ssthresh {
+                    SlowStart.on_ack(&mut twin.window, &sample, &twin.config);
+                } else {
+                    twin.cc.on_ack(&mut twin.window, &twin.config, &sample);
+                }
+            },
+            |twin, step, timeout| {
+                let base = step.cwnd.into();
+                match timeout {
+                    true => twin.cc.on_rto(&mut twin.window, &twin.config, at(step), base),
+                    false => twin.cc.on_loss(&mut twin.window, &twin.config, at(step), base),
+                }
+            },
+            |twin, step| {
+                if step.value > 0 {
+                    let rtt = Some(Time::from_micros(step.value.cast_unsigned().into()));
+                    let delivery = Delivery { now: at(step), segments: 1, rtt, open: true };
+                    twin.cc.on_delivery(&mut twin.window, &twin.config, &delivery);
+                }
+            },
+        );
+        let beta = steps.last().map_or(0.0, |s| f64::from(s.private[0]) / 65536.0);
+        let theirs = twin.cc.learnt().unwrap().beta;
+        println!("adaptive AIMD, {loss} lost: {found:?}; beta {beta}, in the simulator {theirs}");
+        assert!(found.acks > 100 && found.losses > 1, "{found:?}");
+        assert!(found.window <= 1.0 && found.threshold <= 1.0, "{found:?}");
+        assert!((beta - theirs).abs() < 0.001, "{beta} {theirs}");
+    }
+}
