@@ -168,3 +168,42 @@ fn burst_tcp_figure_15() {
     ];
     judge("burst-tcp/fig15-mice.toml", &[FEW, "sweep.flows=[250, 1250, 2250, 2500]"], &hold);
 }
+
+#[test]
+fn burst_tcp_single_files() {
+    judge("burst-tcp/fig08-pipe.toml", &[], &["B1: B-TCP(4)", "B1: 128 packets"]);
+    judge("burst-tcp/fig10-factor.toml", &[], &["B2", "B3"]);
+    judge("burst-tcp/fig11-first.toml", &[], &["B4", "B6"]);
+    judge("burst-tcp/fig12-threshold.toml", &[], &["B5"]);
+}
+
+#[test]
+fn burst_tcp_figures_17_to_20() {
+    let hold = ["B12", "B14: with 14", "B15: with", "B16: there"];
+    judge("burst-tcp/fig17-buffers.toml", &["seeds=[1]", "sweep.flows=[250, 1250]"], &hold);
+}
+
+#[test]
+fn burst_tcp_figures_21_to_27() {
+    let hold = ["B17", "B18", "B20: the other", "B22: with delayed", "B23: in all"];
+    judge("burst-tcp/fig21-reverse.toml", &["seeds=[1, 2, 3]"], &hold);
+}
+
+#[test]
+fn burst_tcp_figures_28_and_29() {
+    let sets = ["seeds=[1, 2]", "sweep.flows=[250, 1250]"];
+    judge("burst-tcp/fig28-udp.toml", &sets, &["B24: before and after"]);
+}
+
+#[test]
+fn burst_tcp_figures_31_to_35() {
+    let few = ["seeds=[1]", "sweep.flows=[250, 1250]"];
+    judge("burst-tcp/fig31-hops.toml", &few, &["B26: and its gain", "B28: B-TCP(8)"]);
+    judge("burst-tcp/fig33-mix.toml", &few[..1], &["B30: mice of B-TCP(4)"]);
+}
+
+#[test]
+fn initial_spreading_windows() {
+    let sets = ["seeds=[1]", "duration=600s", "sweep.segments=[10]"];
+    judge("initial-spreading/sec5-windows.toml", &sets, &["I4", "I5", "I7"]);
+}
