@@ -2,7 +2,7 @@
 
 use core::ops::ControlFlow;
 
-use narrows_tcp::{Endpoint, Event as TcpEvent, Segment};
+use narrows_tcp::{Endpoint, Event as TcpEvent};
 use narrows_units::{Instant, SeqNum};
 
 use crate::app::{App, Happened};
@@ -60,7 +60,7 @@ pub(crate) struct World {
     apps: Vec<Option<Box<dyn App>>>,
     timers: Vec<Timer>,
     free_timers: Vec<u32>,
-    /// Events of the end that is being worked on.
+    /// Events of the ends that are being worked on, the one begun last at the end.
     told: Vec<TcpEvent>,
     /// Connections opened so far.
     serial: u64,
@@ -237,9 +237,10 @@ impl World {
             // A late copy for a connection that is gone; a real host would answer with a reset that nobody awaits.
             return self.net.pool.give(packet);
         }
-        let segment = Segment { tcp: p.header.tcp.unwrap_or_default(), ecn: p.header.ecn };
+        if let Some(tcp) = &p.header.tcp {
+            self.work(place, end, |e, config, now, io| e.receive(config, now, tcp, p.header.ecn, io));
+        }
         self.net.pool.give(packet);
-        self.work(place, end, |e, config, now, io| e.receive(config, now, &segment, io));
     }
 
     fn wake_end(&mut self, place: u32, end: usize) {
@@ -274,8 +275,9 @@ impl World {
     ) {
         let connection = &mut self.connections[place as usize];
         let config = &self.configs[usize::from(connection.config[end])];
-        let mut told = core::mem::take(&mut self.told);
         let now = self.net.now;
+        // What follows may work on an end again, whose events come after these.
+        let first = self.told.len();
         let mut port = Port {
             src: connection.host[end],
             dst: connection.host[1 - end],
@@ -286,22 +288,21 @@ impl World {
             to_end: u8::try_from(1 - end).unwrap_or(0),
             options_count: config.options_count,
             net: &mut self.net,
-            events: &mut told,
+            events: &mut self.told,
         };
         let generation = connection.generation;
         work(&mut connection.ends[end], &config.tcp, now, &mut port);
         self.ask_to_be_woken(place, end);
-        // What follows may work on an end again, so the list is put back first.
-        let mut at = 0;
+        let mut at = first;
         // An application may retire the connection and open another in its place.
         let same = |c: &Connection| c.live && c.generation == generation;
-        while at < told.len() && same(&self.connections[place as usize]) {
-            let event = told[at];
+        while let Some(&event) = self.told.get(at)
+            && same(&self.connections[place as usize])
+        {
             at += 1;
             self.follow(place, end, event);
         }
-        told.clear();
-        self.told = told;
+        self.told.truncate(first);
     }
 
     /// What an event of an end means for the transfer.

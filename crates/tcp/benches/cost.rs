@@ -60,7 +60,7 @@ fn run(config: &Config, loss: f64) -> (f64, u32) {
             continue;
         }
         pipes[to].now = at;
-        ends[to].receive(config, at, &segment, &mut pipes[to]);
+        ends[to].receive(config, at, &segment.tcp, segment.ecn, &mut pipes[to]);
     }
     ((cpu_time_ns() - start) / SEGMENTS as f64, ends[0].counters().retransmitted)
 }

@@ -101,11 +101,12 @@ impl Endpoint {
         self.output(config, now, io);
     }
 
-    /// A segment of this connection arrived. An end that has neither opened nor seen a SYN takes a SYN as a passive open.
-    pub fn receive(&mut self, config: &Config, now: Instant, segment: &Segment, io: &mut impl Io) {
+    /// A segment of this connection arrived, with these ECN bits in its IP header. An end that has neither opened nor seen a
+    /// SYN takes a SYN as a passive open.
+    pub fn receive(&mut self, config: &Config, now: Instant, tcp: &TcpHeader, ecn: Ecn, io: &mut impl Io) {
         match self.state {
-            State::Established | State::Closed => self.on_segment(config, now, segment, io),
-            _ => self.on_handshake(config, now, segment, io),
+            State::Established | State::Closed => self.on_segment(config, now, tcp, ecn, io),
+            _ => self.on_handshake(config, now, tcp, ecn, io),
         }
     }
 
@@ -168,25 +169,25 @@ impl Endpoint {
     }
 
     /// A segment before the connection is established.
-    fn on_handshake(&mut self, config: &Config, now: Instant, segment: &Segment, io: &mut impl Io) {
-        let flags = segment.tcp.flags;
+    fn on_handshake(&mut self, config: &Config, now: Instant, tcp: &TcpHeader, ecn: Ecn, io: &mut impl Io) {
+        let flags = tcp.flags;
         match self.state {
             State::Idle if config.handshake == Handshake::None => {
                 self.assume_established(config, now, io);
-                self.on_segment(config, now, segment, io);
+                self.on_segment(config, now, tcp, ecn, io);
             }
             State::Idle if flags.has(Flags::SYN) && !flags.has(Flags::ACK) && !flags.has(Flags::RST) => {
-                self.on_first_syn(config, now, segment, io);
+                self.on_first_syn(config, now, tcp, ecn, io);
             }
-            State::Idle | State::Failed => refuse(&segment.tcp, io),
-            State::SynSent => self.on_answer(config, now, segment, io),
-            _ => self.on_third(config, now, segment, io),
+            State::Idle | State::Failed => refuse(tcp, io),
+            State::SynSent => self.on_answer(config, now, tcp, ecn, io),
+            _ => self.on_third(config, now, tcp, ecn, io),
         }
     }
 
     /// Passive open.
-    fn on_first_syn(&mut self, config: &Config, now: Instant, segment: &Segment, io: &mut impl Io) {
-        self.take_syn(config, now, segment);
+    fn on_first_syn(&mut self, config: &Config, now: Instant, tcp: &TcpHeader, ecn: Ecn, io: &mut impl Io) {
+        self.take_syn(config, now, tcp, ecn);
         if config.handshake == Handshake::ThreeWay {
             self.state = State::SynReceived;
             self.with(config, now, io, |sender, cx| sender.send_syn(cx));
@@ -199,15 +200,14 @@ impl Endpoint {
         }
     }
 
-    fn take_syn(&mut self, config: &Config, now: Instant, segment: &Segment) {
-        self.receiver.start(segment.tcp.seq, now);
-        self.receiver.on_data(config, now, segment);
-        self.sender.learn(config, &segment.tcp);
+    fn take_syn(&mut self, config: &Config, now: Instant, tcp: &TcpHeader, ecn: Ecn) {
+        self.receiver.start(tcp.seq, now);
+        self.receiver.on_data(config, now, tcp, ecn);
+        self.sender.learn(config, tcp);
     }
 
     /// Something came while our SYN is out (RFC 9293, section 3.10.7.3).
-    fn on_answer(&mut self, config: &Config, now: Instant, segment: &Segment, io: &mut impl Io) {
-        let tcp = &segment.tcp;
+    fn on_answer(&mut self, config: &Config, now: Instant, tcp: &TcpHeader, ecn: Ecn, io: &mut impl Io) {
         let acknowledges = tcp.flags.has(Flags::ACK);
         if acknowledges && tcp.ack != self.sender.isn() + 1 {
             return;
@@ -221,7 +221,7 @@ impl Endpoint {
         if !tcp.flags.has(Flags::SYN) {
             return;
         }
-        self.take_syn(config, now, segment);
+        self.take_syn(config, now, tcp, ecn);
         if acknowledges {
             self.with(config, now, io, |sender, cx| sender.on_ack(cx, tcp));
             self.state = State::Established;
@@ -239,8 +239,7 @@ impl Endpoint {
     }
 
     /// Something came while our SYN-ACK is out.
-    fn on_third(&mut self, config: &Config, now: Instant, segment: &Segment, io: &mut impl Io) {
-        let tcp = &segment.tcp;
+    fn on_third(&mut self, config: &Config, now: Instant, tcp: &TcpHeader, ecn: Ecn, io: &mut impl Io) {
         if tcp.flags.has(Flags::RST) {
             self.fail(io);
         } else if !tcp.flags.has(Flags::ACK) {
@@ -251,13 +250,12 @@ impl Endpoint {
             self.with(config, now, io, |sender, cx| sender.on_ack(cx, tcp));
             self.state = State::Established;
             io.event(Event::Established);
-            self.on_segment(config, now, segment, io);
+            self.on_segment(config, now, tcp, ecn, io);
         }
     }
 
     /// A segment of an established connection (RFC 9293, section 3.10.7.4).
-    fn on_segment(&mut self, config: &Config, now: Instant, segment: &Segment, io: &mut impl Io) {
-        let tcp = &segment.tcp;
+    fn on_segment(&mut self, config: &Config, now: Instant, tcp: &TcpHeader, ecn: Ecn, io: &mut impl Io) {
         if tcp.flags.0 & (Flags::RST.0 | Flags::SYN.0) != 0 {
             self.on_control(config, now, tcp, io);
             return;
@@ -267,7 +265,7 @@ impl Endpoint {
         if tcp.flags.has(Flags::ACK) {
             self.sender.on_ack(&mut cx, tcp);
         }
-        let arrival = cx.receiver.on_data(config, now, segment);
+        let arrival = cx.receiver.on_data(config, now, tcp, ecn);
         if arrival.delivered > 0 {
             self.delivered += arrival.delivered;
             cx.io.event(Event::Delivered { bytes: arrival.delivered });

@@ -96,7 +96,7 @@ pub fn endpoint(bytes: &[u8]) -> Counters {
             _ => {
                 let segment = near(&io, &config, [what, a, b, c]);
                 io.acked = segment.tcp.ack;
-                end.receive(&config, now, &segment, &mut io);
+                end.receive(&config, now, &segment.tcp, segment.ecn, &mut io);
             }
         }
         assert!(io.sent <= 70_000, "sends without end");

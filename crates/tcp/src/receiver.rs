@@ -8,7 +8,7 @@
 use narrows_units::{Ecn, Instant, SeqNum};
 use narrows_wire::{Flags, SackBlocks, TcpHeader};
 
-use crate::{Config, Recovery, Segment};
+use crate::{Config, Recovery};
 
 /// What a full segment is taken to be before a larger one was seen: the default MSS of RFC 9293, section 3.7.1.
 const LEAST_FULL_SEGMENT: u32 = 536;
@@ -184,8 +184,7 @@ impl Receiver {
     }
 
     /// A segment of the peer came, with or without data.
-    pub fn on_data(&mut self, config: &Config, now: Instant, segment: &Segment) -> Arrival {
-        let tcp = &segment.tcp;
+    pub fn on_data(&mut self, config: &Config, now: Instant, tcp: &TcpHeader, ecn: Ecn) -> Arrival {
         self.note_timestamp(tcp);
         let seq = tcp.seq + u32::from(tcp.flags.has(Flags::SYN));
         let end = tcp.seq_end();
@@ -202,7 +201,7 @@ impl Receiver {
         if window_end.at_or_before(seq) {
             return refused;
         }
-        self.note_ecn(config, segment);
+        self.note_ecn(config, tcp, ecn);
         self.largest = self.largest.max(tcp.payload);
         if tcp.flags.has(Flags::FIN) {
             self.fin_at = Some(seq + tcp.payload);
@@ -266,14 +265,14 @@ impl Receiver {
     }
 
     /// RFC 3168, section 6.1.3: echo from a CE mark to the sender's CWR; a CE on the very segment with CWR is a new one.
-    fn note_ecn(&mut self, config: &Config, segment: &Segment) {
+    fn note_ecn(&mut self, config: &Config, tcp: &TcpHeader, ecn: Ecn) {
         if !config.ecn {
             return;
         }
-        if segment.tcp.flags.has(Flags::CWR) {
+        if tcp.flags.has(Flags::CWR) {
             self.echo = false;
         }
-        if segment.ecn == Ecn::Ce {
+        if ecn == Ecn::Ce {
             self.echo = true;
         }
     }

@@ -4,7 +4,7 @@ mod common;
 
 use common::{Act, Fate, Path, Side, Wire};
 use narrows_tcp::{Config, Endpoint, Event, Handshake, Io, Preset, Recovery, Segment};
-use narrows_units::{Duration, Instant, SeqNum};
+use narrows_units::{Duration, Ecn, Instant, SeqNum};
 use narrows_wire::{Flags, TcpHeader};
 
 fn rfc(more: &str) -> Config {
@@ -106,11 +106,11 @@ fn giving_up_and_being_refused() {
         payload: 5,
         ..TcpHeader::default()
     };
-    wire.ends[0].receive(&config, wire.now, &Segment { tcp: data, ..Segment::default() }, &mut out);
+    wire.ends[0].receive(&config, wire.now, &data, Ecn::NotEct, &mut out);
     assert!(out.0[0].tcp.flags.has(Flags::RST));
     assert_eq!(out.0[0].tcp.seq, SeqNum(1101));
     let rst = out.0[0];
-    wire.ends[1].receive(&config, wire.now, &rst, &mut out);
+    wire.ends[1].receive(&config, wire.now, &rst.tcp, rst.ecn, &mut out);
     assert!(wire.ends[1].is_failed());
 }
 
@@ -155,20 +155,17 @@ fn a_shut_window_is_probed() {
     let mut out = Out::default();
     let mut end = Endpoint::new(&config, SeqNum(0));
     let at = |ms: u64| Instant::ZERO + Duration::from_millis(ms);
-    let ack = |ack: u32, window: u16| Segment {
-        tcp: TcpHeader {
-            seq: SeqNum(1),
-            ack: SeqNum(ack),
-            flags: Flags::ACK,
-            window,
-            ..TcpHeader::default()
-        },
-        ..Segment::default()
+    let ack = |ack: u32, window: u16| TcpHeader {
+        seq: SeqNum(1),
+        ack: SeqNum(ack),
+        flags: Flags::ACK,
+        window,
+        ..TcpHeader::default()
     };
     end.open(&config, at(0), &mut out);
     end.write(&config, at(0), 2000, &mut out);
     assert_eq!(out.0.len(), 2);
-    end.receive(&config, at(100), &ack(2001, 0), &mut out);
+    end.receive(&config, at(100), &ack(2001, 0), Ecn::NotEct, &mut out);
     end.write(&config, at(100), 3000, &mut out);
     assert_eq!(out.0.len(), 2, "nothing may leave");
     let mut probes = vec![];
@@ -178,12 +175,12 @@ fn a_shut_window_is_probed() {
         probes.push(wake.as_nanos() / 1_000_000);
         let probe = out.0.last().expect("it left").tcp;
         assert_eq!((probe.seq, probe.payload), (SeqNum(2000), 1), "a byte the peer has");
-        end.receive(&config, wake + Duration::from_millis(100), &ack(2001, 0), &mut out);
+        end.receive(&config, wake + Duration::from_millis(100), &ack(2001, 0), Ecn::NotEct, &mut out);
     }
     assert_eq!(probes, [1100, 3100, 7100, 15_100]);
     assert_eq!(end.counters().timeouts, 0);
     let shift = config.window_shift();
-    end.receive(&config, at(20_000), &ack(2001, 3000 >> shift), &mut out);
+    end.receive(&config, at(20_000), &ack(2001, 3000 >> shift), Ecn::NotEct, &mut out);
     let sent: u32 = out.0[6..].iter().map(|s| s.tcp.payload).sum();
     assert_eq!(sent, 2000, "whole segments only while something is out");
     assert_eq!(end.backoff(), 1);

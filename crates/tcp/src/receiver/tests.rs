@@ -1,7 +1,7 @@
 use narrows_units::Duration;
 
 use super::*;
-use crate::{DelayedAck, Preset};
+use crate::{DelayedAck, Preset, Segment};
 
 /// A receiver after a SYN with sequence number `irs`, and its settings.
 struct Case {
@@ -20,7 +20,7 @@ impl Case {
         Self { config, receiver, now: Instant::ZERO }
     }
     fn take(&mut self, segment: &Segment) -> Arrival {
-        self.receiver.on_data(&self.config, self.now, segment)
+        self.receiver.on_data(&self.config, self.now, &segment.tcp, segment.ecn)
     }
     fn data(&mut self, seq: u32, payload: u32) -> Arrival {
         self.take(&segment(seq, payload))

@@ -186,7 +186,13 @@ impl<'a> Wire<'a> {
         let first = self.in_network.first_key_value().filter(|(key, _)| key.0 == at).map(|(key, _)| *key);
         if let Some((side, segment)) = first.and_then(|key| self.in_network.remove(&key)) {
             let mut tray = Tray::default();
-            self.ends[side as usize].receive(&self.config[side as usize], at, &segment, &mut tray);
+            self.ends[side as usize].receive(
+                &self.config[side as usize],
+                at,
+                &segment.tcp,
+                segment.ecn,
+                &mut tray,
+            );
             self.take(side, tray);
             return true;
         }
