@@ -126,6 +126,11 @@ impl Disorder {
         self.recents = kept as u8;
     }
 
+    /// Whether there is a block to report.
+    fn is_news(&self) -> bool {
+        self.recents > 0 || self.duplicate.0 != self.duplicate.1
+    }
+
     /// RFC 2018, section 4: first the block with the segment that caused this ACK, then those reported most recently; three
     /// fit beside timestamps, four without. A duplicate comes before all of them, once (RFC 2883, section 4).
     fn sack_blocks(&self, config: &Config) -> SackBlocks {
@@ -300,7 +305,7 @@ impl Receiver {
             tcp.flags = tcp.flags.and(Flags::ECE);
         }
         if let Some(disorder) = &mut self.disorder {
-            if config.recovery == Recovery::Sack && !syn {
+            if config.recovery == Recovery::Sack && !syn && disorder.is_news() {
                 tcp.sack = disorder.sack_blocks(config);
             }
             disorder.duplicate.1 = disorder.duplicate.0;

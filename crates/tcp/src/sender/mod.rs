@@ -275,10 +275,29 @@ impl Sender {
     /// Takes the acknowledgment in `tcp`. What may leave because of it is left to [`Sender::output`].
     pub(crate) fn on_ack<I: Io>(&mut self, cx: &mut Context<'_, I>, tcp: &TcpHeader) {
         let Some(ack) = self.offset_of(tcp.ack).filter(|&ack| ack <= self.board.max()) else { return };
-        let una = self.board.una();
-        if ack < una {
+        if ack < self.board.una() {
             return;
         }
+        if self.board.is_empty() && tcp.sack.as_slice().is_empty() && self.rack.is_none() {
+            // Nothing is out: what data bears that comes to an end which has none to send.
+            self.take_window(cx, tcp);
+        } else {
+            self.take_ack(cx, tcp, ack);
+        }
+        if self.is_echo(tcp) {
+            self.on_echo(cx);
+        }
+    }
+
+    /// Whether it tells of congestion (RFC 3168, section 6.1.2).
+    fn is_echo(&self, tcp: &TcpHeader) -> bool {
+        self.ecn && tcp.flags.has(Flags::ECE) && !tcp.flags.has(Flags::SYN)
+    }
+
+    /// An acknowledgment of all below `ack` came while something is out.
+    fn take_ack<I: Io>(&mut self, cx: &mut Context<'_, I>, tcp: &TcpHeader, ack: u64) {
+        let una = self.board.una();
+        let echo = self.is_echo(tcp);
         let mut told = Delivered::default();
         let flight = self.in_flight(cx.config);
         if ack > una {
@@ -300,7 +319,6 @@ impl Sender {
         }
         let duplicate = ack == una && self.is_duplicate(cx.config, tcp, &told);
         self.take_window(cx, tcp);
-        let echo = self.ecn && tcp.flags.has(Flags::ECE) && !tcp.flags.has(Flags::SYN);
         if ack > una {
             if una > 0 || cx.config.handshake == Handshake::SynIsPacketZero {
                 self.on_new_ack(cx, tcp, ack, flight, echo, &told);
@@ -326,9 +344,6 @@ impl Sender {
         }
         if cx.config.recovery == Recovery::Sack {
             self.on_delivered(cx, &told);
-        }
-        if echo {
-            self.on_echo(cx);
         }
     }
 

@@ -44,13 +44,22 @@ impl Sender {
     /// Sends whatever may leave now.
     pub(crate) fn output<I: Io>(&mut self, cx: &mut Context<'_, I>) {
         self.paced = false;
+        if self.board.is_empty() && self.unsent() == 0 && !self.closing {
+            self.limited = false;
+        } else {
+            self.output_all(cx);
+        }
+        if self.rack.is_some() {
+            self.schedule_probe(cx);
+        }
+    }
+
+    /// Sends what may leave of what there is.
+    fn output_all<I: Io>(&mut self, cx: &mut Context<'_, I>) {
         let recovering = self.phase == Phase::Recovery && cx.config.recovery != Recovery::Sack;
         let mut burst = if recovering { RECOVERY_BURST } else { u32::MAX };
         while burst > 0 && self.output_one(cx) {
             burst -= 1;
-        }
-        if self.rack.is_some() {
-            self.schedule_probe(cx);
         }
     }
 
@@ -155,13 +164,16 @@ impl Sender {
     /// Segments beyond cwnd that limited transmit allows: one for each of the first two duplicate ACKs (RFC 3042, section 2).
     /// With SACK the pipe, from which SACKed segments are missing, allows them by itself.
     fn extra(&self, config: &Config) -> u32 {
+        if !config.limited_transmit {
+            return 0;
+        }
         let dupacks = u32::from(self.dupacks);
         let counts = match self.phase {
             Phase::Open => config.recovery != Recovery::Sack,
             Phase::Loss => config.rto_recovery == RtoRecovery::GoBackN && dupacks < config.dupthresh,
             Phase::Recovery => false,
         };
-        if counts && config.limited_transmit { dupacks.min(2) } else { 0 }
+        if counts { dupacks.min(2) } else { 0 }
     }
 
     /// Pacing or the start-up may hold new data back.

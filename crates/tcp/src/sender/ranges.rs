@@ -12,6 +12,11 @@ impl Ranges {
     pub(crate) fn as_slice(&self) -> &[(u64, u64)] {
         &self.0
     }
+    /// Whether all of [left, right) is there.
+    pub(crate) fn contains(&self, left: u64, right: u64) -> bool {
+        let after = self.0.partition_point(|range| range.0 <= left);
+        self.0[..after].last().is_some_and(|range| right <= range.1)
+    }
     /// Adds [left, right) and calls `fresh` for each part that was not there.
     pub(crate) fn insert(&mut self, left: u64, right: u64, mut fresh: impl FnMut(u64, u64)) {
         if left >= right {
@@ -107,6 +112,8 @@ mod tests {
             for _ in 0..20 {
                 let left = random(64);
                 let right = (left + random(12)).min(64);
+                let known = set[left as usize..right as usize].iter().all(|there| *there);
+                assert!(left == right || ranges.contains(left, right) == known);
                 let mut fresh = [false; 64];
                 ranges.insert(left, right, |a, b| (a..b).for_each(|i| fresh[i as usize] = true));
                 for i in left as usize..right as usize {

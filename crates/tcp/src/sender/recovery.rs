@@ -160,7 +160,8 @@ impl Sender {
             due -= 1;
         }
         for _ in 0..due {
-            match self.board.next_hole(self.board.una()) {
+            // What lies below and is not SACKed has been sent again.
+            match self.board.next_hole(self.high_rxt) {
                 Some(at) => self.resend(cx, at),
                 None => self.output_new(cx, 0, 1),
             };

@@ -261,6 +261,10 @@ impl Scoreboard {
         if left <= self.una || right > self.max || left >= right {
             return;
         }
+        if self.ranges.as_ref().is_some_and(|ranges| ranges.contains(left, right)) {
+            // Receivers tell of each block several times, in case an ACK is lost.
+            return;
+        }
         let from = self.index(left);
         let mut to = self.index(right);
         // A block may end within a segment, which then did not arrive whole.
@@ -291,7 +295,7 @@ impl Scoreboard {
 
     /// Marks lost what has enough SACKed data above it (`IsLost`, RFC 6675, section 4).
     pub(crate) fn mark_lost(&mut self, dupthresh: u32, mss: u32) {
-        let Some(ranges) = &self.ranges else { return };
+        let Some(ranges) = self.ranges.as_ref().filter(|ranges| !ranges.is_empty()) else { return };
         let below = ranges.lost_below(dupthresh, mss);
         let from = self.whole(self.lost_below);
         if below <= from {
