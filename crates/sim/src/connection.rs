@@ -167,6 +167,16 @@ impl Connection {
     pub(crate) const fn ports(&self, end: usize) -> (u16, u16) {
         if (end == TAKER) == self.taker_opens { (self.port, SERVICE) } else { (SERVICE, self.port) }
     }
+
+    /// Sees to it that one end of this connection, which has `place`, is woken when it wants to be.
+    pub(crate) fn ask_to_be_woken(&mut self, place: u32, end: usize, net: &mut Network) {
+        if let Some(at) = self.ends[end].next_wake() {
+            let at = at.max(net.now);
+            if self.wakes[end].need(at) {
+                net.wake(at, place * 2 + u32::try_from(end).unwrap_or(0));
+            }
+        }
+    }
 }
 
 /// The port of those who are spoken to.

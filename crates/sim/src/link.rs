@@ -4,11 +4,13 @@
 //! said at once; such a wire costs one event a packet. A link with a discipline is asked for the next packet whenever it
 //! has sent one.
 
-use narrows_qdisc::{Qdisc, Reason, ShaperConfig};
+use narrows_qdisc::{Packet as _, Qdisc, Reason, ShaperConfig};
 use narrows_units::{Bytes, Duration, Instant, Rate};
 
+use crate::event::{Event, EventQueue};
 use crate::loss::Loss;
 use crate::packet::Pkt;
+use crate::tap::Tap;
 
 /// What a link did since the beginning, and since counting began.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -71,6 +73,14 @@ pub(crate) struct Queue {
     pub(crate) free_due: bool,
     /// When the discipline will be looked at, if that is settled.
     pub(crate) serve_due: Option<Instant>,
+}
+
+impl Queue {
+    /// Asks to be served when link `id`, in front of which it is, has sent what it sends.
+    pub(crate) fn due_when_free(&mut self, id: u32, events: &mut EventQueue) {
+        self.free_due = true;
+        events.push(self.busy_until, Event::Free(id));
+    }
 }
 
 impl core::fmt::Debug for Queue {
@@ -140,6 +150,23 @@ impl Link {
         self.free_at = start + self.time_to_send(len);
         self.free_at
     }
+
+    /// Counts a packet whose sending over this link, number `id`, ends at `sent`, and tells whether the wire loses it.
+    pub(crate) fn put_on_wire(&mut self, id: u32, packet: &Pkt, sent: Instant, tap: &mut Tap) -> bool {
+        if let Some(loss) = &mut self.loss
+            && loss.takes(sent)
+        {
+            self.counters.lost += 1;
+            tap.lost(packet);
+            return true;
+        }
+        self.counters.sent += 1;
+        self.counters.sent_bytes += packet.len().get();
+        if tap.captures(id) {
+            tap.capture(id, sent, packet);
+        }
+        false
+    }
 }
 
 /// What the own wires of a group of hosts have in common: no overhead, no loss, a queue as long as need be.
@@ -153,11 +180,19 @@ pub(crate) struct Access {
     pub(crate) dephase: Duration,
     /// The node they end at.
     pub(crate) node: u32,
+    /// Whether a single link leads to that node: what leaves it for a host may be told to that host's wire ahead of time.
+    pub(crate) single: bool,
 }
 
 impl Access {
     pub(crate) const fn new(node: u32, rate: Option<Rate>) -> Self {
-        Self { rate, last_time: (Bytes(u64::MAX), Duration::ZERO), dephase: Duration::ZERO, node }
+        Self {
+            rate,
+            last_time: (Bytes(u64::MAX), Duration::ZERO),
+            dephase: Duration::ZERO,
+            node,
+            single: false,
+        }
     }
 
     /// How long a host's wire is busy with a packet of `len`.

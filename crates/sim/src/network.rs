@@ -27,6 +27,14 @@ pub(crate) struct Host {
     last_out: Instant,
 }
 
+impl Host {
+    /// When a packet that comes to the host's own wire at `at` is at the host, which is one of `group`.
+    fn pass_in(&mut self, group: &mut Access, at: Instant, len: Bytes) -> Instant {
+        self.in_free = at.max(self.in_free) + group.time_to_send(len);
+        self.in_free + self.delay
+    }
+}
+
 /// A link between nodes, as it is to be built.
 #[derive(Default)]
 pub(crate) struct LinkPlan<'a> {
@@ -63,8 +71,6 @@ pub(crate) struct Network {
     edges: Vec<Edge>,
     /// For each ordered pair of nodes, the links between them; empty before [`Network::settle`].
     routes: Vec<Box<[u32]>>,
-    /// Nodes with a single link into them: what leaves it for a host may be told to that host's wire ahead of time.
-    single: Vec<bool>,
     verdicts: Verdicts<Pkt>,
     rng: fastrand::Rng,
 }
@@ -82,7 +88,6 @@ impl Network {
             nodes: 0,
             edges: Vec::new(),
             routes: Vec::new(),
-            single: Vec::new(),
             verdicts: Vec::new(),
             rng: fastrand::Rng::with_seed(seed),
         }
@@ -198,12 +203,14 @@ impl Network {
         for edge in &self.edges {
             into[edge.to as usize] += 1;
         }
-        self.single = into.iter().map(|n| *n == 1).collect();
+        let single = |node: u32| into[node as usize] == 1;
+        for group in &mut self.groups {
+            group.single = single(group.node);
+        }
         for edge in &self.edges {
             let hosts_send = self.groups.iter().any(|g| g.node == edge.from);
             let link = &mut self.links[edge.link as usize];
-            link.fused =
-                self.single[edge.from as usize] && !hosts_send && link.queue.is_none() && !link.watched;
+            link.fused = single(edge.from) && !hosts_send && link.queue.is_none() && !link.watched;
         }
     }
 
@@ -231,6 +238,11 @@ impl Network {
         self.events.push(at, Event::Arrive(packet));
     }
 
+    /// Wakes an end at `at`. Few calls of those who ask come to this, and `push` is long.
+    pub(crate) fn wake(&mut self, at: Instant, end: u32) {
+        self.events.push(at, Event::End(end));
+    }
+
     /// A packet has arrived somewhere. Gives it back if that is its host.
     pub(crate) fn arrive(&mut self, mut packet: Pkt) -> Option<Pkt> {
         let hop = usize::from(packet.0.hop);
@@ -239,7 +251,8 @@ impl Network {
             self.enter(*link, packet, self.now);
         } else if hop == route.len() {
             packet.0.hop += 1;
-            let at = self.pass_in(packet.0.dst, self.now, packet.len());
+            let host = &mut self.hosts[packet.0.dst as usize];
+            let at = host.pass_in(&mut self.groups[host.group as usize], self.now, packet.len());
             self.events.push(at, Event::Arrive(packet));
         } else {
             return Some(packet);
@@ -247,32 +260,24 @@ impl Network {
         None
     }
 
-    /// When a packet that comes to a host's own wire at `at` is at the host.
-    #[inline]
-    fn pass_in(&mut self, host: u32, at: Instant, len: Bytes) -> Instant {
-        let host = &mut self.hosts[host as usize];
-        host.in_free = at.max(host.in_free) + self.groups[host.group as usize].time_to_send(len);
-        host.in_free + host.delay
-    }
-
     /// A packet comes to a link at `at`, which is later than now only where no other packet can come between.
     fn enter(&mut self, mut id: u32, mut packet: Pkt, mut at: Instant) {
         loop {
             let len = packet.len();
-            let link = &mut self.links[id as usize];
+            let mut link = &mut self.links[id as usize];
             link.counters.arrived += 1;
             link.counters.arrived_bytes += len.get();
             if link.watched {
                 let Some(passed) = self.show(id, packet) else { return };
                 packet = passed;
+                link = &mut self.links[id as usize];
             }
-            let link = &mut self.links[id as usize];
             if link.queue.is_some() {
                 return self.enqueue(id, packet);
             }
             let sent = link.pass(at, len);
             at = sent + link.delay;
-            if self.put_on_wire(id, &packet, sent) {
+            if link.put_on_wire(id, &packet, sent, &mut self.tap) {
                 return self.pool.give(packet);
             }
             match self.launch(packet, at) {
@@ -291,31 +296,15 @@ impl Network {
                 return Some((*next, packet));
             }
         } else {
-            if self.single[self.node_of(packet.0.dst) as usize] {
+            let host = &mut self.hosts[packet.0.dst as usize];
+            let group = &mut self.groups[host.group as usize];
+            if group.single {
                 packet.0.hop += 1;
-                at = self.pass_in(packet.0.dst, at, packet.len());
+                at = host.pass_in(group, at, packet.len());
             }
         }
         self.events.push(at, Event::Arrive(packet));
         None
-    }
-
-    /// Counts a packet whose sending ends at `sent`, and tells whether the wire loses it.
-    fn put_on_wire(&mut self, id: u32, packet: &Pkt, sent: Instant) -> bool {
-        let link = &mut self.links[id as usize];
-        if let Some(loss) = &mut link.loss
-            && loss.takes(sent)
-        {
-            link.counters.lost += 1;
-            self.tap.lost(packet);
-            return true;
-        }
-        link.counters.sent += 1;
-        link.counters.sent_bytes += packet.len().get();
-        if self.tap.captures(id) {
-            self.tap.capture(id, sent, packet);
-        }
-        false
     }
 
     /// Shows a packet to the discipline of the other direction.
@@ -341,16 +330,9 @@ impl Network {
         }
         if busy <= self.now {
             self.serve(id);
-        } else {
-            self.due_when_free(id, busy);
+        } else if let Some(queue) = &mut self.links[id as usize].queue {
+            queue.due_when_free(id, &mut self.events);
         }
-    }
-
-    fn due_when_free(&mut self, id: u32, at: Instant) {
-        if let Some(queue) = &mut self.links[id as usize].queue {
-            queue.free_due = true;
-        }
-        self.events.push(at, Event::Free(id));
     }
 
     /// The link has sent a packet.
@@ -386,17 +368,17 @@ impl Network {
         let queue = link.queue.as_mut().expect("only a discipline is served");
         queue.busy_until = sent;
         if queue.discipline.backlog().packets > 0 {
-            self.due_when_free(id, sent);
+            queue.due_when_free(id, &mut self.events);
         }
         self.tap.left(id, self.now, &packet);
-        self.go(id, packet, sent, at);
-    }
-
-    /// The last bit of a packet leaves a link at `sent` and arrives at `at`.
-    fn go(&mut self, id: u32, packet: Pkt, sent: Instant, at: Instant) {
-        if self.put_on_wire(id, &packet, sent) {
+        if link.put_on_wire(id, &packet, sent, &mut self.tap) {
             return self.pool.give(packet);
         }
+        self.go(packet, at);
+    }
+
+    /// A packet that left a link arrives at `at`.
+    fn go(&mut self, packet: Pkt, at: Instant) {
         if let Some((next, packet)) = self.launch(packet, at) {
             self.enter(next, packet, at);
         }
@@ -435,7 +417,10 @@ impl Network {
         let link = &mut self.links[id as usize];
         let sent = link.pass(self.now, packet.len());
         let at = sent + link.delay;
-        self.go(id, packet, sent, at);
+        if link.put_on_wire(id, &packet, sent, &mut self.tap) {
+            return self.pool.give(packet);
+        }
+        self.go(packet, at);
     }
 
     /// Sees to it that a discipline that wakes by itself is woken.

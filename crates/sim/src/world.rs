@@ -252,17 +252,7 @@ impl World {
         if connection.ends[end].next_wake().is_some_and(|at| at <= now) {
             self.work(place, end, |e, config, now, io| e.wake(config, now, io));
         } else {
-            self.ask_to_be_woken(place, end);
-        }
-    }
-
-    fn ask_to_be_woken(&mut self, place: u32, end: usize) {
-        let connection = &mut self.connections[place as usize];
-        if let Some(at) = connection.ends[end].next_wake() {
-            let at = at.max(self.net.now);
-            if connection.wakes[end].need(at) {
-                self.net.events.push(at, Event::End(place * 2 + u32::try_from(end).unwrap_or(0)));
-            }
+            connection.ask_to_be_woken(place, end, &mut self.net);
         }
     }
 
@@ -292,7 +282,7 @@ impl World {
         };
         let generation = connection.generation;
         work(&mut connection.ends[end], &config.tcp, now, &mut port);
-        self.ask_to_be_woken(place, end);
+        connection.ask_to_be_woken(place, end, &mut self.net);
         let mut at = first;
         // An application may retire the connection and open another in its place.
         let same = |c: &Connection| c.live && c.generation == generation;
