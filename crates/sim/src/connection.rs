@@ -169,6 +169,7 @@ impl Connection {
     }
 
     /// Sees to it that one end of this connection, which has `place`, is woken when it wants to be.
+    #[inline]
     pub(crate) fn ask_to_be_woken(&mut self, place: u32, end: usize, net: &mut Network) {
         if let Some(at) = self.ends[end].next_wake() {
             let at = at.max(net.now);
@@ -259,6 +260,7 @@ impl Io for Port<'_> {
         p.kind = Kind::of(&segment.tcp);
         self.net.send(packet);
     }
+    #[inline]
     fn event(&mut self, event: Event) {
         self.events.push(event);
     }

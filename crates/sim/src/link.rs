@@ -77,6 +77,7 @@ pub(crate) struct Queue {
 
 impl Queue {
     /// Asks to be served when link `id`, in front of which it is, has sent what it sends.
+    #[inline]
     pub(crate) fn due_when_free(&mut self, id: u32, events: &mut EventQueue) {
         self.free_due = true;
         events.push(self.busy_until, Event::Free(id));
@@ -133,6 +134,7 @@ impl Link {
     }
 
     /// How long the link is busy with a packet of `len`.
+    #[inline]
     pub(crate) fn time_to_send(&mut self, len: Bytes) -> Duration {
         let Some(shape) = &self.shape else { return Duration::default() };
         if self.last_time.0 != len {
@@ -152,6 +154,7 @@ impl Link {
     }
 
     /// Counts a packet whose sending over this link, number `id`, ends at `sent`, and tells whether the wire loses it.
+    #[inline(always)]
     pub(crate) fn put_on_wire(&mut self, id: u32, packet: &Pkt, sent: Instant, tap: &mut Tap) -> bool {
         if let Some(loss) = &mut self.loss
             && loss.takes(sent)
@@ -196,6 +199,7 @@ impl Access {
     }
 
     /// How long a host's wire is busy with a packet of `len`.
+    #[inline]
     pub(crate) fn time_to_send(&mut self, len: Bytes) -> Duration {
         let Some(rate) = self.rate else { return Duration::ZERO };
         if self.last_time.0 != len {

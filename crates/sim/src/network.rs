@@ -220,6 +220,7 @@ impl Network {
     }
 
     /// Sends a packet from its host.
+    #[inline(always)]
     pub(crate) fn send(&mut self, mut packet: Pkt) {
         packet.0.hop = 0;
         packet.0.sent = self.now;
@@ -239,11 +240,13 @@ impl Network {
     }
 
     /// Wakes an end at `at`. Few calls of those who ask come to this, and `push` is long.
+    #[inline(never)]
     pub(crate) fn wake(&mut self, at: Instant, end: u32) {
         self.events.push(at, Event::End(end));
     }
 
     /// A packet has arrived somewhere. Gives it back if that is its host.
+    #[inline]
     pub(crate) fn arrive(&mut self, mut packet: Pkt) -> Option<Pkt> {
         let hop = usize::from(packet.0.hop);
         let route = &self.routes[packet.0.route as usize];
@@ -288,6 +291,7 @@ impl Network {
     }
 
     /// A packet will be at the far end of a link at `at`. Gives it back with the next link if that may be told at once.
+    #[inline(always)]
     fn launch(&mut self, mut packet: Pkt, mut at: Instant) -> Option<(u32, Pkt)> {
         packet.0.hop += 1;
         let route = &self.routes[packet.0.route as usize];
@@ -317,6 +321,7 @@ impl Network {
         passed
     }
 
+    #[inline(always)]
     fn enqueue(&mut self, id: u32, mut packet: Pkt) {
         packet.0.queued = self.now;
         let queue = self.links[id as usize].queue.as_mut().expect("the caller has looked");
@@ -359,6 +364,7 @@ impl Network {
         }
     }
 
+    #[inline]
     fn transmit(&mut self, id: u32, packet: Pkt) {
         let link = &mut self.links[id as usize];
         let time = link.time_to_send(packet.len());
@@ -378,6 +384,7 @@ impl Network {
     }
 
     /// A packet that left a link arrives at `at`.
+    #[inline]
     fn go(&mut self, packet: Pkt, at: Instant) {
         if let Some((next, packet)) = self.launch(packet, at) {
             self.enter(next, packet, at);

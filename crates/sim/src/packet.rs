@@ -111,6 +111,7 @@ impl Pool {
         self.out += 1;
         self.free.pop().unwrap_or_else(|| Pkt(Box::default()))
     }
+    #[inline]
     pub(crate) fn give(&mut self, packet: Pkt) {
         self.out -= 1;
         if self.free.len() < KEPT {

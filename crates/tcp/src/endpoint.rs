@@ -103,6 +103,7 @@ impl Endpoint {
 
     /// A segment of this connection arrived, with these ECN bits in its IP header. An end that has neither opened nor seen a
     /// SYN takes a SYN as a passive open.
+    #[inline]
     pub fn receive(&mut self, config: &Config, now: Instant, tcp: &TcpHeader, ecn: Ecn, io: &mut impl Io) {
         match self.state {
             State::Established | State::Closed => self.on_segment(config, now, tcp, ecn, io),
@@ -130,6 +131,7 @@ impl Endpoint {
 
     /// When [`Endpoint::wake`] is worth calling; `None` if only a segment or the application can change anything.
     #[must_use]
+    #[inline]
     pub fn next_wake(&self) -> Option<Instant> {
         if self.state == State::Failed {
             return None;
@@ -169,6 +171,7 @@ impl Endpoint {
     }
 
     /// A segment before the connection is established.
+    #[cold]
     fn on_handshake(&mut self, config: &Config, now: Instant, tcp: &TcpHeader, ecn: Ecn, io: &mut impl Io) {
         let flags = tcp.flags;
         match self.state {
@@ -255,6 +258,7 @@ impl Endpoint {
     }
 
     /// A segment of an established connection (RFC 9293, section 3.10.7.4).
+    #[inline]
     fn on_segment(&mut self, config: &Config, now: Instant, tcp: &TcpHeader, ecn: Ecn, io: &mut impl Io) {
         if tcp.flags.0 & (Flags::RST.0 | Flags::SYN.0) != 0 {
             self.on_control(config, now, tcp, io);

@@ -189,6 +189,7 @@ impl Receiver {
     }
 
     /// A segment of the peer came, with or without data.
+    #[inline]
     pub fn on_data(&mut self, config: &Config, now: Instant, tcp: &TcpHeader, ecn: Ecn) -> Arrival {
         self.note_timestamp(tcp);
         let seq = tcp.seq + u32::from(tcp.flags.has(Flags::SYN));
@@ -223,6 +224,7 @@ impl Receiver {
     }
 
     /// The bytes of [seq, end) are in order, and some are new.
+    #[inline]
     fn advance(&mut self, config: &Config, now: Instant, seq: SeqNum, end: SeqNum, pushed: bool) -> Arrival {
         let before = self.rcv_nxt;
         self.rcv_nxt = end;
@@ -287,6 +289,7 @@ impl Receiver {
     /// is set.
     ///
     /// A TSval that is there stays; otherwise it is set by [`timestamp`].
+    #[inline]
     pub fn fill_ack(&mut self, config: &Config, now: Instant, tcp: &mut TcpHeader) {
         let syn = tcp.flags.has(Flags::SYN);
         // The window of a SYN is never scaled (RFC 7323, section 2.2).

@@ -273,6 +273,7 @@ impl Sender {
     }
 
     /// Takes the acknowledgment in `tcp`. What may leave because of it is left to [`Sender::output`].
+    #[inline]
     pub(crate) fn on_ack<I: Io>(&mut self, cx: &mut Context<'_, I>, tcp: &TcpHeader) {
         let Some(ack) = self.offset_of(tcp.ack).filter(|&ack| ack <= self.board.max()) else { return };
         if ack < self.board.una() {

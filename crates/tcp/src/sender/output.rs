@@ -42,6 +42,7 @@ impl Sender {
     }
 
     /// Sends whatever may leave now.
+    #[inline]
     pub(crate) fn output<I: Io>(&mut self, cx: &mut Context<'_, I>) {
         self.paced = false;
         if self.board.is_empty() && self.unsent() == 0 && !self.closing {
@@ -64,6 +65,7 @@ impl Sender {
     }
 
     /// Sends one segment, if one may leave.
+    #[inline]
     fn output_one<I: Io>(&mut self, cx: &mut Context<'_, I>) -> bool {
         let sack = cx.config.recovery == Recovery::Sack;
         let flight = self.in_flight(cx.config);
@@ -106,6 +108,7 @@ impl Sender {
     }
 
     /// New data, within both windows.
+    #[inline(always)]
     pub(super) fn output_new<I: Io>(&mut self, cx: &mut Context<'_, I>, flight: u32, allowed: u32) -> bool {
         if !self.is_synchronized() {
             return false;
@@ -194,6 +197,7 @@ impl Sender {
         }
     }
 
+    #[inline]
     pub(super) fn send_new<I: Io>(&mut self, cx: &mut Context<'_, I>, len: u16, flags: u8) {
         let offset = self.board.max();
         self.board.push(cx.now, len, flags);
@@ -253,6 +257,7 @@ impl Sender {
     }
 
     /// `NextSeg` (RFC 6675, section 4), rules 3 and 4: nothing is lost for sure and nothing new may be sent.
+    #[inline(never)]
     fn resend_hole<I: Io>(&mut self, cx: &mut Context<'_, I>) -> bool {
         if let Some(at) = self.board.next_hole(self.high_rxt) {
             return self.may_leave(cx) && self.resend(cx, at);
@@ -299,6 +304,7 @@ impl Sender {
     }
 
     /// Builds a segment and hands it out.
+    #[inline(always)]
     fn emit<I: Io>(&self, cx: &mut Context<'_, I>, offset: u64, len: u16, flags: u8) {
         let mut segment = Segment {
             tcp: TcpHeader { seq: self.seq(offset), payload: u32::from(len), ..TcpHeader::default() },
@@ -329,6 +335,7 @@ impl Sender {
     }
 
     /// What only a SYN or a FIN bears.
+    #[cold]
     fn fill_ends<I: Io>(&self, cx: &Context<'_, I>, tcp: &mut TcpHeader, flags: u8) {
         if flags & FIN != 0 {
             tcp.flags = tcp.flags.and(Flags::FIN);

@@ -168,6 +168,7 @@ impl Scoreboard {
     }
 
     /// A segment was sent for the first time, after all others.
+    #[inline]
     pub(crate) fn push(&mut self, now: Instant, len: u16, flags: u8) {
         let seg = Seg { sent: now, low: self.max as u32, len, flags };
         self.max += seg.seq_len();
@@ -203,6 +204,7 @@ impl Scoreboard {
     }
 
     /// Everything below `ack` arrived; `ack` lies above snd_una and not above snd_max.
+    #[inline]
     pub(crate) fn acknowledge(&mut self, ack: u64, told: &mut Delivered) {
         debug_assert!(self.una < ack && ack <= self.max);
         let (lost_below, pending_from) = (self.whole(self.lost_below), self.whole(self.pending_from));
@@ -239,6 +241,7 @@ impl Scoreboard {
     }
 
     /// A segment was acknowledged in part: no stack of ours does so, but nothing forbids it.
+    #[cold]
     fn cut_first(&mut self, ack: u64) {
         if let Some(seg) = self.ring.front_mut() {
             let gone = (ack - self.una) as u16;
@@ -294,6 +297,7 @@ impl Scoreboard {
     }
 
     /// Marks lost what has enough SACKed data above it (`IsLost`, RFC 6675, section 4).
+    #[inline]
     pub(crate) fn mark_lost(&mut self, dupthresh: u32, mss: u32) {
         let Some(ranges) = self.ranges.as_ref().filter(|ranges| !ranges.is_empty()) else { return };
         let below = ranges.lost_below(dupthresh, mss);

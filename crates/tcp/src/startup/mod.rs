@@ -167,9 +167,11 @@ impl Startup for Start {
             _ => {}
         }
     }
+    #[inline]
     fn on_ack(&mut self, window: &mut Window, sample: &AckSample, config: &Config) {
         each!(self, start => start.on_ack(window, sample, config));
     }
+    #[inline]
     fn after_ack(&mut self, window: &mut Window, sample: &AckSample, config: &Config) {
         if let Self::Adaptive(start) = self {
             start.get_or_insert_default().after_ack(window, sample, config);
@@ -178,17 +180,21 @@ impl Startup for Start {
     fn on_loss(&mut self) {
         each!(self, start => start.on_loss());
     }
+    #[inline]
     fn release_at(&mut self, now: Instant) -> Option<Instant> {
         if let Self::Spreading(start) = self { start.release_at(now) } else { None }
     }
+    #[inline]
     fn on_sent(&mut self, now: Instant, config: &Config) {
         if let Self::Spreading(start) = self {
             start.on_sent(now, config);
         }
     }
+    #[inline]
     fn is_paced(&self, window: &Window) -> bool {
         if let Self::Paced(start) = self { start.is_paced(window) } else { false }
     }
+    #[inline]
     fn segment(&self, window: &Window, mss: u16) -> Option<u16> {
         if let Self::SmallSegments(start) = self { start.segment(window, mss) } else { None }
     }
