@@ -28,7 +28,10 @@ fn files(folder: &Path) -> Vec<PathBuf> {
 
 #[test]
 fn every_file_can_be_run() {
-    for file in ["taq", "burst-tcp"].iter().flat_map(|paper| files(&folder().join(paper))) {
+    for file in ["taq", "burst-tcp", "adaptive-aimd", "initial-spreading"]
+        .iter()
+        .flat_map(|paper| files(&folder().join(paper)))
+    {
         let experiment = Experiment::load(&file, &[]).unwrap_or_else(|e| panic!("{e}"));
         assert!(!experiment.claims.is_empty(), "{}: nothing is claimed", file.display());
         experiment.expand().unwrap_or_else(|e| panic!("{e}"));
