@@ -3,6 +3,7 @@
 
 #![expect(clippy::unwrap_used, reason = "a test's panic is its report")]
 
+mod measure;
 mod parity;
 mod world;
 

@@ -200,7 +200,7 @@ fn adaptive_aimd_is_the_simulators_step_by_step() {
     // A bandwidth-delay product of 33 packets and half of it as buffer; then losses that are no sign of a queue.
     for (loss, bytes) in [(0.0, 6_000_000), (0.02, 1_000_000)] {
         let mut world = World::lossy(Duration::from_millis(20), loss);
-        world.thin("10mbit", 17 * 1514);
+        world.thin(10, 17 * 1514);
         let steps = record(&mut world, Sender::Aaimd, &[], 5611, bytes);
         let mut config = Config::preset(Preset::Linux);
         for (key, value) in [("min_samples", "8"), ("beta_hi", "0.8"), ("gamma", "0.875")] {

@@ -4,7 +4,7 @@ use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpListener, TcpStream};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
-use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::thread::JoinHandle;
 use std::time::Duration;
@@ -78,15 +78,7 @@ impl World {
 
     /// The same, where each way loses this share of the frames.
     pub fn lossy(delay: Duration, loss: f64) -> Self {
-        static NEXT: AtomicU32 = AtomicU32::new(0);
-        let tag = format!("ns{:x}{:x}", std::process::id(), NEXT.fetch_add(1, Ordering::Relaxed));
-        let bpffs = std::env::temp_dir().join(format!("narrows-{tag}"));
-        std::fs::create_dir_all(&bpffs).unwrap();
-        let mut world = Self { tag, bpffs, loaded: Vec::new(), parts: Vec::new(), drivers: Vec::new() };
-        sure("mount", &["-t", "bpf", "bpf", &world.bpffs.display().to_string()]);
-        for end in ["s", "r", "e"] {
-            sure("ip", &["netns", "add", &world.ns(end)]);
-        }
+        let mut world = Self::bare();
         for (end, other) in [("s", "r"), ("r", "s")] {
             world.wire(end, other);
         }
@@ -98,6 +90,39 @@ impl World {
         world
     }
 
+    /// Three namespaces and nothing between them.
+    fn bare() -> Self {
+        static NEXT: AtomicU32 = AtomicU32::new(0);
+        let tag = format!("ns{:x}{:x}", std::process::id(), NEXT.fetch_add(1, Ordering::Relaxed));
+        let bpffs = std::env::temp_dir().join(format!("narrows-{tag}"));
+        std::fs::create_dir_all(&bpffs).unwrap();
+        let world = Self { tag, bpffs, loaded: Vec::new(), parts: Vec::new(), drivers: Vec::new() };
+        sure("mount", &["-t", "bpf", "bpf", &world.bpffs.display().to_string()]);
+        for end in ["s", "r", "e"] {
+            sure("ip", &["netns", "add", &world.ns(end)]);
+        }
+        world
+    }
+
+    /// Without the link between: one cable, and an ACK as the kernel likes.
+    pub fn direct() -> Self {
+        let world = Self::bare();
+        let (s, r) = (world.ns("s"), world.ns("r"));
+        let ip = |line: &str| sure("ip", &line.split(' ').collect::<Vec<_>>());
+        ip(&format!("link add eth netns {s} type veth peer name eth netns {r}"));
+        for (ns, address, other) in [(&s, "10.79.0.1", "10.79.0.2"), (&r, "10.79.0.2", "10.79.0.1")] {
+            ip(&format!("-n {ns} link set eth up"));
+            ip(&format!("-n {ns} address add {address} peer {other} dev eth"));
+        }
+        world
+    }
+
+    /// Runs `tc` or `ip` in a host.
+    pub fn set(&self, program: &str, end: &str, line: &str) {
+        let ns = self.ns(end);
+        sure(program, &[&["-n", ns.as_str()][..], &line.split(' ').collect::<Vec<_>>()].concat());
+    }
+
     /// Host `end` and its way to the link. The neighbour is known: an ARP request would be part of the handshake's RTT.
     fn wire(&self, end: &str, other: &str) {
         let mac = |end: &str| format!("02:00:00:4e:53:{:02x}", end.as_bytes()[0]);
@@ -106,14 +131,17 @@ impl World {
         let ip = |line: &str| sure("ip", &line.split(' ').collect::<Vec<_>>());
         ip(&format!("link add eth address {} netns {here} type veth peer name {end} netns {link}", mac(end)));
         for (ns, interface) in [(&here, "eth"), (&link, end)] {
-            // Otherwise a veth hands over 64 kB "packets" with half a checksum.
-            let exec = ["netns", "exec", ns, "ethtool", "-K", interface];
-            sure("ip", &[&exec[..], &["tx", "off", "tso", "off", "gso", "off", "gro", "off"]].concat());
+            offloads_off(ns, interface);
             ip(&format!("-n {ns} link set {interface} up"));
         }
         ip(&format!("-n {here} address add {}/32 dev eth", address(end)));
         ip(&format!("-n {here} neigh add {} lladdr {} dev eth nud permanent", address(other), mac(other)));
         ip(&format!("-n {here} route add {} dev eth quickack 1", address(other)));
+    }
+
+    /// At the only interface of a host.
+    pub fn offloads_off(&self, end: &str) {
+        offloads_off(&self.ns(end), "eth");
     }
 
     /// Starts a part of the lab in a host and waits until it is in place.
@@ -196,11 +224,15 @@ impl World {
         (name, watch)
     }
 
-    /// Makes the way to the receiver thin, with a buffer of so many bytes.
-    pub fn thin(&self, rate: &str, buffer: usize) {
-        let line =
-            format!("-n {} qdisc add dev r root tbf rate {rate} burst 1600 limit {buffer}", self.ns("e"));
-        sure("tc", &line.split(' ').collect::<Vec<_>>());
+    /// Makes the way to the receiver thin, with a buffer of so many bytes. What the kernel's timer is late by may be made up for
+    /// by a packet for each 15 Mbit/s.
+    pub fn thin(&self, mbit: u64, buffer: usize) {
+        let burst = 1600 * (1 + mbit / 15);
+        self.set(
+            "tc",
+            "e",
+            &format!("qdisc add dev r root tbf rate {mbit}mbit burst {burst} limit {buffer}"),
+        );
     }
 
     /// Loads a sender as a user does, and gives its name and its driver's process.
@@ -239,6 +271,23 @@ impl World {
         });
         wait.recv().unwrap();
         keep
+    }
+
+    /// Takes one connection at the receiver; what is returned tells how many bytes have come.
+    pub fn counting_sink(&self, port: u16) -> impl Fn() -> u64 + use<> {
+        let (ready, wait) = std::sync::mpsc::channel();
+        let total = Arc::new(AtomicU64::new(0));
+        let sum = total.clone();
+        drop(self.inside("r", move || {
+            let listener = TcpListener::bind((Ipv4Addr::UNSPECIFIED, port)).unwrap();
+            ready.send(()).unwrap();
+            let (mut stream, mut buffer) = (listener.accept().unwrap().0, vec![0; 65536]);
+            while let Ok(n @ 1..) = stream.read(&mut buffer) {
+                sum.fetch_add(n as u64, Ordering::Relaxed);
+            }
+        }));
+        wait.recv().unwrap();
+        move || total.load(Ordering::Relaxed)
     }
 
     /// Listens at the receiver and throws away what comes; gives the bytes of each connection when the last has ended.
@@ -283,6 +332,12 @@ impl Drop for World {
         let _ = nix::mount::umount(&self.bpffs);
         let _ = std::fs::remove_dir(&self.bpffs);
     }
+}
+
+/// Otherwise a veth hands over 64 kB "packets" with half a checksum.
+fn offloads_off(ns: &str, interface: &str) {
+    let exec = ["netns", "exec", ns, "ethtool", "-K", interface];
+    sure("ip", &[&exec[..], &["tx", "off", "tso", "off", "gso", "off", "gro", "off"]].concat());
 }
 
 /// Connects from inside the sender with a congestion control.

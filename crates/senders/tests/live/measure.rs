@@ -1,0 +1,126 @@
+//! Measurements, which prove nothing by themselves: what a sender costs beside the kernel's own, and how much of a link one
+//! flow uses. `cargo test --release -p narrows-senders --test live -- --ignored --nocapture NAME`
+
+use std::time::{Duration, Instant};
+
+use narrows_senders::Sender;
+use nix::time::{ClockId, clock_gettime};
+
+use crate::world::{World, can_run, connect, push};
+
+/// This process's processor time; without separate accounting of interrupts it holds the work for frames that was done in
+/// our threads' name.
+fn ours() -> Duration {
+    Duration::from(clock_gettime(ClockId::CLOCK_PROCESS_CPUTIME_ID).unwrap())
+}
+
+/// The whole machine's: everything of the first line of /proc/stat but idle and waiting, in ticks of 10 ms.
+fn machine() -> Duration {
+    let stat = std::fs::read_to_string("/proc/stat").unwrap();
+    let ticks = stat.lines().next().unwrap().split_whitespace().skip(1).map(|n| n.parse::<u64>().unwrap());
+    Duration::from_millis(ticks.enumerate().filter(|(i, _)| ![3, 4].contains(i)).map(|(_, n)| 10 * n).sum())
+}
+
+fn median(mut of: Vec<f64>) -> f64 {
+    of.sort_by(f64::total_cmp);
+    of[of.len() / 2]
+}
+
+#[test]
+#[ignore = "a measurement"]
+fn cost_at_a_gigabit() {
+    if !can_run("cost_at_a_gigabit") {
+        return;
+    }
+    const BYTES: usize = 250_000_000;
+    const ROUNDS: usize = 9;
+    let mut world = World::direct();
+    // The kernel's segmentation offload is off: one frame, one ACK for two, the dearest case for a sender.
+    for end in ["s", "r"] {
+        world.offloads_off(end);
+    }
+    world.set("tc", "s", "qdisc add dev eth root tbf rate 1gbit burst 64kb limit 1mb");
+    let names: Vec<_> =
+        ["reno".to_owned()].into_iter().chain(Sender::ALL.map(|sender| world.load(sender, &[]))).collect();
+    let mut measured = vec![Vec::new(); names.len()];
+    let mut port = 5700;
+    for _ in 0..ROUNDS {
+        for (name, of) in names.iter().zip(&mut measured) {
+            port += 1;
+            let sink = world.sink(port, 1);
+            let (began, own, all) = (Instant::now(), ours(), machine());
+            let name = name.clone();
+            world.inside("s", move || push(&mut connect(&name, port), BYTES)).join().unwrap();
+            sink.join().unwrap();
+            let rate = BYTES as f64 * 8e-9 / began.elapsed().as_secs_f64();
+            of.push((rate, (ours() - own).as_secs_f64(), (machine() - all).as_secs_f64()));
+        }
+    }
+    let load = std::fs::read_to_string("/proc/loadavg").unwrap();
+    println!(
+        "load of the machine {load}| sender | Gbit/s | CPU s per GB | to reno | whole machine, to reno |"
+    );
+    println!("|---|---|---|---|---|");
+    let of = |n: usize, f: fn(&(f64, f64, f64)) -> f64| median(measured[n].iter().map(f).collect());
+    let ratio = |n: usize, f: fn(&(f64, f64, f64)) -> f64| {
+        median(measured[n].iter().zip(&measured[0]).map(|(a, reno)| f(a) / f(reno)).collect())
+    };
+    for (n, name) in ["reno"].into_iter().chain(Sender::ALL.map(Sender::name)).enumerate() {
+        println!(
+            "| {name} | {:.2} | {:.2} | {:.3} | {:.3} |",
+            of(n, |m| m.0),
+            of(n, |m| m.1) * 1e9 / BYTES as f64,
+            ratio(n, |m| m.1),
+            ratio(n, |m| m.2),
+        );
+    }
+}
+
+#[test]
+#[ignore = "a measurement"]
+fn utilisation_of_one_flow() {
+    if !can_run("utilisation_of_one_flow") {
+        return;
+    }
+    // 40 ms: 33 and 165 packets of 1514 bytes; buffers of 5, 10, 25, 50, 100 % of that.
+    println!("| Mbit/s | buffer, packets | ACKs | reno | narrows_aaimd |\n|---|---|---|---|---|");
+    for (mbit, buffers) in [(10, [2, 3, 8, 17, 33]), (50, [8, 17, 41, 83, 165])] {
+        let points = buffers.into_iter().flat_map(|buffer| [(buffer, true), (buffer, false)]);
+        // Side by side: each has a link of its own, and none is fast.
+        let threads: Vec<_> =
+            points.map(|(buffer, each)| std::thread::spawn(move || point(mbit, buffer, each))).collect();
+        threads.into_iter().for_each(|t| println!("{}", t.join().unwrap()));
+    }
+}
+
+/// One row: with an ACK for each segment, or as the kernel likes.
+fn point(mbit: u64, buffer: usize, each: bool) -> String {
+    let mut world = World::new(Duration::from_millis(20));
+    world.thin(mbit, buffer * 1514);
+    if !each {
+        world.set("ip", "r", "route change 10.79.0.1 dev eth");
+    }
+    let ours = world.load(Sender::Aaimd, &[]);
+    let [reno, aaimd] = [("reno", 5801), (&ours, 5802)].map(|(name, port)| use_of(&world, name, port, mbit));
+    let acks = if each { "each" } else { "delayed" };
+    format!("| {mbit} | {buffer} | {acks} | {reno:.3} | {aaimd:.3} |")
+}
+
+/// Share of the link's payload that a connection of this kind delivers between the 4th and the 16th second.
+fn use_of(world: &World, name: &str, port: u16, mbit: u64) -> f64 {
+    let arrived = world.counting_sink(port);
+    let name = name.to_owned();
+    let source = world.inside("s", move || {
+        let mut stream = connect(&name, port);
+        let end = Instant::now() + Duration::from_secs(16);
+        while Instant::now() < end {
+            push(&mut stream, 20_000);
+        }
+    });
+    std::thread::sleep(Duration::from_secs(4));
+    let (began, before) = (Instant::now(), arrived());
+    std::thread::sleep(Duration::from_secs(12));
+    let rate = (arrived() - before) as f64 * 8.0 / began.elapsed().as_secs_f64();
+    source.join().unwrap();
+    rate / (mbit as f64 * 1e6 * 1448.0 / 1514.0)
+}
