@@ -9,8 +9,8 @@
 //!   text, by which standard TCP takes over there. [`BurstStep::Guarded`] stops at the threshold; [`BurstStep::Ns2`] is that
 //!   code to the letter: the step *per ACK* is 1 where it would be 0, and it hovers about the threshold.
 //! - What takes over is slow start, as cwnd < ssthresh, or with [`BurstAfter::Avoidance`] congestion avoidance.
-//! - An ACK that counts for more than a segment ([`crate::ByteCounting`]) adds as many steps. No step carries cwnd far beyond
-//!   a finite ssthresh.
+//! - An ACK that counts for more than a segment ([`crate::ByteCounting`]) adds as many steps, each from the cwnd that the one
+//!   before left. No step carries cwnd far beyond a finite ssthresh.
 //! - A lost SYN and an ECN echo end it too.
 
 use super::slow_start::grown;
@@ -33,14 +33,18 @@ impl Startup for Burst {
             window.cwnd = grown(window, sample.credit);
             return;
         }
-        let step = ((threshold - window.cwnd) / f64::from(start.burst_f)).floor();
-        let step = match start.burst_step {
-            BurstStep::Ns2 if step == 0.0 => 1.0,
-            BurstStep::Ns2 => step / window.cwnd,
-            BurstStep::Guarded if window.cwnd < threshold => step.max(1.0) / window.cwnd,
-            BurstStep::Guarded => 1.0,
-        };
-        window.cwnd = grown(window, step * sample.credit);
+        let mut credit = sample.credit;
+        while credit > 0.0 {
+            let step = ((threshold - window.cwnd) / f64::from(start.burst_f)).floor();
+            let step = match start.burst_step {
+                BurstStep::Ns2 if step == 0.0 => 1.0,
+                BurstStep::Ns2 => step / window.cwnd,
+                BurstStep::Guarded if window.cwnd < threshold => step.max(1.0) / window.cwnd,
+                BurstStep::Guarded => 1.0,
+            };
+            window.cwnd = grown(window, step * credit.min(1.0));
+            credit -= 1.0;
+        }
         if start.burst_after == BurstAfter::Avoidance && window.cwnd >= threshold {
             window.ssthresh = window.cwnd;
         }
@@ -97,6 +101,14 @@ mod tests {
             *window = w.cwnd;
         }
         assert_eq!(windows, [8.0, 8.75, 8.75 + 5.0 / 8.75]);
+    }
+
+    #[test]
+    fn an_ack_of_two_segments_takes_two_steps() {
+        let c = config(4, &[]);
+        let (mut burst, mut w) = (Burst::default(), Window { cwnd: 8.0, ssthresh: 1e6 });
+        burst.on_ack(&mut w, &sample(0, 2.0), &c);
+        assert_eq!(w.cwnd, 8.75 + 5.0 / 8.75);
     }
 
     #[test]
