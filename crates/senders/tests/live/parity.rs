@@ -145,8 +145,8 @@ fn compare<C>(
     found
 }
 
-/// B-TCP's windows of these calls, where an ACK of n segments is told to the simulator as n ACKs, or as it is.
-fn burst(steps: &[Step], f: u32, one_by_one: bool) -> Found {
+/// B-TCP's windows of these calls.
+fn burst(steps: &[Step], f: u32) -> Found {
     let mut config = Config::preset(Preset::Linux);
     config.set("burst_f", &f.to_string()).unwrap();
     let mut twin = Twin::new(config, &steps[0], (Burst::default(), Reno::default()));
@@ -154,15 +154,11 @@ fn burst(steps: &[Step], f: u32, one_by_one: bool) -> Found {
         &mut twin,
         steps,
         |twin, step| {
-            let acked = u32::try_from(step.value).unwrap();
-            let (acks, each) = if one_by_one { (acked, 1) } else { (1, acked) };
-            let sample = Twin::<()>::sample(step, each);
-            for _ in 0..acks {
-                if twin.window.cwnd < twin.window.ssthresh {
-                    twin.cc.0.on_ack(&mut twin.window, &sample, &twin.config);
-                } else {
-                    twin.cc.1.on_ack(&mut twin.window, &twin.config, &sample);
-                }
+            let sample = Twin::<()>::sample(step, u32::try_from(step.value).unwrap());
+            if twin.window.cwnd < twin.window.ssthresh {
+                twin.cc.0.on_ack(&mut twin.window, &sample, &twin.config);
+            } else {
+                twin.cc.1.on_ack(&mut twin.window, &twin.config, &sample);
             }
         },
         |twin, step, _| {
@@ -182,10 +178,8 @@ fn burst_tcp_is_the_simulators_step_by_step() {
         let mut world = World::lossy(Duration::from_millis(20), loss);
         for (port, f) in [(5601, 4), (5602, 8)] {
             let steps = record(&mut world, Sender::Btcp, &[&format!("f={f}")], port, 1448 * segments);
-            let found = burst(&steps, f, true);
-            // The simulator takes all steps of an ACK at the size of the first, the kernel each at its own.
-            let whole = burst(&steps, f, false);
-            println!("B-TCP f = {f}, {loss} lost: {found:?}; ACKs as they are: {}", whole.window);
+            let found = burst(&steps, f);
+            println!("B-TCP f = {f}, {loss} lost: {found:?}");
             assert!(found.acks > 50 && (found.losses > 0) == (loss > 0.0), "{found:?}");
             assert!(found.window <= 1.0 && found.threshold <= 1.0, "f = {f}: {found:?}");
         }
