@@ -1,31 +1,11 @@
 //! `narrows model spreading` from outside: the fields of its JSON against the notes' tables, and what it refuses.
 
-#![expect(clippy::unwrap_used, reason = "a test that cannot set itself up has failed")]
-
-use std::process::{Command, Output};
-
-use serde_json::Value;
-
-fn narrows(args: &str) -> Output {
-    Command::new(env!("CARGO_BIN_EXE_narrows")).args(args.split(' ')).output().unwrap()
-}
-
-fn json(args: &str) -> Value {
-    let output = narrows(args);
-    assert!(output.status.success(), "{args}: {}", String::from_utf8_lossy(&output.stderr));
-    serde_json::from_slice(&output.stdout).unwrap()
-}
-
-#[track_caller]
-fn near(value: &Value, expected: f64, tolerance: f64) {
-    let got = value.as_f64().unwrap();
-    assert!((got - expected).abs() <= tolerance, "{got}, expected {expected}");
-}
+use super::{json, model, near};
 
 /// Columns 10 of the notes' tables at 6.5 %, and their Monte Carlo of RFC 6298.
 #[test]
 fn ten_segments() {
-    let answer = json("model spreading --n 10 --i 10 --loss 0.065 --rtt 0.1 --rto 1 --json");
+    let answer = json("spreading --n 10 --i 10 --loss 0.065 --rtt 0.1 --rto 1");
     for (field, expected) in [
         ("d", 0.9438),
         ("s", 0.4671),
@@ -42,11 +22,11 @@ fn ten_segments() {
     // "With the smallest spread" (I4 of the notes).
     let std_dev = |field: &str| answer["std_dev"][field].as_f64().unwrap();
     assert!(std_dev("s") < std_dev("d") && std_dev("s") < std_dev("iw1"));
-    let fewer = json("model spreading --i 4 --loss 0.1 --rtt 0.1 --json");
+    let fewer = json("spreading --i 4 --loss 0.1 --rtt 0.1");
     near(&fewer["s"], 0.4820, 0.000_051);
     // No second moment of the doubled timer; no model of a second window after a spread one.
-    assert!(json("model spreading --loss 0.25 --rtt 0.1 --json")["std_dev"]["d"].is_null());
-    let longer = json("model spreading --n 6 --i 10 --loss 0.1 --rtt 0.1 --json");
+    assert!(json("spreading --loss 0.25 --rtt 0.1")["std_dev"]["d"].is_null());
+    let longer = json("spreading --n 6 --i 10 --loss 0.1 --rtt 0.1");
     near(&longer["b"], 1.1578, 0.000_051);
     assert!(longer["s"].is_null());
 }
@@ -54,7 +34,7 @@ fn ten_segments() {
 #[test]
 fn table_and_picture() {
     let file = std::env::temp_dir().join(format!("narrows-spreading-{}.svg", std::process::id()));
-    let output = narrows(&format!("model spreading --loss 0.065 --rtt 0.1 --plot {}", file.display()));
+    let output = model(&format!("spreading --loss 0.065 --rtt 0.1 --plot {}", file.display()));
     let text = String::from_utf8(output.stdout).unwrap();
     assert!(text.lines().any(|line| line.starts_with("spread (S)") && line.contains("0.4671")), "{text}");
     let svg = std::fs::read_to_string(&file).unwrap();
@@ -75,7 +55,7 @@ fn what_it_refuses() {
         ("--loss 0.1 --rtt 0.5 --rto 0.4", "rto = 0.4: expected rtt <= rto"),
         ("--loss 0.1 --rtt 0.5 --rto inf", "rto = inf: expected rtt <= rto"),
     ] {
-        let output = narrows(&format!("model spreading {args}"));
+        let output = model(&format!("spreading {args}"));
         let error = String::from_utf8(output.stderr).unwrap();
         assert_eq!(output.status.code(), Some(2), "{args}: {error}");
         assert!(error.contains(says) && error.trim_end().lines().count() == 1, "{args}: {error}");

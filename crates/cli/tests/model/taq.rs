@@ -1,25 +1,6 @@
 //! `narrows model taq` and `narrows model link` from outside: the fields of their JSON against the notes' tables, and what they refuse.
 
-#![expect(clippy::unwrap_used, reason = "a test that cannot set itself up has failed")]
-
-use std::process::{Command, Output};
-
-use serde_json::Value;
-
-fn model(words: &str) -> Output {
-    Command::new(env!("CARGO_BIN_EXE_narrows")).arg("model").args(words.split_whitespace()).output().unwrap()
-}
-
-fn json(words: &str) -> Value {
-    let out = model(&format!("{words} --json"));
-    assert!(out.status.success(), "{words}: {}", String::from_utf8_lossy(&out.stderr));
-    serde_json::from_slice(&out.stdout).unwrap()
-}
-
-fn near(value: &Value, printed: f64, half_unit: f64) {
-    let got = value.as_f64().unwrap();
-    assert!((got - printed).abs() <= half_unit, "{got} is not {printed}");
-}
+use super::{json, model, near};
 
 /// Sections 3.1 and 3.2 of the notes, p = 0.1.
 #[test]

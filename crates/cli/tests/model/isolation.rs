@@ -1,25 +1,17 @@
 //! `narrows model isolation` from outside: the fields of its JSON against the notes' tables, and what it refuses.
 
-#![expect(clippy::unwrap_used, reason = "a test that cannot set itself up has failed")]
-
-use std::process::{Command, Output};
+use std::process::Output;
 
 use serde_json::Value;
 
+use super::near;
+
 fn isolation(words: &str) -> Output {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_narrows"));
-    command.args(["model", "isolation"]).args(words.split_whitespace()).output().unwrap()
+    super::model(&format!("isolation {words}"))
 }
 
 fn json(words: &str) -> Value {
-    let out = isolation(&format!("{words} --json"));
-    assert!(out.status.success(), "{words}: {}", String::from_utf8_lossy(&out.stderr));
-    serde_json::from_slice(&out.stdout).unwrap()
-}
-
-fn near(value: &Value, printed: f64, half_unit: f64) {
-    let got = value.as_f64().unwrap();
-    assert!((got - printed).abs() <= half_unit, "{got} is not {printed}");
+    super::json(&format!("isolation {words}"))
 }
 
 /// Rows of the table of section 3.3.

@@ -1,25 +1,8 @@
 //! `narrows model throughput` and `narrows model latency` from outside: what a user types, what comes out.
 
-#![expect(clippy::unwrap_used, reason = "a test that cannot set itself up has failed")]
-
-use std::process::{Command, Output};
-
 use serde_json::Value;
 
-fn model(args: &str) -> Output {
-    Command::new(env!("CARGO_BIN_EXE_narrows")).arg("model").args(args.split(' ')).output().unwrap()
-}
-
-fn json(args: &str) -> Value {
-    let out = model(&format!("{args} --json"));
-    assert!(out.status.success(), "{args}: {}", String::from_utf8_lossy(&out.stderr));
-    serde_json::from_slice(&out.stdout).unwrap()
-}
-
-fn near(value: &Value, expected: f64, tolerance: f64) {
-    let got = value.as_f64().unwrap();
-    assert!((got - expected).abs() <= tolerance, "{got} is not {expected} to {tolerance}");
-}
+use super::{json, model, near};
 
 /// The values are worked by hand in the tests of `narrows-models`.
 #[test]

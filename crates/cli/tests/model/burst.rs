@@ -1,60 +1,42 @@
 //! `narrows model burst` from outside: the notes' tables through its options, and what it refuses.
 
-#![expect(clippy::unwrap_used, reason = "a test that cannot set itself up has failed")]
+use serde_json::json as value;
 
-use std::process::{Command, Output};
-
-use serde_json::{Value, json};
-
-fn narrows(args: &str) -> Output {
-    Command::new(env!("CARGO_BIN_EXE_narrows")).args(args.split(' ')).output().unwrap()
-}
-
-fn answer(args: &str) -> Value {
-    let output = narrows(args);
-    assert!(output.status.success(), "{args}: {}", String::from_utf8_lossy(&output.stderr));
-    serde_json::from_slice(&output.stdout).unwrap()
-}
-
-#[track_caller]
-fn near(value: &Value, expected: f64, tolerance: f64) {
-    let got = value.as_f64().unwrap();
-    assert!((got - expected).abs() <= tolerance, "{got}, expected {expected}");
-}
+use super::{json, model, near};
 
 /// Sections 3.1 to 3.3 of the notes: f = 4, the long way.
 #[test]
 fn a_file_of_64_packets() {
-    let answer = answer("model burst --f 4 --mice 32 --packets 64 --json");
-    assert_eq!(answer["windows"]["slow_start"], json!([1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0]));
-    assert_eq!(answer["windows"]["flow"], json!([1.0, 8.0, 14.0, 18.0, 21.0, 23.0]));
-    assert_eq!(answer["sent"]["flow"], json!([1, 9, 23, 41, 62, 85]));
-    assert_eq!(answer["rounds"], json!({ "slow_start": 7, "flow": 6, "packet": 6 }));
+    let answer = json("burst --f 4 --mice 32 --packets 64");
+    assert_eq!(answer["windows"]["slow_start"], value!([1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0]));
+    assert_eq!(answer["windows"]["flow"], value!([1.0, 8.0, 14.0, 18.0, 21.0, 23.0]));
+    assert_eq!(answer["sent"]["flow"], value!([1, 9, 23, 41, 62, 85]));
+    assert_eq!(answer["rounds"], value!({ "slow_start": 7, "flow": 6, "packet": 6 }));
     near(&answer["seconds"]["slow_start"], 7.040, 0.000_51);
     near(&answer["seconds"]["packet"], 6.083, 0.000_51);
-    assert_eq!(answer["overshoot"]["slow_start"], json!({ "sent": 95, "lost": 32, "round": 7 }));
+    assert_eq!(answer["overshoot"]["slow_start"], value!({ "sent": 95, "lost": 32, "round": 7 }));
 }
 
 #[test]
 fn other_forms() {
-    let base_4 = answer("model burst --base 4 --json");
+    let base_4 = json("burst --base 4");
     assert_eq!(base_4["overshoot"]["slow_start"]["sent"], 53);
     // Table II: the dumbbell's median, 9 packets with the SYN.
     let dumbbell = "--delay 0.035 --side-rate 10mbit --side-delay 0.005 --packet 1064 --syn 40 --packets 9";
-    let four = answer(&format!("model burst --f 4 {dumbbell} --json"));
+    let four = json(&format!("burst --f 4 {dumbbell}"));
     near(&four["seconds"]["packet"], 0.227_932, 0.51e-6);
     near(&four["seconds"]["slow_start"], 0.389_193, 0.51e-6);
-    near(&answer("model burst --mice 16 --form ns2 --json")["seconds"]["packet"], 11.13, 0.0051);
+    near(&json("burst --mice 16 --form ns2")["seconds"]["packet"], 11.13, 0.0051);
     // As printed the window stays at the threshold.
-    assert!(answer("model burst --f 4 --form printed --json")["overshoot"]["packet"].is_null());
-    assert_eq!(answer("model burst --f 4 --form printed --pipe 31 --json")["overshoot"]["packet"]["lost"], 1);
-    assert!(answer("model burst --f 4 --after avoidance --json")["overshoot"]["packet"]["lost"].is_number());
+    assert!(json("burst --f 4 --form printed")["overshoot"]["packet"].is_null());
+    assert_eq!(json("burst --f 4 --form printed --pipe 31")["overshoot"]["packet"]["lost"], 1);
+    assert!(json("burst --f 4 --after avoidance")["overshoot"]["packet"]["lost"].is_number());
 }
 
 #[test]
 fn table_and_picture() {
     let file = std::env::temp_dir().join(format!("narrows-burst-{}.svg", std::process::id()));
-    let output = narrows(&format!("model burst --f 4 --plot {}", file.display()));
+    let output = model(&format!("burst --f 4 --plot {}", file.display()));
     let text = String::from_utf8(output.stdout).unwrap();
     assert!(
         text.lines().any(|line| line.starts_with("slow start") && line.contains("1 2 4 8 16 32 64")),
@@ -81,7 +63,7 @@ fn what_it_refuses() {
         ("--packet 70000", "packet = 70000: expected 0 to 65535 bytes"),
         ("--pipe 0", "pipe = 0: expected 1 to 100 000 packets"),
     ] {
-        let output = narrows(&format!("model burst {args}"));
+        let output = model(&format!("burst {args}"));
         let error = String::from_utf8(output.stderr).unwrap();
         assert_eq!(output.status.code(), Some(2), "{args}: {error}");
         assert!(error.contains(says) && error.trim_end().lines().count() == 1, "{args}: {error}");
