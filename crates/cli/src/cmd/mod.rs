@@ -1,5 +1,7 @@
 //! One file a command.
 
+use std::io::{ErrorKind, Write as _};
+
 pub mod demo;
 pub mod doctor;
 pub mod lab;
@@ -18,3 +20,15 @@ mod sim_progress;
 mod sim_table;
 pub mod status;
 pub mod top;
+
+/// Prints. Whoever reads may have had enough (`| head`): that is no error.
+///
+/// # Errors
+/// Any other reason why it cannot be written, as a full disk.
+fn say(text: &str) -> std::io::Result<()> {
+    let mut out = std::io::stdout().lock();
+    match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
+        Err(error) if error.kind() == ErrorKind::BrokenPipe => Ok(()),
+        told => told,
+    }
+}

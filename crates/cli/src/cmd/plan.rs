@@ -9,7 +9,7 @@ use narrows_models::plan::{Buffer, Link, plan};
 use narrows_plot::{bands_svg, save, save_as};
 use narrows_units::{Bytes, Duration, Rate};
 
-use super::{plan_lines, plan_map};
+use super::{plan_lines, plan_map, say};
 
 /// Longest time that can be given, in seconds.
 const MOST_SECONDS: f64 = 1e6;
@@ -98,11 +98,12 @@ pub fn main(args: Args) -> anyhow::Result<ExitCode> {
         None => usual(&svg),
     };
     if args.json {
-        println!("{}", serde_json::to_string_pretty(&plan_lines::json(&link, &plan, drawn.as_deref()))?);
+        let json = plan_lines::json(&link, &plan, drawn.as_deref());
+        say(&format!("{}\n", serde_json::to_string_pretty(&json)?))?;
     } else {
-        print!("{}", plan_lines::text(&link, &plan));
+        say(&plan_lines::text(&link, &plan))?;
         if let Some(file) = drawn {
-            println!("\nmap: {}", file.display());
+            say(&format!("\nmap: {}\n", file.display()))?;
         }
     }
     Ok(ExitCode::SUCCESS)

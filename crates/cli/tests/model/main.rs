@@ -30,3 +30,14 @@ fn near(value: &Value, expected: f64, tolerance: f64) {
     let got = value.as_f64().unwrap();
     assert!((got - expected).abs() <= tolerance, "{got} is not {expected} to {tolerance}");
 }
+
+/// `| head -1`: whoever reads has had enough.
+#[test]
+fn a_reader_that_goes_is_no_error() {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_narrows"));
+    command.args(["model", "throughput", "--loss", "0.02", "--rtt", "0.1", "--rto", "1"]);
+    let (reader, writer) = std::io::pipe().unwrap();
+    drop(reader);
+    let status = command.stdout(writer).stderr(std::process::Stdio::null()).status().unwrap();
+    assert!(status.success(), "{status}");
+}

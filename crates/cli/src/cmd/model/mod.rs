@@ -8,6 +8,8 @@ use anyhow::Context;
 use clap::Subcommand;
 use narrows_plot::Chart;
 
+use super::say;
+
 mod aimd;
 mod burst;
 mod isolation;
@@ -76,9 +78,9 @@ pub fn main(args: Args) -> anyhow::Result<ExitCode> {
         Model::Aimd(args) => args.answer(),
     }?;
     if args.json {
-        println!("{}", serde_json::to_string_pretty(&answer.json)?);
+        say(&format!("{}\n", serde_json::to_string_pretty(&answer.json)?))?;
     } else {
-        print!("{}", answer.text);
+        say(&answer.text)?;
     }
     if let Some(file) = args.plot {
         let svg = narrows_plot::chart_svg(&answer.chart);
