@@ -140,7 +140,8 @@ fn compare<C>(
             Call::PktsAcked => rtt(twin, begin),
             Call::CwndEvent => {}
         }
-        twin.last = (end.cwnd, end.ssthresh);
+        // After a loss the kernel's windows hold, also where it takes the loss back and they are what they were.
+        twin.last = if begin.call == Call::Ssthresh { (0, 0) } else { (end.cwnd, end.ssthresh) };
     }
     found
 }
