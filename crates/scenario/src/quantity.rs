@@ -23,7 +23,10 @@ pub(crate) fn split(text: &str) -> Option<(f64, &str)> {
 }
 
 /// `200ms`, `1.5s`, `100us`, `2min`, `1h`, `50ns`.
-pub(crate) fn time(text: &str) -> Result<Duration, String> {
+///
+/// # Errors
+/// What was expected.
+pub fn time(text: &str) -> Result<Duration, String> {
     let wrong = || "a time: a number and a unit, as in 200ms, 120s or 2min".to_owned();
     let (number, unit) = split(text).ok_or_else(wrong)?;
     let nanos = match unit {

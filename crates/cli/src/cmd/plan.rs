@@ -131,20 +131,15 @@ fn usual(svg: &str) -> Option<PathBuf> {
     }
 }
 
-/// `200ms`, `1.5s`, `100us`, `2min`, `1h`.
+/// A time as scenarios have it, above 0.
 fn time(text: &str) -> Result<Duration, String> {
     let wrong = || "a time is a number above 0 and a unit, as in 200ms, 1.5s or 2min".to_owned();
-    let at = text.find(|c: char| c.is_ascii_alphabetic()).ok_or_else(wrong)?;
-    let number: f64 = text[..at].trim().parse().map_err(|_| wrong())?;
-    let unit = match &text[at..] {
-        "us" => 1e-6,
-        "ms" => 1e-3,
-        "s" => 1.0,
-        "min" => 60.0,
-        "h" => 3600.0,
-        _ => return Err(wrong()),
-    };
-    if number > 0.0 { from_seconds(number * unit).map_err(|e| e.to_string()) } else { Err(wrong()) }
+    let time = narrows_scenario::time(text).map_err(|_| wrong())?;
+    if time > Duration::ZERO {
+        from_seconds(time.as_secs_f64()).map_err(|e| e.to_string())
+    } else {
+        Err(wrong())
+    }
 }
 
 fn from_seconds(seconds: f64) -> anyhow::Result<Duration> {

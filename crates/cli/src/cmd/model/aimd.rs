@@ -1,11 +1,11 @@
 //! `narrows model aimd`.
 
 use narrows_models::{Error, aimd, buffers};
-use narrows_plot::{Chart, Line, Panel};
+use narrows_plot::{Chart, Line};
 use narrows_units::{Bytes, Rate};
 use serde_json::json;
 
-use super::Answer;
+use super::{Answer, panel};
 
 /// Arguments of `narrows model aimd`.
 #[derive(clap::Args)]
@@ -169,14 +169,6 @@ impl Args {
         }
         let [standard, adaptive] = needed;
         let (s, a) = ("standard TCP", "adaptive");
-        let panel = |title: &str, x_name: &str, y_name: &str, lines| Panel {
-            title: title.to_owned(),
-            x_name: x_name.to_owned(),
-            even: true,
-            y_name: y_name.to_owned(),
-            lines,
-            ..Panel::default()
-        };
         let used = vec![
             line(s, 1),
             line(a, 2),

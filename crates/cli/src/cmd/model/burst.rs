@@ -6,11 +6,11 @@ use std::fmt::Write;
 use clap::ValueEnum;
 use narrows_models::burst::{After, BurstTcp, Form, Growth, Hop, Overshoot, Path, Rounds};
 use narrows_models::{Error, Result};
-use narrows_plot::{Chart, Line, Panel};
+use narrows_plot::{Chart, Line};
 use narrows_units::{Bytes, Duration, Rate};
 use serde_json::{Value, json};
 
-use super::Answer;
+use super::{Answer, panel};
 
 /// Arguments of `narrows model burst`.
 #[derive(clap::Args)]
@@ -229,14 +229,6 @@ impl Args {
         times_by_f.extend(thresholds.iter().map(|m| sweep(format!("threshold {m}"), &by_f, &|f| of(f, *m))));
         let mut times_by_mice = vec![level(&by_mice)];
         times_by_mice.extend(factors.iter().map(|f| sweep(named(*f), &by_mice, &|m| of(*f, m))));
-        let panel = |title: &str, x_name: &str, y_name: &str, lines| Panel {
-            title: title.to_owned(),
-            x_name: x_name.to_owned(),
-            even: true,
-            y_name: y_name.to_owned(),
-            lines,
-            ..Panel::default()
-        };
         Chart {
             title: format!("{} packets: slow start and Burst TCP", self.packets),
             subtitle: format!(

@@ -2,10 +2,10 @@
 
 use narrows_models::control::{self, Control, Feedback, Gains, Stability, State};
 use narrows_models::fairness;
-use narrows_plot::{Chart, Line, Panel};
+use narrows_plot::{Chart, Line};
 use serde_json::{Value, json};
 
-use super::Answer;
+use super::{Answer, panel};
 
 /// Settled is what stays within this share of target and capacity.
 const BAND: f64 = 0.02;
@@ -260,14 +260,6 @@ impl Args {
                 rates.push(line(format!("last flow, {name}"), 2));
             }
         }
-        let panel = |title: &str, x_name: &str, y_name: &str, lines| Panel {
-            title: title.to_owned(),
-            x_name: x_name.to_owned(),
-            even: true,
-            y_name: y_name.to_owned(),
-            lines,
-            ..Panel::default()
-        };
         let feedback = if self.late { ", one step of delay more" } else { "" };
         Ok(Chart {
             title: "One queue for all flows, or one for each".to_owned(),

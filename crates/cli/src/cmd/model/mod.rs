@@ -6,7 +6,7 @@ use std::process::ExitCode;
 
 use anyhow::Context;
 use clap::Subcommand;
-use narrows_plot::Chart;
+use narrows_plot::{Chart, Line, Panel};
 
 use super::say;
 
@@ -60,6 +60,18 @@ struct Answer {
     text: String,
     /// For `--plot`.
     chart: Chart,
+}
+
+/// Lines over an even axis.
+fn panel(title: &str, x_name: &str, y_name: &str, lines: Vec<Line>) -> Panel {
+    Panel {
+        title: title.to_owned(),
+        x_name: x_name.to_owned(),
+        even: true,
+        y_name: y_name.to_owned(),
+        lines,
+        ..Panel::default()
+    }
 }
 
 /// Runs `narrows model`.

@@ -4,10 +4,10 @@ use std::fmt::Write;
 
 use narrows_models::spreading::{Backoff, Delivery, MOST_SEGMENTS, Parameters, Spreading, no_loss};
 use narrows_models::{Error, Result};
-use narrows_plot::{Chart, Line, Panel};
+use narrows_plot::{Chart, Line};
 use serde_json::{Value, json};
 
-use super::Answer;
+use super::{Answer, panel};
 
 /// Arguments of `narrows model spreading`.
 #[derive(clap::Args)]
@@ -131,14 +131,7 @@ impl Args {
                 points: sizes.clone().filter_map(at).collect(),
             }
         });
-        let panel = |title: &str, x_name: &str, lines: Vec<Line>| Panel {
-            title: title.to_owned(),
-            x_name: x_name.to_owned(),
-            even: true,
-            y_name: "mean delivery time, s".to_owned(),
-            lines,
-            ..Panel::default()
-        };
+        let panel = |title, x_name, lines| panel(title, x_name, "mean delivery time, s", lines);
         Chart {
             title: "How long a short transfer takes".to_owned(),
             subtitle: format!("loss {}, RTT {} s, RTO {} s", self.loss, self.rtt, self.rto),

@@ -4,7 +4,7 @@ use clap::ValueEnum;
 use narrows_models::taq_chain::{
     Back, Memory, Settings, Stationary, mean_idle_uncapped, stationary, tipping_point, tipping_point_closed,
 };
-use narrows_plot::{Chart, Line, Panel};
+use narrows_plot::{Chart, Line};
 use serde_json::{Value, json};
 
 use super::Answer;
@@ -189,14 +189,7 @@ impl Args {
         let panel = |title: &str, mut lines: Vec<Line>| {
             lines.push(upright("tipping point", tipping));
             lines.push(upright("p asked for", self.loss));
-            Panel {
-                title: title.to_owned(),
-                x_name: "loss p".to_owned(),
-                even: true,
-                y_name: "share of epochs".to_owned(),
-                lines,
-                ..Panel::default()
-            }
+            super::panel(title, "loss p", "share of epochs", lines)
         };
         let sent = |kind: Kind| {
             (0..=self.wmax.min(6) as usize)
