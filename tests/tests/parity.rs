@@ -30,7 +30,7 @@ fn key(user: u64) -> FlowKey {
 
 fn segment(id: u64, key: FlowKey, ecn: Ecn, tcp: TcpHeader) -> Record {
     let header =
-        Header { key, len: Bytes(u64::from(tcp.payload) + 52), ecn, fragment: false, tcp: Some(tcp) };
+        Header { key, len: Bytes(u64::from(tcp.payload) + 52), ecn, tcp: Some(tcp), ..Header::default() };
     Record { id, header }
 }
 

@@ -74,7 +74,6 @@ impl<P: Packet> Qdisc<P> for Fifo<P> {
                 self.limit = *limit;
                 true
             }
-            #[allow(unreachable_patterns, reason = "as long as there is no other discipline")]
             _ => false,
         }
     }

@@ -8,6 +8,7 @@
 
 mod duplex;
 mod fifo;
+mod keys;
 mod report;
 mod seam;
 mod shaper;
@@ -16,7 +17,8 @@ pub mod taq;
 
 pub use duplex::{Direction, Duplex, Event};
 pub use fifo::{Fifo, Limit};
+pub use keys::{Buffer, Key, Ppm, Settings};
 pub use report::{ClassReport, Counters, DoorPlace, DoorReport, Report};
 pub use seam::{Backlog, Packet, Qdisc, Reason, Record, Verdict, Verdicts};
 pub use shaper::{Framing, Shaper, ShaperConfig};
-pub use spec::{Spec, SpecError};
+pub use spec::{Limits, Spec, SpecError};

@@ -1,6 +1,6 @@
 //! The seam between a discipline and whatever drives it: a live box, a simulator or a replay.
 
-use narrows_units::{Bytes, Ecn, Instant};
+use narrows_units::{Bytes, Dscp, Ecn, Instant};
 use narrows_wire::Header;
 
 use crate::{Report, ShaperConfig, Spec};
@@ -15,6 +15,8 @@ pub trait Packet {
     fn set_window(&mut self, window: u16) -> bool;
     /// Sets TSval; `false` if the packet has no timestamp option or cannot be changed.
     fn set_tsval(&mut self, tsval: u32) -> bool;
+    /// Sets the class of service; `false` if the packet cannot be changed.
+    fn set_dscp(&mut self, dscp: Dscp) -> bool;
     /// Length of the IP packet.
     fn len(&self) -> Bytes {
         self.header().len
@@ -57,6 +59,10 @@ impl Packet for Record {
             true
         })
     }
+    fn set_dscp(&mut self, dscp: Dscp) -> bool {
+        self.header.dscp = dscp;
+        true
+    }
 }
 
 /// Why a packet was dropped, marked, swallowed or refused.
@@ -64,6 +70,8 @@ impl Packet for Record {
 pub enum Reason {
     /// The queue, or this class of it, is full.
     OverLimit,
+    /// Chosen before the queue is full, to tell senders of congestion.
+    Early,
     /// Pushed out to make room for a packet that matters more.
     PushedOut,
     /// Chosen because TCP can repair it by fast retransmit.
@@ -78,14 +86,22 @@ pub enum Reason {
 
 impl Reason {
     /// All reasons, in the order of their counters.
-    pub const ALL: [Self; 6] =
-        [Self::OverLimit, Self::PushedOut, Self::Repairable, Self::Sojourn, Self::Duplicate, Self::Admission];
+    pub const ALL: [Self; 7] = [
+        Self::OverLimit,
+        Self::Early,
+        Self::PushedOut,
+        Self::Repairable,
+        Self::Sojourn,
+        Self::Duplicate,
+        Self::Admission,
+    ];
 
     /// The name in reports.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
             Self::OverLimit => "over_limit",
+            Self::Early => "early",
             Self::PushedOut => "pushed_out",
             Self::Repairable => "repairable",
             Self::Sojourn => "sojourn",

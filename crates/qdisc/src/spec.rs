@@ -6,17 +6,7 @@ use core::str::FromStr;
 
 use narrows_units::Bytes;
 
-use crate::taq::{Config, Taq};
-use crate::{Fifo, Limit, Packet, Qdisc, ShaperConfig};
-
-/// A discipline and its settings.
-#[derive(Clone, Debug, PartialEq)]
-pub enum Spec {
-    /// Drop-tail.
-    Fifo(Limit),
-    /// Timeout Aware Queuing.
-    Taq(Config),
-}
+use crate::{Fifo, Limit, Packet, Qdisc, Settings, ShaperConfig, taq};
 
 /// Why a text names no discipline, or a setting is impossible.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -36,40 +26,109 @@ impl fmt::Display for SpecError {
 }
 impl std::error::Error for SpecError {}
 
-impl Spec {
-    /// The discipline's name.
-    #[must_use]
-    pub const fn name(&self) -> &'static str {
-        match self {
-            Self::Fifo(_) => "fifo",
-            Self::Taq(_) => "taq",
-        }
-    }
+/// The most a discipline may hold.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Limits {
+    /// Packets that wait at once.
+    pub packets: usize,
+    /// Flows remembered at once.
+    pub flows: usize,
+}
 
-    /// Builds the discipline for a link; `seed` is for hashing and tie-breaks.
-    #[must_use]
-    pub fn build<P: Packet + Send + 'static>(
-        &self,
-        link: &ShaperConfig,
-        seed: u64,
-    ) -> Box<dyn Qdisc<P> + Send> {
-        match self {
-            Self::Fifo(limit) => Box::new(Fifo::new(*limit)),
-            Self::Taq(config) => Box::new(Taq::new(*config, *link, seed)),
+/// The disciplines with settings: a line each, with what builds them from settings, link and seed.
+macro_rules! disciplines {
+    ($($doc:literal $variant:ident($config:ty) => $make:expr;)*) => {
+        /// A discipline and its settings.
+        #[derive(Clone, Debug, PartialEq)]
+        pub enum Spec {
+            /// Drop-tail.
+            Fifo(Limit),
+            $(#[doc = $doc] $variant($config),)*
         }
-    }
+
+        impl Spec {
+            /// The names of all disciplines.
+            pub const NAMES: &'static [&'static str] = &["fifo", $(<$config as Settings>::NAME),*];
+
+            /// The discipline's name.
+            #[must_use]
+            pub const fn name(&self) -> &'static str {
+                match self {
+                    Self::Fifo(_) => "fifo",
+                    $(Self::$variant(_) => <$config as Settings>::NAME,)*
+                }
+            }
+
+            /// Builds the discipline for a link; `seed` is for hashing, tie-breaks and dice.
+            #[must_use]
+            pub fn build<P: Packet + Send + 'static>(
+                &self,
+                link: &ShaperConfig,
+                seed: u64,
+            ) -> Box<dyn Qdisc<P> + Send> {
+                match self {
+                    Self::Fifo(limit) => Box::new(Fifo::new(*limit)),
+                    $(Self::$variant(config) => Box::new($make(config.clone(), *link, seed)),)*
+                }
+            }
+
+            /// Whether the discipline looks at packets of the other direction.
+            #[must_use]
+            pub const fn watches(&self) -> bool {
+                match self {
+                    Self::Fifo(_) => false,
+                    $(Self::$variant(_) => <$config as Settings>::WATCHES,)*
+                }
+            }
+
+            /// The most it holds on `link`.
+            #[must_use]
+            pub fn limits(&self, link: &ShaperConfig) -> Limits {
+                match self {
+                    Self::Fifo(Limit::Packets(n)) => Limits { packets: *n, flows: 0 },
+                    // No IP packet of TCP is shorter than its two headers; a shorter one counts as that.
+                    Self::Fifo(Limit::Bytes(b)) => {
+                        Limits { packets: usize::try_from(b.get() / 40).unwrap_or(usize::MAX), flows: 0 }
+                    }
+                    $(Self::$variant(config) => config.limits(link),)*
+                }
+            }
+
+            /// The keys of each discipline that has settings, as a table in Markdown, by name.
+            #[must_use]
+            pub fn markdown() -> Vec<(&'static str, String)> {
+                vec![$((<$config as Settings>::NAME, <$config as Settings>::markdown())),*]
+            }
+
+            fn settings(&self) -> String {
+                match self {
+                    Self::Fifo(Limit::Packets(n)) => n.to_string(),
+                    Self::Fifo(Limit::Bytes(b)) => format!("{}b", b.get()),
+                    $(Self::$variant(config) => config.differences(),)*
+                }
+            }
+
+            fn read(name: &str, settings: &str) -> Option<Result<Self, SpecError>> {
+                match name {
+                    "fifo" => Some(fifo_limit(settings.trim()).map(Self::Fifo)),
+                    $(<$config as Settings>::NAME => Some(<$config>::read(settings).map(Self::$variant)),)*
+                    _ => None,
+                }
+            }
+        }
+    };
+}
+
+disciplines! {
+    "Timeout Aware Queuing." Taq(taq::Config) => taq::Taq::new;
 }
 
 impl fmt::Display for Spec {
     /// As [`Spec::from_str`] reads it; settings that have their default are left out.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Fifo(Limit::Packets(n)) => write!(f, "fifo:{n}"),
-            Self::Fifo(Limit::Bytes(b)) => write!(f, "fifo:{}b", b.get()),
-            Self::Taq(config) => match config.differences().as_str() {
-                "" => f.write_str("taq"),
-                settings => write!(f, "taq:{settings}"),
-            },
+        match self.settings().as_str() {
+            "" => f.write_str(self.name()),
+            settings => write!(f, "{}:{settings}", self.name()),
         }
     }
 }
@@ -78,29 +137,14 @@ impl FromStr for Spec {
     type Err = SpecError;
     fn from_str(text: &str) -> Result<Self, SpecError> {
         let (name, settings) = text.split_once(':').unwrap_or((text, ""));
-        match name.trim() {
-            "fifo" => fifo_limit(settings.trim()).map(Self::Fifo),
-            "taq" => taq_config(settings).map(Self::Taq),
-            _ => Err(SpecError {
+        Self::read(name.trim(), settings).unwrap_or_else(|| {
+            Err(SpecError {
                 key: "discipline".to_owned(),
                 value: name.to_owned(),
-                expected: "one of fifo, taq".to_owned(),
-            }),
-        }
+                expected: format!("one of {}", Self::NAMES.join(", ")),
+            })
+        })
     }
-}
-
-fn taq_config(text: &str) -> Result<Config, SpecError> {
-    let mut config = Config::default();
-    for setting in text.split(',').map(str::trim).filter(|s| !s.is_empty()) {
-        match setting.split_once('=') {
-            Some((key, value)) => config.set(key.trim(), value)?,
-            // A bare word is a mode: `taq:paper`.
-            None => config.set("mode", setting)?,
-        }
-    }
-    config.check()?;
-    Ok(config)
 }
 
 fn fifo_limit(text: &str) -> Result<Limit, SpecError> {
@@ -120,6 +164,7 @@ fn fifo_limit(text: &str) -> Result<Limit, SpecError> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::taq::Config;
 
     #[test]
     fn names_and_what_is_wrong_with_them() {

@@ -1,28 +1,30 @@
-//! The documents say what the code does: the table of settings in `docs/taq.md` is the table of keys.
+//! The documents say what the code does: each table of settings in them is the table of keys.
 
 use std::path::Path;
 
-use narrows_qdisc::taq::Config;
-
-const END: &str = "<!-- /keys -->";
+use narrows_qdisc::Spec;
 
 #[test]
-fn the_table_of_settings_is_the_table_of_keys() {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/taq.md");
-    let text = std::fs::read_to_string(&path).unwrap_or_else(|e| panic!("{}: {e}", path.display()));
-    let begin = text
-        .find("<!-- keys")
-        .and_then(|at| Some(at + text[at..].find("-->")? + 3))
-        .expect("a mark where it begins");
-    let end = text.find(END).expect("a mark where it ends");
-    let due = format!("\n{}", Config::markdown());
-    if std::env::var_os("NARROWS_WRITE").is_some() {
-        std::fs::write(&path, format!("{}{due}{}", &text[..begin], &text[end..]))
-            .expect("docs/taq.md can be written");
-        return;
+fn the_tables_of_settings_are_the_tables_of_keys() {
+    for (name, table) in Spec::markdown() {
+        let page = if name == "taq" { "taq.md" } else { "disciplines.md" };
+        let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs").join(page);
+        let text = std::fs::read_to_string(&path).unwrap_or_else(|e| panic!("{}: {e}", path.display()));
+        let (open, close) = (format!("<!-- keys {name}"), format!("<!-- /keys {name} -->"));
+        let begin = text
+            .find(&open)
+            .and_then(|at| Some(at + text[at..].find("-->")? + 3))
+            .unwrap_or_else(|| panic!("docs/{page} lacks {open} -->"));
+        let end = text.find(&close).unwrap_or_else(|| panic!("docs/{page} lacks {close}"));
+        let due = format!("\n{table}");
+        if std::env::var_os("NARROWS_WRITE").is_some() {
+            std::fs::write(&path, format!("{}{due}{}", &text[..begin], &text[end..]))
+                .unwrap_or_else(|e| panic!("{}: {e}", path.display()));
+            continue;
+        }
+        assert!(
+            text[begin..end] == due,
+            "docs/{page} does not list the keys of {name} as they are; NARROWS_WRITE=1 cargo test -p narrows-qdisc --test documents writes them"
+        );
     }
-    assert!(
-        text[begin..end] == due,
-        "docs/taq.md does not list the keys as they are; NARROWS_WRITE=1 cargo test -p narrows-qdisc --test documents writes them"
-    );
 }

@@ -6,8 +6,7 @@ use harness::drive::{Driver, run};
 use harness::ledger::{Fate, Ledger};
 use harness::traffic::{Arrival, Traffic, nonsense};
 use harness::{Rng, SPECS, build, link, seeds};
-use narrows_qdisc::taq::Config;
-use narrows_qdisc::{Limit, Spec};
+use narrows_qdisc::Spec;
 use narrows_units::{Bytes, Instant};
 
 /// From a link that is half idle to one that gets six times what it carries.
@@ -95,28 +94,15 @@ fn nothing_leaves_before_the_link_is_free() {
     });
 }
 
-/// The most that may wait: by the limits each discipline was given.
-fn bound(spec: &Spec) -> usize {
-    match spec {
-        Spec::Fifo(Limit::Packets(n)) => *n,
-        Spec::Fifo(Limit::Bytes(b)) => b.get() as usize / 40,
-        Spec::Taq(c) if c.mode == narrows_qdisc::taq::Mode::Paper => {
-            let b = c.sizes(&link()).buffer;
-            b + b.div_ceil(4)
-        }
-        Spec::Taq(c) => c.memory_packets as usize,
-    }
-}
-
 #[test]
 fn memory_is_bounded_under_any_load() {
     for seed in seeds() {
         let arrivals = Traffic::new(seed, 300, 5_000).generate(3 * PACKETS);
         for text in SPECS {
             println!("{text} seed {seed}");
-            let spec: Spec = text.parse().unwrap();
+            let most = text.parse::<Spec>().unwrap().limits(&link()).packets;
             let books = run(&mut *build(text, true, seed), &arrivals, Driver::Told);
-            assert!(books.most_packets <= bound(&spec), "{} > {}", books.most_packets, bound(&spec));
+            assert!(books.most_packets <= most, "{} > {most}", books.most_packets);
             assert!(books.most_held <= 1024);
         }
     }
@@ -173,16 +159,12 @@ fn a_flood_of_syns_neither_grows_the_books_nor_stops_the_rest() {
                 sent += 1;
             }
         }
-        let spec: Spec = text.parse().unwrap();
-        assert!(q.backlog().packets <= bound(&spec) && q.held() <= 1024, "{text}");
+        let limits = text.parse::<Spec>().unwrap().limits(&link());
+        assert!(q.backlog().packets <= limits.packets && q.held() <= 1024, "{text}");
         // One second of 600 kbit/s are 75 000 bytes: 1250 SYNs if all are let in.
         println!("{text}: {sent} sent, {} held", q.held());
         let report = q.report(Instant::from_nanos(1_000_000_000));
-        let flows = match spec {
-            Spec::Taq(Config { flows, .. }) => flows as usize,
-            Spec::Fifo(_) => 0,
-        };
-        assert!(report.flows <= flows, "{text}: {} flows", report.flows);
+        assert!(report.flows <= limits.flows, "{text}: {} flows", report.flows);
     }
 }
 

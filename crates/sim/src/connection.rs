@@ -3,7 +3,7 @@
 use core::net::{IpAddr, Ipv6Addr};
 
 use narrows_tcp::{Config, Endpoint, Event, Io, Segment};
-use narrows_units::{Bytes, Duration, Instant};
+use narrows_units::{Bytes, Dscp, Duration, Instant};
 use narrows_wire::{FlowKey, Header, Proto, TcpHeader};
 
 use crate::network::Network;
@@ -248,6 +248,7 @@ impl Io for Port<'_> {
             key: FlowKey::new(address(self.src), address(self.dst), self.ports.0, self.ports.1, Proto::TCP),
             len: Bytes(u64::from(wire_len(&segment.tcp, self.options_count))),
             ecn: segment.ecn,
+            dscp: Dscp::DEFAULT,
             fragment: false,
             tcp: Some(segment.tcp),
         };

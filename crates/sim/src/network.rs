@@ -104,7 +104,7 @@ impl Network {
         if let (Some(spec), Some(shape)) = (plan.discipline, plan.shape) {
             link.queue = Some(Box::new(Queue {
                 discipline: spec.build(&shape, plan.seed),
-                watches: !matches!(spec, Spec::Fifo(_)),
+                watches: spec.watches(),
                 busy_until: Instant::default(),
                 free_due: false,
                 serve_due: None,

@@ -1,7 +1,7 @@
 //! A packet on its way: a box with its headers, where it comes from and goes to. Boxes are used again, so that a packet
 //! costs no allocation and moving it moves eight bytes.
 
-use narrows_units::{Ecn, Instant};
+use narrows_units::{Dscp, Ecn, Instant};
 use narrows_wire::{Header, TcpHeader};
 
 /// What a box holds. What every link reads lies in its first cache line, and boxes begin with one: with ten thousand
@@ -92,6 +92,10 @@ impl narrows_qdisc::Packet for Pkt {
             t.0 = tsval;
             true
         })
+    }
+    fn set_dscp(&mut self, dscp: Dscp) -> bool {
+        self.0.header.dscp = dscp;
+        true
     }
 }
 

@@ -47,3 +47,31 @@ impl Ecn {
         !matches!(self, Self::NotEct)
     }
 }
+
+/// The differentiated services codepoint of an IP header: the upper six bits of the traffic class byte (RFC 2474,
+/// section 3).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Dscp(u8);
+
+impl Dscp {
+    /// Best effort (RFC 2474, section 4.1).
+    pub const DEFAULT: Self = Self(0);
+
+    /// The codepoint of this number; `None` above 63.
+    #[must_use]
+    pub const fn new(codepoint: u8) -> Option<Self> {
+        if codepoint < 64 { Some(Self(codepoint)) } else { None }
+    }
+
+    /// The codepoint in a traffic class byte.
+    #[must_use]
+    pub const fn from_bits(tos: u8) -> Self {
+        Self(tos >> 2)
+    }
+
+    /// The number, 0 to 63.
+    #[must_use]
+    pub const fn get(self) -> u8 {
+        self.0
+    }
+}

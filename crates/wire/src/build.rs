@@ -125,10 +125,15 @@ fn tcp(t: &TcpHeader, out: &mut Vec<u8>) {
     }
 }
 
+/// RFC 2474, section 3 and RFC 3168, section 5.
+const fn traffic_class(header: &Header) -> u8 {
+    header.dscp.get() << 2 | header.ecn as u8
+}
+
 /// RFC 791, section 3.1.
 fn ipv4(header: &Header, id: u16, total: usize, p: &mut [u8]) {
     p[0] = 0x45;
-    p[1] = header.ecn as u8;
+    p[1] = traffic_class(header);
     p[2..4].copy_from_slice(&(total as u16).to_be_bytes());
     p[4..6].copy_from_slice(&id.to_be_bytes());
     // Don't fragment; or the last fragment, eight bytes into its packet.
@@ -143,8 +148,9 @@ fn ipv4(header: &Header, id: u16, total: usize, p: &mut [u8]) {
 
 /// RFC 8200, section 3.
 fn ipv6(header: &Header, id: u16, total: usize, p: &mut [u8]) {
-    p[0] = 0x60;
-    p[1] = (header.ecn as u8) << 4;
+    let class = traffic_class(header);
+    p[0] = 0x60 | class >> 4;
+    p[1] = class << 4;
     p[4..6].copy_from_slice(&((total - 40) as u16).to_be_bytes());
     p[6] = header.key.proto.0;
     p[7] = 64;

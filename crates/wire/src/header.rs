@@ -2,7 +2,7 @@
 
 use core::fmt;
 
-use narrows_units::{Bytes, Ecn, SeqNum};
+use narrows_units::{Bytes, Dscp, Ecn, SeqNum};
 
 use crate::{FlowKey, Proto};
 
@@ -123,6 +123,8 @@ pub struct Header {
     pub len: Bytes,
     /// ECN bits.
     pub ecn: Ecn,
+    /// Class of service.
+    pub dscp: Dscp,
     /// A fragment other than the first, or a first one with more to come: its ports or TCP header may be missing.
     pub fragment: bool,
     /// The TCP header, if it is whole.

@@ -20,4 +20,4 @@ pub use build::build;
 pub use header::{Flags, Header, SackBlocks, TcpHeader};
 pub use key::{FlowKey, Proto};
 pub use parse::{WireError, parse};
-pub use rewrite::{checksum, mark_ce, set_tsval, set_window, tcp_checksum};
+pub use rewrite::{checksum, mark_ce, set_dscp, set_tsval, set_window, tcp_checksum};

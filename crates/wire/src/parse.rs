@@ -3,7 +3,7 @@
 use core::fmt;
 use core::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-use narrows_units::{Bytes, Ecn, SeqNum};
+use narrows_units::{Bytes, Dscp, Ecn, SeqNum};
 
 use crate::{Flags, FlowKey, Header, Proto, TcpHeader};
 
@@ -133,6 +133,7 @@ fn finish(proto: Proto, src: IpAddr, dst: IpAddr, transport: &[u8], e: Envelope)
         key: FlowKey::new(src, dst, sport, dport, proto),
         len: Bytes(e.total as u64),
         ecn: Ecn::from_bits(e.tos),
+        dscp: Dscp::from_bits(e.tos),
         fragment: e.fragment,
         tcp,
     }

@@ -1,6 +1,6 @@
 //! The few fields a middlebox may change, with the checksum following (RFC 1624, eqn. 3).
 
-use narrows_units::Ecn;
+use narrows_units::{Dscp, Ecn};
 
 /// The Internet checksum of `bytes` on top of `sum` (RFC 1071).
 #[must_use]
@@ -122,6 +122,24 @@ pub fn mark_ce(packet: &mut [u8]) -> bool {
     }
 }
 
+/// Sets the differentiated services codepoint (RFC 2474, section 3). Returns whether the packet could be changed.
+pub fn set_dscp(packet: &mut [u8], dscp: Dscp) -> bool {
+    let bits = dscp.get() << 2;
+    match packet.first().map(|b| b >> 4) {
+        Some(4) if packet.len() >= 20 => {
+            let word = u16::from_be_bytes([packet[0], bits | packet[1] & 3]);
+            replace_word(packet, 0, word, 10);
+            true
+        }
+        Some(6) if packet.len() >= 40 => {
+            packet[0] = packet[0] & 0xf0 | bits >> 4;
+            packet[1] = packet[1] & 0x3f | bits << 4;
+            true
+        }
+        _ => false,
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -156,12 +174,14 @@ mod tests {
             for value in [0, 1, 0xffff_ffff, 0x1234_5678, 0xdead_beef] {
                 let mut p = ack(nops);
                 assert!(sums_hold(&p));
+                let class = Dscp::from_bits(value as u8);
                 assert!(set_tsval(&mut p, value) && set_window(&mut p, value as u16) && mark_ce(&mut p));
+                assert!(set_dscp(&mut p, class));
                 assert!(sums_hold(&p), "{nops} {value:x}");
                 let h = parse(&p).unwrap();
                 let t = h.tcp.unwrap();
                 assert_eq!((t.timestamps, t.window), (Some((value, 1)), value as u16));
-                assert_eq!(h.ecn, Ecn::Ce);
+                assert_eq!((h.ecn, h.dscp), (Ecn::Ce, class));
             }
         }
     }
@@ -183,6 +203,17 @@ mod tests {
             let mut cut = p[..n].to_vec();
             assert!(!set_window(&mut cut, 1) && !set_tsval(&mut cut, 1));
             assert_eq!(cut, p[..n]);
+            assert_eq!(set_dscp(&mut cut, Dscp::from_bits(0xb8)), n >= 20);
         }
+    }
+
+    #[test]
+    fn the_codepoint_of_ipv6_lies_across_two_bytes() {
+        // Version 6, traffic class 0x00, flow label 0xabcde; expedited forwarding is 46 (RFC 3246).
+        let mut p = vec![0x60, 0x0a, 0xbc, 0xde];
+        p.resize(40, 0);
+        assert!(set_dscp(&mut p, Dscp::new(46).unwrap()));
+        assert_eq!(p[..4], [0x6b, 0x8a, 0xbc, 0xde]);
+        assert!(!set_dscp(&mut p[..39], Dscp::DEFAULT));
     }
 }

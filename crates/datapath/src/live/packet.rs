@@ -1,7 +1,7 @@
 //! A packet of a live link while it waits: its bytes, its headers read once, and what names it to the kernel.
 
 use narrows_qdisc::{Direction, Packet};
-use narrows_units::Ecn;
+use narrows_units::{Dscp, Ecn};
 use narrows_wire::Header;
 
 /// A packet held between its arrival and its verdict.
@@ -78,6 +78,14 @@ impl Packet for HeldPacket {
         }
         set
     }
+
+    fn set_dscp(&mut self, dscp: Dscp) -> bool {
+        let set = self.header.dscp == dscp || self.change(|ip| narrows_wire::set_dscp(ip, dscp));
+        if set {
+            self.header.dscp = dscp;
+        }
+        set
+    }
 }
 
 #[cfg(test)]
@@ -98,12 +106,12 @@ mod tests {
     #[test]
     fn a_change_shows_in_bytes_and_header() {
         let mut p = packet(44);
-        assert!(p.set_window(500) && p.mark_ce());
+        assert!(p.set_window(500) && p.mark_ce() && p.set_dscp(Dscp::from_bits(0x20)));
         assert!(p.dirty);
         let again = narrows_wire::parse(&p.bytes).unwrap();
         assert_eq!(again, p.header);
         assert_eq!(again.tcp.unwrap().window, 500);
-        assert_eq!(again.ecn, Ecn::Ce);
+        assert_eq!((again.ecn, again.dscp.get()), (Ecn::Ce, 8));
     }
 
     #[test]
@@ -117,7 +125,7 @@ mod tests {
     #[test]
     fn a_packet_copied_in_part_is_left_alone() {
         let mut p = packet(43);
-        assert!(!p.set_window(1) && !p.mark_ce());
+        assert!(!p.set_window(1) && !p.mark_ce() && !p.set_dscp(Dscp::from_bits(4)));
         assert!(!p.dirty);
         assert_eq!(p.header.tcp.unwrap().window, 1000);
     }

@@ -1,42 +1,13 @@
 //! Settings of TAQ: every parameter of table 2.8 of the TAQ notes (Chen, Subramanian, Iyengar, Ford, EuroSys 2014),
 //! the choices the paper leaves open, and the switches of the `default` mode.
 //!
-//! All keys stand in one table, [`Config::keys`]: command line, TOML, scenario files and documents read the same
+//! All keys stand in one table, [`Settings::keys`](crate::Settings::keys): command line, TOML, scenario files and documents read the same
 //! names, ranges and explanations. Shares and probabilities are kept in parts per million, so that no float decides
 //! about a packet.
 
-use core::fmt;
-
 use narrows_units::{Bytes, Duration};
 
-use super::keys::{KEYS, Key};
-use crate::{ShaperConfig, SpecError};
-
-/// A share or a probability in parts per million.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Ppm(pub u32);
-
-impl Ppm {
-    /// One: all of it.
-    pub const ONE: Self = Self(1_000_000);
-
-    /// This share of `n`, rounded down.
-    #[must_use]
-    pub const fn of(self, n: u64) -> u64 {
-        (n as u128 * self.0 as u128 / 1_000_000) as u64
-    }
-}
-
-impl fmt::Display for Ppm {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let (whole, part) = (self.0 / 1_000_000, self.0 % 1_000_000);
-        if part == 0 {
-            return write!(f, "{whole}");
-        }
-        let digits = format!("{part:06}");
-        write!(f, "{whole}.{}", digits.trim_end_matches('0'))
-    }
-}
+use crate::{Buffer, Ppm, ShaperConfig};
 
 /// Which set of rules.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -79,15 +50,6 @@ pub enum DoorPolicy {
     Drop,
     /// It is held, and let go when its pool is admitted.
     Hold,
-}
-
-/// Size of the buffer.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Buffer {
-    /// A multiple of what the link sends in one round-trip time, in thousandths.
-    Rtts(u32),
-    /// This many packets.
-    Packets(u32),
 }
 
 /// All settings. Fields are named as their keys.
@@ -239,66 +201,6 @@ impl Config {
         Self { mode: Mode::Paper, ..Self::default() }
     }
 
-    /// Every key, in the order of the documents.
-    #[must_use]
-    pub fn keys() -> &'static [Key] {
-        KEYS
-    }
-
-    /// The key of this name.
-    #[must_use]
-    pub fn key(name: &str) -> Option<&'static Key> {
-        KEYS.iter().find(|k| k.name == name)
-    }
-
-    /// Sets one key from text.
-    ///
-    /// # Errors
-    /// If there is no such key, or the value is outside its range; the setting is then as it was.
-    pub fn set(&mut self, key: &str, value: &str) -> Result<(), SpecError> {
-        let known = Self::key(key).ok_or_else(|| SpecError {
-            key: key.to_owned(),
-            value: value.to_owned(),
-            expected: format!("a key of taq: {}", names()),
-        })?;
-        known.set(self, value)
-    }
-
-    /// Combinations that make no sense although each value is within its range.
-    ///
-    /// # Errors
-    /// Names the key to change.
-    pub fn check(&self) -> Result<(), SpecError> {
-        let wrong = |key: &str, value: String, expected: String| {
-            Err(SpecError { key: key.to_owned(), value, expected })
-        };
-        if self.p_admit >= self.p_thresh {
-            return wrong("p_admit", self.p_admit.to_string(), format!("below p_thresh = {}", self.p_thresh));
-        }
-        if self.clamp_min > self.clamp_max {
-            return wrong(
-                "clamp_min",
-                self.clamp_min.to_string(),
-                format!("at most clamp_max = {}", self.clamp_max),
-            );
-        }
-        if self.http_503 && !self.admission {
-            return wrong(
-                "http_503",
-                "on".to_owned(),
-                "admission = on: without a door nobody is refused".to_owned(),
-            );
-        }
-        if self.memory_packets < self.k {
-            return wrong(
-                "memory_packets",
-                self.memory_packets.to_string(),
-                format!("at least k = {}, or no flow could ever hold its backlog", self.k),
-            );
-        }
-        Ok(())
-    }
-
     /// Whether SYNs that wait are held.
     #[must_use]
     pub fn holds_syns(&self) -> bool {
@@ -327,44 +229,12 @@ impl Config {
             recovery_cap: at_least_one(buffer * 3 / 4),
         }
     }
-
-    /// The keys that differ from their defaults, as `key=value,key=value`.
-    #[must_use]
-    pub fn differences(&self) -> String {
-        let plain = Self::default();
-        let changed: Vec<_> = KEYS
-            .iter()
-            .filter(|k| k.value(self) != k.value(&plain))
-            .map(|k| format!("{}={}", k.name, k.value(self)))
-            .collect();
-        changed.join(",")
-    }
-
-    /// The keys as `--help` shows them.
-    #[must_use]
-    pub fn help() -> String {
-        super::keys::help()
-    }
-
-    /// The keys as a table in Markdown, for the documents.
-    #[must_use]
-    pub fn markdown() -> String {
-        let plain = Self::default();
-        let mut text = String::from("| key | default | range | meaning |\n|---|---|---|---|\n");
-        for k in KEYS {
-            text += &format!("| `{}` | {} | {} | {} |\n", k.name, k.value(&plain), k.range(), k.doc);
-        }
-        text
-    }
-}
-
-fn names() -> String {
-    KEYS.iter().map(|k| k.name).collect::<Vec<_>>().join(", ")
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::Settings as _;
     use narrows_units::Rate;
 
     #[test]

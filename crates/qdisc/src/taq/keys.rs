@@ -1,77 +1,28 @@
 //! The one table of TAQ's keys: name, place in [`Config`], range and meaning.
 
-use core::fmt::Write as _;
+use narrows_units::Duration;
 
-use narrows_units::{Bytes, Duration};
+use super::config::{Config, DoorPolicy, FairShare, Mode, Share};
+use crate::keys::{choices, keys};
+use crate::{Key, Limits, Settings, ShaperConfig, SpecError};
 
-use super::config::{Buffer, Config, DoorPolicy, FairShare, Mode, Ppm, Share};
-use crate::SpecError;
-
-/// One key.
-pub struct Key {
-    /// Its name, the same on a command line, in TOML and in scenario files.
-    pub name: &'static str,
-    /// What it means, in one line.
-    pub doc: &'static str,
-    slot: for<'a> fn(&'a mut Config) -> Slot<'a>,
-}
-
-impl core::fmt::Debug for Key {
-    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
-        f.write_str(self.name)
-    }
-}
-
-/// Where a key's value lives, with its range.
-enum Slot<'a> {
-    Switch(&'a mut bool),
-    Number(&'a mut u32, u32, u32),
-    Part(&'a mut Ppm, u32, u32),
-    /// Given in seconds, or with a unit.
-    Time(&'a mut Duration, Duration, Duration),
-    /// Given in milliseconds.
-    Millis(&'a mut Duration, u64, u64),
-    Size(&'a mut Bytes, u64, u64),
-    Buffer(&'a mut Buffer),
-    Mode(&'a mut Mode),
-    Share(&'a mut Share),
-    FairShare(&'a mut FairShare),
-    Door(&'a mut DoorPolicy),
-}
-
-const MODES: [(&str, Mode); 2] = [("default", Mode::Default), ("paper", Mode::Paper)];
-const SHARES: [(&str, Share); 2] = [("flow", Share::Flow), ("pool", Share::Pool)];
-const FAIR: [(&str, FairShare); 2] =
-    [("queueing", FairShare::Queueing), ("proportional", FairShare::Proportional)];
-const DOORS: [(&str, DoorPolicy); 3] =
-    [("auto", DoorPolicy::Auto), ("drop", DoorPolicy::Drop), ("hold", DoorPolicy::Hold)];
-const SWITCH: [(&str, bool); 2] = [("on", true), ("off", false)];
-
-/// Buffers in multiples of one round-trip time: 0.5 to 4, in thousandths (table 2.8).
-const BUFFER_RTTS: (u32, u32) = (500, 4000);
-/// Buffers in packets: what fits in memory.
-const BUFFER_PACKETS: (u32, u32) = (1, 1_000_000);
+choices!(Mode: "default" => Default, "paper" => Paper);
+choices!(Share: "flow" => Flow, "pool" => Pool);
+choices!(FairShare: "queueing" => Queueing, "proportional" => Proportional);
+choices!(DoorPolicy: "auto" => Auto, "drop" => Drop, "hold" => Hold);
 
 const fn secs(s: u64) -> Duration {
     Duration::from_secs(s)
 }
 
-macro_rules! keys {
-    ($($name:ident: $kind:ident($($range:expr),*), $doc:literal;)*) => {
-        /// Every key, in the order of the documents.
-        pub(super) static KEYS: &[Key] = &[
-            $(Key { name: stringify!($name), doc: $doc, slot: |c| Slot::$kind(&mut c.$name, $($range),*) },)*
-        ];
-    };
-}
-
 keys! {
-    mode: Mode(), "which rules: `default` is the best found by measurement, `paper` the published text";
-    share: Share(), "whom the link is shared among: flows, or pools (user addresses) first";
-    fair_share: FairShare(), "equal shares, or in proportion to 1 / epoch length";
-    admission: Switch(), "new pools wait at the door while the link has more than it can serve";
-    door: Door(), "a waiting SYN is dropped (the client asks again) or held; auto: dropped in paper mode, held in default";
-    http_503: Switch(), "a connection to port 80 that has to wait is answered 503 with Retry-After (nfqueue back end)";
+    Config;
+    mode: Choice(), "which rules: `default` is the best found by measurement, `paper` the published text";
+    share: Choice(), "whom the link is shared among: flows, or pools (user addresses) first";
+    fair_share: Choice(), "equal shares, or in proportion to 1 / epoch length";
+    admission: Choice(), "new pools wait at the door while the link has more than it can serve";
+    door: Choice(), "a waiting SYN is dropped (the client asks again) or held; auto: dropped in paper mode, held in default";
+    http_503: Choice(), "a connection to port 80 that has to wait is answered 503 with Retry-After (nfqueue back end)";
     p_thresh: Part(50_000, 200_000), "loss probability from which timeouts repeat";
     p_admit: Part(1_000, 200_000), "loss probability from which new pools wait (paper mode); below p_thresh";
     t_pool: Time(secs(1), secs(10)), "a flow joins the pool its source started less than this ago";
@@ -88,16 +39,16 @@ keys! {
     flows: Number(16, 1_048_576), "flows that can be followed at once";
     pools: Number(16, 1_048_576), "pools that can be remembered at once";
     k: Number(1, 1_000), "packets a flow may have waiting before a repairable one is dropped (default mode)";
-    clamp: Switch(), "hold senders back by the window in returning acknowledgments (default mode)";
+    clamp: Choice(), "hold senders back by the window in returning acknowledgments (default mode)";
     clamp_min: Number(1, 1_000), "least window clamped to, in packets (default mode)";
     clamp_max: Number(1, 10_000), "largest window clamped to, in packets (default mode)";
-    swallow: Switch(), "discard copies of segments that still wait (default mode)";
-    swallow_departed: Switch(), "discard copies of segments whose acknowledgment cannot be back yet (default mode)";
-    mark: Switch(), "mark ECN-capable packets where one would be dropped (default mode)";
-    repairable: Switch(), "drop only what fast retransmit repairs (default mode)";
-    front: Switch(), "retransmissions go to the front of their flow, TSval rewritten (default mode)";
-    first_window_grace: Switch(), "no drop in a flow's first window (default mode)";
-    new_first: Switch(), "a flow that was idle is served first for one quantum (default mode)";
+    swallow: Choice(), "discard copies of segments that still wait (default mode)";
+    swallow_departed: Choice(), "discard copies of segments whose acknowledgment cannot be back yet (default mode)";
+    mark: Choice(), "mark ECN-capable packets where one would be dropped (default mode)";
+    repairable: Choice(), "drop only what fast retransmit repairs (default mode)";
+    front: Choice(), "retransmissions go to the front of their flow, TSval rewritten (default mode)";
+    first_window_grace: Choice(), "no drop in a flow's first window (default mode)";
+    new_first: Choice(), "a flow that was idle is served first for one quantum (default mode)";
     young_kb: Number(0, 10_000), "kilobytes up to which a flow counts as young (default mode)";
     young_weight: Number(100, 1_600), "a young flow's share, in percent of an old one's (default mode)";
     quantum: Number(0, 65_535), "bytes a turn adds to what a flow may send; 0: the largest packet of late (default mode)";
@@ -107,147 +58,55 @@ keys! {
     round_limit_ms: Millis(100, 600_000), "new pools wait while a round of one packet per flow takes longer (default mode)";
 }
 
-impl Key {
-    /// The value in `config`, as [`Config::set`] reads it.
-    #[must_use]
-    pub fn value(&self, config: &Config) -> String {
-        let mut c = *config;
-        match (self.slot)(&mut c) {
-            Slot::Switch(v) => name(&SWITCH, *v).to_owned(),
-            Slot::Number(v, ..) => v.to_string(),
-            Slot::Part(v, ..) => v.to_string(),
-            Slot::Time(v, ..) => time(*v),
-            Slot::Millis(v, ..) => v.as_millis().to_string(),
-            Slot::Size(v, ..) => v.get().to_string(),
-            Slot::Buffer(Buffer::Rtts(milli)) => format!("{}x", Ppm(*milli * 1000)),
-            Slot::Buffer(Buffer::Packets(n)) => n.to_string(),
-            Slot::Mode(v) => name(&MODES, *v).to_owned(),
-            Slot::Share(v) => name(&SHARES, *v).to_owned(),
-            Slot::FairShare(v) => name(&FAIR, *v).to_owned(),
-            Slot::Door(v) => name(&DOORS, *v).to_owned(),
-        }
+impl Settings for Config {
+    const NAME: &'static str = "taq";
+    const BARE: &'static str = "mode";
+    const WATCHES: bool = true;
+
+    fn keys() -> &'static [Key<Self>] {
+        KEYS
     }
 
-    /// What values are allowed, in words.
-    #[must_use]
-    pub fn range(&self) -> String {
-        let mut c = Config::default();
-        match (self.slot)(&mut c) {
-            Slot::Switch(_) => choices(&SWITCH),
-            Slot::Number(_, low, high) => format!("{low} to {high}"),
-            Slot::Part(_, low, high) => format!("{} to {}", Ppm(low), Ppm(high)),
-            Slot::Time(_, low, high) => format!("{} to {}", time(low), time(high)),
-            Slot::Millis(_, low, high) => format!("{low} to {high}"),
-            Slot::Size(_, low, high) => format!("{low} to {high}"),
-            Slot::Buffer(_) => {
-                let part = |milli: u32| Ppm(milli * 1000);
-                format!(
-                    "{}x to {}x, or {} to {} packets",
-                    part(BUFFER_RTTS.0),
-                    part(BUFFER_RTTS.1),
-                    BUFFER_PACKETS.0,
-                    BUFFER_PACKETS.1
-                )
-            }
-            Slot::Mode(_) => choices(&MODES),
-            Slot::Share(_) => choices(&SHARES),
-            Slot::FairShare(_) => choices(&FAIR),
-            Slot::Door(_) => choices(&DOORS),
-        }
-    }
-
-    pub(super) fn set(&self, config: &mut Config, value: &str) -> Result<(), SpecError> {
-        let text = value.trim();
-        let done = match (self.slot)(config) {
-            Slot::Switch(v) => put(v, pick(&SWITCH, text)),
-            Slot::Number(v, low, high) => put(v, text.parse().ok().filter(|n| (low..=high).contains(n))),
-            Slot::Part(v, low, high) => {
-                put(v, millionths(text).filter(|n| (low..=high).contains(n)).map(Ppm))
-            }
-            Slot::Time(v, low, high) => put(v, read_time(text).filter(|t| (low..=high).contains(t))),
-            Slot::Millis(v, low, high) => {
-                let ms = text.parse().ok().filter(|n| (low..=high).contains(n));
-                put(v, ms.map(Duration::from_millis))
-            }
-            Slot::Size(v, low, high) => {
-                put(v, text.parse().ok().filter(|n| (low..=high).contains(n)).map(Bytes))
-            }
-            Slot::Buffer(v) => put(v, read_buffer(text)),
-            Slot::Mode(v) => put(v, pick(&MODES, text)),
-            Slot::Share(v) => put(v, pick(&SHARES, text)),
-            Slot::FairShare(v) => put(v, pick(&FAIR, text)),
-            Slot::Door(v) => put(v, pick(&DOORS, text)),
+    fn check(&self) -> Result<(), SpecError> {
+        let wrong = |key: &str, value: String, expected: String| {
+            Err(SpecError { key: key.to_owned(), value, expected })
         };
-        done.ok_or_else(|| SpecError {
-            key: self.name.to_owned(),
-            value: value.to_owned(),
-            expected: self.range(),
-        })
+        if self.p_admit >= self.p_thresh {
+            return wrong("p_admit", self.p_admit.to_string(), format!("below p_thresh = {}", self.p_thresh));
+        }
+        if self.clamp_min > self.clamp_max {
+            return wrong(
+                "clamp_min",
+                self.clamp_min.to_string(),
+                format!("at most clamp_max = {}", self.clamp_max),
+            );
+        }
+        if self.http_503 && !self.admission {
+            return wrong(
+                "http_503",
+                "on".to_owned(),
+                "admission = on: without a door nobody is refused".to_owned(),
+            );
+        }
+        if self.memory_packets < self.k {
+            return wrong(
+                "memory_packets",
+                self.memory_packets.to_string(),
+                format!("at least k = {}, or no flow could ever hold its backlog", self.k),
+            );
+        }
+        Ok(())
     }
-}
 
-fn put<T>(place: &mut T, value: Option<T>) -> Option<()> {
-    *place = value?;
-    Some(())
-}
-
-fn pick<T: Copy>(table: &[(&str, T)], text: &str) -> Option<T> {
-    table.iter().find(|(n, _)| *n == text).map(|(_, v)| *v)
-}
-
-fn name<T: Copy + PartialEq>(table: &[(&'static str, T)], value: T) -> &'static str {
-    table.iter().find(|(_, v)| *v == value).map_or("?", |(n, _)| n)
-}
-
-fn choices<T>(table: &[(&str, T)]) -> String {
-    table.iter().map(|(n, _)| *n).collect::<Vec<_>>().join(" or ")
-}
-
-/// A decimal number of at most six places, in millionths.
-fn millionths(text: &str) -> Option<u32> {
-    let (whole, part) = text.split_once('.').unwrap_or((text, ""));
-    let digits = |s: &str| s.bytes().all(|b| b.is_ascii_digit());
-    if (whole.is_empty() && part.is_empty()) || !digits(whole) || !digits(part) || part.len() > 6 {
-        return None;
+    fn limits(&self, link: &ShaperConfig) -> Limits {
+        let packets = match self.mode {
+            Mode::Paper => {
+                // What recovers may exceed the buffer by a quarter.
+                let buffer = self.sizes(link).buffer;
+                buffer + buffer.div_ceil(4)
+            }
+            Mode::Default => self.memory_packets as usize,
+        };
+        Limits { packets, flows: self.flows as usize }
     }
-    let whole: u32 = if whole.is_empty() { 0 } else { whole.parse().ok()? };
-    let part: u32 = format!("{part:0<6}").parse().ok()?;
-    whole.checked_mul(1_000_000)?.checked_add(part)
-}
-
-/// `3`, `3s`, `0.2`, `200ms`.
-fn read_time(text: &str) -> Option<Duration> {
-    let (number, micros) = match text.strip_suffix("ms") {
-        Some(n) => (n, 1_000),
-        None => (text.strip_suffix('s').unwrap_or(text), 1_000_000),
-    };
-    let n = u64::from(millionths(number)?);
-    Some(Duration::from_nanos(n.checked_mul(micros)? / 1_000))
-}
-
-fn time(t: Duration) -> String {
-    let (ms, part) = (t.as_millis(), t.as_nanos() % 1_000_000);
-    match (ms % 1000, part) {
-        (0, 0) => format!("{}s", ms / 1000),
-        (_, 0) => format!("{ms}ms"),
-        _ => format!("{ms}.{}ms", format!("{part:06}").trim_end_matches('0')),
-    }
-}
-
-fn read_buffer(text: &str) -> Option<Buffer> {
-    if let Some(times) = text.strip_suffix('x') {
-        let milli = millionths(times)? / 1000;
-        return (BUFFER_RTTS.0..=BUFFER_RTTS.1).contains(&milli).then_some(Buffer::Rtts(milli));
-    }
-    let n: u32 = text.parse().ok()?;
-    (BUFFER_PACKETS.0..=BUFFER_PACKETS.1).contains(&n).then_some(Buffer::Packets(n))
-}
-
-/// The keys as `--help` shows them.
-pub(super) fn help() -> String {
-    let plain = Config::default();
-    KEYS.iter().fold(String::new(), |mut text, k| {
-        let _ = writeln!(text, "  {:<20} {} [{}; {}]", k.name, k.doc, k.value(&plain), k.range());
-        text
-    })
 }

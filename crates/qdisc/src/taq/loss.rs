@@ -5,7 +5,7 @@
 
 use narrows_units::{Duration, Instant};
 
-use super::config::Ppm;
+use crate::Ppm;
 
 const SLOTS: usize = 50;
 

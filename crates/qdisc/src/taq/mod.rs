@@ -16,8 +16,7 @@ pub mod turns;
 use narrows_flow::{Census, Phase};
 use narrows_units::Instant;
 
-pub use config::{Buffer, Config, DoorPolicy, FairShare, Mode, Ppm, Share, Sizes};
-pub use keys::Key;
+pub use config::{Config, DoorPolicy, FairShare, Mode, Share, Sizes};
 pub use loss::LossWindow;
 pub use pools::PoolId;
 

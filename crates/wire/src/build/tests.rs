@@ -1,6 +1,6 @@
 use super::*;
 use crate::{Flags, FlowKey, SackBlocks, parse, tcp_checksum};
-use narrows_units::{Bytes, Ecn, SeqNum};
+use narrows_units::{Bytes, Dscp, Ecn, SeqNum};
 
 fn hex(text: &str) -> Vec<u8> {
     let digits: Vec<u32> = text.chars().filter_map(|c| c.to_digit(16)).collect();
@@ -209,6 +209,7 @@ fn random(seed: u64) -> Header {
         key,
         len: Bytes(ip + 8 + rng.below(1500)),
         ecn: Ecn::from_bits(rng.below(4) as u8),
+        dscp: Dscp::from_bits(rng.below(256) as u8),
         fragment,
         tcp: None,
     };

@@ -5,7 +5,7 @@ use narrows_wire::{Flags, FlowKey, TcpHeader};
 
 use super::*;
 use crate::Record;
-use crate::taq::Ppm;
+use crate::{Ppm, Settings as _};
 
 const SERVER: [u8; 4] = [192, 0, 2, 1];
 

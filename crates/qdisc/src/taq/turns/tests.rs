@@ -4,6 +4,7 @@ use narrows_units::{Bytes, Duration, Ecn, Instant, Rate, SeqNum};
 use narrows_wire::{Flags, FlowKey, Header, Proto, TcpHeader};
 
 use super::Turns;
+use crate::Settings as _;
 use crate::taq::Config;
 use crate::{Qdisc, Reason, Record, ShaperConfig, Verdict, Verdicts};
 
