@@ -6,6 +6,8 @@
 
 #![forbid(unsafe_code)]
 
+mod buckets;
+mod dice;
 mod duplex;
 mod fifo;
 mod keys;
@@ -15,6 +17,8 @@ mod shaper;
 mod spec;
 pub mod taq;
 
+pub use buckets::Buckets;
+pub use dice::Dice;
 pub use duplex::{Direction, Duplex, Event};
 pub use fifo::{Fifo, Limit};
 pub use keys::{Buffer, Key, Ppm, Settings};
