@@ -42,6 +42,21 @@ pub enum Buffer {
     Packets(u32),
 }
 
+impl Buffer {
+    /// In packets of `packet` bytes on `link`: B = C * RTT / (8 * S) (TAQ notes, table 2.8), never below four, because a
+    /// buffer of one or two turns every pair of packets into a loss.
+    #[must_use]
+    pub fn packets(self, link: &ShaperConfig, rtt: Duration, packet: Bytes) -> u64 {
+        match self {
+            Self::Packets(n) => u64::from(n),
+            Self::Rtts(milli) => {
+                let one = link.rate.bdp(rtt).get();
+                (one.saturating_mul(u64::from(milli)) / (packet.get() * 1000)).clamp(4, 1_000_000)
+            }
+        }
+    }
+}
+
 /// The settings of one discipline.
 pub trait Settings: Clone + Default + PartialEq + fmt::Debug + 'static {
     /// The discipline's name.

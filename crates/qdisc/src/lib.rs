@@ -9,8 +9,10 @@
 mod buckets;
 mod dice;
 mod duplex;
+mod early;
 mod fifo;
 mod keys;
+mod red;
 mod report;
 mod seam;
 mod shaper;
@@ -22,6 +24,7 @@ pub use dice::Dice;
 pub use duplex::{Direction, Duplex, Event};
 pub use fifo::{Fifo, Limit};
 pub use keys::{Buffer, Key, Ppm, Settings};
+pub use red::{Red, RedConfig};
 pub use report::{ClassReport, Counters, DoorPlace, DoorReport, Report};
 pub use seam::{Backlog, Packet, Qdisc, Reason, Record, Verdict, Verdicts};
 pub use shaper::{Framing, Shaper, ShaperConfig};

@@ -6,7 +6,7 @@ use core::str::FromStr;
 
 use narrows_units::Bytes;
 
-use crate::{Fifo, Limit, Packet, Qdisc, Settings, ShaperConfig, taq};
+use crate::{Fifo, Limit, Packet, Qdisc, Settings, ShaperConfig, red, taq};
 
 /// Why a text names no discipline, or a setting is impossible.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -120,6 +120,7 @@ macro_rules! disciplines {
 }
 
 disciplines! {
+    "Random Early Detection." Red(red::RedConfig) => red::Red::new;
     "Timeout Aware Queuing." Taq(taq::Config) => taq::Taq::new;
 }
 

@@ -211,17 +211,10 @@ impl Config {
         }
     }
 
-    /// The sizes of the queues on `link`: B = C * RTT / (8 * S) (notes, table 2.8), never below four packets, because a
-    /// buffer of one or two turns every pair of packets into a loss.
+    /// The sizes of the queues on `link` (notes, table 2.8).
     #[must_use]
     pub fn sizes(&self, link: &ShaperConfig) -> Sizes {
-        let buffer = match self.buffer {
-            Buffer::Packets(n) => u64::from(n),
-            Buffer::Rtts(milli) => {
-                let one = link.rate.bdp(self.rtt).get();
-                (one.saturating_mul(u64::from(milli)) / (self.packet.get() * 1000)).clamp(4, 1_000_000)
-            }
-        };
+        let buffer = self.buffer.packets(link, self.rtt, self.packet);
         let at_least_one = |n: u64| usize::try_from(n.max(1)).unwrap_or(usize::MAX);
         Sizes {
             buffer: at_least_one(buffer),

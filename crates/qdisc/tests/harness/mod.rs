@@ -14,6 +14,10 @@ use narrows_units::{Bytes, Rate};
 pub const SPECS: &[&str] = &[
     "fifo:30",
     "fifo:9000b",
+    "red",
+    "red:12,min=2,max=6,max_p=1,w_q=0.3,bytes=on,by_size=on,packet=800",
+    "red:30,w_q=1,gentle=off,harddrop=off",
+    "red:8,min=1,max=9,ecn=off,max_p=0.5,w_q=0.05",
     "taq:paper",
     "taq:paper,buffer=20,door=hold",
     "taq:paper,buffer=40,door=hold,p_admit=0.01,t_wait=1",
