@@ -7,25 +7,32 @@
 #![forbid(unsafe_code)]
 
 mod buckets;
+mod chain;
 mod dice;
+mod drr;
 mod duplex;
 mod early;
 mod fifo;
+mod flows_waiting;
 mod keys;
+mod lanes;
 mod red;
 mod report;
 mod seam;
+mod sfq;
 mod shaper;
 mod spec;
 pub mod taq;
 
 pub use buckets::Buckets;
 pub use dice::Dice;
+pub use drr::{Drr, DrrConfig, Queues};
 pub use duplex::{Direction, Duplex, Event};
 pub use fifo::{Fifo, Limit};
 pub use keys::{Buffer, Key, Ppm, Settings};
 pub use red::{Red, RedConfig};
 pub use report::{ClassReport, Counters, DoorPlace, DoorReport, Report};
 pub use seam::{Backlog, Packet, Qdisc, Reason, Record, Verdict, Verdicts};
+pub use sfq::{Sfq, SfqConfig};
 pub use shaper::{Framing, Shaper, ShaperConfig};
 pub use spec::{Limits, Spec, SpecError};

@@ -6,7 +6,7 @@ use core::str::FromStr;
 
 use narrows_units::Bytes;
 
-use crate::{Fifo, Limit, Packet, Qdisc, Settings, ShaperConfig, red, taq};
+use crate::{Fifo, Limit, Packet, Qdisc, Settings, ShaperConfig, drr, red, sfq, taq};
 
 /// Why a text names no discipline, or a setting is impossible.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -120,7 +120,9 @@ macro_rules! disciplines {
 }
 
 disciplines! {
+    "Deficit Round Robin." Drr(drr::DrrConfig) => drr::Drr::new;
     "Random Early Detection." Red(red::RedConfig) => red::Red::new;
+    "Stochastic Fairness Queuing." Sfq(sfq::SfqConfig) => sfq::Sfq::new;
     "Timeout Aware Queuing." Taq(taq::Config) => taq::Taq::new;
 }
 

@@ -1,0 +1,233 @@
+//! DRR: flows in turns, each turn worth `quantum` bytes; what a packet was too large for is kept for the next turn.
+//!
+//! Idea: Shreedhar and Varghese, Efficient Fair Queuing Using Deficit Round Robin, SIGCOMM 1995, figure 3; when the buffer
+//! is full a packet of the longest queue is lost (their section 3, after `McKenney`).
+//!
+//! Where we differ:
+//! - `share=flow` gives each flow with packets waiting a queue of its own; `share=hash` is the paper's, with buckets.
+//! - Lengths are compared in steps of 1/4096 of the buffer, at least 64 bytes; "longest" is longest to within a step.
+//! - The packet lost is the longest queue's last. The paper does not say which.
+//! - Bytes are those on the link, framing included.
+
+use narrows_units::{Bytes, Duration, Instant};
+
+use crate::flows_waiting::Classifier;
+use crate::keys::{choices, keys};
+use crate::lanes::{Lanes, Measure};
+use crate::{
+    Backlog, Buffer, Counters, Key, Limits, Packet, Qdisc, Reason, Report, Settings, ShaperConfig, Spec,
+    SpecError, Verdict, Verdicts,
+};
+
+/// Who has a queue.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Queues {
+    /// Each flow.
+    #[default]
+    Flow,
+    /// Each bucket of a hash over flows.
+    Hash,
+}
+choices!(Queues: "flow" => Flow, "hash" => Hash);
+
+/// Settings of DRR. Fields are named as their keys.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct DrrConfig {
+    /// Size of the buffer.
+    pub buffer: Buffer,
+    /// Round-trip time for which the buffer is sized.
+    pub rtt: Duration,
+    /// Packet size for which the buffer is sized.
+    pub packet: Bytes,
+    /// Who has a queue.
+    pub share: Queues,
+    /// Queues, with `share=hash`.
+    pub buckets: u32,
+    /// How long a hash is kept; zero: for ever.
+    pub perturb: Duration,
+    /// Bytes of a turn; zero: the link's largest packet.
+    pub quantum: u32,
+}
+
+impl Default for DrrConfig {
+    fn default() -> Self {
+        Self {
+            buffer: Buffer::Rtts(1000),
+            rtt: Duration::from_millis(200),
+            packet: Bytes(1500),
+            share: Queues::Flow,
+            buckets: 1024,
+            perturb: Duration::ZERO,
+            quantum: 0,
+        }
+    }
+}
+
+keys! {
+    DrrConfig;
+    buffer: Buffer(), "buffer, in multiples of one RTT of the link (`1x`) or in packets";
+    rtt: Time(Duration::from_millis(1), Duration::from_secs(10)), "round-trip time the buffer is sized for";
+    packet: Size(64, 65_535), "packet size the buffer is sized for, in bytes";
+    share: Choice(), "who has a queue: each flow, or each bucket of a hash over flows";
+    buckets: Number(1, 65_536), "queues that flows are hashed into (`share=hash`)";
+    perturb: Time(Duration::ZERO, Duration::from_secs(3600)), "how long a hash is kept; 0: for ever (`share=hash`)";
+    quantum: Number(0, 65_535), "bytes of a turn, on the link; 0: the link's largest packet";
+}
+
+/// Smaller turns would go round hundreds of times for one large packet.
+const LEAST_QUANTUM: u32 = 256;
+
+impl Settings for DrrConfig {
+    const NAME: &'static str = "drr";
+    const BARE: &'static str = "buffer";
+
+    fn keys() -> &'static [Key<Self>] {
+        KEYS
+    }
+
+    fn check(&self) -> Result<(), SpecError> {
+        if (1..LEAST_QUANTUM).contains(&self.quantum) {
+            return Err(SpecError {
+                key: "quantum".to_owned(),
+                value: self.quantum.to_string(),
+                expected: format!("at least {LEAST_QUANTUM}, or 0 for the link's largest packet"),
+            });
+        }
+        Ok(())
+    }
+
+    fn limits(&self, link: &ShaperConfig) -> Limits {
+        let packets = self.limit(link);
+        let flows = if self.share == Queues::Hash { self.buckets as usize } else { packets + 1 };
+        Limits { packets, flows }
+    }
+}
+
+impl DrrConfig {
+    fn limit(&self, link: &ShaperConfig) -> usize {
+        usize::try_from(self.buffer.packets(link, self.rtt, self.packet)).unwrap_or(usize::MAX)
+    }
+}
+
+/// The discipline.
+#[derive(Debug)]
+pub struct Drr<P> {
+    link: ShaperConfig,
+    seed: u64,
+    limit: usize,
+    quantum: i64,
+    classifier: Classifier,
+    lanes: Lanes<P>,
+    counters: Counters,
+}
+
+impl<P: Packet> Drr<P> {
+    /// Empty queues for `link`; `seed` keys the hash.
+    #[must_use]
+    pub fn new(config: DrrConfig, link: ShaperConfig, seed: u64) -> Self {
+        Self::with_room(config, link, seed, 0)
+    }
+
+    /// With lanes for `waiting` packets, should that be more than the limit.
+    fn with_room(config: DrrConfig, link: ShaperConfig, seed: u64, waiting: usize) -> Self {
+        let limit = config.limit(&link);
+        let classifier = match config.share {
+            // One more: a newcomer is let in before somebody is chosen to go.
+            Queues::Flow => Classifier::exact(limit.max(waiting) + 1, seed),
+            Queues::Hash => Classifier::hashed(config.buckets, config.perturb, seed),
+        };
+        let longest = limit as u64 * config.packet.get();
+        let lanes = Lanes::new(classifier.lanes(), Measure::Bytes((longest / 4096).max(64)), longest);
+        let quantum = if config.quantum > 0 { u64::from(config.quantum) } else { link.mtu.get() };
+        let quantum = quantum.max(u64::from(LEAST_QUANTUM)).cast_signed();
+        Self { link, seed, limit, quantum, classifier, lanes, counters: Counters::default() }
+    }
+
+    fn place(&mut self, packet: P) -> usize {
+        let lane = self.classifier.lane(&packet.header().key);
+        self.lanes.push(lane, packet);
+        lane
+    }
+
+    fn left(&mut self, lane: usize) {
+        if self.lanes.backlog_of(lane).packets == 0 {
+            self.classifier.emptied(lane);
+        }
+    }
+}
+
+impl<P: Packet> Qdisc<P> for Drr<P> {
+    fn enqueue(&mut self, now: Instant, packet: P, verdicts: &mut Verdicts<P>) {
+        self.counters.arrive(packet.len());
+        if self.classifier.changed(now) {
+            for waiting in self.lanes.drain() {
+                self.place(waiting);
+            }
+        }
+        let own = self.place(packet);
+        // More than one only after the limit was lowered.
+        while self.lanes.backlog().packets > self.limit
+            && let Some(lane) = self.lanes.longest()
+            && let Some(packet) = self.lanes.pop_back(lane)
+        {
+            self.left(lane);
+            let reason = if lane == own { Reason::OverLimit } else { Reason::PushedOut };
+            self.counters.drop_for(reason);
+            verdicts.push(Verdict::Dropped { packet, reason });
+        }
+    }
+
+    fn dequeue(&mut self, _now: Instant, _verdicts: &mut Verdicts<P>) -> Option<P> {
+        loop {
+            let lane = self.lanes.turn()?;
+            if !core::mem::replace(self.lanes.visited(lane), true) {
+                *self.lanes.credit(lane) += self.quantum;
+            }
+            let len = self.link.wire_len(self.lanes.front(lane)?.len()).get().cast_signed();
+            if len > *self.lanes.credit(lane) {
+                self.lanes.end_turn(lane);
+                continue;
+            }
+            *self.lanes.credit(lane) -= len;
+            let packet = self.lanes.pop_front(lane)?;
+            self.counters.send(packet.len());
+            self.left(lane);
+            return Some(packet);
+        }
+    }
+
+    fn next_ready(&self, now: Instant) -> Option<Instant> {
+        (self.lanes.backlog().packets > 0).then_some(now)
+    }
+
+    fn backlog(&self) -> Backlog {
+        self.lanes.backlog()
+    }
+
+    fn reconfigure(&mut self, _now: Instant, spec: &Spec, link: &ShaperConfig) -> bool {
+        let Spec::Drr(config) = spec else { return false };
+        let waiting = self.lanes.drain();
+        let mut fresh = Self::with_room(*config, *link, self.seed, waiting.len());
+        fresh.counters = core::mem::take(&mut self.counters);
+        for packet in waiting {
+            fresh.place(packet);
+        }
+        *self = fresh;
+        true
+    }
+
+    fn report(&mut self, _now: Instant) -> Report {
+        Report {
+            name: "drr",
+            counters: self.counters.clone(),
+            backlog: self.backlog(),
+            flows: self.lanes.active(),
+            active_flows: self.lanes.active(),
+            bytes_per_flow: Lanes::<P>::LANE_BYTES,
+            ..Report::default()
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

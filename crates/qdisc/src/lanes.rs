@@ -1,0 +1,252 @@
+//! Many small FIFOs in one slab: what SFQ and DRR serve in turns, with the longest found in constant time.
+//!
+//! Idea: McKenney, Stochastic Fairness Queuing, INFOCOM 1990, which keeps its queues in lists by length; where there are
+//! bytes to compare, lists by length in steps do, so "longest" is then longest to within a step.
+//!
+//! Memory follows what waits: a packet has a place in the slab, and places are used again.
+
+use narrows_units::Bytes;
+
+use crate::chain::{Chain, Links, NONE};
+use crate::{Backlog, Packet};
+
+/// What "longest" counts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Measure {
+    Packets,
+    /// Bytes, in steps of this many.
+    Bytes(u64),
+}
+
+#[derive(Clone, Debug)]
+struct Lane {
+    queue: Chain,
+    backlog: Backlog,
+    /// Which list by length it is in; 0 if empty.
+    step: usize,
+    credit: i64,
+    visited: bool,
+}
+
+const EMPTY: Lane = Lane {
+    queue: Chain::EMPTY,
+    backlog: Backlog { packets: 0, bytes: Bytes::ZERO },
+    step: 0,
+    credit: 0,
+    visited: false,
+};
+
+/// The FIFOs, the order of turns, and the lists by length.
+#[derive(Debug)]
+pub struct Lanes<P> {
+    slab: Vec<Option<P>>,
+    places: Links,
+    free: Vec<u32>,
+    lanes: Vec<Lane>,
+    turns: Links,
+    /// Lanes with packets, the next to be served first.
+    round: Chain,
+    active: usize,
+    measure: Measure,
+    by_length: Links,
+    /// The lanes of each step; who came to it last stands first.
+    lengths: Vec<Chain>,
+    /// No lane is in a higher step.
+    top: usize,
+    backlog: Backlog,
+}
+
+impl<P: Packet> Lanes<P> {
+    /// `count` lanes; lanes longer than `longest` (in units of `measure`) are not told apart.
+    pub fn new(count: usize, measure: Measure, longest: u64) -> Self {
+        let step = if let Measure::Bytes(n) = measure { n.max(1) } else { 1 };
+        let steps = usize::try_from(longest / step).unwrap_or(usize::MAX).clamp(1, 1 << 20) + 2;
+        Self {
+            slab: Vec::new(),
+            places: Links::new(0),
+            free: Vec::new(),
+            lanes: vec![EMPTY; count],
+            turns: Links::new(count),
+            round: Chain::EMPTY,
+            active: 0,
+            measure,
+            by_length: Links::new(count),
+            lengths: vec![Chain::EMPTY; steps],
+            top: 0,
+            backlog: Backlog::default(),
+        }
+    }
+
+    /// Bytes of memory each lane takes.
+    pub const LANE_BYTES: usize = size_of::<Lane>() + 16;
+
+    /// All that waits.
+    pub const fn backlog(&self) -> Backlog {
+        self.backlog
+    }
+    /// What waits in one lane.
+    pub fn backlog_of(&self, lane: usize) -> Backlog {
+        self.lanes[lane].backlog
+    }
+    /// Lanes with packets.
+    pub const fn active(&self) -> usize {
+        self.active
+    }
+    /// What the lane may still send, by the rules of whoever serves it; zero when it becomes active.
+    pub fn credit(&mut self, lane: usize) -> &mut i64 {
+        &mut self.lanes[lane].credit
+    }
+    /// Whether its turn has begun; cleared when it ends.
+    pub fn visited(&mut self, lane: usize) -> &mut bool {
+        &mut self.lanes[lane].visited
+    }
+    /// Whose turn it is.
+    pub fn turn(&self) -> Option<usize> {
+        (self.round.first != NONE).then_some(self.round.first as usize)
+    }
+    /// The lane's turn is over: it is served again after all others.
+    pub fn end_turn(&mut self, lane: usize) {
+        self.lanes[lane].visited = false;
+        self.turns.remove(&mut self.round, lane as u32);
+        self.turns.push_back(&mut self.round, lane as u32);
+    }
+
+    /// The first packet of a lane.
+    pub fn front(&self, lane: usize) -> Option<&P> {
+        self.slab.get(self.lanes[lane].queue.first as usize)?.as_ref()
+    }
+
+    /// Adds a packet to a lane; a lane that was empty comes last in the round.
+    pub fn push(&mut self, lane: usize, packet: P) {
+        let len = packet.len();
+        let place = self.free.pop().unwrap_or_else(|| {
+            self.slab.push(None);
+            self.places.grow(self.slab.len());
+            (self.slab.len() - 1) as u32
+        });
+        self.slab[place as usize] = Some(packet);
+        let l = &mut self.lanes[lane];
+        if l.backlog.packets == 0 {
+            (l.credit, l.visited) = (0, false);
+            self.active += 1;
+            self.turns.push_back(&mut self.round, lane as u32);
+        }
+        self.places.push_back(&mut l.queue, place);
+        l.backlog.add(len);
+        self.backlog.add(len);
+        self.file(lane);
+    }
+
+    /// Takes the first packet of a lane.
+    pub fn pop_front(&mut self, lane: usize) -> Option<P> {
+        self.take(lane, self.lanes[lane].queue.first)
+    }
+
+    /// Takes the last packet of a lane.
+    pub fn pop_back(&mut self, lane: usize) -> Option<P> {
+        self.take(lane, self.lanes[lane].queue.last)
+    }
+
+    fn take(&mut self, lane: usize, place: u32) -> Option<P> {
+        let packet = self.slab.get_mut(place as usize)?.take()?;
+        self.free.push(place);
+        let l = &mut self.lanes[lane];
+        self.places.remove(&mut l.queue, place);
+        l.backlog.sub(packet.len());
+        self.backlog.sub(packet.len());
+        if l.backlog.packets == 0 {
+            self.active -= 1;
+            self.turns.remove(&mut self.round, lane as u32);
+        }
+        self.file(lane);
+        Some(packet)
+    }
+
+    /// Moves a lane to the list of its length.
+    fn file(&mut self, lane: usize) {
+        let l = &mut self.lanes[lane];
+        let step = match (l.backlog.packets, self.measure) {
+            (0, _) => 0,
+            (n, Measure::Packets) => n,
+            (_, Measure::Bytes(step)) => 1 + (l.backlog.bytes.get() / step) as usize,
+        };
+        let step = step.min(self.lengths.len() - 1);
+        if step == l.step {
+            return;
+        }
+        if l.step > 0 {
+            self.by_length.remove(&mut self.lengths[l.step], lane as u32);
+        }
+        l.step = step;
+        if step > 0 {
+            self.by_length.push_front(&mut self.lengths[step], lane as u32);
+            self.top = self.top.max(step);
+        }
+    }
+
+    /// The longest lane; of several that which became so last.
+    pub fn longest(&mut self) -> Option<usize> {
+        // Each step down was paid for by a packet that raised a lane.
+        while self.top > 0 && self.lengths[self.top].first == NONE {
+            self.top -= 1;
+        }
+        (self.top > 0).then(|| self.lengths[self.top].first as usize)
+    }
+
+    /// Takes out everything, lane by lane in the order of turns, each lane's packets in order.
+    pub fn drain(&mut self) -> Vec<P> {
+        let mut all = Vec::with_capacity(self.backlog.packets);
+        while let Some(lane) = self.turn() {
+            all.extend(core::iter::from_fn(|| self.pop_front(lane)));
+        }
+        all
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Record;
+
+    fn packet(id: u64, len: u64) -> Record {
+        let mut r = Record { id, ..Record::default() };
+        r.header.len = Bytes(len);
+        r
+    }
+
+    #[test]
+    fn turns_lengths_and_places_by_hand() {
+        let mut q = Lanes::new(4, Measure::Packets, 10);
+        for (lane, id) in [(2, 1), (0, 2), (2, 3), (0, 4), (3, 5)] {
+            q.push(lane, packet(id, 100));
+        }
+        assert_eq!((q.turn(), q.active(), q.backlog().packets), (Some(2), 3, 5));
+        // Lane 0 came to two packets last.
+        assert_eq!(q.longest(), Some(0));
+        assert_eq!(q.pop_back(0).map(|p| p.id), Some(4));
+        assert_eq!(q.longest(), Some(2));
+        q.end_turn(2);
+        assert_eq!(q.turn(), Some(0));
+        assert_eq!(q.pop_front(0).map(|p| p.id), Some(2));
+        assert_eq!((q.turn(), q.pop_front(0).is_none()), (Some(3), true));
+        let ids: Vec<_> = q.drain().iter().map(|p| p.id).collect();
+        assert_eq!(ids, [5, 1, 3]);
+        assert_eq!((q.longest(), q.turn(), q.backlog()), (None, None, Backlog::default()));
+        assert_eq!(q.slab.len(), 5, "places are used again");
+        (0..5).for_each(|id| q.push(1, packet(id, 9)));
+        assert_eq!(q.slab.len(), 5);
+    }
+
+    #[test]
+    fn in_bytes_one_large_packet_outweighs_two_small_ones() {
+        let mut q = Lanes::new(2, Measure::Bytes(64), 3000);
+        q.push(0, packet(0, 1500));
+        q.push(1, packet(1, 100));
+        q.push(1, packet(2, 100));
+        assert_eq!(q.longest(), Some(0));
+        // Beyond the last step all count the same, and nothing breaks.
+        q.push(1, packet(3, 60_000));
+        q.push(0, packet(4, 50_000));
+        assert_eq!(q.longest(), Some(0));
+    }
+}

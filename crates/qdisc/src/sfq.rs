@@ -1,0 +1,187 @@
+//! SFQ: flows hashed into buckets, the buckets served in turns, and who has most waiting loses a packet when all is full.
+//!
+//! Idea: McKenney, Stochastic Fairness Queuing, INFOCOM 1990; turns in bytes, as Linux's sch_sfq has them, with `quantum`.
+//!
+//! Where we differ:
+//! - The paper lets a flow's packets be overtaken when the hash changes; here, as in Linux, what waits moves to its new
+//!   bucket in order.
+//! - When all is full a packet is taken from the end of the longest bucket, as in Linux: the newcomer's, where several are
+//!   as long. (ns-2 refuses the newcomer if its bucket has its share of the buffer.)
+//! - No bucket has a limit of its own; Linux holds at most 127 packets of a flow.
+
+use narrows_units::{Bytes, Duration, Instant};
+
+use crate::flows_waiting::Classifier;
+use crate::keys::keys;
+use crate::lanes::{Lanes, Measure};
+use crate::{
+    Backlog, Buffer, Counters, Key, Limits, Packet, Qdisc, Reason, Report, Settings, ShaperConfig, Spec,
+    Verdict, Verdicts,
+};
+
+/// Settings of SFQ. Fields are named as their keys.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SfqConfig {
+    /// Size of the buffer.
+    pub buffer: Buffer,
+    /// Round-trip time for which the buffer is sized.
+    pub rtt: Duration,
+    /// Packet size for which the buffer is sized.
+    pub packet: Bytes,
+    /// Queues.
+    pub buckets: u32,
+    /// How long a hash is kept; zero: for ever.
+    pub perturb: Duration,
+    /// Bytes of a turn; zero: one packet.
+    pub quantum: u32,
+}
+
+impl Default for SfqConfig {
+    fn default() -> Self {
+        Self {
+            buffer: Buffer::Rtts(1000),
+            rtt: Duration::from_millis(200),
+            packet: Bytes(1500),
+            buckets: 1024,
+            perturb: Duration::ZERO,
+            quantum: 0,
+        }
+    }
+}
+
+keys! {
+    SfqConfig;
+    buffer: Buffer(), "buffer, in multiples of one RTT of the link (`1x`) or in packets";
+    rtt: Time(Duration::from_millis(1), Duration::from_secs(10)), "round-trip time the buffer is sized for";
+    packet: Size(64, 65_535), "packet size the buffer is sized for, in bytes";
+    buckets: Number(1, 65_536), "queues that flows are hashed into";
+    perturb: Time(Duration::ZERO, Duration::from_secs(3600)), "how long a hash is kept; 0: for ever";
+    quantum: Number(0, 65_535), "bytes of a turn, on the link; 0: one packet whatever its length";
+}
+
+impl Settings for SfqConfig {
+    const NAME: &'static str = "sfq";
+    const BARE: &'static str = "buffer";
+
+    fn keys() -> &'static [Key<Self>] {
+        KEYS
+    }
+
+    fn limits(&self, link: &ShaperConfig) -> Limits {
+        Limits { packets: self.limit(link), flows: self.buckets as usize }
+    }
+}
+
+impl SfqConfig {
+    fn limit(&self, link: &ShaperConfig) -> usize {
+        usize::try_from(self.buffer.packets(link, self.rtt, self.packet)).unwrap_or(usize::MAX)
+    }
+}
+
+/// The discipline.
+#[derive(Debug)]
+pub struct Sfq<P> {
+    config: SfqConfig,
+    link: ShaperConfig,
+    seed: u64,
+    limit: usize,
+    classifier: Classifier,
+    lanes: Lanes<P>,
+    counters: Counters,
+}
+
+impl<P: Packet> Sfq<P> {
+    /// Empty queues for `link`, hashed by `seed`.
+    #[must_use]
+    pub fn new(config: SfqConfig, link: ShaperConfig, seed: u64) -> Self {
+        let limit = config.limit(&link);
+        let classifier = Classifier::hashed(config.buckets, config.perturb, seed);
+        let lanes = Lanes::new(classifier.lanes(), Measure::Packets, limit as u64 + 1);
+        Self { config, link, seed, limit, classifier, lanes, counters: Counters::default() }
+    }
+
+    fn place(&mut self, packet: P) -> usize {
+        let lane = self.classifier.lane(&packet.header().key);
+        let begins = self.lanes.backlog_of(lane).packets == 0;
+        self.lanes.push(lane, packet);
+        if begins {
+            *self.lanes.credit(lane) = i64::from(self.config.quantum);
+        }
+        lane
+    }
+}
+
+impl<P: Packet> Qdisc<P> for Sfq<P> {
+    fn enqueue(&mut self, now: Instant, packet: P, verdicts: &mut Verdicts<P>) {
+        self.counters.arrive(packet.len());
+        if self.classifier.changed(now) {
+            for waiting in self.lanes.drain() {
+                self.place(waiting);
+            }
+        }
+        let own = self.place(packet);
+        // More than one only after the limit was lowered.
+        while self.lanes.backlog().packets > self.limit
+            && let Some(lane) = self.lanes.longest()
+            && let Some(packet) = self.lanes.pop_back(lane)
+        {
+            let reason = if lane == own { Reason::OverLimit } else { Reason::PushedOut };
+            self.counters.drop_for(reason);
+            verdicts.push(Verdict::Dropped { packet, reason });
+        }
+    }
+
+    fn dequeue(&mut self, _now: Instant, _verdicts: &mut Verdicts<P>) -> Option<P> {
+        let quantum = i64::from(self.config.quantum);
+        let mut lane = self.lanes.turn()?;
+        // In debt: the next turn pays. Whoever became active meanwhile goes first.
+        while quantum > 0 && *self.lanes.credit(lane) <= 0 {
+            *self.lanes.credit(lane) += quantum;
+            self.lanes.end_turn(lane);
+            lane = self.lanes.turn()?;
+        }
+        let packet = self.lanes.pop_front(lane)?;
+        self.counters.send(packet.len());
+        if quantum > 0 {
+            *self.lanes.credit(lane) -= self.link.wire_len(packet.len()).get().cast_signed();
+        } else if self.lanes.backlog_of(lane).packets > 0 {
+            self.lanes.end_turn(lane);
+        }
+        Some(packet)
+    }
+
+    fn next_ready(&self, now: Instant) -> Option<Instant> {
+        (self.lanes.backlog().packets > 0).then_some(now)
+    }
+
+    fn backlog(&self) -> Backlog {
+        self.lanes.backlog()
+    }
+
+    fn reconfigure(&mut self, _now: Instant, spec: &Spec, link: &ShaperConfig) -> bool {
+        let Spec::Sfq(config) = spec else { return false };
+        let mut fresh = Self::new(*config, *link, self.seed);
+        fresh.counters = core::mem::take(&mut self.counters);
+        // What a smaller limit has no room for goes when the next packet comes.
+        for waiting in self.lanes.drain() {
+            fresh.place(waiting);
+        }
+        *self = fresh;
+        true
+    }
+
+    fn report(&mut self, _now: Instant) -> Report {
+        Report {
+            name: "sfq",
+            counters: self.counters.clone(),
+            backlog: self.backlog(),
+            flows: self.lanes.active(),
+            active_flows: self.lanes.active(),
+            bytes_per_flow: Lanes::<P>::LANE_BYTES,
+            ..Report::default()
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;
