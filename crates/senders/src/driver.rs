@@ -152,7 +152,7 @@ impl Driver {
         // The default slack of 50 us would be added to every slot.
         nix::sys::prctl::set_timerslack(1).context("timer slack")?;
         borrow::real_time();
-        let cpu_before = read_ns(ClockId::CLOCK_THREAD_CPUTIME_ID)?;
+        let cpu_before = thread_cpu_ns()?;
         let mut beat_at = 0;
         let ended = |dir: &Path| stop() || !dir.exists();
         loop {
@@ -180,7 +180,7 @@ impl Driver {
         }
         self.done.scans = self.scanner.scans;
         self.done.scanning_ns = self.scanner.spent_ns;
-        self.done.cpu_ns = read_ns(ClockId::CLOCK_THREAD_CPUTIME_ID)?.saturating_sub(cpu_before);
+        self.done.cpu_ns = thread_cpu_ns()?.saturating_sub(cpu_before) + self.scanner.cpu_ns;
         Ok(self.done)
     }
 
@@ -263,6 +263,11 @@ pub(crate) fn beating(heart: &OwnedFd) -> anyhow::Result<bool> {
 /// The clock of `bpf_ktime_get_ns`.
 pub(crate) fn clock_ns() -> anyhow::Result<u64> {
     read_ns(ClockId::CLOCK_MONOTONIC)
+}
+
+/// This thread's processor time.
+pub(crate) fn thread_cpu_ns() -> anyhow::Result<u64> {
+    read_ns(ClockId::CLOCK_THREAD_CPUTIME_ID)
 }
 
 fn read_ns(clock: ClockId) -> anyhow::Result<u64> {

@@ -11,10 +11,10 @@ use std::os::unix::fs::MetadataExt as _;
 use std::path::Path;
 use std::sync::Arc;
 
-use anyhow::Context as _;
+use anyhow::{Context as _, bail};
 use nix::sched::{CloneFlags, setns};
 
-use crate::driver::clock_ns;
+use crate::driver::{clock_ns, thread_cpu_ns};
 use crate::libbpf;
 
 /// Namespaces whose last walk is remembered.
@@ -54,6 +54,8 @@ pub(crate) struct Scanner {
     pub scans: u64,
     /// How long they took together, in nanoseconds.
     pub spent_ns: u64,
+    /// Their processor time, in nanoseconds.
+    pub cpu_ns: u64,
 }
 
 /// What became of a connection whose slot has come.
@@ -70,7 +72,15 @@ impl Scanner {
     /// Walks with `iterator`.
     pub fn new(iterator: OwnedFd) -> anyhow::Result<Self> {
         let home = Namespace::open("/proc/thread-self/ns/net").context("/proc/thread-self/ns/net")?;
-        Ok(Self { iterator, home, walks: BTreeMap::new(), pause_until_ns: 0, scans: 0, spent_ns: 0 })
+        Ok(Self {
+            iterator,
+            home,
+            walks: BTreeMap::new(),
+            pause_until_ns: 0,
+            scans: 0,
+            spent_ns: 0,
+            cpu_ns: 0,
+        })
     }
 
     /// The namespace with an inode number: of one of these threads, of this process, or with a name. A thread may have left
@@ -98,14 +108,16 @@ impl Scanner {
     }
 
     fn walk(&mut self, namespace: &Namespace) -> anyhow::Result<Walk> {
-        // The iterator looks at the namespace of the thread that starts it.
-        setns(&*namespace.file, CloneFlags::CLONE_NEWNET).context("enter a network namespace")?;
-        let at_ns = clock_ns()?;
-        let waiting = libbpf::read_iterator(&self.iterator)?.len();
+        let begin = clock_ns()?;
+        let walked =
+            std::thread::scope(|scope| scope.spawn(|| walk_inside(&self.iterator, &namespace.file)).join());
+        let Ok(walked) = walked else { bail!("a walk over the sockets panicked") };
+        let Walked { at_ns, waiting, cpu_ns } = walked?;
         let end = clock_ns()?;
         self.scans += 1;
-        self.spent_ns += end - at_ns;
-        self.pause_until_ns = end + 3 * (end - at_ns);
+        self.spent_ns += end - begin;
+        self.cpu_ns += cpu_ns;
+        self.pause_until_ns = end + 3 * (end - begin);
         let walk = Walk { at_ns, waiting };
         // Namespaces come and go; forgetting one costs a walk.
         if self.walks.len() >= MOST_REMEMBERED {
@@ -114,4 +126,20 @@ impl Scanner {
         self.walks.insert(namespace.inode, walk);
         Ok(walk)
     }
+}
+
+/// What a walk found and cost.
+struct Walked {
+    at_ns: u64,
+    waiting: usize,
+    cpu_ns: u64,
+}
+
+/// The iterator looks at the namespace of the thread that starts it, so this wants a thread of its own. A process that is
+/// seen inside a namespace (by its first thread) is ended with it by whoever clears it: `ip netns pids NAME | xargs kill`.
+fn walk_inside(iterator: &OwnedFd, namespace: &File) -> anyhow::Result<Walked> {
+    setns(namespace, CloneFlags::CLONE_NEWNET).context("enter a network namespace")?;
+    let at_ns = clock_ns()?;
+    let waiting = libbpf::read_iterator(iterator)?.len();
+    Ok(Walked { at_ns, waiting, cpu_ns: thread_cpu_ns()? })
 }

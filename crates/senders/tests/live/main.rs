@@ -167,6 +167,24 @@ fn a_connection_whose_driver_is_killed_goes_on() {
     assert!(left[9] < 50.0, "{left:?}");
 }
 
+#[test]
+fn a_driver_is_never_inside_the_namespaces_it_walks() {
+    if !can_run("a_driver_is_never_inside_the_namespaces_it_walks") {
+        return;
+    }
+    let mut world = World::new(Duration::from_millis(20));
+    let (name, driver) = world.load_by_program("narrows_is");
+    let home = |process: &str| std::fs::read_link(format!("/proc/{process}/ns/net"));
+    let sink = world.sink(5303, 20);
+    // Closed at once: most are found by a walk. Whoever clears a namespace ends what is inside.
+    let source = world.inside("s", move || {
+        (0..20).for_each(|_| push(&mut connect(&name, 5303), 1448 * 10));
+    });
+    source.join().unwrap();
+    assert_eq!(sink.join().unwrap(), vec![1448 * 10; 20]);
+    assert_eq!(home(&driver.to_string()).unwrap(), home("self").unwrap());
+}
+
 /// Prints what the driver costs. Not one of the ordinary tests: it proves nothing and takes a while.
 #[test]
 #[ignore = "a measurement: cargo test -p narrows-senders --test live -- --ignored --nocapture cost"]
