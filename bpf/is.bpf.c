@@ -146,11 +146,11 @@ static ALWAYS_INLINE void grant(struct tcp_sock *tp, struct state *s, u64 now) {
     tp->snd_cwnd = s->allowed > gone ? s->allowed - gone : 1;
 }
 
-static ALWAYS_INLINE u32 first_argument(void) {
+static ALWAYS_INLINE u32 first_argument(struct task_struct *task) {
     u64 value = ~0ull;
     if (!__builtin_preserve_enum_value(*(enum bpf_func_id *)BPF_FUNC_task_pt_regs, 0))
         return ~0u;
-    struct pt_regs *regs = (void *)bpf_task_pt_regs(bpf_get_current_task_btf());
+    struct pt_regs *regs = (void *)bpf_task_pt_regs(task);
 #if defined(__TARGET_ARCH_x86)
     bpf_probe_read_kernel(&value, sizeof(value), &regs->di);
 #elif defined(__TARGET_ARCH_arm64)
@@ -163,10 +163,11 @@ static ALWAYS_INLINE u32 first_argument(void) {
 static ALWAYS_INLINE void ask(struct tcp_sock *tp, struct state *s) {
     if (!((struct sock *)tp)->sk_lock.owned)
         return;
+    struct task_struct *task = bpf_get_current_task_btf();
     struct event e = {
-        .tgid = bpf_get_current_pid_tgid() >> 32,
-        .tid = bpf_get_current_pid_tgid(),
-        .fd = first_argument(),
+        .tgid = task->tgid,
+        .tid = task->pid,
+        .fd = first_argument(task),
         .netns = ((struct sock *)tp)->__sk_common.skc_net.net->ns.inum,
         .next_ns = s->slot_ns + s->gap_ns,
         .gap_ns = s->gap_ns,

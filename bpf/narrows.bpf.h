@@ -66,6 +66,11 @@ typedef struct {
     int owned; /* by a process, not by the network's own work */
 } CORE socket_lock_t;
 
+struct task_struct {
+    s32 pid; /* of the thread; tgid is the process's */
+    s32 tgid;
+} CORE;
+
 struct inode {
     unsigned long i_ino;
 } CORE;
@@ -148,7 +153,6 @@ extern u32 tcp_slow_start(struct tcp_sock *tp, u32 acked) KSYM;
 
 static void *(*const bpf_map_lookup_elem)(void *map, const void *key) = (void *)1;
 static u64 (*const bpf_ktime_get_ns)(void) = (void *)5;
-static u64 (*const bpf_get_current_pid_tgid)(void) = (void *)14;
 static long (*const bpf_setsockopt)(void *sk, int level, int name, void *value, int size) = (void *)49;
 static long (*const bpf_probe_read_kernel)(void *to, u32 size, const void *from) = (void *)113;
 static long (*const bpf_seq_write)(void *seq, const void *data, u32 size) = (void *)127;
