@@ -63,6 +63,10 @@ pub const ROWS: &[Row] = &[
     row("object_p50_s", "object time p50", Unit::Seconds),
     row("object_p90_s", "object time p90", Unit::Seconds),
     row("object_p99_s", "object time p99", Unit::Seconds),
+    row("served_mean_s", "time once connected, mean", Unit::Seconds),
+    row("served_p50_s", "time once connected p50", Unit::Seconds),
+    row("served_p90_s", "time once connected p90", Unit::Seconds),
+    row("served_p99_s", "time once connected p99", Unit::Seconds),
     row("small_p50_s", "  up to 6 kB p50", Unit::Seconds),
     row("small_p90_s", "  up to 6 kB p90", Unit::Seconds),
     row("large_p50_s", "  from 20 kB p50", Unit::Seconds),
@@ -196,6 +200,9 @@ fn objects(t: &mut Table, objects: &[&ObjectRecord], lasted: f64) {
         Some(objects.iter().map(|o| f64::from(o.turned_away)).sum::<f64>()).filter(|n| *n > 0.0),
     );
     t.quantiles("object", &times(&|_| true), &[P50, P90, P99]);
+    let served = sorted(objects.iter().filter_map(|o| Some(o.done? - o.connected?)));
+    t.put("served_mean_s", Some(served.iter().sum::<f64>() / served.len() as f64));
+    t.quantiles("served", &served, &[P50, P90, P99]);
     t.quantiles("small", &times(&|o| o.size <= SMALL), &[P50, P90]);
     t.quantiles("large", &times(&|o| o.size >= LARGE), &[P50, P90]);
     let per_kb = sorted(objects.iter().filter_map(|o| Some(time(o)? * 1e3 / f64::from(o.size))));
@@ -435,6 +442,7 @@ mod tests {
         let v = measure(&scenario("[[traffic]]\nkind='objects'\nusers=1"), &run(client));
         assert_eq!((v["objects_done"], v["objects_cut"]), (3.0, 1.0));
         assert_eq!(v["object_p50_s"], 6.0);
+        assert_eq!((v["served_mean_s"], v["served_p50_s"]), (9.5, 5.5), "3.5, 5.5 and 19.5 s");
         assert_eq!(v["per_kb_p50_s"], 1.5, "2, 1.5 and 1 s/kB");
         assert_eq!(v["silence_max_s"], 110.0);
         assert_eq!(v["silence_over_5s"], 0.25);
