@@ -1,6 +1,6 @@
 //! `narrows lab`: an experiment with real kernel TCP, from a file.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -9,6 +9,7 @@ use anyhow::Context as _;
 use narrows_datapath::lab::{Outcome, Scenario, Suite, SuiteOptions, picture, table, worker};
 
 use super::lab_progress::Show;
+use super::lab_sender;
 
 /// Arguments of `narrows lab`.
 #[derive(clap::Args)]
@@ -40,7 +41,7 @@ pub struct Args {
 
 /// Runs the command.
 pub fn main(args: Args) -> anyhow::Result<ExitCode> {
-    let scenario = Scenario::load(&args.file, &args.set)?;
+    let mut scenario = Scenario::load(&args.file, &args.set)?;
     for line in &scenario.ignored {
         eprintln!("{line}");
     }
@@ -51,8 +52,16 @@ pub fn main(args: Args) -> anyhow::Result<ExitCode> {
         capture: args.capture.then(|| args.out.clone()),
         command: std::env::args().collect::<Vec<_>>().join(" "),
     };
+    // Caught before anything is loaded, so that a hasty Ctrl-C leaves nothing behind.
+    let stop = stopped_by_signals()?;
+    let chosen = scenario.congestion_control.clone();
+    let lent = lab_sender::lend(Path::new(narrows_senders::BPFFS), &chosen)?;
+    if let Some(lent) = &lent {
+        lent.name().clone_into(&mut scenario.congestion_control);
+    }
     let suite = Suite::new(scenario, options)?;
-    let outcome = run(&suite)?;
+    let mut outcome = run_until(&suite, &stop)?;
+    outcome.scenario.congestion_control = chosen;
     print!("{}{}", table::render(&outcome), table::worst(&outcome, args.worst));
     if outcome.disciplines.iter().all(|d| d.runs.is_empty()) {
         return Ok(ExitCode::FAILURE);
@@ -65,12 +74,20 @@ pub fn main(args: Args) -> anyhow::Result<ExitCode> {
 
 /// Runs a suite with live progress; Ctrl-C and SIGTERM end it cleanly.
 pub fn run(suite: &Suite) -> anyhow::Result<Outcome> {
+    run_until(suite, &*stopped_by_signals()?)
+}
+
+fn stopped_by_signals() -> anyhow::Result<Arc<AtomicBool>> {
     let stop = Arc::new(AtomicBool::new(false));
     for signal in [signal_hook::consts::SIGINT, signal_hook::consts::SIGTERM, signal_hook::consts::SIGHUP] {
         signal_hook::flag::register(signal, stop.clone()).context("signal handler")?;
     }
+    Ok(stop)
+}
+
+fn run_until(suite: &Suite, stop: &AtomicBool) -> anyhow::Result<Outcome> {
     let show = Show::new(suite.scenario());
-    suite.run(&|event| show.event(event), &stop)
+    suite.run(&|event| show.event(event), stop)
 }
 
 /// Writes what came of a suite and gives the paths.

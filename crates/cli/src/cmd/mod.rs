@@ -6,6 +6,7 @@ pub mod demo;
 pub mod doctor;
 pub mod lab;
 mod lab_progress;
+mod lab_sender;
 pub mod model;
 pub mod plan;
 mod plan_lines;

@@ -122,7 +122,7 @@ fn load(bpffs: &Path, args: &LoadArgs) -> anyhow::Result<()> {
         held.names.push(name.to_owned());
         println!("loaded {name}: {}", knobs(one));
         if one.sender().needs_driver() {
-            start_driver(bpffs, name)?;
+            println!("driver of {name}: process {}", start_driver(bpffs, name)?);
         }
     }
     if args.hold {
@@ -136,8 +136,8 @@ fn load(bpffs: &Path, args: &LoadArgs) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Starts a driver that ends with its sender, and waits until it lives.
-fn start_driver(bpffs: &Path, name: &str) -> anyhow::Result<()> {
+/// Starts a driver that ends with its sender, waits until it lives, and gives the number of its process.
+pub(super) fn start_driver(bpffs: &Path, name: &str) -> anyhow::Result<u32> {
     use std::process::{Command, Stdio};
     let program = std::env::current_exe().context("this program")?;
     let mut driver = Command::new(program)
@@ -154,8 +154,7 @@ fn start_driver(bpffs: &Path, name: &str) -> anyhow::Result<()> {
     for _ in 0..100 {
         std::thread::sleep(Duration::from_millis(20));
         if senders::loaded(bpffs)?.iter().any(|l| l.name == name && l.driven == Some(true)) {
-            println!("driver of {name}: process {}", driver.id());
-            return Ok(());
+            return Ok(driver.id());
         }
         if let Some(status) = driver.try_wait().context("driver")? {
             bail!("the driver of {name} ended ({status}): narrows senders drive {name} says why");
