@@ -84,12 +84,18 @@ fn utilisation_of_one_flow() {
     }
     // 40 ms: 33 and 165 packets of 1514 bytes; buffers of 5, 10, 25, 50, 100 % of that.
     println!("| Mbit/s | buffer, packets | ACKs | reno | narrows_aaimd |\n|---|---|---|---|---|");
+    // Side by side, each with a link of its own, but no more than there are processors: a late emulator is a burst.
+    let side_by_side = std::thread::available_parallelism().map_or(1, usize::from);
     for (mbit, buffers) in [(10, [2, 3, 8, 17, 33]), (50, [8, 17, 41, 83, 165])] {
-        let points = buffers.into_iter().flat_map(|buffer| [(buffer, true), (buffer, false)]);
-        // Side by side: each has a link of its own, and none is fast.
-        let threads: Vec<_> =
-            points.map(|(buffer, each)| std::thread::spawn(move || point(mbit, buffer, each))).collect();
-        threads.into_iter().for_each(|t| println!("{}", t.join().unwrap()));
+        let points: Vec<_> =
+            buffers.into_iter().flat_map(|buffer| [(buffer, true), (buffer, false)]).collect();
+        for some in points.chunks(side_by_side) {
+            let threads: Vec<_> = some
+                .iter()
+                .map(|&(buffer, each)| std::thread::spawn(move || point(mbit, buffer, each)))
+                .collect();
+            threads.into_iter().for_each(|t| println!("{}", t.join().unwrap()));
+        }
     }
 }
 
@@ -106,20 +112,25 @@ fn point(mbit: u64, buffer: usize, each: bool) -> String {
     format!("| {mbit} | {buffer} | {acks} | {reno:.3} | {aaimd:.3} |")
 }
 
-/// Share of the link's payload that a connection of this kind delivers between the 4th and the 16th second.
+/// What is not counted: slow start, and the back-offs that bring the window from its end to where it stays.
+const BEFORE: Duration = Duration::from_secs(10);
+/// What is: at 50 Mbit/s a back-off comes every 3.4 s.
+const COUNTED: Duration = Duration::from_secs(30);
+
+/// Share of the link's payload that a connection of this kind delivers.
 fn use_of(world: &World, name: &str, port: u16, mbit: u64) -> f64 {
     let arrived = world.counting_sink(port);
     let name = name.to_owned();
     let source = world.inside("s", move || {
         let mut stream = connect(&name, port);
-        let end = Instant::now() + Duration::from_secs(16);
+        let end = Instant::now() + BEFORE + COUNTED;
         while Instant::now() < end {
             push(&mut stream, 20_000);
         }
     });
-    std::thread::sleep(Duration::from_secs(4));
+    std::thread::sleep(BEFORE);
     let (began, before) = (Instant::now(), arrived());
-    std::thread::sleep(Duration::from_secs(12));
+    std::thread::sleep(COUNTED);
     let rate = (arrived() - before) as f64 * 8.0 / began.elapsed().as_secs_f64();
     source.join().unwrap();
     rate / (mbit as f64 * 1e6 * 1448.0 / 1514.0)
