@@ -8,12 +8,14 @@
 
 mod buckets;
 mod chain;
+mod codel;
 mod dice;
 mod drr;
 mod duplex;
 mod early;
 mod fifo;
 mod flows_waiting;
+mod fq_codel;
 mod keys;
 mod lanes;
 mod red;
@@ -21,14 +23,18 @@ mod report;
 mod seam;
 mod sfq;
 mod shaper;
+mod slab;
+mod sojourn;
 mod spec;
 pub mod taq;
 
 pub use buckets::Buckets;
+pub use codel::{Codel, CodelConfig};
 pub use dice::Dice;
 pub use drr::{Drr, DrrConfig, Queues};
 pub use duplex::{Direction, Duplex, Event};
 pub use fifo::{Fifo, Limit};
+pub use fq_codel::{FqCodel, FqCodelConfig, Spare};
 pub use keys::{Buffer, Key, Ppm, Settings};
 pub use red::{Red, RedConfig};
 pub use report::{ClassReport, Counters, DoorPlace, DoorReport, Report};

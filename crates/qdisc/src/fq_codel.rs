@@ -1,0 +1,376 @@
+//! FQ-CoDel: a queue for each bucket of a hash over flows, served in turns, with CoDel on each; a flow that comes after a
+//! pause goes before those that have stood in line.
+//!
+//! Idea: Taht, Dumazet, Høiland-Jørgensen and others; RFC 8290.
+//!
+//! Where we differ:
+//! - CoDel spares a queue with no more than one packet behind (RFC 8289). Whose queue? With `spare=queue` the flow's own, as
+//!   in ns-3; with `spare=link` everything that waits, as in Linux: there a flow can lose the only packet it has.
+//! - Turns are counted in bytes on the link, framing included.
+//! - When nothing has waited for as long as the last packet takes to be sent, all lists are empty, as if the link had asked for
+//!   another packet: who comes next is new, however seldom the driver calls.
+//! - A drop by the limit does not touch CoDel's count (Linux adds to it).
+//! - With `scale` the target follows the rate, see [`sojourn`](crate::sojourn).
+
+use narrows_units::{Bytes, Duration, Instant};
+
+use crate::codel::{INTERVALS, TARGETS, check_times};
+use crate::keys::{choices, keys};
+use crate::slab::{Line, NIL, Slab};
+use crate::sojourn::{Before, Control, Law};
+use crate::{
+    Backlog, Buckets, ClassReport, Counters, Key, Limits, Packet, Qdisc, Reason, Report, Settings,
+    ShaperConfig, Spec, SpecError, Verdict, Verdicts,
+};
+
+/// What CoDel leaves alone if no more than one packet of it waits.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Spare {
+    /// The flow's own queue.
+    #[default]
+    Queue,
+    /// All that waits for the link.
+    Link,
+}
+choices!(Spare: "queue" => Queue, "link" => Link);
+
+/// Settings of FQ-CoDel. Fields are named as their keys.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct FqCodelConfig {
+    /// The most packets that wait.
+    pub limit: u32,
+    /// Queues that flows are hashed into.
+    pub flows: u32,
+    /// Bytes of a turn.
+    pub quantum: u32,
+    /// Acceptable standing delay.
+    pub target: Duration,
+    /// How long it may last.
+    pub interval: Duration,
+    /// `target` is at least one and a half packets' time on the link.
+    pub scale: bool,
+    /// ECN-capable packets are marked instead of dropped.
+    pub ecn: bool,
+    /// What CoDel leaves alone.
+    pub spare: Spare,
+}
+
+impl Default for FqCodelConfig {
+    /// RFC 8290, section 5.2.
+    fn default() -> Self {
+        Self {
+            limit: 10_240,
+            flows: 1024,
+            quantum: 1514,
+            target: Duration::from_millis(5),
+            interval: Duration::from_millis(100),
+            scale: false,
+            ecn: true,
+            spare: Spare::Queue,
+        }
+    }
+}
+
+keys! {
+    FqCodelConfig;
+    limit: Number(1, 1_000_000), "the most packets that wait";
+    flows: Number(1, 65_536), "queues that flows are hashed into";
+    quantum: Number(256, 65_535), "bytes of a turn, on the link";
+    target: Time(TARGETS.0, TARGETS.1), "acceptable standing delay of a flow";
+    interval: Time(INTERVALS.0, INTERVALS.1), "how long the delay may stay above it: about the longest usual round-trip time";
+    scale: Choice(), "`target` is never less than one and a half packets' time on the link, and `interval` grows by as much";
+    ecn: Choice(), "mark ECN-capable packets instead of dropping them";
+    spare: Choice(), "CoDel leaves alone what has no more than one packet waiting: the flow's `queue` (RFC 8289, ns-3), or the `link` (Linux)";
+}
+
+impl Settings for FqCodelConfig {
+    const NAME: &'static str = "fq_codel";
+    const BARE: &'static str = "limit";
+
+    fn keys() -> &'static [Key<Self>] {
+        KEYS
+    }
+
+    fn check(&self) -> Result<(), SpecError> {
+        check_times(self.target, self.interval)
+    }
+
+    fn limits(&self, _link: &ShaperConfig) -> Limits {
+        Limits { packets: self.limit as usize, flows: self.flows as usize }
+    }
+}
+
+/// At most so many packets of the fattest queue go at once, and no more than half of its bytes (RFC 8290, section 4.1).
+const BATCH: u32 = 64;
+
+/// Which list a queue is in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum List {
+    None,
+    New,
+    Old,
+}
+
+/// One flow's queue: one line of a cache. Its bytes are kept apart, so that the fattest is soon found.
+#[derive(Clone, Debug)]
+#[repr(align(64))]
+struct Queue {
+    line: Line,
+    next: u32,
+    list: List,
+    /// Bytes it may still send in this turn.
+    deficit: i64,
+    codel: Control,
+}
+
+/// Queues in turn: the first and the last.
+#[derive(Clone, Copy, Debug)]
+struct Turns {
+    first: u32,
+    last: u32,
+}
+
+impl Turns {
+    const EMPTY: Self = Self { first: NIL, last: NIL };
+
+    fn push(&mut self, queues: &mut [Queue], at: u32) {
+        queues[at as usize].next = NIL;
+        match queues.get_mut(self.last as usize) {
+            Some(last) => last.next = at,
+            None => self.first = at,
+        }
+        self.last = at;
+    }
+
+    fn pop(&mut self, queues: &[Queue]) -> Option<u32> {
+        let at = self.first;
+        self.first = queues.get(at as usize)?.next;
+        if self.first == NIL {
+            self.last = NIL;
+        }
+        Some(at)
+    }
+}
+
+/// The discipline.
+#[derive(Debug)]
+pub struct FqCodel<P> {
+    config: FqCodelConfig,
+    link: ShaperConfig,
+    law: Law,
+    buckets: Buckets,
+    slab: Slab<P>,
+    queues: Vec<Queue>,
+    bytes: Vec<u64>,
+    new: Turns,
+    old: Turns,
+    backlog: Backlog,
+    /// When the link has sent the packet after which nothing waited.
+    free_at: Instant,
+    counters: Counters,
+}
+
+impl<P: Packet> FqCodel<P> {
+    /// Empty queues for `link`; `seed` keys the hash.
+    #[must_use]
+    pub fn new(config: FqCodelConfig, link: ShaperConfig, seed: u64) -> Self {
+        let empty =
+            Queue { line: Line::EMPTY, next: NIL, list: List::None, deficit: 0, codel: Control::default() };
+        Self {
+            config,
+            link,
+            law: Law::on(&link, config.target, config.interval, config.scale),
+            buckets: Buckets::new(config.flows, seed),
+            slab: Slab::new(),
+            queues: vec![empty; config.flows as usize],
+            bytes: vec![0; config.flows as usize],
+            new: Turns::EMPTY,
+            old: Turns::EMPTY,
+            backlog: Backlog::default(),
+            free_at: Instant::ZERO,
+            counters: Counters::default(),
+        }
+    }
+
+    fn pop(&mut self, at: usize) -> Option<(Instant, P)> {
+        let (since, packet) = self.slab.pop_front(&mut self.queues[at].line)?;
+        self.backlog.sub(packet.len());
+        self.bytes[at] -= packet.len().get();
+        Some((since, packet))
+    }
+
+    /// All queues are empty and leave their lists.
+    fn retire(&mut self) {
+        for turns in [&mut self.new, &mut self.old] {
+            while let Some(at) = turns.pop(&self.queues) {
+                self.queues[at as usize].list = List::None;
+            }
+        }
+    }
+
+    /// Takes from the head of the fattest queue; `own` is where the newcomer went.
+    fn shed(&mut self, own: usize, verdicts: &mut Verdicts<P>) {
+        let mut fattest = 0;
+        for (at, bytes) in self.bytes.iter().enumerate() {
+            if *bytes > self.bytes[fattest] {
+                fattest = at;
+            }
+        }
+        let reason = if fattest == own { Reason::OverLimit } else { Reason::PushedOut };
+        let enough = self.bytes[fattest] / 2;
+        let mut gone = 0;
+        for _ in 0..BATCH {
+            let Some((_, packet)) = self.pop(fattest) else { break };
+            gone += packet.len().get();
+            self.counters.drop_for(reason);
+            verdicts.push(Verdict::Dropped { packet, reason });
+            if gone >= enough {
+                break;
+            }
+        }
+    }
+
+    /// CoDel on one queue: its next packet, if it has any left.
+    fn serve(&mut self, at: usize, now: Instant, verdicts: &mut Verdicts<P>) -> Option<P> {
+        let mut before = Before::Nothing;
+        loop {
+            let (since, mut packet) = self.pop(at)?;
+            let behind = match self.config.spare {
+                Spare::Queue => Bytes(self.bytes[at]),
+                Spare::Link => self.backlog.bytes,
+            };
+            let codel = &mut self.queues[at].codel;
+            let Some(told) = codel.judge(&self.law, now, now.since(since), behind, before) else {
+                return Some(packet);
+            };
+            if self.config.ecn && packet.mark_ce() {
+                codel.marked(&self.law, told);
+                self.counters.marked += 1;
+                verdicts.push(Verdict::Marked { header: *packet.header(), reason: Reason::Sojourn });
+                return Some(packet);
+            }
+            self.counters.drop_for(Reason::Sojourn);
+            verdicts.push(Verdict::Dropped { packet, reason: Reason::Sojourn });
+            before = told;
+        }
+    }
+
+    /// The queue whose turn it is: the first of the new ones, else of the old. It stays in its list.
+    fn turn(&mut self) -> Option<usize> {
+        loop {
+            let (from_new, first) =
+                if self.new.first == NIL { (false, self.old.first) } else { (true, self.new.first) };
+            let queue = self.queues.get_mut(first as usize)?;
+            if queue.deficit > 0 {
+                return Some(first as usize);
+            }
+            queue.deficit += i64::from(self.config.quantum);
+            self.leave(from_new);
+            self.age(first);
+        }
+    }
+
+    /// The first of a list leaves it.
+    fn leave(&mut self, from_new: bool) -> Option<u32> {
+        if from_new { self.new.pop(&self.queues) } else { self.old.pop(&self.queues) }
+    }
+
+    fn age(&mut self, at: u32) {
+        self.queues[at as usize].list = List::Old;
+        self.old.push(&mut self.queues, at);
+    }
+}
+
+impl<P: Packet> Qdisc<P> for FqCodel<P> {
+    fn enqueue(&mut self, now: Instant, packet: P, verdicts: &mut Verdicts<P>) {
+        let len = packet.len();
+        self.counters.arrive(len);
+        if self.backlog.packets == 0 && now >= self.free_at {
+            self.retire();
+        }
+        let at = self.buckets.of(&packet.header().key);
+        let queue = &mut self.queues[at];
+        self.slab.push_back(&mut queue.line, now, packet);
+        self.backlog.add(len);
+        self.bytes[at] += len.get();
+        if queue.list == List::None {
+            queue.list = List::New;
+            queue.deficit = i64::from(self.config.quantum);
+            self.new.push(&mut self.queues, at as u32);
+        }
+        // More than once only after the limit was lowered.
+        while self.backlog.packets > self.config.limit as usize {
+            self.shed(at, verdicts);
+        }
+    }
+
+    fn dequeue(&mut self, now: Instant, verdicts: &mut Verdicts<P>) -> Option<P> {
+        while self.backlog.packets > 0 {
+            let at = self.turn()?;
+            if let Some(packet) = self.serve(at, now, verdicts) {
+                let wire = self.link.wire_len(packet.len());
+                self.queues[at].deficit -= i64::try_from(wire.get()).unwrap_or(i64::MAX);
+                self.counters.send(packet.len());
+                if self.backlog.packets == 0 {
+                    self.free_at = now + self.link.rate.time_to_send(wire);
+                }
+                return Some(packet);
+            }
+            // A new queue that is empty has to wait behind the old ones before it can be new again; else a flow that sends
+            // a packet each time would starve them (RFC 8290, section 4.2).
+            let was_new = self.queues[at].list == List::New;
+            self.leave(was_new);
+            if was_new {
+                self.age(at as u32);
+            } else {
+                self.queues[at].list = List::None;
+            }
+        }
+        None
+    }
+
+    fn next_ready(&self, now: Instant) -> Option<Instant> {
+        (self.backlog.packets > 0).then_some(now)
+    }
+
+    fn backlog(&self) -> Backlog {
+        self.backlog
+    }
+
+    fn reconfigure(&mut self, _now: Instant, spec: &Spec, link: &ShaperConfig) -> bool {
+        let Spec::FqCodel(config) = spec else { return false };
+        // Other buckets would part packets of a flow.
+        if config.flows != self.config.flows {
+            return false;
+        }
+        (self.config, self.link) = (*config, *link);
+        self.law = Law::on(link, config.target, config.interval, config.scale);
+        true
+    }
+
+    fn report(&mut self, _now: Instant) -> Report {
+        let class = |name, list| {
+            let mut class = ClassReport { name, ..ClassReport::default() };
+            for (at, queue) in self.queues.iter().enumerate().filter(|(_, q)| q.list == list) {
+                class.flows += usize::from(!queue.line.is_empty());
+                class.backlog.bytes += Bytes(self.bytes[at]);
+                class.backlog.packets += self.slab.count(&queue.line);
+            }
+            class
+        };
+        let classes = vec![class("new", List::New), class("old", List::Old)];
+        let flows = classes.iter().map(|c| c.flows).sum();
+        Report {
+            name: "fq_codel",
+            counters: self.counters.clone(),
+            backlog: self.backlog,
+            classes,
+            flows,
+            active_flows: flows,
+            ..Report::default()
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;
