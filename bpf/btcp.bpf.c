@@ -91,6 +91,11 @@ PROGRAM(cong_avoid, btcp_cong_avoid) {
     return 0;
 }
 
+#ifdef WATCHED
+/* Says which losses are timeouts. */
+PROGRAM(cwnd_event, btcp_cwnd_event) { return 0; }
+#endif
+
 SEC("struct_ops/undo_cwnd")
 int btcp_undo_cwnd(u64 *ctx) { return tcp_reno_undo_cwnd((void *)ctx[0]); }
 
@@ -100,6 +105,9 @@ struct tcp_congestion_ops sender = {
     .flags = NON_RESTRICTED,
     .init = (void *)btcp_init,
     .ssthresh = (void *)btcp_ssthresh,
+#ifdef WATCHED
+    .cwnd_event = (void *)btcp_cwnd_event,
+#endif
     .cong_avoid = (void *)btcp_cong_avoid,
     .undo_cwnd = (void *)btcp_undo_cwnd,
 };

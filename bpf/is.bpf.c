@@ -179,8 +179,7 @@ static ALWAYS_INLINE void ask(struct tcp_sock *tp, struct state *s) {
         s->asked = 1;
 }
 
-SEC("struct_ops/min_tso_segs")
-int is_min_tso_segs(u64 *ctx) {
+PROGRAM(min_tso_segs, is_min_tso_segs) {
     struct tcp_sock *tp = (void *)ctx[0];
     struct state *s = priv(tp);
     if (s->phase == DONE || !s->gap_ns)
@@ -208,8 +207,7 @@ int is_min_tso_segs(u64 *ctx) {
     return s->phase == SPREADING ? 1 : 2;
 }
 
-SEC("struct_ops/cong_avoid")
-int is_cong_avoid(u64 *ctx) {
+PROGRAM(cong_avoid, is_cong_avoid) {
     struct tcp_sock *tp = (void *)ctx[0];
     struct state *s = priv(tp);
     if (s->phase != SPREADING || !s->gap_ns) {
@@ -221,8 +219,7 @@ int is_cong_avoid(u64 *ctx) {
     return 0;
 }
 
-SEC("struct_ops/ssthresh")
-int is_ssthresh(u64 *ctx) {
+PROGRAM(ssthresh, is_ssthresh) {
     struct state *s = priv((void *)ctx[0]);
     s->phase = DONE;
     return tcp_reno_ssthresh((void *)ctx[0]);

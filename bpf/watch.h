@@ -7,7 +7,7 @@
 #define NARROWS_WATCH_H
 
 /* crates/senders/src/watch.rs: Call */
-enum call { CALL_cong_avoid = 1, CALL_pkts_acked = 2, CALL_ssthresh = 3, CALL_cwnd_event = 4 };
+enum call { CALL_cong_avoid = 1, CALL_pkts_acked = 2, CALL_ssthresh = 3, CALL_cwnd_event = 4, CALL_min_tso_segs = 5 };
 
 /* crates/senders/src/watch.rs: Step */
 struct step {
@@ -16,7 +16,7 @@ struct step {
     u32 number; /* a gap tells that the ring was full */
     u16 call;
     u16 returned;
-    u32 value; /* cong_avoid: segments; pkts_acked: RTT, us; cwnd_event: which; ssthresh: its answer, when it returns */
+    u32 value; /* cong_avoid: segments; pkts_acked: RTT, us; cwnd_event: which; others: their answer, when they return */
     u32 cwnd;
     u32 ssthresh;
     u32 srtt_us;

@@ -7,13 +7,14 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 /// Source and object; one that tells what it does is compiled with `WATCHED` (`bpf/watch.h`).
-const OBJECTS: [(&str, &str); 6] = [
+const OBJECTS: [(&str, &str); 7] = [
     ("aaimd", "aaimd"),
     ("btcp", "btcp"),
     ("is", "is"),
     ("show", "show"),
     ("aaimd", "aaimd_watched"),
     ("btcp", "btcp_watched"),
+    ("is", "is_watched"),
 ];
 
 fn main() {

@@ -3,7 +3,7 @@
 
 use std::path::Path;
 
-use anyhow::{Context as _, bail};
+use anyhow::Context as _;
 
 use crate::knobs::{Sender, Settings};
 use crate::libbpf::Ring;
@@ -21,6 +21,8 @@ pub enum Call {
     Ssthresh,
     /// An event of the kernel's `enum tcp_ca_event`, which the value names.
     CwndEvent,
+    /// TCP would transmit; the value, when it returns, is how many segments it may join.
+    MinTsoSegs,
 }
 
 /// A call's begin or end.
@@ -47,7 +49,8 @@ pub struct Step {
     /// Whether the window was used, so that it may grow.
     pub used: bool,
     /// The second and third word of the sender's private state: for B-TCP whether it is on, and the window's part of a segment
-    /// in 1/1048576; for adaptive AIMD beta in 1/65536 and RTTmin in microseconds.
+    /// in 1/1048576; for adaptive AIMD beta in 1/65536 and RTTmin in microseconds; for Initial Spreading its phase (0 before the
+    /// first segment, 1 while it spreads, 2 after) and the segments whose slot has come.
     pub private: [u32; 2],
 }
 
@@ -64,6 +67,7 @@ impl Step {
             2 => Call::PktsAcked,
             3 => Call::Ssthresh,
             4 => Call::CwndEvent,
+            5 => Call::MinTsoSegs,
             _ => return None,
         };
         let step = Self {
@@ -92,12 +96,12 @@ impl Watch {
     /// Loads a sender as [`crate::load`] does, in the edition that tells what it does.
     ///
     /// # Errors
-    /// Those of loading, or if there is no such edition of this sender.
+    /// Those of loading.
     pub fn load(bpffs: &Path, name: &str, settings: &Settings) -> anyhow::Result<Self> {
         let object = match settings.sender() {
             Sender::Btcp => objects::BTCP_WATCHED,
             Sender::Aaimd => objects::AAIMD_WATCHED,
-            Sender::Spreading => bail!("{} cannot be watched", settings.sender().name()),
+            Sender::Spreading => objects::IS_WATCHED,
         };
         let object = load_object(object, bpffs, name, settings)?;
         Ok(Self { ring: Ring::new(&object.map("steps")?)? })

@@ -5,6 +5,7 @@
 
 mod measure;
 mod parity;
+mod parity_spreading;
 mod world;
 
 use narrows_senders::{self as senders, Sender};

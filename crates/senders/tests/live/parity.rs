@@ -19,14 +19,27 @@ const CA_EVENT_LOSS: i32 = 3;
 /// The kernel's threshold before any loss.
 const NO_THRESHOLD: u32 = 0x7fff_ffff;
 
-/// What a connection of so many bytes told its sender.
-fn record(world: &mut World, sender: Sender, knobs: &[&str], port: u16, bytes: usize) -> Vec<Step> {
+/// How long nothing arrives, where a timeout is wanted: longer than the least timeout of 200 ms, shorter than two.
+const SILENCE: Duration = Duration::from_millis(350);
+
+/// What a connection of so many bytes told its sender; with a silence from `silent_from` on.
+pub fn record(
+    world: &mut World,
+    sender: Sender,
+    knobs: &[&str],
+    port: u16,
+    bytes: usize,
+    mut silent_from: Option<Duration>,
+) -> Vec<Step> {
     let (name, mut watch): (_, Watch) = world.watch(sender, knobs);
     let sink = world.sink(port, 1);
     let source = world.inside("s", move || push(&mut connect(&name, port), bytes));
-    let mut steps = Vec::new();
+    let (began, mut steps) = (std::time::Instant::now(), Vec::new());
     while !sink.is_finished() {
         std::thread::sleep(Duration::from_millis(20));
+        if silent_from.take_if(|from| began.elapsed() > *from).is_some() {
+            world.silence(SILENCE);
+        }
         steps.extend(watch.steps().unwrap());
     }
     source.join().unwrap();
@@ -108,6 +121,8 @@ fn compare<C>(
     rtt: impl Fn(&mut Twin<C>, &Step),
 ) -> Found {
     let mut found = Found::default();
+    // Of a timeout, until the kernel has told of it.
+    let mut rto_threshold = None;
     let calls: Vec<_> = steps.chunks_exact(2).collect();
     for (n, call) in calls.iter().enumerate() {
         let [begin, end] = call else { unreachable!("pairs") };
@@ -131,14 +146,21 @@ fn compare<C>(
                 loss(twin, begin, timeout);
                 found.losses += 1;
                 found.timeouts += usize::from(timeout);
-                if !timeout {
-                    // Whole segments, at least two: the sender's rule, not the law's.
-                    let whole = twin.window.ssthresh.floor().max(2.0);
+                // Whole segments, at least two: the sender's rule, not the law's.
+                let whole = twin.window.ssthresh.floor().max(2.0);
+                if timeout {
+                    rto_threshold = Some(whole);
+                } else {
                     found.threshold = found.threshold.max((whole - f64::from(end.value)).abs());
                 }
             }
             Call::PktsAcked => rtt(twin, begin),
-            Call::CwndEvent => {}
+            Call::CwndEvent => {
+                if let Some(whole) = rto_threshold.take() {
+                    found.threshold = found.threshold.max((whole - f64::from(end.ssthresh)).abs());
+                }
+            }
+            Call::MinTsoSegs => unreachable!("neither law is asked"),
         }
         // After a loss the kernel's windows hold, also where it takes the loss back and they are what they were.
         twin.last = if begin.call == Call::Ssthresh { (0, 0) } else { (end.cwnd, end.ssthresh) };
@@ -162,9 +184,13 @@ fn burst(steps: &[Step], f: u32) -> Found {
                 twin.cc.1.on_ack(&mut twin.window, &twin.config, &sample);
             }
         },
-        |twin, step, _| {
+        |twin, step, timeout| {
             twin.cc.0.on_loss();
-            twin.cc.1.on_loss(&mut twin.window, &twin.config, at(step), step.cwnd.into());
+            let base = step.cwnd.into();
+            match timeout {
+                true => twin.cc.1.on_rto(&mut twin.window, &twin.config, at(step), base),
+                false => twin.cc.1.on_loss(&mut twin.window, &twin.config, at(step), base),
+            }
         },
         |_, _| {},
     )
@@ -175,13 +201,21 @@ fn burst_tcp_is_the_simulators_step_by_step() {
     if !can_run("burst_tcp_is_the_simulators_step_by_step") {
         return;
     }
-    for (loss, segments) in [(0.0, 400), (0.02, 600)] {
+    let silent = Some(Duration::from_millis(500));
+    for (loss, segments, silent_from) in [(0.0, 400, None), (0.02, 600, None), (0.0, 1200, silent)] {
         let mut world = World::lossy(Duration::from_millis(20), loss);
+        if silent_from.is_some() {
+            // Slow enough to be under way when the silence comes, with room for all that slow start sends.
+            world.thin(10, 3_000_000);
+        }
         for (port, f) in [(5601, 4), (5602, 8)] {
-            let steps = record(&mut world, Sender::Btcp, &[&format!("f={f}")], port, 1448 * segments);
+            let f_text = format!("f={f}");
+            let steps = record(&mut world, Sender::Btcp, &[&f_text], port, 1448 * segments, silent_from);
             let found = burst(&steps, f);
-            println!("B-TCP f = {f}, {loss} lost: {found:?}");
-            assert!(found.acks > 50 && (found.losses > 0) == (loss > 0.0), "{found:?}");
+            println!("B-TCP f = {f}, {loss} lost, silence from {silent_from:?}: {found:?}");
+            let losses = loss > 0.0 || silent_from.is_some();
+            assert!(found.acks > 50 && (found.losses > 0) == losses, "{found:?}");
+            assert!(silent_from.is_none() || found.timeouts > 0, "{found:?}");
             assert!(found.window <= 1.0 && found.threshold <= 1.0, "f = {f}: {found:?}");
         }
     }
@@ -192,11 +226,14 @@ fn adaptive_aimd_is_the_simulators_step_by_step() {
     if !can_run("adaptive_aimd_is_the_simulators_step_by_step") {
         return;
     }
-    // A bandwidth-delay product of 33 packets and half of it as buffer; then losses that are no sign of a queue.
-    for (loss, bytes) in [(0.0, 6_000_000), (0.02, 1_000_000)] {
+    // A bandwidth-delay product of 33 packets and half of it as buffer; losses that are no sign of a queue; a timeout.
+    let silent = Some(Duration::from_secs(3));
+    for (loss, bytes, silent_from) in
+        [(0.0, 6_000_000, None), (0.02, 1_000_000, None), (0.0, 6_000_000, silent)]
+    {
         let mut world = World::lossy(Duration::from_millis(20), loss);
         world.thin(10, 17 * 1514);
-        let steps = record(&mut world, Sender::Aaimd, &[], 5611, bytes);
+        let steps = record(&mut world, Sender::Aaimd, &[], 5611, bytes, silent_from);
         let mut config = Config::preset(Preset::Linux);
         for (key, value) in [("min_samples", "8"), ("beta_hi", "0.8"), ("gamma", "0.875")] {
             config.set(key, value).unwrap();
@@ -230,8 +267,11 @@ fn adaptive_aimd_is_the_simulators_step_by_step() {
         );
         let beta = steps.last().map_or(0.0, |s| f64::from(s.private[0]) / 65536.0);
         let theirs = twin.cc.learnt().unwrap().beta;
-        println!("adaptive AIMD, {loss} lost: {found:?}; beta {beta}, in the simulator {theirs}");
+        println!(
+            "adaptive AIMD, {loss} lost, silence from {silent_from:?}: {found:?}; beta {beta}, in the simulator {theirs}"
+        );
         assert!(found.acks > 100 && found.losses > 1, "{found:?}");
+        assert!(silent_from.is_none() || found.timeouts > 0, "{found:?}");
         assert!(found.window <= 1.0 && found.threshold <= 1.0, "{found:?}");
         assert!((beta - theirs).abs() < 0.001, "{beta} {theirs}");
     }

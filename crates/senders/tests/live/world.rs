@@ -125,7 +125,6 @@ impl World {
 
     /// Host `end` and its way to the link. The neighbour is known: an ARP request would be part of the handshake's RTT.
     fn wire(&self, end: &str, other: &str) {
-        let mac = |end: &str| format!("02:00:00:4e:53:{:02x}", end.as_bytes()[0]);
         let address = |end: &str| format!("10.79.0.{}", if end == "s" { 1 } else { 2 });
         let (here, link) = (self.ns(end), self.ns("e"));
         let ip = |line: &str| sure("ip", &line.split(' ').collect::<Vec<_>>());
@@ -203,15 +202,21 @@ impl World {
         let name = format!("{}_{}", self.tag, self.loaded.len());
         senders::load(&self.bpffs, &name, &settings).unwrap();
         self.loaded.push(name.clone());
-        if sender.needs_driver() {
-            let stop = Arc::new(AtomicBool::new(false));
-            let (told, driver) = (stop.clone(), Driver::new(&self.bpffs, &name).unwrap());
-            let thread = std::thread::spawn(move || driver.run(&|| told.load(Ordering::Relaxed)).unwrap());
-            self.drivers.push((stop, thread));
-            // Its first beat must be seen before a connection is.
-            std::thread::sleep(Duration::from_millis(20));
-        }
+        self.drive(sender, &name);
         name
+    }
+
+    /// Starts the driver of a loaded sender, if it needs one.
+    fn drive(&mut self, sender: Sender, name: &str) {
+        if !sender.needs_driver() {
+            return;
+        }
+        let stop = Arc::new(AtomicBool::new(false));
+        let (told, driver) = (stop.clone(), Driver::new(&self.bpffs, name).unwrap());
+        let thread = std::thread::spawn(move || driver.run(&|| told.load(Ordering::Relaxed)).unwrap());
+        self.drivers.push((stop, thread));
+        // Its first beat must be seen before a connection is.
+        std::thread::sleep(Duration::from_millis(20));
     }
 
     /// Loads a sender under a name of this world's own, and listens to it.
@@ -221,6 +226,7 @@ impl World {
         let name = format!("{}_{}", self.tag, self.loaded.len());
         let watch = Watch::load(&self.bpffs, &name, &settings).unwrap();
         self.loaded.push(name.clone());
+        self.drive(sender, &name);
         (name, watch)
     }
 
@@ -233,6 +239,16 @@ impl World {
             "e",
             &format!("qdisc add dev r root tbf rate {mbit}mbit burst {burst} limit {buffer}"),
         );
+    }
+
+    /// Nothing the sender says is heard for so long: its frames go to an address that nobody has.
+    pub fn silence(&self, lasting: Duration) {
+        let neighbour = |mac: &str| {
+            self.set("ip", "s", &format!("neigh replace 10.79.0.2 lladdr {mac} dev eth nud permanent"));
+        };
+        neighbour("02:00:00:4e:53:00");
+        std::thread::sleep(lasting);
+        neighbour(&mac("r"));
     }
 
     /// Loads a sender as a user does, and gives its name and its driver's process.
@@ -332,6 +348,11 @@ impl Drop for World {
         let _ = nix::mount::umount(&self.bpffs);
         let _ = std::fs::remove_dir(&self.bpffs);
     }
+}
+
+/// The address of a host's interface.
+fn mac(end: &str) -> String {
+    format!("02:00:00:4e:53:{:02x}", end.as_bytes()[0])
 }
 
 /// Otherwise a veth hands over 64 kB "packets" with half a checksum.
