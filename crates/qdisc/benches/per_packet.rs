@@ -169,8 +169,16 @@ fn measure(q: &mut dyn Qdisc<Record>, flows: usize, acks: bool) -> f64 {
 }
 
 /// All rows of the table. Buffers are larger than the backlog, so that what is measured is a packet that stays.
-const NAMES: &[&str] =
-    &["fifo", "fifo+lookup", "codel", "fq_codel", "red:4000,min=100,max=3900,max_p=0.01", "taq", "taq:paper"];
+const NAMES: &[&str] = &[
+    "fifo",
+    "fifo+lookup",
+    "codel",
+    "fq_codel",
+    "pie:4000",
+    "red:4000,min=100,max=3900,max_p=0.01",
+    "taq",
+    "taq:paper",
+];
 
 struct Cell {
     name: String,

@@ -6,7 +6,7 @@ use core::str::FromStr;
 
 use narrows_units::Bytes;
 
-use crate::{Fifo, Limit, Packet, Qdisc, Settings, ShaperConfig, codel, drr, fq_codel, red, sfq, taq};
+use crate::{Fifo, Limit, Packet, Qdisc, Settings, ShaperConfig, codel, drr, fq_codel, pie, red, sfq, taq};
 
 /// Why a text names no discipline, or a setting is impossible.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -123,6 +123,7 @@ disciplines! {
     "Controlled Delay." Codel(codel::CodelConfig) => codel::Codel::new;
     "Deficit Round Robin." Drr(drr::DrrConfig) => drr::Drr::new;
     "Flow queues with `CoDel`." FqCodel(fq_codel::FqCodelConfig) => fq_codel::FqCodel::new;
+    "Proportional Integral controller Enhanced." Pie(pie::PieConfig) => pie::Pie::new;
     "Random Early Detection." Red(red::RedConfig) => red::Red::new;
     "Stochastic Fairness Queuing." Sfq(sfq::SfqConfig) => sfq::Sfq::new;
     "Timeout Aware Queuing." Taq(taq::Config) => taq::Taq::new;
