@@ -172,6 +172,7 @@ fn measure(q: &mut dyn Qdisc<Record>, flows: usize, acks: bool) -> f64 {
 const NAMES: &[&str] = &[
     "fifo",
     "fifo+lookup",
+    "cake",
     "codel",
     "fq_codel",
     "pie:4000",

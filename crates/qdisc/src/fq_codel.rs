@@ -14,9 +14,10 @@
 
 use narrows_units::{Bytes, Duration, Instant};
 
+use crate::chain::{Chain, Links, NONE};
 use crate::codel::{INTERVALS, TARGETS, check_times};
 use crate::keys::{choices, keys};
-use crate::slab::{Line, NIL, Slab};
+use crate::slab::{Line, Slab};
 use crate::sojourn::{Before, Control, Law};
 use crate::{
     Backlog, Buckets, ClassReport, Counters, Key, Limits, Packet, Qdisc, Reason, Report, Settings,
@@ -116,40 +117,10 @@ enum List {
 #[repr(align(64))]
 struct Queue {
     line: Line,
-    next: u32,
     list: List,
     /// Bytes it may still send in this turn.
     deficit: i64,
     codel: Control,
-}
-
-/// Queues in turn: the first and the last.
-#[derive(Clone, Copy, Debug)]
-struct Turns {
-    first: u32,
-    last: u32,
-}
-
-impl Turns {
-    const EMPTY: Self = Self { first: NIL, last: NIL };
-
-    fn push(&mut self, queues: &mut [Queue], at: u32) {
-        queues[at as usize].next = NIL;
-        match queues.get_mut(self.last as usize) {
-            Some(last) => last.next = at,
-            None => self.first = at,
-        }
-        self.last = at;
-    }
-
-    fn pop(&mut self, queues: &[Queue]) -> Option<u32> {
-        let at = self.first;
-        self.first = queues.get(at as usize)?.next;
-        if self.first == NIL {
-            self.last = NIL;
-        }
-        Some(at)
-    }
 }
 
 /// The discipline.
@@ -162,8 +133,9 @@ pub struct FqCodel<P> {
     slab: Slab<P>,
     queues: Vec<Queue>,
     bytes: Vec<u64>,
-    new: Turns,
-    old: Turns,
+    links: Links,
+    new: Chain,
+    old: Chain,
     backlog: Backlog,
     /// When the link has sent the packet after which nothing waited.
     free_at: Instant,
@@ -174,8 +146,7 @@ impl<P: Packet> FqCodel<P> {
     /// Empty queues for `link`; `seed` keys the hash.
     #[must_use]
     pub fn new(config: FqCodelConfig, link: ShaperConfig, seed: u64) -> Self {
-        let empty =
-            Queue { line: Line::EMPTY, next: NIL, list: List::None, deficit: 0, codel: Control::default() };
+        let empty = Queue { line: Line::EMPTY, list: List::None, deficit: 0, codel: Control::default() };
         Self {
             config,
             link,
@@ -184,8 +155,9 @@ impl<P: Packet> FqCodel<P> {
             slab: Slab::new(),
             queues: vec![empty; config.flows as usize],
             bytes: vec![0; config.flows as usize],
-            new: Turns::EMPTY,
-            old: Turns::EMPTY,
+            links: Links::new(config.flows as usize),
+            new: Chain::EMPTY,
+            old: Chain::EMPTY,
             backlog: Backlog::default(),
             free_at: Instant::ZERO,
             counters: Counters::default(),
@@ -201,9 +173,10 @@ impl<P: Packet> FqCodel<P> {
 
     /// All queues are empty and leave their lists.
     fn retire(&mut self) {
-        for turns in [&mut self.new, &mut self.old] {
-            while let Some(at) = turns.pop(&self.queues) {
-                self.queues[at as usize].list = List::None;
+        for list in [&mut self.new, &mut self.old] {
+            while list.first != NONE {
+                self.queues[list.first as usize].list = List::None;
+                self.links.remove(list, list.first);
             }
         }
     }
@@ -259,25 +232,24 @@ impl<P: Packet> FqCodel<P> {
     fn turn(&mut self) -> Option<usize> {
         loop {
             let (from_new, first) =
-                if self.new.first == NIL { (false, self.old.first) } else { (true, self.new.first) };
+                if self.new.first == NONE { (false, self.old.first) } else { (true, self.new.first) };
             let queue = self.queues.get_mut(first as usize)?;
             if queue.deficit > 0 {
                 return Some(first as usize);
             }
             queue.deficit += i64::from(self.config.quantum);
-            self.leave(from_new);
+            self.leave(from_new, first);
             self.age(first);
         }
     }
 
-    /// The first of a list leaves it.
-    fn leave(&mut self, from_new: bool) -> Option<u32> {
-        if from_new { self.new.pop(&self.queues) } else { self.old.pop(&self.queues) }
+    fn leave(&mut self, from_new: bool, at: u32) {
+        self.links.remove(if from_new { &mut self.new } else { &mut self.old }, at);
     }
 
     fn age(&mut self, at: u32) {
         self.queues[at as usize].list = List::Old;
-        self.old.push(&mut self.queues, at);
+        self.links.push_back(&mut self.old, at);
     }
 }
 
@@ -296,7 +268,7 @@ impl<P: Packet> Qdisc<P> for FqCodel<P> {
         if queue.list == List::None {
             queue.list = List::New;
             queue.deficit = i64::from(self.config.quantum);
-            self.new.push(&mut self.queues, at as u32);
+            self.links.push_back(&mut self.new, at as u32);
         }
         // More than once only after the limit was lowered.
         while self.backlog.packets > self.config.limit as usize {
@@ -319,7 +291,7 @@ impl<P: Packet> Qdisc<P> for FqCodel<P> {
             // A new queue that is empty has to wait behind the old ones before it can be new again; else a flow that sends
             // a packet each time would starve them (RFC 8290, section 4.2).
             let was_new = self.queues[at].list == List::New;
-            self.leave(was_new);
+            self.leave(was_new, at as u32);
             if was_new {
                 self.age(at as u32);
             } else {
@@ -354,7 +326,7 @@ impl<P: Packet> Qdisc<P> for FqCodel<P> {
             for (at, queue) in self.queues.iter().enumerate().filter(|(_, q)| q.list == list) {
                 class.flows += usize::from(!queue.line.is_empty());
                 class.backlog.bytes += Bytes(self.bytes[at]);
-                class.backlog.packets += self.slab.count(&queue.line);
+                class.backlog.packets += self.slab.iter(&queue.line).count();
             }
             class
         };

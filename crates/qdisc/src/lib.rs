@@ -7,6 +7,7 @@
 #![forbid(unsafe_code)]
 
 mod buckets;
+mod cake;
 mod chain;
 mod codel;
 mod dice;
@@ -30,6 +31,7 @@ mod spec;
 pub mod taq;
 
 pub use buckets::Buckets;
+pub use cake::{AckFilter, Cake, CakeConfig, Isolate};
 pub use codel::{Codel, CodelConfig};
 pub use dice::Dice;
 pub use drr::{Drr, DrrConfig, Queues};

@@ -75,13 +75,28 @@ impl<P> Slab<P> {
         taken
     }
 
-    fn next(&self, at: u32) -> u32 {
-        self.cells.get(at as usize).map_or(NIL, |cell| cell.next)
+    /// The packets of a line from the front, with their places.
+    pub fn iter(&self, line: &Line) -> impl Iterator<Item = (u32, &P)> {
+        let mut at = line.head;
+        core::iter::from_fn(move || {
+            let cell = self.cells.get(at as usize)?;
+            let here = core::mem::replace(&mut at, cell.next);
+            Some((here, cell.packet.as_ref()?))
+        })
     }
 
-    /// How many packets a line has; walks it.
-    pub fn count(&self, line: &Line) -> usize {
-        core::iter::successors(Some(line.head), |&at| Some(self.next(at))).take_while(|&at| at != NIL).count()
+    /// Takes out the packet behind `at`.
+    pub fn remove_behind(&mut self, line: &mut Line, at: u32) -> Option<P> {
+        let gone = self.cells.get(at as usize)?.next;
+        let cell = self.cells.get_mut(gone as usize)?;
+        let (packet, next) = (cell.packet.take(), cell.next);
+        cell.next = self.free;
+        self.free = gone;
+        self.cells[at as usize].next = next;
+        if line.tail == gone {
+            line.tail = at;
+        }
+        packet
     }
 }
 
@@ -97,13 +112,18 @@ mod tests {
             slab.push_back(&mut b, Instant::ZERO, 100 + n);
         }
         assert_eq!(slab.pop_front(&mut a), Some((Instant::ZERO, 0)));
-        (4..6).for_each(|n| slab.push_back(&mut a, Instant::ZERO, n));
+        let place = |slab: &Slab<u64>, line: &Line, n: usize| slab.iter(line).nth(n).unwrap().0;
+        let (first, third) = (place(&slab, &a, 0), place(&slab, &b, 2));
+        assert_eq!(slab.remove_behind(&mut a, first), Some(2));
+        assert_eq!(slab.remove_behind(&mut b, third), Some(103));
+        assert_eq!(slab.remove_behind(&mut b, third), None);
+        (4..7).for_each(|n| slab.push_back(&mut a, Instant::ZERO, n));
         slab.push_back(&mut b, Instant::ZERO, 104);
-        assert_eq!(slab.cells.len(), 10, "freed cells come back first");
+        assert_eq!(slab.cells.len(), 9, "freed cells come back first");
         let mut drain =
             |line: &mut Line| std::iter::from_fn(|| slab.pop_front(line)).map(|(_, p)| p).collect::<Vec<_>>();
-        assert_eq!(drain(&mut a), [1, 2, 3, 4, 5]);
-        assert_eq!(drain(&mut b), [100, 101, 102, 103, 104]);
+        assert_eq!(drain(&mut a), [1, 3, 4, 5, 6]);
+        assert_eq!(drain(&mut b), [100, 101, 102, 104]);
         assert!(a.is_empty() && a.tail == NIL && b.is_empty());
     }
 }

@@ -6,7 +6,9 @@ use core::str::FromStr;
 
 use narrows_units::Bytes;
 
-use crate::{Fifo, Limit, Packet, Qdisc, Settings, ShaperConfig, codel, drr, fq_codel, pie, red, sfq, taq};
+use crate::{
+    Fifo, Limit, Packet, Qdisc, Settings, ShaperConfig, cake, codel, drr, fq_codel, pie, red, sfq, taq,
+};
 
 /// Why a text names no discipline, or a setting is impossible.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -120,6 +122,7 @@ macro_rules! disciplines {
 }
 
 disciplines! {
+    "A CAKE-like discipline." Cake(cake::CakeConfig) => cake::Cake::new;
     "Controlled Delay." Codel(codel::CodelConfig) => codel::Codel::new;
     "Deficit Round Robin." Drr(drr::DrrConfig) => drr::Drr::new;
     "Flow queues with `CoDel`." FqCodel(fq_codel::FqCodelConfig) => fq_codel::FqCodel::new;
