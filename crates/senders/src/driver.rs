@@ -104,14 +104,14 @@ impl std::fmt::Display for Driven {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(
             f,
-            "{} connections, {} of them closed at once; {} pushes, {} scans in {} ms; at most {} us late; {} ms of CPU",
+            "{} connections, {} of them closed at once; {} pushes, {} scans in {} us; at most {} us late; {} us of CPU",
             self.connections,
             self.closed,
             self.pushes,
             self.scans,
-            self.scanning_ns / 1_000_000,
+            self.scanning_ns / 1000,
             self.late_max_ns / 1000,
-            self.cpu_ns / 1_000_000
+            self.cpu_ns / 1000
         )
     }
 }

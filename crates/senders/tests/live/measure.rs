@@ -1,5 +1,5 @@
-//! Measurements, which prove nothing by themselves: what a sender costs beside the kernel's own, and how much of a link one
-//! flow uses. `cargo test --release -p narrows-senders --test live -- --ignored --nocapture NAME`
+//! Measurements, which prove nothing by themselves: what a sender costs beside the kernel's own, what the driver of spread
+//! windows costs, and how much of a link one flow uses. `cargo test --release -p narrows-senders --test live -- --ignored --nocapture NAME`
 
 use std::time::{Duration, Instant};
 
@@ -74,6 +74,66 @@ fn cost_at_a_gigabit() {
             ratio(n, |m| m.2),
         );
     }
+}
+
+/// Connections of ten segments each, all in one burst of writes, which stay open or are closed at once.
+#[test]
+#[ignore = "a measurement"]
+fn cost_of_the_driver() {
+    if !can_run("cost_of_the_driver") {
+        return;
+    }
+    println!(
+        "| connections | then | closed before borrowed | pushes | walks | ms a walk | CPU ms | CPU us a connection | latest ms |"
+    );
+    println!("|---|---|---|---|---|---|---|---|---|");
+    for n in [10, 1000, 10_000] {
+        for close in [false, true] {
+            driven(n, close);
+        }
+    }
+}
+
+fn driven(connections: usize, close: bool) {
+    const FIRST_PORT: u16 = 5501;
+    let mut world = World::new(Duration::from_millis(50));
+    let (name, driver) = world.load_beside(Sender::Spreading);
+    // A handshake takes 100 ms, so a hundred at a time. Nobody accepts: what waits to be accepted takes no descriptor, of
+    // which a process has 20 000 on the machine this was written on.
+    let (threads, each) = (100.min(connections), connections / 100.min(connections));
+    let ports: Vec<_> = (FIRST_PORT..).take(threads).collect();
+    let listeners = world.listen(&ports);
+    let source = world.inside("s", move || {
+        let connecting: Vec<_> = ports
+            .into_iter()
+            .map(|port| {
+                let name = name.clone();
+                std::thread::spawn(move || (0..each).map(|_| connect(&name, port)).collect::<Vec<_>>())
+            })
+            .collect();
+        let streams = connecting.into_iter().flat_map(|t| t.join().unwrap()).collect::<Vec<_>>();
+        let mut open = Vec::new();
+        for mut stream in streams {
+            push(&mut stream, 1448 * 10);
+            if !close {
+                open.push(stream);
+            }
+        }
+        std::thread::sleep(Duration::from_millis(500));
+    });
+    source.join().unwrap();
+    drop(listeners);
+    let [_, closed, pushes, walks, walking_us, late_us, cpu_us] = driver.stop()[..] else {
+        panic!("the driver's last words have changed")
+    };
+    println!(
+        "| {connections} | {} | {closed} | {pushes} | {walks} | {:.2} | {:.1} | {:.1} | {:.1} |",
+        if close { "close" } else { "stay" },
+        walking_us / 1e3 / f64::max(walks, 1.0),
+        cpu_us / 1e3,
+        cpu_us / connections as f64,
+        late_us / 1e3,
+    );
 }
 
 /// One flow's use of a link of 40 ms with buffers of 5, 10, 25, 50 and 100 % of the bandwidth-delay product (33 packets of

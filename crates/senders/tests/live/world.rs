@@ -206,6 +206,23 @@ impl World {
         name
     }
 
+    /// Loads a sender whose driver is a process of its own.
+    pub fn load_beside(&mut self, sender: Sender) -> (String, DriverProcess) {
+        let name = format!("{}_{}", self.tag, self.loaded.len());
+        senders::load(&self.bpffs, &name, &senders::Settings::new(sender)).unwrap();
+        self.loaded.push(name.clone());
+        let child = Command::new(program().unwrap())
+            .args(["senders", "drive", &name, "--bpffs"])
+            .arg(&self.bpffs)
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap();
+        while senders::loaded(&self.bpffs).unwrap().iter().all(|l| l.driven == Some(false)) {
+            std::thread::sleep(Duration::from_millis(20));
+        }
+        (name, DriverProcess(child))
+    }
+
     /// Starts the driver of a loaded sender, if it needs one.
     fn drive(&mut self, sender: Sender, name: &str) {
         if !sender.needs_driver() {
@@ -274,19 +291,13 @@ impl World {
         self.loaded.retain(|n| n != name);
     }
 
-    /// Accepts at the receiver, and keeps what comes, unread.
-    pub fn accept_and_keep(&self, port: u16) -> JoinHandle<()> {
-        let (ready, wait) = std::sync::mpsc::channel();
-        let keep = self.inside("r", move || {
-            let listener = TcpListener::bind((Ipv4Addr::UNSPECIFIED, port)).unwrap();
-            ready.send(()).unwrap();
-            let mut kept = Vec::new();
-            loop {
-                kept.push(listener.accept());
-            }
-        });
-        wait.recv().unwrap();
-        keep
+    /// Listens at the receiver and accepts nothing: the kernel takes up to 128 connections for each port, and their data.
+    pub fn listen(&self, ports: &[u16]) -> Vec<TcpListener> {
+        let ports = ports.to_vec();
+        let listen = move || {
+            ports.into_iter().map(|port| TcpListener::bind((Ipv4Addr::UNSPECIFIED, port)).unwrap()).collect()
+        };
+        self.inside("r", listen).join().unwrap()
     }
 
     /// Takes one connection at the receiver; what is returned tells how many bytes have come.
@@ -347,6 +358,19 @@ impl Drop for World {
         }
         let _ = nix::mount::umount(&self.bpffs);
         let _ = std::fs::remove_dir(&self.bpffs);
+    }
+}
+
+/// A driver beside the test.
+pub struct DriverProcess(Child);
+
+impl DriverProcess {
+    /// Ends it, and gives the numbers of its last words in their order.
+    pub fn stop(self) -> Vec<f64> {
+        sure("kill", &[&self.0.id().to_string()]);
+        let said = self.0.wait_with_output().unwrap().stdout;
+        let said = String::from_utf8(said).unwrap();
+        said.split(|c: char| !c.is_ascii_digit()).filter_map(|n| n.parse().ok()).collect()
     }
 }
 
