@@ -7,7 +7,7 @@ use core::str::FromStr;
 use narrows_units::Bytes;
 
 use crate::{
-    Fifo, Limit, Packet, Qdisc, Settings, ShaperConfig, cake, codel, drr, fq_codel, pie, red, sfq, taq,
+    Fifo, Limit, Packet, Qdisc, Settings, ShaperConfig, cake, codel, drr, fq_codel, pie, red, rio, sfq, taq,
 };
 
 /// Why a text names no discipline, or a setting is impossible.
@@ -128,6 +128,7 @@ disciplines! {
     "Flow queues with `CoDel`." FqCodel(fq_codel::FqCodelConfig) => fq_codel::FqCodel::new;
     "Proportional Integral controller Enhanced." Pie(pie::PieConfig) => pie::Pie::new;
     "Random Early Detection." Red(red::RedConfig) => red::Red::new;
+    "RED with in and out; RIO-PS." Rio(rio::RioConfig) => rio::Rio::new;
     "Stochastic Fairness Queuing." Sfq(sfq::SfqConfig) => sfq::Sfq::new;
     "Timeout Aware Queuing." Taq(taq::Config) => taq::Taq::new;
 }

@@ -34,6 +34,8 @@ pub const SPECS: &[&str] = &[
     "red:12,min=2,max=6,max_p=1,w_q=0.3,bytes=on,by_size=on,packet=800",
     "red:30,w_q=1,gentle=off,harddrop=off",
     "red:8,min=1,max=9,ecn=off,max_p=0.5,w_q=0.05",
+    "rio:in_dscp=0,w_q=0.1",
+    "rio:ps,buffer=20,w_q=0.2,short=3,mark=on,flows=16,idle=1s",
     "sfq",
     "sfq:25,buckets=3,perturb=0.5s",
     "sfq:12,quantum=400,buckets=64,perturb=2s",

@@ -1,0 +1,106 @@
+use narrows_units::{Ecn, Rate};
+use narrows_wire::{FlowKey, Proto, TcpHeader};
+
+use super::*;
+use crate::Record;
+
+fn link() -> ShaperConfig {
+    ShaperConfig::new(Rate::from_kbps(600))
+}
+
+fn queue(settings: &str) -> Rio<Record> {
+    Rio::new(RioConfig::read(settings).unwrap(), link(), 1)
+}
+
+fn packet(flow: u16, dscp: u8, payload: u32) -> Record {
+    let mut r = Record { id: u64::from(flow), ..Record::default() };
+    r.header.key = FlowKey::new([10, 0, 0, 1].into(), [10, 0, 0, 2].into(), 80, flow, Proto::TCP);
+    r.header.len = Bytes(u64::from(payload) + 40);
+    r.header.dscp = Dscp::new(dscp).unwrap();
+    r.header.tcp = Some(TcpHeader { flags: Flags::ACK, payload, ..TcpHeader::default() });
+    r
+}
+
+/// How many of `n` such packets stay.
+fn kept(q: &mut Rio<Record>, n: usize, p: Record) -> usize {
+    let (before, mut v) = (q.backlog().packets, Verdicts::new());
+    (0..n).for_each(|_| q.enqueue(Instant::ZERO, p, &mut v));
+    q.backlog().packets - before
+}
+
+/// The averages are the queues themselves, and between the thresholds next to nothing is dropped.
+const STEP: &str = "buffer=20,w_q=1,in_min=8,in_max=12,in_p=0.000001,out_min=2,out_max=4,out_p=0.000001";
+
+#[test]
+fn out_goes_by_the_whole_queue_in_by_its_own() {
+    let mut q = queue(STEP);
+    // "Out" until four wait; then "in" until twelve of these do; "out" again not at all.
+    assert_eq!(kept(&mut q, 10, packet(1, 12, 500)), 4);
+    assert_eq!(kept(&mut q, 30, packet(2, 10, 500)), 12);
+    assert_eq!(kept(&mut q, 10, packet(1, 0, 500)), 0);
+    let report = q.report(Instant::ZERO);
+    let classes: Vec<_> = report.classes.iter().map(|c| (c.name, c.backlog.packets)).collect();
+    assert_eq!(classes, [("in", 12), ("out", 4)]);
+    assert_eq!(report.counters.dropped[Reason::Early as usize], 6 + 18 + 10);
+}
+
+#[test]
+fn the_first_packets_of_a_flow_are_in() {
+    let mut q = queue(&format!("ps,short=3,{STEP}"));
+    // Three "in"; the fourth is "out" and finds three; the fifth finds four.
+    assert_eq!(kept(&mut q, 10, packet(1, 0, 500)), 4);
+    assert_eq!(kept(&mut q, 10, packet(2, 0, 500)), 3);
+    // Acknowledgments do not make a flow long.
+    assert_eq!(kept(&mut q, 5, packet(3, 0, 0)), 5);
+    assert_eq!(q.report(Instant::ZERO).flows, 3);
+    // After a reset the ports are those of another flow.
+    let mut reset = packet(1, 0, 0);
+    reset.header.tcp.as_mut().unwrap().flags = Flags::RST;
+    kept(&mut q, 1, reset);
+    assert_eq!(kept(&mut q, 1, packet(1, 0, 500)), 1);
+}
+
+#[test]
+fn what_the_edge_marks_the_core_takes_for_the_same() {
+    let mut edge = queue("ps,short=3,mark=on,buffer=30,out_min=20,out_max=30");
+    kept(&mut edge, 8, packet(1, 0, 500));
+    let mut core = queue("buffer=30,out_min=20,out_max=30");
+    let mut v = Verdicts::new();
+    let mut codes = Vec::new();
+    while let Some(p) = edge.dequeue(Instant::ZERO, &mut v) {
+        codes.push(p.header.dscp.get());
+        core.enqueue(Instant::ZERO, p, &mut v);
+    }
+    assert_eq!(codes, [10, 10, 10, 12, 12, 12, 12, 12]);
+    let waiting = core.report(Instant::ZERO).classes.iter().map(|c| c.backlog.packets).collect::<Vec<_>>();
+    assert_eq!(waiting, [3, 5]);
+}
+
+#[test]
+fn marks_below_the_upper_threshold_only() {
+    // Up to twice 4 the chance grows to 1: whoever is told and understands it stays, marked.
+    let mut q = queue("buffer=40,w_q=1,out_min=1,out_max=4,out_p=1,gentle=on");
+    let (mut v, mut p) = (Verdicts::new(), packet(1, 0, 500));
+    p.header.ecn = Ecn::Ect0;
+    (0..30).for_each(|_| q.enqueue(Instant::ZERO, p, &mut v));
+    let marked = v.iter().filter(|v| matches!(v, Verdict::Marked { .. })).count();
+    assert!(marked > 0 && q.backlog().packets == 8, "{marked} {:?}", q.backlog());
+}
+
+#[test]
+fn new_settings_keep_queue_and_flows() {
+    let mut q = queue("ps,short=3,buffer=20");
+    kept(&mut q, 5, packet(1, 0, 500));
+    let spec = |text: &str| text.parse::<Spec>().unwrap();
+    assert!(q.reconfigure(Instant::ZERO, &spec("rio:ps,short=4,buffer=30"), &link()));
+    assert_eq!((q.backlog().packets, q.sizes.known()), (5, 1));
+    assert!(!q.reconfigure(Instant::ZERO, &spec("red"), &link()));
+    assert_eq!(RioConfig::read("in_min=9,in_max=9").unwrap_err().key, "in_max");
+}
+
+#[test]
+fn thresholds_are_those_of_the_notes_in_eighths() {
+    // Burst TCP notes, section 5: in 40 to 70, out 10 to 30, of a buffer of 80.
+    let [a, b] = RioConfig::read("buffer=80").unwrap().thresholds(&link());
+    assert_eq!((a.min, a.max, a.max_p, b.min, b.max, b.max_p), (40, 70, Ppm(20_000), 10, 30, Ppm(500_000)));
+}
