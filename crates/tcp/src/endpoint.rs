@@ -133,12 +133,18 @@ impl Endpoint {
     #[must_use]
     #[inline]
     pub fn next_wake(&self) -> Option<Instant> {
-        if self.state == State::Failed {
-            return None;
-        }
-        let sender = self.sender.next_wake();
-        let at = self.receiver.next_wake().map_or(sender, |receiver| receiver.min(sender));
+        let at = self.wake_at();
         (at != Instant::FAR_FUTURE).then_some(at)
+    }
+
+    /// The same; [`Instant::FAR_FUTURE`] for `None`.
+    #[must_use]
+    #[inline]
+    pub fn wake_at(&self) -> Instant {
+        if self.state == State::Failed {
+            return Instant::FAR_FUTURE;
+        }
+        self.sender.next_wake().min(self.receiver.wake_at())
     }
 
     /// Runs `work` with the rest of this end around it; also tells whether a segment left.

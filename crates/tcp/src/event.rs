@@ -52,6 +52,13 @@ pub enum Event {
 pub trait Io {
     /// Sends a segment now.
     fn transmit(&mut self, segment: &Segment);
+    /// The same, with a header that `fill` makes of an empty one: for drivers that have a place for it.
+    #[inline]
+    fn compose(&mut self, ecn: Ecn, fill: impl FnOnce(&mut TcpHeader)) {
+        let mut segment = Segment { ecn, ..Segment::default() };
+        fill(&mut segment.tcp);
+        self.transmit(&segment);
+    }
     /// Tells what happened.
     fn event(&mut self, event: Event);
 }

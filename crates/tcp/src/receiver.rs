@@ -317,6 +317,12 @@ impl Receiver {
         self.delayed_until = Instant::FAR_FUTURE;
     }
 
+    /// When the delayed ACK is due; [`Instant::FAR_FUTURE`] if none waits.
+    #[inline]
+    pub(crate) const fn wake_at(&self) -> Instant {
+        self.delayed_until
+    }
+
     /// When the delayed ACK is due.
     #[must_use]
     pub fn next_wake(&self) -> Option<Instant> {

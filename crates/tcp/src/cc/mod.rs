@@ -162,11 +162,20 @@ macro_rules! each {
 }
 
 impl CongestionControl for Cc {
+    #[inline]
     fn on_delivery(&mut self, window: &mut Window, config: &Config, delivery: &Delivery) {
-        each!(self, cc => cc.on_delivery(window, config, delivery));
+        if !matches!(self, Self::Reno(_) | Self::Aimd(_)) {
+            // Those two do not listen.
+            self.on_delivery_told(window, config, delivery);
+        }
     }
+    #[inline]
     fn on_ack(&mut self, window: &mut Window, config: &Config, sample: &AckSample) {
-        each!(self, cc => cc.on_ack(window, config, sample));
+        if let Self::Reno(reno) = self {
+            reno.on_ack(window, config, sample);
+        } else {
+            self.on_ack_told(window, config, sample);
+        }
     }
     fn on_loss(&mut self, window: &mut Window, config: &Config, now: Instant, base: f64) {
         each!(self, cc => cc.on_loss(window, config, now, base));
@@ -182,6 +191,16 @@ impl CongestionControl for Cc {
     }
     fn learnt(&self) -> Option<Learnt> {
         each!(self, cc => cc.learnt(), else None)
+    }
+}
+
+/// What is done for every acknowledgment is in line for the plainest of them only.
+impl Cc {
+    fn on_delivery_told(&mut self, window: &mut Window, config: &Config, delivery: &Delivery) {
+        each!(self, cc => cc.on_delivery(window, config, delivery));
+    }
+    fn on_ack_told(&mut self, window: &mut Window, config: &Config, sample: &AckSample) {
+        each!(self, cc => cc.on_ack(window, config, sample));
     }
 }
 

@@ -22,6 +22,7 @@ pub struct Reno {
 const BETA: f64 = 0.5;
 
 impl CongestionControl for Reno {
+    #[inline]
     fn on_ack(&mut self, window: &mut Window, _config: &Config, sample: &AckSample) {
         grow(&mut self.counted, window, sample, 1.0);
     }
@@ -35,6 +36,7 @@ impl CongestionControl for Reno {
 
 /// `alpha` segments more per round trip: by whole ones where bytes are counted, `counted` being what was acknowledged since the
 /// window grew, times alpha.
+#[inline]
 pub(super) fn grow(counted: &mut f64, window: &mut Window, sample: &AckSample, alpha: f64) {
     let credit = alpha * sample.credit;
     if !sample.by_bytes {

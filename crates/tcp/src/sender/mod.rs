@@ -299,7 +299,7 @@ impl Sender {
     fn take_ack<I: Io>(&mut self, cx: &mut Context<'_, I>, tcp: &TcpHeader, ack: u64) {
         let una = self.board.una();
         let echo = self.is_echo(tcp);
-        let mut told = Delivered::default();
+        let mut told = Delivered { by_time: self.rack.is_some(), ..Delivered::default() };
         let flight = self.in_flight(cx.config);
         if ack > una {
             let timed = self.take_timed(ack);
@@ -379,6 +379,7 @@ impl Sender {
     }
 
     /// The peer's window; if it opens, the persist timer has done its work.
+    #[inline]
     fn take_window<I: Io>(&mut self, cx: &Context<'_, I>, tcp: &TcpHeader) {
         self.peer_window = self.scaled(tcp);
         if self.timer == Timer::Persist && self.peer_window > 0 {

@@ -7,8 +7,9 @@ use narrows_wire::{Flags, TcpHeader};
 use super::scoreboard::{AGAIN, FIN, RETRANS, SYN};
 use super::{Context, Phase, Sender, Timer};
 use crate::cc::CongestionControl;
+use crate::receiver::Receiver;
 use crate::startup::{FirstRtt, Startup};
-use crate::{Config, Handshake, Io, Recovery, RtoRecovery, RttSampling, Segment};
+use crate::{Config, Handshake, Io, Recovery, RtoRecovery, RttSampling};
 
 /// New segments per ACK during fast recovery without SACK: an ACK that fills a hole may open the window by many
 /// (RFC 3782, section 5, and ns-2).
@@ -71,6 +72,11 @@ impl Sender {
         let flight = self.in_flight(cx.config);
         let allowed = self.allowed(flight).saturating_add(self.inflation);
         let room = flight < allowed;
+        if !room && self.unsent() > 0 && self.is_synchronized() && self.extra(cx.config) == 0 {
+            // Neither old nor new data may leave: so most acknowledgments end.
+            self.limited = true;
+            return false;
+        }
         if self.board.behind() > 0 {
             self.limited = !room;
             let room = flight < allowed.saturating_add(self.extra(cx.config));
@@ -197,7 +203,7 @@ impl Sender {
         }
     }
 
-    #[inline]
+    #[inline(always)]
     pub(super) fn send_new<I: Io>(&mut self, cx: &mut Context<'_, I>, len: u16, flags: u8) {
         let offset = self.board.max();
         self.board.push(cx.now, len, flags);
@@ -219,6 +225,7 @@ impl Sender {
         }
     }
 
+    #[inline]
     fn on_sent<I: Io>(&mut self, cx: &Context<'_, I>, len: u16) {
         self.last_sent = cx.now;
         if self.timer != Timer::Retransmit {
@@ -303,28 +310,29 @@ impl Sender {
         true
     }
 
-    /// Builds a segment and hands it out.
-    #[inline(always)]
+    /// Builds a segment and hands it out. Called from several places, and long: once is enough.
+    #[inline(never)]
     fn emit<I: Io>(&self, cx: &mut Context<'_, I>, offset: u64, len: u16, flags: u8) {
-        let mut segment = Segment {
-            tcp: TcpHeader { seq: self.seq(offset), payload: u32::from(len), ..TcpHeader::default() },
-            ecn: Ecn::NotEct,
-        };
-        let tcp = &mut segment.tcp;
-        if flags & (SYN | FIN) != 0 {
-            self.fill_ends(cx, tcp, flags);
-        } else if self.ecn && flags & AGAIN == 0 {
-            // Retransmissions are not ECN-capable (RFC 3168, section 6.1.5).
-            segment.ecn = Ecn::Ect0;
+        let first = flags & AGAIN == 0;
+        // Retransmissions are not ECN-capable (RFC 3168, section 6.1.5).
+        let capable = self.ecn && first && flags & (SYN | FIN) == 0;
+        let mut marks = Flags::default();
+        if first && len > 0 {
+            if self.cwr {
+                marks = marks.and(Flags::CWR);
+            }
+            if self.pushes(cx) {
+                marks = marks.and(Flags::PSH);
+            }
         }
-        if self.cwr && flags & AGAIN == 0 && len > 0 {
-            tcp.flags = tcp.flags.and(Flags::CWR);
-        }
-        if flags & AGAIN == 0 && len > 0 && self.pushes(cx) {
-            tcp.flags = tcp.flags.and(Flags::PSH);
-        }
-        cx.receiver.fill_ack(cx.config, cx.now, tcp);
-        cx.io.transmit(&segment);
+        let Context { config, now, receiver, io, .. } = cx;
+        io.compose(if capable { Ecn::Ect0 } else { Ecn::NotEct }, |tcp| {
+            (tcp.seq, tcp.payload, tcp.flags) = (self.seq(offset), u32::from(len), marks);
+            if flags & (SYN | FIN) != 0 {
+                self.fill_ends(config, receiver, tcp, flags);
+            }
+            receiver.fill_ack(config, *now, tcp);
+        });
         cx.sent = true;
     }
 
@@ -336,7 +344,7 @@ impl Sender {
 
     /// What only a SYN or a FIN bears.
     #[cold]
-    fn fill_ends<I: Io>(&self, cx: &Context<'_, I>, tcp: &mut TcpHeader, flags: u8) {
+    fn fill_ends(&self, config: &Config, receiver: &Receiver, tcp: &mut TcpHeader, flags: u8) {
         if flags & FIN != 0 {
             tcp.flags = tcp.flags.and(Flags::FIN);
         }
@@ -344,13 +352,13 @@ impl Sender {
             return;
         }
         tcp.flags = tcp.flags.and(Flags::SYN);
-        tcp.mss = Some(cx.config.mss.min(u32::from(u16::MAX)) as u16);
-        tcp.window_scale = Some(cx.config.window_shift());
-        if !cx.config.ecn {
+        tcp.mss = Some(config.mss.min(u32::from(u16::MAX)) as u16);
+        tcp.window_scale = Some(config.window_shift());
+        if !config.ecn {
             return;
         }
         // Asked with ECE and CWR, granted with ECE (RFC 3168, section 6.1.1).
-        if !cx.receiver.started() {
+        if !receiver.started() {
             tcp.flags = tcp.flags.and(Flags::ECE).and(Flags::CWR);
         } else if self.ecn {
             tcp.flags = tcp.flags.and(Flags::ECE);
@@ -368,12 +376,11 @@ impl Sender {
     }
 
     fn emit_bare<I: Io>(&self, cx: &mut Context<'_, I>, offset: u64, payload: u32) {
-        let mut segment = Segment {
-            tcp: TcpHeader { seq: self.seq(offset), payload, ..TcpHeader::default() },
-            ecn: Ecn::NotEct,
-        };
-        cx.receiver.fill_ack(cx.config, cx.now, &mut segment.tcp);
-        cx.io.transmit(&segment);
+        let Context { config, now, receiver, io, .. } = cx;
+        io.compose(Ecn::NotEct, |tcp| {
+            (tcp.seq, tcp.payload) = (self.seq(offset), payload);
+            receiver.fill_ack(config, *now, tcp);
+        });
         cx.sent = true;
     }
 }

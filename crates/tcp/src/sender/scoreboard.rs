@@ -59,6 +59,8 @@ pub(crate) struct Delivered {
     pub(crate) timed: Option<Instant>,
     /// Some were sent more than once.
     pub(crate) again: bool,
+    /// What follows is wanted: RACK alone looks at it.
+    pub(crate) by_time: bool,
     /// The most recently sent of them: when, its end, whether it had been sent before (RFC 8985, section 6.2, step 2).
     pub(crate) newest: Option<(Instant, u64, bool)>,
     /// Highest end among them, and lowest among those sent once (RFC 8985, section 6.2, step 3).
@@ -77,6 +79,12 @@ impl Delivered {
         } else if self.sent.is_none() {
             self.sent = Some(seg.sent);
         }
+        if self.by_time {
+            self.add_by_time(seg, end);
+        }
+    }
+
+    fn add_by_time(&mut self, seg: &Seg, end: u64) {
         if !seg.has(AGAIN) && self.lowest_once.is_none_or(|lowest| end < lowest) {
             self.lowest_once = Some(end);
         }
@@ -222,7 +230,7 @@ impl Scoreboard {
             }
             if !seg.has(SACKED) {
                 told.add(&seg, end);
-                if !seg.has(AGAIN) {
+                if told.by_time && !seg.has(AGAIN) {
                     told.cumulative = Some(seg.sent);
                 }
             }
