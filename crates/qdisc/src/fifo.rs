@@ -15,6 +15,18 @@ pub enum Limit {
     Bytes(Bytes),
 }
 
+impl Limit {
+    /// Whether a packet of `len` fits beside what waits.
+    #[must_use]
+    #[inline]
+    pub fn admits(self, backlog: Backlog, len: Bytes) -> bool {
+        match self {
+            Self::Packets(n) => backlog.packets < n,
+            Self::Bytes(b) => backlog.bytes + len <= b,
+        }
+    }
+}
+
 /// A drop-tail queue.
 #[derive(Debug)]
 pub struct Fifo<P> {
@@ -30,20 +42,13 @@ impl<P: Packet> Fifo<P> {
     pub fn new(limit: Limit) -> Self {
         Self { limit, queue: VecDeque::new(), backlog: Backlog::default(), counters: Counters::default() }
     }
-
-    fn has_room_for(&self, len: Bytes) -> bool {
-        match self.limit {
-            Limit::Packets(n) => self.backlog.packets < n,
-            Limit::Bytes(b) => self.backlog.bytes + len <= b,
-        }
-    }
 }
 
 impl<P: Packet> Qdisc<P> for Fifo<P> {
     fn enqueue(&mut self, _now: Instant, packet: P, verdicts: &mut Verdicts<P>) {
         let len = packet.len();
         self.counters.arrive(len);
-        if self.has_room_for(len) {
+        if self.limit.admits(self.backlog, len) {
             self.backlog.add(len);
             self.queue.push_back(packet);
         } else {

@@ -1,13 +1,12 @@
 //! A TCP connection between two hosts: two ends, what they are to carry, and what was seen of them.
 
-use core::net::{IpAddr, Ipv6Addr};
-
 use narrows_tcp::{Config, Endpoint, Event, Io, Segment};
-use narrows_units::{Bytes, Dscp, Duration, Instant};
-use narrows_wire::{FlowKey, Header, Proto, TcpHeader};
+use narrows_units::{Bytes, Dscp, Duration, Ecn, Instant};
+use narrows_wire::TcpHeader;
 
 use crate::network::Network;
-use crate::packet::Kind;
+use crate::packet::{Kind, Label};
+use crate::probe::Probes;
 
 /// The end that sends the data, and the end that takes it.
 pub(crate) const DATA: usize = 0;
@@ -130,14 +129,10 @@ pub(crate) struct Connection {
     pub(crate) ends: [Endpoint; 2],
     /// When each end will be woken: the next wake-up and the one after it that is already in the queue.
     pub(crate) wakes: [Wakes; 2],
-    pub(crate) host: [u32; 2],
-    /// Places of the routes from each end to the other.
-    pub(crate) route: [u32; 2],
+    /// What packets of each end begin with.
+    pub(crate) labels: [Label; 2],
     /// Places of the settings of both ends.
     pub(crate) config: [u16; 2],
-    /// The opener's port; the other end's is [`SERVICE`].
-    pub(crate) port: u16,
-    pub(crate) taker_opens: bool,
     pub(crate) generation: u32,
     /// The application it belongs to, and that application's own number for it.
     pub(crate) app: u32,
@@ -163,31 +158,18 @@ pub(crate) struct Connection {
 }
 
 impl Connection {
-    /// Ports of one end and of the other.
-    pub(crate) const fn ports(&self, end: usize) -> (u16, u16) {
-        if (end == TAKER) == self.taker_opens { (self.port, SERVICE) } else { (SERVICE, self.port) }
-    }
-
     /// Sees to it that one end of this connection, which has `place`, is woken when it wants to be.
     #[inline]
     pub(crate) fn ask_to_be_woken(&mut self, place: u32, end: usize, net: &mut Network) {
-        if let Some(at) = self.ends[end].next_wake() {
-            let at = at.max(net.now);
-            if self.wakes[end].need(at) {
-                net.wake(at, place * 2 + u32::try_from(end).unwrap_or(0));
-            }
+        let at = self.ends[end].wake_at();
+        if self.wakes[end].need(at.max(net.now)) {
+            net.wake(at.max(net.now), place * 2 + end as u32);
         }
     }
 }
 
 /// The port of those who are spoken to.
-const SERVICE: u16 = 80;
-
-/// The address of a host: 10.0.0.0/8 holds 2^24 of them. IPv4-mapped, as a [`FlowKey`] keeps it, because there is one to
-/// be made for each packet.
-pub(crate) const fn address(host: u32) -> IpAddr {
-    IpAddr::V6(Ipv6Addr::from_bits(0xffff_0a00_0000 + (host & 0x00ff_ffff) as u128))
-}
+pub(crate) const SERVICE: u16 = 80;
 
 /// Wake-ups in the event queue. An end that asks for a later one than is queued waits for the queued one and asks again,
 /// so a timer that is pushed on with each ACK costs no event each time.
@@ -224,46 +206,65 @@ impl Wakes {
     }
 }
 
-/// Where an end's output goes: packets into the network, events to whoever looks after the connection.
+/// Where an end's output goes: packets into the network, events to where they are counted, and those from which more
+/// follows to whoever looks after the connection.
 pub(crate) struct Port<'a> {
     pub(crate) net: &'a mut Network,
-    pub(crate) src: u32,
-    pub(crate) dst: u32,
-    /// Ports of this end and of the other.
-    pub(crate) ports: (u16, u16),
-    pub(crate) route: u32,
-    pub(crate) flow: u32,
-    pub(crate) generation: u32,
-    /// The end that takes what is sent here.
-    pub(crate) to_end: u8,
-    pub(crate) options_count: bool,
+    pub(crate) probes: &'a mut Probes,
     pub(crate) events: &'a mut Vec<Event>,
+    /// What packets begin with.
+    pub(crate) label: &'a Label,
+    pub(crate) options_count: bool,
+    /// Which end it is, and what else of the connection is needed to count.
+    pub(crate) end: usize,
+    pub(crate) stats: &'a mut FlowStats,
+    pub(crate) size: u64,
+    pub(crate) seat: u32,
+}
+
+impl Port<'_> {
+    /// Counts what an end tells, if nothing else follows from it.
+    #[inline(always)]
+    fn count(&mut self, event: Event) -> bool {
+        match event {
+            Event::Delivered { bytes } if self.end == TAKER && self.stats.delivered + bytes < self.size => {
+                self.probes.took(self.net.now, self.seat, bytes);
+                self.stats.took(self.net.now, bytes);
+                true
+            }
+            Event::Acked { bytes } if self.end == DATA && self.stats.acked + bytes < self.size => {
+                self.stats.acked += bytes;
+                true
+            }
+            Event::RttSample(_) | Event::FastRetransmit | Event::Recovered | Event::EcnReduced => true,
+            _ => false,
+        }
+    }
 }
 
 impl Io for Port<'_> {
+    #[inline]
     fn transmit(&mut self, segment: &Segment) {
+        self.compose(segment.ecn, |tcp| *tcp = segment.tcp);
+    }
+    /// The header is written where it lies.
+    #[inline(always)]
+    fn compose(&mut self, ecn: Ecn, fill: impl FnOnce(&mut TcpHeader)) {
         let mut packet = self.net.pool.take();
         let p = &mut *packet.0;
-        p.header = Header {
-            key: FlowKey::new(address(self.src), address(self.dst), self.ports.0, self.ports.1, Proto::TCP),
-            len: Bytes(u64::from(wire_len(&segment.tcp, self.options_count))),
-            ecn: segment.ecn,
-            dscp: Dscp::DEFAULT,
-            fragment: false,
-            tcp: Some(segment.tcp),
-        };
-        p.flow = self.flow;
-        p.generation = self.generation;
-        p.src = self.src;
-        p.dst = self.dst;
-        p.route = self.route;
-        p.end = self.to_end;
-        p.kind = Kind::of(&segment.tcp);
+        p.label = *self.label;
+        let tcp = p.header.tcp.insert(TcpHeader::default());
+        fill(tcp);
+        p.label.kind = Kind::of(tcp);
+        p.header.len = Bytes(u64::from(wire_len(tcp, self.options_count)));
+        (p.header.ecn, p.header.dscp) = (ecn, Dscp::DEFAULT);
         self.net.send(packet);
     }
-    #[inline]
+    #[inline(always)]
     fn event(&mut self, event: Event) {
-        self.events.push(event);
+        if !self.count(event) {
+            self.events.push(event);
+        }
     }
 }
 
@@ -273,6 +274,7 @@ pub(crate) const BARE_HEADERS: u32 = 40;
 /// Length of the IP packet: payload, 40 bytes of IPv4 and TCP header, and the options padded as stacks pad them (RFC 7323,
 /// appendix A: timestamps 12 bytes; RFC 2018: 4 bytes and 8 a block; SYN: MSS 4, window scale 4, SACK permitted in the
 /// timestamps' padding).
+#[inline]
 pub(crate) fn wire_len(tcp: &TcpHeader, options_count: bool) -> u32 {
     if !options_count {
         return BARE_HEADERS + tcp.payload;
@@ -292,6 +294,6 @@ mod tests {
     #[test]
     fn a_connection_stays_small() {
         assert!(size_of::<FlowStats>() <= 104, "{}", size_of::<FlowStats>());
-        assert!(size_of::<Connection>() <= 976, "{}", size_of::<Connection>());
+        assert!(size_of::<Connection>() <= 1016, "{}", size_of::<Connection>());
     }
 }

@@ -29,7 +29,8 @@ impl Network {
                     link.counters
                 ));
             }
-            boxes += link.backlog() + link.held();
+            // What waits in a drop-tail queue is on its wire already.
+            boxes += link.queue.as_ref().map_or(0, |_| link.backlog().packets) + link.held();
         }
         boxes += self.events.packets().count();
         if boxes != self.pool.out {
@@ -40,10 +41,6 @@ impl Network {
 }
 
 impl Link {
-    fn backlog(&self) -> usize {
-        self.queue.as_ref().map_or(0, |q| q.discipline.backlog().packets)
-    }
-
     fn held(&self) -> usize {
         self.queue.as_ref().map_or(0, |q| q.discipline.held())
     }
@@ -52,6 +49,6 @@ impl Link {
     fn missing(&self) -> i128 {
         let k = &self.counters;
         let gone = k.sent + k.dropped_total() + k.lost + k.swallowed + k.refused;
-        i128::from(k.arrived) - i128::from(gone) - self.backlog() as i128
+        i128::from(k.arrived) - i128::from(gone) - self.backlog().packets as i128
     }
 }

@@ -1,7 +1,7 @@
 //! The event queue: what happens next. Events of the same instant happen in the order in which they were scheduled, so a
-//! run has one history.
+//! run has one history. What is said ahead of time ([`crate::drop_tail`]) tells as of when it counts as scheduled.
 
-use core::cmp::{Ordering, Reverse};
+use core::cmp::Reverse;
 use std::collections::BinaryHeap;
 
 use narrows_units::Instant;
@@ -25,33 +25,47 @@ pub(crate) enum Event {
     Probe(u32),
 }
 
-/// Time of the event, then the order of scheduling: the whole of what is compared.
+/// An event, when it happens, and since when that is so. Of events that agree in both, the one put in first comes first:
+/// lists are kept in that order, and sorting does not change it.
 #[derive(Debug)]
 struct Entry {
     at: u64,
-    seq: u64,
+    since: u64,
     event: Event,
 }
 
 impl Entry {
     const fn key(&self) -> u128 {
-        (self.at as u128) << 64 | self.seq as u128
+        (self.at as u128) << 64 | self.since as u128
     }
 }
 
-impl PartialEq for Entry {
+/// An entry of the heap, which would not keep the order in which they were put in.
+#[derive(Debug)]
+struct Far {
+    entry: Entry,
+    number: u64,
+}
+
+impl Far {
+    const fn key(&self) -> (u128, u64) {
+        (self.entry.key(), self.number)
+    }
+}
+
+impl PartialEq for Far {
     fn eq(&self, other: &Self) -> bool {
         self.key() == other.key()
     }
 }
-impl Eq for Entry {}
-impl PartialOrd for Entry {
-    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+impl Eq for Far {}
+impl PartialOrd for Far {
+    fn partial_cmp(&self, other: &Self) -> Option<core::cmp::Ordering> {
         Some(self.cmp(other))
     }
 }
-impl Ord for Entry {
-    fn cmp(&self, other: &Self) -> Ordering {
+impl Ord for Far {
+    fn cmp(&self, other: &Self) -> core::cmp::Ordering {
         self.key().cmp(&other.key())
     }
 }
@@ -141,12 +155,15 @@ pub(crate) struct EventQueue {
     next_coarse: Option<u64>,
     /// A coarse slot while it is poured out.
     poured: Vec<Entry>,
-    far: BinaryHeap<Reverse<Entry>>,
+    far: BinaryHeap<Reverse<Far>>,
+    /// Entries the heap has taken.
+    taken: u64,
     /// Number of the current slot since the beginning of time.
     turn: u64,
     /// Width of a fine slot: 2^width ns.
     width: u32,
-    seq: u64,
+    /// The last event was due then, and was so since then.
+    now: (u64, u64),
     len: usize,
     /// Slots emptied and events found there since the width was looked at.
     emptied: u64,
@@ -162,9 +179,10 @@ impl Default for EventQueue {
             next_coarse: None,
             poured: Vec::new(),
             far: BinaryHeap::new(),
+            taken: 0,
             turn: 0,
             width: WIDTH,
-            seq: 0,
+            now: (0, 0),
             len: 0,
             emptied: 0,
             found: 0,
@@ -173,12 +191,23 @@ impl Default for EventQueue {
 }
 
 impl EventQueue {
+    /// Lets something happen at `at`.
     #[inline(always)]
     pub(crate) fn push(&mut self, at: Instant, event: Event) {
-        let entry = Entry { at: at.as_nanos(), seq: self.seq, event };
-        self.seq += 1;
+        self.push_since(Instant::from_nanos(self.now.0), at, event);
+    }
+
+    /// The same, as if it were scheduled only at `since`, not before now.
+    #[inline(always)]
+    pub(crate) fn push_since(&mut self, since: Instant, at: Instant, event: Event) {
         self.len += 1;
-        self.place(entry);
+        self.place(Entry { at: at.as_nanos(), since: since.as_nanos(), event });
+    }
+
+    /// When the event was scheduled that happens now.
+    #[inline]
+    pub(crate) fn since(&self) -> Instant {
+        Instant::from_nanos(self.now.1)
     }
 
     /// The next event, unless it lies after `end`.
@@ -192,13 +221,14 @@ impl EventQueue {
         }
         let next = self.current.pop_if(|next| next.at <= end.as_nanos())?;
         self.len -= 1;
+        self.now = (next.at, next.since);
         Some((Instant::from_nanos(next.at), next.event))
     }
 
     /// The packets under way, in no order that means anything.
     pub(crate) fn packets(&self) -> impl Iterator<Item = &Pkt> {
         let slots = self.fine.slots.iter().chain(self.coarse.slots.iter()).flatten();
-        let waiting = self.current.iter().chain(slots).chain(self.far.iter().map(|e| &e.0));
+        let waiting = self.current.iter().chain(slots).chain(self.far.iter().map(|e| &e.0.entry));
         waiting.filter_map(|entry| match &entry.event {
             Event::Arrive(packet) => Some(packet),
             _ => None,
@@ -211,7 +241,11 @@ impl EventQueue {
     fn place(&mut self, entry: Entry) {
         let slot = entry.at >> self.width;
         if slot <= self.turn {
-            self.insert(entry);
+            if self.current.last().is_none_or(|next| entry.key() < next.key()) {
+                self.current.push(entry);
+            } else {
+                self.insert(entry);
+            }
         } else if slot - self.turn <= SLOTS {
             self.fine.put(slot, entry);
         } else {
@@ -226,14 +260,15 @@ impl EventQueue {
             self.coarse.put(coarse, entry);
             self.next_coarse = Some(self.next_coarse.map_or(coarse, |next| next.min(coarse)));
         } else {
-            self.far.push(Reverse(entry));
+            self.far.push(Reverse(Far { entry, number: self.taken }));
+            self.taken += 1;
         }
     }
 
     /// Puts an event among those of the current slot. Most belong near the end: what is scheduled now comes soon.
     #[inline(never)]
     fn insert(&mut self, entry: Entry) {
-        let after = self.current.iter().rev().take_while(|e| e.key() < entry.key()).count();
+        let after = self.current.iter().rev().take_while(|e| e.key() <= entry.key()).count();
         self.current.insert(self.current.len() - after, entry);
     }
 
@@ -265,15 +300,14 @@ impl EventQueue {
         let mut touched = 0_u32;
         for entry in &self.current {
             if let Event::Arrive(packet) = &entry.event {
-                touched ^= packet.0.flow;
+                touched ^= packet.0.label.flow;
             }
         }
         core::hint::black_box(touched);
         self.emptied += 1;
         self.found += self.current.len() as u64;
-        if self.current.len() > 1 {
-            self.current.sort_unstable_by_key(|e| Reverse(e.key()));
-        }
+        self.current.reverse();
+        sort(&mut self.current);
     }
 
     /// Moves the events of a coarse slot into the fine wheel, which is at its beginning now.
@@ -293,7 +327,7 @@ impl EventQueue {
     /// Both wheels are empty: goes to the first event of the heap.
     fn reach_far(&mut self) {
         if let Some(first) = self.far.peek() {
-            self.turn = self.turn.max((first.0.at >> self.width) - 1);
+            self.turn = self.turn.max((first.0.entry.at >> self.width) - 1);
             self.fetch_far();
         }
     }
@@ -302,8 +336,8 @@ impl EventQueue {
     fn fetch_far(&mut self) {
         let end = (self.turn >> COARSER) + SLOTS;
         while let Some(first) = self.far.peek()
-            && first.0.at >> self.width >> COARSER <= end
-            && let Some(Reverse(entry)) = self.far.pop()
+            && first.0.entry.at >> self.width >> COARSER <= end
+            && let Some(Reverse(Far { entry, .. })) = self.far.pop()
         {
             self.place(entry);
         }
@@ -321,13 +355,27 @@ impl EventQueue {
             return;
         };
         let mut all: Vec<Entry> = self.fine.drain().chain(self.coarse.drain()).collect();
-        all.extend(self.far.drain().map(|e| e.0));
+        all.extend(core::mem::take(&mut self.far).into_sorted_vec().into_iter().rev().map(|e| e.0.entry));
         // Nothing that waits lies before the slot just emptied, so its beginning is a safe place to go on from.
         self.turn = (self.turn << self.width) >> width;
         self.next_coarse = None;
         self.width = width;
         for entry in all {
             self.place(entry);
+        }
+    }
+}
+
+/// Sorts a slot's events, the last first; those that agree stay as they are. Slots hold few, mostly in order already.
+fn sort(list: &mut [Entry]) {
+    if list.len() as u64 > MANY {
+        return list.sort_by_key(|e| Reverse(e.key()));
+    }
+    for end in 1..list.len() {
+        let mut at = end;
+        while at > 0 && list[at - 1].key() < list[at].key() {
+            list.swap(at - 1, at);
+            at -= 1;
         }
     }
 }

@@ -8,6 +8,7 @@ mod app;
 mod build;
 mod connection;
 mod conservation;
+mod drop_tail;
 mod event;
 mod link;
 mod loss;

@@ -1,16 +1,17 @@
 //! One direction of a link: a rate, a delay, and in front of them nothing or a discipline.
 //!
 //! A link without a discipline never drops for want of room, so when a packet comes, its arrival at the far end can be
-//! said at once; such a wire costs one event a packet. A link with a discipline is asked for the next packet whenever it
-//! has sent one.
+//! said at once; such a wire costs one event a packet, and so does one with a drop-tail queue ([`DropTail`]). A link with
+//! any other discipline is asked for the next packet whenever it has sent one.
 
-use narrows_qdisc::{Packet as _, Qdisc, Reason, ShaperConfig};
+use narrows_qdisc::{Backlog, Packet as _, Qdisc, Reason, ShaperConfig};
 use narrows_units::{Bytes, Duration, Instant, Rate};
 
+use crate::drop_tail::{Begun, DropTail};
 use crate::event::{Event, EventQueue};
 use crate::loss::Loss;
-use crate::packet::Pkt;
-use crate::tap::Tap;
+use crate::packet::{Kind, Pkt};
+use crate::tap::{Tap, Waits};
 
 /// What a link did since the beginning, and since counting began.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -36,6 +37,18 @@ pub struct LinkCounters {
 }
 
 impl LinkCounters {
+    /// A packet came.
+    #[inline]
+    pub(crate) fn arrive(&mut self, len: Bytes) {
+        self.arrived += 1;
+        self.arrived_bytes += len.get();
+    }
+    /// A packet went.
+    #[inline]
+    fn send(&mut self, len: Bytes) {
+        self.sent += 1;
+        self.sent_bytes += len.get();
+    }
     /// All drops of the discipline.
     #[must_use]
     pub fn dropped_total(&self) -> u64 {
@@ -76,6 +89,10 @@ pub(crate) struct Queue {
 }
 
 impl Queue {
+    pub(crate) fn new(discipline: Box<dyn Qdisc<Pkt> + Send>, watches: bool) -> Self {
+        Self { discipline, watches, busy_until: Instant::ZERO, free_due: false, serve_due: None }
+    }
+
     /// Asks to be served when link `id`, in front of which it is, has sent what it sends.
     #[inline]
     pub(crate) fn due_when_free(&mut self, id: u32, events: &mut EventQueue) {
@@ -101,8 +118,12 @@ pub(crate) struct Link {
     free_at: Instant,
     /// What sending took the last time, and for which length: packets have few lengths.
     last_time: (Bytes, Duration),
-    /// The discipline.
+    /// The discipline, if it has to be asked.
     pub(crate) queue: Option<Box<Queue>>,
+    /// The discipline, if it is drop-tail on a wire that loses nothing. A link has at most one of both.
+    pub(crate) tail: Option<DropTail>,
+    /// How long packets waited; `None` where nobody asked.
+    pub(crate) waits: Option<Box<Waits>>,
     /// What the wire does to packets.
     pub(crate) loss: Option<Box<Loss>>,
     /// The link the other way, if the two are the directions of one.
@@ -111,7 +132,7 @@ pub(crate) struct Link {
     pub(crate) watched: bool,
     /// Whether all packets come to it in order from one place, so that they may be given to it ahead of time.
     pub(crate) fused: bool,
-    pub(crate) counters: Box<LinkCounters>,
+    pub(crate) counters: LinkCounters,
     /// How long packets from the discipline have kept it busy, the present one to its end.
     pub(crate) busy: Duration,
 }
@@ -124,11 +145,13 @@ impl Link {
             free_at: Instant::default(),
             last_time: (Bytes(u64::MAX), Duration::default()),
             queue: None,
+            tail: None,
+            waits: None,
             loss: None,
             twin: None,
             watched: false,
             fused: false,
-            counters: Box::default(),
+            counters: LinkCounters::default(),
             busy: Duration::ZERO,
         }
     }
@@ -153,9 +176,65 @@ impl Link {
         self.free_at
     }
 
+    /// A packet comes to the drop-tail queue `now`: when it begins to leave the link, and when it has; `None` if it
+    /// is dropped. `since`: when it was scheduled that it comes.
+    #[inline(always)]
+    pub(crate) fn take(
+        &mut self,
+        now: Instant,
+        since: Instant,
+        len: Bytes,
+        kind: Kind,
+    ) -> Option<(Instant, Instant)> {
+        self.catch_up(now, since);
+        let time = self.time_to_send(len);
+        let tail = self.tail.as_mut()?;
+        let sending = tail.take(now, len, kind, time)?;
+        if tail.backlog().packets == 0 {
+            self.count(Begun { len, kind, waited: Duration::ZERO, time });
+        }
+        Some(sending)
+    }
+
+    /// Counts what the drop-tail queue has begun to send by `now`, as seen by an event scheduled at `since`. Whoever reads the
+    /// counters calls this before.
+    #[inline(always)]
+    pub(crate) fn catch_up(&mut self, now: Instant, since: Instant) {
+        while let Some(begun) = self.tail.as_mut().and_then(|tail| tail.pass(now, since)) {
+            self.count(begun);
+        }
+    }
+
+    #[inline(always)]
+    fn count(&mut self, begun: Begun) {
+        self.counters.send(begun.len);
+        self.busy += begun.time;
+        if let Some(waits) = &mut self.waits {
+            waits.add(begun.kind, begun.waited);
+        }
+    }
+
+    /// What waits in front of it.
+    pub(crate) fn backlog(&self) -> Backlog {
+        match (&self.tail, &self.queue) {
+            (Some(tail), _) => tail.backlog(),
+            (_, Some(queue)) => queue.discipline.backlog(),
+            _ => Backlog::default(),
+        }
+    }
+
+    /// Until when it sends what it has begun to send.
+    pub(crate) fn busy_until(&self) -> Instant {
+        match (&self.tail, &self.queue) {
+            (Some(tail), _) => tail.busy_until(),
+            (_, Some(queue)) => queue.busy_until,
+            _ => Instant::ZERO,
+        }
+    }
+
     /// Counts a packet whose sending over this link, number `id`, ends at `sent`, and tells whether the wire loses it.
     #[inline(always)]
-    pub(crate) fn put_on_wire(&mut self, id: u32, packet: &Pkt, sent: Instant, tap: &mut Tap) -> bool {
+    pub(crate) fn put_on_wire(&mut self, id: u32, packet: &mut Pkt, sent: Instant, tap: &mut Tap) -> bool {
         if let Some(loss) = &mut self.loss
             && loss.takes(sent)
         {
@@ -163,9 +242,9 @@ impl Link {
             tap.lost(packet);
             return true;
         }
-        self.counters.sent += 1;
-        self.counters.sent_bytes += packet.len().get();
+        self.counters.send(packet.len());
         if tap.captures(id) {
+            packet.0.address();
             tap.capture(id, sent, packet);
         }
         false
@@ -177,8 +256,9 @@ impl Link {
 pub(crate) struct Access {
     /// `None` for wires that take no time to send.
     rate: Option<Rate>,
-    /// What sending took the last time, and for which length.
-    last_time: (Bytes, Duration),
+    /// What sending took the last time, and for which length: out of hosts, and in.
+    last_out: (Bytes, Duration),
+    last_in: (Bytes, Duration),
     /// Spread of the random time a packet takes inside a host before it leaves; zero for none.
     pub(crate) dephase: Duration,
     /// The node they end at.
@@ -189,22 +269,28 @@ pub(crate) struct Access {
 
 impl Access {
     pub(crate) const fn new(node: u32, rate: Option<Rate>) -> Self {
-        Self {
-            rate,
-            last_time: (Bytes(u64::MAX), Duration::ZERO),
-            dephase: Duration::ZERO,
-            node,
-            single: false,
-        }
+        let none = (Bytes(u64::MAX), Duration::ZERO);
+        Self { rate, last_out: none, last_in: none, dephase: Duration::ZERO, node, single: false }
     }
 
-    /// How long a host's wire is busy with a packet of `len`.
+    /// How long a host's wire out is busy with a packet of `len`.
     #[inline]
-    pub(crate) fn time_to_send(&mut self, len: Bytes) -> Duration {
-        let Some(rate) = self.rate else { return Duration::ZERO };
-        if self.last_time.0 != len {
-            self.last_time = (len, rate.time_to_send(len));
-        }
-        self.last_time.1
+    pub(crate) fn time_out(&mut self, len: Bytes) -> Duration {
+        again(&mut self.last_out, self.rate, len)
     }
+
+    /// The same of the wire to it.
+    #[inline]
+    pub(crate) fn time_in(&mut self, len: Bytes) -> Duration {
+        again(&mut self.last_in, self.rate, len)
+    }
+}
+
+/// What sending takes, which is known if the last length was the same.
+#[inline]
+fn again(last: &mut (Bytes, Duration), rate: Option<Rate>, len: Bytes) -> Duration {
+    if last.0 != len {
+        *last = (len, rate.map_or(Duration::ZERO, |rate| rate.time_to_send(len)));
+    }
+    last.1
 }

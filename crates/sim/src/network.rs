@@ -4,13 +4,14 @@
 //! packets from one place only, and those in order, it can be told of a packet before the packet is there: such links
 //! cost no events of their own (`fused`).
 
-use narrows_qdisc::{Packet as _, Qdisc as _, ShaperConfig, Spec, Verdict, Verdicts};
+use narrows_qdisc::{Fifo, Packet as _, Qdisc as _, Reason, ShaperConfig, Spec, Verdict, Verdicts};
 use narrows_units::{Bytes, Duration, Instant, Rate};
 
+use crate::drop_tail::DropTail;
 use crate::event::{Event, EventQueue};
 use crate::link::{Access, Link, Queue};
 use crate::loss::Loss;
-use crate::packet::{Pkt, Pool};
+use crate::packet::{DATAGRAM, Pkt, Pool};
 use crate::tap::Tap;
 
 /// A host: its group, and the state of its two wires. Small, because there may be two for each flow.
@@ -30,7 +31,7 @@ pub(crate) struct Host {
 impl Host {
     /// When a packet that comes to the host's own wire at `at` is at the host, which is one of `group`.
     fn pass_in(&mut self, group: &mut Access, at: Instant, len: Bytes) -> Instant {
-        self.in_free = at.max(self.in_free) + group.time_to_send(len);
+        self.in_free = at.max(self.in_free) + group.time_in(len);
         self.in_free + self.delay
     }
 }
@@ -101,14 +102,11 @@ impl Network {
     pub(crate) fn add_link(&mut self, plan: LinkPlan<'_>) -> u32 {
         let mut link = Link::new(plan.shape, plan.delay);
         link.loss = plan.loss.map(Box::new);
-        if let (Some(spec), Some(shape)) = (plan.discipline, plan.shape) {
-            link.queue = Some(Box::new(Queue {
-                discipline: spec.build(&shape, plan.seed),
-                watches: spec.watches(),
-                busy_until: Instant::default(),
-                free_due: false,
-                serve_due: None,
-            }));
+        if let (Some(Spec::Fifo(limit)), Some(_), None) = (plan.discipline, plan.shape, &link.loss) {
+            link.tail = Some(DropTail::new(*limit));
+        } else if let (Some(spec), Some(shape)) = (plan.discipline, plan.shape) {
+            let watches = spec.watches();
+            link.queue = Some(Box::new(Queue::new(spec.build(&shape, plan.seed), watches)));
         }
         let id = self.push_link(link);
         self.edges.push(Edge { link: id, from: plan.from, to: plan.to });
@@ -135,6 +133,15 @@ impl Network {
         let never = Instant::ZERO;
         self.hosts.push(Host { group, delay, out_free: never, in_free: never, last_out: never });
         u32::try_from(self.hosts.len() - 1).expect("a scenario is checked to have fewer hosts")
+    }
+
+    /// Begins to capture a link. Only what it has begun to send is in the capture, so its discipline has to be asked.
+    pub(crate) fn capture(&mut self, id: u32) {
+        self.tap.capture_link(id);
+        let link = &mut self.links[id as usize];
+        if let Some(tail) = link.tail.take() {
+            link.queue = Some(Box::new(Queue::new(Box::new(Fifo::new(tail.limit())), false)));
+        }
     }
 
     /// The node a host hangs at.
@@ -210,7 +217,11 @@ impl Network {
         for edge in &self.edges {
             let hosts_send = self.groups.iter().any(|g| g.node == edge.from);
             let link = &mut self.links[edge.link as usize];
-            link.fused = single(edge.from) && !hosts_send && link.queue.is_none() && !link.watched;
+            link.fused = single(edge.from)
+                && !hosts_send
+                && link.queue.is_none()
+                && link.tail.is_none()
+                && !link.watched;
         }
     }
 
@@ -222,10 +233,11 @@ impl Network {
     /// Sends a packet from its host.
     #[inline(always)]
     pub(crate) fn send(&mut self, mut packet: Pkt) {
-        packet.0.hop = 0;
-        packet.0.sent = self.now;
+        if packet.0.label.end == DATAGRAM {
+            packet.0.sent = self.now;
+        }
         let len = packet.len();
-        let host = &mut self.hosts[packet.0.src as usize];
+        let host = &mut self.hosts[packet.0.label.src as usize];
         let group = &mut self.groups[host.group as usize];
         let mut at = self.now;
         if group.dephase > Duration::ZERO {
@@ -234,7 +246,7 @@ impl Network {
             at = at.max(host.last_out);
             host.last_out = at;
         }
-        host.out_free = at.max(host.out_free) + group.time_to_send(len);
+        host.out_free = at.max(host.out_free) + group.time_out(len);
         let at = host.out_free + host.delay;
         self.events.push(at, Event::Arrive(packet));
     }
@@ -248,13 +260,19 @@ impl Network {
     /// A packet has arrived somewhere. Gives it back if that is its host.
     #[inline]
     pub(crate) fn arrive(&mut self, mut packet: Pkt) -> Option<Pkt> {
-        let hop = usize::from(packet.0.hop);
-        let route = &self.routes[packet.0.route as usize];
-        if let Some(link) = route.get(hop) {
-            self.enter(*link, packet, self.now);
+        let hop = usize::from(packet.0.label.hop);
+        let route = &self.routes[packet.0.label.route as usize];
+        if let Some(&id) = route.get(hop) {
+            let link = &mut self.links[id as usize];
+            if link.tail.is_some() && !link.watched {
+                link.counters.arrive(packet.len());
+                self.queue_up(id, packet);
+            } else {
+                self.enter(id, packet, self.now);
+            }
         } else if hop == route.len() {
-            packet.0.hop += 1;
-            let host = &mut self.hosts[packet.0.dst as usize];
+            packet.0.label.hop += 1;
+            let host = &mut self.hosts[packet.0.label.dst as usize];
             let at = host.pass_in(&mut self.groups[host.group as usize], self.now, packet.len());
             self.events.push(at, Event::Arrive(packet));
         } else {
@@ -264,55 +282,59 @@ impl Network {
     }
 
     /// A packet comes to a link at `at`, which is later than now only where no other packet can come between.
+    #[inline(never)]
     fn enter(&mut self, mut id: u32, mut packet: Pkt, mut at: Instant) {
         loop {
             let len = packet.len();
             let mut link = &mut self.links[id as usize];
-            link.counters.arrived += 1;
-            link.counters.arrived_bytes += len.get();
+            link.counters.arrive(len);
             if link.watched {
                 let Some(passed) = self.show(id, packet) else { return };
                 packet = passed;
                 link = &mut self.links[id as usize];
+            }
+            if link.tail.is_some() {
+                return self.queue_up(id, packet);
             }
             if link.queue.is_some() {
                 return self.enqueue(id, packet);
             }
             let sent = link.pass(at, len);
             at = sent + link.delay;
-            if link.put_on_wire(id, &packet, sent, &mut self.tap) {
+            if link.put_on_wire(id, &mut packet, sent, &mut self.tap) {
                 return self.pool.give(packet);
             }
-            match self.launch(packet, at) {
+            match self.launch(packet, self.now, at) {
                 Some((next, same)) => (id, packet) = (next, same),
                 None => return,
             }
         }
     }
 
-    /// A packet will be at the far end of a link at `at`. Gives it back with the next link if that may be told at once.
+    /// A packet will be at the far end of a link at `at`, which it begins to leave at `since`. Gives it back with the next link if that may be told at once.
     #[inline(always)]
-    fn launch(&mut self, mut packet: Pkt, mut at: Instant) -> Option<(u32, Pkt)> {
-        packet.0.hop += 1;
-        let route = &self.routes[packet.0.route as usize];
-        if let Some(next) = route.get(usize::from(packet.0.hop)) {
+    fn launch(&mut self, mut packet: Pkt, since: Instant, mut at: Instant) -> Option<(u32, Pkt)> {
+        packet.0.label.hop += 1;
+        let route = &self.routes[packet.0.label.route as usize];
+        if let Some(next) = route.get(usize::from(packet.0.label.hop)) {
             if self.links[*next as usize].fused {
                 return Some((*next, packet));
             }
         } else {
-            let host = &mut self.hosts[packet.0.dst as usize];
+            let host = &mut self.hosts[packet.0.label.dst as usize];
             let group = &mut self.groups[host.group as usize];
             if group.single {
-                packet.0.hop += 1;
+                packet.0.label.hop += 1;
                 at = host.pass_in(group, at, packet.len());
             }
         }
-        self.events.push(at, Event::Arrive(packet));
+        self.events.push_since(since, at, Event::Arrive(packet));
         None
     }
 
     /// Shows a packet to the discipline of the other direction.
-    fn show(&mut self, id: u32, packet: Pkt) -> Option<Pkt> {
+    fn show(&mut self, id: u32, mut packet: Pkt) -> Option<Pkt> {
+        packet.0.address();
         let twin = self.links[id as usize].twin.expect("only one of a pair is watched");
         let queue = self.links[twin as usize].queue.as_mut().expect("only a discipline watches");
         let passed = queue.discipline.reverse(self.now, packet, &mut self.verdicts);
@@ -321,9 +343,31 @@ impl Network {
         passed
     }
 
+    /// A packet comes to a drop-tail queue.
+    #[inline(never)]
+    fn queue_up(&mut self, id: u32, packet: Pkt) {
+        let link = &mut self.links[id as usize];
+        let since = self.events.since();
+        let Some((begins, sent)) = link.take(self.now, since, packet.len(), packet.0.label.kind) else {
+            link.counters.dropped[Reason::OverLimit as usize] += 1;
+            self.tap.lost(&packet);
+            return self.pool.give(packet);
+        };
+        let at = sent + link.delay;
+        self.go(packet, begins, at);
+    }
+
+    /// All links count what they have begun to send by now, as seen by an event scheduled at `since`.
+    pub(crate) fn catch_up(&mut self, since: Instant) {
+        for link in &mut self.links {
+            link.catch_up(self.now, since);
+        }
+    }
+
     #[inline(always)]
     fn enqueue(&mut self, id: u32, mut packet: Pkt) {
         packet.0.queued = self.now;
+        packet.0.address();
         let queue = self.links[id as usize].queue.as_mut().expect("the caller has looked");
         queue.discipline.enqueue(self.now, packet, &mut self.verdicts);
         let (busy, due) = (queue.busy_until, queue.free_due);
@@ -365,7 +409,7 @@ impl Network {
     }
 
     #[inline]
-    fn transmit(&mut self, id: u32, packet: Pkt) {
+    fn transmit(&mut self, id: u32, mut packet: Pkt) {
         let link = &mut self.links[id as usize];
         let time = link.time_to_send(packet.len());
         link.busy += time;
@@ -376,17 +420,19 @@ impl Network {
         if queue.discipline.backlog().packets > 0 {
             queue.due_when_free(id, &mut self.events);
         }
-        self.tap.left(id, self.now, &packet);
-        if link.put_on_wire(id, &packet, sent, &mut self.tap) {
+        if let Some(waits) = &mut link.waits {
+            waits.add(packet.0.label.kind, self.now.since(packet.0.queued));
+        }
+        if link.put_on_wire(id, &mut packet, sent, &mut self.tap) {
             return self.pool.give(packet);
         }
-        self.go(packet, at);
+        self.go(packet, self.now, at);
     }
 
-    /// A packet that left a link arrives at `at`.
-    #[inline]
-    fn go(&mut self, packet: Pkt, at: Instant) {
-        if let Some((next, packet)) = self.launch(packet, at) {
+    /// A packet that begins to leave a link at `since` arrives at `at`.
+    #[inline(always)]
+    fn go(&mut self, packet: Pkt, since: Instant, at: Instant) {
+        if let Some((next, packet)) = self.launch(packet, since, at) {
             self.enter(next, packet, at);
         }
     }
@@ -417,17 +463,20 @@ impl Network {
     }
 
     /// What a door let go goes on from where it was held.
-    fn released(&mut self, id: u32, packet: Pkt) {
+    fn released(&mut self, id: u32, mut packet: Pkt) {
+        if self.links[id as usize].tail.is_some() {
+            return self.queue_up(id, packet);
+        }
         if self.links[id as usize].queue.is_some() {
             return self.enqueue(id, packet);
         }
         let link = &mut self.links[id as usize];
         let sent = link.pass(self.now, packet.len());
         let at = sent + link.delay;
-        if link.put_on_wire(id, &packet, sent, &mut self.tap) {
+        if link.put_on_wire(id, &mut packet, sent, &mut self.tap) {
             return self.pool.give(packet);
         }
-        self.go(packet, at);
+        self.go(packet, self.now, at);
     }
 
     /// Sees to it that a discipline that wakes by itself is woken.

@@ -1,14 +1,14 @@
 //! A packet on its way: a box with its headers, where it comes from and goes to. Boxes are used again, so that a packet
 //! costs no allocation and moving it moves eight bytes.
 
-use narrows_units::{Dscp, Ecn, Instant};
-use narrows_wire::{Header, TcpHeader};
+use core::net::{IpAddr, Ipv6Addr};
 
-/// What a box holds. What every link reads lies in its first cache line, and boxes begin with one: with ten thousand
-/// flows nothing of a packet is in a near cache when its next event comes.
-#[derive(Clone, Debug, Default)]
-#[repr(C, align(64))]
-pub(crate) struct Packet {
+use narrows_units::{Dscp, Ecn, Instant};
+use narrows_wire::{FlowKey, Header, Proto, TcpHeader};
+
+/// Whose a packet is and how it goes. All that one end of a connection sends begins with the same.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Label {
     /// Place of the connection or source it belongs to.
     pub(crate) flow: u32,
     /// Tells a connection from an earlier one in the same place.
@@ -23,13 +23,34 @@ pub(crate) struct Packet {
     pub(crate) hop: u16,
     /// Which end of the connection takes it; [`DATAGRAM`] if no connection does.
     pub(crate) end: u8,
-    /// What it carries, if it belongs to a connection.
+    /// What it carries.
     pub(crate) kind: Kind,
-    /// When it came to the queue it is in.
-    pub(crate) queued: Instant,
-    /// When its host sent it.
-    pub(crate) sent: Instant,
+    /// Ports of the host it left and of the one it goes to.
+    pub(crate) ports: (u16, u16),
+}
+
+/// What a box holds. What every link reads lies in its first cache line, what an end reads in the second, and boxes begin
+/// with one: with ten thousand flows nothing of a packet is in a near cache when its next event comes.
+#[derive(Clone, Debug, Default)]
+#[repr(C, align(64))]
+pub(crate) struct Packet {
+    pub(crate) label: Label,
+    /// Of a connection's packets the key is there only after [`Packet::address`].
     pub(crate) header: Header,
+    /// When it came to the discipline it is in, if that has to be asked.
+    pub(crate) queued: Instant,
+    /// When its host sent it, if it belongs to no connection.
+    pub(crate) sent: Instant,
+}
+
+impl Packet {
+    /// Fills in the key, for those who look at it: few do.
+    pub(crate) fn address(&mut self) {
+        let Label { src, dst, ports, end, .. } = self.label;
+        if end != DATAGRAM {
+            self.header.key = FlowKey::new(address(src), address(dst), ports.0, ports.1, Proto::TCP);
+        }
+    }
 }
 
 const _: () = assert!(size_of::<Packet>() == 192);
@@ -44,6 +65,8 @@ pub(crate) enum Kind {
     Small,
     /// Data beyond.
     Bulk,
+    /// It belongs to no connection.
+    Datagram,
 }
 
 /// Data beyond so many bytes of a connection is bulk; what comes before it is what short transfers consist of. It is from
@@ -51,6 +74,9 @@ pub(crate) enum Kind {
 pub(crate) const BULK_FROM: u32 = 20_000;
 
 impl Kind {
+    /// How many there are.
+    pub(crate) const COUNT: usize = 4;
+
     /// Sequence numbers start at zero. After 4 GB they do so again, which moves some 14 packets of three million.
     pub(crate) const fn of(tcp: &TcpHeader) -> Self {
         if tcp.payload == 0 {
@@ -61,6 +87,11 @@ impl Kind {
             Self::Bulk
         }
     }
+}
+
+/// The address of a host: 10.0.0.0/8 holds 2^24 of them. IPv4-mapped, as a [`FlowKey`] keeps it.
+pub(crate) const fn address(host: u32) -> IpAddr {
+    IpAddr::V6(Ipv6Addr::from_bits(0xffff_0a00_0000 + (host & 0x00ff_ffff) as u128))
 }
 
 /// The `end` of a packet that belongs to no connection.

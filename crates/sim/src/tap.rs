@@ -1,7 +1,7 @@
 //! What is seen of packets on links: how long they waited, which were lost, captures.
 
 use narrows_qdisc::Packet as _;
-use narrows_units::Instant;
+use narrows_units::{Duration, Instant};
 use narrows_wire::capture::Writer;
 
 use crate::packet::{DATAGRAM, Kind, Pkt};
@@ -22,32 +22,22 @@ pub(crate) struct Capture {
 
 /// How long packets waited in a discipline, from their arrival to the beginning of their transmission, in nanoseconds.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Waits {
-    /// TCP packets without payload.
-    pub(crate) control: Histogram,
-    /// Data within the first 20 kB of a connection.
-    pub(crate) small: Histogram,
-    /// Data beyond.
-    pub(crate) bulk: Histogram,
-    /// All but TCP.
-    pub(crate) datagrams: Histogram,
-}
+pub(crate) struct Waits([Histogram; Kind::COUNT]);
 
 impl Waits {
-    fn of(&mut self, packet: &Pkt) -> &mut Histogram {
-        match packet.0.kind {
-            _ if packet.0.end == DATAGRAM => &mut self.datagrams,
-            Kind::Control => &mut self.control,
-            Kind::Small => &mut self.small,
-            Kind::Bulk => &mut self.bulk,
-        }
+    /// Waits of packets of a kind.
+    pub(crate) fn of(&self, kind: Kind) -> &Histogram {
+        &self.0[kind as usize]
+    }
+
+    #[inline]
+    pub(crate) fn add(&mut self, kind: Kind, waited: Duration) {
+        self.0[kind as usize].add(waited.as_nanos());
     }
 
     /// Forgets what was before the warm-up's end.
     pub(crate) fn clear(&mut self) {
-        for h in [&mut self.control, &mut self.small, &mut self.bulk, &mut self.datagrams] {
-            h.clear();
-        }
+        self.0.iter_mut().for_each(Histogram::clear);
     }
 }
 
@@ -62,8 +52,6 @@ struct Lost {
 #[derive(Default)]
 pub(crate) struct Tap {
     pub(crate) captures: Vec<Capture>,
-    /// By link; `None` where nobody asked.
-    pub(crate) waits: Vec<Option<Box<Waits>>>,
     /// By place of the connection.
     lost: Vec<Lost>,
     /// Packets of no connection that were dropped or lost, by user.
@@ -76,15 +64,6 @@ impl Tap {
         if let Ok(file) = Writer::new(Vec::new()) {
             self.captures.push(Capture { link, file, packets: 0, missed: 0 });
         }
-    }
-
-    /// Begins to keep the waiting times of a link.
-    pub(crate) fn watch(&mut self, link: u32) {
-        let at = link as usize;
-        if at >= self.waits.len() {
-            self.waits.resize_with(at + 1, || None);
-        }
-        self.waits[at] = Some(Box::default());
     }
 
     pub(crate) fn captures(&self, link: u32) -> bool {
@@ -103,19 +82,11 @@ impl Tap {
         }
     }
 
-    /// A packet left a discipline for the wire.
-    #[inline]
-    pub(crate) fn left(&mut self, link: u32, now: Instant, packet: &Pkt) {
-        if let Some(Some(waits)) = self.waits.get_mut(link as usize) {
-            waits.of(packet).add(now.since(packet.0.queued).as_nanos());
-        }
-    }
-
     /// A discipline dropped a packet, or a wire lost it.
     pub(crate) fn lost(&mut self, packet: &Pkt) {
         let p = &packet.0;
-        let at = p.flow as usize;
-        if p.end == DATAGRAM {
+        let at = p.label.flow as usize;
+        if p.label.end == DATAGRAM {
             if at >= self.datagrams_lost.len() {
                 self.datagrams_lost.resize(at + 1, 0);
             }
@@ -125,8 +96,8 @@ impl Tap {
                 self.lost.resize(at + 1, Lost::default());
             }
             let lost = &mut self.lost[at];
-            if lost.generation != p.generation {
-                *lost = Lost { generation: p.generation, packets: 0 };
+            if lost.generation != p.label.generation {
+                *lost = Lost { generation: p.label.generation, packets: 0 };
             }
             lost.packets += 1;
         }

@@ -6,10 +6,10 @@ use narrows_tcp::{Endpoint, Event as TcpEvent};
 use narrows_units::{Instant, SeqNum};
 
 use crate::app::{App, Happened};
-use crate::connection::{Connection, DATA, FlowStats, HostConfig, Moment, Port, TAKER, Wakes};
+use crate::connection::{Connection, DATA, FlowStats, HostConfig, Moment, Port, SERVICE, TAKER, Wakes};
 use crate::event::Event;
 use crate::network::Network;
-use crate::packet::{DATAGRAM, Pkt};
+use crate::packet::{DATAGRAM, Kind, Label, Pkt};
 use crate::probe::Probes;
 
 /// What an application wants carried.
@@ -124,6 +124,7 @@ impl World {
             self.step(event);
         }
         self.net.now = end;
+        self.net.catch_up(end);
         ControlFlow::Continue(())
     }
 
@@ -171,19 +172,19 @@ impl World {
     pub(crate) fn open(&mut self, app: u32, transfer: Transfer) -> u32 {
         let now = self.now();
         self.serial += 1;
-        let place = self.free.pop();
-        let generation = place.map_or(0, |p| self.connections[p as usize].generation + 1);
+        let again = self.free.pop();
+        let place = again.unwrap_or_else(|| {
+            u32::try_from(self.connections.len()).expect("a scenario is checked to have fewer connections")
+        });
+        let generation = again.map_or(0, |p| self.connections[p as usize].generation + 1);
         let configs = transfer.config.map(|c| &self.configs[usize::from(c)].tcp);
         // Sequence numbers start at zero: captures are read by people.
         let ends = configs.map(|c| Endpoint::new(c, SeqNum(0)));
         let connection = Connection {
             ends,
             wakes: [Wakes::default(); 2],
-            host: [transfer.from, transfer.to],
-            route: [self.net.route(transfer.from, transfer.to), self.net.route(transfer.to, transfer.from)],
+            labels: self.labels(place, generation, &transfer),
             config: transfer.config,
-            port: u16::try_from(1024 + self.serial % 64_000).unwrap_or(u16::MAX),
-            taker_opens: transfer.taker_opens,
             generation,
             app,
             tag: transfer.tag,
@@ -198,18 +199,36 @@ impl World {
             close: transfer.close,
             stats: FlowStats::new(now, transfer.first_attempt.unwrap_or(now), transfer.retries),
         };
-        let place = if let Some(place) = place {
+        if again.is_some() {
             self.connections[place as usize] = connection;
-            place
         } else {
             self.connections.push(connection);
-            u32::try_from(self.connections.len() - 1)
-                .expect("a scenario is checked to have fewer connections")
-        };
+        }
         self.probes.opened(place, &mut self.connections[place as usize]);
         let opener = if transfer.taker_opens { TAKER } else { DATA };
         self.work(place, opener, |end, config, now, io| end.open(config, now, io));
         place
+    }
+
+    /// What packets of each end begin with.
+    fn labels(&self, place: u32, generation: u32, transfer: &Transfer) -> [Label; 2] {
+        let port = u16::try_from(1024 + self.serial % 64_000).unwrap_or(u16::MAX);
+        let hosts = [transfer.from, transfer.to];
+        [DATA, TAKER].map(|end| {
+            let (src, dst) = (hosts[end], hosts[1 - end]);
+            let opens = (end == TAKER) == transfer.taker_opens;
+            Label {
+                flow: place,
+                generation,
+                src,
+                dst,
+                route: self.net.route(src, dst),
+                hop: 0,
+                end: if end == DATA { TAKER as u8 } else { DATA as u8 },
+                kind: Kind::Control,
+                ports: if opens { (port, SERVICE) } else { (SERVICE, port) },
+            }
+        })
     }
 
     /// Gives a connection more to carry; before the data may flow, it waits.
@@ -227,18 +246,26 @@ impl World {
     /// A packet is at its host.
     fn deliver(&mut self, packet: Pkt) {
         let p = &packet.0;
-        if p.end == DATAGRAM {
+        let Label { flow, generation, end, .. } = p.label;
+        if end == DATAGRAM {
             self.probes.datagram(self.net.now, p);
             return self.net.pool.give(packet);
         }
-        let (place, end) = (p.flow, usize::from(p.end));
-        let known = self.connections.get(place as usize);
-        if known.is_none_or(|c| !c.live || c.generation != p.generation) {
-            // A late copy for a connection that is gone; a real host would answer with a reset that nobody awaits.
-            return self.net.pool.give(packet);
-        }
-        if let Some(tcp) = &p.header.tcp {
-            self.work(place, end, |e, config, now, io| e.receive(config, now, tcp, p.header.ecn, io));
+        // A late copy for a connection that is gone is taken from the wire; a real host would answer with a reset that nobody
+        // awaits.
+        if let Some(connection) = self.connections.get_mut(flow as usize)
+            && connection.live
+            && connection.generation == generation
+            && let Some(tcp) = &p.header.tcp
+        {
+            let (end, first) = (usize::from(end), self.told.len());
+            let around = (&self.configs[..], &mut self.net, &mut self.probes, &mut self.told);
+            work_on(connection, end, around, |e, config, now, io| {
+                e.receive(config, now, tcp, p.header.ecn, io);
+            });
+            if self.told.len() > first {
+                self.follow_all(flow, end, generation, first);
+            }
         }
         self.net.pool.give(packet);
     }
@@ -249,7 +276,7 @@ impl World {
         if !connection.wakes[end].came(now) || !connection.live {
             return;
         }
-        if connection.ends[end].next_wake().is_some_and(|at| at <= now) {
+        if connection.ends[end].wake_at() <= now {
             self.work(place, end, |e, config, now, io| e.wake(config, now, io));
         } else {
             connection.ask_to_be_woken(place, end, &mut self.net);
@@ -264,25 +291,18 @@ impl World {
         work: impl FnOnce(&mut Endpoint, &narrows_tcp::Config, Instant, &mut Port<'_>),
     ) {
         let connection = &mut self.connections[place as usize];
-        let config = &self.configs[usize::from(connection.config[end])];
-        let now = self.net.now;
-        // What follows may work on an end again, whose events come after these.
-        let first = self.told.len();
-        let mut port = Port {
-            src: connection.host[end],
-            dst: connection.host[1 - end],
-            ports: connection.ports(end),
-            route: connection.route[end],
-            flow: place,
-            generation: connection.generation,
-            to_end: u8::try_from(1 - end).unwrap_or(0),
-            options_count: config.options_count,
-            net: &mut self.net,
-            events: &mut self.told,
-        };
-        let generation = connection.generation;
-        work(&mut connection.ends[end], &config.tcp, now, &mut port);
-        connection.ask_to_be_woken(place, end, &mut self.net);
+        let (generation, first) = (connection.generation, self.told.len());
+        let around = (&self.configs[..], &mut self.net, &mut self.probes, &mut self.told);
+        work_on(connection, end, around, work);
+        if self.told.len() > first {
+            self.follow_all(place, end, generation, first);
+        }
+    }
+
+    /// Does what follows from what one end of a connection told: all events from number `first` on. What follows may work on
+    /// an end again, whose events come after these.
+    #[inline(never)]
+    fn follow_all(&mut self, place: u32, end: usize, generation: u32, first: usize) {
         let mut at = first;
         // An application may retire the connection and open another in its place.
         let same = |c: &Connection| c.live && c.generation == generation;
@@ -379,4 +399,34 @@ impl World {
             self.free.push(place);
         }
     }
+}
+
+/// What an end works with besides itself: settings, the network, probes, and the list of what ends told.
+type Around<'a> = (&'a [HostConfig], &'a mut Network, &'a mut Probes, &'a mut Vec<TcpEvent>);
+
+/// Works on one end of a connection.
+#[inline(always)]
+fn work_on(
+    connection: &mut Connection,
+    end: usize,
+    (configs, net, probes, events): Around<'_>,
+    work: impl FnOnce(&mut Endpoint, &narrows_tcp::Config, Instant, &mut Port<'_>),
+) {
+    let config = &configs[usize::from(connection.config[end])];
+    let now = net.now;
+    let label = &connection.labels[end];
+    let mut port = Port {
+        net: &mut *net,
+        probes,
+        events,
+        label,
+        options_count: config.options_count,
+        end,
+        stats: &mut connection.stats,
+        size: connection.size,
+        seat: connection.seat,
+    };
+    work(&mut connection.ends[end], &config.tcp, now, &mut port);
+    let place = label.flow;
+    connection.ask_to_be_woken(place, end, net);
 }

@@ -67,7 +67,7 @@ impl App for Spy {
             what,
             app: c.app,
             user: c.user,
-            hosts: c.host,
+            hosts: c.labels.map(|l| l.src),
             size: c.size - c.header,
             opened: c.stats.opened,
             first_attempt: c.stats.first_attempt,

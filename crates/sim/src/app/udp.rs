@@ -5,8 +5,7 @@ use narrows_units::{Bytes, Duration, Instant, Rate};
 use narrows_wire::{FlowKey, Header, Proto};
 
 use super::{App, Common, exponential};
-use crate::connection::address;
-use crate::packet::DATAGRAM;
+use crate::packet::{DATAGRAM, Kind, Label, address};
 use crate::world::World;
 
 /// A flow.
@@ -49,9 +48,15 @@ impl Udp {
         let mut packet = world.net.pool.take();
         let p = &mut *packet.0;
         p.header = Header { key: flow.key, len: Bytes(u64::from(self.packet)), ..Header::default() };
-        (p.flow, p.generation, p.end) = (self.common.first_user + number, 0, DATAGRAM);
-        (p.src, p.dst) = (flow.src, flow.dst);
-        p.route = world.net.route(flow.src, flow.dst);
+        p.label = Label {
+            flow: self.common.first_user + number,
+            src: flow.src,
+            dst: flow.dst,
+            route: world.net.route(flow.src, flow.dst),
+            end: DATAGRAM,
+            kind: Kind::Datagram,
+            ..Label::default()
+        };
         world.net.send(packet);
     }
 

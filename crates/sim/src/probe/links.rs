@@ -7,6 +7,7 @@ use super::plan::Plan;
 use super::report::{MAX, P50, P99, Report, integers, numbers, share, words};
 use crate::link::{Link, LinkCounters};
 use crate::network::Network;
+use crate::packet::Kind;
 use crate::tap::Waits;
 
 /// A link's counts at one instant.
@@ -42,13 +43,12 @@ impl Told {
 
 impl Counts {
     fn of(link: &mut Link, now: Instant) -> (Self, Option<QueueReport>) {
-        let queue = link.queue.as_mut();
         // What is being sent at present keeps the link busy beyond now.
-        let ahead = queue.as_ref().map_or(Duration::ZERO, |q| q.busy_until.since(now));
-        let report = queue.map(|q| q.discipline.report(now));
+        let ahead = link.busy_until().since(now);
+        let report = link.queue.as_mut().map(|q| q.discipline.report(now));
         let told = report.as_ref().map(Told::of).unwrap_or_default();
         let busy = link.busy.saturating_sub(ahead);
-        (Self { counters: *link.counters, busy, told }, report)
+        (Self { counters: link.counters, busy, told }, report)
     }
 }
 
@@ -65,7 +65,7 @@ struct Outcome<'a> {
     utilisation: f64,
     told: Told,
     report: Option<QueueReport>,
-    waits: Option<&'a Waits>,
+    waits: Option<Waits>,
 }
 
 impl Outcome<'_> {
@@ -78,13 +78,13 @@ impl Links {
     pub(super) fn warm_up(&mut self, plan: &Plan, net: &mut Network) {
         let now = net.now;
         self.before = plan.links.iter().map(|l| Counts::of(&mut net.links[l.link as usize], now).0).collect();
-        for waits in net.tap.waits.iter_mut().flatten() {
+        for waits in net.links.iter_mut().filter_map(|link| link.waits.as_mut()) {
             waits.clear();
         }
     }
 
     pub(super) fn report(&self, plan: &Plan, net: &mut Network, out: &mut Report) {
-        let (now, links, tap) = (net.now, &mut net.links, &net.tap);
+        let (now, links) = (net.now, &mut net.links);
         let elapsed = now.since(plan.warmup);
         let outcomes: Vec<Outcome<'_>> = plan
             .links
@@ -100,7 +100,7 @@ impl Links {
                     utilisation: busy.as_nanos() as f64 / elapsed.as_nanos() as f64,
                     told: counts.told.since(before.told),
                     report,
-                    waits: tap.waits.get(watched.link as usize).and_then(Option::as_deref),
+                    waits: links[watched.link as usize].waits.take().map(|waits| *waits),
                 }
             })
             .collect();
@@ -132,9 +132,9 @@ fn bottleneck(link: &Outcome<'_>, out: &mut Report) {
     out.put("swallowed", share(link.told.swallowed, k.arrived));
     out.put("refused", link.told.refused as f64);
     out.put("marked", share(k.marked, k.arrived));
-    if let Some(w) = link.waits {
-        for (kind, of) in KINDS {
-            out.histogram(&format!("wait_{kind}"), of(w), &[P50, P99, MAX]);
+    if let Some(w) = &link.waits {
+        for (name, kind) in KINDS {
+            out.histogram(&format!("wait_{name}"), w.of(kind), &[P50, P99, MAX]);
         }
     }
     out.put("clamped", link.told.clamped as f64);
@@ -171,23 +171,17 @@ fn table(plan: &Plan, links: &[Outcome<'_>], out: &mut Report) {
         numbers("loss", l().map(|l| l.loss().unwrap_or(f64::NAN))),
     ]);
     for (name, q) in [P50, P99, MAX] {
-        for (kind, of) in KINDS {
+        for (of, kind) in KINDS {
             let wait = l().map(|l| {
-                let ns = l.waits.and_then(|w| of(w).quantile(q));
+                let ns = l.waits.as_ref().and_then(|w| w.of(kind).quantile(q));
                 ns.map_or(f64::NAN, |ns| ns as f64 / 1e9)
             });
-            columns.push(numbers(format!("wait_{kind}_{name}_s"), wait));
+            columns.push(numbers(format!("wait_{of}_{name}_s"), wait));
         }
     }
     out.table("links", columns);
 }
 
-type Kind = (&'static str, fn(&Waits) -> &crate::statistics::Histogram);
-
 /// What waits, by what it is.
-const KINDS: [Kind; 4] = [
-    ("control", |w| &w.control),
-    ("small", |w| &w.small),
-    ("bulk", |w| &w.bulk),
-    ("datagram", |w| &w.datagrams),
-];
+const KINDS: [(&str, Kind); Kind::COUNT] =
+    [("control", Kind::Control), ("small", Kind::Small), ("bulk", Kind::Bulk), ("datagram", Kind::Datagram)];

@@ -121,13 +121,19 @@ impl Probes {
         }
     }
 
+    /// The user with this seat got so many bytes.
+    #[inline]
+    pub(crate) fn took(&mut self, now: Instant, seat: u32, bytes: u64) {
+        self.delivered += bytes;
+        self.users.took(now, seat);
+    }
+
     /// An end told something; `c` is as it was before the transfer's own counts are changed.
     #[inline]
     pub(crate) fn told(&mut self, now: Instant, end: usize, event: TcpEvent, c: &Connection) {
         match event {
             TcpEvent::Delivered { bytes } if end == TAKER => {
-                self.delivered += bytes;
-                self.users.took(now, c.seat);
+                self.took(now, c.seat, bytes);
                 if c.stats.delivered + bytes >= c.size && !c.stats.failed {
                     if c.stats.written {
                         self.writes.add(now.since(c.stats.due_since).as_nanos());
@@ -146,7 +152,7 @@ impl Probes {
 
     /// A datagram is at its host.
     pub(crate) fn datagram(&mut self, now: Instant, packet: &Packet) {
-        let (users, user) = (&mut self.datagrams.users, packet.flow as usize);
+        let (users, user) = (&mut self.datagrams.users, packet.label.flow as usize);
         if user >= users.len() {
             users.resize(user + 1, (0, 0));
         }
@@ -194,10 +200,10 @@ impl World {
     /// Sets up what is to be recorded, before the world runs.
     pub(crate) fn watch(&mut self, plan: Plan) {
         for link in &plan.links {
-            self.net.tap.watch(link.link);
+            self.net.links[link.link as usize].waits = Some(Box::default());
         }
         for at in &plan.capture {
-            self.net.tap.capture_link(plan.links[*at].link);
+            self.net.capture(plan.links[*at].link);
         }
         let warmup = plan.warmup;
         let (epochs, samples) = (plan.epoch.is_some(), !plan.series.is_empty());
@@ -231,6 +237,7 @@ impl World {
     /// A probe looks at the world.
     pub(crate) fn probe(&mut self, probe: u32) {
         let now = self.now();
+        self.net.catch_up(self.net.events.since());
         debug_assert_eq!(self.check_conservation(), Ok(()), "at {now:?}");
         let probes = &mut self.probes;
         match probe {

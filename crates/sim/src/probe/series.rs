@@ -34,8 +34,7 @@ impl Samples {
         if plan.wants(Which::Queue) {
             self.queue.resize_with(plan.links.len(), Vec::new);
             for (list, watched) in self.queue.iter_mut().zip(&plan.links) {
-                let queue = &net.links[watched.link as usize].queue;
-                let backlog = queue.as_ref().map(|q| q.discipline.backlog()).unwrap_or_default();
+                let backlog = net.links[watched.link as usize].backlog();
                 list.push((backlog.packets as u64, backlog.bytes.get()));
             }
         }

@@ -13,9 +13,8 @@ use super::plan::Watched;
 use super::*;
 use crate::app::{App, Happened};
 use crate::connection::HostConfig;
-use crate::connection::address;
 use crate::network::{LinkPlan, Network};
-use crate::packet::DATAGRAM;
+use crate::packet::{DATAGRAM, Kind, Label, address};
 use crate::results::{Data, Table};
 use crate::world::Transfer;
 
@@ -63,7 +62,7 @@ impl App for Script {
                 let key = FlowKey::new(address(0), address(1), 1, 9, Proto::UDP);
                 let p = &mut *packet.0;
                 p.header = Header { key, len: Bytes(len), ..Header::default() };
-                (p.flow, p.generation, p.end, p.src, p.dst, p.route) = (0, 0, DATAGRAM, 0, 1, route);
+                p.label = Label { dst: 1, route, end: DATAGRAM, kind: Kind::Datagram, ..Label::default() };
                 world.net.send(packet);
             }
         }
