@@ -87,6 +87,9 @@ mod tables {
             near(events_until(gamma, 0.05).unwrap(), to_5, 0.05);
         }
         assert_eq!(Fade::PAPER, Fade::TowardsMin { gamma: 0.875 });
+        // With a queue of 0.2 s left in srtt the readings part: 7/8 0.3 + 1/8 0.1 = 0.275, 7/8 0.3 + 1/8 0.2 = 0.2875.
+        near(Fade::PAPER.apply(0.1, 0.2, 0.3).unwrap(), 0.275, 1e-12);
+        near(Fade::TowardsSrtt { gamma: 0.875 }.apply(0.1, 0.2, 0.3).unwrap(), 0.2875, 1e-12);
     }
 
     /// Section 3.6, the rows of one queue: link, RTT, queue; then DBP, phi, beta, alpha, eta standard and adaptive, with

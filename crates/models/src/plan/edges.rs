@@ -6,10 +6,8 @@ use narrows_units::Rate;
 use super::{Link, MOST_FLOWS, Verdict};
 use crate::Result;
 
-/// Most users a map shows.
-const MOST_USERS: f64 = 1e7;
-/// Rates looked at, bit/s.
-const RATES: (u64, u64) = (1_000, 1_000_000_000_000);
+/// Largest rate looked at, kbit/s.
+const MOST_KBPS: u32 = 1_000_000_000;
 /// An edge of a map is found to this factor: less than its line is wide.
 const PRECISION: f64 = 1.01;
 
@@ -31,10 +29,9 @@ pub(super) fn last_where(low: u32, high: u32, holds: impl Fn(u32) -> Result<bool
 pub(super) fn most_users(link: &Link, to: Verdict) -> Result<u32> {
     let good = |users: u32| {
         let one = Link { users, ..*link };
-        Ok(f64::from(one.busy_users()) * f64::from(one.connections) <= f64::from(MOST_FLOWS)
-            && one.verdict(one.flows())? <= to)
+        Ok(one.verdict(one.flows())? <= to)
     };
-    last_where(0, link.users.max(1), good)
+    last_where(0, link.users, good)
 }
 
 /// Least rate, to the kbit/s, at which the verdict is `to` or better.
@@ -43,12 +40,11 @@ pub(super) fn least_rate(link: &Link, to: Verdict) -> Result<Option<Rate>> {
         let one = Link { rate: Rate::from_kbps(kbps.into()), ..*link };
         Ok(one.verdict(one.flows())? <= to)
     };
-    let most = u32::try_from(RATES.1 / 1_000).unwrap_or(u32::MAX);
-    if !good(most)? {
+    if !good(MOST_KBPS)? {
         return Ok(None);
     }
-    let low = u32::try_from(link.rate.as_bps() / 1_000).unwrap_or(most).max(1);
-    let worse = last_where(low.min(most - 1), most, |kbps| Ok(!good(kbps)?))?;
+    let low = u32::try_from(link.rate.as_bps() / 1_000).unwrap_or(MOST_KBPS).max(1);
+    let worse = last_where(low.min(MOST_KBPS - 1), MOST_KBPS, |kbps| Ok(!good(kbps)?))?;
     Ok(Some(Rate::from_kbps(u64::from(worse) + 1)))
 }
 
@@ -88,7 +84,7 @@ pub fn edges(link: &Link, rates: &[Rate]) -> Result<Vec<Edges>> {
 /// About the fewest flows, more than `above`, at which the verdict is `at_least`: to [`PRECISION`].
 fn first_flows(link: &Link, at_least: Verdict, above: f64) -> Result<f64> {
     let bad = |flows: f64| Ok(link.verdict(flows.round().max(1.0) as u32)? >= at_least);
-    let (mut low, mut high) = (above.max(0.5), f64::from(MOST_FLOWS).min(MOST_USERS));
+    let (mut low, mut high) = (above.max(0.5), f64::from(MOST_FLOWS));
     while high / low > PRECISION && high - low > 0.5 {
         let middle = (low * high).sqrt();
         if bad(middle)? {

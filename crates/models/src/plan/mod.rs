@@ -321,7 +321,7 @@ pub fn plan(link: &Link) -> Result<Plan> {
     link.check()?;
     let (flows, buffer_packets) = (link.flows(), link.buffer_packets());
     let point = link.point(flows, buffer_packets)?;
-    let verdict = link.verdict(flows)?;
+    let verdict = Verdict::of(&point, link.fetch_s(flows), link.patience.as_secs_f64());
     let better = Verdict::ALL.into_iter().filter(|to| *to < verdict).rev();
     let exits: Result<Vec<Exit>> = better
         .map(|to| Ok(Exit { to, users: edges::most_users(link, to)?, rate: edges::least_rate(link, to)? }))
@@ -338,7 +338,7 @@ pub fn plan(link: &Link) -> Result<Plan> {
         larger_buffer: larger_buffer(link, &point)?,
         turns: turns(link, flows),
         door: door(link, (ROUND_LIMIT_S / link.packet_s()).floor(), flows, link.busy_users()),
-        loss_door: loss_door(link)?,
+        loss_door: loss_door(link, &point)?,
         exits: exits?,
         point,
     })
@@ -376,17 +376,19 @@ fn turns(link: &Link, flows: u32) -> Turns {
     }
 }
 
-/// A door for `users` users, of whom each has its connections in. Those beyond wait until so many objects are through.
+/// A door that lets `users` users in. Each connection stands in line for itself once its pool's admission is over (`t_pool`), so a
+/// user who is in has about one connection in at a time, and waits at the door with the others: in `experiments/plan/door.toml` 385 of
+/// 400 users wait with 150 in. So connections beyond `users` wait, until as many objects are through.
 fn door(link: &Link, users: f64, flows: u32, busy_users: u32) -> Door {
     let beyond = f64::from(flows) - users;
-    let wait_s = (f64::from(busy_users) > users).then(|| beyond.max(1.0) * link.object_s());
+    let wait_s = (f64::from(busy_users) > users).then(|| beyond * link.object_s());
     Door { users: users.min(f64::from(u32::MAX)) as u32, wait_s }
 }
 
-fn loss_door(link: &Link) -> Result<Door> {
+fn loss_door(link: &Link, now: &OperatingPoint) -> Result<Door> {
     let buffer = link.buffer_packets();
-    let keeps = |flows: u32| Ok(flows == 0 || link.point(flows, buffer)?.loss < P_ADMIT);
-    let flows = if keeps(link.flows())? { link.flows() } else { edges::last_where(0, link.flows(), keeps)? };
+    let keeps = |flows: u32| Ok(link.point(flows, buffer)?.loss < P_ADMIT);
+    let flows = if now.loss < P_ADMIT { link.flows() } else { edges::last_where(0, link.flows(), keeps)? };
     let users = flows / link.connections;
     let beyond = link.flows() - users * link.connections;
     let wait_s = (users < link.busy_users()).then(|| f64::from(beyond) * link.object_s());

@@ -41,6 +41,19 @@ fn the_door_by_hand() {
     assert!((plan.door.wait_s.unwrap() - 250.0 * 7300.0 / 1448.0 * 0.02).abs() < 1e-9);
 }
 
+/// The same with four connections each: a user who is in has about one of them in, so 1450 wait, for 146 s; 250 users with all four
+/// would wait for 101. The simulator has 141 to 143 s.
+#[test]
+fn connections_wait_at_the_door_each_for_itself() {
+    let link = Link { connections: 4, ..Link::new(Rate::from_kbps(600), 400, Duration::from_millis(200)) };
+    let plan = plan(&link).unwrap();
+    assert_eq!(plan.door.users, 150);
+    assert!((plan.door.wait_s.unwrap() - 1450.0 * 7300.0 / 1448.0 * 0.02).abs() < 1e-9);
+    // Six users more than the 150 of a round, but no door while the others are idle.
+    let few = Link { users: 156, busy: 0.9, ..link };
+    assert_eq!(super::plan(&few).unwrap().door.wait_s, None);
+}
+
 /// TAQ, section 2.3, on 1 Mbit/s with 50 packets of 500 B: of 200 users with four connections everybody hangs for 20 s, of 400
 /// half hang for 60 s. `experiments/taq/sec2-hangs.toml` has 0.95 to 0.99, and 0.45 to 0.54.
 #[test]
@@ -222,5 +235,11 @@ fn the_extremes_have_a_plan() {
         Link { connections: 10, ..Link::new(Rate::from_kbps(1), 1_000_000, Duration::from_secs(1000)) };
     let plan = plan(&thin).unwrap();
     assert_eq!((plan.verdict, plan.flows), (Verdict::TooMany, 10_000_000));
-    assert!(plan.point.loss < 1.0 && plan.hangs.longest_s(0.5, 3600.0).is_finite());
+    // 1 kbit/s are 1/12 packet a second; with the queue full a round trip is 1000 s and 83 packets, so 1000 + 996 s.
+    assert_eq!(plan.buffer_packets, 83);
+    let share = 1996.0 / 12.0 / 1e7;
+    assert!((plan.point.share_packets_per_rtt / share - 1.0).abs() < 1e-9, "{plan:?}");
+    let carried = plan.point.packets_per_epoch * (1.0 - plan.point.loss);
+    assert!(plan.point.loss < 1.0 && (carried / share - 1.0).abs() < 1e-6, "{carried} of {share}");
+    assert!((0.0..=3600.0).contains(&plan.hangs.longest_s(0.5, 3600.0)));
 }

@@ -23,7 +23,7 @@ mod windows;
 mod tests;
 
 use crate::Result;
-use crate::domain::within;
+use crate::domain::{positive, within};
 
 pub use idle::Silences;
 use windows::Outcome;
@@ -346,6 +346,6 @@ pub fn tipping_point(memory: Memory) -> f64 {
 /// # Errors
 /// `packets` of 0.
 pub fn tipping_point_closed(packets: u32) -> Result<f64> {
-    let packets = crate::domain::positive("packets", f64::from(packets))?;
+    let packets = positive("packets", f64::from(packets))?;
     Ok(1.0 - 2_f64.powf(-1.0 / packets))
 }
