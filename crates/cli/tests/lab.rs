@@ -155,6 +155,31 @@ fn check_results(dir: &Path) {
 }
 
 #[test]
+fn a_sender_of_ours_is_loaded_for_the_time_of_the_lab() {
+    if !possible() {
+        return;
+    }
+    let place = Place::new("lent", SCENARIO);
+    let settings = ["duration=2s", "congestion_control=narrows_is:iw=4"];
+    let mut lab = place.lab(&["--only", "fifo:30", "--set", settings[0], "--set", settings[1]]);
+    let child = lab.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let name = format!("lab{:x}", child.id());
+    let out = child.wait_with_output().unwrap();
+    let why = narrows_senders::possible().err().map(|e| format!("{e:#}"));
+    if let Some(why) = why.or_else(|| text(&out).contains("mount -t bpf").then(|| text(&out))) {
+        eprintln!("skipped: {why}");
+        return;
+    }
+    assert!(out.status.success(), "{}", text(&out));
+    let json = std::fs::read_to_string(place.0.join("few.json")).unwrap();
+    let json: serde_json::Value = serde_json::from_str(&json).unwrap();
+    assert_eq!(json["scenario"]["congestion_control"], "narrows_is:iw=4");
+    assert_eq!(json["disciplines"][0]["runs"].as_array().unwrap().len(), 1);
+    let left = narrows_senders::names(Path::new(narrows_senders::BPFFS));
+    assert!(!left.contains(&name), "{left:?}");
+}
+
+#[test]
 fn interrupted_it_cleans_up() {
     if !possible() {
         return;
