@@ -51,6 +51,7 @@ fn scenario(name: &str, share: u64, discipline: &str) -> Arc<Scenario> {
             series: Vec::new(),
             interval: Duration::from_secs(1),
             epochs: None,
+            bursts: false,
             capture: Vec::new(),
             hangs: Vec::new(),
             groups: Vec::new(),

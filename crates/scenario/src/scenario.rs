@@ -80,6 +80,8 @@ pub struct Probes {
     pub interval: Duration,
     /// Length of an epoch for per-epoch flow states (maintained, dropped, arriving, stalled), if they are wanted.
     pub epochs: Option<Duration>,
+    /// Whether it is wanted which segments of an object are lost, for objects of up to 64.
+    pub bursts: bool,
     /// Indices into [`Topology::links`] to capture, ascending.
     pub capture: Vec<usize>,
     /// From which silence of a user on it counts as a hang; one count for each threshold, ascending.

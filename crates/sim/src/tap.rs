@@ -43,9 +43,18 @@ impl Waits {
 
 /// Lost data packets of the connection that has or had a place.
 #[derive(Clone, Copy, Debug, Default)]
-struct Lost {
+pub(crate) struct Lost {
     generation: u32,
     packets: u32,
+    /// Which of its first 64 segments lost a copy, a bit for each, if segments are told of apart ([`Tap::tell_segments`]).
+    pub(crate) segments: u64,
+}
+
+impl Lost {
+    /// How many data packets.
+    pub(crate) fn packets(self) -> u64 {
+        self.packets.into()
+    }
 }
 
 /// Looks at packets on their way. Everything here is counted, nothing decided.
@@ -54,6 +63,8 @@ pub(crate) struct Tap {
     pub(crate) captures: Vec<Capture>,
     /// By place of the connection.
     lost: Vec<Lost>,
+    /// Payload of a full segment, if segments are told of apart.
+    segment: Option<u32>,
     /// Packets of no connection that were dropped or lost, by user.
     pub(crate) datagrams_lost: Vec<u64>,
 }
@@ -64,6 +75,11 @@ impl Tap {
         if let Ok(file) = Writer::new(Vec::new()) {
             self.captures.push(Capture { link, file, packets: 0, missed: 0 });
         }
+    }
+
+    /// Begins to keep which segments of a connection are lost; full ones carry `mss` bytes.
+    pub(crate) fn tell_segments(&mut self, mss: u32) {
+        self.segment = Some(mss.max(1));
     }
 
     pub(crate) fn captures(&self, link: u32) -> bool {
@@ -97,15 +113,19 @@ impl Tap {
             }
             let lost = &mut self.lost[at];
             if lost.generation != p.label.generation {
-                *lost = Lost { generation: p.label.generation, packets: 0 };
+                *lost = Lost { generation: p.label.generation, ..Lost::default() };
             }
             lost.packets += 1;
+            if let (Some(mss), Some(tcp)) = (self.segment, p.header.tcp.as_ref()) {
+                // The SYN is 0, so data begins at 1.
+                let at = tcp.seq.0.saturating_sub(1) / mss;
+                lost.segments |= 1_u64.checked_shl(at).unwrap_or(0);
+            }
         }
     }
 
-    /// Data packets lost so far of the connection of this generation at `place`.
-    pub(crate) fn lost_of(&self, place: u32, generation: u32) -> u64 {
-        let lost = self.lost.get(place as usize).filter(|l| l.generation == generation);
-        lost.map_or(0, |l| u64::from(l.packets))
+    /// What was lost so far of the connection of this generation at `place`.
+    pub(crate) fn lost_of(&self, place: u32, generation: u32) -> Lost {
+        self.lost.get(place as usize).filter(|l| l.generation == generation).copied().unwrap_or_default()
     }
 }

@@ -182,6 +182,7 @@ fn probes(top: &Reader<'_>, topology: &Topology, traffic: &[Traffic]) -> Result<
         series: sorted(series),
         interval: r.or("interval", Duration::from_millis(100), |r, k| r.positive_time(k))?,
         epochs: r.positive_time("epochs")?,
+        bursts: r.or("bursts", false, |r, k| r.flag(k))?,
         capture: sorted(capture),
         hangs: sorted(hangs),
         groups: groups(r.tables("groups")?, traffic)?,

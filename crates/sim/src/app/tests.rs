@@ -127,6 +127,7 @@ pub(super) fn scenario(seconds: u64, traffic: Vec<Traffic>) -> Scenario {
             series: Vec::new(),
             interval: Duration::from_secs(1),
             epochs: None,
+            bursts: false,
             capture: Vec::new(),
             hangs: Vec::new(),
             groups: Vec::new(),

@@ -4,6 +4,7 @@
 //! themselves. Per delivery there are a few additions here, per packet one histogram bucket at each queue.
 //! Counting begins at the end of the warm-up; names are those of the lab's table where the thing is the same.
 
+mod bursts;
 mod epochs;
 mod flows;
 mod links;
@@ -26,8 +27,10 @@ use crate::event::{Event, EventQueue};
 use crate::packet::{Packet, Pool};
 use crate::results::Results;
 use crate::statistics::Histogram;
+use crate::tap::Lost;
 use crate::world::World;
 
+use bursts::Bursts;
 use epochs::Epochs;
 use flows::Flows;
 use links::Links;
@@ -82,6 +85,7 @@ pub(crate) struct Probes {
     transfers: Transfers,
     users: Users,
     epochs: Epochs,
+    bursts: Bursts,
     samples: Samples,
     links: Links,
     /// Of connections that are no more, and of all when counting began.
@@ -161,8 +165,8 @@ impl Probes {
         self.datagrams.delays.add(now.since(packet.sent).as_nanos());
     }
 
-    /// A connection is taken out of the world; `lost` data segments of it were.
-    pub(crate) fn retired(&mut self, now: Instant, c: &Connection, lost: u64) {
+    /// A connection is taken out of the world; `lost` of it was.
+    pub(crate) fn retired(&mut self, now: Instant, c: &Connection, lost: Lost) {
         if c.stats.delivered < c.size && !c.stats.failed {
             self.served(now, c);
         }
@@ -170,12 +174,15 @@ impl Probes {
     }
 
     /// Takes down what a connection did, which was ended or goes on beyond the run.
-    fn close(&mut self, now: Instant, c: &Connection, lost: u64, ended: bool) {
-        self.gone.add(c, lost, &self.plan.groups);
+    fn close(&mut self, now: Instant, c: &Connection, lost: Lost, ended: bool) {
+        self.gone.add(c, lost.packets(), &self.plan.groups);
         if c.stats.row != NO_ROW {
-            self.flows.retired(now, c, lost, ended);
+            self.flows.retired(now, c, lost.packets(), ended);
         } else {
             self.transfers.over(now, c);
+            if self.plan.bursts && c.stats.first_attempt >= self.plan.warmup {
+                self.bursts.over(c, self.plan.mss, lost.segments);
+            }
         }
     }
 
@@ -206,6 +213,9 @@ impl World {
             self.net.capture(plan.links[*at].link);
         }
         let warmup = plan.warmup;
+        if plan.bursts {
+            self.net.tap.tell_segments(plan.mss);
+        }
         let (epochs, samples) = (plan.epoch.is_some(), !plan.series.is_empty());
         self.probes.plan = plan;
         if samples {
@@ -255,12 +265,14 @@ impl World {
         let probes = &mut self.probes;
         probes.before = probes.gone.clone();
         for (place, c) in (0..).zip(&self.connections).filter(|(_, c)| c.live) {
-            probes.before.add(c, self.net.tap.lost_of(place, c.generation), &probes.plan.groups);
+            probes.before.add(c, self.net.tap.lost_of(place, c.generation).packets(), &probes.plan.groups);
         }
         probes.links.warm_up(&probes.plan, &mut self.net);
         self.net.tap.datagrams_lost.fill(0);
         let tap = &self.net.tap;
-        probes.flows.warm_up(now, &mut self.connections, &|place, generation| tap.lost_of(place, generation));
+        probes.flows.warm_up(now, &mut self.connections, &|place, generation| {
+            tap.lost_of(place, generation).packets()
+        });
         probes.flows.begin_slice(now, &self.connections, probes.delivered);
         probes.users.warm_up(now);
         if probes.plan.epoch.is_some() {
@@ -309,6 +321,7 @@ pub(crate) fn finish(world: World) -> Results {
     if let Some(length) = plan.epoch {
         probes.epochs.report(length, &mut out);
     }
+    probes.bursts.report(&mut out);
     probes.samples.report(&plan, &mut out);
     probes.transfers.report(&plan, &mut out);
     captures(&plan, &mut net, &mut out);

@@ -21,6 +21,8 @@ pub(crate) struct Plan {
     pub(crate) slice: Duration,
     /// Length of an epoch, if epochs are wanted.
     pub(crate) epoch: Option<Duration>,
+    /// Whether it is wanted which segments of objects are lost.
+    pub(crate) bursts: bool,
     /// How often series are sampled.
     pub(crate) interval: Duration,
     /// Which series.
@@ -48,6 +50,7 @@ impl Default for Plan {
             warmup: Instant::ZERO,
             slice: Duration::from_secs(20),
             epoch: None,
+            bursts: false,
             interval: Duration::from_secs(1),
             series: Vec::new(),
             hangs: Vec::new(),
@@ -69,6 +72,7 @@ impl Plan {
             warmup: Instant::ZERO + scenario.warmup,
             slice: scenario.probes.slice,
             epoch: scenario.probes.epochs,
+            bursts: scenario.probes.bursts,
             interval: scenario.probes.interval.max(Duration::from_nanos(fewest)),
             series: scenario.probes.series.clone(),
             hangs: scenario.probes.hangs.clone(),

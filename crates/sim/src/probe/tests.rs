@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use narrows_qdisc::{ShaperConfig, Spec};
 use narrows_scenario::{Group, Series};
-use narrows_tcp::{Config, Handshake, Preset};
+use narrows_tcp::{Config, Handshake, InitialWindow, Preset};
 use narrows_units::{Bytes, Rate};
 use narrows_wire::{FlowKey, Header, Proto, capture};
 
@@ -524,5 +524,36 @@ fn every_name_is_documented() {
         for name in r.summary.keys().chain(r.tables.iter().map(|t| &t.name)).chain(columns) {
             assert!(known.contains(name), "{name}");
         }
+    }
+}
+
+/// Five segments at once find a transmitter and two places: the last two are lost, and sent again when the timer expires. One after
+/// the other five come through whole.
+#[test]
+fn bursts_through_a_short_queue_by_hand() {
+    for (window, figures) in [
+        (
+            5,
+            [("burst_whole", 0.0), ("burst_loss", 0.4), ("burst_first_4", 1.0), ("burst_after_4_1", 0.0)]
+                .as_slice(),
+        ),
+        (1, [("burst_whole", 1.0), ("burst_loss", 0.0)].as_slice()),
+    ] {
+        let tcp = Config {
+            mss: 500,
+            initial_window: InitialWindow::Segments(window),
+            ..Config::preset(Preset::Ns2)
+        };
+        let of = |bursts| {
+            let plan = Plan { bursts, ..plan(0.5) };
+            let world = world(tcp, Rate::from_kbps(1000), "fifo:2", Duration::from_millis(10), plan);
+            let acts = [0.1, 1.0, 5.0].map(|s| (s, Act::Open(Transfer { size: 2500, ..transfer(0) })));
+            run(world, acts.to_vec(), None, 9.0)
+        };
+        // The first begins within the warm-up.
+        let r = of(true);
+        expect(&r, &[("bursts", 2.0)]);
+        expect(&r, figures);
+        assert!(!of(false).summary.contains_key("bursts"));
     }
 }
