@@ -5,6 +5,7 @@
 
 mod efficiency;
 mod epochs;
+mod estimates;
 mod operating;
 mod transfers;
 
