@@ -210,3 +210,18 @@ fn initial_spreading_windows() {
     let sets = ["seeds=[1]", "duration=600s", "sweep.segments=[10]"];
     judge("initial-spreading/sec5-windows.toml", &sets, &["I4", "I5", "I7"]);
 }
+
+#[test]
+fn initial_spreading_bursts() {
+    let sets = ["seeds=[1]", "duration=600s"];
+    judge("initial-spreading/fig04-05-bursts.toml", &sets, &["I1", "I2: one"]);
+    judge("initial-spreading/fig02-sends.toml", &[], &["I6"]);
+}
+
+#[test]
+fn adaptive_aimd_one_flow_and_two_hops() {
+    let hold = ["After the first", "... where standard", "The factor comes"];
+    judge("adaptive-aimd/fig05-one-flow.toml", &[], &hold);
+    let hold = ["Alone the first", "It has 40", "The second flow's", "Together they", "Afterwards the factor"];
+    judge("adaptive-aimd/fig14-two-hops.toml", &[], &hold);
+}
