@@ -28,7 +28,7 @@ fn files(folder: &Path) -> Vec<PathBuf> {
 
 #[test]
 fn every_file_can_be_run() {
-    for file in ["taq", "burst-tcp", "adaptive-aimd", "initial-spreading"]
+    for file in ["taq", "burst-tcp", "adaptive-aimd", "initial-spreading", "plan"]
         .iter()
         .flat_map(|paper| files(&folder().join(paper)))
     {
@@ -222,6 +222,13 @@ fn initial_spreading_bursts() {
 fn adaptive_aimd_one_flow_and_two_hops() {
     let hold = ["After the first", "... where standard", "The factor comes"];
     judge("adaptive-aimd/fig05-one-flow.toml", &[], &hold);
-    let hold = ["Alone the first", "It has 40", "The second flow's", "Together they", "Afterwards the factor"];
+    let hold =
+        ["Alone the first", "It has 40", "The second flow's", "Together they", "Afterwards the factor"];
     judge("adaptive-aimd/fig14-two-hops.toml", &[], &hold);
+}
+
+#[test]
+fn where_the_plan_tips() {
+    let sets = ["sweep.tcp.preset=[\"linux\"]", "duration=200s", "warmup=50s"];
+    judge("plan/tipping.toml", &sets, &["With fewer", "With a third"]);
 }
