@@ -131,7 +131,16 @@ fn live(spec: &Spec, arrivals: &[Arrival]) -> Log {
 
 #[test]
 fn the_box_decides_as_the_simulator_does() {
-    for spec in ["fifo:30", "taq", "taq:clamp=off,memory_packets=60", "taq:mode=paper", "taq:share=pool"] {
+    for spec in [
+        "fifo:30",
+        "classes",
+        "classes:packets=5,mark=on,borrow=on",
+        "classes:threshold=auto,split=auto",
+        "taq",
+        "taq:clamp=off,memory_packets=60",
+        "taq:mode=paper",
+        "taq:share=pool",
+    ] {
         for seed in [1, 0xfeed, 20_261_120] {
             println!("{spec} seed {seed}");
             let spec: Spec = spec.parse().expect("a spec of this test");

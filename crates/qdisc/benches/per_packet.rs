@@ -177,6 +177,7 @@ const NAMES: &[&str] = &[
     "fq_codel",
     "pie:4000",
     "red:4000,min=100,max=3900,max_p=0.01",
+    "classes:borrow=on,buffer=8000",
     "taq",
     "taq:paper",
 ];

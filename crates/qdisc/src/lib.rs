@@ -9,6 +9,7 @@
 mod buckets;
 mod cake;
 mod chain;
+pub mod classes;
 mod codel;
 mod dice;
 mod drr;

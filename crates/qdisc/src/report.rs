@@ -2,7 +2,7 @@
 
 use narrows_units::{Bytes, Duration};
 
-use crate::{Backlog, Reason};
+use crate::{Backlog, Ppm, Reason};
 
 /// Counts since the discipline was made.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -64,6 +64,12 @@ pub struct ClassReport {
     pub backlog: Backlog,
     /// Flows with packets in it.
     pub flows: usize,
+    /// Its own counts, if it keeps them.
+    pub counters: Option<Counters>,
+    /// Its share of the link, if it has a fixed one or one that sets itself.
+    pub share: Option<Ppm>,
+    /// Its flows have at most so many packets of data, if that is what makes the class.
+    pub up_to_packets: Option<u32>,
 }
 
 /// One pool waiting at the door.

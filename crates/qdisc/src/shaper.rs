@@ -66,13 +66,15 @@ pub struct Shaper<Q> {
     inner: Q,
     /// When the link has sent everything handed to it so far.
     free_at: Instant,
+    /// Until when the link is or was idle although packets wait, because the discipline inside holds them back.
+    held_until: Instant,
 }
 
 impl<Q> Shaper<Q> {
     /// `inner`, dequeued at the rate of `config`.
     #[must_use]
     pub const fn new(config: ShaperConfig, inner: Q) -> Self {
-        Self { config, inner, free_at: Instant::ZERO }
+        Self { config, inner, free_at: Instant::ZERO, held_until: Instant::ZERO }
     }
     /// The discipline inside.
     pub const fn inner_mut(&mut self) -> &mut Q {
@@ -92,6 +94,16 @@ impl<Q> Shaper<Q> {
     pub const fn set_config(&mut self, config: ShaperConfig) {
         self.config = config;
     }
+    /// Notes until when the discipline holds back what waits: that time is nobody's lateness.
+    fn look<P: Packet>(&mut self, now: Instant)
+    where
+        Q: Qdisc<P>,
+    {
+        match self.inner.next_ready(now) {
+            Some(at) if at > now => self.held_until = at,
+            _ => self.held_until = self.held_until.min(now),
+        }
+    }
     /// The lateness that is made up for.
     fn allowance(&self) -> Duration {
         self.config.rate.time_to_send(self.config.mtu).max(LATENESS)
@@ -105,6 +117,7 @@ impl<P: Packet, Q: Qdisc<P>> Qdisc<P> for Shaper<Q> {
         if self.inner.backlog().packets == 1 && self.free_at < now {
             self.free_at = now;
         }
+        self.look(now);
     }
 
     fn dequeue(&mut self, now: Instant, verdicts: &mut Verdicts<P>) -> Option<P> {
@@ -113,7 +126,8 @@ impl<P: Packet, Q: Qdisc<P>> Qdisc<P> for Shaper<Q> {
         }
         let packet = self.inner.dequeue(now, verdicts)?;
         let busy = self.config.rate.time_to_send(self.config.wire_len(packet.len()));
-        self.free_at = self.free_at.max(now - self.allowance()) + busy;
+        self.free_at = self.free_at.max(now - self.allowance()).max(self.held_until) + busy;
+        self.look(now);
         Some(packet)
     }
 
@@ -128,6 +142,7 @@ impl<P: Packet, Q: Qdisc<P>> Qdisc<P> for Shaper<Q> {
         if idle && self.inner.backlog().packets > 0 && self.free_at < now {
             self.free_at = now;
         }
+        self.look(now);
         released
     }
 

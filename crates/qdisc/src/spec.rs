@@ -7,7 +7,8 @@ use core::str::FromStr;
 use narrows_units::Bytes;
 
 use crate::{
-    Fifo, Limit, Packet, Qdisc, Settings, ShaperConfig, cake, codel, drr, fq_codel, pie, red, rio, sfq, taq,
+    Fifo, Limit, Packet, Qdisc, Settings, ShaperConfig, cake, classes, codel, drr, fq_codel, pie, red, rio,
+    sfq, taq,
 };
 
 /// Why a text names no discipline, or a setting is impossible.
@@ -130,6 +131,7 @@ disciplines! {
     "Random Early Detection." Red(red::RedConfig) => red::Red::new;
     "RED with in and out; RIO-PS." Rio(rio::RioConfig) => rio::Rio::new;
     "Stochastic Fairness Queuing." Sfq(sfq::SfqConfig) => sfq::Sfq::new;
+    "Class-based isolation of short and long flows." Classes(classes::Config) => classes::Classes::new;
     "Timeout Aware Queuing." Taq(taq::Config) => taq::Taq::new;
 }
 

@@ -7,6 +7,7 @@ mod efficiency;
 mod epochs;
 mod estimates;
 mod operating;
+mod split;
 mod transfers;
 
 use core::ops::ControlFlow;

@@ -119,6 +119,12 @@ pub struct ClassJson {
     pub name: String,
     pub backlog: BacklogJson,
     pub flows: usize,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub counters: Option<CountersJson>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub share: Option<f64>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub up_to_packets: Option<u32>,
 }
 
 /// [`DoorReport`].
@@ -191,7 +197,14 @@ impl From<Backlog> for BacklogJson {
 
 impl From<&ClassReport> for ClassJson {
     fn from(c: &ClassReport) -> Self {
-        Self { name: c.name.to_owned(), backlog: c.backlog.into(), flows: c.flows }
+        Self {
+            name: c.name.to_owned(),
+            backlog: c.backlog.into(),
+            flows: c.flows,
+            counters: c.counters.as_ref().map(CountersJson::from),
+            share: c.share.map(|s| f64::from(s.0) / 1e6),
+            up_to_packets: c.up_to_packets,
+        }
     }
 }
 

@@ -419,6 +419,7 @@ impl<P: Packet> Qdisc<P> for Paper<P> {
             name: c.name(),
             backlog: self.store.backlog(c),
             flows: self.store.flows_in(c),
+            ..ClassReport::default()
         };
         let closed = self.is_closed(now);
         Report {

@@ -404,7 +404,7 @@ impl<P: Packet> Qdisc<P> for Turns<P> {
                 backlog.packets += slot.chain.packets as usize;
                 backlog.bytes += Bytes(slot.chain.bytes);
             }
-            ClassReport { name, backlog, flows }
+            ClassReport { name, backlog, flows, ..ClassReport::default() }
         };
         Report {
             name: "taq",
@@ -415,6 +415,7 @@ impl<P: Packet> Qdisc<P> for Turns<P> {
                     name: "control",
                     backlog: Backlog { packets: self.control.len(), bytes: self.control.bytes() },
                     flows: self.control.len(),
+                    ..ClassReport::default()
                 },
                 class("first", Place::First, self.first.len),
                 class("round", Place::Round, self.round.len),

@@ -1,0 +1,171 @@
+//! What is remembered of flows: a bounded table of small records. Who is evicted is told by a hand that goes round.
+//!
+//! A record with packets waiting stays. Of the next eight others under the hand goes the one that never got past its
+//! first packet of data, else the one unheard of for longest: near enough to the oldest of all, and a list that is kept
+//! in order would cost each packet two more lines of memory.
+
+use narrows_units::Instant;
+use narrows_wire::FlowKey;
+
+/// No record, no packet.
+pub(super) const NIL: u32 = u32::MAX;
+/// How many the hand chooses from.
+const CHOICE: usize = 8;
+
+/// Milliseconds since the driver's epoch; they wrap after 49 days, which matters to no flow.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Millis(pub u32);
+
+impl Millis {
+    pub(super) const fn of(now: Instant) -> Self {
+        Self((now.as_nanos() / 1_000_000) as u32)
+    }
+    pub(super) const fn since(self, earlier: Self) -> u32 {
+        self.0.wrapping_sub(earlier.0)
+    }
+}
+
+/// A flow.
+#[derive(Clone, Copy, Debug)]
+#[repr(align(64))]
+pub(super) struct Record {
+    pub key: FlowKey,
+    pub class: u8,
+    /// It had FIN or RST.
+    pub closed: bool,
+    /// Packets of data so far.
+    pub count: u32,
+    pub begun: Millis,
+    pub seen: Millis,
+    /// Its packets that wait, in order; [`NIL`] for none.
+    pub head: u32,
+    pub tail: u32,
+    chain: u32,
+}
+
+const _: () = assert!(size_of::<Record>() == 64);
+
+impl Record {
+    const fn new(key: FlowKey, class: u8, now: Millis) -> Self {
+        Self { key, class, closed: false, count: 0, begun: now, seen: now, head: NIL, tail: NIL, chain: NIL }
+    }
+
+    pub(super) const fn waits(&self) -> bool {
+        self.head != NIL
+    }
+
+    /// Begins again, as a flow nobody has heard of.
+    pub(super) fn renew(&mut self, class: u8, now: Millis) {
+        *self = Self { chain: self.chain, ..Self::new(self.key, class, now) };
+    }
+}
+
+/// The records by key.
+#[derive(Debug)]
+pub(super) struct Records {
+    pub(super) all: Vec<Record>,
+    /// Place plus one.
+    buckets: Vec<u32>,
+    seed: u64,
+    capacity: usize,
+    hand: usize,
+}
+
+impl Records {
+    pub(super) fn new(capacity: usize, seed: u64) -> Self {
+        let buckets = 1_usize << (2 * capacity).ilog2();
+        Self { all: Vec::new(), buckets: vec![0; buckets], seed, capacity, hand: 0 }
+    }
+
+    pub(super) fn hash(&self, key: &FlowKey) -> u64 {
+        key.hash(self.seed)
+    }
+
+    fn bucket(&self, hash: u64) -> usize {
+        (hash & (self.buckets.len() as u64 - 1)) as usize
+    }
+
+    pub(super) fn find(&self, key: &FlowKey, hash: u64) -> Option<u32> {
+        let mut at = self.buckets[self.bucket(hash)].wrapping_sub(1);
+        while let Some(record) = self.all.get(at as usize) {
+            if record.key == *key {
+                return Some(at);
+            }
+            at = record.chain;
+        }
+        None
+    }
+
+    /// Makes a record for a key that has none. Tells whether another, of a flow not older than `timeout` and not closed,
+    /// had to go for it.
+    pub(super) fn make(
+        &mut self,
+        key: FlowKey,
+        hash: u64,
+        class: u8,
+        now: Millis,
+        timeout: u32,
+    ) -> (u32, bool) {
+        let mut lost = false;
+        let at = if self.all.len() < self.capacity {
+            self.all.push(Record::new(key, class, now));
+            self.all.len() - 1
+        } else {
+            let victim = self.least_needed(now);
+            let old = &self.all[victim];
+            lost = !old.closed && now.since(old.seen) <= timeout;
+            self.unchain(victim);
+            self.all[victim] = Record::new(key, class, now);
+            victim
+        };
+        let bucket = self.bucket(hash);
+        self.all[at].chain = self.buckets[bucket].wrapping_sub(1);
+        // The capacity is far below 2^32.
+        self.buckets[bucket] = at as u32 + 1;
+        (at as u32, lost)
+    }
+
+    /// There are more records than packets that may wait, so one without is found.
+    fn least_needed(&mut self, now: Millis) -> usize {
+        let mut best: Option<(bool, u32, usize)> = None;
+        let mut seen = 0;
+        while seen < CHOICE || best.is_none() {
+            let at = self.hand;
+            self.hand = if at + 1 == self.all.len() { 0 } else { at + 1 };
+            seen += 1;
+            let record = &self.all[at];
+            if record.waits() {
+                continue;
+            }
+            let worth = (record.count <= 1 || record.closed, now.since(record.seen), at);
+            if best.is_none_or(|b| worth > b) {
+                best = Some(worth);
+            }
+        }
+        best.map_or(0, |b| b.2)
+    }
+
+    fn unchain(&mut self, gone: usize) {
+        let (bucket, next) = (self.bucket(self.hash(&self.all[gone].key)), self.all[gone].chain);
+        let mut at = self.buckets[bucket].wrapping_sub(1) as usize;
+        if at == gone {
+            self.buckets[bucket] = next.wrapping_add(1);
+            return;
+        }
+        while self.all[at].chain as usize != gone {
+            at = self.all[at].chain as usize;
+        }
+        self.all[at].chain = next;
+    }
+
+    /// Flows of each class that are not forgotten yet.
+    pub(super) fn known(&self, now: Millis, timeout: u32) -> [usize; 2] {
+        let mut known = [0; 2];
+        for r in &self.all {
+            if r.waits() || (!r.closed && now.since(r.seen) <= timeout) {
+                known[usize::from(r.class)] += 1;
+            }
+        }
+        known
+    }
+}
