@@ -1,4 +1,4 @@
-# Long TCP flows over one drop-tail bottleneck, in ns-2.35: the counterpart of ../ns3/dumbbell.cc. Run by
+# Long TCP flows over one bottleneck (drop-tail, RED or SFQ), in ns-2.35: the counterpart of ../ns3/dumbbell.cc. Run by
 # `cargo run -p narrows-xtask --release -- peers`; by hand: ns dumbbell.tcl -flows 120 -seed 1. What each setting means,
 # and what corresponds to it elsewhere, is said in docs/simulator-peers.md.
 #
@@ -10,7 +10,7 @@ remove-all-packet-headers
 add-packet-header IP TCP Flags
 
 array set opt {
-    tcp newreno  timestamps 0  dephase_ms 0
+    tcp newreno  timestamps 0  dephase_ms 0  queue droptail 
     flows 120  rate_bps 600000  wire_bytes 500  buffer_packets 30
     rtt_min_ms 190  rtt_max_ms 210  start_s 5
     warmup_s 100  duration_s 1000  slice_s 20
@@ -29,6 +29,28 @@ switch $opt(tcp) {
     newreno { set sender Agent/TCP/Newreno; set receiver Agent/TCPSink }
     sack    { set sender Agent/TCP/Sack1; set receiver Agent/TCPSink/Sack1 }
     default { puts stderr "dumbbell.tcl: -tcp is newreno or sack, not $opt(tcp)"; exit 2 }
+}
+
+# ns-2's drop-tail limit counts the packet in service, those of RED and SFQ do not.
+set limit [expr $opt(buffer_packets) - 1]
+switch $opt(queue) {
+    droptail { set discipline DropTail; incr limit }
+    red {
+        # As published in 1993: `wait_` and `gentle_` came later.
+        set discipline RED
+        Queue/RED set thresh_ [expr $limit / 4]
+        Queue/RED set maxthresh_ [expr $limit * 3 / 4]
+        Queue/RED set linterm_ 10
+        Queue/RED set q_weight_ 0.002
+        Queue/RED set mean_pktsize_ $opt(wire_bytes)
+        foreach off {gentle_ wait_ bytes_ queue_in_bytes_ setbit_ adaptive_} { Queue/RED set $off false }
+    }
+    sfq {
+        set discipline SFQ
+        Queue/SFQ set maxqueue_ $limit
+        Queue/SFQ set buckets_ 1024
+    }
+    default { puts stderr "dumbbell.tcl: -queue is droptail, red or sfq, not $opt(queue)"; exit 2 }
 }
 
 # `packetSize_` is payload; 40 B of header are added, and ts_option_size_ more with timestamps. We hold the size on the wire.
@@ -55,9 +77,8 @@ $ns rtproto Manual
 
 set left [$ns node]
 set right [$ns node]
-# ns-2's limit counts the packet in service.
-$ns simplex-link $left $right $opt(rate_bps) 0ms DropTail
-$ns queue-limit $left $right $opt(buffer_packets)
+$ns simplex-link $left $right $opt(rate_bps) 0ms $discipline
+$ns queue-limit $left $right $limit
 $ns simplex-link $right $left $opt(rate_bps) 0ms DropTail
 $ns queue-limit $right $left 100000
 [$left entry] defaulttarget [[$ns link $left $right] head]
@@ -93,6 +114,12 @@ for {set i 0} {$i < $opt(flows)} {incr i} {
     set one_way_ms [expr $rtt_ms / 2.0]
     $sink($i) target [access $one_way_ms [$right entry]]
     [$right demux] install [$sink($i) port] [access $one_way_ms $sink($i)]
+    if {$opt(queue) == "sfq"} {
+        # SFQ hashes addresses, not ports: each sender gets one of its own, 16 apart, which fall into different buckets.
+        set address [expr 16 * ($i + 1)]
+        $tcp($i) set agent_addr_ $address
+        [$left entry] install $address [$left demux]
+    }
     $ns connect $tcp($i) $sink($i)
     set ftp [new Application/FTP]
     $ftp attach-agent $tcp($i)

@@ -56,13 +56,34 @@ fn independent_losses() {
     assert!(until_s3 > 2.0 * BOUND, "the paper's memory through S3 is known to be too long: {until_s3}");
 }
 
+/// Figure 6's runs of one discipline.
+fn under(discipline: &str, sets: &[&str]) -> Vec<Outcome> {
+    let mut runs = outcomes("taq/fig06-epochs.toml", sets);
+    runs.retain(|run| run.coordinate("discipline") == discipline);
+    runs
+}
+
+const CUT: [&str; 4] = ["rate=600kbit", "tcp.backoff_ends=new_sample", "duration=400s", "seeds=[1]"];
+
 /// A drop-tail queue: losses come in bursts, and fall on those who send. The back-off is shorter still.
 #[test]
 fn drop_tail() {
-    let sets = ["rate=600kbit", "tcp.backoff_ends=new_sample", "duration=400s", "seeds=[1]"];
-    let runs = outcomes("taq/fig06-epochs.toml", &sets);
-    let [until_s1, ..] = worst(&runs, &["share"]);
+    let [until_s1, ..] = worst(&under("drop-tail", &CUT), &["share"]);
     assert!(until_s1 <= BOUND, "memory in S1 alone: {until_s1}");
+}
+
+/// RED's dice make no difference to that.
+#[test]
+fn red() {
+    let [until_s1, ..] = worst(&under("red", &CUT), &["share"]);
+    assert!(until_s1 <= BOUND, "memory in S1 alone: {until_s1}");
+}
+
+/// SFQ drops from whoever has most waiting: not at random, and no chain describes it.
+#[test]
+fn sfq() {
+    let [until_s1, ..] = worst(&under("sfq", &CUT), &["share"]);
+    assert!((BOUND..=0.12).contains(&until_s1), "memory in S1 alone: {until_s1}");
 }
 
 #[test]
@@ -70,7 +91,7 @@ fn drop_tail() {
 fn every_sender_and_rate() {
     let runs = outcomes("models/fig06-independent.toml", &[]);
     worst(&runs, &["p", "tcp.recovery", "tcp.limited_transmit", "tcp.backoff_ends"]);
-    let runs = outcomes("taq/fig06-epochs.toml", &["tcp.backoff_ends=new_sample"]);
+    let runs = under("drop-tail", &["tcp.backoff_ends=new_sample"]);
     let [until_s1, ..] = worst(&runs, &["rate", "share"]);
     assert!(until_s1 <= 1.25 * BOUND, "at 200 kbit/s with 40 flows 0.25 lost is 0.06 off: {until_s1}");
 }
