@@ -28,6 +28,8 @@ enum Command {
     Lab(cmd::lab::Args),
     /// Run experiments in simulation, from files
     Sim(cmd::sim::Args),
+    /// Make the papers' figures again, each claim judged, as a page
+    Reproduce(cmd::reproduce::Args),
     /// Ask the papers' models
     Model(cmd::model::Args),
     /// Say what to expect of a thin link, and what to do
@@ -51,6 +53,7 @@ fn main() -> ExitCode {
         Command::Doctor(args) => cmd::doctor::main(args),
         Command::Lab(args) => cmd::lab::main(args),
         Command::Sim(args) => cmd::sim::main(args),
+        Command::Reproduce(args) => cmd::reproduce::main(args),
         Command::Model(args) => cmd::model::main(args),
         Command::Plan(args) => cmd::plan::main(args),
         Command::Demo(args) => cmd::demo::main(args),

@@ -20,13 +20,19 @@ pub fn judge(plan: &Plan, summaries: &[BTreeMap<String, f64>]) -> Vec<Result<Ver
     if plan.claims.is_empty() {
         return Vec::new();
     }
+    let samples = samples(plan, summaries);
+    plan.claims.iter().map(|claim| claim.judge(&samples).map_err(|e| e.to_string())).collect()
+}
+
+/// The figures of each run of a plan as claims and charts take them.
+#[must_use]
+pub fn samples(plan: &Plan, summaries: &[BTreeMap<String, f64>]) -> Vec<Sample> {
     let sample = |(job, summary): (&crate::Job, &BTreeMap<String, f64>)| Sample {
         coords: plan.axes.iter().map(|a| a.name.clone()).zip(job.coords.iter().cloned()).collect(),
         seed: job.seed,
         metrics: summary.clone(),
     };
-    let samples: Vec<Sample> = plan.jobs.iter().zip(summaries).map(sample).collect();
-    plan.claims.iter().map(|claim| claim.judge(&samples).map_err(|e| e.to_string())).collect()
+    plan.jobs.iter().zip(summaries).map(sample).collect()
 }
 
 /// Writes `claims.csv`.
@@ -62,7 +68,7 @@ fn row(claim: &Claim, verdict: &Result<Verdict, String>) -> [String; 11] {
     [
         claim.text.clone(),
         claim.source.clone(),
-        claim.expr.clone(),
+        claim.formula.text().to_owned(),
         claim.bound.to_string(),
         outcome.to_owned(),
         word(claim.expect).to_owned(),

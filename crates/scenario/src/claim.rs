@@ -21,8 +21,8 @@ pub struct Claim {
     pub text: String,
     /// Where it is from, as `TAQ, Fig. 8`; empty if it is our own.
     pub source: String,
-    /// The expression, as in the file.
-    pub expr: String,
+    /// The expression.
+    pub formula: Formula,
     /// What every element of its value must fulfil.
     pub bound: Bound,
     /// The reason for the bound's tolerance.
@@ -34,7 +34,6 @@ pub struct Claim {
     /// Why less than "holds" is expected.
     pub reason: String,
     path: String,
-    parsed: Expr,
 }
 
 /// What a value must be.
@@ -168,8 +167,7 @@ impl Claim {
         let must = |key, expected| r.must(key, expected, |r, k| r.text(k)).map(str::to_owned);
         let text = must("text", "the sentence that is claimed")?;
         let expr = must("expr", "an expression over metrics, as \"min(jain_20s{discipline=taq})\"")?;
-        let parsed = Expr::parse(&expr).map_err(|e| Error::new(r.path("expr"), e))?;
-        known_functions(&parsed, &expr).map_err(|e| Error::new(r.path("expr"), e))?;
+        let formula = Formula::parse(&expr).map_err(|e| Error::new(r.path("expr"), e))?;
         let claim = Self {
             text,
             source: r.or("source", "", |r, k| r.text(k))?.to_owned(),
@@ -179,8 +177,7 @@ impl Claim {
             direction: bound(&r, "direction")?,
             reason: r.or("reason", "", |r, k| r.text(k))?.to_owned(),
             path: r.path("expr"),
-            expr,
-            parsed,
+            formula,
         };
         if claim.expect == Outcome::Direction && claim.direction.is_none() {
             return Err(
@@ -199,18 +196,12 @@ impl Claim {
     /// # Errors
     /// Names the claim's expression and the place in it: a metric that does not exist, points that do not match.
     pub fn judge(&self, samples: &[Sample]) -> Result<Verdict, Error> {
-        let value = Evaluator { text: &self.expr, samples }
-            .value(&self.parsed)
-            .map_err(|e| Error::new(self.path.clone(), e))?;
-        let elements: Vec<(Labels, f64)> = match value {
-            Value::Number(x) => vec![(Labels::new(), x)],
-            Value::Vector(v) => v.into_iter().collect(),
-        };
+        let elements = self.formula.values(samples).map_err(|e| Error::new(self.path.clone(), e))?;
         let worst = elements.iter().min_by(|a, b| self.bound.room(a.1).total_cmp(&self.bound.room(b.1)));
         let Some(worst) = worst.cloned() else {
             return Err(Error::new(
                 self.path.clone(),
-                format!("'{}' has no element: expected results", self.expr),
+                format!("'{}' has no element: expected results", self.formula.text()),
             ));
         };
         let all = |bound: Bound| elements.iter().all(|(_, x)| bound.holds(*x));
@@ -222,6 +213,42 @@ impl Claim {
             Outcome::Fails
         };
         Ok(Verdict { outcome, as_expected: outcome == self.expect, worst, elements })
+    }
+}
+
+/// An expression over the figures of many runs, in the language of claims: what a chart draws.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Formula {
+    text: String,
+    parsed: Expr,
+}
+
+impl Formula {
+    /// Reads it.
+    ///
+    /// # Errors
+    /// Shows the place that is not understood.
+    pub fn parse(text: &str) -> Result<Self, String> {
+        let parsed = Expr::parse(text)?;
+        known_functions(&parsed, text)?;
+        Ok(Self { text: text.to_owned(), parsed })
+    }
+
+    /// As it was given.
+    #[must_use]
+    pub fn text(&self) -> &str {
+        &self.text
+    }
+
+    /// Its value at each point, with the labels that are left; a single one without labels if it comes to a number.
+    ///
+    /// # Errors
+    /// Names the place in it: a metric that does not exist, points that do not match.
+    pub fn values(&self, samples: &[Sample]) -> Result<Vec<(Labels, f64)>, String> {
+        Ok(match (Evaluator { text: &self.text, samples }).value(&self.parsed)? {
+            Value::Number(x) => vec![(Labels::new(), x)],
+            Value::Vector(v) => v.into_iter().collect(),
+        })
     }
 }
 

@@ -27,10 +27,10 @@ mod table;
 mod topology;
 mod traffic;
 
-pub use claim::{Bound, Claim, Labels, Outcome, Sample, Verdict};
+pub use claim::{Bound, Claim, Formula, Labels, Outcome, Sample, Verdict};
 pub use error::Error;
 pub use experiment::{Experiment, ForLab};
-pub use quantity::{time, time_text};
+pub use quantity::{number, time, time_text};
 pub use scenario::{Group, LabSettings, Probes, Run, Scenario, Series, Thin};
 pub use size::{LARGEST, Size, web_sizes};
 pub use topology::{Delays, Discipline, Hosts, Link, Loss, Spread, Topology};

@@ -80,7 +80,8 @@ pub(crate) fn bytes(text: &str) -> Result<u64, String> {
 }
 
 /// Any quantity as a number: seconds, bits per second, bytes; a range of times as its middle.
-pub(crate) fn number(text: &str) -> Option<f64> {
+#[must_use]
+pub fn number(text: &str) -> Option<f64> {
     if let Some((low, high)) = text.split_once("..") {
         return Some(f64::midpoint(number(low)?, number(high)?));
     }

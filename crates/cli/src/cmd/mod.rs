@@ -12,6 +12,7 @@ pub mod plan;
 mod plan_lines;
 mod plan_map;
 pub mod replay;
+pub mod reproduce;
 pub mod run;
 pub mod senders;
 pub mod sim;

@@ -15,7 +15,7 @@ use serde_json::{Value, json};
 use super::{sim_explain, sim_picture, sim_progress, sim_table};
 
 /// Status of a program ended by Ctrl-C.
-const INTERRUPTED: u8 = 130;
+pub(super) const INTERRUPTED: u8 = 130;
 /// Within this time of the first signal no second one is heard.
 const PATIENCE: Duration = Duration::from_secs(1);
 
@@ -116,7 +116,7 @@ fn say(text: &str) {
 }
 
 /// True once a signal asks to stop. Another one a while later insists: some shells and tools send the first one twice.
-fn stop_on_signal() -> anyhow::Result<Arc<AtomicBool>> {
+pub(super) fn stop_on_signal() -> anyhow::Result<Arc<AtomicBool>> {
     use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
     let stop = Arc::new(AtomicBool::new(false));
     let mut signals =
@@ -134,7 +134,8 @@ fn stop_on_signal() -> anyhow::Result<Arc<AtomicBool>> {
     Ok(stop)
 }
 
-fn cores() -> usize {
+/// As many as this process may use.
+pub(super) fn cores() -> usize {
     std::thread::available_parallelism().map_or(1, usize::from)
 }
 
@@ -167,7 +168,8 @@ fn works(args: &Args) -> anyhow::Result<Vec<Work>> {
     Ok(works)
 }
 
-fn run(plan: &Plan, options: &Options, stop: &AtomicBool, quiet: bool) -> Result<Report, Error> {
+/// Does a plan, and shows how far it is.
+pub(super) fn run(plan: &Plan, options: &Options, stop: &AtomicBool, quiet: bool) -> Result<Report, Error> {
     let show = sim_progress::Show::new(plan, options.jobs);
     let watch = |event: Event<'_>| {
         if !quiet {

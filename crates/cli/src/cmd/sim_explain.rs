@@ -47,7 +47,7 @@ pub fn text(plan: &Plan, out: &Path, jobs: usize) -> String {
     if !plan.claims.is_empty() {
         put(&mut text, "\nclaims judged afterwards".into());
         for claim in &plan.claims {
-            put(&mut text, format!("  {}  [{} {}]", claim.text, claim.expr, claim.bound));
+            put(&mut text, format!("  {}  [{} {}]", claim.text, claim.formula.text(), claim.bound));
         }
     }
     put(&mut text, format!("\nwrites to {}", out.display()));
@@ -437,18 +437,29 @@ fn runs(text: &mut String, plan: &Plan, jobs: usize) {
     let estimates: Vec<Estimate> = plan.jobs.iter().map(|j| Estimate::of(&j.scenario)).collect();
     let hops: f64 = estimates.iter().map(|e| e.hops).sum();
     let memory = estimates.iter().map(|e| e.memory).fold(0.0, f64::max);
+    let seconds = expected_s(plan, jobs);
     let jobs = jobs.min(plan.jobs.len()).max(1);
-    let seconds = hops / HOPS_PER_SECOND / jobs as f64;
     put(
         text,
         format!(
             "  about {} packets over links, {} with {jobs} run{} at a time, up to {} MB of memory each",
             count(hops),
-            if seconds < 1.0 { "a second".to_owned() } else { words(seconds) },
+            how_long(seconds),
             s(jobs),
             significant((memory / 1e6).ceil())
         ),
     );
+}
+
+/// About how long a plan takes on a usual core, in seconds.
+pub fn expected_s(plan: &Plan, jobs: usize) -> f64 {
+    let hops: f64 = plan.jobs.iter().map(|j| Estimate::of(&j.scenario).hops).sum();
+    hops / HOPS_PER_SECOND / jobs.min(plan.jobs.len()).max(1) as f64
+}
+
+/// A time as people say it.
+pub fn how_long(seconds: f64) -> String {
+    if seconds < 1.0 { "a second".to_owned() } else { words(seconds) }
 }
 
 fn count(n: f64) -> String {

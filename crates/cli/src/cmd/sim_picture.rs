@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use anyhow::Context as _;
 use narrows_plot::{Chart, Edge, Graph, Line, Node, Panel, chart_svg, graph_svg, quantile, save};
 use narrows_runner::{Axis, Job, Plan, Point, Report, VERSION, digest, table};
-use narrows_scenario::time_text;
+use narrows_scenario::{number, time_text};
 use narrows_sim::Data;
 
 use super::sim_table::main_figures;
@@ -184,23 +184,6 @@ fn add(panel: &mut Panel, name: &str, point: (f64, [f64; 3])) {
     }
 }
 
-/// The number of a swept value: `5000`, `200kbit`, `1.5ms`; in base units.
-fn number(text: &str) -> Option<f64> {
-    let split = text.find(|c: char| c.is_ascii_alphabetic()).unwrap_or(text.len());
-    let value: f64 = text[..split].trim().parse().ok()?;
-    let factor = match &text[split..] {
-        "" | "bit" | "B" | "s" => 1.0,
-        "kbit" | "kB" => 1e3,
-        "mbit" | "MB" => 1e6,
-        "gbit" | "GB" => 1e9,
-        "ms" => 1e-3,
-        "us" => 1e-6,
-        "ns" => 1e-9,
-        _ => return None,
-    };
-    Some(value * factor)
-}
-
 fn graph(plan: &Plan) -> Graph {
     let Some(job) = plan.jobs.first() else { return Graph::default() };
     let topology = &job.scenario.topology;
@@ -242,16 +225,4 @@ fn graph(plan: &Plan) -> Graph {
         edges.push(Edge { from: hosts + link.from, to: hosts + link.to, label, strong: true });
     }
     Graph { title: format!("{}: network", plan.name), subtitle: plan.about.clone(), nodes, edges }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn swept_values_are_numbers() {
-        let all: Vec<Option<f64>> =
-            ["5000", "200kbit", "1.5ms", "0.2mbit", "taq", "fifo:30"].into_iter().map(number).collect();
-        assert_eq!(all, [Some(5000.0), Some(200_000.0), Some(0.0015), Some(200_000.0), None, None]);
-    }
 }

@@ -1,0 +1,275 @@
+//! Which figures there are: `experiments/PAPER/paper.toml` lists them with their scenarios, charts and open points.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context as _, bail};
+use serde::Deserialize;
+
+/// The name of a paper's list in its folder.
+const LIST: &str = "paper.toml";
+
+/// A paper and its figures.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Paper {
+    /// Its folder's name: the first word of `taq/fig08`.
+    #[serde(skip)]
+    pub id: String,
+    /// Where its scenarios lie.
+    #[serde(skip)]
+    pub folder: PathBuf,
+    /// What it is called here, in a word or two.
+    pub short: String,
+    /// Its title.
+    pub title: String,
+    /// Who wrote it.
+    pub authors: String,
+    /// Where and when it appeared.
+    pub venue: String,
+    /// What it leaves open and what was chosen.
+    #[serde(default)]
+    pub open: Vec<OpenPoint>,
+    /// What can be run.
+    #[serde(rename = "figure")]
+    pub figures: Vec<Figure>,
+    /// Rows of the paper's list of experiments that no figure here simulates.
+    #[serde(default)]
+    pub elsewhere: Vec<Elsewhere>,
+}
+
+/// A gap in the paper.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct OpenPoint {
+    /// What the text does not say.
+    pub left: String,
+    /// What was chosen, and why.
+    pub chose: String,
+}
+
+/// Rows that are judged in another way, or not.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Elsewhere {
+    /// Their names, as `T9`.
+    pub rows: Vec<String>,
+    /// Where they are judged, or why they are not.
+    pub why: String,
+}
+
+/// One figure, table or claim of the text.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Figure {
+    /// The second word of `taq/fig08`.
+    pub id: String,
+    /// What it is in the paper, as `Figure 8`.
+    pub item: String,
+    /// What it shows.
+    pub title: String,
+    /// Its rows in the list of experiments, as `T6`.
+    pub rows: Vec<String>,
+    /// Scenarios, in the paper's folder.
+    pub files: Vec<String>,
+    /// Settings that make it small for `--quick`, as `seeds=[1]`.
+    #[serde(default)]
+    pub quick: Vec<String>,
+    /// The same for a test: a few seconds of work.
+    #[serde(default)]
+    pub least: Vec<String>,
+    /// What a reader should know before looking.
+    #[serde(default)]
+    pub note: String,
+    /// What is drawn.
+    #[serde(default, rename = "chart")]
+    pub charts: Vec<ChartSpec>,
+}
+
+/// What a chart shows.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Form {
+    /// A formula over the runs' figures against a swept setting.
+    #[default]
+    Sweep,
+    /// The share of a table's rows with at most this much of a column.
+    Cdf,
+    /// A column of a table against another.
+    Scatter,
+    /// The same, joined: a series over time.
+    Series,
+}
+
+/// A chart: what is drawn over what.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct ChartSpec {
+    /// Its heading.
+    pub title: String,
+    /// What it shows.
+    pub form: Form,
+    /// Which of the figure's files; the first if empty.
+    pub file: String,
+    /// The table, of all but sweeps.
+    pub table: String,
+    /// The formula of a sweep, or a column.
+    pub y: String,
+    /// The swept setting of a sweep, or a column.
+    pub x: String,
+    /// Name of the axis across, with unit.
+    pub x_name: String,
+    /// Name of the axis up, with unit.
+    pub y_name: String,
+    /// What values across are multiplied by; 0 stands for 1.
+    pub x_scale: f64,
+    /// What values up are multiplied by; 0 stands for 1.
+    pub y_scale: f64,
+    /// Which axes are logarithmic: `x`, `y`, `xy`.
+    pub log: String,
+    /// Settings that tell lines apart; all that are left if empty.
+    pub lines: Vec<String>,
+    /// Settings that have a chart for each of their values.
+    pub facets: Vec<String>,
+    /// Only runs at these settings (of all but sweeps, whose formula can say so).
+    pub only: BTreeMap<String, String>,
+    /// Other names for values of settings.
+    pub names: BTreeMap<String, String>,
+    /// What the paper shows, as far as it can be read.
+    pub paper: Vec<PaperLine>,
+}
+
+/// Points read from the paper.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct PaperLine {
+    /// What they are.
+    pub name: String,
+    /// In the chart's units.
+    pub points: Vec<[f64; 2]>,
+}
+
+/// All papers whose lists are below a folder.
+#[derive(Clone, Debug)]
+pub struct Catalogue {
+    /// By name.
+    pub papers: Vec<Paper>,
+}
+
+impl Catalogue {
+    /// Reads the list of every paper below `experiments`.
+    ///
+    /// # Errors
+    /// If there is none, or one is wrong: names the file and what is wrong.
+    pub fn load(experiments: &Path) -> anyhow::Result<Self> {
+        let folders = std::fs::read_dir(experiments).with_context(|| {
+            format!(
+                "{}: cannot be read; expected the folder of experiments: run this at the top of the repository, or name it with --experiments",
+                experiments.display()
+            )
+        })?;
+        let mut papers = Vec::new();
+        for folder in folders {
+            let folder = folder?.path();
+            if folder.join(LIST).is_file() {
+                papers.push(Paper::load(&folder)?);
+            }
+        }
+        if papers.is_empty() {
+            bail!("{}: no folder in it has a {LIST}: name another with --experiments", experiments.display());
+        }
+        papers.sort_by(|a, b| a.id.cmp(&b.id));
+        Ok(Self { papers })
+    }
+
+    /// What `names` stand for, in the order of the lists: `taq/fig08`, `taq`, `all`.
+    ///
+    /// # Errors
+    /// Names what is unknown, and what there is.
+    pub fn select(&self, names: &[String]) -> anyhow::Result<Vec<(&Paper, Vec<&Figure>)>> {
+        let mut wanted = BTreeSet::new();
+        for name in names {
+            let before = wanted.len();
+            for paper in &self.papers {
+                for figure in &paper.figures {
+                    let full = format!("{}/{}", paper.id, figure.id);
+                    if name == "all" || *name == paper.id || *name == full {
+                        wanted.insert(full);
+                    }
+                }
+            }
+            // Asked for twice is no error.
+            if wanted.len() == before && !self.knows(name) {
+                bail!("'{name}' is no figure: expected {}", self.near(name));
+            }
+        }
+        let of = |paper: &Paper, figure: &&Figure| wanted.contains(&format!("{}/{}", paper.id, figure.id));
+        let chosen = self.papers.iter().map(|p| (p, p.figures.iter().filter(|f| of(p, f)).collect()));
+        Ok(chosen.filter(|(_, figures): &(_, Vec<_>)| !figures.is_empty()).collect())
+    }
+
+    fn knows(&self, name: &str) -> bool {
+        let (paper, figure) = name.split_once('/').unwrap_or((name, ""));
+        let of_name = |p: &&Paper| p.id == paper;
+        name == "all"
+            || self
+                .papers
+                .iter()
+                .find(of_name)
+                .is_some_and(|p| figure.is_empty() || p.figures.iter().any(|f| f.id == figure))
+    }
+
+    /// The figures of the paper that was meant, or else the papers.
+    fn near(&self, name: &str) -> String {
+        let paper = name.split('/').next().unwrap_or_default();
+        let words: Vec<String> = match self.papers.iter().find(|p| p.id == paper) {
+            Some(p) => p.figures.iter().map(|f| format!("{}/{}", p.id, f.id)).collect(),
+            None => self.papers.iter().map(|p| p.id.clone()).chain(["all".to_owned()]).collect(),
+        };
+        format!("one of {} (--list shows more)", words.join(", "))
+    }
+}
+
+impl Paper {
+    fn load(folder: &Path) -> anyhow::Result<Self> {
+        let list = folder.join(LIST);
+        let text = std::fs::read_to_string(&list).with_context(|| format!("reading {}", list.display()))?;
+        let mut paper: Self = toml::from_str(&text).with_context(|| list.display().to_string())?;
+        paper.id = folder.file_name().unwrap_or_default().to_string_lossy().into_owned();
+        paper.folder = folder.to_owned();
+        let mut ids = BTreeSet::new();
+        for figure in &paper.figures {
+            if !ids.insert(&figure.id) {
+                bail!("{}: figure '{}' is there twice", list.display(), figure.id);
+            }
+            if figure.files.is_empty() {
+                bail!("{}: figure '{}' names no file", list.display(), figure.id);
+            }
+            for chart in &figure.charts {
+                if !chart.file.is_empty() && !figure.files.contains(&chart.file) {
+                    bail!(
+                        "{}: figure '{}': chart of '{}', which is none of its files: expected one of {}",
+                        list.display(),
+                        figure.id,
+                        chart.file,
+                        figure.files.join(", ")
+                    );
+                }
+            }
+        }
+        Ok(paper)
+    }
+
+    /// The rows of the list of experiments that figures here judge.
+    pub fn rows(&self) -> impl Iterator<Item = &str> {
+        self.figures.iter().flat_map(|f| &f.rows).map(String::as_str)
+    }
+}
+
+impl ChartSpec {
+    /// The file it is of.
+    #[must_use]
+    pub fn file<'a>(&'a self, figure: &'a Figure) -> &'a str {
+        if self.file.is_empty() { figure.files.first().map_or("", String::as_str) } else { &self.file }
+    }
+}

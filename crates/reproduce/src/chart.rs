@@ -1,0 +1,304 @@
+//! From runs to the points of a chart: plain data, which the page draws and the CSV files hold.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use anyhow::{Context as _, bail};
+use narrows_runner::{Job, Plan, Report, table, verdicts};
+use narrows_scenario::{Formula, Labels, Sample, number};
+use narrows_sim::{Data, Table};
+use serde::{Deserialize, Serialize};
+
+use crate::catalogue::{ChartSpec, Form};
+
+/// Points of a line at most: more than a page has places for only makes it large.
+const MOST_POINTS: usize = 1500;
+
+/// A chart, ready to be drawn.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Chart {
+    /// Its heading.
+    pub title: String,
+    /// Name of the axis across.
+    pub x_name: String,
+    /// Name of the axis up.
+    pub y_name: String,
+    /// Whether the axis across is logarithmic.
+    pub log_x: bool,
+    /// Whether the axis up is.
+    pub log_y: bool,
+    /// Whether points are joined.
+    pub joined: bool,
+    /// What stands at 0, 1, 2 ... across, where that is no number.
+    pub words: Vec<String>,
+    /// Lines.
+    pub lines: Vec<Line>,
+}
+
+/// A line of a chart.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Line {
+    /// Its name.
+    pub name: String,
+    /// Whether it was read from the paper.
+    pub paper: bool,
+    /// Across, and up: least of the seeds, what all of them come to, greatest.
+    pub points: Vec<[f64; 4]>,
+}
+
+/// The charts that `spec` makes of what a plan gave: one for each value of its facets.
+///
+/// # Errors
+/// If the formula, a table or a column does not fit the results.
+pub fn charts(spec: &ChartSpec, plan: &Plan, report: &Report, out: &Path) -> anyhow::Result<Vec<Chart>> {
+    let points = match spec.form {
+        Form::Sweep => sweep(spec, plan, report)?,
+        Form::Cdf | Form::Scatter | Form::Series => rows(spec, plan, out)?,
+    };
+    let words = words(spec, plan, &points);
+    let x_scale = if spec.x_scale == 0.0 { 1.0 } else { spec.x_scale };
+    let y_scale = if spec.y_scale == 0.0 { 1.0 } else { spec.y_scale };
+    let mut charts: Vec<(String, Chart)> = Vec::new();
+    for p in points {
+        let across = match &p.x {
+            Across::Setting(text) if !words.is_empty() => {
+                words.iter().position(|w| w == text).map(|at| at as f64)
+            }
+            x => x.number().map(|x| x * x_scale),
+        };
+        let across = across.unwrap_or(f64::NAN);
+        let point = [across, p.y[0] * y_scale, p.y[1] * y_scale, p.y[2] * y_scale];
+        if point.iter().any(|v| !v.is_finite()) {
+            continue;
+        }
+        let at = charts.iter().position(|(f, _)| *f == p.facet).unwrap_or_else(|| {
+            charts.push((p.facet.clone(), empty(spec, &p.facet, &words)));
+            charts.len() - 1
+        });
+        let lines = &mut charts[at].1.lines;
+        let at = lines.iter().position(|l| l.name == p.line).unwrap_or_else(|| {
+            lines.push(Line { name: p.line.clone(), ..Line::default() });
+            lines.len() - 1
+        });
+        lines[at].points.push(point);
+    }
+    if charts.is_empty() {
+        bail!("chart '{}': no point to draw of '{}' over '{}'", spec.title, spec.y, spec.x);
+    }
+    Ok(charts.into_iter().map(|(_, chart)| finished(spec, chart)).collect())
+}
+
+/// The swept settings across, in the order of the file, where not all are numbers.
+fn words(spec: &ChartSpec, plan: &Plan, points: &[Point]) -> Vec<String> {
+    if points.iter().all(|p| p.x.number().is_some()) {
+        return Vec::new();
+    }
+    let values = plan.axes.iter().find(|a| a.name == spec.x).map(|a| a.values.as_slice());
+    let there = |v: &&String| points.iter().any(|p| matches!(&p.x, Across::Setting(x) if x == *v));
+    values.unwrap_or_default().iter().filter(there).cloned().collect()
+}
+
+/// A value of a chart before it is placed.
+struct Point {
+    facet: String,
+    line: String,
+    x: Across,
+    y: [f64; 3],
+}
+
+/// Where a point stands across.
+enum Across {
+    /// At a value of a table.
+    At(f64),
+    /// At a swept setting, which need not be a number.
+    Setting(String),
+}
+
+impl Across {
+    fn number(&self) -> Option<f64> {
+        match self {
+            Self::At(x) => Some(*x),
+            Self::Setting(text) => number(text),
+        }
+    }
+}
+
+fn empty(spec: &ChartSpec, facet: &str, words: &[String]) -> Chart {
+    let title = match (spec.title.as_str(), facet) {
+        (title, "") => title.to_owned(),
+        ("", facet) => facet.to_owned(),
+        (title, facet) => format!("{title}: {facet}"),
+    };
+    let or = |name: &str, other: &str| if name.is_empty() { other.to_owned() } else { name.to_owned() };
+    let share = if spec.form == Form::Cdf { "share at or below" } else { &spec.y };
+    Chart {
+        title,
+        x_name: or(&spec.x_name, if spec.form == Form::Cdf { &spec.y } else { &spec.x }),
+        y_name: or(&spec.y_name, share),
+        log_x: spec.log.contains('x') && words.is_empty(),
+        log_y: spec.log.contains('y'),
+        joined: spec.form != Form::Scatter,
+        words: words.to_vec(),
+        lines: Vec::new(),
+    }
+}
+
+fn finished(spec: &ChartSpec, mut chart: Chart) -> Chart {
+    for line in &mut chart.lines {
+        if spec.form == Form::Sweep {
+            line.points.sort_by(|a, b| a[0].total_cmp(&b[0]));
+        }
+        let every = line.points.len().div_ceil(MOST_POINTS).max(1);
+        let last = line.points.last().copied();
+        line.points = line.points.iter().copied().step_by(every).collect();
+        // A distribution ends at its greatest value.
+        line.points.extend(last.filter(|l| every > 1 && line.points.last() != Some(l)));
+    }
+    chart.lines.extend(spec.paper.iter().map(|p| Line {
+        name: p.name.clone(),
+        paper: true,
+        points: p.points.iter().map(|[x, y]| [*x, *y, *y, *y]).collect(),
+    }));
+    chart
+}
+
+/// The formula's values: over all seeds as it says, and seed by seed for the range.
+fn sweep(spec: &ChartSpec, plan: &Plan, report: &Report) -> anyhow::Result<Vec<Point>> {
+    let formula = Formula::parse(&spec.y)
+        .map_err(anyhow::Error::msg)
+        .with_context(|| format!("chart '{}'", spec.title))?;
+    let samples = verdicts::samples(plan, &report.summaries);
+    let all = formula
+        .values(&samples)
+        .map_err(anyhow::Error::msg)
+        .with_context(|| format!("chart '{}'", spec.title))?;
+    let mut ranges: BTreeMap<Labels, [f64; 2]> = BTreeMap::new();
+    for seed in plan.seeds() {
+        let of_seed: Vec<Sample> = samples.iter().filter(|s| s.seed == seed).cloned().collect();
+        // A seed may lack what another has, as a loss: it then has no part in the range.
+        for (labels, y) in formula.values(&of_seed).into_iter().flatten().filter(|(_, y)| y.is_finite()) {
+            let range = ranges.entry(labels).or_insert([y, y]);
+            *range = [range[0].min(y), range[1].max(y)];
+        }
+    }
+    let points = all.into_iter().map(|(labels, y)| {
+        let range = ranges.get(&labels).copied().unwrap_or([y, y]);
+        let x = labels.get(&spec.x).cloned().unwrap_or_default();
+        if x.is_empty() {
+            bail!(
+                "chart '{}': nothing is left of '{}' to draw '{}' over: expected a swept setting",
+                spec.title,
+                spec.x,
+                spec.y
+            );
+        }
+        let y = [range[0].min(y), y, range[1].max(y)];
+        Ok(Point { facet: facet(spec, &labels), line: line(spec, &labels), x: Across::Setting(x), y })
+    });
+    let mut points: Vec<Point> = points.collect::<anyhow::Result<_>>()?;
+    // Labels are sorted by their text; lines stand as the file sweeps them.
+    let order = |p: &Point| plan.axes.iter().flat_map(|a| &a.values).position(|v| shown(spec, v) == p.line);
+    points.sort_by_key(order);
+    Ok(points)
+}
+
+/// Columns of tables.
+fn rows(spec: &ChartSpec, plan: &Plan, out: &Path) -> anyhow::Result<Vec<Point>> {
+    let mut points = Vec::new();
+    let mut distributions: Vec<(String, String, Vec<f64>)> = Vec::new();
+    let first = plan.seeds().first().copied();
+    for job in &plan.jobs {
+        let labels: Labels =
+            plan.axes.iter().map(|a| a.name.clone()).zip(job.coords.iter().cloned()).collect();
+        let wanted = |(k, v): (&String, &String)| labels.get(k).is_some_and(|has| has == v);
+        // Distributions take all seeds; single points would hide each other.
+        if !spec.only.iter().all(wanted) || (spec.form != Form::Cdf && Some(job.seed) != first) {
+            continue;
+        }
+        let (facet, line) = (facet(spec, &labels), line(spec, &labels));
+        let table = of_job(spec, job, out)?;
+        let up = column(&table, &spec.y)?;
+        if spec.form == Form::Cdf {
+            match distributions.iter_mut().find(|(f, l, _)| *f == facet && *l == line) {
+                Some((_, _, values)) => values.extend(up),
+                None => distributions.push((facet, line, up)),
+            }
+            continue;
+        }
+        let pairs = column(&table, &spec.x)?.into_iter().zip(up);
+        points.extend(pairs.map(|(x, y)| Point {
+            facet: facet.clone(),
+            line: line.clone(),
+            x: Across::At(x),
+            y: [y; 3],
+        }));
+    }
+    for (facet, line, mut values) in distributions {
+        values.retain(|v| v.is_finite());
+        values.sort_by(f64::total_cmp);
+        let n = values.len() as f64;
+        points.extend(values.iter().enumerate().map(|(i, v)| Point {
+            facet: facet.clone(),
+            line: line.clone(),
+            x: Across::At(*v),
+            y: [(i + 1) as f64 / n; 3],
+        }));
+    }
+    Ok(points)
+}
+
+fn of_job(spec: &ChartSpec, job: &Job, out: &Path) -> anyhow::Result<Table> {
+    table(out, job, &spec.table)?.with_context(|| {
+        format!(
+            "chart '{}': no run has a table '{}': see probes in docs/scenarios.md",
+            spec.title, spec.table
+        )
+    })
+}
+
+fn column(table: &Table, name: &str) -> anyhow::Result<Vec<f64>> {
+    let found = table.columns.iter().find(|c| c.name == name);
+    match found.map(|c| &c.data) {
+        Some(Data::F64(v)) => Ok(v.clone()),
+        Some(Data::U64(v)) => Ok(v.iter().map(|x| *x as f64).collect()),
+        Some(Data::Text(_)) => bail!("table '{}': column '{name}' holds no numbers", table.name),
+        None => {
+            let names: Vec<&str> = table.columns.iter().map(|c| c.name.as_str()).collect();
+            bail!("table '{}' has no column '{name}': expected one of {}", table.name, names.join(", "))
+        }
+    }
+}
+
+/// What tells a line from others: the settings asked for, or all that are left.
+fn line(spec: &ChartSpec, labels: &Labels) -> String {
+    if !spec.lines.is_empty() {
+        return worded(spec, &spec.lines, labels);
+    }
+    let left: Vec<String> = labels
+        .keys()
+        .filter(|k| **k != spec.x && !spec.facets.contains(k) && !spec.only.contains_key(*k))
+        .cloned()
+        .collect();
+    worded(spec, &left, labels)
+}
+
+/// What tells a chart from others: `rate = 600kbit`, or the words chosen for it.
+fn facet(spec: &ChartSpec, labels: &Labels) -> String {
+    let words: Vec<String> = spec
+        .facets
+        .iter()
+        .filter_map(|k| Some((k, labels.get(k)?)))
+        .map(|(k, v)| spec.names.get(v).cloned().unwrap_or_else(|| format!("{k} = {v}")))
+        .collect();
+    words.join(", ")
+}
+
+/// `taq`, or `taq, 600kbit`.
+fn worded(spec: &ChartSpec, keys: &[String], labels: &Labels) -> String {
+    let words: Vec<String> = keys.iter().filter_map(|k| labels.get(k)).map(|v| shown(spec, v)).collect();
+    words.join(", ")
+}
+
+fn shown(spec: &ChartSpec, value: &str) -> String {
+    spec.names.get(value).cloned().unwrap_or_else(|| value.to_owned())
+}

@@ -1,0 +1,18 @@
+//! The papers' figures: which scenarios make them ([`Catalogue`]), what is drawn of their results ([`Chart`]), how their
+//! claims fared ([`Judged`]), and the pages that show all of it ([`pages`]).
+//!
+//! Running is the caller's: [`Section::of`] takes what `narrows-runner` gave. A figure's section is kept as JSON beside its
+//! data, so pages can be written again, with more figures, without running anything twice.
+
+#![forbid(unsafe_code)]
+
+mod catalogue;
+mod chart;
+mod judged;
+pub mod pages;
+mod section;
+
+pub use catalogue::{Catalogue, ChartSpec, Elsewhere, Figure, Form, OpenPoint, Paper, PaperLine};
+pub use chart::{Chart, Line};
+pub use judged::Judged;
+pub use section::{Done, FilePart, Section, Size};

@@ -1,0 +1,301 @@
+//! The pages: one for each paper and a front page. Each is one file that needs nothing else; charts are drawn by its own
+//! script (`web/report.js`) from the data that stands in it.
+
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+
+use anyhow::Context as _;
+use maud::{DOCTYPE, Markup, PreEscaped, html};
+
+use crate::catalogue::{Catalogue, Figure, Paper};
+use crate::judged::Judged;
+use crate::section::{Section, Size};
+
+const SCRIPT: &str = include_str!("../../../web/report.js");
+const STYLE: &str = include_str!("../../../web/report.css");
+
+/// How the claims of a paper, or of a figure, fared.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Score {
+    /// Claims that hold.
+    pub holds: usize,
+    /// Claims of which only the direction holds.
+    pub direction: usize,
+    /// Claims that do not hold.
+    pub fails: usize,
+    /// Claims that could not be judged.
+    pub open: usize,
+}
+
+impl Score {
+    /// Of these claims.
+    pub fn of<'a>(claims: impl Iterator<Item = &'a Judged>) -> Self {
+        let mut score = Self::default();
+        for claim in claims {
+            match claim.outcome.as_str() {
+                "holds" => score.holds += 1,
+                "direction" => score.direction += 1,
+                "fails" => score.fails += 1,
+                _ => score.open += 1,
+            }
+        }
+        score
+    }
+
+    /// In words.
+    #[must_use]
+    pub fn words(self) -> String {
+        let of = |n: usize, what: &str| (n > 0).then(|| format!("{n} {what}"));
+        let parts = [
+            of(self.holds, if self.holds == 1 { "holds" } else { "hold" }),
+            of(self.direction, "in direction only"),
+            of(self.fails, if self.fails == 1 { "does not hold" } else { "do not hold" }),
+            of(self.open, "not judged"),
+        ];
+        let parts: Vec<String> = parts.into_iter().flatten().collect();
+        if parts.is_empty() { "no claim yet".to_owned() } else { parts.join(", ") }
+    }
+}
+
+/// Writes the page of each paper of which `out` holds sections, and the front page; gives the front page's path.
+///
+/// # Errors
+/// A file that cannot be read or written.
+pub fn write(catalogue: &Catalogue, out: &Path) -> anyhow::Result<PathBuf> {
+    let mut rows = Vec::new();
+    for paper in &catalogue.papers {
+        let mut sections = Vec::new();
+        for figure in &paper.figures {
+            if let Some(section) = Section::load(&out.join(&paper.id).join(&figure.id))? {
+                sections.push((figure, section));
+            }
+        }
+        if !sections.is_empty() {
+            save(&out.join(format!("{}.html", paper.id)), &page_of(paper, &sections).into_string())?;
+        }
+        rows.push((paper, sections));
+    }
+    let front = out.join("index.html");
+    save(&front, &front_page(&rows).into_string())?;
+    Ok(front)
+}
+
+fn save(file: &Path, text: &str) -> anyhow::Result<()> {
+    std::fs::write(file, text).with_context(|| format!("writing {}", file.display()))
+}
+
+fn frame(title: &str, body: Markup) -> Markup {
+    html! {
+        (DOCTYPE)
+        html lang="en" {
+            head {
+                meta charset="utf-8";
+                meta name="viewport" content="width=device-width, initial-scale=1";
+                title { (title) }
+                // No icon: without this a browser asks a server for one.
+                link rel="icon" href="data:,";
+                style { (PreEscaped(STYLE)) }
+            }
+            body {
+                (body)
+                script { (PreEscaped(SCRIPT)) }
+            }
+        }
+    }
+}
+
+fn front_page(rows: &[(&Paper, Vec<(&Figure, Section)>)]) -> Markup {
+    frame(
+        "Narrows: the papers, run again",
+        html! {
+            header {
+                h1 { "The papers, run again" }
+                p { "Each figure of five papers is simulated anew, drawn in the paper's own axes, and each of its claims judged by a bound that stands beside it." }
+            }
+            table.front {
+                thead { tr { th { "paper" } th { "figures" } th { "rows judged" } th { "claims" } th {} } }
+                tbody {
+                    @for (paper, sections) in rows {
+                        @let score = Score::of(sections.iter().flat_map(|(_, s)| &s.claims));
+                        tr {
+                            td {
+                                @if sections.is_empty() { b { (paper.short) } } @else { b { a href=(format!("{}.html", paper.id)) { (paper.short) } } }
+                                br;
+                                span.small { (paper.authors) ", " (paper.venue) }
+                            }
+                            td { (sections.len()) " of " (paper.figures.len()) }
+                            td { (judged_rows(sections).len()) " of " (all_rows(paper).len()) }
+                            td { (score.words()) }
+                            td { (bar(score)) }
+                        }
+                    }
+                }
+            }
+            (foot())
+        },
+    )
+}
+
+fn judged_rows<'a>(sections: &'a [(&Figure, Section)]) -> BTreeSet<&'a str> {
+    sections.iter().flat_map(|(f, _)| &f.rows).map(String::as_str).collect()
+}
+
+fn all_rows(paper: &Paper) -> BTreeSet<&str> {
+    paper.rows().chain(paper.elsewhere.iter().flat_map(|e| &e.rows).map(String::as_str)).collect()
+}
+
+fn bar(score: Score) -> Markup {
+    let parts = [
+        ("holds", score.holds),
+        ("direction", score.direction),
+        ("fails", score.fails),
+        ("open", score.open),
+    ];
+    html! {
+        div.bar title=(score.words()) {
+            @for (class, n) in parts {
+                @if n > 0 { span class=(class) style=(format!("flex-grow:{n}")) {} }
+            }
+        }
+    }
+}
+
+fn page_of(paper: &Paper, sections: &[(&Figure, Section)]) -> Markup {
+    let score = Score::of(sections.iter().flat_map(|(_, s)| &s.claims));
+    frame(
+        &format!("{}, run again", paper.short),
+        html! {
+            header {
+                p.small { a href="index.html" { "All papers" } }
+                h1 { (paper.title) }
+                p { (paper.authors) ", " (paper.venue) }
+                p { b { (score.words()) } " (" (sections.len()) " of " (paper.figures.len()) " figures run)" }
+                (bar(score))
+            }
+            nav {
+                @for (figure, section) in sections {
+                    @let score = Score::of(section.claims.iter());
+                    a href=(format!("#{}", figure.id)) { (figure.item) } " " span.small { (score.words()) } br;
+                }
+            }
+            @for (figure, section) in sections { (section_of(paper, figure, section)) }
+            @if !paper.elsewhere.is_empty() {
+                h2 { "Rows judged elsewhere" }
+                table {
+                    @for e in &paper.elsewhere { tr { td { (e.rows.join(", ")) } td { (e.why) } } }
+                }
+            }
+            @if !paper.open.is_empty() {
+                h2 { "What the paper leaves open, and what was chosen" }
+                table {
+                    thead { tr { th { "open" } th { "chosen" } } }
+                    @for open in &paper.open { tr { td { (open.left) } td { (open.chose) } } }
+                }
+            }
+            (foot())
+        },
+    )
+}
+
+fn foot() -> Markup {
+    html! {
+        footer {
+            p.small {
+                "Made by " code { "narrows reproduce" } ". Charts: drag to zoom, double click to go back, a click on a name hides its line. "
+                "Bands span the seeds; dashed lines were read from the paper."
+            }
+        }
+    }
+}
+
+fn section_of(paper: &Paper, figure: &Figure, section: &Section) -> Markup {
+    let size = match section.size {
+        Size::Least => " A cut-down run for a test: too short to judge by.",
+        Size::Quick => " Cut down (--quick): fewer seeds or settings, so a claim may come out otherwise.",
+        Size::Full => "",
+    };
+    html! {
+        section id=(figure.id) {
+            h2 { (figure.item) ": " (figure.title) }
+            p.small {
+                "Rows " (figure.rows.join(", ")) "." (size) " In " code { "experiments/" (paper.id) } ": "
+                @for f in &section.files { code { (f.command) } " (" (f.runs) " runs, " (f.seeds) " seeds, " (f.hash) ") " }
+            }
+            @if !figure.note.is_empty() { p { (figure.note) } }
+            div.charts {
+                @for chart in &section.charts { div.chart {} script.data type="application/json" { (PreEscaped(embedded(chart))) } }
+            }
+            @if !section.charts.is_empty() {
+                p.small { a href=(format!("{}/{}/figure.csv", paper.id, figure.id)) { "figure.csv" } " " button.save data-name=(format!("{}-{}.csv", paper.id, figure.id)) { "save the data" } }
+            }
+            (claims_table(&section.claims))
+        }
+    }
+}
+
+/// JSON that cannot end the script it stands in.
+fn embedded(chart: &crate::Chart) -> String {
+    serde_json::to_string(chart).unwrap_or_default().replace('<', "\\u003c")
+}
+
+fn claims_table(claims: &[Judged]) -> Markup {
+    html! {
+        table.claims {
+            thead { tr { th { "verdict" } th { "claim" } th { "bound" } th { "here" } th { "reason" } } }
+            tbody {
+                @for c in claims {
+                    tr {
+                        td { span class=(format!("verdict {}", c.outcome)) { (words_of(&c.outcome)) } }
+                        td { (c.text) br; span.small { (c.source) } }
+                        td { code { (c.bound) } br; span.small { (c.why) } }
+                        td {
+                            @match c.worst { Some(x) => b { (short(x)) }, None => "-" }
+                            @if let Some([low, high]) = c.interval { span.small { " [" (short(low)) ", " (short(high)) "]" } }
+                            @if !c.at.is_empty() { br; span.small { "at " (c.at) @if c.values > 1 { ", worst of " (c.values) } } }
+                            details { summary.small { "how" } code { (c.expr) } }
+                        }
+                        td { (c.reason) }
+                    }
+                }
+            }
+        }
+    }
+}
+
+fn words_of(outcome: &str) -> &str {
+    match outcome {
+        "direction" => "direction only",
+        "fails" => "does not hold",
+        "open" => "not judged",
+        other => other,
+    }
+}
+
+/// Four digits.
+fn short(x: f64) -> String {
+    if x == 0.0 {
+        return "0".to_owned();
+    }
+    let digits = (3 - x.abs().log10().floor() as i32).clamp(0, 9) as usize;
+    let text = format!("{x:.digits$}");
+    if text.contains('.') { text.trim_end_matches('0').trim_end_matches('.').to_owned() } else { text }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn four_digits() {
+        let all = [0.123_456, 12.0, 1234.56, -0.5, 0.0, 1e-7].map(short);
+        assert_eq!(all, ["0.1235", "12", "1235", "-0.5", "0", "0.0000001"]);
+    }
+
+    #[test]
+    fn a_title_cannot_end_the_script() {
+        let chart = crate::Chart { title: "</script><b>".into(), ..Default::default() };
+        let text = embedded(&chart);
+        assert!(!text.contains('<'), "{text}");
+        assert_eq!(serde_json::from_str::<crate::Chart>(&text).unwrap(), chart);
+    }
+}

@@ -1,0 +1,166 @@
+//! What a figure's runs gave, kept in the output folder so that a page shows it also when other figures are made later.
+
+use std::path::{Path, PathBuf};
+
+use anyhow::Context as _;
+use narrows_runner::{Plan, Report, VERSION};
+use serde::{Deserialize, Serialize};
+
+use crate::catalogue::{Figure, Paper};
+use crate::chart::{Chart, charts};
+use crate::judged::{Judged, judged};
+
+/// How much of a figure is run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Size {
+    /// A few seconds of work: for tests.
+    Least,
+    /// Fewer seeds and shorter runs.
+    Quick,
+    /// As the scenario files have it.
+    Full,
+}
+
+impl Size {
+    /// The settings that make a figure so small.
+    #[must_use]
+    pub fn sets(self, figure: &Figure) -> &[String] {
+        match self {
+            Self::Least => &figure.least,
+            Self::Quick => &figure.quick,
+            Self::Full => &[],
+        }
+    }
+}
+
+/// A figure's part of a report.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Section {
+    /// As in the catalogue.
+    pub figure: String,
+    /// How much of it was run.
+    pub size: Size,
+    /// The program's version.
+    pub version: String,
+    /// One for each file.
+    pub files: Vec<FilePart>,
+    /// In the order of the catalogue.
+    pub charts: Vec<Chart>,
+    /// Of all files.
+    pub claims: Vec<Judged>,
+}
+
+/// One scenario file's part.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct FilePart {
+    /// Its name.
+    pub file: String,
+    /// What was run.
+    pub about: String,
+    /// The command that makes it again.
+    pub command: String,
+    /// Runs.
+    pub runs: usize,
+    /// Seeds.
+    pub seeds: usize,
+    /// Names scenario, seeds and engine.
+    pub hash: String,
+}
+
+/// What one file gave.
+#[derive(Debug)]
+pub struct Done {
+    /// The file's name.
+    pub file: String,
+    /// What was run.
+    pub plan: Plan,
+    /// What came of it.
+    pub report: Report,
+    /// Where it lies.
+    pub out: PathBuf,
+}
+
+impl Section {
+    /// From what the figure's files gave.
+    ///
+    /// # Errors
+    /// If a chart does not fit the results.
+    pub fn of(paper: &Paper, figure: &Figure, size: Size, done: &[Done]) -> anyhow::Result<Self> {
+        let mut section = Self {
+            figure: figure.id.clone(),
+            size,
+            version: VERSION.to_owned(),
+            files: Vec::new(),
+            charts: Vec::new(),
+            claims: Vec::new(),
+        };
+        for part in done {
+            section.files.push(FilePart {
+                file: part.file.clone(),
+                about: part.plan.about.clone(),
+                command: part.plan.command.clone(),
+                runs: part.plan.jobs.len(),
+                seeds: part.plan.seeds().len(),
+                hash: part.report.manifest.hash.clone(),
+            });
+            section.claims.extend(judged(&part.plan, &part.report));
+        }
+        for spec in &figure.charts {
+            let Some(part) = done.iter().find(|d| d.file == spec.file(figure)) else { continue };
+            let made = charts(spec, &part.plan, &part.report, &part.out)
+                .with_context(|| format!("{}/{}", paper.id, figure.id))?;
+            section.charts.extend(made);
+        }
+        Ok(section)
+    }
+
+    /// What an earlier invocation left in `folder`, if it did.
+    ///
+    /// # Errors
+    /// If it cannot be read.
+    pub fn load(folder: &Path) -> anyhow::Result<Option<Self>> {
+        let file = folder.join("section.json");
+        if !file.exists() {
+            return Ok(None);
+        }
+        let text = std::fs::read_to_string(&file).with_context(|| format!("reading {}", file.display()))?;
+        // Of another version of the program: what it was cannot be told.
+        Ok(serde_json::from_str(&text).ok().filter(|s: &Self| s.version == VERSION))
+    }
+
+    /// Keeps it in `folder`, with its data as CSV.
+    ///
+    /// # Errors
+    /// A file that cannot be written.
+    pub fn save(&self, folder: &Path) -> anyhow::Result<()> {
+        std::fs::create_dir_all(folder).with_context(|| {
+            format!("making {}: choose a folder that can be written with --out", folder.display())
+        })?;
+        let csv = folder.join("figure.csv");
+        self.write_csv(&csv).with_context(|| format!("writing {}", csv.display()))?;
+        let file = folder.join("section.json");
+        let half = folder.join("section.json.half");
+        std::fs::write(&half, serde_json::to_string(self)?)
+            .and_then(|()| std::fs::rename(&half, &file))
+            .with_context(|| format!("writing {}", file.display()))
+    }
+
+    fn write_csv(&self, file: &Path) -> anyhow::Result<()> {
+        let mut csv = csv::Writer::from_path(file)?;
+        csv.write_record(["chart", "line", "from_paper", "x", "y_least", "y", "y_greatest"])?;
+        for chart in &self.charts {
+            for line in &chart.lines {
+                for [x, low, y, high] in &line.points {
+                    let across = chart.words.get(*x as usize).cloned().unwrap_or_else(|| x.to_string());
+                    let paper = line.paper.to_string();
+                    let numbers = [low.to_string(), y.to_string(), high.to_string()];
+                    let row = [&chart.title, &line.name, &paper, &across].into_iter().chain(&numbers);
+                    csv.write_record(row)?;
+                }
+            }
+        }
+        csv.flush()?;
+        Ok(())
+    }
+}

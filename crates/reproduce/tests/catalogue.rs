@@ -1,0 +1,88 @@
+//! The lists of figures are whole: every row of the notes' experiments is in one of them, every scenario they name is there
+//! and can be cut down as they say, every chart's formula reads, every scenario of a paper is in its list.
+
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+
+use narrows_reproduce::{Catalogue, Form, Size};
+use narrows_runner::Plan;
+use narrows_scenario::Formula;
+
+fn experiments() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../experiments")
+}
+
+/// Rows of each paper's list of experiments: letter, last number, and those with a letter behind.
+const ROWS: [(&str, &str, usize, &[&str]); 4] = [
+    ("adaptive-aimd", "A", 19, &[]),
+    ("burst-tcp", "B", 31, &[]),
+    ("initial-spreading", "I", 7, &[]),
+    ("taq", "T", 11, &["T2b"]),
+];
+
+#[test]
+fn every_row_of_the_papers_has_a_place() {
+    let catalogue = Catalogue::load(&experiments()).unwrap();
+    for (id, letter, last, more) in ROWS {
+        let paper = catalogue.papers.iter().find(|p| p.id == id).unwrap_or_else(|| panic!("no list of {id}"));
+        let here: BTreeSet<&str> =
+            paper.rows().chain(paper.elsewhere.iter().flat_map(|e| &e.rows).map(String::as_str)).collect();
+        let due: BTreeSet<String> =
+            (1..=last).map(|n| format!("{letter}{n}")).chain(more.iter().map(|m| (*m).to_owned())).collect();
+        let due: BTreeSet<&str> = due.iter().map(String::as_str).collect();
+        assert_eq!(here, due, "{id}");
+    }
+}
+
+#[test]
+fn every_scenario_is_there_at_every_size() {
+    for paper in Catalogue::load(&experiments()).unwrap().papers {
+        for figure in &paper.figures {
+            for file in &figure.files {
+                let path = paper.folder.join(file);
+                let runs = |size: Size| {
+                    let plan = Plan::load(&path, size.sets(figure));
+                    plan.unwrap_or_else(|e| panic!("{}/{} {size:?}: {e}", paper.id, figure.id)).0.jobs.len()
+                };
+                let (full, quick, least) = (runs(Size::Full), runs(Size::Quick), runs(Size::Least));
+                assert!(
+                    quick <= full && least <= quick,
+                    "{}/{}: {full}, {quick}, {least} runs",
+                    paper.id,
+                    figure.id
+                );
+            }
+            for chart in figure.charts.iter().filter(|c| c.form == Form::Sweep) {
+                if let Err(e) = Formula::parse(&chart.y) {
+                    panic!("{}/{}: chart '{}': {e}", paper.id, figure.id, chart.title);
+                }
+            }
+        }
+        let listed: BTreeSet<PathBuf> =
+            paper.figures.iter().flat_map(|f| &f.files).map(|f| paper.folder.join(f)).collect();
+        for entry in std::fs::read_dir(&paper.folder).unwrap() {
+            let path = entry.unwrap().path();
+            if path.extension().is_some_and(|e| e == "toml")
+                && path.file_name().is_some_and(|n| n != "paper.toml")
+            {
+                assert!(listed.contains(&path), "{} is in no figure of its paper.toml", path.display());
+            }
+        }
+    }
+}
+
+#[test]
+fn what_is_asked_for_is_found_or_named() {
+    let catalogue = Catalogue::load(&experiments()).unwrap();
+    let ask = |names: &[&str]| {
+        let names: Vec<String> = names.iter().map(|n| (*n).to_owned()).collect();
+        catalogue.select(&names).map(|chosen| chosen.iter().map(|(_, f)| f.len()).sum::<usize>())
+    };
+    assert_eq!(ask(&["taq/fig08"]).unwrap(), 1);
+    assert_eq!(ask(&["taq/fig08", "taq/fig08"]).unwrap(), 1);
+    assert!(ask(&["all"]).unwrap() >= 39);
+    assert_eq!(ask(&["taq", "taq/fig08"]).unwrap(), ask(&["taq"]).unwrap());
+    let wrong = ask(&["taq/fig8"]).unwrap_err().to_string();
+    assert!(wrong.contains("'taq/fig8'") && wrong.contains("taq/fig08"), "{wrong}");
+    assert!(ask(&["takk"]).unwrap_err().to_string().contains("burst-tcp"));
+}
