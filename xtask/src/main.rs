@@ -3,6 +3,7 @@
 use clap::{Parser, Subcommand};
 
 mod peers;
+mod queues;
 
 /// Tasks of the Narrows workspace.
 #[derive(Parser)]
@@ -16,6 +17,8 @@ struct Cli {
 enum Task {
     /// Run the same scenarios in ns-2, ns-3 and Narrows, and print one table: agreement and speed
     Peers(peers::Args),
+    /// Run the same arrivals through the CoDel family of ns-3 and ours, and print one table
+    Queues(queues::Args),
     /// Run a program on one core and print, as JSON, what it printed, how long it took and how much memory
     #[command(hide = true)]
     Measure(peers::measure::Args),
@@ -24,6 +27,7 @@ enum Task {
 fn main() -> anyhow::Result<()> {
     match Cli::parse().task {
         Task::Peers(args) => peers::run(&args),
+        Task::Queues(args) => queues::run(&args),
         Task::Measure(args) => peers::measure::run(&args),
     }
 }

@@ -168,14 +168,15 @@ fn measure(q: &mut dyn Qdisc<Record>, flows: usize, acks: bool) -> f64 {
     times[times.len() / 2]
 }
 
-/// All rows of the table. Buffers are larger than the backlog, so that what is measured is a packet that stays.
+/// All rows of the table. Buffers are larger than the backlog, and targets than the delay, so that what is measured is a packet that
+/// stays.
 const NAMES: &[&str] = &[
     "fifo",
     "fifo+lookup",
-    "cake",
-    "codel",
-    "fq_codel",
-    "pie:4000",
+    "cake:target=1s,interval=2s",
+    "codel:4000,target=1s,interval=2s",
+    "fq_codel:target=1s,interval=2s",
+    "pie:4000,target=1s",
     "red:4000,min=100,max=3900,max_p=0.01",
     "classes:borrow=on,buffer=8000",
     "taq",

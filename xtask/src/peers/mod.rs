@@ -11,7 +11,7 @@ pub mod measure;
 mod metrics;
 mod narrows;
 mod plan;
-mod programs;
+pub mod programs;
 mod store;
 mod table;
 

@@ -60,13 +60,18 @@ pub fn ns2() -> Result<Program> {
     })
 }
 
-/// ns-3 with our program, compiled into the target directory unless it is there.
-pub fn ns3() -> Result<Program> {
-    let source = root().join("peers/ns3/dumbbell.cc");
+/// Compiles a program of ours for ns-3 into the target directory, unless it is there; tells where it is, and the digest of its
+/// text.
+///
+/// # Errors
+/// If ns-3 or a compiler is missing, or it does not compile.
+pub fn compile_ns3(source: &str) -> Result<(PathBuf, String)> {
+    let source = root().join(source);
     let text = std::fs::read(&source).with_context(|| format!("reading {}", source.display()))?;
     let digest = digest(&text);
     let folder = target().join("peers");
-    let binary = folder.join(format!("ns3-dumbbell-{digest}"));
+    let stem = source.file_stem().unwrap_or_default().to_string_lossy();
+    let binary = folder.join(format!("ns3-{stem}-{digest}"));
     if !binary.exists() {
         ensure!(
             Path::new("/usr/include/ns3/core-module.h").exists(),
@@ -89,6 +94,12 @@ pub fn ns3() -> Result<Program> {
         }
         std::fs::rename(&fresh, &binary).with_context(|| format!("renaming {}", fresh.display()))?;
     }
+    Ok((binary, digest))
+}
+
+/// ns-3 with our program of the dumbbell.
+pub fn ns3() -> Result<Program> {
+    let (binary, digest) = compile_ns3("peers/ns3/dumbbell.cc")?;
     Ok(Program {
         digest,
         command: Box::new(move |job| {

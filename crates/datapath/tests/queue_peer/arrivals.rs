@@ -1,0 +1,86 @@
+//! Arrivals for comparing our disciplines with others, what ours make of them, and how alike two outcomes are. Shared with
+//! `xtask`, which asks ns-3 the same.
+
+use std::time::Duration;
+
+use narrows_qdisc::{Qdisc, Record, Shaper, ShaperConfig, Spec, Verdict};
+use narrows_units::{Bytes, Instant, Rate};
+use narrows_wire::{FlowKey, Proto};
+
+/// A packet of 1014 bytes on the wire takes 8 ms.
+pub const RATE: Rate = Rate::from_kbps(1014);
+pub const RUN: Duration = Duration::from_secs(5);
+/// Flows: bytes of an IP packet, and milliseconds between two. Together twice the rate, the last alone a tenth of it.
+pub const FLOWS: [(usize, u64); 4] = [(1000, 8), (1000, 12), (500, 12), (200, 16)];
+
+/// One packet: its flow, its number in it, and when it was sent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Sent {
+    pub flow: usize,
+    pub number: u32,
+    pub at: Duration,
+}
+
+/// When each flow means to send, in order.
+pub fn plan() -> Vec<(Duration, usize)> {
+    let mut all: Vec<_> = FLOWS
+        .iter()
+        .enumerate()
+        .flat_map(|(flow, &(_, gap_ms))| {
+            // Each starts at another phase, so that no two mean the same instant.
+            (0..RUN.as_millis() as u64 / gap_ms)
+                .map(move |n| (Duration::from_micros(1000 * n * gap_ms + 700 * flow as u64), flow))
+        })
+        .collect();
+    all.sort_unstable();
+    all
+}
+
+/// The same arrivals through ours: what leaves, in order.
+pub fn ours(spec: &str, overhead: u32, seed: u64, sent: &[Sent]) -> Vec<(usize, u32)> {
+    let link = ShaperConfig { overhead, ..ShaperConfig::new(RATE) };
+    let inner = spec.parse::<Spec>().unwrap().build(&link, seed);
+    let mut q = Shaper::new(link, inner);
+    let (mut left, mut verdicts) = (Vec::new(), Vec::<Verdict<Record>>::new());
+    let instant = |at: Duration| Instant::from_nanos(1_000_000_000 + at.as_nanos() as u64);
+    let mut now = Instant::ZERO;
+    let mut arrivals = sent.iter().peekable();
+    loop {
+        let wake = q.next_ready(now).map(|t| t.max(now));
+        match (arrivals.peek().map(|s| instant(s.at)), wake) {
+            (Some(a), w) if w.is_none_or(|w| a <= w) => {
+                now = now.max(a);
+                if let Some(s) = arrivals.next() {
+                    let mut r = Record { id: u64::from(s.number) << 8 | s.flow as u64, ..Record::default() };
+                    let (src, dst) = ([10, 78, 0, 2].into(), [10, 78, 0, 1].into());
+                    r.header.key = FlowKey::new(src, dst, 40_000 + s.flow as u16, 9000, Proto::UDP);
+                    r.header.len = Bytes(FLOWS[s.flow].0 as u64);
+                    q.enqueue(now, r, &mut verdicts);
+                }
+            }
+            (_, Some(w)) => now = w,
+            (_, None) => return left,
+        }
+        while let Some(p) = q.dequeue(now, &mut verdicts) {
+            left.push(((p.id & 0xff) as usize, (p.id >> 8) as u32));
+        }
+    }
+}
+
+/// Length of the longest sequence of flows that both served in this order, as a part of the longer.
+pub fn agreement(a: &[(usize, u32)], b: &[(usize, u32)]) -> f64 {
+    let mut row = vec![0usize; b.len() + 1];
+    for x in a {
+        let mut diagonal = 0;
+        for (j, y) in b.iter().enumerate() {
+            let above = row[j + 1];
+            row[j + 1] = if x.0 == y.0 { diagonal + 1 } else { above.max(row[j]) };
+            diagonal = above;
+        }
+    }
+    row[b.len()] as f64 / a.len().max(b.len()).max(1) as f64
+}
+
+pub fn by_flow(served: &[(usize, u32)]) -> [usize; FLOWS.len()] {
+    core::array::from_fn(|flow| served.iter().filter(|(f, _)| *f == flow).count())
+}
