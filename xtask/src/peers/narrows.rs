@@ -61,7 +61,7 @@ fn sets(job: &Job) -> Vec<String> {
         format!("duration={duration_s}s"),
         format!("dephase={}ms", s.dephase_ms),
         format!("link.0.rate={}", s.rate_bps),
-        format!("link.0.discipline=fifo:{}", s.buffer_packets - 1),
+        format!("link.0.discipline={}", discipline(s)),
         format!("hosts.0.rate={}", 100 * s.rate_bps),
         format!("hosts.1.rate={}", 100 * s.rate_bps),
         format!("hosts.1.delay={}us..{}us", one_way_us[0], one_way_us[1]),
@@ -85,6 +85,17 @@ fn sets(job: &Job) -> Vec<String> {
         sets.extend(["tcp.timestamps=on", "tcp.backoff_ends=new_ack"].map(str::to_owned));
     }
     sets
+}
+
+/// The packet in service does not count here.
+fn discipline(s: &Settings) -> String {
+    let limit = s.buffer_packets - 1;
+    match s.queue {
+        "red" => format!("red:{limit},gentle=off,packet={}", s.wire_bytes),
+        // In ns-2 every flow has a bucket of its own.
+        "sfq" => format!("sfq:{limit},buckets=65536"),
+        _ => format!("fifo:{limit}"),
+    }
 }
 
 /// ns-3.37 in the words of docs/tcp.md, where it differs from the RFCs.

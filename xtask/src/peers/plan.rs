@@ -40,34 +40,30 @@ pub struct Flavour {
     pub timestamps: bool,
     /// Whether each send is delayed at random.
     pub dephased: bool,
+    /// The bottleneck's queue: `droptail`, `red` or `sfq`.
+    pub queue: &'static str,
 }
 
 /// Flavours of S1.
-pub const FLAVOURS: [Flavour; 5] = [
-    Flavour { name: "NewReno, phase", peer: Simulator::Ns2, sack: false, timestamps: false, dephased: false },
-    Flavour {
-        name: "NewReno, dephased",
-        peer: Simulator::Ns2,
-        sack: false,
-        timestamps: false,
-        dephased: true,
-    },
-    Flavour { name: "SACK, dephased", peer: Simulator::Ns2, sack: true, timestamps: false, dephased: true },
-    Flavour {
-        name: "SACK, dephased, any ACK",
-        peer: Simulator::Ns2,
-        sack: true,
-        timestamps: true,
-        dephased: true,
-    },
-    Flavour {
-        name: "LinuxReno, dephased",
-        peer: Simulator::Ns3,
-        sack: true,
-        timestamps: true,
-        dephased: true,
-    },
+pub const FLAVOURS: [Flavour; 7] = [
+    Flavour { name: "NewReno, phase", sack: false, dephased: false, ..DEPHASED },
+    Flavour { name: "NewReno, dephased", sack: false, ..DEPHASED },
+    Flavour { name: "SACK, dephased", ..DEPHASED },
+    Flavour { name: "SACK, dephased, any ACK", timestamps: true, ..DEPHASED },
+    Flavour { name: "SACK, dephased, RED", queue: "red", ..DEPHASED },
+    Flavour { name: "SACK, dephased, SFQ", queue: "sfq", ..DEPHASED },
+    Flavour { name: "LinuxReno, dephased", peer: Simulator::Ns3, timestamps: true, ..DEPHASED },
 ];
+
+/// What most of them have in common.
+const DEPHASED: Flavour = Flavour {
+    name: "",
+    peer: Simulator::Ns2,
+    sack: true,
+    timestamps: false,
+    dephased: true,
+    queue: "droptail",
+};
 
 /// The flavour of all else, in every simulator: with SACK; ns-3 needs timestamps for its RTT samples.
 pub const SACK: &str = "SACK";
@@ -116,6 +112,7 @@ pub struct Settings {
     pub tcp: &'static str,
     pub timestamps: u32,
     pub dephase_ms: u32,
+    pub queue: &'static str,
     pub flows: u32,
     pub rate_bps: u64,
     pub wire_bytes: u32,
@@ -152,6 +149,7 @@ impl Settings {
             tcp: "sack",
             timestamps: 0,
             dephase_ms: 0,
+            queue: "droptail",
             flows: 600 / share_kbps,
             rate_bps: 600_000,
             wire_bytes: 500,
@@ -217,6 +215,7 @@ impl Settings {
             tcp: if flavour.sack { "sack" } else { "newreno" },
             timestamps: flavour.timestamps.into(),
             dephase_ms: if flavour.dephased { 30 } else { 0 },
+            queue: flavour.queue,
             ..self
         }
     }
@@ -307,8 +306,8 @@ mod tests {
     fn a_full_plan() {
         let only: Vec<String> = ["s1", "a", "b", "c", "u"].map(Into::into).into();
         let jobs = jobs(&Wish { only: &only, seeds: &[1, 2, 3], quick: false });
-        // 5 shares, 5 flavours, 3 seeds, each by Narrows and one peer; 6 buffers and 3 timed cases by all three.
-        assert_eq!(jobs.len(), 150 + 27);
+        // 5 shares, 7 flavours, 3 seeds, each by Narrows and one peer; 6 buffers and 3 timed cases by all three.
+        assert_eq!(jobs.len(), 210 + 27);
         let first_timed = jobs.iter().position(|job| job.case.timed()).unwrap();
         assert!(jobs[first_timed..].iter().all(|job| job.case.timed()));
     }
@@ -319,8 +318,11 @@ mod tests {
         let cc = include_str!("../../../peers/ns3/dumbbell.cc");
         for (name, _) in Settings::s1(2, 1).pairs() {
             assert!(tcl.contains(&format!(" {name} ")), "ns-2 has no {name}");
-            // There is one way of TCP in it.
-            assert!(name == "tcp" || cc.contains(&format!("\"{name}\"")), "ns-3 has no {name}");
+            // There is one way of TCP in it, and one queue.
+            assert!(
+                name == "tcp" || name == "queue" || cc.contains(&format!("\"{name}\"")),
+                "ns-3 has no {name}"
+            );
         }
     }
 }

@@ -104,9 +104,10 @@ pub fn ns3() -> Result<Program> {
         digest,
         command: Box::new(move |job| {
             let settings = job.settings.pairs().into_iter();
-            // It knows one way of TCP.
-            let options =
-                settings.filter(|(name, _)| name != "tcp").map(|(name, value)| format!("--{name}={value}"));
+            // It knows one way of TCP and one queue.
+            let options = settings
+                .filter(|(name, _)| name != "tcp" && name != "queue")
+                .map(|(name, value)| format!("--{name}={value}"));
             std::iter::once(binary.display().to_string()).chain(options).collect()
         }),
         metrics: from_samples,

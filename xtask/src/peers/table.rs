@@ -99,7 +99,7 @@ fn agreement(text: &mut String, done: &Done) {
             if !std::mem::replace(&mut begun, true) {
                 head(
                     text,
-                    "Agreement: S1, 600 kbit/s, drop-tail",
+                    "Agreement: S1, 600 kbit/s, drop-tail unless the flavour says otherwise",
                     &[
                         "kbit/s a flow",
                         "flavour",
