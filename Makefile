@@ -45,7 +45,7 @@ bounds: build ## every workload of experiments/taq/lab under every queue, 3 seed
 	for file in experiments/taq/lab/*.toml; do $(TARGET)/release/narrows lab $$file --jobs 4 --out out/bounds $(ARGS) || exit 1; done
 
 claims: build ## the papers' figures in simulation, and the models against it; fails if one comes out worse than its file expects: an hour of one core
-	$(TARGET)/release/narrows sim experiments/taq/*.toml experiments/burst-tcp/*.toml experiments/adaptive-aimd/*.toml experiments/initial-spreading/*.toml experiments/plan/*.toml --strict --out out/claims $(ARGS)
+	$(TARGET)/release/narrows sim experiments/taq/*.toml experiments/burst-tcp/*.toml experiments/adaptive-aimd/*.toml experiments/initial-spreading/*.toml experiments/plan/*.toml experiments/class-isolation/*.toml --strict --out out/claims $(ARGS)
 	cargo test --release -p narrows-tests --test claims -- --include-ignored --nocapture
 
 peers: build ## install ns-2 and ns-3 from the distribution and print one table: agreement and speed

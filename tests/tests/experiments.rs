@@ -28,7 +28,7 @@ fn files(folder: &Path) -> Vec<PathBuf> {
 
 #[test]
 fn every_file_can_be_run() {
-    for file in ["taq", "burst-tcp", "adaptive-aimd", "initial-spreading", "plan"]
+    for file in ["taq", "burst-tcp", "adaptive-aimd", "initial-spreading", "plan", "class-isolation"]
         .iter()
         .flat_map(|paper| files(&folder().join(paper)))
     {
@@ -231,4 +231,32 @@ fn adaptive_aimd_one_flow_and_two_hops() {
 fn where_the_plan_tips() {
     let sets = ["sweep.tcp.preset=[\"linux\"]", "duration=200s", "warmup=50s"];
     judge("plan/tipping.toml", &sets, &["With fewer", "With a third"]);
+}
+
+#[test]
+fn class_isolation_figure_3() {
+    let sets = ["seeds=[1]", "duration=100s", "warmup=40s"];
+    judge(
+        "class-isolation/fig03-large-pipe.toml",
+        &sets,
+        &["C1a: apart", "C1a: what", "C1b: in one queue short"],
+    );
+}
+
+#[test]
+fn class_isolation_figures_4_and_5_and_tahoe() {
+    let sets = |more: &'static str| ["seeds=[1]", "duration=160s", "warmup=60s", more];
+    judge("class-isolation/fig04-small-pipe.toml", &sets("sweep.k=[1]"), &["C2a: apart"]);
+    judge(
+        "class-isolation/fig05-buffers.toml",
+        &sets("sweep.b=[0.2, 3]"),
+        &["C3b: in one queue", "C3b: and"],
+    );
+    judge("class-isolation/tahoe.toml", &sets("sweep.k=[1]"), &["C-T: with", "C-T: and"]);
+}
+
+#[test]
+fn class_isolation_figure_7() {
+    let sets = ["seeds=[1]", "duration=400s", "warmup=100s"];
+    judge("class-isolation/fig07-web.toml", &sets, &["W3: drop-tail", "The lifetime split"]);
 }

@@ -176,7 +176,7 @@ impl Experiment {
             let problem = format!("the lab runs one setting at a time: choose one, as --set {key}=...");
             return Err(Error::new(format!("sweep.{key}"), problem));
         }
-        for key in ["link", "hosts", "topology"] {
+        for key in ["link", "hosts", "topology", "edge"] {
             if self.table.contains_key(key) {
                 let problem =
                     "the lab has one thin link: expected rate, rtt and disciplines at the top level";
@@ -248,7 +248,9 @@ impl Experiment {
         }
         let entries = self.table.get("traffic").and_then(Value::as_array);
         for (i, t) in entries.into_iter().flatten().filter_map(Value::as_table).enumerate() {
-            for key in ["name", "from", "to", "opened_by", "request", "header", "tcp", "start", "stop"] {
+            for key in
+                ["name", "from", "to", "opened_by", "request", "header", "dscp", "tcp", "start", "stop"]
+            {
                 if t.contains_key(key) {
                     said.push(format!("traffic.{i}.{key}: not heeded by the lab: its users are all alike"));
                 }

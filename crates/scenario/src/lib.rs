@@ -33,5 +33,5 @@ pub use experiment::{Experiment, ForLab};
 pub use quantity::{number, time, time_text};
 pub use scenario::{Group, LabSettings, Probes, Run, Scenario, Series, Thin};
 pub use size::{LARGEST, Size, web_sizes};
-pub use topology::{Delays, Discipline, Hosts, Link, Loss, Spread, Topology};
+pub use topology::{Delays, Discipline, Edge, Hosts, Link, Loss, Policy, Spread, Topology};
 pub use traffic::{Kind, LogEntry, LogSource, LogTiming, OpenedBy, Traffic};

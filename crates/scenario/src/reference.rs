@@ -21,6 +21,15 @@ fn sections() -> Vec<(&'static str, String, &'static str)> {
         ("## Top level", format!("{THIN}{FLOWS}"), ""),
         ("## `[[traffic]]`", format!("{THIN}{FLOWS}"), "traffic.0."),
         ("## `[[link]]`", format!("{LONG}{FLOWS}"), "link.0."),
+        (
+            "## `[[edge]]`",
+            format!("{LONG}{FLOWS}edge = [{{ at = \"a\", policy = \"random\", mark = [18, 10] }}]\n")
+                .replace(
+                    "link = [",
+                    "link = [{ name = \"c\", from = \"a\", to = \"b\", rate = \"1mbit\" }, ",
+                ),
+            "edge.0.",
+        ),
         ("## `[[hosts]]`", format!("{LONG}{FLOWS}"), "hosts.0."),
         ("## `[probes]`", format!("{THIN}{FLOWS}probes = {{}}\n"), "probes."),
         (

@@ -101,6 +101,8 @@ pub struct Group {
     pub over: u64,
     /// And at most this, bytes; [`u64::MAX`] for no bound.
     pub up_to: u64,
+    /// Whether what its users get is compared, slice by slice; then it is of all sizes.
+    pub shares: bool,
 }
 
 impl Group {

@@ -4,7 +4,7 @@ use core::fmt;
 use core::str::FromStr;
 
 use narrows_qdisc::{Framing, ShaperConfig, Spec, SpecError};
-use narrows_units::{Bytes, Duration, Rate};
+use narrows_units::{Bytes, Dscp, Duration, Rate};
 
 /// A network.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -15,6 +15,36 @@ pub struct Topology {
     pub links: Vec<Link>,
     /// Groups of hosts.
     pub hosts: Vec<Hosts>,
+    /// Where flows are divided into two classes; the first that has to do with a flow decides.
+    pub edges: Vec<Edge>,
+}
+
+/// A node that divides the TCP connections whose data come by it into two classes, and sends each class its own way, or
+/// writes its codepoint on it, or both (Yilmaz and Matta, section 3).
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Edge {
+    /// Index into [`Topology::nodes`].
+    pub at: usize,
+    /// Who is of the first class.
+    pub policy: Policy,
+    /// Indices into [`Topology::links`]: the first link of each class's way. Connections whose ordinary way takes one of
+    /// the two are divided; without paths, all that come by.
+    pub paths: Option<[usize; 2]>,
+    /// What is written on each class's packets.
+    pub mark: Option<[Dscp; 2]>,
+}
+
+/// How an [`Edge`] divides connections.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Policy {
+    /// Either class, with equal chances, for good: load balancing.
+    Random,
+    /// The first class has connections that carry fewer full segments than this; they know it at the start.
+    Size(u32),
+    /// A connection is of the first class until it has sent so many packets of data, then of the second.
+    Lifetime(u32),
+    /// The first class has connections that bear this codepoint.
+    Dscp(Dscp),
 }
 
 /// One direction of a link: a queue, a transmitter, a wire.
@@ -142,6 +172,29 @@ impl Link {
 }
 
 impl Topology {
+    /// The edge that divides connections whose data go from node `from` to node `to`, if one does, and the ways of its
+    /// classes: both the ordinary one if it has no paths.
+    #[must_use]
+    pub fn divided(&self, from: usize, to: usize) -> Option<(&Edge, [Vec<usize>; 2])> {
+        let way = self.route(from, to)?;
+        self.edges.iter().find_map(|edge| {
+            let Some(paths) = edge.paths else {
+                let comes_by = way.iter().any(|l| self.links[*l].from == edge.at);
+                return comes_by.then(|| (edge, [way.clone(), way.clone()]));
+            };
+            let up_to = way.iter().position(|l| paths.contains(l))?;
+            let by = |path: usize| {
+                let mut links = way[..up_to].to_vec();
+                links.push(path);
+                links.extend(self.route(self.links[path].to, to)?);
+                // Whoever comes back to the edge has not been sent anywhere.
+                let back = links[up_to + 1..].iter().any(|l| self.links[*l].from == edge.at);
+                (!back).then_some(links)
+            };
+            Some((edge, [by(paths[0])?, by(paths[1])?]))
+        })
+    }
+
     /// The links from node `from` to node `to` with the least propagation; among equals the fewest, among those the first
     /// listed. `None` if there is no way; empty if the two are one.
     #[must_use]

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use narrows_tcp::Config;
-use narrows_units::{Duration, Rate};
+use narrows_units::{Dscp, Duration, Rate};
 
 use crate::Size;
 
@@ -25,6 +25,8 @@ pub struct Traffic {
     pub request: u64,
     /// Bytes before each object, which count as payload but not as size.
     pub header: u64,
+    /// The codepoint its packets bear, both ways, until something on the way writes another.
+    pub dscp: Dscp,
     /// TCP at the `from` end.
     pub tcp_from: Config,
     /// TCP at the `to` end.

@@ -8,6 +8,7 @@ use narrows_tcp::{Config, Handshake};
 use narrows_units::Instant;
 
 use crate::connection::HostConfig;
+use crate::edge::Edges;
 use crate::loss::Loss;
 use crate::network::{LinkPlan, Network};
 use crate::world::World;
@@ -48,6 +49,7 @@ pub(crate) fn derive(seed: u64, purpose: u64) -> u64 {
 
 const NETWORK: u64 = 1;
 const HOSTS: u64 = 2;
+const EDGES: u64 = 3;
 /// Links follow, two purposes each.
 const LINKS: u64 = 1 << 32;
 
@@ -68,6 +70,13 @@ pub(crate) fn build(scenario: &Scenario, seed: u64) -> Result<(World, Groups, Tr
     let groups = add_hosts(&mut net, scenario, seed);
     net.settle();
     check_routes(&net, scenario)?;
+    let nodes = number(scenario.topology.nodes.len());
+    let edges = Edges::new(
+        &scenario.topology,
+        derive(seed, EDGES),
+        |from, to| from * nodes + to,
+        |links| net.add_route(links),
+    );
     let mut configs: Vec<HostConfig> = Vec::new();
     let mut config = |tcp: &Config| {
         let at = configs.iter().position(|c| c.tcp == *tcp).unwrap_or_else(|| {
@@ -78,7 +87,9 @@ pub(crate) fn build(scenario: &Scenario, seed: u64) -> Result<(World, Groups, Tr
         u16::try_from(at).expect("as many settings as entries of traffic, twice")
     };
     let of_traffic = scenario.traffic.iter().map(|t| [config(&t.tcp_from), config(&t.tcp_to)]).collect();
-    Ok((World::new(net, configs), groups, of_traffic))
+    let mut world = World::new(net, configs);
+    world.edges = edges;
+    Ok((world, groups, of_traffic))
 }
 
 fn check_routes(net: &Network, scenario: &Scenario) -> Result<(), BuildError> {

@@ -1,9 +1,10 @@
 //! A TCP connection between two hosts: two ends, what they are to carry, and what was seen of them.
 
 use narrows_tcp::{Config, Endpoint, Event, Io, Segment};
-use narrows_units::{Bytes, Dscp, Duration, Ecn, Instant};
+use narrows_units::{Bytes, Duration, Ecn, Instant};
 use narrows_wire::TcpHeader;
 
+use crate::edge::Divided;
 use crate::network::Network;
 use crate::packet::{Kind, Label};
 use crate::probe::Probes;
@@ -215,6 +216,8 @@ pub(crate) struct Port<'a> {
     /// What packets begin with.
     pub(crate) label: &'a Label,
     pub(crate) options_count: bool,
+    /// Which class it is of, if an edge divides it and this end sends the data.
+    pub(crate) divided: Option<&'a mut Divided>,
     /// Which end it is, and what else of the connection is needed to count.
     pub(crate) end: usize,
     pub(crate) stats: &'a mut FlowStats,
@@ -256,8 +259,14 @@ impl Io for Port<'_> {
         let tcp = p.header.tcp.insert(TcpHeader::default());
         fill(tcp);
         p.label.kind = Kind::of(tcp);
+        if let Some(divided) = &mut self.divided
+            && tcp.payload > 0
+        {
+            (p.label.route, p.label.dscp) = divided.sends();
+            p.sent = self.net.now;
+        }
         p.header.len = Bytes(u64::from(wire_len(tcp, self.options_count)));
-        (p.header.ecn, p.header.dscp) = (ecn, Dscp::DEFAULT);
+        (p.header.ecn, p.header.dscp) = (ecn, p.label.dscp);
         self.net.send(packet);
     }
     #[inline(always)]
@@ -294,6 +303,6 @@ mod tests {
     #[test]
     fn a_connection_stays_small() {
         assert!(size_of::<FlowStats>() <= 104, "{}", size_of::<FlowStats>());
-        assert!(size_of::<Connection>() <= 1016, "{}", size_of::<Connection>());
+        assert!(size_of::<Connection>() <= 1024, "{}", size_of::<Connection>());
     }
 }

@@ -9,6 +9,7 @@ mod build;
 mod connection;
 mod conservation;
 mod drop_tail;
+mod edge;
 mod event;
 mod link;
 mod loss;

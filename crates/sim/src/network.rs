@@ -176,6 +176,12 @@ impl Network {
         self.fuse();
     }
 
+    /// Adds a route beside those that [`Network::settle`] found, and gives its place.
+    pub(crate) fn add_route(&mut self, links: Vec<u32>) -> u32 {
+        self.routes.push(links.into());
+        u32::try_from(self.routes.len() - 1).expect("a scenario is checked to have fewer nodes")
+    }
+
     /// Whether packets get from one node to another.
     pub(crate) fn has_route(&self, from: u32, to: u32) -> bool {
         !self.routes[(from * self.nodes + to) as usize].is_empty()

@@ -27,6 +27,8 @@ pub(crate) struct Label {
     pub(crate) kind: Kind,
     /// Ports of the host it left and of the one it goes to.
     pub(crate) ports: (u16, u16),
+    /// The codepoint it leaves with.
+    pub(crate) dscp: Dscp,
 }
 
 /// What a box holds. What every link reads lies in its first cache line, what an end reads in the second, and boxes begin
@@ -39,7 +41,7 @@ pub(crate) struct Packet {
     pub(crate) header: Header,
     /// When it came to the discipline it is in, if that has to be asked.
     pub(crate) queued: Instant,
-    /// When its host sent it, if it belongs to no connection.
+    /// When its host sent it, if it belongs to no connection or to one that an edge divides.
     pub(crate) sent: Instant,
 }
 

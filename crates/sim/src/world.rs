@@ -3,10 +3,11 @@
 use core::ops::ControlFlow;
 
 use narrows_tcp::{Endpoint, Event as TcpEvent};
-use narrows_units::{Instant, SeqNum};
+use narrows_units::{Dscp, Instant, SeqNum};
 
 use crate::app::{App, Happened};
 use crate::connection::{Connection, DATA, FlowStats, HostConfig, Moment, Port, SERVICE, TAKER, Wakes};
+use crate::edge::Edges;
 use crate::event::Event;
 use crate::network::Network;
 use crate::packet::{DATAGRAM, Kind, Label, Pkt};
@@ -31,6 +32,8 @@ pub(crate) struct Transfer {
     pub(crate) close: bool,
     /// Settings of both ends, [`DATA`] first.
     pub(crate) config: [u16; 2],
+    /// The codepoint of its packets.
+    pub(crate) dscp: Dscp,
     /// Class in results.
     pub(crate) class: u16,
     /// Whose it is: users are numbered through all classes.
@@ -56,6 +59,7 @@ pub(crate) struct World {
     pub(crate) configs: Vec<HostConfig>,
     pub(crate) connections: Vec<Connection>,
     pub(crate) probes: Probes,
+    pub(crate) edges: Edges,
     free: Vec<u32>,
     apps: Vec<Option<Box<dyn App>>>,
     timers: Vec<Timer>,
@@ -80,6 +84,7 @@ impl World {
             configs,
             connections: Vec::new(),
             probes: Probes::default(),
+            edges: Edges::default(),
             free: Vec::new(),
             apps: Vec::new(),
             timers: Vec::new(),
@@ -204,6 +209,9 @@ impl World {
         } else {
             self.connections.push(connection);
         }
+        if !self.edges.is_empty() {
+            self.edges.opened(place, &mut self.connections[place as usize], &self.configs);
+        }
         self.probes.opened(place, &mut self.connections[place as usize]);
         let opener = if transfer.taker_opens { TAKER } else { DATA };
         self.work(place, opener, |end, config, now, io| end.open(config, now, io));
@@ -227,6 +235,7 @@ impl World {
                 end: if end == DATA { TAKER as u8 } else { DATA as u8 },
                 kind: Kind::Control,
                 ports: if opens { (port, SERVICE) } else { (SERVICE, port) },
+                dscp: transfer.dscp,
             }
         })
     }
@@ -259,7 +268,11 @@ impl World {
             && let Some(tcp) = &p.header.tcp
         {
             let (end, first) = (usize::from(end), self.told.len());
-            let around = (&self.configs[..], &mut self.net, &mut self.probes, &mut self.told);
+            if end == TAKER && !self.edges.is_empty() {
+                self.edges.arrived(p);
+            }
+            let around =
+                (&self.configs[..], &mut self.net, &mut self.probes, &mut self.told, &mut self.edges);
             work_on(connection, end, around, |e, config, now, io| {
                 e.receive(config, now, tcp, p.header.ecn, io);
             });
@@ -292,7 +305,7 @@ impl World {
     ) {
         let connection = &mut self.connections[place as usize];
         let (generation, first) = (connection.generation, self.told.len());
-        let around = (&self.configs[..], &mut self.net, &mut self.probes, &mut self.told);
+        let around = (&self.configs[..], &mut self.net, &mut self.probes, &mut self.told, &mut self.edges);
         work_on(connection, end, around, work);
         if self.told.len() > first {
             self.follow_all(place, end, generation, first);
@@ -402,14 +415,14 @@ impl World {
 }
 
 /// What an end works with besides itself: settings, the network, probes, and the list of what ends told.
-type Around<'a> = (&'a [HostConfig], &'a mut Network, &'a mut Probes, &'a mut Vec<TcpEvent>);
+type Around<'a> = (&'a [HostConfig], &'a mut Network, &'a mut Probes, &'a mut Vec<TcpEvent>, &'a mut Edges);
 
 /// Works on one end of a connection.
 #[inline(always)]
 fn work_on(
     connection: &mut Connection,
     end: usize,
-    (configs, net, probes, events): Around<'_>,
+    (configs, net, probes, events, edges): Around<'_>,
     work: impl FnOnce(&mut Endpoint, &narrows_tcp::Config, Instant, &mut Port<'_>),
 ) {
     let config = &configs[usize::from(connection.config[end])];
@@ -421,6 +434,7 @@ fn work_on(
         events,
         label,
         options_count: config.options_count,
+        divided: if end == DATA { edges.of(label.flow) } else { None },
         end,
         stats: &mut connection.stats,
         size: connection.size,

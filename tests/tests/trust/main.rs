@@ -6,6 +6,7 @@
 mod aimd_adaptive;
 mod burst;
 mod conservation;
+mod edges;
 mod efficiency;
 mod golden;
 mod replayed;

@@ -7,8 +7,8 @@ use narrows_qdisc::taq::Mode;
 use narrows_qdisc::{Limit, Spec};
 use narrows_runner::{Estimate, Plan};
 use narrows_scenario::{
-    Delays, Discipline, Hosts, Kind, Link, LogSource, LogTiming, Loss, OpenedBy, Scenario, Size, Traffic,
-    time_text,
+    Delays, Discipline, Hosts, Kind, Link, LogSource, LogTiming, Loss, OpenedBy, Policy, Scenario, Size,
+    Traffic, time_text,
 };
 use narrows_tcp::{Config, Preset};
 use narrows_units::{Bytes, Rate};
@@ -72,6 +72,7 @@ fn network(text: &mut String, scenario: &Scenario) {
     for (from, to) in ways {
         put(text, format!("  {}", way(scenario, from, to)));
     }
+    edges(text, scenario);
     put(text, String::new());
     for link in &topology.links {
         put(
@@ -100,6 +101,34 @@ fn network(text: &mut String, scenario: &Scenario) {
                 delays(&group.delay)
             ),
         );
+    }
+}
+
+/// `edge left -- random: either way`, and under it the two classes' ways or marks, as branches.
+fn edges(text: &mut String, scenario: &Scenario) {
+    let topology = &scenario.topology;
+    for edge in &topology.edges {
+        let rule = match edge.policy {
+            Policy::Random => "by chance, half each".to_owned(),
+            Policy::Size(n) => format!("fewer than {n} full segments, or more"),
+            Policy::Lifetime(n) => format!("the first {n} packets of data, then the rest"),
+            Policy::Dscp(d) => format!("codepoint {}, or another", d.get()),
+        };
+        put(text, format!("  edge {} -- connections divided: {rule}", topology.nodes[edge.at]));
+        for class in 0..2 {
+            let path = edge.paths.map_or_else(String::new, |paths| {
+                let link = &topology.links[paths[class]];
+                format!(
+                    " == {} {} {} ==> {}",
+                    link.name,
+                    link.rate,
+                    time_text(link.delay),
+                    topology.nodes[link.to]
+                )
+            });
+            let mark = edge.mark.map_or_else(String::new, |m| format!(" marked {}", m[class].get()));
+            put(text, format!("    {}{path}{mark}", ["\\ first:", "\\ second:"][class]));
+        }
     }
 }
 

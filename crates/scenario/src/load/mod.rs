@@ -1,5 +1,6 @@
 //! From a table in which nothing is left open to a checked [`Scenario`].
 
+mod edge;
 pub(crate) mod log;
 pub(crate) mod tcp;
 pub(crate) mod topology;
@@ -66,6 +67,7 @@ pub(crate) fn scenario(table: &Table, target: Target, files: Files<'_>) -> Resul
     let mtu = top.or("mtu", 1500, |r, k| r.count(k, 296, 9000))?;
     let times = Times::read(&top)?;
     let mut draft = topology::read(&top)?;
+    draft.topology.edges = edge::read(top.tables("edge")?, &draft.topology)?;
     let lab = lab(&top)?;
     let around = traffic::Around {
         draft: &draft,
@@ -218,7 +220,12 @@ fn groups(tables: Vec<Reader<'_>>, traffic: &[Traffic]) -> Result<Vec<Group>, Er
         if up_to <= over {
             return Err(r.wrong("up_to", format!("more than over = {over}")));
         }
-        groups.push(Group { name: name.to_owned(), traffic: sorted(entries), over, up_to });
+        let shares = r.or("shares", false, |r, k| r.flag(k))?;
+        if shares && (over, up_to) != (0, u64::MAX) {
+            let key = if r.has("over") { "over" } else { "up_to" };
+            return Err(r.wrong(key, "no such key with shares: users are compared by all they get"));
+        }
+        groups.push(Group { name: name.to_owned(), traffic: sorted(entries), over, up_to, shares });
         r.finish()?;
     }
     Ok(groups)

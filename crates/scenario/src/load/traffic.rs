@@ -1,7 +1,7 @@
 //! Who asks for what, from `[[traffic]]`.
 
 use narrows_tcp::Handshake;
-use narrows_units::Duration;
+use narrows_units::{Dscp, Duration};
 
 use super::tcp::{self, Layer};
 use super::topology::{Draft, plain_name};
@@ -149,8 +149,26 @@ fn entry(r: &Reader<'_>, around: &Around<'_>) -> Result<Traffic, Error> {
         let end = if r.has("stop") { "stop" } else { "the duration" };
         return Err(r.wrong("start", format!("a time before {end}")));
     }
-    let name = String::new();
-    Ok(Traffic { name, from, to, first: 0, opened_by, request, header, tcp_from, tcp_to, start, stop, kind })
+    Ok(Traffic {
+        name: String::new(),
+        from,
+        to,
+        first: 0,
+        opened_by,
+        request,
+        header,
+        dscp: codepoint(r, "dscp")?.unwrap_or_default(),
+        tcp_from,
+        tcp_to,
+        start,
+        stop,
+        kind,
+    })
+}
+
+/// A codepoint by its number.
+pub(crate) fn codepoint(r: &Reader<'_>, key: &'static str) -> Result<Option<Dscp>, Error> {
+    Ok(r.count(key, 0, 63)?.and_then(|n| u8::try_from(n).ok()).and_then(Dscp::new))
 }
 
 fn group(r: &Reader<'_>, key: &'static str, default: &str, around: &Around<'_>) -> Result<usize, Error> {

@@ -22,7 +22,7 @@ use fastrand::Rng;
 use narrows_scenario::maths::ln;
 use narrows_scenario::{Kind, OpenedBy, Scenario, Traffic};
 use narrows_tcp::Handshake;
-use narrows_units::{Duration, Instant};
+use narrows_units::{Dscp, Duration, Instant};
 
 use crate::build::{Groups, TrafficConfigs, derive};
 use crate::world::{Transfer, World};
@@ -112,6 +112,7 @@ struct Common {
     /// User 0 in the numbering of all users.
     first_user: u32,
     class: u16,
+    dscp: Dscp,
     config: [u16; 2],
     taker_opens: bool,
     request: u32,
@@ -154,6 +155,7 @@ impl Common {
             first_host: traffic.first,
             first_user,
             class: u16::try_from(index).expect("a scenario is checked to have fewer entries of traffic"),
+            dscp: traffic.dscp,
             config,
             taker_opens: traffic.opened_by == OpenedBy::Receiver,
             request: u32::try_from(traffic.request).unwrap_or(u32::MAX),
@@ -195,6 +197,7 @@ impl Common {
             taker_opens: self.taker_opens,
             close: self.close,
             config: self.config,
+            dscp: self.dscp,
             class: self.class,
             user: self.first_user + fetch.user,
             first_attempt: Some(fetch.since),

@@ -12,7 +12,7 @@ use narrows_scenario::{
     Topology,
 };
 use narrows_tcp::{Config, Preset};
-use narrows_units::Rate;
+use narrows_units::{Dscp, Rate};
 
 use super::*;
 use crate::build::build;
@@ -119,6 +119,7 @@ pub(super) fn scenario(seconds: u64, traffic: Vec<Traffic>) -> Scenario {
             nodes: vec!["a".to_owned(), "b".to_owned()],
             links: vec![link(0, 1), link(1, 0)],
             hosts: vec![hosts(0), hosts(1)],
+            edges: Vec::new(),
         },
         thin: None,
         traffic,
@@ -148,6 +149,7 @@ pub(super) fn traffic(kind: Kind) -> Traffic {
         opened_by: OpenedBy::Receiver,
         request: 120,
         header: 200,
+        dscp: Dscp::DEFAULT,
         tcp_from: tcp,
         tcp_to: tcp,
         start: Duration::from_secs(1),

@@ -47,7 +47,8 @@ impl Udp {
         let flow = &self.flows[number as usize];
         let mut packet = world.net.pool.take();
         let p = &mut *packet.0;
-        p.header = Header { key: flow.key, len: Bytes(u64::from(self.packet)), ..Header::default() };
+        let (len, dscp) = (Bytes(u64::from(self.packet)), self.common.dscp);
+        p.header = Header { key: flow.key, len, dscp, ..Header::default() };
         p.label = Label {
             flow: self.common.first_user + number,
             src: flow.src,

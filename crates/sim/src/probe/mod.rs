@@ -11,6 +11,7 @@ mod links;
 mod plan;
 mod report;
 mod series;
+mod shares;
 mod tally;
 #[cfg(test)]
 mod tests;
@@ -23,6 +24,7 @@ use narrows_tcp::Event as TcpEvent;
 use narrows_units::{Duration, Instant};
 
 use crate::connection::{Connection, DATA, NO_ROW, TAKER};
+use crate::edge::Arrivals;
 use crate::event::{Event, EventQueue};
 use crate::packet::{Packet, Pool};
 use crate::results::Results;
@@ -37,6 +39,7 @@ use links::Links;
 use plan::Plan;
 use report::{MAX, P50, P99, Report, integers, share};
 use series::Samples;
+use shares::Shares;
 use tally::Tallies;
 use transfers::Transfers;
 use users::Users;
@@ -84,6 +87,7 @@ pub(crate) struct Probes {
     flows: Flows,
     transfers: Transfers,
     users: Users,
+    shares: Shares,
     epochs: Epochs,
     bursts: Bursts,
     samples: Samples,
@@ -130,6 +134,7 @@ impl Probes {
     pub(crate) fn took(&mut self, now: Instant, seat: u32, bytes: u64) {
         self.delivered += bytes;
         self.users.took(now, seat);
+        self.shares.took(seat, bytes);
     }
 
     /// An end told something; `c` is as it was before the transfer's own counts are changed.
@@ -200,6 +205,7 @@ impl Probes {
 
 /// Sets up what `scenario` wants recorded. To be called before the world runs.
 pub(crate) fn begin(world: &mut World, scenario: &Scenario) {
+    world.probes.shares = Shares::new(scenario);
     world.watch(Plan::of(scenario));
 }
 
@@ -252,7 +258,10 @@ impl World {
         let probes = &mut self.probes;
         match probe {
             WARM_UP => return self.warm_up(),
-            SLICE => probes.flows.end_slice(now, &self.connections, probes.delivered),
+            SLICE => {
+                probes.flows.end_slice(now, &self.connections, probes.delivered);
+                probes.shares.end_slice(&probes.users);
+            }
             EPOCH => probes.epochs.end(now, &self.connections),
             _ => probes.samples.take(&probes.plan, &self.net, &probes.flows, &self.connections),
         }
@@ -275,6 +284,8 @@ impl World {
         });
         probes.flows.begin_slice(now, &self.connections, probes.delivered);
         probes.users.warm_up(now);
+        probes.shares.warm_up();
+        self.edges.arrivals = Arrivals::default();
         if probes.plan.epoch.is_some() {
             probes.epochs.begin(now, &self.connections);
         }
@@ -289,7 +300,7 @@ impl World {
 /// Makes results of what was recorded, when the run is over.
 pub(crate) fn finish(world: World) -> Results {
     debug_assert_eq!(world.check_conservation(), Ok(()), "at the end");
-    let World { mut net, connections, mut probes, .. } = world;
+    let World { mut net, connections, mut probes, edges, .. } = world;
     let now = net.now;
     for (place, c) in (0..).zip(&connections).filter(|(_, c)| c.live) {
         probes.close(now, c, net.tap.lost_of(place, c.generation), false);
@@ -323,6 +334,12 @@ pub(crate) fn finish(world: World) -> Results {
     }
     probes.bursts.report(&mut out);
     probes.samples.report(&plan, &mut out);
+    probes.shares.report(&probes.users, plan.slice, now.since(plan.warmup), &mut out);
+    if !edges.is_empty() {
+        let Arrivals { data, first_class, reordered } = edges.arrivals;
+        out.put("first_class", share(first_class, data));
+        out.put("reordered", share(reordered, data));
+    }
     probes.transfers.report(&plan, &mut out);
     captures(&plan, &mut net, &mut out);
     out.0

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use narrows_qdisc::{ShaperConfig, Spec};
 use narrows_scenario::{Group, Series};
 use narrows_tcp::{Config, Handshake, InitialWindow, Preset};
-use narrows_units::{Bytes, Rate};
+use narrows_units::{Bytes, Dscp, Rate};
 use narrows_wire::{FlowKey, Header, Proto, capture};
 
 use super::plan::Watched;
@@ -87,6 +87,7 @@ fn transfer(user: u32) -> Transfer {
         taker_opens: false,
         close: false,
         config: [0, 0],
+        dscp: Dscp::DEFAULT,
         class: 0,
         user,
         first_attempt: None,
@@ -253,7 +254,8 @@ fn groups_by_hand() {
         acts.push((done, delivered(place, size)));
         acts.push((done + 1.0, Act::Tell(place, DATA, TcpEvent::Acked { bytes: size })));
     }
-    let group = |name: &str, over, up_to| Group { name: name.into(), traffic: vec![0], over, up_to };
+    let group =
+        |name: &str, over, up_to| Group { name: name.into(), traffic: vec![0], over, up_to, shares: false };
     let groups = vec![group("mice", 0, 2000), group("rest", 2000, u64::MAX), group("none", 5000, u64::MAX)];
     let r = scripted(Plan { groups, ..plan(0.0) }, acts, 50.0);
     // 1, 3 and 5 s: variance (4 + 0 + 4) / 3. Acknowledged after 2, 4 and 6 s.
@@ -282,7 +284,8 @@ fn groups_lose_what_they_sent() {
     let object = |user, size| Act::Open(Transfer { size, ..transfer(user) });
     let tcp = Config { handshake: Handshake::None, ..patient() };
     let tcp = Config { initial_window: narrows_tcp::InitialWindow::Segments(10), ..tcp };
-    let group = |name: &str, over, up_to| Group { name: name.into(), traffic: vec![0], over, up_to };
+    let group =
+        |name: &str, over, up_to| Group { name: name.into(), traffic: vec![0], over, up_to, shares: false };
     let groups = vec![group("mice", 0, 1000), group("rest", 1000, u64::MAX), group("all", 0, u64::MAX)];
     let world = world(tcp, Rate::from_bps(8000), "fifo:2", Duration::ZERO, Plan { groups, ..plan(0.0) });
     let r = run(world, vec![(0.0, object(0, 1000)), (0.0, object(1, 1500))], None, 3.0);
@@ -512,7 +515,7 @@ fn every_name_is_documented() {
         (6.0, delivered(0, 10)),
         (7.0, delivered(1, 3000)),
     ];
-    let all = Group { name: "all".into(), traffic: vec![0], over: 0, up_to: u64::MAX };
+    let all = Group { name: "all".into(), traffic: vec![0], over: 0, up_to: u64::MAX, shares: false };
     let grouped = Plan { groups: vec![all], ..plan(0.0) };
     for r in [busy_behind("taq:mode=paper", 20, false), busy(20, false), scripted(grouped, acts, 40.0)] {
         let columns = r.tables.iter().flat_map(|t| t.columns.iter().map(|c| &c.name));

@@ -33,6 +33,11 @@ pub(super) struct Users {
 const NOBODY: u32 = u32::MAX;
 
 impl Users {
+    /// Where a user is, if it was heard of.
+    pub(super) fn seat(&self, number: usize) -> Option<usize> {
+        self.seats.get(number).filter(|seat| **seat != NOBODY).map(|seat| *seat as usize)
+    }
+
     /// A connection was opened. Gives its user's place here, by which it is called from now on.
     pub(super) fn opened(&mut self, c: &Connection) -> u32 {
         let (number, first_attempt) = (c.user as usize, c.stats.first_attempt);

@@ -1,0 +1,165 @@
+//! Edges: nodes that divide connections into two classes, each with its own way or codepoint.
+//!
+//! An edge is at work where a packet leaves its host, not where it comes by the node: what lies between is the host's own
+//! wire and links on which its packets stay in order, so the edge would decide the same, and no other packet pays for it.
+//! What is kept of a connection lies beside it, by place, and nothing is where there are no edges.
+
+use fastrand::Rng;
+use narrows_scenario::{Policy, Topology};
+use narrows_units::{Dscp, Instant};
+
+use crate::connection::{Connection, DATA, HostConfig, TAKER};
+use crate::packet::Packet;
+
+/// How connections of one route are divided.
+#[derive(Clone, Debug)]
+struct Division {
+    policy: Policy,
+    /// Routes of the classes.
+    routes: [u32; 2],
+    mark: Option<[Dscp; 2]>,
+}
+
+/// What is known of a divided connection.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Divided {
+    /// The place belongs to a connection that is divided, of this generation.
+    live: bool,
+    generation: u32,
+    /// Packets of data it may still send in its class; then it is of the other.
+    left: u32,
+    now: (u32, Dscp),
+    then: (u32, Dscp),
+    /// What packets of the first class have, and whether the route tells.
+    first: (u32, Dscp),
+    by_route: bool,
+    /// When the packet sent last of those that arrived left its host, and what it carried: a host sends several at once,
+    /// in their order.
+    latest: (Instant, u32),
+}
+
+impl Divided {
+    /// A packet of data is about to be sent: its route and codepoint.
+    pub(crate) fn sends(&mut self) -> (u32, Dscp) {
+        if self.left == 0 {
+            return self.then;
+        }
+        if self.left < u32::MAX {
+            self.left -= 1;
+        }
+        self.now
+    }
+}
+
+/// What arrived of divided connections.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Arrivals {
+    pub(crate) data: u64,
+    pub(crate) first_class: u64,
+    pub(crate) reordered: u64,
+}
+
+/// All edges, and the connections they divide.
+#[derive(Debug, Default)]
+pub(crate) struct Edges {
+    /// By place of the ordinary route; empty without edges.
+    divisions: Vec<Option<Box<Division>>>,
+    connections: Vec<Divided>,
+    rng: Rng,
+    pub(crate) arrivals: Arrivals,
+}
+
+impl Edges {
+    /// The edges of a topology. `add_route` makes a route of links and gives its place.
+    pub(crate) fn new(
+        topology: &Topology,
+        seed: u64,
+        ordinary: impl Fn(u32, u32) -> u32,
+        mut add_route: impl FnMut(Vec<u32>) -> u32,
+    ) -> Self {
+        let mut edges = Self { rng: Rng::with_seed(seed), ..Self::default() };
+        if topology.edges.is_empty() {
+            return edges;
+        }
+        let mut nodes: Vec<usize> = topology.hosts.iter().map(|h| h.at).collect();
+        nodes.sort_unstable();
+        nodes.dedup();
+        let number = |at: usize| u32::try_from(at).expect("a scenario is checked to have fewer");
+        for (from, to) in
+            nodes.iter().flat_map(|a| nodes.iter().map(move |b| (*a, *b))).filter(|(a, b)| a != b)
+        {
+            let Some((edge, ways)) = topology.divided(from, to) else { continue };
+            let place = ordinary(number(from), number(to));
+            let routes = match edge.paths {
+                None => [place; 2],
+                Some(_) => ways.map(|way| add_route(way.into_iter().map(number).collect())),
+            };
+            if edges.divisions.len() <= place as usize {
+                edges.divisions.resize(place as usize + 1, None);
+            }
+            edges.divisions[place as usize] =
+                Some(Box::new(Division { policy: edge.policy, routes, mark: edge.mark }));
+        }
+        edges
+    }
+
+    pub(crate) const fn is_empty(&self) -> bool {
+        self.divisions.is_empty()
+    }
+
+    /// A connection was opened: it gets its class, route and codepoint.
+    pub(crate) fn opened(&mut self, place: u32, c: &mut Connection, configs: &[HostConfig]) {
+        let at = place as usize;
+        if at >= self.connections.len() {
+            self.connections.resize_with(at + 1, Divided::default);
+        }
+        self.connections[at] = Divided::default();
+        let Some(Some(division)) = self.divisions.get(c.labels[DATA].route as usize) else { return };
+        let own = c.labels[DATA].dscp;
+        let mss = u64::from(configs[usize::from(c.config[DATA])].tcp.mss.max(1));
+        let (class, left) = match division.policy {
+            Policy::Random => (usize::from(self.rng.bool()), u32::MAX),
+            Policy::Size(packets) => (usize::from(c.size.div_ceil(mss) >= u64::from(packets)), u32::MAX),
+            Policy::Lifetime(packets) => (0, packets),
+            Policy::Dscp(first) => (usize::from(own != first), u32::MAX),
+        };
+        let of = |class: usize| (division.routes[class], division.mark.map_or(own, |m| m[class]));
+        let (now, then) = (of(class), of(1));
+        self.connections[at] = Divided {
+            live: true,
+            generation: c.generation,
+            left,
+            now,
+            then,
+            first: of(0),
+            by_route: division.routes[0] != division.routes[1],
+            latest: (Instant::ZERO, 0),
+        };
+        (c.labels[DATA].route, c.labels[DATA].dscp) = now;
+        c.labels[TAKER].dscp = now.1;
+    }
+
+    /// What is known of the connection in a place, if it is divided.
+    pub(crate) fn of(&mut self, place: u32) -> Option<&mut Divided> {
+        self.connections.get_mut(place as usize).filter(|d| d.live)
+    }
+
+    /// A packet for a taker is at its host.
+    pub(crate) fn arrived(&mut self, packet: &Packet) {
+        let Some(d) = self.connections.get_mut(packet.label.flow as usize) else { return };
+        let Some(tcp) = packet.header.tcp.filter(|t| t.payload > 0) else { return };
+        if !d.live || d.generation != packet.label.generation {
+            return;
+        }
+        let sent = (packet.sent, tcp.seq.0);
+        let (seen, known) = (&mut self.arrivals, d.latest);
+        seen.data += 1;
+        seen.first_class += u64::from(if d.by_route {
+            packet.label.route == d.first.0
+        } else {
+            packet.header.dscp == d.first.1
+        });
+        seen.reordered += u64::from(sent < known);
+        d.latest = known.max(sent);
+    }
+}

@@ -1,0 +1,116 @@
+//! What the users of a group got, slice by slice: sessions of files back to back have a share as long flows have one.
+//!
+//! Only where a group asks for it; elsewhere nothing is kept and nothing counted.
+
+use core::ops::Range;
+
+use narrows_scenario::Scenario;
+use narrows_units::Duration;
+
+use super::report::Report;
+use super::users::Users;
+use crate::statistics::{jain, mean};
+
+/// The users of a group, by number, and the index of each slice.
+#[derive(Clone, Debug)]
+struct Sharers {
+    name: String,
+    users: Vec<Range<usize>>,
+    indices: Vec<f64>,
+}
+
+/// What each user got.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Shares {
+    groups: Vec<Sharers>,
+    /// Payload in order, by seat of the user: in all, when the slice began, when counting began.
+    delivered: Vec<u64>,
+    at_slice: Vec<u64>,
+    at_warmup: Vec<u64>,
+}
+
+impl Shares {
+    pub(super) fn new(scenario: &Scenario) -> Self {
+        let mut first = 0;
+        let mut entries = Vec::new();
+        for t in &scenario.traffic {
+            let next = first + t.users() as usize;
+            entries.push(first..next);
+            first = next;
+        }
+        let groups: Vec<Sharers> = scenario
+            .probes
+            .groups
+            .iter()
+            .filter(|g| g.shares)
+            .map(|g| Sharers {
+                name: g.name.clone(),
+                users: g.traffic.iter().map(|t| entries[*t].clone()).collect(),
+                indices: Vec::new(),
+            })
+            .collect();
+        Self { groups, ..Self::default() }
+    }
+
+    #[inline]
+    pub(super) fn took(&mut self, seat: u32, bytes: u64) {
+        if self.groups.is_empty() {
+            return;
+        }
+        let seat = seat as usize;
+        if seat >= self.delivered.len() {
+            self.delivered.resize(seat + 1, 0);
+        }
+        self.delivered[seat] += bytes;
+    }
+
+    /// Counting begins.
+    pub(super) fn warm_up(&mut self) {
+        self.at_warmup.clone_from(&self.delivered);
+        self.at_slice.clone_from(&self.delivered);
+    }
+
+    pub(super) fn end_slice(&mut self, seats: &Users) {
+        for group in &mut self.groups {
+            let users = group.users.iter().cloned().flatten();
+            let got: Vec<u64> =
+                users.map(|u| since(seats.seat(u), &self.delivered, &self.at_slice)).collect();
+            group.indices.push(jain(&got));
+        }
+        self.at_slice.clone_from(&self.delivered);
+    }
+
+    /// `counted` is the time since counting began.
+    pub(super) fn report(&self, seats: &Users, slice: Duration, counted: Duration, out: &mut Report) {
+        for group in &self.groups {
+            let users = group.users.iter().cloned().flatten();
+            let got: Vec<f64> = users
+                .map(|u| {
+                    since(seats.seat(u), &self.delivered, &self.at_warmup) as f64 * 8e-3
+                        / counted.as_secs_f64()
+                })
+                .collect();
+            let stem = format!("of_{}", group.name);
+            let index = format!("{stem}_jain_{}s", slice.as_secs_f64());
+            out.put(format!("{index}_min"), group.indices.iter().copied().reduce(f64::min));
+            out.put(index, mean(&group.indices));
+            out.put(format!("{stem}_goodput_kbps"), got.iter().sum::<f64>());
+            out.put(format!("{stem}_each_kbps"), geometric(&got));
+        }
+    }
+}
+
+/// What came to a user since `before`: nothing to one nobody heard of.
+fn since(seat: Option<usize>, now: &[u64], before: &[u64]) -> u64 {
+    let of = |list: &[u64]| seat.and_then(|s| list.get(s)).copied().unwrap_or(0);
+    of(now) - of(before)
+}
+
+/// The geometric mean; 0 if one of them is.
+fn geometric(values: &[f64]) -> Option<f64> {
+    if values.contains(&0.0) {
+        return Some(0.0);
+    }
+    mean(&values.iter().map(|v| narrows_scenario::maths::ln(*v)).collect::<Vec<_>>())
+        .map(narrows_scenario::maths::exp)
+}
