@@ -248,9 +248,19 @@ impl Experiment {
         }
         let entries = self.table.get("traffic").and_then(Value::as_array);
         for (i, t) in entries.into_iter().flatten().filter_map(Value::as_table).enumerate() {
-            for key in
-                ["name", "from", "to", "opened_by", "request", "header", "dscp", "tcp", "start", "stop"]
-            {
+            for key in [
+                "name",
+                "from",
+                "to",
+                "opened_by",
+                "request",
+                "header",
+                "dscp",
+                "tcp",
+                "opaque",
+                "start",
+                "stop",
+            ] {
                 if t.contains_key(key) {
                     said.push(format!("traffic.{i}.{key}: not heeded by the lab: its users are all alike"));
                 }

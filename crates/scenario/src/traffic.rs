@@ -31,6 +31,8 @@ pub struct Traffic {
     pub tcp_from: Config,
     /// TCP at the `to` end.
     pub tcp_to: Config,
+    /// Whether queues see UDP in which nothing can be read, as they do of QUIC; the ends are the same.
+    pub opaque: bool,
     /// When it begins.
     pub start: Duration,
     /// When it ends, at most the duration: no new transfers then, endless ones stop.

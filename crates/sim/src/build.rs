@@ -78,15 +78,16 @@ pub(crate) fn build(scenario: &Scenario, seed: u64) -> Result<(World, Groups, Tr
         |links| net.add_route(links),
     );
     let mut configs: Vec<HostConfig> = Vec::new();
-    let mut config = |tcp: &Config| {
-        let at = configs.iter().position(|c| c.tcp == *tcp).unwrap_or_else(|| {
+    let mut config = |tcp: &Config, opaque: bool| {
+        let at = configs.iter().position(|c| c.tcp == *tcp && c.opaque == opaque).unwrap_or_else(|| {
             let options_count = tcp.handshake != Handshake::SynIsPacketZero;
-            configs.push(HostConfig { tcp: *tcp, options_count });
+            configs.push(HostConfig { tcp: *tcp, options_count, opaque });
             configs.len() - 1
         });
         u16::try_from(at).expect("as many settings as entries of traffic, twice")
     };
-    let of_traffic = scenario.traffic.iter().map(|t| [config(&t.tcp_from), config(&t.tcp_to)]).collect();
+    let of_traffic =
+        scenario.traffic.iter().map(|t| [&t.tcp_from, &t.tcp_to].map(|tcp| config(tcp, t.opaque))).collect();
     let mut world = World::new(net, configs);
     world.edges = edges;
     Ok((world, groups, of_traffic))

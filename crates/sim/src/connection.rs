@@ -19,6 +19,8 @@ pub(crate) struct HostConfig {
     pub(crate) tcp: Config,
     /// Whether options count on the wire. ns-2 has headers of 40 bytes whatever they carry.
     pub(crate) options_count: bool,
+    /// Whether queues cannot read the headers.
+    pub(crate) opaque: bool,
 }
 
 /// An instant that may not have come: half as long as an `Option<Instant>`.
@@ -267,6 +269,9 @@ impl Io for Port<'_> {
         }
         p.header.len = Bytes(u64::from(wire_len(tcp, self.options_count)));
         (p.header.ecn, p.header.dscp) = (ecn, p.label.dscp);
+        if p.label.is_opaque() {
+            p.sealed = p.header.tcp.take().map(Box::new);
+        }
         self.net.send(packet);
     }
     #[inline(always)]

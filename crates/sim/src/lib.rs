@@ -27,3 +27,6 @@ pub use build::BuildError;
 pub use link::LinkCounters;
 pub use results::{Column, Data, Results, Table};
 pub use run::{RunError, run};
+
+#[cfg(test)]
+mod tests;

@@ -31,6 +31,16 @@ pub(crate) struct Label {
     pub(crate) dscp: Dscp,
 }
 
+impl Label {
+    /// Whether queues cannot read what the ends say to each other. The port says it, so a label is no larger for it.
+    pub(crate) const fn is_opaque(&self) -> bool {
+        self.ports.0 == SEALED || self.ports.1 == SEALED
+    }
+}
+
+/// The port of those who are spoken to where queues cannot read, as QUIC's is.
+pub(crate) const SEALED: u16 = 443;
+
 /// What a box holds. What every link reads lies in its first cache line, what an end reads in the second, and boxes begin
 /// with one: with ten thousand flows nothing of a packet is in a near cache when its next event comes.
 #[derive(Clone, Debug, Default)]
@@ -43,6 +53,8 @@ pub(crate) struct Packet {
     pub(crate) queued: Instant,
     /// When its host sent it, if it belongs to no connection or to one that an edge divides.
     pub(crate) sent: Instant,
+    /// What the ends say to each other where queues cannot read it: the header has no TCP then.
+    pub(crate) sealed: Option<Box<TcpHeader>>,
 }
 
 impl Packet {
@@ -50,7 +62,8 @@ impl Packet {
     pub(crate) fn address(&mut self) {
         let Label { src, dst, ports, end, .. } = self.label;
         if end != DATAGRAM {
-            self.header.key = FlowKey::new(address(src), address(dst), ports.0, ports.1, Proto::TCP);
+            let proto = if self.label.is_opaque() { Proto::UDP } else { Proto::TCP };
+            self.header.key = FlowKey::new(address(src), address(dst), ports.0, ports.1, proto);
         }
     }
 }

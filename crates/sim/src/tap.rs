@@ -107,7 +107,7 @@ impl Tap {
                 self.datagrams_lost.resize(at + 1, 0);
             }
             self.datagrams_lost[at] += 1;
-        } else if p.header.is_tcp_data() {
+        } else if p.label.kind != Kind::Control {
             if at >= self.lost.len() {
                 self.lost.resize(at + 1, Lost::default());
             }

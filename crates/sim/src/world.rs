@@ -10,7 +10,7 @@ use crate::connection::{Connection, DATA, FlowStats, HostConfig, Moment, Port, S
 use crate::edge::Edges;
 use crate::event::Event;
 use crate::network::Network;
-use crate::packet::{DATAGRAM, Kind, Label, Pkt};
+use crate::packet::{DATAGRAM, Kind, Label, Pkt, SEALED};
 use crate::probe::Probes;
 
 /// What an application wants carried.
@@ -221,6 +221,8 @@ impl World {
     /// What packets of each end begin with.
     fn labels(&self, place: u32, generation: u32, transfer: &Transfer) -> [Label; 2] {
         let port = u16::try_from(1024 + self.serial % 64_000).unwrap_or(u16::MAX);
+        let opaque = self.configs[usize::from(transfer.config[DATA])].opaque;
+        let service = if opaque { SEALED } else { SERVICE };
         let hosts = [transfer.from, transfer.to];
         [DATA, TAKER].map(|end| {
             let (src, dst) = (hosts[end], hosts[1 - end]);
@@ -234,7 +236,7 @@ impl World {
                 hop: 0,
                 end: if end == DATA { TAKER as u8 } else { DATA as u8 },
                 kind: Kind::Control,
-                ports: if opens { (port, SERVICE) } else { (SERVICE, port) },
+                ports: if opens { (port, service) } else { (service, port) },
                 dscp: transfer.dscp,
             }
         })
@@ -260,12 +262,16 @@ impl World {
             self.probes.datagram(self.net.now, p);
             return self.net.pool.give(packet);
         }
+        let tcp = p.header.tcp.as_ref().or(p.sealed.as_deref());
+        if let Some(tcp) = tcp.filter(|_| usize::from(end) == TAKER) {
+            self.probes.arrived += u64::from(tcp.payload);
+        }
         // A late copy for a connection that is gone is taken from the wire; a real host would answer with a reset that nobody
         // awaits.
         if let Some(connection) = self.connections.get_mut(flow as usize)
             && connection.live
             && connection.generation == generation
-            && let Some(tcp) = &p.header.tcp
+            && let Some(tcp) = tcp
         {
             let (end, first) = (usize::from(end), self.told.len());
             if end == TAKER && !self.edges.is_empty() {

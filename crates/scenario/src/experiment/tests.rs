@@ -723,3 +723,21 @@ fn edges_that_cannot_be() {
         assert!(e.contains(says), "{rest}: {e}");
     }
 }
+
+#[test]
+fn the_way_back_can_have_the_same_discipline() {
+    let file = |up: &str| {
+        format!(
+            "name = \"t\"\nrate = \"1mbit\"\ndisciplines = [\"fifo:9\", \"taq\"]\n\
+             up_discipline = \"{up}\"\ntraffic = [{{ kind = \"long\", flows = 2 }}]\n"
+        )
+    };
+    let back = |up: &str| -> Vec<String> {
+        let runs = Experiment::parse(&file(up), &[]).unwrap().expand().unwrap();
+        runs.iter().map(|r| r.scenario.topology.links[1].discipline.to_string()).collect()
+    };
+    assert_eq!(back("same"), ["fifo:9", "taq"]);
+    assert_eq!(back("fifo:7"), ["fifo:7", "fifo:7"]);
+    let e = Experiment::parse(&file("smae"), &[]).unwrap().expand().unwrap_err().to_string();
+    assert!(e.contains("up_discipline"), "{e}");
+}

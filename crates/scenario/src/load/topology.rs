@@ -96,8 +96,9 @@ fn thin<'a>(top: &Reader<'a>, common: &Common<'_, 'a>) -> Result<Draft<'a>, Erro
         &Direction {
             rate: top.or("up_rate", access, |r, k| r.rate(k))?,
             delay: Duration::ZERO,
-            discipline: match self::discipline(top, "up_discipline")? {
-                Some(d) => d,
+            discipline: match top.text("up_discipline")? {
+                Some(SAME) => discipline.clone(),
+                Some(_) => need(top, "up_discipline", self::discipline(top, "up_discipline")?)?,
                 None => plenty(),
             },
             loss: common.loss,
@@ -376,6 +377,9 @@ fn need(r: &Reader<'_>, key: &'static str, discipline: Option<Discipline>) -> Re
         r.wrong(key, "what stands before the link, as discipline = \"fifo:30\" or disciplines = [\"fifo:30\", \"taq\"]")
     })
 }
+
+/// As `up_discipline`: what stands before the thin link stands before its way back.
+const SAME: &str = "same";
 
 fn plenty() -> Discipline {
     Discipline::Ours(Spec::Fifo(Limit::Packets(PLENTY)))

@@ -127,7 +127,7 @@ fn entry(r: &Reader<'_>, around: &Around<'_>) -> Result<Traffic, Error> {
         if packet > around.mtu {
             return Err(r.wrong("packet", format!("at most mtu = {}", around.mtu)));
         }
-        for key in ["opened_by", "request", "header", "tcp"] {
+        for key in ["opened_by", "request", "header", "tcp", "opaque"] {
             if r.has(key) {
                 return Err(r.wrong(key, "no such key for udp, which has no connections"));
             }
@@ -140,6 +140,7 @@ fn entry(r: &Reader<'_>, around: &Around<'_>) -> Result<Traffic, Error> {
         return Err(r.wrong(key, expected));
     }
     let header = r.or("header", if asks { HEADER } else { 0 }, |r, k| r.bytes(k, true))?;
+    let opaque = r.or("opaque", false, |r, k| r.flag(k))?;
     let start = r.or("start", Duration::ZERO, |r, k| r.time(k))?;
     let stop = r.or("stop", around.duration, |r, k| r.time(k))?;
     if stop > around.duration {
@@ -160,6 +161,7 @@ fn entry(r: &Reader<'_>, around: &Around<'_>) -> Result<Traffic, Error> {
         dscp: codepoint(r, "dscp")?.unwrap_or_default(),
         tcp_from,
         tcp_to,
+        opaque,
         start,
         stop,
         kind,

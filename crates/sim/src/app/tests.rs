@@ -152,6 +152,7 @@ pub(super) fn traffic(kind: Kind) -> Traffic {
         dscp: Dscp::DEFAULT,
         tcp_from: tcp,
         tcp_to: tcp,
+        opaque: false,
         start: Duration::from_secs(1),
         stop: Duration::from_secs(1_000_000),
         kind,

@@ -98,6 +98,9 @@ pub(crate) struct Probes {
     /// Payload delivered in order, and how much of it when counting began.
     delivered: u64,
     delivered_before: u64,
+    /// Payload that came to takers, what they had already included, and how much of it when counting began.
+    pub(crate) arrived: u64,
+    arrived_before: u64,
     /// Expiries of data senders' timers by the factor's logarithm.
     backoffs: [u64; BACKOFFS],
     due: Due,
@@ -290,6 +293,7 @@ impl World {
             probes.epochs.begin(now, &self.connections);
         }
         probes.delivered_before = probes.delivered;
+        probes.arrived_before = probes.arrived;
         probes.backoffs = [0; BACKOFFS];
         probes.due.pass(now).sum = 0;
         probes.writes.clear();
@@ -314,6 +318,10 @@ pub(crate) fn finish(world: World) -> Results {
     let bits = (probes.delivered - probes.delivered_before) as f64 * 8.0;
     out.put("goodput_bps", bits / seconds);
     out.put("goodput_kbps", bits / seconds / 1e3);
+    let (arrived, delivered) =
+        (probes.arrived - probes.arrived_before, probes.delivered - probes.delivered_before);
+    // What waits out of order when counting begins has arrived before.
+    out.put("wasted", share(arrived.saturating_sub(delivered), arrived));
     if let Some(link) = plan.bottleneck().map(|at| &plan.links[at]) {
         let shape = net.links[link.link as usize].shape.as_deref();
         let full = |payload: u32| u64::from(payload + crate::connection::BARE_HEADERS);

@@ -1,0 +1,51 @@
+//! Whole runs of scenarios given as text.
+
+use std::collections::BTreeMap;
+use std::ops::ControlFlow;
+
+use narrows_scenario::Experiment;
+
+fn summary(discipline: &str, traffic: &str) -> BTreeMap<String, f64> {
+    let text = format!(
+        "name = \"t\"\nrate = \"300kbit\"\nrtt = \"100ms\"\nduration = \"120s\"\nwarmup = \"20s\"\n\
+         discipline = \"{discipline}\"\n[[traffic]]\n{traffic}\n"
+    );
+    run(&text)
+}
+
+fn run(text: &str) -> BTreeMap<String, f64> {
+    let runs = Experiment::parse(text, &[]).unwrap().expand().unwrap();
+    crate::run(&runs[0].scenario, runs[0].seed, &mut |_| ControlFlow::Continue(())).unwrap().summary
+}
+
+/// Drop-tail reads no headers, so to it nothing changes; TAQ has no window left to clamp, and the ends still talk.
+#[test]
+fn what_is_opaque_differs_only_to_those_who_read() {
+    let objects = "kind = \"objects\"\nusers = 20\n";
+    let sealed = format!("{objects}opaque = true\n");
+    let text = |s: &BTreeMap<String, f64>| format!("{s:?}");
+    assert_eq!(text(&summary("fifo:20", objects)), text(&summary("fifo:20", &sealed)));
+    let (open, sealed) = (summary("taq", objects), summary("taq", &sealed));
+    assert!(open["clamped"] > 0.0 && sealed["clamped"] == 0.0, "{open:?} {sealed:?}");
+    assert!(sealed["goodput_share"] > 0.5, "{sealed:?}");
+}
+
+/// A file of one segment is delivered; what tells the sender is lost, so the segment comes twice.
+#[test]
+fn wasted_is_what_takers_had_already() {
+    let wasted = |drop: &str| {
+        let text = format!(
+            "name = \"t\"\nduration = \"60s\"\njitter = \"0s\"\ndiscipline = \"fifo:100\"\n\
+             link = [{{ name = \"l\", from = \"a\", to = \"b\", rate = \"1mbit\", delay = \"50ms\" }},\n\
+                     {{ name = \"m\", from = \"b\", to = \"c\", rate = \"1mbit\", oneway = true }},\n\
+                     {{ name = \"n\", from = \"c\", to = \"b\", rate = \"1mbit\", oneway = true, drop = [{drop}] }}]\n\
+             hosts = [{{ name = \"servers\", at = \"a\" }}, {{ name = \"clients\", at = \"c\" }}]\n\
+             traffic = [{{ kind = \"files\", flows = 1, size = 1000 }}]\n"
+        );
+        run(&text)["wasted"]
+    };
+    // Of what goes back the first is the SYN-ACK, the others acknowledge. Probes repeat the FIN until the timer expires
+    // and takes the first that is not acknowledged.
+    assert_eq!(wasted(""), 0.0);
+    assert_eq!(wasted("2, 3, 4, 5, 6"), 0.5);
+}
