@@ -33,6 +33,7 @@ impl<P: Packet> Turns<P> {
             return;
         }
         let (round_time, turn) = (self.round_time(), self.turn_bytes());
+        let saved = self.saved(now, id, round_time);
         if self.config.share == Share::Pool {
             *self.busy.entry(self.tracker.flow(FlowId(id)).pool()).or_default() += 1;
         }
@@ -44,6 +45,8 @@ impl<P: Packet> Turns<P> {
             // the others take turns.
             slot.credit = slot.credit.max(signed(self.config.new_bytes.into()).min(turn));
             slot.deficit = slot.deficit.max(0);
+        } else {
+            slot.credit = slot.credit.max(saved);
         }
         if self.config.new_first && slot.credit > 0 {
             slot.place = Place::First;
@@ -55,6 +58,21 @@ impl<P: Packet> Turns<P> {
             }
             self.round.push_back(&mut self.slots, id, |s| &mut s.turn);
         }
+    }
+
+    /// What the packet a flow comes with takes of the link, if the flow's share of the time since it was last served is
+    /// as much; else nothing. So keystrokes, calls and queries, which come more than once a round and need less than a
+    /// turn of it, do not wait for a round: at once or in its turn, a flow has its share, and nobody else's.
+    fn saved(&self, now: Instant, id: u32, round_time: Duration) -> i32 {
+        let slot = &self.slots[id as usize];
+        let idle = slot.chain.packets == 1 && slot.served_at != NEVER && slot.deficit >= 0;
+        if !idle {
+            return 0;
+        }
+        let waited = now.since(slot.served_at).min(round_time).as_nanos();
+        let share = u128::from(self.quantum(id).unsigned_abs()) * u128::from(waited);
+        let cost = self.link.wire_len(self.store.get(slot.chain.head()).packet.len()).get();
+        if share >= u128::from(cost) * u128::from(round_time.as_nanos()) { signed(cost) } else { 0 }
     }
 
     /// Takes a flow without backlog out of its list.
