@@ -8,7 +8,7 @@ FUZZ_SECONDS ?= 60
 ARGS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help setup build demo test lint lints bench bounds claims peers fuzz clean
+.PHONY: help setup build demo test lint lints bench bounds claims league peers fuzz clean
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-7s %s\n", $$1, $$2 }' Makefile
@@ -47,6 +47,9 @@ bounds: build ## every workload of experiments/taq/lab under every queue, 3 seed
 claims: build ## the papers' figures in simulation, and the models against it; fails if one comes out worse than its file expects: an hour of one core
 	$(TARGET)/release/narrows sim experiments/taq/*.toml experiments/burst-tcp/*.toml experiments/adaptive-aimd/*.toml experiments/initial-spreading/*.toml experiments/plan/*.toml experiments/class-isolation/*.toml --strict --out out/claims $(ARGS)
 	cargo test --release -p narrows-tests --test claims -- --include-ignored --nocapture
+
+league: build ## every discipline over one set of thin links in simulation, and who does best: half an hour on two cores; ARGS=--quick for minutes
+	$(TARGET)/release/narrows league $(ARGS)
 
 peers: build ## install ns-2 and ns-3 from the distribution and print one table: agreement and speed
 	@peers/setup

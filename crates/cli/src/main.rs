@@ -30,6 +30,8 @@ enum Command {
     Sim(cmd::sim::Args),
     /// Make the papers' figures again, each claim judged, as a page
     Reproduce(cmd::reproduce::Args),
+    /// Compare every discipline over one set of thin links
+    League(cmd::league::Args),
     /// Ask the papers' models
     Model(cmd::model::Args),
     /// Say what to expect of a thin link, and what to do
@@ -54,6 +56,7 @@ fn main() -> ExitCode {
         Command::Lab(args) => cmd::lab::main(args),
         Command::Sim(args) => cmd::sim::main(args),
         Command::Reproduce(args) => cmd::reproduce::main(args),
+        Command::League(args) => cmd::league::main(args),
         Command::Model(args) => cmd::model::main(args),
         Command::Plan(args) => cmd::plan::main(args),
         Command::Demo(args) => cmd::demo::main(args),

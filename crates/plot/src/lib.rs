@@ -1,5 +1,5 @@
 //! Pictures of runs: who waited how long, who fell silent, who was served when ([`Picture`]); a figure over what was swept
-//! ([`Chart`]); a plane of two settings by what is to be expected there ([`Bands`]); a network ([`Graph`]).
+//! ([`Chart`]); a plane of two settings by what is to be expected there ([`Bands`]); a network ([`Graph`]); a table in colour ([`Matrix`]).
 //!
 //! A run has three views, because a median hides the disease: the distribution of object times, the share of objects with a
 //! silence longer than x (log-log, so that one in a thousand can be read), and for each discipline a map of every
@@ -16,6 +16,7 @@ mod curves;
 mod graph;
 mod heat;
 mod legend;
+mod matrix;
 mod raster;
 mod scale;
 
@@ -29,6 +30,7 @@ pub use chart::{Chart, Line, Panel, chart_svg};
 use curves::{Curves, distribution_panel, silence_panel};
 pub use graph::{Edge, Graph, Node, graph_svg};
 use legend::legend_panel;
+pub use matrix::{Matrix, matrix_svg};
 pub use scale::quantile;
 
 /// What to draw.

@@ -25,6 +25,7 @@ mod estimate;
 mod execute;
 mod folder;
 mod join;
+pub mod league;
 mod manifest;
 mod parquet;
 mod plan;

@@ -7,6 +7,8 @@ pub mod doctor;
 pub mod lab;
 mod lab_progress;
 mod lab_sender;
+pub mod league;
+mod league_table;
 pub mod model;
 pub mod plan;
 mod plan_lines;

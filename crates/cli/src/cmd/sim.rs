@@ -111,7 +111,7 @@ pub fn main(args: Args) -> anyhow::Result<ExitCode> {
 }
 
 /// Writes to standard output. Whoever reads it may have read enough.
-fn say(text: &str) {
+pub(super) fn say(text: &str) {
     let _ = std::io::stdout().write_all(text.as_bytes());
 }
 

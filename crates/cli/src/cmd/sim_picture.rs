@@ -66,7 +66,7 @@ fn paths(out: &Path, name: &str) -> (PathBuf, PathBuf) {
     (out.join(format!("{name}.svg")), out.join(format!("{name}.png")))
 }
 
-fn saved(text: &str, svg: &Path, png: &Path) -> anyhow::Result<PathBuf> {
+pub fn saved(text: &str, svg: &Path, png: &Path) -> anyhow::Result<PathBuf> {
     let drawn = save(text, svg, png)?;
     Ok(match drawn.png_missing {
         None => png.to_owned(),

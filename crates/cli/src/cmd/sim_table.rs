@@ -198,7 +198,7 @@ fn table(plan: &Plan, points: &[Point], figures: &[Shown]) -> Vec<Vec<String>> {
     (0..rows[0].len()).map(|column| rows.iter().map(|row| row[column].clone()).collect()).collect()
 }
 
-fn grid(rows: &[Vec<String>]) -> String {
+pub fn grid(rows: &[Vec<String>]) -> String {
     let columns = rows.first().map_or(0, Vec::len);
     let width = |c: usize| rows.iter().map(|r| r[c].chars().count()).max().unwrap_or(0);
     let widths: Vec<usize> = (0..columns).map(width).collect();
