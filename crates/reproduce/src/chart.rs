@@ -80,6 +80,14 @@ pub fn charts(spec: &ChartSpec, plan: &Plan, report: &Report, out: &Path) -> any
             lines.push(Line { name: p.line.clone(), ..Line::default() });
             lines.len() - 1
         });
+        if spec.form == Form::Sweep && lines[at].points.iter().any(|p| p[0] == across) {
+            bail!(
+                "chart '{}': line '{}' has two values at {}: expected more settings in lines, facets or the formula's filter",
+                spec.title,
+                p.line,
+                across
+            );
+        }
         lines[at].points.push(point);
     }
     if charts.is_empty() {
