@@ -39,8 +39,9 @@ fn text(bytes: &[u8]) -> String {
 }
 
 /// A figure or two of each paper, small enough for a test; those of one file are exact and whole.
-const FEW: [&str; 6] = [
+const FEW: [&str; 7] = [
     "taq/fig08",
+    "class-isolation/fig03",
     "burst-tcp/fig10",
     "burst-tcp/fig11",
     "adaptive-aimd/fig05",
@@ -63,7 +64,7 @@ fn each_paper_gets_a_page_that_a_browser_draws() {
         }
     }
     let front = std::fs::read_to_string(place.0.join("index.html")).unwrap();
-    for paper in ["taq", "burst-tcp", "adaptive-aimd", "initial-spreading"] {
+    for paper in ["taq", "class-isolation", "burst-tcp", "adaptive-aimd", "initial-spreading"] {
         assert!(front.contains(&format!("{paper}.html")), "{paper} is not on the front page");
         let page = place.0.join(format!("{paper}.html"));
         let alone = std::fs::read_to_string(&page).unwrap();

@@ -13,9 +13,10 @@ fn experiments() -> PathBuf {
 }
 
 /// Rows of each paper's list of experiments: letter, last number, and those with a letter behind.
-const ROWS: [(&str, &str, usize, &[&str]); 4] = [
+const ROWS: [(&str, &str, usize, &[&str]); 5] = [
     ("adaptive-aimd", "A", 19, &[]),
     ("burst-tcp", "B", 31, &[]),
+    ("class-isolation", "W", 5, &["C1a", "C1b", "C2a", "C2b", "C3a", "C3b", "C-sum", "C-T"]),
     ("initial-spreading", "I", 7, &[]),
     ("taq", "T", 11, &["T2b"]),
 ];
@@ -80,7 +81,7 @@ fn what_is_asked_for_is_found_or_named() {
     };
     assert_eq!(ask(&["taq/fig08"]).unwrap(), 1);
     assert_eq!(ask(&["taq/fig08", "taq/fig08"]).unwrap(), 1);
-    assert!(ask(&["all"]).unwrap() >= 39);
+    assert!(ask(&["all"]).unwrap() >= 46);
     assert_eq!(ask(&["taq", "taq/fig08"]).unwrap(), ask(&["taq"]).unwrap());
     let wrong = ask(&["taq/fig8"]).unwrap_err().to_string();
     assert!(wrong.contains("'taq/fig8'") && wrong.contains("taq/fig08"), "{wrong}");
