@@ -1,4 +1,4 @@
-//! Which figures there are: `experiments/PAPER/paper.toml` lists them with their scenarios, charts and open points.
+//! Which figures there are: `experiments/PAPER.figures.toml` lists them with their scenarios, charts and open points.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -6,8 +6,8 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context as _, bail};
 use serde::Deserialize;
 
-/// The name of a paper's list in its folder.
-const LIST: &str = "paper.toml";
+/// What the name of a paper's list ends in; before it stands the name of its folder.
+const LIST: &str = ".figures.toml";
 
 /// A paper and its figures.
 #[derive(Clone, Debug, Deserialize)]
@@ -162,21 +162,21 @@ impl Catalogue {
     /// # Errors
     /// If there is none, or one is wrong: names the file and what is wrong.
     pub fn load(experiments: &Path) -> anyhow::Result<Self> {
-        let folders = std::fs::read_dir(experiments).with_context(|| {
+        let files = std::fs::read_dir(experiments).with_context(|| {
             format!(
                 "{}: cannot be read; expected the folder of experiments: run this at the top of the repository, or name it with --experiments",
                 experiments.display()
             )
         })?;
         let mut papers = Vec::new();
-        for folder in folders {
-            let folder = folder?.path();
-            if folder.join(LIST).is_file() {
-                papers.push(Paper::load(&folder)?);
+        for file in files {
+            let file = file?;
+            if let Some(id) = file.file_name().to_string_lossy().strip_suffix(LIST) {
+                papers.push(Paper::load(experiments, id)?);
             }
         }
         if papers.is_empty() {
-            bail!("{}: no folder in it has a {LIST}: name another with --experiments", experiments.display());
+            bail!("{}: no PAPER{LIST} in it: name another folder with --experiments", experiments.display());
         }
         papers.sort_by(|a, b| a.id.cmp(&b.id));
         Ok(Self { papers })
@@ -231,12 +231,12 @@ impl Catalogue {
 }
 
 impl Paper {
-    fn load(folder: &Path) -> anyhow::Result<Self> {
-        let list = folder.join(LIST);
+    fn load(experiments: &Path, id: &str) -> anyhow::Result<Self> {
+        let list = experiments.join(format!("{id}{LIST}"));
         let text = std::fs::read_to_string(&list).with_context(|| format!("reading {}", list.display()))?;
         let mut paper: Self = toml::from_str(&text).with_context(|| list.display().to_string())?;
-        paper.id = folder.file_name().unwrap_or_default().to_string_lossy().into_owned();
-        paper.folder = folder.to_owned();
+        id.clone_into(&mut paper.id);
+        paper.folder = experiments.join(id);
         let mut ids = BTreeSet::new();
         for figure in &paper.figures {
             if !ids.insert(&figure.id) {

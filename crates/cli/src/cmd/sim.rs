@@ -228,7 +228,12 @@ fn as_json(work: &Work, report: &Report) -> Value {
 /// Names what can be run.
 fn list(folder: &Path) -> anyhow::Result<ExitCode> {
     let mut files = Vec::new();
-    collect(folder, &mut files)
+    // What lies beside the folders lists scenarios and is none.
+    let folders = std::fs::read_dir(folder).and_then(Iterator::collect::<std::io::Result<Vec<_>>>);
+    folders
+        .and_then(|all| {
+            all.iter().map(|f| f.path()).filter(|f| f.is_dir()).try_for_each(|f| collect(&f, &mut files))
+        })
         .with_context(|| format!("reading {}: --list shows the scenarios below it", folder.display()))?;
     files.sort();
     for file in files {

@@ -217,7 +217,11 @@ fn pie_drops_about_as_many_as_linux() {
 /// Each in a bucket of its own, but for one run in 170: the kernel's hash has a seed of its own.
 #[test]
 fn sfq_drops_and_serves_as_linux_does() {
-    compare("sfq limit 30 quantum 1514", "sfq:30,quantum=1514", &Bounds { drops: 0.03, order: 0.8, kept: 0.99 });
+    compare(
+        "sfq limit 30 quantum 1514",
+        "sfq:30,quantum=1514",
+        &Bounds { drops: 0.03, order: 0.8, kept: 0.99 },
+    );
 }
 
 /// Thresholds at 10 and 30 packets of 714 bytes. A burst of 17 packets makes the kernel's weight 1/16 (tc-red(8): the largest
