@@ -5,7 +5,7 @@ use narrows_tcp::Counters;
 
 use super::plan::Plan;
 use super::report::{Report, integers, numbers, share, words};
-use crate::connection::{Connection, DATA};
+use crate::connection::{Connection, DATA, NO_ROW};
 
 /// Objects up to this size are small, in bytes, as in the lab.
 pub(super) const SMALL: u64 = 6_000;
@@ -75,7 +75,7 @@ impl Tally {
     }
 }
 
-/// By class, by group, and of small, middling and large objects; what has no end is large.
+/// By class, by group, and of small, middling and large objects; what has no end, or is written to, is large.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Tallies {
     classes: Vec<Tally>,
@@ -86,17 +86,17 @@ pub(super) struct Tallies {
 impl Tallies {
     pub(super) fn add(&mut self, c: &Connection, lost: u64, groups: &[Group]) {
         let (class, tally) = (usize::from(c.class), Tally::of(c, lost));
+        // One that is written to grows, and would be small in one sum and large in the next.
+        let size = if c.stats.row == NO_ROW { c.size - c.header } else { u64::MAX };
         self.groups.resize(groups.len(), Tally::default());
-        for (sum, _) in
-            self.groups.iter_mut().zip(groups).filter(|(_, group)| group.has(class, c.size - c.header))
-        {
+        for (sum, _) in self.groups.iter_mut().zip(groups).filter(|(_, group)| group.has(class, size)) {
             *sum = sum.plus(tally);
         }
         if class >= self.classes.len() {
             self.classes.resize(class + 1, Tally::default());
         }
         self.classes[class] = self.classes[class].plus(tally);
-        let size = match c.size - c.header {
+        let size = match size {
             s if s >= LARGE => 2,
             s if s > SMALL => 1,
             _ => 0,
