@@ -39,7 +39,7 @@ pub fn plan() -> Vec<(Duration, usize)> {
 /// The same arrivals through ours: what leaves, in order.
 pub fn ours(spec: &str, overhead: u32, seed: u64, sent: &[Sent]) -> Vec<(usize, u32)> {
     let link = ShaperConfig { overhead, ..ShaperConfig::new(RATE) };
-    let inner = spec.parse::<Spec>().unwrap().build(&link, seed);
+    let inner = spec.parse::<Spec>().expect("the callers name disciplines").build(&link, seed);
     let mut q = Shaper::new(link, inner);
     let (mut left, mut verdicts) = (Vec::new(), Vec::<Verdict<Record>>::new());
     let instant = |at: Duration| Instant::from_nanos(1_000_000_000 + at.as_nanos() as u64);
