@@ -3,90 +3,27 @@
 
 #![allow(clippy::unwrap_used, reason = "a panic in a test is its report")]
 
-use std::fs::File;
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
-use std::path::PathBuf;
 use std::process::Command;
-use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
 use narrows_datapath::lab::peers::{
-    LinkCounters, Peer, PeerCounters, UmlBox, UmlSpec, host_has, kernel_discipline, parse_tc_stats,
+    LinkCounters, Peer, PeerCounters, UmlBox, host_has, kernel_discipline, parse_tc_stats,
 };
 use narrows_units::Rate;
 
 const FLOWS: usize = 4;
 const BYTES_PER_FLOW: usize = 60_000;
 
-static ROWS: AtomicU32 = AtomicU32::new(0);
+mod row;
 
-/// Three namespaces in a row, gone when dropped.
-struct Row {
-    prefix: String,
-}
+use row::{Row, within};
 
-impl Row {
-    fn make() -> Self {
-        let row =
-            Self { prefix: format!("np{}x{}", std::process::id(), ROWS.fetch_add(1, Ordering::Relaxed)) };
-        let [users, between, servers] = row.names();
-        for name in [&users, &between, &servers] {
-            ip(&format!("netns add {name}"));
-        }
-        for (end, device, address) in [(&users, "lan", "10.77.0.1/24"), (&servers, "wan", "10.77.0.2/24")] {
-            ip(&format!("link add {device} netns {between} type veth peer name eth0 netns {end}"));
-            ip(&format!("-n {end} addr add {address} dev eth0"));
-            ip(&format!("-n {end} link set eth0 up"));
-            ip(&format!("-n {end} link set lo up"));
-        }
-        row
-    }
-
-    fn names(&self) -> [String; 3] {
-        ["u", "b", "s"].map(|part| format!("{}{part}", self.prefix))
-    }
-
-    fn workdir(&self) -> PathBuf {
-        std::env::temp_dir().join(&self.prefix)
-    }
-
-    fn spec(&self, tc: Vec<String>) -> UmlSpec {
-        let [_, netns, _] = self.names();
-        UmlSpec { netns, lan: "lan".into(), wan: "wan".into(), tc, workdir: self.workdir() }
-    }
-
-    /// Devices in the middle namespace, as `ip` lists them.
-    fn devices_between(&self) -> String {
-        let left = Command::new("ip").args(["-n", &self.names()[1], "-o", "link"]).output().unwrap();
-        String::from_utf8_lossy(&left.stdout).into_owned()
-    }
-}
-
-impl Drop for Row {
-    fn drop(&mut self) {
-        for name in self.names() {
-            let _ = Command::new("ip").args(["netns", "del", &name]).status();
-        }
-        let _ = std::fs::remove_dir_all(self.workdir());
-    }
-}
-
-fn ip(line: &str) {
-    let done = Command::new("ip").args(line.split_whitespace()).output().unwrap();
-    assert!(done.status.success(), "ip {line}: {}", String::from_utf8_lossy(&done.stderr));
-}
-
-/// Runs `work` on a thread that lives in a namespace.
-fn within<T: Send + 'static>(
-    name: &str,
-    work: impl FnOnce() -> T + Send + 'static,
-) -> std::thread::JoinHandle<T> {
-    let file = File::open(format!("/run/netns/{name}")).unwrap();
-    std::thread::spawn(move || {
-        nix::sched::setns(file, nix::sched::CloneFlags::CLONE_NEWNET).unwrap();
-        work()
-    })
+/// Devices in the middle namespace, as `ip` lists them.
+fn devices_between(row: &Row) -> String {
+    let left = Command::new("ip").args(["-n", &row.names()[1], "-o", "link"]).output().unwrap();
+    String::from_utf8_lossy(&left.stdout).into_owned()
 }
 
 /// No two places near each other hold the same bytes, so that a lost or doubled piece shows.
@@ -166,7 +103,7 @@ fn cake_carries_tcp_and_loses_no_packet_uncounted() {
     if skip() {
         return;
     }
-    let row = Row::make();
+    let row = Row::make("np", "10.77.0");
     let tc = kernel_discipline("cake", Rate::from_kbps(2000), 14).unwrap();
     let mut peer = UmlBox::start(row.spec(tc)).unwrap();
     let before = parse_tc_stats(&peer.tc_stats().unwrap()).unwrap();
@@ -195,7 +132,7 @@ fn cake_carries_tcp_and_loses_no_packet_uncounted() {
 
     peer.stop();
     assert_eq!(std::fs::read_dir(row.workdir()).unwrap().count(), 0, "scripts and sockets are removed");
-    let left = row.devices_between();
+    let left = devices_between(&row);
     assert!(!left.contains("ntl") && !left.contains("nbl"), "taps and bridges are removed:\n{left}");
 }
 
@@ -205,7 +142,7 @@ fn this_kernels_own_queue_takes_part() {
         eprintln!("skipped: needs root and a kernel with sch_htb");
         return;
     }
-    let row = Row::make();
+    let row = Row::make("np", "10.77.0");
     let tc = kernel_discipline("pfifo 30", Rate::from_kbps(2000), 4).unwrap();
     let mut peer = Peer::start("pfifo", row.spec(tc)).unwrap();
     assert_eq!(peer.kernel(), "this kernel");
@@ -216,7 +153,7 @@ fn this_kernels_own_queue_takes_part() {
     assert_eq!(counters.kind, "pfifo");
     assert!(counters.sent_bytes > (FLOWS * BYTES_PER_FLOW) as u64 && counters.arrived >= counters.sent);
     peer.stop();
-    let left = row.devices_between();
+    let left = devices_between(&row);
     assert!(!left.contains("nb") && !left.contains("htb"), "{left}");
 }
 
@@ -225,7 +162,7 @@ fn every_discipline_can_be_installed() {
     if skip() {
         return;
     }
-    let row = Row::make();
+    let row = Row::make("np", "10.77.0");
     let rate = Rate::from_kbps(600);
     let all = [
         "cake besteffort",
@@ -256,13 +193,13 @@ fn a_failing_command_is_told_and_leaves_nothing() {
     if skip() {
         return;
     }
-    let row = Row::make();
+    let row = Row::make("np", "10.77.0");
     let why = format!(
         "{:#}",
         UmlBox::start(row.spec(vec!["tc qdisc replace dev {lan} root nonesuch".into()])).unwrap_err()
     );
     assert!(why.contains("nonesuch") && why.contains("console"), "{why}");
-    let left = row.devices_between();
+    let left = devices_between(&row);
     assert!(!left.contains("ntl") && !left.contains("nbl"), "{left}");
     assert!(!host_has("nonesuch"));
 }
