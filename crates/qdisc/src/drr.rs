@@ -15,8 +15,8 @@ use crate::flows_waiting::Classifier;
 use crate::keys::{choices, keys};
 use crate::lanes::{Lanes, Measure};
 use crate::{
-    Backlog, Buffer, Counters, Key, Limits, Packet, Qdisc, Reason, Report, Settings, ShaperConfig, Spec,
-    SpecError, Verdict, Verdicts,
+    Backlog, Buffer, Counters, Key, Limits, Packet, Qdisc, Report, Settings, ShaperConfig, Spec, SpecError,
+    Verdicts,
 };
 
 /// Who has a queue.
@@ -105,7 +105,7 @@ impl Settings for DrrConfig {
 
 impl DrrConfig {
     fn limit(&self, link: &ShaperConfig) -> usize {
-        usize::try_from(self.buffer.packets(link, self.rtt, self.packet)).unwrap_or(usize::MAX)
+        self.buffer.packets(link, self.rtt, self.packet)
     }
 }
 
@@ -167,13 +167,9 @@ impl<P: Packet> Qdisc<P> for Drr<P> {
         let own = self.place(packet);
         // More than one only after the limit was lowered.
         while self.lanes.backlog().packets > self.limit
-            && let Some(lane) = self.lanes.longest()
-            && let Some(packet) = self.lanes.pop_back(lane)
+            && let Some(lane) = self.lanes.push_out(own, &mut self.counters, verdicts)
         {
             self.left(lane);
-            let reason = if lane == own { Reason::OverLimit } else { Reason::PushedOut };
-            self.counters.drop_for(reason);
-            verdicts.push(Verdict::Dropped { packet, reason });
         }
     }
 

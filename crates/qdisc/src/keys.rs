@@ -46,12 +46,12 @@ impl Buffer {
     /// In packets of `packet` bytes on `link`: B = C * RTT / (8 * S) (TAQ notes, table 2.8), never below four, because a
     /// buffer of one or two turns every pair of packets into a loss.
     #[must_use]
-    pub fn packets(self, link: &ShaperConfig, rtt: Duration, packet: Bytes) -> u64 {
+    pub fn packets(self, link: &ShaperConfig, rtt: Duration, packet: Bytes) -> usize {
         match self {
-            Self::Packets(n) => u64::from(n),
+            Self::Packets(n) => n as usize,
             Self::Rtts(milli) => {
                 let one = link.rate.bdp(rtt).get();
-                (one.saturating_mul(u64::from(milli)) / (packet.get() * 1000)).clamp(4, 1_000_000)
+                (one.saturating_mul(u64::from(milli)) / (packet.get() * 1000)).clamp(4, 1_000_000) as usize
             }
         }
     }

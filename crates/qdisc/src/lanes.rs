@@ -8,7 +8,7 @@
 use narrows_units::Bytes;
 
 use crate::chain::{Chain, Links, NONE};
-use crate::{Backlog, Packet};
+use crate::{Backlog, Counters, Packet, Reason, Verdict, Verdicts};
 
 /// What "longest" counts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -145,6 +145,21 @@ impl<P: Packet> Lanes<P> {
     /// Takes the last packet of a lane.
     pub fn pop_back(&mut self, lane: usize) -> Option<P> {
         self.take(lane, self.lanes[lane].queue.last)
+    }
+
+    /// Drops the last packet of the longest lane, and says which that was. A newcomer's `own` lane is told from others.
+    pub fn push_out(
+        &mut self,
+        own: usize,
+        counters: &mut Counters,
+        verdicts: &mut Verdicts<P>,
+    ) -> Option<usize> {
+        let lane = self.longest()?;
+        let packet = self.pop_back(lane)?;
+        let reason = if lane == own { Reason::OverLimit } else { Reason::PushedOut };
+        counters.drop_for(reason);
+        verdicts.push(Verdict::Dropped { packet, reason });
+        Some(lane)
     }
 
     fn take(&mut self, lane: usize, place: u32) -> Option<P> {

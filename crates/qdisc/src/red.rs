@@ -123,7 +123,7 @@ struct Sizes {
 
 impl RedConfig {
     fn sizes(&self, link: &ShaperConfig) -> Sizes {
-        let buffer = self.buffer.packets(link, self.rtt, self.packet);
+        let buffer = self.buffer.packets(link, self.rtt, self.packet) as u64;
         let min = if self.min > 0 { u64::from(self.min) } else { buffer / 4 };
         let max = if self.max > 0 { u64::from(self.max) } else { buffer * 3 / 4 };
         let unit = if self.bytes { self.packet.get() } else { 1 };

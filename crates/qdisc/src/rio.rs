@@ -160,7 +160,7 @@ impl Settings for RioConfig {
 
 impl RioConfig {
     fn limit(&self, link: &ShaperConfig) -> usize {
-        usize::try_from(self.buffer.packets(link, self.rtt, self.packet)).unwrap_or(usize::MAX)
+        self.buffer.packets(link, self.rtt, self.packet)
     }
 
     /// The curves of "in" and "out".

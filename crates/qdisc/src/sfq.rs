@@ -15,8 +15,7 @@ use crate::flows_waiting::Classifier;
 use crate::keys::keys;
 use crate::lanes::{Lanes, Measure};
 use crate::{
-    Backlog, Buffer, Counters, Key, Limits, Packet, Qdisc, Reason, Report, Settings, ShaperConfig, Spec,
-    Verdict, Verdicts,
+    Backlog, Buffer, Counters, Key, Limits, Packet, Qdisc, Report, Settings, ShaperConfig, Spec, Verdicts,
 };
 
 /// Settings of SFQ. Fields are named as their keys.
@@ -74,7 +73,7 @@ impl Settings for SfqConfig {
 
 impl SfqConfig {
     fn limit(&self, link: &ShaperConfig) -> usize {
-        usize::try_from(self.buffer.packets(link, self.rtt, self.packet)).unwrap_or(usize::MAX)
+        self.buffer.packets(link, self.rtt, self.packet)
     }
 }
 
@@ -122,13 +121,8 @@ impl<P: Packet> Qdisc<P> for Sfq<P> {
         let own = self.place(packet);
         // More than one only after the limit was lowered.
         while self.lanes.backlog().packets > self.limit
-            && let Some(lane) = self.lanes.longest()
-            && let Some(packet) = self.lanes.pop_back(lane)
-        {
-            let reason = if lane == own { Reason::OverLimit } else { Reason::PushedOut };
-            self.counters.drop_for(reason);
-            verdicts.push(Verdict::Dropped { packet, reason });
-        }
+            && self.lanes.push_out(own, &mut self.counters, verdicts).is_some()
+        {}
     }
 
     fn dequeue(&mut self, _now: Instant, _verdicts: &mut Verdicts<P>) -> Option<P> {

@@ -205,8 +205,7 @@ impl Config {
         if self.buffer_short > 0 {
             return self.buffer_short as usize + self.buffer_long as usize;
         }
-        let packets = self.buffer.packets(link, self.rtt, self.packet);
-        usize::try_from(packets.max(2)).unwrap_or(usize::MAX)
+        self.buffer.packets(link, self.rtt, self.packet).max(2)
     }
 
     /// Packets of each class that may wait when the short one has `share`.

@@ -3,6 +3,7 @@ use narrows_wire::{FlowKey, Proto};
 
 use super::*;
 use crate::Record;
+use crate::{Reason, Verdict};
 
 fn link() -> ShaperConfig {
     ShaperConfig { mtu: Bytes(1500), ..ShaperConfig::new(Rate::from_kbps(600)) }

@@ -3,6 +3,7 @@ use narrows_wire::{FlowKey, Proto};
 
 use super::*;
 use crate::Record;
+use crate::{Reason, Verdict};
 
 fn link() -> ShaperConfig {
     ShaperConfig::new(Rate::from_kbps(600))

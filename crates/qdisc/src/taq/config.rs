@@ -214,7 +214,7 @@ impl Config {
     /// The sizes of the queues on `link` (notes, table 2.8).
     #[must_use]
     pub fn sizes(&self, link: &ShaperConfig) -> Sizes {
-        let buffer = self.buffer.packets(link, self.rtt, self.packet);
+        let buffer = self.buffer.packets(link, self.rtt, self.packet) as u64;
         let at_least_one = |n: u64| usize::try_from(n.max(1)).unwrap_or(usize::MAX);
         Sizes {
             buffer: at_least_one(buffer),
