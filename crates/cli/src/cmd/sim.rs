@@ -229,12 +229,13 @@ fn as_json(work: &Work, report: &Report) -> Value {
 fn list(folder: &Path) -> anyhow::Result<ExitCode> {
     let mut files = Vec::new();
     // What lies beside the folders lists scenarios and is none.
-    let folders = std::fs::read_dir(folder).and_then(Iterator::collect::<std::io::Result<Vec<_>>>);
-    folders
-        .and_then(|all| {
-            all.iter().map(|f| f.path()).filter(|f| f.is_dir()).try_for_each(|f| collect(&f, &mut files))
-        })
-        .with_context(|| format!("reading {}: --list shows the scenarios below it", folder.display()))?;
+    let reading = || format!("reading {}: --list shows the scenarios below it", folder.display());
+    for entry in std::fs::read_dir(folder).with_context(reading)? {
+        let path = entry.with_context(reading)?.path();
+        if path.is_dir() {
+            collect(&path, &mut files).with_context(reading)?;
+        }
+    }
     files.sort();
     for file in files {
         let name = file.display().to_string();
