@@ -8,10 +8,10 @@ FUZZ_SECONDS ?= 60
 ARGS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help setup build demo test lint lints bench bounds claims league peers fuzz clean
+.PHONY: help setup build demo test python-test wheel lint lints bench bounds claims league peers fuzz clean
 
 help: ## this list
-	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-7s %s\n", $$1, $$2 }' Makefile
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-11s %s\n", $$1, $$2 }' Makefile
 
 setup: ## install what is missing, saying what and why (NO_INSTALL=1: only say)
 	@scripts/setup
@@ -26,7 +26,13 @@ demo: build ## a thin link getting better, with real kernel TCP: at most 5 minut
 test: setup ## every test, live ones in namespaces included, then the lints
 	cargo build --workspace --bins --tests
 	NARROWS_BIN=$(TARGET)/debug/narrows cargo test --workspace $(ARGS)
-	@$(MAKE) --no-print-directory lints
+	@$(MAKE) --no-print-directory python-test lints
+
+python-test: ## the Python package in a virtual environment of its own
+	@CARGO_TARGET_DIR=$(TARGET) scripts/python-test
+
+wheel: setup ## the Python package as a wheel: target/wheels
+	@CARGO_TARGET_DIR=$(TARGET) scripts/wheel
 
 lint: setup lints ## formatting and lints, no warning allowed
 

@@ -1,0 +1,42 @@
+//! What goes wrong, in Python's words: bad input is a `ValueError`, the system's refusals are `OSError`.
+
+use pyo3::exceptions::PyValueError;
+use pyo3::prelude::*;
+
+pyo3::create_exception!(
+    narrows,
+    ScenarioError,
+    PyValueError,
+    "A scenario that cannot be: one sentence with file, key and remedy.\n\n\
+     Attributes: ``key`` (dotted, as ``traffic.0.flows``; empty where all of it is meant), ``problem`` (value and what was\n\
+     expected), ``file`` (or None), ``point`` (of the sweep, as ``share=2000``; empty if it shows everywhere)."
+);
+
+/// A refusal of the scenario crate, with its parts as attributes.
+pub(crate) fn scenario(py: Python<'_>, why: &narrows_scenario::Error) -> PyErr {
+    let raised = ScenarioError::new_err(why.to_string());
+    let value = raised.value(py);
+    let file = why.file.as_ref().map(|f| f.to_string_lossy().into_owned());
+    let set = value
+        .setattr("key", &why.key)
+        .and_then(|()| value.setattr("problem", &why.problem))
+        .and_then(|()| value.setattr("file", file))
+        .and_then(|()| value.setattr("point", &why.point));
+    match set {
+        Ok(()) => raised,
+        Err(other) => other,
+    }
+}
+
+/// A refusal of our own in the same words.
+pub(crate) fn refuse(py: Python<'_>, key: &str, problem: &str) -> PyErr {
+    scenario(
+        py,
+        &narrows_scenario::Error {
+            file: None,
+            key: key.to_owned(),
+            problem: problem.to_owned(),
+            point: String::new(),
+        },
+    )
+}

@@ -1,0 +1,26 @@
+//! `narrows._native`: the door between Python and the rooms behind it.
+//!
+//! Here values change their form and nothing else: a scenario is text on its way in, results are Arrow tables on their way
+//! out, and long work goes on without the interpreter's lock. What people see of it, with words and types of Python's
+//! own, is `python/narrows`; `docs/python.md` tells how it is used.
+
+mod error;
+mod run;
+mod scenario;
+mod table;
+
+use pyo3::prelude::*;
+
+/// What the package `narrows` is made of; not for direct use.
+#[pymodule]
+fn _native(m: &Bound<'_, PyModule>) -> PyResult<()> {
+    m.add("VERSION", narrows_runner::VERSION)?;
+    m.add("ENGINE", narrows_runner::ENGINE)?;
+    m.add("ScenarioError", m.py().get_type::<error::ScenarioError>())?;
+    m.add_class::<run::Stop>()?;
+    m.add_class::<table::Table>()?;
+    m.add_class::<table::Column>()?;
+    m.add_function(wrap_pyfunction!(scenario::expand, m)?)?;
+    m.add_function(wrap_pyfunction!(run::run, m)?)?;
+    Ok(())
+}

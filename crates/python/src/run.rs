@@ -1,0 +1,122 @@
+//! One run, without the interpreter's lock, and how it is stopped.
+
+use std::ops::ControlFlow;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use narrows_runner::{ENGINE, Plan, VERSION};
+use narrows_sim::RunError;
+use pyo3::exceptions::PyRuntimeError;
+use pyo3::prelude::*;
+use pyo3::types::{PyBytes, PyDict};
+
+use crate::error;
+use crate::scenario::Source;
+use crate::table::Table;
+
+/// How often a run asks whether somebody pressed Ctrl-C.
+pub(crate) const ASK: Duration = Duration::from_millis(100);
+
+/// Asks runs to end early, from any thread.
+#[pyclass(frozen, module = "narrows")]
+#[derive(Default)]
+pub(crate) struct Stop(pub Arc<AtomicBool>);
+
+#[pymethods]
+impl Stop {
+    #[new]
+    fn new() -> Self {
+        Self::default()
+    }
+
+    /// Runs that were given this object end within a fraction of a second.
+    fn set(&self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+
+    /// Whether they were asked to.
+    fn is_set(&self) -> bool {
+        self.0.load(Ordering::Relaxed)
+    }
+}
+
+/// The one run of a scenario: `summary`, `tables`, `captures`, `manifest`; None if `stop` was set meanwhile.
+#[pyfunction]
+#[pyo3(signature = (text, file=None, sets=vec![], seed=None, stop=None))]
+pub(crate) fn run<'py>(
+    py: Python<'py>,
+    text: String,
+    file: Option<PathBuf>,
+    sets: Vec<String>,
+    seed: Option<u64>,
+    stop: Option<&Stop>,
+) -> PyResult<Option<Bound<'py, PyDict>>> {
+    let source = Source { text, file, sets };
+    let told = |e| error::scenario(py, &e);
+    let mut experiment = source.experiment().map_err(told)?;
+    match seed {
+        Some(seed) => experiment.seeds = vec![seed],
+        None => experiment.seeds.truncate(1),
+    }
+    if experiment.points() > 1 {
+        let swept: Vec<&str> = experiment.swept().collect();
+        let problem = format!(
+            "{} points: expected one; choose with set={{...}}, or take all with narrows.sweep",
+            experiment.points()
+        );
+        return Err(error::refuse(py, &format!("sweep of {}", swept.join(", ")), &problem));
+    }
+    let plan = Plan::new(&source.text, "", experiment.expand().map_err(told)?);
+    let Some(job) = plan.jobs.first() else {
+        return Err(error::refuse(py, "sweep", "no run is left: expected one"));
+    };
+    let asked = stop.map(|s| s.0.clone()).unwrap_or_default();
+    let mut interrupted = None;
+    let ended = py.detach(|| {
+        let mut last = Instant::now();
+        let mut go_on = |_| {
+            if last.elapsed() >= ASK {
+                last = Instant::now();
+                interrupted = Python::attach(|py| py.check_signals()).err();
+            }
+            if interrupted.is_some() || asked.load(Ordering::Relaxed) {
+                ControlFlow::Break(())
+            } else {
+                ControlFlow::Continue(())
+            }
+        };
+        narrows_sim::run(&job.scenario, job.seed, &mut go_on)
+    });
+    if let Some(why) = interrupted {
+        return Err(why);
+    }
+    let results = match ended {
+        Ok(results) => results,
+        Err(RunError::Stopped) => return Ok(None),
+        Err(why) => return Err(PyRuntimeError::new_err(why.to_string())),
+    };
+    let told = PyDict::new(py);
+    told.set_item("summary", results.summary)?;
+    let tables = PyDict::new(py);
+    for table in results.tables {
+        tables.set_item(table.name.clone(), Table::try_from(table)?)?;
+    }
+    told.set_item("tables", tables)?;
+    let captures = PyDict::new(py);
+    for (link, bytes) in &results.captures {
+        captures.set_item(link, PyBytes::new(py, bytes))?;
+    }
+    told.set_item("captures", captures)?;
+    let manifest = PyDict::new(py);
+    manifest.set_item("narrows", VERSION)?;
+    manifest.set_item("engine", ENGINE)?;
+    manifest.set_item("name", &plan.name)?;
+    manifest.set_item("about", &plan.about)?;
+    manifest.set_item("seed", job.seed)?;
+    manifest.set_item("key", &job.key)?;
+    manifest.set_item("scenario", &job.scenario.text)?;
+    told.set_item("manifest", manifest)?;
+    Ok(Some(told))
+}

@@ -1,0 +1,162 @@
+//! Results as Arrow tables (Arrow C data interface, PyCapsule form), and as numpy arrays without Arrow.
+//!
+//! Whole numbers are `uint64`, measures `float64` with a null where there is none (a NaN stands below it), words
+//! `large_string`, which pandas holds as it is and polars looks at in place. The numbers a run left behind are handed on
+//! where they lie: pyarrow, polars and numpy see the same bytes.
+
+use std::sync::Arc;
+
+use arrow_array::builder::LargeStringBuilder;
+use arrow_array::ffi::FFI_ArrowSchema;
+use arrow_array::ffi_stream::FFI_ArrowArrayStream;
+use arrow_array::{
+    Array as _, ArrayRef, Float64Array, LargeStringArray, RecordBatch, RecordBatchIterator, UInt64Array,
+};
+use arrow_schema::{ArrowError, DataType, Field, Schema};
+use narrows_sim::Data;
+use pyo3::exceptions::{PyKeyError, PyRuntimeError};
+use pyo3::prelude::*;
+use pyo3::types::{PyCapsule, PyDict, PyList};
+
+/// A table by columns.
+#[pyclass(frozen, module = "narrows")]
+#[derive(Debug)]
+pub(crate) struct Table {
+    /// Its name among the results.
+    #[pyo3(get)]
+    name: String,
+    batch: RecordBatch,
+}
+
+fn arrow(why: ArrowError) -> PyErr {
+    PyRuntimeError::new_err(why.to_string())
+}
+
+/// Measures: the numbers as they are, and which of them are none.
+fn measures(values: Vec<f64>) -> Float64Array {
+    let valid = values.iter().any(|x| x.is_nan()).then(|| values.iter().map(|x| !x.is_nan()).collect());
+    Float64Array::new(values.into(), valid)
+}
+
+fn words(values: &[String]) -> LargeStringArray {
+    let mut builder = LargeStringBuilder::with_capacity(values.len(), values.iter().map(String::len).sum());
+    values.iter().for_each(|v| builder.append_value(v));
+    builder.finish()
+}
+
+impl TryFrom<narrows_sim::Table> for Table {
+    type Error = PyErr;
+
+    fn try_from(table: narrows_sim::Table) -> PyResult<Self> {
+        let columns = table.columns.into_iter().map(|column| {
+            let (array, nullable): (ArrayRef, _) = match column.data {
+                Data::U64(v) => (Arc::new(UInt64Array::from(v)), false),
+                Data::F64(v) => (Arc::new(measures(v)), true),
+                Data::Text(v) => (Arc::new(words(&v)), false),
+            };
+            (Field::new(column.name, array.data_type().clone(), nullable), array)
+        });
+        let (fields, arrays): (Vec<Field>, Vec<ArrayRef>) = columns.unzip();
+        let batch = RecordBatch::try_new(Arc::new(Schema::new(fields)), arrays).map_err(arrow)?;
+        Ok(Self { name: table.name, batch })
+    }
+}
+
+#[pymethods]
+impl Table {
+    /// Names of the columns, in order.
+    #[getter]
+    fn column_names(&self) -> Vec<String> {
+        self.batch.schema().fields().iter().map(|f| f.name().clone()).collect()
+    }
+
+    fn __len__(&self) -> usize {
+        self.batch.num_rows()
+    }
+
+    fn __contains__(&self, name: &str) -> bool {
+        self.batch.column_by_name(name).is_some()
+    }
+
+    /// A column, which `numpy.asarray` takes without copying.
+    fn column(&self, name: &str) -> PyResult<Column> {
+        match self.batch.column_by_name(name) {
+            Some(array) => Ok(Column(array.clone())),
+            None => {
+                let known = self.column_names().join(", ");
+                Err(PyKeyError::new_err(format!("{name}: no such column: expected one of {known}")))
+            }
+        }
+    }
+
+    #[pyo3(signature = (requested_schema=None))]
+    fn __arrow_c_stream__<'py>(
+        &self,
+        py: Python<'py>,
+        requested_schema: Option<&Bound<'py, PyAny>>,
+    ) -> PyResult<Bound<'py, PyCapsule>> {
+        // The interface lets a producer that has one form only pass over what was asked for.
+        let _ = requested_schema;
+        let batches = [Ok(self.batch.clone())];
+        let stream =
+            FFI_ArrowArrayStream::new(Box::new(RecordBatchIterator::new(batches, self.batch.schema())));
+        PyCapsule::new_with_value(py, stream, c"arrow_array_stream")
+    }
+
+    fn __arrow_c_schema__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyCapsule>> {
+        let schema = FFI_ArrowSchema::try_from(self.batch.schema().as_ref()).map_err(arrow)?;
+        PyCapsule::new_with_value(py, schema, c"arrow_schema")
+    }
+
+    fn __repr__(&self) -> String {
+        format!(
+            "<narrows.Table {}: {} rows of {}>",
+            self.name,
+            self.batch.num_rows(),
+            self.column_names().join(", ")
+        )
+    }
+}
+
+/// A column of a table.
+#[pyclass(frozen, module = "narrows")]
+#[derive(Debug)]
+pub(crate) struct Column(ArrayRef);
+
+#[pymethods]
+impl Column {
+    fn __len__(&self) -> usize {
+        self.0.len()
+    }
+
+    /// The numbers where they lie, for numpy; read-only. Words have none.
+    #[getter]
+    fn __array_interface__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
+        let data = self.0.to_data();
+        let typestr = match self.0.data_type() {
+            DataType::UInt64 => "u8",
+            DataType::Float64 => "f8",
+            _ => return Err(pyo3::exceptions::PyAttributeError::new_err("words have no array interface")),
+        };
+        let order = if cfg!(target_endian = "little") { "<" } else { ">" };
+        let interface = PyDict::new(py);
+        interface.set_item("version", 3)?;
+        interface.set_item("typestr", format!("{order}{typestr}"))?;
+        interface.set_item("shape", (self.0.len(),))?;
+        interface.set_item("data", (data.buffers()[0].as_ptr() as usize, true))?;
+        Ok(interface)
+    }
+
+    /// The values as Python has them; None where there is no value.
+    fn to_list<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyList>> {
+        if let Some(numbers) = self.0.as_any().downcast_ref::<UInt64Array>() {
+            PyList::new(py, numbers.values().iter())
+        } else if let Some(numbers) = self.0.as_any().downcast_ref::<Float64Array>() {
+            PyList::new(py, numbers.iter())
+        } else if let Some(words) = self.0.as_any().downcast_ref::<LargeStringArray>() {
+            PyList::new(py, words.iter())
+        } else {
+            Err(PyRuntimeError::new_err("a column of a kind no table has"))
+        }
+    }
+}

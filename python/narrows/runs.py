@@ -1,0 +1,90 @@
+"""Scenarios run: one at a time here, many with :mod:`narrows.sweep`."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from narrows import _native
+from narrows.results import Result
+
+
+@dataclass(frozen=True)
+class Point:
+    """One run of a scenario, resolved and checked."""
+
+    coords: Mapping[str, str]
+    """Where it lies: each swept key and its value; empty if nothing is swept."""
+    seed: int
+    """Decides all that is random."""
+    key: str
+    """A hash over all that decides its results: scenario, seed, version, engine."""
+    scenario: str
+    """TOML that runs by itself, with nothing swept."""
+    file: str | None = None
+    """Where it came from; files the scenario names lie beside it."""
+
+    def run(self, stop: _native.Stop | None = None) -> Result | None:
+        """Simulates it. See :func:`run`."""
+        return _result(_native.run(self.scenario, self.file, [], self.seed, stop))
+
+
+def expand(scenario: str | os.PathLike[str], set: Mapping[str, Any] | None = None) -> list[Point]:
+    """All runs of a scenario: every point of its sweep under every seed, in the order of all results.
+
+    Nothing is simulated. Takes what :func:`run` takes.
+    """
+    text, file = _source(scenario)
+    return [Point(**point, file=file) for point in _native.expand(text, file, _sets(set))]
+
+
+def run(
+    scenario: str | os.PathLike[str],
+    seed: int | None = None,
+    *,
+    set: Mapping[str, Any] | None = None,
+    stop: _native.Stop | None = None,
+) -> Result | None:
+    """Simulates one run.
+
+    Args:
+        scenario: path of a scenario file (``docs/scenarios.md``).
+        seed: decides all that is random; without it the first of the scenario's.
+        set: settings to replace, as ``{"duration": "30s", "traffic.0.users": 50}``; what is set is no longer swept.
+        stop: ends the run early from another thread.
+
+    Returns:
+        The run's figures and tables; None if ``stop`` was set.
+
+    Raises:
+        ValueError: names file, key and remedy; so does a scenario that is swept and has more than one point.
+        OSError: the file cannot be read.
+        KeyboardInterrupt: within a fraction of a second after Ctrl-C.
+
+    Other threads go on meanwhile. The same scenario and seed give the same results on every machine.
+    """
+    text, file = _source(scenario)
+    return _result(_native.run(text, file, _sets(set), seed, stop))
+
+
+def _result(told: dict[str, Any] | None) -> Result | None:
+    return None if told is None else Result(**told)
+
+
+def _source(scenario: str | os.PathLike[str]) -> tuple[str, str | None]:
+    path = Path(scenario)
+    return path.read_text(encoding="utf-8"), str(path)
+
+
+def _sets(settings: Mapping[str, Any] | None) -> list[str]:
+    return [f"{key}={_value(value)}" for key, value in (settings or {}).items()]
+
+
+def _value(value: Any) -> str:
+    """A value as ``--set`` has it."""
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    return str(value)
