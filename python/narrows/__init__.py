@@ -1,17 +1,70 @@
 """TCP on links too thin for it: the simulator of Narrows from Python.
 
 >>> import narrows
->>> result = narrows.run("experiments/taq/fig08-taq.toml", seed=1, set={"discipline": "taq", ...})
->>> result.summary["jain_20s"]
->>> polars.DataFrame(result.flows)
+>>> few = narrows.Scenario(
+...     name="few", rate="600kbit", rtt="200ms", duration="60s", discipline="taq",
+...     traffic=[narrows.Long(flows=30)])
+>>> result = narrows.run(few, seed=1)
+>>> result.summary["jain_20s"] > 0.9
+True
+>>> flows = polars.DataFrame(result.flows)      # or pyarrow.table(result.flows), pandas.DataFrame.from_arrow(...)
 
 ``docs/python.md`` tells the rest.
 """
 
 from narrows._native import ENGINE, VERSION, Column, ScenarioError, Stop, Table
+from narrows.parts import (
+    Claim,
+    Edge,
+    Files,
+    Group,
+    Hosts,
+    Link,
+    Log,
+    Long,
+    Objects,
+    Pages,
+    Probes,
+    SyntheticLog,
+    Tcp,
+    Telnet,
+    Topology,
+    Traffic,
+    Udp,
+)
 from narrows.results import Result
 from narrows.runs import Point, expand, run
+from narrows.scenario import Scenario
 
 __version__ = VERSION
 
-__all__ = ["ENGINE", "VERSION", "Column", "Point", "Result", "ScenarioError", "Stop", "Table", "expand", "run"]
+__all__ = [
+    "ENGINE",
+    "VERSION",
+    "Claim",
+    "Column",
+    "Edge",
+    "Files",
+    "Group",
+    "Hosts",
+    "Link",
+    "Log",
+    "Long",
+    "Objects",
+    "Pages",
+    "Point",
+    "Probes",
+    "Result",
+    "Scenario",
+    "ScenarioError",
+    "Stop",
+    "SyntheticLog",
+    "Table",
+    "Tcp",
+    "Telnet",
+    "Topology",
+    "Traffic",
+    "Udp",
+    "expand",
+    "run",
+]

@@ -10,6 +10,8 @@ from typing import Any
 
 from narrows import _native
 from narrows.results import Result
+from narrows.scenario import Scenario
+from narrows.tables import to_table
 
 
 @dataclass(frozen=True)
@@ -32,7 +34,7 @@ class Point:
         return _result(_native.run(self.scenario, self.file, [], self.seed, stop))
 
 
-def expand(scenario: str | os.PathLike[str], set: Mapping[str, Any] | None = None) -> list[Point]:
+def expand(scenario: Scenario | str | os.PathLike[str], set: Mapping[str, Any] | None = None) -> list[Point]:
     """All runs of a scenario: every point of its sweep under every seed, in the order of all results.
 
     Nothing is simulated. Takes what :func:`run` takes.
@@ -42,7 +44,7 @@ def expand(scenario: str | os.PathLike[str], set: Mapping[str, Any] | None = Non
 
 
 def run(
-    scenario: str | os.PathLike[str],
+    scenario: Scenario | str | os.PathLike[str],
     seed: int | None = None,
     *,
     set: Mapping[str, Any] | None = None,
@@ -51,7 +53,7 @@ def run(
     """Simulates one run.
 
     Args:
-        scenario: path of a scenario file (``docs/scenarios.md``).
+        scenario: a scenario, or the path of a scenario file (``docs/scenarios.md``).
         seed: decides all that is random; without it the first of the scenario's.
         set: settings to replace, as ``{"duration": "30s", "traffic.0.users": 50}``; what is set is no longer swept.
         stop: ends the run early from another thread.
@@ -74,17 +76,13 @@ def _result(told: dict[str, Any] | None) -> Result | None:
     return None if told is None else Result(**told)
 
 
-def _source(scenario: str | os.PathLike[str]) -> tuple[str, str | None]:
+def _source(scenario: Scenario | str | os.PathLike[str]) -> tuple[str, str | None]:
+    if isinstance(scenario, Scenario):
+        return scenario.to_toml(), scenario.file
     path = Path(scenario)
     return path.read_text(encoding="utf-8"), str(path)
 
 
 def _sets(settings: Mapping[str, Any] | None) -> list[str]:
-    return [f"{key}={_value(value)}" for key, value in (settings or {}).items()]
-
-
-def _value(value: Any) -> str:
-    """A value as ``--set`` has it."""
-    if isinstance(value, bool):
-        return "true" if value else "false"
-    return str(value)
+    """As ``--set`` has them; text stays text, whatever it looks like."""
+    return [f"{key}={_native.toml_value(to_table(value), key)}" for key, value in (settings or {}).items()]

@@ -1,5 +1,7 @@
 //! What goes wrong, in Python's words: bad input is a `ValueError`, the system's refusals are `OSError`.
 
+use std::path::PathBuf;
+
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 
@@ -29,14 +31,17 @@ pub(crate) fn scenario(py: Python<'_>, why: &narrows_scenario::Error) -> PyErr {
 }
 
 /// A refusal of our own in the same words.
-pub(crate) fn refuse(py: Python<'_>, key: &str, problem: &str) -> PyErr {
+pub(crate) fn refuse(py: Python<'_>, key: &str, problem: &str, file: Option<&str>) -> PyErr {
+    let (key, problem) = (key.to_owned(), problem.to_owned());
     scenario(
         py,
-        &narrows_scenario::Error {
-            file: None,
-            key: key.to_owned(),
-            problem: problem.to_owned(),
-            point: String::new(),
-        },
+        &narrows_scenario::Error { file: file.map(PathBuf::from), key, problem, point: String::new() },
     )
+}
+
+/// The same for the package to raise.
+#[pyfunction]
+#[pyo3(signature = (key, problem, file=None))]
+pub(crate) fn refusal(py: Python<'_>, key: &str, problem: &str, file: Option<&str>) -> PyErr {
+    refuse(py, key, problem, file)
 }

@@ -8,6 +8,7 @@ mod error;
 mod run;
 mod scenario;
 mod table;
+mod toml;
 
 use pyo3::prelude::*;
 
@@ -20,7 +21,12 @@ fn _native(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_class::<run::Stop>()?;
     m.add_class::<table::Table>()?;
     m.add_class::<table::Column>()?;
+    m.add_function(wrap_pyfunction!(error::refusal, m)?)?;
+    m.add_function(wrap_pyfunction!(toml::from_toml, m)?)?;
+    m.add_function(wrap_pyfunction!(toml::to_toml, m)?)?;
+    m.add_function(wrap_pyfunction!(toml::toml_value, m)?)?;
     m.add_function(wrap_pyfunction!(scenario::expand, m)?)?;
+    m.add_function(wrap_pyfunction!(scenario::tcp_keys, m)?)?;
     m.add_function(wrap_pyfunction!(run::run, m)?)?;
     Ok(())
 }

@@ -60,17 +60,18 @@ pub(crate) fn run<'py>(
         Some(seed) => experiment.seeds = vec![seed],
         None => experiment.seeds.truncate(1),
     }
+    let name = source.file.as_deref().and_then(std::path::Path::to_str);
     if experiment.points() > 1 {
         let swept: Vec<&str> = experiment.swept().collect();
         let problem = format!(
             "{} points: expected one; choose with set={{...}}, or take all with narrows.sweep",
             experiment.points()
         );
-        return Err(error::refuse(py, &format!("sweep of {}", swept.join(", ")), &problem));
+        return Err(error::refuse(py, &format!("sweep of {}", swept.join(", ")), &problem, name));
     }
     let plan = Plan::new(&source.text, "", experiment.expand().map_err(told)?);
     let Some(job) = plan.jobs.first() else {
-        return Err(error::refuse(py, "sweep", "no run is left: expected one"));
+        return Err(error::refuse(py, "sweep", "no run is left: expected one", name));
     };
     let asked = stop.map(|s| s.0.clone()).unwrap_or_default();
     let mut interrupted = None;

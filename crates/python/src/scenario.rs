@@ -55,3 +55,9 @@ pub(crate) fn expand<'py>(
     };
     plan.jobs.iter().zip(coords).map(one).collect()
 }
+
+/// The keys of `[tcp]` but `preset`, in the order of the documents.
+#[pyfunction]
+pub(crate) fn tcp_keys() -> Vec<&'static str> {
+    narrows_tcp::Config::keys().iter().map(|k| k.name).collect()
+}

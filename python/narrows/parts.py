@@ -1,0 +1,465 @@
+"""The tables of a scenario file as dataclasses: a key is a field of the same name, with what it means and its unit.
+
+Nothing is judged here: whatever runs a scenario has it read by the reader of the files, which refuses what cannot be and
+names the key. A field that is None is a key the file does not have. Wherever a number or a quantity stands, an
+expression may: ``"=rate/share"``. ``docs/scenarios.md`` is the whole reference.
+"""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from narrows.tables import Bytes, Number, Rate, Size, Time, table
+
+
+@table
+class Tcp:
+    """TCP of an end: a preset and what differs from it. ``docs/tcp.md`` has the presets' values."""
+
+    preset: str | None = None
+    """``linux`` (the default), ``ns2`` or ``rfc``: what every key below is unless it is given."""
+    mss: Number | None = None
+    """Payload of a full segment, bytes (1 to 65495)."""
+    handshake: str | None = None
+    """How a connection begins: it exists; ns-2's 40-byte packet 0; SYN, SYN-ACK, ACK (RFC 9293, 3.5) (none or
+    syn_is_packet_zero or three_way)."""
+    syn_timeout: Time | None = None
+    """First time-out of a SYN or SYN-ACK (RFC 6298, 2.1), then doubled (1ms to 120s)."""
+    syn_retries: Number | None = None
+    """How often a SYN or SYN-ACK is sent again before the connection fails; ``never``: it does not fail (RFC 9293,
+    3.8.3) (0 and more, or never)."""
+    initial_window: Number | None = None
+    """Window before the first acknowledgment of data, segments or by rule (RFC 3390, RFC 6928) (1 to 10000, rfc3390 or
+    rfc6928)."""
+    initial_ssthresh: Number | None = None
+    """Ssthresh at the beginning, segments (RFC 5681, 3.1) (2 and more, or infinite)."""
+    startup: str | None = None
+    """What the window does up to ssthresh (docs/startups.md) (slow_start or hystart or burst or spreading or
+    paced_start or paced or limited or smooth or adaptive or gallop or small_segments)."""
+    start_rtt: Time | None = None
+    """The first round-trip time where no handshake measures it, for the start-ups that ask; 0s: unknown (0s to 60s)."""
+    slow_start_base: Number | None = None
+    """Slow start's factor per round trip: each ACK opens the window by so much less 1 (1.1 to 64)."""
+    burst_f: Number | None = None
+    """B-TCP's f: the first round trip takes a 1/f of the way to the mice threshold (Gonçalves) (1 to 1000)."""
+    mice_threshold: Number | None = None
+    """B-TCP's mice threshold, segments: up to there it grows in its own way (2 to 10000)."""
+    burst_after: str | None = None
+    """B-TCP at the threshold: slow start up to ssthresh, or congestion avoidance at once (slow_start or avoidance)."""
+    burst_step: str | None = None
+    """B-TCP's step: as its pseudo-code, none above the threshold; or as its ns-2 code (guarded or ns2)."""
+    spread_floor: Time | None = None
+    """Initial Spreading: a first window whose segments would lie closer leaves at once (0s to 1s)."""
+    max_ssthresh: Number | None = None
+    """Limited slow start: beyond, half of it per round trip at most, segments (RFC 3742) (2 to 1000000)."""
+    smooth_depth: Number | None = None
+    """Smooth Start: it begins at ssthresh / 2^depth (1 to 16)."""
+    smooth_grain: Number | None = None
+    """Smooth Start: parts from there to ssthresh, each with slower growth (1 to 1000)."""
+    gallop_gamma: Number | None = None
+    """Gallop-Vegas: more segments of its own queued end start-up (1 to 10000)."""
+    congestion: str | None = None
+    """What it does from there on: RFC 5681, others in congestion-controls.md, RFC 9438 (reno or aimd or adaptive_aimd
+    or htcp or westwood or vegas or cubic)."""
+    alpha: Number | None = None
+    """Aimd: segments the window grows by in a round trip (0.001 to 1000)."""
+    beta: Number | None = None
+    """Aimd: what a loss leaves of the window (0.01 to 0.99)."""
+    beta_lo: Number | None = None
+    """Adaptive_aimd: the least factor (0.01 to 0.99)."""
+    beta_hi: Number | None = None
+    """Adaptive_aimd: the greatest factor (Shorten, Leith, section III) (0.01 to 0.99)."""
+    beta_from: str | None = None
+    """Adaptive_aimd: the factor from round-trip times (equation 4) or from throughput (equation 10) (rtt or
+    throughput)."""
+    beta_rto: str | None = None
+    """Adaptive_aimd: what a time-out leaves (half or beta)."""
+    fade: str | None = None
+    """Adaptive_aimd: towards what RTTmax fades at each back-off (equation 9) (rttmin or srtt)."""
+    gamma: Number | None = None
+    """Adaptive_aimd: what of the distance stays then; 7/8 as in SRTT (0 to 1)."""
+    min_samples: Number | None = None
+    """Adaptive_aimd: round-trip samples before they are believed (1 to 1000)."""
+    rtt_scaling: bool | str | None = None
+    """Htcp: growth in proportion to the round-trip time (draft-leith-tcp-htcp) (on or off)."""
+    vegas_alpha: Number | None = None
+    """Vegas: with fewer segments of its own queued the window grows (Brakmo, Peterson; ns-2's v_alpha_) (0 to 10000)."""
+    vegas_beta: Number | None = None
+    """Vegas: with more it shrinks (0 to 10000)."""
+    vegas_gamma: Number | None = None
+    """Vegas: with more slow start ends (0 to 10000)."""
+    recovery: str | None = None
+    """How losses are repaired: Jacobson 1988, RFC 2581, RFC 6582, RFC 6675 (tahoe or reno or newreno or sack)."""
+    dupthresh: Number | None = None
+    """Duplicate ACKs that tell a loss (RFC 5681, 3.2) (1 to 1000)."""
+    limited_transmit: bool | str | None = None
+    """The first two duplicate ACKs send new segments (RFC 3042) (on or off)."""
+    dsack: bool | str | None = None
+    """Duplicates are reported in SACK blocks (RFC 2883) (on or off)."""
+    rack_tlp: bool | str | None = None
+    """Losses are told by time, and tails are probed (RFC 8985) (on or off)."""
+    reduce_from: str | None = None
+    """Of what a loss takes its share: FlightSize (RFC 5681, equation 4) or the window that could be used (flight_size
+    or cwnd)."""
+    prr: bool | str | None = None
+    """Proportional rate reduction while recovering (RFC 6937) (on or off)."""
+    impatient: bool | str | None = None
+    """Only the first partial ACK restarts the timer (RFC 6582, 3.2 step 3) (on or off)."""
+    restart_timer: bool | str | None = None
+    """A fast retransmission restarts the timer (ns-2, Linux; an option of RFC 6675, section 6), or lets it run (RFC
+    6298, section 5; ns-3) (on or off)."""
+    rto_initial: Time | None = None
+    """RTO before the first sample (RFC 6298, 2.1) (1ms to 120s)."""
+    rto_min: Time | None = None
+    """Floor of the RTO (RFC 6298, 2.4) (0s to 120s)."""
+    rto_floor: str | None = None
+    """What the floor bounds: the RTO, or its term 4 * RTTVAR as in Linux (whole or deviation)."""
+    rto_max: Time | None = None
+    """Cap of the backed-off RTO (RFC 6298, 2.5) (1ms to 600s)."""
+    rto_granularity: Time | None = None
+    """Clock granularity G (RFC 6298, 2.3) (0s to 1s)."""
+    rto_ticks: bool | str | None = None
+    """Samples and RTO are whole multiples of the granularity, as in old stacks (on or off)."""
+    backoff_limit: Number | None = None
+    """Largest factor of the back-off (1 to 1048576)."""
+    forget_above: Number | None = None
+    """SRTT is forgotten when the factor exceeds this (RFC 6298, section 5) (1 and more, or never)."""
+    backoff_ends: str | None = None
+    """What ends the back-off: a valid RTT sample (Karn; RFC 6298, section 5), or any ACK of new data (new_sample or
+    new_ack)."""
+    retries: Number | None = None
+    """Time-outs in a row after which the connection fails (RFC 9293, 3.8.3) (0 and more, or never)."""
+    rto_recovery: str | None = None
+    """After a time-out all is sent again, or what was not SACKed (RFC 6675, 5.1) (go_back_n or scoreboard)."""
+    rtt_sampling: str | None = None
+    """Which segments are timed where there are no timestamps (RFC 6298, section 3) (one_at_a_time or every_segment)."""
+    timestamps: bool | str | None = None
+    """Timestamps option (RFC 7323): every ACK gives a sample (on or off)."""
+    ecn: bool | str | None = None
+    """Explicit congestion notification (RFC 3168) (on or off)."""
+    byte_counting: Number | None = None
+    """What an ACK counts for: one segment, or its bytes, in slow start up to so many segments (RFC 3465) (per_ack, 1
+    and more, or infinite)."""
+    restart_after_idle: bool | str | None = None
+    """After an idle RTO the window is at most the initial one (RFC 5681, 4.1) (on or off)."""
+    grow_if_used: bool | str | None = None
+    """The window grows only if it was used (RFC 7661; RFC 9438, 5.8) (on or off)."""
+    delayed_ack: Number | None = None
+    """An ACK for every so many full segments (RFC 5681, 4.2) (off, or 1 to 64)."""
+    delayed_ack_timeout: Time | None = None
+    """And after this time at the latest (1ms to 500ms, with delayed_ack on)."""
+    quick_acks: Number | None = None
+    """Segments acknowledged at once at the beginning of a connection (0 to 1000000, with delayed_ack on)."""
+    push_every: Number | None = None
+    """PSH on every so many segments that leave together, and at once an ACK for it (Linux) (1 and more, or never)."""
+    receive_window: Number | None = None
+    """Receive window, bytes (ns-2's window_) (1 to 1073741824)."""
+
+
+@table
+class Traffic:
+    """Who asks for what; the keys that go with every kind. ``docs/workloads.md`` tells what each kind does."""
+
+    kind: ClassVar[str]
+    name: str | None = None
+    """Class in the results (default the kind; sim only)."""
+    from_: str | None = None
+    """Hosts that send the data (default servers; sim only)."""
+    to: str | None = None
+    """Hosts that receive it (default clients; sim only)."""
+    opened_by: str | None = None
+    """Who sends the SYN; in the lab always the receiver. ``sender`` with ``preset = "ns2"``, whose SYN goes the way of
+    the data (default receiver for objects, pages and log, else sender; sim only)."""
+    request: Bytes | None = None
+    """What the receiver sends first; 0 for a one-way transfer (bytes; default 120 for objects, pages and log, else 0;
+    sim only)."""
+    header: Bytes | None = None
+    """Before each object: payload, but not size (bytes; default 200 for objects, pages and log, else 0; sim only)."""
+    dscp: Number | None = None
+    """Its packets bear, both ways (codepoint; default 0; sim only)."""
+    tcp: Tcp | None = None
+    """Settings of these connections (sim only)."""
+    opaque: bool | None = None
+    """Queues see UDP in which nothing can be read, as they do of QUIC; the ends behave the same (default false; sim
+    only)."""
+    start: Time | None = None
+    """When it begins (time; default 0s; sim only)."""
+    stop: Time | None = None
+    """No new transfers then; endless ones stop (time; default the duration; sim only)."""
+
+
+@table
+class SyntheticLog:
+    """What stands in for an access log's file."""
+
+    requests: Number | None = None
+    """Of all clients together, a Poisson process (per second; needed; sim only)."""
+    clients: Number | None = None
+    """Clients of the log before they are folded (needed; sim only)."""
+    zipf: Number | None = None
+    """Exponent by which requests fall to clients; 0 for equal shares (default 0; sim only)."""
+    size: Size | None = None
+    """Of a reply (size law; default web; sim only)."""
+
+
+@table
+class Long(Traffic):
+    """Connections that send from start to stop."""
+
+    kind: ClassVar[str] = "long"
+    flows: Number | None = None
+    """How many (needed)."""
+
+
+@table
+class Files(Traffic):
+    """A connection for each file."""
+
+    kind: ClassVar[str] = "files"
+    flows: Number | None = None
+    """How many in all; without ``arrivals`` they start within the jitter (default as many as arrive; sim only)."""
+    arrivals: Number | None = None
+    """A Poisson process (per second; sim only)."""
+    users: Number | None = None
+    """Hosts over which arrivals go in turn (default flows, or 100 with arrivals; sim only)."""
+    size: Size | None = None
+    """Of a file (size law; needed; sim only)."""
+
+
+@table
+class Objects(Traffic):
+    """Users in a closed loop: each connection fetches one object after another, a new connection each time."""
+
+    kind: ClassVar[str] = "objects"
+    users: Number | None = None
+    """Each on a host of its own (needed)."""
+    connections: Number | None = None
+    """In parallel, for each user (default 1)."""
+    think: Time | None = None
+    """Mean of the exponential pause between objects (time; default 0s)."""
+    size: Size | None = None
+    """Of an object (size law; default web)."""
+
+
+@table
+class Pages(Traffic):
+    """Users in a closed loop of pages: some objects over parallel connections, then a pause."""
+
+    kind: ClassVar[str] = "pages"
+    users: Number | None = None
+    """Each on a host of its own (needed; sim only)."""
+    connections: Number | None = None
+    """Objects of a page fetched at a time (default 6; sim only)."""
+    objects: Size | None = None
+    """How many objects a page has (law; needed; sim only)."""
+    size: Size | None = None
+    """Of an object (size law; default web; sim only)."""
+    think: Time | None = None
+    """Mean of the exponential pause between pages (time; default 0s; sim only)."""
+
+
+@table
+class Telnet(Traffic):
+    """Small writes over connections that last."""
+
+    kind: ClassVar[str] = "telnet"
+    flows: Number | None = None
+    """How many (needed; sim only)."""
+    interval: Time | None = None
+    """Mean of the exponential pause between writes (time; default 1s; sim only)."""
+    bytes: Bytes | None = None
+    """Of a write (bytes; default 64; sim only)."""
+
+
+@table
+class Udp(Traffic):
+    """Packets at a constant rate."""
+
+    kind: ClassVar[str] = "udp"
+    flows: Number | None = None
+    """How many (needed; sim only)."""
+    rate: Rate | None = None
+    """Of one flow while on, IP header included (rate; needed; sim only)."""
+    packet: Bytes | None = None
+    """IP header included (bytes; default 500; sim only)."""
+    on: Time | None = None
+    """Mean of the exponential time on; needs ``off`` (time; default always on; sim only)."""
+    off: Time | None = None
+    """Mean of the exponential time off; needs ``on`` (time; sim only)."""
+
+
+@table
+class Log(Traffic):
+    """Requests of an access log."""
+
+    kind: ClassVar[str] = "log"
+    file: str | None = None
+    """Beside the scenario file: squid's format, the Common Log Format, or columns ``time,client,bytes`` (sim only)."""
+    synthetic: SyntheticLog | None = None
+    """In place of a file (sim only)."""
+    clients: Number | None = None
+    """Users the log's clients are folded onto (needed; sim only)."""
+    connections: Number | None = None
+    """In parallel, for each user (default 4; sim only)."""
+    timing: str | None = None
+    """At the log's times, or one after another (default recorded; sim only)."""
+    retry: Time | None = None
+    """Pause after a connection that failed (time; default 1s; sim only)."""
+
+
+@table
+class Topology:
+    """A well-known shape in place of the thin link."""
+
+    kind: str | None = None
+    """The shape (needed; sim only)."""
+    rate: Rate | None = None
+    """Of each link (rate; needed; sim only)."""
+    delay: Time | None = None
+    """Of each link, one way (time; default 0ms; sim only)."""
+    back_rate: Rate | None = None
+    """Of each way back (rate; default rate; sim only)."""
+    back_discipline: str | None = None
+    """Before each way back (default fifo:1000; sim only)."""
+    access_delay: Time | None = None
+    """Of each server's own link, one way (time, range; default 0ms; sim only)."""
+    spread: str | None = None
+    """Of that range over the hosts (default even; sim only)."""
+    hops: Number | None = None
+    """Links in a row (needed by `parking_lot`; sim only)."""
+    lower_rate: Rate | None = None
+    """Of the diamond's lower branch (rate; default rate; sim only)."""
+    lower_delay: Time | None = None
+    """Of the diamond's lower branch (time; default delay; sim only)."""
+
+
+@table
+class Link:
+    """A link between two nodes, which it makes."""
+
+    name: str | None = None
+    """For probes and results (default FROM-TO; sim only)."""
+    from_: str | None = None
+    """Node where the queue stands (needed; sim only)."""
+    to: str | None = None
+    """Node where the wire ends (needed; sim only)."""
+    rate: Rate | None = None
+    """Of the transmitter (rate; needed; sim only)."""
+    delay: Time | None = None
+    """Propagation, one way (time; default 0ms; sim only)."""
+    discipline: str | None = None
+    """The queue (default of the top level; sim only)."""
+    overhead: Bytes | None = None
+    """Link layer per packet (bytes; default of the top level; sim only)."""
+    framing: str | None = None
+    """As there (default of the top level; sim only)."""
+    loss: Number | None = None
+    """On the wire, after the transmitter (probability; default of the top level; sim only)."""
+    drop: list[int] | None = None
+    """Packets lost on the wire; the first to be sent is 1 (default []; sim only)."""
+    drop_at: list[str] | None = None
+    """At each, the first packet whose sending ends then or later is lost (times; default []; sim only)."""
+    oneway: bool | None = None
+    """No way back (default false; sim only)."""
+    back_rate: Rate | None = None
+    """Of the way back (rate; default rate; sim only)."""
+    back_delay: Time | None = None
+    """Of the way back (time; default delay; sim only)."""
+    back_discipline: str | None = None
+    """Before the way back (default fifo:1000; sim only)."""
+    back_loss: Number | None = None
+    """On the way back (probability; default of the top level; sim only)."""
+
+
+@table
+class Hosts:
+    """A group of hosts at a node."""
+
+    name: str | None = None
+    """For traffic (needed; sim only)."""
+    at: str | None = None
+    """The node their links end at (needed; sim only)."""
+    count: Number | None = None
+    """How many; with fewer than users, users share hosts (default as many as the traffic needs; sim only)."""
+    rate: Rate | None = None
+    """Of each one's link, both ways (rate; default access_rate; sim only)."""
+    delay: Time | None = None
+    """Of each one's link, one way (time, range; default 0ms; sim only)."""
+    spread: str | None = None
+    """Of that range over the hosts (default even; sim only)."""
+    tcp: Tcp | None = None
+    """Their TCP, over that of the top level (sim only)."""
+
+
+@table
+class Edge:
+    """A node that divides connections into two classes."""
+
+    at: str | None = None
+    """The node (needed; sim only)."""
+    policy: str | None = None
+    """Who is of the first class (needed; sim only)."""
+    paths: list[str] | None = None
+    """The first link of each class's way, beginning at the node (links; sim only)."""
+    mark: list[int] | None = None
+    """What each class's packets bear; needed without ``paths`` (codepoints; sim only)."""
+
+
+@table
+class Group:
+    """Objects whose figures are given apart."""
+
+    name: str | None = None
+    """Figures are called ``of_mice_mean_s`` and so on; letters, digits, ``_`` (needed; sim only)."""
+    traffic: list[str] | None = None
+    """Entries of traffic (names; default all; sim only)."""
+    over: Bytes | None = None
+    """Larger than this (bytes; default 0; sim only)."""
+    up_to: Bytes | None = None
+    """And at most this (bytes; default no bound; sim only)."""
+    shares: bool | None = None
+    """What its users get is compared, slice by slice; of all sizes only (default false; sim only)."""
+
+
+@table
+class Probes:
+    """What is recorded."""
+
+    slice: Time | None = None
+    """In which shares are compared (time; default 20s; sim only)."""
+    series: list[str] | None = None
+    """Sampled every ``interval`` (default []; sim only)."""
+    interval: Time | None = None
+    """Of the series (time; default 100ms; sim only)."""
+    epochs: Time | None = None
+    """States of flows in each epoch: maintained, dropped, arriving, stalled (time; default off; sim only)."""
+    bursts: bool | None = None
+    """Which segments of objects of up to 64 are lost (default false; sim only)."""
+    capture: list[str] | None = None
+    """Links to write to pcap (default []; sim only)."""
+    hangs: list[str] | None = None
+    """From which silence of a user on it is a hang (times; default ["20s", "60s"]; sim only)."""
+    groups: list[Group] | None = None
+    """Objects whose figures are given apart (default []; sim only)."""
+
+
+@table
+class Claim:
+    """What is claimed of the results."""
+
+    text: str | None = None
+    """The sentence (needed; sim only)."""
+    source: str | None = None
+    """Where it is from (default ""; sim only)."""
+    expr: str | None = None
+    """Over the results (needed; sim only)."""
+    bound: str | None = None
+    """For every element: ``>=``, ``>``, ``<=``, ``<``, ``==``, or a range ``0.9..1.1`` (needed; sim only)."""
+    why: str | None = None
+    """The reason for the tolerance (needed; sim only)."""
+    expect: str | None = None
+    """``holds``, ``direction`` or ``fails``: what we expect to come out (default holds; sim only)."""
+    direction: str | None = None
+    """The bound of the direction, for ``expect = "direction"`` (sim only)."""
+    reason: str | None = None
+    """Why less than ``holds`` is expected (sim only)."""

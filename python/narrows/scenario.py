@@ -1,0 +1,127 @@
+"""A whole scenario."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import field
+from pathlib import Path
+from typing import Any
+
+from narrows import _native
+from narrows.parts import Claim, Edge, Hosts, Link, Probes, Tcp, Topology, Traffic
+from narrows.tables import Bytes, Number, Rate, Time, from_table, table, to_table
+
+
+@table
+class Scenario:
+    """A scenario file: what is simulated, what is varied, what is claimed of the results.
+
+    >>> few = Scenario(
+    ...     name="few", rate="600kbit", rtt="200ms", mtu=500, duration="60s", seeds="1..3",
+    ...     disciplines=["fifo:30", "taq"], sweep={"traffic.0.flows": [10, 30, 60, 120]}, traffic=[Long(flows=30)])
+    >>> few == Scenario.from_toml(few.to_toml())
+    True
+    """
+
+    name: str | None = None
+    """Names the result files; letters, digits, ``-``, ``_``."""
+    about: str | None = None
+    """For people (default "")."""
+    duration: Time | None = None
+    """How long the load lasts (time; default 120s)."""
+    warmup: Time | None = None
+    """This much of the beginning is not counted (time; default 0s)."""
+    seeds: str | list[int] | None = None
+    """One run for each at every point; a list, or a range with both ends (default [1])."""
+    jitter: Time | None = None
+    """Flows and users start at random within this time (time; default 2s, at most half the duration)."""
+    dephase: Time | None = None
+    """Each packet a host sends is delayed by U(0, this), never reordered; 0 leaves phase effects in, which rule drop-
+    tail (time; default 0ms; sim only)."""
+    rate: Rate | None = None
+    """Of the thin link, towards the clients (rate; needed)."""
+    rtt: Time | None = None
+    """Propagation both ways together, half each way, on the servers' side; the lab takes the middle of a range (time,
+    range; default 0ms)."""
+    spread: str | None = None
+    """How a range lies over the hosts: ``even`` by index, or ``random`` (default even; sim only)."""
+    mtu: Bytes | None = None
+    """Largest IP packet; the MSS follows from it (bytes; default 1500)."""
+    overhead: Bytes | None = None
+    """Link layer per packet, counted in rates (14 is Ethernet) (bytes; default 14)."""
+    framing: str | None = None
+    """``none``, ``atm`` cells, ``ptm`` 64/65 coding (default none; sim only)."""
+    loss: Number | None = None
+    """Each way; also ``"gilbert:to_bad=0.01,to_good=0.3,bad=1,good=0"`` (sim). On the thin link itself; in the lab
+    before the queue (probability; default 0)."""
+    discipline: str | None = None
+    """What stands before every link that names none (needed)."""
+    disciplines: list[str | dict[str, str]] | None = None
+    """The same as an axis called ``discipline``; ``kernel:NAME`` in the lab only."""
+    up_rate: Rate | None = None
+    """Of the thin link's way back (rate; default access_rate; sim only)."""
+    up_discipline: str | None = None
+    """Before the way back; ``same``: what stands before the thin link (default fifo:1000; sim only)."""
+    access_rate: Rate | None = None
+    """Of each host's own link (rate; default 100 times the thin or fastest link; sim only)."""
+    congestion_control: str | None = None
+    """Of both ends; in the lab any the kernel has, or one of ours with its knobs, as ``narrows_btcp:f=4`` (default
+    cubic)."""
+    backend: str | None = None
+    """How the box takes packets (default nfqueue; lab only)."""
+    sysctl: dict[str, str] | None = None
+    """Kernel settings of users and server (lab only)."""
+    vars: dict[str, Number] | None = None
+    """Numbers for expressions."""
+    sweep: dict[str, Any] | None = None
+    """What to vary (sim only)."""
+    tcp: Tcp | None = None
+    """TCP of all hosts (sim only)."""
+    probes: Probes | None = None
+    """What to record (sim only)."""
+    traffic: list[Traffic] | None = None
+    """Who asks for what (needed)."""
+    topology: Topology | None = None
+    """A well-known shape instead of the thin link (sim only)."""
+    link: list[Link] | None = None
+    """Links one by one instead of the thin link (sim only)."""
+    hosts: list[Hosts] | None = None
+    """Groups of hosts, with ``[[link]]`` (sim only)."""
+    edge: list[Edge] | None = None
+    """Where connections are divided into two classes (sim only)."""
+    claim: list[Claim] | None = None
+    """What is claimed of the results (sim only)."""
+    file: str | None = field(default=None, compare=False, repr=False, metadata={"key": None})
+    """Where it came from: named in errors, and files the scenario names lie beside it. No key of the file."""
+
+    @classmethod
+    def from_toml(cls, source: str | os.PathLike[str]) -> Scenario:
+        """Reads a file, or text: what has a line break is text.
+
+        Raises:
+            ValueError: what is wrong with it and where, in a sentence. Values are judged by :meth:`check`.
+            OSError: the file cannot be read.
+        """
+        if isinstance(source, str) and "\n" in source:
+            text, file = source, None
+        else:
+            text, file = Path(source).read_text(encoding="utf-8"), os.fspath(source)
+        scenario: Scenario = from_table(cls, _native.from_toml(text, file), "", file)
+        scenario.file = file
+        return scenario
+
+    def to_dict(self) -> dict[str, Any]:
+        """The tables and keys of the file."""
+        return to_table(self)
+
+    def to_toml(self) -> str:
+        """The file's text, keys in order."""
+        return _native.to_toml(self.to_dict())
+
+    def check(self) -> None:
+        """Judges every point of it, and simulates nothing.
+
+        Raises:
+            ValueError: names file, key and remedy.
+        """
+        _native.expand(self.to_toml(), self.file)
