@@ -4,9 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
 
 from narrows._native import Table
+
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike
 
 
 @dataclass(frozen=True)
@@ -35,3 +40,37 @@ class Result:
 
     def __dir__(self) -> list[str]:
         return [*super().__dir__(), *self.tables]
+
+
+def make_table(name: str, columns: Mapping[str, ArrayLike]) -> Table:
+    """A table of columns of equal length: whole numbers from 0, measures (NaN where there is none), or words.
+
+    Raises:
+        ValueError: names the column that is none of these.
+    """
+    parts: list[tuple[str, str, Any]] = []
+    rows: int | None = None
+    for column, values in columns.items():
+        array = np.asarray(values)
+        if array.ndim != 1:
+            raise ValueError(f"{column}: {array.ndim} dimensions: expected one dimension")
+        rows = len(array) if rows is None else rows
+        if len(array) != rows:
+            raise ValueError(f"{column}: {len(array)} values: expected {rows}, as in {next(iter(columns))}")
+        parts.append((column, *_part(column, array)))
+    return Table.from_parts(name, parts)
+
+
+def _part(column: str, array: np.ndarray) -> tuple[str, Any]:
+    if array.dtype.kind in "ub":
+        return "u64", array.astype(np.uint64).tobytes()
+    if array.dtype.kind == "i":
+        if (array < 0).any():
+            raise ValueError(f"{column}: a negative whole number: expected none, or measures as floats")
+        return "u64", array.astype(np.uint64).tobytes()
+    if array.dtype.kind == "f":
+        # A list without values is of floats to numpy; so it is here.
+        return "f64", array.astype(np.float64).tobytes()
+    if array.dtype.kind == "U" or all(isinstance(word, str) for word in array):
+        return "text", [str(word) for word in array]
+    raise ValueError(f"{column}: of type {array.dtype}: expected whole numbers, measures or words")

@@ -16,7 +16,7 @@ use arrow_schema::{ArrowError, DataType, Field, Schema};
 use narrows_sim::Data;
 use pyo3::exceptions::{PyKeyError, PyRuntimeError};
 use pyo3::prelude::*;
-use pyo3::types::{PyCapsule, PyDict, PyList};
+use pyo3::types::{PyBytes, PyCapsule, PyDict, PyList};
 
 /// A table by columns.
 #[pyclass(frozen, module = "narrows")]
@@ -78,6 +78,16 @@ impl Table {
         self.batch.column_by_name(name).is_some()
     }
 
+    /// A column: numbers as a numpy array, read-only, that looks at the table's memory; words as a list.
+    fn __getitem__<'py>(&self, py: Python<'py>, name: &str) -> PyResult<Bound<'py, PyAny>> {
+        let column = self.column(name)?;
+        if matches!(column.0.data_type(), DataType::UInt64 | DataType::Float64) {
+            py.import("numpy")?.call_method1("asarray", (column,))
+        } else {
+            Ok(column.to_list(py)?.into_any())
+        }
+    }
+
     /// A column, which `numpy.asarray` takes without copying.
     fn column(&self, name: &str) -> PyResult<Column> {
         match self.batch.column_by_name(name) {
@@ -108,6 +118,38 @@ impl Table {
         PyCapsule::new_with_value(py, schema, c"arrow_schema")
     }
 
+    /// For pickling: the name and, for each column, its name and values; numbers as bytes.
+    fn __reduce__<'py>(slf: &Bound<'py, Self>) -> PyResult<(Bound<'py, PyAny>, (String, Vec<Parts<'py>>))> {
+        let py = slf.py();
+        let table = slf.get();
+        let columns = table.batch.columns().iter().zip(table.column_names());
+        let parts = columns.map(|(array, name)| match array.data_type() {
+            DataType::UInt64 | DataType::Float64 => {
+                let kind = if *array.data_type() == DataType::UInt64 { "u64" } else { "f64" };
+                let data = array.to_data();
+                let bytes = &data.buffers()[0].as_slice()[..8 * array.len()];
+                Ok((name, kind, PyBytes::new(py, bytes).into_any()))
+            }
+            _ => Ok((name, "text", Column(array.clone()).to_list(py)?.into_any())),
+        });
+        let make = slf.get_type().getattr("from_parts")?;
+        Ok((make, (table.name.clone(), parts.collect::<PyResult<_>>()?)))
+    }
+
+    /// What `__reduce__` took apart.
+    #[staticmethod]
+    fn from_parts(name: String, columns: Vec<(String, String, Bound<'_, PyAny>)>) -> PyResult<Self> {
+        let columns = columns.into_iter().map(|(name, kind, values)| {
+            let data = match kind.as_str() {
+                "u64" => Data::U64(eights(&values)?.map(u64::from_ne_bytes).collect()),
+                "f64" => Data::F64(eights(&values)?.map(f64::from_ne_bytes).collect()),
+                _ => Data::Text(values.extract()?),
+            };
+            Ok(narrows_sim::Column { name, data })
+        });
+        narrows_sim::Table { name, columns: columns.collect::<PyResult<_>>()? }.try_into()
+    }
+
     fn __repr__(&self) -> String {
         format!(
             "<narrows.Table {}: {} rows of {}>",
@@ -116,6 +158,14 @@ impl Table {
             self.column_names().join(", ")
         )
     }
+}
+
+/// Name, kind and values of a column.
+type Parts<'py> = (String, &'static str, Bound<'py, PyAny>);
+
+fn eights<'a>(bytes: &'a Bound<'_, PyAny>) -> PyResult<impl Iterator<Item = [u8; 8]> + 'a> {
+    let bytes = bytes.cast::<PyBytes>()?.as_bytes();
+    Ok(bytes.as_chunks::<8>().0.iter().copied())
 }
 
 /// A column of a table.

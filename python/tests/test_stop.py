@@ -1,0 +1,93 @@
+"""Runs that end early: Ctrl-C, a stop from another thread; and the lock that others need meanwhile."""
+
+import os
+import signal
+import subprocess
+import sys
+import textwrap
+import threading
+import time
+
+import pytest
+
+import narrows
+
+# Minutes of work.
+LONG = narrows.Scenario(
+    name="long",
+    rate="100mbit",
+    rtt="20ms",
+    duration="10h",
+    discipline="fifo:100",
+    traffic=[narrows.Long(flows=20)],
+)
+
+
+def test_ctrl_c_ends_a_run(tmp_path):
+    """In a process of its own, as a terminal would do it; it says how long it took from the signal to the end."""
+    (tmp_path / "long.toml").write_text(LONG.to_toml())
+    script = tmp_path / "script.py"
+    script.write_text(
+        textwrap.dedent("""
+            import sys, time, narrows
+            print("begun", flush=True)
+            try:
+                narrows.run("long.toml", seed=1)
+            except KeyboardInterrupt:
+                print("interrupted", flush=True)
+        """)
+    )
+    with subprocess.Popen([sys.executable, script], cwd=tmp_path, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout.readline() == "begun\n"
+        time.sleep(0.5)
+        process.send_signal(signal.SIGINT)
+        # It would go on for minutes: that it ends at all is the proof, and the bound is wide for busy machines.
+        told, _ = process.communicate(timeout=60)
+    assert told == "interrupted\n"
+    assert process.returncode == 0
+
+
+def test_what_a_handler_raises_comes_out():
+    class Asked(Exception):
+        pass
+
+    def handler(*_):
+        raise Asked
+
+    before = signal.signal(signal.SIGALRM, handler)
+    try:
+        signal.setitimer(signal.ITIMER_REAL, 0.2)
+        with pytest.raises(Asked):
+            narrows.run(LONG, 1)
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
+
+
+def test_a_handler_that_raises_nothing_lets_the_run_go_on():
+    heard = []
+    before = signal.signal(signal.SIGUSR1, lambda *_: heard.append(1))
+    try:
+        timer = threading.Timer(0.1, os.kill, (os.getpid(), signal.SIGUSR1))
+        timer.start()
+        short = narrows.Scenario.from_toml(LONG.to_toml())
+        short.duration = "20s"
+        assert narrows.run(short, 1) is not None
+        timer.join()
+    finally:
+        signal.signal(signal.SIGUSR1, before)
+    assert heard == [1]
+
+
+def test_other_threads_go_on_and_can_stop_it():
+    stop, counted, ended = narrows.Stop(), [0], []
+    thread = threading.Thread(target=lambda: ended.append(narrows.run(LONG, 1, stop=stop)))
+    thread.start()
+    # With the lock held, this thread would not get here before the run is over.
+    for _ in range(100_000):
+        counted[0] += 1
+    assert thread.is_alive() and not stop.is_set()
+    stop.set()
+    thread.join(timeout=60)
+    assert not thread.is_alive()
+    assert ended == [None]
