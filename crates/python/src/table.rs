@@ -119,7 +119,7 @@ impl Table {
     }
 
     /// For pickling: the name and, for each column, its name and values; numbers as bytes.
-    fn __reduce__<'py>(slf: &Bound<'py, Self>) -> PyResult<(Bound<'py, PyAny>, (String, Vec<Parts<'py>>))> {
+    fn __reduce__<'py>(slf: &Bound<'py, Self>) -> PyResult<Taken<'py>> {
         let py = slf.py();
         let table = slf.get();
         let columns = table.batch.columns().iter().zip(table.column_names());
@@ -162,6 +162,8 @@ impl Table {
 
 /// Name, kind and values of a column.
 type Parts<'py> = (String, &'static str, Bound<'py, PyAny>);
+/// What makes a table again, and of what.
+type Taken<'py> = (Bound<'py, PyAny>, (String, Vec<Parts<'py>>));
 
 fn eights<'a>(bytes: &'a Bound<'_, PyAny>) -> PyResult<impl Iterator<Item = [u8; 8]> + 'a> {
     let bytes = bytes.cast::<PyBytes>()?.as_bytes();
