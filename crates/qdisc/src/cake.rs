@@ -8,7 +8,7 @@
 //! - It does not shape: [`Shaper`](crate::Shaper) does, for every discipline. Nor does it sort by DSCP ("tins"), nor look behind a NAT:
 //!   hosts are addresses.
 //! - A turn of a host's flow is a fraction of the quantum. CAKE goes round until fractions add up to a packet, a thousand times for a
-//!   host with a thousand flows; here a flow waits in the round in which they will have, at most 63 ahead.
+//!   host with a thousand flows; here a flow leaps a quarter of the rounds it lacks, at most 63, and looks again.
 //! - Of eight ways that are all taken the guest's packets go to one of them; it stays there while they wait, and no flow is
 //!   reordered.
 //! - COBALT decays when it is looked at ([`cobalt`]); the filter keeps more ([`acks`]).
@@ -146,6 +146,9 @@ impl CakeConfig {
 
 /// Rounds in sight: one bit each in a word.
 const ROUNDS: u32 = 64;
+/// A flow in debt looks again after this part of the rounds it lacks, because its share changes with the load of its hosts. All at
+/// once was 6 % off in the bytes of two flows beside a sparse one, by how its packets fell on their last ones (`turns_follow_the_load`).
+const LEAP: i64 = 4;
 /// Of a long queue only so many packets are looked at for superfluous acknowledgments.
 const SCAN: usize = 64;
 /// A delay of fewer packets' time than this is not CoDel's fault.
@@ -276,12 +279,13 @@ impl<P: Packet> Cake<P> {
         ((self.quantum << 16) / self.load(at)).max(1)
     }
 
-    /// The flow's turn is over: it comes back in the round in which its parts of the quantum make up for its debt.
+    /// The flow's turn is over: it comes back on the way to the round in which its parts of the quantum make up for its debt.
     fn postpone(&mut self, at: usize) {
         let share = i64::from(self.share(at));
         let need = (1 - i64::from(self.flows[at].deficit)) << 16;
         let most = i64::from(ROUNDS - 1);
-        let rounds = if need >= most * share { most } else { (need + share - 1) / share }.max(1);
+        let lacks = (need + share - 1) / share;
+        let rounds = ((lacks + LEAP - 1) / LEAP).clamp(1, most);
         // The fraction is rounded by chance, so that nothing is lost on average.
         let credit = (rounds * share + (self.dice.roll() >> 48).cast_signed()) >> 16;
         let flow = &mut self.flows[at];
