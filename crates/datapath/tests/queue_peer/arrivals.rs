@@ -12,6 +12,8 @@ pub const RATE: Rate = Rate::from_kbps(1014);
 pub const RUN: Duration = Duration::from_secs(5);
 /// Flows: bytes of an IP packet, and milliseconds between two. Together twice the rate, the last alone a tenth of it.
 pub const FLOWS: [(usize, u64); 4] = [(1000, 8), (1000, 12), (500, 12), (200, 16)];
+/// The user each flow goes to, 10.78.0.x: for disciplines that are fair to hosts. All come from 10.78.0.2.
+pub const USERS: [u8; FLOWS.len()] = [1, 3, 3, 3];
 
 /// One packet: its flow, its number in it, and when it was sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -52,7 +54,7 @@ pub fn ours(spec: &str, overhead: u32, seed: u64, sent: &[Sent]) -> Vec<(usize, 
                 now = now.max(a);
                 if let Some(s) = arrivals.next() {
                     let mut r = Record { id: u64::from(s.number) << 8 | s.flow as u64, ..Record::default() };
-                    let (src, dst) = ([10, 78, 0, 2].into(), [10, 78, 0, 1].into());
+                    let (src, dst) = ([10, 78, 0, 2].into(), [10, 78, 0, USERS[s.flow]].into());
                     r.header.key = FlowKey::new(src, dst, 40_000 + s.flow as u16, 9000, Proto::UDP);
                     r.header.len = Bytes(FLOWS[s.flow].0 as u64);
                     q.enqueue(now, r, &mut verdicts);

@@ -16,7 +16,7 @@ mod arrivals;
 #[path = "../row/mod.rs"]
 mod row;
 
-use arrivals::{FLOWS, RATE, Sent, agreement, by_flow, ours, plan};
+use arrivals::{FLOWS, RATE, Sent, USERS, agreement, by_flow, ours, plan};
 use row::{Row, within};
 
 /// IP and UDP headers.
@@ -25,9 +25,9 @@ const HEADERS: usize = 28;
 /// Sends by plan from the servers' side; returns what was sent when, by the sender's clock.
 fn send(name: &str) -> std::thread::JoinHandle<Vec<Sent>> {
     within(name, || {
-        let sockets = FLOWS.map(|_| {
+        let sockets = USERS.map(|user| {
             let socket = UdpSocket::bind("10.78.0.2:0").unwrap();
-            socket.connect("10.78.0.1:9000").unwrap();
+            socket.connect(format!("10.78.0.{user}:9000")).unwrap();
             socket
         });
         let start = std::time::Instant::now();
@@ -52,7 +52,7 @@ fn send(name: &str) -> std::thread::JoinHandle<Vec<Sent>> {
 fn receive(name: &str, done: Arc<AtomicBool>) -> std::thread::JoinHandle<(Vec<(usize, u32)>, Duration)> {
     let (ready, listening) = mpsc::channel();
     let receiver = within(name, move || {
-        let socket = UdpSocket::bind("10.78.0.1:9000").unwrap();
+        let socket = UdpSocket::bind("0.0.0.0:9000").unwrap();
         socket.set_read_timeout(Some(Duration::from_millis(500))).unwrap();
         ready.send(()).unwrap();
         let (mut got, mut first, mut last) = (Vec::new(), None, None);
@@ -194,6 +194,22 @@ fn codel_drops_as_linux_does() {
 #[test]
 fn fq_codel_drops_and_serves_as_linux_does() {
     compare("fq_codel", "fq_codel:spare=link", &Bounds { drops: 0.03, order: 0.15, kept: 0.99 });
+}
+
+/// One tin. Triple isolation: all four flows come from one source, so each has a turn of a quarter.
+#[test]
+fn cake_drops_and_serves_as_linux_does() {
+    compare("cake besteffort", "cake", &Bounds { drops: 0.005, order: 0.35, kept: 0.99 });
+}
+
+/// The first flow goes to a user of its own and may have half the link, the others share the other half.
+#[test]
+fn cake_is_fair_to_users_as_linux_is() {
+    compare(
+        "cake besteffort dual-dsthost",
+        "cake:isolate=dual_dst",
+        &Bounds { drops: 0.005, order: 0.35, kept: 0.99 },
+    );
 }
 
 /// Chance decides in both, and now and then both empty the queue and leave the link idle: a peer that is late cannot be told from

@@ -16,7 +16,7 @@ pub struct Row {
 }
 
 impl Row {
-    /// Users have `net`.1, servers `net`.2; `between` has `lan` and `wan`, which are down.
+    /// Users have `net`.1 and `net`.3, servers `net`.2; `between` has `lan` and `wan`, which are down.
     pub fn make(tag: &str, net: &str) -> Self {
         let prefix = format!("{tag}{}x{}", std::process::id(), ROWS.fetch_add(1, Ordering::Relaxed));
         let row = Self { prefix };
@@ -24,9 +24,11 @@ impl Row {
         for name in [&users, &between, &servers] {
             ip(&format!("netns add {name}"));
         }
-        for (end, device, host) in [(&users, "lan", 1), (&servers, "wan", 2)] {
+        for (end, device, hosts) in [(&users, "lan", &[1, 3][..]), (&servers, "wan", &[2])] {
             ip(&format!("link add {device} netns {between} type veth peer name eth0 netns {end}"));
-            ip(&format!("-n {end} addr add {net}.{host}/24 dev eth0"));
+            for host in hosts {
+                ip(&format!("-n {end} addr add {net}.{host}/24 dev eth0"));
+            }
             ip(&format!("-n {end} link set eth0 up"));
             ip(&format!("-n {end} link set lo up"));
         }
