@@ -99,8 +99,10 @@ impl Cobalt {
         self.above = false;
     }
 
-    /// A packet comes into the empty queue.
+    /// A packet comes into the empty queue. Whatever was judged as the queue ran out, it does not stand now: were `above` kept
+    /// while the count decays to nothing, no later packet would begin a spell.
     pub fn refilled(&mut self, law: &Law, now: Instant) {
+        self.above = false;
         let steps = now.since(self.step).as_nanos() / law.target.as_nanos().max(1);
         if self.p_drop > 0 && steps > 0 {
             let fall = steps.saturating_mul(u64::from(FALL));
@@ -147,6 +149,19 @@ mod tests {
         idle.emptied(&LAW, at(480));
         idle.refilled(&LAW, at(999));
         assert_eq!(idle.count, busy.count);
+    }
+
+    #[test]
+    fn a_queue_that_ran_out_with_a_late_packet_is_told_of_again() {
+        let mut c = Cobalt::default();
+        let mut dice = Dice::new(1);
+        // The only packet waited too long: a spell begins as the queue runs out.
+        c.emptied(&LAW, at(0));
+        assert_eq!(c.judge(&LAW, at(0), true, &mut dice), Call::Send);
+        assert_eq!((c.count, c.above), (1, true));
+        // Ten seconds later nothing is left of it, and the next spell is like the first.
+        c.refilled(&LAW, at(10_000));
+        assert_eq!(told(&mut c, 10_000, 10_180, true), [10_100, 10_171]);
     }
 
     #[test]
