@@ -106,16 +106,27 @@ fn what_cannot_be_is_refused_before_anything_is_touched() {
     let file = world.dir.join("bad.toml");
     std::fs::write(&file, "down = '600kbit'\nburst = 3\n").unwrap();
     let config = format!("--config {}", file.display());
+    let file = world.dir.join("odd.toml");
+    std::fs::write(&file, "down = '600kbit'\ndiscipline = 'classes:split=maybe'\n").unwrap();
+    let classes = format!("--config {}", file.display());
     for (args, words) in [
         ("--lan nosuch", &["'nosuch'", "ip link"][..]),
         ("--lan wan", &["two interfaces"]),
         ("--down 600", &["600", "expected"]),
         ("--discipline codle", &["codle", "expected"]),
         ("--discipline fifo:0", &["fifo", "expected"]),
+        ("--discipline classes:packets=0", &["packets = '0': expected 1 to 1000000"]),
+        (
+            "--discipline fq_codel:quantm=300",
+            &["quantm", "expected a key of fq_codel: limit, flows, quantum"],
+        ),
+        ("--discipline cake:isolate=hosts", &["isolate = 'hosts': expected triple or dual_src"]),
+        ("--down-discipline red:min=50,max=20", &["max = '20': expected more than min = 50"]),
         ("--backend dpdk", &["dpdk", "expected"]),
         ("--queue 65535 --discipline fifo:9", &["queue", "65534"]),
         ("--config /nonexistent.toml", &["/nonexistent.toml"]),
         (&config, &["bad.toml", "burst", "line 2"]),
+        (&classes, &["odd.toml", "line 2", "split = 'maybe': expected fixed or auto"]),
     ] {
         // Given twice, a flag is refused by the parser; so the interfaces of the world come from the test.
         let mut command = world.narrows("run");

@@ -14,7 +14,7 @@ fn is_conserved(r: &ReportJson) -> bool {
     c.arrived == c.sent + c.dropped_total + c.swallowed + c.refused + r.backlog.packets as u64
 }
 
-fn at_rest(s: &Status) -> bool {
+pub fn at_rest(s: &Status) -> bool {
     [&s.down, &s.up].iter().all(|d| d.report.backlog.packets == 0 && is_conserved(&d.report))
 }
 

@@ -2,7 +2,7 @@
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{IpAddr, SocketAddr, TcpListener, TcpStream, UdpSocket};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::mpsc;
@@ -358,6 +358,10 @@ pub struct BoxProcess {
 impl BoxProcess {
     pub fn pid(&self) -> u32 {
         self.child.id()
+    }
+
+    pub fn control(&self) -> &Path {
+        &self.control
     }
 
     pub fn status(&self) -> Status {
