@@ -5,7 +5,7 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use anyhow::bail;
-use narrows_datapath::live::{self, DirectionStatus, DoorJson, Status};
+use narrows_datapath::live::{self, ClassJson, DirectionStatus, DoorJson, Status};
 
 /// Arguments of `narrows status`.
 #[derive(clap::Args)]
@@ -115,10 +115,7 @@ pub fn rows(now: &DirectionStatus, before: Option<(&DirectionStatus, f64)>) -> V
     }
     row("waiting", format!("{} packets, {:.1} kB", r.backlog.packets, r.backlog.bytes as f64 / 1e3));
     for class in &r.classes {
-        row(
-            &format!("· {}", class.name),
-            format!("{} packets, {} flows", class.backlog.packets, class.flows),
-        );
+        in_words(class).into_iter().for_each(|(name, value)| row(&name, value));
     }
     row("arrived", format!("{} packets, {:.1} MB", c.arrived, c.arrived_bytes as f64 / 1e6));
     let share = |n: u64| if c.arrived > 0 { 100.0 * n as f64 / c.arrived as f64 } else { 0.0 };
@@ -143,6 +140,23 @@ pub fn rows(now: &DirectionStatus, before: Option<(&DirectionStatus, f64)>) -> V
             row(&format!("· {}", state.replace('_', " ")), n.to_string());
         }
         row("silent", format!("{}, longest {}", r.silent_flows, seconds(r.longest_silence_s)));
+    }
+    rows
+}
+
+/// What waits in a class; and where a class has a part of the link, how much, whose, and what was lost in it.
+fn in_words(class: &ClassJson) -> Vec<(String, String)> {
+    let name = &class.name;
+    let waits = format!("{} packets, {} flows", class.backlog.packets, class.flows);
+    let mut rows = vec![(format!("· {name}"), waits)];
+    if let Some(share) = class.share {
+        rows.push((format!("· {name}: of the link"), format!("{:.0} %", 100.0 * share)));
+    }
+    if let Some(packets) = class.up_to_packets {
+        rows.push((format!("· {name}: flows of up to"), format!("{packets} packets")));
+    }
+    if let Some(counters) = &class.counters {
+        rows.push((format!("· {name}: dropped"), counters.dropped_total.to_string()));
     }
     rows
 }
@@ -266,6 +280,17 @@ mod tests {
             text.contains("600.0 kbit/s") && text.contains("560.0 kbit/s") && text.contains("not shaped"),
             "{text}"
         );
+    }
+
+    #[test]
+    fn a_class_with_a_part_of_the_link_says_how_much_and_whose() {
+        let mut class = ClassJson { name: "short".into(), flows: 2, ..ClassJson::default() };
+        assert_eq!(in_words(&class), [("· short".to_owned(), "0 packets, 2 flows".to_owned())]);
+        (class.share, class.up_to_packets) = (Some(0.456), Some(24));
+        class.counters =
+            Some(narrows_datapath::live::CountersJson { dropped_total: 7, ..Default::default() });
+        let values: Vec<_> = in_words(&class).into_iter().map(|(_, value)| value).collect();
+        assert_eq!(values, ["0 packets, 2 flows", "46 %", "24 packets", "7"]);
     }
 
     #[test]
