@@ -12,6 +12,11 @@ True
 ``docs/python.md`` tells the rest.
 """
 
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
 from narrows._native import ENGINE, VERSION, Column, ScenarioError, Stop, Table
 from narrows.parts import (
     Claim,
@@ -36,7 +41,24 @@ from narrows.results import Result
 from narrows.runs import Point, expand, run
 from narrows.scenario import Scenario
 
+if TYPE_CHECKING:
+    from narrows import models
+
 __version__ = VERSION
+
+_LAZY = ("models",)
+"""Loaded when first used, so that importing this package takes no longer than it must."""
+
+
+def __getattr__(name: str) -> Any:
+    if name in _LAZY:
+        return importlib.import_module(f"narrows.{name}")
+    raise AttributeError(f"module 'narrows' has no attribute {name!r}", name=name)
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *_LAZY})
+
 
 __all__ = [
     "ENGINE",
@@ -66,5 +88,6 @@ __all__ = [
     "Traffic",
     "Udp",
     "expand",
+    "models",
     "run",
 ]

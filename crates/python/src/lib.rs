@@ -5,6 +5,7 @@
 //! own, is `python/narrows`; `docs/python.md` tells how it is used.
 
 mod error;
+mod models;
 mod run;
 mod scenario;
 mod table;
@@ -26,6 +27,8 @@ fn _native(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_function(wrap_pyfunction!(toml::to_toml, m)?)?;
     m.add_function(wrap_pyfunction!(toml::toml_value, m)?)?;
     m.add_function(wrap_pyfunction!(scenario::expand, m)?)?;
+    m.add_function(wrap_pyfunction!(models::list, m)?)?;
+    m.add_function(wrap_pyfunction!(models::evaluate, m)?)?;
     m.add_function(wrap_pyfunction!(scenario::tcp_keys, m)?)?;
     m.add_function(wrap_pyfunction!(run::run, m)?)?;
     Ok(())

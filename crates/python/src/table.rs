@@ -175,6 +175,13 @@ fn eights<'a>(bytes: &'a Bound<'_, PyAny>) -> PyResult<impl Iterator<Item = [u8;
 #[derive(Debug)]
 pub(crate) struct Column(ArrayRef);
 
+impl Column {
+    /// Of measures.
+    pub(crate) fn of(values: Vec<f64>) -> Self {
+        Self(Arc::new(Float64Array::from(values)))
+    }
+}
+
 #[pymethods]
 impl Column {
     fn __len__(&self) -> usize {

@@ -1,0 +1,248 @@
+"""TAQ's Markov chains of one TCP flow that loses packets.
+
+Chen, Subramanian, Iyengar and Ford, "TAQ: Enhancing Fairness and Performance Predictability in Small Packet Regimes" (EuroSys
+2014), section 3.1: a step is a round trip (an epoch), a state is a window, each packet is lost with probability ``loss`` on its
+own; what a fast retransmission cannot repair waits for the timer. See ``docs/models/taq.md``.
+
+A chain is chosen by
+
+- ``loss``: 0 <= loss < 1; below 1/2 for the partial and the open chain.
+- ``back``: ``partial`` (figure 4: one idle state for all repeated timeouts), ``open`` (figure 5: the last of ``stages`` stands for all
+  beyond), ``capped`` (the last of ``stages`` repeats: the timer is capped at ``2^stages`` T0).
+- ``stages``: back-offs beyond the first, 0 to 16; 3 with ``open`` is the paper's F3, 6 with ``capped`` a cap of 64 T0.
+- ``wmax``: greatest window, packets, 4 to 10 000.
+- ``t0_epochs``: the timer before it is backed off, epochs, 1 to 1e6.
+- ``probe_epochs``: a tail loss probe before it (RFC 8985), epochs, 1 to 1e6; None: none.
+- ``memory``: what ends a back-off: ``s1`` any new ACK (timestamps), ``sample`` Karn's valid sample, ``s2`` the caption of figure 4,
+  ``s3`` the paper's text.
+- ``repair``: what a fast retransmission repairs: ``one`` loss in a window of 4 and more (the paper), or any with ``sack``.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from numpy.typing import ArrayLike
+
+from narrows.models.vectorised import Array, evaluate, evaluate_rows
+
+
+class Stationary(NamedTuple):
+    """Figures of a stationary distribution, as shares of all epochs."""
+
+    silent: Array
+    """Epochs in which nothing is sent."""
+    silent_or_first: Array
+    """Epochs with nothing or the retransmission of a timeout: what the paper's tipping point is about."""
+    packets_per_epoch: Array
+    """Mean packets sent in an epoch, those that get lost among them."""
+    timeouts_per_epoch: Array
+    """Timeouts, repeated ones among them."""
+    mean_idle_epochs: Array
+    """Mean idle epochs of a timeout; 0 if there are none."""
+
+
+class Stages(NamedTuple):
+    """The stages of a back-off, shape (..., stages); of the partial chain ``b0`` and ``b*``."""
+
+    timer_epochs: Array
+    """The timer: 2^k T0."""
+    probe: Array
+    """1 if it is a tail loss probe, not a timeout."""
+    open: Array
+    """1 if it stands for all stages from here on."""
+    mean_idle_epochs: Array
+    """Of a visit."""
+    idle: Array
+    """Share of the epochs without a packet in this stage."""
+    first: Array
+    """Share of the epochs in S_1 with this back-off: a retransmission alone."""
+    second: Array
+    """The same of S_2 with memory of it."""
+    third: Array
+    """The same of S_3."""
+
+
+def stationary(
+    loss: ArrayLike,
+    back: str = "capped",
+    stages: ArrayLike = 6,
+    wmax: ArrayLike = 6,
+    t0_epochs: ArrayLike = 2.0,
+    probe_epochs: ArrayLike | None = None,
+    memory: str = "s3",
+    repair: str = "one",
+) -> Stationary:
+    """The stationary distribution (equations 1 to 10, with ``docs/models/taq.md``)."""
+    numbers, words = _chain(loss, back, stages, wmax, t0_epochs, probe_epochs, memory, repair)
+    return Stationary(*evaluate("taq_chain::stationary", numbers, words=words))
+
+
+def sent(
+    loss: ArrayLike,
+    back: str = "capped",
+    stages: ArrayLike = 6,
+    wmax: ArrayLike = 6,
+    t0_epochs: ArrayLike = 2.0,
+    probe_epochs: ArrayLike | None = None,
+    memory: str = "s3",
+    repair: str = "one",
+) -> Array:
+    """Share of the epochs with n packets sent, by n from 0 on: shape (..., wmax + 1)."""
+    numbers, words = _chain(loss, back, stages, wmax, t0_epochs, probe_epochs, memory, repair)
+    return evaluate_rows("taq_chain::Stationary::sent", numbers, words=words)[0]
+
+
+def stages(
+    loss: ArrayLike,
+    back: str = "capped",
+    stages: ArrayLike = 6,
+    wmax: ArrayLike = 6,
+    t0_epochs: ArrayLike = 2.0,
+    probe_epochs: ArrayLike | None = None,
+    memory: str = "s3",
+    repair: str = "one",
+) -> Stages:
+    """The stages of the back-off (equation 5, with the ratio of :func:`stage_ratio`)."""
+    numbers, words = _chain(loss, back, stages, wmax, t0_epochs, probe_epochs, memory, repair)
+    row = evaluate_rows("taq_chain::Stationary::stages", numbers, words=words)[0]
+    each = row.reshape(*row.shape[:-1], -1, len(Stages._fields))
+    return Stages(*(each[..., i] for i in range(len(Stages._fields))))
+
+
+def idle_quantile(
+    quantile: ArrayLike,
+    loss: ArrayLike,
+    back: str = "capped",
+    stages: ArrayLike = 6,
+    wmax: ArrayLike = 6,
+    t0_epochs: ArrayLike = 2.0,
+    probe_epochs: ArrayLike | None = None,
+    memory: str = "s3",
+    repair: str = "one",
+    by_time: bool = False,
+) -> Array:
+    """Idle epochs that a share ``quantile`` of the timeouts do not exceed.
+
+    With ``by_time`` each wait counts as often as it is long, as whoever looks at a moment meets it.
+    """
+    numbers, words = _chain(loss, back, stages, wmax, t0_epochs, probe_epochs, memory, repair)
+    name = "idle_quantile_by_time" if by_time else "idle_quantile"
+    return evaluate(f"taq_chain::Stationary::{name}", {"quantile": quantile, **numbers}, words=words)[0]
+
+
+def silent_in_a_row(
+    epochs: ArrayLike,
+    loss: ArrayLike,
+    back: str = "capped",
+    stages: ArrayLike = 6,
+    wmax: ArrayLike = 6,
+    t0_epochs: ArrayLike = 2.0,
+    probe_epochs: ArrayLike | None = None,
+    memory: str = "s3",
+    repair: str = "one",
+) -> Array:
+    """Probability that a flow sends nothing in so many epochs in a row that begin at a moment not chosen by it."""
+    numbers, words = _chain(loss, back, stages, wmax, t0_epochs, probe_epochs, memory, repair)
+    return evaluate("taq_chain::Stationary::silent_in_a_row", {"epochs": epochs, **numbers}, words=words)[0]
+
+
+class Silences(NamedTuple):
+    """Times in which nothing of a flow gets through; NaN for an open chain, whose waits the paper does not order."""
+
+    per_epoch: Array
+    """Silences that begin per epoch."""
+    mean_epochs: Array
+    """Their mean length, epochs."""
+
+
+def silences(
+    loss: ArrayLike,
+    back: str = "capped",
+    stages: ArrayLike = 6,
+    wmax: ArrayLike = 6,
+    t0_epochs: ArrayLike = 2.0,
+    probe_epochs: ArrayLike | None = None,
+    memory: str = "s3",
+    repair: str = "one",
+) -> Silences:
+    """How often silences begin and how long they are: from a loss the timer repairs to the first retransmission that arrives."""
+    numbers, words = _chain(loss, back, stages, wmax, t0_epochs, probe_epochs, memory, repair)
+    per_epoch = evaluate("taq_chain::Silences::per_epoch", numbers, words=words)[0]
+    mean = evaluate("taq_chain::Silences::mean_epochs", numbers, words=words)[0]
+    return Silences(per_epoch, mean)
+
+
+def silence_quantile(
+    quantile: ArrayLike,
+    loss: ArrayLike,
+    back: str = "capped",
+    stages: ArrayLike = 6,
+    wmax: ArrayLike = 6,
+    t0_epochs: ArrayLike = 2.0,
+    probe_epochs: ArrayLike | None = None,
+    memory: str = "s3",
+    repair: str = "one",
+    by_time: bool = False,
+) -> Array:
+    """Length that a share ``quantile`` of the silences does not exceed, epochs; ``by_time`` as of :func:`idle_quantile`."""
+    numbers, words = _chain(loss, back, stages, wmax, t0_epochs, probe_epochs, memory, repair)
+    name = "quantile_by_time" if by_time else "quantile"
+    return evaluate(f"taq_chain::Silences::{name}", {"quantile": quantile, **numbers}, words=words)[0]
+
+
+def silent_longer_than(
+    epochs: ArrayLike,
+    loss: ArrayLike,
+    back: str = "capped",
+    stages: ArrayLike = 6,
+    wmax: ArrayLike = 6,
+    t0_epochs: ArrayLike = 2.0,
+    probe_epochs: ArrayLike | None = None,
+    memory: str = "s3",
+    repair: str = "one",
+) -> Array:
+    """Share of the flows to which nothing has come for so many epochs, at a moment."""
+    numbers, words = _chain(loss, back, stages, wmax, t0_epochs, probe_epochs, memory, repair)
+    return evaluate("taq_chain::Silences::longer_than", {"epochs": epochs, **numbers}, words=words)[0]
+
+
+def stage_ratio(loss: ArrayLike, memory: str = "s3") -> Array:
+    """How much rarer each stage of the back-off is than the one before: ``1 - q^6`` for ``s3``; 0 < loss < 1."""
+    return evaluate("taq_chain::stage_ratio", {"loss": loss}, words={"memory": memory})[0]
+
+
+def mean_idle_uncapped(loss: ArrayLike, t0_epochs: ArrayLike = 2.0, memory: str = "s3") -> Array:
+    """Mean idle epochs of a timeout if the timer is never capped; infinite from :func:`tipping_point` on."""
+    numbers = {"t0_epochs": t0_epochs, "loss": loss}
+    return evaluate("taq_chain::mean_idle_uncapped", numbers, words={"memory": memory})[0]
+
+
+def tipping_point(memory: str = "s3") -> Array:
+    """The loss from which on the mean wait of an uncapped timer is infinite."""
+    return evaluate("taq_chain::tipping_point", {}, words={"memory": memory})[0]
+
+
+def tipping_point_closed(packets: ArrayLike) -> Array:
+    """The same where so many packets in a row have to arrive to end a back-off: ``1 - 2^(-1/packets)``."""
+    return evaluate("taq_chain::tipping_point_closed", {"packets": packets})[0]
+
+
+def _chain(
+    loss: ArrayLike,
+    back: str,
+    stages: ArrayLike,
+    wmax: ArrayLike,
+    t0_epochs: ArrayLike,
+    probe_epochs: ArrayLike | None,
+    memory: str,
+    repair: str,
+) -> tuple[dict[str, ArrayLike | None], dict[str, str]]:
+    numbers: dict[str, ArrayLike | None] = {
+        "loss": loss,
+        "wmax": wmax,
+        "t0_epochs": t0_epochs,
+        "probe_epochs": probe_epochs,
+        "stages": stages,
+    }
+    return numbers, {"back": back, "memory": memory, "repair": repair}

@@ -1,0 +1,294 @@
+"""Models over arrays: values worked by hand from the papers, broadcasting, domains; and none is left out."""
+
+import inspect
+import pathlib
+import re
+
+import numpy as np
+import pytest
+
+import narrows
+from narrows import _native
+from narrows import models as m
+
+SOURCES = pathlib.Path(__file__).parents[2] / "crates" / "models" / "src"
+MODULES = [getattr(m, name) for name in m.__all__]
+
+# What has no function of its own, and where it is instead.
+ELSEWHERE = {
+    "aimd::Limits::new": "beta_lo, beta_hi",
+    "aimd::Limits::lo": "beta_lo",
+    "aimd::Limits::hi": "beta_hi",
+    "aimd::estimate::ThroughputBackoff::new": "throughput_backoffs",
+    "aimd::estimate::ThroughputBackoff::starting_at": "throughput_backoffs, start",
+    "aimd::estimate::ThroughputBackoff::beta": "throughput_backoffs",
+    "burst::BurstTcp::new": "f, mice, form",
+    "burst::BurstTcp::f": "f",
+    "burst::Pareto::new": "scale, shape",
+    "control::State::total": "rates.sum(-1)",
+    "control::Control::new": "alpha, beta, capacity, target",
+    "control::Control::equal": "the same: equal gains are told from others",
+    "control::Control::flows": "alpha.shape[-1]",
+    "control::Control::capacity": "capacity",
+    "control::Control::target": "target",
+    "control::isolated": "rows of one flow each",
+    "latency::Latency::transfer_s": "a field of cardwell",
+    "latency::Latency::total_s": "a field of cardwell",
+    "operating::Bottleneck::new": "defaults of the arguments",
+    "operating::Regime::name": "REGIMES",
+    "operating::OperatingPoint::silences_per_s": "a field of operating_point",
+    "plan::Link::new": "defaults of the arguments",
+    "plan::Link::busy_users": "a field of plan",
+    "plan::Link::flows": "a field of plan",
+    "plan::Link::buffer_packets": "a field of plan",
+    "plan::Hangs::new": "hangs_per_s and so on",
+    "plan::Verdict::of": "a field of plan",
+    "plan::Verdict::name": "VERDICTS",
+    "sharing::Queue::new": "rate_bps, load, sizes",
+    "spreading::Spreading::new": "loss, rtt_s, rto_s, backoff",
+    "taq_chain::Stationary::silent": "a field of stationary",
+    "taq_chain::Stationary::silent_or_first": "a field of stationary",
+    "taq_chain::Stationary::packets_per_epoch": "a field of stationary",
+    "taq_chain::Stationary::timeouts_per_epoch": "a field of stationary",
+    "taq_chain::Stationary::mean_idle_epochs": "a field of stationary",
+    "taq_chain::Stationary::loss": "loss",
+    "taq_chain::Stationary::settings": "the arguments",
+    "taq_chain::Stationary::silences": "silences",
+}
+# Sentences for people beside the conclusions of `narrows plan`, not mathematics.
+WORDS = {"plan::evidence"}
+
+
+def public_functions():
+    """Every public function and method of the crate, by its path without the files that only hold a part of a module."""
+    parts = {"burst::path": "burst", "burst::workload": "burst", "plan::hangs": "plan", "plan::edges": "plan"}
+    parts |= {"taq_chain::idle": "taq_chain"}
+    for path in sorted(SOURCES.rglob("*.rs")):
+        module = "::".join(path.relative_to(SOURCES).with_suffix("").parts).removesuffix("::mod")
+        if module in ("lib", "domain") or "tests" in module.split("::") or module in WORDS:
+            continue
+        module = parts.get(module, module)
+        text = path.read_text().split("#[cfg(test)]\nmod tests {")[0]
+        owner = ""
+        for line in text.splitlines():
+            if begins := re.match(r"impl(?:<.*?>)? (?:\w+ for )?(\w+)", line):
+                owner = f"::{begins[1]}"
+            elif line == "}":
+                owner = ""
+            if (found := re.match(r"\s*pub (?:const )?fn (\w+)", line)) and not hidden(owner):
+                yield f"{module}{owner}::{found[1]}"
+
+
+def hidden(owner):
+    """Types that the crate keeps to itself."""
+    return owner in ("::Moments", "::Pairs", "::Law", "::Outcome")
+
+
+def test_every_public_function_of_the_crate_is_here():
+    exist = set(public_functions())
+    assert len(exist) > 90
+    exposed = {name for name, _ in _native.models()} | set(ELSEWHERE)
+    # Plan::exits is a field of the crate's Plan, a function here, because it costs a search.
+    assert exist ^ exposed == {"plan::Plan::exits"}
+
+
+def source_of_models():
+    return "".join(inspect.getsource(module) for module in MODULES)
+
+
+def test_every_native_model_has_a_python_function():
+    text = source_of_models()
+    names = {name for name, _ in _native.models()}
+    # Some names are put together, as f"sharing::Queue::{figure}".
+    made = {f"sharing::Queue::{x}" for x in re.findall(r'_queue\("(\w+)"', text)}
+    made |= {f"spreading::Spreading::{x}" for x in re.findall(r'_state\("(\w+)"', text)}
+    made |= {f"taq_chain::Stationary::idle_quantile{x}" for x in ("", "_by_time")}
+    made |= {f"taq_chain::Silences::quantile{x}" for x in ("", "_by_time")}
+    written = set(re.findall(r'"(\w+(?:::\w+)+)"', text))
+    assert names == written | made
+
+
+def functions():
+    for module in MODULES:
+        for name, function in vars(module).items():
+            if inspect.isfunction(function) and function.__module__ == module.__name__ and not name.startswith("_"):
+                yield f"{module.__name__.removeprefix('narrows.models.')}.{name}", function
+
+
+def test_every_function_tells_what_it_is():
+    told = dict(functions())
+    assert len(told) > 70
+    for name, function in told.items():
+        assert function.__doc__ and len(function.__doc__) > 30, name
+        assert inspect.signature(function).return_annotation, name
+    for module in MODULES:
+        # Whose it is: a name and a year, or the page that tells.
+        assert re.search(r"(19|20)\d\d|docs/", module.__doc__), module
+
+
+def test_named_tuples_have_the_figures_of_their_models():
+    gives = {name: figures for name, (_, _, figures) in _native.models()}
+    assert gives["latency::cardwell"] == list(m.latency.Latency._fields)
+    assert gives["taq_chain::stationary"] == list(m.taq_chain.Stationary._fields)
+    assert gives["operating::operating_point"] == list(m.operating.OperatingPoint._fields)
+    assert gives["plan::plan"] == list(m.plan.Plan._fields)
+    assert gives["plan::Plan::exits"] == list(m.plan.Exits._fields)
+    assert gives["plan::edges"] == list(m.plan.Edges._fields)
+    assert gives["burst::Growth::overshoot"] == list(m.burst.Overshoot._fields)
+    assert gives["aimd::epoch"] == list(m.aimd.Epoch._fields)
+    assert gives["spreading::Spreading::d"] == list(m.spreading.Delivery._fields)
+
+
+def test_by_hand_from_the_papers():
+    # Shorten and Leith: standard TCP needs one DBP, an adaptive flow at 0.8 a quarter; alpha = 2 (1 - 0.8).
+    np.testing.assert_allclose(m.buffers.full_link([0.5, 0.8]), [1, 0.25])
+    np.testing.assert_allclose(m.aimd.increase(0.8), 0.4)
+    np.testing.assert_allclose(m.aimd.backoff_for_buffer([0.1, 0.25, 0.5, 2]), [0.8, 0.8, 1 / 1.5, 0.5])
+    # Without a buffer halving flows use 3/4: m = 1, (1 - 1/4) / (1 + 1 - 1).
+    np.testing.assert_allclose(m.aimd.efficiency(0, 0.5), 0.75)
+    # (1 + 2 + 3)^2 / (3 * 14).
+    np.testing.assert_allclose(m.fairness.jain([1, 2, 3]), 36 / 42)
+    # Mathis at one percent: sqrt(1.5 / 0.01).
+    np.testing.assert_allclose(m.throughput.mathis(0.01), 12.24744871)
+    # Without loss Wmax / RTT.
+    np.testing.assert_allclose(m.throughput.padhye(0, 0.1, 1, 2, 20), 200)
+    # TAQ: 1 - 2^(-1/6).
+    np.testing.assert_allclose(m.taq_chain.tipping_point_closed([6, 3, 1]), [0.10910, 0.20630, 0.5], atol=5e-6)
+    np.testing.assert_allclose(m.taq_chain.tipping_point("s3"), 0.10910, atol=5e-6)
+    # Burst TCP with f = 8, mice threshold 32: 1 + floor(31/8) = 4, 4 + floor(28/8) = 7, 7 + floor(25/8) = 10.
+    rounds = m.burst.flow_level(20, f=8, mice=32)
+    np.testing.assert_array_equal(rounds.windows, [1, 4, 7, 10])
+    np.testing.assert_array_equal(rounds.sent, [1, 5, 12, 22])
+    # Ten packets take 1 + 2 + 4 + 3: four round trips.
+    np.testing.assert_array_equal(m.control.slow_start_rtts([0, 1, 2, 10]), [0, 1, 2, 4])
+    # Half the segments of two: (1/2)^2.
+    np.testing.assert_allclose(m.spreading.no_loss(0.5, 2), 0.25)
+    # One segment, no loss, is a round trip; four spread over it end three quarters later.
+    np.testing.assert_allclose(m.spreading.s([1, 4], [1, 4], 0, 0.2, 1).mean_s, [0.2, 0.35])
+    # 1 Mbit/s are 125 000 bytes a second; half busy, each transfer takes twice its time.
+    np.testing.assert_allclose(m.sharing.ps_s(125_000, 1e6, 0.5), 2)
+    # 2 Mbit/s for 1600 flows: 1250 bit/s each; a round is 1600 * 6 ms (crates/models, plan's own example).
+    plan = m.plan.plan(2e6, 400, 0.2, connections=4)
+    np.testing.assert_allclose([plan.share_bps, plan.round_s, plan.door_users], [1250, 9.6, 500])
+    assert plan.verdict == "past the tipping point"
+
+
+def test_two_queues_of_their_own_are_rows_of_one():
+    alpha, beta = np.array([0.5, 1.5]), np.array([0.4, 1.6])
+    # 0.5 + 0.8 < 4, 1.5 + 3.2 > 4; together 2 + 4 > 4.
+    assert list(m.control.stability(alpha[:, None], beta[:, None])) == ["stable", "unstable"]
+    assert m.control.stability(alpha, beta) == "unstable"
+    rest = m.control.equilibrium([0.1, 0.3], [0.2, 0.2], 10, 5, 5, [4, 8])
+    # From the target two packets too many a step: 3/4 of them taken from the flow of the larger alpha.
+    np.testing.assert_allclose(rest.rates, [3.5, 6.5])
+    np.testing.assert_allclose(rest.queue, 5)
+    states = m.control.simulate([0.1, 0.3], [0.2, 0.2], 10, 5, 5, [4, 8], steps=400)
+    assert states.queue.shape == (401,) and states.rates.shape == (401, 2)
+    np.testing.assert_allclose(states.rates[-1], rest.rates, rtol=1e-6)
+    assert np.isnan(m.control.equilibrium([3], [3], 10, 5, 5, [4]).queue)
+
+
+def test_arguments_are_broadcast():
+    loss, rtt = np.array([[0.01], [0.02]]), np.array([0.1, 0.2, 0.4])
+    rates = m.throughput.padhye(loss, rtt, 1.0)
+    assert rates.shape == (2, 3)
+    for i in range(2):
+        for j in range(3):
+            assert rates[i, j] == m.throughput.padhye(loss[i, 0], rtt[j], 1.0)
+    assert np.ndim(m.throughput.padhye(0.01, 0.1, 1.0)) == 0
+    assert m.throughput.padhye(np.zeros((0, 3)) + 0.1, 0.1, 1.0).shape == (0, 3)
+    assert m.taq_chain.sent(np.full((4, 2), 0.1), wmax=8).shape == (4, 2, 9)
+    np.testing.assert_allclose(m.taq_chain.sent([0.05, 0.2]).sum(-1), 1)
+    stages = m.taq_chain.stages([0.05, 0.2], stages=6)
+    assert stages.idle.shape == (2, 7)
+    np.testing.assert_allclose(stages.timer_epochs[0], 2.0 ** np.arange(1, 8))
+    # Not every array lies in a row.
+    np.testing.assert_array_equal(m.throughput.mathis(loss.repeat(3, 1).T), m.throughput.mathis(loss.repeat(3, 1)).T)
+    # None is "no limit" for all, NaN for an element.
+    limited = m.throughput.padhye(1e-4, 0.1, 1.0, 1, [np.nan, 5])
+    assert limited[0] == m.throughput.padhye(1e-4, 0.1, 1.0) and limited[1] < 50
+
+
+def test_rows_of_different_lengths_end_in_nan():
+    rounds = m.burst.rounds([1, 7, 31], base=2)
+    none = np.nan
+    np.testing.assert_array_equal(
+        rounds.windows, [[1, none, none, none, none], [1, 2, 4, none, none], [1, 2, 4, 8, 16]]
+    )
+    np.testing.assert_array_equal(m.burst.round_trips([1, 7, 31], base=2), [1, 3, 5])
+    # 1500 bytes at 12 kbit/s take 1 s, no ACK's size, 1 s of delay each way: the first is acknowledged after 3 s.
+    acked = m.burst.transfer([1, 2], [12_000], [1.0], ack_bytes=0, base=2)
+    np.testing.assert_allclose(acked, [[3, np.nan], [3, 6]])
+    # 1 s and 0.5 s of queue beside 0.5 s of propagation.
+    np.testing.assert_allclose(m.aimd.rtt_max_s(0.5, [[10, 10], [0, 0]], [10, 20]), [2.0, 0.5])
+    factors = m.aimd.throughput_backoffs([1.0, 1.0], [0.75, 1.0])
+    np.testing.assert_allclose(factors, [0.5, 0.5 / 0.75, 0.5 / 0.75])
+
+
+def test_slices():
+    # Two flows take turns: each slice of one unit is as unfair as can be, a slice of both is fair.
+    amounts = [[1, 0, 1, 0], [0, 1, 0, 1]]
+    assert m.fairness.jain_of_slices(amounts, 1) == 0.5
+    assert m.fairness.jain_of_slices(amounts, 2) == 1
+    np.testing.assert_array_equal(m.fairness.jain_of_slices([amounts, amounts], 2), [1, 1])
+
+
+@pytest.mark.parametrize(
+    ("make", "key", "says"),
+    [
+        (lambda: m.aimd.efficiency(-1, 0.5), "phi", "= -1: expected 0 <= phi"),
+        (lambda: m.aimd.efficiency([0, -1], 0.5), "phi", "(at element 1)"),
+        (lambda: m.aimd.efficiency("much", 0.5), "phi", "of type str"),
+        (lambda: m.aimd.efficiency(1j, 0.5), "phi", "of type complex"),
+        (lambda: m.aimd.efficiency(np.nan, 0.5), "phi", "NaN"),
+        (lambda: m.aimd.epoch(1, 0.5, 1, 100, 1.5), "flows", "a whole number"),
+        (lambda: m.throughput.padhye([0.1, 0.2], [1, 2, 3], 1), "shapes", "loss (2,), rtt_s (3,)"),
+        (lambda: m.throughput.padhye(0.1, 0.1, 1, None), "b", "NaN"),
+        (lambda: m.throughput.padhye(0, 0.1, 1), "loss", "or a wmax"),
+        (lambda: m.burst.rounds(10, form="new"), "form", "expected one of guarded,"),
+        (lambda: m.spreading.s(5, 4, 0.1, 0.2, 1), "i", "1 <= i <= n"),
+        (lambda: m.spreading.d(2, 2, 0.1, 0.2, 1, backoff="never"), "backoff", "single_segment, every_timeout"),
+        (lambda: m.taq_chain.stationary(0.6, back="partial"), "loss", "0 <= loss < 0.5"),
+        (lambda: m.taq_chain.idle_quantile(2, 0.1), "quantile", "0 to 1"),
+        (lambda: m.operating.operating_point(0, 0.2, 10), "rate_bps", "1 bit/s or more"),
+        (lambda: m.fairness.jain(3), "shares", "a row of numbers"),
+        (lambda: m.fairness.jain([]), "flows", "at least one flow"),
+        (lambda: m.control.stability([1, 2], [1, 2, 3]), "alpha and beta", "different lengths: alpha 2, beta 3"),
+        (lambda: m.sharing.fifo_mean_s(1e6, 0.5, m.sharing.Pareto(1000, 1.5)), "shape", "above 2"),
+    ],
+)
+def test_what_has_no_value_is_a_value_error_with_the_parameter(make, key, says):
+    with pytest.raises(ValueError, match=re.escape(says)) as refused:
+        make()
+    assert refused.value.key == key
+
+
+def test_sizes_that_are_no_law():
+    with pytest.raises(ValueError, match="expected Fixed, Choice"):
+        m.sharing.ps_mean_s(1e6, 0.5, 1000)
+    laws = [m.sharing.Fixed(1000), m.sharing.Choice([1000, 1000]), m.sharing.Exponential(1000)]
+    laws += [m.sharing.Pareto(500, 2.0), m.sharing.BoundedPareto(1000 / (1 + 1e-6), 1000 * (1 + 1e-6), 1.0)]
+    np.testing.assert_allclose([m.sharing.mean_bytes(law) for law in laws], 1000, rtol=1e-5)
+
+
+def test_a_long_model_stops_too():
+    """Ctrl-C is heard between elements: see test_stop for how."""
+    import signal
+
+    def handler(*_):
+        raise KeyboardInterrupt
+
+    before = signal.signal(signal.SIGALRM, handler)
+    try:
+        signal.setitimer(signal.ITIMER_REAL, 0.3)
+        with pytest.raises(KeyboardInterrupt):
+            m.operating.operating_point(600_000, 0.2, np.full(10_000_000, 300))
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
+
+
+def test_models_is_loaded_when_it_is_used():
+    assert narrows.models is m
+    with pytest.raises(AttributeError, match="modelz"):
+        narrows.modelz
