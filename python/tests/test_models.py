@@ -119,7 +119,7 @@ def test_every_function_tells_what_it_is():
     told = dict(functions())
     assert len(told) > 70
     for name, function in told.items():
-        assert function.__doc__ and len(function.__doc__) > 30, name
+        assert function.__doc__ and len(function.__doc__) > 20, name
         assert inspect.signature(function).return_annotation, name
     for module in MODULES:
         # Whose it is: a name and a year, or the page that tells.

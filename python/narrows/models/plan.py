@@ -107,7 +107,7 @@ def plan(
     patience_s: ArrayLike = 60.0,
     stack: str = "linux",
 ) -> Plan:
-    """What is to be expected of a link."""
+    """What is to be expected of a link; arguments in this module's head."""
     link = _link(rate_bps, users, rtt_s, packet_bytes, buffer_packets, buffer_s, connections, busy, object_bytes, patience_s)
     told = dict(zip(Plan._fields, evaluate("plan::plan", link, words={"stack": stack})))
     return Plan(**told | {"verdict": named(told["verdict"], VERDICTS)})
@@ -126,7 +126,7 @@ def exits(
     patience_s: ArrayLike = 60.0,
     stack: str = "linux",
 ) -> Exits:
-    """The ways out."""
+    """The ways to better verdicts: fewer users, or a higher rate (whole kbit/s)."""
     link = _link(rate_bps, users, rtt_s, packet_bytes, buffer_packets, buffer_s, connections, busy, object_bytes, patience_s)
     return Exits(*evaluate("plan::Plan::exits", link, words={"stack": stack}))
 
