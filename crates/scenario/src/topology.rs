@@ -19,8 +19,8 @@ pub struct Topology {
     pub edges: Vec<Edge>,
 }
 
-/// A node that divides the TCP connections whose data come by it into two classes, and sends each class its own way, or
-/// writes its codepoint on it, or both (Yilmaz and Matta, section 3).
+/// A node that divides the connections and datagram flows that come by it into two classes, and sends each class its own
+/// way, or writes its codepoint on it, or both (Yilmaz and Matta, section 3).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Edge {
     /// Index into [`Topology::nodes`].

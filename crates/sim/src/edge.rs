@@ -1,4 +1,4 @@
-//! Edges: nodes that divide connections into two classes, each with its own way or codepoint.
+//! Edges: nodes that divide connections and datagram flows into two classes, each with its own way or codepoint.
 //!
 //! An edge is at work where a packet leaves its host, not where it comes by the node: what lies between is the host's own
 //! wire and links on which its packets stay in order, so the edge would decide the same, and no other packet pays for it.
@@ -9,7 +9,7 @@ use narrows_scenario::{Policy, Topology};
 use narrows_units::{Dscp, Instant};
 
 use crate::connection::{Connection, DATA, HostConfig, TAKER};
-use crate::packet::Packet;
+use crate::packet::{Label, Packet};
 
 /// How connections of one route are divided.
 #[derive(Clone, Debug)]
@@ -20,7 +20,7 @@ struct Division {
     mark: Option<[Dscp; 2]>,
 }
 
-/// What is known of a divided connection.
+/// What is known of a divided connection or flow of datagrams.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Divided {
     /// The place belongs to a connection that is divided, of this generation.
@@ -114,29 +114,40 @@ impl Edges {
             self.connections.resize_with(at + 1, Divided::default);
         }
         self.connections[at] = Divided::default();
-        let Some(Some(division)) = self.divisions.get(c.labels[DATA].route as usize) else { return };
-        let own = c.labels[DATA].dscp;
         let mss = u64::from(configs[usize::from(c.config[DATA])].tcp.mss.max(1));
+        let Some(divided) = self.divide(c.labels[DATA], c.size.div_ceil(mss)) else { return };
+        (c.labels[DATA].route, c.labels[DATA].dscp) = divided.now;
+        c.labels[TAKER].dscp = divided.now.1;
+        self.connections[at] = Divided { generation: c.generation, ..divided };
+    }
+
+    /// A flow of datagrams begins, whose end nobody knows, with the ordinary route and its own codepoint: what is to be known
+    /// of it, if it is divided.
+    pub(crate) fn datagrams(&mut self, route: u32, dscp: Dscp) -> Option<Divided> {
+        self.divide(Label { route, dscp, ..Label::default() }, u64::MAX)
+    }
+
+    /// The class of what has this label and carries so many full packets.
+    fn divide(&mut self, label: Label, carries: u64) -> Option<Divided> {
+        let Some(Some(division)) = self.divisions.get(label.route as usize) else { return None };
+        let own = label.dscp;
         let (class, left) = match division.policy {
             Policy::Random => (usize::from(self.rng.bool()), u32::MAX),
-            Policy::Size(packets) => (usize::from(c.size.div_ceil(mss) >= u64::from(packets)), u32::MAX),
+            Policy::Size(packets) => (usize::from(carries >= u64::from(packets)), u32::MAX),
             Policy::Lifetime(packets) => (0, packets),
             Policy::Dscp(first) => (usize::from(own != first), u32::MAX),
         };
         let of = |class: usize| (division.routes[class], division.mark.map_or(own, |m| m[class]));
-        let (now, then) = (of(class), of(1));
-        self.connections[at] = Divided {
+        Some(Divided {
             live: true,
-            generation: c.generation,
+            generation: 0,
             left,
-            now,
-            then,
+            now: of(class),
+            then: of(1),
             first: of(0),
             by_route: division.routes[0] != division.routes[1],
             latest: (Instant::ZERO, 0),
-        };
-        (c.labels[DATA].route, c.labels[DATA].dscp) = now;
-        c.labels[TAKER].dscp = now.1;
+        })
     }
 
     /// What is known of the connection in a place, if it is divided.

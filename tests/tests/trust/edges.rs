@@ -1,4 +1,4 @@
-//! Edges that divide connections over two ways: which packet goes where, counted by hand.
+//! Edges that divide connections and datagram flows over two ways: which packet goes where, counted by hand.
 
 use narrows_scenario::Experiment;
 
@@ -7,13 +7,21 @@ use super::{column, simulate};
 /// Files of 10 full segments of 500 B from left to right, one after the other by one host, by a diamond whose upper way takes
 /// 50 ms and whose lower way 40 ms; nothing is ever lost. Gives what left `left` by the upper and by the lower way, and the
 /// summary.
-fn divided(policy: &str, more: &str) -> ([f64; 2], std::collections::BTreeMap<String, f64>) {
+fn divided(policy: &str, more: &str) -> Outcome {
+    ways(policy, &format!("kind = \"files\"\nflows = 20\nsize = 5000\n{more}"))
+}
+
+/// What left by the upper and by the lower way, and the summary.
+type Outcome = ([f64; 2], std::collections::BTreeMap<String, f64>);
+
+/// The same diamond under any traffic.
+fn ways(policy: &str, traffic: &str) -> Outcome {
     let text = format!(
         "name = \"edge\"\nmtu = 540\noverhead = 0\nduration = \"200s\"\njitter = \"1s\"\ndiscipline = \"fifo:100\"\n\
          [topology]\nkind = \"diamond\"\nrate = \"10mbit\"\ndelay = \"25ms\"\nlower_delay = \"20ms\"\n\
          [tcp]\npreset = \"ns2\"\nhandshake = \"none\"\nreceive_window = 50000\n\
          [[edge]]\nat = \"left\"\npaths = [\"left-upper\", \"left-lower\"]\npolicy = \"{policy}\"\n\
-         [[traffic]]\nkind = \"files\"\nflows = 20\nsize = 5000\n{more}"
+         [[traffic]]\n{traffic}"
     );
     let runs = Experiment::parse(&text, &[]).unwrap().expand().unwrap();
     let results = simulate(&runs[0]);
@@ -52,4 +60,26 @@ fn by_codepoint_and_by_chance() {
         ways[0] > 0.0 && ways[1] > 0.0 && ways[0] % 10.0 == 0.0 && ways[0] + ways[1] == 200.0,
         "{ways:?}"
     );
+}
+
+#[test]
+fn datagrams_obey_as_connections_do() {
+    // Ten flows, a packet of 500 B each second (4 kbit/s) for 60 s, never off: 600 in all.
+    let udp = |policy: &str, more: &str| {
+        let text = format!(
+            "kind = \"udp\"\nflows = 10\nrate = \"4kbit\"\npacket = 500\nstop = \"60s\"\nstart = \"0s\"\n{more}"
+        );
+        ways(policy, &text).0
+    };
+    let total: f64 = udp("random", "").iter().sum();
+    assert!((590.0..=610.0).contains(&total), "{total}");
+    // The first four of each flow.
+    assert_eq!(udp("lifetime:4", ""), [40.0, total - 40.0]);
+    // Nobody knows where they end.
+    assert_eq!(udp("size:1000000", ""), [0.0, total]);
+    assert_eq!(udp("dscp:18", "dscp = 18\n"), [total, 0.0]);
+    assert_eq!(udp("dscp:18", "dscp = 10\n"), [0.0, total]);
+    // Whole flows; all ten on one side would be one of 512 runs, and this seed's is not.
+    let [upper, lower] = udp("random", "");
+    assert!(upper > 50.0 && lower > 50.0, "{upper} {lower}");
 }

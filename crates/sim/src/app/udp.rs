@@ -5,6 +5,7 @@ use narrows_units::{Bytes, Duration, Instant, Rate};
 use narrows_wire::{FlowKey, Header, Proto};
 
 use super::{App, Common, exponential};
+use crate::edge::Divided;
 use crate::packet::{DATAGRAM, Kind, Label, address};
 use crate::world::World;
 
@@ -16,6 +17,8 @@ struct Flow {
     key: FlowKey,
     src: u32,
     dst: u32,
+    /// Which class it is of, if an edge divides it.
+    divided: Option<Divided>,
 }
 
 /// Flows that send whatever becomes of it.
@@ -36,24 +39,28 @@ impl Udp {
             let port = u16::try_from(1024 + number % 64_000).unwrap_or(u16::MAX);
             // Port 9 discards (RFC 863).
             let key = FlowKey::new(address(src), address(dst), port, 9, Proto::UDP);
-            Flow { rng: common.rng(number), until: Instant::default(), key, src, dst }
+            Flow { rng: common.rng(number), until: Instant::default(), key, src, dst, divided: None }
         };
         let flows = (0..flows).map(flow).collect();
         let gap = rate.time_to_send(Bytes(u64::from(packet)));
         Self { common, me: 0, flows, packet, gap, on, off }
     }
 
-    fn send(&self, world: &mut World, number: u32) {
-        let flow = &self.flows[number as usize];
+    fn send(&mut self, world: &mut World, number: u32) {
+        let flow = &mut self.flows[number as usize];
         let mut packet = world.net.pool.take();
         let p = &mut *packet.0;
-        let (len, dscp) = (Bytes(u64::from(self.packet)), self.common.dscp);
+        let len = Bytes(u64::from(self.packet));
+        let (route, dscp) = match &mut flow.divided {
+            Some(divided) => divided.sends(),
+            None => (world.net.route(flow.src, flow.dst), self.common.dscp),
+        };
         p.header = Header { key: flow.key, len, dscp, ..Header::default() };
         p.label = Label {
             flow: self.common.first_user + number,
             src: flow.src,
             dst: flow.dst,
-            route: world.net.route(flow.src, flow.dst),
+            route,
             end: DATAGRAM,
             kind: Kind::Datagram,
             ..Label::default()
@@ -81,6 +88,8 @@ impl App for Udp {
         self.me = me;
         for (number, flow) in (0..).zip(&mut self.flows) {
             world.set_timer(me, number, self.common.begins(&mut flow.rng));
+            let route = world.net.route(flow.src, flow.dst);
+            flow.divided = world.edges.datagrams(route, self.common.dscp);
         }
     }
 
