@@ -21,6 +21,8 @@ pub struct Claim {
     pub text: String,
     /// Where it is from, as `TAQ, Fig. 8`; empty if it is our own.
     pub source: String,
+    /// What the source has there, as `0.384 s`; empty if it gives no number.
+    pub paper: String,
     /// The expression.
     pub formula: Formula,
     /// What every element of its value must fulfil.
@@ -171,6 +173,7 @@ impl Claim {
         let claim = Self {
             text,
             source: r.or("source", "", |r, k| r.text(k))?.to_owned(),
+            paper: r.or("paper", "", |r, k| r.text(k))?.to_owned(),
             bound: r.must("bound", expected, bound)?,
             why: must("why", "the reason for the bound's tolerance")?,
             expect: r.or("expect", Outcome::Holds, |r, k| r.word(k, &OUTCOMES))?,
