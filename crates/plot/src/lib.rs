@@ -1,5 +1,5 @@
 //! Pictures of runs: who waited how long, who fell silent, who was served when ([`Picture`]); a figure over what was swept
-//! ([`Chart`]); a plane of two settings by what is to be expected there ([`Bands`]); a network ([`Graph`]); a table in colour ([`Matrix`]).
+//! ([`Chart`]); one in given axes, as a paper prints it ([`Figure`]); a plane of two settings by what is to be expected there ([`Bands`]); a network ([`Graph`]); a table in colour ([`Matrix`]).
 //!
 //! A run has three views, because a median hides the disease: the distribution of object times, the share of objects with a
 //! silence longer than x (log-log, so that one in a thousand can be read), and for each discipline a map of every
@@ -13,6 +13,7 @@ mod canvas;
 mod chart;
 mod colour;
 mod curves;
+mod figure;
 mod graph;
 mod heat;
 mod legend;
@@ -28,6 +29,7 @@ pub use bands::{Band, Bands, bands_svg};
 use canvas::{Canvas, Rect, heading};
 pub use chart::{Chart, Line, Panel, chart_svg};
 use curves::{Curves, distribution_panel, silence_panel};
+pub use figure::{Axes, Curve, Figure, figure_svg};
 pub use graph::{Edge, Graph, Node, graph_svg};
 use legend::legend_panel;
 pub use matrix::{Matrix, matrix_svg};
