@@ -8,7 +8,7 @@ FUZZ_SECONDS ?= 60
 ARGS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help setup build demo test python-test wheel lint lints bench bounds claims league peers fuzz clean
+.PHONY: help setup build demo test python-test wheel lint lints bench bounds claims gallery league peers fuzz clean
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-11s %s\n", $$1, $$2 }' Makefile
@@ -53,6 +53,9 @@ bounds: build ## every workload of experiments/taq/lab under every queue, 3 seed
 claims: build ## the papers' figures in simulation, and the models against it; fails if one comes out worse than its file expects: an hour of one core
 	$(TARGET)/release/narrows sim experiments/taq/*.toml experiments/burst-tcp/*.toml experiments/adaptive-aimd/*.toml experiments/initial-spreading/*.toml experiments/plan/*.toml experiments/class-isolation/*.toml --strict --out out/claims $(ARGS)
 	cargo test --release -p narrows-tests --test claims -- --include-ignored --nocapture
+
+gallery: build ## every figure of the papers as pages in out/reproduce, and pictures of some in docs/gallery: ten minutes on two cores; ARGS=--fresh makes all runs again
+	$(TARGET)/release/narrows reproduce all --gallery docs/gallery $(ARGS)
 
 league: build ## every discipline over one set of thin links in simulation, and who does best: half an hour on two cores; ARGS=--quick for minutes
 	$(TARGET)/release/narrows league $(ARGS)

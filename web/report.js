@@ -5,6 +5,7 @@
   const NS = "http://www.w3.org/2000/svg";
   const W = 640, H = 380, LEFT = 66, RIGHT = 14, TOP = 10, BOTTOM = 46;
   // Paul Tol's bright scheme: told apart also by who sees few colours.
+  const INK = "#1c2430"; // What was read from the paper, dashed.
   const COLOURS = ["#4477aa", "#ee6677", "#228833", "#ccbb44", "#66ccee", "#aa3377", "#777777", "#117733", "#cc6677", "#332288"];
 
   const svg = (name, attributes, parent) => {
@@ -64,9 +65,10 @@
     tip.hidden = true;
     const legend = html("div", "", place);
     legend.className = "legend";
-    const colour = (i) => COLOURS[i % COLOURS.length];
+    const ours = data.lines.filter((l) => !l.paper);
+    const colour = (l) => (l.paper ? INK : COLOURS[ours.indexOf(l) % COLOURS.length]);
     const fits = (p) => (!data.log_x || p[0] > 0) && (!data.log_y || p[2] > 0);
-    const lines = data.lines.map((l, i) => ({ ...l, colour: colour(i), points: l.points.filter(fits) }));
+    const lines = data.lines.map((l) => ({ ...l, colour: colour(l), points: l.points.filter(fits) }));
 
     const extent = () => {
       const all = lines.filter((l) => !hidden.has(l.name)).flatMap((l) => l.points);
@@ -116,7 +118,7 @@
           svg("path", { d: `${up}L${down.slice(1)}Z`, fill: l.colour, opacity: 0.14 }, g);
         }
         if (data.joined) svg("path", { d: path(l.points, (p) => p[2]), fill: "none", stroke: l.colour, "stroke-width": 2, "stroke-dasharray": l.paper ? "5 4" : "none" }, g);
-        if (!data.joined || l.points.length <= 40) for (const p of l.points) svg("circle", { cx: x(p[0]), cy: y(p[2]), r: data.joined ? 2.6 : 1.8, fill: l.colour }, g);
+        if (!data.joined || l.points.length <= 40) for (const p of l.points) svg("circle", { cx: x(p[0]), cy: y(p[2]), r: data.joined ? (l.paper ? 3.4 : 2.6) : 1.8, fill: l.paper ? "#fff" : l.colour, stroke: l.colour, "stroke-width": l.paper ? 1.4 : 0 }, g);
       }
     }
 
@@ -161,7 +163,7 @@
 
     for (const l of lines) {
       const b = html("button", "", legend);
-      html("i", "", b).style.background = l.colour;
+      html("i", "", b).style.borderTop = `3px ${l.paper ? "dashed" : "solid"} ${l.colour}`;
       b.append(l.name || data.y_name);
       b.setAttribute("aria-pressed", "true");
       b.addEventListener("click", () => {

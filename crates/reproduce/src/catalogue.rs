@@ -30,6 +30,8 @@ pub struct Paper {
     /// What it leaves open and what was chosen.
     #[serde(default)]
     pub open: Vec<OpenPoint>,
+    /// The figure that stands for the paper, by its name.
+    pub key: String,
     /// What can be run.
     #[serde(rename = "figure")]
     pub figures: Vec<Figure>,
@@ -54,12 +56,18 @@ pub struct OpenPoint {
 pub struct Elsewhere {
     /// Their names, as `T9`.
     pub rows: Vec<String>,
+    /// What came out there, as `holds`; empty if they are not judged.
+    #[serde(default)]
+    pub verdict: String,
+    /// Whether they must hold to the last digit.
+    #[serde(default)]
+    pub exact: bool,
     /// Where they are judged, or why they are not.
     pub why: String,
 }
 
 /// One figure, table or claim of the text.
-#[derive(Clone, Debug, Deserialize)]
+#[derive(Clone, Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Figure {
     /// The second word of `taq/fig08`.
@@ -70,6 +78,9 @@ pub struct Figure {
     pub title: String,
     /// Its rows in the list of experiments, as `T6`.
     pub rows: Vec<String>,
+    /// Those of them whose claims must hold to the last digit: counts and times that follow from the rule alone.
+    #[serde(default)]
+    pub exact: Vec<String>,
     /// Scenarios, in the paper's folder.
     pub files: Vec<String>,
     /// Settings that make it small for `--quick`, as `seeds=[1]`.
@@ -81,6 +92,12 @@ pub struct Figure {
     /// What a reader should know before looking.
     #[serde(default)]
     pub note: String,
+    /// What to see in it, in one sentence, if it belongs into the gallery.
+    #[serde(default)]
+    pub gallery: String,
+    /// Which of its charts, counted from 0, stand there; the first two if empty.
+    #[serde(default)]
+    pub gallery_charts: Vec<usize>,
     /// What is drawn.
     #[serde(default, rename = "chart")]
     pub charts: Vec<ChartSpec>,
@@ -117,6 +134,8 @@ pub struct ChartSpec {
     pub y: String,
     /// The swept setting of a sweep, or a column.
     pub x: String,
+    /// Of a sweep: a formula whose value stands across instead of the setting, as `loss` beside `share`.
+    pub x_of: String,
     /// Name of the axis across, with unit.
     pub x_name: String,
     /// Name of the axis up, with unit.
@@ -125,6 +144,8 @@ pub struct ChartSpec {
     pub x_scale: f64,
     /// What values up are multiplied by; 0 stands for 1.
     pub y_scale: f64,
+    /// Where the axis across ends, in the chart's units; with the last point if 0.
+    pub x_to: f64,
     /// Which axes are logarithmic: `x`, `y`, `xy`.
     pub log: String,
     /// Settings that tell lines apart; all that are left if empty.
@@ -139,12 +160,15 @@ pub struct ChartSpec {
     pub paper: Vec<PaperLine>,
 }
 
-/// Points read from the paper.
+/// Points read from the paper, or worked out from its formulas.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct PaperLine {
     /// What they are.
     pub name: String,
+    /// The chart they belong to, by the words of its facet; every one if empty.
+    #[serde(default)]
+    pub facet: String,
     /// In the chart's units.
     pub points: Vec<[f64; 2]>,
 }
@@ -245,6 +269,14 @@ impl Paper {
             if figure.files.is_empty() {
                 bail!("{}: figure '{}' names no file", list.display(), figure.id);
             }
+            if let Some(row) = figure.exact.iter().find(|r| !figure.rows.contains(r)) {
+                bail!(
+                    "{}: figure '{}': exact row '{row}' is none of its rows: expected one of {}",
+                    list.display(),
+                    figure.id,
+                    figure.rows.join(", ")
+                );
+            }
             for chart in &figure.charts {
                 if !chart.file.is_empty() && !figure.files.contains(&chart.file) {
                     bail!(
@@ -257,6 +289,13 @@ impl Paper {
                 }
             }
         }
+        if !paper.figures.iter().any(|f| f.id == paper.key && !f.gallery.is_empty()) {
+            bail!(
+                "{}: key '{}': expected the name of a figure with a sentence for the gallery",
+                list.display(),
+                paper.key
+            );
+        }
         Ok(paper)
     }
 
@@ -266,10 +305,57 @@ impl Paper {
     }
 }
 
+impl Figure {
+    /// The rows a claim belongs to, and its sentence without their names: `C1: as much` is of `C1a` and `C1b`. Where a
+    /// figure has one row, all its claims are of that.
+    #[must_use]
+    pub fn rows_of(&self, text: &str) -> (Vec<String>, String) {
+        if let Some((name, rest)) = text.split_once(": ") {
+            let named = |row: &&String| {
+                let part = row.strip_prefix(name).and_then(|p| p.bytes().next().map(|c| (c, p.len())));
+                part.is_some_and(|(c, len)| len == 1 && c.is_ascii_lowercase())
+            };
+            let rows: Vec<String> = if self.rows.iter().any(|r| r == name) {
+                vec![name.to_owned()]
+            } else {
+                self.rows.iter().filter(named).cloned().collect()
+            };
+            if !rows.is_empty() {
+                return (rows, rest.to_owned());
+            }
+        }
+        let only = if let [row] = self.rows.as_slice() { vec![row.clone()] } else { Vec::new() };
+        (only, text.to_owned())
+    }
+}
+
 impl ChartSpec {
     /// The file it is of.
     #[must_use]
     pub fn file<'a>(&'a self, figure: &'a Figure) -> &'a str {
         if self.file.is_empty() { figure.files.first().map_or("", String::as_str) } else { &self.file }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_claim_is_of_the_row_it_names() {
+        let figure = |rows: &[&str]| Figure {
+            rows: rows.iter().map(|r| (*r).to_owned()).collect(),
+            ..Figure::default()
+        };
+        let of = |rows: &[&str], text| {
+            let (rows, rest) = figure(rows).rows_of(text);
+            (rows.join(" "), rest)
+        };
+        let is = |rows: &str, rest: &str| (rows.to_owned(), rest.to_owned());
+        assert_eq!(of(&["T2", "T2b"], "T2: fair"), is("T2", "fair"));
+        assert_eq!(of(&["C1a", "C1b"], "C1: as much"), is("C1a C1b", "as much"));
+        assert_eq!(of(&["B1", "B12"], "B1: faster"), is("B1", "faster"));
+        assert_eq!(of(&["B12", "B13"], "faster: by far"), is("", "faster: by far"));
+        assert_eq!(of(&["T6"], "fair"), is("T6", "fair"));
     }
 }

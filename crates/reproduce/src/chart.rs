@@ -68,7 +68,7 @@ pub fn charts(spec: &ChartSpec, plan: &Plan, report: &Report, out: &Path) -> any
         };
         let across = across.unwrap_or(f64::NAN);
         let point = [across, p.y[0] * y_scale, p.y[1] * y_scale, p.y[2] * y_scale];
-        if point.iter().any(|v| !v.is_finite()) {
+        if point.iter().any(|v| !v.is_finite()) || (spec.x_to > 0.0 && across > spec.x_to) {
             continue;
         }
         let at = charts.iter().position(|(f, _)| *f == p.facet).unwrap_or_else(|| {
@@ -93,7 +93,7 @@ pub fn charts(spec: &ChartSpec, plan: &Plan, report: &Report, out: &Path) -> any
     if charts.is_empty() {
         bail!("chart '{}': no point to draw of '{}' over '{}'", spec.title, spec.y, spec.x);
     }
-    Ok(charts.into_iter().map(|(_, chart)| finished(spec, chart)).collect())
+    Ok(charts.into_iter().map(|(facet, chart)| finished(spec, &facet, chart)).collect())
 }
 
 /// The swept settings across, in the order of the file, where not all are numbers.
@@ -151,7 +151,7 @@ fn empty(spec: &ChartSpec, facet: &str, words: &[String]) -> Chart {
     }
 }
 
-fn finished(spec: &ChartSpec, mut chart: Chart) -> Chart {
+fn finished(spec: &ChartSpec, facet: &str, mut chart: Chart) -> Chart {
     for line in &mut chart.lines {
         if spec.form == Form::Sweep {
             line.points.sort_by(|a, b| a[0].total_cmp(&b[0]));
@@ -162,7 +162,8 @@ fn finished(spec: &ChartSpec, mut chart: Chart) -> Chart {
         // A distribution ends at its greatest value.
         line.points.extend(last.filter(|l| every > 1 && line.points.last() != Some(l)));
     }
-    chart.lines.extend(spec.paper.iter().map(|p| Line {
+    let here = spec.paper.iter().filter(|p| p.facet.is_empty() || p.facet == facet);
+    chart.lines.extend(here.map(|p| Line {
         name: p.name.clone(),
         paper: true,
         points: p.points.iter().map(|[x, y]| [*x, *y, *y, *y]).collect(),
@@ -172,14 +173,10 @@ fn finished(spec: &ChartSpec, mut chart: Chart) -> Chart {
 
 /// The formula's values: over all seeds as it says, and seed by seed for the range.
 fn sweep(spec: &ChartSpec, plan: &Plan, report: &Report) -> anyhow::Result<Vec<Point>> {
-    let formula = Formula::parse(&spec.y)
-        .map_err(anyhow::Error::msg)
-        .with_context(|| format!("chart '{}'", spec.title))?;
     let samples = verdicts::samples(plan, &report.summaries);
-    let all = formula
-        .values(&samples)
-        .map_err(anyhow::Error::msg)
-        .with_context(|| format!("chart '{}'", spec.title))?;
+    let (formula, all) = values(spec, &spec.y, &samples)?;
+    let across = if spec.x_of.is_empty() { Vec::new() } else { values(spec, &spec.x_of, &samples)?.1 };
+    let across: BTreeMap<Labels, f64> = across.into_iter().collect();
     let mut ranges: BTreeMap<Labels, [f64; 2]> = BTreeMap::new();
     for seed in plan.seeds() {
         let of_seed: Vec<Sample> = samples.iter().filter(|s| s.seed == seed).cloned().collect();
@@ -200,14 +197,29 @@ fn sweep(spec: &ChartSpec, plan: &Plan, report: &Report) -> anyhow::Result<Vec<P
                 spec.y
             );
         }
+        let x = match across.get(&labels) {
+            _ if spec.x_of.is_empty() => Across::Setting(x),
+            Some(x) => Across::At(*x),
+            None => {
+                bail!("chart '{}': '{}' has no value at some point of '{}'", spec.title, spec.x_of, spec.y)
+            }
+        };
         let y = [range[0].min(y), y, range[1].max(y)];
-        Ok(Point { facet: facet(spec, &labels), line: line(spec, &labels), x: Across::Setting(x), y })
+        Ok(Point { facet: facet(spec, &labels), line: line(spec, &labels), x, y })
     });
     let mut points: Vec<Point> = points.collect::<anyhow::Result<_>>()?;
     // Labels are sorted by their text; lines stand as the file sweeps them.
     let order = |p: &Point| plan.axes.iter().flat_map(|a| &a.values).position(|v| shown(spec, v) == p.line);
     points.sort_by_key(order);
     Ok(points)
+}
+
+/// A formula and its values at all points.
+fn values(spec: &ChartSpec, text: &str, samples: &[Sample]) -> anyhow::Result<(Formula, Vec<(Labels, f64)>)> {
+    let of_chart = || format!("chart '{}'", spec.title);
+    let formula = Formula::parse(text).map_err(anyhow::Error::msg).with_context(of_chart)?;
+    let values = formula.values(samples).map_err(anyhow::Error::msg).with_context(of_chart)?;
+    Ok((formula, values))
 }
 
 /// Columns of tables.

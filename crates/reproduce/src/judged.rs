@@ -1,17 +1,28 @@
 //! A claim and what came of it: over all seeds, and seed by seed for an interval of confidence.
 
 use narrows_runner::{Plan, Report, verdicts};
-use narrows_scenario::{Claim, Outcome, Sample, Verdict};
+use narrows_scenario::{Claim, Labels, Outcome, Sample, Verdict};
 use serde::{Deserialize, Serialize};
 use statrs::distribution::{ContinuousCDF as _, StudentsT};
+
+use crate::catalogue::Figure;
+use crate::section::Size;
 
 /// What a report says of a claim.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Judged {
+    /// Rows of the list of experiments that it belongs to, as `B8`.
+    pub rows: Vec<String>,
+    /// Whether it must hold to the last digit the paper prints.
+    pub exact: bool,
+    /// Whether it is ours and not the paper's.
+    pub own: bool,
     /// The sentence.
     pub text: String,
     /// Where it is from.
     pub source: String,
+    /// What the paper has there; empty if it gives no number.
+    pub paper: String,
     /// What is computed.
     pub expr: String,
     /// What it must be.
@@ -34,44 +45,98 @@ pub struct Judged {
     pub reason: String,
 }
 
-/// The claims of a plan.
+/// The claims of a plan that is a part of a figure.
 #[must_use]
-pub fn judged(plan: &Plan, report: &Report) -> Vec<Judged> {
-    let samples = verdicts::samples(plan, &report.summaries);
-    let seeds = plan.seeds();
-    let pairs = plan.claims.iter().zip(&report.verdicts);
-    pairs.map(|(claim, verdict)| one(claim, verdict.as_ref(), &samples, &seeds)).collect()
+pub fn judged(figure: &Figure, size: Size, plan: &Plan, report: &Report) -> Vec<Judged> {
+    let runs = Runs { figure, size, plan, samples: verdicts::samples(plan, &report.summaries) };
+    plan.claims
+        .iter()
+        .zip(&report.verdicts)
+        .map(|(claim, verdict)| runs.one(claim, verdict.as_ref()))
+        .collect()
 }
 
-fn one(claim: &Claim, verdict: Result<&Verdict, &String>, samples: &[Sample], seeds: &[u64]) -> Judged {
-    let mut judged = Judged {
-        text: claim.text.clone(),
-        source: claim.source.clone(),
-        expr: claim.formula.text().to_owned(),
-        bound: claim.bound.to_string(),
-        why: claim.why.clone(),
-        outcome: "open".to_owned(),
-        expected: verdicts::word(claim.expect).to_owned(),
-        worst: None,
-        at: String::new(),
-        interval: None,
-        values: 0,
-        reason: claim.reason.clone(),
-    };
-    match verdict {
-        Err(why) => judged.reason.clone_from(why),
-        Ok(verdict) => {
-            verdicts::word(verdict.outcome).clone_into(&mut judged.outcome);
-            judged.worst = Some(verdict.worst.1).filter(|x| x.is_finite());
-            judged.at = verdicts::place(&verdict.worst.0);
-            judged.values = verdict.elements.len();
-            judged.interval = interval(claim, verdict, samples, seeds);
-            if verdict.outcome == Outcome::Holds && claim.expect == Outcome::Holds {
-                judged.reason.clear();
+/// What claims are judged by.
+struct Runs<'a> {
+    figure: &'a Figure,
+    size: Size,
+    plan: &'a Plan,
+    samples: Vec<Sample>,
+}
+
+impl Runs<'_> {
+    fn one(&self, claim: &Claim, verdict: Result<&Verdict, &String>) -> Judged {
+        let (rows, text) = self.figure.rows_of(&claim.text);
+        let mut judged = Judged {
+            exact: rows.iter().any(|r| self.figure.exact.contains(r)),
+            rows,
+            own: claim.source.is_empty() || claim.source.split([' ', ';']).next() == Some("own"),
+            text,
+            source: claim.source.clone(),
+            paper: claim.paper.clone(),
+            expr: claim.formula.text().to_owned(),
+            bound: claim.bound.to_string(),
+            why: claim.why.clone(),
+            outcome: "open".to_owned(),
+            expected: verdicts::word(claim.expect).to_owned(),
+            worst: None,
+            at: String::new(),
+            interval: None,
+            values: 0,
+            reason: claim.reason.clone(),
+        };
+        match verdict {
+            Err(why) => judged.reason = unjudged(why, self.size),
+            Ok(verdict) => {
+                verdicts::word(verdict.outcome).clone_into(&mut judged.outcome);
+                judged.worst = Some(verdict.worst.1).filter(|x| x.is_finite());
+                judged.at = verdicts::place(&self.varied(&verdict.worst.0));
+                judged.values = verdict.elements.len();
+                judged.interval = interval(claim, verdict, &self.samples, &self.plan.seeds());
+                judged.reason = reason(claim, verdict.outcome, self.size);
             }
         }
+        judged
     }
-    judged
+
+    /// Those labels that have more than one value in the plan: the others tell nothing.
+    fn varied(&self, labels: &Labels) -> Labels {
+        let varied = |name: &str| {
+            let axis = self.plan.axes.iter().find(|a| a.name == name);
+            axis.is_none_or(|a| a.values.iter().any(|v| *v != a.values[0]))
+        };
+        labels.iter().filter(|(name, _)| varied(name)).map(|(k, v)| (k.clone(), v.clone())).collect()
+    }
+}
+
+fn unjudged(why: &str, size: Size) -> String {
+    if size == Size::Full { why.to_owned() } else { "what it compares is not run when cut down".to_owned() }
+}
+
+/// Why it is as it is, where it does not simply hold.
+fn reason(claim: &Claim, outcome: Outcome, size: Size) -> String {
+    let cut = if size == Size::Full { "" } else { "cut down; " };
+    match (outcome, claim.expect) {
+        (Outcome::Holds, Outcome::Holds) => String::new(),
+        (Outcome::Holds, other) => {
+            format!("{cut}expected is \"{}\": {}", words_of(verdicts::word(other)), claim.reason)
+        }
+        (_, Outcome::Holds) if size == Size::Full => {
+            "not expected: the file says that it holds, and gives no reason why it should not".to_owned()
+        }
+        (_, Outcome::Holds) => "cut down: with the seeds and settings of the file it holds".to_owned(),
+        _ => claim.reason.clone(),
+    }
+}
+
+/// A verdict as people read it.
+pub(crate) fn words_of(outcome: &str) -> &str {
+    match outcome {
+        "direction" => "direction only",
+        "fails" => "does not hold",
+        "open" => "not judged",
+        other => other,
+    }
 }
 
 /// Of the worst value's mean, from what it is with each seed alone.

@@ -1,5 +1,5 @@
 //! The papers' figures: which scenarios make them ([`Catalogue`]), what is drawn of their results ([`Chart`]), how their
-//! claims fared ([`Judged`]), and the pages that show all of it ([`pages`]).
+//! claims fared ([`Judged`]), the pages that show all of it ([`pages`]), and pictures of some ([`gallery`]).
 //!
 //! Running is the caller's: [`Section::of`] takes what `narrows-runner` gave. A figure's section is kept as JSON beside its
 //! data, so pages can be written again, with more figures, without running anything twice.
@@ -8,6 +8,7 @@
 
 mod catalogue;
 mod chart;
+pub mod gallery;
 mod judged;
 pub mod pages;
 mod section;

@@ -1,18 +1,20 @@
 //! The pages: one for each paper and a front page. Each is one file that needs nothing else; charts are drawn by its own
 //! script (`web/report.js`) from the data that stands in it.
 
-use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 use anyhow::Context as _;
 use maud::{DOCTYPE, Markup, PreEscaped, html};
 
-use crate::catalogue::{Catalogue, Figure, Paper};
-use crate::judged::Judged;
+use crate::catalogue::{Catalogue, Elsewhere, Figure, Paper};
+use crate::judged::{Judged, words_of};
 use crate::section::{Section, Size};
 
 const SCRIPT: &str = include_str!("../../../web/report.js");
 const STYLE: &str = include_str!("../../../web/report.css");
+
+/// A figure and what came of it.
+pub(crate) type Made<'a> = (&'a Figure, Section);
 
 /// How the claims of a paper, or of a figure, fared.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -42,6 +44,11 @@ impl Score {
         score
     }
 
+    /// Of a paper's own claims among those of its figures.
+    pub(crate) fn of_paper(sections: &[Made<'_>]) -> Self {
+        Self::of(sections.iter().flat_map(|(_, s)| &s.claims).filter(|c| !c.own))
+    }
+
     /// In words.
     #[must_use]
     pub fn words(self) -> String {
@@ -64,12 +71,7 @@ impl Score {
 pub fn write(catalogue: &Catalogue, out: &Path) -> anyhow::Result<PathBuf> {
     let mut rows = Vec::new();
     for paper in &catalogue.papers {
-        let mut sections = Vec::new();
-        for figure in &paper.figures {
-            if let Some(section) = Section::load(&out.join(&paper.id).join(&figure.id))? {
-                sections.push((figure, section));
-            }
-        }
+        let sections = made(paper, out)?;
         if !sections.is_empty() {
             save(&out.join(format!("{}.html", paper.id)), &page_of(paper, &sections).into_string())?;
         }
@@ -78,6 +80,17 @@ pub fn write(catalogue: &Catalogue, out: &Path) -> anyhow::Result<PathBuf> {
     let front = out.join("index.html");
     save(&front, &front_page(&rows).into_string())?;
     Ok(front)
+}
+
+/// What there is of a paper's figures in `out`.
+pub(crate) fn made<'a>(paper: &'a Paper, out: &Path) -> anyhow::Result<Vec<Made<'a>>> {
+    let mut sections = Vec::new();
+    for figure in &paper.figures {
+        if let Some(section) = Section::load(&out.join(&paper.id).join(&figure.id))? {
+            sections.push((figure, section));
+        }
+    }
+    Ok(sections)
 }
 
 fn save(file: &Path, text: &str) -> anyhow::Result<()> {
@@ -104,19 +117,20 @@ fn frame(title: &str, body: Markup) -> Markup {
     }
 }
 
-fn front_page(rows: &[(&Paper, Vec<(&Figure, Section)>)]) -> Markup {
+fn front_page(rows: &[(&Paper, Vec<Made<'_>>)]) -> Markup {
     frame(
         "Narrows: the papers, run again",
         html! {
             header {
                 h1 { "The papers, run again" }
-                p { "Each figure of five papers is simulated anew, drawn in the paper's own axes, and each of its claims judged by a bound that stands beside it." }
+                p { "Each figure of five papers is simulated anew, drawn in the paper's own axes, and each of its claims judged by a bound that stands beside it. Rows are those of the lists of experiments; claims are the papers' own." }
             }
             table.front {
                 thead { tr { th { "paper" } th { "figures" } th { "rows judged" } th { "claims" } th {} } }
                 tbody {
                     @for (paper, sections) in rows {
-                        @let score = Score::of(sections.iter().flat_map(|(_, s)| &s.claims));
+                        @let score = Score::of_paper(sections);
+                        @let rows = rows_of(paper, sections);
                         tr {
                             td {
                                 @if sections.is_empty() { b { (paper.short) } } @else { b { a href=(format!("{}.html", paper.id)) { (paper.short) } } }
@@ -124,7 +138,7 @@ fn front_page(rows: &[(&Paper, Vec<(&Figure, Section)>)]) -> Markup {
                                 span.small { (paper.authors) ", " (paper.venue) }
                             }
                             td { (sections.len()) " of " (paper.figures.len()) }
-                            td { (judged_rows(sections).len()) " of " (all_rows(paper).len()) }
+                            td { (rows.iter().filter(|r| r.judged()).count()) " of " (rows.len()) }
                             td { (score.words()) }
                             td { (bar(score)) }
                         }
@@ -136,12 +150,81 @@ fn front_page(rows: &[(&Paper, Vec<(&Figure, Section)>)]) -> Markup {
     )
 }
 
-fn judged_rows<'a>(sections: &'a [(&Figure, Section)]) -> BTreeSet<&'a str> {
-    sections.iter().flat_map(|(f, _)| &f.rows).map(String::as_str).collect()
+/// A row of the list of experiments and what came of it.
+pub(crate) struct Row<'a> {
+    name: &'a str,
+    /// Whether it must hold to the last digit.
+    exact: bool,
+    /// Where it is run, if it is.
+    figure: Option<&'a Figure>,
+    score: Score,
+    elsewhere: Option<&'a Elsewhere>,
 }
 
-fn all_rows(paper: &Paper) -> BTreeSet<&str> {
-    paper.rows().chain(paper.elsewhere.iter().flat_map(|e| &e.rows).map(String::as_str)).collect()
+impl Row<'_> {
+    /// Whether there is a verdict of it.
+    pub(crate) fn judged(&self) -> bool {
+        self.score.holds + self.score.direction + self.score.fails > 0
+            || self.elsewhere.is_some_and(|e| !e.verdict.is_empty())
+    }
+}
+
+/// The rows of a paper in the order of its figures, and then those that no figure here simulates.
+pub(crate) fn rows_of<'a>(paper: &'a Paper, sections: &[Made<'_>]) -> Vec<Row<'a>> {
+    let mut rows: Vec<Row<'a>> = Vec::new();
+    let claims = || sections.iter().flat_map(|(_, s)| &s.claims);
+    for (figure, name) in paper.figures.iter().flat_map(|f| f.rows.iter().map(move |r| (f, r))) {
+        // One that several figures judge stands with the first.
+        if rows.iter().any(|r| r.name == name) {
+            continue;
+        }
+        rows.push(Row {
+            name,
+            exact: figure.exact.contains(name),
+            figure: Some(figure),
+            score: Score::of(claims().filter(|c| c.rows.contains(name))),
+            elsewhere: None,
+        });
+    }
+    let other = |e: &'a Elsewhere| {
+        let row = |name: &'a String| Row {
+            name,
+            exact: e.exact,
+            figure: None,
+            score: Score::default(),
+            elsewhere: Some(e),
+        };
+        e.rows.iter().map(row)
+    };
+    rows.extend(paper.elsewhere.iter().flat_map(other));
+    rows
+}
+
+fn rows_table(rows: &[Row<'_>]) -> Markup {
+    html! {
+        table.rows {
+            thead { tr { th { "row" } th { "in the paper" } th { "claims" } th {} } }
+            tbody {
+                @for row in rows {
+                    tr {
+                        td { b { (row.name) } @if row.exact { " " span.tag { "exact" } } }
+                        @match (row.figure, row.elsewhere) {
+                            (Some(figure), _) => {
+                                td { a href=(format!("#{}", figure.id)) { (figure.item) } ": " (figure.title) }
+                                td { @if row.score == Score::default() { span.small { "not run yet" } } @else { (row.score.words()) } }
+                                td { (bar(row.score)) }
+                            },
+                            (None, other) => {
+                                td { @if let Some(e) = other { span.small { (e.why) } } }
+                                td { @match other { Some(e) if !e.verdict.is_empty() => (e.verdict), _ => "not judged" } }
+                                td {}
+                            },
+                        }
+                    }
+                }
+            }
+        }
+    }
 }
 
 fn bar(score: Score) -> Markup {
@@ -160,8 +243,11 @@ fn bar(score: Score) -> Markup {
     }
 }
 
-fn page_of(paper: &Paper, sections: &[(&Figure, Section)]) -> Markup {
-    let score = Score::of(sections.iter().flat_map(|(_, s)| &s.claims));
+fn page_of(paper: &Paper, sections: &[Made<'_>]) -> Markup {
+    let score = Score::of_paper(sections);
+    let own = Score::of(sections.iter().flat_map(|(_, s)| &s.claims).filter(|c| c.own));
+    let rows = rows_of(paper, sections);
+    let judged = rows.iter().filter(|r| r.judged()).count();
     frame(
         &format!("{}, run again", paper.short),
         html! {
@@ -169,22 +255,15 @@ fn page_of(paper: &Paper, sections: &[(&Figure, Section)]) -> Markup {
                 p.small { a href="index.html" { "All papers" } }
                 h1 { (paper.title) }
                 p { (paper.authors) ", " (paper.venue) }
-                p { b { (score.words()) } " (" (sections.len()) " of " (paper.figures.len()) " figures run)" }
+                p {
+                    "Of the paper's claims " b { (score.words()) } "; " (judged) " of " (rows.len()) " rows have a verdict, "
+                    (sections.len()) " of " (paper.figures.len()) " figures are run."
+                    @if own != Score::default() { " Of our own bounds " (own.words()) "." }
+                }
                 (bar(score))
             }
-            nav {
-                @for (figure, section) in sections {
-                    @let score = Score::of(section.claims.iter());
-                    a href=(format!("#{}", figure.id)) { (figure.item) } " " span.small { (score.words()) } br;
-                }
-            }
+            details open { summary { "Rows" } (rows_table(&rows)) }
             @for (figure, section) in sections { (section_of(paper, figure, section)) }
-            @if !paper.elsewhere.is_empty() {
-                h2 { "Rows judged elsewhere" }
-                table {
-                    @for e in &paper.elsewhere { tr { td { (e.rows.join(", ")) } td { (e.why) } } }
-                }
-            }
             @if !paper.open.is_empty() {
                 h2 { "What the paper leaves open, and what was chosen" }
                 table {
@@ -202,7 +281,8 @@ fn foot() -> Markup {
         footer {
             p.small {
                 "Made by " code { "narrows reproduce" } ". Charts: drag to zoom, double click to go back, a click on a name hides its line. "
-                "Bands span the seeds; dashed lines were read from the paper."
+                "Bands span the seeds; dashed lines were read from the paper or worked out from its formulas. "
+                "Here: the value farthest from its bound or nearest to breaking it, in brackets the 95 % interval of its mean over the seeds."
             }
         }
     }
@@ -218,8 +298,9 @@ fn section_of(paper: &Paper, figure: &Figure, section: &Section) -> Markup {
         section id=(figure.id) {
             h2 { (figure.item) ": " (figure.title) }
             p.small {
-                "Rows " (figure.rows.join(", ")) "." (size) " In " code { "experiments/" (paper.id) } ": "
-                @for f in &section.files { code { (f.command) } " (" (f.runs) " runs, " (f.seeds) " seeds, " (f.hash) ") " }
+                @if !figure.rows.is_empty() { @if figure.rows.len() == 1 { "Row " } @else { "Rows " } (figure.rows.join(", ")) "." }
+                (size) " In " code { "experiments/" (paper.id) } ": "
+                @for f in &section.files { code { (f.command) } " (" (counted(f.runs, "run")) ", " (counted(f.seeds, "seed")) ", " (f.hash.get(..8).unwrap_or(&f.hash)) ") " }
             }
             @if !figure.note.is_empty() { p { (figure.note) } }
             div.charts {
@@ -238,36 +319,44 @@ fn embedded(chart: &crate::Chart) -> String {
     serde_json::to_string(chart).unwrap_or_default().replace('<', "\\u003c")
 }
 
+fn counted(n: usize, what: &str) -> String {
+    if n == 1 { format!("1 {what}") } else { format!("{n} {what}s") }
+}
+
 fn claims_table(claims: &[Judged]) -> Markup {
+    let (own, papers): (Vec<&Judged>, Vec<&Judged>) = claims.iter().partition(|c| c.own);
     html! {
         table.claims {
-            thead { tr { th { "verdict" } th { "claim" } th { "bound" } th { "here" } th { "reason" } } }
+            thead { tr { th { "verdict" } th { "claim" } th { "the paper" } th { "bound" } th { "here" } th { "reason" } } }
             tbody {
-                @for c in claims {
-                    tr {
-                        td { span class=(format!("verdict {}", c.outcome)) { (words_of(&c.outcome)) } }
-                        td { (c.text) br; span.small { (c.source) } }
-                        td { code { (c.bound) } br; span.small { (c.why) } }
-                        td {
-                            @match c.worst { Some(x) => b { (short(x)) }, None => "-" }
-                            @if let Some([low, high]) = c.interval { span.small { " [" (short(low)) ", " (short(high)) "]" } }
-                            @if !c.at.is_empty() { br; span.small { "at " (c.at) @if c.values > 1 { ", worst of " (c.values) } } }
-                            details { summary.small { "how" } code { (c.expr) } }
-                        }
-                        td { (c.reason) }
-                    }
-                }
+                @for c in &papers { (claim_row(c)) }
+                @if !own.is_empty() { tr.own { td colspan="6" { "Our own bounds, not the paper's" } } }
+                @for c in &own { (claim_row(c)) }
             }
         }
     }
 }
 
-fn words_of(outcome: &str) -> &str {
-    match outcome {
-        "direction" => "direction only",
-        "fails" => "does not hold",
-        "open" => "not judged",
-        other => other,
+fn claim_row(c: &Judged) -> Markup {
+    html! {
+        tr {
+            td { span class=(format!("verdict {}", c.outcome)) { (words_of(&c.outcome)) } }
+            td {
+                @for row in &c.rows { span.tag { (row) } " " }
+                @if c.exact { span.tag { "exact" } " " }
+                (c.text) br; span.small { (c.source) }
+            }
+            td { @if c.paper.is_empty() { span.small { "no number" } } @else { (c.paper) } }
+            td { code { (c.bound) } br; span.small { (c.why) } }
+            td {
+                @match c.worst { Some(x) => b { (short(x)) }, None => "-" }
+                @if let Some([low, high]) = c.interval { span.small { " [" (short(low)) ", " (short(high)) "]" } }
+                @if c.values > 1 { br; span.small { "worst of " (c.values) @if !c.at.is_empty() { ", at " (c.at) } } }
+                @else if !c.at.is_empty() { br; span.small { "at " (c.at) } }
+                details { summary.small { "how" } code { (c.expr) } }
+            }
+            td { (c.reason) }
+        }
     }
 }
 

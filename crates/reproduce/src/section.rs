@@ -104,7 +104,7 @@ impl Section {
                 seeds: part.plan.seeds().len(),
                 hash: part.report.manifest.hash.clone(),
             });
-            section.claims.extend(judged(&part.plan, &part.report));
+            section.claims.extend(judged(figure, size, &part.plan, &part.report));
         }
         for spec in &figure.charts {
             let Some(part) = done.iter().find(|d| d.file == spec.file(figure)) else { continue };

@@ -1,4 +1,4 @@
-//! The lists of figures are whole: every row of the notes' experiments is in one of them, every scenario they name is there
+//! The lists of figures are whole: every row of the notes' experiments is in one of them and has a claim, every scenario they name is there
 //! and can be cut down as they say, every chart's formula reads, every scenario of a paper is in its list.
 
 use std::collections::BTreeSet;
@@ -32,6 +32,29 @@ fn every_row_of_the_papers_has_a_place() {
             (1..=last).map(|n| format!("{letter}{n}")).chain(more.iter().map(|m| (*m).to_owned())).collect();
         let due: BTreeSet<&str> = due.iter().map(String::as_str).collect();
         assert_eq!(here, due, "{id}");
+    }
+}
+
+#[test]
+fn every_row_of_a_figure_has_a_claim() {
+    for paper in Catalogue::load(&experiments()).unwrap().papers {
+        for figure in &paper.figures {
+            let plans = figure.files.iter().map(|f| Plan::load(&paper.folder.join(f), &[]).unwrap().0);
+            let claims: Vec<_> = plans.flat_map(|p| p.claims).collect();
+            let judged: BTreeSet<String> = claims.iter().flat_map(|c| figure.rows_of(&c.text).0).collect();
+            let due: BTreeSet<String> = figure.rows.iter().cloned().collect();
+            assert_eq!(judged, due, "{}/{}", paper.id, figure.id);
+            // A claim of the paper's belongs to a row, unless the figure is none of the paper's.
+            for claim in claims.iter().filter(|c| !figure.rows.is_empty() && !c.source.starts_with("own")) {
+                assert!(
+                    !figure.rows_of(&claim.text).0.is_empty(),
+                    "{}/{}: {}",
+                    paper.id,
+                    figure.id,
+                    claim.text
+                );
+            }
+        }
     }
 }
 

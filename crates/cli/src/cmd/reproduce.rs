@@ -5,7 +5,7 @@ use std::process::ExitCode;
 use std::sync::atomic::AtomicBool;
 
 use anyhow::{Context as _, bail};
-use narrows_reproduce::{Catalogue, Done, Figure, Paper, Section, Size, pages};
+use narrows_reproduce::{Catalogue, Done, Figure, Paper, Section, Size, gallery, pages};
 use narrows_runner::{Error, Options, Plan};
 
 use super::sim::{INTERRUPTED, cores, run, stop_on_signal};
@@ -29,6 +29,9 @@ pub struct Args {
     /// Where pages, data and runs go
     #[arg(long, value_name = "DIR", default_value = "out/reproduce")]
     out: PathBuf,
+    /// Draw those figures that show most as SVG into DIR, with a page DIR.md
+    #[arg(long, value_name = "DIR", conflicts_with = "list")]
+    gallery: Option<PathBuf>,
     /// Where the papers' scenarios lie
     #[arg(long, value_name = "DIR", default_value = "experiments")]
     experiments: PathBuf,
@@ -73,13 +76,14 @@ pub fn main(args: Args) -> anyhow::Result<ExitCode> {
     let all = ["all".to_owned()];
     let asked = if args.what.is_empty() { &all[..] } else { &args.what };
     let mut works = Vec::new();
-    for (paper, figures) in catalogue.select(asked)? {
-        for figure in figures {
+    let chosen = catalogue.select(asked)?;
+    for (paper, figures) in &chosen {
+        for &figure in figures {
             works.push(Work { paper, figure, plans: plans(paper, figure, args.size())? });
         }
     }
     if args.list {
-        list(&works, &args)?;
+        list(&chosen, &works, &args)?;
         return Ok(ExitCode::SUCCESS);
     }
     let stop = stop_on_signal()?;
@@ -104,6 +108,9 @@ pub fn main(args: Args) -> anyhow::Result<ExitCode> {
             Err(e) => return Err(e.context(name)),
         }
         pages::write(&catalogue, &args.out)?;
+    }
+    if let Some(folder) = &args.gallery {
+        gallery::write(&chosen, &args.out, folder)?;
     }
     say(&format!("{}\n", args.out.join("index.html").display()))?;
     Ok(if good || !args.strict { ExitCode::SUCCESS } else { ExitCode::FAILURE })
@@ -151,7 +158,7 @@ fn worse(outcome: &str, expected: &str) -> bool {
     }
 }
 
-fn list(works: &[Work<'_>], args: &Args) -> anyhow::Result<()> {
+fn list(chosen: &[(&Paper, Vec<&Figure>)], works: &[Work<'_>], args: &Args) -> anyhow::Result<()> {
     let (mut text, mut total) = (String::new(), 0.0);
     for work in works {
         let runs: usize = work.plans.iter().map(|(_, p)| p.jobs.len()).sum();
@@ -168,6 +175,12 @@ fn list(works: &[Work<'_>], args: &Args) -> anyhow::Result<()> {
     }
     if works.is_empty() {
         bail!("nothing to list");
+    }
+    // Rows that no figure simulates, of papers that are listed whole.
+    for (paper, _) in chosen.iter().filter(|(paper, figures)| figures.len() == paper.figures.len()) {
+        for other in &paper.elsewhere {
+            text += &format!("{:28} {:16} not run: {}\n", paper.id, other.rows.join(" "), other.why);
+        }
     }
     text += &format!("in all {} with {} runs at a time\n", sim_explain::how_long(total), args.jobs());
     say(&text).context("writing the list")
