@@ -451,6 +451,8 @@ class Claim:
     """The sentence (needed; sim only)."""
     source: str | None = None
     """Where it is from (default ""; sim only)."""
+    paper: str | None = None
+    """The source's own value, as a report shows it; empty if it gives none (default ""; sim only)."""
     expr: str | None = None
     """Over the results (needed; sim only)."""
     bound: str | None = None

@@ -32,7 +32,7 @@ class Result:
     """Packets of the links in ``probes.capture``, as pcap files."""
 
     def __getattr__(self, name: str) -> Table:
-        tables = self.__dict__.get("tables", {})
+        tables: Mapping[str, Table] = self.__dict__.get("tables", {})
         if name in tables:
             return tables[name]
         known = ", ".join(tables)

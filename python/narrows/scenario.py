@@ -112,7 +112,8 @@ class Scenario:
 
     def to_dict(self) -> dict[str, Any]:
         """The tables and keys of the file."""
-        return to_table(self)
+        table: dict[str, Any] = to_table(self)
+        return table
 
     def to_toml(self) -> str:
         """The file's text, keys in order."""

@@ -7,7 +7,7 @@ import difflib
 import functools
 import typing
 from collections.abc import Callable, Iterable
-from typing import Any, TypeVar, Union
+from typing import Any, TypeVar, Union, cast
 
 from narrows import _native
 
@@ -48,7 +48,7 @@ def table(cls: C) -> C:
         init(self, *args, **settings)
 
     made.__init__ = __init__
-    return made
+    return cast(C, made)
 
 
 def unknown(path: str, key: str, known: Iterable[str], file: str | None = None) -> ValueError:
@@ -68,7 +68,8 @@ def key_of(field: dataclasses.Field[Any]) -> str | None:
 def to_table(value: Any) -> Any:
     """A dataclass as a dict of keys, without those that are None."""
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
-        kind = {"kind": value.kind} if hasattr(type(value), "kind") and "kind" not in _names(type(value)) else {}
+        own = getattr(type(value), "kind", None)
+        kind = {"kind": own} if isinstance(own, str) and "kind" not in _names(type(value)) else {}
         pairs = ((key_of(f), getattr(value, f.name)) for f in dataclasses.fields(value))
         return kind | {key: to_table(v) for key, v in pairs if key is not None and v is not None}
     if isinstance(value, dict):
@@ -83,7 +84,9 @@ def from_table(cls: type, values: Any, path: str, file: str | None) -> Any:
     if not isinstance(values, dict):
         return values
     values = dict(values)
-    if subclasses := {c.kind: c for c in cls.__subclasses__()}:
+    below: list[Any] = cls.__subclasses__()
+    subclasses = {c.kind: c for c in below}
+    if subclasses:
         kind = values.pop("kind", None)
         if kind not in subclasses:
             problem = f"= {kind!r}: expected one of {', '.join(subclasses)}" if kind else "is missing: expected one"

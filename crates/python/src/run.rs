@@ -44,16 +44,16 @@ impl Stop {
 
 /// The one run of a scenario: `summary`, `tables`, `captures`, `manifest`; None if `stop` was set meanwhile.
 #[pyfunction]
-#[pyo3(signature = (text, file=None, sets=vec![], seed=None, stop=None))]
+#[pyo3(signature = (text, file=None, sets=None, seed=None, stop=None))]
 pub(crate) fn run<'py>(
     py: Python<'py>,
     text: String,
     file: Option<PathBuf>,
-    sets: Vec<String>,
+    sets: Option<Vec<String>>,
     seed: Option<u64>,
     stop: Option<&Stop>,
 ) -> PyResult<Option<Bound<'py, PyDict>>> {
-    let source = Source { text, file, sets };
+    let source = Source { text, file, sets: sets.unwrap_or_default() };
     let told = |e| error::scenario(py, &e);
     let mut experiment = source.experiment().map_err(told)?;
     match seed {

@@ -33,14 +33,14 @@ impl Source {
 /// All runs of a scenario, in the order of all results, each with `coords`, `seed`, `key` (a hash of all that decides
 /// its results) and `scenario` (TOML that runs by itself).
 #[pyfunction]
-#[pyo3(signature = (text, file=None, sets=vec![]))]
+#[pyo3(signature = (text, file=None, sets=None))]
 pub(crate) fn expand<'py>(
     py: Python<'py>,
     text: String,
     file: Option<PathBuf>,
-    sets: Vec<String>,
+    sets: Option<Vec<String>>,
 ) -> PyResult<Vec<Bound<'py, PyDict>>> {
-    let source = Source { text, file, sets };
+    let source = Source { text, file, sets: sets.unwrap_or_default() };
     let runs: Result<Vec<Run>, _> = py.detach(|| source.experiment()?.expand());
     let runs = runs.map_err(|e| error::scenario(py, &e))?;
     let coords: Vec<_> = runs.iter().map(|r| r.coords.clone()).collect();

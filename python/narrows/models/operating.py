@@ -17,7 +17,7 @@ A link is told by
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from numpy.typing import ArrayLike
 
@@ -66,8 +66,10 @@ def operating_point(
     """The operating point; arguments in this module's head."""
     link = _link(rate_bps, rtt_s, flows, packet_bytes, buffer_packets, rto_min_s, window)
     words = {"stack": stack, "backoff_ends": backoff_ends}
-    *figures, regime = evaluate("operating::operating_point", link, words=words)
-    return OperatingPoint(*figures, named(regime, REGIMES))
+    told: dict[str, Any] = dict(
+        zip(OperatingPoint._fields, evaluate("operating::operating_point", link, words=words))
+    )
+    return OperatingPoint(**told | {"regime": named(told["regime"], REGIMES)})
 
 
 def silence_quantile_s(

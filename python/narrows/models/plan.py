@@ -16,7 +16,7 @@ A link is told by
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from numpy.typing import ArrayLike
 
@@ -109,7 +109,7 @@ def plan(
 ) -> Plan:
     """What is to be expected of a link; arguments in this module's head."""
     link = _link(rate_bps, users, rtt_s, packet_bytes, buffer_packets, buffer_s, connections, busy, object_bytes, patience_s)
-    told = dict(zip(Plan._fields, evaluate("plan::plan", link, words={"stack": stack})))
+    told: dict[str, Any] = dict(zip(Plan._fields, evaluate("plan::plan", link, words={"stack": stack})))
     return Plan(**told | {"verdict": named(told["verdict"], VERDICTS)})
 
 
