@@ -1,19 +1,23 @@
 //! The papers' figures: which scenarios make them ([`Catalogue`]), what is drawn of their results ([`Chart`]), how their
 //! claims fared ([`Judged`]), the pages that show all of it ([`pages`]), and pictures of some ([`gallery`]).
 //!
-//! Running is the caller's: [`Section::of`] takes what `narrows-runner` gave. A figure's section is kept as JSON beside its
+//! Running is the caller's: [`Work::make`] asks it to do one plan after another. A figure's section is kept as JSON beside its
 //! data, so pages can be written again, with more figures, without running anything twice.
 
 #![forbid(unsafe_code)]
 
 mod catalogue;
 mod chart;
+#[cfg(feature = "pages")]
 pub mod gallery;
 mod judged;
+#[cfg(feature = "pages")]
 pub mod pages;
 mod section;
+mod work;
 
 pub use catalogue::{Catalogue, ChartSpec, Elsewhere, Figure, Form, OpenPoint, Paper, PaperLine};
 pub use chart::{Chart, Line};
 pub use judged::Judged;
 pub use section::{Done, FilePart, Section, Size};
+pub use work::Work;

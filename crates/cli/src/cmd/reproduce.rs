@@ -1,12 +1,12 @@
 //! `narrows reproduce`: the papers' figures, run again, drawn and judged.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::atomic::AtomicBool;
 
 use anyhow::{Context as _, bail};
-use narrows_reproduce::{Catalogue, Done, Figure, Paper, Section, Size, gallery, pages};
-use narrows_runner::{Error, Options, Plan};
+use narrows_reproduce::{Catalogue, Figure, Paper, Section, Size, Work, gallery, pages};
+use narrows_runner::{Error, Options};
 
 use super::sim::{INTERRUPTED, cores, run, stop_on_signal};
 use super::{say, sim_explain};
@@ -63,13 +63,6 @@ impl Args {
     }
 }
 
-/// A figure with its plans, all read and checked before any runs.
-struct Work<'a> {
-    paper: &'a Paper,
-    figure: &'a Figure,
-    plans: Vec<(&'a str, Plan)>,
-}
-
 /// Runs the command.
 pub fn main(args: Args) -> anyhow::Result<ExitCode> {
     let catalogue = Catalogue::load(&args.experiments)?;
@@ -79,7 +72,7 @@ pub fn main(args: Args) -> anyhow::Result<ExitCode> {
     let chosen = catalogue.select(asked)?;
     for (paper, figures) in &chosen {
         for &figure in figures {
-            works.push(Work { paper, figure, plans: plans(paper, figure, args.size())? });
+            works.push(Work::new(paper, figure, args.size())?);
         }
     }
     if args.list {
@@ -116,37 +109,10 @@ pub fn main(args: Args) -> anyhow::Result<ExitCode> {
     Ok(if good || !args.strict { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
-fn plans<'a>(paper: &'a Paper, figure: &'a Figure, size: Size) -> anyhow::Result<Vec<(&'a str, Plan)>> {
-    let plan = |file: &'a String| {
-        // What only the lab heeds is no news here.
-        let (plan, _) = Plan::load(&paper.folder.join(file), size.sets(figure))?;
-        Ok((file.as_str(), plan))
-    };
-    figure.files.iter().map(plan).collect()
-}
-
 fn make(work: &Work<'_>, args: &Args, stop: &AtomicBool) -> anyhow::Result<Section> {
-    let folder = args.out.join(&work.paper.id).join(&work.figure.id);
-    let mut done = Vec::new();
-    for (file, plan) in &work.plans {
-        let out = runs_of(&folder, file, args.size());
-        let options = Options { out: out.clone(), jobs: args.jobs(), fresh: args.fresh };
-        let report = run(plan, &options, stop, args.quiet)?;
-        done.push(Done { file: (*file).to_owned(), plan: plan.clone(), report, out });
-    }
-    let section = Section::of(work.paper, work.figure, args.size(), &done)?;
-    section.save(&folder)?;
-    Ok(section)
-}
-
-/// Runs of different sizes are not mixed: each resumes its own.
-fn runs_of(folder: &Path, file: &str, size: Size) -> PathBuf {
-    let size = match size {
-        Size::Least => "least",
-        Size::Quick => "quick",
-        Size::Full => "full",
-    };
-    folder.join(size).join(file.trim_end_matches(".toml"))
+    work.make(&args.out, &mut |plan, out| {
+        run(plan, &Options { out, jobs: args.jobs(), fresh: args.fresh }, stop, args.quiet)
+    })
 }
 
 /// Whether a claim came out worse than its file says; what could not be judged says nothing.

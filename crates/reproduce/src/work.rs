@@ -1,0 +1,67 @@
+//! A figure to be made: its scenarios read and checked, then run, drawn and judged.
+
+use std::path::{Path, PathBuf};
+
+use narrows_runner::{Error, Plan, Report};
+
+use crate::catalogue::{Figure, Paper};
+use crate::section::{Done, Section, Size};
+
+/// A figure with its plans, all read and checked before any runs.
+#[derive(Debug)]
+pub struct Work<'a> {
+    /// Whose it is.
+    pub paper: &'a Paper,
+    /// Which it is.
+    pub figure: &'a Figure,
+    /// How much of it is to be run.
+    pub size: Size,
+    /// Each of its files and what that asks for.
+    pub plans: Vec<(&'a str, Plan)>,
+}
+
+impl<'a> Work<'a> {
+    /// Reads the scenarios of a figure.
+    ///
+    /// # Errors
+    /// Names the file, the key, the value and what was expected.
+    pub fn new(paper: &'a Paper, figure: &'a Figure, size: Size) -> Result<Self, narrows_scenario::Error> {
+        let plan = |file: &'a String| {
+            // What only the lab heeds is no news here.
+            let (plan, _) = Plan::load(&paper.folder.join(file), size.sets(figure))?;
+            Ok((file.as_str(), plan))
+        };
+        Ok(Self { paper, figure, size, plans: figure.files.iter().map(plan).collect::<Result<_, _>>()? })
+    }
+
+    /// Makes it below `out`: `run` does a plan in a folder, and what comes of all of them is kept there.
+    ///
+    /// # Errors
+    /// Those of `run`, as they are; a chart that does not fit the results; a file that cannot be written.
+    pub fn make(
+        &self,
+        out: &Path,
+        run: &mut dyn FnMut(&Plan, PathBuf) -> Result<Report, Error>,
+    ) -> anyhow::Result<Section> {
+        let folder = out.join(&self.paper.id).join(&self.figure.id);
+        let mut done = Vec::new();
+        for (file, plan) in &self.plans {
+            let out = runs_of(&folder, file, self.size);
+            let report = run(plan, out.clone())?;
+            done.push(Done { file: (*file).to_owned(), plan: plan.clone(), report, out });
+        }
+        let section = Section::of(self.paper, self.figure, self.size, &done)?;
+        section.save(&folder)?;
+        Ok(section)
+    }
+}
+
+/// Runs of different sizes are not mixed: each resumes its own.
+fn runs_of(folder: &Path, file: &str, size: Size) -> PathBuf {
+    let size = match size {
+        Size::Least => "least",
+        Size::Quick => "quick",
+        Size::Full => "full",
+    };
+    folder.join(size).join(file.trim_end_matches(".toml"))
+}
