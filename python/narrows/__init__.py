@@ -42,11 +42,11 @@ from narrows.runs import Point, expand, run
 from narrows.scenario import Scenario
 
 if TYPE_CHECKING:
-    from narrows import models
+    from narrows import figures, models
 
 __version__ = VERSION
 
-_LAZY = ("models",)
+_LAZY = ("figures", "models")
 """Loaded when first used, so that importing this package takes no longer than it must."""
 
 
@@ -88,6 +88,7 @@ __all__ = [
     "Traffic",
     "Udp",
     "expand",
+    "figures",
     "models",
     "run",
 ]

@@ -1,5 +1,25 @@
 from typing import Any, Mapping, Sequence, final
 
+__all__ = [
+    "ENGINE",
+    "VERSION",
+    "Column",
+    "ScenarioError",
+    "Stop",
+    "Table",
+    "expand",
+    "experiments",
+    "from_toml",
+    "model",
+    "models",
+    "refusal",
+    "reproduce",
+    "run",
+    "tcp_keys",
+    "to_toml",
+    "toml_value",
+]
+
 VERSION: str
 ENGINE: str
 
@@ -42,7 +62,11 @@ def refusal(key: str, problem: str, file: str | None = None) -> ScenarioError: .
 def from_toml(text: str, file: str | None = None) -> dict[str, Any]: ...
 def to_toml(table: Mapping[str, Any]) -> str: ...
 def toml_value(value: object, key: str = "") -> str: ...
-def expand(text: str, file: str | None = None, sets: Sequence[str] = []) -> list[dict[str, Any]]: ...
+def expand(text: str, file: str | None = None, sets: Sequence[str] | None = None) -> list[dict[str, Any]]: ...
+def experiments() -> list[tuple[str, str]]: ...
+def reproduce(
+    folder: str, name: str, size: str, out: str, jobs: int, fresh: bool
+) -> str: ...
 def models() -> list[tuple[str, list[list[str]]]]: ...
 def model(
     name: str,
@@ -55,7 +79,7 @@ def tcp_keys() -> list[str]: ...
 def run(
     text: str,
     file: str | None = None,
-    sets: Sequence[str] = [],
+    sets: Sequence[str] | None = None,
     seed: int | None = None,
     stop: Stop | None = None,
 ) -> dict[str, Any] | None: ...

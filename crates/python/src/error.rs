@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use pyo3::exceptions::PyValueError;
+use pyo3::exceptions::{PyOSError, PyRuntimeError, PyValueError};
 use pyo3::prelude::*;
 
 pyo3::create_exception!(
@@ -27,6 +27,19 @@ pub(crate) fn scenario(py: Python<'_>, why: &narrows_scenario::Error) -> PyErr {
     match set {
         Ok(()) => raised,
         Err(other) => other,
+    }
+}
+
+/// Why a figure could not be made.
+pub(crate) fn figure(py: Python<'_>, why: &anyhow::Error) -> PyErr {
+    use narrows_runner::Error;
+    if let Some(refused) = why.downcast_ref::<narrows_scenario::Error>() {
+        return scenario(py, refused);
+    }
+    match why.downcast_ref::<Error>() {
+        Some(Error::Io { .. }) => PyOSError::new_err(format!("{why:#}")),
+        Some(Error::Taken { .. }) => PyValueError::new_err(format!("{why:#}")),
+        _ => PyRuntimeError::new_err(format!("{why:#}")),
     }
 }
 

@@ -5,6 +5,7 @@
 //! own, is `python/narrows`; `docs/python.md` tells how it is used.
 
 mod error;
+mod figures;
 mod models;
 mod run;
 mod scenario;
@@ -27,6 +28,8 @@ fn _native(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_function(wrap_pyfunction!(toml::to_toml, m)?)?;
     m.add_function(wrap_pyfunction!(toml::toml_value, m)?)?;
     m.add_function(wrap_pyfunction!(scenario::expand, m)?)?;
+    m.add_function(wrap_pyfunction!(figures::experiments, m)?)?;
+    m.add_function(wrap_pyfunction!(figures::reproduce, m)?)?;
     m.add_function(wrap_pyfunction!(models::list, m)?)?;
     m.add_function(wrap_pyfunction!(models::evaluate, m)?)?;
     m.add_function(wrap_pyfunction!(scenario::tcp_keys, m)?)?;
