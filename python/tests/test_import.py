@@ -1,0 +1,36 @@
+"""What importing the package brings along."""
+
+import subprocess
+import sys
+
+import narrows
+
+
+def loaded_by_import():
+    """Modules that `import narrows` loads beyond the interpreter's own and numpy's, in a process of its own."""
+    code = "import sys, numpy; before = set(sys.modules); import narrows; print(*sorted(set(sys.modules) - before))"
+    return subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.split()
+
+
+def test_import_loads_little():
+    """Under 0.3 s in all (docs/python.md has how long it takes); time is not asserted, but what would take it is not loaded."""
+    loaded = loaded_by_import()
+    heavy = {"matplotlib", "pandas", "polars", "pyarrow", "dask", "distributed", "xarray", "asyncio", "multiprocessing"}
+    assert not heavy & {name.split(".")[0] for name in loaded}
+    # The parts that are loaded when they are used.
+    assert "narrows.models" not in loaded and "narrows.figures" not in loaded
+    assert "narrows._native" in loaded
+
+
+def test_everything_named_is_there():
+    for name in narrows.__all__:
+        assert getattr(narrows, name) is not None, name
+        assert name in dir(narrows)
+    assert narrows.__version__ == narrows.VERSION
+
+
+def test_numpy_is_the_only_dependency():
+    from importlib.metadata import requires
+
+    needed = [line for line in requires("narrows") or [] if "extra ==" not in line]
+    assert [line.split(">")[0].strip() for line in needed] == ["numpy"]
