@@ -6,6 +6,11 @@ use narrows_units::{Duration, Instant};
 use super::{Turns, repair};
 use crate::{Packet, Reason, Verdict, Verdicts};
 
+/// Turns that what is not TCP may have waiting: one is served while the other is answered.
+const OTHERS_TURNS: u32 = 2;
+/// The round trip it is given, as nothing tells its own: as CoDel assumes (RFC 8289, section 4.3).
+const OTHERS_RTT: Duration = Duration::from_millis(100);
+
 impl<P: Packet> Turns<P> {
     /// How many segments beyond what is served a sender may have under way: two for the turn, so that one waits while
     /// the other is answered, and what the round trip takes beside the turns of others.
@@ -23,16 +28,19 @@ impl<P: Packet> Turns<P> {
     /// Answers a backlog beyond what the flow's turns need: by a mark, by a drop TCP repairs, or not yet.
     pub(super) fn restrain(&mut self, now: Instant, id: u32, verdicts: &mut Verdicts<P>) {
         let slot = &self.slots[id as usize];
-        let obeys = || slot.clamp.obeyed(self.tracker.flow(FlowId(id)).max_seq());
-        if slot.chain.packets <= self.config.k || (self.config.clamp && obeys()) {
+        let waiting = slot.chain.packets;
+        if waiting <= self.config.k.min(OTHERS_TURNS) {
+            return;
+        }
+        let flow = self.tracker.flow(FlowId(id));
+        if !flow.is_tcp() {
+            self.restrain_other(now, id, verdicts);
+            return;
+        }
+        if waiting <= self.config.k || (self.config.clamp && slot.clamp.obeyed(flow.max_seq())) {
             return;
         }
         let limit = self.config.k.max(2 * self.allowance(id));
-        let waiting = self.slots[id as usize].chain.packets;
-        if !self.tracker.flow(FlowId(id)).is_tcp() {
-            self.restrain_other(now, id, waiting > 2 * limit, waiting > limit, verdicts);
-            return;
-        }
         let grace = self.config.first_window_grace
             && waiting <= limit + 8
             && self.tracker.flow(FlowId(id)).sent_packets() <= 10;
@@ -46,17 +54,22 @@ impl<P: Packet> Turns<P> {
         }
     }
 
-    /// What is not TCP cannot be told copies from data, nor be held back: QUIC learns of a loss soonest from the oldest
-    /// packet, and voice has no use for it. An ECN-capable one is marked first.
-    fn restrain_other(&mut self, now: Instant, id: u32, far: bool, over: bool, verdicts: &mut Verdicts<P>) {
-        if !over {
+    /// What is not TCP cannot be told copies from data, nor be held back by a window: what waits delays what its sender
+    /// repairs, by a round for each turn. So it has two turns, or what its round trip takes if turns come sooner; beyond that
+    /// the oldest packet goes: QUIC learns of a loss soonest from it, and voice has no use for it. An ECN-capable one is
+    /// marked first.
+    fn restrain_other(&mut self, now: Instant, id: u32, verdicts: &mut Verdicts<P>) {
+        let turns = (OTHERS_RTT.as_nanos() / self.round_time().as_nanos().max(1)).max(OTHERS_TURNS.into());
+        let room = turns * u64::from(self.turn_bytes().unsigned_abs()).max(self.mean_len >> 4);
+        let chain = self.slots[id as usize].chain;
+        if chain.bytes <= room {
             return;
         }
-        let head = self.slots[id as usize].chain.head();
-        if far || !self.config.mark || !self.store.get(head).packet.header().ecn.is_capable() {
-            self.drop_at(now, id, head, Reason::Sojourn, verdicts);
+        let far = chain.bytes > 2 * room;
+        if far || !self.config.mark || !self.store.get(chain.head()).packet.header().ecn.is_capable() {
+            self.drop_at(now, id, chain.head(), Reason::Sojourn, verdicts);
         } else if !self.slots[id as usize].repair.is_open(now, self.round_time() * 4) {
-            self.mark_or_drop(now, id, head, verdicts);
+            self.mark_or_drop(now, id, chain.head(), verdicts);
         }
     }
 
