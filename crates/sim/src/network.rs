@@ -502,26 +502,35 @@ impl Network {
         }
     }
 
-    /// Counts what a discipline decided about packets that wanted to enter link `id`, and takes their boxes back.
+    /// Counts what the discipline of link `id`, or the one that watches it, decided, and takes the boxes back. What a door lets
+    /// go may push out a packet of the other direction: each counts at the link it came to.
     fn judge(&mut self, id: u32) {
-        let counters = &mut self.links[id as usize].counters;
+        let routes = &self.routes;
+        let at = |packet: &Pkt| {
+            let label = &packet.0.label;
+            routes[label.route as usize].get(usize::from(label.hop)).copied().unwrap_or(id) as usize
+        };
         for verdict in self.verdicts.drain(..) {
-            match verdict {
+            let packet = match verdict {
                 Verdict::Dropped { packet, reason } => {
-                    counters.dropped[reason as usize] += 1;
+                    self.links[at(&packet)].counters.dropped[reason as usize] += 1;
                     self.tap.lost(&packet);
-                    self.pool.give(packet);
+                    packet
                 }
                 Verdict::Swallowed { packet } => {
-                    counters.swallowed += 1;
-                    self.pool.give(packet);
+                    self.links[at(&packet)].counters.swallowed += 1;
+                    packet
                 }
                 Verdict::Refused { packet } => {
-                    counters.refused += 1;
-                    self.pool.give(packet);
+                    self.links[at(&packet)].counters.refused += 1;
+                    packet
                 }
-                Verdict::Marked { .. } => counters.marked += 1,
-            }
+                Verdict::Marked { .. } => {
+                    self.links[id as usize].counters.marked += 1;
+                    continue;
+                }
+            };
+            self.pool.give(packet);
         }
     }
 }
