@@ -80,8 +80,7 @@ pub const FETCH: Evidence = evidence(Basis::Arithmetic, "under taq x0.94 to 1.06
 /// Wait of a packet of a long transfer: two segments, the clamp's least, and with delayed ACKs more.
 pub const WAIT: Evidence = evidence(Basis::Simulation, "least and most of medians, rounds of 1 s on");
 /// TAQ's door in its default mode.
-pub const DOOR: Evidence =
-    evidence(Basis::Arithmetic, "wait x0.8 to 1.0; to x2.0 where 1024 SYNs are held, the most");
+pub const DOOR: Evidence = evidence(Basis::Arithmetic, "wait x0.79 to 1.0 of the median");
 /// A door that goes by the loss.
 pub const LOSS_DOOR: Evidence = evidence(Basis::Model, "long flows x0.9 to 1, web objects x0.7 to 1.3");
 

@@ -31,6 +31,8 @@ pub const P_ADMIT: f64 = 0.09;
 pub const FEW_PACKETS: f64 = 4.0;
 /// Longest round of one packet for each user that TAQ's door allows: its setting `round_limit_ms`.
 pub const ROUND_LIMIT_S: f64 = 3.0;
+/// Rounds after which TAQ's door lets in who waits: its setting `line_rounds`.
+pub const LINE_ROUNDS: f64 = 5.0;
 /// Packets TAQ lets wait in all: its setting `memory_packets`.
 pub const MEMORY_PACKETS: f64 = 4000.0;
 /// Headers of a segment, IPv4 and TCP, bytes; a timestamp takes [`TIMESTAMP`] more.
@@ -377,11 +379,19 @@ fn turns(link: &Link, flows: u32) -> Turns {
 }
 
 /// A door that lets `users` users in. Each connection stands in line for itself once its pool's admission is over (`t_pool`), so a
-/// user who is in has about one connection in at a time, and waits at the door with the others: in `experiments/plan/door.toml` 385 of
-/// 400 users wait with 150 in. So connections beyond `users` wait, until as many objects are through.
+/// user who is in has about one connection in at a time, and connections beyond `users` wait, until as many objects are through.
+///
+/// But nobody waits longer than [`LINE_ROUNDS`] rounds of those who are in. Then more are in: n connections, each for n objects'
+/// time T, with rounds of n packets' time s, and a line of c n s; all N are in or wait, N T = n T + c n s. A round counts users, of
+/// whom there are only so many.
 fn door(link: &Link, users: f64, flows: u32, busy_users: u32) -> Door {
-    let beyond = f64::from(flows) - users;
-    let wait_s = (f64::from(busy_users) > users).then(|| beyond * link.object_s());
+    let (flows, busy_users) = (f64::from(flows), f64::from(busy_users));
+    let (object_s, line_s) = (link.object_s(), LINE_ROUNDS * link.packet_s());
+    let wait_s = (busy_users > users).then(|| {
+        let in_turn = (flows - users) * object_s;
+        let inside = (flows * object_s / (object_s + line_s)).min(busy_users);
+        in_turn.min(line_s * inside.max(users))
+    });
     Door { users: users.min(f64::from(u32::MAX)) as u32, wait_s }
 }
 

@@ -134,6 +134,8 @@ pub struct Config {
     pub memory_bytes: Bytes,
     /// `default` mode: new pools wait while a round of one packet for each backlogged flow takes longer.
     pub round_limit_ms: Duration,
+    /// `default` mode: who has waited this many such rounds is let in; 0: nobody is, for that.
+    pub line_rounds: u32,
 }
 
 impl Default for Config {
@@ -178,6 +180,7 @@ impl Default for Config {
             memory_packets: 4000,
             memory_bytes: Bytes(9_000_000),
             round_limit_ms: Duration::from_secs(3),
+            line_rounds: 5,
         }
     }
 }

@@ -1,12 +1,13 @@
 //! The door: which pools of flows may open connections while the link has more than it can serve.
 //!
-//! Section 4.3 of the TAQ paper. Whether the door is closed comes as an argument: by loss rate in `paper` mode, by the
+//! Section 4.3 of the TAQ paper. What is behind the door comes as an argument: closed it is by loss rate in `paper` mode, by the
 //! time of a round in `default` mode. A pool is named by the address that sends the SYN. Two rules:
 //!
 //! - [`Rule::Paper`]: a SYN joins the pool its source started less than `join` ago; a new pool enters if the door is
 //!   open, else it waits, and enters after `wait` at the latest, each pool for itself.
 //! - [`Rule::Line`]: a pool stays in while it is active. Those who wait go in by their place in the line, one each
-//!   `pace`; a newcomer goes behind them. If the door stays closed one pool enters each `guarantee`.
+//!   `pace`; a newcomer goes behind them. If the door stays closed one pool enters each `guarantee`, and
+//!   whoever has waited `rounds` rounds of those inside: the more are inside, the longer a round.
 //!
 //! A waiting SYN is dropped, and the client asks again, or it is held: then only the latest copy of each, and they go in
 //! the order of the line. Where SYNs are dropped the box cannot call anybody in, so of those who wait whoever asks first
@@ -62,7 +63,18 @@ pub enum Rule {
         pace: Duration,
         /// With the door closed, one pool of the line enters each time this has passed since the last admission.
         guarantee: Option<Duration>,
+        /// And whoever has waited this many rounds of those inside; 0: nobody.
+        rounds: u32,
     },
+}
+
+/// What is behind the door as it is asked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Inside {
+    /// Whether new pools have to wait.
+    pub closed: bool,
+    /// How long one packet of everybody takes.
+    pub round: Duration,
 }
 
 /// Settings of a door.
@@ -151,7 +163,7 @@ impl<P: Packet> Door<P> {
     pub fn knock(
         &mut self,
         now: Instant,
-        closed: bool,
+        inside: Inside,
         way: Way,
         packet: P,
         counters: &mut Counters,
@@ -164,7 +176,7 @@ impl<P: Packet> Door<P> {
                 if let Some(pool) = self.pools.get_mut(id) {
                     pool.seen = now;
                 }
-                if !self.is_held(packet.header()) && self.may_enter(now, closed, id) {
+                if !self.is_held(packet.header()) && self.may_enter(now, inside, id) {
                     self.admit(now, id);
                     return Some(packet);
                 }
@@ -178,7 +190,7 @@ impl<P: Packet> Door<P> {
                 Some(packet)
             }
             known => {
-                if self.newcomer_may_enter(now, closed) {
+                if self.newcomer_may_enter(now, inside) {
                     self.enter(now, source, known, counters, verdicts);
                     return Some(packet);
                 }
@@ -216,7 +228,7 @@ impl<P: Packet> Door<P> {
     pub fn release(
         &mut self,
         now: Instant,
-        closed: bool,
+        inside: Inside,
         counters: &mut Counters,
         verdicts: &mut Verdicts<P>,
     ) -> Option<(Way, P)> {
@@ -229,7 +241,7 @@ impl<P: Packet> Door<P> {
                 return None;
             }
             let first = self.pools.first(List::Line)?;
-            if !self.may_enter(now, closed, first) {
+            if !self.may_enter(now, inside, first) {
                 return None;
             }
             if self.pools.get(first).is_some_and(|p| now.since(p.seen) > PATIENCE) {
@@ -241,9 +253,9 @@ impl<P: Packet> Door<P> {
         }
     }
 
-    /// When [`Door::release`] is worth calling. `recheck` is when `closed` may change by time alone.
+    /// When [`Door::release`] is worth calling. `recheck` is when `inside` may change by time alone.
     #[must_use]
-    pub fn next_release(&self, now: Instant, closed: bool, recheck: Instant) -> Option<Instant> {
+    pub fn next_release(&self, now: Instant, inside: Inside, recheck: Instant) -> Option<Instant> {
         if self.held == 0 {
             return None;
         }
@@ -254,9 +266,13 @@ impl<P: Packet> Door<P> {
         let after = |d: Duration| self.last_admission.map_or(now, |t| t + d);
         let (open_at, closed_at) = match self.config.rule {
             Rule::Paper { wait, .. } => (now, Some(first.since + wait)),
-            Rule::Line { pace, guarantee, .. } => (after(self.pace(pace)), guarantee.map(after)),
+            Rule::Line { pace, guarantee, rounds, .. } => {
+                let open_at = after(self.pace(pace));
+                let patience = Self::patience_ends(first.since, rounds, inside).max(open_at);
+                (open_at, Some(guarantee.map_or(patience, |g| patience.min(after(g)))))
+            }
         };
-        if !closed {
+        if !inside.closed {
             return Some(open_at);
         }
         Some(closed_at.map_or(recheck, |t| t.min(recheck)))
@@ -289,15 +305,17 @@ impl<P: Packet> Door<P> {
         })
     }
 
-    fn may_enter(&self, now: Instant, closed: bool, id: PoolId) -> bool {
+    fn may_enter(&self, now: Instant, inside: Inside, id: PoolId) -> bool {
         let passed = |d: Duration| self.last_admission.is_none_or(|t| now >= t + d);
         match self.config.rule {
             Rule::Paper { wait, .. } => {
-                !closed || self.pools.get(id).is_some_and(|p| now.since(p.since) >= wait)
+                !inside.closed || self.pools.get(id).is_some_and(|p| now.since(p.since) >= wait)
             }
-            Rule::Line { pace, guarantee, .. } => {
-                if closed {
-                    guarantee.is_some_and(passed)
+            Rule::Line { pace, guarantee, rounds, .. } => {
+                if inside.closed {
+                    let since = self.pools.get(id).map_or(Instant::FAR_FUTURE, |p| p.since);
+                    let impatient = now >= Self::patience_ends(since, rounds, inside);
+                    guarantee.is_some_and(passed) || impatient && passed(self.pace(pace))
                 } else {
                     passed(self.pace(pace))
                 }
@@ -305,11 +323,16 @@ impl<P: Packet> Door<P> {
         }
     }
 
-    fn newcomer_may_enter(&self, now: Instant, closed: bool) -> bool {
+    /// When a pool that came at `since` has waited long enough, compared with those inside.
+    fn patience_ends(since: Instant, rounds: u32, inside: Inside) -> Instant {
+        if rounds == 0 { Instant::FAR_FUTURE } else { since + inside.round * u64::from(rounds) }
+    }
+
+    fn newcomer_may_enter(&self, now: Instant, inside: Inside) -> bool {
         match self.config.rule {
-            Rule::Paper { .. } => !closed,
+            Rule::Paper { .. } => !inside.closed,
             Rule::Line { pace, .. } => {
-                !closed
+                !inside.closed
                     && self.pools.len(List::Line) == 0
                     && self.last_admission.is_none_or(|t| now >= t + self.pace(pace))
             }

@@ -56,6 +56,7 @@ keys! {
     memory_packets: Number(16, 1_000_000), "most packets that wait at once (default mode)";
     memory_bytes: Size(65_536, 4_000_000_000), "most bytes that wait at once (default mode)";
     round_limit_ms: Millis(100, 600_000), "new pools wait while a round of one packet per flow takes longer (default mode)";
+    line_rounds: Number(0, 10_000), "who has waited this many such rounds is let in; 0: nobody is, for that (default mode)";
 }
 
 impl Settings for Config {

@@ -24,6 +24,11 @@ fn syn(id: u64, user: u16, port: u16) -> Record {
     r
 }
 
+/// A round of three seconds behind a door that is closed, of one behind an open one.
+fn inside(closed: bool) -> Inside {
+    Inside { closed, round: Duration::from_secs(if closed { 3 } else { 1 }) }
+}
+
 struct Hall {
     door: Door<Record>,
     counters: Counters,
@@ -37,15 +42,36 @@ impl Hall {
     }
     fn knock(&mut self, ms: u64, closed: bool, packet: Record) -> bool {
         self.door
-            .knock(at(ms), closed, Way::Reverse, packet, &mut self.counters, &mut self.verdicts)
+            .knock(at(ms), inside(closed), Way::Reverse, packet, &mut self.counters, &mut self.verdicts)
             .is_some()
     }
     fn release(&mut self, ms: u64, closed: bool) -> Vec<u64> {
         std::iter::from_fn(|| {
-            self.door.release(at(ms), closed, &mut self.counters, &mut self.verdicts).map(|(_, p)| p.id)
+            self.door
+                .release(at(ms), inside(closed), &mut self.counters, &mut self.verdicts)
+                .map(|(_, p)| p.id)
         })
         .collect()
     }
+}
+
+#[test]
+fn nobody_waits_more_rounds_than_the_rule_says() {
+    let rule = Rule::Line { idle: PATIENCE, pace: Duration::ZERO, guarantee: Some(PATIENCE), rounds: 4 };
+    let mut h = Hall::new(rule, true, 16);
+    assert!(h.knock(0, false, syn(1, 1, 1)));
+    // Closed, with rounds of 3 s: who came at 1 s has waited four of them at 13 s, the next 200 ms later.
+    assert!(!h.knock(1_000, true, syn(2, 2, 1)) && !h.knock(1_200, true, syn(3, 3, 1)));
+    let far = at(60_000);
+    assert_eq!(h.door.next_release(at(2_000), inside(true), far), Some(at(13_000)));
+    assert_eq!(h.release(12_999, true), [0; 0]);
+    assert_eq!(h.release(13_000, true), [2]);
+    assert_eq!(h.door.next_release(at(13_000), inside(true), far), Some(at(13_200)));
+    // With one more inside a round takes longer, and so does patience.
+    let slower = Inside { closed: true, round: Duration::from_millis(3_500) };
+    assert_eq!(h.door.next_release(at(13_000), slower, far), Some(at(15_200)));
+    assert!(h.door.release(at(15_199), slower, &mut h.counters, &mut h.verdicts).is_none());
+    assert!(h.door.release(at(15_200), slower, &mut h.counters, &mut h.verdicts).is_some());
 }
 
 #[test]
@@ -96,18 +122,19 @@ fn held_syns_leave_in_the_order_of_the_line_and_only_the_latest_copy() {
     assert_eq!(h.verdicts, [Verdict::Swallowed { packet: syn(1, 1, 1) }]);
     assert_eq!((h.door.held(), h.door.waiting()), (3, 2));
     let recheck = at(100_000);
-    assert_eq!(h.door.next_release(at(1_000), true, recheck), Some(at(3_000)));
-    assert_eq!(h.door.next_release(at(1_000), true, at(1_100)), Some(at(1_100)), "the loss may fall");
+    assert_eq!(h.door.next_release(at(1_000), inside(true), recheck), Some(at(3_000)));
+    assert_eq!(h.door.next_release(at(1_000), inside(true), at(1_100)), Some(at(1_100)), "the loss may fall");
     assert_eq!(h.release(2_999, true), []);
     assert_eq!(h.release(3_000, true), [4, 3]);
-    assert_eq!(h.door.next_release(at(3_000), true, recheck), Some(at(3_500)));
+    assert_eq!(h.door.next_release(at(3_000), inside(true), recheck), Some(at(3_500)));
     assert_eq!(h.release(3_100, false), [2], "the door opens before its time is up");
-    assert_eq!((h.door.held(), h.door.next_release(at(3_100), true, recheck)), (0, None));
+    assert_eq!((h.door.held(), h.door.next_release(at(3_100), inside(true), recheck)), (0, None));
 }
 
 #[test]
 fn who_gave_up_is_not_called() {
-    let mut h = Hall::new(Rule::Line { idle: PATIENCE, pace: Duration::ZERO, guarantee: None }, true, 16);
+    let mut h =
+        Hall::new(Rule::Line { idle: PATIENCE, pace: Duration::ZERO, guarantee: None, rounds: 0 }, true, 16);
     assert!(!h.knock(0, true, syn(1, 1, 1)));
     assert!(!h.knock(60_000, true, syn(2, 2, 1)));
     assert_eq!(h.release(75_000, false), [2]);
@@ -118,16 +145,25 @@ fn who_gave_up_is_not_called() {
 #[test]
 fn a_line_moves_one_at_a_time_and_newcomers_go_behind_it() {
     let pace = Duration::from_millis(200);
-    let rule = Rule::Line { idle: Duration::from_secs(30), pace, guarantee: Some(Duration::from_secs(5)) };
+    let rule = Rule::Line {
+        idle: Duration::from_secs(30),
+        pace,
+        guarantee: Some(Duration::from_secs(5)),
+        rounds: 0,
+    };
     let mut h = Hall::new(rule, true, 16);
     assert!(h.knock(0, false, syn(1, 1, 1)));
     for user in 2..5 {
         assert!(!h.knock(10, true, syn(u64::from(user), user, 1)));
     }
-    assert_eq!(h.door.next_release(at(10), true, at(60_000)), Some(at(5_000)), "5 s after the first pool");
+    assert_eq!(
+        h.door.next_release(at(10), inside(true), at(60_000)),
+        Some(at(5_000)),
+        "5 s after the first pool"
+    );
     assert_eq!(h.release(5_000, true), [2]);
     assert!(!h.knock(5_100, false, syn(9, 9, 1)), "open again, but others stand there");
-    assert_eq!(h.door.next_release(at(5_100), false, at(60_000)), Some(at(5_200)));
+    assert_eq!(h.door.next_release(at(5_100), inside(false), at(60_000)), Some(at(5_200)));
     assert_eq!(h.release(5_199, false), []);
     assert_eq!(h.release(5_200, false), [3]);
     assert_eq!(h.release(5_400, false), [4]);
@@ -139,7 +175,7 @@ fn a_line_moves_one_at_a_time_and_newcomers_go_behind_it() {
 
 #[test]
 fn a_pool_of_the_line_rule_stays_in_while_it_is_active() {
-    let rule = Rule::Line { idle: Duration::from_secs(10), pace: Duration::ZERO, guarantee: None };
+    let rule = Rule::Line { idle: Duration::from_secs(10), pace: Duration::ZERO, guarantee: None, rounds: 0 };
     let mut h = Hall::new(rule, false, 16);
     assert!(h.knock(0, false, syn(1, 1, 1)));
     let pool = h.door.pool(ip(1)).unwrap();
@@ -152,7 +188,7 @@ fn a_pool_of_the_line_rule_stays_in_while_it_is_active() {
 
 #[test]
 fn where_syns_are_dropped_those_who_wait_come_before_newcomers() {
-    let rule = Rule::Line { idle: Duration::from_secs(10), pace: Duration::ZERO, guarantee: None };
+    let rule = Rule::Line { idle: Duration::from_secs(10), pace: Duration::ZERO, guarantee: None, rounds: 0 };
     let mut h = Hall::new(rule, false, 16);
     assert!(!h.knock(0, true, syn(1, 1, 1)));
     assert!(!h.knock(100, false, syn(2, 2, 1)), "somebody waits");
@@ -207,13 +243,14 @@ fn one_that_was_told_to_come_back_has_its_turn_while_it_is_away() {
         idle: Duration::from_secs(3),
         pace: Duration::ZERO,
         guarantee: Some(Duration::from_secs(5)),
+        rounds: 0,
     };
     let mut h = answering(rule);
     assert!(h.knock(0, false, syn(1, 1, 1)));
     assert!(!h.knock(10, true, syn(2, 2, 1)));
     assert!(!h.knock(20, true, tls(3, 3, 1)) && !h.knock(30, true, tls(4, 4, 1)));
     // 5 s after the first: the turn of the second, which is away; the next turn is 5 s later.
-    assert_eq!(h.door.next_release(at(30), true, at(60_000)), Some(at(5_000)));
+    assert_eq!(h.door.next_release(at(30), inside(true), at(60_000)), Some(at(5_000)));
     assert_eq!(h.release(5_000, true), []);
     assert_eq!(h.door.waiting(), 2);
     assert_eq!(h.release(10_000, true), [3]);
@@ -223,14 +260,17 @@ fn one_that_was_told_to_come_back_has_its_turn_while_it_is_away() {
 
 #[test]
 fn those_who_are_away_are_called_one_a_second_even_with_the_door_open() {
-    let rule = Rule::Line { idle: Duration::from_secs(3), pace: Duration::ZERO, guarantee: None };
+    let rule = Rule::Line { idle: Duration::from_secs(3), pace: Duration::ZERO, guarantee: None, rounds: 0 };
     let mut h = answering(rule);
     for user in 1..4 {
         assert!(!h.knock(0, true, syn(u64::from(user), user, 1)));
     }
     assert!(!h.knock(0, true, tls(4, 4, 1)));
     assert_eq!(h.release(100, false), []);
-    assert_eq!((h.door.waiting(), h.door.next_release(at(100), false, at(9_000))), (3, Some(at(1_100))));
+    assert_eq!(
+        (h.door.waiting(), h.door.next_release(at(100), inside(false), at(9_000))),
+        (3, Some(at(1_100)))
+    );
     assert_eq!(h.release(1_100, false), []);
     assert!(h.knock(1_200, true, syn(5, 2, 2)), "called at 1.1 s, and here: nobody is awaited");
     assert_eq!(h.release(1_200, false), []);

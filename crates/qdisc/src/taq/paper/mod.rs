@@ -24,7 +24,7 @@ use self::scheduler::Scheduler;
 use self::shares::Shares;
 use self::store::{BEHIND_UNKNOWN, FlowQueue, LOST, Store};
 use self::victims::steps;
-use super::door::{Door, DoorConfig, Rule, Way};
+use super::door::{Door, DoorConfig, Inside, Rule, Way};
 use super::{Config, LossWindow, Mode, PoolId, Sizes};
 use crate::{
     Backlog, ClassReport, Counters, Packet, Qdisc, Reason, Report, ShaperConfig, Spec, Verdict, Verdicts,
@@ -84,6 +84,11 @@ impl<P: Packet> Paper<P> {
     /// Whether new pools have to wait (paper, section 4.3).
     fn is_closed(&self, now: Instant) -> bool {
         self.config.admission && self.loss.rate(now) >= self.config.p_admit
+    }
+
+    fn inside(&self, now: Instant) -> Inside {
+        // The published rule does not ask for rounds.
+        Inside { closed: self.is_closed(now), round: Duration::ZERO }
     }
 
     /// A packet that may be queued goes to its class.
@@ -302,8 +307,8 @@ impl<P: Packet> Paper<P> {
     }
 
     fn knock(&mut self, now: Instant, way: Way, packet: P, verdicts: &mut Verdicts<P>) -> Option<P> {
-        let closed = self.is_closed(now);
-        self.door.knock(now, closed, way, packet, &mut self.counters, verdicts)
+        let inside = self.inside(now);
+        self.door.knock(now, inside, way, packet, &mut self.counters, verdicts)
     }
 
     fn touch(&mut self, now: Instant, flow: u32) {
@@ -359,8 +364,8 @@ impl<P: Packet> Qdisc<P> for Paper<P> {
 
     fn release_reverse(&mut self, now: Instant, verdicts: &mut Verdicts<P>) -> Option<P> {
         loop {
-            let closed = self.is_closed(now);
-            match self.door.release(now, closed, &mut self.counters, verdicts)? {
+            let inside = self.inside(now);
+            match self.door.release(now, inside, &mut self.counters, verdicts)? {
                 (Way::Own, packet) => self.admit(now, packet, verdicts),
                 (Way::Reverse, packet) => {
                     self.tracker.reverse(now, packet.header());
@@ -378,7 +383,7 @@ impl<P: Packet> Qdisc<P> for Paper<P> {
         if self.door.held() == 0 {
             return None;
         }
-        self.door.next_release(now, self.is_closed(now), self.loss.next_change(now))
+        self.door.next_release(now, self.inside(now), self.loss.next_change(now))
     }
 
     fn backlog(&self) -> Backlog {

@@ -4,7 +4,7 @@ use narrows_units::{Duration, Instant};
 
 use super::Turns;
 use crate::taq::Config;
-use crate::taq::door::{Door, DoorConfig, Rule, Way};
+use crate::taq::door::{Door, DoorConfig, Inside, Rule, Way};
 use crate::{Packet, Verdicts};
 
 /// How long a connection counts as coming: a handshake and a request over a long path.
@@ -16,13 +16,14 @@ impl<P: Packet> Turns<P> {
     /// Whether new pools have to wait: a round of one full packet for everybody who is in takes longer than a silence may
     /// last. In are the pools of the flows that wait for a turn (a user with four connections is silent only if all four
     /// are), and the connections let in a moment ago that have nothing to send yet.
-    pub(super) fn is_closed(&self, now: Instant) -> bool {
+    pub(super) fn inside(&self, now: Instant) -> Inside {
         let coming = self.entered.len() - self.entered.partition_point(|t| now.since(*t) >= COMING);
         let waiting = (self.first.len + self.round.len).min(self.tracker.active_pools());
-        self.turn_time() * (waiting + coming) as u64 >= self.config.round_limit_ms
+        let round = self.turn_time() * (waiting + coming) as u64;
+        Inside { closed: round >= self.config.round_limit_ms, round }
     }
 
-    /// When [`Self::is_closed`] may next change by time alone: as the first of those coming is no longer counted.
+    /// When [`Self::inside`] may next change by time alone: as the first of those coming is no longer counted.
     pub(super) fn next_change(&self, now: Instant) -> Instant {
         let gone = self.entered.partition_point(|t| now.since(*t) >= COMING);
         self.entered.get(gone).map_or(Instant::FAR_FUTURE, |t| *t + COMING)
@@ -48,8 +49,8 @@ impl<P: Packet> Turns<P> {
         if !self.config.admission || !Door::<P>::is_knock(packet.header()) {
             return Some(packet);
         }
-        let closed = self.is_closed(now);
-        let packet = self.door.knock(now, closed, way, packet, &mut self.counters, verdicts)?;
+        let inside = self.inside(now);
+        let packet = self.door.knock(now, inside, way, packet, &mut self.counters, verdicts)?;
         if self.tracker.active_in_pool(packet.header().key.src()) == 0 {
             self.note_entry(now);
         }
@@ -61,7 +62,12 @@ impl<P: Packet> Turns<P> {
 /// other, or those who are in would stay in for as long as they have something to ask for.
 pub(super) fn door_config(config: &Config) -> DoorConfig {
     DoorConfig {
-        rule: Rule::Line { idle: config.t_pool, pace: Duration::ZERO, guarantee: Some(config.t_wait) },
+        rule: Rule::Line {
+            idle: config.t_pool,
+            pace: Duration::ZERO,
+            guarantee: Some(config.t_wait),
+            rounds: config.line_rounds,
+        },
         hold: config.holds_syns(),
         answered: config.http_503,
         pools: config.pools as usize,

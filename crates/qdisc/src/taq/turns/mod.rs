@@ -353,8 +353,8 @@ impl<P: Packet> Qdisc<P> for Turns<P> {
 
     fn release_reverse(&mut self, now: Instant, verdicts: &mut Verdicts<P>) -> Option<P> {
         loop {
-            let closed = self.is_closed(now);
-            let released = self.door.release(now, closed, &mut self.counters, verdicts)?;
+            let inside = self.inside(now);
+            let released = self.door.release(now, inside, &mut self.counters, verdicts)?;
             self.note_entry(now);
             match released {
                 (Way::Own, packet) => self.admit(now, packet, verdicts),
@@ -364,7 +364,7 @@ impl<P: Packet> Qdisc<P> for Turns<P> {
     }
 
     fn next_release(&self, now: Instant) -> Option<Instant> {
-        self.door.next_release(now, self.is_closed(now), self.next_change(now))
+        self.door.next_release(now, self.inside(now), self.next_change(now))
     }
 
     fn held(&self) -> usize {
@@ -430,7 +430,7 @@ impl<P: Packet> Qdisc<P> for Turns<P> {
             silent_flows: census.silent,
             longest_silence: census.longest_silence,
             loss_ppm: self.loss.rate(now).0,
-            door: self.config.admission.then(|| self.door.report(now, self.is_closed(now))),
+            door: self.config.admission.then(|| self.door.report(now, self.inside(now).closed)),
             bytes_per_flow: Tracker::BYTES_PER_FLOW + size_of::<Slot>(),
         }
     }
