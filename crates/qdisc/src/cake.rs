@@ -11,7 +11,7 @@
 //!   host with a thousand flows; here a flow leaps a quarter of the rounds it lacks, at most 63, and looks again.
 //! - Of eight ways that are all taken the guest's packets go to one of them; it stays there while they wait, and no flow is
 //!   reordered.
-//! - COBALT decays when it is looked at ([`cobalt`]); the filter keeps more ([`acks`]).
+//! - BLUE decays when a packet comes ([`cobalt`]); the filter keeps more ([`acks`]).
 //! - The limit counts packets, not bytes.
 
 mod acks;
@@ -309,9 +309,10 @@ impl<P: Packet> Cake<P> {
         }
     }
 
-    /// A flow that is in no list any more.
-    fn forget(&mut self, at: usize) {
+    /// A flow that is in no list any more, because it was found empty.
+    fn forget(&mut self, at: usize, now: Instant) {
         let flow = &mut self.flows[at];
+        flow.cobalt.emptied(&self.law, now);
         self.hosts.leave(flow.src, flow.dst, flow.set == Set::Bulk);
         flow.set = Set::None;
     }
@@ -323,16 +324,16 @@ impl<P: Packet> Cake<P> {
     }
 
     /// Nothing has waited while the link was free: all queues leave their lists.
-    fn retire(&mut self) {
+    fn retire(&mut self, now: Instant) {
         while self.sparse.first != NONE {
             let at = self.sparse.first as usize;
             self.unlink(at);
-            self.forget(at);
+            self.forget(at, now);
         }
         while self.filled != 0 {
             let at = self.rounds[self.filled.trailing_zeros() as usize].first as usize;
             self.unlink(at);
-            self.forget(at);
+            self.forget(at, now);
         }
     }
 
@@ -364,14 +365,13 @@ impl<P: Packet> Cake<P> {
         }
     }
 
-    fn pop(&mut self, at: usize, now: Instant) -> Option<(Instant, P)> {
+    fn pop(&mut self, at: usize) -> Option<(Instant, P)> {
         let flow = &mut self.flows[at];
         let (since, packet) = self.slab.pop_front(&mut flow.line)?;
         self.backlog.sub(packet.len());
         self.bytes[at] -= packet.len().get();
         if flow.line.is_empty() {
             flow.guests = false;
-            flow.cobalt.emptied(&self.law, now);
         }
         Some((since, packet))
     }
@@ -379,7 +379,7 @@ impl<P: Packet> Cake<P> {
     /// COBALT on one queue: its next packet, if it has any. The last one is never dropped.
     fn serve(&mut self, at: usize, now: Instant, verdicts: &mut Verdicts<P>) -> Option<P> {
         loop {
-            let (since, mut packet) = self.pop(at, now)?;
+            let (since, mut packet) = self.pop(at)?;
             let sojourn = now.since(since);
             let high = sojourn > self.law.target && sojourn > self.least;
             let flow = &mut self.flows[at];
@@ -412,7 +412,7 @@ impl<P: Packet> Cake<P> {
             }
         }
         let reason = if longest == own { Reason::OverLimit } else { Reason::PushedOut };
-        if let Some((_, packet)) = self.pop(longest, now) {
+        if let Some((_, packet)) = self.pop(longest) {
             self.flows[longest].cobalt.full(&self.law, now);
             self.counters.drop_for(reason);
             verdicts.push(Verdict::Dropped { packet, reason });
@@ -484,7 +484,7 @@ impl<P: Packet> Qdisc<P> for Cake<P> {
         let len = packet.len();
         self.counters.arrive(len);
         if self.backlog.packets == 0 && now >= self.free_at {
-            self.retire();
+            self.retire(now);
         }
         let at = self.place(packet.header());
         self.filter(at, packet.header(), verdicts);
@@ -506,7 +506,7 @@ impl<P: Packet> Qdisc<P> for Cake<P> {
             let at = self.turn()?;
             let Some(packet) = self.serve(at, now, verdicts) else {
                 self.unlink(at);
-                self.forget(at);
+                self.forget(at, now);
                 continue;
             };
             let wire = self.link.wire_len(packet.len());

@@ -5,7 +5,8 @@
 //!
 //! Where we differ:
 //! - CoDel spares a queue with no more than one packet behind (RFC 8289). Whose queue? With `spare=queue` the flow's own, as
-//!   in ns-3; with `spare=link` everything that waits, as in Linux: there a flow can lose the only packet it has.
+//!   in ns-3; with `spare=link` everything that waits, as in Linux: there a flow can lose the only packet it has, and one that comes
+//!   back late to lose a packet at once.
 //! - Turns are counted in bytes on the link, framing included.
 //! - When nothing has waited for as long as the last packet takes to be sent, all lists are empty, as if the link had asked for
 //!   another packet: who comes next is new, however seldom the driver calls.
@@ -207,7 +208,11 @@ impl<P: Packet> FqCodel<P> {
     fn serve(&mut self, at: usize, now: Instant, verdicts: &mut Verdicts<P>) -> Option<P> {
         let mut before = Before::Nothing;
         loop {
-            let (since, mut packet) = self.pop(at)?;
+            let Some((since, mut packet)) = self.pop(at) else {
+                let lasting = self.config.spare == Spare::Link;
+                self.queues[at].codel.emptied(before, lasting);
+                return None;
+            };
             let behind = match self.config.spare {
                 Spare::Queue => Bytes(self.bytes[at]),
                 Spare::Link => self.backlog.bytes,

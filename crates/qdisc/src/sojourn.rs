@@ -135,6 +135,17 @@ impl Control {
         }
     }
 
+    /// A queue of many was found empty in its turn, after `before`: no spell goes on. By RFC 8289 (section 5.6, `dodequeue` on an
+    /// empty queue) the next late packet has an interval before it, as if none had come; with `lasting` only if it was drops that
+    /// emptied the queue, and else it is the next to be dropped. Where a queue is judged by what is behind it alone, its last packet
+    /// has ended both.
+    pub fn emptied(&mut self, before: Before, lasting: bool) {
+        self.dropping = false;
+        if !lasting || before != Before::Nothing {
+            self.first_above_time = Instant::ZERO;
+        }
+    }
+
     /// `ok_to_drop` (RFC 8289, section 5.6).
     fn stays_high(&mut self, law: &Law, now: Instant, sojourn: Duration, behind: Bytes) -> bool {
         if sojourn < law.target || behind <= law.mtu {

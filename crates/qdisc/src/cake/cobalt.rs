@@ -5,8 +5,12 @@
 //! IEEE/ACM Transactions on Networking 10(4), 2002. Unlike RFC 8289's, this `CoDel` keeps its count when the delay falls below target
 //! and lets it decay on the schedule by which it grew.
 //!
-//! Where we differ: a queue that is empty decays when the next packet comes, by as much as is due then, instead of being
-//! visited for that purpose; so nothing depends on how often a driver asks.
+//! Where the paper is silent this is as Linux's, with which it is compared: a count that is due when the delay comes above target
+//! drops that packet and begins its schedule anew; a queue that is found empty in its turn goes down by one at most, and by the rest
+//! that is due once a packet of it has not waited long. So a flow that comes back to a queue of others is held to what it was, which
+//! decides where flows have less than a packet a round trip (docs/decisions/one-codel.md).
+//!
+//! Where we differ: BLUE's chance falls for an empty queue when its next packet comes, by as much as is due then.
 
 use narrows_units::{Duration, Instant};
 
@@ -46,9 +50,7 @@ impl Cobalt {
     pub fn judge(&mut self, law: &Law, now: Instant, high: bool, dice: &mut Dice) -> Call {
         let due = self.count > 0 && now >= self.next;
         if high && !self.above {
-            if !due {
-                self.next = law.next(now, self.count);
-            }
+            self.next = law.next(now, self.count);
             self.count = self.count.max(1);
         }
         self.above = high;
@@ -90,26 +92,27 @@ impl Cobalt {
         self.count = self.count.max(1);
     }
 
-    /// The last packet has left.
+    /// The queue was found empty in its turn, or with the link free.
     pub fn emptied(&mut self, law: &Law, now: Instant) {
         if now.since(self.step) > law.target {
             self.p_drop = self.p_drop.saturating_sub(FALL);
             self.step = now;
         }
         self.above = false;
+        if self.count > 0 && now >= self.next {
+            self.count -= 1;
+            self.next = law.next(self.next, self.count);
+        }
     }
 
-    /// A packet comes into the empty queue. Whatever was judged as the queue ran out, it does not stand now: were `above` kept
-    /// while the count decays to nothing, no later packet would begin a spell.
+    /// A packet comes into the empty queue.
     pub fn refilled(&mut self, law: &Law, now: Instant) {
-        self.above = false;
         let steps = now.since(self.step).as_nanos() / law.target.as_nanos().max(1);
         if self.p_drop > 0 && steps > 0 {
             let fall = steps.saturating_mul(u64::from(FALL));
             self.p_drop = self.p_drop.saturating_sub(u32::try_from(fall).unwrap_or(u32::MAX));
             self.step += Duration::from_nanos(steps * law.target.as_nanos());
         }
-        self.decay(law, now);
     }
 }
 
@@ -143,25 +146,34 @@ mod tests {
         assert_eq!(c.count, 4);
         // Above again at 420: 100/sqrt(4) = 50 ms later, not a hundred.
         assert_eq!(told(&mut c, 420, 480, true), [470]);
-        // And when the queue is empty the same happens at once with the next packet.
+        // When the queue was empty the same happens at once with the next packet that has not waited long.
         let (mut busy, mut idle) = (c, c);
         told(&mut busy, 480, 1000, false);
         idle.emptied(&LAW, at(480));
-        idle.refilled(&LAW, at(999));
+        idle.refilled(&LAW, at(990));
+        told(&mut idle, 999, 1000, false);
         assert_eq!(idle.count, busy.count);
+        // One that has is told at once; with count 6 then, the next is 44.7 and 40.8 ms later.
+        let mut back = c;
+        back.emptied(&LAW, at(480));
+        assert_eq!(back.count, 5, "nothing was due");
+        assert_eq!(told(&mut back, 999, 1100, true), [999, 1085]);
+        // Found empty in each of its turns it goes down by one in each.
+        (600..603).for_each(|t| c.emptied(&LAW, at(t)));
+        assert_eq!(c.count, 3, "514, 564 and no more: the next is due at 621");
     }
 
     #[test]
     fn a_queue_that_ran_out_with_a_late_packet_is_told_of_again() {
         let mut c = Cobalt::default();
         let mut dice = Dice::new(1);
-        // The only packet waited too long: a spell begins as the queue runs out.
-        c.emptied(&LAW, at(0));
+        // The only packet waited too long: a spell begins as the queue runs out, and is over when it is found empty.
         assert_eq!(c.judge(&LAW, at(0), true, &mut dice), Call::Send);
-        assert_eq!((c.count, c.above), (1, true));
-        // Ten seconds later nothing is left of it, and the next spell is like the first.
+        c.emptied(&LAW, at(10));
+        assert_eq!((c.count, c.above), (1, false));
+        // Ten seconds later the first that has waited is told, and a spell with count 2 begins: 100 and 70.7 ms.
         c.refilled(&LAW, at(10_000));
-        assert_eq!(told(&mut c, 10_000, 10_180, true), [10_100, 10_171]);
+        assert_eq!(told(&mut c, 10_000, 10_180, true), [10_000, 10_171]);
     }
 
     #[test]

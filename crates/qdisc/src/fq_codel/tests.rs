@@ -144,6 +144,30 @@ fn each_queue_has_its_own_codel() {
 }
 
 #[test]
+fn a_flow_that_comes_back_does_not_pay_for_its_absence() {
+    // A hundred flows bring four packets each, wait until all are gone, and bring four more: 4 s of the link each time, and one more
+    // flow always has something waiting. How many of the second four are lost?
+    let lost = |settings: &str| {
+        let (mut q, mut v) = (queue(settings), Verdicts::new());
+        for step in 0..1200 {
+            let now = T0 + ms(10 * step);
+            q.enqueue(now, packet(100, 0, 1500), &mut v);
+            for flow in (0..100).filter(|_| step % 600 == 0) {
+                let first = step / 600 * 4;
+                (first..first + 4).for_each(|n| q.enqueue(now, packet(flow, n, 1500), &mut v));
+            }
+            q.dequeue(now, &mut v);
+        }
+        let second = |v: &Verdict<Record>| matches!(v, Verdict::Dropped { packet, .. } if packet.id < 100_000 && packet.id % 1000 >= 4);
+        v.iter().filter(|v| second(v)).count()
+    };
+    assert_eq!(lost("flows=65536"), 0, "two leave within an interval, then no more than one is behind");
+    // About half; were spells to go on, all but the first few would be.
+    let linux = lost("flows=65536,spare=link");
+    assert!((100..=250).contains(&linux), "{linux} of 400");
+}
+
+#[test]
 fn marks_and_new_settings() {
     let mut q = queue("");
     for n in 0..40 {

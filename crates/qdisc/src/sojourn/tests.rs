@@ -129,3 +129,24 @@ fn the_target_of_a_thin_link() {
     let thin = ShaperConfig { mtu: Bytes(1500), ..ShaperConfig::new(Rate::from_kbps(60)) };
     assert_eq!(Law::on(&thin, ms(5), ms(100), true).interval, ms(600));
 }
+
+#[test]
+fn no_spell_outlasts_the_queue() {
+    // Drops at 101 and 201 ms, the next due at 271.7; then the queue is found empty, and comes back after 3 s.
+    let spell = || {
+        let mut codel = Control::default();
+        assert_eq!(told(&mut codel, 1, 260), [101, 201]);
+        codel
+    };
+    // Were the spell to go on, all the drops of 3 s would be made good at once. RFC 8289: an interval passes first.
+    let mut codel = spell();
+    codel.emptied(Before::Nothing, false);
+    assert_eq!(told(&mut codel, 3260, 3400), [3360]);
+    // As Linux has it the next late packet is dropped; by drops emptied, an interval passes there too.
+    let mut codel = spell();
+    codel.emptied(Before::Nothing, true);
+    assert_eq!(told(&mut codel, 3260, 3300), [3260]);
+    let mut codel = spell();
+    codel.emptied(Before::Drop, true);
+    assert_eq!(told(&mut codel, 3260, 3400), [3360]);
+}
