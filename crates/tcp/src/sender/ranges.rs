@@ -9,6 +9,10 @@ impl Ranges {
     pub(crate) const fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
+    /// Forgets everything, but not the room it took.
+    pub(crate) fn clear(&mut self) {
+        self.0.clear();
+    }
     pub(crate) fn as_slice(&self) -> &[(u64, u64)] {
         &self.0
     }

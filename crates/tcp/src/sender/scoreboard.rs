@@ -422,7 +422,9 @@ impl Scoreboard {
                 seg.flags &= !(SACKED | LOST | RETRANS);
             }
             (self.sacked, self.lost, self.retrans, self.pending) = (0, 0, 0, 0);
-            self.ranges = None;
+            if let Some(ranges) = &mut self.ranges {
+                ranges.clear();
+            }
         }
         self.lost_below = self.una as u32;
         self.pending_from = self.una as u32;
