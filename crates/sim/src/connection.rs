@@ -48,28 +48,29 @@ impl Default for Moment {
     }
 }
 
-/// What was seen of a connection. The instants are of the simulation.
+/// What was seen of a connection. The instants are of the simulation. What every delivery changes comes first.
 #[derive(Clone, Copy, Debug)]
+#[repr(C)]
 pub(crate) struct FlowStats {
-    /// When the first connection for this transfer was opened: this one, unless earlier ones failed.
-    pub(crate) first_attempt: Instant,
-    pub(crate) opened: Instant,
-    pub(crate) established: Moment,
+    /// Payload delivered in order.
+    pub(crate) delivered: u64,
+    pub(crate) acked: u64,
+    /// The last delivery of data; before any, or when data became due after all had been delivered, that instant.
+    pub(crate) last_delivery: Instant,
+    /// The longest time without a delivery while data was due, from the first delivery on.
+    pub(crate) longest_silence: Duration,
+    /// The first delivery of data.
+    pub(crate) first_delivery: Moment,
+    /// How long the first delivery was waited for.
+    pub(crate) first_silence: Duration,
     /// All data in order at the taker.
     pub(crate) delivered_at: Moment,
     /// All data acknowledged at the sender.
     pub(crate) acked_at: Moment,
-    /// Payload delivered in order.
-    pub(crate) delivered: u64,
-    pub(crate) acked: u64,
-    /// The first delivery of data.
-    pub(crate) first_delivery: Moment,
-    /// The last delivery of data; before any, or when data became due after all had been delivered, that instant.
-    pub(crate) last_delivery: Instant,
-    /// How long the first delivery was waited for.
-    pub(crate) first_silence: Duration,
-    /// The longest time without a delivery while data was due, from the first delivery on.
-    pub(crate) longest_silence: Duration,
+    /// When the first connection for this transfer was opened: this one, unless earlier ones failed.
+    pub(crate) first_attempt: Instant,
+    pub(crate) opened: Instant,
+    pub(crate) established: Moment,
     /// When data became due after all before it had been delivered: the first attempt, or a write.
     pub(crate) due_since: Instant,
     /// Its place among the flows of the probes, if it is one of those that last; [`NO_ROW`] else.
@@ -127,37 +128,41 @@ impl FlowStats {
 }
 
 /// A connection in its place. Hundreds of thousands of them fit into memory, so what can be told from the rest is not kept.
+///
+/// With many flows nothing of a connection is in a near cache when its next packet comes, so what goes together lies
+/// together: what every packet needs is the first cache line, then what packets begin with, then whole lines of each end.
 #[derive(Debug)]
+#[repr(C, align(64))]
 pub(crate) struct Connection {
-    pub(crate) ends: [Endpoint; 2],
-    /// When each end will be woken: the next wake-up and the one after it that is already in the queue.
-    pub(crate) wakes: [Wakes; 2],
-    /// What packets of each end begin with.
-    pub(crate) labels: [Label; 2],
+    pub(crate) generation: u32,
     /// Places of the settings of both ends.
     pub(crate) config: [u16; 2],
-    pub(crate) generation: u32,
-    /// The application it belongs to, and that application's own number for it.
-    pub(crate) app: u32,
-    pub(crate) tag: u32,
-    /// Class in results.
-    pub(crate) class: u16,
-    /// Whose it is: users are numbered through all classes.
-    pub(crate) user: u32,
-    /// Its user's place in the probes.
-    pub(crate) seat: u32,
     pub(crate) live: bool,
     /// Whether the data end has been given what it is to carry.
     pub(crate) begun: bool,
-    /// Bytes of the request that the taker sends first.
-    pub(crate) request: u32,
-    /// Bytes to carry, the header among them; `u64::MAX` without end.
-    pub(crate) size: u64,
-    /// Bytes before the object, which are not part of its size.
-    pub(crate) header: u64,
     /// Whether the data end closes after the last byte.
     pub(crate) close: bool,
+    /// Its user's place in the probes.
+    pub(crate) seat: u32,
+    /// Bytes to carry, the header among them; `u64::MAX` without end.
+    pub(crate) size: u64,
+    /// When each end will be woken: the next wake-up and the one after it that is already in the queue.
+    pub(crate) wakes: [Wakes; 2],
+    /// Bytes of the request that the taker sends first.
+    pub(crate) request: u32,
+    /// Class in results.
+    pub(crate) class: u16,
+    /// What packets of each end begin with.
+    pub(crate) labels: [Label; 2],
+    pub(crate) ends: [Endpoint; 2],
     pub(crate) stats: FlowStats,
+    /// Bytes before the object, which are not part of its size.
+    pub(crate) header: u64,
+    /// The application it belongs to, and that application's own number for it.
+    pub(crate) app: u32,
+    pub(crate) tag: u32,
+    /// Whose it is: users are numbered through all classes.
+    pub(crate) user: u32,
 }
 
 impl Connection {
@@ -303,11 +308,17 @@ pub(crate) fn wire_len(tcp: &TcpHeader, options_count: bool) -> u32 {
 
 #[cfg(test)]
 mod tests {
+    use core::mem::offset_of;
+
     use super::*;
 
     #[test]
     fn a_connection_stays_small() {
         assert!(size_of::<FlowStats>() <= 104, "{}", size_of::<FlowStats>());
         assert!(size_of::<Connection>() <= 1024, "{}", size_of::<Connection>());
+        // What lies together does not begin within a cache line.
+        assert_eq!(offset_of!(Connection, labels), 64);
+        assert_eq!([offset_of!(Connection, ends), size_of::<Endpoint>()].map(|n| n % 64), [0, 0]);
+        assert_eq!(offset_of!(Connection, stats) % 64, 0);
     }
 }

@@ -14,8 +14,10 @@ use crate::loss::Loss;
 use crate::packet::{DATAGRAM, Pkt, Pool};
 use crate::tap::Tap;
 
-/// A host: its group, and the state of its two wires. Small, because there may be two for each flow.
+/// A host: its group, and the state of its two wires. Small, because there may be two for each flow, and never across two
+/// cache lines.
 #[derive(Debug)]
+#[repr(align(32))]
 pub(crate) struct Host {
     group: u32,
     /// Propagation of its wires, one way.
@@ -24,8 +26,6 @@ pub(crate) struct Host {
     out_free: Instant,
     /// Until when the wire to it sends.
     in_free: Instant,
-    /// When the last packet left the host itself.
-    last_out: Instant,
 }
 
 impl Host {
@@ -131,7 +131,7 @@ impl Network {
     /// Adds a host to a group; `delay` is that of its wires, one way.
     pub(crate) fn add_host(&mut self, group: u32, delay: Duration) -> u32 {
         let never = Instant::ZERO;
-        self.hosts.push(Host { group, delay, out_free: never, in_free: never, last_out: never });
+        self.hosts.push(Host { group, delay, out_free: never, in_free: never });
         u32::try_from(self.hosts.len() - 1).expect("a scenario is checked to have fewer hosts")
     }
 
@@ -247,10 +247,8 @@ impl Network {
         let group = &mut self.groups[host.group as usize];
         let mut at = self.now;
         if group.dephase > Duration::ZERO {
+            // In order: a host does not overtake itself, as its wire has sent what left it before.
             at += Duration::from_nanos(self.rng.u64(0..group.dephase.as_nanos()));
-            // In order: a host does not overtake itself.
-            at = at.max(host.last_out);
-            host.last_out = at;
         }
         host.out_free = at.max(host.out_free) + group.time_out(len);
         let at = host.out_free + host.delay;

@@ -157,6 +157,7 @@ pub(crate) struct Pool {
 const KEPT: usize = 1 << 16;
 
 impl Pool {
+    #[inline]
     pub(crate) fn take(&mut self) -> Pkt {
         self.out += 1;
         self.free.pop().unwrap_or_else(|| Pkt(Box::default()))

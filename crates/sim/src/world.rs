@@ -105,6 +105,11 @@ impl World {
         self.end
     }
 
+    /// So many connections will be open at a time: they get their room at once, rather than being moved as their number grows.
+    pub(crate) fn expect(&mut self, connections: u32) {
+        self.connections.reserve(connections as usize);
+    }
+
     pub(crate) fn add_app(&mut self, app: Box<dyn App>) -> u32 {
         self.apps.push(Some(app));
         u32::try_from(self.apps.len() - 1).expect("a scenario is checked to have fewer applications")

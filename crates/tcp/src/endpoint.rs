@@ -48,16 +48,19 @@ enum State {
 /// One end of a connection. Every call takes the settings, because thousands of ends share them.
 ///
 /// With [`Handshake::None`] both ends must be made with the same `isn`, and each takes the other to be set as it is itself.
+///
+/// In the order in which it is needed: of an end that only takes data the first three cache lines.
 #[derive(Debug)]
+#[repr(C)]
 pub struct Endpoint {
-    sender: Sender,
-    receiver: Receiver,
-    counters: Counters,
-    /// Bytes given to the application.
-    delivered: u64,
     state: State,
     /// The peer's FIN is in order.
     peer_closed: bool,
+    /// Bytes given to the application.
+    delivered: u64,
+    receiver: Receiver,
+    sender: Sender,
+    counters: Counters,
 }
 
 impl Endpoint {
@@ -410,11 +413,15 @@ fn refuse(tcp: &TcpHeader, io: &mut impl Io) {
 
 #[cfg(test)]
 mod tests {
+    use core::mem::offset_of;
+
     use super::*;
+    use crate::sender::HEAD;
 
     #[test]
     fn an_end_stays_small() {
-        // Six cache lines.
+        // Six cache lines, of which the third begins with the scoreboard.
         assert!(size_of::<Endpoint>() <= 384, "{}", size_of::<Endpoint>());
+        assert_eq!(offset_of!(Endpoint, sender) + HEAD, 128);
     }
 }

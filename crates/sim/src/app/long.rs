@@ -26,6 +26,7 @@ impl Long {
 impl App for Long {
     fn start(&mut self, world: &mut World, me: u32) {
         self.lines.me = me;
+        world.expect(self.flows);
         for _ in 0..self.flows {
             self.lines.add();
         }

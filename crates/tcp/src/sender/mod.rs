@@ -58,17 +58,24 @@ enum Timer {
     Persist,
 }
 
+/// What an end needs that has nothing to send comes first, up to the head of the scoreboard.
 #[derive(Debug)]
+#[repr(C)]
 pub(crate) struct Sender {
-    board: Scoreboard,
-    window: Window,
-    cc: Cc,
-    start: Start,
-    rto: Rto,
-    /// With RACK and TLP only.
-    rack: Option<Box<Rack>>,
+    /// Offset after the application's last byte.
+    end: u64,
     /// When the timer expires, and why it runs.
     deadline: Instant,
+    /// With RACK and TLP only.
+    rack: Option<Box<Rack>>,
+    /// When the next segment may leave, if paced.
+    pace: Instant,
+    isn: SeqNum,
+    /// The peer's window, bytes.
+    peer_window: u32,
+    mss: u16,
+    dupacks: u16,
+    peer_shift: u8,
     timer: Timer,
     phase: Phase,
     /// The application has closed: a FIN follows `end`.
@@ -87,37 +94,36 @@ pub(crate) struct Sender {
     rescued: bool,
     /// The peer has sent SACK blocks.
     peer_sacks: bool,
-    peer_shift: u8,
-    /// Consecutive time-outs.
-    retries: u32,
-    isn: SeqNum,
-    mss: u16,
-    /// The peer's window, bytes.
-    peer_window: u32,
-    dupacks: u16,
-    /// What duplicate ACKs add to cwnd during fast recovery without SACK, segments (RFC 6582).
-    inflation: u32,
     /// Segments sent by limited transmit since the last new ACK.
     limited_sent: u8,
-    /// Proportional rate reduction (RFC 6937): delivered and sent since recovery began, and what was out then.
-    prr_delivered: u32,
-    prr_out: u32,
-    recover_flight: u32,
-    /// Offset after the application's last byte.
-    end: u64,
+    board: Scoreboard,
+    window: Window,
+    cc: Cc,
+    start: Start,
+    rto: Rto,
+    /// When the last segment with data left.
+    last_sent: Instant,
+    /// End of the one segment that is timed; 0 for none.
+    timed: u64,
     /// snd_max when the last recovery began (`recover`, RFC 6582; `RecoveryPoint`, RFC 6675).
     recover: u64,
     /// Highest offset sent again in this recovery (`HighRxt`, RFC 6675).
     high_rxt: u64,
+    /// Consecutive time-outs.
+    retries: u32,
+    /// What duplicate ACKs add to cwnd during fast recovery without SACK, segments (RFC 6582).
+    inflation: u32,
+    /// Proportional rate reduction (RFC 6937): delivered and sent since recovery began, and what was out then.
+    prr_delivered: u32,
+    prr_out: u32,
+    recover_flight: u32,
     /// Echoes of congestion for data below were already answered.
     ecn_until: SeqNum,
-    /// End of the one segment that is timed; 0 for none.
-    timed: u64,
-    /// When the last segment with data left.
-    last_sent: Instant,
-    /// When the next segment may leave, if paced.
-    pace: Instant,
 }
+
+/// What comes before the scoreboard, bytes.
+#[cfg(test)]
+pub(crate) const HEAD: usize = core::mem::offset_of!(Sender, board);
 
 impl Sender {
     pub(crate) fn new(config: &Config, isn: SeqNum) -> Self {

@@ -95,14 +95,15 @@ impl Delivered {
     }
 }
 
-/// See the head of the file.
+/// See the head of the file. The pipe, and what every acknowledgment looks at, are its first 64 bytes.
 #[derive(Clone, Debug, Default)]
+#[repr(C)]
 pub(crate) struct Scoreboard {
-    ring: VecDeque<Seg>,
     /// Offset of the first byte of the first segment: snd_una.
     una: u64,
     /// Offset after the last segment: snd_max.
     max: u64,
+    ring: VecDeque<Seg>,
     /// Segments that count as sent; those after them are to be sent again in order (go-back-N).
     next: u32,
     sacked: u32,
