@@ -166,6 +166,13 @@ pub(crate) struct Connection {
 }
 
 impl Connection {
+    /// Reads a word of each line that a segment will need which comes to an end.
+    #[inline]
+    pub(crate) fn ahead(&self, end: usize) -> u64 {
+        let Some(of_end) = self.ends.get(end) else { return 0 };
+        u64::from(self.generation) ^ u64::from(of_end.is_failed()) ^ of_end.unsent() ^ of_end.cwnd().to_bits()
+    }
+
     /// Sees to it that one end of this connection, which has `place`, is woken when it wants to be.
     #[inline]
     pub(crate) fn ask_to_be_woken(&mut self, place: u32, end: usize, net: &mut Network) {

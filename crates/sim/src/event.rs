@@ -210,14 +210,15 @@ impl EventQueue {
         Instant::from_nanos(self.now.1)
     }
 
-    /// The next event, unless it lies after `end`.
+    /// The next event, unless it lies after `end`. `ahead` is shown the events of a slot when its turn comes, and reads what
+    /// they will need.
     #[inline(always)]
-    pub(crate) fn pop(&mut self, end: Instant) -> Option<(Instant, Event)> {
+    pub(crate) fn pop(&mut self, end: Instant, ahead: impl Fn(&Event) -> u64) -> Option<(Instant, Event)> {
         while self.current.is_empty() {
             if self.len == 0 {
                 return None;
             }
-            self.turn_on();
+            self.turn_on(&ahead);
         }
         let next = self.current.pop_if(|next| next.at <= end.as_nanos())?;
         self.len -= 1;
@@ -274,7 +275,7 @@ impl EventQueue {
 
     /// Goes on to the next slot that holds something, or to where a coarse one is to be poured out.
     #[inline(never)]
-    fn turn_on(&mut self) {
+    fn turn_on(&mut self, ahead: impl Fn(&Event) -> u64) {
         if self.emptied >= PERIOD {
             self.fit_width();
             if !self.current.is_empty() {
@@ -286,27 +287,20 @@ impl EventQueue {
         match (fine, self.next_coarse) {
             // Something in the coarse slot may come before all that is in the fine wheel.
             (_, Some(coarse)) if fine.is_none_or(|fine| coarse << COARSER <= fine) => self.pour(coarse),
-            (Some(fine), _) => self.begin(fine),
+            (Some(fine), _) => self.begin(fine, ahead),
             _ => self.reach_far(),
         }
     }
 
     /// Lets a slot have its turn.
-    fn begin(&mut self, slot: u64) {
+    fn begin(&mut self, slot: u64, ahead: impl Fn(&Event) -> u64) {
         self.turn = slot;
         self.fine.take(slot, &mut self.current);
-        // With many flows nothing of these packets is in a near cache. Asked for all at once they come together, not one
-        // after another.
-        let mut touched = 0_u32;
-        for entry in &self.current {
-            if let Event::Arrive(packet) = &entry.event {
-                touched ^= packet.0.label.flow;
-            }
-        }
-        core::hint::black_box(touched);
+        // With many flows nothing of what these events need is in a near cache. Asked for all at once it comes together, not
+        // one after another.
+        core::hint::black_box(self.current.iter().fold(0, |read, entry| read ^ ahead(&entry.event)));
         self.emptied += 1;
         self.found += self.current.len() as u64;
-        self.current.reverse();
         sort(&mut self.current);
     }
 
@@ -366,14 +360,15 @@ impl EventQueue {
     }
 }
 
-/// Sorts a slot's events, the last first; those that agree stay as they are. Slots hold few, mostly in order already.
+/// Turns a slot's events round, the last first; of those that agree, what was put in last. Slots hold few.
 fn sort(list: &mut [Entry]) {
     if list.len() as u64 > MANY {
+        list.reverse();
         return list.sort_by_key(|e| Reverse(e.key()));
     }
     for end in 1..list.len() {
-        let mut at = end;
-        while at > 0 && list[at - 1].key() < list[at].key() {
+        let (mut at, key) = (end, list[end].key());
+        while at > 0 && list[at - 1].key() <= key {
             list.swap(at - 1, at);
             at -= 1;
         }
@@ -405,7 +400,7 @@ mod tests {
             } else {
                 let ((at, id), ()) = model.pop_first().unwrap();
                 let end = Instant::from_nanos(u64::MAX);
-                let next = queue.pop(end).unwrap();
+                let next = queue.pop(end, |_| 0).unwrap();
                 assert!(matches!(next.1, Event::App(n) if n == id) && next.0 == Instant::from_nanos(at));
                 now = at;
             }
@@ -423,7 +418,7 @@ mod tests {
             queue.push(at(PERIOD + 200), Event::Free(1));
             for slot in first..PERIOD + 100 {
                 queue.push(at(slot), Event::Free(0));
-                let next = queue.pop(Instant::from_nanos(u64::MAX)).map(|next| next.0);
+                let next = queue.pop(Instant::from_nanos(u64::MAX), |_| 0).map(|next| next.0);
                 assert_eq!(next, Some(at(slot)), "slot {slot} from {first}");
             }
         }
@@ -433,9 +428,9 @@ mod tests {
     fn what_lies_after_the_end_stays() {
         let mut queue = EventQueue::default();
         queue.push(Instant::from_nanos(10), Event::Free(1));
-        assert!(queue.pop(Instant::from_nanos(9)).is_none());
-        let next = queue.pop(Instant::from_nanos(10)).unwrap();
+        assert!(queue.pop(Instant::from_nanos(9), |_| 0).is_none());
+        let next = queue.pop(Instant::from_nanos(10), |_| 0).unwrap();
         assert!(matches!(next.1, Event::Free(1)) && next.0 == Instant::from_nanos(10));
-        assert!(queue.pop(Instant::from_nanos(99)).is_none());
+        assert!(queue.pop(Instant::from_nanos(99), |_| 0).is_none());
     }
 }

@@ -29,6 +29,12 @@ pub(crate) struct Host {
 }
 
 impl Host {
+    /// Reads it, before a packet passes its wires.
+    #[inline]
+    pub(crate) fn ahead(&self) -> u64 {
+        self.in_free.as_nanos()
+    }
+
     /// When a packet that comes to the host's own wire at `at` is at the host, which is one of `group`.
     fn pass_in(&mut self, group: &mut Access, at: Instant, len: Bytes) -> Instant {
         self.in_free = at.max(self.in_free) + group.time_in(len);
