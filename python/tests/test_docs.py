@@ -1,0 +1,38 @@
+"""docs/python.md says what is so: its examples run, and its refusals are worded as they are."""
+
+import re
+from pathlib import Path
+
+import numpy
+import pandas
+import polars
+import pyarrow
+import pytest
+
+import narrows
+
+ROOT = Path(__file__).parents[2]
+DOCS = (ROOT / "docs" / "python.md").read_text()
+
+
+def test_the_examples_run(monkeypatch):
+    monkeypatch.chdir(ROOT)
+    names = {"numpy": numpy, "pandas": pandas, "polars": polars, "pyarrow": pyarrow}
+    blocks = [block.split("```")[0] for block in DOCS.split("```python\n")[1:]]
+    # Figures of any size but the least take minutes; test_figures makes some.
+    blocks = [block for block in blocks if 'size="quick"' not in block]
+    assert len(blocks) >= 4
+    for block in blocks:
+        exec(compile(block, "docs/python.md", "exec"), names)  # noqa: S102
+    assert names["result"].summary["jain_20s"] > 0.9
+
+
+def test_the_refusals_are_these(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    Path("few.toml").write_text('name = "few"\nrate = "1mbit"\ndiscipline = "taq"\ntraffic = [{ kind = "long", flows = 3 }]\n')
+    told = re.findall(r"^>>> (.*)\nnarrows\.ScenarioError: (.*)$", DOCS, re.MULTILINE)
+    assert len(told) == 2
+    for code, words in told:
+        with pytest.raises(narrows.ScenarioError) as refused:
+            eval(code, {"narrows": narrows})  # noqa: S307
+        assert str(refused.value) == words
