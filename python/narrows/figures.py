@@ -62,7 +62,9 @@ class Paper:
         figures = self.__dict__.get("_figures", {})
         if name not in figures:
             known = ", ".join(figures)
-            raise AttributeError(f"{name}: {self.name} has no such figure: expected one of {known}", name=name, obj=self)
+            raise AttributeError(
+                f"{name}: {self.name} has no such figure: expected one of {known}", name=name, obj=self
+            )
         return _function(self.name, figures[name])
 
     def __dir__(self) -> list[str]:
@@ -167,7 +169,9 @@ def _points(charts: list[dict[str, Any]]) -> _native.Table:
     ]
     names = ("chart", "line", "from_paper", "x", "word", "y_least", "y", "y_greatest")
     kinds = (str, str, np.uint64, np.float64, str, np.float64, np.float64, np.float64)
-    return make_table("points", {n: np.asarray([row[i] for row in rows], dtype=k) for i, (n, k) in enumerate(zip(names, kinds))})
+    return make_table(
+        "points", {n: np.asarray([row[i] for row in rows], dtype=k) for i, (n, k) in enumerate(zip(names, kinds))}
+    )
 
 
 def _word(chart: dict[str, Any], x: float) -> str:
@@ -205,7 +209,11 @@ def _figure(charts: list[dict[str, Any]]) -> Figure:
 def _chart(chart: dict[str, Any], axes: Axes) -> None:
     for line in chart["lines"]:
         x, least, y, greatest = np.asarray(line["points"], dtype=float).reshape(-1, 4).T
-        style: dict[str, Any] = {"linestyle": "-" if chart["joined"] else "", "marker": "." if len(x) > 100 else "o", "markersize": 4}
+        style: dict[str, Any] = {
+            "linestyle": "-" if chart["joined"] else "",
+            "marker": "." if len(x) > 100 else "o",
+            "markersize": 4,
+        }
         if line["paper"]:
             style |= {"linestyle": "--", "marker": "", "color": "0.4"}
         (drawn,) = axes.plot(x, y, label=line["name"], **style)
@@ -225,7 +233,11 @@ def _chart(chart: dict[str, Any], axes: Axes) -> None:
 
 @functools.cache
 def _papers() -> dict[str, Paper]:
-    lists = {name.removesuffix(".figures.toml"): text for name, text in _native.experiments() if name.endswith(".figures.toml")}
+    lists = {
+        name.removesuffix(".figures.toml"): text
+        for name, text in _native.experiments()
+        if name.endswith(".figures.toml")
+    }
     return {name.replace("-", "_"): Paper(name, _native.from_toml(text)) for name, text in lists.items()}
 
 

@@ -29,7 +29,9 @@ def test_the_examples_run(monkeypatch):
 
 def test_the_refusals_are_these(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    Path("few.toml").write_text('name = "few"\nrate = "1mbit"\ndiscipline = "taq"\ntraffic = [{ kind = "long", flows = 3 }]\n')
+    Path("few.toml").write_text(
+        'name = "few"\nrate = "1mbit"\ndiscipline = "taq"\ntraffic = [{ kind = "long", flows = 3 }]\n'
+    )
     told = re.findall(r"^>>> (.*)\nnarrows\.ScenarioError: (.*)$", DOCS, re.MULTILINE)
     assert len(told) == 2
     for code, words in told:

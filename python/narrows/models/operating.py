@@ -66,9 +66,7 @@ def operating_point(
     """The operating point; arguments in this module's head."""
     link = _link(rate_bps, rtt_s, flows, packet_bytes, buffer_packets, rto_min_s, window)
     words = {"stack": stack, "backoff_ends": backoff_ends}
-    told: dict[str, Any] = dict(
-        zip(OperatingPoint._fields, evaluate("operating::operating_point", link, words=words))
-    )
+    told: dict[str, Any] = dict(zip(OperatingPoint._fields, evaluate("operating::operating_point", link, words=words)))
     return OperatingPoint(**told | {"regime": named(told["regime"], REGIMES)})
 
 

@@ -108,7 +108,9 @@ def plan(
     stack: str = "linux",
 ) -> Plan:
     """What is to be expected of a link; arguments in this module's head."""
-    link = _link(rate_bps, users, rtt_s, packet_bytes, buffer_packets, buffer_s, connections, busy, object_bytes, patience_s)
+    link = _link(
+        rate_bps, users, rtt_s, packet_bytes, buffer_packets, buffer_s, connections, busy, object_bytes, patience_s
+    )
     told: dict[str, Any] = dict(zip(Plan._fields, evaluate("plan::plan", link, words={"stack": stack})))
     return Plan(**told | {"verdict": named(told["verdict"], VERDICTS)})
 
@@ -127,7 +129,9 @@ def exits(
     stack: str = "linux",
 ) -> Exits:
     """The ways to better verdicts: fewer users, or a higher rate (whole kbit/s)."""
-    link = _link(rate_bps, users, rtt_s, packet_bytes, buffer_packets, buffer_s, connections, busy, object_bytes, patience_s)
+    link = _link(
+        rate_bps, users, rtt_s, packet_bytes, buffer_packets, buffer_s, connections, busy, object_bytes, patience_s
+    )
     return Exits(*evaluate("plan::Plan::exits", link, words={"stack": stack}))
 
 
@@ -144,7 +148,9 @@ def edges(
     stack: str = "linux",
 ) -> Edges:
     """Where the verdict changes, by users, at each rate: the edges of a map."""
-    link = _link(rate_bps, 1, rtt_s, packet_bytes, buffer_packets, buffer_s, connections, busy, object_bytes, patience_s)
+    link = _link(
+        rate_bps, 1, rtt_s, packet_bytes, buffer_packets, buffer_s, connections, busy, object_bytes, patience_s
+    )
     return Edges(*evaluate("plan::edges", link, words={"stack": stack}))
 
 
@@ -163,7 +169,9 @@ def hangs_per_s(
     stack: str = "linux",
 ) -> Array:
     """Hangs longer than ``x_s`` that begin per second, for a user behind drop-tail."""
-    link = _link(rate_bps, users, rtt_s, packet_bytes, buffer_packets, buffer_s, connections, busy, object_bytes, patience_s)
+    link = _link(
+        rate_bps, users, rtt_s, packet_bytes, buffer_packets, buffer_s, connections, busy, object_bytes, patience_s
+    )
     return evaluate("plan::Hangs::per_s", {"x_s": x_s, **link}, words={"stack": stack})[0]
 
 
@@ -183,7 +191,9 @@ def hangs_share_over(
     stack: str = "linux",
 ) -> Array:
     """Share of the users who meet at least one hang longer than ``x_s`` while they are busy for ``during_s``."""
-    link = _link(rate_bps, users, rtt_s, packet_bytes, buffer_packets, buffer_s, connections, busy, object_bytes, patience_s)
+    link = _link(
+        rate_bps, users, rtt_s, packet_bytes, buffer_packets, buffer_s, connections, busy, object_bytes, patience_s
+    )
     return evaluate("plan::Hangs::share_over", {"x_s": x_s, "during_s": during_s, **link}, words={"stack": stack})[0]
 
 
@@ -203,7 +213,9 @@ def longest_hang_s(
     stack: str = "linux",
 ) -> Array:
     """The hang that a share ``of`` of the users meet or exceed in ``during_s``: 0.5 for the median user's longest."""
-    link = _link(rate_bps, users, rtt_s, packet_bytes, buffer_packets, buffer_s, connections, busy, object_bytes, patience_s)
+    link = _link(
+        rate_bps, users, rtt_s, packet_bytes, buffer_packets, buffer_s, connections, busy, object_bytes, patience_s
+    )
     return evaluate("plan::Hangs::longest_s", {"of": of, "during_s": during_s, **link}, words={"stack": stack})[0]
 
 

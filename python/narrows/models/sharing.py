@@ -96,9 +96,7 @@ def srpt_mean_s(rate_bps: ArrayLike, load: ArrayLike, sizes: Sizes) -> Array:
     return _queue("srpt_mean_s", rate_bps, load, sizes)
 
 
-def _queue(
-    figure: str, rate_bps: ArrayLike, load: ArrayLike, sizes: Sizes, bytes: ArrayLike | None = None
-) -> Array:
+def _queue(figure: str, rate_bps: ArrayLike, load: ArrayLike, sizes: Sizes, bytes: ArrayLike | None = None) -> Array:
     law: dict[str, ArrayLike | None] = {"a": None, "b": None, "c": None}
     row: ArrayLike = [0.0]
     match sizes:
