@@ -6,7 +6,7 @@ import os
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, overload
 
 from narrows import _native
 from narrows.results import Result
@@ -29,6 +29,10 @@ class Point:
     file: str | None = None
     """Where it came from; files the scenario names lie beside it."""
 
+    @overload
+    def run(self, stop: None = None) -> Result: ...
+    @overload
+    def run(self, stop: _native.Stop) -> Result | None: ...
     def run(self, stop: _native.Stop | None = None) -> Result | None:
         """Simulates it. See :func:`run`."""
         return _result(_native.run(self.scenario, self.file, [], self.seed, stop))
@@ -43,6 +47,22 @@ def expand(scenario: Scenario | str | os.PathLike[str], set: Mapping[str, Any] |
     return [Point(**point, file=file) for point in _native.expand(text, file, _sets(set))]
 
 
+@overload
+def run(
+    scenario: Scenario | str | os.PathLike[str],
+    seed: int | None = None,
+    *,
+    set: Mapping[str, Any] | None = None,
+    stop: None = None,
+) -> Result: ...
+@overload
+def run(
+    scenario: Scenario | str | os.PathLike[str],
+    seed: int | None = None,
+    *,
+    set: Mapping[str, Any] | None = None,
+    stop: _native.Stop,
+) -> Result | None: ...
 def run(
     scenario: Scenario | str | os.PathLike[str],
     seed: int | None = None,
