@@ -118,6 +118,7 @@ def _function(paper: str, listed: dict[str, Any]) -> Callable[..., Drawn]:
     Raises:
         ValueError: an unknown size; a scenario that cannot be.
         OSError: a folder that cannot be written.
+        ImportError: there is no matplotlib; nothing has run then.
         KeyboardInterrupt: on Ctrl-C, within a fraction of a second; finished runs are kept.
     """
     return draw
@@ -131,6 +132,8 @@ def _section(
     fresh: bool,
     experiments: str | os.PathLike[str] | None,
 ) -> dict[str, Any]:
+    # Before hours of work, not after.
+    _matplotlib()
     with _folder(experiments) as folder:
         told = _native.reproduce(str(folder), name, size, os.fspath(out), jobs or _cores(), fresh)
     section: dict[str, Any] = json.loads(told)
@@ -190,14 +193,18 @@ def _claims(section: dict[str, Any]) -> _native.Table:
     return make_table("claims", columns)
 
 
-def _figure(charts: list[dict[str, Any]]) -> Figure:
+def _matplotlib() -> type[Figure]:
     try:
         from matplotlib.figure import Figure
     except ImportError as missing:
         raise ImportError("drawing needs matplotlib: pip install matplotlib") from missing
+    return Figure
+
+
+def _figure(charts: list[dict[str, Any]]) -> Figure:
     columns = min(2, max(1, len(charts)))
     rows = max(1, -(-len(charts) // columns))
-    figure = Figure(figsize=(7 * columns, 4.5 * rows), layout="constrained")
+    figure = _matplotlib()(figsize=(7 * columns, 4.5 * rows), layout="constrained")
     axes = figure.subplots(rows, columns, squeeze=False).ravel()
     for chart, place in zip(charts, axes):
         _chart(chart, place)

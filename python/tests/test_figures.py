@@ -83,6 +83,13 @@ def test_what_is_not_there_is_named(tmp_path):
         narrows.figures.burst_tcp.fig10("least", out=tmp_path / "taken", jobs=1)
 
 
+def test_without_matplotlib_nothing_is_run(tmp_path, monkeypatch):
+    monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
+    with pytest.raises(ImportError, match="pip install matplotlib"):
+        narrows.figures.burst_tcp.fig10("least", out=tmp_path / "out", jobs=1)
+    assert not (tmp_path / "out").exists()
+
+
 def test_ctrl_c_keeps_finished_runs(tmp_path):
     script = "import narrows; narrows.figures.taq.fig08('quick', out='out', jobs=1)"
     with subprocess.Popen([sys.executable, "-c", script], cwd=tmp_path, stderr=subprocess.PIPE, text=True) as process:
