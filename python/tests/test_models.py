@@ -282,7 +282,7 @@ def test_a_long_model_stops_too():
     try:
         signal.setitimer(signal.ITIMER_REAL, 0.3)
         with pytest.raises(KeyboardInterrupt):
-            m.operating.operating_point(600_000, 0.2, np.full(10_000_000, 300))
+            m.operating.operating_point(600_000, 0.2, np.full(1_000_000, 300))
     finally:
         signal.setitimer(signal.ITIMER_REAL, 0)
         signal.signal(signal.SIGALRM, before)
