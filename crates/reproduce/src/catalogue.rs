@@ -116,6 +116,8 @@ pub enum Form {
     Scatter,
     /// The same, joined: a series over time.
     Series,
+    /// The least of a swept setting at which a formula comes to what is asked for, against another setting.
+    Least,
 }
 
 /// A chart: what is drawn over what.
@@ -136,6 +138,12 @@ pub struct ChartSpec {
     pub x: String,
     /// Of a sweep: a formula whose value stands across instead of the setting, as `loss` beside `share`.
     pub x_of: String,
+    /// Of the least: the setting whose least value stands upwards.
+    pub over: String,
+    /// Of the least: what `y` must come to.
+    pub reach: f64,
+    /// Of scatters and series: a column that tells lines apart, as `flow`.
+    pub by: String,
     /// Name of the axis across, with unit.
     pub x_name: String,
     /// Name of the axis up, with unit.

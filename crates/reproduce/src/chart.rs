@@ -52,7 +52,7 @@ pub struct Line {
 /// If the formula, a table or a column does not fit the results.
 pub fn charts(spec: &ChartSpec, plan: &Plan, report: &Report, out: &Path) -> anyhow::Result<Vec<Chart>> {
     let points = match spec.form {
-        Form::Sweep => sweep(spec, plan, report)?,
+        Form::Sweep | Form::Least => sweep(spec, plan, report)?,
         Form::Cdf | Form::Scatter | Form::Series => rows(spec, plan, out)?,
     };
     let words = words(spec, plan, &points);
@@ -80,7 +80,7 @@ pub fn charts(spec: &ChartSpec, plan: &Plan, report: &Report, out: &Path) -> any
             lines.push(Line { name: p.line.clone(), ..Line::default() });
             lines.len() - 1
         });
-        if spec.form == Form::Sweep && lines[at].points.iter().any(|p| p[0] == across) {
+        if swept(spec) && lines[at].points.iter().any(|p| p[0] == across) {
             bail!(
                 "chart '{}': line '{}' has two values at {}: expected more settings in lines, facets or the formula's filter",
                 spec.title,
@@ -104,6 +104,11 @@ fn words(spec: &ChartSpec, plan: &Plan, points: &[Point]) -> Vec<String> {
     let values = plan.axes.iter().find(|a| a.name == spec.x).map(|a| a.values.as_slice());
     let there = |v: &&String| points.iter().any(|p| matches!(&p.x, Across::Setting(x) if x == *v));
     values.unwrap_or_default().iter().filter(there).cloned().collect()
+}
+
+/// Whether it is of the runs' figures and not of their tables.
+fn swept(spec: &ChartSpec) -> bool {
+    matches!(spec.form, Form::Sweep | Form::Least)
 }
 
 /// A value of a chart before it is placed.
@@ -153,7 +158,7 @@ fn empty(spec: &ChartSpec, facet: &str, words: &[String]) -> Chart {
 
 fn finished(spec: &ChartSpec, facet: &str, mut chart: Chart) -> Chart {
     for line in &mut chart.lines {
-        if spec.form == Form::Sweep {
+        if swept(spec) {
             line.points.sort_by(|a, b| a[0].total_cmp(&b[0]));
         }
         let every = line.points.len().div_ceil(MOST_POINTS).max(1);
@@ -175,18 +180,22 @@ fn finished(spec: &ChartSpec, facet: &str, mut chart: Chart) -> Chart {
 fn sweep(spec: &ChartSpec, plan: &Plan, report: &Report) -> anyhow::Result<Vec<Point>> {
     let samples = verdicts::samples(plan, &report.summaries);
     let (formula, all) = values(spec, &spec.y, &samples)?;
+    let told =
+        |values: Vec<(Labels, f64)>| if spec.form == Form::Least { least(spec, values) } else { values };
+    let all = told(all);
     let across = if spec.x_of.is_empty() { Vec::new() } else { values(spec, &spec.x_of, &samples)?.1 };
     let across: BTreeMap<Labels, f64> = across.into_iter().collect();
     let mut ranges: BTreeMap<Labels, [f64; 2]> = BTreeMap::new();
     for seed in plan.seeds() {
         let of_seed: Vec<Sample> = samples.iter().filter(|s| s.seed == seed).cloned().collect();
         // A seed may lack what another has, as a loss: it then has no part in the range.
-        for (labels, y) in formula.values(&of_seed).into_iter().flatten().filter(|(_, y)| y.is_finite()) {
+        let values = formula.values(&of_seed).unwrap_or_default();
+        for (labels, y) in told(values).into_iter().filter(|(_, y)| y.is_finite()) {
             let range = ranges.entry(labels).or_insert([y, y]);
             *range = [range[0].min(y), range[1].max(y)];
         }
     }
-    let points = all.into_iter().map(|(labels, y)| {
+    let points = in_order(spec, plan, all).into_iter().map(|(labels, y)| {
         let range = ranges.get(&labels).copied().unwrap_or([y, y]);
         let x = labels.get(&spec.x).cloned().unwrap_or_default();
         if x.is_empty() {
@@ -207,11 +216,33 @@ fn sweep(spec: &ChartSpec, plan: &Plan, report: &Report) -> anyhow::Result<Vec<P
         let y = [range[0].min(y), y, range[1].max(y)];
         Ok(Point { facet: facet(spec, &labels), line: line(spec, &labels), x, y })
     });
-    let mut points: Vec<Point> = points.collect::<anyhow::Result<_>>()?;
-    // Labels are sorted by their text; lines stand as the file sweeps them.
-    let order = |p: &Point| plan.axes.iter().flat_map(|a| &a.values).position(|v| shown(spec, v) == p.line);
-    points.sort_by_key(order);
-    Ok(points)
+    points.collect()
+}
+
+/// The least of the setting `over` at which the value comes to `reach`, wherever there is one.
+fn least(spec: &ChartSpec, values: Vec<(Labels, f64)>) -> Vec<(Labels, f64)> {
+    let mut found: BTreeMap<Labels, f64> = BTreeMap::new();
+    for (mut labels, y) in values {
+        let Some(at) = labels.remove(&spec.over).and_then(|v| number(&v)) else { continue };
+        if y >= spec.reach {
+            let least = found.entry(labels).or_insert(at);
+            *least = least.min(at);
+        }
+    }
+    found.into_iter().collect()
+}
+
+/// Labels are sorted by their text; lines stand as the file sweeps their settings.
+fn in_order(spec: &ChartSpec, plan: &Plan, mut all: Vec<(Labels, f64)>) -> Vec<(Labels, f64)> {
+    all.sort_by_key(|(labels, _)| {
+        let keys = line_keys(spec, labels);
+        let place = |key: &String| {
+            let axis = plan.axes.iter().find(|a| a.name == *key)?;
+            axis.values.iter().position(|v| labels.get(key) == Some(v))
+        };
+        spec.facets.iter().chain(&keys).map(place).collect::<Vec<_>>()
+    });
+    all
 }
 
 /// A formula and its values at all points.
@@ -245,10 +276,11 @@ fn rows(spec: &ChartSpec, plan: &Plan, out: &Path) -> anyhow::Result<Vec<Point>>
             }
             continue;
         }
-        let pairs = column(&table, &spec.x)?.into_iter().zip(up);
-        points.extend(pairs.map(|(x, y)| Point {
+        let by = if spec.by.is_empty() { Vec::new() } else { column(&table, &spec.by)? };
+        let pairs = column(&table, &spec.x)?.into_iter().zip(up).enumerate();
+        points.extend(pairs.map(|(row, (x, y))| Point {
             facet: facet.clone(),
-            line: line.clone(),
+            line: by.get(row).map_or_else(|| line.clone(), |who| shown(spec, &who.to_string())),
             x: Across::At(x),
             y: [y; 3],
         }));
@@ -290,16 +322,16 @@ fn column(table: &Table, name: &str) -> anyhow::Result<Vec<f64>> {
 }
 
 /// What tells a line from others: the settings asked for, or all that are left.
-fn line(spec: &ChartSpec, labels: &Labels) -> String {
+fn line_keys(spec: &ChartSpec, labels: &Labels) -> Vec<String> {
     if !spec.lines.is_empty() {
-        return worded(spec, &spec.lines, labels);
+        return spec.lines.clone();
     }
-    let left: Vec<String> = labels
-        .keys()
-        .filter(|k| **k != spec.x && !spec.facets.contains(k) && !spec.only.contains_key(*k))
-        .cloned()
-        .collect();
-    worded(spec, &left, labels)
+    let left = |k: &&String| **k != spec.x && !spec.facets.contains(k) && !spec.only.contains_key(*k);
+    labels.keys().filter(left).cloned().collect()
+}
+
+fn line(spec: &ChartSpec, labels: &Labels) -> String {
+    worded(spec, &line_keys(spec, labels), labels)
 }
 
 /// What tells a chart from others: `rate = 600kbit`, or the words chosen for it.
@@ -321,4 +353,22 @@ fn worded(spec: &ChartSpec, keys: &[String], labels: &Labels) -> String {
 
 fn shown(spec: &ChartSpec, value: &str) -> String {
     spec.names.get(value).cloned().unwrap_or_else(|| value.to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn labels(pairs: &[(&str, &str)]) -> Labels {
+        pairs.iter().map(|(k, v)| ((*k).to_owned(), (*v).to_owned())).collect()
+    }
+
+    #[test]
+    fn the_least_that_is_enough_by_hand() {
+        let spec = ChartSpec { over: "queue".into(), reach: 0.9, ..ChartSpec::default() };
+        let at = |n, queue, y| (labels(&[("n", n), ("queue", queue)]), y);
+        // Nine is more than ten by its text: they are compared as numbers. With 5 flows nothing is enough.
+        let values = vec![at("1", "9", 0.8), at("1", "10", 0.9), at("1", "100", 1.0), at("5", "100", 0.89)];
+        assert_eq!(least(&spec, values), [(labels(&[("n", "1")]), 10.0)]);
+    }
 }
