@@ -108,3 +108,26 @@ fn what_is_asked_for_is_found_or_named() {
     assert!(wrong.contains("'taq/fig8'") && wrong.contains("taq/fig08"), "{wrong}");
     assert!(ask(&["takk"]).unwrap_err().to_string().contains("burst-tcp"));
 }
+
+/// `make gallery` writes it; a figure that joins or leaves the lists' gallery needs it again.
+#[test]
+fn the_gallery_has_every_picture_and_no_other() {
+    let docs = experiments().join("../docs");
+    let page = std::fs::read_to_string(docs.join("gallery.md")).unwrap();
+    let readme = std::fs::read_to_string(docs.join("../README.md")).unwrap();
+    let mut due = BTreeSet::new();
+    for paper in Catalogue::load(&experiments()).unwrap().papers {
+        for figure in paper.figures.iter().filter(|f| !f.gallery.is_empty()) {
+            let name = format!("{}-{}.svg", paper.id, figure.id);
+            let svg = std::fs::read_to_string(docs.join("gallery").join(&name)).unwrap();
+            assert!(svg.len() < 60_000 && !svg.contains("<script") && !svg.contains("href"), "{name}");
+            assert!(page.contains(&name) && page.contains(&figure.gallery), "{name} is not on the page");
+            assert!(figure.id != paper.key || readme.contains(&name), "{name} is not in the README");
+            due.insert(name);
+        }
+    }
+    let there = std::fs::read_dir(docs.join("gallery")).unwrap();
+    let there: BTreeSet<String> =
+        there.map(|e| e.unwrap().file_name().to_string_lossy().into_owned()).collect();
+    assert_eq!(there, due);
+}
