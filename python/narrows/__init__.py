@@ -40,6 +40,7 @@ from narrows.parts import (
 from narrows.results import Result
 from narrows.runs import Point, expand, run
 from narrows.scenario import Scenario
+from narrows.sweeps import sweep
 
 if TYPE_CHECKING:
     from narrows import figures, models
@@ -91,4 +92,5 @@ __all__ = [
     "figures",
     "models",
     "run",
+    "sweep",
 ]

@@ -1,4 +1,4 @@
-"""Scenarios run: one at a time here, many with :mod:`narrows.sweep`."""
+"""Scenarios run: one at a time here, many with :func:`narrows.sweep`."""
 
 from __future__ import annotations
 

@@ -1,0 +1,97 @@
+"""A scenario over a grid, on as many workers as there are; the results are those of a serial run.
+
+:mod:`grid` has the points and the Dataset, :mod:`store` the finished runs on disk, :mod:`batches` what goes to a worker
+at a time, :mod:`work` what a worker does, :mod:`pools` threads, processes and clusters, :mod:`drive` keeps them busy.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable, Iterable, Mapping
+from typing import TYPE_CHECKING, Any
+
+from narrows import _native
+from narrows.scenario import Scenario
+
+if TYPE_CHECKING:
+    from xarray import Dataset
+
+__all__ = ["sweep"]
+
+Progress = Callable[[int, int], object]
+"""Is told how many runs are finished, of how many."""
+
+
+def sweep(
+    scenario: Scenario | str | os.PathLike[str],
+    over: Mapping[str, Iterable[Any]] | None = None,
+    seeds: Iterable[int] | str | None = None,
+    *,
+    executor: Any = None,
+    set: Mapping[str, Any] | None = None,
+    cache: str | os.PathLike[str] | None = "out/sweep",
+    task_s: float = 1.0,
+    retries: int = 3,
+    progress: Progress | bool = False,
+) -> Dataset:
+    """Simulates every point of a grid under every seed.
+
+    >>> few = narrows.sweep("few.toml", over={"discipline": ["fifo:30", "taq"], "traffic.0.flows": [10, 30, 60]},
+    ...                     seeds="1..5", executor="threads")
+    >>> few["jain_20s"].mean("seed").sel(discipline="taq")
+
+    Args:
+        scenario: a scenario, or the path of a scenario file.
+        over: keys as ``set`` has them, each with its values; a dict of values names them: ``{"short": [...]}``. What the
+            scenario sweeps itself is swept too, unless it is named here.
+        seeds: whole numbers, or ``"1..10"``; without it the scenario's.
+        executor: None runs here, one after another; ``"threads"`` or a number of threads; ``"processes"``; any
+            ``concurrent.futures.Executor``; a ``dask.distributed.Client``.
+        set: settings to replace at every point.
+        cache: folder of finished runs: what is there is not run again, so a sweep that was interrupted, or grew, goes on.
+            None keeps none.
+        task_s: a worker is given about this many seconds of work at a time.
+        retries: how often a run is begun again whose worker died.
+        progress: True writes a line to stderr, a function is called with runs finished and runs in all.
+
+    Returns:
+        An xarray Dataset: a variable for each figure of ``result.summary`` with its unit, a dimension for each key of
+        ``over``, then those the scenario sweeps, last ``seed``. NaN where a figure could not be measured.
+
+    Raises:
+        ValueError: names the key and the point; nothing has been simulated then.
+        ImportError: xarray is missing.
+        RuntimeError: a run failed, or its worker died more than ``retries`` times. Finished runs are kept.
+        KeyboardInterrupt: within a second after Ctrl-C. Finished runs are kept.
+    """
+    xarray = _xarray()
+    from narrows.sweeps import drive, grid, pools
+    from narrows.sweeps.store import Store
+
+    for name, value in (("task_s", task_s), ("retries", retries)):
+        if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 <= value < float("inf"):
+            raise _native.refusal(name, f"= {value!r}: expected a number of at least 0")
+    pool = pools.of(executor)
+    cells = grid.Grid.of(scenario, over, seeds, set)
+    tell = _line if progress is True else progress or None
+    try:
+        summaries = drive.run_all(cells.runs, pool, Store.of(cache), task_s, int(retries), tell)
+    finally:
+        if progress is True:
+            sys.stderr.write("\n")
+    swept: Dataset = cells.dataset(xarray, summaries)
+    return swept
+
+
+def _xarray() -> Any:
+    try:
+        import xarray
+    except ImportError as why:
+        raise ImportError("narrows.sweep gives an xarray Dataset, and there is no xarray: pip install xarray") from why
+    return xarray
+
+
+def _line(finished: int, runs: int) -> None:
+    sys.stderr.write(f"\rsweep: {finished} of {runs} runs")
+    sys.stderr.flush()

@@ -1,0 +1,149 @@
+"""Keeps the workers busy until every run is done once."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Sequence
+from concurrent.futures import FIRST_COMPLETED, CancelledError, Future, wait
+
+from narrows import _native
+from narrows.sweeps.batches import Batches
+from narrows.sweeps.pools import Pool
+from narrows.sweeps.store import Finished, Store
+from narrows.sweeps.work import Done, Run, work
+
+AHEAD = 2
+"""Batches handed out for each worker: one to do and one to go on with, so that none waits for us."""
+LOOK = 0.2
+"""Seconds after which it is looked whether there are more workers now."""
+
+
+class Drive:
+    """A sweep on its way: what is finished, what waits, what is out."""
+
+    def __init__(
+        self,
+        runs: Sequence[Run],
+        pool: Pool | None,
+        store: Store | None,
+        task_s: float,
+        retries: int,
+        tell: Callable[[int, int], object] | None,
+    ) -> None:
+        # Two points may come to the same run, as 1mbit and 1000kbit do.
+        self.runs = {run.key: run for run in runs}
+        self.pool, self.store, self.retries, self.tell = pool, store, retries, tell
+        self.finished: dict[str, Finished] = {}
+        self.lost: Counter[str] = Counter()
+        self.out: dict[Future[Done], list[Run]] = {}
+        self.batches = Batches((), task_s)
+        for key in self.runs if store is not None else ():
+            found = store.find(key) if store is not None else None
+            if found is not None:
+                self._finish(key, found)
+        self.batches.give_back(run for key, run in self.runs.items() if key not in self.finished)
+        self._told()
+
+    def serial(self) -> None:
+        """Here, one after another."""
+        while batch := self.batches.next():
+            self._take(batch, work(batch, self.batches.task_s, _native.ENGINE, self.store))
+
+    def parallel(self, pool: Pool) -> None:
+        """By a pool's workers."""
+        while self.batches.waiting or self.out:
+            broken = self._hand_out(pool)
+            done, _ = wait(self.out, timeout=LOOK, return_when=FIRST_COMPLETED)
+            for future in done:
+                batch = self.out.pop(future)
+                why = _said(future)
+                if why is None:
+                    self._take(batch, future.result())
+                elif pool.lost(why):
+                    broken = why
+                    self._again(batch, why)
+                else:
+                    raise why
+            if broken is not None and not pool.mend():
+                raise RuntimeError(f"a worker died, and the executor is broken by it: {self._remains()}") from broken
+
+    def _hand_out(self, pool: Pool) -> BaseException | None:
+        """As many batches as the workers can use; says so if the executor takes none."""
+        while self.batches.waiting and len(self.out) < AHEAD * pool.workers():
+            batch = self.batches.next()
+            try:
+                future = pool.submit(batch, self.batches.task_s, _native.ENGINE, self.store)
+            except Exception as why:
+                self.batches.give_back(batch)
+                if pool.lost(why):
+                    return why
+                raise
+            self.out[future] = batch
+        return None
+
+    def _take(self, batch: list[Run], done: Done) -> None:
+        for key, run in done.finished.items():
+            if key not in self.finished:
+                self._finish(key, run)
+        if done.failed is not None:
+            where, why = done.failed
+            raise RuntimeError(f"{where}: {why}; {self._remains()}")
+        self.batches.give_back(run for run in batch if run.key not in self.finished)
+        self._told()
+
+    def _finish(self, key: str, run: Finished) -> None:
+        self.finished[key] = run
+        self.batches.took(self.runs[key], run.seconds)
+        if self.store is not None:
+            self.store.keep(key, run)
+
+    def _again(self, batch: list[Run], why: BaseException) -> None:
+        for run in batch:
+            # A worker that died may have left it on disk.
+            found = self.store.find(run.key) if self.store is not None else None
+            if found is not None and run.key not in self.finished:
+                self._finish(run.key, found)
+            self.lost[run.key] += 1
+            if run.key not in self.finished and self.lost[run.key] > self.retries:
+                raise RuntimeError(
+                    f"{run.where}: its worker died {self.lost[run.key]} times; {self._remains()}"
+                ) from why
+        self.batches.give_back(run for run in batch if run.key not in self.finished)
+
+    def _remains(self) -> str:
+        kept = f"kept in {self.store.folder}" if self.store is not None else "lost, as there is no cache"
+        return f"{len(self.finished)} of {len(self.runs)} runs are finished and {kept}"
+
+    def _told(self) -> None:
+        if self.tell is not None:
+            self.tell(len(self.finished), len(self.runs))
+
+
+def _said(future: Future[Done]) -> BaseException | None:
+    """What a future that is done has to say, being cancelled too."""
+    return CancelledError() if future.cancelled() else future.exception()
+
+
+def run_all(
+    runs: Sequence[Run],
+    pool: Pool | None,
+    store: Store | None,
+    task_s: float,
+    retries: int,
+    tell: Callable[[int, int], object] | None,
+) -> dict[str, dict[str, float]]:
+    """Every run once; the summaries by key."""
+    drive = Drive(runs, pool, store, task_s, retries, tell)
+    if pool is None:
+        drive.serial()
+    else:
+        try:
+            drive.parallel(pool)
+        except BaseException:
+            for future in drive.out:
+                future.cancel()
+            pool.interrupt()
+            raise
+        finally:
+            pool.close()
+    return {key: run.summary for key, run in drive.finished.items()}

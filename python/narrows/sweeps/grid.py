@@ -1,0 +1,161 @@
+"""The points of a sweep, checked before the first is run, and the Dataset their figures become."""
+
+from __future__ import annotations
+
+import itertools
+import os
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from narrows import _native
+from narrows.runs import Point, _sets, _source, expand
+from narrows.scenario import Scenario
+from narrows.sweeps.work import Run
+from narrows.tables import to_table
+
+UNITS = {"_s": "s", "_ms": "ms", "_bps": "bit/s", "_kbps": "kbit/s", "_pkts": "packets", "_bytes": "bytes"}
+"""What a figure's name may end in (docs/probes.md)."""
+
+
+@dataclass(frozen=True)
+class Axis:
+    """A dimension: the keys that change along it (one, or several side by side) and their labels."""
+
+    name: str
+    labels: dict[str, list[Any]]
+
+    def __len__(self) -> int:
+        return len(next(iter(self.labels.values())))
+
+
+@dataclass(frozen=True)
+class Grid:
+    """Every run of a sweep, row by row in the order of ``axes``."""
+
+    axes: list[Axis]
+    runs: list[Run]
+    text: str
+
+    @classmethod
+    def of(
+        cls,
+        scenario: Scenario | str | os.PathLike[str],
+        over: Mapping[str, Iterable[Any]] | None,
+        seeds: Iterable[int] | str | None,
+        set: Mapping[str, Any] | None,
+    ) -> Grid:
+        """The grid of what is asked.
+
+        Raises:
+            ValueError: names key and point of what the reader of scenario files refuses.
+        """
+        text, file = _source(scenario)
+        asked = {} if over is None else _values(over, file)
+        fixed = dict(set or {})
+        if seeds is not None:
+            fixed["seeds"] = seeds if isinstance(seeds, (str, int)) else list(seeds)
+        for key in asked:
+            if key in fixed:
+                raise _native.refusal(key, "is both in over and set: expected in one of them", file)
+        _sets(fixed)
+        blocks = []
+        for values in itertools.product(*(pairs.values() for pairs in asked.values())):
+            settings = dict(zip(asked, values))
+            try:
+                blocks.append(expand(scenario, fixed | settings))
+            except _native.ScenarioError as why:
+                where = ", ".join(filter(None, [_words(settings), why.point]))
+                problem = f"{why.problem} (at {where})" if where else why.problem
+                raise _native.refusal(why.key, problem, why.file) from None
+        axes = [Axis(key, {key: list(labels)}) for key, labels in asked.items()] + _own(blocks[0], file)
+        runs = [Run(p.key, _where(p, asked, i), p.scenario, p.file, p.seed) for i, b in enumerate(blocks) for p in b]
+        if len(runs) != int(np.prod([len(axis) for axis in axes])):
+            raise _native.refusal("over", "changes how many runs the scenario's own sweep has: expected a grid", file)
+        return cls(axes, runs, text)
+
+    def dataset(self, xarray: Any, summaries: Mapping[str, Mapping[str, float]]) -> Any:
+        """A variable for each figure, NaN where a run has none."""
+        shape = [len(axis) for axis in self.axes]
+        dims = [axis.name for axis in self.axes]
+        figures = sorted({figure for summary in summaries.values() for figure in summary})
+        columns = {}
+        for figure in figures:
+            values = np.array([summaries[run.key].get(figure, np.nan) for run in self.runs], dtype=np.float64)
+            columns[figure] = (dims, values.reshape(shape), _unit(figure))
+        coords = {key: (axis.name, np.asarray(labels)) for axis in self.axes for key, labels in axis.labels.items()}
+        about = {"narrows": _native.VERSION, "engine": _native.ENGINE, "scenario": self.text}
+        return xarray.Dataset(columns, coords=coords, attrs=about)
+
+
+def _values(over: Mapping[str, Iterable[Any]], file: str | None) -> dict[str, dict[Any, Any]]:
+    """For each key its values by label."""
+    if not isinstance(over, Mapping):
+        raise _native.refusal("over", f"= {over!r}: expected a dict of keys, each with a list of values", file)
+    found: dict[str, dict[Any, Any]] = {}
+    for key, values in over.items():
+        if not isinstance(key, str):
+            raise _native.refusal("over", f"has a key {key!r}: expected text, as 'traffic.0.flows'", file)
+        if key == "seeds":
+            raise _native.refusal("seeds", "is no key to sweep over: expected the argument seeds=", file)
+        if isinstance(values, (str, bytes)) or not isinstance(values, Iterable):
+            raise _native.refusal(key, f"= {values!r}: expected a list of values", file)
+        pairs = values.items() if isinstance(values, Mapping) else [(_label(value, key), value) for value in values]
+        found[key] = {}
+        for label, value in pairs:
+            if label in found[key]:
+                raise _native.refusal(key, f"has {label!r} twice: expected different values", file)
+            found[key][label] = value
+        if not found[key]:
+            raise _native.refusal(key, "has no values: expected one at least", file)
+    return found
+
+
+def _label(value: Any, key: str) -> Any:
+    """A number, text or truth is its own label; what is more than that is called by its TOML."""
+    if isinstance(value, np.generic):
+        value = value.item()
+    return value if isinstance(value, (bool, int, float, str)) else _native.toml_value(to_table(value), key)
+
+
+def _own(points: list[Point], file: str | None) -> list[Axis]:
+    """The scenario's own sweep and its seeds: a dimension a key, or one for all where they are stepped side by side."""
+    axes = []
+    seeds = list(dict.fromkeys(p.seed for p in points))
+    keys = list(points[0].coords)
+    labels = {key: list(dict.fromkeys(p.coords[key] for p in points)) for key in keys}
+    places = [p.coords for p in points[:: len(seeds)]]
+    if [tuple(place.values()) for place in places] == list(itertools.product(*labels.values())):
+        axes += [Axis(key, {key: _numbers(labels[key])}) for key in keys]
+    else:
+        axes.append(Axis("point", {key: _numbers([place[key] for place in places]) for key in keys}))
+    return [*axes, Axis("seed", {"seed": seeds})]
+
+
+def _numbers(words: list[str]) -> list[Any]:
+    """As numbers, if all of them are."""
+    for kind in (int, float):
+        try:
+            return [kind(word) for word in words]
+        except ValueError:
+            pass
+    return list(words)
+
+
+def _where(point: Point, asked: Mapping[str, Mapping[Any, Any]], block: int) -> str:
+    """The point in words."""
+    labels = {}
+    for key in reversed(list(asked)):
+        block, at = divmod(block, len(asked[key]))
+        labels[key] = list(asked[key])[at]
+    return _words(dict(reversed(labels.items())) | dict(point.coords) | {"seed": point.seed})
+
+
+def _words(settings: Mapping[str, Any]) -> str:
+    return ", ".join(f"{key}={value}" for key, value in settings.items())
+
+
+def _unit(figure: str) -> dict[str, str]:
+    return next(({"units": unit} for end, unit in UNITS.items() if figure.endswith(end)), {})

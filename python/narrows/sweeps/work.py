@@ -1,0 +1,75 @@
+"""What a worker does: the runs of a batch one after another, for as long as was asked, and gives back what is left."""
+
+from __future__ import annotations
+
+import socket
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+
+from narrows import _native
+from narrows.sweeps.store import Finished, Store
+
+STOP = _native.Stop()
+"""Set in a worker process when its sweep is over before its time (:mod:`narrows.sweeps.pools`)."""
+
+
+@dataclass(frozen=True)
+class Run:
+    """One run, as it is sent to a worker."""
+
+    key: str
+    where: str
+    """Its point and seed, for people."""
+    scenario: str
+    file: str | None
+    seed: int
+
+
+@dataclass
+class Done:
+    """What came of a batch."""
+
+    finished: dict[str, Finished] = field(default_factory=dict)
+    failed: tuple[str, str] | None = None
+    """Where a run failed and why; the batch ends there."""
+
+
+def work(
+    runs: Sequence[Run],
+    task_s: float,
+    engine: str,
+    store: Store | None,
+    stop: _native.Stop | None = None,
+    clock: Callable[[], float] = time.monotonic,
+) -> Done:
+    """Runs what there is time for: at least one run, none is begun after ``task_s`` seconds.
+
+    ``engine`` is the client's: one that differs would give other results. Where the store's folder can be seen, each
+    run is there as soon as it is finished, whatever becomes of this worker.
+    """
+    if engine != _native.ENGINE:
+        problem = f"has narrows with engine {_native.ENGINE}, the client {engine}: install the same on both"
+        return Done(failed=(f"worker on {socket.gethostname()}", problem))
+    store = store if store is not None and store.there() else None
+    stop = STOP if stop is None else stop
+    done, begun = Done(), clock()
+    for at, run in enumerate(runs):
+        if stop.is_set() or (at > 0 and clock() - begun >= task_s):
+            break
+        finished = store.find(run.key) if store is not None else None
+        if finished is None:
+            before = clock()
+            try:
+                told = _native.run(run.scenario, run.file, [], run.seed, stop)
+            except Exception as why:  # noqa: BLE001
+                # As words: an exception of any type may not survive the way back.
+                done.failed = (run.where, f"{type(why).__name__}: {why}")
+                break
+            if told is None:
+                break
+            finished = Finished(dict(told["summary"]), clock() - before)
+            if store is not None:
+                store.keep(run.key, finished)
+        done.finished[run.key] = finished
+    return done
