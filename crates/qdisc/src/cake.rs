@@ -8,7 +8,8 @@
 //! - It does not shape: [`Shaper`](crate::Shaper) does, for every discipline. Nor does it sort by DSCP ("tins"), nor look behind a NAT:
 //!   hosts are addresses.
 //! - A turn of a host's flow is a fraction of the quantum. CAKE goes round until fractions add up to a packet, a thousand times for a
-//!   host with a thousand flows; here a flow leaps a quarter of the rounds it lacks, at most 63, and looks again.
+//!   host with a thousand flows; here a flow leaps all but four of the rounds it lacks, or a quarter of them, at most 63,
+//!   and looks again.
 //! - Of eight ways that are all taken the guest's packets go to one of them; it stays there while they wait, and no flow is
 //!   reordered.
 //! - BLUE decays when a packet comes ([`cobalt`]); the filter keeps more ([`acks`]).
@@ -149,6 +150,8 @@ const ROUNDS: u32 = 64;
 /// A flow in debt looks again after this part of the rounds it lacks, because its share changes with the load of its hosts. All at
 /// once was 6 % off in the bytes of two flows beside a sparse one, by how its packets fell on their last ones (`turns_follow_the_load`).
 const LEAP: i64 = 4;
+/// Farther off than this it looks again only so many rounds before.
+const NEAR: i64 = 4;
 /// Of a long queue only so many packets are looked at for superfluous acknowledgments.
 const SCAN: usize = 64;
 /// A delay of fewer packets' time than this is not CoDel's fault.
@@ -285,7 +288,7 @@ impl<P: Packet> Cake<P> {
         let need = (1 - i64::from(self.flows[at].deficit)) << 16;
         let most = i64::from(ROUNDS - 1);
         let lacks = (need + share - 1) / share;
-        let rounds = ((lacks + LEAP - 1) / LEAP).clamp(1, most);
+        let rounds = ((lacks + LEAP - 1) / LEAP).max(lacks - NEAR).clamp(1, most);
         // The fraction is rounded by chance, so that nothing is lost on average.
         let credit = (rounds * share + (self.dice.roll() >> 48).cast_signed()) >> 16;
         let flow = &mut self.flows[at];
