@@ -1,6 +1,6 @@
 //! Burst TCP (B-TCP): the first round trips take large steps, which shrink as the window nears the mice threshold.
 //!
-//! Whose: M. G. Gonçalves, "Burst TCP: an approach for benefiting mice flows" (dissertation, UFPE). Per round trip
+//! Whose: G. E. Gonçalves, "Burst TCP: an approach for benefiting mice flows" (dissertation, UFPE). Per round trip
 //! cwnd grows by floor((mice_t - cwnd) / f), spread over its ACKs: each adds inc / cwnd, with inc from the cwnd of the moment.
 //! The third duplicate ACK or a time-out ends it for the life of the connection. Windows are in segments.
 //!
