@@ -57,7 +57,7 @@ claims: build ## the papers' figures in simulation, and the models against it; f
 gallery: build ## every figure of the papers as pages in out/reproduce, and pictures of some in docs/gallery: ten minutes on two cores; ARGS=--fresh makes all runs again
 	$(TARGET)/release/narrows reproduce all --gallery docs/gallery $(ARGS)
 
-league: build ## every discipline over one set of thin links in simulation, and who does best: half an hour on two cores; ARGS=--quick for minutes
+league: build ## every discipline over one set of thin links in simulation, and who does best: minutes on two cores; ARGS=--quick for less
 	$(TARGET)/release/narrows league $(ARGS)
 
 peers: build ## install ns-2 and ns-3 from the distribution and print one table: agreement and speed
