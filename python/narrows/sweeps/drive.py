@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from array import array
 from collections import Counter
 from collections.abc import Callable, Sequence
-from concurrent.futures import FIRST_COMPLETED, CancelledError, Future, wait
+from concurrent.futures import CancelledError, Future
+from queue import Empty, SimpleQueue
 
 from narrows import _native
 from narrows.sweeps.batches import Batches
@@ -14,8 +16,11 @@ from narrows.sweeps.work import Done, Run, work
 
 AHEAD = 2
 """Batches handed out for each worker: one to do and one to go on with, so that none waits for us."""
-LOOK = 0.2
+LOOK = 0.5
 """Seconds after which it is looked whether there are more workers now."""
+
+Row = tuple[tuple[str, ...], "array[float]"]
+"""A summary that takes little room: names, which runs share, and values."""
 
 
 class Drive:
@@ -33,9 +38,11 @@ class Drive:
         # Two points may come to the same run, as 1mbit and 1000kbit do.
         self.runs = {run.key: run for run in runs}
         self.pool, self.store, self.retries, self.tell = pool, store, retries, tell
-        self.finished: dict[str, Finished] = {}
+        self.finished: dict[str, Row] = {}
+        self.names: dict[tuple[str, ...], tuple[str, ...]] = {}
         self.lost: Counter[str] = Counter()
         self.out: dict[Future[Done], list[Run]] = {}
+        self.back: SimpleQueue[Future[Done]] = SimpleQueue()
         self.batches = Batches((), task_s)
         for key in self.runs if store is not None else ():
             found = store.find(key) if store is not None else None
@@ -53,8 +60,7 @@ class Drive:
         """By a pool's workers."""
         while self.batches.waiting or self.out:
             broken = self._hand_out(pool)
-            done, _ = wait(self.out, timeout=LOOK, return_when=FIRST_COMPLETED)
-            for future in done:
+            for future in self._come_back():
                 batch = self.out.pop(future)
                 why = _said(future)
                 if why is None:
@@ -79,7 +85,18 @@ class Drive:
                     return why
                 raise
             self.out[future] = batch
+            future.add_done_callback(self.back.put)
         return None
+
+    def _come_back(self) -> list[Future[Done]]:
+        """Batches that have ended; waits a little if there are none."""
+        ended = []
+        try:
+            ended.append(self.back.get(timeout=LOOK))
+            while True:
+                ended.append(self.back.get_nowait())
+        except Empty:
+            return ended
 
     def _take(self, batch: list[Run], done: Done) -> None:
         for key, run in done.finished.items():
@@ -92,7 +109,8 @@ class Drive:
         self._told()
 
     def _finish(self, key: str, run: Finished) -> None:
-        self.finished[key] = run
+        names = tuple(run.summary)
+        self.finished[key] = self.names.setdefault(names, names), array("d", run.summary.values())
         self.batches.took(self.runs[key], run.seconds)
         if self.store is not None:
             self.store.keep(key, run)
@@ -131,7 +149,7 @@ def run_all(
     task_s: float,
     retries: int,
     tell: Callable[[int, int], object] | None,
-) -> dict[str, dict[str, float]]:
+) -> dict[str, Row]:
     """Every run once; the summaries by key."""
     drive = Drive(runs, pool, store, task_s, retries, tell)
     if pool is None:
@@ -146,4 +164,4 @@ def run_all(
             raise
         finally:
             pool.close()
-    return {key: run.summary for key, run in drive.finished.items()}
+    return drive.finished

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -71,20 +71,29 @@ class Grid:
                 problem = f"{why.problem} (at {where})" if where else why.problem
                 raise _native.refusal(why.key, problem, why.file) from None
         axes = [Axis(key, {key: list(labels)}) for key, labels in asked.items()] + _own(blocks[0], file)
-        runs = [Run(p.key, _where(p, asked, i), p.scenario, p.file, p.seed) for i, b in enumerate(blocks) for p in b]
+        # Seeds of a point share its text, here and on the way to a worker.
+        texts: dict[str, str] = {}
+        runs = [
+            Run(p.key, _where(p, asked, i), texts.setdefault(p.scenario, p.scenario), p.file, p.seed)
+            for i, b in enumerate(blocks)
+            for p in b
+        ]
         if len(runs) != int(np.prod([len(axis) for axis in axes])):
             raise _native.refusal("over", "changes how many runs the scenario's own sweep has: expected a grid", file)
         return cls(axes, runs, text)
 
-    def dataset(self, xarray: Any, summaries: Mapping[str, Mapping[str, float]]) -> Any:
-        """A variable for each figure, NaN where a run has none."""
+    def dataset(self, xarray: Any, summaries: Mapping[str, tuple[tuple[str, ...], Sequence[float]]]) -> Any:
+        """A variable for each figure, NaN where a run has none; ``summaries`` has names and values of each run by its key."""
         shape = [len(axis) for axis in self.axes]
         dims = [axis.name for axis in self.axes]
-        figures = sorted({figure for summary in summaries.values() for figure in summary})
-        columns = {}
-        for figure in figures:
-            values = np.array([summaries[run.key].get(figure, np.nan) for run in self.runs], dtype=np.float64)
-            columns[figure] = (dims, values.reshape(shape), _unit(figure))
+        kinds = {names for names, _ in summaries.values()}
+        figures = sorted(set().union(*kinds))
+        at = {names: [figures.index(name) for name in names] for names in kinds}
+        values = np.full((len(figures), len(self.runs)), np.nan)
+        for i, run in enumerate(self.runs):
+            names, row = summaries[run.key]
+            values[at[names], i] = row
+        columns = {name: (dims, row.reshape(shape), _unit(name)) for name, row in zip(figures, values)}
         coords = {key: (axis.name, np.asarray(labels)) for axis in self.axes for key, labels in axis.labels.items()}
         about = {"narrows": _native.VERSION, "engine": _native.ENGINE, "scenario": self.text}
         return xarray.Dataset(columns, coords=coords, attrs=about)

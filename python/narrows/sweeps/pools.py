@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import time
 from concurrent.futures import BrokenExecutor, CancelledError, Executor, Future, ThreadPoolExecutor
 from typing import Any
 
@@ -20,6 +21,9 @@ LOST_NAMES = {
     "FutureCancelledByNannyError",
 }
 """The same by Dask, which is not imported here."""
+
+LOOK = 1.0
+"""Seconds after which a cluster is asked for its size again: workers come and go."""
 
 
 class Pool:
@@ -123,12 +127,16 @@ class Dask(Pool):
 
     def __init__(self, client: Any) -> None:
         self.client = client
+        self.count, self.looked = 1, float("-inf")
         # Each batch is work to be done, even if it equals another.
         super().__init__(client.get_executor(pure=False))
 
     def workers(self) -> int:
-        threads: dict[str, int] = self.client.nthreads()
-        return max(1, sum(threads.values()))
+        # A question to the scheduler, whose answer names every worker.
+        if time.monotonic() - self.looked >= LOOK:
+            threads: dict[str, int] = self.client.nthreads()
+            self.count, self.looked = max(1, sum(threads.values())), time.monotonic()
+        return self.count
 
     def close(self) -> None:
         self.executor.shutdown(wait=False)

@@ -1,0 +1,143 @@
+"""What a sweep costs beside its runs, and what a second worker brings: the table of docs/scaling.md.
+
+    python python/bench/sweep.py [SECONDS OF RUNS]
+
+All ways do the same runs of about a second, the length is chosen on the spot. Bare runs are
+``narrows.run`` one after another. Each way is done twice, in turn, and the better one counts: what else the machine does
+makes it longer, never shorter. Processes and the cluster are begun before the clock.
+"""
+
+import json
+import os
+import sys
+import tempfile
+import time
+from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
+
+import narrows
+
+BUDGET_S = float(sys.argv[1]) if len(sys.argv) > 1 else 4.0
+"""Bare runs take so long together."""
+
+
+def scenario(duration_s):
+    return narrows.Scenario(
+        name="load",
+        rate="20mbit",
+        rtt="40ms",
+        duration=f"{duration_s:.0f}s",
+        discipline="fifo:100",
+        traffic=[narrows.Long(flows=20)],
+    )
+
+
+def timed(work):
+    begun = time.perf_counter()
+    work()
+    return time.perf_counter() - begun
+
+
+def simulated(run_s):
+    """How many seconds of the scenario take `run_s` to simulate."""
+    probe = min(timed(lambda: narrows.run(scenario(60), seed=1)) for _ in range(3))
+    return 60 * run_s / probe
+
+
+def bare(load, seeds):
+    for seed in seeds:
+        narrows.run(load, seed=seed)
+
+
+def swept(load, seeds, executor):
+    with tempfile.TemporaryDirectory() as cache:
+        narrows.sweep(load, {"rate": ["20mbit"]}, seeds, executor=executor, cache=cache)
+
+
+def ways(pools):
+    """Who does it, and with how many workers."""
+    yield "bare runs", 1, bare
+    yield "sweep, here", 1, lambda load, seeds: swept(load, seeds, None)
+    for name, workers, pool in pools:
+        yield f"sweep, {name}", workers, lambda load, seeds, pool=pool: swept(load, seeds, pool)
+
+
+def table(run_s, pools):
+    load = scenario(simulated(run_s))
+    count = max(2, round(BUDGET_S / run_s / 2) * 2)
+    seeds = range(1, count + 1)
+    found = {}
+    for _ in range(2):
+        for name, workers, way in ways(pools):
+            taken = timed(lambda way=way: way(load, seeds))
+            found[name, workers] = min(taken, found.get((name, workers), taken))
+    base = found["bare runs", 1]
+    print(f"\n{count} runs of {base / count:.2f} s\n")
+    print("| | workers | s | beside bare runs | times one worker |")
+    print("|---|--:|--:|--:|--:|")
+    ones = {name: taken for (name, workers), taken in found.items() if workers == 1}
+    for (name, workers), taken in found.items():
+        over = f"{100 * (taken * workers / base - 1):+.1f} %"
+        times = f"{ones[name] / taken:.2f}" if workers > 1 else ""
+        print(f"| {name} | {workers} | {taken:.2f} | {over} | {times} |")
+
+
+def sizes():
+    """What is sent and kept for a run."""
+    import pickle
+
+    from narrows.sweeps.grid import Grid
+    from narrows.sweeps.store import Finished, Store
+    from narrows.sweeps.work import Done
+
+    load = scenario(10)
+    runs = Grid.of(load, {"rate": ["20mbit"]}, "1..100", None).runs
+    summary = dict(narrows.run(load, seed=1).summary)
+    done = {run.key: Finished({k: v + run.seed * 1e-9 for k, v in summary.items()}, 0.1) for run in runs}
+    with tempfile.TemporaryDirectory() as cache:
+        store = Store.of(cache)
+        store.keep(runs[0].key, done[runs[0].key])
+        kept = store.path(runs[0].key).stat().st_size
+    there, back = len(pickle.dumps(runs)) / 100, len(pickle.dumps(Done(done))) / 100
+    print(
+        f"\nper run: {there:.0f} bytes to the worker, {back:.0f} back, {kept} on disk, {8 * len(summary)} in the Dataset"
+    )
+
+
+def tasks_per_second(client, count=2000):
+    """What the scheduler of a cluster hands out when tasks do nothing."""
+    taken = timed(lambda: client.gather(client.map(abs, range(count), pure=False)))
+    print(f"\nDask: {1000 * taken / count:.2f} ms for a task that does nothing ({count} tasks, 2 workers)")
+
+
+def main():
+    import logging
+
+    import xarray  # noqa: F401  what is imported once is no cost of a sweep
+    from distributed import Client, LocalCluster
+
+    logging.getLogger("distributed").setLevel(logging.ERROR)
+
+    print(json.dumps({"cores": os.cpu_count(), "narrows": narrows.VERSION, "engine": narrows.ENGINE}))
+    pools = []
+    with tempfile.TemporaryDirectory() as folder:
+        for workers in (1, 2):
+            pools.append(("threads", workers, ThreadPoolExecutor(workers)))
+        for workers in (1, 2):
+            pool = ProcessPoolExecutor(workers, initializer=narrows.run, initargs=(scenario(10),))
+            list(pool.map(abs, range(10 * workers)))
+            pools.append(("processes", workers, pool))
+        local = {"threads_per_worker": 1, "dashboard_address": None, "local_directory": folder}
+        clusters = [LocalCluster(n_workers=workers, **local) for workers in (1, 2)]
+        clients = [Client(cluster) for cluster in clusters]
+        for workers, client in enumerate(clients, 1):
+            client.run(narrows.run, scenario(10))
+            pools.append(("Dask", workers, client))
+        table(1.0, pools)
+        tasks_per_second(clients[1])
+        sizes()
+        for closing in [*clients, *clusters]:
+            closing.close()
+
+
+if __name__ == "__main__":
+    main()
