@@ -103,6 +103,44 @@ def sizes():
     )
 
 
+def client(count=10_000):
+    """What the client does for a run, with a thousand workers that are done at once."""
+    import resource
+    from concurrent.futures import Future
+
+    import xarray
+
+    from narrows.sweeps import drive
+    from narrows.sweeps.grid import Grid
+    from narrows.sweeps.pools import Pool
+    from narrows.sweeps.store import Finished, Store
+    from narrows.sweeps.work import Done
+
+    class AtOnce:
+        _max_workers = 1000
+
+        def submit(self, _, runs, *rest):
+            future = Future()
+            future.set_result(Done({run.key: Finished(dict(summary), 0.1) for run in runs}))
+            return future
+
+    summary = dict(narrows.run(scenario(10), seed=1).summary)
+    told = {}
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    with tempfile.TemporaryDirectory() as cache:
+        over = {"traffic.0.flows": range(1, 11)}
+        told["grid"] = timed(lambda: told.update(it=Grid.of(scenario(10), over, range(count // 10), None)))
+        grid = told.pop("it")
+        for name, store in (("without cache", None), ("with cache", Store.of(cache))):
+            ask = lambda store=store: told.update(it=drive.run_all(grid.runs, Pool(AtOnce()), store, 1.0, 3, None))  # noqa: E731
+            told[name] = timed(ask)
+        found = told.pop("it")
+        told["Dataset"] = timed(lambda: grid.dataset(xarray, found))
+    grown = (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) / count
+    each = ", ".join(f"{name} {1e6 * taken / count:.0f}" for name, taken in told.items())
+    print(f"\nclient, microseconds a run: {each}; memory at most {grown:.1f} KiB a run")
+
+
 def tasks_per_second(client, count=2000):
     """What the scheduler of a cluster hands out when tasks do nothing."""
     taken = timed(lambda: client.gather(client.map(abs, range(count), pure=False)))
@@ -135,6 +173,7 @@ def main():
         table(1.0, pools)
         tasks_per_second(clients[1])
         sizes()
+        client()
         for closing in [*clients, *clusters]:
             closing.close()
 
