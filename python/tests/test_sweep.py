@@ -1,6 +1,7 @@
 """Sweeps: the same on every kind of worker, nothing lost or done twice, Ctrl-C, what is refused."""
 
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -189,13 +190,14 @@ def test_ctrl_c_keeps_what_is_finished(tmp_path):
                 few = narrows.Scenario(name="few", rate="10mbit", rtt="20ms", discipline="fifo:100",
                                        traffic=[narrows.Long(flows=10)])
                 try:
-                    narrows.sweep(few, {"duration": ["4s", "5s", "6s", "20h"]}, [1], executor=sys.argv[1], cache="cache",
+                    narrows.sweep(few, {"duration": ["4s", "5s", "6s", "20h"]}, [1], task_s=0, cache="cache",
+                                  executor=None if sys.argv[1] == "here" else sys.argv[1],
                                   progress=lambda finished, runs: print(finished, flush=True))
                 except KeyboardInterrupt:
                     print("interrupted", flush=True)
         """)
     )
-    for executor in ("threads", "processes"):
+    for executor in ("here", "threads", "processes"):
         with subprocess.Popen(
             [sys.executable, script, executor], cwd=tmp_path, stdout=subprocess.PIPE, text=True, start_new_session=True
         ) as process:
@@ -209,6 +211,7 @@ def test_ctrl_c_keeps_what_is_finished(tmp_path):
         assert told == "interrupted\n"
         assert process.returncode == 0
         assert len(files(tmp_path / "cache")) == 3
+        shutil.rmtree(tmp_path / "cache")
 
 
 def test_batches_take_the_time_that_was_asked():

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from narrows import _native
-from narrows.runs import Point, _sets, _source, expand
+from narrows.runs import Point, _sets, _source
 from narrows.scenario import Scenario
 from narrows.sweeps.work import Run
 from narrows.tables import to_table
@@ -60,16 +60,16 @@ class Grid:
         for key in asked:
             if key in fixed:
                 raise _native.refusal(key, "is both in over and set: expected in one of them", file)
-        _sets(fixed)
         blocks = []
         for values in itertools.product(*(pairs.values() for pairs in asked.values())):
             settings = dict(zip(asked, values))
             try:
-                blocks.append(expand(scenario, fixed | settings))
+                told = _native.expand(text, file, _sets(fixed | settings))
             except _native.ScenarioError as why:
                 where = ", ".join(filter(None, [_words(settings), why.point]))
                 problem = f"{why.problem} (at {where})" if where else why.problem
                 raise _native.refusal(why.key, problem, why.file) from None
+            blocks.append([Point(**point, file=file) for point in told])
         axes = [Axis(key, {key: list(labels)}) for key, labels in asked.items()] + _own(blocks[0], file)
         # Seeds of a point share its text, here and on the way to a worker.
         texts: dict[str, str] = {}

@@ -82,14 +82,16 @@ class Processes(Pool):
 
         # Not by fork: a child would inherit locks that other threads hold.
         self.context = multiprocessing.get_context("spawn")
-        self.over = self.context.Event()
+        # Its other end closes when the sweep is over, or this process dies. An Event would not do: setting one waits for all
+        # who wait for it, and waits for ever for one that was killed.
+        self.until, self.going = self.context.Pipe(duplex=False)
         self.count = count
         super().__init__(self._made())
 
     def _made(self) -> Executor:
         from concurrent.futures import ProcessPoolExecutor
 
-        return ProcessPoolExecutor(self.count, self.context, initializer=_begin, initargs=(self.over,))
+        return ProcessPoolExecutor(self.count, self.context, initializer=_begin, initargs=(self.until, os.getpid()))
 
     def workers(self) -> int:
         return self.count
@@ -102,13 +104,15 @@ class Processes(Pool):
         return True
 
     def interrupt(self) -> None:
-        self.over.set()
+        self.going.close()
 
     def close(self) -> None:
         self.executor.shutdown(wait=True, cancel_futures=True)
+        self.going.close()
+        self.until.close()
 
 
-def _begin(over: Any) -> None:
+def _begin(until: Any, client: int) -> None:
     """In a worker process: Ctrl-C is the client's, who says when it is over."""
     import signal
     import threading
@@ -116,8 +120,14 @@ def _begin(over: Any) -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)
 
     def wait() -> None:
-        over.wait()
-        work.STOP.set()
+        try:
+            until.recv_bytes()
+        except (EOFError, OSError):
+            work.STOP.set()
+        # Time to keep what is finished; nobody else would end this process if the client is gone.
+        time.sleep(1)
+        if os.getppid() != client:
+            os._exit(1)
 
     threading.Thread(target=wait, daemon=True).start()
 

@@ -81,5 +81,5 @@ class Store:
                 file.write(hashlib.sha256(body).hexdigest().encode() + b"\n" + body)
             os.replace(beside, path)
         except BaseException:
-            os.unlink(beside)
+            Path(beside).unlink(missing_ok=True)
             raise
