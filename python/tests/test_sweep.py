@@ -181,23 +181,32 @@ def test_a_sweep_goes_on_where_it_was(serial, tmp_path, monkeypatch):
 
 
 def test_ctrl_c_keeps_what_is_finished(tmp_path):
-    """Runs of some hundredths of a second, then one of minutes; in a process of its own, as a terminal would do it."""
+    """Runs of some hundredths of a second, then one of minutes; in a process of its own, as a terminal would do it.
+
+    With ``killed``, one of our own processes has died before: nobody may wait for it then.
+    """
     script = tmp_path / "script.py"
     script.write_text(
         textwrap.dedent("""
-            import sys, narrows
+            import multiprocessing, os, signal, sys, narrows
+
+            def tell(finished, runs):
+                print(finished, flush=True)
+                if finished == 1 and sys.argv[1] == "killed":
+                    os.kill(multiprocessing.active_children()[0].pid, signal.SIGKILL)
+
             if __name__ == "__main__":
+                executor = {"here": None, "killed": "processes"}.get(sys.argv[1], sys.argv[1])
                 few = narrows.Scenario(name="few", rate="10mbit", rtt="20ms", discipline="fifo:100",
                                        traffic=[narrows.Long(flows=10)])
                 try:
                     narrows.sweep(few, {"duration": ["4s", "5s", "6s", "20h"]}, [1], task_s=0, cache="cache",
-                                  executor=None if sys.argv[1] == "here" else sys.argv[1],
-                                  progress=lambda finished, runs: print(finished, flush=True))
+                                  executor=executor, progress=tell)
                 except KeyboardInterrupt:
                     print("interrupted", flush=True)
         """)
     )
-    for executor in ("here", "threads", "processes"):
+    for executor in ("here", "threads", "processes", "killed"):
         with subprocess.Popen(
             [sys.executable, script, executor], cwd=tmp_path, stdout=subprocess.PIPE, text=True, start_new_session=True
         ) as process:
@@ -208,7 +217,7 @@ def test_ctrl_c_keeps_what_is_finished(tmp_path):
             os.killpg(process.pid, signal.SIGINT)
             # It would go on for minutes: that it ends at all is the proof, and the bound is wide for busy machines.
             told, _ = process.communicate(timeout=60)
-        assert told == "interrupted\n"
+        assert told == "interrupted\n", executor
         assert process.returncode == 0
         assert len(files(tmp_path / "cache")) == 3
         shutil.rmtree(tmp_path / "cache")
@@ -271,10 +280,14 @@ def test_the_scenario_s_own_sweep_is_swept(tmp_path):
     assert beside["mtu"].values.tolist() == [500, 1000]
 
 
-def test_values_can_be_named():
+def test_values_can_be_named(tmp_path):
     two = {"few": [{"kind": "long", "flows": 5}], "more": [narrows.Long(flows=9)]}
     swept = narrows.sweep(FEW, {"traffic": two}, [1], cache=None)
     assert swept["traffic"].values.tolist() == ["few", "more"]
+    # One value under two names is one run.
+    twice = narrows.sweep(FEW, {"mtu": {"thin": 500, "also": 500}}, [1], cache=tmp_path)
+    assert len(files(tmp_path)) == 1
+    xarray.testing.assert_equal(twice.sel(mtu="thin", drop=True), twice.sel(mtu="also", drop=True))
 
 
 @pytest.mark.parametrize(

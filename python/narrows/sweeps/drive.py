@@ -35,7 +35,7 @@ class Drive:
         retries: int,
         tell: Callable[[int, int], object] | None,
     ) -> None:
-        # Two points may come to the same run, as 1mbit and 1000kbit do.
+        # Points that are the same under two names are one run.
         self.runs = {run.key: run for run in runs}
         self.pool, self.store, self.retries, self.tell = pool, store, retries, tell
         self.finished: dict[str, Row] = {}
