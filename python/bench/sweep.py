@@ -132,7 +132,7 @@ def client(count=10_000):
         told["grid"] = timed(lambda: told.update(it=Grid.of(scenario(10), over, range(count // 10), None)))
         grid = told.pop("it")
         for name, store in (("without cache", None), ("with cache", Store.of(cache))):
-            ask = lambda store=store: told.update(it=drive.run_all(grid.runs, Pool(AtOnce()), store, 1.0, 3, None))  # noqa: E731
+            ask = lambda store=store: told.update(it=drive.run_all(grid.runs, Pool(AtOnce()), store, 1.0, 3, None))
             told[name] = timed(ask)
         found = told.pop("it")
         told["Dataset"] = timed(lambda: grid.dataset(xarray, found))

@@ -315,10 +315,22 @@ def test_what_cannot_be_is_refused_with_its_key(over, seeds, key, words, monkeyp
     assert refused.value.key == key
 
 
-@pytest.mark.parametrize("settings", [{"executor": "thread"}, {"executor": 0}, {"task_s": "1s"}, {"retries": -1}])
-def test_what_no_worker_is_is_refused(settings):
-    with pytest.raises(ValueError, match=next(iter(settings))):
-        narrows.sweep(FEW, OVER, [1], cache=None, **settings)
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {"executor": "thread"},
+        {"executor": 0},
+        {"task_s": "1s"},
+        {"retries": -1},
+        {"cache": 5},
+        {"progress": "yes"},
+        {"set": ["rate"]},
+    ],
+)
+def test_an_argument_that_cannot_be_is_refused_with_its_name(settings):
+    with pytest.raises(ValueError, match=next(iter(settings))) as refused:
+        narrows.sweep(FEW, OVER, [1], **({"cache": None} | settings))
+    assert refused.value.key == next(iter(settings))
 
 
 def test_a_failing_run_is_named(monkeypatch, tmp_path):

@@ -70,10 +70,13 @@ def sweep(
     from narrows.sweeps.store import Store
 
     for name, value in (("task_s", task_s), ("retries", retries)):
-        if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 <= value < float("inf"):
-            raise _native.refusal(name, f"= {value!r}: expected a number of at least 0")
-    pool = pools.of(executor)
+        number = isinstance(value, (int, float)) and not isinstance(value, bool)
+        _expect(name, value, number and 0 <= value < float("inf"), "a number of at least 0")
+    _expect("cache", cache, cache is None or isinstance(cache, (str, os.PathLike)), "a folder, or None")
+    _expect("progress", progress, isinstance(progress, bool) or callable(progress), "True, False or a function")
+    _expect("set", set, set is None or isinstance(set, Mapping), "a dict of keys, each with its value")
     cells = grid.Grid.of(scenario, over, seeds, set)
+    pool = pools.of(executor)
     tell = _line if progress is True else progress or None
     try:
         summaries = drive.run_all(cells.runs, pool, Store.of(cache), task_s, int(retries), tell)
@@ -82,6 +85,11 @@ def sweep(
             sys.stderr.write("\n")
     swept: Dataset = cells.dataset(xarray, summaries)
     return swept
+
+
+def _expect(name: str, value: object, right: bool, expected: str) -> None:
+    if not right:
+        raise _native.refusal(name, f"= {value!r}: expected {expected}")
 
 
 def _xarray() -> Any:
