@@ -103,7 +103,7 @@ def sizes():
     )
 
 
-def client(count=10_000):
+def client_costs(count=10_000):
     """What the client does for a run, with a thousand workers that are done at once."""
     import resource
     from concurrent.futures import Future
@@ -164,7 +164,7 @@ def main():
             pool = ProcessPoolExecutor(workers, initializer=narrows.run, initargs=(scenario(10),))
             list(pool.map(abs, range(10 * workers)))
             pools.append(("processes", workers, pool))
-        local = {"threads_per_worker": 1, "dashboard_address": None, "local_directory": folder}
+        local = {"threads_per_worker": 1, "dashboard_address": ":0", "local_directory": folder}
         clusters = [LocalCluster(n_workers=workers, **local) for workers in (1, 2)]
         clients = [Client(cluster) for cluster in clusters]
         for workers, client in enumerate(clients, 1):
@@ -173,7 +173,7 @@ def main():
         table(1.0, pools)
         tasks_per_second(clients[1])
         sizes()
-        client()
+        client_costs()
         for closing in [*clients, *clusters]:
             closing.close()
 

@@ -97,7 +97,7 @@ def test_a_dask_cluster_loses_a_worker_and_no_run(serial, tmp_path):
         distributed.LocalCluster(
             n_workers=3,
             threads_per_worker=1,
-            dashboard_address=None,
+            dashboard_address=":0",
             local_directory=str(tmp_path),
         ) as cluster,
         distributed.Client(cluster) as client,
