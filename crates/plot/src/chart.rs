@@ -2,7 +2,7 @@
 
 use super::canvas::{self, AXIS, Align, Canvas, GREY, GRID, INK, Rect, clip};
 use super::colour::{Style, styles};
-use super::scale::{LogScale, number, step};
+use super::scale::{LogScale, Scale, number, step};
 use super::{MARGIN, WIDTH};
 
 /// What to draw.
@@ -91,34 +91,6 @@ fn legend(canvas: &mut Canvas, top: f64, looks: &[(&str, Style)]) -> f64 {
     y + 22.0
 }
 
-/// Where values lie: in proportion, or by their logarithm.
-enum Scale {
-    Even { low: f64, high: f64, from: f64, to: f64 },
-    Log(LogScale),
-}
-
-impl Scale {
-    fn place(&self, value: f64) -> f64 {
-        match self {
-            Self::Even { low, high, from, to } => from + (value - low) / (high - low) * (to - from),
-            Self::Log(scale) => scale.place(value),
-        }
-    }
-
-    fn ticks(&self, parts: f64) -> Vec<f64> {
-        match self {
-            Self::Even { low, high, .. } => {
-                let step = step(high - low, parts);
-                let first = (low / step).ceil() as i64;
-                let last = (high / step + 1e-9).floor() as i64;
-                // A range of numbers too large to tell apart has no ticks within.
-                (first..=last.min(first.saturating_add(50))).map(|i| i as f64 * step).collect()
-            }
-            Self::Log(scale) => scale.ticks(1.6),
-        }
-    }
-}
-
 /// What an axis is to be.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Axis {
@@ -169,12 +141,12 @@ fn panel(canvas: &mut Canvas, area: Rect, panel: &Panel, looks: &[(&str, Style)]
         plot.bottom(),
         plot.y,
     );
-    for tick in y.ticks(5.0) {
+    for tick in y.ticks(5.0, 1.6) {
         let at = y.place(tick);
         canvas.line((plot.x, at), (plot.right(), at), GRID, 1.0, "");
         canvas.text(plot.x - 6.0, at + 4.0, &short(tick), 11.0, GREY, Align::End);
     }
-    for tick in x.ticks((plot.w / 60.0).max(2.0)) {
+    for tick in x.ticks((plot.w / 60.0).max(2.0), 1.6) {
         let at = x.place(tick);
         canvas.line((at, plot.y), (at, plot.bottom()), GRID, 1.0, "");
         canvas.text(at, plot.bottom() + 17.0, &short(tick), 11.0, GREY, Align::Middle);
@@ -265,7 +237,7 @@ mod tests {
         assert!(matches!(scale([2.0, 200.0].into_iter(), Axis::Even, 0.0, 1.0), Scale::Even { .. }));
         let even = scale([2.0, 30.0].into_iter(), Axis::Fitting, 0.0, 140.0);
         assert!((even.place(16.0) - 70.0).abs() < 1e-9);
-        assert_eq!(even.ticks(6.0), [5.0, 10.0, 15.0, 20.0, 25.0, 30.0]);
+        assert_eq!(even.ticks(6.0, 1.6), [5.0, 10.0, 15.0, 20.0, 25.0, 30.0]);
         // A vertical axis begins at zero and ends at a tick.
         let up = scale([0.3, 0.95].into_iter(), Axis::FromZero, 100.0, 0.0);
         assert!((up.place(0.0) - 100.0).abs() < 1e-9 && up.place(1.0).abs() < 1e-9);

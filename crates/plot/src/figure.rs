@@ -3,7 +3,7 @@
 
 use super::canvas::{self, AXIS, Align, Canvas, GREY, GRID, INK, Rect, clip};
 use super::colour::{Style, styles};
-use super::scale::{LogScale, number, step};
+use super::scale::{LogScale, Scale, number};
 
 /// What to draw.
 #[derive(Clone, Debug, Default)]
@@ -121,46 +121,20 @@ fn legend(canvas: &mut Canvas, top: f64, looks: &[(&str, Style)]) -> f64 {
     y + 12.0
 }
 
-/// Where values lie: in proportion, or by their logarithm.
-enum Scale {
-    Even { low: f64, high: f64, from: f64, to: f64 },
-    Log(LogScale),
-}
-
-impl Scale {
-    /// Around the values, with some room, from `from` to `to` on the page.
-    fn around(values: impl Iterator<Item = f64>, log: bool, from: f64, to: f64) -> Self {
-        let (low, high) = values.fold((f64::INFINITY, f64::NEG_INFINITY), |(a, b), v| (a.min(v), b.max(v)));
-        if low > high {
-            return Self::Even { low: 0.0, high: 1.0, from, to };
-        }
-        if log {
-            let room = if high > low { (high / low).powf(0.04) } else { 2.0 };
-            return Self::Log(LogScale::new((low / room, high * room), (from, to)));
-        }
-        let room = if high > low { 0.04 * (high - low) } else { 0.5 * low.abs().max(1.0) };
-        // A scale that nearly begins at nought begins there.
-        let foot = if low >= 0.0 && low < 0.3 * high { 0.0 } else { low - room };
-        Self::Even { low: foot, high: high + room, from, to }
+/// A scale around the values, with some room, from `from` to `to` on the page.
+fn around(values: impl Iterator<Item = f64>, log: bool, from: f64, to: f64) -> Scale {
+    let (low, high) = values.fold((f64::INFINITY, f64::NEG_INFINITY), |(a, b), v| (a.min(v), b.max(v)));
+    if low > high {
+        return Scale::Even { low: 0.0, high: 1.0, from, to };
     }
-
-    fn place(&self, value: f64) -> f64 {
-        match self {
-            Self::Even { low, high, from, to } => from + (value - low) / (high - low) * (to - from),
-            Self::Log(scale) => scale.place(value),
-        }
+    if log {
+        let room = if high > low { (high / low).powf(0.04) } else { 2.0 };
+        return Scale::Log(LogScale::new((low / room, high * room), (from, to)));
     }
-
-    fn ticks(&self, parts: f64) -> Vec<f64> {
-        match self {
-            Self::Even { low, high, .. } => {
-                let step = step(high - low, parts);
-                let (first, last) = ((low / step).ceil() as i64, (high / step + 1e-9).floor() as i64);
-                (first..=last.min(first.saturating_add(50))).map(|i| i as f64 * step).collect()
-            }
-            Self::Log(scale) => scale.ticks(2.2),
-        }
-    }
+    let room = if high > low { 0.04 * (high - low) } else { 0.5 * low.abs().max(1.0) };
+    // A scale that nearly begins at nought begins there.
+    let foot = if low >= 0.0 && low < 0.3 * high { 0.0 } else { low - room };
+    Scale::Even { low: foot, high: high + room, from, to }
 }
 
 fn panel(canvas: &mut Canvas, area: Rect, axes: &Axes, looks: &[(&str, Style)]) {
@@ -171,13 +145,13 @@ fn panel(canvas: &mut Canvas, area: Rect, axes: &Axes, looks: &[(&str, Style)]) 
     };
     let points = || axes.curves.iter().flat_map(|c| &c.points).filter(holds);
     let x = if axes.words.is_empty() {
-        Scale::around(points().map(|p| p[0]), axes.log_x, plot.x, plot.right())
+        around(points().map(|p| p[0]), axes.log_x, plot.x, plot.right())
     } else {
         Scale::Even { low: -0.5, high: axes.words.len() as f64 - 0.5, from: plot.x, to: plot.right() }
     };
     let low = |p: &[f64; 4]| if axes.log_y && p[1] <= 0.0 { p[2] } else { p[1] };
     let up = points().flat_map(|p| [low(p), p[2], p[3]]);
-    let y = Scale::around(up, axes.log_y, plot.bottom(), plot.y);
+    let y = around(up, axes.log_y, plot.bottom(), plot.y);
     grid(canvas, area, plot, axes, (&x, &y));
     for curve in &axes.curves {
         let Some((_, style)) = looks.iter().find(|(name, _)| *name == curve.name) else { continue };
@@ -188,13 +162,13 @@ fn panel(canvas: &mut Canvas, area: Rect, axes: &Axes, looks: &[(&str, Style)]) 
 }
 
 fn grid(canvas: &mut Canvas, area: Rect, plot: Rect, axes: &Axes, (x, y): (&Scale, &Scale)) {
-    for tick in y.ticks(6.0) {
+    for tick in y.ticks(6.0, 2.2) {
         let at = y.place(tick);
         canvas.line((plot.x, at), (plot.right(), at), GRID, 1.0, "");
         canvas.text(plot.x - 6.0, at + 4.0, &short(tick), 12.0, GREY, Align::End);
     }
     if axes.words.is_empty() {
-        for tick in x.ticks((plot.w / 70.0).max(2.0)) {
+        for tick in x.ticks((plot.w / 70.0).max(2.0), 2.2) {
             let at = x.place(tick);
             canvas.line((at, plot.y), (at, plot.bottom()), GRID, 1.0, "");
             canvas.text(at, plot.bottom() + 17.0, &short(tick), 12.0, GREY, Align::Middle);
@@ -278,9 +252,9 @@ mod tests {
     #[test]
     fn an_axis_by_hand() {
         // 0.1 to 1: a thirtieth part of room above, and its foot at nought.
-        let up = Scale::around([0.1, 1.0].into_iter(), false, 100.0, 0.0);
+        let up = around([0.1, 1.0].into_iter(), false, 100.0, 0.0);
         assert!((up.place(0.0) - 100.0).abs() < 1e-9 && (up.place(1.036) - 0.0).abs() < 1e-9);
-        assert_eq!(up.ticks(6.0), [0.0, 0.2, 0.4, 0.6, 0.8, 1.0].map(|t: f64| (t * 5.0).round() * 0.2));
+        assert_eq!(up.ticks(6.0, 2.2), [0.0, 0.2, 0.4, 0.6, 0.8, 1.0].map(|t: f64| (t * 5.0).round() * 0.2));
         let words = [0.0, 0.25, 12.5, 1500.0, 20_000.0, 1.5e6, -3.0, 0.0001].map(short);
         assert_eq!(words, ["0", "0.25", "12.5", "1500", "20 k", "1.5 M", "-3", "1e-4"]);
     }

@@ -77,6 +77,35 @@ pub fn quantile(sorted: &[f64], q: f64) -> Option<f64> {
     Some(sorted[low] + (sorted[high] - sorted[low]) * (at - at.floor()))
 }
 
+/// Where values lie: in proportion, or by their logarithm.
+pub(super) enum Scale {
+    Even { low: f64, high: f64, from: f64, to: f64 },
+    Log(LogScale),
+}
+
+impl Scale {
+    pub(super) fn place(&self, value: f64) -> f64 {
+        match self {
+            Self::Even { low, high, from, to } => from + (value - low) / (high - low) * (to - from),
+            Self::Log(scale) => scale.place(value),
+        }
+    }
+
+    /// Round values on it: about so many `parts`, or, by their logarithm, as [`LogScale::ticks`] has it.
+    pub(super) fn ticks(&self, parts: f64, fine: f64) -> Vec<f64> {
+        match self {
+            Self::Even { low, high, .. } => {
+                let step = step(high - low, parts);
+                let first = (low / step).ceil() as i64;
+                let last = (high / step + 1e-9).floor() as i64;
+                // A range of numbers too large to tell apart has no ticks within.
+                (first..=last.min(first.saturating_add(50))).map(|i| i as f64 * step).collect()
+            }
+            Self::Log(scale) => scale.ticks(fine),
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
