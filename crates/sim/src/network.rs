@@ -516,6 +516,10 @@ impl Network {
         };
         for verdict in self.verdicts.drain(..) {
             let packet = match verdict {
+                Verdict::Marked { .. } => {
+                    self.links[id as usize].counters.marked += 1;
+                    continue;
+                }
                 Verdict::Dropped { packet, reason } => {
                     self.links[at(&packet)].counters.dropped[reason as usize] += 1;
                     self.tap.lost(&packet);
@@ -528,10 +532,6 @@ impl Network {
                 Verdict::Refused { packet } => {
                     self.links[at(&packet)].counters.refused += 1;
                     packet
-                }
-                Verdict::Marked { .. } => {
-                    self.links[id as usize].counters.marked += 1;
-                    continue;
                 }
             };
             self.pool.give(packet);

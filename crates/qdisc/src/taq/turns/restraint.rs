@@ -41,11 +41,8 @@ impl<P: Packet> Turns<P> {
             return;
         }
         let limit = self.config.k.max(2 * self.allowance(id));
-        let grace = self.config.first_window_grace
-            && waiting <= limit + 8
-            && self.tracker.flow(FlowId(id)).sent_packets() <= 10;
+        let grace = self.config.first_window_grace && waiting <= limit + 8 && flow.sent_packets() <= 10;
         let patience = self.round_time() * 4 + Duration::from_secs(1);
-        let slot = &self.slots[id as usize];
         if waiting <= limit || grace || slot.repair.is_open(now, patience) {
             return;
         }
