@@ -3,7 +3,7 @@
 //! A metric's name is a vector: one value for each point of the sweep, labelled by the point's coordinates, the median
 //! over the seeds. Filters keep some points; a label that is filtered by `=` is gone afterwards, so that
 //! `jain_20s{discipline=taq} - jain_20s{discipline=fifo*}` compares the points that are left one by one. The grammar
-//! stands in `expr.rs`, the whole language in `docs/scenarios.md`.
+//! stands in `expr.rs`, the models in `model.rs`, the whole language in `docs/scenarios.md`.
 
 use core::fmt;
 use std::collections::{BTreeMap, BTreeSet};
@@ -11,6 +11,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use crate::Error;
 use crate::error::nearest;
 use crate::expr::{self, Comparison, Expr, Filter, Name, Over, told};
+use crate::model::{self, Model};
 use crate::quantity;
 use crate::read::Reader;
 
@@ -265,8 +266,14 @@ fn known_functions(e: &Expr, text: &str) -> Result<(), String> {
             known_functions(right, text)
         }
         Expr::Call { function, arguments, at } => {
-            if expr::of_one(function).is_none() && expr::of_many(function).is_none() {
-                return Err(told(text, *at, &expr::unknown_function(function)));
+            let known = expr::of_one(function).is_some() || expr::of_many(function).is_some();
+            match model::of(function) {
+                Some(model) if model.takes.len() != arguments.len() => {
+                    let problem = format!("expected {function}({})", model.takes.join(", "));
+                    return Err(told(text, *at, &problem));
+                }
+                None if !known => return Err(told(text, *at, &expr::unknown_function(function))),
+                _ => {}
             }
             arguments.iter().try_for_each(|a| known_functions(a, text))
         }
@@ -303,6 +310,9 @@ impl Evaluator<'_> {
     /// One argument is folded to a number; several are taken side by side.
     fn call(&self, function: &str, arguments: &[Expr], at: usize) -> Result<Value, String> {
         let mut values = arguments.iter().map(|a| self.value(a)).collect::<Result<Vec<_>, _>>()?;
+        if let Some(model) = model::of(function) {
+            return self.modelled(model, &values, at);
+        }
         if let Some(f) = expr::of_one(function) {
             return match (values.pop(), values.is_empty()) {
                 (Some(x), true) => Ok(map(x, f)),
@@ -325,6 +335,34 @@ impl Evaluator<'_> {
             return Ok(Value::Number(1.0));
         }
         values.try_fold(first, |left, right| self.matched(left, right, at, function, &pairwise))
+    }
+
+    /// A model at each point of the argument with most labels; the others fit all points that have theirs.
+    fn modelled(&self, model: &Model, arguments: &[Value], at: usize) -> Result<Value, String> {
+        let vector = |v: &Value| if let Value::Vector(v) = v { Some(keys(v)) } else { None };
+        let shared: Vec<Option<BTreeSet<String>>> = arguments.iter().map(vector).collect();
+        let leader = (0..arguments.len()).max_by_key(|i| shared[*i].as_ref().map_or(0, |k| k.len() + 1));
+        let of = |labels: &Labels| {
+            let mut x = Vec::new();
+            for (argument, shared) in arguments.iter().zip(&shared) {
+                let has = |k: &String| shared.as_ref().is_some_and(|s| s.contains(k));
+                let key: Labels = labels.iter().filter(|(k, _)| has(k)).map(owned).collect();
+                x.push(match argument {
+                    Value::Number(x) => *x,
+                    Value::Vector(v) => *v.get(&key).ok_or_else(|| {
+                        let problem = format!("an argument of {} has no point {}", model.name, point(&key));
+                        told(self.text, at, &problem)
+                    })?,
+                });
+            }
+            Ok((model.value)(&x))
+        };
+        match leader.map(|i| &arguments[i]) {
+            Some(Value::Vector(v)) => {
+                v.keys().map(|k| Ok((k.clone(), of(k)?))).collect::<Result<_, _>>().map(Value::Vector)
+            }
+            _ => of(&Labels::new()).map(Value::Number),
+        }
     }
 
     /// Combines two values, element by element where labels agree. A side that lacks a label fits all its values.
@@ -367,7 +405,10 @@ impl Evaluator<'_> {
     }
 
     fn metric(&self, name: &Name) -> Result<Value, String> {
-        let with = || self.samples.iter().filter_map(|s| Some((s, *s.metrics.get(&name.name)?)));
+        // What is swept has no figure in a run; its name stands for its value there.
+        let swept = |s: &Sample| s.coords.get(&name.name).and_then(|v| quantity::number(v));
+        let of = |s: &Sample| s.metrics.get(&name.name).copied().or_else(|| swept(s));
+        let with = || self.samples.iter().filter_map(|s| Some((s, of(s)?)));
         if with().next().is_none() {
             return Err(self.unknown_metric(&name.name));
         }

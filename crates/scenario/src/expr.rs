@@ -431,6 +431,9 @@ pub(crate) fn number(
                 (Some(f), _, [x]) => f(*x),
                 (None, Some(f), many) => f(many),
                 (Some(_), _, _) => return Err(told(text, *at, &format!("{function} takes one argument"))),
+                (None, None, _) if crate::model::of(function).is_some() => {
+                    return Err(told(text, *at, "expected a function: models are for claims"));
+                }
                 (None, None, _) => return Err(told(text, *at, &unknown_function(function))),
             }
         }
@@ -439,9 +442,10 @@ pub(crate) fn number(
 
 /// `no function 'mx'; did you mean ...`.
 pub(crate) fn unknown_function(function: &str) -> String {
-    match crate::error::nearest(function, FUNCTIONS) {
+    let all: Vec<&str> = FUNCTIONS.into_iter().chain(crate::model::MODELS.iter().map(|m| m.name)).collect();
+    match crate::error::nearest(function, all.iter().copied()) {
         Some(near) => format!("there is no function '{function}'; did you mean '{near}'?"),
-        None => format!("there is no function '{function}'; expected one of {}", FUNCTIONS.join(", ")),
+        None => format!("there is no function '{function}'; expected one of {}", all.join(", ")),
     }
 }
 

@@ -16,6 +16,7 @@ mod expr;
 pub mod fuzzing;
 mod load;
 pub mod maths;
+mod model;
 mod quantity;
 mod read;
 #[cfg(test)]

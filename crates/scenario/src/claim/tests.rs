@@ -70,6 +70,34 @@ fn vectors_match_on_the_labels_left() {
     assert_eq!(judge("max(jain_20s, jain_20s{discipline=taq})", ">= 0.98").unwrap().outcome, Outcome::Holds);
 }
 
+/// Two losses by two sizes, with a figure of each: the recursion's own value, T(B_10^1) = 1.4911 s at p = 0.1, and a hundredth less.
+#[test]
+fn a_model_at_every_point_of_a_sweep() {
+    let sample = |p: &str, segments: &str, mean_s: f64| Sample {
+        coords: [("p", p), ("segments", segments)].map(|(k, v)| (k.to_owned(), v.to_owned())).into(),
+        seed: 1,
+        metrics: [("mean_s".to_owned(), mean_s)].into(),
+    };
+    let samples = [
+        sample("0.1", "10", 1.4911 * 0.99),
+        sample("0.1", "4", 0.7666),
+        sample("0.02", "10", 0.6142),
+        sample("0.02", "4", 0.3822),
+    ];
+    let worst = |expr: &str| claim(expr, "<= 0.005", "").unwrap().judge(&samples).unwrap().worst;
+    let (labels, off) = worst("abs(mean_s / spreading_b(segments, 1, p, 0.1) - 1)");
+    assert_eq!((labels["p"].as_str(), labels["segments"].as_str()), ("0.1", "10"));
+    assert!((off - 0.01).abs() < 1e-4, "{off}");
+    // A filter that takes a label away leaves the other to match by; numbers alone make a number.
+    let (labels, off) = worst("abs(mean_s{p=0.1} / spreading_b(segments{p=0.1}, 1, 0.1, 0.1) - 1)");
+    assert_eq!(labels, Labels::from([("segments".to_owned(), "10".to_owned())]));
+    assert!((off - 0.01).abs() < 1e-4, "{off}");
+    assert!((worst("spreading_b(10, 1, 0.1, 0.1)").1 - 1.4911).abs() < 6e-5);
+    let e = claim("spreading_b(segments, 1, mean_s{segments=4}, 0.1) * mean_s{p=0.1}", "> 0", "").unwrap();
+    let e = e.judge(&[&samples[..3], &[]].concat()).unwrap_err().to_string();
+    assert!(e.contains("an argument of spreading_b has no point p=0.02"), "{e}");
+}
+
 #[test]
 fn outcomes_and_what_was_expected() {
     let of = |more: &str| {
@@ -104,6 +132,8 @@ fn mistakes_name_claim_place_and_remedy() {
         ("jain_20s{discipline=fifo:10} - jain_20s{discipline=taq}", ">= 0", "no point rate=600kbit"),
         ("mn(jain_20s)", ">= 0", "did you mean 'min'?"),
         ("mean(1, 2)", ">= 0", "one argument"),
+        ("taq_chan(1, 0, 0.1)", ">= 0", "did you mean 'taq_chain'?"),
+        ("taq_chain(1, 0)", ">= 0", "character 1: expected taq_chain(memory, packets, loss)"),
         ("1 +", ">= 0", "character 4: expected a number"),
         ("1", "about 3", "bound = 'about 3': expected a bound"),
         ("1", "3..2", "expected a bound"),

@@ -1,0 +1,94 @@
+//! Models by name, in the language of claims: what an equation says at the very point a run was made.
+//!
+//! | name | what it gives |
+//! |---|---|
+//! | `taq_chain(memory, packets, loss)` | share of the epochs in which a flow sends so many packets, 0 to 6: TAQ, figure 5, the timer capped at 64 T0; a back-off is remembered through window `memory`, 1 to 3 |
+//! | `spreading_b(segments, window, loss, rtt)` | mean seconds of a transfer in pairs, T(B_i^n): Initial Spreading, equations 5 and 6; with a window of 1 slow start |
+//! | `spreading_d(segments, window, loss, rtt)` | of one whose first window is a burst, T(D_i^n): equation 1 |
+//! | `spreading_s(segments, window, loss, rtt)` | of one whose first window is spread, T(S_i^n): equations 2 and 3 |
+//!
+//! Transfers have a timer of 1 s, doubled as the paper doubles it. What lies outside a model's domain is NaN, which fulfils no
+//! bound.
+
+use narrows_models::spreading::{Backoff, Delivery, Parameters, Spreading};
+use narrows_models::taq_chain::{Back, Memory, Settings, stationary};
+
+/// A model, the names of its arguments, and what it makes of them.
+pub(crate) struct Model {
+    pub name: &'static str,
+    pub takes: &'static [&'static str],
+    pub value: fn(&[f64]) -> f64,
+}
+
+const TRANSFER: &[&str] = &["segments", "window", "loss", "rtt"];
+
+/// All of them.
+pub(crate) const MODELS: [Model; 4] = [
+    Model { name: "taq_chain", takes: &["memory", "packets", "loss"], value: taq_chain },
+    Model { name: "spreading_b", takes: TRANSFER, value: |x| transfer(x, Spreading::b) },
+    Model { name: "spreading_d", takes: TRANSFER, value: |x| transfer(x, Spreading::d) },
+    Model { name: "spreading_s", takes: TRANSFER, value: |x| transfer(x, Spreading::s) },
+];
+
+/// The model of this name.
+pub(crate) fn of(name: &str) -> Option<&'static Model> {
+    MODELS.iter().find(|m| m.name == name)
+}
+
+/// A whole number from 0 on.
+fn whole(x: f64) -> Option<usize> {
+    (x >= 0.0 && x <= f64::from(u32::MAX) && x.fract() == 0.0).then_some(x as usize)
+}
+
+fn taq_chain(x: &[f64]) -> f64 {
+    let &[memory, packets, loss] = x else { return f64::NAN };
+    let memory = match whole(memory) {
+        Some(1) => Memory::S1,
+        Some(2) => Memory::S2,
+        Some(3) => Memory::S3,
+        _ => return f64::NAN,
+    };
+    let chain = stationary(Back::Capped(6), Settings { memory, ..Settings::default() }, loss);
+    let share = |sent: &[f64]| whole(packets).and_then(|n| sent.get(n).copied());
+    chain.ok().and_then(|c| share(c.sent())).unwrap_or(f64::NAN)
+}
+
+fn transfer(x: &[f64], of: fn(&Spreading, usize, usize) -> narrows_models::Result<Delivery>) -> f64 {
+    let &[segments, window, loss, rtt_s] = x else { return f64::NAN };
+    let (Some(i), Some(n)) = (whole(segments), whole(window)) else { return f64::NAN };
+    let path = Parameters { loss, rtt_s, rto_s: 1.0, backoff: Backoff::SingleSegment };
+    Spreading::new(path, i).and_then(|model| of(&model, i, n)).map_or(f64::NAN, |d| d.mean_s)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn value(name: &str, x: &[f64]) -> f64 {
+        (of(name).unwrap().value)(x)
+    }
+
+    /// Printed values: the chain's at p = 0.1 and T0 = 2 with memory through S3, the recursion's at p = 0.065 and R = 0.1 s.
+    #[test]
+    fn values_of_the_papers_tables() {
+        let sent = [0.4856, 0.0836, 0.1129, 0.1132, 0.0825, 0.0541, 0.0682];
+        for (n, share) in (0..).map(f64::from).zip(sent) {
+            assert!((value("taq_chain", &[3.0, n, 0.1]) - share).abs() < 6e-5, "{n}");
+        }
+        for (name, window, seconds) in
+            [("spreading_b", 1.0, 1.0965), ("spreading_d", 10.0, 0.9438), ("spreading_s", 10.0, 0.4671)]
+        {
+            assert!((value(name, &[10.0, window, 0.065, 0.1]) - seconds).abs() < 6e-5, "{name}");
+        }
+    }
+
+    #[test]
+    fn outside_the_domain_there_is_no_value() {
+        for x in [[4.0, 0.0, 0.1], [1.0, 7.0, 0.1], [1.0, 0.5, 0.1], [1.0, 0.0, 1.0], [1.0, 0.0, f64::NAN]] {
+            assert!(value("taq_chain", &x).is_nan(), "{x:?}");
+        }
+        for x in [[0.0, 1.0, 0.1, 0.1], [10.0, 3.0, 0.1, 0.1], [3.0, 10.0, 0.5, 0.1], [3.0, 10.0, 0.1, 2.0]] {
+            assert!(value("spreading_s", &x).is_nan(), "{x:?}");
+        }
+    }
+}
