@@ -172,11 +172,14 @@ impl<P: Packet> FqCodel<P> {
         Some((since, packet))
     }
 
-    /// All queues are empty and leave their lists.
+    /// All queues are empty and leave their lists. A turn would have found them so.
     fn retire(&mut self) {
+        let lasting = self.config.spare == Spare::Link;
         for list in [&mut self.new, &mut self.old] {
             while list.first != NONE {
-                self.queues[list.first as usize].list = List::None;
+                let queue = &mut self.queues[list.first as usize];
+                queue.list = List::None;
+                queue.codel.emptied(Before::Nothing, lasting);
                 self.links.remove(list, list.first);
             }
         }
