@@ -4,7 +4,10 @@
 //! Idea: Pan and others, PIE: A Lightweight Control Scheme to Address the Bufferbloat Problem, HPSR 2013; RFC 8033.
 //!
 //! Where we differ:
-//! - The delay is that of the last packet sent, zero if the queue is empty then (section 5.2 allows timestamps).
+//! - The delay is that of the last packet sent, zero if the queue is empty then: section 4.3 allows timestamps beside the estimate
+//!   from the departure rate (section 5.2).
+//! - Nothing is dropped while no more than 2048 bytes wait: RFC 8033 leaves `MEAN_PKTSIZE` open, 1024 is RFC 8034's; Linux spares
+//!   two of the largest packets.
 //! - The optional parts of section 5 are settings, except 5.3: PIE is always active.
 //! - Integers: probabilities have 56 fractional bits; only what they round away is lost.
 //! - There is no timer: corrections that are due are made before the next packet is looked at, as many as were due.
@@ -96,7 +99,7 @@ impl Settings for PieConfig {
 
 /// One as a probability.
 const ONE: u64 = 1 << 56;
-/// `MEAN_PKTSIZE`: with no more than two such packets waiting nothing is dropped (section 4.1).
+/// With no more than two packets of `MEAN_PKTSIZE` waiting nothing is dropped (section 4.1).
 const SPARED: Bytes = Bytes(2 * 1024);
 /// Above this delay `steep` acts.
 const STEEP: Duration = Duration::from_millis(250);
@@ -137,8 +140,9 @@ impl Control {
         let drive = i128::from(config.alpha.0) * (now - ns(config.target))
             + i128::from(config.beta.0) * (now - ns(self.qdelay_old));
         let scale = SCALES.iter().find(|(below, _)| self.drop_prob < *below).map_or(1, |(_, by)| *by);
-        // Millionths per second times nanoseconds: 10^-15.
-        let mut p = (drive << 56) / (1_000_000_000_000_000 * scale);
+        // Millionths per second times nanoseconds: 10^-15. Beyond two a correction is the same, and has no room.
+        let unit = 1_000_000_000_000_000 * scale;
+        let mut p = (drive.clamp(-2 * unit, 2 * unit) << 56) / unit;
         if config.cap && self.drop_prob >= ONE / 10 {
             p = p.min(i128::from(percent(2)));
         }
@@ -147,7 +151,7 @@ impl Control {
         }
         let mut next = (i128::from(self.drop_prob) + p).clamp(0, i128::from(ONE)) as u64;
         if self.current_qdelay == Duration::ZERO && self.qdelay_old == Duration::ZERO {
-            next -= next / 50; // 0.98
+            next -= next.div_ceil(50); // 0.98, and in the end nothing
         }
         self.drop_prob = next;
         self.qdelay_old = self.current_qdelay;

@@ -67,6 +67,20 @@ fn corrections_by_hand() {
 }
 
 #[test]
+fn a_chance_decays_to_nothing_and_none_runs_over() {
+    // Without alpha and beta only the 2 % of section 4.2 are left; they take whole steps.
+    let mut last = control(0.0, 0, 0);
+    last.drop_prob = 60;
+    (0..60).for_each(|_| last.update(&config("alpha=0,beta=0")));
+    assert_eq!(last.drop_prob, 0);
+    // A thousand packets at 1 kbit/s are 12 000 s; alpha and beta of 100 make 2.4e6 of that, and back.
+    let steep = "alpha=100,beta=100,cap=off";
+    near(updated(0.5, 12_000_000, 0, steep), 1.0);
+    near(updated(0.5, 0, 12_000_000, steep), 0.0);
+    near(updated(0.0, 12_000_000_000, 0, steep), 1.0);
+}
+
+#[test]
 fn a_burst_after_a_calm_passes_for_max_burst() {
     let (c, mut dice) = (config("derandomize=off"), Dice::new(1));
     let mut control = Control { burst_allowance: ms(150), ..control(1.0, 100, 100) };
