@@ -71,13 +71,25 @@ keys! {
     share: Choice(), "who has a queue: each flow, or each bucket of a hash over flows";
     buckets: Number(1, 65_536), "queues that flows are hashed into (`share=hash`)";
     perturb: Time(Duration::ZERO, Duration::from_secs(3600)), "how long a hash is kept; 0: for ever (`share=hash`)";
-    quantum: Number(0, 65_535), "bytes of a turn, on the link; 0: the link's largest packet";
+    quantum: Number(0, 65_535), "bytes of a turn, on the link, at least 256; 0: the link's largest packet";
 }
 
 /// Smaller turns would go round hundreds of times for one large packet.
 const LEAST_QUANTUM: u32 = 256;
 
 impl Settings for DrrConfig {
+/// A turn of so many bytes, the same wherever there are turns; zero has a meaning of its own.
+pub fn check_quantum(quantum: u32, zero: &str) -> Result<(), SpecError> {
+    if quantum == 0 || quantum >= LEAST_QUANTUM {
+        return Ok(());
+    }
+    Err(SpecError {
+        key: "quantum".to_owned(),
+        value: quantum.to_string(),
+        expected: format!("at least {LEAST_QUANTUM}, or 0 for {zero}"),
+    })
+}
+
     const NAME: &'static str = "drr";
     const BARE: &'static str = "buffer";
 
@@ -86,14 +98,7 @@ impl Settings for DrrConfig {
     }
 
     fn check(&self) -> Result<(), SpecError> {
-        if (1..LEAST_QUANTUM).contains(&self.quantum) {
-            return Err(SpecError {
-                key: "quantum".to_owned(),
-                value: self.quantum.to_string(),
-                expected: format!("at least {LEAST_QUANTUM}, or 0 for the link's largest packet"),
-            });
-        }
-        Ok(())
+        check_quantum(self.quantum, "the link's largest packet")
     }
 
     fn limits(&self, link: &ShaperConfig) -> Limits {

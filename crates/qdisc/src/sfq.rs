@@ -11,11 +11,13 @@
 
 use narrows_units::{Bytes, Duration, Instant};
 
+use crate::drr::check_quantum;
 use crate::flows_waiting::Classifier;
 use crate::keys::keys;
 use crate::lanes::{Lanes, Measure};
 use crate::{
-    Backlog, Buffer, Counters, Key, Limits, Packet, Qdisc, Report, Settings, ShaperConfig, Spec, Verdicts,
+    Backlog, Buffer, Counters, Key, Limits, Packet, Qdisc, Report, Settings, ShaperConfig, Spec, SpecError,
+    Verdicts,
 };
 
 /// Settings of SFQ. Fields are named as their keys.
@@ -55,7 +57,7 @@ keys! {
     packet: Size(64, 65_535), "packet size the buffer is sized for, in bytes";
     buckets: Number(1, 65_536), "queues that flows are hashed into";
     perturb: Time(Duration::ZERO, Duration::from_secs(3600)), "how long a hash is kept; 0: for ever";
-    quantum: Number(0, 65_535), "bytes of a turn, on the link; 0: one packet whatever its length";
+    quantum: Number(0, 65_535), "bytes of a turn, on the link, at least 256; 0: one packet whatever its length";
 }
 
 impl Settings for SfqConfig {
@@ -64,6 +66,10 @@ impl Settings for SfqConfig {
 
     fn keys() -> &'static [Key<Self>] {
         KEYS
+    }
+
+    fn check(&self) -> Result<(), SpecError> {
+        check_quantum(self.quantum, "one packet whatever its length")
     }
 
     fn limits(&self, link: &ShaperConfig) -> Limits {

@@ -246,6 +246,7 @@ fn the_longest_queue_pays_for_overflow() {
 #[test]
 fn settings() {
     assert_eq!(CakeConfig::read("flows=12").unwrap_err().key, "flows");
+    assert_eq!(CakeConfig::read("quantum=255").unwrap_err().key, "quantum");
     assert_eq!(CakeConfig::default().quantum(&link()), 300);
     // 100 Mbit/s: 12.5 MB/s / 4096 = 3051.
     assert_eq!(CakeConfig::default().quantum(&ShaperConfig::new(Rate::from_kbps(100_000))), 1514);

@@ -63,9 +63,16 @@ fn turns_in_bytes_run_into_debt_and_pay_it() {
     enqueue(&mut q, Instant::ZERO, &[&flow_1[..], &flow_2[..]].concat());
     assert_eq!(served(&mut q), [100, 200, 201, 202, 101, 203, 204, 102, 205]);
     // A packet larger than many turns: it goes, and then its flow is passed over.
-    let mut q = queue("50,quantum=100");
-    enqueue(&mut q, Instant::ZERO, &[(100, 350), (101, 100), (200, 100), (201, 100), (202, 100), (203, 100)]);
+    let mut q = queue("50,quantum=300");
+    enqueue(
+        &mut q,
+        Instant::ZERO,
+        &[(100, 1050), (101, 300), (200, 300), (201, 300), (202, 300), (203, 300)],
+    );
     assert_eq!(served(&mut q), [100, 200, 201, 202, 101, 203]);
+    // Turns of a byte would go round thousands of times for one packet.
+    assert_eq!(SfqConfig::read("quantum=255").unwrap_err().key, "quantum");
+    assert!(SfqConfig::read("quantum=256").is_ok() && SfqConfig::read("quantum=0").is_ok());
 }
 
 #[test]
