@@ -261,7 +261,7 @@ impl<P: Packet> Cake<P> {
 
     fn adopt(&mut self, config: CakeConfig, link: ShaperConfig) {
         self.law = Law::on(&link, config.target, config.interval, true);
-        let packet = link.rate.time_to_send(link.mtu);
+        let packet = link.rate.time_to_send(link.largest());
         self.least = Duration::from_nanos(LEAST_PACKETS * packet.as_nanos());
         self.quantum = config.quantum(&link);
         (self.config, self.link) = (config, link);

@@ -143,7 +143,7 @@ impl<P: Packet> Drr<P> {
         };
         let longest = limit as u64 * config.packet.get();
         let lanes = Lanes::new(classifier.lanes(), Measure::Bytes((longest / 4096).max(64)), longest);
-        let quantum = if config.quantum > 0 { u64::from(config.quantum) } else { link.mtu.get() };
+        let quantum = if config.quantum > 0 { u64::from(config.quantum) } else { link.largest().get() };
         let quantum = quantum.max(u64::from(LEAST_QUANTUM)).cast_signed();
         Self { link, seed, limit, quantum, classifier, lanes, counters: Counters::default() }
     }

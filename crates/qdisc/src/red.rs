@@ -183,11 +183,15 @@ impl<P: Packet> Red<P> {
     fn judge(&mut self, now: Instant, packet: &mut P, verdicts: &mut Verdicts<P>) -> Option<Reason> {
         let len = packet.len();
         self.average.arrival(now, self.waiting(), self.queue.is_empty());
-        let part = self.config.by_size.then(|| (self.link.wire_len(len).get(), self.link.mtu.get()));
-        let call = self.curve.judge(&self.average, part, &mut self.dice);
+        let call = self.curve.judge(&self.average, self.part(len), &mut self.dice);
         let needs = if self.config.bytes { len.get() } else { 1 };
         if self.waiting() + needs > self.limit {
             return Some(Reason::OverLimit);
+    /// A packet's length as a part of the greatest, with `by_size`.
+    fn part(&self, len: Bytes) -> Option<(u64, u64)> {
+        self.config.by_size.then(|| (self.link.wire_len(len).get(), self.link.largest().get()))
+    }
+
         }
         if call == Call::Pass {
             return None;

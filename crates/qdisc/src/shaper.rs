@@ -36,7 +36,7 @@ pub struct ShaperConfig {
     pub overhead: u32,
     /// Framing.
     pub framing: Framing,
-    /// The largest packet, overhead included: how much lateness is made up for.
+    /// The largest packet, overhead included but not framing: on the link it takes [`Self::largest`].
     pub mtu: Bytes,
 }
 
@@ -45,6 +45,12 @@ impl ShaperConfig {
     #[must_use]
     pub const fn new(rate: Rate) -> Self {
         Self { rate, overhead: 0, framing: Framing::None, mtu: Bytes(1514) }
+    }
+
+    /// What the largest packet takes on the link: what lengths from [`Self::wire_len`] are compared with.
+    #[must_use]
+    pub const fn largest(&self) -> Bytes {
+        self.wire_len(self.mtu.saturating_sub(Bytes(self.overhead as u64)))
     }
 
     /// What an IP packet of `len` takes on the link.
@@ -90,9 +96,11 @@ impl<Q> Shaper<Q> {
     pub const fn config(&self) -> &ShaperConfig {
         &self.config
     }
-    /// Changes the link while packets wait. What is being sent ends at the old rate.
-    pub const fn set_config(&mut self, config: ShaperConfig) {
+    /// Changes the link while packets wait. What is being sent ends at the old rate, but never later than a whole packet would at
+    /// the new one: on a thin link the old rate may mean minutes.
+    fn set_config(&mut self, now: Instant, config: ShaperConfig) {
         self.config = config;
+        self.free_at = self.free_at.min(now + config.rate.time_to_send(config.largest()));
     }
     /// Notes until when the discipline holds back what waits: that time is nobody's lateness.
     fn look<P: Packet>(&mut self, now: Instant)
@@ -106,7 +114,7 @@ impl<Q> Shaper<Q> {
     }
     /// The lateness that is made up for.
     fn allowance(&self) -> Duration {
-        self.config.rate.time_to_send(self.config.mtu).max(LATENESS)
+        self.config.rate.time_to_send(self.config.largest()).max(LATENESS)
     }
 }
 
@@ -165,7 +173,8 @@ impl<P: Packet, Q: Qdisc<P>> Qdisc<P> for Shaper<Q> {
     fn reconfigure(&mut self, now: Instant, spec: &Spec, link: &ShaperConfig) -> bool {
         let kept = self.inner.reconfigure(now, spec, link);
         if kept {
-            self.set_config(*link);
+            self.set_config(now, *link);
+            self.look(now);
         }
         kept
     }
@@ -251,6 +260,43 @@ mod tests {
             std::iter::from_fn(|| q.dequeue(now, &mut v)).count()
         };
         assert_eq!((burst(0), burst(450), burst(1_000_450)), (1, 4, 11));
+    }
+
+    #[test]
+    fn a_faster_link_does_not_wait_for_the_old_one() {
+        // 1500 B at 1 kbit/s are 12 s. At 1 s the link becomes one of 12 Mbit/s: 1 ms a packet, with what a class inside holds back too.
+        let slow = ShaperConfig { mtu: Bytes(1500), ..ShaperConfig::new(Rate::from_kbps(1)) };
+        let fast = ShaperConfig { rate: Rate::from_kbps(12_000), ..slow };
+        let second = Instant::from_nanos(1_000_000_000);
+        for (text, ready) in [("fifo:9", 1_001_000), ("classes:share=0.05,buffer=60", 1_020_000)] {
+            let spec: Spec = text.parse().unwrap();
+            let (mut q, mut v) = (Shaper::new(slow, spec.build::<Record>(&slow, 1)), Vec::new());
+            for _ in 0..3 {
+                q.enqueue(Instant::ZERO, packet(1500), &mut v);
+            }
+            assert!(q.dequeue(Instant::ZERO, &mut v).is_some());
+            assert!(q.next_ready(Instant::ZERO) >= Some(Instant::from_nanos(12_000_000_000)));
+            assert!(q.reconfigure(second, &spec, &fast));
+            assert_eq!(q.next_ready(second).map(|t| t.as_nanos() / 1000), Some(ready), "{text}");
+            // Nor does the packet after that: it follows at the new rate.
+            let now = Instant::from_nanos(ready * 1000);
+            assert!(q.dequeue(now, &mut v).is_some(), "{text}");
+            assert!(q.next_ready(now).is_some_and(|t| t.since(now) <= Duration::from_millis(20)), "{text}");
+        }
+    }
+
+    #[test]
+    fn a_full_packet_in_cells_is_made_up_for_whole() {
+        // 1500 B and 14 of overhead are 32 cells of 53: 1696 B. One second late: one packet for now, one made up for.
+        let config =
+            ShaperConfig { overhead: 14, framing: Framing::Atm, ..ShaperConfig::new(Rate::from_kbps(600)) };
+        let (mut q, mut v) = (Shaper::new(config, Fifo::new(Limit::Packets(100))), Vec::new());
+        for _ in 0..10 {
+            q.enqueue(Instant::ZERO, packet(1500), &mut v);
+        }
+        assert!(q.dequeue(Instant::ZERO, &mut v).is_some());
+        let late = Instant::from_nanos(1_000_000_000);
+        assert_eq!(std::iter::from_fn(|| q.dequeue(late, &mut v)).count(), 2);
     }
 
     #[test]

@@ -30,8 +30,7 @@ impl Law {
     /// transmission times, and the interval grows by as much (so does CAKE; RFC 8290, section 5.2.2, asks for at least
     /// one): otherwise a link on which one packet takes longer than `target` has a standing queue by definition.
     pub fn on(link: &ShaperConfig, target: Duration, interval: Duration, scale: bool) -> Self {
-        let bare = link.mtu.saturating_sub(Bytes(u64::from(link.overhead)));
-        let least = one_and_a_half(link.rate.time_to_send(link.wire_len(bare)));
+        let least = one_and_a_half(link.rate.time_to_send(link.largest()));
         if !scale || least <= target {
             return Self { target, interval, mtu: link.mtu };
         }

@@ -302,7 +302,7 @@ impl<P: Packet> Qdisc<P> for Classes<P> {
     }
 
     /// The number of records stays, and with it what the buffers may grow to; drop-tail stays drop-tail.
-    fn reconfigure(&mut self, _now: Instant, spec: &Spec, link: &ShaperConfig) -> bool {
+    fn reconfigure(&mut self, now: Instant, spec: &Spec, link: &ShaperConfig) -> bool {
         let Spec::Classes(config) = spec else { return false };
         if config.table(link) > self.config.table(&self.link) || config.queue != self.config.queue {
             return false;
@@ -312,7 +312,7 @@ impl<P: Packet> Qdisc<P> for Classes<P> {
         self.packets = config.packets;
         self.share = config.share;
         let mut scheduler = Scheduler::new(config.borrow, *link, config.share);
-        scheduler.follow(&self.scheduler);
+        scheduler.follow(now, &self.scheduler);
         self.scheduler = scheduler;
         self.divider = Divider::new(config.rtt, link.rate, config.share, config.borrow);
         self.settle();

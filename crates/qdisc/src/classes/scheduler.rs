@@ -47,16 +47,18 @@ impl Scheduler {
             deficit: 0,
             quantum: 0,
         };
-        let slack = link.rate.time_to_send(Bytes(2 * link.mtu.get())) + Duration::from_millis(1);
+        let slack = link.rate.time_to_send(Bytes(2 * link.largest().get())) + Duration::from_millis(1);
         let mut new = Self { borrow, link, pipes: [pipe.clone(), pipe], turn: 0, slack };
         new.set_share(share);
         new
     }
 
-    /// Takes over from `before` what each class has used up.
-    pub(super) fn follow(&mut self, before: &Self) {
+    /// Takes over from `before` what each class has used up; on a faster link no class waits for longer than one packet.
+    pub(super) fn follow(&mut self, now: Instant, before: &Self) {
+        let largest = self.link.largest();
         for (pipe, old) in self.pipes.iter_mut().zip(&before.pipes) {
-            (pipe.next_allowed, pipe.deficit) = (old.next_allowed, old.deficit);
+            pipe.next_allowed = old.next_allowed.min(now + pipe.rate.time_to_send(largest));
+            pipe.deficit = old.deficit;
         }
         self.turn = before.turn;
     }
@@ -69,7 +71,7 @@ impl Scheduler {
             pipe.rate = Rate::from_bps(share.of(self.link.rate.as_bps()).max(1));
             pipe.last_time = (Bytes(u64::MAX), Duration::ZERO);
             // A turn of the class with the least share is one packet (Shreedhar and Varghese 1995: O(1) then).
-            pipe.quantum = self.link.mtu.get().max(64) * u64::from(share.0) / least;
+            pipe.quantum = self.link.largest().get().max(64) * u64::from(share.0) / least;
         }
     }
 

@@ -1,7 +1,7 @@
 use narrows_units::{Ecn, Rate};
 
 use super::*;
-use crate::Record;
+use crate::{Framing, Record};
 
 fn link() -> ShaperConfig {
     ShaperConfig::new(Rate::from_kbps(600))
@@ -84,6 +84,15 @@ fn idle_time_begins_when_the_link_is_free() {
     // At 71 one more slot: 0.53.
     q.enqueue(at(71), packet(10, 750, Ecn::NotEct), &mut v);
     assert_eq!(q.average(), 0);
+}
+
+#[test]
+fn by_size_a_full_packet_has_the_whole_chance_and_no_more() {
+    // In ATM cells 1500 B and 14 of overhead take 1696 B, 40 B take 106: a sixteenth.
+    let link = ShaperConfig { overhead: 14, framing: Framing::Atm, ..link() };
+    let q = Red::<Record>::new(RedConfig::read("by_size=on").unwrap(), link, 1);
+    assert_eq!(q.part(Bytes(1500)), Some((1696, 1696)));
+    assert_eq!(q.part(Bytes(40)), Some((106, 1696)));
 }
 
 #[test]
