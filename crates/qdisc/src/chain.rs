@@ -46,6 +46,11 @@ impl Links {
         chain.first = at;
     }
 
+    /// Who stands behind `at`.
+    pub fn after(&self, at: u32) -> u32 {
+        self.0[at as usize].1
+    }
+
     /// Takes `at` out of `chain`, in which it must be.
     pub fn remove(&mut self, chain: &mut Chain, at: u32) {
         let (before, after) = self.0[at as usize];

@@ -5,7 +5,8 @@
 //!
 //! Where we differ:
 //! - `share=flow` gives each flow with packets waiting a queue of its own; `share=hash` is the paper's, with buckets.
-//! - Lengths are compared in steps of 1/4096 of the buffer, at least 64 bytes; "longest" is longest to within a step.
+//! - Lengths are compared in steps of 1/4096 of what the buffer holds of the largest packets, at least 64 bytes; "longest" is
+//!   longest to within a step.
 //! - The packet lost is the longest queue's last. The paper does not say which.
 //! - Bytes are those on the link, framing included.
 
@@ -77,7 +78,6 @@ keys! {
 /// Smaller turns would go round hundreds of times for one large packet.
 const LEAST_QUANTUM: u32 = 256;
 
-impl Settings for DrrConfig {
 /// A turn of so many bytes, the same wherever there are turns; zero has a meaning of its own.
 pub fn check_quantum(quantum: u32, zero: &str) -> Result<(), SpecError> {
     if quantum == 0 || quantum >= LEAST_QUANTUM {
@@ -90,6 +90,7 @@ pub fn check_quantum(quantum: u32, zero: &str) -> Result<(), SpecError> {
     })
 }
 
+impl Settings for DrrConfig {
     const NAME: &'static str = "drr";
     const BARE: &'static str = "buffer";
 
@@ -141,7 +142,7 @@ impl<P: Packet> Drr<P> {
             Queues::Flow => Classifier::exact(limit.max(waiting) + 1, seed),
             Queues::Hash => Classifier::hashed(config.buckets, config.perturb, seed),
         };
-        let longest = limit as u64 * config.packet.get();
+        let longest = limit as u64 * config.packet.max(link.mtu).get();
         let lanes = Lanes::new(classifier.lanes(), Measure::Bytes((longest / 4096).max(64)), longest);
         let quantum = if config.quantum > 0 { u64::from(config.quantum) } else { link.largest().get() };
         let quantum = quantum.max(u64::from(LEAST_QUANTUM)).cast_signed();

@@ -1,7 +1,8 @@
 //! Many small FIFOs in one slab: what SFQ and DRR serve in turns, with the longest found in constant time.
 //!
 //! Idea: McKenney, Stochastic Fairness Queuing, INFOCOM 1990, which keeps its queues in lists by length; where there are
-//! bytes to compare, lists by length in steps do, so "longest" is then longest to within a step.
+//! bytes to compare, lists by length in steps do, so "longest" is then longest to within a step. The last list is for all lanes
+//! beyond it, which are compared one by one.
 //!
 //! Memory follows what waits: a packet has a place in the slab, and places are used again.
 
@@ -57,7 +58,7 @@ pub struct Lanes<P> {
 }
 
 impl<P: Packet> Lanes<P> {
-    /// `count` lanes; lanes longer than `longest` (in units of `measure`) are not told apart.
+    /// `count` lanes, few of which are ever longer than `longest` (in units of `measure`).
     pub fn new(count: usize, measure: Measure, longest: u64) -> Self {
         let step = if let Measure::Bytes(n) = measure { n.max(1) } else { 1 };
         let steps = usize::try_from(longest / step).unwrap_or(usize::MAX).clamp(1, 1 << 20) + 2;
@@ -205,7 +206,23 @@ impl<P: Packet> Lanes<P> {
         while self.top > 0 && self.lengths[self.top].first == NONE {
             self.top -= 1;
         }
-        (self.top > 0).then(|| self.lengths[self.top].first as usize)
+        let first = self.lengths[self.top].first;
+        if self.top + 1 == self.lengths.len() {
+            return self.longest_from(first);
+        }
+        (self.top > 0).then_some(first as usize)
+    }
+
+    /// The longest of those from `first` on in its list.
+    fn longest_from(&self, first: u32) -> Option<usize> {
+        let rest = core::iter::successors((first != NONE).then_some(first), |&at| {
+            Some(self.by_length.after(at)).filter(|&next| next != NONE)
+        });
+        let length = |at: usize| match self.measure {
+            Measure::Packets => self.lanes[at].backlog.packets as u64,
+            Measure::Bytes(_) => self.lanes[at].backlog.bytes.get(),
+        };
+        rest.map(|at| at as usize).reduce(|best, at| if length(at) > length(best) { at } else { best })
     }
 
     /// Takes out everything, lane by lane in the order of turns, each lane's packets in order.
@@ -259,9 +276,9 @@ mod tests {
         q.push(1, packet(1, 100));
         q.push(1, packet(2, 100));
         assert_eq!(q.longest(), Some(0));
-        // Beyond the last step all count the same, and nothing breaks.
+        // Beyond the last step it is by bytes.
         q.push(1, packet(3, 60_000));
         q.push(0, packet(4, 50_000));
-        assert_eq!(q.longest(), Some(0));
+        assert_eq!(q.longest(), Some(1));
     }
 }

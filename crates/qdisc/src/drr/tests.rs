@@ -3,7 +3,7 @@ use narrows_wire::{FlowKey, Proto};
 
 use super::*;
 use crate::Record;
-use crate::{Reason, Verdict};
+use crate::{Framing, Reason, Verdict};
 
 fn link() -> ShaperConfig {
     ShaperConfig { mtu: Bytes(1500), ..ShaperConfig::new(Rate::from_kbps(600)) }
@@ -98,6 +98,21 @@ fn the_queue_with_most_bytes_pays() {
     enqueue(&mut q, &[(100, 100), (101, 100), (102, 100), (200, 1500)]);
     assert_eq!(enqueue(&mut q, &[(300, 100)]), [(200, Reason::PushedOut)]);
     assert_eq!(enqueue(&mut q, &[(103, 100)]), [(103, Reason::OverLimit)]);
+}
+
+#[test]
+fn the_longest_pays_also_where_packets_are_larger_than_said() {
+    // The buffer is sized for four packets of 64 B, but these have 1500 and 400.
+    let mut q = queue("4,packet=64");
+    enqueue(&mut q, &[(100, 1500), (200, 400), (300, 400), (400, 400)]);
+    assert_eq!(enqueue(&mut q, &[(500, 400)]), [(100, Reason::PushedOut)]);
+}
+
+#[test]
+fn a_turn_is_worth_the_largest_packet_with_its_framing() {
+    // 1500 B and 14 of overhead are 32 ATM cells of 53 bytes.
+    let link = ShaperConfig { overhead: 14, framing: Framing::Atm, mtu: Bytes(1514), ..link() };
+    assert_eq!(Drr::<Record>::new(DrrConfig::default(), link, 1).quantum, 32 * 53);
 }
 
 #[test]
