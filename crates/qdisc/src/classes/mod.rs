@@ -205,10 +205,14 @@ impl<P: Packet> Classes<P> {
         fits
     }
 
-    /// What RED says of a packet for `class`: whether it is lost. It may be marked instead.
-    fn lost_early(&mut self, now: Instant, class: usize, packet: &mut P, verdicts: &mut Verdicts<P>) -> bool {
+    /// What RED says of an arrival in `class`, as it finds the queue.
+    fn judge(&mut self, now: Instant, class: usize) -> Call {
         let queue = self.store.backlog(class).packets;
-        let call = self.reds.as_mut().map_or(Call::Pass, |reds| reds.judge(now, class, queue));
+        self.reds.as_mut().map_or(Call::Pass, |reds| reds.judge(now, class, queue))
+    }
+
+    /// Whether a packet for which there is room is lost by that. It may be marked instead.
+    fn lost_early(&mut self, call: Call, class: usize, packet: &mut P, verdicts: &mut Verdicts<P>) -> bool {
         // RFC 3168, section 7: where the average is above every threshold a mark is not enough.
         match call {
             Call::Pass => return false,
@@ -252,13 +256,23 @@ impl<P: Packet> Qdisc<P> for Classes<P> {
         let class = self.classify(at, packet.header(), now, ms);
         let to = usize::from(class);
         self.counters[to].arrive(packet.len());
-        let empty = self.store.is_empty(to);
-        let early = self.reds.is_some() && self.lost_early(now, to, &mut packet, verdicts);
+        let from = usize::from(self.records.all[at as usize].class);
+        let (empty, waited) = (self.store.is_empty(to), !self.store.is_empty(from));
+        let call = self.judge(now, to);
         // A flow changes class also where the packet that makes it long is lost.
         let fits = self.admit(at, class);
         if empty && !self.store.is_empty(to) {
             self.scheduler.wakes(to, now);
         }
+        if let Some(reds) = &mut self.reds
+            && waited
+            && self.store.is_empty(from)
+        {
+            // Floyd and Jacobson, figure 2: q_time.
+            reds.empty(from, now);
+        }
+        // What finds no room is not marked first.
+        let early = fits && self.lost_early(call, to, &mut packet, verdicts);
         if !fits || early {
             let reason = if early { Reason::Early } else { Reason::OverLimit };
             self.counters[to].drop_for(reason);
@@ -280,7 +294,7 @@ impl<P: Packet> Qdisc<P> for Classes<P> {
         if let Some(reds) = &mut self.reds
             && self.store.is_empty(class)
         {
-            reds.empty(now, class, self.link.rate, self.link.wire_len(packet.len()));
+            reds.empty(class, now + self.link.rate.time_to_send(self.link.wire_len(packet.len())));
         }
         if self.config.split == Split::Auto {
             self.divider.send(class, self.link.wire_len(packet.len()));

@@ -1,6 +1,6 @@
 //! RED in each class (Floyd and Jacobson 1993): each averages its own queue.
 
-use narrows_units::{Bytes, Instant, Rate};
+use narrows_units::{Instant, Rate};
 
 use super::config::Config;
 use crate::early::{Average, Call, Curve, Thresholds};
@@ -52,8 +52,14 @@ impl Reds {
         curve.judge(average, None::<(u64, u64)>, &mut self.dice)
     }
 
-    /// A class's last packet, of `len` on the wire, is on its way over a link of `rate`.
-    pub(super) fn empty(&mut self, now: Instant, class: usize, rate: Rate, len: Bytes) {
-        self.classes[class].0.sent_at(now + rate.time_to_send(len));
+    /// The average of a class, in packets, rounded down.
+    #[cfg(test)]
+    pub(super) const fn average(&self, class: usize) -> u64 {
+        self.classes[class].0.get()
+    }
+
+    /// Nothing of a class waits any more, and the link will have sent its last packet at `at`.
+    pub(super) const fn empty(&mut self, class: usize, at: Instant) {
+        self.classes[class].0.sent_at(at);
     }
 }

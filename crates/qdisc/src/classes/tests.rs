@@ -1,6 +1,6 @@
 //! Values worked by hand from the notes on class isolation, sections 2.1 and 2.2.
 
-use narrows_units::{Bytes, Duration, Instant, Rate, SeqNum};
+use narrows_units::{Bytes, Duration, Ecn, Instant, Rate, SeqNum};
 use narrows_wire::{FlowKey, Proto, TcpHeader};
 
 use super::adapt::{Divider, Lengths};
@@ -306,4 +306,57 @@ fn red_looks_at_each_class_alone() {
     let r = q.report(ms(0));
     let lost = r.classes[1].counters.clone().unwrap().dropped;
     assert!(lost[Reason::Early as usize] > 70 && lost[Reason::OverLimit as usize] == 0, "{lost:?}");
+}
+
+#[test]
+fn what_finds_no_room_is_not_marked_before_it_is_lost() {
+    // Room for 5 of 10 in the long class, thresholds 1 and 3; an average of one packet and a chance of one: every arrival from the
+    // third on is told. Those that fit are marked; the others are lost and nothing else.
+    let mut q = classes("dscp,queue=red,w_q=1,max_p=1,buffer=10");
+    let mut verdicts = Verdicts::new();
+    for n in 0..40 {
+        let mut p = labelled(2, n, 10);
+        p.header.ecn = Ecn::Ect0;
+        p.header.tcp.as_mut().unwrap().seq = SeqNum(n as u32);
+        q.enqueue(ms(0), p, &mut verdicts);
+    }
+    let seq = |h: &Header| h.tcp.unwrap().seq.0;
+    let (mut marked, mut dropped) = (Vec::new(), Vec::new());
+    for v in &verdicts {
+        match v {
+            Verdict::Marked { header, .. } => marked.push(seq(header)),
+            Verdict::Dropped { packet, .. } => dropped.push(seq(&packet.header)),
+            other => panic!("{other:?}"),
+        }
+    }
+    assert!(!marked.is_empty() && marked.iter().all(|m| !dropped.contains(m)), "{marked:?} {dropped:?}");
+    assert_eq!(q.backlog().packets + dropped.len(), 40);
+}
+
+#[test]
+fn a_class_is_idle_from_when_its_last_flow_has_left_it() {
+    // w_q = 1/2: flow 1's first three packets find 0, 1, 2: averages 0, 0.5, 1.25. At 2990 ms its fourth takes all four to the
+    // long class. A packet of 1500 B takes 24 ms at half the rate: 10 ms later none has passed.
+    let mut q = classes("packets=3,queue=red,w_q=0.5,buffer=80");
+    put(&mut q, ms(1000), (0..3).map(|n| data(1, n)));
+    put(&mut q, ms(2990), [data(1, 3)]);
+    assert_eq!([0, 1].map(|c| q.store.backlog(c).packets), [0, 4]);
+    let short = |q: &Classes<Record>| q.reds.as_ref().unwrap().average(0);
+    put(&mut q, ms(3000), [data(2, 0)]);
+    assert_eq!(short(&q), 1);
+}
+
+#[test]
+fn a_faster_link_does_not_wait_for_the_old_one() {
+    // 5 % of 1 kbit/s: 1000 B take 160 s. At 1 s the link becomes one of 100 Mbit/s, and 5 % of that send 1000 B in 1.6 ms.
+    let slow = ShaperConfig { rate: Rate::from_kbps(1), ..LINK };
+    let fast = ShaperConfig { rate: Rate::from_kbps(100_000), ..LINK };
+    let spec: Spec = "classes:dscp,share=0.05,buffer=60".parse().unwrap();
+    let Spec::Classes(config) = &spec else { panic!("not classes") };
+    let mut q = Classes::new(*config, slow, 1);
+    put(&mut q, ms(0), (0..2).map(|n| labelled(1, n, 18)));
+    assert!(q.dequeue(ms(0), &mut Verdicts::new()).is_some());
+    assert_eq!(q.next_ready(ms(0)), Some(ms(160_000)));
+    assert!(q.reconfigure(ms(1000), &spec, &fast));
+    assert_eq!(q.next_ready(ms(1000)), Some(ms(1000) + Duration::from_micros(1600)));
 }
