@@ -57,14 +57,21 @@ impl Average {
     /// A packet arrives and finds `queue`; `empty` if nothing at all waits. After an idle time
     /// avg = (1 - w_q)^m avg, as if m small packets had found nothing.
     pub fn arrival(&mut self, now: Instant, queue: u64, empty: bool) {
-        if empty && now > self.idle_from {
-            let m = now.since(self.idle_from).as_nanos() / self.slot.as_nanos();
-            self.value = times(self.value, power(ONE - self.weight, m));
-            self.idle_from = now;
-        } else {
+        if !(empty && self.age(now)) {
             let gap = (i128::from(queue) << AVG_BITS) - i128::from(self.value);
             self.value = self.value.saturating_add_signed(((gap * i128::from(self.weight)) >> 32) as i64);
         }
+    }
+
+    /// Nothing waits, and what comes does not count: the idle time alone takes effect, if there was one.
+    pub fn age(&mut self, now: Instant) -> bool {
+        if now <= self.idle_from {
+            return false;
+        }
+        let m = now.since(self.idle_from).as_nanos() / self.slot.as_nanos();
+        self.value = times(self.value, power(ONE - self.weight, m));
+        self.idle_from = now;
+        true
     }
 
     /// The link will be free at `at` of what was handed to it so far.

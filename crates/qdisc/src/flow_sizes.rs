@@ -47,6 +47,11 @@ impl FlowSizes {
         self.evicted
     }
 
+    /// Changes how long a flow may be silent.
+    pub const fn set_idle(&mut self, idle: Duration) {
+        self.idle = idle;
+    }
+
     /// Packets of this flow so far, this one included if `counts`.
     pub fn count(&mut self, now: Instant, key: &FlowKey, counts: bool) -> u32 {
         let hash = key.hash(self.seed);

@@ -239,13 +239,18 @@ impl<P: Packet> Rio<P> {
             Edge::Ps => {
                 let counts = header.tcp.is_none_or(|t| t.payload > 0);
                 let count = self.sizes.count(now, &header.key, counts);
-                if header.tcp.is_some_and(|t| t.flags.has(Flags::RST)) {
+                if flags.has(Flags::FIN) || flags.has(Flags::RST) {
                     self.sizes.forget(&header.key);
                 }
                 count <= self.config.short
             }
         };
         if within { Side::In } else { Side::Out }
+                let flags = header.tcp.map_or(Flags::default(), |t| t.flags);
+                // The ports of a flow that ended, seen or not, are those of another.
+                if flags.has(Flags::SYN) {
+                    self.sizes.forget(&header.key);
+                }
     }
 
     /// Why an arrival is lost, if it is. May mark it.
@@ -258,9 +263,11 @@ impl<P: Packet> Rio<P> {
     ) -> Option<Reason> {
         let all = self.queue.len();
         // The average of "in" packets moves when one comes, that of all whenever anything comes; idle time ages both.
-        if side == Side::In || all == 0 {
-            let waiting = self.halves[0].backlog.packets as u64;
-            self.halves[0].average.arrival(now, waiting, all == 0);
+        let waiting = self.halves[0].backlog.packets as u64;
+        match side {
+            Side::In => self.halves[0].average.arrival(now, waiting, all == 0),
+            Side::Out if all == 0 => _ = self.halves[0].average.age(now),
+            Side::Out => {}
         }
         self.halves[1].average.arrival(now, all as u64, all == 0);
         let half = &mut self.halves[side as usize];
@@ -332,7 +339,7 @@ impl<P: Packet> Qdisc<P> for Rio<P> {
             new.average.carry(&old.average);
             new.backlog = old.backlog;
         }
-        let same = |c: &RioConfig| (c.edge, c.flows, c.idle);
+        let same = |c: &RioConfig| (c.edge, c.flows);
         if same(config) == same(&self.config) {
             core::mem::swap(&mut fresh.sizes, &mut self.sizes);
         }
@@ -344,6 +351,7 @@ impl<P: Packet> Qdisc<P> for Rio<P> {
 
     fn report(&mut self, _now: Instant) -> Report {
         let class = |name, half: &Half| ClassReport { name, backlog: half.backlog, ..ClassReport::default() };
+            fresh.sizes.set_idle(config.idle);
         let mut counters = self.counters.clone();
         counters.evicted = self.sizes.evicted();
         Report {

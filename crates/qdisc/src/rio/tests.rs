@@ -77,6 +77,45 @@ fn what_the_edge_marks_the_core_takes_for_the_same() {
 }
 
 #[test]
+fn an_end_and_a_beginning_make_another_flow() {
+    let ports_again = |flags| {
+        let mut q = queue(&format!("ps,short=3,{STEP}"));
+        kept(&mut q, 10, packet(1, 0, 500));
+        let mut p = packet(1, 0, 0);
+        p.header.tcp.as_mut().unwrap().flags = flags;
+        kept(&mut q, 1, p);
+        // The queue is full of "out"; only "in" finds a place.
+        kept(&mut q, 1, packet(1, 0, 500))
+    };
+    for (flags, place) in [
+        (Flags::FIN.and(Flags::ACK), 1),
+        (Flags::SYN, 1),
+        (Flags::SYN.and(Flags::ACK), 1),
+        (Flags::RST, 1),
+        (Flags::ACK, 0),
+    ] {
+        assert_eq!(ports_again(flags), place, "{flags:?}");
+    }
+}
+
+#[test]
+fn an_out_packet_does_not_lower_the_average_of_in() {
+    // 750 B take 10 ms. Four "in" find 0, 1, 2, 3: averages 0, 0.5, 1.25, 2.125. The last leaves at 30 and is sent at 40. "Out"
+    // packets that come meanwhile leave the average of "in" alone (Clark and Fang, section III).
+    let mut q = queue("buffer=20,w_q=0.5,packet=750");
+    let mut v = Verdicts::new();
+    let at = |ms: u64| Instant::ZERO + Duration::from_millis(ms);
+    (0..4).for_each(|_| q.enqueue(at(0), packet(1, 10, 710), &mut v));
+    (0..4).for_each(|n| assert!(q.dequeue(at(10 * n), &mut v).is_some()));
+    q.enqueue(at(35), packet(2, 12, 710), &mut v);
+    assert_eq!((q.halves[0].average.get(), q.halves[1].average.get()), (2, 1));
+    // But idle time ages both: from 50 on, when that one has been sent, to 71, two slots: 2.125 / 4.
+    assert!(q.dequeue(at(40), &mut v).is_some());
+    q.enqueue(at(71), packet(2, 12, 710), &mut v);
+    assert_eq!((q.halves[0].average.get(), q.halves[1].average.get()), (0, 0));
+}
+
+#[test]
 fn marks_below_the_upper_threshold_only() {
     // Up to twice 4 the chance grows to 1: whoever is told and understands it stays, marked.
     let mut q = queue("buffer=40,w_q=1,out_min=1,out_max=4,out_p=1,gentle=on");
@@ -94,6 +133,13 @@ fn new_settings_keep_queue_and_flows() {
     let spec = |text: &str| text.parse::<Spec>().unwrap();
     assert!(q.reconfigure(Instant::ZERO, &spec("rio:ps,short=4,buffer=30"), &link()));
     assert_eq!((q.backlog().packets, q.sizes.known()), (5, 1));
+    // Another `idle` counts from now on, and nobody becomes short by it; another number of flows makes a new table.
+    assert!(q.reconfigure(Instant::ZERO, &spec("rio:ps,idle=1s"), &link()));
+    assert_eq!(q.sizes.known(), 1);
+    assert_eq!(q.sizes.count(Instant::from_nanos(1_000_000_000), &packet(1, 0, 1).header.key, false), 5);
+    assert_eq!(q.sizes.count(Instant::from_nanos(2_000_000_001), &packet(1, 0, 1).header.key, false), 0);
+    assert!(q.reconfigure(Instant::ZERO, &spec("rio:ps,flows=16"), &link()));
+    assert_eq!(q.sizes.known(), 0);
     assert!(!q.reconfigure(Instant::ZERO, &spec("red"), &link()));
     assert_eq!(RioConfig::read("in_min=9,in_max=9").unwrap_err().key, "in_max");
 }
