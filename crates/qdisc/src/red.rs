@@ -96,6 +96,15 @@ impl Settings for RedConfig {
     }
 
     fn check(&self) -> Result<(), SpecError> {
+        if let Buffer::Packets(n) = self.buffer
+            && self.min >= n
+        {
+            return Err(SpecError {
+                key: "min".to_owned(),
+                value: self.min.to_string(),
+                expected: format!("less than buffer = {n}, or 0 for a quarter of it"),
+            });
+        }
         if self.max > 0 && self.max <= self.min {
             return Err(SpecError {
                 key: "max".to_owned(),
@@ -179,6 +188,11 @@ impl<P: Packet> Red<P> {
         if self.config.bytes { self.backlog.bytes.get() } else { self.backlog.packets as u64 }
     }
 
+    /// A packet's length as a part of the greatest, with `by_size`.
+    fn part(&self, len: Bytes) -> Option<(u64, u64)> {
+        self.config.by_size.then(|| (self.link.wire_len(len).get(), self.link.largest().get()))
+    }
+
     /// Why an arrival is lost, if it is. May mark it.
     fn judge(&mut self, now: Instant, packet: &mut P, verdicts: &mut Verdicts<P>) -> Option<Reason> {
         let len = packet.len();
@@ -187,11 +201,6 @@ impl<P: Packet> Red<P> {
         let needs = if self.config.bytes { len.get() } else { 1 };
         if self.waiting() + needs > self.limit {
             return Some(Reason::OverLimit);
-    /// A packet's length as a part of the greatest, with `by_size`.
-    fn part(&self, len: Bytes) -> Option<(u64, u64)> {
-        self.config.by_size.then(|| (self.link.wire_len(len).get(), self.link.largest().get()))
-    }
-
         }
         if call == Call::Pass {
             return None;

@@ -141,6 +141,15 @@ impl Settings for RioConfig {
     fn check(&self) -> Result<(), SpecError> {
         for (key, min, max) in [("in_max", self.in_min, self.in_max), ("out_max", self.out_min, self.out_max)]
         {
+            if let Buffer::Packets(n) = self.buffer
+                && min >= n
+            {
+                return Err(SpecError {
+                    key: key.replace("max", "min"),
+                    value: min.to_string(),
+                    expected: format!("less than buffer = {n}, or 0 for a share of it"),
+                });
+            }
             if max > 0 && max <= min {
                 return Err(SpecError {
                     key: key.to_owned(),
@@ -237,6 +246,11 @@ impl<P: Packet> Rio<P> {
         let within = match self.config.edge {
             Edge::Dscp => u32::from(header.dscp.get()) == self.config.in_dscp,
             Edge::Ps => {
+                let flags = header.tcp.map_or(Flags::default(), |t| t.flags);
+                // The ports of a flow that ended, seen or not, are those of another.
+                if flags.has(Flags::SYN) {
+                    self.sizes.forget(&header.key);
+                }
                 let counts = header.tcp.is_none_or(|t| t.payload > 0);
                 let count = self.sizes.count(now, &header.key, counts);
                 if flags.has(Flags::FIN) || flags.has(Flags::RST) {
@@ -246,11 +260,6 @@ impl<P: Packet> Rio<P> {
             }
         };
         if within { Side::In } else { Side::Out }
-                let flags = header.tcp.map_or(Flags::default(), |t| t.flags);
-                // The ports of a flow that ended, seen or not, are those of another.
-                if flags.has(Flags::SYN) {
-                    self.sizes.forget(&header.key);
-                }
     }
 
     /// Why an arrival is lost, if it is. May mark it.
@@ -342,6 +351,7 @@ impl<P: Packet> Qdisc<P> for Rio<P> {
         let same = |c: &RioConfig| (c.edge, c.flows);
         if same(config) == same(&self.config) {
             core::mem::swap(&mut fresh.sizes, &mut self.sizes);
+            fresh.sizes.set_idle(config.idle);
         }
         fresh.queue = core::mem::take(&mut self.queue);
         fresh.counters = core::mem::take(&mut self.counters);
@@ -351,7 +361,6 @@ impl<P: Packet> Qdisc<P> for Rio<P> {
 
     fn report(&mut self, _now: Instant) -> Report {
         let class = |name, half: &Half| ClassReport { name, backlog: half.backlog, ..ClassReport::default() };
-            fresh.sizes.set_idle(config.idle);
         let mut counters = self.counters.clone();
         counters.evicted = self.sizes.evicted();
         Report {

@@ -89,9 +89,9 @@ macro_rules! disciplines {
             pub fn limits(&self, link: &ShaperConfig) -> Limits {
                 match self {
                     Self::Fifo(Limit::Packets(n)) => Limits { packets: *n, flows: 0 },
-                    // No IP packet of TCP is shorter than its two headers; a shorter one counts as that.
+                    // No IP packet is shorter than its header of 20 bytes.
                     Self::Fifo(Limit::Bytes(b)) => {
-                        Limits { packets: usize::try_from(b.get() / 40).unwrap_or(usize::MAX), flows: 0 }
+                        Limits { packets: usize::try_from(b.get() / 20).unwrap_or(usize::MAX), flows: 0 }
                     }
                     $(Self::$variant(config) => config.limits(link),)*
                 }
@@ -175,8 +175,24 @@ fn fifo_limit(text: &str) -> Result<Limit, SpecError> {
 
 #[cfg(test)]
 mod tests {
+    use narrows_units::{Instant, Rate};
+
     use super::*;
     use crate::taq::Config;
+    use crate::{Record, Verdicts};
+
+    #[test]
+    fn a_limit_in_bytes_holds_as_many_packets_as_it_says() {
+        // Headers of IPv4 alone: 20 bytes.
+        let (spec, link) = ("fifo:4000b".parse::<Spec>().unwrap(), ShaperConfig::new(Rate::from_kbps(600)));
+        let (mut q, mut v) = (spec.build::<Record>(&link, 1), Verdicts::new());
+        for _ in 0..500 {
+            let mut p = Record::default();
+            p.header.len = Bytes(20);
+            q.enqueue(Instant::ZERO, p, &mut v);
+        }
+        assert_eq!((q.backlog().packets, spec.limits(&link).packets), (200, 200));
+    }
 
     #[test]
     fn names_and_what_is_wrong_with_them() {

@@ -181,8 +181,7 @@ fn an_idle_link_ends_the_spells_of_all_queues() {
             q.enqueue(T0, packet(2, n, if n < 14 { 1500 } else { 1000 }), &mut v);
         }
         q.enqueue(T0, packet(2, 15, 1000), &mut v);
-        let sent: Vec<_> =
-            (0..).map_while(|n| q.dequeue(T0 + ms(10 * n), &mut v)).map(|p| p.id).collect();
+        let sent: Vec<_> = (0..).map_while(|n| q.dequeue(T0 + ms(10 * n), &mut v)).map(|p| p.id).collect();
         assert_eq!(sent[sent.len() - 3..], [1014, 2014, 2015]);
         let before = v.len();
         for n in 100..500 {

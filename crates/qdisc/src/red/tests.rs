@@ -98,6 +98,8 @@ fn by_size_a_full_packet_has_the_whole_chance_and_no_more() {
 #[test]
 fn settings_that_make_no_sense() {
     assert_eq!(RedConfig::read("min=10,max=10").unwrap_err().key, "max");
+    assert_eq!(RedConfig::read("20,min=20").unwrap_err().key, "min");
+    assert!(RedConfig::read("20,min=19").is_ok() && RedConfig::read("1x,min=2000").is_ok());
     assert_eq!(RedConfig::read("w_q=0").unwrap_err().key, "w_q");
     // One threshold alone: the other keeps clear of it.
     let c = RedConfig::read("30,min=28").unwrap().sizes(&link()).curve;

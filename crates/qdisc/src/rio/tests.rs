@@ -141,6 +141,8 @@ fn new_settings_keep_queue_and_flows() {
     assert!(q.reconfigure(Instant::ZERO, &spec("rio:ps,flows=16"), &link()));
     assert_eq!(q.sizes.known(), 0);
     assert!(!q.reconfigure(Instant::ZERO, &spec("red"), &link()));
+    assert_eq!(RioConfig::read("ps,buffer=20,out_min=30").unwrap_err().key, "out_min");
+    assert_eq!(RioConfig::read("ps,in_min=20,buffer=20").unwrap_err().key, "in_min");
     assert_eq!(RioConfig::read("in_min=9,in_max=9").unwrap_err().key, "in_max");
 }
 
