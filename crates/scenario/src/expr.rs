@@ -376,8 +376,8 @@ pub(crate) fn of_one(function: &str) -> Option<fn(f64) -> f64> {
 /// The functions that make one number of many.
 pub(crate) fn of_many(function: &str) -> Option<fn(&[f64]) -> f64> {
     Some(match function {
-        "min" => |x| x.iter().copied().fold(f64::NAN, least),
-        "max" => |x| x.iter().copied().fold(f64::NAN, |a, b| -least(-a, -b)),
+        "min" => |x| x.iter().copied().reduce(|a, b| pick(a, b, a < b)).unwrap_or(f64::NAN),
+        "max" => |x| x.iter().copied().reduce(|a, b| pick(a, b, a > b)).unwrap_or(f64::NAN),
         "mean" => |x| x.iter().sum::<f64>() / x.len() as f64,
         "median" => median,
         "sum" => |x| x.iter().sum(),
@@ -390,9 +390,13 @@ pub(crate) fn of_many(function: &str) -> Option<fn(&[f64]) -> f64> {
 pub(crate) const FUNCTIONS: [&str; 11] =
     ["abs", "sqrt", "round", "floor", "ceil", "min", "max", "mean", "median", "sum", "count"];
 
-/// The lesser; the other where `a` is NaN because nothing came before.
-fn least(a: f64, b: f64) -> f64 {
-    if a.is_nan() || b < a { b } else { a }
+/// One of the two; NaN if either is, so that a run in which nothing came to its end is not passed over.
+fn pick(a: f64, b: f64, first: bool) -> f64 {
+    match (a.is_nan() || b.is_nan(), first) {
+        (true, _) => f64::NAN,
+        (_, true) => a,
+        (_, false) => b,
+    }
 }
 
 /// The middle, or the mean of the two in the middle; NaN if any is, or if there are none.
@@ -481,6 +485,9 @@ mod tests {
             assert_eq!(value(text), Ok(result), "{text}");
         }
         assert!(median(&[]).is_nan());
+        for text in ["min(1, 0/0)", "max(0/0, 1)", "min(0/0, 1)", "max(1, 0/0)"] {
+            assert!(value(text).unwrap().is_nan(), "{text} passes over what is no number");
+        }
     }
 
     #[test]

@@ -115,6 +115,17 @@ fn outcomes_and_what_was_expected() {
     assert_eq!(judge("0/0", ">= 0").unwrap().outcome, Outcome::Fails, "NaN fulfils nothing");
 }
 
+/// One seed in which nothing came to its end must not vanish behind those in which something did.
+#[test]
+fn a_seed_without_a_value_is_not_passed_over() {
+    let mut samples = samples();
+    samples[1].metrics.insert("jain_20s".to_owned(), f64::NAN);
+    for expr in ["max(jain_20s@min)", "min(jain_20s@max)", "mean(jain_20s@mean)", "min(jain_20s)"] {
+        let v = claim(expr, ">= 0", "").unwrap().judge(&samples).unwrap();
+        assert_eq!(v.outcome, Outcome::Fails, "{expr}");
+    }
+}
+
 #[test]
 fn mistakes_name_claim_place_and_remedy() {
     for (expr, bound, says) in [
