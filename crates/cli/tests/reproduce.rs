@@ -163,7 +163,7 @@ fn finished(runs: &Path) -> Vec<(PathBuf, SystemTime)> {
 }
 
 fn section(out: &Path, name: &str) -> serde_json::Value {
-    let file = out.join(name).join("section.json");
+    let file = out.join(name).join("least/section.json");
     serde_json::from_str(&std::fs::read_to_string(file).unwrap()).unwrap()
 }
 
@@ -226,8 +226,10 @@ fn what_there_is_is_listed_and_what_is_not_is_named() {
     let listed = reproduce(&place.0, &["--list"]);
     let said = text(&listed.stdout);
     assert!(listed.status.success() && said.contains("taq/fig08") && said.contains("in all"), "{said}");
+    assert_eq!(text(&reproduce(&place.0, &[]).stdout), said, "nothing asked for is the list");
     // Rows that nothing here simulates are told too, where the whole paper is.
-    assert!(said.contains("A19") && said.contains("not run: "), "{said}");
+    assert!(said.contains("A18") && said.contains("not run: "), "{said}");
+    assert!(said.contains("A19") && said.contains("judged elsewhere: "), "{said}");
     let one = text(&reproduce(&place.0, &["taq/fig08", "--list"]).stdout);
     assert!(one.contains("T6") && !one.contains("not run: "), "{one}");
     let wrong = reproduce(&place.0, &["taq/fig99"]);

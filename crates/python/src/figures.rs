@@ -47,9 +47,13 @@ pub(crate) fn reproduce(
         for (paper, figures) in catalogue.select(&[name.to_owned()])? {
             for figure in figures {
                 let work = Work::new(paper, figure, size)?;
-                made = Some(work.make(&out, &mut |plan, out| {
+                let section = work.make(&out, &mut |plan, out| {
                     execute(plan, &Options { out, jobs, fresh }, &narrows_sim::run, stop, &|_| ())
-                })?);
+                })?;
+                if let Some(why) = section.undrawn.first() {
+                    anyhow::bail!("{}/{}: {why}", paper.id, figure.id);
+                }
+                made = Some(section);
             }
         }
         Ok(made)

@@ -219,17 +219,19 @@ fn sweep(spec: &ChartSpec, plan: &Plan, report: &Report) -> anyhow::Result<Vec<P
     points.collect()
 }
 
-/// The least of the setting `over` at which the value comes to `reach`, wherever there is one.
+/// The least of the setting `over` from which on the value comes to `reach`, wherever there is one: a lesser one by which it
+/// happens to come there, while a greater one falls short, is not enough.
 fn least(spec: &ChartSpec, values: Vec<(Labels, f64)>) -> Vec<(Labels, f64)> {
-    let mut found: BTreeMap<Labels, f64> = BTreeMap::new();
+    let mut lines: BTreeMap<Labels, Vec<(f64, bool)>> = BTreeMap::new();
     for (mut labels, y) in values {
         let Some(at) = labels.remove(&spec.over).and_then(|v| number(&v)) else { continue };
-        if y >= spec.reach {
-            let least = found.entry(labels).or_insert(at);
-            *least = least.min(at);
-        }
+        lines.entry(labels).or_default().push((at, y >= spec.reach));
     }
-    found.into_iter().collect()
+    let enough = |mut tried: Vec<(f64, bool)>| {
+        tried.sort_by(|a, b| b.0.total_cmp(&a.0));
+        tried.into_iter().take_while(|(_, enough)| *enough).last().map(|(at, _)| at)
+    };
+    lines.into_iter().filter_map(|(labels, tried)| Some((labels, enough(tried)?))).collect()
 }
 
 /// Labels are sorted by their text; lines stand as the file sweeps their settings.
@@ -370,5 +372,8 @@ mod tests {
         // Nine is more than ten by its text: they are compared as numbers. With 5 flows nothing is enough.
         let values = vec![at("1", "9", 0.8), at("1", "10", 0.9), at("1", "100", 1.0), at("5", "100", 0.89)];
         assert_eq!(least(&spec, values), [(labels(&[("n", "1")]), 10.0)]);
+        // Twenty happens to be enough while forty is not: eighty is the answer.
+        let values = vec![at("7", "20", 0.95), at("7", "40", 0.85), at("7", "80", 0.92)];
+        assert_eq!(least(&spec, values), [(labels(&[("n", "7")]), 80.0)]);
     }
 }

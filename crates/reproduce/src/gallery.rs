@@ -7,31 +7,34 @@ use narrows_plot::{Axes, Curve, figure_svg};
 
 use crate::catalogue::{Figure, Paper};
 use crate::chart::Chart;
-use crate::pages::{Score, made, rows_of};
+use crate::pages::{Score, less, made, rows_judged, rows_of};
 use crate::section::{Section, Size};
+use crate::shelf::Shelf;
 
 /// Charts of a figure that are drawn, where it does not say which.
 const CHARTS: usize = 2;
 /// Points of a line at most: a picture is looked at, not zoomed into.
 const POINTS: usize = 240;
 
-/// Draws those of `chosen` that belong into the gallery into `folder`, from what `out` holds of them, and writes a page of
+/// Draws those of `chosen` that belong into the gallery into `folder`, from what there is of them, and writes a page of
 /// the same name that shows them: `docs/gallery.md` beside `docs/gallery/`.
 ///
 /// # Errors
 /// A figure that was not run; a file that cannot be written.
-pub fn write(chosen: &[(&Paper, Vec<&Figure>)], out: &Path, folder: &Path) -> anyhow::Result<()> {
+pub fn write(chosen: &[(&Paper, Vec<&Figure>)], shelf: &Shelf<'_>, folder: &Path) -> anyhow::Result<()> {
     std::fs::create_dir_all(folder).with_context(|| {
         format!("making {}: choose a folder that can be written with --gallery", folder.display())
     })?;
     let name = folder.file_name().map(|n| n.to_string_lossy().into_owned()).unwrap_or_default();
     let (mut scores, mut body) = (String::new(), String::new());
     for (paper, figures) in chosen {
-        let sections = made(paper, out)?;
-        let rows = rows_of(paper, &sections);
-        let judged = rows.iter().filter(|r| r.judged()).count();
-        let words = Score::of_paper(&sections).words();
-        scores += &format!("| {} | {words} | {judged} of {} |\n", paper.short, rows.len());
+        let sections = made(paper, shelf)?;
+        let rows = rows_judged(&rows_of(paper, &sections));
+        let mut words = Score::of_paper(&sections).words();
+        if let Some(less) = less(&sections) {
+            words += &format!(" ({less})");
+        }
+        scores += &format!("| {} | {words} | {rows} |\n", paper.short);
         body += &format!(
             "\n## {}\n\n{}, \"{}\", {}: {words}.\n",
             paper.short, paper.authors, paper.title, paper.venue

@@ -3,9 +3,9 @@
 use narrows_runner::{Plan, Report, verdicts};
 use narrows_scenario::{Claim, Labels, Outcome, Sample, Verdict};
 use serde::{Deserialize, Serialize};
-use statrs::distribution::{ContinuousCDF as _, StudentsT};
 
 use crate::catalogue::Figure;
+use crate::interval::interval;
 use crate::section::Size;
 
 /// What a report says of a claim.
@@ -37,7 +37,7 @@ pub struct Judged {
     pub worst: Option<f64>,
     /// Where that is.
     pub at: String,
-    /// 95 % interval of its mean over the seeds (Student's t), where there are two or more.
+    /// Its 95 % interval over the seeds, where there are two or more and all have a value.
     pub interval: Option<[f64; 2]>,
     /// How many values there are.
     pub values: usize,
@@ -86,17 +86,26 @@ impl Runs<'_> {
             reason: claim.reason.clone(),
         };
         match verdict {
-            Err(why) => judged.reason = unjudged(why, self.size),
+            Err(why) => judged.reason = self.unjudged(claim, why),
             Ok(verdict) => {
                 verdicts::word(verdict.outcome).clone_into(&mut judged.outcome);
                 judged.worst = Some(verdict.worst.1).filter(|x| x.is_finite());
                 judged.at = verdicts::place(&self.varied(&verdict.worst.0));
                 judged.values = verdict.elements.len();
-                judged.interval = interval(claim, verdict, &self.samples, &self.plan.seeds());
+                judged.interval = interval(&claim.formula, &verdict.worst, &self.samples, &self.plan.seeds());
                 judged.reason = reason(claim, verdict.outcome, self.size);
             }
         }
         judged
+    }
+
+    /// Why it could not be judged: a run cut down lacks points, but each has all figures.
+    fn unjudged(&self, claim: &Claim, why: &str) -> String {
+        let has = |metric: &str| self.samples.iter().any(|s| s.metrics.contains_key(metric));
+        if self.size != Size::Full && claim.formula.metrics().into_iter().all(has) {
+            return "what it compares is not run when cut down".to_owned();
+        }
+        why.to_owned()
     }
 
     /// Those labels that have more than one value in the plan: the others tell nothing.
@@ -109,23 +118,17 @@ impl Runs<'_> {
     }
 }
 
-fn unjudged(why: &str, size: Size) -> String {
-    if size == Size::Full { why.to_owned() } else { "what it compares is not run when cut down".to_owned() }
-}
-
-/// Why it is as it is, where it does not simply hold.
+/// Why it is as it is, where it does not simply hold. What the file does not expect nobody has explained yet.
 fn reason(claim: &Claim, outcome: Outcome, size: Size) -> String {
     let cut = if size == Size::Full { "" } else { "cut down; " };
-    match (outcome, claim.expect) {
-        (Outcome::Holds, Outcome::Holds) => String::new(),
-        (Outcome::Holds, other) => {
-            format!("{cut}expected is \"{}\": {}", words_of(verdicts::word(other)), claim.reason)
-        }
-        (_, Outcome::Holds) if size == Size::Full => {
-            "not expected: the file says that it holds, and gives no reason why it should not".to_owned()
-        }
-        (_, Outcome::Holds) => "cut down: with the seeds and settings of the file it holds".to_owned(),
-        _ => claim.reason.clone(),
+    let expected = words_of(verdicts::word(claim.expect));
+    if outcome == claim.expect {
+        return claim.reason.clone();
+    }
+    let told = format!("{cut}the file expects \"{expected}\"");
+    match claim.reason.as_str() {
+        "" => format!("{told}; that it came out otherwise is not explained"),
+        reason => format!("{told}: {reason}"),
     }
 }
 
@@ -136,46 +139,5 @@ pub(crate) fn words_of(outcome: &str) -> &str {
         "fails" => "does not hold",
         "open" => "not judged",
         other => other,
-    }
-}
-
-/// Of the worst value's mean, from what it is with each seed alone.
-fn interval(claim: &Claim, verdict: &Verdict, samples: &[Sample], seeds: &[u64]) -> Option<[f64; 2]> {
-    let each: Vec<f64> = seeds
-        .iter()
-        .filter_map(|seed| {
-            let of_seed: Vec<Sample> = samples.iter().filter(|s| s.seed == *seed).cloned().collect();
-            let values = claim.formula.values(&of_seed).ok()?;
-            values.into_iter().find(|(labels, _)| *labels == verdict.worst.0).map(|(_, x)| x)
-        })
-        .filter(|x| x.is_finite())
-        .collect();
-    mean_interval(&each)
-}
-
-/// The 95 % interval of the mean of normal values; `None` of fewer than two.
-fn mean_interval(x: &[f64]) -> Option<[f64; 2]> {
-    if x.len() < 2 {
-        return None;
-    }
-    let n = x.len() as f64;
-    let mean = x.iter().sum::<f64>() / n;
-    let variance = x.iter().map(|v| (v - mean).powi(2)).sum::<f64>() / (n - 1.0);
-    let t = StudentsT::new(0.0, 1.0, n - 1.0).ok()?.inverse_cdf(0.975);
-    let half = t * (variance / n).sqrt();
-    Some([mean - half, mean + half])
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn an_interval_by_hand() {
-        // Mean 2, standard deviation 1, n = 3: t with two degrees of freedom is 4.3027 (any table), over sqrt(3).
-        let [low, high] = mean_interval(&[1.0, 2.0, 3.0]).unwrap();
-        assert!((low - (2.0 - 2.4841)).abs() < 1e-3 && (high - (2.0 + 2.4841)).abs() < 1e-3, "{low} {high}");
-        assert_eq!(mean_interval(&[5.0]), None);
-        assert_eq!(mean_interval(&[5.0, 5.0]), Some([5.0, 5.0]));
     }
 }

@@ -10,14 +10,17 @@ mod catalogue;
 mod chart;
 #[cfg(feature = "pages")]
 pub mod gallery;
+mod interval;
 mod judged;
 #[cfg(feature = "pages")]
 pub mod pages;
 mod section;
+mod shelf;
 mod work;
 
 pub use catalogue::{Catalogue, ChartSpec, Elsewhere, Figure, Form, OpenPoint, Paper, PaperLine};
 pub use chart::{Chart, Line};
 pub use judged::Judged;
 pub use section::{Done, FilePart, Section, Size};
+pub use shelf::Shelf;
 pub use work::Work;

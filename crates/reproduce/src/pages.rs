@@ -9,6 +9,7 @@ use maud::{DOCTYPE, Markup, PreEscaped, html};
 use crate::catalogue::{Catalogue, Elsewhere, Figure, Paper};
 use crate::judged::{Judged, words_of};
 use crate::section::{Section, Size};
+use crate::shelf::Shelf;
 
 const SCRIPT: &str = include_str!("../../../web/report.js");
 const STYLE: &str = include_str!("../../../web/report.css");
@@ -68,10 +69,10 @@ impl Score {
 ///
 /// # Errors
 /// A file that cannot be read or written.
-pub fn write(catalogue: &Catalogue, out: &Path) -> anyhow::Result<PathBuf> {
+pub fn write(catalogue: &Catalogue, out: &Path, shelf: &Shelf<'_>) -> anyhow::Result<PathBuf> {
     let mut rows = Vec::new();
     for paper in &catalogue.papers {
-        let sections = made(paper, out)?;
+        let sections = made(paper, shelf)?;
         if !sections.is_empty() {
             save(&out.join(format!("{}.html", paper.id)), &page_of(paper, &sections).into_string())?;
         }
@@ -82,11 +83,11 @@ pub fn write(catalogue: &Catalogue, out: &Path) -> anyhow::Result<PathBuf> {
     Ok(front)
 }
 
-/// What there is of a paper's figures in `out`.
-pub(crate) fn made<'a>(paper: &'a Paper, out: &Path) -> anyhow::Result<Vec<Made<'a>>> {
+/// What there is of a paper's figures.
+pub(crate) fn made<'a>(paper: &'a Paper, shelf: &Shelf<'_>) -> anyhow::Result<Vec<Made<'a>>> {
     let mut sections = Vec::new();
     for figure in &paper.figures {
-        if let Some(section) = Section::load(&out.join(&paper.id).join(&figure.id))? {
+        if let Some(section) = shelf.section(paper, figure)? {
             sections.push((figure, section));
         }
     }
@@ -137,8 +138,8 @@ fn front_page(rows: &[(&Paper, Vec<Made<'_>>)]) -> Markup {
                                 br;
                                 span.small { (paper.authors) ", " (paper.venue) }
                             }
-                            td { (sections.len()) " of " (paper.figures.len()) }
-                            td { (rows.iter().filter(|r| r.judged()).count()) " of " (rows.len()) }
+                            td { (sections.len()) " of " (paper.figures.len()) @if let Some(less) = less(sections) { br; span.small { (less) } } }
+                            td { (rows_judged(&rows)) }
                             td { (score.words()) }
                             td { (bar(score)) }
                         }
@@ -148,6 +149,25 @@ fn front_page(rows: &[(&Paper, Vec<Made<'_>>)]) -> Markup {
             (foot())
         },
     )
+}
+
+/// How many of a paper's sections are less than the whole figure of today, if any.
+pub(crate) fn less(sections: &[Made<'_>]) -> Option<String> {
+    let many = |which: fn(&Section) -> bool| sections.iter().filter(|(_, s)| which(s)).count();
+    let cut = many(|s| s.size != Size::Full && !s.stale);
+    let stale = many(|s| s.stale);
+    let told = [(cut, "cut down"), (stale, "of an earlier program or file")];
+    let told: Vec<String> =
+        told.iter().filter(|(n, _)| *n > 0).map(|(n, what)| format!("{n} {what}")).collect();
+    (!told.is_empty()).then(|| told.join(", "))
+}
+
+/// `11 of 12`; rows that something else than these figures judges are told apart.
+pub(crate) fn rows_judged(rows: &[Row<'_>]) -> String {
+    let elsewhere = rows.iter().filter(|r| r.judged_elsewhere()).count();
+    let here = rows.iter().filter(|r| r.judged()).count() - elsewhere;
+    let more = if elsewhere > 0 { format!(" and {elsewhere} elsewhere") } else { String::new() };
+    format!("{here}{more} of {}", rows.len())
 }
 
 /// A row of the list of experiments and what came of it.
@@ -164,8 +184,12 @@ pub(crate) struct Row<'a> {
 impl Row<'_> {
     /// Whether there is a verdict of it.
     pub(crate) fn judged(&self) -> bool {
-        self.score.holds + self.score.direction + self.score.fails > 0
-            || self.elsewhere.is_some_and(|e| !e.verdict.is_empty())
+        self.score.holds + self.score.direction + self.score.fails > 0 || self.judged_elsewhere()
+    }
+
+    /// Whether that is not of these figures but of what the list names.
+    fn judged_elsewhere(&self) -> bool {
+        self.elsewhere.is_some_and(|e| !e.verdict.is_empty())
     }
 }
 
@@ -182,7 +206,7 @@ pub(crate) fn rows_of<'a>(paper: &'a Paper, sections: &[Made<'_>]) -> Vec<Row<'a
             name,
             exact: figure.exact.contains(name),
             figure: Some(figure),
-            score: Score::of(claims().filter(|c| c.rows.contains(name))),
+            score: Score::of(claims().filter(|c| !c.own && c.rows.contains(name))),
             elsewhere: None,
         });
     }
@@ -247,7 +271,6 @@ fn page_of(paper: &Paper, sections: &[Made<'_>]) -> Markup {
     let score = Score::of_paper(sections);
     let own = Score::of(sections.iter().flat_map(|(_, s)| &s.claims).filter(|c| c.own));
     let rows = rows_of(paper, sections);
-    let judged = rows.iter().filter(|r| r.judged()).count();
     frame(
         &format!("{}, run again", paper.short),
         html! {
@@ -256,8 +279,8 @@ fn page_of(paper: &Paper, sections: &[Made<'_>]) -> Markup {
                 h1 { (paper.title) }
                 p { (paper.authors) ", " (paper.venue) }
                 p {
-                    "Of the paper's claims " b { (score.words()) } "; " (judged) " of " (rows.len()) " rows have a verdict, "
-                    (sections.len()) " of " (paper.figures.len()) " figures are run."
+                    "Of the paper's claims " b { (score.words()) } "; " (rows_judged(&rows)) " rows have a verdict, "
+                    (sections.len()) " of " (paper.figures.len()) " figures are run" @if let Some(less) = less(sections) { " (" (less) ")" } "."
                     @if own != Score::default() { " Of our own bounds " (own.words()) "." }
                 }
                 (bar(score))
@@ -282,7 +305,7 @@ fn foot() -> Markup {
             p.small {
                 "Made by " code { "narrows reproduce" } ". Charts: drag to zoom, double click to go back, a click on a name hides its line. "
                 "Bands span the seeds; dashed lines were read from the paper or worked out from its formulas. "
-                "Here: the value farthest from its bound or nearest to breaking it, in brackets the 95 % interval of its mean over the seeds."
+                "Here: the value farthest from its bound or nearest to breaking it, in brackets its 95 % interval, from the seeds drawn anew (bootstrap)."
             }
         }
     }
@@ -302,6 +325,8 @@ fn section_of(paper: &Paper, figure: &Figure, section: &Section) -> Markup {
                 (size) " In " code { "experiments/" (paper.id) } ": "
                 @for f in &section.files { code { (f.command) } " (" (counted(f.runs, "run")) ", " (counted(f.seeds, "seed")) ", " (f.hash.get(..8).unwrap_or(&f.hash)) ") " }
             }
+            @if section.stale { p { b { "Of an earlier program, or of files that have changed since: " } code { "narrows reproduce " (paper.id) "/" (figure.id) } " makes it again." } }
+            @for why in &section.undrawn { p { b { "Not drawn: " } (why) } }
             @if !figure.note.is_empty() { p { (figure.note) } }
             div.charts {
                 @for chart in &section.charts { div.chart {} script.data type="application/json" { (PreEscaped(embedded(chart))) } }

@@ -6,7 +6,7 @@ use anyhow::Context as _;
 use narrows_runner::{Plan, Report, VERSION};
 use serde::{Deserialize, Serialize};
 
-use crate::catalogue::{Figure, Paper};
+use crate::catalogue::Figure;
 use crate::chart::{Chart, charts};
 use crate::judged::{Judged, judged};
 
@@ -32,6 +32,15 @@ impl Size {
             Self::Full => &[],
         }
     }
+
+    /// Its folder's name.
+    pub(crate) const fn name(self) -> &'static str {
+        match self {
+            Self::Least => "least",
+            Self::Quick => "quick",
+            Self::Full => "full",
+        }
+    }
 }
 
 /// A figure's part of a report.
@@ -49,6 +58,12 @@ pub struct Section {
     pub charts: Vec<Chart>,
     /// Of all files.
     pub claims: Vec<Judged>,
+    /// Why charts are missing.
+    #[serde(default)]
+    pub undrawn: Vec<String>,
+    /// Whether it is of another program, or of other files, than there are now.
+    #[serde(skip)]
+    pub stale: bool,
 }
 
 /// One scenario file's part.
@@ -82,11 +97,9 @@ pub struct Done {
 }
 
 impl Section {
-    /// From what the figure's files gave.
-    ///
-    /// # Errors
-    /// If a chart does not fit the results.
-    pub fn of(paper: &Paper, figure: &Figure, size: Size, done: &[Done]) -> anyhow::Result<Self> {
+    /// From what the figure's files gave. A chart that does not fit the results is told in its place.
+    #[must_use]
+    pub fn of(figure: &Figure, size: Size, done: &[Done]) -> Self {
         let mut section = Self {
             figure: figure.id.clone(),
             size,
@@ -94,6 +107,8 @@ impl Section {
             files: Vec::new(),
             charts: Vec::new(),
             claims: Vec::new(),
+            undrawn: Vec::new(),
+            stale: false,
         };
         for part in done {
             section.files.push(FilePart {
@@ -108,19 +123,20 @@ impl Section {
         }
         for spec in &figure.charts {
             let Some(part) = done.iter().find(|d| d.file == spec.file(figure)) else { continue };
-            let made = charts(spec, &part.plan, &part.report, &part.out)
-                .with_context(|| format!("{}/{}", paper.id, figure.id))?;
-            section.charts.extend(made);
+            match charts(spec, &part.plan, &part.report, &part.out) {
+                Ok(made) => section.charts.extend(made),
+                Err(why) => section.undrawn.push(format!("{why:#}")),
+            }
         }
-        Ok(section)
+        section
     }
 
-    /// What an earlier invocation left in `folder`, if it did.
+    /// What an earlier invocation left of this size in a figure's `folder`, if it did.
     ///
     /// # Errors
     /// If it cannot be read.
-    pub fn load(folder: &Path) -> anyhow::Result<Option<Self>> {
-        let file = folder.join("section.json");
+    pub fn load(folder: &Path, size: Size) -> anyhow::Result<Option<Self>> {
+        let file = Self::file(folder, size);
         if !file.exists() {
             return Ok(None);
         }
@@ -129,21 +145,32 @@ impl Section {
         Ok(serde_json::from_str(&text).ok().filter(|s: &Self| s.version == VERSION))
     }
 
-    /// Keeps it in `folder`, with its data as CSV.
+    fn file(folder: &Path, size: Size) -> PathBuf {
+        folder.join(size.name()).join("section.json")
+    }
+
+    /// Keeps it in a figure's `folder`.
     ///
     /// # Errors
     /// A file that cannot be written.
     pub fn save(&self, folder: &Path) -> anyhow::Result<()> {
-        std::fs::create_dir_all(folder).with_context(|| {
+        let file = Self::file(folder, self.size);
+        let folder = folder.join(self.size.name());
+        std::fs::create_dir_all(&folder).with_context(|| {
             format!("making {}: choose a folder that can be written with --out", folder.display())
         })?;
-        let csv = folder.join("figure.csv");
-        self.write_csv(&csv).with_context(|| format!("writing {}", csv.display()))?;
-        let file = folder.join("section.json");
-        let half = folder.join("section.json.half");
+        let half = file.with_extension("json.half");
         std::fs::write(&half, serde_json::to_string(self)?)
             .and_then(|()| std::fs::rename(&half, &file))
             .with_context(|| format!("writing {}", file.display()))
+    }
+
+    /// Writes all its charts' points as CSV.
+    ///
+    /// # Errors
+    /// A file that cannot be written.
+    pub fn save_csv(&self, file: &Path) -> anyhow::Result<()> {
+        self.write_csv(file).with_context(|| format!("writing {}", file.display()))
     }
 
     fn write_csv(&self, file: &Path) -> anyhow::Result<()> {

@@ -6,6 +6,7 @@ use narrows_runner::{Error, Plan, Report};
 
 use crate::catalogue::{Figure, Paper};
 use crate::section::{Done, Section, Size};
+use crate::shelf::Shelf;
 
 /// A figure with its plans, all read and checked before any runs.
 #[derive(Debug)]
@@ -37,7 +38,7 @@ impl<'a> Work<'a> {
     /// Makes it below `out`: `run` does a plan in a folder, and what comes of all of them is kept there.
     ///
     /// # Errors
-    /// Those of `run`, as they are; a chart that does not fit the results; a file that cannot be written.
+    /// Those of `run`, as they are; a file that cannot be written.
     pub fn make(
         &self,
         out: &Path,
@@ -50,18 +51,17 @@ impl<'a> Work<'a> {
             let report = run(plan, out.clone())?;
             done.push(Done { file: (*file).to_owned(), plan: plan.clone(), report, out });
         }
-        let section = Section::of(self.paper, self.figure, self.size, &done)?;
+        let section = Section::of(self.figure, self.size, &done);
         section.save(&folder)?;
+        // The data beside the page is that of the page.
+        if let Some(shown) = Shelf::new(out).section(self.paper, self.figure)? {
+            shown.save_csv(&folder.join("figure.csv"))?;
+        }
         Ok(section)
     }
 }
 
 /// Runs of different sizes are not mixed: each resumes its own.
 fn runs_of(folder: &Path, file: &str, size: Size) -> PathBuf {
-    let size = match size {
-        Size::Least => "least",
-        Size::Quick => "quick",
-        Size::Full => "full",
-    };
-    folder.join(size).join(file.trim_end_matches(".toml"))
+    folder.join(size.name()).join(file.trim_end_matches(".toml"))
 }

@@ -244,6 +244,14 @@ impl Formula {
         &self.text
     }
 
+    /// The figures that it names, each once.
+    #[must_use]
+    pub fn metrics(&self) -> BTreeSet<&str> {
+        let mut found = BTreeSet::new();
+        named(&self.parsed, &mut found);
+        found
+    }
+
     /// Its value at each point, with the labels that are left; a single one without labels if it comes to a number.
     ///
     /// # Errors
@@ -253,6 +261,21 @@ impl Formula {
             Value::Number(x) => vec![(Labels::new(), x)],
             Value::Vector(v) => v.into_iter().collect(),
         })
+    }
+}
+
+fn named<'a>(e: &'a Expr, found: &mut BTreeSet<&'a str>) {
+    match e {
+        Expr::Number(_) => {}
+        Expr::Name(name) => {
+            found.insert(&name.name);
+        }
+        Expr::Negative(inside) => named(inside, found),
+        Expr::Binary { left, right, .. } => {
+            named(left, found);
+            named(right, found);
+        }
+        Expr::Call { arguments, .. } => arguments.iter().for_each(|a| named(a, found)),
     }
 }
 

@@ -5,7 +5,7 @@ use std::process::ExitCode;
 use std::sync::atomic::AtomicBool;
 
 use anyhow::{Context as _, bail};
-use narrows_reproduce::{Catalogue, Figure, Paper, Section, Size, Work, gallery, pages};
+use narrows_reproduce::{Catalogue, Figure, Judged, Paper, Section, Shelf, Size, Work, gallery, pages};
 use narrows_runner::{Error, Options};
 
 use super::sim::{INTERRUPTED, cores, run, stop_on_signal};
@@ -14,8 +14,7 @@ use super::{say, sim_explain};
 /// Arguments of `narrows reproduce`.
 #[derive(clap::Args)]
 pub struct Args {
-    /// A figure as taq/fig08, a paper as taq, or all
-    #[arg(required_unless_present = "list")]
+    /// A figure as taq/fig08, a paper as taq, or all; without any the list of all
     what: Vec<String>,
     /// Fewer seeds and shorter runs: all papers in 20 minutes of two cores
     #[arg(long)]
@@ -75,12 +74,13 @@ pub fn main(args: Args) -> anyhow::Result<ExitCode> {
             works.push(Work::new(paper, figure, args.size())?);
         }
     }
-    if args.list {
+    if args.list || args.what.is_empty() {
         list(&chosen, &works, &args)?;
         return Ok(ExitCode::SUCCESS);
     }
     let stop = stop_on_signal()?;
-    let mut good = true;
+    let shelf = Shelf::new(&args.out);
+    let (mut good, mut failed) = (true, Vec::new());
     for (at, work) in works.iter().enumerate() {
         let name = format!("{}/{}", work.paper.id, work.figure.id);
         if !args.quiet {
@@ -88,25 +88,42 @@ pub fn main(args: Args) -> anyhow::Result<ExitCode> {
         }
         match make(work, &args, &stop) {
             Ok(section) => {
-                let score = pages::Score::of(section.claims.iter());
-                good &= section.claims.iter().all(|c| !worse(&c.outcome, &c.expected));
-                say(&format!("{name:28} {}\n", score.words()))?;
+                good &= section.claims.iter().all(|c| !worse(c, args.size()));
+                say(&format!("{name:28} {}\n", scored(&section)))?;
+                failed.extend(section.undrawn.iter().map(|why| format!("{name}: not drawn: {why}")));
             }
             Err(e) if matches!(e.downcast_ref(), Some(Error::Stopped { .. })) => {
                 // What is done is worth a page.
-                pages::write(&catalogue, &args.out)?;
-                eprintln!("{name}: {e}; the same command goes on from here");
+                pages::write(&catalogue, &args.out, &shelf)?;
+                let same = if args.fresh { "the same command without --fresh" } else { "the same command" };
+                eprintln!("{name}: {e}; {same} goes on from here");
                 return Ok(ExitCode::from(INTERRUPTED));
             }
-            Err(e) => return Err(e.context(name)),
+            // No reason to keep the others from being made.
+            Err(e) => {
+                eprintln!("{name}: {e:#}");
+                failed.push(format!("{name}: {e:#}"));
+            }
         }
-        pages::write(&catalogue, &args.out)?;
+        pages::write(&catalogue, &args.out, &shelf)?;
     }
-    if let Some(folder) = &args.gallery {
-        gallery::write(&chosen, &args.out, folder)?;
+    if let Some(folder) = args.gallery.as_ref().filter(|_| failed.is_empty()) {
+        gallery::write(&chosen, &shelf, folder)?;
     }
     say(&format!("{}\n", args.out.join("index.html").display()))?;
+    if !failed.is_empty() {
+        bail!("{} of {} figures are not whole:\n{}", failed.len(), works.len(), failed.join("\n"));
+    }
     Ok(if good || !args.strict { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
+
+/// How the paper's claims fared, and our own.
+fn scored(section: &Section) -> String {
+    let score = |own| pages::Score::of(section.claims.iter().filter(|c| c.own == own));
+    match score(true) {
+        none if none == pages::Score::default() => score(false).words(),
+        own => format!("{}; of our own bounds {}", score(false).words(), own.words()),
+    }
 }
 
 fn make(work: &Work<'_>, args: &Args, stop: &AtomicBool) -> anyhow::Result<Section> {
@@ -115,12 +132,12 @@ fn make(work: &Work<'_>, args: &Args, stop: &AtomicBool) -> anyhow::Result<Secti
     })
 }
 
-/// Whether a claim came out worse than its file says; what could not be judged says nothing.
-fn worse(outcome: &str, expected: &str) -> bool {
+/// Whether a claim came out worse than its file says; of a whole figure each must be judged.
+fn worse(claim: &Judged, size: Size) -> bool {
     let rank = |word: &str| ["fails", "direction", "holds"].iter().position(|w| *w == word);
-    match (rank(outcome), rank(expected)) {
+    match (rank(&claim.outcome), rank(&claim.expected)) {
         (Some(outcome), Some(expected)) => outcome < expected,
-        _ => false,
+        _ => size == Size::Full,
     }
 }
 
@@ -145,7 +162,8 @@ fn list(chosen: &[(&Paper, Vec<&Figure>)], works: &[Work<'_>], args: &Args) -> a
     // Rows that no figure simulates, of papers that are listed whole.
     for (paper, _) in chosen.iter().filter(|(paper, figures)| figures.len() == paper.figures.len()) {
         for other in &paper.elsewhere {
-            text += &format!("{:28} {:16} not run: {}\n", paper.id, other.rows.join(" "), other.why);
+            let told = if other.verdict.is_empty() { "not run" } else { "judged elsewhere" };
+            text += &format!("{:28} {:16} {told}: {}\n", paper.id, other.rows.join(" "), other.why);
         }
     }
     text += &format!("in all {} with {} runs at a time\n", sim_explain::how_long(total), args.jobs());

@@ -162,3 +162,9 @@ fn mistakes_name_claim_place_and_remedy() {
         assert!(e.contains(says), "{more}: {e}");
     }
 }
+
+#[test]
+fn a_formula_knows_what_it_names() {
+    let formula = Formula::parse("max(abs(loss{rate=600kbit} - 2*jain_20s@min), -loss) > 1").unwrap();
+    assert_eq!(formula.metrics().into_iter().collect::<Vec<_>>(), ["jain_20s", "loss"]);
+}
