@@ -11,7 +11,8 @@ pub struct Point {
     pub coords: Vec<String>,
     /// How many seeds.
     pub seeds: usize,
-    /// Least, median and greatest of each figure; figures that no run has a number for are left out.
+    /// Least, median and greatest of each figure. A figure that half the runs or more have no number for, as no object came
+    /// to its end in them, is left out: the others are not what came of the point.
     pub figures: BTreeMap<String, [f64; 3]>,
 }
 
@@ -35,10 +36,30 @@ fn point(coords: &[String], runs: &[&BTreeMap<String, f64>]) -> Point {
     for (name, value) in runs.iter().copied().flatten().filter(|(_, v)| !v.is_nan()) {
         values.entry(name).or_default().push(*value);
     }
-    let figures = values.into_iter().map(|(name, mut v)| {
+    let there = values.into_iter().filter(|(_, v)| 2 * v.len() > runs.len());
+    let figures = there.map(|(name, mut v)| {
         v.sort_by(f64::total_cmp);
         let (low, high) = (v[(v.len() - 1) / 2], v[v.len() / 2]);
         (name.clone(), [v[0], low + (high - low) / 2.0, v[v.len() - 1]])
     });
     Point { coords: coords.to_vec(), seeds: runs.len(), figures: figures.collect() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_most_seeds_lack_is_no_figure_of_the_point() {
+        let run = |p50: f64| BTreeMap::from([("p50_s".to_owned(), p50), ("loss".to_owned(), 0.1)]);
+        let of = |runs: &[f64]| {
+            let runs: Vec<_> = runs.iter().map(|x| run(*x)).collect();
+            point(&[], &runs.iter().collect::<Vec<_>>()).figures
+        };
+        let none = f64::NAN;
+        assert_eq!(of(&[1.0, 3.0, none]).get("p50_s"), Some(&[1.0, 2.0, 3.0]));
+        assert_eq!(of(&[1.0, none, none]).get("p50_s"), None);
+        assert_eq!(of(&[1.0, none]).get("p50_s"), None);
+        assert_eq!(of(&[none, none, none])["loss"], [0.1; 3]);
+    }
 }

@@ -96,7 +96,7 @@ pub struct Entry {
     /// By discipline: medians over seeds, if it has one.
     pub values: Vec<Option<f64>>,
     /// By discipline: how many times worse than the best. Who has no value where others have one (no object came to its
-    /// end) is as bad as the worst.
+    /// end) is twice as bad as the worst of those.
     pub factors: Vec<f64>,
 }
 
@@ -201,12 +201,12 @@ impl Standings {
     }
 }
 
-/// How many times worse than the best each is; nothing where fewer than two have a value.
+/// How many times worse than the best each is; nothing where none has a value.
 fn factors(measure: &Measure, values: &[Option<f64>]) -> Option<Vec<f64>> {
     let with_grain: Vec<Option<f64>> =
         values.iter().map(|v| v.filter(|v| v.is_finite()).map(|v| v.max(0.0) + measure.grain)).collect();
     let there: Vec<f64> = with_grain.iter().flatten().copied().collect();
-    if there.len() < 2 {
+    if there.is_empty() {
         return None;
     }
     let best = there.iter().copied().fold(if measure.more { 0.0 } else { f64::INFINITY }, |a, b| {
@@ -214,7 +214,7 @@ fn factors(measure: &Measure, values: &[Option<f64>]) -> Option<Vec<f64>> {
     });
     let factor = |v: f64| if measure.more { best / v } else { v / best };
     let worst = there.iter().map(|v| factor(*v)).fold(1.0, f64::max);
-    Some(with_grain.iter().map(|v| v.map_or(worst, factor)).collect())
+    Some(with_grain.iter().map(|v| v.map_or(2.0 * worst, factor)).collect())
 }
 
 #[cfg(test)]
@@ -241,9 +241,10 @@ mod tests {
         assert!(near(&entry(0, &[0.9, 1.9, 0.0]).factors, &[10.0, 20.0, 1.0]));
         // More is better: (0.99 + 0.01) / (0.49 + 0.01).
         assert!(near(&entry(3, &[0.49, 0.99]).factors, &[2.0, 1.0]));
-        // Who has no value is as bad as the worst.
-        assert!(near(&entry(0, &[0.9, f64::NAN, 0.4]).factors, &[2.0, 2.0, 1.0]));
-        assert_eq!(factors(&MEASURES[0], &[Some(1.0), None]), None);
+        // Who has no value is twice as bad as the worst, and never as good as the best.
+        assert!(near(&entry(0, &[0.9, f64::NAN, 0.4]).factors, &[2.0, 4.0, 1.0]));
+        assert!(near(&entry(0, &[0.4, f64::NAN]).factors, &[1.0, 2.0]));
+        assert_eq!(factors(&MEASURES[0], &[None, None]), None);
     }
 
     /// Factors 10 and 1 against 1 and 40: means sqrt(10) and sqrt(40).
