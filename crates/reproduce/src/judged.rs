@@ -101,7 +101,9 @@ impl Runs<'_> {
 
     /// Why it could not be judged: a run cut down lacks points, but each has all figures.
     fn unjudged(&self, claim: &Claim, why: &str) -> String {
-        let has = |metric: &str| self.samples.iter().any(|s| s.metrics.contains_key(metric));
+        let has = |name: &str| {
+            self.samples.iter().any(|s| s.metrics.contains_key(name) || s.coords.contains_key(name))
+        };
         if self.size != Size::Full && claim.formula.metrics().into_iter().all(has) {
             return "what it compares is not run when cut down".to_owned();
         }

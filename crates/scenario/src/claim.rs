@@ -244,7 +244,7 @@ impl Formula {
         &self.text
     }
 
-    /// The figures that it names, each once.
+    /// The figures and swept settings that it names, each once.
     #[must_use]
     pub fn metrics(&self) -> BTreeSet<&str> {
         let mut found = BTreeSet::new();
