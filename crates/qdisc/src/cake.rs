@@ -12,7 +12,7 @@
 //!   and looks again.
 //! - Of eight ways that are all taken the guest's packets go to one of them; it stays there while they wait, and no flow is
 //!   reordered.
-//! - BLUE decays when a packet comes ([`cobalt`]); the filter keeps more ([`acks`]).
+//! - The filter keeps more ([`acks`]), COBALT's first spell begins as all others ([`cobalt`]).
 //! - The limit counts packets, not bytes.
 
 mod acks;
@@ -170,6 +170,8 @@ enum Set {
     Waiting,
     /// Takes turns.
     Bulk,
+    /// Was found empty before COBALT had come to rest: keeps its place until then.
+    Decaying,
 }
 
 /// One flow's queue: one line of a cache. Its bytes are kept apart, so that the longest is soon found.
@@ -207,6 +209,8 @@ pub struct Cake<P> {
     bytes: Vec<u64>,
     links: Links,
     sparse: Chain,
+    /// Empty queues whose COBALT is not at rest: each dequeue looks at the next one.
+    decaying: Chain,
     /// The flows of each round to come; which are not empty.
     rounds: [Chain; ROUNDS as usize],
     filled: u64,
@@ -248,6 +252,7 @@ impl<P: Packet> Cake<P> {
             links: Links::new(flows.len()),
             ways: flows,
             sparse: Chain::EMPTY,
+            decaying: Chain::EMPTY,
             rounds: [Chain::EMPTY; ROUNDS as usize],
             filled: 0,
             round: 0,
@@ -303,9 +308,10 @@ impl<P: Packet> Cake<P> {
 
     /// Takes a flow out of its list.
     fn unlink(&mut self, at: usize) {
-        if self.flows[at].set == Set::Sparse {
-            self.links.remove(&mut self.sparse, at as u32);
-            return;
+        match self.flows[at].set {
+            Set::Sparse => return self.links.remove(&mut self.sparse, at as u32),
+            Set::Decaying => return self.links.remove(&mut self.decaying, at as u32),
+            Set::None | Set::Waiting | Set::Bulk => {}
         }
         let round = usize::from(self.flows[at].round);
         self.links.remove(&mut self.rounds[round], at as u32);
@@ -314,12 +320,28 @@ impl<P: Packet> Cake<P> {
         }
     }
 
-    /// A flow that is in no list any more, because it was found empty.
-    fn forget(&mut self, at: usize, now: Instant) {
+    /// A queue was found empty, and is in no list any more: it decays, or is forgotten.
+    fn found_empty(&mut self, at: usize, now: Instant) {
         let flow = &mut self.flows[at];
-        flow.cobalt.emptied(&self.law, now);
-        self.hosts.leave(flow.src, flow.dst, flow.set == Set::Bulk);
-        flow.set = Set::None;
+        if flow.set == Set::Bulk {
+            self.hosts.relieve(flow.src, flow.dst);
+        }
+        if flow.cobalt.emptied(&self.law, now) {
+            self.hosts.leave(flow.src, flow.dst);
+            flow.set = Set::None;
+        } else {
+            flow.set = Set::Decaying;
+            self.links.push_back(&mut self.decaying, at as u32);
+        }
+    }
+
+    /// The next of the queues that decay is looked at.
+    fn decay(&mut self, now: Instant) {
+        if self.decaying.first != NONE {
+            let at = self.decaying.first as usize;
+            self.unlink(at);
+            self.found_empty(at, now);
+        }
     }
 
     fn becomes_bulk(&mut self, at: usize) {
@@ -333,12 +355,12 @@ impl<P: Packet> Cake<P> {
         while self.sparse.first != NONE {
             let at = self.sparse.first as usize;
             self.unlink(at);
-            self.forget(at, now);
+            self.found_empty(at, now);
         }
         while self.filled != 0 {
             let at = self.rounds[self.filled.trailing_zeros() as usize].first as usize;
             self.unlink(at);
-            self.forget(at, now);
+            self.found_empty(at, now);
         }
     }
 
@@ -466,13 +488,17 @@ impl<P: Packet> Cake<P> {
         let place = self.ways.find(hash, |at| flows[at].set != Set::None, |at| flows[at].guests);
         let at = place.index();
         match place {
-            Place::Own(_) => {}
-            Place::New(_) => self.flows[at].cobalt = Cobalt::default(),
+            Place::Own(_) | Place::New(_) => {}
             Place::Shared(_) => self.flows[at].guests = true,
         }
-        match self.flows[at].set {
-            Set::None => {
-                (self.flows[at].src, self.flows[at].dst) = self.hosts.enter(&header.key);
+        let set = self.flows[at].set;
+        match set {
+            Set::None | Set::Decaying => {
+                if set == Set::None {
+                    (self.flows[at].src, self.flows[at].dst) = self.hosts.enter(&header.key);
+                } else {
+                    self.unlink(at);
+                }
                 self.flows[at].deficit = (self.share(at) >> 16).max(1).cast_signed();
                 self.flows[at].set = Set::Sparse;
                 self.links.push_back(&mut self.sparse, at as u32);
@@ -493,11 +519,7 @@ impl<P: Packet> Qdisc<P> for Cake<P> {
         }
         let at = self.place(packet.header());
         self.filter(at, packet.header(), verdicts);
-        let flow = &mut self.flows[at];
-        if flow.line.is_empty() {
-            flow.cobalt.refilled(&self.law, now);
-        }
-        self.slab.push_back(&mut flow.line, now, packet);
+        self.slab.push_back(&mut self.flows[at].line, now, packet);
         self.backlog.add(len);
         self.bytes[at] += len.get();
         // More than once only after the limit was lowered.
@@ -507,11 +529,14 @@ impl<P: Packet> Qdisc<P> for Cake<P> {
     }
 
     fn dequeue(&mut self, now: Instant, verdicts: &mut Verdicts<P>) -> Option<P> {
+        if self.backlog.packets > 0 {
+            self.decay(now);
+        }
         while self.backlog.packets > 0 {
             let at = self.turn()?;
             let Some(packet) = self.serve(at, now, verdicts) else {
                 self.unlink(at);
-                self.forget(at, now);
+                self.found_empty(at, now);
                 continue;
             };
             let wire = self.link.wire_len(packet.len());

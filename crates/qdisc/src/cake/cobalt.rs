@@ -5,14 +5,19 @@
 //! IEEE/ACM Transactions on Networking 10(4), 2002. Unlike RFC 8289's, this `CoDel` keeps its count when the delay falls below target
 //! and lets it decay on the schedule by which it grew.
 //!
-//! Where the paper is silent this is as Linux's, with which it is compared: a count that is due when the delay comes above target
-//! drops that packet and begins its schedule anew; a queue that is found empty in its turn goes down by one at most, and by the rest
-//! that is due once a packet of it has not waited long. So a flow that comes back to a queue of others is held to what it was, which
-//! decides where flows have less than a packet a round trip (docs/decisions/one-codel.md).
+//! Where the paper is silent this is as Linux's, with which it is compared:
+//! - A count that is due when the delay comes above target drops that packet and begins its schedule anew.
+//! - At rest the next drop is an interval after the last packet that left. So a queue that was not served for an interval has none to
+//!   wait: if its first packet is late, the second is told. With an interval of grace the count would stand at one when such a queue runs
+//!   empty, and the first packet of its next burst be dropped as due: 1 % of the arrivals where 48 flows send in bursts.
+//! - A queue that is found empty goes down by one at most each time it is looked at, which [`Cake`](super::Cake) does until it is at rest.
 //!
-//! Where we differ: BLUE's chance falls for an empty queue when its next packet comes, by as much as is due then.
+//! This decides where flows have less than a packet a round trip (docs/decisions/one-codel.md).
+//!
+//! Where we differ: Linux's first spell of drops in a place of its table that was never used begins without an interval, because the
+//! root of its count is not set before the first drop.
 
-use narrows_units::{Duration, Instant};
+use narrows_units::Instant;
 
 use crate::Dice;
 use crate::sojourn::Law;
@@ -49,8 +54,11 @@ impl Cobalt {
     /// Judges a packet that leaves the queue after `sojourn`; `high` is whether that is too long.
     pub fn judge(&mut self, law: &Law, now: Instant, high: bool, dice: &mut Dice) -> Call {
         let due = self.count > 0 && now >= self.next;
-        if high && !self.above {
-            self.next = law.next(now, self.count);
+        if high {
+            if !self.above {
+                let rested = self.count == 0 && now > self.next;
+                self.next = if rested { now } else { law.next(now, self.count) };
+            }
             self.count = self.count.max(1);
         }
         self.above = high;
@@ -64,6 +72,9 @@ impl Cobalt {
         }
         if self.p_drop > 0 && dice.below(1 << 32) < u64::from(self.p_drop) {
             call = Call::Stop;
+        }
+        if self.count == 0 {
+            self.next = now + law.interval;
         }
         call
     }
@@ -92,9 +103,9 @@ impl Cobalt {
         self.count = self.count.max(1);
     }
 
-    /// The queue was found empty in its turn, or with the link free.
-    pub fn emptied(&mut self, law: &Law, now: Instant) {
-        if now.since(self.step) > law.target {
+    /// The queue was found empty in its turn. Whether it has come to rest, and nothing need be remembered of it.
+    pub fn emptied(&mut self, law: &Law, now: Instant) -> bool {
+        if self.p_drop > 0 && now.since(self.step) > law.target {
             self.p_drop = self.p_drop.saturating_sub(FALL);
             self.step = now;
         }
@@ -103,23 +114,14 @@ impl Cobalt {
             self.count -= 1;
             self.next = law.next(self.next, self.count);
         }
-    }
-
-    /// A packet comes into the empty queue.
-    pub fn refilled(&mut self, law: &Law, now: Instant) {
-        let steps = now.since(self.step).as_nanos() / law.target.as_nanos().max(1);
-        if self.p_drop > 0 && steps > 0 {
-            let fall = steps.saturating_mul(u64::from(FALL));
-            self.p_drop = self.p_drop.saturating_sub(u32::try_from(fall).unwrap_or(u32::MAX));
-            self.step += Duration::from_nanos(steps * law.target.as_nanos());
-        }
+        self.p_drop == 0 && self.count == 0 && now >= self.next
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use narrows_units::Bytes;
+    use narrows_units::{Bytes, Duration};
 
     const fn ms(n: u64) -> Duration {
         Duration::from_millis(n)
@@ -146,21 +148,32 @@ mod tests {
         assert_eq!(c.count, 4);
         // Above again at 420: 100/sqrt(4) = 50 ms later, not a hundred.
         assert_eq!(told(&mut c, 420, 480, true), [470]);
-        // When the queue was empty the same happens at once with the next packet that has not waited long.
+        // Looked at each millisecond an empty queue decays by the same schedule.
         let (mut busy, mut idle) = (c, c);
         told(&mut busy, 480, 1000, false);
-        idle.emptied(&LAW, at(480));
-        idle.refilled(&LAW, at(990));
-        told(&mut idle, 999, 1000, false);
-        assert_eq!(idle.count, busy.count);
-        // One that has is told at once; with count 6 then, the next is 44.7 and 40.8 ms later.
+        let rested = (480..1000).find(|&t| idle.emptied(&LAW, at(t)));
+        // From 470 on in steps of 44.7, 50, 57.7, 70.7, 100 and 100 ms: 894.
+        assert_eq!((rested, idle.count, busy.count), (Some(894), 0, 0));
+        // Looked at once only it is told at once if it comes back late; with count 6 then, the next is 44.7 and 40.8 ms later.
         let mut back = c;
         back.emptied(&LAW, at(480));
         assert_eq!(back.count, 5, "nothing was due");
         assert_eq!(told(&mut back, 999, 1100, true), [999, 1085]);
         // Found empty in each of its turns it goes down by one in each.
-        (600..603).for_each(|t| c.emptied(&LAW, at(t)));
+        (600..603).for_each(|t| assert!(!c.emptied(&LAW, at(t))));
         assert_eq!(c.count, 3, "514, 564 and no more: the next is due at 621");
+    }
+
+    #[test]
+    fn a_queue_that_was_not_served_for_an_interval_has_none_to_wait() {
+        // Served at 1, 2 and 3 ms, and late from 50 ms on: an interval passes.
+        let mut c = Cobalt::default();
+        told(&mut c, 1, 4, false);
+        assert_eq!(told(&mut c, 50, 230, true), [150, 221]);
+        // Late from 104 ms on, an interval after the last: told with the second packet, and then 70.7 ms later.
+        let mut c = Cobalt::default();
+        told(&mut c, 1, 4, false);
+        assert_eq!(told(&mut c, 104, 180, true), [105, 175]);
     }
 
     #[test]
@@ -172,7 +185,6 @@ mod tests {
         c.emptied(&LAW, at(10));
         assert_eq!((c.count, c.above), (1, false));
         // Ten seconds later the first that has waited is told, and a spell with count 2 begins: 100 and 70.7 ms.
-        c.refilled(&LAW, at(10_000));
         assert_eq!(told(&mut c, 10_000, 10_180, true), [10_000, 10_171]);
     }
 
@@ -189,11 +201,10 @@ mod tests {
             (0..100_000).filter(|_| probe.judge(&LAW, at(714), false, &mut dice) == Call::Stop).count();
         // Binomial with 11/256: mean 4297, deviation 64.
         assert!((3950..4650).contains(&stopped), "{stopped}");
-        // Empty for half a second from 720: a step at once, then one in each 5 ms: 101 of 1/4096.
-        c.emptied(&LAW, at(720));
-        c.refilled(&LAW, at(1220));
-        assert_eq!(c.p_drop, 11 * RISE - 101 * FALL);
-        c.refilled(&LAW, at(1_000_000));
+        // Looked at each millisecond from 720, which is six after the last step: a step then, and one in each 6 ms: 84 of 1/4096.
+        (720..1220).for_each(|t| assert!(!c.emptied(&LAW, at(t))));
+        assert_eq!(c.p_drop, 11 * RISE - 84 * FALL);
+        (1220..5000).for_each(|t| _ = c.emptied(&LAW, at(t)));
         assert_eq!(c.p_drop, 0);
     }
 }

@@ -61,12 +61,16 @@ impl Hosts {
         self.dst.hosts[usize::from(dst)].bulk += 1;
     }
 
+    /// It takes none for the time being.
+    pub fn relieve(&mut self, src: u16, dst: u16) {
+        self.src.hosts[usize::from(src)].bulk -= 1;
+        self.dst.hosts[usize::from(dst)].bulk -= 1;
+    }
+
     /// It leaves.
-    pub fn leave(&mut self, src: u16, dst: u16, bulk: bool) {
-        for host in [&mut self.src.hosts[usize::from(src)], &mut self.dst.hosts[usize::from(dst)]] {
-            host.queues -= 1;
-            host.bulk -= u32::from(bulk);
-        }
+    pub fn leave(&mut self, src: u16, dst: u16) {
+        self.src.hosts[usize::from(src)].queues -= 1;
+        self.dst.hosts[usize::from(dst)].queues -= 1;
     }
 
     /// How many of each take turns.
