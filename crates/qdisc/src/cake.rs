@@ -8,8 +8,8 @@
 //! - It does not shape: [`Shaper`](crate::Shaper) does, for every discipline. Nor does it sort by DSCP ("tins"), nor look behind a NAT:
 //!   hosts are addresses.
 //! - A turn of a host's flow is a fraction of the quantum. CAKE goes round until fractions add up to a packet, a thousand times for a
-//!   host with a thousand flows; here a flow leaps all but four of the rounds it lacks, or a quarter of them, at most 63,
-//!   and looks again.
+//!   host with a thousand flows; here a flow whose hosts have more than six leaps to the round in which they will have, or half the way.
+//!   Its credit is that of each round it has leapt, as the number of flows was then; but if that falls its turn comes late.
 //! - Of eight ways that are all taken the guest's packets go to one of them; it stays there while they wait, and no flow is
 //!   reordered.
 //! - The filter keeps more ([`acks`]), COBALT's first spell begins as all others ([`cobalt`]).
@@ -18,6 +18,7 @@
 mod acks;
 mod cobalt;
 mod hosts;
+mod rounds;
 mod ways;
 
 use narrows_units::{Duration, Instant};
@@ -34,7 +35,8 @@ use crate::{
     Spec, SpecError, Verdict, Verdicts,
 };
 use cobalt::{Call, Cobalt};
-use hosts::Hosts;
+use hosts::{Hosts, ONE, Parts};
+use rounds::{ROUNDS, Rounds};
 use ways::{Place, WAYS, Ways};
 
 /// Whose flows share a turn.
@@ -147,13 +149,12 @@ impl CakeConfig {
     }
 }
 
-/// Rounds in sight: one bit each in a word.
-const ROUNDS: u32 = 64;
-/// A flow in debt looks again after this part of the rounds it lacks, because its share changes with the load of its hosts. All at
-/// once was 6 % off in the bytes of two flows beside a sparse one, by how its packets fell on their last ones (`turns_follow_the_load`).
-const LEAP: i64 = 4;
-/// Farther off than this it looks again only so many rounds before.
-const NEAR: i64 = 4;
+/// With no more flows than this a host's are visited in each round, as CAKE does: where one of so few goes empty the parts of the others
+/// grow much, and leaping rounds would bring a user with three flows 2 % less than one with a single flow (`turns_follow_the_load`).
+const FEW: u64 = 6;
+/// Of more flows each sits out so many rounds at once, or those in which each sends a quantum; of more than twice as many it sits out half
+/// and looks again.
+const NEAR: u64 = 32;
 /// Of a long queue only so many packets are looked at for superfluous acknowledgments.
 const SCAN: usize = 64;
 /// A delay of fewer packets' time than this is not CoDel's fault.
@@ -186,8 +187,11 @@ struct Flow {
     set: Set,
     /// Holds packets of flows without a place of their own.
     guests: bool,
-    /// The round in whose list it is, unless it is sparse.
-    round: u8,
+    /// Unless it is sparse: how many rounds after `credited` it is in the list of.
+    away: u16,
+    /// The last round whose credit it has, and the sums of its parts then.
+    credited: u32,
+    sums: Parts,
     cobalt: Cobalt,
 }
 
@@ -211,13 +215,9 @@ pub struct Cake<P> {
     sparse: Chain,
     /// Empty queues whose COBALT is not at rest: each dequeue looks at the next one.
     decaying: Chain,
-    /// The flows of each round to come; which are not empty.
-    rounds: [Chain; ROUNDS as usize],
-    filled: u64,
-    round: u32,
+    /// All other flows.
+    rounds: Rounds,
     backlog: Backlog,
-    /// When the link has sent the packet after which nothing waited.
-    free_at: Instant,
     counters: Counters,
 }
 
@@ -234,7 +234,9 @@ impl<P: Packet> Cake<P> {
             dst: 0,
             set: Set::None,
             guests: false,
-            round: 0,
+            away: 0,
+            credited: 0,
+            sums: Parts::default(),
             cobalt: Cobalt::default(),
         };
         let mut cake = Self {
@@ -253,11 +255,8 @@ impl<P: Packet> Cake<P> {
             ways: flows,
             sparse: Chain::EMPTY,
             decaying: Chain::EMPTY,
-            rounds: [Chain::EMPTY; ROUNDS as usize],
-            filled: 0,
-            round: 0,
+            rounds: Rounds::new(),
             backlog: Backlog::default(),
-            free_at: Instant::ZERO,
             counters: Counters::default(),
         };
         cake.adopt(config, link);
@@ -272,38 +271,53 @@ impl<P: Packet> Cake<P> {
         (self.config, self.link) = (config, link);
     }
 
-    /// How many flows share a turn with this one.
-    fn load(&self, at: usize) -> u32 {
-        let (src, dst) = self.hosts.bulk(self.flows[at].src, self.flows[at].dst);
-        let load = match self.config.isolate {
-            Isolate::Triple => src.max(dst),
-            Isolate::DualSrc => src,
-            Isolate::DualDst => dst,
-            Isolate::Flows => 1,
-        };
-        load.max(1)
+    /// Of these parts the one that counts, or `alone` where nobody shares.
+    fn part(&self, of: Parts, alone: u32) -> u32 {
+        match self.config.isolate {
+            Isolate::Triple => of.src.min(of.dst),
+            Isolate::DualSrc => of.src,
+            Isolate::DualDst => of.dst,
+            Isolate::Flows => alone,
+        }
     }
 
-    /// The quantum's part of one round, with 16 fractional bits.
+    /// The quantum's part of this round, with 16 fractional bits.
     fn share(&self, at: usize) -> u32 {
-        ((self.quantum << 16) / self.load(at)).max(1)
+        let flow = &self.flows[at];
+        self.quantum * self.part(self.hosts.parts(flow.src, flow.dst), ONE)
     }
 
-    /// The flow's turn is over: it comes back on the way to the round in which its parts of the quantum make up for its debt.
+    /// The flow's turn is over: it comes back in the round in which its parts of the quantum make up for its debt, or on the way there.
     fn postpone(&mut self, at: usize) {
-        let share = i64::from(self.share(at));
-        let need = (1 - i64::from(self.flows[at].deficit)) << 16;
-        let most = i64::from(ROUNDS - 1);
-        let lacks = (need + share - 1) / share;
-        let rounds = ((lacks + LEAP - 1) / LEAP).max(lacks - NEAR).clamp(1, most);
-        // The fraction is rounded by chance, so that nothing is lost on average.
-        let credit = (rounds * share + (self.dice.roll() >> 48).cast_signed()) >> 16;
+        let share = self.share(at);
+        let now = self.rounds.now();
         let flow = &mut self.flows[at];
-        flow.deficit += credit as i32;
-        let round = (self.round + rounds as u32) % ROUNDS;
-        flow.round = round as u8;
-        self.links.push_back(&mut self.rounds[round as usize], at as u32);
-        self.filled |= 1 << round;
+        let need = u64::from((1 - flow.deficit).unsigned_abs()) << 16;
+        let lacks = need.div_ceil(u64::from(share));
+        let turn = u64::from((self.quantum << 16) / share);
+        let away = if turn <= FEW { 1 } else { lacks.min(NEAR.max(turn).max(lacks / 2)) };
+        let away = away.min(u64::from(ROUNDS) - 1) as u16;
+        (flow.credited, flow.sums) = (now, self.hosts.sums(flow.src, flow.dst, now));
+        flow.away = away;
+        self.rounds.push(&mut self.links, now.wrapping_add(u32::from(away)), at as u32);
+    }
+
+    /// What the rounds that the flow has sat out are worth. Whether its source or its destination has more flows is decided for all of
+    /// them together.
+    fn credit(&mut self, at: usize) {
+        let flow = &self.flows[at];
+        let now = self.rounds.now();
+        let rounds = now.wrapping_sub(flow.credited);
+        if rounds == 0 {
+            return;
+        }
+        let (sums, before) = (self.hosts.sums(flow.src, flow.dst, now), flow.sums);
+        let past = Parts { src: sums.src.wrapping_sub(before.src), dst: sums.dst.wrapping_sub(before.dst) };
+        let part = self.part(past, rounds * ONE);
+        let flow = &mut self.flows[at];
+        // The fraction is rounded by chance, so that nothing is lost on average.
+        flow.deficit += ((u64::from(self.quantum) * u64::from(part) + (self.dice.roll() >> 48)) >> 16) as i32;
+        (flow.credited, flow.sums, flow.away) = (now, sums, 0);
     }
 
     /// Takes a flow out of its list.
@@ -313,18 +327,16 @@ impl<P: Packet> Cake<P> {
             Set::Decaying => return self.links.remove(&mut self.decaying, at as u32),
             Set::None | Set::Waiting | Set::Bulk => {}
         }
-        let round = usize::from(self.flows[at].round);
-        self.links.remove(&mut self.rounds[round], at as u32);
-        if self.rounds[round] == Chain::EMPTY {
-            self.filled &= !(1 << round);
-        }
+        let flow = &self.flows[at];
+        let round = flow.credited.wrapping_add(u32::from(flow.away));
+        self.rounds.remove(&mut self.links, round, at as u32);
     }
 
     /// A queue was found empty, and is in no list any more: it decays, or is forgotten.
     fn found_empty(&mut self, at: usize, now: Instant) {
         let flow = &mut self.flows[at];
         if flow.set == Set::Bulk {
-            self.hosts.relieve(flow.src, flow.dst);
+            self.hosts.relieve(flow.src, flow.dst, self.rounds.now());
         }
         if flow.cobalt.emptied(&self.law, now) {
             self.hosts.leave(flow.src, flow.dst);
@@ -347,33 +359,16 @@ impl<P: Packet> Cake<P> {
     fn becomes_bulk(&mut self, at: usize) {
         let flow = &mut self.flows[at];
         flow.set = Set::Bulk;
-        self.hosts.burden(flow.src, flow.dst);
-    }
-
-    /// Nothing has waited while the link was free: all queues leave their lists.
-    fn retire(&mut self, now: Instant) {
-        while self.sparse.first != NONE {
-            let at = self.sparse.first as usize;
-            self.unlink(at);
-            self.found_empty(at, now);
-        }
-        while self.filled != 0 {
-            let at = self.rounds[self.filled.trailing_zeros() as usize].first as usize;
-            self.unlink(at);
-            self.found_empty(at, now);
-        }
+        self.hosts.burden(flow.src, flow.dst, self.rounds.now());
     }
 
     /// The flow whose turn it is: the first sparse one, else the first of the nearest round. It stays in its list.
     fn turn(&mut self) -> Option<usize> {
         loop {
             let at = if self.sparse.first == NONE {
-                let ahead = self.filled.rotate_right(self.round).trailing_zeros();
-                if ahead >= ROUNDS {
-                    return None;
-                }
-                self.round = (self.round + ahead) % ROUNDS;
-                self.rounds[self.round as usize].first as usize
+                let at = self.rounds.next()? as usize;
+                self.credit(at);
+                at
             } else {
                 self.sparse.first as usize
             };
@@ -514,9 +509,6 @@ impl<P: Packet> Qdisc<P> for Cake<P> {
     fn enqueue(&mut self, now: Instant, packet: P, verdicts: &mut Verdicts<P>) {
         let len = packet.len();
         self.counters.arrive(len);
-        if self.backlog.packets == 0 && now >= self.free_at {
-            self.retire(now);
-        }
         let at = self.place(packet.header());
         self.filter(at, packet.header(), verdicts);
         self.slab.push_back(&mut self.flows[at].line, now, packet);
@@ -543,9 +535,6 @@ impl<P: Packet> Qdisc<P> for Cake<P> {
             // No packet of IP is longer than 64 kB; more would only be a longer debt.
             self.flows[at].deficit -= i32::try_from(wire.get()).unwrap_or(i32::MAX).min(1 << 20);
             self.counters.send(packet.len());
-            if self.backlog.packets == 0 {
-                self.free_at = now + self.link.rate.time_to_send(wire);
-            }
             return Some(packet);
         }
         None

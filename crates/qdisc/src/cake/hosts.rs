@@ -1,4 +1,4 @@
-//! How many flows each host has in turns: sources and destinations, each in a table of eight ways.
+//! How many flows each host has in turns, and what that makes of a round: sources and destinations, each in a table of eight ways.
 
 use core::net::IpAddr;
 
@@ -6,13 +6,39 @@ use narrows_wire::{FlowKey, Proto};
 
 use super::ways::Ways;
 
+/// One, with 16 fractional bits.
+pub const ONE: u32 = 1 << 16;
+
 /// One host.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug)]
 struct Host {
     /// Queues of its flows that are in a list.
     queues: u32,
     /// Of these, those that take turns.
     bulk: u32,
+    /// A flow's part of a round: one by `bulk`.
+    part: u32,
+    /// The sum of the parts of all rounds before `since`. It wraps: differences count.
+    sum: u32,
+    since: u32,
+}
+
+impl Host {
+    const fn sum(&self, round: u32) -> u32 {
+        self.sum.wrapping_add(round.wrapping_sub(self.since).wrapping_mul(self.part))
+    }
+
+    fn set_bulk(&mut self, bulk: u32, round: u32) {
+        (self.sum, self.since) = (self.sum(round), round);
+        (self.bulk, self.part) = (bulk, ONE / bulk.max(1));
+    }
+}
+
+/// A flow's part of a round, or the sum of many: by its source's flows and by its destination's.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Parts {
+    pub src: u32,
+    pub dst: u32,
 }
 
 #[derive(Clone, Debug)]
@@ -24,7 +50,7 @@ struct Table {
 impl Table {
     fn new(places: usize) -> Self {
         let ways = Ways::new(places);
-        Self { hosts: vec![Host::default(); ways.len()], ways }
+        Self { hosts: vec![Host { queues: 0, bulk: 0, part: ONE, sum: 0, since: 0 }; ways.len()], ways }
     }
 
     fn enter(&mut self, address: IpAddr, salt: u64) -> u16 {
@@ -55,26 +81,33 @@ impl Hosts {
         (self.src.enter(key.src(), self.salt), self.dst.enter(key.dst(), self.salt))
     }
 
-    /// It takes turns from now on.
-    pub fn burden(&mut self, src: u16, dst: u16) {
-        self.src.hosts[usize::from(src)].bulk += 1;
-        self.dst.hosts[usize::from(dst)].bulk += 1;
+    fn pair(&mut self, src: u16, dst: u16) -> [&mut Host; 2] {
+        [&mut self.src.hosts[usize::from(src)], &mut self.dst.hosts[usize::from(dst)]]
+    }
+
+    /// It takes turns from this round on.
+    pub fn burden(&mut self, src: u16, dst: u16, round: u32) {
+        self.pair(src, dst).into_iter().for_each(|host| host.set_bulk(host.bulk + 1, round));
     }
 
     /// It takes none for the time being.
-    pub fn relieve(&mut self, src: u16, dst: u16) {
-        self.src.hosts[usize::from(src)].bulk -= 1;
-        self.dst.hosts[usize::from(dst)].bulk -= 1;
+    pub fn relieve(&mut self, src: u16, dst: u16, round: u32) {
+        self.pair(src, dst).into_iter().for_each(|host| host.set_bulk(host.bulk - 1, round));
     }
 
     /// It leaves.
     pub fn leave(&mut self, src: u16, dst: u16) {
-        self.src.hosts[usize::from(src)].queues -= 1;
-        self.dst.hosts[usize::from(dst)].queues -= 1;
+        self.pair(src, dst).into_iter().for_each(|host| host.queues -= 1);
     }
 
-    /// How many of each take turns.
-    pub fn bulk(&self, src: u16, dst: u16) -> (u32, u32) {
-        (self.src.hosts[usize::from(src)].bulk, self.dst.hosts[usize::from(dst)].bulk)
+    /// The parts of this round.
+    pub fn parts(&self, src: u16, dst: u16) -> Parts {
+        Parts { src: self.src.hosts[usize::from(src)].part, dst: self.dst.hosts[usize::from(dst)].part }
+    }
+
+    /// The sums of the parts of all rounds before this. Only differences mean anything.
+    pub fn sums(&self, src: u16, dst: u16, round: u32) -> Parts {
+        let (src, dst) = (&self.src.hosts[usize::from(src)], &self.dst.hosts[usize::from(dst)]);
+        Parts { src: src.sum(round), dst: dst.sum(round) }
     }
 }

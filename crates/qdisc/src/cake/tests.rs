@@ -99,8 +99,11 @@ fn turns_follow_the_load() {
             bytes[usize::from(p.header.key.dport)] += p.header.len.get() + 14;
         }
     }
-    let [_, long, half, _]: [u64; 4] = bytes;
-    assert!(long.abs_diff(half) * 50 < long, "{bytes:?}");
+    let [single, long, half, sparse]: [u64; 4] = bytes;
+    assert!(long.abs_diff(half) * 100 < long, "{bytes:?}");
+    // Linux: 283 * 1014 of 640 610 bytes, 0.448.
+    let all = single + long + half + sparse;
+    assert!(single.abs_diff(all * 448 / 1000) * 200 < all, "{bytes:?}");
 }
 
 #[test]
