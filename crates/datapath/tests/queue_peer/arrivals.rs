@@ -55,6 +55,19 @@ pub fn bursts() -> Vec<(Duration, usize)> {
     all
 }
 
+/// Two halves of 64 flows by turns: six packets of each flow of a half at once, which are a second and a tenth of the link, and a
+/// second later the other half's. Even the first of them wait long, and one half is away while the other is served.
+#[allow(dead_code, reason = "xtask does not ask ns-3 this")]
+pub fn waves() -> Vec<(Duration, usize)> {
+    const HALF: u64 = 32;
+    let wave = |n: u64| {
+        (0..6 * HALF).map(move |k| {
+            (Duration::from_micros(1_000_000 * n + 100 * k), (n % 2 * HALF + k % HALF) as usize)
+        })
+    };
+    (0..6).flat_map(wave).collect()
+}
+
 /// The kind of a flow: place in [`FLOWS`] and [`USERS`].
 pub const fn like(flow: usize) -> usize {
     flow % FLOWS.len()

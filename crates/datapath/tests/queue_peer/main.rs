@@ -16,7 +16,7 @@ mod arrivals;
 #[path = "../row/mod.rs"]
 mod row;
 
-use arrivals::{FLOWS, RATE, Sent, USERS, agreement, bursts, by_flow, like, ours, plan};
+use arrivals::{FLOWS, RATE, Sent, USERS, agreement, bursts, by_flow, like, ours, plan, waves};
 use row::{Row, within};
 
 /// IP and UDP headers.
@@ -33,6 +33,11 @@ fn send(name: &str, plan: Vec<(Duration, usize)>) -> std::thread::JoinHandle<Vec
                 socket
             })
             .collect();
+        // Neighbours are found before anything counts: otherwise the first packets come late and together.
+        for user in USERS {
+            UdpSocket::bind("10.78.0.2:0").unwrap().send_to(&[0], format!("10.78.0.{user}:9000")).unwrap();
+        }
+        std::thread::sleep(Duration::from_millis(500));
         let start = std::time::Instant::now();
         let mut numbers = vec![0; flows];
         plan.into_iter()
@@ -232,10 +237,17 @@ fn fq_codel_remembers_of_an_empty_queue_what_linux_does() {
     compare_on(bursts, "fq_codel", "fq_codel:spare=link", &Bounds { drops: 0.03, order: 0.5, kept: 0.99 });
 }
 
-/// Ours drops 1 % of the arrivals more.
+/// With an interval of grace for queues that were not served for one, 1 % of the arrivals more are dropped.
 #[test]
 fn cake_drops_as_linux_does_where_queues_run_empty() {
-    compare_on(bursts, "cake besteffort", "cake", &Bounds { drops: 0.03, order: 0.1, kept: 0.99 });
+    compare_on(bursts, "cake besteffort", "cake", &Bounds { drops: 0.01, order: 0.1, kept: 0.99 });
+}
+
+/// What is forgotten of an empty queue while others are served: nothing is 2 % of the arrivals off, and with that grace 6 %. What is
+/// dropped leaves the link idle for half the time.
+#[test]
+fn cake_forgets_as_linux_does() {
+    compare_on(waves, "cake besteffort", "cake", &Bounds { drops: 0.015, order: 0.5, kept: 0.4 });
 }
 
 /// Chance decides in both, and now and then both empty the queue and leave the link idle: a peer that is late cannot be told from
