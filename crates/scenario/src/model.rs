@@ -4,10 +4,11 @@
 //! |---|---|
 //! | `taq_chain(memory, packets, loss)` | share of the epochs in which a flow sends so many packets, 0 to 6: TAQ, figure 5, the timer capped at 64 T0; a back-off is remembered through window `memory`, 1 to 3 |
 //! | `spreading_b(segments, window, loss, rtt)` | mean seconds of a transfer in pairs, T(B_i^n): Initial Spreading, equations 5 and 6; with a window of 1 slow start |
+//! | `spreading_b_rfc6298(segments, window, loss, rtt)` | the same if every timeout doubles the timer, as RFC 6298 has it |
 //! | `spreading_d(segments, window, loss, rtt)` | of one whose first window is a burst, T(D_i^n): equation 1 |
 //! | `spreading_s(segments, window, loss, rtt)` | of one whose first window is spread, T(S_i^n): equations 2 and 3 |
 //!
-//! Transfers have a timer of 1 s, doubled as the paper doubles it. What lies outside a model's domain is NaN, which fulfils no
+//! Transfers have a timer of 1 s, else doubled as the paper doubles it. What lies outside a model's domain is NaN, which fulfils no
 //! bound.
 
 use narrows_models::spreading::{Backoff, Delivery, Parameters, Spreading};
@@ -20,14 +21,18 @@ pub(crate) struct Model {
     pub value: fn(&[f64]) -> f64,
 }
 
+const PAPER: Backoff = Backoff::SingleSegment;
+const RFC_6298: Backoff = Backoff::EveryTimeout;
+
 const TRANSFER: &[&str] = &["segments", "window", "loss", "rtt"];
 
 /// All of them.
-pub(crate) const MODELS: [Model; 4] = [
+pub(crate) const MODELS: [Model; 5] = [
     Model { name: "taq_chain", takes: &["memory", "packets", "loss"], value: taq_chain },
-    Model { name: "spreading_b", takes: TRANSFER, value: |x| transfer(x, Spreading::b) },
-    Model { name: "spreading_d", takes: TRANSFER, value: |x| transfer(x, Spreading::d) },
-    Model { name: "spreading_s", takes: TRANSFER, value: |x| transfer(x, Spreading::s) },
+    Model { name: "spreading_b", takes: TRANSFER, value: |x| transfer(x, PAPER, Spreading::b) },
+    Model { name: "spreading_b_rfc6298", takes: TRANSFER, value: |x| transfer(x, RFC_6298, Spreading::b) },
+    Model { name: "spreading_d", takes: TRANSFER, value: |x| transfer(x, PAPER, Spreading::d) },
+    Model { name: "spreading_s", takes: TRANSFER, value: |x| transfer(x, PAPER, Spreading::s) },
 ];
 
 /// The model of this name.
@@ -53,10 +58,14 @@ fn taq_chain(x: &[f64]) -> f64 {
     chain.ok().and_then(|c| share(c.sent())).unwrap_or(f64::NAN)
 }
 
-fn transfer(x: &[f64], of: fn(&Spreading, usize, usize) -> narrows_models::Result<Delivery>) -> f64 {
+fn transfer(
+    x: &[f64],
+    backoff: Backoff,
+    of: fn(&Spreading, usize, usize) -> narrows_models::Result<Delivery>,
+) -> f64 {
     let &[segments, window, loss, rtt_s] = x else { return f64::NAN };
     let (Some(i), Some(n)) = (whole(segments), whole(window)) else { return f64::NAN };
-    let path = Parameters { loss, rtt_s, rto_s: 1.0, backoff: Backoff::SingleSegment };
+    let path = Parameters { loss, rtt_s, rto_s: 1.0, backoff };
     Spreading::new(path, i).and_then(|model| of(&model, i, n)).map_or(f64::NAN, |d| d.mean_s)
 }
 
@@ -75,9 +84,12 @@ mod tests {
         for (n, share) in (0..).map(f64::from).zip(sent) {
             assert!((value("taq_chain", &[3.0, n, 0.1]) - share).abs() < 6e-5, "{n}");
         }
-        for (name, window, seconds) in
-            [("spreading_b", 1.0, 1.0965), ("spreading_d", 10.0, 0.9438), ("spreading_s", 10.0, 0.4671)]
-        {
+        for (name, window, seconds) in [
+            ("spreading_b", 1.0, 1.0965),
+            ("spreading_b_rfc6298", 1.0, 1.1355),
+            ("spreading_d", 10.0, 0.9438),
+            ("spreading_s", 10.0, 0.4671),
+        ] {
             assert!((value(name, &[10.0, window, 0.065, 0.1]) - seconds).abs() < 6e-5, "{name}");
         }
     }
