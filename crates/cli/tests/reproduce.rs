@@ -53,7 +53,7 @@ const FEW: [(&str, &[&str]); 9] = [
     ("adaptive-aimd/fig05", &["The factor comes to", "After the first", "... where standard"]),
     ("adaptive-aimd/fig07", &["From a quarter"]),
     ("initial-spreading/fig02", &[]),
-    ("initial-spreading/fig13", &["six segments take"]),
+    ("initial-spreading/fig13", &["... up to six segments"]),
 ];
 
 #[test]
