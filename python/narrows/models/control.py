@@ -1,6 +1,6 @@
 """Why classes are isolated: flows that steer by one common queue, or each by a queue of its own.
 
-Yilmaz and Matta, "On class-based isolation of UDP, short-lived and long-lived TCP flows" (MASCOTS 2001), section 2. Per step,
+Yilmaz and Matta, "Class-based isolation of short-lived and long-lived TCP flows" (Boston University, about 2001), section 2. Per step,
 in packets, with q what is outstanding, x_i what flow i sends, C the capacity and B the target::
 
     q(k+1)   = q(k) + sum_i x_i(k) - C

@@ -1,6 +1,6 @@
 //! Class-based isolation of short and long flows: two classes with their own capacity and their own buffer.
 //!
-//! S. Yilmaz, I. Matta, "On Class-based Isolation of UDP, Short-lived and Long-lived TCP Flows" (Boston University, about
+//! S. Yilmaz, I. Matta, "Class-based isolation of short-lived and long-lived TCP flows" (Boston University, about
 //! 2001), after the notes on it: an edge that says which class a flow is of ([`Edge`]), and at the bottleneck two queues,
 //! as two pipes (CBQ without borrowing) or by deficit round robin (Shreedhar and Varghese 1995). Shares are of the link
 //! with its framing.

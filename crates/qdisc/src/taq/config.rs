@@ -59,7 +59,7 @@ pub struct Config {
     pub mode: Mode,
     /// Among whom the link is shared.
     pub share: Share,
-    /// What a fair share is.
+    /// `paper` mode: what a fair share is.
     pub fair_share: FairShare,
     /// Whether new pools may have to wait at the door.
     pub admission: bool,
@@ -68,31 +68,32 @@ pub struct Config {
     /// Whether a connection to port 80 that has to wait is refused, whatever `door` says, and answered with 503 and
     /// Retry-After. The driver answers.
     pub http_503: bool,
-    /// Loss probability above which timeouts repeat (paper: 0.1); `p_admit` has to stay below it.
+    /// Loss probability above which timeouts repeat (paper: 0.1): nothing goes by it, but `p_admit` has to stay below it.
     pub p_thresh: Ppm,
-    /// Loss probability from which new pools wait; below `p_thresh`.
+    /// `paper` mode: loss probability from which new pools wait; below `p_thresh`.
     pub p_admit: Ppm,
     /// A flow joins the pool of its source if that pool started less than this ago.
     pub t_pool: Duration,
-    /// A pool that waited this long is let in (`paper` mode).
+    /// `paper` mode: a pool that waited this long is let in. `default` mode: while the door is closed one pool enters in each
+    /// such time.
     pub t_wait: Duration,
-    /// More drops than this in the last and current epoch together make a flow over-penalised.
+    /// `paper` mode: more drops than this in the last and current epoch together make a flow over-penalised.
     pub over_penalised: u32,
-    /// Cap of the recovery queue as a share of the link.
+    /// Cap of the recovery queue (`paper` mode), or of packets without data (`default` mode), as a share of the link.
     pub rho_r: Ppm,
-    /// Cap of the new-flow queue as a share of the buffer.
+    /// `paper` mode: cap of the new-flow queue as a share of the buffer.
     pub newflow_cap: Ppm,
-    /// Size of the buffer.
+    /// `paper` mode: size of the buffer.
     pub buffer: Buffer,
-    /// Window over which loss is measured.
+    /// Window over which loss is measured: for the report, and in `paper` mode for the door.
     pub w_loss: Duration,
-    /// Weight of a new sample in the averages of epoch length and rate, as 1 / 2^shift.
+    /// `paper` mode: weight of a new sample in the averages of epoch length and rate, as 1 / 2^shift.
     pub ewma_shift: u32,
-    /// A flow that sent nothing for this long is forgotten.
+    /// `paper` mode: a flow that sent nothing for this long is forgotten; in `default` mode 120 s.
     pub record_timeout: Duration,
-    /// Round-trip time for which the buffer is sized.
+    /// `paper` mode: round-trip time for which the buffer is sized.
     pub rtt: Duration,
-    /// Packet size for which the buffer is sized.
+    /// `paper` mode: packet size for which the buffer is sized.
     pub packet: Bytes,
     /// Flows that can be followed at once.
     pub flows: u32,

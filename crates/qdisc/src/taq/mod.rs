@@ -1,6 +1,6 @@
 //! Timeout Aware Queuing: a queue that knows what a loss does to the TCP flow that suffers it.
 //!
-//! Jay Chen, Janardhan Iyengar, Lakshminarayanan Subramanian, Bryan Ford, "TAQ: Enhancing Fairness and Performance
+//! Jay Chen, Lakshmi Subramanian, Janardhan Iyengar, Bryan Ford, "TAQ: Enhancing Fairness and Performance
 //! Predictability in Small Packet Regimes", EuroSys 2014. Two sets of rules share the settings ([`Config`]), the flow
 //! records of `narrows-flow` and the door: [`paper`] is the published one, [`turns`] the best found by measurement.
 //! [`Taq`] is either.
