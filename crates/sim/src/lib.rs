@@ -11,6 +11,7 @@ mod conservation;
 mod drop_tail;
 mod edge;
 mod event;
+pub mod figures;
 mod link;
 mod loss;
 mod network;

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use anyhow::{Context as _, bail};
+use anyhow::{Context as _, bail, ensure};
 use narrows_runner::{Error, Event, Options, Plan, Report, digest, execute, verdicts};
 use serde_json::{Value, json};
 
@@ -22,8 +22,7 @@ const PATIENCE: Duration = Duration::from_secs(1);
 /// Arguments of `narrows sim`.
 #[derive(clap::Args)]
 pub struct Args {
-    /// Scenarios, in TOML
-    #[arg(required_unless_present = "list")]
+    /// Scenarios, in TOML; --list names those there are
     files: Vec<PathBuf>,
     /// Replace a setting of the files, as duration=30s or traffic.0.users=50; what is set is no longer swept
     #[arg(long, value_name = "KEY=VALUE")]
@@ -71,8 +70,15 @@ pub fn main(args: Args) -> anyhow::Result<ExitCode> {
     if args.list {
         return list(Path::new("experiments"));
     }
+    ensure!(
+        !args.files.is_empty(),
+        "no scenario is named: give a file, as `narrows sim few.toml`; --list names those below experiments/, --help all options"
+    );
     // All files are read before any runs.
     let works = works(&args)?;
+    for work in &works {
+        shown(&work.plan, &args.show)?;
+    }
     let jobs = args.jobs.map_or_else(cores, usize::from);
     if args.explain {
         for work in &works {
@@ -168,6 +174,21 @@ fn works(args: &Args) -> anyhow::Result<Vec<Work>> {
     Ok(works)
 }
 
+/// Refuses figures that no run of the plan can have.
+fn shown(plan: &Plan, asked: &[String]) -> anyhow::Result<()> {
+    if asked.is_empty() {
+        return Ok(());
+    }
+    let known: BTreeSet<String> =
+        plan.jobs.iter().flat_map(|job| narrows_sim::figures::names(&job.scenario)).collect();
+    if let Some(name) = asked.iter().find(|name| !known.contains(*name)) {
+        let near = narrows_scenario::nearest(name, known.iter().map(String::as_str))
+            .map_or_else(String::new, |near| format!("did you mean '{near}'? "));
+        bail!("{}: --show {name}: no run has such a figure; {near}docs/probes.md has all", plan.name);
+    }
+    Ok(())
+}
+
 /// Does a plan, and shows how far it is.
 pub(super) fn run(plan: &Plan, options: &Options, stop: &AtomicBool, quiet: bool) -> Result<Report, Error> {
     let show = sim_progress::Show::new(plan, options.jobs);
@@ -228,8 +249,13 @@ fn as_json(work: &Work, report: &Report) -> Value {
 /// Names what can be run.
 fn list(folder: &Path) -> anyhow::Result<ExitCode> {
     let mut files = Vec::new();
+    let reading = || {
+        format!(
+            "{}: cannot be read; expected the folder of experiments: run this at the top of the repository",
+            folder.display()
+        )
+    };
     // What lies beside the folders lists scenarios and is none.
-    let reading = || format!("reading {}: --list shows the scenarios below it", folder.display());
     for entry in std::fs::read_dir(folder).with_context(reading)? {
         let path = entry.with_context(reading)?.path();
         if path.is_dir() {
