@@ -52,7 +52,8 @@ impl fmt::Display for Error {
 impl std::error::Error for Error {}
 
 /// The known word nearest to `word`, if it is near: at most a third of its letters changed, moved, missing or too many.
-pub(crate) fn nearest<'a>(word: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
+#[must_use]
+pub fn nearest<'a>(word: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     // Long words are no slips of the hand.
     let allowed = (word.chars().take(64).count() / 3).max(1);
     known

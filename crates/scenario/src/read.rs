@@ -264,7 +264,8 @@ impl<'a> Reader<'a> {
 }
 
 /// `one of a, b, c`, or the one that was probably meant.
-pub(crate) fn one_of<'a>(word: &str, known: impl IntoIterator<Item = &'a str>) -> String {
+#[must_use]
+pub fn one_of<'a>(word: &str, known: impl IntoIterator<Item = &'a str>) -> String {
     let known: Vec<&str> = known.into_iter().collect();
     match nearest(word, known.iter().copied()) {
         Some(near) => format!("'{near}'?"),

@@ -62,10 +62,11 @@ pub fn main(args: Args) -> anyhow::Result<ExitCode> {
     let suite = Suite::new(scenario, options)?;
     let mut outcome = run_until(&suite, &stop)?;
     outcome.scenario.congestion_control = chosen;
-    print!("{}{}", table::render(&outcome), table::worst(&outcome, args.worst));
     if outcome.disciplines.iter().all(|d| d.runs.is_empty()) {
+        // Why has been said as it happened.
         return Ok(ExitCode::FAILURE);
     }
+    print!("{}{}", table::render(&outcome), table::worst(&outcome, args.worst));
     for path in write(&outcome, &args.out)? {
         println!("{}", path.display());
     }

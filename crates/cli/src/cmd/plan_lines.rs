@@ -100,7 +100,20 @@ pub fn json(link: &Link, plan: &Plan, map: Option<&Path>) -> Value {
         figures["error"] = json!(line.evidence.error);
         all[line.key] = figures;
     }
-    all
+    rounded(all)
+}
+
+/// Numbers to nine digits: what stands behind is of the arithmetic, as the 15th digit of 0.1 + 0.2.
+fn rounded(value: Value) -> Value {
+    match value {
+        Value::Number(n) if n.is_f64() => {
+            let near = n.as_f64().and_then(|x| format!("{x:.8e}").parse::<f64>().ok());
+            near.map_or(Value::Number(n), |x| json!(x))
+        }
+        Value::Array(all) => all.into_iter().map(rounded).collect(),
+        Value::Object(all) => all.into_iter().map(|(key, value)| (key, rounded(value))).collect(),
+        other => other,
+    }
 }
 
 /// What is to be expected and done, and what each part of that rests on.

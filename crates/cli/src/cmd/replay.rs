@@ -76,7 +76,8 @@ struct Recording<'a> {
 
 impl<'a> Recording<'a> {
     fn open(path: &Path, local: &'a [Prefix]) -> anyhow::Result<Self> {
-        let reader = Reader::new(File::open(path)?)?;
+        let file = File::open(path).context("cannot be read; expected a recording in pcap or pcapng")?;
+        let reader = Reader::new(file)?;
         Ok(Self { reader, local, elsewhere: 0, used: 0, cut: None })
     }
 }

@@ -79,6 +79,27 @@ pub fn framing(text: &str) -> Result<Framing, String> {
     }
 }
 
+/// The keys of a settings file: the fields of [`Options`].
+const KEYS: [&str; 17] = [
+    "lan",
+    "wan",
+    "down",
+    "up",
+    "discipline",
+    "down_discipline",
+    "up_discipline",
+    "overhead",
+    "framing",
+    "backend",
+    "queue",
+    "local",
+    "observe",
+    "realtime",
+    "control",
+    "page",
+    "state_dir",
+];
+
 /// Everything that can be said, by flags or in a file; what is left out takes its default.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
@@ -145,9 +166,25 @@ impl Options {
     /// # Errors
     /// Names the file, the line and key, and what was expected.
     pub fn read(path: &Path) -> anyhow::Result<Self> {
-        let text = std::fs::read_to_string(path)
-            .with_context(|| format!("cannot read the settings {}", path.display()))?;
-        toml::from_str(&text).with_context(|| format!("in the settings {}", path.display()))
+        let text = std::fs::read_to_string(path).with_context(|| {
+            format!("cannot read the settings {}: expected a file in TOML (docs/run.md)", path.display())
+        })?;
+        Self::parse(&text).with_context(|| format!("in the settings {}", path.display()))
+    }
+
+    /// Understands the text of a settings file.
+    fn parse(text: &str) -> anyhow::Result<Self> {
+        let table: toml::Table = toml::from_str(text)?;
+        if let Some(key) = table.keys().find(|key| !KEYS.contains(&key.as_str())) {
+            let says = |line: &str| {
+                let line = line.trim_start().trim_start_matches(['"', '\'', '[']);
+                line.strip_prefix(key.as_str()).is_some_and(|rest| !rest.starts_with(char::is_alphanumeric))
+            };
+            let line =
+                text.lines().position(says).map_or_else(String::new, |at| format!("line {}: ", at + 1));
+            bail!("{line}{key}: no such key: expected {}", narrows_scenario::one_of(key, KEYS));
+        }
+        Ok(toml::from_str(text)?)
     }
 
     /// These, and where they say nothing, `other`.
@@ -330,7 +367,7 @@ mod tests {
 
     #[test]
     fn a_whole_file() {
-        let file: Options = toml::from_str(
+        let file = Options::parse(
             "lan = 'lan0'\nwan = 'ppp0'\ndown = '600kbit'\nup = '128kbit'\ndiscipline = 'fifo:30'\n\
              up_discipline = 'fifo:3000b'\noverhead = 8\nframing = 'atm'\nqueue = 40\nobserve = true\npage = '127.0.0.1:80'",
         )
@@ -367,9 +404,16 @@ mod tests {
             ("overhead = -1", "overhead = -1"),
             ("page = 'here'", "page = 'here'"),
         ] {
-            let error = toml::from_str::<Options>(&format!("lan = 'a'\n{text}")).unwrap_err().to_string();
+            let error = Options::parse(&format!("lan = 'a'\n{text}")).unwrap_err().to_string();
             assert!(error.contains(key) && error.contains("line 2"), "{text}: {error}");
         }
+        let error = |text: &str| Options::parse(text).unwrap_err().to_string();
+        assert_eq!(error("lan = 'a'\ndonw = '600kbit'"), "line 2: donw: no such key: expected 'down'?");
+        assert!(error("zzz = 1").contains("expected one of lan, wan, down"), "{}", error("zzz = 1"));
+        // The two lists of keys are one.
+        let serde = toml::from_str::<Options>("zzz = 1").unwrap_err().message().to_owned();
+        let fields: Vec<&str> = serde.split('`').skip(3).step_by(2).collect();
+        assert_eq!(fields, KEYS, "{serde}");
         for (options, key) in [
             (Options { lan: None, ..minimal() }, "lan"),
             (Options { wan: Some("lan0".into()), ..minimal() }, "lan and wan"),
