@@ -50,14 +50,14 @@ bench: build ## cost per packet, and the live box against plain kernel forwardin
 bounds: build ## every workload of experiments/taq/lab under every queue, 3 seeds: an hour with 4 runs at a time
 	for file in experiments/taq/lab/*.toml; do $(TARGET)/release/narrows lab $$file --jobs 4 --out out/bounds $(ARGS) || exit 1; done
 
-claims: build ## the papers' figures in simulation, and the models against it; fails if one comes out worse than its file expects: an hour of one core
+claims: build ## the papers' figures in simulation, and the models against it; fails if one comes out worse than its file expects: half an hour of one core
 	$(TARGET)/release/narrows sim experiments/taq/*.toml experiments/burst-tcp/*.toml experiments/adaptive-aimd/*.toml experiments/initial-spreading/*.toml experiments/plan/*.toml experiments/class-isolation/*.toml --strict --out out/claims $(ARGS)
 	cargo test --release -p narrows-tests --test claims -- --include-ignored --nocapture
 
-gallery: build ## every figure of the papers as pages in out/reproduce, and pictures of some in docs/gallery: ten minutes on two cores; ARGS=--fresh makes all runs again
+gallery: build ## every figure of the papers as pages in out/reproduce, and pictures of some in docs/gallery: nine minutes on two cores; ARGS=--fresh makes all runs again
 	$(TARGET)/release/narrows reproduce all --gallery docs/gallery $(ARGS)
 
-league: build ## every discipline over one set of thin links in simulation, and who does best: minutes on two cores; ARGS=--quick for less
+league: build ## every discipline over one set of thin links in simulation, and who does best: three minutes on two cores; ARGS=--quick for less
 	$(TARGET)/release/narrows league $(ARGS)
 
 peers: build ## install ns-2 and ns-3 from the distribution and print one table: agreement and speed

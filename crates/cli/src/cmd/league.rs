@@ -19,7 +19,7 @@ pub struct Args {
     /// The list of disciplines and scenarios
     #[arg(default_value = "experiments/league.toml")]
     list: PathBuf,
-    /// Some of the scenarios, each at one point and shorter: minutes instead of half an hour
+    /// Some of the scenarios, each at one point and shorter: a minute or two instead of three
     #[arg(long)]
     quick: bool,
     /// Only these disciplines of the list, by their labels

@@ -16,7 +16,7 @@ use super::{say, sim_explain};
 pub struct Args {
     /// A figure as taq/fig08, a paper as taq, or all; without any the list of all
     what: Vec<String>,
-    /// Fewer seeds and shorter runs: all papers in 20 minutes of two cores
+    /// Fewer seeds and shorter runs: all papers in a few minutes of two cores, instead of nine
     #[arg(long)]
     quick: bool,
     /// A few seconds of work, too short to judge by: what tests run
@@ -166,6 +166,10 @@ fn list(chosen: &[(&Paper, Vec<&Figure>)], works: &[Work<'_>], args: &Args) -> a
             text += &format!("{:28} {:16} {told}: {}\n", paper.id, other.rows.join(" "), other.why);
         }
     }
-    text += &format!("in all {} with {} runs at a time\n", sim_explain::how_long(total), args.jobs());
+    text += &format!(
+        "in all {} with {} runs at a time, as estimated; docs/reproduce.md has what it took\n",
+        sim_explain::how_long(total),
+        args.jobs()
+    );
     say(&text).context("writing the list")
 }
