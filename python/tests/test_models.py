@@ -263,6 +263,91 @@ def test_what_has_no_value_is_a_value_error_with_the_parameter(make, key, says):
     assert refused.value.key == key
 
 
+# Numbers that may be left out: None in Python, NaN for an element.
+OPTIONAL = {"base", "buffer_packets", "buffer_s", "probe_epochs", "reset_change", "start", "syn_bytes", "wmax_packets"}
+NUMBERS = [(name, i) for name, (numbers, _, _) in _native.models() for i in range(len(numbers))]
+ROWS = [(name, i) for name, (_, rows, _) in _native.models() for i in range(len(rows))]
+
+
+def optional(model, number):
+    # In a sum of two parts, path and buffer, none may be missing.
+    if model == "control::pipe_packets":
+        return False
+    # What the numbers of a law of sizes are, and how many it has, its word tells.
+    return number in OPTIONAL or (model.startswith("sharing::") and number in ("a", "b", "c"))
+
+
+def asked(model, numbers, rows):
+    """A model at one element. Without its words: what is no number is refused before anything else is looked at."""
+    return _native.model(
+        model,
+        1,
+        [np.float64(x).tobytes() for x in numbers],
+        [(np.asarray(row, dtype=float).tobytes(), len(row)) for row in rows],
+        {},
+    )
+
+
+@pytest.mark.parametrize(("model", "at"), NUMBERS)
+def test_what_is_no_number_is_refused_wherever_one_is_needed(model, at):
+    numbers, rows, _ = dict(_native.models())[model]
+    given = [1.0] * len(numbers)
+    given[at] = np.nan
+    if optional(model, numbers[at]):
+        try:
+            asked(model, given, [[1.0]] * len(rows))
+        except ValueError as refused:
+            assert "= NaN: expected a number" not in str(refused)
+        return
+    with pytest.raises(ValueError, match="= NaN: expected a number") as refused:
+        asked(model, given, [[1.0]] * len(rows))
+    assert refused.value.key == numbers[at]
+
+
+@pytest.mark.parametrize(("model", "at"), ROWS)
+def test_what_is_no_number_is_refused_in_rows(model, at):
+    numbers, rows, _ = dict(_native.models())[model]
+    given = [[1.0, 1.0]] * len(rows)
+    given[at] = [1.0, np.nan]
+    with pytest.raises(ValueError, match="= NaN at place 1 of its row") as refused:
+        asked(model, [1.0] * len(numbers), given)
+    assert refused.value.key == rows[at]
+
+
+LINK = (600_000, 60, 0.2)
+
+
+@pytest.mark.parametrize(
+    ("make", "key", "says"),
+    [
+        (lambda: m.taq_chain.silent_longer_than(-1, 0.1), "epochs", "0 or more"),
+        (lambda: m.operating.silent_longer_than(-1, 600_000, 0.2, 60), "x_s", "0 or more"),
+        (lambda: m.operating.regime([3, -1]), "share_packets_per_rtt", "0 or more"),
+        (lambda: m.plan.hangs_per_s(-1, *LINK), "x_s", "0 or more"),
+        (lambda: m.plan.hangs_share_over(-1, 60, *LINK), "x_s", "0 or more"),
+        (lambda: m.plan.hangs_share_over(5, -60, *LINK), "during_s", "0 to 1e9 seconds"),
+        (lambda: m.plan.longest_hang_s(5, 60, *LINK), "of", "a share from 0 to 1"),
+        (lambda: m.plan.longest_hang_s(0.5, -60, *LINK), "during_s", "0 to 1e9 seconds"),
+        (lambda: m.plan.longest_hang_s(0.5, np.inf, *LINK), "during_s", "0 to 1e9 seconds"),
+        (lambda: m.burst.on_ack(0), "cwnd", "a window of 1 packet or more"),
+        (lambda: m.burst.on_ack(np.inf, base=2), "cwnd", "a window of 1 packet or more"),
+        (lambda: m.burst.on_ack(1, base=1), "base", "1 < base <= 1024"),
+    ],
+)
+def test_what_a_formula_would_answer_outside_its_domain_is_refused(make, key, says):
+    with pytest.raises(ValueError, match=re.escape(says)) as refused:
+        make()
+    assert refused.value.key == key
+
+
+def test_the_ends_of_these_domains_are_inside():
+    assert m.operating.regime(0) == "sub-packet" and m.operating.regime(np.inf) == "normal"
+    assert m.plan.hangs_share_over(0, 0, *LINK) == 0 and m.plan.hangs_per_s(np.inf, *LINK) == 0
+    assert m.plan.longest_hang_s([0, 1], 60, *LINK)[0] == pytest.approx(60)
+    assert 0 < m.operating.silent_longer_than(0, 600_000, 0.2, 60) <= 1
+    assert m.burst.on_ack(1, base=2) == 2
+
+
 def test_sizes_that_are_no_law():
     with pytest.raises(ValueError, match="expected Fixed, Choice"):
         m.sharing.ps_mean_s(1e6, 0.5, 1000)

@@ -121,7 +121,7 @@ pub enum Regime {
 }
 
 impl Regime {
-    /// Of a share in packets per round trip.
+    /// Of a share in packets per round trip, which is a number.
     #[must_use]
     pub const fn of(share_packets_per_rtt: f64) -> Self {
         match share_packets_per_rtt {
@@ -206,7 +206,13 @@ impl OperatingPoint {
     /// `x_s` seconds in which a flow gets nothing.
     #[must_use]
     pub fn silent_longer_than(&self, x_s: f64) -> f64 {
-        self.silences.as_ref().map_or(0.0, |s| s.longer_than(x_s.max(0.0) / self.rtt_s))
+        // Not f64::max, for which NaN is 0.
+        let x_s = x_s.clamp(0.0, f64::INFINITY);
+        if x_s.is_nan() {
+            x_s
+        } else {
+            self.silences.as_ref().map_or(0.0, |s| s.longer_than(x_s / self.rtt_s))
+        }
     }
 }
 
@@ -284,6 +290,16 @@ mod tests {
         );
         let point = operating_point(&Bottleneck { window: 4, ..thin(5) }).unwrap();
         assert!((point.utilisation - 2.0 / 3.0).abs() < 1e-12 && point.queue_s == 0.0);
+    }
+
+    /// What is no time has no share; what is less than none at all is none.
+    #[test]
+    fn a_time_that_is_no_number_has_no_share() {
+        let point = operating_point(&thin(120)).unwrap();
+        assert!(point.silent_longer_than(f64::NAN).is_nan());
+        assert_eq!(point.silent_longer_than(-1.0).to_bits(), point.silent_longer_than(0.0).to_bits());
+        let hangs = crate::plan::Hangs::new(point, 2);
+        assert!(hangs.per_s(f64::NAN).is_nan() && hangs.share_over(f64::NAN, 60.0).is_nan());
     }
 
     /// The fixed point itself, and that it moves as it should.

@@ -125,8 +125,16 @@ impl Growth {
     pub const SLOW_START: Self = Self::SlowStart { base: 2.0 };
 
     /// The window after one new ACK, in packets.
-    #[must_use]
-    pub fn on_ack(&self, cwnd: f64) -> f64 {
+    ///
+    /// # Errors
+    /// If `cwnd` is not a finite number from 1 on, or a base not in 1 < b <= 1024.
+    pub fn on_ack(&self, cwnd: f64) -> Result<f64> {
+        self.check()?;
+        Ok(self.grown(within("cwnd", cwnd, 1.0..=f64::MAX, "a window of 1 packet or more")?))
+    }
+
+    /// The same for a window and a growth that are known to be good.
+    fn grown(&self, cwnd: f64) -> f64 {
         match self {
             Self::SlowStart { base } => cwnd + (base - 1.0),
             Self::Burst(burst) => burst.on_ack(cwnd),
@@ -139,7 +147,7 @@ impl Growth {
     /// If `initial` or `packets` is not in 1 to 100 000, or a base not in 1 < b <= 1024.
     pub fn rounds(&self, initial: u32, packets: u32) -> Result<Rounds> {
         self.check()?;
-        Rounds::until(packets, initial, |cwnd| (0..whole(cwnd)).fold(cwnd, |cwnd, _| self.on_ack(cwnd)))
+        Rounds::until(packets, initial, |cwnd| (0..whole(cwnd)).fold(cwnd, |cwnd, _| self.grown(cwnd)))
     }
 
     /// What happens in a pipe (path and buffer together) that holds `pipe` packets: `None` if the windows of the first 100 000

@@ -59,7 +59,7 @@ impl Path {
             }
             now = acked[done].as_nanos();
             done += 1;
-            cwnd = growth.on_ack(cwnd);
+            cwnd = growth.grown(cwnd);
         }
     }
 

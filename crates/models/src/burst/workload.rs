@@ -29,7 +29,8 @@ impl Pareto {
     /// `P(X > x)`.
     #[must_use]
     pub fn above(&self, x: f64) -> f64 {
-        if x > self.scale { (self.scale / x).powf(self.shape) } else { 1.0 }
+        // In this order, so that NaN stays NaN.
+        if x <= self.scale { 1.0 } else { (self.scale / x).powf(self.shape) }
     }
 
     /// The value that a share of `1 - above` lies below.
@@ -48,5 +49,19 @@ impl Pareto {
     pub fn median_up_to(&self, limit: f64) -> Result<f64> {
         within("limit", limit, self.scale.next_up().., "a limit above the scale")?;
         self.exceeded_by(0.5 + 0.5 * self.above(limit))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_no_number_has_no_share_above_it() {
+        let files = Pareto::new(4.0, 1.2).unwrap();
+        assert!(files.above(f64::NAN).is_nan());
+        // (4 / 32)^1.2.
+        assert!((files.above(32.0) - 0.082_469_2).abs() < 1e-6);
+        assert_eq!([-1.0, 4.0, f64::INFINITY].map(|x| files.above(x)), [1.0, 1.0, 0.0]);
     }
 }

@@ -72,7 +72,7 @@ pub(super) const MODELS: &[Model] = &[
     model!("aimd::estimate::throughput_backoff"; beta, before, after, beta_lo, beta_hi; [] => (beta),
         |args| throughput_backoff(beta, before, after, Limits::new(beta_lo, beta_hi)?)?),
     model!("aimd::estimate::ThroughputBackoff::on_congestion";
-        beta_lo, beta_hi, start, reset_change, reset_every; [before, after] => (), |args| {
+        beta_lo, beta_hi, start [none], reset_change [none], reset_every; [before, after] => (), |args| {
         let every = if reset_every.is_nan() { 0 } else { count("reset_every", reset_every)? };
         let reset = optional(reset_change).map(|change| Reset { change, every });
         on_congestion(Limits::new(beta_lo, beta_hi)?, reset, optional(start), before, after)?

@@ -43,16 +43,16 @@ pub(super) const MODELS: &[Model] = &[
         let burst = BurstTcp::new(count("f", f)?, count("mice", mice)?, Form::default())?;
         in_a_row(burst.flow_level(count("initial", initial)?, count("packets", packets)?)?)
     }),
-    model!("burst::Growth::on_ack"; cwnd, base, f, mice; [] => (cwnd),
-        |args| growth(args, base, f, mice)?.on_ack(cwnd)),
-    model!("burst::Growth::rounds"; initial, packets, base, f, mice; [] => (), |args| {
+    model!("burst::Growth::on_ack"; cwnd, base [none], f, mice; [] => (cwnd),
+        |args| growth(args, base, f, mice)?.on_ack(cwnd)?),
+    model!("burst::Growth::rounds"; initial, packets, base [none], f, mice; [] => (), |args| {
         in_a_row(growth(args, base, f, mice)?.rounds(count("initial", initial)?, count("packets", packets)?)?)
     }),
-    model!("burst::Rounds::count"; initial, packets, base, f, mice; [] => (rounds), |args| {
+    model!("burst::Rounds::count"; initial, packets, base [none], f, mice; [] => (rounds), |args| {
         let growth = growth(args, base, f, mice)?;
         growth.rounds(count("initial", initial)?, count("packets", packets)?)?.count() as f64
     }),
-    model!("burst::Growth::overshoot"; initial, pipe, base, f, mice; [] => (sent, lost, round), |args| {
+    model!("burst::Growth::overshoot"; initial, pipe, base [none], f, mice; [] => (sent, lost, round), |args| {
         let growth = growth(args, base, f, mice)?;
         match growth.overshoot(count("initial", initial)?, count("pipe", pipe)?)? {
             Some(over) => [over.sent as f64, over.lost as f64, over.round as f64],
@@ -60,7 +60,7 @@ pub(super) const MODELS: &[Model] = &[
         }
     }),
     model!("burst::Path::transfer";
-        packet_bytes, ack_bytes, syn_bytes, initial, packets, base, f, mice; [rate_bps, delay_s] => (), |args| {
+        packet_bytes, ack_bytes, syn_bytes [none], initial, packets, base [none], f, mice; [rate_bps, delay_s] => (), |args| {
         let path = path(rate_bps, delay_s, [packet_bytes, ack_bytes, syn_bytes])?;
         let growth = growth(args, base, f, mice)?;
         let acked = path.transfer(&growth, count("initial", initial)?, count("packets", packets)?)?;

@@ -28,19 +28,29 @@ use crate::table::Column;
 /// A model by its name in `narrows-models`, with what it takes and gives.
 pub(crate) struct Model {
     name: &'static str,
-    numbers: &'static [&'static str],
+    numbers: &'static [Number],
     rows: &'static [&'static str],
     /// Names of the figures; none if it gives a row.
     gives: &'static [&'static str],
     call: fn(&Args<'_>) -> Result<Vec<f64>, Wrong>,
 }
 
-/// `"module::function"; numbers; [rows] => figures, |args| what it gives`.
+/// A number a model takes.
+pub(crate) struct Number {
+    name: &'static str,
+    /// NaN stands for none; elsewhere it is outside every domain.
+    optional: bool,
+}
+
+/// `"module::function"; numbers; [rows] => figures, |args| what it gives`; a number that may be left out is marked `[none]`.
 macro_rules! model {
-    ($name:literal; $($x:ident),*; [$($row:ident),*] => ($($gives:ident),*), |$args:ident| $body:expr) => {
+    ($name:literal; $($x:ident $([$none:ident])?),*; [$($row:ident),*] => ($($gives:ident),*), |$args:ident| $body:expr) => {
         $crate::models::Model {
             name: $name,
-            numbers: &[$(stringify!($x)),*],
+            numbers: &[$($crate::models::Number {
+                name: stringify!($x),
+                optional: !stringify!($($none)?).is_empty(),
+            }),*],
             rows: &[$(stringify!($row)),*],
             gives: &[$(stringify!($gives)),*],
             call: |$args| {
@@ -94,6 +104,24 @@ impl<'a> Args<'a> {
                 problem: format!("= '{word}': expected one of {}", words.join(", ")),
             }
         })
+    }
+}
+
+impl Model {
+    /// Refuses what is no number, before a comparison that is false for it makes it look like one.
+    fn checked(&self, args: &Args<'_>) -> Result<(), Wrong> {
+        let wrong = |key: &str, problem: &str| Wrong { key: key.to_owned(), problem: problem.to_owned() };
+        for (number, value) in self.numbers.iter().zip(args.numbers) {
+            if value.is_nan() && !number.optional {
+                return Err(wrong(number.name, "= NaN: expected a number"));
+            }
+        }
+        for (name, row) in self.rows.iter().zip(args.rows) {
+            if let Some(at) = row.iter().position(|x| x.is_nan()) {
+                return Err(wrong(name, &format!("= NaN at place {at} of its row: expected a number")));
+            }
+        }
+        Ok(())
     }
 }
 
@@ -152,6 +180,21 @@ fn whole(parameter: &'static str, value: f64, most: u64) -> Result<u64, Wrong> {
     Err(Wrong { key: parameter.to_owned(), problem })
 }
 
+/// A time or a number of something, which may be infinite.
+fn at_least_0(parameter: &'static str, value: f64) -> Result<f64, Wrong> {
+    if value >= 0.0 {
+        return Ok(value);
+    }
+    Err(models::Error { parameter, value, expected: "0 or more" }.into())
+}
+
+fn share(parameter: &'static str, value: f64) -> Result<f64, Wrong> {
+    if (0.0..=1.0).contains(&value) {
+        return Ok(value);
+    }
+    Err(models::Error { parameter, value, expected: "a share from 0 to 1" }.into())
+}
+
 /// Up to here every whole number is an f64.
 const EXACT: u64 = 1 << 53;
 
@@ -176,21 +219,25 @@ fn rate(value: f64) -> Result<Rate, Wrong> {
     }
 }
 
+/// 10^9 s: 30 years.
+fn seconds(parameter: &'static str, value: f64) -> Result<f64, Wrong> {
+    if (0.0..=1e9).contains(&value) {
+        return Ok(value);
+    }
+    Err(models::Error { parameter, value, expected: "0 to 1e9 seconds" }.into())
+}
+
 /// To the nanosecond.
 fn time(parameter: &'static str, value_s: f64) -> Result<Duration, Wrong> {
-    // 10^9 s: 30 years.
-    if (0.0..=1e9).contains(&value_s) {
-        return Ok(Duration::from_nanos((value_s * 1e9).round() as u64));
-    }
-    let problem = format!("= {value_s}: expected 0 to 1e9 seconds");
-    Err(Wrong { key: parameter.to_owned(), problem })
+    Ok(Duration::from_nanos((seconds(parameter, value_s)? * 1e9).round() as u64))
 }
 
 /// Names of all models with what each takes and gives: numbers, rows, figures.
 #[pyfunction]
 #[pyo3(name = "models")]
 pub(crate) fn list() -> Vec<(&'static str, [Vec<&'static str>; 3])> {
-    all().map(|m| (m.name, [m.numbers.to_vec(), m.rows.to_vec(), m.gives.to_vec()])).collect()
+    let names = |m: &Model| m.numbers.iter().map(|x| x.name).collect();
+    all().map(|m| (m.name, [names(m), m.rows.to_vec(), m.gives.to_vec()])).collect()
 }
 
 /// A model at `count` elements: `numbers` and `rows` are native doubles in the order of [`list`], each of `rows` with its width.
@@ -228,7 +275,8 @@ pub(crate) fn evaluate(
             let these: Vec<&[f64]> =
                 rows.iter().map(|(list, width)| &list[at * width..(at + 1) * width]).collect();
             let args = Args { numbers: &here, rows: &these, words: &words };
-            let given = (model.call)(&args).map_err(|wrong| refused(wrong, at, count))?;
+            let given = model.checked(&args).and_then(|()| (model.call)(&args));
+            let given = given.map_err(|wrong| refused(wrong, at, count))?;
             lengths.push(given.len() as f64);
             flat.extend(given);
             if asked.elapsed() >= ASK {

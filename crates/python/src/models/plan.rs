@@ -3,7 +3,7 @@
 use narrows_models::plan::{Buffer, Hangs, Link, Plan, Verdict, edges, plan};
 
 use super::taq::STACKS;
-use super::{Args, Model, Wrong, bytes, count, model, optional, rate, time};
+use super::{Args, Model, Wrong, at_least_0, bytes, count, model, optional, rate, seconds, share, time};
 
 /// A link as numbers: rate, users, RTT, packet, buffer in packets or in seconds, connections, busy share, object, patience.
 type Numbers = [f64; 10];
@@ -88,38 +88,38 @@ fn exits(p: &Plan) -> [f64; 6] {
 }
 
 pub(super) const MODELS: &[Model] = &[
-    model!("plan::plan"; rate_bps, users, rtt_s, packet_bytes, buffer_packets, buffer_s, connections, busy, object_bytes,
+    model!("plan::plan"; rate_bps, users, rtt_s, packet_bytes, buffer_packets [none], buffer_s [none], connections, busy, object_bytes,
         patience_s; [] => (busy_users, flows, buffer_packets, share_bps, share_packets, verdict, loss, silent,
             larger_buffer_packets, larger_buffer_delay_s, larger_buffer_smallest_fetch_s, round_s, silence_s, fetch_s,
             wait_least_s, wait_most_s, fits, door_users, door_wait_s, loss_door_users, loss_door_wait_s, exits), |args| {
         conclusions(&plan(&link(args, [rate_bps, users, rtt_s, packet_bytes, buffer_packets, buffer_s, connections, busy,
             object_bytes, patience_s])?)?)
     }),
-    model!("plan::Plan::exits"; rate_bps, users, rtt_s, packet_bytes, buffer_packets, buffer_s, connections, busy,
+    model!("plan::Plan::exits"; rate_bps, users, rtt_s, packet_bytes, buffer_packets [none], buffer_s [none], connections, busy,
         object_bytes, patience_s; [] => (fine_users, fine_rate_bps, small_packets_users, small_packets_rate_bps,
             past_tipping_users, past_tipping_rate_bps), |args| {
         exits(&plan(&link(args, [rate_bps, users, rtt_s, packet_bytes, buffer_packets, buffer_s, connections, busy,
             object_bytes, patience_s])?)?)
     }),
-    model!("plan::edges"; rate_bps, users, rtt_s, packet_bytes, buffer_packets, buffer_s, connections, busy, object_bytes,
+    model!("plan::edges"; rate_bps, users, rtt_s, packet_bytes, buffer_packets [none], buffer_s [none], connections, busy, object_bytes,
         patience_s; [] => (small_packets_users, past_tipping_users, too_many_users), |args| {
         let link = link(args, [rate_bps, users, rtt_s, packet_bytes, buffer_packets, buffer_s, connections, busy,
             object_bytes, patience_s])?;
         edges(&link, &[link.rate])?.first().map_or([f64::NAN; 3], |e| e.users)
     }),
-    model!("plan::Hangs::per_s"; x_s, rate_bps, users, rtt_s, packet_bytes, buffer_packets, buffer_s, connections, busy,
+    model!("plan::Hangs::per_s"; x_s, rate_bps, users, rtt_s, packet_bytes, buffer_packets [none], buffer_s [none], connections, busy,
         object_bytes, patience_s; [] => (per_s), |args| {
         hangs(args, [rate_bps, users, rtt_s, packet_bytes, buffer_packets, buffer_s, connections, busy, object_bytes,
-            patience_s])?.per_s(x_s)
+            patience_s])?.per_s(at_least_0("x_s", x_s)?)
     }),
-    model!("plan::Hangs::share_over"; x_s, during_s, rate_bps, users, rtt_s, packet_bytes, buffer_packets, buffer_s,
+    model!("plan::Hangs::share_over"; x_s, during_s, rate_bps, users, rtt_s, packet_bytes, buffer_packets [none], buffer_s [none],
         connections, busy, object_bytes, patience_s; [] => (share), |args| {
         hangs(args, [rate_bps, users, rtt_s, packet_bytes, buffer_packets, buffer_s, connections, busy, object_bytes,
-            patience_s])?.share_over(x_s, during_s)
+            patience_s])?.share_over(at_least_0("x_s", x_s)?, seconds("during_s", during_s)?)
     }),
-    model!("plan::Hangs::longest_s"; of, during_s, rate_bps, users, rtt_s, packet_bytes, buffer_packets, buffer_s,
+    model!("plan::Hangs::longest_s"; of, during_s, rate_bps, users, rtt_s, packet_bytes, buffer_packets [none], buffer_s [none],
         connections, busy, object_bytes, patience_s; [] => (time_s), |args| {
         hangs(args, [rate_bps, users, rtt_s, packet_bytes, buffer_packets, buffer_s, connections, busy, object_bytes,
-            patience_s])?.longest_s(of, during_s)
+            patience_s])?.longest_s(share("of", of)?, seconds("during_s", during_s)?)
     }),
 ];

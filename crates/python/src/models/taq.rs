@@ -1,13 +1,12 @@
 //! TAQ's chains, and the operating point of a thin link.
 
-use narrows_models::Error;
 use narrows_models::operating::{Bottleneck, OperatingPoint, Regime, Stack, operating_point};
 use narrows_models::taq_chain::{
     Back, Memory, Repair, Settings, Silences, Stationary, mean_idle_uncapped, stage_ratio, stationary,
     tipping_point, tipping_point_closed,
 };
 
-use super::{Args, Model, Wrong, bytes, count, model, optional, rate, time};
+use super::{Args, Model, Wrong, at_least_0, bytes, count, model, optional, rate, share, time};
 
 const MEMORY: [(&str, Memory); 4] =
     [("s1", Memory::S1), ("sample", Memory::Sample), ("s2", Memory::S2), ("s3", Memory::S3)];
@@ -45,13 +44,6 @@ fn silences(
     of: impl FnOnce(&Silences) -> f64,
 ) -> Result<Option<f64>, Wrong> {
     Ok(chain(args, loss, settings)?.silences().as_ref().map(of))
-}
-
-fn share(parameter: &'static str, value: f64) -> Result<f64, Wrong> {
-    if (0.0..=1.0).contains(&value) {
-        return Ok(value);
-    }
-    Err(Error { parameter, value, expected: "a share from 0 to 1" }.into())
 }
 
 /// A row of seven figures for each stage.
@@ -96,42 +88,45 @@ fn regime(class: Regime) -> f64 {
 }
 
 pub(super) const MODELS: &[Model] = &[
-    model!("taq_chain::stationary"; loss, wmax, t0_epochs, probe_epochs, stages; []
+    model!("taq_chain::stationary"; loss, wmax, t0_epochs, probe_epochs [none], stages; []
         => (silent, silent_or_first, packets_per_epoch, timeouts_per_epoch, mean_idle_epochs), |args| {
         let c = chain(args, loss, [wmax, t0_epochs, probe_epochs, stages])?;
         [c.silent(), c.silent_or_first(), c.packets_per_epoch(), c.timeouts_per_epoch(), c.mean_idle_epochs()]
     }),
-    model!("taq_chain::Stationary::sent"; loss, wmax, t0_epochs, probe_epochs, stages; [] => (),
+    model!("taq_chain::Stationary::sent"; loss, wmax, t0_epochs, probe_epochs [none], stages; [] => (),
         |args| chain(args, loss, [wmax, t0_epochs, probe_epochs, stages])?.sent().to_vec()),
-    model!("taq_chain::Stationary::stages"; loss, wmax, t0_epochs, probe_epochs, stages; [] => (),
+    model!("taq_chain::Stationary::stages"; loss, wmax, t0_epochs, probe_epochs [none], stages; [] => (),
         |args| self::stages(&chain(args, loss, [wmax, t0_epochs, probe_epochs, stages])?)),
-    model!("taq_chain::Stationary::idle_quantile"; quantile, loss, wmax, t0_epochs, probe_epochs, stages; [] => (epochs),
+    model!("taq_chain::Stationary::idle_quantile"; quantile, loss, wmax, t0_epochs, probe_epochs [none], stages; [] => (epochs),
         |args| chain(args, loss, [wmax, t0_epochs, probe_epochs, stages])?.idle_quantile(share("quantile", quantile)?)),
-    model!("taq_chain::Stationary::idle_quantile_by_time"; quantile, loss, wmax, t0_epochs, probe_epochs, stages; [] => (epochs),
+    model!("taq_chain::Stationary::idle_quantile_by_time"; quantile, loss, wmax, t0_epochs, probe_epochs [none], stages; [] => (epochs),
         |args| chain(args, loss, [wmax, t0_epochs, probe_epochs, stages])?.idle_quantile_by_time(share("quantile", quantile)?)),
-    model!("taq_chain::Stationary::silent_in_a_row"; epochs, loss, wmax, t0_epochs, probe_epochs, stages; [] => (share),
+    model!("taq_chain::Stationary::silent_in_a_row"; epochs, loss, wmax, t0_epochs, probe_epochs [none], stages; [] => (share),
         |args| chain(args, loss, [wmax, t0_epochs, probe_epochs, stages])?.silent_in_a_row(count("epochs", epochs)?)),
-    model!("taq_chain::Silences::per_epoch"; loss, wmax, t0_epochs, probe_epochs, stages; [] => (per_epoch),
+    model!("taq_chain::Silences::per_epoch"; loss, wmax, t0_epochs, probe_epochs [none], stages; [] => (per_epoch),
         |args| silences(args, loss, [wmax, t0_epochs, probe_epochs, stages], Silences::per_epoch)?),
-    model!("taq_chain::Silences::mean_epochs"; loss, wmax, t0_epochs, probe_epochs, stages; [] => (epochs),
+    model!("taq_chain::Silences::mean_epochs"; loss, wmax, t0_epochs, probe_epochs [none], stages; [] => (epochs),
         |args| silences(args, loss, [wmax, t0_epochs, probe_epochs, stages], Silences::mean_epochs)?),
-    model!("taq_chain::Silences::quantile"; quantile, loss, wmax, t0_epochs, probe_epochs, stages; [] => (epochs), |args| {
+    model!("taq_chain::Silences::quantile"; quantile, loss, wmax, t0_epochs, probe_epochs [none], stages; [] => (epochs), |args| {
         let quantile = share("quantile", quantile)?;
         silences(args, loss, [wmax, t0_epochs, probe_epochs, stages], |s| s.quantile(quantile))?
     }),
-    model!("taq_chain::Silences::quantile_by_time"; quantile, loss, wmax, t0_epochs, probe_epochs, stages; [] => (epochs), |args| {
+    model!("taq_chain::Silences::quantile_by_time"; quantile, loss, wmax, t0_epochs, probe_epochs [none], stages; [] => (epochs), |args| {
         let quantile = share("quantile", quantile)?;
         silences(args, loss, [wmax, t0_epochs, probe_epochs, stages], |s| s.quantile_by_time(quantile))?
     }),
-    model!("taq_chain::Silences::longer_than"; epochs, loss, wmax, t0_epochs, probe_epochs, stages; [] => (share),
-        |args| silences(args, loss, [wmax, t0_epochs, probe_epochs, stages], |s| s.longer_than(epochs.max(0.0)))?),
+    model!("taq_chain::Silences::longer_than"; epochs, loss, wmax, t0_epochs, probe_epochs [none], stages; [] => (share),
+    |args| {
+        let epochs = at_least_0("epochs", epochs)?;
+        silences(args, loss, [wmax, t0_epochs, probe_epochs, stages], |s| s.longer_than(epochs))?
+    }),
     model!("taq_chain::stage_ratio"; loss; [] => (ratio), |args| stage_ratio(args.word("memory", &MEMORY)?, loss)?),
     model!("taq_chain::mean_idle_uncapped"; t0_epochs, loss; [] => (epochs),
         |args| mean_idle_uncapped(args.word("memory", &MEMORY)?, t0_epochs, loss)?),
     model!("taq_chain::tipping_point"; ; [] => (loss), |args| tipping_point(args.word("memory", &MEMORY)?)),
     model!("taq_chain::tipping_point_closed"; packets; [] => (loss),
         |args| tipping_point_closed(count("packets", packets)?)?),
-    model!("operating::operating_point"; rate_bps, packet_bytes, rtt_s, buffer_packets, flows, rto_min_s, window; []
+    model!("operating::operating_point"; rate_bps, packet_bytes, rtt_s, buffer_packets [none], flows, rto_min_s, window; []
         => (loss, share_packets_per_rtt, rtt_s, queue_s, utilisation, packets_per_epoch, silent, t0_epochs,
             silences_per_s, regime), |args| {
         let p = point(args, [rate_bps, packet_bytes, rtt_s, buffer_packets, flows, rto_min_s, window])?;
@@ -139,14 +134,15 @@ pub(super) const MODELS: &[Model] = &[
             p.t0_epochs, p.silences_per_s(), regime(p.class)]
     }),
     model!("operating::OperatingPoint::silence_quantile_s";
-        quantile, rate_bps, packet_bytes, rtt_s, buffer_packets, flows, rto_min_s, window; [] => (time_s), |args| {
+        quantile, rate_bps, packet_bytes, rtt_s, buffer_packets [none], flows, rto_min_s, window; [] => (time_s), |args| {
         let p = point(args, [rate_bps, packet_bytes, rtt_s, buffer_packets, flows, rto_min_s, window])?;
         p.silence_quantile_s(share("quantile", quantile)?)
     }),
     model!("operating::OperatingPoint::silent_longer_than";
-        x_s, rate_bps, packet_bytes, rtt_s, buffer_packets, flows, rto_min_s, window; [] => (share), |args| {
+        x_s, rate_bps, packet_bytes, rtt_s, buffer_packets [none], flows, rto_min_s, window; [] => (share), |args| {
         let p = point(args, [rate_bps, packet_bytes, rtt_s, buffer_packets, flows, rto_min_s, window])?;
-        p.silent_longer_than(x_s)
+        p.silent_longer_than(at_least_0("x_s", x_s)?)
     }),
-    model!("operating::Regime::of"; share_packets_per_rtt; [] => (regime), |args| regime(Regime::of(share_packets_per_rtt))),
+    model!("operating::Regime::of"; share_packets_per_rtt; [] => (regime), 
+        |args| regime(Regime::of(at_least_0("share_packets_per_rtt", share_packets_per_rtt)?))),
 ];

@@ -45,7 +45,7 @@ pub(super) const MODELS: &[Model] = &[
     model!("latency::handshake_s"; forward_loss, reverse_loss, rtt_s, syn_rto_s; [] => (time_s),
         |args| handshake_s(forward_loss, reverse_loss, rtt_s, syn_rto_s)?),
     model!("latency::cardwell";
-        packets, loss, rtt_s, rto_s, b, wmax_packets, reverse_loss, syn_rto_s, initial_window, delayed_ack_s; []
+        packets, loss, rtt_s, rto_s, b, wmax_packets [none], reverse_loss, syn_rto_s, initial_window, delayed_ack_s; []
         => (handshake_s, slow_start_s, loss_s, avoidance_s, delayed_ack_s, slow_start_packets, window_packets,
             loss_probability, timeout_probability, transfer_s, total_s), |args| {
         let packets = whole("packets", packets, EXACT)?;
@@ -56,11 +56,11 @@ pub(super) const MODELS: &[Model] = &[
     model!("throughput::mean_window"; loss, b; [] => (packets), |args| mean_window(loss, b)?),
     model!("throughput::timeout_probability"; loss, w; [] => (probability), |args| timeout_probability(loss, w)?),
     model!("throughput::timeouts_s"; loss, rto_s; [] => (time_s), |args| timeouts_s(loss, rto_s)?),
-    model!("throughput::padhye"; loss, rtt_s, rto_s, b, wmax_packets; [] => (rate_pps),
+    model!("throughput::padhye"; loss, rtt_s, rto_s, b, wmax_packets [none]; [] => (rate_pps),
         |args| padhye(&flow(loss, rtt_s, rto_s, b, wmax_packets))?),
-    model!("throughput::padhye_throughput"; loss, rtt_s, rto_s, b, wmax_packets; [] => (rate_pps),
+    model!("throughput::padhye_throughput"; loss, rtt_s, rto_s, b, wmax_packets [none]; [] => (rate_pps),
         |args| padhye_throughput(&flow(loss, rtt_s, rto_s, b, wmax_packets))?),
-    model!("throughput::padhye_approximate"; loss, rtt_s, rto_s, b, wmax_packets; [] => (rate_pps),
+    model!("throughput::padhye_approximate"; loss, rtt_s, rto_s, b, wmax_packets [none]; [] => (rate_pps),
         |args| padhye_approximate(&flow(loss, rtt_s, rto_s, b, wmax_packets))?),
     model!("throughput::tfrc"; loss, rtt_s, b; [] => (rate_pps), |args| tfrc(loss, rtt_s, b)?),
 ];

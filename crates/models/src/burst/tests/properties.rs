@@ -84,7 +84,7 @@ mod events {
                 What::Before(_, packet) => {
                     assert_eq!(packet, acked.len(), "in order");
                     acked.push(now);
-                    cwnd = growth.on_ack(cwnd);
+                    cwnd = growth.on_ack(cwnd).unwrap();
                     while next < count && next - acked.len() < cwnd as usize {
                         world.enqueue(now, 0, next);
                         next += 1;
@@ -169,7 +169,7 @@ fn windows_stay_windows() {
                 for initial in [1, 2, 31, 33, 5000] {
                     let mut cwnd = f64::from(initial);
                     for _ in 0..2000 {
-                        let next = btcp(f, mice, form).on_ack(cwnd);
+                        let next = btcp(f, mice, form).on_ack(cwnd).unwrap();
                         let shrinks = f64::from(matches!(form, Form::Printed | Form::Ns2));
                         let least = (cwnd - shrinks).max(1.0) - 1e-9;
                         let most = (cwnd + 1.0).max(f64::from(mice)) + 1e-9;
@@ -196,6 +196,13 @@ fn outside_the_domain() {
     assert!(Growth::SLOW_START.rounds(0, 64).is_err() && Growth::SLOW_START.rounds(1, 0).is_err());
     assert!(Growth::SLOW_START.rounds(1, MOST_PACKETS + 1).is_err());
     assert!(Growth::SLOW_START.overshoot(1, 0).is_err());
+    for cwnd in [0.0, 0.5, -1.0, f64::NAN, f64::INFINITY] {
+        assert!(
+            btcp(8, 32, Form::default()).on_ack(cwnd).is_err() && Growth::SLOW_START.on_ack(cwnd).is_err(),
+            "{cwnd}"
+        );
+    }
+    assert!(Growth::SlowStart { base: 1.0 }.on_ack(1.0).is_err());
     let good = Hop { rate: Rate::from_kbps(1500), delay: Duration::from_millis(5) };
     let path = |hops| Path { hops, data: Bytes(1500), ack: Bytes(40), syn: None };
     let fails = |path: Path| path.transfer(&Growth::SLOW_START, 1, 4).is_err();
