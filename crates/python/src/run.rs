@@ -6,14 +6,14 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use narrows_runner::{ENGINE, Plan, VERSION};
+use narrows_runner::{ENGINE, VERSION, caught};
 use narrows_sim::RunError;
 use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict};
 
 use crate::error;
-use crate::scenario::Source;
+use crate::scenario::{Single, Source};
 use crate::table::Table;
 
 /// How often a run asks whether somebody pressed Ctrl-C.
@@ -54,25 +54,9 @@ pub(crate) fn run<'py>(
     stop: Option<&Stop>,
 ) -> PyResult<Option<Bound<'py, PyDict>>> {
     let source = Source { text, file, sets: sets.unwrap_or_default() };
-    let told = |e| error::scenario(py, &e);
-    let mut experiment = source.experiment().map_err(told)?;
-    match seed {
-        Some(seed) => experiment.seeds = vec![seed],
-        None => experiment.seeds.truncate(1),
-    }
-    let name = source.file.as_deref().and_then(std::path::Path::to_str);
-    if experiment.points() > 1 {
-        let swept: Vec<&str> = experiment.swept().collect();
-        let problem = format!(
-            "{} points: expected one; choose with set={{...}}, or take all with narrows.sweep",
-            experiment.points()
-        );
-        return Err(error::refuse(py, &format!("sweep of {}", swept.join(", ")), &problem, name));
-    }
-    let plan = Plan::new(&source.text, "", experiment.expand().map_err(told)?);
-    let Some(job) = plan.jobs.first() else {
-        return Err(error::refuse(py, "sweep", "no run is left: expected one", name));
-    };
+    // Reading, resolving and hashing a scenario may take long too: it names files of any size.
+    let Single { name, about, job } =
+        py.detach(|| source.single(seed)).map_err(|e| error::scenario(py, &e))?;
     let asked = stop.map(|s| s.0.clone()).unwrap_or_default();
     let mut interrupted = None;
     let ended = py.detach(|| {
@@ -88,15 +72,17 @@ pub(crate) fn run<'py>(
                 ControlFlow::Continue(())
             }
         };
-        narrows_sim::run(&job.scenario, job.seed, &mut go_on)
+        // A panic would be no Exception to Python: it passes by `except Exception` and cannot be pickled.
+        caught(|| narrows_sim::run(&job.scenario, job.seed, &mut go_on))
     });
     if let Some(why) = interrupted {
         return Err(why);
     }
     let results = match ended {
-        Ok(results) => results,
-        Err(RunError::Stopped) => return Ok(None),
-        Err(why) => return Err(PyRuntimeError::new_err(why.to_string())),
+        Ok(Ok(results)) => results,
+        Ok(Err(RunError::Stopped)) => return Ok(None),
+        Ok(Err(why)) => return Err(PyRuntimeError::new_err(why.to_string())),
+        Err(bug) => return Err(PyRuntimeError::new_err(bug)),
     };
     let told = PyDict::new(py);
     told.set_item("summary", results.summary)?;
@@ -113,8 +99,8 @@ pub(crate) fn run<'py>(
     let manifest = PyDict::new(py);
     manifest.set_item("narrows", VERSION)?;
     manifest.set_item("engine", ENGINE)?;
-    manifest.set_item("name", &plan.name)?;
-    manifest.set_item("about", &plan.about)?;
+    manifest.set_item("name", name)?;
+    manifest.set_item("about", about)?;
     manifest.set_item("seed", job.seed)?;
     manifest.set_item("key", &job.key)?;
     manifest.set_item("scenario", &job.scenario.text)?;

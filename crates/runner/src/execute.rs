@@ -1,9 +1,7 @@
 //! A plan done: runs on a pool of threads, each kept as it ends, then all put together.
 
-use std::any::Any;
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::ControlFlow;
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
@@ -16,7 +14,7 @@ use narrows_units::Instant;
 
 use crate::manifest::Manifest;
 use crate::store::{Finished, Store};
-use crate::{Error, Plan, folder, join, verdicts};
+use crate::{Error, Plan, caught, folder, join, verdicts};
 
 /// What simulates: [`narrows_sim::run`].
 pub type Simulate<'a> = dyn Fn(&Scenario, u64, &mut dyn FnMut(Instant) -> ControlFlow<()>) -> Result<Results, RunError>
@@ -182,9 +180,7 @@ impl Pool<'_> {
             (self.watch)(Event::At(at, now));
             if self.stop.load(Ordering::Relaxed) { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
         };
-        // A run that panics is a bug of ours, and no reason to lose the others.
-        let ended = catch_unwind(AssertUnwindSafe(|| (self.simulate)(&job.scenario, job.seed, &mut go_on)));
-        match ended {
+        match caught(|| (self.simulate)(&job.scenario, job.seed, &mut go_on)) {
             Ok(Ok(results)) => match self.store.put(job, &results) {
                 Ok(_) => {
                     self.state().seconds.insert(job.key.clone(), begun.elapsed().as_secs_f64());
@@ -196,12 +192,7 @@ impl Pool<'_> {
             },
             Ok(Err(RunError::Stopped)) => {}
             Ok(Err(why)) => self.failed(at, &why.to_string()),
-            Err(panic) => {
-                self.failed(
-                    at,
-                    &format!("a bug in the simulator, please report it: {}", words(panic.as_ref())),
-                );
-            }
+            Err(bug) => self.failed(at, &bug),
         }
     }
 
@@ -214,12 +205,6 @@ impl Pool<'_> {
     fn state(&self) -> std::sync::MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
-}
-
-/// What a panic said.
-fn words(panic: &(dyn Any + Send)) -> &str {
-    let text = panic.downcast_ref::<String>().map(String::as_str);
-    text.or_else(|| panic.downcast_ref::<&str>().copied()).unwrap_or("a panic")
 }
 
 /// `timing.csv`: wall seconds of the runs, in the order of the plan; those of runs found come from the file before.

@@ -18,6 +18,7 @@
 
 #![forbid(unsafe_code)]
 
+mod caught;
 mod csv;
 mod digest;
 mod error;
@@ -32,6 +33,7 @@ mod plan;
 mod store;
 pub mod verdicts;
 
+pub use caught::caught;
 pub use digest::{Point, digest};
 pub use error::Error;
 pub use estimate::Estimate;
