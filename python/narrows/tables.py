@@ -35,19 +35,27 @@ C = TypeVar("C", bound=type)
 
 @dataclass_transform(kw_only_default=True)
 def table(cls: C) -> C:
-    """A dataclass whose fields are keys of a table; one that does not exist is refused by a ``ValueError`` with its name."""
+    """A dataclass whose fields are keys of a table; one that does not exist is refused by a ``ValueError`` with its name, given
+    or assigned."""
     made: Any = dataclasses.dataclass(kw_only=True)(cls)
     init = made.__init__
 
+    def judge(own: type, key: str) -> None:
+        if key not in _names(own):
+            raise unknown(f"{own.__name__}.{key}", key, _names(own))
+
     @functools.wraps(init)
     def __init__(self: Any, *args: Any, **settings: Any) -> None:
-        known = {f.name for f in dataclasses.fields(self)}
         for key in settings:
-            if key not in known:
-                raise unknown(f"{type(self).__name__}.{key}", key, known)
+            judge(type(self), key)
         init(self, *args, **settings)
 
+    def __setattr__(self: Any, key: str, value: Any) -> None:
+        judge(type(self), key)
+        object.__setattr__(self, key, value)
+
     made.__init__ = __init__
+    made.__setattr__ = __setattr__
     return cast(C, made)
 
 
@@ -109,8 +117,9 @@ def _inner(cls: type, name: str, value: Any, path: str, file: str | None) -> Any
     return from_table(inner, value, path, file)
 
 
-def _names(cls: type) -> set[str]:
-    return {f.name for f in dataclasses.fields(cls)}
+@functools.cache
+def _names(cls: type) -> frozenset[str]:
+    return frozenset(f.name for f in dataclasses.fields(cls))
 
 
 @functools.cache

@@ -182,6 +182,18 @@ def test_what_cannot_be_is_a_value_error_with_the_key(make, key, says):
     assert key in str(refused.value)
 
 
+def test_a_key_that_does_not_exist_cannot_be_assigned():
+    scenario, hosts = few(), narrows.Long(flows=3)
+    with pytest.raises(ValueError, match=r"Scenario\.ratee: no such key: expected 'rate'\?") as refused:
+        scenario.ratee = "2mbit"
+    assert refused.value.key == "Scenario.ratee"
+    for key in ("flowz", "kind", "key"):
+        with pytest.raises(ValueError, match=rf"Long\.{key}: no such key"):
+            setattr(hosts, key, 3)
+    scenario.rate, hosts.flows = "2mbit", 4
+    assert (scenario.rate, hosts.flows) == ("2mbit", 4)
+
+
 @pytest.mark.parametrize(
     ("text", "key", "says"),
     [
