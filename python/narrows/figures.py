@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import functools
 import json
+import operator
 import os
 import tempfile
 from collections.abc import Callable, Iterator
@@ -108,7 +109,7 @@ def _function(paper: str, listed: dict[str, Any]) -> Callable[..., Drawn]:
     Args:
         size: ``full`` as the scenarios have it, ``quick`` with fewer seeds and settings, ``least``: a few seconds of work.
         out: where runs are kept and found again.
-        jobs: runs at a time; as many as there are cores.
+        jobs: runs at a time; without it as many as there are cores.
         fresh: run again what is finished.
         experiments: a folder of scenarios and lists in place of those of this version.
 
@@ -116,7 +117,7 @@ def _function(paper: str, listed: dict[str, Any]) -> Callable[..., Drawn]:
         A matplotlib figure, and the table it is drawn from.
 
     Raises:
-        ValueError: an unknown size; a scenario that cannot be.
+        ValueError: an unknown size; ``jobs`` that are no number from 1 on; a scenario that cannot be.
         OSError: a folder that cannot be written.
         ImportError: there is no matplotlib; nothing has run then.
         KeyboardInterrupt: on Ctrl-C, within a fraction of a second; finished runs are kept.
@@ -134,8 +135,9 @@ def _section(
 ) -> dict[str, Any]:
     # Before hours of work, not after.
     _matplotlib()
+    runs = _jobs(jobs)
     with _folder(experiments) as folder:
-        told = _native.reproduce(str(folder), name, size, os.fspath(out), jobs or _cores(), fresh)
+        told = _native.reproduce(str(folder), name, size, os.fspath(out), runs, fresh)
     section: dict[str, Any] = json.loads(told)
     return section
 
@@ -151,6 +153,18 @@ def _folder(experiments: str | os.PathLike[str] | None) -> Iterator[str | os.Pat
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_text(text, encoding="utf-8")
         yield folder
+
+
+def _jobs(jobs: int | None) -> int:
+    if jobs is None:
+        return _cores()
+    try:
+        number = 0 if isinstance(jobs, bool) else operator.index(jobs)
+    except TypeError:
+        number = 0
+    if not 1 <= number <= 4096:
+        raise _native.refusal("jobs", f"= {jobs!r}: expected a whole number from 1 to 4096, or None for all cores")
+    return number
 
 
 def _cores() -> int:

@@ -27,7 +27,8 @@ class Result:
     tables: Mapping[str, Table]
     """Arrow tables by name; pyarrow, pandas and polars take them without copying."""
     manifest: Mapping[str, Any]
-    """Name, seed, scenario (TOML that runs by itself), version, engine, key (a hash over all that decides the results)."""
+    """``name``, ``about``, ``seed``, ``scenario`` (TOML that runs by itself), ``narrows`` (its version), ``engine``, ``key`` (a hash over
+    all that decides the results)."""
     captures: Mapping[str, bytes] = field(default_factory=dict, repr=False)
     """Packets of the links in ``probes.capture``, as pcap files."""
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -89,7 +90,7 @@ def run(
     Other threads go on meanwhile. The same scenario and seed give the same results on every machine.
     """
     text, file = _source(scenario)
-    return _result(_native.run(text, file, _sets(set), seed, stop))
+    return _result(_native.run(text, file, _sets(set), _seed(seed), stop))
 
 
 def _result(told: dict[str, Any] | None) -> Result | None:
@@ -99,10 +100,31 @@ def _result(told: dict[str, Any] | None) -> Result | None:
 def _source(scenario: Scenario | str | os.PathLike[str]) -> tuple[str, str | None]:
     if isinstance(scenario, Scenario):
         return scenario.to_toml(), scenario.file
+    if not isinstance(scenario, (str, os.PathLike)):
+        kind = type(scenario).__name__
+        raise _native.refusal("scenario", f"of type {kind}: expected a narrows.Scenario, or the path of a file")
     path = Path(scenario)
     return path.read_text(encoding="utf-8"), str(path)
 
 
+def _seed(seed: int | None) -> int | None:
+    """Whole numbers of numpy are whole numbers; a truth is none."""
+    if seed is None:
+        return None
+    try:
+        number = -1 if isinstance(seed, bool) else operator.index(seed)
+    except TypeError:
+        number = -1
+    if not 0 <= number < 2**64:
+        raise _native.refusal("seed", f"= {seed!r}: expected a whole number from 0 to 2^64 - 1")
+    return number
+
+
 def _sets(settings: Mapping[str, Any] | None) -> list[str]:
     """As ``--set`` has them; text stays text, whatever it looks like."""
+    if not isinstance(settings, (Mapping, type(None))):
+        raise _native.refusal("set", f"= {settings!r}: expected a dict of keys, each with its value")
+    for key in settings or {}:
+        if not isinstance(key, str):
+            raise _native.refusal("set", f"has a key {key!r}: expected text, as 'traffic.0.flows'")
     return [f"{key}={_native.toml_value(to_table(value), key)}" for key, value in (settings or {}).items()]

@@ -83,6 +83,13 @@ def test_what_is_not_there_is_named(tmp_path):
         narrows.figures.burst_tcp.fig10("least", out=tmp_path / "taken", jobs=1)
 
 
+@pytest.mark.parametrize("jobs", [-1, 0, 1.5, "2", True, 2**64])
+def test_jobs_that_cannot_be_are_refused(jobs, tmp_path):
+    with pytest.raises(ValueError, match="expected a whole number from 1") as refused:
+        narrows.figures.burst_tcp.fig10("least", out=tmp_path / "out", jobs=jobs)
+    assert refused.value.key == "jobs" and not (tmp_path / "out").exists()
+
+
 def test_without_matplotlib_nothing_is_run(tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
     with pytest.raises(ImportError, match="pip install matplotlib"):
