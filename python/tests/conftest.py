@@ -1,9 +1,18 @@
 from pathlib import Path
 
 import pytest
+from few import FEW, OVER, SEEDS
+
+import narrows
 
 
 @pytest.fixture(scope="session")
 def experiments():
     """The scenario files of the repository."""
     return Path(__file__).parents[2] / "experiments"
+
+
+@pytest.fixture(scope="session")
+def serial():
+    """What every kind of worker has to come to."""
+    return narrows.sweep(FEW, OVER, SEEDS, cache=None)

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import itertools
 import os
-from collections.abc import Iterable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -56,7 +57,10 @@ class Grid:
         asked = {} if over is None else _values(over, file)
         fixed = dict(set or {})
         if seeds is not None:
-            fixed["seeds"] = seeds if isinstance(seeds, (str, int)) else list(seeds)
+            if not isinstance(seeds, (str, Iterable)):
+                problem = f"= {seeds!r}: expected a list of whole numbers, or text as '1..10'"
+                raise _native.refusal("seeds", problem, file)
+            fixed["seeds"] = seeds if isinstance(seeds, str) else list(seeds)
         for key in asked:
             if key in fixed:
                 raise _native.refusal(key, "is both in over and set: expected in one of them", file)
@@ -70,20 +74,25 @@ class Grid:
                 problem = f"{why.problem} (at {where})" if where else why.problem
                 raise _native.refusal(why.key, problem, why.file) from None
             blocks.append([Point(**point, file=file) for point in told])
-        axes = [Axis(key, {key: list(labels)}) for key, labels in asked.items()] + _own(blocks[0], file)
+        _same_everywhere(blocks, asked, file)
+        axes = [Axis(key, {key: list(labels)}) for key, labels in asked.items()] + _own(blocks[0])
+        _names_differ(axes, file)
+        # A worker's folder is another one.
+        path = None if file is None else os.path.abspath(file)
         # Seeds of a point share its text, here and on the way to a worker.
         texts: dict[str, str] = {}
         runs = [
-            Run(p.key, _where(p, asked, i), texts.setdefault(p.scenario, p.scenario), p.file, p.seed)
+            Run(p.key, _where(p, asked, i), texts.setdefault(p.scenario, p.scenario), path, p.seed)
             for i, b in enumerate(blocks)
             for p in b
         ]
-        if len(runs) != int(np.prod([len(axis) for axis in axes])):
-            raise _native.refusal("over", "changes how many runs the scenario's own sweep has: expected a grid", file)
         return cls(axes, runs, text)
 
     def dataset(self, xarray: Any, summaries: Mapping[str, tuple[tuple[str, ...], Sequence[float]]]) -> Any:
-        """A variable for each figure, NaN where a run has none; ``summaries`` has names and values of each run by its key."""
+        """A variable for each figure, NaN where a run has none; ``summaries`` has names and values of each run by its key.
+
+        A figure that is called as something that is swept, as ``loss``, is ``figure_loss``.
+        """
         shape = [len(axis) for axis in self.axes]
         dims = [axis.name for axis in self.axes]
         kinds = {names for names, _ in summaries.values()}
@@ -91,10 +100,11 @@ class Grid:
         at = {names: [figures.index(name) for name in names] for names in kinds}
         values = np.full((len(figures), len(self.runs)), np.nan)
         for i, run in enumerate(self.runs):
-            names, row = summaries[run.key]
-            values[at[names], i] = row
-        columns = {name: (dims, row.reshape(shape), _unit(name)) for name, row in zip(figures, values)}
-        coords = {key: (axis.name, np.asarray(labels)) for axis in self.axes for key, labels in axis.labels.items()}
+            has, row = summaries[run.key]
+            values[at[has], i] = row
+        coords = {key: (axis.name, _labels(labels)) for axis in self.axes for key, labels in axis.labels.items()}
+        names = _free(figures, {*dims, *coords})
+        columns = {name: (dims, row.reshape(shape), _unit(name)) for name, row in zip(names, values)}
         about = {"narrows": _native.VERSION, "engine": _native.ENGINE, "scenario": self.text}
         return xarray.Dataset(columns, coords=coords, attrs=about)
 
@@ -129,7 +139,64 @@ def _label(value: Any, key: str) -> Any:
     return value if isinstance(value, (bool, int, float, str)) else _native.toml_value(to_table(value), key)
 
 
-def _own(points: list[Point], file: str | None) -> list[Axis]:
+def _same_everywhere(
+    blocks: Sequence[Sequence[Point]], asked: Mapping[str, Mapping[Any, Any]], file: str | None
+) -> None:
+    """Refuses a scenario whose own sweep, or seeds, another value of ``over`` changes: its labels would be wrong there."""
+
+    def own(block: Sequence[Point]) -> list[Any]:
+        return [(dict(p.coords), p.seed) for p in block]
+
+    first = own(blocks[0])
+    for i, block in enumerate(blocks):
+        if own(block) == first:
+            continue
+        # Blocks with some of these values replaced by their first came before this one, and were as the first.
+        here, there = _asked(asked, i), _asked(asked, 0)
+        by = {key: value for key, value in here.items() if value != there[key]}
+        had, has = (list(dict.fromkeys(_words(p.coords) for p in points)) for points in (blocks[0], block))
+        sizes = f"{len(had)} points", f"{len(has)} points"
+        was, now = next(((a, b) for a, b in zip(had, has) if a != b), sizes)
+        raise _native.refusal(
+            next(iter(by)),
+            f"changes the scenario's own sweep: {was} at {_words({key: there[key] for key in by})}, {now} at {_words(by)}: "
+            "expected the same points everywhere; name what is swept there in over too, or make a sweep for each",
+            file,
+        )
+
+
+def _names_differ(axes: list[Axis], file: str | None) -> None:
+    """Refuses two dimensions, or a dimension and a coordinate, of one name."""
+    names = Counter(axis.name for axis in axes)
+    names.update(key for axis in axes for key in axis.labels if key != axis.name)
+    for name, times in names.items():
+        if times > 1:
+            problem = "names two dimensions of the Dataset: expected it once; give what is swept in [vars] another name"
+            raise _native.refusal(name, problem, file)
+
+
+def _free(figures: Sequence[str], taken: Collection[str]) -> list[str]:
+    """The figures' names, such that none is taken."""
+    names = []
+    for figure in figures:
+        name = figure
+        while name in taken or (name != figure and name in figures):
+            name = f"figure_{name}"
+        names.append(name)
+    return names
+
+
+def _labels(labels: list[Any]) -> Any:
+    """As an array; words beside numbers stay what they are, which an array of numpy's own types cannot hold."""
+    kinds = {str if isinstance(v, str) else bool if isinstance(v, bool) else float for v in labels}
+    if len(kinds) < 2:
+        return np.asarray(labels)
+    mixed = np.empty(len(labels), dtype=object)
+    mixed[:] = labels
+    return mixed
+
+
+def _own(points: list[Point]) -> list[Axis]:
     """The scenario's own sweep and its seeds: a dimension a key, or one for all where they are stepped side by side."""
     axes = []
     seeds = list(dict.fromkeys(p.seed for p in points))
@@ -153,13 +220,18 @@ def _numbers(words: list[str]) -> list[Any]:
     return list(words)
 
 
-def _where(point: Point, asked: Mapping[str, Mapping[Any, Any]], block: int) -> str:
-    """The point in words."""
+def _asked(asked: Mapping[str, Mapping[Any, Any]], block: int) -> dict[str, Any]:
+    """The labels of a block."""
     labels = {}
     for key in reversed(list(asked)):
         block, at = divmod(block, len(asked[key]))
         labels[key] = list(asked[key])[at]
-    return _words(dict(reversed(labels.items())) | dict(point.coords) | {"seed": point.seed})
+    return dict(reversed(labels.items()))
+
+
+def _where(point: Point, asked: Mapping[str, Mapping[Any, Any]], block: int) -> str:
+    """The point in words."""
+    return _words(_asked(asked, block) | dict(point.coords) | {"seed": point.seed})
 
 
 def _words(settings: Mapping[str, Any]) -> str:
