@@ -1,5 +1,6 @@
-"""Sweeps: the same on every kind of worker, nothing lost or done twice, Ctrl-C, what is refused."""
+"""Sweeps: those of bare runs, on every kind of worker, nothing done twice, Ctrl-C."""
 
+import dataclasses
 import os
 import shutil
 import signal
@@ -7,33 +8,18 @@ import subprocess
 import sys
 import textwrap
 import time
-from collections import Counter
 from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
-from pathlib import Path
 
 import numpy
 import pytest
 import xarray
+from few import FEW, OVER, SEEDS, files
 
 import narrows
 from narrows.sweeps.batches import Batches
+from narrows.sweeps.grid import Grid
 from narrows.sweeps.store import Finished, Store
 from narrows.sweeps.work import Run, work
-
-FEW = narrows.Scenario(
-    name="few", rate="600kbit", rtt="200ms", mtu=500, duration="45s", discipline="taq", traffic=[narrows.Long(flows=10)]
-)
-OVER = {"discipline": ["fifo:30", "taq"], "traffic.0.flows": [5, 10, 20]}
-SEEDS = [1, 2, 3, 4]
-
-
-@pytest.fixture(scope="module")
-def serial():
-    return narrows.sweep(FEW, OVER, SEEDS, cache=None)
-
-
-def files(folder):
-    return sorted(folder.glob("*/*.json"))
 
 
 def test_a_serial_sweep_is_the_bare_runs(serial):
@@ -60,96 +46,6 @@ def test_an_executor_of_one_s_own_is_used_and_left_open(serial, kind):
         swept = narrows.sweep(FEW, OVER, SEEDS, executor=executor, cache=None, task_s=0.05)
         assert executor.submit(abs, -1).result() == 1
     xarray.testing.assert_identical(swept, serial)
-
-
-def test_a_dask_cluster_loses_a_worker_and_no_run(serial, tmp_path):
-    """Three worker processes; one is killed in the middle. Each worker writes down what it begins and ends."""
-    distributed = pytest.importorskip("distributed")
-    log, cache = tmp_path / "log", tmp_path / "cache"
-    log.touch()
-
-    def watched():
-        import os
-
-        from narrows import _native
-
-        bare = _native.run
-
-        def run(text, file, sets, seed, stop):
-            told = bare(text, file, sets, seed, stop)
-            with open(log, "a") as out:
-                out.write(f"{os.getpid()} {told['manifest']['key']}\n")
-            return told
-
-        _native.run = run
-
-    killed = []
-
-    def kill_one(finished, runs):
-        if finished >= runs // 4 and not killed:
-            killed.append(next(iter(pids)))
-            os.kill(killed[0], signal.SIGKILL)
-
-    over = OVER | {"traffic.0.flows": [5, 10, 15, 20]}
-    here = narrows.sweep(FEW, over, range(1, 9), cache=None)
-    # A folder of its own: workers and nannies leave files behind.
-    with (
-        distributed.LocalCluster(
-            n_workers=3,
-            threads_per_worker=1,
-            dashboard_address=":0",
-            local_directory=str(tmp_path),
-        ) as cluster,
-        distributed.Client(cluster) as client,
-    ):
-        client.register_worker_callbacks(watched)
-        pids = set(client.run(os.getpid).values())
-        assert len(pids) == 3
-        swept = narrows.sweep(FEW, over, range(1, 9), executor=client, cache=cache, task_s=0.05, progress=kill_one)
-    xarray.testing.assert_identical(swept, here)
-    assert killed
-    ended = [line.split() for line in log.read_text().splitlines()]
-    keys = {path.stem for path in files(cache)}
-    assert {key for _, key in ended} == keys
-    assert len(keys) == 64
-    # What the killed worker had done and could not hand over is done again, and nothing else.
-    assert len({pid for pid, _ in ended} - {str(killed[0])}) >= 2
-    counts = Counter(key for pid, key in ended if int(pid) != killed[0])
-    assert set(counts.values()) == {1}
-    again = [key for pid, key in ended if int(pid) == killed[0] and key in counts]
-    assert len(again) <= 1
-
-
-def die_once(marker):
-    if not os.path.exists(marker):
-        Path(marker).touch()
-        os.kill(os.getpid(), signal.SIGKILL)
-
-
-def test_our_own_processes_are_made_anew(serial, tmp_path):
-    """A worker process is killed as soon as there is one."""
-    import multiprocessing
-
-    killed = []
-
-    def kill_one(finished, runs):
-        if finished and not killed:
-            killed.append(multiprocessing.active_children()[0].pid)
-            os.kill(killed[0], signal.SIGKILL)
-
-    swept = narrows.sweep(
-        FEW, OVER, SEEDS, executor="processes", cache=tmp_path / "cache", task_s=0.02, progress=kill_one
-    )
-    assert killed
-    xarray.testing.assert_identical(swept, serial)
-
-
-def test_a_broken_pool_of_one_s_own_says_what_remains(tmp_path):
-    with ProcessPoolExecutor(1) as pool:
-        with pytest.raises(Exception, match="abruptly"):
-            pool.submit(die_once, str(tmp_path / "died")).result()
-        with pytest.raises(RuntimeError, match="executor is broken by it: 0 of 24 runs are finished and kept in"):
-            narrows.sweep(FEW, OVER, SEEDS, executor=pool, cache=tmp_path / "cache")
 
 
 def test_a_sweep_goes_on_where_it_was(serial, tmp_path, monkeypatch):
@@ -264,55 +160,32 @@ def test_a_worker_with_another_engine_is_refused():
     assert not done.finished and "client another" in done.failed[1]
 
 
-def test_the_scenario_s_own_sweep_is_swept(tmp_path):
-    own = narrows.Scenario.from_toml(FEW.to_toml())
-    own.sweep = {"traffic.0.flows": [5, 10], "rate": ["600kbit", "1mbit"]}
-    own.seeds = "1..2"
-    grid = narrows.sweep(own, cache=None)
-    assert dict(grid.sizes) == {"rate": 2, "traffic.0.flows": 2, "seed": 2}
-    assert grid["traffic.0.flows"].dtype.kind == "i"
-    fewer = narrows.sweep(own, {"rate": ["600kbit"]}, [2], cache=None)
-    assert list(fewer.sizes) == ["rate", "traffic.0.flows", "seed"]
-    xarray.testing.assert_equal(fewer.isel(rate=0), grid.sel(rate="600kbit", seed=[2]).transpose(..., "seed"))
-    own.sweep = {"together": [{"traffic.0.flows": [5, 10], "mtu": [500, 1000]}]}
-    beside = narrows.sweep(own, cache=None)
-    assert dict(beside.sizes) == {"point": 2, "seed": 2}
-    assert beside["mtu"].values.tolist() == [500, 1000]
+def log_scenario(folder):
+    (folder / "access.log").write_text("time,client,bytes\n0,a,1000\n1,b,2000\n")
+    log = dataclasses.replace(FEW, duration="5s", traffic=[narrows.Log(file="access.log", clients=2)])
+    (folder / "log.toml").write_text(log.to_toml())
+    return "log.toml"
 
 
-def test_values_can_be_named(tmp_path):
-    two = {"few": [{"kind": "long", "flows": 5}], "more": [narrows.Long(flows=9)]}
-    swept = narrows.sweep(FEW, {"traffic": two}, [1], cache=None)
-    assert swept["traffic"].values.tolist() == ["few", "more"]
-    # One value under two names is one run.
-    twice = narrows.sweep(FEW, {"mtu": {"thin": 500, "also": 500}}, [1], cache=tmp_path)
-    assert len(files(tmp_path)) == 1
-    xarray.testing.assert_equal(twice.sel(mtu="thin", drop=True), twice.sel(mtu="also", drop=True))
+def test_a_worker_elsewhere_finds_what_the_scenario_names(tmp_path, monkeypatch):
+    """The client's folder is not the workers': they are given the whole path."""
+    monkeypatch.chdir(tmp_path)
+    grid = Grid.of(log_scenario(tmp_path), None, [1], None)
+    assert grid.runs[0].file == str(tmp_path / "log.toml")
+    monkeypatch.chdir("/")
+    assert work(grid.runs, 1.0, narrows.ENGINE, None).failed is None
+    assert Grid.of(FEW, None, [1], None).runs[0].file is None
 
 
-@pytest.mark.parametrize(
-    ("over", "seeds", "key", "words"),
-    [
-        ({"ratee": ["1mbit"]}, [1], "ratee", "no such key"),
-        ({"rate": ["1mbit", "3s"]}, [1], "rate", "expected a rate.*rate=3s"),
-        ({"mtu": [500, "many"]}, [1], "mtu", "whole number.*mtu=many"),
-        ({"rate": "1mbit"}, [1], "rate", "expected a list"),
-        ({"rate": 5}, [1], "rate", "expected a list"),
-        ({"rate": []}, [1], "rate", "no values"),
-        ({"mtu": [500, 500]}, [1], "mtu", "twice"),
-        ({"rtt": [object()]}, [1], "rtt", "expected text, a number"),
-        ({"seeds": [1]}, None, "seeds", "argument seeds="),
-        ({1: [1]}, [1], "over", "expected text"),
-        (["rate"], [1], "over", "expected a dict"),
-        ({"rate": ["1mbit"]}, ["x"], "seeds", "whole numbers"),
-        ({"rate": ["1mbit"]}, 5, "seeds", "expected a list"),
-    ],
-)
-def test_what_cannot_be_is_refused_with_its_key(over, seeds, key, words, monkeypatch):
-    monkeypatch.setattr(narrows._native, "run", lambda *_: pytest.fail("a run was begun"))
-    with pytest.raises(ValueError, match=words) as refused:
-        narrows.sweep(FEW, over, seeds, cache=None)
-    assert refused.value.key == key
+def test_results_of_another_file_are_kept_under_no_key(tmp_path):
+    """An access log that is edited between the check of the points and the run, or another one on a worker."""
+    runs = Grid.of(tmp_path / log_scenario(tmp_path), None, [1], None).runs
+    store = Store.of(tmp_path / "cache")
+    (tmp_path / "access.log").write_text("time,client,bytes\n0,a,1000\n1,b,9000\n")
+    done = work(runs, 1.0, narrows.ENGINE, store)
+    assert not done.finished and not files(tmp_path / "cache")
+    where, why = done.failed
+    assert where == runs[0].where and "expected the same files everywhere" in why
 
 
 @pytest.mark.parametrize(
@@ -325,6 +198,9 @@ def test_what_cannot_be_is_refused_with_its_key(over, seeds, key, words, monkeyp
         {"cache": 5},
         {"progress": "yes"},
         {"set": ["rate"]},
+        {"workers": 0, "executor": "threads"},
+        {"workers": 2},
+        {"workers": 2, "executor": 3},
     ],
 )
 def test_an_argument_that_cannot_be_is_refused_with_its_name(settings):

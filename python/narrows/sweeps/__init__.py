@@ -33,6 +33,7 @@ def sweep(
     cache: str | os.PathLike[str] | None = "out/sweep",
     task_s: float = 1.0,
     retries: int = 3,
+    workers: int | None = None,
     progress: Progress | bool = False,
 ) -> Dataset:
     """Simulates every point of a grid under every seed.
@@ -52,17 +53,21 @@ def sweep(
         cache: folder of finished runs: what is there is not run again, so a sweep that was interrupted, or grew, goes on.
             None keeps none.
         task_s: a worker is given about this many seconds of work at a time.
-        retries: how often a run is begun again whose worker died.
+        retries: how often a run is begun again whose worker died of it, or may have.
+        workers: how many threads or processes there are, or how many batches an executor runs at a time that does not tell;
+            without it as many as there are cores here.
         progress: True writes a line to stderr, a function is called with runs finished and runs in all.
 
     Returns:
         An xarray Dataset: a variable for each figure of ``result.summary`` with its unit, a dimension for each key of
-        ``over``, then those the scenario sweeps, last ``seed``. NaN where a figure could not be measured.
+        ``over``, then those the scenario sweeps, last ``seed``. NaN where a figure could not be measured. A figure that
+        has the name of something swept, as ``loss``, is ``figure_loss``.
 
     Raises:
-        ValueError: names the key and the point; nothing has been simulated then.
+        ValueError: names the key and the point, or the argument; nothing has been simulated then.
         ImportError: xarray is missing.
-        RuntimeError: a run failed, or its worker died more than ``retries`` times. Finished runs are kept.
+        RuntimeError: a run failed, or its worker died more than ``retries`` times, or a file the scenario names is not
+            the same everywhere. Finished runs are kept.
         KeyboardInterrupt: within a second after Ctrl-C. Finished runs are kept.
     """
     xarray = _xarray()
@@ -75,8 +80,10 @@ def sweep(
     _expect("cache", cache, cache is None or isinstance(cache, (str, os.PathLike)), "a folder, or None")
     _expect("progress", progress, isinstance(progress, bool) or callable(progress), "True, False or a function")
     _expect("set", set, set is None or isinstance(set, Mapping), "a dict of keys, each with its value")
+    count = isinstance(workers, int) and not isinstance(workers, bool) and workers > 0
+    _expect("workers", workers, workers is None or count, "a whole number of at least 1, or None")
     cells = grid.Grid.of(scenario, over, seeds, set)
-    pool = pools.of(executor)
+    pool = pools.of(executor, workers)
     tell = _line if progress is True else progress or None
     try:
         summaries = drive.run_all(cells.runs, pool, Store.of(cache), task_s, int(retries), tell)

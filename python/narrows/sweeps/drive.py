@@ -10,12 +10,10 @@ from queue import Empty, SimpleQueue
 
 from narrows import _native
 from narrows.sweeps.batches import Batches
-from narrows.sweeps.pools import Pool
+from narrows.sweeps.pools import AHEAD, Pool
 from narrows.sweeps.store import Finished, Store
 from narrows.sweeps.work import Done, Run, work
 
-AHEAD = 2
-"""Batches handed out for each worker: one to do and one to go on with, so that none waits for us."""
 LOOK = 0.5
 """Seconds after which it is looked whether there are more workers now."""
 
@@ -67,7 +65,7 @@ class Drive:
                     self._take(batch, future.result())
                 elif pool.lost(why):
                     broken = why
-                    self._again(batch, why)
+                    self._again(batch, pool.begun(future, batch), why)
                 else:
                     raise why
             if broken is not None and not pool.mend():
@@ -115,13 +113,15 @@ class Drive:
         if self.store is not None:
             self.store.keep(key, run)
 
-    def _again(self, batch: list[Run], why: BaseException) -> None:
+    def _again(self, batch: list[Run], begun: list[Run], why: BaseException) -> None:
+        """A batch that was lost is done again; what its worker was at is what it may have died of."""
         for run in batch:
             # A worker that died may have left it on disk.
             found = self.store.find(run.key) if self.store is not None else None
             if found is not None and run.key not in self.finished:
                 self._finish(run.key, found)
-            self.lost[run.key] += 1
+        self.lost.update(run.key for run in begun)
+        for run in begun:
             if run.key not in self.finished and self.lost[run.key] > self.retries:
                 raise RuntimeError(
                     f"{run.where}: its worker died {self.lost[run.key]} times; {self._remains()}"

@@ -6,12 +6,15 @@ import socket
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 from narrows import _native
 from narrows.sweeps.store import Finished, Store
 
 STOP = _native.Stop()
 """Set in a worker process when its sweep is over before its time (:mod:`narrows.sweeps.pools`)."""
+MARKS: Any = None
+"""In a worker process of our own: memory it shares with the client, where a batch's slot has how many of its runs have begun."""
 
 
 @dataclass(frozen=True)
@@ -41,12 +44,13 @@ def work(
     engine: str,
     store: Store | None,
     stop: _native.Stop | None = None,
+    slot: int | None = None,
     clock: Callable[[], float] = time.monotonic,
 ) -> Done:
     """Runs what there is time for: at least one run, none is begun after ``task_s`` seconds.
 
     ``engine`` is the client's: one that differs would give other results. Where the store's folder can be seen, each
-    run is there as soon as it is finished, whatever becomes of this worker.
+    run is there as soon as it is finished, whatever becomes of this worker. ``slot`` is the batch's in :data:`MARKS`.
     """
     if engine != _native.ENGINE:
         problem = f"has narrows with engine {_native.ENGINE}, the client {engine}: install the same on both"
@@ -57,6 +61,8 @@ def work(
     for at, run in enumerate(runs):
         if stop.is_set() or (at > 0 and clock() - begun >= task_s):
             break
+        if slot is not None:
+            MARKS[slot] = at + 1
         finished = store.find(run.key) if store is not None else None
         if finished is None:
             before = clock()
@@ -68,8 +74,20 @@ def work(
                 break
             if told is None:
                 break
+            if told["manifest"]["key"] != run.key:
+                done.failed = (run.where, _other(run))
+                break
             finished = Finished(dict(told["summary"]), clock() - before)
             if store is not None:
                 store.keep(run.key, finished)
         done.finished[run.key] = finished
     return done
+
+
+def _other(run: Run) -> str:
+    """Why the results of a run would be kept under a key that is not theirs: scenario, seed and engine are the client's."""
+    beside = f"beside {run.file}" if run.file is not None else "in its folder"
+    return (
+        f"what was run on {socket.gethostname()} is not what was asked for: a file that the scenario names ({beside}) was "
+        "changed meanwhile, or is another one there: expected the same files everywhere for as long as the sweep takes"
+    )
