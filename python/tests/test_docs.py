@@ -1,12 +1,8 @@
-"""docs/python.md says what is so: its examples run, and its refusals are worded as they are."""
+"""docs/python.md and README.md say what is so: their examples run, and refusals are worded as they are."""
 
 import re
 from pathlib import Path
 
-import numpy
-import pandas
-import polars
-import pyarrow
 import pytest
 
 import narrows
@@ -17,7 +13,7 @@ DOCS = (ROOT / "docs" / "python.md").read_text()
 
 def test_the_examples_run(monkeypatch):
     monkeypatch.chdir(ROOT)
-    names = {"numpy": numpy, "pandas": pandas, "polars": polars, "pyarrow": pyarrow}
+    names = {}
     blocks = [block.split("```")[0] for block in DOCS.split("```python\n")[1:]]
     # Figures of any size but the least take minutes; test_figures makes some.
     blocks = [block for block in blocks if 'size="quick"' not in block]
@@ -27,13 +23,25 @@ def test_the_examples_run(monkeypatch):
     assert names["result"].summary["jain_20s"] > 0.9
 
 
+def test_the_example_of_the_first_page_runs(monkeypatch, tmp_path):
+    """As it stands, in a folder where nothing is; but for the figure, which takes minutes (see above)."""
+    monkeypatch.chdir(tmp_path)
+    blocks = [block.split("```")[0] for block in (ROOT / "README.md").read_text().split("```python\n")[1:]]
+    assert len(blocks) == 1 and "import narrows\n" in blocks[0]
+    lines = [line for line in blocks[0].splitlines() if 'size="quick"' not in line]
+    assert len(lines) > 6
+    names = {}
+    exec(compile("\n".join(lines), "README.md", "exec"), names)  # noqa: S102
+    assert dict(names["grid"].sizes) == {"discipline": 2, "seed": 5}
+
+
 def test_the_refusals_are_these(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     Path("few.toml").write_text(
         'name = "few"\nrate = "1mbit"\ndiscipline = "taq"\ntraffic = [{ kind = "long", flows = 3 }]\n'
     )
     told = re.findall(r"^>>> (.*)\nnarrows\.ScenarioError: (.*)$", DOCS, re.MULTILINE)
-    assert len(told) == 2
+    assert len(told) == 3
     for code, words in told:
         with pytest.raises(narrows.ScenarioError) as refused:
             eval(code, {"narrows": narrows})  # noqa: S307

@@ -2,6 +2,9 @@
 
 import subprocess
 import sys
+from pathlib import Path
+
+import pytest
 
 import narrows
 
@@ -20,6 +23,12 @@ def test_import_loads_little():
     # The parts that are loaded when they are used.
     assert "narrows.models" not in loaded and "narrows.figures" not in loaded
     assert "narrows._native" in loaded
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="there a module for all versions is called _native.pyd")
+def test_the_module_is_one_for_all_versions_of_python():
+    """Built against the stable ABI: its name says so, and has no version in it."""
+    assert Path(narrows._native.__file__).name == "_native.abi3.so"
 
 
 def test_everything_named_is_there():

@@ -1,5 +1,6 @@
 """Runs that end early: Ctrl-C, a stop from another thread; and the lock that others need meanwhile."""
 
+import dataclasses
 import os
 import signal
 import subprocess
@@ -24,7 +25,9 @@ LONG = narrows.Scenario(
 
 
 def test_ctrl_c_ends_a_run(tmp_path):
-    """In a process of its own, as a terminal would do it; it says how long it took from the signal to the end."""
+    """In a process of its own, as a terminal would do it. A fraction of a second, says docs/python.md: `python/bench/door.py` prints
+    it, and many times that fails here.
+    """
     (tmp_path / "long.toml").write_text(LONG.to_toml())
     script = tmp_path / "script.py"
     script.write_text(
@@ -42,7 +45,7 @@ def test_ctrl_c_ends_a_run(tmp_path):
         time.sleep(0.5)
         process.send_signal(signal.SIGINT)
         # It would go on for minutes: that it ends at all is the proof, and the bound is wide for busy machines.
-        told, _ = process.communicate(timeout=60)
+        told, _ = process.communicate(timeout=30)
     assert told == "interrupted\n"
     assert process.returncode == 0
 
@@ -79,13 +82,29 @@ def test_a_handler_that_raises_nothing_lets_the_run_go_on():
     assert heard == [1]
 
 
-def test_other_threads_go_on_and_can_stop_it():
-    stop, counted, ended = narrows.Stop(), [0], []
+def test_other_threads_go_on():
+    """This thread never waits for a large part of a run: with the lock held, it would for all of it."""
+    short, took = dataclasses.replace(LONG, duration="100s"), []
+
+    def run():
+        begun = time.perf_counter()
+        narrows.run(short, 1)
+        took.append(time.perf_counter() - begun)
+
+    thread = threading.Thread(target=run)
+    last, longest = time.perf_counter(), 0.0
+    thread.start()
+    while thread.is_alive():
+        now = time.perf_counter()
+        last, longest = now, max(longest, now - last)
+    assert longest < took[0] / 2
+
+
+def test_another_thread_can_stop_it():
+    stop, ended = narrows.Stop(), []
     thread = threading.Thread(target=lambda: ended.append(narrows.run(LONG, 1, stop=stop)))
     thread.start()
-    # With the lock held, this thread would not get here before the run is over.
-    for _ in range(100_000):
-        counted[0] += 1
+    time.sleep(0.2)
     assert thread.is_alive() and not stop.is_set()
     stop.set()
     thread.join(timeout=60)
