@@ -79,3 +79,32 @@ fn pictures_are_drawn() {
     }
     std::fs::remove_file(&file).unwrap();
 }
+
+/// A time is seconds, or has its unit, as `narrows plan` takes it; what is neither says which.
+#[test]
+fn times_are_seconds_or_have_a_unit() {
+    for (bare, with_unit) in [
+        ("throughput --loss 0.1 --rtt 0.2 --rto 1.5", "throughput --loss 0.1 --rtt 200ms --rto 1500ms"),
+        (
+            "latency --bytes 20kB --loss 0.1 --rtt 0.25 --rto 2 --syn-rto 3 --delayed-ack 0.04",
+            "latency --bytes 20kB --loss 0.1 --rtt 250ms --rto 2s --syn-rto 3s --delayed-ack 40ms",
+        ),
+        (
+            "link --rate 2mbit --flows 9 --rtt 0.2 --rto-min 1",
+            "link --rate 2mbit --flows 9 --rtt 200ms --rto-min 1s",
+        ),
+        ("spreading --loss 0.1 --rtt 0.2 --rto 60", "spreading --loss 0.1 --rtt 200ms --rto 1min"),
+        ("aimd --rate 10mbit --rtt 0.04 --buffer 25", "aimd --rate 10mbit --rtt 40ms --buffer 25"),
+        ("burst --delay 0.1", "burst --delay 100ms"),
+    ] {
+        assert_eq!(json(bare), json(with_unit), "{with_unit}");
+    }
+    for wrong in ["200mbit", "ms", "fast", "2 s ago"] {
+        let out = model(&format!("throughput --loss 0.1 --rtt {}", wrong.replace(' ', "_")));
+        let told = String::from_utf8_lossy(&out.stderr);
+        assert!(
+            told.contains("--rtt") && told.contains("in seconds, as 0.2, or with its unit, as 200ms"),
+            "{told}"
+        );
+    }
+}

@@ -5,7 +5,7 @@ use narrows_plot::{Chart, Line};
 use narrows_units::{Bytes, Rate};
 use serde_json::json;
 
-use super::{Answer, panel};
+use super::{Answer, panel, time_s};
 
 /// Arguments of `narrows model aimd`.
 #[derive(clap::Args)]
@@ -13,8 +13,8 @@ pub struct Args {
     /// Rate of the link, as 10mbit
     #[arg(long)]
     rate: Rate,
-    /// Two-way propagation time, in seconds
-    #[arg(long, allow_negative_numbers = true)]
+    /// Two-way propagation time, in seconds, or as 200ms
+    #[arg(long, value_name = "SECONDS", value_parser = time_s, allow_negative_numbers = true)]
     rtt: f64,
     /// Buffer of the link, in packets
     #[arg(long, allow_negative_numbers = true)]

@@ -10,7 +10,7 @@ use narrows_plot::{Chart, Line};
 use narrows_units::{Bytes, Duration, Rate};
 use serde_json::{Value, json};
 
-use super::{Answer, panel};
+use super::{Answer, panel, time_s};
 
 /// Arguments of `narrows model burst`.
 #[derive(clap::Args)]
@@ -40,7 +40,7 @@ pub struct Args {
     #[arg(long, default_value = "1.5mbit")]
     rate: Rate,
     /// Propagation of the link one way, in seconds
-    #[arg(long, value_name = "SECONDS", default_value_t = 0.5, allow_negative_numbers = true)]
+    #[arg(long, value_name = "SECONDS", default_value_t = 0.5, value_parser = time_s, allow_negative_numbers = true)]
     delay: f64,
     /// Rate of a link before and one behind it; without, there is none
     #[arg(long, value_name = "RATE")]
@@ -51,7 +51,7 @@ pub struct Args {
         value_name = "SECONDS",
         default_value_t = 0.0,
         requires = "side_rate",
-        allow_negative_numbers = true
+        value_parser = time_s, allow_negative_numbers = true
     )]
     side_delay: f64,
     /// Bytes of a data packet, headers included

@@ -11,7 +11,7 @@ use narrows_scenario::{Size, web_sizes};
 use narrows_units::Rate;
 use serde_json::json;
 
-use super::Answer;
+use super::{Answer, time_s};
 
 /// Arguments of `narrows model latency`.
 #[derive(clap::Args)]
@@ -25,14 +25,14 @@ pub struct Args {
     /// Loss probability of the SYN+ACK on its way back; below 0.5
     #[arg(long, value_name = "LOSS", default_value_t = 0.0, allow_negative_numbers = true)]
     reverse_loss: f64,
-    /// Round-trip time in seconds, queueing included
-    #[arg(long, value_name = "SECONDS", allow_negative_numbers = true)]
+    /// Round-trip time in seconds, or as 200ms, queueing included
+    #[arg(long, value_name = "SECONDS", value_parser = time_s, allow_negative_numbers = true)]
     rtt: f64,
     /// First retransmission timeout in seconds
-    #[arg(long, value_name = "SECONDS", default_value_t = 1.0, allow_negative_numbers = true)]
+    #[arg(long, value_name = "SECONDS", default_value_t = 1.0, value_parser = time_s, allow_negative_numbers = true)]
     rto: f64,
     /// First timeout of the SYN in seconds
-    #[arg(long, value_name = "SECONDS", default_value_t = 1.0, allow_negative_numbers = true)]
+    #[arg(long, value_name = "SECONDS", default_value_t = 1.0, value_parser = time_s, allow_negative_numbers = true)]
     syn_rto: f64,
     /// Initial window in packets
     #[arg(long, value_name = "PACKETS", default_value_t = 10.0, allow_negative_numbers = true)]
@@ -47,7 +47,7 @@ pub struct Args {
     #[arg(long, default_value_t = 1.0, allow_negative_numbers = true)]
     b: f64,
     /// What a delayed ACK of a lone first segment costs in the mean, in seconds; it counts with an initial window of 1
-    #[arg(long, value_name = "SECONDS", default_value_t = 0.1, allow_negative_numbers = true)]
+    #[arg(long, value_name = "SECONDS", default_value_t = 0.1, value_parser = time_s, allow_negative_numbers = true)]
     delayed_ack: f64,
     /// Rate of a link that transfers share, as 2mbit: what sharing alone costs
     #[arg(long, requires = "load")]

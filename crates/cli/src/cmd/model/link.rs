@@ -6,8 +6,8 @@ use narrows_plot::{Chart, Line, Panel};
 use narrows_units::{Bytes, Duration, Rate};
 use serde_json::json;
 
-use super::Answer;
 use super::taq::Remembered;
+use super::{Answer, time_s};
 
 /// Silences that are told, s.
 const SILENCES_S: [f64; 4] = [2.0, 5.0, 20.0, 60.0];
@@ -21,8 +21,8 @@ pub struct Args {
     /// Long flows at a time
     #[arg(long)]
     flows: u32,
-    /// Round trip without a queue, in seconds
-    #[arg(long, allow_negative_numbers = true)]
+    /// Round trip without a queue, in seconds, or as 200ms
+    #[arg(long, value_name = "SECONDS", value_parser = time_s, allow_negative_numbers = true)]
     rtt: f64,
     /// Buffer, in packets [default: one bandwidth-delay product]
     #[arg(long)]
@@ -37,7 +37,7 @@ pub struct Args {
     #[arg(long, value_enum, default_value_t = Timer::Linux)]
     stack: Timer,
     /// Its floor, in seconds
-    #[arg(long, default_value_t = 0.2, allow_negative_numbers = true)]
+    #[arg(long, value_name = "SECONDS", default_value_t = 0.2, value_parser = time_s, allow_negative_numbers = true)]
     rto_min: f64,
     /// What ends its back-off [default: any ACK (s1) with --stack linux, else sample]
     #[arg(long, value_enum)]

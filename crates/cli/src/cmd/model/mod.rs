@@ -62,6 +62,15 @@ struct Answer {
     chart: Chart,
 }
 
+/// A time of the command line, in seconds. The model says which it can take.
+fn time_s(text: &str) -> Result<f64, String> {
+    let wrong = |_| "expected a time in seconds, as 0.2, or with its unit, as 200ms".to_owned();
+    match text.trim().parse() {
+        Ok(bare) => Ok(bare),
+        Err(_) => narrows_scenario::time(text).map(narrows_units::Duration::as_secs_f64).map_err(wrong),
+    }
+}
+
 /// Lines over an even axis.
 fn panel(title: &str, x_name: &str, y_name: &str, lines: Vec<Line>) -> Panel {
     Panel {

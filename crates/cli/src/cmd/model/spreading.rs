@@ -7,7 +7,7 @@ use narrows_models::{Error, Result};
 use narrows_plot::{Chart, Line};
 use serde_json::{Value, json};
 
-use super::{Answer, panel};
+use super::{Answer, panel, time_s};
 
 /// Arguments of `narrows model spreading`.
 #[derive(clap::Args)]
@@ -21,11 +21,11 @@ pub struct Args {
     /// Probability that a segment is lost, if none of its burst was before; below 0.5
     #[arg(long, allow_negative_numbers = true)]
     loss: f64,
-    /// Round-trip time in seconds
-    #[arg(long, value_name = "SECONDS", allow_negative_numbers = true)]
+    /// Round-trip time in seconds, or as 200ms
+    #[arg(long, value_name = "SECONDS", value_parser = time_s, allow_negative_numbers = true)]
     rtt: f64,
     /// Retransmission timer before any back-off, in seconds
-    #[arg(long, value_name = "SECONDS", default_value_t = 1.0, allow_negative_numbers = true)]
+    #[arg(long, value_name = "SECONDS", default_value_t = 1.0, value_parser = time_s, allow_negative_numbers = true)]
     rto: f64,
 }
 

@@ -7,7 +7,7 @@ use narrows_models::throughput::{Flow, mathis, padhye, padhye_approximate, padhy
 use narrows_plot::{Chart, Line, Panel};
 use serde_json::{Value, json};
 
-use super::Answer;
+use super::{Answer, time_s};
 
 /// Arguments of `narrows model throughput`.
 #[derive(clap::Args)]
@@ -15,11 +15,11 @@ pub struct Args {
     /// Loss probability of a packet
     #[arg(long, allow_negative_numbers = true)]
     loss: f64,
-    /// Round-trip time in seconds, queueing included
-    #[arg(long, value_name = "SECONDS", allow_negative_numbers = true)]
+    /// Round-trip time in seconds, or as 200ms, queueing included
+    #[arg(long, value_name = "SECONDS", value_parser = time_s, allow_negative_numbers = true)]
     rtt: f64,
     /// First retransmission timeout in seconds
-    #[arg(long, value_name = "SECONDS", default_value_t = 1.0, allow_negative_numbers = true)]
+    #[arg(long, value_name = "SECONDS", default_value_t = 1.0, value_parser = time_s, allow_negative_numbers = true)]
     rto: f64,
     /// Payload of a packet in bytes
     #[arg(long, value_name = "BYTES", default_value_t = 1460, value_parser = clap::value_parser!(u32).range(1..=65_535))]
