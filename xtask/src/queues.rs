@@ -1,4 +1,4 @@
-//! The same arrivals through ns-3's queue disciplines and ours, a row for each: docs/simulator-peers.md.
+//! The same arrivals through ns-3's queue disciplines, ns-2's SFQ, and ours, a row for each: docs/simulator-peers.md.
 
 use std::io::Write;
 use std::process::{Command, Stdio};
@@ -10,8 +10,11 @@ use crate::peers::programs;
 
 #[path = "../../crates/datapath/tests/queue_peer/arrivals.rs"]
 mod arrivals;
+mod door;
 
 use arrivals::{FLOWS, RATE, Sent, agreement, by_flow, ours, plan};
+
+use door::behind_ns2s_door;
 
 /// What to compare.
 #[derive(clap::Args)]
@@ -23,7 +26,7 @@ pub struct Args {
 
 /// A class of ns-3 and what it is here. ns-3 allows `CoDel` a minimum of one packet of 1500 bytes per queue.
 const ROWS: [(&str, &str); 3] =
-    [("CoDelQueueDisc", "codel"), ("FqCoDelQueueDisc", "fq_codel"), ("PieQueueDisc", "pie")];
+    [("CoDelQueueDisc", "codel"), ("FqCoDelQueueDisc", "fq_codel:spare=queue"), ("PieQueueDisc", "pie")];
 
 /// What the program prints.
 #[derive(Deserialize)]
@@ -33,10 +36,10 @@ struct Printed {
     sent: Vec<usize>,
 }
 
-/// Prints the table.
+/// Prints the tables.
 pub fn run(args: &Args) -> Result<()> {
-    let (program, _) = programs::compile_ns3("peers/ns3/queue.cc")?;
     let arrivals: Vec<Sent> = numbered();
+    let (program, _) = programs::compile_ns3("peers/ns3/queue.cc")?;
     println!(
         "| ns-3 | ours | arrived | dropped by ns-3 | by ours | served by flow, ns-3 | ours | order alike |"
     );
@@ -61,7 +64,58 @@ pub fn run(args: &Args) -> Result<()> {
             100.0 * agreement(&served, &ours),
         );
     }
+    sfq_of_ns2(&arrivals)
+}
+
+/// Places and buckets of ns-2's SFQ: as in the TCP scenarios, and with about as many buckets as flows.
+const SFQS: [(usize, usize); 3] = [(30, 1024), (30, 16), (120, 16)];
+
+fn sfq_of_ns2(arrivals: &[Sent]) -> Result<()> {
+    println!(
+        "\n| ns-2's SFQ: places, buckets | dropped by ns-2 | by ours behind its door | by ours | served by flow, ns-2 | ours behind its door | ours | order alike with its door |"
+    );
+    println!("|---|---|---|---|---|---|---|---|");
+    for (places, buckets) in SFQS {
+        let theirs = ask_ns2(places, buckets, arrivals)?;
+        let behind = behind_ns2s_door(places, buckets, arrivals);
+        let ours = ours(&format!("sfq:{places}"), 0, 1, arrivals);
+        let dropped = |served: &[(usize, u32)]| arrivals.len() - served.len();
+        println!(
+            "| {places}, {buckets} | {} | {} | {} | {:?} | {:?} | {:?} | {:.1} % |",
+            dropped(&theirs),
+            dropped(&behind),
+            dropped(&ours),
+            by_flow(&theirs),
+            by_flow(&behind),
+            by_flow(&ours),
+            100.0 * agreement(&theirs, &behind),
+        );
+    }
     Ok(())
+}
+
+/// What ns-2's SFQ serves, in order.
+fn ask_ns2(places: usize, buckets: usize, arrivals: &[Sent]) -> Result<Vec<(usize, u32)>> {
+    let mut command = Command::new("ns");
+    command.arg(programs::root().join("peers/ns2/queue.tcl"));
+    command.args(
+        [format!("-places {places} -buckets {buckets} -bps {}", RATE.as_bps())]
+            .iter()
+            .flat_map(|t| t.split(' ')),
+    );
+    let trace = fed(&mut command, arrivals).context("ns-2 (Debian: apt-get install ns2)")?;
+    let trace = String::from_utf8(trace).context("ns-2's trace")?;
+    let flows = |what: &str| -> Vec<usize> {
+        let of = |line: &str| line.strip_prefix(what)?.split_whitespace().nth(6)?.parse().ok();
+        trace.lines().filter_map(of).collect()
+    };
+    ensure!(
+        flows("+ ").len() == arrivals.len(),
+        "ns-2 saw {} of {} packets",
+        flows("+ ").len(),
+        arrivals.len()
+    );
+    Ok(flows("- ").into_iter().map(|flow| (flow, 0)).collect())
 }
 
 fn numbered() -> Vec<Sent> {
@@ -76,17 +130,20 @@ fn numbered() -> Vec<Sent> {
 }
 
 fn ask(program: &std::path::Path, kind: &str, seed: u64, arrivals: &[Sent]) -> Result<Printed> {
-    let mut child = Command::new(program)
-        .args([format!("--kind={kind}"), format!("--bps={}", RATE.as_bps()), format!("--seed={seed}")])
-        .stdin(Stdio::piped())
-        .stdout(Stdio::piped())
-        .spawn()
-        .with_context(|| format!("starting {}", program.display()))?;
+    let mut command = Command::new(program);
+    command.args([format!("--kind={kind}"), format!("--bps={}", RATE.as_bps()), format!("--seed={seed}")]);
+    let printed = fed(&mut command, arrivals).with_context(|| format!("{kind} in ns-3"))?;
+    serde_json::from_slice(&printed).with_context(|| format!("reading what {kind} printed"))
+}
+
+/// What a program prints that is given the arrivals.
+fn fed(command: &mut Command, arrivals: &[Sent]) -> Result<Vec<u8>> {
+    let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().context("starting it")?;
     let text: String =
         arrivals.iter().map(|s| format!("{} {} {}\n", s.at.as_nanos(), s.flow, FLOWS[s.flow].0)).collect();
     // It reads all before it prints anything. Dropping its input ends it.
     child.stdin.take().context("its input")?.write_all(text.as_bytes()).context("writing arrivals")?;
-    let output = child.wait_with_output().context("waiting for ns-3")?;
-    ensure!(output.status.success(), "{kind} in ns-3 ended with {}", output.status);
-    serde_json::from_slice(&output.stdout).with_context(|| format!("reading what {kind} printed"))
+    let output = child.wait_with_output().context("waiting for it")?;
+    ensure!(output.status.success(), "it ended with {}", output.status);
+    Ok(output.stdout)
 }

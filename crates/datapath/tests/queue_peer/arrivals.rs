@@ -68,6 +68,20 @@ pub fn waves() -> Vec<(Duration, usize)> {
     (0..6).flat_map(wave).collect()
 }
 
+/// One flow that fills the link, and twenty with a small packet each half second.
+#[allow(dead_code, reason = "xtask does not ask ns-3 this")]
+pub fn trickles() -> Vec<(Duration, usize)> {
+    let flood = (0..830).map(|n| (Duration::from_micros(6000 * n), 0));
+    let small = (0..10).flat_map(|n| {
+        (0..20).map(move |flow| {
+            (Duration::from_micros(500_000 * n + 24_700 * flow + 300), 4 * flow as usize + 3)
+        })
+    });
+    let mut all: Vec<_> = flood.chain(small).collect();
+    all.sort_unstable();
+    all
+}
+
 /// The kind of a flow: place in [`FLOWS`] and [`USERS`].
 pub const fn like(flow: usize) -> usize {
     flow % FLOWS.len()
@@ -76,7 +90,11 @@ pub const fn like(flow: usize) -> usize {
 /// The same arrivals through ours: what leaves, in order.
 pub fn ours(spec: &str, overhead: u32, seed: u64, sent: &[Sent]) -> Vec<(usize, u32)> {
     let link = ShaperConfig { overhead, ..ShaperConfig::new(RATE) };
-    let inner = spec.parse::<Spec>().expect("the callers name disciplines").build(&link, seed);
+    through(link, spec.parse::<Spec>().expect("the callers name disciplines").build(&link, seed), sent)
+}
+
+/// The arrivals through `inner`, at the rate of `link`: what leaves, in order.
+pub fn through(link: ShaperConfig, inner: impl Qdisc<Record>, sent: &[Sent]) -> Vec<(usize, u32)> {
     let mut q = Shaper::new(link, inner);
     let (mut left, mut verdicts) = (Vec::new(), Vec::<Verdict<Record>>::new());
     let instant = |at: Duration| Instant::from_nanos(1_000_000_000 + at.as_nanos() as u64);
