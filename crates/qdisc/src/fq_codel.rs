@@ -4,9 +4,8 @@
 //! Idea: Taht, Dumazet, Høiland-Jørgensen and others; RFC 8290.
 //!
 //! Where we differ:
-//! - CoDel spares a queue with no more than one packet behind (RFC 8289). Whose queue? With `spare=queue` the flow's own, as
-//!   in ns-3; with `spare=link` everything that waits, as in Linux: there a flow can lose the only packet it has, and one that comes
-//!   back late to lose a packet at once.
+//! - CoDel spares a queue with no more than one packet behind (RFC 8289). Whose queue? Everything that waits, as in Linux: so a flow
+//!   can lose the only packet it has, and one that comes back late loses a packet at once. With `spare=queue` the flow's own, as in ns-3.
 //! - Turns are counted in bytes on the link, framing included.
 //! - When nothing has waited for as long as the last packet takes to be sent, all lists are empty, as if the link had asked for
 //!   another packet: who comes next is new, however seldom the driver calls.
@@ -29,9 +28,9 @@ use crate::{
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Spare {
     /// The flow's own queue.
-    #[default]
     Queue,
     /// All that waits for the link.
+    #[default]
     Link,
 }
 choices!(Spare: "queue" => Queue, "link" => Link);
@@ -68,7 +67,7 @@ impl Default for FqCodelConfig {
             interval: Duration::from_millis(100),
             scale: false,
             ecn: true,
-            spare: Spare::Queue,
+            spare: Spare::Link,
         }
     }
 }

@@ -134,12 +134,12 @@ fn each_queue_has_its_own_codel() {
     // Thirty flows of two packets wait half a second, but none has more than one packet behind; Linux counts what all have.
     // Of two packets neither is dropped even so: the first finds its queue above target for the first time, and the second
     // follows within 10 ms. The third comes 590 ms after the first.
-    let apart = "flows=65536";
+    let apart = "flows=65536,spare=queue";
     assert_eq!(dropped(apart, 30, 2), [0; 0]);
-    assert_eq!(dropped(&format!("{apart},spare=link"), 30, 2), [0; 0]);
+    assert_eq!(dropped("flows=65536", 30, 2), [0; 0]);
     assert_eq!(dropped(apart, 30, 3), [0; 0]);
     // At 600 ms all third packets are due at once. Flow f is above target since 20 (f - 1) ms, so up to flow 26 for an interval.
-    let lost = dropped(&format!("{apart},spare=link"), 30, 3);
+    let lost = dropped("flows=65536", 30, 3);
     assert_eq!(lost, (1..=26).map(|flow| flow * 1000 + 2).collect::<Vec<_>>());
 }
 
@@ -161,9 +161,13 @@ fn a_flow_that_comes_back_does_not_pay_for_its_absence() {
         let second = |v: &Verdict<Record>| matches!(v, Verdict::Dropped { packet, .. } if packet.id < 100_000 && packet.id % 1000 >= 4);
         v.iter().filter(|v| second(v)).count()
     };
-    assert_eq!(lost("flows=65536"), 0, "two leave within an interval, then no more than one is behind");
+    assert_eq!(
+        lost("flows=65536,spare=queue"),
+        0,
+        "two leave within an interval, then no more than one is behind"
+    );
     // About half; were spells to go on, all but the first few would be.
-    let linux = lost("flows=65536,spare=link");
+    let linux = lost("flows=65536");
     assert!((100..=250).contains(&linux), "{linux} of 400");
 }
 
@@ -190,7 +194,7 @@ fn an_idle_link_ends_the_spells_of_all_queues() {
         q.dequeue(T0 + ms(3270), &mut v);
         v.len() - before
     };
-    assert_eq!((lost("spare=link"), lost("")), (1, 0));
+    assert_eq!((lost(""), lost("spare=queue")), (1, 0));
 }
 
 #[test]

@@ -25,7 +25,7 @@ pub const SPECS: &[&str] = &[
     "codel:60,scale=on",
     "fq_codel:100",
     "fq_codel:40,flows=8,target=10ms,interval=50ms,quantum=300",
-    "fq_codel:30,spare=link,ecn=off,interval=30ms",
+    "fq_codel:30,spare=queue,ecn=off,interval=30ms",
     "fq_codel:60,scale=on",
     "pie:100",
     "pie:30,target=40ms,t_update=7ms,max_burst=0s,derandomize=off,steep=on,mark_ecnth=1",
