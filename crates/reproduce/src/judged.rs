@@ -1,5 +1,7 @@
 //! A claim and what came of it: over all seeds, and seed by seed for an interval of confidence.
 
+use std::collections::BTreeMap;
+
 use narrows_runner::{Plan, Report, verdicts};
 use narrows_scenario::{Claim, Labels, Outcome, Sample, Verdict};
 use serde::{Deserialize, Serialize};
@@ -39,16 +41,35 @@ pub struct Judged {
     pub at: String,
     /// Its 95 % interval over the seeds, where there are two or more and all have a value.
     pub interval: Option<[f64; 2]>,
+    /// How much chance there is in it.
+    pub chance: Chance,
     /// How many values there are.
     pub values: usize,
     /// Why it fails, or why it could not be judged.
     pub reason: String,
 }
 
+/// How much chance there is in a value, and what is known of it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Chance {
+    /// Seeds differ: the interval says by how much.
+    Seeds,
+    /// Two or more seeds were run, and every figure of every run is the same to the last bit: nothing in them is drawn.
+    None,
+    /// One seed was run: nobody knows.
+    #[default]
+    OneSeed,
+    /// Some seeds by themselves give no number.
+    Gaps,
+}
+
 /// The claims of a plan that is a part of a figure.
 #[must_use]
 pub fn judged(figure: &Figure, size: Size, plan: &Plan, report: &Report) -> Vec<Judged> {
-    let runs = Runs { figure, size, plan, samples: verdicts::samples(plan, &report.summaries) };
+    let samples = verdicts::samples(plan, &report.summaries);
+    let drawn = !alike(&samples);
+    let runs = Runs { figure, size, plan, samples, drawn };
     plan.claims
         .iter()
         .zip(&report.verdicts)
@@ -62,6 +83,8 @@ struct Runs<'a> {
     size: Size,
     plan: &'a Plan,
     samples: Vec<Sample>,
+    /// Whether the seed makes a difference anywhere, as far as is known.
+    drawn: bool,
 }
 
 impl Runs<'_> {
@@ -82,6 +105,7 @@ impl Runs<'_> {
             worst: None,
             at: String::new(),
             interval: None,
+            chance: Chance::OneSeed,
             values: 0,
             reason: claim.reason.clone(),
         };
@@ -93,6 +117,12 @@ impl Runs<'_> {
                 judged.at = verdicts::place(&self.varied(&verdict.worst.0));
                 judged.values = verdict.elements.len();
                 judged.interval = interval(&claim.formula, &verdict.worst, &self.samples, &self.plan.seeds());
+                judged.chance = match judged.interval {
+                    _ if !self.drawn => Chance::None,
+                    Some(_) => Chance::Seeds,
+                    None if self.plan.seeds().len() < 2 => Chance::OneSeed,
+                    None => Chance::Gaps,
+                };
                 judged.reason = reason(claim, verdict.outcome, self.size);
             }
         }
@@ -141,5 +171,41 @@ pub(crate) fn words_of(outcome: &str) -> &str {
         "fails" => "does not hold",
         "open" => "not judged",
         other => other,
+    }
+}
+
+/// Whether each point was run with two seeds or more, which gave the same figures to the last bit.
+fn alike(samples: &[Sample]) -> bool {
+    let mut points: BTreeMap<&Labels, Vec<&Sample>> = BTreeMap::new();
+    for sample in samples {
+        points.entry(&sample.coords).or_default().push(sample);
+    }
+    let bits = |sample: &Sample| -> Vec<(String, u64)> {
+        sample.metrics.iter().map(|(name, value)| (name.clone(), value.to_bits())).collect()
+    };
+    let same = |of_point: &Vec<&Sample>| {
+        of_point.len() > 1 && of_point.iter().all(|sample| bits(sample) == bits(of_point[0]))
+    };
+    !points.is_empty() && points.values().all(same)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nothing_is_drawn_where_all_seeds_are_alike_at_every_point() {
+        let run = |n: &str, seed, loss: f64| Sample {
+            coords: [("n".to_owned(), n.to_owned())].into(),
+            seed,
+            metrics: [("loss".to_owned(), loss), ("rtt".to_owned(), f64::NAN)].into(),
+        };
+        assert!(alike(&[run("1", 1, 0.1), run("1", 2, 0.1), run("9", 1, 0.2), run("9", 2, 0.2)]));
+        // One bit of one figure at one point is a draw.
+        let next = f64::from_bits(0.2_f64.to_bits() + 1);
+        assert!(!alike(&[run("1", 1, 0.1), run("1", 2, 0.1), run("9", 1, 0.2), run("9", 2, next)]));
+        // A single seed tells nothing.
+        assert!(!alike(&[run("1", 1, 0.1), run("9", 1, 0.2)]));
+        assert!(!alike(&[]));
     }
 }

@@ -20,7 +20,7 @@ mod work;
 
 pub use catalogue::{Catalogue, ChartSpec, Elsewhere, Figure, Form, OpenPoint, Paper, PaperLine};
 pub use chart::{Chart, Line};
-pub use judged::Judged;
+pub use judged::{Chance, Judged};
 pub use section::{Done, FilePart, Section, Size};
 pub use shelf::Shelf;
 pub use work::Work;

@@ -7,7 +7,7 @@ use anyhow::Context as _;
 use maud::{DOCTYPE, Markup, PreEscaped, html};
 
 use crate::catalogue::{Catalogue, Elsewhere, Figure, Paper};
-use crate::judged::{Judged, words_of};
+use crate::judged::{Chance, Judged, words_of};
 use crate::section::{Section, Size};
 use crate::shelf::Shelf;
 
@@ -125,6 +125,7 @@ fn front_page(rows: &[(&Paper, Vec<Made<'_>>)]) -> Markup {
             header {
                 h1 { "The papers, run again" }
                 p { "Each figure of five papers is simulated anew, drawn in the paper's own axes, and each of its claims judged by a bound that stands beside it. Rows are those of the lists of experiments; claims are the papers' own." }
+                (verdicts_key())
             }
             table.front {
                 thead { tr { th { "paper" } th { "figures" } th { "rows judged" } th { "claims" } th {} } }
@@ -284,6 +285,7 @@ fn page_of(paper: &Paper, sections: &[Made<'_>]) -> Markup {
                     @if own != Score::default() { " Of our own bounds " (own.words()) "." }
                 }
                 (bar(score))
+                (verdicts_key())
             }
             details open { summary { "Rows" } (rows_table(&rows)) }
             @for (figure, section) in sections { (section_of(paper, figure, section)) }
@@ -299,13 +301,35 @@ fn page_of(paper: &Paper, sections: &[Made<'_>]) -> Markup {
     )
 }
 
+/// What the four verdicts mean.
+fn verdicts_key() -> Markup {
+    html! {
+        p.small.key {
+            @for (outcome, what) in [
+                ("holds", "every value is within the bound"),
+                ("direction", "not within it, but on the side the paper says"),
+                ("fails", "neither; the reason stands beside it"),
+                ("open", "what it compares was not run"),
+            ] {
+                span { span class=(format!("verdict {outcome}")) { (words_of(outcome)) } " " (what) } " "
+            }
+        }
+    }
+}
+
 fn foot() -> Markup {
     html! {
         footer {
             p.small {
-                "Made by " code { "narrows reproduce" } ". Charts: drag to zoom, double click to go back, a click on a name hides its line. "
+                "Made by " code { "narrows reproduce" } ". "
+                span.onscreen {
+                    "Charts: drag to zoom, double click to go back, a click on a name hides its line; on the keyboard arrows go from point to point, "
+                    "plus and minus zoom, escape goes back. "
+                }
                 "Bands span the seeds; dashed lines were read from the paper or worked out from its formulas. "
-                "Here: the value farthest from its bound or nearest to breaking it, in brackets its 95 % interval, from the seeds drawn anew (bootstrap)."
+                "Here: the value farthest from its bound or nearest to breaking it, in brackets its 95 % interval, from the seeds drawn anew (bootstrap); "
+                "exact, no draw: nothing in these runs is left to chance, and another seed gave the same to the last bit. "
+                "Eight digits behind a number of seeds name scenario, seeds and engine."
             }
         }
     }
@@ -372,10 +396,10 @@ fn claim_row(c: &Judged) -> Markup {
                 (c.text) br; span.small { (c.source) }
             }
             td { @if c.paper.is_empty() { span.small { "no number" } } @else { (c.paper) } }
-            td { code { (c.bound) } br; span.small { (c.why) } }
+            td { code { (bound(&c.bound)) } br; span.small { (c.why) } }
             td {
-                @match c.worst { Some(x) => b { (short(x)) }, None => "-" }
-                @if let Some([low, high]) = c.interval { span.small { " [" (short(low)) ", " (short(high)) "]" } }
+                @match c.worst { Some(x) => b { (short(x, decimals(&c.bound))) }, None => "-" }
+                @if c.worst.is_some() { " " span.small.sure { (sure(c)) } }
                 @if c.values > 1 { br; span.small { "worst of " (c.values) @if !c.at.is_empty() { ", at " (c.at) } } }
                 @else if !c.at.is_empty() { br; span.small { "at " (c.at) } }
                 details { summary.small { "how" } code { (c.expr) } }
@@ -385,12 +409,37 @@ fn claim_row(c: &Judged) -> Markup {
     }
 }
 
-/// Four digits.
-fn short(x: f64) -> String {
+/// How sure a value is: its interval, or why it has none.
+fn sure(c: &Judged) -> String {
+    match (c.chance, c.interval) {
+        (Chance::None, _) => "exact, no draw".to_owned(),
+        (_, Some([low, high])) => format!("[{}, {}]", short(low, 0), short(high, 0)),
+        (Chance::Gaps, None) => "no interval: some seeds have no value".to_owned(),
+        (_, None) => "one seed: no interval".to_owned(),
+    }
+}
+
+/// A bound as people write it: an interval of one number is that number.
+fn bound(text: &str) -> String {
+    match text.split_once("..") {
+        Some((low, high)) if low == high => format!("== {low}"),
+        _ => text.to_owned(),
+    }
+}
+
+/// The most decimals of a number in a bound, as 4 of `6.0831..6.0833`.
+fn decimals(bound: &str) -> usize {
+    let numbers = bound.split("..").flat_map(|part| part.split(|c: char| !(c.is_ascii_digit() || c == '.')));
+    numbers.filter_map(|n| Some(n.split_once('.')?.1.len())).max().unwrap_or(0)
+}
+
+/// Four digits, and no fewer decimals than what it is compared with.
+fn short(x: f64, least: usize) -> String {
     if x == 0.0 {
         return "0".to_owned();
     }
     let digits = (3 - x.abs().log10().floor() as i32).clamp(0, 9) as usize;
+    let digits = digits.max(least.min(9));
     let text = format!("{x:.digits$}");
     if text.contains('.') { text.trim_end_matches('0').trim_end_matches('.').to_owned() } else { text }
 }
@@ -401,8 +450,16 @@ mod tests {
 
     #[test]
     fn four_digits() {
-        let all = [0.123_456, 12.0, 1234.56, -0.5, 0.0, 1e-7].map(short);
+        let all = [0.123_456, 12.0, 1234.56, -0.5, 0.0, 1e-7].map(|x| short(x, 0));
         assert_eq!(all, ["0.1235", "12", "1235", "-0.5", "0", "0.0000001"]);
+    }
+
+    #[test]
+    fn a_value_has_the_decimals_of_its_bound() {
+        let cases = [("6.0831..6.0833", 4), (">= 0.999", 3), ("== 16", 0), ("-0.3..0.3", 1), ("3..5", 0)];
+        assert_eq!(cases.map(|(bound, _)| decimals(bound)), cases.map(|(_, n)| n));
+        assert_eq!(short(6.083_22, decimals("6.0831..6.0833")), "6.0832");
+        assert_eq!(short(1.0, 3), "1");
     }
 
     #[test]
