@@ -3,10 +3,15 @@
 "use strict";
 (() => {
   const NS = "http://www.w3.org/2000/svg";
-  const W = 640, H = 380, LEFT = 66, RIGHT = 14, TOP = 10, BOTTOM = 46;
-  // Paul Tol's bright scheme: told apart also by who sees few colours.
-  const INK = "#1c2430"; // What was read from the paper, dashed.
-  const COLOURS = ["#4477aa", "#ee6677", "#228833", "#ccbb44", "#66ccee", "#aa3377", "#777777", "#117733", "#cc6677", "#332288"];
+  const W = 640, H = 380, LEFT = 76, RIGHT = 14, TOP = 10, BOTTOM = 52;
+  // How many colours report.css has for lines: --line0 and on. Marks differ too, for who sees few colours and for print.
+  const COLOURS = 7;
+  const MARKS = [
+    (x, y, r) => `M${x - r},${y}a${r},${r} 0 1 0 ${2 * r},0a${r},${r} 0 1 0 ${-2 * r},0Z`,
+    (x, y, r) => `M${x - r},${y - r}h${2 * r}v${2 * r}h${-2 * r}Z`,
+    (x, y, r) => `M${x},${y - 1.3 * r}L${x + 1.2 * r},${y + r}H${x - 1.2 * r}Z`,
+    (x, y, r) => `M${x},${y - 1.4 * r}L${x + 1.4 * r},${y}L${x},${y + 1.4 * r}L${x - 1.4 * r},${y}Z`,
+  ];
 
   const svg = (name, attributes, parent) => {
     const e = document.createElementNS(NS, name);
@@ -56,19 +61,25 @@
     return a >= 1e6 || a < 1e-4 ? v.toExponential(2).replace(/\.?0+e/, "e") : String(Number(v.toPrecision(4)));
   };
 
-  function draw(place, data) {
-    html("div", data.title, place).className = "title";
+  /** `places` holds which colour and mark a name has: the same in all charts of a figure. */
+  function draw(place, data, places) {
+    if (data.title) html("div", data.title, place).className = "title";
     const hidden = new Set();
-    const root = svg("svg", { viewBox: `0 0 ${W} ${H}`, role: "img", "aria-label": `${data.title}: ${data.y_name} by ${data.x_name}` }, place);
+    const root = svg("svg", { viewBox: `0 0 ${W} ${H}`, role: "img", "aria-label": `${data.title ? data.title + ": " : ""}${data.y_name} by ${data.x_name}`, tabindex: 0 }, place);
     const tip = html("div", "", place);
     tip.className = "tip";
+    tip.setAttribute("role", "status");
     tip.hidden = true;
     const legend = html("div", "", place);
     legend.className = "legend";
-    const ours = data.lines.filter((l) => !l.paper);
-    const colour = (l) => (l.paper ? INK : COLOURS[ours.indexOf(l) % COLOURS.length]);
+    for (const l of data.lines) if (!l.paper && !places.has(l.name)) places.set(l.name, places.size);
+    const colour = (l) => (l.paper ? "var(--ink)" : `var(--line${places.get(l.name) % COLOURS})`);
+    const shape = (l) => MARKS[l.paper ? 0 : places.get(l.name) % MARKS.length];
+    const mark = (l, px, py, r, parent) =>
+      svg("path", { d: shape(l)(px, py, r), style: `fill: ${l.paper ? "var(--paper)" : colour(l)}; stroke: ${colour(l)}; stroke-width: ${l.paper ? 1.4 : 0}` }, parent);
     const fits = (p) => (!data.log_x || p[0] > 0) && (!data.log_y || p[2] > 0);
-    const lines = data.lines.map((l) => ({ ...l, colour: colour(l), points: l.points.filter(fits) }));
+    const lines = data.lines.map((l) => ({ ...l, whole: l, colour: colour(l), points: l.points.filter(fits) }));
+    const marked = (l) => !data.joined || l.points.length <= 40;
 
     const extent = () => {
       const all = lines.filter((l) => !hidden.has(l.name)).flatMap((l) => l.points);
@@ -95,8 +106,8 @@
       y = scale(view.y0, view.y1, H - BOTTOM, TOP, data.log_y);
       const clip = `c${Math.random().toString(36).slice(2)}`;
       svg("rect", { x: LEFT, y: TOP, width: W - LEFT - RIGHT, height: H - TOP - BOTTOM }, svg("clipPath", { id: clip }, root));
-      const grid = svg("g", { stroke: "#e6eaf0", "font-size": 12, fill: "#5d6878" }, root);
-      const text = (at, words, parent = grid) => { const t = svg("text", { stroke: "none", ...at }, parent); t.textContent = words; };
+      const grid = svg("g", { class: "grid", "font-size": 13 }, root);
+      const text = (at, words, parent = grid) => { const t = svg("text", at, parent); t.textContent = words; };
       for (const v of ticks(y)) {
         svg("line", { x1: LEFT, x2: W - RIGHT, y1: y(v), y2: y(v) }, grid);
         text({ x: LEFT - 6, y: y(v) + 4, "text-anchor": "end" }, short(v));
@@ -107,18 +118,19 @@
         text({ x: x(v), y: H - BOTTOM + 16, "text-anchor": "middle" }, data.words.length ? data.words[v] : short(v));
       }
       text({ x: (LEFT + W - RIGHT) / 2, y: H - 8, "text-anchor": "middle" }, data.x_name);
-      text({ transform: `translate(14 ${(TOP + H - BOTTOM) / 2}) rotate(-90)`, "text-anchor": "middle" }, data.y_name);
+      text({ transform: `translate(17 ${(TOP + H - BOTTOM) / 2}) rotate(-90)`, "text-anchor": "middle" }, data.y_name);
       const body = svg("g", { "clip-path": `url(#${clip})`, class: "lines" }, root);
-      for (const l of lines) {
+      // What was read from the paper lies beneath ours.
+      for (const l of [...lines].sort((a, b) => b.paper - a.paper)) {
         if (hidden.has(l.name) || !l.points.length) continue;
         const g = svg("g", { "data-line": l.name }, body);
         const floor = data.log_y ? view.y0 : -Infinity;
         if (data.joined && l.points.some((p) => p[1] !== p[3])) {
           const up = path(l.points, (p) => p[3]), down = path([...l.points].reverse(), (p) => Math.max(p[1], floor));
-          svg("path", { d: `${up}L${down.slice(1)}Z`, fill: l.colour, opacity: 0.14 }, g);
+          svg("path", { d: `${up}L${down.slice(1)}Z`, style: `fill: ${l.colour}`, opacity: 0.16 }, g);
         }
-        if (data.joined) svg("path", { d: path(l.points, (p) => p[2]), fill: "none", stroke: l.colour, "stroke-width": 2, "stroke-dasharray": l.paper ? "5 4" : "none" }, g);
-        if (!data.joined || l.points.length <= 40) for (const p of l.points) svg("circle", { cx: x(p[0]), cy: y(p[2]), r: data.joined ? (l.paper ? 3.4 : 2.6) : 1.8, fill: l.paper ? "#fff" : l.colour, stroke: l.colour, "stroke-width": l.paper ? 1.4 : 0 }, g);
+        if (data.joined) svg("path", { d: path(l.points, (p) => p[2]), style: `fill: none; stroke: ${l.colour}`, "stroke-width": 2, "stroke-dasharray": l.paper ? "5 4" : "none" }, g);
+        if (marked(l)) for (const p of l.points) mark(l.whole, x(p[0]), y(p[2]), data.joined ? (l.paper ? 4.2 : 3) : 1.8, g);
       }
     }
 
@@ -126,12 +138,19 @@
       const box = root.getBoundingClientRect();
       return [((e.clientX - box.left) * W) / box.width, ((e.clientY - box.top) * H) / box.height, box.width / W];
     };
+    const show = (l, p, k) => {
+      const where = data.words.length ? data.words[p[0]] : short(p[0]);
+      tip.hidden = false;
+      tip.textContent = `${l.name ? l.name + ": " : ""}${short(p[2])}${p[1] !== p[3] ? ` (${short(p[1])} to ${short(p[3])})` : ""} at ${where}`;
+      tip.style.left = `${Math.max(0, Math.min(x(p[0]) * k + 10, place.clientWidth - tip.offsetWidth))}px`;
+      tip.style.top = `${root.offsetTop + y(p[2]) * k - 30}px`;
+    };
     let drag = null;
     root.addEventListener("pointermove", (e) => {
       const [px, py, k] = at(e);
       if (drag) {
         const [a, b] = [Math.min(px, drag.px), Math.max(px, drag.px)], [c, d] = [Math.min(py, drag.py), Math.max(py, drag.py)];
-        if (!drag.box) drag.box = svg("rect", { fill: "#4477aa", opacity: 0.15 }, root);
+        if (!drag.box) drag.box = svg("rect", { style: "fill: var(--line0)", opacity: 0.15 }, root);
         for (const [n, v] of [["x", a], ["y", c], ["width", b - a], ["height", d - c]]) drag.box.setAttribute(n, v);
         return;
       }
@@ -140,12 +159,8 @@
         if (hidden.has(l.name)) continue;
         for (const p of l.points) { const q = (x(p[0]) - px) ** 2 + (y(p[2]) - py) ** 2; if (!best || q < best.q) best = { q, l, p }; }
       }
-      tip.hidden = !best || best.q > 900;
-      if (tip.hidden) return;
-      const { l, p } = best, where = data.words.length ? data.words[p[0]] : short(p[0]);
-      tip.textContent = `${l.name ? l.name + ": " : ""}${short(p[2])}${p[1] !== p[3] ? ` (${short(p[1])} to ${short(p[3])})` : ""} at ${where}`;
-      tip.style.left = `${Math.min(x(p[0]) * k + 10, Math.max(0, place.clientWidth - tip.offsetWidth))}px`;
-      tip.style.top = `${root.offsetTop + y(p[2]) * k - 30}px`;
+      if (!best || best.q > 900) tip.hidden = true;
+      else show(best.l, best.p, k);
     });
     root.addEventListener("pointerleave", () => { tip.hidden = true; });
     root.addEventListener("pointerdown", (e) => { const [px, py] = at(e); drag = { px, py }; root.setPointerCapture(e.pointerId); tip.hidden = true; });
@@ -159,11 +174,37 @@
       paint();
     });
     root.addEventListener("pointercancel", () => { drag = null; paint(); });
+    // Without a pointer: arrows go from point to point and line to line, plus and minus zoom around the point, escape shows all.
+    let here = null;
+    root.addEventListener("keydown", (e) => {
+      const seen = lines.filter((l) => !hidden.has(l.name) && l.points.length);
+      if (!seen.length) return;
+      const [l, i] = here && seen.includes(here[0]) ? here : [seen[0], -1];
+      const along = { ArrowRight: 1, ArrowLeft: -1 }[e.key], over = { ArrowDown: 1, ArrowUp: -1 }[e.key], zoom = { "+": 0.5, "=": 0.5, "-": 2 }[e.key];
+      if (along) here = [l, Math.min(l.points.length - 1, Math.max(0, i + along))];
+      else if (over) {
+        const other = seen[(seen.indexOf(l) + over + seen.length) % seen.length], px = x(l.points[Math.max(0, i)][0]);
+        const off = (q) => Math.abs(x(other.points[q][0]) - px);
+        here = [other, other.points.reduce((best, _, q) => (off(q) < off(best) ? q : best), 0)];
+      } else if (zoom && i >= 0) {
+        const [px, py] = [x(l.points[i][0]), y(l.points[i][2])], [w, h] = [((W - LEFT - RIGHT) * zoom) / 2, ((H - TOP - BOTTOM) * zoom) / 2];
+        const full = extent(), within = (v, a, b) => Math.min(b, Math.max(a, v));
+        view = { x0: within(x.back(px - w), full.x0, full.x1), x1: within(x.back(px + w), full.x0, full.x1), y0: within(y.back(py + h), full.y0, full.y1), y1: within(y.back(py - h), full.y0, full.y1) };
+        zoomed = true;
+        paint();
+      } else if (e.key === "Escape") { view = extent(); zoomed = false; paint(); tip.hidden = true; e.preventDefault(); return; }
+      else return;
+      e.preventDefault();
+      if (here) show(here[0], here[0].points[here[1]], root.getBoundingClientRect().width / W);
+    });
+    root.addEventListener("blur", () => { tip.hidden = true; });
     root.addEventListener("dblclick", () => { view = extent(); zoomed = false; paint(); });
 
     for (const l of lines) {
       const b = html("button", "", legend);
-      html("i", "", b).style.borderTop = `3px ${l.paper ? "dashed" : "solid"} ${l.colour}`;
+      const key = svg("svg", { viewBox: "0 0 26 12", width: 26, height: 12, "aria-hidden": "true" }, b);
+      if (data.joined) svg("path", { d: "M1,6H25", style: `stroke: ${l.colour}`, "stroke-width": 2, "stroke-dasharray": l.paper ? "5 4" : "none" }, key);
+      if (marked(l)) mark(l.whole, 13, 6, 3.4, key);
       b.append(l.name || data.y_name);
       b.setAttribute("aria-pressed", "true");
       b.addEventListener("click", () => {
@@ -186,10 +227,12 @@
     return out.map((r) => r.map(cell).join(",")).join("\n") + "\n";
   }
 
-  const drawn = [];
+  const drawn = [], figures = new Map();
   for (const place of document.querySelectorAll(".chart")) {
     const data = JSON.parse(place.nextElementSibling.textContent);
-    draw(place, data);
+    const figure = place.closest("section");
+    if (!figures.has(figure)) figures.set(figure, new Map());
+    draw(place, data, figures.get(figure));
     drawn.push(data);
   }
   for (const button of document.querySelectorAll(".save")) {
