@@ -130,7 +130,9 @@
           svg("path", { d: `${up}L${down.slice(1)}Z`, style: `fill: ${l.colour}`, opacity: 0.16 }, g);
         }
         if (data.joined) svg("path", { d: path(l.points, (p) => p[2]), style: `fill: none; stroke: ${l.colour}`, "stroke-width": 2, "stroke-dasharray": l.paper ? "5 4" : "none" }, g);
-        if (marked(l)) for (const p of l.points) mark(l.whole, x(p[0]), y(p[2]), data.joined ? (l.paper ? 4.2 : 3) : 1.8, g);
+        if (!data.joined) for (const p of l.points) if (p[1] !== p[3]) svg("path", { d: `M${x(p[0])},${y(Math.max(p[1], floor))}V${y(p[3])}`, style: `stroke: ${l.colour}`, "stroke-width": 1.5 }, g);
+        const size = l.paper ? 4.2 : data.joined ? 3 : l.points.length <= 40 ? 4 : 1.8;
+        if (marked(l)) for (const p of l.points) mark(l.whole, x(p[0]), y(p[2]), size, g);
       }
     }
 

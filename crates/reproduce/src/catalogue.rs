@@ -138,6 +138,8 @@ pub struct ChartSpec {
     pub x: String,
     /// Of a sweep: a formula whose value stands across instead of the setting, as `loss` beside `share`.
     pub x_of: String,
+    /// Of tables: a column by which `y` is divided, as `after_1` of `bursts`.
+    pub y_of: String,
     /// Of the least: the setting whose least value stands upwards.
     pub over: String,
     /// Of the least: what `y` must come to.
@@ -160,7 +162,7 @@ pub struct ChartSpec {
     pub lines: Vec<String>,
     /// Settings that have a chart for each of their values.
     pub facets: Vec<String>,
-    /// Only runs at these settings (of all but sweeps, whose formula can say so).
+    /// Only runs at these settings (of all but sweeps, whose formula can say so); several values of one as `4|8`.
     pub only: BTreeMap<String, String>,
     /// Other names for values of settings.
     pub names: BTreeMap<String, String>,

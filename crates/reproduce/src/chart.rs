@@ -150,7 +150,8 @@ fn empty(spec: &ChartSpec, facet: &str, words: &[String]) -> Chart {
         y_name: or(&spec.y_name, share),
         log_x: spec.log.contains('x') && words.is_empty(),
         log_y: spec.log.contains('y'),
-        joined: spec.form != Form::Scatter,
+        // Between words there is nothing: a line would say that one leads to the next.
+        joined: spec.form != Form::Scatter && words.is_empty(),
         words: words.to_vec(),
         lines: Vec::new(),
     }
@@ -263,14 +264,18 @@ fn rows(spec: &ChartSpec, plan: &Plan, out: &Path) -> anyhow::Result<Vec<Point>>
     for job in &plan.jobs {
         let labels: Labels =
             plan.axes.iter().map(|a| a.name.clone()).zip(job.coords.iter().cloned()).collect();
-        let wanted = |(k, v): (&String, &String)| labels.get(k).is_some_and(|has| has == v);
+        let wanted =
+            |(k, v): (&String, &String)| labels.get(k).is_some_and(|has| v.split('|').any(|v| has == v));
         // Distributions take all seeds; single points would hide each other.
         if !spec.only.iter().all(wanted) || (spec.form != Form::Cdf && Some(job.seed) != first) {
             continue;
         }
         let (facet, line) = (facet(spec, &labels), line(spec, &labels));
         let table = of_job(spec, job, out)?;
-        let up = column(&table, &spec.y)?;
+        let mut up = column(&table, &spec.y)?;
+        if !spec.y_of.is_empty() {
+            up = up.into_iter().zip(column(&table, &spec.y_of)?).map(|(y, of)| y / of).collect();
+        }
         if spec.form == Form::Cdf {
             match distributions.iter_mut().find(|(f, l, _)| *f == facet && *l == line) {
                 Some((_, _, values)) => values.extend(up),
