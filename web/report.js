@@ -105,7 +105,8 @@
       x = scale(view.x0, view.x1, LEFT, W - RIGHT, data.log_x);
       y = scale(view.y0, view.y1, H - BOTTOM, TOP, data.log_y);
       const clip = `c${Math.random().toString(36).slice(2)}`;
-      svg("rect", { x: LEFT, y: TOP, width: W - LEFT - RIGHT, height: H - TOP - BOTTOM }, svg("clipPath", { id: clip }, root));
+      // A mark on the edge is whole.
+      svg("rect", { x: LEFT - 5, y: TOP - 5, width: W - LEFT - RIGHT + 10, height: H - TOP - BOTTOM + 10 }, svg("clipPath", { id: clip }, root));
       const grid = svg("g", { class: "grid", "font-size": 13 }, root);
       const text = (at, words, parent = grid) => { const t = svg("text", at, parent); t.textContent = words; };
       for (const v of ticks(y)) {

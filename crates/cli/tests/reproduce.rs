@@ -78,6 +78,7 @@ fn each_paper_gets_a_page_that_a_browser_draws() {
         );
         drawn_in_browser(&page, &place.0.join(paper));
     }
+    read_by_keys(&place.0.join("burst-tcp.html"), &place.0.join("burst-tcp"));
     pictures(&gallery, &["taq-fig08", "class-isolation-fig03", "burst-tcp-fig10", "adaptive-aimd-fig07"]);
     // Once more: nothing runs again, and the pages are as they were.
     let before = std::fs::read(place.0.join("taq.html")).unwrap();
@@ -169,22 +170,45 @@ fn section(out: &Path, name: &str) -> serde_json::Value {
     serde_json::from_str(&std::fs::read_to_string(file).unwrap()).unwrap()
 }
 
-/// Opens a page in Chromium, where there is one: no error on the console, every chart drawn with every line, and the data of
-/// the page those of the CSV files.
-fn drawn_in_browser(page: &Path, figures: &Path) {
+/// What Chromium makes of a page, and its log; `None`, and told, where there is none.
+fn in_browser(page: &Path, profile: &Path) -> Option<(String, String)> {
     let browser = ["chromium", "chromium-browser", "google-chrome"]
         .into_iter()
         .find(|name| Command::new(name).arg("--version").output().is_ok_and(|o| o.status.success()));
     let Some(browser) = browser else {
         println!("SKIPPED: no Chromium: {} was not opened", page.display());
-        return;
+        return None;
     };
     let url = format!("file://{}", page.display());
-    let profile = format!("--user-data-dir={}", figures.join("browser").display());
+    let profile = format!("--user-data-dir={}", profile.display());
     let flags =
         ["--headless", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--enable-logging=stderr"];
     let opened = Command::new(browser).args(flags).args([&profile, "--dump-dom", &url]).output().unwrap();
-    let (dom, log) = (text(&opened.stdout), text(&opened.stderr));
+    Some((text(&opened.stdout), text(&opened.stderr)))
+}
+
+/// Arrows go from point to point and from line to line of Burst TCP's figure 10, escape hides what they tell.
+fn read_by_keys(page: &Path, place: &Path) {
+    let keys = r"<script>
+const chart = document.querySelector('#fig10 .chart > svg'), tip = chart.parentElement.querySelector('.tip');
+document.body.dataset.keys = ['ArrowRight', 'ArrowRight', 'ArrowDown', 'Escape'].map((key) => {
+  chart.dispatchEvent(new KeyboardEvent('keydown', { key }));
+  return tip.hidden ? 'hidden' : tip.textContent;
+}).join('; ');
+</script></body>";
+    let copy = place.join("keys.html");
+    std::fs::write(&copy, std::fs::read_to_string(page).unwrap().replace("</body>", keys)).unwrap();
+    let Some((dom, log)) = in_browser(&copy, &place.join("browser")) else { return };
+    assert!(!log.contains("CONSOLE"), "{log}");
+    // 64 packets from a window of one take 7.040 s, with f = 2 5.034 s, and with a loss 5.105 s: by hand.
+    let told = "data-keys=\"no loss: 7.04 at 1; no loss: 5.034 at 2; one loss at 3 s: 5.105 at 2; hidden\"";
+    assert!(dom.contains(told), "{:?}", dom.split("data-keys=").nth(1).map(|s| s.get(..120)));
+}
+
+/// Opens a page in Chromium, where there is one: no error on the console, every chart drawn with every line, and the data of
+/// the page those of the CSV files.
+fn drawn_in_browser(page: &Path, figures: &Path) {
+    let Some((dom, log)) = in_browser(page, &figures.join("browser")) else { return };
     assert!(!log.contains("CONSOLE"), "{}: {log}", page.display());
     let charts = data_of(&dom);
     assert!(

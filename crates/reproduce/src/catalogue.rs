@@ -140,6 +140,8 @@ pub struct ChartSpec {
     pub x_of: String,
     /// Of tables: a column by which `y` is divided, as `after_1` of `bursts`.
     pub y_of: String,
+    /// Of a sweep: words that stand across in place of its values, with equal distances.
+    pub x_words: BTreeMap<String, String>,
     /// Of the least: the setting whose least value stands upwards.
     pub over: String,
     /// Of the least: what `y` must come to.

@@ -96,9 +96,9 @@ pub fn charts(spec: &ChartSpec, plan: &Plan, report: &Report, out: &Path) -> any
     Ok(charts.into_iter().map(|(facet, chart)| finished(spec, &facet, chart)).collect())
 }
 
-/// The swept settings across, in the order of the file, where not all are numbers.
+/// The swept settings across, in the order of the file, where not all are numbers or words stand for them.
 fn words(spec: &ChartSpec, plan: &Plan, points: &[Point]) -> Vec<String> {
-    if points.iter().all(|p| p.x.number().is_some()) {
+    if spec.x_words.is_empty() && points.iter().all(|p| p.x.number().is_some()) {
         return Vec::new();
     }
     let values = plan.axes.iter().find(|a| a.name == spec.x).map(|a| a.values.as_slice());
@@ -152,7 +152,7 @@ fn empty(spec: &ChartSpec, facet: &str, words: &[String]) -> Chart {
         log_y: spec.log.contains('y'),
         // Between words there is nothing: a line would say that one leads to the next.
         joined: spec.form != Form::Scatter && words.is_empty(),
-        words: words.to_vec(),
+        words: words.iter().map(|w| spec.x_words.get(w).unwrap_or(w).clone()).collect(),
         lines: Vec::new(),
     }
 }

@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::Context as _;
 use maud::{DOCTYPE, Markup, PreEscaped, html};
+use narrows_scenario::Formula;
 
 use crate::catalogue::{Catalogue, Elsewhere, Figure, Paper};
 use crate::judged::{Chance, Judged, words_of};
@@ -398,7 +399,7 @@ fn claim_row(c: &Judged) -> Markup {
             td { @if c.paper.is_empty() { span.small { "no number" } } @else { (c.paper) } }
             td { code { (bound(&c.bound)) } br; span.small { (c.why) } }
             td {
-                @match c.worst { Some(x) => b { (short(x, decimals(&c.bound))) }, None => "-" }
+                @match c.worst { Some(x) => { b { (short(x, decimals(&c.bound))) } @if let Some(unit) = unit(&c.expr) { " " (unit) } }, None => "-" }
                 @if c.worst.is_some() { " " span.small.sure { (sure(c)) } }
                 @if c.values > 1 { br; span.small { "worst of " (c.values) @if !c.at.is_empty() { ", at " (c.at) } } }
                 @else if !c.at.is_empty() { br; span.small { "at " (c.at) } }
@@ -417,6 +418,24 @@ fn sure(c: &Judged) -> String {
         (Chance::Gaps, None) => "no interval: some seeds have no value".to_owned(),
         (_, None) => "one seed: no interval".to_owned(),
     }
+}
+
+/// The unit of a formula's value, where all its figures have one and it neither multiplies, divides nor compares them.
+fn unit(expr: &str) -> Option<&'static str> {
+    const UNITS: [(&str, &str); 4] =
+        [("_s", "s"), ("_kbps", "kbit/s"), ("_pkts", "packets"), ("_bytes", "bytes")];
+    let outside: String = expr.split('{').map(|part| part.rsplit('}').next().unwrap_or_default()).collect();
+    if outside.contains(['*', '/', '<', '>', '=']) {
+        return None;
+    }
+    let of = |name: &str| {
+        let found = UNITS.iter().find(|(end, _)| name.ends_with(end) && !name.contains("per_"));
+        found.map(|(_, unit)| *unit)
+    };
+    let formula = Formula::parse(expr).ok()?;
+    let mut units = formula.metrics().into_iter().map(of);
+    let first = units.next()??;
+    units.all(|unit| unit == Some(first)).then_some(first)
 }
 
 /// A bound as people write it: an interval of one number is that number.
@@ -452,6 +471,19 @@ mod tests {
     fn four_digits() {
         let all = [0.123_456, 12.0, 1234.56, -0.5, 0.0, 1e-7].map(|x| short(x, 0));
         assert_eq!(all, ["0.1235", "12", "1235", "-0.5", "0", "0.0000001"]);
+    }
+
+    #[test]
+    fn a_value_has_the_unit_of_its_figures() {
+        let all = [
+            ("wait_small_max_s{tcp.startup=paced,n<=4}", Some("s")),
+            ("max(a_mean_s{n=1} - b_mean_s{n=2})", Some("s")),
+            ("cwnd_peak_a_pkts / cwnd_peak_b_pkts", None),
+            ("sum(a_mean_s{n=1} < 2.5)", None),
+            ("timeouts_per_flow_s", None),
+            ("utilisation", None),
+        ];
+        assert_eq!(all.map(|(expr, _)| unit(expr)), all.map(|(_, unit)| unit));
     }
 
     #[test]
