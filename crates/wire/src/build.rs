@@ -26,6 +26,7 @@ const FRAGMENT_HEADER: usize = 8;
 /// - `len` becomes what the headers and `payload` add up to. For TCP a longer `len` is met with padding after the
 ///   options where there is room, since [`TcpHeader`] does not hold all options there are; for other protocols `len`
 ///   decides, if the headers fit;
+/// - what is [`beyond`](TcpHeader::beyond) is not written;
 /// - SACK blocks that do not fit beside the other options are left out, the last ones first: the first is the one that
 ///   must be there (RFC 2018, section 4);
 /// - a fragment is written as one from the middle of a packet, which carries no transport header;

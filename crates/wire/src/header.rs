@@ -92,6 +92,8 @@ pub struct TcpHeader {
     pub mss: Option<u16>,
     /// Selective acknowledgments.
     pub sack: SackBlocks,
+    /// There is more than is read here: another option, one that is malformed, or a reserved bit.
+    pub beyond: bool,
 }
 
 impl TcpHeader {

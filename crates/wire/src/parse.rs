@@ -150,6 +150,8 @@ fn parse_tcp(b: &[u8], segment_len: usize) -> Option<TcpHeader> {
         flags: Flags(b[13]),
         window: be16(b, 14)?,
         payload: u32::try_from(segment_len - header_len).ok()?,
+        // Four reserved bits, of which AccECN uses one.
+        beyond: b[12] & 0xf != 0,
         ..TcpHeader::default()
     };
     read_options(&b[20..header_len], &mut tcp);
@@ -164,7 +166,10 @@ fn read_options(mut o: &[u8], tcp: &mut TcpHeader) {
             1 => o = rest,
             _ => {
                 let len = usize::from(*rest.first().unwrap_or(&0));
-                let Some(body) = o.get(2..len) else { return };
+                let Some(body) = o.get(2..len) else {
+                    tcp.beyond = true;
+                    return;
+                };
                 match (kind, body.len()) {
                     (2, 2) => tcp.mss = be16(body, 0),
                     (3, 1) => tcp.window_scale = Some(body[0].min(14)),
@@ -177,7 +182,7 @@ fn read_options(mut o: &[u8], tcp: &mut TcpHeader) {
                     }
                     // Of two, the first: the one `set_tsval` changes.
                     (8, 8) if tcp.timestamps.is_none() => tcp.timestamps = be32(body, 0).zip(be32(body, 4)),
-                    _ => {}
+                    _ => tcp.beyond = true,
                 }
                 o = &o[len..];
             }
@@ -206,6 +211,24 @@ mod tests {
         assert_eq!((t.seq, t.flags, t.window, t.payload), (SeqNum(7), Flags::SYN, 64240, 0));
         assert_eq!((t.mss, t.window_scale, t.timestamps), (Some(1460), Some(7), Some((9, 0))));
         assert_eq!(t.seq_end(), SeqNum(8));
+    }
+
+    #[test]
+    fn what_is_not_read_is_noted() {
+        let beyond = |reserved: u8, options: &[u8]| {
+            let mut b = SYN;
+            b[32] |= reserved;
+            b[33] = Flags::ACK.0;
+            b[40..].fill(1);
+            b[40..40 + options.len()].copy_from_slice(options);
+            parse(&b).unwrap().tcp.unwrap().beyond
+        };
+        let stamps = [8, 10, 0, 0, 0, 9, 0, 0, 0, 8];
+        let block = [5, 10, 0, 0, 0, 1, 0, 0, 0, 2];
+        assert!(!beyond(0, &[]) && !beyond(0, &stamps) && !beyond(0, &block) && !beyond(0, &[1, 1, 0, 77]));
+        // RFC 9768's AE; MPTCP (30), SACK-permitted, an option cut short, and a second one of a kind.
+        assert!(beyond(1, &[]) && beyond(0, &[30, 4, 0, 0]) && beyond(0, &[4, 2]) && beyond(0, &[30, 40]));
+        assert!(beyond(0, &[30, 1]) && beyond(0, &[&stamps[..], &stamps].concat()) && beyond(0, &[5, 9]));
     }
 
     #[test]

@@ -3,17 +3,21 @@
 //! Idea: Høiland-Jørgensen, Täht, Morton, Piece of CAKE, LANMAN 2018, section III-E. TCP's acknowledgments are cumulative: on a thin way back many that wait
 //! say no more than the last.
 //!
-//! Where we differ, always on the side of keeping: an acknowledgment is kept if it carries SACK blocks, a flag besides ACK and
-//! PSH (ECE and CWR are signals; FIN, SYN and RST take part in the connection), or acknowledges nothing before the later one (duplicates count
-//! as losses at the sender). CAKE also lets SACKs go that a later one contains.
+//! An acknowledgment is kept if it has a flag besides ACK (ECE and CWR are signals, FIN, SYN and RST take part in the connection,
+//! somebody may wait for PSH and URG, and AccECN counts with a reserved bit), an option besides timestamps (MPTCP tells what no later
+//! one repeats) or a newer timestamp or echo, or if it acknowledges nothing before the later one (duplicates count as losses at the
+//! sender).
+//!
+//! Where we differ, always on the side of keeping: CAKE also lets SACKs go that a later one contains, echoes of marks that the later one
+//! repeats, and MD5 signatures; and data may replace an acknowledgment there.
 
 use narrows_units::SeqNum;
 use narrows_wire::{Flags, Header, TcpHeader};
 
 /// The TCP header, if it is a plain acknowledgment.
 fn plain(h: &Header) -> Option<&TcpHeader> {
-    let spare = Flags::ACK.0 | Flags::PSH.0;
-    h.tcp.as_ref().filter(|t| !h.fragment && t.is_pure_ack() && t.flags.0 & !spare == 0)
+    let bare = |t: &&TcpHeader| !t.beyond && t.mss.is_none() && t.window_scale.is_none();
+    h.tcp.as_ref().filter(|t| !h.fragment && t.is_pure_ack() && t.flags == Flags::ACK).filter(bare)
 }
 
 /// Whether it may make others superfluous: any plain acknowledgment, with SACK blocks or without.
@@ -27,10 +31,11 @@ pub fn superfluous(old: &Header, new: &Header) -> bool {
         return false;
     }
     let (Some(a), Some(b)) = (plain(old), plain(new)) else { return false };
-    // Timestamps drive the RTT estimate and PAWS: both or none, and not older.
+    // Timestamps drive the RTT estimate and PAWS: both or none, and neither value nor echo older.
+    let later = |before, after| SeqNum(before).at_or_before(SeqNum(after));
     let stamps = match (a.timestamps, b.timestamps) {
         (None, None) => true,
-        (Some((before, _)), Some((after, _))) => SeqNum(before).at_or_before(SeqNum(after)),
+        (Some(before), Some(after)) => later(before.0, after.0) && later(before.1, after.1),
         _ => false,
     };
     stamps && a.sack.as_slice().is_empty() && a.ack.before(b.ack)
@@ -57,7 +62,6 @@ mod tests {
     fn a_later_one_replaces_a_plain_one() {
         assert!(superfluous(&ack(1000), &ack(2000)));
         assert!(superfluous(&ack(u32::MAX - 5), &ack(10)), "sequence numbers wrap");
-        assert!(superfluous(&with(1, |t| t.flags = Flags::ACK.and(Flags::PSH)), &ack(2)));
         let sack = |t: &mut TcpHeader| t.sack.push(SeqNum(5000), SeqNum(6000));
         assert!(superfluous(&ack(1000), &with(2000, sack)));
         let stamp = |ts| move |t: &mut TcpHeader| t.timestamps = Some((ts, 1));
@@ -77,6 +81,10 @@ mod tests {
             (with(1000, flag(Flags::CWR)), "CWR"),
             (with(1000, flag(Flags::FIN)), "FIN"),
             (with(1000, flag(Flags::SYN)), "SYN"),
+            (with(1000, flag(Flags::PSH)), "PSH"),
+            (with(1000, flag(Flags(0x20))), "URG"),
+            (with(1000, |t| t.beyond = true), "an unknown option or a reserved bit"),
+            (with(1000, |t| t.mss = Some(1460)), "an option of a SYN"),
             (with(1000, |t| t.payload = 1), "data"),
             (with(1000, stamp(7)), "a timestamp that the new one lacks"),
             (Header { fragment: true, ..ack(1000) }, "a fragment"),
@@ -86,6 +94,9 @@ mod tests {
             assert!(!superfluous(&kept, &ack(2000)), "{why}");
         }
         assert!(!superfluous(&with(1, stamp(8)), &with(2, stamp(7))), "an older timestamp");
+        let echo = |ecr| move |t: &mut TcpHeader| t.timestamps = Some((7, ecr));
+        assert!(superfluous(&with(1, echo(3)), &with(2, echo(3))), "the same echo");
+        assert!(!superfluous(&with(1, echo(4)), &with(2, echo(3))), "an older echo");
         // One that carries ECE or data does not replace either.
         assert!(!superfluous(&ack(1000), &with(2000, flag(Flags::ECE))));
         assert!(!superfluous(&ack(1000), &with(2000, |t| t.payload = 1)));
