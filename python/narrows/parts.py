@@ -351,6 +351,8 @@ class Link:
     """The queue (default of the top level; sim only)."""
     overhead: Bytes | None = None
     """Link layer per packet (bytes; default of the top level; sim only)."""
+    mpu: Bytes | None = None
+    """As there (bytes; default of the top level; sim only)."""
     framing: str | None = None
     """As there (default of the top level; sim only)."""
     loss: Number | None = None

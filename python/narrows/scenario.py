@@ -49,6 +49,8 @@ class Scenario:
     """Largest IP packet; the MSS follows from it (bytes; default 1500)."""
     overhead: Bytes | None = None
     """Link layer per packet, counted in rates (14 is Ethernet) (bytes; default 14)."""
+    mpu: Bytes | None = None
+    """What a packet with its overhead counts at least (64: DOCSIS) (bytes; default 0; sim only)."""
     framing: str | None = None
     """``none``, ``atm`` cells, ``ptm`` 64/65 coding (default none; sim only)."""
     loss: Number | None = None

@@ -1,8 +1,8 @@
 //! A rate for a discipline: dequeues no faster than the link behind it sends.
 //!
 //! The link's own framing is counted, so that the queue builds here and not in the modem: a fixed overhead per packet
-//! (14 bytes for Ethernet, 8 more for PPPoE), and the cells of ATM (48 bytes of payload in each 53) or the 64/65 coding
-//! of PTM, as in `tc-stab` and CAKE.
+//! (14 bytes for Ethernet, 8 more for PPPoE, 8 for AAL5's trailer), a least length of what that makes (`mpu`), and then the cells of
+//! ATM (48 bytes of payload in each 53) or the 64/65 coding of PTM, as in `tc-stab` and CAKE.
 //!
 //! A driver that wakes late may catch up, by at most the time of one full packet or a millisecond, whichever is longer: so
 //! the rate is met without a timer finer than that. Only time in which packets waited is made up for, so nothing ever
@@ -34,6 +34,8 @@ pub struct ShaperConfig {
     pub rate: Rate,
     /// Bytes the link adds to each IP packet before framing.
     pub overhead: u32,
+    /// What a packet with its overhead counts at least, before framing: Ethernet pads to 64 bytes.
+    pub mpu: u32,
     /// Framing.
     pub framing: Framing,
     /// The largest packet, overhead included but not framing: on the link it takes [`Self::largest`].
@@ -44,7 +46,7 @@ impl ShaperConfig {
     /// A bare link of `rate`: no overhead, packets up to 1514 bytes.
     #[must_use]
     pub const fn new(rate: Rate) -> Self {
-        Self { rate, overhead: 0, framing: Framing::None, mtu: Bytes(1514) }
+        Self { rate, overhead: 0, mpu: 0, framing: Framing::None, mtu: Bytes(1514) }
     }
 
     /// What the largest packet takes on the link: what lengths from [`Self::wire_len`] are compared with.
@@ -56,7 +58,8 @@ impl ShaperConfig {
     /// What an IP packet of `len` takes on the link.
     #[must_use]
     pub const fn wire_len(&self, len: Bytes) -> Bytes {
-        let n = len.0 + self.overhead as u64;
+        let (n, least) = (len.0 + self.overhead as u64, self.mpu as u64);
+        let n = if n < least { least } else { n };
         Bytes(match self.framing {
             Framing::None => n,
             Framing::Atm => n.div_ceil(48) * 53,
@@ -215,6 +218,12 @@ mod tests {
         assert_eq!(c.wire_len(Bytes(1500)), Bytes(32 * 53));
         c.framing = Framing::Ptm; // 1508 * 65 / 64 = 1531.56
         assert_eq!(c.wire_len(Bytes(1500)), Bytes(1532));
+        // DOCSIS: Ethernet with its FCS, 64 bytes at least. 28 + 18 are 46; 46 + 18 are 64; 47 are one more.
+        c = ShaperConfig { overhead: 18, mpu: 64, ..ShaperConfig::new(Rate::from_kbps(1)) };
+        assert_eq!([28, 46, 47, 1500].map(|n| c.wire_len(Bytes(n)).0), [64, 64, 65, 1518]);
+        // Bridged over ATM (LLC/SNAP, AAL5's trailer): an acknowledgment of 40 B is padded to 60 + 32, two cells.
+        c = ShaperConfig { overhead: 32, mpu: 92, framing: Framing::Atm, ..c };
+        assert_eq!([40, 64, 65].map(|n| c.wire_len(Bytes(n)).0), [106, 106, 159]);
     }
 
     #[test]

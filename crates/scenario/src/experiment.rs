@@ -227,6 +227,7 @@ impl Experiment {
             ("tcp", "the kernel's TCP is as it is; congestion_control and sysctl change it"),
             ("dephase", "real hosts have a jitter of their own"),
             ("framing", "its emulated link has none"),
+            ("mpu", "its emulated link pads nothing"),
             ("spread", "its users all have the same delay"),
             ("access_rate", "only the thin link limits"),
             ("up_rate", "only the way to the users is thin"),

@@ -66,6 +66,8 @@ pub struct Link {
     pub discipline: Discipline,
     /// Bytes of link layer per packet.
     pub overhead: u32,
+    /// What a packet with these counts at least.
+    pub mpu: u32,
     /// How the link layer cuts up what it sends.
     pub framing: Framing,
     /// What the wire loses at random, after the transmitter.
@@ -165,6 +167,7 @@ impl Link {
         ShaperConfig {
             rate: self.rate,
             overhead: self.overhead,
+            mpu: self.mpu,
             framing: self.framing,
             mtu: Bytes((mtu + self.overhead) as u64),
         }

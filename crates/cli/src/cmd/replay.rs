@@ -31,9 +31,12 @@ pub struct Args {
     /// Addresses of the users, as 10.0.0.0/8; may be given more than once. Without any, all packets go to the users
     #[arg(long, value_name = "PREFIX")]
     local: Vec<Prefix>,
-    /// Bytes the link adds to each IP packet: 14 for Ethernet, 22 for Ethernet with PPPoE
+    /// Bytes the link adds to each IP packet: 14 for Ethernet, 18 for cable (DOCSIS), 30 for VDSL with PPPoE
     #[arg(long, value_name = "BYTES", default_value_t = 0)]
     overhead: u32,
+    /// What a packet with its overhead counts at least: 64 for a cable modem (DOCSIS)
+    #[arg(long, value_name = "BYTES", default_value_t = 0)]
+    mpu: u32,
     /// How the link cuts up what it sends: none, atm (ADSL) or ptm (VDSL)
     #[arg(long, value_name = "KIND", default_value = "none", value_parser = live::framing)]
     framing: Framing,
@@ -51,9 +54,10 @@ pub struct Args {
 impl Args {
     fn lane(&self, rate: Option<Rate>, discipline: &Spec) -> Lane {
         let Some(rate) = rate else { return Lane::OPEN };
-        let link = ShaperConfig { overhead: self.overhead, framing: self.framing, ..ShaperConfig::new(rate) };
+        let (overhead, mpu, framing) = (self.overhead, self.mpu, self.framing);
+        let link = ShaperConfig { overhead, mpu, framing, ..ShaperConfig::new(rate) };
         // A full packet is one of 1500 bytes, as on the live box with an interface of that size.
-        let mtu = link.mtu.max(link.wire_len(Bytes(1500)));
+        let mtu = link.mtu.max(Bytes(1500 + u64::from(overhead)));
         Lane { link: Some(ShaperConfig { mtu, ..link }), discipline: discipline.clone() }
     }
 
@@ -319,6 +323,7 @@ fn to_json(args: &Args, outcomes: &[Outcome]) -> Value {
         "rate_bps": args.rate.as_bps(),
         "up_bps": args.up.map(Rate::as_bps),
         "overhead_bytes": args.overhead,
+        "mpu_bytes": args.mpu,
         "seed": args.seed,
         "replays": replays,
     })

@@ -40,9 +40,12 @@ struct Flags {
     /// Discipline of the way up
     #[arg(long, value_name = "SPEC")]
     up_discipline: Option<Discipline>,
-    /// Bytes the link adds to each IP packet: 14 for Ethernet, 22 for Ethernet with PPPoE [default: 0]
+    /// Bytes the link adds to each IP packet: 14 for Ethernet, 18 for cable (DOCSIS), 30 for VDSL with PPPoE [default: 0]
     #[arg(long, value_name = "BYTES")]
     overhead: Option<u32>,
+    /// What a packet with its overhead counts at least: 64 for a cable modem (DOCSIS) [default: 0]
+    #[arg(long, value_name = "BYTES")]
+    mpu: Option<u32>,
     /// How the link cuts up what it sends: none, atm (ADSL) or ptm (VDSL) [default: none]
     #[arg(long, value_name = "KIND", value_parser = live::framing)]
     framing: Option<Framing>,
@@ -86,6 +89,7 @@ impl Flags {
             down_discipline: self.down_discipline,
             up_discipline: self.up_discipline,
             overhead: self.overhead,
+            mpu: self.mpu,
             framing: self.framing,
             backend: self.backend,
             queue: self.queue,

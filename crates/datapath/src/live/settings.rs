@@ -19,6 +19,10 @@ use super::lane::LaneSettings;
 pub const DEFAULT_DISCIPLINE: &str = "taq";
 /// More than any link layer adds to a packet.
 const MAX_OVERHEAD: u32 = 1000;
+/// Most that a packet counts at least: as CAKE has it.
+const MAX_MPU: u32 = 256;
+/// The largest IP packet as long as no interface was asked.
+const ETHERNET_MTU: u32 = 1500;
 
 /// A discipline with the text that named it.
 #[derive(Clone, Debug, PartialEq)]
@@ -125,6 +129,8 @@ pub struct Options {
     pub up_discipline: Option<Discipline>,
     /// Bytes the link adds to each packet.
     pub overhead: Option<u32>,
+    /// What a packet with these counts at least.
+    pub mpu: Option<u32>,
     /// How the link cuts up what it sends.
     #[serde(deserialize_with = "framing_by_text")]
     pub framing: Option<Framing>,
@@ -199,6 +205,7 @@ impl Options {
             down_discipline: self.down_discipline.or(other.down_discipline),
             up_discipline: self.up_discipline.or(other.up_discipline),
             overhead: self.overhead.or(other.overhead),
+            mpu: self.mpu.or(other.mpu),
             framing: self.framing.or(other.framing),
             backend: self.backend.or(other.backend),
             queue: self.queue.or(other.queue),
@@ -239,6 +246,10 @@ impl Options {
         if overhead > MAX_OVERHEAD {
             bail!("overhead = {overhead}: expected 0 to {MAX_OVERHEAD} bytes per packet");
         }
+        let mpu = self.mpu.unwrap_or(0);
+        if mpu > MAX_MPU {
+            bail!("mpu = {mpu}: expected 0 to {MAX_MPU} bytes, the least a packet counts with its overhead");
+        }
         if self.queue == Some(u16::MAX) {
             bail!("queue = 65535: expected 0 to 65534, as the next number is used too");
         }
@@ -256,13 +267,14 @@ impl Options {
                 None => DEFAULT_DISCIPLINE.parse()?,
             };
             let framing = self.framing.unwrap_or_default();
-            let link = rate.map(|r| ShaperConfig { overhead, framing, ..ShaperConfig::new(r) });
+            let link = rate.map(|r| ShaperConfig { overhead, mpu, framing, ..ShaperConfig::new(r) });
             Ok((LaneSettings { observe, ..LaneSettings::new(link, discipline.spec, seed) }, discipline.text))
         };
         let (down, down_text) = lane(self.down, &self.down_discipline)?;
         let (up, up_text) = lane(self.up, &self.up_discipline)?;
         Ok(Settings {
             lanes: [down, up],
+            mtu: ETHERNET_MTU,
             texts: [down_text, up_text],
             backend,
             queue: self.queue,
@@ -287,6 +299,8 @@ pub struct Settings {
     pub wan: String,
     /// Down and up.
     pub lanes: [LaneSettings; 2],
+    /// The largest IP packet of the interfaces: [`Settings::set_mtu`].
+    pub mtu: u32,
     /// Their disciplines as given.
     pub texts: [String; 2],
     /// Where packets come in.
@@ -308,10 +322,11 @@ pub struct Settings {
 }
 
 impl Settings {
-    /// Sets the largest packet of the link, as its interfaces tell.
+    /// Sets the largest IP packet of the link, as its interfaces tell.
     pub fn set_mtu(&mut self, mtu: u32) {
+        self.mtu = mtu;
         for link in self.lanes.iter_mut().filter_map(|l| l.link.as_mut()) {
-            link.mtu = link.wire_len(Bytes(mtu.into())).max(Bytes(ShaperConfig::new(link.rate).mtu.0));
+            link.mtu = Bytes(u64::from(mtu) + u64::from(link.overhead)).max(ShaperConfig::new(link.rate).mtu);
         }
     }
 
@@ -339,13 +354,11 @@ impl Settings {
             ("state_dir", self.state_dir == new.state_dir),
         ];
         for (old, new) in self.lanes.iter_mut().zip(&new.lanes) {
-            let (seed, mtu) = (old.seed, old.link.map(|l| l.mtu));
+            let seed = old.seed;
             *old = new.clone();
             old.seed = seed;
-            if let (Some(link), Some(mtu)) = (&mut old.link, mtu) {
-                link.mtu = mtu;
-            }
         }
+        self.set_mtu(self.mtu);
         self.texts.clone_from(&new.texts);
         self.observe = new.observe;
         fixed.into_iter().filter(|(_, same)| !same).map(|(name, _)| name).collect()
@@ -369,12 +382,13 @@ mod tests {
     fn a_whole_file() {
         let file = Options::parse(
             "lan = 'lan0'\nwan = 'ppp0'\ndown = '600kbit'\nup = '128kbit'\ndiscipline = 'fifo:30'\n\
-             up_discipline = 'fifo:3000b'\noverhead = 8\nframing = 'atm'\nqueue = 40\nobserve = true\npage = '127.0.0.1:80'",
+             up_discipline = 'fifo:3000b'\noverhead = 8\nmpu = 64\nframing = 'atm'\nqueue = 40\nobserve = true\npage = '127.0.0.1:80'",
         )
         .unwrap();
         let s = file.settle().unwrap();
         let down = s.lanes[0].link.unwrap();
         assert_eq!((down.rate, down.overhead, down.framing), (Rate::from_kbps(600), 8, Framing::Atm));
+        assert_eq!(down.mpu, 64);
         assert_eq!(s.texts, ["fifo:30", "fifo:3000b"]);
         assert!(s.observe && s.lanes[1].observe);
         assert_eq!(s.control, Path::new("/run/narrows/lan0-ppp0.sock"));
@@ -420,6 +434,7 @@ mod tests {
             (Options { wan: Some("a b".into()), ..minimal() }, "wan"),
             (Options { wan: Some("a-name-far-too-long".into()), ..minimal() }, "wan"),
             (Options { overhead: Some(1001), ..minimal() }, "overhead"),
+            (Options { mpu: Some(257), ..minimal() }, "mpu"),
             (Options { queue: Some(65535), ..minimal() }, "queue"),
             (Options { local: Some(true), backend: Some(BackendKind::Packet), ..minimal() }, "local"),
         ] {
@@ -438,5 +453,15 @@ mod tests {
         let link = now.lanes[0].link.unwrap();
         assert_eq!((link.rate, link.mtu, now.lanes[0].seed), (Rate::from_kbps(900), Bytes(9000), seed));
         assert_eq!(now.queue, None);
+        // Another overhead comes on top of the same packets, also in a direction that had no rate; framing is counted where lengths
+        // on the link are: 1500 + 40 B are 33 cells.
+        now.set_mtu(1500);
+        let up = Some(Rate::from_kbps(100));
+        let dsl = Options { overhead: Some(40), framing: Some(Framing::Atm), up, ..minimal() };
+        now.adopt(&Options { down: up, ..dsl }.settle().unwrap());
+        for lane in &now.lanes {
+            let link = lane.link.unwrap();
+            assert_eq!((link.mtu, link.largest()), (Bytes(1540), Bytes(33 * 53)));
+        }
     }
 }

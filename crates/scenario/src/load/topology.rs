@@ -24,6 +24,7 @@ pub(crate) struct Draft<'a> {
 /// What links have in common unless they say otherwise: keys of the top level.
 struct Common<'r, 'a> {
     overhead: u32,
+    mpu: u32,
     framing: Framing,
     loss: Loss,
     discipline: Option<Discipline>,
@@ -39,6 +40,9 @@ const PLENTY: usize = 1_000;
 /// An access link is so many times as fast as the thin link, unless told.
 const ACCESS: u64 = 100;
 
+/// Most that a packet counts at least: as CAKE has it.
+const MOST_MPU: u32 = 256;
+
 const FRAMINGS: [(&str, Framing); 3] =
     [("none", Framing::None), ("atm", Framing::Atm), ("ptm", Framing::Ptm)];
 const SPREADS: [(&str, Spread); 2] = [("even", Spread::Even), ("random", Spread::Random)];
@@ -47,6 +51,7 @@ const SPREADS: [(&str, Spread); 2] = [("even", Spread::Even), ("random", Spread:
 pub(crate) fn read<'a>(top: &Reader<'a>) -> Result<Draft<'a>, Error> {
     let common = Common {
         overhead: top.or("overhead", 14, |r, k| r.count(k, 0, 200))?,
+        mpu: top.or("mpu", 0, |r, k| r.count(k, 0, MOST_MPU))?,
         framing: top.or("framing", Framing::None, |r, k| r.word(k, &FRAMINGS))?,
         loss: top.or("loss", Loss::None, loss)?,
         discipline: discipline(top, "discipline")?,
@@ -254,7 +259,8 @@ fn one_link<'a>(r: Reader<'a>, draft: &mut Draft<'a>, common: &Common<'_, 'a>) -
     let (mut forth, mut back) = pair((&name, from, to), &forth, &back, common);
     forth.overhead = r.or("overhead", common.overhead, |r, k| r.count(k, 0, 200))?;
     forth.framing = r.or("framing", common.framing, |r, k| r.word(k, &FRAMINGS))?;
-    (back.overhead, back.framing) = (forth.overhead, forth.framing);
+    forth.mpu = r.or("mpu", common.mpu, |r, k| r.count(k, 0, MOST_MPU))?;
+    (back.overhead, back.mpu, back.framing) = (forth.overhead, forth.mpu, forth.framing);
     forth.drop = drops(&r)?;
     forth.drop_at = drop_times(&r)?;
     draft.link(forth, (!oneway).then_some(back));
@@ -350,6 +356,7 @@ fn pair(
         delay: d.delay,
         discipline: d.discipline.clone(),
         overhead: common.overhead,
+        mpu: common.mpu,
         framing: common.framing,
         loss: d.loss,
         drop: Vec::new(),

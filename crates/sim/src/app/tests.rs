@@ -95,6 +95,7 @@ pub(super) fn scenario(seconds: u64, traffic: Vec<Traffic>) -> Scenario {
         delay: Duration::from_millis(10),
         discipline: Discipline::Ours(Spec::Fifo(Limit::Packets(100_000))),
         overhead: 0,
+        mpu: 0,
         framing: Framing::None,
         loss: Loss::None,
         drop: Vec::new(),
