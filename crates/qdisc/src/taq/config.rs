@@ -129,6 +129,8 @@ pub struct Config {
     pub quantum: u32,
     /// `default` mode: bytes a flow that waits for nothing may send before the round.
     pub new_bytes: u32,
+    /// `default` mode: what such flows may have of the link while others wait for their turns.
+    pub new_share: Ppm,
     /// `default` mode: most packets that wait at once.
     pub memory_packets: u32,
     /// `default` mode: most bytes that wait at once.
@@ -178,6 +180,7 @@ impl Default for Config {
             young_weight: 100,
             quantum: 0,
             new_bytes: 1514,
+            new_share: Ppm(500_000),
             memory_packets: 4000,
             memory_bytes: Bytes(9_000_000),
             round_limit_ms: Duration::from_secs(3),

@@ -53,6 +53,7 @@ keys! {
     young_weight: Number(100, 1_600), "a young flow's share, in percent of an old one's (default mode)";
     quantum: Number(0, 65_535), "bytes a turn adds to what a flow may send; 0: the largest packet of late (default mode)";
     new_bytes: Number(0, 1_000_000), "bytes a flow that waits for nothing may send before the round (default mode)";
+    new_share: Part(100_000, 1_000_000), "what such flows may have of the link while others wait for their turns; 1: they go before all (default mode)";
     memory_packets: Number(16, 1_000_000), "most packets that wait at once (default mode)";
     memory_bytes: Size(65_536, 4_000_000_000), "most bytes that wait at once (default mode)";
     round_limit_ms: Millis(100, 600_000), "new pools wait while a round of one packet per flow takes longer (default mode)";

@@ -18,7 +18,7 @@ impl<P: Packet> Turns<P> {
     /// are), and the connections let in a moment ago that have nothing to send yet.
     pub(super) fn inside(&self, now: Instant) -> Inside {
         let coming = self.entered.len() - self.entered.partition_point(|t| now.since(*t) >= COMING);
-        let waiting = (self.first.len + self.round.len).min(self.tracker.active_pools());
+        let waiting = self.waiting().min(self.tracker.active_pools());
         let round = self.turn_time() * (waiting + coming) as u64;
         Inside { closed: round >= self.config.round_limit_ms, round }
     }

@@ -5,8 +5,9 @@
 //!
 //! - **Control packets first** ([`control`]).
 //! - **Turns.** A FIFO per flow, served by deficit round robin in bytes (Shreedhar and Varghese, 1995). A flow's backlog
-//!   harms nobody but itself. A flow that waits for nothing is served first on a small credit, so that SYN-ACKs and
-//!   first packets do not wait a round (the new list of RFC 8290, here a budget for each flow's life).
+//!   harms nobody but itself. A flow that needs less than its share is served at once; a new one goes before the round
+//!   with a small credit, so that first packets do not wait (the new list of RFC 8290, here a budget for each flow's
+//!   life), on a part of the link ([`newcomers`]).
 //! - **Swallowed duplicates** ([`duplicates`]).
 //! - **The window clamp** ([`clamp`]).
 //! - **Marks, or drops a flow can repair** ([`repair`]), where the clamp does not reach: no timestamps of the handshake,
@@ -23,6 +24,7 @@ mod duplicates;
 mod entrance;
 mod lists;
 mod longest;
+mod newcomers;
 mod repair;
 mod restraint;
 mod reverse;
@@ -42,6 +44,7 @@ use narrows_wire::{Header, TcpHeader};
 use self::control::Control;
 use self::lists::List;
 use self::longest::Longest;
+use self::newcomers::Newcomers;
 use self::slot::{Place, Slot};
 use self::store::Store;
 use super::door::{Door, Way};
@@ -60,6 +63,7 @@ pub struct Turns<P> {
     store: Store<P>,
     control: Control<P>,
     first: List,
+    newcomers: Newcomers,
     round: List,
     longest: Longest,
     backlog: Backlog,
@@ -96,6 +100,7 @@ impl<P: Packet> Turns<P> {
             store: Store::new(),
             control: Control::new(),
             first: List::default(),
+            newcomers: Newcomers::new(link.rate, config.new_share),
             round: List::default(),
             longest: Longest::default(),
             backlog: Backlog::default(),
@@ -330,17 +335,9 @@ impl<P: Packet> Qdisc<P> for Turns<P> {
         slot.touch();
         self.tracker.touch(FlowId(id));
         self.store.touch(slot.chain.head());
-        let slot = &mut self.slots[id as usize];
-        let on_credit = slot.place == Place::First;
-        let at = slot.chain.head();
+        let (place, at) = (slot.place, slot.chain.head());
         let entry = self.take(id, at);
-        let cost = signed(self.link.wire_len(entry.packet.len()).get());
-        let slot = &mut self.slots[id as usize];
-        if on_credit {
-            slot.credit = slot.credit.saturating_sub(cost);
-        } else {
-            slot.deficit = slot.deficit.saturating_sub(cost);
-        }
+        self.pay(id, place, signed(self.link.wire_len(entry.packet.len()).get()));
         self.note_departure(now, id, entry.packet.header(), entry.new_data);
         self.counters.send(entry.packet.len());
         Some(entry.packet)
@@ -381,6 +378,7 @@ impl<P: Packet> Qdisc<P> for Turns<P> {
                 self.config = Config { flows: self.config.flows, ..*config };
                 self.link = *link;
                 self.packet_time = link.rate.time_to_send(Bytes(self.mean_len >> 4));
+                self.newcomers.reconfigure(link.rate, config.new_share);
                 self.door.reconfigure(entrance::door_config(config));
                 true
             }
@@ -418,6 +416,7 @@ impl<P: Packet> Qdisc<P> for Turns<P> {
                     ..ClassReport::default()
                 },
                 class("first", Place::First, self.first.len),
+                class("new", Place::New, self.newcomers.list.len),
                 class("round", Place::Round, self.round.len),
             ],
             states: Phase::ALL

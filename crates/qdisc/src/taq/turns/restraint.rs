@@ -3,6 +3,7 @@
 use narrows_flow::FlowId;
 use narrows_units::{Duration, Instant};
 
+use super::store::NIL;
 use super::{Turns, repair};
 use crate::{Packet, Reason, Verdict, Verdicts};
 
@@ -86,12 +87,13 @@ impl<P: Packet> Turns<P> {
 
     /// Makes room: the longest backlog pays, with a packet it can repair if it has one.
     pub(super) fn bound_memory(&mut self, now: Instant, verdicts: &mut Verdicts<P>) {
-        while self.first.len + self.round.len > 0
+        while self.waiting() > 0
             && (self.store.len() + self.control.len() > self.config.memory_packets as usize
                 || self.backlog.bytes > self.config.memory_bytes)
         {
             // Where no flow has more than a packet or two, the one whose turn is farthest off.
-            let tail = if self.round.len > 0 { self.round.tail } else { self.first.tail };
+            let lists = [&self.round, &self.newcomers.list, &self.first];
+            let tail = lists.iter().find(|l| l.len > 0).map_or(NIL, |l| l.tail);
             let id = self.longest.flow().unwrap_or(tail);
             let chain = self.slots[id as usize].chain;
             let at = repair::pick(&self.store, &chain).unwrap_or(chain.tail());

@@ -3,7 +3,7 @@
 use narrows_flow::FlowId;
 use narrows_units::{Bytes, Duration, Instant};
 
-use super::slot::{NEVER, Place};
+use super::slot::{NEVER, Place, Slot};
 use super::{Turns, signed};
 use crate::Packet;
 use crate::taq::Share;
@@ -22,9 +22,14 @@ impl<P: Packet> Turns<P> {
         self.link.rate.time_to_send(Bytes(u64::from(self.turn_bytes().unsigned_abs())))
     }
 
+    /// Flows that wait for a turn.
+    pub(super) const fn waiting(&self) -> usize {
+        self.first.len + self.newcomers.list.len + self.round.len
+    }
+
     /// How long it takes to send one data packet of every flow that waits.
     pub(super) fn round_time(&self) -> Duration {
-        self.packet_time * (self.first.len + self.round.len).max(1) as u64
+        self.packet_time * self.waiting().max(1) as u64
     }
 
     /// Puts a flow with a new backlog into a list.
@@ -49,8 +54,14 @@ impl<P: Packet> Turns<P> {
             slot.credit = slot.credit.max(saved);
         }
         if self.config.new_first && slot.credit > 0 {
-            slot.place = Place::First;
-            self.first.push_back(&mut self.slots, id, |s| &mut s.turn);
+            if rested || saved > 0 || self.asks(id) {
+                self.slots[id as usize].place = Place::First;
+                self.first.push_back(&mut self.slots, id, |s| &mut s.turn);
+            } else {
+                let slot = &mut self.slots[id as usize];
+                (slot.place, slot.due) = (Place::New, self.newcomers.due(self.round.len));
+                self.newcomers.list.push_back(&mut self.slots, id, |s| &mut s.turn);
+            }
         } else {
             slot.place = Place::Round;
             if slot.deficit <= 0 {
@@ -75,12 +86,22 @@ impl<P: Packet> Turns<P> {
         if share >= u128::from(cost) * u128::from(round_time.as_nanos()) { signed(cost) } else { 0 }
     }
 
+    /// Whether all that a flow of TCP has waiting is a packet of half a turn at most: a request, mostly, and the answer to it
+    /// has a wait of its own.
+    fn asks(&self, id: u32) -> bool {
+        let chain = &self.slots[id as usize].chain;
+        chain.packets == 1
+            && chain.bytes <= u64::from(self.turn_bytes().unsigned_abs() / 2)
+            && self.store.get(chain.head()).packet.header().tcp.is_some()
+    }
+
     /// Takes a flow without backlog out of its list.
     pub(super) fn leave(&mut self, id: u32) {
         let slot = &mut self.slots[id as usize];
         let list = match core::mem::take(&mut slot.place) {
             Place::Out => return,
             Place::First => &mut self.first,
+            Place::New => &mut self.newcomers.list,
             Place::Round => &mut self.round,
         };
         list.remove(&mut self.slots, id, |s| &mut s.turn);
@@ -99,12 +120,12 @@ impl<P: Packet> Turns<P> {
     pub(super) fn next_flow(&mut self) -> Option<u32> {
         let turn = self.turn_bytes();
         loop {
-            if self.first.len > 0 {
-                let id = self.first.head;
+            if let Some(id) = self.before_the_round() {
                 if self.slots[id as usize].credit > 0 {
                     return Some(id);
                 }
-                self.first.remove(&mut self.slots, id, |s| &mut s.turn);
+                let list = if self.first.len > 0 { &mut self.first } else { &mut self.newcomers.list };
+                list.remove(&mut self.slots, id, |s| &mut s.turn);
                 let slot = &mut self.slots[id as usize];
                 slot.place = Place::Round;
                 slot.deficit = slot.deficit.min(0).saturating_add(turn);
@@ -121,6 +142,30 @@ impl<P: Packet> Turns<P> {
                 self.round.push_back(&mut self.slots, id, |s| &mut s.turn);
             } else {
                 return None;
+            }
+        }
+    }
+
+    /// The flow that goes before the round now, if one does.
+    fn before_the_round(&self) -> Option<u32> {
+        if self.first.len > 0 {
+            return Some(self.first.head);
+        }
+        let newcomer = self.newcomers.list.head;
+        let goes = |slots: &[Slot]| self.newcomers.go_first(slots[newcomer as usize].due);
+        (self.newcomers.list.len > 0 && (self.round.len == 0 || goes(&self.slots))).then_some(newcomer)
+    }
+
+    /// Notes what a flow that stood in `place` was served.
+    pub(super) fn pay(&mut self, id: u32, place: Place, cost: i32) {
+        let slot = &mut self.slots[id as usize];
+        if place == Place::Round {
+            slot.deficit = slot.deficit.saturating_sub(cost);
+            self.newcomers.waited(cost);
+        } else {
+            slot.credit = slot.credit.saturating_sub(cost);
+            if place == Place::New && self.round.len > 0 {
+                self.newcomers.passed(cost, slot.due);
             }
         }
     }

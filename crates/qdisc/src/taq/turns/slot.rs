@@ -14,8 +14,10 @@ pub enum Place {
     /// None: nothing waits.
     #[default]
     Out,
-    /// Served before the round, on credit.
+    /// Served before all turns: it takes no more than its share of the time since it was last served.
     First,
+    /// Spends what a new flow has, before the round or in turn with it ([`super::newcomers`]).
+    New,
     /// In the round.
     Round,
 }
@@ -45,6 +47,8 @@ pub struct Slot {
     pub extra: u8,
     /// Where `departures` takes the next.
     pub next_departure: u8,
+    /// Of a newcomer: when it is served at the latest ([`super::newcomers::Newcomers::due`]).
+    pub due: u16,
 
     /// The sequence number after the last new data sent on.
     pub served_end: Option<SeqNum>,
@@ -85,6 +89,7 @@ impl Default for Slot {
             bucket: 0,
             extra: 0,
             next_departure: 0,
+            due: 0,
             served_end: None,
             clamp: Clamp::default(),
             acked_at: Instant::ZERO,

@@ -150,6 +150,44 @@ fn a_newcomer_goes_first_once() {
     assert_eq!(b.order(), [(3, 0), (1, 1), (2, 1), (3, 1)]);
 }
 
+/// Twelve flows come one by one while three take turns. 50 ms of 600 kbit/s are 3750 bytes: newcomers, half a packet ahead
+/// for each, are served until they are 6 x 750 bytes ahead, then in turn with the round, and all before it once as many of the
+/// round's packets have passed them as flows stood in it.
+#[test]
+fn newcomers_have_half_the_link_and_wait_no_longer_than_a_round() {
+    let newcomers_and_round = |share: &str| -> String {
+        let mut b = Bench::new(&[("quantum", "1500"), ("new_bytes", "1500"), ("new_share", share)]);
+        for user in 1..=3 {
+            (0..9).for_each(|nth| b.put(data(user, nth)));
+            assert_eq!(b.get().map(|p| p.header.key), Some(key(user)), "what it had as a newcomer");
+        }
+        // All three stand in the round from here on.
+        assert!((1..=3).all(|_| b.get().is_some()));
+        (10..22).for_each(|user| b.put(data(user, 0)));
+        let order: Vec<u8> = b.order().into_iter().map(|(user, _)| user).collect();
+        let new: Vec<u8> = order.iter().copied().filter(|u| *u >= 10).collect();
+        assert!(new.is_sorted(), "{new:?}");
+        order.iter().map(|u| if *u >= 10 { 'n' } else { 'r' }).take(18).collect()
+    };
+    assert_eq!(newcomers_and_round("0.5"), "nnnnnnrnrnrnnnnrrr");
+    assert_eq!(newcomers_and_round("1"), "nnnnnnnnnnnnrrrrrr");
+}
+
+#[test]
+fn what_needs_less_than_a_turn_waits_for_no_newcomer() {
+    let small = |user, nth: u32| segment(key(user), Flags::ACK, 1001 + nth * 98, 1, 98);
+    let mut b = Bench::new(&[("quantum", "1500")]);
+    b.put(small(1, 0));
+    assert_eq!(b.get().map(|p| p.header.key), Some(key(1)));
+    b.wait(1000);
+    (2..8).for_each(|user| b.put(data(user, 0)));
+    // One that rested, and one that is new: a request.
+    b.put(small(1, 1));
+    b.put(small(9, 0));
+    let users: Vec<u8> = b.order().into_iter().map(|(user, _)| user).collect();
+    assert_eq!(users, [1, 9, 2, 3, 4, 5, 6, 7]);
+}
+
 #[test]
 fn a_flow_that_rested_is_owed_one_turn_however_small_its_packets() {
     let mut b = Bench::new(&[("new_bytes", "1514")]);
