@@ -74,7 +74,8 @@
     legend.className = "legend";
     for (const l of data.lines) if (!l.paper && !places.has(l.name)) places.set(l.name, places.size);
     const colour = (l) => (l.paper ? "var(--ink)" : `var(--line${places.get(l.name) % COLOURS})`);
-    const shape = (l) => MARKS[l.paper ? 0 : places.get(l.name) % MARKS.length];
+    const read = data.lines.filter((l) => l.paper);
+    const shape = (l) => MARKS[(l.paper ? read.indexOf(l) : places.get(l.name)) % MARKS.length];
     const mark = (l, px, py, r, parent) =>
       svg("path", { d: shape(l)(px, py, r), style: `fill: ${l.paper ? "var(--paper)" : colour(l)}; stroke: ${colour(l)}; stroke-width: ${l.paper ? 1.4 : 0}` }, parent);
     const fits = (p) => (!data.log_x || p[0] > 0) && (!data.log_y || p[2] > 0);
