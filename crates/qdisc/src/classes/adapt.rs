@@ -83,7 +83,8 @@ impl Lengths {
         None
     }
 
-    fn threshold(&self) -> Option<u32> {
+    /// What they say now, once there are enough of them.
+    pub(super) fn threshold(&self) -> Option<u32> {
         if self.begun < FEW {
             return None;
         }
@@ -136,6 +137,16 @@ impl Divider {
             used: [share, ONE - share],
             share,
             borrow,
+        }
+    }
+
+    /// Goes on from what `before` learned, maybe on another link. Averages are of parts of the link and of counts of which
+    /// only the ratio matters, so they hold for other steps and rates; the step that was being counted does not.
+    pub(super) fn follow(&mut self, before: &Self) {
+        (self.share, self.flows, self.used) = (before.share, before.flows, before.used);
+        if (self.step, self.full) == (before.step, before.full) {
+            (self.ends, self.active) = (before.ends, before.active);
+            (self.sent, self.lost) = (before.sent, before.lost);
         }
     }
 

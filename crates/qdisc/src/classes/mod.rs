@@ -107,6 +107,25 @@ impl<P: Packet> Classes<P> {
         self.set_share(self.share);
     }
 
+    /// What has set itself goes on from where it is, if it is still to.
+    fn keep_learned(&mut self, config: &Config, link: &ShaperConfig) {
+        // Another edge makes other classes.
+        let same = config.edge == self.config.edge;
+        let [was, is] =
+            [&self.config, config].map(|c| (c.threshold == Threshold::Auto, c.split == Split::Auto));
+        if !(same && was.0 && is.0) {
+            self.lengths = Lengths::new();
+        }
+        self.packets = self.lengths.threshold().unwrap_or(config.packets);
+        let mut divider = Divider::new(config.rtt, link.rate, config.share, config.borrow);
+        self.share = config.share;
+        if same && was.1 && is.1 {
+            divider.follow(&self.divider);
+            self.share = divider.share();
+        }
+        self.divider = divider;
+    }
+
     fn set_share(&mut self, share: Ppm) {
         self.share = share;
         self.rooms = self.config.rooms(&self.link, share);
@@ -321,14 +340,12 @@ impl<P: Packet> Qdisc<P> for Classes<P> {
         if config.table(link) > self.config.table(&self.link) || config.queue != self.config.queue {
             return false;
         }
+        self.keep_learned(config, link);
         self.config = Config { flows: self.config.flows, ..*config };
         self.link = *link;
-        self.packets = config.packets;
-        self.share = config.share;
-        let mut scheduler = Scheduler::new(config.borrow, *link, config.share);
+        let mut scheduler = Scheduler::new(config.borrow, *link, self.share);
         scheduler.follow(now, &self.scheduler);
         self.scheduler = scheduler;
-        self.divider = Divider::new(config.rtt, link.rate, config.share, config.borrow);
         self.settle();
         true
     }

@@ -281,6 +281,78 @@ fn a_class_gets_no_more_than_it_uses_and_a_tenth_to_spare() {
     assert!((499_000..501_000).contains(&d.share().0), "{:?}", d.share());
 }
 
+/// Three short flows to one long, borrowing, steps of 200 ms from `k`: the share nears 3/4 by an eighth a step.
+fn three_to_one(q: &mut Classes<Record>, steps: core::ops::Range<u64>) {
+    for k in steps {
+        put(q, ms(200 * k), [(1, 18), (2, 18), (3, 18), (4, 10)].map(|(flow, dscp)| labelled(flow, k, dscp)));
+        while q.dequeue(ms(200 * k), &mut Vec::new()).is_some() {}
+    }
+}
+
+fn reload(q: &mut Classes<Record>, now: Instant, settings: &str, link: &ShaperConfig) {
+    assert!(q.reconfigure(now, &format!("classes:{settings}").parse().unwrap(), link), "{settings}");
+}
+
+fn share_of(q: &mut Classes<Record>, now: Instant) -> f64 {
+    f64::from(q.report(now).classes[0].share.unwrap().0) / 1e6
+}
+
+#[test]
+fn a_reload_keeps_the_split_that_set_itself() {
+    let auto = "dscp,split=auto,borrow=on,rtt=200ms";
+    let mut q = classes(&format!("{auto},buffer=100"));
+    three_to_one(&mut q, 0..11);
+    // The first packet only begins a step: ten steps have ended by the eleventh call.
+    let due = |steps: i32| 0.75 - 0.25 * 0.875_f64.powi(steps);
+    let learned = share_of(&mut q, ms(2000));
+    assert!((learned - due(10)).abs() < 2e-6, "{learned}");
+    // Another buffer, another beginning, half the link: the share stays, and goes on from there.
+    let slower = ShaperConfig { rate: Rate::from_kbps(500), ..LINK };
+    reload(&mut q, ms(2001), &format!("{auto},buffer=200,share=0.1"), &slower);
+    assert!((share_of(&mut q, ms(2001)) - learned).abs() < 2e-6);
+    // The step that was being counted is left out; the one after counts again.
+    three_to_one(&mut q, 11..13);
+    assert!((share_of(&mut q, ms(2400)) - due(11)).abs() < 2e-6, "{}", share_of(&mut q, ms(2400)));
+    // On the same link no step is left out.
+    reload(&mut q, ms(2401), &format!("{auto},buffer=100"), &slower);
+    three_to_one(&mut q, 13..14);
+    assert!((share_of(&mut q, ms(2600)) - due(12)).abs() < 2e-6, "{}", share_of(&mut q, ms(2600)));
+    // A split that is told is as told; one that sets itself again begins where it is told to.
+    reload(&mut q, ms(2601), "dscp,share=0.333333,borrow=on", &slower);
+    assert_eq!(q.report(ms(2601)).classes[0].share, Some(Ppm(333_333)));
+    reload(&mut q, ms(2602), &format!("{auto},share=0.25"), &slower);
+    assert_eq!(q.report(ms(2602)).classes[0].share, Some(Ppm(250_000)));
+    // Classes by another edge are other classes.
+    three_to_one(&mut q, 14..20);
+    reload(&mut q, ms(4000), "split=auto,borrow=on,rtt=200ms", &slower);
+    assert_eq!(q.report(ms(4000)).classes[0].share, Some(Ppm(500_000)));
+}
+
+#[test]
+fn a_reload_keeps_the_threshold_that_set_itself() {
+    let mut q = classes("threshold=auto,borrow=on,buffer=100");
+    let up_to = |q: &mut Classes<Record>| q.report(ms(0)).classes[0].up_to_packets.unwrap();
+    let send = |q: &mut Classes<Record>, flows: core::ops::Range<u16>| {
+        for flow in flows {
+            put(q, ms(0), (0..5).map(|n| data(flow, n)));
+            while q.dequeue(ms(0), &mut Vec::new()).is_some() {}
+        }
+    };
+    // Before 64 flows were seen it is where it begins, also where a reload says another beginning.
+    send(&mut q, 0..30);
+    reload(&mut q, ms(0), "threshold=auto,packets=7,borrow=on,buffer=100", &LINK);
+    assert_eq!(up_to(&mut q), 7);
+    // What was counted before counts: all of 80 flows have 5 packets, and 6 is the least level they are within.
+    send(&mut q, 30..80);
+    assert_eq!(up_to(&mut q), 6);
+    reload(&mut q, ms(0), "threshold=auto,packets=50,split=auto,buffer=200", &LINK);
+    assert_eq!(up_to(&mut q), 6);
+    reload(&mut q, ms(0), "packets=9,buffer=200", &LINK);
+    assert_eq!(up_to(&mut q), 9);
+    reload(&mut q, ms(0), "threshold=auto,packets=50,buffer=200", &LINK);
+    assert_eq!(up_to(&mut q), 50);
+}
+
 #[test]
 fn settings_that_do_not_go_together() {
     for (wrong, key) in [
