@@ -23,6 +23,8 @@ struct Sharers {
 #[derive(Clone, Debug, Default)]
 pub(super) struct Shares {
     groups: Vec<Sharers>,
+    /// Bytes of a packet, the least that can come.
+    packet: u64,
     /// Payload in order, by seat of the user: in all, when the slice began, when counting began.
     delivered: Vec<u64>,
     at_slice: Vec<u64>,
@@ -49,7 +51,7 @@ impl Shares {
                 indices: Vec::new(),
             })
             .collect();
-        Self { groups, ..Self::default() }
+        Self { groups, packet: u64::from(scenario.mtu), ..Self::default() }
     }
 
     #[inline]
@@ -84,18 +86,16 @@ impl Shares {
     pub(super) fn report(&self, seats: &Users, slice: Duration, counted: Duration, out: &mut Report) {
         for group in &self.groups {
             let users = group.users.iter().cloned().flatten();
-            let got: Vec<f64> = users
-                .map(|u| {
-                    since(seats.seat(u), &self.delivered, &self.at_warmup) as f64 * 8e-3
-                        / counted.as_secs_f64()
-                })
-                .collect();
+            let got: Vec<u64> =
+                users.map(|u| since(seats.seat(u), &self.delivered, &self.at_warmup)).collect();
+            let kbps = |bytes: f64| bytes * 8e-3 / counted.as_secs_f64();
             let stem = format!("of_{}", group.name);
             let index = format!("{stem}_jain_{}s", slice.as_secs_f64());
             out.put(format!("{index}_min"), group.indices.iter().copied().reduce(f64::min));
             out.put(index, mean(&group.indices));
-            out.put(format!("{stem}_goodput_kbps"), got.iter().sum::<f64>());
-            out.put(format!("{stem}_each_kbps"), geometric(&got));
+            out.put(format!("{stem}_goodput_kbps"), kbps(got.iter().sum::<u64>() as f64));
+            out.put(format!("{stem}_each_kbps"), geometric(&got, self.packet).map(kbps));
+            out.put(format!("{stem}_got_nothing"), got.iter().filter(|b| **b == 0).count() as f64);
         }
     }
 }
@@ -106,11 +106,23 @@ fn since(seat: Option<usize>, now: &[u64], before: &[u64]) -> u64 {
     of(now) - of(before)
 }
 
-/// The geometric mean; 0 if one of them is.
-fn geometric(values: &[f64]) -> Option<f64> {
-    if values.contains(&0.0) {
-        return Some(0.0);
+/// The geometric mean, with at least `least` for each: one user of hundreds who got nothing would make it 0 whatever the
+/// others have, and the mean over seeds a matter of whether there was one.
+fn geometric(values: &[u64], least: u64) -> Option<f64> {
+    let logs = values.iter().map(|v| narrows_scenario::maths::ln((*v).max(least) as f64));
+    mean(&logs.collect::<Vec<_>>()).map(narrows_scenario::maths::exp)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::geometric;
+
+    #[test]
+    fn a_user_who_got_nothing_counts_as_one_packet() {
+        let of = |got: &[u64]| geometric(got, 500).unwrap();
+        assert!((of(&[1000, 4000]) - 2000.0).abs() < 1e-9);
+        assert!((of(&[0, 2000]) - 1000.0).abs() < 1e-9);
+        assert!((of(&[0, 0]) - 500.0).abs() < 1e-9);
+        assert_eq!(geometric(&[], 500), None);
     }
-    mean(&values.iter().map(|v| narrows_scenario::maths::ln(*v)).collect::<Vec<_>>())
-        .map(narrows_scenario::maths::exp)
 }
