@@ -20,15 +20,18 @@ fn the_loop_is_stable_up_to_sixteen_times_its_gain() {
     assert_eq!(loop_of(2.01).stability(Feedback::Prompt), Stability::Unstable);
 }
 
-/// Three short flows to one long, one packet of each in a step of 200 ms: the share goes from 1/2 to 3/4 as the model's
-/// queue goes to its target.
+/// Three short flows to one long, one packet of each in a step of 200 ms. The short ones use half of the link, with which they
+/// begin, and are due 3/4: a quarter of what they leave makes 9/16, and the share goes there as the model's queue goes to
+/// its target.
 #[test]
 fn the_discipline_takes_the_model_s_steps() {
-    let link = ShaperConfig::new(Rate::from_kbps(1000));
+    // Six packets in 200 ms.
+    let packet = ShaperConfig::new(Rate::from_kbps(1)).wire_len(Bytes(500)).get();
+    let link = ShaperConfig::new(Rate::from_bps(6 * packet * 8 * 5));
     let spec: Spec = "classes:dscp,split=auto,borrow=on,buffer=100".parse().unwrap();
     let mut q = spec.build::<Record>(&link, 1);
     // The queue of the model counts from what is served, so the share is its queue, and a step serves nothing but y.
-    let (target, capacity) = (0.75, 1.0);
+    let (target, capacity) = (0.5625, 1.0);
     let control = Control::equal(1, GAINS, capacity, target).unwrap();
     let start = State { queue: 0.5, rates: vec![capacity + (target - 0.5) / 8.0] };
     let mut verdicts = Verdicts::new();

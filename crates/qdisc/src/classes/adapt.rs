@@ -6,18 +6,27 @@
 //!
 //! **Split.** Each step (an RTT) says how many flows `n` of each class were active and what it used of the link, `u`; both
 //! are averaged over about eight steps. A flow is active from its first packet of data until an RTT after its last, known
-//! when it sends again; of a pause at most a second counts, the least RTO of RFC 6298, so that one that waits for its
-//! timer does. A class that lost a packet in a step is taken to have used all it had: it wanted more. The short class is
-//! due as many parts as it has flows, but no class more than it would use with a tenth to spare:
+//! when it sends again; of a pause at most a second counts, the least RTO of RFC 6298. One whose last packet was lost here
+//! waits for its timer, and more of it counts, up to the fourth expiry (1, 2, 4, 8 s): or a class that is locked out of its
+//! full buffer would seem to have fewer flows, be given less for it, and lose more. That comes in a lump after the pause, so
+//! it is spread over the next steps. A class that lost a packet in a step is taken to have used all it had: it wanted more.
 //!
 //! ```text
-//! fair = n_s / (n_s + n_l),   due = fair, or u_s / 0.9 if that is less, or 1 - u_l / 0.9 if that is more
+//! fair = n_s / (n_s + n_l) for the short class, the rest for the long one
+//! needs = u + max(u / 9, (fair - u) / 8) for each class; with borrowing (fair - u) / 4
+//! due = fair, or needs_s if that is less, or 1 - needs_l if that is more
 //! s(k+1) = s(k) + (due - s(k)) / 8
 //! ```
+//!
+//! What a class leaves of its fair part goes to the other but for room to move. Flows that are limited by their round trips are
+//! slower for every packet they wait, so a class needs more than its average; but the nearer it comes to its fair part, the
+//! dearer is what it does not use. So the room is an eighth of what it leaves, and at least a tenth of what it gets, by which
+//! it shows that it wants more. With borrowing nothing is lost by room, and it is twice that.
 //!
 //! With `e = s - due` and `y` what a step adds, that is the notes' system (section 3.1) on the line `y = -e/8`, with A =
 //! 1/8 and G = 1: `A + 2G = 2.125 < 4`, a single mode of 7/8. Its limit in gain is 2, sixteen times what it has. A class
 //! that uses all it has asks for a ninth more at each step, until it is at its part: no state in between is one of rest.
+//! Where `u` follows `s` with a slope `m` below 1, `due` does with `m` times 10/9 or 7/8, and the gain is less by that.
 
 use narrows_units::{Bytes, Duration, Instant, Rate};
 
@@ -102,6 +111,12 @@ const BOUNDS: (u64, u64) = (ONE / 20, ONE - ONE / 20);
 
 /// The least RTO of RFC 6298, section 2.4.
 const LEAST_RTO_MS: u64 = 1000;
+/// That after three times doubling (section 5.5).
+const FOURTH_RTO_MS: u64 = 8 * LEAST_RTO_MS;
+/// Of what pauses for timers left to be counted, a step takes a part of 1 / 2^shift.
+const LATE_SHIFT: u32 = 4;
+/// What a class leaves of its fair part and has back, as 1 / 2^shift: as two pipes, and with borrowing.
+const ROOM_SHIFT: [u32; 2] = [3, 2];
 
 /// The split that sets itself.
 #[derive(Clone, Debug)]
@@ -113,6 +128,8 @@ pub(super) struct Divider {
     ends: Instant,
     /// Milliseconds of all flows together.
     active: [u64; 2],
+    /// The same of pauses for timers, not yet counted.
+    late: [u64; 2],
     sent: [u64; 2],
     lost: [bool; 2],
     /// Averages: of `active`, and of the part of the link that was used.
@@ -130,6 +147,7 @@ impl Divider {
             full: link.bytes_in(step).get().max(1),
             ends: Instant::ZERO,
             active: [0; 2],
+            late: [0; 2],
             sent: [0; 2],
             lost: [false; 2],
             flows: [0; 2],
@@ -144,6 +162,7 @@ impl Divider {
     /// only the ratio matters, so they hold for other steps and rates; the step that was being counted does not.
     pub(super) fn follow(&mut self, before: &Self) {
         (self.share, self.flows, self.used) = (before.share, before.flows, before.used);
+        self.late = before.late;
         if (self.step, self.full) == (before.step, before.full) {
             (self.ends, self.active) = (before.ends, before.active);
             (self.sent, self.lost) = (before.sent, before.lost);
@@ -154,9 +173,14 @@ impl Divider {
         Ppm((self.share * u64::from(Ppm::ONE.0) / ONE) as u32)
     }
 
-    /// A flow of a class has sent data, for the first time or so many milliseconds after what came before.
-    pub(super) fn heard(&mut self, class: usize, pause: Option<u32>) {
-        self.active[class] += pause.map_or(self.step.as_millis(), |ms| u64::from(ms).min(LEAST_RTO_MS));
+    /// A flow of a class has sent data, for the first time or so many milliseconds after what came before, which was `lost`.
+    pub(super) fn heard(&mut self, class: usize, pause: Option<u32>, lost: bool) {
+        let whole = pause.map_or(self.step.as_millis(), u64::from);
+        let soon = whole.min(LEAST_RTO_MS);
+        self.active[class] += soon;
+        if lost {
+            self.late[class] += whole.min(FOURTH_RTO_MS) - soon;
+        }
     }
 
     /// A class has lost a packet.
@@ -187,7 +211,9 @@ impl Divider {
     fn end_step(&mut self) {
         let ewma = |old: u64, new: u64| old - (old >> SHIFT) + (new >> SHIFT);
         for class in 0..2 {
-            self.flows[class] = ewma(self.flows[class], self.active[class] << 16);
+            let late = self.late[class] >> LATE_SHIFT;
+            self.late[class] -= late;
+            self.flows[class] = ewma(self.flows[class], (self.active[class] + late) << 16);
             let sent = (u128::from(self.sent[class]) * u128::from(ONE) / u128::from(self.full)) as u64;
             let had = if class == 0 { self.share } else { ONE - self.share };
             let used = if self.lost[class] { sent.max(had) } else { sent };
@@ -201,11 +227,12 @@ impl Divider {
     fn due(&self) -> u64 {
         let [short, long] = self.flows;
         let fair = (u128::from(short) * u128::from(ONE) / u128::from((short + long).max(1))) as u64;
-        // What is not used may be borrowed, and shows nothing of what is asked for.
-        if self.borrow {
-            return fair;
-        }
-        let [needs_short, needs_long] = self.used.map(|u| (u + u / 9).min(ONE));
+        let needs = |used: u64, part: u64| {
+            let room = part.saturating_sub(used) >> ROOM_SHIFT[usize::from(self.borrow)];
+            (used + room.max(used / 9)).min(ONE)
+        };
+        let needs_short = needs(self.used[0], fair);
+        let needs_long = needs(self.used[1], ONE - fair);
         if needs_short < fair { needs_short } else { fair.max(ONE - needs_long) }
     }
 }

@@ -30,7 +30,7 @@ use narrows_wire::{Flags, Header};
 pub use config::{Config, Edge, Queue, Split, Threshold};
 
 use self::adapt::{Divider, Lengths};
-use self::records::{Millis, Records};
+use self::records::{Last, Millis, Records};
 use self::reds::Reds;
 use self::scheduler::Scheduler;
 use self::store::Store;
@@ -161,7 +161,7 @@ impl<P: Packet> Classes<P> {
         let syn = header.tcp.is_some_and(|t| t.flags.has(Flags::SYN));
         let record = &mut self.records.all[at as usize];
         // What still waits was sent before: until it has left, this is the old flow.
-        if !record.waits() && (record.closed || syn || now.since(record.seen) > self.timeout) {
+        if !record.waits() && (record.closed() || syn || now.since(record.seen) > self.timeout) {
             record.renew(class, now);
         }
         at
@@ -172,10 +172,14 @@ impl<P: Packet> Classes<P> {
         let record = &mut self.records.all[at as usize];
         let before = core::mem::replace(&mut record.seen, ms);
         if header.tcp.is_some_and(|t| t.flags.has(Flags::FIN) || t.flags.has(Flags::RST)) {
-            record.closed = true;
+            record.last = Last::Closed;
         }
         // Acknowledgments and handshakes make no flow long.
         let counts = header.tcp.is_none_or(|t| t.payload > 0);
+        let lost = counts && record.last == Last::Lost;
+        if lost {
+            record.last = Last::Sent;
+        }
         if counts {
             record.count = record.count.saturating_add(1);
             if self.config.threshold == Threshold::Auto
@@ -195,18 +199,18 @@ impl<P: Packet> Classes<P> {
         };
         if self.config.split == Split::Auto {
             let pause = (count > 1).then(|| ms.since(before));
-            self.adapt(class, pause, counts, now);
+            self.adapt(class, pause, counts, lost, now);
         }
         class
     }
 
     /// Lets the split follow what is seen.
-    fn adapt(&mut self, class: u8, pause: Option<u32>, counts: bool, now: Instant) {
+    fn adapt(&mut self, class: u8, pause: Option<u32>, counts: bool, lost: bool, now: Instant) {
         if self.divider.pass(now) {
             self.set_share(self.divider.share());
         }
         if counts {
-            self.divider.heard(usize::from(class), pause);
+            self.divider.heard(usize::from(class), pause, lost);
         }
     }
 
@@ -296,6 +300,7 @@ impl<P: Packet> Qdisc<P> for Classes<P> {
             let reason = if early { Reason::Early } else { Reason::OverLimit };
             self.counters[to].drop_for(reason);
             self.divider.lose(to);
+            self.records.all[at as usize].lose();
             verdicts.push(Verdict::Dropped { packet, reason });
             return;
         }

@@ -25,14 +25,23 @@ impl Millis {
     }
 }
 
+/// What became of a flow's last packet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Last {
+    Sent,
+    /// It was dropped here: a flow that is silent after that waits for its timer.
+    Lost,
+    /// It had FIN or RST, and the flow is over.
+    Closed,
+}
+
 /// A flow.
 #[derive(Clone, Copy, Debug)]
 #[repr(align(64))]
 pub(super) struct Record {
     pub key: FlowKey,
     pub class: u8,
-    /// It had FIN or RST.
-    pub closed: bool,
+    pub last: Last,
     /// Packets of data so far.
     pub count: u32,
     pub begun: Millis,
@@ -46,8 +55,29 @@ pub(super) struct Record {
 const _: () = assert!(size_of::<Record>() == 64);
 
 impl Record {
+    pub(super) fn closed(&self) -> bool {
+        self.last == Last::Closed
+    }
+
+    /// Its last packet was dropped.
+    pub(super) fn lose(&mut self) {
+        if !self.closed() {
+            self.last = Last::Lost;
+        }
+    }
+
     const fn new(key: FlowKey, class: u8, now: Millis) -> Self {
-        Self { key, class, closed: false, count: 0, begun: now, seen: now, head: NIL, tail: NIL, chain: NIL }
+        Self {
+            key,
+            class,
+            last: Last::Sent,
+            count: 0,
+            begun: now,
+            seen: now,
+            head: NIL,
+            tail: NIL,
+            chain: NIL,
+        }
     }
 
     pub(super) const fn waits(&self) -> bool {
@@ -113,7 +143,7 @@ impl Records {
         } else {
             let victim = self.least_needed(now);
             let old = &self.all[victim];
-            lost = !old.closed && now.since(old.seen) <= timeout;
+            lost = !old.closed() && now.since(old.seen) <= timeout;
             self.unchain(victim);
             self.all[victim] = Record::new(key, class, now);
             victim
@@ -137,7 +167,7 @@ impl Records {
             if record.waits() {
                 continue;
             }
-            let worth = (record.count <= 1 || record.closed, now.since(record.seen), at);
+            let worth = (record.count <= 1 || record.closed(), now.since(record.seen), at);
             if best.is_none_or(|b| worth > b) {
                 best = Some(worth);
             }
@@ -162,7 +192,7 @@ impl Records {
     pub(super) fn known(&self, now: Millis, timeout: u32) -> [usize; 2] {
         let mut known = [0; 2];
         for r in &self.all {
-            if r.waits() || (!r.closed && now.since(r.seen) <= timeout) {
+            if r.waits() || (!r.closed() && now.since(r.seen) <= timeout) {
                 known[usize::from(r.class)] += 1;
             }
         }
