@@ -26,6 +26,9 @@ fn files(folder: &Path) -> Vec<PathBuf> {
     found
 }
 
+/// Files that are drawn only: what their figures say is claimed of others, with more than one flow or size.
+const DRAWN: [&str; 1] = ["fig08-13-windows.toml"];
+
 #[test]
 fn every_file_can_be_run() {
     for file in ["taq", "burst-tcp", "adaptive-aimd", "initial-spreading", "plan", "class-isolation"]
@@ -33,7 +36,13 @@ fn every_file_can_be_run() {
         .flat_map(|paper| files(&folder().join(paper)))
     {
         let experiment = Experiment::load(&file, &[]).unwrap_or_else(|e| panic!("{e}"));
-        assert!(!experiment.claims.is_empty(), "{}: nothing is claimed", file.display());
+        let drawn = DRAWN.iter().any(|name| file.ends_with(name));
+        assert_eq!(
+            experiment.claims.is_empty(),
+            drawn,
+            "{}: nothing is claimed, or now something",
+            file.display()
+        );
         experiment.expand().unwrap_or_else(|e| panic!("{e}"));
     }
 }

@@ -145,6 +145,7 @@ fn near(last: &Last, config: &Config, [what, a, b, c]: [u8; 4]) -> Segment {
             window_scale: (b & 1 != 0).then_some(c % 15),
             mss: (b & 2 != 0).then_some(u16::from(c) << 4),
             sack,
+            beyond: false,
         },
         ecn: Ecn::from_bits(c),
     }
