@@ -63,6 +63,7 @@ const NAMES: &[&str] = &[
     "of_{GROUP}_jain_{SLICE}_min",
     "of_{GROUP}_goodput_kbps",
     "of_{GROUP}_each_kbps",
+    "of_{GROUP}_got_nothing",
     // Edges
     "first_class",
     "reordered",

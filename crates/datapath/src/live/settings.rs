@@ -84,7 +84,7 @@ pub fn framing(text: &str) -> Result<Framing, String> {
 }
 
 /// The keys of a settings file: the fields of [`Options`].
-const KEYS: [&str; 17] = [
+const KEYS: [&str; 18] = [
     "lan",
     "wan",
     "down",
@@ -93,6 +93,7 @@ const KEYS: [&str; 17] = [
     "down_discipline",
     "up_discipline",
     "overhead",
+    "mpu",
     "framing",
     "backend",
     "queue",

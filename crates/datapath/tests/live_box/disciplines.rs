@@ -65,10 +65,10 @@ fn short_beside_long(spec: &str) -> (Duration, Vec<ClassJson>, String) {
         world.fetch(server, 10_000).complete();
     }
     let took = start.elapsed();
-    let classes = running.status().down.report.classes;
     let words = said(&world, &running);
     long.into_iter().for_each(Fetch::complete);
     running.wait_for("all that came has gone", at_rest);
+    let classes = running.status().down.report.classes;
     assert_eq!(reordered(&world), 0, "{spec}: what TCP took for reordering");
     running.stop();
     (took, classes, words)
