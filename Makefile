@@ -54,7 +54,7 @@ claims: build ## the papers' figures in simulation, and the models against it; f
 	$(TARGET)/release/narrows sim experiments/taq/*.toml experiments/burst-tcp/*.toml experiments/adaptive-aimd/*.toml experiments/initial-spreading/*.toml experiments/plan/*.toml experiments/class-isolation/*.toml --strict --out out/claims $(ARGS)
 	cargo test --release -p narrows-tests --test claims -- --include-ignored --nocapture
 
-gallery: build ## every figure of the papers as pages in out/reproduce, and pictures of some in docs/gallery: nine minutes on two cores; ARGS=--fresh makes all runs again
+gallery: build ## every figure of the papers as pages in out/reproduce, and pictures of some in docs/gallery: eleven minutes on two cores; ARGS=--fresh makes all runs again
 	$(TARGET)/release/narrows reproduce all --gallery docs/gallery $(ARGS)
 
 league: build ## every discipline over one set of thin links in simulation, and who does best: three minutes on two cores; ARGS=--quick for less

@@ -16,7 +16,7 @@ use super::{say, sim_explain};
 pub struct Args {
     /// A figure as taq/fig08, a paper as taq, or all; without any the list of all
     what: Vec<String>,
-    /// Fewer seeds and shorter runs: all papers in a few minutes of two cores, instead of nine
+    /// Fewer seeds and shorter runs; all papers in full are eleven minutes of two cores
     #[arg(long)]
     quick: bool,
     /// A few seconds of work, too short to judge by: what tests run
