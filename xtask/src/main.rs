@@ -3,6 +3,7 @@
 use clap::{Parser, Subcommand};
 
 mod digest;
+mod limits;
 mod peers;
 mod queues;
 
@@ -22,6 +23,8 @@ enum Task {
     Queues(queues::Args),
     /// Digest the outputs of a fixed set of runs, or compare two digests: whether two versions behave alike
     Digest(digest::Args),
+    /// Find what is too long: files, functions, argument lists, lines, documents; and links that lead nowhere
+    Limits(limits::Args),
     /// Run a program on one core and print, as JSON, what it printed, how long it took and how much memory
     #[command(hide = true)]
     Measure(peers::measure::Args),
@@ -32,6 +35,7 @@ fn main() -> anyhow::Result<()> {
         Task::Peers(args) => peers::run(&args),
         Task::Queues(args) => queues::run(&args),
         Task::Digest(args) => digest::run(&args),
+        Task::Limits(args) => limits::run(&args),
         Task::Measure(args) => peers::measure::run(&args),
     }
 }
