@@ -44,7 +44,7 @@ pub struct Args {
     #[arg(long)]
     again: bool,
     /// Print what became of each table between two digests, and end with status 1 if a value differs
-    #[arg(long, num_args = 2, value_names = ["BEFORE", "AFTER"], conflicts_with_all = ["bin", "root", "out", "captures"])]
+    #[arg(long, num_args = 2, value_names = ["BEFORE", "AFTER"], conflicts_with_all = ["bin", "root", "out"])]
     compare: Option<Vec<PathBuf>>,
 }
 

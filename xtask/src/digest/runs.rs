@@ -180,6 +180,14 @@ fn files(dir: &Path, ending: &str) -> Result<Vec<PathBuf>> {
     Ok(found)
 }
 
+/// A capture through a discipline, under a name.
+struct Replay<'a> {
+    name: &'a str,
+    capture: &'a Path,
+    spec: &'a str,
+    args: &'a [&'a str],
+}
+
 /// What the program said: its output, or why there is none.
 type Said = Result<Vec<u8>, String>;
 
@@ -253,7 +261,7 @@ impl Subject {
         if both {
             args.extend(["--up", "200kbit"]);
         }
-        self.replay(name, &capture, spec, &args, dir, found)
+        self.replay(&Replay { name, capture: &capture, spec, args: &args }, dir, found)
     }
 
     fn recorded(&self, name: &str, capture: &Path, spec: &str, dir: &Path, found: &mut Found) -> Result<()> {
@@ -267,18 +275,11 @@ impl Subject {
         if let Some(local) = &local {
             args.extend(["--local", local, "--up", "128kbit"]);
         }
-        self.replay(name, capture, spec, &args, dir, found)
+        self.replay(&Replay { name, capture, spec, args: &args }, dir, found)
     }
 
-    fn replay(
-        &self,
-        name: &str,
-        capture: &Path,
-        spec: &str,
-        args: &[&str],
-        dir: &Path,
-        found: &mut Found,
-    ) -> Result<()> {
+    fn replay(&self, replay: &Replay<'_>, dir: &Path, found: &mut Found) -> Result<()> {
+        let Replay { name, capture, spec, args } = *replay;
         let left = dir.join("left");
         let mut said = Err(String::new());
         for spec in [spec.to_owned(), former(spec)] {

@@ -1,5 +1,5 @@
-//! A scenario file cut down: its first seed, a few points of what it sweeps, a short while; and packet by packet what the
-//! links carried, which it may not have asked for.
+//! A scenario file cut down: its first seed, a few points of what it sweeps, a short while. Packet by packet what the
+//! links carried is added to what it asks for.
 
 use anyhow::{Context, Result};
 use toml::{Table, Value};
@@ -35,8 +35,8 @@ fn first_seed(seeds: &Value) -> Option<i64> {
     }
 }
 
-/// A few points of `[sweep]`, with the least and the greatest of all that is a quantity, and each word of what is words.
-/// Disciplines are varied on their own, so each meets every point.
+/// A few points of `[sweep]`, with the least and the greatest of all that is a quantity, and each word of what is
+/// words. Disciplines are varied on their own, so each meets every point.
 fn few_points(file: &mut Table) {
     let Some(Value::Table(mut sweep)) = file.remove("sweep") else { return };
     let together = sweep.remove("together");

@@ -1,5 +1,5 @@
-//! Old words and new ones. A digest writes every name and every text cell in the new words, so that outputs of a program
-//! from before a renaming and of one from after it can be compared. Numbers are never touched.
+//! Old words and new ones. A digest writes every name and every text cell in the new words, so that outputs of a
+//! program from before a renaming and of one from after it can be compared. Numbers are never touched.
 //!
 //! To extend: a pair in [`RENAMED`]. What is listed on the right is left alone wherever it stands, so a pair may have
 //! its old word inside its new one.
