@@ -71,7 +71,7 @@ const QUESTIONS: [(&str, &str); 12] = [
     ("model-latency", "model latency --bytes 20000 --loss 0.03 --rtt 200ms --rate 600kbit --load 0.5 --json"),
     ("model-spreading", "model spreading --loss 0.05 --rtt 200ms --json"),
     ("model-burst", "model burst --json"),
-    ("model-isolation", "model isolation --alpha 0.5,1 --beta 0.1,0.2 --json"),
+    ("model-isolation", "model isolation --alpha 0.5 --beta 0.1 --json"),
     ("model-aimd", "model aimd --rate 10mbit --rtt 100ms --buffer 50 --json"),
     ("plan-time", "plan --rate 2mbit --users 300 --rtt 100ms --buffer 50ms --patience 20s --json"),
 ];
