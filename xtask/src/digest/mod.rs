@@ -1,7 +1,7 @@
 //! Whether two versions of Narrows behave alike: a fixed set of runs, and a digest of all that they write.
 //!
 //! Each run goes through a `narrows` program and the files of a checkout, so that this program can ask an older version
-//! than itself. Scenario files are cut down to a few points and half a minute ([`shorten`]); captures are made here or
+//! than itself. Scenario files are cut down to a few points and a minute ([`shorten`]); captures are made here or
 //! given. A digest has a line for each table, and under it one for each column, so that a difference is told by name.
 
 use std::fmt::Write as _;

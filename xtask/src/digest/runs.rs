@@ -240,7 +240,7 @@ impl Subject {
     ) -> Result<()> {
         let text = fs::read_to_string(file)?;
         let short = dir.join("scenario.toml");
-        fs::write(&short, shorten::shortened(&text, disciplines)?)?;
+        fs::write(&short, shorten::shortened(name.trim_start_matches("sim/"), &text, disciplines)?)?;
         let results = dir.join("results");
         let args = ["sim", text_of(&short)?, "--out", text_of(&results)?, "--quiet", "--json"];
         if let Err(why) = self.say(dir, &args)? {
@@ -442,7 +442,7 @@ mod tests {
         for task in sims {
             let Kind::Sim(file, disciplines) = &task.kind else { panic!("{}", task.name) };
             let text = fs::read_to_string(file).unwrap();
-            shorten::shortened(&text, disciplines.as_ref()).unwrap();
+            shorten::shortened(&task.name, &text, disciplines.as_ref()).unwrap();
         }
     }
 }

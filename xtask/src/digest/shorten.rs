@@ -5,12 +5,16 @@ use anyhow::{Context, Result};
 use toml::{Table, Value};
 
 /// How long a scenario lasts at most, in milliseconds: a few times the longest period of the disciplines' estimators.
-const LONGEST_MS: f64 = 30_000.0;
+const LONGEST_MS: f64 = 60_000.0;
+/// The same where TAQ is looked at: it forgets a flow after 120 s.
+const LONGEST_OF_TAQ_MS: f64 = 150_000.0;
 /// What a scenario lasts that does not say.
 const DEFAULT_MS: f64 = 120_000.0;
 
-/// The file cut down. `disciplines` replace its own, if there are any.
-pub fn shortened(text: &str, disciplines: Option<&Value>) -> Result<String> {
+/// The file cut down, which is `place` below the experiments. `disciplines` replace its own, if there are any.
+pub fn shortened(place: &str, text: &str, disciplines: Option<&Value>) -> Result<String> {
+    let of_taq = ["taq/", "plan/"].iter().any(|folder| place.starts_with(folder));
+    let longest = if of_taq { LONGEST_OF_TAQ_MS } else { LONGEST_MS };
     let mut file: Table = toml::from_str(text).context("as TOML")?;
     // Judged are whole sweeps.
     file.remove("claim");
@@ -22,7 +26,7 @@ pub fn shortened(text: &str, disciplines: Option<&Value>) -> Result<String> {
         file.insert("disciplines".to_owned(), list.clone());
     }
     few_points(&mut file);
-    sooner(&mut file);
+    sooner(&mut file, longest);
     observed(&mut file);
     toml::to_string(&file).context("as TOML again")
 }
@@ -112,13 +116,13 @@ fn is_word(value: &Value) -> bool {
 }
 
 /// Shrinks the time and what happens in it alike, unless an expression decides when.
-fn sooner(file: &mut Table) {
+fn sooner(file: &mut Table, most: f64) {
     let mut times = Vec::new();
     collect(&Value::Table(file.clone()), &mut times);
     let Some(times) = times.iter().map(|t| milliseconds(t)).collect::<Option<Vec<f64>>>() else { return };
     let own = file.get("duration").and_then(Value::as_str).and_then(milliseconds);
     let longest = own.unwrap_or(DEFAULT_MS).max(times.into_iter().fold(0.0, f64::max));
-    let factor = (LONGEST_MS / longest).min(1.0);
+    let factor = (most / longest).min(1.0);
     if own.is_none() {
         file.insert("duration".to_owned(), Value::String(format!("{DEFAULT_MS}ms")));
     }
@@ -212,7 +216,7 @@ mod tests {
     use super::*;
 
     fn short(text: &str) -> Table {
-        toml::from_str(&shortened(text, None).unwrap()).unwrap()
+        toml::from_str(&shortened("trust/x", text, None).unwrap()).unwrap()
     }
 
     #[test]
@@ -227,17 +231,19 @@ mod tests {
         let t = short(
             "duration = \"300s\"\nwarmup = \"100s\"\njitter = \"20s\"\n[[traffic]]\nstart = \"1min\"\nrate = \"5kbit\"",
         );
-        assert_eq!(t["duration"].as_str(), Some("30000ms"));
-        assert_eq!(t["warmup"].as_str(), Some("10000ms"));
-        assert_eq!(t["jitter"].as_str(), Some("15000ms"));
-        assert_eq!(t["traffic"][0]["start"].as_str(), Some("6000ms"));
+        assert_eq!(t["duration"].as_str(), Some("60000ms"));
+        assert_eq!(t["warmup"].as_str(), Some("20000ms"));
+        assert_eq!(t["jitter"].as_str(), Some("20000ms"));
+        assert_eq!(t["traffic"][0]["start"].as_str(), Some("12000ms"));
         assert_eq!(t["traffic"][0]["rate"].as_str(), Some("5kbit"));
+        let t = shortened("taq/x", "duration = \"300s\"\njitter = \"100s\"", None).unwrap();
+        assert!(t.contains("150000ms") && t.contains("75000ms"), "{t}");
         // What is short stays; what is computed stays; what is swept shrinks with the rest.
         assert_eq!(short("duration = \"14s\"")["duration"].as_str(), Some("14000ms"));
         assert_eq!(short("duration = \"{100+n}s\"")["duration"].as_str(), Some("{100+n}s"));
         let t = short("[[sweep.together]]\nn = [1, 2, 3]\nduration = [\"600s\", \"400s\", \"300s\"]");
         let swept = &t["sweep"]["together"][0];
-        assert_eq!(swept["duration"], Value::Array(vec!["30000ms".into(), "15000ms".into()]));
+        assert_eq!(swept["duration"], Value::Array(vec!["60000ms".into(), "30000ms".into()]));
         assert_eq!(swept["n"], Value::Array(vec![1.into(), 3.into()]));
     }
 
