@@ -57,8 +57,9 @@ pub fn write(chosen: &[(&Paper, Vec<&Figure>)], shelf: &Shelf<'_>, folder: &Path
 
 const HEAD: &str = "# Gallery
 
-The papers' key figures, run again and drawn in the papers' own axes. All of it again, this page included: `make gallery`. Marks lie between the least and the
-greatest of the seeds; dashed lines with rings were read from the paper or worked out from its formulas. Every figure with its data, claims and reasons: [`narrows reproduce`](how-to/reproduce.md).
+The papers' key figures, run again and drawn on the papers' own axes. `make gallery` remakes them and this page.
+Marks lie between the least and the greatest of the seeds; dashed lines with rings were read from the paper or computed from
+its formulas. [`narrows reproduce`](how-to/reproduce.md) has every figure with its data, claims and reasons.
 
 | paper | its claims | rows judged |
 |---|---|---|
