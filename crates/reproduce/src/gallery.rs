@@ -55,8 +55,8 @@ pub fn write(chosen: &[(&Paper, Vec<&Figure>)], shelf: &Shelf<'_>, folder: &Path
 const HEAD: &str = "# Gallery
 
 The papers' key figures, run again and drawn on the papers' own axes. `make gallery` remakes them and this page.
-Marks lie between the least and the greatest of the seeds; dashed lines with rings were read from the paper or computed from
-its formulas. [`narrows reproduce`](how-to/reproduce.md) has every figure with its data, claims and reasons.
+Marks lie between the least and the greatest of the seeds; dashed lines with rings were read from the paper or computed
+from its formulas. [`narrows reproduce`](how-to/reproduce.md) has every figure with its data, claims and reasons.
 
 | paper | its claims | rows judged |
 |---|---|---|
