@@ -1,4 +1,5 @@
-//! The same arrivals through ns-3's queue disciplines, ns-2's SFQ, and ours, a row for each: docs/simulator-peers.md.
+//! The same arrivals through ns-3's queue disciplines, ns-2's SFQ, and ours, a row for each:
+//! docs/explanation/simulator-peers.md.
 
 use std::io::Write;
 use std::process::{Command, Stdio};

@@ -167,7 +167,7 @@ fn list(chosen: &[(&Paper, Vec<&Figure>)], works: &[Work<'_>], args: &Args) -> a
         }
     }
     text += &format!(
-        "in all {} with {} runs at a time, as estimated; docs/reproduce.md has what it took\n",
+        "in all {} with {} runs at a time, as estimated; docs/how-to/reproduce.md has what it took\n",
         sim_explain::how_long(total),
         args.jobs()
     );
