@@ -8,9 +8,9 @@ use narrows_qdisc::Spec;
 fn the_tables_of_settings_are_the_tables_of_keys() {
     for (name, table) in Spec::markdown() {
         let page = match name {
-            "taq" => "taq.md",
-            "classes" => "classes.md",
-            _ => "disciplines.md",
+            "taq" => "explanation/taq.md",
+            "classes" => "explanation/classes.md",
+            _ => "reference/disciplines.md",
         };
         let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs").join(page);
         let text = std::fs::read_to_string(&path).unwrap_or_else(|e| panic!("{}: {e}", path.display()));

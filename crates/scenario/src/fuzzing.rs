@@ -42,7 +42,7 @@ mod tests {
     /// Complete files of the reference, cut, spliced and garbled.
     #[test]
     fn any_text() {
-        let docs = include_str!("../../../docs/scenarios.md");
+        let docs = include_str!("../../../docs/reference/scenarios.md");
         let files: Vec<&str> = docs.split("```").filter_map(|b| b.strip_prefix("toml\n")).collect();
         let pieces: Vec<&str> =
             docs.split(['\n', '`', '|']).map(str::trim).filter(|p| p.contains('=') && p.len() > 3).collect();

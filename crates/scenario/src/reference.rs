@@ -1,4 +1,4 @@
-//! Keeps `docs/scenarios.md` true: its tables have exactly the keys that exist, and its examples work.
+//! Keeps `docs/reference/scenarios.md` true: its tables have exactly the keys that exist, and its examples work.
 
 use std::collections::BTreeSet;
 
@@ -7,7 +7,7 @@ use toml::{Table, Value};
 use crate::table::put;
 use crate::{Error, Experiment, Size};
 
-const DOCS: &str = include_str!("../../../docs/scenarios.md");
+const DOCS: &str = include_str!("../../../docs/reference/scenarios.md");
 
 const THIN: &str = "name = \"t\"\nrate = \"1mbit\"\ndiscipline = \"taq\"\n";
 const LONG: &str = "name = \"t\"\ndiscipline = \"taq\"\nlink = [{ from = \"a\", to = \"b\", rate = \"1mbit\" }]\n\
