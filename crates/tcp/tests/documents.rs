@@ -43,7 +43,8 @@ fn each_start_up_and_congestion_control_has_a_row_with_keys_that_exist() {
         let text = std::fs::read_to_string(&path).unwrap_or_else(|e| panic!("{}: {e}", path.display()));
         let choices = row(&keys, key).unwrap_or_else(|| panic!("no key {key}"))[4];
         for choice in choices.split(" or ") {
-            let cells = row(&text, choice).unwrap_or_else(|| panic!("docs/reference/{page} has no row {choice}"));
+            let cells =
+                row(&text, choice).unwrap_or_else(|| panic!("docs/reference/{page} has no row {choice}"));
             for own in cells[3].split('`').skip(1).step_by(2) {
                 assert!(row(&keys, own).is_some(), "docs/reference/{page}: {choice} has no key {own}");
             }
