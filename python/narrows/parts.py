@@ -439,8 +439,8 @@ class Probes:
     """Which segments of objects of up to 64 are lost (default false; sim only)."""
     capture: list[str] | None = None
     """Links to write to pcap (default []; sim only)."""
-    hangs: list[str] | None = None
-    """From which silence of a user on it is a hang (times; default ["20s", "60s"]; sim only)."""
+    stalls: list[str] | None = None
+    """From which stall of a user on it is a stall (times; default ["20s", "60s"]; sim only)."""
     groups: list[Group] | None = None
     """Objects whose figures are given apart (default []; sim only)."""
 

@@ -137,7 +137,7 @@ fn the_box_decides_as_the_simulator_does() {
         "classes:packets=5,mark=on,borrow=on",
         "classes:threshold=auto,split=auto",
         "taq",
-        "taq:clamp=off,memory_packets=60",
+        "taq:window_clamp=off,memory_packets=60",
         "taq:mode=paper",
         "taq:share=pool",
     ] {

@@ -298,8 +298,8 @@ mod tests {
         let point = operating_point(&thin(120)).unwrap();
         assert!(point.silent_longer_than(f64::NAN).is_nan());
         assert_eq!(point.silent_longer_than(-1.0).to_bits(), point.silent_longer_than(0.0).to_bits());
-        let hangs = crate::plan::Hangs::new(point, 2);
-        assert!(hangs.per_s(f64::NAN).is_nan() && hangs.share_over(f64::NAN, 60.0).is_nan());
+        let stalls = crate::plan::Stalls::new(point, 2);
+        assert!(stalls.per_s(f64::NAN).is_nan() && stalls.share_over(f64::NAN, 60.0).is_nan());
     }
 
     /// The fixed point itself, and that it moves as it should.

@@ -111,7 +111,7 @@ keys! {
     target: Time(TARGETS.0, TARGETS.1), "acceptable standing delay; at least one and a half packets' time on the link";
     interval: Time(INTERVALS.0, INTERVALS.1), "how long the delay may stay above it; grows with `target`";
     isolate: Choice(), "whose flows share a turn: a source's and a destination's, one of them only, or nobody's";
-    ack_filter: Choice(), "of superfluous acknowledgments of a flow, swallow all but one (`on`), or all (`aggressive`)";
+    ack_filter: Choice(), "of superfluous acknowledgments of a flow, suppress all but one (`on`), or all (`aggressive`)";
     ecn: Choice(), "mark ECN-capable packets instead of dropping them";
 }
 
@@ -441,7 +441,7 @@ impl<P: Packet> Cake<P> {
         }
     }
 
-    /// Swallows the oldest acknowledgment in the queue that the newcomer makes superfluous.
+    /// Suppresses the oldest acknowledgment in the queue that the newcomer makes superfluous.
     fn filter(&mut self, at: usize, new: &Header, verdicts: &mut Verdicts<P>) {
         let spare = match self.config.ack_filter {
             AckFilter::Off => return,
@@ -471,8 +471,8 @@ impl<P: Packet> Cake<P> {
         if let Some(packet) = gone {
             self.backlog.sub(packet.len());
             self.bytes[at] -= packet.len().get();
-            self.counters.swallowed += 1;
-            verdicts.push(Verdict::Swallowed { packet });
+            self.counters.suppressed += 1;
+            verdicts.push(Verdict::Suppressed { packet });
         }
     }
 

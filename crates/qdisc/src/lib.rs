@@ -44,7 +44,7 @@ pub use fq_codel::{FqCodel, FqCodelConfig, Spare};
 pub use keys::{Buffer, Key, Ppm, Settings};
 pub use pie::{Pie, PieConfig};
 pub use red::{Red, RedConfig};
-pub use report::{ClassReport, Counters, DoorPlace, DoorReport, Report};
+pub use report::{AdmissionReport, ClassReport, Counters, Report, WaitingPool};
 pub use rio::{Edge, Rio, RioConfig};
 pub use seam::{Backlog, Packet, Qdisc, Reason, Record, Verdict, Verdicts};
 pub use sfq::{Sfq, SfqConfig};

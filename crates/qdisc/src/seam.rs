@@ -65,7 +65,7 @@ impl Packet for Record {
     }
 }
 
-/// Why a packet was dropped, marked, swallowed or refused.
+/// Why a packet was dropped, marked, suppressed or refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Reason {
     /// The queue, or this class of it, is full.
@@ -122,7 +122,7 @@ pub enum Verdict<P> {
         reason: Reason,
     },
     /// Discarded at no cost, because the receiver gets these bytes anyway.
-    Swallowed {
+    Suppressed {
         /// The superfluous copy.
         packet: P,
     },

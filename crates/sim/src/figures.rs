@@ -19,13 +19,13 @@ const NAMES: &[&str] = &[
     "dropped_{REASON}",
     "lost",
     "loss",
-    "swallowed",
+    "suppressed",
     "marked",
     "refused",
     "clamped",
     "wait_{control,small,bulk,datagram}_{p50,p99,max}_s",
-    "door_waiting",
-    "door_wait_{p50,p99}_s",
+    "admission_waiting",
+    "admission_wait_{p50,p99}_s",
     "utilisation_{LINK}",
     "loss_{LINK}",
     // Flows without end
@@ -34,7 +34,7 @@ const NAMES: &[&str] = &[
     "jain_long",
     "zero_slices",
     "top40_share",
-    "flow_silence_{p50,p99,max}_s",
+    "flow_stall_{p50,p99,max}_s",
     // Objects
     "objects_{done,failed,cut}",
     "objects_unkept",
@@ -44,9 +44,9 @@ const NAMES: &[&str] = &[
     "per_kb_{p50,p99}_s",
     "per_kb_spread",
     "user_per_kb_spread",
-    "silence_{p50,p90,p99,max}_s",
-    "silence_over_{5,20}s",
-    "admitted_silence_p99_s",
+    "stall_{p50,p90,p99,max}_s",
+    "stall_over_{5,20}s",
+    "admitted_stall_p99_s",
     "connect_{p50,p99}_s",
     "first_byte_{p50,p99}_s",
     // Groups
@@ -68,8 +68,8 @@ const NAMES: &[&str] = &[
     "first_class",
     "reordered",
     // Users
-    "user_hang_{p50,p99,max}_s",
-    "user_hang_over_{HANG}",
+    "user_stall_{p50,p99,max}_s",
+    "user_stall_over_{HANG}",
     "entry_{p50,p99}_s",
     "never_in",
     "write_{p50,p99,max}_s",
@@ -120,7 +120,7 @@ pub fn names(scenario: &Scenario) -> BTreeSet<String> {
             "NAME" => scenario.traffic.iter().map(|t| plain(&t.name)).collect(),
             "SLICE" => vec![format!("{}s", probes.slice.as_secs_f64())],
             "HANG" => {
-                let own = probes.hangs.iter().map(|h| h.as_secs_f64());
+                let own = probes.stalls.iter().map(|h| h.as_secs_f64());
                 [20.0, 60.0].into_iter().chain(own).map(|s| format!("{s}s")).collect()
             }
             "K" => (1..=16).map(|k| k.to_string()).collect(),
@@ -198,7 +198,7 @@ mod tests {
             epochs = '1s'
             bursts = true
             series = ['cwnd']
-            hangs = ['3s']
+            stalls = ['3s']
             groups = [{ name = 'mice', traffic = ['web'], up_to = '6kB' }, { name = 'all', traffic = ['web'], shares = true }]
         ";
         for discipline in ["taq", "taq:paper", "fifo:10"] {

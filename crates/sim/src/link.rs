@@ -29,7 +29,7 @@ pub struct LinkCounters {
     /// Packets the wire lost.
     pub lost: u64,
     /// Superfluous copies the discipline discarded.
-    pub swallowed: u64,
+    pub suppressed: u64,
     /// SYNs turned away.
     pub refused: u64,
     /// Packets marked.
@@ -68,7 +68,7 @@ impl LinkCounters {
             sent_bytes: self.sent_bytes - earlier.sent_bytes,
             dropped,
             lost: self.lost - earlier.lost,
-            swallowed: self.swallowed - earlier.swallowed,
+            suppressed: self.suppressed - earlier.suppressed,
             refused: self.refused - earlier.refused,
             marked: self.marked - earlier.marked,
         }

@@ -525,8 +525,8 @@ impl Network {
                     self.tap.lost(&packet);
                     packet
                 }
-                Verdict::Swallowed { packet } => {
-                    self.links[at(&packet)].counters.swallowed += 1;
+                Verdict::Suppressed { packet } => {
+                    self.links[at(&packet)].counters.suppressed += 1;
                     packet
                 }
                 Verdict::Refused { packet } => {

@@ -119,7 +119,7 @@ pub struct Counts {
     /// Packets dropped, by [`Reason`] in the order of [`Reason::ALL`].
     pub dropped: [u64; Reason::ALL.len()],
     /// Superfluous copies discarded.
-    pub swallowed: u64,
+    pub suppressed: u64,
     /// SYNs turned away.
     pub refused: u64,
     /// Packets marked; they are among those sent or dropped later.
@@ -207,7 +207,7 @@ impl ReplayReport {
             Event::Verdict(_, Verdict::Dropped { packet, reason }) => {
                 self.count(packet, |c| c.dropped[*reason as usize] += 1);
             }
-            Event::Verdict(_, Verdict::Swallowed { packet }) => self.count(packet, |c| c.swallowed += 1),
+            Event::Verdict(_, Verdict::Suppressed { packet }) => self.count(packet, |c| c.suppressed += 1),
             Event::Verdict(_, Verdict::Refused { packet }) => self.count(packet, |c| c.refused += 1),
             Event::Verdict(direction, Verdict::Marked { header, .. }) => {
                 self.side(*direction).counts.marked += 1;
@@ -372,7 +372,7 @@ mod tests {
             let report = run();
             let sides = [report.down.counts, report.up.counts];
             for c in report.flows.values().chain(&sides) {
-                assert_eq!(c.arrived, c.sent + c.dropped_total() + c.swallowed + c.refused, "{spec}");
+                assert_eq!(c.arrived, c.sent + c.dropped_total() + c.suppressed + c.refused, "{spec}");
             }
             assert_eq!(sides.iter().map(|c| c.arrived).sum::<u64>(), 3_000);
             let of_flows = |f: fn(&Counts) -> u64| report.flows.values().map(f).sum::<u64>();

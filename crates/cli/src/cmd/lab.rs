@@ -31,7 +31,7 @@ pub struct Args {
     /// Write the packets of both ends to pcap files beside the results
     #[arg(long)]
     capture: bool,
-    /// After the table, list the objects with the longest silences of each discipline
+    /// After the table, list the objects with the longest stalls of each discipline
     #[arg(long, value_name = "N", default_value_t = 0)]
     worst: usize,
     /// Runs at a time, each in namespaces of its own

@@ -28,7 +28,7 @@ pub struct Args {
     /// Only these scenarios of the list, as long or mixed
     #[arg(long, value_name = "NAME", value_delimiter = ',')]
     scenario: Vec<String>,
-    /// One more discipline, as taq:clamp=off
+    /// One more discipline, as taq:window_clamp=off
     #[arg(long, value_name = "SPEC")]
     also: Vec<String>,
     /// Replace a setting of all scenarios, as duration=60s or seeds=[1]

@@ -143,7 +143,7 @@ mod tests {
         {
             s.entries.push(Entry {
                 measure: 0,
-                figure: "silence_p99_s",
+                figure: "stall_p99_s",
                 scenario: scenario.into(),
                 point: "rate=1mbit".into(),
                 values: values.map(Some).to_vec(),
@@ -161,9 +161,9 @@ mod tests {
         assert_eq!((all[1][0].as_str(), all[1][1].as_str()), ("fifo", "1.41 (1/2)"));
         assert_eq!((all[2][0].as_str(), all[2][1].as_str(), all[2][2].as_str()), ("taq", "1.73 (1/2)", "-"));
         assert_eq!(winners(&s)[1][1], "taq, fifo 2.00");
-        assert_eq!(behind(&s, 1)[1], ["3.00", "silence_p99_s", "a, b", "rate=1mbit", "3", "1", "fifo"]);
-        assert!(csv(&s).contains("silence,silence_p99_s,\"a, b\",rate=1mbit,taq,3,3\n"), "{}", csv(&s));
+        assert_eq!(behind(&s, 1)[1], ["3.00", "stall_p99_s", "a, b", "rate=1mbit", "3", "1", "fifo"]);
+        assert!(csv(&s).contains("stall,stall_p99_s,\"a, b\",rate=1mbit,taq,3,3\n"), "{}", csv(&s));
         assert!(text(&s).contains("where taq is not the best"));
-        assert!(markdown(&s).starts_with("|  | silence |"), "{}", markdown(&s));
+        assert!(markdown(&s).starts_with("|  | stall |"), "{}", markdown(&s));
     }
 }

@@ -150,9 +150,9 @@ fn verdict(link: &Link, plan: &Plan) -> String {
 }
 
 fn half_hang(plan: &Plan) -> String {
-    match plan.hangs.longest_s(0.5, HOUR_S) {
-        s if s < 2.0 => "few users hang for more than two seconds yet".to_owned(),
-        s => format!("in an hour half of the users once hang for {} or more", seconds(s)),
+    match plan.stalls.longest_s(0.5, HOUR_S) {
+        s if s < 2.0 => "few users stall for more than two seconds yet".to_owned(),
+        s => format!("in an hour half of the users once stall for {} or more", seconds(s)),
     }
 }
 
@@ -172,7 +172,7 @@ pub fn about(verdict: Verdict, link: &Link) -> String {
             P_THRESH * 100.0
         ),
         Verdict::PastTipping => format!(
-            "loss of {:.0} % and more: timeouts repeat, people hang; turns (taq) or fewer at a time",
+            "loss of {:.0} % and more: timeouts repeat, people stall; turns (taq) or fewer at a time",
             P_THRESH * 100.0
         ),
         Verdict::TooMany => format!(
@@ -225,17 +225,17 @@ fn drop_tail(link: &Link, plan: &Plan) -> Vec<Line> {
         ),
         evidence: evidence::loss(link.stack),
         figures: json!({
-            "loss": point.loss, "queue_s": point.queue_s, "silent": point.silent, "rtt_s": point.rtt_s,
+            "loss": point.loss, "queue_s": point.queue_s, "stalled": point.silent, "rtt_s": point.rtt_s,
             "utilisation": point.utilisation,
         }),
     };
-    vec![share, regime, loss, hangs(link, plan), larger_buffer(plan)]
+    vec![share, regime, loss, stalls(link, plan), larger_buffer(plan)]
 }
 
-fn hangs(link: &Link, plan: &Plan) -> Line {
-    let hangs = &plan.hangs;
-    let users = |x: f64, during: f64| (f64::from(plan.busy_users) * hangs.share_over(x, during)).round();
-    let median = hangs.longest_s(0.5, HOUR_S);
+fn stalls(link: &Link, plan: &Plan) -> Line {
+    let stalls = &plan.stalls;
+    let users = |x: f64, during: f64| (f64::from(plan.busy_users) * stalls.share_over(x, during)).round();
+    let median = stalls.longest_s(0.5, HOUR_S);
     let answer = if median == 0.0 {
         "hardly any: in an hour less than half of the users have one".to_owned()
     } else {
@@ -250,18 +250,18 @@ fn hangs(link: &Link, plan: &Plan) -> Line {
         )
     };
     Line {
-        key: "hangs",
-        what: "drop-tail: hangs".to_owned(),
+        key: "stalls",
+        what: "drop-tail: stalls".to_owned(),
         answer,
-        evidence: evidence::hangs(link.stack),
+        evidence: evidence::stalls(link.stack),
         figures: json!({
             "hour": {
                 "median_longest_s": median,
-                "users_over_20s": hangs.share_over(20.0, HOUR_S), "users_over_60s": hangs.share_over(60.0, HOUR_S),
+                "users_over_20s": stalls.share_over(20.0, HOUR_S), "users_over_60s": stalls.share_over(60.0, HOUR_S),
             },
             "minute": {
-                "median_longest_s": hangs.longest_s(0.5, MINUTE_S),
-                "users_over_5s": hangs.share_over(5.0, MINUTE_S), "users_over_20s": hangs.share_over(20.0, MINUTE_S),
+                "median_longest_s": stalls.longest_s(0.5, MINUTE_S),
+                "users_over_5s": stalls.share_over(5.0, MINUTE_S), "users_over_20s": stalls.share_over(20.0, MINUTE_S),
             },
         }),
     }
@@ -306,7 +306,7 @@ fn taq(link: &Link, plan: &Plan) -> Vec<Line> {
             seconds(t.silence_s)
         ),
         evidence: evidence::TURNS,
-        figures: json!({ "round_s": t.round_s, "longest_silence_s": t.silence_s, "memory_packets": memory(plan) }),
+        figures: json!({ "round_s": t.round_s, "longest_stall_s": t.silence_s, "memory_packets": memory(plan) }),
     };
     let wait = Line {
         key: "bulk_wait",
@@ -326,18 +326,18 @@ fn taq(link: &Link, plan: &Plan) -> Vec<Line> {
         evidence: evidence::FETCH,
         figures: json!({ "mean_s": t.fetch_s }),
     };
-    vec![turns, wait, fetch, door(plan), loss_door(plan)]
+    vec![turns, wait, fetch, admission(plan), loss_admission(plan)]
 }
 
-fn door(plan: &Plan) -> Line {
-    let d = plan.door;
+fn admission(plan: &Plan) -> Line {
+    let d = plan.admission;
     let limit = format!("a round of {} users takes {}", d.users, seconds(ROUND_LIMIT_S));
     let answer = match d.wait_s {
         None => format!("{limit}: all {} are in, nobody waits", plan.busy_users),
         Some(wait) => format!("{limit}: beyond that users wait, about {} for a connection", seconds(wait)),
     };
     Line {
-        key: "door",
+        key: "admission",
         what: "taq with its door".to_owned(),
         answer,
         evidence: evidence::DOOR,
@@ -345,8 +345,8 @@ fn door(plan: &Plan) -> Line {
     }
 }
 
-fn loss_door(plan: &Plan) -> Line {
-    let d = plan.loss_door;
+fn loss_admission(plan: &Plan) -> Line {
+    let d = plan.loss_admission;
     let percent = P_ADMIT * 100.0;
     let answer = match d.wait_s {
         None => format!("loss stays below {percent:.0} %: all {} are in", plan.busy_users),
@@ -357,10 +357,10 @@ fn loss_door(plan: &Plan) -> Line {
         ),
     };
     Line {
-        key: "loss_door",
+        key: "loss_admission",
         what: "taq:mode=paper's door".to_owned(),
         answer,
-        evidence: evidence::LOSS_DOOR,
+        evidence: evidence::LOSS_ADMISSION,
         figures: json!({ "users": d.users, "wait_s": d.wait_s }),
     }
 }

@@ -40,21 +40,21 @@ const SHOWN: [Figure; 24] = [
     figure("objects_done", "objects done", "objects", Form::Number),
     figure("object_p50_s", "object time, median", "object p50", Form::Seconds),
     figure("object_p99_s", "object time, p99", "object p99", Form::Seconds),
-    figure("silence_p99_s", "longest silence in an object, p99", "silence p99", Form::Seconds),
-    figure("user_hang_p99_s", "user's longest hang, p99", "hang p99", Form::Seconds),
+    figure("stall_p99_s", "longest stall in an object, p99", "stall p99", Form::Seconds),
+    figure("user_stall_p99_s", "user's longest stall, p99", "stall p99", Form::Seconds),
     figure("goodput_kbps", "goodput, kbit/s", "goodput kbit/s", Form::Number),
     figure("utilisation", "utilisation of the slowest link", "utilisation", Form::Share),
     figure("loss", "lost of what arrived there", "loss", Form::Share),
     figure("timeouts_per_flow_s", "timeouts per flow and second", "timeouts /flow/s", Form::Number),
-    figure("flow_silence_p50_s", "long flow's longest silence, median", "flow silence p50", Form::Seconds),
-    figure("flow_silence_max_s", "long flow's longest silence, worst", "flow silence max", Form::Seconds),
+    figure("flow_stall_p50_s", "long flow's longest stall, median", "flow stall p50", Form::Seconds),
+    figure("flow_stall_max_s", "long flow's longest stall, worst", "flow stall max", Form::Seconds),
     figure("retransmitted", "retransmitted of sent", "retransmitted", Form::Share),
     figure("backoff_max", "deepest back-off of the RTO, factor", "back-off", Form::Number),
     figure("wait_bulk_p99_s", "full packet's wait in the queue, p99", "wait p99", Form::Seconds),
     figure("wait_small_p99_s", "small packet's wait in the queue, p99", "small wait p99", Form::Seconds),
     figure("marked", "marked of what arrived (ECN)", "marked", Form::Share),
     figure("refused", "connections refused at the door", "refused", Form::Number),
-    figure("door_wait_p99_s", "wait at the door, p99", "door p99", Form::Seconds),
+    figure("admission_wait_p99_s", "wait at the door, p99", "door p99", Form::Seconds),
     figure("write_p99_s", "keystrokes' time, p99", "keystroke p99", Form::Seconds),
     figure("datagram_kbps", "datagrams received, kbit/s", "UDP kbit/s", Form::Number),
     figure("datagram_loss", "datagrams lost", "UDP loss", Form::Share),
@@ -72,10 +72,10 @@ struct Shown {
 /// Which figures to show of these points: those asked for, else those of general interest that have a value.
 fn chosen(plan: &Plan, points: &[Point], asked: &[String]) -> Vec<Shown> {
     let slice = plan.jobs.first().map_or(20.0, |j| j.scenario.probes.slice.as_secs_f64());
-    // Of interest only where users fetch things: a long flow's silences tell the same.
+    // Of interest only where users fetch things: a long flow's stalls tell the same.
     let objects = points.iter().any(|p| p.figures.contains_key("object_p50_s"));
     let idle = |f: &Figure| match f.name {
-        "user_hang_p99_s" | "objects_done" => !objects,
+        "user_stall_p99_s" | "objects_done" => !objects,
         "refused" | "marked" | "loss" => {
             points.iter().all(|p| p.figures.get(f.name).is_none_or(|v| v[2] == 0.0))
         }

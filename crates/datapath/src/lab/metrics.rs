@@ -1,6 +1,6 @@
 //! From records to numbers: one value per name and run, and the median of several runs with its range.
 //!
-//! What is cut off by the end of the run counts: an unfinished object with the silence it had, a connection that
+//! What is cut off by the end of the run counts: an unfinished object with the stall it had, a connection that
 //! never stood with the time it was waited for, a flow that got nothing with its zeros.
 
 use std::collections::BTreeMap;
@@ -16,7 +16,7 @@ use super::worker::ObjectRecord;
 /// Lateness above this spoils a run, in milliseconds.
 pub const SPOILED_MS: f64 = 5.0;
 /// The slice over which fairness is judged, in seconds: long enough for a user's patience, too short for averages to
-/// hide a silence.
+/// hide a stall.
 pub const SLICE_S: usize = 20;
 /// Objects up to this size are small, in bytes.
 const SMALL: u32 = 6_000;
@@ -75,16 +75,16 @@ pub const ROWS: &[Row] = &[
     row("per_kb_p99_s", "time per kB p99", Unit::Seconds),
     row("per_kb_spread", "time per kB p99/p50", Unit::Ratio),
     row("user_per_kb_spread", "time per kB by user p99/p50", Unit::Ratio),
-    row("silence_p50_s", "longest silence p50", Unit::Seconds),
-    row("silence_p90_s", "longest silence p90", Unit::Seconds),
-    row("silence_p99_s", "longest silence p99", Unit::Seconds),
-    row("silence_max_s", "longest silence", Unit::Seconds),
-    row("silence_over_5s", "silence above 5 s", Unit::Share),
-    row("silence_over_20s", "silence above 20 s", Unit::Share),
-    row("user_hang_p50_s", "user's longest hang p50", Unit::Seconds),
-    row("user_hang_max_s", "user's longest hang", Unit::Seconds),
-    row("user_hang_over_20s", "users with a hang above 20 s", Unit::Share),
-    row("admitted_silence_p99_s", "silence once connected p99", Unit::Seconds),
+    row("stall_p50_s", "longest stall p50", Unit::Seconds),
+    row("stall_p90_s", "longest stall p90", Unit::Seconds),
+    row("stall_p99_s", "longest stall p99", Unit::Seconds),
+    row("stall_max_s", "longest stall", Unit::Seconds),
+    row("stall_over_5s", "stall above 5 s", Unit::Share),
+    row("stall_over_20s", "stall above 20 s", Unit::Share),
+    row("user_stall_p50_s", "user's longest stall p50", Unit::Seconds),
+    row("user_stall_max_s", "user's longest stall", Unit::Seconds),
+    row("user_stall_over_20s", "users with a stall above 20 s", Unit::Share),
+    row("admitted_stall_p99_s", "stall once connected p99", Unit::Seconds),
     row("connect_p50_s", "connect p50", Unit::Seconds),
     row("connect_p99_s", "connect p99", Unit::Seconds),
     row("entry_p50_s", "user's first connection p50", Unit::Seconds),
@@ -96,20 +96,20 @@ pub const ROWS: &[Row] = &[
     row("jain_20s", "Jain index over 20 s", Unit::Ratio),
     row("jain_20s_min", "Jain index, worst slice", Unit::Ratio),
     row("zero_slices", "20 s slices with nothing", Unit::Share),
-    row("flow_silence_p50_s", "flow's longest silence p50", Unit::Seconds),
-    row("flow_silence_p99_s", "flow's longest silence p99", Unit::Seconds),
-    row("flow_silence_max_s", "flow's longest silence", Unit::Seconds),
+    row("flow_stall_p50_s", "flow's longest stall p50", Unit::Seconds),
+    row("flow_stall_p99_s", "flow's longest stall p99", Unit::Seconds),
+    row("flow_stall_max_s", "flow's longest stall", Unit::Seconds),
     row("retransmitted", "retransmitted of sent", Unit::Share),
     row("timeouts", "server timeouts", Unit::Count),
     row("arrived", "packets at the queue", Unit::Count),
     row("dropped", "dropped of arrivals", Unit::Share),
-    row("swallowed", "duplicates swallowed", Unit::Share),
+    row("suppressed", "duplicates suppressed", Unit::Share),
     row("marked", "marked of arrivals", Unit::Share),
     row("clamped", "windows clamped", Unit::Count),
     row("refused", "SYNs refused", Unit::Count),
-    row("door_wait_p50_s", "wait at the door p50", Unit::Seconds),
-    row("door_wait_p99_s", "wait at the door p99", Unit::Seconds),
-    row("door_waiting", "pools still at the door", Unit::Count),
+    row("admission_wait_p50_s", "wait at the door p50", Unit::Seconds),
+    row("admission_wait_p99_s", "wait at the door p99", Unit::Seconds),
+    row("admission_waiting", "pools still at the door", Unit::Count),
     row("turned_away", "answered 503", Unit::Count),
     row("emulator_late_p99_ms", "emulator late p99", Unit::Millis),
     row("box_wait_p99_ms", "box waiting for a CPU p99", Unit::Millis),
@@ -168,12 +168,12 @@ const P99: (&str, f64) = ("p99", 0.99);
 pub fn measure(scenario: &Scenario, run: &RunRecord) -> Values {
     let mut t = Table(Values::new());
     let warmup = scenario.warmup.secs();
-    // An object counts where it ends: one that began in the warm-up and hangs beyond it is a hang.
+    // An object counts where it ends: one that began in the warm-up and stalls beyond it is a stall.
     let counted: Vec<&ObjectRecord> = run.client.objects.iter().filter(|o| o.end > warmup).collect();
     if scenario.traffic.iter().any(|x| matches!(x, Traffic::Objects { .. })) {
         objects(&mut t, &counted, run.client.lasted);
         entry(&mut t, &run.client.objects);
-        user_hangs(&mut t, run, warmup);
+        user_stalls(&mut t, run, warmup);
     }
     if scenario.traffic.iter().any(|x| matches!(x, Traffic::Long { .. })) {
         long_flows(&mut t, scenario, run);
@@ -209,27 +209,27 @@ fn objects(t: &mut Table, objects: &[&ObjectRecord], lasted: f64) {
     t.quantiles("per_kb", &per_kb, &[P50, P99]);
     t.put("per_kb_spread", quantile(&per_kb, 0.99).zip(quantile(&per_kb, 0.5)).map(|(a, b)| a / b));
     t.put("user_per_kb_spread", by_user(objects));
-    let silences = sorted(objects.iter().map(|o| o.silence));
-    t.quantiles("silence", &silences, &[P50, P90, P99, ("max", 1.0)]);
-    let above = |limit: f64| silences.iter().filter(|s| **s > limit).count() as f64 / silences.len() as f64;
-    t.put("silence_over_5s", Some(above(5.0)));
-    t.put("silence_over_20s", Some(above(20.0)));
-    let connected = sorted(objects.iter().filter(|o| o.connected.is_some()).map(|o| o.silence_connected));
-    t.quantiles("admitted_silence", &connected, &[P99]);
+    let stalls = sorted(objects.iter().map(|o| o.stall));
+    t.quantiles("stall", &stalls, &[P50, P90, P99, ("max", 1.0)]);
+    let above = |limit: f64| stalls.iter().filter(|s| **s > limit).count() as f64 / stalls.len() as f64;
+    t.put("stall_over_5s", Some(above(5.0)));
+    t.put("stall_over_20s", Some(above(20.0)));
+    let connected = sorted(objects.iter().filter(|o| o.connected.is_some()).map(|o| o.stall_connected));
+    t.quantiles("admitted_stall", &connected, &[P99]);
     let waits = sorted(objects.iter().map(|o| o.connected.unwrap_or_else(|| o.end.min(lasted)) - o.start));
     t.quantiles("connect", &waits, &[P50, P99]);
     let first = sorted(objects.iter().filter_map(|o| Some(o.first_byte? - o.start)));
     t.quantiles("first_byte", &first, &[P50, P99]);
 }
 
-/// The longest time in which none of a user's connections received anything, in whole seconds (the paper's hang).
-fn user_hangs(t: &mut Table, run: &RunRecord, warmup: f64) {
+/// The longest time in which none of a user's connections received anything, in whole seconds (the paper's stall).
+fn user_stalls(t: &mut Table, run: &RunRecord, warmup: f64) {
     let mut first: BTreeMap<u32, f64> = BTreeMap::new();
     for o in &run.client.objects {
         let start = first.entry(o.user).or_insert(o.start);
         *start = start.min(o.start);
     }
-    let hangs = sorted(first.iter().filter_map(|(user, start)| {
+    let stalls = sorted(first.iter().filter_map(|(user, start)| {
         let bins = run.client.bins.get(*user as usize)?.iter().skip(start.max(warmup).ceil() as usize);
         let mut longest = 0_u32;
         bins.fold(0, |now, bytes| {
@@ -239,9 +239,9 @@ fn user_hangs(t: &mut Table, run: &RunRecord, warmup: f64) {
         });
         Some(f64::from(longest))
     }));
-    t.quantiles("user_hang", &hangs, &[P50, ("max", 1.0)]);
-    let long = hangs.iter().filter(|h| **h > 20.0).count();
-    t.put("user_hang_over_20s", Some(long as f64 / hangs.len() as f64));
+    t.quantiles("user_stall", &stalls, &[P50, ("max", 1.0)]);
+    let long = stalls.iter().filter(|h| **h > 20.0).count();
+    t.put("user_stall_over_20s", Some(long as f64 / stalls.len() as f64));
 }
 
 /// How long each user waited for the first connection of all, as somebody at the door feels it.
@@ -298,8 +298,8 @@ fn long_flows(t: &mut Table, scenario: &Scenario, run: &RunRecord) {
         t.put("jain_20s_min", indices.iter().copied().reduce(f64::min));
         t.put("zero_slices", Some(zero as f64 / slices as f64));
     }
-    let silences = sorted(run.client.long.iter().map(|l| l.silence));
-    t.quantiles("flow_silence", &silences, &[P50, P99, ("max", 1.0)]);
+    let stalls = sorted(run.client.long.iter().map(|l| l.stall));
+    t.quantiles("flow_stall", &stalls, &[P50, P99, ("max", 1.0)]);
 }
 
 fn kernel(t: &mut Table, run: &RunRecord) {
@@ -335,16 +335,16 @@ fn status(t: &mut Table, status: &Value, lasted: f64, cpu_s: Option<f64>) {
     let counters = &report["counters"];
     let arrived = total(&counters["arrived"]);
     t.put("arrived", arrived);
-    for key in ["dropped", "swallowed", "marked"] {
+    for key in ["dropped", "suppressed", "marked"] {
         t.put(key, total(&counters[key]).zip(arrived).map(|(n, all)| n / all));
     }
     for key in ["clamped", "refused"] {
         t.put(key, total(&counters[key]));
     }
-    let door = &report["door"];
-    t.put("door_waiting", total(&door["waiting"]));
-    for (key, name) in [("door_wait_p50_s", "wait_p50"), ("door_wait_p99_s", "wait_p99")] {
-        t.put(key, seconds(door, name));
+    let admission = &report["admission"];
+    t.put("admission_waiting", total(&admission["waiting"]));
+    for (key, name) in [("admission_wait_p50_s", "wait_p50"), ("admission_wait_p99_s", "wait_p99")] {
+        t.put(key, seconds(admission, name));
     }
 }
 
@@ -404,7 +404,7 @@ mod tests {
             server: Default::default(),
             emulator: Default::default(),
             status: serde_json::json!({"down": {"report": {"counters": {
-                "arrived": 200, "dropped": {"over_limit": 15, "pushed_out": 5}, "swallowed": 2, "marked": 0}}}}),
+                "arrived": 200, "dropped": {"over_limit": 15, "pushed_out": 5}, "suppressed": 2, "marked": 0}}}}),
             samples: Vec::new(),
             box_waits_ms: vec![0.1, 7.0],
             cpu_s: None,
@@ -426,11 +426,11 @@ mod tests {
             end,
             connected: Some(start + 0.5),
             done: Some(end),
-            silence: 1.0,
+            stall: 1.0,
             ..ObjectRecord::default()
         };
         let cut =
-            ObjectRecord { size: 2000, start: 10.0, end: 120.0, silence: 110.0, ..ObjectRecord::default() };
+            ObjectRecord { size: 2000, start: 10.0, end: 120.0, stall: 110.0, ..ObjectRecord::default() };
         let warm = done(1.0, 19.0, 2000);
         let objects =
             vec![warm, done(30.0, 34.0, 2000), done(30.0, 36.0, 4000), done(30.0, 50.0, 20_000), cut];
@@ -444,13 +444,13 @@ mod tests {
         assert_eq!(v["object_p50_s"], 6.0);
         assert_eq!((v["served_mean_s"], v["served_p50_s"]), (9.5, 5.5), "3.5, 5.5 and 19.5 s");
         assert_eq!(v["per_kb_p50_s"], 1.5, "2, 1.5 and 1 s/kB");
-        assert_eq!(v["silence_max_s"], 110.0);
-        assert_eq!(v["silence_over_5s"], 0.25);
+        assert_eq!(v["stall_max_s"], 110.0);
+        assert_eq!(v["stall_over_5s"], 0.25);
         assert_eq!(v["connect_p50_s"], 0.5);
         assert!(v["connect_p99_s"] > 100.0, "a connection never made waits to the end");
-        assert_eq!((v["user_hang_max_s"], v["user_hang_over_20s"]), (27.0, 1.0));
+        assert_eq!((v["user_stall_max_s"], v["user_stall_over_20s"]), (27.0, 1.0));
         assert_eq!(v["goodput_kbps"], 8.0);
-        assert_eq!((v["dropped"], v["swallowed"]), (0.1, 0.01));
+        assert_eq!((v["dropped"], v["suppressed"]), (0.1, 0.01));
         assert!(spoiled(&v).is_some_and(|why| why.contains("the box")), "6.9 ms at p99");
     }
 

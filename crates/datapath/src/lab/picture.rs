@@ -64,13 +64,13 @@ fn subtitle(outcome: &Outcome) -> String {
 fn series(scenario: &Scenario, d: &DisciplineOutcome) -> DisciplineSeries {
     let warmup = scenario.warmup.secs();
     let objects = || d.runs.iter().flat_map(|r| &r.record.client.objects).filter(move |o| o.end > warmup);
-    // Beside objects, a flow's longest silence of the whole run would be a number of another kind.
+    // Beside objects, a flow's longest stall of the whole run would be a number of another kind.
     let long = d.runs.iter().flat_map(|r| &r.record.client.long).filter(|_| objects().next().is_none());
     let kbps = |bytes: &u32| (f64::from(*bytes) * 8.0 / 1e3) as f32;
     DisciplineSeries {
         name: d.discipline.clone(),
         object_times_s: objects().filter_map(|o| Some(o.done? - o.start)).collect(),
-        silences_s: objects().map(|o| o.silence).chain(long.map(|l| l.silence)).collect(),
+        stalls_s: objects().map(|o| o.stall).chain(long.map(|l| l.stall)).collect(),
         goodput_kbps: d
             .runs
             .first()

@@ -211,7 +211,7 @@ pub fn sample(status: &Value) -> Value {
         }
     }
     // The door's list of places is for a status page.
-    if let Some(door) = kept.get_mut("door").and_then(Value::as_object_mut) {
+    if let Some(door) = kept.get_mut("admission").and_then(Value::as_object_mut) {
         door.remove("places");
     }
     Value::Object(kept)

@@ -63,7 +63,7 @@ pub fn render(outcome: &Outcome) -> String {
     text
 }
 
-/// The `n` objects or flows with the longest silences of each discipline: where to look in a capture.
+/// The `n` objects or flows with the longest stalls of each discipline: where to look in a capture.
 #[must_use]
 pub fn worst(outcome: &Outcome, n: usize) -> String {
     let mut text = String::new();
@@ -75,17 +75,19 @@ pub fn worst(outcome: &Outcome, n: usize) -> String {
             all.extend(run.record.client.objects.iter().map(|o| {
                 let end = if o.done.is_some() { "done" } else { "cut off" };
                 let place = format!("{} B, {:.1} s to {:.1} s, {end}", o.size, o.start, o.end);
-                (o.silence, format!("seed {seed}, user {} ({}): {place}", o.user, at(o.user)))
+                (o.stall, format!("seed {seed}, user {} ({}): {place}", o.user, at(o.user)))
             }));
             all.extend(
-                run.record.client.long.iter().map(|l| {
-                    (l.silence, format!("seed {seed}, user {} ({}): long flow", l.user, at(l.user)))
-                }),
+                run.record
+                    .client
+                    .long
+                    .iter()
+                    .map(|l| (l.stall, format!("seed {seed}, user {} ({}): long flow", l.user, at(l.user)))),
             );
         }
         all.sort_by(|a, b| b.0.total_cmp(&a.0));
-        for (silence, what) in all.iter().take(n) {
-            let _ = writeln!(text, "{}: silent {silence:.1} s: {what}", d.discipline);
+        for (stall, what) in all.iter().take(n) {
+            let _ = writeln!(text, "{}: stalled {stall:.1} s: {what}", d.discipline);
         }
     }
     text

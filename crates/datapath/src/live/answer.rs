@@ -33,7 +33,7 @@ const TTL: u8 = 64;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Standing {
     /// Its place, from 1.
-    pub place: usize,
+    pub position: usize,
     /// When it is worth asking again.
     pub wait: Duration,
 }
@@ -124,7 +124,7 @@ fn http(header: &Header) -> Option<TcpHeader> {
 /// The answer, always [`LENGTH`] bytes: the page is filled up with spaces. The page asks again by itself, because browsers
 /// heed a refresh and not `Retry-After`.
 fn page(standing: Standing) -> String {
-    let place = standing.place;
+    let place = standing.position;
     let wait = standing.wait.as_nanos().div_ceil(1_000_000_000).clamp(1, LONGEST_WAIT);
     let head = |length: usize| {
         format!(

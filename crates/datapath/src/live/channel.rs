@@ -2,7 +2,7 @@
 
 use std::os::fd::BorrowedFd;
 
-use narrows_qdisc::{Direction, DoorReport};
+use narrows_qdisc::{AdmissionReport, Direction};
 use narrows_units::{Duration, Instant};
 
 use super::backend::Backend;
@@ -47,13 +47,13 @@ pub trait Channel: Backend<Packet = HeldPacket> {
     }
 
     /// The door whose line the answers to come should tell of, if it is time to hear of it.
-    fn asks_for_door(&mut self, now: Instant) -> Option<Direction> {
+    fn asks_for_admission(&mut self, now: Instant) -> Option<Direction> {
         let _ = now;
         None
     }
 
     /// The line at that door.
-    fn tell_door(&mut self, now: Instant, door: Direction, report: &DoorReport) {
+    fn tell_admission(&mut self, now: Instant, door: Direction, report: &AdmissionReport) {
         let _ = (now, door, report);
     }
 

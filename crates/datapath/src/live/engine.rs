@@ -108,7 +108,7 @@ impl<P: Packet + Send + 'static> Engine<P> {
         for direction in Direction::BOTH {
             let mut verdicts = Vec::new();
             let lane = self.duplex.discipline_mut(direction);
-            let held = lane.open_door(now, &mut verdicts);
+            let held = lane.release_held(now, &mut verdicts);
             let waiting = lane.drain(now, &mut verdicts);
             self.events.extend(waiting.into_iter().map(|p| Event::Send(direction, p)));
             self.events.extend(held.into_iter().map(|p| Event::Send(direction.other(), p)));

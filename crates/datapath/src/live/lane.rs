@@ -90,7 +90,7 @@ impl<P: Packet + Send + 'static> Lane<P> {
     }
 
     /// Takes out all packets of the other direction that are held at the door, in the order of the line.
-    pub fn open_door(&mut self, now: Instant, verdicts: &mut Verdicts<P>) -> Vec<P> {
+    pub fn release_held(&mut self, now: Instant, verdicts: &mut Verdicts<P>) -> Vec<P> {
         let inner = self.inner_mut();
         inner.release_all(now);
         std::iter::from_fn(|| inner.release_reverse(now, verdicts)).collect()
@@ -112,7 +112,7 @@ impl<P: Packet + Send + 'static> Lane<P> {
 
     /// Puts another discipline in place. What waits stays, in order; what is held at the door is given out.
     pub fn exchange(&mut self, now: Instant, settings: &LaneSettings, verdicts: &mut Verdicts<P>) -> Vec<P> {
-        let held = self.open_door(now, verdicts);
+        let held = self.release_held(now, verdicts);
         let waiting = self.drain(now, verdicts);
         // An observer keeps nothing back, so nothing waits in one and nothing need wait for one.
         *self = Self::new(settings);
@@ -314,7 +314,7 @@ mod tests {
         for (from, to, kept) in [
             ("fifo:9", "fifo:7", true),
             ("fifo:9", "taq", false),
-            ("taq", "taq:clamp=off", true),
+            ("taq", "taq:window_clamp=off", true),
             ("taq", "taq:mode=paper", false),
         ] {
             let mut lane = Lane::new(&settings(600, from));

@@ -92,10 +92,10 @@ impl<'a, C: Channel> Live<'a, C> {
             let at = now();
             let step =
                 self.engine.step(at, &mut self.channel).context("the way to the kernel's packets is lost")?;
-            if let Some(door) = self.channel.asks_for_door(at)
-                && let Some(report) = self.engine.report(at, door).door
+            if let Some(door) = self.channel.asks_for_admission(at)
+                && let Some(report) = self.engine.report(at, door).admission
             {
-                self.channel.tell_door(at, door, &report);
+                self.channel.tell_admission(at, door, &report);
             }
             if self.board.is_wanted() {
                 let status = self.status(at);

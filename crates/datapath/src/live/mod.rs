@@ -42,7 +42,7 @@ pub use run::{News, Source, run};
 pub use settings::{BackendKind, DEFAULT_DISCIPLINE, Discipline, Options, Settings, framing};
 pub use state::{clean, leftovers, living};
 pub use status::{
-    BacklogJson, ClassJson, CountersJson, DirectionStatus, DoorJson, PlaceJson, ReportJson, Status,
+    AdmissionJson, BacklogJson, ClassJson, CountersJson, DirectionStatus, ReportJson, Status, WaitingPoolJson,
 };
 pub use watch::Watch;
 

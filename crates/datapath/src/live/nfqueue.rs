@@ -8,7 +8,7 @@ use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 
 use anyhow::Context;
-use narrows_qdisc::{Direction, DoorReport, Event, Verdict};
+use narrows_qdisc::{AdmissionReport, Direction, Event, Verdict};
 use narrows_units::{Duration, Instant};
 use nix::sys::socket::{
     AddressFamily, MsgFlags, NetlinkAddr, SockFlag, SockProtocol, SockType, bind, send, setsockopt, socket,
@@ -212,7 +212,7 @@ impl Backend for Nfqueue {
     fn carry_out(&mut self, now: Instant, event: Event<HeldPacket>) {
         match event {
             Event::Send(_, packet) => self.say(packet, netlink::ACCEPT),
-            Event::Verdict(_, Verdict::Dropped { packet, .. } | Verdict::Swallowed { packet }) => {
+            Event::Verdict(_, Verdict::Dropped { packet, .. } | Verdict::Suppressed { packet }) => {
                 self.say(packet, netlink::DROP);
             }
             Event::Verdict(door, Verdict::Refused { packet }) => {
@@ -265,11 +265,11 @@ impl Channel for Nfqueue {
         Ok(())
     }
 
-    fn asks_for_door(&mut self, now: Instant) -> Option<Direction> {
+    fn asks_for_admission(&mut self, now: Instant) -> Option<Direction> {
         self.porter.as_mut()?.asks(now)
     }
 
-    fn tell_door(&mut self, now: Instant, door: Direction, report: &DoorReport) {
+    fn tell_admission(&mut self, now: Instant, door: Direction, report: &AdmissionReport) {
         if let Some(porter) = &mut self.porter {
             porter.hear(now, door, report);
         }

@@ -237,7 +237,7 @@ impl Backend for PacketPair {
             Event::Send(direction, packet) => self.out(direction).push(packet.bytes),
             Event::Verdict(
                 _,
-                Verdict::Dropped { .. } | Verdict::Swallowed { .. } | Verdict::Refused { .. },
+                Verdict::Dropped { .. } | Verdict::Suppressed { .. } | Verdict::Refused { .. },
             )
             | Event::Verdict(_, Verdict::Marked { .. }) => {}
         }

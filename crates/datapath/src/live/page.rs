@@ -57,8 +57,8 @@ fn for_reader(text: &str, reader: Option<IpAddr>) -> String {
     }
     let Ok(mut status) = serde_json::from_str::<Status>(text) else { return "{}".to_owned() };
     for direction in [&mut status.down, &mut status.up] {
-        if let Some(door) = &mut direction.report.door {
-            door.places.retain(|p| Some(p.pool.to_canonical()) == reader);
+        if let Some(door) = &mut direction.report.admission {
+            door.queue.retain(|p| Some(p.pool.to_canonical()) == reader);
         }
     }
     status.notices.clear();
@@ -68,24 +68,27 @@ fn for_reader(text: &str, reader: Option<IpAddr>) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::live::{DoorJson, PlaceJson};
+    use crate::live::{AdmissionJson, WaitingPoolJson};
 
     #[test]
     fn a_user_sees_its_own_place_and_nobody_elses() {
         let mut status = Status::default();
-        let place = |n: u8| PlaceJson {
+        let place = |n: u8| WaitingPoolJson {
             pool: [10, 0, 0, n].into(),
-            place: n.into(),
+            position: n.into(),
             waited_s: 1.0,
             expected_s: None,
         };
-        status.down.report.door =
-            Some(DoorJson { waiting: 3, places: (1..=3).map(place).collect(), ..DoorJson::default() });
+        status.down.report.admission = Some(AdmissionJson {
+            waiting: 3,
+            queue: (1..=3).map(place).collect(),
+            ..AdmissionJson::default()
+        });
         let text = serde_json::to_string(&status).unwrap();
         let seen = |reader: Option<IpAddr>| {
             let s: Status = serde_json::from_str(&for_reader(&text, reader)).unwrap();
-            let door = s.down.report.door.unwrap();
-            (door.waiting, door.places.iter().map(|p| p.place).collect::<Vec<_>>())
+            let admission = s.down.report.admission.unwrap();
+            (admission.waiting, admission.queue.iter().map(|p| p.position).collect::<Vec<_>>())
         };
         assert_eq!(seen(Some("127.0.0.1".parse().unwrap())), (3, vec![1, 2, 3]));
         assert_eq!(seen(Some("::ffff:10.0.0.2".parse().unwrap())), (3, vec![2]));

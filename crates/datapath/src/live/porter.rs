@@ -9,7 +9,7 @@ use std::net::{IpAddr, SocketAddrV4, SocketAddrV6};
 use std::os::fd::{AsRawFd, OwnedFd};
 
 use anyhow::Context;
-use narrows_qdisc::{Direction, DoorReport};
+use narrows_qdisc::{AdmissionReport, Direction};
 use narrows_units::{Duration, Instant};
 use narrows_wire::Header;
 use nix::sys::socket::{
@@ -32,35 +32,35 @@ const FRESH: Duration = Duration::from_millis(200);
 /// The line at one direction's door, as last heard of.
 #[derive(Debug, Default)]
 struct Line {
-    places: HashMap<IpAddr, (usize, Option<Duration>)>,
+    queue: HashMap<IpAddr, (usize, Option<Duration>)>,
     waiting: usize,
     heard: Option<Instant>,
 }
 
 impl Line {
-    fn hear(&mut self, now: Instant, report: &DoorReport) {
+    fn hear(&mut self, now: Instant, report: &AdmissionReport) {
         self.heard = Some(now);
         self.waiting = report.waiting;
-        self.places.clear();
-        self.places.extend(report.places.iter().map(|p| (p.pool, (p.place, p.expected))));
+        self.queue.clear();
+        self.queue.extend(report.queue.iter().map(|p| (p.pool, (p.position, p.expected))));
     }
 
     /// A client was refused: if all who wait are known here and it is none of them, it is the last from now on.
     fn join(&mut self, client: IpAddr) {
-        let all_known = self.places.len() == self.waiting && self.waiting < MOST_KNOWN;
-        if all_known && !self.places.contains_key(&client) {
+        let all_known = self.queue.len() == self.waiting && self.waiting < MOST_KNOWN;
+        if all_known && !self.queue.contains_key(&client) {
             self.waiting += 1;
-            self.places.insert(client, (self.waiting, self.last_wait()));
+            self.queue.insert(client, (self.waiting, self.last_wait()));
         }
     }
 
     fn last_wait(&self) -> Option<Duration> {
-        self.places.values().max_by_key(|p| p.0).and_then(|p| p.1)
+        self.queue.values().max_by_key(|p| p.0).and_then(|p| p.1)
     }
 
     /// Where a client stands; one that is not known here stands behind those who are.
     fn place_of(&self, client: IpAddr) -> (usize, Option<Duration>) {
-        self.places.get(&client).copied().unwrap_or_else(|| (self.waiting.max(1), self.last_wait()))
+        self.queue.get(&client).copied().unwrap_or_else(|| (self.waiting.max(1), self.last_wait()))
     }
 }
 
@@ -183,7 +183,7 @@ impl Porter {
     }
 
     /// The line at a door.
-    pub fn hear(&mut self, now: Instant, door: Direction, report: &DoorReport) {
+    pub fn hear(&mut self, now: Instant, door: Direction, report: &AdmissionReport) {
         self.lines[door as usize].hear(now, report);
     }
 
@@ -223,29 +223,29 @@ fn standing(lines: &[Line; 2], retry_after: &[Option<Duration>; 2], client: IpAd
     let one = |d: Direction| {
         let retry_after = retry_after[d as usize]?;
         let (place, wait) = lines[d as usize].place_of(client);
-        Some(Standing { place, wait: wait.unwrap_or(retry_after) })
+        Some(Standing { position: place, wait: wait.unwrap_or(retry_after) })
     };
     let both = Direction::BOTH.into_iter().filter_map(one);
-    both.reduce(|a, b| Standing { place: a.place.max(b.place), wait: a.wait.max(b.wait) })
-        .unwrap_or(Standing { place: 1, wait: Duration::from_secs(1) })
+    both.reduce(|a, b| Standing { position: a.position.max(b.position), wait: a.wait.max(b.wait) })
+        .unwrap_or(Standing { position: 1, wait: Duration::from_secs(1) })
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use narrows_qdisc::DoorPlace;
+    use narrows_qdisc::WaitingPool;
 
     /// Hosts in the order of the line, each with the seconds it may expect to wait; 0 if nobody can tell.
     fn line(hosts: &[(u8, u64)], waiting: usize) -> Line {
-        let one = |(i, &(host, secs)): (usize, &(u8, u64))| DoorPlace {
+        let one = |(i, &(host, secs)): (usize, &(u8, u64))| WaitingPool {
             pool: [10, 0, 0, host].into(),
-            place: i + 1,
+            position: i + 1,
             waited: Duration::ZERO,
             expected: (secs > 0).then(|| Duration::from_secs(secs)),
         };
         let places = hosts.iter().enumerate().map(one).collect();
         let mut line = Line::default();
-        line.hear(Instant::ZERO, &DoorReport { waiting, places, ..DoorReport::default() });
+        line.hear(Instant::ZERO, &AdmissionReport { waiting, queue: places, ..AdmissionReport::default() });
         line
     }
 
@@ -255,7 +255,7 @@ mod tests {
         let on = |down, up| [down, up].map(|on: bool| on.then(|| Duration::from_secs(3)));
         let ask = |on: [Option<Duration>; 2], host: u8| {
             let s = standing(&lines, &on, [10, 0, 0, host].into());
-            (s.place, s.wait.as_millis() / 1000)
+            (s.position, s.wait.as_millis() / 1000)
         };
         assert_eq!(ask(on(true, false), 1), (1, 4));
         assert_eq!(ask(on(true, false), 2), (2, 8));

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::net::IpAddr;
 
-use narrows_qdisc::{Backlog, ClassReport, Counters, DoorReport, Reason, Report};
+use narrows_qdisc::{AdmissionReport, Backlog, ClassReport, Counters, Reason, Report};
 use narrows_units::Duration;
 use serde::{Deserialize, Serialize};
 
@@ -74,13 +74,13 @@ pub struct ReportJson {
     /// Flows that count for the fair share.
     pub active_flows: usize,
     /// Flows with unrepaired losses that send nothing.
-    pub silent_flows: usize,
+    pub stalled_flows: usize,
     /// The longest such silence at present.
-    pub longest_silence_s: f64,
+    pub longest_stall_s: f64,
     /// Loss rate over the discipline's window, parts per million.
     pub loss_ppm: u32,
     /// Admission, if the discipline has a door.
-    pub door: Option<DoorJson>,
+    pub admission: Option<AdmissionJson>,
     /// Memory per flow record.
     pub bytes_per_flow: usize,
 }
@@ -96,7 +96,7 @@ pub struct CountersJson {
     pub goodput_bytes: u64,
     pub dropped: BTreeMap<String, u64>,
     pub dropped_total: u64,
-    pub swallowed: u64,
+    pub suppressed: u64,
     pub refused: u64,
     pub marked: u64,
     pub clamped: u64,
@@ -127,25 +127,25 @@ pub struct ClassJson {
     pub up_to_packets: Option<u32>,
 }
 
-/// [`DoorReport`].
+/// [`AdmissionReport`].
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-#[expect(missing_docs, reason = "as in narrows_qdisc::DoorReport")]
-pub struct DoorJson {
-    pub closed: bool,
+#[expect(missing_docs, reason = "as in narrows_qdisc::AdmissionReport")]
+pub struct AdmissionJson {
+    pub overloaded: bool,
     pub admitted: usize,
     pub admissions: u64,
     pub waiting: usize,
-    pub places: Vec<PlaceJson>,
+    pub queue: Vec<WaitingPoolJson>,
     pub wait_p50_s: Option<f64>,
     pub wait_p99_s: Option<f64>,
 }
 
 /// A pool that waits.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[expect(missing_docs, reason = "as in narrows_qdisc::DoorPlace")]
-pub struct PlaceJson {
+#[expect(missing_docs, reason = "as in narrows_qdisc::WaitingPool")]
+pub struct WaitingPoolJson {
     pub pool: IpAddr,
-    pub place: usize,
+    pub position: usize,
     pub waited_s: f64,
     pub expected_s: Option<f64>,
 }
@@ -160,10 +160,10 @@ impl From<&Report> for ReportJson {
             states: r.states.iter().map(|&(name, n)| (name.to_owned(), n)).collect(),
             flows: r.flows,
             active_flows: r.active_flows,
-            silent_flows: r.silent_flows,
-            longest_silence_s: r.longest_silence.as_secs_f64(),
+            stalled_flows: r.stalled_flows,
+            longest_stall_s: r.longest_stall.as_secs_f64(),
             loss_ppm: r.loss_ppm,
-            door: r.door.as_ref().map(DoorJson::from),
+            admission: r.admission.as_ref().map(AdmissionJson::from),
             bytes_per_flow: r.bytes_per_flow,
         }
     }
@@ -179,7 +179,7 @@ impl From<&Counters> for CountersJson {
             goodput_bytes: c.goodput_bytes.0,
             dropped: Reason::ALL.iter().map(|r| (r.name().to_owned(), c.dropped[*r as usize])).collect(),
             dropped_total: c.dropped_total(),
-            swallowed: c.swallowed,
+            suppressed: c.suppressed,
             refused: c.refused,
             marked: c.marked,
             clamped: c.clamped,
@@ -208,20 +208,20 @@ impl From<&ClassReport> for ClassJson {
     }
 }
 
-impl From<&DoorReport> for DoorJson {
-    fn from(d: &DoorReport) -> Self {
-        let place = |p: &narrows_qdisc::DoorPlace| PlaceJson {
+impl From<&AdmissionReport> for AdmissionJson {
+    fn from(d: &AdmissionReport) -> Self {
+        let place = |p: &narrows_qdisc::WaitingPool| WaitingPoolJson {
             pool: p.pool,
-            place: p.place,
+            position: p.position,
             waited_s: p.waited.as_secs_f64(),
             expected_s: p.expected.map(Duration::as_secs_f64),
         };
         Self {
-            closed: d.closed,
+            overloaded: d.overloaded,
             admitted: d.admitted,
             admissions: d.admissions,
             waiting: d.waiting,
-            places: d.places.iter().map(place).collect(),
+            queue: d.queue.iter().map(place).collect(),
             wait_p50_s: d.wait_p50.map(Duration::as_secs_f64),
             wait_p99_s: d.wait_p99.map(Duration::as_secs_f64),
         }

@@ -2,7 +2,7 @@
 //! while a discipline is shown a record of each, so that its tracker can tell flows, phases and silences.
 //!
 //! The discipline queues nothing here: whatever it takes it gives back at once. So its losses are none, and what it counts
-//! as swallowed or refused is what it would have liked to, not what happened.
+//! as suppressed or refused is what it would have liked to, not what happened.
 
 use std::collections::VecDeque;
 

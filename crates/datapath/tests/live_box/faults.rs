@@ -246,7 +246,7 @@ fn a_flood_of_syns_and_rubbish_is_survived() {
         return;
     }
     let world = World::new(Kind::Routed);
-    for spec in ["taq", "taq:mode=paper", "taq:door=hold"] {
+    for spec in ["taq", "taq:mode=paper", "taq:waiting_syn=hold"] {
         let running = world.start(&format!("--down 4mbit --up 4mbit --discipline {spec}"));
         let to: std::net::SocketAddrV4 = "10.78.0.2:0".parse().unwrap();
         let flood = inside(&world.ns("c"), move || {

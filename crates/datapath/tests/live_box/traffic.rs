@@ -11,7 +11,7 @@ use crate::world::{Kind, World, can_run, inside};
 /// Whatever came has gone, was dropped, or waits.
 fn is_conserved(r: &ReportJson) -> bool {
     let c = &r.counters;
-    c.arrived == c.sent + c.dropped_total + c.swallowed + c.refused + r.backlog.packets as u64
+    c.arrived == c.sent + c.dropped_total + c.suppressed + c.refused + r.backlog.packets as u64
 }
 
 pub fn at_rest(s: &Status) -> bool {

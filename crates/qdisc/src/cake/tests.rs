@@ -169,18 +169,18 @@ fn ack(id: u64, n: u32) -> Record {
     r
 }
 
-/// What is swallowed and what is left, in order.
+/// What is suppressed and what is left, in order.
 fn filtered(settings: &str, packets: Vec<Record>) -> (Vec<u64>, Vec<u64>) {
     let mut q = queue(settings);
     let mut v = Verdicts::new();
     packets.into_iter().for_each(|p| q.enqueue(at(0), p, &mut v));
     let gone = |v: &Verdict<Record>| match v {
-        Verdict::Swallowed { packet } => Some(packet.id),
+        Verdict::Suppressed { packet } => Some(packet.id),
         _ => None,
     };
-    let swallowed: Vec<_> = v.iter().filter_map(gone).collect();
-    assert_eq!(q.report(at(0)).counters.swallowed, swallowed.len() as u64);
-    (swallowed, std::iter::from_fn(|| q.dequeue(at(0), &mut v)).map(|p| p.id).collect())
+    let suppressed: Vec<_> = v.iter().filter_map(gone).collect();
+    assert_eq!(q.report(at(0)).counters.suppressed, suppressed.len() as u64);
+    (suppressed, std::iter::from_fn(|| q.dequeue(at(0), &mut v)).map(|p| p.id).collect())
 }
 
 #[test]

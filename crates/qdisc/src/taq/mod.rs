@@ -2,35 +2,35 @@
 //!
 //! Jay Chen, Lakshmi Subramanian, Janardhan Iyengar, Bryan Ford, "TAQ: Enhancing Fairness and Performance
 //! Predictability in Small Packet Regimes", EuroSys 2014. Two sets of rules share the settings ([`Config`]), the flow
-//! records of `narrows-flow` and the door: [`paper`] is the published one, [`turns`] the best found by measurement.
+//! records of `narrows-flow` and the door: [`paper`] is the published one, [`default`] the best found by measurement.
 //! [`Taq`] is either.
 
+pub mod admission;
 mod config;
-pub mod door;
+pub mod default;
 mod keys;
 mod loss;
 pub mod paper;
 mod pools;
-pub mod turns;
 
 use narrows_flow::{Census, Phase};
 use narrows_units::Instant;
 
-pub use config::{Config, DoorPolicy, FairShare, Mode, Share, Sizes};
+pub use config::{Config, FairShare, Mode, Share, Sizes, WaitingSyn};
 pub use loss::LossWindow;
 pub use pools::PoolId;
 
-use self::paper::Paper;
-use self::turns::Turns;
+use self::default::DefaultMode;
+use self::paper::PaperMode;
 use crate::{Backlog, Packet, Qdisc, Report, ShaperConfig, Spec, Verdicts};
 
 /// TAQ in one of its modes. The modes differ in size by little, and there is one for each direction of a link.
 #[derive(Debug)]
 pub enum Taq<P> {
     /// The published rules.
-    Paper(Box<Paper<P>>),
+    Paper(Box<PaperMode<P>>),
     /// The rules found by measurement.
-    Turns(Box<Turns<P>>),
+    Default(Box<DefaultMode<P>>),
 }
 
 impl<P: Packet> Taq<P> {
@@ -38,8 +38,8 @@ impl<P: Packet> Taq<P> {
     #[must_use]
     pub fn new(config: Config, link: ShaperConfig, seed: u64) -> Self {
         match config.mode {
-            Mode::Paper => Self::Paper(Box::new(Paper::new(config, link, seed))),
-            Mode::Default => Self::Turns(Box::new(Turns::new(config, link, seed))),
+            Mode::Paper => Self::Paper(Box::new(PaperMode::new(config, link, seed))),
+            Mode::Default => Self::Default(Box::new(DefaultMode::new(config, link, seed))),
         }
     }
 }
@@ -48,7 +48,7 @@ macro_rules! either {
     ($taq:expr, $q:ident => $do:expr) => {
         match $taq {
             Taq::Paper($q) => $do,
-            Taq::Turns($q) => $do,
+            Taq::Default($q) => $do,
         }
     };
 }
@@ -97,8 +97,8 @@ fn follow_report(census: &Census) -> Report {
         states: phases.chain([("no_data_yet", census.unphased), ("not_tcp", census.not_tcp)]).collect(),
         flows: census.flows,
         active_flows: census.active,
-        silent_flows: census.silent,
-        longest_silence: census.longest_silence,
+        stalled_flows: census.silent,
+        longest_stall: census.longest_stall,
         ..Report::default()
     }
 }

@@ -15,7 +15,7 @@ pub enum Fate {
     /// A packet of the other direction went on its way, at once or after waiting at the door.
     Passed(u64),
     Dropped(u64),
-    Swallowed(u64),
+    Suppressed(u64),
     Refused(u64),
     Marked,
 }
@@ -65,8 +65,8 @@ impl Ledger {
                 Verdict::Dropped { packet, .. } => {
                     self.leave(now, packet.id, Fate::Dropped(packet.id));
                 }
-                Verdict::Swallowed { packet } => {
-                    self.leave(now, packet.id, Fate::Swallowed(packet.id));
+                Verdict::Suppressed { packet } => {
+                    self.leave(now, packet.id, Fate::Suppressed(packet.id));
                 }
                 Verdict::Refused { packet } => {
                     self.leave(now, packet.id, Fate::Refused(packet.id));

@@ -48,17 +48,17 @@ pub const SPECS: &[&str] = &[
     "classes:dscp,buffer=10",
     "classes:queue=red,packets=3,split=auto,buffer=30",
     "taq:paper",
-    "taq:paper,buffer=20,door=hold",
-    "taq:paper,buffer=40,door=hold,p_admit=0.01,t_wait=1",
+    "taq:paper,buffer=20,waiting_syn=hold",
+    "taq:paper,buffer=40,waiting_syn=hold,p_admit=0.01,t_wait=1",
     "taq:paper,buffer=12,share=pool,fair_share=proportional",
     "taq:paper,buffer=12,fair_share=proportional,over_penalised=1",
     "taq:paper,buffer=30,flows=16,pools=16,share=pool",
     "taq:paper,buffer=60,admission=off,rho_r=0.1,newflow_cap=0.1",
     "taq",
     "taq:flows=16,pools=16",
-    "taq:memory_packets=40,k=3,clamp=off,door=hold",
-    "taq:clamp=off,front=off,swallow=off,share=pool,memory_packets=60",
-    "taq:repairable=off,mark=off,first_window_grace=off,new_first=off,door=drop,round_limit_ms=100",
+    "taq:memory_packets=40,k=3,window_clamp=off,waiting_syn=hold",
+    "taq:window_clamp=off,retransmissions_first=off,suppress_duplicates=off,share=pool,memory_packets=60",
+    "taq:repairable=off,mark=off,first_window_grace=off,new_flows_first=off,waiting_syn=drop,round_limit_ms=100",
 ];
 
 /// The link of the tests: 600 kbit/s, packets up to 1500 bytes.

@@ -334,7 +334,7 @@ pub(crate) fn finish(world: World) -> Results {
     probes.gone.since(&probes.before).report(&plan, seconds, &mut out);
     out.histogram("write", &probes.writes, &[P50, P99, MAX]);
     datagrams(&probes.datagrams, &net.tap.datagrams_lost, seconds, &mut out);
-    probes.users.report(now, &plan.hangs, &mut out);
+    probes.users.report(now, &plan.stalls, &mut out);
     probes.links.report(&plan, &mut net, &mut out);
     probes.flows.report(plan.slice, now, &mut out);
     if let Some(length) = plan.epoch {

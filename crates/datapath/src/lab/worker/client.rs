@@ -31,7 +31,7 @@ pub struct ClientSpec {
     pub seed: u64,
     /// Seconds of load.
     pub duration: f64,
-    /// Seconds not counted in a long flow's silence.
+    /// Seconds not counted in a long flow's stall.
     pub warmup: f64,
     /// Users start within so many seconds.
     pub jitter: f64,
@@ -207,7 +207,7 @@ async fn objects(
                 object.done = Some(object.end);
                 run.objects.fetch_add(1, Ordering::Relaxed);
             }
-            // What is cut off counts with the silence it had.
+            // What is cut off counts with the stall it had.
             _ => gap.note(&mut object, object_end(&run)),
         }
         life.objects.push(object);
@@ -234,9 +234,9 @@ struct Gap {
 
 impl Gap {
     fn note(&mut self, object: &mut ObjectRecord, now: f64) {
-        object.silence = object.silence.max(now - self.last);
+        object.stall = object.stall.max(now - self.last);
         if object.connected.is_some() {
-            object.silence_connected = object.silence_connected.max(now - self.connected);
+            object.stall_connected = object.stall_connected.max(now - self.connected);
         }
         self.last = now;
         self.connected = now;
@@ -310,7 +310,7 @@ async fn receive(
         }
         let now = run.now();
         got += n;
-        // A refusal ends no silence: the user still has nothing of the object.
+        // A refusal ends no stall: the user still has nothing of the object.
         if !head.starts_with(b"HTTP/1.1 503") {
             object.first_byte.get_or_insert(now);
             gap.note(object, now);
@@ -361,9 +361,9 @@ async fn stay(run: &Run, life: &mut Life, record: &mut LongRecord, last: &mut f6
     }
 }
 
-/// Counts the part of a silence that lies after the warm-up.
+/// Counts the part of a stall that lies after the warm-up.
 fn note_silence(record: &mut LongRecord, from: f64, to: f64, warmup: f64) {
-    record.silence = record.silence.max(to - from.max(warmup));
+    record.stall = record.stall.max(to - from.max(warmup));
 }
 
 #[cfg(test)]
@@ -386,15 +386,15 @@ mod tests {
         o.connected = Some(1.0);
         gap.connected = 1.0;
         gap.note(&mut o, 3.0);
-        assert_eq!((o.silence, o.silence_connected), (3.0, 2.0));
+        assert_eq!((o.stall, o.stall_connected), (3.0, 2.0));
         gap.note(&mut o, 4.0);
         gap.note(&mut o, 10.0);
-        assert_eq!((o.silence, o.silence_connected), (6.0, 6.0));
+        assert_eq!((o.stall, o.stall_connected), (6.0, 6.0));
         // A long flow silent from 15 s to 24 s with 20 s of warm-up: 4 s of it count.
         let mut l = LongRecord::default();
         note_silence(&mut l, 15.0, 24.0, 20.0);
         note_silence(&mut l, 10.0, 19.0, 20.0);
-        assert_eq!(l.silence, 4.0);
+        assert_eq!(l.stall, 4.0);
     }
 
     #[test]

@@ -23,9 +23,9 @@ pub struct ObjectRecord {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub done: Option<f64>,
     /// The longest time without payload, from `start` on; for a cut-off object up to the end of the run.
-    pub silence: f64,
+    pub stall: f64,
     /// The same from `connected` on.
-    pub silence_connected: f64,
+    pub stall_connected: f64,
     /// When it was over, one way or another.
     pub end: f64,
     /// Connection attempts that failed.
@@ -50,7 +50,7 @@ pub struct LongRecord {
     #[serde(default)]
     pub connected: Option<f64>,
     /// The longest time without payload after the warm-up, up to the end of the run.
-    pub silence: f64,
+    pub stall: f64,
     /// Connection attempts that failed, and connections that broke.
     pub failures: u32,
 }
@@ -77,12 +77,12 @@ impl ClientResult {
     /// Drops the digits nobody can have measured.
     pub fn round(&mut self) {
         for o in &mut self.objects {
-            let times = [&mut o.start, &mut o.silence, &mut o.silence_connected, &mut o.end];
+            let times = [&mut o.start, &mut o.stall, &mut o.stall_connected, &mut o.end];
             times.into_iter().for_each(round);
             [&mut o.connected, &mut o.first_byte, &mut o.done].into_iter().flatten().for_each(round);
         }
         for l in &mut self.long {
-            [&mut l.start, &mut l.silence].into_iter().chain(&mut l.connected).for_each(round);
+            [&mut l.start, &mut l.stall].into_iter().chain(&mut l.connected).for_each(round);
         }
     }
 }

@@ -3,7 +3,7 @@ use narrows_wire::{FlowKey, parse};
 use super::*;
 
 const GREETER: Greeter = Greeter::new(0x1234_5678_9abc_def0);
-const THIRD: Standing = Standing { place: 3, wait: Duration::from_millis(6_100) };
+const THIRD: Standing = Standing { position: 3, wait: Duration::from_millis(6_100) };
 
 fn key(v6: bool) -> FlowKey {
     let (client, server): (IpAddr, IpAddr) = if v6 {
@@ -109,7 +109,7 @@ fn every_answer_has_one_length_and_a_wait_the_door_remembers() {
         (1_048_576, u64::MAX, 60),
         (usize::MAX, 61 * second, 60),
     ] {
-        let text = page(Standing { place, wait: Duration::from_nanos(wait) });
+        let text = page(Standing { position: place, wait: Duration::from_nanos(wait) });
         assert_eq!(text.len(), LENGTH, "{text}");
         assert!(text.contains(&format!("\r\nRetry-After: {told}\r\n")), "{text}");
     }

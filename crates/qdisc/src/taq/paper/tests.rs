@@ -14,7 +14,7 @@ fn at(ms: u64) -> Instant {
 }
 
 struct Bench {
-    q: Paper<Record>,
+    q: PaperMode<Record>,
     verdicts: Verdicts<Record>,
     seqs: Vec<u32>,
     id: u64,
@@ -29,7 +29,7 @@ impl Bench {
         }
         let link = ShaperConfig { mtu: Bytes(1500), ..ShaperConfig::new(Rate::from_kbps(600)) };
         Self {
-            q: Paper::new(config, link, 1),
+            q: PaperMode::new(config, link, 1),
             verdicts: Vec::new(),
             seqs: vec![1; 64],
             id: 0,
@@ -335,15 +335,15 @@ fn the_door_closes_when_the_loss_reaches_p_admit_and_opens_when_it_falls() {
     assert!(!knock(&mut b, 1_100, 31));
     assert!(knock(&mut b, 1_100, 30), "of a pool that is in");
     let report = b.q.report(at(1_100));
-    let door = report.door.unwrap();
-    assert!(door.closed && door.waiting == 1 && report.loss_ppm == 117_647);
+    let admission = report.admission.unwrap();
+    assert!(admission.overloaded && admission.waiting == 1 && report.loss_ppm == 117_647);
     // The window of five seconds has passed both drops.
     assert!(knock(&mut b, 6_200, 31));
 }
 
 #[test]
 fn an_upload_is_refused_at_the_same_door() {
-    let mut b = Bench::new(&[("admission", "on"), ("door", "hold"), ("buffer", "4")]);
+    let mut b = Bench::new(&[("admission", "on"), ("waiting_syn", "hold"), ("buffer", "4")]);
     for flow in 1..=20 {
         b.data(0, flow, 1000);
     }
@@ -570,5 +570,5 @@ fn the_door_closes_at_p_admit_and_remembers_those_who_are_served() {
 
 #[test]
 fn a_flow_takes_few_bytes() {
-    assert!(Paper::<Record>::bytes_per_flow() <= 256 + 32);
+    assert!(PaperMode::<Record>::bytes_per_flow() <= 256 + 32);
 }

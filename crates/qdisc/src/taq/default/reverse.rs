@@ -4,11 +4,11 @@ use narrows_flow::FlowId;
 use narrows_units::Instant;
 use narrows_wire::{Flags, TcpHeader};
 
-use super::Turns;
+use super::DefaultMode;
 use super::clamp::Grid;
 use crate::Packet;
 
-impl<P: Packet> Turns<P> {
+impl<P: Packet> DefaultMode<P> {
     /// Shows a packet of the other direction to the flow it answers, and clamps its window.
     pub(super) fn pass_back(&mut self, now: Instant, mut packet: P) -> P {
         let id = self.tracker.reverse(now, packet.header());
@@ -32,14 +32,14 @@ impl<P: Packet> Turns<P> {
 
     fn clamped_window(&mut self, id: FlowId, tcp: &TcpHeader) -> Option<u16> {
         let unscaled = tcp.flags.0 & (Flags::SYN.0 | Flags::RST.0) != 0;
-        if !self.config.clamp || unscaled {
+        if !self.config.window_clamp || unscaled {
             return None;
         }
         let flow = self.tracker.flow(id);
         // Both sides must have offered a scale for either to be in force (RFC 7323, section 2.2).
         let scale = flow.forward_scale().and(flow.reverse_scale())?;
         // Without the far side's round trip nobody can say how much must be under way.
-        flow.sender_side()?;
+        flow.sender_rtt()?;
         let slot = self.slots.get(id.0 as usize)?;
         let segment = u32::from(if slot.segment == 0 { 1448 } else { slot.segment });
         let allowance = self.allowance(id.0).saturating_mul(segment).min(1 << 24);

@@ -1,10 +1,10 @@
-//! When the door is closed, and who is let in.
+//! When the door is overloaded, and who is let in.
 
 use narrows_units::{Duration, Instant};
 
-use super::Turns;
+use super::DefaultMode;
 use crate::taq::Config;
-use crate::taq::door::{Door, DoorConfig, Inside, Rule, Way};
+use crate::taq::admission::{Admission, AdmissionConfig, Load, Rule, Way};
 use crate::{Packet, Verdicts};
 
 /// How long a connection counts as coming: a handshake and a request over a long path.
@@ -12,15 +12,15 @@ const COMING: Duration = Duration::from_secs(1);
 /// Connections that can be coming at once: more than any door lets in.
 const MOST_COMING: usize = 4096;
 
-impl<P: Packet> Turns<P> {
+impl<P: Packet> DefaultMode<P> {
     /// Whether new pools have to wait: a round of one full packet for everybody who is in takes longer than a silence may
     /// last. In are the pools of the flows that wait for a turn (a user with four connections is silent only if all four
     /// are), and the connections let in a moment ago that have nothing to send yet.
-    pub(super) fn inside(&self, now: Instant) -> Inside {
+    pub(super) fn inside(&self, now: Instant) -> Load {
         let coming = self.entered.len() - self.entered.partition_point(|t| now.since(*t) >= COMING);
         let waiting = self.waiting().min(self.tracker.active_pools());
         let round = self.turn_time() * (waiting + coming) as u64;
-        Inside { closed: round >= self.config.round_limit_ms, round }
+        Load { overloaded: round >= self.config.round_limit_ms, round }
     }
 
     /// When [`Self::inside`] may next change by time alone: as the first of those coming is no longer counted.
@@ -39,18 +39,18 @@ impl<P: Packet> Turns<P> {
         self.entered.push_back(now);
     }
 
-    pub(super) fn knock(
+    pub(super) fn request(
         &mut self,
         now: Instant,
         way: Way,
         packet: P,
         verdicts: &mut Verdicts<P>,
     ) -> Option<P> {
-        if !self.config.admission || !Door::<P>::is_knock(packet.header()) {
+        if !self.config.admission || !Admission::<P>::is_connection_request(packet.header()) {
             return Some(packet);
         }
         let inside = self.inside(now);
-        let packet = self.door.knock(now, inside, way, packet, &mut self.counters, verdicts)?;
+        let packet = self.admission.request(now, inside, way, packet, &mut self.counters, verdicts)?;
         if self.tracker.active_in_pool(packet.header().key.src()) == 0 {
             self.note_entry(now);
         }
@@ -60,13 +60,13 @@ impl<P: Packet> Turns<P> {
 
 /// The line at the door. A pool joins its own earlier connections for `t_pool`; after that it stands in line like any
 /// other, or those who are in would stay in for as long as they have something to ask for.
-pub(super) fn door_config(config: &Config) -> DoorConfig {
-    DoorConfig {
+pub(super) fn admission_config(config: &Config) -> AdmissionConfig {
+    AdmissionConfig {
         rule: Rule::Line {
             idle: config.t_pool,
             pace: Duration::ZERO,
             guarantee: Some(config.t_wait),
-            rounds: config.line_rounds,
+            rounds: config.wait_rounds,
         },
         hold: config.holds_syns(),
         answered: config.http_503,

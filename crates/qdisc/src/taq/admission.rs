@@ -13,7 +13,7 @@
 //! the order of the line. Where SYNs are dropped the box cannot call anybody in, so of those who wait whoever asks first
 //! after there is room goes in.
 //!
-//! Plain HTTP can be answered instead ([`DoorConfig::answered`]): its SYNs are refused, never held, and the driver tells
+//! Plain HTTP can be answered instead ([`AdmissionConfig::answered`]): its SYNs are refused, never held, and the driver tells
 //! the client its place and when to ask again. Where others are held such a pool has its turn while it is away: it is
 //! called in, and enters when it comes back.
 //!
@@ -26,7 +26,7 @@ use narrows_units::{Duration, Instant};
 use narrows_wire::{Flags, FlowKey, Header};
 
 use super::pools::{List, PoolId, Pools, address};
-use crate::{Counters, DoorPlace, DoorReport, Packet, Verdict, Verdicts};
+use crate::{AdmissionReport, Counters, Packet, Verdict, Verdicts, WaitingPool};
 
 /// Connections of one pool whose SYNs are held at once.
 const HELD_PER_POOL: usize = 16;
@@ -61,7 +61,7 @@ pub enum Rule {
         idle: Duration,
         /// Least time between two admissions from the line.
         pace: Duration,
-        /// With the door closed, one pool of the line enters each time this has passed since the last admission.
+        /// With the door overloaded, one pool of the line enters each time this has passed since the last admission.
         guarantee: Option<Duration>,
         /// And whoever has waited this many rounds of those inside; 0: nobody.
         rounds: u32,
@@ -70,16 +70,16 @@ pub enum Rule {
 
 /// What is behind the door as it is asked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Inside {
+pub struct Load {
     /// Whether new pools have to wait.
-    pub closed: bool,
+    pub overloaded: bool,
     /// How long one packet of everybody takes.
     pub round: Duration,
 }
 
 /// Settings of a door.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct DoorConfig {
+pub struct AdmissionConfig {
     /// Who may enter.
     pub rule: Rule,
     /// Whether SYNs that wait are held; else they are dropped.
@@ -114,8 +114,8 @@ impl<P> Default for Waiting<P> {
 
 /// The door and all who stand before it.
 #[derive(Debug)]
-pub struct Door<P> {
-    config: DoorConfig,
+pub struct Admission<P> {
+    config: AdmissionConfig,
     pools: Pools<Waiting<P>>,
     /// SYNs of pools that have just been admitted.
     ready: VecDeque<(Way, P)>,
@@ -128,10 +128,10 @@ pub struct Door<P> {
     calls: VecDeque<Instant>,
 }
 
-impl<P: Packet> Door<P> {
+impl<P: Packet> Admission<P> {
     /// A door nobody stands at.
     #[must_use]
-    pub fn new(config: DoorConfig) -> Self {
+    pub fn new(config: AdmissionConfig) -> Self {
         Self {
             config,
             pools: Pools::new(config.pools),
@@ -146,24 +146,24 @@ impl<P: Packet> Door<P> {
     }
 
     /// Changes the rules; who is in stays in, who waits keeps the place.
-    pub fn reconfigure(&mut self, config: DoorConfig) {
+    pub fn reconfigure(&mut self, config: AdmissionConfig) {
         self.config = config;
         self.pools.set_capacity(config.pools);
     }
 
     /// Whether a packet asks for a connection: a SYN that is no answer.
     #[must_use]
-    pub fn is_knock(header: &Header) -> bool {
+    pub fn is_connection_request(header: &Header) -> bool {
         header
             .tcp
             .is_some_and(|t| t.flags.has(Flags::SYN) && !t.flags.has(Flags::ACK) && !t.flags.has(Flags::RST))
     }
 
     /// A SYN asks to pass. It is returned if it may; else it is held, or refused with a verdict.
-    pub fn knock(
+    pub fn request(
         &mut self,
         now: Instant,
-        inside: Inside,
+        inside: Load,
         way: Way,
         packet: P,
         counters: &mut Counters,
@@ -202,7 +202,7 @@ impl<P: Packet> Door<P> {
         }
     }
 
-    /// The pool of `source`, if it is known: keep it beside the flow and pass it to [`Door::touch`].
+    /// The pool of `source`, if it is known: keep it beside the flow and pass it to [`Admission::touch`].
     #[must_use]
     pub fn pool(&self, source: IpAddr) -> Option<PoolId> {
         self.pools.find(source)
@@ -228,7 +228,7 @@ impl<P: Packet> Door<P> {
     pub fn release(
         &mut self,
         now: Instant,
-        inside: Inside,
+        inside: Load,
         counters: &mut Counters,
         verdicts: &mut Verdicts<P>,
     ) -> Option<(Way, P)> {
@@ -253,9 +253,9 @@ impl<P: Packet> Door<P> {
         }
     }
 
-    /// When [`Door::release`] is worth calling. `recheck` is when `inside` may change by time alone.
+    /// When [`Admission::release`] is worth calling. `recheck` is when `inside` may change by time alone.
     #[must_use]
-    pub fn next_release(&self, now: Instant, inside: Inside, recheck: Instant) -> Option<Instant> {
+    pub fn next_release(&self, now: Instant, inside: Load, recheck: Instant) -> Option<Instant> {
         if self.held == 0 {
             return None;
         }
@@ -272,7 +272,7 @@ impl<P: Packet> Door<P> {
                 (open_at, Some(guarantee.map_or(patience, |g| patience.min(after(g)))))
             }
         };
-        if !inside.closed {
+        if !inside.overloaded {
             return Some(open_at);
         }
         Some(closed_at.map_or(recheck, |t| t.min(recheck)))
@@ -305,14 +305,14 @@ impl<P: Packet> Door<P> {
         })
     }
 
-    fn may_enter(&self, now: Instant, inside: Inside, id: PoolId) -> bool {
+    fn may_enter(&self, now: Instant, inside: Load, id: PoolId) -> bool {
         let passed = |d: Duration| self.last_admission.is_none_or(|t| now >= t + d);
         match self.config.rule {
             Rule::Paper { wait, .. } => {
-                !inside.closed || self.pools.get(id).is_some_and(|p| now.since(p.since) >= wait)
+                !inside.overloaded || self.pools.get(id).is_some_and(|p| now.since(p.since) >= wait)
             }
             Rule::Line { pace, guarantee, rounds, .. } => {
-                if inside.closed {
+                if inside.overloaded {
                     let since = self.pools.get(id).map_or(Instant::FAR_FUTURE, |p| p.since);
                     let impatient = now >= Self::patience_ends(since, rounds, inside);
                     guarantee.is_some_and(passed) || impatient && passed(self.pace(pace))
@@ -324,15 +324,15 @@ impl<P: Packet> Door<P> {
     }
 
     /// When a pool that came at `since` has waited long enough, compared with those inside.
-    fn patience_ends(since: Instant, rounds: u32, inside: Inside) -> Instant {
+    fn patience_ends(since: Instant, rounds: u32, inside: Load) -> Instant {
         if rounds == 0 { Instant::FAR_FUTURE } else { since + inside.round * u64::from(rounds) }
     }
 
-    fn newcomer_may_enter(&self, now: Instant, inside: Inside) -> bool {
+    fn newcomer_may_enter(&self, now: Instant, inside: Load) -> bool {
         match self.config.rule {
-            Rule::Paper { .. } => !inside.closed,
+            Rule::Paper { .. } => !inside.overloaded,
             Rule::Line { pace, .. } => {
-                !inside.closed
+                !inside.overloaded
                     && self.pools.len(List::Line) == 0
                     && self.last_admission.is_none_or(|t| now >= t + self.pace(pace))
             }
@@ -437,8 +437,8 @@ impl<P: Packet> Door<P> {
         if let Some(earlier) = pool.data.held.iter_mut().find(|(w, p)| *w == way && p.header().key == key) {
             // The latest copy carries the timestamp the answer will echo, so the handshake's RTT is measured right.
             let copy = core::mem::replace(&mut earlier.1, packet);
-            counters.swallowed += 1;
-            verdicts.push(Verdict::Swallowed { packet: copy });
+            counters.suppressed += 1;
+            verdicts.push(Verdict::Suppressed { packet: copy });
             return None;
         }
         if full || pool.data.held.len() >= HELD_PER_POOL {
@@ -491,21 +491,21 @@ impl<P: Packet> Door<P> {
 
     /// For people: at most a hundred places, and the waits of the last 512 admitted from the line.
     #[must_use]
-    pub fn report(&self, now: Instant, closed: bool) -> DoorReport {
+    pub fn report(&self, now: Instant, overloaded: bool) -> AdmissionReport {
         let mut waits: Vec<_> = self.waits.iter().copied().collect();
         waits.sort_unstable();
         // Nearest rank: the smallest wait that at least this part of them do not exceed.
         let rank = |percent: usize| waits.get((waits.len() * percent).div_ceil(100).max(1) - 1).copied();
-        let places = self.pools.iter(List::Line).take(PLACES).enumerate();
-        DoorReport {
-            closed,
+        let queue = self.pools.iter(List::Line).take(PLACES).enumerate();
+        AdmissionReport {
+            overloaded,
             admitted: self.pools.len(List::Newcomers) + self.pools.len(List::Proven),
             admissions: self.admissions,
             waiting: self.waiting(),
-            places: places
-                .map(|(i, p)| DoorPlace {
+            queue: queue
+                .map(|(i, p)| WaitingPool {
                     pool: address(p.address),
-                    place: i + 1,
+                    position: i + 1,
                     waited: now.since(p.since),
                     expected: self.expected(now, i + 1, p.since),
                 })

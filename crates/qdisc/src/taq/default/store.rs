@@ -9,7 +9,7 @@ pub struct Entry<P> {
     pub packet: P,
     /// Payload the receiver has not been sent before.
     pub new_data: bool,
-    /// A copy of this has been swallowed: the sender may not hear of a loss of it for long.
+    /// A copy of this has been suppressed: the sender may not hear of a loss of it for long.
     pub protected: bool,
     prev: u32,
     next: u32,

@@ -3,7 +3,7 @@ use std::net::IpAddr;
 use narrows_units::{Bytes, Duration, Ecn, Instant, Rate, SeqNum};
 use narrows_wire::{Flags, FlowKey, Header, Proto, TcpHeader};
 
-use super::Turns;
+use super::DefaultMode;
 use crate::Settings as _;
 use crate::taq::Config;
 use crate::{Qdisc, Reason, Record, ShaperConfig, Verdict, Verdicts};
@@ -33,7 +33,7 @@ fn data(user: u8, nth: u32) -> Record {
 }
 
 struct Bench {
-    q: Turns<Record>,
+    q: DefaultMode<Record>,
     now: Instant,
     verdicts: Verdicts<Record>,
 }
@@ -44,7 +44,7 @@ impl Bench {
         for (k, v) in settings {
             config.set(k, v).unwrap();
         }
-        let q = Turns::new(config, ShaperConfig::new(Rate::from_kbps(600)), 7);
+        let q = DefaultMode::new(config, ShaperConfig::new(Rate::from_kbps(600)), 7);
         Self { q, now: Instant::from_nanos(1_000_000_000), verdicts: Vec::new() }
     }
     fn wait(&mut self, ms: u64) {
@@ -86,7 +86,7 @@ impl Bench {
 }
 
 /// Only turns: everything else off.
-const PLAIN: [(&str, &str); 2] = [("new_first", "off"), ("quantum", "1500")];
+const PLAIN: [(&str, &str); 2] = [("new_flows_first", "off"), ("quantum", "1500")];
 
 #[test]
 fn flows_take_turns_and_each_keeps_its_order() {
@@ -119,7 +119,7 @@ fn turns_are_in_bytes() {
 #[test]
 fn who_needs_less_than_a_turn_does_not_wait_for_one() {
     let small = |nth: u32| segment(key(10), Flags::ACK, 1001 + nth * 98, 1, 98);
-    let mut b = Bench::new(&[("quantum", "1500"), ("new_bytes", "0")]);
+    let mut b = Bench::new(&[("quantum", "1500"), ("new_quantum", "0")]);
     b.put(small(0));
     assert_eq!(b.get().map(|p| p.header.key), Some(key(10)));
     for nth in 0..3 {
@@ -136,7 +136,7 @@ fn who_needs_less_than_a_turn_does_not_wait_for_one() {
 
 #[test]
 fn a_newcomer_goes_first_once() {
-    let mut b = Bench::new(&[("quantum", "1500"), ("new_bytes", "1500")]);
+    let mut b = Bench::new(&[("quantum", "1500"), ("new_quantum", "1500")]);
     for user in 1..=2 {
         for nth in 0..2 {
             b.put(data(user, nth));
@@ -156,7 +156,7 @@ fn a_newcomer_goes_first_once() {
 #[test]
 fn newcomers_have_half_the_link_and_wait_no_longer_than_a_round() {
     let newcomers_and_round = |share: &str| -> String {
-        let mut b = Bench::new(&[("quantum", "1500"), ("new_bytes", "1500"), ("new_share", share)]);
+        let mut b = Bench::new(&[("quantum", "1500"), ("new_quantum", "1500"), ("new_share", share)]);
         for user in 1..=3 {
             (0..9).for_each(|nth| b.put(data(user, nth)));
             assert_eq!(b.get().map(|p| p.header.key), Some(key(user)), "what it had as a newcomer");
@@ -190,7 +190,7 @@ fn what_needs_less_than_a_turn_waits_for_no_newcomer() {
 
 #[test]
 fn a_flow_that_rested_is_owed_one_turn_however_small_its_packets() {
-    let mut b = Bench::new(&[("new_bytes", "1514")]);
+    let mut b = Bench::new(&[("new_quantum", "1514")]);
     let four = |b: &mut Bench, user, from: u32| {
         for nth in from..from + 4 {
             b.put(segment(key(user), Flags::ACK, 1001 + nth * 448, 1, 448));
@@ -216,7 +216,7 @@ fn a_copy_of_what_waits_is_swallowed_and_the_original_is_sent() {
     b.put(data(1, 1));
     b.wait(600);
     b.put(data(1, 0));
-    assert!(matches!(b.verdicts[..], [Verdict::Swallowed { .. }]));
+    assert!(matches!(b.verdicts[..], [Verdict::Suppressed { .. }]));
     assert_eq!(b.order(), [(1, 0), (1, 1)]);
 }
 
@@ -239,7 +239,7 @@ fn a_copy_is_swallowed_while_its_acknowledgment_is_on_its_way_and_not_after() {
 fn the_window_is_clamped_to_what_the_turn_needs() {
     // One flow on 600 kbit/s: a turn is 20 ms, the round trip 100 ms: 2 + 2 * 100 / 20 = 12 segments. Of 12 to 15 segments
     // 13 come closest to whole units of 128 bytes: 13 * 1448 = 147 * 128 + 8.
-    let mut b = Bench::new(&[("clamp_min", "2")]);
+    let mut b = Bench::new(&[("window_clamp_min", "2")]);
     b.connect(1);
     let tcp = b.ack(1, 1001);
     let edge = u32::from(tcp.window) << 7;
@@ -259,7 +259,7 @@ fn without_both_scales_no_window_is_touched() {
 #[test]
 fn a_drop_leaves_three_behind_it_and_comes_once() {
     let mut b =
-        Bench::new(&[("clamp", "off"), ("k", "6"), ("clamp_max", "3"), ("first_window_grace", "off")]);
+        Bench::new(&[("clamp", "off"), ("k", "6"), ("window_clamp_max", "3"), ("first_window_grace", "off")]);
     b.connect(1);
     for nth in 0..40 {
         b.put(data(1, nth));
@@ -273,7 +273,7 @@ fn a_drop_leaves_three_behind_it_and_comes_once() {
 
 #[test]
 fn an_ecn_flow_is_marked_instead() {
-    let mut b = Bench::new(&[("clamp", "off"), ("clamp_max", "3"), ("first_window_grace", "off")]);
+    let mut b = Bench::new(&[("clamp", "off"), ("window_clamp_max", "3"), ("first_window_grace", "off")]);
     b.connect(1);
     for nth in 0..20 {
         let mut p = data(1, nth);
@@ -313,7 +313,7 @@ fn where_a_round_is_long_what_is_not_tcp_keeps_two_turns() {
 #[test]
 fn a_new_connection_on_the_same_ports_starts_anew() {
     // Uploads: the SYN comes in the queued direction.
-    let mut b = Bench::new(&[("quantum", "1500"), ("new_bytes", "1500")]);
+    let mut b = Bench::new(&[("quantum", "1500"), ("new_quantum", "1500")]);
     let syn = |isn| segment(key(1), Flags::SYN, isn, 0, 0);
     b.put(syn(1000));
     b.put(data(1, 0));
@@ -386,7 +386,7 @@ fn memory_is_bounded_and_the_longest_pays() {
 
 #[test]
 fn a_late_retransmission_overtakes_and_no_older_timestamp_follows_it() {
-    let mut b = Bench::new(&[("clamp", "off"), ("new_first", "off")]);
+    let mut b = Bench::new(&[("clamp", "off"), ("new_flows_first", "off")]);
     b.connect(9);
     assert_eq!(b.order(), []);
     // 80 flows make a round of 1.6 s.

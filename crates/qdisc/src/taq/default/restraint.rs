@@ -4,26 +4,26 @@ use narrows_flow::FlowId;
 use narrows_units::{Duration, Instant};
 
 use super::store::NIL;
-use super::{Turns, repair};
+use super::{DefaultMode, repair};
 use crate::{Packet, Reason, Verdict, Verdicts};
 
-/// Turns that what is not TCP may have waiting: one is served while the other is answered.
+/// DefaultMode that what is not TCP may have waiting: one is served while the other is answered.
 const OTHERS_TURNS: u32 = 2;
 /// The round trip it is given, as nothing tells its own: as CoDel assumes (RFC 8289, section 4.3).
 const OTHERS_RTT: Duration = Duration::from_millis(100);
 
-impl<P: Packet> Turns<P> {
+impl<P: Packet> DefaultMode<P> {
     /// How many segments beyond what is served a sender may have under way: two for the turn, so that one waits while
     /// the other is answered, and what the round trip takes beside the turns of others.
     pub(super) fn allowance(&self, id: u32) -> u32 {
         let slot = &self.slots[id as usize];
         let flow = self.tracker.flow(FlowId(id));
-        let near = flow.min_rtt().unwrap_or(Duration::ZERO);
-        let rtt = near + flow.sender_side().unwrap_or(Duration::from_millis(100));
+        let near = flow.receiver_rtt().unwrap_or(Duration::ZERO);
+        let rtt = near + flow.sender_rtt().unwrap_or(Duration::from_millis(100));
         let turn = self.round_time().as_nanos().max(1);
         let under_way = (2 * rtt.as_nanos() + turn / 2) / turn;
-        let wanted = u64::from(self.config.clamp_min) + u64::from(slot.extra) + under_way;
-        u32::try_from(wanted).unwrap_or(u32::MAX).min(self.config.clamp_max)
+        let wanted = u64::from(self.config.window_clamp_min) + u64::from(slot.extra) + under_way;
+        u32::try_from(wanted).unwrap_or(u32::MAX).min(self.config.window_clamp_max)
     }
 
     /// Answers a backlog beyond what the flow's turns need: by a mark, by a drop TCP repairs, or not yet.
@@ -38,7 +38,7 @@ impl<P: Packet> Turns<P> {
             self.restrain_other(now, id, verdicts);
             return;
         }
-        if waiting <= self.config.k || (self.config.clamp && slot.clamp.obeyed(flow.max_seq())) {
+        if waiting <= self.config.k || (self.config.window_clamp && slot.clamp.obeyed(flow.max_seq())) {
             return;
         }
         let limit = self.config.k.max(2 * self.allowance(id));

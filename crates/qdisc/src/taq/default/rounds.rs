@@ -4,11 +4,11 @@ use narrows_flow::FlowId;
 use narrows_units::{Bytes, Duration, Instant};
 
 use super::slot::{NEVER, Place, Slot};
-use super::{Turns, signed};
+use super::{DefaultMode, signed};
 use crate::Packet;
 use crate::taq::Share;
 
-impl<P: Packet> Turns<P> {
+impl<P: Packet> DefaultMode<P> {
     /// Sets the average length of a data packet on the link, in 1/16 bytes, and the time the link takes for one.
     pub(super) fn set_mean_len(&mut self, mean_len: u64) {
         if mean_len >> 4 != self.mean_len >> 4 {
@@ -48,12 +48,12 @@ impl<P: Packet> Turns<P> {
             // It has had nothing for a round: what it is owed is one turn, and its debt is paid. With more, flows of small
             // packets whose round trip is longer than a round live off the credit, several packets a round trip, while
             // the others take turns.
-            slot.credit = slot.credit.max(signed(self.config.new_bytes.into()).min(turn));
+            slot.credit = slot.credit.max(signed(self.config.new_quantum.into()).min(turn));
             slot.deficit = slot.deficit.max(0);
         } else {
             slot.credit = slot.credit.max(saved);
         }
-        if self.config.new_first && slot.credit > 0 {
+        if self.config.new_flows_first && slot.credit > 0 {
             if rested || saved > 0 || self.asks(id) {
                 self.slots[id as usize].place = Place::First;
                 self.first.push_back(&mut self.slots, id, |s| &mut s.turn);

@@ -4,16 +4,16 @@
 //! causes of drops first, and drops only what TCP repairs without a timeout:
 //!
 //! - **Control packets first** ([`control`]).
-//! - **Turns.** A FIFO per flow, served by deficit round robin in bytes (Shreedhar and Varghese, 1995). A flow's backlog
+//! - **DefaultMode.** A FIFO per flow, served by deficit round robin in bytes (Shreedhar and Varghese, 1995). A flow's backlog
 //!   harms nobody but itself. A flow that needs less than its share is served at once; a new one goes before the round
 //!   with a small credit, so that first packets do not wait (the new list of RFC 8290, here a budget for each flow's
 //!   life), on a part of the link ([`newcomers`]).
-//! - **Swallowed duplicates** ([`duplicates`]).
+//! - **Suppressed duplicates** ([`duplicates`]).
 //! - **The window clamp** ([`clamp`]).
 //! - **Marks, or drops a flow can repair** ([`repair`]), where the clamp does not reach: no timestamps of the handshake,
 //!   one-way view, another transport.
 //! - **Memory bounds** ([`longest`]).
-//! - **The door** ([`super::door`]): when a round takes longer than a silence may last, new pools wait outside.
+//! - **The door** ([`super::admission`]): when a round takes longer than a silence may last, new pools wait outside.
 //!
 //! Each part can be switched off by name ([`super::Config`]). Times are in nanoseconds, sizes in bytes of IP packet;
 //! turns are counted in bytes on the link, framing included.
@@ -47,7 +47,7 @@ use self::longest::Longest;
 use self::newcomers::Newcomers;
 use self::slot::{Place, Slot};
 use self::store::Store;
-use super::door::{Door, Way};
+use super::admission::{Admission, Way};
 use super::{Config, LossWindow, Mode};
 use crate::{
     Backlog, ClassReport, Counters, Packet, Qdisc, Reason, Report, ShaperConfig, Spec, Verdict, Verdicts,
@@ -55,7 +55,7 @@ use crate::{
 
 /// TAQ in its default mode, for one direction of a link.
 #[derive(Debug)]
-pub struct Turns<P> {
+pub struct DefaultMode<P> {
     config: Config,
     link: ShaperConfig,
     tracker: Tracker,
@@ -68,7 +68,7 @@ pub struct Turns<P> {
     longest: Longest,
     backlog: Backlog,
     counters: Counters,
-    door: Door<P>,
+    admission: Admission<P>,
     /// When connections were let in of late.
     entered: VecDeque<Instant>,
     loss: LossWindow,
@@ -87,7 +87,7 @@ fn signed(bytes: u64) -> i32 {
     i32::try_from(bytes).unwrap_or(i32::MAX)
 }
 
-impl<P: Packet> Turns<P> {
+impl<P: Packet> DefaultMode<P> {
     /// An empty queue for `link`; `seed` is for hashing.
     #[must_use]
     pub fn new(config: Config, link: ShaperConfig, seed: u64) -> Self {
@@ -105,7 +105,7 @@ impl<P: Packet> Turns<P> {
             longest: Longest::default(),
             backlog: Backlog::default(),
             counters: Counters::default(),
-            door: Door::new(entrance::door_config(&config)),
+            admission: Admission::new(entrance::admission_config(&config)),
             entered: VecDeque::new(),
             loss: LossWindow::new(config.w_loss),
             busy: BTreeMap::new(),
@@ -124,7 +124,7 @@ impl<P: Packet> Turns<P> {
         let generation = self.tracker.flow(id).generation();
         let slot = &mut self.slots[at];
         if restarted || slot.generation != generation {
-            slot.restart(generation, signed(self.config.new_bytes.into()));
+            slot.restart(generation, signed(self.config.new_quantum.into()));
         }
         slot
     }
@@ -152,17 +152,17 @@ impl<P: Packet> Turns<P> {
 
     /// Whether a copy can be discarded (see [`duplicates`]).
     fn is_superfluous(&mut self, now: Instant, id: u32, tcp: &TcpHeader) -> bool {
-        if !self.config.swallow {
+        if !self.config.suppress_duplicates {
             return false;
         }
         let (seq, end) = (tcp.seq, tcp.seq_end());
         let flow = self.tracker.flow(FlowId(id));
-        let (near, far) = (flow.min_rtt(), flow.sender_side());
+        let (near, far) = (flow.receiver_rtt(), flow.sender_rtt());
         let slot = &mut self.slots[id as usize];
         if duplicates::waits(&mut self.store, &slot.chain, seq, end) {
             return true;
         }
-        if !self.config.swallow_departed {
+        if !self.config.suppress_departed {
             return false;
         }
         // A quarter more than the shortest round trip seen, for its jitter.
@@ -172,7 +172,7 @@ impl<P: Packet> Turns<P> {
         }
         // 40 ms: the delayed acknowledgment of common stacks.
         near.zip(far).is_some_and(|(near, far)| {
-            slot.departures.swallow(seq, end, now, margin(near + far) + Duration::from_millis(40))
+            slot.departures.suppress(seq, end, now, margin(near + far) + Duration::from_millis(40))
         })
     }
 
@@ -182,7 +182,10 @@ impl<P: Packet> Turns<P> {
         let chain = self.slots[id as usize].chain;
         // Below this wait, overtaking makes the sender's RACK (RFC 8985) take the overtaken packets for lost.
         let far_off = Duration::from_millis(1500);
-        if !self.config.front || chain.is_empty() || self.round_time() * u64::from(chain.packets) < far_off {
+        if !self.config.retransmissions_first
+            || chain.is_empty()
+            || self.round_time() * u64::from(chain.packets) < far_off
+        {
             return false;
         }
         let Some((tsval, _)) = tcp.timestamps else { return true };
@@ -222,7 +225,7 @@ impl<P: Packet> Turns<P> {
         let len = packet.len();
         let idle = self.slots[id as usize].chain.is_empty();
         let room = self.store.len() + self.control.len() < self.config.memory_packets as usize;
-        if room && self.config.new_first && Control::<P>::is_control(packet.header(), idle) {
+        if room && self.config.new_flows_first && Control::<P>::is_control(packet.header(), idle) {
             let share = Rate::from_bps(self.config.rho_r.of(self.link.rate.as_bps()));
             if self.control.pay(now, share, self.link.wire_len(len)) {
                 self.backlog.add(len);
@@ -303,8 +306,8 @@ impl<P: Packet> Turns<P> {
         if let Some(tcp) = packet.header().tcp.as_ref() {
             self.note_arrival(flow.0, tcp);
             if seen.kind == Kind::Retransmission && self.is_superfluous(now, flow.0, tcp) {
-                self.counters.swallowed += 1;
-                verdicts.push(Verdict::Swallowed { packet });
+                self.counters.suppressed += 1;
+                verdicts.push(Verdict::Suppressed { packet });
                 return;
             }
         }
@@ -312,12 +315,12 @@ impl<P: Packet> Turns<P> {
     }
 }
 
-impl<P: Packet> Qdisc<P> for Turns<P> {
+impl<P: Packet> Qdisc<P> for DefaultMode<P> {
     fn enqueue(&mut self, now: Instant, packet: P, verdicts: &mut Verdicts<P>) {
         self.counters.arrive(packet.len());
-        if !self.config.admission || !Door::<P>::is_knock(packet.header()) {
+        if !self.config.admission || !Admission::<P>::is_connection_request(packet.header()) {
             self.admit(now, packet, verdicts);
-        } else if let Some(packet) = self.knock(now, Way::Own, packet, verdicts) {
+        } else if let Some(packet) = self.request(now, Way::Own, packet, verdicts) {
             self.admit(now, packet, verdicts);
         }
     }
@@ -344,14 +347,14 @@ impl<P: Packet> Qdisc<P> for Turns<P> {
     }
 
     fn reverse(&mut self, now: Instant, packet: P, verdicts: &mut Verdicts<P>) -> Option<P> {
-        let packet = self.knock(now, Way::Reverse, packet, verdicts)?;
+        let packet = self.request(now, Way::Reverse, packet, verdicts)?;
         Some(self.pass_back(now, packet))
     }
 
     fn release_reverse(&mut self, now: Instant, verdicts: &mut Verdicts<P>) -> Option<P> {
         loop {
             let inside = self.inside(now);
-            let released = self.door.release(now, inside, &mut self.counters, verdicts)?;
+            let released = self.admission.release(now, inside, &mut self.counters, verdicts)?;
             self.note_entry(now);
             match released {
                 (Way::Own, packet) => self.admit(now, packet, verdicts),
@@ -361,15 +364,15 @@ impl<P: Packet> Qdisc<P> for Turns<P> {
     }
 
     fn next_release(&self, now: Instant) -> Option<Instant> {
-        self.door.next_release(now, self.inside(now), self.next_change(now))
+        self.admission.next_release(now, self.inside(now), self.next_change(now))
     }
 
     fn held(&self) -> usize {
-        self.door.held()
+        self.admission.held()
     }
 
     fn release_all(&mut self, now: Instant) {
-        self.door.release_all(now);
+        self.admission.release_all(now);
     }
 
     fn reconfigure(&mut self, _now: Instant, spec: &Spec, link: &ShaperConfig) -> bool {
@@ -379,7 +382,7 @@ impl<P: Packet> Qdisc<P> for Turns<P> {
                 self.link = *link;
                 self.packet_time = link.rate.time_to_send(Bytes(self.mean_len >> 4));
                 self.newcomers.reconfigure(link.rate, config.new_share);
-                self.door.reconfigure(entrance::door_config(config));
+                self.admission.reconfigure(entrance::admission_config(config));
                 true
             }
             _ => false,
@@ -426,10 +429,10 @@ impl<P: Packet> Qdisc<P> for Turns<P> {
                 .collect(),
             flows: census.flows,
             active_flows: census.active,
-            silent_flows: census.silent,
-            longest_silence: census.longest_silence,
+            stalled_flows: census.silent,
+            longest_stall: census.longest_stall,
             loss_ppm: self.loss.rate(now).0,
-            door: self.config.admission.then(|| self.door.report(now, self.inside(now).closed)),
+            admission: self.config.admission.then(|| self.admission.report(now, self.inside(now).overloaded)),
             bytes_per_flow: Tracker::BYTES_PER_FLOW + size_of::<Slot>(),
         }
     }

@@ -27,12 +27,12 @@ pub struct Departures([Departed; 4]);
 struct Departed {
     seq: SeqNum,
     end: SeqNum,
-    /// [`SWALLOWED`] once a copy of it has been.
+    /// [`SUPPRESSED`] once a copy of it has been.
     at: Instant,
 }
 
 /// In place of the instant of departure: no other copy is excused.
-const SWALLOWED: Instant = Instant::FAR_FUTURE;
+const SUPPRESSED: Instant = Instant::FAR_FUTURE;
 
 impl Departures {
     /// Some word of it, to have it fetched.
@@ -49,11 +49,11 @@ impl Departures {
 
     /// Whether a copy of [seq, end) can be discarded at `now`, because its original left less than `back` ago; true at
     /// most once for each original. What was dropped here has no original.
-    pub fn swallow(&mut self, seq: SeqNum, end: SeqNum, now: Instant, back: Duration) -> bool {
+    pub fn suppress(&mut self, seq: SeqNum, end: SeqNum, now: Instant, back: Duration) -> bool {
         let covers = |d: &&mut Departed| d.seq != d.end && d.seq.at_or_before(seq) && end.at_or_before(d.end);
         match self.0.iter_mut().find(covers) {
-            Some(d) if d.at != SWALLOWED && now.since(d.at) < back => {
-                d.at = SWALLOWED;
+            Some(d) if d.at != SUPPRESSED && now.since(d.at) < back => {
+                d.at = SUPPRESSED;
                 true
             }
             _ => false,
@@ -124,11 +124,11 @@ mod tests {
         d.note(&mut next, SeqNum(0), SeqNum(100), at(0));
         d.note(&mut next, SeqNum(200), SeqNum(300), at(10));
         let back = Duration::from_millis(50);
-        let mut swallow = |seq, end, ms| d.swallow(SeqNum(seq), SeqNum(end), at(ms), back);
-        assert!(swallow(0, 100, 40));
-        assert!(!swallow(0, 100, 41), "once");
-        assert!(!swallow(200, 300, 61), "too late");
-        assert!(!swallow(300, 400, 20), "never left");
-        assert!(!swallow(100, 200, 20), "dropped here, while what follows it left");
+        let mut suppress = |seq, end, ms| d.suppress(SeqNum(seq), SeqNum(end), at(ms), back);
+        assert!(suppress(0, 100, 40));
+        assert!(!suppress(0, 100, 41), "once");
+        assert!(!suppress(200, 300, 61), "too late");
+        assert!(!suppress(300, 400, 20), "never left");
+        assert!(!suppress(100, 200, 20), "dropped here, while what follows it left");
     }
 }
