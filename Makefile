@@ -8,7 +8,7 @@ FUZZ_SECONDS ?= 60
 ARGS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help setup build demo test python-test wheel lint lints bench bounds claims gallery league peers fuzz clean
+.PHONY: help setup build demo test python-test wheel lint lints bench bounds claims gallery league peers docs fuzz clean
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-11s %s\n", $$1, $$2 }' Makefile
@@ -63,6 +63,9 @@ league: build ## every discipline over one set of thin links in simulation, and 
 peers: build ## install ns-2 and ns-3 from the distribution and print one table: agreement and speed
 	@peers/setup
 	cargo run -q --release -p narrows-xtask -- peers $(ARGS)
+
+docs: ## the documentation as a site that works offline, with search: target/book/index.html
+	@CARGO_TARGET_DIR=$(TARGET) scripts/docs
 
 fuzz: setup ## each fuzz target for FUZZ_SECONDS (60)
 	@if ! cargo +nightly fuzz --version >/dev/null 2>&1; then \

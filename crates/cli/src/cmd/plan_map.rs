@@ -47,7 +47,7 @@ pub fn page(link: &Link, plan: &Plan) -> anyhow::Result<Bands> {
             plan.verdict.name()
         ),
         subtitle: format!(
-            "Drop-tail with a buffer of {}; {} each, {}; round trip {}, packets of {} B, senders: {}. Edges: model (docs/plan.md).",
+            "Drop-tail with a buffer of {}; {} each, {}; round trip {}, packets of {} B, senders: {}. Edges: model (docs/how-to/plan.md).",
             plan_lines::buffer(link),
             plan_lines::count(link.connections, "connection"),
             plan_lines::busy(link),
