@@ -41,7 +41,7 @@ ELSEWHERE = {
     "plan::Link::busy_users": "a field of plan",
     "plan::Link::flows": "a field of plan",
     "plan::Link::buffer_packets": "a field of plan",
-    "plan::Hangs::new": "hangs_per_s and so on",
+    "plan::Stalls::new": "stalls_per_s and so on",
     "plan::Verdict::of": "a field of plan",
     "plan::Verdict::name": "VERDICTS",
     "sharing::Queue::new": "rate_bps, load, sizes",
@@ -61,7 +61,7 @@ WORDS = {"plan::evidence"}
 
 def public_functions():
     """Every public function and method of the crate, by its path without the files that only hold a part of a module."""
-    parts = {"burst::path": "burst", "burst::workload": "burst", "plan::hangs": "plan", "plan::edges": "plan"}
+    parts = {"burst::path": "burst", "burst::workload": "burst", "plan::stalls": "plan", "plan::edges": "plan"}
     parts |= {"taq_chain::idle": "taq_chain"}
     for path in sorted(SOURCES.rglob("*.rs")):
         module = "::".join(path.relative_to(SOURCES).with_suffix("").parts).removesuffix("::mod")
@@ -169,7 +169,7 @@ def test_by_hand_from_the_papers():
     np.testing.assert_allclose(m.sharing.ps_s(125_000, 1e6, 0.5), 2)
     # 2 Mbit/s for 1600 flows: 1250 bit/s each; a round is 1600 * 6 ms (crates/models, plan's own example).
     plan = m.plan.plan(2e6, 400, 0.2, connections=4)
-    np.testing.assert_allclose([plan.share_bps, plan.round_s, plan.door_users], [1250, 9.6, 500])
+    np.testing.assert_allclose([plan.share_bps, plan.round_s, plan.admission_users], [1250, 9.6, 500])
     assert plan.verdict == "past the tipping point"
 
 
@@ -323,12 +323,12 @@ LINK = (600_000, 60, 0.2)
         (lambda: m.taq_chain.silent_longer_than(-1, 0.1), "epochs", "0 or more"),
         (lambda: m.operating.silent_longer_than(-1, 600_000, 0.2, 60), "x_s", "0 or more"),
         (lambda: m.operating.regime([3, -1]), "share_packets_per_rtt", "0 or more"),
-        (lambda: m.plan.hangs_per_s(-1, *LINK), "x_s", "0 or more"),
-        (lambda: m.plan.hangs_share_over(-1, 60, *LINK), "x_s", "0 or more"),
-        (lambda: m.plan.hangs_share_over(5, -60, *LINK), "during_s", "0 to 1e9 seconds"),
-        (lambda: m.plan.longest_hang_s(5, 60, *LINK), "of", "a share from 0 to 1"),
-        (lambda: m.plan.longest_hang_s(0.5, -60, *LINK), "during_s", "0 to 1e9 seconds"),
-        (lambda: m.plan.longest_hang_s(0.5, np.inf, *LINK), "during_s", "0 to 1e9 seconds"),
+        (lambda: m.plan.stalls_per_s(-1, *LINK), "x_s", "0 or more"),
+        (lambda: m.plan.stalls_share_over(-1, 60, *LINK), "x_s", "0 or more"),
+        (lambda: m.plan.stalls_share_over(5, -60, *LINK), "during_s", "0 to 1e9 seconds"),
+        (lambda: m.plan.longest_stall_s(5, 60, *LINK), "of", "a share from 0 to 1"),
+        (lambda: m.plan.longest_stall_s(0.5, -60, *LINK), "during_s", "0 to 1e9 seconds"),
+        (lambda: m.plan.longest_stall_s(0.5, np.inf, *LINK), "during_s", "0 to 1e9 seconds"),
         (lambda: m.burst.on_ack(0), "cwnd", "a window of 1 packet or more"),
         (lambda: m.burst.on_ack(np.inf, base=2), "cwnd", "a window of 1 packet or more"),
         (lambda: m.burst.on_ack(1, base=1), "base", "1 < base <= 1024"),
@@ -342,8 +342,8 @@ def test_what_a_formula_would_answer_outside_its_domain_is_refused(make, key, sa
 
 def test_the_ends_of_these_domains_are_inside():
     assert m.operating.regime(0) == "sub-packet" and m.operating.regime(np.inf) == "normal"
-    assert m.plan.hangs_share_over(0, 0, *LINK) == 0 and m.plan.hangs_per_s(np.inf, *LINK) == 0
-    assert m.plan.longest_hang_s([0, 1], 60, *LINK)[0] == pytest.approx(60)
+    assert m.plan.stalls_share_over(0, 0, *LINK) == 0 and m.plan.stalls_per_s(np.inf, *LINK) == 0
+    assert m.plan.longest_stall_s([0, 1], 60, *LINK)[0] == pytest.approx(60)
     assert 0 < m.operating.silent_longer_than(0, 600_000, 0.2, 60) <= 1
     assert m.burst.on_ack(1, base=2) == 2
 

@@ -4,7 +4,7 @@
 
 use std::collections::VecDeque;
 
-use narrows_datapath::live::{Engine, LaneSettings, Scripted};
+use narrows_box::{Engine, LaneSettings, Scripted};
 use narrows_qdisc::{Direction, Duplex, Event, Fifo, Limit, Qdisc, Record, Shaper, ShaperConfig, Spec};
 use narrows_units::{Bytes, Ecn, Instant, Rate, SeqNum};
 use narrows_wire::{Flags, FlowKey, Header, Proto, TcpHeader};
@@ -137,7 +137,7 @@ fn the_box_decides_as_the_simulator_does() {
         "classes:packets=5,mark=on,borrow=on",
         "classes:threshold=auto,split=auto",
         "taq",
-        "taq:clamp=off,memory_packets=60",
+        "taq:window_clamp=off,memory_packets=60",
         "taq:mode=paper",
         "taq:share=pool",
     ] {

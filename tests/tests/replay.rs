@@ -4,7 +4,7 @@
 
 use std::convert::Infallible;
 
-use narrows_datapath::live::{Engine, LaneSettings, Scripted};
+use narrows_box::{Engine, LaneSettings, Scripted};
 use narrows_qdisc::{Event, Limit, Record, ShaperConfig, Spec};
 use narrows_sim::replay::{Arrival, Lane, Prefix, direction, replay};
 use narrows_units::{Bytes, Ecn, Instant, Rate, SeqNum};
@@ -145,7 +145,7 @@ fn a_replay_decides_as_the_box_does() {
             assert_eq!(replayed.len(), live.len());
             let c = report.down.counts;
             assert!(
-                c.dropped_total() + c.swallowed + c.refused > 0,
+                c.dropped_total() + c.suppressed + c.refused > 0,
                 "the link is too wide to tell anything: {c:?}"
             );
             let sent = live.iter().filter(|(_, e)| e.starts_with("Send(")).count() as u64;

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
-use narrows_datapath::lab::bench;
+use narrows_lab::bench;
 
 const NARROWS: &str = env!("CARGO_BIN_EXE_narrows");
 
@@ -110,8 +110,8 @@ fn a_short_run_gives_table_results_and_picture_and_leaves_nothing() {
     assert!(out.status.success(), "{table}");
     for row in [
         "objects done",
-        "silence above 5 s",
-        "flow's longest silence",
+        "stall above 5 s",
+        "flow's longest stall",
         "goodput",
         "dropped of arrivals",
         "server timeouts",
@@ -148,7 +148,7 @@ fn check_results(dir: &Path) {
         if let Some(first) = at("first_byte") {
             assert!(first - at("start").unwrap() >= 0.039, "{o}");
         }
-        assert!(at("silence").unwrap() <= at("end").unwrap() - at("start").unwrap() + 0.01, "{o}");
+        assert!(at("stall").unwrap() <= at("end").unwrap() - at("start").unwrap() + 0.01, "{o}");
     }
     let box_sent = run["record"]["status"]["down"]["report"]["counters"]["sent"].as_u64().unwrap();
     assert!(box_sent > 100, "the box must have been in the path, it sent {box_sent}");

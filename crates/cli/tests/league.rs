@@ -52,12 +52,12 @@ fn the_list_is_run_and_not_twice() {
         "--set",
         "probes.slice=2s",
         "--also",
-        "taq:clamp=off",
+        "taq:window_clamp=off",
     ];
     let first = place.league(&cut);
     assert!(first.status.success(), "{}", said(&first.stderr));
     let table = said(&first.stdout);
-    for words in ["silence", "goodput", "fifo-1000", "taq:clamp=off", "long", "quic"] {
+    for words in ["stall", "goodput", "fifo-1000", "taq:window_clamp=off", "long", "quic"] {
         assert!(table.contains(words), "{words}: {table}");
     }
     let csv = fs::read_to_string(place.0.join("out/league/league.csv")).unwrap();
@@ -67,7 +67,7 @@ fn the_list_is_run_and_not_twice() {
         let best = |l: &&str| l.contains(&format!(",goodput_share,{scenario},")) && l.ends_with(",1");
         assert!(csv.lines().any(|l| best(&l)), "{csv}");
     }
-    assert!(fs::read_to_string(place.0.join("out/league/league.md")).unwrap().starts_with("|  | silence |"));
+    assert!(fs::read_to_string(place.0.join("out/league/league.md")).unwrap().starts_with("|  | stall |"));
     assert!(place.0.join("out/league/league.svg").exists());
     let again = place.league(&cut);
     assert_eq!(said(&again.stdout), table);

@@ -42,13 +42,13 @@ const LINES: [&str; 11] = [
     "fair_share",
     "regime",
     "loss",
-    "hangs",
+    "stalls",
     "larger_buffer",
     "taq",
     "bulk_wait",
     "fetch",
-    "door",
-    "loss_door",
+    "admission",
+    "loss_admission",
     "leaves",
 ];
 
@@ -68,10 +68,10 @@ fn the_figures_of_the_example() {
     // The simulator has 0.65 and 0.67.
     assert!((number(&told, "/loss/loss") - 0.66).abs() < 0.05);
     assert_eq!(told["verdict"]["class"], "past the tipping point");
-    assert!(number(&told, "/hangs/hour/users_over_20s") > 0.9);
+    assert!(number(&told, "/stalls/hour/users_over_20s") > 0.9);
     assert!(number(&told, "/larger_buffer/delay_s") > 10.0);
-    assert_eq!(number(&told, "/door/users"), 500.0);
-    assert!(told["door"]["wait_s"].is_null() && number(&told, "/loss_door/wait_s") > 40.0);
+    assert_eq!(number(&told, "/admission/users"), 500.0);
+    assert!(told["admission"]["wait_s"].is_null() && number(&told, "/loss_admission/wait_s") > 40.0);
     assert_eq!(told["map"], "map.svg");
     // 8.099999999999999 is no answer.
     assert!(!told.to_string().contains("99999999"), "{told}");

@@ -22,7 +22,7 @@ pub struct Census {
     /// Flows silent because of a loss, with nothing of theirs waiting here.
     pub silent: usize,
     /// The longest such silence.
-    pub longest_silence: Duration,
+    pub longest_stall: Duration,
 }
 
 /// Counts since the tracker was made.

@@ -69,15 +69,15 @@ impl Flow {
         }
         let us = (rtt.as_nanos() / 1_000) as u32;
         if self.marks.has(Marks::RTT) {
-            self.min_rtt_us = self.min_rtt_us.min(us);
+            self.receiver_rtt_us = self.receiver_rtt_us.min(us);
             self.srtt_us =
                 micros32(Duration::from_micros(u64::from(self.srtt_us)).ewma(rtt, config.ewma_shift));
         } else {
             self.marks.set(Marks::RTT);
-            (self.min_rtt_us, self.srtt_us) = (us, us);
+            (self.receiver_rtt_us, self.srtt_us) = (us, us);
         }
         let near = if config.epoch_includes_queue { at.since(self.sample_arrived) } else { rtt };
-        self.two_way_sample(near + self.sender_side().unwrap_or(Duration::ZERO), config);
+        self.two_way_sample(near + self.sender_rtt().unwrap_or(Duration::ZERO), config);
     }
 
     fn two_way_sample(&mut self, sample: Duration, config: &TrackerConfig) {
@@ -102,12 +102,12 @@ impl Flow {
     pub(crate) fn time_answer(&mut self, now: Instant, config: &TrackerConfig) {
         if self.marks.take(Marks::TIMING_SENDER) {
             let span = Micros::at(now).since(self.reverse_syn);
-            self.sender_side = (span.as_nanos() >> 16).min(0xffff) as u16;
+            self.sender_rtt = (span.as_nanos() >> 16).min(0xffff) as u16;
             self.marks.set(Marks::SENDER_SIDE);
             if self.marks.has(Marks::TWO_WAY) {
                 // Until here the epoch was the receiver's side alone.
                 let near = Duration::from_micros(u64::from(self.srtt_us));
-                self.set_epoch(near + Duration::from_nanos(u64::from(self.sender_side) << 16), config);
+                self.set_epoch(near + Duration::from_nanos(u64::from(self.sender_rtt) << 16), config);
             }
         }
     }

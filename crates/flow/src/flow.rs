@@ -58,7 +58,7 @@ pub struct Flow {
     pub(crate) redropped: SeqNum,
     pub(crate) holes: Ranges<Micros, 2>,
     pub(crate) srtt_us: u32,
-    pub(crate) min_rtt_us: u32,
+    pub(crate) receiver_rtt_us: u32,
     pub(crate) last_silence_us: u32,
     pub(crate) forward_isn: SeqNum,
     pub(crate) reverse_isn: SeqNum,
@@ -67,7 +67,7 @@ pub struct Flow {
     pub(crate) created: Coarse,
     pub(crate) generation: u16,
     /// Round trip from here to the sender, in units of 2^16 ns.
-    pub(crate) sender_side: u16,
+    pub(crate) sender_rtt: u16,
     pub(crate) mss: u16,
     pub(crate) forward_scale: Option<WindowScale>,
     pub(crate) reverse_scale: Option<WindowScale>,
@@ -108,9 +108,9 @@ impl Marks {
     pub(crate) const SAMPLING: u32 = 1 << 11;
     /// It has left the box.
     pub(crate) const DEPARTED: u32 = 1 << 12;
-    /// `min_rtt_us` and `srtt_us` are known.
+    /// `receiver_rtt_us` and `srtt_us` are known.
     pub(crate) const RTT: u32 = 1 << 13;
-    /// `sender_side` is known.
+    /// `sender_rtt` is known.
     pub(crate) const SENDER_SIDE: u32 = 1 << 14;
     /// `reverse_syn` is running.
     pub(crate) const TIMING_SENDER: u32 = 1 << 15;
@@ -254,14 +254,14 @@ impl Flow {
             holes: Ranges::default(),
             highest_ack: SeqNum(0),
             srtt_us: 0,
-            min_rtt_us: 0,
+            receiver_rtt_us: 0,
             last_silence_us: 0,
             forward_isn: SeqNum(0),
             reverse_isn: SeqNum(0),
             reverse_syn: Micros::default(),
             created: Coarse::at(now),
             generation,
-            sender_side: 0,
+            sender_rtt: 0,
             mss: 0,
             forward_scale: None,
             reverse_scale: None,
@@ -302,8 +302,8 @@ impl Flow {
     /// Smallest time from a segment's departure here to its ACK's arrival here, the handshake included: the round trip
     /// from this box to the receiver.
     #[must_use]
-    pub fn min_rtt(&self) -> Option<Duration> {
-        self.marks.has(Marks::RTT).then(|| Duration::from_micros(u64::from(self.min_rtt_us)))
+    pub fn receiver_rtt(&self) -> Option<Duration> {
+        self.marks.has(Marks::RTT).then(|| Duration::from_micros(u64::from(self.receiver_rtt_us)))
     }
     /// Its moving average (RFC 6298, weight 1/8).
     #[must_use]
@@ -312,8 +312,8 @@ impl Flow {
     }
     /// The round trip from this box to the sender, taken from the handshake, to 65 us; at most 4.3 s.
     #[must_use]
-    pub fn sender_side(&self) -> Option<Duration> {
-        self.marks.has(Marks::SENDER_SIDE).then(|| Duration::from_nanos(u64::from(self.sender_side) << 16))
+    pub fn sender_rtt(&self) -> Option<Duration> {
+        self.marks.has(Marks::SENDER_SIDE).then(|| Duration::from_nanos(u64::from(self.sender_rtt) << 16))
     }
     /// What the sender seems to be doing; `None` for what is not TCP and for TCP that has not sent data yet.
     #[must_use]

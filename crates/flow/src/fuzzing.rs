@@ -139,8 +139,14 @@ impl Play {
                 let epoch = (f.phase(), f.previous_phase(), f.epoch_len(), f.rate(), f.silent_epochs());
                 let counts =
                     (f.new_pkts(), f.retx_pkts(), f.drops_cur(), f.drops_prev(), f.owed(), f.queued());
-                let rest =
-                    (f.max_seq(), f.highest_ack(), f.min_rtt(), f.last_silence(), f.pool(), f.age(self.now));
+                let rest = (
+                    f.max_seq(),
+                    f.highest_ack(),
+                    f.receiver_rtt(),
+                    f.last_silence(),
+                    f.pool(),
+                    f.age(self.now),
+                );
                 (epoch, counts, rest)
             };
             assert_eq!(facts(a), facts(b));

@@ -283,7 +283,7 @@ impl Tracker {
             c.active += usize::from(flow.is_active());
             if silent && flow.queued() == 0 {
                 c.silent += 1;
-                c.longest_silence = c.longest_silence.max(flow.silence(now));
+                c.longest_stall = c.longest_stall.max(flow.silence(now));
             }
         }
         c

@@ -80,7 +80,7 @@ const INFERNO: [[u8; 3]; 11] = [
     [252, 255, 164],
 ];
 
-/// The map starts here, so that its darkest colour can be told from the black of a silence.
+/// The map starts here, so that its darkest colour can be told from the black of a stall.
 const START: f64 = 0.2;
 
 /// Colour of a share of the scale, 0 to 1.
@@ -109,7 +109,7 @@ mod tests {
             assert!(all[..i].iter().all(|b| a.colour != b.colour), "{i}");
         }
         // A second of the same kind takes a free colour, and not one a later name owns.
-        let two = styles(&["taq", "taq:door=off", "fifo:30"]);
+        let two = styles(&["taq", "taq:admission=off", "fifo:30"]);
         assert!(two[1].colour != BLUE && two[1].colour != DARK);
         assert_eq!(styles(&["x"; 20]).len(), 20);
     }

@@ -1,11 +1,11 @@
-//! The two distributions: object times, and the longest silence in each.
+//! The two distributions: object times, and the longest stall in each.
 
 use super::Picture;
 use super::canvas::{AXIS, Align, Canvas, GREY, GRID, INK, Rect};
 use super::colour::{Style, styles};
 use super::scale::{LogScale, nice_above, nice_below, number, per_cent};
 
-/// Silences people notice and silences people give up at, in seconds.
+/// Stalls people notice and stalls people give up at, in seconds.
 pub(super) const NOTICED: f64 = 5.0;
 /// See [`NOTICED`].
 pub(super) const GIVEN_UP: f64 = 20.0;
@@ -16,7 +16,7 @@ pub(super) struct Curve {
     pub(super) name: String,
     pub(super) style: Style,
     pub(super) times: Vec<f64>,
-    pub(super) silences: Vec<f64>,
+    pub(super) stalls: Vec<f64>,
 }
 
 /// All disciplines of a picture.
@@ -35,7 +35,7 @@ impl Curves {
             name: series.name.clone(),
             style,
             times: clean(&series.object_times_s),
-            silences: clean(&series.silences_s),
+            stalls: clean(&series.stalls_s),
         });
         Self(curves.collect())
     }
@@ -85,13 +85,13 @@ pub(super) fn distribution_panel(canvas: &mut Canvas, area: Rect, curves: &Curve
     }
 }
 
-/// Share of objects (or of whatever `one` is) with a silence longer than x seconds.
-pub(super) fn silence_panel(canvas: &mut Canvas, area: Rect, curves: &Curves, one: &str) {
-    let title = format!("Longest silence in each {one}");
-    let plot = frame(canvas, area, &title, &format!("share of {one}s with a longer silence"));
-    let (low, high) = range(curves.0.iter().flat_map(|c| &c.silences), 0.05, (0.1, 100.0));
+/// Share of objects (or of whatever `one` is) with a stall longer than x seconds.
+pub(super) fn stall_panel(canvas: &mut Canvas, area: Rect, curves: &Curves, one: &str) {
+    let title = format!("Longest stall in each {one}");
+    let plot = frame(canvas, area, &title, &format!("share of {one}s with a longer stall"));
+    let (low, high) = range(curves.0.iter().flat_map(|c| &c.stalls), 0.05, (0.1, 100.0));
     let x = LogScale::new((low.min(1.0), high.max(2.0 * GIVEN_UP)), (plot.x, plot.right()));
-    let most = curves.0.iter().map(|c| c.silences.len()).max().unwrap_or(0).max(100);
+    let most = curves.0.iter().map(|c| c.stalls.len()).max().unwrap_or(0).max(100);
     let floor = 10f64.powf(-(most as f64).log10().ceil()).max(1e-5);
     let y = LogScale::new((floor, 1.0), (plot.bottom(), plot.y));
     for share in y.ticks(0.0) {
@@ -103,18 +103,18 @@ pub(super) fn silence_panel(canvas: &mut Canvas, area: Rect, curves: &Curves, on
         canvas.line((at, plot.y - 4.0), (at, plot.bottom()), INK, 1.0, "2 3");
         canvas.text(at, plot.y - 8.0, &format!("{} s", number(limit)), 11.0, INK, Align::Middle);
     }
-    for curve in curves.0.iter().rev().filter(|c| !c.silences.is_empty()) {
-        let n = curve.silences.len();
+    for curve in curves.0.iter().rev().filter(|c| !c.stalls.is_empty()) {
+        let n = curve.stalls.len();
         let mut points = vec![(plot.x, y.place(1.0))];
         // Just after the last value nobody is left: the line falls to the floor, which stands for none.
-        let steps = curve.silences.iter().enumerate().map(|(i, s)| {
+        let steps = curve.stalls.iter().enumerate().map(|(i, s)| {
             let left = (n - i - 1) as f64 / n as f64;
             (x.place(*s), y.place(left.max(floor)))
         });
         staircase(&mut points, steps);
         canvas.curve(&points, curve.style.colour, curve.style.width, curve.style.dash);
     }
-    if curves.0.iter().all(|c| c.silences.is_empty()) {
+    if curves.0.iter().all(|c| c.stalls.is_empty()) {
         say_empty(canvas, plot, "no object was finished");
     }
 }

@@ -29,8 +29,8 @@ struct Cells {
     merged: (usize, usize),
     /// kbit/s; `None` where nothing was recorded.
     rate: Vec<Option<f32>>,
-    /// Whether the cell lies in a silence of at least [`NOTICED`] seconds.
-    hang: Vec<bool>,
+    /// Whether the cell lies in a stall of at least [`NOTICED`] seconds.
+    stall: Vec<bool>,
 }
 
 /// Draws all maps below each other in one or two columns; returns where the page may go on.
@@ -97,7 +97,7 @@ fn cells(series: &DisciplineSeries, merged: (usize, usize), longest: usize) -> C
     let rows = series.goodput_kbps.len().div_ceil(merged.0);
     let columns = longest.div_ceil(merged.1);
     let mut made =
-        Cells { columns, rows, merged, rate: vec![None; rows * columns], hang: vec![false; rows * columns] };
+        Cells { columns, rows, merged, rate: vec![None; rows * columns], stall: vec![false; rows * columns] };
     for (row, users) in series.goodput_kbps.chunks(merged.0).enumerate() {
         for column in 0..columns {
             let mut sum = (0.0, 0u32);
@@ -111,12 +111,12 @@ fn cells(series: &DisciplineSeries, merged: (usize, usize), longest: usize) -> C
             made.rate[row * columns + column] = (sum.1 > 0).then(|| sum.0 / sum.1 as f32);
         }
     }
-    made.find_hangs();
+    made.find_stalls();
     made
 }
 
 impl Cells {
-    fn find_hangs(&mut self) {
+    fn find_stalls(&mut self) {
         let least = (NOTICED / self.merged.1 as f64).ceil() as usize;
         for row in 0..self.rows {
             let line = row * self.columns..(row + 1) * self.columns;
@@ -126,7 +126,7 @@ impl Cells {
                     continue;
                 }
                 if at - start >= least {
-                    self.hang[start..at].fill(true);
+                    self.stall[start..at].fill(true);
                 }
                 start = at + 1;
             }
@@ -136,7 +136,7 @@ impl Cells {
     fn pixel(&self, at: usize, top: f64) -> [u8; 4] {
         match self.rate[at] {
             None => NOTHING,
-            Some(_) if self.hang[at] => SILENT,
+            Some(_) if self.stall[at] => SILENT,
             Some(rate) => {
                 let [r, g, b] = heat(share_of(f64::from(rate), top));
                 [r, g, b, 0xff]
@@ -209,7 +209,7 @@ fn header(canvas: &mut Canvas, area: Rect, row_name: &str, top: f64, merged: (us
     canvas.text(bar.right() + 10.0, bar.bottom() - 2.0, "kbit/s", 11.0, GREY, Align::Start);
     let black = Rect { x: bar.x - 190.0, w: 18.0, ..bar };
     canvas.fill(black, "#000000");
-    let words = format!("silent for {} s or more", number(NOTICED));
+    let words = format!("stalled for {} s or more", number(NOTICED));
     canvas.text(black.right() + 8.0, black.bottom() - 2.0, &words, 11.0, GREY, Align::Start);
 }
 
@@ -224,8 +224,8 @@ mod tests {
     #[test]
     fn a_hang_is_five_seconds_without_a_byte() {
         let made = cells(&series(&[&[1.0, 0.0, 0.0, 0.0, 0.0, 1.0, 0.0, 0.0, 0.0, 0.0, 0.0]]), (1, 1), 11);
-        let hang: Vec<bool> = (0..11).map(|i| i >= 6).collect();
-        assert_eq!(made.hang, hang, "four seconds are none, the last five are one");
+        let stall: Vec<bool> = (0..11).map(|i| i >= 6).collect();
+        assert_eq!(made.stall, stall, "four seconds are none, the last five are one");
         assert_eq!(made.pixel(7, 1.0), SILENT);
         assert_ne!(made.pixel(1, 1.0), SILENT);
     }

@@ -29,11 +29,11 @@ fn entry(canvas: &mut Canvas, area: Rect, curve: &Curve) {
         canvas.text(words, y, &times, 11.0, GREY, Align::Start);
         y += 15.0;
     }
-    let above = |limit| share_above(&curve.silences, limit);
+    let above = |limit| share_above(&curve.stalls, limit);
     if let (Some(noticed), Some(given_up)) = (above(NOTICED), above(GIVEN_UP)) {
         let (five, twenty) = (number(NOTICED), number(GIVEN_UP));
-        let silences =
-            format!("silent > {five} s: {}, > {twenty} s: {}", per_cent(noticed), per_cent(given_up));
-        canvas.text(words, y, &silences, 11.0, GREY, Align::Start);
+        let stalls =
+            format!("stalled > {five} s: {}, > {twenty} s: {}", per_cent(noticed), per_cent(given_up));
+        canvas.text(words, y, &stalls, 11.0, GREY, Align::Start);
     }
 }

@@ -1,9 +1,9 @@
-//! Pictures of runs: who waited how long, who fell silent, who was served when ([`Picture`]); a figure over what was swept
+//! Pictures of runs: who waited how long, who stalled, who was served when ([`Picture`]); a figure over what was swept
 //! ([`Chart`]); one in given axes, as a paper prints it ([`Figure`]); a plane of two settings by what is to be expected there ([`Bands`]); a network ([`Graph`]); a table in colour ([`Matrix`]).
 //!
 //! A run has three views, because a median hides the disease: the distribution of object times, the share of objects with a
-//! silence longer than x (log-log, so that one in a thousand can be read), and for each discipline a map of every
-//! user's goodput in every second, in which a hang is a black bar.
+//! stall longer than x (log-log, so that one in a thousand can be read), and for each discipline a map of every
+//! user's goodput in every second, in which a stall is a black bar.
 //!
 //! The drawing is SVG written here (a chart library would spend one element on each of 50 000 map cells and knows no
 //! embedded image); the PNG is the same drawing through `resvg` with the machine's fonts.
@@ -28,7 +28,7 @@ use anyhow::Context;
 pub use bands::{Band, Bands, bands_svg};
 use canvas::{Canvas, Rect, heading};
 pub use chart::{Chart, Line, Panel, chart_svg};
-use curves::{Curves, distribution_panel, silence_panel};
+use curves::{Curves, distribution_panel, stall_panel};
 pub use figure::{Axes, Curve, Figure, figure_svg};
 pub use graph::{Edge, Graph, Node, graph_svg};
 use legend::legend_panel;
@@ -61,8 +61,8 @@ pub struct DisciplineSeries {
     pub name: String,
     /// Time each object took, in seconds.
     pub object_times_s: Vec<f64>,
-    /// Longest silence while fetching each object (or of each flow), in seconds.
-    pub silences_s: Vec<f64>,
+    /// Longest stall while fetching each object (or of each flow), in seconds.
+    pub stalls_s: Vec<f64>,
     /// Goodput of one run in kbit/s: one row a user or flow, one value a second.
     pub goodput_kbps: Vec<Vec<f32>>,
 }
@@ -125,7 +125,7 @@ pub fn to_svg(picture: &Picture) -> String {
     // Long flows alone have no objects, and their maps name them.
     let curves_needed = picture.series.iter().any(|series| {
         let no_map = series.goodput_kbps.iter().all(Vec::is_empty);
-        no_map || !series.object_times_s.is_empty() || !series.silences_s.is_empty()
+        no_map || !series.object_times_s.is_empty() || !series.stalls_s.is_empty()
     });
     if curves_needed {
         y = distributions(&mut canvas, y, picture, &curves) + 34.0;
@@ -140,12 +140,12 @@ fn distributions(canvas: &mut Canvas, y: f64, picture: &Picture, curves: &Curves
     let beside = MARGIN + 900.0;
     let panel = |x: f64, w: f64| Rect { x, y, w, h: height };
     let objects = curves.0.iter().any(|c| !c.times.is_empty());
-    let silences = curves.0.iter().any(|c| !c.silences.is_empty());
-    if objects || !silences {
+    let stalls = curves.0.iter().any(|c| !c.stalls.is_empty());
+    if objects || !stalls {
         distribution_panel(canvas, panel(MARGIN, 420.0), curves);
-        silence_panel(canvas, panel(MARGIN + 450.0, 420.0), curves, "object");
+        stall_panel(canvas, panel(MARGIN + 450.0, 420.0), curves, "object");
     } else {
-        silence_panel(canvas, panel(MARGIN, 870.0), curves, picture.row());
+        stall_panel(canvas, panel(MARGIN, 870.0), curves, picture.row());
     }
     y + legend_panel(canvas, panel(beside, WIDTH - MARGIN - beside), curves).max(height)
 }

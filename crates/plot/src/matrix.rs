@@ -70,12 +70,12 @@ mod tests {
         assert_eq!(colour(32.0), colour(1e9));
         let page = Matrix {
             title: "t".into(),
-            columns: vec!["silence".into(), "goodput".into()],
+            columns: vec!["stall".into(), "goodput".into()],
             rows: vec![("a<b".into(), vec![Some(1.0), None]), ("c".into(), vec![Some(12.3), Some(f64::NAN)])],
             ..Matrix::default()
         };
         let svg = matrix_svg(&page);
-        for words in ["silence", "goodput", "a&lt;b", ">1.00<", ">12<"] {
+        for words in ["stall", "goodput", "a&lt;b", ">1.00<", ">12<"] {
             assert!(svg.contains(words), "{words}: {svg}");
         }
         assert!(!svg.contains("NaN"));

@@ -6,7 +6,7 @@ fn degenerate() -> Vec<Picture> {
     let series = |name: &str, times: &[f64], goodput: &[&[f32]]| DisciplineSeries {
         name: name.into(),
         object_times_s: times.to_vec(),
-        silences_s: times.to_vec(),
+        stalls_s: times.to_vec(),
         goodput_kbps: goodput.iter().map(|row| row.to_vec()).collect(),
     };
     let picture = |series: Vec<DisciplineSeries>| Picture { title: "t".into(), series, ..Picture::default() };

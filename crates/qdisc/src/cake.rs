@@ -21,6 +21,8 @@ mod hosts;
 mod rounds;
 mod ways;
 
+use core::any::Any;
+
 use narrows_units::{Duration, Instant};
 use narrows_wire::Header;
 
@@ -31,8 +33,8 @@ use crate::keys::{choices, keys};
 use crate::slab::{Line, Slab};
 use crate::sojourn::Law;
 use crate::{
-    Backlog, ClassReport, Counters, Dice, Key, Limits, Packet, Qdisc, Reason, Report, Settings, ShaperConfig,
-    Spec, SpecError, Verdict, Verdicts,
+    Backlog, ClassReport, Counters, Dice, Discipline, DisciplineSettings, Key, Limits, Manage, Packet, Qdisc,
+    Reason, Report, Settings, ShaperConfig, SpecError, Verdict, Verdicts,
 };
 use cobalt::{Call, Cobalt};
 use hosts::{Hosts, ONE, Parts};
@@ -111,7 +113,7 @@ keys! {
     target: Time(TARGETS.0, TARGETS.1), "acceptable standing delay; at least one and a half packets' time on the link";
     interval: Time(INTERVALS.0, INTERVALS.1), "how long the delay may stay above it; grows with `target`";
     isolate: Choice(), "whose flows share a turn: a source's and a destination's, one of them only, or nobody's";
-    ack_filter: Choice(), "of superfluous acknowledgments of a flow, swallow all but one (`on`), or all (`aggressive`)";
+    ack_filter: Choice(), "of superfluous acknowledgments of a flow, suppress all but one (`on`), or all (`aggressive`)";
     ecn: Choice(), "mark ECN-capable packets instead of dropping them";
 }
 
@@ -134,9 +136,19 @@ impl Settings for CakeConfig {
         check_quantum(self.quantum, "one by the rate")?;
         check_times(self.target, self.interval)
     }
+}
 
+impl DisciplineSettings for CakeConfig {
     fn limits(&self, _link: &ShaperConfig) -> Limits {
         Limits { packets: self.limit as usize, flows: self.flows as usize }
+    }
+
+    fn build<P: Packet + Send + 'static>(
+        &self,
+        link: &ShaperConfig,
+        seed: u64,
+    ) -> Box<dyn Discipline<P> + Send> {
+        Box::new(Cake::new(*self, *link, seed))
     }
 }
 
@@ -441,7 +453,7 @@ impl<P: Packet> Cake<P> {
         }
     }
 
-    /// Swallows the oldest acknowledgment in the queue that the newcomer makes superfluous.
+    /// Suppresses the oldest acknowledgment in the queue that the newcomer makes superfluous.
     fn filter(&mut self, at: usize, new: &Header, verdicts: &mut Verdicts<P>) {
         let spare = match self.config.ack_filter {
             AckFilter::Off => return,
@@ -471,8 +483,8 @@ impl<P: Packet> Cake<P> {
         if let Some(packet) = gone {
             self.backlog.sub(packet.len());
             self.bytes[at] -= packet.len().get();
-            self.counters.swallowed += 1;
-            verdicts.push(Verdict::Swallowed { packet });
+            self.counters.suppressed += 1;
+            verdicts.push(Verdict::Suppressed { packet });
         }
     }
 
@@ -547,9 +559,11 @@ impl<P: Packet> Qdisc<P> for Cake<P> {
     fn backlog(&self) -> Backlog {
         self.backlog
     }
+}
 
-    fn reconfigure(&mut self, _now: Instant, spec: &Spec, link: &ShaperConfig) -> bool {
-        let Spec::Cake(config) = spec else { return false };
+impl<P: Packet> Manage for Cake<P> {
+    fn reconfigure(&mut self, _now: Instant, settings: &dyn Any, link: &ShaperConfig) -> bool {
+        let Some(config) = settings.downcast_ref::<CakeConfig>() else { return false };
         // Another table would part packets of a flow.
         if config.flows != self.config.flows {
             return false;
@@ -583,6 +597,8 @@ impl<P: Packet> Qdisc<P> for Cake<P> {
         }
     }
 }
+
+impl<P: Packet> Discipline<P> for Cake<P> {}
 
 #[cfg(test)]
 mod tests;

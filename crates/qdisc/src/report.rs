@@ -20,7 +20,7 @@ pub struct Counters {
     /// Packets dropped, by [`Reason`] in the order of [`Reason::ALL`].
     pub dropped: [u64; Reason::ALL.len()],
     /// Superfluous copies discarded.
-    pub swallowed: u64,
+    pub suppressed: u64,
     /// SYNs turned away at the door.
     pub refused: u64,
     /// Packets marked instead of dropped.
@@ -74,11 +74,11 @@ pub struct ClassReport {
 
 /// One pool waiting at the door.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct DoorPlace {
+pub struct WaitingPool {
     /// The pool: a user's address.
     pub pool: core::net::IpAddr,
     /// Place in the line, from 1.
-    pub place: usize,
+    pub position: usize,
     /// How long it has waited.
     pub waited: Duration,
     /// How much longer, as far as can be told from the recent pace of admissions.
@@ -87,9 +87,9 @@ pub struct DoorPlace {
 
 /// Admission: who is in, who waits, how long it took.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct DoorReport {
+pub struct AdmissionReport {
     /// Whether new pools have to wait at present.
-    pub closed: bool,
+    pub overloaded: bool,
     /// Pools admitted now.
     pub admitted: usize,
     /// Pools admitted so far.
@@ -97,7 +97,7 @@ pub struct DoorReport {
     /// Pools waiting.
     pub waiting: usize,
     /// The first of them (at most 100), in order.
-    pub places: Vec<DoorPlace>,
+    pub queue: Vec<WaitingPool>,
     /// Waits of recently admitted pools that had to wait: median.
     pub wait_p50: Option<Duration>,
     /// 99th percentile.
@@ -122,13 +122,13 @@ pub struct Report {
     /// Flows that count for the fair share.
     pub active_flows: usize,
     /// Flows with unrepaired losses that send nothing.
-    pub silent_flows: usize,
+    pub stalled_flows: usize,
     /// The longest such silence at present.
-    pub longest_silence: Duration,
+    pub longest_stall: Duration,
     /// Loss rate over the discipline's window, in parts per million.
     pub loss_ppm: u32,
     /// Admission, if the discipline has a door.
-    pub door: Option<DoorReport>,
+    pub admission: Option<AdmissionReport>,
     /// Bytes of memory per flow record, all parts together.
     pub bytes_per_flow: usize,
 }

@@ -53,7 +53,7 @@ fn scenario(name: &str, share: u64, discipline: &str) -> Arc<Scenario> {
             epochs: None,
             bursts: false,
             capture: Vec::new(),
-            hangs: Vec::new(),
+            stalls: Vec::new(),
             groups: Vec::new(),
         },
         lab: LabSettings::default(),

@@ -84,8 +84,8 @@ pub struct Probes {
     pub bursts: bool,
     /// Indices into [`Topology::links`] to capture, ascending.
     pub capture: Vec<usize>,
-    /// From which silence of a user on it counts as a hang; one count for each threshold, ascending.
-    pub hangs: Vec<Duration>,
+    /// From which stall of a user on it counts as a stall; one count for each threshold, ascending.
+    pub stalls: Vec<Duration>,
     /// Objects whose figures are given apart.
     pub groups: Vec<Group>,
 }

@@ -58,7 +58,7 @@ pub(crate) struct FlowStats {
     /// The last delivery of data; before any, or when data became due after all had been delivered, that instant.
     pub(crate) last_delivery: Instant,
     /// The longest time without a delivery while data was due, from the first delivery on.
-    pub(crate) longest_silence: Duration,
+    pub(crate) longest_stall: Duration,
     /// The first delivery of data.
     pub(crate) first_delivery: Moment,
     /// How long the first delivery was waited for.
@@ -99,7 +99,7 @@ impl FlowStats {
             first_delivery: Moment::NEVER,
             last_delivery: first_attempt,
             first_silence: Duration::ZERO,
-            longest_silence: Duration::ZERO,
+            longest_stall: Duration::ZERO,
             due_since: first_attempt,
             row: NO_ROW,
             retries: u16::try_from(retries).unwrap_or(u16::MAX),
@@ -110,12 +110,12 @@ impl FlowStats {
 
     /// Data was delivered.
     pub(crate) fn took(&mut self, now: Instant, bytes: u64) {
-        let silence = now.since(self.last_delivery);
+        let stall = now.since(self.last_delivery);
         if self.delivered == 0 {
             self.first_delivery = Moment::at(now);
-            self.first_silence = silence;
+            self.first_silence = stall;
         } else {
-            self.longest_silence = self.longest_silence.max(silence);
+            self.longest_stall = self.longest_stall.max(stall);
         }
         self.last_delivery = now;
         self.delivered += bytes;

@@ -5,7 +5,7 @@ use crate::network::Network;
 use crate::world::World;
 
 impl World {
-    /// Whether every packet is accounted for: at each link what arrived was sent, dropped, lost, swallowed or refused, or
+    /// Whether every packet is accounted for: at each link what arrived was sent, dropped, lost, suppressed or refused, or
     /// waits in its discipline or at the door of one; and every box that is out is on a wire or in a discipline.
     ///
     /// # Errors
@@ -42,13 +42,13 @@ impl Network {
 
 impl Link {
     fn held(&self) -> usize {
-        self.queue.as_ref().map_or(0, |q| q.discipline.held())
+        self.queue.as_ref().and_then(|q| q.discipline.reverse_path()).map_or(0, |path| path.held())
     }
 
     /// Packets that arrived, did not go and do not wait in the discipline.
     fn missing(&self) -> i128 {
         let k = &self.counters;
-        let gone = k.sent + k.dropped_total() + k.lost + k.swallowed + k.refused;
+        let gone = k.sent + k.dropped_total() + k.lost + k.suppressed + k.refused;
         i128::from(k.arrived) - i128::from(gone) - self.backlog().packets as i128
     }
 }

@@ -1,12 +1,12 @@
-//! Which figures a run can have: the names of `docs/probes.md`, for who asks for one before anything has run.
+//! Which figures a run can have: the names of `docs/reference/probes.md`, for who asks for one before anything has run.
 
 use std::collections::BTreeSet;
 
 use narrows_qdisc::Reason;
 use narrows_scenario::Scenario;
 
-/// Every name of a summary, as `docs/probes.md` has it: in braces either choices or, in capitals, what the scenario
-/// decides.
+/// Every name of a summary, as `docs/reference/probes.md` has it: in braces either choices or, in capitals, what
+/// the scenario decides.
 const NAMES: &[&str] = &[
     // The link
     "goodput_bps",
@@ -19,13 +19,13 @@ const NAMES: &[&str] = &[
     "dropped_{REASON}",
     "lost",
     "loss",
-    "swallowed",
+    "suppressed",
     "marked",
     "refused",
     "clamped",
     "wait_{control,small,bulk,datagram}_{p50,p99,max}_s",
-    "door_waiting",
-    "door_wait_{p50,p99}_s",
+    "admission_waiting",
+    "admission_wait_{p50,p99}_s",
     "utilisation_{LINK}",
     "loss_{LINK}",
     // Flows without end
@@ -34,7 +34,7 @@ const NAMES: &[&str] = &[
     "jain_long",
     "zero_slices",
     "top40_share",
-    "flow_silence_{p50,p99,max}_s",
+    "flow_stall_{p50,p99,max}_s",
     // Objects
     "objects_{done,failed,cut}",
     "objects_unkept",
@@ -44,9 +44,9 @@ const NAMES: &[&str] = &[
     "per_kb_{p50,p99}_s",
     "per_kb_spread",
     "user_per_kb_spread",
-    "silence_{p50,p90,p99,max}_s",
-    "silence_over_{5,20}s",
-    "admitted_silence_p99_s",
+    "stall_{p50,p90,p99,max}_s",
+    "stall_over_{5,20}s",
+    "admitted_stall_p99_s",
     "connect_{p50,p99}_s",
     "first_byte_{p50,p99}_s",
     // Groups
@@ -68,8 +68,8 @@ const NAMES: &[&str] = &[
     "first_class",
     "reordered",
     // Users
-    "user_hang_{p50,p99,max}_s",
-    "user_hang_over_{HANG}",
+    "user_stall_{p50,p99,max}_s",
+    "user_stall_over_{HANG}",
     "entry_{p50,p99}_s",
     "never_in",
     "write_{p50,p99,max}_s",
@@ -120,7 +120,7 @@ pub fn names(scenario: &Scenario) -> BTreeSet<String> {
             "NAME" => scenario.traffic.iter().map(|t| plain(&t.name)).collect(),
             "SLICE" => vec![format!("{}s", probes.slice.as_secs_f64())],
             "HANG" => {
-                let own = probes.hangs.iter().map(|h| h.as_secs_f64());
+                let own = probes.stalls.iter().map(|h| h.as_secs_f64());
                 [20.0, 60.0].into_iter().chain(own).map(|s| format!("{s}s")).collect()
             }
             "K" => (1..=16).map(|k| k.to_string()).collect(),
@@ -150,7 +150,7 @@ mod tests {
 
     /// The names in the first columns of the page's tables, those of its section "Tables" left out.
     fn documented() -> BTreeSet<String> {
-        let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/probes.md");
+        let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/reference/probes.md");
         let page = std::fs::read_to_string(path).unwrap();
         let (summary, _) = page.split_once("## Tables").unwrap();
         let rows = summary.lines().filter_map(|l| l.strip_prefix("| `"));
@@ -178,7 +178,7 @@ mod tests {
         let ours: BTreeSet<String> = NAMES.iter().flat_map(|n| written_out(n, &as_documented)).collect();
         let theirs = documented();
         let missing: Vec<_> = ours.symmetric_difference(&theirs).collect();
-        assert!(missing.is_empty(), "in docs/probes.md or here, but not in both: {missing:?}");
+        assert!(missing.is_empty(), "in docs/reference/probes.md or here, but not in both: {missing:?}");
     }
 
     /// All that a run of every kind of traffic gives is among what it can have.
@@ -198,7 +198,7 @@ mod tests {
             epochs = '1s'
             bursts = true
             series = ['cwnd']
-            hangs = ['3s']
+            stalls = ['3s']
             groups = [{ name = 'mice', traffic = ['web'], up_to = '6kB' }, { name = 'all', traffic = ['web'], shares = true }]
         ";
         for discipline in ["taq", "taq:paper", "fifo:10"] {

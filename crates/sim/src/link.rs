@@ -4,7 +4,7 @@
 //! said at once; such a wire costs one event a packet, and so does one with a drop-tail queue ([`DropTail`]). A link with
 //! any other discipline is asked for the next packet whenever it has sent one.
 
-use narrows_qdisc::{Backlog, Packet as _, Qdisc, Reason, ShaperConfig};
+use narrows_qdisc::{Backlog, Discipline, Packet as _, Reason, ReversePath, ShaperConfig};
 use narrows_units::{Bytes, Duration, Instant, Rate};
 
 use crate::drop_tail::{Begun, DropTail};
@@ -29,7 +29,7 @@ pub struct LinkCounters {
     /// Packets the wire lost.
     pub lost: u64,
     /// Superfluous copies the discipline discarded.
-    pub swallowed: u64,
+    pub suppressed: u64,
     /// SYNs turned away.
     pub refused: u64,
     /// Packets marked.
@@ -68,7 +68,7 @@ impl LinkCounters {
             sent_bytes: self.sent_bytes - earlier.sent_bytes,
             dropped,
             lost: self.lost - earlier.lost,
-            swallowed: self.swallowed - earlier.swallowed,
+            suppressed: self.suppressed - earlier.suppressed,
             refused: self.refused - earlier.refused,
             marked: self.marked - earlier.marked,
         }
@@ -77,8 +77,8 @@ impl LinkCounters {
 
 /// A discipline in front of a link.
 pub(crate) struct Queue {
-    pub(crate) discipline: Box<dyn Qdisc<Pkt> + Send>,
-    /// Whether it looks at the other direction or wakes by itself; drop-tail does neither.
+    pub(crate) discipline: Box<dyn Discipline<Pkt> + Send>,
+    /// Whether it has a reverse path.
     pub(crate) watches: bool,
     /// Until when the link sends.
     pub(crate) busy_until: Instant,
@@ -89,8 +89,14 @@ pub(crate) struct Queue {
 }
 
 impl Queue {
-    pub(crate) fn new(discipline: Box<dyn Qdisc<Pkt> + Send>, watches: bool) -> Self {
+    pub(crate) fn new(discipline: Box<dyn Discipline<Pkt> + Send>) -> Self {
+        let watches = discipline.reverse_path().is_some();
         Self { discipline, watches, busy_until: Instant::ZERO, free_due: false, serve_due: None }
+    }
+
+    /// The reverse path of a discipline that watches.
+    pub(crate) fn reverse_path(&mut self) -> &mut dyn ReversePath<Pkt> {
+        self.discipline.reverse_path_mut().expect("only a discipline that watches is asked")
     }
 
     /// Asks to be served when link `id`, in front of which it is, has sent what it sends.

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 /// The outcome of one run.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Results {
-    /// One figure each, by name; the unit ends the name (`goodput_bps`, `silence_p99_s`), ratios have none.
+    /// One figure each, by name; the unit ends the name (`goodput_bps`, `stall_p99_s`), ratios have none.
     pub summary: BTreeMap<String, f64>,
     /// Tables: flows, slices, series, transfers.
     pub tables: Vec<Table>,

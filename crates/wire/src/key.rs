@@ -75,7 +75,7 @@ const K2: u64 = 0x3c6e_f372_fe94_f82b;
 
 /// Folded multiplication: the two halves of the 128-bit product, exclusive-or.
 const fn fold(a: u64, b: u64) -> u64 {
-    // An operand of zero would swallow the other; the offset makes that a matter of the seed.
+    // An operand of zero would suppress the other; the offset makes that a matter of the seed.
     let p = (a ^ K2) as u128 * ((b ^ K0) | 1) as u128;
     (p as u64) ^ ((p >> 64) as u64)
 }

@@ -2,7 +2,7 @@
 what would TAQ give with its door and without, and how far is the way out.
 
 The questions and thresholds are those of TAQ (EuroSys 2014, sections 2, 4.3 and 5); the answers are ours: the operating point
-for drop-tail, arithmetic for turns and queues at a door. ``docs/plan.md`` has what each conclusion rests on and its error.
+for drop-tail, arithmetic for turns and queues at a door. ``docs/how-to/plan.md`` has what each conclusion rests on and its error.
 
 A link is told by
 
@@ -63,13 +63,13 @@ class Plan(NamedTuple):
     """The same, most."""
     fits: Array
     """1 if all that wants to wait fits into TAQ's memory."""
-    door_users: Array
+    admission_users: Array
     """Users that TAQ's door lets in at once."""
-    door_wait_s: Array
+    admission_wait_s: Array
     """How long the others wait; NaN if everybody is in."""
-    loss_door_users: Array
+    loss_admission_users: Array
     """Users that a door lets in that keeps drop-tail's loss below 0.09."""
-    loss_door_wait_s: Array
+    loss_admission_wait_s: Array
     """How long the others wait there."""
     exits: Array
     """How many better verdicts there are: :func:`exits` has the ways to them."""
@@ -154,7 +154,7 @@ def edges(
     return Edges(*evaluate("plan::edges", link, words={"stack": stack}))
 
 
-def hangs_per_s(
+def stalls_per_s(
     x_s: ArrayLike,
     rate_bps: ArrayLike,
     users: ArrayLike,
@@ -168,14 +168,14 @@ def hangs_per_s(
     patience_s: ArrayLike = 60.0,
     stack: str = "linux",
 ) -> Array:
-    """Hangs longer than ``x_s`` that begin per second, for a user behind drop-tail."""
+    """Stalls longer than ``x_s`` that begin per second, for a user behind drop-tail."""
     link = _link(
         rate_bps, users, rtt_s, packet_bytes, buffer_packets, buffer_s, connections, busy, object_bytes, patience_s
     )
-    return evaluate("plan::Hangs::per_s", {"x_s": x_s, **link}, words={"stack": stack})[0]
+    return evaluate("plan::Stalls::per_s", {"x_s": x_s, **link}, words={"stack": stack})[0]
 
 
-def hangs_share_over(
+def stalls_share_over(
     x_s: ArrayLike,
     during_s: ArrayLike,
     rate_bps: ArrayLike,
@@ -190,14 +190,14 @@ def hangs_share_over(
     patience_s: ArrayLike = 60.0,
     stack: str = "linux",
 ) -> Array:
-    """Share of the users who meet at least one hang longer than ``x_s`` while they are busy for ``during_s``."""
+    """Share of the users who meet at least one stall longer than ``x_s`` while they are busy for ``during_s``."""
     link = _link(
         rate_bps, users, rtt_s, packet_bytes, buffer_packets, buffer_s, connections, busy, object_bytes, patience_s
     )
-    return evaluate("plan::Hangs::share_over", {"x_s": x_s, "during_s": during_s, **link}, words={"stack": stack})[0]
+    return evaluate("plan::Stalls::share_over", {"x_s": x_s, "during_s": during_s, **link}, words={"stack": stack})[0]
 
 
-def longest_hang_s(
+def longest_stall_s(
     of: ArrayLike,
     during_s: ArrayLike,
     rate_bps: ArrayLike,
@@ -212,11 +212,11 @@ def longest_hang_s(
     patience_s: ArrayLike = 60.0,
     stack: str = "linux",
 ) -> Array:
-    """The hang that a share ``of`` of the users meet or exceed in ``during_s``: 0.5 for the median user's longest."""
+    """The stall that a share ``of`` of the users meet or exceed in ``during_s``: 0.5 for the median user's longest."""
     link = _link(
         rate_bps, users, rtt_s, packet_bytes, buffer_packets, buffer_s, connections, busy, object_bytes, patience_s
     )
-    return evaluate("plan::Hangs::longest_s", {"of": of, "during_s": during_s, **link}, words={"stack": stack})[0]
+    return evaluate("plan::Stalls::longest_s", {"of": of, "during_s": during_s, **link}, words={"stack": stack})[0]
 
 
 def _link(

@@ -1,7 +1,7 @@
 //! What comes to a link goes somewhere, whatever the topology, and the same seed gives the same bytes.
 //!
 //! In builds with debug assertions, as tests are, the simulator itself counts at the end of each slice (a second here) and
-//! at the end of the run: at every link arrivals are what left, was dropped, lost, swallowed, refused or waits, and every
+//! at the end of the run: at every link arrivals are what left, was dropped, lost, suppressed, refused or waits, and every
 //! packet that exists is on a wire or in a queue. Here the same is asked of the results.
 
 use narrows_scenario::Run;
@@ -22,7 +22,7 @@ fn nothing_gets_lost_uncounted() {
         let name = format!("{} {:?}", run.scenario.name, run.coords);
         let results = simulate(&run);
         let of = |column_name| column(&results, "links", column_name);
-        let gone = ["sent", "dropped", "lost", "swallowed", "refused"].map(of);
+        let gone = ["sent", "dropped", "lost", "suppressed", "refused"].map(of);
         let missing: Vec<f64> = of("arrived")
             .iter()
             .enumerate()

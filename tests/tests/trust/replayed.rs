@@ -71,8 +71,8 @@ fn a_captured_link_replayed_sends_the_same_packets() {
         let counts = report.down.counts;
         println!("{name}: {counts:?}");
         assert_eq!(
-            (of("arrived"), of("dropped"), of("swallowed"), of("marked")),
-            (counts.arrived, counts.dropped_total(), counts.swallowed, counts.marked),
+            (of("arrived"), of("dropped"), of("suppressed"), of("marked")),
+            (counts.arrived, counts.dropped_total(), counts.suppressed, counts.marked),
             "{name}"
         );
     }

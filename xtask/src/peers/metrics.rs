@@ -24,7 +24,7 @@ pub struct Samples {
     pub delivered_segments: Vec<Vec<u64>>,
 }
 
-/// What is compared; see docs/simulator-peers.md for the definitions.
+/// What is compared; see docs/explanation/simulator-peers.md for the definitions.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Metrics {
     /// Jain index of a slice's goodputs, mean over slices; none if the run was not cut into slices.

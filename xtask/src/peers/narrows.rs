@@ -98,7 +98,7 @@ fn discipline(s: &Settings) -> String {
     }
 }
 
-/// ns-3.37 in the words of docs/tcp.md, where it differs from the RFCs.
+/// ns-3.37 in the words of docs/reference/tcp.md, where it differs from the RFCs.
 const AS_NS3: [&str; 10] = [
     "preset=rfc",
     "delayed_ack=off",

@@ -4,8 +4,8 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
-use narrows_datapath::lab::suite::DisciplineOutcome;
-use narrows_datapath::lab::{Outcome, Scenario, Suite, SuiteOptions, bench, table};
+use narrows_lab::suite::DisciplineOutcome;
+use narrows_lab::{Outcome, Scenario, Suite, SuiteOptions, bench, table};
 
 use super::lab;
 
@@ -88,23 +88,23 @@ fn verdict(outcome: &Outcome) -> String {
         return "No verdict: drop-tail and TAQ did not both run.".to_owned();
     };
     let spoiled = outcome.disciplines.iter().flat_map(|d| &d.runs).any(|r| r.spoiled.is_some());
-    let hangs = |d: &DisciplineOutcome| value(d, "silence_over_5s");
+    let stalls = |d: &DisciplineOutcome| value(d, "stall_over_5s");
     let peer = find(outcome, PEER);
     let beside = |f: &dyn Fn(&DisciplineOutcome) -> String| {
         peer.map_or_else(String::new, |p| format!(" (CAKE: {})", f(p)))
     };
     let change =
-        if hangs(ours) < hangs(before) { "Verdict: with TAQ" } else { "Verdict: TAQ did not help here:" };
+        if stalls(ours) < stalls(before) { "Verdict: with TAQ" } else { "Verdict: TAQ did not help here:" };
     format!(
-        "{change} {} of objects fall silent for more than 5 s, behind drop-tail {}{}; the worst silence in a hundred is \
+        "{change} {} of objects stalled for more than 5 s, behind drop-tail {}{}; the worst stall in a hundred is \
          {:.1} s instead of {:.1} s{}, at {:.0} instead of {:.0} kbit/s of goodput{}, with {} of packets dropped instead \
          of {}{}.{}",
-        percent(hangs(ours)),
-        percent(hangs(before)),
-        beside(&|p| percent(hangs(p))),
-        value(ours, "silence_p99_s"),
-        value(before, "silence_p99_s"),
-        beside(&|p| format!("{:.1} s", value(p, "silence_p99_s"))),
+        percent(stalls(ours)),
+        percent(stalls(before)),
+        beside(&|p| percent(stalls(p))),
+        value(ours, "stall_p99_s"),
+        value(before, "stall_p99_s"),
+        beside(&|p| format!("{:.1} s", value(p, "stall_p99_s"))),
         value(ours, "goodput_kbps"),
         value(before, "goodput_kbps"),
         beside(&|p| format!("{:.0} kbit/s", value(p, "goodput_kbps"))),
@@ -119,15 +119,15 @@ fn verdict(outcome: &Outcome) -> String {
 mod tests {
     use std::collections::BTreeMap;
 
-    use narrows_datapath::lab::metrics::Spread;
+    use narrows_lab::metrics::Spread;
 
     use super::*;
 
-    fn column(name: &str, hangs: f64) -> DisciplineOutcome {
+    fn column(name: &str, stalls: f64) -> DisciplineOutcome {
         let one = |v: f64| Spread { median: v, min: v, max: v };
         DisciplineOutcome {
             discipline: name.to_owned(),
-            summary: BTreeMap::from([("silence_over_5s".to_owned(), one(hangs))]),
+            summary: BTreeMap::from([("stall_over_5s".to_owned(), one(stalls))]),
             ..DisciplineOutcome::default()
         }
     }

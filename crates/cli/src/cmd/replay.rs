@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use anyhow::{Context as _, ensure};
-use narrows_datapath::live;
+use narrows_box as live;
 use narrows_qdisc::{Event, Framing, Reason, ShaperConfig, Spec};
 use narrows_sim::replay::{Arrival, DirectionReport, Lane, Prefix, ReplayReport, direction, replay};
 use narrows_units::{Bytes, Duration, Instant, Rate};
@@ -224,7 +224,8 @@ fn direction_rows(way: &str, d: &DirectionReport, r: &ReplayReport) -> Vec<(Stri
     for (reason, n) in Reason::ALL.iter().zip(c.dropped) {
         rows.push((format!("{way}:   {}", reason.name().replace('_', " ")), n.to_string()));
     }
-    for (label, n) in [("copies discarded", c.swallowed), ("SYNs refused", c.refused), ("marked", c.marked)] {
+    for (label, n) in [("copies discarded", c.suppressed), ("SYNs refused", c.refused), ("marked", c.marked)]
+    {
         rows.push((format!("{way}: {label}"), n.to_string()));
     }
     for (label, per_mille) in [("p50", 500), ("p90", 900), ("p99", 990), ("max", 1000)] {
@@ -276,7 +277,7 @@ fn counts_json(c: &narrows_sim::replay::Counts) -> Value {
         "sent": c.sent,
         "sent_bytes": c.sent_bytes,
         "dropped": reasons,
-        "swallowed": c.swallowed,
+        "suppressed": c.suppressed,
         "refused": c.refused,
         "marked": c.marked,
         "waited_max_s": c.longest.as_secs_f64(),

@@ -5,7 +5,7 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use anyhow::bail;
-use narrows_datapath::live::{self, ClassJson, DirectionStatus, DoorJson, Status};
+use narrows_box::{self as live, AdmissionJson, ClassJson, DirectionStatus, Status};
 
 /// Arguments of `narrows status`.
 #[derive(clap::Args)]
@@ -124,7 +124,7 @@ pub fn rows(now: &DirectionStatus, before: Option<(&DirectionStatus, f64)>) -> V
         row(&format!("· {}", reason.replace('_', " ")), n.to_string());
     }
     for (name, n) in [
-        ("superfluous copies", c.swallowed),
+        ("superfluous copies", c.suppressed),
         ("marked", c.marked),
         ("windows clamped", c.clamped),
         ("evicted flows", c.evicted),
@@ -139,7 +139,7 @@ pub fn rows(now: &DirectionStatus, before: Option<(&DirectionStatus, f64)>) -> V
         for (state, n) in r.states.iter().filter(|(_, n)| **n > 0) {
             row(&format!("· {}", state.replace('_', " ")), n.to_string());
         }
-        row("silent", format!("{}, longest {}", r.silent_flows, seconds(r.longest_silence_s)));
+        row("stalled", format!("{}, longest {}", r.stalled_flows, seconds(r.longest_stall_s)));
     }
     rows
 }
@@ -162,10 +162,10 @@ fn in_words(class: &ClassJson) -> Vec<(String, String)> {
 }
 
 /// The door in a few lines.
-pub fn door_lines(door: &DoorJson) -> Vec<String> {
+pub fn admission_lines(door: &AdmissionJson) -> Vec<String> {
     let mut lines = vec![format!(
         "door {} · {} users inside · {} let in so far · {} waiting",
-        if door.closed { "closed" } else { "open" },
+        if door.overloaded { "closed" } else { "open" },
         door.admitted,
         door.admissions,
         door.waiting
@@ -173,9 +173,9 @@ pub fn door_lines(door: &DoorJson) -> Vec<String> {
     if let (Some(p50), Some(p99)) = (door.wait_p50_s, door.wait_p99_s) {
         lines.push(format!("who had to wait: median {}, slowest 1 % {}", seconds(p50), seconds(p99)));
     }
-    for p in &door.places {
+    for p in &door.queue {
         let more = p.expected_s.map_or(String::new(), |e| format!(", about {} more", seconds(e)));
-        lines.push(format!("{:>4}. {}  waited {}{more}", p.place, p.pool, seconds(p.waited_s)));
+        lines.push(format!("{:>4}. {}  waited {}{more}", p.position, p.pool, seconds(p.waited_s)));
     }
     lines
 }
@@ -201,8 +201,8 @@ fn text(now: &Status, before: Option<&Status>) -> String {
     }
     let column = |d: fn(&Status) -> &DirectionStatus| rows(d(now), before.map(|b| (d(b), dt)));
     out += &side_by_side(&column(|s| &s.down), &column(|s| &s.up));
-    for door in [&now.down, &now.up].into_iter().filter_map(|d| d.report.door.as_ref()) {
-        for line in door_lines(door) {
+    for door in [&now.down, &now.up].into_iter().filter_map(|d| d.report.admission.as_ref()) {
+        for line in admission_lines(door) {
             out += &format!("{line}\n");
         }
     }
@@ -287,8 +287,7 @@ mod tests {
         let mut class = ClassJson { name: "short".into(), flows: 2, ..ClassJson::default() };
         assert_eq!(in_words(&class), [("· short".to_owned(), "0 packets, 2 flows".to_owned())]);
         (class.share, class.up_to_packets) = (Some(0.456), Some(24));
-        class.counters =
-            Some(narrows_datapath::live::CountersJson { dropped_total: 7, ..Default::default() });
+        class.counters = Some(narrows_box::CountersJson { dropped_total: 7, ..Default::default() });
         let values: Vec<_> = in_words(&class).into_iter().map(|(_, value)| value).collect();
         assert_eq!(values, ["0 packets, 2 flows", "46 %", "24 packets", "7"]);
     }

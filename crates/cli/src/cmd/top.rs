@@ -6,7 +6,7 @@ use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
 use anyhow::Context;
-use narrows_datapath::live::{self, DirectionStatus, Status};
+use narrows_box::{self as live, DirectionStatus, Status};
 use ratatui::Frame;
 use ratatui::crossterm::event::{self, Event, KeyCode, KeyEventKind, KeyModifiers};
 use ratatui::layout::{Constraint, Layout, Rect};
@@ -14,7 +14,7 @@ use ratatui::style::{Color, Style, Stylize};
 use ratatui::text::Line;
 use ratatui::widgets::{Block, Gauge, Paragraph, Row, Sparkline, Table};
 
-use super::status::{bits, door_lines, find, headline, odd_lines, rates, rows};
+use super::status::{admission_lines, bits, find, headline, odd_lines, rates, rows};
 
 /// Arguments of `narrows top`.
 #[derive(clap::Args)]
@@ -104,13 +104,13 @@ impl View {
         };
         let mut odd = odd_lines(now);
         odd.extend(self.trouble.clone());
-        let doors = [&now.down, &now.up].into_iter().filter_map(|d| d.report.door.as_ref());
-        let door: Vec<String> = doors.flat_map(door_lines).collect();
+        let doors = [&now.down, &now.up].into_iter().filter_map(|d| d.report.admission.as_ref());
+        let admission: Vec<String> = doors.flat_map(admission_lines).collect();
         let [head, odds, middle, bottom, foot] = Layout::vertical([
             Constraint::Length(1),
             Constraint::Length(odd.len().min(4) as u16),
             Constraint::Min(8),
-            Constraint::Length(door.len().min(12) as u16),
+            Constraint::Length(admission.len().min(12) as u16),
             Constraint::Length(1),
         ])
         .areas(frame.area());
@@ -120,7 +120,7 @@ impl View {
         for (i, title) in ["Down: to the users", "Up: from the users"].into_iter().enumerate() {
             self.direction(frame, halves[i], i, title, now);
         }
-        frame.render_widget(Paragraph::new(door.join("\n")), bottom);
+        frame.render_widget(Paragraph::new(admission.join("\n")), bottom);
         frame.render_widget(Line::from("q: quit   Tab: next box").dim(), foot);
     }
 

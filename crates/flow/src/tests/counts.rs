@@ -65,7 +65,7 @@ fn phases_stay_true_for_flows_that_send_nothing() {
     assert_eq!((t.active_flows(), t.len()), (4, 10));
     let mut t = other;
     let census = t.census(ms(3001));
-    assert_eq!((census.silent, census.longest_silence, census.active), (4, millis(3000), 4));
+    assert_eq!((census.silent, census.longest_stall, census.active), (4, millis(3000), 4));
 }
 
 #[test]

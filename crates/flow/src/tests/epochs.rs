@@ -23,9 +23,9 @@ fn download_opened() -> Scene {
 #[test]
 fn the_handshake_gives_both_sides_of_the_box() {
     let mut s = download_opened();
-    assert_eq!(s.flow().min_rtt(), Some(millis(30)));
+    assert_eq!(s.flow().receiver_rtt(), Some(millis(30)));
     // To 2^16 ns: 200 ms is 3051.76 units.
-    assert_eq!(s.flow().sender_side().unwrap().as_nanos(), 3051 << 16);
+    assert_eq!(s.flow().sender_rtt().unwrap().as_nanos(), 3051 << 16);
     assert_eq!(s.flow().epoch_len().as_nanos(), 30_000_000 + (3051 << 16));
     assert!(s.flow().epoch_is_two_way());
 }
@@ -42,7 +42,7 @@ fn the_two_way_average_by_hand() {
     s.passes(150, 200, 100);
     s.acks(260, 300);
     assert_eq!((s.flow().epoch_len(), s.flow().srtt()), (millis(90), Some(millis(90))));
-    assert_eq!(s.flow().min_rtt(), Some(millis(80)));
+    assert_eq!(s.flow().receiver_rtt(), Some(millis(80)));
 }
 
 #[test]
@@ -52,7 +52,7 @@ fn the_wait_in_this_box_counts_only_if_told_to() {
         s.arrives(0, ACK, 0, 100);
         s.leaves(100, ACK, 0, 100);
         s.acks(180, 100);
-        assert_eq!((s.flow().epoch_len(), s.flow().min_rtt()), (millis(epoch), Some(millis(80))));
+        assert_eq!((s.flow().epoch_len(), s.flow().receiver_rtt()), (millis(epoch), Some(millis(80))));
     }
 }
 
@@ -63,30 +63,30 @@ fn what_was_retransmitted_dropped_or_skipped_is_not_timed() {
     s.passes(0, 0, 100);
     s.passes(500, 0, 100);
     s.acks(550, 100);
-    assert_eq!(s.flow().min_rtt(), None);
+    assert_eq!(s.flow().receiver_rtt(), None);
     // A drop below the timed segment: its ACK waits for the repair.
     let mut s = Scene::new();
     s.passes(0, 0, 100);
     s.dropped(1, 0, 100);
     s.acks(550, 100);
-    assert_eq!(s.flow().min_rtt(), None);
+    assert_eq!(s.flow().receiver_rtt(), None);
     // Behind a hole.
     let mut s = Scene::new();
     s.arrives(0, ACK, 0, 0);
     s.passes(0, 1000, 100);
     s.acks(550, 1100);
-    assert_eq!(s.flow().min_rtt(), None);
+    assert_eq!(s.flow().receiver_rtt(), None);
     // One that never left.
     let mut s = Scene::new();
     s.arrives(0, ACK, 0, 100);
     s.acks(550, 100);
-    assert_eq!(s.flow().min_rtt(), None);
+    assert_eq!(s.flow().receiver_rtt(), None);
     // A SYN-ACK sent twice.
     let mut s = Scene::new();
     s.goes(0, SYN_ACK, 99, 0);
     s.goes(1000, SYN_ACK, 99, 0);
     s.acks(1030, 100);
-    assert_eq!(s.flow().min_rtt(), None);
+    assert_eq!(s.flow().receiver_rtt(), None);
 }
 
 #[test]
@@ -95,7 +95,7 @@ fn an_upload_is_timed_by_its_handshake_too() {
     // The sender opens: its SYN leaves at 0, is answered at 150; the sender's ACK comes 40 ms after that.
     s.goes(0, SYN, 99, 0);
     s.answers(150, synack(7000, 100));
-    assert_eq!((s.flow().min_rtt(), s.flow().epoch_len()), (Some(millis(150)), millis(150)));
+    assert_eq!((s.flow().receiver_rtt(), s.flow().epoch_len()), (Some(millis(150)), millis(150)));
     s.goes(190, ACK, 100, 0);
     assert_eq!(s.flow().epoch_len().as_nanos(), 150_000_000 + (40_000_000 >> 16 << 16));
     assert_eq!(s.flow().pool(), s.key.src());
@@ -107,7 +107,7 @@ fn a_syn_that_waited_at_the_door_is_timed_from_its_release() {
     s.answers(0, syn(5000));
     s.answers(4000, syn(5000));
     s.goes(4100, SYN_ACK, 99, 0);
-    assert_eq!(s.flow().sender_side().unwrap().as_nanos(), 100_000_000 >> 16 << 16);
+    assert_eq!(s.flow().sender_rtt().unwrap().as_nanos(), 100_000_000 >> 16 << 16);
 }
 
 #[test]

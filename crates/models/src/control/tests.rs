@@ -245,7 +245,7 @@ mod eigenvalues {
             let row = &mut rows[i + 1];
             match feedback {
                 Feedback::Prompt => {
-                    // q' = q + sum x, q' - q = sum x: both hang on every rate.
+                    // q' = q + sum x, q' - q = sum x: both stall on every rate.
                     row[0] = -g.alpha;
                     row[1..=n].fill(-g.alpha - g.beta);
                 }

@@ -1,5 +1,6 @@
-//! What a conclusion rests on, and how far off it was where it could be compared. The simulator's runs behind the errors are made
-//! again by the commands of `docs/plan.md`. Differences are the conclusion less what was measured, factors the one over the other.
+//! What a conclusion rests on, and how far off it was where it could be compared. The commands of
+//! `docs/how-to/plan.md` make the simulator's runs behind the errors again. Differences are the conclusion less what
+//! was measured, factors the one over the other.
 
 use crate::operating::Stack;
 
@@ -59,9 +60,9 @@ pub const fn loss(stack: Stack) -> Evidence {
     )
 }
 
-/// Median longest hang in 600 s: the same runs, where it is 2 s and more.
+/// Median longest stall in 600 s: the same runs, where it is 2 s and more.
 #[must_use]
-pub const fn hangs(stack: Stack) -> Evidence {
+pub const fn stalls(stack: Stack) -> Evidence {
     evidence(
         Basis::Model,
         match stack {
@@ -82,7 +83,7 @@ pub const WAIT: Evidence = evidence(Basis::Simulation, "least and most of median
 /// TAQ's door in its default mode.
 pub const DOOR: Evidence = evidence(Basis::Arithmetic, "wait x0.79 to 1.0 of the median");
 /// A door that goes by the loss.
-pub const LOSS_DOOR: Evidence = evidence(Basis::Model, "long flows x0.9 to 1, web objects x0.7 to 1.3");
+pub const LOSS_ADMISSION: Evidence = evidence(Basis::Model, "long flows x0.9 to 1, web objects x0.7 to 1.3");
 
 /// Where the verdict changes: users at which a tenth is lost.
 #[must_use]

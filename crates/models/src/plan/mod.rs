@@ -7,7 +7,7 @@
 
 mod edges;
 pub mod evidence;
-mod hangs;
+mod stalls;
 
 #[cfg(test)]
 mod tests;
@@ -20,7 +20,7 @@ use crate::operating::{Bottleneck, OperatingPoint, Stack, operating_point};
 use crate::taq_chain::Memory;
 
 pub use edges::{Edges, edges};
-pub use hangs::Hangs;
+pub use stalls::Stalls;
 
 /// Loss from which timeouts repeat: `p_thresh` of TAQ, section 4.3.
 pub const P_THRESH: f64 = 0.1;
@@ -31,7 +31,7 @@ pub const P_ADMIT: f64 = 0.09;
 pub const FEW_PACKETS: f64 = 4.0;
 /// Longest round of one packet for each user that TAQ's door allows: its setting `round_limit_ms`.
 pub const ROUND_LIMIT_S: f64 = 3.0;
-/// Rounds after which TAQ's door lets in who waits: its setting `line_rounds`.
+/// Rounds after which TAQ's door lets in who waits: its setting `wait_rounds`.
 pub const LINE_ROUNDS: f64 = 5.0;
 /// Packets TAQ lets wait in all: its setting `memory_packets`.
 pub const MEMORY_PACKETS: f64 = 4000.0;
@@ -266,7 +266,7 @@ const USUAL_IN_QUEUE: f64 = 3.0;
 
 /// A limit on who is in at a time.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Door {
+pub struct Admission {
     /// Users that may be in at once.
     pub users: u32,
     /// How long the others wait for their turn, s; none if everybody is in.
@@ -301,16 +301,16 @@ pub struct Plan {
     pub verdict: Verdict,
     /// The link under drop-tail; its share is with the queue full.
     pub point: OperatingPoint,
-    /// Hangs of users under drop-tail.
-    pub hangs: Hangs,
+    /// Stalls of users under drop-tail.
+    pub stalls: Stalls,
     /// More of drop-tail's buffer; none if the loss is below [`P_THRESH`] as it is, or with no buffer.
     pub larger_buffer: Option<LargerBuffer>,
     /// TAQ without its door.
     pub turns: Turns,
     /// TAQ's door in its default mode: a round of one packet for each user takes at most [`ROUND_LIMIT_S`].
-    pub door: Door,
+    pub admission: Admission,
     /// A door that keeps drop-tail's loss below [`P_ADMIT`].
-    pub loss_door: Door,
+    pub loss_admission: Admission,
     /// Ways to each better verdict, the nearest first.
     pub exits: Vec<Exit>,
 }
@@ -336,23 +336,23 @@ pub fn plan(link: &Link) -> Result<Plan> {
         share_bps: link.rate.as_bps() as f64 / f64::from(flows),
         share_packets: link_share,
         verdict,
-        hangs: hangs(link)?,
+        stalls: stalls(link)?,
         larger_buffer: larger_buffer(link, &point)?,
         turns: turns(link, flows),
-        door: door(link, (ROUND_LIMIT_S / link.packet_s()).floor(), flows, link.busy_users()),
-        loss_door: loss_door(link, &point)?,
+        admission: admission(link, (ROUND_LIMIT_S / link.packet_s()).floor(), flows, link.busy_users()),
+        loss_admission: loss_admission(link, &point)?,
         exits: exits?,
         point,
     })
 }
 
-/// Hangs at the operating point of flows without tail loss probes: Linux probes only in its open state (RFC 8985, section 7.2), to
-/// which a flow that hangs has not come back since its first timeout. That leaves the timer of RFC 6298, whose back-off ends as
+/// Stalls at the operating point of flows without tail loss probes: Linux probes only in its open state (RFC 8985, section 7.2), to
+/// which a flow that stalls has not come back since its first timeout. That leaves the timer of RFC 6298, whose back-off ends as
 /// ever.
-fn hangs(link: &Link) -> Result<Hangs> {
+fn stalls(link: &Link) -> Result<Stalls> {
     let bottleneck = link.bottleneck(link.flows(), link.buffer_packets());
     let point = operating_point(&Bottleneck { stack: Stack::Rfc, ..bottleneck })?;
-    Ok(Hangs::new(point, link.connections))
+    Ok(Stalls::new(point, link.connections))
 }
 
 fn larger_buffer(link: &Link, now: &OperatingPoint) -> Result<Option<LargerBuffer>> {
@@ -384,7 +384,7 @@ fn turns(link: &Link, flows: u32) -> Turns {
 /// But nobody waits longer than [`LINE_ROUNDS`] rounds of those who are in. Then more are in: n connections, each for n objects'
 /// time T, with rounds of n packets' time s, and a line of c n s; all N are in or wait, N T = n T + c n s. A round counts users, of
 /// whom there are only so many.
-fn door(link: &Link, users: f64, flows: u32, busy_users: u32) -> Door {
+fn admission(link: &Link, users: f64, flows: u32, busy_users: u32) -> Admission {
     let (flows, busy_users) = (f64::from(flows), f64::from(busy_users));
     let (object_s, line_s) = (link.object_s(), LINE_ROUNDS * link.packet_s());
     let wait_s = (busy_users > users).then(|| {
@@ -392,15 +392,15 @@ fn door(link: &Link, users: f64, flows: u32, busy_users: u32) -> Door {
         let inside = (flows * object_s / (object_s + line_s)).min(busy_users);
         in_turn.min(line_s * inside.max(users))
     });
-    Door { users: users.min(f64::from(u32::MAX)) as u32, wait_s }
+    Admission { users: users.min(f64::from(u32::MAX)) as u32, wait_s }
 }
 
-fn loss_door(link: &Link, now: &OperatingPoint) -> Result<Door> {
+fn loss_admission(link: &Link, now: &OperatingPoint) -> Result<Admission> {
     let buffer = link.buffer_packets();
     let keeps = |flows: u32| Ok(link.point(flows, buffer)?.loss < P_ADMIT);
     let flows = if now.loss < P_ADMIT { link.flows() } else { edges::last_where(0, link.flows(), keeps)? };
     let users = flows / link.connections;
     let beyond = link.flows() - users * link.connections;
     let wait_s = (users < link.busy_users()).then(|| f64::from(beyond) * link.object_s());
-    Ok(Door { users, wait_s })
+    Ok(Admission { users, wait_s })
 }

@@ -26,9 +26,9 @@ fn the_example_by_hand() {
     // 1600 flows with three packets each are more than 4000.
     assert!(!plan.turns.fits);
     // 3 s are 500 packets, so 500 users.
-    assert_eq!((plan.door.users, plan.door.wait_s), (500, None));
+    assert_eq!((plan.admission.users, plan.admission.wait_s), (500, None));
     assert_eq!(plan.verdict, Verdict::PastTipping);
-    assert!(plan.point.loss > 0.5 && plan.hangs.longest_s(0.5, 3600.0) > 60.0, "{plan:?}");
+    assert!(plan.point.loss > 0.5 && plan.stalls.longest_s(0.5, 3600.0) > 60.0, "{plan:?}");
 }
 
 /// 600 kbit/s take 20 ms a packet: 150 users a round of 3 s. 200 of them: the 50 beyond wait until as many objects are through,
@@ -38,11 +38,11 @@ fn the_example_by_hand() {
 fn the_door_by_hand() {
     let link = Link::new(Rate::from_kbps(600), 400, Duration::from_millis(200));
     let plan = plan(&link).unwrap();
-    assert_eq!(plan.door.users, 150);
+    assert_eq!(plan.admission.users, 150);
     let object_s = 7300.0 / 1448.0 * 0.02;
-    assert!((plan.door.wait_s.unwrap() - 0.1 * 400.0 * object_s / (object_s + 0.1)).abs() < 1e-9);
+    assert!((plan.admission.wait_s.unwrap() - 0.1 * 400.0 * object_s / (object_s + 0.1)).abs() < 1e-9);
     let few = super::plan(&Link { users: 200, ..link }).unwrap();
-    assert!((few.door.wait_s.unwrap() - 50.0 * object_s).abs() < 1e-9);
+    assert!((few.admission.wait_s.unwrap() - 50.0 * object_s).abs() < 1e-9);
 }
 
 /// The same with four connections each: five rounds of all 400 users, who count once each, are 40 s. The simulator has 40.6 to 40.7.
@@ -50,17 +50,17 @@ fn the_door_by_hand() {
 fn connections_wait_at_the_door_each_for_itself() {
     let link = Link { connections: 4, ..Link::new(Rate::from_kbps(600), 400, Duration::from_millis(200)) };
     let plan = plan(&link).unwrap();
-    assert_eq!(plan.door.users, 150);
-    assert!((plan.door.wait_s.unwrap() - 5.0 * 400.0 * 0.02).abs() < 1e-9);
+    assert_eq!(plan.admission.users, 150);
+    assert!((plan.admission.wait_s.unwrap() - 5.0 * 400.0 * 0.02).abs() < 1e-9);
     // Six users more than the 150 of a round, but no door while the others are idle.
     let few = Link { users: 156, busy: 0.9, ..link };
-    assert_eq!(super::plan(&few).unwrap().door.wait_s, None);
+    assert_eq!(super::plan(&few).unwrap().admission.wait_s, None);
 }
 
-/// TAQ, section 2.3, on 1 Mbit/s with 50 packets of 500 B: of 200 users with four connections everybody hangs for 20 s, of 400
+/// TAQ, section 2.3, on 1 Mbit/s with 50 packets of 500 B: of 200 users with four connections everybody stalls for 20 s, of 400
 /// half hang for 60 s. `experiments/taq/sec2-hangs.toml` has 0.95 to 0.99, and 0.45 to 0.54.
 #[test]
-fn the_paper_s_hangs() {
+fn the_paper_s_stalls() {
     let users = |users| {
         let link = Link {
             packet: Bytes(500),
@@ -69,7 +69,7 @@ fn the_paper_s_hangs() {
             stack: Stack::Rfc,
             ..Link::new(Rate::from_kbps(1000), users, Duration::from_millis(200))
         };
-        plan(&link).unwrap().hangs
+        plan(&link).unwrap().stalls
     };
     let everybody = users(200).share_over(20.0, 1000.0);
     let half = users(400).share_over(60.0, 1000.0);
@@ -96,9 +96,9 @@ fn exits_and_buffers_are_tight() {
     assert!(loss(larger.packets) < P_THRESH && loss(larger.packets - 1) >= P_THRESH);
     assert!((larger.delay_s - f64::from(larger.packets) * 0.006).abs() < 1e-9);
     assert!((larger.smallest_fetch_s - 2.0 * (0.2 + larger.delay_s)).abs() < 1e-9);
-    let door = now.loss_door;
+    let admission = now.loss_admission;
     let loss = |users| plan(&Link { users, ..link }).unwrap().point.loss;
-    assert!(loss(door.users) < P_ADMIT && loss(door.users + 1) >= P_ADMIT);
+    assert!(loss(admission.users) < P_ADMIT && loss(admission.users + 1) >= P_ADMIT);
 }
 
 fn any(rng: &mut fastrand::Rng) -> Link {
@@ -129,29 +129,29 @@ fn more_rate_is_never_worse_and_more_users_never_better() {
 }
 
 #[test]
-fn hangs_are_probabilities_that_fall_with_length() {
+fn stalls_are_probabilities_that_fall_with_length() {
     let seed = 5;
     let mut rng = fastrand::Rng::with_seed(seed);
     for i in 0..40 {
         let link = any(&mut rng);
-        let hangs = plan(&link).unwrap().hangs;
-        let shares: Vec<f64> = (0..80).map(|s| hangs.share_over(f64::from(s), 3600.0)).collect();
+        let stalls = plan(&link).unwrap().stalls;
+        let shares: Vec<f64> = (0..80).map(|s| stalls.share_over(f64::from(s), 3600.0)).collect();
         assert!(shares.iter().all(|s| (0.0..=1.0).contains(s)), "seed {seed}, {i}: {link:?}");
         assert!(shares.windows(2).all(|w| w[1] <= w[0] + 1e-9), "seed {seed}, {i}: {link:?} {shares:?}");
-        let (half, few) = (hangs.longest_s(0.5, 3600.0), hangs.longest_s(0.01, 3600.0));
+        let (half, few) = (stalls.longest_s(0.5, 3600.0), stalls.longest_s(0.01, 3600.0));
         assert!(half <= few && few <= 3600.0, "seed {seed}, {i}: {link:?}");
     }
 }
 
 /// The same by events: each flow has silences of the chain's lengths and rates, and deliveries each 10 ms between them; a user
-/// has three, and hangs longer than a limit are counted.
+/// has three, and stalls longer than a limit are counted.
 #[test]
-fn hangs_of_a_pool_beside_a_simulation_by_events() {
+fn stalls_of_a_pool_beside_a_simulation_by_events() {
     let seed = 23;
     let link = Link { users: 30, connections: 3, ..example() };
-    let hangs = plan(&link).unwrap().hangs;
-    let one = plan(&Link { users: 90, connections: 1, ..link }).unwrap().hangs;
-    // How often silences of which length begin: hangs of a user with one connection, by steps of a tenth of a second.
+    let stalls = plan(&link).unwrap().stalls;
+    let one = plan(&Link { users: 90, connections: 1, ..link }).unwrap().stalls;
+    // How often silences of which length begin: stalls of a user with one connection, by steps of a tenth of a second.
     let beyond: Vec<f64> = (0..4000).map(|i| one.per_s(f64::from(i) * 0.1)).collect();
     let silent_s = beyond.iter().sum::<f64>() * 0.1;
     let between_s = (1.0 - silent_s) / beyond[0];
@@ -180,7 +180,7 @@ fn hangs_of_a_pool_beside_a_simulation_by_events() {
         }
     }
     for (count, limit) in over.iter().zip(limits) {
-        let expected = hangs.per_s(limit) * during * f64::from(users);
+        let expected = stalls.per_s(limit) * during * f64::from(users);
         // Three standard errors of a count of rare events, and what a step of a tenth of a second blurs.
         let error = 3.0 * expected.sqrt() + 0.1 * expected;
         assert!(
@@ -244,5 +244,5 @@ fn the_extremes_have_a_plan() {
     assert!((plan.point.share_packets_per_rtt / share - 1.0).abs() < 1e-9, "{plan:?}");
     let carried = plan.point.packets_per_epoch * (1.0 - plan.point.loss);
     assert!(plan.point.loss < 1.0 && (carried / share - 1.0).abs() < 1e-6, "{carried} of {share}");
-    assert!((0.0..=3600.0).contains(&plan.hangs.longest_s(0.5, 3600.0)));
+    assert!((0.0..=3600.0).contains(&plan.stalls.longest_s(0.5, 3600.0)));
 }

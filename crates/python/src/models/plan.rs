@@ -1,6 +1,6 @@
 //! What an operator asks of a thin link.
 
-use narrows_models::plan::{Buffer, Hangs, Link, Plan, Verdict, edges, plan};
+use narrows_models::plan::{Buffer, Link, Plan, Stalls, Verdict, edges, plan};
 
 use super::taq::STACKS;
 use super::{Args, Model, Wrong, at_least_0, bytes, count, model, optional, rate, seconds, share, time};
@@ -39,8 +39,8 @@ fn link(args: &Args<'_>, numbers: Numbers) -> Result<Link, Wrong> {
     })
 }
 
-fn hangs(args: &Args<'_>, numbers: Numbers) -> Result<Hangs, Wrong> {
-    Ok(plan(&link(args, numbers)?)?.hangs)
+fn stalls(args: &Args<'_>, numbers: Numbers) -> Result<Stalls, Wrong> {
+    Ok(plan(&link(args, numbers)?)?.stalls)
 }
 
 fn place(verdict: Verdict) -> f64 {
@@ -68,10 +68,10 @@ fn conclusions(p: &Plan) -> [f64; 22] {
         p.turns.wait_s.0,
         p.turns.wait_s.1,
         f64::from(u8::from(p.turns.fits)),
-        f64::from(p.door.users),
-        p.door.wait_s.unwrap_or(none),
-        f64::from(p.loss_door.users),
-        p.loss_door.wait_s.unwrap_or(none),
+        f64::from(p.admission.users),
+        p.admission.wait_s.unwrap_or(none),
+        f64::from(p.loss_admission.users),
+        p.loss_admission.wait_s.unwrap_or(none),
         p.exits.len() as f64,
     ]
 }
@@ -91,7 +91,7 @@ pub(super) const MODELS: &[Model] = &[
     model!("plan::plan"; rate_bps, users, rtt_s, packet_bytes, buffer_packets [none], buffer_s [none], connections, busy, object_bytes,
         patience_s; [] => (busy_users, flows, buffer_packets, share_bps, share_packets, verdict, loss, silent,
             larger_buffer_packets, larger_buffer_delay_s, larger_buffer_smallest_fetch_s, round_s, silence_s, fetch_s,
-            wait_least_s, wait_most_s, fits, door_users, door_wait_s, loss_door_users, loss_door_wait_s, exits), |args| {
+            wait_least_s, wait_most_s, fits, admission_users, admission_wait_s, loss_admission_users, loss_admission_wait_s, exits), |args| {
         conclusions(&plan(&link(args, [rate_bps, users, rtt_s, packet_bytes, buffer_packets, buffer_s, connections, busy,
             object_bytes, patience_s])?)?)
     }),
@@ -107,19 +107,19 @@ pub(super) const MODELS: &[Model] = &[
             object_bytes, patience_s])?;
         edges(&link, &[link.rate])?.first().map_or([f64::NAN; 3], |e| e.users)
     }),
-    model!("plan::Hangs::per_s"; x_s, rate_bps, users, rtt_s, packet_bytes, buffer_packets [none], buffer_s [none], connections, busy,
+    model!("plan::Stalls::per_s"; x_s, rate_bps, users, rtt_s, packet_bytes, buffer_packets [none], buffer_s [none], connections, busy,
         object_bytes, patience_s; [] => (per_s), |args| {
-        hangs(args, [rate_bps, users, rtt_s, packet_bytes, buffer_packets, buffer_s, connections, busy, object_bytes,
+        stalls(args, [rate_bps, users, rtt_s, packet_bytes, buffer_packets, buffer_s, connections, busy, object_bytes,
             patience_s])?.per_s(at_least_0("x_s", x_s)?)
     }),
-    model!("plan::Hangs::share_over"; x_s, during_s, rate_bps, users, rtt_s, packet_bytes, buffer_packets [none], buffer_s [none],
+    model!("plan::Stalls::share_over"; x_s, during_s, rate_bps, users, rtt_s, packet_bytes, buffer_packets [none], buffer_s [none],
         connections, busy, object_bytes, patience_s; [] => (share), |args| {
-        hangs(args, [rate_bps, users, rtt_s, packet_bytes, buffer_packets, buffer_s, connections, busy, object_bytes,
+        stalls(args, [rate_bps, users, rtt_s, packet_bytes, buffer_packets, buffer_s, connections, busy, object_bytes,
             patience_s])?.share_over(at_least_0("x_s", x_s)?, seconds("during_s", during_s)?)
     }),
-    model!("plan::Hangs::longest_s"; of, during_s, rate_bps, users, rtt_s, packet_bytes, buffer_packets [none], buffer_s [none],
+    model!("plan::Stalls::longest_s"; of, during_s, rate_bps, users, rtt_s, packet_bytes, buffer_packets [none], buffer_s [none],
         connections, busy, object_bytes, patience_s; [] => (time_s), |args| {
-        hangs(args, [rate_bps, users, rtt_s, packet_bytes, buffer_packets, buffer_s, connections, busy, object_bytes,
+        stalls(args, [rate_bps, users, rtt_s, packet_bytes, buffer_packets, buffer_s, connections, busy, object_bytes,
             patience_s])?.longest_s(share("of", of)?, seconds("during_s", during_s)?)
     }),
 ];

@@ -2,7 +2,7 @@ use narrows_units::{Bytes, Ecn, Rate, SeqNum};
 use narrows_wire::{Flags, FlowKey, Proto, TcpHeader};
 
 use super::*;
-use crate::Record;
+use crate::{Record, Spec};
 
 /// A packet of 1500 B each 10 ms.
 fn link() -> ShaperConfig {
@@ -169,18 +169,18 @@ fn ack(id: u64, n: u32) -> Record {
     r
 }
 
-/// What is swallowed and what is left, in order.
+/// What is suppressed and what is left, in order.
 fn filtered(settings: &str, packets: Vec<Record>) -> (Vec<u64>, Vec<u64>) {
     let mut q = queue(settings);
     let mut v = Verdicts::new();
     packets.into_iter().for_each(|p| q.enqueue(at(0), p, &mut v));
     let gone = |v: &Verdict<Record>| match v {
-        Verdict::Swallowed { packet } => Some(packet.id),
+        Verdict::Suppressed { packet } => Some(packet.id),
         _ => None,
     };
-    let swallowed: Vec<_> = v.iter().filter_map(gone).collect();
-    assert_eq!(q.report(at(0)).counters.swallowed, swallowed.len() as u64);
-    (swallowed, std::iter::from_fn(|| q.dequeue(at(0), &mut v)).map(|p| p.id).collect())
+    let suppressed: Vec<_> = v.iter().filter_map(gone).collect();
+    assert_eq!(q.report(at(0)).counters.suppressed, suppressed.len() as u64);
+    (suppressed, std::iter::from_fn(|| q.dequeue(at(0), &mut v)).map(|p| p.id).collect())
 }
 
 #[test]
@@ -257,7 +257,7 @@ fn settings() {
     let mut q = queue("");
     q.enqueue(at(0), packet(1, 1, 1, 1, 1500), &mut Verdicts::new());
     let spec = |text: &str| text.parse::<Spec>().unwrap();
-    assert!(q.reconfigure(at(0), &spec("cake:10,isolate=flows,ack_filter=on"), &link()));
-    assert!(!q.reconfigure(at(0), &spec("cake:flows=64"), &link()));
+    assert!(q.reconfigure(at(0), spec("cake:10,isolate=flows,ack_filter=on").settings(), &link()));
+    assert!(!q.reconfigure(at(0), spec("cake:flows=64").settings(), &link()));
     assert_eq!(q.report(at(0)).classes[0].flows, 1);
 }

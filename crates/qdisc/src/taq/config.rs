@@ -41,7 +41,7 @@ pub enum FairShare {
 
 /// What happens to a SYN that has to wait.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum DoorPolicy {
+pub enum WaitingSyn {
     /// As the mode has it: dropped in `paper`, as published; held in `default`, because then its place in the line is
     /// kept whatever the client's timer does.
     #[default]
@@ -64,8 +64,8 @@ pub struct Config {
     /// Whether new pools may have to wait at the door.
     pub admission: bool,
     /// What happens to a SYN that has to wait.
-    pub door: DoorPolicy,
-    /// Whether a connection to port 80 that has to wait is refused, whatever `door` says, and answered with 503 and
+    pub waiting_syn: WaitingSyn,
+    /// Whether a connection to port 80 that has to wait is refused, whatever `waiting_syn` says, and answered with 503 and
     /// Retry-After. The driver answers.
     pub http_503: bool,
     /// Loss probability above which timeouts repeat (paper: 0.1): nothing goes by it, but `p_admit` has to stay below it.
@@ -102,25 +102,25 @@ pub struct Config {
     /// `default` mode: a flow's backlog in packets from which a repairable packet is dropped.
     pub k: u32,
     /// `default` mode: hold senders back by the window in returning acknowledgments.
-    pub clamp: bool,
+    pub window_clamp: bool,
     /// Least window clamped to, in packets.
-    pub clamp_min: u32,
+    pub window_clamp_min: u32,
     /// Largest window clamped to, in packets.
-    pub clamp_max: u32,
+    pub window_clamp_max: u32,
     /// `default` mode: discard copies of segments that still wait.
-    pub swallow: bool,
+    pub suppress_duplicates: bool,
     /// `default` mode: also discard copies of segments that have just left and cannot be acknowledged yet.
-    pub swallow_departed: bool,
+    pub suppress_departed: bool,
     /// `default` mode: mark ECN-capable packets where one would be dropped.
     pub mark: bool,
     /// `default` mode: drop only what fast retransmit repairs.
     pub repairable: bool,
     /// `default` mode: retransmissions go to the front of their flow, TSval rewritten.
-    pub front: bool,
+    pub retransmissions_first: bool,
     /// `default` mode: no drop in a flow's first window.
     pub first_window_grace: bool,
     /// `default` mode: a flow that was idle is served first for one quantum.
-    pub new_first: bool,
+    pub new_flows_first: bool,
     /// `default` mode: kilobytes up to which a flow counts as young.
     pub young_kb: u32,
     /// `default` mode: a young flow's share, in percent of an old one's.
@@ -128,7 +128,7 @@ pub struct Config {
     /// `default` mode: bytes a turn adds to what a flow may send; 0: as much as the largest packet of late.
     pub quantum: u32,
     /// `default` mode: bytes a flow that waits for nothing may send before the round.
-    pub new_bytes: u32,
+    pub new_quantum: u32,
     /// `default` mode: what such flows may have of the link while others wait for their turns.
     pub new_share: Ppm,
     /// `default` mode: most packets that wait at once.
@@ -138,7 +138,7 @@ pub struct Config {
     /// `default` mode: new pools wait while a round of one packet for each backlogged flow takes longer.
     pub round_limit_ms: Duration,
     /// `default` mode: who has waited this many such rounds is let in; 0: nobody is, for that.
-    pub line_rounds: u32,
+    pub wait_rounds: u32,
 }
 
 impl Default for Config {
@@ -148,7 +148,7 @@ impl Default for Config {
             share: Share::Flow,
             fair_share: FairShare::Queueing,
             admission: true,
-            door: DoorPolicy::Auto,
+            waiting_syn: WaitingSyn::Auto,
             http_503: false,
             p_thresh: Ppm(100_000),
             p_admit: Ppm(90_000),
@@ -166,25 +166,25 @@ impl Default for Config {
             flows: 65_536,
             pools: 4096,
             k: 6,
-            clamp: true,
-            clamp_min: 2,
-            clamp_max: 1000,
-            swallow: true,
-            swallow_departed: true,
+            window_clamp: true,
+            window_clamp_min: 2,
+            window_clamp_max: 1000,
+            suppress_duplicates: true,
+            suppress_departed: true,
             mark: true,
             repairable: true,
-            front: true,
+            retransmissions_first: true,
             first_window_grace: true,
-            new_first: true,
+            new_flows_first: true,
             young_kb: 6,
             young_weight: 100,
             quantum: 0,
-            new_bytes: 1514,
+            new_quantum: 1514,
             new_share: Ppm(500_000),
             memory_packets: 4000,
             memory_bytes: Bytes(9_000_000),
             round_limit_ms: Duration::from_secs(3),
-            line_rounds: 5,
+            wait_rounds: 5,
         }
     }
 }
@@ -211,10 +211,10 @@ impl Config {
     /// Whether SYNs that wait are held.
     #[must_use]
     pub fn holds_syns(&self) -> bool {
-        match self.door {
-            DoorPolicy::Hold => true,
-            DoorPolicy::Drop => false,
-            DoorPolicy::Auto => self.mode == Mode::Default,
+        match self.waiting_syn {
+            WaitingSyn::Hold => true,
+            WaitingSyn::Drop => false,
+            WaitingSyn::Auto => self.mode == Mode::Default,
         }
     }
 
@@ -284,7 +284,7 @@ mod tests {
             c.check().unwrap_err().key
         };
         assert_eq!(broken(&[("p_admit", "0.1")]), "p_admit");
-        assert_eq!(broken(&[("clamp_min", "9"), ("clamp_max", "3")]), "clamp_min");
+        assert_eq!(broken(&[("window_clamp_min", "9"), ("window_clamp_max", "3")]), "window_clamp_min");
         assert_eq!(broken(&[("admission", "off"), ("http_503", "on")]), "http_503");
         assert!(Config::default().check().is_ok());
     }

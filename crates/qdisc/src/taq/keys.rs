@@ -2,14 +2,14 @@
 
 use narrows_units::Duration;
 
-use super::config::{Config, DoorPolicy, FairShare, Mode, Share};
+use super::config::{Config, FairShare, Mode, Share, WaitingSyn};
 use crate::keys::{choices, keys};
-use crate::{Key, Limits, Settings, ShaperConfig, SpecError};
+use crate::{Key, Settings, SpecError};
 
 choices!(Mode: "default" => Default, "paper" => Paper);
 choices!(Share: "flow" => Flow, "pool" => Pool);
 choices!(FairShare: "queueing" => Queueing, "proportional" => Proportional);
-choices!(DoorPolicy: "auto" => Auto, "drop" => Drop, "hold" => Hold);
+choices!(WaitingSyn: "auto" => Auto, "drop" => Drop, "hold" => Hold);
 
 const fn secs(s: u64) -> Duration {
     Duration::from_secs(s)
@@ -21,7 +21,7 @@ keys! {
     share: Choice(), "whom the link is shared among: flows, or pools (user addresses) first";
     fair_share: Choice(), "equal shares, or in proportion to 1 / epoch length (paper mode)";
     admission: Choice(), "new pools wait at the door while the link has more than it can serve";
-    door: Choice(), "a waiting SYN is dropped (the client asks again) or held; auto: dropped in paper mode, held in default";
+    waiting_syn: Choice(), "a waiting SYN is dropped (the client asks again) or held; auto: dropped in paper mode, held in default";
     http_503: Choice(), "a connection to port 80 that has to wait is answered 503 with Retry-After (nfqueue back end)";
     p_thresh: Part(50_000, 200_000), "loss probability from which timeouts repeat: decides nothing but how high `p_admit` may be";
     p_admit: Part(1_000, 200_000), "loss probability from which new pools wait (paper mode); below p_thresh";
@@ -39,31 +39,30 @@ keys! {
     flows: Number(16, 1_048_576), "flows that can be followed at once";
     pools: Number(16, 1_048_576), "pools that can be remembered at once";
     k: Number(1, 1_000), "packets a flow may have waiting before a repairable one is dropped (default mode)";
-    clamp: Choice(), "hold senders back by the window in returning acknowledgments (default mode)";
-    clamp_min: Number(1, 1_000), "least window clamped to, in packets (default mode)";
-    clamp_max: Number(1, 10_000), "largest window clamped to, in packets (default mode)";
-    swallow: Choice(), "discard copies of segments that still wait (default mode)";
-    swallow_departed: Choice(), "discard copies of segments whose acknowledgment cannot be back yet (default mode)";
+    window_clamp: Choice(), "hold senders back by the window in returning acknowledgments (default mode)";
+    window_clamp_min: Number(1, 1_000), "least window clamped to, in packets (default mode)";
+    window_clamp_max: Number(1, 10_000), "largest window clamped to, in packets (default mode)";
+    suppress_duplicates: Choice(), "discard copies of segments that still wait (default mode)";
+    suppress_departed: Choice(), "discard copies of segments whose acknowledgment cannot be back yet (default mode)";
     mark: Choice(), "mark ECN-capable packets where one would be dropped (default mode)";
     repairable: Choice(), "drop only what fast retransmit repairs (default mode)";
-    front: Choice(), "retransmissions go to the front of their flow, TSval rewritten (default mode)";
+    retransmissions_first: Choice(), "retransmissions go to the front of their flow, TSval rewritten (default mode)";
     first_window_grace: Choice(), "no drop in a flow's first window (default mode)";
-    new_first: Choice(), "a flow that was idle is served first for one quantum (default mode)";
+    new_flows_first: Choice(), "a flow that was idle is served first for one quantum (default mode)";
     young_kb: Number(0, 10_000), "kilobytes up to which a flow counts as young (default mode)";
     young_weight: Number(100, 1_600), "a young flow's share, in percent of an old one's (default mode)";
     quantum: Number(0, 65_535), "bytes a turn adds to what a flow may send; 0: the largest packet of late (default mode)";
-    new_bytes: Number(0, 1_000_000), "bytes a flow that waits for nothing may send before the round (default mode)";
+    new_quantum: Number(0, 1_000_000), "bytes a flow that waits for nothing may send before the round (default mode)";
     new_share: Part(100_000, 1_000_000), "what such flows may have of the link while others wait for their turns; 1: they go before all (default mode)";
     memory_packets: Number(16, 1_000_000), "most packets that wait at once (default mode)";
     memory_bytes: Size(65_536, 4_000_000_000), "most bytes that wait at once (default mode)";
     round_limit_ms: Millis(100, 600_000), "new pools wait while a round of one packet per flow takes longer (default mode)";
-    line_rounds: Number(0, 10_000), "who has waited this many such rounds is let in; 0: nobody is, for that (default mode)";
+    wait_rounds: Number(0, 10_000), "who has waited this many such rounds is let in; 0: nobody is, for that (default mode)";
 }
 
 impl Settings for Config {
     const NAME: &'static str = "taq";
     const BARE: &'static str = "mode";
-    const WATCHES: bool = true;
 
     fn keys() -> &'static [Key<Self>] {
         KEYS
@@ -76,11 +75,11 @@ impl Settings for Config {
         if self.p_admit >= self.p_thresh {
             return wrong("p_admit", self.p_admit.to_string(), format!("below p_thresh = {}", self.p_thresh));
         }
-        if self.clamp_min > self.clamp_max {
+        if self.window_clamp_min > self.window_clamp_max {
             return wrong(
-                "clamp_min",
-                self.clamp_min.to_string(),
-                format!("at most clamp_max = {}", self.clamp_max),
+                "window_clamp_min",
+                self.window_clamp_min.to_string(),
+                format!("at most window_clamp_max = {}", self.window_clamp_max),
             );
         }
         if self.http_503 && !self.admission {
@@ -98,17 +97,5 @@ impl Settings for Config {
             );
         }
         Ok(())
-    }
-
-    fn limits(&self, link: &ShaperConfig) -> Limits {
-        let packets = match self.mode {
-            Mode::Paper => {
-                // What recovers may exceed the buffer by a quarter.
-                let buffer = self.sizes(link).buffer;
-                buffer + buffer.div_ceil(4)
-            }
-            Mode::Default => self.memory_packets as usize,
-        };
-        Limits { packets, flows: self.flows as usize }
     }
 }

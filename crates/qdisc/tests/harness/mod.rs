@@ -1,4 +1,4 @@
-//! What the tests of every discipline share: random traffic from a seed, drivers, and a ledger that checks each packet's
+//! What the tests of every discipline share: random traffic from a seed, ways to drive, and a ledger that checks each packet's
 //! fate.
 
 #![allow(dead_code, reason = "each test file uses its part")]
@@ -7,8 +7,10 @@ pub mod drive;
 pub mod ledger;
 pub mod traffic;
 
-use narrows_qdisc::{Qdisc, Record, Shaper, ShaperConfig, Spec};
+use narrows_qdisc::{Shaper, ShaperConfig, Spec};
 use narrows_units::{Bytes, Rate};
+
+use self::drive::Tested;
 
 /// Every discipline with settings that take it into its corners. Queues are small, so that they overflow.
 pub const SPECS: &[&str] = &[
@@ -48,17 +50,17 @@ pub const SPECS: &[&str] = &[
     "classes:dscp,buffer=10",
     "classes:queue=red,packets=3,split=auto,buffer=30",
     "taq:paper",
-    "taq:paper,buffer=20,door=hold",
-    "taq:paper,buffer=40,door=hold,p_admit=0.01,t_wait=1",
+    "taq:paper,buffer=20,waiting_syn=hold",
+    "taq:paper,buffer=40,waiting_syn=hold,p_admit=0.01,t_wait=1",
     "taq:paper,buffer=12,share=pool,fair_share=proportional",
     "taq:paper,buffer=12,fair_share=proportional,over_penalised=1",
     "taq:paper,buffer=30,flows=16,pools=16,share=pool",
     "taq:paper,buffer=60,admission=off,rho_r=0.1,newflow_cap=0.1",
     "taq",
     "taq:flows=16,pools=16",
-    "taq:memory_packets=40,k=3,clamp=off,door=hold",
-    "taq:clamp=off,front=off,swallow=off,share=pool,memory_packets=60",
-    "taq:repairable=off,mark=off,first_window_grace=off,new_first=off,door=drop,round_limit_ms=100",
+    "taq:memory_packets=40,k=3,window_clamp=off,waiting_syn=hold",
+    "taq:window_clamp=off,retransmissions_first=off,suppress_duplicates=off,share=pool,memory_packets=60",
+    "taq:repairable=off,mark=off,first_window_grace=off,new_flows_first=off,waiting_syn=drop,round_limit_ms=100",
 ];
 
 /// The link of the tests: 600 kbit/s, packets up to 1500 bytes.
@@ -67,7 +69,7 @@ pub fn link() -> ShaperConfig {
 }
 
 /// The discipline named by `text`, bare or behind the shaper.
-pub fn build(text: &str, shaped: bool, seed: u64) -> Box<dyn Qdisc<Record> + Send> {
+pub fn build(text: &str, shaped: bool, seed: u64) -> Tested {
     let spec: Spec = text.parse().unwrap_or_else(|e| panic!("{text}: {e}"));
     let inner = spec.build(&link(), seed);
     if shaped { Box::new(Shaper::new(link(), inner)) } else { inner }

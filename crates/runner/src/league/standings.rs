@@ -37,9 +37,9 @@ const fn less(
 /// By what disciplines are compared, in order.
 pub const MEASURES: &[Measure] = &[
     less(
-        "silence",
+        "stall",
         0.1,
-        &["silence_p99_s", "flow_silence_p99_s"],
+        &["stall_p99_s", "flow_stall_p99_s"],
         "longest time without a byte, connecting included: 99th percentile of objects and of flows without end",
     ),
     less(
@@ -234,7 +234,7 @@ mod tests {
         }
     }
 
-    /// Silences of 0.9, 1.9 and 0 s with a grain of 0.1 s: 10, 20 and 1 times the best.
+    /// Stalls of 0.9, 1.9 and 0 s with a grain of 0.1 s: 10, 20 and 1 times the best.
     #[test]
     fn factors_by_hand() {
         let near = |a: &[f64], b: &[f64]| a.iter().zip(b).all(|(a, b)| (a - b).abs() < 1e-9);

@@ -264,7 +264,7 @@ fn probes() {
         without_disciplines(THIN)
     ));
     assert_eq!((s.probes.series, s.probes.capture), (vec![Series::Queue, Series::Cwnd], vec![1]));
-    assert_eq!((s.probes.epochs, s.probes.hangs), (Some(Duration::from_millis(400)), vec![]));
+    assert_eq!((s.probes.epochs, s.probes.stalls), (Some(Duration::from_millis(400)), vec![]));
 }
 
 #[test]

@@ -172,12 +172,12 @@ fn probes(top: &Reader<'_>, topology: &Topology, traffic: &[Traffic]) -> Result<
         capture
             .push(at.ok_or_else(|| r.wrong("capture", format!("names of links: {}", one_of(name, links))))?);
     }
-    let mut hangs = Vec::new();
-    for text in strings(&r, "hangs", "times in quotes, as [\"20s\", \"60s\"]")? {
-        hangs.push(quantity::time(text).map_err(|e| r.wrong("hangs", e))?);
+    let mut stalls = Vec::new();
+    for text in strings(&r, "stalls", "times in quotes, as [\"20s\", \"60s\"]")? {
+        stalls.push(quantity::time(text).map_err(|e| r.wrong("stalls", e))?);
     }
-    if !r.has("hangs") {
-        hangs = vec![Duration::from_secs(20), Duration::from_secs(60)];
+    if !r.has("stalls") {
+        stalls = vec![Duration::from_secs(20), Duration::from_secs(60)];
     }
     let probes = Probes {
         slice: r.or("slice", Duration::from_secs(20), |r, k| r.positive_time(k))?,
@@ -186,7 +186,7 @@ fn probes(top: &Reader<'_>, topology: &Topology, traffic: &[Traffic]) -> Result<
         epochs: r.positive_time("epochs")?,
         bursts: r.or("bursts", false, |r, k| r.flag(k))?,
         capture: sorted(capture),
-        hangs: sorted(hangs),
+        stalls: sorted(stalls),
         groups: groups(r.tables("groups")?, traffic)?,
     };
     r.finish()?;

@@ -131,7 +131,7 @@ pub(super) fn scenario(seconds: u64, traffic: Vec<Traffic>) -> Scenario {
             epochs: None,
             bursts: false,
             capture: Vec::new(),
-            hangs: Vec::new(),
+            stalls: Vec::new(),
             groups: Vec::new(),
         },
         lab: LabSettings::default(),

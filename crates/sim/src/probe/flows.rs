@@ -6,7 +6,7 @@
 use narrows_units::{Duration, Instant};
 
 use super::report::{MAX, P50, P99, Report, integers, numbers};
-use super::transfers::silences;
+use super::transfers::stalls;
 use crate::connection::{Connection, DATA, Moment, NO_ROW};
 use crate::statistics::{jain, mean, sorted, top_share};
 
@@ -31,8 +31,8 @@ struct Flow {
     before: Done,
     /// Payload delivered when the slice began.
     at_slice: u64,
-    /// The longest silence of earlier connections.
-    silence: Duration,
+    /// The longest stall of earlier connections.
+    stall: Duration,
 }
 
 const NO_PLACE: u32 = u32::MAX;
@@ -119,7 +119,7 @@ impl Flows {
                 backoff_max: 0,
                 before: Done::default(),
                 at_slice: 0,
-                silence: Duration::ZERO,
+                stall: Duration::ZERO,
             });
         }
         self.flows[row].place = place;
@@ -132,12 +132,12 @@ impl Flows {
         flow.place = NO_PLACE;
         flow.ended = ended;
         flow.before = flow.before.plus(Done::of(c, lost));
-        flow.silence = flow.silence.max(silences(&c.stats, now, c.stats.delivered < c.size).0);
+        flow.stall = flow.stall.max(stalls(&c.stats, now, c.stats.delivered < c.size).0);
         flow.connected = flow.connected.min(c.stats.established);
         flow.backoff_max = flow.backoff_max.max(c.ends[DATA].counters().max_backoff);
     }
 
-    /// Counting begins: silences count as far as they lie after `now`.
+    /// Counting begins: stalls count as far as they lie after `now`.
     pub(super) fn warm_up(
         &mut self,
         now: Instant,
@@ -146,11 +146,11 @@ impl Flows {
     ) {
         self.at_warmup = self.flows.iter().map(|flow| flow.before).collect();
         for (flow, at_warmup) in self.flows.iter_mut().zip(&mut self.at_warmup) {
-            flow.silence = Duration::ZERO;
+            flow.stall = Duration::ZERO;
             let place = flow.place;
             let Some(c) = connections.get_mut(place as usize) else { continue };
             *at_warmup = flow.before.plus(Done::of(c, lost(place, c.generation)));
-            (c.stats.first_silence, c.stats.longest_silence) = (Duration::ZERO, Duration::ZERO);
+            (c.stats.first_silence, c.stats.longest_stall) = (Duration::ZERO, Duration::ZERO);
             c.stats.last_delivery = c.stats.last_delivery.max(now);
         }
         self.warmup = now;
@@ -191,8 +191,8 @@ impl Flows {
     /// To be called when all connections are retired.
     pub(super) fn report(&self, slice: Duration, end: Instant, out: &mut Report) {
         self.report_fairness(slice, out);
-        let silences = sorted(self.flows.iter().filter(|f| f.endless).map(|f| f.silence.as_secs_f64()));
-        out.quantiles("flow_silence", &silences, &[P50, P99, MAX]);
+        let stalls = sorted(self.flows.iter().filter(|f| f.endless).map(|f| f.stall.as_secs_f64()));
+        out.quantiles("flow_stall", &stalls, &[P50, P99, MAX]);
         self.tables(end, out);
     }
 
@@ -231,7 +231,7 @@ impl Flows {
                     numbers("connect_s", f().map(connected)),
                     integers("delivered_bytes", counted(|d| d.delivered)),
                     numbers("goodput_kbps", counted(|d| d.delivered).map(|d| d as f64 * 8e-3 / seconds)),
-                    numbers("silence_s", f().map(|f| f.silence.as_secs_f64())),
+                    numbers("stall_s", f().map(|f| f.stall.as_secs_f64())),
                     integers("data_sent", counted(|d| d.data_sent)),
                     integers("retransmitted", counted(|d| d.retransmitted.into())),
                     integers("lost", counted(|d| d.lost.into())),

@@ -24,19 +24,19 @@ struct Counts {
 struct Told {
     clamped: u64,
     refused: u64,
-    swallowed: u64,
+    suppressed: u64,
 }
 
 impl Told {
     fn of(report: &QueueReport) -> Self {
         let k = &report.counters;
-        Self { clamped: k.clamped, refused: k.refused, swallowed: k.swallowed }
+        Self { clamped: k.clamped, refused: k.refused, suppressed: k.suppressed }
     }
     fn since(self, earlier: Self) -> Self {
         Self {
             clamped: self.clamped - earlier.clamped,
             refused: self.refused - earlier.refused,
-            swallowed: self.swallowed - earlier.swallowed,
+            suppressed: self.suppressed - earlier.suppressed,
         }
     }
 }
@@ -129,7 +129,7 @@ fn bottleneck(link: &Outcome<'_>, out: &mut Report) {
         out.put(format!("dropped_{}", reason.name()), share(n, k.arrived).filter(|_| n > 0));
     }
     out.put("lost", share(k.lost, k.arrived));
-    out.put("swallowed", share(link.told.swallowed, k.arrived));
+    out.put("suppressed", share(link.told.suppressed, k.arrived));
     out.put("refused", link.told.refused as f64);
     out.put("marked", share(k.marked, k.arrived));
     if let Some(w) = &link.waits {
@@ -138,10 +138,10 @@ fn bottleneck(link: &Outcome<'_>, out: &mut Report) {
         }
     }
     out.put("clamped", link.told.clamped as f64);
-    if let Some(door) = link.report.as_ref().and_then(|r| r.door.as_ref()) {
-        out.put("door_waiting", door.waiting as f64);
-        out.put("door_wait_p50_s", door.wait_p50.map(Duration::as_secs_f64));
-        out.put("door_wait_p99_s", door.wait_p99.map(Duration::as_secs_f64));
+    if let Some(door) = link.report.as_ref().and_then(|r| r.admission.as_ref()) {
+        out.put("admission_waiting", door.waiting as f64);
+        out.put("admission_wait_p50_s", door.wait_p50.map(Duration::as_secs_f64));
+        out.put("admission_wait_p99_s", door.wait_p99.map(Duration::as_secs_f64));
     }
 }
 
@@ -164,7 +164,7 @@ fn table(plan: &Plan, links: &[Outcome<'_>], out: &mut Report) {
     }
     columns.extend([
         integers("lost", count(|k| k.lost)),
-        integers("swallowed", count(|k| k.swallowed)),
+        integers("suppressed", count(|k| k.suppressed)),
         integers("refused", count(|k| k.refused)),
         integers("marked", count(|k| k.marked)),
         integers("clamped", l().map(|l| l.told.clamped)),

@@ -1,4 +1,4 @@
-//! Probes: everything that is measured. `docs/probes.md` says what each figure is.
+//! Probes: everything that is measured. `docs/reference/probes.md` says what each figure is.
 //!
 //! What can be had by asking when a slice, an epoch or the run ends is not counted per packet: connections count for
 //! themselves. Per delivery there are a few additions here, per packet one histogram bucket at each queue.
@@ -334,7 +334,7 @@ pub(crate) fn finish(world: World) -> Results {
     probes.gone.since(&probes.before).report(&plan, seconds, &mut out);
     out.histogram("write", &probes.writes, &[P50, P99, MAX]);
     datagrams(&probes.datagrams, &net.tap.datagrams_lost, seconds, &mut out);
-    probes.users.report(now, &plan.hangs, &mut out);
+    probes.users.report(now, &plan.stalls, &mut out);
     probes.links.report(&plan, &mut net, &mut out);
     probes.flows.report(plan.slice, now, &mut out);
     if let Some(length) = plan.epoch {

@@ -27,8 +27,8 @@ pub(crate) struct Plan {
     pub(crate) interval: Duration,
     /// Which series.
     pub(crate) series: Vec<Series>,
-    /// From which length on a user's hang is counted.
-    pub(crate) hangs: Vec<Duration>,
+    /// From which length on a user's stall is counted.
+    pub(crate) stalls: Vec<Duration>,
     /// Names of the classes, in their order.
     pub(crate) classes: Vec<String>,
     /// Links to report.
@@ -53,7 +53,7 @@ impl Default for Plan {
             bursts: false,
             interval: Duration::from_secs(1),
             series: Vec::new(),
-            hangs: Vec::new(),
+            stalls: Vec::new(),
             classes: Vec::new(),
             links: Vec::new(),
             capture: Vec::new(),
@@ -75,7 +75,7 @@ impl Plan {
             bursts: scenario.probes.bursts,
             interval: scenario.probes.interval.max(Duration::from_nanos(fewest)),
             series: scenario.probes.series.clone(),
-            hangs: scenario.probes.hangs.clone(),
+            stalls: scenario.probes.stalls.clone(),
             classes: scenario.traffic.iter().map(|t| t.name.clone()).collect(),
             links: links.map(|(link, l)| Watched { name: l.name.clone(), link, rate: l.rate }).collect(),
             capture: scenario.probes.capture.clone(),

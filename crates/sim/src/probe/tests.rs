@@ -181,9 +181,9 @@ fn slices_and_silences_by_hand() {
     );
     // In all 4000 and 1000: 25/(2*17).
     expect(&r, &[("jain_long", 25.0 / 34.0), ("goodput_bps", 1000.0), ("goodput_kbps", 1.0)]);
-    // Silences after 10 s: 10 s between deliveries, and 12 s to the end.
-    expect(&r, &[("flow_silence_p50_s", 24.0), ("flow_silence_max_s", 38.0)]);
-    expect(&r, &[("user_hang_max_s", 38.0), ("user_hang_over_20s", 0.5), ("user_hang_over_60s", 0.0)]);
+    // Stalls after 10 s: 10 s between deliveries, and 12 s to the end.
+    expect(&r, &[("flow_stall_p50_s", 24.0), ("flow_stall_max_s", 38.0)]);
+    expect(&r, &[("user_stall_max_s", 38.0), ("user_stall_over_20s", 0.5), ("user_stall_over_60s", 0.0)]);
     assert_eq!(whole(&r, "slices", "delivered_bytes"), [3000, 2000]);
     assert_eq!(whole(&r, "slices", "zero_flows"), [0, 1]);
     assert_eq!(whole(&r, "shares", "delivered_bytes"), [2000, 1000, 2000, 0]);
@@ -225,7 +225,7 @@ fn objects_by_hand() {
         (14.0, stands(2)),
         (20.0, delivered(2, 2200)),
     ];
-    let r = scripted(Plan { hangs: vec![Duration::from_secs(10)], ..plan(0.0) }, acts, 50.0);
+    let r = scripted(Plan { stalls: vec![Duration::from_secs(10)], ..plan(0.0) }, acts, 50.0);
     expect(&r, &[("objects_done", 2.0), ("objects_failed", 0.0), ("objects_cut", 1.0)]);
     // 7 s and 16 s; 7 and 8 s per kB; connected after 0.5, 48 (never) and 10 s.
     expect(
@@ -233,15 +233,15 @@ fn objects_by_hand() {
         &[("object_min_s", 7.0), ("object_p50_s", 11.5), ("object_max_s", 16.0), ("small_p50_s", 11.5)],
     );
     expect(&r, &[("per_kb_p50_s", 7.5), ("connect_p50_s", 10.0), ("first_byte_p50_s", 8.5)]);
-    // Silences 6, 16 and 48 s; once connected 6 and 6 s.
-    expect(&r, &[("silence_p50_s", 16.0), ("silence_max_s", 48.0), ("silence_over_5s", 1.0)]);
-    expect(&r, &[("silence_over_20s", 1.0 / 3.0), ("admitted_silence_p99_s", 6.0)]);
+    // Stalls 6, 16 and 48 s; once connected 6 and 6 s.
+    expect(&r, &[("stall_p50_s", 16.0), ("stall_max_s", 48.0), ("stall_over_5s", 1.0)]);
+    expect(&r, &[("stall_over_20s", 1.0 / 3.0), ("admitted_stall_p99_s", 6.0)]);
     expect(&r, &[("never_in", 1.0), ("entry_p50_s", 10.0)]);
     // In the order in which they were over; 3 is what was tried again, 2 what was cut off.
     let outcomes = whole(&r, "transfers", "outcome");
     assert_eq!(outcomes, [3, 0, 2, 0]);
     // The retry is no fresh start: the user waited from 4 to 20 s.
-    expect(&r, &[("user_hang_p50_s", 16.0), ("user_hang_max_s", 48.0), ("user_hang_over_10s", 2.0 / 3.0)]);
+    expect(&r, &[("user_stall_p50_s", 16.0), ("user_stall_max_s", 48.0), ("user_stall_over_10s", 2.0 / 3.0)]);
 }
 
 #[test]
@@ -309,7 +309,7 @@ fn a_pause_is_no_hang() {
         (38.0, delivered(1, 600)),
     ];
     let r = scripted(plan(0.0), acts, 45.0);
-    expect(&r, &[("user_hang_max_s", 4.0), ("silence_max_s", 4.0), ("objects_done", 3.0)]);
+    expect(&r, &[("user_stall_max_s", 4.0), ("stall_max_s", 4.0), ("objects_done", 3.0)]);
 }
 
 #[test]
@@ -325,7 +325,7 @@ fn keystrokes_by_hand() {
     let r = scripted(plan(0.0), acts, 40.0);
     // 1 s, and 3 s for both: they wait from the first of them on. Nothing is due in between.
     assert!((r.summary["write_p50_s"] - 1.0).abs() < 1.0 / 256.0);
-    expect(&r, &[("write_max_s", 3.0), ("user_hang_max_s", 3.0)]);
+    expect(&r, &[("write_max_s", 3.0), ("user_stall_max_s", 3.0)]);
     assert!(!r.summary.contains_key("jain_20s"), "it takes what it needs");
 }
 
@@ -485,7 +485,7 @@ fn nothing_is_lost_uncounted_behind_a_queue_that_swallows_refuses_and_holds() {
     assert!(r.summary["clamped"] > 0.0);
     let r = busy_behind("taq:mode=paper", 20, false);
     assert!(r.summary["refused"] > 0.0 && r.summary["dropped"] > 0.0, "{:?}", r.summary);
-    assert!(r.summary.contains_key("door_waiting"));
+    assert!(r.summary.contains_key("admission_waiting"));
 }
 
 /// `a_{b,c}_d` as `a_b_d` and `a_c_d`.
@@ -500,7 +500,7 @@ fn spelt_out(name: &str) -> Vec<String> {
 
 #[test]
 fn every_name_is_documented() {
-    let page = include_str!("../../../../docs/probes.md");
+    let page = include_str!("../../../../docs/reference/probes.md");
     let mut known: Vec<String> = page.split('`').skip(1).step_by(2).flat_map(spelt_out).collect();
     for (what, called) in [("LINK", "thin"), ("LINK", "thin_back"), ("LINK", "thin.back"), ("GROUP", "all")] {
         let named: Vec<String> = known.iter().map(|n| n.replace(what, called)).collect();

@@ -1,6 +1,6 @@
 //! Objects: when each was asked for, connected, begun and done, and how long nothing came of it.
 //!
-//! What is cut off by the end of the run counts, with the silence it had until then.
+//! What is cut off by the end of the run counts, with the stall it had until then.
 
 use std::collections::BTreeMap;
 
@@ -41,8 +41,8 @@ struct Row {
     /// When it was over, one way or another.
     end: Duration,
     acked: Duration,
-    silence: Duration,
-    silence_connected: Duration,
+    stall: Duration,
+    stall_connected: Duration,
     user: u32,
     retransmitted: u32,
     timeouts: u32,
@@ -55,13 +55,13 @@ const _: () = assert!(size_of::<Row>() <= 80);
 
 /// The longest time without a delivery while data was due, up to `end` if it still is; and the same without the time it
 /// took to connect.
-pub(super) fn silences(s: &FlowStats, end: Instant, due: bool) -> (Duration, Duration) {
+pub(super) fn stalls(s: &FlowStats, end: Instant, due: bool) -> (Duration, Duration) {
     let connected = s.established.come().unwrap_or(end);
     let after = |from: Instant, to: Instant| to.since(from.max(connected));
     let tail = if due { end.since(s.last_delivery) } else { Duration::ZERO };
     let tail_connected = if due { after(s.last_delivery, end) } else { Duration::ZERO };
     let first = s.first_delivery.come().map_or(Duration::ZERO, |at| s.first_silence.min(at.since(connected)));
-    (s.first_silence.max(s.longest_silence).max(tail), first.max(s.longest_silence).max(tail_connected))
+    (s.first_silence.max(s.longest_stall).max(tail), first.max(s.longest_stall).max(tail_connected))
 }
 
 /// All transfers.
@@ -96,7 +96,7 @@ impl Transfers {
             (None, false) => Outcome::Cut,
         };
         let end = s.delivered_at.come().unwrap_or(now);
-        let (silence, silence_connected) = silences(s, end, s.delivered_at == Moment::NEVER);
+        let (stall, stall_connected) = stalls(s, end, s.delivered_at == Moment::NEVER);
         if outcome == Outcome::Failed {
             self.failed.push(self.rows.len());
         }
@@ -107,8 +107,8 @@ impl Transfers {
             first_byte: since(s.first_delivery),
             end: end.since(s.first_attempt),
             acked: since(s.acked_at),
-            silence,
-            silence_connected,
+            stall,
+            stall_connected,
             user: c.user,
             retransmitted: k.retransmitted,
             timeouts: k.timeouts,
@@ -154,7 +154,7 @@ impl Transfers {
                 numbers("done_s", seconds(|r| if r.outcome == Outcome::Done { r.end } else { NONE })),
                 numbers("acked_s", seconds(|r| r.acked)),
                 numbers("end_s", seconds(|r| r.end)),
-                numbers("silence_s", seconds(|r| r.silence)),
+                numbers("stall_s", seconds(|r| r.stall)),
                 integers("retransmitted", r().map(|r| r.retransmitted.into())),
                 integers("timeouts", r().map(|r| r.timeouts.into())),
                 integers("outcome", r().map(|r| r.outcome as u64)),
@@ -221,16 +221,16 @@ fn spread_of(stem: &str, times: &[f64], out: &mut Report) {
 
 /// How long nothing came.
 fn silent(rows: &[&Row], out: &mut Report) {
-    let silences = sorted(rows.iter().map(|r| r.silence.as_secs_f64()));
-    out.quantiles("silence", &silences, &[P50, P90, P99, MAX]);
+    let stalls = sorted(rows.iter().map(|r| r.stall.as_secs_f64()));
+    out.quantiles("stall", &stalls, &[P50, P90, P99, MAX]);
     for limit in [5.0, 20.0] {
-        let above = silences.iter().filter(|s| **s > limit).count();
-        out.put(format!("silence_over_{limit}s"), above as f64 / silences.len() as f64);
+        let above = stalls.iter().filter(|s| **s > limit).count();
+        out.put(format!("stall_over_{limit}s"), above as f64 / stalls.len() as f64);
     }
-    drop(silences);
+    drop(stalls);
     let connected = rows.iter().filter(|r| r.connected != NONE);
-    let admitted = sorted(connected.map(|r| r.silence_connected.as_secs_f64()));
-    out.quantiles("admitted_silence", &admitted, &[P99]);
+    let admitted = sorted(connected.map(|r| r.stall_connected.as_secs_f64()));
+    out.quantiles("admitted_stall", &admitted, &[P99]);
 }
 
 fn spread(sorted: &[f64]) -> Option<f64> {

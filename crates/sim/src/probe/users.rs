@@ -92,18 +92,18 @@ impl Users {
         }
     }
 
-    pub(super) fn report(&self, end: Instant, hangs: &[Duration], out: &mut Report) {
+    pub(super) fn report(&self, end: Instant, stalls: &[Duration], out: &mut Report) {
         let users = || self.heard.iter().filter(|u| u.first_attempt < end);
         let longest = sorted(users().map(|u| {
             let now = if u.due > 0 { end.since(u.last) } else { Duration::ZERO };
             u.longest.max(now).as_secs_f64()
         }));
-        out.quantiles("user_hang", &longest, &[P50, P99, MAX]);
+        out.quantiles("user_stall", &longest, &[P50, P99, MAX]);
         let mut limits: Vec<Duration> = HANGS_S.into_iter().map(Duration::from_secs).collect();
-        limits.extend(hangs);
+        limits.extend(stalls);
         for limit in limits {
             let over = longest.iter().filter(|h| **h > limit.as_secs_f64()).count();
-            let name = format!("user_hang_over_{}s", limit.as_secs_f64());
+            let name = format!("user_stall_over_{}s", limit.as_secs_f64());
             out.put(name, over as f64 / longest.len() as f64);
         }
         let waits = sorted(users().map(|u| u.connected.min(end).since(u.first_attempt).as_secs_f64()));

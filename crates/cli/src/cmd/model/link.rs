@@ -10,7 +10,7 @@ use super::taq::Remembered;
 use super::{Answer, time_s};
 
 /// Silences that are told, s.
-const SILENCES_S: [f64; 4] = [2.0, 5.0, 20.0, 60.0];
+const STALLS_S: [f64; 4] = [2.0, 5.0, 20.0, 60.0];
 
 /// Arguments of `narrows model link`.
 #[derive(clap::Args)]
@@ -81,7 +81,7 @@ impl Args {
     pub fn answer(&self) -> anyhow::Result<Answer> {
         let link = self.link()?;
         let point = operating_point(&link)?;
-        let longer: Vec<_> = SILENCES_S
+        let longer: Vec<_> = STALLS_S
             .iter()
             .map(|&s| json!({ "longer_than_s": s, "share_of_flows": point.silent_longer_than(s) }))
             .collect();
@@ -121,7 +121,7 @@ fn text(link: &Bottleneck, point: &OperatingPoint) -> String {
     row("link used", format!("{:.1} %", 100.0 * point.utilisation));
     row("a flow sends, with what is lost", format!("{:.2} packets per round trip", point.packets_per_epoch));
     row("flows that send nothing in a round trip", format!("{:.1} %", 100.0 * point.silent));
-    for s in SILENCES_S {
+    for s in STALLS_S {
         row(
             &format!("flows with nothing for more than {s} s"),
             format!("{:.2} %", 100.0 * point.silent_longer_than(s)),
@@ -172,11 +172,7 @@ fn chart(link: &Bottleneck, here: &OperatingPoint) -> anyhow::Result<Chart> {
         panels: vec![
             panel("Loss", "share of packets", line("loss", &|p| p.loss).into()),
             panel("Fair share", "packets per round trip", line("share", &|p| p.share_packets_per_rtt).into()),
-            panel(
-                "Flows with nothing",
-                "share of flows",
-                SILENCES_S.iter().flat_map(|&s| longer(s)).collect(),
-            ),
+            panel("Flows with nothing", "share of flows", STALLS_S.iter().flat_map(|&s| longer(s)).collect()),
         ],
     })
 }

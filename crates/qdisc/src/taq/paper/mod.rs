@@ -15,6 +15,8 @@ mod shares;
 mod store;
 mod victims;
 
+use core::any::Any;
+
 use narrows_flow::{FlowId, Kind, Tracker, TrackerConfig};
 use narrows_units::{Bytes, Duration, Ecn, Instant, Rate};
 use narrows_wire::{Header, Proto};
@@ -24,10 +26,11 @@ use self::scheduler::Scheduler;
 use self::shares::Shares;
 use self::store::{BEHIND_UNKNOWN, FlowQueue, LOST, Store};
 use self::victims::steps;
-use super::door::{Door, DoorConfig, Inside, Rule, Way};
+use super::admission::{Admission, AdmissionConfig, Load, Rule, Way};
 use super::{Config, LossWindow, Mode, PoolId, Sizes};
 use crate::{
-    Backlog, ClassReport, Counters, Packet, Qdisc, Reason, Report, ShaperConfig, Spec, Verdict, Verdicts,
+    Backlog, ClassReport, Counters, Discipline, Manage, Packet, Qdisc, Reason, Report, ReversePath,
+    ShaperConfig, Verdict, Verdicts,
 };
 
 /// Where the unknown stand among possible victims: first.
@@ -37,7 +40,7 @@ const UNKNOWN: u32 = 0;
 
 /// TAQ by the paper.
 #[derive(Debug)]
-pub struct Paper<P> {
+pub struct PaperMode<P> {
     config: Config,
     link: ShaperConfig,
     sizes: Sizes,
@@ -46,7 +49,7 @@ pub struct Paper<P> {
     scheduler: Scheduler,
     shares: Shares,
     loss: LossWindow,
-    door: Door<P>,
+    admission: Admission<P>,
     counters: Counters,
     backlog: Backlog,
 }
@@ -62,7 +65,7 @@ const fn id_of(slot: u32) -> Option<FlowId> {
     }
 }
 
-impl<P: Packet> Paper<P> {
+impl<P: Packet> PaperMode<P> {
     /// An empty queue for `link`; `seed` is for hashing.
     #[must_use]
     pub fn new(config: Config, link: ShaperConfig, seed: u64) -> Self {
@@ -73,7 +76,7 @@ impl<P: Packet> Paper<P> {
             scheduler: Scheduler::new(recovery_rate(&config, &link), link.mtu),
             shares: Shares::new(link.rate, config.share, config.fair_share),
             loss: LossWindow::new(config.w_loss),
-            door: Door::new(door_config(&config)),
+            admission: Admission::new(admission_config(&config)),
             counters: Counters::default(),
             backlog: Backlog::default(),
             config,
@@ -86,9 +89,9 @@ impl<P: Packet> Paper<P> {
         self.config.admission && self.loss.rate(now) >= self.config.p_admit
     }
 
-    fn inside(&self, now: Instant) -> Inside {
+    fn inside(&self, now: Instant) -> Load {
         // The published rule does not ask for rounds.
-        Inside { closed: self.is_closed(now), round: Duration::ZERO }
+        Load { overloaded: self.is_closed(now), round: Duration::ZERO }
     }
 
     /// A packet that may be queued goes to its class.
@@ -126,9 +129,9 @@ impl<P: Packet> Paper<P> {
         // The record is new, so nothing of the flow waits, unless it waits among the unknown or the same ports are used
         // again.
         if new {
-            let opened_here = Door::<P>::is_knock(header);
+            let opened_here = Admission::<P>::is_connection_request(header);
             let pool = if self.config.admission && flow != UNKNOWN {
-                self.door.pool(if opened_here { header.key.src() } else { header.key.dst() })
+                self.admission.pool(if opened_here { header.key.src() } else { header.key.dst() })
             } else {
                 None
             };
@@ -306,24 +309,24 @@ impl<P: Packet> Paper<P> {
         verdicts.push(Verdict::Dropped { packet, reason });
     }
 
-    fn knock(&mut self, now: Instant, way: Way, packet: P, verdicts: &mut Verdicts<P>) -> Option<P> {
+    fn request(&mut self, now: Instant, way: Way, packet: P, verdicts: &mut Verdicts<P>) -> Option<P> {
         let inside = self.inside(now);
-        self.door.knock(now, inside, way, packet, &mut self.counters, verdicts)
+        self.admission.request(now, inside, way, packet, &mut self.counters, verdicts)
     }
 
     fn touch(&mut self, now: Instant, flow: u32) {
         let pool = self.store.flows[flow as usize].pool;
         if pool != PoolId::NOBODY {
-            self.door.touch(now, pool);
+            self.admission.touch(now, pool);
         }
     }
 }
 
-impl<P: Packet> Qdisc<P> for Paper<P> {
+impl<P: Packet> Qdisc<P> for PaperMode<P> {
     fn enqueue(&mut self, now: Instant, packet: P, verdicts: &mut Verdicts<P>) {
         self.counters.arrive(packet.len());
-        if self.config.admission && Door::<P>::is_knock(packet.header()) {
-            if let Some(packet) = self.knock(now, Way::Own, packet, verdicts) {
+        if self.config.admission && Admission::<P>::is_connection_request(packet.header()) {
+            if let Some(packet) = self.request(now, Way::Own, packet, verdicts) {
                 self.admit(now, packet, verdicts);
             }
         } else {
@@ -352,9 +355,19 @@ impl<P: Packet> Qdisc<P> for Paper<P> {
         Some(packet)
     }
 
+    fn next_ready(&self, now: Instant) -> Option<Instant> {
+        (self.backlog.packets > 0).then_some(now)
+    }
+
+    fn backlog(&self) -> Backlog {
+        self.backlog
+    }
+}
+
+impl<P: Packet> ReversePath<P> for PaperMode<P> {
     fn reverse(&mut self, now: Instant, packet: P, verdicts: &mut Verdicts<P>) -> Option<P> {
-        let packet = if self.config.admission && Door::<P>::is_knock(packet.header()) {
-            self.knock(now, Way::Reverse, packet, verdicts)?
+        let packet = if self.config.admission && Admission::<P>::is_connection_request(packet.header()) {
+            self.request(now, Way::Reverse, packet, verdicts)?
         } else {
             packet
         };
@@ -362,10 +375,10 @@ impl<P: Packet> Qdisc<P> for Paper<P> {
         Some(packet)
     }
 
-    fn release_reverse(&mut self, now: Instant, verdicts: &mut Verdicts<P>) -> Option<P> {
+    fn release(&mut self, now: Instant, verdicts: &mut Verdicts<P>) -> Option<P> {
         loop {
             let inside = self.inside(now);
-            match self.door.release(now, inside, &mut self.counters, verdicts)? {
+            match self.admission.release(now, inside, &mut self.counters, verdicts)? {
                 (Way::Own, packet) => self.admit(now, packet, verdicts),
                 (Way::Reverse, packet) => {
                     self.tracker.reverse(now, packet.header());
@@ -375,49 +388,23 @@ impl<P: Packet> Qdisc<P> for Paper<P> {
         }
     }
 
-    fn next_ready(&self, now: Instant) -> Option<Instant> {
-        (self.backlog.packets > 0).then_some(now)
-    }
-
     fn next_release(&self, now: Instant) -> Option<Instant> {
-        if self.door.held() == 0 {
+        if self.admission.held() == 0 {
             return None;
         }
-        self.door.next_release(now, self.inside(now), self.loss.next_change(now))
-    }
-
-    fn backlog(&self) -> Backlog {
-        self.backlog
+        self.admission.next_release(now, self.inside(now), self.loss.next_change(now))
     }
 
     fn held(&self) -> usize {
-        self.door.held()
+        self.admission.held()
     }
 
     fn release_all(&mut self, now: Instant) {
-        self.door.release_all(now);
+        self.admission.release_all(now);
     }
+}
 
-    /// Flows, packets and the line at the door stay. A smaller buffer empties as packets come; `flows` keeps its value,
-    /// since the table was made for it.
-    fn reconfigure(&mut self, _now: Instant, spec: &Spec, link: &ShaperConfig) -> bool {
-        let Spec::Taq(config) = spec else { return false };
-        if config.mode != Mode::Paper {
-            return false;
-        }
-        let old = self.config;
-        self.config = Config { flows: old.flows, ..*config };
-        self.link = *link;
-        self.sizes = config.sizes(link);
-        self.scheduler.reconfigure(recovery_rate(config, link), link.mtu);
-        self.shares.reconfigure(link.rate, config.share, config.fair_share);
-        if old.w_loss != config.w_loss {
-            self.loss = LossWindow::new(config.w_loss);
-        }
-        self.door.reconfigure(door_config(config));
-        true
-    }
-
+impl<P: Packet> Manage for PaperMode<P> {
     fn report(&mut self, now: Instant) -> Report {
         let census = self.tracker.census(now);
         let class = |c: Class| ClassReport {
@@ -433,14 +420,44 @@ impl<P: Packet> Qdisc<P> for Paper<P> {
             backlog: self.backlog,
             classes: Class::ALL.into_iter().map(class).collect(),
             loss_ppm: self.loss.rate(now).0,
-            door: self.config.admission.then(|| self.door.report(now, closed)),
+            admission: self.config.admission.then(|| self.admission.report(now, closed)),
             bytes_per_flow: Self::bytes_per_flow(),
             ..super::follow_report(&census)
         }
     }
+
+    /// Flows, packets and the line at the door stay. A smaller buffer empties as packets come; `flows` keeps its value,
+    /// since the table was made for it.
+    fn reconfigure(&mut self, _now: Instant, settings: &dyn Any, link: &ShaperConfig) -> bool {
+        let Some(config) = settings.downcast_ref::<Config>() else { return false };
+        if config.mode != Mode::Paper {
+            return false;
+        }
+        let old = self.config;
+        self.config = Config { flows: old.flows, ..*config };
+        self.link = *link;
+        self.sizes = config.sizes(link);
+        self.scheduler.reconfigure(recovery_rate(config, link), link.mtu);
+        self.shares.reconfigure(link.rate, config.share, config.fair_share);
+        if old.w_loss != config.w_loss {
+            self.loss = LossWindow::new(config.w_loss);
+        }
+        self.admission.reconfigure(admission_config(config));
+        true
+    }
 }
 
-impl<P> Paper<P> {
+impl<P: Packet> Discipline<P> for PaperMode<P> {
+    fn reverse_path(&self) -> Option<&dyn ReversePath<P>> {
+        Some(self)
+    }
+
+    fn reverse_path_mut(&mut self) -> Option<&mut dyn ReversePath<P>> {
+        Some(self)
+    }
+}
+
+impl<P> PaperMode<P> {
     /// Memory for one flow: its record with its share of the index, and its queue with what is kept beside.
     #[must_use]
     pub const fn bytes_per_flow() -> usize {
@@ -466,8 +483,8 @@ fn recovery_rate(config: &Config, link: &ShaperConfig) -> Rate {
     Rate::from_bps(config.rho_r.of(link.rate.as_bps()))
 }
 
-fn door_config(config: &Config) -> DoorConfig {
-    DoorConfig {
+fn admission_config(config: &Config) -> AdmissionConfig {
+    AdmissionConfig {
         rule: Rule::Paper { join: config.t_pool, wait: config.t_wait },
         hold: config.holds_syns(),
         answered: config.http_503,

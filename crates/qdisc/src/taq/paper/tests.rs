@@ -14,7 +14,7 @@ fn at(ms: u64) -> Instant {
 }
 
 struct Bench {
-    q: Paper<Record>,
+    q: PaperMode<Record>,
     verdicts: Verdicts<Record>,
     seqs: Vec<u32>,
     id: u64,
@@ -29,7 +29,7 @@ impl Bench {
         }
         let link = ShaperConfig { mtu: Bytes(1500), ..ShaperConfig::new(Rate::from_kbps(600)) };
         Self {
-            q: Paper::new(config, link, 1),
+            q: PaperMode::new(config, link, 1),
             verdicts: Vec::new(),
             seqs: vec![1; 64],
             id: 0,
@@ -335,15 +335,15 @@ fn the_door_closes_when_the_loss_reaches_p_admit_and_opens_when_it_falls() {
     assert!(!knock(&mut b, 1_100, 31));
     assert!(knock(&mut b, 1_100, 30), "of a pool that is in");
     let report = b.q.report(at(1_100));
-    let door = report.door.unwrap();
-    assert!(door.closed && door.waiting == 1 && report.loss_ppm == 117_647);
+    let admission = report.admission.unwrap();
+    assert!(admission.overloaded && admission.waiting == 1 && report.loss_ppm == 117_647);
     // The window of five seconds has passed both drops.
     assert!(knock(&mut b, 6_200, 31));
 }
 
 #[test]
 fn an_upload_is_refused_at_the_same_door() {
-    let mut b = Bench::new(&[("admission", "on"), ("door", "hold"), ("buffer", "4")]);
+    let mut b = Bench::new(&[("admission", "on"), ("waiting_syn", "hold"), ("buffer", "4")]);
     for flow in 1..=20 {
         b.data(0, flow, 1000);
     }
@@ -353,7 +353,7 @@ fn an_upload_is_refused_at_the_same_door() {
     assert_eq!((b.q.held(), b.q.counters.refused), (1, 0));
     b.drain(10);
     assert_eq!(b.q.next_release(at(10)), Some(at(100)), "the loss window moves on each tenth of a second");
-    assert!(b.q.release_reverse(at(3_010), &mut b.verdicts).is_none());
+    assert!(b.q.release(at(3_010), &mut b.verdicts).is_none());
     assert_eq!((b.q.held(), b.q.backlog().packets), (0, 1), "its three seconds are over: queued");
 }
 
@@ -518,13 +518,13 @@ fn a_smaller_buffer_empties_step_by_step() {
     let mut config = b.q.config;
     config.set("buffer", "8").unwrap();
     let link = b.q.link;
-    assert!(b.q.reconfigure(at(0), &Spec::Taq(config), &link));
+    assert!(b.q.reconfigure(at(0), &config, &link));
     assert_eq!(b.q.backlog().packets, 20);
     // A retransmission is not at a cap of its own: two leave for one that comes.
     b.again(0, 1, 1000);
     assert_eq!((b.dropped().len(), b.q.backlog().packets), (2, 19));
     config.set("mode", "default").unwrap();
-    assert!(!b.q.reconfigure(at(0), &Spec::Taq(config), &link));
+    assert!(!b.q.reconfigure(at(0), &config, &link));
 }
 
 #[test]
@@ -570,5 +570,5 @@ fn the_door_closes_at_p_admit_and_remembers_those_who_are_served() {
 
 #[test]
 fn a_flow_takes_few_bytes() {
-    assert!(Paper::<Record>::bytes_per_flow() <= 256 + 32);
+    assert!(PaperMode::<Record>::bytes_per_flow() <= 256 + 32);
 }

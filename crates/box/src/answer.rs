@@ -1,0 +1,195 @@
+//! Answers plain HTTP in a server's place: 503 Service Unavailable with `Retry-After` (RFC 9110, sections 15.6.4 and
+//! 10.2.3) to a connection that has to wait at the door. No state is kept of such a connection: our initial sequence number
+//! is a keyed hash of its addresses and ports, as in a SYN cookie (RFC 4987, section 3.6), so an acknowledgment number tells
+//! whether a later segment belongs to it. Pure: headers in, packets out.
+//!
+//! The conversation, of which the server sees nothing:
+//!
+//! ```text
+//! SYN, refused at the door   ->   SYN|ACK, ISN = hash, MSS, window 65535
+//! ACK, or RST                ->   nothing
+//! request, or FIN            ->   the whole answer and FIN, in one segment of constant length
+//! later data, or FIN         ->   ACK
+//! ```
+//!
+//! A constant length makes a copy of the answer the same sequence numbers whatever it says, and the acknowledgment numbers
+//! that belong to it a fixed range. Whatever the answer does not acknowledge the client sends again, and is answered again.
+
+use std::net::IpAddr;
+
+use narrows_units::{Duration, SeqNum};
+use narrows_wire::{Flags, Header, Proto, TcpHeader, checksum, tcp_checksum};
+
+/// Plain HTTP.
+pub const HTTP: u16 = 80;
+/// Bytes of the answer, header and page: within the least MSS there is (536, RFC 9293, section 3.7.1).
+const LENGTH: usize = 480;
+/// A client that is told to wait longer would find its place given up: the door forgets after 70 s.
+const LONGEST_WAIT: u64 = 60;
+const WINDOW: u16 = u16::MAX;
+const TTL: u8 = 64;
+
+/// Where a client stands in the line.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Standing {
+    /// Its place, from 1.
+    pub position: usize,
+    /// When it is worth asking again.
+    pub wait: Duration,
+}
+
+/// What becomes of a segment that belongs to a connection of ours. It is not for the server.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Answer {
+    /// The 503 goes to the client: this IP packet.
+    Page(Vec<u8>),
+    /// An acknowledgment goes to the client: this IP packet.
+    Ack(Vec<u8>),
+    /// Nothing is to be said.
+    Nothing,
+}
+
+/// One who answers for servers behind a full link.
+#[derive(Clone, Copy, Debug)]
+pub struct Greeter {
+    secret: u64,
+}
+
+impl Greeter {
+    /// One whose sequence numbers nobody can tell without `secret`.
+    #[must_use]
+    pub const fn new(secret: u64) -> Self {
+        Self { secret }
+    }
+
+    fn isn(&self, header: &Header) -> SeqNum {
+        SeqNum((header.key.hash(self.secret) >> 32) as u32)
+    }
+
+    /// The SYN|ACK that answers a SYN to port 80, as an IP packet; `None` if this is no such SYN.
+    #[must_use]
+    pub fn syn(&self, syn: &Header) -> Option<Vec<u8>> {
+        let tcp = http(syn)?;
+        let others = Flags::ACK.and(Flags::RST).and(Flags::FIN);
+        if !tcp.flags.has(Flags::SYN) || tcp.flags.0 & others.0 != 0 {
+            return None;
+        }
+        // What fits an Ethernet frame behind a plain IP header.
+        let mss: u16 = if syn.key.src().is_ipv4() { 1460 } else { 1440 };
+        let [high, low] = mss.to_be_bytes();
+        // Data in a SYN (RFC 7413) is not acknowledged, and so comes again.
+        let says =
+            Says { seq: self.isn(syn), ack: tcp.seq + 1, flags: Flags::SYN.and(Flags::ACK), payload: &[] };
+        says.packet(syn, &[2, 4, high, low])
+    }
+
+    /// What to do with a segment from a client; `None` if it belongs to no connection of ours, and is to go on.
+    /// `standing` is asked only for the 503 itself.
+    #[must_use]
+    pub fn segment(&self, segment: &Header, standing: impl FnOnce(IpAddr) -> Standing) -> Option<Answer> {
+        let tcp = http(segment)?;
+        if !tcp.flags.has(Flags::ACK) || tcp.flags.has(Flags::SYN) {
+            return None;
+        }
+        let first = self.isn(segment) + 1;
+        let acknowledged = tcp.ack.0.wrapping_sub(first.0) as usize;
+        // One beyond the answer for its FIN.
+        if acknowledged > LENGTH + 1 {
+            return None;
+        }
+        if tcp.flags.has(Flags::RST) || tcp.seq_len() == 0 {
+            return Some(Answer::Nothing);
+        }
+        if acknowledged > 0 {
+            let says = Says { seq: tcp.ack, ack: tcp.seq_end(), flags: Flags::ACK, payload: &[] };
+            return Some(says.packet(segment, &[]).map_or(Answer::Nothing, Answer::Ack));
+        }
+        let page = page(standing(segment.key.src()));
+        let flags = Flags::PSH.and(Flags::FIN).and(Flags::ACK);
+        let says = Says { seq: first, ack: tcp.seq_end(), flags, payload: page.as_bytes() };
+        Some(says.packet(segment, &[]).map_or(Answer::Nothing, Answer::Page))
+    }
+}
+
+/// The TCP header of a whole segment to port 80 from an address that can be answered.
+fn http(header: &Header) -> Option<TcpHeader> {
+    let one_host = match header.key.src() {
+        IpAddr::V4(a) => !(a.is_multicast() || a.is_broadcast() || a.is_unspecified() || a.is_loopback()),
+        IpAddr::V6(a) => !(a.is_multicast() || a.is_unspecified() || a.is_loopback()),
+    };
+    let to_http = header.key.proto == Proto::TCP && header.key.dport == HTTP && !header.fragment;
+    header.tcp.filter(|_| one_host && to_http)
+}
+
+/// The answer, always [`LENGTH`] bytes: the page is filled up with spaces. The page asks again by itself, because browsers
+/// heed a refresh and not `Retry-After`.
+fn page(standing: Standing) -> String {
+    let place = standing.position;
+    let wait = standing.wait.as_nanos().div_ceil(1_000_000_000).clamp(1, LONGEST_WAIT);
+    let head = |length: usize| {
+        format!(
+            "HTTP/1.1 503 Service Unavailable\r\nRetry-After: {wait}\r\nConnection: close\r\n\
+             Cache-Control: no-store\r\nContent-Type: text/html\r\nContent-Length: {length}\r\n\r\n"
+        )
+    };
+    let page = format!(
+        "<!doctype html><meta http-equiv=refresh content={wait}><title>The link is full</title>\n<p>The link is full. You \
+         are number {place} in line; try again in {wait} s (this page does so by itself).\n"
+    );
+    // A page of 100 to 999 bytes: three digits, so the length of the head does not depend on the number.
+    let head = head(LENGTH - head(100).len());
+    let rest = LENGTH - head.len();
+    format!("{head}{page:<rest$}")
+}
+
+/// What we say to a client.
+struct Says<'a> {
+    seq: SeqNum,
+    ack: SeqNum,
+    flags: Flags,
+    payload: &'a [u8],
+}
+
+impl Says<'_> {
+    /// An IP packet back to where `to` came from, checksums complete. `None` if its addresses are of two families, which no
+    /// packet's are.
+    fn packet(&self, to: &Header, options: &[u8]) -> Option<Vec<u8>> {
+        let key = to.key.reverse();
+        let tcp_len = u16::try_from(20 + options.len() + self.payload.len()).ok()?;
+        let mut p = Vec::with_capacity(40 + usize::from(tcp_len));
+        match (key.src(), key.dst()) {
+            (IpAddr::V4(src), IpAddr::V4(dst)) => {
+                let [high, low] = (20 + tcp_len).to_be_bytes();
+                // Don't fragment; an identification means nothing then (RFC 6864, section 4.1).
+                p.extend([0x45, 0, high, low, 0, 0, 0x40, 0, TTL, Proto::TCP.0, 0, 0]);
+                p.extend(src.octets());
+                p.extend(dst.octets());
+                let sum = checksum(&p, 0);
+                p[10..12].copy_from_slice(&sum.to_be_bytes());
+            }
+            (IpAddr::V6(src), IpAddr::V6(dst)) => {
+                let [high, low] = tcp_len.to_be_bytes();
+                p.extend([0x60, 0, 0, 0, high, low, Proto::TCP.0, TTL]);
+                p.extend(src.octets());
+                p.extend(dst.octets());
+            }
+            _ => return None,
+        }
+        let at = p.len();
+        p.extend(key.sport.to_be_bytes());
+        p.extend(key.dport.to_be_bytes());
+        p.extend(self.seq.0.to_be_bytes());
+        p.extend(self.ack.0.to_be_bytes());
+        p.extend([((20 + options.len()) * 4) as u8, self.flags.0]);
+        p.extend(WINDOW.to_be_bytes());
+        p.extend([0; 4]);
+        p.extend(options);
+        p.extend(self.payload);
+        let sum = tcp_checksum(&p)?;
+        p[at + 16..at + 18].copy_from_slice(&sum.to_be_bytes());
+        Some(p)
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,65 @@
+//! What the live loop needs of a back end beside packets.
+
+use std::os::fd::BorrowedFd;
+
+use narrows_qdisc::{AdmissionReport, Direction};
+use narrows_units::{Duration, Instant};
+
+use super::backend::Backend;
+use super::packet::HeldPacket;
+
+/// What went otherwise than planned.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Odds {
+    /// Packets that contradicted themselves; they went on their way.
+    pub malformed: u64,
+    /// Times the kernel could not tell us of packets because we read too slowly; it let them through unqueued.
+    pub unseen: u64,
+    /// Packets lost before we could see them: the socket was full (packet sockets only).
+    pub lost: u64,
+    /// Packets whose way was gone when their turn came: an interface went down, or would not take them.
+    pub gone: u64,
+    /// Connections to port 80 that were answered 503 in their server's place.
+    pub answered: u64,
+}
+
+/// A back end on real interfaces.
+pub trait Channel: Backend<Packet = HeldPacket> {
+    /// Readable when packets wait.
+    fn fds(&self) -> [BorrowedFd<'_>; 2];
+
+    /// What went otherwise than planned so far.
+    fn odds(&mut self) -> Odds;
+
+    /// Interfaces have come, gone or changed.
+    fn links_changed(&mut self);
+
+    /// Answers connections to port 80 that a door refuses: for each direction the wait to name where its door knows none,
+    /// or `None` where SYNs are refused in silence.
+    ///
+    /// # Errors
+    /// If this back end cannot answer, with the remedy.
+    fn answer(&mut self, retry_after: [Option<Duration>; 2]) -> anyhow::Result<()> {
+        if retry_after.iter().any(Option::is_some) {
+            anyhow::bail!("http_503 = on needs the nfqueue back end: leave one or the other out");
+        }
+        Ok(())
+    }
+
+    /// The door whose line the answers to come should tell of, if it is time to hear of it.
+    fn asks_for_admission(&mut self, now: Instant) -> Option<Direction> {
+        let _ = now;
+        None
+    }
+
+    /// The line at that door.
+    fn tell_admission(&mut self, now: Instant, door: Direction, report: &AdmissionReport) {
+        let _ = (now, door, report);
+    }
+
+    /// Lets go of what is held and stops.
+    ///
+    /// # Errors
+    /// Those of the socket.
+    fn close(self) -> std::io::Result<()>;
+}

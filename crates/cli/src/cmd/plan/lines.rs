@@ -1,0 +1,449 @@
+//! What `narrows plan` says: a verdict, and lines with what each rests on and how far off it may be; the same as JSON.
+
+use std::fmt::Write as _;
+use std::path::Path;
+
+use narrows_models::operating::Stack;
+use narrows_models::plan::evidence::{self, Evidence};
+use narrows_models::plan::{Buffer, FEW_PACKETS, Link, P_ADMIT, P_THRESH, Plan, ROUND_LIMIT_S, Verdict};
+use narrows_scenario::time_text;
+use serde_json::{Value, json};
+
+/// Widths of the columns: what, answer, what it rests on, error.
+const WIDTHS: [usize; 4] = [22, 52, 13, 30];
+const MINUTE_S: f64 = 60.0;
+const HOUR_S: f64 = 3600.0;
+
+/// A line of the table.
+struct Line {
+    /// Its name in JSON.
+    key: &'static str,
+    /// At the left.
+    what: String,
+    answer: String,
+    evidence: Evidence,
+    /// Its figures.
+    figures: Value,
+}
+
+/// The screen.
+pub fn text(link: &Link, plan: &Plan) -> String {
+    let mut out = format!(
+        "{} for {}, {} each, {} (--busy): {}\nround trip {}, packets of {} B, drop-tail of {} ({}), senders: {}\n\n",
+        link.rate,
+        count(link.users, "user"),
+        count(link.connections, "connection"),
+        busy(link),
+        count(plan.flows, "flow"),
+        time_text(link.rtt),
+        link.packet.0,
+        count(plan.buffer_packets, "packet"),
+        seconds(plan.point.queue_s),
+        stack(link)
+    );
+    for line in wrap(&verdict(link, plan), WIDTHS.iter().sum::<usize>() + 3) {
+        let _ = writeln!(out, "{line}");
+    }
+    let _ = writeln!(out, "\n{}", row(["", "", "rests on", "beside the simulator"]));
+    for line in lines(link, plan) {
+        let columns = [&*line.what, &line.answer, line.evidence.basis.name(), line.evidence.error];
+        let wrapped: Vec<Vec<String>> =
+            columns.iter().zip(WIDTHS).map(|(words, width)| wrap(words, width)).collect();
+        let height = wrapped.iter().map(Vec::len).max().unwrap_or(0);
+        for at in 0..height {
+            let cells: Vec<&str> = wrapped.iter().map(|c| c.get(at).map_or("", String::as_str)).collect();
+            let _ = writeln!(out, "{}", row([cells[0], cells[1], cells[2], cells[3]]));
+        }
+    }
+    out
+}
+
+fn row(cells: [&str; 4]) -> String {
+    let [a, b, c, d] = WIDTHS;
+    format!("{:a$} {:b$} {:c$} {:d$}", cells[0], cells[1], cells[2], cells[3]).trim_end().to_owned()
+}
+
+/// Lines of at most `width` letters, broken at blanks.
+fn wrap(words: &str, width: usize) -> Vec<String> {
+    let mut lines: Vec<String> = Vec::new();
+    for word in words.split_whitespace() {
+        match lines.last_mut() {
+            Some(line) if line.chars().count() + 1 + word.chars().count() <= width => {
+                line.push(' ');
+                line.push_str(word);
+            }
+            _ => lines.push(word.to_owned()),
+        }
+    }
+    lines
+}
+
+/// The same for programs.
+pub fn json(link: &Link, plan: &Plan, map: Option<&Path>) -> Value {
+    let mut all = json!({
+        "link": {
+            "rate_bps": link.rate.as_bps(), "packet_bytes": link.packet.0, "rtt_s": link.rtt.as_secs_f64(),
+            "buffer_packets": plan.buffer_packets, "users": link.users, "connections": link.connections,
+            "busy": link.busy, "busy_users": plan.busy_users, "flows": plan.flows, "object_bytes": link.object.0,
+            "patience_s": link.patience.as_secs_f64(), "stack": if link.stack == Stack::Rfc { "rfc" } else { "linux" },
+        },
+        "verdict": {
+            "class": plan.verdict.name(), "sentence": verdict(link, plan),
+            "rests_on": evidence::verdict(link.stack).basis.name(), "error": evidence::verdict(link.stack).error,
+        },
+        "map": map.map(|m| m.to_string_lossy()),
+    });
+    for line in lines(link, plan) {
+        let mut figures = line.figures;
+        figures["says"] = json!(line.answer);
+        figures["rests_on"] = json!(line.evidence.basis.name());
+        figures["error"] = json!(line.evidence.error);
+        all[line.key] = figures;
+    }
+    rounded(all)
+}
+
+/// Numbers to nine digits: what stands behind is of the arithmetic, as the 15th digit of 0.1 + 0.2.
+fn rounded(value: Value) -> Value {
+    match value {
+        Value::Number(n) if n.is_f64() => {
+            let near = n.as_f64().and_then(|x| format!("{x:.8e}").parse::<f64>().ok());
+            near.map_or(Value::Number(n), |x| json!(x))
+        }
+        Value::Array(all) => all.into_iter().map(rounded).collect(),
+        Value::Object(all) => all.into_iter().map(|(key, value)| (key, rounded(value))).collect(),
+        other => other,
+    }
+}
+
+/// What is to be expected and done, and what each part of that rests on.
+fn verdict(link: &Link, plan: &Plan) -> String {
+    let loss = plan.point.loss * 100.0;
+    let share = format!("{} packets per round trip for each flow (arithmetic)", short(plan.share_packets));
+    let taq = format!(
+        "taq{} gives each a turn every {} and loses nothing (simulation)",
+        memory(plan).map_or_else(String::new, |packets| format!(":memory_packets={packets}")),
+        seconds(plan.turns.round_s)
+    );
+    let fetch = seconds(plan.turns.fetch_s);
+    match plan.verdict {
+        Verdict::Fine => format!(
+            "Fine: {share}; drop-tail loses {loss:.1} % and repairs most of it without a timeout (model). Taq would gain little \
+             here; for short queues a fair queue of the kernel (CAKE, FQ-CoDel) is simpler (rule of thumb)."
+        ),
+        Verdict::SmallPackets => format!(
+            "Small packets: {share}; what drop-tail loses, {loss:.1} %, often costs a timeout (model), while {taq}."
+        ),
+        Verdict::PastTipping => format!(
+            "Past the tipping point: {share}; drop-tail loses {loss:.0} %, timeouts repeat, and {} (model). Which packet is lost no \
+             longer matters; {taq}. A fetch takes {fetch} on average either way (arithmetic).",
+            half_hang(plan)
+        ),
+        Verdict::TooMany => format!(
+            "Too many at once: whatever the queue, a fetch of {} B takes {fetch} on average, more than {} (arithmetic). Drop-tail \
+             loses {loss:.0} % and {} (model); {taq}. It takes a higher rate, or fewer at a time.",
+            link.object.0,
+            time_text(link.patience),
+            half_hang(plan)
+        ),
+    }
+}
+
+fn half_hang(plan: &Plan) -> String {
+    match plan.stalls.longest_s(0.5, HOUR_S) {
+        s if s < 2.0 => "few users stall for more than two seconds yet".to_owned(),
+        s => format!("in an hour half of the users once stall for {} or more", seconds(s)),
+    }
+}
+
+/// What to set `memory_packets` to, if its default does not suffice: what has sufficed in simulation.
+fn memory(plan: &Plan) -> Option<u64> {
+    (!plan.turns.fits).then(|| 5 * u64::from(plan.flows))
+}
+
+/// What a verdict means on the map.
+pub fn about(verdict: Verdict, link: &Link) -> String {
+    match verdict {
+        Verdict::Fine => {
+            format!("more than {FEW_PACKETS} packets per round trip for each flow: drop-tail does")
+        }
+        Verdict::SmallPackets => format!(
+            "{FEW_PACKETS} packets per round trip or fewer, loss below {:.0} %: a loss often costs a timeout; taq helps",
+            P_THRESH * 100.0
+        ),
+        Verdict::PastTipping => format!(
+            "loss of {:.0} % and more: timeouts repeat, people stall; turns (taq) or fewer at a time",
+            P_THRESH * 100.0
+        ),
+        Verdict::TooMany => format!(
+            "whatever the queue, a fetch of {} B takes longer than {} on average: admission only decides where people wait",
+            link.object.0,
+            time_text(link.patience)
+        ),
+    }
+}
+
+fn lines(link: &Link, plan: &Plan) -> Vec<Line> {
+    let mut all = drop_tail(link, plan);
+    all.extend(taq(link, plan));
+    all.push(exits(link, plan));
+    all
+}
+
+fn drop_tail(link: &Link, plan: &Plan) -> Vec<Line> {
+    let point = &plan.point;
+    let share = Line {
+        key: "fair_share",
+        what: "fair share".to_owned(),
+        answer: format!(
+            "{} kbit/s a flow; {} packets per round trip, {} with the queue full",
+            short(plan.share_bps / 1e3),
+            short(plan.share_packets),
+            short(point.share_packets_per_rtt)
+        ),
+        evidence: evidence::SHARE,
+        figures: json!({
+            "bps": plan.share_bps, "packets_per_rtt": plan.share_packets,
+            "packets_per_rtt_with_queue": point.share_packets_per_rtt,
+        }),
+    };
+    let regime = Line {
+        key: "regime",
+        what: "regime".to_owned(),
+        answer: point.class.name().to_owned(),
+        evidence: evidence::REGIME,
+        figures: json!({ "class": point.class.name() }),
+    };
+    let loss = Line {
+        key: "loss",
+        what: "drop-tail: loss".to_owned(),
+        answer: format!(
+            "{:.1} %; a packet waits up to {}; {:.0} % of the flows send nothing in a round trip",
+            point.loss * 100.0,
+            seconds(point.queue_s),
+            point.silent * 100.0
+        ),
+        evidence: evidence::loss(link.stack),
+        figures: json!({
+            "loss": point.loss, "queue_s": point.queue_s, "stalled": point.silent, "rtt_s": point.rtt_s,
+            "utilisation": point.utilisation,
+        }),
+    };
+    vec![share, regime, loss, stalls(link, plan), larger_buffer(plan)]
+}
+
+fn stalls(link: &Link, plan: &Plan) -> Line {
+    let stalls = &plan.stalls;
+    let users = |x: f64, during: f64| (f64::from(plan.busy_users) * stalls.share_over(x, during)).round();
+    let median = stalls.longest_s(0.5, HOUR_S);
+    let answer = if median == 0.0 {
+        "hardly any: in an hour less than half of the users have one".to_owned()
+    } else {
+        format!(
+            "in an hour half of the users have one of {}; {} of {} one over 20 s, {} over 60 s; in a minute {} one over 5 s, {} over 20 s",
+            seconds(median),
+            users(20.0, HOUR_S),
+            plan.busy_users,
+            users(60.0, HOUR_S),
+            users(5.0, MINUTE_S),
+            users(20.0, MINUTE_S)
+        )
+    };
+    Line {
+        key: "stalls",
+        what: "drop-tail: stalls".to_owned(),
+        answer,
+        evidence: evidence::stalls(link.stack),
+        figures: json!({
+            "hour": {
+                "median_longest_s": median,
+                "users_over_20s": stalls.share_over(20.0, HOUR_S), "users_over_60s": stalls.share_over(60.0, HOUR_S),
+            },
+            "minute": {
+                "median_longest_s": stalls.longest_s(0.5, MINUTE_S),
+                "users_over_5s": stalls.share_over(5.0, MINUTE_S), "users_over_20s": stalls.share_over(20.0, MINUTE_S),
+            },
+        }),
+    }
+}
+
+fn larger_buffer(plan: &Plan) -> Line {
+    let percent = P_THRESH * 100.0;
+    let (answer, figures) = match plan.larger_buffer {
+        Some(b) => (
+            format!(
+                "{} packets for a loss below {percent:.0} %: {} of delay for everybody, {} for the smallest object",
+                b.packets,
+                seconds(b.delay_s),
+                seconds(b.smallest_fetch_s)
+            ),
+            json!({ "packets": b.packets, "delay_s": b.delay_s, "smallest_fetch_s": b.smallest_fetch_s }),
+        ),
+        None if plan.point.loss < P_THRESH => {
+            (format!("none needed for a loss below {percent:.0} %"), json!({ "packets": null }))
+        }
+        None => (format!("no buffer brings the loss below {percent:.0} %"), json!({ "packets": null })),
+    };
+    Line {
+        key: "larger_buffer",
+        what: "drop-tail: more buffer".to_owned(),
+        answer,
+        evidence: evidence::BUFFER,
+        figures,
+    }
+}
+
+fn taq(link: &Link, plan: &Plan) -> Vec<Line> {
+    let t = &plan.turns;
+    let more = memory(plan)
+        .map_or_else(String::new, |n| format!("; with less than memory_packets={n} it loses some"));
+    let turns = Line {
+        key: "taq",
+        what: "taq without its door".to_owned(),
+        answer: format!(
+            "a turn for each flow every {}, Jain index about 1; no user waits more than {} for something to come{more}",
+            seconds(t.round_s),
+            seconds(t.silence_s)
+        ),
+        evidence: evidence::TURNS,
+        figures: json!({ "round_s": t.round_s, "longest_stall_s": t.silence_s, "memory_packets": memory(plan) }),
+    };
+    let wait = Line {
+        key: "bulk_wait",
+        what: "taq: price".to_owned(),
+        answer: format!(
+            "a packet of a long transfer waits {} to {}",
+            seconds(t.wait_s.0),
+            seconds(t.wait_s.1)
+        ),
+        evidence: evidence::WAIT,
+        figures: json!({ "least_s": t.wait_s.0, "most_s": t.wait_s.1 }),
+    };
+    let fetch = Line {
+        key: "fetch",
+        what: "fetch".to_owned(),
+        answer: format!("{} B take {} on average, whatever the queue", link.object.0, seconds(t.fetch_s)),
+        evidence: evidence::FETCH,
+        figures: json!({ "mean_s": t.fetch_s }),
+    };
+    vec![turns, wait, fetch, admission(plan), loss_admission(plan)]
+}
+
+fn admission(plan: &Plan) -> Line {
+    let d = plan.admission;
+    let limit = format!("a round of {} users takes {}", d.users, seconds(ROUND_LIMIT_S));
+    let answer = match d.wait_s {
+        None => format!("{limit}: all {} are in, nobody waits", plan.busy_users),
+        Some(wait) => format!("{limit}: beyond that users wait, about {} for a connection", seconds(wait)),
+    };
+    Line {
+        key: "admission",
+        what: "taq with its door".to_owned(),
+        answer,
+        evidence: evidence::DOOR,
+        figures: json!({ "users": d.users, "wait_s": d.wait_s }),
+    }
+}
+
+fn loss_admission(plan: &Plan) -> Line {
+    let d = plan.loss_admission;
+    let percent = P_ADMIT * 100.0;
+    let answer = match d.wait_s {
+        None => format!("loss stays below {percent:.0} %: all {} are in", plan.busy_users),
+        Some(wait) => format!(
+            "{} at once would keep the loss below {percent:.0} %, and the others wait {}; but it lets each in after t_wait = 3 s, and loses what drop-tail loses (simulation)",
+            count(d.users, "user"),
+            seconds(wait)
+        ),
+    };
+    Line {
+        key: "loss_admission",
+        what: "taq:mode=paper's door".to_owned(),
+        answer,
+        evidence: evidence::LOSS_ADMISSION,
+        figures: json!({ "users": d.users, "wait_s": d.wait_s }),
+    }
+}
+
+fn exits(link: &Link, plan: &Plan) -> Line {
+    let one = |e: &narrows_models::plan::Exit| {
+        let rate = e.rate.map_or("no rate".to_owned(), |r| format!("from {} on", rate_text(r.as_bps())));
+        format!("{}: up to {}, or {rate}", e.to.name(), count(e.users, "user"))
+    };
+    let answer = if plan.exits.is_empty() {
+        format!("it is {}", plan.verdict.name())
+    } else {
+        plan.exits.iter().map(one).collect::<Vec<_>>().join("; ")
+    };
+    Line {
+        key: "leaves",
+        what: "to leave the regime".to_owned(),
+        answer,
+        evidence: evidence::exits(link.stack),
+        figures: json!({
+            "verdicts": plan.exits.iter().map(|e| json!({
+                "to": e.to.name(), "users": e.users, "rate_bps": e.rate.map(|r| r.as_bps()),
+            })).collect::<Vec<_>>(),
+            "connections": link.connections,
+        }),
+    }
+}
+
+/// `1 user`, `2 users`.
+pub fn count(n: u32, one: &str) -> String {
+    if n == 1 { format!("1 {one}") } else { format!("{n} {one}s") }
+}
+
+/// Who is busy.
+pub fn busy(link: &Link) -> String {
+    if link.busy >= 1.0 {
+        "all at once".to_owned()
+    } else {
+        format!("{} at a time", count(link.busy_users(), "user"))
+    }
+}
+
+/// The queue, as it was given.
+pub fn buffer(link: &Link) -> String {
+    match link.buffer {
+        Buffer::Packets(n) => count(n, "packet"),
+        Buffer::Time(t) => time_text(t),
+    }
+}
+
+/// The senders' TCP.
+pub const fn stack(link: &Link) -> &'static str {
+    match link.stack {
+        Stack::Linux => "linux",
+        Stack::Rfc => "rfc",
+    }
+}
+
+/// A number in as few digits as it takes.
+pub fn short(value: f64) -> String {
+    match value.abs() {
+        0.0 => "0".to_owned(),
+        v if v >= 100.0 => format!("{value:.0}"),
+        v if v >= 10.0 => format!("{value:.1}"),
+        v if v >= 1.0 => format!("{value:.2}"),
+        v if v >= 0.01 => format!("{value:.3}"),
+        _ => format!("{value:.1e}"),
+    }
+}
+
+fn seconds(value: f64) -> String {
+    match value {
+        v if v >= 10.0 => format!("{v:.0} s"),
+        v if v >= 1.0 => format!("{v:.1} s"),
+        v => format!("{:.0} ms", v * 1e3),
+    }
+}
+
+/// A rate in three digits.
+fn rate_text(bps: u64) -> String {
+    match bps as f64 {
+        v if v >= 1e9 => format!("{}gbit", short(v / 1e9)),
+        v if v >= 1e6 => format!("{}mbit", short(v / 1e6)),
+        v => format!("{}kbit", short(v / 1e3)),
+    }
+}

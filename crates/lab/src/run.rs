@@ -1,0 +1,280 @@
+//! One run: one discipline, one seed, from bare namespaces to the numbers.
+
+use std::io::{BufRead as _, BufReader};
+use std::path::Path;
+use std::process::{Child, ChildStdin, Stdio};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
+use std::time::{Duration, Instant};
+
+use anyhow::{Context as _, anyhow, bail};
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use super::bench::{Bench, Room, SERVER, SERVER_PORT};
+use super::middle::{self, Middle};
+use super::scenario::Scenario;
+use super::worker::{
+    CaptureResult, CaptureSpec, ClientResult, ClientSpec, EmulatorResult, EmulatorSpec, Say, ServerResult,
+    ServerSpec, Tick,
+};
+
+/// How long a worker may take to start or to finish.
+const PATIENCE: Duration = Duration::from_secs(20);
+
+/// Everything one run gave.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct RunRecord {
+    /// What stood in the box.
+    pub discipline: String,
+    /// The seed of sizes, starts and losses.
+    pub seed: u64,
+    /// What the users saw.
+    pub client: ClientResult,
+    /// What the server's kernel counted.
+    pub server: ServerResult,
+    /// How the emulated link did.
+    pub emulator: EmulatorResult,
+    /// The box's last status, in its own words.
+    pub status: Value,
+    /// The box's status once a second, without what repeats: see [`sample`].
+    pub samples: Vec<Value>,
+    /// Once a second, how long a thread of the box waited for a CPU on average when it had something to do, in
+    /// milliseconds: the box's own lateness.
+    pub box_waits_ms: Vec<f64>,
+    /// CPU seconds of the box, where it is a process of its own.
+    pub cpu_s: Option<f64>,
+}
+
+/// Runs `discipline` once. With `capture`, both ends' packets are written there; `progress` is called about once a second; `stop` ends the run early with an error.
+///
+/// # Errors
+/// Whatever part failed to start or to finish, named; or that it was stopped. The namespaces are gone either way.
+pub fn run_one(
+    scenario: &Scenario,
+    discipline: &str,
+    seed: u64,
+    capture: Option<&Path>,
+    progress: &dyn Fn(Tick),
+    stop: &AtomicBool,
+) -> anyhow::Result<RunRecord> {
+    let bench = Bench::new(scenario.mtu, middle::layer(scenario, discipline))?;
+    for (key, value) in &scenario.sysctl {
+        bench.sysctl(key, value)?;
+    }
+    // Dropped in the reverse order: the parts end before their namespaces go.
+    let mut middle = Middle::start(&bench, scenario, discipline)?;
+    let emulator: Worker<EmulatorResult> = Worker::start(
+        &bench,
+        Room::Link,
+        "emulator",
+        &EmulatorSpec {
+            interfaces: ["w0".to_owned(), "s0".to_owned()],
+            delay_ns: (scenario.rtt.secs() / 2.0 * 1e9) as i64,
+            loss: scenario.loss,
+            seed,
+            limit: 100_000,
+        },
+    )?;
+    let server: Worker<ServerResult> = Worker::start(
+        &bench,
+        Room::Server,
+        "server",
+        &ServerSpec { port: SERVER_PORT, congestion_control: scenario.congestion_control.clone() },
+    )?;
+    let captures = capture.map(|dir| captures(&bench, scenario, discipline, seed, dir)).transpose()?;
+    let client: Worker<ClientResult> =
+        Worker::start(&bench, Room::Users, "client", &client_spec(scenario, seed)?)?;
+    let mut seen = Seen::default();
+    let result = watch(scenario, &client, &mut middle, &mut seen, progress, stop)?;
+    let status = middle.status().context("the box's last status")?;
+    let cpu_s = middle.cpu_seconds();
+    for capture in captures.into_iter().flatten() {
+        capture.finish()?;
+    }
+    Ok(RunRecord {
+        discipline: discipline.to_owned(),
+        seed,
+        client: result,
+        server: server.finish()?,
+        emulator: emulator.finish()?,
+        status,
+        samples: seen.samples,
+        box_waits_ms: seen.waits_ms,
+        cpu_s,
+    })
+}
+
+/// Listeners at both ends, to `DIR/SCENARIO-DISCIPLINE-SEED-users.pcap` and `-server.pcap`.
+fn captures(
+    bench: &Bench,
+    scenario: &Scenario,
+    discipline: &str,
+    seed: u64,
+    dir: &Path,
+) -> anyhow::Result<Vec<Worker<CaptureResult>>> {
+    std::fs::create_dir_all(dir).with_context(|| dir.display().to_string())?;
+    let dir = dir.canonicalize().with_context(|| dir.display().to_string())?;
+    let plain: String = discipline.chars().map(|c| if c.is_ascii_alphanumeric() { c } else { '-' }).collect();
+    [(Room::Users, "cli0", "users"), (Room::Server, "srv0", "server")]
+        .into_iter()
+        .map(|(room, interface, end)| {
+            let file = dir.join(format!("{}-{plain}-{seed}-{end}.pcap", scenario.name));
+            Worker::start(bench, room, "capture", &CaptureSpec { interface: interface.to_owned(), file })
+        })
+        .collect()
+}
+
+fn client_spec(scenario: &Scenario, seed: u64) -> anyhow::Result<ClientSpec> {
+    Ok(ClientSpec {
+        server: format!("{SERVER}:{SERVER_PORT}").parse()?,
+        congestion_control: scenario.congestion_control.clone(),
+        seed,
+        duration: scenario.duration.secs(),
+        warmup: scenario.warmup.secs(),
+        jitter: scenario.jitter.secs(),
+        traffic: scenario.traffic.clone(),
+    })
+}
+
+/// What is asked of the box once a second.
+#[derive(Default)]
+struct Seen {
+    samples: Vec<Value>,
+    waits_ms: Vec<f64>,
+    waited: Option<(u64, u64)>,
+}
+
+impl Seen {
+    fn look(&mut self, middle: &mut Middle) {
+        // A status missed on a busy machine is a point less in a picture.
+        if let Ok(status) = middle.status() {
+            self.samples.push(sample(&status));
+        }
+        let now = middle.waited();
+        if let (Some(before), Some(now)) = (self.waited, now) {
+            // Threads come and go with connections to the control socket, and take their counts along.
+            let (delay, slices) = (now.0.saturating_sub(before.0), now.1.saturating_sub(before.1));
+            if slices > 0 {
+                self.waits_ms.push((delay as f64 / slices as f64).round() / 1e6);
+            }
+        }
+        self.waited = now;
+    }
+}
+
+/// Waits for the users to be done, and asks the box once a second how it is.
+fn watch(
+    scenario: &Scenario,
+    client: &Worker<ClientResult>,
+    middle: &mut Middle,
+    seen: &mut Seen,
+    progress: &dyn Fn(Tick),
+    stop: &AtomicBool,
+) -> anyhow::Result<ClientResult> {
+    let until = Instant::now() + scenario.duration.duration() + PATIENCE;
+    let mut next_sample = Instant::now();
+    loop {
+        if stop.load(Ordering::Relaxed) {
+            bail!("stopped");
+        }
+        match client.said.recv_timeout(Duration::from_millis(200)) {
+            Ok(Say::Tick(tick)) => progress(tick),
+            Ok(Say::Done(result)) => return Ok(result),
+            Ok(Say::Failed(why)) => bail!("lab client: {why}"),
+            Ok(Say::Ready) | Err(RecvTimeoutError::Timeout) => {}
+            Err(RecvTimeoutError::Disconnected) => bail!("lab client: ended without a word"),
+        }
+        if Instant::now() > until {
+            bail!("lab client: not done {} s after its time", PATIENCE.as_secs());
+        }
+        if Instant::now() >= next_sample {
+            next_sample += Duration::from_secs(1);
+            if !middle.alive() {
+                bail!("the box ended while it was needed; run 'narrows run' by hand to see why");
+            }
+            seen.look(middle);
+        }
+    }
+}
+
+/// The numbers of a status that change from second to second.
+#[must_use]
+pub fn sample(status: &Value) -> Value {
+    let report = &status["down"]["report"];
+    let report = if report.is_null() { &status["peer"] } else { report };
+    let mut kept = serde_json::Map::new();
+    for (key, value) in report.as_object().into_iter().flatten() {
+        if !matches!(key.as_str(), "places" | "name" | "bytes_per_flow" | "kind") {
+            kept.insert(key.clone(), value.clone());
+        }
+    }
+    // The door's list of places is for a status page.
+    if let Some(door) = kept.get_mut("admission").and_then(Value::as_object_mut) {
+        door.remove("places");
+    }
+    Value::Object(kept)
+}
+
+/// A child of this program inside a room.
+struct Worker<T> {
+    role: &'static str,
+    child: Child,
+    stdin: Option<ChildStdin>,
+    said: Receiver<Say<T>>,
+}
+
+impl<T: DeserializeOwned + Send + 'static> Worker<T> {
+    /// Starts it and waits until it is in place.
+    fn start<S: Serialize>(bench: &Bench, room: Room, role: &'static str, spec: &S) -> anyhow::Result<Self> {
+        let me = std::env::current_exe().context("the path of this program")?;
+        let mut child = bench
+            .command(room, &me.to_string_lossy())
+            .args(["lab-worker", role, &serde_json::to_string(spec)?])
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()
+            .with_context(|| format!("lab {role}"))?;
+        let stdin = child.stdin.take();
+        let out = child.stdout.take().context("a worker without standard output")?;
+        let (tell, said) = mpsc::channel();
+        std::thread::spawn(move || {
+            for line in BufReader::new(out).lines().map_while(Result::ok) {
+                let word = serde_json::from_str(&line)
+                    .unwrap_or_else(|e| Say::Failed(format!("{e} in: {line:.200}")));
+                if tell.send(word).is_err() {
+                    break;
+                }
+            }
+        });
+        let worker = Self { role, child, stdin, said };
+        match worker.said.recv_timeout(PATIENCE) {
+            Ok(Say::Ready) => Ok(worker),
+            Ok(Say::Failed(why)) => Err(anyhow!("lab {role}: {why}")),
+            _ => Err(anyhow!("lab {role}: not in place within {} s", PATIENCE.as_secs())),
+        }
+    }
+
+    /// Lets go of it and takes what it has to say.
+    fn finish(mut self) -> anyhow::Result<T> {
+        self.stdin = None;
+        let until = Instant::now() + PATIENCE;
+        loop {
+            match self.said.recv_timeout(until.saturating_duration_since(Instant::now())) {
+                Ok(Say::Done(result)) => return Ok(result),
+                Ok(Say::Failed(why)) => bail!("lab {}: {why}", self.role),
+                Ok(_) => {}
+                Err(_) => bail!("lab {}: ended without its result", self.role),
+            }
+        }
+    }
+}
+
+impl<T> Drop for Worker<T> {
+    fn drop(&mut self) {
+        self.stdin = None;
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}

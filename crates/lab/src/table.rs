@@ -1,0 +1,134 @@
+//! The table people read: a row a number, a column a discipline.
+
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+
+use super::metrics::{ROWS, Spread, Unit};
+use super::suite::Outcome;
+use super::worker::client::user_address;
+
+/// One number as the table writes it.
+#[must_use]
+pub fn write(unit: Unit, v: f64) -> String {
+    match unit {
+        Unit::Seconds if v < 10.0 => format!("{v:.2} s"),
+        Unit::Seconds => format!("{v:.1} s"),
+        Unit::Share => format!("{:.1} %", v * 100.0),
+        Unit::Kbps => format!("{v:.0} kbit/s"),
+        Unit::Millis => format!("{v:.2} ms"),
+        Unit::Count => format!("{v:.0}"),
+        Unit::Ratio => format!("{v:.3}"),
+    }
+}
+
+/// The number alone, for a range.
+fn bare(unit: Unit, v: f64) -> String {
+    let text = write(unit, v);
+    text.split(' ').next().unwrap_or_default().to_owned()
+}
+
+fn cell(unit: Unit, spread: Option<&Spread>, seeds: usize) -> String {
+    let Some(s) = spread else { return "-".to_owned() };
+    if seeds < 2 {
+        return write(unit, s.median);
+    }
+    format!("{} ({}-{})", write(unit, s.median), bare(unit, s.min), bare(unit, s.max))
+}
+
+/// The whole table, then a line for each discipline that took no part or whose run was spoiled.
+#[must_use]
+pub fn render(outcome: &Outcome) -> String {
+    let ran: Vec<_> = outcome.disciplines.iter().filter(|d| !d.runs.is_empty()).collect();
+    let mut lines: Vec<Vec<String>> =
+        vec![std::iter::once(String::new()).chain(ran.iter().map(|d| d.discipline.clone())).collect()];
+    for row in ROWS {
+        let cells: Vec<String> =
+            ran.iter().map(|d| cell(row.unit, d.summary.get(row.key), d.runs.len())).collect();
+        // A row that means nothing to this workload is left out.
+        if cells.iter().any(|c| c != "-") {
+            lines.push(std::iter::once(row.label.to_owned()).chain(cells).collect());
+        }
+    }
+    let mut text = align(&lines);
+    for d in &outcome.disciplines {
+        if let Some(why) = &d.skipped {
+            let _ = writeln!(text, "{}: skipped: {why}", d.discipline);
+        }
+        for run in &d.runs {
+            if let Some(why) = &run.spoiled {
+                let _ = writeln!(text, "{} seed {}: {why}", d.discipline, run.record.seed);
+            }
+        }
+    }
+    text
+}
+
+/// The `n` objects or flows with the longest stalls of each discipline: where to look in a capture.
+#[must_use]
+pub fn worst(outcome: &Outcome, n: usize) -> String {
+    let mut text = String::new();
+    for d in &outcome.disciplines {
+        let mut all: Vec<(f64, String)> = Vec::new();
+        for run in &d.runs {
+            let seed = run.record.seed;
+            let at = |user: u32| user_address(user);
+            all.extend(run.record.client.objects.iter().map(|o| {
+                let end = if o.done.is_some() { "done" } else { "cut off" };
+                let place = format!("{} B, {:.1} s to {:.1} s, {end}", o.size, o.start, o.end);
+                (o.stall, format!("seed {seed}, user {} ({}): {place}", o.user, at(o.user)))
+            }));
+            all.extend(
+                run.record
+                    .client
+                    .long
+                    .iter()
+                    .map(|l| (l.stall, format!("seed {seed}, user {} ({}): long flow", l.user, at(l.user)))),
+            );
+        }
+        all.sort_by(|a, b| b.0.total_cmp(&a.0));
+        for (stall, what) in all.iter().take(n) {
+            let _ = writeln!(text, "{}: stalled {stall:.1} s: {what}", d.discipline);
+        }
+    }
+    text
+}
+
+fn align(lines: &[Vec<String>]) -> String {
+    let mut widths: BTreeMap<usize, usize> = BTreeMap::new();
+    for line in lines {
+        for (i, cell) in line.iter().enumerate() {
+            let w = widths.entry(i).or_default();
+            *w = (*w).max(cell.chars().count());
+        }
+    }
+    let mut text = String::new();
+    for line in lines {
+        for (i, cell) in line.iter().enumerate() {
+            let width = widths[&i];
+            let _ = if i == 0 { write!(text, "{cell:<width$}") } else { write!(text, "  {cell:>width$}") };
+        }
+        text.truncate(text.trim_end_matches(' ').len());
+        text.push('\n');
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn cells() {
+        let s = Spread { median: 0.0123, min: 0.01, max: 0.02 };
+        assert_eq!(cell(Unit::Share, Some(&s), 3), "1.2 % (1.0-2.0)");
+        assert_eq!(cell(Unit::Share, Some(&s), 1), "1.2 %");
+        assert_eq!(cell(Unit::Share, None, 1), "-");
+        assert_eq!(write(Unit::Seconds, 12.34), "12.3 s");
+    }
+
+    #[test]
+    fn columns_stand_under_each_other() {
+        let t = align(&[vec![String::new(), "fifo:30".into()], vec!["goodput".into(), "1".into()]]);
+        assert_eq!(t, "         fifo:30\ngoodput        1\n");
+    }
+}

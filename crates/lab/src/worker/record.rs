@@ -1,0 +1,88 @@
+//! What the users saw. Times are seconds since the load began.
+
+use serde::{Deserialize, Serialize};
+
+/// One object, fetched or not.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub struct ObjectRecord {
+    /// Whose it is.
+    pub user: u32,
+    /// Which of the user's connections.
+    pub connection: u32,
+    /// Body in bytes.
+    pub size: u32,
+    /// When the user began to connect.
+    pub start: f64,
+    /// When the connection stood (of the attempt that succeeded).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub connected: Option<f64>,
+    /// When the first byte came.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub first_byte: Option<f64>,
+    /// When the last byte came; `None` if it was cut off by the end of the run or failed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub done: Option<f64>,
+    /// The longest time without payload, from `start` on; for a cut-off object up to the end of the run.
+    pub stall: f64,
+    /// The same from `connected` on.
+    pub stall_connected: f64,
+    /// When it was over, one way or another.
+    pub end: f64,
+    /// Connection attempts that failed.
+    #[serde(default)]
+    pub refused: u32,
+    /// Times the box answered 503 in the server's stead.
+    #[serde(default)]
+    pub turned_away: u32,
+    /// The connection broke before the object was whole.
+    #[serde(default)]
+    pub broken: bool,
+}
+
+/// One connection that sends for the whole run.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub struct LongRecord {
+    /// Whose it is.
+    pub user: u32,
+    /// When the user began to connect.
+    pub start: f64,
+    /// When the connection stood.
+    #[serde(default)]
+    pub connected: Option<f64>,
+    /// The longest time without payload after the warm-up, up to the end of the run.
+    pub stall: f64,
+    /// Connection attempts that failed, and connections that broke.
+    pub failures: u32,
+}
+
+/// All the users saw.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub struct ClientResult {
+    /// Every object that was begun.
+    pub objects: Vec<ObjectRecord>,
+    /// Every long flow.
+    pub long: Vec<LongRecord>,
+    /// Payload received in each second, by user.
+    pub bins: Vec<Vec<u32>>,
+    /// How long the load lasted.
+    pub lasted: f64,
+}
+
+/// To tenths of a millisecond: more would be noise in the result file.
+fn round(seconds: &mut f64) {
+    *seconds = (*seconds * 1e4).round() / 1e4;
+}
+
+impl ClientResult {
+    /// Drops the digits nobody can have measured.
+    pub fn round(&mut self) {
+        for o in &mut self.objects {
+            let times = [&mut o.start, &mut o.stall, &mut o.stall_connected, &mut o.end];
+            times.into_iter().for_each(round);
+            [&mut o.connected, &mut o.first_byte, &mut o.done].into_iter().flatten().for_each(round);
+        }
+        for l in &mut self.long {
+            [&mut l.start, &mut l.stall].into_iter().chain(&mut l.connected).for_each(round);
+        }
+    }
+}

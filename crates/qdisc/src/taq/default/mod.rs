@@ -1,0 +1,445 @@
+//! TAQ, mode `default`: turns.
+//!
+//! The published rule decides what to drop by what the flow's phase makes of it (mode `paper`). This one removes the
+//! causes of drops first, and drops only what TCP repairs without a timeout:
+//!
+//! - **Control packets first** ([`control`]).
+//! - **DefaultMode.** A FIFO per flow, served by deficit round robin in bytes (Shreedhar and Varghese, 1995). A flow's backlog
+//!   harms nobody but itself. A flow that needs less than its share is served at once; a new one goes before the round
+//!   with a small credit, so that first packets do not wait (the new list of RFC 8290, here a budget for each flow's
+//!   life), on a part of the link ([`newcomers`]).
+//! - **Suppressed duplicates** ([`duplicates`]).
+//! - **The window clamp** ([`clamp`]).
+//! - **Marks, or drops a flow can repair** ([`repair`]), where the clamp does not reach: no timestamps of the handshake,
+//!   one-way view, another transport.
+//! - **Memory bounds** ([`longest`]).
+//! - **The door** ([`super::admission`]): when a round takes longer than a silence may last, new pools wait outside.
+//!
+//! Each part can be switched off by name ([`super::Config`]). Times are in nanoseconds, sizes in bytes of IP packet;
+//! turns are counted in bytes on the link, framing included.
+
+mod clamp;
+mod control;
+mod duplicates;
+mod entrance;
+mod lists;
+mod longest;
+mod newcomers;
+mod repair;
+mod restraint;
+mod reverse;
+mod rounds;
+mod slot;
+mod store;
+#[cfg(test)]
+mod tests;
+
+use core::any::Any;
+use core::net::IpAddr;
+use std::collections::{BTreeMap, VecDeque};
+
+use narrows_flow::{FlowId, Kind, Tracker, TrackerConfig};
+use narrows_units::{Bytes, Duration, Instant, Rate};
+use narrows_wire::{Header, TcpHeader};
+
+use self::control::Control;
+use self::lists::List;
+use self::longest::Longest;
+use self::newcomers::Newcomers;
+use self::slot::{Place, Slot};
+use self::store::Store;
+use super::admission::{Admission, Way};
+use super::{Config, LossWindow, Mode};
+use crate::{
+    Backlog, ClassReport, Counters, Discipline, Manage, Packet, Qdisc, Reason, Report, ReversePath,
+    ShaperConfig, Verdict, Verdicts,
+};
+
+/// TAQ in its default mode, for one direction of a link.
+#[derive(Debug)]
+pub struct DefaultMode<P> {
+    config: Config,
+    link: ShaperConfig,
+    tracker: Tracker,
+    slots: Vec<Slot>,
+    store: Store<P>,
+    control: Control<P>,
+    first: List,
+    newcomers: Newcomers,
+    round: List,
+    longest: Longest,
+    backlog: Backlog,
+    counters: Counters,
+    admission: Admission<P>,
+    /// When connections were let in of late.
+    entered: VecDeque<Instant>,
+    loss: LossWindow,
+    /// Flows with a backlog in each pool; kept only where pools share the link.
+    busy: BTreeMap<IpAddr, u32>,
+    /// Average length of a data packet on the link, in 1/16 bytes.
+    mean_len: u64,
+    /// How long the link takes for such a packet.
+    packet_time: Duration,
+    /// The largest packet of late on the link, in bytes.
+    largest: u64,
+}
+
+/// A size as a credit or debt.
+fn signed(bytes: u64) -> i32 {
+    i32::try_from(bytes).unwrap_or(i32::MAX)
+}
+
+impl<P: Packet> DefaultMode<P> {
+    /// An empty queue for `link`; `seed` is for hashing.
+    #[must_use]
+    pub fn new(config: Config, link: ShaperConfig, seed: u64) -> Self {
+        let tracker = TrackerConfig { capacity: config.flows as usize, ..TrackerConfig::default() };
+        Self {
+            tracker: Tracker::new(tracker, seed),
+            config,
+            link,
+            slots: Vec::new(),
+            store: Store::new(),
+            control: Control::new(),
+            first: List::default(),
+            newcomers: Newcomers::new(link.rate, config.new_share),
+            round: List::default(),
+            longest: Longest::default(),
+            backlog: Backlog::default(),
+            counters: Counters::default(),
+            admission: Admission::new(entrance::admission_config(&config)),
+            entered: VecDeque::new(),
+            loss: LossWindow::new(config.w_loss),
+            busy: BTreeMap::new(),
+            mean_len: 1500 << 4,
+            packet_time: link.rate.time_to_send(Bytes(1500)),
+            largest: 0,
+        }
+    }
+
+    /// The slot of a flow, as new if the flow is; `restarted` says that a new connection took the same key.
+    fn slot(&mut self, id: FlowId, restarted: bool) -> &mut Slot {
+        let at = id.0 as usize;
+        if at >= self.slots.len() {
+            self.slots.resize(at + 1, Slot::default());
+        }
+        let generation = self.tracker.flow(id).generation();
+        let slot = &mut self.slots[at];
+        if restarted || slot.generation != generation {
+            slot.restart(generation, signed(self.config.new_quantum.into()));
+        }
+        slot
+    }
+
+    /// Takes a packet of a flow out of the store; the flow leaves its list if that was the last.
+    fn take(&mut self, id: u32, at: u32) -> store::Entry<P> {
+        let slot = &mut self.slots[id as usize];
+        let entry = self.store.remove(&mut slot.chain, at, |p: &P| p.len().get());
+        self.backlog.sub(entry.packet.len());
+        self.tracker.unqueued(FlowId(id));
+        self.longest.update(&mut self.slots, id);
+        if self.slots[id as usize].chain.is_empty() {
+            self.leave(id);
+        }
+        entry
+    }
+
+    fn drop_at(&mut self, now: Instant, id: u32, at: u32, reason: Reason, verdicts: &mut Verdicts<P>) {
+        let packet = self.take(id, at).packet;
+        self.tracker.dropped(now, FlowId(id), packet.header());
+        self.loss.drop(now);
+        self.counters.drop_for(reason);
+        verdicts.push(Verdict::Dropped { packet, reason });
+    }
+
+    /// Whether a copy can be discarded (see [`duplicates`]).
+    fn is_superfluous(&mut self, now: Instant, id: u32, tcp: &TcpHeader) -> bool {
+        if !self.config.suppress_duplicates {
+            return false;
+        }
+        let (seq, end) = (tcp.seq, tcp.seq_end());
+        let flow = self.tracker.flow(FlowId(id));
+        let (near, far) = (flow.receiver_rtt(), flow.sender_rtt());
+        let slot = &mut self.slots[id as usize];
+        if duplicates::waits(&mut self.store, &slot.chain, seq, end) {
+            return true;
+        }
+        if !self.config.suppress_departed {
+            return false;
+        }
+        // A quarter more than the shortest round trip seen, for its jitter.
+        let margin = |rtt: Duration| rtt + rtt / 4 + Duration::from_millis(2);
+        if slot.highest_ack.is_some_and(|a| end.at_or_before(a)) {
+            return far.is_some_and(|far| now.since(slot.acked_at) < margin(far));
+        }
+        // 40 ms: the delayed acknowledgment of common stacks.
+        near.zip(far).is_some_and(|(near, far)| {
+            slot.departures.suppress(seq, end, now, margin(near + far) + Duration::from_millis(40))
+        })
+    }
+
+    /// A retransmission goes before the flow's older packets when their turns are far off; their timestamps are raised
+    /// to its own, or the receiver would discard them as old duplicates (PAWS, RFC 7323, section 5).
+    fn goes_to_the_front(&mut self, id: u32, tcp: &TcpHeader) -> bool {
+        let chain = self.slots[id as usize].chain;
+        // Below this wait, overtaking makes the sender's RACK (RFC 8985) take the overtaken packets for lost.
+        let far_off = Duration::from_millis(1500);
+        if !self.config.retransmissions_first
+            || chain.is_empty()
+            || self.round_time() * u64::from(chain.packets) < far_off
+        {
+            return false;
+        }
+        let Some((tsval, _)) = tcp.timestamps else { return true };
+        let mut at = chain.head();
+        for _ in 0..chain.packets {
+            let entry = self.store.get_mut(at);
+            let older = entry
+                .packet
+                .header()
+                .tcp
+                .and_then(|t| t.timestamps)
+                .is_some_and(|(v, _)| narrows_units::SeqNum(v).before(narrows_units::SeqNum(tsval)));
+            if older {
+                if !entry.packet.set_tsval(tsval) {
+                    return false;
+                }
+                self.counters.restamped += 1;
+            }
+            at = entry.next();
+        }
+        true
+    }
+
+    fn note_arrival(&mut self, id: u32, tcp: &TcpHeader) {
+        let slot = &mut self.slots[id as usize];
+        if let Some(mss) = tcp.mss {
+            // Timestamps take 12 of it (RFC 7323, appendix A).
+            let options = if tcp.timestamps.is_some() { 12 } else { 0 };
+            let mss = mss.saturating_sub(options).max(1);
+            slot.segment = if slot.segment == 0 { mss } else { slot.segment.min(mss) };
+        }
+        let payload = u16::try_from(tcp.payload).unwrap_or(u16::MAX);
+        slot.segment = slot.segment.max(payload);
+    }
+
+    fn put(&mut self, now: Instant, id: u32, packet: P, kind: Kind, verdicts: &mut Verdicts<P>) {
+        let len = packet.len();
+        let idle = self.slots[id as usize].chain.is_empty();
+        let room = self.store.len() + self.control.len() < self.config.memory_packets as usize;
+        if room && self.config.new_flows_first && Control::<P>::is_control(packet.header(), idle) {
+            let share = Rate::from_bps(self.config.rho_r.of(self.link.rate.as_bps()));
+            if self.control.pay(now, share, self.link.wire_len(len)) {
+                self.backlog.add(len);
+                self.tracker.queued(FlowId(id));
+                self.control.push(id, packet);
+                self.bound_memory(now, verdicts);
+                return;
+            }
+        }
+        let tcp = packet.header().tcp.as_ref();
+        let front = kind == Kind::Retransmission && tcp.is_some_and(|t| self.goes_to_the_front(id, t));
+        let new_data = matches!(kind, Kind::New | Kind::Fin | Kind::Reordered | Kind::NotTcp);
+        let slot = &mut self.slots[id as usize];
+        if front {
+            self.store.push_front(&mut slot.chain, packet, len.get(), new_data);
+        } else {
+            self.store.push_back(&mut slot.chain, packet, len.get(), new_data);
+        }
+        self.backlog.add(len);
+        self.tracker.queued(FlowId(id));
+        self.longest.update(&mut self.slots, id);
+        self.join(now, id);
+        self.restrain(now, id, verdicts);
+        self.bound_memory(now, verdicts);
+    }
+
+    fn note_departure(&mut self, now: Instant, id: u32, header: &Header, new_data: bool) {
+        let wire = self.link.wire_len(header.len);
+        let held = |slot: &Slot, max| slot.clamp.holds(max, u32::from(slot.segment));
+        let max_seq = self.tracker.flow(FlowId(id)).max_seq();
+        let slot = &mut self.slots[id as usize];
+        if header.tcp.as_ref().is_none_or(|t| t.payload > 0) {
+            slot.served = slot.served.saturating_add(u32::try_from(header.len.get()).unwrap_or(u32::MAX));
+            slot.served_at = now;
+        }
+        if let Some(tcp) = header.tcp.as_ref() {
+            let end = tcp.seq_end();
+            slot.served_end = Some(slot.served_end.map_or(end, |e| e.max(end)));
+            if tcp.payload > 0 {
+                if new_data {
+                    slot.departures.note(&mut slot.next_departure, tcp.seq, end, now);
+                    self.counters.goodput_bytes += Bytes(u64::from(tcp.payload));
+                }
+                if slot.chain.is_empty() && held(slot, max_seq) {
+                    slot.extra = slot.extra.saturating_add(1).min(64);
+                } else if slot.chain.packets >= 3 {
+                    slot.extra = slot.extra.saturating_sub(1);
+                }
+            }
+        }
+        self.largest = wire.get().max(self.largest - self.largest / 1024);
+        if header.is_tcp_data() || header.tcp.is_none() {
+            self.set_mean_len(self.mean_len - (self.mean_len >> 4) + wire.get().min(1 << 16));
+        }
+        self.tracker.departed(now, FlowId(id), header);
+    }
+
+    /// A packet that may be queued.
+    fn admit(&mut self, now: Instant, packet: P, verdicts: &mut Verdicts<P>) {
+        // The record and the slot come from memory together, while other things are done.
+        let likely = self.tracker.likely(&packet.header().key);
+        if let Some(slot) = self.slots.get(likely.index()) {
+            slot.touch();
+        }
+        self.loss.arrival(now);
+        self.tracker.tick(now);
+        let seen = self.tracker.forward_from(now, packet.header(), likely);
+        self.counters.evicted += u64::from(seen.evicted_in_use);
+        let Some(flow) = seen.id else {
+            // The table is full of flows with a backlog: there is no turn to give.
+            self.counters.drop_for(Reason::OverLimit);
+            verdicts.push(Verdict::Dropped { packet, reason: Reason::OverLimit });
+            return;
+        };
+        if seen.fresh || seen.restarted {
+            self.slot(flow, seen.restarted && seen.kind == Kind::Syn);
+        }
+        if let Some(tcp) = packet.header().tcp.as_ref() {
+            self.note_arrival(flow.0, tcp);
+            if seen.kind == Kind::Retransmission && self.is_superfluous(now, flow.0, tcp) {
+                self.counters.suppressed += 1;
+                verdicts.push(Verdict::Suppressed { packet });
+                return;
+            }
+        }
+        self.put(now, flow.0, packet, seen.kind, verdicts);
+    }
+}
+
+impl<P: Packet> Qdisc<P> for DefaultMode<P> {
+    fn enqueue(&mut self, now: Instant, packet: P, verdicts: &mut Verdicts<P>) {
+        self.counters.arrive(packet.len());
+        if !self.config.admission || !Admission::<P>::is_connection_request(packet.header()) {
+            self.admit(now, packet, verdicts);
+        } else if let Some(packet) = self.request(now, Way::Own, packet, verdicts) {
+            self.admit(now, packet, verdicts);
+        }
+    }
+
+    fn dequeue(&mut self, now: Instant, _verdicts: &mut Verdicts<P>) -> Option<P> {
+        if let Some((id, packet)) = self.control.pop() {
+            self.backlog.sub(packet.len());
+            self.tracker.unqueued(FlowId(id));
+            self.note_departure(now, id, packet.header(), false);
+            self.counters.send(packet.len());
+            return Some(packet);
+        }
+        let id = self.next_flow()?;
+        let slot = &self.slots[id as usize];
+        slot.touch();
+        self.tracker.touch(FlowId(id));
+        self.store.touch(slot.chain.head());
+        let (place, at) = (slot.place, slot.chain.head());
+        let entry = self.take(id, at);
+        self.pay(id, place, signed(self.link.wire_len(entry.packet.len()).get()));
+        self.note_departure(now, id, entry.packet.header(), entry.new_data);
+        self.counters.send(entry.packet.len());
+        Some(entry.packet)
+    }
+
+    fn next_ready(&self, now: Instant) -> Option<Instant> {
+        (self.backlog.packets > 0).then_some(now)
+    }
+
+    fn backlog(&self) -> Backlog {
+        self.backlog
+    }
+}
+
+impl<P: Packet> ReversePath<P> for DefaultMode<P> {
+    fn reverse(&mut self, now: Instant, packet: P, verdicts: &mut Verdicts<P>) -> Option<P> {
+        let packet = self.request(now, Way::Reverse, packet, verdicts)?;
+        Some(self.pass_back(now, packet))
+    }
+
+    fn release(&mut self, now: Instant, verdicts: &mut Verdicts<P>) -> Option<P> {
+        loop {
+            let inside = self.inside(now);
+            let released = self.admission.release(now, inside, &mut self.counters, verdicts)?;
+            self.note_entry(now);
+            match released {
+                (Way::Own, packet) => self.admit(now, packet, verdicts),
+                (Way::Reverse, packet) => return Some(self.pass_back(now, packet)),
+            }
+        }
+    }
+
+    fn next_release(&self, now: Instant) -> Option<Instant> {
+        self.admission.next_release(now, self.inside(now), self.next_change(now))
+    }
+
+    fn held(&self) -> usize {
+        self.admission.held()
+    }
+
+    fn release_all(&mut self, now: Instant) {
+        self.admission.release_all(now);
+    }
+}
+
+impl<P: Packet> Manage for DefaultMode<P> {
+    fn report(&mut self, now: Instant) -> Report {
+        let census = self.tracker.census(now);
+        let class = |name, place, flows| {
+            let mut backlog = Backlog::default();
+            for slot in self.slots.iter().filter(|s| s.place == place) {
+                backlog.packets += slot.chain.packets as usize;
+                backlog.bytes += Bytes(slot.chain.bytes);
+            }
+            ClassReport { name, backlog, flows, ..ClassReport::default() }
+        };
+        Report {
+            name: "taq",
+            counters: self.counters.clone(),
+            backlog: self.backlog,
+            classes: vec![
+                ClassReport {
+                    name: "control",
+                    backlog: Backlog { packets: self.control.len(), bytes: self.control.bytes() },
+                    flows: self.control.len(),
+                    ..ClassReport::default()
+                },
+                class("first", Place::First, self.first.len),
+                class("new", Place::New, self.newcomers.list.len),
+                class("round", Place::Round, self.round.len),
+            ],
+            loss_ppm: self.loss.rate(now).0,
+            admission: self.config.admission.then(|| self.admission.report(now, self.inside(now).overloaded)),
+            bytes_per_flow: Tracker::BYTES_PER_FLOW + size_of::<Slot>(),
+            ..super::follow_report(&census)
+        }
+    }
+
+    fn reconfigure(&mut self, _now: Instant, settings: &dyn Any, link: &ShaperConfig) -> bool {
+        let Some(config) = settings.downcast_ref::<Config>().filter(|c| c.mode == Mode::Default) else {
+            return false;
+        };
+        self.config = Config { flows: self.config.flows, ..*config };
+        self.link = *link;
+        self.packet_time = link.rate.time_to_send(Bytes(self.mean_len >> 4));
+        self.newcomers.reconfigure(link.rate, config.new_share);
+        self.admission.reconfigure(entrance::admission_config(config));
+        true
+    }
+}
+
+impl<P: Packet> Discipline<P> for DefaultMode<P> {
+    fn reverse_path(&self) -> Option<&dyn ReversePath<P>> {
+        Some(self)
+    }
+
+    fn reverse_path_mut(&mut self) -> Option<&mut dyn ReversePath<P>> {
+        Some(self)
+    }
+}

@@ -1,0 +1,103 @@
+//! How much a flow may have waiting, and what happens to more.
+
+use narrows_flow::FlowId;
+use narrows_units::{Duration, Instant};
+
+use super::store::NIL;
+use super::{DefaultMode, repair};
+use crate::{Packet, Reason, Verdict, Verdicts};
+
+/// DefaultMode that what is not TCP may have waiting: one is served while the other is answered.
+const OTHERS_TURNS: u32 = 2;
+/// The round trip it is given, as nothing tells its own: as CoDel assumes (RFC 8289, section 4.3).
+const OTHERS_RTT: Duration = Duration::from_millis(100);
+
+impl<P: Packet> DefaultMode<P> {
+    /// How many segments beyond what is served a sender may have under way: two for the turn, so that one waits while
+    /// the other is answered, and what the round trip takes beside the turns of others.
+    pub(super) fn allowance(&self, id: u32) -> u32 {
+        let slot = &self.slots[id as usize];
+        let flow = self.tracker.flow(FlowId(id));
+        let near = flow.receiver_rtt().unwrap_or(Duration::ZERO);
+        let rtt = near + flow.sender_rtt().unwrap_or(Duration::from_millis(100));
+        let turn = self.round_time().as_nanos().max(1);
+        let under_way = (2 * rtt.as_nanos() + turn / 2) / turn;
+        let wanted = u64::from(self.config.window_clamp_min) + u64::from(slot.extra) + under_way;
+        u32::try_from(wanted).unwrap_or(u32::MAX).min(self.config.window_clamp_max)
+    }
+
+    /// Answers a backlog beyond what the flow's turns need: by a mark, by a drop TCP repairs, or not yet.
+    pub(super) fn restrain(&mut self, now: Instant, id: u32, verdicts: &mut Verdicts<P>) {
+        let slot = &self.slots[id as usize];
+        let waiting = slot.chain.packets;
+        if waiting <= self.config.k.min(OTHERS_TURNS) {
+            return;
+        }
+        let flow = self.tracker.flow(FlowId(id));
+        if !flow.is_tcp() {
+            self.restrain_other(now, id, verdicts);
+            return;
+        }
+        if waiting <= self.config.k || (self.config.window_clamp && slot.clamp.obeyed(flow.max_seq())) {
+            return;
+        }
+        let limit = self.config.k.max(2 * self.allowance(id));
+        let grace = self.config.first_window_grace && waiting <= limit + 8 && flow.sent_packets() <= 10;
+        let patience = self.round_time() * 4 + Duration::from_secs(1);
+        if waiting <= limit || grace || slot.repair.is_open(now, patience) {
+            return;
+        }
+        if let Some(at) = repair::pick(&self.store, &slot.chain) {
+            self.mark_or_drop(now, id, at, verdicts);
+        }
+    }
+
+    /// What is not TCP cannot be told copies from data, nor be held back by a window: what waits delays what its sender
+    /// repairs, by a round for each turn. So it has two turns, or what its round trip takes if turns come sooner; beyond that
+    /// the oldest packet goes: QUIC learns of a loss soonest from it, and voice has no use for it. An ECN-capable one is
+    /// marked first.
+    fn restrain_other(&mut self, now: Instant, id: u32, verdicts: &mut Verdicts<P>) {
+        let turns = (OTHERS_RTT.as_nanos() / self.round_time().as_nanos().max(1)).max(OTHERS_TURNS.into());
+        let room = turns * u64::from(self.turn_bytes().unsigned_abs()).max(self.mean_len >> 4);
+        let chain = self.slots[id as usize].chain;
+        if chain.bytes <= room {
+            return;
+        }
+        let far = chain.bytes > 2 * room;
+        if far || !self.config.mark || !self.store.get(chain.head()).packet.header().ecn.is_capable() {
+            self.drop_at(now, id, chain.head(), Reason::Sojourn, verdicts);
+        } else if !self.slots[id as usize].repair.is_open(now, self.round_time() * 4) {
+            self.mark_or_drop(now, id, chain.head(), verdicts);
+        }
+    }
+
+    pub(super) fn mark_or_drop(&mut self, now: Instant, id: u32, at: u32, verdicts: &mut Verdicts<P>) {
+        let entry = self.store.get_mut(at);
+        let end = entry.packet.header().tcp.map(|t| t.seq_end()).unwrap_or_default();
+        if self.config.mark && entry.packet.mark_ce() {
+            self.counters.marked += 1;
+            verdicts.push(Verdict::Marked { header: *entry.packet.header(), reason: Reason::Sojourn });
+        } else if self.config.repairable {
+            self.drop_at(now, id, at, Reason::Repairable, verdicts);
+        } else {
+            return;
+        }
+        self.slots[id as usize].repair.open(end, now);
+    }
+
+    /// Makes room: the longest backlog pays, with a packet it can repair if it has one.
+    pub(super) fn bound_memory(&mut self, now: Instant, verdicts: &mut Verdicts<P>) {
+        while self.waiting() > 0
+            && (self.store.len() + self.control.len() > self.config.memory_packets as usize
+                || self.backlog.bytes > self.config.memory_bytes)
+        {
+            // Where no flow has more than a packet or two, the one whose turn is farthest off.
+            let lists = [&self.round, &self.newcomers.list, &self.first];
+            let tail = lists.iter().find(|l| l.len > 0).map_or(NIL, |l| l.tail);
+            let id = self.longest.flow().unwrap_or(tail);
+            let chain = self.slots[id as usize].chain;
+            let at = repair::pick(&self.store, &chain).unwrap_or(chain.tail());
+            self.drop_at(now, id, at, Reason::OverLimit, verdicts);
+        }
+    }
+}

@@ -1,0 +1,51 @@
+//! The acknowledgment path: what it tells, and the window it carries back.
+
+use narrows_flow::FlowId;
+use narrows_units::Instant;
+use narrows_wire::{Flags, TcpHeader};
+
+use super::DefaultMode;
+use super::clamp::Grid;
+use crate::Packet;
+
+impl<P: Packet> DefaultMode<P> {
+    /// Shows a packet of the other direction to the flow it answers, and clamps its window.
+    pub(super) fn pass_back(&mut self, now: Instant, mut packet: P) -> P {
+        let id = self.tracker.reverse(now, packet.header());
+        if let (Some(id), Some(tcp)) = (id, packet.header().tcp) {
+            let opens = tcp.flags.has(Flags::SYN) && !tcp.flags.has(Flags::ACK);
+            let known = self.slots.get(id.0 as usize).and_then(|s| s.asked);
+            let slot = self.slot(id, opens && known.is_some_and(|isn| isn != tcp.seq));
+            if opens {
+                slot.asked = Some(tcp.seq);
+            } else if tcp.flags.has(Flags::ACK) {
+                self.slots[id.0 as usize].acknowledged(now, tcp.ack);
+                if let Some(window) = self.clamped_window(id, &tcp)
+                    && packet.set_window(window)
+                {
+                    self.counters.clamped += 1;
+                }
+            }
+        }
+        packet
+    }
+
+    fn clamped_window(&mut self, id: FlowId, tcp: &TcpHeader) -> Option<u16> {
+        let unscaled = tcp.flags.0 & (Flags::SYN.0 | Flags::RST.0) != 0;
+        if !self.config.window_clamp || unscaled {
+            return None;
+        }
+        let flow = self.tracker.flow(id);
+        // Both sides must have offered a scale for either to be in force (RFC 7323, section 2.2).
+        let scale = flow.forward_scale().and(flow.reverse_scale())?;
+        // Without the far side's round trip nobody can say how much must be under way.
+        flow.sender_rtt()?;
+        let slot = self.slots.get(id.0 as usize)?;
+        let segment = u32::from(if slot.segment == 0 { 1448 } else { slot.segment });
+        let allowance = self.allowance(id.0).saturating_mul(segment).min(1 << 24);
+        let grid = Grid { max_seq: flow.max_seq(), segment };
+        let slot = self.slots.get_mut(id.0 as usize)?;
+        let base = slot.served_end.map_or(tcp.ack, |e| e.max(tcp.ack));
+        slot.clamp.window(tcp, scale, base + allowance, grid)
+    }
+}
