@@ -44,7 +44,7 @@ lints:
 
 bench: build ## cost per packet, and the live box against plain kernel forwarding: 4 minutes
 	cargo bench -p narrows-qdisc $(ARGS)
-	NARROWS_BIN=$(TARGET)/release/narrows cargo run --release -p narrows-datapath --example live_bench
+	NARROWS_BIN=$(TARGET)/release/narrows cargo run --release -p narrows-box --example live_bench
 
 # Each run has namespaces of its own; with more at a time than the machine bears, runs are marked as spoiled.
 bounds: build ## every workload of experiments/taq/lab under every queue, 3 seeds: an hour with 4 runs at a time

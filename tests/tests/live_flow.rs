@@ -1,6 +1,6 @@
 //! One flow of a real kernel over the lab's link, and the preset `linux` in the simulator over the same link, from the same
 //! file: goodput within 3 %, retransmitted share within a factor of 1.3. What had to be taught to the preset for that, and
-//! what kernels do differently from one run to the next, is in `docs/trust.md`.
+//! what kernels do differently from one run to the next, is in `docs/explanation/trust.md`.
 
 #![expect(clippy::unwrap_used, reason = "a panic in a test is the report")]
 
@@ -8,7 +8,7 @@ use core::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
-use narrows_datapath::lab::bench;
+use narrows_lab::bench;
 use narrows_scenario::Experiment;
 use narrows_units::Bytes;
 use serde_json::Value;
