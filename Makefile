@@ -8,7 +8,7 @@ FUZZ_SECONDS ?= 60
 ARGS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help setup build demo test python-test wheel lint lints bench bounds claims gallery league peers fuzz clean
+.PHONY: help setup build demo test python-test wheel lint lints bench bounds claims gallery league peers docs fuzz clean
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-11s %s\n", $$1, $$2 }' Makefile
@@ -44,7 +44,7 @@ lints:
 
 bench: build ## cost per packet, and the live box against plain kernel forwarding: 4 minutes
 	cargo bench -p narrows-qdisc $(ARGS)
-	NARROWS_BIN=$(TARGET)/release/narrows cargo run --release -p narrows-datapath --example live_bench
+	NARROWS_BIN=$(TARGET)/release/narrows cargo run --release -p narrows-box --example live_bench
 
 # Each run has namespaces of its own; with more at a time than the machine bears, runs are marked as spoiled.
 bounds: build ## every workload of experiments/taq/lab under every queue, 3 seeds: an hour with 4 runs at a time
@@ -63,6 +63,9 @@ league: build ## every discipline over one set of thin links in simulation, and 
 peers: build ## install ns-2 and ns-3 from the distribution and print one table: agreement and speed
 	@peers/setup
 	cargo run -q --release -p narrows-xtask -- peers $(ARGS)
+
+docs: ## the documentation as a site that works offline, with search: target/book/index.html
+	@CARGO_TARGET_DIR=$(TARGET) scripts/docs
 
 fuzz: setup ## each fuzz target for FUZZ_SECONDS (60)
 	@if ! cargo +nightly fuzz --version >/dev/null 2>&1; then \

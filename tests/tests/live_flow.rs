@@ -8,7 +8,7 @@ use core::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
-use narrows_datapath::lab::bench;
+use narrows_lab::bench;
 use narrows_scenario::Experiment;
 use narrows_units::Bytes;
 use serde_json::Value;

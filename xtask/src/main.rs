@@ -2,6 +2,8 @@
 
 use clap::{Parser, Subcommand};
 
+mod digest;
+mod limits;
 mod peers;
 mod queues;
 
@@ -19,6 +21,10 @@ enum Task {
     Peers(peers::Args),
     /// Run the same arrivals through the CoDel family of ns-3 and ours, and print one table
     Queues(queues::Args),
+    /// Digest the outputs of a fixed set of runs, or compare two digests: whether two versions behave alike
+    Digest(digest::Args),
+    /// Find what is too long: files, functions, argument lists, lines, documents; and links that lead nowhere
+    Limits(limits::Args),
     /// Run a program on one core and print, as JSON, what it printed, how long it took and how much memory
     #[command(hide = true)]
     Measure(peers::measure::Args),
@@ -28,6 +34,8 @@ fn main() -> anyhow::Result<()> {
     match Cli::parse().task {
         Task::Peers(args) => peers::run(&args),
         Task::Queues(args) => queues::run(&args),
+        Task::Digest(args) => digest::run(&args),
+        Task::Limits(args) => limits::run(&args),
         Task::Measure(args) => peers::measure::run(&args),
     }
 }

@@ -9,7 +9,7 @@ use serde::Deserialize;
 
 use crate::peers::programs;
 
-#[path = "../../crates/datapath/tests/queue_peer/arrivals.rs"]
+#[path = "../../crates/lab/tests/queue_peer/arrivals.rs"]
 mod arrivals;
 mod door;
 
@@ -73,7 +73,8 @@ const SFQS: [(usize, usize); 3] = [(30, 1024), (30, 16), (120, 16)];
 
 fn sfq_of_ns2(arrivals: &[Sent]) -> Result<()> {
     println!(
-        "\n| ns-2's SFQ: places, buckets | dropped by ns-2 | by ours behind its door | by ours | served by flow, ns-2 | ours behind its door | ours | order alike with its door |"
+        "\n| ns-2's SFQ: places, buckets | dropped by ns-2 | by ours behind its door | by ours | \
+         served by flow, ns-2 | ours behind its door | ours | order alike with its door |"
     );
     println!("|---|---|---|---|---|---|---|---|");
     for (places, buckets) in SFQS {

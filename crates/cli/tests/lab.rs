@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
-use narrows_datapath::lab::bench;
+use narrows_lab::bench;
 
 const NARROWS: &str = env!("CARGO_BIN_EXE_narrows");
 

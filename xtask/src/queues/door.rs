@@ -5,8 +5,9 @@ use narrows_units::Instant;
 
 use super::arrivals::{FLOWS, RATE, Sent, through};
 
-/// Refuses whom ns-2's SFQ refuses: of `left` free places a bucket may hold no more than half, none is let in if fewer than two are left,
-/// and as long as fewer places are left than there are buckets, busy or not, a bucket may hold one more than `places / buckets`.
+/// Refuses whom ns-2's SFQ refuses: of `left` free places a bucket may hold no more than half, none is let in if fewer
+/// than two are left, and as long as fewer places are left than there are buckets, busy or not, a bucket may hold one
+/// more than `places / buckets`.
 struct Door<Q> {
     inner: Q,
     places: usize,
