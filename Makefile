@@ -8,7 +8,7 @@ FUZZ_SECONDS ?= 60
 ARGS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help setup build demo test python-test wheel lint lints bench bounds claims gallery league peers fuzz clean
+.PHONY: help setup setup-build build demo test python-test wheel lint lints bench bounds claims gallery league peers fuzz clean
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-11s %s\n", $$1, $$2 }' Makefile
@@ -16,7 +16,10 @@ help: ## this list
 setup: ## install what is missing, saying what and why (NO_INSTALL=1: only say)
 	@scripts/setup
 
-build: setup ## target/release/narrows
+setup-build:
+	@scripts/setup build
+
+build: setup-build ## target/release/narrows
 	cargo build --release -p narrows-cli
 
 demo: build ## a thin link getting better, with real kernel TCP: at most 5 minutes
