@@ -28,7 +28,7 @@ demo: build ## a thin link getting better, with real kernel TCP: at most 5 minut
 # The program is built first, with the same choice of packages, so that tests that start it find it: NARROWS_BIN.
 test: setup ## every test, live ones in namespaces included, then the lints
 	cargo build --workspace --bins --tests
-	NARROWS_BIN=$(TARGET)/debug/narrows cargo test --workspace $(ARGS)
+	NARROWS_BIN=$(TARGET)/debug/narrows cargo test --workspace --no-fail-fast $(ARGS)
 	@$(MAKE) --no-print-directory python-test lints
 
 python-test: ## the Python package in a virtual environment of its own
