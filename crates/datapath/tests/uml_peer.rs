@@ -11,6 +11,7 @@ use std::time::Duration;
 use narrows_datapath::lab::peers::{
     LinkCounters, Peer, PeerCounters, Registers, UmlBox, host_has, kernel_discipline, parse_tc_stats,
 };
+use narrows_testing::{running, skip};
 use narrows_units::Rate;
 
 const FLOWS: usize = 4;
@@ -71,10 +72,11 @@ fn transfer(row: &Row) -> Vec<Vec<u8>> {
     received
 }
 
-fn skip() -> bool {
+/// Whether the test that asks cannot run; says why.
+fn skipped() -> bool {
     let missing = UmlBox::available().err();
     if let Some(why) = &missing {
-        eprintln!("skipped: User-mode Linux cannot run here: {why}");
+        skip(&running(), format!("User-mode Linux: {why}"));
     }
     missing.is_some()
 }
@@ -100,7 +102,7 @@ fn largest_packet(cake_json: &str) -> u64 {
 
 #[test]
 fn cake_carries_tcp_and_loses_no_packet_uncounted() {
-    if !skip() {
+    if !skipped() {
         carries_tcp(Registers::needed_here());
     }
 }
@@ -108,7 +110,7 @@ fn cake_carries_tcp_and_loses_no_packet_uncounted() {
 /// As on a processor with AMX, whatever this one is.
 #[test]
 fn a_guest_with_few_registers_carries_tcp_too() {
-    if !skip() {
+    if !skipped() {
         carries_tcp(Registers::Sse);
     }
 }
@@ -150,7 +152,7 @@ fn carries_tcp(registers: Registers) {
 #[test]
 fn this_kernels_own_queue_takes_part() {
     if !nix::unistd::geteuid().is_root() || !host_has("htb") || !host_has("pfifo") {
-        eprintln!("skipped: needs root and a kernel with sch_htb");
+        skip("this_kernels_own_queue_takes_part", "needs root and a kernel with sch_htb");
         return;
     }
     let row = Row::make("np", "10.77.0");
@@ -170,7 +172,7 @@ fn this_kernels_own_queue_takes_part() {
 
 #[test]
 fn every_discipline_can_be_installed() {
-    if skip() {
+    if skipped() {
         return;
     }
     let row = Row::make("np", "10.77.0");
@@ -201,7 +203,7 @@ fn every_discipline_can_be_installed() {
 
 #[test]
 fn a_failing_command_is_told_and_leaves_nothing() {
-    if skip() {
+    if skipped() {
         return;
     }
     let row = Row::make("np", "10.77.0");
