@@ -26,13 +26,12 @@ demo: build ## a thin link getting better, with real kernel TCP: at most 5 minut
 	$(TARGET)/release/narrows demo $(ARGS)
 
 # The program is built first, with the same choice of packages, so that tests that start it find it: NARROWS_BIN.
-test: setup ## every test, live ones in namespaces included, then the lints
+test: setup ## every test, live ones in namespaces included, then the lints; its last line counts passed, failed and skipped
 	cargo build --workspace --bins --tests
-	NARROWS_BIN=$(TARGET)/debug/narrows cargo test --workspace --no-fail-fast $(ARGS)
-	@$(MAKE) --no-print-directory python-test lints
+	@NARROWS_BIN=$(TARGET)/debug/narrows $(TARGET)/debug/narrows-xtask test $(ARGS)
 
 python-test: ## the Python package in a virtual environment of its own
-	@CARGO_TARGET_DIR=$(TARGET) scripts/python-test
+	@CARGO_TARGET_DIR=$(TARGET) scripts/python-test -rsfE
 
 wheel: setup ## the Python package as a wheel: target/wheels
 	@CARGO_TARGET_DIR=$(TARGET) scripts/wheel
