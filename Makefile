@@ -8,7 +8,7 @@ FUZZ_SECONDS ?= 60
 ARGS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help setup setup-build build demo test python-test wheel lint lints bench bounds claims gallery league peers fuzz clean
+.PHONY: help setup setup-build build demo test fresh python-test wheel lint lints bench bounds claims gallery league peers fuzz clean
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-11s %s\n", $$1, $$2 }' Makefile
@@ -26,9 +26,12 @@ demo: build ## a thin link getting better, with real kernel TCP: at most 5 minut
 	$(TARGET)/release/narrows demo $(ARGS)
 
 # The program is built first, with the same choice of packages, so that tests that start it find it: NARROWS_BIN.
-test: setup ## every test, live ones in namespaces included, then the lints; its last line counts passed, failed and skipped
+test: setup ## every test, live ones in namespaces included, then the lints; counted at the end
 	cargo build --workspace --bins --tests
 	@NARROWS_BIN=$(TARGET)/debug/narrows $(TARGET)/debug/narrows-xtask test $(ARGS)
+
+fresh: ## as root: make demo and make test in a minimal Debian of its own: half an hour; ARGS=test for one of them
+	@scripts/fresh $(ARGS)
 
 python-test: ## the Python package in a virtual environment of its own
 	@CARGO_TARGET_DIR=$(TARGET) scripts/python-test -rsfE
