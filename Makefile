@@ -1,5 +1,5 @@
-# The doors of the house. `make help` lists them; each says what it does before it does it.
-# ARGS reaches the program behind a door: make demo ARGS=--help
+# What there is to do with Narrows; `make help` lists it. Each target says what it does before it does it.
+# ARGS reaches the program behind a target: make demo ARGS=--help
 
 # rustup's cargo, also where a login shell has not put it on the path.
 export PATH := $(PATH):$(HOME)/.cargo/bin
