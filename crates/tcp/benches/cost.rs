@@ -6,7 +6,7 @@
 
 use std::collections::VecDeque;
 
-use narrows_tcp::{Config, Endpoint, Event, Io, Preset, Recovery, Segment};
+use narrows_tcp::{Config, Endpoint, Io, Preset, Recovery, Segment, TcpEvent};
 use narrows_units::{Duration, Instant, SeqNum};
 
 const SEGMENTS: u64 = 3_000_000;
@@ -32,7 +32,7 @@ impl Io for Pipe {
     fn transmit(&mut self, segment: &Segment) {
         self.waiting.push_back((self.now + Duration::from_millis(50), *segment));
     }
-    fn event(&mut self, _: Event) {}
+    fn event(&mut self, _: TcpEvent) {}
 }
 
 /// Nanoseconds per data segment sent, and segments sent again.

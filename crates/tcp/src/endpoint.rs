@@ -6,14 +6,14 @@
 use narrows_units::{Duration, Ecn, Instant, SeqNum};
 use narrows_wire::{Flags, TcpHeader};
 
-use crate::cc::Learnt;
+use crate::cc::CcEstimates;
 use crate::receiver::{AckNow, Receiver};
 use crate::sender::{Context, Sender};
-use crate::{Config, Event, Handshake, Io, Segment};
+use crate::{Config, Handshake, Io, Segment, TcpEvent};
 
 /// What an end host counted since it was made.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Counters {
+pub struct EndpointCounters {
     /// Segments with data sent, retransmissions included.
     pub data_sent: u64,
     /// Retransmitted segments.
@@ -60,7 +60,7 @@ pub struct Endpoint {
     delivered: u64,
     receiver: Receiver,
     sender: Sender,
-    counters: Counters,
+    counters: EndpointCounters,
 }
 
 impl Endpoint {
@@ -70,7 +70,7 @@ impl Endpoint {
         Self {
             sender: Sender::new(config, isn),
             receiver: Receiver::new(config),
-            counters: Counters::default(),
+            counters: EndpointCounters::default(),
             delivered: 0,
             state: State::Idle,
             peer_closed: false,
@@ -175,7 +175,7 @@ impl Endpoint {
         self.sender.skip_handshake(config);
         self.receiver.start(self.sender.isn(), now);
         self.state = State::Established;
-        io.event(Event::Established);
+        io.event(TcpEvent::Established);
         self.output(config, now, io);
     }
 
@@ -206,7 +206,7 @@ impl Endpoint {
         } else {
             self.sender.skip_own_syn(config);
             self.state = State::Established;
-            io.event(Event::Established);
+            io.event(TcpEvent::Established);
             self.with(config, now, io, |sender, cx| sender.answer_syn(cx));
             self.output(config, now, io);
         }
@@ -237,7 +237,7 @@ impl Endpoint {
         if acknowledges {
             self.with(config, now, io, |sender, cx| sender.on_ack(cx, tcp));
             self.state = State::Established;
-            io.event(Event::Established);
+            io.event(TcpEvent::Established);
             if config.handshake == Handshake::ThreeWay {
                 // As Linux does: the third segment goes alone, data follows.
                 self.with(config, now, io, |sender, cx| sender.emit_ack(cx));
@@ -261,7 +261,7 @@ impl Endpoint {
         } else if tcp.ack != self.sender.isn() && self.sender.is_acceptable(tcp.ack) {
             self.with(config, now, io, |sender, cx| sender.on_ack(cx, tcp));
             self.state = State::Established;
-            io.event(Event::Established);
+            io.event(TcpEvent::Established);
             self.on_segment(config, now, tcp, ecn, io);
         }
     }
@@ -281,11 +281,11 @@ impl Endpoint {
         let arrival = cx.receiver.on_data(config, now, tcp, ecn);
         if arrival.delivered > 0 {
             self.delivered += arrival.delivered;
-            cx.io.event(Event::Delivered { bytes: arrival.delivered });
+            cx.io.event(TcpEvent::Delivered { bytes: arrival.delivered });
         }
         if arrival.fin && !self.peer_closed {
             self.peer_closed = true;
-            cx.io.event(Event::PeerClosed);
+            cx.io.event(TcpEvent::PeerClosed);
         }
         self.sender.output(&mut cx);
         if arrival.ack == AckNow::Now && !cx.sent {
@@ -293,7 +293,7 @@ impl Endpoint {
         }
         if self.peer_closed && self.state == State::Established && self.sender.fin_acknowledged() {
             self.state = State::Closed;
-            cx.io.event(Event::Closed);
+            cx.io.event(TcpEvent::Closed);
         }
     }
 
@@ -318,14 +318,14 @@ impl Endpoint {
 
     fn fail(&mut self, io: &mut impl Io) {
         self.state = State::Failed;
-        io.event(Event::Failed);
+        io.event(TcpEvent::Failed);
     }
 }
 
 impl Endpoint {
-    /// Counters.
+    /// EndpointCounters.
     #[must_use]
-    pub const fn counters(&self) -> &Counters {
+    pub const fn counters(&self) -> &EndpointCounters {
         &self.counters
     }
     /// Whether data may flow, or both directions have been closed since.
@@ -355,8 +355,8 @@ impl Endpoint {
     }
     /// What congestion control has learnt of the path; `None` if it learns nothing, or has not begun.
     #[must_use]
-    pub fn learnt(&self) -> Option<Learnt> {
-        self.sender.learnt()
+    pub fn cc_estimates(&self) -> Option<CcEstimates> {
+        self.sender.cc_estimates()
     }
     /// Bytes in the network, as far as the sender knows: full segments of its pipe (RFC 6675, section 4), at most what is
     /// unacknowledged.

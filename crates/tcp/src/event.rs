@@ -14,7 +14,7 @@ pub struct Segment {
 
 /// What happened at an end host, for applications and probes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Event {
+pub enum TcpEvent {
     /// The handshake is done; data may flow.
     Established,
     /// New bytes in order for the application.
@@ -60,5 +60,5 @@ pub trait Io {
         self.transmit(&segment);
     }
     /// Tells what happened.
-    fn event(&mut self, event: Event);
+    fn event(&mut self, event: TcpEvent);
 }

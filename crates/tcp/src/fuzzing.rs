@@ -4,8 +4,8 @@ use narrows_units::{Duration, Ecn, Instant, SeqNum};
 use narrows_wire::{Flags, SackBlocks, TcpHeader};
 
 use crate::{
-    CcKind, Config, Counters, Endpoint, Event, Handshake, Io, Preset, Recovery, Segment, StartConfig,
-    StartupKind,
+    CcKind, Config, Endpoint, EndpointCounters, Handshake, Io, Preset, Recovery, Segment, StartConfig,
+    StartupKind, TcpEvent,
 };
 
 /// Keeps what an end hands out last, to build answers from.
@@ -22,7 +22,7 @@ impl Io for Last {
         self.segment = *segment;
         self.sent += 1;
     }
-    fn event(&mut self, _: Event) {}
+    fn event(&mut self, _: TcpEvent) {}
 }
 
 /// Any bytes as a story: segments near and far from the point, wake-ups, an application that writes and closes. The end
@@ -31,9 +31,9 @@ impl Io for Last {
 ///
 /// # Panics
 /// If it does.
-pub fn endpoint(bytes: &[u8]) -> Counters {
+pub fn endpoint(bytes: &[u8]) -> EndpointCounters {
     let Some((&[first, second], mut rest)) = bytes.split_first_chunk::<2>() else {
-        return Counters::default();
+        return EndpointCounters::default();
     };
     let preset = [Preset::Ns2, Preset::Linux, Preset::Rfc][usize::from(first % 3)];
     let handshakes = [Handshake::None, Handshake::SynIsPacketZero, Handshake::ThreeWay];

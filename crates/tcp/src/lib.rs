@@ -7,6 +7,7 @@
 
 pub mod cc;
 mod config;
+mod dispatch;
 mod endpoint;
 mod event;
 #[cfg(any(test, feature = "fuzzing"))]
@@ -21,5 +22,5 @@ pub use config::{
     ConfigError, DelayedAck, Fade, Handshake, InitialWindow, Key, Preset, Recovery, ReduceFrom, RtoConfig,
     RtoFloor, RtoRecovery, RttSampling, StartConfig, StartupKind,
 };
-pub use endpoint::{Counters, Endpoint};
-pub use event::{Event, Io, Segment};
+pub use endpoint::{Endpoint, EndpointCounters};
+pub use event::{Io, Segment, TcpEvent};

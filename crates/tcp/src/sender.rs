@@ -13,12 +13,13 @@ mod scoreboard;
 use narrows_units::{Duration, Instant, SeqNum};
 use narrows_wire::{Flags, TcpHeader};
 
-use crate::cc::{AckSample, Cc, CongestionControl, Delivery, Learnt, Window};
+use crate::cc::{AckSample, AnyCc, CcEstimates, CongestionControl, DeliverySample, Window};
 use crate::receiver::{Receiver, timestamp};
 use crate::rto::Rto;
-use crate::startup::{FirstRtt, Start, Startup};
+use crate::startup::{AnyStartup, FirstRtt, Startup};
 use crate::{
-    BackoffEnds, ByteCounting, Config, Counters, Event, Handshake, Io, Recovery, RtoRecovery, RttSampling,
+    BackoffEnds, ByteCounting, Config, EndpointCounters, Handshake, Io, Recovery, RtoRecovery, RttSampling,
+    TcpEvent,
 };
 use rack::Rack;
 use scoreboard::{Delivered, Scoreboard};
@@ -29,7 +30,7 @@ pub(crate) struct Context<'a, I> {
     pub(crate) now: Instant,
     /// Every segment carries an acknowledgment.
     pub(crate) receiver: &'a mut Receiver,
-    pub(crate) counters: &'a mut Counters,
+    pub(crate) counters: &'a mut EndpointCounters,
     pub(crate) io: &'a mut I,
     /// Whether a segment left, and an acknowledgment with it.
     pub(crate) sent: bool,
@@ -98,8 +99,8 @@ pub(crate) struct Sender {
     limited_sent: u8,
     board: Scoreboard,
     window: Window,
-    cc: Cc,
-    start: Start,
+    cc: AnyCc,
+    start: AnyStartup,
     rto: Rto,
     /// When the last segment with data left.
     last_sent: Instant,
@@ -127,14 +128,14 @@ pub(crate) const HEAD: usize = core::mem::offset_of!(Sender, board);
 
 impl Sender {
     pub(crate) fn new(config: &Config, isn: SeqNum) -> Self {
-        let start = Start::new(config);
+        let start = AnyStartup::new(config);
         let cwnd = start.initial_window(config);
         let mut board = Scoreboard::default();
         board.start(0);
         Self {
             board,
             window: Window { cwnd, ssthresh: config.initial_ssthresh },
-            cc: Cc::new(config),
+            cc: AnyCc::new(config),
             rack: (config.rack_tlp && config.recovery == Recovery::Sack).then(Box::default),
             start,
             rto: Rto::new(&config.rto),
@@ -225,8 +226,8 @@ impl Sender {
     pub(crate) const fn window(&self) -> Window {
         self.window
     }
-    pub(crate) fn learnt(&self) -> Option<Learnt> {
-        self.cc.learnt()
+    pub(crate) fn cc_estimates(&self) -> Option<CcEstimates> {
+        self.cc.estimates()
     }
     pub(crate) fn srtt(&self, config: &Config) -> Duration {
         self.rto.srtt(&config.rto)
@@ -339,7 +340,7 @@ impl Sender {
             }
             let bytes = ack.min(self.end).saturating_sub(una.max(1));
             if bytes > 0 {
-                cx.io.event(Event::Acked { bytes });
+                cx.io.event(TcpEvent::Acked { bytes });
             }
         } else {
             if told.segments > 0 {
@@ -490,14 +491,14 @@ impl Sender {
             _ => return None,
         };
         self.rto.sample(&cx.config.rto, cx.now, rtt);
-        cx.io.event(Event::RttSample(rtt));
+        cx.io.event(TcpEvent::RttSample(rtt));
         Some(rtt)
     }
 
     /// Congestion control learns of what was acknowledged.
     fn tell_delivery<I: Io>(&mut self, cx: &Context<'_, I>, rtt: Option<Duration>, told: &Delivered) {
         let (open, rtt) = (self.phase == Phase::Open, rtt.map(|rtt| rtt.max(Duration::from_nanos(1))));
-        let delivery = Delivery { now: cx.now, segments: told.segments, rtt, open };
+        let delivery = DeliverySample { now: cx.now, segments: told.segments, rtt, open };
         self.cc.on_delivery(&mut self.window, cx.config, &delivery);
     }
 

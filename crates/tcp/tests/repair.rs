@@ -3,28 +3,32 @@
 
 mod common;
 
-use common::{Act, Fate, Path, Side, Wire};
-use narrows_tcp::Event;
+use common::{Act, SegmentFate, Side, Wire, WirePath};
+use narrows_tcp::TcpEvent;
 
 /// What the sender of `segments` sends after its first window, if the first copies of `lost` are lost.
 fn after_loss(settings: &str, segments: u64, lost: &[u32]) -> (Vec<(u64, u32)>, usize) {
     let config = format!("rfc:handshake=none,delayed_ack=off,byte_counting=per_ack,mss=1000,{settings}");
     let config: narrows_tcp::Config = config.parse().expect("settings of a test");
     let mut copies = [0; 200];
-    let mut wire = Wire::new(config, Path::delay_ms(50), |side, _, segment| {
+    let mut wire = Wire::new(config, WirePath::delay_ms(50), |side, _, segment| {
         let number = (segment.tcp.seq.0 - 1001) / 1000 + 1;
         if side == Side::B {
-            return Fate::Pass;
+            return SegmentFate::Pass;
         }
         copies[number as usize] += 1;
-        if copies[number as usize] == 1 && lost.contains(&number) { Fate::Drop } else { Fate::Pass }
+        if copies[number as usize] == 1 && lost.contains(&number) {
+            SegmentFate::Drop
+        } else {
+            SegmentFate::Pass
+        }
     });
     wire.act(Side::A, Act::Open);
     wire.act(Side::A, Act::Write(segments * 1000));
     wire.run();
     assert_eq!(wire.delivered(Side::B), segments * 1000);
     let later = wire.data(Side::A).into_iter().filter(|s| s.0 > 0).collect();
-    (later, wire.count(Side::A, |e| matches!(e, Event::Timeout { .. })))
+    (later, wire.count(Side::A, |e| matches!(e, TcpEvent::Timeout { .. })))
 }
 
 #[test]

@@ -2,7 +2,7 @@
 
 mod common;
 
-use common::{Act, Fate, Path, Side, Wire};
+use common::{Act, SegmentFate, Side, Wire, WirePath};
 use narrows_tcp::Config;
 use narrows_units::Instant;
 
@@ -14,10 +14,10 @@ fn config(settings: &str) -> Config {
 /// The data of a transfer: when each segment left, in nanoseconds, and its bytes. The segments in `lost`, counted from 1, are.
 fn sent(settings: &str, bytes: u64, lost: &[u32]) -> Vec<(u64, u32)> {
     let (mut count, lost) = (0, lost.to_vec());
-    let mut wire = Wire::new(config(settings), Path::delay_ms(50), move |side, _, segment| {
+    let mut wire = Wire::new(config(settings), WirePath::delay_ms(50), move |side, _, segment| {
         let data = side == Side::A && segment.tcp.payload > 0;
         count += u32::from(data);
-        if data && lost.contains(&count) { Fate::Drop } else { Fate::Pass }
+        if data && lost.contains(&count) { SegmentFate::Drop } else { SegmentFate::Pass }
     });
     wire.act(Side::A, Act::Open);
     wire.act(Side::A, Act::Write(bytes));
@@ -34,7 +34,9 @@ fn ms(sent: &[(u64, u32)]) -> Vec<u64> {
 /// cwnd in the middle of each round trip of an endless transfer over an existing connection.
 fn windows(settings: &str, rounds: u64) -> Vec<f64> {
     let mut wire =
-        Wire::new(config(&format!("handshake=none,{settings}")), Path::delay_ms(50), |_, _, _| Fate::Pass);
+        Wire::new(config(&format!("handshake=none,{settings}")), WirePath::delay_ms(50), |_, _, _| {
+            SegmentFate::Pass
+        });
     wire.act(Side::A, Act::Open);
     wire.act(Side::A, Act::Write(u64::MAX));
     (0..rounds)
@@ -148,11 +150,11 @@ fn a_loss_ends_burst_tcp_for_good() {
     let mut lost = false;
     let mut wire = Wire::new(
         config("handshake=none,initial_window=4,startup=burst,burst_f=4"),
-        Path::delay_ms(50),
+        WirePath::delay_ms(50),
         move |side, now, segment| {
             let hit = side == Side::A && segment.tcp.seq.0 == 2001 && !lost && now == Instant::ZERO;
             lost |= hit;
-            if hit { Fate::Drop } else { Fate::Pass }
+            if hit { SegmentFate::Drop } else { SegmentFate::Pass }
         },
     );
     wire.act(Side::A, Act::Open);
@@ -171,11 +173,11 @@ fn adaptive_start_finds_the_bottleneck() {
     // 1 Mbit/s, 1040 bytes on the wire: 8.32 ms each, so a path of 100 + 8.32 ms holds 13 segments. From ssthresh 4 on,
     // without it, a round trip gives one segment; with it the window is past 10 after 5 round trips.
     let after = |startup: &str| {
-        let path = Path { rate: Some(narrows_units::Rate::from_kbps(1000)), ..Path::delay_ms(50) };
+        let path = WirePath { rate: Some(narrows_units::Rate::from_kbps(1000)), ..WirePath::delay_ms(50) };
         let settings = format!(
             "handshake=none,initial_window=2,initial_ssthresh=4,rtt_sampling=every_segment,startup={startup}"
         );
-        let mut wire = Wire::new(config(&settings), path, |_, _, _| Fate::Pass);
+        let mut wire = Wire::new(config(&settings), path, |_, _, _| SegmentFate::Pass);
         wire.act(Side::A, Act::Open);
         wire.act(Side::A, Act::Write(u64::MAX));
         wire.run_until(Instant::from_nanos(600_000_000));

@@ -2,7 +2,7 @@
 
 mod common;
 
-use common::{Act, Fate, Path, Side, Wire};
+use common::{Act, SegmentFate, Side, Wire, WirePath};
 use narrows_tcp::Config;
 use narrows_units::{Duration, Instant};
 use narrows_wire::Flags;
@@ -15,9 +15,13 @@ fn config(text: &str) -> Config {
 /// `lost` says which copies in all are lost, counted from 1.
 fn one_by_one(config: Config, segments: usize, lost: impl Fn(usize) -> bool) -> Vec<(u64, u32)> {
     let mut count = 0;
-    let mut wire = Wire::new(config, Path::delay_ms(50), move |side, _, segment| {
+    let mut wire = Wire::new(config, WirePath::delay_ms(50), move |side, _, segment| {
         count += usize::from(side == Side::A && segment.tcp.payload > 0);
-        if side == Side::A && segment.tcp.payload > 0 && lost(count) { Fate::Drop } else { Fate::Pass }
+        if side == Side::A && segment.tcp.payload > 0 && lost(count) {
+            SegmentFate::Drop
+        } else {
+            SegmentFate::Pass
+        }
     });
     wire.act(Side::A, Act::Open);
     for n in 1..=segments {
@@ -90,11 +94,11 @@ fn after_a_lost_syn_the_first_rto_is_3_s_and_the_window_one_segment() {
     // 5.7, and RFC 5681, section 3.1.
     let (mut syns, mut data) = (0, 0);
     let mut wire =
-        Wire::new(config("rfc:mss=1000,delayed_ack=off"), Path::delay_ms(50), |side, _, segment| {
+        Wire::new(config("rfc:mss=1000,delayed_ack=off"), WirePath::delay_ms(50), |side, _, segment| {
             let syn = side == Side::A && segment.tcp.flags.has(Flags::SYN);
             syns += usize::from(syn);
             data += usize::from(segment.tcp.payload > 0);
-            if syn && syns == 1 || data == 1 { Fate::Drop } else { Fate::Pass }
+            if syn && syns == 1 || data == 1 { SegmentFate::Drop } else { SegmentFate::Pass }
         });
     wire.act(Side::A, Act::Open);
     wire.act(Side::A, Act::Write(3000));
@@ -104,7 +108,7 @@ fn after_a_lost_syn_the_first_rto_is_3_s_and_the_window_one_segment() {
 
 #[test]
 fn a_syn_is_tried_so_often_and_then_no_more() {
-    let mut wire = Wire::new(config("linux"), Path::delay_ms(50), |_, _, _| Fate::Drop);
+    let mut wire = Wire::new(config("linux"), WirePath::delay_ms(50), |_, _, _| SegmentFate::Drop);
     wire.act(Side::A, Act::Open);
     wire.run();
     let times: Vec<_> = wire.log.iter().map(|s| s.at.as_nanos() / 1_000_000_000).collect();

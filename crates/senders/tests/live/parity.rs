@@ -7,7 +7,7 @@
 use std::time::Duration;
 
 use narrows_senders::{Call, Sender, Step, Watch};
-use narrows_tcp::cc::{AckSample, AdaptiveAimd, CongestionControl, Delivery, Reno, Window};
+use narrows_tcp::cc::{AckSample, AdaptiveAimd, CongestionControl, DeliverySample, Reno, Window};
 use narrows_tcp::startup::{Burst, SlowStart, Startup};
 use narrows_tcp::{Config, Preset};
 use narrows_units::{Duration as Time, Instant};
@@ -260,13 +260,13 @@ fn adaptive_aimd_is_the_simulators_step_by_step() {
             |twin, step| {
                 if step.value > 0 {
                     let rtt = Some(Time::from_micros(step.value.cast_unsigned().into()));
-                    let delivery = Delivery { now: at(step), segments: 1, rtt, open: true };
+                    let delivery = DeliverySample { now: at(step), segments: 1, rtt, open: true };
                     twin.cc.on_delivery(&mut twin.window, &twin.config, &delivery);
                 }
             },
         );
         let beta = steps.last().map_or(0.0, |s| f64::from(s.private[0]) / 65536.0);
-        let theirs = twin.cc.learnt().unwrap().beta;
+        let theirs = twin.cc.estimates().unwrap().beta;
         println!(
             "adaptive AIMD, {loss} lost, silence from {silent_from:?}: {found:?}; beta {beta}, in the simulator {theirs}"
         );

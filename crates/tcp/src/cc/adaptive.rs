@@ -19,8 +19,8 @@
 use narrows_units::{Duration, Instant};
 
 use super::reno::grow;
-use super::rounds::Rounds;
-use super::{AckSample, CongestionControl, Delivery, Learnt, Window};
+use super::rounds::RoundTrips;
+use super::{AckSample, CcEstimates, CongestionControl, DeliverySample, Window};
 use crate::{BetaFrom, BetaRto, Config, Fade};
 
 /// Standard TCP's factor.
@@ -33,7 +33,7 @@ const GAIN: f64 = 0.125;
 const ANEW_AFTER: u32 = 50;
 /// and where throughput before a back-off differs by more than this share.
 const ANEW_CHANGE: f64 = 0.2;
-/// Rounds after a back-off until throughput shows it: the one that was under way, the two that show the pause in which the
+/// RoundTrips after a back-off until throughput shows it: the one that was under way, the two that show the pause in which the
 /// window shrinks, and the one that is measured.
 const ROUNDS_AFTER: u8 = 4;
 
@@ -77,8 +77,8 @@ impl Default for AdaptiveAimd {
 /// Throughput around the back-offs (10), segments per second.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 struct Throughput {
-    rounds: Rounds,
-    /// Rounds until `after` is known.
+    rounds: RoundTrips,
+    /// RoundTrips until `after` is known.
     waiting: u8,
     /// At the last back-off, and after it; 0 for unknown.
     before: f64,
@@ -86,7 +86,7 @@ struct Throughput {
 }
 
 impl Throughput {
-    fn on_delivery(&mut self, delivery: &Delivery) {
+    fn on_delivery(&mut self, delivery: &DeliverySample) {
         if self.rounds.on_delivery(delivery) && self.waiting > 0 {
             self.waiting -= 1;
             if self.waiting == 0 {
@@ -141,7 +141,7 @@ impl AdaptiveAimd {
 }
 
 impl CongestionControl for AdaptiveAimd {
-    fn on_delivery(&mut self, _window: &mut Window, config: &Config, delivery: &Delivery) {
+    fn on_delivery(&mut self, _window: &mut Window, config: &Config, delivery: &DeliverySample) {
         if config.cc.beta_from == BetaFrom::Throughput {
             self.throughput.on_delivery(delivery);
         }
@@ -168,9 +168,9 @@ impl CongestionControl for AdaptiveAimd {
             }
         }
     }
-    fn learnt(&self) -> Option<Learnt> {
+    fn estimates(&self) -> Option<CcEstimates> {
         let time = |ns: f64| Duration::from_nanos(if ns.is_finite() { ns as u64 } else { 0 });
-        Some(Learnt {
+        Some(CcEstimates {
             alpha: self.alpha,
             beta: self.beta,
             rtt_min: time(self.rtt_min),

@@ -12,7 +12,7 @@ use crate::Config;
 
 /// Keys `alpha` and `beta`.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct Aimd {
+pub(crate) struct Aimd {
     /// As in Reno.
     counted: f64,
 }

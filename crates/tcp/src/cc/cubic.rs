@@ -19,7 +19,7 @@ const ALPHA: f64 = 3.0 * (1.0 - BETA) / (1.0 + BETA);
 
 /// RFC 9438.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct Cubic {
+pub(crate) struct Cubic {
     /// Window just before the last reduction, or less by fast convergence; 0 before the first.
     w_max: f64,
     /// Window just before the last reduction (`cwnd_prior`).

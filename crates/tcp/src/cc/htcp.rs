@@ -15,8 +15,8 @@
 use narrows_units::{Duration, Instant};
 
 use super::reno::grow;
-use super::rounds::Rounds;
-use super::{AckSample, CongestionControl, Delivery, Learnt, Window};
+use super::rounds::RoundTrips;
+use super::{AckSample, CcEstimates, CongestionControl, DeliverySample, Window};
 use crate::Config;
 
 /// Delta_L: up to here as standard TCP, seconds.
@@ -34,7 +34,7 @@ const STEP: Duration = Duration::from_millis(20);
 
 /// See the head of the file.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Htcp {
+pub(crate) struct Htcp {
     alpha: f64,
     beta: f64,
     /// Nanoseconds; infinite before the first sample.
@@ -44,7 +44,7 @@ pub struct Htcp {
     last: Option<Instant>,
     /// Throughput then, segments per second.
     before: f64,
-    rounds: Rounds,
+    rounds: RoundTrips,
     /// As in Reno.
     counted: f64,
 }
@@ -58,7 +58,7 @@ impl Default for Htcp {
             rtt_max: 0.0,
             last: None,
             before: 0.0,
-            rounds: Rounds::default(),
+            rounds: RoundTrips::default(),
             counted: 0.0,
         }
     }
@@ -93,7 +93,7 @@ impl Htcp {
 }
 
 impl CongestionControl for Htcp {
-    fn on_delivery(&mut self, _window: &mut Window, _config: &Config, delivery: &Delivery) {
+    fn on_delivery(&mut self, _window: &mut Window, _config: &Config, delivery: &DeliverySample) {
         self.rounds.on_delivery(delivery);
         let Some(rtt) = delivery.rtt else { return };
         let rtt = rtt.as_nanos() as f64;
@@ -114,10 +114,10 @@ impl CongestionControl for Htcp {
     fn on_rto(&mut self, window: &mut Window, config: &Config, now: Instant, base: f64) {
         self.on_loss(window, config, now, base);
     }
-    fn learnt(&self) -> Option<Learnt> {
+    fn estimates(&self) -> Option<CcEstimates> {
         let time = |ns: f64| Duration::from_nanos(if ns.is_finite() { ns as u64 } else { 0 });
         let (rtt_min, rtt_max) = (time(self.rtt_min), time(self.rtt_max));
-        Some(Learnt { alpha: self.alpha, beta: self.beta, rtt_min, rtt_max })
+        Some(CcEstimates { alpha: self.alpha, beta: self.beta, rtt_min, rtt_max })
     }
 }
 
@@ -165,7 +165,7 @@ mod tests {
         }
     }
 
-    /// Rounds of 100 ms, and of the longer round trip at the end, with so many segments each.
+    /// RoundTrips of 100 ms, and of the longer round trip at the end, with so many segments each.
     fn rounds(h: &mut Htcp, from: u64, segments: u64) -> u64 {
         let mut w = Window { cwnd: 1.0, ssthresh: 1.0 };
         for (i, rtt) in [100, 100, 110, 120, 130].iter().enumerate() {
@@ -213,7 +213,7 @@ mod tests {
             (200, false, 140e6),
             (150, true, 150e6),
         ] {
-            h.on_delivery(&mut w, &c, &Delivery { open, ..delivery(1000, 1, rtt) });
+            h.on_delivery(&mut w, &c, &DeliverySample { open, ..delivery(1000, 1, rtt) });
             assert!(near(h.rtt_max, max), "{}", h.rtt_max);
         }
     }

@@ -3,11 +3,11 @@
 
 use narrows_units::Instant;
 
-use super::Delivery;
+use super::DeliverySample;
 
 /// Throughput, round by round.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub(super) struct Rounds {
+pub(super) struct RoundTrips {
     pub(super) began: Instant,
     /// Segments acknowledged since.
     pub(super) segments: u32,
@@ -15,9 +15,9 @@ pub(super) struct Rounds {
     pub(super) rate: f64,
 }
 
-impl Rounds {
+impl RoundTrips {
     /// Whether a round has ended by this; what is delivered then belongs to the next.
-    pub(super) fn on_delivery(&mut self, delivery: &Delivery) -> bool {
+    pub(super) fn on_delivery(&mut self, delivery: &DeliverySample) -> bool {
         let ended = delivery.rtt.is_some_and(|rtt| delivery.now >= self.began + rtt);
         if ended {
             let seconds = delivery.now.since(self.began).as_secs_f64();

@@ -6,14 +6,14 @@
 //!
 //! Where we differ: slow start may double every round trip, where the paper has every other (what a start-up does is its
 //! own, see `startup/`); losses are found and repaired as the sender does it, and leave half; a round with fewer than three samples
-//! is too few to tell a delayed ACK from a queue, so the round after it goes by Reno, as in Linux. Rounds count while no loss is
+//! is too few to tell a delayed ACK from a queue, so the round after it goes by Reno, as in Linux. RoundTrips count while no loss is
 //! known of.
 
 use narrows_units::{Duration, Instant};
 
 use super::reno::grow;
-use super::rounds::Rounds;
-use super::{AckSample, CongestionControl, Delivery, Window};
+use super::rounds::RoundTrips;
+use super::{AckSample, CongestionControl, DeliverySample, Window};
 use crate::Config;
 
 /// What a loss leaves.
@@ -25,12 +25,12 @@ const LEAST: f64 = 2.0;
 
 /// See the head of the file.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Vegas {
+pub(crate) struct Vegas {
     /// Least RTT of all, and of this round; [`Duration::MAX`] for none.
     base: Duration,
     least: Duration,
     samples: u32,
-    rounds: Rounds,
+    rounds: RoundTrips,
     /// What the next ACKs may do.
     next: Next,
     /// As in Reno.
@@ -52,7 +52,7 @@ impl Default for Vegas {
             base: Duration::MAX,
             least: Duration::MAX,
             samples: 0,
-            rounds: Rounds::default(),
+            rounds: RoundTrips::default(),
             next: Next::Reno,
             counted: 0.0,
         }
@@ -86,7 +86,7 @@ impl Vegas {
 }
 
 impl CongestionControl for Vegas {
-    fn on_delivery(&mut self, window: &mut Window, config: &Config, delivery: &Delivery) {
+    fn on_delivery(&mut self, window: &mut Window, config: &Config, delivery: &DeliverySample) {
         let Some(rtt) = delivery.rtt else { return };
         self.base = self.base.min(rtt);
         if !delivery.open {
@@ -135,7 +135,7 @@ mod tests {
         v
     }
 
-    /// Rounds of so many ACKs each, 200 ms apart, with these round trips; the window after the first ACK of the next.
+    /// RoundTrips of so many ACKs each, 200 ms apart, with these round trips; the window after the first ACK of the next.
     fn rounds(v: &mut Vegas, w: &mut Window, rtts: &[u64], acks: u64) -> Vec<f64> {
         let (mut ms, mut windows) = (1000, Vec::new());
         for rtt in rtts.iter().chain(rtts.last()) {
@@ -200,7 +200,7 @@ mod tests {
         assert_eq!(w.ssthresh, 10.0);
         for ms in 0..400 {
             let d = super::super::tests::delivery(1000 + ms, 1, 180);
-            v.on_delivery(&mut w, &config(), &Delivery { open: false, ..d });
+            v.on_delivery(&mut w, &config(), &DeliverySample { open: false, ..d });
         }
         assert_eq!((w.cwnd, v.samples), (20.0, 0));
     }

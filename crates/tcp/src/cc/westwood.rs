@@ -11,8 +11,8 @@
 use narrows_units::{Duration, Instant};
 
 use super::reno::grow;
-use super::rounds::Rounds;
-use super::{AckSample, CongestionControl, Delivery, Window};
+use super::rounds::RoundTrips;
+use super::{AckSample, CongestionControl, DeliverySample, Window};
 use crate::Config;
 
 /// What stays of the estimate at each sample.
@@ -22,11 +22,11 @@ const HALF: f64 = 0.5;
 
 /// See the head of the file.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct Westwood {
+pub(crate) struct Westwood {
     /// Segments per second; 0 before the first round is over.
     bandwidth: f64,
     rtt_min: Option<Duration>,
-    rounds: Rounds,
+    rounds: RoundTrips,
     /// As in Reno.
     counted: f64,
 }
@@ -39,14 +39,14 @@ impl Westwood {
 }
 
 impl CongestionControl for Westwood {
-    fn on_delivery(&mut self, _window: &mut Window, _config: &Config, delivery: &Delivery) {
+    fn on_delivery(&mut self, _window: &mut Window, _config: &Config, delivery: &DeliverySample) {
         let first = self.rtt_min.is_none();
         if let Some(rtt) = delivery.rtt {
             self.rtt_min = Some(self.rtt_min.map_or(rtt, |least| least.min(rtt)));
         }
         if first {
             // What was acknowledged until now took an unknown time.
-            self.rounds = Rounds { began: delivery.now, segments: 0, rate: 0.0 };
+            self.rounds = RoundTrips { began: delivery.now, segments: 0, rate: 0.0 };
         } else if self.rounds.on_delivery(delivery) {
             let rate = self.rounds.rate;
             self.bandwidth =
@@ -69,7 +69,7 @@ mod tests {
     use super::*;
     use crate::cc::tests::delivery;
 
-    /// Rounds of so many segments each, 100 ms long, whose round trip is given.
+    /// RoundTrips of so many segments each, 100 ms long, whose round trip is given.
     fn rounds(w: &mut Westwood, rounds: &[(u64, u64)]) {
         let (mut ms, mut window) = (0, Window { cwnd: 1.0, ssthresh: 1.0 });
         for &(segments, rtt) in rounds {
@@ -98,7 +98,7 @@ mod tests {
 
     #[test]
     fn bandwidth_times_the_least_round_trip() {
-        // Rounds of 10 segments in 100 ms: 100 a second. The first round has 9 that count, so 90, which after n more is
+        // RoundTrips of 10 segments in 100 ms: 100 a second. The first round has 9 that count, so 90, which after n more is
         // 100 - 10 * 0.9^n; with an RTTmin of 80 ms 0.08 of it. n = 3: 92.71 and 7.4168.
         let mut w = Westwood::default();
         rounds(&mut w, &[(10, 100), (10, 100), (10, 100), (10, 100), (1, 100)]);

@@ -11,7 +11,7 @@ use super::scoreboard::{Delivered, RETRANS};
 use super::{Context, Phase, Sender, Timer};
 use crate::cc::CongestionControl;
 use crate::startup::Startup;
-use crate::{Config, Event, Handshake, Io, Recovery, ReduceFrom, RtoRecovery};
+use crate::{Config, Handshake, Io, Recovery, ReduceFrom, RtoRecovery, TcpEvent};
 
 impl Sender {
     /// A duplicate ACK came.
@@ -97,7 +97,7 @@ impl Sender {
         self.partial = false;
         self.rescued = false;
         cx.counters.fast_retransmits += 1;
-        cx.io.event(Event::FastRetransmit);
+        cx.io.event(TcpEvent::FastRetransmit);
         if cx.config.restart_timer {
             self.start_timer(cx);
         }
@@ -187,7 +187,7 @@ impl Sender {
             }
             _ => {}
         }
-        cx.io.event(Event::Recovered);
+        cx.io.event(TcpEvent::Recovered);
     }
 
     /// RFC 6937, section 3, with the slow start reduction bound.
@@ -217,7 +217,7 @@ impl Sender {
         self.window.cwnd = self.cut_ssthresh(cx.config);
         self.ecn_until = self.seq(self.board.max());
         self.cwr = true;
-        cx.io.event(Event::EcnReduced);
+        cx.io.event(TcpEvent::EcnReduced);
     }
 
     /// The timer expired. `false` if the connection is given up.
@@ -261,7 +261,7 @@ impl Sender {
         cx.counters.timeouts += 1;
         self.rto.back_off(&cx.config.rto);
         cx.counters.max_backoff = cx.counters.max_backoff.max(self.rto.factor());
-        cx.io.event(Event::Timeout { backoff: self.rto.factor() });
+        cx.io.event(TcpEvent::Timeout { backoff: self.rto.factor() });
         let go_back = cx.config.rto_recovery == RtoRecovery::GoBackN;
         let again = self.phase == Phase::Loss && self.retries > 1;
         if go_back || !again {

@@ -23,7 +23,7 @@ const SHARE: f64 = 1.0 / 8.0;
 
 /// Adaptive Start.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Adaptive {
+pub(crate) struct Adaptive {
     /// When this sample of the rate began; [`Instant::FAR_FUTURE`] before the first ACK.
     since: Instant,
     /// Bytes acknowledged since.

@@ -6,7 +6,7 @@
 //!
 //! Where we differ: the original's rule could not be had. Ours: a round trip's least RTT tells how many segments of its own
 //! the flow has queued, diff = cwnd (RTT - baseRTT) / RTT (Brakmo and Peterson 1995). The next round trip grows by the share
-//! 1 - diff / gamma of a doubling, at least by one segment; with diff > gamma start-up is over, ssthresh = cwnd. Rounds are
+//! 1 - diff / gamma of a doubling, at least by one segment; with diff > gamma start-up is over, ssthresh = cwnd. RoundTrips are
 //! told by time, as in HyStart++. It composes with any congestion control; with Vegas it is the original's place. Units:
 //! segments.
 
@@ -22,7 +22,7 @@ const INITIAL_WINDOW: f64 = 2.0;
 
 /// Gallop-Vegas. Its setting is [`crate::StartConfig::gallop_gamma`].
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Gallop {
+pub(crate) struct Gallop {
     /// When this round began.
     round: Instant,
     /// The least RTT of all, and of this round; [`Duration::MAX`] if there was none.
@@ -86,7 +86,7 @@ mod tests {
     use super::*;
     use crate::cc::tests::sample;
 
-    /// Rounds of as many ACKs as whole segments fit, of these RTTs in milliseconds; the window after each.
+    /// RoundTrips of as many ACKs as whole segments fit, of these RTTs in milliseconds; the window after each.
     fn rounds(rtts: &[u64], gamma: u32) -> (Window, Vec<f64>) {
         let mut config = Config::default();
         config.start.gallop_gamma = gamma;

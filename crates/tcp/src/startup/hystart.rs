@@ -1,6 +1,6 @@
 //! HyStart++ (RFC 9406): slow start that slows down when the round-trip time grows, and ends if it stays so.
 //!
-//! Rounds are told by time: a round ends with the first sample of a segment that was sent after it began, where the RFC
+//! RoundTrips are told by time: a round ends with the first sample of a segment that was sent after it began, where the RFC
 //! compares sequence numbers; with a sample for every segment that is the same. With one timed segment per round
 //! ([`crate::RttSampling::OneAtATime`]) there are never eight samples and this is plain slow start. Linux's HyStart is older
 //! and also ends slow start when the ACKs of one flight are spread over half a round trip.
@@ -24,7 +24,7 @@ const LIMIT: f64 = 8.0;
 
 /// RFC 9406.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct HyStart {
+pub(crate) struct HyStart {
     /// When this round began.
     round: Instant,
     /// Least RTT of this round and of the one before; [`Duration::MAX`] if there was none.
@@ -124,7 +124,7 @@ mod tests {
     use super::*;
     use crate::cc::tests::sample;
 
-    /// Rounds of ten ACKs each, a round's ACKs all of the RTT given, milliseconds; the window after each round.
+    /// RoundTrips of ten ACKs each, a round's ACKs all of the RTT given, milliseconds; the window after each round.
     fn rounds(rtts: &[u64]) -> (HyStart, Window, Vec<f64>) {
         let mut h = HyStart::default();
         let mut w = Window { cwnd: 10.0, ssthresh: f64::INFINITY };

@@ -12,7 +12,7 @@ use crate::cc::{AckSample, Window};
 
 /// RFC 3742.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Limited;
+pub(crate) struct Limited;
 
 impl Startup for Limited {
     fn on_ack(&mut self, window: &mut Window, sample: &AckSample, config: &Config) {

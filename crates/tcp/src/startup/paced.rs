@@ -15,7 +15,7 @@ use crate::cc::{AckSample, Window};
 
 /// A paced start, or pacing all along.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Paced {
+pub(crate) struct Paced {
     /// For the whole connection.
     whole: bool,
     /// A loss came.

@@ -22,7 +22,7 @@ const PIECES: f64 = 4.0;
 
 /// TCP-SF.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct SmallSegments {
+pub(crate) struct SmallSegments {
     /// A loss came.
     off: bool,
 }

@@ -15,7 +15,7 @@ use crate::cc::{AckSample, Window};
 
 /// Smooth Start. Its settings are [`crate::StartConfig::smooth_depth`] and [`crate::StartConfig::smooth_grain`].
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct Smooth {
+pub(crate) struct Smooth {
     /// Segments acknowledged since the window grew.
     counted: f64,
 }

@@ -26,9 +26,13 @@ use crate::cc::{AckSample, Window};
 /// Segments of a first window about whose path nothing is known.
 const BLIND_WINDOW: f64 = 3.0;
 
-/// Initial Spreading.
+/// Initial Spreading. Its settings are those of the initial window, [`crate::StartConfig::spread_floor`] and
+/// [`crate::StartConfig::rtt`].
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub enum Spreading {
+pub struct InitialSpreading(State);
+
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+enum State {
     /// No connection yet.
     #[default]
     Idle,
@@ -44,7 +48,7 @@ pub enum Spreading {
 
 /// The slots of a first window.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Slots {
+struct Slots {
     /// When the first segment left.
     first: Instant,
     /// Over which time they lie.
@@ -71,22 +75,22 @@ impl Slots {
     }
 }
 
-impl Startup for Spreading {
+impl Startup for InitialSpreading {
     fn initial_window(&self, config: &Config) -> f64 {
         let window = config.initial_window.segments(config.mss);
-        if *self == Self::Blind { window.min(BLIND_WINDOW) } else { window }
+        if self.0 == State::Blind { window.min(BLIND_WINDOW) } else { window }
     }
 
     fn on_established(&mut self, window: &mut Window, first: FirstRtt, config: &Config) {
-        *self = match first {
-            FirstRtt::Is(r0) if *self != Self::Blind => {
+        self.0 = match first {
+            FirstRtt::Is(r0) if self.0 != State::Blind => {
                 let n = config.initial_window.segments(config.mss) as u64;
                 let apart = r0 >= config.start.spread_floor * n && r0.as_nanos() >= n;
-                if n > 1 && apart { Self::Ready(r0) } else { Self::Over }
+                if n > 1 && apart { State::Ready(r0) } else { State::Over }
             }
-            _ => Self::Blind,
+            _ => State::Blind,
         };
-        if *self == Self::Blind {
+        if self.0 == State::Blind {
             window.cwnd = self.initial_window(config);
         }
     }
@@ -96,27 +100,27 @@ impl Startup for Spreading {
     }
 
     fn on_loss(&mut self) {
-        if *self != Self::Blind {
-            *self = Self::Over;
+        if self.0 != State::Blind {
+            self.0 = State::Over;
         }
     }
 
     fn release_at(&mut self, now: Instant) -> Option<Instant> {
-        let Self::Spreads(slots) = self else { return None };
+        let State::Spreads(slots) = &self.0 else { return None };
         let Some(slot) = slots.at(now) else {
-            *self = Self::Over;
+            self.0 = State::Over;
             return None;
         };
         Some(slots.first + slots.r0 * u64::from(slot) / u64::from(slots.n))
     }
 
     fn on_sent(&mut self, now: Instant, config: &Config) {
-        match self {
-            Self::Ready(r0) => {
+        match &mut self.0 {
+            State::Ready(r0) => {
                 let n = config.initial_window.segments(config.mss) as u32;
-                *self = Self::Spreads(Box::new(Slots { first: now, r0: *r0, n, sent: 1, next: 1 }));
+                self.0 = State::Spreads(Box::new(Slots { first: now, r0: *r0, n, sent: 1, next: 1 }));
             }
-            Self::Spreads(slots) => {
+            State::Spreads(slots) => {
                 slots.next = slots.at(now).map_or(slots.n, |slot| slot + 1);
                 slots.sent += 1;
             }
@@ -135,9 +139,9 @@ mod tests {
     }
 
     /// Established with an R0, about to send.
-    fn ready(iw: u32, r0: Duration) -> (Spreading, Config) {
+    fn ready(iw: u32, r0: Duration) -> (InitialSpreading, Config) {
         let config = Config { initial_window: InitialWindow::Segments(iw), ..Config::preset(Preset::Rfc) };
-        let mut spreading = Spreading::default();
+        let mut spreading = InitialSpreading::default();
         let mut window = Window { cwnd: f64::from(iw), ssthresh: f64::INFINITY };
         spreading.on_established(&mut window, FirstRtt::Is(r0), &config);
         assert_eq!(window.cwnd, f64::from(iw));
@@ -145,7 +149,12 @@ mod tests {
     }
 
     /// When each of so many segments leaves, from `from` on, if all are there.
-    fn instants(spreading: &mut Spreading, config: &Config, from: Instant, segments: u32) -> Vec<Instant> {
+    fn instants(
+        spreading: &mut InitialSpreading,
+        config: &Config,
+        from: Instant,
+        segments: u32,
+    ) -> Vec<Instant> {
         let mut now = from;
         (0..segments)
             .map(|_| {
@@ -162,7 +171,7 @@ mod tests {
         let (mut s, config) = ready(10, Duration::from_millis(100));
         let due: Vec<_> = (0..10).map(|k| ms(500 + 10 * k)).chain([ms(590), ms(590)]).collect();
         assert_eq!(instants(&mut s, &config, ms(500), 12), due);
-        assert_eq!(s, Spreading::Over);
+        assert_eq!(s.0, State::Over);
         // A third of 100 ms is not whole: no error adds up.
         let (mut s, config) = ready(3, Duration::from_millis(100));
         assert_eq!(
@@ -181,21 +190,21 @@ mod tests {
         // After R0 there are no slots at all.
         let (mut s, config) = ready(10, Duration::from_millis(100));
         s.on_sent(ms(0), &config);
-        assert_eq!((s.release_at(ms(100)), &s), (None, &Spreading::Over));
+        assert_eq!((s.release_at(ms(100)), &s.0), (None, &State::Over));
     }
 
     #[test]
     fn the_floor_and_windows_of_one() {
         // 10 segments over 10 ms are 1 ms apart, over 9.999 ms less; 0 switches the floor off.
-        assert!(matches!(ready(10, Duration::from_millis(10)).0, Spreading::Ready(_)));
-        assert_eq!(ready(10, Duration::from_micros(9_999)).0, Spreading::Over);
-        assert_eq!(ready(1, Duration::from_millis(100)).0, Spreading::Over);
+        assert!(matches!(ready(10, Duration::from_millis(10)).0.0, State::Ready(_)));
+        assert_eq!(ready(10, Duration::from_micros(9_999)).0.0, State::Over);
+        assert_eq!(ready(1, Duration::from_millis(100)).0.0, State::Over);
         let mut config = Config::preset(Preset::Rfc);
         config.set("spread_floor", "0s").unwrap();
-        let (mut s, mut w) = (Spreading::default(), Window { cwnd: 10.0, ssthresh: f64::INFINITY });
+        let (mut s, mut w) = (InitialSpreading::default(), Window { cwnd: 10.0, ssthresh: f64::INFINITY });
         for (ns, spreads) in [(10, true), (9, false)] {
             s.on_established(&mut w, FirstRtt::Is(Duration::from_nanos(ns)), &config);
-            assert_eq!(matches!(s, Spreading::Ready(_)), spreads, "no two slots in one nanosecond: {ns}");
+            assert_eq!(matches!(s.0, State::Ready(_)), spreads, "no two slots in one nanosecond: {ns}");
         }
     }
 
@@ -205,7 +214,8 @@ mod tests {
             for (iw, due) in [(10, 3.0), (2, 2.0)] {
                 let config =
                     Config { initial_window: InitialWindow::Segments(iw), ..Config::preset(Preset::Rfc) };
-                let (mut s, mut w) = (Spreading::default(), Window { cwnd: 1.0, ssthresh: f64::INFINITY });
+                let (mut s, mut w) =
+                    (InitialSpreading::default(), Window { cwnd: 1.0, ssthresh: f64::INFINITY });
                 s.on_established(&mut w, first, &config);
                 assert_eq!((w.cwnd, s.initial_window(&config), s.release_at(ms(0))), (due, due, None));
             }
