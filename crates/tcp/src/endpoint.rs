@@ -7,8 +7,8 @@ use narrows_units::{Duration, Ecn, Instant, SeqNum};
 use narrows_wire::{Flags, TcpHeader};
 
 use crate::cc::CcEstimates;
-use crate::receiver::{AckNow, Receiver};
-use crate::sender::{Context, Sender};
+use crate::receiver::{AckTime, Receiver};
+use crate::sender::{Context, Sender, Timer};
 use crate::{Config, Handshake, Io, Segment, TcpEvent};
 
 /// What an end host counted since it was made.
@@ -119,15 +119,18 @@ impl Endpoint {
         if self.state == State::Failed {
             return;
         }
-        if self.sender.rack_wake() <= now {
+        if self.sender.is_due(Timer::Reorder, now) || self.sender.is_due(Timer::Probe, now) {
             self.with(config, now, io, |sender, cx| sender.on_rack_timer(cx));
         }
-        if self.sender.deadline() <= now && !self.with(config, now, io, |sender, cx| sender.on_timer(cx)).0 {
+        if self.sender.is_due(Timer::Retransmit, now)
+            && !self.with(config, now, io, |sender, cx| sender.on_retransmit_timer(cx)).0
+        {
             self.fail(io);
             return;
         }
+        // A segment that pacing held back leaves here.
         let sent = self.output(config, now, io);
-        if !sent && self.receiver.due(now) {
+        if !sent && self.receiver.is_due(now) {
             self.with(config, now, io, |sender, cx| sender.emit_ack(cx));
         }
     }
@@ -147,7 +150,7 @@ impl Endpoint {
         if self.state == State::Failed {
             return Instant::FAR_FUTURE;
         }
-        self.sender.next_wake().min(self.receiver.wake_at())
+        self.sender.next_wake().min(self.receiver.next_wake())
     }
 
     /// Runs `work` with the rest of this end around it; also tells whether a segment left.
@@ -159,7 +162,8 @@ impl Endpoint {
         work: impl FnOnce(&mut Sender, &mut Context<'_, I>) -> T,
     ) -> (T, bool) {
         let receiver = &mut self.receiver;
-        let mut cx = Context { config, now, receiver, counters: &mut self.counters, io, sent: false, new: 0 };
+        let mut cx =
+            Context { config, now, receiver, counters: &mut self.counters, io, sent: false, new_segments: 0 };
         let result = work(&mut self.sender, &mut cx);
         (result, cx.sent)
     }
@@ -173,7 +177,7 @@ impl Endpoint {
 
     fn assume_established(&mut self, config: &Config, now: Instant, io: &mut impl Io) {
         self.sender.skip_handshake(config);
-        self.receiver.start(self.sender.isn(), now);
+        self.receiver.start(self.sender.isn());
         self.state = State::Established;
         io.event(TcpEvent::Established);
         self.output(config, now, io);
@@ -213,9 +217,9 @@ impl Endpoint {
     }
 
     fn take_syn(&mut self, config: &Config, now: Instant, tcp: &TcpHeader, ecn: Ecn) {
-        self.receiver.start(tcp.seq, now);
+        self.receiver.start(tcp.seq);
         self.receiver.on_data(config, now, tcp, ecn);
-        self.sender.learn(config, tcp);
+        self.sender.on_peer_syn(config, tcp);
     }
 
     /// Something came while our SYN is out (RFC 9293, section 3.10.7.3).
@@ -274,7 +278,8 @@ impl Endpoint {
             return;
         }
         let receiver = &mut self.receiver;
-        let mut cx = Context { config, now, receiver, counters: &mut self.counters, io, sent: false, new: 0 };
+        let mut cx =
+            Context { config, now, receiver, counters: &mut self.counters, io, sent: false, new_segments: 0 };
         if tcp.flags.has(Flags::ACK) {
             self.sender.on_ack(&mut cx, tcp);
         }
@@ -288,7 +293,7 @@ impl Endpoint {
             cx.io.event(TcpEvent::PeerClosed);
         }
         self.sender.output(&mut cx);
-        if arrival.ack == AckNow::Now && !cx.sent {
+        if arrival.ack == AckTime::Now && !cx.sent {
             self.sender.emit_ack(&mut cx);
         }
         if self.peer_closed && self.state == State::Established && self.sender.fin_acknowledged() {

@@ -12,8 +12,7 @@ mod endpoint;
 mod event;
 #[cfg(any(test, feature = "fuzzing"))]
 pub mod fuzzing;
-pub mod receiver;
-mod rto;
+mod receiver;
 mod sender;
 pub mod startup;
 

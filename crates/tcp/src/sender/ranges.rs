@@ -3,9 +3,9 @@
 
 /// Disjoint, non-adjacent ranges [left, right) of stream offsets in ascending order.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Ranges(Vec<(u64, u64)>);
+pub(crate) struct SackRanges(Vec<(u64, u64)>);
 
-impl Ranges {
+impl SackRanges {
     pub(crate) const fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
@@ -79,7 +79,7 @@ impl Ranges {
 mod tests {
     use super::*;
 
-    fn insert(ranges: &mut Ranges, left: u64, right: u64) -> Vec<(u64, u64)> {
+    fn insert(ranges: &mut SackRanges, left: u64, right: u64) -> Vec<(u64, u64)> {
         let mut fresh = vec![];
         ranges.insert(left, right, |a, b| fresh.push((a, b)));
         fresh
@@ -87,7 +87,7 @@ mod tests {
 
     #[test]
     fn only_what_is_new_is_told() {
-        let mut ranges = Ranges::default();
+        let mut ranges = SackRanges::default();
         assert_eq!(insert(&mut ranges, 10, 20), [(10, 20)]);
         assert_eq!(insert(&mut ranges, 10, 20), []);
         assert_eq!(insert(&mut ranges, 30, 40), [(30, 40)]);
@@ -112,7 +112,7 @@ mod tests {
             (seed >> 33) % n
         };
         for _ in 0..300 {
-            let (mut ranges, mut set) = (Ranges::default(), [false; 64]);
+            let (mut ranges, mut set) = (SackRanges::default(), [false; 64]);
             for _ in 0..20 {
                 let left = random(64);
                 let right = (left + random(12)).min(64);
@@ -124,9 +124,9 @@ mod tests {
                     assert_eq!(fresh[i], !set[i]);
                     set[i] = true;
                 }
-                let told: Vec<usize> =
+                let collected: Vec<usize> =
                     ranges.as_slice().iter().flat_map(|r| r.0 as usize..r.1 as usize).collect();
-                assert_eq!(told, (0..64).filter(|&i| set[i]).collect::<Vec<_>>());
+                assert_eq!(collected, (0..64).filter(|&i| set[i]).collect::<Vec<_>>());
                 assert!(ranges.as_slice().windows(2).all(|w| w[0].1 < w[1].0));
             }
         }
@@ -136,7 +136,7 @@ mod tests {
     fn is_lost_by_hand() {
         let mss = 100;
         let lost = |list: &[(u64, u64)]| {
-            let mut ranges = Ranges::default();
+            let mut ranges = SackRanges::default();
             for r in list {
                 ranges.insert(r.0, r.1, |_, _| ());
             }
