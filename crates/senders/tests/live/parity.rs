@@ -7,7 +7,7 @@
 use std::time::Duration;
 
 use narrows_senders::{Call, Sender, Step, Watch};
-use narrows_tcp::cc::{AckSample, AdaptiveAimd, CongestionControl, Delivery, Reno, Window};
+use narrows_tcp::cc::{AckSample, AdaptiveAimd, CongestionControl, DeliverySample, Reno, Window};
 use narrows_tcp::startup::{Burst, SlowStart, Startup};
 use narrows_tcp::{Config, Preset};
 use narrows_units::{Duration as Time, Instant};
@@ -376,14 +376,14 @@ fn adaptive(steps: &[Step], what: &str, timeouts: bool) -> Result<(), String> {
         |twin, step| {
             if step.value > 0 {
                 let rtt = Some(Time::from_micros(step.value.cast_unsigned().into()));
-                let delivery = Delivery { now: at(step), segments: 1, rtt, open: true };
+                let delivery = DeliverySample { now: at(step), segments: 1, rtt, open: true };
                 twin.cc.law.on_delivery(&mut twin.window, &twin.config, &delivery);
                 twin.cc.sample(f64::from(step.value), step);
             }
         },
     );
     let beta = steps.last().map_or(0.0, |s| f64::from(s.private[0]) / 65536.0);
-    let theirs = twin.cc.law.learnt().unwrap().beta;
+    let theirs = twin.cc.law.estimates().unwrap().beta;
     let slack = twin.cc.slack();
     println!("adaptive AIMD, {what}: {found:?}; beta {beta}, in the simulator {theirs}, slack {slack:.5}");
     // alpha = 2 (1 - beta) segments a round trip (5).
