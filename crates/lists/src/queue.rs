@@ -76,6 +76,11 @@ impl Queue {
         Some(gone)
     }
 
+    /// Who comes after `at`, which is in this queue.
+    pub fn after<A: Arena<Item: Chained> + ?Sized>(&self, arena: &A, at: u32) -> Option<u32> {
+        some(arena.at(at).next())
+    }
+
     /// Everybody, from the first on.
     pub fn iter<A: Arena<Item: Chained> + ?Sized>(&self, arena: &A) -> impl Iterator<Item = u32> {
         core::iter::successors(self.first(), move |&at| some(arena.at(at).next()))

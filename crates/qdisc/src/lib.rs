@@ -8,7 +8,6 @@
 
 mod buckets;
 mod cake;
-mod chain;
 pub mod classes;
 mod codel;
 mod dice;
@@ -28,7 +27,6 @@ mod rio;
 mod seam;
 mod sfq;
 mod shaper;
-mod slab;
 mod sojourn;
 mod spec;
 pub mod taq;
