@@ -148,7 +148,7 @@ impl World {
                 }
             }
             Event::Free(link) => self.net.free(link),
-            Event::Serve(link) => self.net.look(link),
+            Event::Serve(link) => self.net.service(link),
             Event::End(place) => self.wake_end(place / 2, (place % 2) as usize),
             Event::App(timer) => {
                 let Timer { app, token } = self.timers[timer as usize];

@@ -375,6 +375,9 @@ impl<P: Packet> ReversePath<P> for DefaultMode<P> {
     }
 
     fn next_release(&self, now: Instant) -> Option<Instant> {
+        if self.admission.held() == 0 {
+            return None;
+        }
         self.admission.next_release(now, self.inside(now), self.next_change(now))
     }
 
