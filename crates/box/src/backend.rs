@@ -6,6 +6,8 @@ use std::io;
 use narrows_qdisc::{Direction, Event, Packet, Record};
 use narrows_units::Instant;
 
+use super::engine::Engine;
+
 /// A way for packets in and out of the box.
 pub trait Backend {
     /// What it hands over.
@@ -49,6 +51,21 @@ impl Scripted {
     #[must_use]
     pub fn next_arrival(&self) -> Option<Instant> {
         self.arrivals.front().map(|a| a.0)
+    }
+
+    /// Steps the engine at arrivals and when it says, as the live loop does, up to `until`.
+    ///
+    /// # Panics
+    /// Never: a script has no input or output to fail.
+    pub fn run(&mut self, engine: &mut Engine<Record>, until: Instant) {
+        let (mut now, mut next) = (Instant::ZERO, None);
+        while let Some(at) = [self.next_arrival(), next].into_iter().flatten().min() {
+            now = now.max(at);
+            if now > until {
+                return;
+            }
+            next = engine.step(now, self).expect("a script has no input or output to fail").next;
+        }
     }
 
     /// What the engine decided, and when.

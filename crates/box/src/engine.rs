@@ -1,9 +1,9 @@
 //! The box's inner loop without its clock: one step takes what has come, asks the disciplines, and hands on what they
-//! decided. All decisions are made in [`Duplex`]; here are only order and bookkeeping.
+//! decided. All calls on the disciplines, and their order, are [`Driver`]'s.
 
 use std::io;
 
-use narrows_qdisc::{Direction, Duplex, Event, Packet, Qdisc, Report, Verdict};
+use narrows_qdisc::{Direction, Driver, Event, Manage as _, Packet, Qdisc as _, Report, Verdict};
 use narrows_units::Instant;
 
 use super::backend::Backend;
@@ -22,9 +22,8 @@ pub struct Step {
 
 /// A box with two directions.
 pub struct Engine<P> {
-    duplex: Duplex<P, Lane<P>>,
+    driver: Driver<P, Lane<P>>,
     arrivals: Vec<(Direction, P)>,
-    events: Vec<Event<P>>,
 }
 
 impl<P: Packet + Send + 'static> Engine<P> {
@@ -32,7 +31,7 @@ impl<P: Packet + Send + 'static> Engine<P> {
     #[must_use]
     pub fn new(settings: &[LaneSettings; 2]) -> Self {
         let [down, up] = settings;
-        Self { duplex: Duplex::new(Lane::new(down), Lane::new(up)), arrivals: Vec::new(), events: Vec::new() }
+        Self { driver: Driver::new(Lane::new(down), Lane::new(up)), arrivals: Vec::new() }
     }
 
     /// Takes what has come and sends what may leave at `now`, which must not decrease between calls.
@@ -56,20 +55,18 @@ impl<P: Packet + Send + 'static> Engine<P> {
         let mut now = clock();
         let received = backend.receive(now, &mut self.arrivals);
         let mut active = !self.arrivals.is_empty();
-        // Each packet is served as if it had come alone: a full queue must not refuse what a free link would take.
         for (direction, packet) in self.arrivals.drain(..) {
             now = clock();
-            self.duplex.arrive(now, direction, packet, &mut self.events);
-            self.duplex.serve(now, &mut self.events);
-            active |= !self.events.is_empty();
-            self.events.drain(..).for_each(|event| backend.carry_out(now, event));
+            self.driver.arrive(now, direction, packet, &mut |event| backend.carry_out(now, event));
         }
         if !active {
-            self.duplex.serve(now, &mut self.events);
-            active = !self.events.is_empty();
+            self.driver.service(now, &mut |event| {
+                active = true;
+                backend.carry_out(now, event);
+            });
         }
-        self.hand_on(now, backend)?;
-        Ok(Step { next: self.duplex.next_ready(now), more: received?, active })
+        backend.flush()?;
+        Ok(Step { next: self.driver.next_service(now), more: received?, active })
     }
 
     /// Changes rates and disciplines. What waits is kept, in order, and leaves at the new rate; what was held at the door
@@ -84,20 +81,20 @@ impl<P: Packet + Send + 'static> Engine<P> {
         backend: &mut B,
     ) -> io::Result<()> {
         for direction in Direction::BOTH {
-            let lane = self.duplex.discipline_mut(direction);
+            let lane = self.driver.discipline_mut(direction);
             let settings = &settings[direction as usize];
             if lane.adjust(now, settings) {
                 continue;
             }
             let mut verdicts = Vec::new();
             let held = lane.exchange(now, settings, &mut verdicts);
-            self.tell(direction, verdicts);
+            hand_on(now, direction, verdicts, backend);
             let mut verdicts = Vec::new();
-            let other = self.duplex.discipline_mut(direction.other());
+            let other = self.driver.discipline_mut(direction.other());
             held.into_iter().for_each(|p| other.enqueue(now, p, &mut verdicts));
-            self.tell(direction.other(), verdicts);
+            hand_on(now, direction.other(), verdicts, backend);
         }
-        self.hand_on(now, backend)
+        backend.flush()
     }
 
     /// Sends all that waits or is held, in order and at once: the box is about to go.
@@ -107,31 +104,29 @@ impl<P: Packet + Send + 'static> Engine<P> {
     pub fn release_all<B: Backend<Packet = P>>(&mut self, now: Instant, backend: &mut B) -> io::Result<()> {
         for direction in Direction::BOTH {
             let mut verdicts = Vec::new();
-            let lane = self.duplex.discipline_mut(direction);
+            let lane = self.driver.discipline_mut(direction);
             let held = lane.release_held(now, &mut verdicts);
             let waiting = lane.drain(now, &mut verdicts);
-            self.events.extend(waiting.into_iter().map(|p| Event::Send(direction, p)));
-            self.events.extend(held.into_iter().map(|p| Event::Send(direction.other(), p)));
-            self.tell(direction, verdicts);
+            waiting.into_iter().for_each(|p| backend.carry_out(now, Event::Send(direction, p)));
+            held.into_iter().for_each(|p| backend.carry_out(now, Event::Send(direction.other(), p)));
+            hand_on(now, direction, verdicts, backend);
         }
-        self.hand_on(now, backend)
+        backend.flush()
     }
 
     /// The state of one direction, for people.
     pub fn report(&mut self, now: Instant, direction: Direction) -> Report {
-        self.duplex.discipline_mut(direction).report(now)
+        self.driver.discipline_mut(direction).report(now)
     }
+}
 
-    fn tell(&mut self, direction: Direction, verdicts: Vec<Verdict<P>>) {
-        self.events.extend(verdicts.into_iter().map(|v| Event::Verdict(direction, v)));
-    }
-
-    fn hand_on<B: Backend<Packet = P>>(&mut self, now: Instant, backend: &mut B) -> io::Result<()> {
-        for event in self.events.drain(..) {
-            backend.carry_out(now, event);
-        }
-        backend.flush()
-    }
+fn hand_on<B: Backend>(
+    now: Instant,
+    direction: Direction,
+    verdicts: Vec<Verdict<B::Packet>>,
+    backend: &mut B,
+) {
+    verdicts.into_iter().for_each(|v| backend.carry_out(now, Event::Verdict(direction, v)));
 }
 
 #[cfg(test)]
@@ -160,16 +155,6 @@ mod tests {
         (0..n).map(one).collect()
     }
 
-    /// Steps at arrivals and when told, as the live loop does.
-    fn drive(engine: &mut Engine<Record>, backend: &mut Scripted, until: Instant) {
-        let mut next = None;
-        while let Some(now) =
-            [backend.next_arrival(), next].into_iter().flatten().min().filter(|t| *t <= until)
-        {
-            next = engine.step(now, backend).unwrap().next;
-        }
-    }
-
     fn sent(backend: &Scripted, direction: Direction) -> Vec<(u64, u64)> {
         let one = |(t, e): &(Instant, Event<Record>)| match e {
             Event::Send(d, p) if *d == direction => Some((t.as_nanos() / 1_000_000, p.id)),
@@ -183,7 +168,7 @@ mod tests {
         // Down: 20 ms a packet, so those of 0, 10, 20 ms leave at 0, 20, 40 ms; up they leave as they come.
         let mut engine = Engine::new(&[lane(Some(600), "fifo:9"), lane(None, "fifo:9")]);
         let mut backend = Scripted::new(packets(6));
-        drive(&mut engine, &mut backend, at(1000));
+        backend.run(&mut engine, at(1000));
         assert_eq!(sent(&backend, Direction::Down), [(0, 0), (20, 2), (40, 4)]);
         assert_eq!(sent(&backend, Direction::Up), [(5, 1), (15, 3), (25, 5)]);
     }
@@ -198,10 +183,10 @@ mod tests {
         {
             let mut engine = Engine::new(&[lane(Some(60), "fifo:99"), lane(None, "fifo:9")]);
             let mut backend = Scripted::new(packets(20));
-            drive(&mut engine, &mut backend, at(95));
+            backend.run(&mut engine, at(95));
             assert_eq!(sent(&backend, Direction::Down).len(), 1, "200 ms a packet");
             engine.reconfigure(at(95), &[to, lane(None, "fifo:9")], &mut backend).unwrap();
-            drive(&mut engine, &mut backend, at(95));
+            backend.run(&mut engine, at(95));
             let next = engine.step(at(96), &mut backend).unwrap().next;
             let mut now = next;
             while let Some(t) = now {
@@ -216,7 +201,7 @@ mod tests {
     fn what_waits_leaves_at_once_when_the_box_goes() {
         let mut engine = Engine::new(&[lane(Some(60), "fifo:99"), lane(None, "fifo:9")]);
         let mut backend = Scripted::new(packets(10));
-        drive(&mut engine, &mut backend, at(50));
+        backend.run(&mut engine, at(50));
         engine.release_all(at(51), &mut backend).unwrap();
         let ids: Vec<u64> = sent(&backend, Direction::Down).iter().map(|s| s.1).collect();
         assert_eq!(ids, [0, 2, 4, 6, 8]);
@@ -228,7 +213,7 @@ mod tests {
         lanes.iter_mut().for_each(|l| l.observe = true);
         let mut engine = Engine::new(&lanes);
         let mut backend = Scripted::new(packets(40));
-        drive(&mut engine, &mut backend, at(1000));
+        backend.run(&mut engine, at(1000));
         let expected: Vec<_> = packets(40).into_iter().map(|(t, d, p)| (t, Event::Send(d, p))).collect();
         assert_eq!(backend.log(), expected);
         assert_eq!(engine.report(at(1000), Direction::Down).counters.arrived, 20);

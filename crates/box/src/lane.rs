@@ -1,8 +1,12 @@
 //! One direction of the box: a discipline, shaped or not, that can be exchanged while packets wait.
 
+use std::any::Any;
 use std::collections::VecDeque;
 
-use narrows_qdisc::{Backlog, Fifo, Limit, Packet, Qdisc, Report, Shaper, ShaperConfig, Spec, Verdicts};
+use narrows_qdisc::{
+    Backlog, Discipline, Fifo, Limit, Manage, Packet, Qdisc, Report, ReversePath, Shaper, ShaperConfig, Spec,
+    Verdicts,
+};
 use narrows_units::{Instant, Rate};
 
 use super::watch::Watch;
@@ -36,7 +40,7 @@ pub enum Lane<P> {
     /// Not shaped: what comes goes.
     Open(Switch<P>),
     /// Behind a rate.
-    Shaped(Shaper<Switch<P>>),
+    Shaped(Shaper<P, Switch<P>>),
     /// Looked at only.
     Watched(Watch<P>),
 }
@@ -46,7 +50,7 @@ pub enum Lane<P> {
 pub struct Switch<P> {
     before: VecDeque<P>,
     before_backlog: Backlog,
-    inner: Box<dyn Qdisc<P> + Send>,
+    inner: Box<dyn Discipline<P> + Send>,
 }
 
 impl<P: Packet + Send + 'static> Lane<P> {
@@ -64,7 +68,7 @@ impl<P: Packet + Send + 'static> Lane<P> {
         }
     }
 
-    fn inner_mut(&mut self) -> &mut dyn Qdisc<P> {
+    fn inner_mut(&mut self) -> &mut dyn Discipline<P> {
         match self {
             Self::Open(s) => s,
             Self::Shaped(s) => s.inner_mut(),
@@ -91,20 +95,19 @@ impl<P: Packet + Send + 'static> Lane<P> {
 
     /// Takes out all packets of the other direction that are held at the door, in the order of the line.
     pub fn release_held(&mut self, now: Instant, verdicts: &mut Verdicts<P>) -> Vec<P> {
-        let inner = self.inner_mut();
-        inner.release_all(now);
-        std::iter::from_fn(|| inner.release_reverse(now, verdicts)).collect()
+        let Some(path) = self.inner_mut().reverse_path_mut() else { return Vec::new() };
+        path.release_all(now);
+        std::iter::from_fn(|| path.release(now, verdicts)).collect()
     }
 
     /// Does as `settings` say from now on, without another discipline; `false` if it takes another one.
     pub fn adjust(&mut self, now: Instant, settings: &LaneSettings) -> bool {
+        let discipline = settings.discipline.settings();
         match (self, settings.link) {
             (Self::Watched(w), link) if settings.observe => {
-                w.reconfigure(now, &settings.discipline, &link.unwrap_or(NOMINAL))
+                w.reconfigure(now, discipline, &link.unwrap_or(NOMINAL))
             }
-            (Self::Shaped(s), Some(link)) if !settings.observe => {
-                s.reconfigure(now, &settings.discipline, &link)
-            }
+            (Self::Shaped(s), Some(link)) if !settings.observe => s.reconfigure(now, discipline, &link),
             (Self::Open(_), None) => !settings.observe,
             _ => false,
         }
@@ -143,17 +146,8 @@ impl<P: Packet> Qdisc<P> for Switch<P> {
         }
         self.inner.dequeue(now, verdicts)
     }
-    fn reverse(&mut self, now: Instant, packet: P, verdicts: &mut Verdicts<P>) -> Option<P> {
-        self.inner.reverse(now, packet, verdicts)
-    }
-    fn release_reverse(&mut self, now: Instant, verdicts: &mut Verdicts<P>) -> Option<P> {
-        self.inner.release_reverse(now, verdicts)
-    }
     fn next_ready(&self, now: Instant) -> Option<Instant> {
         if self.before.is_empty() { self.inner.next_ready(now) } else { Some(now) }
-    }
-    fn next_release(&self, now: Instant) -> Option<Instant> {
-        self.inner.next_release(now)
     }
     fn backlog(&self) -> Backlog {
         let inner = self.inner.backlog();
@@ -162,17 +156,23 @@ impl<P: Packet> Qdisc<P> for Switch<P> {
             bytes: inner.bytes + self.before_backlog.bytes,
         }
     }
-    fn held(&self) -> usize {
-        self.inner.held()
-    }
-    fn release_all(&mut self, now: Instant) {
-        self.inner.release_all(now);
-    }
-    fn reconfigure(&mut self, now: Instant, spec: &Spec, link: &ShaperConfig) -> bool {
-        self.inner.reconfigure(now, spec, link)
-    }
+}
+
+impl<P: Packet> Manage for Switch<P> {
     fn report(&mut self, now: Instant) -> Report {
         Report { backlog: self.backlog(), ..self.inner.report(now) }
+    }
+    fn reconfigure(&mut self, now: Instant, settings: &dyn Any, link: &ShaperConfig) -> bool {
+        self.inner.reconfigure(now, settings, link)
+    }
+}
+
+impl<P: Packet> Discipline<P> for Switch<P> {
+    fn reverse_path(&self) -> Option<&dyn ReversePath<P>> {
+        self.inner.reverse_path()
+    }
+    fn reverse_path_mut(&mut self) -> Option<&mut dyn ReversePath<P>> {
+        self.inner.reverse_path_mut()
     }
 }
 
@@ -194,36 +194,33 @@ impl<P: Packet> Qdisc<P> for Lane<P> {
     fn dequeue(&mut self, now: Instant, verdicts: &mut Verdicts<P>) -> Option<P> {
         lane!(self, q => q.dequeue(now, verdicts))
     }
-    fn reverse(&mut self, now: Instant, packet: P, verdicts: &mut Verdicts<P>) -> Option<P> {
-        lane!(self, q => q.reverse(now, packet, verdicts))
-    }
-    fn release_reverse(&mut self, now: Instant, verdicts: &mut Verdicts<P>) -> Option<P> {
-        lane!(self, q => q.release_reverse(now, verdicts))
-    }
     fn next_ready(&self, now: Instant) -> Option<Instant> {
         lane!(self, q => q.next_ready(now))
-    }
-    fn next_release(&self, now: Instant) -> Option<Instant> {
-        lane!(self, q => q.next_release(now))
     }
     fn backlog(&self) -> Backlog {
         lane!(self, q => q.backlog())
     }
-    fn held(&self) -> usize {
-        lane!(self, q => q.held())
-    }
-    fn release_all(&mut self, now: Instant) {
-        lane!(self, q => q.release_all(now));
-    }
-    fn reconfigure(&mut self, now: Instant, spec: &Spec, link: &ShaperConfig) -> bool {
-        lane!(self, q => q.reconfigure(now, spec, link))
-    }
+}
+
+impl<P: Packet> Manage for Lane<P> {
     fn report(&mut self, now: Instant) -> Report {
         match self {
             Self::Open(q) => Report { name: "open", ..q.report(now) },
             Self::Shaped(q) => q.report(now),
             Self::Watched(q) => q.report(now),
         }
+    }
+    fn reconfigure(&mut self, now: Instant, settings: &dyn Any, link: &ShaperConfig) -> bool {
+        lane!(self, q => q.reconfigure(now, settings, link))
+    }
+}
+
+impl<P: Packet> Discipline<P> for Lane<P> {
+    fn reverse_path(&self) -> Option<&dyn ReversePath<P>> {
+        lane!(self, q => q.reverse_path())
+    }
+    fn reverse_path_mut(&mut self) -> Option<&mut dyn ReversePath<P>> {
+        lane!(self, q => q.reverse_path_mut())
     }
 }
 
@@ -253,6 +250,15 @@ mod tests {
             self.busy_until = now + narrows_units::Duration::from_millis(1);
             Some(packet)
         }
+        fn next_ready(&self, now: Instant) -> Option<Instant> {
+            (!self.queue.is_empty()).then_some(now.max(self.busy_until))
+        }
+        fn backlog(&self) -> Backlog {
+            Backlog { packets: self.queue.len(), ..Backlog::default() }
+        }
+    }
+
+    impl ReversePath<Record> for Holder {
         fn reverse(
             &mut self,
             _now: Instant,
@@ -262,14 +268,11 @@ mod tests {
             self.held.push_back(packet);
             None
         }
-        fn release_reverse(&mut self, _now: Instant, _verdicts: &mut Verdicts<Record>) -> Option<Record> {
+        fn release(&mut self, _now: Instant, _verdicts: &mut Verdicts<Record>) -> Option<Record> {
             if self.open { self.held.pop_front() } else { None }
         }
-        fn next_ready(&self, now: Instant) -> Option<Instant> {
-            (!self.queue.is_empty()).then_some(now.max(self.busy_until))
-        }
-        fn backlog(&self) -> Backlog {
-            Backlog { packets: self.queue.len(), ..Backlog::default() }
+        fn next_release(&self, now: Instant) -> Option<Instant> {
+            self.open.then_some(now)
         }
         fn held(&self) -> usize {
             self.held.len()
@@ -277,8 +280,23 @@ mod tests {
         fn release_all(&mut self, _now: Instant) {
             self.open = true;
         }
+    }
+
+    impl Manage for Holder {
         fn report(&mut self, _now: Instant) -> Report {
             Report::default()
+        }
+        fn reconfigure(&mut self, _: Instant, _: &dyn Any, _: &ShaperConfig) -> bool {
+            false
+        }
+    }
+
+    impl Discipline<Record> for Holder {
+        fn reverse_path(&self) -> Option<&dyn ReversePath<Record>> {
+            Some(self)
+        }
+        fn reverse_path_mut(&mut self) -> Option<&mut dyn ReversePath<Record>> {
+            Some(self)
         }
     }
 
@@ -294,9 +312,9 @@ mod tests {
         let (now, mut v) = (Instant::from_nanos(5), Vec::new());
         for id in 0..4 {
             lane.enqueue(now, record(id), &mut v);
-            assert!(lane.reverse(now, record(10 + id), &mut v).is_none());
+            assert!(lane.reverse_path_mut().unwrap().reverse(now, record(10 + id), &mut v).is_none());
         }
-        assert!(lane.release_reverse(now, &mut v).is_none());
+        assert!(lane.reverse_path_mut().unwrap().release(now, &mut v).is_none());
         let settings = LaneSettings::new(None, "fifo:1".parse().unwrap(), 1);
         let held = lane.exchange(now, &settings, &mut v);
         assert_eq!(held, [10, 11, 12, 13].map(record));

@@ -174,7 +174,10 @@ impl Options {
     /// Names the file, the line and key, and what was expected.
     pub fn read(path: &Path) -> anyhow::Result<Self> {
         let text = std::fs::read_to_string(path).with_context(|| {
-            format!("cannot read the settings {}: expected a file in TOML (docs/how-to/run.md)", path.display())
+            format!(
+                "cannot read the settings {}: expected a file in TOML (docs/how-to/run.md)",
+                path.display()
+            )
         })?;
         Self::parse(&text).with_context(|| format!("in the settings {}", path.display()))
     }

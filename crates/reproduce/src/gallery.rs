@@ -35,7 +35,8 @@ pub fn write(chosen: &[(&Paper, Vec<&Figure>)], shelf: &Shelf<'_>, folder: &Path
             words += &format!(" ({less})");
         }
         scores += &format!("| {} | {words} | {rows} |\n", paper.short);
-        body += &format!("\n## {}\n\n{}, \"{}\", {}.\n", paper.short, paper.authors, paper.title, paper.venue);
+        body +=
+            &format!("\n## {}\n\n{}, \"{}\", {}.\n", paper.short, paper.authors, paper.title, paper.venue);
         for figure in figures.iter().filter(|f| !f.gallery.is_empty()) {
             let Some((_, section)) = sections.iter().find(|(f, _)| f.id == figure.id) else {
                 bail!("{}/{}: not run yet", paper.id, figure.id);

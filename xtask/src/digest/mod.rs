@@ -31,7 +31,7 @@ pub struct Args {
     /// Write the digest there instead of to standard output
     #[arg(long, value_name = "FILE")]
     out: Option<PathBuf>,
-    /// Where what the program writes is kept
+    /// Where the program writes
     #[arg(long, value_name = "DIR", default_value = "out/digest")]
     work: PathBuf,
     /// Replay the captures (*.pcap) below this folder too
@@ -40,9 +40,9 @@ pub struct Args {
     /// Only runs whose name contains this, as taq/fig08 or parity
     #[arg(long, value_name = "TEXT")]
     only: Option<String>,
-    /// Digest again what is in the work folder; run only what is not there
+    /// Keep what it wrote, four gigabytes for all runs
     #[arg(long)]
-    again: bool,
+    keep: bool,
     /// Print what became of each table between two digests, and end with status 1 if a value differs
     #[arg(long, num_args = 2, value_names = ["BEFORE", "AFTER"], conflicts_with_all = ["bin", "root", "out"])]
     compare: Option<Vec<PathBuf>>,
@@ -63,7 +63,7 @@ fn digested(args: &Args) -> Result<()> {
     let bin =
         found(&bin).context("expected a narrows program: cargo build --release -p narrows-cli, or --bin")?;
     fs::create_dir_all(&args.work).with_context(|| args.work.display().to_string())?;
-    let subject = runs::Subject { bin, root: found(root)?, work: found(&args.work)?, again: args.again };
+    let subject = runs::Subject { bin, root: found(root)?, work: found(&args.work)?, keep: args.keep };
     let captures = args.captures.as_deref().map(found).transpose()?;
     let mut tasks = runs::tasks(&subject.root, captures.as_deref())?;
     tasks.retain(|task| args.only.as_ref().is_none_or(|only| task.name.contains(only.as_str())));

@@ -82,10 +82,10 @@ pub struct Subject {
     pub bin: PathBuf,
     /// The checkout with its `experiments`.
     pub root: PathBuf,
-    /// Where what it writes is kept.
+    /// Where it writes.
     pub work: PathBuf,
-    /// Whether what is kept there already is digested instead.
-    pub again: bool,
+    /// Whether what it wrote stays there once it is digested.
+    pub keep: bool,
 }
 
 /// Tables as they come, and what the program would not do.
@@ -196,9 +196,8 @@ impl Subject {
     pub fn run(&self, task: &Task, found: &mut Found) -> Result<()> {
         let safe = |c: char| if c.is_ascii_alphanumeric() || "/-_".contains(c) { c } else { '-' };
         let dir = self.work.join(task.name.chars().map(safe).collect::<String>());
-        if !self.again {
-            let _ = fs::remove_dir_all(&dir);
-        }
+        // What is there from before would be taken for a result of this run.
+        let _ = fs::remove_dir_all(&dir);
         fs::create_dir_all(&dir).with_context(|| dir.display().to_string())?;
         match &task.kind {
             Kind::Sim(file, disciplines) => self.sim(&task.name, file, disciplines.as_ref(), &dir, found),
@@ -206,28 +205,23 @@ impl Subject {
             Kind::Recorded(capture, spec) => self.recorded(&task.name, capture, spec, &dir, found),
             Kind::Asked(question) => self.asked(&task.name, question, &dir, found),
         }
-        .with_context(|| task.name.clone())
+        .with_context(|| task.name.clone())?;
+        if !self.keep {
+            fs::remove_dir_all(&dir).with_context(|| dir.display().to_string())?;
+        }
+        Ok(())
     }
 
-    /// Runs the program unless `dir` has what it said before.
+    /// Runs the program; what it said stays in `dir` too.
     fn say(&self, dir: &Path, args: &[&str]) -> Result<Said> {
-        let (out, err) = (dir.join("stdout"), dir.join("stderr"));
-        if !(self.again && out.exists()) {
-            let wrote = |path: &Path| File::create(path).with_context(|| path.display().to_string());
-            let half = dir.join("stdout.half");
-            let status = Command::new(&self.bin)
-                .args(args)
-                .stdin(Stdio::null())
-                .stdout(wrote(&half)?)
-                .stderr(wrote(&err)?)
-                .status()
-                .with_context(|| format!("starting {}", self.bin.display()))?;
-            if !status.success() {
-                return Ok(Err(String::from_utf8_lossy(&fs::read(&err)?).into_owned()));
-            }
-            fs::rename(half, &out)?;
+        let output = Command::new(&self.bin).args(args).stdin(Stdio::null()).output();
+        let output = output.with_context(|| format!("starting {}", self.bin.display()))?;
+        fs::write(dir.join("stdout"), &output.stdout)?;
+        fs::write(dir.join("stderr"), &output.stderr)?;
+        if output.status.success() {
+            return Ok(Ok(output.stdout));
         }
-        Ok(Ok(fs::read(out)?))
+        Ok(Err(String::from_utf8_lossy(&output.stderr).into_owned()))
     }
 
     fn sim(

@@ -187,7 +187,10 @@ fn shown(plan: &Plan, asked: &[String]) -> anyhow::Result<()> {
     if let Some(name) = asked.iter().find(|name| !known.contains(*name)) {
         let near = narrows_scenario::nearest(name, known.iter().map(String::as_str))
             .map_or_else(String::new, |near| format!("did you mean '{near}'? "));
-        bail!("{}: --show {name}: no run has such a figure; {near}docs/reference/probes.md has all", plan.name);
+        bail!(
+            "{}: --show {name}: no run has such a figure; {near}docs/reference/probes.md has all",
+            plan.name
+        );
     }
     Ok(())
 }

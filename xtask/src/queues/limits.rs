@@ -1,6 +1,6 @@
-//! Our SFQ behind the door of ns-2's, to tell what in them differs: who is let in, or who is served.
+//! Our SFQ under the limits of ns-2's, to tell what in them differs: who is let in, or who is served.
 
-use narrows_qdisc::{Backlog, Qdisc, Reason, Record, Report, ShaperConfig, Spec, Verdict, Verdicts};
+use narrows_qdisc::{Backlog, Qdisc, Reason, Record, ShaperConfig, Spec, Verdict, Verdicts};
 use narrows_units::Instant;
 
 use super::arrivals::{FLOWS, RATE, Sent, through};
@@ -8,7 +8,7 @@ use super::arrivals::{FLOWS, RATE, Sent, through};
 /// Refuses whom ns-2's SFQ refuses: of `left` free places a bucket may hold no more than half, none is let in if fewer
 /// than two are left, and as long as fewer places are left than there are buckets, busy or not, a bucket may hold one
 /// more than `places / buckets`.
-struct Door<Q> {
+struct Limits<Q> {
     inner: Q,
     places: usize,
     buckets: usize,
@@ -21,7 +21,7 @@ fn flow(r: &Record) -> usize {
     (r.id & 0xff) as usize
 }
 
-impl<Q: Qdisc<Record>> Qdisc<Record> for Door<Q> {
+impl<Q: Qdisc<Record>> Qdisc<Record> for Limits<Q> {
     fn enqueue(&mut self, now: Instant, packet: Record, verdicts: &mut Verdicts<Record>) {
         let left = self.places - self.waiting.iter().sum::<usize>();
         let used = &mut self.waiting[flow(&packet)];
@@ -47,16 +47,12 @@ impl<Q: Qdisc<Record>> Qdisc<Record> for Door<Q> {
     fn backlog(&self) -> Backlog {
         self.inner.backlog()
     }
-
-    fn report(&mut self, now: Instant) -> Report {
-        self.inner.report(now)
-    }
 }
 
 /// What leaves our SFQ of so many places of what ns-2's would have let in.
-pub fn behind_ns2s_door(places: usize, buckets: usize, sent: &[Sent]) -> Vec<(usize, u32)> {
+pub fn under_ns2s_limits(places: usize, buckets: usize, sent: &[Sent]) -> Vec<(usize, u32)> {
     let link = ShaperConfig::new(RATE);
     let spec = format!("sfq:{places}").parse::<Spec>().expect("a discipline");
     let inner = spec.build(&link, 1);
-    through(link, Door { inner, places, buckets, waiting: [0; FLOWS.len()] }, sent)
+    through(link, Limits { inner, places, buckets, waiting: [0; FLOWS.len()] }, sent)
 }
