@@ -9,7 +9,6 @@
 mod boxed;
 mod buckets;
 mod cake;
-mod chain;
 pub mod classes;
 mod codel;
 mod dice;
@@ -30,7 +29,6 @@ mod rio;
 mod seam;
 mod sfq;
 mod shaper;
-mod slab;
 mod sojourn;
 mod spec;
 pub mod taq;

@@ -64,7 +64,7 @@ pub(crate) fn build(scenario: &Scenario, seed: u64) -> Result<(World, Groups, Tr
     }
     for (at, link) in scenario.topology.links.iter().enumerate() {
         if let Some(back) = link.back.filter(|back| *back > at) {
-            net.twin(number(at), number(back));
+            net.pair(number(at), number(back));
         }
     }
     let groups = add_hosts(&mut net, scenario, seed);

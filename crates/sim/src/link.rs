@@ -133,8 +133,8 @@ pub(crate) struct Link {
     /// What the wire does to packets.
     pub(crate) loss: Option<Box<Loss>>,
     /// The link the other way, if the two are the directions of one.
-    pub(crate) twin: Option<u32>,
-    /// Whether the discipline of the twin looks at what enters here.
+    pub(crate) reverse: Option<u32>,
+    /// Whether the discipline of that link sees what enters here.
     pub(crate) watched: bool,
     /// Whether all packets come to it in order from one place, so that they may be given to it ahead of time.
     pub(crate) fused: bool,
@@ -154,7 +154,7 @@ impl Link {
             tail: None,
             waits: None,
             loss: None,
-            twin: None,
+            reverse: None,
             watched: false,
             fused: false,
             counters: LinkCounters::default(),

@@ -2,7 +2,7 @@
 
 use core::ops::ControlFlow;
 
-use narrows_tcp::{Endpoint, Event as TcpEvent};
+use narrows_tcp::{Endpoint, TcpEvent};
 use narrows_units::{Dscp, Instant, SeqNum};
 
 use crate::app::{App, Happened};
@@ -148,7 +148,7 @@ impl World {
                 }
             }
             Event::Free(link) => self.net.free(link),
-            Event::Serve(link) => self.net.look(link),
+            Event::Serve(link) => self.net.service(link),
             Event::End(place) => self.wake_end(place / 2, (place % 2) as usize),
             Event::App(timer) => {
                 let Timer { app, token } = self.timers[timer as usize];

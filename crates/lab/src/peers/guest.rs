@@ -93,6 +93,14 @@ pub(super) fn script(modules: &[PathBuf], commands: &[String]) -> String {
     lines.join("\n").replace("FAILED", FAILED)
 }
 
+/// The first process of a guest that is only tried.
+pub(super) const TRIAL: &str = "#!/bin/sh
+/bin/mount -t proc proc /proc
+echo READY
+echo o >/proc/sysrq-trigger
+exec sleep 5
+";
+
 /// `perl-base` is on every Debian and can make the system call (313 is finit_module on x86-64) where kmod is missing.
 const HEAD: &str = r#"#!/bin/sh
 export PATH=/usr/sbin:/usr/bin:/sbin:/bin

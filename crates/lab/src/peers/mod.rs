@@ -9,11 +9,13 @@ mod command;
 mod guest;
 mod host;
 mod namespace;
+mod program;
 mod stats;
 mod uml;
 
 pub use command::{DEFAULT_OVERHEAD, kernel_discipline, kind_of};
 pub use host::{HostBox, host_has};
+pub use program::Registers;
 pub use stats::{PeerCounters, parse_tc_stats};
 pub use uml::{LinkCounters, UmlBox};
 

@@ -11,6 +11,7 @@ use std::sync::{Arc, mpsc};
 use std::time::Duration;
 
 use narrows_lab::peers::{Peer, kernel_discipline};
+use narrows_testing::{running, skip};
 
 mod arrivals;
 #[path = "../row/mod.rs"]
@@ -107,8 +108,7 @@ fn compare(kernel: &str, spec: &str, bounds: &Bounds) {
 fn compare_on(plan: fn() -> Vec<(Duration, usize)>, kernel: &str, spec: &str, bounds: &Bounds) {
     let kind = kernel.split(' ').next().unwrap();
     if let Err(why) = Peer::available(kind) {
-        eprintln!("skipped: {kernel}: {why}");
-        return;
+        return skip(&running(), why);
     }
     let differ: Vec<String> =
         (0..ATTEMPTS).map_while(|_| attempt(plan(), kind, kernel, spec, bounds).err()).collect();
@@ -181,7 +181,8 @@ fn attempt(
     let chatter = theirs.dropped.checked_sub(lost(&theirs.order) as u64);
     assert!(chatter.is_some_and(|n| n <= 8), "{} dropped, {} missing", theirs.dropped, lost(&theirs.order));
     if rate < bounds.kept {
-        eprintln!("spoiled: the machine was too busy for the peer to keep its rate; nothing is judged");
+        let kept = 100.0 * rate;
+        skip(&running(), format!("the machine was too busy: the peer kept {kept:.1} % of its rate"));
         return Ok(());
     }
     let part = |a: usize, b: usize| a.abs_diff(b) as f64 / sent.len() as f64;

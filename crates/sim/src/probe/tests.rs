@@ -114,7 +114,7 @@ fn world(tcp: Config, rate: Rate, discipline: &str, delay: Duration, plan: Plan)
     let there = LinkPlan { from: a, to: b, shape, discipline: Some(&spec), ..LinkPlan::default() };
     let back = LinkPlan { from: b, to: a, shape, discipline: Some(&plain), ..LinkPlan::default() };
     let (there, back) = (net.add_link(there), net.add_link(back));
-    net.twin(there, back);
+    net.pair(there, back);
     let (left, right) = (net.add_group(a, None), net.add_group(b, None));
     net.add_host(left, delay);
     net.add_host(right, delay);

@@ -24,7 +24,7 @@ use narrows_wire::{Header, Proto};
 use self::class::{ACK_KEY, Class, Facts, classify, recovery_key};
 use self::scheduler::Scheduler;
 use self::shares::Shares;
-use self::store::{BEHIND_UNKNOWN, FlowQueue, LOST, Store};
+use self::store::{BEHIND_UNKNOWN, LOST, Node, PaperFlow, PaperQueues};
 use self::victims::steps;
 use super::admission::{Admission, AdmissionConfig, Load, Rule, Way};
 use super::{Config, LossWindow, Mode, PoolId, Sizes};
@@ -45,7 +45,7 @@ pub struct PaperMode<P> {
     link: ShaperConfig,
     sizes: Sizes,
     tracker: Tracker,
-    store: Store<P>,
+    store: PaperQueues<P>,
     scheduler: Scheduler,
     shares: Shares,
     loss: LossWindow,
@@ -72,7 +72,7 @@ impl<P: Packet> PaperMode<P> {
         Self {
             sizes: config.sizes(&link),
             tracker: Tracker::new(tracker_config(&config), seed),
-            store: Store::new(),
+            store: PaperQueues::new(),
             scheduler: Scheduler::new(recovery_rate(&config, &link), link.mtu),
             shares: Shares::new(link.rate, config.share, config.fair_share),
             loss: LossWindow::new(config.w_loss),
@@ -124,7 +124,7 @@ impl<P: Packet> PaperMode<P> {
     fn make_slot(&mut self, flow: u32, new: bool, header: &Header) {
         let at = flow as usize;
         if self.store.flows.len() <= at {
-            self.store.flows.resize(at + 1, FlowQueue::default());
+            self.store.flows.resize(at + 1, PaperFlow::default());
         }
         // The record is new, so nothing of the flow waits, unless it waits among the unknown or the same ports are used
         // again.
@@ -135,7 +135,7 @@ impl<P: Packet> PaperMode<P> {
             } else {
                 None
             };
-            let behind_unknown = self.store.flows[UNKNOWN as usize].packets > 0;
+            let behind_unknown = self.store.flows[UNKNOWN as usize].packets() > 0;
             let kept = &mut self.store.flows[at];
             kept.pool = pool.unwrap_or(PoolId::NOBODY);
             kept.put(LOST, false);
@@ -149,7 +149,7 @@ impl<P: Packet> PaperMode<P> {
         if !self.store.flows[slot(id) as usize].has(BEHIND_UNKNOWN) {
             return false;
         }
-        let waits = self.store.flows[UNKNOWN as usize].packets > 0;
+        let waits = self.store.flows[UNKNOWN as usize].packets() > 0;
         self.store.flows[slot(id) as usize].put(BEHIND_UNKNOWN, waits);
         waits
     }
@@ -163,7 +163,7 @@ impl<P: Packet> PaperMode<P> {
         if kind == Kind::Retransmission {
             queue.put(LOST, true);
         }
-        let (lost, waits, stands_in) = (queue.has(LOST), queue.packets > 0, queue.class);
+        let (lost, waits, stands_in) = (queue.has(LOST), queue.packets() > 0, queue.class);
         let record = self.tracker.flow(id);
         match kind {
             Kind::PureAck => {
@@ -255,7 +255,7 @@ impl<P: Packet> PaperMode<P> {
             let mut moved = false;
             for &flow in &flows[..n] {
                 let (drops, ratio, bucket) = self.standing(now, flow);
-                if self.store.flows[flow as usize].place.bucket() != Some(bucket) {
+                if self.store.flows[flow as usize].bucket() != Some(bucket) {
                     // What was noted at its last packet has passed with its epoch.
                     self.store.place(flow, bucket);
                     moved = true;
@@ -291,8 +291,7 @@ impl<P: Packet> PaperMode<P> {
     }
 
     fn drop_node(&mut self, now: Instant, node: u32, reason: Reason, verdicts: &mut Verdicts<P>) {
-        let flow = self.store.node(node).flow;
-        let Some(packet) = self.store.remove(node) else { return };
+        let Node { packet, flow, .. } = self.store.remove(node);
         self.backlog.sub(packet.len());
         self.loss.drop(now);
         self.counters.drop_for(reason);
@@ -337,8 +336,7 @@ impl<P: Packet> Qdisc<P> for PaperMode<P> {
     fn dequeue(&mut self, now: Instant, _verdicts: &mut Verdicts<P>) -> Option<P> {
         let choice = self.scheduler.choose(now, &self.store)?;
         let node = self.store.head(choice.class)?;
-        let (flow, retransmission) = (self.store.node(node).flow, self.store.node(node).retransmission);
-        let packet = self.store.remove(node)?;
+        let Node { packet, flow, retransmission, .. } = self.store.remove(node);
         let len = packet.len();
         self.backlog.sub(len);
         let emptied = self.store.head(choice.class).is_none();
@@ -461,7 +459,7 @@ impl<P> PaperMode<P> {
     /// Memory for one flow: its record with its share of the index, and its queue with what is kept beside.
     #[must_use]
     pub const fn bytes_per_flow() -> usize {
-        Tracker::BYTES_PER_FLOW + size_of::<FlowQueue>()
+        Tracker::BYTES_PER_FLOW + size_of::<PaperFlow>()
     }
 }
 

@@ -1,12 +1,12 @@
 //! What the round keeps of each flow, beside the tracker's record.
 
+use narrows_lists::{Linked, Links};
 use narrows_units::{Instant, SeqNum};
 
 use super::clamp::Clamp;
 use super::duplicates::Departures;
-use super::lists::Links;
+use super::packets::FlowQueue;
 use super::repair::Repair;
-use super::store::Chain;
 
 /// Which list a flow stands in.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -25,10 +25,10 @@ pub enum Place {
 /// One flow, by cache line: what each packet touches, what answers and what is known of the connection, what has left.
 #[derive(Clone, Debug)]
 #[repr(C, align(64))]
-pub struct Slot {
-    pub chain: Chain,
-    /// Neighbours in `First` or `Round`.
-    pub turn: Links,
+pub struct FlowState {
+    pub queue: FlowQueue,
+    /// Neighbours in the list that `place` names.
+    turn: Links,
     /// When data was last sent on; [`NEVER`] before.
     pub served_at: Instant,
     /// Bytes it may send in this round; negative: a debt.
@@ -60,25 +60,51 @@ pub struct Slot {
     pub asked: Option<SeqNum>,
     pub repair: Repair,
     /// Neighbours among flows with as long a backlog.
-    pub rank: Links,
+    rank: Links,
 
     pub departures: Departures,
 }
 
-const _: () = assert!(size_of::<Slot>() == 3 * 64);
-const _: () = assert!(core::mem::offset_of!(Slot, served_end) == 64);
-const _: () = assert!(core::mem::offset_of!(Slot, departures) == 128);
+const _: () = assert!(size_of::<FlowState>() == 3 * 64);
+const _: () = assert!(core::mem::offset_of!(FlowState, served_end) == 64);
+const _: () = assert!(core::mem::offset_of!(FlowState, departures) == 128);
 
 /// No instant at which anything was sent.
 pub const NEVER: Instant = Instant::FAR_FUTURE;
 /// No generation: the tracker counts them modulo 2^16.
 const NOBODY: u32 = u32::MAX;
 
-impl Default for Slot {
+/// Lists of flows in the order of their turns.
+#[derive(Debug)]
+pub enum Turn {}
+
+impl Linked<Turn> for FlowState {
+    fn links(&self) -> &Links {
+        &self.turn
+    }
+    fn links_mut(&mut self) -> &mut Links {
+        &mut self.turn
+    }
+}
+
+/// Lists of flows with as long a backlog.
+#[derive(Debug)]
+pub enum Rank {}
+
+impl Linked<Rank> for FlowState {
+    fn links(&self) -> &Links {
+        &self.rank
+    }
+    fn links_mut(&mut self) -> &mut Links {
+        &mut self.rank
+    }
+}
+
+impl Default for FlowState {
     fn default() -> Self {
         Self {
-            chain: Chain::default(),
-            turn: Links::default(),
+            queue: FlowQueue::default(),
+            turn: Links::NONE,
             served_at: NEVER,
             deficit: 0,
             credit: 0,
@@ -96,13 +122,13 @@ impl Default for Slot {
             highest_ack: None,
             asked: None,
             repair: Repair::default(),
-            rank: Links::default(),
+            rank: Links::NONE,
             departures: Departures::default(),
         }
     }
 }
 
-impl Slot {
+impl FlowState {
     /// Reads a word of each line, so that they come from memory together, before they are needed one by one.
     pub fn touch(&self) {
         core::hint::black_box((self.generation, self.acked_at, self.departures.touch()));
@@ -119,7 +145,7 @@ impl Slot {
 
     /// A new connection in this slot. What waits, waits on.
     pub fn restart(&mut self, generation: u32, credit: i32) {
-        let Self { chain, turn, rank, place, bucket, .. } = *self;
-        *self = Self { chain, turn, rank, place, bucket, generation, credit, ..Self::default() };
+        let Self { queue, turn, rank, place, bucket, .. } = *self;
+        *self = Self { queue, turn, rank, place, bucket, generation, credit, ..Self::default() };
     }
 }
