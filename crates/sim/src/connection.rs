@@ -1,6 +1,6 @@
 //! A TCP connection between two hosts: two ends, what they are to carry, and what was seen of them.
 
-use narrows_tcp::{Config, Endpoint, Event, Io, Segment};
+use narrows_tcp::{Config, Endpoint, Io, Segment, TcpEvent};
 use narrows_units::{Bytes, Duration, Ecn, Instant};
 use narrows_wire::TcpHeader;
 
@@ -226,7 +226,7 @@ impl Wakes {
 pub(crate) struct Port<'a> {
     pub(crate) net: &'a mut Network,
     pub(crate) probes: &'a mut Probes,
-    pub(crate) events: &'a mut Vec<Event>,
+    pub(crate) events: &'a mut Vec<TcpEvent>,
     /// What packets begin with.
     pub(crate) label: &'a Label,
     pub(crate) options_count: bool,
@@ -242,18 +242,23 @@ pub(crate) struct Port<'a> {
 impl Port<'_> {
     /// Counts what an end tells, if nothing else follows from it.
     #[inline(always)]
-    fn count(&mut self, event: Event) -> bool {
+    fn count(&mut self, event: TcpEvent) -> bool {
         match event {
-            Event::Delivered { bytes } if self.end == TAKER && self.stats.delivered + bytes < self.size => {
+            TcpEvent::Delivered { bytes }
+                if self.end == TAKER && self.stats.delivered + bytes < self.size =>
+            {
                 self.probes.took(self.net.now, self.seat, bytes);
                 self.stats.took(self.net.now, bytes);
                 true
             }
-            Event::Acked { bytes } if self.end == DATA && self.stats.acked + bytes < self.size => {
+            TcpEvent::Acked { bytes } if self.end == DATA && self.stats.acked + bytes < self.size => {
                 self.stats.acked += bytes;
                 true
             }
-            Event::RttSample(_) | Event::FastRetransmit | Event::Recovered | Event::EcnReduced => true,
+            TcpEvent::RttSample(_)
+            | TcpEvent::FastRetransmit
+            | TcpEvent::Recovered
+            | TcpEvent::EcnReduced => true,
             _ => false,
         }
     }
@@ -287,7 +292,7 @@ impl Io for Port<'_> {
         self.net.send(packet);
     }
     #[inline(always)]
-    fn event(&mut self, event: Event) {
+    fn event(&mut self, event: TcpEvent) {
         if !self.count(event) {
             self.events.push(event);
         }

@@ -2,7 +2,7 @@
 
 use core::ops::ControlFlow;
 
-use narrows_tcp::{Endpoint, Event as TcpEvent};
+use narrows_tcp::{Endpoint, TcpEvent};
 use narrows_units::{Dscp, Instant, SeqNum};
 
 use crate::app::{App, Happened};

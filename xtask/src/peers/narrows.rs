@@ -1,5 +1,5 @@
-//! Our own simulator, called as anybody would call it: `narrows sim FILE --set key=value ... --json`. The only file that
-//! knows its settings' and figures' names.
+//! Our own simulator, called as anybody would call it: `narrows sim FILE --set key=value ... --json`. The only file
+//! that knows its settings' and figures' names.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;

@@ -24,6 +24,8 @@ mod store;
 #[cfg(test)]
 mod tests;
 
+use core::any::Any;
+
 use narrows_units::{Bytes, Dscp, Instant};
 use narrows_wire::{Flags, Header};
 
@@ -33,11 +35,11 @@ use self::adapt::{Divider, Lengths};
 use self::records::{Last, Millis, Records};
 use self::reds::Reds;
 use self::scheduler::Scheduler;
-use self::store::Store;
+use self::store::ClassQueues;
 use crate::early::Call;
 use crate::{
-    Backlog, ClassReport, Counters, Dice, Packet, Ppm, Qdisc, Reason, Report, ShaperConfig, Spec, Verdict,
-    Verdicts,
+    Backlog, ClassReport, Counters, Dice, Discipline, Manage, Packet, Ppm, Qdisc, Reason, Report,
+    ShaperConfig, Verdict, Verdicts,
 };
 
 const SHORT: u8 = 0;
@@ -50,7 +52,7 @@ pub struct Classes<P> {
     config: Config,
     link: ShaperConfig,
     records: Records,
-    store: Store<P>,
+    store: ClassQueues<P>,
     scheduler: Scheduler,
     rooms: [usize; 2],
     room: usize,
@@ -74,7 +76,7 @@ impl<P: Packet> Classes<P> {
     pub fn new(config: Config, link: ShaperConfig, seed: u64) -> Self {
         let mut new = Self {
             records: Records::new(config.table(&link), seed),
-            store: Store::new(),
+            store: ClassQueues::new(),
             scheduler: Scheduler::new(config.borrow, link, config.share),
             rooms: [0; 2],
             room: 0,
@@ -338,10 +340,12 @@ impl<P: Packet> Qdisc<P> for Classes<P> {
         let [a, b] = [self.store.backlog(0), self.store.backlog(1)];
         Backlog { packets: a.packets + b.packets, bytes: a.bytes + b.bytes }
     }
+}
 
+impl<P: Packet> Manage for Classes<P> {
     /// The number of records stays, and with it what the buffers may grow to; drop-tail stays drop-tail.
-    fn reconfigure(&mut self, now: Instant, spec: &Spec, link: &ShaperConfig) -> bool {
-        let Spec::Classes(config) = spec else { return false };
+    fn reconfigure(&mut self, now: Instant, settings: &dyn Any, link: &ShaperConfig) -> bool {
+        let Some(config) = settings.downcast_ref::<Config>() else { return false };
         if config.table(link) > self.config.table(&self.link) || config.queue != self.config.queue {
             return false;
         }
@@ -357,7 +361,7 @@ impl<P: Packet> Qdisc<P> for Classes<P> {
 
     fn report(&mut self, now: Instant) -> Report {
         let ms = Millis::of(now);
-        let flows = Store::<P>::flows(&self.records.all);
+        let flows = ClassQueues::<P>::flows(&self.records.all);
         let known = self.records.known(ms, self.timeout);
         let shares = [self.share, Ppm(Ppm::ONE.0 - self.share.0)];
         let classes = (0..2).map(|c| ClassReport {
@@ -380,3 +384,5 @@ impl<P: Packet> Qdisc<P> for Classes<P> {
         }
     }
 }
+
+impl<P: Packet> Discipline<P> for Classes<P> {}

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use narrows_senders::{Call, Sender, Step};
 use narrows_tcp::cc::{AckSample, Window};
-use narrows_tcp::startup::{FirstRtt, Spreading, Startup};
+use narrows_tcp::startup::{FirstRtt, InitialSpreading, Startup};
 use narrows_tcp::{Config, InitialWindow, Preset};
 use narrows_units::{Duration as Time, Instant};
 
@@ -36,7 +36,7 @@ struct Found {
 fn compare(steps: &[Step], iw: u32) -> Found {
     let config = Config { initial_window: InitialWindow::Segments(iw), ..Config::preset(Preset::Linux) };
     let mut window = Window { cwnd: f64::from(iw), ssthresh: f64::INFINITY };
-    let mut twin = Spreading::default();
+    let mut twin = InitialSpreading::default();
     let r0 = Time::from_micros(steps[0].srtt_us.into());
     twin.on_established(&mut window, FirstRtt::Is(r0), &config);
     let mut found = Found { late_ms: Vec::new(), window: 0.0, acks: 0 };

@@ -20,7 +20,7 @@ mod users;
 mod windows;
 
 use narrows_scenario::Scenario;
-use narrows_tcp::Event as TcpEvent;
+use narrows_tcp::TcpEvent;
 use narrows_units::{Duration, Instant};
 
 use crate::connection::{Connection, DATA, NO_ROW, TAKER};

@@ -6,7 +6,7 @@ use narrows_wire::{Flags, FlowKey, Header, Proto, TcpHeader};
 use super::DefaultMode;
 use crate::Settings as _;
 use crate::taq::Config;
-use crate::{Qdisc, Reason, Record, ShaperConfig, Verdict, Verdicts};
+use crate::{Qdisc, Reason, Record, ReversePath, ShaperConfig, Verdict, Verdicts};
 
 const MSS: u32 = 1448;
 
@@ -258,8 +258,12 @@ fn without_both_scales_no_window_is_touched() {
 
 #[test]
 fn a_drop_leaves_three_behind_it_and_comes_once() {
-    let mut b =
-        Bench::new(&[("clamp", "off"), ("k", "6"), ("window_clamp_max", "3"), ("first_window_grace", "off")]);
+    let mut b = Bench::new(&[
+        ("window_clamp", "off"),
+        ("k", "6"),
+        ("window_clamp_max", "3"),
+        ("first_window_grace", "off"),
+    ]);
     b.connect(1);
     for nth in 0..40 {
         b.put(data(1, nth));
@@ -273,7 +277,8 @@ fn a_drop_leaves_three_behind_it_and_comes_once() {
 
 #[test]
 fn an_ecn_flow_is_marked_instead() {
-    let mut b = Bench::new(&[("clamp", "off"), ("window_clamp_max", "3"), ("first_window_grace", "off")]);
+    let mut b =
+        Bench::new(&[("window_clamp", "off"), ("window_clamp_max", "3"), ("first_window_grace", "off")]);
     b.connect(1);
     for nth in 0..20 {
         let mut p = data(1, nth);
@@ -367,7 +372,7 @@ fn a_flow_that_is_not_tcp_keeps_its_newest_packets() {
 
 #[test]
 fn memory_is_bounded_and_the_longest_pays() {
-    let mut b = Bench::new(&[("memory_packets", "50"), ("clamp", "off")]);
+    let mut b = Bench::new(&[("memory_packets", "50"), ("window_clamp", "off")]);
     for nth in 0..200 {
         b.put(data(1, nth));
         b.put(data(2 + (nth % 10) as u8, nth / 10));
@@ -386,7 +391,7 @@ fn memory_is_bounded_and_the_longest_pays() {
 
 #[test]
 fn a_late_retransmission_overtakes_and_no_older_timestamp_follows_it() {
-    let mut b = Bench::new(&[("clamp", "off"), ("new_flows_first", "off")]);
+    let mut b = Bench::new(&[("window_clamp", "off"), ("new_flows_first", "off")]);
     b.connect(9);
     assert_eq!(b.order(), []);
     // 80 flows make a round of 1.6 s.

@@ -15,6 +15,8 @@ mod shares;
 mod store;
 mod victims;
 
+use core::any::Any;
+
 use narrows_flow::{FlowId, Kind, Tracker, TrackerConfig};
 use narrows_units::{Bytes, Duration, Ecn, Instant, Rate};
 use narrows_wire::{Header, Proto};
@@ -22,12 +24,13 @@ use narrows_wire::{Header, Proto};
 use self::class::{ACK_KEY, Class, Facts, classify, recovery_key};
 use self::scheduler::Scheduler;
 use self::shares::Shares;
-use self::store::{BEHIND_UNKNOWN, FlowQueue, LOST, Store};
+use self::store::{BEHIND_UNKNOWN, LOST, Node, PaperFlow, PaperQueues};
 use self::victims::steps;
 use super::admission::{Admission, AdmissionConfig, Load, Rule, Way};
 use super::{Config, LossWindow, Mode, PoolId, Sizes};
 use crate::{
-    Backlog, ClassReport, Counters, Packet, Qdisc, Reason, Report, ShaperConfig, Spec, Verdict, Verdicts,
+    Backlog, ClassReport, Counters, Discipline, Manage, Packet, Qdisc, Reason, Report, ReversePath,
+    ShaperConfig, Verdict, Verdicts,
 };
 
 /// Where the unknown stand among possible victims: first.
@@ -42,7 +45,7 @@ pub struct PaperMode<P> {
     link: ShaperConfig,
     sizes: Sizes,
     tracker: Tracker,
-    store: Store<P>,
+    store: PaperQueues<P>,
     scheduler: Scheduler,
     shares: Shares,
     loss: LossWindow,
@@ -69,7 +72,7 @@ impl<P: Packet> PaperMode<P> {
         Self {
             sizes: config.sizes(&link),
             tracker: Tracker::new(tracker_config(&config), seed),
-            store: Store::new(),
+            store: PaperQueues::new(),
             scheduler: Scheduler::new(recovery_rate(&config, &link), link.mtu),
             shares: Shares::new(link.rate, config.share, config.fair_share),
             loss: LossWindow::new(config.w_loss),
@@ -121,7 +124,7 @@ impl<P: Packet> PaperMode<P> {
     fn make_slot(&mut self, flow: u32, new: bool, header: &Header) {
         let at = flow as usize;
         if self.store.flows.len() <= at {
-            self.store.flows.resize(at + 1, FlowQueue::default());
+            self.store.flows.resize(at + 1, PaperFlow::default());
         }
         // The record is new, so nothing of the flow waits, unless it waits among the unknown or the same ports are used
         // again.
@@ -132,7 +135,7 @@ impl<P: Packet> PaperMode<P> {
             } else {
                 None
             };
-            let behind_unknown = self.store.flows[UNKNOWN as usize].packets > 0;
+            let behind_unknown = self.store.flows[UNKNOWN as usize].packets() > 0;
             let kept = &mut self.store.flows[at];
             kept.pool = pool.unwrap_or(PoolId::NOBODY);
             kept.put(LOST, false);
@@ -146,7 +149,7 @@ impl<P: Packet> PaperMode<P> {
         if !self.store.flows[slot(id) as usize].has(BEHIND_UNKNOWN) {
             return false;
         }
-        let waits = self.store.flows[UNKNOWN as usize].packets > 0;
+        let waits = self.store.flows[UNKNOWN as usize].packets() > 0;
         self.store.flows[slot(id) as usize].put(BEHIND_UNKNOWN, waits);
         waits
     }
@@ -160,7 +163,7 @@ impl<P: Packet> PaperMode<P> {
         if kind == Kind::Retransmission {
             queue.put(LOST, true);
         }
-        let (lost, waits, stands_in) = (queue.has(LOST), queue.packets > 0, queue.class);
+        let (lost, waits, stands_in) = (queue.has(LOST), queue.packets() > 0, queue.class);
         let record = self.tracker.flow(id);
         match kind {
             Kind::PureAck => {
@@ -252,7 +255,7 @@ impl<P: Packet> PaperMode<P> {
             let mut moved = false;
             for &flow in &flows[..n] {
                 let (drops, ratio, bucket) = self.standing(now, flow);
-                if self.store.flows[flow as usize].place.bucket() != Some(bucket) {
+                if self.store.flows[flow as usize].bucket() != Some(bucket) {
                     // What was noted at its last packet has passed with its epoch.
                     self.store.place(flow, bucket);
                     moved = true;
@@ -288,8 +291,7 @@ impl<P: Packet> PaperMode<P> {
     }
 
     fn drop_node(&mut self, now: Instant, node: u32, reason: Reason, verdicts: &mut Verdicts<P>) {
-        let flow = self.store.node(node).flow;
-        let Some(packet) = self.store.remove(node) else { return };
+        let Node { packet, flow, .. } = self.store.remove(node);
         self.backlog.sub(packet.len());
         self.loss.drop(now);
         self.counters.drop_for(reason);
@@ -334,8 +336,7 @@ impl<P: Packet> Qdisc<P> for PaperMode<P> {
     fn dequeue(&mut self, now: Instant, _verdicts: &mut Verdicts<P>) -> Option<P> {
         let choice = self.scheduler.choose(now, &self.store)?;
         let node = self.store.head(choice.class)?;
-        let (flow, retransmission) = (self.store.node(node).flow, self.store.node(node).retransmission);
-        let packet = self.store.remove(node)?;
+        let Node { packet, flow, retransmission, .. } = self.store.remove(node);
         let len = packet.len();
         self.backlog.sub(len);
         let emptied = self.store.head(choice.class).is_none();
@@ -352,6 +353,16 @@ impl<P: Packet> Qdisc<P> for PaperMode<P> {
         Some(packet)
     }
 
+    fn next_ready(&self, now: Instant) -> Option<Instant> {
+        (self.backlog.packets > 0).then_some(now)
+    }
+
+    fn backlog(&self) -> Backlog {
+        self.backlog
+    }
+}
+
+impl<P: Packet> ReversePath<P> for PaperMode<P> {
     fn reverse(&mut self, now: Instant, packet: P, verdicts: &mut Verdicts<P>) -> Option<P> {
         let packet = if self.config.admission && Admission::<P>::is_connection_request(packet.header()) {
             self.request(now, Way::Reverse, packet, verdicts)?
@@ -362,7 +373,7 @@ impl<P: Packet> Qdisc<P> for PaperMode<P> {
         Some(packet)
     }
 
-    fn release_reverse(&mut self, now: Instant, verdicts: &mut Verdicts<P>) -> Option<P> {
+    fn release(&mut self, now: Instant, verdicts: &mut Verdicts<P>) -> Option<P> {
         loop {
             let inside = self.inside(now);
             match self.admission.release(now, inside, &mut self.counters, verdicts)? {
@@ -375,19 +386,11 @@ impl<P: Packet> Qdisc<P> for PaperMode<P> {
         }
     }
 
-    fn next_ready(&self, now: Instant) -> Option<Instant> {
-        (self.backlog.packets > 0).then_some(now)
-    }
-
     fn next_release(&self, now: Instant) -> Option<Instant> {
         if self.admission.held() == 0 {
             return None;
         }
         self.admission.next_release(now, self.inside(now), self.loss.next_change(now))
-    }
-
-    fn backlog(&self) -> Backlog {
-        self.backlog
     }
 
     fn held(&self) -> usize {
@@ -397,27 +400,9 @@ impl<P: Packet> Qdisc<P> for PaperMode<P> {
     fn release_all(&mut self, now: Instant) {
         self.admission.release_all(now);
     }
+}
 
-    /// Flows, packets and the line at the door stay. A smaller buffer empties as packets come; `flows` keeps its value,
-    /// since the table was made for it.
-    fn reconfigure(&mut self, _now: Instant, spec: &Spec, link: &ShaperConfig) -> bool {
-        let Spec::Taq(config) = spec else { return false };
-        if config.mode != Mode::Paper {
-            return false;
-        }
-        let old = self.config;
-        self.config = Config { flows: old.flows, ..*config };
-        self.link = *link;
-        self.sizes = config.sizes(link);
-        self.scheduler.reconfigure(recovery_rate(config, link), link.mtu);
-        self.shares.reconfigure(link.rate, config.share, config.fair_share);
-        if old.w_loss != config.w_loss {
-            self.loss = LossWindow::new(config.w_loss);
-        }
-        self.admission.reconfigure(admission_config(config));
-        true
-    }
-
+impl<P: Packet> Manage for PaperMode<P> {
     fn report(&mut self, now: Instant) -> Report {
         let census = self.tracker.census(now);
         let class = |c: Class| ClassReport {
@@ -438,13 +423,43 @@ impl<P: Packet> Qdisc<P> for PaperMode<P> {
             ..super::follow_report(&census)
         }
     }
+
+    /// Flows, packets and the line at the door stay. A smaller buffer empties as packets come; `flows` keeps its value,
+    /// since the table was made for it.
+    fn reconfigure(&mut self, _now: Instant, settings: &dyn Any, link: &ShaperConfig) -> bool {
+        let Some(config) = settings.downcast_ref::<Config>() else { return false };
+        if config.mode != Mode::Paper {
+            return false;
+        }
+        let old = self.config;
+        self.config = Config { flows: old.flows, ..*config };
+        self.link = *link;
+        self.sizes = config.sizes(link);
+        self.scheduler.reconfigure(recovery_rate(config, link), link.mtu);
+        self.shares.reconfigure(link.rate, config.share, config.fair_share);
+        if old.w_loss != config.w_loss {
+            self.loss = LossWindow::new(config.w_loss);
+        }
+        self.admission.reconfigure(admission_config(config));
+        true
+    }
+}
+
+impl<P: Packet> Discipline<P> for PaperMode<P> {
+    fn reverse_path(&self) -> Option<&dyn ReversePath<P>> {
+        Some(self)
+    }
+
+    fn reverse_path_mut(&mut self) -> Option<&mut dyn ReversePath<P>> {
+        Some(self)
+    }
 }
 
 impl<P> PaperMode<P> {
     /// Memory for one flow: its record with its share of the index, and its queue with what is kept beside.
     #[must_use]
     pub const fn bytes_per_flow() -> usize {
-        Tracker::BYTES_PER_FLOW + size_of::<FlowQueue>()
+        Tracker::BYTES_PER_FLOW + size_of::<PaperFlow>()
     }
 }
 
