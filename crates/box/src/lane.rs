@@ -4,8 +4,8 @@ use std::any::Any;
 use std::collections::VecDeque;
 
 use narrows_qdisc::{
-    Backlog, Discipline, Fifo, Limit, Manage, Packet, Qdisc, Report, ReversePath, Shaper, ShaperConfig, Spec,
-    Verdicts,
+    Backlog, BoxedDiscipline, Discipline, Fifo, Limit, Manage, Packet, Qdisc, Report, ReversePath, Shaper,
+    ShaperConfig, Spec, Verdicts,
 };
 use narrows_units::{Instant, Rate};
 
@@ -50,7 +50,7 @@ pub enum Lane<P> {
 pub struct Switch<P> {
     before: VecDeque<P>,
     before_backlog: Backlog,
-    inner: Box<dyn Discipline<P> + Send>,
+    inner: BoxedDiscipline<P>,
 }
 
 impl<P: Packet + Send + 'static> Lane<P> {

@@ -8,7 +8,8 @@ use std::any::Any;
 use std::collections::VecDeque;
 
 use narrows_qdisc::{
-    Backlog, Discipline, Manage, Packet, Qdisc, Record, Report, ReversePath, ShaperConfig, Verdicts,
+    Backlog, BoxedDiscipline, Discipline, Manage, Packet, Qdisc, Record, Report, ReversePath, ShaperConfig,
+    Verdicts,
 };
 use narrows_units::Instant;
 
@@ -16,14 +17,14 @@ use narrows_units::Instant;
 pub struct Watch<P> {
     passing: VecDeque<P>,
     backlog: Backlog,
-    inner: Box<dyn Discipline<Record> + Send>,
+    inner: BoxedDiscipline<Record>,
     ignored: Verdicts<Record>,
 }
 
 impl<P: Packet> Watch<P> {
     /// Shows packets to `inner`.
     #[must_use]
-    pub fn new(inner: Box<dyn Discipline<Record> + Send>) -> Self {
+    pub fn new(inner: BoxedDiscipline<Record>) -> Self {
         Self { passing: VecDeque::new(), backlog: Backlog::default(), inner, ignored: Vec::new() }
     }
 

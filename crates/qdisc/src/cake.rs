@@ -32,8 +32,8 @@ use crate::drr::check_quantum;
 use crate::keys::{choices, keys};
 use crate::sojourn::Law;
 use crate::{
-    Backlog, ClassReport, Counters, Dice, Discipline, DisciplineSettings, Key, Limits, Manage, Packet, Qdisc,
-    Reason, Report, Settings, ShaperConfig, SpecError, Verdict, Verdicts,
+    Backlog, BoxedDiscipline, ClassReport, Counters, Dice, Discipline, DisciplineSettings, Key, Limits,
+    Manage, Packet, Qdisc, Reason, Report, Settings, ShaperConfig, SpecError, Verdict, Verdicts,
 };
 use cobalt::{Call, Cobalt};
 use hosts::{Hosts, ONE, Parts};
@@ -142,11 +142,7 @@ impl DisciplineSettings for CakeConfig {
         Limits { packets: self.limit as usize, flows: self.flows as usize }
     }
 
-    fn build<P: Packet + Send + 'static>(
-        &self,
-        link: &ShaperConfig,
-        seed: u64,
-    ) -> Box<dyn Discipline<P> + Send> {
+    fn build<P: Packet + Send + 'static>(&self, link: &ShaperConfig, seed: u64) -> BoxedDiscipline<P> {
         Box::new(Cake::new(*self, *link, seed))
     }
 }

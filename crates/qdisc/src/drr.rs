@@ -18,8 +18,8 @@ use crate::flows_waiting::Classifier;
 use crate::keys::{choices, keys};
 use crate::lanes::{Lanes, Measure};
 use crate::{
-    Backlog, Buffer, Counters, Discipline, DisciplineSettings, Key, Limits, Manage, Packet, Qdisc, Report,
-    Settings, ShaperConfig, SpecError, Verdicts,
+    Backlog, BoxedDiscipline, Buffer, Counters, Discipline, DisciplineSettings, Key, Limits, Manage, Packet,
+    Qdisc, Report, Settings, ShaperConfig, SpecError, Verdicts,
 };
 
 /// Who has a queue.
@@ -112,11 +112,7 @@ impl DisciplineSettings for DrrConfig {
         Limits { packets, flows }
     }
 
-    fn build<P: Packet + Send + 'static>(
-        &self,
-        link: &ShaperConfig,
-        seed: u64,
-    ) -> Box<dyn Discipline<P> + Send> {
+    fn build<P: Packet + Send + 'static>(&self, link: &ShaperConfig, seed: u64) -> BoxedDiscipline<P> {
         Box::new(Drr::new(*self, *link, seed))
     }
 }

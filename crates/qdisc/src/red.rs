@@ -20,8 +20,8 @@ use narrows_units::{Bytes, Duration, Instant};
 use crate::early::{Average, Call, Curve, Thresholds};
 use crate::keys::keys;
 use crate::{
-    Backlog, Buffer, Counters, Dice, Discipline, DisciplineSettings, Key, Limits, Manage, Packet, Ppm, Qdisc,
-    Reason, Report, Settings, ShaperConfig, SpecError, Verdict, Verdicts,
+    Backlog, BoxedDiscipline, Buffer, Counters, Dice, Discipline, DisciplineSettings, Key, Limits, Manage,
+    Packet, Ppm, Qdisc, Reason, Report, Settings, ShaperConfig, SpecError, Verdict, Verdicts,
 };
 
 /// Settings of RED. Fields are named as their keys.
@@ -125,11 +125,7 @@ impl DisciplineSettings for RedConfig {
         Limits { packets: usize::try_from(packets).unwrap_or(usize::MAX), flows: 0 }
     }
 
-    fn build<P: Packet + Send + 'static>(
-        &self,
-        link: &ShaperConfig,
-        seed: u64,
-    ) -> Box<dyn Discipline<P> + Send> {
+    fn build<P: Packet + Send + 'static>(&self, link: &ShaperConfig, seed: u64) -> BoxedDiscipline<P> {
         Box::new(Red::new(*self, *link, seed))
     }
 }

@@ -24,8 +24,8 @@ use crate::early::{Average, Call, Curve, Thresholds};
 use crate::flow_sizes::FlowSizes;
 use crate::keys::{choices, keys};
 use crate::{
-    Backlog, Buffer, ClassReport, Counters, Dice, Discipline, DisciplineSettings, Key, Limits, Manage,
-    Packet, Ppm, Qdisc, Reason, Report, Settings, ShaperConfig, SpecError, Verdict, Verdicts,
+    Backlog, BoxedDiscipline, Buffer, ClassReport, Counters, Dice, Discipline, DisciplineSettings, Key,
+    Limits, Manage, Packet, Ppm, Qdisc, Reason, Report, Settings, ShaperConfig, SpecError, Verdict, Verdicts,
 };
 
 /// Who says which packets are "in".
@@ -169,11 +169,7 @@ impl DisciplineSettings for RioConfig {
         Limits { packets: self.limit(link), flows }
     }
 
-    fn build<P: Packet + Send + 'static>(
-        &self,
-        link: &ShaperConfig,
-        seed: u64,
-    ) -> Box<dyn Discipline<P> + Send> {
+    fn build<P: Packet + Send + 'static>(&self, link: &ShaperConfig, seed: u64) -> BoxedDiscipline<P> {
         Box::new(Rio::new(*self, *link, seed))
     }
 }

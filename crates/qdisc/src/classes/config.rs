@@ -4,7 +4,7 @@ use narrows_units::{Bytes, Dscp, Duration};
 
 use crate::keys::{choices, keys};
 use crate::{
-    Buffer, Discipline, DisciplineSettings, Key, Limits, Packet, Ppm, Settings, ShaperConfig, SpecError,
+    BoxedDiscipline, Buffer, DisciplineSettings, Key, Limits, Packet, Ppm, Settings, ShaperConfig, SpecError,
 };
 
 use super::Classes;
@@ -202,11 +202,7 @@ impl DisciplineSettings for Config {
         Limits { packets, flows: self.table(link) }
     }
 
-    fn build<P: Packet + Send + 'static>(
-        &self,
-        link: &ShaperConfig,
-        seed: u64,
-    ) -> Box<dyn Discipline<P> + Send> {
+    fn build<P: Packet + Send + 'static>(&self, link: &ShaperConfig, seed: u64) -> BoxedDiscipline<P> {
         Box::new(Classes::new(*self, *link, seed))
     }
 }

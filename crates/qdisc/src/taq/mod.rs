@@ -21,7 +21,7 @@ pub use pools::PoolId;
 
 use self::default::DefaultMode;
 use self::paper::PaperMode;
-use crate::{Discipline, DisciplineSettings, Limits, Packet, Report, ShaperConfig};
+use crate::{BoxedDiscipline, DisciplineSettings, Limits, Packet, Report, ShaperConfig};
 
 impl DisciplineSettings for Config {
     fn limits(&self, link: &ShaperConfig) -> Limits {
@@ -36,11 +36,7 @@ impl DisciplineSettings for Config {
         Limits { packets, flows: self.flows as usize }
     }
 
-    fn build<P: Packet + Send + 'static>(
-        &self,
-        link: &ShaperConfig,
-        seed: u64,
-    ) -> Box<dyn Discipline<P> + Send> {
+    fn build<P: Packet + Send + 'static>(&self, link: &ShaperConfig, seed: u64) -> BoxedDiscipline<P> {
         match self.mode {
             Mode::Paper => Box::new(PaperMode::new(*self, *link, seed)),
             Mode::Default => Box::new(DefaultMode::new(*self, *link, seed)),

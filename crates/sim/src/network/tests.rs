@@ -7,8 +7,8 @@ use std::convert::Infallible;
 use std::sync::{Arc, Mutex};
 
 use narrows_qdisc::{
-    Backlog, Direction, Discipline, Driver, Manage, Packet as _, Qdisc, Report, ReversePath, Shaper,
-    ShaperConfig, Spec, Verdict, Verdicts,
+    Backlog, BoxedDiscipline, Direction, Discipline, Driver, Manage, Packet as _, Qdisc, Report, ReversePath,
+    Shaper, ShaperConfig, Spec, Verdict, Verdicts,
 };
 use narrows_units::{Bytes, Duration, Ecn, Instant, Rate, SeqNum};
 use narrows_wire::{Flags, FlowKey, Header, Proto, TcpHeader};
@@ -68,7 +68,7 @@ type Log = Arc<Mutex<Vec<Entry>>>;
 
 /// A discipline that keeps a log.
 struct Logged {
-    inner: Box<dyn Discipline<Pkt> + Send>,
+    inner: BoxedDiscipline<Pkt>,
     log: Log,
 }
 
