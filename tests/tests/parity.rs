@@ -108,12 +108,12 @@ const SPECS: &[&str] = &[
     "classes",
     "classes:packets=5,mark=on,borrow=on",
     "classes:threshold=auto,split=auto",
-    "taq",
-    "taq:window_clamp=off,memory_packets=60",
+    "taq:round_limit_ms=500",
+    "taq:round_limit_ms=500,window_clamp=off,memory_packets=60",
     "taq:waiting_syn=drop,round_limit_ms=500",
-    "taq:share=pool",
-    "taq:mode=paper",
-    "taq:mode=paper,waiting_syn=hold",
+    "taq:round_limit_ms=500,share=pool",
+    "taq:mode=paper,p_admit=0.01",
+    "taq:mode=paper,p_admit=0.01,waiting_syn=hold",
 ];
 
 const LINKS: [ShaperConfig; 2] = [
