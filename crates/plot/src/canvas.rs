@@ -55,8 +55,7 @@ impl Canvas {
     pub(super) fn finish(self, height: f64) -> String {
         format!(
             "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{w}\" height=\"{height:.0}\" viewBox=\"0 0 {w} \
-             {height:.0}\" \
-             font-family=\"'DejaVu Sans', Verdana, Helvetica, Arial, sans-serif\">\n\
+             {height:.0}\" font-family=\"'DejaVu Sans', Verdana, Helvetica, Arial, sans-serif\">\n\
              <rect width=\"100%\" height=\"100%\" fill=\"#ffffff\"/>\n{body}</svg>\n",
             w = self.width,
             body = self.body

@@ -99,8 +99,7 @@ fn figure_14(segments: usize, sets: &[&str]) -> [f64; 3] {
     let expected = [of(model.b(segments, 1)), of(model.d(segments, 10)), of(model.s(segments, 10))];
     println!(
         "{segments:2} segments, rtt {:.0} ms; loss of IW 1 {p:.3}, burst {burst_loss:.3}, spread {spread_loss:.3}: IW \
-         1 {one:.3} s (model \
-         {:.3}), burst {burst:.3} ({:.3}), spread {spread:.3} ({:.3})",
+         1 {one:.3} s (model {:.3}), burst {burst:.3} ({:.3}), spread {spread:.3} ({:.3})",
         rtt * 1e3,
         expected[0],
         expected[1],

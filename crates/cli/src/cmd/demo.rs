@@ -98,8 +98,7 @@ fn verdict(outcome: &Outcome) -> String {
     format!(
         "{change} {} of objects stalled for more than 5 s, behind drop-tail {}{}; the worst stall in a hundred is \
          {:.1} s instead of {:.1} s{}, at {:.0} instead of {:.0} kbit/s of goodput{}, with {} of packets dropped \
-         instead \
-         of {}{}.{}",
+         instead of {}{}.{}",
         percent(stalls(ours)),
         percent(stalls(before)),
         beside(&|p| percent(stalls(p))),

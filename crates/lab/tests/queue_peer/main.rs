@@ -168,8 +168,7 @@ fn attempt(
     let alike = (agreement(&theirs.order, &ours) - chance) / (1.0 - chance);
     println!(
         "{kernel} ({}) against {spec}: {} arrivals, dropped {} and {}, served by flow {:?} and {:?}, {:.2} of the \
-         order agrees beyond \
-         chance, the peer kept {:.1} % of its rate",
+         order agrees beyond chance, the peer kept {:.1} % of its rate",
         theirs.version,
         sent.len(),
         lost(&theirs.order),

@@ -42,8 +42,7 @@ pub fn lend(bpffs: &Path, choice: &str) -> anyhow::Result<Option<Lent>> {
         match senders::loaded(bpffs)?.into_iter().find(|l| l.name == choice) {
             Some(loaded) if loaded.driven == Some(false) => bail!(
                 "congestion_control = '{choice}': it is loaded without a driver, and would not be spread: narrows \
-                 senders \
-                 drive {choice}, or narrows senders unload {choice} to have the lab load its own"
+                 senders drive {choice}, or narrows senders unload {choice} to have the lab load its own"
             ),
             Some(_) => return Ok(None),
             None => {}

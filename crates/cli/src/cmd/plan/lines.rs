@@ -129,22 +129,21 @@ fn verdict(link: &Link, plan: &Plan) -> String {
     match plan.verdict {
         Verdict::Fine => format!(
             "Fine: {share}; drop-tail loses {loss:.1} % and repairs most of it without a timeout (model). Taq would \
-             gain little \
-             here; for short queues a fair queue of the kernel (CAKE, FQ-CoDel) is simpler (rule of thumb)."
+             gain little here; for short queues a fair queue of the kernel (CAKE, FQ-CoDel) is simpler (rule of \
+             thumb)."
         ),
         Verdict::SmallPackets => format!(
             "Small packets: {share}; what drop-tail loses, {loss:.1} %, often costs a timeout (model), while {taq}."
         ),
         Verdict::PastTipping => format!(
             "Past the tipping point: {share}; drop-tail loses {loss:.0} %, timeouts repeat, and {} (model). Which \
-             packet is lost no \
-             longer matters; {taq}. A fetch takes {fetch} on average either way (arithmetic).",
+             packet is lost no longer matters; {taq}. A fetch takes {fetch} on average either way (arithmetic).",
             half_hang(plan)
         ),
         Verdict::TooMany => format!(
             "Too many at once: whatever the queue, a fetch of {} B takes {fetch} on average, more than {} \
-             (arithmetic). Drop-tail \
-             loses {loss:.0} % and {} (model); {taq}. It takes a higher rate, or fewer at a time.",
+             (arithmetic). Drop-tail loses {loss:.0} % and {} (model); {taq}. It takes a higher rate, or fewer at a \
+             time.",
             link.object.0,
             time_text(link.patience),
             half_hang(plan)
