@@ -1,7 +1,7 @@
-//! The discipline that runs live is the one that is replayed and simulated. The same recorded arrivals go through a bare
-//! [`Driver`] and through the live box's engine under a scripted clock; both must send the same packets and give the same
-//! verdicts, at the same instants, in the same order. (`network/tests.rs` in `narrows-sim` holds the simulator against
-//! the same driver.)
+//! The discipline that runs live is the one that is replayed and simulated. The same recorded arrivals go through a
+//! bare [`Driver`] and through the live box's engine under a scripted clock; both must send the same packets and give
+//! the same verdicts, at the same instants, in the same order. (`network/tests.rs` in `narrows-sim` holds the simulator
+//! against the same driver.)
 
 use std::convert::Infallible;
 

@@ -1,8 +1,8 @@
-//! One direction of a box that only looks on (`--observe`): packets pass at once, in the order of arrival and untouched,
-//! while a discipline is shown a record of each, so that its tracker can tell flows, phases and silences.
+//! One direction of a box that only looks on (`--observe`): packets pass at once, in the order of arrival and
+//! untouched, while a discipline is shown a record of each, so that its tracker can tell flows, phases and silences.
 //!
-//! The discipline queues nothing here: whatever it takes it gives back at once. So its losses are none, and what it counts
-//! as suppressed or refused is what it would have liked to, not what happened.
+//! The discipline queues nothing here: whatever it takes it gives back at once. So its losses are none, and what it
+//! counts as suppressed or refused is what it would have liked to, not what happened.
 
 use std::any::Any;
 use std::collections::VecDeque;

@@ -1,5 +1,5 @@
-//! From a scenario to a world: nodes, links, hosts and settings in the order of the file, so that a number means the same
-//! thing in every run.
+//! From a scenario to a world: nodes, links, hosts and settings in the order of the file, so that a number means the
+//! same thing in every run.
 
 use core::ops::Range;
 
@@ -122,7 +122,8 @@ fn add_link(
 ) -> Result<(), BuildError> {
     let Discipline::Ours(spec) = &link.discipline else {
         return Err(BuildError(format!(
-            "link '{}': discipline = '{}' is a kernel's: only `narrows lab` can run it; take one of ours, as fifo:30 or taq",
+            "link '{}': discipline = '{}' is a kernel's: only `narrows lab` can run it; take one of ours, as fifo:30 \
+             or taq",
             link.name, link.discipline
         )));
     };

@@ -1,5 +1,5 @@
-//! What an adaptive AIMD sender learns, by the model's equations and by the simulator's control: two writings of (4), (5), (9) and
-//! (10) that do not know each other, on the same round-trip times and losses.
+//! What an adaptive AIMD sender learns, by the model's equations and by the simulator's control: two writings of (4),
+//! (5), (9) and (10) that do not know each other, on the same round-trip times and losses.
 
 use narrows_models::aimd::estimate::{Fade, Reset, ThroughputBackoff};
 use narrows_models::aimd::{Limits, backoff, increase};
@@ -61,9 +61,9 @@ fn round_trip_times() {
     }
 }
 
-/// (10) over rounds of 100 ms that carry 20 to 60 segments before a loss and at most as many after it. Throughput before a loss
-/// changes by less than a fifth and there are fewer than 50 losses, so neither begins anew: the control does so at the loss that
-/// shows a change, the model, which is asked for the next factor, at the one after.
+/// (10) over rounds of 100 ms that carry 20 to 60 segments before a loss and at most as many after it. Throughput
+/// before a loss changes by less than a fifth and there are fewer than 50 losses, so neither begins anew: the control
+/// does so at the loss that shows a change, the model, which is asked for the next factor, at the one after.
 #[test]
 fn throughput() {
     for seed in 0..50 {

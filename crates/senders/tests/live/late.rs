@@ -11,8 +11,8 @@ use narrows_testing::skip;
 /// How often something is done until the machine leaves it alone.
 const ATTEMPTS: usize = 5;
 
-/// Does something until the machine had no part in it: `attempt` panics about what was decided wrongly, and returns what
-/// the machine did. `what` names this part of the `test`.
+/// Does something until the machine had no part in it: `attempt` panics about what was decided wrongly, and returns
+/// what the machine did. `what` names this part of the `test`.
 pub fn until_undisturbed(test: &str, what: &str, mut attempt: impl FnMut() -> Result<(), String>) {
     let mut disturbed = String::new();
     for _ in 0..ATTEMPTS {

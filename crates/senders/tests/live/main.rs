@@ -58,8 +58,8 @@ fn loads_runs_and_leaves_no_connection_behind() {
     }
 }
 
-/// When the first ten segments left, in ms since the first, of a fresh connection that writes 40 and, if asked, closes at
-/// once; and how long its handshake took, in ms.
+/// When the first ten segments left, in ms since the first, of a fresh connection that writes 40 and, if asked, closes
+/// at once; and how long its handshake took, in ms.
 fn first_window(world: &mut World, name: &str, port: u16, close: bool) -> (f64, Vec<f64>) {
     let (handshake, frames) = world.capture(|world| {
         let sink = world.sink(port, 1);

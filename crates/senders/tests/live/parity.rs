@@ -1,8 +1,8 @@
-//! The kernel's programs and the simulator's laws on the same sequence of calls: what a real connection's kernel tells its
-//! sender, told again to `narrows-tcp`. Windows are compared after every call.
+//! The kernel's programs and the simulator's laws on the same sequence of calls: what a real connection's kernel tells
+//! its sender, told again to `narrows-tcp`. Windows are compared after every call.
 //!
-//! Recovery sets the window by itself in between, here as there; where it has, both go on from the kernel's window. What is
-//! left towards the next segment the kernel forgets at a loss and the simulator keeps: a segment at most.
+//! Recovery sets the window by itself in between, here as there; where it has, both go on from the kernel's window.
+//! What is left towards the next segment the kernel forgets at a loss and the simulator keeps: a segment at most.
 
 use std::time::Duration;
 
@@ -142,7 +142,8 @@ fn at(step: &Step) -> Instant {
     Instant::ZERO + Time::from_nanos(step.at_ns)
 }
 
-/// Plays all calls to a twin: `ack` grows its window, `loss` sets its threshold (true for a timeout), `rtt` takes a sample.
+/// Plays all calls to a twin: `ack` grows its window, `loss` sets its threshold (true for a timeout), `rtt` takes a
+/// sample.
 fn compare<C>(
     twin: &mut Twin<C>,
     steps: &[Step],
@@ -258,8 +259,8 @@ fn burst_tcp_is_the_simulators_step_by_step() {
 /// Adaptive AIMD, and how far apart its greatest smoothed round-trip time and the kernel's are.
 ///
 /// It smooths the samples that its sender is told of. The kernel smooths those of the oldest segment that an ACK covers
-/// and those of recovery, and tells of the newest: where ACKs come joined, as on a busy machine, the two differ, and with
-/// them what is decided rightly.
+/// and those of recovery, and tells of the newest: where ACKs come joined, as on a busy machine, the two differ, and
+/// with them what is decided rightly.
 #[derive(Debug)]
 struct Adaptive {
     law: AdaptiveAimd,

@@ -1,8 +1,8 @@
-//! Initial Spreading in the kernel and in the simulator on the same handshake, the same times and the same ACKs: when each
-//! segment of the first window may leave, and what the window is afterwards.
+//! Initial Spreading in the kernel and in the simulator on the same handshake, the same times and the same ACKs: when
+//! each segment of the first window may leave, and what the window is afterwards.
 //!
-//! In between the kernel's window is no window: it is what is out, the gate by which segments wait. What is compared there is
-//! how many segments may have left.
+//! In between the kernel's window is no window: it is what is out, the gate by which segments wait. What is compared
+//! there is how many segments may have left.
 
 use std::time::Duration;
 

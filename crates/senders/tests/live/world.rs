@@ -271,8 +271,8 @@ impl World {
         (name, watch)
     }
 
-    /// Makes the way to the receiver thin, with a buffer of so many bytes. What the kernel's timer is late by may be made up for
-    /// by a packet for each 15 Mbit/s.
+    /// Makes the way to the receiver thin, with a buffer of so many bytes. What the kernel's timer is late by may be
+    /// made up for by a packet for each 15 Mbit/s.
     pub fn thin(&self, mbit: u64, buffer: usize) {
         let burst = 1600 * (1 + mbit / 15);
         self.set(
@@ -315,7 +315,8 @@ impl World {
         self.loaded.retain(|n| n != name);
     }
 
-    /// Listens at the receiver and accepts nothing: the kernel takes up to 128 connections for each port, and their data.
+    /// Listens at the receiver and accepts nothing: the kernel takes up to 128 connections for each port, and their
+    /// data.
     pub fn listen(&self, ports: &[u16]) -> Vec<TcpListener> {
         let ports = ports.to_vec();
         let listen = move || {

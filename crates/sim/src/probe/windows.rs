@@ -1,5 +1,5 @@
-//! The series of congestion windows: a row for each of the first flows that last at each sample, with the estimates of its
-//! congestion control, if it has any; and, for each class, means of them after the warm-up.
+//! The series of congestion windows: a row for each of the first flows that last at each sample, with the estimates of
+//! its congestion control, if it has any; and, for each class, means of them after the warm-up.
 
 use narrows_tcp::cc::CcEstimates;
 use narrows_units::{Duration, Instant};
