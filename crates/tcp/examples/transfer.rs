@@ -45,9 +45,9 @@ fn show(settings: &str, config: Config) {
     wire.act(Side::A, Act::Open);
     wire.act(Side::A, Act::Write(SEGMENTS * u64::from(config.mss)));
     wire.act(Side::A, Act::Close);
-    let (mut sent, mut told) = (0, 0);
+    let (mut sent, mut seen) = (0, 0);
     loop {
-        for (_, side, event) in &wire.events[told..] {
+        for (_, side, event) in &wire.events[seen..] {
             if let Some(text) = note(&config, event) {
                 println!(
                     "{:>6}        {}{text}",
@@ -61,7 +61,7 @@ fn show(settings: &str, config: Config) {
                 if line.from == Side::A { format!("{:.1}", wire.ends[0].cwnd()) } else { String::new() };
             println!("{:>6} {cwnd:>5}  {}", ms(&wire), picture(&config, line));
         }
-        (sent, told) = (wire.log.len(), wire.events.len());
+        (sent, seen) = (wire.log.len(), wire.events.len());
         if !wire.step() {
             break;
         }

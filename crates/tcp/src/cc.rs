@@ -58,7 +58,8 @@ pub struct DeliverySample {
 }
 
 dispatched! {
-    /// A congestion control. `cwnd` and `ssthresh` are in segments and may be fractions; as many whole segments may be sent.
+    /// A congestion control. `cwnd` and `ssthresh` are in segments and may be fractions; as many whole segments may
+    /// be sent.
     pub trait CongestionControl for AnyCc {
         in place: Reno Aimd;
         boxed(at_first_event): AdaptiveAimd Htcp Westwood Vegas Cubic;
@@ -68,21 +69,23 @@ dispatched! {
         /// New data was acknowledged outside of recovery, and start-up is over (cwnd >= ssthresh).
         fn on_ack(&mut self, window: &mut Window, config: &Config, sample: &AckSample);
 
-        /// ACKs have shown a loss; this comes at most once per window of data. Sets ssthresh to a share of `base`, the number of
-        /// segments from which to reduce ([`crate::ReduceFrom`]). The sender then rounds ssthresh down to whole segments, at
-        /// least 2 (RFC 5681, equation 4), and sets cwnd as its recovery demands.
+        /// ACKs have shown a loss; this comes at most once per window of data. Sets ssthresh to a share of `base`,
+        /// the number of segments from which to reduce ([`crate::ReduceFrom`]). The sender then rounds ssthresh down
+        /// to whole segments, at least 2 (RFC 5681, equation 4), and sets cwnd as its recovery demands.
         fn on_loss(&mut self, window: &mut Window, config: &Config, now: Instant, base: f64);
 
-        /// The retransmission timer has expired. Sets ssthresh as `on_loss` does; the sender sets cwnd to the loss window.
+        /// The retransmission timer has expired. Sets ssthresh as `on_loss` does; the sender sets cwnd to the loss
+        /// window.
         fn on_rto(&mut self, window: &mut Window, config: &Config, now: Instant, base: f64);
     }
 
     provided {
-        /// Data was acknowledged, in any phase, also below ssthresh. This call comes before those to which the ACK leads.
+        /// Data was acknowledged, in any phase, also below ssthresh. This call comes before those to which the ACK
+        /// leads.
         fn on_delivery(&mut self, window: &mut Window, config: &Config, delivery: &DeliverySample) {}
 
-        /// An ECN echo came; the sender passes on at most one per round trip. Sets ssthresh as `on_loss` does; the sender sets
-        /// cwnd. By default a mark counts as a loss (RFC 3168, section 5).
+        /// An ECN echo came; the sender passes on at most one per round trip. Sets ssthresh as `on_loss` does; the
+        /// sender sets cwnd. By default a mark counts as a loss (RFC 3168, section 5).
         fn on_ecn(&mut self, window: &mut Window, config: &Config, now: Instant, base: f64) {
             self.on_loss(window, config, now, base);
         }
@@ -117,8 +120,8 @@ pub struct Window {
     pub ssthresh: f64,
 }
 
-/// The congestion control of a connection, chosen by [`Config::congestion`]. The larger ones are on the heap, from their
-/// first event on, so that an end which only receives data has none.
+/// The congestion control of a connection, chosen by [`Config::congestion`]. The larger ones are on the heap, from
+/// their first event on, so that an end which only receives data has none.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum AnyCc {
     Reno(Reno),

@@ -1,11 +1,13 @@
 //! A trait, and an enum of its implementors that passes every call on to the one it holds.
 //!
-//! Both come from one list of methods. If the enum were written apart from the trait, it could leave out a method that has a
-//! default, and whatever a variant did instead would never be called; no compiler warns of that. Why an enum and not `dyn`:
-//! a sender calls several of these methods for each segment, and the defaults, which do nothing, cost nothing this way.
+//! Both come from one list of methods. If the enum were written apart from the trait, it could leave out a method
+//! that has a default, and whatever a variant did instead would never be called; no compiler warns of that. Why an
+//! enum and not `dyn`: a sender calls several of these methods for each segment, and the defaults, which do nothing,
+//! cost nothing this way.
 
-/// Defines a trait and implements it for an enum. The variants after `in place` hold their value itself. Those after `boxed`
-/// hold an `Option<Box<_>>`, to which the functions `update` and `read` of the module in parentheses give access.
+/// Defines a trait and implements it for an enum. The variants after `in place` hold their value itself. Those after
+/// `boxed` hold an `Option<Box<_>>`, to which the functions `update` and `read` of the module in parentheses give
+/// access.
 macro_rules! dispatched {
     (
         $(#[$meta:meta])*

@@ -1,9 +1,9 @@
 //! The receiving half of a connection: reassembly, acknowledgments and what they carry.
 //!
-//! RFC 9293 (acceptance and order), RFC 5681, section 4.2 (when to acknowledge), RFC 2018 and RFC 2883 (SACK and D-SACK
-//! blocks), RFC 7323 (window scale; which timestamp is echoed), RFC 3168, section 6.1.3 (ECN echo). The application reads
-//! at once, so the receiver always offers the whole of [`Config::receive_window`]. Segments have no content: ranges of
-//! sequence numbers stand for bytes. As long as data comes in order, nothing is on the heap.
+//! RFC 9293 (acceptance and order), RFC 5681, section 4.2 (when to acknowledge), RFC 2018 and RFC 2883 (SACK and
+//! D-SACK blocks), RFC 7323 (window scale; which timestamp is echoed), RFC 3168, section 6.1.3 (ECN echo). The
+//! application reads at once, so the receiver always offers the whole of [`Config::receive_window`]. Segments have no
+//! content: ranges of sequence numbers stand for bytes. As long as data comes in order, nothing is on the heap.
 
 use narrows_units::{Ecn, Instant, SeqNum};
 use narrows_wire::{Flags, SackBlocks, TcpHeader};
@@ -102,7 +102,8 @@ impl Disorder {
         self.recents = (self.recents + 1).min(4);
     }
 
-    /// Everything before `end` is in order. Removes the ranges that are in order now, and returns where the next hole begins.
+    /// Everything before `end` is in order. Removes the ranges that are in order now, and returns where the next hole
+    /// begins.
     fn take_ranges(&mut self, end: SeqNum) -> SeqNum {
         let mut in_order = end;
         let taken = self.ranges.partition_point(|r| r.0.at_or_before(end));
@@ -133,8 +134,9 @@ impl Disorder {
         self.recents > 0 || self.duplicate.0 != self.duplicate.1
     }
 
-    /// RFC 2018, section 4: first the block with the segment that caused this ACK, then those reported most recently. Three
-    /// fit beside timestamps, four without. A duplicate is reported once, before all of them (RFC 2883, section 4).
+    /// RFC 2018, section 4: first the block with the segment that caused this ACK, then those reported most recently.
+    /// Three fit beside timestamps, four without. A duplicate is reported once, before all of them (RFC 2883, section
+    /// 4).
     fn sack_blocks(&self, config: &Config) -> SackBlocks {
         let mut blocks = SackBlocks::default();
         let room = if config.timestamps { 3 } else { 4 };
@@ -283,7 +285,8 @@ impl Receiver {
         }
     }
 
-    /// RFC 3168, section 6.1.3: a CE mark is echoed until the sender's CWR comes. CE on the segment with CWR is a new mark.
+    /// RFC 3168, section 6.1.3: a CE mark is echoed until the sender's CWR comes. CE on the segment with CWR is a new
+    /// mark.
     fn note_ecn(&mut self, config: &Config, tcp: &TcpHeader, ecn: Ecn) {
         if !config.ecn {
             return;
@@ -296,8 +299,9 @@ impl Receiver {
         }
     }
 
-    /// Fills in what this half has to say in a segment that leaves now: acknowledgment, window, SACK blocks, timestamps and
-    /// ECE. Before the peer's SYN came, only window and timestamps. Nothing waits to be acknowledged after that.
+    /// Fills in what this half has to say in a segment that leaves now: acknowledgment, window, SACK blocks,
+    /// timestamps and ECE. Before the peer's SYN came, only window and timestamps. Nothing waits to be acknowledged
+    /// after that.
     #[inline]
     pub(crate) fn fill_ack(&mut self, config: &Config, now: Instant, tcp: &mut TcpHeader) {
         let syn = tcp.flags.has(Flags::SYN);

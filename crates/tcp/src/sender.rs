@@ -1,11 +1,11 @@
 //! The sending half of a connection.
 //!
-//! Stream offsets count from the SYN, which is offset 0; data begins at 1, and the FIN follows the last byte. Windows count
-//! segments, as in ns-2 and Linux, where RFC 5681 counts bytes; with full segments there is no difference.
+//! Stream offsets count from the SYN, which is offset 0; data begins at 1, and the FIN follows the last byte. Windows
+//! count segments, as in ns-2 and Linux, where RFC 5681 counts bytes; with full segments there is no difference.
 //!
 //! `ack.rs` takes acknowledgments, `recovery.rs` repairs losses, `timeout.rs` does what timers do when they expire,
-//! `rack.rs` detects losses by time, `output.rs` decides what may leave and `emit.rs` builds the segments. What they share
-//! are small structs, each in a file of its own.
+//! `rack.rs` detects losses by time, `output.rs` decides what may leave and `emit.rs` builds the segments. What they
+//! share are small structs, each in a file of its own.
 
 mod ack;
 mod ecn;
@@ -205,8 +205,8 @@ impl Sender {
         self.isn + offset as u32
     }
 
-    /// The stream offset of an acknowledgment number: of all that fit, the one nearest to snd_una. `None` if it would lie
-    /// before the SYN.
+    /// The stream offset of an acknowledgment number: of all that fit, the one nearest to snd_una. `None` if it would
+    /// lie before the SYN.
     fn offset_of(&self, seq: SeqNum) -> Option<u64> {
         let una = self.board.una();
         una.checked_add_signed(i64::from(seq.distance_from(self.seq(una))))

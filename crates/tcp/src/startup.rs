@@ -1,5 +1,5 @@
-//! Start-ups decide what the window does before congestion avoidance, and when the first segments leave. Each works with
-//! any congestion control; `docs/startups.md` has a section for each.
+//! Start-ups decide what the window does before congestion avoidance, and when the first segments leave. Each works
+//! with any congestion control; `docs/startups.md` has a section for each.
 
 use narrows_units::{Duration, Instant};
 
@@ -82,8 +82,8 @@ dispatched! {
     }
 }
 
-/// The start-up of a connection, chosen by [`Config::startup`]. The larger ones are on the heap, once they differ from the
-/// default, so that an end which only receives data has none.
+/// The start-up of a connection, chosen by [`Config::startup`]. The larger ones are on the heap, once they differ
+/// from the default, so that an end which only receives data has none.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum AnyStartup {
     SlowStart(SlowStart),

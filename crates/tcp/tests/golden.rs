@@ -46,11 +46,11 @@ fn picture(name: &str, settings: &str) -> String {
     let mut wire = Wire::new(config, WirePath::delay_ms(50), bottleneck());
     wire.act(Side::A, Act::Open);
     wire.act(Side::A, Act::Write(u64::MAX));
-    let (mut text, mut told) = (String::new(), 0);
+    let (mut text, mut seen) = (String::new(), 0);
     for sample in 0..SAMPLES {
         wire.run_until(Instant::ZERO + STEP * (sample + 1));
-        let now: Vec<_> = wire.events[told..].iter().filter(|e| e.1 == Side::A).map(|e| e.2).collect();
-        told = wire.events.len();
+        let now: Vec<_> = wire.events[seen..].iter().filter(|e| e.1 == Side::A).map(|e| e.2).collect();
+        seen = wire.events.len();
         let mark = if now.iter().any(|e| matches!(e, TcpEvent::Timeout { .. })) {
             'T'
         } else if now.contains(&TcpEvent::FastRetransmit) {
@@ -78,11 +78,13 @@ fn check(name: &str, config: &Config, wire: &Wire<'_>) {
     let total = RATE.bytes_in(STEP * SAMPLES).get() / 1000;
     let delivered = wire.delivered(Side::B) / u64::from(config.mss);
     assert!(delivered <= total, "{name}: {delivered} of {total} packets: more than the link carries");
-    // A loss leaves at least half of 26, which is the path's product: the link stays busy but for start-up and recoveries.
+    // A loss leaves at least half of 26, which is the path's product: the link stays busy but for start-up and
+    // recoveries.
     assert!(delivered * 100 >= total * 85, "{name}: {delivered} of {total} packets");
     for event in &wire.events {
         if let (Side::A, TcpEvent::RttSample(rtt)) = (event.1, event.2) {
-            // 100 ms there and back and 8 ms on the link at least; at most 13 packets before it besides, and an ACK delayed.
+            // 100 ms there and back and 8 ms on the link at least; at most 13 packets before it besides, and an ACK
+            // delayed.
             let delay = config.delayed_ack.map_or(Duration::ZERO, |d| d.timeout);
             // Timestamps count whole milliseconds. One timed segment may wait behind a hole until that is repaired.
             let hole = match config.rtt_sampling {
@@ -101,7 +103,8 @@ fn check(name: &str, config: &Config, wire: &Wire<'_>) {
         .iter()
         .filter(|s| s.fate == SegmentFate::Drop && s.at + Duration::from_secs(1) < wire.now)
         .count();
-    // Each loss is repaired once, the last ones perhaps not yet, but for a probe or two; going back repeats what had arrived.
+    // Each loss is repaired once, the last ones perhaps not yet, but for a probe or two; going back repeats what had
+    // arrived.
     let needless = if config.rto_recovery == RtoRecovery::GoBackN { lost } else { 2 };
     assert!(again >= found && again <= lost + needless, "{name}: {lost} lost, {again} sent again");
 }

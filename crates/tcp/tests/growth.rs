@@ -1,5 +1,5 @@
-//! How the window grows and what marks do to it: a path of 100 ms without a rate, so that rounds begin at whole tenths of a
-//! second; segments of 1000 bytes.
+//! How the window grows and what marks do to it: a path of 100 ms without a rate, so that rounds begin at whole
+//! tenths of a second; segments of 1000 bytes.
 
 mod common;
 
@@ -52,7 +52,8 @@ fn rfc_3465_counts_bytes() {
     // Section 2.2: with L = 2 an ACK for two segments opens the window by two, with L = 1 by one.
     assert_eq!(no_loss("initial_window=4,delayed_ack=2,byte_counting=2", 5), [4.0, 8.0, 16.0, 32.0, 64.0]);
     assert_eq!(no_loss("initial_window=4,delayed_ack=2,byte_counting=1", 3), [4.0, 6.0, 9.0]);
-    // Section 2.1: in congestion avoidance a window of bytes makes a segment, however few the ACKs; counting ACKs gives half.
+    // Section 2.1: in congestion avoidance a window of bytes makes a segment, however few the ACKs; counting ACKs
+    // gives half.
     let grown = |counting: &str| {
         let w = no_loss(
             &format!("initial_window=10,initial_ssthresh=10,delayed_ack=2,byte_counting={counting}"),
@@ -75,8 +76,9 @@ fn rfc_5681_congestion_avoidance() {
 #[test]
 fn rfc_9438_follows_its_curve() {
     // A loss at 100 leaves 70 (Reno-like recovery apart); K = cbrt(30 / 0.4) = 4.217 s. At t = 1, 2, 3, 4 and 5 s
-    // W(t) = 100 + 0.4 (t - K)^3 = 86.7, 95.6, 99.3, 100.0 and 100.2. Reno's estimate is at 70 + 10 t * 0.529 = 75.3, 80.6,
-    // 85.9, 91.2 and 96.5: below. The window is where the curve is one RTT later, as far as a round's ACKs carry it.
+    // W(t) = 100 + 0.4 (t - K)^3 = 86.7, 95.6, 99.3, 100.0 and 100.2. Reno's estimate is at 70 + 10 t * 0.529 = 75.3,
+    // 80.6, 85.9, 91.2 and 96.5: below. The window is where the curve is one RTT later, as far as a round's ACKs
+    // carry it.
     let settings = "initial_window=100,initial_ssthresh=100,congestion=cubic,delayed_ack=off";
     let w = windows(config(settings), 56, |n| if n == 1 { SegmentFate::Drop } else { SegmentFate::Pass });
     // The loss is known at 100 ms and repaired at 200 ms: avoidance begins with round 2.
@@ -90,7 +92,8 @@ fn rfc_9438_follows_its_curve() {
 
 #[test]
 fn rfc_9438_small_windows_are_reno_s() {
-    // Section 4.3: after a loss at 10 the estimate grows by 0.529 a round, where CUBIC's own curve would take K = 1.957 s for 3.
+    // Section 4.3: after a loss at 10 the estimate grows by 0.529 a round, where CUBIC's own curve would take K =
+    // 1.957 s for 3.
     let settings = "initial_window=10,initial_ssthresh=10,congestion=cubic,delayed_ack=off";
     let w = windows(config(settings), 7, |n| if n == 1 { SegmentFate::Drop } else { SegmentFate::Pass });
     for round in 3..6 {

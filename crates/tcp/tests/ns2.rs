@@ -1,5 +1,6 @@
-//! Packet by packet as ns-2.35: one flow over 1 Mbit/s and 50 ms each way, packets of 1040 B and ACKs of 40 B, packets lost
-//! by their position on the link. The sequences below are ns-2's own ("time in 0.1 ms : number of the packet").
+//! Packet by packet as ns-2.35: one flow over 1 Mbit/s and 50 ms each way, packets of 1040 B and ACKs of 40 B,
+//! packets lost by their position on the link. The sequences below are ns-2's own ("time in 0.1 ms : number of the
+//! packet").
 
 mod common;
 

@@ -45,7 +45,8 @@ fn later(wire: &Wire<'_>) -> Vec<(u64, u32)> {
 
 #[test]
 fn a_lost_last_segment_is_probed() {
-    // Section 7.2: PTO = 2 * SRTT + 200 ms for a delayed ACK, as one segment is out, from the last ACK on: 100 + 400 ms.
+    // Section 7.2: PTO = 2 * SRTT + 200 ms for a delayed ACK, as one segment is out, from the last ACK on: 100 + 400
+    // ms.
     let wire = run(
         config(""),
         10,
@@ -62,7 +63,8 @@ fn a_lost_last_segment_is_probed() {
 
 #[test]
 fn a_lost_tail_is_found_by_its_probe() {
-    // The probe repeats the last segment after 2 * SRTT; its SACK at 400 ms tells that 8 and 9, sent 400 ms ago, are lost.
+    // The probe repeats the last segment after 2 * SRTT; its SACK at 400 ms tells that 8 and 9, sent 400 ms ago, are
+    // lost.
     let wire = run(
         config(""),
         10,
@@ -101,7 +103,8 @@ fn a_probe_that_was_not_needed_costs_nothing() {
 
 #[test]
 fn a_lost_copy_is_sent_again_without_a_timeout() {
-    // 3 and its copy of 100 ms are lost. What the ACKs of 1 and 2 let go at 100 ms is SACKed at 200 ms: it was sent after the copy.
+    // 3 and its copy of 100 ms are lost. What the ACKs of 1 and 2 let go at 100 ms is SACKed at 200 ms: it was sent
+    // after the copy.
     let wire = run(
         config(""),
         20,
@@ -117,7 +120,8 @@ fn a_lost_copy_is_sent_again_without_a_timeout() {
 
 #[test]
 fn reordering_within_a_quarter_of_the_round_trip_is_no_loss() {
-    // Two segments overtake the ninth (fewer than tell a loss): the window is min_RTT / 4 = 25 ms, and its timer 2 ms late.
+    // Two segments overtake the ninth (fewer than tell a loss): the window is min_RTT / 4 = 25 ms, and its timer 2 ms
+    // late.
     for (late, copies) in [(26, 1), (28, 2)] {
         let late = SegmentFate::Late(Duration::from_millis(late));
         let wire =
@@ -140,8 +144,8 @@ fn three_above_it_tell_a_loss_at_once_while_no_reordering_was_seen() {
 
 #[test]
 fn a_needless_copy_widens_the_window() {
-    // Section 6.2, step 4. 9 overtaken shows reordering. 15 comes 30 ms late: sent again after 25 ms, and the D-SACK makes the
-    // window 2 * 25 ms. Then 42 comes 45 ms late, or 55.
+    // Section 6.2, step 4. 9 overtaken shows reordering. 15 comes 30 ms late: sent again after 25 ms, and the D-SACK
+    // makes the window 2 * 25 ms. Then 42 comes 45 ms late, or 55.
     for (late, copies) in [(45, 1), (55, 2)] {
         let mut wire = run(config(""), 40, move |n, copy| match (n, copy) {
             (9, 1) => SegmentFate::Late(Duration::from_millis(20)),

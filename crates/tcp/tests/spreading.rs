@@ -1,5 +1,6 @@
-//! Initial Spreading between two ends (Sallantin et al., LCN 2014, section II): when each segment leaves. A path of 50 ms each
-//! way without a rate, segments of 1000 bytes, a window of 10: where the handshake took R0 = 100 ms, slots are 10 ms apart.
+//! Initial Spreading between two ends (Sallantin et al., LCN 2014, section II): when each segment leaves. A path of
+//! 50 ms each way without a rate, segments of 1000 bytes, a window of 10: where the handshake took R0 = 100 ms, slots
+//! are 10 ms apart.
 
 mod common;
 
@@ -132,9 +133,9 @@ fn acks_release_nothing_before_its_slot() {
 
 #[test]
 fn a_loss_ends_it() {
-    // Segment 1 is lost; 2, 3, 4 of 220, 240, 260 ms make three duplicate ACKs at 320, 340, 360. Eight are out then, so the window
-    // is 4, and of a pipe of 4 with the repair of 1 it is 5. The slots of 360 and 380 ms are void: 9 goes when the pipe
-    // is down to 3, after two more ACKs.
+    // Segment 1 is lost; 2, 3, 4 of 220, 240, 260 ms make three duplicate ACKs at 320, 340, 360. Eight are out then,
+    // so the window is 4, and of a pipe of 4 with the repair of 1 it is 5. The slots of 360 and 380 ms are void: 9
+    // goes when the pipe is down to 3, after two more ACKs.
     let sent = late_syn(1);
     assert_eq!(sent[..8], slots(200, 20, 8));
     assert_eq!(sent[8..11], [(360, 1), (400, 9), (420, 10)]);

@@ -78,8 +78,9 @@ fn the_rto_of_samples_of_100_ms() {
 
 #[test]
 fn what_ends_the_back_off() {
-    // The first segment is lost, sent again after 1 s and acknowledged at 1.1 s; then the second is lost. Karn (section 3): that
-    // ACK gives no sample, so the RTO is still 2 s, unless any new ACK ends the back-off, or a timestamp tells which copy arrived.
+    // The first segment is lost, sent again after 1 s and acknowledged at 1.1 s; then the second is lost. Karn
+    // (section 3): that ACK gives no sample, so the RTO is still 2 s, unless any new ACK ends the back-off, or a
+    // timestamp tells which copy arrived.
     let second = |more: &str| {
         let c = config(&format!("rfc:mss=1000,handshake=none,delayed_ack=off,{more}"));
         seconds(&one_by_one(c, 2, |n| n == 1 || n == 3))

@@ -16,9 +16,9 @@ fn last_ack(wire: &Wire<'_>) -> f64 {
     acked.map_or(0.0, |e| e.0.as_secs_f64())
 }
 
-/// Burst TCP, section 5.1: 64 packets of 1024 B, 1.5 Mbit/s, 0.5 s one way, IW 1, no SYN. Windows 1, 2, 4, .., 32 carry 63
-/// packets, so the last one leaves after 6 round trips and is acknowledged after 7, each of 1 s, 1024 B and an ACK of 40 B:
-/// 7 * (1 + 0.0054613 + 0.0002133) = 7.03972 s.
+/// Burst TCP, section 5.1: 64 packets of 1024 B, 1.5 Mbit/s, 0.5 s one way, IW 1, no SYN. Windows 1, 2, 4, .., 32
+/// carry 63 packets, so the last one leaves after 6 round trips and is acknowledged after 7, each of 1 s, 1024 B and
+/// an ACK of 40 B: 7 * (1 + 0.0054613 + 0.0002133) = 7.03972 s.
 #[test]
 fn sixty_four_packets_over_a_satellite() {
     let config = Config { handshake: Handshake::None, ..ns2(984, Recovery::NewReno) };
@@ -30,8 +30,9 @@ fn sixty_four_packets_over_a_satellite() {
     assert!((last_ack(&wire) - 7.039_723).abs() < 1e-6, "{}", last_ack(&wire));
 }
 
-/// Burst TCP, table II decoded: side links of 10 Mbit/s and 5 ms at both ends of 1.5 Mbit/s and 35 ms, data of 1064 B and
-/// ACKs of 40 B on the wire, a SYN of 40 B as packet 0. Time until the ACK of the last packet, to the microsecond.
+/// Burst TCP, table II decoded: side links of 10 Mbit/s and 5 ms at both ends of 1.5 Mbit/s and 35 ms, data of 1064 B
+/// and ACKs of 40 B on the wire, a SYN of 40 B as packet 0. Time until the ACK of the last packet, to the
+/// microsecond.
 #[test]
 fn files_over_the_dumbbell() {
     for (packets, micros) in [
@@ -60,8 +61,8 @@ fn files_over_the_dumbbell() {
     }
 }
 
-/// The satellite again with one loss: the first packet whose serialisation ends at or after 3 s. 12.12 s without limited
-/// transmit.
+/// The satellite again with one loss: the first packet whose serialisation ends at or after 3 s. 12.12 s without
+/// limited transmit.
 #[test]
 fn one_loss_over_a_satellite() {
     let none = Config { handshake: Handshake::None, ..ns2(984, Recovery::NewReno) };

@@ -3,7 +3,8 @@
 use core::fmt;
 use core::ops::{Add, AddAssign, Div, Mul, Sub};
 
-/// A point in time: nanoseconds since an epoch that the caller chooses. There is no `now()`, because time is an argument.
+/// A point in time: nanoseconds since an epoch that the caller chooses. There is no `now()`, because time is an
+/// argument.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Instant(u64);
 

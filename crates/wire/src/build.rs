@@ -1,11 +1,11 @@
 //! Turns a [`Header`] into bytes, the inverse of [`parse`](crate::parse), so that simulated packets can be captured.
 //!
-//! Options are padded as Linux pads them (MSS; NOP NOP timestamps; NOP window scale; NOP NOP SACK), so that headers have
-//! the usual lengths. The payload is zeros. A field that [`Header`] lacks gets its most common value: TTL 64, no flow
-//! label, don't-fragment on IPv4.
+//! Options are padded as Linux pads them (MSS; NOP NOP timestamps; NOP window scale; NOP NOP SACK), so that headers
+//! have the usual lengths. The payload is zeros. A field that [`Header`] lacks gets its most common value: TTL 64, no
+//! flow label, don't-fragment on IPv4.
 //!
-//! A header may contradict itself: a simulator may say 40 bytes for a segment with timestamps. The packet never does. It
-//! is as long as its headers and payload, and follows `len` only where both can be true.
+//! A header may contradict itself: a simulator may say 40 bytes for a segment with timestamps. The packet never does.
+//! It is as long as its headers and payload, and follows `len` only where both can be true.
 
 use core::net::IpAddr;
 
@@ -13,19 +13,20 @@ use crate::{Header, Proto, TcpHeader, checksum};
 
 /// The largest number of the 16-bit length fields of RFC 791 and RFC 8200. IPv6 does not count its own header.
 const MOST: usize = 65_535;
-/// Most bytes of TCP options: the data offset counts up to 15 words of 4 bytes, of which 5 are the fixed header (RFC 9293,
-/// section 3.1).
+/// Most bytes of TCP options: the data offset counts up to 15 words of 4 bytes, of which 5 are the fixed header (RFC
+/// 9293, section 3.1).
 const OPTIONS: usize = 40;
 /// Length of the fragment header of IPv6 (RFC 8200, section 4.5).
 const FRAGMENT_HEADER: usize = 8;
 
-/// Appends the headers of the packet that `header` describes to `out` and returns the length of the whole packet. To have
-/// the payload as well, append zeros up to that length; all checksums are those of the whole packet. `id` is the
+/// Appends the headers of the packet that `header` describes to `out` and returns the length of the whole packet. To
+/// have the payload as well, append zeros up to that length; all checksums are those of the whole packet. `id` is the
 /// identification of IPv4 (RFC 6864) and of IPv6 fragments.
 ///
 /// `parse` returns the same `header` if it is one that `parse` can return, with these exceptions:
-/// - `len` becomes the sum of headers and `payload`. TCP reaches a longer `len` with padding after the options, if there
-///   is room, because [`TcpHeader`] does not hold every option. Other protocols follow `len` if the headers fit.
+/// - `len` becomes the sum of headers and `payload`. TCP reaches a longer `len` with padding after the options, if
+///   there is room, because [`TcpHeader`] does not hold every option. Other protocols follow `len` if the headers
+///   fit.
 /// - What [`beyond`](TcpHeader::beyond) stands for is not written.
 /// - SACK blocks that do not fit beside the other options are left out, the last ones first: the first block is the one
 ///   that must be there (RFC 2018, section 4).
@@ -172,8 +173,9 @@ fn octets(a: IpAddr) -> [u8; 16] {
     }
 }
 
-/// Sets the checksum of the transport header at `at`. The payload is zeros, which add nothing to it. The pseudo-header has
-/// the same sum for IPv4 and IPv6 (RFC 9293, section 3.1; RFC 8200, section 8.1); ICMP of IPv4 has none (RFC 792).
+/// Sets the checksum of the transport header at `at`. The payload is zeros, which add nothing to it. The
+/// pseudo-header has the same sum for IPv4 and IPv6 (RFC 9293, section 3.1; RFC 8200, section 8.1); ICMP of IPv4 has
+/// none (RFC 792).
 fn transport_checksum(proto: Proto, at: usize, total: usize, p: &mut [u8]) {
     let sum_at = at
         + match proto {

@@ -49,7 +49,8 @@ impl fmt::Debug for Flags {
     }
 }
 
-/// The selective acknowledgments of one segment: at most four blocks of [left, right) fit in the option space (RFC 2018).
+/// The selective acknowledgments of one segment: at most four blocks of [left, right) fit in the option space (RFC
+/// 2018).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SackBlocks {
     blocks: [(SeqNum, SeqNum); 4],

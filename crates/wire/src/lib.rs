@@ -1,9 +1,9 @@
 //! Reads IPv4, IPv6, TCP and UDP headers from bytes, changes the few fields that a middlebox may change, and reads and
 //! writes captures.
 //!
-//! [`parse`] turns any bytes into a [`Header`] or a [`WireError`], and never panics; [`build`] is its inverse. A change of
-//! a passing packet updates the checksum incrementally (RFC 1624) and never computes it anew, so that a packet that came in
-//! corrupt stays recognisably corrupt.
+//! [`parse`] turns any bytes into a [`Header`] or a [`WireError`], and never panics; [`build`] is its inverse. A
+//! change of a passing packet updates the checksum incrementally (RFC 1624) and never computes it anew, so that a
+//! packet that came in corrupt stays recognisably corrupt.
 
 #![forbid(unsafe_code)]
 

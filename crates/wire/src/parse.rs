@@ -30,8 +30,8 @@ impl fmt::Display for WireError {
 impl std::error::Error for WireError {}
 
 /// Reads the headers of an IP packet. `bytes` may be only its beginning (a capture's snap length, or NFQUEUE's copy
-/// range), because lengths come from the headers. If the TCP header is cut off or malformed, `tcp` is `None`; such a packet
-/// can still be queued.
+/// range), because lengths come from the headers. If the TCP header is cut off or malformed, `tcp` is `None`; such a
+/// packet can still be queued.
 ///
 /// # Errors
 /// If the IP header is incomplete or contradicts itself.

@@ -19,8 +19,8 @@ const fn fold(mut sum: u32) -> u16 {
     sum as u16
 }
 
-/// The TCP checksum that a whole IP packet should carry, or `None` if the packet has no whole TCP segment. For tests and
-/// for packets that we make ourselves.
+/// The TCP checksum that a whole IP packet should carry, or `None` if the packet has no whole TCP segment. For tests
+/// and for packets that we make ourselves.
 #[must_use]
 pub fn tcp_checksum(packet: &[u8]) -> Option<u16> {
     let (at, end) = tcp_span(packet)?;
@@ -34,8 +34,8 @@ pub fn tcp_checksum(packet: &[u8]) -> Option<u16> {
     Some(checksum(&zeroed, pseudo))
 }
 
-/// Where the TCP header begins and the packet ends, if it is whole, unfragmented TCP directly after the IP header. We leave
-/// packets with IPv6 extension headers alone.
+/// Where the TCP header begins and the packet ends, if it is whole, unfragmented TCP directly after the IP header. We
+/// leave packets with IPv6 extension headers alone.
 fn tcp_span(p: &[u8]) -> Option<(usize, usize)> {
     let (at, end) = match p.first()? >> 4 {
         4 => {
@@ -105,8 +105,8 @@ fn set_unaligned_u32(p: &mut [u8], at: usize, value: u32, tcp_at: usize) {
     }
 }
 
-/// Sets the mark "congestion experienced" (RFC 3168, section 5). Returns whether the packet is ECN-capable, so that it now
-/// carries CE.
+/// Sets the mark "congestion experienced" (RFC 3168, section 5). Returns whether the packet is ECN-capable, so that
+/// it now carries CE.
 pub fn mark_ce(packet: &mut [u8]) -> bool {
     match packet.first().map(|b| b >> 4) {
         Some(4) if packet.len() >= 20 && Ecn::from_bits(packet[1]).is_capable() => {

@@ -1,16 +1,18 @@
-//! H-TCP (Leith and Shorten, PFLDnet 2004; draft-leith-tcp-htcp-06): the longer ago the last loss, the faster the window grows;
-//! a loss leaves as much of it as just empties the queue, unless throughput has changed.
+//! H-TCP (Leith and Shorten, PFLDnet 2004; draft-leith-tcp-htcp-06): the longer ago the last loss was, the faster the
+//! window grows. A loss leaves as much as just empties the queue, unless throughput has changed.
 //!
 //! With D the seconds since the last back-off:
 //!
-//! - increase per round trip: 1 up to one second, then 1 + 10 (D - 1) + 0.25 (D - 1)^2, times 2 (1 - beta);
-//! - with RTT scaling times RTTmin / 100 ms, within 0.1 to 2, so that flows of different round trips grow alike in time;
-//! - a back-off leaves RTTmin/RTTmax within 0.5 to 0.8; half at first, and where throughput differs from that at the last one by
-//!   more than a fifth.
+//! - The increase per round trip is 1 up to one second, then 1 + 10 (D - 1) + 0.25 (D - 1)^2, times 2 (1 - beta).
+//! - RTT scaling multiplies it by RTTmin / 100 ms, within 0.1 to 2, so that flows of different round trips grow alike
+//!   in time.
+//! - A back-off leaves RTTmin/RTTmax, within 0.5 to 0.8; half at first, and if throughput has changed by more than a
+//!   fifth since the last one.
 //!
-//! As in Linux RTTmax rises by at most 20 ms with a sample, only while no loss is known of, and each back-off leaves it 95 % of
-//! its distance from RTTmin. Where we differ: D runs from the back-off, not from the end of its recovery; throughput is that
-//! of the last round trip; before the first loss the window grows as standard TCP's. A time-out is a back-off.
+//! As in Linux, a sample raises RTTmax by at most 20 ms, and only while no loss is known; each back-off leaves 95 %
+//! of its distance from RTTmin. Where we differ: D counts from the back-off, not from the end of its recovery;
+//! throughput is that of the last round trip; before the first loss the window grows as in standard TCP. A time-out
+//! is a back-off.
 
 use narrows_units::{Duration, Instant};
 
@@ -19,17 +21,19 @@ use super::rounds::RoundTrips;
 use super::{AckSample, CcEstimates, CongestionControl, DeliverySample, Window};
 use crate::Config;
 
-/// Delta_L: up to here as standard TCP, seconds.
+/// Delta_L: up to this time, in seconds, the increase is that of standard TCP.
 const DELTA_L: f64 = 1.0;
-/// Delta_B: throughput differs by more than this share.
+/// Delta_B: throughput has changed if it differs by more than this share.
 const DELTA_B: f64 = 0.2;
 const BETA_MIN: f64 = 0.5;
 const BETA_MAX: f64 = 0.8;
-/// The round trip at which scaling changes nothing, and its bounds.
+/// The round trip at which RTT scaling changes nothing.
 const RTT_REF: Duration = Duration::from_millis(100);
+/// The least and greatest factor of RTT scaling.
 const SCALE: (f64, f64) = (0.1, 2.0);
-/// What a back-off leaves of RTTmax - RTTmin, and how far a sample may lift RTTmax (Linux).
+/// The share of RTTmax - RTTmin that a back-off leaves (Linux).
 const FADE: f64 = 0.95;
+/// By how much a sample may raise RTTmax (Linux).
 const STEP: Duration = Duration::from_millis(20);
 
 /// See the head of the file.
@@ -42,10 +46,10 @@ pub(crate) struct Htcp {
     rtt_max: f64,
     /// The last back-off.
     last: Option<Instant>,
-    /// Throughput then, segments per second.
+    /// Throughput at that time, segments per second.
     before: f64,
     rounds: RoundTrips,
-    /// As in Reno.
+    /// See [`super::Reno`].
     counted: f64,
 }
 
@@ -65,7 +69,7 @@ impl Default for Htcp {
 }
 
 impl Htcp {
-    /// Segments per round trip.
+    /// The increase per round trip, segments.
     fn increase(&self, config: &Config, now: Instant) -> f64 {
         let delta = self.last.map_or(0.0, |last| now.since(last).as_secs_f64());
         let over = (delta - DELTA_L).max(0.0);
@@ -165,7 +169,7 @@ mod tests {
         }
     }
 
-    /// RoundTrips of 100 ms, and of the longer round trip at the end, with so many segments each.
+    /// Rounds of 100 ms, and of the longer round trip at the end, with so many segments each.
     fn rounds(h: &mut Htcp, from: u64, segments: u64) -> u64 {
         let mut w = Window { cwnd: 1.0, ssthresh: 1.0 };
         for (i, rtt) in [100, 100, 110, 120, 130].iter().enumerate() {

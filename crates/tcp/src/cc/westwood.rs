@@ -1,12 +1,14 @@
-//! Westwood+ (Mascolo, Casetti, Gerla, Sanadidi, Wang 2001; Grieco and Mascolo 2004): a loss leaves the window that would just fill
-//! the path at the rate at which acknowledgments came, bandwidth times RTTmin, in place of a fixed share.
+//! Westwood+ (Mascolo, Casetti, Gerla, Sanadidi, Wang 2001; Grieco and Mascolo 2004): instead of a fixed share, a
+//! loss leaves the window that would just fill the path at the rate at which acknowledgments came, bandwidth times
+//! RTTmin.
 //!
-//! Every round trip gives a sample, what was acknowledged over how long it took; the estimate is their exponential average,
-//! with 0.9 of the past, as in the paper of 2004 (Linux has 7/8, and filters twice). The window grows as Reno's.
+//! Each round trip gives a sample: what was acknowledged, over the time it took. The estimate is the exponential
+//! average of the samples, with 0.9 of the past, as in the paper of 2004 (Linux has 7/8, and filters twice). The
+//! window grows as Reno's.
 //!
-//! Where we differ: before there is an estimate a loss leaves half, and it never leaves more than there was; the threshold
-//! after a time-out has no such bound, so that slow start may come back to the estimate. What duplicate ACKs tell counts when
-//! they come with SACK, else with the acknowledgment that follows.
+//! Where we differ: before there is an estimate, a loss leaves half; and it never leaves more than there was. The
+//! threshold after a time-out has no such bound, so that slow start can return to the estimate. What duplicate ACKs
+//! report counts when they come if they carry SACK blocks, otherwise with the next acknowledgment of new data.
 
 use narrows_units::{Duration, Instant};
 
@@ -15,24 +17,24 @@ use super::rounds::RoundTrips;
 use super::{AckSample, CongestionControl, DeliverySample, Window};
 use crate::Config;
 
-/// What stays of the estimate at each sample.
+/// The weight of the old estimate in the new one.
 const PAST: f64 = 0.9;
-/// Reno's share, before there is an estimate.
+/// The share that a loss leaves before there is an estimate.
 const HALF: f64 = 0.5;
 
 /// See the head of the file.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(crate) struct Westwood {
-    /// Segments per second; 0 before the first round is over.
+    /// The estimate, segments per second; 0 before the first round is over.
     bandwidth: f64,
     rtt_min: Option<Duration>,
     rounds: RoundTrips,
-    /// As in Reno.
+    /// See [`super::Reno`].
     counted: f64,
 }
 
 impl Westwood {
-    /// The window that fills the path without a queue, segments.
+    /// The window that fills the path without a queue, segments; `None` without an estimate.
     fn fills(&self) -> Option<f64> {
         self.rtt_min.map(|rtt| self.bandwidth * rtt.as_secs_f64()).filter(|w| *w > 0.0)
     }
@@ -45,7 +47,7 @@ impl CongestionControl for Westwood {
             self.rtt_min = Some(self.rtt_min.map_or(rtt, |least| least.min(rtt)));
         }
         if first {
-            // What was acknowledged until now took an unknown time.
+            // What was acknowledged up to now took an unknown time.
             self.rounds = RoundTrips { began: delivery.now, segments: 0, rate: 0.0 };
         } else if self.rounds.on_delivery(delivery) {
             let rate = self.rounds.rate;
@@ -69,7 +71,7 @@ mod tests {
     use super::*;
     use crate::cc::tests::delivery;
 
-    /// RoundTrips of so many segments each, 100 ms long, whose round trip is given.
+    /// Rounds of so many segments each, 100 ms long, whose round trip is given.
     fn rounds(w: &mut Westwood, rounds: &[(u64, u64)]) {
         let (mut ms, mut window) = (0, Window { cwnd: 1.0, ssthresh: 1.0 });
         for &(segments, rtt) in rounds {
@@ -98,7 +100,7 @@ mod tests {
 
     #[test]
     fn bandwidth_times_the_least_round_trip() {
-        // RoundTrips of 10 segments in 100 ms: 100 a second. The first round has 9 that count, so 90, which after n more is
+        // Rounds of 10 segments in 100 ms: 100 a second. The first round has 9 that count, so 90, which after n more is
         // 100 - 10 * 0.9^n; with an RTTmin of 80 ms 0.08 of it. n = 3: 92.71 and 7.4168.
         let mut w = Westwood::default();
         rounds(&mut w, &[(10, 100), (10, 100), (10, 100), (10, 100), (1, 100)]);

@@ -1,4 +1,5 @@
-//! What an acknowledgment does: the scoreboard, the peer's window, the RTT sample, and the growth of the congestion window.
+//! What an acknowledgment does: the scoreboard, the peer's window, the RTT sample, and the growth of the congestion
+//! window.
 
 use narrows_units::{Duration, Instant};
 use narrows_wire::TcpHeader;
@@ -30,7 +31,8 @@ impl Sender {
             return;
         }
         if self.board.is_empty() && tcp.sack.as_slice().is_empty() && self.rack.is_none() {
-            // Nothing is outstanding: so come the acknowledgments in the data that an end receives which has none to send.
+            // Nothing is outstanding: so come the acknowledgments in the data that an end receives which has none to
+            // send.
             self.take_window(tcp, false);
         } else {
             self.take_ack(cx, tcp, end);
@@ -106,7 +108,8 @@ impl Sender {
             && (self.loss.phase != RecoveryPhase::Loss || config.rto_recovery == RtoRecovery::Scoreboard)
     }
 
-    /// Whether this is a duplicate ACK: RFC 5681, section 2; with SACK, one that reports new data (RFC 6675, section 2).
+    /// Whether this is a duplicate ACK: RFC 5681, section 2; with SACK, one that reports new data (RFC 6675, section
+    /// 2).
     fn is_duplicate(&mut self, config: &Config, ack: &Ack<'_>) -> bool {
         let tcp = ack.tcp;
         if config.recovery == Recovery::Sack {
@@ -123,8 +126,8 @@ impl Sender {
         !self.board.is_empty() && tcp.is_pure_ack() && same_window
     }
 
-    /// Takes the peer's window. If nothing was outstanding when it came and a timer runs, that is the persist timer, which has
-    /// done its work once the window is open.
+    /// Takes the peer's window. If nothing was outstanding when it came and a timer runs, that is the persist timer,
+    /// which has done its work once the window is open.
     #[inline]
     fn take_window(&mut self, tcp: &TcpHeader, advances: bool) {
         self.peer.window = self.peer.announced_window(tcp);
@@ -248,8 +251,8 @@ impl Sender {
     }
 }
 
-/// Whether only the first partial ACK of a recovery restarts the retransmission timer: the Impatient variant of NewReno (RFC
-/// 3782, section 4). With SACK only ns-2's sender, which goes back, knows partial ACKs.
+/// Whether only the first partial ACK of a recovery restarts the retransmission timer: the Impatient variant of
+/// NewReno (RFC 3782, section 4). With SACK only ns-2's sender, which goes back, knows partial ACKs.
 fn first_partial_only(config: &Config) -> bool {
     let knows_partial = config.recovery != Recovery::Sack || config.rto_recovery == RtoRecovery::GoBackN;
     config.impatient && knows_partial

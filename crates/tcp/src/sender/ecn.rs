@@ -1,4 +1,5 @@
-//! Explicit congestion notification at the sender (RFC 3168): agreed on in the handshake, answered once per window of data.
+//! Explicit congestion notification at the sender (RFC 3168): agreed on in the handshake, answered once per window of
+//! data.
 
 use narrows_units::SeqNum;
 use narrows_wire::{Flags, TcpHeader};
@@ -41,8 +42,8 @@ impl EcnResponse {
         tcp.flags.has(Flags::ECE) && self.on && !tcp.flags.has(Flags::SYN)
     }
 
-    /// Whether an echo was answered already; `una` is acknowledged. CWR left with the first new segment after the answer, so
-    /// up to there the receiver could not know of it.
+    /// Whether an echo was answered already; `una` is acknowledged. CWR left with the first new segment after the
+    /// answer, so up to there the receiver could not know of it.
     pub(super) const fn is_answered(&self, una: SeqNum) -> bool {
         una.at_or_before(self.answered_until)
     }

@@ -1,4 +1,5 @@
-//! Where loss recovery stands: RFC 5681, RFC 6582 and RFC 6675 share this state. What they do with it is in `recovery.rs`.
+//! Where loss recovery stands: RFC 5681, RFC 6582 and RFC 6675 share this state. What they do with it is in
+//! `recovery.rs`.
 
 use super::prr::Prr;
 use crate::{Config, Recovery, RtoRecovery};
@@ -22,7 +23,8 @@ pub(super) struct LossRecovery {
     /// snd_max when the last recovery began (`recover`, RFC 6582; `RecoveryPoint`, RFC 6675).
     pub(super) recover: u64,
     pub(super) prr: Prr,
-    /// By how many segments duplicate ACKs inflate the window during fast recovery without SACK (RFC 6582, section 3.2).
+    /// By how many segments duplicate ACKs inflate the window during fast recovery without SACK (RFC 6582, section
+    /// 3.2).
     pub(super) inflation: u32,
     /// Duplicate ACKs since the last ACK of new data.
     pub(super) dupacks: u16,
@@ -44,8 +46,9 @@ impl LossRecovery {
         self.phase == RecoveryPhase::Recovery
     }
 
-    /// Whether a new recovery may begin while all below `una` is acknowledged. That has to be more than was outstanding at
-    /// the last one (RFC 6582, section 3.2, step 2); with SACK as much is enough (RFC 6675, section 5.1).
+    /// Whether a new recovery may begin while all below `una` is acknowledged. That has to be more than was
+    /// outstanding at the last one (RFC 6582, section 3.2, step 2); with SACK as much is enough (RFC 6675, section
+    /// 5.1).
     pub(super) const fn may_begin(&self, recovery: Recovery, una: u64) -> bool {
         match recovery {
             Recovery::Sack => una >= self.recover,
@@ -91,8 +94,8 @@ impl LossRecovery {
         self.limited_sent = 0;
     }
 
-    /// A partial ACK of so many segments, without SACK: takes them off the inflation and adds back one segment (RFC 6582,
-    /// section 3.2, step 3). Returns what is left to be taken off cwnd.
+    /// A partial ACK of so many segments, without SACK: takes them off the inflation and adds back one segment (RFC
+    /// 6582, section 3.2, step 3). Returns what is left to be taken off cwnd.
     pub(super) fn deflate(&mut self, acked: u32) -> u32 {
         if self.inflation > acked {
             self.inflation -= acked.max(1) - 1;
@@ -103,8 +106,8 @@ impl LossRecovery {
         rest
     }
 
-    /// How many segments limited transmit allows beyond cwnd: one for each of the first two duplicate ACKs (RFC 3042, section
-    /// 2). With SACK the pipe allows them by itself, as SACKed segments are no longer in it.
+    /// How many segments limited transmit allows beyond cwnd: one for each of the first two duplicate ACKs (RFC 3042,
+    /// section 2). With SACK the pipe allows them by itself, as SACKed segments are no longer in it.
     pub(super) fn limited_transmit(&self, config: &Config) -> u32 {
         if !config.limited_transmit {
             return 0;

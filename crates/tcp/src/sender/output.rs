@@ -91,8 +91,8 @@ impl Sender {
         sack && room && self.loss.is_recovering() && self.fills_holes(cx.config) && self.resend_hole(cx)
     }
 
-    /// How many segments the window allows in flight. Where segments are small, the window counts bytes: it allows those that
-    /// are outstanding and as many more as fit, or fewer if they exceed it.
+    /// How many segments the window allows in flight. Where segments are small, the window counts bytes: it allows
+    /// those that are outstanding and as many more as fit, or fewer if they exceed it.
     fn allowed(&self, flight: u32) -> u32 {
         let Some(segment) = self.startup.segment(&self.window, self.peer.mss) else {
             return self.window.cwnd as u32;
@@ -106,7 +106,7 @@ impl Sender {
         }
     }
 
-    /// Whether pacing lets a segment leave now. If not, a timer tells when it does.
+    /// Whether pacing lets a segment leave now. If not, the timer is set for when it does.
     fn pacing_allows<I: Io>(&mut self, cx: &Context<'_, I>) -> bool {
         let held = self.pacer.held_until(cx.now);
         if let Some(at) = held {
@@ -157,8 +157,8 @@ impl Sender {
         true
     }
 
-    /// The length of the next segment of new data: a full one or the rest, if the peer's window has room for it. With nothing
-    /// outstanding a smaller one may leave; if the window is closed, the persist timer starts.
+    /// The length of the next segment of new data: a full one or the rest, if the peer's window has room for it. With
+    /// nothing outstanding a smaller one may leave; if the window is closed, the persist timer starts.
     #[inline(always)]
     fn next_len<I: Io>(&mut self, cx: &Context<'_, I>, unsent: u64) -> Option<u64> {
         let usable = (self.board.una() + u64::from(self.peer.window)).saturating_sub(self.board.max());
@@ -251,8 +251,8 @@ impl Sender {
         at.is_some_and(|at| self.resend(cx, at))
     }
 
-    /// Whether rules 3 and 4 of `NextSeg` apply. With RACK they do not, because a loss is known by time and tails are probed;
-    /// ns-2's Sack1 is older than they are.
+    /// Whether rules 3 and 4 of `NextSeg` apply. With RACK they do not, because a loss is known by time and tails are
+    /// probed; ns-2's Sack1 is older than they are.
     fn fills_holes(&self, config: &Config) -> bool {
         self.rack.is_none() && config.rto_recovery == RtoRecovery::Scoreboard
     }

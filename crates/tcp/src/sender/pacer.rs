@@ -9,7 +9,8 @@ pub(super) struct Pacer {
 }
 
 impl Pacer {
-    /// A segment has left; the next one leaves at least `interval` later. Time in which nothing left is not made up for.
+    /// A segment has left; the next one leaves at least `interval` later. Time in which nothing left is not made up
+    /// for.
     pub(super) fn on_sent(&mut self, now: Instant, interval: Duration) {
         self.release = self.release.max(now) + interval;
     }

@@ -42,8 +42,8 @@ mod tests {
 
     #[test]
     fn every_other_ack_lets_a_segment_go() {
-        // 20 segments are out and ssthresh is 10. The first is lost, so the pipe is 19 and every ACK takes one off. CEIL(n *
-        // 10 / 20) less what was sent is 1, 0, 1, 0 ..
+        // 20 segments are out and ssthresh is 10. The first is lost, so the pipe is 19 and every ACK takes one off.
+        // CEIL(n * 10 / 20) less what was sent is 1, 0, 1, 0 ..
         let (mut prr, mut pipe, mut sent) = (Prr::new(20), 19, vec![]);
         for _ in 0..8 {
             pipe -= 1;
@@ -59,8 +59,8 @@ mod tests {
 
     #[test]
     fn below_ssthresh_the_pipe_grows_as_in_slow_start() {
-        // Of 20 segments 16 are lost: the pipe of 3 lies below ssthresh = 10. An ACK that delivers one lets two go, until the
-        // pipe is ssthresh.
+        // Of 20 segments 16 are lost: the pipe of 3 lies below ssthresh = 10. An ACK that delivers one lets two go,
+        // until the pipe is ssthresh.
         let mut prr = Prr::new(20);
         assert_eq!(prr.on_delivered(1, 3, 10), 5);
         prr.on_sent();

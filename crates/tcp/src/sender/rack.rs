@@ -1,13 +1,13 @@
 //! Losses known by time (RACK) and probes for lost tails (TLP): RFC 8985.
 //!
 //! A segment is lost if one that was sent after it has arrived, and it has not within a round trip and a reordering
-//! window. The RFC keeps segments in the order in which they were sent. Here, those sent once are in that order anyway, and
-//! copies wait in a queue of their own, so no ACK walks over the window.
+//! window. The RFC keeps segments in the order in which they were sent. Here, those sent once are in that order
+//! anyway, and copies wait in a queue of their own, so no ACK walks over the window.
 //!
-//! Where we differ: of the segments that one ACK reports, only the one sent last is looked at, even if it is a copy that
-//! proves unneeded; min_RTT is that of the whole connection; the reordering timer expires for each segment in turn, not once
-//! for all. What the RFC leaves open, RACK.rtt of an ACK that reports several segments and how exact timers are, we do as
-//! Linux does.
+//! Where we differ: of the segments that one ACK reports, only the one sent last is looked at, even if it is a copy
+//! that proves unneeded; min_RTT is that of the whole connection; the reordering timer expires for each segment in
+//! turn, not once for all. What the RFC leaves open, RACK.rtt of an ACK that reports several segments and how exact
+//! timers are, we do as Linux does.
 
 use std::collections::VecDeque;
 
@@ -103,13 +103,14 @@ impl Rack {
         }
         self.sampled = true;
         self.min_rtt = self.min_rtt.min(rtt);
-        // Linux looks at SACKed segments first, then at those acknowledged cumulatively, and each sets the RTT. So it is that
-        // of a segment whose acknowledgment was delayed, if there is one.
+        // Linux looks at SACKed segments first, then at those acknowledged cumulatively, and each sets the RTT. So it
+        // is that of a segment whose acknowledgment was delayed, if there is one.
         self.rtt = delivered.last_cumulative.map_or(rtt, |sent| now.since(sent));
         self.newest = self.newest.max((sent, end));
     }
 
-    /// Step 4 of section 6.2: a duplicate that the receiver reports was sent too early, so the window widens for a while.
+    /// Step 4 of section 6.2: a duplicate that the receiver reports was sent too early, so the window widens for a
+    /// while.
     fn adapt(&mut self, una: u64, max: u64, dsack: bool, recovering: bool) {
         if self.dsack_round != 0 && una >= self.dsack_round {
             self.dsack_round = 0;
@@ -127,8 +128,8 @@ impl Rack {
         self.recovering = recovering;
     }
 
-    /// Section 7.4.2: `ack` is acknowledged now, `una` was before. Returns whether a probe has repaired a loss: everything up
-    /// to its end has arrived, and no duplicate was reported.
+    /// Section 7.4.2: `ack` is acknowledged now, `una` was before. Returns whether a probe has repaired a loss:
+    /// everything up to its end has arrived, and no duplicate was reported.
     fn take_probe_answer(&mut self, tcp: &TcpHeader, una: u64, ack: u64, of_probe: bool) -> bool {
         if self.probe_end == 0 || ack < self.probe_end {
             return false;
@@ -236,14 +237,16 @@ impl Sender {
             self.mark_lost_by_time(cx, &mut rack);
         }
         self.rack = Some(rack);
-        // In Linux the first retransmission leaves as if an ACK had delivered a segment, so the next ACK lets out another one.
+        // In Linux the first retransmission leaves as if an ACK had delivered a segment, so the next ACK lets out
+        // another one.
         self.on_delivered(cx, u32::from(self.loss.is_open() && self.board.pending() > 0));
         if probe {
             self.send_probe(cx);
         }
     }
 
-    /// Section 7.3: sends new data, if there is any, or else the last segment again; then the retransmission timer restarts.
+    /// Section 7.3: sends new data, if there is any, or else the last segment again; then the retransmission timer
+    /// restarts.
     fn send_probe<I: Io>(&mut self, cx: &mut Context<'_, I>) {
         self.timers.stop(Timer::Probe);
         let sampled = self.rack.as_ref().is_some_and(|rack| rack.sampled);
@@ -268,7 +271,8 @@ impl Sender {
         self.restart_rto(cx);
     }
 
-    /// Section 7.2: the probe's timer starts anew whenever something was sent or acknowledged and nothing hints at a loss.
+    /// Section 7.2: the probe's timer starts anew whenever something was sent or acknowledged and nothing hints at a
+    /// loss.
     pub(super) fn schedule_probe<I: Io>(&mut self, cx: &Context<'_, I>) {
         let flight = self.board.outstanding();
         let pto = self.probe_timeout(cx.config, flight);

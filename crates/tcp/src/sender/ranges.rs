@@ -1,7 +1,6 @@
-//! What was selectively acknowledged, as a short sorted list: finds what a SACK block tells anew without looking at the
-//! segments again.
+//! What was SACKed, as a short sorted list. It finds what is new in a SACK block without a walk over the segments.
 
-/// Disjoint, non-adjacent ranges [left, right) of stream offsets in ascending order.
+/// Ranges [left, right) of stream offsets in ascending order, which neither touch nor overlap.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct SackRanges(Vec<(u64, u64)>);
 
@@ -9,19 +8,19 @@ impl SackRanges {
     pub(crate) const fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
-    /// Forgets everything, but not the room it took.
+    /// Removes everything and keeps the memory.
     pub(crate) fn clear(&mut self) {
         self.0.clear();
     }
     pub(crate) fn as_slice(&self) -> &[(u64, u64)] {
         &self.0
     }
-    /// Whether all of [left, right) is there.
+    /// Whether all of [left, right) is in one of the ranges.
     pub(crate) fn contains(&self, left: u64, right: u64) -> bool {
         let after = self.0.partition_point(|range| range.0 <= left);
         self.0[..after].last().is_some_and(|range| right <= range.1)
     }
-    /// Adds [left, right) and calls `fresh` for each part that was not there.
+    /// Adds [left, right) and calls `fresh` for each part of it that is new.
     pub(crate) fn insert(&mut self, left: u64, right: u64, mut fresh: impl FnMut(u64, u64)) {
         if left >= right {
             return;
@@ -51,7 +50,7 @@ impl SackRanges {
         }
     }
 
-    /// Forgets everything below `una`.
+    /// Removes everything below `una`.
     pub(crate) fn trim(&mut self, una: u64) {
         let gone = self.0.partition_point(|range| range.1 <= una);
         self.0.drain(..gone);
@@ -60,8 +59,8 @@ impl SackRanges {
         }
     }
 
-    /// Below which offset data counts as lost (`IsLost`, RFC 6675, section 4): above it lie `dupthresh` separate ranges, or
-    /// more than (`dupthresh` - 1) * `mss` bytes, that were SACKed.
+    /// The offset below which data counts as lost (`IsLost`, RFC 6675, section 4): at least `dupthresh` separate
+    /// ranges, or more than (`dupthresh` - 1) * `mss` bytes, were SACKed above it.
     pub(crate) fn lost_below(&self, dupthresh: u32, mss: u32) -> u64 {
         let enough = u64::from(dupthresh.saturating_sub(1)) * u64::from(mss);
         let mut bytes = 0;

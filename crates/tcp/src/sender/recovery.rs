@@ -1,9 +1,9 @@
 //! What duplicate ACKs, partial ACKs and echoes of congestion do: RFC 5681 (Reno; Tahoe is its slow start after a fast
 //! retransmit), RFC 6582 (NewReno), RFC 6675 (SACK), RFC 6937 (proportional rate reduction), RFC 3168 (ECN).
 //!
-//! Where we differ: the inflation of the window by duplicate ACKs is kept apart from cwnd. Without SACK, the ACK that ends
-//! a recovery opens the window like any other, as in 4.4BSD and ns-2. RFC 6675's rescue retransmission is not sent for a
-//! segment whose second copy is still outstanding.
+//! Where we differ: the inflation of the window by duplicate ACKs is kept apart from cwnd. Without SACK, the ACK that
+//! ends a recovery opens the window like any other, as in 4.4BSD and ns-2. RFC 6675's rescue retransmission is not
+//! sent for a segment whose second copy is still outstanding.
 
 use super::prr::Prr;
 use super::scoreboard::RETRANS;
@@ -17,8 +17,8 @@ impl Sender {
     pub(super) fn on_duplicate<I: Io>(&mut self, cx: &mut Context<'_, I>) {
         let sack = cx.config.recovery == Recovery::Sack;
         match self.loss.phase {
-            // After a time-out duplicate ACKs come from copies, not from losses (RFC 6582, section 4). A sender that goes
-            // back counts them for limited transmit; ns-2's Sack1 does so only from the first new ACK on.
+            // After a time-out duplicate ACKs come from copies, not from losses (RFC 6582, section 4). A sender that
+            // goes back counts them for limited transmit; ns-2's Sack1 does so only from the first new ACK on.
             RecoveryPhase::Loss => {
                 let go_back = cx.config.rto_recovery == RtoRecovery::GoBackN;
                 let counts = go_back && !(sack && self.rto.retries() > 0);
@@ -65,8 +65,9 @@ impl Sender {
         }
     }
 
-    /// Rounds the ssthresh that congestion control has set down to whole segments, at least 2 (RFC 5681, equation 4). Returns
-    /// the cwnd that goes with it: 4.4BSD and its descendants halve cwnd itself, which may fall to one segment.
+    /// Rounds the ssthresh that congestion control has set down to whole segments, at least 2 (RFC 5681, equation 4).
+    /// Returns the cwnd that goes with it: 4.4BSD and its descendants halve cwnd itself, which may fall to one
+    /// segment.
     pub(super) fn round_ssthresh(&mut self, config: &Config) -> f64 {
         let share = self.window.ssthresh;
         self.window.ssthresh = f64::max((share as u64) as f64, 2.0);
@@ -113,7 +114,8 @@ impl Sender {
         }
     }
 
-    /// Everything below `ack`, `acked` segments more, was acknowledged during fast recovery. Returns whether that ends it.
+    /// Everything below `ack`, `acked` segments more, was acknowledged during fast recovery. Returns whether that
+    /// ends it.
     pub(super) fn on_recovery_ack<I: Io>(&mut self, cx: &mut Context<'_, I>, ack: u64, acked: u32) -> bool {
         if ack >= self.loss.recover || cx.config.recovery == Recovery::Reno {
             self.finish_recovery(cx);
@@ -130,8 +132,8 @@ impl Sender {
         false
     }
 
-    /// ns-2's Sack1 (`partial_ack_`): two segments answer a partial ACK whatever the pipe says, so that it never does worse
-    /// than slow start, and the back-off ends.
+    /// ns-2's Sack1 (`partial_ack_`): two segments answer a partial ACK whatever the pipe says, so that it never does
+    /// worse than slow start, and the back-off ends.
     fn answer_partial_ack<I: Io>(&mut self, cx: &mut Context<'_, I>) {
         self.rto.end_backoff();
         let mut due = 2;
@@ -163,7 +165,8 @@ impl Sender {
         cx.io.event(TcpEvent::Recovered);
     }
 
-    /// The peer echoes a mark (RFC 3168, section 6.1.2). It is answered once per window of data, and not during a recovery.
+    /// The peer echoes a mark (RFC 3168, section 6.1.2). It is answered once per window of data, and not during a
+    /// recovery.
     pub(super) fn on_ecn_echo<I: Io>(&mut self, cx: &mut Context<'_, I>) {
         if !self.loss.is_open() || self.ecn.is_answered(self.seq(self.board.una())) {
             return;

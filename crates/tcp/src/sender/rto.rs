@@ -1,9 +1,10 @@
-//! The RTT estimator and the retransmission time-out: RFC 6298, with the integers of Jacobson's "Congestion Avoidance and
-//! Control" (1988, appendix A).
+//! The RTT estimator and the retransmission time-out: RFC 6298, with the integers of Jacobson's "Congestion Avoidance
+//! and Control" (1988, appendix A).
 //!
-//! SRTT is stored eightfold and RTTVAR fourfold, in units of one nanosecond or, as in old stacks and ns-2, of one clock
-//! tick, so that the same few additions serve both. The clock granularity enters the RTO as in (2.3). Where we differ from
-//! RFC 6298: with [`RtoConfig::ticks`] a sample counts the ticks that began during the round trip, and at least one.
+//! SRTT is stored eightfold and RTTVAR fourfold, in units of one nanosecond or, as in old stacks and ns-2, of one
+//! clock tick, so that the same few additions serve both. The clock granularity enters the RTO as in (2.3). Where we
+//! differ from RFC 6298: with [`RtoConfig::ticks`] a sample counts the ticks that began during the round trip, and at
+//! least one.
 
 use narrows_units::{Duration, Instant};
 

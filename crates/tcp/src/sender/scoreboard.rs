@@ -1,9 +1,9 @@
-//! The segments between snd_una and snd_max: a small record of each, and counters from which the pipe (RFC 6675, section
-//! 4) follows without a walk over the records.
+//! The segments between snd_una and snd_max: a small record of each, and counters from which the pipe (RFC 6675,
+//! section 4) follows without a walk over the records.
 //!
-//! A segment keeps the boundaries with which it was first sent. Its record is touched when it is sent, when it is SACKed
-//! or marked lost, and when it is acknowledged. Every walk moves a pointer that never moves back, so the cost per segment
-//! does not depend on the window.
+//! A segment keeps the boundaries with which it was first sent. Its record is touched when it is sent, when it is
+//! SACKed or marked lost, and when it is acknowledged. Every walk moves a pointer that never moves back, so the cost
+//! per segment does not depend on the window.
 //!
 //! `scoreboard/marks.rs` marks what is lost and finds what to send again.
 
@@ -29,7 +29,8 @@ pub(crate) struct Scoreboard {
     /// The offset after the last segment: snd_max.
     max: u64,
     ring: VecDeque<SentSegment>,
-    /// How many segments count as sent. The others, up to snd_max, are sent again in order (go-back-N): this is snd_nxt.
+    /// How many segments count as sent. The others, up to snd_max, are sent again in order (go-back-N): this is
+    /// snd_nxt.
     next: u32,
     sacked: u32,
     lost: u32,
@@ -47,8 +48,8 @@ pub(crate) struct Scoreboard {
     ranges: Option<Box<SackRanges>>,
 }
 
-/// An empty ring of at most this capacity is kept for the next segments. A larger one is freed, so that an idle connection
-/// does not hold the memory of its largest window.
+/// An empty ring of at most this capacity is kept for the next segments. A larger one is freed, so that an idle
+/// connection does not hold the memory of its largest window.
 const RING_KEPT: usize = 8;
 
 impl Scoreboard {
@@ -124,8 +125,8 @@ impl Scoreboard {
         self.whole(segment.low)
     }
 
-    /// The index of the first segment that begins at or after `offset`. Most segments have the same length, so a guess by
-    /// that length is mostly right.
+    /// The index of the first segment that begins at or after `offset`. Most segments have the same length, so a
+    /// guess by that length is mostly right.
     fn index(&self, offset: u64) -> usize {
         let Some(front) = self.ring.front() else { return 0 };
         if offset <= self.una {

@@ -36,7 +36,8 @@ impl TimedSegment {
         end
     }
 
-    /// Data from `offset` up to `end` is sent again, maybe with a FIN: a segment that was sent twice gives no sample (Karn).
+    /// Data from `offset` up to `end` is sent again, maybe with a FIN: a segment that was sent twice gives no sample
+    /// (Karn).
     pub(super) fn on_resent(&mut self, una: u64, offset: u64, end: u64) {
         let timed = self.end(una);
         if self.running && timed > offset && timed <= end + 1 {

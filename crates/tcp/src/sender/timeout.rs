@@ -1,5 +1,5 @@
-//! What happens when the retransmission timer expires: a time-out (RFC 6298, section 5; RFC 5681, section 3.1), a SYN that
-//! is sent again, or a probe of a closed window.
+//! What happens when the retransmission timer expires: a time-out (RFC 6298, section 5; RFC 5681, section 3.1), a SYN
+//! that is sent again, or a probe of a closed window.
 
 use super::{Context, RecoveryPhase, Sender, Timer};
 use crate::cc::CongestionControl;
@@ -74,8 +74,8 @@ impl Sender {
         true
     }
 
-    /// Nothing is outstanding and the peer's window is closed: a byte that the peer has already makes it announce its window
-    /// again. The interval doubles like the RTO, and the sender never gives up (RFC 9293, section 3.8.6.1).
+    /// Nothing is outstanding and the peer's window is closed: a byte that the peer has already makes it announce its
+    /// window again. The interval doubles like the RTO, and the sender never gives up (RFC 9293, section 3.8.6.1).
     fn probe_window<I: Io>(&mut self, cx: &mut Context<'_, I>) {
         self.emit_window_probe(cx);
         self.rto.back_off(&cx.config.rto);

@@ -5,8 +5,9 @@ use narrows_units::Instant;
 /// What a sender may wait for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Timer {
-    /// The retransmission timer (RFC 6298, section 5), for data, SYN and FIN. With nothing outstanding it is the persist
-    /// timer, which waits for the peer's closed window to open (RFC 9293, section 3.8.6.1): a sender never needs both.
+    /// The retransmission timer (RFC 6298, section 5), for data, SYN and FIN. With nothing outstanding it is the
+    /// persist timer, which waits for the peer's closed window to open (RFC 9293, section 3.8.6.1): a sender never
+    /// needs both.
     Retransmit,
     /// A segment counts as lost if it is not acknowledged until then (RFC 8985, section 6.2, step 5).
     Reorder,

@@ -1,19 +1,19 @@
 //! Initial Spreading: the initial window leaves evenly over the first round trip instead of as a burst.
 //!
-//! Whose: R. Sallantin, C. Baudoin, E. Chaput, F. Arnal, E. Dubois, A.-L. Beylot, "Initial spreading: a fast start-up TCP
-//! mechanism" (LCN 2013) and "A TCP model for short-lived flows to validate Initial Spreading" (LCN 2014). Of a window of n
-//! segments the k-th leaves (k - 1) R0 / n after the first, R0 being the round-trip time of the handshake: a SYN-ACK's after
-//! its SYN at the client, the third segment's after its SYN-ACK at the server. So no two segments meet the same state of a
-//! queue, and a loss leaves followers enough for three duplicate ACKs. What comes after is slow start.
+//! Source: R. Sallantin, C. Baudoin, E. Chaput, F. Arnal, E. Dubois, A.-L. Beylot, "Initial spreading: a fast
+//! start-up TCP mechanism" (LCN 2013) and "A TCP model for short-lived flows to validate Initial Spreading" (LCN
+//! 2014). Of a window of n segments, the k-th leaves (k - 1) R0 / n after the first. R0 is the round-trip time of the
+//! handshake: from SYN to SYN-ACK at the client, from SYN-ACK to the third segment at the server. So no two segments
+//! meet the same state of a queue, and enough of them follow a lost one for three duplicate ACKs. Slow start follows.
 //!
-//! What the papers leave open, and is so here:
-//! - The slots begin with the first data, whenever that comes. Data that come later take the slots that are left; one whose
-//!   time has passed stays empty, and what finds none waits until R0 is over.
+//! The papers leave some cases open. Here:
+//! - The time slots begin with the first data, whenever that comes. Later data take the slots that are left. A slot
+//!   whose time has passed stays empty, and data for which there is no slot wait until R0 is over.
 //! - ACKs that come meanwhile open the window, but nothing leaves before its slot.
-//! - A loss (third duplicate ACK, time-out) or an ECN echo ends it: what recovery lets go goes at once.
-//! - R0 / n below [`crate::StartConfig::spread_floor`] (1 ms): the window leaves as a burst.
-//! - A SYN or SYN-ACK that was sent again, also with timestamps: R0 counts as unknown, the window is at most 3 and leaves at
-//!   once. So it is without a handshake, unless [`crate::StartConfig::rtt`] says what to take for R0.
+//! - A loss (third duplicate ACK, time-out) or an ECN echo ends it: what recovery sends leaves at once.
+//! - If R0 / n is below [`crate::StartConfig::spread_floor`] (1 ms), the window leaves as a burst.
+//! - If a SYN or SYN-ACK was sent again, even with timestamps, R0 counts as unknown: the window is at most 3 and
+//!   leaves at once. So it is without a handshake, unless [`crate::StartConfig::rtt`] says what to use for R0.
 //! - After idling nothing is spread.
 
 use narrows_units::{Duration, Instant};
@@ -23,7 +23,7 @@ use super::{FirstRtt, Startup};
 use crate::Config;
 use crate::cc::{AckSample, Window};
 
-/// Segments of a first window about whose path nothing is known.
+/// The first window, in segments, if nothing is known about the path.
 const BLIND_WINDOW: f64 = 3.0;
 
 /// Initial Spreading. Its settings are those of the initial window, [`crate::StartConfig::spread_floor`] and
@@ -33,43 +33,43 @@ pub struct InitialSpreading(State);
 
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 enum State {
-    /// No connection yet.
+    /// There is no connection yet.
     #[default]
     Idle,
-    /// R0 is known; nothing was sent.
+    /// R0 is known, and nothing was sent.
     Ready(Duration),
-    /// The slots' time.
-    Spreads(Box<Slots>),
-    /// Everything leaves as the window allows.
+    /// Segments wait for their slots.
+    Spreading(Box<Slots>),
+    /// Segments leave as the window allows.
     Over,
-    /// So it does, and the initial window is small.
+    /// They do, and as R0 is unknown the initial window is small.
     Blind,
 }
 
-/// The slots of a first window.
+/// The time slots of a first window.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Slots {
     /// When the first segment left.
     first: Instant,
-    /// Over which time they lie.
+    /// The time over which they are spread.
     r0: Duration,
-    /// How many.
+    /// How many there are.
     n: u32,
-    /// How many segments left.
+    /// How many segments have left.
     sent: u32,
-    /// The first slot that is not used, from 0.
+    /// The first slot after the last one used, from 0.
     next: u32,
 }
 
 impl Slots {
-    /// The first slot that is free and not in the past, from 0; the n-th, at R0, for what finds none. `None` when all segments
-    /// of the window have left, or R0 has passed.
+    /// The first slot, from 0, that is free and not in the past; `n`, which lies at R0, if there is none. `None` if
+    /// all segments of the window have left or R0 has passed.
     fn at(&self, now: Instant) -> Option<u32> {
         let elapsed = now.since(self.first);
         if self.sent >= self.n || elapsed >= self.r0 {
             return None;
         }
-        // No product overflows: a round trip is bounded by the time-outs, n by the range of its key.
+        // No product overflows: time-outs bound a round trip, and the range of its key bounds n.
         let current = (elapsed * u64::from(self.n)).as_nanos().div_ceil(self.r0.as_nanos());
         Some((current as u32).max(self.next).min(self.n))
     }
@@ -106,7 +106,7 @@ impl Startup for InitialSpreading {
     }
 
     fn release_at(&mut self, now: Instant) -> Option<Instant> {
-        let State::Spreads(slots) = &self.0 else { return None };
+        let State::Spreading(slots) = &self.0 else { return None };
         let Some(slot) = slots.at(now) else {
             self.0 = State::Over;
             return None;
@@ -118,9 +118,9 @@ impl Startup for InitialSpreading {
         match &mut self.0 {
             State::Ready(r0) => {
                 let n = config.initial_window.segments(config.mss) as u32;
-                self.0 = State::Spreads(Box::new(Slots { first: now, r0: *r0, n, sent: 1, next: 1 }));
+                self.0 = State::Spreading(Box::new(Slots { first: now, r0: *r0, n, sent: 1, next: 1 }));
             }
-            State::Spreads(slots) => {
+            State::Spreading(slots) => {
                 slots.next = slots.at(now).map_or(slots.n, |slot| slot + 1);
                 slots.sent += 1;
             }

@@ -58,8 +58,8 @@ pub(super) fn ip(link: LinkType, frame: &mut [u8], original_len: u32) -> Option<
     Some(packet)
 }
 
-/// Where the IP packet begins, if the ethertype at `type_at` is one of IP. The payload begins at `body_at`; it may begin
-/// with VLAN tags (IEEE 802.1Q, 802.1ad).
+/// Where the IP packet begins, if the ethertype at `type_at` is one of IP. The payload begins at `body_at`; it may
+/// begin with VLAN tags (IEEE 802.1Q, 802.1ad).
 fn behind_ethertype(frame: &[u8], mut type_at: usize, mut body_at: usize) -> Option<usize> {
     loop {
         match u16::from_be_bytes([*frame.get(type_at)?, *frame.get(type_at + 1)?]) {
@@ -71,14 +71,14 @@ fn behind_ethertype(frame: &[u8], mut type_at: usize, mut body_at: usize) -> Opt
     }
 }
 
-/// AF_INET is 2 everywhere; AF_INET6 is 10 on Linux, 24 on NetBSD and OpenBSD, 28 on FreeBSD, 30 on macOS. None of these
-/// numbers is another one with its bytes reversed, so we accept both byte orders.
+/// AF_INET is 2 everywhere; AF_INET6 is 10 on Linux, 24 on NetBSD and OpenBSD, 28 on FreeBSD, 30 on macOS. None of
+/// these numbers is another one with its bytes reversed, so we accept both byte orders.
 fn is_ip_family(b: &[u8]) -> bool {
     matches!(b, [n, 0, 0, 0] | [0, 0, 0, n] if matches!(n, 2 | 10 | 24 | 28 | 30))
 }
 
-/// Fills in a length field of zero: a packet captured above an offloading driver has no length yet, or one that does not
-/// fit the field.
+/// Fills in a length field of zero: a packet captured above an offloading driver has no length yet, or one that does
+/// not fit the field.
 fn fill_in_length(p: &mut [u8], len: usize) {
     let (at, header) = match p {
         [a, _, 0, 0, ..] if *a >> 4 == 4 && len >= 20 => (2, 0),
@@ -86,6 +86,6 @@ fn fill_in_length(p: &mut [u8], len: usize) {
         [a, _, _, _, 0, 0, 6 | 17, ..] if *a >> 4 == 6 && len > 40 => (4, 40),
         _ => return,
     };
-    let told = u16::try_from(len - header).unwrap_or(u16::MAX);
-    p[at..at + 2].copy_from_slice(&told.to_be_bytes());
+    let length = u16::try_from(len - header).unwrap_or(u16::MAX);
+    p[at..at + 2].copy_from_slice(&length.to_be_bytes());
 }

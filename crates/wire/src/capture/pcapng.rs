@@ -66,8 +66,8 @@ impl Section {
         }
     }
 
-    /// Reads one block. Returns its type, and leaves its body in `buffer` if it is of a type that we read. The body of a
-    /// section header begins after the byte-order magic.
+    /// Reads one block. Returns its type, and leaves its body in `buffer` if it is of a type that we read. The body
+    /// of a section header begins after the byte-order magic.
     fn block<R: Read>(
         &mut self,
         source: &mut Source<R>,
@@ -96,7 +96,8 @@ impl Section {
                 most: most.into(),
             });
         }
-        // Blocks are padded to words of 32 bits, and some writers do not count the padding; Wireshark rounds up as well.
+        // Blocks are padded to words of 32 bits, and some writers do not count the padding; Wireshark rounds up as
+        // well.
         let body = (len - around).next_multiple_of(4);
         if known {
             source.into(buffer, body, "a block")?;
@@ -175,8 +176,8 @@ impl Section {
         Ok(Frame { from: 20, to: 20 + captured as usize, stamp, link, original_len })
     }
 
-    /// Reads a Simple Packet Block: it belongs to interface 0, has no timestamp, and is as long as the block or the snap
-    /// length says.
+    /// Reads a Simple Packet Block: it belongs to interface 0, has no timestamp, and is as long as the block or the
+    /// snap length says.
     fn simple(&self, body: &[u8]) -> Result<Frame, CaptureErrorKind> {
         need("a simple packet block", body, 4)?;
         let (interface, link) = self.interface(0)?;

@@ -70,8 +70,8 @@ pub struct Writer<W: Write> {
 }
 
 impl<W: Write> Writer<W> {
-    /// Stores headers without payload, whose length shows in the original length. The checksums of TCP and UDP are right,
-    /// but a reader cannot verify them.
+    /// Stores headers without payload, whose length shows in the original length. The checksums of TCP and UDP are
+    /// right, but a reader cannot verify them.
     ///
     /// # Errors
     /// If `out` fails.

@@ -21,8 +21,9 @@ impl Scoreboard {
         self.lost_below = below as u32;
     }
 
-    /// Marks as lost, by time, what was sent once and before `newest`, a time and an end, and has been waited for longer than
-    /// `patience` (RFC 8985, section 6.2, step 5). Returns when the first of those left which are still waited for.
+    /// Marks as lost, by time, what was sent once and before `newest`, a time and an end, and has been waited for
+    /// longer than `patience` (RFC 8985, section 6.2, step 5). Returns when the first of those left which are still
+    /// waited for.
     pub(crate) fn mark_lost_by_time(
         &mut self,
         newest: (Instant, u64),
@@ -88,9 +89,9 @@ impl Scoreboard {
         self.mark_lost_at(0);
     }
 
-    /// After a time-out everything that was not SACKed counts as lost, copies included, except for the segments that are
-    /// `spared` because of the time they were sent. A first segment that was SACKed shows that the receiver has discarded
-    /// what it had SACKed (RFC 2018, section 8); then no mark is believed.
+    /// After a time-out everything that was not SACKed counts as lost, copies included, except for the segments that
+    /// are `spared` because of the time they were sent. A first segment that was SACKed shows that the receiver has
+    /// discarded what it had SACKed (RFC 2018, section 8); then no mark is believed.
     pub(crate) fn mark_all_lost(&mut self, spared: impl Fn(Instant) -> bool) {
         if self.ring.front().is_some_and(|segment| segment.has(SACKED)) {
             self.ranges = None;
@@ -160,8 +161,8 @@ impl Scoreboard {
         self.una + u64::try_from(distance(self.una as u32, self.high_rxt)).unwrap_or(0)
     }
 
-    /// The first segment from `HighRxt` on that is neither SACKed nor sent again and has SACKed data above it (`NextSeg`,
-    /// rule 3). This walks over the gaps between the ranges, not over the segments.
+    /// The first segment from `HighRxt` on that is neither SACKed nor sent again and has SACKed data above it
+    /// (`NextSeg`, rule 3). This walks over the gaps between the ranges, not over the segments.
     pub(crate) fn next_hole(&self) -> Option<usize> {
         let mut from = self.high_rxt();
         let list = self.ranges.as_ref()?.as_slice();
