@@ -145,8 +145,7 @@ pub enum InitialWindow {
 
 impl InitialWindow {
     /// The window in segments of `mss` bytes, which may be a fraction.
-    #[must_use]
-    pub fn segments(self, mss: u32) -> f64 {
+    pub(crate) fn segments(self, mss: u32) -> f64 {
         let rule = |most: f64, bytes: f64| (bytes / f64::from(mss)).clamp(2.0, most);
         match self {
             Self::Segments(n) => f64::from(n),
