@@ -339,7 +339,9 @@ impl Settings {
     #[must_use]
     pub fn answers(&self) -> [Option<Duration>; 2] {
         self.lanes.each_ref().map(|lane| match &lane.discipline {
-            Spec::Taq(taq) if taq.http_503 && lane.link.is_some() && !lane.observe => Some(taq.t_wait),
+            Spec::Taq(taq) if taq.common.http_503 && lane.link.is_some() && !lane.observe => {
+                Some(taq.common.t_wait)
+            }
             _ => None,
         })
     }

@@ -126,11 +126,7 @@ impl Settings for CakeConfig {
 
     fn check(&self) -> Result<(), SpecError> {
         if !(self.flows as usize).is_multiple_of(WAYS) {
-            return Err(SpecError {
-                key: "flows".to_owned(),
-                value: self.flows.to_string(),
-                expected: format!("a multiple of {WAYS}"),
-            });
+            return Err(SpecError::new("flows", self.flows.to_string(), format!("a multiple of {WAYS}")));
         }
         check_quantum(self.quantum, "one by the rate")?;
         check_times(self.target, self.interval)

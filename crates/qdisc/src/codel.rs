@@ -64,11 +64,11 @@ pub fn check_times(target: Duration, interval: Duration) -> Result<(), SpecError
     if target < interval {
         return Ok(());
     }
-    Err(SpecError {
-        key: "target".to_owned(),
-        value: format!("{} ms", target.as_millis()),
-        expected: format!("less than interval = {} ms", interval.as_millis()),
-    })
+    Err(SpecError::new(
+        "target",
+        format!("{} ms", target.as_millis()),
+        format!("less than interval = {} ms", interval.as_millis()),
+    ))
 }
 
 impl Settings for CodelConfig {

@@ -85,11 +85,7 @@ pub fn check_quantum(quantum: u32, zero: &str) -> Result<(), SpecError> {
     if quantum == 0 || quantum >= LEAST_QUANTUM {
         return Ok(());
     }
-    Err(SpecError {
-        key: "quantum".to_owned(),
-        value: quantum.to_string(),
-        expected: format!("at least {LEAST_QUANTUM}, or 0 for {zero}"),
-    })
+    Err(SpecError::new("quantum", quantum.to_string(), format!("at least {LEAST_QUANTUM}, or 0 for {zero}")))
 }
 
 impl Settings for DrrConfig {

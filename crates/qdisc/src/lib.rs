@@ -22,6 +22,7 @@ mod driver;
 mod drop_front;
 mod drr;
 mod early;
+mod error;
 mod fifo;
 mod flow_sizes;
 mod flows_waiting;
@@ -47,6 +48,7 @@ pub use codel::{Codel, CodelConfig};
 pub use dice::Dice;
 pub use driver::{Direction, Driver, Event};
 pub use drr::{Drr, DrrConfig, Queues};
+pub use error::{SpecError, renamed};
 pub use fifo::{Fifo, Limit};
 pub use fq_codel::{FqCodel, FqCodelConfig, Spare};
 pub use keys::{Buffer, Key, Ppm, Settings};
@@ -58,7 +60,7 @@ pub use rio::{Edge, Rio, RioConfig};
 pub use seam::{BoxedDiscipline, Discipline, Manage, Packet, Qdisc, ReversePath};
 pub use sfq::{Sfq, SfqConfig};
 pub use shaper::{Framing, Shaper, ShaperConfig};
-pub use spec::{DisciplineSettings, Limits, Spec, SpecError};
+pub use spec::{DisciplineSettings, Limits, Spec};
 pub use verdict::{Backlog, Reason, Verdict, Verdicts};
 
 #[cfg(test)]

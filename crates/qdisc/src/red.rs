@@ -100,18 +100,18 @@ impl Settings for RedConfig {
         if let Buffer::Packets(n) = self.buffer
             && self.min >= n
         {
-            return Err(SpecError {
-                key: "min".to_owned(),
-                value: self.min.to_string(),
-                expected: format!("less than buffer = {n}, or 0 for a quarter of it"),
-            });
+            return Err(SpecError::new(
+                "min",
+                self.min.to_string(),
+                format!("less than buffer = {n}, or 0 for a quarter of it"),
+            ));
         }
         if self.max > 0 && self.max <= self.min {
-            return Err(SpecError {
-                key: "max".to_owned(),
-                value: self.max.to_string(),
-                expected: format!("more than min = {}, or 0 for three quarters of the buffer", self.min),
-            });
+            return Err(SpecError::new(
+                "max",
+                self.max.to_string(),
+                format!("more than min = {}, or 0 for three quarters of the buffer", self.min),
+            ));
         }
         Ok(())
     }

@@ -145,18 +145,18 @@ impl Settings for RioConfig {
             if let Buffer::Packets(n) = self.buffer
                 && min >= n
             {
-                return Err(SpecError {
-                    key: key.replace("max", "min"),
-                    value: min.to_string(),
-                    expected: format!("less than buffer = {n}, or 0 for a share of it"),
-                });
+                return Err(SpecError::new(
+                    key.replace("max", "min"),
+                    min.to_string(),
+                    format!("less than buffer = {n}, or 0 for a share of it"),
+                ));
             }
             if max > 0 && max <= min {
-                return Err(SpecError {
-                    key: key.to_owned(),
-                    value: max.to_string(),
-                    expected: format!("more than the lower threshold, {min}, or 0 for a share of the buffer"),
-                });
+                return Err(SpecError::new(
+                    key,
+                    max.to_string(),
+                    format!("more than the lower threshold, {min}, or 0 for a share of the buffer"),
+                ));
             }
         }
         Ok(())

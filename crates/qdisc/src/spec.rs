@@ -10,27 +10,9 @@ use narrows_units::Bytes;
 #[cfg(test)]
 use crate::drop_front;
 use crate::{
-    BoxedDiscipline, Fifo, Limit, Packet, Settings, ShaperConfig, cake, classes, codel, drr, fq_codel, pie,
-    red, rio, sfq, taq,
+    BoxedDiscipline, Fifo, Limit, Packet, Settings, ShaperConfig, SpecError, cake, classes, codel, drr,
+    fq_codel, pie, red, rio, sfq, taq,
 };
-
-/// Why a text names no discipline, or a setting is impossible.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct SpecError {
-    /// The key, or the discipline's name.
-    pub key: String,
-    /// What was given.
-    pub value: String,
-    /// What would be right.
-    pub expected: String,
-}
-
-impl fmt::Display for SpecError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} = '{}': expected {}", self.key, self.value, self.expected)
-    }
-}
-impl std::error::Error for SpecError {}
 
 /// The most a discipline may hold.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -164,21 +146,14 @@ impl FromStr for Spec {
     fn from_str(text: &str) -> Result<Self, SpecError> {
         let (name, settings) = text.split_once(':').unwrap_or((text, ""));
         Self::read(name.trim(), settings).unwrap_or_else(|| {
-            Err(SpecError {
-                key: "discipline".to_owned(),
-                value: name.to_owned(),
-                expected: format!("one of {}", Self::NAMES.join(", ")),
-            })
+            Err(SpecError::new("discipline", name, format!("one of {}", Self::NAMES.join(", "))))
         })
     }
 }
 
 fn fifo_limit(text: &str) -> Result<Limit, SpecError> {
-    let wrong = || SpecError {
-        key: "fifo".to_owned(),
-        value: text.to_owned(),
-        expected: "a limit above 0 in packets or bytes, as fifo:30 or fifo:45000b".to_owned(),
-    };
+    let wrong =
+        || SpecError::new("fifo", text, "a limit above 0 in packets or bytes, as fifo:30 or fifo:45000b");
     let (digits, bytes) = text.strip_suffix('b').map_or((text, false), |d| (d, true));
     match digits.parse::<u32>() {
         Ok(n) if n > 0 && bytes => Ok(Limit::Bytes(Bytes(u64::from(n)))),

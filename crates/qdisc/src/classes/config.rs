@@ -169,9 +169,7 @@ impl Settings for Config {
     }
 
     fn check(&self) -> Result<(), SpecError> {
-        let wrong = |key: &str, value: String, expected: &str| {
-            Err(SpecError { key: key.to_owned(), value, expected: expected.to_owned() })
-        };
+        let wrong = |key: &str, value: String, expected: &str| Err(SpecError::new(key, value, expected));
         if self.dscp_short == self.dscp_long {
             return wrong(
                 "dscp_short",

@@ -53,10 +53,12 @@ pub(crate) fn discipline(r: &Reader<'_>, key: &'static str) -> Result<Option<Dis
 
 /// A sentence about a discipline that cannot be.
 fn wrong_discipline(path: &str, text: &str, e: &narrows_qdisc::SpecError) -> Error {
-    if e.key == "discipline" {
-        return Error::value(path, format!("'{text}'"), format!("{}, or kernel:NAME in the lab", e.expected));
-    }
-    Error::value(path, format!("'{text}'"), format!("{} to be {}", e.key, e.expected))
+    let expected = match e.problem.strip_prefix("expected ") {
+        Some(names) if e.key == "discipline" => format!("{names}, or kernel:NAME in the lab"),
+        Some(value) => format!("{} to be {value}", e.key),
+        None => format!("settings without {}: {}", e.key, e.problem),
+    };
+    Error::value(path, format!("'{text}'"), expected)
 }
 
 pub(super) fn need(

@@ -1,6 +1,5 @@
 //! The network in words: ways, links, queues, hosts.
 
-use narrows_qdisc::taq::Mode;
 use narrows_qdisc::{Limit, Spec};
 use narrows_runner::Plan;
 use narrows_scenario::{Delays, Discipline, Hosts, Link, Loss, Policy, Scenario, Traffic, time_text};
@@ -166,9 +165,9 @@ fn queue(scenario: &Scenario, link: &Link) -> String {
         Discipline::Ours(Spec::Fifo(Limit::Packets(n))) => Some(*n as u64 * u64::from(scenario.mtu)),
         Discipline::Ours(Spec::Fifo(Limit::Bytes(b))) => Some(b.get()),
         // Its other mode bounds the backlog of each flow instead.
-        Discipline::Ours(Spec::Taq(config)) if config.mode == Mode::Paper => {
-            Some(config.sizes(&link.shaper(scenario.mtu)).buffer as u64 * config.packet.get())
-        }
+        Discipline::Ours(Spec::Taq(taq)) => taq
+            .as_paper()
+            .map(|paper| paper.sizes(&link.shaper(scenario.mtu)).buffer as u64 * paper.packet.get()),
         _ => None,
     };
     let Some(bytes) = size else { return link.discipline.to_string() };
