@@ -1,5 +1,5 @@
-# The doors of the house. `make help` lists them; each says what it does before it does it.
-# ARGS reaches the program behind a door: make demo ARGS=--help
+# What there is to do with Narrows; `make help` lists it. Each target says what it does before it does it.
+# ARGS reaches the program behind a target: make demo ARGS=--help
 
 # rustup's cargo, also where a login shell has not put it on the path.
 export PATH := $(PATH):$(HOME)/.cargo/bin
@@ -8,7 +8,7 @@ FUZZ_SECONDS ?= 60
 ARGS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help setup build demo test python-test wheel lint lints bench bounds claims gallery league peers docs fuzz clean
+.PHONY: help setup setup-build build box demo quick test fresh python-test wheel lint lints bench bounds claims gallery league peers docs fuzz clean
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-11s %s\n", $$1, $$2 }' Makefile
@@ -16,20 +16,33 @@ help: ## this list
 setup: ## install what is missing, saying what and why (NO_INSTALL=1: only say)
 	@scripts/setup
 
-build: setup ## target/release/narrows
+setup-build:
+	@scripts/setup build
+
+build: setup-build ## target/release/narrows
 	cargo build --release -p narrows-cli
 
-demo: build ## a thin link getting better, with real kernel TCP: at most 5 minutes
-	$(TARGET)/release/narrows demo $(ARGS)
+box: setup-build ## target/release/narrows for a router: run, status, top and doctor alone
+	cargo build --release -p narrows-cli --no-default-features --features http
+
+# Built with what it needs and no more, in a profile that is quick to build.
+demo: setup-build ## a thin link getting better, with real kernel TCP: at most 5 minutes
+	cargo build --profile quick -p narrows-cli --no-default-features --features http,lab
+	$(TARGET)/quick/narrows demo $(ARGS)
+
+quick: setup-build ## target/quick/narrows, for daily work
+	cargo build --profile quick -p narrows-cli
 
 # The program is built first, with the same choice of packages, so that tests that start it find it: NARROWS_BIN.
-test: setup ## every test, live ones in namespaces included, then the lints
+test: setup ## every test, live ones in namespaces included, then the lints; counted at the end
 	cargo build --workspace --bins --tests
-	NARROWS_BIN=$(TARGET)/debug/narrows cargo test --workspace $(ARGS)
-	@$(MAKE) --no-print-directory python-test lints
+	@NARROWS_BIN=$(TARGET)/debug/narrows $(TARGET)/debug/narrows-xtask test $(ARGS)
+
+fresh: ## as root: make demo and make test in a minimal Debian of its own: half an hour; ARGS=test for one of them
+	@scripts/fresh $(ARGS)
 
 python-test: ## the Python package in a virtual environment of its own
-	@CARGO_TARGET_DIR=$(TARGET) scripts/python-test
+	@CARGO_TARGET_DIR=$(TARGET) scripts/python-test -rsfE
 
 wheel: setup ## the Python package as a wheel: target/wheels
 	@CARGO_TARGET_DIR=$(TARGET) scripts/wheel

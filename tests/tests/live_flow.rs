@@ -1,6 +1,6 @@
-//! One flow of a real kernel over the lab's link, and the preset `linux` in the simulator over the same link, from the same
-//! file: goodput within 3 %, retransmitted share within a factor of 1.3. What had to be taught to the preset for that, and
-//! what kernels do differently from one run to the next, is in `docs/explanation/trust.md`.
+//! One flow of a real kernel over the lab's link, and the preset `linux` in the simulator over the same link, from the
+//! same file: goodput within 3 %, retransmitted share within a factor of 1.3. What had to be taught to the preset for
+//! that, and what kernels do differently from one run to the next, is in `docs/explanation/trust.md`.
 
 #![expect(clippy::unwrap_used, reason = "a panic in a test is the report")]
 
@@ -10,10 +10,12 @@ use std::process::{Child, Command, Stdio};
 
 use narrows_lab::bench;
 use narrows_scenario::Experiment;
+use narrows_testing::{skip, skip_part};
 use narrows_units::Bytes;
 use serde_json::Value;
 
-/// Lateness that makes a run say more of the machine than of TCP, milliseconds: a packet's time on the fastest link here.
+/// Lateness that makes a run say more of the machine than of TCP, milliseconds: a packet's time on the fastest link
+/// here.
 const LATE_MS: f64 = 1.2;
 
 /// A link, its queue, and a congestion control.
@@ -22,8 +24,8 @@ struct Case {
     sets: [&'static str; 4],
 }
 
-/// 2 Mbit/s and 40 ms hold 6.6 packets of 1514 bytes, 10 Mbit/s and 20 ms 16.5: the queues are half of that, or, for Reno
-/// on the slower link, one and a half. (With four packets there a kernel's own runs differ by a factor of 1.8.)
+/// 2 Mbit/s and 40 ms hold 6.6 packets of 1514 bytes, 10 Mbit/s and 20 ms 16.5: the queues are half of that, or, for
+/// Reno on the slower link, one and a half. (With four packets there a kernel's own runs differ by a factor of 1.8.)
 const CASES: [Case; 4] = [
     Case {
         name: "reno-2",
@@ -97,8 +99,8 @@ fn in_the_lab(case: &Case, place: &Place) -> Result<Figures, String> {
     Ok((get("goodput_kbps"), get("retransmitted")))
 }
 
-/// The same in the simulator. The lab's box lets a packet go when its time on the link begins, a simulated link delivers it
-/// when that ends: so the propagation is shorter by the time of one packet.
+/// The same in the simulator. The lab's box lets a packet go when its time on the link begins, a simulated link
+/// delivers it when that ends: so the propagation is shorter by the time of one packet.
 fn simulated(case: &Case) -> Figures {
     let load = |sets: &[String]| Experiment::load(&file(), sets).unwrap().expand().unwrap().remove(0);
     let mut sets: Vec<String> = case.sets.iter().map(|s| (*s).to_owned()).collect();
@@ -113,9 +115,10 @@ fn simulated(case: &Case) -> Figures {
 
 #[test]
 fn a_kernels_flow_and_its_preset_agree() {
+    const TEST: &str = "a_kernels_flow_and_its_preset_agree";
     let program = match (bench::available(), program()) {
-        (Err(why), _) => return eprintln!("skipped: one kernel flow against its preset: {why:#}"),
-        (_, None) => return eprintln!("skipped: one kernel flow against its preset: needs NARROWS_BIN"),
+        (Err(why), _) => return skip(TEST, format!("{why:#}")),
+        (_, None) => return skip(TEST, "needs the program: NARROWS_BIN"),
         (_, Some(program)) => program,
     };
     let known = std::fs::read_to_string("/proc/sys/net/ipv4/tcp_available_congestion_control").unwrap();
@@ -126,7 +129,7 @@ fn a_kernels_flow_and_its_preset_agree() {
         if known.split_whitespace().any(|k| k == control) {
             running.push((case, start(&program, case, &place)));
         } else {
-            eprintln!("skipped: {}: this kernel has {}", case.name, known.trim());
+            skip_part(TEST, case.name, format!("this kernel has {}", known.trim()));
         }
     }
     let mut wrong = Vec::new();
@@ -137,7 +140,7 @@ fn a_kernels_flow_and_its_preset_agree() {
         let lab = match in_the_lab(case, &place) {
             Ok(figures) => figures,
             Err(why) => {
-                eprintln!("skipped: {}: the machine was busy: {why}", case.name);
+                skip_part(TEST, case.name, format!("the machine was busy: {why}"));
                 continue;
             }
         };

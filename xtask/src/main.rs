@@ -6,6 +6,7 @@ mod digest;
 mod limits;
 mod peers;
 mod queues;
+mod test;
 
 /// Tasks of the Narrows workspace.
 #[derive(Parser)]
@@ -25,6 +26,8 @@ enum Task {
     Digest(digest::Args),
     /// Find what is too long: files, functions, argument lists, lines, documents; and links that lead nowhere
     Limits(limits::Args),
+    /// Run every test, formatting and lints, and say what passed, failed and was skipped
+    Test(test::Args),
     /// Run a program on one core and print, as JSON, what it printed, how long it took and how much memory
     #[command(hide = true)]
     Measure(peers::measure::Args),
@@ -36,6 +39,7 @@ fn main() -> anyhow::Result<()> {
         Task::Queues(args) => queues::run(&args),
         Task::Digest(args) => digest::run(&args),
         Task::Limits(args) => limits::run(&args),
+        Task::Test(args) => test::run(&args),
         Task::Measure(args) => peers::measure::run(&args),
     }
 }

@@ -1,4 +1,5 @@
-//! `narrows reproduce` from outside: cut-down figures of every paper, the pages they leave, and what a browser makes of them.
+//! `narrows reproduce` from outside: cut-down figures of every paper, the pages they leave, and what a browser makes of
+//! them.
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot set itself up has failed")]
 
@@ -6,6 +7,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 use std::time::{Duration, Instant, SystemTime};
 
+use narrows_testing::{running, skip_part};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 
@@ -176,7 +178,8 @@ fn in_browser(page: &Path, profile: &Path) -> Option<(String, String)> {
         .into_iter()
         .find(|name| Command::new(name).arg("--version").output().is_ok_and(|o| o.status.success()));
     let Some(browser) = browser else {
-        println!("SKIPPED: no Chromium: {} was not opened", page.display());
+        let page = page.file_name().unwrap_or_default().to_string_lossy();
+        skip_part(&running(), &format!("opening {page}"), "no Chromium; apt-get install chromium");
         return None;
     };
     let url = format!("file://{}", page.display());
@@ -205,8 +208,8 @@ document.body.dataset.keys = ['ArrowRight', 'ArrowRight', 'ArrowDown', 'Escape']
     assert!(dom.contains(told), "{:?}", dom.split("data-keys=").nth(1).map(|s| s.get(..120)));
 }
 
-/// Opens a page in Chromium, where there is one: no error on the console, every chart drawn with every line, and the data of
-/// the page those of the CSV files.
+/// Opens a page in Chromium, where there is one: no error on the console, every chart drawn with every line, and the
+/// data of the page those of the CSV files.
 fn drawn_in_browser(page: &Path, figures: &Path) {
     let Some((dom, log)) = in_browser(page, &figures.join("browser")) else { return };
     assert!(!log.contains("CONSOLE"), "{}: {log}", page.display());

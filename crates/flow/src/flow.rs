@@ -241,7 +241,7 @@ impl Flow {
             owed: 0,
             silent_epochs: 0,
             queued: 0,
-            chain: crate::table::NONE,
+            chain: narrows_lists::NIL,
             burst: Micros::at(now),
             sample_end: SeqNum(0),
             sample_arrived: Micros::default(),

@@ -5,6 +5,7 @@
 
 use core::net::IpAddr;
 
+use narrows_lists::{Arena as _, Chained, Chains, Linked, Links, List, NIL, Slab};
 use narrows_units::{Duration, Instant};
 use narrows_wire::{FlowKey, Proto};
 
@@ -14,11 +15,28 @@ pub struct Pool<T> {
     address: IpAddr,
     started: Instant,
     seen: Instant,
-    older: u32,
-    newer: u32,
+    age: Links,
     chain: u32,
     /// What the policy keeps.
     pub state: T,
+}
+
+impl<T> Linked<()> for Pool<T> {
+    fn links(&self) -> &Links {
+        &self.age
+    }
+    fn links_mut(&mut self) -> &mut Links {
+        &mut self.age
+    }
+}
+
+impl<T> Chained for Pool<T> {
+    fn next(&self) -> u32 {
+        self.chain
+    }
+    fn set_next(&mut self, next: u32) {
+        self.chain = next;
+    }
 }
 
 impl<T> Pool<T> {
@@ -61,16 +79,13 @@ pub enum Inserted<T> {
 /// they say otherwise.
 #[derive(Clone, Debug)]
 pub struct Pools<T> {
-    slots: Vec<Option<Pool<T>>>,
-    buckets: Vec<u32>,
-    free: Vec<u32>,
+    slots: Slab<Pool<T>>,
+    chains: Chains,
     seed: u64,
     capacity: usize,
-    oldest: u32,
-    newest: u32,
+    /// The oldest first.
+    order: List,
 }
-
-const NONE: u32 = u32::MAX;
 
 /// How many of the oldest pools are asked whether they may be evicted.
 const EVICTION_LOOKS: usize = 64;
@@ -81,20 +96,18 @@ impl<T> Pools<T> {
     pub fn new(capacity: usize, seed: u64) -> Self {
         let capacity = capacity.clamp(1, 1 << 24);
         Self {
-            slots: Vec::new(),
-            buckets: vec![0; capacity.next_power_of_two()],
-            free: Vec::new(),
+            slots: Slab::new(),
+            chains: Chains::new(capacity.next_power_of_two()),
             seed,
             capacity,
-            oldest: NONE,
-            newest: NONE,
+            order: List::EMPTY,
         }
     }
 
     /// Pools known.
     #[must_use]
     pub const fn len(&self) -> usize {
-        self.slots.len() - self.free.len()
+        self.slots.len()
     }
     /// Whether there are none.
     #[must_use]
@@ -110,12 +123,12 @@ impl<T> Pools<T> {
     /// The pool of an address.
     #[must_use]
     pub fn get(&self, address: IpAddr) -> Option<&Pool<T>> {
-        self.at(self.find(address)?)
+        self.slots.get(self.find(address)?)
     }
     /// The same, to change its state.
     pub fn get_mut(&mut self, address: IpAddr) -> Option<&mut Pool<T>> {
         let slot = self.find(address)?;
-        self.at_mut(slot)
+        self.slots.get_mut(slot)
     }
     /// The same, noting that it was asked for at `now`.
     pub fn touch(&mut self, now: Instant, address: IpAddr) -> Option<&mut Pool<T>> {
@@ -143,24 +156,10 @@ impl<T> Pools<T> {
             }
         }
         let bucket = self.bucket(address);
-        let chain = self.buckets[bucket].wrapping_sub(1);
-        let pool = Pool { address, started: now, seen: now, older: self.newest, newer: NONE, chain, state };
-        let slot = if let Some(slot) = self.free.pop() {
-            self.slots[slot as usize] = Some(pool);
-            slot
-        } else {
-            self.slots.push(Some(pool));
-            self.slots.len() as u32 - 1
-        };
-        self.buckets[bucket] = slot + 1;
-        match core::mem::replace(&mut self.newest, slot) {
-            NONE => self.oldest = slot,
-            before => {
-                if let Some(pool) = self.at_mut(before) {
-                    pool.newer = slot;
-                }
-            }
-        }
+        let pool = Pool { address, started: now, seen: now, age: Links::NONE, chain: NIL, state };
+        let slot = self.slots.insert(pool);
+        self.chains.push(&mut self.slots, bucket, slot);
+        self.order.push_back(&mut self.slots, slot);
         result
     }
 
@@ -168,65 +167,27 @@ impl<T> Pools<T> {
     pub fn remove(&mut self, address: IpAddr) -> Option<T> {
         let slot = self.find(address)?;
         let bucket = self.bucket(address);
-        let (chain, older, newer) = self.at(slot).map(|p| (p.chain, p.older, p.newer))?;
-        let mut at = self.buckets[bucket].wrapping_sub(1);
-        if at == slot {
-            self.buckets[bucket] = chain.wrapping_add(1);
-        }
-        while let Some(pool) = self.at_mut(at) {
-            if pool.chain == slot {
-                pool.chain = chain;
-                break;
-            }
-            at = pool.chain;
-        }
-        match self.at_mut(older) {
-            Some(pool) => pool.newer = newer,
-            None => self.oldest = newer,
-        }
-        match self.at_mut(newer) {
-            Some(pool) => pool.older = older,
-            None => self.newest = older,
-        }
-        self.free.push(slot);
-        self.slots[slot as usize].take().map(|p| p.state)
+        self.chains.remove(&mut self.slots, bucket, slot);
+        self.order.remove(&mut self.slots, slot);
+        Some(self.slots.remove(slot).state)
     }
 
     /// All pools, the one made first first.
     pub fn iter(&self) -> impl Iterator<Item = &Pool<T>> {
-        let mut slot = self.oldest;
-        core::iter::from_fn(move || {
-            let pool = self.at(slot)?;
-            slot = pool.newer;
-            Some(pool)
-        })
+        self.order.iter(&self.slots).map(|slot| self.slots.at(slot))
     }
 
     fn victim(&self, mut idle: impl FnMut(&Pool<T>) -> bool) -> Option<IpAddr> {
         self.iter().take(EVICTION_LOOKS).find(|p| idle(p)).map(|p| p.address)
     }
 
-    fn at(&self, slot: u32) -> Option<&Pool<T>> {
-        self.slots.get(slot as usize)?.as_ref()
-    }
-    fn at_mut(&mut self, slot: u32) -> Option<&mut Pool<T>> {
-        self.slots.get_mut(slot as usize)?.as_mut()
-    }
-
     fn find(&self, address: IpAddr) -> Option<u32> {
-        let mut slot = self.buckets[self.bucket(address)].wrapping_sub(1);
-        while let Some(pool) = self.at(slot) {
-            if pool.address == address {
-                return Some(slot);
-            }
-            slot = pool.chain;
-        }
-        None
+        self.chains.find(&self.slots, self.bucket(address), |pool| pool.address == address)
     }
 
     fn bucket(&self, address: IpAddr) -> usize {
         // The hash of flows, of a flow from the address to itself.
         let hash = FlowKey::new(address, address, 0, 0, Proto(0)).hash(self.seed);
-        hash as usize & (self.buckets.len() - 1)
+        hash as usize & (self.chains.buckets() - 1)
     }
 }

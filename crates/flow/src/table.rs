@@ -5,40 +5,65 @@
 //! packets waiting is never evicted; one that is met on a list leaves it, and is put back when its last packet has left.
 //! So both eviction and all that keeps the order take constant time on average.
 
+use narrows_lists::{Chained, Chains, Linked, Links, List, NIL};
 use narrows_units::Instant;
 use narrows_wire::FlowKey;
 
 use crate::TrackerConfig;
 use crate::flow::{Coarse, Flow, Marks};
 
-/// Where a flow stands in line for eviction and on the wheel. Indices are slots; [`NONE`] is the end. Kept apart from
-/// the records, so that moving one flow does not pull its neighbours' records into the cache.
+/// Where a flow stands in line for eviction and on the wheel. Kept apart from the records, so that moving one flow does not pull
+/// its neighbours' records into the cache.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Links {
-    older: u32,
-    newer: u32,
-    pub(crate) wheel_prev: u32,
-    pub(crate) wheel_next: u32,
+pub(crate) struct Hooks {
+    age: Links,
+    wheel: Links,
     pub(crate) wheel_slot: u16,
 }
 
-/// No slot.
-pub(crate) const NONE: u32 = u32::MAX;
+/// Lists of flows by when they were last heard of.
+#[derive(Clone, Debug)]
+enum ByAge {}
 
-impl Default for Links {
+impl Linked<ByAge> for Hooks {
+    fn links(&self) -> &Links {
+        &self.age
+    }
+    fn links_mut(&mut self) -> &mut Links {
+        &mut self.age
+    }
+}
+
+/// Lists of flows by when they want to be looked at.
+#[derive(Clone, Debug)]
+pub(crate) enum OnWheel {}
+
+impl Linked<OnWheel> for Hooks {
+    fn links(&self) -> &Links {
+        &self.wheel
+    }
+    fn links_mut(&mut self) -> &mut Links {
+        &mut self.wheel
+    }
+}
+
+impl Default for Hooks {
     fn default() -> Self {
-        Self { older: NONE, newer: NONE, wheel_prev: NONE, wheel_next: NONE, wheel_slot: crate::wheel::OFF }
+        Self { age: Links::NONE, wheel: Links::NONE, wheel_slot: crate::wheel::OFF }
+    }
+}
+
+impl Chained for Flow {
+    fn next(&self) -> u32 {
+        self.chain
+    }
+    fn set_next(&mut self, next: u32) {
+        self.chain = next;
     }
 }
 
 /// Record, links, and at most two buckets a flow.
-pub(crate) const BYTES_PER_FLOW: usize = size_of::<Flow>() + size_of::<Links>() + 2 * size_of::<u32>();
-
-#[derive(Clone, Copy, Debug)]
-struct List {
-    oldest: u32,
-    newest: u32,
-}
+pub(crate) const BYTES_PER_FLOW: usize = size_of::<Flow>() + size_of::<Hooks>() + 2 * size_of::<u32>();
 
 /// Where a key's record is, most often, if it has one.
 #[derive(Clone, Copy, Debug)]
@@ -59,16 +84,15 @@ impl Likely {
 #[derive(Clone, Debug)]
 pub(crate) struct Table {
     pub(crate) slots: Vec<Flow>,
-    pub(crate) links: Vec<Links>,
-    /// Slot plus one, so that an index that is all zero is empty and costs nothing until it is used.
-    buckets: Vec<u32>,
+    pub(crate) hooks: Vec<Hooks>,
+    chains: Chains,
     mask: u64,
     seed: u64,
     free: u32,
     pub(crate) live: usize,
     capacity: usize,
     /// The cheap, and the proven.
-    lists: [List; 2],
+    lists: [List<ByAge>; 2],
 }
 
 /// What became of a request for a record.
@@ -87,14 +111,14 @@ impl Table {
         let buckets = 1usize << (2 * capacity).ilog2();
         Self {
             slots: Vec::with_capacity(capacity),
-            links: Vec::with_capacity(capacity),
-            buckets: vec![0; buckets],
+            hooks: Vec::with_capacity(capacity),
+            chains: Chains::new(buckets),
             mask: buckets as u64 - 1,
             seed,
-            free: NONE,
+            free: NIL,
             live: 0,
             capacity,
-            lists: [List { oldest: NONE, newest: NONE }; 2],
+            lists: [List::EMPTY; 2],
         }
     }
 
@@ -113,21 +137,13 @@ impl Table {
 
     /// The slot of `key`, whose bucket this is, if it has one.
     pub(crate) fn find_in(&self, bucket: usize, key: &FlowKey) -> Option<u32> {
-        let mut slot = self.buckets[bucket].wrapping_sub(1);
-        while slot != NONE {
-            let flow = &self.slots[slot as usize];
-            if flow.key == *key {
-                return Some(slot);
-            }
-            slot = flow.chain;
-        }
-        None
+        self.chains.find(&self.slots, bucket, |flow| flow.key == *key)
     }
 
     /// The slot the key's bucket names first.
     pub(crate) fn likely(&self, key: &FlowKey) -> Likely {
         let bucket = self.bucket(key);
-        Likely { bucket, slot: self.buckets[bucket].wrapping_sub(1) }
+        Likely { bucket, slot: self.chains.head(bucket) }
     }
 
     /// Reads a word of each line of the record that a packet changes: a processor that runs ahead has them fetched
@@ -149,16 +165,16 @@ impl Table {
         gone: impl FnOnce(&mut Self, u32),
     ) -> Option<Made> {
         let mut evicted = false;
-        if self.free == NONE && self.slots.len() == self.capacity {
+        if self.free == NIL && self.slots.len() == self.capacity {
             let victim = self.least_needed()?;
             gone(self, victim);
             self.remove(victim);
             evicted = true;
         }
-        let slot = if self.free == NONE {
+        let slot = if self.free == NIL {
             let slot = self.slots.len() as u32;
             self.slots.push(Flow::new(now, key, 0, config));
-            self.links.push(Links::default());
+            self.hooks.push(Hooks::default());
             slot
         } else {
             let slot = self.free;
@@ -168,8 +184,7 @@ impl Table {
             self.slots[slot as usize] = Flow::new(now, key, generation, config);
             slot
         };
-        self.slots[slot as usize].chain = self.buckets[bucket].wrapping_sub(1);
-        self.buckets[bucket] = slot + 1;
+        self.chains.push(&mut self.slots, bucket, slot);
         self.live += 1;
         self.list(slot);
         Some(Made { slot, evicted })
@@ -179,17 +194,7 @@ impl Table {
     pub(crate) fn remove(&mut self, slot: u32) {
         self.unlist(slot);
         let bucket = self.bucket(&self.slots[slot as usize].key);
-        let next = self.slots[slot as usize].chain;
-        let first = self.buckets[bucket].wrapping_sub(1);
-        if first == slot {
-            self.buckets[bucket] = next.wrapping_add(1);
-        } else {
-            let mut at = first;
-            while self.slots[at as usize].chain != slot {
-                at = self.slots[at as usize].chain;
-            }
-            self.slots[at as usize].chain = next;
-        }
+        self.chains.remove(&mut self.slots, bucket, slot);
         let flow = &mut self.slots[slot as usize];
         flow.marks.keep(0);
         flow.chain = self.free;
@@ -200,8 +205,7 @@ impl Table {
     /// The flow to evict: the longest unheard of the cheap, then of the proven, that has nothing waiting.
     fn least_needed(&mut self) -> Option<u32> {
         for list in 0..2 {
-            while self.lists[list].oldest != NONE {
-                let slot = self.lists[list].oldest;
+            while let Some(slot) = self.lists[list].first() {
                 if self.slots[slot as usize].queued == 0 {
                     return Some(slot);
                 }
@@ -234,17 +238,9 @@ impl Table {
             return;
         }
         let dear = Self::is_dear(flow);
-        let list = &mut self.lists[usize::from(dear)];
         flow.marks.set(Marks::LISTED);
         flow.marks.put(Marks::LIST_PROVEN, dear);
-        let links = &mut self.links[slot as usize];
-        (links.older, links.newer) = (list.newest, NONE);
-        let before = core::mem::replace(&mut list.newest, slot);
-        if before == NONE {
-            list.oldest = slot;
-        } else {
-            self.links[before as usize].newer = slot;
-        }
+        self.lists[usize::from(dear)].push_back(&mut self.hooks, slot);
     }
 
     fn unlist(&mut self, slot: u32) {
@@ -253,23 +249,13 @@ impl Table {
             return;
         }
         let list = usize::from(flow.marks.has(Marks::LIST_PROVEN));
-        let Links { older, newer, .. } = self.links[slot as usize];
-        if older == NONE {
-            self.lists[list].oldest = newer;
-        } else {
-            self.links[older as usize].newer = newer;
-        }
-        if newer == NONE {
-            self.lists[list].newest = older;
-        } else {
-            self.links[newer as usize].older = older;
-        }
+        self.lists[list].remove(&mut self.hooks, slot);
     }
 
     /// Bytes of memory taken, index and all.
     pub(crate) fn memory(&self) -> usize {
         self.slots.capacity() * size_of::<Flow>()
-            + self.links.capacity() * size_of::<Links>()
-            + self.buckets.capacity() * size_of::<u32>()
+            + self.hooks.capacity() * size_of::<Hooks>()
+            + self.chains.memory()
     }
 }

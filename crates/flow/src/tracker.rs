@@ -247,7 +247,7 @@ impl Tracker {
         }
         self.late = true;
         while budget > 0 {
-            if let Some(slot) = self.wheel.pop(&mut self.table.links) {
+            if let Some(slot) = self.wheel.pop(&mut self.table.hooks) {
                 self.look_at(self.wheel.time(), FlowId(slot));
                 budget -= 1;
             } else if !self.wheel.advance(now) {
@@ -367,11 +367,11 @@ impl Tracker {
             let in_use = flow.marks.has(Marks::PROVEN) && !flow.marks.has(Marks::CLOSED);
             counters.evicted_in_use += u64::from(in_use);
             discount(flow, by_phase, active);
-            wheel.unlink(&mut table.links, victim);
+            wheel.unlink(&mut table.hooks, victim);
         })?;
         counters.created += 1;
         counters.evicted += u64::from(made.evicted);
-        wheel.put(&mut table.links, made.slot, now + config.record_timeout);
+        wheel.put(&mut table.hooks, made.slot, now + config.record_timeout);
         Some(FlowId(made.slot))
     }
 
@@ -400,7 +400,7 @@ impl Tracker {
         // Where looks come late, asking for a sooner one would only cost.
         if rested && !self.late && !flow.rests() {
             let end = flow.quiet_at();
-            self.wheel.sooner(&mut self.table.links, id.0, end);
+            self.wheel.sooner(&mut self.table.hooks, id.0, end);
         }
         result
     }
@@ -420,7 +420,7 @@ impl Tracker {
         if real && now < until {
             flow.marks.set(Marks::ACTIVE);
             self.active.add(now, flow);
-            self.wheel.sooner(&mut self.table.links, id.0, until);
+            self.wheel.sooner(&mut self.table.hooks, id.0, until);
         }
     }
 
@@ -441,7 +441,7 @@ impl Tracker {
         if !busy && unheard > timeout {
             self.counters.expired += 1;
             discount(flow, &mut self.by_phase, &mut self.active);
-            self.wheel.unlink(&mut self.table.links, id.0);
+            self.wheel.unlink(&mut self.table.hooks, id.0);
             self.table.remove(id.0);
             return;
         }
@@ -452,8 +452,8 @@ impl Tracker {
         if flow.marks.has(Marks::ACTIVE) && !silent {
             next = next.min(until.max(now + LOOK_AGAIN));
         }
-        self.wheel.unlink(&mut self.table.links, id.0);
-        self.wheel.put(&mut self.table.links, id.0, next);
+        self.wheel.unlink(&mut self.table.hooks, id.0);
+        self.wheel.put(&mut self.table.hooks, id.0, next);
     }
 }
 

@@ -4,9 +4,10 @@
 //! 2^23 ns (8.4 ms). A flow that wants to be looked at beyond the horizon (34 s) is looked at there and put on again.
 //! A slot is worked at its nominal time, whenever the driver comes: one that comes seldom sees what one that polls sees.
 
+use narrows_lists::HeadList;
 use narrows_units::Instant;
 
-use crate::table::{Links, NONE};
+use crate::table::{Hooks, OnWheel};
 
 const SHIFT: u32 = 23;
 const SLOTS: usize = 4096;
@@ -16,7 +17,7 @@ pub(crate) const OFF: u16 = u16::MAX;
 /// The wheel; the links of its lists are kept by flow.
 #[derive(Clone, Debug)]
 pub(crate) struct Wheel {
-    heads: Vec<u32>,
+    slots: Vec<HeadList<OnWheel>>,
     /// One bit per slot that is not empty.
     busy: [u64; SLOTS / 64],
     /// The slot, counted from the driver's epoch, up to which the wheel has been worked.
@@ -25,7 +26,7 @@ pub(crate) struct Wheel {
 
 impl Wheel {
     pub(crate) fn new() -> Self {
-        Self { heads: vec![NONE; SLOTS], busy: [0; SLOTS / 64], cursor: 0 }
+        Self { slots: vec![HeadList::EMPTY; SLOTS], busy: [0; SLOTS / 64], cursor: 0 }
     }
 
     /// Moves the hand to `now`; only while the wheel is empty.
@@ -51,17 +52,15 @@ impl Wheel {
     }
 
     /// Takes a flow off the slot at hand.
-    pub(crate) fn pop(&mut self, flows: &mut [Links]) -> Option<u32> {
-        let head = self.heads[self.cursor as usize % SLOTS];
-        (head != NONE).then(|| {
-            self.unlink(flows, head);
-            head
-        })
+    pub(crate) fn pop(&mut self, flows: &mut [Hooks]) -> Option<u32> {
+        let flow = self.slots[self.cursor as usize % SLOTS].first()?;
+        self.unlink(flows, flow);
+        Some(flow)
     }
 
     /// When the next flow wants to be looked at.
     pub(crate) fn next(&self) -> Option<Instant> {
-        if self.heads[self.cursor as usize % SLOTS] != NONE {
+        if !self.slots[self.cursor as usize % SLOTS].is_empty() {
             return Some(self.time());
         }
         self.distance().map(|d| Instant::from_nanos((self.cursor + d) << SHIFT))
@@ -87,20 +86,15 @@ impl Wheel {
     }
 
     /// Puts a flow on for the first slot at or after `when`.
-    pub(crate) fn put(&mut self, flows: &mut [Links], flow: u32, when: Instant) {
+    pub(crate) fn put(&mut self, flows: &mut [Hooks], flow: u32, when: Instant) {
         let slot = self.slot_for(when);
-        let links = &mut flows[flow as usize];
-        let head = self.heads[slot];
-        (links.wheel_prev, links.wheel_next, links.wheel_slot) = (NONE, head, slot as u16);
-        if head != NONE {
-            flows[head as usize].wheel_prev = flow;
-        }
-        self.heads[slot] = flow;
+        flows[flow as usize].wheel_slot = slot as u16;
+        self.slots[slot].push_front(flows, flow);
         self.busy[slot / 64] |= 1 << (slot % 64);
     }
 
     /// Sees to it that a flow is looked at no later than the first slot at or after `when`.
-    pub(crate) fn sooner(&mut self, flows: &mut [Links], flow: u32, when: Instant) {
+    pub(crate) fn sooner(&mut self, flows: &mut [Hooks], flow: u32, when: Instant) {
         let at = flows[flow as usize].wheel_slot;
         let ahead = |slot: usize| (slot + SLOTS - 1 - self.cursor as usize % SLOTS) % SLOTS;
         if at != OFF && ahead(usize::from(at)) <= ahead(self.slot_for(when)) {
@@ -110,23 +104,14 @@ impl Wheel {
         self.put(flows, flow, when);
     }
 
-    pub(crate) fn unlink(&mut self, flows: &mut [Links], flow: u32) {
-        let links = &mut flows[flow as usize];
-        let (prev, next) = (links.wheel_prev, links.wheel_next);
-        let slot = usize::from(core::mem::replace(&mut links.wheel_slot, OFF));
+    pub(crate) fn unlink(&mut self, flows: &mut [Hooks], flow: u32) {
+        let slot = usize::from(core::mem::replace(&mut flows[flow as usize].wheel_slot, OFF));
         if slot == usize::from(OFF) {
             return;
         }
-        if next != NONE {
-            flows[next as usize].wheel_prev = prev;
-        }
-        if prev != NONE {
-            flows[prev as usize].wheel_next = next;
-        } else {
-            self.heads[slot] = next;
-            if next == NONE {
-                self.busy[slot / 64] &= !(1 << (slot % 64));
-            }
+        self.slots[slot].remove(flows, flow);
+        if self.slots[slot].is_empty() {
+            self.busy[slot / 64] &= !(1 << (slot % 64));
         }
     }
 

@@ -23,18 +23,17 @@ mod ways;
 
 use core::any::Any;
 
+use narrows_lists::{Fifos, Links, List, Queue};
 use narrows_units::{Duration, Instant};
 use narrows_wire::Header;
 
-use crate::chain::{Chain, Links, NONE};
 use crate::codel::{INTERVALS, TARGETS, check_times};
 use crate::drr::check_quantum;
 use crate::keys::{choices, keys};
-use crate::slab::{Line, Slab};
 use crate::sojourn::Law;
 use crate::{
-    Backlog, ClassReport, Counters, Dice, Discipline, DisciplineSettings, Key, Limits, Manage, Packet, Qdisc,
-    Reason, Report, Settings, ShaperConfig, SpecError, Verdict, Verdicts,
+    Backlog, BoxedDiscipline, ClassReport, Counters, Dice, Discipline, DisciplineSettings, Key, Limits,
+    Manage, Packet, Qdisc, Reason, Report, Settings, ShaperConfig, SpecError, Verdict, Verdicts,
 };
 use cobalt::{Call, Cobalt};
 use hosts::{Hosts, ONE, Parts};
@@ -127,11 +126,7 @@ impl Settings for CakeConfig {
 
     fn check(&self) -> Result<(), SpecError> {
         if !(self.flows as usize).is_multiple_of(WAYS) {
-            return Err(SpecError {
-                key: "flows".to_owned(),
-                value: self.flows.to_string(),
-                expected: format!("a multiple of {WAYS}"),
-            });
+            return Err(SpecError::new("flows", self.flows.to_string(), format!("a multiple of {WAYS}")));
         }
         check_quantum(self.quantum, "one by the rate")?;
         check_times(self.target, self.interval)
@@ -143,11 +138,7 @@ impl DisciplineSettings for CakeConfig {
         Limits { packets: self.limit as usize, flows: self.flows as usize }
     }
 
-    fn build<P: Packet + Send + 'static>(
-        &self,
-        link: &ShaperConfig,
-        seed: u64,
-    ) -> Box<dyn Discipline<P> + Send> {
+    fn build<P: Packet + Send + 'static>(&self, link: &ShaperConfig, seed: u64) -> BoxedDiscipline<P> {
         Box::new(Cake::new(*self, *link, seed))
     }
 }
@@ -190,8 +181,8 @@ enum Set {
 /// One flow's queue: one line of a cache. Its bytes are kept apart, so that the longest is soon found.
 #[derive(Clone, Debug)]
 #[repr(align(64))]
-struct Flow {
-    line: Line,
+struct CakeFlow {
+    queue: Queue,
     /// Bytes it may still send in this turn.
     deficit: i32,
     src: u16,
@@ -220,13 +211,13 @@ pub struct Cake<P> {
     dice: Dice,
     ways: Ways,
     hosts: Hosts,
-    slab: Slab<P>,
-    flows: Vec<Flow>,
+    packets: Fifos<(Instant, P)>,
+    flows: Vec<CakeFlow>,
     bytes: Vec<u64>,
-    links: Links,
-    sparse: Chain,
+    links: Vec<Links>,
+    sparse: List,
     /// Empty queues whose COBALT is not at rest: each dequeue looks at the next one.
-    decaying: Chain,
+    decaying: List,
     /// All other flows.
     rounds: Rounds,
     backlog: Backlog,
@@ -239,8 +230,8 @@ impl<P: Packet> Cake<P> {
     pub fn new(config: CakeConfig, link: ShaperConfig, seed: u64) -> Self {
         let mut dice = Dice::new(seed);
         let flows = Ways::new(config.flows as usize);
-        let empty = Flow {
-            line: Line::EMPTY,
+        let empty = CakeFlow {
+            queue: Queue::EMPTY,
             deficit: 0,
             src: 0,
             dst: 0,
@@ -260,13 +251,13 @@ impl<P: Packet> Cake<P> {
             salt: dice.roll(),
             hosts: Hosts::new(flows.len(), dice.roll()),
             dice,
-            slab: Slab::new(),
+            packets: Fifos::new(),
             flows: vec![empty; flows.len()],
             bytes: vec![0; flows.len()],
-            links: Links::new(flows.len()),
+            links: vec![Links::NONE; flows.len()],
             ways: flows,
-            sparse: Chain::EMPTY,
-            decaying: Chain::EMPTY,
+            sparse: List::EMPTY,
+            decaying: List::EMPTY,
             rounds: Rounds::new(),
             backlog: Backlog::default(),
             counters: Counters::default(),
@@ -335,8 +326,8 @@ impl<P: Packet> Cake<P> {
     /// Takes a flow out of its list.
     fn unlink(&mut self, at: usize) {
         match self.flows[at].set {
-            Set::Sparse => return self.links.remove(&mut self.sparse, at as u32),
-            Set::Decaying => return self.links.remove(&mut self.decaying, at as u32),
+            Set::Sparse => return self.sparse.remove(&mut self.links, at as u32),
+            Set::Decaying => return self.decaying.remove(&mut self.links, at as u32),
             Set::None | Set::Waiting | Set::Bulk => {}
         }
         let flow = &self.flows[at];
@@ -355,16 +346,14 @@ impl<P: Packet> Cake<P> {
             flow.set = Set::None;
         } else {
             flow.set = Set::Decaying;
-            self.links.push_back(&mut self.decaying, at as u32);
+            self.decaying.push_back(&mut self.links, at as u32);
         }
     }
 
     /// The next of the queues that decay is looked at.
     fn decay(&mut self, now: Instant) {
-        if self.decaying.first != NONE {
-            let at = self.decaying.first as usize;
-            self.unlink(at);
-            self.found_empty(at, now);
+        if let Some(at) = self.decaying.pop_front(&mut self.links) {
+            self.found_empty(at as usize, now);
         }
     }
 
@@ -377,19 +366,19 @@ impl<P: Packet> Cake<P> {
     /// The flow whose turn it is: the first sparse one, else the first of the nearest round. It stays in its list.
     fn turn(&mut self) -> Option<usize> {
         loop {
-            let at = if self.sparse.first == NONE {
+            let at = if let Some(at) = self.sparse.first() {
+                at as usize
+            } else {
                 let at = self.rounds.next()? as usize;
                 self.credit(at);
                 at
-            } else {
-                self.sparse.first as usize
             };
             if self.flows[at].deficit > 0 {
                 return Some(at);
             }
             self.unlink(at);
             if self.flows[at].set == Set::Sparse {
-                if self.flows[at].line.is_empty() {
+                if self.flows[at].queue.is_empty() {
                     self.flows[at].set = Set::Waiting;
                 } else {
                     self.becomes_bulk(at);
@@ -401,10 +390,10 @@ impl<P: Packet> Cake<P> {
 
     fn pop(&mut self, at: usize) -> Option<(Instant, P)> {
         let flow = &mut self.flows[at];
-        let (since, packet) = self.slab.pop_front(&mut flow.line)?;
+        let (since, packet) = self.packets.pop_front(&mut flow.queue)?;
         self.backlog.sub(packet.len());
         self.bytes[at] -= packet.len().get();
-        if flow.line.is_empty() {
+        if flow.queue.is_empty() {
             flow.guests = false;
         }
         Some((since, packet))
@@ -429,7 +418,7 @@ impl<P: Packet> Cake<P> {
                 Call::Stop => Reason::Early,
                 Call::Send => return Some(packet),
             };
-            if flow.line.is_empty() {
+            if flow.queue.is_empty() {
                 return Some(packet);
             }
             self.counters.drop_for(reason);
@@ -463,8 +452,8 @@ impl<P: Packet> Cake<P> {
         if !acks::replaces(new) {
             return;
         }
-        let (mut oldest, mut found, mut before) = (None, 0, NONE);
-        for (place, packet) in self.slab.iter(&self.flows[at].line).take(SCAN) {
+        let (mut oldest, mut found, mut before) = (None, 0, None);
+        for (place, (_, packet)) in self.packets.iter(&self.flows[at].queue).take(SCAN) {
             if acks::superfluous(packet.header(), new) {
                 oldest.get_or_insert(before);
                 found += 1;
@@ -472,15 +461,15 @@ impl<P: Packet> Cake<P> {
                     break;
                 }
             }
-            before = place;
+            before = Some(place);
         }
         let Some(before) = oldest.filter(|_| found > spare) else { return };
-        let line = &mut self.flows[at].line;
+        let queue = &mut self.flows[at].queue;
         let gone = match before {
-            NONE => self.slab.pop_front(line).map(|(_, packet)| packet),
-            before => self.slab.remove_behind(line, before),
+            None => self.packets.pop_front(queue),
+            Some(before) => self.packets.remove_after(queue, before),
         };
-        if let Some(packet) = gone {
+        if let Some((_, packet)) = gone {
             self.backlog.sub(packet.len());
             self.bytes[at] -= packet.len().get();
             self.counters.suppressed += 1;
@@ -508,7 +497,7 @@ impl<P: Packet> Cake<P> {
                 }
                 self.flows[at].deficit = (self.share(at) >> 16).max(1).cast_signed();
                 self.flows[at].set = Set::Sparse;
-                self.links.push_back(&mut self.sparse, at as u32);
+                self.sparse.push_back(&mut self.links, at as u32);
             }
             Set::Waiting => self.becomes_bulk(at),
             Set::Sparse | Set::Bulk => {}
@@ -523,7 +512,7 @@ impl<P: Packet> Qdisc<P> for Cake<P> {
         self.counters.arrive(len);
         let at = self.place(packet.header());
         self.filter(at, packet.header(), verdicts);
-        self.slab.push_back(&mut self.flows[at].line, now, packet);
+        self.packets.push_back(&mut self.flows[at].queue, (now, packet));
         self.backlog.add(len);
         self.bytes[at] += len.get();
         // More than once only after the limit was lowered.
@@ -575,10 +564,10 @@ impl<P: Packet> Manage for Cake<P> {
     fn report(&mut self, _now: Instant) -> Report {
         let class = |name, bulk: bool| {
             let mut class = ClassReport { name, ..ClassReport::default() };
-            let here = |f: &&Flow| !f.line.is_empty() && (f.set == Set::Bulk) == bulk;
+            let here = |f: &&CakeFlow| !f.queue.is_empty() && (f.set == Set::Bulk) == bulk;
             for flow in self.flows.iter().filter(here) {
                 class.flows += 1;
-                for (_, packet) in self.slab.iter(&flow.line) {
+                for (_, (_, packet)) in self.packets.iter(&flow.queue) {
                     class.backlog.add(packet.len());
                 }
             }

@@ -1,10 +1,10 @@
 //! Which lane a packet goes to: one of a number of buckets by hash, or one for each flow that has packets waiting.
 
+use narrows_lists::{Chained, Chains, NIL};
 use narrows_units::{Duration, Instant};
 use narrows_wire::FlowKey;
 
 use crate::Buckets;
-use crate::chain::NONE;
 
 /// Lanes by flow. Only flows with packets waiting are known, so there are never more than packets.
 #[derive(Debug)]
@@ -27,7 +27,7 @@ impl Classifier {
     pub fn lanes(&self) -> usize {
         match self {
             Self::Hashed(buckets) => buckets.count(),
-            Self::Exact(flows) => flows.keys.len(),
+            Self::Exact(flows) => flows.lanes.len(),
         }
     }
 
@@ -55,14 +55,29 @@ impl Classifier {
     }
 }
 
+/// The flow that has a lane.
+#[derive(Clone, Debug)]
+struct Holder {
+    key: FlowKey,
+    /// The next lane of its bucket.
+    next: u32,
+}
+
+impl Chained for Holder {
+    fn next(&self) -> u32 {
+        self.next
+    }
+    fn set_next(&mut self, next: u32) {
+        self.next = next;
+    }
+}
+
 /// Flows with packets waiting: hashed chains of lanes.
 #[derive(Debug)]
 pub struct FlowsWaiting {
     buckets: Buckets,
-    /// First lane of each bucket.
-    first: Vec<u32>,
-    /// The flow of each lane, and the next lane of its bucket.
-    keys: Vec<(FlowKey, u32)>,
+    chains: Chains,
+    lanes: Vec<Holder>,
     free: Vec<u32>,
 }
 
@@ -71,40 +86,26 @@ impl FlowsWaiting {
         let count = u32::try_from(flows).unwrap_or(u32::MAX).max(1);
         Self {
             buckets: Buckets::new(count, seed),
-            first: vec![NONE; count as usize],
-            keys: vec![(FlowKey::default(), NONE); count as usize],
+            chains: Chains::new(count as usize),
+            lanes: vec![Holder { key: FlowKey::default(), next: NIL }; count as usize],
             free: (0..count).rev().collect(),
         }
     }
 
     fn lane(&mut self, key: &FlowKey) -> usize {
         let bucket = self.buckets.of(key);
-        let mut at = self.first[bucket];
-        while at != NONE {
-            let (flow, next) = &self.keys[at as usize];
-            if flow == key {
-                return at as usize;
-            }
-            at = *next;
+        if let Some(lane) = self.chains.find(&self.lanes, bucket, |holder| holder.key == *key) {
+            return lane as usize;
         }
         let lane = self.free.pop().expect("a lane for each packet that may wait");
-        self.keys[lane as usize] = (*key, self.first[bucket]);
-        self.first[bucket] = lane;
+        self.lanes[lane as usize].key = *key;
+        self.chains.push(&mut self.lanes, bucket, lane);
         lane as usize
     }
 
     fn forget(&mut self, lane: usize) {
-        let (key, after) = self.keys[lane];
-        let bucket = self.buckets.of(&key);
-        let mut at = self.first[bucket];
-        if at == lane as u32 {
-            self.first[bucket] = after;
-        } else {
-            while self.keys[at as usize].1 != lane as u32 {
-                at = self.keys[at as usize].1;
-            }
-            self.keys[at as usize].1 = after;
-        }
+        let bucket = self.buckets.of(&self.lanes[lane].key);
+        self.chains.remove(&mut self.lanes, bucket, lane as u32);
         self.free.push(lane as u32);
     }
 }

@@ -14,16 +14,15 @@
 
 use core::any::Any;
 
+use narrows_lists::{Fifos, Links, List, Queue};
 use narrows_units::{Bytes, Duration, Instant};
 
-use crate::chain::{Chain, Links, NONE};
 use crate::codel::{INTERVALS, TARGETS, check_times};
 use crate::keys::{choices, keys};
-use crate::slab::{Line, Slab};
 use crate::sojourn::{Before, Control, Law};
 use crate::{
-    Backlog, Buckets, ClassReport, Counters, Discipline, DisciplineSettings, Key, Limits, Manage, Packet,
-    Qdisc, Reason, Report, Settings, ShaperConfig, SpecError, Verdict, Verdicts,
+    Backlog, BoxedDiscipline, Buckets, ClassReport, Counters, Discipline, DisciplineSettings, Key, Limits,
+    Manage, Packet, Qdisc, Reason, Report, Settings, ShaperConfig, SpecError, Verdict, Verdicts,
 };
 
 /// What CoDel leaves alone if no more than one packet of it waits.
@@ -104,11 +103,7 @@ impl DisciplineSettings for FqCodelConfig {
         Limits { packets: self.limit as usize, flows: self.flows as usize }
     }
 
-    fn build<P: Packet + Send + 'static>(
-        &self,
-        link: &ShaperConfig,
-        seed: u64,
-    ) -> Box<dyn Discipline<P> + Send> {
+    fn build<P: Packet + Send + 'static>(&self, link: &ShaperConfig, seed: u64) -> BoxedDiscipline<P> {
         Box::new(FqCodel::new(*self, *link, seed))
     }
 }
@@ -116,9 +111,9 @@ impl DisciplineSettings for FqCodelConfig {
 /// At most so many packets of the fattest queue go at once, and no more than half of its bytes (RFC 8290, section 4.1).
 const BATCH: u32 = 64;
 
-/// Which list a queue is in.
+/// Which list a flow is in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum List {
+enum Age {
     None,
     New,
     Old,
@@ -127,9 +122,9 @@ enum List {
 /// One flow's queue: one line of a cache. Its bytes are kept apart, so that the fattest is soon found.
 #[derive(Clone, Debug)]
 #[repr(align(64))]
-struct Queue {
-    line: Line,
-    list: List,
+struct FqCodelFlow {
+    queue: Queue,
+    age: Age,
     /// Bytes it may still send in this turn.
     deficit: i64,
     codel: Control,
@@ -142,12 +137,12 @@ pub struct FqCodel<P> {
     link: ShaperConfig,
     law: Law,
     buckets: Buckets,
-    slab: Slab<P>,
-    queues: Vec<Queue>,
+    packets: Fifos<(Instant, P)>,
+    flows: Vec<FqCodelFlow>,
     bytes: Vec<u64>,
-    links: Links,
-    new: Chain,
-    old: Chain,
+    links: Vec<Links>,
+    new: List,
+    old: List,
     backlog: Backlog,
     /// When the link has sent the packet after which nothing waited.
     free_at: Instant,
@@ -158,18 +153,19 @@ impl<P: Packet> FqCodel<P> {
     /// Empty queues for `link`; `seed` keys the hash.
     #[must_use]
     pub fn new(config: FqCodelConfig, link: ShaperConfig, seed: u64) -> Self {
-        let empty = Queue { line: Line::EMPTY, list: List::None, deficit: 0, codel: Control::default() };
+        let empty =
+            FqCodelFlow { queue: Queue::EMPTY, age: Age::None, deficit: 0, codel: Control::default() };
         Self {
             config,
             link,
             law: Law::on(&link, config.target, config.interval, config.scale),
             buckets: Buckets::new(config.flows, seed),
-            slab: Slab::new(),
-            queues: vec![empty; config.flows as usize],
+            packets: Fifos::new(),
+            flows: vec![empty; config.flows as usize],
             bytes: vec![0; config.flows as usize],
-            links: Links::new(config.flows as usize),
-            new: Chain::EMPTY,
-            old: Chain::EMPTY,
+            links: vec![Links::NONE; config.flows as usize],
+            new: List::EMPTY,
+            old: List::EMPTY,
             backlog: Backlog::default(),
             free_at: Instant::ZERO,
             counters: Counters::default(),
@@ -177,7 +173,7 @@ impl<P: Packet> FqCodel<P> {
     }
 
     fn pop(&mut self, at: usize) -> Option<(Instant, P)> {
-        let (since, packet) = self.slab.pop_front(&mut self.queues[at].line)?;
+        let (since, packet) = self.packets.pop_front(&mut self.flows[at].queue)?;
         self.backlog.sub(packet.len());
         self.bytes[at] -= packet.len().get();
         Some((since, packet))
@@ -187,11 +183,10 @@ impl<P: Packet> FqCodel<P> {
     fn retire(&mut self) {
         let lasting = self.config.spare == Spare::Link;
         for list in [&mut self.new, &mut self.old] {
-            while list.first != NONE {
-                let queue = &mut self.queues[list.first as usize];
-                queue.list = List::None;
-                queue.codel.emptied(Before::Nothing, lasting);
-                self.links.remove(list, list.first);
+            while let Some(at) = list.pop_front(&mut self.links) {
+                let flow = &mut self.flows[at as usize];
+                flow.age = Age::None;
+                flow.codel.emptied(Before::Nothing, lasting);
             }
         }
     }
@@ -224,14 +219,14 @@ impl<P: Packet> FqCodel<P> {
         loop {
             let Some((since, mut packet)) = self.pop(at) else {
                 let lasting = self.config.spare == Spare::Link;
-                self.queues[at].codel.emptied(before, lasting);
+                self.flows[at].codel.emptied(before, lasting);
                 return None;
             };
             let behind = match self.config.spare {
                 Spare::Queue => Bytes(self.bytes[at]),
                 Spare::Link => self.backlog.bytes,
             };
-            let codel = &mut self.queues[at].codel;
+            let codel = &mut self.flows[at].codel;
             let Some(told) = codel.judge(&self.law, now, now.since(since), behind, before) else {
                 return Some(packet);
             };
@@ -250,25 +245,26 @@ impl<P: Packet> FqCodel<P> {
     /// The queue whose turn it is: the first of the new ones, else of the old. It stays in its list.
     fn turn(&mut self) -> Option<usize> {
         loop {
-            let (from_new, first) =
-                if self.new.first == NONE { (false, self.old.first) } else { (true, self.new.first) };
-            let queue = self.queues.get_mut(first as usize)?;
-            if queue.deficit > 0 {
+            let from_new = !self.new.is_empty();
+            let first = if from_new { self.new.first() } else { self.old.first() }?;
+            let flow = &mut self.flows[first as usize];
+            if flow.deficit > 0 {
                 return Some(first as usize);
             }
-            queue.deficit += i64::from(self.config.quantum);
+            flow.deficit += i64::from(self.config.quantum);
             self.leave(from_new, first);
             self.age(first);
         }
     }
 
     fn leave(&mut self, from_new: bool, at: u32) {
-        self.links.remove(if from_new { &mut self.new } else { &mut self.old }, at);
+        let list = if from_new { &mut self.new } else { &mut self.old };
+        list.remove(&mut self.links, at);
     }
 
     fn age(&mut self, at: u32) {
-        self.queues[at as usize].list = List::Old;
-        self.links.push_back(&mut self.old, at);
+        self.flows[at as usize].age = Age::Old;
+        self.old.push_back(&mut self.links, at);
     }
 }
 
@@ -280,14 +276,14 @@ impl<P: Packet> Qdisc<P> for FqCodel<P> {
             self.retire();
         }
         let at = self.buckets.of(&packet.header().key);
-        let queue = &mut self.queues[at];
-        self.slab.push_back(&mut queue.line, now, packet);
+        let flow = &mut self.flows[at];
+        self.packets.push_back(&mut flow.queue, (now, packet));
         self.backlog.add(len);
         self.bytes[at] += len.get();
-        if queue.list == List::None {
-            queue.list = List::New;
-            queue.deficit = i64::from(self.config.quantum);
-            self.links.push_back(&mut self.new, at as u32);
+        if flow.age == Age::None {
+            flow.age = Age::New;
+            flow.deficit = i64::from(self.config.quantum);
+            self.new.push_back(&mut self.links, at as u32);
         }
         // More than once only after the limit was lowered.
         while self.backlog.packets > self.config.limit as usize {
@@ -300,7 +296,7 @@ impl<P: Packet> Qdisc<P> for FqCodel<P> {
             let at = self.turn()?;
             if let Some(packet) = self.serve(at, now, verdicts) {
                 let wire = self.link.wire_len(packet.len());
-                self.queues[at].deficit -= i64::try_from(wire.get()).unwrap_or(i64::MAX);
+                self.flows[at].deficit -= i64::try_from(wire.get()).unwrap_or(i64::MAX);
                 self.counters.send(packet.len());
                 if self.backlog.packets == 0 {
                     self.free_at = now + self.link.rate.time_to_send(wire);
@@ -309,12 +305,12 @@ impl<P: Packet> Qdisc<P> for FqCodel<P> {
             }
             // A new queue that is empty has to wait behind the old ones before it can be new again; else a flow that sends
             // a packet each time would starve them (RFC 8290, section 4.2).
-            let was_new = self.queues[at].list == List::New;
+            let was_new = self.flows[at].age == Age::New;
             self.leave(was_new, at as u32);
             if was_new {
                 self.age(at as u32);
             } else {
-                self.queues[at].list = List::None;
+                self.flows[at].age = Age::None;
             }
         }
         None
@@ -342,16 +338,16 @@ impl<P: Packet> Manage for FqCodel<P> {
     }
 
     fn report(&mut self, _now: Instant) -> Report {
-        let class = |name, list| {
+        let class = |name, age| {
             let mut class = ClassReport { name, ..ClassReport::default() };
-            for (at, queue) in self.queues.iter().enumerate().filter(|(_, q)| q.list == list) {
-                class.flows += usize::from(!queue.line.is_empty());
+            for (at, flow) in self.flows.iter().enumerate().filter(|(_, f)| f.age == age) {
+                class.flows += usize::from(!flow.queue.is_empty());
                 class.backlog.bytes += Bytes(self.bytes[at]);
-                class.backlog.packets += self.slab.iter(&queue.line).count();
+                class.backlog.packets += self.packets.iter(&flow.queue).count();
             }
             class
         };
-        let classes = vec![class("new", List::New), class("old", List::Old)];
+        let classes = vec![class("new", Age::New), class("old", Age::Old)];
         let flows = classes.iter().map(|c| c.flows).sum();
         Report {
             name: "fq_codel",

@@ -63,6 +63,8 @@ pub trait Settings: Clone + Default + PartialEq + fmt::Debug + 'static {
     const NAME: &'static str;
     /// The key a bare word sets, as in `taq:paper`.
     const BARE: &'static str;
+    /// The key that decides which others there are, if one does: it is read first wherever it stands.
+    const SELECTOR: Option<&'static str> = None;
 
     /// Every key, in the order of the documents.
     fn keys() -> &'static [Key<Self>];
@@ -88,11 +90,7 @@ pub trait Settings: Clone + Default + PartialEq + fmt::Debug + 'static {
     fn set(&mut self, key: &str, value: &str) -> Result<(), SpecError> {
         let known = Self::key(key).ok_or_else(|| {
             let names: Vec<_> = Self::keys().iter().map(|k| k.name).collect();
-            SpecError {
-                key: key.to_owned(),
-                value: value.to_owned(),
-                expected: format!("a key of {}: {}", Self::NAME, names.join(", ")),
-            }
+            SpecError::unknown(key, value, Self::NAME, &names)
         })?;
         known.set(self, value)
     }
@@ -102,12 +100,15 @@ pub trait Settings: Clone + Default + PartialEq + fmt::Debug + 'static {
     /// # Errors
     /// If a key is unknown, a value is outside its range, or they do not go together.
     fn read(text: &str) -> Result<Self, SpecError> {
+        let pair = |setting: &'_ str| {
+            let (key, value) = setting.split_once('=').unwrap_or((Self::BARE, setting));
+            (key.trim().to_owned(), value.to_owned())
+        };
+        let given = text.split(',').map(str::trim).filter(|s| !s.is_empty()).map(pair);
+        let (first, rest): (Vec<_>, Vec<_>) = given.partition(|(key, _)| Self::SELECTOR == Some(key));
         let mut config = Self::default();
-        for setting in text.split(',').map(str::trim).filter(|s| !s.is_empty()) {
-            match setting.split_once('=') {
-                Some((key, value)) => config.set(key.trim(), value)?,
-                None => config.set(Self::BARE, setting)?,
-            }
+        for (key, value) in first.iter().chain(&rest) {
+            config.set(key, value)?;
         }
         config.check()?;
         Ok(config)
@@ -116,21 +117,20 @@ pub trait Settings: Clone + Default + PartialEq + fmt::Debug + 'static {
     /// The keys that differ from their defaults, as `key=value,key=value`.
     #[must_use]
     fn differences(&self) -> String {
-        let plain = Self::default();
-        let changed: Vec<_> = Self::keys()
-            .iter()
-            .filter(|k| k.value(self) != k.value(&plain))
-            .map(|k| format!("{}={}", k.name, k.value(self)))
-            .collect();
+        let change = |k: &Key<Self>| {
+            let value = k.value(self).filter(|v| *v != k.default_value())?;
+            Some(format!("{}={value}", k.name))
+        };
+        let changed: Vec<_> = Self::keys().iter().filter_map(change).collect();
         changed.join(",")
     }
 
     /// The keys as `--help` shows them.
     #[must_use]
     fn help() -> String {
-        let plain = Self::default();
         Self::keys().iter().fold(String::new(), |mut text, k| {
-            let _ = writeln!(text, "  {:<20} {} [{}; {}]", k.name, k.doc, k.value(&plain), k.range());
+            let only = k.section.map_or(String::new(), |s| format!("; with {s}"));
+            let _ = writeln!(text, "  {:<20} {} [{}; {}{only}]", k.name, k.doc, k.default_value(), k.range());
             text
         })
     }
@@ -138,10 +138,16 @@ pub trait Settings: Clone + Default + PartialEq + fmt::Debug + 'static {
     /// The keys as a table in Markdown, for the documents.
     #[must_use]
     fn markdown() -> String {
-        let plain = Self::default();
-        let mut text = String::from("| key | default | range | meaning |\n|---|---|---|---|\n");
+        let sections = Self::keys().iter().any(|k| k.section.is_some());
+        let (title, rule) = if sections { (" with |", "---|") } else { ("", "") };
+        let mut text = format!("| key |{title} default | range | meaning |\n|---|{rule}---|---|---|\n");
         for k in Self::keys() {
-            text += &format!("| `{}` | {} | {} | {} |\n", k.name, k.value(&plain), k.range(), k.doc);
+            let only = match k.section {
+                Some(section) => format!(" `{section}` |"),
+                None if sections => " |".to_owned(),
+                None => String::new(),
+            };
+            text += &format!("| `{}` |{only} {} | {} | {} |\n", k.name, k.default_value(), k.range(), k.doc);
         }
         text
     }
@@ -153,7 +159,12 @@ pub struct Key<C> {
     pub name: &'static str,
     /// What it means, in one line.
     pub doc: &'static str,
-    pub(crate) slot: for<'a> fn(&'a mut C) -> Slot<'a>,
+    /// The setting beside which alone it has a meaning, as `mode=paper`; `None` if it always has.
+    pub section: Option<&'static str>,
+    /// Its place; `None` in settings that have no such key.
+    pub(crate) slot: for<'a> fn(&'a mut C) -> Option<Slot<'a>>,
+    /// Settings that have this key, all at their defaults.
+    pub(crate) home: fn() -> C,
 }
 
 impl<C> fmt::Debug for Key<C> {
@@ -221,26 +232,46 @@ const BUFFER_RTTS: (u32, u32) = (500, 4000);
 /// Buffers in packets: what fits in memory.
 const BUFFER_PACKETS: (u32, u32) = (1, 1_000_000);
 
-/// The list of keys of a `Config`: `keys! { Config; name: Kind(range...), "meaning"; ... }`.
+/// The list of keys of a `Config`: `keys! { Config; name: Kind(range...), "meaning"; ... }`. Where some have a meaning
+/// only beside another setting they stand in sections, each with that setting, the way to its part of the settings, and
+/// settings that have it: `[Some("mode=paper"), paper, Config::paper] { ... }`.
 macro_rules! keys {
     ($config:ty; $($name:ident: $kind:ident($($range:expr),*), $doc:literal;)*) => {
+        $crate::keys::keys! {
+            $config;
+            [None, Some, <$config>::default] { $($name: $kind($($range),*), $doc;)* }
+        }
+    };
+    ($config:ty; $([$section:expr, $part:expr, $home:expr] {
+        $($name:ident: $kind:ident $range:tt, $doc:literal;)*
+    })*) => {
         static KEYS: &[$crate::keys::Key<$config>] = &[
-            $($crate::keys::Key {
+            $($($crate::keys::Key {
                 name: stringify!($name),
                 doc: $doc,
-                slot: |c| $crate::keys::Slot::$kind(&mut c.$name, $($range),*),
-            },)*
+                section: $section,
+                slot: |c| ($part)(c).map(|c| $crate::keys::slot!(c.$name, $kind $range)),
+                home: $home,
+            },)*)*
         ];
     };
 }
+
+/// A place with its range.
+macro_rules! slot {
+    ($place:expr, $kind:ident ($($range:expr),*)) => {
+        $crate::keys::Slot::$kind(&mut $place, $($range),*)
+    };
+}
 pub(crate) use keys;
+pub(crate) use slot;
 
 impl<C: Settings> Key<C> {
-    /// The value in `config`, as [`Settings::set`] reads it.
+    /// The value in `config`, as [`Settings::set`] reads it; `None` if it has no such key.
     #[must_use]
-    pub fn value(&self, config: &C) -> String {
+    pub fn value(&self, config: &C) -> Option<String> {
         let mut c = config.clone();
-        match (self.slot)(&mut c) {
+        let text = match (self.slot)(&mut c)? {
             Slot::Choice(v) => v.words()[v.chosen()].to_owned(),
             Slot::Number(v, ..) => v.to_string(),
             Slot::Part(v, ..) => v.to_string(),
@@ -249,14 +280,22 @@ impl<C: Settings> Key<C> {
             Slot::Size(v, ..) => v.get().to_string(),
             Slot::Buffer(Buffer::Rtts(milli)) => format!("{}x", Ppm(*milli * 1000)),
             Slot::Buffer(Buffer::Packets(n)) => n.to_string(),
-        }
+        };
+        Some(text)
+    }
+
+    /// The value it has unless it is set.
+    #[must_use]
+    pub fn default_value(&self) -> String {
+        self.value(&(self.home)()).unwrap_or_default()
     }
 
     /// What values are allowed, in words.
     #[must_use]
     pub fn range(&self) -> String {
-        let mut c = C::default();
-        match (self.slot)(&mut c) {
+        let mut c = (self.home)();
+        let Some(slot) = (self.slot)(&mut c) else { return String::new() };
+        match slot {
             Slot::Choice(v) => v.words().join(" or "),
             Slot::Number(_, low, high) => format!("{low} to {high}"),
             Slot::Part(_, low, high) => format!("{} to {}", Ppm(low), Ppm(high)),
@@ -278,7 +317,8 @@ impl<C: Settings> Key<C> {
 
     pub(crate) fn set(&self, config: &mut C, value: &str) -> Result<(), SpecError> {
         let text = value.trim();
-        let done = match (self.slot)(config) {
+        let Some(slot) = (self.slot)(config) else { return Err(self.misplaced(config, value)) };
+        let done = match slot {
             Slot::Choice(v) => v.words().iter().position(|w| *w == text).map(|at| v.choose(at)),
             Slot::Number(v, low, high) => put(v, text.parse().ok().filter(|n| (low..=high).contains(n))),
             Slot::Part(v, low, high) => {
@@ -294,11 +334,15 @@ impl<C: Settings> Key<C> {
             }
             Slot::Buffer(v) => put(v, read_buffer(text)),
         };
-        done.ok_or_else(|| SpecError {
-            key: self.name.to_owned(),
-            value: value.to_owned(),
-            expected: self.range(),
-        })
+        done.ok_or_else(|| SpecError::new(self.name, value, self.range()))
+    }
+
+    /// That `config` has no such key.
+    fn misplaced(&self, config: &C, value: &str) -> SpecError {
+        let selector = C::SELECTOR.and_then(C::key);
+        let here = selector.and_then(|s| Some(format!("{}={}", s.name, s.value(config)?)));
+        let there = self.section.unwrap_or_default();
+        SpecError::misplaced(self.name, value, &here.unwrap_or_default(), there)
     }
 }
 

@@ -6,9 +6,9 @@
 //!
 //! Memory follows what waits: a packet has a place in the slab, and places are used again.
 
+use narrows_lists::{Arena as _, Linked, Links, List, Slab};
 use narrows_units::Bytes;
 
-use crate::chain::{Chain, Links, NONE};
 use crate::{Backlog, Counters, Packet, Reason, Verdict, Verdicts};
 
 /// What "longest" counts.
@@ -19,9 +19,24 @@ pub enum Measure {
     Bytes(u64),
 }
 
+#[derive(Debug)]
+struct Queued<P> {
+    packet: P,
+    links: Links,
+}
+
+impl<P> Linked<()> for Queued<P> {
+    fn links(&self) -> &Links {
+        &self.links
+    }
+    fn links_mut(&mut self) -> &mut Links {
+        &mut self.links
+    }
+}
+
 #[derive(Clone, Debug)]
 struct Lane {
-    queue: Chain,
+    queue: List,
     backlog: Backlog,
     /// Which list by length it is in; 0 if empty.
     step: usize,
@@ -30,7 +45,7 @@ struct Lane {
 }
 
 const EMPTY: Lane = Lane {
-    queue: Chain::EMPTY,
+    queue: List::EMPTY,
     backlog: Backlog { packets: 0, bytes: Bytes::ZERO },
     step: 0,
     credit: 0,
@@ -40,18 +55,15 @@ const EMPTY: Lane = Lane {
 /// The FIFOs, the order of turns, and the lists by length.
 #[derive(Debug)]
 pub struct Lanes<P> {
-    slab: Vec<Option<P>>,
-    places: Links,
-    free: Vec<u32>,
+    packets: Slab<Queued<P>>,
     lanes: Vec<Lane>,
-    turns: Links,
+    turns: Vec<Links>,
     /// Lanes with packets, the next to be served first.
-    round: Chain,
-    active: usize,
+    round: List,
     measure: Measure,
-    by_length: Links,
+    by_length: Vec<Links>,
     /// The lanes of each step; who came to it last stands first.
-    lengths: Vec<Chain>,
+    lengths: Vec<List>,
     /// No lane is in a higher step.
     top: usize,
     backlog: Backlog,
@@ -63,16 +75,13 @@ impl<P: Packet> Lanes<P> {
         let step = if let Measure::Bytes(n) = measure { n.max(1) } else { 1 };
         let steps = usize::try_from(longest / step).unwrap_or(usize::MAX).clamp(1, 1 << 20) + 2;
         Self {
-            slab: Vec::new(),
-            places: Links::new(0),
-            free: Vec::new(),
+            packets: Slab::new(),
             lanes: vec![EMPTY; count],
-            turns: Links::new(count),
-            round: Chain::EMPTY,
-            active: 0,
+            turns: vec![Links::NONE; count],
+            round: List::EMPTY,
             measure,
-            by_length: Links::new(count),
-            lengths: vec![Chain::EMPTY; steps],
+            by_length: vec![Links::NONE; count],
+            lengths: vec![List::EMPTY; steps],
             top: 0,
             backlog: Backlog::default(),
         }
@@ -91,7 +100,7 @@ impl<P: Packet> Lanes<P> {
     }
     /// Lanes with packets.
     pub const fn active(&self) -> usize {
-        self.active
+        self.round.len() as usize
     }
     /// What the lane may still send, by the rules of whoever serves it; zero when it becomes active.
     pub fn credit(&mut self, lane: usize) -> &mut i64 {
@@ -103,36 +112,29 @@ impl<P: Packet> Lanes<P> {
     }
     /// Whose turn it is.
     pub fn turn(&self) -> Option<usize> {
-        (self.round.first != NONE).then_some(self.round.first as usize)
+        self.round.first().map(|lane| lane as usize)
     }
     /// The lane's turn is over: it is served again after all others.
     pub fn end_turn(&mut self, lane: usize) {
         self.lanes[lane].visited = false;
-        self.turns.remove(&mut self.round, lane as u32);
-        self.turns.push_back(&mut self.round, lane as u32);
+        self.round.move_to_back(&mut self.turns, lane as u32);
     }
 
     /// The first packet of a lane.
     pub fn front(&self, lane: usize) -> Option<&P> {
-        self.slab.get(self.lanes[lane].queue.first as usize)?.as_ref()
+        self.lanes[lane].queue.first().map(|at| &self.packets.at(at).packet)
     }
 
     /// Adds a packet to a lane; a lane that was empty comes last in the round.
     pub fn push(&mut self, lane: usize, packet: P) {
         let len = packet.len();
-        let place = self.free.pop().unwrap_or_else(|| {
-            self.slab.push(None);
-            self.places.grow(self.slab.len());
-            (self.slab.len() - 1) as u32
-        });
-        self.slab[place as usize] = Some(packet);
+        let at = self.packets.insert(Queued { packet, links: Links::NONE });
         let l = &mut self.lanes[lane];
         if l.backlog.packets == 0 {
             (l.credit, l.visited) = (0, false);
-            self.active += 1;
-            self.turns.push_back(&mut self.round, lane as u32);
+            self.round.push_back(&mut self.turns, lane as u32);
         }
-        self.places.push_back(&mut l.queue, place);
+        l.queue.push_back(&mut self.packets, at);
         l.backlog.add(len);
         self.backlog.add(len);
         self.file(lane);
@@ -140,12 +142,12 @@ impl<P: Packet> Lanes<P> {
 
     /// Takes the first packet of a lane.
     pub fn pop_front(&mut self, lane: usize) -> Option<P> {
-        self.take(lane, self.lanes[lane].queue.first)
+        self.take(lane, self.lanes[lane].queue.first()?)
     }
 
     /// Takes the last packet of a lane.
     pub fn pop_back(&mut self, lane: usize) -> Option<P> {
-        self.take(lane, self.lanes[lane].queue.last)
+        self.take(lane, self.lanes[lane].queue.last()?)
     }
 
     /// Drops the last packet of the longest lane, and says which that was. A newcomer's `own` lane is told from others.
@@ -163,16 +165,14 @@ impl<P: Packet> Lanes<P> {
         Some(lane)
     }
 
-    fn take(&mut self, lane: usize, place: u32) -> Option<P> {
-        let packet = self.slab.get_mut(place as usize)?.take()?;
-        self.free.push(place);
+    fn take(&mut self, lane: usize, at: u32) -> Option<P> {
         let l = &mut self.lanes[lane];
-        self.places.remove(&mut l.queue, place);
+        l.queue.remove(&mut self.packets, at);
+        let packet = self.packets.remove(at).packet;
         l.backlog.sub(packet.len());
         self.backlog.sub(packet.len());
         if l.backlog.packets == 0 {
-            self.active -= 1;
-            self.turns.remove(&mut self.round, lane as u32);
+            self.round.remove(&mut self.turns, lane as u32);
         }
         self.file(lane);
         Some(packet)
@@ -191,11 +191,11 @@ impl<P: Packet> Lanes<P> {
             return;
         }
         if l.step > 0 {
-            self.by_length.remove(&mut self.lengths[l.step], lane as u32);
+            self.lengths[l.step].remove(&mut self.by_length, lane as u32);
         }
         l.step = step;
         if step > 0 {
-            self.by_length.push_front(&mut self.lengths[step], lane as u32);
+            self.lengths[step].push_front(&mut self.by_length, lane as u32);
             self.top = self.top.max(step);
         }
     }
@@ -203,26 +203,24 @@ impl<P: Packet> Lanes<P> {
     /// The longest lane; of several that which became so last.
     pub fn longest(&mut self) -> Option<usize> {
         // Each step down was paid for by a packet that raised a lane.
-        while self.top > 0 && self.lengths[self.top].first == NONE {
+        while self.top > 0 && self.lengths[self.top].is_empty() {
             self.top -= 1;
         }
-        let first = self.lengths[self.top].first;
         if self.top + 1 == self.lengths.len() {
-            return self.longest_from(first);
+            return self.longest_in_last_step();
         }
-        (self.top > 0).then_some(first as usize)
+        // Nobody is in step 0.
+        self.lengths[self.top].first().map(|lane| lane as usize)
     }
 
-    /// The longest of those from `first` on in its list.
-    fn longest_from(&self, first: u32) -> Option<usize> {
-        let rest = core::iter::successors((first != NONE).then_some(first), |&at| {
-            Some(self.by_length.after(at)).filter(|&next| next != NONE)
-        });
+    /// The longest of those in the last step; of several the first in its list.
+    fn longest_in_last_step(&self) -> Option<usize> {
         let length = |at: usize| match self.measure {
             Measure::Packets => self.lanes[at].backlog.packets as u64,
             Measure::Bytes(_) => self.lanes[at].backlog.bytes.get(),
         };
-        rest.map(|at| at as usize).reduce(|best, at| if length(at) > length(best) { at } else { best })
+        let all = self.lengths[self.top].iter(&self.by_length).map(|lane| lane as usize);
+        all.reduce(|best, at| if length(at) > length(best) { at } else { best })
     }
 
     /// Takes out everything, lane by lane in the order of turns, each lane's packets in order.
@@ -264,9 +262,9 @@ mod tests {
         let ids: Vec<_> = q.drain().iter().map(|p| p.id).collect();
         assert_eq!(ids, [5, 1, 3]);
         assert_eq!((q.longest(), q.turn(), q.backlog()), (None, None, Backlog::default()));
-        assert_eq!(q.slab.len(), 5, "places are used again");
+        assert_eq!(q.packets.places(), 5, "places are used again");
         (0..5).for_each(|id| q.push(1, packet(id, 9)));
-        assert_eq!(q.slab.len(), 5);
+        assert_eq!(q.packets.places(), 5);
     }
 
     #[test]

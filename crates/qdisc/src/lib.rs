@@ -6,16 +6,23 @@
 
 #![forbid(unsafe_code)]
 
+// So that the harness of the integration tests can also drive what is compiled for tests only.
+#[cfg(test)]
+extern crate self as narrows_qdisc;
+
 mod boxed;
 mod buckets;
 mod cake;
-mod chain;
 pub mod classes;
 mod codel;
 mod dice;
 mod driver;
+#[cfg(test)]
+#[rustfmt::skip]
+mod drop_front;
 mod drr;
 mod early;
+mod error;
 mod fifo;
 mod flow_sizes;
 mod flows_waiting;
@@ -30,7 +37,6 @@ mod rio;
 mod seam;
 mod sfq;
 mod shaper;
-mod slab;
 mod sojourn;
 mod spec;
 pub mod taq;
@@ -42,6 +48,7 @@ pub use codel::{Codel, CodelConfig};
 pub use dice::Dice;
 pub use driver::{Direction, Driver, Event};
 pub use drr::{Drr, DrrConfig, Queues};
+pub use error::{SpecError, renamed};
 pub use fifo::{Fifo, Limit};
 pub use fq_codel::{FqCodel, FqCodelConfig, Spare};
 pub use keys::{Buffer, Key, Ppm, Settings};
@@ -50,8 +57,14 @@ pub use record::Record;
 pub use red::{Red, RedConfig};
 pub use report::{AdmissionReport, ClassReport, Counters, Report, WaitingPool};
 pub use rio::{Edge, Rio, RioConfig};
-pub use seam::{Discipline, Manage, Packet, Qdisc, ReversePath};
+pub use seam::{BoxedDiscipline, Discipline, Manage, Packet, Qdisc, ReversePath};
 pub use sfq::{Sfq, SfqConfig};
 pub use shaper::{Framing, Shaper, ShaperConfig};
-pub use spec::{DisciplineSettings, Limits, Spec, SpecError};
+pub use spec::{DisciplineSettings, Limits, Spec};
 pub use verdict::{Backlog, Reason, Verdict, Verdicts};
+
+#[cfg(test)]
+#[path = "../tests/harness/mod.rs"]
+mod harness;
+#[cfg(test)]
+mod tests;

@@ -4,6 +4,7 @@ use std::io::{Read, Write};
 use std::time::Duration;
 
 use narrows_box::{ReportJson, Status};
+use narrows_testing::skip;
 use nix::sys::signal::Signal;
 
 use crate::world::{Kind, World, can_run, inside};
@@ -92,7 +93,7 @@ fn a_bridge_is_queued_and_its_settings_put_back() {
     let world = World::new(Kind::Bridged);
     let setting = "cat /proc/sys/net/bridge/bridge-nf-call-iptables";
     if !std::path::Path::new("/proc/sys/net/bridge").exists() {
-        eprintln!("skipped: a_bridge_is_queued_and_its_settings_put_back: needs br_netfilter");
+        skip("a_bridge_is_queued_and_its_settings_put_back", "needs br_netfilter");
         return;
     }
     world.exec("b", "sysctl -qw net.bridge.bridge-nf-call-iptables=0");

@@ -71,7 +71,7 @@ pub fn can_run(test: &str) -> bool {
     match OBSTACLE.get_or_init(obstacle) {
         None => true,
         Some(why) => {
-            eprintln!("skipped: {test}: {why}");
+            narrows_testing::skip(test, why);
             false
         }
     }

@@ -93,6 +93,14 @@ pub(super) fn script(modules: &[PathBuf], commands: &[String]) -> String {
     lines.join("\n").replace("FAILED", FAILED)
 }
 
+/// The first process of a guest that is only tried.
+pub(super) const TRIAL: &str = "#!/bin/sh
+/bin/mount -t proc proc /proc
+echo READY
+echo o >/proc/sysrq-trigger
+exec sleep 5
+";
+
 /// `perl-base` is on every Debian and can make the system call (313 is finit_module on x86-64) where kmod is missing.
 const HEAD: &str = r#"#!/bin/sh
 export PATH=/usr/sbin:/usr/bin:/sbin:/bin
@@ -103,7 +111,8 @@ off() { echo o >/proc/sysrq-trigger; sleep 5; exit 1; }
 try() { "$@" || { echo "FAILED: $*"; off; }; }
 load() {
   if command -v insmod >/dev/null; then insmod "$1"; return; fi
-  perl -e 'open F, "<", $ARGV[0] or die "$!\n"; my $none = ""; syscall(313, fileno(F), $none, 0) == 0 or die "$!\n"' "$1"
+  perl -e 'open F, "<", $ARGV[0] or die "$!\n"; my $none = ""; syscall(313, fileno(F), $none, 0) == 0 or die "$!\n"' \
+      "$1"
 }"#;
 
 /// Without IPv6 addresses the guest says nothing of its own on the wire. Without offloads the queue sees the packets

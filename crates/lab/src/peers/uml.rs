@@ -13,9 +13,9 @@ use std::collections::VecDeque;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
-use std::process::{Child, ChildStdin, ExitStatus, Stdio};
+use std::process::{Child, ChildStdin, Command, ExitStatus, Stdio};
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, anyhow, bail};
@@ -23,16 +23,19 @@ use nix::sys::signal::{Signal, killpg};
 use nix::unistd::Pid;
 
 use super::UmlSpec;
-use super::guest::{BEGIN, END, FAILED, LAN, Modules, PROGRAM, READY, WAN, script};
+use super::guest::{BEGIN, END, FAILED, LAN, Modules, PROGRAM, READY, TRIAL, WAN, script};
 use super::host::{add_bridge, device_name, join};
 use super::namespace::{Namespace, find_program};
+use super::program::{Program, Registers};
 
 /// A boot takes 2 s on an idle machine.
 const BOOT: Duration = Duration::from_secs(60);
 /// An answer takes milliseconds.
 const ANSWER: Duration = Duration::from_secs(10);
-/// How much of the console an error carries, in lines.
-const TAIL: usize = 40;
+/// How much of the console is remembered, in lines: a panic's trace has some 60, and its reason comes before.
+const TAIL: usize = 200;
+/// How many lines of the console an error carries, and how much of each.
+const TOLD: (usize, usize) = (2, 160);
 
 /// What the guest's devices carried: an account kept outside the queue.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -57,10 +60,10 @@ pub struct UmlBox {
 }
 
 impl UmlBox {
-    /// Whether a guest can be started here.
+    /// Whether a guest can be started here. One is, once in each process, for a second or two.
     ///
     /// # Errors
-    /// What is missing, and the remedy.
+    /// What is missing, and the remedy, or why the guest died; one line.
     pub fn available() -> Result<(), String> {
         if !nix::unistd::geteuid().is_root() {
             return Err("needs root, to make taps and bridges; run with sudo".into());
@@ -81,7 +84,9 @@ impl UmlBox {
         if !Path::new("/dev/net/tun").exists() {
             return Err("no /dev/net/tun; modprobe tun".into());
         }
-        Modules::find().map(drop)
+        Modules::find()?;
+        static TRIED: OnceLock<Result<(), String>> = OnceLock::new();
+        TRIED.get_or_init(|| try_guest(Registers::needed_here()).map_err(|why| format!("{why:#}"))).clone()
     }
 
     /// Whether the guest's kernel has discipline `kind`, as `cake`.
@@ -94,15 +99,29 @@ impl UmlBox {
     ///
     /// # Errors
     /// What is missing, a command that failed here or in the guest, or a guest that did not boot, with the end of its
-    /// console. Nothing is left behind.
+    /// console in one line. Nothing is left behind.
     pub fn start(spec: UmlSpec) -> anyhow::Result<Self> {
+        Self::start_with(spec, Registers::needed_here())
+    }
+
+    /// The same with registers of the caller's choice.
+    ///
+    /// # Errors
+    /// As [`UmlBox::start`].
+    pub fn start_with(spec: UmlSpec, registers: Registers) -> anyhow::Result<Self> {
         Self::available().map_err(|why| anyhow!("User-mode Linux: {why}"))?;
         let modules = Modules::find().map_err(|why| anyhow!("User-mode Linux: {why}"))?;
         let workdir = prepare_workdir(&spec.workdir)?;
         let init = workdir.join(format!("{}.sh", device_name("uml")));
-        write_script(&init, &script(&modules.files_for(&spec.tc), &spec.tc))?;
+        write_program(&init, script(&modules.files_for(&spec.tc), &spec.tc).as_bytes())?;
         let joints = Joints::make(Namespace::open(&spec.netns)?, &spec.lan, &spec.wan, init.clone())?;
-        let mut guest = Guest::boot(&joints, &workdir, &init)?;
+        let program = Program::prepare(registers, &workdir, &device_name("kernel"))?;
+        let [lan, wan] = &joints.taps;
+        let mut command = joints.ns.command(&program.file.display().to_string());
+        command
+            .arg(format!("{LAN}:transport=tap,ifname={lan},depth=128,gro=0"))
+            .arg(format!("{WAN}:transport=tap,ifname={wan},depth=128,gro=0"));
+        let mut guest = Guest::boot(command, program, &workdir, &init)?;
         guest.wait_ready()?;
         joints.refuse_offloads()?;
         Ok(Self { version: modules.version, requests: 0, guest, joints })
@@ -158,6 +177,20 @@ impl UmlBox {
     }
 }
 
+/// Boots a guest that does nothing and switches itself off.
+fn try_guest(registers: Registers) -> anyhow::Result<()> {
+    let workdir = prepare_workdir(&std::env::temp_dir().join(device_name("narrows-uml")))?;
+    let tried = (|| {
+        let init = workdir.join("init.sh");
+        write_program(&init, TRIAL.replace("READY", READY).as_bytes())?;
+        let program = Program::prepare(registers, &workdir, "kernel")?;
+        let command = Command::new(&program.file);
+        Guest::boot(command, program, &workdir, &init)?.wait_ready()
+    })();
+    let _ = std::fs::remove_dir_all(&workdir);
+    tried
+}
+
 fn prepare_workdir(dir: &Path) -> anyhow::Result<PathBuf> {
     std::fs::create_dir_all(dir).with_context(|| format!("making {}", dir.display()))?;
     let whole = dir.canonicalize().with_context(|| format!("{}", dir.display()))?;
@@ -167,10 +200,11 @@ fn prepare_workdir(dir: &Path) -> anyhow::Result<PathBuf> {
     }
 }
 
-fn write_script(file: &Path, text: &str) -> anyhow::Result<()> {
+/// Writes a file that can be run.
+pub(super) fn write_program(file: &Path, bytes: &[u8]) -> anyhow::Result<()> {
     use std::os::unix::fs::PermissionsExt;
     let write = || {
-        std::fs::write(file, text)?;
+        std::fs::write(file, bytes)?;
         std::fs::set_permissions(file, std::fs::Permissions::from_mode(0o755))
     };
     write().with_context(|| format!("writing {}", file.display()))
@@ -230,22 +264,21 @@ struct Guest {
     lines: Receiver<String>,
     tail: Arc<Mutex<VecDeque<String>>>,
     state: PathBuf,
+    /// Removed when the guest has gone.
+    _program: Program,
 }
 
 impl Guest {
-    fn boot(joints: &Joints, workdir: &Path, init: &Path) -> anyhow::Result<Self> {
+    /// Runs `command`, which starts `program`, with `init` as the guest's first process.
+    fn boot(mut command: Command, program: Program, workdir: &Path, init: &Path) -> anyhow::Result<Self> {
         let id = device_name("narrows");
-        let [lan, wan] = &joints.taps;
-        let mut process = joints
-            .ns
-            .command(PROGRAM)
+        let mut process = command
             .args(["mem=96M", "root=/dev/root", "rootfstype=hostfs", "rootflags=/", "ro"])
             .args(["con=null", "con0=fd:0,fd:1"])
             .arg(format!("uml_dir={}/", workdir.display()))
             .arg(format!("umid={id}"))
             .arg(format!("init={}", init.display()))
-            .arg(format!("{LAN}:transport=tap,ifname={lan},depth=128,gro=0"))
-            .arg(format!("{WAN}:transport=tap,ifname={wan},depth=128,gro=0"))
+            .args(&program.arguments)
             .process_group(0)
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
@@ -261,7 +294,8 @@ impl Guest {
             follow(console, Some(sender), Arc::clone(&tail));
         }
         let input = process.stdin.take();
-        let mut guest = Self { process, watch: None, input, lines, tail, state: workdir.join(id) };
+        let state = workdir.join(id);
+        let mut guest = Self { process, watch: None, input, lines, tail, state, _program: program };
         guest.watch = Some(watch_over(guest.process.id())?);
         Ok(guest)
     }
@@ -269,13 +303,13 @@ impl Guest {
     fn wait_ready(&mut self) -> anyhow::Result<()> {
         let until = Instant::now() + BOOT;
         loop {
-            let line = self.line(until).context("User-mode Linux did not come up")?;
+            let line = self.line(until).context("the guest did not come up")?;
             if line.starts_with(READY) {
                 return Ok(());
             }
             if let Some(command) = line.strip_prefix(FAILED) {
                 let said = self.said();
-                bail!("in User-mode Linux{command} failed; the end of its console:\n{said}");
+                bail!("in User-mode Linux{command} failed; its console: {said}");
             }
         }
     }
@@ -304,17 +338,17 @@ impl Guest {
         match self.lines.recv_timeout(until.saturating_duration_since(Instant::now())) {
             Ok(line) => Ok(line),
             Err(RecvTimeoutError::Timeout) => {
-                bail!("no answer in time; the end of its console:\n{}", self.said())
+                bail!("no answer in time; its console: {}", self.said())
             }
             Err(RecvTimeoutError::Disconnected) => {
-                bail!("it ended; the end of its console:\n{}", self.said())
+                bail!("it ended; its console: {}", self.said())
             }
         }
     }
 
     fn said(&self) -> String {
         let tail = self.tail.lock().unwrap_or_else(PoisonError::into_inner);
-        tail.iter().map(|line| format!("  | {line}\n")).collect()
+        in_a_line(tail.iter().map(String::as_str))
     }
 
     fn ended_within(&mut self, patience: Duration) -> Option<ExitStatus> {
@@ -350,9 +384,26 @@ impl Drop for Guest {
     }
 }
 
+/// What of a console tells why, in one line: what failed or panicked first, or else what came last.
+fn in_a_line<'a>(console: impl Iterator<Item = &'a str>) -> String {
+    let (count, width) = TOLD;
+    let said: Vec<&str> =
+        console.map(str::trim).filter(|line| !line.is_empty() && !line.starts_with(FAILED)).collect();
+    // "VFS: Mounted root ..." comes before anything of ours; what a guest without disks "failed" to find does, too.
+    let reason = |line: &&&str| {
+        line.contains("Kernel panic") || line.contains("registers") || line.contains("segfault")
+    };
+    let mut told: Vec<&str> = said.iter().filter(reason).take(count).copied().collect();
+    if told.is_empty() {
+        told = said[said.len().saturating_sub(count)..].to_vec();
+    }
+    let cut = |line: &str| line.chars().take(width).collect::<String>();
+    told.iter().map(|line| cut(line)).collect::<Vec<_>>().join("; ")
+}
+
 /// A shell that kills process group `group` when its input ends, which it does with this process.
 fn watch_over(group: u32) -> anyhow::Result<Child> {
-    std::process::Command::new("sh")
+    Command::new("sh")
         .args(["-c", "read line; kill -KILL -$0", &group.to_string()])
         .process_group(0)
         .stdin(Stdio::piped())
@@ -387,4 +438,28 @@ fn follow(
             }
         }
     });
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_console_is_told_in_one_line() {
+        let trace = (0..60).map(|n| format!("[<600{n:05x}>] ? show_stack+0x1/0x2"));
+        let console = ["Failed to initialize ubd device 0", "Run /t/init.sh as init process"]
+            .into_iter()
+            .chain(["put_fp_registers - errno 22", "", "Kernel panic - not syncing: Attempted to kill init!"])
+            .map(str::to_owned)
+            .chain(trace)
+            .collect::<Vec<_>>();
+        assert_eq!(
+            in_a_line(console.iter().map(String::as_str)),
+            "put_fp_registers - errno 22; Kernel panic - not syncing: Attempted to kill init!"
+        );
+        let failed = ["a", "Error: Specified qdisc kind is unknown.", "NARROWS-FAILED: tc qdisc add"];
+        assert_eq!(in_a_line(failed.into_iter()), "a; Error: Specified qdisc kind is unknown.");
+        assert_eq!(in_a_line(["x".repeat(999).as_str()].into_iter()).len(), 160);
+        assert_eq!(in_a_line(std::iter::empty()), "");
+    }
 }

@@ -1,6 +1,6 @@
 //! The rounds to come, each with the list of the flows whose turn will be then.
 
-use crate::chain::{Chain, Links};
+use narrows_lists::{Links, List};
 
 const BITS: u32 = u64::BITS;
 const WORDS: u32 = 16;
@@ -10,7 +10,7 @@ pub const ROUNDS: u32 = WORDS * BITS;
 /// A list for each round, over and over.
 #[derive(Debug)]
 pub struct Rounds {
-    lists: Box<[Chain]>,
+    lists: Box<[List]>,
     /// A bit for each list that is not empty.
     filled: [u64; WORDS as usize],
     now: u32,
@@ -18,7 +18,7 @@ pub struct Rounds {
 
 impl Rounds {
     pub fn new() -> Self {
-        Self { lists: vec![Chain::EMPTY; ROUNDS as usize].into(), filled: [0; WORDS as usize], now: 0 }
+        Self { lists: vec![List::EMPTY; ROUNDS as usize].into(), filled: [0; WORDS as usize], now: 0 }
     }
 
     /// The present round.
@@ -27,18 +27,18 @@ impl Rounds {
     }
 
     /// Puts a flow at the end of `round`, less than [`ROUNDS`] after the present one.
-    pub fn push(&mut self, links: &mut Links, round: u32, at: u32) {
+    pub fn push(&mut self, links: &mut [Links], round: u32, at: u32) {
         let slot = round % ROUNDS;
-        links.push_back(&mut self.lists[slot as usize], at);
+        self.lists[slot as usize].push_back(links, at);
         self.filled[(slot / BITS) as usize] |= 1 << (slot % BITS);
     }
 
     /// Takes a flow out of `round`.
-    pub fn remove(&mut self, links: &mut Links, round: u32, at: u32) {
+    pub fn remove(&mut self, links: &mut [Links], round: u32, at: u32) {
         let slot = round % ROUNDS;
         let list = &mut self.lists[slot as usize];
-        links.remove(list, at);
-        if *list == Chain::EMPTY {
+        list.remove(links, at);
+        if list.is_empty() {
             self.filled[(slot / BITS) as usize] &= !(1 << (slot % BITS));
         }
     }
@@ -56,7 +56,7 @@ impl Rounds {
             rest.trailing_zeros()
         };
         self.now = self.now.wrapping_add(ahead);
-        Some(self.lists[(self.now % ROUNDS) as usize].first)
+        self.lists[(self.now % ROUNDS) as usize].first()
     }
 }
 
@@ -66,7 +66,7 @@ mod tests {
 
     #[test]
     fn rounds_come_in_order_and_over_again() {
-        let (mut rounds, mut links) = (Rounds::new(), Links::new(8));
+        let (mut rounds, mut links) = (Rounds::new(), [Links::NONE; 8]);
         assert_eq!(rounds.next(), None);
         // In the present round, in the same word, in the next, in the last but one, and again in the first, before the present one's bit.
         for start in [0, 37, 63, 64, 1000, 1_000_000, u32::MAX - 100] {

@@ -253,7 +253,7 @@ fn settings() {
     assert_eq!(CakeConfig::default().quantum(&link()), 300);
     // 100 Mbit/s: 12.5 MB/s / 4096 = 3051.
     assert_eq!(CakeConfig::default().quantum(&ShaperConfig::new(Rate::from_kbps(100_000))), 1514);
-    assert_eq!(size_of::<Flow>(), 64);
+    assert_eq!(size_of::<CakeFlow>(), 64);
     let mut q = queue("");
     q.enqueue(at(0), packet(1, 1, 1, 1, 1500), &mut Verdicts::new());
     let spec = |text: &str| text.parse::<Spec>().unwrap();

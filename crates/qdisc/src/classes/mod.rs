@@ -35,7 +35,7 @@ use self::adapt::{Divider, Lengths};
 use self::records::{Last, Millis, Records};
 use self::reds::Reds;
 use self::scheduler::Scheduler;
-use self::store::Store;
+use self::store::ClassQueues;
 use crate::early::Call;
 use crate::{
     Backlog, ClassReport, Counters, Dice, Discipline, Manage, Packet, Ppm, Qdisc, Reason, Report,
@@ -52,7 +52,7 @@ pub struct Classes<P> {
     config: Config,
     link: ShaperConfig,
     records: Records,
-    store: Store<P>,
+    store: ClassQueues<P>,
     scheduler: Scheduler,
     rooms: [usize; 2],
     room: usize,
@@ -76,7 +76,7 @@ impl<P: Packet> Classes<P> {
     pub fn new(config: Config, link: ShaperConfig, seed: u64) -> Self {
         let mut new = Self {
             records: Records::new(config.table(&link), seed),
-            store: Store::new(),
+            store: ClassQueues::new(),
             scheduler: Scheduler::new(config.borrow, link, config.share),
             rooms: [0; 2],
             room: 0,
@@ -361,7 +361,7 @@ impl<P: Packet> Manage for Classes<P> {
 
     fn report(&mut self, now: Instant) -> Report {
         let ms = Millis::of(now);
-        let flows = Store::<P>::flows(&self.records.all);
+        let flows = ClassQueues::<P>::flows(&self.records.all);
         let known = self.records.known(ms, self.timeout);
         let shares = [self.share, Ppm(Ppm::ONE.0 - self.share.0)];
         let classes = (0..2).map(|c| ClassReport {

@@ -4,11 +4,10 @@
 //! first packet of data, else the one unheard of for longest: near enough to the oldest of all, and a list that is kept
 //! in order would cost each packet two more lines of memory.
 
+use narrows_lists::{Chained, Chains, NIL, Queue};
 use narrows_units::Instant;
 use narrows_wire::FlowKey;
 
-/// No record, no packet.
-pub(super) const NIL: u32 = u32::MAX;
 /// How many the hand chooses from.
 const CHOICE: usize = 8;
 
@@ -46,9 +45,8 @@ pub(super) struct Record {
     pub count: u32,
     pub begun: Millis,
     pub seen: Millis,
-    /// Its packets that wait, in order; [`NIL`] for none.
-    pub head: u32,
-    pub tail: u32,
+    /// Its packets that wait.
+    pub queue: Queue,
     chain: u32,
 }
 
@@ -74,14 +72,13 @@ impl Record {
             count: 0,
             begun: now,
             seen: now,
-            head: NIL,
-            tail: NIL,
+            queue: Queue::EMPTY,
             chain: NIL,
         }
     }
 
     pub(super) const fn waits(&self) -> bool {
-        self.head != NIL
+        !self.queue.is_empty()
     }
 
     /// Begins again, as a flow nobody has heard of.
@@ -90,12 +87,20 @@ impl Record {
     }
 }
 
+impl Chained for Record {
+    fn next(&self) -> u32 {
+        self.chain
+    }
+    fn set_next(&mut self, next: u32) {
+        self.chain = next;
+    }
+}
+
 /// The records by key.
 #[derive(Debug)]
 pub(super) struct Records {
     pub(super) all: Vec<Record>,
-    /// Place plus one.
-    buckets: Vec<u32>,
+    chains: Chains,
     seed: u64,
     capacity: usize,
     hand: usize,
@@ -104,7 +109,7 @@ pub(super) struct Records {
 impl Records {
     pub(super) fn new(capacity: usize, seed: u64) -> Self {
         let buckets = 1_usize << (2 * capacity).ilog2();
-        Self { all: Vec::new(), buckets: vec![0; buckets], seed, capacity, hand: 0 }
+        Self { all: Vec::new(), chains: Chains::new(buckets), seed, capacity, hand: 0 }
     }
 
     pub(super) fn hash(&self, key: &FlowKey) -> u64 {
@@ -112,18 +117,11 @@ impl Records {
     }
 
     fn bucket(&self, hash: u64) -> usize {
-        (hash & (self.buckets.len() as u64 - 1)) as usize
+        (hash & (self.chains.buckets() as u64 - 1)) as usize
     }
 
     pub(super) fn find(&self, key: &FlowKey, hash: u64) -> Option<u32> {
-        let mut at = self.buckets[self.bucket(hash)].wrapping_sub(1);
-        while let Some(record) = self.all.get(at as usize) {
-            if record.key == *key {
-                return Some(at);
-            }
-            at = record.chain;
-        }
-        None
+        self.chains.find(&self.all, self.bucket(hash), |record| record.key == *key)
     }
 
     /// Makes a record for a key that has none. Tells whether another, of a flow not older than `timeout` and not closed,
@@ -144,15 +142,15 @@ impl Records {
             let victim = self.least_needed(now);
             let old = &self.all[victim];
             lost = !old.closed() && now.since(old.seen) <= timeout;
-            self.unchain(victim);
+            let bucket = self.bucket(self.hash(&old.key));
+            self.chains.remove(&mut self.all, bucket, victim as u32);
             self.all[victim] = Record::new(key, class, now);
             victim
         };
-        let bucket = self.bucket(hash);
-        self.all[at].chain = self.buckets[bucket].wrapping_sub(1);
         // The capacity is far below 2^32.
-        self.buckets[bucket] = at as u32 + 1;
-        (at as u32, lost)
+        let (bucket, at) = (self.bucket(hash), at as u32);
+        self.chains.push(&mut self.all, bucket, at);
+        (at, lost)
     }
 
     /// There are more records than packets that may wait, so one without is found.
@@ -173,19 +171,6 @@ impl Records {
             }
         }
         best.map_or(0, |b| b.2)
-    }
-
-    fn unchain(&mut self, gone: usize) {
-        let (bucket, next) = (self.bucket(self.hash(&self.all[gone].key)), self.all[gone].chain);
-        let mut at = self.buckets[bucket].wrapping_sub(1) as usize;
-        if at == gone {
-            self.buckets[bucket] = next.wrapping_add(1);
-            return;
-        }
-        while self.all[at].chain as usize != gone {
-            at = self.all[at].chain as usize;
-        }
-        self.all[at].chain = next;
     }
 
     /// Flows of each class that are not forgotten yet.

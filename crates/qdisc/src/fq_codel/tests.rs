@@ -223,5 +223,5 @@ fn marks_and_new_settings() {
 
 #[test]
 fn a_queue_is_one_line_of_a_cache() {
-    assert_eq!(size_of::<Queue>(), 64);
+    assert_eq!(size_of::<FqCodelFlow>(), 64);
 }

@@ -8,6 +8,7 @@
 use core::net::{IpAddr, Ipv6Addr};
 use std::collections::BTreeMap;
 
+use narrows_lists::{Arena as _, Linked, Links, List as Ends, NIL, Slab};
 use narrows_units::Instant;
 
 /// Names a pool; stays valid until the pool is forgotten, and is then recognised as stale.
@@ -17,11 +18,9 @@ pub struct PoolId {
     generation: u32,
 }
 
-const NONE: u32 = u32::MAX;
-
 impl PoolId {
     /// No pool at all.
-    pub const NOBODY: Self = Self { index: NONE, generation: 0 };
+    pub const NOBODY: Self = Self { index: NIL, generation: 0 };
 }
 
 /// The list a pool stands in.
@@ -35,13 +34,6 @@ pub(super) enum List {
     Proven,
 }
 
-#[derive(Clone, Copy, Debug)]
-struct Ends {
-    head: u32,
-    tail: u32,
-    len: usize,
-}
-
 /// What is known of a pool; `T` is what the owner keeps for it.
 #[derive(Debug)]
 pub(super) struct Pool<T> {
@@ -53,15 +45,24 @@ pub(super) struct Pool<T> {
     pub(super) data: T,
     list: List,
     generation: u32,
-    prev: u32,
-    next: u32,
+    links: Links,
+}
+
+impl<T> Linked<()> for Pool<T> {
+    fn links(&self) -> &Links {
+        &self.links
+    }
+    fn links_mut(&mut self) -> &mut Links {
+        &mut self.links
+    }
 }
 
 /// Pools by address.
 #[derive(Debug)]
 pub(super) struct Pools<T> {
-    slab: Vec<Pool<T>>,
-    free: Vec<u32>,
+    slab: Slab<Pool<T>>,
+    /// Pools ever made: the next one's generation.
+    made: u32,
     index: BTreeMap<u128, u32>,
     lists: [Ends; 3],
     capacity: usize,
@@ -70,20 +71,20 @@ pub(super) struct Pools<T> {
 impl<T: Default> Pools<T> {
     pub(super) fn new(capacity: usize) -> Self {
         Self {
-            slab: Vec::new(),
-            free: Vec::new(),
+            slab: Slab::new(),
+            made: 0,
             index: BTreeMap::new(),
-            lists: [Ends { head: NONE, tail: NONE, len: 0 }; 3],
+            lists: [Ends::EMPTY; 3],
             capacity: capacity.max(1),
         }
     }
 
     pub(super) fn len(&self, list: List) -> usize {
-        self.lists[list as usize].len
+        self.lists[list as usize].len() as usize
     }
 
     pub(super) fn is_full(&self) -> bool {
-        self.slab.len() - self.free.len() >= self.capacity
+        self.slab.len() >= self.capacity
     }
 
     pub(super) fn set_capacity(&mut self, capacity: usize) {
@@ -95,21 +96,20 @@ impl<T: Default> Pools<T> {
     }
 
     fn id(&self, index: u32) -> PoolId {
-        PoolId { index, generation: self.slab[index as usize].generation }
+        PoolId { index, generation: self.slab.at(index).generation }
     }
 
     pub(super) fn first(&self, list: List) -> Option<PoolId> {
-        let head = self.lists[list as usize].head;
-        (head != NONE).then(|| self.id(head))
+        self.lists[list as usize].first().map(|first| self.id(first))
     }
 
     /// The pool, if it is still the one that was meant.
     pub(super) fn get(&self, id: PoolId) -> Option<&Pool<T>> {
-        self.slab.get(id.index as usize).filter(|p| p.generation == id.generation)
+        self.slab.get(id.index).filter(|p| p.generation == id.generation)
     }
 
     pub(super) fn get_mut(&mut self, id: PoolId) -> Option<&mut Pool<T>> {
-        self.slab.get_mut(id.index as usize).filter(|p| p.generation == id.generation)
+        self.slab.get_mut(id.index).filter(|p| p.generation == id.generation)
     }
 
     pub(super) fn list_of(&self, id: PoolId) -> Option<List> {
@@ -119,89 +119,37 @@ impl<T: Default> Pools<T> {
     /// A new pool at the end of `list`. The caller has looked that there is room and no such pool.
     pub(super) fn insert(&mut self, now: Instant, address: IpAddr, list: List) -> PoolId {
         let address = bits(address);
-        let fresh = |generation| Pool {
-            address,
-            since: now,
-            seen: now,
-            data: T::default(),
-            list,
-            generation,
-            prev: NONE,
-            next: NONE,
-        };
-        let index = match self.free.pop() {
-            Some(i) => {
-                let slot = &mut self.slab[i as usize];
-                *slot = fresh(slot.generation.wrapping_add(1));
-                i
-            }
-            None => {
-                self.slab.push(fresh(0));
-                u32::try_from(self.slab.len() - 1).unwrap_or(NONE)
-            }
-        };
+        let generation = self.made;
+        self.made = self.made.wrapping_add(1);
+        let (data, links) = (T::default(), Links::NONE);
+        let pool = Pool { address, since: now, seen: now, data, list, generation, links };
+        let index = self.slab.insert(pool);
         self.index.insert(address, index);
-        self.link(index, list);
+        self.lists[list as usize].push_back(&mut self.slab, index);
         self.id(index)
     }
 
     /// Moves the pool to the end of `list`.
     pub(super) fn move_to(&mut self, id: PoolId, list: List) {
-        if self.get(id).is_some() {
-            self.unlink(id.index);
-            self.link(id.index, list);
+        if let Some(pool) = self.get_mut(id) {
+            let before = core::mem::replace(&mut pool.list, list);
+            self.lists[before as usize].remove(&mut self.slab, id.index);
+            self.lists[list as usize].push_back(&mut self.slab, id.index);
         }
     }
 
     /// Forgets the pool and returns what was kept for it.
     pub(super) fn remove(&mut self, id: PoolId) -> Option<T> {
-        let address = self.get(id)?.address;
-        self.unlink(id.index);
-        self.index.remove(&address);
-        self.free.push(id.index);
-        let slot = &mut self.slab[id.index as usize];
-        slot.generation = slot.generation.wrapping_add(1);
-        Some(core::mem::take(&mut slot.data))
+        let list = self.get(id)?.list;
+        self.lists[list as usize].remove(&mut self.slab, id.index);
+        let pool = self.slab.remove(id.index);
+        self.index.remove(&pool.address);
+        Some(pool.data)
     }
 
     /// The pools of a list in order.
     pub(super) fn iter(&self, list: List) -> impl Iterator<Item = &Pool<T>> {
-        let mut at = self.lists[list as usize].head;
-        core::iter::from_fn(move || {
-            let pool = self.slab.get(at as usize)?;
-            at = pool.next;
-            Some(pool)
-        })
-    }
-
-    fn link(&mut self, index: u32, list: List) {
-        let ends = &mut self.lists[list as usize];
-        let tail = core::mem::replace(&mut ends.tail, index);
-        ends.len += 1;
-        if tail == NONE {
-            ends.head = index;
-        } else {
-            self.slab[tail as usize].next = index;
-        }
-        let pool = &mut self.slab[index as usize];
-        (pool.list, pool.prev, pool.next) = (list, tail, NONE);
-    }
-
-    fn unlink(&mut self, index: u32) {
-        let pool = &self.slab[index as usize];
-        let (prev, next, list) = (pool.prev, pool.next, pool.list);
-        let ends = &mut self.lists[list as usize];
-        ends.len -= 1;
-        if prev == NONE {
-            ends.head = next;
-        } else {
-            self.slab[prev as usize].next = next;
-        }
-        if next == NONE {
-            self.lists[list as usize].tail = prev;
-        } else {
-            self.slab[next as usize].prev = prev;
-        }
+        self.lists[list as usize].iter(&self.slab).map(|at| self.slab.at(at))
     }
 }
 

@@ -12,7 +12,7 @@
 
 use narrows_units::{Duration, Instant, SeqNum};
 
-use super::store::{Chain, Store};
+use super::packets::{FlowQueue, PacketSlab};
 use crate::Packet;
 
 /// How many waiting packets of one flow are compared with a copy. Flows under the clamp have two or three.
@@ -61,11 +61,11 @@ impl Departures {
     }
 }
 
-/// Whether all of [seq, end) waits in the chain; what covers it is protected from then on.
-pub fn waits<P: Packet>(store: &mut Store<P>, chain: &Chain, seq: SeqNum, end: SeqNum) -> bool {
+/// Whether all of [seq, end) waits in the queue; what covers it is protected from then on.
+pub fn waits<P: Packet>(packets: &mut PacketSlab<P>, queue: &FlowQueue, seq: SeqNum, end: SeqNum) -> bool {
     let span = |p: &P| p.header().tcp.map(|t| (t.seq, t.seq_end()));
     let mut need = seq;
-    for (_, entry) in store.places(chain).take(LOOKED_AT) {
+    for entry in packets.packets(queue).take(LOOKED_AT) {
         if let Some((s, e)) = span(&entry.packet)
             && s.at_or_before(need)
             && need.before(e)
@@ -79,16 +79,17 @@ pub fn waits<P: Packet>(store: &mut Store<P>, chain: &Chain, seq: SeqNum, end: S
     if need.before(end) {
         return false;
     }
-    let mut at = chain.head();
-    for _ in 0..LOOKED_AT.min(chain.packets as usize) {
-        let entry = store.get_mut(at);
+    let mut next = queue.head();
+    for _ in 0..LOOKED_AT {
+        let Some(at) = next else { break };
+        let entry = packets.get_mut(at);
         if let Some((s, e)) = span(&entry.packet)
             && s.before(end)
             && seq.before(e)
         {
             entry.protected = true;
         }
-        at = entry.next();
+        next = packets.after(queue, at);
     }
     true
 }
@@ -107,11 +108,11 @@ mod tests {
 
     #[test]
     fn what_waits_covers_across_packets_but_not_across_holes() {
-        let (mut store, mut chain) = (Store::new(), Chain::default());
+        let (mut packets, mut queue) = (PacketSlab::new(), FlowQueue::default());
         for (seq, len) in [(100, 50), (150, 50), (250, 50)] {
-            store.push_back(&mut chain, data(seq, len), u64::from(len), true);
+            packets.push_back(&mut queue, data(seq, len), u64::from(len), true);
         }
-        let mut covers = |a, b| waits(&mut store, &chain, SeqNum(a), SeqNum(b));
+        let mut covers = |a, b| waits(&mut packets, &queue, SeqNum(a), SeqNum(b));
         assert!(covers(100, 150) && covers(120, 130) && covers(100, 200) && covers(250, 300));
         assert!(!covers(99, 150) && !covers(150, 251) && !covers(200, 250) && !covers(100, 300));
     }

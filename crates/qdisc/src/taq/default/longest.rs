@@ -1,7 +1,8 @@
 //! The flow with the longest backlog, found without a search: flows in buckets of 512 bytes.
 
-use super::lists::List;
-use super::slot::Slot;
+use narrows_lists::List;
+
+use super::flow_state::{FlowState, Rank};
 
 const BUCKETS: usize = 64;
 /// Flows with less than this many half-kilobytes are in no bucket: they are many, and never the longest.
@@ -10,21 +11,21 @@ const SHORTEST: u8 = 4;
 /// Buckets of flows by backlog; the last holds all from 32 kB on.
 #[derive(Debug)]
 pub struct Longest {
-    buckets: Box<[List; BUCKETS]>,
+    buckets: Box<[List<Rank>; BUCKETS]>,
     used: u64,
 }
 
 impl Default for Longest {
     fn default() -> Self {
-        Self { buckets: Box::new([List::default(); BUCKETS]), used: 0 }
+        Self { buckets: Box::new([List::EMPTY; BUCKETS]), used: 0 }
     }
 }
 
 impl Longest {
     /// Brings the flow's bucket in line with its backlog.
-    pub fn update(&mut self, slots: &mut [Slot], id: u32) {
+    pub fn update(&mut self, slots: &mut [FlowState], id: u32) {
         let slot = &slots[id as usize];
-        let (old, bytes) = (slot.bucket, slot.chain.bytes);
+        let (old, bytes) = (slot.bucket, slot.queue.bytes);
         let new = u8::try_from(bytes >> 9).unwrap_or(u8::MAX).min(BUCKETS as u8 - 1);
         let new = if new < SHORTEST { 0 } else { new };
         if old == new {
@@ -32,13 +33,13 @@ impl Longest {
         }
         if old != 0 {
             let list = &mut self.buckets[usize::from(old)];
-            list.remove(slots, id, |s| &mut s.rank);
-            if list.len == 0 {
+            list.remove(slots, id);
+            if list.is_empty() {
                 self.used &= !(1 << old);
             }
         }
         if new != 0 {
-            self.buckets[usize::from(new)].push_back(slots, id, |s| &mut s.rank);
+            self.buckets[usize::from(new)].push_back(slots, id);
             self.used |= 1 << new;
         }
         slots[id as usize].bucket = new;
@@ -48,7 +49,7 @@ impl Longest {
     /// newcomers.
     pub fn flow(&self) -> Option<u32> {
         let top = 63u32.checked_sub(self.used.leading_zeros())?;
-        self.buckets.get(top as usize).map(|l| l.head)
+        self.buckets.get(top as usize)?.first()
     }
 }
 
@@ -58,10 +59,10 @@ mod tests {
 
     #[test]
     fn the_longest_is_found_and_ties_fall_on_the_eldest() {
-        let mut slots = vec![Slot::default(); 4];
+        let mut slots = vec![FlowState::default(); 4];
         let mut longest = Longest::default();
-        let set = |slots: &mut Vec<Slot>, longest: &mut Longest, id: u32, bytes: u64| {
-            slots[id as usize].chain.bytes = bytes;
+        let set = |slots: &mut Vec<FlowState>, longest: &mut Longest, id: u32, bytes: u64| {
+            slots[id as usize].queue.bytes = bytes;
             longest.update(slots, id);
         };
         set(&mut slots, &mut longest, 0, 1500);

@@ -22,15 +22,14 @@ mod clamp;
 mod control;
 mod duplicates;
 mod entrance;
-mod lists;
+mod flow_state;
 mod longest;
 mod newcomers;
+mod packets;
 mod repair;
 mod restraint;
 mod reverse;
 mod rounds;
-mod slot;
-mod store;
 #[cfg(test)]
 mod tests;
 
@@ -39,17 +38,17 @@ use core::net::IpAddr;
 use std::collections::{BTreeMap, VecDeque};
 
 use narrows_flow::{FlowId, Kind, Tracker, TrackerConfig};
+use narrows_lists::List;
 use narrows_units::{Bytes, Duration, Instant, Rate};
 use narrows_wire::{Header, TcpHeader};
 
 use self::control::Control;
-use self::lists::List;
+use self::flow_state::{FlowState, Place, Turn};
 use self::longest::Longest;
 use self::newcomers::Newcomers;
-use self::slot::{Place, Slot};
-use self::store::Store;
+use self::packets::PacketSlab;
 use super::admission::{Admission, Way};
-use super::{Config, LossWindow, Mode};
+use super::{Common, Config, DefaultConfig, LossWindow, Mode};
 use crate::{
     Backlog, ClassReport, Counters, Discipline, Manage, Packet, Qdisc, Reason, Report, ReversePath,
     ShaperConfig, Verdict, Verdicts,
@@ -58,15 +57,16 @@ use crate::{
 /// TAQ in its default mode, for one direction of a link.
 #[derive(Debug)]
 pub struct DefaultMode<P> {
-    config: Config,
+    common: Common,
+    config: DefaultConfig,
     link: ShaperConfig,
     tracker: Tracker,
-    slots: Vec<Slot>,
-    store: Store<P>,
+    slots: Vec<FlowState>,
+    packets: PacketSlab<P>,
     control: Control<P>,
-    first: List,
+    first: List<Turn>,
     newcomers: Newcomers,
-    round: List,
+    round: List<Turn>,
     longest: Longest,
     backlog: Backlog,
     counters: Counters,
@@ -92,24 +92,25 @@ fn signed(bytes: u64) -> i32 {
 impl<P: Packet> DefaultMode<P> {
     /// An empty queue for `link`; `seed` is for hashing.
     #[must_use]
-    pub fn new(config: Config, link: ShaperConfig, seed: u64) -> Self {
-        let tracker = TrackerConfig { capacity: config.flows as usize, ..TrackerConfig::default() };
+    pub fn new(common: Common, config: DefaultConfig, link: ShaperConfig, seed: u64) -> Self {
+        let tracker = TrackerConfig { capacity: common.flows as usize, ..TrackerConfig::default() };
         Self {
             tracker: Tracker::new(tracker, seed),
+            common,
             config,
             link,
             slots: Vec::new(),
-            store: Store::new(),
+            packets: PacketSlab::new(),
             control: Control::new(),
-            first: List::default(),
+            first: List::EMPTY,
             newcomers: Newcomers::new(link.rate, config.new_share),
-            round: List::default(),
+            round: List::EMPTY,
             longest: Longest::default(),
             backlog: Backlog::default(),
             counters: Counters::default(),
-            admission: Admission::new(entrance::admission_config(&config)),
+            admission: Admission::new(entrance::admission_config(&common, &config)),
             entered: VecDeque::new(),
-            loss: LossWindow::new(config.w_loss),
+            loss: LossWindow::new(common.w_loss),
             busy: BTreeMap::new(),
             mean_len: 1500 << 4,
             packet_time: link.rate.time_to_send(Bytes(1500)),
@@ -118,10 +119,10 @@ impl<P: Packet> DefaultMode<P> {
     }
 
     /// The slot of a flow, as new if the flow is; `restarted` says that a new connection took the same key.
-    fn slot(&mut self, id: FlowId, restarted: bool) -> &mut Slot {
+    fn slot(&mut self, id: FlowId, restarted: bool) -> &mut FlowState {
         let at = id.0 as usize;
         if at >= self.slots.len() {
-            self.slots.resize(at + 1, Slot::default());
+            self.slots.resize(at + 1, FlowState::default());
         }
         let generation = self.tracker.flow(id).generation();
         let slot = &mut self.slots[at];
@@ -132,13 +133,13 @@ impl<P: Packet> DefaultMode<P> {
     }
 
     /// Takes a packet of a flow out of the store; the flow leaves its list if that was the last.
-    fn take(&mut self, id: u32, at: u32) -> store::Entry<P> {
+    fn take(&mut self, id: u32, at: u32) -> packets::Entry<P> {
         let slot = &mut self.slots[id as usize];
-        let entry = self.store.remove(&mut slot.chain, at, |p: &P| p.len().get());
+        let entry = self.packets.remove(&mut slot.queue, at, |p: &P| p.len().get());
         self.backlog.sub(entry.packet.len());
         self.tracker.unqueued(FlowId(id));
         self.longest.update(&mut self.slots, id);
-        if self.slots[id as usize].chain.is_empty() {
+        if self.slots[id as usize].queue.is_empty() {
             self.leave(id);
         }
         entry
@@ -161,7 +162,7 @@ impl<P: Packet> DefaultMode<P> {
         let flow = self.tracker.flow(FlowId(id));
         let (near, far) = (flow.receiver_rtt(), flow.sender_rtt());
         let slot = &mut self.slots[id as usize];
-        if duplicates::waits(&mut self.store, &slot.chain, seq, end) {
+        if duplicates::waits(&mut self.packets, &slot.queue, seq, end) {
             return true;
         }
         if !self.config.suppress_departed {
@@ -181,19 +182,19 @@ impl<P: Packet> DefaultMode<P> {
     /// A retransmission goes before the flow's older packets when their turns are far off; their timestamps are raised
     /// to its own, or the receiver would discard them as old duplicates (PAWS, RFC 7323, section 5).
     fn goes_to_the_front(&mut self, id: u32, tcp: &TcpHeader) -> bool {
-        let chain = self.slots[id as usize].chain;
+        let queue = self.slots[id as usize].queue;
         // Below this wait, overtaking makes the sender's RACK (RFC 8985) take the overtaken packets for lost.
         let far_off = Duration::from_millis(1500);
         if !self.config.retransmissions_first
-            || chain.is_empty()
-            || self.round_time() * u64::from(chain.packets) < far_off
+            || queue.is_empty()
+            || self.round_time() * u64::from(queue.packets()) < far_off
         {
             return false;
         }
         let Some((tsval, _)) = tcp.timestamps else { return true };
-        let mut at = chain.head();
-        for _ in 0..chain.packets {
-            let entry = self.store.get_mut(at);
+        let mut next = queue.head();
+        while let Some(at) = next {
+            let entry = self.packets.get_mut(at);
             let older = entry
                 .packet
                 .header()
@@ -206,7 +207,7 @@ impl<P: Packet> DefaultMode<P> {
                 }
                 self.counters.restamped += 1;
             }
-            at = entry.next();
+            next = self.packets.after(&queue, at);
         }
         true
     }
@@ -225,10 +226,10 @@ impl<P: Packet> DefaultMode<P> {
 
     fn put(&mut self, now: Instant, id: u32, packet: P, kind: Kind, verdicts: &mut Verdicts<P>) {
         let len = packet.len();
-        let idle = self.slots[id as usize].chain.is_empty();
-        let room = self.store.len() + self.control.len() < self.config.memory_packets as usize;
+        let idle = self.slots[id as usize].queue.is_empty();
+        let room = self.packets.len() + self.control.len() < self.config.memory_packets as usize;
         if room && self.config.new_flows_first && Control::<P>::is_control(packet.header(), idle) {
-            let share = Rate::from_bps(self.config.rho_r.of(self.link.rate.as_bps()));
+            let share = Rate::from_bps(self.common.rho_r.of(self.link.rate.as_bps()));
             if self.control.pay(now, share, self.link.wire_len(len)) {
                 self.backlog.add(len);
                 self.tracker.queued(FlowId(id));
@@ -242,9 +243,9 @@ impl<P: Packet> DefaultMode<P> {
         let new_data = matches!(kind, Kind::New | Kind::Fin | Kind::Reordered | Kind::NotTcp);
         let slot = &mut self.slots[id as usize];
         if front {
-            self.store.push_front(&mut slot.chain, packet, len.get(), new_data);
+            self.packets.push_front(&mut slot.queue, packet, len.get(), new_data);
         } else {
-            self.store.push_back(&mut slot.chain, packet, len.get(), new_data);
+            self.packets.push_back(&mut slot.queue, packet, len.get(), new_data);
         }
         self.backlog.add(len);
         self.tracker.queued(FlowId(id));
@@ -256,7 +257,7 @@ impl<P: Packet> DefaultMode<P> {
 
     fn note_departure(&mut self, now: Instant, id: u32, header: &Header, new_data: bool) {
         let wire = self.link.wire_len(header.len);
-        let held = |slot: &Slot, max| slot.clamp.holds(max, u32::from(slot.segment));
+        let held = |slot: &FlowState, max| slot.clamp.holds(max, u32::from(slot.segment));
         let max_seq = self.tracker.flow(FlowId(id)).max_seq();
         let slot = &mut self.slots[id as usize];
         if header.tcp.as_ref().is_none_or(|t| t.payload > 0) {
@@ -271,9 +272,9 @@ impl<P: Packet> DefaultMode<P> {
                     slot.departures.note(&mut slot.next_departure, tcp.seq, end, now);
                     self.counters.goodput_bytes += Bytes(u64::from(tcp.payload));
                 }
-                if slot.chain.is_empty() && held(slot, max_seq) {
+                if slot.queue.is_empty() && held(slot, max_seq) {
                     slot.extra = slot.extra.saturating_add(1).min(64);
-                } else if slot.chain.packets >= 3 {
+                } else if slot.queue.packets() >= 3 {
                     slot.extra = slot.extra.saturating_sub(1);
                 }
             }
@@ -320,7 +321,7 @@ impl<P: Packet> DefaultMode<P> {
 impl<P: Packet> Qdisc<P> for DefaultMode<P> {
     fn enqueue(&mut self, now: Instant, packet: P, verdicts: &mut Verdicts<P>) {
         self.counters.arrive(packet.len());
-        if !self.config.admission || !Admission::<P>::is_connection_request(packet.header()) {
+        if !self.common.admission || !Admission::<P>::is_connection_request(packet.header()) {
             self.admit(now, packet, verdicts);
         } else if let Some(packet) = self.request(now, Way::Own, packet, verdicts) {
             self.admit(now, packet, verdicts);
@@ -339,8 +340,8 @@ impl<P: Packet> Qdisc<P> for DefaultMode<P> {
         let slot = &self.slots[id as usize];
         slot.touch();
         self.tracker.touch(FlowId(id));
-        self.store.touch(slot.chain.head());
-        let (place, at) = (slot.place, slot.chain.head());
+        let (place, at) = (slot.place, slot.queue.head()?);
+        self.packets.touch(at);
         let entry = self.take(id, at);
         self.pay(id, place, signed(self.link.wire_len(entry.packet.len()).get()));
         self.note_departure(now, id, entry.packet.header(), entry.new_data);
@@ -376,6 +377,9 @@ impl<P: Packet> ReversePath<P> for DefaultMode<P> {
     }
 
     fn next_release(&self, now: Instant) -> Option<Instant> {
+        if self.admission.held() == 0 {
+            return None;
+        }
         self.admission.next_release(now, self.inside(now), self.next_change(now))
     }
 
@@ -394,8 +398,8 @@ impl<P: Packet> Manage for DefaultMode<P> {
         let class = |name, place, flows| {
             let mut backlog = Backlog::default();
             for slot in self.slots.iter().filter(|s| s.place == place) {
-                backlog.packets += slot.chain.packets as usize;
-                backlog.bytes += Bytes(slot.chain.bytes);
+                backlog.packets += slot.queue.packets() as usize;
+                backlog.bytes += Bytes(slot.queue.bytes);
             }
             ClassReport { name, backlog, flows, ..ClassReport::default() }
         };
@@ -410,26 +414,26 @@ impl<P: Packet> Manage for DefaultMode<P> {
                     flows: self.control.len(),
                     ..ClassReport::default()
                 },
-                class("first", Place::First, self.first.len),
-                class("new", Place::New, self.newcomers.list.len),
-                class("round", Place::Round, self.round.len),
+                class("first", Place::First, self.first.len() as usize),
+                class("new", Place::New, self.newcomers.list.len() as usize),
+                class("round", Place::Round, self.round.len() as usize),
             ],
             loss_ppm: self.loss.rate(now).0,
-            admission: self.config.admission.then(|| self.admission.report(now, self.inside(now).overloaded)),
-            bytes_per_flow: Tracker::BYTES_PER_FLOW + size_of::<Slot>(),
+            admission: self.common.admission.then(|| self.admission.report(now, self.inside(now).overloaded)),
+            bytes_per_flow: Tracker::BYTES_PER_FLOW + size_of::<FlowState>(),
             ..super::follow_report(&census)
         }
     }
 
     fn reconfigure(&mut self, _now: Instant, settings: &dyn Any, link: &ShaperConfig) -> bool {
-        let Some(config) = settings.downcast_ref::<Config>().filter(|c| c.mode == Mode::Default) else {
-            return false;
-        };
-        self.config = Config { flows: self.config.flows, ..*config };
+        let Some(settings) = settings.downcast_ref::<Config>() else { return false };
+        let Mode::Default(config) = settings.mode else { return false };
+        self.config = config;
+        self.common = Common { flows: self.common.flows, ..settings.common };
         self.link = *link;
         self.packet_time = link.rate.time_to_send(Bytes(self.mean_len >> 4));
         self.newcomers.reconfigure(link.rate, config.new_share);
-        self.admission.reconfigure(entrance::admission_config(config));
+        self.admission.reconfigure(entrance::admission_config(&self.common, &config));
         true
     }
 }

@@ -6,9 +6,10 @@
 //! than if it stood in the round: it lets no more packets of the round pass than flows stood there when it came. Requests
 //! are no newcomers here: an upload's first packet in front of one costs a page more than the request costs the upload.
 
+use narrows_lists::List;
 use narrows_units::{Duration, Rate};
 
-use super::lists::List;
+use super::flow_state::Turn;
 use crate::Ppm;
 
 /// What newcomers may have of the link beyond their share: a wait nobody notices.
@@ -17,7 +18,7 @@ const IN_ADVANCE: Duration = Duration::from_millis(50);
 /// The flows in question, in the order in which they came.
 #[derive(Debug)]
 pub struct Newcomers {
-    pub list: List,
+    pub list: List<Turn>,
     share: Ppm,
     /// [`IN_ADVANCE`] in the unit of `ahead`.
     in_advance: i64,
@@ -29,7 +30,7 @@ pub struct Newcomers {
 
 impl Newcomers {
     pub fn new(rate: Rate, share: Ppm) -> Self {
-        let mut new = Self { list: List::default(), share, in_advance: 0, ahead: 0, sent: 0 };
+        let mut new = Self { list: List::EMPTY, share, in_advance: 0, ahead: 0, sent: 0 };
         new.reconfigure(rate, share);
         new
     }
@@ -41,7 +42,7 @@ impl Newcomers {
     }
 
     /// When one that comes while `round` flows stand in the round is served at the latest, as a count of the round's packets.
-    pub fn due(&self, round: usize) -> u16 {
+    pub fn due(&self, round: u32) -> u16 {
         // Half of what a count can tell apart. No thin link has such a round.
         const FAR: u16 = i16::MAX.unsigned_abs();
         self.sent.wrapping_add(u16::try_from(round).unwrap_or(FAR).min(FAR))

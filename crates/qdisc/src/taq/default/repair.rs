@@ -7,7 +7,7 @@
 
 use narrows_units::{Duration, Instant, SeqNum};
 
-use super::store::{Chain, Store};
+use super::packets::{FlowQueue, PacketSlab};
 use crate::Packet;
 
 /// Duplicate acknowledgments that make a fast retransmit (RFC 5681, DupThresh).
@@ -37,18 +37,15 @@ impl Repair {
 }
 
 /// The front-most packet whose loss TCP repairs by itself.
-pub fn pick<P: Packet>(store: &Store<P>, chain: &Chain) -> Option<u32> {
-    let (mut behind, mut at) = (0, chain.tail());
-    let mut best = None;
+pub fn pick<P: Packet>(packets: &PacketSlab<P>, queue: &FlowQueue) -> Option<u32> {
+    let (mut behind, mut best) = (0, None);
     // From the tail: how many data packets stand behind each.
-    while at != super::store::NIL {
-        let entry = store.get(at);
+    for (at, entry) in packets.packets_back(queue) {
         let data = entry.packet.header().is_tcp_data();
         if data && entry.new_data && !entry.protected && behind >= DUP_THRESH {
             best = Some(at);
         }
         behind += u32::from(data);
-        at = entry.prev();
     }
     best
 }
@@ -59,27 +56,27 @@ mod tests {
     use crate::Record;
     use narrows_wire::TcpHeader;
 
-    fn chain(new: &[bool]) -> (Store<Record>, Chain) {
-        let (mut store, mut chain) = (Store::new(), Chain::default());
+    fn queue(new: &[bool]) -> (PacketSlab<Record>, FlowQueue) {
+        let (mut packets, mut queue) = (PacketSlab::new(), FlowQueue::default());
         for (i, new) in new.iter().enumerate() {
             let mut r = Record { id: i as u64, ..Record::default() };
             r.header.tcp = Some(TcpHeader { payload: 100, ..TcpHeader::default() });
-            store.push_back(&mut chain, r, 100, *new);
+            packets.push_back(&mut queue, r, 100, *new);
         }
-        (store, chain)
+        (packets, queue)
     }
 
     #[test]
     fn three_must_stand_behind_the_victim() {
-        let (s, c) = chain(&[true, true, true]);
+        let (s, c) = queue(&[true, true, true]);
         assert_eq!(pick(&s, &c), None);
-        let (s, c) = chain(&[true, true, true, true, true]);
+        let (s, c) = queue(&[true, true, true, true, true]);
         assert_eq!(pick(&s, &c).map(|at| s.get(at).packet.id), Some(0));
     }
 
     #[test]
     fn a_retransmission_is_passed_over() {
-        let (s, c) = chain(&[false, true, false, true, true, true]);
+        let (s, c) = queue(&[false, true, false, true, true, true]);
         assert_eq!(pick(&s, &c).map(|at| s.get(at).packet.id), Some(1));
     }
 

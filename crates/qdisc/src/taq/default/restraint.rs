@@ -3,7 +3,6 @@
 use narrows_flow::FlowId;
 use narrows_units::{Duration, Instant};
 
-use super::store::NIL;
 use super::{DefaultMode, repair};
 use crate::{Packet, Reason, Verdict, Verdicts};
 
@@ -29,7 +28,7 @@ impl<P: Packet> DefaultMode<P> {
     /// Answers a backlog beyond what the flow's turns need: by a mark, by a drop TCP repairs, or not yet.
     pub(super) fn restrain(&mut self, now: Instant, id: u32, verdicts: &mut Verdicts<P>) {
         let slot = &self.slots[id as usize];
-        let waiting = slot.chain.packets;
+        let waiting = slot.queue.packets();
         if waiting <= self.config.k.min(OTHERS_TURNS) {
             return;
         }
@@ -47,7 +46,7 @@ impl<P: Packet> DefaultMode<P> {
         if waiting <= limit || grace || slot.repair.is_open(now, patience) {
             return;
         }
-        if let Some(at) = repair::pick(&self.store, &slot.chain) {
+        if let Some(at) = repair::pick(&self.packets, &slot.queue) {
             self.mark_or_drop(now, id, at, verdicts);
         }
     }
@@ -59,20 +58,18 @@ impl<P: Packet> DefaultMode<P> {
     fn restrain_other(&mut self, now: Instant, id: u32, verdicts: &mut Verdicts<P>) {
         let turns = (OTHERS_RTT.as_nanos() / self.round_time().as_nanos().max(1)).max(OTHERS_TURNS.into());
         let room = turns * u64::from(self.turn_bytes().unsigned_abs()).max(self.mean_len >> 4);
-        let chain = self.slots[id as usize].chain;
-        if chain.bytes <= room {
-            return;
-        }
-        let far = chain.bytes > 2 * room;
-        if far || !self.config.mark || !self.store.get(chain.head()).packet.header().ecn.is_capable() {
-            self.drop_at(now, id, chain.head(), Reason::Sojourn, verdicts);
+        let queue = self.slots[id as usize].queue;
+        let Some(oldest) = queue.head().filter(|_| queue.bytes > room) else { return };
+        let far = queue.bytes > 2 * room;
+        if far || !self.config.mark || !self.packets.get(oldest).packet.header().ecn.is_capable() {
+            self.drop_at(now, id, oldest, Reason::Sojourn, verdicts);
         } else if !self.slots[id as usize].repair.is_open(now, self.round_time() * 4) {
-            self.mark_or_drop(now, id, chain.head(), verdicts);
+            self.mark_or_drop(now, id, oldest, verdicts);
         }
     }
 
     pub(super) fn mark_or_drop(&mut self, now: Instant, id: u32, at: u32, verdicts: &mut Verdicts<P>) {
-        let entry = self.store.get_mut(at);
+        let entry = self.packets.get_mut(at);
         let end = entry.packet.header().tcp.map(|t| t.seq_end()).unwrap_or_default();
         if self.config.mark && entry.packet.mark_ce() {
             self.counters.marked += 1;
@@ -88,15 +85,15 @@ impl<P: Packet> DefaultMode<P> {
     /// Makes room: the longest backlog pays, with a packet it can repair if it has one.
     pub(super) fn bound_memory(&mut self, now: Instant, verdicts: &mut Verdicts<P>) {
         while self.waiting() > 0
-            && (self.store.len() + self.control.len() > self.config.memory_packets as usize
+            && (self.packets.len() + self.control.len() > self.config.memory_packets as usize
                 || self.backlog.bytes > self.config.memory_bytes)
         {
             // Where no flow has more than a packet or two, the one whose turn is farthest off.
             let lists = [&self.round, &self.newcomers.list, &self.first];
-            let tail = lists.iter().find(|l| l.len > 0).map_or(NIL, |l| l.tail);
-            let id = self.longest.flow().unwrap_or(tail);
-            let chain = self.slots[id as usize].chain;
-            let at = repair::pick(&self.store, &chain).unwrap_or(chain.tail());
+            let last = || lists.iter().find_map(|l| l.last());
+            let Some(id) = self.longest.flow().or_else(last) else { return };
+            let queue = self.slots[id as usize].queue;
+            let Some(at) = repair::pick(&self.packets, &queue).or(queue.tail()) else { return };
             self.drop_at(now, id, at, Reason::OverLimit, verdicts);
         }
     }

@@ -3,7 +3,7 @@
 use narrows_flow::FlowId;
 use narrows_units::{Bytes, Duration, Instant};
 
-use super::slot::{NEVER, Place, Slot};
+use super::flow_state::{NEVER, Place};
 use super::{DefaultMode, signed};
 use crate::Packet;
 use crate::taq::Share;
@@ -24,7 +24,7 @@ impl<P: Packet> DefaultMode<P> {
 
     /// Flows that wait for a turn.
     pub(super) const fn waiting(&self) -> usize {
-        self.first.len + self.newcomers.list.len + self.round.len
+        (self.first.len() + self.newcomers.list.len() + self.round.len()) as usize
     }
 
     /// How long it takes to send one data packet of every flow that waits.
@@ -39,7 +39,7 @@ impl<P: Packet> DefaultMode<P> {
         }
         let (round_time, turn) = (self.round_time(), self.turn_bytes());
         let saved = self.saved(now, id, round_time);
-        if self.config.share == Share::Pool {
+        if self.common.share == Share::Pool {
             *self.busy.entry(self.tracker.flow(FlowId(id)).pool()).or_default() += 1;
         }
         let slot = &mut self.slots[id as usize];
@@ -56,18 +56,18 @@ impl<P: Packet> DefaultMode<P> {
         if self.config.new_flows_first && slot.credit > 0 {
             if rested || saved > 0 || self.asks(id) {
                 self.slots[id as usize].place = Place::First;
-                self.first.push_back(&mut self.slots, id, |s| &mut s.turn);
+                self.first.push_back(&mut self.slots, id);
             } else {
                 let slot = &mut self.slots[id as usize];
-                (slot.place, slot.due) = (Place::New, self.newcomers.due(self.round.len));
-                self.newcomers.list.push_back(&mut self.slots, id, |s| &mut s.turn);
+                (slot.place, slot.due) = (Place::New, self.newcomers.due(self.round.len()));
+                self.newcomers.list.push_back(&mut self.slots, id);
             }
         } else {
             slot.place = Place::Round;
             if slot.deficit <= 0 {
                 slot.deficit = slot.deficit.saturating_add(turn);
             }
-            self.round.push_back(&mut self.slots, id, |s| &mut s.turn);
+            self.round.push_back(&mut self.slots, id);
         }
     }
 
@@ -76,23 +76,21 @@ impl<P: Packet> DefaultMode<P> {
     /// turn of it, do not wait for a round: at once or in its turn, a flow has its share, and nobody else's.
     fn saved(&self, now: Instant, id: u32, round_time: Duration) -> i32 {
         let slot = &self.slots[id as usize];
-        let idle = slot.chain.packets == 1 && slot.served_at != NEVER && slot.deficit >= 0;
-        if !idle {
-            return 0;
-        }
+        let idle = slot.queue.packets() == 1 && slot.served_at != NEVER && slot.deficit >= 0;
+        let Some(only) = slot.queue.head().filter(|_| idle) else { return 0 };
         let waited = now.since(slot.served_at).min(round_time).as_nanos();
         let share = u128::from(self.quantum(id).unsigned_abs()) * u128::from(waited);
-        let cost = self.link.wire_len(self.store.get(slot.chain.head()).packet.len()).get();
+        let cost = self.link.wire_len(self.packets.get(only).packet.len()).get();
         if share >= u128::from(cost) * u128::from(round_time.as_nanos()) { signed(cost) } else { 0 }
     }
 
     /// Whether all that a flow of TCP has waiting is a packet of half a turn at most: a request, mostly, and the answer to it
     /// has a wait of its own.
     fn asks(&self, id: u32) -> bool {
-        let chain = &self.slots[id as usize].chain;
-        chain.packets == 1
-            && chain.bytes <= u64::from(self.turn_bytes().unsigned_abs() / 2)
-            && self.store.get(chain.head()).packet.header().tcp.is_some()
+        let queue = &self.slots[id as usize].queue;
+        let small = queue.bytes <= u64::from(self.turn_bytes().unsigned_abs() / 2);
+        let only = queue.head().filter(|_| queue.packets() == 1 && small);
+        only.is_some_and(|at| self.packets.get(at).packet.header().tcp.is_some())
     }
 
     /// Takes a flow without backlog out of its list.
@@ -104,8 +102,8 @@ impl<P: Packet> DefaultMode<P> {
             Place::New => &mut self.newcomers.list,
             Place::Round => &mut self.round,
         };
-        list.remove(&mut self.slots, id, |s| &mut s.turn);
-        if self.config.share == Share::Pool {
+        list.remove(&mut self.slots, id);
+        if self.common.share == Share::Pool {
             let pool = self.tracker.flow(FlowId(id)).pool();
             if let Some(flows) = self.busy.get_mut(&pool) {
                 *flows -= 1;
@@ -124,22 +122,20 @@ impl<P: Packet> DefaultMode<P> {
                 if self.slots[id as usize].credit > 0 {
                     return Some(id);
                 }
-                let list = if self.first.len > 0 { &mut self.first } else { &mut self.newcomers.list };
-                list.remove(&mut self.slots, id, |s| &mut s.turn);
+                let list = if !self.first.is_empty() { &mut self.first } else { &mut self.newcomers.list };
+                list.remove(&mut self.slots, id);
                 let slot = &mut self.slots[id as usize];
                 slot.place = Place::Round;
                 slot.deficit = slot.deficit.min(0).saturating_add(turn);
-                self.round.push_back(&mut self.slots, id, |s| &mut s.turn);
-            } else if self.round.len > 0 {
-                let id = self.round.head;
+                self.round.push_back(&mut self.slots, id);
+            } else if let Some(id) = self.round.first() {
                 if self.slots[id as usize].deficit > 0 {
                     return Some(id);
                 }
                 let quantum = self.quantum(id);
                 let slot = &mut self.slots[id as usize];
                 slot.deficit = slot.deficit.saturating_add(quantum);
-                self.round.remove(&mut self.slots, id, |s| &mut s.turn);
-                self.round.push_back(&mut self.slots, id, |s| &mut s.turn);
+                self.round.move_to_back(&mut self.slots, id);
             } else {
                 return None;
             }
@@ -148,12 +144,9 @@ impl<P: Packet> DefaultMode<P> {
 
     /// The flow that goes before the round now, if one does.
     fn before_the_round(&self) -> Option<u32> {
-        if self.first.len > 0 {
-            return Some(self.first.head);
-        }
-        let newcomer = self.newcomers.list.head;
-        let goes = |slots: &[Slot]| self.newcomers.go_first(slots[newcomer as usize].due);
-        (self.newcomers.list.len > 0 && (self.round.len == 0 || goes(&self.slots))).then_some(newcomer)
+        let goes =
+            |new: &u32| self.round.is_empty() || self.newcomers.go_first(self.slots[*new as usize].due);
+        self.first.first().or_else(|| self.newcomers.list.first().filter(goes))
     }
 
     /// Notes what a flow that stood in `place` was served.
@@ -164,7 +157,7 @@ impl<P: Packet> DefaultMode<P> {
             self.newcomers.waited(cost);
         } else {
             slot.credit = slot.credit.saturating_sub(cost);
-            if place == Place::New && self.round.len > 0 {
+            if place == Place::New && !self.round.is_empty() {
                 self.newcomers.passed(cost, slot.due);
             }
         }
@@ -183,7 +176,7 @@ impl<P: Packet> DefaultMode<P> {
         let percent = if young { i64::from(self.config.young_weight) } else { 100 };
         let quantum = i64::from(self.turn_bytes()) * percent / 100;
         let quantum = i32::try_from(quantum).unwrap_or(i32::MAX);
-        match self.config.share {
+        match self.common.share {
             Share::Flow => quantum,
             // A pool's flows divide its turn; eight bytes keep the round finite.
             Share::Pool => {

@@ -11,7 +11,7 @@
 use narrows_units::{Bytes, Duration, Instant, Rate};
 
 use super::class::Class;
-use super::store::Store;
+use super::store::PaperQueues;
 use crate::Packet;
 
 /// How often the shares of level 2 are weighed (notes).
@@ -85,7 +85,7 @@ impl Scheduler {
     }
 
     /// The queue to serve; `None` if nothing waits.
-    pub(super) fn choose<P: Packet>(&mut self, now: Instant, store: &Store<P>) -> Option<Choice> {
+    pub(super) fn choose<P: Packet>(&mut self, now: Instant, store: &PaperQueues<P>) -> Option<Choice> {
         let recovery = store.head(Class::Recovery).is_some();
         if recovery && self.may_recover(now) {
             return Some(Choice { class: Class::Recovery, charged: true });
@@ -110,7 +110,7 @@ impl Scheduler {
     }
 
     /// Deficit round robin (Shreedhar and Varghese, SIGCOMM 1995).
-    fn level2<P: Packet>(&mut self, now: Instant, store: &Store<P>) -> Option<Class> {
+    fn level2<P: Packet>(&mut self, now: Instant, store: &PaperQueues<P>) -> Option<Class> {
         let heads = Class::LEVEL2.map(|c| store.head(c));
         if heads.iter().all(Option::is_none) {
             return None;
@@ -139,7 +139,7 @@ impl Scheduler {
         }
     }
 
-    fn reweigh<P: Packet>(&mut self, store: &Store<P>) {
+    fn reweigh<P: Packet>(&mut self, store: &PaperQueues<P>) {
         let (over, below) = (store.backlog(Class::Over).bytes.get(), store.backlog(Class::Below).bytes.get());
         let both = 2 * self.mtu;
         let share = (both * over).checked_div(over + below).unwrap_or(self.mtu);
@@ -149,7 +149,7 @@ impl Scheduler {
     }
 
     /// How far a queue of level 2 is above its weight: its backlog in bytes for each byte of its quantum, in 1/1024.
-    pub(super) fn excess<P: Packet>(&self, class: usize, store: &Store<P>) -> u64 {
+    pub(super) fn excess<P: Packet>(&self, class: usize, store: &PaperQueues<P>) -> u64 {
         store.backlog(Class::LEVEL2[class]).bytes.get() * 1024 / self.quanta[class].max(1)
     }
 }
@@ -158,14 +158,14 @@ impl Scheduler {
 mod tests {
     use super::*;
     use crate::Record;
-    use crate::taq::paper::store::FlowQueue;
+    use crate::taq::paper::store::PaperFlow;
 
     const MTU: u64 = 1500;
 
     /// A queue with `n` packets of `len` bytes in each of the given classes, a flow for each class.
-    fn filled(queues: &[(Class, usize, u64)]) -> Store<Record> {
-        let mut store = Store::new();
-        store.flows.resize(queues.len(), FlowQueue::default());
+    fn filled(queues: &[(Class, usize, u64)]) -> PaperQueues<Record> {
+        let mut store = PaperQueues::new();
+        store.flows.resize(queues.len(), PaperFlow::default());
         for (flow, &(class, n, len)) in (0..).zip(queues) {
             for _ in 0..n {
                 let mut r = Record::default();
@@ -177,11 +177,11 @@ mod tests {
     }
 
     /// Sends `n` packets at once and counts them by class of level 2.
-    fn serve(store: &mut Store<Record>, s: &mut Scheduler, n: usize) -> [usize; 3] {
+    fn serve(store: &mut PaperQueues<Record>, s: &mut Scheduler, n: usize) -> [usize; 3] {
         let mut counts = [0; 3];
         for _ in 0..n {
             let choice = s.choose(Instant::ZERO, store).unwrap();
-            let packet = store.remove(store.head(choice.class).unwrap()).unwrap();
+            let packet = store.remove(store.head(choice.class).unwrap()).packet;
             let emptied = store.head(choice.class).is_none();
             s.sent(Instant::ZERO, choice, packet.header.len, packet.header.len, emptied);
             counts[Class::LEVEL2.iter().position(|&c| c == choice.class).unwrap()] += 1;

@@ -9,9 +9,9 @@ use core::net::IpAddr;
 use std::collections::BTreeMap;
 
 use narrows_flow::{FlowId, Phase, Tracker};
+use narrows_lists::{Linked, Links, List, NIL, Slab};
 use narrows_units::{Duration, Instant, Rate};
 
-use super::store::NONE;
 use super::victims::steps;
 use crate::taq::pools::bits;
 use crate::taq::{FairShare, Share};
@@ -25,25 +25,32 @@ const AGAIN: Duration = Duration::from_secs(1);
 const UNIT: u64 = 1024;
 
 #[derive(Clone, Copy, Debug)]
-struct Entry {
+struct FlowShare {
     weight: u64,
     pool: u32,
     generation: u32,
     /// When to look whether it is still active.
     look_at: Instant,
     list: u8,
-    prev: u32,
-    next: u32,
+    links: Links,
 }
 
-const OUT: Entry = Entry {
+impl Linked<()> for FlowShare {
+    fn links(&self) -> &Links {
+        &self.links
+    }
+    fn links_mut(&mut self) -> &mut Links {
+        &mut self.links
+    }
+}
+
+const OUT: FlowShare = FlowShare {
     weight: 0,
-    pool: NONE,
+    pool: NIL,
     generation: 0,
     look_at: Instant::ZERO,
     list: NOT_LISTED,
-    prev: NONE,
-    next: NONE,
+    links: Links::NONE,
 };
 /// In the order of their last packets.
 const RECENT: u8 = 0;
@@ -81,11 +88,10 @@ pub(super) struct Shares {
     equal: (usize, Due),
     share: Share,
     fair: FairShare,
-    entries: Vec<Entry>,
-    ends: [(u32, u32); 2],
+    entries: Vec<FlowShare>,
+    lists: [List; 2],
     weight: u64,
-    pools: Vec<PoolShare>,
-    free_pools: Vec<u32>,
+    pools: Slab<PoolShare>,
     by_address: BTreeMap<u128, u32>,
 }
 
@@ -97,10 +103,9 @@ impl Shares {
             share,
             fair,
             entries: Vec::new(),
-            ends: [(NONE, NONE); 2],
+            lists: [List::EMPTY; 2],
             weight: 0,
-            pools: Vec::new(),
-            free_pools: Vec::new(),
+            pools: Slab::new(),
             by_address: BTreeMap::new(),
         }
     }
@@ -139,8 +144,8 @@ impl Shares {
             self.leave(id.0);
         }
         if self.entries[at].list == NOT_LISTED {
-            let pool = if self.share == Share::Pool { self.join_pool(pool) } else { NONE };
-            self.entries[at] = Entry { pool, generation, ..OUT };
+            let pool = if self.share == Share::Pool { self.join_pool(pool) } else { NIL };
+            self.entries[at] = FlowShare { pool, generation, ..OUT };
         } else {
             self.unlink(id.0);
         }
@@ -166,7 +171,7 @@ impl Shares {
         let Some(entry) = self.entries.get(id.0 as usize).filter(|e| e.list != NOT_LISTED) else {
             return each_pool;
         };
-        let (link, among) = match self.pools.get(entry.pool as usize) {
+        let (link, among) = match self.pools.get(entry.pool) {
             Some(pool) => (each_pool, pool.weight),
             None => (self.link_bps, self.weight),
         };
@@ -175,11 +180,9 @@ impl Shares {
 
     fn expire(&mut self, now: Instant, tracker: &mut Tracker) {
         for list in [RECENT, LOOKED_AT] {
-            loop {
-                let first = self.ends[list as usize].0;
-                if first == NONE || self.entries[first as usize].look_at > now {
-                    break;
-                }
+            while let Some(first) = self.lists[list as usize].first()
+                && self.entries[first as usize].look_at <= now
+            {
                 let flow = tracker.flow_at(now, FlowId(first));
                 let limit = ACTIVE.max(flow.epoch_len() * ACTIVE_EPOCHS);
                 let silent = flow.phase().is_some_and(Phase::is_silent);
@@ -198,11 +201,11 @@ impl Shares {
         self.unlink(at);
         self.set_weight(at, 0);
         let entry = core::mem::replace(&mut self.entries[at as usize], OUT);
-        if let Some(pool) = self.pools.get_mut(entry.pool as usize) {
+        if let Some(pool) = self.pools.get_mut(entry.pool) {
             pool.flows -= 1;
             if pool.flows == 0 {
                 self.by_address.remove(&pool.address);
-                self.free_pools.push(entry.pool);
+                self.pools.remove(entry.pool);
             }
         }
     }
@@ -210,20 +213,12 @@ impl Shares {
     fn join_pool(&mut self, address: IpAddr) -> u32 {
         let address = bits(address);
         if let Some(&i) = self.by_address.get(&address) {
-            self.pools[i as usize].flows += 1;
+            if let Some(pool) = self.pools.get_mut(i) {
+                pool.flows += 1;
+            }
             return i;
         }
-        let new = PoolShare { address, weight: 0, flows: 1 };
-        let index = match self.free_pools.pop() {
-            Some(i) => {
-                self.pools[i as usize] = new;
-                i
-            }
-            None => {
-                self.pools.push(new);
-                u32::try_from(self.pools.len() - 1).unwrap_or(NONE)
-            }
-        };
+        let index = self.pools.insert(PoolShare { address, weight: 0, flows: 1 });
         self.by_address.insert(address, index);
         index
     }
@@ -232,36 +227,20 @@ impl Shares {
         let entry = &mut self.entries[at as usize];
         let old = core::mem::replace(&mut entry.weight, weight);
         self.weight = self.weight - old + weight;
-        if let Some(pool) = self.pools.get_mut(entry.pool as usize) {
+        if let Some(pool) = self.pools.get_mut(entry.pool) {
             pool.weight = pool.weight - old + weight;
         }
     }
 
     fn link(&mut self, at: u32, list: u8, look_at: Instant) {
-        let ends = &mut self.ends[list as usize];
-        let tail = core::mem::replace(&mut ends.1, at);
-        if tail == NONE {
-            ends.0 = at;
-        } else {
-            self.entries[tail as usize].next = at;
-        }
+        self.lists[list as usize].push_back(&mut self.entries, at);
         let entry = &mut self.entries[at as usize];
-        (entry.list, entry.look_at, entry.prev, entry.next) = (list, look_at, tail, NONE);
+        (entry.list, entry.look_at) = (list, look_at);
     }
 
     fn unlink(&mut self, at: u32) {
-        let Entry { prev, next, list, .. } = self.entries[at as usize];
-        let ends = &mut self.ends[list as usize];
-        if prev == NONE {
-            ends.0 = next;
-        } else {
-            self.entries[prev as usize].next = next;
-        }
-        if next == NONE {
-            self.ends[list as usize].1 = prev;
-        } else {
-            self.entries[next as usize].prev = prev;
-        }
+        let list = self.entries[at as usize].list;
+        self.lists[list as usize].remove(&mut self.entries, at);
     }
 }
 
@@ -364,6 +343,6 @@ mod tests {
         }
         t.packet(60_000, 1, 4000);
         assert_eq!((t.shares.weight, t.shares.by_address.len()), (UNIT, 1));
-        assert_eq!(t.shares.pools.len() - t.shares.free_pools.len(), 1);
+        assert_eq!(t.shares.pools.len(), 1);
     }
 }

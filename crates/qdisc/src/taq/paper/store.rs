@@ -8,21 +8,17 @@
 use core::cmp::Reverse;
 use std::collections::BTreeMap;
 
-use narrows_units::Bytes;
+use narrows_lists::{Arena as _, Linked, Links, List, Slab};
 
 use super::class::Class;
-use super::victims::{Place, Victims};
+use super::victims::Victims;
 use crate::taq::PoolId;
 use crate::{Backlog, Packet};
-
-/// No packet, no flow.
-pub(super) const NONE: u32 = u32::MAX;
 
 /// A packet that waits.
 #[derive(Debug)]
 pub(super) struct Node<P> {
-    /// `None` only while the node is unused.
-    packet: Option<P>,
+    pub(super) packet: P,
     /// The slot of its flow.
     pub(super) flow: u32,
     /// Retransmissions do not count as goodput.
@@ -31,35 +27,75 @@ pub(super) struct Node<P> {
     pub(super) arrival: u64,
     /// Its key in the recovery queue; zero if it stands in a FIFO.
     recovery_key: u64,
-    class: (u32, u32),
-    own: (u32, u32),
+    in_class: Links,
+    in_flow: Links,
+}
+
+/// Lists of a class's packets.
+#[derive(Debug)]
+enum InClass {}
+
+impl<P> Linked<InClass> for Node<P> {
+    fn links(&self) -> &Links {
+        &self.in_class
+    }
+    fn links_mut(&mut self) -> &mut Links {
+        &mut self.in_class
+    }
+}
+
+/// Lists of a flow's packets.
+#[derive(Debug)]
+enum InFlow {}
+
+impl<P> Linked<InFlow> for Node<P> {
+    fn links(&self) -> &Links {
+        &self.in_flow
+    }
+    fn links_mut(&mut self) -> &mut Links {
+        &mut self.in_flow
+    }
 }
 
 /// The queue of one flow and what is kept beside its record: half a cache line, and never across two.
 #[derive(Clone, Copy, Debug)]
 #[repr(align(32))]
-pub(super) struct FlowQueue {
-    head: u32,
-    tail: u32,
-    /// Packets in this FIFO.
-    pub(super) packets: u32,
+pub(super) struct PaperFlow {
+    packets: List<InFlow>,
     /// The class they stand in.
     pub(super) class: Class,
     marks: u8,
-    /// Where the flow stands among those that could lose a packet.
-    pub(super) place: Place,
+    /// Where the flow stands among those that could lose a packet; [`NOWHERE`] if it does not.
+    bucket: u16,
+    /// Neighbours there.
+    victim: Links,
     /// Its pool at the door.
     pub(super) pool: PoolId,
 }
 
-const _: () = assert!(size_of::<FlowQueue>() == 32);
+/// No bucket.
+const NOWHERE: u16 = u16::MAX;
+
+const _: () = assert!(size_of::<PaperFlow>() == 32);
 
 /// The flow lost a packet, here or elsewhere.
 pub(super) const LOST: u8 = 1;
 /// Packets of the flow may wait among the unknown: until those are gone the others go there too, behind them.
 pub(super) const BEHIND_UNKNOWN: u8 = 2;
 
-impl FlowQueue {
+impl PaperFlow {
+    /// How many of its packets wait in a FIFO.
+    pub(super) const fn packets(&self) -> u32 {
+        self.packets.len()
+    }
+    /// Where it stands among the flows that could lose a packet.
+    pub(super) const fn bucket(&self) -> Option<u16> {
+        if self.bucket == NOWHERE { None } else { Some(self.bucket) }
+    }
+    pub(super) fn set_bucket(&mut self, bucket: Option<u16>) {
+        self.bucket = bucket.unwrap_or(NOWHERE);
+    }
+
     pub(super) const fn has(&self, mark: u8) -> bool {
         self.marks & mark != 0
     }
@@ -68,15 +104,27 @@ impl FlowQueue {
     }
 }
 
-impl Default for FlowQueue {
+/// Lists of flows in a bucket of [`Victims`].
+#[derive(Debug)]
+pub(super) enum InBucket {}
+
+impl Linked<InBucket> for PaperFlow {
+    fn links(&self) -> &Links {
+        &self.victim
+    }
+    fn links_mut(&mut self) -> &mut Links {
+        &mut self.victim
+    }
+}
+
+impl Default for PaperFlow {
     fn default() -> Self {
         Self {
-            head: NONE,
-            tail: NONE,
-            packets: 0,
+            packets: List::EMPTY,
             class: Class::Below,
             marks: 0,
-            place: Place::default(),
+            bucket: NOWHERE,
+            victim: Links::NONE,
             pool: PoolId::NOBODY,
         }
     }
@@ -84,9 +132,8 @@ impl Default for FlowQueue {
 
 /// One class.
 #[derive(Debug)]
-struct Queue {
-    head: u32,
-    tail: u32,
+struct ClassQueue {
+    packets: List<InClass>,
     backlog: Backlog,
     flows: usize,
     victims: Victims,
@@ -94,29 +141,26 @@ struct Queue {
 
 /// All that waits.
 #[derive(Debug)]
-pub(super) struct Store<P> {
-    nodes: Vec<Node<P>>,
-    free: Vec<u32>,
+pub(super) struct PaperQueues<P> {
+    nodes: Slab<Node<P>>,
     /// One per flow, by slot.
-    pub(super) flows: Vec<FlowQueue>,
-    classes: [Queue; 4],
+    pub(super) flows: Vec<PaperFlow>,
+    classes: [ClassQueue; 4],
     recovery: BTreeMap<(Reverse<u64>, u64), u32>,
     recovery_backlog: Backlog,
     arrivals: u64,
 }
 
-impl<P: Packet> Store<P> {
+impl<P: Packet> PaperQueues<P> {
     pub(super) fn new() -> Self {
-        let empty = || Queue {
-            head: NONE,
-            tail: NONE,
+        let empty = || ClassQueue {
+            packets: List::EMPTY,
             backlog: Backlog::default(),
             flows: 0,
             victims: Victims::new(),
         };
         Self {
-            nodes: Vec::new(),
-            free: Vec::new(),
+            nodes: Slab::new(),
             flows: Vec::new(),
             classes: [empty(), empty(), empty(), empty()],
             recovery: BTreeMap::new(),
@@ -140,21 +184,21 @@ impl<P: Packet> Store<P> {
     }
 
     pub(super) fn node(&self, node: u32) -> &Node<P> {
-        &self.nodes[node as usize]
+        self.nodes.at(node)
     }
 
     pub(super) fn packet(&self, node: u32) -> Option<&P> {
-        self.nodes.get(node as usize)?.packet.as_ref()
+        self.nodes.get(node).map(|n| &n.packet)
     }
 
     pub(super) fn packet_mut(&mut self, node: u32) -> Option<&mut P> {
-        self.nodes.get_mut(node as usize)?.packet.as_mut()
+        self.nodes.get_mut(node).map(|n| &mut n.packet)
     }
 
     /// The oldest packet of a class.
     pub(super) fn head(&self, class: Class) -> Option<u32> {
         match class.fifo() {
-            Some(i) => Some(self.classes[i].head).filter(|&n| n != NONE),
+            Some(i) => self.classes[i].packets.first(),
             None => self.recovery.first_key_value().map(|(_, &n)| n),
         }
     }
@@ -162,7 +206,7 @@ impl<P: Packet> Store<P> {
     /// The packet a class would lose last in, first out: the newest; of the recovery queue the newest of the lowest key.
     pub(super) fn tail(&self, class: Class) -> Option<u32> {
         match class.fifo() {
-            Some(i) => Some(self.classes[i].tail).filter(|&n| n != NONE),
+            Some(i) => self.classes[i].packets.last(),
             None => self.recovery.last_key_value().map(|(_, &n)| n),
         }
     }
@@ -174,7 +218,7 @@ impl<P: Packet> Store<P> {
 
     /// The newest packet of a flow.
     pub(super) fn tail_of(&self, flow: u32) -> Option<u32> {
-        Some(self.flows[flow as usize].tail).filter(|&n| n != NONE)
+        self.flows[flow as usize].packets.last()
     }
 
     /// Flows of a class that could lose a packet.
@@ -182,59 +226,42 @@ impl<P: Packet> Store<P> {
         &self.classes[class].victims
     }
 
-    fn allocate(&mut self, packet: P, flow: u32, retransmission: bool) -> u32 {
+    fn insert(&mut self, packet: P, flow: u32, recovery_key: u64, retransmission: bool) -> u32 {
         self.arrivals += 1;
-        let arrival = self.arrivals;
-        if let Some(i) = self.free.pop() {
-            // Field by field, so that the packet is written once.
-            let node = &mut self.nodes[i as usize];
-            node.packet = Some(packet);
-            (node.flow, node.retransmission, node.arrival, node.recovery_key) =
-                (flow, retransmission, arrival, 0);
-            (node.class, node.own) = ((NONE, NONE), (NONE, NONE));
-            return i;
-        }
-        self.nodes.push(Node {
-            packet: Some(packet),
+        self.nodes.insert(Node {
+            packet,
             flow,
             retransmission,
-            arrival,
-            recovery_key: 0,
-            class: (NONE, NONE),
-            own: (NONE, NONE),
-        });
-        // A queue of 2^32 packets would be over any limit long before.
-        u32::try_from(self.nodes.len() - 1).unwrap_or(NONE)
+            arrival: self.arrivals,
+            recovery_key,
+            in_class: Links::NONE,
+            in_flow: Links::NONE,
+        })
     }
 
     /// A packet joins the recovery queue; the larger key goes first, equal keys in order of arrival. Keys are above zero.
     pub(super) fn push_recovery(&mut self, packet: P, flow: u32, key: u64, retransmission: bool) -> u32 {
         self.recovery_backlog.add(packet.len());
-        let node = self.allocate(packet, flow, retransmission);
-        self.nodes[node as usize].recovery_key = key;
-        self.recovery.insert((Reverse(key), self.nodes[node as usize].arrival), node);
+        let node = self.insert(packet, flow, key, retransmission);
+        self.recovery.insert((Reverse(key), self.arrivals), node);
         node
     }
 
     /// A packet joins its flow, and the whole flow stands in `class` from now on.
     pub(super) fn push(&mut self, packet: P, flow: u32, class: Class, retransmission: bool) -> u32 {
-        self.change_class(flow, class);
-        let len = packet.len();
-        let node = self.allocate(packet, flow, retransmission);
-        let queue = &mut self.flows[flow as usize];
-        self.nodes[node as usize].own.0 = queue.tail;
-        let tail = core::mem::replace(&mut queue.tail, node);
-        queue.packets += 1;
-        if tail == NONE {
-            queue.head = node;
-        } else {
-            self.nodes[tail as usize].own.1 = node;
+        if self.flows[flow as usize].class != class {
+            self.change_class(flow, class);
         }
+        let len = packet.len();
+        let node = self.insert(packet, flow, 0, retransmission);
+        let queue = &mut self.flows[flow as usize];
+        let first = queue.packets.is_empty();
+        queue.packets.push_back(&mut self.nodes, node);
         if let Some(c) = class.fifo() {
-            self.append(c, node);
             let c = &mut self.classes[c];
+            c.packets.push_back(&mut self.nodes, node);
             c.backlog.add(len);
-            c.flows += usize::from(tail == NONE);
+            c.flows += usize::from(first);
         }
         node
     }
@@ -248,64 +275,50 @@ impl<P: Packet> Store<P> {
         let (Some(from), Some(to)) = (queue.class.fifo(), class.fifo()) else { return };
         self.unplace(flow);
         self.flows[flow as usize].class = class;
-        if queue.packets == 0 {
+        if queue.packets.is_empty() {
             return;
         }
         self.classes[from].flows -= 1;
         self.classes[to].flows += 1;
-        let mut at = queue.head;
-        while at != NONE {
-            let len = self.nodes[at as usize].packet.as_ref().map(Packet::len).unwrap_or_default();
-            self.cut(from, at);
+        let mut next = queue.packets.first();
+        while let Some(at) = next {
+            self.classes[from].packets.remove(&mut self.nodes, at);
+            self.classes[to].packets.push_back(&mut self.nodes, at);
+            let len = self.nodes.at(at).packet.len();
             self.classes[from].backlog.sub(len);
-            self.append(to, at);
             self.classes[to].backlog.add(len);
-            at = self.nodes[at as usize].own.1;
+            next = queue.packets.after(&self.nodes, at);
         }
     }
 
     /// Takes a packet out, from wherever it stands.
-    pub(super) fn remove(&mut self, node: u32) -> Option<P> {
-        let len = self.nodes[node as usize].packet.as_ref()?.len();
-        self.unlink(node, len);
-        self.free.push(node);
-        self.nodes[node as usize].packet.take()
-    }
-
-    fn unlink(&mut self, node: u32, len: Bytes) {
-        let Node { flow, recovery_key: key, arrival, own, .. } = self.nodes[node as usize];
+    pub(super) fn remove(&mut self, node: u32) -> Node<P> {
+        let &Node { flow, recovery_key: key, arrival, .. } = self.nodes.at(node);
+        let len = self.nodes.at(node).packet.len();
         if key > 0 {
             self.recovery.remove(&(Reverse(key), arrival));
             self.recovery_backlog.sub(len);
-            return;
+            return self.nodes.remove(node);
         }
         let queue = &mut self.flows[flow as usize];
-        queue.packets -= 1;
-        let (emptied, class) = (queue.packets == 0, queue.class);
-        if own.0 == NONE {
-            queue.head = own.1;
-        } else {
-            self.nodes[own.0 as usize].own.1 = own.1;
-        }
-        if own.1 == NONE {
-            self.flows[flow as usize].tail = own.0;
-        } else {
-            self.nodes[own.1 as usize].own.0 = own.0;
-        }
-        if let Some(c) = class.fifo() {
-            self.cut(c, node);
-            self.classes[c].backlog.sub(len);
+        queue.packets.remove(&mut self.nodes, node);
+        let emptied = queue.packets.is_empty();
+        if let Some(c) = queue.class.fifo() {
+            let c = &mut self.classes[c];
+            c.packets.remove(&mut self.nodes, node);
+            c.backlog.sub(len);
             if emptied {
-                self.classes[c].flows -= 1;
+                c.flows -= 1;
                 self.unplace(flow);
             }
         }
+        self.nodes.remove(node)
     }
 
     /// Puts a flow where it belongs among those of its class that could lose a packet.
     pub(super) fn place(&mut self, flow: u32, bucket: u16) {
         let queue = self.flows[flow as usize];
-        if queue.packets == 0 || queue.place.bucket() == Some(bucket) {
+        if queue.packets.is_empty() || queue.bucket() == Some(bucket) {
             return;
         }
         self.unplace(flow);
@@ -315,34 +328,8 @@ impl<P: Packet> Store<P> {
     }
 
     fn unplace(&mut self, flow: u32) {
-        let queue = self.flows[flow as usize];
-        if let (Some(c), Some(_)) = (queue.class.fifo(), queue.place.bucket()) {
+        if let Some(c) = self.flows[flow as usize].class.fifo() {
             self.classes[c].victims.remove(&mut self.flows, flow);
-        }
-    }
-
-    fn append(&mut self, class: usize, node: u32) {
-        let queue = &mut self.classes[class];
-        let tail = core::mem::replace(&mut queue.tail, node);
-        if tail == NONE {
-            queue.head = node;
-        } else {
-            self.nodes[tail as usize].class.1 = node;
-        }
-        self.nodes[node as usize].class = (tail, NONE);
-    }
-
-    fn cut(&mut self, class: usize, node: u32) {
-        let (prev, next) = self.nodes[node as usize].class;
-        if prev == NONE {
-            self.classes[class].head = next;
-        } else {
-            self.nodes[prev as usize].class.1 = next;
-        }
-        if next == NONE {
-            self.classes[class].tail = prev;
-        } else {
-            self.nodes[next as usize].class.0 = prev;
         }
     }
 }

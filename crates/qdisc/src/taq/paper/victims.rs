@@ -6,36 +6,14 @@
 //! bucket the exact figures decide; with up to [`LOOK`] flows in a bucket the choice is that of the text, with more it
 //! is off by less than a fifth in the rate.
 
-use super::store::{FlowQueue, NONE};
+use narrows_lists::{List, NIL};
+
+use super::store::{InBucket, PaperFlow};
 
 /// Flows of the first bucket that are looked at.
 pub(super) const LOOK: usize = 16;
 const RATES: usize = 64;
 const DROPS: usize = 4;
-/// Stands in no bucket.
-const NOWHERE: u16 = u16::MAX;
-
-/// A flow's place in a bucket's list. Links are kept as halves, so that a flow's queue fits half a cache line.
-#[derive(Clone, Copy, Debug)]
-#[repr(C, packed(2))]
-pub(super) struct Place {
-    bucket: u16,
-    prev: u32,
-    next: u32,
-}
-
-impl Default for Place {
-    fn default() -> Self {
-        Self { bucket: NOWHERE, prev: NONE, next: NONE }
-    }
-}
-
-impl Place {
-    pub(super) fn bucket(&self) -> Option<u16> {
-        (self.bucket != NOWHERE).then_some(self.bucket)
-    }
-}
-
 /// A quantity on a logarithmic scale of four steps an octave.
 pub(super) const fn steps(value: u64) -> u16 {
     if value < 4 {
@@ -57,55 +35,41 @@ pub(super) fn bucket(drops: u32, rate: u16, share: u16) -> u16 {
 /// The flows of one class, by bucket.
 #[derive(Debug)]
 pub(super) struct Victims {
-    ends: Vec<(u32, u32)>,
+    buckets: Vec<List<InBucket>>,
     used: [u64; DROPS],
 }
 
 impl Victims {
     pub(super) fn new() -> Self {
-        Self { ends: vec![(NONE, NONE); RATES * DROPS], used: [0; DROPS] }
+        Self { buckets: vec![List::EMPTY; RATES * DROPS], used: [0; DROPS] }
     }
 
-    pub(super) fn add(&mut self, flows: &mut [FlowQueue], flow: u32, bucket: u16) {
-        let ends = &mut self.ends[usize::from(bucket)];
-        let tail = core::mem::replace(&mut ends.1, flow);
-        if tail == NONE {
-            ends.0 = flow;
-        } else {
-            flows[tail as usize].place.next = flow;
-        }
-        flows[flow as usize].place = Place { bucket, prev: tail, next: NONE };
+    /// Puts a flow, which is in no bucket, last into one.
+    pub(super) fn add(&mut self, flows: &mut [PaperFlow], flow: u32, bucket: u16) {
+        flows[flow as usize].set_bucket(Some(bucket));
+        self.buckets[usize::from(bucket)].push_back(flows, flow);
         self.used[usize::from(bucket) / RATES] |= 1 << (usize::from(bucket) % RATES);
     }
 
-    pub(super) fn remove(&mut self, flows: &mut [FlowQueue], flow: u32) {
-        let Place { bucket, prev, next } = core::mem::take(&mut flows[flow as usize].place);
-        let ends = &mut self.ends[usize::from(bucket)];
-        if prev == NONE {
-            ends.0 = next;
-        } else {
-            flows[prev as usize].place.next = next;
-        }
-        if next == NONE {
-            ends.1 = prev;
-        } else {
-            flows[next as usize].place.prev = prev;
-        }
-        if *ends == (NONE, NONE) {
-            self.used[usize::from(bucket) / RATES] &= !(1 << (usize::from(bucket) % RATES));
+    /// Takes a flow out of its bucket, if it is in one.
+    pub(super) fn remove(&mut self, flows: &mut [PaperFlow], flow: u32) {
+        let Some(bucket) = flows[flow as usize].bucket().map(usize::from) else { return };
+        flows[flow as usize].set_bucket(None);
+        self.buckets[bucket].remove(flows, flow);
+        if self.buckets[bucket].is_empty() {
+            self.used[bucket / RATES] &= !(1 << (bucket % RATES));
         }
     }
 
     /// The flows of the first bucket in use, the last to join first; at most [`LOOK`] of them.
-    pub(super) fn candidates(&self, flows: &[FlowQueue]) -> ([u32; LOOK], usize) {
-        let mut found = ([NONE; LOOK], 0);
+    pub(super) fn candidates(&self, flows: &[PaperFlow]) -> ([u32; LOOK], usize) {
+        let mut found = ([NIL; LOOK], 0);
         let first = self.used.iter().enumerate().find(|(_, bits)| **bits != 0);
         let Some((drops, bits)) = first else { return found };
-        let mut at = self.ends[drops * RATES + bits.trailing_zeros() as usize].1;
-        while at != NONE && found.1 < LOOK {
-            found.0[found.1] = at;
+        let bucket = &self.buckets[drops * RATES + bits.trailing_zeros() as usize];
+        for (place, flow) in found.0.iter_mut().zip(bucket.iter_back(flows)) {
+            *place = flow;
             found.1 += 1;
-            at = flows[at as usize].place.prev;
         }
         found
     }
@@ -132,7 +96,7 @@ mod tests {
 
     #[test]
     fn the_lists_hold_what_was_put_in() {
-        let mut flows = vec![FlowQueue::default(); 4];
+        let mut flows = vec![PaperFlow::default(); 4];
         let mut v = Victims::new();
         for (flow, b) in [(0, 70), (1, 5), (2, 5), (3, 200)] {
             v.add(&mut flows, flow, b);
@@ -141,13 +105,13 @@ mod tests {
         v.remove(&mut flows, 2);
         v.remove(&mut flows, 1);
         assert_eq!(v.candidates(&flows), {
-            let mut a = [NONE; LOOK];
+            let mut a = [NIL; LOOK];
             a[0] = 0;
             (a, 1)
         });
         v.remove(&mut flows, 0);
         v.remove(&mut flows, 3);
         assert_eq!(v.candidates(&flows).1, 0);
-        assert!(flows.iter().all(|f| f.place.bucket().is_none()));
+        assert!(flows.iter().all(|f| f.bucket().is_none()));
     }
 }

@@ -1,0 +1,151 @@
+//! What the round keeps of each flow, beside the tracker's record.
+
+use narrows_lists::{Linked, Links};
+use narrows_units::{Instant, SeqNum};
+
+use super::clamp::Clamp;
+use super::duplicates::Departures;
+use super::packets::FlowQueue;
+use super::repair::Repair;
+
+/// Which list a flow stands in.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Place {
+    /// None: nothing waits.
+    #[default]
+    Out,
+    /// Served before all turns: it takes no more than its share of the time since it was last served.
+    First,
+    /// Spends what a new flow has, before the round or in turn with it ([`super::newcomers`]).
+    New,
+    /// In the round.
+    Round,
+}
+
+/// One flow, by cache line: what each packet touches, what answers and what is known of the connection, what has left.
+#[derive(Clone, Debug)]
+#[repr(C, align(64))]
+pub struct FlowState {
+    pub queue: FlowQueue,
+    /// Neighbours in the list that `place` names.
+    turn: Links,
+    /// When data was last sent on; [`NEVER`] before.
+    pub served_at: Instant,
+    /// Bytes it may send in this round; negative: a debt.
+    pub deficit: i32,
+    /// Bytes it may send before the round.
+    pub credit: i32,
+    /// Bytes sent in its life, up to 4 GB: what makes a flow old is far less.
+    pub served: u32,
+    /// The tracker's count of flows that had this slot; [`NOBODY`] if none had.
+    pub generation: u32,
+    /// The largest payload seen; before there is any, what the SYNs agreed on.
+    pub segment: u16,
+    pub place: Place,
+    pub bucket: u8,
+    /// Segments the allowance has been raised by, because the flow ran dry while it was held.
+    pub extra: u8,
+    /// Where `departures` takes the next.
+    pub next_departure: u8,
+    /// Of a newcomer: when it is served at the latest ([`super::newcomers::Newcomers::due`]).
+    pub due: u16,
+
+    /// The sequence number after the last new data sent on.
+    pub served_end: Option<SeqNum>,
+    pub clamp: Clamp,
+    /// When `highest_ack` last grew.
+    pub acked_at: Instant,
+    pub highest_ack: Option<SeqNum>,
+    /// Sequence number of the SYN the receiver sent to the far side: another one is another connection.
+    pub asked: Option<SeqNum>,
+    pub repair: Repair,
+    /// Neighbours among flows with as long a backlog.
+    rank: Links,
+
+    pub departures: Departures,
+}
+
+const _: () = assert!(size_of::<FlowState>() == 3 * 64);
+const _: () = assert!(core::mem::offset_of!(FlowState, served_end) == 64);
+const _: () = assert!(core::mem::offset_of!(FlowState, departures) == 128);
+
+/// No instant at which anything was sent.
+pub const NEVER: Instant = Instant::FAR_FUTURE;
+/// No generation: the tracker counts them modulo 2^16.
+const NOBODY: u32 = u32::MAX;
+
+/// Lists of flows in the order of their turns.
+#[derive(Debug)]
+pub enum Turn {}
+
+impl Linked<Turn> for FlowState {
+    fn links(&self) -> &Links {
+        &self.turn
+    }
+    fn links_mut(&mut self) -> &mut Links {
+        &mut self.turn
+    }
+}
+
+/// Lists of flows with as long a backlog.
+#[derive(Debug)]
+pub enum Rank {}
+
+impl Linked<Rank> for FlowState {
+    fn links(&self) -> &Links {
+        &self.rank
+    }
+    fn links_mut(&mut self) -> &mut Links {
+        &mut self.rank
+    }
+}
+
+impl Default for FlowState {
+    fn default() -> Self {
+        Self {
+            queue: FlowQueue::default(),
+            turn: Links::NONE,
+            served_at: NEVER,
+            deficit: 0,
+            credit: 0,
+            served: 0,
+            generation: NOBODY,
+            segment: 0,
+            place: Place::Out,
+            bucket: 0,
+            extra: 0,
+            next_departure: 0,
+            due: 0,
+            served_end: None,
+            clamp: Clamp::default(),
+            acked_at: Instant::ZERO,
+            highest_ack: None,
+            asked: None,
+            repair: Repair::default(),
+            rank: Links::NONE,
+            departures: Departures::default(),
+        }
+    }
+}
+
+impl FlowState {
+    /// Reads a word of each line, so that they come from memory together, before they are needed one by one.
+    pub fn touch(&self) {
+        core::hint::black_box((self.generation, self.acked_at, self.departures.touch()));
+    }
+
+    /// Notes the acknowledgment of a passing packet.
+    pub fn acknowledged(&mut self, now: Instant, ack: SeqNum) {
+        if self.highest_ack.is_none_or(|a| a.before(ack)) {
+            self.highest_ack = Some(ack);
+            self.acked_at = now;
+            self.repair.acknowledged(ack);
+        }
+    }
+
+    /// A new connection in this slot. What waits, waits on.
+    pub fn restart(&mut self, generation: u32, credit: i32) {
+        let Self { queue, turn, rank, place, bucket, .. } = *self;
+        *self = Self { queue, turn, rank, place, bucket, generation, credit, ..Self::default() };
+    }
+}

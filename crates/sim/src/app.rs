@@ -1,0 +1,215 @@
+//! Applications: they open connections, and hear what becomes of them. One file per kind of traffic;
+//! `docs/reference/workloads.md` says what each does.
+//!
+//! Chance: each application draws from generators seeded from the run's seed, its place in the scenario and the number
+//! of the flow, file or user's connection. So one more traffic shifts no other, and what arrives by itself (starts,
+//! sizes, recorded requests) is the same whatever the network does.
+
+mod files;
+mod lines;
+mod log;
+mod long;
+mod objects;
+mod pages;
+mod spread;
+mod synthetic_log;
+mod telnet;
+#[cfg(test)]
+mod tests;
+mod udp;
+
+use fastrand::Rng;
+use narrows_scenario::maths::ln;
+use narrows_scenario::{Kind, OpenedBy, Scenario, Traffic};
+use narrows_tcp::Handshake;
+use narrows_units::{Dscp, Duration, Instant};
+
+use crate::build::{Groups, TrafficConfigs, derive};
+use crate::world::{Transfer, World};
+
+/// What happened to a transfer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Happened {
+    /// All data is at the receiver.
+    Delivered,
+    /// All data is acknowledged.
+    Acked,
+    /// The connection is closed at both ends: it may be retired.
+    Closed,
+    /// It failed: too many retries.
+    Failed,
+}
+
+/// An application. It is called with the world it lives in.
+pub(crate) trait App {
+    /// The run begins; `me` is the application's place, for timers and transfers.
+    fn start(&mut self, world: &mut World, me: u32);
+    /// A timer set with `token` is due.
+    fn wake(&mut self, world: &mut World, token: u32) {
+        let _ = (world, token);
+    }
+    /// Something happened to the connection at `place`, which the application numbered `tag`.
+    fn happened(&mut self, world: &mut World, place: u32, tag: u32, what: Happened) {
+        let _ = (world, place, tag, what);
+    }
+}
+
+/// How long a user waits after a connection failed before trying again, as the lab's users do.
+const RETRY: Duration = Duration::from_secs(1);
+
+/// Purposes of the seed, one for each traffic: clear of those of links.
+const TRAFFIC: u64 = 1 << 40;
+
+/// The applications of a scenario, in its order.
+pub(crate) fn apps(
+    scenario: &Scenario,
+    groups: &Groups,
+    configs: &TrafficConfigs,
+    seed: u64,
+) -> Vec<Box<dyn App>> {
+    let mut first_user = 0;
+    let mut apps = Vec::with_capacity(scenario.traffic.len());
+    for (index, (traffic, config)) in scenario.traffic.iter().zip(configs).enumerate() {
+        let common = Common {
+            first_user,
+            class: u16::try_from(index).expect("a scenario is checked to have fewer entries of traffic"),
+            config: *config,
+            jitter: scenario.jitter,
+            seed: derive(seed, TRAFFIC + index as u64),
+            ..Common::of(traffic, groups)
+        };
+        apps.push(app(traffic, common));
+        first_user += traffic.users();
+    }
+    apps
+}
+
+fn app(traffic: &Traffic, common: Common) -> Box<dyn App> {
+    match traffic.kind.clone() {
+        Kind::Long { flows } => Box::new(long::Long::new(common, flows)),
+        Kind::Files { flows, arrivals, users, size } => {
+            Box::new(files::Files::new(common, flows, arrivals, users, size))
+        }
+        Kind::Objects { users, connections, think, size } => {
+            Box::new(objects::Objects::new(common, users, connections, think, size))
+        }
+        Kind::Pages { users, connections, objects, size, think } => {
+            Box::new(pages::Pages::new(common, [users, connections], objects, size, think))
+        }
+        Kind::Telnet { flows, interval, bytes } => {
+            Box::new(telnet::Telnet::new(common, flows, interval, bytes))
+        }
+        Kind::Udp { flows, rate, packet, on, off } => {
+            Box::new(udp::Udp::new(common, flows, rate, packet, [on, off]))
+        }
+        Kind::Log { source, clients, connections, timing, retry } => {
+            Box::new(log::Log::new(common, &source, [clients, connections], timing, retry))
+        }
+    }
+}
+
+/// What all kinds of traffic have in common: who with whom, with which settings, and when.
+#[derive(Clone, Debug)]
+struct Common {
+    groups: Groups,
+    /// Groups of hosts: who sends the data, who takes it.
+    from: usize,
+    to: usize,
+    /// Host of user 0 in either group.
+    first_host: u32,
+    /// User 0 in the numbering of all users.
+    first_user: u32,
+    class: u16,
+    dscp: Dscp,
+    config: [u16; 2],
+    receiver_opens: bool,
+    request: u32,
+    header: u64,
+    /// Whether connections are closed. ns-2's one-way agents know no FIN, and what was never opened is not closed.
+    close: bool,
+    start: Instant,
+    /// No new transfers from here on.
+    stop: Instant,
+    jitter: Duration,
+    seed: u64,
+}
+
+/// An object and what was done for it so far.
+#[derive(Clone, Copy, Debug)]
+struct Fetch {
+    /// Number of the user within the traffic.
+    user: u32,
+    size: u64,
+    /// When the first connection for it was opened.
+    since: Instant,
+    /// Connections that failed.
+    retries: u32,
+}
+
+impl Common {
+    /// What its table tells; the rest as for the first traffic of a scenario.
+    fn of(traffic: &Traffic, groups: &Groups) -> Self {
+        Self {
+            groups: groups.clone(),
+            from: traffic.from,
+            to: traffic.to,
+            first_host: traffic.first,
+            first_user: 0,
+            class: 0,
+            dscp: traffic.dscp,
+            config: [0; 2],
+            receiver_opens: traffic.opened_by == OpenedBy::Receiver,
+            request: u32::try_from(traffic.request).unwrap_or(u32::MAX),
+            header: traffic.header,
+            close: traffic.tcp_from.handshake == Handshake::ThreeWay,
+            start: Instant::default() + traffic.start,
+            stop: Instant::default() + traffic.stop,
+            jitter: Duration::ZERO,
+            seed: 0,
+        }
+    }
+
+    /// The generator of flow, file or connection `number`.
+    fn rng(&self, number: u32) -> Rng {
+        Rng::with_seed(derive(self.seed, u64::from(number)))
+    }
+
+    /// When something that starts within the jitter does.
+    fn begins(&self, rng: &mut Rng) -> Instant {
+        let spread = self.jitter.as_nanos();
+        self.start + Duration::from_nanos(if spread == 0 { 0 } else { rng.u64(0..spread) })
+    }
+
+    /// The hosts at both ends of `user`'s connections.
+    fn hosts(&self, user: u32) -> (u32, u32) {
+        let index = self.first_host.wrapping_add(user);
+        (self.groups.host(self.from, index), self.groups.host(self.to, index))
+    }
+
+    /// Opens a connection for `fetch` and gives its place.
+    fn open(&self, world: &mut World, me: u32, fetch: &Fetch, tag: u32) -> u32 {
+        let (from, to) = self.hosts(fetch.user);
+        let transfer = Transfer {
+            from,
+            to,
+            size: fetch.size,
+            header: self.header,
+            request: self.request,
+            receiver_opens: self.receiver_opens,
+            close: self.close,
+            config: self.config,
+            dscp: self.dscp,
+            class: self.class,
+            user: self.first_user + fetch.user,
+            first_attempt: Some(fetch.since),
+            retries: fetch.retries,
+            tag,
+        };
+        world.open(me, transfer)
+    }
+}
+
+/// An exponential time.
+fn exponential(rng: &mut Rng, mean: Duration) -> Duration {
+    Duration::from_nanos((-(mean.as_nanos() as f64) * ln(1.0 - rng.f64())).round() as u64)
+}

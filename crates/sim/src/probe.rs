@@ -1,0 +1,405 @@
+//! Probes: everything that is measured. `docs/reference/probes.md` says what each figure is.
+//!
+//! What can be had by asking when a slice, an epoch or the run ends is not counted per packet: connections count for
+//! themselves. Per delivery there are a few additions here, per packet one histogram bucket at each queue.
+//! Counting begins at the end of the warm-up; names are those of the lab's table where the thing is the same.
+
+mod bursts;
+mod epochs;
+mod flows;
+mod links;
+mod plan;
+mod report;
+mod series;
+mod shares;
+mod tally;
+#[cfg(test)]
+mod tests;
+mod transfers;
+mod users;
+mod windows;
+
+use narrows_scenario::Scenario;
+use narrows_tcp::TcpEvent;
+use narrows_units::{Duration, Instant};
+
+use crate::connection::{Connection, DATA, NO_ROW, RECEIVER};
+use crate::edge::Arrivals;
+use crate::event::{Event, EventQueue};
+use crate::packet::{Packet, Pool};
+use crate::results::Results;
+use crate::statistics::Histogram;
+use crate::tap::Lost;
+use crate::world::World;
+
+use bursts::Bursts;
+use epochs::Epochs;
+use flows::Flows;
+use links::Links;
+use plan::Plan;
+use report::{MAX, P50, P99, Report, integers, share};
+use series::Samples;
+use shares::Shares;
+use tally::Tallies;
+use transfers::Transfers;
+use users::Users;
+
+/// What an [`Event::Probe`] is about.
+const WARM_UP: u32 = 0;
+const SLICE: u32 = 1;
+const EPOCH: u32 = 2;
+const SAMPLE: u32 = 3;
+
+/// Factors on the RTO up to 2^31.
+const BACKOFFS: usize = 32;
+
+/// How many connections have data due, summed over time.
+#[derive(Debug, Default)]
+struct Due {
+    connections: u64,
+    since: Instant,
+    /// Connections times nanoseconds.
+    sum: u128,
+}
+
+impl Due {
+    /// Lets the time until `now` pass.
+    fn pass(&mut self, now: Instant) -> &mut Self {
+        self.sum += u128::from(self.connections) * u128::from(now.since(self.since).as_nanos());
+        self.since = now;
+        self
+    }
+}
+
+/// Datagrams that arrived.
+#[derive(Debug, Default)]
+struct Datagrams {
+    /// Packets and bytes, by user.
+    users: Vec<(u64, u64)>,
+    /// From host to host, nanoseconds.
+    delays: Histogram,
+}
+
+/// All that is counted.
+#[derive(Debug, Default)]
+pub(crate) struct Probes {
+    plan: Plan,
+    flows: Flows,
+    transfers: Transfers,
+    users: Users,
+    shares: Shares,
+    epochs: Epochs,
+    bursts: Bursts,
+    samples: Samples,
+    links: Links,
+    /// Of connections that are no more, and of all when counting began.
+    gone: Tallies,
+    before: Tallies,
+    /// Payload delivered in order, and how much of it when counting began.
+    delivered: u64,
+    delivered_before: u64,
+    /// Payload that came to takers, what they had already included, and how much of it when counting began.
+    pub(crate) arrived: u64,
+    arrived_before: u64,
+    /// Expiries of data senders' timers by the factor's logarithm.
+    backoffs: [u64; BACKOFFS],
+    due: Due,
+    /// From an application's write to a connection that had nothing to deliver until it was delivered, nanoseconds.
+    writes: Histogram,
+    datagrams: Datagrams,
+}
+
+impl Probes {
+    pub(crate) fn opened(&mut self, place: u32, c: &mut Connection) {
+        c.user_index = self.users.opened(c);
+        // One that has nothing to carry yet will be written to.
+        if c.size == u64::MAX || c.size == c.header {
+            self.flows.opened(place, c);
+        } else if c.stats.retries > 0 {
+            self.transfers.tried_again(c);
+        }
+        if c.size > 0 {
+            self.wants(c.stats.opened, c);
+        }
+    }
+
+    /// The application is about to write to a connection.
+    pub(crate) fn writes(&mut self, now: Instant, c: &mut Connection, bytes: u64) {
+        c.stats.written = true;
+        if bytes > 0 && c.stats.delivered >= c.size {
+            c.stats.wants(now);
+            self.wants(now, c);
+        }
+    }
+
+    /// The user got so many bytes.
+    #[inline]
+    pub(crate) fn took(&mut self, now: Instant, user_index: u32, bytes: u64) {
+        self.delivered += bytes;
+        self.users.took(now, user_index);
+        self.shares.took(user_index, bytes);
+    }
+
+    /// An end told something; `c` is as it was before the transfer's own counts are changed.
+    #[inline]
+    pub(crate) fn on_event(&mut self, now: Instant, end: usize, event: TcpEvent, c: &Connection) {
+        match event {
+            TcpEvent::Delivered { bytes } if end == RECEIVER => {
+                self.took(now, c.user_index, bytes);
+                if c.stats.delivered + bytes >= c.size && !c.stats.failed {
+                    if c.stats.written {
+                        self.writes.add(now.since(c.stats.due_since).as_nanos());
+                    }
+                    self.served(now, c);
+                }
+            }
+            TcpEvent::Timeout { backoff } if end == DATA => {
+                self.backoffs[backoff.max(1).ilog2() as usize] += 1;
+            }
+            TcpEvent::Established => self.users.connected(now, c.user_index),
+            TcpEvent::Failed if !c.stats.failed && c.stats.delivered < c.size => self.served(now, c),
+            _ => {}
+        }
+    }
+
+    /// A datagram is at its host.
+    pub(crate) fn datagram(&mut self, now: Instant, packet: &Packet) {
+        let (users, user) = (&mut self.datagrams.users, packet.label.flow as usize);
+        if user >= users.len() {
+            users.resize(user + 1, (0, 0));
+        }
+        users[user].0 += 1;
+        users[user].1 += packet.header.len.get();
+        self.datagrams.delays.add(now.since(packet.sent).as_nanos());
+    }
+
+    /// A connection is taken out of the world; `lost` of it was.
+    pub(crate) fn retired(&mut self, now: Instant, c: &Connection, lost: Lost) {
+        if c.stats.delivered < c.size && !c.stats.failed {
+            self.served(now, c);
+        }
+        self.close(now, c, lost, !c.stats.failed);
+    }
+
+    /// Takes down what a connection did, which was ended or goes on beyond the run.
+    fn close(&mut self, now: Instant, c: &Connection, lost: Lost, ended: bool) {
+        self.gone.add(c, lost.packets(), &self.plan.groups);
+        if c.stats.row != NO_ROW {
+            self.flows.retired(now, c, lost.packets(), ended);
+        } else {
+            self.transfers.over(now, c);
+            if self.plan.bursts && c.stats.first_attempt >= self.plan.warmup {
+                self.bursts.over(c, self.plan.mss, lost.segments);
+            }
+        }
+    }
+
+    fn wants(&mut self, now: Instant, c: &Connection) {
+        self.due.pass(now).connections += 1;
+        self.users.wants(now, c);
+    }
+
+    /// Nothing is due any more on a connection on which something was.
+    fn served(&mut self, now: Instant, c: &Connection) {
+        self.due.pass(now).connections -= 1;
+        self.users.served(now, c.user_index);
+    }
+}
+
+/// Sets up what `scenario` wants recorded. To be called before the world runs.
+pub(crate) fn begin(world: &mut World, scenario: &Scenario) {
+    world.probes.shares = Shares::new(scenario);
+    world.watch(Plan::of(scenario));
+}
+
+impl World {
+    /// Sets up what is to be recorded, before the world runs.
+    pub(crate) fn watch(&mut self, plan: Plan) {
+        for link in &plan.links {
+            self.net.links[link.link as usize].waits = Some(Box::default());
+        }
+        for at in &plan.capture {
+            self.net.capture(plan.links[*at].link);
+        }
+        let warmup = plan.warmup;
+        if plan.bursts {
+            self.net.tap.tell_segments(plan.mss);
+        }
+        let (epochs, samples) = (plan.epoch.is_some(), !plan.series.is_empty());
+        self.probes.plan = plan;
+        if samples {
+            self.net.events.push(Instant::ZERO, Event::Probe(SAMPLE));
+        }
+        if warmup > Instant::ZERO {
+            self.net.events.push(warmup, Event::Probe(WARM_UP));
+        } else {
+            // At once: what applications do at the start counts.
+            self.warm_up();
+        }
+        self.again(SLICE, warmup);
+        if epochs {
+            self.again(EPOCH, warmup);
+        }
+    }
+
+    /// The next of a kind after `now`.
+    fn again(&mut self, probe: u32, now: Instant) {
+        let plan = &self.probes.plan;
+        let length = match probe {
+            SLICE => plan.slice,
+            EPOCH => plan.epoch.unwrap_or(plan.slice),
+            _ => plan.interval,
+        };
+        self.net.events.push(now + length.max(Duration::from_nanos(1)), Event::Probe(probe));
+    }
+
+    /// A probe looks at the world.
+    pub(crate) fn probe(&mut self, probe: u32) {
+        let now = self.now();
+        self.net.catch_up(self.net.events.since());
+        debug_assert_eq!(self.check_conservation(), Ok(()), "at {now:?}");
+        let probes = &mut self.probes;
+        match probe {
+            WARM_UP => return self.warm_up(),
+            SLICE => {
+                probes.flows.end_slice(now, &self.connections, probes.delivered);
+                probes.shares.end_slice(&probes.users);
+            }
+            EPOCH => probes.epochs.end(now, &self.connections),
+            _ => probes.samples.take(&probes.plan, &self.net, &probes.flows, &self.connections),
+        }
+        self.again(probe, now);
+    }
+
+    /// Counting begins.
+    fn warm_up(&mut self) {
+        let now = self.now();
+        let probes = &mut self.probes;
+        probes.before = probes.gone.clone();
+        for (place, c) in (0..).zip(&self.connections).filter(|(_, c)| c.live) {
+            probes.before.add(c, self.net.tap.lost_of(place, c.generation).packets(), &probes.plan.groups);
+        }
+        probes.links.warm_up(&probes.plan, &mut self.net);
+        self.net.tap.datagrams_lost.fill(0);
+        let tap = &self.net.tap;
+        probes.flows.warm_up(now, &mut self.connections, &|place, generation| {
+            tap.lost_of(place, generation).packets()
+        });
+        probes.flows.begin_slice(now, &self.connections, probes.delivered);
+        probes.users.warm_up(now);
+        probes.shares.warm_up();
+        self.edges.arrivals = Arrivals::default();
+        if probes.plan.epoch.is_some() {
+            probes.epochs.begin(now, &self.connections);
+        }
+        probes.delivered_before = probes.delivered;
+        probes.arrived_before = probes.arrived;
+        probes.backoffs = [0; BACKOFFS];
+        probes.due.pass(now).sum = 0;
+        probes.writes.clear();
+        probes.datagrams = Datagrams::default();
+    }
+}
+
+/// Makes results of what was recorded, when the run is over.
+pub(crate) fn finish(world: World) -> Results {
+    debug_assert_eq!(world.check_conservation(), Ok(()), "at the end");
+    let World { mut net, connections, mut probes, edges, .. } = world;
+    let now = net.now;
+    for (place, c) in (0..).zip(&connections).filter(|(_, c)| c.live) {
+        probes.close(now, c, net.tap.lost_of(place, c.generation), false);
+    }
+    // Tables take as much memory as what they tell of, so what is no longer needed goes before they are made.
+    drop(connections);
+    (net.hosts, net.events, net.pool) = (Vec::new(), EventQueue::default(), Pool::default());
+    let mut out = Report::default();
+    let plan = probes.plan;
+    let seconds = now.since(plan.warmup).as_secs_f64();
+    let bits = (probes.delivered - probes.delivered_before) as f64 * 8.0;
+    out.put("goodput_bps", bits / seconds);
+    out.put("goodput_kbps", bits / seconds / 1e3);
+    let (arrived, delivered) =
+        (probes.arrived - probes.arrived_before, probes.delivered - probes.delivered_before);
+    // What waits out of order when counting begins has arrived before.
+    out.put("wasted", share(arrived.saturating_sub(delivered), arrived));
+    if let Some(link) = plan.bottleneck().map(|at| &plan.links[at]) {
+        let shape = net.links[link.link as usize].shape.as_deref();
+        let full = |payload: u32| u64::from(payload + crate::connection::BARE_HEADERS);
+        let framed = shape.map(|s| s.wire_len(narrows_units::Bytes(full(plan.mss))).get());
+        // The most payload the link can carry, in full packets without options.
+        let most = framed.map(|len| link.rate.as_bps() as f64 * f64::from(plan.mss) / len as f64);
+        out.put("goodput_share", most.map(|most| bits / seconds / most));
+    }
+    timeouts(&probes.backoffs, probes.due.pass(now).sum, &mut out);
+    probes.gone.since(&probes.before).report(&plan, seconds, &mut out);
+    out.histogram("write", &probes.writes, &[P50, P99, MAX]);
+    datagrams(&probes.datagrams, &net.tap.datagrams_lost, seconds, &mut out);
+    probes.users.report(now, &plan.stalls, &mut out);
+    probes.links.report(&plan, &mut net, &mut out);
+    probes.flows.report(plan.slice, now, &mut out);
+    if let Some(length) = plan.epoch {
+        probes.epochs.report(length, &mut out);
+    }
+    probes.bursts.report(&mut out);
+    probes.samples.report(&plan, &mut out);
+    probes.shares.report(&probes.users, plan.slice, now.since(plan.warmup), &mut out);
+    if !edges.is_empty() {
+        let Arrivals { data, first_class, reordered } = edges.arrivals;
+        out.put("first_class", share(first_class, data));
+        out.put("reordered", share(reordered, data));
+    }
+    probes.transfers.report(&plan, &mut out);
+    captures(&plan, &mut net, &mut out);
+    out.0
+}
+
+/// `due` is in connections times nanoseconds.
+fn timeouts(backoffs: &[u64; BACKOFFS], due: u128, out: &mut Report) {
+    let all: u64 = backoffs.iter().sum();
+    out.put("timeouts", all as f64);
+    out.put("timeouts_per_flow_s", (due > 0).then(|| all as f64 / (due as f64 / 1e9)));
+    let seen = || backoffs.iter().enumerate().filter(|(_, n)| **n > 0);
+    out.put("backoff_max", seen().map(|(depth, _)| (1_u64 << depth) as f64).next_back());
+    out.put("backoff_deep", share(backoffs.iter().skip(2).sum(), all));
+    out.table(
+        "backoffs",
+        vec![
+            integers("factor", seen().map(|(depth, _)| 1 << depth)),
+            integers("timeouts", seen().map(|(_, n)| *n)),
+        ],
+    );
+}
+
+/// `lost` is how many were, by user.
+fn datagrams(d: &Datagrams, lost: &[u64], seconds: f64, out: &mut Report) {
+    let of = |list: &[u64], user: usize| list.get(user).copied().unwrap_or(0);
+    let rows: Vec<(u64, u64, u64, u64)> = (0..d.users.len().max(lost.len()))
+        .map(|user| (user, d.users.get(user).copied().unwrap_or_default(), of(lost, user)))
+        .filter(|(_, (packets, _), lost)| packets + lost > 0)
+        .map(|(user, (packets, bytes), lost)| (user as u64, packets, bytes, lost))
+        .collect();
+    if rows.is_empty() {
+        return;
+    }
+    let sum = |of: fn(&(u64, u64, u64, u64)) -> u64| rows.iter().map(of).sum::<u64>();
+    out.put("datagram_kbps", sum(|r| r.2) as f64 * 8e-3 / seconds);
+    out.put("datagram_loss", share(sum(|r| r.3), sum(|r| r.1 + r.3)));
+    out.histogram("datagram_delay", &d.delays, &[P50, P99, MAX]);
+    let columns = vec![
+        integers("user", rows.iter().map(|r| r.0)),
+        integers("delivered", rows.iter().map(|r| r.1)),
+        integers("delivered_bytes", rows.iter().map(|r| r.2)),
+        integers("lost", rows.iter().map(|r| r.3)),
+    ];
+    out.table("datagrams", columns);
+}
+
+fn captures(plan: &Plan, net: &mut crate::network::Network, out: &mut Report) {
+    let mut missed = 0;
+    for capture in net.tap.captures.drain(..) {
+        missed += capture.missed;
+        let name = plan.links.iter().find(|l| l.link == capture.link).map(|l| l.name.clone());
+        out.0.captures.push((name.unwrap_or_default(), capture.file.into_inner()));
+    }
+    out.put("capture_missed", (missed > 0).then_some(missed as f64));
+}
