@@ -8,7 +8,7 @@ FUZZ_SECONDS ?= 60
 ARGS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help setup build demo test python-test wheel lint lints bench bounds claims gallery league peers fuzz clean
+.PHONY: help setup setup-build build demo test fresh python-test wheel lint lints bench bounds claims gallery league peers docs fuzz clean
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-11s %s\n", $$1, $$2 }' Makefile
@@ -16,20 +16,25 @@ help: ## this list
 setup: ## install what is missing, saying what and why (NO_INSTALL=1: only say)
 	@scripts/setup
 
-build: setup ## target/release/narrows
+setup-build:
+	@scripts/setup build
+
+build: setup-build ## target/release/narrows
 	cargo build --release -p narrows-cli
 
 demo: build ## a thin link getting better, with real kernel TCP: at most 5 minutes
 	$(TARGET)/release/narrows demo $(ARGS)
 
 # The program is built first, with the same choice of packages, so that tests that start it find it: NARROWS_BIN.
-test: setup ## every test, live ones in namespaces included, then the lints
+test: setup ## every test, live ones in namespaces included, then the lints; counted at the end
 	cargo build --workspace --bins --tests
-	NARROWS_BIN=$(TARGET)/debug/narrows cargo test --workspace $(ARGS)
-	@$(MAKE) --no-print-directory python-test lints
+	@NARROWS_BIN=$(TARGET)/debug/narrows $(TARGET)/debug/narrows-xtask test $(ARGS)
+
+fresh: ## as root: make demo and make test in a minimal Debian of its own: half an hour; ARGS=test for one of them
+	@scripts/fresh $(ARGS)
 
 python-test: ## the Python package in a virtual environment of its own
-	@CARGO_TARGET_DIR=$(TARGET) scripts/python-test
+	@CARGO_TARGET_DIR=$(TARGET) scripts/python-test -rsfE
 
 wheel: setup ## the Python package as a wheel: target/wheels
 	@CARGO_TARGET_DIR=$(TARGET) scripts/wheel
@@ -44,7 +49,7 @@ lints:
 
 bench: build ## cost per packet, and the live box against plain kernel forwarding: 4 minutes
 	cargo bench -p narrows-qdisc $(ARGS)
-	NARROWS_BIN=$(TARGET)/release/narrows cargo run --release -p narrows-datapath --example live_bench
+	NARROWS_BIN=$(TARGET)/release/narrows cargo run --release -p narrows-box --example live_bench
 
 # Each run has namespaces of its own; with more at a time than the machine bears, runs are marked as spoiled.
 bounds: build ## every workload of experiments/taq/lab under every queue, 3 seeds: an hour with 4 runs at a time
@@ -63,6 +68,9 @@ league: build ## every discipline over one set of thin links in simulation, and 
 peers: build ## install ns-2 and ns-3 from the distribution and print one table: agreement and speed
 	@peers/setup
 	cargo run -q --release -p narrows-xtask -- peers $(ARGS)
+
+docs: ## the documentation as a site that works offline, with search: target/book/index.html
+	@CARGO_TARGET_DIR=$(TARGET) scripts/docs
 
 fuzz: setup ## each fuzz target for FUZZ_SECONDS (60)
 	@if ! cargo +nightly fuzz --version >/dev/null 2>&1; then \

@@ -1,4 +1,4 @@
-"""How long one stands at the door: the import, and Ctrl-C in the middle of a run. Printed for docs/python.md, never asserted.
+"""What a user waits for: the import, and Ctrl-C in the middle of a run. Printed for docs/how-to/python.md, never asserted.
 
 python python/bench/door.py
 """

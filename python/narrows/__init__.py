@@ -9,7 +9,7 @@
 True
 >>> flows = polars.DataFrame(result.flows)      # or pyarrow.table(result.flows), pandas.DataFrame.from_arrow(...)
 
-``docs/python.md`` tells the rest.
+``docs/how-to/python.md`` tells the rest.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 Nothing is judged here: whatever runs a scenario has it read by the reader of the files, which refuses what cannot be and
 names the key. A field that is None is a key the file does not have. Wherever a number or a quantity stands, an
-expression may: ``"=rate/share"``. ``docs/scenarios.md`` is the whole reference.
+expression may: ``"=rate/share"``. ``docs/reference/scenarios.md`` is the whole reference.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from narrows.tables import Bytes, Number, Rate, Size, Time, table
 
 @table
 class Tcp:
-    """TCP of an end: a preset and what differs from it. ``docs/tcp.md`` has the presets' values."""
+    """TCP of an end: a preset and what differs from it. ``docs/reference/tcp.md`` has the presets' values."""
 
     preset: str | None = None
     """``linux`` (the default), ``ns2`` or ``rfc``: what every key below is unless it is given."""
@@ -34,7 +34,7 @@ class Tcp:
     initial_ssthresh: Number | None = None
     """Ssthresh at the beginning, segments (RFC 5681, 3.1) (2 and more, or infinite)."""
     startup: str | None = None
-    """What the window does up to ssthresh (docs/startups.md) (slow_start or hystart or burst or spreading or
+    """What the window does up to ssthresh (docs/reference/startups.md) (slow_start or hystart or burst or spreading or
     paced_start or paced or limited or smooth or adaptive or gallop or small_segments)."""
     start_rtt: Time | None = None
     """The first round-trip time where no handshake measures it, for the start-ups that ask; 0s: unknown (0s to 60s)."""
@@ -59,8 +59,8 @@ class Tcp:
     gallop_gamma: Number | None = None
     """Gallop-Vegas: more segments of its own queued end start-up (1 to 10000)."""
     congestion: str | None = None
-    """What it does from there on: RFC 5681, others in congestion-controls.md, RFC 9438 (reno or aimd or adaptive_aimd
-    or htcp or westwood or vegas or cubic)."""
+    """What it does from there on (docs/reference/congestion-controls.md) (reno or aimd or adaptive_aimd or htcp
+    or westwood or vegas or cubic)."""
     alpha: Number | None = None
     """Aimd: segments the window grows by in a round trip (0.001 to 1000)."""
     beta: Number | None = None
@@ -158,7 +158,7 @@ class Tcp:
 
 @table
 class Traffic:
-    """Who asks for what; the keys that go with every kind. ``docs/workloads.md`` tells what each kind does."""
+    """Who asks for what; the keys that go with every kind. ``docs/reference/workloads.md`` tells what each does."""
 
     kind: ClassVar[str]
     name: str | None = None

@@ -18,8 +18,8 @@ if TYPE_CHECKING:
 class Result:
     """One run: figures, tables, captures, and what made them.
 
-    Each table is an attribute too: ``result.flows``, ``result.slices``. ``docs/probes.md`` tells what every figure and
-    column is; a name ends in its unit (``_s``, ``_bps``, ``_kbps``, ``_pkts``), what has none is a share or a count.
+    Each table is an attribute too: ``result.flows``, ``result.slices``. ``docs/reference/probes.md`` tells what
+    every figure and column is; a name ends in its unit (``_s``, ``_bps``, ``_kbps``, ``_pkts``), what has none is a share or a count.
     """
 
     summary: Mapping[str, float]

@@ -74,7 +74,7 @@ def run(
     """Simulates one run.
 
     Args:
-        scenario: a scenario, or the path of a scenario file (``docs/scenarios.md``).
+        scenario: a scenario, or the path of a scenario file (``docs/reference/scenarios.md``).
         seed: decides all that is random; without it the first of the scenario's.
         set: settings to replace, as ``{"duration": "30s", "traffic.0.users": 50}``; what is set is no longer swept.
         stop: ends the run early from another thread.

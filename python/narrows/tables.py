@@ -28,7 +28,8 @@ Rate = Union[str, int]
 Bytes = Union[int, str]
 """``1500``, ``"64kB"`` (64 000), ``"64KiB"`` (65 536)."""
 Size = Union[str, int, "list[int | str]"]
-"""A law of sizes: ``"64kB"``, ``"exp:7300"``, ``"pareto:mean=10kB,shape=1.2"``, ``"web"``, a list; docs/scenarios.md has all."""
+"""A law of sizes: ``"64kB"``, ``"exp:7300"``, ``"pareto:mean=10kB,shape=1.2"``, ``"web"``, a list
+(docs/reference/workloads.md)."""
 
 C = TypeVar("C", bound=type)
 

@@ -1,4 +1,4 @@
-"""docs/python.md and README.md say what is so: their examples run, and refusals are worded as they are."""
+"""docs/how-to/python.md and README.md say what is so: their examples run, and refusals are worded as they are."""
 
 import re
 from pathlib import Path
@@ -8,7 +8,7 @@ import pytest
 import narrows
 
 ROOT = Path(__file__).parents[2]
-DOCS = (ROOT / "docs" / "python.md").read_text()
+DOCS = (ROOT / "docs" / "how-to" / "python.md").read_text()
 
 
 def test_the_examples_run(monkeypatch):
@@ -19,7 +19,7 @@ def test_the_examples_run(monkeypatch):
     blocks = [block for block in blocks if 'size="quick"' not in block]
     assert len(blocks) >= 4
     for block in blocks:
-        exec(compile(block, "docs/python.md", "exec"), names)  # noqa: S102
+        exec(compile(block, "docs/how-to/python.md", "exec"), names)  # noqa: S102
     assert names["result"].summary["jain_20s"] > 0.9
 
 

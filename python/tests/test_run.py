@@ -34,7 +34,7 @@ def test_a_run_has_figures_tables_and_says_what_made_it(few):
     assert result.flows is result.tables["flows"]
     assert result.manifest["seed"] == 7
     assert result.manifest["name"] == "few"
-    # docs/python.md and Result.manifest list these.
+    # docs/how-to/python.md and Result.manifest list these.
     assert set(result.manifest) == {"name", "about", "seed", "scenario", "narrows", "engine", "key"}
     assert (result.manifest["narrows"], result.manifest["engine"]) == (narrows.VERSION, narrows.ENGINE)
     with pytest.raises(AttributeError, match="flowz.*flows"):

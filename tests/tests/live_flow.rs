@@ -1,6 +1,6 @@
 //! One flow of a real kernel over the lab's link, and the preset `linux` in the simulator over the same link, from the same
 //! file: goodput within 3 %, retransmitted share within a factor of 1.3. What had to be taught to the preset for that, and
-//! what kernels do differently from one run to the next, is in `docs/trust.md`.
+//! what kernels do differently from one run to the next, is in `docs/explanation/trust.md`.
 
 #![expect(clippy::unwrap_used, reason = "a panic in a test is the report")]
 
@@ -8,8 +8,9 @@ use core::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
-use narrows_datapath::lab::bench;
+use narrows_lab::bench;
 use narrows_scenario::Experiment;
+use narrows_testing::{skip, skip_part};
 use narrows_units::Bytes;
 use serde_json::Value;
 
@@ -113,9 +114,10 @@ fn simulated(case: &Case) -> Figures {
 
 #[test]
 fn a_kernels_flow_and_its_preset_agree() {
+    const TEST: &str = "a_kernels_flow_and_its_preset_agree";
     let program = match (bench::available(), program()) {
-        (Err(why), _) => return eprintln!("skipped: one kernel flow against its preset: {why:#}"),
-        (_, None) => return eprintln!("skipped: one kernel flow against its preset: needs NARROWS_BIN"),
+        (Err(why), _) => return skip(TEST, format!("{why:#}")),
+        (_, None) => return skip(TEST, "needs the program: NARROWS_BIN"),
         (_, Some(program)) => program,
     };
     let known = std::fs::read_to_string("/proc/sys/net/ipv4/tcp_available_congestion_control").unwrap();
@@ -126,7 +128,7 @@ fn a_kernels_flow_and_its_preset_agree() {
         if known.split_whitespace().any(|k| k == control) {
             running.push((case, start(&program, case, &place)));
         } else {
-            eprintln!("skipped: {}: this kernel has {}", case.name, known.trim());
+            skip_part(TEST, case.name, format!("this kernel has {}", known.trim()));
         }
     }
     let mut wrong = Vec::new();
@@ -137,7 +139,7 @@ fn a_kernels_flow_and_its_preset_agree() {
         let lab = match in_the_lab(case, &place) {
             Ok(figures) => figures,
             Err(why) => {
-                eprintln!("skipped: {}: the machine was busy: {why}", case.name);
+                skip_part(TEST, case.name, format!("the machine was busy: {why}"));
                 continue;
             }
         };

@@ -4,7 +4,7 @@
 
 use std::collections::VecDeque;
 
-use narrows_datapath::live::{Engine, LaneSettings, Scripted};
+use narrows_box::{Engine, LaneSettings, Scripted};
 use narrows_qdisc::{Direction, Duplex, Event, Fifo, Limit, Qdisc, Record, Shaper, ShaperConfig, Spec};
 use narrows_units::{Bytes, Ecn, Instant, Rate, SeqNum};
 use narrows_wire::{Flags, FlowKey, Header, Proto, TcpHeader};

@@ -4,7 +4,7 @@
 
 use std::convert::Infallible;
 
-use narrows_datapath::live::{Engine, LaneSettings, Scripted};
+use narrows_box::{Engine, LaneSettings, Scripted};
 use narrows_qdisc::{Event, Limit, Record, ShaperConfig, Spec};
 use narrows_sim::replay::{Arrival, Lane, Prefix, direction, replay};
 use narrows_units::{Bytes, Ecn, Instant, Rate, SeqNum};

@@ -2,8 +2,11 @@
 
 use clap::{Parser, Subcommand};
 
+mod digest;
+mod limits;
 mod peers;
 mod queues;
+mod test;
 
 /// Tasks of the Narrows workspace.
 #[derive(Parser)]
@@ -19,6 +22,12 @@ enum Task {
     Peers(peers::Args),
     /// Run the same arrivals through the CoDel family of ns-3 and ours, and print one table
     Queues(queues::Args),
+    /// Digest the outputs of a fixed set of runs, or compare two digests: whether two versions behave alike
+    Digest(digest::Args),
+    /// Find what is too long: files, functions, argument lists, lines, documents; and links that lead nowhere
+    Limits(limits::Args),
+    /// Run every test, formatting and lints, and say what passed, failed and was skipped
+    Test(test::Args),
     /// Run a program on one core and print, as JSON, what it printed, how long it took and how much memory
     #[command(hide = true)]
     Measure(peers::measure::Args),
@@ -28,6 +37,9 @@ fn main() -> anyhow::Result<()> {
     match Cli::parse().task {
         Task::Peers(args) => peers::run(&args),
         Task::Queues(args) => queues::run(&args),
+        Task::Digest(args) => digest::run(&args),
+        Task::Limits(args) => limits::run(&args),
+        Task::Test(args) => test::run(&args),
         Task::Measure(args) => peers::measure::run(&args),
     }
 }

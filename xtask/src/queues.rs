@@ -1,4 +1,5 @@
-//! The same arrivals through ns-3's queue disciplines, ns-2's SFQ, and ours, a row for each: docs/simulator-peers.md.
+//! The same arrivals through ns-3's queue disciplines, ns-2's SFQ, and ours, a row for each:
+//! docs/explanation/simulator-peers.md.
 
 use std::io::Write;
 use std::process::{Command, Stdio};
@@ -8,13 +9,13 @@ use serde::Deserialize;
 
 use crate::peers::programs;
 
-#[path = "../../crates/datapath/tests/queue_peer/arrivals.rs"]
+#[path = "../../crates/lab/tests/queue_peer/arrivals.rs"]
 mod arrivals;
-mod door;
+mod limits;
 
 use arrivals::{FLOWS, RATE, Sent, agreement, by_flow, ours, plan};
 
-use door::behind_ns2s_door;
+use limits::under_ns2s_limits;
 
 /// What to compare.
 #[derive(clap::Args)]
@@ -72,12 +73,13 @@ const SFQS: [(usize, usize); 3] = [(30, 1024), (30, 16), (120, 16)];
 
 fn sfq_of_ns2(arrivals: &[Sent]) -> Result<()> {
     println!(
-        "\n| ns-2's SFQ: places, buckets | dropped by ns-2 | by ours behind its door | by ours | served by flow, ns-2 | ours behind its door | ours | order alike with its door |"
+        "\n| ns-2's SFQ: places, buckets | dropped by ns-2 | by ours under its limits | by ours | \
+         served by flow, ns-2 | ours under its limits | ours | order alike with its door |"
     );
     println!("|---|---|---|---|---|---|---|---|");
     for (places, buckets) in SFQS {
         let theirs = ask_ns2(places, buckets, arrivals)?;
-        let behind = behind_ns2s_door(places, buckets, arrivals);
+        let behind = under_ns2s_limits(places, buckets, arrivals);
         let ours = ours(&format!("sfq:{places}"), 0, 1, arrivals);
         let dropped = |served: &[(usize, u32)]| arrivals.len() - served.len();
         println!(

@@ -1,4 +1,4 @@
-//! The `narrows` command: a thin door to every room.
+//! The `narrows` command: arguments in, text out; each command is a file in `cmd/`.
 
 use std::process::ExitCode;
 
@@ -25,25 +25,35 @@ enum Command {
     /// Say what this machine can do, and the remedy for each "no"
     Doctor(cmd::doctor::Args),
     /// Run an experiment with real kernel TCP in namespaces
+    #[cfg(feature = "lab")]
     Lab(cmd::lab::Args),
     /// Run experiments in simulation, from files
+    #[cfg(feature = "research")]
     Sim(cmd::sim::Args),
     /// Make the papers' figures again, each claim judged, as a page
+    #[cfg(feature = "research")]
     Reproduce(cmd::reproduce::Args),
     /// Compare every discipline over one set of thin links
+    #[cfg(feature = "research")]
     League(cmd::league::Args),
     /// Ask the papers' models
+    #[cfg(feature = "research")]
     Model(cmd::model::Args),
     /// Say what to expect of a thin link, and what to do
+    #[cfg(feature = "research")]
     Plan(cmd::plan::Args),
     /// Show a thin link getting better: drop-tail, then TAQ, side by side
+    #[cfg(feature = "lab")]
     Demo(cmd::demo::Args),
     /// Send a recorded capture through a discipline
+    #[cfg(feature = "research")]
     Replay(cmd::replay::Args),
     /// Bring congestion controls of ours into the running kernel
+    #[cfg(feature = "lab")]
     Senders(cmd::senders::Args),
     /// A part of the lab inside a namespace
     #[command(hide = true)]
+    #[cfg(feature = "lab")]
     LabWorker(cmd::lab::WorkerArgs),
 }
 
@@ -53,15 +63,25 @@ fn main() -> ExitCode {
         Command::Status(args) => cmd::status::main(args),
         Command::Top(args) => cmd::top::main(args),
         Command::Doctor(args) => cmd::doctor::main(args),
+        #[cfg(feature = "lab")]
         Command::Lab(args) => cmd::lab::main(args),
+        #[cfg(feature = "research")]
         Command::Sim(args) => cmd::sim::main(args),
+        #[cfg(feature = "research")]
         Command::Reproduce(args) => cmd::reproduce::main(args),
+        #[cfg(feature = "research")]
         Command::League(args) => cmd::league::main(args),
+        #[cfg(feature = "research")]
         Command::Model(args) => cmd::model::main(args),
+        #[cfg(feature = "research")]
         Command::Plan(args) => cmd::plan::main(args),
+        #[cfg(feature = "lab")]
         Command::Demo(args) => cmd::demo::main(args),
+        #[cfg(feature = "research")]
         Command::Replay(args) => cmd::replay::main(args),
+        #[cfg(feature = "lab")]
         Command::Senders(args) => cmd::senders::main(args),
+        #[cfg(feature = "lab")]
         Command::LabWorker(args) => cmd::lab::worker_main(args),
     };
     result.unwrap_or_else(|error| {

@@ -6,7 +6,8 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
-use narrows_datapath::lab::bench;
+use narrows_lab::bench;
+use narrows_testing::{running, skip};
 
 const NARROWS: &str = env!("CARGO_BIN_EXE_narrows");
 
@@ -76,7 +77,7 @@ fn spawn(mut command: Command) -> Child {
 }
 
 fn possible() -> bool {
-    bench::available().map_err(|why| eprintln!("skipped: {why:#}")).is_ok()
+    bench::available().map_err(|why| skip(&running(), format!("{why:#}"))).is_ok()
 }
 
 #[test]
@@ -167,7 +168,7 @@ fn a_sender_of_ours_is_loaded_for_the_time_of_the_lab() {
     let out = child.wait_with_output().unwrap();
     let why = narrows_senders::possible().err().map(|e| format!("{e:#}"));
     if let Some(why) = why.or_else(|| text(&out).contains("mount -t bpf").then(|| text(&out))) {
-        eprintln!("skipped: {why}");
+        skip("a_sender_of_ours_is_loaded_for_the_time_of_the_lab", why);
         return;
     }
     assert!(out.status.success(), "{}", text(&out));

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 use std::time::{Duration, Instant, SystemTime};
 
+use narrows_testing::{running, skip_part};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 
@@ -176,7 +177,8 @@ fn in_browser(page: &Path, profile: &Path) -> Option<(String, String)> {
         .into_iter()
         .find(|name| Command::new(name).arg("--version").output().is_ok_and(|o| o.status.success()));
     let Some(browser) = browser else {
-        println!("SKIPPED: no Chromium: {} was not opened", page.display());
+        let page = page.file_name().unwrap_or_default().to_string_lossy();
+        skip_part(&running(), &format!("opening {page}"), "no Chromium; apt-get install chromium");
         return None;
     };
     let url = format!("file://{}", page.display());

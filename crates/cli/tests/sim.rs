@@ -152,7 +152,7 @@ fn what_cannot_be_is_refused_before_anything_runs() {
     for (figure, words) in [
         ("goodput_kbp", "did you mean 'goodput_kbps'?"),
         ("jain_20s", "did you mean 'jain_2s'?"),
-        ("nonsense", "docs/probes.md"),
+        ("nonsense", "docs/reference/probes.md"),
     ] {
         let o = place.sim(&["--show", figure]);
         assert!(!o.status.success() && err(&o).contains(figure) && err(&o).contains(words), "{}", err(&o));
@@ -166,10 +166,10 @@ fn what_cannot_be_is_refused_before_anything_runs() {
     assert!(!o.status.success() && err(&o).contains("at the top of the repository"), "{}", err(&o));
 }
 
-/// The first example of `docs/sim.md`, and what is printed under it.
+/// The first example of `docs/explanation/sim.md`, and what is printed under it.
 #[test]
 fn the_page_shows_what_its_example_gives() {
-    let page = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/sim.md");
+    let page = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/explanation/sim.md");
     let text = fs::read_to_string(page).unwrap();
     let (_, rest) = text.split_once("```toml\n").unwrap();
     let (scenario, rest) = rest.split_once("```\n").unwrap();
@@ -185,7 +185,8 @@ fn the_page_shows_what_its_example_gives() {
     }
     assert!(
         shown == given,
-        "docs/sim.md shows\n{shown}and it gives\n{given}NARROWS_WRITE=1 cargo test -p narrows-cli --test sim page writes it"
+        "docs/explanation/sim.md shows\n{shown}and it gives\n{given}\
+         NARROWS_WRITE=1 cargo test -p narrows-cli --test sim page writes it"
     );
 }
 

@@ -4,7 +4,7 @@
 //! of [`crate::taq_chain`]. Of these `1 - p` get through the queue. `N` flows fill a link of `C` packets per second if
 //! `N m(p) (1 - p) / RTT = C`: a fixed point in `p`, and only one, since the left side falls with `p`.
 //!
-//! What is assumed, and what a simulation says of it (docs/models/operating-point.md):
+//! What is assumed, and what a simulation says of it (docs/explanation/models/operating-point.md):
 //! - The queue is full as long as anything is lost, so a round trip is propagation and a full buffer.
 //! - Losses are independent, of probability `p` for each packet. Hosts that answer in lockstep break this: the same flows then
 //!   find the queue full each time (phase effects), and loss is lower than here.
@@ -26,7 +26,8 @@ pub enum Stack {
     Linux,
     /// RFC 6298 and ns-2: the floor bounds the whole timer, which is not below 1.5 round trips; backed off to 60 s at most. RTTVAR
     /// begins with half a round trip and loses a quarter with each sample, and a flow that loses much has few, so the timer is the
-    /// longer the less a flow gets: 1.5 stands for all, as the number whose loss is nearest (docs/models/operating-point.md).
+    /// longer the less a flow gets: 1.5 stands for all, as the number whose loss is nearest
+    /// (docs/explanation/models/operating-point.md).
     Rfc,
 }
 
@@ -325,8 +326,8 @@ mod tests {
         }
     }
 
-    /// What a simulation of the same links lost (docs/models/operating-point.md): within 0.03. Drop-tail with 30 packets of 500 B on
-    /// 600 kbit/s, propagation 190 to 210 ms, jitter of 0 to 30 ms (15 ms on average), ns-2's TCP with SACK.
+    /// What a simulation of the same links lost (docs/explanation/models/operating-point.md): within 0.03. Drop-tail with 30
+    /// packets of 500 B on 600 kbit/s, propagation 190 to 210 ms, jitter of 0 to 30 ms (15 ms on average), ns-2's TCP with SACK.
     #[test]
     fn simulated_links() {
         let sample = [0.306, 0.250, 0.203, 0.139, 0.091, 0.051, 0.021];

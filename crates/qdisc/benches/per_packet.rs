@@ -9,7 +9,9 @@
 use std::hint::black_box;
 
 use narrows_flow::{Tracker, TrackerConfig};
-use narrows_qdisc::{Fifo, Limit, Packet, Qdisc, Record, ShaperConfig, Spec, Verdicts};
+use narrows_qdisc::{
+    Discipline, Fifo, Limit, Manage, Packet, Qdisc, Record, ReversePath, ShaperConfig, Spec, Verdicts,
+};
 use narrows_units::{Bytes, Duration, Instant, Rate, SeqNum};
 use narrows_wire::{Flags, FlowKey, Proto, TcpHeader};
 
@@ -108,20 +110,48 @@ impl Qdisc<Record> for Looking {
     fn dequeue(&mut self, now: Instant, verdicts: &mut Verdicts<Record>) -> Option<Record> {
         self.fifo.dequeue(now, verdicts)
     }
-    fn reverse(&mut self, _: Instant, packet: Record, _: &mut Verdicts<Record>) -> Option<Record> {
-        black_box(
-            self.tracker.lookup(&packet.header().key.reverse()).map(|id| self.tracker.flow(id).max_seq()),
-        );
-        Some(packet)
-    }
     fn next_ready(&self, now: Instant) -> Option<Instant> {
         self.fifo.next_ready(now)
     }
     fn backlog(&self) -> narrows_qdisc::Backlog {
         self.fifo.backlog()
     }
+}
+
+impl ReversePath<Record> for Looking {
+    fn reverse(&mut self, _: Instant, packet: Record, _: &mut Verdicts<Record>) -> Option<Record> {
+        black_box(
+            self.tracker.lookup(&packet.header().key.reverse()).map(|id| self.tracker.flow(id).max_seq()),
+        );
+        Some(packet)
+    }
+    fn release(&mut self, _: Instant, _: &mut Verdicts<Record>) -> Option<Record> {
+        None
+    }
+    fn next_release(&self, _: Instant) -> Option<Instant> {
+        None
+    }
+    fn held(&self) -> usize {
+        0
+    }
+    fn release_all(&mut self, _: Instant) {}
+}
+
+impl Manage for Looking {
     fn report(&mut self, now: Instant) -> narrows_qdisc::Report {
         self.fifo.report(now)
+    }
+    fn reconfigure(&mut self, _: Instant, _: &dyn core::any::Any, _: &ShaperConfig) -> bool {
+        false
+    }
+}
+
+impl Discipline<Record> for Looking {
+    fn reverse_path(&self) -> Option<&dyn ReversePath<Record>> {
+        Some(self)
+    }
+    fn reverse_path_mut(&mut self) -> Option<&mut dyn ReversePath<Record>> {
+        Some(self)
     }
 }
 
@@ -131,7 +161,7 @@ fn clock() -> std::time::Instant {
 }
 
 /// Median nanoseconds of one packet in and one out; with `acks`, and half an acknowledgment.
-fn measure(q: &mut dyn Qdisc<Record>, flows: usize, acks: bool) -> f64 {
+fn measure(q: &mut dyn Discipline<Record>, flows: usize, acks: bool) -> f64 {
     let mut stream = Stream::new(flows);
     let mut verdicts = Verdicts::new();
     // A backlog of half a packet a flow, at most 2000; and every flow known before the clock starts.
@@ -157,7 +187,10 @@ fn measure(q: &mut dyn Qdisc<Record>, flows: usize, acks: bool) -> f64 {
         for (n, &(now, packet, ack)) in block.iter().enumerate() {
             q.enqueue(now, packet, &mut verdicts);
             if acks && n % 2 == 0 {
-                black_box(q.reverse(now, ack, &mut verdicts));
+                black_box(match q.reverse_path_mut() {
+                    Some(path) => path.reverse(now, ack, &mut verdicts),
+                    None => Some(ack),
+                });
             }
             black_box(q.dequeue(now, &mut verdicts));
             verdicts.clear();
@@ -195,7 +228,7 @@ struct Cell {
     bytes: usize,
 }
 
-fn build(name: &str, flows: usize) -> Box<dyn Qdisc<Record> + Send> {
+fn build(name: &str, flows: usize) -> Box<dyn Discipline<Record> + Send> {
     let link = Stream::new(flows).link();
     let spec = |text: &str| text.parse::<Spec>().unwrap_or_else(|e| panic!("{text}: {e}"));
     match name {

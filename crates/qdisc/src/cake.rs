@@ -21,6 +21,8 @@ mod hosts;
 mod rounds;
 mod ways;
 
+use core::any::Any;
+
 use narrows_lists::{Fifos, Links, List, Queue};
 use narrows_units::{Duration, Instant};
 use narrows_wire::Header;
@@ -30,8 +32,8 @@ use crate::drr::check_quantum;
 use crate::keys::{choices, keys};
 use crate::sojourn::Law;
 use crate::{
-    Backlog, ClassReport, Counters, Dice, Key, Limits, Packet, Qdisc, Reason, Report, Settings, ShaperConfig,
-    Spec, SpecError, Verdict, Verdicts,
+    Backlog, ClassReport, Counters, Dice, Discipline, DisciplineSettings, Key, Limits, Manage, Packet, Qdisc,
+    Reason, Report, Settings, ShaperConfig, SpecError, Verdict, Verdicts,
 };
 use cobalt::{Call, Cobalt};
 use hosts::{Hosts, ONE, Parts};
@@ -133,9 +135,19 @@ impl Settings for CakeConfig {
         check_quantum(self.quantum, "one by the rate")?;
         check_times(self.target, self.interval)
     }
+}
 
+impl DisciplineSettings for CakeConfig {
     fn limits(&self, _link: &ShaperConfig) -> Limits {
         Limits { packets: self.limit as usize, flows: self.flows as usize }
+    }
+
+    fn build<P: Packet + Send + 'static>(
+        &self,
+        link: &ShaperConfig,
+        seed: u64,
+    ) -> Box<dyn Discipline<P> + Send> {
+        Box::new(Cake::new(*self, *link, seed))
     }
 }
 
@@ -544,9 +556,11 @@ impl<P: Packet> Qdisc<P> for Cake<P> {
     fn backlog(&self) -> Backlog {
         self.backlog
     }
+}
 
-    fn reconfigure(&mut self, _now: Instant, spec: &Spec, link: &ShaperConfig) -> bool {
-        let Spec::Cake(config) = spec else { return false };
+impl<P: Packet> Manage for Cake<P> {
+    fn reconfigure(&mut self, _now: Instant, settings: &dyn Any, link: &ShaperConfig) -> bool {
+        let Some(config) = settings.downcast_ref::<CakeConfig>() else { return false };
         // Another table would part packets of a flow.
         if config.flows != self.config.flows {
             return false;
@@ -580,6 +594,8 @@ impl<P: Packet> Qdisc<P> for Cake<P> {
         }
     }
 }
+
+impl<P: Packet> Discipline<P> for Cake<P> {}
 
 #[cfg(test)]
 mod tests;

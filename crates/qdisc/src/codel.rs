@@ -6,6 +6,7 @@
 //! Where we differ: see [`sojourn`](crate::sojourn), the state machine. Beyond the RFC: ECN-capable packets are marked
 //! instead (on the same schedule); a full queue turns newcomers away; with `scale` the target follows the rate.
 
+use core::any::Any;
 use std::collections::VecDeque;
 
 use narrows_units::{Duration, Instant};
@@ -13,8 +14,8 @@ use narrows_units::{Duration, Instant};
 use crate::keys::keys;
 use crate::sojourn::{Before, Control, Law};
 use crate::{
-    Backlog, Counters, Key, Limits, Packet, Qdisc, Reason, Report, Settings, ShaperConfig, Spec, SpecError,
-    Verdict, Verdicts,
+    Backlog, Counters, Discipline, DisciplineSettings, Key, Limits, Manage, Packet, Qdisc, Reason, Report,
+    Settings, ShaperConfig, SpecError, Verdict, Verdicts,
 };
 
 /// Settings of CoDel. Fields are named as their keys.
@@ -81,9 +82,19 @@ impl Settings for CodelConfig {
     fn check(&self) -> Result<(), SpecError> {
         check_times(self.target, self.interval)
     }
+}
 
+impl DisciplineSettings for CodelConfig {
     fn limits(&self, _link: &ShaperConfig) -> Limits {
         Limits { packets: self.limit as usize, flows: 0 }
+    }
+
+    fn build<P: Packet + Send + 'static>(
+        &self,
+        link: &ShaperConfig,
+        seed: u64,
+    ) -> Box<dyn Discipline<P> + Send> {
+        Box::new(Codel::new(*self, *link, seed))
     }
 }
 
@@ -155,9 +166,11 @@ impl<P: Packet> Qdisc<P> for Codel<P> {
     fn backlog(&self) -> Backlog {
         self.backlog
     }
+}
 
-    fn reconfigure(&mut self, _now: Instant, spec: &Spec, link: &ShaperConfig) -> bool {
-        let Spec::Codel(config) = spec else { return false };
+impl<P: Packet> Manage for Codel<P> {
+    fn reconfigure(&mut self, _now: Instant, settings: &dyn Any, link: &ShaperConfig) -> bool {
+        let Some(config) = settings.downcast_ref::<CodelConfig>() else { return false };
         // What waits stays, also above a smaller limit; a spell of drops goes on under the new law.
         self.config = *config;
         self.law = Law::on(link, config.target, config.interval, config.scale);
@@ -168,6 +181,8 @@ impl<P: Packet> Qdisc<P> for Codel<P> {
         Report { name: "codel", counters: self.counters.clone(), backlog: self.backlog, ..Report::default() }
     }
 }
+
+impl<P: Packet> Discipline<P> for Codel<P> {}
 
 #[cfg(test)]
 mod tests {

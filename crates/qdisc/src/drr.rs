@@ -10,14 +10,16 @@
 //! - The packet lost is the longest queue's last. The paper does not say which.
 //! - Bytes are those on the link, framing included.
 
+use core::any::Any;
+
 use narrows_units::{Bytes, Duration, Instant};
 
 use crate::flows_waiting::Classifier;
 use crate::keys::{choices, keys};
 use crate::lanes::{Lanes, Measure};
 use crate::{
-    Backlog, Buffer, Counters, Key, Limits, Packet, Qdisc, Report, Settings, ShaperConfig, Spec, SpecError,
-    Verdicts,
+    Backlog, Buffer, Counters, Discipline, DisciplineSettings, Key, Limits, Manage, Packet, Qdisc, Report,
+    Settings, ShaperConfig, SpecError, Verdicts,
 };
 
 /// Who has a queue.
@@ -101,11 +103,21 @@ impl Settings for DrrConfig {
     fn check(&self) -> Result<(), SpecError> {
         check_quantum(self.quantum, "the link's largest packet")
     }
+}
 
+impl DisciplineSettings for DrrConfig {
     fn limits(&self, link: &ShaperConfig) -> Limits {
         let packets = self.limit(link);
         let flows = if self.share == Queues::Hash { self.buckets as usize } else { packets + 1 };
         Limits { packets, flows }
+    }
+
+    fn build<P: Packet + Send + 'static>(
+        &self,
+        link: &ShaperConfig,
+        seed: u64,
+    ) -> Box<dyn Discipline<P> + Send> {
+        Box::new(Drr::new(*self, *link, seed))
     }
 }
 
@@ -205,9 +217,11 @@ impl<P: Packet> Qdisc<P> for Drr<P> {
     fn backlog(&self) -> Backlog {
         self.lanes.backlog()
     }
+}
 
-    fn reconfigure(&mut self, _now: Instant, spec: &Spec, link: &ShaperConfig) -> bool {
-        let Spec::Drr(config) = spec else { return false };
+impl<P: Packet> Manage for Drr<P> {
+    fn reconfigure(&mut self, _now: Instant, settings: &dyn Any, link: &ShaperConfig) -> bool {
+        let Some(config) = settings.downcast_ref::<DrrConfig>() else { return false };
         let waiting = self.lanes.drain();
         let mut fresh = Self::with_room(*config, *link, self.seed, waiting.len());
         fresh.counters = core::mem::take(&mut self.counters);
@@ -230,6 +244,8 @@ impl<P: Packet> Qdisc<P> for Drr<P> {
         }
     }
 }
+
+impl<P: Packet> Discipline<P> for Drr<P> {}
 
 #[cfg(test)]
 mod tests;

@@ -1,10 +1,13 @@
 //! First in, first out, with a limit in packets or bytes: the drop-tail queue every other discipline is measured against.
 
+use core::any::Any;
 use std::collections::VecDeque;
 
 use narrows_units::{Bytes, Instant};
 
-use crate::{Backlog, Counters, Packet, Qdisc, Reason, Report, ShaperConfig, Spec, Verdict, Verdicts};
+use crate::{
+    Backlog, Counters, Discipline, Manage, Packet, Qdisc, Reason, Report, ShaperConfig, Verdict, Verdicts,
+};
 
 /// How much a FIFO holds. The packet on the wire does not count: it has been dequeued.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -71,22 +74,22 @@ impl<P: Packet> Qdisc<P> for Fifo<P> {
     fn backlog(&self) -> Backlog {
         self.backlog
     }
+}
 
-    fn reconfigure(&mut self, _now: Instant, spec: &Spec, _link: &ShaperConfig) -> bool {
-        match spec {
-            // A smaller limit turns away newcomers; what waits stays.
-            Spec::Fifo(limit) => {
-                self.limit = *limit;
-                true
-            }
-            _ => false,
-        }
+impl<P: Packet> Manage for Fifo<P> {
+    /// A smaller limit turns new packets away; what waits stays.
+    fn reconfigure(&mut self, _now: Instant, settings: &dyn Any, _link: &ShaperConfig) -> bool {
+        let Some(limit) = settings.downcast_ref::<Limit>() else { return false };
+        self.limit = *limit;
+        true
     }
 
     fn report(&mut self, _now: Instant) -> Report {
         Report { name: "fifo", counters: self.counters.clone(), backlog: self.backlog, ..Report::default() }
     }
 }
+
+impl<P: Packet> Discipline<P> for Fifo<P> {}
 
 #[cfg(test)]
 mod tests {

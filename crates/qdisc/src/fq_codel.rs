@@ -12,6 +12,8 @@
 //! - A drop by the limit does not touch CoDel's count (Linux adds to it).
 //! - With `scale` the target follows the rate, see [`sojourn`](crate::sojourn).
 
+use core::any::Any;
+
 use narrows_lists::{Fifos, Links, List, Queue};
 use narrows_units::{Bytes, Duration, Instant};
 
@@ -19,8 +21,8 @@ use crate::codel::{INTERVALS, TARGETS, check_times};
 use crate::keys::{choices, keys};
 use crate::sojourn::{Before, Control, Law};
 use crate::{
-    Backlog, Buckets, ClassReport, Counters, Key, Limits, Packet, Qdisc, Reason, Report, Settings,
-    ShaperConfig, Spec, SpecError, Verdict, Verdicts,
+    Backlog, Buckets, ClassReport, Counters, Discipline, DisciplineSettings, Key, Limits, Manage, Packet,
+    Qdisc, Reason, Report, Settings, ShaperConfig, SpecError, Verdict, Verdicts,
 };
 
 /// What CoDel leaves alone if no more than one packet of it waits.
@@ -94,9 +96,19 @@ impl Settings for FqCodelConfig {
     fn check(&self) -> Result<(), SpecError> {
         check_times(self.target, self.interval)
     }
+}
 
+impl DisciplineSettings for FqCodelConfig {
     fn limits(&self, _link: &ShaperConfig) -> Limits {
         Limits { packets: self.limit as usize, flows: self.flows as usize }
+    }
+
+    fn build<P: Packet + Send + 'static>(
+        &self,
+        link: &ShaperConfig,
+        seed: u64,
+    ) -> Box<dyn Discipline<P> + Send> {
+        Box::new(FqCodel::new(*self, *link, seed))
     }
 }
 
@@ -315,9 +327,11 @@ impl<P: Packet> Qdisc<P> for FqCodel<P> {
     fn backlog(&self) -> Backlog {
         self.backlog
     }
+}
 
-    fn reconfigure(&mut self, _now: Instant, spec: &Spec, link: &ShaperConfig) -> bool {
-        let Spec::FqCodel(config) = spec else { return false };
+impl<P: Packet> Manage for FqCodel<P> {
+    fn reconfigure(&mut self, _now: Instant, settings: &dyn Any, link: &ShaperConfig) -> bool {
+        let Some(config) = settings.downcast_ref::<FqCodelConfig>() else { return false };
         // Other buckets would part packets of a flow.
         if config.flows != self.config.flows {
             return false;
@@ -350,6 +364,8 @@ impl<P: Packet> Qdisc<P> for FqCodel<P> {
         }
     }
 }
+
+impl<P: Packet> Discipline<P> for FqCodel<P> {}
 
 #[cfg(test)]
 mod tests;

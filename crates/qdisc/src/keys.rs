@@ -5,7 +5,7 @@ use core::fmt::{self, Write as _};
 
 use narrows_units::{Bytes, Duration};
 
-use crate::{Limits, ShaperConfig, SpecError};
+use crate::{ShaperConfig, SpecError};
 
 /// A share or a probability in parts per million, so that no float decides about a packet.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -63,8 +63,6 @@ pub trait Settings: Clone + Default + PartialEq + fmt::Debug + 'static {
     const NAME: &'static str;
     /// The key a bare word sets, as in `taq:paper`.
     const BARE: &'static str;
-    /// Whether the discipline looks at packets of the other direction.
-    const WATCHES: bool = false;
 
     /// Every key, in the order of the documents.
     fn keys() -> &'static [Key<Self>];
@@ -76,9 +74,6 @@ pub trait Settings: Clone + Default + PartialEq + fmt::Debug + 'static {
     fn check(&self) -> Result<(), SpecError> {
         Ok(())
     }
-
-    /// The most that the discipline holds on `link`.
-    fn limits(&self, link: &ShaperConfig) -> Limits;
 
     /// The key of this name.
     #[must_use]

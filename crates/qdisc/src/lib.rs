@@ -1,18 +1,19 @@
 //! Queue disciplines that know neither clock, thread nor socket: packets and times go in, packets, verdicts and a
 //! wake-up time come out. The discipline that runs live is the one that is simulated.
 //!
-//! The seam is [`Packet`] and [`Qdisc`]; [`Duplex`] joins two disciplines into a box; [`Spec`] names a discipline as
-//! text (`fifo:30`, `taq`, `taq:mode=paper`) and builds it.
+//! The seam is one page: [`Packet`], [`Qdisc`], and beside them [`ReversePath`] and [`Manage`]. [`Driver`] joins two
+//! disciplines into a box; [`Spec`] names a discipline as text (`fifo:30`, `taq`, `taq:mode=paper`) and builds it.
 
 #![forbid(unsafe_code)]
 
+mod boxed;
 mod buckets;
 mod cake;
 pub mod classes;
 mod codel;
 mod dice;
+mod driver;
 mod drr;
-mod duplex;
 mod early;
 mod fifo;
 mod flow_sizes;
@@ -21,6 +22,7 @@ mod fq_codel;
 mod keys;
 mod lanes;
 mod pie;
+mod record;
 mod red;
 mod report;
 mod rio;
@@ -30,21 +32,24 @@ mod shaper;
 mod sojourn;
 mod spec;
 pub mod taq;
+mod verdict;
 
 pub use buckets::Buckets;
 pub use cake::{AckFilter, Cake, CakeConfig, Isolate};
 pub use codel::{Codel, CodelConfig};
 pub use dice::Dice;
+pub use driver::{Direction, Driver, Event};
 pub use drr::{Drr, DrrConfig, Queues};
-pub use duplex::{Direction, Duplex, Event};
 pub use fifo::{Fifo, Limit};
 pub use fq_codel::{FqCodel, FqCodelConfig, Spare};
 pub use keys::{Buffer, Key, Ppm, Settings};
 pub use pie::{Pie, PieConfig};
+pub use record::Record;
 pub use red::{Red, RedConfig};
 pub use report::{AdmissionReport, ClassReport, Counters, Report, WaitingPool};
 pub use rio::{Edge, Rio, RioConfig};
-pub use seam::{Backlog, Packet, Qdisc, Reason, Record, Verdict, Verdicts};
+pub use seam::{Discipline, Manage, Packet, Qdisc, ReversePath};
 pub use sfq::{Sfq, SfqConfig};
 pub use shaper::{Framing, Shaper, ShaperConfig};
-pub use spec::{Limits, Spec, SpecError};
+pub use spec::{DisciplineSettings, Limits, Spec, SpecError};
+pub use verdict::{Backlog, Reason, Verdict, Verdicts};

@@ -13,14 +13,15 @@
 //! - There is no timer: corrections that are due are made before the next packet is looked at, as many as were due.
 //! - `steep` is not in RFC 8033: above 250 ms each correction adds 2 % (RFC 8034, and Linux).
 
+use core::any::Any;
 use std::collections::VecDeque;
 
 use narrows_units::{Bytes, Duration, Instant};
 
 use crate::keys::keys;
 use crate::{
-    Backlog, Counters, Dice, Key, Limits, Packet, Ppm, Qdisc, Reason, Report, Settings, ShaperConfig, Spec,
-    Verdict, Verdicts,
+    Backlog, Counters, Dice, Discipline, DisciplineSettings, Key, Limits, Manage, Packet, Ppm, Qdisc, Reason,
+    Report, Settings, ShaperConfig, Verdict, Verdicts,
 };
 
 /// Settings of PIE. Fields are named as their keys.
@@ -91,9 +92,19 @@ impl Settings for PieConfig {
     fn keys() -> &'static [Key<Self>] {
         KEYS
     }
+}
 
+impl DisciplineSettings for PieConfig {
     fn limits(&self, _link: &ShaperConfig) -> Limits {
         Limits { packets: self.limit as usize, flows: 0 }
+    }
+
+    fn build<P: Packet + Send + 'static>(
+        &self,
+        link: &ShaperConfig,
+        seed: u64,
+    ) -> Box<dyn Discipline<P> + Send> {
+        Box::new(Pie::new(*self, *link, seed))
     }
 }
 
@@ -285,9 +296,11 @@ impl<P: Packet> Qdisc<P> for Pie<P> {
     fn backlog(&self) -> Backlog {
         self.backlog
     }
+}
 
-    fn reconfigure(&mut self, now: Instant, spec: &Spec, _link: &ShaperConfig) -> bool {
-        let Spec::Pie(config) = spec else { return false };
+impl<P: Packet> Manage for Pie<P> {
+    fn reconfigure(&mut self, now: Instant, settings: &dyn Any, _link: &ShaperConfig) -> bool {
+        let Some(config) = settings.downcast_ref::<PieConfig>() else { return false };
         // What waits stays, also above a smaller limit; so does the chance.
         self.catch_up(now);
         self.config = *config;
@@ -302,6 +315,8 @@ impl<P: Packet> Qdisc<P> for Pie<P> {
         Report { name: "pie", counters, backlog: self.backlog, loss_ppm, ..Report::default() }
     }
 }
+
+impl<P: Packet> Discipline<P> for Pie<P> {}
 
 #[cfg(test)]
 mod tests;

@@ -12,6 +12,7 @@
 //!   7) says; with `harddrop=off` they are marked, as Linux does unless told otherwise.
 //! - A packet that finds the buffer full is lost whatever the average; the paper assumes that never happens.
 
+use core::any::Any;
 use std::collections::VecDeque;
 
 use narrows_units::{Bytes, Duration, Instant};
@@ -19,8 +20,8 @@ use narrows_units::{Bytes, Duration, Instant};
 use crate::early::{Average, Call, Curve, Thresholds};
 use crate::keys::keys;
 use crate::{
-    Backlog, Buffer, Counters, Dice, Key, Limits, Packet, Ppm, Qdisc, Reason, Report, Settings, ShaperConfig,
-    Spec, SpecError, Verdict, Verdicts,
+    Backlog, Buffer, Counters, Dice, Discipline, DisciplineSettings, Key, Limits, Manage, Packet, Ppm, Qdisc,
+    Reason, Report, Settings, ShaperConfig, SpecError, Verdict, Verdicts,
 };
 
 /// Settings of RED. Fields are named as their keys.
@@ -114,12 +115,22 @@ impl Settings for RedConfig {
         }
         Ok(())
     }
+}
 
+impl DisciplineSettings for RedConfig {
     fn limits(&self, link: &ShaperConfig) -> Limits {
         let most = self.sizes(link).limit;
         // No IP packet is shorter than its header of 20 bytes.
         let packets = if self.bytes { most / 20 } else { most };
         Limits { packets: usize::try_from(packets).unwrap_or(usize::MAX), flows: 0 }
+    }
+
+    fn build<P: Packet + Send + 'static>(
+        &self,
+        link: &ShaperConfig,
+        seed: u64,
+    ) -> Box<dyn Discipline<P> + Send> {
+        Box::new(Red::new(*self, *link, seed))
     }
 }
 
@@ -246,9 +257,11 @@ impl<P: Packet> Qdisc<P> for Red<P> {
     fn backlog(&self) -> Backlog {
         self.backlog
     }
+}
 
-    fn reconfigure(&mut self, _now: Instant, spec: &Spec, link: &ShaperConfig) -> bool {
-        let Spec::Red(config) = spec else { return false };
+impl<P: Packet> Manage for Red<P> {
+    fn reconfigure(&mut self, _now: Instant, settings: &dyn Any, link: &ShaperConfig) -> bool {
+        let Some(config) = settings.downcast_ref::<RedConfig>() else { return false };
         let mut fresh = Self::new(*config, *link, 0);
         // What waits stays. An average in the other unit would mean nothing.
         if config.bytes == self.config.bytes {
@@ -263,6 +276,8 @@ impl<P: Packet> Qdisc<P> for Red<P> {
         Report { name: "red", counters: self.counters.clone(), backlog: self.backlog, ..Report::default() }
     }
 }
+
+impl<P: Packet> Discipline<P> for Red<P> {}
 
 #[cfg(test)]
 mod tests;

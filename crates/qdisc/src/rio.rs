@@ -14,6 +14,7 @@
 //!   keep a given ratio. Pure acknowledgments do not count, and are "in" as long as their flow is.
 //! - Average, chances, idle time, marks and a full buffer are as in [`Red`](crate::Red).
 
+use core::any::Any;
 use std::collections::VecDeque;
 
 use narrows_units::{Bytes, Dscp, Duration, Instant};
@@ -23,8 +24,8 @@ use crate::early::{Average, Call, Curve, Thresholds};
 use crate::flow_sizes::FlowSizes;
 use crate::keys::{choices, keys};
 use crate::{
-    Backlog, Buffer, ClassReport, Counters, Dice, Key, Limits, Packet, Ppm, Qdisc, Reason, Report, Settings,
-    ShaperConfig, Spec, SpecError, Verdict, Verdicts,
+    Backlog, Buffer, ClassReport, Counters, Dice, Discipline, DisciplineSettings, Key, Limits, Manage,
+    Packet, Ppm, Qdisc, Reason, Report, Settings, ShaperConfig, SpecError, Verdict, Verdicts,
 };
 
 /// Who says which packets are "in".
@@ -160,10 +161,20 @@ impl Settings for RioConfig {
         }
         Ok(())
     }
+}
 
+impl DisciplineSettings for RioConfig {
     fn limits(&self, link: &ShaperConfig) -> Limits {
         let flows = if self.edge == Edge::Ps { (self.flows as usize).next_multiple_of(4) } else { 0 };
         Limits { packets: self.limit(link), flows }
+    }
+
+    fn build<P: Packet + Send + 'static>(
+        &self,
+        link: &ShaperConfig,
+        seed: u64,
+    ) -> Box<dyn Discipline<P> + Send> {
+        Box::new(Rio::new(*self, *link, seed))
     }
 }
 
@@ -339,9 +350,11 @@ impl<P: Packet> Qdisc<P> for Rio<P> {
     fn backlog(&self) -> Backlog {
         self.backlog_now()
     }
+}
 
-    fn reconfigure(&mut self, _now: Instant, spec: &Spec, link: &ShaperConfig) -> bool {
-        let Spec::Rio(config) = spec else { return false };
+impl<P: Packet> Manage for Rio<P> {
+    fn reconfigure(&mut self, _now: Instant, settings: &dyn Any, link: &ShaperConfig) -> bool {
+        let Some(config) = settings.downcast_ref::<RioConfig>() else { return false };
         let mut fresh = Self::new(*config, *link, self.seed);
         // What waits stays, as what it was taken for.
         for (new, old) in fresh.halves.iter_mut().zip(&self.halves) {
@@ -374,6 +387,8 @@ impl<P: Packet> Qdisc<P> for Rio<P> {
         }
     }
 }
+
+impl<P: Packet> Discipline<P> for Rio<P> {}
 
 #[cfg(test)]
 mod tests;

@@ -10,6 +10,8 @@
 //!   while fewer places are left than there are buckets, more than places/buckets: usually one.)
 //! - No bucket has a limit of its own; Linux holds at most 127 packets of a flow.
 
+use core::any::Any;
+
 use narrows_units::{Bytes, Duration, Instant};
 
 use crate::drr::check_quantum;
@@ -17,8 +19,8 @@ use crate::flows_waiting::Classifier;
 use crate::keys::keys;
 use crate::lanes::{Lanes, Measure};
 use crate::{
-    Backlog, Buffer, Counters, Key, Limits, Packet, Qdisc, Report, Settings, ShaperConfig, Spec, SpecError,
-    Verdicts,
+    Backlog, Buffer, Counters, Discipline, DisciplineSettings, Key, Limits, Manage, Packet, Qdisc, Report,
+    Settings, ShaperConfig, SpecError, Verdicts,
 };
 
 /// Settings of SFQ. Fields are named as their keys.
@@ -72,9 +74,19 @@ impl Settings for SfqConfig {
     fn check(&self) -> Result<(), SpecError> {
         check_quantum(self.quantum, "one packet whatever its length")
     }
+}
 
+impl DisciplineSettings for SfqConfig {
     fn limits(&self, link: &ShaperConfig) -> Limits {
         Limits { packets: self.limit(link), flows: self.buckets as usize }
+    }
+
+    fn build<P: Packet + Send + 'static>(
+        &self,
+        link: &ShaperConfig,
+        seed: u64,
+    ) -> Box<dyn Discipline<P> + Send> {
+        Box::new(Sfq::new(*self, *link, seed))
     }
 }
 
@@ -158,9 +170,11 @@ impl<P: Packet> Qdisc<P> for Sfq<P> {
     fn backlog(&self) -> Backlog {
         self.lanes.backlog()
     }
+}
 
-    fn reconfigure(&mut self, _now: Instant, spec: &Spec, link: &ShaperConfig) -> bool {
-        let Spec::Sfq(config) = spec else { return false };
+impl<P: Packet> Manage for Sfq<P> {
+    fn reconfigure(&mut self, _now: Instant, settings: &dyn Any, link: &ShaperConfig) -> bool {
+        let Some(config) = settings.downcast_ref::<SfqConfig>() else { return false };
         let mut fresh = Self::new(*config, *link, self.seed);
         fresh.counters = core::mem::take(&mut self.counters);
         // What a smaller limit has no room for goes when the next packet comes.
@@ -183,6 +197,8 @@ impl<P: Packet> Qdisc<P> for Sfq<P> {
         }
     }
 }
+
+impl<P: Packet> Discipline<P> for Sfq<P> {}
 
 #[cfg(test)]
 mod tests;

@@ -8,9 +8,12 @@
 //! the rate is met without a timer finer than that. Only time in which packets waited is made up for, so nothing ever
 //! leaves more than one MTU before the link itself would have sent it.
 
+use core::any::Any;
+use core::marker::PhantomData;
+
 use narrows_units::{Bytes, Duration, Instant, Rate};
 
-use crate::{Backlog, Packet, Qdisc, Report, Spec, Verdicts};
+use crate::{Backlog, Discipline, Manage, Packet, Qdisc, Report, ReversePath, Verdicts};
 
 /// How the link layer cuts up what it sends.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -70,20 +73,24 @@ impl ShaperConfig {
 
 /// A discipline behind a rate.
 #[derive(Debug)]
-pub struct Shaper<Q> {
+pub struct Shaper<P, Q> {
     config: ShaperConfig,
     inner: Q,
     /// When the link has sent everything handed to it so far.
     free_at: Instant,
     /// Until when the link is or was idle although packets wait, because the discipline inside holds them back.
     held_until: Instant,
+    /// Whether nothing waited after the last call.
+    idle: bool,
+    packets: PhantomData<fn(P)>,
 }
 
-impl<Q> Shaper<Q> {
+impl<P, Q> Shaper<P, Q> {
     /// `inner`, dequeued at the rate of `config`.
     #[must_use]
     pub const fn new(config: ShaperConfig, inner: Q) -> Self {
-        Self { config, inner, free_at: Instant::ZERO, held_until: Instant::ZERO }
+        let never = Instant::ZERO;
+        Self { config, inner, free_at: never, held_until: never, idle: true, packets: PhantomData }
     }
     /// The discipline inside.
     pub const fn inner_mut(&mut self) -> &mut Q {
@@ -105,96 +112,95 @@ impl<Q> Shaper<Q> {
         self.config = config;
         self.free_at = self.free_at.min(now + config.rate.time_to_send(config.largest()));
     }
-    /// Notes until when the discipline holds back what waits: that time is nobody's lateness.
-    fn look<P: Packet>(&mut self, now: Instant)
-    where
-        Q: Qdisc<P>,
-    {
-        match self.inner.next_ready(now) {
-            Some(at) if at > now => self.held_until = at,
-            _ => self.held_until = self.held_until.min(now),
-        }
-    }
     /// The lateness that is made up for.
     fn allowance(&self) -> Duration {
         self.config.rate.time_to_send(self.config.largest()).max(LATENESS)
     }
 }
 
-impl<P: Packet, Q: Qdisc<P>> Qdisc<P> for Shaper<Q> {
+impl<P: Packet, Q: Qdisc<P>> Shaper<P, Q> {
+    /// What the reverse path has released into an empty queue ends the idle time as an arrival does.
+    fn wake(&mut self, now: Instant) {
+        if self.idle && self.inner.backlog().packets > 0 {
+            self.free_at = self.free_at.max(now);
+            self.note(now);
+        }
+    }
+
+    /// Notes whether anything waits, and until when the discipline holds it back: that time is nobody's lateness.
+    fn note(&mut self, now: Instant) {
+        self.idle = self.inner.backlog().packets == 0;
+        match self.inner.next_ready(now) {
+            Some(at) if at > now => self.held_until = at,
+            _ => self.held_until = self.held_until.min(now),
+        }
+    }
+}
+
+impl<P: Packet, Q: Qdisc<P>> Qdisc<P> for Shaper<P, Q> {
     fn enqueue(&mut self, now: Instant, packet: P, verdicts: &mut Verdicts<P>) {
+        self.wake(now);
         self.inner.enqueue(now, packet, verdicts);
         // An empty queue does not save up: the link was idle until this packet came.
         if self.inner.backlog().packets == 1 && self.free_at < now {
             self.free_at = now;
         }
-        self.look(now);
+        self.note(now);
     }
 
     fn dequeue(&mut self, now: Instant, verdicts: &mut Verdicts<P>) -> Option<P> {
+        self.wake(now);
         if now < self.free_at {
             return None;
         }
-        let packet = self.inner.dequeue(now, verdicts)?;
+        let Some(packet) = self.inner.dequeue(now, verdicts) else {
+            self.idle = self.inner.backlog().packets == 0;
+            return None;
+        };
         let busy = self.config.rate.time_to_send(self.config.wire_len(packet.len()));
         self.free_at = self.free_at.max(now - self.allowance()).max(self.held_until) + busy;
-        self.look(now);
+        self.note(now);
         Some(packet)
-    }
-
-    fn reverse(&mut self, now: Instant, packet: P, verdicts: &mut Verdicts<P>) -> Option<P> {
-        self.inner.reverse(now, packet, verdicts)
-    }
-
-    fn release_reverse(&mut self, now: Instant, verdicts: &mut Verdicts<P>) -> Option<P> {
-        let idle = self.inner.backlog().packets == 0;
-        let released = self.inner.release_reverse(now, verdicts);
-        // What a door lets into this direction's own queue ends an idle time as an arrival does.
-        if idle && self.inner.backlog().packets > 0 && self.free_at < now {
-            self.free_at = now;
-        }
-        self.look(now);
-        released
     }
 
     fn next_ready(&self, now: Instant) -> Option<Instant> {
         Some(self.inner.next_ready(now)?.max(self.free_at))
     }
 
-    fn next_release(&self, now: Instant) -> Option<Instant> {
-        self.inner.next_release(now)
-    }
-
-    fn held(&self) -> usize {
-        self.inner.held()
-    }
-
-    fn release_all(&mut self, now: Instant) {
-        self.inner.release_all(now);
-    }
-
-    fn reconfigure(&mut self, now: Instant, spec: &Spec, link: &ShaperConfig) -> bool {
-        let kept = self.inner.reconfigure(now, spec, link);
-        if kept {
-            self.set_config(now, *link);
-            self.look(now);
-        }
-        kept
-    }
-
     fn backlog(&self) -> Backlog {
         self.inner.backlog()
     }
+}
 
+impl<P: Packet, Q: Qdisc<P> + Manage> Manage for Shaper<P, Q> {
     fn report(&mut self, now: Instant) -> Report {
         self.inner.report(now)
+    }
+
+    fn reconfigure(&mut self, now: Instant, settings: &dyn Any, link: &ShaperConfig) -> bool {
+        let kept = self.inner.reconfigure(now, settings, link);
+        if kept {
+            self.set_config(now, *link);
+            self.note(now);
+        }
+        kept
+    }
+}
+
+impl<P: Packet, Q: Discipline<P>> Discipline<P> for Shaper<P, Q> {
+    fn reverse_path(&self) -> Option<&dyn ReversePath<P>> {
+        self.inner.reverse_path()
+    }
+
+    fn reverse_path_mut(&mut self) -> Option<&mut dyn ReversePath<P>> {
+        self.inner.reverse_path_mut()
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Fifo, Limit, Record};
+    use crate::{Fifo, Limit, Record, Spec};
 
     fn packet(len: u64) -> Record {
         let mut r = Record::default();
@@ -202,7 +208,7 @@ mod tests {
         r
     }
 
-    fn shaper(kbps: u64) -> Shaper<Fifo<Record>> {
+    fn shaper(kbps: u64) -> Shaper<Record, Fifo<Record>> {
         Shaper::new(
             ShaperConfig { mtu: Bytes(1500), ..ShaperConfig::new(Rate::from_kbps(kbps)) },
             Fifo::new(Limit::Packets(1000)),
@@ -285,7 +291,7 @@ mod tests {
             }
             assert!(q.dequeue(Instant::ZERO, &mut v).is_some());
             assert!(q.next_ready(Instant::ZERO) >= Some(Instant::from_nanos(12_000_000_000)));
-            assert!(q.reconfigure(second, &spec, &fast));
+            assert!(q.reconfigure(second, spec.settings(), &fast));
             assert_eq!(q.next_ready(second).map(|t| t.as_nanos() / 1000), Some(ready), "{text}");
             // Nor does the packet after that: it follows at the new rate.
             let now = Instant::from_nanos(ready * 1000);

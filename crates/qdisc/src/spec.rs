@@ -1,14 +1,15 @@
 //! Disciplines named as text, the same on a command line, in a scenario and in a settings file:
 //! `fifo:30`, `fifo:45000b`, `taq`, `taq:mode=paper,p_admit=0.08`.
 
+use core::any::Any;
 use core::fmt;
 use core::str::FromStr;
 
 use narrows_units::Bytes;
 
 use crate::{
-    Fifo, Limit, Packet, Qdisc, Settings, ShaperConfig, cake, classes, codel, drr, fq_codel, pie, red, rio,
-    sfq, taq,
+    Discipline, Fifo, Limit, Packet, Settings, ShaperConfig, cake, classes, codel, drr, fq_codel, pie, red,
+    rio, sfq, taq,
 };
 
 /// Why a text names no discipline, or a setting is impossible.
@@ -38,9 +39,22 @@ pub struct Limits {
     pub flows: usize,
 }
 
-/// The disciplines with settings: a line each, with what builds them from settings, link and seed.
+/// Settings that make a discipline.
+pub trait DisciplineSettings: Settings {
+    /// The most that the discipline holds on `link`.
+    fn limits(&self, link: &ShaperConfig) -> Limits;
+
+    /// The discipline for a link, empty; `seed` is for hashing, tie-breaks and dice.
+    fn build<P: Packet + Send + 'static>(
+        &self,
+        link: &ShaperConfig,
+        seed: u64,
+    ) -> Box<dyn Discipline<P> + Send>;
+}
+
+/// The disciplines with settings: a row each.
 macro_rules! disciplines {
-    ($($doc:literal $variant:ident($config:ty) => $make:expr;)*) => {
+    ($($doc:literal $variant:ident($config:ty);)*) => {
         /// A discipline and its settings.
         #[derive(Clone, Debug, PartialEq)]
         pub enum Spec {
@@ -68,19 +82,19 @@ macro_rules! disciplines {
                 &self,
                 link: &ShaperConfig,
                 seed: u64,
-            ) -> Box<dyn Qdisc<P> + Send> {
+            ) -> Box<dyn Discipline<P> + Send> {
                 match self {
                     Self::Fifo(limit) => Box::new(Fifo::new(*limit)),
-                    $(Self::$variant(config) => Box::new($make(config.clone(), *link, seed)),)*
+                    $(Self::$variant(config) => config.build(link, seed),)*
                 }
             }
 
-            /// Whether the discipline looks at packets of the other direction.
+            /// The settings alone, for [`Manage::reconfigure`](crate::Manage::reconfigure).
             #[must_use]
-            pub const fn watches(&self) -> bool {
+            pub const fn settings(&self) -> &dyn Any {
                 match self {
-                    Self::Fifo(_) => false,
-                    $(Self::$variant(_) => <$config as Settings>::WATCHES,)*
+                    Self::Fifo(limit) => limit,
+                    $(Self::$variant(config) => config,)*
                 }
             }
 
@@ -103,7 +117,7 @@ macro_rules! disciplines {
                 vec![$((<$config as Settings>::NAME, <$config as Settings>::markdown())),*]
             }
 
-            fn settings(&self) -> String {
+            fn text(&self) -> String {
                 match self {
                     Self::Fifo(Limit::Packets(n)) => n.to_string(),
                     Self::Fifo(Limit::Bytes(b)) => format!("{}b", b.get()),
@@ -123,22 +137,22 @@ macro_rules! disciplines {
 }
 
 disciplines! {
-    "A CAKE-like discipline." Cake(cake::CakeConfig) => cake::Cake::new;
-    "Controlled Delay." Codel(codel::CodelConfig) => codel::Codel::new;
-    "Deficit Round Robin." Drr(drr::DrrConfig) => drr::Drr::new;
-    "Flow queues with `CoDel`." FqCodel(fq_codel::FqCodelConfig) => fq_codel::FqCodel::new;
-    "Proportional Integral controller Enhanced." Pie(pie::PieConfig) => pie::Pie::new;
-    "Random Early Detection." Red(red::RedConfig) => red::Red::new;
-    "RED with in and out; RIO-PS." Rio(rio::RioConfig) => rio::Rio::new;
-    "Stochastic Fairness Queuing." Sfq(sfq::SfqConfig) => sfq::Sfq::new;
-    "Class-based isolation of short and long flows." Classes(classes::Config) => classes::Classes::new;
-    "Timeout Aware Queuing." Taq(taq::Config) => taq::Taq::new;
+    "A CAKE-like discipline." Cake(cake::CakeConfig);
+    "Controlled Delay." Codel(codel::CodelConfig);
+    "Deficit Round Robin." Drr(drr::DrrConfig);
+    "Flow queues with `CoDel`." FqCodel(fq_codel::FqCodelConfig);
+    "Proportional Integral controller Enhanced." Pie(pie::PieConfig);
+    "Random Early Detection." Red(red::RedConfig);
+    "RED with in and out; RIO-PS." Rio(rio::RioConfig);
+    "Stochastic Fairness Queuing." Sfq(sfq::SfqConfig);
+    "Class-based isolation of short and long flows." Classes(classes::Config);
+    "Timeout Aware Queuing." Taq(taq::Config);
 }
 
 impl fmt::Display for Spec {
     /// As [`Spec::from_str`] reads it; settings that have their default are left out.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self.settings().as_str() {
+        match self.text().as_str() {
             "" => f.write_str(self.name()),
             settings => write!(f, "{}:{settings}", self.name()),
         }

@@ -6,14 +6,11 @@ use narrows_qdisc::Spec;
 
 #[test]
 fn the_tables_of_settings_are_the_tables_of_keys() {
+    let page = "reference/disciplines.md";
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs").join(page);
     for (name, table) in Spec::markdown() {
-        let page = match name {
-            "taq" => "taq.md",
-            "classes" => "classes.md",
-            _ => "disciplines.md",
-        };
-        let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs").join(page);
         let text = std::fs::read_to_string(&path).unwrap_or_else(|e| panic!("{}: {e}", path.display()));
+        assert!(text.contains(&format!("\n## {name}\n")), "docs/{page} has no section {name}");
         let (open, close) = (format!("<!-- keys {name}"), format!("<!-- /keys {name} -->"));
         let begin = text
             .find(&open)
@@ -28,7 +25,8 @@ fn the_tables_of_settings_are_the_tables_of_keys() {
         }
         assert!(
             text[begin..end] == due,
-            "docs/{page} does not list the keys of {name} as they are; NARROWS_WRITE=1 cargo test -p narrows-qdisc --test documents writes them"
+            "docs/{page} does not list the keys of {name} as they are; \
+             NARROWS_WRITE=1 cargo test -p narrows-qdisc --test documents writes them"
         );
     }
 }

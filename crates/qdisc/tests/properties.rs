@@ -2,11 +2,11 @@
 
 mod harness;
 
-use harness::drive::{Driver, run};
-use harness::ledger::{Fate, Ledger};
+use harness::drive::{Tested, Waking, direction, driver, run};
+use harness::ledger::{Fate, Ledger, held};
 use harness::traffic::{Arrival, Traffic, nonsense};
 use harness::{Rng, SPECS, build, link, seeds};
-use narrows_qdisc::Spec;
+use narrows_qdisc::{Direction, Driver, Event, Record, Spec};
 use narrows_units::{Bytes, Instant};
 
 /// From a link that is half idle to one that gets six times what it carries.
@@ -32,9 +32,8 @@ fn each(mut check: impl FnMut(&str, bool, u64, &[Arrival])) {
 #[test]
 fn every_packet_leaves_once_and_new_data_in_order() {
     each(|spec, shaped, seed, arrivals| {
-        let mut q = build(spec, shaped, seed);
-        let books = run(&mut *q, arrivals, Driver::Told);
-        assert_eq!(q.backlog().packets + q.held(), 0, "something never left");
+        let (books, mut q) = run(build(spec, shaped, seed), arrivals, Waking::Told);
+        assert_eq!(q.backlog().packets + held(&*q), 0, "something never left");
         assert_eq!(books.count(|f| *f != Fate::Marked), arrivals.len());
         let report = q.report(Instant::FAR_FUTURE);
         assert_eq!(report.counters.sent as usize, books.count(|f| matches!(f, Fate::Sent(_))));
@@ -48,8 +47,8 @@ fn every_packet_leaves_once_and_new_data_in_order() {
 #[test]
 fn who_calls_when_told_sees_what_one_who_polls_sees() {
     each(|spec, shaped, seed, arrivals| {
-        let told = run(&mut *build(spec, shaped, seed), arrivals, Driver::Told);
-        let polled = run(&mut *build(spec, shaped, seed), arrivals, Driver::Polling);
+        let told = run(build(spec, shaped, seed), arrivals, Waking::Told).0;
+        let polled = run(build(spec, shaped, seed), arrivals, Waking::Polling).0;
         same(&told, &polled);
     });
 }
@@ -57,8 +56,8 @@ fn who_calls_when_told_sees_what_one_who_polls_sees() {
 #[test]
 fn the_same_seed_gives_the_same_run() {
     each(|spec, shaped, seed, arrivals| {
-        let once = run(&mut *build(spec, shaped, seed), arrivals, Driver::Told);
-        let again = run(&mut *build(spec, shaped, seed), arrivals, Driver::Told);
+        let once = run(build(spec, shaped, seed), arrivals, Waking::Told).0;
+        let again = run(build(spec, shaped, seed), arrivals, Waking::Told).0;
         same(&once, &again);
     });
 }
@@ -77,14 +76,14 @@ fn nothing_leaves_before_the_link_is_free() {
             return;
         }
         let rate = link().rate;
-        let books = run(&mut *build(spec, true, seed), arrivals, Driver::Told);
+        let books = run(build(spec, true, seed), arrivals, Waking::Told).0;
         for pair in books.sent_lens.windows(2) {
             let [(before, len), (after, _)] = pair else { continue };
             assert!(*after >= *before + rate.time_to_send(*len), "{before:?} {after:?}");
         }
         // A driver that comes late may make up for one packet, so never more than one MTU above the rate, from
         // whatever packet one counts.
-        let late = run(&mut *build(spec, true, seed), arrivals, Driver::Late(Rng::new(seed)));
+        let late = run(build(spec, true, seed), arrivals, Waking::Late(Rng::new(seed))).0;
         let mut free_at = Instant::ZERO;
         let mtu = rate.time_to_send(Bytes(1500));
         for (at, len) in late.sent_lens {
@@ -101,7 +100,7 @@ fn memory_is_bounded_under_any_load() {
         for text in SPECS {
             println!("{text} seed {seed}");
             let most = text.parse::<Spec>().unwrap().limits(&link()).packets;
-            let books = run(&mut *build(text, true, seed), &arrivals, Driver::Told);
+            let books = run(build(text, true, seed), &arrivals, Waking::Told).0;
             assert!(books.most_packets <= most, "{} > {most}", books.most_packets);
             assert!(books.most_held <= 1024);
         }
@@ -122,9 +121,8 @@ fn headers_that_mean_nothing_do_no_harm() {
             .collect();
         for spec in SPECS {
             println!("{spec} seed {seed}");
-            let mut q = build(spec, true, seed);
-            run(&mut *q, &arrivals, Driver::Told);
-            assert_eq!(q.backlog().packets + q.held(), 0);
+            let (_, q) = run(build(spec, true, seed), &arrivals, Waking::Told);
+            assert_eq!(q.backlog().packets + held(&*q), 0);
         }
     }
 }
@@ -132,8 +130,8 @@ fn headers_that_mean_nothing_do_no_harm() {
 #[test]
 fn a_flood_of_syns_neither_grows_the_books_nor_stops_the_rest() {
     for text in SPECS {
-        let mut q = build(text, true, 1);
-        let (mut rng, mut verdicts) = (Rng::new(7), Vec::new());
+        let mut driver = driver(build(text, true, 1));
+        let mut rng = Rng::new(7);
         let mut sent = 0;
         for n in 0..100_000u64 {
             let now = Instant::from_nanos(n * 10_000); // 100 000 a second
@@ -148,21 +146,16 @@ fn a_flood_of_syns_neither_grows_the_books_nor_stops_the_rest() {
             r.header.len = Bytes(60);
             let tcp = narrows_wire::TcpHeader { flags: narrows_wire::Flags::SYN, ..Default::default() };
             r.header.tcp = Some(tcp);
-            if n % 2 == 0 {
-                q.enqueue(now, r, &mut verdicts);
-            } else {
-                q.reverse(now, r, &mut verdicts);
-            }
-            verdicts.clear();
-            while q.release_reverse(now, &mut verdicts).is_some() {}
-            while q.dequeue(now, &mut verdicts).is_some() {
-                sent += 1;
-            }
+            driver.arrive(now, Direction::BOTH[n as usize % 2], r, &mut |e| {
+                sent += usize::from(matches!(e, Event::Send(Direction::Down, _)));
+            });
         }
+        let [mut q, _] = driver.into_disciplines();
+        let held = held(&*q);
         let limits = text.parse::<Spec>().unwrap().limits(&link());
-        assert!(q.backlog().packets <= limits.packets && q.held() <= 1024, "{text}");
+        assert!(q.backlog().packets <= limits.packets && held <= 1024, "{text}");
         // One second of 600 kbit/s are 75 000 bytes: 1250 SYNs if all are let in.
-        println!("{text}: {sent} sent, {} held", q.held());
+        println!("{text}: {sent} sent, {held} held");
         let report = q.report(Instant::from_nanos(1_000_000_000));
         assert!(report.flows <= limits.flows, "{text}: {} flows", report.flows);
     }
@@ -174,40 +167,33 @@ fn settings_change_while_packets_wait() {
         let arrivals = Traffic::new(seed, 40, 300).generate(PACKETS);
         for pair in SPECS.windows(2) {
             println!("{pair:?} seed {seed}");
-            let mut q = build(pair[0], true, seed);
-            let half = arrivals.len() / 2;
-            let mut before = 0;
-            let mut verdicts = Vec::new();
+            let mut driver = driver(build(pair[0], true, seed));
+            let (half, last) = (arrivals.len() / 2, arrivals[arrivals.len() - 1].at);
+            let load = |driver: &Driver<Record, Tested>| {
+                let q = driver.discipline(Direction::Down);
+                q.backlog().packets + held(&**q)
+            };
             for a in &arrivals[..half] {
-                if a.forward {
-                    q.enqueue(a.at, a.packet, &mut verdicts);
-                } else {
-                    q.reverse(a.at, a.packet, &mut verdicts);
-                }
-                while q.dequeue(a.at, &mut verdicts).is_some() {}
-                before = q.backlog().packets + q.held();
+                driver.arrive(a.at, direction(a), a.packet, &mut drop);
             }
-            let kept = q.reconfigure(arrivals[half].at, &pair[1].parse().unwrap(), &link());
-            assert_eq!(q.backlog().packets + q.held(), before, "a reload lost something");
-            verdicts.clear();
+            let before = load(&driver);
+            let settings: Spec = pair[1].parse().unwrap();
+            let q = driver.discipline_mut(Direction::Down);
+            let kept = q.reconfigure(arrivals[half].at, settings.settings(), &link());
+            assert_eq!(load(&driver), before, "a reload lost something");
             for a in &arrivals[half..] {
-                if a.forward {
-                    q.enqueue(a.at, a.packet, &mut verdicts);
-                } else {
-                    q.reverse(a.at, a.packet, &mut verdicts);
-                }
-                while q.release_reverse(a.at, &mut verdicts).is_some() {}
-                while q.dequeue(a.at, &mut verdicts).is_some() {}
+                driver.arrive(a.at, direction(a), a.packet, &mut drop);
             }
             println!("kept {kept}");
-            q.release_all(arrivals[arrivals.len() - 1].at);
-            let mut now = arrivals[arrivals.len() - 1].at;
-            while let Some(t) = [q.next_ready(now), q.next_release(now)].into_iter().flatten().min() {
-                now = now.max(t);
-                while q.release_reverse(now, &mut verdicts).is_some() {}
-                while q.dequeue(now, &mut verdicts).is_some() {}
+            if let Some(path) = driver.discipline_mut(Direction::Down).reverse_path_mut() {
+                path.release_all(last);
             }
-            assert_eq!(q.backlog().packets + q.held(), 0);
+            let mut now = last;
+            while let Some(t) = driver.next_service(now) {
+                now = now.max(t);
+                driver.service(now, &mut drop);
+            }
+            assert_eq!(load(&driver), 0);
         }
     }
 }

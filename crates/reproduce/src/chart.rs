@@ -309,7 +309,7 @@ fn rows(spec: &ChartSpec, plan: &Plan, out: &Path) -> anyhow::Result<Vec<Point>>
 fn of_job(spec: &ChartSpec, job: &Job, out: &Path) -> anyhow::Result<Table> {
     table(out, job, &spec.table)?.with_context(|| {
         format!(
-            "chart '{}': no run has a table '{}': see probes in docs/scenarios.md",
+            "chart '{}': no run has a table '{}': see probes in docs/reference/scenarios.md",
             spec.title, spec.table
         )
     })

@@ -35,10 +35,8 @@ pub fn write(chosen: &[(&Paper, Vec<&Figure>)], shelf: &Shelf<'_>, folder: &Path
             words += &format!(" ({less})");
         }
         scores += &format!("| {} | {words} | {rows} |\n", paper.short);
-        body += &format!(
-            "\n## {}\n\n{}, \"{}\", {}: {words}.\n",
-            paper.short, paper.authors, paper.title, paper.venue
-        );
+        body +=
+            &format!("\n## {}\n\n{}, \"{}\", {}.\n", paper.short, paper.authors, paper.title, paper.venue);
         for figure in figures.iter().filter(|f| !f.gallery.is_empty()) {
             let Some((_, section)) = sections.iter().find(|(f, _)| f.id == figure.id) else {
                 bail!("{}/{}: not run yet", paper.id, figure.id);
@@ -47,7 +45,7 @@ pub fn write(chosen: &[(&Paper, Vec<&Figure>)], shelf: &Shelf<'_>, folder: &Path
             let path = folder.join(&file);
             std::fs::write(&path, picture(paper, figure, section))
                 .with_context(|| format!("writing {}", path.display()))?;
-            body += &format!("\n{}\n\n![{}: {}]({name}/{file})\n", figure.gallery, figure.item, figure.title);
+            body += &format!("\n{}\n\n![{}]({name}/{file})\n", figure.gallery, figure.item);
         }
     }
     let page = folder.with_extension("md");
@@ -57,8 +55,9 @@ pub fn write(chosen: &[(&Paper, Vec<&Figure>)], shelf: &Shelf<'_>, folder: &Path
 
 const HEAD: &str = "# Gallery
 
-The papers' key figures, run again and drawn in the papers' own axes. All of it again, this page included: `make gallery`. Marks lie between the least and the
-greatest of the seeds; dashed lines with rings were read from the paper or worked out from its formulas. Every figure with its data, claims and reasons: [`narrows reproduce`](reproduce.md).
+The papers' key figures, run again and drawn on the papers' own axes. `make gallery` remakes them and this page.
+Marks lie between the least and the greatest of the seeds; dashed lines with rings were read from the paper or computed
+from its formulas. [`narrows reproduce`](how-to/reproduce.md) has every figure with its data, claims and reasons.
 
 | paper | its claims | rows judged |
 |---|---|---|

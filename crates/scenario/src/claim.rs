@@ -3,7 +3,7 @@
 //! A metric's name is a vector: one value for each point of the sweep, labelled by the point's coordinates, the median
 //! over the seeds. Filters keep some points; a label that is filtered by `=` is gone afterwards, so that
 //! `jain_20s{discipline=taq} - jain_20s{discipline=fifo*}` compares the points that are left one by one. The grammar
-//! stands in `expr.rs`, the models in `model.rs`, the whole language in `docs/scenarios.md`.
+//! stands in `expr.rs`, the models in `model.rs`, the whole language in `docs/reference/scenarios.md`.
 
 use core::fmt;
 use std::collections::{BTreeMap, BTreeSet};

@@ -232,7 +232,7 @@ impl Experiment {
             ("access_rate", "only the thin link limits"),
             ("up_rate", "only the way to the users is thin"),
             ("up_discipline", "only the way to the users has a queue"),
-            ("probes", "it records what docs/lab.md lists"),
+            ("probes", "it records what docs/how-to/lab.md lists"),
         ];
         let mut said: Vec<String> = reasons
             .iter()

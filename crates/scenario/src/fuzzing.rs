@@ -42,10 +42,18 @@ mod tests {
     /// Complete files of the reference, cut, spliced and garbled.
     #[test]
     fn any_text() {
-        let docs = include_str!("../../../docs/scenarios.md");
+        let docs = concat!(
+            include_str!("../../../docs/reference/scenarios.md"),
+            include_str!("../../../docs/reference/workloads.md")
+        );
         let files: Vec<&str> = docs.split("```").filter_map(|b| b.strip_prefix("toml\n")).collect();
-        let pieces: Vec<&str> =
-            docs.split(['\n', '`', '|']).map(str::trim).filter(|p| p.contains('=') && p.len() > 3).collect();
+        let text = docs.split(['\n', '`', '|']).map(str::trim).filter(|p| p.contains('=') && p.len() > 3);
+        // A key and the example of its value: cells of one row.
+        let keys = docs.lines().filter(|l| l.starts_with("| `")).filter_map(|l| {
+            let mut cells = l.trim_matches('|').split('|').map(|c| c.trim().trim_matches('`'));
+            Some(format!("{} = {}", cells.next()?, cells.nth(1)?))
+        });
+        let pieces: Vec<String> = text.map(str::to_owned).chain(keys).collect();
         for file in &files {
             super::scenario(file.as_bytes());
         }
@@ -59,8 +67,8 @@ mod tests {
             for _ in 0..=below(4) {
                 let at = below(lines.len());
                 match below(4) {
-                    0 => lines.insert(at, pieces[below(pieces.len())].to_owned()),
-                    1 => lines[at] = pieces[below(pieces.len())].to_owned(),
+                    0 => lines.insert(at, pieces[below(pieces.len())].clone()),
+                    1 => lines[at] = pieces[below(pieces.len())].clone(),
                     2 => drop(lines.remove(at)),
                     _ => {
                         let mut bytes = lines[at].clone().into_bytes();

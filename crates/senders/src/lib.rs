@@ -2,7 +2,7 @@
 //!
 //! The programs are in `bpf/` at the top of the repository, written from the papers and compiled when this crate is built,
 //! if clang is there. [`load`] and [`unload`] bring them in and out; any program then chooses one by
-//! `setsockopt(TCP_CONGESTION)`, the sysctl, or a route's `congctl`. `docs/senders.md` is the manual.
+//! `setsockopt(TCP_CONGESTION)`, the sysctl, or a route's `congctl`. `docs/how-to/senders.md` is the manual.
 
 mod borrow;
 mod driver;

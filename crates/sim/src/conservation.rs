@@ -42,7 +42,7 @@ impl Network {
 
 impl Link {
     fn held(&self) -> usize {
-        self.queue.as_ref().map_or(0, |q| q.discipline.held())
+        self.queue.as_ref().and_then(|q| q.discipline.reverse_path()).map_or(0, |path| path.held())
     }
 
     /// Packets that arrived, did not go and do not wait in the discipline.

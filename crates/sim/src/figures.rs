@@ -1,12 +1,12 @@
-//! Which figures a run can have: the names of `docs/probes.md`, for who asks for one before anything has run.
+//! Which figures a run can have: the names of `docs/reference/probes.md`, for who asks for one before anything has run.
 
 use std::collections::BTreeSet;
 
 use narrows_qdisc::Reason;
 use narrows_scenario::Scenario;
 
-/// Every name of a summary, as `docs/probes.md` has it: in braces either choices or, in capitals, what the scenario
-/// decides.
+/// Every name of a summary, as `docs/reference/probes.md` has it: in braces either choices or, in capitals, what
+/// the scenario decides.
 const NAMES: &[&str] = &[
     // The link
     "goodput_bps",
@@ -150,7 +150,7 @@ mod tests {
 
     /// The names in the first columns of the page's tables, those of its section "Tables" left out.
     fn documented() -> BTreeSet<String> {
-        let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/probes.md");
+        let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/reference/probes.md");
         let page = std::fs::read_to_string(path).unwrap();
         let (summary, _) = page.split_once("## Tables").unwrap();
         let rows = summary.lines().filter_map(|l| l.strip_prefix("| `"));
@@ -178,7 +178,7 @@ mod tests {
         let ours: BTreeSet<String> = NAMES.iter().flat_map(|n| written_out(n, &as_documented)).collect();
         let theirs = documented();
         let missing: Vec<_> = ours.symmetric_difference(&theirs).collect();
-        assert!(missing.is_empty(), "in docs/probes.md or here, but not in both: {missing:?}");
+        assert!(missing.is_empty(), "in docs/reference/probes.md or here, but not in both: {missing:?}");
     }
 
     /// All that a run of every kind of traffic gives is among what it can have.

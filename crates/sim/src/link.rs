@@ -4,7 +4,7 @@
 //! said at once; such a wire costs one event a packet, and so does one with a drop-tail queue ([`DropTail`]). A link with
 //! any other discipline is asked for the next packet whenever it has sent one.
 
-use narrows_qdisc::{Backlog, Packet as _, Qdisc, Reason, ShaperConfig};
+use narrows_qdisc::{Backlog, Discipline, Packet as _, Reason, ReversePath, ShaperConfig};
 use narrows_units::{Bytes, Duration, Instant, Rate};
 
 use crate::drop_tail::{Begun, DropTail};
@@ -77,8 +77,8 @@ impl LinkCounters {
 
 /// A discipline in front of a link.
 pub(crate) struct Queue {
-    pub(crate) discipline: Box<dyn Qdisc<Pkt> + Send>,
-    /// Whether it looks at the other direction or wakes by itself; drop-tail does neither.
+    pub(crate) discipline: Box<dyn Discipline<Pkt> + Send>,
+    /// Whether it has a reverse path.
     pub(crate) watches: bool,
     /// Until when the link sends.
     pub(crate) busy_until: Instant,
@@ -89,8 +89,14 @@ pub(crate) struct Queue {
 }
 
 impl Queue {
-    pub(crate) fn new(discipline: Box<dyn Qdisc<Pkt> + Send>, watches: bool) -> Self {
+    pub(crate) fn new(discipline: Box<dyn Discipline<Pkt> + Send>) -> Self {
+        let watches = discipline.reverse_path().is_some();
         Self { discipline, watches, busy_until: Instant::ZERO, free_due: false, serve_due: None }
+    }
+
+    /// The reverse path of a discipline that watches.
+    pub(crate) fn reverse_path(&mut self) -> &mut dyn ReversePath<Pkt> {
+        self.discipline.reverse_path_mut().expect("only a discipline that watches is asked")
     }
 
     /// Asks to be served when link `id`, in front of which it is, has sent what it sends.

@@ -4,7 +4,7 @@
 //! packets from one place only, and those in order, it can be told of a packet before the packet is there: such links
 //! cost no events of their own (`fused`).
 
-use narrows_qdisc::{Fifo, Packet as _, Qdisc as _, Reason, ShaperConfig, Spec, Verdict, Verdicts};
+use narrows_qdisc::{Fifo, Packet as _, Reason, ShaperConfig, Spec, Verdict, Verdicts};
 use narrows_units::{Bytes, Duration, Instant, Rate};
 
 use crate::drop_tail::DropTail;
@@ -111,8 +111,7 @@ impl Network {
         if let (Some(Spec::Fifo(limit)), Some(_), None) = (plan.discipline, plan.shape, &link.loss) {
             link.tail = Some(DropTail::new(*limit));
         } else if let (Some(spec), Some(shape)) = (plan.discipline, plan.shape) {
-            let watches = spec.watches();
-            link.queue = Some(Box::new(Queue::new(spec.build(&shape, plan.seed), watches)));
+            link.queue = Some(Box::new(Queue::new(spec.build(&shape, plan.seed))));
         }
         let id = self.push_link(link);
         self.edges.push(Edge { link: id, from: plan.from, to: plan.to });
@@ -146,7 +145,7 @@ impl Network {
         self.tap.capture_link(id);
         let link = &mut self.links[id as usize];
         if let Some(tail) = link.tail.take() {
-            link.queue = Some(Box::new(Queue::new(Box::new(Fifo::new(tail.limit())), false)));
+            link.queue = Some(Box::new(Queue::new(Box::new(Fifo::new(tail.limit())))));
         }
     }
 
@@ -347,7 +346,7 @@ impl Network {
         packet.0.address();
         let twin = self.links[id as usize].twin.expect("only one of a pair is watched");
         let queue = self.links[twin as usize].queue.as_mut().expect("only a discipline watches");
-        let passed = queue.discipline.reverse(self.now, packet, &mut self.verdicts);
+        let passed = queue.reverse_path().reverse(self.now, packet, &mut self.verdicts);
         self.judge(id);
         self.look_again(twin);
         passed
@@ -406,14 +405,15 @@ impl Network {
     fn serve(&mut self, id: u32) {
         let queue = self.links[id as usize].queue.as_mut().expect("only a discipline is served");
         let next = queue.discipline.dequeue(self.now, &mut self.verdicts);
-        let watches = queue.watches;
+        // One that keeps packets back although the link is free wakes by itself, and so may one that watches.
+        let wakes = queue.watches || (next.is_none() && queue.discipline.backlog().packets > 0);
         if let Some(packet) = next {
             self.transmit(id, packet);
         }
         if !self.verdicts.is_empty() {
             self.judge(id);
         }
-        if watches {
+        if wakes {
             self.look_again(id);
         }
     }
@@ -453,11 +453,11 @@ impl Network {
         let twin = link.twin;
         let Some(queue) = &mut link.queue else { return };
         queue.serve_due = None;
-        if let Some(twin) = twin {
+        if let Some(twin) = twin.filter(|_| queue.watches) {
             while let Some(packet) = self.links[id as usize]
                 .queue
                 .as_mut()
-                .and_then(|q| q.discipline.release_reverse(self.now, &mut self.verdicts))
+                .and_then(|q| q.reverse_path().release(self.now, &mut self.verdicts))
             {
                 self.judge(twin);
                 self.released(twin, packet);
@@ -497,7 +497,8 @@ impl Network {
         } else {
             queue.discipline.next_ready(self.now)
         };
-        let Some(at) = ready.into_iter().chain(queue.discipline.next_release(self.now)).min() else { return };
+        let release = queue.discipline.reverse_path().and_then(|path| path.next_release(self.now));
+        let Some(at) = ready.into_iter().chain(release).min() else { return };
         // At the same instant it would be asked for ever if it had nothing to say.
         let at = at.max(self.now + Duration::from_nanos(1));
         if queue.serve_due.is_none_or(|due| due <= self.now || at < due) {

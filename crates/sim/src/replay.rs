@@ -1,19 +1,20 @@
 //! Recorded packets through a discipline: a capture replayed as arrivals at a box in front of a link.
 //!
-//! Both directions go through one [`Duplex`], each behind a [`Shaper`] where it has a link, and the box is woken only
+//! Both directions go through one [`Driver`], each behind a [`Shaper`] where it has a link, and the box is woken only
 //! when it asks to be: the same calls in the same order as the live box makes them, so the verdicts are the same too.
 //!
 //! A recording does not listen. Senders that lost a packet here had not lost it when they were recorded: nobody slows
 //! down, and nobody repairs what this queue dropped. So a replay tells what a discipline does with given arrivals
 //! (which packets it drops, how long it lets them wait), not what TCP would make of it.
 
+use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::net::IpAddr;
 use std::str::FromStr;
 
 use narrows_qdisc::{
-    Direction, Duplex, Event, Fifo, Limit, Packet as _, Qdisc, Reason, Record, Shaper, ShaperConfig, Spec,
-    Verdict,
+    Direction, Discipline, Driver, Event, Fifo, Limit, Packet as _, Reason, Record, Shaper, ShaperConfig,
+    Spec, Verdict,
 };
 use narrows_units::{Duration, Instant};
 use narrows_wire::{FlowKey, Header};
@@ -42,7 +43,7 @@ impl Lane {
     /// A direction in which all passes.
     pub const OPEN: Self = Self { link: None, discipline: Spec::Fifo(Limit::Packets(usize::MAX)) };
 
-    fn build(&self, seed: u64) -> Box<dyn Qdisc<Record> + Send> {
+    fn build(&self, seed: u64) -> Box<dyn Discipline<Record> + Send> {
         match self.link {
             Some(link) => Box::new(Shaper::new(link, self.discipline.build::<Record>(&link, seed))),
             None => Box::new(Fifo::new(Limit::Packets(usize::MAX))),
@@ -248,28 +249,21 @@ pub fn replay<E>(
     seed: u64,
     mut tell: impl FnMut(Instant, &Event<Record>) -> Result<(), E>,
 ) -> Result<ReplayReport, E> {
-    let mut duplex = Duplex::new(down.build(seed), up.build(seed));
-    let (mut report, mut events) = (ReplayReport::default(), Vec::new());
-    let mut arrivals = arrivals.into_iter();
-    let mut first = arrivals.next().transpose()?;
+    let mut driver = Driver::new(down.build(seed), up.build(seed));
+    let report = RefCell::new(ReplayReport::default());
     let mut now = Instant::ZERO;
-    let mut wake: Option<Instant> = None;
-    while let Some(next) = first.map(|a| a.at).into_iter().chain(wake).min() {
-        now = now.max(next);
-        while let Some(arrival) = first.filter(|a| a.at <= now) {
-            let packet = Ticket::record(&arrival, now);
-            report.arrived(now, &packet);
-            duplex.arrive(now, arrival.direction, packet, &mut events);
-            duplex.serve(now, &mut events);
-            first = arrivals.next().transpose()?;
-        }
-        duplex.serve(now, &mut events);
-        for event in events.drain(..) {
-            report.happened(now, &event);
-            tell(now, &event)?;
-        }
-        wake = duplex.next_ready(now);
-    }
+    let arrivals = arrivals.into_iter().map(|arrival| {
+        let arrival = arrival?;
+        now = now.max(arrival.at);
+        let packet = Ticket::record(&arrival, now);
+        report.borrow_mut().arrived(now, &packet);
+        Ok((now, arrival.direction, packet))
+    });
+    driver.run(arrivals, |now, event| {
+        report.borrow_mut().happened(now, &event);
+        tell(now, &event)
+    })?;
+    let mut report = report.into_inner();
     for side in [&mut report.down, &mut report.up] {
         side.sojourns.sort_unstable();
     }

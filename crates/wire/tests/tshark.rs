@@ -7,6 +7,7 @@ use std::fs::File;
 use std::path::PathBuf;
 use std::process::Command;
 
+use narrows_testing::{running, skip};
 use narrows_units::{Bytes, Ecn, Instant, SeqNum};
 use narrows_wire::capture::{Reader, Writer};
 use narrows_wire::{Flags, FlowKey, Header, Proto, TcpHeader, parse};
@@ -28,7 +29,7 @@ impl Drop for Scratch {
 /// What the tool says; `None` where it is not installed.
 fn run(tool: &str, args: &[&str]) -> Option<String> {
     let Ok(output) = Command::new(tool).args(args).output() else {
-        println!("skipped: {tool} is not installed");
+        skip(&running(), format!("no {tool}; apt-get install tshark"));
         return None;
     };
     let said = String::from_utf8_lossy(&output.stdout).into_owned();

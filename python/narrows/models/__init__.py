@@ -5,7 +5,7 @@ common shape (a number if all are numbers). Where an argument is a row of number
 of its array. Units end the names: ``_s`` seconds, ``_bps`` bit/s, ``_bytes``, ``_packets``; an epoch is a round trip.
 An element outside a model's domain is a ``ValueError`` that names the parameter, the value, the domain and the element.
 
-``docs/models`` compares each of them with its paper and with the simulator.
+``docs/explanation/models`` compares each of them with its paper and with the simulator.
 """
 
 from narrows.models import (

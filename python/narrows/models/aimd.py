@@ -2,7 +2,7 @@
 
 Shorten and Leith, "On Queue Provisioning, Network Efficiency and the Transmission Control Protocol" (IEEE/ACM ToN, 2007).
 ``phi`` is the buffer as a multiple of the delay-bandwidth product (DBP), ``beta`` what a loss leaves of the window, between
-``beta_lo`` and ``beta_hi`` (0.5 and 0.8 in the paper). Fluid limit, drop-tail. See ``docs/models/aimd.md``.
+``beta_lo`` and ``beta_hi`` (0.5 and 0.8 in the paper). Fluid limit, drop-tail. See ``docs/explanation/models/aimd.md``.
 """
 
 from __future__ import annotations

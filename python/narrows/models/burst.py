@@ -9,7 +9,7 @@ with smoothing-out factor ``f`` (4 to 8 are good) and mice threshold ``mice`` in
 - ``printed``: the pseudo-code to the letter (figure 9), which never leaves the threshold;
 - ``ns2``: the ns-2 code of the appendix.
 
-See ``docs/models/burst.md``.
+See ``docs/explanation/models/burst.md``.
 """
 
 from __future__ import annotations

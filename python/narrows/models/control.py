@@ -9,7 +9,7 @@ in packets, with q what is outstanding, x_i what flow i sends, C the capacity an
 ``alpha`` and ``beta`` are rows: the gains of the flows at one queue, shape (..., flows), 0 to 1e6. Flows with queues of their
 own (individual control, equation 5) are rows of one flow each: add an axis, ``alpha[..., None]``. ``feedback`` is ``prompt``, as
 above, or ``late``: x(k+1) answers to q(k). The model is linear: rates and queues may come out negative. See
-``docs/models/isolation.md``.
+``docs/explanation/models/isolation.md``.
 """
 
 from __future__ import annotations

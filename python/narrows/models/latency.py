@@ -1,6 +1,7 @@
 """How long a transfer takes, from the first SYN to the ACK of its last segment.
 
-Cardwell, Savage and Anderson, "Modeling TCP Latency" (INFOCOM 2000); equation numbers are theirs. See ``docs/models/latency.md``.
+Cardwell, Savage and Anderson, "Modeling TCP Latency" (INFOCOM 2000); equation numbers are theirs. See
+``docs/explanation/models/latency.md``.
 """
 
 from __future__ import annotations

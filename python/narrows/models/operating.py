@@ -2,7 +2,7 @@
 
 ``N m(p) (1 - p) / RTT = C``, with m(p) the packets a flow sends per round trip at a loss p, by the chain of
 :mod:`narrows.models.taq_chain` with the timer, the acknowledgments and the windows of a TCP in use. See
-``docs/models/operating-point.md``, which has its errors beside the simulator.
+``docs/explanation/models/operating-point.md``, which has its errors beside the simulator.
 
 A link is told by
 

@@ -2,7 +2,7 @@
 what would TAQ give with its door and without, and how far is the way out.
 
 The questions and thresholds are those of TAQ (EuroSys 2014, sections 2, 4.3 and 5); the answers are ours: the operating point
-for drop-tail, arithmetic for turns and queues at a door. ``docs/plan.md`` has what each conclusion rests on and its error.
+for drop-tail, arithmetic for turns and queues at a door. ``docs/how-to/plan.md`` has what each conclusion rests on and its error.
 
 A link is told by
 

@@ -1,8 +1,8 @@
 """How long a short transfer takes whose first window is a burst, is spread over the first RTT, or is one segment.
 
 Sallantin, Baudoin, Chaput, Arnal, Dubois and Beylot, "A TCP Model for Short-Lived Flows to Validate Initial Spreading" (LCN
-2014), section IV, with the corrections of ``docs/models/spreading.md``. A segment is lost with probability ``loss``, and with it
-all later ones of its burst.
+2014), section IV, with the corrections of ``docs/explanation/models/spreading.md``. A segment is lost with
+probability ``loss``, and with it all later ones of its burst.
 
 Arguments of all states: ``i`` segments of the transfer, 1 to 1024; ``n`` segments of the first window, 1 to 1024; ``loss``, 0 <=
 loss < 1/2; ``rtt_s``, above 0; ``rto_s``, the timer before any back-off, at least the RTT; ``backoff``, ``single_segment`` (only the

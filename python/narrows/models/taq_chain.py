@@ -2,7 +2,7 @@
 
 Chen, Subramanian, Iyengar and Ford, "TAQ: Enhancing Fairness and Performance Predictability in Small Packet Regimes" (EuroSys
 2014), section 3.1: a step is a round trip (an epoch), a state is a window, each packet is lost with probability ``loss`` on its
-own; what a fast retransmission cannot repair waits for the timer. See ``docs/models/taq.md``.
+own; what a fast retransmission cannot repair waits for the timer. See ``docs/explanation/models/taq.md``.
 
 A chain is chosen by
 
@@ -73,7 +73,7 @@ def stationary(
     memory: str = "s3",
     repair: str = "one",
 ) -> Stationary:
-    """The stationary distribution (equations 1 to 10, with ``docs/models/taq.md``)."""
+    """The stationary distribution (equations 1 to 10, with ``docs/explanation/models/taq.md``)."""
     numbers, words = _chain(loss, back, stages, wmax, t0_epochs, probe_epochs, memory, repair)
     return Stationary(*evaluate("taq_chain::stationary", numbers, words=words))
 

@@ -1,7 +1,7 @@
 """Throughput of a long flow as a function of its loss.
 
 Mathis, Semke, Mahdavi and Ott (1997); Padhye, Firoiu, Towsley and Kurose (SIGCOMM 1998, IEEE/ACM ToN 2000; sections are cited,
-as the two number their equations differently); RFC 5348, section 3.1. See ``docs/models/throughput.md``.
+as the two number their equations differently); RFC 5348, section 3.1. See ``docs/explanation/models/throughput.md``.
 
 ``loss``: probability that a packet is lost, 0 or 1e-12 <= loss < 1. ``b``: segments acknowledged by one ACK, 1, or 2 with
 delayed ACKs.

@@ -18,7 +18,7 @@ from narrows.sweeps.work import Run
 from narrows.tables import to_table
 
 UNITS = {"_s": "s", "_ms": "ms", "_bps": "bit/s", "_kbps": "kbit/s", "_pkts": "packets", "_bytes": "bytes"}
-"""What a figure's name may end in (docs/probes.md)."""
+"""What a figure's name may end in (docs/reference/probes.md)."""
 
 
 @dataclass(frozen=True)

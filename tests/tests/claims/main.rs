@@ -1,5 +1,6 @@
 //! The models against the simulator. Neither knows the other, so where they agree it is evidence; where they part,
-//! `docs/models/against-simulation.md` says why. Here is the short version; `make claims` also runs what is ignored.
+//! `docs/explanation/models/against-simulation.md` says why. Here is the short version; `make claims` also runs what is
+//! ignored.
 
 #![expect(clippy::unwrap_used, reason = "a panic in a test is the report")]
 

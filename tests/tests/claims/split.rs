@@ -1,5 +1,5 @@
-//! Class isolation's split that sets itself, against the control model: the discipline is the loop that `docs/classes.md`
-//! says it is, and that loop is stable with room to spare.
+//! Class isolation's split that sets itself, against the control model: the discipline is the loop that
+//! `docs/explanation/classes.md` says it is, and that loop is stable with room to spare.
 
 use narrows_models::control::{Control, Feedback, Gains, Stability, State};
 use narrows_qdisc::{Packet as _, Qdisc as _, Record, ShaperConfig, Spec, Verdicts};

@@ -1,5 +1,5 @@
 //! Many flows on a thin drop-tail link, against ns-2.35 in the same scenario over 1000 s. Here 200 s and two of the five shares
-//! of `docs/simulator-peers.md`.
+//! of `docs/explanation/simulator-peers.md`.
 
 use super::{coordinate, runs, simulate};
 

@@ -24,12 +24,13 @@ pub struct Samples {
     pub delivered_segments: Vec<Vec<u64>>,
 }
 
-/// What is compared; see docs/simulator-peers.md for the definitions.
+/// What is compared; see docs/explanation/simulator-peers.md for the definitions.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Metrics {
     /// Jain index of a slice's goodputs, mean over slices; none if the run was not cut into slices.
     pub jfi_slice: Option<f64>,
-    /// Jain index over the whole time counted; none where Narrows tells none, as not all flows were there from its start.
+    /// Jain index over the whole time counted; none where Narrows tells none, as not all flows were there from its
+    /// start.
     pub jfi_long: Option<f64>,
     /// Bits that left the bottleneck's queue, over its capacity.
     pub utilisation: f64,

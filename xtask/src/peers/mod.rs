@@ -1,4 +1,4 @@
-//! The same scenarios in ns-2, ns-3 and Narrows, one table: docs/simulator-peers.md.
+//! The same scenarios in ns-2, ns-3 and Narrows, one table: docs/explanation/simulator-peers.md.
 
 use std::collections::VecDeque;
 use std::path::PathBuf;

@@ -1,5 +1,5 @@
-//! Our own simulator, called as anybody would call it: `narrows sim FILE --set key=value ... --json`. The only file that
-//! knows its settings' and figures' names.
+//! Our own simulator, called as anybody would call it: `narrows sim FILE --set key=value ... --json`. The only file
+//! that knows its settings' and figures' names.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -98,7 +98,7 @@ fn discipline(s: &Settings) -> String {
     }
 }
 
-/// ns-3.37 in the words of docs/tcp.md, where it differs from the RFCs.
+/// ns-3.37 in the words of docs/reference/tcp.md, where it differs from the RFCs.
 const AS_NS3: [&str; 10] = [
     "preset=rfc",
     "delayed_ack=off",

@@ -106,7 +106,8 @@ impl Case {
     }
 }
 
-/// Everything a script is told; the names are those of its options. docs/simulator-peers.md says what they mean.
+/// Everything a script is told; the names are those of its options.
+/// docs/explanation/simulator-peers.md says what they mean.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Settings {
     pub tcp: &'static str,

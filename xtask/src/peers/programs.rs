@@ -9,7 +9,8 @@ use super::metrics::{Metrics, Samples};
 use super::plan::Job;
 use super::store::digest;
 
-/// What the simulation in C++ is linked with. Not asked of pkg-config: Debian's files for ns-3 carry a stray include path.
+/// What the simulation in C++ is linked with. Not asked of pkg-config: Debian's files for ns-3 carry a stray include
+/// path.
 const NS3_LIBRARIES: [&str; 8] =
     ["core", "network", "internet", "point-to-point", "applications", "traffic-control", "stats", "bridge"];
 
@@ -60,8 +61,8 @@ pub fn ns2() -> Result<Program> {
     })
 }
 
-/// Compiles a program of ours for ns-3 into the target directory, unless it is there; tells where it is, and the digest of its
-/// text.
+/// Compiles a program of ours for ns-3 into the target directory, unless it is there; tells where it is, and the digest
+/// of its text.
 ///
 /// # Errors
 /// If ns-3 or a compiler is missing, or it does not compile.

@@ -325,8 +325,8 @@ fn speed(text: &mut String, done: &Done) {
 /// Every run, a line each.
 pub fn csv(done: &Done) -> String {
     let mut text = String::from(
-        "simulator,case,flavour,seed,flows,jfi_slice,jfi_long,utilisation,loss,timeouts_per_flow_s,zero_share,goodput_bps,\
-         departed_packets,wall_s,cpu_s,rss_kb,program\n",
+        "simulator,case,flavour,seed,flows,jfi_slice,jfi_long,utilisation,loss,timeouts_per_flow_s,\
+         zero_share,goodput_bps,departed_packets,wall_s,cpu_s,rss_kb,program\n",
     );
     for (job, record) in done {
         let (m, cost, settings) = (record.metrics, record.cost, &job.settings);

@@ -4,8 +4,8 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
-use narrows_datapath::lab::suite::DisciplineOutcome;
-use narrows_datapath::lab::{Outcome, Scenario, Suite, SuiteOptions, bench, table};
+use narrows_lab::suite::DisciplineOutcome;
+use narrows_lab::{Outcome, Scenario, Suite, SuiteOptions, bench, table};
 
 use super::lab;
 
@@ -119,7 +119,7 @@ fn verdict(outcome: &Outcome) -> String {
 mod tests {
     use std::collections::BTreeMap;
 
-    use narrows_datapath::lab::metrics::Spread;
+    use narrows_lab::metrics::Spread;
 
     use super::*;
 

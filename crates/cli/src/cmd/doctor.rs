@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use narrows_datapath::live::{self, Finding, Need, Tool};
+use narrows_box::{self as live, Finding, Need, Tool};
 
 /// Arguments of `narrows doctor`.
 #[derive(clap::Args)]
@@ -21,7 +21,8 @@ pub fn main(args: Args) -> anyhow::Result<ExitCode> {
     if args.clean {
         // Without a packet filter there are no rules to be left, but there may be namespaces.
         let mut removed = live::clean(&args.state_dir, &Tool::find().unwrap_or_default())?;
-        removed.extend(narrows_datapath::lab::sweep());
+        #[cfg(feature = "lab")]
+        removed.extend(narrows_lab::sweep());
         for what in &removed {
             println!("removed {what}");
         }
@@ -35,16 +36,13 @@ pub fn main(args: Args) -> anyhow::Result<ExitCode> {
         (Need::Run, "To run a box (narrows run)"),
         (Need::Feature, "More of it"),
         (Need::Packet, "To run a box at layer 2 (narrows run --backend packet)"),
-        (Need::Lab, "For experiments (narrows lab, narrows demo)"),
     ] {
         println!("{title}");
         findings.iter().filter(|f| f.need == need).for_each(show);
         println!();
     }
-    println!("For congestion controls of ours in the kernel (narrows senders)");
-    let senders = narrows_senders::possible().map_err(|e| format!("{e:#}"));
-    show(&Finding { what: "senders can be loaded", need: Need::Feature, answer: senders });
-    println!();
+    #[cfg(feature = "lab")]
+    experiments();
     if live::can_run(&findings) {
         println!("A box can run here.");
         return Ok(ExitCode::SUCCESS);
@@ -59,4 +57,18 @@ fn show(finding: &Finding) {
         Err(text) => ("NO ", text),
     };
     println!("  {word}  {:<44}  {}", finding.what, text.replace('\n', "\n        "));
+}
+
+/// What the lab and the senders need.
+#[cfg(feature = "lab")]
+fn experiments() {
+    println!("For experiments (narrows lab, narrows demo)");
+    for (what, answer) in narrows_lab::examine() {
+        show(&Finding { what, need: Need::Feature, answer });
+    }
+    println!();
+    println!("For congestion controls of ours in the kernel (narrows senders)");
+    let answer = narrows_senders::possible().map_err(|e| format!("{e:#}"));
+    show(&Finding { what: "senders can be loaded", need: Need::Feature, answer });
+    println!();
 }

@@ -6,10 +6,12 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 use anyhow::Context as _;
-use narrows_datapath::lab::{Outcome, Scenario, Suite, SuiteOptions, picture, table, worker};
+use narrows_lab::{Outcome, Scenario, Suite, SuiteOptions, picture, table, worker};
 
-use super::lab_progress::Show;
-use super::lab_sender;
+use progress::Show;
+
+mod progress;
+mod sender;
 
 /// Arguments of `narrows lab`.
 #[derive(clap::Args)]
@@ -55,7 +57,7 @@ pub fn main(args: Args) -> anyhow::Result<ExitCode> {
     // Caught before anything is loaded, so that a hasty Ctrl-C leaves nothing behind.
     let stop = stopped_by_signals()?;
     let chosen = scenario.congestion_control.clone();
-    let lent = lab_sender::lend(Path::new(narrows_senders::BPFFS), &chosen)?;
+    let lent = sender::lend(Path::new(narrows_senders::BPFFS), &chosen)?;
     if let Some(lent) = &lent {
         lent.name().clone_into(&mut scenario.congestion_control);
     }

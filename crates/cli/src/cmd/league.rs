@@ -10,8 +10,10 @@ use narrows_runner::league::{League, MEASURES, Standings};
 use narrows_runner::{Error, Options, Plan, VERSION, digest};
 use serde_json::json;
 
+use super::sim::picture;
 use super::sim::{INTERRUPTED, cores, run, say, stop_on_signal};
-use super::{league_table, sim_picture};
+
+mod table;
 
 /// Arguments of `narrows league`.
 #[derive(clap::Args)]
@@ -85,14 +87,14 @@ pub fn main(args: Args) -> anyhow::Result<ExitCode> {
         };
         standings.add(short(&plan.name), plan, &digest(plan, &report.summaries), without);
     }
-    let text = league_table::text(&standings);
+    let text = table::text(&standings);
     let write = |name: &str, text: &str| -> anyhow::Result<()> {
         let path = args.out.join(name);
         std::fs::write(&path, text).with_context(|| format!("writing {}", path.display()))
     };
-    write("league.csv", &league_table::csv(&standings))?;
-    write("league.md", &league_table::markdown(&standings))?;
-    let picture = sim_picture::saved(
+    write("league.csv", &table::csv(&standings))?;
+    write("league.md", &table::markdown(&standings))?;
+    let picture = picture::saved(
         &matrix_svg(&matrix(&standings, plans.len(), runs)),
         &args.out.join("league.svg"),
         &args.out.join("league.png"),

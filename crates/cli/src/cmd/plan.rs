@@ -9,7 +9,10 @@ use narrows_models::plan::{Buffer, Link, plan};
 use narrows_plot::{bands_svg, save, save_as};
 use narrows_units::{Bytes, Duration, Rate};
 
-use super::{plan_lines, plan_map, say};
+use super::say;
+
+mod lines;
+mod map;
 
 /// Longest time that can be given, in seconds.
 const MOST_SECONDS: f64 = 1e6;
@@ -89,7 +92,7 @@ impl Args {
 pub fn main(args: Args) -> anyhow::Result<ExitCode> {
     let link = args.link()?;
     let plan = plan(&link)?;
-    let svg = bands_svg(&plan_map::page(&link, &plan)?);
+    let svg = bands_svg(&map::page(&link, &plan)?);
     let drawn = match &args.plot {
         Some(file) => {
             save_as(&svg, file).with_context(|| format!("--plot {}", file.display()))?;
@@ -98,10 +101,10 @@ pub fn main(args: Args) -> anyhow::Result<ExitCode> {
         None => usual(&svg),
     };
     if args.json {
-        let json = plan_lines::json(&link, &plan, drawn.as_deref());
+        let json = lines::json(&link, &plan, drawn.as_deref());
         say(&format!("{}\n", serde_json::to_string_pretty(&json)?))?;
     } else {
-        say(&plan_lines::text(&link, &plan))?;
+        say(&lines::text(&link, &plan))?;
         if let Some(file) = drawn {
             say(&format!("\nmap: {}\n", file.display()))?;
         }

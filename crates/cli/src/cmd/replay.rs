@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use anyhow::{Context as _, ensure};
-use narrows_datapath::live;
+use narrows_box as live;
 use narrows_qdisc::{Event, Framing, Reason, ShaperConfig, Spec};
 use narrows_sim::replay::{Arrival, DirectionReport, Lane, Prefix, ReplayReport, direction, replay};
 use narrows_units::{Bytes, Duration, Instant, Rate};

@@ -8,8 +8,9 @@ use anyhow::{Context as _, bail};
 use narrows_reproduce::{Catalogue, Figure, Judged, Paper, Section, Shelf, Size, Work, gallery, pages};
 use narrows_runner::{Error, Options};
 
+use super::say;
+use super::sim::explain;
 use super::sim::{INTERRUPTED, cores, run, stop_on_signal};
-use super::{say, sim_explain};
 
 /// Arguments of `narrows reproduce`.
 #[derive(clap::Args)]
@@ -145,13 +146,13 @@ fn list(chosen: &[(&Paper, Vec<&Figure>)], works: &[Work<'_>], args: &Args) -> a
     let (mut text, mut total) = (String::new(), 0.0);
     for work in works {
         let runs: usize = work.plans.iter().map(|(_, p)| p.jobs.len()).sum();
-        let seconds: f64 = work.plans.iter().map(|(_, p)| sim_explain::expected_s(p, args.jobs())).sum();
+        let seconds: f64 = work.plans.iter().map(|(_, p)| explain::expected_s(p, args.jobs())).sum();
         total += seconds;
         text += &format!(
             "{:28} {:16} {runs:5} runs, {:12} {}: {}\n",
             format!("{}/{}", work.paper.id, work.figure.id),
             work.figure.rows.join(" "),
-            sim_explain::how_long(seconds),
+            explain::how_long(seconds),
             work.figure.item,
             work.figure.title,
         );
@@ -167,8 +168,8 @@ fn list(chosen: &[(&Paper, Vec<&Figure>)], works: &[Work<'_>], args: &Args) -> a
         }
     }
     text += &format!(
-        "in all {} with {} runs at a time, as estimated; docs/reproduce.md has what it took\n",
-        sim_explain::how_long(total),
+        "in all {} with {} runs at a time, as estimated; docs/how-to/reproduce.md has what it took\n",
+        explain::how_long(total),
         args.jobs()
     );
     say(&text).context("writing the list")

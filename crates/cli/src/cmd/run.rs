@@ -5,7 +5,7 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use narrows_datapath::live::{self, BackendKind, Discipline, News, Options, Source};
+use narrows_box::{self as live, BackendKind, Discipline, News, Options, Source};
 use narrows_qdisc::Framing;
 use narrows_units::Rate;
 

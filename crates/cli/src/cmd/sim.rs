@@ -12,7 +12,10 @@ use anyhow::{Context as _, bail, ensure};
 use narrows_runner::{Error, Event, Options, Plan, Report, digest, execute, verdicts};
 use serde_json::{Value, json};
 
-use super::{sim_explain, sim_picture, sim_progress, sim_table};
+pub mod explain;
+pub mod picture;
+mod progress;
+pub mod table;
 
 /// Status of a program ended by Ctrl-C.
 pub(super) const INTERRUPTED: u8 = 130;
@@ -82,9 +85,9 @@ pub fn main(args: Args) -> anyhow::Result<ExitCode> {
     let jobs = args.jobs.map_or_else(cores, usize::from);
     if args.explain {
         for work in &works {
-            say(&sim_explain::text(&work.plan, &work.out, jobs));
+            say(&explain::text(&work.plan, &work.out, jobs));
             if args.out.is_some() {
-                say(&format!("{}\n", sim_picture::network(&work.plan, &work.out)?.display()));
+                say(&format!("{}\n", picture::network(&work.plan, &work.out)?.display()));
             }
         }
         return Ok(ExitCode::SUCCESS);
@@ -101,13 +104,13 @@ pub fn main(args: Args) -> anyhow::Result<ExitCode> {
             other => other.with_context(|| work.plan.name.clone())?,
         };
         good &= as_expected(&work.plan, &report);
-        let pictures = sim_picture::write(&work.plan, &report, &work.out, &args.show)?;
+        let pictures = picture::write(&work.plan, &report, &work.out, &args.show)?;
         if args.json {
             told.push(as_json(work, &report));
         } else {
             let paths: Vec<&Path> = [work.out.as_path()].into_iter().chain(pictures.as_deref()).collect();
             let paths: Vec<String> = paths.iter().map(|p| format!("{}\n", p.display())).collect();
-            say(&format!("{}{}", sim_table::render(&work.plan, &report, &args.show), paths.concat()));
+            say(&format!("{}{}", table::render(&work.plan, &report, &args.show), paths.concat()));
         }
     }
     if args.json {
@@ -184,14 +187,17 @@ fn shown(plan: &Plan, asked: &[String]) -> anyhow::Result<()> {
     if let Some(name) = asked.iter().find(|name| !known.contains(*name)) {
         let near = narrows_scenario::nearest(name, known.iter().map(String::as_str))
             .map_or_else(String::new, |near| format!("did you mean '{near}'? "));
-        bail!("{}: --show {name}: no run has such a figure; {near}docs/probes.md has all", plan.name);
+        bail!(
+            "{}: --show {name}: no run has such a figure; {near}docs/reference/probes.md has all",
+            plan.name
+        );
     }
     Ok(())
 }
 
 /// Does a plan, and shows how far it is.
 pub(super) fn run(plan: &Plan, options: &Options, stop: &AtomicBool, quiet: bool) -> Result<Report, Error> {
-    let show = sim_progress::Show::new(plan, options.jobs);
+    let show = progress::Show::new(plan, options.jobs);
     let watch = |event: Event<'_>| {
         if !quiet {
             show.event(event);

@@ -5,7 +5,7 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use anyhow::bail;
-use narrows_datapath::live::{self, AdmissionJson, ClassJson, DirectionStatus, Status};
+use narrows_box::{self as live, AdmissionJson, ClassJson, DirectionStatus, Status};
 
 /// Arguments of `narrows status`.
 #[derive(clap::Args)]
@@ -287,8 +287,7 @@ mod tests {
         let mut class = ClassJson { name: "short".into(), flows: 2, ..ClassJson::default() };
         assert_eq!(in_words(&class), [("· short".to_owned(), "0 packets, 2 flows".to_owned())]);
         (class.share, class.up_to_packets) = (Some(0.456), Some(24));
-        class.counters =
-            Some(narrows_datapath::live::CountersJson { dropped_total: 7, ..Default::default() });
+        class.counters = Some(narrows_box::CountersJson { dropped_total: 7, ..Default::default() });
         let values: Vec<_> = in_words(&class).into_iter().map(|(_, value)| value).collect();
         assert_eq!(values, ["0 packets, 2 flows", "46 %", "24 packets", "7"]);
     }

@@ -1,5 +1,6 @@
-//! What a conclusion rests on, and how far off it was where it could be compared. The simulator's runs behind the errors are made
-//! again by the commands of `docs/plan.md`. Differences are the conclusion less what was measured, factors the one over the other.
+//! What a conclusion rests on, and how far off it was where it could be compared. The commands of
+//! `docs/how-to/plan.md` make the simulator's runs behind the errors again. Differences are the conclusion less what
+//! was measured, factors the one over the other.
 
 use crate::operating::Stack;
 

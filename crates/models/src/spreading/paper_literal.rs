@@ -1,7 +1,8 @@
 //! The equations as they are printed, to show what their errors come to; not to be computed with.
 //!
 //! Each function is the printed right-hand side, with the corrected `T(B_i^n)` of smaller transfers put in, so that it shows its own
-//! errors only. The numbers of corrections are those of the notes on the paper, repeated in `docs/models/spreading.md`.
+//! errors only. The numbers of corrections are those of the notes on the paper, repeated in
+//! `docs/explanation/models/spreading.md`.
 
 use super::{Spreading, segments};
 use crate::Result;

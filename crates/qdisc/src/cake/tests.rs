@@ -2,7 +2,7 @@ use narrows_units::{Bytes, Ecn, Rate, SeqNum};
 use narrows_wire::{Flags, FlowKey, Proto, TcpHeader};
 
 use super::*;
-use crate::Record;
+use crate::{Record, Spec};
 
 /// A packet of 1500 B each 10 ms.
 fn link() -> ShaperConfig {
@@ -257,7 +257,7 @@ fn settings() {
     let mut q = queue("");
     q.enqueue(at(0), packet(1, 1, 1, 1, 1500), &mut Verdicts::new());
     let spec = |text: &str| text.parse::<Spec>().unwrap();
-    assert!(q.reconfigure(at(0), &spec("cake:10,isolate=flows,ack_filter=on"), &link()));
-    assert!(!q.reconfigure(at(0), &spec("cake:flows=64"), &link()));
+    assert!(q.reconfigure(at(0), spec("cake:10,isolate=flows,ack_filter=on").settings(), &link()));
+    assert!(!q.reconfigure(at(0), spec("cake:flows=64").settings(), &link()));
     assert_eq!(q.report(at(0)).classes[0].flows, 1);
 }

@@ -3,7 +3,11 @@
 use narrows_units::{Bytes, Dscp, Duration};
 
 use crate::keys::{choices, keys};
-use crate::{Buffer, Key, Limits, Ppm, Settings, ShaperConfig, SpecError};
+use crate::{
+    Buffer, Discipline, DisciplineSettings, Key, Limits, Packet, Ppm, Settings, ShaperConfig, SpecError,
+};
+
+use super::Classes;
 
 /// Who decides which class a flow is of (notes, section 2.1).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -159,8 +163,6 @@ keys! {
 impl Settings for Config {
     const NAME: &'static str = "classes";
     const BARE: &'static str = "edge";
-    // Without borrowing it wakes by itself.
-    const WATCHES: bool = true;
 
     fn keys() -> &'static [Key<Self>] {
         KEYS
@@ -192,10 +194,20 @@ impl Settings for Config {
         }
         Ok(())
     }
+}
 
+impl DisciplineSettings for Config {
     fn limits(&self, link: &ShaperConfig) -> Limits {
         let packets = self.room(link);
         Limits { packets, flows: self.table(link) }
+    }
+
+    fn build<P: Packet + Send + 'static>(
+        &self,
+        link: &ShaperConfig,
+        seed: u64,
+    ) -> Box<dyn Discipline<P> + Send> {
+        Box::new(Classes::new(*self, *link, seed))
     }
 }
 

@@ -24,6 +24,8 @@ mod store;
 #[cfg(test)]
 mod tests;
 
+use core::any::Any;
+
 use narrows_units::{Bytes, Dscp, Instant};
 use narrows_wire::{Flags, Header};
 
@@ -36,8 +38,8 @@ use self::scheduler::Scheduler;
 use self::store::ClassQueues;
 use crate::early::Call;
 use crate::{
-    Backlog, ClassReport, Counters, Dice, Packet, Ppm, Qdisc, Reason, Report, ShaperConfig, Spec, Verdict,
-    Verdicts,
+    Backlog, ClassReport, Counters, Dice, Discipline, Manage, Packet, Ppm, Qdisc, Reason, Report,
+    ShaperConfig, Verdict, Verdicts,
 };
 
 const SHORT: u8 = 0;
@@ -338,10 +340,12 @@ impl<P: Packet> Qdisc<P> for Classes<P> {
         let [a, b] = [self.store.backlog(0), self.store.backlog(1)];
         Backlog { packets: a.packets + b.packets, bytes: a.bytes + b.bytes }
     }
+}
 
+impl<P: Packet> Manage for Classes<P> {
     /// The number of records stays, and with it what the buffers may grow to; drop-tail stays drop-tail.
-    fn reconfigure(&mut self, now: Instant, spec: &Spec, link: &ShaperConfig) -> bool {
-        let Spec::Classes(config) = spec else { return false };
+    fn reconfigure(&mut self, now: Instant, settings: &dyn Any, link: &ShaperConfig) -> bool {
+        let Some(config) = settings.downcast_ref::<Config>() else { return false };
         if config.table(link) > self.config.table(&self.link) || config.queue != self.config.queue {
             return false;
         }
@@ -380,3 +384,5 @@ impl<P: Packet> Qdisc<P> for Classes<P> {
         }
     }
 }
+
+impl<P: Packet> Discipline<P> for Classes<P> {}

@@ -5,7 +5,7 @@ use narrows_wire::{FlowKey, Proto, TcpHeader};
 
 use super::adapt::{Divider, Lengths};
 use super::*;
-use crate::Record;
+use crate::{Record, Settings as _, Spec};
 
 /// 1 Mbit/s: a packet of 1000 bytes takes 8 ms, of half the link 16 ms.
 const LINK: ShaperConfig = ShaperConfig { mtu: Bytes(1000), ..ShaperConfig::new(Rate::from_kbps(1000)) };
@@ -323,7 +323,7 @@ fn three_to_one(q: &mut Classes<Record>, steps: core::ops::Range<u64>) {
 }
 
 fn reload(q: &mut Classes<Record>, now: Instant, settings: &str, link: &ShaperConfig) {
-    assert!(q.reconfigure(now, &format!("classes:{settings}").parse().unwrap(), link), "{settings}");
+    assert!(q.reconfigure(now, &Config::read(settings).unwrap(), link), "{settings}");
 }
 
 fn share_of(q: &mut Classes<Record>, now: Instant) -> f64 {
@@ -470,6 +470,6 @@ fn a_faster_link_does_not_wait_for_the_old_one() {
     put(&mut q, ms(0), (0..2).map(|n| labelled(1, n, 18)));
     assert!(q.dequeue(ms(0), &mut Verdicts::new()).is_some());
     assert_eq!(q.next_ready(ms(0)), Some(ms(160_000)));
-    assert!(q.reconfigure(ms(1000), &spec, &fast));
+    assert!(q.reconfigure(ms(1000), spec.settings(), &fast));
     assert_eq!(q.next_ready(ms(1000)), Some(ms(1000) + Duration::from_micros(1600)));
 }

@@ -2,8 +2,8 @@ use narrows_units::Rate;
 use narrows_wire::{FlowKey, Proto};
 
 use super::*;
-use crate::Record;
 use crate::{Framing, Reason, Verdict};
+use crate::{Record, Spec};
 
 fn link() -> ShaperConfig {
     ShaperConfig { mtu: Bytes(1500), ..ShaperConfig::new(Rate::from_kbps(600)) }
@@ -146,7 +146,7 @@ fn new_settings_keep_what_waits() {
     let mut q = queue("20");
     enqueue(&mut q, &[(100, 9), (200, 9), (300, 9), (400, 9)]);
     let spec = |text: &str| text.parse::<Spec>().unwrap();
-    assert!(q.reconfigure(Instant::ZERO, &spec("drr:2"), &link()));
+    assert!(q.reconfigure(Instant::ZERO, spec("drr:2").settings(), &link()));
     assert_eq!(q.backlog().packets, 4);
     assert_eq!(enqueue(&mut q, &[(500, 9)]).len(), 3);
     assert_eq!((serve(&mut q).is_some(), serve(&mut q).is_some(), serve(&mut q)), (true, true, None));

@@ -4,7 +4,7 @@ use narrows_units::{Ecn, Rate};
 use narrows_wire::{FlowKey, Proto};
 
 use super::*;
-use crate::Record;
+use crate::{Record, Spec};
 
 fn link() -> ShaperConfig {
     ShaperConfig { mtu: Bytes(1500), ..ShaperConfig::new(Rate::from_kbps(1200)) }
@@ -212,9 +212,9 @@ fn marks_and_new_settings() {
     }
     assert!(matches!(v.as_slice(), [Verdict::Marked { reason: Reason::Sojourn, .. }]), "{v:?}");
     let spec = |text: &str| text.parse::<Spec>().unwrap();
-    assert!(q.reconfigure(now, &spec("fq_codel:10,target=50ms"), &link()));
+    assert!(q.reconfigure(now, spec("fq_codel:10,target=50ms").settings(), &link()));
     assert_eq!(q.backlog().packets, 20);
-    assert!(!q.reconfigure(now, &spec("fq_codel:flows=16"), &link()));
+    assert!(!q.reconfigure(now, spec("fq_codel:flows=16").settings(), &link()));
     assert_eq!(q.report(now).flows, 1);
     // The lower limit counts from the next arrival on.
     q.enqueue(now, packet(2, 0, 100), &mut v);

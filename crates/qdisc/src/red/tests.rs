@@ -1,7 +1,7 @@
 use narrows_units::{Ecn, Rate};
 
 use super::*;
-use crate::{Framing, Record};
+use crate::{Framing, Record, Spec};
 
 fn link() -> ShaperConfig {
     ShaperConfig::new(Rate::from_kbps(600))
@@ -111,7 +111,7 @@ fn new_settings_keep_queue_and_average() {
     let mut q = queue("20,w_q=1");
     fates(&mut q, 5, 500, Ecn::NotEct);
     let spec = |text: &str| text.parse::<Spec>().unwrap();
-    assert!(q.reconfigure(Instant::ZERO, &spec("red:3"), &link()));
+    assert!(q.reconfigure(Instant::ZERO, spec("red:3").settings(), &link()));
     assert_eq!((q.average(), q.backlog().packets, q.limit), (4, 5, 3));
-    assert!(!q.reconfigure(Instant::ZERO, &spec("fifo:3"), &link()));
+    assert!(!q.reconfigure(Instant::ZERO, spec("fifo:3").settings(), &link()));
 }

@@ -2,7 +2,7 @@ use narrows_units::{Ecn, Rate};
 use narrows_wire::{FlowKey, Proto, TcpHeader};
 
 use super::*;
-use crate::Record;
+use crate::{Record, Spec};
 
 fn link() -> ShaperConfig {
     ShaperConfig::new(Rate::from_kbps(600))
@@ -131,16 +131,16 @@ fn new_settings_keep_queue_and_flows() {
     let mut q = queue("ps,short=3,buffer=20");
     kept(&mut q, 5, packet(1, 0, 500));
     let spec = |text: &str| text.parse::<Spec>().unwrap();
-    assert!(q.reconfigure(Instant::ZERO, &spec("rio:ps,short=4,buffer=30"), &link()));
+    assert!(q.reconfigure(Instant::ZERO, spec("rio:ps,short=4,buffer=30").settings(), &link()));
     assert_eq!((q.backlog().packets, q.sizes.known()), (5, 1));
     // Another `idle` counts from now on, and nobody becomes short by it; another number of flows makes a new table.
-    assert!(q.reconfigure(Instant::ZERO, &spec("rio:ps,idle=1s"), &link()));
+    assert!(q.reconfigure(Instant::ZERO, spec("rio:ps,idle=1s").settings(), &link()));
     assert_eq!(q.sizes.known(), 1);
     assert_eq!(q.sizes.count(Instant::from_nanos(1_000_000_000), &packet(1, 0, 1).header.key, false), 5);
     assert_eq!(q.sizes.count(Instant::from_nanos(2_000_000_001), &packet(1, 0, 1).header.key, false), 0);
-    assert!(q.reconfigure(Instant::ZERO, &spec("rio:ps,flows=16"), &link()));
+    assert!(q.reconfigure(Instant::ZERO, spec("rio:ps,flows=16").settings(), &link()));
     assert_eq!(q.sizes.known(), 0);
-    assert!(!q.reconfigure(Instant::ZERO, &spec("red"), &link()));
+    assert!(!q.reconfigure(Instant::ZERO, spec("red").settings(), &link()));
     assert_eq!(RioConfig::read("ps,buffer=20,out_min=30").unwrap_err().key, "out_min");
     assert_eq!(RioConfig::read("ps,in_min=20,buffer=20").unwrap_err().key, "in_min");
     assert_eq!(RioConfig::read("in_min=9,in_max=9").unwrap_err().key, "in_max");

@@ -2,8 +2,8 @@ use narrows_units::Rate;
 use narrows_wire::{FlowKey, Proto};
 
 use super::*;
-use crate::Record;
 use crate::{Reason, Verdict};
+use crate::{Record, Spec};
 
 fn link() -> ShaperConfig {
     ShaperConfig::new(Rate::from_kbps(600))
@@ -117,9 +117,9 @@ fn new_settings_keep_what_waits() {
     let mut q = queue("20");
     enqueue(&mut q, Instant::ZERO, &[(100, 9), (101, 9), (200, 9), (300, 9)]);
     let spec = |text: &str| text.parse::<Spec>().unwrap();
-    assert!(q.reconfigure(Instant::ZERO, &spec("sfq:3,buckets=7,quantum=1500"), &link()));
+    assert!(q.reconfigure(Instant::ZERO, spec("sfq:3,buckets=7,quantum=1500").settings(), &link()));
     assert_eq!(q.backlog().packets, 4);
     // The next arrival finds the limit of three: two go.
     assert_eq!(enqueue(&mut q, Instant::ZERO, &[(200, 9)]).len(), 2);
-    assert!(!q.reconfigure(Instant::ZERO, &spec("fifo:3"), &link()));
+    assert!(!q.reconfigure(Instant::ZERO, spec("fifo:3").settings(), &link()));
 }

@@ -4,7 +4,7 @@ use narrows_units::Duration;
 
 use super::config::{Config, FairShare, Mode, Share, WaitingSyn};
 use crate::keys::{choices, keys};
-use crate::{Key, Limits, Settings, ShaperConfig, SpecError};
+use crate::{Key, Settings, SpecError};
 
 choices!(Mode: "default" => Default, "paper" => Paper);
 choices!(Share: "flow" => Flow, "pool" => Pool);
@@ -63,7 +63,6 @@ keys! {
 impl Settings for Config {
     const NAME: &'static str = "taq";
     const BARE: &'static str = "mode";
-    const WATCHES: bool = true;
 
     fn keys() -> &'static [Key<Self>] {
         KEYS
@@ -98,17 +97,5 @@ impl Settings for Config {
             );
         }
         Ok(())
-    }
-
-    fn limits(&self, link: &ShaperConfig) -> Limits {
-        let packets = match self.mode {
-            Mode::Paper => {
-                // What recovers may exceed the buffer by a quarter.
-                let buffer = self.sizes(link).buffer;
-                buffer + buffer.div_ceil(4)
-            }
-            Mode::Default => self.memory_packets as usize,
-        };
-        Limits { packets, flows: self.flows as usize }
     }
 }

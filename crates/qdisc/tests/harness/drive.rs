@@ -1,14 +1,17 @@
-//! Drivers: one that calls when it is told to, one that also polls without pause, one that comes late.
+//! When to wake the driver: when it says so, also without pause, or late.
 
-use narrows_qdisc::{Qdisc, Record};
+use narrows_qdisc::{Direction, Discipline, Driver, Fifo, Limit, Qdisc as _, Record};
 use narrows_units::{Duration, Instant};
 
 use super::Rng;
 use super::ledger::Ledger;
 use super::traffic::Arrival;
 
-/// When a driver calls beside arrivals.
-pub enum Driver {
+/// A discipline under test.
+pub type Tested = Box<dyn Discipline<Record> + Send>;
+
+/// When the driver is called beside arrivals.
+pub enum Waking {
     /// At the instants the discipline names, and no other.
     Told,
     /// At those and each 100 us.
@@ -21,32 +24,43 @@ const POLL: u64 = 100_000;
 /// How long after the last arrival a run may go on.
 const LINGER: Duration = Duration::from_secs(400);
 
-/// Runs the arrivals through `q` and returns the books.
-pub fn run(q: &mut dyn Qdisc<Record>, arrivals: &[Arrival], mut driver: Driver) -> Ledger {
-    let (mut ledger, mut now) = (Ledger::default(), Instant::ZERO);
+/// The direction of an arrival: the discipline under test queues what goes down.
+pub const fn direction(arrival: &Arrival) -> Direction {
+    if arrival.forward { Direction::Down } else { Direction::Up }
+}
+
+/// `q` with nothing in the other direction that would delay or drop a packet.
+pub fn driver(q: Tested) -> Driver<Record, Tested> {
+    Driver::new(q, Box::new(Fifo::new(Limit::Packets(usize::MAX))))
+}
+
+/// Runs the arrivals through `q`; the books, and the discipline again.
+pub fn run(q: Tested, arrivals: &[Arrival], mut waking: Waking) -> (Ledger, Tested) {
+    let (mut ledger, mut now, mut driver) = (Ledger::default(), Instant::ZERO, driver(q));
     let mut next = arrivals.iter().peekable();
     let end = arrivals.last().map_or(now, |a| a.at) + LINGER;
     loop {
         let arrival_at = next.peek().map(|a| a.at);
-        let told = [q.next_ready(now), q.next_release(now)].into_iter().flatten().min().map(|t| t.max(now));
-        let wake = match &mut driver {
-            Driver::Told => told,
-            Driver::Polling => {
+        let told = driver.next_service(now).map(|t| t.max(now));
+        let wake = match &mut waking {
+            Waking::Told => told,
+            Waking::Polling => {
                 let grid = Instant::from_nanos((now.as_nanos() / POLL + 1) * POLL);
                 // After the last arrival polling ends with what waits.
                 let busy = arrival_at.is_some() || told.is_some();
                 busy.then(|| told.map_or(grid, |t| t.min(grid)))
             }
-            Driver::Late(rng) => told.map(|t| t + Duration::from_micros(rng.below(30_000))),
+            Waking::Late(rng) => told.map(|t| t + Duration::from_micros(rng.below(30_000))),
         };
         match (arrival_at, wake) {
             (Some(a), w) if w.is_none_or(|w| a <= w) => {
                 now = now.max(a);
                 if let Some(arrival) = next.next() {
-                    arrive(q, now, arrival, &mut ledger);
+                    ledger.arrive(arrival);
+                    driver.arrive(now, direction(arrival), arrival.packet, &mut |e| ledger.hear(now, e));
                 }
+                ledger.balance(&**driver.discipline(Direction::Down));
                 if next.peek().is_some_and(|b| b.at <= now) {
-                    ledger.balance(q);
                     continue;
                 }
             }
@@ -56,44 +70,23 @@ pub fn run(q: &mut dyn Qdisc<Record>, arrivals: &[Arrival], mut driver: Driver) 
         if now > end {
             break;
         }
-        // What is sent may open the door, and what the door lets in may be sent: so until nothing asks for now.
-        loop {
-            let before = ledger.fates.len();
-            serve(q, now, &mut ledger);
-            let asks = [q.next_ready(now), q.next_release(now)].into_iter().flatten().min();
-            if asks.is_none_or(|t| t > now) {
-                break;
-            }
-            assert!(ledger.fates.len() > before, "asks to be called at {asks:?}, but had nothing at {now:?}");
+        serve(&mut driver, now, &mut ledger);
+    }
+    let [q, open] = driver.into_disciplines();
+    assert_eq!(open.backlog().packets, 0);
+    (ledger, q)
+}
+
+/// What is sent may end the overload, and who is admitted then may send: so until nothing asks to be called now.
+fn serve(driver: &mut Driver<Record, Tested>, now: Instant, ledger: &mut Ledger) {
+    loop {
+        let before = ledger.fates.len();
+        driver.service(now, &mut |e| ledger.hear(now, e));
+        ledger.balance(&**driver.discipline(Direction::Down));
+        let asks = driver.next_service(now);
+        if asks.is_none_or(|t| t > now) {
+            return;
         }
+        assert!(ledger.fates.len() > before, "asks to be called at {asks:?}, but had nothing at {now:?}");
     }
-    ledger
-}
-
-fn arrive(q: &mut dyn Qdisc<Record>, now: Instant, arrival: &Arrival, ledger: &mut Ledger) {
-    let mut verdicts = Vec::new();
-    ledger.arrive(arrival);
-    if arrival.forward {
-        q.enqueue(now, arrival.packet, &mut verdicts);
-    } else if let Some(packet) = q.reverse(now, arrival.packet, &mut verdicts) {
-        ledger.passed(now, &packet);
-    }
-    ledger.judge(now, &mut verdicts);
-}
-
-fn serve(q: &mut dyn Qdisc<Record>, now: Instant, ledger: &mut Ledger) {
-    let mut verdicts = Vec::new();
-    loop {
-        let released = q.release_reverse(now, &mut verdicts);
-        ledger.judge(now, &mut verdicts);
-        let Some(packet) = released else { break };
-        ledger.passed(now, &packet);
-    }
-    loop {
-        let sent = q.dequeue(now, &mut verdicts);
-        ledger.judge(now, &mut verdicts);
-        let Some(packet) = sent else { break };
-        ledger.sent(now, &packet);
-    }
-    ledger.balance(q);
 }

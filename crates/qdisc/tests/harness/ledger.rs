@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use narrows_qdisc::{Qdisc, Record, Verdict};
+use narrows_qdisc::{Direction, Discipline, Event, Record, Verdict};
 use narrows_units::{Bytes, Instant};
 use narrows_wire::FlowKey;
 
@@ -12,12 +12,17 @@ use super::traffic::Arrival;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Fate {
     Sent(u64),
-    /// A packet of the other direction went on its way, at once or after waiting at the door.
+    /// A packet of the other direction went on its way, at once or after it was kept.
     Passed(u64),
     Dropped(u64),
     Suppressed(u64),
     Refused(u64),
     Marked,
+}
+
+/// Packets the discipline keeps outside its queue.
+pub fn held(q: &dyn Discipline<Record>) -> usize {
+    q.reverse_path().map_or(0, |path| path.held())
 }
 
 /// Packets on the books.
@@ -43,7 +48,15 @@ impl Ledger {
         known.unwrap_or_else(|| panic!("packet {id} left twice or never came"))
     }
 
-    pub fn sent(&mut self, now: Instant, packet: &Record) {
+    pub fn hear(&mut self, now: Instant, event: Event<Record>) {
+        match event {
+            Event::Send(Direction::Down, packet) => self.sent(now, &packet),
+            Event::Send(Direction::Up, packet) => self.passed(now, &packet),
+            Event::Verdict(_, verdict) => self.decided(now, verdict),
+        }
+    }
+
+    fn sent(&mut self, now: Instant, packet: &Record) {
         let arrival = self.leave(now, packet.id, Fate::Sent(packet.id));
         assert!(arrival.forward, "packet {} of the other direction was queued", packet.id);
         assert_eq!(packet.header.len, arrival.packet.header.len);
@@ -54,34 +67,32 @@ impl Ledger {
         }
     }
 
-    pub fn passed(&mut self, now: Instant, packet: &Record) {
+    fn passed(&mut self, now: Instant, packet: &Record) {
         let arrival = self.leave(now, packet.id, Fate::Passed(packet.id));
         assert!(!arrival.forward, "packet {} passed the queue by", packet.id);
     }
 
-    pub fn judge(&mut self, now: Instant, verdicts: &mut Vec<Verdict<Record>>) {
-        for v in verdicts.drain(..) {
-            match v {
-                Verdict::Dropped { packet, .. } => {
-                    self.leave(now, packet.id, Fate::Dropped(packet.id));
-                }
-                Verdict::Suppressed { packet } => {
-                    self.leave(now, packet.id, Fate::Suppressed(packet.id));
-                }
-                Verdict::Refused { packet } => {
-                    self.leave(now, packet.id, Fate::Refused(packet.id));
-                }
-                Verdict::Marked { header, .. } => {
-                    assert!(header.ecn.is_capable());
-                    self.fates.push((now, Fate::Marked));
-                }
+    fn decided(&mut self, now: Instant, verdict: Verdict<Record>) {
+        match verdict {
+            Verdict::Dropped { packet, .. } => {
+                self.leave(now, packet.id, Fate::Dropped(packet.id));
+            }
+            Verdict::Suppressed { packet } => {
+                self.leave(now, packet.id, Fate::Suppressed(packet.id));
+            }
+            Verdict::Refused { packet } => {
+                self.leave(now, packet.id, Fate::Refused(packet.id));
+            }
+            Verdict::Marked { header, .. } => {
+                assert!(header.ecn.is_capable());
+                self.fates.push((now, Fate::Marked));
             }
         }
     }
 
     /// What the discipline says of itself must be what the books say.
-    pub fn balance(&mut self, q: &dyn Qdisc<Record>) {
-        let (backlog, held) = (q.backlog(), q.held());
+    pub fn balance(&mut self, q: &dyn Discipline<Record>) {
+        let (backlog, held) = (q.backlog(), held(q));
         assert_eq!(backlog.packets + held, self.waiting.len(), "backlog and held against the books");
         if held == 0 {
             let bytes = self.waiting.values().map(|a| a.packet.header.len.get()).sum::<u64>();

@@ -1,4 +1,4 @@
-//! What the tests of every discipline share: random traffic from a seed, drivers, and a ledger that checks each packet's
+//! What the tests of every discipline share: random traffic from a seed, ways to drive, and a ledger that checks each packet's
 //! fate.
 
 #![allow(dead_code, reason = "each test file uses its part")]
@@ -7,8 +7,10 @@ pub mod drive;
 pub mod ledger;
 pub mod traffic;
 
-use narrows_qdisc::{Qdisc, Record, Shaper, ShaperConfig, Spec};
+use narrows_qdisc::{Shaper, ShaperConfig, Spec};
 use narrows_units::{Bytes, Rate};
+
+use self::drive::Tested;
 
 /// Every discipline with settings that take it into its corners. Queues are small, so that they overflow.
 pub const SPECS: &[&str] = &[
@@ -67,7 +69,7 @@ pub fn link() -> ShaperConfig {
 }
 
 /// The discipline named by `text`, bare or behind the shaper.
-pub fn build(text: &str, shaped: bool, seed: u64) -> Box<dyn Qdisc<Record> + Send> {
+pub fn build(text: &str, shaped: bool, seed: u64) -> Tested {
     let spec: Spec = text.parse().unwrap_or_else(|e| panic!("{text}: {e}"));
     let inner = spec.build(&link(), seed);
     if shaped { Box::new(Shaper::new(link(), inner)) } else { inner }

@@ -62,7 +62,7 @@ fn set(config: &mut Config, layer: &Layer<'_>, key: &str, value: &Value) -> Resu
         let names = Config::keys().iter().map(|k| k.name).chain(["preset"]);
         let expected = match nearest(key, names) {
             Some(near) => format!("'{near}'?"),
-            None => "preset or a key of docs/tcp.md".to_owned(),
+            None => "preset or a key of docs/reference/tcp.md".to_owned(),
         };
         return Err(Error::new(path, format!("no such key: expected {expected}")));
     }

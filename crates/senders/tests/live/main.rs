@@ -3,9 +3,11 @@
 
 #![expect(clippy::unwrap_used, reason = "a test's panic is its report")]
 
+mod late;
 mod measure;
 mod parity;
 mod parity_spreading;
+mod table;
 mod world;
 
 use narrows_senders::{self as senders, Sender};
@@ -53,36 +55,6 @@ fn loads_runs_and_leaves_no_connection_behind() {
         assert_eq!(sink.join().unwrap(), vec![200_000; flows]);
         assert!(senders::loaded(&world.bpffs).unwrap().is_empty());
     }
-}
-
-/// Windows per round trip of burst-tcp's packet-level table (mice 32, an ACK for each segment).
-const TABLE: [(&str, &[usize]); 2] = [
-    ("f=4", &[1, 8, 12, 15, 18, 20, 22, 24, 25, 26, 27, 28, 29, 30, 31]),
-    ("f=8", &[1, 4, 6, 8, 10, 12, 13, 15, 16, 17, 18, 19, 20, 21]),
-];
-
-#[test]
-fn burst_tcp_sends_the_table() {
-    if !can_run("burst_tcp_sends_the_table") {
-        return;
-    }
-    let mut world = World::new(Duration::from_millis(50));
-    for (port, (knob, windows)) in (5101..).zip(TABLE) {
-        let name = world.load(Sender::Btcp, &[knob]);
-        let departures = world.departures(|world| {
-            let sink = world.sink(port, 1);
-            let using = name.clone();
-            let bytes = 1448 * windows.iter().sum::<usize>();
-            world.inside("s", move || push(&mut connect(&using, port), bytes)).join().unwrap();
-            sink.join().unwrap();
-        });
-        assert_eq!(rounds(&departures), windows, "{knob}: {departures:?}");
-    }
-}
-
-/// Segments in each round trip: what leaves more than half a round trip of 100 ms after its predecessor is the next.
-fn rounds(departures: &[(u64, u32)]) -> Vec<usize> {
-    departures.chunk_by(|a, b| b.0 - a.0 < 50_000_000).map(<[_]>::len).collect()
 }
 
 /// When the first ten segments left, in ms since the first, of a fresh connection that writes 40 and, if asked, closes at

@@ -10,7 +10,7 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use narrows_senders::{self as senders, Driven, Driver, Sender, Watch};
-use narrows_wire::capture::Reader;
+use narrows_wire::capture::{Captured, Reader};
 use nix::sched::{CloneFlags, setns};
 use nix::sys::socket::{setsockopt, sockopt::TcpCongestion};
 
@@ -48,7 +48,7 @@ pub fn can_run(test: &str) -> bool {
     match OBSTACLE.get_or_init(obstacle) {
         None => true,
         Some(why) => {
-            eprintln!("skipped: {test}: {why}");
+            narrows_testing::skip(test, why);
             false
         }
     }
@@ -59,6 +59,15 @@ pub fn sure(program: &str, args: &[&str]) -> String {
     let out = Command::new(program).args(args).stdin(Stdio::null()).output().unwrap();
     assert!(out.status.success(), "{program} {args:?}: {}", String::from_utf8_lossy(&out.stderr));
     String::from_utf8_lossy(&out.stdout).into_owned()
+}
+
+/// What the sender of a connection sent or heard, in ns since the first frame and bytes since its first data.
+#[derive(Clone, Copy, Debug)]
+pub enum Frame {
+    /// A segment with data left.
+    Data { at_ns: u64, seq: u32 },
+    /// All before this is acknowledged.
+    Ack { at_ns: u64, ack: u32 },
 }
 
 /// `s`ender and `r`eceiver, each a namespace, and a link `e` between them that delays; 10.79.0.1 and 10.79.0.2.
@@ -159,9 +168,17 @@ impl World {
         assert!(line.contains("ready"), "{role}: {line}");
     }
 
-    /// Captures what the sender sends and hears while `f` runs: the data segments that left, in order, as ns since the first
-    /// frame and sequence numbers from 0.
+    /// The data segments that left while `f` ran, in order, as ns since the first frame and sequence numbers from 0.
     pub fn departures(&mut self, f: impl FnOnce(&mut Self)) -> Vec<(u64, u32)> {
+        let data = self.frames(f).into_iter().filter_map(|frame| match frame {
+            Frame::Data { at_ns, seq } => Some((at_ns, seq)),
+            Frame::Ack { .. } => None,
+        });
+        data.collect()
+    }
+
+    /// Captures what the sender of one connection sends and hears while `f` runs, from its first data segment on.
+    pub fn frames(&mut self, f: impl FnOnce(&mut Self)) -> Vec<Frame> {
         let file = std::env::temp_dir().join(format!("narrows-{}.pcap", self.tag));
         self.start("s", "capture", &format!(r#"{{"interface":"eth","file":"{}"}}"#, file.display()));
         f(self);
@@ -172,10 +189,17 @@ impl World {
             Reader::new(std::fs::File::open(&file).unwrap()).unwrap().map(Result::unwrap).collect();
         std::fs::remove_file(&file).unwrap();
         let ours: IpAddr = Ipv4Addr::new(10, 79, 0, 1).into();
-        let data = frames.iter().filter(|c| c.header.key.src() == ours && c.header.is_tcp_data());
-        let data: Vec<_> = data.map(|c| (c.at.as_nanos(), c.header.tcp.unwrap().seq.0)).collect();
-        let first = data.first().map_or(0, |d| d.1);
-        data.into_iter().map(|(at, seq)| (at, seq.wrapping_sub(first))).collect()
+        let sent = |c: &Captured| c.header.key.src() == ours;
+        let mut frames = frames.iter().skip_while(|c| !(sent(c) && c.header.is_tcp_data())).peekable();
+        let first = frames.peek().map_or(0, |c| c.header.tcp.unwrap().seq.0);
+        let kinds = frames.filter_map(|c| {
+            let (at_ns, tcp) = (c.at.as_nanos(), c.header.tcp?);
+            match sent(c) {
+                true => (tcp.payload > 0).then(|| Frame::Data { at_ns, seq: tcp.seq.0.wrapping_sub(first) }),
+                false => Some(Frame::Ack { at_ns, ack: tcp.ack.0.wrapping_sub(first) }),
+            }
+        });
+        kinds.collect()
     }
 
     pub fn ns(&self, end: &str) -> String {

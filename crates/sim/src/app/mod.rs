@@ -1,5 +1,5 @@
-//! Applications: they open connections, and hear what becomes of them. One file per kind of traffic; `docs/workloads.md`
-//! says what each does.
+//! Applications: they open connections, and hear what becomes of them. One file per kind of traffic;
+//! `docs/reference/workloads.md` says what each does.
 //!
 //! Chance: each application draws from generators seeded from the run's seed, its place in the scenario and the number of
 //! the flow, file or user's connection. So one more traffic shifts no other, and what arrives by itself (starts, sizes,

@@ -2,7 +2,7 @@
 //!
 //! Made to stand in for the log of a campus in Kerala (TAQ, section 2.2 and Fig. 1), of which only totals are published:
 //! 2 hours, 221 client addresses, 1.5 GB over a link of 2 Mbit/s, and a range of sizes that reaches beyond 1 MB. What of
-//! this is fitted by which setting stands in `docs/workloads.md`; the test below holds the generator to it.
+//! this is fitted by which setting stands in `docs/reference/workloads.md`; the test below holds the generator to it.
 
 use fastrand::Rng;
 use narrows_scenario::maths::pow;
@@ -76,7 +76,7 @@ mod tests {
 
     use super::*;
 
-    /// Settings of `docs/workloads.md` for the campus in Kerala.
+    /// Settings of `docs/reference/workloads.md` for the campus in Kerala.
     fn kerala(seed: u64) -> SyntheticLog {
         let size = "bounded_pareto:low=2066,high=10MB,shape=1.1".parse().unwrap();
         SyntheticLog::new(Rng::with_seed(seed), Duration::from_secs(7_200), 16.03, 221, 0.75, size)

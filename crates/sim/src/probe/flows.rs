@@ -231,7 +231,7 @@ impl Flows {
                     numbers("connect_s", f().map(connected)),
                     integers("delivered_bytes", counted(|d| d.delivered)),
                     numbers("goodput_kbps", counted(|d| d.delivered).map(|d| d as f64 * 8e-3 / seconds)),
-                    numbers("silence_s", f().map(|f| f.stall.as_secs_f64())),
+                    numbers("stall_s", f().map(|f| f.stall.as_secs_f64())),
                     integers("data_sent", counted(|d| d.data_sent)),
                     integers("retransmitted", counted(|d| d.retransmitted.into())),
                     integers("lost", counted(|d| d.lost.into())),

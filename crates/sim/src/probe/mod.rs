@@ -1,4 +1,4 @@
-//! Probes: everything that is measured. `docs/probes.md` says what each figure is.
+//! Probes: everything that is measured. `docs/reference/probes.md` says what each figure is.
 //!
 //! What can be had by asking when a slice, an epoch or the run ends is not counted per packet: connections count for
 //! themselves. Per delivery there are a few additions here, per packet one histogram bucket at each queue.

@@ -154,7 +154,7 @@ impl Transfers {
                 numbers("done_s", seconds(|r| if r.outcome == Outcome::Done { r.end } else { NONE })),
                 numbers("acked_s", seconds(|r| r.acked)),
                 numbers("end_s", seconds(|r| r.end)),
-                numbers("silence_s", seconds(|r| r.stall)),
+                numbers("stall_s", seconds(|r| r.stall)),
                 integers("retransmitted", r().map(|r| r.retransmitted.into())),
                 integers("timeouts", r().map(|r| r.timeouts.into())),
                 integers("outcome", r().map(|r| r.outcome as u64)),

@@ -136,7 +136,7 @@ keys! {
     syn_retries(syn_retries): Open(0, "never"), "how often a SYN or SYN-ACK is sent again before the connection fails; `never`: it does not fail (RFC 9293, 3.8.3)";
     initial_window(initial_window): InitialWindow(), "window before the first acknowledgment of data, segments or by rule (RFC 3390, RFC 6928)";
     initial_ssthresh(initial_ssthresh): Ssthresh(), "ssthresh at the beginning, segments (RFC 5681, 3.1)";
-    startup(startup): Choice(), "what the window does up to ssthresh (docs/startups.md)";
+    startup(startup): Choice(), "what the window does up to ssthresh (docs/reference/startups.md)";
     start_rtt(start.rtt): Time(Duration::ZERO, secs(60)), "the first round-trip time where no handshake measures it, for the start-ups that ask; 0s: unknown";
     slow_start_base(start.base): Real(1.1, 64.0), "slow start's factor per round trip: each ACK opens the window by so much less 1";
     burst_f(start.burst_f): Number(1, 1000), "B-TCP's f: the first round trip takes a 1/f of the way to the mice threshold (Gonçalves)";
@@ -148,7 +148,7 @@ keys! {
     smooth_depth(start.smooth_depth): Number(1, 16), "Smooth Start: it begins at ssthresh / 2^depth";
     smooth_grain(start.smooth_grain): Number(1, 1000), "Smooth Start: parts from there to ssthresh, each with slower growth";
     gallop_gamma(start.gallop_gamma): Number(1, 10_000), "Gallop-Vegas: more segments of its own queued end start-up";
-    congestion(congestion): Choice(), "what it does from there on: RFC 5681, others in congestion-controls.md, RFC 9438";
+    congestion(congestion): Choice(), "what it does from there on (docs/reference/congestion-controls.md)";
     alpha(cc.alpha): Real(0.001, 1000.0), "aimd: segments the window grows by in a round trip";
     beta(cc.beta): Real(0.01, 0.99), "aimd: what a loss leaves of the window";
     beta_lo(cc.beta_lo): Real(0.01, 0.99), "adaptive_aimd: the least factor";

@@ -1,5 +1,5 @@
-//! The settings of known stacks. Where a number is not the field's common one, its source stands beside it; `docs/tcp.md`
-//! has all of them in one table.
+//! The settings of known stacks. Where a number is not the field's common one, its source stands beside it;
+//! `docs/reference/tcp.md` has all of them in one table.
 
 use narrows_units::Duration;
 

@@ -1,5 +1,5 @@
 //! Start-ups: what the window does before congestion avoidance, and when the first segments leave. They compose with any
-//! congestion control; `docs/startups.md` has a section for each.
+//! congestion control; `docs/reference/startups.md` has a section for each.
 
 use narrows_units::{Duration, Instant};
 

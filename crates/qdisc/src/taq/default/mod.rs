@@ -33,10 +33,11 @@ mod rounds;
 #[cfg(test)]
 mod tests;
 
+use core::any::Any;
 use core::net::IpAddr;
 use std::collections::{BTreeMap, VecDeque};
 
-use narrows_flow::{FlowId, Kind, Phase, Tracker, TrackerConfig};
+use narrows_flow::{FlowId, Kind, Tracker, TrackerConfig};
 use narrows_lists::List;
 use narrows_units::{Bytes, Duration, Instant, Rate};
 use narrows_wire::{Header, TcpHeader};
@@ -49,7 +50,8 @@ use self::packets::PacketSlab;
 use super::admission::{Admission, Way};
 use super::{Config, LossWindow, Mode};
 use crate::{
-    Backlog, ClassReport, Counters, Packet, Qdisc, Reason, Report, ShaperConfig, Spec, Verdict, Verdicts,
+    Backlog, ClassReport, Counters, Discipline, Manage, Packet, Qdisc, Reason, Report, ReversePath,
+    ShaperConfig, Verdict, Verdicts,
 };
 
 /// TAQ in its default mode, for one direction of a link.
@@ -345,12 +347,22 @@ impl<P: Packet> Qdisc<P> for DefaultMode<P> {
         Some(entry.packet)
     }
 
+    fn next_ready(&self, now: Instant) -> Option<Instant> {
+        (self.backlog.packets > 0).then_some(now)
+    }
+
+    fn backlog(&self) -> Backlog {
+        self.backlog
+    }
+}
+
+impl<P: Packet> ReversePath<P> for DefaultMode<P> {
     fn reverse(&mut self, now: Instant, packet: P, verdicts: &mut Verdicts<P>) -> Option<P> {
         let packet = self.request(now, Way::Reverse, packet, verdicts)?;
         Some(self.pass_back(now, packet))
     }
 
-    fn release_reverse(&mut self, now: Instant, verdicts: &mut Verdicts<P>) -> Option<P> {
+    fn release(&mut self, now: Instant, verdicts: &mut Verdicts<P>) -> Option<P> {
         loop {
             let inside = self.inside(now);
             let released = self.admission.release(now, inside, &mut self.counters, verdicts)?;
@@ -373,29 +385,9 @@ impl<P: Packet> Qdisc<P> for DefaultMode<P> {
     fn release_all(&mut self, now: Instant) {
         self.admission.release_all(now);
     }
+}
 
-    fn reconfigure(&mut self, _now: Instant, spec: &Spec, link: &ShaperConfig) -> bool {
-        match spec {
-            Spec::Taq(config) if config.mode == Mode::Default => {
-                self.config = Config { flows: self.config.flows, ..*config };
-                self.link = *link;
-                self.packet_time = link.rate.time_to_send(Bytes(self.mean_len >> 4));
-                self.newcomers.reconfigure(link.rate, config.new_share);
-                self.admission.reconfigure(entrance::admission_config(config));
-                true
-            }
-            _ => false,
-        }
-    }
-
-    fn next_ready(&self, now: Instant) -> Option<Instant> {
-        (self.backlog.packets > 0).then_some(now)
-    }
-
-    fn backlog(&self) -> Backlog {
-        self.backlog
-    }
-
+impl<P: Packet> Manage for DefaultMode<P> {
     fn report(&mut self, now: Instant) -> Report {
         let census = self.tracker.census(now);
         let class = |name, place, flows| {
@@ -421,18 +413,32 @@ impl<P: Packet> Qdisc<P> for DefaultMode<P> {
                 class("new", Place::New, self.newcomers.list.len() as usize),
                 class("round", Place::Round, self.round.len() as usize),
             ],
-            states: Phase::ALL
-                .iter()
-                .map(|p| (p.name(), census.by_phase[p.index()]))
-                .chain([("no_data_yet", census.unphased), ("not_tcp", census.not_tcp)])
-                .collect(),
-            flows: census.flows,
-            active_flows: census.active,
-            stalled_flows: census.silent,
-            longest_stall: census.longest_stall,
             loss_ppm: self.loss.rate(now).0,
             admission: self.config.admission.then(|| self.admission.report(now, self.inside(now).overloaded)),
             bytes_per_flow: Tracker::BYTES_PER_FLOW + size_of::<FlowState>(),
+            ..super::follow_report(&census)
         }
+    }
+
+    fn reconfigure(&mut self, _now: Instant, settings: &dyn Any, link: &ShaperConfig) -> bool {
+        let Some(config) = settings.downcast_ref::<Config>().filter(|c| c.mode == Mode::Default) else {
+            return false;
+        };
+        self.config = Config { flows: self.config.flows, ..*config };
+        self.link = *link;
+        self.packet_time = link.rate.time_to_send(Bytes(self.mean_len >> 4));
+        self.newcomers.reconfigure(link.rate, config.new_share);
+        self.admission.reconfigure(entrance::admission_config(config));
+        true
+    }
+}
+
+impl<P: Packet> Discipline<P> for DefaultMode<P> {
+    fn reverse_path(&self) -> Option<&dyn ReversePath<P>> {
+        Some(self)
+    }
+
+    fn reverse_path_mut(&mut self) -> Option<&mut dyn ReversePath<P>> {
+        Some(self)
     }
 }

@@ -6,7 +6,7 @@ use narrows_wire::{Flags, FlowKey, Header, Proto, TcpHeader};
 use super::DefaultMode;
 use crate::Settings as _;
 use crate::taq::Config;
-use crate::{Qdisc, Reason, Record, ShaperConfig, Verdict, Verdicts};
+use crate::{Qdisc, Reason, Record, ReversePath, ShaperConfig, Verdict, Verdicts};
 
 const MSS: u32 = 1448;
 

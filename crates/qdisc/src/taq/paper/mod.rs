@@ -15,6 +15,8 @@ mod shares;
 mod store;
 mod victims;
 
+use core::any::Any;
+
 use narrows_flow::{FlowId, Kind, Tracker, TrackerConfig};
 use narrows_units::{Bytes, Duration, Ecn, Instant, Rate};
 use narrows_wire::{Header, Proto};
@@ -27,7 +29,8 @@ use self::victims::steps;
 use super::admission::{Admission, AdmissionConfig, Load, Rule, Way};
 use super::{Config, LossWindow, Mode, PoolId, Sizes};
 use crate::{
-    Backlog, ClassReport, Counters, Packet, Qdisc, Reason, Report, ShaperConfig, Spec, Verdict, Verdicts,
+    Backlog, ClassReport, Counters, Discipline, Manage, Packet, Qdisc, Reason, Report, ReversePath,
+    ShaperConfig, Verdict, Verdicts,
 };
 
 /// Where the unknown stand among possible victims: first.
@@ -350,6 +353,16 @@ impl<P: Packet> Qdisc<P> for PaperMode<P> {
         Some(packet)
     }
 
+    fn next_ready(&self, now: Instant) -> Option<Instant> {
+        (self.backlog.packets > 0).then_some(now)
+    }
+
+    fn backlog(&self) -> Backlog {
+        self.backlog
+    }
+}
+
+impl<P: Packet> ReversePath<P> for PaperMode<P> {
     fn reverse(&mut self, now: Instant, packet: P, verdicts: &mut Verdicts<P>) -> Option<P> {
         let packet = if self.config.admission && Admission::<P>::is_connection_request(packet.header()) {
             self.request(now, Way::Reverse, packet, verdicts)?
@@ -360,7 +373,7 @@ impl<P: Packet> Qdisc<P> for PaperMode<P> {
         Some(packet)
     }
 
-    fn release_reverse(&mut self, now: Instant, verdicts: &mut Verdicts<P>) -> Option<P> {
+    fn release(&mut self, now: Instant, verdicts: &mut Verdicts<P>) -> Option<P> {
         loop {
             let inside = self.inside(now);
             match self.admission.release(now, inside, &mut self.counters, verdicts)? {
@@ -373,19 +386,11 @@ impl<P: Packet> Qdisc<P> for PaperMode<P> {
         }
     }
 
-    fn next_ready(&self, now: Instant) -> Option<Instant> {
-        (self.backlog.packets > 0).then_some(now)
-    }
-
     fn next_release(&self, now: Instant) -> Option<Instant> {
         if self.admission.held() == 0 {
             return None;
         }
         self.admission.next_release(now, self.inside(now), self.loss.next_change(now))
-    }
-
-    fn backlog(&self) -> Backlog {
-        self.backlog
     }
 
     fn held(&self) -> usize {
@@ -395,27 +400,9 @@ impl<P: Packet> Qdisc<P> for PaperMode<P> {
     fn release_all(&mut self, now: Instant) {
         self.admission.release_all(now);
     }
+}
 
-    /// Flows, packets and the line at the door stay. A smaller buffer empties as packets come; `flows` keeps its value,
-    /// since the table was made for it.
-    fn reconfigure(&mut self, _now: Instant, spec: &Spec, link: &ShaperConfig) -> bool {
-        let Spec::Taq(config) = spec else { return false };
-        if config.mode != Mode::Paper {
-            return false;
-        }
-        let old = self.config;
-        self.config = Config { flows: old.flows, ..*config };
-        self.link = *link;
-        self.sizes = config.sizes(link);
-        self.scheduler.reconfigure(recovery_rate(config, link), link.mtu);
-        self.shares.reconfigure(link.rate, config.share, config.fair_share);
-        if old.w_loss != config.w_loss {
-            self.loss = LossWindow::new(config.w_loss);
-        }
-        self.admission.reconfigure(admission_config(config));
-        true
-    }
-
+impl<P: Packet> Manage for PaperMode<P> {
     fn report(&mut self, now: Instant) -> Report {
         let census = self.tracker.census(now);
         let class = |c: Class| ClassReport {
@@ -435,6 +422,36 @@ impl<P: Packet> Qdisc<P> for PaperMode<P> {
             bytes_per_flow: Self::bytes_per_flow(),
             ..super::follow_report(&census)
         }
+    }
+
+    /// Flows, packets and the line at the door stay. A smaller buffer empties as packets come; `flows` keeps its value,
+    /// since the table was made for it.
+    fn reconfigure(&mut self, _now: Instant, settings: &dyn Any, link: &ShaperConfig) -> bool {
+        let Some(config) = settings.downcast_ref::<Config>() else { return false };
+        if config.mode != Mode::Paper {
+            return false;
+        }
+        let old = self.config;
+        self.config = Config { flows: old.flows, ..*config };
+        self.link = *link;
+        self.sizes = config.sizes(link);
+        self.scheduler.reconfigure(recovery_rate(config, link), link.mtu);
+        self.shares.reconfigure(link.rate, config.share, config.fair_share);
+        if old.w_loss != config.w_loss {
+            self.loss = LossWindow::new(config.w_loss);
+        }
+        self.admission.reconfigure(admission_config(config));
+        true
+    }
+}
+
+impl<P: Packet> Discipline<P> for PaperMode<P> {
+    fn reverse_path(&self) -> Option<&dyn ReversePath<P>> {
+        Some(self)
+    }
+
+    fn reverse_path_mut(&mut self) -> Option<&mut dyn ReversePath<P>> {
+        Some(self)
     }
 }
 

@@ -353,7 +353,7 @@ fn an_upload_is_refused_at_the_same_door() {
     assert_eq!((b.q.held(), b.q.counters.refused), (1, 0));
     b.drain(10);
     assert_eq!(b.q.next_release(at(10)), Some(at(100)), "the loss window moves on each tenth of a second");
-    assert!(b.q.release_reverse(at(3_010), &mut b.verdicts).is_none());
+    assert!(b.q.release(at(3_010), &mut b.verdicts).is_none());
     assert_eq!((b.q.held(), b.q.backlog().packets), (0, 1), "its three seconds are over: queued");
 }
 
@@ -518,13 +518,13 @@ fn a_smaller_buffer_empties_step_by_step() {
     let mut config = b.q.config;
     config.set("buffer", "8").unwrap();
     let link = b.q.link;
-    assert!(b.q.reconfigure(at(0), &Spec::Taq(config), &link));
+    assert!(b.q.reconfigure(at(0), &config, &link));
     assert_eq!(b.q.backlog().packets, 20);
     // A retransmission is not at a cap of its own: two leave for one that comes.
     b.again(0, 1, 1000);
     assert_eq!((b.dropped().len(), b.q.backlog().packets), (2, 19));
     config.set("mode", "default").unwrap();
-    assert!(!b.q.reconfigure(at(0), &Spec::Taq(config), &link));
+    assert!(!b.q.reconfigure(at(0), &config, &link));
 }
 
 #[test]

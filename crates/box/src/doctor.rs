@@ -1,0 +1,163 @@
+//! What this machine can do. Whatever can be tried is tried, in a network namespace that goes when the trial ends, so the
+//! answer is what would happen and nothing is touched.
+
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+use caps::{CapSet, Capability};
+use narrows_netio::links::Link;
+use nix::sched::{CloneFlags, unshare};
+
+use super::nfqueue::Nfqueue;
+use super::packet_pair::PacketPair;
+use super::rules::{Rules, Tool};
+use super::state;
+
+/// What a finding is needed for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Need {
+    /// `narrows run` in its default form.
+    Run,
+    /// `narrows run --backend packet`.
+    Packet,
+    /// Something of `narrows run` that not everybody uses.
+    Feature,
+}
+
+/// One question and its answer.
+#[derive(Clone, Debug)]
+pub struct Finding {
+    /// What was asked.
+    pub what: &'static str,
+    /// What it is needed for.
+    pub need: Need,
+    /// The answer: what was found, or what is wrong and the remedy.
+    pub answer: Result<String, String>,
+}
+
+/// Asks everything.
+#[must_use]
+pub fn examine(state_dir: &Path) -> Vec<Finding> {
+    let tools = Tool::find();
+    let tools = tools.as_deref();
+    let finding = |what, need, answer| Finding { what, need, answer };
+    vec![
+        finding("permission for queues and rules", Need::Run, capability(Capability::CAP_NET_ADMIN)),
+        finding("permission for raw sockets", Need::Run, capability(Capability::CAP_NET_RAW)),
+        finding("iptables", Need::Run, flavour(tools)),
+        finding("NFQUEUE", Need::Run, apart(nfqueue)),
+        finding("rules that queue and let pass", Need::Run, apart(|| rehearse(false))),
+        finding("IPv6 rules", Need::Feature, ipv6(tools)),
+        finding("bridged traffic", Need::Feature, apart(bridge)),
+        finding("nothing that goes around the box", Need::Feature, flow_offload()),
+        finding(
+            "nothing left by a killed box",
+            Need::Feature,
+            leftovers(state_dir, tools.unwrap_or_default()),
+        ),
+        finding("real-time priority", Need::Feature, realtime()),
+        finding("packet sockets", Need::Packet, apart(packet_sockets)),
+    ]
+}
+
+/// Whether a box can run, by one back end or the other.
+#[must_use]
+pub fn can_run(findings: &[Finding]) -> bool {
+    let all = |need| findings.iter().filter(|f| f.need == need).all(|f| f.answer.is_ok());
+    all(Need::Run) || (all(Need::Packet) && capability(Capability::CAP_NET_ADMIN).is_ok())
+}
+
+/// Tries `f` in a network namespace of its own.
+fn apart(f: impl FnOnce() -> anyhow::Result<String> + Send + 'static) -> Result<String, String> {
+    for needed in [Capability::CAP_NET_ADMIN, Capability::CAP_NET_RAW] {
+        capability(needed).map_err(|e| format!("not tried: {e}"))?;
+    }
+    let trial = std::thread::spawn(move || {
+        unshare(CloneFlags::CLONE_NEWNET).map_err(|e| {
+            format!("a network namespace cannot be made ({e}): run as root, on a kernel with CONFIG_NET_NS")
+        })?;
+        f().map_err(|e| format!("{e:#}"))
+    });
+    trial.join().unwrap_or_else(|_| Err("the trial failed".to_owned()))
+}
+
+fn capability(capability: Capability) -> Result<String, String> {
+    match caps::has_cap(None, CapSet::Effective, capability) {
+        Ok(true) => Ok(capability.to_string()),
+        _ => Err(format!("{capability} is missing: run as root (sudo)")),
+    }
+}
+
+fn flavour(tools: Result<&[Tool], &anyhow::Error>) -> Result<String, String> {
+    let tools = tools.map_err(|e| format!("{e:#}"))?;
+    Ok(tools.iter().map(|t| t.name.as_str()).collect::<Vec<_>>().join(" and "))
+}
+
+fn ipv6(tools: Result<&[Tool], &anyhow::Error>) -> Result<String, String> {
+    match tools {
+        Ok([_, v6, ..]) => Ok(v6.name.clone()),
+        _ => Err("no ip6tables can list table mangle: IPv6 goes around the box; install iptables, or load ip6_tables".into()),
+    }
+}
+
+fn nfqueue() -> anyhow::Result<String> {
+    Nfqueue::open(0).map(|_| "the kernel hands packets over".to_owned()).map_err(|e| {
+        anyhow::anyhow!("{e}: load the module (modprobe nfnetlink_queue), or use --backend packet")
+    })
+}
+
+/// Puts rules in and takes them out.
+fn rehearse(bridged: bool) -> anyhow::Result<String> {
+    let tools = Tool::find()?;
+    let rules = Rules {
+        lan: "lan0".into(),
+        wan: "wan0".into(),
+        queue: 0,
+        bridged,
+        local: !bridged,
+        owner: "narrows doctor".into(),
+    };
+    rules.install(&tools)?;
+    for tool in &tools {
+        tool.remove(&rules.chain())?;
+    }
+    Ok("went in and out again".to_owned())
+}
+
+fn bridge() -> anyhow::Result<String> {
+    if !Path::new("/proc/sys/net/bridge/bridge-nf-call-iptables").exists() {
+        anyhow::bail!("br_netfilter is not loaded: modprobe br_netfilter");
+    }
+    rehearse(true).map(|_| "bridge ports can be queued (br_netfilter)".to_owned())
+}
+
+fn packet_sockets() -> anyhow::Result<String> {
+    let lo = Link::find("lo")?;
+    PacketPair::open(("lo", &lo), ("lo", &lo)).map(|_| "can be opened".to_owned())
+}
+
+fn flow_offload() -> Result<String, String> {
+    let Ok(out) = Command::new("nft").args(["list", "ruleset"]).stdin(Stdio::null()).output() else {
+        return Ok("no nft here".to_owned());
+    };
+    if String::from_utf8_lossy(&out.stdout).contains("flowtable") {
+        Err("nft has a flowtable: packets it takes are not queued; delete it, or leave LAN and WAN out of it"
+            .into())
+    } else {
+        Ok("no flowtable".to_owned())
+    }
+}
+
+fn leftovers(dir: &Path, tools: &[Tool]) -> Result<String, String> {
+    match state::leftovers(dir, tools) {
+        Ok(left) if left.is_empty() => Ok("clean".to_owned()),
+        Ok(left) => Err(format!("{}: remove it with narrows doctor --clean", left.join("; "))),
+        Err(e) => Err(format!("cannot tell: {e:#}")),
+    }
+}
+
+fn realtime() -> Result<String, String> {
+    capability(Capability::CAP_SYS_NICE)
+        .map(|_| "--realtime can be used".to_owned())
+        .map_err(|e| format!("{e}; only --realtime needs it"))
+}

@@ -1,0 +1,221 @@
+//! The box's inner loop without its clock: one step takes what has come, asks the disciplines, and hands on what they
+//! decided. All calls on the disciplines, and their order, are [`Driver`]'s.
+
+use std::io;
+
+use narrows_qdisc::{Direction, Driver, Event, Manage as _, Packet, Qdisc as _, Report, Verdict};
+use narrows_units::Instant;
+
+use super::backend::Backend;
+use super::lane::{Lane, LaneSettings};
+
+/// What a step found.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Step {
+    /// When the next step is worth while though nothing arrives; an instant at or before `now` means at once.
+    pub next: Option<Instant>,
+    /// Whether more packets may be waiting already.
+    pub more: bool,
+    /// Whether anything came or went.
+    pub active: bool,
+}
+
+/// A box with two directions.
+pub struct Engine<P> {
+    driver: Driver<P, Lane<P>>,
+    arrivals: Vec<(Direction, P)>,
+}
+
+impl<P: Packet + Send + 'static> Engine<P> {
+    /// A box that does as told, down first.
+    #[must_use]
+    pub fn new(settings: &[LaneSettings; 2]) -> Self {
+        let [down, up] = settings;
+        Self { driver: Driver::new(Lane::new(down), Lane::new(up)), arrivals: Vec::new() }
+    }
+
+    /// Takes what has come and sends what may leave at `now`, which must not decrease between calls.
+    ///
+    /// # Errors
+    /// Those of the back end; nothing is lost by calling again.
+    pub fn step<B: Backend<Packet = P>>(&mut self, now: Instant, backend: &mut B) -> io::Result<Step> {
+        self.step_by(|| now, backend)
+    }
+
+    /// The same by a clock that goes on meanwhile: of many packets that came together, the last is handled at its own
+    /// time, and what became due in between has left.
+    ///
+    /// # Errors
+    /// Those of the back end; nothing is lost by calling again.
+    pub fn step_by<B: Backend<Packet = P>>(
+        &mut self,
+        mut clock: impl FnMut() -> Instant,
+        backend: &mut B,
+    ) -> io::Result<Step> {
+        let mut now = clock();
+        let received = backend.receive(now, &mut self.arrivals);
+        let mut active = !self.arrivals.is_empty();
+        for (direction, packet) in self.arrivals.drain(..) {
+            now = clock();
+            self.driver.arrive(now, direction, packet, &mut |event| backend.carry_out(now, event));
+        }
+        if !active {
+            self.driver.service(now, &mut |event| {
+                active = true;
+                backend.carry_out(now, event);
+            });
+        }
+        backend.flush()?;
+        Ok(Step { next: self.driver.next_service(now), more: received?, active })
+    }
+
+    /// Changes rates and disciplines. What waits is kept, in order, and leaves at the new rate; what was held at the door
+    /// of a discipline that goes is let in.
+    ///
+    /// # Errors
+    /// Those of the back end.
+    pub fn reconfigure<B: Backend<Packet = P>>(
+        &mut self,
+        now: Instant,
+        settings: &[LaneSettings; 2],
+        backend: &mut B,
+    ) -> io::Result<()> {
+        for direction in Direction::BOTH {
+            let lane = self.driver.discipline_mut(direction);
+            let settings = &settings[direction as usize];
+            if lane.adjust(now, settings) {
+                continue;
+            }
+            let mut verdicts = Vec::new();
+            let held = lane.exchange(now, settings, &mut verdicts);
+            hand_on(now, direction, verdicts, backend);
+            let mut verdicts = Vec::new();
+            let other = self.driver.discipline_mut(direction.other());
+            held.into_iter().for_each(|p| other.enqueue(now, p, &mut verdicts));
+            hand_on(now, direction.other(), verdicts, backend);
+        }
+        backend.flush()
+    }
+
+    /// Sends all that waits or is held, in order and at once: the box is about to go.
+    ///
+    /// # Errors
+    /// Those of the back end.
+    pub fn release_all<B: Backend<Packet = P>>(&mut self, now: Instant, backend: &mut B) -> io::Result<()> {
+        for direction in Direction::BOTH {
+            let mut verdicts = Vec::new();
+            let lane = self.driver.discipline_mut(direction);
+            let held = lane.release_held(now, &mut verdicts);
+            let waiting = lane.drain(now, &mut verdicts);
+            waiting.into_iter().for_each(|p| backend.carry_out(now, Event::Send(direction, p)));
+            held.into_iter().for_each(|p| backend.carry_out(now, Event::Send(direction.other(), p)));
+            hand_on(now, direction, verdicts, backend);
+        }
+        backend.flush()
+    }
+
+    /// The state of one direction, for people.
+    pub fn report(&mut self, now: Instant, direction: Direction) -> Report {
+        self.driver.discipline_mut(direction).report(now)
+    }
+}
+
+fn hand_on<B: Backend>(
+    now: Instant,
+    direction: Direction,
+    verdicts: Vec<Verdict<B::Packet>>,
+    backend: &mut B,
+) {
+    verdicts.into_iter().for_each(|v| backend.carry_out(now, Event::Verdict(direction, v)));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Scripted;
+    use narrows_qdisc::{Record, ShaperConfig, Spec};
+    use narrows_units::{Bytes, Rate};
+
+    fn lane(kbps: Option<u64>, spec: &str) -> LaneSettings {
+        let link = kbps.map(|k| ShaperConfig { mtu: Bytes(1500), ..ShaperConfig::new(Rate::from_kbps(k)) });
+        LaneSettings::new(link, spec.parse::<Spec>().unwrap(), 1)
+    }
+
+    fn at(ms: u64) -> Instant {
+        Instant::from_nanos(ms * 1_000_000)
+    }
+
+    /// A packet of 1500 bytes every 5 ms from 0 on, alternately down and up.
+    fn packets(n: u64) -> Vec<(Instant, Direction, Record)> {
+        let one = |id| {
+            let mut record = Record { id, ..Record::default() };
+            record.header.len = Bytes(1500);
+            (at(5 * id), Direction::BOTH[id as usize % 2], record)
+        };
+        (0..n).map(one).collect()
+    }
+
+    fn sent(backend: &Scripted, direction: Direction) -> Vec<(u64, u64)> {
+        let one = |(t, e): &(Instant, Event<Record>)| match e {
+            Event::Send(d, p) if *d == direction => Some((t.as_nanos() / 1_000_000, p.id)),
+            _ => None,
+        };
+        backend.log().iter().filter_map(one).collect()
+    }
+
+    #[test]
+    fn a_shaped_and_an_open_direction() {
+        // Down: 20 ms a packet, so those of 0, 10, 20 ms leave at 0, 20, 40 ms; up they leave as they come.
+        let mut engine = Engine::new(&[lane(Some(600), "fifo:9"), lane(None, "fifo:9")]);
+        let mut backend = Scripted::new(packets(6));
+        backend.run(&mut engine, at(1000));
+        assert_eq!(sent(&backend, Direction::Down), [(0, 0), (20, 2), (40, 4)]);
+        assert_eq!(sent(&backend, Direction::Up), [(5, 1), (15, 3), (25, 5)]);
+    }
+
+    #[test]
+    fn a_reload_loses_and_reorders_nothing_whatever_it_changes() {
+        // From a long slow queue to: a shorter one, no shaping, an observer.
+        let mut watched = lane(None, "fifo:9");
+        watched.observe = true;
+        for (name, to) in
+            [("short", lane(Some(6000), "fifo:1")), ("open", lane(None, "fifo:9")), ("watched", watched)]
+        {
+            let mut engine = Engine::new(&[lane(Some(60), "fifo:99"), lane(None, "fifo:9")]);
+            let mut backend = Scripted::new(packets(20));
+            backend.run(&mut engine, at(95));
+            assert_eq!(sent(&backend, Direction::Down).len(), 1, "200 ms a packet");
+            engine.reconfigure(at(95), &[to, lane(None, "fifo:9")], &mut backend).unwrap();
+            backend.run(&mut engine, at(95));
+            let next = engine.step(at(96), &mut backend).unwrap().next;
+            let mut now = next;
+            while let Some(t) = now {
+                now = engine.step(t.max(at(96)), &mut backend).unwrap().next;
+            }
+            let ids: Vec<u64> = sent(&backend, Direction::Down).iter().map(|s| s.1).collect();
+            assert_eq!(ids, (0..20).step_by(2).collect::<Vec<_>>(), "{name}");
+        }
+    }
+
+    #[test]
+    fn what_waits_leaves_at_once_when_the_box_goes() {
+        let mut engine = Engine::new(&[lane(Some(60), "fifo:99"), lane(None, "fifo:9")]);
+        let mut backend = Scripted::new(packets(10));
+        backend.run(&mut engine, at(50));
+        engine.release_all(at(51), &mut backend).unwrap();
+        let ids: Vec<u64> = sent(&backend, Direction::Down).iter().map(|s| s.1).collect();
+        assert_eq!(ids, [0, 2, 4, 6, 8]);
+    }
+
+    #[test]
+    fn an_observer_touches_nothing() {
+        let mut lanes = [lane(Some(8), "fifo:1"), lane(Some(8), "fifo:1")];
+        lanes.iter_mut().for_each(|l| l.observe = true);
+        let mut engine = Engine::new(&lanes);
+        let mut backend = Scripted::new(packets(40));
+        backend.run(&mut engine, at(1000));
+        let expected: Vec<_> = packets(40).into_iter().map(|(t, d, p)| (t, Event::Send(d, p))).collect();
+        assert_eq!(backend.log(), expected);
+        assert_eq!(engine.report(at(1000), Direction::Down).counters.arrived, 20);
+    }
+}

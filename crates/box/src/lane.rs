@@ -1,0 +1,347 @@
+//! One direction of the box: a discipline, shaped or not, that can be exchanged while packets wait.
+
+use std::any::Any;
+use std::collections::VecDeque;
+
+use narrows_qdisc::{
+    Backlog, Discipline, Fifo, Limit, Manage, Packet, Qdisc, Report, ReversePath, Shaper, ShaperConfig, Spec,
+    Verdicts,
+};
+use narrows_units::{Instant, Rate};
+
+use super::watch::Watch;
+
+/// The link an observer assumes where none is told: fast enough for nothing to wait.
+const NOMINAL: ShaperConfig = ShaperConfig::new(Rate::from_kbps(1_000_000));
+
+/// What one direction is told to do.
+#[derive(Clone, Debug, PartialEq)]
+pub struct LaneSettings {
+    /// The link to imitate; `None` lets packets pass at once.
+    pub link: Option<ShaperConfig>,
+    /// The discipline of a shaped direction.
+    pub discipline: Spec,
+    /// Follow and report, touch nothing: packets pass at once, the discipline is only shown them.
+    pub observe: bool,
+    /// For hashing and tie-breaks.
+    pub seed: u64,
+}
+
+impl LaneSettings {
+    /// A direction shaped to `link` under `discipline`; with no link, one that lets packets pass.
+    #[must_use]
+    pub const fn new(link: Option<ShaperConfig>, discipline: Spec, seed: u64) -> Self {
+        Self { link, discipline, observe: false, seed }
+    }
+}
+
+/// One direction of the box.
+pub enum Lane<P> {
+    /// Not shaped: what comes goes.
+    Open(Switch<P>),
+    /// Behind a rate.
+    Shaped(Shaper<P, Switch<P>>),
+    /// Looked at only.
+    Watched(Watch<P>),
+}
+
+/// A discipline that was put in place of another: what waited in the old one leaves first, in its old order, at the new
+/// rate. So an exchange loses nothing and reorders nothing.
+pub struct Switch<P> {
+    before: VecDeque<P>,
+    before_backlog: Backlog,
+    inner: Box<dyn Discipline<P> + Send>,
+}
+
+impl<P: Packet + Send + 'static> Lane<P> {
+    /// A direction as told, empty.
+    #[must_use]
+    pub fn new(settings: &LaneSettings) -> Self {
+        let switch = |inner| Switch { before: VecDeque::new(), before_backlog: Backlog::default(), inner };
+        let (spec, seed) = (&settings.discipline, settings.seed);
+        match settings.link {
+            _ if settings.observe => {
+                Self::Watched(Watch::new(spec.build(&settings.link.unwrap_or(NOMINAL), seed)))
+            }
+            None => Self::Open(switch(Box::new(Fifo::new(Limit::Packets(usize::MAX))))),
+            Some(link) => Self::Shaped(Shaper::new(link, switch(spec.build(&link, seed)))),
+        }
+    }
+
+    fn inner_mut(&mut self) -> &mut dyn Discipline<P> {
+        match self {
+            Self::Open(s) => s,
+            Self::Shaped(s) => s.inner_mut(),
+            Self::Watched(w) => w,
+        }
+    }
+
+    /// Takes out all that waits, in the order in which it would have been sent, whatever the rate. The discipline may
+    /// discard some on the way, as on any dequeue. It is of no use afterwards: where it holds a packet back for a while,
+    /// that while is made to pass.
+    pub fn drain(&mut self, mut now: Instant, verdicts: &mut Verdicts<P>) -> VecDeque<P> {
+        let inner = self.inner_mut();
+        let mut waiting = VecDeque::new();
+        // No discipline waits more often than it has packets.
+        for _ in 0..=inner.backlog().packets {
+            waiting.extend(std::iter::from_fn(|| inner.dequeue(now, verdicts)));
+            match inner.next_ready(now) {
+                Some(later) if inner.backlog().packets > 0 => now = now.max(later),
+                _ => break,
+            }
+        }
+        waiting
+    }
+
+    /// Takes out all packets of the other direction that are held at the door, in the order of the line.
+    pub fn release_held(&mut self, now: Instant, verdicts: &mut Verdicts<P>) -> Vec<P> {
+        let Some(path) = self.inner_mut().reverse_path_mut() else { return Vec::new() };
+        path.release_all(now);
+        std::iter::from_fn(|| path.release(now, verdicts)).collect()
+    }
+
+    /// Does as `settings` say from now on, without another discipline; `false` if it takes another one.
+    pub fn adjust(&mut self, now: Instant, settings: &LaneSettings) -> bool {
+        let discipline = settings.discipline.settings();
+        match (self, settings.link) {
+            (Self::Watched(w), link) if settings.observe => {
+                w.reconfigure(now, discipline, &link.unwrap_or(NOMINAL))
+            }
+            (Self::Shaped(s), Some(link)) if !settings.observe => s.reconfigure(now, discipline, &link),
+            (Self::Open(_), None) => !settings.observe,
+            _ => false,
+        }
+    }
+
+    /// Puts another discipline in place. What waits stays, in order; what is held at the door is given out.
+    pub fn exchange(&mut self, now: Instant, settings: &LaneSettings, verdicts: &mut Verdicts<P>) -> Vec<P> {
+        let held = self.release_held(now, verdicts);
+        let waiting = self.drain(now, verdicts);
+        // An observer keeps nothing back, so nothing waits in one and nothing need wait for one.
+        *self = Self::new(settings);
+        match self {
+            Self::Open(s) => s.put_before(waiting),
+            Self::Shaped(s) => s.inner_mut().put_before(waiting),
+            Self::Watched(w) => waiting.into_iter().for_each(|p| w.enqueue(now, p, verdicts)),
+        }
+        held
+    }
+}
+
+impl<P: Packet> Switch<P> {
+    fn put_before(&mut self, waiting: VecDeque<P>) {
+        waiting.iter().for_each(|p| self.before_backlog.add(p.len()));
+        self.before = waiting;
+    }
+}
+
+impl<P: Packet> Qdisc<P> for Switch<P> {
+    fn enqueue(&mut self, now: Instant, packet: P, verdicts: &mut Verdicts<P>) {
+        self.inner.enqueue(now, packet, verdicts);
+    }
+    fn dequeue(&mut self, now: Instant, verdicts: &mut Verdicts<P>) -> Option<P> {
+        if let Some(packet) = self.before.pop_front() {
+            self.before_backlog.sub(packet.len());
+            return Some(packet);
+        }
+        self.inner.dequeue(now, verdicts)
+    }
+    fn next_ready(&self, now: Instant) -> Option<Instant> {
+        if self.before.is_empty() { self.inner.next_ready(now) } else { Some(now) }
+    }
+    fn backlog(&self) -> Backlog {
+        let inner = self.inner.backlog();
+        Backlog {
+            packets: inner.packets + self.before_backlog.packets,
+            bytes: inner.bytes + self.before_backlog.bytes,
+        }
+    }
+}
+
+impl<P: Packet> Manage for Switch<P> {
+    fn report(&mut self, now: Instant) -> Report {
+        Report { backlog: self.backlog(), ..self.inner.report(now) }
+    }
+    fn reconfigure(&mut self, now: Instant, settings: &dyn Any, link: &ShaperConfig) -> bool {
+        self.inner.reconfigure(now, settings, link)
+    }
+}
+
+impl<P: Packet> Discipline<P> for Switch<P> {
+    fn reverse_path(&self) -> Option<&dyn ReversePath<P>> {
+        self.inner.reverse_path()
+    }
+    fn reverse_path_mut(&mut self) -> Option<&mut dyn ReversePath<P>> {
+        self.inner.reverse_path_mut()
+    }
+}
+
+/// The same method of whichever lane it is.
+macro_rules! lane {
+    ($lane:expr, $q:ident => $call:expr) => {
+        match $lane {
+            Lane::Open($q) => $call,
+            Lane::Shaped($q) => $call,
+            Lane::Watched($q) => $call,
+        }
+    };
+}
+
+impl<P: Packet> Qdisc<P> for Lane<P> {
+    fn enqueue(&mut self, now: Instant, packet: P, verdicts: &mut Verdicts<P>) {
+        lane!(self, q => q.enqueue(now, packet, verdicts));
+    }
+    fn dequeue(&mut self, now: Instant, verdicts: &mut Verdicts<P>) -> Option<P> {
+        lane!(self, q => q.dequeue(now, verdicts))
+    }
+    fn next_ready(&self, now: Instant) -> Option<Instant> {
+        lane!(self, q => q.next_ready(now))
+    }
+    fn backlog(&self) -> Backlog {
+        lane!(self, q => q.backlog())
+    }
+}
+
+impl<P: Packet> Manage for Lane<P> {
+    fn report(&mut self, now: Instant) -> Report {
+        match self {
+            Self::Open(q) => Report { name: "open", ..q.report(now) },
+            Self::Shaped(q) => q.report(now),
+            Self::Watched(q) => q.report(now),
+        }
+    }
+    fn reconfigure(&mut self, now: Instant, settings: &dyn Any, link: &ShaperConfig) -> bool {
+        lane!(self, q => q.reconfigure(now, settings, link))
+    }
+}
+
+impl<P: Packet> Discipline<P> for Lane<P> {
+    fn reverse_path(&self) -> Option<&dyn ReversePath<P>> {
+        lane!(self, q => q.reverse_path())
+    }
+    fn reverse_path_mut(&mut self) -> Option<&mut dyn ReversePath<P>> {
+        lane!(self, q => q.reverse_path_mut())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use narrows_qdisc::Record;
+
+    /// Sends one packet a millisecond, and holds all packets of the other direction until told to let go.
+    #[derive(Default)]
+    struct Holder {
+        queue: VecDeque<Record>,
+        held: VecDeque<Record>,
+        busy_until: Instant,
+        open: bool,
+    }
+
+    impl Qdisc<Record> for Holder {
+        fn enqueue(&mut self, _now: Instant, packet: Record, _verdicts: &mut Verdicts<Record>) {
+            self.queue.push_back(packet);
+        }
+        fn dequeue(&mut self, now: Instant, _verdicts: &mut Verdicts<Record>) -> Option<Record> {
+            if now < self.busy_until {
+                return None;
+            }
+            let packet = self.queue.pop_front()?;
+            self.busy_until = now + narrows_units::Duration::from_millis(1);
+            Some(packet)
+        }
+        fn next_ready(&self, now: Instant) -> Option<Instant> {
+            (!self.queue.is_empty()).then_some(now.max(self.busy_until))
+        }
+        fn backlog(&self) -> Backlog {
+            Backlog { packets: self.queue.len(), ..Backlog::default() }
+        }
+    }
+
+    impl ReversePath<Record> for Holder {
+        fn reverse(
+            &mut self,
+            _now: Instant,
+            packet: Record,
+            _verdicts: &mut Verdicts<Record>,
+        ) -> Option<Record> {
+            self.held.push_back(packet);
+            None
+        }
+        fn release(&mut self, _now: Instant, _verdicts: &mut Verdicts<Record>) -> Option<Record> {
+            if self.open { self.held.pop_front() } else { None }
+        }
+        fn next_release(&self, now: Instant) -> Option<Instant> {
+            self.open.then_some(now)
+        }
+        fn held(&self) -> usize {
+            self.held.len()
+        }
+        fn release_all(&mut self, _now: Instant) {
+            self.open = true;
+        }
+    }
+
+    impl Manage for Holder {
+        fn report(&mut self, _now: Instant) -> Report {
+            Report::default()
+        }
+        fn reconfigure(&mut self, _: Instant, _: &dyn Any, _: &ShaperConfig) -> bool {
+            false
+        }
+    }
+
+    impl Discipline<Record> for Holder {
+        fn reverse_path(&self) -> Option<&dyn ReversePath<Record>> {
+            Some(self)
+        }
+        fn reverse_path_mut(&mut self) -> Option<&mut dyn ReversePath<Record>> {
+            Some(self)
+        }
+    }
+
+    fn record(id: u64) -> Record {
+        Record { id, ..Record::default() }
+    }
+
+    #[test]
+    fn what_is_held_or_kept_back_survives_an_exchange() {
+        let inner = Box::new(Holder::default());
+        let mut lane =
+            Lane::Open(Switch { before: VecDeque::new(), before_backlog: Backlog::default(), inner });
+        let (now, mut v) = (Instant::from_nanos(5), Vec::new());
+        for id in 0..4 {
+            lane.enqueue(now, record(id), &mut v);
+            assert!(lane.reverse_path_mut().unwrap().reverse(now, record(10 + id), &mut v).is_none());
+        }
+        assert!(lane.reverse_path_mut().unwrap().release(now, &mut v).is_none());
+        let settings = LaneSettings::new(None, "fifo:1".parse().unwrap(), 1);
+        let held = lane.exchange(now, &settings, &mut v);
+        assert_eq!(held, [10, 11, 12, 13].map(record));
+        assert_eq!(lane.backlog().packets, 4);
+        lane.enqueue(now, record(4), &mut v);
+        let ids: Vec<_> = std::iter::from_fn(|| lane.dequeue(now, &mut v)).map(|p| p.id).collect();
+        assert_eq!(ids, [0, 1, 2, 3, 4]);
+        assert!(v.is_empty(), "{v:?}");
+    }
+
+    #[test]
+    fn a_discipline_that_keeps_its_kind_keeps_what_it_counts() {
+        let link = |kbps| Some(ShaperConfig::new(Rate::from_kbps(kbps)));
+        let settings = |kbps, spec: &str| LaneSettings::new(link(kbps), spec.parse().unwrap(), 1);
+        for (from, to, kept) in [
+            ("fifo:9", "fifo:7", true),
+            ("fifo:9", "taq", false),
+            ("taq", "taq:window_clamp=off", true),
+            ("taq", "taq:mode=paper", false),
+        ] {
+            let mut lane = Lane::new(&settings(600, from));
+            let mut v = Vec::new();
+            lane.enqueue(Instant::ZERO, record(1), &mut v);
+            assert_eq!(lane.adjust(Instant::ZERO, &settings(900, to)), kept, "{from} to {to}");
+            assert_eq!(lane.report(Instant::ZERO).counters.arrived, 1);
+        }
+        let mut lane: Lane<Record> = Lane::new(&settings(600, "fifo:9"));
+        assert!(!lane.adjust(Instant::ZERO, &LaneSettings::new(None, "fifo:9".parse().unwrap(), 1)));
+    }
+}

@@ -1,0 +1,47 @@
+//! The box in line: packets come in by a [`Backend`], an [`Engine`] drives the disciplines, a clock and timers keep it
+//! going; around them rules, settings, a control socket, and what is needed to leave the machine as it was.
+
+mod answer;
+mod backend;
+mod channel;
+mod control;
+mod doctor;
+mod engine;
+mod lane;
+mod looping;
+mod nfqueue;
+mod packet;
+mod packet_pair;
+#[cfg(feature = "http")]
+mod page;
+mod porter;
+mod privilege;
+mod rules;
+mod run;
+mod settings;
+mod state;
+mod status;
+mod sysctl;
+mod watch;
+
+pub use backend::{Backend, Scripted};
+pub use channel::{Channel, Odds};
+pub use control::{default_path, fetch, fetch_text};
+pub use doctor::{Finding, Need, can_run, examine};
+pub use engine::{Engine, Step};
+pub use lane::{Lane, LaneSettings, Switch};
+pub use narrows_netio::links::Link;
+pub use nfqueue::{KernelQueue, Nfqueue, kernel_queues};
+pub use packet::HeldPacket;
+pub use packet_pair::PacketPair;
+pub use rules::Tool;
+pub use run::{News, Source, run};
+pub use settings::{BackendKind, DEFAULT_DISCIPLINE, Discipline, Options, Settings, framing};
+pub use state::{clean, leftovers, living};
+pub use status::{
+    AdmissionJson, BacklogJson, ClassJson, CountersJson, DirectionStatus, ReportJson, Status, WaitingPoolJson,
+};
+pub use watch::Watch;
+
+/// Where running boxes keep their sockets and notes.
+pub const RUN_DIR: &str = "/run/narrows";

@@ -1,0 +1,214 @@
+//! The live loop: a clock, descriptors to wait on, and one engine step after the other.
+
+use std::os::fd::{AsFd, BorrowedFd};
+use std::sync::Arc;
+use std::time::Duration as StdDuration;
+
+use anyhow::Context;
+use narrows_qdisc::Direction;
+use narrows_units::Instant;
+use nix::poll::{PollFd, PollFlags, ppoll};
+use nix::sys::signal::Signal;
+use nix::sys::signalfd::SignalFd;
+use nix::sys::time::TimeSpec;
+use nix::time::{ClockId, clock_gettime};
+
+use super::channel::Channel;
+use super::control::Board;
+use super::engine::Engine;
+use super::packet::HeldPacket;
+use super::run::{News, Source};
+use super::settings::Settings;
+use super::status::{DirectionStatus, ReportJson, Status};
+use narrows_netio::links::{Link, Monitor};
+
+/// Steps in a row in which a discipline asks to be called at once and does nothing, before we breathe. No discipline
+/// should; but under SCHED_FIFO a busy loop would take the machine.
+const IDLE_STEPS: u32 = 64;
+const BREATH: StdDuration = StdDuration::from_micros(200);
+/// With nothing to wait for.
+const LONG: StdDuration = StdDuration::from_secs(60);
+
+/// Nanoseconds of CLOCK_MONOTONIC.
+fn now() -> Instant {
+    // CLOCK_MONOTONIC exists on every Linux, and its seconds since boot are never negative.
+    clock_gettime(ClockId::CLOCK_MONOTONIC).map_or(Instant::ZERO, |t| {
+        Instant::from_nanos(t.tv_sec().unsigned_abs() * 1_000_000_000 + t.tv_nsec().unsigned_abs())
+    })
+}
+
+/// One direction in a few words.
+pub fn describe(settings: &Settings, direction: usize) -> String {
+    let text = &settings.texts[direction];
+    match settings.lanes[direction].link {
+        _ if settings.observe => format!("observed ({text})"),
+        Some(link) => format!("{} ({text})", link.rate),
+        None => "unshaped".to_owned(),
+    }
+}
+
+/// A box in operation.
+pub struct Live<'a, C> {
+    source: &'a Source,
+    settings: Settings,
+    engine: Engine<HeldPacket>,
+    channel: C,
+    board: Arc<Board>,
+    monitor: Monitor,
+    started: Instant,
+    /// Interfaces that are missing now, for people.
+    missing: Vec<String>,
+    /// What became of the last reload, if it is worth telling.
+    reload: Vec<String>,
+    idle: u32,
+}
+
+impl<'a, C: Channel> Live<'a, C> {
+    /// A box about to start.
+    pub fn new(
+        source: &'a Source,
+        settings: &Settings,
+        channel: C,
+        board: Arc<Board>,
+        monitor: Monitor,
+    ) -> Self {
+        Self {
+            source,
+            engine: Engine::new(&settings.lanes),
+            settings: settings.clone(),
+            channel,
+            board,
+            monitor,
+            started: now(),
+            missing: Vec::new(),
+            reload: Vec::new(),
+            idle: 0,
+        }
+    }
+
+    /// Runs until SIGTERM or SIGINT.
+    pub fn turn(&mut self, signals: &SignalFd, tell: &mut dyn FnMut(News)) -> anyhow::Result<()> {
+        loop {
+            let at = now();
+            let step =
+                self.engine.step(at, &mut self.channel).context("the way to the kernel's packets is lost")?;
+            if let Some(door) = self.channel.asks_for_admission(at)
+                && let Some(report) = self.engine.report(at, door).admission
+            {
+                self.channel.tell_admission(at, door, &report);
+            }
+            if self.board.is_wanted() {
+                let status = self.status(at);
+                self.board.publish(&status);
+            }
+            if self.monitor.changed() {
+                self.look_at_links(tell);
+            }
+            while let Some(signal) = signals.read_signal().context("signalfd")? {
+                if signal.ssi_signo.cast_signed() != Signal::SIGHUP as i32 {
+                    return Ok(());
+                }
+                self.reload(tell)?;
+            }
+            if step.more {
+                continue;
+            }
+            let due = step.next.map_or(LONG, |t| StdDuration::from_nanos(t.since(now()).as_nanos()));
+            self.idle = if step.active || !due.is_zero() { 0 } else { self.idle + 1 };
+            self.wait(if self.idle > IDLE_STEPS { BREATH } else { due.min(LONG) }, signals.as_fd())?;
+        }
+    }
+
+    /// Lets everything held go and closes the back end. The rules must be gone.
+    pub fn close(mut self) -> anyhow::Result<()> {
+        self.engine.release_all(now(), &mut self.channel).context("held packets could not be let go")?;
+        self.channel.close().context("the back end could not be closed")
+    }
+
+    fn wait(&self, at_most: StdDuration, signals: BorrowedFd<'_>) -> anyhow::Result<()> {
+        let [down, up] = self.channel.fds();
+        let mut fds = [down, up, self.board.fd(), self.monitor.fd(), signals]
+            .map(|f| PollFd::new(f, PollFlags::POLLIN));
+        match ppoll(&mut fds, Some(TimeSpec::from_duration(at_most)), None) {
+            Ok(_) | Err(nix::errno::Errno::EINTR) => Ok(()),
+            Err(e) => Err(e).context("ppoll"),
+        }
+    }
+
+    fn look_at_links(&mut self, tell: &mut dyn FnMut(News)) {
+        let names = [&self.settings.lan, &self.settings.wan];
+        let missing: Vec<String> = names.into_iter().filter(|n| Link::find(n).is_err()).cloned().collect();
+        for name in &missing {
+            if !self.missing.contains(name) {
+                tell(News::Notice(format!("interface {name} is gone; waiting for it to come back")));
+            }
+        }
+        for name in &self.missing {
+            if !missing.contains(name) {
+                tell(News::Notice(format!("interface {name} is back")));
+            }
+        }
+        self.missing = missing;
+        self.channel.links_changed();
+    }
+
+    /// Reads the settings again and changes what can be changed while packets flow.
+    fn reload(&mut self, tell: &mut dyn FnMut(News)) -> anyhow::Result<()> {
+        let outcome = match &self.source.config {
+            None => Err(anyhow::anyhow!("there is no settings file to read again: start with --config")),
+            Some(_) => self.source.settings(),
+        };
+        // What cannot be answered must not be refused.
+        let outcome = outcome.and_then(|new| self.channel.answer(new.answers()).map(|()| new));
+        self.reload = match outcome {
+            Err(error) => vec![format!("settings not reloaded, the old ones stay: {error:#}")],
+            Ok(new) => {
+                let fixed = self.settings.adopt(&new);
+                self.engine.reconfigure(now(), &self.settings.lanes, &mut self.channel)?;
+                tell(News::Notice(format!(
+                    "settings reloaded: down {}, up {}",
+                    describe(&self.settings, 0),
+                    describe(&self.settings, 1)
+                )));
+                let needs_restart =
+                    |name| format!("{name} has changed in the settings: that takes a restart");
+                fixed.into_iter().map(needs_restart).collect()
+            }
+        };
+        self.reload.iter().for_each(|n| tell(News::Notice(n.clone())));
+        Ok(())
+    }
+
+    fn status(&mut self, at: Instant) -> Status {
+        let odds = self.channel.odds();
+        let settings = &self.settings;
+        let mut direction = |d: Direction| {
+            let link = settings.lanes[d as usize].link;
+            DirectionStatus {
+                rate_bps: link.map(|l| l.rate.as_bps()),
+                overhead: link.map_or(0, |l| l.overhead),
+                discipline: settings.texts[d as usize].clone(),
+                report: ReportJson::from(&self.engine.report(at, d)),
+            }
+        };
+        let (down, up) = (direction(Direction::Down), direction(Direction::Up));
+        let missing = self.missing.iter().map(|name| format!("interface {name} is missing"));
+        Status {
+            version: env!("CARGO_PKG_VERSION").to_owned(),
+            pid: std::process::id(),
+            uptime_s: at.since(self.started).as_secs_f64(),
+            lan: settings.lan.clone(),
+            wan: settings.wan.clone(),
+            backend: settings.backend.to_string(),
+            observe: settings.observe,
+            down,
+            up,
+            malformed: odds.malformed,
+            unseen: odds.unseen,
+            lost: odds.lost,
+            gone: odds.gone,
+            answered_503: odds.answered,
+            notices: missing.chain(self.reload.iter().cloned()).collect(),
+        }
+    }
+}

@@ -1,0 +1,356 @@
+//! The default way in and out: NFQUEUE. Packets stay in the kernel, in the middle of its forwarding path; we get copies
+//! and say what is to become of them. Routing, NAT and bridging are the kernel's as before, and where nobody listens
+//! (`--queue-bypass`) or we fall behind (fail-open) packets go on their way.
+
+use std::fs;
+use std::hash::{BuildHasher, RandomState};
+use std::io;
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
+
+use anyhow::Context;
+use narrows_netio::mmsg::{BATCH, Batch};
+use narrows_netio::nfqueue::{self as netlink, Heard};
+use narrows_qdisc::{AdmissionReport, Direction, Event, Verdict};
+use narrows_units::{Duration, Instant};
+use nix::sys::socket::{
+    AddressFamily, MsgFlags, NetlinkAddr, SockFlag, SockProtocol, SockType, bind, send, setsockopt, socket,
+    sockopt,
+};
+
+use super::backend::Backend;
+use super::channel::{Channel, Odds};
+use super::packet::HeldPacket;
+use super::porter::Porter;
+
+/// Packets the kernel may hold for us, in each direction. The disciplines' own limits come first; what exceeds this is
+/// let through unqueued.
+const QUEUE_LEN: u32 = 16_384;
+/// Bytes of copies that may wait to be read: 10 ms of 10 Gbit/s.
+const SOCKET_BUFFER: usize = 16 << 20;
+/// A 64 kB packet with its netlink attributes.
+const DATAGRAM: usize = 66_000;
+/// Verdicts are sent when this many bytes of them have gathered, or at the end of a step.
+const VERDICTS_AT_ONCE: usize = 48 << 10;
+/// Buffers kept for packets to come.
+const SPARE_BUFFERS: usize = 4096;
+
+#[derive(Debug)]
+struct Queue {
+    number: u16,
+    socket: OwnedFd,
+    batch: Batch,
+    verdicts: Vec<u8>,
+    /// The highest packet number heard of.
+    last_id: u32,
+}
+
+impl Queue {
+    fn open(number: u16) -> io::Result<Self> {
+        let socket = socket(
+            AddressFamily::Netlink,
+            SockType::Raw,
+            SockFlag::SOCK_CLOEXEC,
+            Some(SockProtocol::NetlinkNetFilter),
+        )?;
+        bind(socket.as_raw_fd(), &NetlinkAddr::new(0, 0))?;
+        // Beyond net.core.rmem_max where we may; where not, what the system grants will do.
+        if setsockopt(&socket, sockopt::RcvBufForce, &SOCKET_BUFFER).is_err() {
+            setsockopt(&socket, sockopt::RcvBuf, &SOCKET_BUFFER)?;
+        }
+        let mut queue =
+            Self { number, socket, batch: Batch::new(DATAGRAM), verdicts: Vec::new(), last_id: 0 };
+        queue.ask(|out| netlink::bind(out, number))?;
+        queue.ask(|out| netlink::configure(out, number, QUEUE_LEN))?;
+        Ok(queue)
+    }
+
+    /// Sends a request and waits for its answer. Only before packets flow: any that came meanwhile would be lost.
+    fn ask(&mut self, request: impl FnOnce(&mut Vec<u8>)) -> io::Result<()> {
+        let mut out = Vec::new();
+        request(&mut out);
+        send(self.socket.as_raw_fd(), &out, MsgFlags::empty())?;
+        for _ in 0..1000 {
+            self.batch.receive(self.socket.as_fd())?;
+            for datagram in self.batch.iter() {
+                for heard in netlink::messages(datagram) {
+                    if let Heard::Answer(answer) = heard {
+                        return answer;
+                    }
+                }
+            }
+            std::thread::sleep(std::time::Duration::from_millis(1));
+        }
+        Err(io::Error::from(io::ErrorKind::TimedOut))
+    }
+
+    fn say(&mut self, id: u32, verdict: u32, changed: Option<&[u8]>) -> io::Result<()> {
+        netlink::verdict(&mut self.verdicts, self.number, id, verdict, changed);
+        if self.verdicts.len() >= VERDICTS_AT_ONCE { self.flush() } else { Ok(()) }
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        if self.verdicts.is_empty() {
+            return Ok(());
+        }
+        let sent = send(self.socket.as_raw_fd(), &self.verdicts, MsgFlags::empty());
+        self.verdicts.clear();
+        sent.map(drop).map_err(io::Error::from)
+    }
+}
+
+/// A back end on two kernel queues, one per direction.
+#[derive(Debug)]
+pub struct Nfqueue {
+    queues: [Queue; 2],
+    spare: Vec<Vec<u8>>,
+    odds: Odds,
+    /// The first error of a verdict, told at the end of the step.
+    failed: Option<io::Error>,
+    /// Interface of the users, if packets are routed to it.
+    lan: Option<String>,
+    /// Answers for servers where that was asked for.
+    porter: Option<Porter>,
+}
+
+impl Nfqueue {
+    /// Listens on queue `number` for packets that go down and on the next for those that go up.
+    ///
+    /// # Errors
+    /// `EPERM` without CAP_NET_ADMIN, or if another program listens there, `EPROTONOSUPPORT` if this kernel has no
+    /// `nfnetlink_queue`.
+    pub fn open(number: u16) -> io::Result<Self> {
+        Ok(Self {
+            queues: [Queue::open(number)?, Queue::open(number + 1)?],
+            spare: Vec::new(),
+            odds: Odds::default(),
+            failed: None,
+            lan: None,
+            porter: None,
+        })
+    }
+
+    /// The same, with the interface of the users named, to which this machine routes: needed for answering.
+    #[must_use]
+    pub fn routed_to(self, lan: &str) -> Self {
+        Self { lan: Some(lan.to_owned()), ..self }
+    }
+
+    fn buffer_with(spare: &mut Vec<Vec<u8>>, bytes: &[u8]) -> Vec<u8> {
+        let mut buffer = spare.pop().unwrap_or_default();
+        buffer.clear();
+        buffer.extend_from_slice(bytes);
+        buffer
+    }
+
+    fn keep_buffer(&mut self, buffer: Vec<u8>) {
+        if self.spare.len() < SPARE_BUFFERS && buffer.capacity() <= 4096 {
+            self.spare.push(buffer);
+        }
+    }
+
+    fn say(&mut self, packet: HeldPacket, verdict: u32) {
+        let changed = (packet.dirty && verdict == netlink::ACCEPT).then_some(packet.bytes.as_slice());
+        if let Err(error) = self.queues[packet.direction as usize].say(packet.id, verdict, changed) {
+            self.failed.get_or_insert(error);
+        }
+        self.keep_buffer(packet.bytes);
+    }
+
+    fn receive_from(
+        &mut self,
+        now: Instant,
+        direction: Direction,
+        into: &mut Vec<(Direction, HeldPacket)>,
+    ) -> io::Result<bool> {
+        let queue = &mut self.queues[direction as usize];
+        // One batch in a step, so that a flood leaves time for the timers.
+        let count = match queue.batch.receive(queue.socket.as_fd()) {
+            Err(e) if e.raw_os_error() == Some(libc::ENOBUFS) => {
+                self.odds.unseen += 1;
+                return Ok(true);
+            }
+            other => other?,
+        };
+        for heard in queue.batch.iter().flat_map(netlink::messages) {
+            match heard {
+                Heard::Packet { id, bytes, header: Ok(header) } => {
+                    queue.last_id = id;
+                    if direction == Direction::Up
+                        && self.porter.as_mut().is_some_and(|p| p.takes(now, &header))
+                    {
+                        netlink::verdict(&mut queue.verdicts, queue.number, id, netlink::DROP, None);
+                        continue;
+                    }
+                    let bytes = Self::buffer_with(&mut self.spare, bytes);
+                    into.push((
+                        direction,
+                        HeldPacket { id, direction, dirty: false, ip_at: 0, header, bytes },
+                    ));
+                }
+                Heard::Packet { id, header: Err(_), .. } => {
+                    queue.last_id = id;
+                    self.odds.malformed += 1;
+                    netlink::verdict(&mut queue.verdicts, queue.number, id, netlink::ACCEPT, None);
+                }
+                Heard::Answer(Err(_)) => self.odds.gone += 1,
+                Heard::Answer(Ok(())) | Heard::Other => {}
+            }
+        }
+        Ok(count == BATCH)
+    }
+}
+
+impl Backend for Nfqueue {
+    type Packet = HeldPacket;
+
+    fn receive(&mut self, now: Instant, into: &mut Vec<(Direction, HeldPacket)>) -> io::Result<bool> {
+        let down = self.receive_from(now, Direction::Down, into)?;
+        let up = self.receive_from(now, Direction::Up, into)?;
+        Ok(down || up)
+    }
+
+    fn carry_out(&mut self, now: Instant, event: Event<HeldPacket>) {
+        match event {
+            Event::Send(_, packet) => self.say(packet, netlink::ACCEPT),
+            Event::Verdict(_, Verdict::Dropped { packet, .. } | Verdict::Suppressed { packet }) => {
+                self.say(packet, netlink::DROP);
+            }
+            Event::Verdict(door, Verdict::Refused { packet }) => {
+                if let (Some(porter), Direction::Up) = (&mut self.porter, packet.direction) {
+                    porter.refused(now, door, &packet.header);
+                }
+                self.say(packet, netlink::DROP);
+            }
+            Event::Verdict(_, Verdict::Marked { .. }) => {}
+        }
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        for queue in &mut self.queues {
+            queue.flush()?;
+        }
+        self.failed.take().map_or(Ok(()), Err)
+    }
+}
+
+impl Channel for Nfqueue {
+    fn fds(&self) -> [BorrowedFd<'_>; 2] {
+        self.queues.each_ref().map(|q| q.socket.as_fd())
+    }
+
+    fn odds(&mut self) -> Odds {
+        let (answered, failed) = self.porter.as_ref().map_or((0, 0), |p| (p.answered(), p.failed()));
+        Odds { answered, gone: self.odds.gone + failed, ..self.odds }
+    }
+
+    // Rules and queues go by name and number: an interface that comes back is found by them.
+    fn links_changed(&mut self) {
+        if let Some(porter) = &self.porter {
+            porter.links_changed();
+        }
+    }
+
+    fn answer(&mut self, retry_after: [Option<Duration>; 2]) -> anyhow::Result<()> {
+        match &mut self.porter {
+            Some(porter) => porter.answer_for(retry_after),
+            None if retry_after.iter().all(Option::is_none) => {}
+            None => {
+                let lan = self.lan.as_deref().context(
+                    "http_503 = on: answers are routed to the users, and a bridge need have no route to them; \
+                     leave it out, or route",
+                )?;
+                self.porter = Some(Porter::new(lan, RandomState::new().hash_one(0), retry_after)?);
+            }
+        }
+        Ok(())
+    }
+
+    fn asks_for_admission(&mut self, now: Instant) -> Option<Direction> {
+        self.porter.as_mut()?.asks(now)
+    }
+
+    fn tell_admission(&mut self, now: Instant, door: Direction, report: &AdmissionReport) {
+        if let Some(porter) = &mut self.porter {
+            porter.hear(now, door, report);
+        }
+    }
+
+    /// Accepts all packets still held, in the order in which they came, and stops listening. Take the rules away first.
+    fn close(mut self) -> io::Result<()> {
+        for queue in &mut self.queues {
+            // Whatever came since the last step is newer than any packet we know of; these numbers only grow.
+            while queue.batch.receive(queue.socket.as_fd()).is_ok_and(|n| n > 0) {
+                for datagram in queue.batch.iter() {
+                    for heard in netlink::messages(datagram) {
+                        if let Heard::Packet { id, .. } = heard {
+                            queue.last_id = id;
+                        }
+                    }
+                }
+            }
+            netlink::verdict_up_to(&mut queue.verdicts, queue.number, queue.last_id, netlink::ACCEPT);
+            netlink::unbind(&mut queue.verdicts, queue.number);
+            queue.flush()?;
+        }
+        Ok(())
+    }
+}
+
+/// The kernel's own account of its queues, from `/proc/net/netfilter/nfnetlink_queue`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct KernelQueue {
+    /// Its number.
+    pub number: u16,
+    /// Packets held for us now.
+    pub held: u64,
+    /// Packets dropped because the queue was full.
+    pub dropped: u64,
+    /// Packets dropped because they could not be told to us.
+    pub user_dropped: u64,
+}
+
+/// All queues of this network namespace that somebody listens on.
+///
+/// # Errors
+/// If the file cannot be read: the kernel has no NFQUEUE, or we may not.
+pub fn kernel_queues() -> io::Result<Vec<KernelQueue>> {
+    Ok(parse_kernel_queues(&fs::read_to_string("/proc/thread-self/net/netfilter/nfnetlink_queue")?))
+}
+
+fn parse_kernel_queues(text: &str) -> Vec<KernelQueue> {
+    let line = |line: &str| {
+        let mut words = line.split_whitespace();
+        Some(KernelQueue {
+            number: words.next()?.parse().ok()?,
+            held: words.nth(1)?.parse().ok()?,
+            dropped: words.nth(2)?.parse().ok()?,
+            user_dropped: words.next()?.parse().ok()?,
+        })
+    };
+    text.lines().filter_map(line).collect()
+}
+
+/// Two neighbouring numbers nobody listens on, from 4096 up: low numbers are what people write into rules by hand.
+#[must_use]
+pub fn free_pair() -> u16 {
+    let used = kernel_queues().unwrap_or_default();
+    (4096..60_000)
+        .step_by(2)
+        .find(|n| !used.iter().any(|q| q.number == *n || q.number == n + 1))
+        .unwrap_or(4096)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_kernels_account() {
+        // queue, port, held, copy mode, copy range, queue dropped, user dropped, last id, 1
+        let text =
+            " 4096  31337     5 2 65531     7     9      812  1\n 4097  31338 0 2 65531 0 0 0 1\nnonsense\n";
+        let queues = parse_kernel_queues(text);
+        assert_eq!(queues[0], KernelQueue { number: 4096, held: 5, dropped: 7, user_dropped: 9 });
+        assert_eq!(queues.len(), 2);
+    }
+}

@@ -1,0 +1,228 @@
+//! The other way in and out: two packet sockets that join two interfaces at layer 2. Any EtherType passes; what is no IP
+//! passes at once. Here the box itself forwards: when it is gone, so is the connection.
+
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+
+use anyhow::Context;
+use narrows_netio::frame::{self, VNET, Vnet};
+use narrows_netio::links::Link;
+use narrows_netio::mmsg::{self, BATCH, Batch};
+use narrows_netio::packet_socket::{
+    be_promiscuous, bind, dropped, ignore_outgoing, with_auxdata, with_vnet_header,
+};
+use narrows_qdisc::{Direction, Event, Verdict};
+use narrows_units::Instant;
+use nix::sys::socket::{AddressFamily, SockFlag, SockType, setsockopt, socket, sockopt};
+
+use super::backend::Backend;
+use super::channel::{Channel, Odds};
+use super::packet::HeldPacket;
+
+/// Bytes of frames that may wait to be read.
+const SOCKET_BUFFER: usize = 16 << 20;
+/// A 64 kB segment, its Ethernet header with two tags, and the vnet header.
+const DATAGRAM: usize = 66_000;
+/// tp_status: a VLAN tag was taken off; its TPID is told too (linux/if_packet.h).
+const VLAN_VALID: u32 = 1 << 4;
+const VLAN_TPID_VALID: u32 = 1 << 6;
+
+#[derive(Debug)]
+struct Port {
+    name: String,
+    index: u32,
+    input: OwnedFd,
+    output: OwnedFd,
+    batch: Batch,
+    /// Frames to be sent out of this interface.
+    outgoing: Vec<Vec<u8>>,
+}
+
+impl Port {
+    fn open(name: &str, index: u32) -> io::Result<Self> {
+        let (input, output) = Self::sockets(index)?;
+        Ok(Self {
+            name: name.to_owned(),
+            index,
+            input,
+            output,
+            batch: Batch::new(DATAGRAM),
+            outgoing: Vec::new(),
+        })
+    }
+
+    fn sockets(index: u32) -> io::Result<(OwnedFd, OwnedFd)> {
+        // Without a protocol until all is set: no frame may come in that is not wanted.
+        let open = || socket(AddressFamily::Packet, SockType::Raw, SockFlag::SOCK_CLOEXEC, None);
+        let (input, output) = (open()?, open()?);
+        ignore_outgoing(&input)?;
+        with_vnet_header(&input)?;
+        with_auxdata(&input)?;
+        if setsockopt(&input, sockopt::RcvBufForce, &SOCKET_BUFFER).is_err() {
+            setsockopt(&input, sockopt::RcvBuf, &SOCKET_BUFFER)?;
+        }
+        bind(&output, index, 0)?;
+        bind(&input, index, libc::ETH_P_ALL as u16)?;
+        // Frames for others than this machine are why we are here.
+        be_promiscuous(&input, index)?;
+        Ok((input, output))
+    }
+}
+
+/// A back end on two interfaces, joined by nothing but this box.
+#[derive(Debug)]
+pub struct PacketPair {
+    /// Where packets of each direction come in: the wide network's interface for down, the users' for up.
+    ports: [Port; 2],
+    odds: Odds,
+}
+
+impl PacketPair {
+    /// Joins `lan` and `wan`.
+    ///
+    /// # Errors
+    /// `EPERM` without CAP_NET_RAW.
+    pub fn open(lan: (&str, &Link), wan: (&str, &Link)) -> anyhow::Result<Self> {
+        let port = |(name, link): (&str, &Link)| {
+            Port::open(name, link.index).with_context(|| format!("cannot open a packet socket on {name}"))
+        };
+        Ok(Self { ports: [port(wan)?, port(lan)?], odds: Odds::default() })
+    }
+
+    fn out(&mut self, direction: Direction) -> &mut Vec<Vec<u8>> {
+        &mut self.ports[direction.other() as usize].outgoing
+    }
+
+    /// One received datagram becomes packets to queue, and frames that pass at once.
+    fn take_in(
+        datagram: &[u8],
+        vlan: Option<(u16, u16)>,
+        direction: Direction,
+        odds: &mut Odds,
+        into: &mut Vec<(Direction, HeldPacket)>,
+        passing: &mut Vec<Vec<u8>>,
+    ) {
+        let Some((vnet, raw)) = Vnet::split(datagram) else { return };
+        let mut malformed = 0;
+        let cut = vnet.complete(raw, |mut bytes| {
+            if let Some((tpid, tci)) = vlan {
+                frame::insert_vlan(&mut bytes, tpid, tci);
+            }
+            let ip_at = frame::ip_offset(&bytes);
+            match ip_at.map(|at| (at, narrows_wire::parse(&bytes[at..]))) {
+                Some((at, Ok(header))) => {
+                    let ip_at = at as u16;
+                    into.push((
+                        direction,
+                        HeldPacket { id: 0, direction, dirty: false, ip_at, header, bytes },
+                    ));
+                }
+                Some((_, Err(_))) => {
+                    malformed += 1;
+                    passing.push(bytes);
+                }
+                None => passing.push(bytes),
+            }
+        });
+        odds.malformed += malformed;
+        odds.lost += u64::from(!cut);
+    }
+
+    fn receive_from(
+        &mut self,
+        direction: Direction,
+        into: &mut Vec<(Direction, HeldPacket)>,
+    ) -> io::Result<bool> {
+        let mut passing = Vec::new();
+        let port = &mut self.ports[direction as usize];
+        // One batch in a step, so that a flood leaves time for the timers.
+        let count = match port.batch.receive(port.input.as_fd()) {
+            Ok(count) => count,
+            // A frame the vnet header has no words for; the kernel has let go of it.
+            Err(e) if e.raw_os_error() == Some(libc::EINVAL) => {
+                self.odds.lost += 1;
+                return Ok(true);
+            }
+            // The interface is down or gone: told once, and by the monitor too.
+            Err(e) if matches!(e.raw_os_error(), Some(libc::ENETDOWN | libc::ENODEV | libc::ENXIO)) => 0,
+            Err(e) => return Err(e),
+        };
+        for (datagram, aux) in port.batch.iter_with_control(libc::SOL_PACKET, libc::PACKET_AUXDATA) {
+            let vlan = aux.and_then(vlan_of);
+            Self::take_in(datagram, vlan, direction, &mut self.odds, into, &mut passing);
+        }
+        self.out(direction).append(&mut passing);
+        Ok(count == BATCH)
+    }
+}
+
+/// TPID and TCI of the tag that was taken off (struct tpacket_auxdata).
+fn vlan_of(aux: &[u8]) -> Option<(u16, u16)> {
+    let status = u32::from_ne_bytes(aux.get(..4)?.try_into().ok()?);
+    let word = |at: usize| Some(u16::from_ne_bytes(aux.get(at..at + 2)?.try_into().ok()?));
+    if status & VLAN_VALID == 0 {
+        return None;
+    }
+    let tpid = if status & VLAN_TPID_VALID == 0 { 0x8100 } else { word(18)? };
+    Some((tpid, word(16)?))
+}
+
+impl Backend for PacketPair {
+    type Packet = HeldPacket;
+
+    fn receive(&mut self, _now: Instant, into: &mut Vec<(Direction, HeldPacket)>) -> io::Result<bool> {
+        let down = self.receive_from(Direction::Down, into)?;
+        let up = self.receive_from(Direction::Up, into)?;
+        Ok(down || up)
+    }
+
+    fn carry_out(&mut self, _now: Instant, event: Event<HeldPacket>) {
+        match event {
+            Event::Send(direction, packet) => self.out(direction).push(packet.bytes),
+            Event::Verdict(
+                _,
+                Verdict::Dropped { .. } | Verdict::Suppressed { .. } | Verdict::Refused { .. },
+            )
+            | Event::Verdict(_, Verdict::Marked { .. }) => {}
+        }
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        for port in &mut self.ports {
+            if !port.outgoing.is_empty() {
+                self.odds.gone += mmsg::send_all(port.output.as_fd(), &port.outgoing).0;
+                port.outgoing.clear();
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Channel for PacketPair {
+    fn fds(&self) -> [BorrowedFd<'_>; 2] {
+        self.ports.each_ref().map(|p| p.input.as_fd())
+    }
+
+    fn odds(&mut self) -> Odds {
+        self.odds.lost += self.ports.iter().map(|p| dropped(&p.input)).sum::<u64>();
+        self.odds
+    }
+
+    fn links_changed(&mut self) {
+        for port in &mut self.ports {
+            // An interface that comes back has a new number.
+            if let Ok(link) = Link::find(&port.name)
+                && link.index != port.index
+                && let Ok((input, output)) = Port::sockets(link.index)
+            {
+                (port.input, port.output, port.index) = (input, output, link.index);
+            }
+        }
+    }
+
+    fn close(self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+const _: () = assert!(VNET < DATAGRAM);

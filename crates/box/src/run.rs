@@ -1,0 +1,282 @@
+//! A box from set-up to tear-down: everything that can be refused is asked before anything is touched, every change is
+//! noted before it is made, and rules go before held packets do.
+
+use std::os::unix::net::UnixListener;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use anyhow::{Context, bail};
+use nix::sys::signal::{SigSet, Signal};
+use nix::sys::signalfd::{SfdFlags, SignalFd};
+
+use super::channel::Channel;
+use super::control::{self, Board};
+use super::looping::{self, Live};
+use super::nfqueue::{self, Nfqueue};
+use super::packet_pair::PacketPair;
+#[cfg(feature = "http")]
+use super::page;
+use super::privilege;
+use super::rules::{Rules, Tool};
+use super::settings::{BackendKind, Options, Settings};
+use super::state::{self, Claim, Traces};
+use super::sysctl;
+use narrows_netio::links::{Link, Monitor};
+
+/// Where settings come from: flags, and a file that is read again on SIGHUP.
+#[derive(Clone, Debug, Default)]
+pub struct Source {
+    /// What was said on the command line; it wins over the file.
+    pub flags: Options,
+    /// The settings file.
+    pub config: Option<PathBuf>,
+}
+
+impl Source {
+    /// Reads and checks everything.
+    ///
+    /// # Errors
+    /// Names the file, the key and what was expected.
+    pub fn settings(&self) -> anyhow::Result<Settings> {
+        let Some(path) = &self.config else { return self.flags.settle() };
+        let all = self.flags.clone().or(Options::read(path)?);
+        all.settle().with_context(|| format!("in the settings {}", path.display()))
+    }
+}
+
+/// What a box tells while it runs.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum News {
+    /// Rules are in place and packets are being handled; by which way.
+    Running(String),
+    /// Something a person should know.
+    Notice(String),
+}
+
+/// Runs a box until SIGTERM or SIGINT. SIGHUP reads the settings file again.
+///
+/// # Errors
+/// If the box cannot be set up; nothing of it stays. If what it changed cannot be put back. Or if the kernel takes its
+/// queue away.
+pub fn run(source: &Source, mut tell: impl FnMut(News)) -> anyhow::Result<()> {
+    let mut settings = source.settings()?;
+    privilege::check()?;
+    let (lan, wan) = (Link::find(&settings.lan)?, Link::find(&settings.wan)?);
+    settings.set_mtu(lan.mtu.max(wan.mtu));
+    let bridged = bridged(&settings, &lan, &wan)?;
+    // From here on signals come through a descriptor: no time at which they would kill a box half made.
+    let signals = signals()?;
+    let tools = match settings.backend {
+        BackendKind::Nfqueue => Tool::find()?,
+        // Only to remove what a killed box left.
+        BackendKind::Packet => Tool::find().unwrap_or_default(),
+    };
+    for what in state::clean(&settings.state_dir, &tools)? {
+        tell(News::Notice(format!("removed what a killed box had left: {what}")));
+    }
+    let claim = Claim::take(
+        &settings.state_dir,
+        Traces {
+            pid: std::process::id(),
+            lan: settings.lan.clone(),
+            wan: settings.wan.clone(),
+            exclusive: settings.backend == BackendKind::Packet,
+            ..Traces::default()
+        },
+    )?;
+    let mut setup = Setup { source, settings, claim, tools, signals, lan, wan, bridged };
+    let outcome = setup.go(&mut tell);
+    let back = setup.claim.release(&setup.tools);
+    outcome.and(back)
+}
+
+fn signals() -> anyhow::Result<SignalFd> {
+    let mut set = SigSet::empty();
+    [Signal::SIGTERM, Signal::SIGINT, Signal::SIGHUP].into_iter().for_each(|s| set.add(s));
+    set.thread_block().context("cannot block signals")?;
+    SignalFd::with_flags(&set, SfdFlags::SFD_CLOEXEC | SfdFlags::SFD_NONBLOCK).context("signalfd")
+}
+
+/// Whether both interfaces are ports of one bridge.
+fn bridged(settings: &Settings, lan: &Link, wan: &Link) -> anyhow::Result<bool> {
+    match (settings.backend, lan.bridge, wan.bridge) {
+        (BackendKind::Packet, None, None) => Ok(false),
+        (BackendKind::Packet, l, _) => {
+            let name = if l.is_some() { &settings.lan } else { &settings.wan };
+            bail!(
+                "{name} is a port of a bridge: the packet back end joins the interfaces itself. Take it out \
+                 (ip link set {name} nomaster), or use --backend nfqueue with both as ports of the bridge"
+            )
+        }
+        (BackendKind::Nfqueue, Some(l), Some(w)) if l == w => {
+            if settings.local {
+                bail!("local = true: on a bridge the router's own traffic does not pass between its ports");
+            }
+            Ok(true)
+        }
+        (BackendKind::Nfqueue, l, w) => {
+            if let Some(name) = l.map(|_| &settings.lan).or(w.map(|_| &settings.wan)) {
+                bail!(
+                    "{name} is a port of a bridge and the other interface is not: packets are routed by the bridge \
+                     itself; name the bridge instead of its port (ip link show {name} tells its master)"
+                );
+            }
+            Ok(false)
+        }
+    }
+}
+
+struct Setup<'a> {
+    source: &'a Source,
+    settings: Settings,
+    claim: Claim,
+    tools: Vec<Tool>,
+    signals: SignalFd,
+    lan: Link,
+    wan: Link,
+    bridged: bool,
+}
+
+/// What people see and signals reach: made before anything of the machine is changed.
+struct Doors {
+    board: Arc<Board>,
+    listener: UnixListener,
+    #[cfg(feature = "http")]
+    page: Option<tiny_http::Server>,
+    monitor: Monitor,
+}
+
+impl Setup<'_> {
+    fn go(&mut self, tell: &mut dyn FnMut(News)) -> anyhow::Result<()> {
+        #[cfg(not(feature = "http"))]
+        anyhow::ensure!(
+            self.settings.page.is_none(),
+            "page: this narrows was built without the status page (feature http): leave page out"
+        );
+        let doors = Doors {
+            board: Board::new()?,
+            listener: control::listen(&self.settings.control)?,
+            #[cfg(feature = "http")]
+            page: self.settings.page.map(page::listen).transpose()?,
+            monitor: Monitor::new()?,
+        };
+        self.claim.note(|t| t.control.clone_from(&self.settings.control))?;
+        match self.settings.backend {
+            BackendKind::Nfqueue => {
+                let (queue, mut backend) = open_nfqueue(self.settings.queue)?;
+                if !self.bridged {
+                    backend = backend.routed_to(&self.settings.lan);
+                }
+                backend.answer(self.settings.answers())?;
+                if self.tools.len() == 1 {
+                    tell(News::Notice(
+                        "IPv6 is not queued: no ip6tables works here (narrows doctor)".to_owned(),
+                    ));
+                }
+                self.put_rules_in(queue)?;
+                self.start(doors, backend, &format!("NFQUEUE {queue} and {}", queue + 1), tell)
+            }
+            BackendKind::Packet => {
+                let mut pair =
+                    PacketPair::open((&self.settings.lan, &self.lan), (&self.settings.wan, &self.wan))?;
+                pair.answer(self.settings.answers())?;
+                self.start(doors, pair, "packet sockets", tell)
+            }
+        }
+    }
+
+    fn put_rules_in(&mut self, queue: u16) -> anyhow::Result<()> {
+        if self.bridged {
+            let mut inherited = Vec::new();
+            for other in state::living(&self.settings.state_dir)? {
+                inherited.extend(other.sysctls);
+            }
+            let changes = sysctl::for_bridge(&inherited, self.tools.len() > 1)?;
+            self.claim.note(|t| t.sysctls.clone_from(&changes))?;
+            changes.iter().try_for_each(sysctl::apply)?;
+        }
+        let rules = Rules {
+            lan: self.settings.lan.clone(),
+            wan: self.settings.wan.clone(),
+            queue,
+            bridged: self.bridged,
+            local: self.settings.local,
+            owner: format!("narrows {}", std::process::id()),
+        };
+        self.claim.note(|t| t.chain = Some(rules.chain()))?;
+        rules.install(&self.tools)
+    }
+
+    fn start<C: Channel>(
+        &mut self,
+        doors: Doors,
+        channel: C,
+        way: &str,
+        tell: &mut dyn FnMut(News),
+    ) -> anyhow::Result<()> {
+        nix::sys::prctl::set_timerslack(1).context("cannot set the timer slack")?;
+        if self.settings.realtime {
+            privilege::realtime()?;
+        } else {
+            privilege::prefer();
+        }
+        privilege::keep_only_needed()?;
+        // Threads inherit what this one may do, so they come after it was given up.
+        control::serve(doors.listener, doors.board.clone());
+        #[cfg(feature = "http")]
+        if let Some(page) = doors.page {
+            page::serve(page, doors.board.clone());
+        }
+        let mut live = Live::new(self.source, &self.settings, channel, doors.board, doors.monitor);
+        tell(News::Running(format!(
+            "{} <-> {} by {way}, down {}, up {}",
+            self.settings.lan,
+            self.settings.wan,
+            looping::describe(&self.settings, 0),
+            looping::describe(&self.settings, 1)
+        )));
+        let signals = &self.signals;
+        // Should a discipline fail, packets must still flow and the rules must still go.
+        let outcome = guarded(|| live.turn(signals, tell));
+        let rules = self.claim.remove_rules(&self.tools);
+        let closed = guarded(|| live.close());
+        outcome.and(rules).and(closed)
+    }
+}
+
+fn guarded(f: impl FnOnce() -> anyhow::Result<()>) -> anyhow::Result<()> {
+    catch_unwind(AssertUnwindSafe(f)).unwrap_or_else(|_| {
+        Err(anyhow::anyhow!("an invariant is broken (see above): this is a bug in narrows"))
+    })
+}
+
+/// Listens on the queue that was asked for, or on the first free one.
+fn open_nfqueue(asked: Option<u16>) -> anyhow::Result<(u16, Nfqueue)> {
+    let mut queue = asked.unwrap_or_else(nfqueue::free_pair);
+    // Another box may take the same number between the look and the opening; or we may not look at all.
+    for _ in 0..if asked.is_some() { 0 } else { 16 } {
+        match Nfqueue::open(queue) {
+            Err(e) if matches!(e.raw_os_error(), Some(libc::EPERM | libc::EBUSY)) => queue += 2,
+            other => return other.map(|b| (queue, b)).map_err(|e| explain_nfqueue(&e, queue)),
+        }
+    }
+    Nfqueue::open(queue).map(|b| (queue, b)).map_err(|e| explain_nfqueue(&e, queue))
+}
+
+fn explain_nfqueue(error: &std::io::Error, queue: u16) -> anyhow::Error {
+    let number = [queue, queue + 1];
+    let taken = nfqueue::kernel_queues().unwrap_or_default().iter().any(|q| number.contains(&q.number));
+    let remedy = match error.raw_os_error() {
+        // The kernel says EPERM where a queue belongs to somebody else.
+        Some(libc::EPERM | libc::EBUSY) if taken => {
+            "another program listens there: choose another number with --queue, or leave it out"
+        }
+        Some(libc::EPERM) => "CAP_NET_ADMIN is missing in this network namespace: run as root",
+        Some(libc::EPROTONOSUPPORT | libc::EINVAL | libc::EOPNOTSUPP) => {
+            "this kernel has no nfnetlink_queue: load it (modprobe nfnetlink_queue), or use --backend packet"
+        }
+        _ => "see `narrows doctor`",
+    };
+    anyhow::anyhow!("cannot listen on NFQUEUE {queue} and {}: {error}: {remedy}", queue + 1)
+}

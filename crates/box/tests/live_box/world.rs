@@ -1,0 +1,412 @@
+//! A small world in namespaces: a client, a box between, a server; and the box itself as a process.
+
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::{IpAddr, SocketAddr, TcpListener, TcpStream, UdpSocket};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Output, Stdio};
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::mpsc;
+use std::time::{Duration, Instant};
+
+use narrows_box::{self as live, Status};
+use nix::sched::{CloneFlags, setns};
+
+/// Nothing here takes longer unless it hangs.
+pub const PATIENCE: Duration = Duration::from_secs(30);
+
+/// Runs `f` on a thread inside network namespace `name`.
+pub fn inside<T: Send + 'static>(
+    name: &str,
+    f: impl FnOnce() -> T + Send + 'static,
+) -> std::thread::JoinHandle<T> {
+    let file = std::fs::File::open(format!("/run/netns/{name}")).unwrap();
+    std::thread::spawn(move || {
+        setns(file, CloneFlags::CLONE_NEWNET).unwrap();
+        f()
+    })
+}
+
+pub fn run(program: &str, args: &[&str]) -> Output {
+    Command::new(program)
+        .args(args)
+        .stdin(Stdio::null())
+        .output()
+        .unwrap_or_else(|e| panic!("{program}: {e}"))
+}
+
+/// Runs a program and expects it to succeed.
+pub fn sure(program: &str, args: &[&str]) -> String {
+    let out = run(program, args);
+    assert!(out.status.success(), "{program} {args:?}: {}", String::from_utf8_lossy(&out.stderr));
+    String::from_utf8_lossy(&out.stdout).into_owned()
+}
+
+/// The program under test: NARROWS_BIN, or beside this test.
+fn program() -> Option<PathBuf> {
+    let beside = std::env::current_exe().ok()?.parent()?.parent()?.join("narrows");
+    std::env::var_os("NARROWS_BIN").map(PathBuf::from).or(Some(beside)).filter(|p| p.exists())
+}
+
+/// Why live tests cannot run here, if so.
+fn obstacle() -> Option<String> {
+    if !nix::unistd::Uid::effective().is_root() {
+        return Some("needs root".into());
+    }
+    if program().is_none() {
+        return Some("needs the program: cargo build -p narrows-cli, or NARROWS_BIN".into());
+    }
+    let probe = format!("nrp{}", std::process::id());
+    let made = Command::new("ip").args(["netns", "add", &probe]).output();
+    let ok = made.as_ref().is_ok_and(|o| o.status.success());
+    if ok {
+        run("ip", &["netns", "del", &probe]);
+        return None;
+    }
+    Some("needs network namespaces and the program ip".into())
+}
+
+/// Whether live tests can run; says why if not.
+pub fn can_run(test: &str) -> bool {
+    static OBSTACLE: std::sync::OnceLock<Option<String>> = std::sync::OnceLock::new();
+    match OBSTACLE.get_or_init(obstacle) {
+        None => true,
+        Some(why) => {
+            narrows_testing::skip(test, why);
+            false
+        }
+    }
+}
+
+/// How the box joins its two interfaces.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum Kind {
+    /// It routes between 10.77.0.0/24 and 10.78.0.0/24.
+    Routed,
+    /// A bridge joins them; client and server are in 10.77.0.0/24.
+    Bridged,
+    /// Nothing joins them.
+    Apart,
+}
+
+/// client `c` - `lan` box `b` `wan` - `s` server.
+pub struct World {
+    tag: String,
+    kind: Kind,
+    pub dir: PathBuf,
+}
+
+impl World {
+    pub fn new(kind: Kind) -> Self {
+        static NEXT: AtomicU32 = AtomicU32::new(0);
+        let tag = format!("nr{:x}{:x}", std::process::id(), NEXT.fetch_add(1, Ordering::Relaxed));
+        let dir = std::env::temp_dir().join(format!("narrows-{tag}"));
+        std::fs::create_dir_all(&dir).unwrap();
+        let world = Self { tag, kind, dir };
+        for end in ["c", "b", "s"] {
+            sure("ip", &["netns", "add", &world.ns(end)]);
+            world.ip(end, "link set lo up");
+        }
+        world.connect_lan();
+        world.connect_wan();
+        if kind == Kind::Routed {
+            world.exec("b", "sysctl -qw net.ipv4.ip_forward=1 net.ipv6.conf.all.forwarding=1");
+        }
+        if kind == Kind::Bridged {
+            world.ip("b", "link add name br0 type bridge");
+            world.ip("b", "link set lan master br0 up");
+            world.ip("b", "link set wan master br0 up");
+            world.ip("b", "link set br0 up");
+        }
+        // The table exists from now on, so that before and after can be compared.
+        world.exec("b", "iptables-legacy -t mangle -S");
+        world.exec("b", "ip6tables-legacy -t mangle -S");
+        world
+    }
+
+    pub fn connect_lan(&self) {
+        self.ip("b", &format!("link add lan type veth peer name e0 netns {}", self.ns("c")));
+        self.end("c", "lan", "10.77.0.2/24", "fd77::2/64", "10.77.0.1", "fd77::1");
+    }
+
+    pub fn connect_wan(&self) {
+        self.ip("b", &format!("link add wan type veth peer name e0 netns {}", self.ns("s")));
+        let (v4, v6) = match self.kind {
+            Kind::Routed => ("10.78.0.2/24", "fd78::2/64"),
+            _ => ("10.77.0.3/24", "fd77::3/64"),
+        };
+        self.end("s", "wan", v4, v6, "10.78.0.1", "fd78::1");
+    }
+
+    fn end(&self, end: &str, port: &str, v4: &str, v6: &str, gate4: &str, gate6: &str) {
+        self.ip(end, &format!("addr add {v4} dev e0"));
+        self.ip(end, &format!("-6 addr add {v6} dev e0 nodad"));
+        self.ip(end, "link set e0 up");
+        self.ip("b", &format!("link set {port} up"));
+        if self.kind == Kind::Routed {
+            self.ip("b", &format!("addr add {gate4}/24 dev {port}"));
+            self.ip("b", &format!("-6 addr add {gate6}/64 dev {port} nodad"));
+            self.ip(end, &format!("route add default via {gate4} congctl cubic"));
+            self.ip(end, &format!("-6 route add default via {gate6}"));
+        }
+    }
+
+    pub fn ns(&self, end: &str) -> String {
+        format!("{}{end}", self.tag)
+    }
+
+    /// The server, as the client reaches it.
+    pub fn server4(&self) -> IpAddr {
+        let text = if self.kind == Kind::Routed { "10.78.0.2" } else { "10.77.0.3" };
+        text.parse().unwrap()
+    }
+
+    pub fn server6(&self) -> IpAddr {
+        let text = if self.kind == Kind::Routed { "fd78::2" } else { "fd77::3" };
+        text.parse().unwrap()
+    }
+
+    pub fn ip(&self, end: &str, args: &str) {
+        let ns = self.ns(end);
+        let mut all = vec!["-n", ns.as_str()];
+        all.extend(args.split_whitespace());
+        sure("ip", &all);
+    }
+
+    pub fn exec(&self, end: &str, command: &str) -> String {
+        let ns = self.ns(end);
+        let mut all = vec!["netns", "exec", ns.as_str()];
+        all.extend(command.split_whitespace());
+        sure("ip", &all)
+    }
+
+    /// All rules of the box's namespace, without counters.
+    pub fn rules(&self) -> String {
+        let mut all = String::new();
+        for tool in ["iptables-legacy-save", "ip6tables-legacy-save", "nft list ruleset"] {
+            for line in self.exec("b", tool).lines().filter(|l| !l.starts_with('#')) {
+                all.push_str(line.split(" [").next().unwrap_or_default());
+                all.push('\n');
+            }
+        }
+        all
+    }
+
+    /// What the box of this world says when it is started so, and refuses.
+    pub fn refused(&self, args: &str) -> String {
+        let out = self.command(args).output().unwrap();
+        assert_eq!(out.status.code(), Some(2), "{args}: {}", String::from_utf8_lossy(&out.stderr));
+        assert!(out.stdout.is_empty(), "{args}: it must not say that it runs");
+        String::from_utf8_lossy(&out.stderr).into_owned()
+    }
+
+    /// `narrows ARGS` inside the box's namespace.
+    pub fn narrows(&self, args: &str) -> Command {
+        let mut command = Command::new("ip");
+        command.args(["netns", "exec", &self.ns("b")]).arg(program().unwrap());
+        command.args(args.split_whitespace()).stdin(Stdio::null());
+        command
+    }
+
+    fn command(&self, args: &str) -> Command {
+        let mut command = self.narrows("run --lan lan --wan wan");
+        command.args(args.split_whitespace());
+        command.arg("--control").arg(self.control()).arg("--state-dir").arg(self.state());
+        command
+    }
+
+    pub fn control(&self) -> PathBuf {
+        self.dir.join("control.sock")
+    }
+
+    pub fn state(&self) -> PathBuf {
+        self.dir.join("state")
+    }
+
+    /// Starts a box and waits until it runs.
+    pub fn start(&self, args: &str) -> BoxProcess {
+        let log = self.dir.join("log");
+        let mut child = self
+            .command(args)
+            .stdout(Stdio::piped())
+            .stderr(std::fs::OpenOptions::new().create(true).append(true).open(&log).unwrap())
+            .spawn()
+            .unwrap();
+        let (tell, told) = mpsc::channel();
+        let out = BufReader::new(child.stdout.take().unwrap());
+        std::thread::spawn(move || out.lines().map_while(Result::ok).for_each(|l| drop(tell.send(l))));
+        let line = told.recv_timeout(PATIENCE).unwrap_or_default();
+        let said = std::fs::read_to_string(&log).unwrap();
+        assert!(line.starts_with("narrows: running"), "{args}: said '{line}' and\n{said}");
+        BoxProcess { child, control: self.control(), log }
+    }
+
+    /// Numbered datagrams from the server to the client, with `pause` between them.
+    pub fn datagrams(&self, count: u32, pause: Duration) -> Datagrams {
+        let (tell, told) = mpsc::channel();
+        let receiving = inside(&self.ns("c"), move || {
+            let socket = UdpSocket::bind("10.77.0.2:0").unwrap();
+            // All of them may come at once.
+            nix::sys::socket::setsockopt(&socket, nix::sys::socket::sockopt::RcvBufForce, &(8 << 20))
+                .unwrap();
+            tell.send(socket.local_addr().unwrap()).unwrap();
+            socket.set_read_timeout(Some(PATIENCE)).unwrap();
+            let mut buffer = [0; 2000];
+            let mut one = || {
+                let n = socket.recv(&mut buffer).unwrap_or_else(|e| panic!("a datagram is missing: {e}"));
+                assert_eq!(n, 1000);
+                u32::from_be_bytes(buffer[..4].try_into().unwrap())
+            };
+            (0..count).map(|_| one()).collect::<Vec<_>>()
+        });
+        let address = told.recv_timeout(PATIENCE).unwrap();
+        let sending = inside(&self.ns("s"), move || {
+            let socket = UdpSocket::bind("0.0.0.0:0").unwrap();
+            for number in 0..count {
+                let mut datagram = [0; 1000];
+                datagram[..4].copy_from_slice(&number.to_be_bytes());
+                socket.send_to(&datagram, address).unwrap();
+                std::thread::sleep(pause);
+            }
+        });
+        Datagrams { sending, receiving, count }
+    }
+
+    /// The client fetches `bytes` from the server through the box. Returns whether every byte came as it should.
+    pub fn fetch(&self, server: IpAddr, bytes: usize) -> Fetch {
+        let (tell, told) = mpsc::channel();
+        let serving = inside(&self.ns("s"), move || serve_one(server, bytes, &tell));
+        let address = told.recv_timeout(PATIENCE).unwrap();
+        let reading = inside(&self.ns("c"), move || read_all(address));
+        Fetch { serving, reading, bytes }
+    }
+}
+
+impl Drop for World {
+    fn drop(&mut self) {
+        for end in ["c", "b", "s"] {
+            run("ip", &["netns", "del", &self.ns(end)]);
+        }
+        if !std::thread::panicking() {
+            let _ = std::fs::remove_dir_all(&self.dir);
+        }
+    }
+}
+
+/// A transfer in progress.
+pub struct Fetch {
+    serving: std::thread::JoinHandle<()>,
+    reading: std::thread::JoinHandle<Vec<u8>>,
+    bytes: usize,
+}
+
+impl Fetch {
+    /// Waits for its end; panics if a byte is missing or wrong.
+    pub fn complete(self) {
+        let got = self.reading.join().unwrap();
+        assert_eq!(got.len(), self.bytes);
+        assert!(got == pattern(self.bytes), "bytes were changed");
+        self.serving.join().unwrap();
+    }
+}
+
+/// Numbered datagrams on their way.
+pub struct Datagrams {
+    sending: std::thread::JoinHandle<()>,
+    receiving: std::thread::JoinHandle<Vec<u32>>,
+    count: u32,
+}
+
+impl Datagrams {
+    pub fn is_done(&self) -> bool {
+        self.receiving.is_finished()
+    }
+
+    /// Waits for the last; panics if one is missing or out of order.
+    pub fn complete(self) {
+        self.sending.join().unwrap();
+        assert_eq!(self.receiving.join().unwrap(), (0..self.count).collect::<Vec<_>>());
+    }
+}
+
+fn pattern(bytes: usize) -> Vec<u8> {
+    (0..bytes).map(|i| (i ^ (i >> 8) ^ (i >> 16)) as u8).collect()
+}
+
+fn serve_one(address: IpAddr, bytes: usize, tell: &mpsc::Sender<SocketAddr>) {
+    let listener = TcpListener::bind((address, 0)).unwrap();
+    tell.send(listener.local_addr().unwrap()).unwrap();
+    let (mut stream, _) = listener.accept().unwrap();
+    stream.set_write_timeout(Some(PATIENCE)).unwrap();
+    stream.write_all(&pattern(bytes)).unwrap();
+}
+
+fn read_all(address: SocketAddr) -> Vec<u8> {
+    let mut stream = TcpStream::connect_timeout(&address, PATIENCE).unwrap();
+    stream.set_read_timeout(Some(PATIENCE)).unwrap();
+    let mut got = Vec::new();
+    stream.read_to_end(&mut got).unwrap();
+    got
+}
+
+/// A running box.
+pub struct BoxProcess {
+    child: Child,
+    control: PathBuf,
+    log: PathBuf,
+}
+
+impl BoxProcess {
+    pub fn pid(&self) -> u32 {
+        self.child.id()
+    }
+
+    pub fn control(&self) -> &Path {
+        &self.control
+    }
+
+    pub fn status(&self) -> Status {
+        live::fetch(&self.control).unwrap()
+    }
+
+    /// What it has said beside that it runs.
+    pub fn log(&self) -> String {
+        std::fs::read_to_string(&self.log).unwrap()
+    }
+
+    pub fn signal(&self, signal: nix::sys::signal::Signal) {
+        nix::sys::signal::kill(nix::unistd::Pid::from_raw(self.pid().cast_signed()), signal).unwrap();
+    }
+
+    /// Waits until `what` holds of its status.
+    pub fn wait_for(&self, why: &str, what: impl Fn(&Status) -> bool) -> Status {
+        let until = Instant::now() + PATIENCE;
+        loop {
+            let status = self.status();
+            if what(&status) {
+                return status;
+            }
+            assert!(Instant::now() < until, "{why}: {status:#?}\n{}", self.log());
+            std::thread::sleep(Duration::from_millis(50));
+        }
+    }
+
+    /// Stops it as an operator does.
+    pub fn stop(mut self) {
+        self.signal(nix::sys::signal::Signal::SIGTERM);
+        let status = self.child.wait().unwrap();
+        assert_eq!(status.code(), Some(0), "{}", self.log());
+    }
+
+    pub fn kill(mut self) {
+        self.child.kill().unwrap();
+        self.child.wait().unwrap();
+    }
+}
+
+impl Drop for BoxProcess {
+    fn drop(&mut self) {
+        // Harmless where it has been waited for.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}

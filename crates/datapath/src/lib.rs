@@ -1,4 +1,0 @@
-//! Linux: the live box ([`live`]) and the laboratory in namespaces ([`lab`]).
-
-pub mod lab;
-pub mod live;

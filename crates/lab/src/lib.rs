@@ -1,0 +1,31 @@
+//! Experiments with real kernel TCP in namespaces this program makes.
+//!
+//! ```text
+//!   cli ──veth── box ──veth── emu ──veth── srv
+//!   users        routes,      a delay      senders
+//!   10.77/16     queues       each way
+//! ```
+//!
+//! All users live in one namespace, each behind an address of its own, because a box pools flows by source address.
+//! The box is the real `narrows run`, or a kernel discipline as its peer. Delay is made by a program of ours in the
+//! `emu` namespace, so that an experiment needs no module a kernel may lack, and so that its lateness can be known.
+//!
+//! A [`Scenario`] says what to run, [`Suite`] runs it for each discipline and seed, [`table`] shows what came of it.
+
+pub mod bench;
+mod doctor;
+pub mod metrics;
+mod middle;
+pub mod peers;
+pub mod picture;
+pub mod run;
+pub mod scenario;
+pub mod suite;
+pub mod table;
+pub mod worker;
+
+pub use bench::{Bench, sweep};
+pub use doctor::examine;
+pub use run::{RunRecord, run_one};
+pub use scenario::Scenario;
+pub use suite::{Outcome, Suite, SuiteOptions};

@@ -1,0 +1,475 @@
+//! From records to numbers: one value per name and run, and the median of several runs with its range.
+//!
+//! What is cut off by the end of the run counts: an unfinished object with the stall it had, a connection that
+//! never stood with the time it was waited for, a flow that got nothing with its zeros.
+
+use std::collections::BTreeMap;
+
+use narrows_plot::quantile;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use super::run::RunRecord;
+use super::scenario::{Scenario, Traffic};
+use super::worker::ObjectRecord;
+
+/// Lateness above this spoils a run, in milliseconds.
+pub const SPOILED_MS: f64 = 5.0;
+/// The slice over which fairness is judged, in seconds: long enough for a user's patience, too short for averages to
+/// hide a stall.
+pub const SLICE_S: usize = 20;
+/// Objects up to this size are small, in bytes.
+const SMALL: u32 = 6_000;
+/// Objects from this size on are large, in bytes.
+const LARGE: u32 = 20_000;
+
+/// How a value is written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Unit {
+    /// Seconds.
+    Seconds,
+    /// A share, written in percent.
+    Share,
+    /// Kilobits per second.
+    Kbps,
+    /// Milliseconds.
+    Millis,
+    /// A number of things.
+    Count,
+    /// A ratio or an index.
+    Ratio,
+}
+
+/// One row of the table.
+#[derive(Clone, Copy, Debug)]
+pub struct Row {
+    /// The name in JSON.
+    pub key: &'static str,
+    /// The name in the table.
+    pub label: &'static str,
+    /// How it is written.
+    pub unit: Unit,
+}
+
+const fn row(key: &'static str, label: &'static str, unit: Unit) -> Row {
+    Row { key, label, unit }
+}
+
+/// Every row, in the order of the table.
+pub const ROWS: &[Row] = &[
+    row("objects_done", "objects done", Unit::Count),
+    row("objects_cut", "objects cut off at the end", Unit::Count),
+    row("objects_failed", "objects failed", Unit::Count),
+    row("object_p50_s", "object time p50", Unit::Seconds),
+    row("object_p90_s", "object time p90", Unit::Seconds),
+    row("object_p99_s", "object time p99", Unit::Seconds),
+    row("served_mean_s", "time once connected, mean", Unit::Seconds),
+    row("served_p50_s", "time once connected p50", Unit::Seconds),
+    row("served_p90_s", "time once connected p90", Unit::Seconds),
+    row("served_p99_s", "time once connected p99", Unit::Seconds),
+    row("small_p50_s", "  up to 6 kB p50", Unit::Seconds),
+    row("small_p90_s", "  up to 6 kB p90", Unit::Seconds),
+    row("large_p50_s", "  from 20 kB p50", Unit::Seconds),
+    row("large_p90_s", "  from 20 kB p90", Unit::Seconds),
+    row("per_kb_p50_s", "time per kB p50", Unit::Seconds),
+    row("per_kb_p99_s", "time per kB p99", Unit::Seconds),
+    row("per_kb_spread", "time per kB p99/p50", Unit::Ratio),
+    row("user_per_kb_spread", "time per kB by user p99/p50", Unit::Ratio),
+    row("stall_p50_s", "longest stall p50", Unit::Seconds),
+    row("stall_p90_s", "longest stall p90", Unit::Seconds),
+    row("stall_p99_s", "longest stall p99", Unit::Seconds),
+    row("stall_max_s", "longest stall", Unit::Seconds),
+    row("stall_over_5s", "stall above 5 s", Unit::Share),
+    row("stall_over_20s", "stall above 20 s", Unit::Share),
+    row("user_stall_p50_s", "user's longest stall p50", Unit::Seconds),
+    row("user_stall_max_s", "user's longest stall", Unit::Seconds),
+    row("user_stall_over_20s", "users with a stall above 20 s", Unit::Share),
+    row("admitted_stall_p99_s", "stall once connected p99", Unit::Seconds),
+    row("connect_p50_s", "connect p50", Unit::Seconds),
+    row("connect_p99_s", "connect p99", Unit::Seconds),
+    row("entry_p50_s", "user's first connection p50", Unit::Seconds),
+    row("entry_p99_s", "user's first connection p99", Unit::Seconds),
+    row("never_in", "users never connected", Unit::Count),
+    row("first_byte_p50_s", "first byte p50", Unit::Seconds),
+    row("first_byte_p99_s", "first byte p99", Unit::Seconds),
+    row("goodput_kbps", "goodput", Unit::Kbps),
+    row("jain_20s", "Jain index over 20 s", Unit::Ratio),
+    row("jain_20s_min", "Jain index, worst slice", Unit::Ratio),
+    row("zero_slices", "20 s slices with nothing", Unit::Share),
+    row("flow_stall_p50_s", "flow's longest stall p50", Unit::Seconds),
+    row("flow_stall_p99_s", "flow's longest stall p99", Unit::Seconds),
+    row("flow_stall_max_s", "flow's longest stall", Unit::Seconds),
+    row("retransmitted", "retransmitted of sent", Unit::Share),
+    row("timeouts", "server timeouts", Unit::Count),
+    row("arrived", "packets at the queue", Unit::Count),
+    row("dropped", "dropped of arrivals", Unit::Share),
+    row("suppressed", "duplicates suppressed", Unit::Share),
+    row("marked", "marked of arrivals", Unit::Share),
+    row("clamped", "windows clamped", Unit::Count),
+    row("refused", "SYNs refused", Unit::Count),
+    row("admission_wait_p50_s", "wait at the door p50", Unit::Seconds),
+    row("admission_wait_p99_s", "wait at the door p99", Unit::Seconds),
+    row("admission_waiting", "pools still at the door", Unit::Count),
+    row("turned_away", "answered 503", Unit::Count),
+    row("emulator_late_p99_ms", "emulator late p99", Unit::Millis),
+    row("box_wait_p99_ms", "box waiting for a CPU p99", Unit::Millis),
+    row("box_cpu", "CPU of the box", Unit::Share),
+];
+
+/// The numbers of one run, by the keys of [`ROWS`].
+pub type Values = BTreeMap<String, f64>;
+
+/// Median and range over the seeds.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Spread {
+    /// Median.
+    pub median: f64,
+    /// Smallest.
+    pub min: f64,
+    /// Largest.
+    pub max: f64,
+}
+
+fn sorted(values: impl Iterator<Item = f64>) -> Vec<f64> {
+    let mut v: Vec<f64> = values.collect();
+    v.sort_by(f64::total_cmp);
+    v
+}
+
+/// Jain's fairness index; 1 if all are equal, 1/n if one has all. All zero is fair only in name: 0.
+#[must_use]
+pub fn jain(shares: &[f64]) -> f64 {
+    let (sum, squares) = shares.iter().fold((0.0, 0.0), |(s, q), x| (s + x, q + x * x));
+    if squares == 0.0 { 0.0 } else { sum * sum / (shares.len() as f64 * squares) }
+}
+
+struct Table(Values);
+
+impl Table {
+    fn put(&mut self, key: &str, value: Option<f64>) {
+        debug_assert!(ROWS.iter().any(|r| r.key == key), "{key} has no row");
+        if let Some(v) = value.filter(|v| v.is_finite()) {
+            self.0.insert(key.to_owned(), v);
+        }
+    }
+    fn quantiles(&mut self, stem: &str, values: &[f64], which: &[(&str, f64)]) {
+        for (suffix, q) in which {
+            self.put(&format!("{stem}_{suffix}_s"), quantile(values, *q));
+        }
+    }
+}
+
+const P50: (&str, f64) = ("p50", 0.5);
+const P90: (&str, f64) = ("p90", 0.9);
+const P99: (&str, f64) = ("p99", 0.99);
+
+/// Everything the table shows of one run.
+#[must_use]
+pub fn measure(scenario: &Scenario, run: &RunRecord) -> Values {
+    let mut t = Table(Values::new());
+    let warmup = scenario.warmup.secs();
+    // An object counts where it ends: one that began in the warm-up and stalls beyond it is a stall.
+    let counted: Vec<&ObjectRecord> = run.client.objects.iter().filter(|o| o.end > warmup).collect();
+    if scenario.traffic.iter().any(|x| matches!(x, Traffic::Objects { .. })) {
+        objects(&mut t, &counted, run.client.lasted);
+        entry(&mut t, &run.client.objects);
+        user_stalls(&mut t, run, warmup);
+    }
+    if scenario.traffic.iter().any(|x| matches!(x, Traffic::Long { .. })) {
+        long_flows(&mut t, scenario, run);
+    }
+    let from = warmup.ceil() as usize;
+    let bytes: u64 = run.client.bins.iter().flat_map(|b| b.iter().skip(from)).map(|b| u64::from(*b)).sum();
+    t.put("goodput_kbps", Some(bytes as f64 * 8.0 / 1e3 / (run.client.lasted - from as f64)));
+    kernel(&mut t, run);
+    status(&mut t, &run.status, run.client.lasted, run.cpu_s);
+    t.0
+}
+
+fn objects(t: &mut Table, objects: &[&ObjectRecord], lasted: f64) {
+    let time = |o: &ObjectRecord| o.done.map(|d| d - o.start);
+    let times = |keep: &dyn Fn(&ObjectRecord) -> bool| {
+        sorted(objects.iter().filter(|o| keep(o)).filter_map(|o| time(o)))
+    };
+    let count = |keep: &dyn Fn(&ObjectRecord) -> bool| objects.iter().filter(|o| keep(o)).count() as f64;
+    t.put("objects_done", Some(count(&|o| o.done.is_some())));
+    t.put("objects_failed", Some(count(&|o| o.broken)));
+    t.put("objects_cut", Some(count(&|o| o.done.is_none() && !o.broken)));
+    t.put(
+        "turned_away",
+        Some(objects.iter().map(|o| f64::from(o.turned_away)).sum::<f64>()).filter(|n| *n > 0.0),
+    );
+    t.quantiles("object", &times(&|_| true), &[P50, P90, P99]);
+    let served = sorted(objects.iter().filter_map(|o| Some(o.done? - o.connected?)));
+    t.put("served_mean_s", Some(served.iter().sum::<f64>() / served.len() as f64));
+    t.quantiles("served", &served, &[P50, P90, P99]);
+    t.quantiles("small", &times(&|o| o.size <= SMALL), &[P50, P90]);
+    t.quantiles("large", &times(&|o| o.size >= LARGE), &[P50, P90]);
+    let per_kb = sorted(objects.iter().filter_map(|o| Some(time(o)? * 1e3 / f64::from(o.size))));
+    t.quantiles("per_kb", &per_kb, &[P50, P99]);
+    t.put("per_kb_spread", quantile(&per_kb, 0.99).zip(quantile(&per_kb, 0.5)).map(|(a, b)| a / b));
+    t.put("user_per_kb_spread", by_user(objects));
+    let stalls = sorted(objects.iter().map(|o| o.stall));
+    t.quantiles("stall", &stalls, &[P50, P90, P99, ("max", 1.0)]);
+    let above = |limit: f64| stalls.iter().filter(|s| **s > limit).count() as f64 / stalls.len() as f64;
+    t.put("stall_over_5s", Some(above(5.0)));
+    t.put("stall_over_20s", Some(above(20.0)));
+    let connected = sorted(objects.iter().filter(|o| o.connected.is_some()).map(|o| o.stall_connected));
+    t.quantiles("admitted_stall", &connected, &[P99]);
+    let waits = sorted(objects.iter().map(|o| o.connected.unwrap_or_else(|| o.end.min(lasted)) - o.start));
+    t.quantiles("connect", &waits, &[P50, P99]);
+    let first = sorted(objects.iter().filter_map(|o| Some(o.first_byte? - o.start)));
+    t.quantiles("first_byte", &first, &[P50, P99]);
+}
+
+/// The longest time in which none of a user's connections received anything, in whole seconds (the paper's stall).
+fn user_stalls(t: &mut Table, run: &RunRecord, warmup: f64) {
+    let mut first: BTreeMap<u32, f64> = BTreeMap::new();
+    for o in &run.client.objects {
+        let start = first.entry(o.user).or_insert(o.start);
+        *start = start.min(o.start);
+    }
+    let stalls = sorted(first.iter().filter_map(|(user, start)| {
+        let bins = run.client.bins.get(*user as usize)?.iter().skip(start.max(warmup).ceil() as usize);
+        let mut longest = 0_u32;
+        bins.fold(0, |now, bytes| {
+            let now = if *bytes == 0 { now + 1 } else { 0 };
+            longest = longest.max(now);
+            now
+        });
+        Some(f64::from(longest))
+    }));
+    t.quantiles("user_stall", &stalls, &[P50, ("max", 1.0)]);
+    let long = stalls.iter().filter(|h| **h > 20.0).count();
+    t.put("user_stall_over_20s", Some(long as f64 / stalls.len() as f64));
+}
+
+/// How long each user waited for the first connection of all, as somebody at the door feels it.
+fn entry(t: &mut Table, objects: &[ObjectRecord]) {
+    let mut first: BTreeMap<u32, (f64, Option<f64>)> = BTreeMap::new();
+    for o in objects {
+        let user = first.entry(o.user).or_insert((o.start, None));
+        user.0 = user.0.min(o.start);
+        user.1 = match (user.1, o.connected) {
+            (Some(a), Some(b)) => Some(a.min(b)),
+            (a, b) => a.or(b),
+        };
+    }
+    let end = objects.iter().map(|o| o.end).fold(0.0, f64::max);
+    let waits = sorted(first.values().map(|(start, connected)| connected.unwrap_or(end) - start));
+    t.quantiles("entry", &waits, &[P50, P99]);
+    let never = first.values().filter(|(_, connected)| connected.is_none()).count();
+    t.put("never_in", Some(never as f64));
+}
+
+/// Spread between users of all their waiting over all their bytes: whether some are worse served than others.
+fn by_user(objects: &[&ObjectRecord]) -> Option<f64> {
+    let mut users: BTreeMap<u32, (f64, f64)> = BTreeMap::new();
+    for o in objects {
+        if let Some(done) = o.done {
+            let u = users.entry(o.user).or_default();
+            *u = (u.0 + done - o.start, u.1 + f64::from(o.size) / 1e3);
+        }
+    }
+    let rates = sorted(users.values().map(|(time, kb)| time / kb));
+    Some(quantile(&rates, 0.99)? / quantile(&rates, 0.5)?)
+}
+
+fn long_flows(t: &mut Table, scenario: &Scenario, run: &RunRecord) {
+    let flows: Vec<&Vec<u32>> =
+        run.client.long.iter().filter_map(|l| run.client.bins.get(l.user as usize)).collect();
+    let from = scenario.warmup.secs().ceil() as usize;
+    let whole = run.client.lasted as usize;
+    let mut indices = Vec::new();
+    let (mut zero, mut slices) = (0, 0);
+    let mut at = from;
+    while at + SLICE_S <= whole {
+        let shares: Vec<f64> = flows
+            .iter()
+            .map(|b| b.iter().skip(at).take(SLICE_S).map(|x| f64::from(*x)).sum::<f64>())
+            .collect();
+        zero += shares.iter().filter(|s| **s == 0.0).count();
+        slices += shares.len();
+        indices.push(jain(&shares));
+        at += SLICE_S;
+    }
+    if !indices.is_empty() {
+        t.put("jain_20s", Some(indices.iter().sum::<f64>() / indices.len() as f64));
+        t.put("jain_20s_min", indices.iter().copied().reduce(f64::min));
+        t.put("zero_slices", Some(zero as f64 / slices as f64));
+    }
+    let stalls = sorted(run.client.long.iter().map(|l| l.stall));
+    t.quantiles("flow_stall", &stalls, &[P50, P99, ("max", 1.0)]);
+}
+
+fn kernel(t: &mut Table, run: &RunRecord) {
+    let s = &run.server;
+    // Linux counts retransmissions apart from OutSegs.
+    t.put("retransmitted", Some(s.retrans_segs as f64 / (s.out_segs + s.retrans_segs) as f64));
+    t.put("timeouts", Some(s.timeouts as f64));
+    t.put("emulator_late_p99_ms", Some(run.emulator.late_p99_ms));
+    t.put("box_wait_p99_ms", quantile(&sorted(run.box_waits_ms.iter().copied()), 0.99));
+}
+
+/// A count that may be a number, or an object or list of counts by reason.
+fn total(v: &Value) -> Option<f64> {
+    match v {
+        Value::Number(n) => n.as_f64(),
+        Value::Array(a) => a.iter().map(total).sum(),
+        Value::Object(o) => o.values().map(total).sum(),
+        _ => None,
+    }
+}
+
+fn status(t: &mut Table, status: &Value, lasted: f64, cpu_s: Option<f64>) {
+    t.put("box_cpu", cpu_s.map(|s| s / lasted));
+    if status["peer"].is_object() {
+        let arrived = total(&status["peer"]["arrived"]);
+        t.put("arrived", arrived);
+        for key in ["dropped", "marked"] {
+            t.put(key, total(&status["peer"][key]).zip(arrived).map(|(n, all)| n / all));
+        }
+        return;
+    }
+    let report = &status["down"]["report"];
+    let counters = &report["counters"];
+    let arrived = total(&counters["arrived"]);
+    t.put("arrived", arrived);
+    for key in ["dropped", "suppressed", "marked"] {
+        t.put(key, total(&counters[key]).zip(arrived).map(|(n, all)| n / all));
+    }
+    for key in ["clamped", "refused"] {
+        t.put(key, total(&counters[key]));
+    }
+    let admission = &report["admission"];
+    t.put("admission_waiting", total(&admission["waiting"]));
+    for (key, name) in [("admission_wait_p50_s", "wait_p50"), ("admission_wait_p99_s", "wait_p99")] {
+        t.put(key, seconds(admission, name));
+    }
+}
+
+/// A duration under `NAME_s`, `NAME_ms` or `NAME_ns`.
+fn seconds(v: &Value, name: &str) -> Option<f64> {
+    [("s", 1.0), ("ms", 1e-3), ("us", 1e-6), ("ns", 1e-9)]
+        .iter()
+        .find_map(|(unit, scale)| v[format!("{name}_{unit}")].as_f64().map(|x| x * scale))
+}
+
+/// Why a run must not be believed, if so.
+#[must_use]
+pub fn spoiled(values: &Values) -> Option<String> {
+    [("emulator_late_p99_ms", "the emulator"), ("box_wait_p99_ms", "the box")].into_iter().find_map(
+        |(key, who)| {
+            let ms = *values.get(key)?;
+            (ms > SPOILED_MS)
+                .then(|| format!("SPOILED: {who} was {ms:.1} ms late at p99; the machine was too busy"))
+        },
+    )
+}
+
+/// Median and range of each number over runs. A number some runs lack is taken over those that have it.
+#[must_use]
+pub fn summarize(runs: &[Values]) -> BTreeMap<String, Spread> {
+    let mut all: BTreeMap<&str, Vec<f64>> = BTreeMap::new();
+    for run in runs {
+        for (key, value) in run {
+            all.entry(key).or_default().push(*value);
+        }
+    }
+    all.into_iter()
+        .filter_map(|(key, values)| {
+            let v = sorted(values.into_iter());
+            let spread = Spread { median: quantile(&v, 0.5)?, min: *v.first()?, max: *v.last()? };
+            Some((key.to_owned(), spread))
+        })
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::worker::ClientResult;
+    use crate::worker::record::LongRecord;
+
+    fn scenario(traffic: &str) -> Scenario {
+        let text = format!("name='t'\nrate='600kbit'\nwarmup='20s'\ndisciplines=['fifo:30']\n{traffic}");
+        Scenario::parse(&text, &[]).unwrap()
+    }
+
+    fn run(client: ClientResult) -> RunRecord {
+        RunRecord {
+            discipline: "fifo:30".into(),
+            seed: 1,
+            client,
+            server: Default::default(),
+            emulator: Default::default(),
+            status: serde_json::json!({"down": {"report": {"counters": {
+                "arrived": 200, "dropped": {"over_limit": 15, "pushed_out": 5}, "suppressed": 2, "marked": 0}}}}),
+            samples: Vec::new(),
+            box_waits_ms: vec![0.1, 7.0],
+            cpu_s: None,
+        }
+    }
+
+    #[test]
+    fn jain_by_hand() {
+        assert_eq!(jain(&[3.0, 3.0]), 1.0);
+        assert_eq!(jain(&[1.0, 0.0, 0.0, 0.0]), 0.25);
+        assert_eq!(jain(&[0.0, 0.0]), 0.0);
+    }
+
+    #[test]
+    fn what_is_cut_off_counts() {
+        let done = |start: f64, end: f64, size: u32| ObjectRecord {
+            size,
+            start,
+            end,
+            connected: Some(start + 0.5),
+            done: Some(end),
+            stall: 1.0,
+            ..ObjectRecord::default()
+        };
+        let cut =
+            ObjectRecord { size: 2000, start: 10.0, end: 120.0, stall: 110.0, ..ObjectRecord::default() };
+        let warm = done(1.0, 19.0, 2000);
+        let objects =
+            vec![warm, done(30.0, 34.0, 2000), done(30.0, 36.0, 4000), done(30.0, 50.0, 20_000), cut];
+        let mut bins = vec![1000; 120];
+        bins[40..67].fill(0);
+        bins[100..103].fill(0);
+        bins[110] += 30_000;
+        let client = ClientResult { objects, lasted: 120.0, bins: vec![bins], ..Default::default() };
+        let v = measure(&scenario("[[traffic]]\nkind='objects'\nusers=1"), &run(client));
+        assert_eq!((v["objects_done"], v["objects_cut"]), (3.0, 1.0));
+        assert_eq!(v["object_p50_s"], 6.0);
+        assert_eq!((v["served_mean_s"], v["served_p50_s"]), (9.5, 5.5), "3.5, 5.5 and 19.5 s");
+        assert_eq!(v["per_kb_p50_s"], 1.5, "2, 1.5 and 1 s/kB");
+        assert_eq!(v["stall_max_s"], 110.0);
+        assert_eq!(v["stall_over_5s"], 0.25);
+        assert_eq!(v["connect_p50_s"], 0.5);
+        assert!(v["connect_p99_s"] > 100.0, "a connection never made waits to the end");
+        assert_eq!((v["user_stall_max_s"], v["user_stall_over_20s"]), (27.0, 1.0));
+        assert_eq!(v["goodput_kbps"], 8.0);
+        assert_eq!((v["dropped"], v["suppressed"]), (0.1, 0.01));
+        assert!(spoiled(&v).is_some_and(|why| why.contains("the box")), "6.9 ms at p99");
+    }
+
+    #[test]
+    fn flows_with_nothing_lower_the_index() {
+        let long = (0..4).map(|user| LongRecord { user, ..LongRecord::default() }).collect();
+        let mut bins = vec![vec![0; 60]; 4];
+        bins[0] = vec![100; 60];
+        bins[1][..20].fill(100);
+        let client = ClientResult { long, bins, lasted: 60.0, ..ClientResult::default() };
+        let v = measure(&scenario("duration='60s'\n[[traffic]]\nkind='long'\nflows=4"), &run(client));
+        // Two slices after the warm-up, one flow alive of four in each.
+        assert_eq!((v["jain_20s"], v["zero_slices"]), (0.25, 0.75));
+    }
+
+    #[test]
+    fn medians_of_seeds() {
+        let run = |x: f64| Values::from([("goodput_kbps".to_owned(), x)]);
+        let s = summarize(&[run(3.0), run(1.0), run(2.0)])["goodput_kbps"];
+        assert_eq!((s.median, s.min, s.max), (2.0, 1.0, 3.0));
+    }
+}

@@ -1,0 +1,76 @@
+//! The programs inside the namespaces: the users, the server, the link between, a listener. The lab starts them as children of
+//! its own binary; they speak one JSON object a line on standard output and stop when standard input ends, so nothing
+//! outlives the lab.
+
+use std::io::Write as _;
+
+use serde::{Deserialize, Serialize, de::DeserializeOwned};
+
+pub mod capture;
+pub mod client;
+pub mod emulator;
+pub mod record;
+pub mod server;
+
+pub use capture::{CaptureResult, CaptureSpec};
+pub use client::ClientSpec;
+pub use emulator::{EmulatorResult, EmulatorSpec};
+pub use record::{ClientResult, ObjectRecord};
+pub use server::{ServerResult, ServerSpec};
+
+/// What a worker says.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Say<T> {
+    /// It is in place.
+    Ready,
+    /// How far it is, once a second.
+    Tick(Tick),
+    /// What came of it; the last line.
+    Done(T),
+    /// What went wrong; the last line.
+    Failed(String),
+}
+
+/// Live progress of the users.
+#[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
+pub struct Tick {
+    /// Seconds since the load began.
+    pub at_s: f64,
+    /// Objects done.
+    pub objects: u64,
+    /// Payload received.
+    pub bytes: u64,
+}
+
+/// Says one line.
+pub fn say<T: Serialize>(what: &Say<T>) {
+    let mut out = std::io::stdout().lock();
+    // A lab that no longer listens has gone; there is nobody left to tell.
+    let _ = serde_json::to_writer(&mut out, what).map(|()| out.write_all(b"\n")).map(|_| out.flush());
+}
+
+/// Runs the worker called `role` with its JSON `spec` until it is done.
+///
+/// # Errors
+/// An unknown role, a spec that does not fit it, or what went wrong in it.
+pub fn main(role: &str, spec: &str) -> anyhow::Result<()> {
+    fn run<S: DeserializeOwned, T: Serialize>(
+        spec: &str,
+        work: impl FnOnce(S) -> anyhow::Result<T>,
+    ) -> anyhow::Result<()> {
+        let result = serde_json::from_str(spec).map_err(anyhow::Error::from).and_then(work);
+        match result {
+            Ok(done) => say(&Say::Done(done)),
+            Err(e) => say(&Say::<()>::Failed(format!("{e:#}"))),
+        }
+        Ok(())
+    }
+    match role {
+        "client" => run(spec, client::run),
+        "server" => run(spec, server::run),
+        "emulator" => run(spec, emulator::run),
+        "capture" => run(spec, capture::run),
+        _ => anyhow::bail!("lab worker '{role}': expected client, server, emulator or capture"),
+    }
+}

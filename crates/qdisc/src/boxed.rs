@@ -1,0 +1,40 @@
+//! A boxed discipline is a discipline.
+
+use core::any::Any;
+
+use narrows_units::Instant;
+
+use crate::{Backlog, Discipline, Manage, Packet, Qdisc, Report, ReversePath, ShaperConfig, Verdicts};
+
+impl<P: Packet, Q: Qdisc<P> + ?Sized> Qdisc<P> for Box<Q> {
+    fn enqueue(&mut self, now: Instant, packet: P, verdicts: &mut Verdicts<P>) {
+        (**self).enqueue(now, packet, verdicts);
+    }
+    fn dequeue(&mut self, now: Instant, verdicts: &mut Verdicts<P>) -> Option<P> {
+        (**self).dequeue(now, verdicts)
+    }
+    fn next_ready(&self, now: Instant) -> Option<Instant> {
+        (**self).next_ready(now)
+    }
+    fn backlog(&self) -> Backlog {
+        (**self).backlog()
+    }
+}
+
+impl<M: Manage + ?Sized> Manage for Box<M> {
+    fn report(&mut self, now: Instant) -> Report {
+        (**self).report(now)
+    }
+    fn reconfigure(&mut self, now: Instant, settings: &dyn Any, link: &ShaperConfig) -> bool {
+        (**self).reconfigure(now, settings, link)
+    }
+}
+
+impl<P: Packet, Q: Discipline<P> + ?Sized> Discipline<P> for Box<Q> {
+    fn reverse_path(&self) -> Option<&dyn ReversePath<P>> {
+        (**self).reverse_path()
+    }
+    fn reverse_path_mut(&mut self) -> Option<&mut dyn ReversePath<P>> {
+        (**self).reverse_path_mut()
+    }
+}

@@ -1,0 +1,104 @@
+//! What a discipline decides about packets, and what waits in it.
+
+use narrows_units::Bytes;
+use narrows_wire::Header;
+
+/// Why a packet was dropped, marked, suppressed or refused.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Reason {
+    /// The queue, or this class of it, is full.
+    OverLimit,
+    /// Chosen before the queue is full, to tell senders of congestion.
+    Early,
+    /// Pushed out to make room for a packet that matters more.
+    PushedOut,
+    /// Chosen because TCP can repair it by fast retransmit.
+    Repairable,
+    /// The flow waits longer than it may.
+    Sojourn,
+    /// A copy of a segment that still waits here, or that has just left and cannot be acknowledged yet.
+    Duplicate,
+    /// The link has more pools than it can serve: this one has to wait.
+    Admission,
+}
+
+impl Reason {
+    /// All reasons, in the order of their counters.
+    pub const ALL: [Self; 7] = [
+        Self::OverLimit,
+        Self::Early,
+        Self::PushedOut,
+        Self::Repairable,
+        Self::Sojourn,
+        Self::Duplicate,
+        Self::Admission,
+    ];
+
+    /// The name in reports.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::OverLimit => "over_limit",
+            Self::Early => "early",
+            Self::PushedOut => "pushed_out",
+            Self::Repairable => "repairable",
+            Self::Sojourn => "sojourn",
+            Self::Duplicate => "duplicate",
+            Self::Admission => "admission",
+        }
+    }
+}
+
+/// What a discipline decided about a packet other than to send it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Verdict<P> {
+    /// Lost: the sender has to repair it.
+    Dropped {
+        /// The victim: any packet of the queue, not only the one that came.
+        packet: P,
+        /// Why.
+        reason: Reason,
+    },
+    /// Discarded at no cost, because the receiver gets these bytes anyway.
+    Suppressed {
+        /// The superfluous copy.
+        packet: P,
+    },
+    /// Turned away by admission control; the sender will ask again.
+    Refused {
+        /// The SYN.
+        packet: P,
+    },
+    /// Congestion experienced was set on a packet that stays.
+    Marked {
+        /// The packet's headers after marking.
+        header: Header,
+        /// Why.
+        reason: Reason,
+    },
+}
+
+/// Verdicts in the order they were made. Drivers keep one and clear it, so that no packet costs an allocation.
+pub type Verdicts<P> = Vec<Verdict<P>>;
+
+/// What waits in a discipline.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Backlog {
+    /// Packets.
+    pub packets: usize,
+    /// Their IP lengths together.
+    pub bytes: Bytes,
+}
+
+impl Backlog {
+    /// Counts a packet in.
+    pub fn add(&mut self, len: Bytes) {
+        self.packets += 1;
+        self.bytes += len;
+    }
+    /// Counts a packet out.
+    pub fn sub(&mut self, len: Bytes) {
+        self.packets -= 1;
+        self.bytes -= len;
+    }
+}
