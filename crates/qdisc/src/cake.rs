@@ -33,7 +33,7 @@ use crate::keys::{choices, keys};
 use crate::sojourn::Law;
 use crate::{
     Backlog, ClassReport, Counters, Dice, Discipline, DisciplineSettings, Key, Limits, Manage, Packet, Qdisc,
-    Reason, Report, Settings, ShaperConfig, SpecError, Verdict, Verdicts,
+    Reason, Report, SettingError, Settings, ShaperConfig, Verdict, Verdicts,
 };
 use cobalt::{Call, Cobalt};
 use hosts::{Hosts, ONE, Parts};
@@ -124,9 +124,9 @@ impl Settings for CakeConfig {
         KEYS
     }
 
-    fn check(&self) -> Result<(), SpecError> {
+    fn check(&self) -> Result<(), SettingError> {
         if !(self.flows as usize).is_multiple_of(WAYS) {
-            return Err(SpecError {
+            return Err(SettingError {
                 key: "flows".to_owned(),
                 value: self.flows.to_string(),
                 expected: format!("a multiple of {WAYS}"),

@@ -25,7 +25,7 @@ use crate::flow_sizes::FlowSizes;
 use crate::keys::{choices, keys};
 use crate::{
     Backlog, Buffer, ClassReport, Counters, Dice, Discipline, DisciplineSettings, Key, Limits, Manage,
-    Packet, Ppm, Qdisc, Reason, Report, Settings, ShaperConfig, SpecError, Verdict, Verdicts,
+    Packet, Ppm, Qdisc, Reason, Report, SettingError, Settings, ShaperConfig, Verdict, Verdicts,
 };
 
 /// Who says which packets are "in".
@@ -139,20 +139,20 @@ impl Settings for RioConfig {
         KEYS
     }
 
-    fn check(&self) -> Result<(), SpecError> {
+    fn check(&self) -> Result<(), SettingError> {
         for (key, min, max) in [("in_max", self.in_min, self.in_max), ("out_max", self.out_min, self.out_max)]
         {
             if let Buffer::Packets(n) = self.buffer
                 && min >= n
             {
-                return Err(SpecError {
+                return Err(SettingError {
                     key: key.replace("max", "min"),
                     value: min.to_string(),
                     expected: format!("less than buffer = {n}, or 0 for a share of it"),
                 });
             }
             if max > 0 && max <= min {
-                return Err(SpecError {
+                return Err(SettingError {
                     key: key.to_owned(),
                     value: max.to_string(),
                     expected: format!("more than the lower threshold, {min}, or 0 for a share of the buffer"),

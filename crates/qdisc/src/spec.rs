@@ -8,27 +8,9 @@ use core::str::FromStr;
 use narrows_units::Bytes;
 
 use crate::{
-    Discipline, Fifo, Limit, Packet, Settings, ShaperConfig, cake, classes, codel, drr, fq_codel, pie, red,
-    rio, sfq, taq,
+    Discipline, Fifo, Limit, Packet, SettingError, Settings, ShaperConfig, cake, classes, codel, drr,
+    fq_codel, pie, red, rio, sfq, taq,
 };
-
-/// Why a text names no discipline, or a setting is impossible.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct SpecError {
-    /// The key, or the discipline's name.
-    pub key: String,
-    /// What was given.
-    pub value: String,
-    /// What would be right.
-    pub expected: String,
-}
-
-impl fmt::Display for SpecError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} = '{}': expected {}", self.key, self.value, self.expected)
-    }
-}
-impl std::error::Error for SpecError {}
 
 /// The most a discipline may hold.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -125,7 +107,7 @@ macro_rules! disciplines {
                 }
             }
 
-            fn read(name: &str, settings: &str) -> Option<Result<Self, SpecError>> {
+            fn read(name: &str, settings: &str) -> Option<Result<Self, SettingError>> {
                 match name {
                     "fifo" => Some(fifo_limit(settings.trim()).map(Self::Fifo)),
                     $(<$config as Settings>::NAME => Some(<$config>::read(settings).map(Self::$variant)),)*
@@ -160,11 +142,11 @@ impl fmt::Display for Spec {
 }
 
 impl FromStr for Spec {
-    type Err = SpecError;
-    fn from_str(text: &str) -> Result<Self, SpecError> {
+    type Err = SettingError;
+    fn from_str(text: &str) -> Result<Self, SettingError> {
         let (name, settings) = text.split_once(':').unwrap_or((text, ""));
         Self::read(name.trim(), settings).unwrap_or_else(|| {
-            Err(SpecError {
+            Err(SettingError {
                 key: "discipline".to_owned(),
                 value: name.to_owned(),
                 expected: format!("one of {}", Self::NAMES.join(", ")),
@@ -173,8 +155,8 @@ impl FromStr for Spec {
     }
 }
 
-fn fifo_limit(text: &str) -> Result<Limit, SpecError> {
-    let wrong = || SpecError {
+fn fifo_limit(text: &str) -> Result<Limit, SettingError> {
+    let wrong = || SettingError {
         key: "fifo".to_owned(),
         value: text.to_owned(),
         expected: "a limit above 0 in packets or bytes, as fifo:30 or fifo:45000b".to_owned(),

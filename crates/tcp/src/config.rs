@@ -1,9 +1,9 @@
 //! Settings of an end host. One value serves any number of hosts: it is an argument of each call, so that an idle flow
 //! does not carry a copy. Each constant names its clause.
 
-use core::fmt;
 use core::str::FromStr;
 
+use narrows_settings::{SettingError, Settings as _};
 use narrows_units::Duration;
 
 mod congestion;
@@ -12,7 +12,6 @@ mod presets;
 mod start;
 
 pub use congestion::{BetaFrom, BetaRto, CcConfig, CcKind, Fade};
-pub use keys::Key;
 pub use start::{BurstAfter, BurstStep, StartConfig};
 
 /// How loss is detected and repaired.
@@ -273,30 +272,7 @@ impl Config {
         if shift < 14 { shift as u8 } else { 14 }
     }
 
-    /// Every key, in the order of the documents.
-    #[must_use]
-    pub fn keys() -> &'static [Key] {
-        keys::KEYS
-    }
-
-    /// Sets one key from text.
-    ///
-    /// # Errors
-    /// If there is no such key, or the value is outside its range; the setting is then as it was.
-    pub fn set(&mut self, key: &str, value: &str) -> Result<(), ConfigError> {
-        let Some(known) = keys::KEYS.iter().find(|k| k.name == key) else {
-            let names: Vec<_> = keys::KEYS.iter().map(|k| k.name).collect();
-            let expected = format!("a key of tcp: {}", names.join(", "));
-            return Err(ConfigError { key: key.to_owned(), value: value.to_owned(), expected });
-        };
-        known.set(self, value)
-    }
-
-    /// Combinations that make no sense although each value is within its range.
-    ///
-    /// # Errors
-    /// Names the key to change.
-    pub fn check(&self) -> Result<(), ConfigError> {
+    fn check_combinations(&self) -> Result<(), SettingError> {
         let sack = self.recovery == Recovery::Sack;
         let wrong = [
             ("dsack", self.dsack && !sack, "recovery = sack: duplicates are told in SACK blocks"),
@@ -345,20 +321,8 @@ impl Config {
             ),
         ];
         let Some(&(name, _, expected)) = wrong.iter().find(|w| w.1) else { return Ok(()) };
-        let value = keys::KEYS.iter().find(|k| k.name == name).map_or_else(String::new, |k| k.value(self));
-        Err(ConfigError { key: name.to_owned(), value, expected: expected.to_owned() })
-    }
-
-    /// The keys as `--help` shows them.
-    #[must_use]
-    pub fn help() -> String {
-        keys::help()
-    }
-
-    /// The keys as a table in Markdown with their value in each preset, for the documents.
-    #[must_use]
-    pub fn markdown() -> String {
-        keys::markdown()
+        let value = Self::key(name).map_or_else(String::new, |k| k.value(self));
+        Err(SettingError { key: name.to_owned(), value, expected: expected.to_owned() })
     }
 }
 
@@ -369,44 +333,23 @@ impl Default for Config {
 }
 
 impl FromStr for Preset {
-    type Err = ConfigError;
-    fn from_str(text: &str) -> Result<Self, ConfigError> {
+    type Err = SettingError;
+    fn from_str(text: &str) -> Result<Self, SettingError> {
         keys::preset(text.trim())
     }
 }
 
 impl FromStr for Config {
-    type Err = ConfigError;
+    type Err = SettingError;
     /// A preset and what differs from it, as `linux` or `ns2:recovery=sack,mss=460`; checked as a whole.
-    fn from_str(text: &str) -> Result<Self, ConfigError> {
+    fn from_str(text: &str) -> Result<Self, SettingError> {
         let (preset, settings) = text.split_once(':').unwrap_or((text, ""));
         let mut config = Self::preset(preset.parse()?);
-        for setting in settings.split(',').map(str::trim).filter(|s| !s.is_empty()) {
-            let (key, value) = setting.split_once('=').unwrap_or((setting, ""));
-            config.set(key.trim(), value)?;
-        }
+        config.set_all(settings)?;
         config.check()?;
         Ok(config)
     }
 }
-
-/// Why a setting is impossible.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct ConfigError {
-    /// The key.
-    pub key: String,
-    /// What was given.
-    pub value: String,
-    /// What would be right.
-    pub expected: String,
-}
-
-impl fmt::Display for ConfigError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} = '{}': expected {}", self.key, self.value, self.expected)
-    }
-}
-impl std::error::Error for ConfigError {}
 
 /// A known stack's settings.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -18,8 +18,9 @@ pub mod startup;
 
 pub use config::{
     BackoffEnds, BetaFrom, BetaRto, BurstAfter, BurstStep, ByteCounting, CcConfig, CcKind, Config,
-    ConfigError, DelayedAck, Fade, Handshake, InitialWindow, Key, Preset, Recovery, ReduceFrom, RtoConfig,
-    RtoFloor, RtoRecovery, RttSampling, StartConfig, StartupKind,
+    DelayedAck, Fade, Handshake, InitialWindow, Preset, Recovery, ReduceFrom, RtoConfig, RtoFloor,
+    RtoRecovery, RttSampling, StartConfig, StartupKind,
 };
 pub use endpoint::{Counters, Endpoint};
 pub use event::{Event, Io, Segment};
+pub use narrows_settings::{Key, SettingError, Settings};

@@ -3,7 +3,7 @@
 mod common;
 
 use common::{Act, Fate, Path, Side, Wire};
-use narrows_tcp::{Config, Event, Handshake, Preset, Recovery};
+use narrows_tcp::{Config, Event, Handshake, Preset, Recovery, Settings as _};
 use narrows_units::{Bytes, Duration, Instant, Rate, SeqNum};
 
 fn ns2(mss: u32, recovery: Recovery) -> Config {

@@ -4,7 +4,7 @@ use narrows_units::{Bytes, Dscp, Duration};
 
 use crate::keys::{choices, keys};
 use crate::{
-    Buffer, Discipline, DisciplineSettings, Key, Limits, Packet, Ppm, Settings, ShaperConfig, SpecError,
+    Buffer, Discipline, DisciplineSettings, Key, Limits, Packet, Ppm, SettingError, Settings, ShaperConfig,
 };
 
 use super::Classes;
@@ -168,9 +168,9 @@ impl Settings for Config {
         KEYS
     }
 
-    fn check(&self) -> Result<(), SpecError> {
+    fn check(&self) -> Result<(), SettingError> {
         let wrong = |key: &str, value: String, expected: &str| {
-            Err(SpecError { key: key.to_owned(), value, expected: expected.to_owned() })
+            Err(SettingError { key: key.to_owned(), value, expected: expected.to_owned() })
         };
         if self.dscp_short == self.dscp_long {
             return wrong(

@@ -4,7 +4,7 @@ use narrows_units::Duration;
 
 use super::config::{Config, FairShare, Mode, Share, WaitingSyn};
 use crate::keys::{choices, keys};
-use crate::{Key, Settings, SpecError};
+use crate::{Key, SettingError, Settings};
 
 choices!(Mode: "default" => Default, "paper" => Paper);
 choices!(Share: "flow" => Flow, "pool" => Pool);
@@ -63,14 +63,26 @@ keys! {
 impl Settings for Config {
     const NAME: &'static str = "taq";
     const BARE: &'static str = "mode";
+    const RENAMED: &'static [(&'static str, &'static str)] = &[
+        ("door", "waiting_syn"),
+        ("clamp", "window_clamp"),
+        ("clamp_min", "window_clamp_min"),
+        ("clamp_max", "window_clamp_max"),
+        ("swallow", "suppress_duplicates"),
+        ("swallow_departed", "suppress_departed"),
+        ("front", "retransmissions_first"),
+        ("new_first", "new_flows_first"),
+        ("new_bytes", "new_quantum"),
+        ("line_rounds", "wait_rounds"),
+    ];
 
     fn keys() -> &'static [Key<Self>] {
         KEYS
     }
 
-    fn check(&self) -> Result<(), SpecError> {
+    fn check(&self) -> Result<(), SettingError> {
         let wrong = |key: &str, value: String, expected: String| {
-            Err(SpecError { key: key.to_owned(), value, expected })
+            Err(SettingError { key: key.to_owned(), value, expected })
         };
         if self.p_admit >= self.p_thresh {
             return wrong("p_admit", self.p_admit.to_string(), format!("below p_thresh = {}", self.p_thresh));

@@ -1,6 +1,6 @@
 //! TCP settings: the scenario's, over them those of a group of hosts, over them those of an entry of traffic.
 
-use narrows_tcp::{CcKind, Config, Preset, StartupKind};
+use narrows_tcp::{CcKind, Config, Preset, Settings as _, StartupKind};
 use toml::{Table, Value};
 
 use crate::Error;
@@ -58,9 +58,9 @@ pub(crate) fn config(layers: &[Layer<'_>], congestion: Option<&str>, mtu: u32) -
 
 fn set(config: &mut Config, layer: &Layer<'_>, key: &str, value: &Value) -> Result<(), Error> {
     let path = format!("{}.{key}", layer.path);
-    if !Config::keys().iter().any(|k| k.name == key) {
+    if Config::key(key).is_none() {
         let names = Config::keys().iter().map(|k| k.name).chain(["preset"]);
-        let expected = match nearest(key, names) {
+        let expected = match Config::replacement(key).or_else(|| nearest(key, names)) {
             Some(near) => format!("'{near}'?"),
             None => "preset or a key of docs/reference/tcp.md".to_owned(),
         };
@@ -76,7 +76,7 @@ fn set(config: &mut Config, layer: &Layer<'_>, key: &str, value: &Value) -> Resu
 
 fn preset(layer: &Layer<'_>, value: &Value) -> Result<Preset, Error> {
     let name = value.as_str().unwrap_or_default();
-    name.parse().map_err(|e: narrows_tcp::ConfigError| {
+    name.parse().map_err(|e: narrows_tcp::SettingError| {
         Error::value(&format!("{}.preset", layer.path), shown(value), e.expected)
     })
 }

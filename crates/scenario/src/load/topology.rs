@@ -372,7 +372,7 @@ pub(crate) fn discipline(r: &Reader<'_>, key: &'static str) -> Result<Option<Dis
 }
 
 /// A sentence about a discipline that cannot be.
-pub(crate) fn wrong_discipline(path: &str, text: &str, e: &narrows_qdisc::SpecError) -> Error {
+pub(crate) fn wrong_discipline(path: &str, text: &str, e: &narrows_qdisc::SettingError) -> Error {
     if e.key == "discipline" {
         return Error::value(path, format!("'{text}'"), format!("{}, or kernel:NAME in the lab", e.expected));
     }

@@ -60,6 +60,7 @@ impl Startup for Burst {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::Settings as _;
     use crate::Preset;
     use crate::cc::tests::sample;
 

@@ -128,6 +128,7 @@ impl Startup for Spreading {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::Settings as _;
     use crate::{InitialWindow, Preset};
 
     const fn ms(n: u64) -> Instant {

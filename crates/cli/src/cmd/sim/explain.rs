@@ -10,7 +10,7 @@ use narrows_scenario::{
     Delays, Discipline, Hosts, Kind, Link, LogSource, LogTiming, Loss, OpenedBy, Policy, Scenario, Size,
     Traffic, time_text,
 };
-use narrows_tcp::{Config, Preset};
+use narrows_tcp::{Config, Preset, Settings as _};
 use narrows_units::{Bytes, Rate};
 
 use super::progress::words;
