@@ -1,5 +1,5 @@
-# The doors of the house. `make help` lists them; each says what it does before it does it.
-# ARGS reaches the program behind a door: make demo ARGS=--help
+# What there is to do with Narrows; `make help` lists it. Each target says what it does before it does it.
+# ARGS reaches the program behind a target: make demo ARGS=--help
 
 # rustup's cargo, also where a login shell has not put it on the path.
 export PATH := $(PATH):$(HOME)/.cargo/bin
@@ -8,7 +8,7 @@ FUZZ_SECONDS ?= 60
 ARGS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help setup setup-build build demo test fresh python-test wheel lint lints bench bounds claims gallery league peers docs fuzz clean
+.PHONY: help setup setup-build build box demo quick test fresh python-test wheel lint lints bench bounds claims gallery league peers docs fuzz clean
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-11s %s\n", $$1, $$2 }' Makefile
@@ -22,8 +22,16 @@ setup-build:
 build: setup-build ## target/release/narrows
 	cargo build --release -p narrows-cli
 
-demo: build ## a thin link getting better, with real kernel TCP: at most 5 minutes
-	$(TARGET)/release/narrows demo $(ARGS)
+box: setup-build ## target/release/narrows for a router: run, status, top and doctor alone
+	cargo build --release -p narrows-cli --no-default-features --features http
+
+# Built with what it needs and no more, in a profile that is quick to build.
+demo: setup-build ## a thin link getting better, with real kernel TCP: at most 5 minutes
+	cargo build --profile quick -p narrows-cli --no-default-features --features http,lab
+	$(TARGET)/quick/narrows demo $(ARGS)
+
+quick: setup-build ## target/quick/narrows, for daily work
+	cargo build --profile quick -p narrows-cli
 
 # The program is built first, with the same choice of packages, so that tests that start it find it: NARROWS_BIN.
 test: setup ## every test, live ones in namespaces included, then the lints; counted at the end

@@ -7,13 +7,13 @@
  *   RTTmax <- RTTmin + gamma (RTTmax - RTTmin) after each back-off   (9)
  * RTTmin is of single samples, RTTmax of the kernel's smoothed RTT, which filters delayed ACKs and spikes.
  *
- * Where we differ: until `samples` RTTs are seen, at the first back-off, which ends slow start, and after a timeout the factor
- * is 1/2 as in RFC 5681, and a timeout tells nothing of the queue; the increase counts acknowledged segments, so that delayed
- * ACKs do not halve alpha; a mark (ECN) is a loss.
+ * Where we differ: until `samples` RTTs are seen, at the first back-off, which ends slow start, and after a timeout the
+ * factor is 1/2 as in RFC 5681, and a timeout tells nothing of the queue; the increase counts acknowledged segments, so
+ * that delayed ACKs do not halve alpha; a mark (ECN) is a loss.
  *
- * Fractions are in 1/65536: beta is exact to 2^-16, so a window of w segments after a back-off to w/65536 segments, and the
- * whole number nearest to it is taken. The part of a segment that the increase has earned is kept, so nothing is lost there
- * but the rounding of alpha.
+ * Fractions are in 1/65536: beta is exact to 2^-16, so a window of w segments after a back-off to w/65536 segments, and
+ * the whole number nearest to it is taken. The part of a segment that the increase has earned is kept, so nothing is
+ * lost there but the rounding of alpha.
  */
 #include "narrows.bpf.h"
 

@@ -6,11 +6,12 @@
  *   inc = floor((mice - cwnd)/f), at least 1;   cwnd <- cwnd + inc/cwnd
  * Off for good at the first loss; above the threshold plain TCP (knob `after`: slow start, or congestion avoidance).
  *
- * Where we differ: the printed step is taken below the threshold only (above, the paper's formula would shrink the window);
- * and once for each *segment* acknowledged, not each ACK, so that a receiver that delays ACKs gets the same windows.
+ * Where we differ: the printed step is taken below the threshold only (above, the paper's formula would shrink the
+ * window); and once for each *segment* acknowledged, not each ACK, so that a receiver that delays ACKs gets the same
+ * windows.
  *
- * The fraction of a segment is kept in 1/2^20, rounded down at each step: after the 255 steps to 32 segments with f = 8 the
- * window is less than 255/2^20 of a segment behind.
+ * The fraction of a segment is kept in 1/2^20, rounded down at each step: after the 255 steps to 32 segments with f = 8
+ * the window is less than 255/2^20 of a segment behind.
  */
 #include "narrows.bpf.h"
 

@@ -2,21 +2,22 @@
 /*
  * Initial Spreading: the segments of the first window leave evenly over the first round trip, instead of as a burst.
  *
- * Sallantin, Baudoin, Chaput, Arnal, Dubois, Beylot, LCN 2013 and "A TCP model for short-lived flows to validate Initial
- * Spreading", LCN 2014. With R0 the RTT of the handshake and n the initial window, segment k leaves at (k-1) R0/n. Then
- * TCP is ordinary (RFC 5681), with a window of n and a segment more for each acknowledged meanwhile.
+ * Sallantin, Baudoin, Chaput, Arnal, Dubois, Beylot, LCN 2013 and "A TCP model for short-lived flows to validate
+ * Initial Spreading", LCN 2014. With R0 the RTT of the handshake and n the initial window, segment k leaves at (k-1)
+ * R0/n. Then TCP is ordinary (RFC 5681), with a window of n and a segment more for each acknowledged meanwhile.
  *
- * The kernel has no pacing for this (it never paces a connection's first ten segments) and no timer a congestion control
- * could set. So the window is the gate: min_tso_segs is asked before every attempt to transmit and opens it by a segment
- * for each slot that has come; and a driver in user space (crates/senders/src/driver.rs) causes an attempt at each slot,
- * after an event from here has told it of a connection whose data wait. The driver writes the time into `heart`; a
- * connection is gated only if that was lately, so without a driver this is plain TCP with a window of n.
+ * The kernel has no pacing for this (it never paces a connection's first ten segments) and no timer a congestion
+ * control could set. So the window is the gate: min_tso_segs is asked before every attempt to transmit and opens it by
+ * a segment for each slot that has come; and a driver in user space (crates/senders/src/driver.rs) causes an attempt at
+ * each slot, after an event from here has told it of a connection whose data wait. The driver writes the time into
+ * `heart`; a connection is gated only if that was lately, so without a driver this is plain TCP with a window of n.
  *
- * If the driver dies in between, the first ACK finds slots that nobody used. They are lost: at most BURST of them open the
- * window at once, and what follows is slow start from one to three segments. Nothing ever waits for the driver alone.
+ * If the driver dies in between, the first ACK finds slots that nobody used. They are lost: at most BURST of them open
+ * the window at once, and what follows is slow start from one to three segments. Nothing ever waits for the driver
+ * alone.
  *
- * No spreading: R0/n below the floor (timers are not that fine); a retransmitted SYN (R0 unknown: a window of 3, RFC 3390);
- * after a loss; after idle; for data that come after R0.
+ * No spreading: R0/n below the floor (timers are not that fine); a retransmitted SYN (R0 unknown: a window of 3, RFC
+ * 3390); after a loss; after idle; for data that come after R0.
  */
 #include "narrows.bpf.h"
 

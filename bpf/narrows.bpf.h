@@ -3,9 +3,9 @@
  * What the programs of this folder share: the few kernel fields they touch, the helpers they call, and the knobs and
  * private state that the loader (crates/senders) knows the layout of.
  *
- * No vmlinux.h: the structs below name only the fields we use, and `preserve_access_index` makes the loader look up where
- * the running kernel keeps each one. Bitfields must go through BITFIELD(): a plain read of a cut-down struct is wrong.
- * Helper numbers are those of the user-space API (linux/bpf.h), which never change.
+ * No vmlinux.h: the structs below name only the fields we use, and `preserve_access_index` makes the loader look up
+ * where the running kernel keeps each one. Bitfields must go through BITFIELD(): a plain read of a cut-down struct is
+ * wrong. Helper numbers are those of the user-space API (linux/bpf.h), which never change.
  *
  * Units: windows in segments, times in microseconds unless a name ends in _ns, fractions as the name says:
  * _q16 in 1/65536, _q20 in 1/1048576.
@@ -165,8 +165,8 @@ static long (*const bpf_task_pt_regs)(void *task) = (void *)175;
 #define TYPE(name, type) type *name
 enum { MAP_ARRAY = 2, MAP_RINGBUF = 27 };
 
-/* A bitfield of up to eight bytes, wherever the running kernel keeps it. Numbers are the compiler's: 0 byte offset, 1 byte
- * size, 4 and 5 left and right shift. */
+/* A bitfield of up to eight bytes, wherever the running kernel keeps it. Numbers are the compiler's: 0 byte offset,
+ * 1 byte size, 4 and 5 left and right shift. */
 #define BITFIELD(s, field)                                                                  \
     ({                                                                                      \
         const void *at = (const void *)(s) + __builtin_preserve_field_info((s)->field, 0); \
@@ -195,8 +195,8 @@ enum { NON_RESTRICTED = 1 };
 
 static ALWAYS_INLINE void *priv(void *sk) { return ((struct inet_connection_sock *)sk)->icsk_ca_priv; }
 
-/* Whether the sender used what its window allowed: a window nobody uses must not grow (RFC 7661, section 1). In slow start
- * a window counts as used while less than twice what was out. */
+/* Whether the sender used what its window allowed: a window nobody uses must not grow (RFC 7661, section 1). In slow
+ * start a window counts as used while less than twice what was out. */
 static ALWAYS_INLINE int window_used(struct tcp_sock *tp) {
     if (BITFIELD(tp, is_cwnd_limited))
         return 1;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
 /*
- * Every connection of one network namespace that one of our senders drives: one record each, read from an iterator. Reading
- * a socket this way holds its lock, so a record is of one moment.
+ * Every connection of one network namespace that one of our senders drives: one record each, read from an iterator.
+ * Reading a socket this way holds its lock, so a record is of one moment.
  */
 #include "narrows.bpf.h"
 

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
 /*
- * For a sender compiled with WATCHED: what the kernel tells it and what it makes of it, a record when one of its programs is
- * called and another when it returns. For comparisons with the simulator; what is loaded otherwise has none of this.
+ * For a sender compiled with WATCHED: what the kernel tells it and what it makes of it, a record when one of its
+ * programs is called and another when it returns. For comparisons with the simulator; what is loaded otherwise has none
+ * of this.
  */
 #ifndef NARROWS_WATCH_H
 #define NARROWS_WATCH_H
@@ -16,7 +17,8 @@ struct step {
     u32 number; /* a gap tells that the ring was full */
     u16 call;
     u16 returned;
-    u32 value; /* cong_avoid: segments; pkts_acked: RTT, us; cwnd_event: which; others: their answer, when they return */
+    /* cong_avoid: segments; pkts_acked: RTT, us; cwnd_event: which; others: their answer, when they return */
+    u32 value;
     u32 cwnd;
     u32 ssthresh;
     u32 srtt_us;

@@ -1,5 +1,5 @@
-//! Names the engine: a hash over the sources that decide what a run gives, so that results of other code are never taken
-//! for results of this one. Equal on every machine with equal sources.
+//! Names the engine: a hash over the sources that decide what a run gives and the versions they are built with, so that
+//! results of other code are never taken for results of this one. Equal on every machine with equal sources.
 
 use std::path::{Path, PathBuf};
 
@@ -21,6 +21,11 @@ fn main() {
             hash.take(&std::fs::read(&file).unwrap_or_default());
         }
     }
+    let lock = crates.join("../Cargo.lock");
+    println!("cargo:rerun-if-changed={}", lock.display());
+    hash.take(b"Cargo.lock");
+    // Outside the workspace there is none; the version alone tells engines apart there.
+    hash.take(&std::fs::read(&lock).unwrap_or_default());
     println!("cargo:rustc-env=NARROWS_ENGINE={:016x}", hash.0);
 }
 

@@ -87,5 +87,7 @@ fn clang() -> Result<String, String> {
             return Ok(name);
         }
     }
-    Err("clang with the BPF target was not there when narrows was built: apt-get install clang, then build again".to_owned())
+    Err("clang with the BPF target was not there when narrows was built: apt-get install clang, then \
+         build again"
+        .to_owned())
 }

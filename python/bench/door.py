@@ -1,4 +1,6 @@
-"""What a user waits for: the import, and Ctrl-C in the middle of a run. Printed for docs/how-to/python.md, never asserted.
+"""What a user waits for: the import, and Ctrl-C in the middle of a run.
+
+Printed for docs/how-to/python.md, never asserted.
 
 python python/bench/door.py
 """
@@ -53,7 +55,8 @@ def main():
     both = sorted(a + b for a, b in zip(numpys, ours))
     ends = sorted(interrupted() for _ in range(TIMES))
     print(
-        f"import: {both[0]:.2f} to {both[-1]:.2f} s of processor time, of which narrows {min(ours):.3f} to {max(ours):.3f} (goal 0.3)"
+        f"import: {both[0]:.2f} to {both[-1]:.2f} s of processor time, "
+        f"of which narrows {min(ours):.3f} to {max(ours):.3f} (goal 0.3)"
     )
     print(f"Ctrl-C: {ends[0]:.2f} to {ends[-1]:.2f} s from the signal to the exception, {TIMES} times")
 

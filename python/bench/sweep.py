@@ -3,8 +3,8 @@
     python python/bench/sweep.py [SECONDS OF RUNS]
 
 All ways do the same runs of about a second, the length is chosen on the spot. Bare runs are
-``narrows.run`` one after another. Each way is done twice, in turn, and the better one counts: what else the machine does
-makes it longer, never shorter. Processes and the cluster are begun before the clock.
+``narrows.run`` one after another. Each way is done twice, in turn, and the better one counts: what else the machine
+does makes it longer, never shorter. Processes and the cluster are begun before the clock.
 """
 
 import json
@@ -99,7 +99,8 @@ def sizes():
         kept = store.path(runs[0].key).stat().st_size
     there, back = len(pickle.dumps(runs)) / 100, len(pickle.dumps(Done(done))) / 100
     print(
-        f"\nper run: {there:.0f} bytes to the worker, {back:.0f} back, {kept} on disk, {8 * len(summary)} in the Dataset"
+        f"\nper run: {there:.0f} bytes to the worker, {back:.0f} back, {kept} on disk, "
+        f"{8 * len(summary)} in the Dataset"
     )
 
 

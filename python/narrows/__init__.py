@@ -18,29 +18,12 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 from narrows._native import ENGINE, VERSION, Column, ScenarioError, Stop, Table
-from narrows.parts import (
-    Claim,
-    Edge,
-    Files,
-    Group,
-    Hosts,
-    Link,
-    Log,
-    Long,
-    Objects,
-    Pages,
-    Probes,
-    SyntheticLog,
-    Tcp,
-    Telnet,
-    Topology,
-    Traffic,
-    Udp,
-)
+from narrows.parts import Claim, Edge, Group, Hosts, Link, Probes, Tcp, Topology
 from narrows.results import Result
 from narrows.runs import Point, expand, run
 from narrows.scenario import Scenario
 from narrows.sweeps import sweep
+from narrows.traffic import Files, Log, Long, Objects, Pages, SyntheticLog, Telnet, Traffic, Udp
 
 if TYPE_CHECKING:
     from narrows import figures, models

@@ -4,9 +4,9 @@
 >>> figure.savefig("fig08.svg")
 >>> polars.DataFrame(table)
 
-``dir(narrows.figures)`` has the papers, ``dir(narrows.figures.taq)`` the figures of one. A figure's runs are kept in the folder that
-``narrows reproduce`` uses, and found again by either. What is drawn over what is told by ``experiments/PAPER.figures.toml``; drawing
-needs matplotlib.
+``dir(narrows.figures)`` has the papers, ``dir(narrows.figures.taq)`` the figures of one. A figure's runs are kept in
+the folder that ``narrows reproduce`` uses, and found again by either. ``experiments/PAPER.figures.toml`` says what is
+drawn over what; drawing needs matplotlib.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, TypedDict
 
 import numpy as np
 
@@ -29,9 +29,19 @@ from narrows.results import make_table
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
+    from typing_extensions import Unpack
 
 OUT = "out/reproduce"
 """Where runs and data are kept unless another folder is given; the same as that of ``narrows reproduce``."""
+
+
+class Runs(TypedDict, total=False):
+    """How the runs of a figure are made; each figure's function has the meanings."""
+
+    out: str | os.PathLike[str]
+    jobs: int | None
+    fresh: bool
+    experiments: str | os.PathLike[str] | None
 
 
 class Drawn(NamedTuple):
@@ -40,7 +50,8 @@ class Drawn(NamedTuple):
     figure: Figure
     """A matplotlib figure with an axes for each chart."""
     table: _native.Table
-    """Every point: chart, line, from_paper (1 if read from the paper), x (word: where x is a word), y_least, y, y_greatest."""
+    """Every point: chart, line, from_paper (1 if read from the paper), x (word: where x is a word), y_least, y,
+    y_greatest."""
 
 
 class Claims(NamedTuple):
@@ -75,31 +86,18 @@ class Paper:
         return f"<narrows.figures.{self.name.replace('-', '_')}: {self.__doc__}>"
 
 
-def judge(
-    paper: str,
-    figure: str,
-    size: str = "full",
-    *,
-    out: str | os.PathLike[str] = OUT,
-    jobs: int | None = None,
-    fresh: bool = False,
-    experiments: str | os.PathLike[str] | None = None,
-) -> Claims:
-    """A figure with what came of its claims; arguments as those of the figures' functions, names as ``"taq", "fig08"``."""
-    section = _section(f"{paper}/{figure}", size, out, jobs, fresh, experiments)
+def judge(paper: str, figure: str, size: str = "full", **how: Unpack[Runs]) -> Claims:
+    """A figure with what came of its claims.
+
+    Arguments as those of the figures' functions, names as ``"taq", "fig08"``.
+    """
+    section = _section(f"{paper}/{figure}", size, **how)
     return Claims(_drawn(section), _claims(section))
 
 
 def _function(paper: str, listed: dict[str, Any]) -> Callable[..., Drawn]:
-    def draw(
-        size: str = "full",
-        *,
-        out: str | os.PathLike[str] = OUT,
-        jobs: int | None = None,
-        fresh: bool = False,
-        experiments: str | os.PathLike[str] | None = None,
-    ) -> Drawn:
-        return _drawn(_section(f"{paper}/{listed['id']}", size, out, jobs, fresh, experiments))
+    def draw(size: str = "full", **how: Unpack[Runs]) -> Drawn:
+        return _drawn(_section(f"{paper}/{listed['id']}", size, **how))
 
     draw.__name__ = draw.__qualname__ = listed["id"].replace("-", "_")
     draw.__doc__ = f"""{listed["item"]}: {listed["title"]}.
@@ -107,8 +105,9 @@ def _function(paper: str, listed: dict[str, Any]) -> Callable[..., Drawn]:
     Scenarios: {", ".join(listed["files"])}. {" ".join(listed.get("note", "").split())}
 
     Args:
-        size: ``full`` as the scenarios have it, ``quick`` with fewer seeds and settings, ``least``: a few seconds of work.
-        out: where runs are kept and found again.
+        size: ``full`` as the scenarios have it, ``quick`` with fewer seeds and settings, ``least``: a few seconds of
+            work.
+        out: where runs are kept and found again, :data:`OUT`.
         jobs: runs at a time; without it as many as there are cores.
         fresh: run again what is finished.
         experiments: a folder of scenarios and lists in place of those of this version.
@@ -128,16 +127,16 @@ def _function(paper: str, listed: dict[str, Any]) -> Callable[..., Drawn]:
 def _section(
     name: str,
     size: str,
-    out: str | os.PathLike[str],
-    jobs: int | None,
-    fresh: bool,
-    experiments: str | os.PathLike[str] | None,
+    out: str | os.PathLike[str] = OUT,
+    jobs: int | None = None,
+    fresh: bool = False,
+    experiments: str | os.PathLike[str] | None = None,
 ) -> dict[str, Any]:
     # Before hours of work, not after.
     _matplotlib()
     runs = _jobs(jobs)
     with _folder(experiments) as folder:
-        told = _native.reproduce(str(folder), name, size, os.fspath(out), runs, fresh)
+        told = _native.reproduce((str(folder), os.fspath(out)), name, size, runs, fresh)
     section: dict[str, Any] = json.loads(told)
     return section
 

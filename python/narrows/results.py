@@ -19,7 +19,8 @@ class Result:
     """One run: figures, tables, captures, and what made them.
 
     Each table is an attribute too: ``result.flows``, ``result.slices``. ``docs/reference/probes.md`` tells what
-    every figure and column is; a name ends in its unit (``_s``, ``_bps``, ``_kbps``, ``_pkts``), what has none is a share or a count.
+    every figure and column is; a name ends in its unit (``_s``, ``_bps``, ``_kbps``, ``_pkts``), what has none is a
+    share or a count.
     """
 
     summary: Mapping[str, float]
@@ -27,8 +28,8 @@ class Result:
     tables: Mapping[str, Table]
     """Arrow tables by name; pyarrow, pandas and polars take them without copying."""
     manifest: Mapping[str, Any]
-    """``name``, ``about``, ``seed``, ``scenario`` (TOML that runs by itself), ``narrows`` (its version), ``engine``, ``key`` (a hash over
-    all that decides the results)."""
+    """``name``, ``about``, ``seed``, ``scenario`` (TOML that runs by itself), ``narrows`` (its version), ``engine``,
+    ``key`` (a hash over all that decides the results)."""
     captures: Mapping[str, bytes] = field(default_factory=dict, repr=False)
     """Packets of the links in ``probes.capture``, as pcap files."""
 

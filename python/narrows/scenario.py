@@ -8,8 +8,9 @@ from pathlib import Path
 from typing import Any
 
 from narrows import _native
-from narrows.parts import Claim, Edge, Hosts, Link, Probes, Tcp, Topology, Traffic
+from narrows.parts import Claim, Edge, Hosts, Link, Probes, Tcp, Topology
 from narrows.tables import Bytes, Number, Rate, Time, from_table, table, to_table
+from narrows.traffic import Traffic
 
 
 @table

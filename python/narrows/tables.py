@@ -36,8 +36,10 @@ C = TypeVar("C", bound=type)
 
 @dataclass_transform(kw_only_default=True)
 def table(cls: C) -> C:
-    """A dataclass whose fields are keys of a table; one that does not exist is refused by a ``ValueError`` with its name, given
-    or assigned."""
+    """A dataclass whose fields are keys of a table.
+
+    One that does not exist is refused by a ``ValueError`` with its name, given or assigned.
+    """
     made: Any = dataclasses.dataclass(kw_only=True)(cls)
     init = made.__init__
 

@@ -59,7 +59,8 @@ def test_over_changes_no_label_of_the_scenario_s_own_sweep(own, over, key, words
 
 
 def test_expressions_swept_here_and_there_that_do_not_touch(serial):
-    """The scenario's own axis by an expression, and a variable beside it that it does not use: no refusal, right labels."""
+    """The scenario's own axis by an expression, and a variable beside it that it does not use: no refusal, right
+    labels."""
     own = dataclasses.replace(FEW, sweep={"traffic.0.flows": ["=n", "=2*n"]}, vars={"n": 5, "m": 1})
     swept = narrows.sweep(own, {"m": [1, 2]}, [1], cache=None)
     assert swept["traffic.0.flows"].values.tolist() == [5, 10]

@@ -16,7 +16,8 @@ def loaded_by_import():
 
 
 def test_import_loads_little():
-    """Under 0.3 s in all (docs/how-to/python.md has the time). Time is not asserted, but what would take it is not loaded."""
+    """Under 0.3 s in all (docs/how-to/python.md has the time). Time is not asserted, but what would take it is not
+    loaded."""
     loaded = loaded_by_import()
     heavy = {"matplotlib", "pandas", "polars", "pyarrow", "dask", "distributed", "xarray", "asyncio", "multiprocessing"}
     assert not heavy & {name.split(".")[0] for name in loaded}

@@ -16,7 +16,7 @@ MODULES = [getattr(m, name) for name in m.__all__]
 
 # What has no function of its own, and where it is instead.
 ELSEWHERE = {
-    "aimd::Limits::new": "beta_lo, beta_hi",
+    "aimd::Limits::new": "Limits",
     "aimd::Limits::lo": "beta_lo",
     "aimd::Limits::hi": "beta_hi",
     "aimd::estimate::ThroughputBackoff::new": "throughput_backoffs",
@@ -26,7 +26,7 @@ ELSEWHERE = {
     "burst::BurstTcp::f": "f",
     "burst::Pareto::new": "scale, shape",
     "control::State::total": "rates.sum(-1)",
-    "control::Control::new": "alpha, beta, capacity, target",
+    "control::Control::new": "Control",
     "control::Control::equal": "the same: equal gains are told from others",
     "control::Control::flows": "alpha.shape[-1]",
     "control::Control::capacity": "capacity",
@@ -34,10 +34,10 @@ ELSEWHERE = {
     "control::isolated": "rows of one flow each",
     "latency::Latency::transfer_s": "a field of cardwell",
     "latency::Latency::total_s": "a field of cardwell",
-    "operating::Bottleneck::new": "defaults of the arguments",
+    "operating::Bottleneck::new": "defaults of Bottleneck",
     "operating::Regime::name": "REGIMES",
     "operating::OperatingPoint::silences_per_s": "a field of operating_point",
-    "plan::Link::new": "defaults of the arguments",
+    "plan::Link::new": "defaults of Link",
     "plan::Link::busy_users": "a field of plan",
     "plan::Link::flows": "a field of plan",
     "plan::Link::buffer_packets": "a field of plan",
@@ -45,14 +45,14 @@ ELSEWHERE = {
     "plan::Verdict::of": "a field of plan",
     "plan::Verdict::name": "VERDICTS",
     "sharing::Queue::new": "rate_bps, load, sizes",
-    "spreading::Spreading::new": "loss, rtt_s, rto_s, backoff",
+    "spreading::Spreading::new": "Parameters",
     "taq_chain::Stationary::silent": "a field of stationary",
     "taq_chain::Stationary::silent_or_first": "a field of stationary",
     "taq_chain::Stationary::packets_per_epoch": "a field of stationary",
     "taq_chain::Stationary::timeouts_per_epoch": "a field of stationary",
     "taq_chain::Stationary::mean_idle_epochs": "a field of stationary",
     "taq_chain::Stationary::loss": "loss",
-    "taq_chain::Stationary::settings": "the arguments",
+    "taq_chain::Stationary::settings": "Chain",
     "taq_chain::Stationary::silences": "silences",
 }
 # Sentences for people beside the conclusions of `narrows plan`, not mathematics.
@@ -60,7 +60,8 @@ WORDS = {"plan::evidence"}
 
 
 def public_functions():
-    """Every public function and method of the crate, by its path without the files that only hold a part of a module."""
+    """Every public function and method of the crate, by its path without the files that only hold a part of a
+    module."""
     parts = {"burst::path": "burst", "burst::workload": "burst", "plan::stalls": "plan", "plan::edges": "plan"}
     parts |= {"taq_chain::idle": "taq_chain"}
     for path in sorted(SOURCES.rglob("*.rs")):
@@ -104,7 +105,10 @@ def test_every_native_model_has_a_python_function():
     made |= {f"spreading::Spreading::{x}" for x in re.findall(r'_state\("(\w+)"', text)}
     made |= {f"taq_chain::Stationary::idle_quantile{x}" for x in ("", "_by_time")}
     made |= {f"taq_chain::Silences::quantile{x}" for x in ("", "_by_time")}
-    written = set(re.findall(r'"(\w+(?:::\w+)+)"', text))
+    made |= {f"taq_chain::Silences::{x}" for x in m.taq_chain.Silences._fields}
+    for module in ("operating", "plan", "taq_chain", "throughput"):
+        made |= {f"{module}::{x}" for x in re.findall(r'_of\("([\w:]+)"', inspect.getsource(getattr(m, module)))}
+    written = {x for x in re.findall(r'"(\w+(?:::\w+)+)"', text) if x.split("::")[0] in m.__all__}
     assert names == written | made
 
 
@@ -151,7 +155,7 @@ def test_by_hand_from_the_papers():
     # Mathis at one percent: sqrt(1.5 / 0.01).
     np.testing.assert_allclose(m.throughput.mathis(0.01), 12.24744871)
     # Without loss Wmax / RTT.
-    np.testing.assert_allclose(m.throughput.padhye(0, 0.1, 1, 2, 20), 200)
+    np.testing.assert_allclose(m.throughput.padhye(0, m.throughput.Flow(0.1, 1, 2, 20)), 200)
     # TAQ: 1 - 2^(-1/6).
     np.testing.assert_allclose(m.taq_chain.tipping_point_closed([6, 3, 1]), [0.10910, 0.20630, 0.5], atol=5e-6)
     np.testing.assert_allclose(m.taq_chain.tipping_point("s3"), 0.10910, atol=5e-6)
@@ -164,11 +168,11 @@ def test_by_hand_from_the_papers():
     # Half the segments of two: (1/2)^2.
     np.testing.assert_allclose(m.spreading.no_loss(0.5, 2), 0.25)
     # One segment, no loss, is a round trip; four spread over it end three quarters later.
-    np.testing.assert_allclose(m.spreading.s([1, 4], [1, 4], 0, 0.2, 1).mean_s, [0.2, 0.35])
+    np.testing.assert_allclose(m.spreading.s([1, 4], [1, 4], m.spreading.Parameters(0, 0.2, 1)).mean_s, [0.2, 0.35])
     # 1 Mbit/s are 125 000 bytes a second; half busy, each transfer takes twice its time.
     np.testing.assert_allclose(m.sharing.ps_s(125_000, 1e6, 0.5), 2)
     # 2 Mbit/s for 1600 flows: 1250 bit/s each; a round is 1600 * 6 ms (crates/models, plan's own example).
-    plan = m.plan.plan(2e6, 400, 0.2, connections=4)
+    plan = m.plan.plan(m.plan.Link(2e6, 400, 0.2, connections=4))
     np.testing.assert_allclose([plan.share_bps, plan.round_s, plan.admission_users], [1250, 9.6, 500])
     assert plan.verdict == "past the tipping point"
 
@@ -176,48 +180,54 @@ def test_by_hand_from_the_papers():
 def test_two_queues_of_their_own_are_rows_of_one():
     alpha, beta = np.array([0.5, 1.5]), np.array([0.4, 1.6])
     # 0.5 + 0.8 < 4, 1.5 + 3.2 > 4; together 2 + 4 > 4.
-    assert list(m.control.stability(alpha[:, None], beta[:, None])) == ["stable", "unstable"]
-    assert m.control.stability(alpha, beta) == "unstable"
-    rest = m.control.equilibrium([0.1, 0.3], [0.2, 0.2], 10, 5, 5, [4, 8])
+    assert list(m.control.stability(m.control.Control(alpha[:, None], beta[:, None]))) == ["stable", "unstable"]
+    assert m.control.stability(m.control.Control(alpha, beta)) == "unstable"
+    control, start = m.control.Control([0.1, 0.3], [0.2, 0.2], 10, 5), m.control.Start(5, [4, 8])
+    rest = m.control.equilibrium(control, start)
     # From the target two packets too many a step: 3/4 of them taken from the flow of the larger alpha.
     np.testing.assert_allclose(rest.rates, [3.5, 6.5])
     np.testing.assert_allclose(rest.queue, 5)
-    states = m.control.simulate([0.1, 0.3], [0.2, 0.2], 10, 5, 5, [4, 8], steps=400)
+    states = m.control.simulate(control, start, steps=400)
     assert states.queue.shape == (401,) and states.rates.shape == (401, 2)
     np.testing.assert_allclose(states.rates[-1], rest.rates, rtol=1e-6)
-    assert np.isnan(m.control.equilibrium([3], [3], 10, 5, 5, [4]).queue)
+    assert np.isnan(m.control.equilibrium(m.control.Control([3], [3], 10, 5), m.control.Start(5, [4])).queue)
+
+
+def padhye(loss, *flow):
+    return m.throughput.padhye(loss, m.throughput.Flow(*flow))
 
 
 def test_arguments_are_broadcast():
     loss, rtt = np.array([[0.01], [0.02]]), np.array([0.1, 0.2, 0.4])
-    rates = m.throughput.padhye(loss, rtt, 1.0)
+    rates = padhye(loss, rtt, 1.0)
     assert rates.shape == (2, 3)
     for i in range(2):
         for j in range(3):
-            assert rates[i, j] == m.throughput.padhye(loss[i, 0], rtt[j], 1.0)
-    assert np.ndim(m.throughput.padhye(0.01, 0.1, 1.0)) == 0
-    assert m.throughput.padhye(np.zeros((0, 3)) + 0.1, 0.1, 1.0).shape == (0, 3)
-    assert m.taq_chain.sent(np.full((4, 2), 0.1), wmax=8).shape == (4, 2, 9)
+            assert rates[i, j] == padhye(loss[i, 0], rtt[j], 1.0)
+    assert np.ndim(padhye(0.01, 0.1, 1.0)) == 0
+    assert padhye(np.zeros((0, 3)) + 0.1, 0.1, 1.0).shape == (0, 3)
+    assert m.taq_chain.sent(np.full((4, 2), 0.1), m.taq_chain.Chain(wmax=8)).shape == (4, 2, 9)
     np.testing.assert_allclose(m.taq_chain.sent([0.05, 0.2]).sum(-1), 1)
-    stages = m.taq_chain.stages([0.05, 0.2], stages=6)
+    stages = m.taq_chain.stages([0.05, 0.2], m.taq_chain.Chain(stages=6))
     assert stages.idle.shape == (2, 7)
     np.testing.assert_allclose(stages.timer_epochs[0], 2.0 ** np.arange(1, 8))
     # Not every array lies in a row.
     np.testing.assert_array_equal(m.throughput.mathis(loss.repeat(3, 1).T), m.throughput.mathis(loss.repeat(3, 1)).T)
     # None is "no limit" for all, NaN for an element.
-    limited = m.throughput.padhye(1e-4, 0.1, 1.0, 1, [np.nan, 5])
-    assert limited[0] == m.throughput.padhye(1e-4, 0.1, 1.0) and limited[1] < 50
+    limited = padhye(1e-4, 0.1, 1.0, 1, [np.nan, 5])
+    assert limited[0] == padhye(1e-4, 0.1, 1.0) and limited[1] < 50
 
 
 def test_rows_of_different_lengths_end_in_nan():
-    rounds = m.burst.rounds([1, 7, 31], base=2)
+    twofold = m.burst.Growth(base=2)
+    rounds = m.burst.rounds([1, 7, 31], growth=twofold)
     none = np.nan
     np.testing.assert_array_equal(
         rounds.windows, [[1, none, none, none, none], [1, 2, 4, none, none], [1, 2, 4, 8, 16]]
     )
-    np.testing.assert_array_equal(m.burst.round_trips([1, 7, 31], base=2), [1, 3, 5])
+    np.testing.assert_array_equal(m.burst.round_trips([1, 7, 31], growth=twofold), [1, 3, 5])
     # 1500 bytes at 12 kbit/s take 1 s, no ACK's size, 1 s of delay each way: the first is acknowledged after 3 s.
-    acked = m.burst.transfer([1, 2], [12_000], [1.0], ack_bytes=0, base=2)
+    acked = m.burst.transfer([1, 2], m.burst.Path([12_000], [1.0], ack_bytes=0), growth=twofold)
     np.testing.assert_allclose(acked, [[3, np.nan], [3, 6]])
     # 1 s and 0.5 s of queue beside 0.5 s of propagation.
     np.testing.assert_allclose(m.aimd.rtt_max_s(0.5, [[10, 10], [0, 0]], [10, 20]), [2.0, 0.5])
@@ -242,18 +252,26 @@ def test_slices():
         (lambda: m.aimd.efficiency(1j, 0.5), "phi", "of type complex"),
         (lambda: m.aimd.efficiency(np.nan, 0.5), "phi", "NaN"),
         (lambda: m.aimd.epoch(1, 0.5, 1, 100, 1.5), "flows", "a whole number"),
-        (lambda: m.throughput.padhye([0.1, 0.2], [1, 2, 3], 1), "shapes", "loss (2,), rtt_s (3,)"),
-        (lambda: m.throughput.padhye(0.1, 0.1, 1, None), "b", "NaN"),
-        (lambda: m.throughput.padhye(0, 0.1, 1), "loss", "or a wmax"),
-        (lambda: m.burst.rounds(10, form="new"), "form", "expected one of guarded,"),
-        (lambda: m.spreading.s(5, 4, 0.1, 0.2, 1), "i", "1 <= i <= n"),
-        (lambda: m.spreading.d(2, 2, 0.1, 0.2, 1, backoff="never"), "backoff", "single_segment, every_timeout"),
-        (lambda: m.taq_chain.stationary(0.6, back="partial"), "loss", "0 <= loss < 0.5"),
+        (lambda: padhye([0.1, 0.2], [1, 2, 3], 1), "shapes", "loss (2,), rtt_s (3,)"),
+        (lambda: padhye(0.1, 0.1, 1, None), "b", "NaN"),
+        (lambda: padhye(0, 0.1, 1), "loss", "or a wmax"),
+        (lambda: m.burst.rounds(10, growth=m.burst.Growth(form="new")), "form", "expected one of guarded,"),
+        (lambda: m.spreading.s(5, 4, m.spreading.Parameters(0.1, 0.2, 1)), "i", "1 <= i <= n"),
+        (
+            lambda: m.spreading.d(2, 2, m.spreading.Parameters(0.1, 0.2, 1, backoff="never")),
+            "backoff",
+            "single_segment, every_timeout",
+        ),
+        (lambda: m.taq_chain.stationary(0.6, m.taq_chain.Chain(back="partial")), "loss", "0 <= loss < 0.5"),
         (lambda: m.taq_chain.idle_quantile(2, 0.1), "quantile", "0 to 1"),
-        (lambda: m.operating.operating_point(0, 0.2, 10), "rate_bps", "1 bit/s or more"),
+        (lambda: m.operating.operating_point(m.operating.Bottleneck(0, 0.2, 10)), "rate_bps", "1 bit/s or more"),
         (lambda: m.fairness.jain(3), "shares", "a row of numbers"),
         (lambda: m.fairness.jain([]), "flows", "at least one flow"),
-        (lambda: m.control.stability([1, 2], [1, 2, 3]), "alpha and beta", "different lengths: alpha 2, beta 3"),
+        (
+            lambda: m.control.stability(m.control.Control([1, 2], [1, 2, 3])),
+            "alpha and beta",
+            "different lengths: alpha 2, beta 3",
+        ),
         (lambda: m.sharing.fifo_mean_s(1e6, 0.5, m.sharing.Pareto(1000, 1.5)), "shape", "above 2"),
     ],
 )
@@ -314,24 +332,25 @@ def test_what_is_no_number_is_refused_in_rows(model, at):
     assert refused.value.key == rows[at]
 
 
-LINK = (600_000, 60, 0.2)
+LINK = m.plan.Link(600_000, 60, 0.2)
+BOTTLENECK = m.operating.Bottleneck(600_000, 0.2, 60)
 
 
 @pytest.mark.parametrize(
     ("make", "key", "says"),
     [
         (lambda: m.taq_chain.silent_longer_than(-1, 0.1), "epochs", "0 or more"),
-        (lambda: m.operating.silent_longer_than(-1, 600_000, 0.2, 60), "x_s", "0 or more"),
+        (lambda: m.operating.silent_longer_than(-1, BOTTLENECK), "x_s", "0 or more"),
         (lambda: m.operating.regime([3, -1]), "share_packets_per_rtt", "0 or more"),
-        (lambda: m.plan.stalls_per_s(-1, *LINK), "x_s", "0 or more"),
-        (lambda: m.plan.stalls_share_over(-1, 60, *LINK), "x_s", "0 or more"),
-        (lambda: m.plan.stalls_share_over(5, -60, *LINK), "during_s", "0 to 1e9 seconds"),
-        (lambda: m.plan.longest_stall_s(5, 60, *LINK), "of", "a share from 0 to 1"),
-        (lambda: m.plan.longest_stall_s(0.5, -60, *LINK), "during_s", "0 to 1e9 seconds"),
-        (lambda: m.plan.longest_stall_s(0.5, np.inf, *LINK), "during_s", "0 to 1e9 seconds"),
+        (lambda: m.plan.stalls_per_s(-1, LINK), "x_s", "0 or more"),
+        (lambda: m.plan.stalls_share_over(-1, 60, LINK), "x_s", "0 or more"),
+        (lambda: m.plan.stalls_share_over(5, -60, LINK), "during_s", "0 to 1e9 seconds"),
+        (lambda: m.plan.longest_stall_s(5, 60, LINK), "of", "a share from 0 to 1"),
+        (lambda: m.plan.longest_stall_s(0.5, -60, LINK), "during_s", "0 to 1e9 seconds"),
+        (lambda: m.plan.longest_stall_s(0.5, np.inf, LINK), "during_s", "0 to 1e9 seconds"),
         (lambda: m.burst.on_ack(0), "cwnd", "a window of 1 packet or more"),
-        (lambda: m.burst.on_ack(np.inf, base=2), "cwnd", "a window of 1 packet or more"),
-        (lambda: m.burst.on_ack(1, base=1), "base", "1 < base <= 1024"),
+        (lambda: m.burst.on_ack(np.inf, m.burst.Growth(base=2)), "cwnd", "a window of 1 packet or more"),
+        (lambda: m.burst.on_ack(1, m.burst.Growth(base=1)), "base", "1 < base <= 1024"),
     ],
 )
 def test_what_a_formula_would_answer_outside_its_domain_is_refused(make, key, says):
@@ -342,10 +361,10 @@ def test_what_a_formula_would_answer_outside_its_domain_is_refused(make, key, sa
 
 def test_the_ends_of_these_domains_are_inside():
     assert m.operating.regime(0) == "sub-packet" and m.operating.regime(np.inf) == "normal"
-    assert m.plan.stalls_share_over(0, 0, *LINK) == 0 and m.plan.stalls_per_s(np.inf, *LINK) == 0
-    assert m.plan.longest_stall_s([0, 1], 60, *LINK)[0] == pytest.approx(60)
-    assert 0 < m.operating.silent_longer_than(0, 600_000, 0.2, 60) <= 1
-    assert m.burst.on_ack(1, base=2) == 2
+    assert m.plan.stalls_share_over(0, 0, LINK) == 0 and m.plan.stalls_per_s(np.inf, LINK) == 0
+    assert m.plan.longest_stall_s([0, 1], 60, LINK)[0] == pytest.approx(60)
+    assert 0 < m.operating.silent_longer_than(0, BOTTLENECK) <= 1
+    assert m.burst.on_ack(1, m.burst.Growth(base=2)) == 2
 
 
 def test_sizes_that_are_no_law():
@@ -367,7 +386,7 @@ def test_a_long_model_stops_too():
     try:
         signal.setitimer(signal.ITIMER_REAL, 0.3)
         with pytest.raises(KeyboardInterrupt):
-            m.operating.operating_point(600_000, 0.2, np.full(1_000_000, 300))
+            m.operating.operating_point(m.operating.Bottleneck(600_000, 0.2, np.full(1_000_000, 300)))
     finally:
         signal.setitimer(signal.ITIMER_REAL, 0)
         signal.signal(signal.SIGALRM, before)

@@ -1,4 +1,5 @@
-"""The notebooks run: their code cells are executed one after another as they stand, each notebook in a folder of its own."""
+"""The notebooks run: their code cells are executed one after another as they stand, each notebook in a folder of its
+own."""
 
 import json
 from pathlib import Path

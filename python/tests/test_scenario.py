@@ -31,7 +31,8 @@ def log(**synthetic):
     return thin(traffic=[{"kind": "log", "clients": 1, "synthetic": synthetic}])
 
 
-# Each class, a file that works with a key in it that does not exist, and what keys such a file may have beside the class's.
+# Each class, a file that works with a key in it that does not exist, and what keys such a file may have beside the
+# class's.
 TABLES = {
     narrows.Scenario: [thin(zzzzzzzzzz=1)],
     narrows.Link: [LINKS | {"link": [LINKS["link"][0] | {"zzzzzzzzzz": 1}]}],
@@ -87,7 +88,7 @@ def test_every_class_is_compared():
     assert tables - {narrows.Traffic, narrows.Tcp} == set(TABLES)
 
 
-MODULES = {"narrows.parts", "narrows.scenario"}
+MODULES = {"narrows.parts", "narrows.scenario", "narrows.traffic"}
 
 
 def test_tcp_has_the_keys_of_the_hosts():

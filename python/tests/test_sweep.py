@@ -140,13 +140,15 @@ def test_batches_take_the_time_that_was_asked():
     assert handed == runs
 
 
-def test_a_worker_begins_no_run_after_its_time():
+def test_a_worker_begins_no_run_after_its_time(monkeypatch):
     """The clock goes on by 0.2 s at each look: two looks a run, one before each but the first."""
     looks = iter(numpy.arange(0, 100, 0.2))
     points = narrows.expand(FEW, {"seeds": "1..9"})
     runs = [Run(point.key, "", point.scenario, None, point.seed) for point in points]
-    done = work(runs, 1.0, narrows.ENGINE, None, clock=lambda: next(looks))
-    # Begun at 0; the first run ends at 0.4, the second is begun at 0.6 and ends at 1.0; at 1.2 there is no time for a third.
+    monkeypatch.setattr("narrows.sweeps.work.CLOCK", lambda: next(looks))
+    done = work(runs, 1.0, narrows.ENGINE, None)
+    # Begun at 0; the first run ends at 0.4, the second is begun at 0.6 and ends at 1.0; at 1.2 there is no time for a
+    # third.
     assert list(done.finished) == [run.key for run in runs[:2]]
     assert [round(run.seconds, 9) for run in done.finished.values()] == [0.2, 0.2]
     batches = Batches(runs, 1.0)

@@ -87,7 +87,8 @@ def die_once(marker):
 
 
 class Breaking(Pool):
-    """Four batches are out when a worker dies of the run that is named next; all are lost, as in a pool of processes."""
+    """Four batches are out when a worker dies of the run that is named next; all are lost, as in a pool of
+    processes."""
 
     def __init__(self, deaths):
         super().__init__(None, count=2)

@@ -47,8 +47,8 @@ fn every_file_can_be_run() {
     }
 }
 
-/// Runs an experiment with other settings and judges its claims, each of which must have the figures it names. Those whose
-/// sentences begin with one of `hold` must hold.
+/// Runs an experiment with other settings and judges its claims, each of which must have the figures it names. Those
+/// whose sentences begin with one of `hold` must hold.
 fn judge(file: &str, sets: &[&str], hold: &[&str]) {
     let sets: Vec<String> = sets.iter().map(|&s| s.to_owned()).collect();
     let experiment = Experiment::load(&folder().join(file), &sets).unwrap_or_else(|e| panic!("{e}"));

@@ -1,6 +1,6 @@
-//! One flow of a real kernel over the lab's link, and the preset `linux` in the simulator over the same link, from the same
-//! file: goodput within 3 %, retransmitted share within a factor of 1.3. What had to be taught to the preset for that, and
-//! what kernels do differently from one run to the next, is in `docs/explanation/trust.md`.
+//! One flow of a real kernel over the lab's link, and the preset `linux` in the simulator over the same link, from the
+//! same file: goodput within 3 %, retransmitted share within a factor of 1.3. What had to be taught to the preset for
+//! that, and what kernels do differently from one run to the next, is in `docs/explanation/trust.md`.
 
 #![expect(clippy::unwrap_used, reason = "a panic in a test is the report")]
 
@@ -14,7 +14,8 @@ use narrows_testing::{skip, skip_part};
 use narrows_units::Bytes;
 use serde_json::Value;
 
-/// Lateness that makes a run say more of the machine than of TCP, milliseconds: a packet's time on the fastest link here.
+/// Lateness that makes a run say more of the machine than of TCP, milliseconds: a packet's time on the fastest link
+/// here.
 const LATE_MS: f64 = 1.2;
 
 /// A link, its queue, and a congestion control.
@@ -23,8 +24,8 @@ struct Case {
     sets: [&'static str; 4],
 }
 
-/// 2 Mbit/s and 40 ms hold 6.6 packets of 1514 bytes, 10 Mbit/s and 20 ms 16.5: the queues are half of that, or, for Reno
-/// on the slower link, one and a half. (With four packets there a kernel's own runs differ by a factor of 1.8.)
+/// 2 Mbit/s and 40 ms hold 6.6 packets of 1514 bytes, 10 Mbit/s and 20 ms 16.5: the queues are half of that, or, for
+/// Reno on the slower link, one and a half. (With four packets there a kernel's own runs differ by a factor of 1.8.)
 const CASES: [Case; 4] = [
     Case {
         name: "reno-2",
@@ -98,8 +99,8 @@ fn in_the_lab(case: &Case, place: &Place) -> Result<Figures, String> {
     Ok((get("goodput_kbps"), get("retransmitted")))
 }
 
-/// The same in the simulator. The lab's box lets a packet go when its time on the link begins, a simulated link delivers it
-/// when that ends: so the propagation is shorter by the time of one packet.
+/// The same in the simulator. The lab's box lets a packet go when its time on the link begins, a simulated link
+/// delivers it when that ends: so the propagation is shorter by the time of one packet.
 fn simulated(case: &Case) -> Figures {
     let load = |sets: &[String]| Experiment::load(&file(), sets).unwrap().expand().unwrap().remove(0);
     let mut sets: Vec<String> = case.sets.iter().map(|s| (*s).to_owned()).collect();

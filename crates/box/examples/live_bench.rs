@@ -1,5 +1,5 @@
-//! What the live box costs: packets and bits per second on one core, added delay, and how exactly it meets a rate, beside
-//! plain kernel forwarding in the same run.
+//! What the live box costs: packets and bits per second on one core, added delay, and how exactly it meets a rate,
+//! beside plain kernel forwarding in the same run.
 //!
 //! ```text
 //!   sender ── e0 ═ wan  box  lan ═ e0 ── receiver        three namespaces, two veth pairs
@@ -334,8 +334,8 @@ impl Bench {
     }
 }
 
-/// How far, in packets, any run of arrivals is ahead of the rate: a reader that is woken late sees several at once, so this
-/// is an upper bound of what the box did.
+/// How far, in packets, any run of arrivals is ahead of the rate: a reader that is woken late sees several at once, so
+/// this is an upper bound of what the box did.
 fn lead(arrivals: &[Instant], first: Instant, gap: f64) -> f64 {
     let (mut earliest, mut most) = (f64::MAX, 0.0f64);
     for (i, t) in arrivals.iter().enumerate() {

@@ -1,7 +1,7 @@
 //! Answers plain HTTP in a server's place: 503 Service Unavailable with `Retry-After` (RFC 9110, sections 15.6.4 and
-//! 10.2.3) to a connection that has to wait at the door. No state is kept of such a connection: our initial sequence number
-//! is a keyed hash of its addresses and ports, as in a SYN cookie (RFC 4987, section 3.6), so an acknowledgment number tells
-//! whether a later segment belongs to it. Pure: headers in, packets out.
+//! 10.2.3) to a connection that has to wait at the door. No state is kept of such a connection: our initial sequence
+//! number is a keyed hash of its addresses and ports, as in a SYN cookie (RFC 4987, section 3.6), so an acknowledgment
+//! number tells whether a later segment belongs to it. Pure: headers in, packets out.
 //!
 //! The conversation, of which the server sees nothing:
 //!
@@ -12,8 +12,9 @@
 //! later data, or FIN         ->   ACK
 //! ```
 //!
-//! A constant length makes a copy of the answer the same sequence numbers whatever it says, and the acknowledgment numbers
-//! that belong to it a fixed range. Whatever the answer does not acknowledge the client sends again, and is answered again.
+//! A constant length makes a copy of the answer the same sequence numbers whatever it says, and the acknowledgment
+//! numbers that belong to it a fixed range. Whatever the answer does not acknowledge the client sends again, and is
+//! answered again.
 
 use std::net::IpAddr;
 
@@ -121,8 +122,8 @@ fn http(header: &Header) -> Option<TcpHeader> {
     header.tcp.filter(|_| one_host && to_http)
 }
 
-/// The answer, always [`LENGTH`] bytes: the page is filled up with spaces. The page asks again by itself, because browsers
-/// heed a refresh and not `Retry-After`.
+/// The answer, always [`LENGTH`] bytes: the page is filled up with spaces. The page asks again by itself, because
+/// browsers heed a refresh and not `Retry-After`.
 fn page(standing: Standing) -> String {
     let place = standing.position;
     let wait = standing.wait.as_nanos().div_ceil(1_000_000_000).clamp(1, LONGEST_WAIT);
@@ -133,8 +134,8 @@ fn page(standing: Standing) -> String {
         )
     };
     let page = format!(
-        "<!doctype html><meta http-equiv=refresh content={wait}><title>The link is full</title>\n<p>The link is full. You \
-         are number {place} in line; try again in {wait} s (this page does so by itself).\n"
+        "<!doctype html><meta http-equiv=refresh content={wait}><title>The link is full</title>\n<p>The link is full. \
+         You are number {place} in line; try again in {wait} s (this page does so by itself).\n"
     );
     // A page of 100 to 999 bytes: three digits, so the length of the head does not depend on the number.
     let head = head(LENGTH - head(100).len());
@@ -151,8 +152,8 @@ struct Says<'a> {
 }
 
 impl Says<'_> {
-    /// An IP packet back to where `to` came from, checksums complete. `None` if its addresses are of two families, which no
-    /// packet's are.
+    /// An IP packet back to where `to` came from, checksums complete. `None` if its addresses are of two families,
+    /// which no packet's are.
     fn packet(&self, to: &Header, options: &[u8]) -> Option<Vec<u8>> {
         let key = to.key.reverse();
         let tcp_len = u16::try_from(20 + options.len() + self.payload.len()).ok()?;

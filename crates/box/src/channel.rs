@@ -34,8 +34,8 @@ pub trait Channel: Backend<Packet = HeldPacket> {
     /// Interfaces have come, gone or changed.
     fn links_changed(&mut self);
 
-    /// Answers connections to port 80 that a door refuses: for each direction the wait to name where its door knows none,
-    /// or `None` where SYNs are refused in silence.
+    /// Answers connections to port 80 that a door refuses: for each direction the wait to name where its door knows
+    /// none, or `None` where SYNs are refused in silence.
     ///
     /// # Errors
     /// If this back end cannot answer, with the remedy.

@@ -1,5 +1,5 @@
-//! What this machine can do. Whatever can be tried is tried, in a network namespace that goes when the trial ends, so the
-//! answer is what would happen and nothing is touched.
+//! What this machine can do. Whatever can be tried is tried, in a network namespace that goes when the trial ends, so
+//! the answer is what would happen and nothing is touched.
 
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -96,7 +96,9 @@ fn flavour(tools: Result<&[Tool], &anyhow::Error>) -> Result<String, String> {
 fn ipv6(tools: Result<&[Tool], &anyhow::Error>) -> Result<String, String> {
     match tools {
         Ok([_, v6, ..]) => Ok(v6.name.clone()),
-        _ => Err("no ip6tables can list table mangle: IPv6 goes around the box; install iptables, or load ip6_tables".into()),
+        _ => Err("no ip6tables can list table mangle: IPv6 goes around the box; install iptables, or load \
+         ip6_tables"
+            .into()),
     }
 }
 

@@ -4,8 +4,8 @@ use std::any::Any;
 use std::collections::VecDeque;
 
 use narrows_qdisc::{
-    Backlog, Discipline, Fifo, Limit, Manage, Packet, Qdisc, Report, ReversePath, Shaper, ShaperConfig, Spec,
-    Verdicts,
+    Backlog, BoxedDiscipline, Discipline, Fifo, Limit, Manage, Packet, Qdisc, Report, ReversePath, Shaper,
+    ShaperConfig, Spec, Verdicts,
 };
 use narrows_units::{Instant, Rate};
 
@@ -50,7 +50,7 @@ pub enum Lane<P> {
 pub struct Switch<P> {
     before: VecDeque<P>,
     before_backlog: Backlog,
-    inner: Box<dyn Discipline<P> + Send>,
+    inner: BoxedDiscipline<P>,
 }
 
 impl<P: Packet + Send + 'static> Lane<P> {
@@ -77,8 +77,8 @@ impl<P: Packet + Send + 'static> Lane<P> {
     }
 
     /// Takes out all that waits, in the order in which it would have been sent, whatever the rate. The discipline may
-    /// discard some on the way, as on any dequeue. It is of no use afterwards: where it holds a packet back for a while,
-    /// that while is made to pass.
+    /// discard some on the way, as on any dequeue. It is of no use afterwards: where it holds a packet back for a
+    /// while, that while is made to pass.
     pub fn drain(&mut self, mut now: Instant, verdicts: &mut Verdicts<P>) -> VecDeque<P> {
         let inner = self.inner_mut();
         let mut waiting = VecDeque::new();

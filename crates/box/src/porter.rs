@@ -1,7 +1,7 @@
 //! The porter: sends what [`Greeter`] says to clients whose connections to port 80 were refused at the door.
 //!
-//! Its packets bear the server's address, so they leave by raw IP sockets. These are bound to the interface of the users: an
-//! answer to a made-up address must not go out into the world.
+//! Its packets bear the server's address, so they leave by raw IP sockets. These are bound to the interface of the
+//! users: an answer to a made-up address must not go out into the world.
 
 use std::collections::HashMap;
 use std::ffi::OsString;
@@ -19,10 +19,11 @@ use nix::sys::socket::{
 
 use super::answer::{Answer, Greeter, HTTP, Standing};
 
-/// Answers in one second, of any kind: ten times what a thin link's users ask for. Beyond, a flood is dropped in silence.
+/// Answers in one second, of any kind: ten times what a thin link's users ask for. Beyond, a flood is dropped in
+/// silence.
 const ANSWERS_PER_SECOND: u32 = 1_000;
-/// Segments are looked at for this long after the last refused SYN. A client that was answered has gone by then, and with
-/// the door open no segment of any server can be mistaken for one of ours.
+/// Segments are looked at for this long after the last refused SYN. A client that was answered has gone by then, and
+/// with the door open no segment of any server can be mistaken for one of ours.
 const LINGER: Duration = Duration::from_secs(120);
 /// Places noted between two reports, against a flood.
 const MOST_KNOWN: usize = 4096;

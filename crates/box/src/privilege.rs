@@ -4,8 +4,8 @@ use anyhow::{Context, bail};
 use caps::{CapSet, Capability, CapsHashSet};
 use narrows_netio::priority;
 
-/// Packets and rules: CAP_NET_ADMIN for queues, rules and interface settings, CAP_NET_RAW for packet sockets and because
-/// `iptables` opens a raw socket to speak to the kernel.
+/// Packets and rules: CAP_NET_ADMIN for queues, rules and interface settings, CAP_NET_RAW for packet sockets and
+/// because `iptables` opens a raw socket to speak to the kernel.
 const NEEDED: [(Capability, &str); 2] = [
     (Capability::CAP_NET_ADMIN, "queues, packet filter rules and interface settings"),
     (
@@ -55,8 +55,9 @@ pub fn keep_only_needed() -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Asks for the CPU a little before others (nice -10), where we may: on a machine that has other work a timer is otherwise
-/// late by that work's time slice, some milliseconds. At load 3 on two cores 10 Mbit/s fell 0.3 % short without.
+/// Asks for the CPU a little before others (nice -10), where we may: on a machine that has other work a timer is
+/// otherwise late by that work's time slice, some milliseconds. At load 3 on two cores 10 Mbit/s fell 0.3 % short
+/// without.
 pub fn prefer() {
     // Where it is refused we do without.
     let _ = priority::set_nice(-10);

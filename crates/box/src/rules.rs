@@ -1,7 +1,8 @@
 //! The packet filter's rules that send packets to our queues: put in as one transaction, taken out exactly.
 //!
-//! They stand in a chain of their own in table `mangle`, last in `FORWARD`: an accepted packet goes on to the next hook,
-//! so rules behind ours (as an MSS clamp) would not be seen. `--queue-bypass` lets packets pass where nobody listens.
+//! They stand in a chain of their own in table `mangle`, last in `FORWARD`: an accepted packet goes on to the next
+//! hook, so rules behind ours (as an MSS clamp) would not be seen. `--queue-bypass` lets packets pass where nobody
+//! listens.
 
 use std::fmt::Write as _;
 use std::io::Write as _;
@@ -223,8 +224,10 @@ mod tests {
     #[test]
     fn the_script_queues_both_ways_and_nothing_else() {
         let expected = "*mangle\n:NARROWS-40 - [0:0]\n\
-            -A NARROWS-40 -i wan0 -o lan0 -m comment --comment \"narrows 12\" -j NFQUEUE --queue-num 40 --queue-bypass\n\
-            -A NARROWS-40 -i lan0 -o wan0 -m comment --comment \"narrows 12\" -j NFQUEUE --queue-num 41 --queue-bypass\n\
+            -A NARROWS-40 -i wan0 -o lan0 -m comment --comment \"narrows 12\" -j NFQUEUE --queue-num 40 \
+            --queue-bypass\n\
+            -A NARROWS-40 -i lan0 -o wan0 -m comment --comment \"narrows 12\" -j NFQUEUE --queue-num 41 \
+            --queue-bypass\n\
             -A FORWARD -m comment --comment \"narrows 12\" -j NARROWS-40\nCOMMIT\n";
         assert_eq!(rules().script(), expected);
     }

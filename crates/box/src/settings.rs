@@ -339,7 +339,9 @@ impl Settings {
     #[must_use]
     pub fn answers(&self) -> [Option<Duration>; 2] {
         self.lanes.each_ref().map(|lane| match &lane.discipline {
-            Spec::Taq(taq) if taq.http_503 && lane.link.is_some() && !lane.observe => Some(taq.t_wait),
+            Spec::Taq(taq) if taq.common.http_503 && lane.link.is_some() && !lane.observe => {
+                Some(taq.common.t_wait)
+            }
             _ => None,
         })
     }
@@ -386,7 +388,8 @@ mod tests {
     fn a_whole_file() {
         let file = Options::parse(
             "lan = 'lan0'\nwan = 'ppp0'\ndown = '600kbit'\nup = '128kbit'\ndiscipline = 'fifo:30'\n\
-             up_discipline = 'fifo:3000b'\noverhead = 8\nmpu = 64\nframing = 'atm'\nqueue = 40\nobserve = true\npage = '127.0.0.1:80'",
+             up_discipline = 'fifo:3000b'\noverhead = 8\nmpu = 64\nframing = 'atm'\nqueue = 40\nobserve = true\npage = \
+             '127.0.0.1:80'",
         )
         .unwrap();
         let s = file.settle().unwrap();
@@ -457,8 +460,8 @@ mod tests {
         let link = now.lanes[0].link.unwrap();
         assert_eq!((link.rate, link.mtu, now.lanes[0].seed), (Rate::from_kbps(900), Bytes(9000), seed));
         assert_eq!(now.queue, None);
-        // Another overhead comes on top of the same packets, also in a direction that had no rate; framing is counted where lengths
-        // on the link are: 1500 + 40 B are 33 cells.
+        // Another overhead comes on top of the same packets, also in a direction that had no rate; framing is counted
+        // where lengths on the link are: 1500 + 40 B are 33 cells.
         now.set_mtu(1500);
         let up = Some(Rate::from_kbps(100));
         let dsl = Options { overhead: Some(40), framing: Some(Framing::Atm), up, ..minimal() };

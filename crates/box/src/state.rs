@@ -1,4 +1,5 @@
-//! What a box changed on this machine, noted before it is changed, so that the next start can undo what a killed box left.
+//! What a box changed on this machine, noted before it is changed, so that the next start can undo what a killed box
+//! left.
 //!
 //! One file per box, named by its network namespace and interfaces. A living box holds a lock on its file; the kernel
 //! takes the lock away however the box dies. A file with content and without a lock is what a dead box left.
@@ -221,7 +222,8 @@ pub fn leftovers(dir: &Path, tools: &[Tool]) -> anyhow::Result<Vec<String>> {
     Ok(left)
 }
 
-/// Chains of ours whose queue nobody listens on. A living box listens before its rules are there and after they are gone.
+/// Chains of ours whose queue nobody listens on. A living box listens before its rules are there and after they are
+/// gone.
 fn orphans(tools: &[Tool]) -> anyhow::Result<Vec<(&Tool, String)>> {
     // Readable for root only. Whoever else runs boxes has their notes, but cannot tell a chain nobody serves.
     let Ok(queues) = nfqueue::kernel_queues() else { return Ok(Vec::new()) };

@@ -19,8 +19,8 @@ pub struct Sysctl {
 
 const BRIDGE: &str = "/proc/sys/net/bridge";
 
-/// What must be changed for packets of a bridge to be queued, not changed yet. `inherited` are changes that other living
-/// boxes have made: they are shared, and undone by the last.
+/// What must be changed for packets of a bridge to be queued, not changed yet. `inherited` are changes that other
+/// living boxes have made: they are shared, and undone by the last.
 ///
 /// # Errors
 /// If this kernel cannot show bridged packets to its packet filter, with the remedy.

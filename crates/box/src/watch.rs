@@ -1,14 +1,15 @@
-//! One direction of a box that only looks on (`--observe`): packets pass at once, in the order of arrival and untouched,
-//! while a discipline is shown a record of each, so that its tracker can tell flows, phases and silences.
+//! One direction of a box that only looks on (`--observe`): packets pass at once, in the order of arrival and
+//! untouched, while a discipline is shown a record of each, so that its tracker can tell flows, phases and silences.
 //!
-//! The discipline queues nothing here: whatever it takes it gives back at once. So its losses are none, and what it counts
-//! as suppressed or refused is what it would have liked to, not what happened.
+//! The discipline queues nothing here: whatever it takes it gives back at once. So its losses are none, and what it
+//! counts as suppressed or refused is what it would have liked to, not what happened.
 
 use std::any::Any;
 use std::collections::VecDeque;
 
 use narrows_qdisc::{
-    Backlog, Discipline, Manage, Packet, Qdisc, Record, Report, ReversePath, ShaperConfig, Verdicts,
+    Backlog, BoxedDiscipline, Discipline, Manage, Packet, Qdisc, Record, Report, ReversePath, ShaperConfig,
+    Verdicts,
 };
 use narrows_units::Instant;
 
@@ -16,14 +17,14 @@ use narrows_units::Instant;
 pub struct Watch<P> {
     passing: VecDeque<P>,
     backlog: Backlog,
-    inner: Box<dyn Discipline<Record> + Send>,
+    inner: BoxedDiscipline<Record>,
     ignored: Verdicts<Record>,
 }
 
 impl<P: Packet> Watch<P> {
     /// Shows packets to `inner`.
     #[must_use]
-    pub fn new(inner: Box<dyn Discipline<Record> + Send>) -> Self {
+    pub fn new(inner: BoxedDiscipline<Record>) -> Self {
         Self { passing: VecDeque::new(), backlog: Backlog::default(), inner, ignored: Vec::new() }
     }
 

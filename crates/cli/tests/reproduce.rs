@@ -1,4 +1,5 @@
-//! `narrows reproduce` from outside: cut-down figures of every paper, the pages they leave, and what a browser makes of them.
+//! `narrows reproduce` from outside: cut-down figures of every paper, the pages they leave, and what a browser makes of
+//! them.
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot set itself up has failed")]
 
@@ -207,8 +208,8 @@ document.body.dataset.keys = ['ArrowRight', 'ArrowRight', 'ArrowDown', 'Escape']
     assert!(dom.contains(told), "{:?}", dom.split("data-keys=").nth(1).map(|s| s.get(..120)));
 }
 
-/// Opens a page in Chromium, where there is one: no error on the console, every chart drawn with every line, and the data of
-/// the page those of the CSV files.
+/// Opens a page in Chromium, where there is one: no error on the console, every chart drawn with every line, and the
+/// data of the page those of the CSV files.
 fn drawn_in_browser(page: &Path, figures: &Path) {
     let Some((dom, log)) = in_browser(page, &figures.join("browser")) else { return };
     assert!(!log.contains("CONSOLE"), "{}: {log}", page.display());

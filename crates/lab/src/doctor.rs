@@ -1,5 +1,5 @@
-//! What this machine can do for the lab. Whatever can be tried is tried, in a network namespace that goes when the trial
-//! ends.
+//! What this machine can do for the lab. Whatever can be tried is tried, in a network namespace that goes when the
+//! trial ends.
 
 use std::path::{Path, PathBuf};
 

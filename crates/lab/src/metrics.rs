@@ -107,9 +107,9 @@ pub const ROWS: &[Row] = &[
     row("marked", "marked of arrivals", Unit::Share),
     row("clamped", "windows clamped", Unit::Count),
     row("refused", "SYNs refused", Unit::Count),
-    row("admission_wait_p50_s", "wait at the door p50", Unit::Seconds),
-    row("admission_wait_p99_s", "wait at the door p99", Unit::Seconds),
-    row("admission_waiting", "pools still at the door", Unit::Count),
+    row("admission_wait_p50_s", "wait for admission p50", Unit::Seconds),
+    row("admission_wait_p99_s", "wait for admission p99", Unit::Seconds),
+    row("admission_waiting", "pools still waiting", Unit::Count),
     row("turned_away", "answered 503", Unit::Count),
     row("emulator_late_p99_ms", "emulator late p99", Unit::Millis),
     row("box_wait_p99_ms", "box waiting for a CPU p99", Unit::Millis),
@@ -244,7 +244,7 @@ fn user_stalls(t: &mut Table, run: &RunRecord, warmup: f64) {
     t.put("user_stall_over_20s", Some(long as f64 / stalls.len() as f64));
 }
 
-/// How long each user waited for the first connection of all, as somebody at the door feels it.
+/// How long each user waited for the first connection of all, as somebody who waits for admission feels it.
 fn entry(t: &mut Table, objects: &[ObjectRecord]) {
     let mut first: BTreeMap<u32, (f64, Option<f64>)> = BTreeMap::new();
     for o in objects {

@@ -47,7 +47,8 @@ pub struct RunRecord {
     pub cpu_s: Option<f64>,
 }
 
-/// Runs `discipline` once. With `capture`, both ends' packets are written there; `progress` is called about once a second; `stop` ends the run early with an error.
+/// Runs `discipline` once. With `capture`, both ends' packets are written there; `progress` is called about once a
+/// second; `stop` ends the run early with an error.
 ///
 /// # Errors
 /// Whatever part failed to start or to finish, named; or that it was stopped. The namespaces are gone either way.
@@ -206,13 +207,13 @@ pub fn sample(status: &Value) -> Value {
     let report = if report.is_null() { &status["peer"] } else { report };
     let mut kept = serde_json::Map::new();
     for (key, value) in report.as_object().into_iter().flatten() {
-        if !matches!(key.as_str(), "places" | "name" | "bytes_per_flow" | "kind") {
+        if !matches!(key.as_str(), "queue" | "name" | "bytes_per_flow" | "kind") {
             kept.insert(key.clone(), value.clone());
         }
     }
-    // The door's list of places is for a status page.
-    if let Some(door) = kept.get_mut("admission").and_then(Value::as_object_mut) {
-        door.remove("places");
+    // Who waits is for a status page.
+    if let Some(admission) = kept.get_mut("admission").and_then(Value::as_object_mut) {
+        admission.remove("queue");
     }
     Value::Object(kept)
 }

@@ -1,5 +1,5 @@
-//! What the lab takes of a scenario file: the thin link, the traffic, the disciplines to compare. The file itself is read
-//! and checked in `narrows-scenario`, the same for lab and simulator.
+//! What the lab takes of a scenario file: the thin link, the traffic, the disciplines to compare. The file itself is
+//! read and checked in `narrows-scenario`, the same for lab and simulator.
 
 use std::collections::BTreeMap;
 use std::fmt;

@@ -1,14 +1,15 @@
-//! Intrusive lists, queues and a slab over 32-bit indices. What waits in a box is counted in packets and flows, and each
-//! is in several orders at once (its flow's, its class's, by age, by length); none of them allocates per packet.
+//! Intrusive lists, queues and a slab over 32-bit indices. What waits in a box is counted in packets and flows, and
+//! each is in several orders at once (its flow's, its class's, by age, by length); none of them allocates per packet.
 //!
 //! - [`List`]: doubly linked; anybody leaves from anywhere in constant time. [`HeadList`]: the same without an end.
 //! - [`Queue`]: singly linked, first in, first out.
 //! - [`Chains`]: the buckets of a hash index, each a singly linked chain of records.
-//! - [`Slab`]: records in one vector, whose places are used again. [`Fifos`]: a slab with any number of queues through it.
+//! - [`Slab`]: records in one vector, whose places are used again. [`Fifos`]: a slab with any number of queues through
+//!   it.
 //!
-//! A list keeps only its ends. The links are in the records ([`Linked`], [`Chained`]), which live in an [`Arena`]: a vector
-//! of the caller's own records, a vector of bare [`Links`] beside them, or a [`Slab`]. A record with two pairs of links can
-//! be in two lists; a type parameter says which list goes by which pair, so that they cannot be mistaken:
+//! A list keeps only its ends. The links are in the records ([`Linked`], [`Chained`]), which live in an [`Arena`]: a
+//! vector of the caller's own records, a vector of bare [`Links`] beside them, or a [`Slab`]. A record with two pairs
+//! of links can be in two lists; a type parameter says which list goes by which pair, so that they cannot be mistaken:
 //!
 //! ```
 //! use narrows_lists::{Linked, Links, List};

@@ -42,7 +42,8 @@ impl<T> Slab<T> {
         self.cells.len()
     }
 
-    /// Adds a record and returns its index. A slab holds fewer than 2^32 of them: limits of packets and flows are far lower.
+    /// Adds a record and returns its index. A slab holds fewer than 2^32 of them: limits of packets and flows are far
+    /// lower.
     #[inline]
     pub fn insert(&mut self, item: T) -> u32 {
         self.len += 1;

@@ -1,5 +1,6 @@
-//! What the tables of Initial Spreading cost: `cargo bench -p narrows-models --bench spreading`. All `T(S_i^n)`, with and without fast
-//! retransmit, with `i <= n`, and all `T(B_i^n)` with `n <= i`, with their standard deviations; the bound is 1 s to n = i = 64.
+//! What the tables of Initial Spreading cost: `cargo bench -p narrows-models --bench spreading`. All `T(S_i^n)`, with
+//! and without fast retransmit, with `i <= n`, and all `T(B_i^n)` with `n <= i`, with their standard deviations; the
+//! bound is 1 s to n = i = 64.
 
 #![expect(clippy::disallowed_methods, reason = "a bench is a driver: it has a clock")]
 
@@ -20,7 +21,8 @@ fn main() -> Result<()> {
         let spread = table(most, |i, n| model.s(i, n))? + table(most, |i, n| model.s_no_fr(i, n))?;
         let all = started.elapsed();
         println!(
-            "to {most:>3} segments: made {made:>9.2?}, T(B) {:>9.2?}, T(S) {:>9.2?}, together {all:>9.2?}   (sums {later:.3} s, {spread:.3} s)",
+            "to {most:>3} segments: made {made:>9.2?}, T(B) {:>9.2?}, T(S) {:>9.2?}, together {all:>9.2?}   (sums \
+             {later:.3} s, {spread:.3} s)",
             with_b - made,
             all - with_b,
         );

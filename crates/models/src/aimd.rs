@@ -165,8 +165,8 @@ pub fn peak_window_weight(alpha: f64, beta: f64, lambda: f64) -> Result<f64> {
 }
 
 /// The mean over round trips of a synchronised flow's window, as a share of its peak: `(1 + beta) / 2`. Equal peaks are
-/// not equal throughput: at 0.8 a flow carries 1.8 / 1.5 = 1.2 times what one of the same peak carries at 0.5. The paper
-/// compares peaks.
+/// not equal throughput: at 0.8 a flow carries 1.8 / 1.5 = 1.2 times what one of the same peak carries at 0.5. The
+/// paper compares peaks.
 ///
 /// # Errors
 /// A factor not in 0 <= beta < 1.
@@ -174,8 +174,8 @@ pub fn mean_over_peak(beta: f64) -> Result<f64> {
     Ok(f64::midpoint(1.0, backoff_factor(beta)?))
 }
 
-/// `R- / R+` of (1) and (2) for synchronised flows, by which the throughput falls at a congestion event: `1 / (beta m)`,
-/// or 1 if the queue does not empty.
+/// `R- / R+` of (1) and (2) for synchronised flows, by which the throughput falls at a congestion event: `1 / (beta
+/// m)`, or 1 if the queue does not empty.
 ///
 /// # Errors
 /// A buffer not in 0 <= phi <= 1e6 DBP; a factor not in 1e-6 <= beta < 1.
@@ -217,14 +217,14 @@ pub fn risen_after(beta: f64, epochs: f64) -> Result<f64> {
     Ok(1.0 - backoff_factor(beta)?.powf(epochs))
 }
 
-/// How long an epoch of `flows` synchronised flows with the same `alpha`, `beta` and T is, on a link of `dbp_packets`. In
-/// round trips `(1 - beta) m W / alpha` with `W = B T / n`: with (5) it is `m W / 2` whatever `beta` is, so adaptive
+/// How long an epoch of `flows` synchronised flows with the same `alpha`, `beta` and T is, on a link of `dbp_packets`.
+/// In round trips `(1 - beta) m W / alpha` with `W = B T / n`: with (5) it is `m W / 2` whatever `beta` is, so adaptive
 /// flows lose as often as standard ones (section IV.A). In time a round trip is T while the queue is empty, and `w / B`
 /// while it is not.
 ///
 /// # Errors
-/// A buffer not in 0 <= phi <= 1e6 DBP; a factor not in 0 <= beta < 1; an increase, a DBP or a window `W / alpha` that is
-/// not above 0; no flow.
+/// A buffer not in 0 <= phi <= 1e6 DBP; a factor not in 0 <= beta < 1; an increase, a DBP or a window `W / alpha` that
+/// is not above 0; no flow.
 pub fn epoch(phi: f64, beta: f64, alpha: f64, dbp_packets: f64, flows: u64) -> Result<Epoch> {
     let (m, beta) = (1.0 + buffer(phi)?, backoff_factor(beta)?);
     let n = within("flows", flows as f64, 1.0.., "flows >= 1")?;

@@ -9,9 +9,9 @@
 //! x_i(k+1) = x_i(k) + alpha_i (B - q(k+1)) - beta_i (q(k+1) - q(k))                  (1)
 //! ```
 //!
-//! with `x_i` what flow i sends in a step, `q` what is outstanding, `C` what is served in a step, `B` the target of `q`.
-//! Under *aggregate* control all flows of a [`Control`] see the same `q`; under *individual* control (5) each has a
-//! [`Control`] of its own ([`isolated`]), and its stability, its share and its settling are its own affair.
+//! with `x_i` what flow i sends in a step, `q` what is outstanding, `C` what is served in a step, `B` the target of
+//! `q`. Under *aggregate* control all flows of a [`Control`] see the same `q`; under *individual* control (5) each has
+//! a [`Control`] of its own ([`isolated`]), and its stability, its share and its settling are its own affair.
 //!
 //! Where we differ: the stability test is exact. With `A` the sum of alpha and `G` the sum of beta, `e = q - B` and
 //! `y = sum x - C`, (1) is
@@ -32,7 +32,8 @@ pub const MAX_FLOWS: usize = 1_000_000;
 /// The most steps [`Control::settling`] looks at.
 pub const MAX_STEPS: u32 = 1_000_000;
 
-/// Relative width of the border between stable and unstable: sums of gains written in decimals are not nearer than that.
+/// Relative width of the border between stable and unstable: sums of gains written in decimals are not nearer than
+/// that.
 const BORDER: f64 = 1e-9;
 const GAIN: &str = "0 <= gain <= 1e6 (a stable loop has less than 4)";
 
@@ -51,8 +52,8 @@ pub enum Feedback {
     /// `x(k+1)` answers to `q(k+1)`, as in (1). So does the other way of counting, in which `q(k+1)` already holds
     /// `x(k+1)` and that answers to `q(k)`: the same trajectory, one index apart.
     Prompt,
-    /// `x(k+1)` answers to `q(k)` and `q(k-1)` while `q(k+1)` is made of `x(k)`: one step of delay more, and not the same
-    /// system. The start is taken as `q(-1) = q(0)`.
+    /// `x(k+1)` answers to `q(k)` and `q(k-1)` while `q(k+1)` is made of `x(k)`: one step of delay more, and not the
+    /// same system. The start is taken as `q(-1) = q(0)`.
     Late,
 }
 
@@ -150,8 +151,9 @@ impl Control {
         self.target
     }
 
-    /// The exact test. [`Feedback::Prompt`]: stable if and only if `A > 0`, `G > 0` and `A + 2G < 4`. [`Feedback::Late`]:
-    /// if and only if `0 < A < G (1 - G)`, so never with `A >= 1/4` (Jury's test of `z^3 - 2 z^2 + (1 + A + G) z - G`).
+    /// The exact test. [`Feedback::Prompt`]: stable if and only if `A > 0`, `G > 0` and `A + 2G < 4`.
+    /// [`Feedback::Late`]: if and only if `0 < A < G (1 - G)`, so never with `A >= 1/4` (Jury's test of `z^3 - 2 z^2 +
+    /// (1 + A + G) z - G`).
     #[must_use]
     pub fn stability(&self, feedback: Feedback) -> Stability {
         let Gains { alpha: a, beta: g } = self.sum;
@@ -195,8 +197,8 @@ impl Control {
         }
     }
 
-    /// Where the flows come to rest from `start`, if the loop is stable: `q = B`, `sum x = C`, and shares that depend on
-    /// the start (3)-(4):
+    /// Where the flows come to rest from `start`, if the loop is stable: `q = B`, `sum x = C`, and shares that depend
+    /// on the start (3)-(4):
     ///
     /// ```text
     /// x_i = x_i(0) + (alpha_i / A) (C - X(0) + G (B - q(0))) - beta_i (B - q(0)),    X(0) = sum x_j(0)
@@ -326,8 +328,8 @@ impl Iterator for Steps<'_> {
     }
 }
 
-/// What a path holds between a sender's packet and its ACK, in packets: `P = C RTT + B` (section 3.4), with the capacity
-/// in packets per second.
+/// What a path holds between a sender's packet and its ACK, in packets: `P = C RTT + B` (section 3.4), with the
+/// capacity in packets per second.
 ///
 /// # Errors
 /// A capacity or RTT that is not above 0; a buffer below 0.
@@ -337,7 +339,8 @@ pub fn pipe_packets(capacity_pps: f64, rtt_s: f64, buffer_packets: f64) -> Resul
     within("capacity", flying + buffer, 0.0..=1e15, "a pipe of at most 1e15 packets")
 }
 
-/// What one of `connections` gets of a pipe, in packets per RTT. Isolation pays where this is below about 10 (section 4).
+/// What one of `connections` gets of a pipe, in packets per RTT. Isolation pays where this is below about 10 (section
+/// 4).
 ///
 /// # Errors
 /// No connection; a pipe that is not above 0.

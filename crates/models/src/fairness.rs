@@ -1,16 +1,18 @@
 //! Jain's fairness index, over a whole run and over slices of it.
 //!
-//! Jain, Chiu and Hawe, "A Quantitative Measure of Fairness and Discrimination for Resource Allocation in Shared Computer
-//! Systems" (DEC-TR-301, 1984). The TAQ paper (section 2.3, figures 2 and 8) takes it of what each flow got in 20 s, and means
-//! over the slices: over hours every flow has had its turn, and the index says nothing of who hung meanwhile.
+//! Jain, Chiu and Hawe, "A Quantitative Measure of Fairness and Discrimination for Resource Allocation in Shared
+//! Computer Systems" (DEC-TR-301, 1984). The TAQ paper (section 2.3, figures 2 and 8) takes it of what each flow got in
+//! 20 s, and means over the slices: over hours every flow has had its turn, and the index says nothing of who hung
+//! meanwhile.
 //!
-//! The simulator's probes hold the same sum for their integers: these two rooms do not meet, so that one can check the other.
+//! The simulator's probes hold the same sum for their integers: these two rooms do not meet, so that one can check the
+//! other.
 
 use crate::Result;
 use crate::domain::within;
 
-/// `(sum x)^2 / (n sum x^2)`: 1 if all `shares` are equal, 1/n if one has everything. A flow that got nothing counts as one
-/// of the n. If nobody got anything they are equal, but a silent link is not fair: 0, as in the simulator.
+/// `(sum x)^2 / (n sum x^2)`: 1 if all `shares` are equal, 1/n if one has everything. A flow that got nothing counts as
+/// one of the n. If nobody got anything they are equal, but a silent link is not fair: 0, as in the simulator.
 ///
 /// # Errors
 /// If there is no share, or one is negative or not finite.
@@ -28,8 +30,9 @@ pub fn jain(shares: &[f64]) -> Result<f64> {
     Ok((sum * sum / (shares.len() as f64 * squares)).min(1.0))
 }
 
-/// The mean of [`jain`] over slices of time. `amounts` has a row for each flow and in it what the flow got in each unit of
-/// time, as bytes in a second; `per_slice` units make a slice: 20 for TAQ's 20 s. What is left over at the end is no slice.
+/// The mean of [`jain`] over slices of time. `amounts` has a row for each flow and in it what the flow got in each unit
+/// of time, as bytes in a second; `per_slice` units make a slice: 20 for TAQ's 20 s. What is left over at the end is no
+/// slice.
 ///
 /// # Errors
 /// As [`jain`]; if the rows differ in length, or hold no whole slice.

@@ -5,14 +5,14 @@
 //! ([`padhye_throughput`]).
 //!
 //! Where we differ:
-//! - Eq. 5 prints `(1-(1-p)^d)(1-p)/p + 1` for a sum that is smaller by one, as it must be: for p -> 0 it is d, the print d+1.
-//!   We take the sum.
+//! - Eq. 5 prints `(1-(1-p)^d)(1-p)/p + 1` for a sum that is smaller by one, as it must be: for p -> 0 it is d, the
+//!   print d+1. We take the sum.
 //! - The SYN's timer is an argument: 3 s in the paper, 1 s since RFC 6298.
 //! - A window larger than Wmax starts at Wmax.
 //!
-//! What the model leaves out: rounds are counted in fractions; a loss in the last few packets of a transfer times out more
-//! often than Q of the window says; timers of SYN and SYN+ACK double without end (so no loss of a half or more); the transfer
-//! after its first loss is a long flow from its first packet. What that costs is measured in the tests.
+//! What the model leaves out: rounds are counted in fractions; a loss in the last few packets of a transfer times out
+//! more often than Q of the window says; timers of SYN and SYN+ACK double without end (so no loss of a half or more);
+//! the transfer after its first loss is a long flow from its first packet. What that costs is measured in the tests.
 
 use crate::Result;
 use crate::domain::within;
@@ -31,8 +31,8 @@ pub struct Transfer {
     pub syn_rto_s: f64,
     /// w_1: initial window, packets, 1 to 1e9. 10 by RFC 6928.
     pub initial_window: f64,
-    /// What a delayed ACK of a lone first segment costs in the mean, seconds; it counts where `initial_window` is below 2. The
-    /// paper takes 0.1 s for receivers with a timer that ticks every 0.2 s.
+    /// What a delayed ACK of a lone first segment costs in the mean, seconds; it counts where `initial_window` is below
+    /// 2. The paper takes 0.1 s for receivers with a timer that ticks every 0.2 s.
     pub delayed_ack_s: f64,
 }
 
@@ -73,12 +73,12 @@ impl Latency {
     }
 }
 
-/// E\[L_h\], seconds (Eq. 4): `RTT + T_s ((1-p_r)/(1-2p_r) + (1-p_f)/(1-2p_f) - 2)`. The SYN is lost i times with probability
-/// p_f^i (1-p_f) and that costs (2^i - 1) T_s; the SYN+ACK likewise.
+/// E\[L_h\], seconds (Eq. 4): `RTT + T_s ((1-p_r)/(1-2p_r) + (1-p_f)/(1-2p_f) - 2)`. The SYN is lost i times with
+/// probability p_f^i (1-p_f) and that costs (2^i - 1) T_s; the SYN+ACK likewise.
 ///
 /// # Errors
-/// If a loss is neither 0 nor in 1e-12 <= loss < 1/2, where the sum of doubling timers has no end, or a time is not in 1e-9 to
-/// 1e9 seconds.
+/// If a loss is neither 0 nor in 1e-12 <= loss < 1/2, where the sum of doubling timers has no end, or a time is not in
+/// 1e-9 to 1e9 seconds.
 pub fn handshake_s(forward_loss: f64, reverse_loss: f64, rtt_s: f64, syn_rto_s: f64) -> Result<f64> {
     let waits = |parameter, p: f64| {
         let expected = "0 <= loss < 0.5: above, the SYN's doubling timer has no mean";

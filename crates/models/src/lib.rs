@@ -1,8 +1,10 @@
 //! The mathematics: one paper, one module. Chains, recursions and closed forms of what happens on a thin link, and the
-//! yardsticks of the field. No model knows the simulator: where the two agree is evidence, and it is looked for in `tests/`.
+//! yardsticks of the field. No model knows the simulator: where the two agree is evidence, and it is looked for in
+//! `tests/`.
 //!
-//! Quantities that are parameters of a link are of [`narrows_units`]; what an equation is written in is `f64`, and its unit is
-//! in the name (`rtt_s`) or in the documents of the item. A parameter outside its domain is an [`Error`] that states the domain.
+//! Quantities that are parameters of a link are of [`narrows_units`]; what an equation is written in is `f64`, and its
+//! unit is in the name (`rtt_s`) or in the documents of the item. A parameter outside its domain is an [`Error`] that
+//! states the domain.
 
 #![forbid(unsafe_code)]
 

@@ -1,15 +1,15 @@
 //! The operating point of a thin link: the loss at which so many TCP flows send just what fills it.
 //!
-//! A flow that loses a share `p` of its packets sends `m(p)` packets per round trip on average, the less the more it loses: a chain
-//! of [`crate::taq_chain`]. Of these `1 - p` get through the queue. `N` flows fill a link of `C` packets per second if
-//! `N m(p) (1 - p) / RTT = C`: a fixed point in `p`, and only one, since the left side falls with `p`.
+//! A flow that loses a share `p` of its packets sends `m(p)` packets per round trip on average, the less the more it
+//! loses: a chain of [`crate::taq_chain`]. Of these `1 - p` get through the queue. `N` flows fill a link of `C` packets
+//! per second if `N m(p) (1 - p) / RTT = C`: a fixed point in `p`, and only one, since the left side falls with `p`.
 //!
 //! What is assumed, and what a simulation says of it (docs/explanation/models/operating-point.md):
 //! - The queue is full as long as anything is lost, so a round trip is propagation and a full buffer.
-//! - Losses are independent, of probability `p` for each packet. Hosts that answer in lockstep break this: the same flows then
-//!   find the queue full each time (phase effects), and loss is lower than here.
-//! - The chain is TAQ's, but of the TCP that is in use: windows up to four times the fair share, selective acknowledgments,
-//!   limited transmit, a back-off that ends as the stack ends it, a timer of that stack ([`Stack`]).
+//! - Losses are independent, of probability `p` for each packet. Hosts that answer in lockstep break this: the same
+//!   flows then find the queue full each time (phase effects), and loss is lower than here.
+//! - The chain is TAQ's, but of the TCP that is in use: windows up to four times the fair share, selective
+//!   acknowledgments, limited transmit, a back-off that ends as the stack ends it, a timer of that stack ([`Stack`]).
 //! - Flows are long. Their start, and lost SYNs, are left out.
 
 use narrows_units::{Bytes, Duration, Rate};
@@ -21,12 +21,12 @@ use crate::taq_chain::{Back, Memory, Repair, STAGES, Settings, Silences, Station
 /// What the retransmission timer of the senders is like.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Stack {
-    /// Linux: the floor bounds the timer's term `4 RTTVAR`, so it is a round trip and the floor; a tail loss probe (RFC 8985) goes
-    /// first, after two round trips if the timer is longer; backed off to 120 s at most.
+    /// Linux: the floor bounds the timer's term `4 RTTVAR`, so it is a round trip and the floor; a tail loss probe (RFC
+    /// 8985) goes first, after two round trips if the timer is longer; backed off to 120 s at most.
     Linux,
-    /// RFC 6298 and ns-2: the floor bounds the whole timer, which is not below 1.5 round trips; backed off to 60 s at most. RTTVAR
-    /// begins with half a round trip and loses a quarter with each sample, and a flow that loses much has few, so the timer is the
-    /// longer the less a flow gets: 1.5 stands for all, as the number whose loss is nearest
+    /// RFC 6298 and ns-2: the floor bounds the whole timer, which is not below 1.5 round trips; backed off to 60 s at
+    /// most. RTTVAR begins with half a round trip and loses a quarter with each sample, and a flow that loses much has
+    /// few, so the timer is the longer the less a flow gets: 1.5 stands for all, as the number whose loss is nearest
     /// (docs/explanation/models/operating-point.md).
     Rfc,
 }
@@ -55,8 +55,8 @@ pub struct Bottleneck {
 }
 
 impl Bottleneck {
-    /// A link with a buffer of one bandwidth-delay product (at least 4 packets), packets of 1500 B, and Linux as it is: a
-    /// floor of 0.2 s, timestamps. Windows of up to 1000 packets.
+    /// A link with a buffer of one bandwidth-delay product (at least 4 packets), packets of 1500 B, and Linux as it is:
+    /// a floor of 0.2 s, timestamps. Windows of up to 1000 packets.
     #[must_use]
     pub fn new(rate: Rate, rtt: Duration, flows: u32) -> Self {
         let packet = Bytes(1500);
@@ -190,8 +190,8 @@ impl OperatingPoint {
         }
     }
 
-    /// Length that a share `quantile` of the silences does not exceed, s; a silence is a time in which nothing of a flow gets
-    /// through, because a timer waits ([`Silences`]). 0 if there are none.
+    /// Length that a share `quantile` of the silences does not exceed, s; a silence is a time in which nothing of a
+    /// flow gets through, because a timer waits ([`Silences`]). 0 if there are none.
     #[must_use]
     pub fn silence_quantile_s(&self, quantile: f64) -> f64 {
         self.silences.as_ref().map_or(0.0, |s| s.quantile(quantile) * self.rtt_s)
@@ -203,8 +203,8 @@ impl OperatingPoint {
         self.silences.as_ref().map_or(0.0, |s| s.per_epoch() / self.rtt_s)
     }
 
-    /// Share of the flows to which nothing has come for more than `x_s` seconds, at a moment; that is also the share of slices of
-    /// `x_s` seconds in which a flow gets nothing.
+    /// Share of the flows to which nothing has come for more than `x_s` seconds, at a moment; that is also the share of
+    /// slices of `x_s` seconds in which a flow gets nothing.
     #[must_use]
     pub fn silent_longer_than(&self, x_s: f64) -> f64 {
         // Not f64::max, for which NaN is 0.
@@ -245,8 +245,8 @@ pub fn operating_point(link: &Bottleneck) -> Result<OperatingPoint> {
     Ok(OperatingPoint::new(link, full_rtt_s, 1.0, stationary(back, settings, loss)?))
 }
 
-/// Where a falling function is 0, between 0 and 1: bisection, and once it is near, regula falsi (Illinois), which halves the
-/// value of an end that stays twice.
+/// Where a falling function is 0, between 0 and 1: bisection, and once it is near, regula falsi (Illinois), which
+/// halves the value of an end that stays twice.
 fn crossing(excess: impl Fn(f64) -> Result<f64>) -> Result<f64> {
     let (mut low, mut high) = ((0.0, 1.0), (1.0, -1.0));
     let mut rose = None;
@@ -279,7 +279,8 @@ mod tests {
         Bottleneck { packet: Bytes(500), buffer_packets: 30, ..link }
     }
 
-    /// Ten windows of 4 packets are 40 packets, of which the path holds 30; ten wait for 1/150 s each. Five are 20: two thirds.
+    /// Ten windows of 4 packets are 40 packets, of which the path holds 30; ten wait for 1/150 s each. Five are 20: two
+    /// thirds.
     #[test]
     fn windows_that_fit_lose_nothing() {
         let point = operating_point(&Bottleneck { window: 4, ..thin(10) }).unwrap();
@@ -326,8 +327,9 @@ mod tests {
         }
     }
 
-    /// What a simulation of the same links lost (docs/explanation/models/operating-point.md): within 0.03. Drop-tail with 30
-    /// packets of 500 B on 600 kbit/s, propagation 190 to 210 ms, jitter of 0 to 30 ms (15 ms on average), ns-2's TCP with SACK.
+    /// What a simulation of the same links lost (docs/explanation/models/operating-point.md): within 0.03. Drop-tail
+    /// with 30 packets of 500 B on 600 kbit/s, propagation 190 to 210 ms, jitter of 0 to 30 ms (15 ms on average),
+    /// ns-2's TCP with SACK.
     #[test]
     fn simulated_links() {
         let sample = [0.306, 0.250, 0.203, 0.139, 0.091, 0.051, 0.021];

@@ -1,16 +1,16 @@
-//! What sharing one link costs, whatever the transport: an M/G/1 queue of transfers. They come at random moments (Poisson), each
-//! with a size of its own, and the link serves one byte after another at its full rate.
+//! What sharing one link costs, whatever the transport: an M/G/1 queue of transfers. They come at random moments
+//! (Poisson), each with a size of its own, and the link serves one byte after another at its full rate.
 //!
-//! - Processor sharing (PS), what a fair queue comes to: a transfer of x bytes takes `x / (C (1 - rho))` in the mean, whatever
-//!   the law of sizes (Kleinrock, "Queueing Systems" II, section 4.4). A transfer slower than that lost time to its
-//!   transport, not to the others.
+//! - Processor sharing (PS), what a fair queue comes to: a transfer of x bytes takes `x / (C (1 - rho))` in the mean,
+//!   whatever the law of sizes (Kleinrock, "Queueing Systems" II, section 4.4). A transfer slower than that lost time
+//!   to its transport, not to the others.
 //! - First in, first out, each transfer whole: Pollaczek and Khinchine, wait `lambda E[S^2] / (2 (1 - rho))`.
-//! - Shortest remaining processing time first (SRPT): Schrage and Miller, "The Queue M/G/1 with the Shortest Remaining Processing
-//!   Time Discipline" (Operations Research 14(4), 1966). No order of service has a smaller mean (Schrage 1968), so it is the
-//!   lower bound of the mean for any queue and any sender on a link that is the only bottleneck.
+//! - Shortest remaining processing time first (SRPT): Schrage and Miller, "The Queue M/G/1 with the Shortest Remaining
+//!   Processing Time Discipline" (Operations Research 14(4), 1966). No order of service has a smaller mean (Schrage
+//!   1968), so it is the lower bound of the mean for any queue and any sender on a link that is the only bottleneck.
 //!
-//! C is the link's rate in bytes per second, S a size in bytes, lambda transfers per second, rho = lambda E\[S\] / C the load.
-//! Propagation, headers, slow start and losses are not in here: they come on top.
+//! C is the link's rate in bytes per second, S a size in bytes, lambda transfers per second, rho = lambda E\[S\] / C
+//! the load. Propagation, headers, slow start and losses are not in here: they come on top.
 
 use narrows_units::Rate;
 
@@ -179,9 +179,9 @@ impl Law {
     }
 }
 
-/// The integral of a smooth function: Simpson's rule, the number of intervals doubled until twice in a row it changes by less
-/// than one part in 1e8; at most 2^18. The places crowd at the two ends, as u^2 (3 - 2u): near a load of 1 all that matters
-/// can lie within a ten-thousandth of the upper one.
+/// The integral of a smooth function: Simpson's rule, the number of intervals doubled until twice in a row it changes
+/// by less than one part in 1e8; at most 2^18. The places crowd at the two ends, as u^2 (3 - 2u): near a load of 1 all
+/// that matters can lie within a ten-thousandth of the upper one.
 fn integral(from: f64, to: f64, f: impl Fn(f64) -> f64) -> f64 {
     let width = to - from;
     if width <= 0.0 {
@@ -247,8 +247,8 @@ impl Queue {
         self.seconds(self.mean / (1.0 - self.load))
     }
 
-    /// First in, first out: the mean wait before a transfer is served, seconds: `lambda E[S^2] / (2 (1 - rho))`, with S in
-    /// seconds of the link's time.
+    /// First in, first out: the mean wait before a transfer is served, seconds: `lambda E[S^2] / (2 (1 - rho))`, with S
+    /// in seconds of the link's time.
     ///
     /// # Errors
     /// For a Pareto law whose shape is at most 2: its wait has no mean.
@@ -272,9 +272,9 @@ impl Queue {
     }
 
     /// SRPT: the mean time of a transfer of `bytes`, seconds (Schrage and Miller): its wait
-    /// `(lambda int_0^x t^2 dF + lambda x^2 (1-F(x))) / (2 (1-rho(x))^2)` and its service `int_0^x dt / (1-rho(t))`, rho(x) the
-    /// load of transfers up to x. Where sizes are a list, equals are served in the order of their coming, and one of the two
-    /// factors 1 - rho(x) counts smaller transfers only.
+    /// `(lambda int_0^x t^2 dF + lambda x^2 (1-F(x))) / (2 (1-rho(x))^2)` and its service `int_0^x dt / (1-rho(t))`,
+    /// rho(x) the load of transfers up to x. Where sizes are a list, equals are served in the order of their coming,
+    /// and one of the two factors 1 - rho(x) counts smaller transfers only.
     ///
     /// # Errors
     /// If `bytes` is not from 1e-3 to 1e15.

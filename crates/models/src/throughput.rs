@@ -1,24 +1,25 @@
 //! Throughput of a long flow as a function of its loss.
 //!
-//! - Mathis, Semke, Mahdavi and Ott, "The Macroscopic Behavior of the TCP Congestion Avoidance Algorithm" (1997): the mean
-//!   window of a flow that halves at each loss and never times out. [`mathis`].
-//! - Padhye, Firoiu, Towsley and Kurose, "Modeling TCP Throughput: A Simple Model and its Empirical Validation" (SIGCOMM 1998)
-//!   and "Modeling TCP Reno Performance" (IEEE/ACM ToN 8(2), 2000): timeouts with doubling and a limited window as well.
-//!   [`padhye`] and [`padhye_throughput`] are the full model, [`padhye_approximate`] the short form.
+//! - Mathis, Semke, Mahdavi and Ott, "The Macroscopic Behavior of the TCP Congestion Avoidance Algorithm" (1997): the
+//!   mean window of a flow that halves at each loss and never times out. [`mathis`].
+//! - Padhye, Firoiu, Towsley and Kurose, "Modeling TCP Throughput: A Simple Model and its Empirical Validation"
+//!   (SIGCOMM 1998) and "Modeling TCP Reno Performance" (IEEE/ACM ToN 8(2), 2000): timeouts with doubling and a limited
+//!   window as well. [`padhye`] and [`padhye_throughput`] are the full model, [`padhye_approximate`] the short form.
 //! - RFC 5348 section 3.1: TFRC's equation, the short form with a timeout of four round trips and no limit. [`tfrc`].
 //!
-//! Padhye's flow sends in rounds of one RTT. A loss takes the rest of its round with it; rounds are independent. A loss is
-//! told by three duplicate ACKs, and the window halves, or, where too few packets follow, by a timeout. The two printings
-//! number their equations differently, so sections are cited: 2.1 (II-A) duplicate ACKs alone, 2.2 (II-B) timeouts, 2.3
-//! (II-C) the window's limit.
+//! Padhye's flow sends in rounds of one RTT. A loss takes the rest of its round with it; rounds are independent. A loss
+//! is told by three duplicate ACKs, and the window halves, or, where too few packets follow, by a timeout. The two
+//! printings number their equations differently, so sections are cited: 2.1 (II-A) duplicate ACKs alone, 2.2 (II-B)
+//! timeouts, 2.3 (II-C) the window's limit.
 //!
-//! What the model leaves out: slow start after a timeout, fast recovery's inflated window, SACK, more than one cut for a
-//! round. Its closed form puts means in place of random windows; what that costs is measured in the tests.
+//! What the model leaves out: slow start after a timeout, fast recovery's inflated window, SACK, more than one cut for
+//! a round. Its closed form puts means in place of random windows; what that costs is measured in the tests.
 
 use crate::Result;
 use crate::domain::{positive, within};
 
-/// Packets per RTT of Mathis et al.: `sqrt(3 / (2 b p))`, with `b` segments acknowledged by one ACK (1, or 2 for delayed ACKs).
+/// Packets per RTT of Mathis et al.: `sqrt(3 / (2 b p))`, with `b` segments acknowledged by one ACK (1, or 2 for
+/// delayed ACKs).
 ///
 /// # Errors
 /// If `loss` is not in 0 < loss <= 1, or `b` is not above 0.
@@ -102,8 +103,8 @@ pub fn mean_window(loss: f64, b: f64) -> Result<f64> {
     Ok(c + (8.0 * (1.0 - p) / (3.0 * b * p) + c * c).sqrt())
 }
 
-/// Q^(w): the probability that a loss in a window of `w` packets ends in a timeout (Padhye, section 2.2): fewer than three
-/// packets of the round before the loss, or of the round those clocked out, arrive.
+/// Q^(w): the probability that a loss in a window of `w` packets ends in a timeout (Padhye, section 2.2): fewer than
+/// three packets of the round before the loss, or of the round those clocked out, arrive.
 /// `min(1, (1-q^3)(1 + q^3(1-q^(w-3))) / (1-q^w))` with q = 1-p; 1 for w <= 3.
 ///
 /// # Errors
@@ -139,13 +140,13 @@ fn back_off(p: f64) -> f64 {
     1.0 + p * (1.0 + p * (2.0 + p * (4.0 + p * (8.0 + p * (16.0 + p * 32.0)))))
 }
 
-/// B(p), packets per second: the send rate of the full model (Padhye, section 2.3), retransmissions and packets that are
-/// lost included. With w = E\[W\] below Wmax
+/// B(p), packets per second: the send rate of the full model (Padhye, section 2.3), retransmissions and packets that
+/// are lost included. With w = E\[W\] below Wmax
 ///
 /// `((1-p)/p + w + Q^(w)/(1-p)) / (RTT (b w/2 + 1) + Q^(w) T0 f(p)/(1-p))`,
 ///
-/// else with w = Wmax and the RTTs `b w/8 + (1-p)/(p w) + 2`. Without loss: Wmax / RTT. The two meet only for b = 2: at the
-/// loss that makes E\[W\] = Wmax the RTTs of a cycle jump by (2-b)/4, so for b = 1 the rate rises a little there.
+/// else with w = Wmax and the RTTs `b w/8 + (1-p)/(p w) + 2`. Without loss: Wmax / RTT. The two meet only for b = 2: at
+/// the loss that makes E\[W\] = Wmax the RTTs of a cycle jump by (2-b)/4, so for b = 1 the rate rises a little there.
 ///
 /// # Errors
 /// A quantity outside the domain that [`Flow`] states; no loss and no Wmax.
@@ -153,8 +154,8 @@ pub fn padhye(flow: &Flow) -> Result<f64> {
     full(flow, |w, timeout, p| w + timeout / (1.0 - p))
 }
 
-/// T(p), packets per second: what arrives of [`padhye`] (the extension of the 2000 paper to throughput): of a cycle's packets
-/// half a window is lost, of a series of timeouts one packet arrives. The numerator is `(1-p)/p + w/2 + Q^(w)`.
+/// T(p), packets per second: what arrives of [`padhye`] (the extension of the 2000 paper to throughput): of a cycle's
+/// packets half a window is lost, of a series of timeouts one packet arrives. The numerator is `(1-p)/p + w/2 + Q^(w)`.
 ///
 /// # Errors
 /// As [`padhye`].
@@ -194,9 +195,10 @@ pub fn padhye_approximate(flow: &Flow) -> Result<f64> {
     Ok(wmax_packets.map_or(rate, |w| rate.min(w / rtt_s)))
 }
 
-/// X, packets per second, of TFRC (RFC 5348 section 3.1): `1 / (R sqrt(2bp/3) + t_RTO 3 sqrt(3bp/8) p (1 + 32p^2))` with
-/// t_RTO = 4R and, as the RFC recommends, no care for delayed ACKs: `b` = 1. Here p is the rate of loss events, and what is
-/// lost within one RTT of the first is one event. At p above 0.2 or so the probability of a timeout in it is above 1.
+/// X, packets per second, of TFRC (RFC 5348 section 3.1): `1 / (R sqrt(2bp/3) + t_RTO 3 sqrt(3bp/8) p (1 + 32p^2))`
+/// with t_RTO = 4R and, as the RFC recommends, no care for delayed ACKs: `b` = 1. Here p is the rate of loss events,
+/// and what is lost within one RTT of the first is one event. At p above 0.2 or so the probability of a timeout in it
+/// is above 1.
 ///
 /// # Errors
 /// If `loss` is not in 1e-12 <= loss <= 1, `rtt_s` not in 1e-9 to 1e9, or `b` not in 1 to 1000.

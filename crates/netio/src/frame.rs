@@ -1,7 +1,7 @@
 //! Ethernet frames: where their IP packet begins, and how what the stack left to hardware is done by hand.
 //!
-//! A packet socket with `PACKET_VNET_HDR` says of each frame what hardware would still do (virtio 1.2, 5.1.6): compute a
-//! checksum, cut a large segment into packets. Doing both here keeps the queue honest (it holds what the wire will
+//! A packet socket with `PACKET_VNET_HDR` says of each frame what hardware would still do (virtio 1.2, 5.1.6): compute
+//! a checksum, cut a large segment into packets. Doing both here keeps the queue honest (it holds what the wire will
 //! carry), whatever offloads the machine or its peers have on, and leaves their settings alone.
 
 use narrows_wire::checksum;
@@ -42,8 +42,8 @@ impl Vnet {
         Some((vnet, frame))
     }
 
-    /// Hands `each` the packets this frame stands for, as the wire would carry them. `false` if it is of a kind we cannot
-    /// cut.
+    /// Hands `each` the packets this frame stands for, as the wire would carry them. `false` if it is of a kind we
+    /// cannot cut.
     pub fn complete(&self, frame: &[u8], mut each: impl FnMut(Vec<u8>)) -> bool {
         if self.gso == 0 {
             let mut whole = frame.to_vec();

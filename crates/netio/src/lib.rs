@@ -1,5 +1,5 @@
-//! Linux's ways to packets, as a data path needs them: packet sockets, netlink, many datagrams in one call. All `unsafe`
-//! of the data path is here, each block with its reason; nothing here knows what a queue is.
+//! Linux's ways to packets, as a data path needs them: packet sockets, netlink, many datagrams in one call. All
+//! `unsafe` of the data path is here, each block with its reason; nothing here knows what a queue is.
 
 pub mod frame;
 pub mod links;

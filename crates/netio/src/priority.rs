@@ -16,8 +16,8 @@ pub fn set_nice(nice: i32) -> io::Result<()> {
         .map_err(io::Error::from)
 }
 
-/// Puts this thread before all ordinary programs: `SCHED_FIFO` with this priority, from 1 to 99. Threads and programs it
-/// starts are ordinary again if `alone`.
+/// Puts this thread before all ordinary programs: `SCHED_FIFO` with this priority, from 1 to 99. Threads and programs
+/// it starts are ordinary again if `alone`.
 ///
 /// # Errors
 /// If the kernel refuses: `CAP_SYS_NICE` is missing.

@@ -1,6 +1,6 @@
-//! A plane of two logarithmic axes, cut by curves into bands of what is to be expected there, with one point marked. The
-//! colours are steps of the map that also shows goodput: each darker than the one before, so that they can be told apart in
-//! grey and by colour-blind eyes.
+//! A plane of two logarithmic axes, cut by curves into bands of what is to be expected there, with one point marked.
+//! The colours are steps of the map that also shows goodput: each darker than the one before, so that they can be told
+//! apart in grey and by colour-blind eyes.
 
 use super::canvas::{self, AXIS, Align, Canvas, GREY, INK, Rect, clip, width_of, wrap};
 use super::chart::short;
@@ -104,7 +104,8 @@ fn edge(edges: &[Vec<(f64, f64)>], band: usize) -> &[(f64, f64)] {
     edges.get(band).map_or(&[], Vec::as_slice)
 }
 
-/// Writes a band's name where it is highest between its own edge and the next band's, clear of the mark's line at `line`.
+/// Writes a band's name where it is highest between its own edge and the next band's, clear of the mark's line at
+/// `line`.
 fn name(
     canvas: &mut Canvas,
     plot: Rect,
@@ -136,7 +137,7 @@ fn name(
             // Above the line the mark's own label may stand.
             base = if line + NAMED + 5.0 <= bottom { line + NAMED } else { line - NAMED };
         }
-        canvas.text(x, base, words, 14.0, ink_on(rgb), Align::Middle);
+        canvas.text((x, base), words, 14.0, ink_on(rgb), Align::Middle);
     }
 }
 
@@ -157,16 +158,22 @@ fn axes(canvas: &mut Canvas, plot: Rect, page: &Bands, x: &LogScale, y: &LogScal
     for tick in x.ticks(3.4) {
         let at = x.place(tick);
         canvas.line((at, plot.bottom()), (at, plot.bottom() + 5.0), AXIS, 1.0, "");
-        canvas.text(at, plot.bottom() + 19.0, &short(tick), 11.0, GREY, Align::Middle);
+        canvas.text((at, plot.bottom() + 19.0), &short(tick), 11.0, GREY, Align::Middle);
     }
     for tick in y.ticks(3.4) {
         let at = y.place(tick);
         canvas.line((plot.x - 5.0, at), (plot.x, at), AXIS, 1.0, "");
-        canvas.text(plot.x - 9.0, at + 4.0, &short(tick), 11.0, GREY, Align::End);
+        canvas.text((plot.x - 9.0, at + 4.0), &short(tick), 11.0, GREY, Align::End);
     }
     let words = |name: &str| format!("{name} (log scale)");
-    canvas.text(plot.x + plot.w / 2.0, plot.bottom() + 40.0, &words(&page.x_name), 12.0, GREY, Align::Middle);
-    canvas.text_up(plot.x - 50.0, plot.y + plot.h / 2.0, &words(&page.y_name), 12.0, GREY);
+    canvas.text(
+        (plot.x + plot.w / 2.0, plot.bottom() + 40.0),
+        &words(&page.x_name),
+        12.0,
+        GREY,
+        Align::Middle,
+    );
+    canvas.text_up((plot.x - 50.0, plot.y + plot.h / 2.0), &words(&page.y_name), 12.0, GREY);
 }
 
 /// A ring, lines to the axes, and a label on a ground of its own.
@@ -184,7 +191,7 @@ fn mark(canvas: &mut Canvas, plot: Rect, (x, y): (f64, f64), words: &str) {
     let ground = Rect { x: left, y: top, w: width, h: 20.0 };
     canvas.fill(ground, "#ffffff");
     canvas.frame(ground);
-    canvas.text(left + 6.0, top + 14.0, &words, 12.0, INK, Align::Start);
+    canvas.text((left + 6.0, top + 14.0), &words, 12.0, INK, Align::Start);
 }
 
 /// What the colours mean, in the order of the page: the highest band first.
@@ -195,17 +202,17 @@ fn key(canvas: &mut Canvas, area: Rect, page: &Bands, colours: &[[u8; 3]]) {
         canvas.fill(swatch, &hex(*rgb));
         canvas.frame(swatch);
         let words = area.x + 34.0;
-        canvas.strong(words, y, &clip(&band.name, area.w - 34.0, 15.0), 13.0, INK);
+        canvas.strong((words, y), &clip(&band.name, area.w - 34.0, 15.0), 13.0, INK);
         y += 17.0;
         for line in wrap(&band.about, area.w - 34.0, 11.0) {
-            canvas.text(words, y, &line, 11.0, GREY, Align::Start);
+            canvas.text((words, y), &line, 11.0, GREY, Align::Start);
             y += 15.0;
         }
         y += 14.0;
     }
     if page.here.is_some() {
         canvas.ring((area.x + 12.0, y - 4.0), 7.0, INK, 2.4);
-        canvas.text(area.x + 34.0, y, "the link in question", 12.0, INK, Align::Start);
+        canvas.text((area.x + 34.0, y), "the link in question", 12.0, INK, Align::Start);
     }
 }
 
@@ -235,8 +242,8 @@ mod tests {
         for words in ["low", "middle", "high", "what middle is", "here &lt;&amp;&gt;"] {
             assert!(svg.contains(words), "{words}");
         }
-        // Two of three decades up, half of two across: the heading ends at 46 + 26 + 10, and 8 are left free; the plot is
-        // 100 to 874 wide.
+        // Two of three decades up, half of two across: the heading ends at 46 + 26 + 10, and 8 are left free; the plot
+        // is 100 to 874 wide.
         let (x, y) = (487.0, 90.0 + 520.0 / 3.0);
         assert!(svg.contains(&format!("cx=\"{x:.1}\" cy=\"{y:.1}\"")), "{svg}");
     }

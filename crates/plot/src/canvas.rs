@@ -11,6 +11,8 @@ pub(super) const AXIS: &str = "#9aa3ab";
 /// Grid lines.
 pub(super) const GRID: &str = "#e9ecef";
 
+const MIDDLE: &str = " text-anchor=\"middle\"";
+
 /// An area of the page.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Rect {
@@ -52,8 +54,8 @@ impl Canvas {
     /// The whole file, `height` high.
     pub(super) fn finish(self, height: f64) -> String {
         format!(
-            "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{w}\" height=\"{height:.0}\" viewBox=\"0 0 {w} {height:.0}\" \
-             font-family=\"'DejaVu Sans', Verdana, Helvetica, Arial, sans-serif\">\n\
+            "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{w}\" height=\"{height:.0}\" viewBox=\"0 0 {w} \
+             {height:.0}\" font-family=\"'DejaVu Sans', Verdana, Helvetica, Arial, sans-serif\">\n\
              <rect width=\"100%\" height=\"100%\" fill=\"#ffffff\"/>\n{body}</svg>\n",
             w = self.width,
             body = self.body
@@ -66,37 +68,38 @@ impl Canvas {
         self.body.push('\n');
     }
 
-    pub(super) fn text(&mut self, x: f64, y: f64, words: &str, size: f64, colour: &str, align: Align) {
-        self.words(x, y, words, size, colour, align, "");
+    pub(super) fn text(&mut self, at: (f64, f64), words: &str, size: f64, colour: &str, align: Align) {
+        let anchor = match align {
+            Align::Start => "",
+            Align::Middle => MIDDLE,
+            Align::End => " text-anchor=\"end\"",
+        };
+        self.words(at, words, size, colour, anchor);
     }
 
-    pub(super) fn strong(&mut self, x: f64, y: f64, words: &str, size: f64, colour: &str) {
-        self.words(x, y, words, size, colour, Align::Start, " font-weight=\"bold\"");
+    pub(super) fn strong(&mut self, at: (f64, f64), words: &str, size: f64, colour: &str) {
+        self.words(at, words, size, colour, " font-weight=\"bold\"");
     }
 
     /// Upwards, centred at the point.
-    pub(super) fn text_up(&mut self, x: f64, y: f64, words: &str, size: f64, colour: &str) {
-        let turn = format!(" transform=\"rotate(-90 {x:.1} {y:.1})\"");
-        self.words(x, y, words, size, colour, Align::Middle, &turn);
+    pub(super) fn text_up(&mut self, (x, y): (f64, f64), words: &str, size: f64, colour: &str) {
+        let more = format!("{MIDDLE} transform=\"rotate(-90 {x:.1} {y:.1})\"");
+        self.words((x, y), words, size, colour, &more);
     }
 
-    #[expect(clippy::too_many_arguments, reason = "the attributes of one SVG element")]
-    fn words(&mut self, x: f64, y: f64, words: &str, size: f64, colour: &str, align: Align, more: &str) {
-        let anchor = match align {
-            Align::Start => "",
-            Align::Middle => " text-anchor=\"middle\"",
-            Align::End => " text-anchor=\"end\"",
-        };
+    /// A text element with more attributes.
+    fn words(&mut self, (x, y): (f64, f64), words: &str, size: f64, colour: &str, more: &str) {
         let words = escape(words);
         self.push(format_args!(
-            "<text x=\"{x:.1}\" y=\"{y:.1}\" font-size=\"{size}\" fill=\"{colour}\"{anchor}{more}>{words}</text>"
+            "<text x=\"{x:.1}\" y=\"{y:.1}\" font-size=\"{size}\" fill=\"{colour}\"{more}>{words}</text>"
         ));
     }
 
     pub(super) fn line(&mut self, from: (f64, f64), to: (f64, f64), colour: &str, width: f64, dash: &str) {
         let dash = dash_attribute(dash);
         self.push(format_args!(
-            "<line x1=\"{:.1}\" y1=\"{:.1}\" x2=\"{:.1}\" y2=\"{:.1}\" stroke=\"{colour}\" stroke-width=\"{width}\"{dash}/>",
+            "<line x1=\"{:.1}\" y1=\"{:.1}\" x2=\"{:.1}\" y2=\"{:.1}\" stroke=\"{colour}\" \
+             stroke-width=\"{width}\"{dash}/>",
             from.0, from.1, to.0, to.1
         ));
     }
@@ -105,7 +108,8 @@ impl Canvas {
         let path = path(points);
         let dash = dash_attribute(dash);
         self.push(format_args!(
-            "<path d=\"{path}\" fill=\"none\" stroke=\"{colour}\" stroke-width=\"{width}\" stroke-linejoin=\"round\"{dash}/>"
+            "<path d=\"{path}\" fill=\"none\" stroke=\"{colour}\" stroke-width=\"{width}\" \
+             stroke-linejoin=\"round\"{dash}/>"
         ));
     }
 
@@ -117,7 +121,8 @@ impl Canvas {
 
     pub(super) fn ring(&mut self, (x, y): (f64, f64), radius: f64, colour: &str, width: f64) {
         self.push(format_args!(
-            "<circle cx=\"{x:.1}\" cy=\"{y:.1}\" r=\"{radius}\" fill=\"none\" stroke=\"{colour}\" stroke-width=\"{width}\"/>"
+            "<circle cx=\"{x:.1}\" cy=\"{y:.1}\" r=\"{radius}\" fill=\"none\" stroke=\"{colour}\" \
+             stroke-width=\"{width}\"/>"
         ));
     }
 
@@ -130,7 +135,8 @@ impl Canvas {
 
     pub(super) fn frame(&mut self, area: Rect) {
         self.push(format_args!(
-            "<rect x=\"{:.1}\" y=\"{:.1}\" width=\"{:.1}\" height=\"{:.1}\" fill=\"none\" stroke=\"{AXIS}\" stroke-width=\"1\"/>",
+            "<rect x=\"{:.1}\" y=\"{:.1}\" width=\"{:.1}\" height=\"{:.1}\" fill=\"none\" stroke=\"{AXIS}\" \
+             stroke-width=\"1\"/>",
             area.x, area.y, area.w, area.h
         ));
     }
@@ -139,7 +145,8 @@ impl Canvas {
     pub(super) fn image(&mut self, area: Rect, png_base64: &str) {
         self.push(format_args!(
             "<image x=\"{:.1}\" y=\"{:.1}\" width=\"{:.1}\" height=\"{:.1}\" preserveAspectRatio=\"none\" \
-             image-rendering=\"optimizeSpeed\" style=\"image-rendering:pixelated\" href=\"data:image/png;base64,{png_base64}\"/>",
+             image-rendering=\"optimizeSpeed\" style=\"image-rendering:pixelated\" \
+             href=\"data:image/png;base64,{png_base64}\"/>",
             area.x, area.y, area.w, area.h
         ));
     }
@@ -149,11 +156,11 @@ impl Canvas {
 pub(super) fn heading(canvas: &mut Canvas, title: &str, subtitle: &str, width: f64, margin: f64) -> f64 {
     let mut y = 46.0;
     for line in wrap(title, width - 2.0 * margin, 20.0) {
-        canvas.strong(margin, y, &line, 20.0, INK);
+        canvas.strong((margin, y), &line, 20.0, INK);
         y += 26.0;
     }
     for line in wrap(subtitle, width - 2.0 * margin, 13.0) {
-        canvas.text(margin, y - 2.0, &line, 13.0, GREY, Align::Start);
+        canvas.text((margin, y - 2.0), &line, 13.0, GREY, Align::Start);
         y += 18.0;
     }
     y + 10.0

@@ -1,4 +1,5 @@
-//! A figure over what was swept: panels of lines, one line a discipline, a bar from the least to the greatest of the seeds.
+//! A figure over what was swept: panels of lines, one line a discipline, a bar from the least to the greatest of the
+//! seeds.
 
 use super::canvas::{self, AXIS, Align, Canvas, GREY, GRID, INK, Rect, clip};
 use super::colour::{Style, styles};
@@ -85,7 +86,7 @@ fn legend(canvas: &mut Canvas, top: f64, looks: &[(&str, Style)]) -> f64 {
             (x, y) = (MARGIN, y + 18.0);
         }
         canvas.line((x, y - 4.0), (x + 24.0, y - 4.0), style.colour, style.width + 1.0, style.dash);
-        canvas.text(x + 32.0, y, &words, 12.0, INK, Align::Start);
+        canvas.text((x + 32.0, y), &words, 12.0, INK, Align::Start);
         x += width;
     }
     y + 22.0
@@ -125,9 +126,9 @@ fn scale(values: impl Iterator<Item = f64>, kind: Axis, from: f64, to: f64) -> S
 
 fn panel(canvas: &mut Canvas, area: Rect, panel: &Panel, looks: &[(&str, Style)]) {
     let plot = Rect { x: area.x + 58.0, y: area.y + 32.0, w: area.w - 66.0, h: area.h - 80.0 };
-    canvas.strong(area.x, area.y + 12.0, &clip(&panel.title, area.w, 14.0), 13.0, INK);
-    canvas.text_up(area.x + 10.0, plot.y + plot.h / 2.0, &clip(&panel.y_name, plot.h, 11.0), 11.0, GREY);
-    canvas.text(plot.x + plot.w / 2.0, plot.bottom() + 36.0, &panel.x_name, 11.0, GREY, Align::Middle);
+    canvas.strong((area.x, area.y + 12.0), &clip(&panel.title, area.w, 14.0), 13.0, INK);
+    canvas.text_up((area.x + 10.0, plot.y + plot.h / 2.0), &clip(&panel.y_name, plot.h, 11.0), 11.0, GREY);
+    canvas.text((plot.x + plot.w / 2.0, plot.bottom() + 36.0), &panel.x_name, 11.0, GREY, Align::Middle);
     let points = || panel.lines.iter().flat_map(|l| &l.points);
     let x = scale(
         points().map(|p| p.0),
@@ -144,12 +145,12 @@ fn panel(canvas: &mut Canvas, area: Rect, panel: &Panel, looks: &[(&str, Style)]
     for tick in y.ticks(5.0, 1.6) {
         let at = y.place(tick);
         canvas.line((plot.x, at), (plot.right(), at), GRID, 1.0, "");
-        canvas.text(plot.x - 6.0, at + 4.0, &short(tick), 11.0, GREY, Align::End);
+        canvas.text((plot.x - 6.0, at + 4.0), &short(tick), 11.0, GREY, Align::End);
     }
     for tick in x.ticks((plot.w / 60.0).max(2.0), 1.6) {
         let at = x.place(tick);
         canvas.line((at, plot.y), (at, plot.bottom()), GRID, 1.0, "");
-        canvas.text(at, plot.bottom() + 17.0, &short(tick), 11.0, GREY, Align::Middle);
+        canvas.text((at, plot.bottom() + 17.0), &short(tick), 11.0, GREY, Align::Middle);
     }
     canvas.line((plot.x, plot.bottom()), (plot.right(), plot.bottom()), AXIS, 1.0, "");
     let finite = |p: &&(f64, [f64; 3])| p.0.is_finite() && p.1.iter().all(|v| v.is_finite());

@@ -101,7 +101,7 @@ pub(super) fn stall_panel(canvas: &mut Canvas, area: Rect, curves: &Curves, one:
     for limit in [NOTICED, GIVEN_UP] {
         let at = x.place(limit);
         canvas.line((at, plot.y - 4.0), (at, plot.bottom()), INK, 1.0, "2 3");
-        canvas.text(at, plot.y - 8.0, &format!("{} s", number(limit)), 11.0, INK, Align::Middle);
+        canvas.text((at, plot.y - 8.0), &format!("{} s", number(limit)), 11.0, INK, Align::Middle);
     }
     for curve in curves.0.iter().rev().filter(|c| !c.stalls.is_empty()) {
         let n = curve.stalls.len();
@@ -144,11 +144,10 @@ fn corner(points: &mut Vec<(f64, f64)>, step: Option<(f64, f64)>) {
 /// Title and axes' names; returns where to plot.
 fn frame(canvas: &mut Canvas, area: Rect, title: &str, y_name: &str) -> Rect {
     let plot = Rect { x: area.x + 64.0, y: area.y + 44.0, w: area.w - 72.0, h: area.h - 94.0 };
-    canvas.strong(area.x, area.y + 12.0, title, 14.0, INK);
-    canvas.text_up(area.x + 10.0, plot.y + plot.h / 2.0, y_name, 11.0, GREY);
+    canvas.strong((area.x, area.y + 12.0), title, 14.0, INK);
+    canvas.text_up((area.x + 10.0, plot.y + plot.h / 2.0), y_name, 11.0, GREY);
     canvas.text(
-        plot.x + plot.w / 2.0,
-        plot.bottom() + 38.0,
+        (plot.x + plot.w / 2.0, plot.bottom() + 38.0),
         "seconds (log scale)",
         11.0,
         GREY,
@@ -159,20 +158,20 @@ fn frame(canvas: &mut Canvas, area: Rect, title: &str, y_name: &str) -> Rect {
 
 fn grid_line(canvas: &mut Canvas, plot: Rect, y: f64, words: &str) {
     canvas.line((plot.x, y), (plot.right(), y), GRID, 1.0, "");
-    canvas.text(plot.x - 8.0, y + 4.0, words, 11.0, GREY, Align::End);
+    canvas.text((plot.x - 8.0, y + 4.0), words, 11.0, GREY, Align::End);
 }
 
 fn time_axis(canvas: &mut Canvas, plot: Rect, x: &LogScale) {
     for tick in x.ticks(3.4) {
         let at = x.place(tick);
         canvas.line((at, plot.y), (at, plot.bottom()), GRID, 1.0, "");
-        canvas.text(at, plot.bottom() + 18.0, &number(tick), 11.0, GREY, Align::Middle);
+        canvas.text((at, plot.bottom() + 18.0), &number(tick), 11.0, GREY, Align::Middle);
     }
     canvas.line((plot.x, plot.bottom()), (plot.right(), plot.bottom()), AXIS, 1.0, "");
 }
 
 fn say_empty(canvas: &mut Canvas, plot: Rect, words: &str) {
-    canvas.text(plot.x + plot.w / 2.0, plot.y + plot.h / 2.0, words, 12.0, GREY, Align::Middle);
+    canvas.text((plot.x + plot.w / 2.0, plot.y + plot.h / 2.0), words, 12.0, GREY, Align::Middle);
 }
 
 #[cfg(test)]

@@ -1,5 +1,5 @@
-//! A figure in given axes, as a paper prints it: one panel or a few beside each other, lines with bands or points, and what
-//! was read from the paper dashed with rings. Narrow enough to be read in a column of text.
+//! A figure in given axes, as a paper prints it: one panel or a few beside each other, lines with bands or points, and
+//! what was read from the paper dashed with rings. Narrow enough to be read in a column of text.
 
 use super::canvas::{self, AXIS, Align, Canvas, GREY, GRID, INK, Rect, clip};
 use super::colour::{Style, styles};
@@ -91,11 +91,11 @@ pub fn figure_svg(figure: &Figure) -> String {
 fn heading(canvas: &mut Canvas, figure: &Figure) -> f64 {
     let mut y = 32.0;
     for line in canvas::wrap(&figure.title, WIDTH - 2.0 * MARGIN, 16.0) {
-        canvas.strong(MARGIN, y, &line, 16.0, INK);
+        canvas.strong((MARGIN, y), &line, 16.0, INK);
         y += 21.0;
     }
     for line in canvas::wrap(&figure.subtitle, WIDTH - 2.0 * MARGIN, 12.5) {
-        canvas.text(MARGIN, y, &line, 12.5, GREY, Align::Start);
+        canvas.text((MARGIN, y), &line, 12.5, GREY, Align::Start);
         y += 17.0;
     }
     y + 8.0
@@ -115,7 +115,7 @@ fn legend(canvas: &mut Canvas, top: f64, looks: &[(&str, Style)]) -> f64 {
             (x, y) = (MARGIN, y + 19.0);
         }
         canvas.line((x, y - 4.0), (x + 24.0, y - 4.0), style.colour, style.width + 0.6, style.dash);
-        canvas.text(x + 31.0, y, &words, 12.5, INK, Align::Start);
+        canvas.text((x + 31.0, y), &words, 12.5, INK, Align::Start);
         x += width;
     }
     y + 12.0
@@ -139,7 +139,7 @@ fn around(values: impl Iterator<Item = f64>, log: bool, from: f64, to: f64) -> S
 
 fn panel(canvas: &mut Canvas, area: Rect, axes: &Axes, looks: &[(&str, Style)]) {
     let plot = Rect { x: area.x + 62.0, y: area.y + 28.0, w: area.w - 70.0, h: area.h - 78.0 };
-    canvas.strong(plot.x, area.y + 16.0, &clip(&axes.title, plot.w, 13.0), 13.0, INK);
+    canvas.strong((plot.x, area.y + 16.0), &clip(&axes.title, plot.w, 13.0), 13.0, INK);
     let holds = |p: &&[f64; 4]| {
         p.iter().all(|v| v.is_finite()) && (!axes.log_x || p[0] > 0.0) && (!axes.log_y || p[2] > 0.0)
     };
@@ -165,24 +165,29 @@ fn grid(canvas: &mut Canvas, area: Rect, plot: Rect, axes: &Axes, (x, y): (&Scal
     for tick in y.ticks(6.0, 2.2) {
         let at = y.place(tick);
         canvas.line((plot.x, at), (plot.right(), at), GRID, 1.0, "");
-        canvas.text(plot.x - 6.0, at + 4.0, &short(tick), 12.0, GREY, Align::End);
+        canvas.text((plot.x - 6.0, at + 4.0), &short(tick), 12.0, GREY, Align::End);
     }
     if axes.words.is_empty() {
         for tick in x.ticks((plot.w / 70.0).max(2.0), 2.2) {
             let at = x.place(tick);
             canvas.line((at, plot.y), (at, plot.bottom()), GRID, 1.0, "");
-            canvas.text(at, plot.bottom() + 17.0, &short(tick), 12.0, GREY, Align::Middle);
+            canvas.text((at, plot.bottom() + 17.0), &short(tick), 12.0, GREY, Align::Middle);
         }
     }
     let each = plot.w / axes.words.len().max(1) as f64;
     for (i, word) in axes.words.iter().enumerate() {
         let at = x.place(i as f64);
-        canvas.text(at, plot.bottom() + 17.0, &clip(word, each, 12.0), 12.0, GREY, Align::Middle);
+        canvas.text((at, plot.bottom() + 17.0), &clip(word, each, 12.0), 12.0, GREY, Align::Middle);
     }
     canvas.line((plot.x, plot.bottom()), (plot.right(), plot.bottom()), AXIS, 1.0, "");
     let middle = plot.x + plot.w / 2.0;
-    canvas.text(middle, plot.bottom() + 36.0, &clip(&axes.x_name, plot.w, 12.0), 12.0, INK, Align::Middle);
-    canvas.text_up(area.x + 14.0, plot.y + plot.h / 2.0, &clip(&axes.y_name, plot.h + 40.0, 12.0), 12.0, INK);
+    canvas.text((middle, plot.bottom() + 36.0), &clip(&axes.x_name, plot.w, 12.0), 12.0, INK, Align::Middle);
+    canvas.text_up(
+        (area.x + 14.0, plot.y + plot.h / 2.0),
+        &clip(&axes.y_name, plot.h + 40.0, 12.0),
+        12.0,
+        INK,
+    );
 }
 
 fn draw(canvas: &mut Canvas, joined: bool, reference: bool, style: Style, places: &[(f64, [f64; 3])]) {

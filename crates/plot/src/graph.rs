@@ -59,8 +59,8 @@ pub fn graph_svg(graph: &Graph) -> String {
         canvas.fill(area, if node.host { "#e8f1f8" } else { "#f3f4f6" });
         canvas.frame(area);
         let lift = if node.about.is_empty() { 5.0 } else { -3.0 };
-        canvas.text(*x, y + lift, &clip(&node.name, BOX.0 - 8.0, 13.0), 13.0, INK, Align::Middle);
-        canvas.text(*x, y + 14.0, &clip(&node.about, BOX.0 - 4.0, 10.0), 10.0, GREY, Align::Middle);
+        canvas.text((*x, y + lift), &clip(&node.name, BOX.0 - 8.0, 13.0), 13.0, INK, Align::Middle);
+        canvas.text((*x, y + 14.0), &clip(&node.about, BOX.0 - 4.0, 10.0), 10.0, GREY, Align::Middle);
     }
     canvas.finish(top + ROW * rows as f64 + 20.0)
 }
@@ -112,7 +112,7 @@ fn draw_edge(canvas: &mut Canvas, a: (f64, f64), b: (f64, f64), edge: &Edge) {
     for (at, line) in edge.label.iter().enumerate() {
         // The first line above, the others below.
         let y = if at == 0 { y - 8.0 } else { y + 1.0 + 14.0 * at as f64 };
-        canvas.text(x, y, &clip(line, room, 11.0), 11.0, if at == 0 { INK } else { GREY }, Align::Middle);
+        canvas.text((x, y), &clip(line, room, 11.0), 11.0, if at == 0 { INK } else { GREY }, Align::Middle);
     }
 }
 

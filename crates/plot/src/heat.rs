@@ -54,9 +54,9 @@ pub(super) fn maps(canvas: &mut Canvas, area: Rect, picture: &Picture, curves: &
         for (at, (series, curve)) in line.iter().enumerate() {
             let x = area.x + at as f64 * (each + GAP);
             let name = clip(&series.name, each - 140.0, 13.0);
-            canvas.strong(x + LABELS, y + 12.0, &name, 13.0, curve.style.colour);
+            canvas.strong((x + LABELS, y + 12.0), &name, 13.0, curve.style.colour);
             let carried = format!("{} kbit/s in all", number(mean_total(series)));
-            canvas.text(x + each, y + 12.0, &carried, 11.0, GREY, Align::End);
+            canvas.text((x + each, y + 12.0), &carried, 11.0, GREY, Align::End);
             let plot = Rect { x: x + LABELS, y: y + NAME, w: each - LABELS, h: height };
             map(canvas, plot, series, top, merged, longest);
             axes(canvas, plot, tallest, longest, row_name);
@@ -172,15 +172,15 @@ fn axes(canvas: &mut Canvas, plot: Rect, rows: usize, longest: usize, row_name: 
     while second <= longest as f64 {
         let x = plot.x + second / longest as f64 * plot.w;
         canvas.line((x, plot.bottom()), (x, plot.bottom() + 4.0), AXIS, 1.0, "");
-        canvas.text(x, plot.bottom() + 17.0, &number(second), 11.0, GREY, Align::Middle);
+        canvas.text((x, plot.bottom() + 17.0), &number(second), 11.0, GREY, Align::Middle);
         second += tick;
     }
-    canvas.text(plot.x + plot.w / 2.0, plot.bottom() + 33.0, "seconds", 11.0, GREY, Align::Middle);
-    canvas.text(plot.x - 6.0, plot.y + 10.0, "1", 11.0, GREY, Align::End);
+    canvas.text((plot.x + plot.w / 2.0, plot.bottom() + 33.0), "seconds", 11.0, GREY, Align::Middle);
+    canvas.text((plot.x - 6.0, plot.y + 10.0), "1", 11.0, GREY, Align::End);
     if rows > 1 {
-        canvas.text(plot.x - 6.0, plot.bottom(), &rows.to_string(), 11.0, GREY, Align::End);
+        canvas.text((plot.x - 6.0, plot.bottom()), &rows.to_string(), 11.0, GREY, Align::End);
     }
-    canvas.text_up(plot.x - 12.0, plot.y + plot.h / 2.0, row_name, 11.0, GREY);
+    canvas.text_up((plot.x - 12.0, plot.y + plot.h / 2.0), row_name, 11.0, GREY);
 }
 
 /// What the maps show, and the key to their colours.
@@ -189,7 +189,7 @@ fn header(canvas: &mut Canvas, area: Rect, row_name: &str, top: f64, merged: (us
     if merged.0 > 1 || merged.1 > 1 {
         words = format!("Goodput, mean of {} {row_name}s and {} s", merged.0, merged.1);
     }
-    canvas.strong(area.x, area.y + 12.0, &words, 14.0, INK);
+    canvas.strong((area.x, area.y + 12.0), &words, 14.0, INK);
     let bar = Rect { x: area.right() - 250.0, y: area.y + 1.0, w: 180.0, h: 12.0 };
     let steps = 60;
     for i in 0..steps {
@@ -204,13 +204,13 @@ fn header(canvas: &mut Canvas, area: Rect, row_name: &str, top: f64, merged: (us
         let x = bar.x + share_of(share * top, top) * bar.w;
         canvas.line((x, bar.bottom()), (x, bar.bottom() + 3.0), AXIS, 1.0, "");
         let words = if share == 1.0 { format!("≥ {}", number(top)) } else { number(share * top) };
-        canvas.text(x, bar.bottom() + 15.0, &words, 11.0, GREY, Align::Middle);
+        canvas.text((x, bar.bottom() + 15.0), &words, 11.0, GREY, Align::Middle);
     }
-    canvas.text(bar.right() + 10.0, bar.bottom() - 2.0, "kbit/s", 11.0, GREY, Align::Start);
+    canvas.text((bar.right() + 10.0, bar.bottom() - 2.0), "kbit/s", 11.0, GREY, Align::Start);
     let black = Rect { x: bar.x - 190.0, w: 18.0, ..bar };
     canvas.fill(black, "#000000");
     let words = format!("stalled for {} s or more", number(NOTICED));
-    canvas.text(black.right() + 8.0, black.bottom() - 2.0, &words, 11.0, GREY, Align::Start);
+    canvas.text((black.right() + 8.0, black.bottom() - 2.0), &words, 11.0, GREY, Align::Start);
 }
 
 #[cfg(test)]

@@ -1,8 +1,9 @@
 //! Pictures of runs: who waited how long, who stalled, who was served when ([`Picture`]); a figure over what was swept
-//! ([`Chart`]); one in given axes, as a paper prints it ([`Figure`]); a plane of two settings by what is to be expected there ([`Bands`]); a network ([`Graph`]); a table in colour ([`Matrix`]).
+//! ([`Chart`]); one in given axes, as a paper prints it ([`Figure`]); a plane of two settings by what is to be expected
+//! there ([`Bands`]); a network ([`Graph`]); a table in colour ([`Matrix`]).
 //!
-//! A run has three views, because a median hides the disease: the distribution of object times, the share of objects with a
-//! stall longer than x (log-log, so that one in a thousand can be read), and for each discipline a map of every
+//! A run has three views, because a median hides the disease: the distribution of object times, the share of objects
+//! with a stall longer than x (log-log, so that one in a thousand can be read), and for each discipline a map of every
 //! user's goodput in every second, in which a stall is a black bar.
 //!
 //! The drawing is SVG written here (a chart library would spend one element on each of 50 000 map cells and knows no

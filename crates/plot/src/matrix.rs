@@ -1,6 +1,6 @@
-//! A table in colour: how many times worse than the best each of some things is by each of some measures. Each factor of
-//! two is a step darker, so that who is bad at something stands out, and the number stands in the cell for whoever cannot
-//! tell colours.
+//! A table in colour: how many times worse than the best each of some things is by each of some measures. Each factor
+//! of two is a step darker, so that who is bad at something stands out, and the number stands in the cell for whoever
+//! cannot tell colours.
 
 use super::canvas::{self, Align, Canvas, GREY, INK, Rect, clip};
 use super::colour::heat;
@@ -34,11 +34,11 @@ pub fn matrix_svg(page: &Matrix) -> String {
     let width = (WIDTH - MARGIN - left) / page.columns.len().max(1) as f64;
     for (name, at) in page.columns.iter().zip(0..) {
         let x = left + (f64::from(at) + 0.5) * width;
-        canvas.text(x, top - 8.0, &clip(name, width - 4.0, 12.0), 12.0, GREY, Align::Middle);
+        canvas.text((x, top - 8.0), &clip(name, width - 4.0, 12.0), 12.0, GREY, Align::Middle);
     }
     let mut y = top;
     for (name, cells) in &page.rows {
-        canvas.text(left - 10.0, y + 20.0, &clip(name, NAMES - 12.0, 13.0), 13.0, INK, Align::End);
+        canvas.text((left - 10.0, y + 20.0), &clip(name, NAMES - 12.0, 13.0), 13.0, INK, Align::End);
         for (cell, at) in cells.iter().zip(0..).take(page.columns.len()) {
             let place = Rect { x: left + f64::from(at) * width, y, w: width - 2.0, h: ROW - 2.0 };
             let Some(factor) = cell.filter(|f| f.is_finite()) else { continue };
@@ -47,7 +47,7 @@ pub fn matrix_svg(page: &Matrix) -> String {
             let light = 0.2126 * f64::from(r) + 0.7152 * f64::from(g) + 0.0722 * f64::from(b);
             let ink = if light > 120.0 { INK } else { "#ffffff" };
             let words = if factor < 9.995 { format!("{factor:.2}") } else { format!("{factor:.0}") };
-            canvas.text(place.x + place.w / 2.0, y + 19.0, &words, 12.0, ink, Align::Middle);
+            canvas.text((place.x + place.w / 2.0, y + 19.0), &words, 12.0, ink, Align::Middle);
         }
         y += ROW;
     }

@@ -10,7 +10,8 @@ pyo3::create_exception!(
     ScenarioError,
     PyValueError,
     "A scenario that cannot be: one sentence with file, key and remedy.\n\n\
-     Attributes: ``key`` (dotted, as ``traffic.0.flows``; empty where all of it is meant), ``problem`` (value and what was\n\
+     Attributes: ``key`` (dotted, as ``traffic.0.flows``; empty where all of it is meant), ``problem`` (value and what \
+     was\n\
      expected), ``file`` (or None), ``point`` (of the sweep, as ``share=2000``; empty if it shows everywhere)."
 );
 

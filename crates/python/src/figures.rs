@@ -21,17 +21,18 @@ pub(crate) fn experiments() -> Vec<(&'static str, &'static str)> {
     EXPERIMENTS.to_vec()
 }
 
-/// Makes a figure, as `taq/fig08`, and gives its section as JSON. Finished runs are kept below `out` and found again.
+/// Makes a figure, as `taq/fig08`, and gives its section as JSON. The first of `folders` has the
+/// scenarios; finished runs are kept below the second and found again.
 #[pyfunction]
 pub(crate) fn reproduce(
     py: Python<'_>,
-    folder: PathBuf,
+    folders: (PathBuf, PathBuf),
     name: &str,
     size: &str,
-    out: PathBuf,
     jobs: usize,
     fresh: bool,
 ) -> PyResult<String> {
+    let (folder, out) = folders;
     let size = match size {
         "full" => Size::Full,
         "quick" => Size::Quick,

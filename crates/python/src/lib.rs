@@ -1,8 +1,8 @@
 //! `narrows._native`: the door between Python and the rooms behind it.
 //!
-//! Here values change their form and nothing else: a scenario is text on its way in, results are Arrow tables on their way
-//! out, and long work goes on without the interpreter's lock. What people see of it, with words and types of Python's
-//! own, is `python/narrows`; `docs/how-to/python.md` tells how it is used.
+//! Here values change their form and nothing else: a scenario is text on its way in, results are Arrow tables on their
+//! way out, and long work goes on without the interpreter's lock. What people see of it, with words and types of
+//! Python's own, is `python/narrows`; `docs/how-to/python.md` tells how it is used.
 
 mod error;
 mod figures;

@@ -1,8 +1,8 @@
 //! Results as Arrow tables (Arrow C data interface, PyCapsule form), and as numpy arrays without Arrow.
 //!
 //! Whole numbers are `uint64`, measures `float64` with a null where there is none (a NaN stands below it), words
-//! `large_string`, which pandas holds as it is and polars looks at in place. The numbers a run left behind are handed on
-//! where they lie: pyarrow, polars and numpy see the same bytes.
+//! `large_string`, which pandas holds as it is and polars looks at in place. The numbers a run left behind are handed
+//! on where they lie: pyarrow, polars and numpy see the same bytes.
 
 use std::sync::Arc;
 

@@ -10,7 +10,8 @@ use std::hint::black_box;
 
 use narrows_flow::{Tracker, TrackerConfig};
 use narrows_qdisc::{
-    Discipline, Fifo, Limit, Manage, Packet, Qdisc, Record, ReversePath, ShaperConfig, Spec, Verdicts,
+    BoxedDiscipline, Discipline, Fifo, Limit, Manage, Packet, Qdisc, Record, ReversePath, ShaperConfig, Spec,
+    Verdicts,
 };
 use narrows_units::{Bytes, Duration, Instant, Rate, SeqNum};
 use narrows_wire::{Flags, FlowKey, Proto, TcpHeader};
@@ -228,7 +229,7 @@ struct Cell {
     bytes: usize,
 }
 
-fn build(name: &str, flows: usize) -> Box<dyn Discipline<Record> + Send> {
+fn build(name: &str, flows: usize) -> BoxedDiscipline<Record> {
     let link = Stream::new(flows).link();
     let spec = |text: &str| text.parse::<Spec>().unwrap_or_else(|e| panic!("{text}: {e}"));
     match name {

@@ -32,8 +32,8 @@ use crate::drr::check_quantum;
 use crate::keys::{choices, keys};
 use crate::sojourn::Law;
 use crate::{
-    Backlog, ClassReport, Counters, Dice, Discipline, DisciplineSettings, Key, Limits, Manage, Packet, Qdisc,
-    Reason, Report, SettingError, Settings, ShaperConfig, Verdict, Verdicts,
+    Backlog, BoxedDiscipline, ClassReport, Counters, Dice, Discipline, DisciplineSettings, Key, Limits,
+    Manage, Packet, Qdisc, Reason, Report, SettingError, Settings, ShaperConfig, Verdict, Verdicts,
 };
 use cobalt::{Call, Cobalt};
 use hosts::{Hosts, ONE, Parts};
@@ -126,11 +126,7 @@ impl Settings for CakeConfig {
 
     fn check(&self) -> Result<(), SettingError> {
         if !(self.flows as usize).is_multiple_of(WAYS) {
-            return Err(SettingError {
-                key: "flows".to_owned(),
-                value: self.flows.to_string(),
-                expected: format!("a multiple of {WAYS}"),
-            });
+            return Err(SettingError::new("flows", self.flows.to_string(), format!("a multiple of {WAYS}")));
         }
         check_quantum(self.quantum, "one by the rate")?;
         check_times(self.target, self.interval)
@@ -142,11 +138,7 @@ impl DisciplineSettings for CakeConfig {
         Limits { packets: self.limit as usize, flows: self.flows as usize }
     }
 
-    fn build<P: Packet + Send + 'static>(
-        &self,
-        link: &ShaperConfig,
-        seed: u64,
-    ) -> Box<dyn Discipline<P> + Send> {
+    fn build<P: Packet + Send + 'static>(&self, link: &ShaperConfig, seed: u64) -> BoxedDiscipline<P> {
         Box::new(Cake::new(*self, *link, seed))
     }
 }

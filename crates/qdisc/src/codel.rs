@@ -14,8 +14,8 @@ use narrows_units::{Duration, Instant};
 use crate::keys::keys;
 use crate::sojourn::{Before, Control, Law};
 use crate::{
-    Backlog, Counters, Discipline, DisciplineSettings, Key, Limits, Manage, Packet, Qdisc, Reason, Report,
-    SettingError, Settings, ShaperConfig, Verdict, Verdicts,
+    Backlog, BoxedDiscipline, Counters, Discipline, DisciplineSettings, Key, Limits, Manage, Packet, Qdisc,
+    Reason, Report, SettingError, Settings, ShaperConfig, Verdict, Verdicts,
 };
 
 /// Settings of CoDel. Fields are named as their keys.
@@ -64,11 +64,11 @@ pub fn check_times(target: Duration, interval: Duration) -> Result<(), SettingEr
     if target < interval {
         return Ok(());
     }
-    Err(SettingError {
-        key: "target".to_owned(),
-        value: format!("{} ms", target.as_millis()),
-        expected: format!("less than interval = {} ms", interval.as_millis()),
-    })
+    Err(SettingError::new(
+        "target",
+        format!("{} ms", target.as_millis()),
+        format!("less than interval = {} ms", interval.as_millis()),
+    ))
 }
 
 impl Settings for CodelConfig {
@@ -89,11 +89,7 @@ impl DisciplineSettings for CodelConfig {
         Limits { packets: self.limit as usize, flows: 0 }
     }
 
-    fn build<P: Packet + Send + 'static>(
-        &self,
-        link: &ShaperConfig,
-        seed: u64,
-    ) -> Box<dyn Discipline<P> + Send> {
+    fn build<P: Packet + Send + 'static>(&self, link: &ShaperConfig, seed: u64) -> BoxedDiscipline<P> {
         Box::new(Codel::new(*self, *link, seed))
     }
 }

@@ -18,8 +18,8 @@ use crate::flows_waiting::Classifier;
 use crate::keys::{choices, keys};
 use crate::lanes::{Lanes, Measure};
 use crate::{
-    Backlog, Buffer, Counters, Discipline, DisciplineSettings, Key, Limits, Manage, Packet, Qdisc, Report,
-    SettingError, Settings, ShaperConfig, Verdicts,
+    Backlog, BoxedDiscipline, Buffer, Counters, Discipline, DisciplineSettings, Key, Limits, Manage, Packet,
+    Qdisc, Report, SettingError, Settings, ShaperConfig, Verdicts,
 };
 
 /// Who has a queue.
@@ -85,11 +85,11 @@ pub fn check_quantum(quantum: u32, zero: &str) -> Result<(), SettingError> {
     if quantum == 0 || quantum >= LEAST_QUANTUM {
         return Ok(());
     }
-    Err(SettingError {
-        key: "quantum".to_owned(),
-        value: quantum.to_string(),
-        expected: format!("at least {LEAST_QUANTUM}, or 0 for {zero}"),
-    })
+    Err(SettingError::new(
+        "quantum",
+        quantum.to_string(),
+        format!("at least {LEAST_QUANTUM}, or 0 for {zero}"),
+    ))
 }
 
 impl Settings for DrrConfig {
@@ -112,11 +112,7 @@ impl DisciplineSettings for DrrConfig {
         Limits { packets, flows }
     }
 
-    fn build<P: Packet + Send + 'static>(
-        &self,
-        link: &ShaperConfig,
-        seed: u64,
-    ) -> Box<dyn Discipline<P> + Send> {
+    fn build<P: Packet + Send + 'static>(&self, link: &ShaperConfig, seed: u64) -> BoxedDiscipline<P> {
         Box::new(Drr::new(*self, *link, seed))
     }
 }

@@ -21,8 +21,8 @@ use crate::codel::{INTERVALS, TARGETS, check_times};
 use crate::keys::{choices, keys};
 use crate::sojourn::{Before, Control, Law};
 use crate::{
-    Backlog, Buckets, ClassReport, Counters, Discipline, DisciplineSettings, Key, Limits, Manage, Packet,
-    Qdisc, Reason, Report, SettingError, Settings, ShaperConfig, Verdict, Verdicts,
+    Backlog, BoxedDiscipline, Buckets, ClassReport, Counters, Discipline, DisciplineSettings, Key, Limits,
+    Manage, Packet, Qdisc, Reason, Report, SettingError, Settings, ShaperConfig, Verdict, Verdicts,
 };
 
 /// What CoDel leaves alone if no more than one packet of it waits.
@@ -103,11 +103,7 @@ impl DisciplineSettings for FqCodelConfig {
         Limits { packets: self.limit as usize, flows: self.flows as usize }
     }
 
-    fn build<P: Packet + Send + 'static>(
-        &self,
-        link: &ShaperConfig,
-        seed: u64,
-    ) -> Box<dyn Discipline<P> + Send> {
+    fn build<P: Packet + Send + 'static>(&self, link: &ShaperConfig, seed: u64) -> BoxedDiscipline<P> {
         Box::new(FqCodel::new(*self, *link, seed))
     }
 }

@@ -117,10 +117,11 @@ pub(crate) mod kinds {
     }
 }
 
-/// The list of keys of a `Config`: `keys! { Config; name: Kind(range...), "meaning"; ... }`.
+/// The list of keys of a `Config`, with the kinds of values that disciplines have ([`narrows_settings::keys!`]).
 macro_rules! keys {
     ($config:ty; $($list:tt)*) => {
         narrows_settings::keys! { [$crate::keys::kinds] $config; $($list)* }
     };
 }
+
 pub(crate) use keys;

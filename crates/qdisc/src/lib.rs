@@ -6,6 +6,10 @@
 
 #![forbid(unsafe_code)]
 
+// So that the harness of the integration tests can also drive what is compiled for tests only.
+#[cfg(test)]
+extern crate self as narrows_qdisc;
+
 mod boxed;
 mod buckets;
 mod cake;
@@ -13,6 +17,9 @@ pub mod classes;
 mod codel;
 mod dice;
 mod driver;
+#[cfg(test)]
+#[rustfmt::skip]
+mod drop_front;
 mod drr;
 mod early;
 mod fifo;
@@ -49,8 +56,14 @@ pub use record::Record;
 pub use red::{Red, RedConfig};
 pub use report::{AdmissionReport, ClassReport, Counters, Report, WaitingPool};
 pub use rio::{Edge, Rio, RioConfig};
-pub use seam::{Discipline, Manage, Packet, Qdisc, ReversePath};
+pub use seam::{BoxedDiscipline, Discipline, Manage, Packet, Qdisc, ReversePath};
 pub use sfq::{Sfq, SfqConfig};
 pub use shaper::{Framing, Shaper, ShaperConfig};
 pub use spec::{DisciplineSettings, Limits, Spec};
 pub use verdict::{Backlog, Reason, Verdict, Verdicts};
+
+#[cfg(test)]
+#[path = "../tests/harness/mod.rs"]
+mod harness;
+#[cfg(test)]
+mod tests;

@@ -20,8 +20,8 @@ use narrows_units::{Bytes, Duration, Instant};
 
 use crate::keys::keys;
 use crate::{
-    Backlog, Counters, Dice, Discipline, DisciplineSettings, Key, Limits, Manage, Packet, Ppm, Qdisc, Reason,
-    Report, Settings, ShaperConfig, Verdict, Verdicts,
+    Backlog, BoxedDiscipline, Counters, Dice, Discipline, DisciplineSettings, Key, Limits, Manage, Packet,
+    Ppm, Qdisc, Reason, Report, Settings, ShaperConfig, Verdict, Verdicts,
 };
 
 /// Settings of PIE. Fields are named as their keys.
@@ -99,11 +99,7 @@ impl DisciplineSettings for PieConfig {
         Limits { packets: self.limit as usize, flows: 0 }
     }
 
-    fn build<P: Packet + Send + 'static>(
-        &self,
-        link: &ShaperConfig,
-        seed: u64,
-    ) -> Box<dyn Discipline<P> + Send> {
+    fn build<P: Packet + Send + 'static>(&self, link: &ShaperConfig, seed: u64) -> BoxedDiscipline<P> {
         Box::new(Pie::new(*self, *link, seed))
     }
 }

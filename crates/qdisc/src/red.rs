@@ -20,8 +20,8 @@ use narrows_units::{Bytes, Duration, Instant};
 use crate::early::{Average, Call, Curve, Thresholds};
 use crate::keys::keys;
 use crate::{
-    Backlog, Buffer, Counters, Dice, Discipline, DisciplineSettings, Key, Limits, Manage, Packet, Ppm, Qdisc,
-    Reason, Report, SettingError, Settings, ShaperConfig, Verdict, Verdicts,
+    Backlog, BoxedDiscipline, Buffer, Counters, Dice, Discipline, DisciplineSettings, Key, Limits, Manage,
+    Packet, Ppm, Qdisc, Reason, Report, SettingError, Settings, ShaperConfig, Verdict, Verdicts,
 };
 
 /// Settings of RED. Fields are named as their keys.
@@ -100,18 +100,18 @@ impl Settings for RedConfig {
         if let Buffer::Packets(n) = self.buffer
             && self.min >= n
         {
-            return Err(SettingError {
-                key: "min".to_owned(),
-                value: self.min.to_string(),
-                expected: format!("less than buffer = {n}, or 0 for a quarter of it"),
-            });
+            return Err(SettingError::new(
+                "min",
+                self.min.to_string(),
+                format!("less than buffer = {n}, or 0 for a quarter of it"),
+            ));
         }
         if self.max > 0 && self.max <= self.min {
-            return Err(SettingError {
-                key: "max".to_owned(),
-                value: self.max.to_string(),
-                expected: format!("more than min = {}, or 0 for three quarters of the buffer", self.min),
-            });
+            return Err(SettingError::new(
+                "max",
+                self.max.to_string(),
+                format!("more than min = {}, or 0 for three quarters of the buffer", self.min),
+            ));
         }
         Ok(())
     }
@@ -125,11 +125,7 @@ impl DisciplineSettings for RedConfig {
         Limits { packets: usize::try_from(packets).unwrap_or(usize::MAX), flows: 0 }
     }
 
-    fn build<P: Packet + Send + 'static>(
-        &self,
-        link: &ShaperConfig,
-        seed: u64,
-    ) -> Box<dyn Discipline<P> + Send> {
+    fn build<P: Packet + Send + 'static>(&self, link: &ShaperConfig, seed: u64) -> BoxedDiscipline<P> {
         Box::new(Red::new(*self, *link, seed))
     }
 }

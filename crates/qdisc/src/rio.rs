@@ -24,8 +24,9 @@ use crate::early::{Average, Call, Curve, Thresholds};
 use crate::flow_sizes::FlowSizes;
 use crate::keys::{choices, keys};
 use crate::{
-    Backlog, Buffer, ClassReport, Counters, Dice, Discipline, DisciplineSettings, Key, Limits, Manage,
-    Packet, Ppm, Qdisc, Reason, Report, SettingError, Settings, ShaperConfig, Verdict, Verdicts,
+    Backlog, BoxedDiscipline, Buffer, ClassReport, Counters, Dice, Discipline, DisciplineSettings, Key,
+    Limits, Manage, Packet, Ppm, Qdisc, Reason, Report, SettingError, Settings, ShaperConfig, Verdict,
+    Verdicts,
 };
 
 /// Who says which packets are "in".
@@ -145,18 +146,18 @@ impl Settings for RioConfig {
             if let Buffer::Packets(n) = self.buffer
                 && min >= n
             {
-                return Err(SettingError {
-                    key: key.replace("max", "min"),
-                    value: min.to_string(),
-                    expected: format!("less than buffer = {n}, or 0 for a share of it"),
-                });
+                return Err(SettingError::new(
+                    key.replace("max", "min"),
+                    min.to_string(),
+                    format!("less than buffer = {n}, or 0 for a share of it"),
+                ));
             }
             if max > 0 && max <= min {
-                return Err(SettingError {
-                    key: key.to_owned(),
-                    value: max.to_string(),
-                    expected: format!("more than the lower threshold, {min}, or 0 for a share of the buffer"),
-                });
+                return Err(SettingError::new(
+                    key,
+                    max.to_string(),
+                    format!("more than the lower threshold, {min}, or 0 for a share of the buffer"),
+                ));
             }
         }
         Ok(())
@@ -169,11 +170,7 @@ impl DisciplineSettings for RioConfig {
         Limits { packets: self.limit(link), flows }
     }
 
-    fn build<P: Packet + Send + 'static>(
-        &self,
-        link: &ShaperConfig,
-        seed: u64,
-    ) -> Box<dyn Discipline<P> + Send> {
+    fn build<P: Packet + Send + 'static>(&self, link: &ShaperConfig, seed: u64) -> BoxedDiscipline<P> {
         Box::new(Rio::new(*self, *link, seed))
     }
 }

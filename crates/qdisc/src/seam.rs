@@ -92,3 +92,6 @@ pub trait Discipline<P: Packet>: Qdisc<P> + Manage {
         None
     }
 }
+
+/// A discipline whose kind is not known until it runs.
+pub type BoxedDiscipline<P> = Box<dyn Discipline<P> + Send>;

@@ -19,8 +19,8 @@ use crate::flows_waiting::Classifier;
 use crate::keys::keys;
 use crate::lanes::{Lanes, Measure};
 use crate::{
-    Backlog, Buffer, Counters, Discipline, DisciplineSettings, Key, Limits, Manage, Packet, Qdisc, Report,
-    SettingError, Settings, ShaperConfig, Verdicts,
+    Backlog, BoxedDiscipline, Buffer, Counters, Discipline, DisciplineSettings, Key, Limits, Manage, Packet,
+    Qdisc, Report, SettingError, Settings, ShaperConfig, Verdicts,
 };
 
 /// Settings of SFQ. Fields are named as their keys.
@@ -81,11 +81,7 @@ impl DisciplineSettings for SfqConfig {
         Limits { packets: self.limit(link), flows: self.buckets as usize }
     }
 
-    fn build<P: Packet + Send + 'static>(
-        &self,
-        link: &ShaperConfig,
-        seed: u64,
-    ) -> Box<dyn Discipline<P> + Send> {
+    fn build<P: Packet + Send + 'static>(&self, link: &ShaperConfig, seed: u64) -> BoxedDiscipline<P> {
         Box::new(Sfq::new(*self, *link, seed))
     }
 }

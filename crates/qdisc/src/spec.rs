@@ -7,8 +7,10 @@ use core::str::FromStr;
 
 use narrows_units::Bytes;
 
+#[cfg(test)]
+use crate::drop_front;
 use crate::{
-    Discipline, Fifo, Limit, Packet, SettingError, Settings, ShaperConfig, cake, classes, codel, drr,
+    BoxedDiscipline, Fifo, Limit, Packet, SettingError, Settings, ShaperConfig, cake, classes, codel, drr,
     fq_codel, pie, red, rio, sfq, taq,
 };
 
@@ -27,34 +29,30 @@ pub trait DisciplineSettings: Settings {
     fn limits(&self, link: &ShaperConfig) -> Limits;
 
     /// The discipline for a link, empty; `seed` is for hashing, tie-breaks and dice.
-    fn build<P: Packet + Send + 'static>(
-        &self,
-        link: &ShaperConfig,
-        seed: u64,
-    ) -> Box<dyn Discipline<P> + Send>;
+    fn build<P: Packet + Send + 'static>(&self, link: &ShaperConfig, seed: u64) -> BoxedDiscipline<P>;
 }
 
 /// The disciplines with settings: a row each.
 macro_rules! disciplines {
-    ($($doc:literal $variant:ident($config:ty);)*) => {
+    ($($(#[$only:meta])* $doc:literal $variant:ident($config:ty);)*) => {
         /// A discipline and its settings.
         #[derive(Clone, Debug, PartialEq)]
         pub enum Spec {
             /// Drop-tail.
             Fifo(Limit),
-            $(#[doc = $doc] $variant($config),)*
+            $($(#[$only])* #[doc = $doc] $variant($config),)*
         }
 
         impl Spec {
             /// The names of all disciplines.
-            pub const NAMES: &'static [&'static str] = &["fifo", $(<$config as Settings>::NAME),*];
+            pub const NAMES: &'static [&'static str] = &["fifo", $($(#[$only])* <$config as Settings>::NAME),*];
 
             /// The discipline's name.
             #[must_use]
             pub const fn name(&self) -> &'static str {
                 match self {
                     Self::Fifo(_) => "fifo",
-                    $(Self::$variant(_) => <$config as Settings>::NAME,)*
+                    $($(#[$only])* Self::$variant(_) => <$config as Settings>::NAME,)*
                 }
             }
 
@@ -64,10 +62,10 @@ macro_rules! disciplines {
                 &self,
                 link: &ShaperConfig,
                 seed: u64,
-            ) -> Box<dyn Discipline<P> + Send> {
+            ) -> BoxedDiscipline<P> {
                 match self {
                     Self::Fifo(limit) => Box::new(Fifo::new(*limit)),
-                    $(Self::$variant(config) => config.build(link, seed),)*
+                    $($(#[$only])* Self::$variant(config) => config.build(link, seed),)*
                 }
             }
 
@@ -76,7 +74,7 @@ macro_rules! disciplines {
             pub const fn settings(&self) -> &dyn Any {
                 match self {
                     Self::Fifo(limit) => limit,
-                    $(Self::$variant(config) => config,)*
+                    $($(#[$only])* Self::$variant(config) => config,)*
                 }
             }
 
@@ -89,28 +87,28 @@ macro_rules! disciplines {
                     Self::Fifo(Limit::Bytes(b)) => {
                         Limits { packets: usize::try_from(b.get() / 20).unwrap_or(usize::MAX), flows: 0 }
                     }
-                    $(Self::$variant(config) => config.limits(link),)*
+                    $($(#[$only])* Self::$variant(config) => config.limits(link),)*
                 }
             }
 
             /// The keys of each discipline that has settings, as a table in Markdown, by name.
             #[must_use]
             pub fn markdown() -> Vec<(&'static str, String)> {
-                vec![$((<$config as Settings>::NAME, <$config as Settings>::markdown())),*]
+                Vec::from([$($(#[$only])* (<$config as Settings>::NAME, <$config as Settings>::markdown())),*])
             }
 
             fn text(&self) -> String {
                 match self {
                     Self::Fifo(Limit::Packets(n)) => n.to_string(),
                     Self::Fifo(Limit::Bytes(b)) => format!("{}b", b.get()),
-                    $(Self::$variant(config) => config.differences(),)*
+                    $($(#[$only])* Self::$variant(config) => config.differences(),)*
                 }
             }
 
             fn read(name: &str, settings: &str) -> Option<Result<Self, SettingError>> {
                 match name {
                     "fifo" => Some(fifo_limit(settings.trim()).map(Self::Fifo)),
-                    $(<$config as Settings>::NAME => Some(<$config>::read(settings).map(Self::$variant)),)*
+                    $($(#[$only])* <$config as Settings>::NAME => Some(<$config>::read(settings).map(Self::$variant)),)*
                     _ => None,
                 }
             }
@@ -121,6 +119,8 @@ macro_rules! disciplines {
 disciplines! {
     "A CAKE-like discipline." Cake(cake::CakeConfig);
     "Controlled Delay." Codel(codel::CodelConfig);
+    #[cfg(test)]
+    "Drop from the front." DropFront(drop_front::Config);
     "Deficit Round Robin." Drr(drr::DrrConfig);
     "Flow queues with `CoDel`." FqCodel(fq_codel::FqCodelConfig);
     "Proportional Integral controller Enhanced." Pie(pie::PieConfig);
@@ -146,21 +146,14 @@ impl FromStr for Spec {
     fn from_str(text: &str) -> Result<Self, SettingError> {
         let (name, settings) = text.split_once(':').unwrap_or((text, ""));
         Self::read(name.trim(), settings).unwrap_or_else(|| {
-            Err(SettingError {
-                key: "discipline".to_owned(),
-                value: name.to_owned(),
-                expected: format!("one of {}", Self::NAMES.join(", ")),
-            })
+            Err(SettingError::new("discipline", name, format!("one of {}", Self::NAMES.join(", "))))
         })
     }
 }
 
 fn fifo_limit(text: &str) -> Result<Limit, SettingError> {
-    let wrong = || SettingError {
-        key: "fifo".to_owned(),
-        value: text.to_owned(),
-        expected: "a limit above 0 in packets or bytes, as fifo:30 or fifo:45000b".to_owned(),
-    };
+    let wrong =
+        || SettingError::new("fifo", text, "a limit above 0 in packets or bytes, as fifo:30 or fifo:45000b");
     let (digits, bytes) = text.strip_suffix('b').map_or((text, false), |d| (d, true));
     match digits.parse::<u32>() {
         Ok(n) if n > 0 && bytes => Ok(Limit::Bytes(Bytes(u64::from(n)))),

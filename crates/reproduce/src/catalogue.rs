@@ -200,7 +200,8 @@ impl Catalogue {
     pub fn load(experiments: &Path) -> anyhow::Result<Self> {
         let files = std::fs::read_dir(experiments).with_context(|| {
             format!(
-                "{}: cannot be read; expected the folder of experiments: run this at the top of the repository, or name it with --experiments",
+                "{}: cannot be read; expected the folder of experiments: run this at the top of the repository, or \
+                 name it with --experiments",
                 experiments.display()
             )
         })?;

@@ -82,7 +82,8 @@ pub fn charts(spec: &ChartSpec, plan: &Plan, report: &Report, out: &Path) -> any
         });
         if swept(spec) && lines[at].points.iter().any(|p| p[0] == across) {
             bail!(
-                "chart '{}': line '{}' has two values at {}: expected more settings in lines, facets or the formula's filter",
+                "chart '{}': line '{}' has two values at {}: expected more settings in lines, facets or the formula's \
+                 filter",
                 spec.title,
                 p.line,
                 across
@@ -220,8 +221,8 @@ fn sweep(spec: &ChartSpec, plan: &Plan, report: &Report) -> anyhow::Result<Vec<P
     points.collect()
 }
 
-/// The least of the setting `over` from which on the value comes to `reach`, wherever there is one: a lesser one by which it
-/// happens to come there, while a greater one falls short, is not enough.
+/// The least of the setting `over` from which on the value comes to `reach`, wherever there is one: a lesser one by
+/// which it happens to come there, while a greater one falls short, is not enough.
 fn least(spec: &ChartSpec, values: Vec<(Labels, f64)>) -> Vec<(Labels, f64)> {
     let mut lines: BTreeMap<Labels, Vec<(f64, bool)>> = BTreeMap::new();
     for (mut labels, y) in values {

@@ -5,11 +5,11 @@ use std::path::Path;
 use anyhow::{Context as _, bail};
 use narrows_plot::{Axes, Curve, figure_svg};
 
+use crate::cache::Cache;
 use crate::catalogue::{Figure, Paper};
 use crate::chart::Chart;
 use crate::pages::{Score, less, made, rows_judged, rows_of};
 use crate::section::{Section, Size};
-use crate::shelf::Shelf;
 
 /// Charts of a figure that are drawn, where it does not say which.
 const CHARTS: usize = 2;
@@ -21,14 +21,14 @@ const POINTS: usize = 240;
 ///
 /// # Errors
 /// A figure that was not run; a file that cannot be written.
-pub fn write(chosen: &[(&Paper, Vec<&Figure>)], shelf: &Shelf<'_>, folder: &Path) -> anyhow::Result<()> {
+pub fn write(chosen: &[(&Paper, Vec<&Figure>)], cache: &Cache<'_>, folder: &Path) -> anyhow::Result<()> {
     std::fs::create_dir_all(folder).with_context(|| {
         format!("making {}: choose a folder that can be written with --gallery", folder.display())
     })?;
     let name = folder.file_name().map(|n| n.to_string_lossy().into_owned()).unwrap_or_default();
     let (mut scores, mut body) = (String::new(), String::new());
     for (paper, figures) in chosen {
-        let sections = made(paper, shelf)?;
+        let sections = made(paper, cache)?;
         let rows = rows_judged(&rows_of(paper, &sections));
         let mut words = Score::of_paper(&sections).words();
         if let Some(less) = less(&sections) {

@@ -1,8 +1,9 @@
 //! How sure a value is: what it would have been with other seeds (Efron's bootstrap).
 //!
-//! Seeds are drawn anew with replacement, as many as there are, and the claim's whole formula is worked out of their runs: its
-//! medians over seeds, its least over points and all. With `n` seeds the values so found have a variance `v`, and the
-//! interval is the claim's value with `t(n-1) sqrt(v n/(n-1))` on either side: for a mean over seeds that is Student's.
+//! Seeds are drawn anew with replacement, as many as there are, and the claim's whole formula is worked out of their
+//! runs: its medians over seeds, its least over points and all. With `n` seeds the values so found have a variance `v`,
+//! and the interval is the claim's value with `t(n-1) sqrt(v n/(n-1))` on either side: for a mean over seeds that is
+//! Student's.
 
 use narrows_scenario::{Formula, Labels, Sample};
 use statrs::distribution::{ContinuousCDF as _, StudentsT};
@@ -12,8 +13,8 @@ const ALL_WAYS: usize = 4;
 /// Of more seeds so many ways are drawn; the interval's length is then known to 7 %.
 const DRAWN: usize = 100;
 
-/// The 95 % interval of `value`, which is the formula's `at` these labels. `None` with fewer than two seeds, and where some
-/// seeds by themselves give no number.
+/// The 95 % interval of `value`, which is the formula's `at` these labels. `None` with fewer than two seeds, and where
+/// some seeds by themselves give no number.
 pub(crate) fn interval(
     formula: &Formula,
     (at, value): &(Labels, f64),
@@ -100,7 +101,8 @@ mod tests {
     fn the_value_lies_within_its_own_interval() {
         let runs = [run("1", 1, 1.0), run("1", 2, 2.0), run("2", 1, 2.0), run("2", 2, 1.0)];
         let (value, [low, high]) = of("min(loss@mean)", &runs, &[1, 2]).unwrap();
-        // Ways: both of the first seed 1, each once 1.5 (twice), both of the second 1: variance 1/16, doubled; t(1) = 12.706.
+        // Ways: both of the first seed 1, each once 1.5 (twice), both of the second 1: variance 1/16, doubled; t(1) =
+        // 12.706.
         let half = 12.706 * (1.0_f64 / 8.0).sqrt();
         assert!((value - 1.5).abs() < 1e-12);
         assert!((low - (1.5 - half)).abs() < 1e-2 && (high - (1.5 + half)).abs() < 1e-2, "{low} {high}");

@@ -1,11 +1,12 @@
-//! The papers' figures: which scenarios make them ([`Catalogue`]), what is drawn of their results ([`Chart`]), how their
-//! claims fared ([`Judged`]), the pages that show all of it ([`pages`]), and pictures of some ([`gallery`]).
+//! The papers' figures: which scenarios make them ([`Catalogue`]), what is drawn of their results ([`Chart`]), how
+//! their claims fared ([`Judged`]), the pages that show all of it ([`pages`]), and pictures of some ([`gallery`]).
 //!
-//! Running is the caller's: [`Work::make`] asks it to do one plan after another. A figure's section is kept as JSON beside its
-//! data, so pages can be written again, with more figures, without running anything twice.
+//! Running is the caller's: [`Work::make`] asks it to do one plan after another. A figure's section is kept as JSON
+//! beside its data, so pages can be written again, with more figures, without running anything twice.
 
 #![forbid(unsafe_code)]
 
+mod cache;
 mod catalogue;
 mod chart;
 #[cfg(feature = "pages")]
@@ -15,12 +16,11 @@ mod judged;
 #[cfg(feature = "pages")]
 pub mod pages;
 mod section;
-mod shelf;
 mod work;
 
+pub use cache::Cache;
 pub use catalogue::{Catalogue, ChartSpec, Elsewhere, Figure, Form, OpenPoint, Paper, PaperLine};
 pub use chart::{Chart, Line};
 pub use judged::{Chance, Judged};
 pub use section::{Done, FilePart, Section, Size};
-pub use shelf::Shelf;
 pub use work::Work;

@@ -1,5 +1,7 @@
-//! The pages: one for each paper and a front page. Each is one file that needs nothing else; charts are drawn by its own
-//! script (`web/report.js`) from the data that stands in it.
+//! The pages: one for each paper and a front page. Each is one file that needs nothing else; charts are drawn by its
+//! own script (`web/report.js`) from the data that stands in it.
+
+mod rows;
 
 use std::path::{Path, PathBuf};
 
@@ -7,10 +9,13 @@ use anyhow::Context as _;
 use maud::{DOCTYPE, Markup, PreEscaped, html};
 use narrows_scenario::Formula;
 
-use crate::catalogue::{Catalogue, Elsewhere, Figure, Paper};
+pub use rows::Score;
+pub(crate) use rows::{Row, less, rows_judged, rows_of};
+
+use crate::cache::Cache;
+use crate::catalogue::{Catalogue, Figure, Paper};
 use crate::judged::{Chance, Judged, words_of};
 use crate::section::{Section, Size};
-use crate::shelf::Shelf;
 
 const SCRIPT: &str = include_str!("../../../web/report.js");
 const STYLE: &str = include_str!("../../../web/report.css");
@@ -18,62 +23,14 @@ const STYLE: &str = include_str!("../../../web/report.css");
 /// A figure and what came of it.
 pub(crate) type Made<'a> = (&'a Figure, Section);
 
-/// How the claims of a paper, or of a figure, fared.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Score {
-    /// Claims that hold.
-    pub holds: usize,
-    /// Claims of which only the direction holds.
-    pub direction: usize,
-    /// Claims that do not hold.
-    pub fails: usize,
-    /// Claims that could not be judged.
-    pub open: usize,
-}
-
-impl Score {
-    /// Of these claims.
-    pub fn of<'a>(claims: impl Iterator<Item = &'a Judged>) -> Self {
-        let mut score = Self::default();
-        for claim in claims {
-            match claim.outcome.as_str() {
-                "holds" => score.holds += 1,
-                "direction" => score.direction += 1,
-                "fails" => score.fails += 1,
-                _ => score.open += 1,
-            }
-        }
-        score
-    }
-
-    /// Of a paper's own claims among those of its figures.
-    pub(crate) fn of_paper(sections: &[Made<'_>]) -> Self {
-        Self::of(sections.iter().flat_map(|(_, s)| &s.claims).filter(|c| !c.own))
-    }
-
-    /// In words.
-    #[must_use]
-    pub fn words(self) -> String {
-        let of = |n: usize, what: &str| (n > 0).then(|| format!("{n} {what}"));
-        let parts = [
-            of(self.holds, if self.holds == 1 { "holds" } else { "hold" }),
-            of(self.direction, "in direction only"),
-            of(self.fails, if self.fails == 1 { "does not hold" } else { "do not hold" }),
-            of(self.open, "not judged"),
-        ];
-        let parts: Vec<String> = parts.into_iter().flatten().collect();
-        if parts.is_empty() { "no claim yet".to_owned() } else { parts.join(", ") }
-    }
-}
-
 /// Writes the page of each paper of which `out` holds sections, and the front page; gives the front page's path.
 ///
 /// # Errors
 /// A file that cannot be read or written.
-pub fn write(catalogue: &Catalogue, out: &Path, shelf: &Shelf<'_>) -> anyhow::Result<PathBuf> {
+pub fn write(catalogue: &Catalogue, out: &Path, cache: &Cache<'_>) -> anyhow::Result<PathBuf> {
     let mut rows = Vec::new();
     for paper in &catalogue.papers {
-        let sections = made(paper, shelf)?;
+        let sections = made(paper, cache)?;
         if !sections.is_empty() {
             save(&out.join(format!("{}.html", paper.id)), &page_of(paper, &sections).into_string())?;
         }
@@ -85,10 +42,10 @@ pub fn write(catalogue: &Catalogue, out: &Path, shelf: &Shelf<'_>) -> anyhow::Re
 }
 
 /// What there is of a paper's figures.
-pub(crate) fn made<'a>(paper: &'a Paper, shelf: &Shelf<'_>) -> anyhow::Result<Vec<Made<'a>>> {
+pub(crate) fn made<'a>(paper: &'a Paper, cache: &Cache<'_>) -> anyhow::Result<Vec<Made<'a>>> {
     let mut sections = Vec::new();
     for figure in &paper.figures {
-        if let Some(section) = shelf.section(paper, figure)? {
+        if let Some(section) = cache.section(paper, figure)? {
             sections.push((figure, section));
         }
     }
@@ -125,7 +82,9 @@ fn front_page(rows: &[(&Paper, Vec<Made<'_>>)]) -> Markup {
         html! {
             header {
                 h1 { "The papers, run again" }
-                p { "Each figure of five papers is simulated anew, drawn in the paper's own axes, and each of its claims judged by a bound that stands beside it. Rows are those of the lists of experiments; claims are the papers' own." }
+                p { "Each figure of five papers is simulated anew, drawn in the paper's own axes, and each of its \
+                 claims judged by a bound that stands beside it. Rows are those of the lists of experiments; claims \
+                 are the papers' own." }
                 (verdicts_key())
             }
             table.front {
@@ -136,11 +95,14 @@ fn front_page(rows: &[(&Paper, Vec<Made<'_>>)]) -> Markup {
                         @let rows = rows_of(paper, sections);
                         tr {
                             td {
-                                @if sections.is_empty() { b { (paper.short) } } @else { b { a href=(format!("{}.html", paper.id)) { (paper.short) } } }
+                                @if sections.is_empty() { b { (paper.short) } } @else {
+                                    b { a href=(format!("{}.html", paper.id)) { (paper.short) } }
+                                }
                                 br;
                                 span.small { (paper.authors) ", " (paper.venue) }
                             }
-                            td { (sections.len()) " of " (paper.figures.len()) @if let Some(less) = less(sections) { br; span.small { (less) } } }
+                            td { (sections.len()) " of " (paper.figures.len()) @if let Some(less) = less(sections) {
+                                br; span.small { (less) } } }
                             td { (rows_judged(&rows)) }
                             td { (score.words()) }
                             td { (bar(score)) }
@@ -151,79 +113,6 @@ fn front_page(rows: &[(&Paper, Vec<Made<'_>>)]) -> Markup {
             (foot())
         },
     )
-}
-
-/// How many of a paper's sections are less than the whole figure of today, if any.
-pub(crate) fn less(sections: &[Made<'_>]) -> Option<String> {
-    let many = |which: fn(&Section) -> bool| sections.iter().filter(|(_, s)| which(s)).count();
-    let cut = many(|s| s.size != Size::Full && !s.stale);
-    let stale = many(|s| s.stale);
-    let told = [(cut, "cut down"), (stale, "of an earlier program or file")];
-    let told: Vec<String> =
-        told.iter().filter(|(n, _)| *n > 0).map(|(n, what)| format!("{n} {what}")).collect();
-    (!told.is_empty()).then(|| told.join(", "))
-}
-
-/// `11 of 12`; rows that something else than these figures judges are told apart.
-pub(crate) fn rows_judged(rows: &[Row<'_>]) -> String {
-    let elsewhere = rows.iter().filter(|r| r.judged_elsewhere()).count();
-    let here = rows.iter().filter(|r| r.judged()).count() - elsewhere;
-    let more = if elsewhere > 0 { format!(" and {elsewhere} elsewhere") } else { String::new() };
-    format!("{here}{more} of {}", rows.len())
-}
-
-/// A row of the list of experiments and what came of it.
-pub(crate) struct Row<'a> {
-    name: &'a str,
-    /// Whether it must hold to the last digit.
-    exact: bool,
-    /// Where it is run, if it is.
-    figure: Option<&'a Figure>,
-    score: Score,
-    elsewhere: Option<&'a Elsewhere>,
-}
-
-impl Row<'_> {
-    /// Whether there is a verdict of it.
-    pub(crate) fn judged(&self) -> bool {
-        self.score.holds + self.score.direction + self.score.fails > 0 || self.judged_elsewhere()
-    }
-
-    /// Whether that is not of these figures but of what the list names.
-    fn judged_elsewhere(&self) -> bool {
-        self.elsewhere.is_some_and(|e| !e.verdict.is_empty())
-    }
-}
-
-/// The rows of a paper in the order of its figures, and then those that no figure here simulates.
-pub(crate) fn rows_of<'a>(paper: &'a Paper, sections: &[Made<'_>]) -> Vec<Row<'a>> {
-    let mut rows: Vec<Row<'a>> = Vec::new();
-    let claims = || sections.iter().flat_map(|(_, s)| &s.claims);
-    for (figure, name) in paper.figures.iter().flat_map(|f| f.rows.iter().map(move |r| (f, r))) {
-        // One that several figures judge stands with the first.
-        if rows.iter().any(|r| r.name == name) {
-            continue;
-        }
-        rows.push(Row {
-            name,
-            exact: figure.exact.contains(name),
-            figure: Some(figure),
-            score: Score::of(claims().filter(|c| !c.own && c.rows.contains(name))),
-            elsewhere: None,
-        });
-    }
-    let other = |e: &'a Elsewhere| {
-        let row = |name: &'a String| Row {
-            name,
-            exact: e.exact,
-            figure: None,
-            score: Score::default(),
-            elsewhere: Some(e),
-        };
-        e.rows.iter().map(row)
-    };
-    rows.extend(paper.elsewhere.iter().flat_map(other));
-    rows
 }
 
 fn rows_table(rows: &[Row<'_>]) -> Markup {
@@ -237,12 +126,14 @@ fn rows_table(rows: &[Row<'_>]) -> Markup {
                         @match (row.figure, row.elsewhere) {
                             (Some(figure), _) => {
                                 td { a href=(format!("#{}", figure.id)) { (figure.item) } ": " (figure.title) }
-                                td { @if row.score == Score::default() { span.small { "not run yet" } } @else { (row.score.words()) } }
+                                td { @if row.score == Score::default() { span.small { "not run yet" } } @else {
+                                    (row.score.words()) } }
                                 td { (bar(row.score)) }
                             },
                             (None, other) => {
                                 td { @if let Some(e) = other { span.small { (e.why) } } }
-                                td { @match other { Some(e) if !e.verdict.is_empty() => (e.verdict), _ => "not judged" } }
+                                td { @match other { Some(e) if !e.verdict.is_empty() => (e.verdict),
+                                    _ => "not judged" } }
                                 td {}
                             },
                         }
@@ -282,7 +173,8 @@ fn page_of(paper: &Paper, sections: &[Made<'_>]) -> Markup {
                 p { (paper.authors) ", " (paper.venue) }
                 p {
                     "Of the paper's claims " b { (score.words()) } "; " (rows_judged(&rows)) " rows have a verdict, "
-                    (sections.len()) " of " (paper.figures.len()) " figures are run" @if let Some(less) = less(sections) { " (" (less) ")" } "."
+                    (sections.len()) " of " (paper.figures.len()) " figures are run"
+                    @if let Some(less) = less(sections) { " (" (less) ")" } "."
                     @if own != Score::default() { " Of our own bounds " (own.words()) "." }
                 }
                 (bar(score))
@@ -324,12 +216,15 @@ fn foot() -> Markup {
             p.small {
                 "Made by " code { "narrows reproduce" } ". "
                 span.onscreen {
-                    "Charts: drag to zoom, double click to go back, a click on a name hides its line; on the keyboard arrows go from point to point, "
+                    "Charts: drag to zoom, double click to go back, a click on a name hides its line; on the keyboard \
+                     arrows go from point to point, "
                     "plus and minus zoom, escape goes back. "
                 }
                 "Bands span the seeds; dashed lines were read from the paper or worked out from its formulas. "
-                "Here: the value farthest from its bound or nearest to breaking it, in brackets its 95 % interval, from the seeds drawn anew (bootstrap); "
-                "exact, no draw: nothing in these runs is left to chance, and another seed gave the same to the last bit. "
+                "Here: the value farthest from its bound or nearest to breaking it, in brackets its 95 % interval, \
+                 from the seeds drawn anew (bootstrap); "
+                "exact, no draw: nothing in these runs is left to chance, and another seed gave the same to the last \
+                 bit. "
                 "Eight digits behind a number of seeds name scenario, seeds and engine."
             }
         }
@@ -346,18 +241,23 @@ fn section_of(paper: &Paper, figure: &Figure, section: &Section) -> Markup {
         section id=(figure.id) {
             h2 { (figure.item) ": " (figure.title) }
             p.small {
-                @if !figure.rows.is_empty() { @if figure.rows.len() == 1 { "Row " } @else { "Rows " } (figure.rows.join(", ")) "." }
+                @if !figure.rows.is_empty() { @if figure.rows.len() == 1 { "Row " } @else { "Rows " }
+                    (figure.rows.join(", ")) "." }
                 (size) " In " code { "experiments/" (paper.id) } ": "
-                @for f in &section.files { code { (f.command) } " (" (counted(f.runs, "run")) ", " (counted(f.seeds, "seed")) ", " (f.hash.get(..8).unwrap_or(&f.hash)) ") " }
+                @for f in &section.files { code { (f.command) } " (" (counted(f.runs, "run")) ", "
+                    (counted(f.seeds, "seed")) ", " (f.hash.get(..8).unwrap_or(&f.hash)) ") " }
             }
-            @if section.stale { p { b { "Of an earlier program, or of files that have changed since: " } code { "narrows reproduce " (paper.id) "/" (figure.id) } " makes it again." } }
+            @if section.stale { p { b { "Of an earlier program, or of files that have changed since: " }
+                code { "narrows reproduce " (paper.id) "/" (figure.id) } " makes it again." } }
             @for why in &section.undrawn { p { b { "Not drawn: " } (why) } }
             @if !figure.note.is_empty() { p { (figure.note) } }
             div.charts {
-                @for chart in &section.charts { div.chart {} script.data type="application/json" { (PreEscaped(embedded(chart))) } }
+                @for chart in &section.charts { div.chart {} script.data type="application/json" {
+                    (PreEscaped(embedded(chart))) } }
             }
             @if !section.charts.is_empty() {
-                p.small { a href=(format!("{}/{}/figure.csv", paper.id, figure.id)) { "figure.csv" } " " button.save data-name=(format!("{}-{}.csv", paper.id, figure.id)) { "save the data" } }
+                p.small { a href=(format!("{}/{}/figure.csv", paper.id, figure.id)) { "figure.csv" } " " button.save
+                    data-name=(format!("{}-{}.csv", paper.id, figure.id)) { "save the data" } }
             }
             (claims_table(&section.claims))
         }
@@ -377,7 +277,8 @@ fn claims_table(claims: &[Judged]) -> Markup {
     let (own, papers): (Vec<&Judged>, Vec<&Judged>) = claims.iter().partition(|c| c.own);
     html! {
         table.claims {
-            thead { tr { th { "verdict" } th { "claim" } th { "the paper" } th { "bound" } th { "here" } th { "reason" } } }
+            thead { tr { th { "verdict" } th { "claim" } th { "the paper" } th { "bound" } th { "here" }
+                th { "reason" } } }
             tbody {
                 @for c in &papers { (claim_row(c)) }
                 @if !own.is_empty() { tr.own { td colspan="6" { "Our own bounds, not the paper's" } } }
@@ -399,7 +300,8 @@ fn claim_row(c: &Judged) -> Markup {
             td { @if c.paper.is_empty() { span.small { "no number" } } @else { (c.paper) } }
             td { code { (bound(&c.bound)) } br; span.small { (c.why) } }
             td {
-                @match c.worst { Some(x) => { b { (short(x, decimals(&c.bound))) } @if let Some(unit) = unit(&c.expr) { " " (unit) } }, None => "-" }
+                @match c.worst { Some(x) => { b { (short(x, decimals(&c.bound))) } @if let Some(unit) = unit(&c.expr)
+                    { " " (unit) } }, None => "-" }
                 @if c.worst.is_some() { " " span.small.sure { (sure(c)) } }
                 @if c.values > 1 { br; span.small { "worst of " (c.values) @if !c.at.is_empty() { ", at " (c.at) } } }
                 @else if !c.at.is_empty() { br; span.small { "at " (c.at) } }

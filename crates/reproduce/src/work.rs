@@ -4,9 +4,9 @@ use std::path::{Path, PathBuf};
 
 use narrows_runner::{Error, Plan, Report};
 
+use crate::cache::Cache;
 use crate::catalogue::{Figure, Paper};
 use crate::section::{Done, Section, Size};
-use crate::shelf::Shelf;
 
 /// A figure with its plans, all read and checked before any runs.
 #[derive(Debug)]
@@ -54,7 +54,7 @@ impl<'a> Work<'a> {
         let section = Section::of(self.figure, self.size, &done);
         section.save(&folder)?;
         // The data beside the page is that of the page.
-        if let Some(shown) = Shelf::new(out).section(self.paper, self.figure)? {
+        if let Some(shown) = Cache::new(out).section(self.paper, self.figure)? {
             shown.save_csv(&folder.join("figure.csv"))?;
         }
         Ok(section)

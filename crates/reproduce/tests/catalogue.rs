@@ -1,5 +1,6 @@
-//! The lists of figures are whole: every row of the notes' experiments is in one of them and has a claim, every scenario they name is there
-//! and can be cut down as they say, every chart's formula reads, every scenario of a paper is in its list.
+//! The lists of figures are whole: every row of the notes' experiments is in one of them and has a claim, every
+//! scenario they name is there and can be cut down as they say, every chart's formula reads, every scenario of a paper
+//! is in its list.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};

@@ -11,8 +11,8 @@ pub struct Point {
     pub coords: Vec<String>,
     /// How many seeds.
     pub seeds: usize,
-    /// Least, median and greatest of each figure. A figure that half the runs or more have no number for, as no object came
-    /// to its end in them, is left out: the others are not what came of the point.
+    /// Least, median and greatest of each figure. A figure that half the runs or more have no number for, as no object
+    /// came to its end in them, is left out: the others are not what came of the point.
     pub figures: BTreeMap<String, [f64; 3]>,
 }
 

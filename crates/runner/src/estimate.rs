@@ -1,7 +1,7 @@
 //! What a run will cost, before it runs: how many packets cross how many links, and how much must be remembered.
 //!
-//! Elastic traffic is taken to fill the thinnest link of its way, which is about right where there is congestion and too
-//! much where there is none: an upper bound in the cases that last.
+//! Elastic traffic is taken to fill the thinnest link of its way, which is about right where there is congestion and
+//! too much where there is none: an upper bound in the cases that last.
 
 use std::collections::BTreeSet;
 

@@ -108,7 +108,7 @@ pub fn execute(
     };
     watch(Event::Joining);
     let mut manifest = Manifest::begun(plan);
-    manifest.files = join::all(&options.out, plan, &store, &finished, stop)?;
+    manifest.files = join::all(&options.out, join::Runs { plan, store: &store, finished: &finished }, stop)?;
     let summaries: Vec<_> = finished.into_iter().map(|f| f.summary).collect();
     let verdicts = verdicts::judge(plan, &summaries);
     verdicts::write(&options.out, plan, &verdicts, &mut manifest.files)?;

@@ -14,19 +14,23 @@ use crate::{ENGINE, Error, Job, Plan, VERSION, csv, folder, parquet};
 /// Tables with more rows are written as Parquet alone: as CSV they would fill disks, and no one reads them by eye.
 const MOST_CSV_ROWS: u64 = 500_000;
 
+/// The runs that are joined.
+#[derive(Clone, Copy)]
+pub(crate) struct Runs<'a> {
+    pub(crate) plan: &'a Plan,
+    pub(crate) store: &'a Store,
+    /// In the plan's order.
+    pub(crate) finished: &'a [Finished],
+}
+
 /// Writes `summary` and every table, and says what was written.
-pub(crate) fn all(
-    out: &Path,
-    plan: &Plan,
-    store: &Store,
-    finished: &[Finished],
-    stop: &AtomicBool,
-) -> Result<BTreeMap<String, File>, Error> {
+pub(crate) fn all(out: &Path, runs: Runs<'_>, stop: &AtomicBool) -> Result<BTreeMap<String, File>, Error> {
+    let Runs { plan, finished, .. } = runs;
     let mut files = BTreeMap::new();
     summary(out, plan, finished, &mut files)?;
     let tables: BTreeSet<&String> = finished.iter().flat_map(|f| f.rows.keys()).collect();
     for name in tables {
-        table(out, plan, store, finished, name, stop, &mut files)?;
+        table(out, runs, name, stop, &mut files)?;
     }
     Ok(files)
 }
@@ -50,13 +54,12 @@ fn summary(
 
 fn table(
     out: &Path,
-    plan: &Plan,
-    store: &Store,
-    finished: &[Finished],
+    runs: Runs<'_>,
     name: &str,
     stop: &AtomicBool,
     files: &mut BTreeMap<String, File>,
 ) -> Result<(), Error> {
+    let Runs { plan, store, finished } = runs;
     let with: Vec<(&Job, &u64)> =
         plan.jobs.iter().zip(finished).filter_map(|(job, f)| Some((job, f.rows.get(name)?))).collect();
     let path = |job: &Job| store.folder(&job.key).join(format!("{name}.parquet"));

@@ -1,8 +1,9 @@
 //! Runs many simulations: on all cores, interruptible, resumable, into files.
 //!
-//! A [`Plan`] lists runs; [`execute`] does those of them that the output folder does not hold yet, each on a thread of a
-//! pool, and writes what all of them gave as tables. What a run gives depends on its scenario, its seed and the engine
-//! alone, so the files are the same bytes whatever the number of threads, and however often the work was interrupted.
+//! A [`Plan`] lists runs; [`execute`] does those of them that the output folder does not hold yet, each on a thread of
+//! a pool, and writes what all of them gave as tables. What a run gives depends on its scenario, its seed and the
+//! engine alone, so the files are the same bytes whatever the number of threads, and however often the work was
+//! interrupted.
 //!
 //! ```text
 //! OUT/summary.csv .parquet     a row a run: coordinates, seed, every figure
@@ -13,8 +14,8 @@
 //! OUT/runs/KEY/                one run: scenario.toml, run.json, summary.csv, its tables and captures
 //! ```
 //!
-//! A run's folder is made under another name and renamed when it is whole, so a folder with its right name is a finished
-//! run; `run.json` lists the files with their sizes in case the machine, and not only the program, went down.
+//! A run's folder is made under another name and renamed when it is whole, so a folder with its right name is a
+//! finished run; `run.json` lists the files with their sizes in case the machine, and not only the program, went down.
 
 #![forbid(unsafe_code)]
 

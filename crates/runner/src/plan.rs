@@ -54,7 +54,8 @@ pub struct Plan {
 }
 
 impl Plan {
-    /// The plan of a scenario file with some settings replaced, and a sentence for each setting that only the lab heeds.
+    /// The plan of a scenario file with some settings replaced, and a sentence for each setting that only the lab
+    /// heeds.
     ///
     /// # Errors
     /// Names the file, the key, the value and what was expected.

@@ -1,4 +1,5 @@
-//! Plans of small arithmetic instead of simulations: what the runner promises holds for any function of scenario and seed.
+//! Plans of small arithmetic instead of simulations: what the runner promises holds for any function of scenario and
+//! seed.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -319,7 +320,8 @@ fn medians_by_hand() {
 #[test]
 fn claims_are_judged_and_written() {
     let place = Place::new("claims");
-    let text = "[[claim]]\ntext = \"fair\"\nsource = \"here\"\nexpr = \"min(jain{discipline=taq})\"\nbound = \">= 0.5\"\n\
+    let text = "[[claim]]\ntext = \"fair\"\nsource = \"here\"\nexpr = \"min(jain{discipline=taq})\"\nbound = \">= \
+     0.5\"\n\
                 why = \"exact\"\n[[claim]]\ntext = \"fairer\"\nexpr = \"jain\"\nbound = \"> 0.6\"\nwhy = \"x\"\n\
                 [[claim]]\ntext = \"typo\"\nexpr = \"jian\"\nbound = \"> 0\"\nwhy = \"x\"\n";
     let claims = narrows_scenario::Experiment::parse(text, &[]).unwrap().claims;

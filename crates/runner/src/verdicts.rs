@@ -13,8 +13,8 @@ const COLUMNS: [&str; 11] = [
     "reason",
 ];
 
-/// Judges the claims of a plan by the figures of its runs. A claim that cannot be judged, as it names what no run has, has
-/// a sentence for a verdict.
+/// Judges the claims of a plan by the figures of its runs. A claim that cannot be judged, as it names what no run has,
+/// has a sentence for a verdict.
 #[must_use]
 pub fn judge(plan: &Plan, summaries: &[BTreeMap<String, f64>]) -> Vec<Result<Verdict, String>> {
     if plan.claims.is_empty() {

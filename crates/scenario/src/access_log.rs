@@ -4,11 +4,12 @@
 //!
 //! - squid (`time elapsed client code/status bytes method URL ...`) writes a line when the reply is done, with the
 //!   milliseconds it took: the request came that much earlier;
-//! - the Common Log Format (`host ident user [day/Mon/year:h:m:s zone] "request" status bytes`) has whole seconds; requests
-//!   of the same second come at that second, in the log's order;
+//! - the Common Log Format (`host ident user [day/Mon/year:h:m:s zone] "request" status bytes`) has whole seconds;
+//!   requests of the same second come at that second, in the log's order;
 //! - columns (`time,client,bytes`, time in seconds, a line of names before them if you like) are what they say.
 //!
-//! Left out are replies without a byte, lines that begin with `#`, and squid's ICP queries (`UDP_..`), which no client made.
+//! Left out are replies without a byte, lines that begin with `#`, and squid's ICP queries (`UDP_..`), which no client
+//! made.
 
 use core::fmt;
 use core::str::FromStr;
@@ -237,7 +238,8 @@ fn days(year: i64, month: usize, day: i64) -> i64 {
     (year - 1970) * 365 + leap + BEFORE[month] + day - 1
 }
 
-/// What the fuzz target `access_log` runs: whatever is taken for a log has an order, a beginning, and clients by number.
+/// What the fuzz target `access_log` runs: whatever is taken for a log has an order, a beginning, and clients by
+/// number.
 ///
 /// # Panics
 /// If one of these is not so.
@@ -267,8 +269,8 @@ mod tests {
 
     #[test]
     fn squid_s_format_by_hand() {
-        // Done at 50.603 after 310 ms: asked at 50.293. The second was asked before it, at 50.103; a comma in a URL is no
-        // column, and a query of another cache is no client's.
+        // Done at 50.603 after 310 ms: asked at 50.293. The second was asked before it, at 50.103; a comma in a URL is
+        // no column, and a query of another cache is no client's.
         let log = "1066036250.603    310 192.168.0.68 TCP_MISS/200 3487 GET http://x/a,b - DIRECT/1.2.3.4 text/html\n\
                    1066036251.103   1000 192.168.0.9 TCP_HIT/200 12 GET http://y/ - NONE/- -\n\
                    1066036251.200      0 192.168.0.7 UDP_MISS/000 61 ICP_QUERY http://y/ - NONE/- -\n\

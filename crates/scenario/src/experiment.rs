@@ -43,8 +43,8 @@ pub struct ForLab {
 }
 
 impl Experiment {
-    /// Reads a file; `sets` are `key=value` replacements, as `duration=30s`, `traffic.0.users=50` or `share=5000`. A key
-    /// that is set is no longer swept.
+    /// Reads a file; `sets` are `key=value` replacements, as `duration=30s`, `traffic.0.users=50` or `share=5000`. A
+    /// key that is set is no longer swept.
     ///
     /// # Errors
     /// Names the file, the key, the value and what was expected.

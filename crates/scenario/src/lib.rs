@@ -1,8 +1,8 @@
 //! Scenario files: one schema in TOML for the simulator and the lab.
 //!
-//! [`Experiment`] is what a file says: settings, sweeps, seeds, claims. [`Experiment::expand`] makes [`Run`]s of it, each
-//! with a [`Scenario`] in which everything is resolved and checked: whoever runs it reads fields and never a file. What
-//! cannot be is refused here, in one sentence that names the file, the key and the remedy.
+//! [`Experiment`] is what a file says: settings, sweeps, seeds, claims. [`Experiment::expand`] makes [`Run`]s of it,
+//! each with a [`Scenario`] in which everything is resolved and checked: whoever runs it reads fields and never a file.
+//! What cannot be is refused here, in one sentence that names the file, the key and the remedy.
 //! `docs/reference/scenarios.md` and `docs/reference/workloads.md` have every key.
 
 #![forbid(unsafe_code)]

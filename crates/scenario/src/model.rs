@@ -1,15 +1,15 @@
 //! Models by name, in the language of claims: what an equation says at the very point a run was made.
 //!
-//! | name | what it gives |
-//! |---|---|
-//! | `taq_chain(memory, packets, loss)` | share of the epochs in which a flow sends so many packets, 0 to 6: TAQ, figure 5, the timer capped at 64 T0; a back-off is remembered through window `memory`, 1 to 3 |
-//! | `spreading_b(segments, window, loss, rtt)` | mean seconds of a transfer in pairs, T(B_i^n): Initial Spreading, equations 5 and 6; with a window of 1 slow start |
-//! | `spreading_b_rfc6298(segments, window, loss, rtt)` | the same if every timeout doubles the timer, as RFC 6298 has it |
-//! | `spreading_d(segments, window, loss, rtt)` | of one whose first window is a burst, T(D_i^n): equation 1 |
-//! | `spreading_s(segments, window, loss, rtt)` | of one whose first window is spread, T(S_i^n): equations 2 and 3 |
+//! - `taq_chain(memory, packets, loss)`: share of the epochs in which a flow sends so many packets, 0 to 6 (TAQ, figure
+//!   5, the timer capped at 64 T0); a back-off is remembered through window `memory`, 1 to 3.
+//! - `spreading_b(segments, window, loss, rtt)`: mean seconds of a transfer in pairs, T(B_i^n) (Initial Spreading,
+//!   equations 5 and 6); with a window of 1 slow start.
+//! - `spreading_b_rfc6298(segments, window, loss, rtt)`: the same if every timeout doubles the timer (RFC 6298).
+//! - `spreading_d(segments, window, loss, rtt)`: of one whose first window is a burst, T(D_i^n): equation 1.
+//! - `spreading_s(segments, window, loss, rtt)`: of one whose first window is spread, T(S_i^n): equations 2 and 3.
 //!
-//! Transfers have a timer of 1 s, else doubled as the paper doubles it. What lies outside a model's domain is NaN, which fulfils no
-//! bound.
+//! Transfers have a timer of 1 s, else doubled as the paper doubles it. What lies outside a model's domain is NaN,
+//! which fulfils no bound.
 
 use narrows_models::spreading::{Backoff, Delivery, Parameters, Spreading};
 use narrows_models::taq_chain::{Back, Memory, Settings, stationary};
@@ -77,7 +77,8 @@ mod tests {
         (of(name).unwrap().value)(x)
     }
 
-    /// Printed values: the chain's at p = 0.1 and T0 = 2 with memory through S3, the recursion's at p = 0.065 and R = 0.1 s.
+    /// Printed values: the chain's at p = 0.1 and T0 = 2 with memory through S3, the recursion's at p = 0.065 and R =
+    /// 0.1 s.
     #[test]
     fn values_of_the_papers_tables() {
         let sent = [0.4856, 0.0836, 0.1129, 0.1132, 0.0825, 0.0541, 0.0682];

@@ -1,5 +1,5 @@
-//! Keeps `docs/reference/scenarios.md` and `workloads.md` true: their tables have exactly the keys that exist, and their
-//! examples work.
+//! Keeps `docs/reference/scenarios.md` and `workloads.md` true: their tables have exactly the keys that exist, and
+//! their examples work.
 
 use std::collections::BTreeSet;
 

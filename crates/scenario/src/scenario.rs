@@ -31,8 +31,8 @@ pub struct Scenario {
     pub warmup: Duration,
     /// Flows and users start at random within this time after their [`Traffic::start`].
     pub jitter: Duration,
-    /// Each packet a host sends is delayed by U(0, this), without reordering within the host; zero for none, which leaves
-    /// phase effects (Floyd and Jacobson, 1991) in.
+    /// Each packet a host sends is delayed by U(0, this), without reordering within the host; zero for none, which
+    /// leaves phase effects (Floyd and Jacobson, 1991) in.
     pub dephase: Duration,
     /// Largest IP packet, bytes.
     pub mtu: u32,
@@ -49,8 +49,8 @@ pub struct Scenario {
     /// The canonical text: the settings of this point alone, keys in order, variables and sweeps put in. It reads as a
     /// scenario file by itself.
     pub text: String,
-    /// SHA-256, in hex, of all that decides a run but the seed and the program: for keeping and finding results. Name and
-    /// `about` do not count; the contents of files the scenario names do.
+    /// SHA-256, in hex, of all that decides a run but the seed and the program: for keeping and finding results. Name
+    /// and `about` do not count; the contents of files the scenario names do.
     pub hash: String,
 }
 

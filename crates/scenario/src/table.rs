@@ -18,8 +18,8 @@ pub(crate) fn value(text: &str) -> Value {
         .unwrap_or_else(|| Value::String(text.to_owned()))
 }
 
-/// What stands at the dotted `key`: numbers count into arrays from 0, and an element that is a table may be called by its
-/// `name`.
+/// What stands at the dotted `key`: numbers count into arrays from 0, and an element that is a table may be called by
+/// its `name`.
 pub(crate) fn look<'a>(table: &'a Table, key: &str) -> Option<&'a Value> {
     if let Some(v) = table.get(key) {
         return Some(v);
@@ -93,8 +93,8 @@ fn place(list: &[Value], part: &str) -> Option<usize> {
     }
 }
 
-/// Puts in the values of expressions: `"=rate/share"` becomes a number, `"fifo:{rate*rtt/4000}"` text. Names are variables
-/// of `[vars]` or keys of the file, dotted where they lie deeper.
+/// Puts in the values of expressions: `"=rate/share"` becomes a number, `"fifo:{rate*rtt/4000}"` text. Names are
+/// variables of `[vars]` or keys of the file, dotted where they lie deeper.
 pub(crate) fn substitute(table: &mut Table) -> Result<(), Error> {
     let scope = table.clone();
     for (key, v) in table.iter_mut().filter(|(k, _)| *k != "about" && *k != "vars") {

@@ -19,16 +19,16 @@ pub struct Topology {
     pub edges: Vec<Edge>,
 }
 
-/// A node that divides the connections and datagram flows that come by it into two classes, and sends each class its own
-/// way, or writes its codepoint on it, or both (Yilmaz and Matta, section 3).
+/// A node that divides the connections and datagram flows that come by it into two classes, and sends each class its
+/// own way, or writes its codepoint on it, or both (Yilmaz and Matta, section 3).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Edge {
     /// Index into [`Topology::nodes`].
     pub at: usize,
     /// Who is of the first class.
     pub policy: Policy,
-    /// Indices into [`Topology::links`]: the first link of each class's way. Connections whose ordinary way takes one of
-    /// the two are divided; without paths, all that come by.
+    /// Indices into [`Topology::links`]: the first link of each class's way. Connections whose ordinary way takes one
+    /// of the two are divided; without paths, all that come by.
     pub paths: Option<[usize; 2]>,
     /// What is written on each class's packets.
     pub mark: Option<[Dscp; 2]>,
@@ -108,8 +108,8 @@ pub enum Loss {
     },
 }
 
-/// Hosts alike, each with a link of its own to a node. That link has no overhead, loses nothing, and its queue is as long
-/// as need be, both ways.
+/// Hosts alike, each with a link of its own to a node. That link has no overhead, loses nothing, and its queue is as
+/// long as need be, both ways.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Hosts {
     /// As the file names them.
@@ -198,8 +198,8 @@ impl Topology {
         })
     }
 
-    /// The links from node `from` to node `to` with the least propagation; among equals the fewest, among those the first
-    /// listed. `None` if there is no way; empty if the two are one.
+    /// The links from node `from` to node `to` with the least propagation; among equals the fewest, among those the
+    /// first listed. `None` if there is no way; empty if the two are one.
     #[must_use]
     pub fn route(&self, from: usize, to: usize) -> Option<Vec<usize>> {
         // Bellman-Ford: some dozens of links, and each round settles all routes of one more hop.

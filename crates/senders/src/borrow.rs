@@ -8,8 +8,8 @@ use libc::{c_int, c_void};
 
 /// A copy of descriptor `fd` of process `tgid`, if it is the socket with this inode number.
 ///
-/// All its descriptors are not looked through: that takes microseconds each, and a process with thousands that closes its
-/// sockets at once would keep the driver busy for seconds.
+/// All its descriptors are not looked through: that takes microseconds each, and a process with thousands that closes
+/// its sockets at once would keep the driver busy for seconds.
 pub fn socket(tgid: u32, fd: u32, inode: u64) -> Option<OwnedFd> {
     let pid = c_int::try_from(tgid).ok()?;
     // SAFETY: no pointers; the answer is checked.

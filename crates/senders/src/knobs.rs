@@ -237,7 +237,8 @@ fn split(assignment: &str) -> anyhow::Result<(&str, &str)> {
     }
 }
 
-/// Gives each of `senders` its settings. A knob must belong to exactly one of them: `iw` of two senders means two things.
+/// Gives each of `senders` its settings. A knob must belong to exactly one of them: `iw` of two senders means two
+/// things.
 ///
 /// # Errors
 /// If a knob belongs to none or to several, or its value cannot be.

@@ -1,7 +1,7 @@
 //! Congestion controls of ours in the running kernel: B-TCP, adaptive AIMD and Initial Spreading, as BPF `struct_ops`.
 //!
-//! The programs are in `bpf/` at the top of the repository, written from the papers and compiled when this crate is built,
-//! if clang is there. [`load`] and [`unload`] bring them in and out; any program then chooses one by
+//! The programs are in `bpf/` at the top of the repository, written from the papers and compiled when this crate is
+//! built, if clang is there. [`load`] and [`unload`] bring them in and out; any program then chooses one by
 //! `setsockopt(TCP_CONGESTION)`, the sysctl, or a route's `congctl`. `docs/how-to/senders.md` is the manual.
 
 mod borrow;

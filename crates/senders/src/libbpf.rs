@@ -1,9 +1,9 @@
 //! libbpf, found when it is needed.
 //!
-//! The library that relocates and loads BPF objects is opened at run time, not linked: `ip` and `tc` need it too, so it is
-//! on nearly every machine, and one without it still builds and runs the rest of Narrows
-//! (`docs/decisions/libbpf-at-run-time.md`). Only what is called here is declared; libbpf 1.0 and newer keep these calls as
-//! they are. All pointers into the library stay in this file.
+//! The library that relocates and loads BPF objects is opened at run time, not linked: `ip` and `tc` need it too, so it
+//! is on nearly every machine, and one without it still builds and runs the rest of Narrows
+//! (`docs/decisions/libbpf-at-run-time.md`). Only what is called here is declared; libbpf 1.0 and newer keep these
+//! calls as they are. All pointers into the library stay in this file.
 
 #![expect(unsafe_code, reason = "calls into a C library")]
 
@@ -23,8 +23,8 @@ struct Opaque {
 }
 type Ptr = *mut Opaque;
 
-/// What libbpf says while it works, kept so that an error can carry it. A `va_list` cannot be taken apart in Rust, so the C
-/// library formats it.
+/// What libbpf says while it works, kept so that an error can carry it. A `va_list` cannot be taken apart in Rust, so
+/// the C library formats it.
 type Print = unsafe extern "C" fn(level: c_int, format: *const c_char, args: *mut c_void) -> c_int;
 
 unsafe extern "C" {
@@ -75,7 +75,9 @@ library! {
     bpf_map_lookup_elem(c_int, *const c_void, *mut c_void) -> c_int;
     bpf_map_update_elem(c_int, *const c_void, *const c_void, u64) -> c_int;
     bpf_map_delete_elem(c_int, *const c_void) -> c_int;
-    ring_buffer__new(c_int, unsafe extern "C" fn(*mut c_void, *mut c_void, usize) -> c_int, *mut c_void, *const c_void) -> Ptr;
+    ring_buffer__new(
+        c_int, unsafe extern "C" fn(*mut c_void, *mut c_void, usize) -> c_int, *mut c_void, *const c_void
+    ) -> Ptr;
     ring_buffer__epoll_fd(Ptr) -> c_int;
     ring_buffer__consume(Ptr) -> c_int;
     ring_buffer__free(Ptr) -> ();

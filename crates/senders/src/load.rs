@@ -1,8 +1,8 @@
 //! Into the kernel and out again.
 //!
-//! A loaded sender is a name the kernel knows (global, at most 15 characters) and a folder of pins in the BPF file system,
-//! `/sys/fs/bpf/narrows/NAME`, by which a later `status` or `unload` finds it. The registration outlives the loader; what
-//! makes it follow one is that the loader unloads at its end.
+//! A loaded sender is a name the kernel knows (global, at most 15 characters) and a folder of pins in the BPF file
+//! system, `/sys/fs/bpf/narrows/NAME`, by which a later `status` or `unload` finds it. The registration outlives the
+//! loader; what makes it follow one is that the loader unloads at its end.
 
 use std::fs;
 use std::io::ErrorKind;

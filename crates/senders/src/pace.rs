@@ -1,8 +1,9 @@
-//! Initial Spreading by the application itself: for a program that may not, or would not, load anything into the kernel.
+//! Initial Spreading by the application itself: for a program that may not, or would not, load anything into the
+//! kernel.
 //!
-//! Sallantin and others, LCN 2014, section on the mechanism: segment k of an initial window of n leaves at (k-1) R0/n. A
-//! program that writes a segment's worth at those instants gets just that from any TCP whose initial window is n or more.
-//! Where we differ: nothing; but data that the program does not have in time leave when it writes them.
+//! Sallantin and others, LCN 2014, section on the mechanism: segment k of an initial window of n leaves at (k-1) R0/n.
+//! A program that writes a segment's worth at those instants gets just that from any TCP whose initial window is n or
+//! more. Where we differ: nothing; but data that the program does not have in time leave when it writes them.
 
 #![expect(unsafe_code, reason = "TCP_INFO and TCP_MAXSEG have no safe wrapper for a plain stream")]
 
@@ -15,8 +16,9 @@ use std::time::{Duration, Instant};
 /// Shortest time between segments that is worth a timer, as the kernel program's `floor_us`.
 const FLOOR: Duration = Duration::from_millis(1);
 
-/// Writes `data` as the first of a connection: the first `iw` segments evenly over the round trip that the handshake took,
-/// the rest at once. Blocks for that time, at most one round trip. Below a millisecond between segments it just writes.
+/// Writes `data` as the first of a connection: the first `iw` segments evenly over the round trip that the handshake
+/// took, the rest at once. Blocks for that time, at most one round trip. Below a millisecond between segments it just
+/// writes.
 ///
 /// ```no_run
 /// # fn main() -> std::io::Result<()> {

@@ -2,7 +2,8 @@
 //!
 //! The walk costs the namespace's whole socket table, used or not (milliseconds where the kernel has sized it by a big
 //! memory), so it serves every connection that is due, and takes at most a quarter of one processor: after each comes a
-//! pause three times as long. A slot that comes in the pause is late; two may be made up for at once, later ones are lost.
+//! pause three times as long. A slot that comes in the pause is late; two may be made up for at once, later ones are
+//! lost.
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -83,8 +84,8 @@ impl Scanner {
         })
     }
 
-    /// The namespace with an inode number: of one of these threads, of this process, or with a name. A thread may have left
-    /// it, or have ended.
+    /// The namespace with an inode number: of one of these threads, of this process, or with a name. A thread may have
+    /// left it, or have ended.
     pub fn find(&self, inode: u32, threads: [u32; 2]) -> Option<Namespace> {
         let named = || {
             std::fs::read_dir(NAMED).into_iter().flatten().flatten().filter_map(|e| Namespace::open(e.path()))
@@ -135,8 +136,9 @@ struct Walked {
     cpu_ns: u64,
 }
 
-/// The iterator looks at the namespace of the thread that starts it, so this wants a thread of its own. A process that is
-/// seen inside a namespace (by its first thread) is ended with it by whoever clears it: `ip netns pids NAME | xargs kill`.
+/// The iterator looks at the namespace of the thread that starts it, so this wants a thread of its own. A process that
+/// is seen inside a namespace (by its first thread) is ended with it by whoever clears it: `ip netns pids NAME | xargs
+/// kill`.
 fn walk_inside(iterator: &OwnedFd, namespace: &File) -> anyhow::Result<Walked> {
     setns(namespace, CloneFlags::CLONE_NEWNET).context("enter a network namespace")?;
     let at_ns = clock_ns()?;

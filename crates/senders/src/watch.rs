@@ -1,5 +1,5 @@
-//! What the kernel tells a sender and what the sender makes of it, call by call: the same programs, compiled with a recorder
-//! around each (`bpf/watch.h`). A call is two steps: as the kernel makes it, and as it returns.
+//! What the kernel tells a sender and what the sender makes of it, call by call: the same programs, compiled with a
+//! recorder around each (`bpf/watch.h`). A call is two steps: as the kernel makes it, and as it returns.
 
 use std::path::Path;
 
@@ -48,9 +48,9 @@ pub struct Step {
     pub srtt_us: u32,
     /// Whether the window was used, so that it may grow.
     pub used: bool,
-    /// The second and third word of the sender's private state: for B-TCP whether it is on, and the window's part of a segment
-    /// in 1/1048576; for adaptive AIMD beta in 1/65536 and RTTmin in microseconds; for Initial Spreading its phase (0 before the
-    /// first segment, 1 while it spreads, 2 after) and the segments whose slot has come.
+    /// The second and third word of the sender's private state: for B-TCP whether it is on, and the window's part of a
+    /// segment in 1/1048576; for adaptive AIMD beta in 1/65536 and RTTmin in microseconds; for Initial Spreading its
+    /// phase (0 before the first segment, 1 while it spreads, 2 after) and the segments whose slot has come.
     pub private: [u32; 2],
 }
 

@@ -14,38 +14,26 @@ pub trait Kind<T> {
     fn read(&self, place: &mut T, text: &str) -> Option<()>;
 }
 
-/// The range of a key; the second argument only says of what type its value is.
-#[doc(hidden)]
-pub fn range_of<C, T, K: Kind<T>>(kind: &K, _: impl FnOnce(&C) -> &T) -> String {
-    kind.range()
-}
+/// A value chosen from a few words; [`choices!`](crate::choices) implements it for an enumeration.
+pub trait Words {
+    /// The words.
+    const WORDS: &'static [&'static str];
 
-/// A setting with one word for each value.
-pub trait Words: Copy + PartialEq + 'static {
-    /// The words, in the order of the documents.
-    const WORDS: &'static [(&'static str, Self)];
-
-    /// The value a word means.
-    #[must_use]
-    fn of(word: &str) -> Option<Self> {
-        Self::WORDS.iter().find(|(name, _)| *name == word).map(|(_, value)| *value)
-    }
-
-    /// The value's word.
-    #[must_use]
-    fn word(self) -> &'static str {
-        Self::WORDS.iter().find(|(_, value)| *value == self).map_or("?", |(name, _)| name)
-    }
-
-    /// All words, as errors and documents list them.
-    #[must_use]
-    fn all() -> String {
-        Self::WORDS.iter().map(|(name, _)| *name).collect::<Vec<_>>().join(" or ")
-    }
+    /// Which of them it is.
+    fn chosen(&self) -> usize;
+    /// Makes it the one at `place`.
+    fn choose(&mut self, place: usize);
 }
 
 impl Words for bool {
-    const WORDS: &'static [(&'static str, Self)] = &[("on", true), ("off", false)];
+    const WORDS: &'static [&'static str] = &["on", "off"];
+
+    fn chosen(&self) -> usize {
+        usize::from(!*self)
+    }
+    fn choose(&mut self, place: usize) {
+        *self = place == 0;
+    }
 }
 
 /// Puts a value into its place, if there is one.
@@ -65,13 +53,13 @@ pub struct Choice();
 
 impl<T: Words> Kind<T> for Choice {
     fn text(&self, value: &T) -> String {
-        value.word().to_owned()
+        T::WORDS[value.chosen()].to_owned()
     }
     fn range(&self) -> String {
-        T::all()
+        T::WORDS.join(" or ")
     }
     fn read(&self, place: &mut T, text: &str) -> Option<()> {
-        put(place, T::of(text))
+        T::WORDS.iter().position(|word| *word == text).map(|at| place.choose(at))
     }
 }
 

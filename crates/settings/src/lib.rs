@@ -26,7 +26,6 @@
 //!
 //! impl Settings for Config {
 //!     const NAME: &'static str = "codel";
-//!     const RENAMED: &'static [(&'static str, &'static str)] = &[("delay", "target")];
 //!     fn keys() -> &'static [Key<Self>] {
 //!         KEYS
 //!     }
@@ -37,37 +36,19 @@
 //! assert_eq!(config.differences(), "target=20ms,ecn=off");
 //! let wrong = Config::read("target=2s").unwrap_err();
 //! assert_eq!(wrong.to_string(), "target = '2s': expected 1ms to 1s");
-//! let old = Config::read("delay=20ms").unwrap_err();
-//! assert_eq!(old.to_string(), "delay = '20ms': expected the key target, which has replaced delay");
 //! ```
 
 #![forbid(unsafe_code)]
 
+mod error;
 mod key;
 pub mod kinds;
 pub mod quantity;
 
 use core::fmt::{self, Write as _};
 
-pub use key::Key;
-
-/// Why a setting is impossible.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct SettingError {
-    /// The key.
-    pub key: String,
-    /// What was given.
-    pub value: String,
-    /// What would be right.
-    pub expected: String,
-}
-
-impl fmt::Display for SettingError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} = '{}': expected {}", self.key, self.value, self.expected)
-    }
-}
-impl std::error::Error for SettingError {}
+pub use error::{SettingError, renamed};
+pub use key::{Bound, Key, Value};
 
 /// The settings of something that has a name.
 pub trait Settings: Clone + Default + PartialEq + fmt::Debug + 'static {
@@ -75,8 +56,8 @@ pub trait Settings: Clone + Default + PartialEq + fmt::Debug + 'static {
     const NAME: &'static str;
     /// The key a bare word sets, as in `taq:paper`; empty: a bare word is a key without a value.
     const BARE: &'static str = "";
-    /// Keys of earlier versions, and what they are called now: so that the error for an old key names the new one.
-    const RENAMED: &'static [(&'static str, &'static str)] = &[];
+    /// The key that decides which others there are, if one does: it is read first wherever it stands.
+    const SELECTOR: Option<&'static str> = None;
 
     /// Every key, in the order of the documents.
     fn keys() -> &'static [Key<Self>];
@@ -95,25 +76,16 @@ pub trait Settings: Clone + Default + PartialEq + fmt::Debug + 'static {
         Self::keys().iter().find(|k| k.name == name)
     }
 
-    /// What a key of earlier versions is called now.
-    #[must_use]
-    fn replacement(old: &str) -> Option<&'static str> {
-        Self::RENAMED.iter().find(|(name, _)| *name == old).map(|(_, new)| *new)
-    }
-
     /// Sets one key from text.
     ///
     /// # Errors
     /// If there is no such key, or the value is outside its range; the setting is then as it was.
     fn set(&mut self, key: &str, value: &str) -> Result<(), SettingError> {
-        match Self::key(key) {
-            Some(known) => known.set(self, value),
-            None => Err(SettingError {
-                key: key.to_owned(),
-                value: value.to_owned(),
-                expected: expected::<Self>(key),
-            }),
-        }
+        let known = Self::key(key).ok_or_else(|| {
+            let names: Vec<_> = Self::keys().iter().map(|k| k.name).collect();
+            SettingError::unknown(key, value, Self::NAME, &names)
+        })?;
+        known.set(self, value)
     }
 
     /// Sets what `text` says, as `key=value,key=value`, and leaves the rest.
@@ -121,14 +93,14 @@ pub trait Settings: Clone + Default + PartialEq + fmt::Debug + 'static {
     /// # Errors
     /// If a key is unknown, or a value is outside its range.
     fn set_all(&mut self, text: &str) -> Result<(), SettingError> {
-        for setting in text.split(',').map(str::trim).filter(|s| !s.is_empty()) {
-            match setting.split_once('=') {
-                Some((key, value)) => self.set(key.trim(), value)?,
-                None if Self::BARE.is_empty() => self.set(setting, "")?,
-                None => self.set(Self::BARE, setting)?,
-            }
-        }
-        Ok(())
+        let pair = |setting: &'_ str| {
+            let bare = if Self::BARE.is_empty() { (setting, "") } else { (Self::BARE, setting) };
+            let (key, value) = setting.split_once('=').unwrap_or(bare);
+            (key.trim().to_owned(), value.to_owned())
+        };
+        let given = text.split(',').map(str::trim).filter(|s| !s.is_empty()).map(pair);
+        let (first, rest): (Vec<_>, Vec<_>) = given.partition(|(key, _)| Self::SELECTOR == Some(key));
+        first.iter().chain(&rest).try_for_each(|(key, value)| self.set(key, value))
     }
 
     /// The settings in `text`, as `key=value,key=value`; the rest have their defaults.
@@ -145,21 +117,20 @@ pub trait Settings: Clone + Default + PartialEq + fmt::Debug + 'static {
     /// The keys that differ from their defaults, as `key=value,key=value`.
     #[must_use]
     fn differences(&self) -> String {
-        let plain = Self::default();
-        let changed: Vec<_> = Self::keys()
-            .iter()
-            .filter(|k| k.value(self) != k.value(&plain))
-            .map(|k| format!("{}={}", k.name, k.value(self)))
-            .collect();
+        let change = |k: &Key<Self>| {
+            let value = k.value(self).filter(|v| *v != k.default_value())?;
+            Some(format!("{}={value}", k.name))
+        };
+        let changed: Vec<_> = Self::keys().iter().filter_map(change).collect();
         changed.join(",")
     }
 
     /// The keys as `--help` shows them.
     #[must_use]
     fn help() -> String {
-        let plain = Self::default();
         Self::keys().iter().fold(String::new(), |mut text, k| {
-            let _ = writeln!(text, "  {:<20} {} [{}; {}]", k.name, k.doc, k.value(&plain), k.range());
+            let only = k.section.map_or(String::new(), |s| format!("; with {s}"));
+            let _ = writeln!(text, "  {:<20} {} [{}; {}{only}]", k.name, k.doc, k.default_value(), k.range());
             text
         })
     }
@@ -167,33 +138,31 @@ pub trait Settings: Clone + Default + PartialEq + fmt::Debug + 'static {
     /// The keys as a table in Markdown, for the documents.
     #[must_use]
     fn markdown() -> String {
-        table(&[("default", Self::default())], ["range", "meaning"])
-    }
-}
-
-fn expected<C: Settings>(key: &str) -> String {
-    if let Some(new) = C::replacement(key) {
-        return format!("the key {new}, which has replaced {key}");
-    }
-    let names: Vec<_> = C::keys().iter().map(|k| k.name).collect();
-    format!("a key of {}: {}", C::NAME, names.join(", "))
-}
-
-/// The keys as a table in Markdown, with their values in each of `columns`, and what the columns of ranges and meanings are
-/// called.
-#[must_use]
-pub fn table<C: Settings>(columns: &[(&str, C)], [range, meaning]: [&str; 2]) -> String {
-    let mut text = String::from("| key |");
-    columns.iter().for_each(|(name, _)| {
-        let _ = write!(text, " {name} |");
-    });
-    let _ = writeln!(text, " {range} | {meaning} |\n{}", "|---".repeat(columns.len() + 3) + "|");
-    for k in C::keys() {
-        let _ = write!(text, "| `{}` |", k.name);
-        for (_, config) in columns {
-            let _ = write!(text, " {} |", k.value(config));
+        let sections = Self::keys().iter().any(|k| k.section.is_some());
+        let (title, rule) = if sections { (" with |", "---|") } else { ("", "") };
+        let mut text = format!("| key |{title} default | range | meaning |\n|---|{rule}---|---|---|\n");
+        for k in Self::keys() {
+            let only = match k.section {
+                Some(section) => format!(" `{section}` |"),
+                None if sections => " |".to_owned(),
+                None => String::new(),
+            };
+            let _ =
+                writeln!(text, "| `{}` |{only} {} | {} | {} |", k.name, k.default_value(), k.range(), k.doc);
         }
-        let _ = writeln!(text, " {} | {} |", k.range(), k.doc);
+        text
+    }
+}
+
+/// The keys as a table in Markdown with their values in each of several presets, for the documents.
+#[must_use]
+pub fn presets<C: Settings>(presets: &[(&str, C)]) -> String {
+    let names: Vec<_> = presets.iter().map(|(name, _)| *name).collect();
+    let mut text = format!("| key | {} | values | meaning, source |\n", names.join(" | "));
+    let _ = writeln!(text, "{}|", "|---".repeat(presets.len() + 3));
+    for k in C::keys() {
+        let values: Vec<_> = presets.iter().map(|(_, c)| k.value(c).unwrap_or_default()).collect();
+        let _ = writeln!(text, "| `{}` | {} | {} | {} |", k.name, values.join(" | "), k.range(), k.doc);
     }
     text
 }

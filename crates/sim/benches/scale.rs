@@ -1,9 +1,9 @@
-//! How run time and memory grow with the number of flows. `cargo bench -p narrows-sim --bench scale`; a number after `--`
-//! is the most flows to run.
+//! How run time and memory grow with the number of flows. `cargo bench -p narrows-sim --bench scale`; a number after
+//! `--` is the most flows to run.
 //!
-//! Run time: files of ten packets that begin within 20 s over 10 Gbit/s, so that more flows also means more of them at the
-//! same time. Memory: connections that stand and carry nothing; what one takes is the slope between two numbers of them.
-//! Each case runs in a process of its own, because the peak of a process never falls.
+//! Run time: files of ten packets that begin within 20 s over 10 Gbit/s, so that more flows also means more of them at
+//! the same time. Memory: connections that stand and carry nothing; what one takes is the slope between two numbers of
+//! them. Each case runs in a process of its own, because the peak of a process never falls.
 
 #![expect(clippy::disallowed_methods, reason = "a bench is a driver: it has a clock")]
 
@@ -73,8 +73,8 @@ fn peak_bytes() -> u64 {
     line.and_then(|l| l.trim().strip_suffix("kB")?.trim().parse::<u64>().ok()).map_or(0, |kib| kib * 1024)
 }
 
-/// Runs one case, the fewer flows the more often, and prints its mean time and the peak of memory. Not the least time: the
-/// kernel accounts a processor's time in ticks, which the shortest runs fall between.
+/// Runs one case, the fewer flows the more often, and prints its mean time and the peak of memory. Not the least time:
+/// the kernel accounts a processor's time in ticks, which the shortest runs fall between.
 fn case(text: &str, preset: &str, flows: u64) -> Result<(), Error> {
     let sets = [format!("traffic.0.flows={flows}"), format!("tcp.preset={preset}")];
     let runs = Experiment::parse(text, &sets)?.expand()?;

@@ -1,5 +1,5 @@
-//! From a scenario to a world: nodes, links, hosts and settings in the order of the file, so that a number means the same
-//! thing in every run.
+//! From a scenario to a world: nodes, links, hosts and settings in the order of the file, so that a number means the
+//! same thing in every run.
 
 use core::ops::Range;
 
@@ -64,7 +64,7 @@ pub(crate) fn build(scenario: &Scenario, seed: u64) -> Result<(World, Groups, Tr
     }
     for (at, link) in scenario.topology.links.iter().enumerate() {
         if let Some(back) = link.back.filter(|back| *back > at) {
-            net.twin(number(at), number(back));
+            net.pair(number(at), number(back));
         }
     }
     let groups = add_hosts(&mut net, scenario, seed);
@@ -122,7 +122,8 @@ fn add_link(
 ) -> Result<(), BuildError> {
     let Discipline::Ours(spec) = &link.discipline else {
         return Err(BuildError(format!(
-            "link '{}': discipline = '{}' is a kernel's: only `narrows lab` can run it; take one of ours, as fifo:30 or taq",
+            "link '{}': discipline = '{}' is a kernel's: only `narrows lab` can run it; take one of ours, as fifo:30 \
+             or taq",
             link.name, link.discipline
         )));
     };

@@ -1,17 +1,17 @@
 //! A TCP connection between two hosts: two ends, what they are to carry, and what was seen of them.
 
-use narrows_tcp::{Config, Endpoint, Event, Io, Segment};
+use narrows_tcp::{Config, Endpoint, Io, Segment, TcpEvent};
 use narrows_units::{Bytes, Duration, Ecn, Instant};
 use narrows_wire::TcpHeader;
 
-use crate::edge::Divided;
+use crate::edge::PathSplit;
 use crate::network::Network;
 use crate::packet::{Kind, Label};
 use crate::probe::Probes;
 
 /// The end that sends the data, and the end that takes it.
 pub(crate) const DATA: usize = 0;
-pub(crate) const TAKER: usize = 1;
+pub(crate) const RECEIVER: usize = 1;
 
 /// Settings of hosts, shared by all their connections.
 #[derive(Clone, Debug)]
@@ -25,9 +25,9 @@ pub(crate) struct HostConfig {
 
 /// An instant that may not have come: half as long as an `Option<Instant>`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct Moment(Instant);
+pub(crate) struct OptionalInstant(Instant);
 
-impl Moment {
+impl OptionalInstant {
     pub(crate) const NEVER: Self = Self(Instant::FAR_FUTURE);
 
     pub(crate) const fn at(at: Instant) -> Self {
@@ -42,7 +42,7 @@ impl Moment {
     }
 }
 
-impl Default for Moment {
+impl Default for OptionalInstant {
     fn default() -> Self {
         Self::NEVER
     }
@@ -60,17 +60,17 @@ pub(crate) struct FlowStats {
     /// The longest time without a delivery while data was due, from the first delivery on.
     pub(crate) longest_stall: Duration,
     /// The first delivery of data.
-    pub(crate) first_delivery: Moment,
+    pub(crate) first_delivery: OptionalInstant,
     /// How long the first delivery was waited for.
     pub(crate) first_silence: Duration,
-    /// All data in order at the taker.
-    pub(crate) delivered_at: Moment,
+    /// All data in order at the receiver.
+    pub(crate) delivered_at: OptionalInstant,
     /// All data acknowledged at the sender.
-    pub(crate) acked_at: Moment,
+    pub(crate) acked_at: OptionalInstant,
     /// When the first connection for this transfer was opened: this one, unless earlier ones failed.
     pub(crate) first_attempt: Instant,
     pub(crate) opened: Instant,
-    pub(crate) established: Moment,
+    pub(crate) established: OptionalInstant,
     /// When data became due after all before it had been delivered: the first attempt, or a write.
     pub(crate) due_since: Instant,
     /// Its place among the flows of the probes, if it is one of those that last; [`NO_ROW`] else.
@@ -91,12 +91,12 @@ impl FlowStats {
         Self {
             first_attempt,
             opened: now,
-            established: Moment::NEVER,
-            delivered_at: Moment::NEVER,
-            acked_at: Moment::NEVER,
+            established: OptionalInstant::NEVER,
+            delivered_at: OptionalInstant::NEVER,
+            acked_at: OptionalInstant::NEVER,
             delivered: 0,
             acked: 0,
-            first_delivery: Moment::NEVER,
+            first_delivery: OptionalInstant::NEVER,
             last_delivery: first_attempt,
             first_silence: Duration::ZERO,
             longest_stall: Duration::ZERO,
@@ -112,7 +112,7 @@ impl FlowStats {
     pub(crate) fn took(&mut self, now: Instant, bytes: u64) {
         let stall = now.since(self.last_delivery);
         if self.delivered == 0 {
-            self.first_delivery = Moment::at(now);
+            self.first_delivery = OptionalInstant::at(now);
             self.first_silence = stall;
         } else {
             self.longest_stall = self.longest_stall.max(stall);
@@ -127,10 +127,12 @@ impl FlowStats {
     }
 }
 
-/// A connection in its place. Hundreds of thousands of them fit into memory, so what can be told from the rest is not kept.
+/// A connection in its place. Hundreds of thousands of them fit into memory, so what can be told from the rest is not
+/// kept.
 ///
 /// With many flows nothing of a connection is in a near cache when its next packet comes, so what goes together lies
-/// together: what every packet needs is the first cache line, then what packets begin with, then whole lines of each end.
+/// together: what every packet needs is the first cache line, then what packets begin with, then whole lines of each
+/// end.
 #[derive(Debug)]
 #[repr(C, align(64))]
 pub(crate) struct Connection {
@@ -143,12 +145,12 @@ pub(crate) struct Connection {
     /// Whether the data end closes after the last byte.
     pub(crate) close: bool,
     /// Its user's place in the probes.
-    pub(crate) seat: u32,
+    pub(crate) user_index: u32,
     /// Bytes to carry, the header among them; `u64::MAX` without end.
     pub(crate) size: u64,
     /// When each end will be woken: the next wake-up and the one after it that is already in the queue.
-    pub(crate) wakes: [Wakes; 2],
-    /// Bytes of the request that the taker sends first.
+    pub(crate) timers: [Timers; 2],
+    /// Bytes of the request that the receiver sends first.
     pub(crate) request: u32,
     /// Class in results.
     pub(crate) class: u16,
@@ -168,7 +170,7 @@ pub(crate) struct Connection {
 impl Connection {
     /// Reads a word of each line that a segment will need which comes to an end.
     #[inline]
-    pub(crate) fn ahead(&self, end: usize) -> u64 {
+    pub(crate) fn prefetch(&self, end: usize) -> u64 {
         let Some(of_end) = self.ends.get(end) else { return 0 };
         u64::from(self.generation) ^ u64::from(of_end.is_failed()) ^ of_end.unsent() ^ of_end.cwnd().to_bits()
     }
@@ -177,7 +179,7 @@ impl Connection {
     #[inline]
     pub(crate) fn ask_to_be_woken(&mut self, place: u32, end: usize, net: &mut Network) {
         let at = self.ends[end].wake_at();
-        if self.wakes[end].need(at.max(net.now)) {
+        if self.timers[end].need(at.max(net.now)) {
             net.wake(at.max(net.now), place * 2 + end as u32);
         }
     }
@@ -186,21 +188,21 @@ impl Connection {
 /// The port of those who are spoken to.
 pub(crate) const SERVICE: u16 = 80;
 
-/// Wake-ups in the event queue. An end that asks for a later one than is queued waits for the queued one and asks again,
-/// so a timer that is pushed on with each ACK costs no event each time.
+/// Wake-ups in the event queue. An end that asks for a later one than is queued waits for the queued one and asks
+/// again, so a timer that is pushed on with each ACK costs no event each time.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Wakes {
+pub(crate) struct Timers {
     near: Instant,
     far: Instant,
 }
 
-impl Default for Wakes {
+impl Default for Timers {
     fn default() -> Self {
         Self { near: Instant::FAR_FUTURE, far: Instant::FAR_FUTURE }
     }
 }
 
-impl Wakes {
+impl Timers {
     /// Whether a new event is needed to wake at `at`; it is then taken as queued.
     pub(crate) fn need(&mut self, at: Instant) -> bool {
         let need = at < self.near;
@@ -226,34 +228,39 @@ impl Wakes {
 pub(crate) struct Port<'a> {
     pub(crate) net: &'a mut Network,
     pub(crate) probes: &'a mut Probes,
-    pub(crate) events: &'a mut Vec<Event>,
+    pub(crate) events: &'a mut Vec<TcpEvent>,
     /// What packets begin with.
     pub(crate) label: &'a Label,
     pub(crate) options_count: bool,
     /// Which class it is of, if an edge divides it and this end sends the data.
-    pub(crate) divided: Option<&'a mut Divided>,
+    pub(crate) split: Option<&'a mut PathSplit>,
     /// Which end it is, and what else of the connection is needed to count.
     pub(crate) end: usize,
     pub(crate) stats: &'a mut FlowStats,
     pub(crate) size: u64,
-    pub(crate) seat: u32,
+    pub(crate) user_index: u32,
 }
 
 impl Port<'_> {
     /// Counts what an end tells, if nothing else follows from it.
     #[inline(always)]
-    fn count(&mut self, event: Event) -> bool {
+    fn count(&mut self, event: TcpEvent) -> bool {
         match event {
-            Event::Delivered { bytes } if self.end == TAKER && self.stats.delivered + bytes < self.size => {
-                self.probes.took(self.net.now, self.seat, bytes);
+            TcpEvent::Delivered { bytes }
+                if self.end == RECEIVER && self.stats.delivered + bytes < self.size =>
+            {
+                self.probes.took(self.net.now, self.user_index, bytes);
                 self.stats.took(self.net.now, bytes);
                 true
             }
-            Event::Acked { bytes } if self.end == DATA && self.stats.acked + bytes < self.size => {
+            TcpEvent::Acked { bytes } if self.end == DATA && self.stats.acked + bytes < self.size => {
                 self.stats.acked += bytes;
                 true
             }
-            Event::RttSample(_) | Event::FastRetransmit | Event::Recovered | Event::EcnReduced => true,
+            TcpEvent::RttSample(_)
+            | TcpEvent::FastRetransmit
+            | TcpEvent::Recovered
+            | TcpEvent::EcnReduced => true,
             _ => false,
         }
     }
@@ -273,21 +280,21 @@ impl Io for Port<'_> {
         let tcp = p.header.tcp.insert(TcpHeader::default());
         fill(tcp);
         p.label.kind = Kind::of(tcp);
-        if let Some(divided) = &mut self.divided
+        if let Some(split) = &mut self.split
             && tcp.payload > 0
         {
-            (p.label.route, p.label.dscp) = divided.sends();
+            (p.label.route, p.label.dscp) = split.sends();
             p.sent = self.net.now;
         }
         p.header.len = Bytes(u64::from(wire_len(tcp, self.options_count)));
         (p.header.ecn, p.header.dscp) = (ecn, p.label.dscp);
         if p.label.is_opaque() {
-            p.sealed = p.header.tcp.take().map(Box::new);
+            p.opaque = p.header.tcp.take().map(Box::new);
         }
         self.net.send(packet);
     }
     #[inline(always)]
-    fn event(&mut self, event: Event) {
+    fn event(&mut self, event: TcpEvent) {
         if !self.count(event) {
             self.events.push(event);
         }
@@ -297,9 +304,9 @@ impl Io for Port<'_> {
 /// IPv4 and TCP headers without options.
 pub(crate) const BARE_HEADERS: u32 = 40;
 
-/// Length of the IP packet: payload, 40 bytes of IPv4 and TCP header, and the options padded as stacks pad them (RFC 7323,
-/// appendix A: timestamps 12 bytes; RFC 2018: 4 bytes and 8 a block; SYN: MSS 4, window scale 4, SACK permitted in the
-/// timestamps' padding).
+/// Length of the IP packet: payload, 40 bytes of IPv4 and TCP header, and the options padded as stacks pad them (RFC
+/// 7323, appendix A: timestamps 12 bytes; RFC 2018: 4 bytes and 8 a block; SYN: MSS 4, window scale 4, SACK permitted
+/// in the timestamps' padding).
 #[inline]
 pub(crate) fn wire_len(tcp: &TcpHeader, options_count: bool) -> u32 {
     if !options_count {

@@ -6,7 +6,7 @@ use crate::world::World;
 
 impl World {
     /// Whether every packet is accounted for: at each link what arrived was sent, dropped, lost, suppressed or refused, or
-    /// waits in its discipline or at the door of one; and every box that is out is on a wire or in a discipline.
+    /// waits in its discipline or kept by a reverse path; and every box that is out is on a wire or in a discipline.
     ///
     /// # Errors
     /// If not, where and by how much.
@@ -19,13 +19,13 @@ impl Network {
     fn check_conservation(&self) -> Result<(), String> {
         let mut boxes = 0;
         for (id, link) in self.links.iter().enumerate() {
-            let pair = [Some(link), link.twin.map(|twin| &self.links[twin as usize])];
-            // A door keeps packets of either direction: how many of which, it does not tell.
+            let pair = [Some(link), link.reverse.map(|other| &self.links[other as usize])];
+            // A reverse path keeps packets of either direction: how many of which, it does not tell.
             let held: usize = pair.into_iter().flatten().map(Link::held).sum();
             let missing: i128 = pair.into_iter().flatten().map(Link::missing).sum();
             if missing != held as i128 || link.missing() < 0 {
                 return Err(format!(
-                    "link {id} and the way back: {missing} neither left nor wait, {held} are held at a door: {:?}",
+                    "link {id} and the way back: {missing} neither left nor wait, {held} are held: {:?}",
                     link.counters
                 ));
             }

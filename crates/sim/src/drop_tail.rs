@@ -1,9 +1,9 @@
 //! A drop-tail queue in front of a wire, worked out ahead.
 //!
 //! First in, first out: when a packet comes, all that goes before it is there already, so it is known at once when its
-//! sending begins and ends, and its arrival at the far end can be said. That spares the event "the link is free", which a
-//! discipline that may choose the next packet, or drop one that waits, cannot do without. What the link has done by some
-//! instant, which is what probes ask for, is counted when that instant has come ([`DropTail::pass`]).
+//! sending begins and ends, and its arrival at the far end can be said. That spares the event "the link is free", which
+//! a discipline that may choose the next packet, or drop one that waits, cannot do without. What the link has done by
+//! some instant, which is what probes ask for, is counted when that instant has come ([`DropTail::pass`]).
 //!
 //! Who comes at the very instant at which a sending ends comes first if that was settled no later than the end was.
 
@@ -59,13 +59,14 @@ impl DropTail {
         self.limit
     }
 
-    /// The next packet whose sending has begun by the time something happens `now` that was scheduled at `since`, as long as
-    /// there are such.
+    /// The next packet whose sending has begun by the time something happens `now` that was scheduled at `since`, as
+    /// long as there are such.
     #[inline(always)]
     pub(crate) fn pass(&mut self, now: Instant, since: Instant) -> Option<Begun> {
         let next = *self.waiting.front()?;
         let begins = self.busy_until;
-        // The link would have said when it is free when it began to send with others waiting, or when the first of them came.
+        // The link would have said when it is free when it began to send with others waiting, or when the first of them
+        // came.
         if begins > now || begins == now && since <= self.began.max(next.came) {
             return None;
         }

@@ -1,17 +1,17 @@
 //! Edges: nodes that divide connections and datagram flows into two classes, each with its own way or codepoint.
 //!
-//! An edge is at work where a packet leaves its host, not where it comes by the node: what lies between is the host's own
-//! wire and links on which its packets stay in order, so the edge would decide the same, and no other packet pays for it.
-//! What is kept of a connection lies beside it, by place, and nothing is where there are no edges.
+//! An edge is at work where a packet leaves its host, not where it comes by the node: what lies between is the host's
+//! own wire and links on which its packets stay in order, so the edge would decide the same, and no other packet pays
+//! for it. What is kept of a connection lies beside it, by place, and nothing is where there are no edges.
 
 use fastrand::Rng;
 use narrows_scenario::{Policy, Topology};
 use narrows_units::{Dscp, Instant};
 
-use crate::connection::{Connection, DATA, HostConfig, TAKER};
+use crate::connection::{Connection, DATA, HostConfig, RECEIVER};
 use crate::packet::{Label, Packet};
 
-/// How connections of one route are divided.
+/// How connections of one route are split.
 #[derive(Clone, Debug)]
 struct Division {
     policy: Policy,
@@ -20,10 +20,10 @@ struct Division {
     mark: Option<[Dscp; 2]>,
 }
 
-/// What is known of a divided connection or flow of datagrams.
+/// What is known of a split connection or flow of datagrams.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Divided {
-    /// The place belongs to a connection that is divided, of this generation.
+pub(crate) struct PathSplit {
+    /// The place belongs to a connection that is split, of this generation.
     live: bool,
     generation: u32,
     /// Packets of data it may still send in its class; then it is of the other.
@@ -33,12 +33,12 @@ pub(crate) struct Divided {
     /// What packets of the first class have, and whether the route tells.
     first: (u32, Dscp),
     by_route: bool,
-    /// When the packet sent last of those that arrived left its host, and what it carried: a host sends several at once,
-    /// in their order.
+    /// When the packet sent last of those that arrived left its host, and what it carried: a host sends several at
+    /// once, in their order.
     latest: (Instant, u32),
 }
 
-impl Divided {
+impl PathSplit {
     /// A packet of data is about to be sent: its route and codepoint.
     pub(crate) fn sends(&mut self) -> (u32, Dscp) {
         if self.left == 0 {
@@ -51,7 +51,7 @@ impl Divided {
     }
 }
 
-/// What arrived of divided connections.
+/// What arrived of split connections.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Arrivals {
     pub(crate) data: u64,
@@ -64,7 +64,7 @@ pub(crate) struct Arrivals {
 pub(crate) struct Edges {
     /// By place of the ordinary route; empty without edges.
     divisions: Vec<Option<Box<Division>>>,
-    connections: Vec<Divided>,
+    connections: Vec<PathSplit>,
     rng: Rng,
     pub(crate) arrivals: Arrivals,
 }
@@ -111,24 +111,24 @@ impl Edges {
     pub(crate) fn opened(&mut self, place: u32, c: &mut Connection, configs: &[HostConfig]) {
         let at = place as usize;
         if at >= self.connections.len() {
-            self.connections.resize_with(at + 1, Divided::default);
+            self.connections.resize_with(at + 1, PathSplit::default);
         }
-        self.connections[at] = Divided::default();
+        self.connections[at] = PathSplit::default();
         let mss = u64::from(configs[usize::from(c.config[DATA])].tcp.mss.max(1));
-        let Some(divided) = self.divide(c.labels[DATA], c.size.div_ceil(mss)) else { return };
-        (c.labels[DATA].route, c.labels[DATA].dscp) = divided.now;
-        c.labels[TAKER].dscp = divided.now.1;
-        self.connections[at] = Divided { generation: c.generation, ..divided };
+        let Some(split) = self.divide(c.labels[DATA], c.size.div_ceil(mss)) else { return };
+        (c.labels[DATA].route, c.labels[DATA].dscp) = split.now;
+        c.labels[RECEIVER].dscp = split.now.1;
+        self.connections[at] = PathSplit { generation: c.generation, ..split };
     }
 
-    /// A flow of datagrams begins, whose end nobody knows, with the ordinary route and its own codepoint: what is to be known
-    /// of it, if it is divided.
-    pub(crate) fn datagrams(&mut self, route: u32, dscp: Dscp) -> Option<Divided> {
+    /// A flow of datagrams begins, whose end nobody knows, with the ordinary route and its own codepoint: what is to be
+    /// known of it, if it is split.
+    pub(crate) fn datagrams(&mut self, route: u32, dscp: Dscp) -> Option<PathSplit> {
         self.divide(Label { route, dscp, ..Label::default() }, u64::MAX)
     }
 
     /// The class of what has this label and carries so many full packets.
-    fn divide(&mut self, label: Label, carries: u64) -> Option<Divided> {
+    fn divide(&mut self, label: Label, carries: u64) -> Option<PathSplit> {
         let Some(Some(division)) = self.divisions.get(label.route as usize) else { return None };
         let own = label.dscp;
         let (class, left) = match division.policy {
@@ -138,7 +138,7 @@ impl Edges {
             Policy::Dscp(first) => (usize::from(own != first), u32::MAX),
         };
         let of = |class: usize| (division.routes[class], division.mark.map_or(own, |m| m[class]));
-        Some(Divided {
+        Some(PathSplit {
             live: true,
             generation: 0,
             left,
@@ -150,12 +150,12 @@ impl Edges {
         })
     }
 
-    /// What is known of the connection in a place, if it is divided.
-    pub(crate) fn of(&mut self, place: u32) -> Option<&mut Divided> {
+    /// What is known of the connection in a place, if it is split.
+    pub(crate) fn of(&mut self, place: u32) -> Option<&mut PathSplit> {
         self.connections.get_mut(place as usize).filter(|d| d.live)
     }
 
-    /// A packet for a taker is at its host.
+    /// A packet for a receiver is at its host.
     pub(crate) fn arrived(&mut self, packet: &Packet) {
         let Some(d) = self.connections.get_mut(packet.label.flow as usize) else { return };
         let Some(tcp) = packet.header.tcp.filter(|t| t.payload > 0) else { return };

@@ -1,5 +1,5 @@
-//! The event queue: what happens next. Events of the same instant happen in the order in which they were scheduled, so a
-//! run has one history. What is said ahead of time ([`crate::drop_tail`]) tells as of when it counts as scheduled.
+//! The event queue: what happens next. Events of the same instant happen in the order in which they were scheduled, so
+//! a run has one history. What is said ahead of time ([`crate::drop_tail`]) tells as of when it counts as scheduled.
 
 use core::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -25,8 +25,8 @@ pub(crate) enum Event {
     Probe(u32),
 }
 
-/// An event, when it happens, and since when that is so. Of events that agree in both, the one put in first comes first:
-/// lists are kept in that order, and sorting does not change it.
+/// An event, when it happens, and since when that is so. Of events that agree in both, the one put in first comes
+/// first: lists are kept in that order, and sorting does not change it.
 #[derive(Debug)]
 struct Entry {
     at: u64,
@@ -85,7 +85,8 @@ const WIDEST: u32 = 30;
 /// How many slots are emptied between two looks at the width.
 const PERIOD: u64 = 4096;
 
-/// Slots of equal width, unsorted, of which those after some number, and at most one turn of the wheel after it, are in use.
+/// Slots of equal width, unsorted, of which those after some number, and at most one turn of the wheel after it, are in
+/// use.
 #[derive(Debug)]
 struct Wheel {
     slots: Box<[Vec<Entry>; SLOTS as usize]>,
@@ -141,10 +142,10 @@ impl Wheel {
 /// Two wheels of time slots, unsorted until their turn comes, and a heap for what lies beyond.
 ///
 /// A heap alone decides log n times between events that are hard to tell apart, and each wrong guess of the processor
-/// costs as much as ten right ones. Here an event is put into its slot by its time alone: soon ones into the fine wheel,
-/// timers into the coarse one, whose slots are poured into the fine one when it gets there. Only the few events of the
-/// slot whose turn it is are sorted. The width of a slot follows how many events it finds: a link of 10 Gbit/s has a
-/// thousand times more of them in a millisecond than one of 10 Mbit/s.
+/// costs as much as ten right ones. Here an event is put into its slot by its time alone: soon ones into the fine
+/// wheel, timers into the coarse one, whose slots are poured into the fine one when it gets there. Only the few events
+/// of the slot whose turn it is are sorted. The width of a slot follows how many events it finds: a link of 10 Gbit/s
+/// has a thousand times more of them in a millisecond than one of 10 Mbit/s.
 #[derive(Debug)]
 pub(crate) struct EventQueue {
     /// Events of the slot whose turn it is, the next one last.
@@ -210,8 +211,8 @@ impl EventQueue {
         Instant::from_nanos(self.now.1)
     }
 
-    /// The next event, unless it lies after `end`. `ahead` is shown the events of a slot when its turn comes, and reads what
-    /// they will need.
+    /// The next event, unless it lies after `end`. `ahead` is shown the events of a slot when its turn comes, and reads
+    /// what they will need.
     #[inline(always)]
     pub(crate) fn pop(&mut self, end: Instant, ahead: impl Fn(&Event) -> u64) -> Option<(Instant, Event)> {
         while self.current.is_empty() {
@@ -236,8 +237,8 @@ impl EventQueue {
         })
     }
 
-    // In line, so that an entry goes from registers into its slot: written to the stack in parts and read back as a whole
-    // it stalls the processor for longer than all the rest takes.
+    // In line, so that an entry goes from registers into its slot: written to the stack in parts and read back as a
+    // whole it stalls the processor for longer than all the rest takes.
     #[inline(always)]
     fn place(&mut self, entry: Entry) {
         let slot = entry.at >> self.width;
@@ -296,8 +297,8 @@ impl EventQueue {
     fn begin(&mut self, slot: u64, ahead: impl Fn(&Event) -> u64) {
         self.turn = slot;
         self.fine.take(slot, &mut self.current);
-        // With many flows nothing of what these events need is in a near cache. Asked for all at once it comes together, not
-        // one after another.
+        // With many flows nothing of what these events need is in a near cache. Asked for all at once it comes
+        // together, not one after another.
         core::hint::black_box(self.current.iter().fold(0, |read, entry| read ^ ahead(&entry.event)));
         self.emptied += 1;
         self.found += self.current.len() as u64;
@@ -410,8 +411,8 @@ mod tests {
 
     #[test]
     fn nothing_is_lost_when_slots_get_wider() {
-        // One event after the other, each in the slot after the last one's: after PERIOD slots they get wider, and the next
-        // event shares its slot with the last one, or not. The slot after that is not empty.
+        // One event after the other, each in the slot after the last one's: after PERIOD slots they get wider, and the
+        // next event shares its slot with the last one, or not. The slot after that is not empty.
         for first in 0..2 {
             let mut queue = EventQueue::default();
             let at = |slot: u64| Instant::from_nanos(slot << WIDTH);

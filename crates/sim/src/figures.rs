@@ -106,8 +106,8 @@ const NAMES: &[&str] = &[
     "capture_missed",
 ];
 
-/// Every figure a run of `scenario` can have, whether or not this one will: what means nothing to it is missing from its
-/// summary.
+/// Every figure a run of `scenario` can have, whether or not this one will: what means nothing to it is missing from
+/// its summary.
 #[must_use]
 pub fn names(scenario: &Scenario) -> BTreeSet<String> {
     let plain = |name: &str| name.replace(|c: char| !c.is_ascii_alphanumeric(), "_");
@@ -199,7 +199,8 @@ mod tests {
             bursts = true
             series = ['cwnd']
             stalls = ['3s']
-            groups = [{ name = 'mice', traffic = ['web'], up_to = '6kB' }, { name = 'all', traffic = ['web'], shares = true }]
+            groups = [{ name = 'mice', traffic = ['web'], up_to = '6kB' }, 
+                { name = 'all', traffic = ['web'], shares = true }]
         ";
         for discipline in ["taq", "taq:paper", "fifo:10"] {
             let sets = [format!("link.0.discipline={discipline}")];

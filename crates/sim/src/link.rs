@@ -4,7 +4,7 @@
 //! said at once; such a wire costs one event a packet, and so does one with a drop-tail queue ([`DropTail`]). A link with
 //! any other discipline is asked for the next packet whenever it has sent one.
 
-use narrows_qdisc::{Backlog, Discipline, Packet as _, Reason, ReversePath, ShaperConfig};
+use narrows_qdisc::{Backlog, BoxedDiscipline, Packet as _, Reason, ReversePath, ShaperConfig};
 use narrows_units::{Bytes, Duration, Instant, Rate};
 
 use crate::drop_tail::{Begun, DropTail};
@@ -77,7 +77,7 @@ impl LinkCounters {
 
 /// A discipline in front of a link.
 pub(crate) struct Queue {
-    pub(crate) discipline: Box<dyn Discipline<Pkt> + Send>,
+    pub(crate) discipline: BoxedDiscipline<Pkt>,
     /// Whether it has a reverse path.
     pub(crate) watches: bool,
     /// Until when the link sends.
@@ -89,7 +89,7 @@ pub(crate) struct Queue {
 }
 
 impl Queue {
-    pub(crate) fn new(discipline: Box<dyn Discipline<Pkt> + Send>) -> Self {
+    pub(crate) fn new(discipline: BoxedDiscipline<Pkt>) -> Self {
         let watches = discipline.reverse_path().is_some();
         Self { discipline, watches, busy_until: Instant::ZERO, free_due: false, serve_due: None }
     }
@@ -133,8 +133,8 @@ pub(crate) struct Link {
     /// What the wire does to packets.
     pub(crate) loss: Option<Box<Loss>>,
     /// The link the other way, if the two are the directions of one.
-    pub(crate) twin: Option<u32>,
-    /// Whether the discipline of the twin looks at what enters here.
+    pub(crate) reverse: Option<u32>,
+    /// Whether the discipline of that link sees what enters here.
     pub(crate) watched: bool,
     /// Whether all packets come to it in order from one place, so that they may be given to it ahead of time.
     pub(crate) fused: bool,
@@ -154,7 +154,7 @@ impl Link {
             tail: None,
             waits: None,
             loss: None,
-            twin: None,
+            reverse: None,
             watched: false,
             fused: false,
             counters: LinkCounters::default(),

@@ -4,6 +4,10 @@
 //! packets from one place only, and those in order, it can be told of a packet before the packet is there: such links
 //! cost no events of their own (`fused`).
 
+mod routes;
+#[cfg(test)]
+mod tests;
+
 use narrows_qdisc::{Fifo, Packet as _, Reason, ShaperConfig, Spec, Verdict, Verdicts};
 use narrows_units::{Bytes, Duration, Instant, Rate};
 
@@ -119,11 +123,11 @@ impl Network {
     }
 
     /// Makes two links the two directions of one, whose disciplines see each other's packets.
-    pub(crate) fn twin(&mut self, a: u32, b: u32) {
+    pub(crate) fn pair(&mut self, a: u32, b: u32) {
         for (one, other) in [(a, b), (b, a)] {
             self.links[one as usize].watched =
                 self.links[other as usize].queue.as_ref().is_some_and(|q| q.watches);
-            self.links[one as usize].twin = Some(other);
+            self.links[one as usize].reverse = Some(other);
         }
     }
 
@@ -157,83 +161,6 @@ impl Network {
     fn push_link(&mut self, link: Link) -> u32 {
         self.links.push(link);
         u32::try_from(self.links.len() - 1).expect("a scenario is checked to have fewer links")
-    }
-
-    /// Finds the routes: least propagation, among equals the fewest links, among those the one added first. To be called when
-    /// all is built.
-    pub(crate) fn settle(&mut self) {
-        let n = self.nodes as usize;
-        self.routes = vec![Box::default(); n * n];
-        let with_hosts: Vec<u32> =
-            (0..self.nodes).filter(|node| self.groups.iter().any(|g| g.node == *node)).collect();
-        for &from in &with_hosts {
-            let came = self.ways(from);
-            for &to in with_hosts.iter().filter(|to| **to != from) {
-                let (mut path, mut at) = (Vec::new(), to);
-                while let Some(edge) = came[at as usize] {
-                    path.push(edge.link);
-                    at = edge.from;
-                }
-                path.reverse();
-                self.routes[from as usize * n + to as usize] = path.into();
-            }
-        }
-        self.fuse();
-    }
-
-    /// Adds a route beside those that [`Network::settle`] found, and gives its place.
-    pub(crate) fn add_route(&mut self, links: Vec<u32>) -> u32 {
-        self.routes.push(links.into());
-        u32::try_from(self.routes.len() - 1).expect("a scenario is checked to have fewer nodes")
-    }
-
-    /// Whether packets get from one node to another.
-    pub(crate) fn has_route(&self, from: u32, to: u32) -> bool {
-        !self.routes[(from * self.nodes + to) as usize].is_empty()
-    }
-
-    /// The last link of the best way to each node from `from`.
-    fn ways(&self, from: u32) -> Vec<Option<Edge>> {
-        // Bellman-Ford, as `narrows_scenario::Topology::route` has it.
-        let mut came = vec![None; self.nodes as usize];
-        let mut best = vec![None; self.nodes as usize];
-        best[from as usize] = Some((Duration::ZERO, 0));
-        let mut changed = true;
-        while changed {
-            changed = false;
-            for edge in &self.edges {
-                let Some((delay, links)) = best[edge.from as usize] else { continue };
-                let cost = (delay + self.links[edge.link as usize].delay, links + 1);
-                if best[edge.to as usize].is_none_or(|known| cost < known) {
-                    best[edge.to as usize] = Some(cost);
-                    came[edge.to as usize] = Some(*edge);
-                    changed = true;
-                }
-            }
-        }
-        came
-    }
-
-    /// A wire may be told of packets ahead of time if all it gets comes from one link, in order: what follows the only
-    /// link into a node. (Hosts of one node do not talk to each other; a host's way out always may.)
-    fn fuse(&mut self) {
-        let mut into = vec![0_u32; self.nodes as usize];
-        for edge in &self.edges {
-            into[edge.to as usize] += 1;
-        }
-        let single = |node: u32| into[node as usize] == 1;
-        for group in &mut self.groups {
-            group.single = single(group.node);
-        }
-        for edge in &self.edges {
-            let hosts_send = self.groups.iter().any(|g| g.node == edge.from);
-            let link = &mut self.links[edge.link as usize];
-            link.fused = single(edge.from)
-                && !hosts_send
-                && link.queue.is_none()
-                && link.tail.is_none()
-                && !link.watched;
-        }
     }
 
     /// The place of the route between two hosts.
@@ -344,11 +271,11 @@ impl Network {
     /// Shows a packet to the discipline of the other direction.
     fn show(&mut self, id: u32, mut packet: Pkt) -> Option<Pkt> {
         packet.0.address();
-        let twin = self.links[id as usize].twin.expect("only one of a pair is watched");
-        let queue = self.links[twin as usize].queue.as_mut().expect("only a discipline watches");
+        let reverse = self.links[id as usize].reverse.expect("only one of a pair is watched");
+        let queue = self.links[reverse as usize].queue.as_mut().expect("only a discipline watches");
         let passed = queue.reverse_path().reverse(self.now, packet, &mut self.verdicts);
-        self.judge(id);
-        self.look_again(twin);
+        self.apply_verdicts(id);
+        self.schedule(reverse);
         passed
     }
 
@@ -374,22 +301,36 @@ impl Network {
     }
 
     #[inline(always)]
-    fn enqueue(&mut self, id: u32, mut packet: Pkt) {
+    fn enqueue(&mut self, id: u32, packet: Pkt) {
+        self.put(id, packet);
+        self.attend(id);
+    }
+
+    /// Gives a packet to the discipline of a link.
+    #[inline(always)]
+    fn put(&mut self, id: u32, mut packet: Pkt) {
         packet.0.queued = self.now;
         packet.0.address();
         let queue = self.links[id as usize].queue.as_mut().expect("the caller has looked");
         queue.discipline.enqueue(self.now, packet, &mut self.verdicts);
-        let (busy, due) = (queue.busy_until, queue.free_due);
         if !self.verdicts.is_empty() {
-            self.judge(id);
+            self.apply_verdicts(id);
         }
-        if due {
-            return;
-        }
-        if busy <= self.now {
-            self.serve(id);
-        } else if let Some(queue) = &mut self.links[id as usize].queue {
+    }
+
+    /// A discipline has taken something: it is served if its link is idle, else when that is free.
+    #[inline(always)]
+    fn attend(&mut self, id: u32) {
+        let queue = self.links[id as usize].queue.as_mut().expect("the caller has looked");
+        if !queue.free_due {
+            if queue.busy_until <= self.now {
+                return self.serve(id);
+            }
             queue.due_when_free(id, &mut self.events);
+        }
+        // What it took may let go what its reverse path keeps.
+        if queue.watches {
+            self.schedule(id);
         }
     }
 
@@ -411,10 +352,10 @@ impl Network {
             self.transmit(id, packet);
         }
         if !self.verdicts.is_empty() {
-            self.judge(id);
+            self.apply_verdicts(id);
         }
         if wakes {
-            self.look_again(id);
+            self.schedule(id);
         }
     }
 
@@ -447,38 +388,58 @@ impl Network {
         }
     }
 
-    /// A discipline that watches asked to be looked at now.
-    pub(crate) fn look(&mut self, id: u32) {
-        let link = &mut self.links[id as usize];
-        let twin = link.twin;
-        let Some(queue) = &mut link.queue else { return };
-        queue.serve_due = None;
-        if let Some(twin) = twin.filter(|_| queue.watches) {
-            while let Some(packet) = self.links[id as usize]
-                .queue
-                .as_mut()
-                .and_then(|q| q.reverse_path().release(self.now, &mut self.verdicts))
-            {
-                self.judge(twin);
-                self.released(twin, packet);
-            }
-            self.judge(twin);
+    /// A discipline asked to be called now: what the reverse paths of the pair keep and may go is released first, the
+    /// lower link's before the other's, and then each is served, as [`narrows_qdisc::Driver`] has it.
+    pub(crate) fn service(&mut self, id: u32) {
+        let pair = match self.links[id as usize].reverse {
+            Some(other) if other < id => [Some(other), Some(id)],
+            other => [Some(id), other],
+        };
+        if let Some(queue) = &mut self.links[id as usize].queue {
+            queue.serve_due = None;
         }
-        let queue = self.links[id as usize].queue.as_ref().expect("it was there above");
-        if queue.busy_until <= self.now && !queue.free_due {
-            self.serve(id);
-        } else {
-            self.look_again(id);
+        for link in pair.into_iter().flatten() {
+            if self.links[link as usize].queue.as_ref().is_some_and(|q| q.watches) {
+                self.release(link);
+            }
+        }
+        for link in pair.into_iter().flatten() {
+            let Some(queue) = &mut self.links[link as usize].queue else { continue };
+            let waits = queue.discipline.backlog().packets > 0;
+            if queue.busy_until <= self.now && !queue.free_due && (link == id || waits) {
+                self.serve(link);
+                continue;
+            }
+            if waits && !queue.free_due {
+                queue.due_when_free(link, &mut self.events);
+            }
+            if queue.watches || link == id {
+                self.schedule(link);
+            }
         }
     }
 
-    /// What a door let go goes on from where it was held.
+    /// Lets go what the reverse path of link `id` keeps and may go now.
+    fn release(&mut self, id: u32) {
+        let Some(reverse) = self.links[id as usize].reverse else { return };
+        while let Some(packet) = self.links[id as usize]
+            .queue
+            .as_mut()
+            .and_then(|q| q.reverse_path().release(self.now, &mut self.verdicts))
+        {
+            self.apply_verdicts(reverse);
+            self.released(reverse, packet);
+        }
+        self.apply_verdicts(reverse);
+    }
+
+    /// What a reverse path let go goes on from where it was kept.
     fn released(&mut self, id: u32, mut packet: Pkt) {
         if self.links[id as usize].tail.is_some() {
             return self.queue_up(id, packet);
         }
         if self.links[id as usize].queue.is_some() {
-            return self.enqueue(id, packet);
+            return self.put(id, packet);
         }
         let link = &mut self.links[id as usize];
         let sent = link.pass(self.now, packet.len());
@@ -490,7 +451,7 @@ impl Network {
     }
 
     /// Sees to it that a discipline that wakes by itself is woken.
-    fn look_again(&mut self, id: u32) {
+    fn schedule(&mut self, id: u32) {
         let Some(queue) = &mut self.links[id as usize].queue else { return };
         let ready = if queue.free_due || queue.busy_until > self.now {
             None
@@ -507,9 +468,9 @@ impl Network {
         }
     }
 
-    /// Counts what the discipline of link `id`, or the one that watches it, decided, and takes the boxes back. What a door lets
-    /// go may push out a packet of the other direction: each counts at the link it came to.
-    fn judge(&mut self, id: u32) {
+    /// Counts what the discipline of link `id`, or the one that watches it, decided, and takes the boxes back. What a reverse path
+    /// lets go may push out a packet of the other direction: each counts at the link it came to.
+    fn apply_verdicts(&mut self, id: u32) {
         let routes = &self.routes;
         let at = |packet: &Pkt| {
             let label = &packet.0.label;

@@ -34,15 +34,15 @@ pub(crate) struct Label {
 impl Label {
     /// Whether queues cannot read what the ends say to each other. The port says it, so a label is no larger for it.
     pub(crate) const fn is_opaque(&self) -> bool {
-        self.ports.0 == SEALED || self.ports.1 == SEALED
+        self.ports.0 == OPAQUE_PORT || self.ports.1 == OPAQUE_PORT
     }
 }
 
 /// The port of those who are spoken to where queues cannot read, as QUIC's is.
-pub(crate) const SEALED: u16 = 443;
+pub(crate) const OPAQUE_PORT: u16 = 443;
 
-/// What a box holds. What every link reads lies in its first cache line, what an end reads in the second, and boxes begin
-/// with one: with ten thousand flows nothing of a packet is in a near cache when its next event comes.
+/// What a box holds. What every link reads lies in its first cache line, what an end reads in the second, and boxes
+/// begin with one: with ten thousand flows nothing of a packet is in a near cache when its next event comes.
 #[derive(Clone, Debug, Default)]
 #[repr(C, align(64))]
 pub(crate) struct Packet {
@@ -54,7 +54,7 @@ pub(crate) struct Packet {
     /// When its host sent it, if it belongs to no connection or to one that an edge divides.
     pub(crate) sent: Instant,
     /// What the ends say to each other where queues cannot read it: the header has no TCP then.
-    pub(crate) sealed: Option<Box<TcpHeader>>,
+    pub(crate) opaque: Option<Box<TcpHeader>>,
 }
 
 impl Packet {
@@ -84,8 +84,8 @@ pub(crate) enum Kind {
     Datagram,
 }
 
-/// Data beyond so many bytes of a connection is bulk; what comes before it is what short transfers consist of. It is from
-/// this size on that the lab calls an object large.
+/// Data beyond so many bytes of a connection is bulk; what comes before it is what short transfers consist of. It is
+/// from this size on that the lab calls an object large.
 pub(crate) const BULK_FROM: u32 = 20_000;
 
 impl Kind {

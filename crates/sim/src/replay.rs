@@ -13,8 +13,8 @@ use std::net::IpAddr;
 use std::str::FromStr;
 
 use narrows_qdisc::{
-    Direction, Discipline, Driver, Event, Fifo, Limit, Packet as _, Reason, Record, Shaper, ShaperConfig,
-    Spec, Verdict,
+    BoxedDiscipline, Direction, Driver, Event, Fifo, Limit, Packet as _, Reason, Record, Shaper,
+    ShaperConfig, Spec, Verdict,
 };
 use narrows_units::{Duration, Instant};
 use narrows_wire::{FlowKey, Header};
@@ -43,7 +43,7 @@ impl Lane {
     /// A direction in which all passes.
     pub const OPEN: Self = Self { link: None, discipline: Spec::Fifo(Limit::Packets(usize::MAX)) };
 
-    fn build(&self, seed: u64) -> Box<dyn Discipline<Record> + Send> {
+    fn build(&self, seed: u64) -> BoxedDiscipline<Record> {
         match self.link {
             Some(link) => Box::new(Shaper::new(link, self.discipline.build::<Record>(&link, seed))),
             None => Box::new(Fifo::new(Limit::Packets(usize::MAX))),

@@ -1,5 +1,5 @@
-//! The few statistics results are made of. They are as the lab computes them, so that a figure of a simulation and one of
-//! a kernel's run mean the same.
+//! The few statistics results are made of. They are as the lab computes them, so that a figure of a simulation and one
+//! of a kernel's run mean the same.
 
 /// The value below which a share `q` of a sorted list lies, between two by interpolation; `None` of nothing.
 pub(crate) fn quantile(sorted: &[f64], q: f64) -> Option<f64> {
@@ -44,8 +44,8 @@ pub(crate) fn top_share(shares: &mut [u64]) -> Option<f64> {
 const PARTS: u32 = 7;
 const PART_COUNT: u64 = 1 << PARTS;
 
-/// How often which value came, in buckets whose width is a 128th of the next lower power of two: values below 128 are kept
-/// as they are. It is as long as the largest value needs, some 30 kB for hours in nanoseconds.
+/// How often which value came, in buckets whose width is a 128th of the next lower power of two: values below 128 are
+/// kept as they are. It is as long as the largest value needs, some 30 kB for hours in nanoseconds.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Histogram {
     counts: Vec<u64>,

@@ -46,7 +46,8 @@ impl Waits {
 pub(crate) struct Lost {
     generation: u32,
     packets: u32,
-    /// Which of its first 64 segments lost a copy, a bit for each, if segments are told of apart ([`Tap::tell_segments`]).
+    /// Which of its first 64 segments lost a copy, a bit for each, if segments are told of apart
+    /// ([`Tap::tell_segments`]).
     pub(crate) segments: u64,
 }
 

@@ -1,16 +1,20 @@
 //! The whole: network, connections, applications, and the loop that lets time pass.
 
+mod ends;
+
 use core::ops::ControlFlow;
 
-use narrows_tcp::{Endpoint, Event as TcpEvent};
+use narrows_tcp::{Endpoint, TcpEvent};
 use narrows_units::{Dscp, Instant, SeqNum};
 
-use crate::app::{App, Happened};
-use crate::connection::{Connection, DATA, FlowStats, HostConfig, Moment, Port, SERVICE, TAKER, Wakes};
+use crate::app::App;
+use crate::connection::{
+    Connection, DATA, FlowStats, HostConfig, OptionalInstant, RECEIVER, SERVICE, Timers,
+};
 use crate::edge::Edges;
 use crate::event::Event;
 use crate::network::{Host, Network};
-use crate::packet::{DATAGRAM, Kind, Label, Pkt, SEALED};
+use crate::packet::{Kind, Label, OPAQUE_PORT};
 use crate::probe::Probes;
 
 /// What an application wants carried.
@@ -24,10 +28,10 @@ pub(crate) struct Transfer {
     pub(crate) size: u64,
     /// Bytes before the object: payload that is not part of its size.
     pub(crate) header: u64,
-    /// What the taker asks with before any data comes, when it opens; 0 for data at once.
+    /// What the receiver asks with before any data comes, when it opens; 0 for data at once.
     pub(crate) request: u32,
-    /// Whether the taker opens the connection (as a browser does) or the sender (as ns-2's agents do).
-    pub(crate) taker_opens: bool,
+    /// Whether the receiver opens the connection (as a browser does) or the sender (as ns-2's agents do).
+    pub(crate) receiver_opens: bool,
     /// Whether the sender closes after the last byte.
     pub(crate) close: bool,
     /// Settings of both ends, [`DATA`] first.
@@ -65,7 +69,7 @@ pub(crate) struct World {
     timers: Vec<Timer>,
     free_timers: Vec<u32>,
     /// Events of the ends that are being worked on, the one begun last at the end.
-    told: Vec<TcpEvent>,
+    events: Vec<TcpEvent>,
     /// Connections opened so far.
     serial: u64,
     /// When nothing more happens.
@@ -89,7 +93,7 @@ impl World {
             apps: Vec::new(),
             timers: Vec::new(),
             free_timers: Vec::new(),
-            told: Vec::new(),
+            events: Vec::new(),
             serial: 0,
             end: Instant::default(),
             steps: 0,
@@ -105,7 +109,8 @@ impl World {
         self.end
     }
 
-    /// So many connections will be open at a time: they get their room at once, rather than being moved as their number grows.
+    /// So many connections will be open at a time: they get their room at once, rather than being moved as their number
+    /// grows.
     pub(crate) fn expect(&mut self, connections: u32) {
         self.connections.reserve(connections as usize);
     }
@@ -126,7 +131,7 @@ impl World {
             self.with_app(app, |a, world| a.start(world, app));
         }
         while let Some((at, event)) =
-            self.net.events.pop(end, |event| ahead(&self.connections, &self.net.hosts, event))
+            self.net.events.pop(end, |event| prefetch(&self.connections, &self.net.hosts, event))
         {
             self.net.now = at;
             self.steps += 1;
@@ -148,7 +153,7 @@ impl World {
                 }
             }
             Event::Free(link) => self.net.free(link),
-            Event::Serve(link) => self.net.look(link),
+            Event::Serve(link) => self.net.service(link),
             Event::End(place) => self.wake_end(place / 2, (place % 2) as usize),
             Event::App(timer) => {
                 let Timer { app, token } = self.timers[timer as usize];
@@ -194,7 +199,7 @@ impl World {
         let ends = configs.map(|c| Endpoint::new(c, SeqNum(0)));
         let connection = Connection {
             ends,
-            wakes: [Wakes::default(); 2],
+            timers: [Timers::default(); 2],
             labels: self.labels(place, generation, &transfer),
             config: transfer.config,
             generation,
@@ -202,10 +207,10 @@ impl World {
             tag: transfer.tag,
             class: transfer.class,
             user: transfer.user,
-            seat: 0,
+            user_index: 0,
             live: true,
             begun: false,
-            request: if transfer.taker_opens { transfer.request } else { 0 },
+            request: if transfer.receiver_opens { transfer.request } else { 0 },
             size: transfer.size.saturating_add(transfer.header),
             header: transfer.header,
             close: transfer.close,
@@ -220,7 +225,7 @@ impl World {
             self.edges.opened(place, &mut self.connections[place as usize], &self.configs);
         }
         self.probes.opened(place, &mut self.connections[place as usize]);
-        let opener = if transfer.taker_opens { TAKER } else { DATA };
+        let opener = if transfer.receiver_opens { RECEIVER } else { DATA };
         self.work(place, opener, |end, config, now, io| end.open(config, now, io));
         place
     }
@@ -229,11 +234,11 @@ impl World {
     fn labels(&self, place: u32, generation: u32, transfer: &Transfer) -> [Label; 2] {
         let port = u16::try_from(1024 + self.serial % 64_000).unwrap_or(u16::MAX);
         let opaque = self.configs[usize::from(transfer.config[DATA])].opaque;
-        let service = if opaque { SEALED } else { SERVICE };
+        let service = if opaque { OPAQUE_PORT } else { SERVICE };
         let hosts = [transfer.from, transfer.to];
-        [DATA, TAKER].map(|end| {
+        [DATA, RECEIVER].map(|end| {
             let (src, dst) = (hosts[end], hosts[1 - end]);
-            let opens = (end == TAKER) == transfer.taker_opens;
+            let opens = (end == RECEIVER) == transfer.receiver_opens;
             Label {
                 flow: place,
                 generation,
@@ -241,7 +246,7 @@ impl World {
                 dst,
                 route: self.net.route(src, dst),
                 hop: 0,
-                end: if end == DATA { TAKER as u8 } else { DATA as u8 },
+                end: if end == DATA { RECEIVER as u8 } else { DATA as u8 },
                 kind: Kind::Control,
                 ports: if opens { (port, service) } else { (service, port) },
                 dscp: transfer.dscp,
@@ -254,165 +259,12 @@ impl World {
         let connection = &mut self.connections[place as usize];
         self.probes.writes(self.net.now, connection, bytes);
         connection.size = connection.size.saturating_add(bytes);
-        (connection.stats.delivered_at, connection.stats.acked_at) = (Moment::NEVER, Moment::NEVER);
+        (connection.stats.delivered_at, connection.stats.acked_at) =
+            (OptionalInstant::NEVER, OptionalInstant::NEVER);
         if !connection.begun {
             return;
         }
         self.work(place, DATA, |end, config, now, io| end.write(config, now, bytes, io));
-    }
-
-    /// A packet is at its host.
-    fn deliver(&mut self, packet: Pkt) {
-        let p = &packet.0;
-        let Label { flow, generation, end, .. } = p.label;
-        if end == DATAGRAM {
-            self.probes.datagram(self.net.now, p);
-            return self.net.pool.give(packet);
-        }
-        let tcp = p.header.tcp.as_ref().or(p.sealed.as_deref());
-        if let Some(tcp) = tcp.filter(|_| usize::from(end) == TAKER) {
-            self.probes.arrived += u64::from(tcp.payload);
-        }
-        // A late copy for a connection that is gone is taken from the wire; a real host would answer with a reset that nobody
-        // awaits.
-        if let Some(connection) = self.connections.get_mut(flow as usize)
-            && connection.live
-            && connection.generation == generation
-            && let Some(tcp) = tcp
-        {
-            let (end, first) = (usize::from(end), self.told.len());
-            if end == TAKER && !self.edges.is_empty() {
-                self.edges.arrived(p);
-            }
-            let around =
-                (&self.configs[..], &mut self.net, &mut self.probes, &mut self.told, &mut self.edges);
-            work_on(connection, end, around, |e, config, now, io| {
-                e.receive(config, now, tcp, p.header.ecn, io);
-            });
-            if self.told.len() > first {
-                self.follow_all(flow, end, generation, first);
-            }
-        }
-        self.net.pool.give(packet);
-    }
-
-    fn wake_end(&mut self, place: u32, end: usize) {
-        let now = self.net.now;
-        let connection = &mut self.connections[place as usize];
-        if !connection.wakes[end].came(now) || !connection.live {
-            return;
-        }
-        if connection.ends[end].wake_at() <= now {
-            self.work(place, end, |e, config, now, io| e.wake(config, now, io));
-        } else {
-            connection.ask_to_be_woken(place, end, &mut self.net);
-        }
-    }
-
-    /// Works on one end of a connection, and does what follows from what it tells.
-    fn work(
-        &mut self,
-        place: u32,
-        end: usize,
-        work: impl FnOnce(&mut Endpoint, &narrows_tcp::Config, Instant, &mut Port<'_>),
-    ) {
-        let connection = &mut self.connections[place as usize];
-        let (generation, first) = (connection.generation, self.told.len());
-        let around = (&self.configs[..], &mut self.net, &mut self.probes, &mut self.told, &mut self.edges);
-        work_on(connection, end, around, work);
-        if self.told.len() > first {
-            self.follow_all(place, end, generation, first);
-        }
-    }
-
-    /// Does what follows from what one end of a connection told: all events from number `first` on. What follows may work on
-    /// an end again, whose events come after these.
-    #[inline(never)]
-    fn follow_all(&mut self, place: u32, end: usize, generation: u32, first: usize) {
-        let mut at = first;
-        // An application may retire the connection and open another in its place.
-        let same = |c: &Connection| c.live && c.generation == generation;
-        while let Some(&event) = self.told.get(at)
-            && same(&self.connections[place as usize])
-        {
-            at += 1;
-            self.follow(place, end, event);
-        }
-        self.told.truncate(first);
-    }
-
-    /// What an event of an end means for the transfer.
-    pub(crate) fn follow(&mut self, place: u32, end: usize, event: TcpEvent) {
-        let now = self.net.now;
-        let connection = &mut self.connections[place as usize];
-        self.probes.told(now, end, event, connection);
-        match event {
-            TcpEvent::Established if end == TAKER => {
-                connection.stats.established.note(now);
-                if connection.request > 0 {
-                    let bytes = u64::from(connection.request);
-                    self.work(place, TAKER, |e, config, now, io| e.write(config, now, bytes, io));
-                }
-            }
-            TcpEvent::Established => {
-                connection.stats.established.note(now);
-                if connection.request == 0 {
-                    self.begin(place);
-                }
-            }
-            TcpEvent::Delivered { bytes } if end == DATA => {
-                let asked = connection.request > 0;
-                connection.request =
-                    connection.request.saturating_sub(u32::try_from(bytes).unwrap_or(u32::MAX));
-                if asked && connection.request == 0 {
-                    self.begin(place);
-                }
-            }
-            TcpEvent::Delivered { bytes } => {
-                let stats = &mut connection.stats;
-                stats.took(now, bytes);
-                if stats.delivered >= connection.size && stats.delivered_at == Moment::NEVER {
-                    stats.delivered_at = Moment::at(now);
-                    self.tell_app(place, Happened::Delivered);
-                }
-            }
-            TcpEvent::Acked { bytes } if end == DATA => {
-                let stats = &mut connection.stats;
-                stats.acked += bytes;
-                if stats.acked >= connection.size && stats.acked_at == Moment::NEVER {
-                    stats.acked_at = Moment::at(now);
-                    self.tell_app(place, Happened::Acked);
-                }
-            }
-            TcpEvent::PeerClosed if end == TAKER => {
-                self.work(place, TAKER, |e, config, now, io| e.close(config, now, io));
-            }
-            TcpEvent::Closed if end == DATA => self.tell_app(place, Happened::Closed),
-            TcpEvent::Failed if !connection.stats.failed => {
-                connection.stats.failed = true;
-                self.tell_app(place, Happened::Failed);
-            }
-            _ => {}
-        }
-    }
-
-    /// The data end sends what it is to carry.
-    fn begin(&mut self, place: u32) {
-        let connection = &mut self.connections[place as usize];
-        connection.begun = true;
-        let (size, close) = (connection.size, connection.close);
-        if size > 0 {
-            self.work(place, DATA, |e, config, now, io| e.write(config, now, size, io));
-        }
-        if close && size < u64::MAX {
-            self.work(place, DATA, |e, config, now, io| e.close(config, now, io));
-        }
-    }
-
-    fn tell_app(&mut self, place: u32, what: Happened) {
-        let connection = &self.connections[place as usize];
-        let (app, tag) = (connection.app, connection.tag);
-        self.with_app(app, |a, world| a.happened(world, place, tag, what));
     }
 
     /// Takes a connection out of the world; its place is used again.
@@ -427,14 +279,14 @@ impl World {
     }
 }
 
-/// So many connections, of 1 kB each, fit into a cache that is near: reading them ahead costs more than it saves.
+/// So many connections, of 1 kB each, fit into a cache that is near: prefetching them costs more than it saves.
 const NEAR: usize = 1024;
 
-/// Reads what an event will need, and makes a number of it, so that it is not left out.
+/// Reads what an event will need into the cache, and makes a number of it, so that it is not left out.
 #[inline]
-fn ahead(connections: &[Connection], hosts: &[Host], event: &Event) -> u64 {
+fn prefetch(connections: &[Connection], hosts: &[Host], event: &Event) -> u64 {
     let of_end = |place: u32, end: u8| {
-        connections.get(place as usize).map_or(0, |connection| connection.ahead(usize::from(end)))
+        connections.get(place as usize).map_or(0, |connection| connection.prefetch(usize::from(end)))
     };
     let far = connections.len() > NEAR;
     match event {
@@ -447,35 +299,4 @@ fn ahead(connections: &[Connection], hosts: &[Host], event: &Event) -> u64 {
         Event::End(place) if far => of_end(place / 2, (place % 2) as u8),
         _ => 0,
     }
-}
-
-/// What an end works with besides itself: settings, the network, probes, and the list of what ends told.
-type Around<'a> = (&'a [HostConfig], &'a mut Network, &'a mut Probes, &'a mut Vec<TcpEvent>, &'a mut Edges);
-
-/// Works on one end of a connection.
-#[inline(always)]
-fn work_on(
-    connection: &mut Connection,
-    end: usize,
-    (configs, net, probes, events, edges): Around<'_>,
-    work: impl FnOnce(&mut Endpoint, &narrows_tcp::Config, Instant, &mut Port<'_>),
-) {
-    let config = &configs[usize::from(connection.config[end])];
-    let now = net.now;
-    let label = &connection.labels[end];
-    let mut port = Port {
-        net: &mut *net,
-        probes,
-        events,
-        label,
-        options_count: config.options_count,
-        divided: if end == DATA { edges.of(label.flow) } else { None },
-        end,
-        stats: &mut connection.stats,
-        size: connection.size,
-        seat: connection.seat,
-    };
-    work(&mut connection.ends[end], &config.tcp, now, &mut port);
-    let place = label.flow;
-    connection.ask_to_be_woken(place, end, net);
 }

@@ -1,4 +1,5 @@
-//! What one segment costs both ends together: sent, received, acknowledged, and the ACK taken. `cargo bench -p narrows-tcp`
+//! What one segment costs both ends together: sent, received, acknowledged, and the ACK taken. `cargo bench -p
+//! narrows-tcp`
 //!
 //! A window of segments goes round between two ends; one in so many is lost, at random.
 
@@ -6,7 +7,7 @@
 
 use std::collections::VecDeque;
 
-use narrows_tcp::{Config, Endpoint, Event, Io, Preset, Recovery, Segment};
+use narrows_tcp::{Config, Endpoint, Io, Preset, Recovery, Segment, TcpEvent};
 use narrows_units::{Duration, Instant, SeqNum};
 
 const SEGMENTS: u64 = 3_000_000;
@@ -32,7 +33,7 @@ impl Io for Pipe {
     fn transmit(&mut self, segment: &Segment) {
         self.waiting.push_back((self.now + Duration::from_millis(50), *segment));
     }
-    fn event(&mut self, _: Event) {}
+    fn event(&mut self, _: TcpEvent) {}
 }
 
 /// Nanoseconds per data segment sent, and segments sent again.

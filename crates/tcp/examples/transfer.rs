@@ -8,8 +8,8 @@ mod common;
 
 use std::process::ExitCode;
 
-use common::{Act, Fate, Path, Sent, Side, Wire};
-use narrows_tcp::{Config, Event, Segment};
+use common::{Act, SegmentFate, SentSegment, Side, Wire, WirePath};
+use narrows_tcp::{Config, Segment, TcpEvent};
 use narrows_units::{Duration, Rate, SeqNum};
 use narrows_wire::{Flags, TcpHeader};
 
@@ -30,13 +30,13 @@ fn main() -> ExitCode {
 }
 
 fn show(settings: &str, config: Config) {
-    let path = Path { delay: Duration::from_millis(50), rate: Some(Rate::from_kbps(2000)), header: 40 };
+    let path = WirePath { delay: Duration::from_millis(50), rate: Some(Rate::from_kbps(2000)), header: 40 };
     let mut lost = false;
     let mut wire = Wire::new(config, path, move |from, _, segment| {
         let strikes =
             !lost && from == Side::A && number(&config, segment.tcp.seq) == LOST && segment.tcp.payload > 0;
         lost |= strikes;
-        if strikes { Fate::Drop } else { Fate::Pass }
+        if strikes { SegmentFate::Drop } else { SegmentFate::Pass }
     });
     println!(
         "{SEGMENTS} segments from A to B, 2 Mbit/s, 50 ms each way, segment {LOST} is lost once; {settings}\n"
@@ -45,9 +45,9 @@ fn show(settings: &str, config: Config) {
     wire.act(Side::A, Act::Open);
     wire.act(Side::A, Act::Write(SEGMENTS * u64::from(config.mss)));
     wire.act(Side::A, Act::Close);
-    let (mut sent, mut told) = (0, 0);
+    let (mut sent, mut seen) = (0, 0);
     loop {
-        for (_, side, event) in &wire.events[told..] {
+        for (_, side, event) in &wire.events[seen..] {
             if let Some(text) = note(&config, event) {
                 println!(
                     "{:>6}        {}{text}",
@@ -61,7 +61,7 @@ fn show(settings: &str, config: Config) {
                 if line.from == Side::A { format!("{:.1}", wire.ends[0].cwnd()) } else { String::new() };
             println!("{:>6} {cwnd:>5}  {}", ms(&wire), picture(&config, line));
         }
-        (sent, told) = (wire.log.len(), wire.events.len());
+        (sent, seen) = (wire.log.len(), wire.events.len());
         if !wire.step() {
             break;
         }
@@ -82,11 +82,11 @@ fn number(config: &Config, seq: SeqNum) -> u32 {
     (seq - (ISN + 1)) / config.mss + 1
 }
 
-fn picture(config: &Config, line: &Sent) -> String {
+fn picture(config: &Config, line: &SentSegment) -> String {
     let Segment { tcp, .. } = &line.segment;
     let text = if line.from == Side::A { data(config, tcp) } else { ack(config, tcp) };
     match (line.from, line.fate) {
-        (Side::A, Fate::Drop) => format!("{text:<18} ───✗  lost"),
+        (Side::A, SegmentFate::Drop) => format!("{text:<18} ───✗  lost"),
         (Side::A, _) => format!("{text:<18} ──────────►"),
         (Side::B, _) => format!("{:<18} ◄──────────  {text}", ""),
     }
@@ -117,17 +117,17 @@ fn ack(config: &Config, tcp: &TcpHeader) -> String {
     text
 }
 
-fn note(config: &Config, event: &Event) -> Option<String> {
+fn note(config: &Config, event: &TcpEvent) -> Option<String> {
     Some(match event {
-        Event::Established => "-- established".to_owned(),
-        Event::FastRetransmit => "-- a segment is lost: fast retransmit".to_owned(),
-        Event::Recovered => "-- recovered".to_owned(),
-        Event::Timeout { backoff } => format!("-- timeout; the next after {backoff} times the RTO"),
-        Event::Delivered { bytes } if *bytes > u64::from(config.mss) => {
+        TcpEvent::Established => "-- established".to_owned(),
+        TcpEvent::FastRetransmit => "-- a segment is lost: fast retransmit".to_owned(),
+        TcpEvent::Recovered => "-- recovered".to_owned(),
+        TcpEvent::Timeout { backoff } => format!("-- timeout; the next after {backoff} times the RTO"),
+        TcpEvent::Delivered { bytes } if *bytes > u64::from(config.mss) => {
             format!("-- {} segments at once", bytes / u64::from(config.mss))
         }
-        Event::Closed => "-- closed".to_owned(),
-        Event::Failed => "-- failed".to_owned(),
+        TcpEvent::Closed => "-- closed".to_owned(),
+        TcpEvent::Failed => "-- failed".to_owned(),
         _ => return None,
     })
 }

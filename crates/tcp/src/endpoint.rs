@@ -1,55 +1,57 @@
-//! One end of a TCP connection: handshake, sender and receiver behind one door.
+//! One end of a TCP connection: the handshake, and a sender and a receiver behind one interface.
 //!
-//! RFC 9293, section 3.3.2, has eleven states. Five are enough here: which FINs were sent, acknowledged and received the
-//! two halves know themselves. TIME-WAIT lasts as long as the end does: a FIN that comes again is acknowledged again.
+//! RFC 9293, section 3.3.2 has eleven states. Six are enough here, because the two halves know by themselves which
+//! FINs were sent, acknowledged and received. TIME-WAIT lasts as long as the end does: a FIN that comes again is
+//! acknowledged again.
 
 use narrows_units::{Duration, Ecn, Instant, SeqNum};
 use narrows_wire::{Flags, TcpHeader};
 
-use crate::cc::Learnt;
-use crate::receiver::{AckNow, Receiver};
-use crate::sender::{Context, Sender};
-use crate::{Config, Event, Handshake, Io, Segment};
+use crate::cc::CcEstimates;
+use crate::receiver::{AckTime, Receiver};
+use crate::sender::{Context, Sender, Timer};
+use crate::{Config, Handshake, Io, Segment, TcpEvent};
 
-/// What an end host counted since it was made.
+/// What an end host has counted since it was made.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Counters {
-    /// Segments with data sent, retransmissions included.
+pub struct EndpointCounters {
+    /// Segments sent with data, retransmissions included.
     pub data_sent: u64,
     /// Retransmitted segments.
     pub retransmitted: u32,
-    /// Expiries of the retransmission timer for data.
+    /// Time-outs: expiries of the retransmission timer for data.
     pub timeouts: u32,
     /// Entries into fast recovery.
     pub fast_retransmits: u32,
-    /// SYN or SYN-ACK sent again.
+    /// Retransmissions of a SYN or SYN-ACK.
     pub syn_retries: u32,
-    /// Largest back-off factor reached.
+    /// The largest factor of the back-off so far.
     pub max_backoff: u32,
 }
 
-/// Where a connection stands.
+/// The state of a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum State {
-    /// Neither opened nor spoken to.
+    /// Neither side has opened it.
     Idle,
-    /// Our SYN is out.
+    /// Our SYN was sent.
     SynSent,
-    /// Our SYN-ACK is out.
+    /// Our SYN-ACK was sent.
     SynReceived,
-    /// Data may flow, or has flown.
+    /// Data may flow.
     Established,
     /// Both FINs were sent and acknowledged.
     Closed,
-    /// Given up, or reset.
+    /// The connection was given up or reset.
     Failed,
 }
 
 /// One end of a connection. Every call takes the settings, because thousands of ends share them.
 ///
-/// With [`Handshake::None`] both ends must be made with the same `isn`, and each takes the other to be set as it is itself.
+/// With [`Handshake::None`], both ends must be made with the same `isn`, and each assumes that the other has its own
+/// settings.
 ///
-/// In the order in which it is needed: of an end that only takes data the first three cache lines.
+/// Fields are in the order in which they are needed. An end that only receives data uses the first three cache lines.
 #[derive(Debug)]
 #[repr(C)]
 pub struct Endpoint {
@@ -60,7 +62,7 @@ pub struct Endpoint {
     delivered: u64,
     receiver: Receiver,
     sender: Sender,
-    counters: Counters,
+    counters: EndpointCounters,
 }
 
 impl Endpoint {
@@ -70,7 +72,7 @@ impl Endpoint {
         Self {
             sender: Sender::new(config, isn),
             receiver: Receiver::new(config),
-            counters: Counters::default(),
+            counters: EndpointCounters::default(),
             delivered: 0,
             state: State::Idle,
             peer_closed: false,
@@ -90,7 +92,7 @@ impl Endpoint {
         }
     }
 
-    /// Gives the application's next `bytes` to the stream; `u64::MAX` for a source that never ends.
+    /// Appends `bytes` of the application's to the stream; `u64::MAX` for a source that never ends.
     pub fn write(&mut self, config: &Config, now: Instant, bytes: u64, io: &mut impl Io) {
         if !self.sender.is_closing() {
             self.sender.write(bytes);
@@ -98,14 +100,14 @@ impl Endpoint {
         }
     }
 
-    /// Says that no more will be written: a FIN follows the last byte.
+    /// The application will write no more: a FIN follows the last byte.
     pub fn close(&mut self, config: &Config, now: Instant, io: &mut impl Io) {
         self.sender.close();
         self.output(config, now, io);
     }
 
-    /// A segment of this connection arrived, with these ECN bits in its IP header. An end that has neither opened nor seen a
-    /// SYN takes a SYN as a passive open.
+    /// A segment of this connection has arrived, with these ECN bits in its IP header. An idle end takes a SYN as a
+    /// passive open.
     #[inline]
     pub fn receive(&mut self, config: &Config, now: Instant, tcp: &TcpHeader, ecn: Ecn, io: &mut impl Io) {
         match self.state {
@@ -114,25 +116,28 @@ impl Endpoint {
         }
     }
 
-    /// Does what is due at `now`; harmless if nothing is.
+    /// Does what is due at `now`, if anything is.
     pub fn wake(&mut self, config: &Config, now: Instant, io: &mut impl Io) {
         if self.state == State::Failed {
             return;
         }
-        if self.sender.rack_wake() <= now {
+        if self.sender.is_due(Timer::Reorder, now) || self.sender.is_due(Timer::Probe, now) {
             self.with(config, now, io, |sender, cx| sender.on_rack_timer(cx));
         }
-        if self.sender.deadline() <= now && !self.with(config, now, io, |sender, cx| sender.on_timer(cx)).0 {
+        if self.sender.is_due(Timer::Retransmit, now)
+            && !self.with(config, now, io, |sender, cx| sender.on_retransmit_timer(cx)).0
+        {
             self.fail(io);
             return;
         }
+        // A segment that pacing held back leaves here.
         let sent = self.output(config, now, io);
-        if !sent && self.receiver.due(now) {
+        if !sent && self.receiver.is_due(now) {
             self.with(config, now, io, |sender, cx| sender.emit_ack(cx));
         }
     }
 
-    /// When [`Endpoint::wake`] is worth calling; `None` if only a segment or the application can change anything.
+    /// When to call [`Endpoint::wake`]; `None` if only a segment or the application can change anything.
     #[must_use]
     #[inline]
     pub fn next_wake(&self) -> Option<Instant> {
@@ -140,17 +145,17 @@ impl Endpoint {
         (at != Instant::FAR_FUTURE).then_some(at)
     }
 
-    /// The same; [`Instant::FAR_FUTURE`] for `None`.
+    /// The same, with [`Instant::FAR_FUTURE`] for `None`.
     #[must_use]
     #[inline]
     pub fn wake_at(&self) -> Instant {
         if self.state == State::Failed {
             return Instant::FAR_FUTURE;
         }
-        self.sender.next_wake().min(self.receiver.wake_at())
+        self.sender.next_wake().min(self.receiver.next_wake())
     }
 
-    /// Runs `work` with the rest of this end around it; also tells whether a segment left.
+    /// Runs `work` on the sender and also returns whether a segment has left.
     fn with<I: Io, T>(
         &mut self,
         config: &Config,
@@ -159,7 +164,8 @@ impl Endpoint {
         work: impl FnOnce(&mut Sender, &mut Context<'_, I>) -> T,
     ) -> (T, bool) {
         let receiver = &mut self.receiver;
-        let mut cx = Context { config, now, receiver, counters: &mut self.counters, io, sent: false, new: 0 };
+        let mut cx =
+            Context { config, now, receiver, counters: &mut self.counters, io, sent: false, new_segments: 0 };
         let result = work(&mut self.sender, &mut cx);
         (result, cx.sent)
     }
@@ -173,9 +179,9 @@ impl Endpoint {
 
     fn assume_established(&mut self, config: &Config, now: Instant, io: &mut impl Io) {
         self.sender.skip_handshake(config);
-        self.receiver.start(self.sender.isn(), now);
+        self.receiver.start(self.sender.isn());
         self.state = State::Established;
-        io.event(Event::Established);
+        io.event(TcpEvent::Established);
         self.output(config, now, io);
     }
 
@@ -206,19 +212,19 @@ impl Endpoint {
         } else {
             self.sender.skip_own_syn(config);
             self.state = State::Established;
-            io.event(Event::Established);
+            io.event(TcpEvent::Established);
             self.with(config, now, io, |sender, cx| sender.answer_syn(cx));
             self.output(config, now, io);
         }
     }
 
     fn take_syn(&mut self, config: &Config, now: Instant, tcp: &TcpHeader, ecn: Ecn) {
-        self.receiver.start(tcp.seq, now);
+        self.receiver.start(tcp.seq);
         self.receiver.on_data(config, now, tcp, ecn);
-        self.sender.learn(config, tcp);
+        self.sender.on_peer_syn(config, tcp);
     }
 
-    /// Something came while our SYN is out (RFC 9293, section 3.10.7.3).
+    /// A segment came in state SYN-SENT (RFC 9293, section 3.10.7.3).
     fn on_answer(&mut self, config: &Config, now: Instant, tcp: &TcpHeader, ecn: Ecn, io: &mut impl Io) {
         let acknowledges = tcp.flags.has(Flags::ACK);
         if acknowledges && tcp.ack != self.sender.isn() + 1 {
@@ -237,20 +243,20 @@ impl Endpoint {
         if acknowledges {
             self.with(config, now, io, |sender, cx| sender.on_ack(cx, tcp));
             self.state = State::Established;
-            io.event(Event::Established);
+            io.event(TcpEvent::Established);
             if config.handshake == Handshake::ThreeWay {
-                // As Linux does: the third segment goes alone, data follows.
+                // As in Linux, the third segment carries no data; data follows.
                 self.with(config, now, io, |sender, cx| sender.emit_ack(cx));
             }
             self.output(config, now, io);
         } else {
-            // Both ends opened at once.
+            // Both ends have opened at the same time.
             self.state = State::SynReceived;
             self.with(config, now, io, |sender, cx| sender.answer_syn(cx));
         }
     }
 
-    /// Something came while our SYN-ACK is out.
+    /// A segment came in state SYN-RECEIVED.
     fn on_third(&mut self, config: &Config, now: Instant, tcp: &TcpHeader, ecn: Ecn, io: &mut impl Io) {
         if tcp.flags.has(Flags::RST) {
             self.fail(io);
@@ -261,7 +267,7 @@ impl Endpoint {
         } else if tcp.ack != self.sender.isn() && self.sender.is_acceptable(tcp.ack) {
             self.with(config, now, io, |sender, cx| sender.on_ack(cx, tcp));
             self.state = State::Established;
-            io.event(Event::Established);
+            io.event(TcpEvent::Established);
             self.on_segment(config, now, tcp, ecn, io);
         }
     }
@@ -274,61 +280,62 @@ impl Endpoint {
             return;
         }
         let receiver = &mut self.receiver;
-        let mut cx = Context { config, now, receiver, counters: &mut self.counters, io, sent: false, new: 0 };
+        let mut cx =
+            Context { config, now, receiver, counters: &mut self.counters, io, sent: false, new_segments: 0 };
         if tcp.flags.has(Flags::ACK) {
             self.sender.on_ack(&mut cx, tcp);
         }
         let arrival = cx.receiver.on_data(config, now, tcp, ecn);
         if arrival.delivered > 0 {
             self.delivered += arrival.delivered;
-            cx.io.event(Event::Delivered { bytes: arrival.delivered });
+            cx.io.event(TcpEvent::Delivered { bytes: arrival.delivered });
         }
         if arrival.fin && !self.peer_closed {
             self.peer_closed = true;
-            cx.io.event(Event::PeerClosed);
+            cx.io.event(TcpEvent::PeerClosed);
         }
         self.sender.output(&mut cx);
-        if arrival.ack == AckNow::Now && !cx.sent {
+        if arrival.ack == AckTime::Now && !cx.sent {
             self.sender.emit_ack(&mut cx);
         }
         if self.peer_closed && self.state == State::Established && self.sender.fin_acknowledged() {
             self.state = State::Closed;
-            cx.io.event(Event::Closed);
+            cx.io.event(TcpEvent::Closed);
         }
     }
 
-    /// RST or SYN on an established connection.
+    /// A RST or SYN came on an established connection.
     fn on_control(&mut self, config: &Config, now: Instant, tcp: &TcpHeader, io: &mut impl Io) {
         if tcp.flags.has(Flags::RST) {
-            // One out of the window is not the peer's (RFC 9293, section 3.10.7.4, first).
+            // A RST outside the window is not the peer's (RFC 9293, section 3.10.7.4, first).
             let ahead = tcp.seq - self.receiver.rcv_nxt();
             if self.state == State::Established && ahead <= config.receive_window {
                 self.fail(io);
             }
         } else if config.handshake == Handshake::SynIsPacketZero {
-            // Our answer was lost. An answer that comes twice needs nothing.
+            // Our answer was lost. A repeated answer of the peer's needs nothing.
             if !tcp.flags.has(Flags::ACK) {
                 self.with(config, now, io, |sender, cx| sender.answer_syn(cx));
             }
         } else {
-            // The third segment was lost, or this is an old one: an ACK tells which.
+            // The third segment was lost, or this SYN is an old one. Our ACK settles it.
             self.with(config, now, io, |sender, cx| sender.emit_ack(cx));
         }
     }
 
     fn fail(&mut self, io: &mut impl Io) {
         self.state = State::Failed;
-        io.event(Event::Failed);
+        io.event(TcpEvent::Failed);
     }
 }
 
 impl Endpoint {
-    /// Counters.
+    /// What this end has counted.
     #[must_use]
-    pub const fn counters(&self) -> &Counters {
+    pub const fn counters(&self) -> &EndpointCounters {
         &self.counters
     }
-    /// Whether data may flow, or both directions have been closed since.
+    /// Whether the connection is established, or was and has closed in order.
     #[must_use]
     pub const fn is_established(&self) -> bool {
         matches!(self.state, State::Established | State::Closed)
@@ -343,33 +350,33 @@ impl Endpoint {
     pub const fn is_failed(&self) -> bool {
         matches!(self.state, State::Failed)
     }
-    /// Congestion window, segments.
+    /// The congestion window, segments.
     #[must_use]
     pub const fn cwnd(&self) -> f64 {
         self.sender.window().cwnd
     }
-    /// Slow start threshold, segments.
+    /// The slow start threshold, segments.
     #[must_use]
     pub const fn ssthresh(&self) -> f64 {
         self.sender.window().ssthresh
     }
-    /// What congestion control has learnt of the path; `None` if it learns nothing, or has not begun.
+    /// What congestion control has estimated; `None` if it estimates nothing, or has not begun to.
     #[must_use]
-    pub fn learnt(&self) -> Option<Learnt> {
-        self.sender.learnt()
+    pub fn cc_estimates(&self) -> Option<CcEstimates> {
+        self.sender.cc_estimates()
     }
-    /// Bytes in the network, as far as the sender knows: full segments of its pipe (RFC 6675, section 4), at most what is
-    /// unacknowledged.
+    /// Bytes in the network, as far as the sender knows: the segments of its pipe (RFC 6675, section 4) as full ones,
+    /// but at most what is unacknowledged.
     #[must_use]
     pub fn in_flight(&self, config: &Config) -> u64 {
         (u64::from(self.sender.in_flight(config)) * u64::from(config.mss)).min(self.sender.unacked())
     }
-    /// Smoothed round-trip time; zero before the first sample.
+    /// The smoothed round-trip time; zero before the first sample.
     #[must_use]
     pub fn srtt(&self, config: &Config) -> Duration {
         self.sender.srtt(config)
     }
-    /// Factor on the RTO: 1 without back-off.
+    /// The factor of the RTO's back-off; 1 without one.
     #[must_use]
     pub const fn backoff(&self) -> u32 {
         self.sender.backoff()
@@ -384,19 +391,19 @@ impl Endpoint {
     pub const fn unsent(&self) -> u64 {
         self.sender.unsent()
     }
-    /// Bytes of ours that the peer acknowledged.
+    /// Bytes that the peer has acknowledged.
     #[must_use]
     pub fn acked(&self) -> u64 {
         self.sender.acked()
     }
-    /// Bytes of the peer's given to the application.
+    /// Bytes of the peer's that the application has received.
     #[must_use]
     pub const fn delivered(&self) -> u64 {
         self.delivered
     }
 }
 
-/// Answers a segment for a connection that is not there with a RST (RFC 9293, section 3.10.7.1).
+/// Answers a segment for a connection that does not exist with a RST (RFC 9293, section 3.10.7.1).
 fn refuse(tcp: &TcpHeader, io: &mut impl Io) {
     if tcp.flags.has(Flags::RST) {
         return;

@@ -1,4 +1,4 @@
-//! What passes between an end host and its driver.
+//! What an end host and its driver exchange.
 
 use narrows_units::{Duration, Ecn};
 use narrows_wire::TcpHeader;
@@ -6,18 +6,18 @@ use narrows_wire::TcpHeader;
 /// A TCP segment and the ECN bits of the IP packet that carries it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Segment {
-    /// The TCP header; `payload` counts bytes, there is no content.
+    /// The TCP header. There is no content; `payload` counts its bytes.
     pub tcp: TcpHeader,
-    /// ECN field of the IP header (RFC 3168, section 5).
+    /// The ECN field of the IP header (RFC 3168, section 5).
     pub ecn: Ecn,
 }
 
-/// What happened at an end host, for applications and probes.
+/// What has happened at an end host, for applications and probes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Event {
-    /// The handshake is done; data may flow.
+pub enum TcpEvent {
+    /// The handshake is complete, so data may flow.
     Established,
-    /// New bytes in order for the application.
+    /// New bytes are in order for the application.
     Delivered {
         /// How many.
         bytes: u64,
@@ -27,38 +27,39 @@ pub enum Event {
         /// How many bytes.
         bytes: u64,
     },
-    /// A valid sample of the round-trip time.
+    /// There is a new sample of the round-trip time.
     RttSample(Duration),
-    /// Loss was inferred from ACKs; recovery begins.
+    /// ACKs have shown a loss, and recovery begins.
     FastRetransmit,
-    /// Recovery by ACKs ended.
+    /// That recovery has ended.
     Recovered,
-    /// The retransmission timer expired.
+    /// The retransmission timer has expired.
     Timeout {
-        /// The factor on the RTO from now on: 2, 4, .. up to the cap.
+        /// The factor of the RTO from now on: 2, 4, .. up to the cap.
         backoff: u32,
     },
     /// The window was reduced because of an ECN echo.
     EcnReduced,
-    /// The peer has sent all it had (FIN in order).
+    /// The peer has sent everything: its FIN is in order.
     PeerClosed,
     /// Both directions are closed and acknowledged.
     Closed,
-    /// Gave up: too many retries, or reset.
+    /// The connection was given up after too many retries, or reset.
     Failed,
 }
 
-/// Where an end host's output goes. Methods are called in order while [`crate::Endpoint`] works.
+/// Takes the output of an end host, in order, while a method of [`crate::Endpoint`] runs.
 pub trait Io {
     /// Sends a segment now.
     fn transmit(&mut self, segment: &Segment);
-    /// The same, with a header that `fill` makes of an empty one: for drivers that have a place for it.
+    /// Sends a segment whose header `fill` writes over an empty one. Drivers override it to have the header written
+    /// in place.
     #[inline]
     fn compose(&mut self, ecn: Ecn, fill: impl FnOnce(&mut TcpHeader)) {
         let mut segment = Segment { ecn, ..Segment::default() };
         fill(&mut segment.tcp);
         self.transmit(&segment);
     }
-    /// Tells what happened.
-    fn event(&mut self, event: Event);
+    /// Reports an event.
+    fn event(&mut self, event: TcpEvent);
 }

@@ -1,19 +1,19 @@
-//! What the fuzz target runs, here so that ordinary tests run it too, over pseudo-random bytes.
+//! The body of the fuzz target. It stands here so that ordinary tests run it too, with pseudo-random bytes.
 
 use narrows_units::{Duration, Ecn, Instant, SeqNum};
 use narrows_wire::{Flags, SackBlocks, TcpHeader};
 
 use crate::{
-    CcKind, Config, Counters, Endpoint, Event, Handshake, Io, Preset, Recovery, Segment, StartConfig,
-    StartupKind,
+    CcKind, Config, Endpoint, EndpointCounters, Handshake, Io, Preset, Recovery, Segment, StartConfig,
+    StartupKind, TcpEvent,
 };
 
-/// Keeps what an end hands out last, to build answers from.
+/// Remembers what the end has sent last, to build answers from it.
 #[derive(Default)]
 struct Last {
     segment: Segment,
     sent: u32,
-    /// What was acknowledged to it last.
+    /// The acknowledgment number that the end has got last.
     acked: SeqNum,
 }
 
@@ -22,56 +22,19 @@ impl Io for Last {
         self.segment = *segment;
         self.sent += 1;
     }
-    fn event(&mut self, _: Event) {}
+    fn event(&mut self, _: TcpEvent) {}
 }
 
-/// Any bytes as a story: segments near and far from the point, wake-ups, an application that writes and closes. The end
-/// never panics, never sends without end, and never asks to be woken for something it then does not do.
-/// Returns what it counted.
+/// Runs an end through the story that the bytes tell: segments that fit and segments that do not, wake-ups, an
+/// application that writes and closes. Returns what the end has counted.
 ///
 /// # Panics
-/// If it does.
-pub fn endpoint(bytes: &[u8]) -> Counters {
+/// If the end panics, sends without end, or asks to be woken and then does nothing.
+pub fn endpoint(bytes: &[u8]) -> EndpointCounters {
     let Some((&[first, second], mut rest)) = bytes.split_first_chunk::<2>() else {
-        return Counters::default();
+        return EndpointCounters::default();
     };
-    let preset = [Preset::Ns2, Preset::Linux, Preset::Rfc][usize::from(first % 3)];
-    let handshakes = [Handshake::None, Handshake::SynIsPacketZero, Handshake::ThreeWay];
-    let recoveries = [Recovery::Tahoe, Recovery::Reno, Recovery::NewReno, Recovery::Sack];
-    let controls = [
-        CcKind::Reno,
-        CcKind::Cubic,
-        CcKind::Aimd,
-        CcKind::AdaptiveAimd,
-        CcKind::Htcp,
-        CcKind::Westwood,
-        CcKind::Vegas,
-    ];
-    let starts = [
-        StartupKind::SlowStart,
-        StartupKind::HyStart,
-        StartupKind::Burst,
-        StartupKind::Spreading,
-        StartupKind::PacedStart,
-        StartupKind::Paced,
-        StartupKind::Limited,
-        StartupKind::Smooth,
-        StartupKind::Adaptive,
-        StartupKind::Gallop,
-        StartupKind::SmallSegments,
-    ];
-    let config = Config {
-        startup: starts[usize::from(first / 36 + second / 28) % starts.len()],
-        start: StartConfig { rtt: Duration::from_millis(u64::from(second)), ..StartConfig::default() },
-        congestion: controls[usize::from(second / 4 % 7)],
-        handshake: handshakes[usize::from(first / 3 % 3)],
-        recovery: recoveries[usize::from(first / 9 % 4)],
-        ecn: second & 1 != 0,
-        timestamps: second & 2 != 0,
-        mss: 1 + u32::from(second) * 8,
-        receive_window: 60_000,
-        ..Config::preset(preset)
-    };
+    let config = settings(first, second);
     let isn = SeqNum(u32::from(first) << 24 | 0x00ff_fff0);
     let mut end = Endpoint::new(&config, isn);
     let mut now = Instant::ZERO + Duration::from_millis(1);
@@ -100,21 +63,65 @@ pub fn endpoint(bytes: &[u8]) -> Counters {
             }
         }
         assert!(io.sent <= 70_000, "sends without end");
-        // Woken when it asks to be, it comes to rest at every instant.
-        let woken = (0..1000).find(|_| {
-            let due = end.next_wake().is_some_and(|wake| wake <= now);
-            if due {
-                end.wake(&config, now, &mut io);
-            }
-            !due
-        });
-        assert!(woken.is_some(), "does not come to rest");
+        come_to_rest(&mut end, &config, now, &mut io);
         assert!(end.cwnd() >= 1.0 && end.ssthresh() >= 2.0 && end.backoff() >= 1);
     }
     *end.counters()
 }
 
-/// A segment made of four bytes, mostly one that fits what the end sent last.
+/// Wakes the end as long as it asks to be woken now.
+fn come_to_rest(end: &mut Endpoint, config: &Config, now: Instant, io: &mut Last) {
+    for _ in 0..1000 {
+        if end.next_wake().is_none_or(|wake| wake > now) {
+            return;
+        }
+        end.wake(config, now, io);
+    }
+    panic!("does not come to rest");
+}
+
+/// Settings made of two bytes.
+fn settings(first: u8, second: u8) -> Config {
+    let preset = [Preset::Ns2, Preset::Linux, Preset::Rfc][usize::from(first % 3)];
+    let handshakes = [Handshake::None, Handshake::SynIsPacketZero, Handshake::ThreeWay];
+    let recoveries = [Recovery::Tahoe, Recovery::Reno, Recovery::NewReno, Recovery::Sack];
+    let controls = [
+        CcKind::Reno,
+        CcKind::Cubic,
+        CcKind::Aimd,
+        CcKind::AdaptiveAimd,
+        CcKind::Htcp,
+        CcKind::Westwood,
+        CcKind::Vegas,
+    ];
+    let startups = [
+        StartupKind::SlowStart,
+        StartupKind::HyStart,
+        StartupKind::Burst,
+        StartupKind::Spreading,
+        StartupKind::PacedStart,
+        StartupKind::Paced,
+        StartupKind::Limited,
+        StartupKind::Smooth,
+        StartupKind::Adaptive,
+        StartupKind::Gallop,
+        StartupKind::SmallSegments,
+    ];
+    Config {
+        startup: startups[usize::from(first / 36 + second / 28) % startups.len()],
+        start: StartConfig { rtt: Duration::from_millis(u64::from(second)), ..StartConfig::default() },
+        congestion: controls[usize::from(second / 4 % 7)],
+        handshake: handshakes[usize::from(first / 3 % 3)],
+        recovery: recoveries[usize::from(first / 9 % 4)],
+        ecn: second & 1 != 0,
+        timestamps: second & 2 != 0,
+        mss: 1 + u32::from(second) * 8,
+        receive_window: 60_000,
+        ..Config::preset(preset)
+    }
+}
+
+/// A segment made of four bytes. Mostly it fits what the end has sent last.
 fn near(last: &Last, config: &Config, [what, a, b, c]: [u8; 4]) -> Segment {
     let sent = &last.segment.tcp;
     let before = |segments: u8| SeqNum(sent.seq_end().0.wrapping_sub(u32::from(segments) * config.mss));
@@ -159,8 +166,8 @@ mod tests {
         for seed in 0..4_000 {
             let mut random = fastrand::Rng::with_seed(seed);
             let bytes: Vec<u8> = (0..random.usize(..800)).map(|_| random.u8(..)).collect();
-            let told = std::panic::catch_unwind(|| super::endpoint(&bytes));
-            let counters = told.unwrap_or_else(|_| panic!("seed {seed}"));
+            let result = std::panic::catch_unwind(|| super::endpoint(&bytes));
+            let counters = result.unwrap_or_else(|_| panic!("seed {seed}"));
             sent += counters.data_sent;
             timeouts += counters.timeouts;
             fast += counters.fast_retransmits;

@@ -1,18 +1,18 @@
-//! A TCP end host without sockets: segments and instants go in, segments, events and a wake-up time come out.
+//! A TCP end host without sockets: segments and instants go in; segments, events and a wake-up time come out.
 //!
-//! The host knows no clock and no network. Whoever drives it (the simulator, a test, a fuzzer) gives it what arrives and
-//! wakes it when it asked to be woken; see [`Endpoint`].
+//! The host knows neither clock nor network. Its driver, which may be the simulator, a test or a fuzzer, gives it the
+//! segments that arrive and wakes it when it asked to be woken; see [`Endpoint`].
 
 #![forbid(unsafe_code)]
 
 pub mod cc;
 mod config;
+mod dispatch;
 mod endpoint;
 mod event;
 #[cfg(any(test, feature = "fuzzing"))]
 pub mod fuzzing;
-pub mod receiver;
-mod rto;
+mod receiver;
 mod sender;
 pub mod startup;
 
@@ -21,6 +21,6 @@ pub use config::{
     DelayedAck, Fade, Handshake, InitialWindow, Preset, Recovery, ReduceFrom, RtoConfig, RtoFloor,
     RtoRecovery, RttSampling, StartConfig, StartupKind,
 };
-pub use endpoint::{Counters, Endpoint};
-pub use event::{Event, Io, Segment};
+pub use endpoint::{Endpoint, EndpointCounters};
+pub use event::{Io, Segment, TcpEvent};
 pub use narrows_settings::{Key, SettingError, Settings};

@@ -1,82 +1,84 @@
 //! The receiving half of a connection: reassembly, acknowledgments and what they carry.
 //!
-//! RFC 9293 (acceptance and order), RFC 5681, section 4.2 (when to acknowledge), RFC 2018 and RFC 2883 (SACK and D-SACK
-//! blocks), RFC 7323 (window scale; whose timestamp is echoed), RFC 3168, section 6.1.3 (ECN echo). The application reads at
-//! once, so the window offered is always the whole of [`Config::receive_window`]. There is no content: ranges of sequence
-//! numbers stand for bytes. While data comes in order nothing is on the heap.
+//! RFC 9293 (acceptance and order), RFC 5681, section 4.2 (when to acknowledge), RFC 2018 and RFC 2883 (SACK and
+//! D-SACK blocks), RFC 7323 (window scale; which timestamp is echoed), RFC 3168, section 6.1.3 (ECN echo). The
+//! application reads at once, so the receiver always offers the whole of [`Config::receive_window`]. Segments have no
+//! content: ranges of sequence numbers stand for bytes. As long as data comes in order, nothing is on the heap.
 
 use narrows_units::{Ecn, Instant, SeqNum};
 use narrows_wire::{Flags, SackBlocks, TcpHeader};
 
 use crate::{Config, Recovery};
 
-/// What a full segment is taken to be before a larger one was seen: the default MSS of RFC 9293, section 3.7.1.
+/// The length of a full segment, as long as no larger one was seen: the default MSS of RFC 9293, section 3.7.1.
 const LEAST_FULL_SEGMENT: u32 = 536;
-/// Out-of-order ranges whose memory is kept for the next loss.
+/// For how many out-of-order ranges memory is kept until the next loss.
 const RANGES_KEPT: usize = 8;
 
-/// When what just arrived is to be acknowledged.
+/// When to acknowledge a segment.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum AckNow {
-    /// It needs no acknowledgment.
+pub(crate) enum AckTime {
+    /// Never: it needs no acknowledgment.
     #[default]
     No,
-    /// At once.
+    /// Now.
     Now,
-    /// With the next segment sent, or when [`Receiver::due`].
+    /// With the next segment that is sent, or when the delayed ACK is due.
     Delayed,
 }
 
-/// What an arriving segment brought.
+/// What a segment has brought.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Arrival {
+pub(crate) struct Received {
     /// New bytes in order.
-    pub delivered: u64,
-    /// The peer's FIN is now in order: nothing follows.
-    pub fin: bool,
-    /// When to acknowledge.
-    pub ack: AckNow,
+    pub(crate) delivered: u64,
+    /// The peer's FIN is in order now, so nothing follows.
+    pub(crate) fin: bool,
+    /// When to acknowledge it.
+    pub(crate) ack: AckTime,
 }
 
 /// The receiving half. Every call takes the settings, as in [`crate::Endpoint`].
 #[derive(Clone, Debug)]
-pub struct Receiver {
-    /// When the delayed ACK is due; [`Instant::FAR_FUTURE`] if none waits.
+pub(crate) struct Receiver {
+    /// When the delayed ACK is due; [`Instant::FAR_FUTURE`] if there is none.
     delayed_until: Instant,
-    /// Made when something first comes out of order or twice: to most flows that never happens.
+    /// Made when a segment first comes out of order or twice. On most connections that never happens.
     disorder: Option<Box<Disorder>>,
-    /// Whether the peer's SYN was seen.
-    started: bool,
-    /// CE was seen and no CWR since (RFC 3168, section 6.1.3).
-    echo: bool,
-    /// The sequence number the peer's FIN takes, once one was seen, maybe out of order.
-    fin_at: Option<SeqNum>,
     rcv_nxt: SeqNum,
     /// `Last.ACK.sent` of RFC 7323, section 4.3.
     last_ack_sent: SeqNum,
-    /// `TS.Recent` of RFC 7323, section 4.3.
-    ts_recent: Option<u32>,
-    /// Largest payload seen, bytes.
+    /// `TS.Recent` of RFC 7323, section 4.3; zero before the first timestamp.
+    ts_recent: u32,
+    /// The largest payload seen, bytes.
     largest: u32,
-    /// Segments still to be acknowledged at once.
+    /// Segments that are still to be acknowledged at once.
     quick: u32,
+    /// The peer's SYN was seen.
+    started: bool,
+    /// CE was seen and no CWR since (RFC 3168, section 6.1.3).
+    echo: bool,
+    /// A timestamp was seen.
+    stamped: bool,
 }
 
-/// What is known beyond data in order.
+/// What is known beyond the data in order.
 #[derive(Clone, Debug, Default)]
 struct Disorder {
-    /// Out-of-order data as [left, right), sorted, neither touching nor overlapping.
+    /// Out-of-order data as [left, right), sorted. The ranges neither touch nor overlap.
     ranges: Vec<(SeqNum, SeqNum)>,
-    /// A sequence number in each of the ranges that changed last, latest first.
+    /// A sequence number in each of the ranges that changed last, the latest first.
     recent: [SeqNum; 4],
     /// How many of `recent` are in use.
     recents: u8,
     /// The duplicate to report in the next ACK (RFC 2883); empty if both ends are the same.
     duplicate: (SeqNum, SeqNum),
+    /// The sequence number of a FIN that came out of order or beyond the window.
+    fin_at: Option<SeqNum>,
 }
 
 impl Disorder {
-    /// Keeps out-of-order data, joined with what it touches.
+    /// Keeps out-of-order data and joins it with what it touches.
     fn keep(&mut self, seq: SeqNum, end: SeqNum) {
         let first = self.ranges.partition_point(|r| r.1.before(seq));
         let touched = self.ranges[first..].partition_point(|r| r.0.at_or_before(end));
@@ -100,7 +102,8 @@ impl Disorder {
         self.recents = (self.recents + 1).min(4);
     }
 
-    /// All before `end` is in order: moves on over the ranges that are so too, and tells where the next hole begins.
+    /// Everything before `end` is in order. Removes the ranges that are in order now, and returns where the next hole
+    /// begins.
     fn take_ranges(&mut self, end: SeqNum) -> SeqNum {
         let mut in_order = end;
         let taken = self.ranges.partition_point(|r| r.0.at_or_before(end));
@@ -127,12 +130,13 @@ impl Disorder {
     }
 
     /// Whether there is a block to report.
-    fn is_news(&self) -> bool {
+    fn has_block(&self) -> bool {
         self.recents > 0 || self.duplicate.0 != self.duplicate.1
     }
 
-    /// RFC 2018, section 4: first the block with the segment that caused this ACK, then those reported most recently; three
-    /// fit beside timestamps, four without. A duplicate comes before all of them, once (RFC 2883, section 4).
+    /// RFC 2018, section 4: first the block with the segment that caused this ACK, then those reported most recently.
+    /// Three fit beside timestamps, four without. A duplicate is reported once, before all of them (RFC 2883, section
+    /// 4).
     fn sack_blocks(&self, config: &Config) -> SackBlocks {
         let mut blocks = SackBlocks::default();
         let room = if config.timestamps { 3 } else { 4 };
@@ -151,127 +155,138 @@ impl Disorder {
 
 impl Receiver {
     /// A receiver that has seen nothing yet.
-    #[must_use]
-    pub fn new(config: &Config) -> Self {
+    pub(crate) fn new(config: &Config) -> Self {
         Self {
             delayed_until: Instant::FAR_FUTURE,
             disorder: None,
-            started: false,
-            echo: false,
-            fin_at: None,
             rcv_nxt: SeqNum(0),
             last_ack_sent: SeqNum(0),
-            ts_recent: None,
+            ts_recent: 0,
             largest: 0,
             quick: config.delayed_ack.map_or(0, |d| d.quick),
+            started: false,
+            echo: false,
+            stamped: false,
         }
     }
 
-    /// The peer's SYN came (or is taken to have come) with the sequence number `irs`. The SYN segment goes to
+    /// The peer's SYN came, or counts as having come, with the sequence number `irs`. The segment goes to
     /// [`Receiver::on_data`] as well, for its timestamp.
-    pub fn start(&mut self, irs: SeqNum, now: Instant) {
-        let _ = now;
+    pub(crate) fn start(&mut self, irs: SeqNum) {
         self.started = true;
         self.rcv_nxt = irs + 1;
         self.last_ack_sent = self.rcv_nxt;
     }
 
     /// Whether the peer's SYN was seen.
-    #[must_use]
-    pub const fn started(&self) -> bool {
+    pub(crate) const fn started(&self) -> bool {
         self.started
     }
 
     /// The next sequence number expected.
-    #[must_use]
-    pub const fn rcv_nxt(&self) -> SeqNum {
+    pub(crate) const fn rcv_nxt(&self) -> SeqNum {
         self.rcv_nxt
     }
 
     /// A segment of the peer came, with or without data.
     #[inline]
-    pub fn on_data(&mut self, config: &Config, now: Instant, tcp: &TcpHeader, ecn: Ecn) -> Arrival {
+    pub(crate) fn on_data(&mut self, config: &Config, now: Instant, tcp: &TcpHeader, ecn: Ecn) -> Received {
         self.note_timestamp(tcp);
-        let seq = tcp.seq + u32::from(tcp.flags.has(Flags::SYN));
-        let end = tcp.seq_end();
+        let (seq, end) = (first_byte(tcp), tcp.seq_end());
         if seq == end {
-            return Arrival::default();
+            return Received::default();
         }
-        let refused = Arrival { ack: AckNow::Now, ..Arrival::default() };
+        let nothing = Received { ack: AckTime::Now, ..Received::default() };
         if end.at_or_before(self.rcv_nxt) {
-            // Nothing new: an ACK tells the peer where we are (RFC 9293, section 3.10.7.4; RFC 5681, section 4.2).
+            // A duplicate: an ACK tells the peer what we expect (RFC 9293, section 3.10.7.4; RFC 5681, section 4.2).
             self.disorder().duplicate = (seq, end);
-            return refused;
+            return nothing;
         }
         let window_end = self.rcv_nxt + config.receive_window;
         if window_end.at_or_before(seq) {
-            return refused;
+            return nothing;
         }
         self.note_ecn(config, tcp, ecn);
         self.largest = self.largest.max(tcp.payload);
-        if tcp.flags.has(Flags::FIN) {
-            self.fin_at = Some(seq + tcp.payload);
-        }
         let end = earlier(end, window_end);
-        if self.rcv_nxt.before(seq) {
+        let in_order = seq.at_or_before(self.rcv_nxt);
+        if tcp.flags.has(Flags::FIN) {
+            self.note_fin(seq + tcp.payload, in_order && end == tcp.seq_end());
+        }
+        if !in_order {
             self.disorder().keep(seq, end);
-            return refused;
+            return nothing;
         }
         if seq.before(self.rcv_nxt) {
             self.disorder().duplicate = (seq, self.rcv_nxt);
         }
-        self.advance(config, now, seq, end, tcp.flags.has(Flags::PSH))
+        self.advance(config, now, tcp, end)
     }
 
-    /// The bytes of [seq, end) are in order, and some are new.
+    /// A segment has a FIN with this sequence number, which needs no note if all of the segment is in order.
+    fn note_fin(&mut self, at: SeqNum, in_order: bool) {
+        if !in_order {
+            self.disorder().fin_at = Some(at);
+        } else if let Some(disorder) = &mut self.disorder {
+            disorder.fin_at = Some(at);
+        }
+    }
+
+    /// A segment came whose bytes up to `end` are in order, and some of them are new.
     #[inline]
-    fn advance(&mut self, config: &Config, now: Instant, seq: SeqNum, end: SeqNum, pushed: bool) -> Arrival {
-        let before = self.rcv_nxt;
+    fn advance(&mut self, config: &Config, now: Instant, tcp: &TcpHeader, end: SeqNum) -> Received {
+        let (seq, before) = (first_byte(tcp), self.rcv_nxt);
         self.rcv_nxt = end;
         let mut fills_hole = false;
         if let Some(disorder) = self.disorder.as_mut().filter(|d| !d.ranges.is_empty()) {
             self.rcv_nxt = disorder.take_ranges(end);
             fills_hole = true;
         }
-        let fin = self.fin_at.is_some_and(|at| before.at_or_before(at) && at.before(self.rcv_nxt));
+        let fin_at = if tcp.flags.has(Flags::FIN) {
+            Some(seq + tcp.payload)
+        } else {
+            self.disorder.as_ref().and_then(|disorder| disorder.fin_at)
+        };
+        let fin = fin_at.is_some_and(|at| before.at_or_before(at) && at.before(self.rcv_nxt));
         let delivered = u64::from(self.rcv_nxt - before) - u64::from(fin);
-        // What is pushed the application reads at once, and Linux acknowledges it then.
-        let pushed = pushed && config.push_every != u32::MAX;
+        // The application reads pushed data at once, and Linux acknowledges it then.
+        let pushed = tcp.flags.has(Flags::PSH) && config.push_every != u32::MAX;
         let at_once = fills_hole || fin || pushed || seq != before;
-        let ack = if at_once { AckNow::Now } else { self.pace_ack(config, now) };
-        Arrival { delivered, fin, ack }
+        let ack = if at_once { AckTime::Now } else { self.delay_ack(config, now) };
+        Received { delivered, fin, ack }
     }
 
     /// When to acknowledge a segment in order (RFC 5681, section 4.2).
-    fn pace_ack(&mut self, config: &Config, now: Instant) -> AckNow {
-        let Some(delayed) = config.delayed_ack else { return AckNow::Now };
+    fn delay_ack(&mut self, config: &Config, now: Instant) -> AckTime {
+        let Some(delayed) = config.delayed_ack else { return AckTime::Now };
         if self.quick > 0 {
             self.quick -= 1;
-            return AckNow::Now;
+            return AckTime::Now;
         }
         let full = self.largest.max(config.mss.min(LEAST_FULL_SEGMENT));
         if self.rcv_nxt - self.last_ack_sent >= delayed.every.saturating_mul(full) {
-            return AckNow::Now;
+            return AckTime::Now;
         }
         self.delayed_until = self.delayed_until.min(now + delayed.timeout);
-        AckNow::Delayed
+        AckTime::Delayed
     }
 
     fn disorder(&mut self) -> &mut Disorder {
         self.disorder.get_or_insert_default()
     }
 
-    /// RFC 7323, section 4.3: the timestamp to echo is that of the segment which advanced the left edge of the window, so
-    /// that a delayed ACK's delay and a hole's repair count into the sender's sample.
+    /// RFC 7323, section 4.3: the timestamp of the segment that advanced the left edge of the window is echoed. So the
+    /// sender's sample includes the delay of a delayed ACK and the repair of a hole.
     fn note_timestamp(&mut self, tcp: &TcpHeader) {
         let Some((tsval, _)) = tcp.timestamps else { return };
-        let newer = self.ts_recent.is_none_or(|recent| SeqNum(recent).at_or_before(SeqNum(tsval)));
+        let newer = !self.stamped || SeqNum(self.ts_recent).at_or_before(SeqNum(tsval));
         if newer && tcp.seq.at_or_before(self.last_ack_sent) {
-            self.ts_recent = Some(tsval);
+            (self.ts_recent, self.stamped) = (tsval, true);
         }
     }
 
-    /// RFC 3168, section 6.1.3: echo from a CE mark to the sender's CWR; a CE on the very segment with CWR is a new one.
+    /// RFC 3168, section 6.1.3: a CE mark is echoed until the sender's CWR comes. CE on the segment with CWR is a new
+    /// mark.
     fn note_ecn(&mut self, config: &Config, tcp: &TcpHeader, ecn: Ecn) {
         if !config.ecn {
             return;
@@ -284,20 +299,17 @@ impl Receiver {
         }
     }
 
-    /// Puts into an outgoing segment what this half has to say: acknowledgment, window, SACK blocks, the timestamp echoed
-    /// and ECE. The segment goes out now, so nothing waits to be acknowledged any more. Before the peer's SYN only the window
-    /// is set.
-    ///
-    /// A TSval that is there stays; otherwise it is set by [`timestamp`].
+    /// Fills in what this half has to say in a segment that leaves now: acknowledgment, window, SACK blocks,
+    /// timestamps and ECE. Before the peer's SYN came, only window and timestamps. Nothing waits to be acknowledged
+    /// after that.
     #[inline]
-    pub fn fill_ack(&mut self, config: &Config, now: Instant, tcp: &mut TcpHeader) {
+    pub(crate) fn fill_ack(&mut self, config: &Config, now: Instant, tcp: &mut TcpHeader) {
         let syn = tcp.flags.has(Flags::SYN);
         // The window of a SYN is never scaled (RFC 7323, section 2.2).
         let shift = if syn { 0 } else { config.window_shift() };
         tcp.window = u16::try_from(config.receive_window >> shift).unwrap_or(u16::MAX);
         if config.timestamps {
-            let tsval = tcp.timestamps.map_or_else(|| timestamp(now), |t| t.0);
-            tcp.timestamps = Some((tsval, self.ts_recent.unwrap_or(0)));
+            tcp.timestamps = Some((timestamp(now), self.ts_recent));
         }
         if !self.started {
             return;
@@ -308,7 +320,7 @@ impl Receiver {
             tcp.flags = tcp.flags.and(Flags::ECE);
         }
         if let Some(disorder) = &mut self.disorder {
-            if config.recovery == Recovery::Sack && !syn && disorder.is_news() {
+            if config.recovery == Recovery::Sack && !syn && disorder.has_block() {
                 tcp.sack = disorder.sack_blocks(config);
             }
             disorder.duplicate.1 = disorder.duplicate.0;
@@ -317,29 +329,26 @@ impl Receiver {
         self.delayed_until = Instant::FAR_FUTURE;
     }
 
-    /// When the delayed ACK is due; [`Instant::FAR_FUTURE`] if none waits.
+    /// When the delayed ACK is due; [`Instant::FAR_FUTURE`] if there is none.
     #[inline]
-    pub(crate) const fn wake_at(&self) -> Instant {
+    pub(crate) const fn next_wake(&self) -> Instant {
         self.delayed_until
     }
 
-    /// When the delayed ACK is due.
-    #[must_use]
-    pub fn next_wake(&self) -> Option<Instant> {
-        (self.delayed_until != Instant::FAR_FUTURE).then_some(self.delayed_until)
-    }
-
-    /// Whether the delayed ACK is due at `now`.
-    #[must_use]
-    pub fn due(&self, now: Instant) -> bool {
-        self.next_wake().is_some_and(|at| at <= now)
+    /// Whether the delayed ACK is due.
+    pub(crate) fn is_due(&self, now: Instant) -> bool {
+        self.delayed_until <= now
     }
 }
 
-/// The timestamp clock: milliseconds (RFC 7323, section 5.4: between 1 ms and 1 s a tick), modulo 2^32.
-#[must_use]
-pub const fn timestamp(now: Instant) -> u32 {
+/// The timestamp clock: milliseconds modulo 2^32 (RFC 7323, section 5.4: a tick takes between 1 ms and 1 s).
+pub(crate) const fn timestamp(now: Instant) -> u32 {
     ((now.as_nanos() / 1_000_000) & u32::MAX as u64) as u32
+}
+
+/// The sequence number of a segment's first byte; a SYN comes before it.
+fn first_byte(tcp: &TcpHeader) -> SeqNum {
+    tcp.seq + u32::from(tcp.flags.has(Flags::SYN))
 }
 
 fn earlier(a: SeqNum, b: SeqNum) -> SeqNum {

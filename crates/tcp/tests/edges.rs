@@ -2,8 +2,8 @@
 
 mod common;
 
-use common::{Act, Fate, Path, Side, Wire};
-use narrows_tcp::{Config, Endpoint, Event, Handshake, Io, Preset, Recovery, Segment};
+use common::{Act, SegmentFate, Side, Wire, WirePath};
+use narrows_tcp::{Config, Endpoint, Handshake, Io, Preset, Recovery, Segment, TcpEvent};
 use narrows_units::{Duration, Ecn, Instant, SeqNum};
 use narrows_wire::{Flags, TcpHeader};
 
@@ -23,7 +23,7 @@ fn flags(wire: &Wire<'_>, side: Side) -> Vec<(String, u32)> {
 
 #[test]
 fn three_ways_and_four_to_close() {
-    let mut wire = Wire::new(rfc(""), Path::delay_ms(50), |_, _, _| Fate::Pass);
+    let mut wire = Wire::new(rfc(""), WirePath::delay_ms(50), |_, _, _| SegmentFate::Pass);
     wire.act(Side::A, Act::Open);
     wire.act(Side::A, Act::Write(100));
     wire.run_until(Instant::ZERO + Duration::from_secs(1));
@@ -40,7 +40,7 @@ fn three_ways_and_four_to_close() {
 #[test]
 fn packet_zero_needs_no_third_segment() {
     let config = Config { mss: 1000, ..Config::preset(Preset::Ns2) };
-    let mut wire = Wire::new(config, Path::delay_ms(50), |_, _, _| Fate::Pass);
+    let mut wire = Wire::new(config, WirePath::delay_ms(50), |_, _, _| SegmentFate::Pass);
     wire.act(Side::A, Act::Open);
     wire.act(Side::A, Act::Write(3000));
     wire.run();
@@ -53,10 +53,10 @@ fn packet_zero_needs_no_third_segment() {
 fn a_lost_third_segment_is_healed_by_data_or_by_the_syn_ack() {
     for data in [0, 500] {
         let mut third = true;
-        let mut wire = Wire::new(rfc(""), Path::delay_ms(50), |side, _, s: &Segment| {
+        let mut wire = Wire::new(rfc(""), WirePath::delay_ms(50), |side, _, s: &Segment| {
             let drop = side == Side::A && third && s.tcp.is_pure_ack();
             third &= !drop;
-            if drop { Fate::Drop } else { Fate::Pass }
+            if drop { SegmentFate::Drop } else { SegmentFate::Pass }
         });
         wire.act(Side::A, Act::Open);
         wire.act(Side::A, Act::Write(data));
@@ -70,7 +70,8 @@ fn a_lost_third_segment_is_healed_by_data_or_by_the_syn_ack() {
 
 #[test]
 fn both_open_at_once() {
-    let mut wire = Wire::of([rfc(""); 2], [SeqNum(7), SeqNum(900)], Path::delay_ms(50), |_, _, _| Fate::Pass);
+    let mut wire =
+        Wire::of([rfc(""); 2], [SeqNum(7), SeqNum(900)], WirePath::delay_ms(50), |_, _, _| SegmentFate::Pass);
     for side in [Side::A, Side::B] {
         wire.act(side, Act::Open);
         wire.act(side, Act::Write(5000));
@@ -86,8 +87,8 @@ fn giving_up_and_being_refused() {
     let mut config = rfc("");
     config.rto.retries = 3;
     // Nothing comes through from 1 s on: 3 retries, then the end.
-    let mut wire = Wire::new(config, Path::delay_ms(50), |_, now, _| {
-        if now >= Instant::ZERO + Duration::from_secs(1) { Fate::Drop } else { Fate::Pass }
+    let mut wire = Wire::new(config, WirePath::delay_ms(50), |_, now, _| {
+        if now >= Instant::ZERO + Duration::from_secs(1) { SegmentFate::Drop } else { SegmentFate::Pass }
     });
     wire.act(Side::A, Act::Open);
     wire.run_until(Instant::ZERO + Duration::from_secs(1));
@@ -96,7 +97,7 @@ fn giving_up_and_being_refused() {
     assert!(wire.ends[0].is_failed());
     assert_eq!(wire.ends[0].counters().timeouts, 3);
     assert_eq!(wire.ends[0].next_wake(), None);
-    assert_eq!(wire.count(Side::A, |e| *e == Event::Failed), 1);
+    assert_eq!(wire.count(Side::A, |e| *e == TcpEvent::Failed), 1);
     // Whoever speaks to it afterwards is told.
     let mut out = Out::default();
     let data = TcpHeader {
@@ -122,10 +123,10 @@ fn more_than_fits_in_32_bits() {
     config.rto.min = Duration::from_millis(200);
     for isn in [0, u32::MAX - 100_000] {
         let mut position = 0_u32;
-        let mut wire = Wire::of([config; 2], [SeqNum(isn); 2], Path::delay_ms(1), move |side, _, s| {
+        let mut wire = Wire::of([config; 2], [SeqNum(isn); 2], WirePath::delay_ms(1), move |side, _, s| {
             position += 1;
             let lost = side == Side::A && s.tcp.payload > 0 && position.is_multiple_of(4999);
-            if lost { Fate::Drop } else { Fate::Pass }
+            if lost { SegmentFate::Drop } else { SegmentFate::Pass }
         });
         let total = 5 << 30;
         wire.act(Side::A, Act::Open);
@@ -145,7 +146,7 @@ impl Io for Out {
     fn transmit(&mut self, segment: &Segment) {
         self.0.push(*segment);
     }
-    fn event(&mut self, _: Event) {}
+    fn event(&mut self, _: TcpEvent) {}
 }
 
 /// RFC 9293, section 3.8.6.1: a shut window is probed, at doubling intervals, until it opens.
@@ -190,7 +191,7 @@ fn a_shut_window_is_probed() {
 #[test]
 fn a_small_window_is_used() {
     let config = Config { mss: 1000, receive_window: 300, ..rfc("") };
-    let mut wire = Wire::new(config, Path::delay_ms(10), |_, _, _| Fate::Pass);
+    let mut wire = Wire::new(config, WirePath::delay_ms(10), |_, _, _| SegmentFate::Pass);
     wire.act(Side::A, Act::Open);
     wire.act(Side::A, Act::Write(1000));
     wire.run();

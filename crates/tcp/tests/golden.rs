@@ -8,8 +8,8 @@ mod common;
 use core::fmt::Write as _;
 use std::path::Path as File;
 
-use common::{Act, Fate, Path, Side, Wire};
-use narrows_tcp::{Config, Event, RtoRecovery, RttSampling, Segment};
+use common::{Act, SegmentFate, Side, Wire, WirePath};
+use narrows_tcp::{Config, RtoRecovery, RttSampling, Segment, TcpEvent};
 use narrows_units::{Bytes, Duration, Instant, Rate};
 
 const RATE: Rate = Rate::from_kbps(1000);
@@ -25,35 +25,35 @@ const SAMPLES: u64 = 75;
 const STEP: Duration = Duration::from_millis(200);
 
 /// A link with a buffer: a packet waits for those before it, or finds no place.
-fn bottleneck() -> impl FnMut(Side, Instant, &Segment) -> Fate {
+fn bottleneck() -> impl FnMut(Side, Instant, &Segment) -> SegmentFate {
     let mut free_at = Instant::ZERO;
     move |side, now, segment| {
         if side == Side::B {
-            return Fate::Pass;
+            return SegmentFate::Pass;
         }
         let time = RATE.time_to_send(Bytes(u64::from(segment.tcp.payload + 40)));
         if free_at.since(now) > RATE.time_to_send(Bytes(1000)) * BUFFER {
-            return Fate::Drop;
+            return SegmentFate::Drop;
         }
         free_at = (if free_at < now { now } else { free_at }) + time;
-        Fate::Late(free_at.since(now))
+        SegmentFate::Late(free_at.since(now))
     }
 }
 
 /// Runs a stack for 15 s; the picture of its window.
 fn picture(name: &str, settings: &str) -> String {
     let config: Config = settings.parse().expect("settings of a test");
-    let mut wire = Wire::new(config, Path::delay_ms(50), bottleneck());
+    let mut wire = Wire::new(config, WirePath::delay_ms(50), bottleneck());
     wire.act(Side::A, Act::Open);
     wire.act(Side::A, Act::Write(u64::MAX));
-    let (mut text, mut told) = (String::new(), 0);
+    let (mut text, mut seen) = (String::new(), 0);
     for sample in 0..SAMPLES {
         wire.run_until(Instant::ZERO + STEP * (sample + 1));
-        let now: Vec<_> = wire.events[told..].iter().filter(|e| e.1 == Side::A).map(|e| e.2).collect();
-        told = wire.events.len();
-        let mark = if now.iter().any(|e| matches!(e, Event::Timeout { .. })) {
+        let now: Vec<_> = wire.events[seen..].iter().filter(|e| e.1 == Side::A).map(|e| e.2).collect();
+        seen = wire.events.len();
+        let mark = if now.iter().any(|e| matches!(e, TcpEvent::Timeout { .. })) {
             'T'
-        } else if now.contains(&Event::FastRetransmit) {
+        } else if now.contains(&TcpEvent::FastRetransmit) {
             '*'
         } else {
             ' '
@@ -78,11 +78,13 @@ fn check(name: &str, config: &Config, wire: &Wire<'_>) {
     let total = RATE.bytes_in(STEP * SAMPLES).get() / 1000;
     let delivered = wire.delivered(Side::B) / u64::from(config.mss);
     assert!(delivered <= total, "{name}: {delivered} of {total} packets: more than the link carries");
-    // A loss leaves at least half of 26, which is the path's product: the link stays busy but for start-up and recoveries.
+    // A loss leaves at least half of 26, which is the path's product: the link stays busy but for start-up and
+    // recoveries.
     assert!(delivered * 100 >= total * 85, "{name}: {delivered} of {total} packets");
     for event in &wire.events {
-        if let (Side::A, Event::RttSample(rtt)) = (event.1, event.2) {
-            // 100 ms there and back and 8 ms on the link at least; at most 13 packets before it besides, and an ACK delayed.
+        if let (Side::A, TcpEvent::RttSample(rtt)) = (event.1, event.2) {
+            // 100 ms there and back and 8 ms on the link at least; at most 13 packets before it besides, and an ACK
+            // delayed.
             let delay = config.delayed_ack.map_or(Duration::ZERO, |d| d.timeout);
             // Timestamps count whole milliseconds. One timed segment may wait behind a hole until that is repaired.
             let hole = match config.rtt_sampling {
@@ -94,11 +96,15 @@ fn check(name: &str, config: &Config, wire: &Wire<'_>) {
             assert!((low..=high).contains(&rtt), "{name}: a round trip of {rtt}");
         }
     }
-    let lost = wire.log.iter().filter(|s| s.fate == Fate::Drop).count();
+    let lost = wire.log.iter().filter(|s| s.fate == SegmentFate::Drop).count();
     let again = wire.ends[0].counters().retransmitted as usize;
-    let found =
-        wire.log.iter().filter(|s| s.fate == Fate::Drop && s.at + Duration::from_secs(1) < wire.now).count();
-    // Each loss is repaired once, the last ones perhaps not yet, but for a probe or two; going back repeats what had arrived.
+    let found = wire
+        .log
+        .iter()
+        .filter(|s| s.fate == SegmentFate::Drop && s.at + Duration::from_secs(1) < wire.now)
+        .count();
+    // Each loss is repaired once, the last ones perhaps not yet, but for a probe or two; going back repeats what had
+    // arrived.
     let needless = if config.rto_recovery == RtoRecovery::GoBackN { lost } else { 2 };
     assert!(again >= found && again <= lost + needless, "{name}: {lost} lost, {again} sent again");
 }

@@ -1,10 +1,10 @@
-//! How the window grows and what marks do to it: a path of 100 ms without a rate, so that rounds begin at whole tenths of a
-//! second; segments of 1000 bytes.
+//! How the window grows and what marks do to it: a path of 100 ms without a rate, so that rounds begin at whole
+//! tenths of a second; segments of 1000 bytes.
 
 mod common;
 
-use common::{Act, Fate, Path, Side, Wire};
-use narrows_tcp::{Config, Event};
+use common::{Act, SegmentFate, Side, Wire, WirePath};
+use narrows_tcp::{Config, TcpEvent};
 use narrows_units::{Duration, Ecn, Instant};
 use narrows_wire::Flags;
 
@@ -17,11 +17,11 @@ const fn ms(n: u64) -> Instant {
 }
 
 /// cwnd in the middle of each of the first `rounds` round trips of an endless transfer.
-fn windows(config: Config, rounds: u64, mut fate: impl FnMut(u64) -> Fate) -> Vec<f64> {
+fn windows(config: Config, rounds: u64, mut fate: impl FnMut(u64) -> SegmentFate) -> Vec<f64> {
     let mut sent = 0;
-    let mut wire = Wire::new(config, Path::delay_ms(50), move |side, _, _| {
+    let mut wire = Wire::new(config, WirePath::delay_ms(50), move |side, _, _| {
         sent += u64::from(side == Side::A);
-        if side == Side::A { fate(sent) } else { Fate::Pass }
+        if side == Side::A { fate(sent) } else { SegmentFate::Pass }
     });
     wire.act(Side::A, Act::Open);
     wire.act(Side::A, Act::Write(u64::MAX));
@@ -35,7 +35,7 @@ fn windows(config: Config, rounds: u64, mut fate: impl FnMut(u64) -> Fate) -> Ve
 }
 
 fn no_loss(settings: &str, rounds: u64) -> Vec<f64> {
-    windows(config(settings), rounds, |_| Fate::Pass)
+    windows(config(settings), rounds, |_| SegmentFate::Pass)
 }
 
 #[test]
@@ -52,7 +52,8 @@ fn rfc_3465_counts_bytes() {
     // Section 2.2: with L = 2 an ACK for two segments opens the window by two, with L = 1 by one.
     assert_eq!(no_loss("initial_window=4,delayed_ack=2,byte_counting=2", 5), [4.0, 8.0, 16.0, 32.0, 64.0]);
     assert_eq!(no_loss("initial_window=4,delayed_ack=2,byte_counting=1", 3), [4.0, 6.0, 9.0]);
-    // Section 2.1: in congestion avoidance a window of bytes makes a segment, however few the ACKs; counting ACKs gives half.
+    // Section 2.1: in congestion avoidance a window of bytes makes a segment, however few the ACKs; counting ACKs
+    // gives half.
     let grown = |counting: &str| {
         let w = no_loss(
             &format!("initial_window=10,initial_ssthresh=10,delayed_ack=2,byte_counting={counting}"),
@@ -75,10 +76,11 @@ fn rfc_5681_congestion_avoidance() {
 #[test]
 fn rfc_9438_follows_its_curve() {
     // A loss at 100 leaves 70 (Reno-like recovery apart); K = cbrt(30 / 0.4) = 4.217 s. At t = 1, 2, 3, 4 and 5 s
-    // W(t) = 100 + 0.4 (t - K)^3 = 86.7, 95.6, 99.3, 100.0 and 100.2. Reno's estimate is at 70 + 10 t * 0.529 = 75.3, 80.6,
-    // 85.9, 91.2 and 96.5: below. The window is where the curve is one RTT later, as far as a round's ACKs carry it.
+    // W(t) = 100 + 0.4 (t - K)^3 = 86.7, 95.6, 99.3, 100.0 and 100.2. Reno's estimate is at 70 + 10 t * 0.529 = 75.3,
+    // 80.6, 85.9, 91.2 and 96.5: below. The window is where the curve is one RTT later, as far as a round's ACKs
+    // carry it.
     let settings = "initial_window=100,initial_ssthresh=100,congestion=cubic,delayed_ack=off";
-    let w = windows(config(settings), 56, |n| if n == 1 { Fate::Drop } else { Fate::Pass });
+    let w = windows(config(settings), 56, |n| if n == 1 { SegmentFate::Drop } else { SegmentFate::Pass });
     // The loss is known at 100 ms and repaired at 200 ms: avoidance begins with round 2.
     let due = [86.7, 95.6, 99.3, 100.0, 100.2];
     for (second, due) in due.iter().enumerate() {
@@ -90,9 +92,10 @@ fn rfc_9438_follows_its_curve() {
 
 #[test]
 fn rfc_9438_small_windows_are_reno_s() {
-    // Section 4.3: after a loss at 10 the estimate grows by 0.529 a round, where CUBIC's own curve would take K = 1.957 s for 3.
+    // Section 4.3: after a loss at 10 the estimate grows by 0.529 a round, where CUBIC's own curve would take K =
+    // 1.957 s for 3.
     let settings = "initial_window=10,initial_ssthresh=10,congestion=cubic,delayed_ack=off";
-    let w = windows(config(settings), 7, |n| if n == 1 { Fate::Drop } else { Fate::Pass });
+    let w = windows(config(settings), 7, |n| if n == 1 { SegmentFate::Drop } else { SegmentFate::Pass });
     for round in 3..6 {
         let step = w[round + 1] - w[round];
         assert!((0.4..0.6).contains(&step), "{w:?}");
@@ -105,23 +108,23 @@ fn rfc_3168_one_reduction_for_a_window_of_marks() {
     // The first window of ten, of which the third and the seventh segment are marked; later the 30th.
     let mut wire = Wire::new(
         config("initial_window=10,ecn=on,delayed_ack=off,byte_counting=per_ack"),
-        Path::delay_ms(50),
+        WirePath::delay_ms(50),
         |side, _, segment| {
             if side == Side::A && segment.tcp.payload > 0 {
                 assert_eq!(segment.ecn, Ecn::Ect0);
                 sent += 1;
                 if matches!(sent, 3 | 7 | 30) {
-                    return Fate::Mark;
+                    return SegmentFate::Mark;
                 }
             }
-            Fate::Pass
+            SegmentFate::Pass
         },
     );
     wire.act(Side::A, Act::Open);
     wire.act(Side::A, Act::Write(50_000));
     wire.run_until(ms(150));
     // Two ACKs opened the window to 12; the third halves it, once. From there on ACKs open it by 1 / cwnd each.
-    let reduced = |wire: &Wire<'_>| wire.count(Side::A, |e| *e == Event::EcnReduced);
+    let reduced = |wire: &Wire<'_>| wire.count(Side::A, |e| *e == TcpEvent::EcnReduced);
     assert_eq!(reduced(&wire), 1);
     let ssthresh = wire.ends[0].ssthresh();
     assert!((4.0..=6.0).contains(&ssthresh) && wire.ends[0].cwnd() < ssthresh + 2.0, "{ssthresh}");
@@ -142,7 +145,7 @@ fn rfc_3168_one_reduction_for_a_window_of_marks() {
 fn rfc_5681_after_idling_the_window_is_the_initial_one() {
     for (settings, due) in [("restart_after_idle=on", 4), ("restart_after_idle=off", 20)] {
         let settings = format!("initial_window=4,delayed_ack=off,grow_if_used=on,{settings}");
-        let mut wire = Wire::new(config(&settings), Path::delay_ms(50), |_, _, _| Fate::Pass);
+        let mut wire = Wire::new(config(&settings), WirePath::delay_ms(50), |_, _, _| SegmentFate::Pass);
         wire.act(Side::A, Act::Open);
         wire.act(Side::A, Act::Write(60_000));
         wire.run();

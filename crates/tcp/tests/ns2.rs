@@ -1,23 +1,24 @@
-//! Packet by packet as ns-2.35: one flow over 1 Mbit/s and 50 ms each way, packets of 1040 B and ACKs of 40 B, packets lost
-//! by their position on the link. The sequences below are ns-2's own ("time in 0.1 ms : number of the packet").
+//! Packet by packet as ns-2.35: one flow over 1 Mbit/s and 50 ms each way, packets of 1040 B and ACKs of 40 B,
+//! packets lost by their position on the link. The sequences below are ns-2's own ("time in 0.1 ms : number of the
+//! packet").
 
 mod common;
 
-use common::{Act, Fate, Path, Side, Wire};
+use common::{Act, SegmentFate, Side, Wire, WirePath};
 use narrows_tcp::{Config, Preset, Recovery};
 use narrows_units::{Duration, Instant, Rate};
 
 /// What our sender does: times in 0.1 ms and packets.
 fn ours(recovery: Recovery, lost: &[usize], packets: u64) -> Vec<(u64, u32)> {
     let config = Config { mss: 1000, recovery, receive_window: 1_000_000, ..Config::preset(Preset::Ns2) };
-    let path = Path { delay: Duration::from_millis(50), rate: Some(Rate::from_kbps(1000)), header: 40 };
+    let path = WirePath { delay: Duration::from_millis(50), rate: Some(Rate::from_kbps(1000)), header: 40 };
     let mut position = 0;
     let mut wire = Wire::new(config, path, |side, _, _| {
         if side == Side::B {
-            return Fate::Pass;
+            return SegmentFate::Pass;
         }
         position += 1;
-        if lost.contains(&(position - 1)) { Fate::Drop } else { Fate::Pass }
+        if lost.contains(&(position - 1)) { SegmentFate::Drop } else { SegmentFate::Pass }
     });
     wire.act(Side::A, Act::Open);
     wire.act(Side::A, Act::Write(packets * 1000));

@@ -1,9 +1,10 @@
-//! Initial Spreading between two ends (Sallantin et al., LCN 2014, section II): when each segment leaves. A path of 50 ms each
-//! way without a rate, segments of 1000 bytes, a window of 10: where the handshake took R0 = 100 ms, slots are 10 ms apart.
+//! Initial Spreading between two ends (Sallantin et al., LCN 2014, section II): when each segment leaves. A path of
+//! 50 ms each way without a rate, segments of 1000 bytes, a window of 10: where the handshake took R0 = 100 ms, slots
+//! are 10 ms apart.
 
 mod common;
 
-use common::{Act, Fate, Path, Side, Wire};
+use common::{Act, SegmentFate, Side, Wire, WirePath};
 use narrows_tcp::Config;
 use narrows_units::{Duration, Instant};
 use narrows_wire::Flags;
@@ -22,11 +23,11 @@ fn slots(from: u64, apart: u64, segments: u32) -> Vec<(u64, u32)> {
     (0..segments).map(|k| (from + u64::from(k) * apart, k + 1)).collect()
 }
 
-const WHOLE: fn(Side, Instant, &narrows_tcp::Segment) -> Fate = |_, _, _| Fate::Pass;
+const WHOLE: fn(Side, Instant, &narrows_tcp::Segment) -> SegmentFate = |_, _, _| SegmentFate::Pass;
 
 #[test]
 fn the_client_takes_r0_from_the_syn_ack() {
-    let mut wire = Wire::new(config(""), Path::delay_ms(50), WHOLE);
+    let mut wire = Wire::new(config(""), WirePath::delay_ms(50), WHOLE);
     wire.act(Side::A, Act::Open);
     wire.act(Side::A, Act::Write(30_000));
     wire.run();
@@ -39,7 +40,7 @@ fn the_client_takes_r0_from_the_syn_ack() {
 
 #[test]
 fn the_server_takes_r0_from_the_third_segment() {
-    let mut wire = Wire::new(config(""), Path::delay_ms(50), WHOLE);
+    let mut wire = Wire::new(config(""), WirePath::delay_ms(50), WHOLE);
     wire.act(Side::A, Act::Open);
     wire.act(Side::A, Act::Write(500));
     wire.run_until(ms(150));
@@ -54,7 +55,7 @@ fn the_server_takes_r0_from_the_third_segment() {
 
 #[test]
 fn fewer_segments_use_the_first_slots() {
-    let mut wire = Wire::new(config(""), Path::delay_ms(50), WHOLE);
+    let mut wire = Wire::new(config(""), WirePath::delay_ms(50), WHOLE);
     wire.act(Side::A, Act::Open);
     wire.act(Side::A, Act::Write(4_000));
     wire.act(Side::A, Act::Close);
@@ -64,7 +65,7 @@ fn fewer_segments_use_the_first_slots() {
 
 #[test]
 fn late_data_use_the_slots_that_are_left() {
-    let mut wire = Wire::new(config(""), Path::delay_ms(50), WHOLE);
+    let mut wire = Wire::new(config(""), WirePath::delay_ms(50), WHOLE);
     wire.act(Side::A, Act::Open);
     wire.act(Side::A, Act::Write(2_000));
     wire.run_until(ms(135));
@@ -80,7 +81,7 @@ fn late_data_use_the_slots_that_are_left() {
 #[test]
 fn how_often_it_is_asked_makes_no_difference() {
     let run = |step: u64| {
-        let mut wire = Wire::new(config(""), Path::delay_ms(50), WHOLE);
+        let mut wire = Wire::new(config(""), WirePath::delay_ms(50), WHOLE);
         wire.act(Side::A, Act::Open);
         wire.act(Side::A, Act::Write(50_000));
         for at in (step..2_000).step_by(step as usize) {
@@ -95,7 +96,7 @@ fn how_often_it_is_asked_makes_no_difference() {
 #[test]
 fn short_round_trips_are_not_spread() {
     for (us, apart) in [(4_500, 0), (5_000, 1)] {
-        let path = Path { delay: Duration::from_micros(us), ..Path::delay_ms(0) };
+        let path = WirePath { delay: Duration::from_micros(us), ..WirePath::delay_ms(0) };
         let mut wire = Wire::new(config(""), path, WHOLE);
         wire.act(Side::A, Act::Open);
         wire.act(Side::A, Act::Write(10_000));
@@ -107,12 +108,12 @@ fn short_round_trips_are_not_spread() {
 /// The SYN is 100 ms late, data are not: R0 = 200 ms, slots 20 ms apart, and ACKs come from the sixth on.
 fn late_syn(lost: u32) -> Vec<(u64, u32)> {
     let mut data = 0;
-    let mut wire = Wire::new(config(""), Path::delay_ms(50), move |side, _, segment| {
+    let mut wire = Wire::new(config(""), WirePath::delay_ms(50), move |side, _, segment| {
         if side == Side::A && segment.tcp.flags.has(Flags::SYN) {
-            return Fate::Late(Duration::from_millis(100));
+            return SegmentFate::Late(Duration::from_millis(100));
         }
         data += u32::from(side == Side::A && segment.tcp.payload > 0);
-        if data == lost && segment.tcp.payload > 0 { Fate::Drop } else { Fate::Pass }
+        if data == lost && segment.tcp.payload > 0 { SegmentFate::Drop } else { SegmentFate::Pass }
     });
     wire.act(Side::A, Act::Open);
     wire.act(Side::A, Act::Write(30_000));
@@ -132,9 +133,9 @@ fn acks_release_nothing_before_its_slot() {
 
 #[test]
 fn a_loss_ends_it() {
-    // Segment 1 is lost; 2, 3, 4 of 220, 240, 260 ms make three duplicate ACKs at 320, 340, 360. Eight are out then, so the window
-    // is 4, and of a pipe of 4 with the repair of 1 it is 5. The slots of 360 and 380 ms are void: 9 goes when the pipe
-    // is down to 3, after two more ACKs.
+    // Segment 1 is lost; 2, 3, 4 of 220, 240, 260 ms make three duplicate ACKs at 320, 340, 360. Eight are out then,
+    // so the window is 4, and of a pipe of 4 with the repair of 1 it is 5. The slots of 360 and 380 ms are void: 9
+    // goes when the pipe is down to 3, after two more ACKs.
     let sent = late_syn(1);
     assert_eq!(sent[..8], slots(200, 20, 8));
     assert_eq!(sent[8..11], [(360, 1), (400, 9), (420, 10)]);
@@ -148,11 +149,11 @@ fn a_lost_handshake_means_three_segments_at_once() {
             let mut left = 1;
             let mut wire = Wire::new(
                 config(&format!("timestamps={timestamps}")),
-                Path::delay_ms(50),
+                WirePath::delay_ms(50),
                 move |side, _, segment| {
                     let hit = side == lost && segment.tcp.flags.has(Flags::SYN) && left > 0;
                     left -= u32::from(hit);
-                    if hit { Fate::Drop } else { Fate::Pass }
+                    if hit { SegmentFate::Drop } else { SegmentFate::Pass }
                 },
             );
             wire.act(Side::A, Act::Open);
@@ -172,11 +173,11 @@ fn a_server_whose_syn_ack_was_repeated_knows_no_r0() {
     let mut wire = Wire::of(
         configs,
         [narrows_units::SeqNum(7), narrows_units::SeqNum(9)],
-        Path::delay_ms(50),
+        WirePath::delay_ms(50),
         move |side, _, segment| {
             let hit = side == Side::B && segment.tcp.flags.has(Flags::SYN) && left > 0;
             left -= u32::from(hit);
-            if hit { Fate::Drop } else { Fate::Pass }
+            if hit { SegmentFate::Drop } else { SegmentFate::Pass }
         },
     );
     wire.act(Side::A, Act::Open);
@@ -189,7 +190,7 @@ fn a_server_whose_syn_ack_was_repeated_knows_no_r0() {
 #[test]
 fn other_handshakes() {
     let first = |settings: &str, side: Side| {
-        let mut wire = Wire::new(config(settings), Path::delay_ms(50), WHOLE);
+        let mut wire = Wire::new(config(settings), WirePath::delay_ms(50), WHOLE);
         wire.act(Side::A, Act::Open);
         wire.run_until(ms(300));
         wire.act(side, Act::Write(10_000));
@@ -208,7 +209,7 @@ fn other_handshakes() {
 
 #[test]
 fn after_idling_nothing_is_spread() {
-    let mut wire = Wire::new(config(""), Path::delay_ms(50), WHOLE);
+    let mut wire = Wire::new(config(""), WirePath::delay_ms(50), WHOLE);
     wire.act(Side::A, Act::Open);
     wire.act(Side::A, Act::Write(3_000));
     wire.run_until(ms(5_000));

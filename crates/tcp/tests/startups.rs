@@ -1,8 +1,9 @@
-//! Start-ups between two ends that have no file of their own: a path of 50 ms each way without a rate, segments of 1000 bytes.
+//! Start-ups between two ends that have no file of their own: a path of 50 ms each way without a rate, segments of
+//! 1000 bytes.
 
 mod common;
 
-use common::{Act, Fate, Path, Side, Wire};
+use common::{Act, SegmentFate, Side, Wire, WirePath};
 use narrows_tcp::Config;
 use narrows_units::Instant;
 
@@ -11,13 +12,14 @@ fn config(settings: &str) -> Config {
     text.parse().expect("settings of a test")
 }
 
-/// The data of a transfer: when each segment left, in nanoseconds, and its bytes. The segments in `lost`, counted from 1, are.
+/// The data of a transfer: when each segment left, in nanoseconds, and its bytes. The segments in `lost`, counted
+/// from 1, are.
 fn sent(settings: &str, bytes: u64, lost: &[u32]) -> Vec<(u64, u32)> {
     let (mut count, lost) = (0, lost.to_vec());
-    let mut wire = Wire::new(config(settings), Path::delay_ms(50), move |side, _, segment| {
+    let mut wire = Wire::new(config(settings), WirePath::delay_ms(50), move |side, _, segment| {
         let data = side == Side::A && segment.tcp.payload > 0;
         count += u32::from(data);
-        if data && lost.contains(&count) { Fate::Drop } else { Fate::Pass }
+        if data && lost.contains(&count) { SegmentFate::Drop } else { SegmentFate::Pass }
     });
     wire.act(Side::A, Act::Open);
     wire.act(Side::A, Act::Write(bytes));
@@ -34,7 +36,9 @@ fn ms(sent: &[(u64, u32)]) -> Vec<u64> {
 /// cwnd in the middle of each round trip of an endless transfer over an existing connection.
 fn windows(settings: &str, rounds: u64) -> Vec<f64> {
     let mut wire =
-        Wire::new(config(&format!("handshake=none,{settings}")), Path::delay_ms(50), |_, _, _| Fate::Pass);
+        Wire::new(config(&format!("handshake=none,{settings}")), WirePath::delay_ms(50), |_, _, _| {
+            SegmentFate::Pass
+        });
     wire.act(Side::A, Act::Open);
     wire.act(Side::A, Act::Write(u64::MAX));
     (0..rounds)
@@ -52,8 +56,8 @@ fn twelve_segments_as_a_burst_paced_and_spread() {
     assert_eq!(ms(&sent("initial_window=4", 12_000, &[])), burst);
     let spread = [100, 125, 150, 175, 200, 200, 225, 225, 250, 250, 275, 275];
     assert_eq!(ms(&sent("initial_window=4,startup=spreading", 12_000, &[])), spread);
-    // Paced: 100 / 4 ms apart; with the ACK of 200 ms cwnd is 5, so 20 ms; 220; that of 225 makes it 6, so 100 / 6 = 16.7 from
-    // 240 on; 250: 7, so 14.3 from 256.7 on; 275: 8, so 12.5 from 285.2 on.
+    // Paced: 100 / 4 ms apart; with the ACK of 200 ms cwnd is 5, so 20 ms; 220; that of 225 makes it 6, so 100 / 6 =
+    // 16.7 from 240 on; 250: 7, so 14.3 from 256.7 on; 275: 8, so 12.5 from 285.2 on.
     for start in ["paced", "paced_start"] {
         let paced = ms(&sent(&format!("initial_window=4,startup={start}"), 12_000, &[]));
         assert_eq!(paced, [100, 125, 150, 175, 200, 220, 240, 256, 270, 285, 297, 310], "{start}");
@@ -89,8 +93,8 @@ fn a_first_window_that_nothing_measured_is_paced_by_the_assumed_rtt() {
 
 #[test]
 fn small_segments_leave_in_fours() {
-    // A window of 1000 bytes as four of 250; each ACK makes it 250 larger, so 312, 375 - a part of what it has room for -
-    // until whole segments leave again at a window of four.
+    // A window of 1000 bytes as four of 250; each ACK makes it 250 larger, so 312, 375 - a part of what it has room
+    // for - until whole segments leave again at a window of four.
     let small = sent("initial_window=1,startup=small_segments", 20_000, &[]);
     assert_eq!(small[..4], [(100_000_000, 250); 4]);
     let second: Vec<_> = small.iter().filter(|s| s.0 == 200_000_000).map(|s| s.1).collect();
@@ -107,7 +111,8 @@ fn small_segments_leave_in_fours() {
 
 #[test]
 fn small_segments_repair_the_first_loss_without_the_timer() {
-    // A file of one segment and its first piece lost: three duplicate ACKs at 200 ms; a whole one waits for the timer of 1 s.
+    // A file of one segment and its first piece lost: three duplicate ACKs at 200 ms; a whole one waits for the timer
+    // of 1 s.
     let small = sent("initial_window=1,startup=small_segments", 1_000, &[1]);
     assert_eq!(ms(&small), [100, 100, 100, 100, 200]);
     let whole = sent("initial_window=1", 1_000, &[1]);
@@ -122,8 +127,8 @@ fn windows_of_the_others() {
     assert_eq!(limited[..2], [8.0, 16.0]);
     assert!(limited[1..].windows(2).all(|w| (6.0..=8.5).contains(&(w[1] - w[0]))), "{limited:?}");
     assert_eq!(windows("startup=gallop,initial_window=10", 5), [2.0, 4.0, 8.0, 16.0, 32.0]);
-    // Smooth Start from 16 on takes 2, 3, 4 and 5 ACKs a segment, 4 segments each: 16 ACKs give 4 + 2 (and 2 left over); 22 more,
-    // of which the first makes a third, 1 + 1 + 4.
+    // Smooth Start from 16 on takes 2, 3, 4 and 5 ACKs a segment, 4 segments each: 16 ACKs give 4 + 2 (and 2 left
+    // over); 22 more, of which the first makes a third, 1 + 1 + 4.
     let smooth = windows("initial_window=8,initial_ssthresh=32,startup=smooth", 4);
     assert_eq!(smooth[..2], [8.0, 16.0]);
     assert_eq!(smooth[2..4], [22.0, 28.0]);
@@ -144,15 +149,16 @@ fn burst_tcp_between_two_ends() {
 
 #[test]
 fn a_loss_ends_burst_tcp_for_good() {
-    // A window of 4, of which the second is lost: later windows, also after idling, grow as in slow start: by one per ACK.
+    // A window of 4, of which the second is lost: later windows, also after idling, grow as in slow start: by one per
+    // ACK.
     let mut lost = false;
     let mut wire = Wire::new(
         config("handshake=none,initial_window=4,startup=burst,burst_f=4"),
-        Path::delay_ms(50),
+        WirePath::delay_ms(50),
         move |side, now, segment| {
             let hit = side == Side::A && segment.tcp.seq.0 == 2001 && !lost && now == Instant::ZERO;
             lost |= hit;
-            if hit { Fate::Drop } else { Fate::Pass }
+            if hit { SegmentFate::Drop } else { SegmentFate::Pass }
         },
     );
     wire.act(Side::A, Act::Open);
@@ -171,11 +177,11 @@ fn adaptive_start_finds_the_bottleneck() {
     // 1 Mbit/s, 1040 bytes on the wire: 8.32 ms each, so a path of 100 + 8.32 ms holds 13 segments. From ssthresh 4 on,
     // without it, a round trip gives one segment; with it the window is past 10 after 5 round trips.
     let after = |startup: &str| {
-        let path = Path { rate: Some(narrows_units::Rate::from_kbps(1000)), ..Path::delay_ms(50) };
+        let path = WirePath { rate: Some(narrows_units::Rate::from_kbps(1000)), ..WirePath::delay_ms(50) };
         let settings = format!(
             "handshake=none,initial_window=2,initial_ssthresh=4,rtt_sampling=every_segment,startup={startup}"
         );
-        let mut wire = Wire::new(config(&settings), path, |_, _, _| Fate::Pass);
+        let mut wire = Wire::new(config(&settings), path, |_, _, _| SegmentFate::Pass);
         wire.act(Side::A, Act::Open);
         wire.act(Side::A, Act::Write(u64::MAX));
         wire.run_until(Instant::from_nanos(600_000_000));

@@ -2,7 +2,7 @@
 
 mod common;
 
-use common::{Act, Fate, Path, Side, Wire};
+use common::{Act, SegmentFate, Side, Wire, WirePath};
 use narrows_tcp::Config;
 use narrows_units::{Duration, Instant};
 use narrows_wire::Flags;
@@ -15,9 +15,13 @@ fn config(text: &str) -> Config {
 /// `lost` says which copies in all are lost, counted from 1.
 fn one_by_one(config: Config, segments: usize, lost: impl Fn(usize) -> bool) -> Vec<(u64, u32)> {
     let mut count = 0;
-    let mut wire = Wire::new(config, Path::delay_ms(50), move |side, _, segment| {
+    let mut wire = Wire::new(config, WirePath::delay_ms(50), move |side, _, segment| {
         count += usize::from(side == Side::A && segment.tcp.payload > 0);
-        if side == Side::A && segment.tcp.payload > 0 && lost(count) { Fate::Drop } else { Fate::Pass }
+        if side == Side::A && segment.tcp.payload > 0 && lost(count) {
+            SegmentFate::Drop
+        } else {
+            SegmentFate::Pass
+        }
     });
     wire.act(Side::A, Act::Open);
     for n in 1..=segments {
@@ -74,8 +78,9 @@ fn the_rto_of_samples_of_100_ms() {
 
 #[test]
 fn what_ends_the_back_off() {
-    // The first segment is lost, sent again after 1 s and acknowledged at 1.1 s; then the second is lost. Karn (section 3): that
-    // ACK gives no sample, so the RTO is still 2 s, unless any new ACK ends the back-off, or a timestamp tells which copy arrived.
+    // The first segment is lost, sent again after 1 s and acknowledged at 1.1 s; then the second is lost. Karn
+    // (section 3): that ACK gives no sample, so the RTO is still 2 s, unless any new ACK ends the back-off, or a
+    // timestamp tells which copy arrived.
     let second = |more: &str| {
         let c = config(&format!("rfc:mss=1000,handshake=none,delayed_ack=off,{more}"));
         seconds(&one_by_one(c, 2, |n| n == 1 || n == 3))
@@ -90,11 +95,11 @@ fn after_a_lost_syn_the_first_rto_is_3_s_and_the_window_one_segment() {
     // 5.7, and RFC 5681, section 3.1.
     let (mut syns, mut data) = (0, 0);
     let mut wire =
-        Wire::new(config("rfc:mss=1000,delayed_ack=off"), Path::delay_ms(50), |side, _, segment| {
+        Wire::new(config("rfc:mss=1000,delayed_ack=off"), WirePath::delay_ms(50), |side, _, segment| {
             let syn = side == Side::A && segment.tcp.flags.has(Flags::SYN);
             syns += usize::from(syn);
             data += usize::from(segment.tcp.payload > 0);
-            if syn && syns == 1 || data == 1 { Fate::Drop } else { Fate::Pass }
+            if syn && syns == 1 || data == 1 { SegmentFate::Drop } else { SegmentFate::Pass }
         });
     wire.act(Side::A, Act::Open);
     wire.act(Side::A, Act::Write(3000));
@@ -104,7 +109,7 @@ fn after_a_lost_syn_the_first_rto_is_3_s_and_the_window_one_segment() {
 
 #[test]
 fn a_syn_is_tried_so_often_and_then_no_more() {
-    let mut wire = Wire::new(config("linux"), Path::delay_ms(50), |_, _, _| Fate::Drop);
+    let mut wire = Wire::new(config("linux"), WirePath::delay_ms(50), |_, _, _| SegmentFate::Drop);
     wire.act(Side::A, Act::Open);
     wire.run();
     let times: Vec<_> = wire.log.iter().map(|s| s.at.as_nanos() / 1_000_000_000).collect();

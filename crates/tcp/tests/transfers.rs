@@ -2,8 +2,8 @@
 
 mod common;
 
-use common::{Act, Fate, Path, Side, Wire};
-use narrows_tcp::{Config, Event, Handshake, Preset, Recovery, Settings as _};
+use common::{Act, SegmentFate, Side, Wire, WirePath};
+use narrows_tcp::{Config, Handshake, Preset, Recovery, Settings as _, TcpEvent};
 use narrows_units::{Bytes, Duration, Instant, Rate, SeqNum};
 
 fn ns2(mss: u32, recovery: Recovery) -> Config {
@@ -12,26 +12,27 @@ fn ns2(mss: u32, recovery: Recovery) -> Config {
 
 /// When the last new ACK came, in seconds.
 fn last_ack(wire: &Wire<'_>) -> f64 {
-    let acked = wire.events.iter().rfind(|e| matches!(e.2, Event::Acked { .. }));
+    let acked = wire.events.iter().rfind(|e| matches!(e.2, TcpEvent::Acked { .. }));
     acked.map_or(0.0, |e| e.0.as_secs_f64())
 }
 
-/// Burst TCP, section 5.1: 64 packets of 1024 B, 1.5 Mbit/s, 0.5 s one way, IW 1, no SYN. Windows 1, 2, 4, .., 32 carry 63
-/// packets, so the last one leaves after 6 round trips and is acknowledged after 7, each of 1 s, 1024 B and an ACK of 40 B:
-/// 7 * (1 + 0.0054613 + 0.0002133) = 7.03972 s.
+/// Burst TCP, section 5.1: 64 packets of 1024 B, 1.5 Mbit/s, 0.5 s one way, IW 1, no SYN. Windows 1, 2, 4, .., 32
+/// carry 63 packets, so the last one leaves after 6 round trips and is acknowledged after 7, each of 1 s, 1024 B and
+/// an ACK of 40 B: 7 * (1 + 0.0054613 + 0.0002133) = 7.03972 s.
 #[test]
 fn sixty_four_packets_over_a_satellite() {
     let config = Config { handshake: Handshake::None, ..ns2(984, Recovery::NewReno) };
-    let path = Path { delay: Duration::from_millis(500), rate: Some(Rate::from_kbps(1500)), header: 40 };
-    let mut wire = Wire::new(config, path, |_, _, _| Fate::Pass);
+    let path = WirePath { delay: Duration::from_millis(500), rate: Some(Rate::from_kbps(1500)), header: 40 };
+    let mut wire = Wire::new(config, path, |_, _, _| SegmentFate::Pass);
     wire.act(Side::A, Act::Open);
     wire.act(Side::A, Act::Write(64 * 984));
     wire.run();
     assert!((last_ack(&wire) - 7.039_723).abs() < 1e-6, "{}", last_ack(&wire));
 }
 
-/// Burst TCP, table II decoded: side links of 10 Mbit/s and 5 ms at both ends of 1.5 Mbit/s and 35 ms, data of 1064 B and
-/// ACKs of 40 B on the wire, a SYN of 40 B as packet 0. Time until the ACK of the last packet, to the microsecond.
+/// Burst TCP, table II decoded: side links of 10 Mbit/s and 5 ms at both ends of 1.5 Mbit/s and 35 ms, data of 1064 B
+/// and ACKs of 40 B on the wire, a SYN of 40 B as packet 0. Time until the ACK of the last packet, to the
+/// microsecond.
 #[test]
 fn files_over_the_dumbbell() {
     for (packets, micros) in [
@@ -46,11 +47,12 @@ fn files_over_the_dumbbell() {
         (24, 526_570),
         (32, 578_827),
     ] {
-        let path = Path { delay: Duration::from_millis(45), rate: Some(Rate::from_kbps(1500)), header: 40 };
+        let path =
+            WirePath { delay: Duration::from_millis(45), rate: Some(Rate::from_kbps(1500)), header: 40 };
         // The side links add their time to send, twice; being faster they form no queue.
         let side = Rate::from_kbps(10_000);
         let mut wire = Wire::new(ns2(1024, Recovery::NewReno), path, |_, _, segment| {
-            Fate::Late(side.time_to_send(Bytes(u64::from(segment.tcp.payload) + 40)) * 2)
+            SegmentFate::Late(side.time_to_send(Bytes(u64::from(segment.tcp.payload) + 40)) * 2)
         });
         wire.act(Side::A, Act::Open);
         wire.act(Side::A, Act::Write((packets - 1) * 1024));
@@ -59,23 +61,23 @@ fn files_over_the_dumbbell() {
     }
 }
 
-/// The satellite again with one loss: the first packet whose serialisation ends at or after 3 s. 12.12 s without limited
-/// transmit.
+/// The satellite again with one loss: the first packet whose serialisation ends at or after 3 s. 12.12 s without
+/// limited transmit.
 #[test]
 fn one_loss_over_a_satellite() {
     let none = Config { handshake: Handshake::None, ..ns2(984, Recovery::NewReno) };
     let config = Config { limited_transmit: false, ..none };
     let rate = Rate::from_kbps(1500);
-    let path = Path { delay: Duration::from_millis(500), rate: Some(rate), header: 40 };
+    let path = WirePath { delay: Duration::from_millis(500), rate: Some(rate), header: 40 };
     let (mut free, mut lost) = (Instant::ZERO, false);
     let mut wire = Wire::new(config, path, |side, now, _| {
         if side == Side::B {
-            return Fate::Pass;
+            return SegmentFate::Pass;
         }
         free = free.max(now) + rate.time_to_send(Bytes(1024));
         let hit = !lost && free >= Instant::ZERO + Duration::from_secs(3);
         lost |= hit;
-        if hit { Fate::Drop } else { Fate::Pass }
+        if hit { SegmentFate::Drop } else { SegmentFate::Pass }
     });
     wire.act(Side::A, Act::Open);
     wire.act(Side::A, Act::Write(64 * 984));
@@ -90,7 +92,7 @@ fn every_handshake_and_preset_closes() {
         for handshake in [Handshake::None, Handshake::SynIsPacketZero, Handshake::ThreeWay] {
             for recovery in [Recovery::Tahoe, Recovery::Reno, Recovery::NewReno, Recovery::Sack] {
                 let config = Config { handshake, recovery, ..Config::preset(preset) };
-                let mut wire = Wire::new(config, Path::delay_ms(50), |_, _, _| Fate::Pass);
+                let mut wire = Wire::new(config, WirePath::delay_ms(50), |_, _, _| SegmentFate::Pass);
                 wire.act(Side::A, Act::Open);
                 wire.act(Side::A, Act::Write(100_000));
                 wire.act(Side::A, Act::Close);
@@ -101,9 +103,9 @@ fn every_handshake_and_preset_closes() {
                 assert_eq!(wire.delivered(Side::A), 20_000, "{preset:?} {handshake:?} {recovery:?}");
                 for side in [Side::A, Side::B] {
                     assert!(wire.ends[side as usize].is_closed());
-                    assert_eq!(wire.count(side, |e| *e == Event::Established), 1);
-                    assert_eq!(wire.count(side, |e| *e == Event::PeerClosed), 1);
-                    assert_eq!(wire.count(side, |e| *e == Event::Closed), 1);
+                    assert_eq!(wire.count(side, |e| *e == TcpEvent::Established), 1);
+                    assert_eq!(wire.count(side, |e| *e == TcpEvent::PeerClosed), 1);
+                    assert_eq!(wire.count(side, |e| *e == TcpEvent::Closed), 1);
                     assert_eq!(wire.ends[side as usize].counters().retransmitted, 0);
                 }
             }
@@ -138,12 +140,12 @@ fn any_path() {
         let total = [random.u64(..config.mss as u64 * 60), random.u64(..config.mss as u64 * 20)];
         let pieces = random.usize(1..5);
         let mut chance = fastrand::Rng::with_seed(seed ^ 0xfeed);
-        let mut wire = Wire::of([config; 2], isn, Path::delay_ms(random.u64(1..300)), move |_, _, _| {
+        let mut wire = Wire::of([config; 2], isn, WirePath::delay_ms(random.u64(1..300)), move |_, _, _| {
             match chance.f64() {
-                x if x < loss => Fate::Drop,
-                x if x < loss + late => Fate::Late(Duration::from_micros(chance.u64(..400_000))),
-                x if x < loss + late + twice => Fate::Twice,
-                _ => Fate::Pass,
+                x if x < loss => SegmentFate::Drop,
+                x if x < loss + late => SegmentFate::Late(Duration::from_micros(chance.u64(..400_000))),
+                x if x < loss + late + twice => SegmentFate::Twice,
+                _ => SegmentFate::Pass,
             }
         });
         wire.act(Side::A, Act::Open);
@@ -165,7 +167,7 @@ fn any_path() {
             let end = &wire.ends[side as usize];
             assert!(end.is_closed() && end.unacked() == 0 && end.unsent() == 0, "{what}");
             assert_eq!(end.acked(), total[side as usize], "{what}");
-            assert_eq!(wire.count(side, |e| *e == Event::Closed), 1, "{what}");
+            assert_eq!(wire.count(side, |e| *e == TcpEvent::Closed), 1, "{what}");
         }
         assert!(wire.now < Instant::ZERO + Duration::from_secs(1_000_000), "{what}: {:?}", wire.now);
     }

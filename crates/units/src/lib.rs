@@ -1,8 +1,8 @@
 //! Quantities as types: time in nanoseconds, size in bytes, rate in bits per second, TCP sequence numbers.
 //!
-//! All are integers, so a run gives the same result on every machine. Where a product must round, the
-//! rounding is chosen here, once: a time to send rounds **up** (never early), a number of bytes in a
-//! time rounds **down** (never too many).
+//! All of them are integers, so that a run gives the same result on every machine. Each rounding is decided here, once:
+//! the time to send a packet rounds **up**, so that it never leaves early; the number of bytes sent in a time rounds
+//! **down**, so that there are never too many. Sums and differences of sizes and times saturate; sequence numbers wrap.
 
 #![forbid(unsafe_code)]
 
@@ -18,7 +18,7 @@ pub use time::{Duration, Instant};
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[repr(u8)]
 pub enum Ecn {
-    /// Not ECN-capable: congestion can only be told by a drop.
+    /// Not ECN-capable: only a drop can signal congestion.
     #[default]
     NotEct = 0,
     /// ECN-capable, ECT(1).

@@ -1,4 +1,7 @@
 //! Sizes and rates, and the three products of them that mean something.
+//!
+//! Sums and differences of sizes saturate, as those of times do: a size is never negative, and a total that is too
+//! large stays at the greatest number there is. Neither wraps round to a size that nobody ever counted.
 
 use core::fmt;
 use core::ops::{Add, AddAssign, Sub, SubAssign};
@@ -6,25 +9,25 @@ use core::str::FromStr;
 
 use crate::Duration;
 
-/// A size in bytes.
+/// A size in bytes. `+` and `-` saturate.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Bytes(pub u64);
 
-/// A rate in bits per second. Never zero: a link that sends nothing has no time to send.
+/// A rate in bits per second. It is never zero, because nothing could be sent at such a rate in any time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Rate(u64);
 
 const NANOS: u128 = 1_000_000_000;
 
 impl Bytes {
-    /// Nothing.
+    /// No bytes.
     pub const ZERO: Self = Self(0);
     /// The number of bytes.
     #[must_use]
     pub const fn get(self) -> u64 {
         self.0
     }
-    /// `self - other`, or zero.
+    /// The same as `self - other`, for constants.
     #[must_use]
     pub const fn saturating_sub(self, other: Self) -> Self {
         Self(self.0.saturating_sub(other.0))
@@ -33,6 +36,7 @@ impl Bytes {
 
 impl Add for Bytes {
     type Output = Self;
+    /// The sum, at most `u64::MAX`.
     fn add(self, o: Self) -> Self {
         Self(self.0.saturating_add(o.0))
     }
@@ -44,8 +48,9 @@ impl AddAssign for Bytes {
 }
 impl Sub for Bytes {
     type Output = Self;
+    /// The difference, or zero where `o` is larger.
     fn sub(self, o: Self) -> Self {
-        Self(self.0 - o.0)
+        self.saturating_sub(o)
     }
 }
 impl SubAssign for Bytes {
@@ -70,17 +75,17 @@ impl Rate {
     pub const fn as_bps(self) -> u64 {
         self.0
     }
-    /// How long the link is busy with `size`, rounded up: nothing ever leaves early.
+    /// How long it takes to send `size`, rounded up, so that nothing ever leaves early.
     #[must_use]
     pub const fn time_to_send(self, size: Bytes) -> Duration {
-        // Up to 2 GB, so for every packet, 64 bits do, and a division of 128 takes several times as long.
+        // 64 bits suffice up to 2 GB, so for every packet; a division of 128 bits takes several times as long.
         if let Some(bits) = size.0.checked_mul(8 * NANOS as u64) {
             return Duration::from_nanos(bits.div_ceil(self.0));
         }
         let ns = (size.0 as u128 * 8 * NANOS).div_ceil(self.0 as u128);
         Duration::from_nanos(if ns > u64::MAX as u128 { u64::MAX } else { ns as u64 })
     }
-    /// What the link carries in `time`, rounded down.
+    /// How many bytes can be sent in `time`, rounded down.
     #[must_use]
     pub const fn bytes_in(self, time: Duration) -> Bytes {
         let b = self.0 as u128 * time.as_nanos() as u128 / (8 * NANOS);
@@ -90,11 +95,6 @@ impl Rate {
     #[must_use]
     pub const fn bdp(self, rtt: Duration) -> Bytes {
         self.bytes_in(rtt)
-    }
-    /// The rate shared by `n`; by one if `n` is zero.
-    #[must_use]
-    pub const fn shared_by(self, n: u64) -> Self {
-        Self::from_bps(self.0 / if n == 0 { 1 } else { n })
     }
 }
 
@@ -109,7 +109,7 @@ impl fmt::Display for Rate {
     }
 }
 
-/// Why a text is no rate.
+/// The text is not a rate.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ParseRateError(String);
 
@@ -172,6 +172,21 @@ mod tests {
                 assert_eq!(rate.bytes_in(rate.time_to_send(Bytes(size))), Bytes(size), "{bps} {size}");
             }
         }
+    }
+
+    #[test]
+    fn sums_and_differences_of_sizes_saturate() {
+        let (small, large) = (Bytes(40), Bytes(1500));
+        assert_eq!((large + small, large - small), (Bytes(1540), Bytes(1460)));
+        assert_eq!(small - large, Bytes::ZERO);
+        assert_eq!(Bytes(u64::MAX - 1) + large, Bytes(u64::MAX));
+        let mut size = small;
+        size -= large;
+        assert_eq!(size, Bytes::ZERO);
+        size += Bytes(u64::MAX);
+        size += small;
+        assert_eq!(size, Bytes(u64::MAX));
+        assert_eq!(small.saturating_sub(large), small - large);
     }
 
     #[test]

@@ -2,7 +2,7 @@
 
 use core::ops::{Add, AddAssign, Sub};
 
-/// A sequence number. It has no total order: two numbers more than 2^31 apart cannot be told before from after.
+/// A sequence number. There is no total order: of two numbers that lie 2^31 apart, neither comes first.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct SeqNum(pub u32);
 

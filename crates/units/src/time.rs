@@ -1,9 +1,10 @@
-//! Points in time and spans of time, in nanoseconds.
+//! Points in time and spans of time, in nanoseconds. Their sums, differences and products saturate.
 
 use core::fmt;
 use core::ops::{Add, AddAssign, Div, Mul, Sub};
 
-/// A point in time: nanoseconds since an epoch the driver chooses. There is no `now()`: time is an argument.
+/// A point in time: nanoseconds since an epoch that the caller chooses. There is no `now()`, because time is an
+/// argument.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Instant(u64);
 
@@ -12,22 +13,22 @@ pub struct Instant(u64);
 pub struct Duration(u64);
 
 impl Instant {
-    /// The driver's epoch.
+    /// The epoch.
     pub const ZERO: Self = Self(0);
     /// Later than any event.
     pub const FAR_FUTURE: Self = Self(u64::MAX);
 
-    /// From nanoseconds since the driver's epoch.
+    /// From nanoseconds since the epoch.
     #[must_use]
     pub const fn from_nanos(ns: u64) -> Self {
         Self(ns)
     }
-    /// Nanoseconds since the driver's epoch.
+    /// Nanoseconds since the epoch.
     #[must_use]
     pub const fn as_nanos(self) -> u64 {
         self.0
     }
-    /// Seconds since the driver's epoch, for people.
+    /// Seconds since the epoch, for display.
     #[must_use]
     pub fn as_secs_f64(self) -> f64 {
         self.0 as f64 / 1e9
@@ -42,7 +43,7 @@ impl Instant {
 impl Duration {
     /// No time.
     pub const ZERO: Self = Self(0);
-    /// The longest span that can be told.
+    /// The longest span there is.
     pub const MAX: Self = Self(u64::MAX);
 
     /// From nanoseconds.
@@ -75,7 +76,7 @@ impl Duration {
     pub const fn as_millis(self) -> u64 {
         self.0 / 1_000_000
     }
-    /// Seconds, for people.
+    /// Seconds, for display.
     #[must_use]
     pub fn as_secs_f64(self) -> f64 {
         self.0 as f64 / 1e9

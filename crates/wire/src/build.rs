@@ -1,36 +1,37 @@
-//! [`Header`] to bytes: the way back from [`parse`](crate::parse), for captures of packets that never were bytes.
+//! Turns a [`Header`] into bytes, the inverse of [`parse`](crate::parse), so that simulated packets can be captured.
 //!
-//! Options stand as Linux pads them (MSS; NOP NOP timestamps; NOP window scale; NOP NOP SACK), so that a header has
-//! the usual length. The payload is zero bytes. What a [`Header`] does not tell is written as the commonest value:
-//! TTL 64, no DSCP, no flow label, don't-fragment on IPv4.
+//! Options are padded as Linux pads them (MSS; NOP NOP timestamps; NOP window scale; NOP NOP SACK), so that headers
+//! have the usual lengths. The payload is zeros. A field that [`Header`] lacks gets its most common value: TTL 64, no
+//! flow label, don't-fragment on IPv4.
 //!
-//! A header may contradict itself: a simulator may count 40 B for a segment that has timestamps. The packet never
-//! does: it is as long as its headers and payload are, and `len` is followed only where it can be.
+//! A header may contradict itself: a simulator may say 40 bytes for a segment with timestamps. The packet never does.
+//! It is as long as its headers and payload, and follows `len` only where both can be true.
 
 use core::net::IpAddr;
 
 use crate::{Header, Proto, TcpHeader, checksum};
 
-/// RFC 791 and RFC 8200 both count what a packet holds in 16 bits; IPv6 leaves out its own header.
+/// The largest number of the 16-bit length fields of RFC 791 and RFC 8200. IPv6 does not count its own header.
 const MOST: usize = 65_535;
-/// The data offset of TCP counts to 15 words of 4 bytes, five of them fixed (RFC 9293, section 3.1).
+/// Most bytes of TCP options: the data offset counts up to 15 words of 4 bytes, of which 5 are the fixed header (RFC
+/// 9293, section 3.1).
 const OPTIONS: usize = 40;
-/// What is behind a fragment header of IPv6 (RFC 8200, section 4.5).
+/// Length of the fragment header of IPv6 (RFC 8200, section 4.5).
 const FRAGMENT_HEADER: usize = 8;
 
-/// Appends the headers of the packet that `header` tells of to `out` and returns how long the whole packet is: who
-/// wants the payload too, resizes `out` with zeros to that. All checksums are right for the whole packet. `id` is
-/// the identification of IPv4 (RFC 6864) and of IPv6 fragments.
+/// Appends the headers of the packet that `header` describes to `out` and returns the length of the whole packet. To
+/// have the payload as well, append zeros up to that length; all checksums are those of the whole packet. `id` is the
+/// identification of IPv4 (RFC 6864) and of IPv6 fragments.
 ///
-/// `parse` gives `header` back if it is one that `parse` could have given, save that
-/// - `len` becomes what the headers and `payload` add up to. For TCP a longer `len` is met with padding after the
-///   options where there is room, since [`TcpHeader`] does not hold all options there are; for other protocols `len`
-///   decides, if the headers fit;
-/// - what is [`beyond`](TcpHeader::beyond) is not written;
-/// - SACK blocks that do not fit beside the other options are left out, the last ones first: the first is the one that
-///   must be there (RFC 2018, section 4);
-/// - a fragment is written as one from the middle of a packet, which carries no transport header;
-/// - TCP without a TCP header is written with one that has no flag set, ICMP as an echo reply.
+/// `parse` returns the same `header` if it is one that `parse` can return, with these exceptions:
+/// - `len` becomes the sum of headers and `payload`. TCP reaches a longer `len` with padding after the options, if
+///   there is room, because [`TcpHeader`] does not hold every option. Other protocols follow `len` if the headers
+///   fit.
+/// - What [`beyond`](TcpHeader::beyond) stands for is not written.
+/// - SACK blocks that do not fit beside the other options are left out, the last ones first: the first block is the one
+///   that must be there (RFC 2018, section 4).
+/// - A fragment is written as the last of its packet, which carries no transport header.
+/// - TCP without a TCP header gets one with no flag set, and ICMP is written as an echo reply.
 pub fn build(header: &Header, id: u16, out: &mut Vec<u8>) -> usize {
     let start = out.len();
     let v4 = header.key.src().is_ipv4() && header.key.dst().is_ipv4();
@@ -69,7 +70,7 @@ fn transport(header: &Header, want: usize, most: usize, start: usize, out: &mut 
             let room = OPTIONS + 20 - (out.len() - at);
             let padding = want.saturating_sub(out.len() - start + payload);
             if header.tcp.is_some() && padding <= room && padding.is_multiple_of(4) {
-                // Zero is end of options; what follows it is not looked at.
+                // Zero is the end of options: nothing after it is read.
                 out.resize(out.len() + padding, 0);
             }
             out[at + 12] = (((out.len() - at) / 4) << 4) as u8;
@@ -78,7 +79,7 @@ fn transport(header: &Header, want: usize, most: usize, start: usize, out: &mut 
         }
         Proto::UDP => {
             let total = want.max(at - start + 8);
-            // A datagram is no longer than 16 bits can tell, and `most` sees to that.
+            // `most` keeps this within 16 bits.
             out.extend(((total - (at - start)) as u16).to_be_bytes());
             out.extend([0; 2]);
             total
@@ -93,7 +94,7 @@ fn transport(header: &Header, want: usize, most: usize, start: usize, out: &mut 
     }
 }
 
-/// What follows the ports, the data offset left zero.
+/// Appends the TCP header after the ports, with a data offset of zero.
 fn tcp(t: &TcpHeader, out: &mut Vec<u8>) {
     out.extend(t.seq.0.to_be_bytes());
     out.extend(t.ack.0.to_be_bytes());
@@ -172,11 +173,11 @@ fn octets(a: IpAddr) -> [u8; 16] {
     }
 }
 
-/// Sets the checksum of the transport header at `at`, for a payload of zeros, which add nothing. The pseudo header
-/// is the same sum for IPv4 and IPv6 (RFC 9293, section 3.1; RFC 8200, section 8.1); ICMP of IPv4 has none (RFC
-/// 792).
+/// Sets the checksum of the transport header at `at`. The payload is zeros, which add nothing to it. The
+/// pseudo-header has the same sum for IPv4 and IPv6 (RFC 9293, section 3.1; RFC 8200, section 8.1); ICMP of IPv4 has
+/// none (RFC 792).
 fn transport_checksum(proto: Proto, at: usize, total: usize, p: &mut [u8]) {
-    let place = at
+    let sum_at = at
         + match proto {
             Proto::TCP => 16,
             Proto::UDP => 6,
@@ -191,11 +192,11 @@ fn transport_checksum(proto: Proto, at: usize, total: usize, p: &mut [u8]) {
         u32::from(!checksum(addresses, u32::from(proto.0) + (total - at) as u32))
     };
     let sum = match checksum(&p[at..], pseudo) {
-        // Zero would say that there is no checksum (RFC 768).
+        // Zero would mean that there is no checksum (RFC 768).
         0 if proto == Proto::UDP => 0xffff,
         sum => sum,
     };
-    p[place..place + 2].copy_from_slice(&sum.to_be_bytes());
+    p[sum_at..sum_at + 2].copy_from_slice(&sum.to_be_bytes());
 }
 
 #[cfg(test)]

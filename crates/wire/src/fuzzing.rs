@@ -1,17 +1,17 @@
-//! What the fuzz target `capture` runs, here so that ordinary tests run it too, over pseudo-random bytes.
+//! The body of the fuzz target `capture`. It stands here so that ordinary tests run it too, with pseudo-random bytes.
 
 use crate::capture::{Reader, Writer};
 use crate::{Header, build, parse};
 
-/// Any bytes as a capture: read to its end, written anew, and read again.
+/// Reads any bytes as a capture, writes what was read, and reads that again.
 ///
 /// # Panics
-/// If reading, building or writing contradicts itself.
+/// If the second reading differs from the first.
 pub fn capture(bytes: &[u8]) {
     let Ok(mut reader) = Reader::new(bytes) else { return };
     let mut writer = Writer::new(Vec::new()).expect("a vector takes all");
     let mut written = Vec::new();
-    // An error ends the reading, so this loop is no longer than the bytes.
+    // The reader ends at an error, so this loop ends with the bytes.
     for captured in reader.by_ref().flatten() {
         let header = settled(&captured.header);
         if writer.write(captured.at, &header).is_ok() {
@@ -33,7 +33,7 @@ pub fn capture(bytes: &[u8]) {
     }
 }
 
-/// The header as `build` can say it: what it says again is the same.
+/// The header that remains after one round of `build` and `parse`; a second round must not change it.
 fn settled(header: &Header) -> Header {
     let (mut bytes, mut again) = (Vec::new(), Vec::new());
     let total = build(header, 1, &mut bytes);
@@ -45,17 +45,18 @@ fn settled(header: &Header) -> Header {
     said
 }
 
-/// A small generator of our own, so that a seed gives the same bytes for ever.
-pub struct XorShift(u64);
+/// A small random number generator of our own, so that a seed always gives the same bytes.
+#[cfg(test)]
+pub(crate) struct XorShift(u64);
 
+#[cfg(test)]
 impl XorShift {
-    /// From a seed; zero will do.
-    #[must_use]
-    pub const fn new(seed: u64) -> Self {
+    /// From any seed, zero included.
+    pub(crate) const fn new(seed: u64) -> Self {
         Self(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1)
     }
     /// A number below `n`, which is not zero; close enough to uniform for tests.
-    pub const fn below(&mut self, n: u64) -> u64 {
+    pub(crate) const fn below(&mut self, n: u64) -> u64 {
         self.0 ^= self.0 << 13;
         self.0 ^= self.0 >> 7;
         self.0 ^= self.0 << 17;

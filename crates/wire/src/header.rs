@@ -1,4 +1,4 @@
-//! What a queue may know of a packet: a small plain record, the same for a live packet, a simulated one and a replay.
+//! What a queue may know of a packet: a small plain struct, the same for live, simulated and replayed packets.
 
 use core::fmt;
 
@@ -31,7 +31,7 @@ impl Flags {
     pub const fn has(self, other: Self) -> bool {
         self.0 & other.0 == other.0
     }
-    /// Both.
+    /// All bits that are set in either.
     #[must_use]
     pub const fn and(self, other: Self) -> Self {
         Self(self.0 | other.0)
@@ -49,7 +49,8 @@ impl fmt::Debug for Flags {
     }
 }
 
-/// The selective acknowledgments of one segment: at most four blocks of [left, right) fit in the option space (RFC 2018).
+/// The selective acknowledgments of one segment: at most four blocks of [left, right) fit in the option space (RFC
+/// 2018).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SackBlocks {
     blocks: [(SeqNum, SeqNum); 4],
@@ -92,19 +93,19 @@ pub struct TcpHeader {
     pub mss: Option<u16>,
     /// Selective acknowledgments.
     pub sack: SackBlocks,
-    /// There is more than is read here: another option, one that is malformed, or a reserved bit.
+    /// The header holds something that no field here shows: another option, a malformed one, or a reserved bit.
     pub beyond: bool,
 }
 
 impl TcpHeader {
-    /// Whether it carries nothing but an acknowledgment (or window update).
+    /// Whether it carries only an acknowledgment or a window update.
     #[must_use]
     pub const fn is_pure_ack(&self) -> bool {
         self.payload == 0
             && self.flags.has(Flags::ACK)
             && self.flags.0 & (Flags::SYN.0 | Flags::FIN.0 | Flags::RST.0) == 0
     }
-    /// Sequence space taken: payload plus one for SYN and FIN each (RFC 9293, section 3.4).
+    /// Length in sequence space: the payload, plus one each for SYN and FIN (RFC 9293, section 3.4).
     #[must_use]
     pub const fn seq_len(&self) -> u32 {
         self.payload + self.flags.has(Flags::SYN) as u32 + self.flags.has(Flags::FIN) as u32
@@ -116,7 +117,7 @@ impl TcpHeader {
     }
 }
 
-/// A packet's headers, read once on arrival.
+/// A packet's headers, parsed once when it arrives.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Header {
     /// The flow and direction.
@@ -127,7 +128,7 @@ pub struct Header {
     pub ecn: Ecn,
     /// Class of service.
     pub dscp: Dscp,
-    /// A fragment other than the first, or a first one with more to come: its ports or TCP header may be missing.
+    /// A fragment of a packet: its ports or TCP header may be missing.
     pub fragment: bool,
     /// The TCP header, if it is whole.
     pub tcp: Option<TcpHeader>,

@@ -1,4 +1,4 @@
-//! The five-tuple that names one direction of a flow.
+//! The five-tuple that identifies one direction of a flow.
 
 use core::fmt;
 use core::net::{IpAddr, Ipv4Addr, Ipv6Addr};
@@ -18,8 +18,8 @@ impl Proto {
     pub const ICMPV6: Self = Self(58);
 }
 
-/// One direction of a flow. IPv4 addresses are kept as IPv4-mapped IPv6 (RFC 4291, 2.5.5.2); ports are zero where
-/// the protocol has none, or where a fragment does not carry them.
+/// One direction of a flow. IPv4 addresses are stored as IPv4-mapped IPv6 (RFC 4291, 2.5.5.2). Ports are zero if the
+/// protocol has none, and for fragments.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct FlowKey {
     src: [u8; 16],
@@ -53,7 +53,7 @@ impl FlowKey {
     pub const fn reverse(&self) -> Self {
         Self { src: self.dst, dst: self.src, sport: self.dport, dport: self.sport, proto: self.proto }
     }
-    /// A hash under `seed`. The seed comes from outside, so that nobody can choose addresses that all fall together.
+    /// A hash with a seed from the caller: who does not know the seed cannot choose addresses that collide.
     #[must_use]
     pub fn hash(&self, seed: u64) -> u64 {
         let word = |b: &[u8; 16], at: usize| {
@@ -75,7 +75,7 @@ const K2: u64 = 0x3c6e_f372_fe94_f82b;
 
 /// Folded multiplication: the two halves of the 128-bit product, exclusive-or.
 const fn fold(a: u64, b: u64) -> u64 {
-    // An operand of zero would suppress the other; the offset makes that a matter of the seed.
+    // Zero times anything is zero; with the offset, which operand becomes zero depends on the seed.
     let p = (a ^ K2) as u128 * ((b ^ K0) | 1) as u128;
     (p as u64) ^ ((p >> 64) as u64)
 }

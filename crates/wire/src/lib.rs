@@ -1,9 +1,9 @@
-//! Reads IPv4, IPv6, TCP and UDP headers from bytes, rewrites the few fields a middlebox may touch, writes whole
-//! packets for captures, and reads those.
+//! Reads IPv4, IPv6, TCP and UDP headers from bytes, changes the few fields that a middlebox may change, and reads and
+//! writes captures.
 //!
-//! [`parse`] turns any bytes into a [`Header`] or a [`WireError`]; it never panics and never reads past the slice;
-//! [`build`] is the way back. Checksums of packets that pass are changed incrementally (RFC 1624), never
-//! recomputed: a packet that came in broken goes out broken, so corruption is not hidden.
+//! [`parse`] turns any bytes into a [`Header`] or a [`WireError`], and never panics; [`build`] is its inverse. A
+//! change of a passing packet updates the checksum incrementally (RFC 1624) and never computes it anew, so that a
+//! packet that came in corrupt stays recognisably corrupt.
 
 #![forbid(unsafe_code)]
 

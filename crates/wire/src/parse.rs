@@ -1,4 +1,4 @@
-//! Bytes to [`Header`].
+//! Reads a [`Header`] from bytes.
 
 use core::fmt;
 use core::net::{IpAddr, Ipv4Addr, Ipv6Addr};
@@ -7,7 +7,7 @@ use narrows_units::{Bytes, Dscp, Ecn, SeqNum};
 
 use crate::{Flags, FlowKey, Header, Proto, TcpHeader};
 
-/// Why bytes are no packet.
+/// Why bytes are not an IP packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum WireError {
     /// Fewer bytes than the header needs.
@@ -29,12 +29,12 @@ impl fmt::Display for WireError {
 }
 impl std::error::Error for WireError {}
 
-/// Reads an IP packet, of which `bytes` may be only the beginning (a capture's snap length, or NFQUEUE's copy range):
-/// lengths come from the headers. A transport header that is cut or malformed leaves `tcp` empty, so that the packet
-/// can still be queued as a flow with a rate and no phase.
+/// Reads the headers of an IP packet. `bytes` may be only its beginning (a capture's snap length, or NFQUEUE's copy
+/// range), because lengths come from the headers. If the TCP header is cut off or malformed, `tcp` is `None`; such a
+/// packet can still be queued.
 ///
 /// # Errors
-/// If the IP header itself is not whole or contradicts itself.
+/// If the IP header is incomplete or contradicts itself.
 pub fn parse(bytes: &[u8]) -> Result<Header, WireError> {
     match bytes.first().ok_or(WireError::Truncated)? >> 4 {
         4 => parse_v4(bytes),
@@ -84,8 +84,8 @@ fn parse_v6(b: &[u8]) -> Result<Header, WireError> {
     };
     let tos = (fixed[0] << 4) | (fixed[1] >> 4);
     let (mut next, mut at, mut fragment, mut later) = (fixed[6], 40, false, false);
-    // Hop-by-hop, routing, destination options and fragment headers (RFC 8200, section 4). Eight is more than any real
-    // packet has, and bounds the walk.
+    // Hop-by-hop, routing, destination options and fragment headers (RFC 8200, section 4). No real packet has more than
+    // eight, so we stop there.
     for _ in 0..8 {
         match next {
             0 | 43 | 60 => {
@@ -126,7 +126,7 @@ struct Envelope {
 fn finish(proto: Proto, src: IpAddr, dst: IpAddr, transport: &[u8], e: Envelope) -> Header {
     let ports = matches!(proto, Proto::TCP | Proto::UDP);
     let port = |at| if ports { be16(transport, at).unwrap_or(0) } else { 0 };
-    // A fragment's flow is its addresses: later fragments carry no ports, and one flow must stay one flow.
+    // Later fragments carry no ports, so all fragments of a flow have the key without ports.
     let (sport, dport) = if e.fragment { (0, 0) } else { (port(0), port(2)) };
     let tcp = if proto == Proto::TCP && !e.fragment { parse_tcp(transport, e.transport_len) } else { None };
     Header {
@@ -158,7 +158,7 @@ fn parse_tcp(b: &[u8], segment_len: usize) -> Option<TcpHeader> {
     Some(tcp)
 }
 
-/// RFC 9293, section 3.2: end (0), no-op (1), else kind and length. A length that does not fit ends the reading.
+/// RFC 9293, section 3.2: end (0), no-op (1), or a kind and a length. We stop at a length that does not fit.
 fn read_options(mut o: &[u8], tcp: &mut TcpHeader) {
     while let [kind, rest @ ..] = o {
         match kind {
@@ -180,7 +180,7 @@ fn read_options(mut o: &[u8], tcp: &mut TcpHeader) {
                             }
                         }
                     }
-                    // Of two, the first: the one `set_tsval` changes.
+                    // The first of two timestamps counts, because `set_tsval` changes that one.
                     (8, 8) if tcp.timestamps.is_none() => tcp.timestamps = be32(body, 0).zip(be32(body, 4)),
                     _ => tcp.beyond = true,
                 }

@@ -1,13 +1,13 @@
-//! The few fields a middlebox may change, with the checksum following (RFC 1624, eqn. 3).
+//! Changes the few fields that a middlebox may change, and updates the checksum (RFC 1624, eqn. 3).
 
 use narrows_units::{Dscp, Ecn};
 
-/// The Internet checksum of `bytes` on top of `sum` (RFC 1071).
+/// The Internet checksum (RFC 1071) of `bytes`, continued from `sum`.
 #[must_use]
 pub fn checksum(bytes: &[u8], sum: u32) -> u16 {
     !fold(bytes.chunks(2).fold(sum, |s, c| {
         let word = u16::from_be_bytes([c[0], *c.get(1).unwrap_or(&0)]);
-        // Folding at each step keeps any length within 32 bits.
+        // Folding at each step keeps the sum within 32 bits for any length.
         u32::from(fold(s)) + u32::from(word)
     }))
 }
@@ -19,8 +19,8 @@ const fn fold(mut sum: u32) -> u16 {
     sum as u16
 }
 
-/// The TCP checksum a whole IP packet should carry, computed as if its checksum field were zero; `None` where there
-/// is no whole TCP segment. For tests and for packets we make ourselves.
+/// The TCP checksum that a whole IP packet should carry, or `None` if the packet has no whole TCP segment. For tests
+/// and for packets that we make ourselves.
 #[must_use]
 pub fn tcp_checksum(packet: &[u8]) -> Option<u16> {
     let (at, end) = tcp_span(packet)?;
@@ -34,8 +34,8 @@ pub fn tcp_checksum(packet: &[u8]) -> Option<u16> {
     Some(checksum(&zeroed, pseudo))
 }
 
-/// Where the TCP header begins and the packet ends, if it is whole, unfragmented TCP directly behind the IP header.
-/// Behind IPv6 extension headers we keep our hands off.
+/// Where the TCP header begins and the packet ends, if it is whole, unfragmented TCP directly after the IP header. We
+/// leave packets with IPv6 extension headers alone.
 fn tcp_span(p: &[u8]) -> Option<(usize, usize)> {
     let (at, end) = match p.first()? >> 4 {
         4 => {
@@ -57,7 +57,7 @@ fn tcp_span(p: &[u8]) -> Option<(usize, usize)> {
     (at >= 20 && header >= 20 && at + header <= end && end <= p.len()).then_some((at, end))
 }
 
-/// Replaces the 16-bit word at `at` and brings the checksum at `sum_at` along: HC' = ~(~HC + ~m + m').
+/// Replaces the 16-bit word at `at` and updates the checksum at `sum_at`: HC' = ~(~HC + ~m + m').
 fn replace_word(p: &mut [u8], at: usize, new: u16, sum_at: usize) {
     let word = |p: &[u8], at: usize| u16::from_be_bytes([p[at], p[at + 1]]);
     let (old, sum) = (word(p, at), word(p, sum_at));
@@ -66,14 +66,14 @@ fn replace_word(p: &mut [u8], at: usize, new: u16, sum_at: usize) {
     p[sum_at..sum_at + 2].copy_from_slice(&updated.to_be_bytes());
 }
 
-/// Sets the TCP window field. Returns whether the packet could be changed.
+/// Sets the TCP window. Returns whether the packet could be changed.
 pub fn set_window(packet: &mut [u8], window: u16) -> bool {
     let Some((at, _)) = tcp_span(packet) else { return false };
     replace_word(packet, at + 14, window, at + 16);
     true
 }
 
-/// Sets TSval of the timestamp option (RFC 7323). Returns whether the packet has one that could be changed.
+/// Sets TSval of the timestamp option (RFC 7323). Returns whether the packet could be changed.
 pub fn set_tsval(packet: &mut [u8], tsval: u32) -> bool {
     let Some((at, _)) = tcp_span(packet) else { return false };
     let options_end = at + usize::from(packet[at + 12] >> 4) * 4;
@@ -93,19 +93,20 @@ pub fn set_tsval(packet: &mut [u8], tsval: u32) -> bool {
     false
 }
 
-/// The timestamp option may stand at an odd offset, while the checksum knows only even words.
+/// The timestamp option may begin at an odd offset, while the checksum is over words at even offsets.
 fn set_unaligned_u32(p: &mut [u8], at: usize, value: u32, tcp_at: usize) {
     let first = at - (at - tcp_at) % 2;
     let mut words = [0u8; 6];
     words.copy_from_slice(&p[first..first + 6]);
     words[at - first..at - first + 4].copy_from_slice(&value.to_be_bytes());
     for i in 0..3 {
-        // The sixth byte belongs to the option or to what follows; it is rewritten as it was.
+        // Bytes of these words outside the value are written back unchanged.
         replace_word(p, first + i * 2, u16::from_be_bytes([words[i * 2], words[i * 2 + 1]]), tcp_at + 16);
     }
 }
 
-/// Marks congestion experienced (RFC 3168, section 5). Returns whether the packet is ECN-capable and now carries CE.
+/// Sets the mark "congestion experienced" (RFC 3168, section 5). Returns whether the packet is ECN-capable, so that
+/// it now carries CE.
 pub fn mark_ce(packet: &mut [u8]) -> bool {
     match packet.first().map(|b| b >> 4) {
         Some(4) if packet.len() >= 20 && Ecn::from_bits(packet[1]).is_capable() => {
@@ -113,7 +114,7 @@ pub fn mark_ce(packet: &mut [u8]) -> bool {
             replace_word(packet, 0, word, 10);
             true
         }
-        // The traffic class of IPv6 lies across two bytes and under no IP checksum.
+        // In IPv6 the traffic class spans two bytes, and no IP checksum covers it.
         Some(6) if packet.len() >= 40 && Ecn::from_bits(packet[1] >> 4).is_capable() => {
             packet[1] |= 0x30;
             true

@@ -1,5 +1,5 @@
-//! What others make of our captures, and we of theirs: Wireshark's `tshark`, `capinfos` and `editcap`. Where they are not
-//! installed, the tests say so and pass.
+//! What others make of our captures, and we of theirs: Wireshark's `tshark`, `capinfos` and `editcap`. Where they are
+//! not installed, the tests say so and pass.
 
 #![allow(clippy::unwrap_used, reason = "a test")]
 

@@ -1,24 +1,37 @@
 """Adaptive AIMD: a flow that backs off just far enough to empty the queue it saw.
 
-Shorten and Leith, "On Queue Provisioning, Network Efficiency and the Transmission Control Protocol" (IEEE/ACM ToN, 2007).
-``phi`` is the buffer as a multiple of the delay-bandwidth product (DBP), ``beta`` what a loss leaves of the window, between
-``beta_lo`` and ``beta_hi`` (0.5 and 0.8 in the paper). Fluid limit, drop-tail. See ``docs/explanation/models/aimd.md``.
+Shorten and Leith, "On Queue Provisioning, Network Efficiency and the Transmission Control Protocol" (IEEE/ACM ToN,
+2007). ``phi`` is the buffer as a multiple of the delay-bandwidth product (DBP), ``beta`` what a loss leaves of the
+window, within :class:`Limits`. Fluid limit, drop-tail. See ``docs/explanation/models/aimd.md``.
 """
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import NamedTuple
 
 from numpy.typing import ArrayLike
 
-from narrows.models.vectorised import Array, evaluate, evaluate_rows
+from narrows.models.vectorised import Array, evaluate, evaluate_rows, split
+
+
+@dataclass(frozen=True)
+class Limits:
+    """Between which the factor stays."""
+
+    beta_lo: ArrayLike = 0.5
+    beta_hi: ArrayLike = 0.8
+
+
+LIMITS = Limits()
+"""The paper's."""
 
 
 def efficiency(phi: ArrayLike, beta: ArrayLike) -> Array:
     """The share of the link that synchronised flows use.
 
-    1 if ``beta m >= 1`` with ``m = 1 + phi``, else ``m^2 (1 - beta^2) / (m^2 + 1 - 2 beta m)``: derived for the curve of
-    figure 7.
+    1 if ``beta m >= 1`` with ``m = 1 + phi``, else ``m^2 (1 - beta^2) / (m^2 + 1 - 2 beta m)``: derived for the curve
+    of figure 7.
 
     Args:
         phi: buffer, DBP, 0 to 1e6.
@@ -27,20 +40,20 @@ def efficiency(phi: ArrayLike, beta: ArrayLike) -> Array:
     return evaluate("aimd::efficiency", {"phi": phi, "beta": beta})[0]
 
 
-def backoff(rtt_min_s: ArrayLike, rtt_max_s: ArrayLike, beta_lo: ArrayLike = 0.5, beta_hi: ArrayLike = 0.8) -> Array:
+def backoff(rtt_min_s: ArrayLike, rtt_max_s: ArrayLike, limits: Limits = LIMITS) -> Array:
     """Equation 4: ``RTTmin / RTTmax`` within the limits.
 
     Args:
         rtt_min_s: least round-trip time, above 0.
         rtt_max_s: greatest, at least the least.
     """
-    numbers = {"rtt_min_s": rtt_min_s, "rtt_max_s": rtt_max_s, "beta_lo": beta_lo, "beta_hi": beta_hi}
+    numbers = {"rtt_min_s": rtt_min_s, "rtt_max_s": rtt_max_s, **split(limits)[0]}
     return evaluate("aimd::backoff", numbers)[0]
 
 
-def backoff_for_buffer(phi: ArrayLike, beta_lo: ArrayLike = 0.5, beta_hi: ArrayLike = 0.8) -> Array:
+def backoff_for_buffer(phi: ArrayLike, limits: Limits = LIMITS) -> Array:
     """Equation 3 at one queue: ``1 / (1 + phi)`` within the limits; ``phi`` in DBP, 0 to 1e6."""
-    return evaluate("aimd::backoff_for_buffer", {"phi": phi, "beta_lo": beta_lo, "beta_hi": beta_hi})[0]
+    return evaluate("aimd::backoff_for_buffer", {"phi": phi, **split(limits)[0]})[0]
 
 
 def increase(beta: ArrayLike) -> Array:
@@ -61,15 +74,11 @@ def rtt_max_s(base_rtt_s: ArrayLike, queue_packets: ArrayLike, rate_pps: ArrayLi
 
 
 def backoff_over(
-    base_rtt_s: ArrayLike,
-    queue_packets: ArrayLike,
-    rate_pps: ArrayLike,
-    beta_lo: ArrayLike = 0.5,
-    beta_hi: ArrayLike = 0.8,
+    base_rtt_s: ArrayLike, queue_packets: ArrayLike, rate_pps: ArrayLike, limits: Limits = LIMITS
 ) -> Array:
     """Equation 7: ``T / (T + sum_j q_j / B_j)`` within the limits; arguments as of :func:`rtt_max_s`."""
     rows = {"queue_packets": queue_packets, "rate_pps": rate_pps}
-    numbers = {"base_rtt_s": base_rtt_s, "beta_lo": beta_lo, "beta_hi": beta_hi}
+    numbers = {"base_rtt_s": base_rtt_s, **split(limits)[0]}
     return evaluate("aimd::backoff_over", numbers, rows)[0]
 
 
@@ -101,7 +110,8 @@ def throughput_ratio(phi: ArrayLike, beta: ArrayLike) -> Array:
 
 
 def mean_backoff(beta: ArrayLike, losing_share: ArrayLike) -> Array:
-    """The mean factor of a flow that loses at a share of the congestion events: ``lambda beta + 1 - lambda`` (section VI)."""
+    """The mean factor of a flow that loses at a share lambda of the congestion events: ``lambda beta + 1 - lambda``
+    (section VI)."""
     return evaluate("aimd::mean_backoff", {"beta": beta, "losing_share": losing_share})[0]
 
 
@@ -171,16 +181,14 @@ def events_until(gamma: ArrayLike, left: ArrayLike) -> Array:
     return evaluate("aimd::estimate::events_until", {"gamma": gamma, "left": left})[0]
 
 
-def throughput_backoff(
-    beta: ArrayLike, before: ArrayLike, after: ArrayLike, beta_lo: ArrayLike = 0.5, beta_hi: ArrayLike = 0.8
-) -> Array:
+def throughput_backoff(beta: ArrayLike, before: ArrayLike, after: ArrayLike, limits: Limits = LIMITS) -> Array:
     """Equation 10: ``beta B- / B+`` within the limits.
 
     Args:
         beta: the factor so far, 0 < beta < 1.
         before, after: throughput just before and just after the congestion event, in one unit, above 0.
     """
-    numbers = {"beta": beta, "before": before, "after": after, "beta_lo": beta_lo, "beta_hi": beta_hi}
+    numbers = {"beta": beta, "before": before, "after": after, **split(limits)[0]}
     return evaluate("aimd::estimate::throughput_backoff", numbers)[0]
 
 
@@ -188,8 +196,7 @@ def throughput_backoffs(
     before: ArrayLike,
     after: ArrayLike,
     start: ArrayLike | None = None,
-    beta_lo: ArrayLike = 0.5,
-    beta_hi: ArrayLike = 0.8,
+    limits: Limits = LIMITS,
     reset_change: ArrayLike | None = None,
     reset_every: ArrayLike = 0,
 ) -> Array:
@@ -198,16 +205,10 @@ def throughput_backoffs(
     Args:
         before, after: throughput just before and after each event, shape (..., events), in one unit, above 0.
         start: the first factor; the lower limit if None.
-        reset_change: relative change of the throughput from one event to the next at which it begins anew (0.2 in H-TCP,
-            which is not in the paper); None for never.
+        reset_change: relative change of the throughput from one event to the next at which it begins anew (0.2 in
+            H-TCP, which is not in the paper); None for never.
         reset_every: events after which it begins anew in any case; 0 for never.
     """
-    numbers = {
-        "beta_lo": beta_lo,
-        "beta_hi": beta_hi,
-        "start": start,
-        "reset_change": reset_change,
-        "reset_every": reset_every,
-    }
+    numbers = {"start": start, "reset_change": reset_change, "reset_every": reset_every, **split(limits)[0]}
     rows = {"before": before, "after": after}
     return evaluate_rows("aimd::estimate::ThroughputBackoff::on_congestion", numbers, rows)[0]

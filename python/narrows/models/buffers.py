@@ -1,7 +1,8 @@
 """How much buffer a link needs, by the rules of the field.
 
-One delay-bandwidth product (DBP; Villamizar and Song, 1994); DBP over the root of the number of flows (Appenzeller, Keslassy
-and McKeown, 2004); what a back-off factor needs when all flows lose together (Shorten and Leith, 2007, section III).
+One delay-bandwidth product (DBP; Villamizar and Song, 1994); DBP over the root of the number of flows (Appenzeller,
+Keslassy and McKeown, 2004); what a back-off factor needs when all flows lose together (Shorten and Leith, 2007, section
+III).
 """
 
 from __future__ import annotations

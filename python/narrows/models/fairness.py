@@ -1,7 +1,7 @@
 """Jain's fairness index, over a whole run and over slices of it.
 
-Jain, Chiu and Hawe, "A Quantitative Measure of Fairness and Discrimination for Resource Allocation in Shared Computer Systems"
-(DEC-TR-301, 1984); over slices of 20 s as in TAQ (EuroSys 2014), section 2.3.
+Jain, Chiu and Hawe, "A Quantitative Measure of Fairness and Discrimination for Resource Allocation in Shared Computer
+Systems" (DEC-TR-301, 1984); over slices of 20 s as in TAQ (EuroSys 2014), section 2.3.
 """
 
 from __future__ import annotations

@@ -6,11 +6,38 @@ Cardwell, Savage and Anderson, "Modeling TCP Latency" (INFOCOM 2000); equation n
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import NamedTuple
 
 from numpy.typing import ArrayLike
 
-from narrows.models.vectorised import Array, evaluate
+from narrows.models.vectorised import Array, evaluate, split
+
+
+@dataclass(frozen=True)
+class Transfer:
+    """A transfer and its path."""
+
+    packets: ArrayLike
+    """Segments to send, 1 to 1e12."""
+    loss: ArrayLike
+    """Of a packet, and of the SYN: 0, or 1e-12 <= loss < 1/2."""
+    rtt_s: ArrayLike
+    """Round-trip time, queueing included, 1e-9 to 1e9."""
+    rto_s: ArrayLike = 1.0
+    """The first timeout of a series."""
+    b: ArrayLike = 2
+    """Segments acknowledged by one ACK, 1 to 1000."""
+    wmax_packets: ArrayLike | None = None
+    """The receiver's window, 1 to 1e9; None: no limit."""
+    reverse_loss: ArrayLike = 0.0
+    """On the way back, which only the SYN+ACK feels; below 1/2."""
+    syn_rto_s: ArrayLike = 1.0
+    """The first timeout of SYN and SYN+ACK."""
+    initial_window: ArrayLike = 10
+    """Packets, 1 to 1e9; 10 by RFC 6928."""
+    delayed_ack_s: ArrayLike = 0.1
+    """Mean cost of a delayed ACK of a lone first segment; counts where ``initial_window`` is below 2."""
 
 
 class Latency(NamedTuple):
@@ -53,42 +80,7 @@ def handshake_s(
     return evaluate("latency::handshake_s", numbers)[0]
 
 
-def cardwell(
-    packets: ArrayLike,
-    loss: ArrayLike,
-    rtt_s: ArrayLike,
-    rto_s: ArrayLike = 1.0,
-    b: ArrayLike = 2,
-    wmax_packets: ArrayLike | None = None,
-    reverse_loss: ArrayLike = 0.0,
-    syn_rto_s: ArrayLike = 1.0,
-    initial_window: ArrayLike = 10,
-    delayed_ack_s: ArrayLike = 0.1,
-) -> Latency:
-    """The expected latency of a transfer.
-
-    Args:
-        packets: segments to send, 1 to 1e12.
-        loss: of a packet, and of the SYN: 0, or 1e-12 <= loss < 1/2.
-        rtt_s: round-trip time, queueing included, 1e-9 to 1e9.
-        rto_s: the first timeout of a series.
-        b: segments acknowledged by one ACK, 1 to 1000.
-        wmax_packets: the receiver's window, 1 to 1e9; None: no limit.
-        reverse_loss: on the way back, which only the SYN+ACK feels; below 1/2.
-        syn_rto_s: the first timeout of SYN and SYN+ACK.
-        initial_window: packets, 1 to 1e9; 10 by RFC 6928.
-        delayed_ack_s: mean cost of a delayed ACK of a lone first segment; counts where ``initial_window`` is below 2.
-    """
-    numbers = {
-        "packets": packets,
-        "loss": loss,
-        "rtt_s": rtt_s,
-        "rto_s": rto_s,
-        "b": b,
-        "wmax_packets": wmax_packets,
-        "reverse_loss": reverse_loss,
-        "syn_rto_s": syn_rto_s,
-        "initial_window": initial_window,
-        "delayed_ack_s": delayed_ack_s,
-    }
+def cardwell(transfer: Transfer) -> Latency:
+    """The expected latency of a transfer."""
+    numbers, _ = split(transfer)
     return Latency(*evaluate("latency::cardwell", numbers))

@@ -1,29 +1,51 @@
-"""What an operator asks of a thin link: is it thin, what does drop-tail do to those who share it, what would more buffer cost,
-what would TAQ give with its door and without, and how far is the way out.
+"""What an operator asks of a thin link: is it thin, what does drop-tail do to those who share it, what would more
+buffer cost, what would TAQ give with admission control and without, and how far is the way out.
 
-The questions and thresholds are those of TAQ (EuroSys 2014, sections 2, 4.3 and 5); the answers are ours: the operating point
-for drop-tail, arithmetic for turns and queues at a door. ``docs/how-to/plan.md`` has what each conclusion rests on and its error.
-
-A link is told by
-
-- ``rate_bps``: 1 kbit/s to 1 Tbit/s; ``users``: 1 to 1e6; ``rtt_s``: round trip without any queue, above 0, at most 1000 s.
-- ``packet_bytes``: a full packet, headers included, 64 to 65535.
-- ``buffer_packets``: what the queue holds; None: what the link sends in ``buffer_s`` (None: in a round trip), at least 4.
-- ``connections``: of each user at a time, 1 to 1000; ``busy``: share of the users that fetch something at a time, above 0.
-- ``object_bytes``: what a connection fetches, on average; ``patience_s``: how long a fetch may take before it is given up.
-- ``stack``: ``linux``, with timestamps, or ``rfc``, that of the RFCs and ns-2, without.
+The questions and thresholds are those of TAQ (EuroSys 2014, sections 2, 4.3 and 5); the answers are ours: the operating
+point for drop-tail, arithmetic for rounds and for the wait queue. ``docs/how-to/plan.md`` has what each conclusion
+rests on and its error.
 """
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from numpy.typing import ArrayLike
 
-from narrows.models.vectorised import Array, Words, evaluate, named
+from narrows.models.vectorised import Array, Words, evaluate, named, split
 
 VERDICTS = ("fine", "small packets", "past the tipping point", "too many at once")
-"""From good to bad: more than 4 packets per round trip for each flow; no more; a tenth is lost; a fetch outlasts patience."""
+"""From good to bad: more than 4 packets per round trip for each flow; no more; a tenth is lost; a fetch outlasts
+patience."""
+
+
+@dataclass(frozen=True)
+class Link:
+    """A thin link and those who share it."""
+
+    rate_bps: ArrayLike
+    """1 kbit/s to 1 Tbit/s."""
+    users: ArrayLike
+    """1 to 1e6."""
+    rtt_s: ArrayLike
+    """Round trip without any queue, above 0, at most 1000 s."""
+    packet_bytes: ArrayLike = 1500
+    """A full packet, headers included, 64 to 65535."""
+    buffer_packets: ArrayLike | None = None
+    """What the queue holds; None: what the link sends in ``buffer_s``."""
+    buffer_s: ArrayLike | None = None
+    """None: a round trip; at least 4 packets."""
+    connections: ArrayLike = 1
+    """Of each user at a time, 1 to 1000."""
+    busy: ArrayLike = 1.0
+    """Share of the users that fetch something at a time, above 0."""
+    object_bytes: ArrayLike = 7300
+    """What a connection fetches, on average."""
+    patience_s: ArrayLike = 60.0
+    """How long a fetch may take before it is given up."""
+    stack: str = "linux"
+    """``linux``, with timestamps, or ``rfc``, that of the RFCs and ns-2, without."""
 
 
 class Plan(NamedTuple):
@@ -52,7 +74,7 @@ class Plan(NamedTuple):
     larger_buffer_smallest_fetch_s: Array
     """What the smallest object takes then."""
     round_s: Array
-    """A full packet of each flow: a turn of TAQ."""
+    """A full packet of each flow: a round of TAQ."""
     silence_s: Array
     """Longest time in which nothing comes to a user of TAQ, at most."""
     fetch_s: Array
@@ -64,11 +86,11 @@ class Plan(NamedTuple):
     fits: Array
     """1 if all that wants to wait fits into TAQ's memory."""
     admission_users: Array
-    """Users that TAQ's door lets in at once."""
+    """Users that TAQ's admission control admits at once."""
     admission_wait_s: Array
-    """How long the others wait; NaN if everybody is in."""
+    """How long the others wait; NaN if everybody is admitted."""
     loss_admission_users: Array
-    """Users that a door lets in that keeps drop-tail's loss below 0.09."""
+    """Users whom admission control would admit that keeps drop-tail's loss below 0.09."""
     loss_admission_wait_s: Array
     """How long the others wait there."""
     exits: Array
@@ -76,7 +98,8 @@ class Plan(NamedTuple):
 
 
 class Exits(NamedTuple):
-    """Ways to better verdicts: most users at this rate, least rate for these users; NaN where the verdict is no better."""
+    """Ways to better verdicts: most users at this rate, least rate for these users; NaN where the verdict is no
+    better."""
 
     fine_users: Array
     fine_rate_bps: Array
@@ -94,152 +117,37 @@ class Edges(NamedTuple):
     too_many_users: Array
 
 
-def plan(
-    rate_bps: ArrayLike,
-    users: ArrayLike,
-    rtt_s: ArrayLike,
-    packet_bytes: ArrayLike = 1500,
-    buffer_packets: ArrayLike | None = None,
-    buffer_s: ArrayLike | None = None,
-    connections: ArrayLike = 1,
-    busy: ArrayLike = 1.0,
-    object_bytes: ArrayLike = 7300,
-    patience_s: ArrayLike = 60.0,
-    stack: str = "linux",
-) -> Plan:
-    """What is to be expected of a link; arguments in this module's head."""
-    link = _link(
-        rate_bps, users, rtt_s, packet_bytes, buffer_packets, buffer_s, connections, busy, object_bytes, patience_s
-    )
-    told: dict[str, Any] = dict(zip(Plan._fields, evaluate("plan::plan", link, words={"stack": stack})))
-    return Plan(**told | {"verdict": named(told["verdict"], VERDICTS)})
+def plan(link: Link) -> Plan:
+    """What is to be expected of a link."""
+    figures: dict[str, Any] = dict(zip(Plan._fields, _of("plan", link)))
+    return Plan(**figures | {"verdict": named(figures["verdict"], VERDICTS)})
 
 
-def exits(
-    rate_bps: ArrayLike,
-    users: ArrayLike,
-    rtt_s: ArrayLike,
-    packet_bytes: ArrayLike = 1500,
-    buffer_packets: ArrayLike | None = None,
-    buffer_s: ArrayLike | None = None,
-    connections: ArrayLike = 1,
-    busy: ArrayLike = 1.0,
-    object_bytes: ArrayLike = 7300,
-    patience_s: ArrayLike = 60.0,
-    stack: str = "linux",
-) -> Exits:
+def exits(link: Link) -> Exits:
     """The ways to better verdicts: fewer users, or a higher rate (whole kbit/s)."""
-    link = _link(
-        rate_bps, users, rtt_s, packet_bytes, buffer_packets, buffer_s, connections, busy, object_bytes, patience_s
-    )
-    return Exits(*evaluate("plan::Plan::exits", link, words={"stack": stack}))
+    return Exits(*_of("Plan::exits", link))
 
 
-def edges(
-    rate_bps: ArrayLike,
-    rtt_s: ArrayLike,
-    packet_bytes: ArrayLike = 1500,
-    buffer_packets: ArrayLike | None = None,
-    buffer_s: ArrayLike | None = None,
-    connections: ArrayLike = 1,
-    busy: ArrayLike = 1.0,
-    object_bytes: ArrayLike = 7300,
-    patience_s: ArrayLike = 60.0,
-    stack: str = "linux",
-) -> Edges:
-    """Where the verdict changes, by users, at each rate: the edges of a map."""
-    link = _link(
-        rate_bps, 1, rtt_s, packet_bytes, buffer_packets, buffer_s, connections, busy, object_bytes, patience_s
-    )
-    return Edges(*evaluate("plan::edges", link, words={"stack": stack}))
+def edges(link: Link) -> Edges:
+    """Where the verdict changes, by users, at each rate: the edges of a map. The link's own ``users`` do not matter."""
+    return Edges(*_of("edges", link))
 
 
-def stalls_per_s(
-    x_s: ArrayLike,
-    rate_bps: ArrayLike,
-    users: ArrayLike,
-    rtt_s: ArrayLike,
-    packet_bytes: ArrayLike = 1500,
-    buffer_packets: ArrayLike | None = None,
-    buffer_s: ArrayLike | None = None,
-    connections: ArrayLike = 1,
-    busy: ArrayLike = 1.0,
-    object_bytes: ArrayLike = 7300,
-    patience_s: ArrayLike = 60.0,
-    stack: str = "linux",
-) -> Array:
+def stalls_per_s(x_s: ArrayLike, link: Link) -> Array:
     """Stalls longer than ``x_s`` that begin per second, for a user behind drop-tail."""
-    link = _link(
-        rate_bps, users, rtt_s, packet_bytes, buffer_packets, buffer_s, connections, busy, object_bytes, patience_s
-    )
-    return evaluate("plan::Stalls::per_s", {"x_s": x_s, **link}, words={"stack": stack})[0]
+    return _of("Stalls::per_s", link, x_s=x_s)[0]
 
 
-def stalls_share_over(
-    x_s: ArrayLike,
-    during_s: ArrayLike,
-    rate_bps: ArrayLike,
-    users: ArrayLike,
-    rtt_s: ArrayLike,
-    packet_bytes: ArrayLike = 1500,
-    buffer_packets: ArrayLike | None = None,
-    buffer_s: ArrayLike | None = None,
-    connections: ArrayLike = 1,
-    busy: ArrayLike = 1.0,
-    object_bytes: ArrayLike = 7300,
-    patience_s: ArrayLike = 60.0,
-    stack: str = "linux",
-) -> Array:
+def stalls_share_over(x_s: ArrayLike, during_s: ArrayLike, link: Link) -> Array:
     """Share of the users who meet at least one stall longer than ``x_s`` while they are busy for ``during_s``."""
-    link = _link(
-        rate_bps, users, rtt_s, packet_bytes, buffer_packets, buffer_s, connections, busy, object_bytes, patience_s
-    )
-    return evaluate("plan::Stalls::share_over", {"x_s": x_s, "during_s": during_s, **link}, words={"stack": stack})[0]
+    return _of("Stalls::share_over", link, x_s=x_s, during_s=during_s)[0]
 
 
-def longest_stall_s(
-    of: ArrayLike,
-    during_s: ArrayLike,
-    rate_bps: ArrayLike,
-    users: ArrayLike,
-    rtt_s: ArrayLike,
-    packet_bytes: ArrayLike = 1500,
-    buffer_packets: ArrayLike | None = None,
-    buffer_s: ArrayLike | None = None,
-    connections: ArrayLike = 1,
-    busy: ArrayLike = 1.0,
-    object_bytes: ArrayLike = 7300,
-    patience_s: ArrayLike = 60.0,
-    stack: str = "linux",
-) -> Array:
+def longest_stall_s(of: ArrayLike, during_s: ArrayLike, link: Link) -> Array:
     """The stall that a share ``of`` of the users meet or exceed in ``during_s``: 0.5 for the median user's longest."""
-    link = _link(
-        rate_bps, users, rtt_s, packet_bytes, buffer_packets, buffer_s, connections, busy, object_bytes, patience_s
-    )
-    return evaluate("plan::Stalls::longest_s", {"of": of, "during_s": during_s, **link}, words={"stack": stack})[0]
+    return _of("Stalls::longest_s", link, of=of, during_s=during_s)[0]
 
 
-def _link(
-    rate_bps: ArrayLike,
-    users: ArrayLike,
-    rtt_s: ArrayLike,
-    packet_bytes: ArrayLike,
-    buffer_packets: ArrayLike | None,
-    buffer_s: ArrayLike | None,
-    connections: ArrayLike,
-    busy: ArrayLike,
-    object_bytes: ArrayLike,
-    patience_s: ArrayLike,
-) -> dict[str, ArrayLike | None]:
-    return {
-        "rate_bps": rate_bps,
-        "users": users,
-        "rtt_s": rtt_s,
-        "packet_bytes": packet_bytes,
-        "buffer_packets": buffer_packets,
-        "buffer_s": buffer_s,
-        "connections": connections,
-        "busy": busy,
-        "object_bytes": object_bytes,
-        "patience_s": patience_s,
-    }
+def _of(figure: str, link: Link, **asked: ArrayLike) -> tuple[Array, ...]:
+    numbers, words = split(link)
+    return evaluate(f"plan::{figure}", {**asked, **numbers}, words=words)

@@ -1,11 +1,12 @@
 """What sharing one link costs, whatever the transport: an M/G/1 queue of transfers.
 
-Processor sharing (Kleinrock, "Queueing Systems" II, section 4.4), what a fair queue comes to; first in, first out (Pollaczek and
-Khinchine); shortest remaining processing time first (Schrage and Miller, Operations Research 14(4), 1966), the lower bound of
-the mean for any queue and any sender. Propagation, headers, slow start and losses come on top.
+Processor sharing (Kleinrock, "Queueing Systems" II, section 4.4), what a fair queue comes to; first in, first out
+(Pollaczek and Khinchine); shortest remaining processing time first (Schrage and Miller, Operations Research 14(4),
+1966), the lower bound of the mean for any queue and any sender. Propagation, headers, slow start and losses come on
+top.
 
-Arguments: ``rate_bps`` of the link, 1 bit/s or more; ``load`` the share of the time it is busy, 0 to 0.9999; ``sizes`` a law of
-sizes in bytes, one of the classes here, whose parameters may be arrays too.
+Arguments: ``rate_bps`` of the link, 1 bit/s or more; ``load`` the share of the time it is busy, 0 to 0.9999; ``sizes``
+a law of sizes in bytes, one of the classes here, whose parameters may be arrays too.
 """
 
 from __future__ import annotations
@@ -67,7 +68,8 @@ def mean_bytes(sizes: Sizes) -> Array:
 
 
 def ps_s(bytes: ArrayLike, rate_bps: ArrayLike, load: ArrayLike) -> Array:
-    """Processor sharing: mean time of a transfer of ``bytes``, seconds: ``x / (C (1 - load))`` whatever the law of sizes."""
+    """Processor sharing: mean time of a transfer of ``bytes``, seconds: ``x / (C (1 - load))`` whatever the law of
+    sizes."""
     return _queue("ps_s", rate_bps, load, Fixed(1.0), bytes)
 
 

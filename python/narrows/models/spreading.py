@@ -1,21 +1,35 @@
 """How long a short transfer takes whose first window is a burst, is spread over the first RTT, or is one segment.
 
-Sallantin, Baudoin, Chaput, Arnal, Dubois and Beylot, "A TCP Model for Short-Lived Flows to Validate Initial Spreading" (LCN
-2014), section IV, with the corrections of ``docs/explanation/models/spreading.md``. A segment is lost with
+Sallantin, Baudoin, Chaput, Arnal, Dubois and Beylot, "A TCP Model for Short-Lived Flows to Validate Initial Spreading"
+(LCN 2014), section IV, with the corrections of ``docs/explanation/models/spreading.md``. A segment is lost with
 probability ``loss``, and with it all later ones of its burst.
 
-Arguments of all states: ``i`` segments of the transfer, 1 to 1024; ``n`` segments of the first window, 1 to 1024; ``loss``, 0 <=
-loss < 1/2; ``rtt_s``, above 0; ``rto_s``, the timer before any back-off, at least the RTT; ``backoff``, ``single_segment`` (only the
-timer of a window of one doubles; the paper's) or ``every_timeout`` (RFC 6298, 5.5).
+Everywhere ``i`` is the segments of the transfer, 1 to 1024, and ``n`` those of the first window, 1 to 1024.
 """
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import NamedTuple
 
 from numpy.typing import ArrayLike
 
-from narrows.models.vectorised import Array, evaluate
+from narrows.models.vectorised import Array, evaluate, split
+
+
+@dataclass(frozen=True)
+class Parameters:
+    """The path and the timer."""
+
+    loss: ArrayLike
+    """0 <= loss < 1/2."""
+    rtt_s: ArrayLike
+    """Above 0."""
+    rto_s: ArrayLike
+    """The timer before any back-off, at least the RTT."""
+    backoff: str = "single_segment"
+    """``single_segment`` (only the timer of a window of one doubles; the paper's) or ``every_timeout`` (RFC 6298,
+    5.5)."""
 
 
 class Delivery(NamedTuple):
@@ -32,52 +46,24 @@ def no_loss(loss: ArrayLike, segments: ArrayLike) -> Array:
     return evaluate("spreading::no_loss", {"loss": loss, "segments": segments})[0]
 
 
-def d(
-    i: ArrayLike,
-    n: ArrayLike,
-    loss: ArrayLike,
-    rtt_s: ArrayLike,
-    rto_s: ArrayLike,
-    backoff: str = "single_segment",
-) -> Delivery:
+def d(i: ArrayLike, n: ArrayLike, given: Parameters) -> Delivery:
     """T(D_i^n): the first window is one burst (equation 1, and 6 beyond one window)."""
-    return _state("d", i, n, loss, rtt_s, rto_s, backoff)
+    return _state("d", i, n, given)
 
 
-def s(
-    i: ArrayLike,
-    n: ArrayLike,
-    loss: ArrayLike,
-    rtt_s: ArrayLike,
-    rto_s: ArrayLike,
-    backoff: str = "single_segment",
-) -> Delivery:
+def s(i: ArrayLike, n: ArrayLike, given: Parameters) -> Delivery:
     """T(S_i^n): the first window is spread over the RTT, with fast retransmit (equations 2 and 3); i <= n, or n = 1."""
-    return _state("s", i, n, loss, rtt_s, rto_s, backoff)
+    return _state("s", i, n, given)
 
 
-def s_no_fr(
-    i: ArrayLike,
-    n: ArrayLike,
-    loss: ArrayLike,
-    rtt_s: ArrayLike,
-    rto_s: ArrayLike,
-    backoff: str = "single_segment",
-) -> Delivery:
+def s_no_fr(i: ArrayLike, n: ArrayLike, given: Parameters) -> Delivery:
     """T(S_i^n) without fast retransmit (equation 2); i <= n, or n = 1."""
-    return _state("s_no_fr", i, n, loss, rtt_s, rto_s, backoff)
+    return _state("s_no_fr", i, n, given)
 
 
-def b(
-    i: ArrayLike,
-    n: ArrayLike,
-    loss: ArrayLike,
-    rtt_s: ArrayLike,
-    rto_s: ArrayLike,
-    backoff: str = "single_segment",
-) -> Delivery:
+def b(i: ArrayLike, n: ArrayLike, given: Parameters) -> Delivery:
     """T(B_i^n): a window that is sent in pairs (equations 5 and 6); T(B_i^1) is slow start from a window of one."""
-    return _state("b", i, n, loss, rtt_s, rto_s, backoff)
+    return _state("b", i, n, given)
 
 
 def printed_s_no_fr(i: ArrayLike, n: ArrayLike, loss: ArrayLike, rtt_s: ArrayLike, rto_s: ArrayLike) -> Array:
@@ -89,7 +75,10 @@ def printed_s_no_fr(i: ArrayLike, n: ArrayLike, loss: ArrayLike, rtt_s: ArrayLik
 def printed_fr_saving(
     n: ArrayLike, loss: ArrayLike, rtt_s: ArrayLike, rto_s: ArrayLike, weighted: bool = False
 ) -> Array:
-    """Equation 3 as it is printed: what fast retransmit saves, seconds; with ``weighted`` its probabilities put in. n <= 64."""
+    """Equation 3 as it is printed: what fast retransmit saves, seconds; n <= 64.
+
+    With ``weighted`` its probabilities are put in.
+    """
     numbers = {"n": n, "loss": loss, "rtt_s": rtt_s, "rto_s": rto_s}
     words = _SINGLE | {"weighted": "true" if weighted else "false"}
     return evaluate("spreading::paper_literal::fr_saving", numbers, words=words)[0]
@@ -104,14 +93,6 @@ def printed_b(i: ArrayLike, n: ArrayLike, loss: ArrayLike, rtt_s: ArrayLike, rto
 _SINGLE = {"backoff": "single_segment"}
 
 
-def _state(
-    state: str,
-    i: ArrayLike,
-    n: ArrayLike,
-    loss: ArrayLike,
-    rtt_s: ArrayLike,
-    rto_s: ArrayLike,
-    backoff: str,
-) -> Delivery:
-    numbers = {"i": i, "n": n, "loss": loss, "rtt_s": rtt_s, "rto_s": rto_s}
-    return Delivery(*evaluate(f"spreading::Spreading::{state}", numbers, words={"backoff": backoff}))
+def _state(state: str, i: ArrayLike, n: ArrayLike, given: Parameters) -> Delivery:
+    numbers, words = split(given)
+    return Delivery(*evaluate(f"spreading::Spreading::{state}", {"i": i, "n": n, **numbers}, words=words))

@@ -1,30 +1,45 @@
 """TAQ's Markov chains of one TCP flow that loses packets.
 
-Chen, Subramanian, Iyengar and Ford, "TAQ: Enhancing Fairness and Performance Predictability in Small Packet Regimes" (EuroSys
-2014), section 3.1: a step is a round trip (an epoch), a state is a window, each packet is lost with probability ``loss`` on its
-own; what a fast retransmission cannot repair waits for the timer. See ``docs/explanation/models/taq.md``.
-
-A chain is chosen by
-
-- ``loss``: 0 <= loss < 1; below 1/2 for the partial and the open chain.
-- ``back``: ``partial`` (figure 4: one idle state for all repeated timeouts), ``open`` (figure 5: the last of ``stages`` stands for all
-  beyond), ``capped`` (the last of ``stages`` repeats: the timer is capped at ``2^stages`` T0).
-- ``stages``: back-offs beyond the first, 0 to 16; 3 with ``open`` is the paper's F3, 6 with ``capped`` a cap of 64 T0.
-- ``wmax``: greatest window, packets, 4 to 10 000.
-- ``t0_epochs``: the timer before it is backed off, epochs, 1 to 1e6.
-- ``probe_epochs``: a tail loss probe before it (RFC 8985), epochs, 1 to 1e6; None: none.
-- ``memory``: what ends a back-off: ``s1`` any new ACK (timestamps), ``sample`` Karn's valid sample, ``s2`` the caption of figure 4,
-  ``s3`` the paper's text.
-- ``repair``: what a fast retransmission repairs: ``one`` loss in a window of 4 and more (the paper), or any with ``sack``.
+Chen, Subramanian, Iyengar and Ford, "TAQ: Enhancing Fairness and Performance Predictability in Small Packet Regimes"
+(EuroSys 2014), section 3.1: a step is a round trip (an epoch), a state is a window, each packet is lost with
+probability ``loss`` on its own, 0 <= loss < 1, below 1/2 for the partial and the open chain; what a fast retransmission
+cannot repair waits for the timer. See ``docs/explanation/models/taq.md``.
 """
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import NamedTuple
 
 from numpy.typing import ArrayLike
 
-from narrows.models.vectorised import Array, evaluate, evaluate_rows
+from narrows.models.vectorised import Array, Numbers, evaluate, evaluate_rows, split
+
+
+@dataclass(frozen=True)
+class Chain:
+    """Which chain."""
+
+    back: str = "capped"
+    """``partial`` (figure 4: one idle state for all repeated timeouts), ``open`` (figure 5: the last of ``stages``
+    stands for all beyond), ``capped`` (the last of ``stages`` repeats: the timer is capped at ``2^stages`` T0)."""
+    stages: ArrayLike = 6
+    """Back-offs beyond the first, 0 to 16; 3 with ``open`` is the paper's F3, 6 with ``capped`` a cap of 64 T0."""
+    wmax: ArrayLike = 6
+    """Greatest window, packets, 4 to 10 000."""
+    t0_epochs: ArrayLike = 2.0
+    """The timer before it is backed off, epochs, 1 to 1e6."""
+    probe_epochs: ArrayLike | None = None
+    """A tail loss probe before it (RFC 8985), epochs, 1 to 1e6; None: none."""
+    memory: str = "s3"
+    """What ends a back-off: ``s1`` any new ACK (timestamps), ``sample`` Karn's valid sample, ``s2`` the caption of
+    figure 4, ``s3`` the paper's text."""
+    repair: str = "one"
+    """What a fast retransmission repairs: ``one`` loss in a window of 4 and more (the paper), or any with ``sack``."""
+
+
+CHAIN = Chain()
+"""The paper's windows and memory, with a timer capped at 64 T0."""
 
 
 class Stationary(NamedTuple):
@@ -63,90 +78,6 @@ class Stages(NamedTuple):
     """The same of S_3."""
 
 
-def stationary(
-    loss: ArrayLike,
-    back: str = "capped",
-    stages: ArrayLike = 6,
-    wmax: ArrayLike = 6,
-    t0_epochs: ArrayLike = 2.0,
-    probe_epochs: ArrayLike | None = None,
-    memory: str = "s3",
-    repair: str = "one",
-) -> Stationary:
-    """The stationary distribution (equations 1 to 10, with ``docs/explanation/models/taq.md``)."""
-    numbers, words = _chain(loss, back, stages, wmax, t0_epochs, probe_epochs, memory, repair)
-    return Stationary(*evaluate("taq_chain::stationary", numbers, words=words))
-
-
-def sent(
-    loss: ArrayLike,
-    back: str = "capped",
-    stages: ArrayLike = 6,
-    wmax: ArrayLike = 6,
-    t0_epochs: ArrayLike = 2.0,
-    probe_epochs: ArrayLike | None = None,
-    memory: str = "s3",
-    repair: str = "one",
-) -> Array:
-    """Share of the epochs with n packets sent, by n from 0 on: shape (..., wmax + 1)."""
-    numbers, words = _chain(loss, back, stages, wmax, t0_epochs, probe_epochs, memory, repair)
-    return evaluate_rows("taq_chain::Stationary::sent", numbers, words=words)[0]
-
-
-def stages(
-    loss: ArrayLike,
-    back: str = "capped",
-    stages: ArrayLike = 6,
-    wmax: ArrayLike = 6,
-    t0_epochs: ArrayLike = 2.0,
-    probe_epochs: ArrayLike | None = None,
-    memory: str = "s3",
-    repair: str = "one",
-) -> Stages:
-    """The stages of the back-off (equation 5, with the ratio of :func:`stage_ratio`)."""
-    numbers, words = _chain(loss, back, stages, wmax, t0_epochs, probe_epochs, memory, repair)
-    row = evaluate_rows("taq_chain::Stationary::stages", numbers, words=words)[0]
-    each = row.reshape(*row.shape[:-1], -1, len(Stages._fields))
-    return Stages(*(each[..., i] for i in range(len(Stages._fields))))
-
-
-def idle_quantile(
-    quantile: ArrayLike,
-    loss: ArrayLike,
-    back: str = "capped",
-    stages: ArrayLike = 6,
-    wmax: ArrayLike = 6,
-    t0_epochs: ArrayLike = 2.0,
-    probe_epochs: ArrayLike | None = None,
-    memory: str = "s3",
-    repair: str = "one",
-    by_time: bool = False,
-) -> Array:
-    """Idle epochs that a share ``quantile`` of the timeouts do not exceed.
-
-    With ``by_time`` each wait counts as often as it is long, as whoever looks at a moment meets it.
-    """
-    numbers, words = _chain(loss, back, stages, wmax, t0_epochs, probe_epochs, memory, repair)
-    name = "idle_quantile_by_time" if by_time else "idle_quantile"
-    return evaluate(f"taq_chain::Stationary::{name}", {"quantile": quantile, **numbers}, words=words)[0]
-
-
-def silent_in_a_row(
-    epochs: ArrayLike,
-    loss: ArrayLike,
-    back: str = "capped",
-    stages: ArrayLike = 6,
-    wmax: ArrayLike = 6,
-    t0_epochs: ArrayLike = 2.0,
-    probe_epochs: ArrayLike | None = None,
-    memory: str = "s3",
-    repair: str = "one",
-) -> Array:
-    """Probability that a flow sends nothing in so many epochs in a row that begin at a moment not chosen by it."""
-    numbers, words = _chain(loss, back, stages, wmax, t0_epochs, probe_epochs, memory, repair)
-    return evaluate("taq_chain::Stationary::silent_in_a_row", {"epochs": epochs, **numbers}, words=words)[0]
-
-
 class Silences(NamedTuple):
     """Times in which nothing of a flow gets through; NaN for an open chain, whose waits the paper does not order."""
 
@@ -156,55 +87,58 @@ class Silences(NamedTuple):
     """Their mean length, epochs."""
 
 
-def silences(
-    loss: ArrayLike,
-    back: str = "capped",
-    stages: ArrayLike = 6,
-    wmax: ArrayLike = 6,
-    t0_epochs: ArrayLike = 2.0,
-    probe_epochs: ArrayLike | None = None,
-    memory: str = "s3",
-    repair: str = "one",
-) -> Silences:
-    """How often silences begin and how long they are: from a loss the timer repairs to the first retransmission that arrives."""
-    numbers, words = _chain(loss, back, stages, wmax, t0_epochs, probe_epochs, memory, repair)
-    per_epoch = evaluate("taq_chain::Silences::per_epoch", numbers, words=words)[0]
-    mean = evaluate("taq_chain::Silences::mean_epochs", numbers, words=words)[0]
-    return Silences(per_epoch, mean)
+def stationary(loss: ArrayLike, chain: Chain = CHAIN) -> Stationary:
+    """The stationary distribution (equations 1 to 10, with ``docs/explanation/models/taq.md``)."""
+    return Stationary(*_of("stationary", chain, loss=loss))
 
 
-def silence_quantile(
-    quantile: ArrayLike,
-    loss: ArrayLike,
-    back: str = "capped",
-    stages: ArrayLike = 6,
-    wmax: ArrayLike = 6,
-    t0_epochs: ArrayLike = 2.0,
-    probe_epochs: ArrayLike | None = None,
-    memory: str = "s3",
-    repair: str = "one",
-    by_time: bool = False,
-) -> Array:
-    """Length that a share ``quantile`` of the silences does not exceed, epochs; ``by_time`` as of :func:`idle_quantile`."""
-    numbers, words = _chain(loss, back, stages, wmax, t0_epochs, probe_epochs, memory, repair)
-    name = "quantile_by_time" if by_time else "quantile"
-    return evaluate(f"taq_chain::Silences::{name}", {"quantile": quantile, **numbers}, words=words)[0]
+def sent(loss: ArrayLike, chain: Chain = CHAIN) -> Array:
+    """Share of the epochs with n packets sent, by n from 0 on: shape (..., wmax + 1)."""
+    numbers, words = _arguments(chain, loss=loss)
+    return evaluate_rows("taq_chain::Stationary::sent", numbers, words=words)[0]
 
 
-def silent_longer_than(
-    epochs: ArrayLike,
-    loss: ArrayLike,
-    back: str = "capped",
-    stages: ArrayLike = 6,
-    wmax: ArrayLike = 6,
-    t0_epochs: ArrayLike = 2.0,
-    probe_epochs: ArrayLike | None = None,
-    memory: str = "s3",
-    repair: str = "one",
-) -> Array:
+def stages(loss: ArrayLike, chain: Chain = CHAIN) -> Stages:
+    """The stages of the back-off (equation 5, with the ratio of :func:`stage_ratio`)."""
+    numbers, words = _arguments(chain, loss=loss)
+    row = evaluate_rows("taq_chain::Stationary::stages", numbers, words=words)[0]
+    each = row.reshape(*row.shape[:-1], -1, len(Stages._fields))
+    return Stages(*(each[..., i] for i in range(len(Stages._fields))))
+
+
+def idle_quantile(quantile: ArrayLike, loss: ArrayLike, chain: Chain = CHAIN, by_time: bool = False) -> Array:
+    """Idle epochs that a share ``quantile`` of the timeouts do not exceed.
+
+    With ``by_time`` each wait counts as often as it is long, as whoever looks at a moment meets it.
+    """
+    name = "idle_quantile_by_time" if by_time else "idle_quantile"
+    return _of(f"Stationary::{name}", chain, quantile=quantile, loss=loss)[0]
+
+
+def silent_in_a_row(epochs: ArrayLike, loss: ArrayLike, chain: Chain = CHAIN) -> Array:
+    """Probability that a flow sends nothing in so many epochs in a row that begin at a moment not chosen by it."""
+    return _of("Stationary::silent_in_a_row", chain, epochs=epochs, loss=loss)[0]
+
+
+def silences(loss: ArrayLike, chain: Chain = CHAIN) -> Silences:
+    """How often silences begin and how long they are.
+
+    A silence lasts from a loss that the timer repairs to the first retransmission that arrives.
+    """
+    return Silences(*(_of(f"Silences::{figure}", chain, loss=loss)[0] for figure in Silences._fields))
+
+
+def silence_quantile(quantile: ArrayLike, loss: ArrayLike, chain: Chain = CHAIN, by_time: bool = False) -> Array:
+    """Length that a share ``quantile`` of the silences does not exceed, epochs.
+
+    ``by_time`` as of :func:`idle_quantile`.
+    """
+    return _of(f"Silences::{'quantile_by_time' if by_time else 'quantile'}", chain, quantile=quantile, loss=loss)[0]
+
+
+def silent_longer_than(epochs: ArrayLike, loss: ArrayLike, chain: Chain = CHAIN) -> Array:
     """Share of the flows to which nothing has come for so many epochs, at a moment."""
-    numbers, words = _chain(loss, back, stages, wmax, t0_epochs, probe_epochs, memory, repair)
-    return evaluate("taq_chain::Silences::longer_than", {"epochs": epochs, **numbers}, words=words)[0]
+    return _of("Silences::longer_than", chain, epochs=epochs, loss=loss)[0]
 
 
 def stage_ratio(loss: ArrayLike, memory: str = "s3") -> Array:
@@ -228,21 +162,11 @@ def tipping_point_closed(packets: ArrayLike) -> Array:
     return evaluate("taq_chain::tipping_point_closed", {"packets": packets})[0]
 
 
-def _chain(
-    loss: ArrayLike,
-    back: str,
-    stages: ArrayLike,
-    wmax: ArrayLike,
-    t0_epochs: ArrayLike,
-    probe_epochs: ArrayLike | None,
-    memory: str,
-    repair: str,
-) -> tuple[dict[str, ArrayLike | None], dict[str, str]]:
-    numbers: dict[str, ArrayLike | None] = {
-        "loss": loss,
-        "wmax": wmax,
-        "t0_epochs": t0_epochs,
-        "probe_epochs": probe_epochs,
-        "stages": stages,
-    }
-    return numbers, {"back": back, "memory": memory, "repair": repair}
+def _of(figure: str, chain: Chain, **asked: ArrayLike) -> tuple[Array, ...]:
+    numbers, words = _arguments(chain, **asked)
+    return evaluate(f"taq_chain::{figure}", numbers, words=words)
+
+
+def _arguments(chain: Chain, **asked: ArrayLike) -> tuple[Numbers, dict[str, str]]:
+    numbers, words = split(chain)
+    return {**asked, **numbers}, words

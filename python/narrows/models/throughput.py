@@ -1,17 +1,34 @@
 """Throughput of a long flow as a function of its loss.
 
-Mathis, Semke, Mahdavi and Ott (1997); Padhye, Firoiu, Towsley and Kurose (SIGCOMM 1998, IEEE/ACM ToN 2000; sections are cited,
-as the two number their equations differently); RFC 5348, section 3.1. See ``docs/explanation/models/throughput.md``.
+Mathis, Semke, Mahdavi and Ott (1997); Padhye, Firoiu, Towsley and Kurose (SIGCOMM 1998, IEEE/ACM ToN 2000; sections are
+cited, as the two number their equations differently); RFC 5348, section 3.1. See
+``docs/explanation/models/throughput.md``.
 
-``loss``: probability that a packet is lost, 0 or 1e-12 <= loss < 1. ``b``: segments acknowledged by one ACK, 1, or 2 with
-delayed ACKs.
+``loss``: probability that a packet is lost, 0 or 1e-12 <= loss < 1. ``b``: segments acknowledged by one ACK, 1, or 2
+with delayed ACKs.
 """
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from numpy.typing import ArrayLike
 
-from narrows.models.vectorised import Array, evaluate
+from narrows.models.vectorised import Array, evaluate, split
+
+
+@dataclass(frozen=True)
+class Flow:
+    """What the full model knows of a flow beside its loss."""
+
+    rtt_s: ArrayLike
+    """Round-trip time, queueing included, 1e-9 to 1e9 s."""
+    rto_s: ArrayLike
+    """T0, the first timeout of a series, 1e-9 to 1e9 s."""
+    b: ArrayLike = 1
+    """Segments acknowledged by one ACK."""
+    wmax_packets: ArrayLike | None = None
+    """The receiver's window, 1 to 1e9 packets; None: no limit, and then loss is not 0."""
 
 
 def mathis(loss: ArrayLike, b: ArrayLike = 1) -> Array:
@@ -34,43 +51,19 @@ def timeouts_s(loss: ArrayLike, rto_s: ArrayLike) -> Array:
     return evaluate("throughput::timeouts_s", {"loss": loss, "rto_s": rto_s})[0]
 
 
-def padhye(
-    loss: ArrayLike,
-    rtt_s: ArrayLike,
-    rto_s: ArrayLike,
-    b: ArrayLike = 1,
-    wmax_packets: ArrayLike | None = None,
-) -> Array:
-    """B(p), packets per second: the send rate of the full model (section 2.3).
-
-    Args:
-        rtt_s: round-trip time, queueing included, 1e-9 to 1e9 s.
-        rto_s: T0, the first timeout of a series, 1e-9 to 1e9 s.
-        wmax_packets: the receiver's window, 1 to 1e9 packets; None: no limit, and then loss is not 0.
-    """
-    return evaluate("throughput::padhye", _flow(loss, rtt_s, rto_s, b, wmax_packets))[0]
+def padhye(loss: ArrayLike, flow: Flow) -> Array:
+    """B(p), packets per second: the send rate of the full model (section 2.3)."""
+    return _of("padhye", loss, flow)
 
 
-def padhye_throughput(
-    loss: ArrayLike,
-    rtt_s: ArrayLike,
-    rto_s: ArrayLike,
-    b: ArrayLike = 1,
-    wmax_packets: ArrayLike | None = None,
-) -> Array:
-    """T(p), packets per second: what arrives of :func:`padhye` (the extension of 2000); arguments as there."""
-    return evaluate("throughput::padhye_throughput", _flow(loss, rtt_s, rto_s, b, wmax_packets))[0]
+def padhye_throughput(loss: ArrayLike, flow: Flow) -> Array:
+    """T(p), packets per second: what arrives of :func:`padhye` (the extension of 2000)."""
+    return _of("padhye_throughput", loss, flow)
 
 
-def padhye_approximate(
-    loss: ArrayLike,
-    rtt_s: ArrayLike,
-    rto_s: ArrayLike,
-    b: ArrayLike = 1,
-    wmax_packets: ArrayLike | None = None,
-) -> Array:
-    """The short form of :func:`padhye`, packets per second (section 2.3); arguments as there."""
-    return evaluate("throughput::padhye_approximate", _flow(loss, rtt_s, rto_s, b, wmax_packets))[0]
+def padhye_approximate(loss: ArrayLike, flow: Flow) -> Array:
+    """The short form of :func:`padhye`, packets per second (section 2.3)."""
+    return _of("padhye_approximate", loss, flow)
 
 
 def tfrc(loss: ArrayLike, rtt_s: ArrayLike, b: ArrayLike = 1) -> Array:
@@ -84,7 +77,6 @@ def tfrc(loss: ArrayLike, rtt_s: ArrayLike, b: ArrayLike = 1) -> Array:
     return evaluate("throughput::tfrc", {"loss": loss, "rtt_s": rtt_s, "b": b})[0]
 
 
-def _flow(
-    loss: ArrayLike, rtt_s: ArrayLike, rto_s: ArrayLike, b: ArrayLike, wmax_packets: ArrayLike | None
-) -> dict[str, ArrayLike | None]:
-    return {"loss": loss, "rtt_s": rtt_s, "rto_s": rto_s, "b": b, "wmax_packets": wmax_packets}
+def _of(form: str, loss: ArrayLike, flow: Flow) -> Array:
+    numbers, _ = split(flow)
+    return evaluate(f"throughput::{form}", {"loss": loss, **numbers})[0]

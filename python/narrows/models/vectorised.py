@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Mapping, Sequence
+from dataclasses import fields
 from typing import Any
 
 import numpy as np
@@ -10,10 +12,21 @@ from numpy.typing import ArrayLike, NDArray
 
 from narrows import _native
 
+Numbers = dict[str, "ArrayLike | None"]
+"""Arguments by name; None is what may be left out."""
 Array = NDArray[np.float64]
 """Doubles of the arguments' common shape; a number if all arguments are numbers."""
 Words = NDArray[np.str_]
 """Words of the arguments' common shape."""
+
+
+def split(given: Any) -> tuple[Numbers, dict[str, str]]:
+    """A dataclass of arguments as numbers and words: a field annotated ``str`` is a word."""
+    numbers: Numbers = {}
+    words: dict[str, str] = {}
+    for field in fields(given):
+        (words if field.type == "str" else numbers)[field.name] = getattr(given, field.name)
+    return numbers, words
 
 
 def evaluate(
@@ -69,10 +82,16 @@ def _evaluate(
         told = ", ".join(f"{key} {value.shape}" for key, value in {**arrays, **lists}.items() if value.ndim)
         raise _native.refusal("shapes", f"do not fit each other: {told}") from None
     width = widths.pop() if widths else 0
-    columns = [_bytes(value, shape) for value in arrays.values()]
+    columns = [_bytes(arrays[key], shape) for key in _takes()[name]]
     of_rows = [(_bytes(value, (*shape, width)), width) for value in lists.values()]
     count = int(np.prod(shape, dtype=np.intp))
     return shape, _native.model(name, count, columns, of_rows, dict(words))
+
+
+@functools.cache
+def _takes() -> dict[str, list[str]]:
+    """The numbers of each model, in the order in which the native module takes them."""
+    return {name: numbers for name, (numbers, _, _) in _native.models()}
 
 
 def _doubles(key: str, value: ArrayLike) -> Array:

@@ -1,7 +1,8 @@
 """What goes to a worker at a time: runs that take about a second together, so that handing them out costs little.
 
-How long a run takes is learnt on the way: the mean over the runs of its scenario text (its point), or over all runs as long as
-there is none of that point. Nothing is known at first, so the first batches have one run each. Runs keep the grid's order.
+How long a run takes is learnt on the way: the mean over the runs of its scenario text (its point), or over all runs as
+long as there is none of that point. Nothing is known at first, so the first batches have one run each. Runs keep the
+grid's order.
 """
 
 from __future__ import annotations

@@ -27,7 +27,6 @@ class Drive:
     def __init__(
         self,
         runs: Sequence[Run],
-        pool: Pool | None,
         store: Store | None,
         task_s: float,
         retries: int,
@@ -35,7 +34,7 @@ class Drive:
     ) -> None:
         # Points that are the same under two names are one run.
         self.runs = {run.key: run for run in runs}
-        self.pool, self.store, self.retries, self.tell = pool, store, retries, tell
+        self.store, self.retries, self.tell = store, retries, tell
         self.finished: dict[str, Row] = {}
         self.names: dict[tuple[str, ...], tuple[str, ...]] = {}
         self.lost: Counter[str] = Counter()
@@ -151,7 +150,7 @@ def run_all(
     tell: Callable[[int, int], object] | None,
 ) -> dict[str, Row]:
     """Every run once; the summaries by key."""
-    drive = Drive(runs, pool, store, task_s, retries, tell)
+    drive = Drive(runs, store, task_s, retries, tell)
     if pool is None:
         drive.serial()
     else:

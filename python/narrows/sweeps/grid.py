@@ -89,9 +89,10 @@ class Grid:
         return cls(axes, runs, text)
 
     def dataset(self, xarray: Any, summaries: Mapping[str, tuple[tuple[str, ...], Sequence[float]]]) -> Any:
-        """A variable for each figure, NaN where a run has none; ``summaries`` has names and values of each run by its key.
+        """A variable for each figure, NaN where a run has none.
 
-        A figure that is called as something that is swept, as ``loss``, is ``figure_loss``.
+        ``summaries`` has names and values of each run by its key. A figure that is called as
+        something that is swept, as ``loss``, is ``figure_loss``.
         """
         shape = [len(axis) for axis in self.axes]
         dims = [axis.name for axis in self.axes]
@@ -142,7 +143,8 @@ def _label(value: Any, key: str) -> Any:
 def _same_everywhere(
     blocks: Sequence[Sequence[Point]], asked: Mapping[str, Mapping[Any, Any]], file: str | None
 ) -> None:
-    """Refuses a scenario whose own sweep, or seeds, another value of ``over`` changes: its labels would be wrong there."""
+    """Refuses a scenario whose own sweep, or seeds, another value of ``over`` changes: its labels would be wrong
+    there."""
 
     def own(block: Sequence[Point]) -> list[Any]:
         return [(dict(p.coords), p.seed) for p in block]
@@ -159,7 +161,8 @@ def _same_everywhere(
         was, now = next(((a, b) for a, b in zip(had, has) if a != b), sizes)
         raise _native.refusal(
             next(iter(by)),
-            f"changes the scenario's own sweep: {was} at {_words({key: there[key] for key in by})}, {now} at {_words(by)}: "
+            f"changes the scenario's own sweep: {was} at {_words({key: there[key] for key in by})}, "
+            f"{now} at {_words(by)}: "
             "expected the same points everywhere; name what is swept there in over too, or make a sweep for each",
             file,
         )

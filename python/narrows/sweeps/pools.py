@@ -54,7 +54,8 @@ class Pool:
         return future
 
     def begun(self, future: Future[Done], runs: list[Run]) -> list[Run]:
-        """Which runs of a batch that came to nothing may have been what its worker died of: all, where that cannot be told."""
+        """Which runs of a batch that came to nothing may have been what its worker died of: all, where that cannot be
+        told."""
         return runs
 
     def lost(self, why: BaseException) -> bool:
@@ -92,8 +93,8 @@ class Processes(Pool):
 
         # Not by fork: a child would inherit locks that other threads hold.
         self.context = multiprocessing.get_context("spawn")
-        # Its other end closes when the sweep is over, or this process dies. An Event would not do: setting one waits for all
-        # who wait for it, and waits for ever for one that was killed.
+        # Its other end closes when the sweep is over, or this process dies. An Event would not do: setting one waits
+        # for all who wait for it, and waits for ever for one that was killed.
         self.until, self.going = self.context.Pipe(duplex=False)
         self.slots: dict[Future[Done], tuple[Any, int]] = {}
         super().__init__(self._made(count), count)
@@ -101,8 +102,8 @@ class Processes(Pool):
     def _made(self, count: int) -> Executor:
         from concurrent.futures import ProcessPoolExecutor
 
-        # Without a lock, which a process that is killed would keep. A pool's marks are its own: processes of one that broke may
-        # still write theirs.
+        # Without a lock, which a process that is killed would keep. A pool's marks are its own: processes of one that
+        # broke may still write theirs.
         self.marks = self.context.RawArray("l", AHEAD * count)
         self.free = list(range(len(self.marks)))
         given = (self.until, os.getpid(), self.marks)

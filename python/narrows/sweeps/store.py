@@ -1,7 +1,8 @@
-"""Finished runs on disk: a file each, named by the hash over scenario, seed and engine, so that it can be read by any sweep.
+"""Finished runs on disk: a file each.
 
-A file appears whole or not at all (written beside, then renamed), and its first line is the SHA-256 of the rest: what a
-full disk or a stray hand left is taken for no run.
+It is named by the hash over scenario, seed and engine, so that any sweep can read it. A file appears
+whole or not at all (written beside, then renamed), and its first line is the SHA-256 of the rest: what a full disk or a
+stray hand left is taken for no run.
 """
 
 from __future__ import annotations

@@ -14,7 +14,10 @@ from narrows.sweeps.store import Finished, Store
 STOP = _native.Stop()
 """Set in a worker process when its sweep is over before its time (:mod:`narrows.sweeps.pools`)."""
 MARKS: Any = None
-"""In a worker process of our own: memory it shares with the client, where a batch's slot has how many of its runs have begun."""
+"""In a worker process of our own: memory it shares with the client, where a batch's slot has how many of its runs have
+begun."""
+CLOCK: Callable[[], float] = time.monotonic
+"""Seconds; tests have a clock of their own."""
 
 
 @dataclass(frozen=True)
@@ -45,7 +48,6 @@ def work(
     store: Store | None,
     stop: _native.Stop | None = None,
     slot: int | None = None,
-    clock: Callable[[], float] = time.monotonic,
 ) -> Done:
     """Runs what there is time for: at least one run, none is begun after ``task_s`` seconds.
 
@@ -57,15 +59,15 @@ def work(
         return Done(failed=(f"worker on {socket.gethostname()}", problem))
     store = store if store is not None and store.there() else None
     stop = STOP if stop is None else stop
-    done, begun = Done(), clock()
+    done, begun = Done(), CLOCK()
     for at, run in enumerate(runs):
-        if stop.is_set() or (at > 0 and clock() - begun >= task_s):
+        if stop.is_set() or (at > 0 and CLOCK() - begun >= task_s):
             break
         if slot is not None:
             MARKS[slot] = at + 1
         finished = store.find(run.key) if store is not None else None
         if finished is None:
-            before = clock()
+            before = CLOCK()
             try:
                 told = _native.run(run.scenario, run.file, [], run.seed, stop)
             except Exception as why:  # noqa: BLE001
@@ -77,7 +79,7 @@ def work(
             if told["manifest"]["key"] != run.key:
                 done.failed = (run.where, _other(run))
                 break
-            finished = Finished(dict(told["summary"]), clock() - before)
+            finished = Finished(dict(told["summary"]), CLOCK() - before)
             if store is not None:
                 store.keep(run.key, finished)
         done.finished[run.key] = finished
@@ -85,9 +87,11 @@ def work(
 
 
 def _other(run: Run) -> str:
-    """Why the results of a run would be kept under a key that is not theirs: scenario, seed and engine are the client's."""
+    """Why the results of a run would be kept under a key that is not theirs: scenario, seed and engine are the
+    client's."""
     beside = f"beside {run.file}" if run.file is not None else "in its folder"
     return (
-        f"what was run on {socket.gethostname()} is not what was asked for: a file that the scenario names ({beside}) was "
-        "changed meanwhile, or is another one there: expected the same files everywhere for as long as the sweep takes"
+        f"what was run on {socket.gethostname()} is not what was asked for: a file that the scenario names ({beside}) "
+        "was changed meanwhile, or is another one there: expected the same files everywhere for as long as the sweep "
+        "takes"
     )

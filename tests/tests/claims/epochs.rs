@@ -1,8 +1,8 @@
 //! TAQ, figure 6: the share of round trips in which a flow sends 0, 1, .. 6 packets, by the chains and in simulation.
 //!
 //! Which chain is right is a question of what ends a back-off and of how losses fall. The paper's full model lets the
-//! back-off live until window 4, as if windows 1 to 3 were all retransmissions. In TCP it ends with the first sample of a
-//! new segment (RFC 6298, section 3), which comes in window 2 if one packet was lost, in window 3 if two were.
+//! back-off live until window 4, as if windows 1 to 3 were all retransmissions. In TCP it ends with the first sample of
+//! a new segment (RFC 6298, section 3), which comes in window 2 if one packet was lost, in window 3 if two were.
 
 use narrows_models::taq_chain::{Back, Memory, Repair, Settings, stationary};
 
@@ -20,8 +20,8 @@ fn error(run: &Outcome, (memory, repair): (Memory, Repair)) -> f64 {
     measured.iter().zip(chain.sent()).map(|(m, c)| (m - c).abs()).sum::<f64>() / 7.0
 }
 
-/// The paper's chain with a back-off that lives through S1, S2, S3; and that of the senders in use: the back-off ends with a
-/// sample of a new segment, and selective acknowledgments repair more than one loss.
+/// The paper's chain with a back-off that lives through S1, S2, S3; and that of the senders in use: the back-off ends
+/// with a sample of a new segment, and selective acknowledgments repair more than one loss.
 const CHAINS: [(Memory, Repair); 4] = [
     (Memory::S1, Repair::One),
     (Memory::S2, Repair::One),

@@ -1,10 +1,10 @@
-//! What an adaptive AIMD sender learns, by the model's equations and by the simulator's control: two writings of (4), (5), (9) and
-//! (10) that do not know each other, on the same round-trip times and losses.
+//! What an adaptive AIMD sender learns, by the model's equations and by the simulator's control: two writings of (4),
+//! (5), (9) and (10) that do not know each other, on the same round-trip times and losses.
 
 use narrows_models::aimd::estimate::{Fade, Reset, ThroughputBackoff};
 use narrows_models::aimd::{Limits, backoff, increase};
 use narrows_tcp::Config;
-use narrows_tcp::cc::{AdaptiveAimd, CongestionControl, Delivery, Window};
+use narrows_tcp::cc::{AdaptiveAimd, CongestionControl, DeliverySample, Window};
 use narrows_units::{Duration, Instant};
 
 fn config(more: &str) -> Config {
@@ -14,7 +14,7 @@ fn config(more: &str) -> Config {
 fn deliver(cc: &mut AdaptiveAimd, config: &Config, now_ns: u64, rtt_ns: u64) {
     let mut window = Window { cwnd: 1.0, ssthresh: 1.0 };
     let rtt = Some(Duration::from_nanos(rtt_ns));
-    let delivery = Delivery { now: Instant::from_nanos(now_ns), segments: 1, rtt, open: true };
+    let delivery = DeliverySample { now: Instant::from_nanos(now_ns), segments: 1, rtt, open: true };
     cc.on_delivery(&mut window, config, &delivery);
 }
 
@@ -51,19 +51,19 @@ fn round_trip_times() {
                 // The first ends slow start and halves.
                 let due = if event == 0 { 0.5 } else { backoff(least, greatest, Limits::PAPER).unwrap() };
                 greatest = fade.apply(least, smooth, greatest).unwrap();
-                let learnt = cc.learnt().unwrap();
-                let told = format!("seed {seed}, {fade:?}, loss {event}: {left}, {due}, {learnt:?}");
+                let estimates = cc.estimates().unwrap();
+                let told = format!("seed {seed}, {fade:?}, loss {event}: {left}, {due}, {estimates:?}");
                 assert!((left - due).abs() < 1e-9, "{told}");
-                assert!((learnt.alpha - increase(due).unwrap()).abs() < 1e-9, "{told}");
-                assert!((learnt.rtt_max.as_nanos() as f64 - greatest).abs() < 2.0, "{told}");
+                assert!((estimates.alpha - increase(due).unwrap()).abs() < 1e-9, "{told}");
+                assert!((estimates.rtt_max.as_nanos() as f64 - greatest).abs() < 2.0, "{told}");
             }
         }
     }
 }
 
-/// (10) over rounds of 100 ms that carry 20 to 60 segments before a loss and at most as many after it. Throughput before a loss
-/// changes by less than a fifth and there are fewer than 50 losses, so neither begins anew: the control does so at the loss that
-/// shows a change, the model, which is asked for the next factor, at the one after.
+/// (10) over rounds of 100 ms that carry 20 to 60 segments before a loss and at most as many after it. Throughput
+/// before a loss changes by less than a fifth and there are fewer than 50 losses, so neither begins anew: the control
+/// does so at the loss that shows a change, the model, which is asked for the next factor, at the one after.
 #[test]
 fn throughput() {
     for seed in 0..50 {

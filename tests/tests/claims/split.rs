@@ -20,9 +20,9 @@ fn the_loop_is_stable_up_to_sixteen_times_its_gain() {
     assert_eq!(loop_of(2.01).stability(Feedback::Prompt), Stability::Unstable);
 }
 
-/// Three short flows to one long, one packet of each in a step of 200 ms. The short ones use half of the link, with which they
-/// begin, and are due 3/4: a quarter of what they leave makes 9/16, and the share goes there as the model's queue goes to
-/// its target.
+/// Three short flows to one long, one packet of each in a step of 200 ms. The short ones use half of the link, with
+/// which they begin, and are due 3/4: a quarter of what they leave makes 9/16, and the share goes there as the model's
+/// queue goes to its target.
 #[test]
 fn the_discipline_takes_the_model_s_steps() {
     // Six packets in 200 ms.

@@ -1,5 +1,5 @@
-//! Initial Spreading, figures 13 and 14: what a file of 1 to 10 segments takes, by the recursion and in simulation. A time runs
-//! from the first segment to the acknowledgment of the last.
+//! Initial Spreading, figures 13 and 14: what a file of 1 to 10 segments takes, by the recursion and in simulation. A
+//! time runs from the first segment to the acknowledgment of the last.
 
 use narrows_models::spreading::{Backoff, Parameters, Spreading};
 use narrows_sim::{Column, Data, Results};
@@ -12,7 +12,8 @@ fn model(loss: f64, rtt_s: f64) -> Spreading {
     Spreading::new(Parameters { loss, rtt_s, rto_s: 1.0, backoff }, 10).unwrap()
 }
 
-/// The greatest relative differences of figure 13 up to 6 segments and beyond, with `sets` in place of the file's settings.
+/// The greatest relative differences of figure 13 up to 6 segments and beyond, with `sets` in place of the file's
+/// settings.
 fn figure_13(sets: &[&str]) -> [f64; 2] {
     let mut worst = [0.0_f64; 2];
     println!("   p  rtt ms  segments  model, s  simulated, s  ratio");
@@ -97,8 +98,8 @@ fn figure_14(segments: usize, sets: &[&str]) -> [f64; 3] {
     let of = |d: narrows_models::Result<narrows_models::spreading::Delivery>| d.unwrap().mean_s;
     let expected = [of(model.b(segments, 1)), of(model.d(segments, 10)), of(model.s(segments, 10))];
     println!(
-        "{segments:2} segments, rtt {:.0} ms; loss of IW 1 {p:.3}, burst {burst_loss:.3}, spread {spread_loss:.3}: IW 1 {one:.3} s (model \
-         {:.3}), burst {burst:.3} ({:.3}), spread {spread:.3} ({:.3})",
+        "{segments:2} segments, rtt {:.0} ms; loss of IW 1 {p:.3}, burst {burst_loss:.3}, spread {spread_loss:.3}: IW \
+         1 {one:.3} s (model {:.3}), burst {burst:.3} ({:.3}), spread {spread:.3} ({:.3})",
         rtt * 1e3,
         expected[0],
         expected[1],

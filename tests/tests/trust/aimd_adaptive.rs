@@ -10,8 +10,8 @@ fn used(file: &str, sets: &[&str]) -> (f64, Option<f64>) {
 
 #[test]
 fn a_flow_learns_what_empties_the_queue() {
-    // 85.3 packets fill the path and 25 the queue: 102.4 / (102.4 + 25 * 1.2) = 0.7734. The smoothed maximum stays a little below
-    // the true one, so the factor is a little above.
+    // 85.3 packets fill the path and 25 the queue: 102.4 / (102.4 + 25 * 1.2) = 0.7734. The smoothed maximum stays a
+    // little below the true one, so the factor is a little above.
     let file = "../adaptive-aimd/fig05-one-flow.toml";
     for from in ["rtt", "throughput"] {
         let sets = ["tcp.congestion=adaptive_aimd".to_owned(), format!("tcp.beta_from={from}")];

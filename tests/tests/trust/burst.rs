@@ -1,9 +1,10 @@
-//! Burst TCP's transfers over an empty path: "Burst TCP" (Gonçalves), Table II's uncongested times and Fig. 10 to 12. What
-//! slow start takes is in `times.rs`.
+//! Burst TCP's transfers over an empty path: "Burst TCP" (Gonçalves), Table II's uncongested times and Fig. 10 to 12.
+//! What slow start takes is in `times.rs`.
 
 use super::{column, coordinate, runs, simulate};
 
-/// 64 packets of 1024 B with their headers, 1.5 Mbit/s both ways, 0.5 s one way: a slot of 5.461333 ms, an ACK of 0.213333 ms.
+/// 64 packets of 1024 B with their headers, 1.5 Mbit/s both ways, 0.5 s one way: a slot of 5.461333 ms, an ACK of
+/// 0.213333 ms.
 const LONG_WAY: [&str; 3] = ["mtu=1024", "traffic.0.size=62976", "link.bottleneck.back_rate=1.5mbit"];
 
 /// When the last packet is acknowledged over the long way, seconds, without a loss and with one.
@@ -14,10 +15,11 @@ fn acked(f: u32, more: &[&str]) -> [f64; 2] {
     [&runs[0], &runs[1]].map(|run| column(&simulate(run), "transfers", "acked_s")[0])
 }
 
-/// Table II: the paper's medians on a path that is nearly empty are these times, in microseconds; files of 8 and 9 packets
-/// stand in it for NewReno, 9 for B-TCP(4) and B-TCP(8). By hand, with the path of `times.rs`: the SYN's acknowledgment at
-/// r_syn = 90.555 ms opens the window to 8 (f = 4) or 4 (f = 8), so a 9th packet with the SYN ends at r_syn + r + 7 slots
-/// = 227.932 ms, and with f = 8, as the first of its window's ACKs lets three go, at r_syn + 2 r + 3 slots = 302.887 ms.
+/// Table II: the paper's medians on a path that is nearly empty are these times, in microseconds; files of 8 and 9
+/// packets stand in it for NewReno, 9 for B-TCP(4) and B-TCP(8). By hand, with the path of `times.rs`: the SYN's
+/// acknowledgment at r_syn = 90.555 ms opens the window to 8 (f = 4) or 4 (f = 8), so a 9th packet with the SYN ends at
+/// r_syn + r + 7 slots = 227.932 ms, and with f = 8, as the first of its window's ACKs lets three go, at r_syn + 2 r +
+/// 3 slots = 302.887 ms.
 #[test]
 fn transfers_over_the_empty_dumbbell() {
     let table: [(u32, u32, u32); 10] = [
@@ -51,9 +53,9 @@ fn is(got: f64, due: f64, parts: f64) -> bool {
     ((got * 1e3).round() * parts / 1e3).round() == (due * parts).round()
 }
 
-/// Fig. 10a: by f, without loss. By hand for f = 4: windows of 8, 12, 15, 18, 20 follow the first packet, so the 64th is the
-/// tenth of the sixth: 6 r + 9 slots, and r = 1 s + a slot + an ACK: 6.0832 s. Slow start takes 7 r = 7.0397 s: f = 5 is
-/// faster, 6 about equal, 7 to 9 a round trip slower.
+/// Fig. 10a: by f, without loss. By hand for f = 4: windows of 8, 12, 15, 18, 20 follow the first packet, so the 64th
+/// is the tenth of the sixth: 6 r + 9 slots, and r = 1 s + a slot + an ACK: 6.0832 s. Slow start takes 7 r = 7.0397 s:
+/// f = 5 is faster, 6 about equal, 7 to 9 a round trip slower.
 #[test]
 fn by_the_smoothing_factor() {
     let table: [(u32, f64, f64); 15] = [
@@ -80,10 +82,11 @@ fn by_the_smoothing_factor() {
     }
 }
 
-/// Fig. 10b: and with one loss, of the first packet whose sending ends after 3 s. Up to f = 8 it is not slower than NewReno's
-/// 12.117 s, f = 9 is. The times of another simulator in hundredths; what half of a window is that is no whole number, NewReno's
-/// rules leave open, so three slots may lie between. Left out are f = 3, where half of cwnd and half of `FlightSize` part by a
-/// round trip, and f = 16, where a window of three leaves the loss to the timer.
+/// Fig. 10b: and with one loss, of the first packet whose sending ends after 3 s. Up to f = 8 it is not slower than
+/// NewReno's
+/// 12.117 s, f = 9 is. The times of another simulator in hundredths; what half of a window is that is no whole number,
+/// NewReno's rules leave open, so three slots may lie between. Left out are f = 3, where half of cwnd and half of
+/// `FlightSize` part by a round trip, and f = 16, where a window of three leaves the loss to the timer.
 #[test]
 fn by_the_smoothing_factor_with_a_loss() {
     let half = ["tcp.reduce_from=flight_size"];
@@ -98,7 +101,8 @@ fn by_the_smoothing_factor_with_a_loss() {
     assert!(acked(8, &half)[1] < newreno && newreno < acked(9, &half)[1]);
 }
 
-/// Fig. 12: by the mice threshold, without loss, f = 4 and 8; and what the thesis' own ns-2 code takes where that differs.
+/// Fig. 12: by the mice threshold, without loss, f = 4 and 8; and what the thesis' own ns-2 code takes where that
+/// differs.
 #[test]
 fn by_the_mice_threshold() {
     let table: [(u32, [f64; 2]); 10] = [

@@ -1,8 +1,8 @@
 //! What comes to a link goes somewhere, whatever the topology, and the same seed gives the same bytes.
 //!
-//! In builds with debug assertions, as tests are, the simulator itself counts at the end of each slice (a second here) and
-//! at the end of the run: at every link arrivals are what left, was dropped, lost, suppressed, refused or waits, and every
-//! packet that exists is on a wire or in a queue. Here the same is asked of the results.
+//! In builds with debug assertions, as tests are, the simulator itself counts at the end of each slice (a second here)
+//! and at the end of the run: at every link arrivals are what left, was dropped, lost, suppressed, refused or waits,
+//! and every packet that exists is on a wire or in a queue. Here the same is asked of the results.
 
 use narrows_scenario::Run;
 

@@ -4,9 +4,9 @@ use narrows_scenario::Experiment;
 
 use super::{column, simulate};
 
-/// Files of 10 full segments of 500 B from left to right, one after the other by one host, by a diamond whose upper way takes
-/// 50 ms and whose lower way 40 ms; nothing is ever lost. Gives what left `left` by the upper and by the lower way, and the
-/// summary.
+/// Files of 10 full segments of 500 B from left to right, one after the other by one host, by a diamond whose upper way
+/// takes 50 ms and whose lower way 40 ms; nothing is ever lost. Gives what left `left` by the upper and by the lower
+/// way, and the summary.
 fn divided(policy: &str, more: &str) -> Outcome {
     ways(policy, &format!("kind = \"files\"\nflows = 20\nsize = 5000\n{more}"))
 }
@@ -32,9 +32,9 @@ fn ways(policy: &str, traffic: &str) -> Outcome {
 
 #[test]
 fn by_lifetime_each_connection_changes_its_way_after_so_many_packets() {
-    // 20 files: 4 packets each by the upper way, 6 by the lower. Slow start from 1 sends 1, 2, 4 and 3 packets: the fourth
-    // goes up as the first of four, and the next three of them overtake it. Nothing else is overtaken but what its three
-    // duplicate acknowledgments make the sender repeat, which comes last.
+    // 20 files: 4 packets each by the upper way, 6 by the lower. Slow start from 1 sends 1, 2, 4 and 3 packets: the
+    // fourth goes up as the first of four, and the next three of them overtake it. Nothing else is overtaken but what
+    // its three duplicate acknowledgments make the sender repeat, which comes last.
     let (ways, summary) = divided("lifetime:4", "");
     assert_eq!(ways[0], 80.0);
     assert!((120.0..=200.0).contains(&ways[1]), "{ways:?}");

@@ -1,5 +1,6 @@
-//! A trace small enough to read: three flows and a drop-tail queue, what each got in each round trip of 200 ms. The file is
-//! written by NARROWS_WRITE=1 cargo test -p narrows-tests --test trust; a change to it is a change of the simulator.
+//! A trace small enough to read: three flows and a drop-tail queue, what each got in each round trip of 200 ms. The
+//! file is written by NARROWS_WRITE=1 cargo test -p narrows-tests --test trust; a change to it is a change of the
+//! simulator.
 
 use core::fmt::Write as _;
 use std::path::Path;
@@ -45,8 +46,9 @@ fn three_flows_share_a_queue() {
     let golden = std::fs::read_to_string(&file).unwrap_or_default();
     assert!(golden == text, "{} is:\n{golden}\nbut it came out as:\n{text}", file.display());
 
-    // What no trace may show: more than the link carries (600 kbit/s * 200 ms / 4000 bits), a packet and what waited behind a
-    // hole apart; anything before the way allows; and with a queue of half a round trip the link does not stay empty.
+    // What no trace may show: more than the link carries (600 kbit/s * 200 ms / 4000 bits), a packet and what waited
+    // behind a hole apart; anything before the way allows; and with a queue of half a round trip the link does not stay
+    // empty.
     let s = &results.summary;
     assert!(s["utilisation"] <= 1.0 && s["utilisation"] > 0.75, "{}", s["utilisation"]);
     let all: f64 = delivered.iter().sum::<f64>() / mss;

@@ -1,5 +1,5 @@
-//! Whether the simulator can be believed: its figures against arithmetic on paper, against other simulators, and against
-//! what cannot be. `docs/explanation/trust.md` says what is checked against what; the scenarios are in
+//! Whether the simulator can be believed: its figures against arithmetic on paper, against other simulators, and
+//! against what cannot be. `docs/explanation/trust.md` says what is checked against what; the scenarios are in
 //! `experiments/trust/`.
 
 #![expect(clippy::unwrap_used, reason = "a panic in a test is the report")]

@@ -1,6 +1,6 @@
-//! The discipline in the simulator gives the verdicts of the box: what came to a link of the simulator, captured, goes once
-//! more through `narrows_sim::replay` (which `tests/replay.rs` compares with the live engine), and the same packets leave at
-//! the same instants.
+//! The discipline in the simulator gives the verdicts of the box: what came to a link of the simulator, captured, goes
+//! once more through `narrows_sim::replay` (which `tests/replay.rs` compares with the live engine), and the same
+//! packets leave at the same instants.
 
 use std::convert::Infallible;
 
@@ -14,7 +14,8 @@ use narrows_wire::capture::Reader;
 
 use super::{column, runs, simulate};
 
-/// A reader's clock begins with the first packet of a file: when that was, from the 16 bytes before it (seconds and nanoseconds).
+/// A reader's clock begins with the first packet of a file: when that was, from the 16 bytes before it (seconds and
+/// nanoseconds).
 fn begins(file: &[u8]) -> Duration {
     let word = |at: usize| u64::from(u32::from_le_bytes(file[at..at + 4].try_into().unwrap()));
     Duration::from_secs(word(24)) + Duration::from_nanos(word(28))

@@ -1,5 +1,5 @@
-//! Many flows on a thin drop-tail link, against ns-2.35 in the same scenario over 1000 s. Here 200 s and two of the five shares
-//! of `docs/explanation/simulator-peers.md`.
+//! Many flows on a thin drop-tail link, against ns-2.35 in the same scenario over 1000 s. Here 200 s and two of the
+//! five shares of `docs/explanation/simulator-peers.md`.
 
 use super::{coordinate, runs, simulate};
 
@@ -54,7 +54,8 @@ fn many_flows_share_as_in_ns2() {
         }
         assert!(ours[0][0] < ours[1][0], "{name}: the thinner share is the less fair");
     }
-    // What randomness at the senders does, and what the end of the back-off, both at 2 kbit/s (ns-2: 2.0, 1.6 and 1.6 times).
+    // What randomness at the senders does, and what the end of the back-off, both at 2 kbit/s (ns-2: 2.0, 1.6 and 1.6
+    // times).
     let ratio = |a: usize, b: usize, figure: usize| ours[a][0][figure] / ours[b][0][figure];
     assert!((1.6..2.6).contains(&ratio(1, 0, 0)), "{}", ratio(1, 0, 0));
     assert!((1.3..2.0).contains(&ratio(3, 2, 0)), "{}", ratio(3, 2, 0));

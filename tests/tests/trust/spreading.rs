@@ -1,11 +1,12 @@
-//! Initial Spreading's transfers over an empty path take as long as addition says (Sallantin et al., LCN 2014, section II).
+//! Initial Spreading's transfers over an empty path take as long as addition says (Sallantin et al., LCN 2014, section
+//! II).
 
 use super::{column, runs, simulate};
 
-/// A file of a first window, 1.5 Mbit/s and 0.5 s one way, ACKs without a rate: the SYN takes 1 s and a slot of 48 B, as it tells
-/// MSS and window scale, and that is R0. The i-th of n segments leaves (i - 1) R0 / n later, and its acknowledgment comes after
-/// a slot of 1064 B and 1 s; the time counts from the SYN on, which must not time out meanwhile. A burst has i - 1 slots in
-/// place of the spreading, and the handshake's third segment before it.
+/// A file of a first window, 1.5 Mbit/s and 0.5 s one way, ACKs without a rate: the SYN takes 1 s and a slot of 48 B,
+/// as it tells MSS and window scale, and that is R0. The i-th of n segments leaves (i - 1) R0 / n later, and its
+/// acknowledgment comes after a slot of 1064 B and 1 s; the time counts from the SYN on, which must not time out
+/// meanwhile. A burst has i - 1 slots in place of the spreading, and the handshake's third segment before it.
 #[test]
 fn a_first_window_takes_up_to_two_round_trips() {
     let slot = |bytes: f64| bytes * 8.0 / 1.5e6;

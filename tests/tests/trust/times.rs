@@ -8,9 +8,10 @@ const fn nanos(bytes: u64, bits_per_second: u64) -> u64 {
 }
 
 /// Data packets of slow start from a window of one, without delayed ACKs, over a path wide enough for all of them: when
-/// the `n`th, from 1, is acknowledged, in nanoseconds after the first window is sent. Windows are `first`, twice that, and so
-/// on; each window is sent as ACKs of the one before it come in, two packets each, and so leaves the bottleneck packet
-/// behind packet, a `slot` apart. A window begins with the first ACK of the one before: the rounds are `r` apart.
+/// the `n`th, from 1, is acknowledged, in nanoseconds after the first window is sent. Windows are `first`, twice that,
+/// and so on; each window is sent as ACKs of the one before it come in, two packets each, and so leaves the bottleneck
+/// packet behind packet, a `slot` apart. A window begins with the first ACK of the one before: the rounds are `r`
+/// apart.
 fn acknowledged(n: u64, first: u64, r: u64, slot: u64) -> u64 {
     let (mut window, mut before, mut rounds) = (first, 0, 1);
     while before + window < n {
@@ -58,13 +59,13 @@ fn transfers_over_the_empty_dumbbell() {
 ///
 /// Without loss, windows of 1, 2, .. 32 make 63 packets; the 64th begins the seventh: 7 r = 7.0397 s.
 ///
-/// With a loss (of the first packet whose sending ends after 3 s: the 8th, which begins the fourth window at 3 r = 3.017 s)
-/// packets 9 to 15 give seven duplicate ACKs, from 4 r + s on, a slot s apart. The third, at 4 r + 3 s, has packet 8 sent
-/// again, ssthresh 4, and a window of 7; the last four widen it to 11, which lets 16, 17, 18 go. At 5 r + 3 s all up to
-/// 15 is acknowledged; the window is 4, in which 16 to 18 are under way, so 19 goes, and with this ACK congestion
-/// avoidance begins: 1/cwnd each. The windows that follow begin at 3 s after 5 r, 6 r, ..: packets 19-22, and, as ACK 19
-/// brings the window past 5 and so on, 23-27, 28-33, 34-40, 41-48, 49-57, 58-64. The last, seventh of its window, is
-/// acknowledged at 12 r + (3 + 6) s = 12.1192 s.
+/// With a loss (of the first packet whose sending ends after 3 s: the 8th, which begins the fourth window at 3 r =
+/// 3.017 s) packets 9 to 15 give seven duplicate ACKs, from 4 r + s on, a slot s apart. The third, at 4 r + 3 s, has
+/// packet 8 sent again, ssthresh 4, and a window of 7; the last four widen it to 11, which lets 16, 17, 18 go. At 5 r +
+/// 3 s all up to 15 is acknowledged; the window is 4, in which 16 to 18 are under way, so 19 goes, and with this ACK
+/// congestion avoidance begins: 1/cwnd each. The windows that follow begin at 3 s after 5 r, 6 r, ..: packets 19-22,
+/// and, as ACK 19 brings the window past 5 and so on, 23-27, 28-33, 34-40, 41-48, 49-57, 58-64. The last, seventh of
+/// its window, is acknowledged at 12 r + (3 + 6) s = 12.1192 s.
 ///
 /// So it is without limited transmit. With it (ns-2's default) 16 and 17 go at the first two duplicate ACKs, 18 at the
 /// sixth and 19 at the seventh, and all that follows is a packet ahead.

@@ -83,8 +83,12 @@ fn ordered(text: &str) -> String {
         return text.to_owned();
     }
     let mut settings: Vec<&str> = settings.split(',').collect();
+    if name == "taq" && !settings.contains(&"mode=paper") {
+        // It never meant anything in the other mode, where it can no longer be written.
+        settings.retain(|s| !s.starts_with("packet="));
+    }
     settings.sort_unstable();
-    format!("{name}:{}", settings.join(","))
+    if settings.is_empty() { name.to_owned() } else { format!("{name}:{}", settings.join(",")) }
 }
 
 #[cfg(test)]
@@ -126,7 +130,8 @@ mod tests {
 
     #[test]
     fn settings_have_one_order() {
-        assert_eq!(canonical("taq:packet=500,admission=off"), canonical("taq:admission=off,packet=500"));
-        assert_ne!(canonical("taq:packet=500"), canonical("taq:packet=501"));
+        assert_eq!(canonical("red:packet=500,gentle=off"), canonical("red:gentle=off,packet=500"));
+        assert_ne!(canonical("red:packet=500"), canonical("red:packet=501"));
+        assert_eq!(canonical("taq:admission=off,packet=500"), canonical("taq:admission=off"));
     }
 }

@@ -52,8 +52,8 @@ fn every_discipline_serves_tcp_and_says_its_name() {
     }
 }
 
-/// How long four transfers of 10 kB take, one after the other, while long flows fill a link of 1 Mbit/s (7 s; who is slower
-/// has the end of it alone); and what the box said of itself then, as data and in words.
+/// How long four transfers of 10 kB take, one after the other, while long flows fill a link of 1 Mbit/s (7 s; who is
+/// slower has the end of it alone); and what the box said of itself then, as data and in words.
 fn short_beside_long(spec: &str) -> (Duration, Vec<ClassJson>, String) {
     let world = World::new(Kind::Routed);
     let running = world.start(&format!("--down 1mbit --discipline {spec}"));

@@ -97,8 +97,8 @@ fn verdict(outcome: &Outcome) -> String {
         if stalls(ours) < stalls(before) { "Verdict: with TAQ" } else { "Verdict: TAQ did not help here:" };
     format!(
         "{change} {} of objects stalled for more than 5 s, behind drop-tail {}{}; the worst stall in a hundred is \
-         {:.1} s instead of {:.1} s{}, at {:.0} instead of {:.0} kbit/s of goodput{}, with {} of packets dropped instead \
-         of {}{}.{}",
+         {:.1} s instead of {:.1} s{}, at {:.0} instead of {:.0} kbit/s of goodput{}, with {} of packets dropped \
+         instead of {}{}.{}",
         percent(stalls(ours)),
         percent(stalls(before)),
         beside(&|p| percent(stalls(p))),

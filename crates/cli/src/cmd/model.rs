@@ -1,5 +1,5 @@
-//! `narrows model`: the chains, recursions and closed forms of `narrows-models`, one file a family. Each makes an [`Answer`];
-//! how it is printed, written as JSON or drawn is here.
+//! `narrows model`: the chains, recursions and closed forms of `narrows-models`, one file a family. Each makes an
+//! [`Answer`]; how it is printed, written as JSON or drawn is here.
 
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -50,6 +50,39 @@ enum Model {
     Isolation(isolation::Args),
     /// Efficiency, convergence and buffers of standard and adaptive AIMD
     Aimd(aimd::Args),
+}
+
+// Not documentation: clap would take it for that of the command it is part of.
+#[derive(clap::Args, Clone, Copy)]
+struct Timing {
+    /// Round-trip time in seconds, or as 200ms, queueing included
+    #[arg(long, value_name = "SECONDS", value_parser = time_s, allow_negative_numbers = true)]
+    rtt: f64,
+    /// First retransmission timeout in seconds
+    #[arg(long, value_name = "SECONDS", default_value_t = 1.0, value_parser = time_s, allow_negative_numbers = true)]
+    rto: f64,
+}
+
+// What is sent, and who acknowledges it.
+#[derive(clap::Args)]
+struct Segments {
+    /// Payload of a packet in bytes
+    #[arg(long, value_name = "BYTES", default_value_t = 1460)]
+    #[arg(value_parser = clap::value_parser!(u32).range(1..=65_535))]
+    mss: u32,
+    /// The receiver's window in packets; none if not given
+    #[arg(long, value_name = "PACKETS", allow_negative_numbers = true)]
+    wmax: Option<f64>,
+    /// Segments acknowledged by one ACK: 1, or 2 with delayed ACKs
+    #[arg(long, default_value_t = 1.0, allow_negative_numbers = true)]
+    b: f64,
+}
+
+impl Segments {
+    /// The receiver's window as headings have it.
+    fn wmax_words(&self) -> String {
+        self.wmax.map_or_else(String::new, |w| format!(", Wmax {w}"))
+    }
 }
 
 /// What a model says.

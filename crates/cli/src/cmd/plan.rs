@@ -1,4 +1,5 @@
-//! `narrows plan`: what an operator asks of a thin link, on one screen and a map. What is concluded is in `narrows_models::plan`.
+//! `narrows plan`: what an operator asks of a thin link, on one screen and a map. What is concluded is in
+//! `narrows_models::plan`.
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;

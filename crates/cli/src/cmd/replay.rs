@@ -11,7 +11,7 @@ use narrows_box as live;
 use narrows_qdisc::{Event, Framing, Reason, ShaperConfig, Spec};
 use narrows_sim::replay::{Arrival, DirectionReport, Lane, Prefix, ReplayReport, direction, replay};
 use narrows_units::{Bytes, Duration, Instant, Rate};
-use narrows_wire::capture::{Error, ErrorKind, Reader, Skipped, Writer};
+use narrows_wire::capture::{CaptureError, CaptureErrorKind, Reader, Skipped, Writer};
 use serde_json::{Value, json};
 
 /// Arguments of `narrows replay`.
@@ -75,7 +75,7 @@ struct Recording<'a> {
     /// Packets between two users, or between two others.
     elsewhere: u64,
     used: u64,
-    cut: Option<Error>,
+    cut: Option<CaptureError>,
 }
 
 impl<'a> Recording<'a> {
@@ -93,7 +93,7 @@ impl Iterator for Recording<'_> {
         loop {
             let captured = match self.reader.next()? {
                 Ok(captured) => captured,
-                Err(e) if self.used > 0 && matches!(e.kind, ErrorKind::EndsInside(_)) => {
+                Err(e) if self.used > 0 && matches!(e.kind, CaptureErrorKind::EndsInside(_)) => {
                     self.cut = Some(e);
                     return None;
                 }

@@ -5,7 +5,7 @@ use std::process::ExitCode;
 use std::sync::atomic::AtomicBool;
 
 use anyhow::{Context as _, bail};
-use narrows_reproduce::{Catalogue, Figure, Judged, Paper, Section, Shelf, Size, Work, gallery, pages};
+use narrows_reproduce::{Cache, Catalogue, Figure, Judged, Paper, Section, Size, Work, gallery, pages};
 use narrows_runner::{Error, Options};
 
 use super::say;
@@ -80,7 +80,7 @@ pub fn main(args: Args) -> anyhow::Result<ExitCode> {
         return Ok(ExitCode::SUCCESS);
     }
     let stop = stop_on_signal()?;
-    let shelf = Shelf::new(&args.out);
+    let cache = Cache::new(&args.out);
     let (mut good, mut failed) = (true, Vec::new());
     for (at, work) in works.iter().enumerate() {
         let name = format!("{}/{}", work.paper.id, work.figure.id);
@@ -95,7 +95,7 @@ pub fn main(args: Args) -> anyhow::Result<ExitCode> {
             }
             Err(e) if matches!(e.downcast_ref(), Some(Error::Stopped { .. })) => {
                 // What is done is worth a page.
-                pages::write(&catalogue, &args.out, &shelf)?;
+                pages::write(&catalogue, &args.out, &cache)?;
                 let same = if args.fresh { "the same command without --fresh" } else { "the same command" };
                 eprintln!("{name}: {e}; {same} goes on from here");
                 return Ok(ExitCode::from(INTERRUPTED));
@@ -106,10 +106,10 @@ pub fn main(args: Args) -> anyhow::Result<ExitCode> {
                 failed.push(format!("{name}: {e:#}"));
             }
         }
-        pages::write(&catalogue, &args.out, &shelf)?;
+        pages::write(&catalogue, &args.out, &cache)?;
     }
     if let Some(folder) = args.gallery.as_ref().filter(|_| failed.is_empty()) {
-        gallery::write(&chosen, &shelf, folder)?;
+        gallery::write(&chosen, &cache, folder)?;
     }
     say(&format!("{}\n", args.out.join("index.html").display()))?;
     if !failed.is_empty() {

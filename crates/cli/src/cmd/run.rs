@@ -40,7 +40,8 @@ struct Flags {
     /// Discipline of the way up
     #[arg(long, value_name = "SPEC")]
     up_discipline: Option<Discipline>,
-    /// Bytes the link adds to each IP packet: 14 for Ethernet, 18 for cable (DOCSIS), 30 for VDSL with PPPoE [default: 0]
+    /// Bytes the link adds to each IP packet: 14 for Ethernet, 18 for cable (DOCSIS), 30 for VDSL with PPPoE [default:
+    /// 0]
     #[arg(long, value_name = "BYTES")]
     overhead: Option<u32>,
     /// What a packet with its overhead counts at least: 64 for a cable modem (DOCSIS) [default: 0]

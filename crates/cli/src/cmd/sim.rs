@@ -75,7 +75,8 @@ pub fn main(args: Args) -> anyhow::Result<ExitCode> {
     }
     ensure!(
         !args.files.is_empty(),
-        "no scenario is named: give a file, as `narrows sim few.toml`; --list names those below experiments/, --help all options"
+        "no scenario is named: give a file, as `narrows sim few.toml`; --list names those below experiments/, --help \
+         all options"
     );
     // All files are read before any runs.
     let works = works(&args)?;

@@ -161,19 +161,19 @@ fn in_words(class: &ClassJson) -> Vec<(String, String)> {
     rows
 }
 
-/// The door in a few lines.
-pub fn admission_lines(door: &AdmissionJson) -> Vec<String> {
+/// Admission control in a few lines.
+pub fn admission_lines(admission: &AdmissionJson) -> Vec<String> {
     let mut lines = vec![format!(
-        "door {} · {} users inside · {} let in so far · {} waiting",
-        if door.overloaded { "closed" } else { "open" },
-        door.admitted,
-        door.admissions,
-        door.waiting
+        "admission {} · {} users admitted · {} granted so far · {} waiting",
+        if admission.overloaded { "limited" } else { "open" },
+        admission.admitted,
+        admission.admissions,
+        admission.waiting
     )];
-    if let (Some(p50), Some(p99)) = (door.wait_p50_s, door.wait_p99_s) {
+    if let (Some(p50), Some(p99)) = (admission.wait_p50_s, admission.wait_p99_s) {
         lines.push(format!("who had to wait: median {}, slowest 1 % {}", seconds(p50), seconds(p99)));
     }
-    for p in &door.queue {
+    for p in &admission.queue {
         let more = p.expected_s.map_or(String::new(), |e| format!(", about {} more", seconds(e)));
         lines.push(format!("{:>4}. {}  waited {}{more}", p.position, p.pool, seconds(p.waited_s)));
     }
@@ -201,8 +201,8 @@ fn text(now: &Status, before: Option<&Status>) -> String {
     }
     let column = |d: fn(&Status) -> &DirectionStatus| rows(d(now), before.map(|b| (d(b), dt)));
     out += &side_by_side(&column(|s| &s.down), &column(|s| &s.up));
-    for door in [&now.down, &now.up].into_iter().filter_map(|d| d.report.admission.as_ref()) {
-        for line in admission_lines(door) {
+    for admission in [&now.down, &now.up].into_iter().filter_map(|d| d.report.admission.as_ref()) {
+        for line in admission_lines(admission) {
             out += &format!("{line}\n");
         }
     }

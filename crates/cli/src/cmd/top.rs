@@ -104,8 +104,8 @@ impl View {
         };
         let mut odd = odd_lines(now);
         odd.extend(self.trouble.clone());
-        let doors = [&now.down, &now.up].into_iter().filter_map(|d| d.report.admission.as_ref());
-        let admission: Vec<String> = doors.flat_map(admission_lines).collect();
+        let controls = [&now.down, &now.up].into_iter().filter_map(|d| d.report.admission.as_ref());
+        let admission: Vec<String> = controls.flat_map(admission_lines).collect();
         let [head, odds, middle, bottom, foot] = Layout::vertical([
             Constraint::Length(1),
             Constraint::Length(odd.len().min(4) as u16),

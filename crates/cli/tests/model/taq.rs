@@ -1,4 +1,5 @@
-//! `narrows model taq` and `narrows model link` from outside: the fields of their JSON against the notes' tables, and what they refuse.
+//! `narrows model taq` and `narrows model link` from outside: the fields of their JSON against the notes' tables, and
+//! what they refuse.
 
 use super::{json, model, near};
 

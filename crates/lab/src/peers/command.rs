@@ -59,7 +59,8 @@ pub fn kernel_discipline(name_and_args: &str, rate: Rate, overhead: u32) -> Resu
     Ok(vec![
         format!("tc qdisc replace dev {{lan}} root handle 1: {}htb default 1", size_table(overhead)),
         format!(
-            "tc class replace dev {{lan}} parent 1: classid 1:1 htb rate {bps}bit ceil {bps}bit burst {burst} cburst {burst} quantum {FRAME}"
+            "tc class replace dev {{lan}} parent 1: classid 1:1 htb rate {bps}bit ceil {bps}bit burst {burst} cburst \
+             {burst} quantum {FRAME}"
         ),
         format!("tc qdisc replace dev {{lan}} parent 1:1 handle 10: {kind} {leaf}").trim_end().to_owned(),
     ])

@@ -111,7 +111,8 @@ off() { echo o >/proc/sysrq-trigger; sleep 5; exit 1; }
 try() { "$@" || { echo "FAILED: $*"; off; }; }
 load() {
   if command -v insmod >/dev/null; then insmod "$1"; return; fi
-  perl -e 'open F, "<", $ARGV[0] or die "$!\n"; my $none = ""; syscall(313, fileno(F), $none, 0) == 0 or die "$!\n"' "$1"
+  perl -e 'open F, "<", $ARGV[0] or die "$!\n"; my $none = ""; syscall(313, fileno(F), $none, 0) == 0 or die "$!\n"' \
+      "$1"
 }"#;
 
 /// Without IPv6 addresses the guest says nothing of its own on the wire. Without offloads the queue sees the packets

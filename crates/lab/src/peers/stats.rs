@@ -126,14 +126,16 @@ mod tests {
 
     #[test]
     fn text_says_the_same() {
-        let text = "qdisc htb 1: root refcnt 2 r2q 10 default 0x1\n Sent 9 bytes 9 pkt (dropped 9, overlimits 0 requeues 0)\n\
+        let text = "qdisc htb 1: root refcnt 2 r2q 10 default 0x1\n Sent 9 bytes 9 pkt (dropped 9, overlimits 0 \
+         requeues 0)\n\
             qdisc fq_codel 10: parent 1:1 limit 10240p ecn drop_batch 64\n\
             \x20Sent 4242 bytes 17 pkt (dropped 3, overlimits 8 requeues 0)\n\
             \x20backlog 3028b 2p requeues 0\n  maxpacket 1514 drop_overlimit 0 new_flow_count 5 ecn_mark 6\n";
         let c = parse_tc_stats(text).unwrap();
         assert_eq!((c.kind.as_str(), c.sent, c.sent_bytes, c.dropped), ("fq_codel", 17, 4242, 3));
         assert_eq!((c.backlog_bytes, c.backlog_packets, c.marked, c.arrived), (3028, 2, 6, 22));
-        let cake = "qdisc cake 8001: root\n Sent 1 bytes 1 pkt (dropped 0, overlimits 0 requeues 0)\n  marks  1  2  3\n";
+        let cake = "qdisc cake 8001: root\n Sent 1 bytes 1 pkt (dropped 0, overlimits 0 requeues 0)\n  marks  1  2  \
+         3\n";
         assert_eq!(parse_tc_stats(cake).unwrap().marked, 6);
     }
 

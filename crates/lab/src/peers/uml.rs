@@ -303,7 +303,7 @@ impl Guest {
     fn wait_ready(&mut self) -> anyhow::Result<()> {
         let until = Instant::now() + BOOT;
         loop {
-            let line = self.line(until).context("User-mode Linux did not come up")?;
+            let line = self.line(until).context("the guest did not come up")?;
             if line.starts_with(READY) {
                 return Ok(());
             }

@@ -71,8 +71,8 @@ pub(super) fn congestion_control(socket: &TcpSocket, name: &str) -> anyhow::Resu
         || {
             let have = std::fs::read_to_string("/proc/sys/net/ipv4/tcp_available_congestion_control");
             format!(
-                "congestion_control = '{name}': this kernel has {}; try modprobe tcp_{name}, or a sender of Narrows, which \
-                 the lab loads by itself: narrows_btcp, narrows_aaimd or narrows_is",
+                "congestion_control = '{name}': this kernel has {}; try modprobe tcp_{name}, or a sender of Narrows, \
+                 which the lab loads by itself: narrows_btcp, narrows_aaimd or narrows_is",
                 have.unwrap_or_default().trim()
             )
         },

@@ -1,5 +1,5 @@
-//! Arrivals for comparing our disciplines with others, what ours make of them, and how alike two outcomes are. Shared with
-//! `xtask`, which asks ns-3 the same.
+//! Arrivals for comparing our disciplines with others, what ours make of them, and how alike two outcomes are. Shared
+//! with `xtask`, which asks ns-3 the same.
 
 use std::time::Duration;
 
@@ -38,8 +38,8 @@ pub fn plan() -> Vec<(Duration, usize)> {
     all
 }
 
-/// Flows that have little and often nothing waiting: three packets each at a time, every half second, together one and a half times
-/// the rate. Flow n has the packets and the user of flow n modulo 4.
+/// Flows that have little and often nothing waiting: three packets each at a time, every half second, together one and
+/// a half times the rate. Flow n has the packets and the user of flow n modulo 4.
 #[allow(dead_code, reason = "xtask does not ask ns-3 this")]
 pub fn bursts() -> Vec<(Duration, usize)> {
     const BURSTING: usize = 48;
@@ -55,8 +55,9 @@ pub fn bursts() -> Vec<(Duration, usize)> {
     all
 }
 
-/// Two halves of 64 flows by turns: six packets of each flow of a half at once, which are a second and a tenth of the link, and a
-/// second later the other half's. Even the first of them wait long, and one half is away while the other is served.
+/// Two halves of 64 flows by turns: six packets of each flow of a half at once, which are a second and a tenth of the
+/// link, and a second later the other half's. Even the first of them wait long, and one half is away while the other is
+/// served.
 #[allow(dead_code, reason = "xtask does not ask ns-3 this")]
 pub fn waves() -> Vec<(Duration, usize)> {
     const HALF: u64 = 32;

@@ -1,7 +1,7 @@
-//! Our disciplines against the kernel's own on the same arrivals: UDP through a real queue in User-mode Linux (or in this
-//! kernel, where it has the discipline), and afterwards, at the instants at which the packets were really sent, through ours in
-//! virtual time. What is lost and who is served when has to agree; when a machine too busy to keep the rate spoils a run, that
-//! is said and nothing is judged.
+//! Our disciplines against the kernel's own on the same arrivals: UDP through a real queue in User-mode Linux (or in
+//! this kernel, where it has the discipline), and afterwards, at the instants at which the packets were really sent,
+//! through ours in virtual time. What is lost and who is served when has to agree; when a machine too busy to keep the
+//! rate spoils a run, that is said and nothing is judged.
 
 #![allow(clippy::unwrap_used, reason = "a panic in a test is its report")]
 
@@ -89,8 +89,9 @@ fn receive(name: &str, done: Arc<AtomicBool>) -> std::thread::JoinHandle<(Vec<(u
 struct Bounds {
     /// Drops, as a part of the arrivals: in all, and of each flow.
     drops: f64,
-    /// How much of the order of flows agrees, from 0, what chance alone gives, to 1. A sender's instants are not quite those at
-    /// which its packets reach the peer, and one packet served before another moves all that follow: half is much.
+    /// How much of the order of flows agrees, from 0, what chance alone gives, to 1. A sender's instants are not quite
+    /// those at which its packets reach the peer, and one packet served before another moves all that follow: half is
+    /// much.
     order: f64,
     /// The least part of the rate that the peer kept, for the run to be judged.
     kept: f64,
@@ -166,8 +167,8 @@ fn attempt(
     let chance = agreement(&theirs.order, &shuffled(&ours));
     let alike = (agreement(&theirs.order, &ours) - chance) / (1.0 - chance);
     println!(
-        "{kernel} ({}) against {spec}: {} arrivals, dropped {} and {}, served by flow {:?} and {:?}, {:.2} of the order agrees beyond \
-         chance, the peer kept {:.1} % of its rate",
+        "{kernel} ({}) against {spec}: {} arrivals, dropped {} and {}, served by flow {:?} and {:?}, {:.2} of the \
+         order agrees beyond chance, the peer kept {:.1} % of its rate",
         theirs.version,
         sent.len(),
         lost(&theirs.order),
@@ -177,7 +178,8 @@ fn attempt(
         alike,
         100.0 * rate,
     );
-    // The counters are the kernel's word for what the receiver saw; neighbour discovery also passes the queue, and may be dropped.
+    // The counters are the kernel's word for what the receiver saw; neighbour discovery also passes the queue, and may
+    // be dropped.
     let chatter = theirs.dropped.checked_sub(lost(&theirs.order) as u64);
     assert!(chatter.is_some_and(|n| n <= 8), "{} dropped, {} missing", theirs.dropped, lost(&theirs.order));
     if rate < bounds.kept {
@@ -197,7 +199,8 @@ fn attempt(
     Ok(())
 }
 
-/// The same packets in an order that says nothing, the same each time: by the middle digits of n times the golden ratio's part.
+/// The same packets in an order that says nothing, the same each time: by the middle digits of n times the golden
+/// ratio's part.
 fn shuffled(served: &[(usize, u32)]) -> Vec<(usize, u32)> {
     let mut mixed: Vec<_> =
         (0..served.len() as u32).map(|n| (n.wrapping_mul(0x9E37_79B1).swap_bytes(), n)).collect();
@@ -231,8 +234,8 @@ fn cake_is_fair_to_users_as_linux_is() {
     );
 }
 
-/// Queues that run empty and come back: what is remembered of them decides who is dropped. Forgetting nothing, as long as a spell
-/// lasts, is 7 % of the arrivals off.
+/// Queues that run empty and come back: what is remembered of them decides who is dropped. Forgetting nothing, as long
+/// as a spell lasts, is 7 % of the arrivals off.
 #[test]
 fn fq_codel_remembers_of_an_empty_queue_what_linux_does() {
     compare_on(bursts, "fq_codel", "fq_codel", &Bounds { drops: 0.03, order: 0.5, kept: 0.99 });
@@ -250,15 +253,15 @@ fn cake_drops_as_linux_does_where_queues_run_empty() {
     compare_on(bursts, "cake besteffort", "cake", &Bounds { drops: 0.01, order: 0.1, kept: 0.99 });
 }
 
-/// What is forgotten of an empty queue while others are served: nothing is 2 % of the arrivals off, and with that grace 6 %. What is
-/// dropped leaves the link idle for half the time.
+/// What is forgotten of an empty queue while others are served: nothing is 2 % of the arrivals off, and with that grace
+/// 6 %. What is dropped leaves the link idle for half the time.
 #[test]
 fn cake_forgets_as_linux_does() {
     compare_on(waves, "cake besteffort", "cake", &Bounds { drops: 0.015, order: 0.5, kept: 0.4 });
 }
 
-/// Chance decides in both, and now and then both empty the queue and leave the link idle: a peer that is late cannot be told from
-/// one that drops too much as surely as above.
+/// Chance decides in both, and now and then both empty the queue and leave the link idle: a peer that is late cannot be
+/// told from one that drops too much as surely as above.
 #[test]
 fn pie_drops_about_as_many_as_linux() {
     compare("pie", "pie:steep=on", &Bounds { drops: 0.08, order: 0.0, kept: 0.85 });
@@ -274,8 +277,8 @@ fn sfq_drops_and_serves_as_linux_does() {
     );
 }
 
-/// Thresholds at 10 and 30 packets of 714 bytes. A burst of 17 packets makes the kernel's weight 1/16 (tc-red(8): the largest
-/// 2^-n with (1 - (1 - W)^17) / W >= 17 + 1 - min / avpkt).
+/// Thresholds at 10 and 30 packets of 714 bytes. A burst of 17 packets makes the kernel's weight 1/16 (tc-red(8): the
+/// largest 2^-n with (1 - (1 - W)^17) / W >= 17 + 1 - min / avpkt).
 #[test]
 fn red_drops_as_many_as_linux() {
     compare(

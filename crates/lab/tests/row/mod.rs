@@ -1,4 +1,5 @@
-//! Servers - between - users: three namespaces in a row, and threads that live in them. What stands between is the test's.
+//! Servers - between - users: three namespaces in a row, and threads that live in them. What stands between is the
+//! test's.
 
 use std::fs::File;
 use std::path::PathBuf;

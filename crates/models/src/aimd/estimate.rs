@@ -1,5 +1,5 @@
-//! What an adaptive sender has to learn: the greatest round-trip time, which must be forgotten when the path changes (9),
-//! or in its stead the throughput before and after a backoff (10).
+//! What an adaptive sender has to learn: the greatest round-trip time, which must be forgotten when the path changes
+//! (9), or in its stead the throughput before and after a backoff (10).
 //!
 //! Shorten and Leith, sections IV.D and V. Both equations are lost in the copy at hand. Of (9) the text says: fading
 //! memory, reset at each congestion event, a coefficient below 1 that corresponds to the filter of srtt (gain 1/8).
@@ -45,8 +45,8 @@ impl Fade {
     }
 }
 
-/// What is left of an excess of RTTmax over RTTmin after `events` congestion events without a queue: `gamma^events`. The
-/// same for both readings, since srtt is RTTmin then.
+/// What is left of an excess of RTTmax over RTTmin after `events` congestion events without a queue: `gamma^events`.
+/// The same for both readings, since srtt is RTTmin then.
 ///
 /// # Errors
 /// A coefficient not in 0 <= gamma <= 1.
@@ -70,11 +70,12 @@ pub fn events_until(gamma: f64, left: f64) -> Result<f64> {
     Ok(left.ln() / gamma.ln())
 }
 
-/// (10): `beta(k) B-(k) / B+(k)` within `limits`, with `B-` and `B+` the throughput just before and just after congestion
-/// event k, in any one unit.
+/// (10): `beta(k) B-(k) / B+(k)` within `limits`, with `B-` and `B+` the throughput just before and just after
+/// congestion event k, in any one unit.
 ///
-/// It finds its value from below in one step and never from above: with a `beta` that leaves a queue `B+ = B-`, whatever
-/// the queue. At half a DBP (target 0.667) 0.5 becomes 0.667, and 0.8 stays for ever. [`ThroughputBackoff`] has a remedy.
+/// It finds its value from below in one step and never from above: with a `beta` that leaves a queue `B+ = B-`,
+/// whatever the queue. At half a DBP (target 0.667) 0.5 becomes 0.667, and 0.8 stays for ever. [`ThroughputBackoff`]
+/// has a remedy.
 ///
 /// # Errors
 /// A factor not in 0 < beta < 1; a throughput that is not above 0.

@@ -67,8 +67,8 @@ mod tables {
         near(convergence_epochs(mean_backoff(0.8, 0.5).unwrap(), 0.95).unwrap(), 28.4, 0.05);
     }
 
-    /// Section 3.5: what is left after 1, 2, 4, 8, 16 events, and the events to 5 %; by the formula and by both readings
-    /// of (9).
+    /// Section 3.5: what is left after 1, 2, 4, 8, 16 events, and the events to 5 %; by the formula and by both
+    /// readings of (9).
     #[test]
     fn fading() {
         for (gamma, left, to_5) in [
@@ -92,9 +92,9 @@ mod tables {
         near(Fade::TowardsSrtt { gamma: 0.875 }.apply(0.1, 0.2, 0.3).unwrap(), 0.2875, 1e-12);
     }
 
-    /// Section 3.6, the rows of one queue: link, RTT, queue; then DBP, phi, beta, alpha, eta standard and adaptive, with
-    /// half a unit of the last digit that is printed. One is off: for Fig. 9 read one way (DBP 1033) the notes have .921
-    /// adaptive, and the formula gives .9205 from the exact phi, .9203 from the printed .024.
+    /// Section 3.6, the rows of one queue: link, RTT, queue; then DBP, phi, beta, alpha, eta standard and adaptive,
+    /// with half a unit of the last digit that is printed. One is off: for Fig. 9 read one way (DBP 1033) the notes
+    /// have .921 adaptive, and the formula gives .9205 from the exact phi, .9203 from the printed .024.
     #[test]
     fn figures() {
         // (Mbit/s, RTT ms, queue; DBP, phi; beta, alpha; eta standard, eta adaptive), half units of phi, beta and the
@@ -125,8 +125,8 @@ mod tables {
         }
     }
 
-    /// Section 3.6, Fig. 14: two hops, (6) to (8). Packets of 1500 bytes: 30 at 40 Mbit/s are 9 ms, 80 at 100 Mbit/s 9.6
-    /// ms.
+    /// Section 3.6, Fig. 14: two hops, (6) to (8). Packets of 1500 bytes: 30 at 40 Mbit/s are 9 ms, 80 at 100 Mbit/s
+    /// 9.6 ms.
     #[test]
     fn two_hops() {
         let hop = |queue_packets, mbps: f64| Hop { queue_packets, rate_pps: mbps * 1e6 / 12_000.0 };
@@ -177,9 +177,9 @@ mod tables {
 mod simulation {
     use super::*;
 
-    /// An epoch of a flow with W = 1000 packets, ACK by ACK: each lets a packet out and opens the window by alpha / w, a
-    /// round trip takes T, or w/B if the link is slower, and on overflow the window is cut. Gives the share of the link,
-    /// and the epoch's length.
+    /// An epoch of a flow with W = 1000 packets, ACK by ACK: each lets a packet out and opens the window by alpha / w,
+    /// a round trip takes T, or w/B if the link is slower, and on overflow the window is cut. Gives the share of the
+    /// link, and the epoch's length.
     fn by_acks(phi: f64, beta: f64, alpha: f64) -> (f64, Epoch) {
         let dbp = 1000.0;
         let full = dbp * (1.0 + phi);
@@ -208,8 +208,8 @@ mod simulation {
         }
     }
 
-    /// Fading on a saw of queues: with (4) just emptying the queue, both readings of (9) keep beta within two hundredths
-    /// of the target, because RTTmax grows again within each epoch.
+    /// Fading on a saw of queues: with (4) just emptying the queue, both readings of (9) keep beta within two
+    /// hundredths of the target, because RTTmax grows again within each epoch.
     #[test]
     fn both_readings_of_the_fading_keep_beta() {
         for fade in [Fade::TowardsMin { gamma: 0.875 }, Fade::TowardsSrtt { gamma: 0.875 }] {
@@ -326,8 +326,8 @@ mod unsynchronised {
         }
     }
 
-    /// The link is never used less than with all losing together (section II.A); of a hundred flows it is used as much as
-    /// the mean factor says, nearly.
+    /// The link is never used less than with all losing together (section II.A); of a hundred flows it is used as much
+    /// as the mean factor says, nearly.
     #[test]
     fn losing_apart_wastes_less() {
         let seed = 0x0E7A;
@@ -363,8 +363,8 @@ mod unsynchronised {
 mod properties {
     use super::*;
 
-    /// (1) to (3): flows with different T and windows that fill a link, each with its own factor, fill it still when all
-    /// have lost, and overfill it when only some have.
+    /// (1) to (3): flows with different T and windows that fill a link, each with its own factor, fill it still when
+    /// all have lost, and overfill it when only some have.
     #[test]
     fn the_link_stays_full() {
         let seed = 0xF111;

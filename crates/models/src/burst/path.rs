@@ -24,18 +24,20 @@ pub struct Path {
     pub data: Bytes,
     /// An ACK; zero takes no time.
     pub ack: Bytes,
-    /// Size of a first packet that stands for the SYN, as ns-2's one-way agents send it: it is counted as a packet, and its ACK opens the
-    /// window. `None`: the connection stands already.
+    /// Size of a first packet that stands for the SYN, as ns-2's one-way agents send it: it is counted as a packet, and
+    /// its ACK opens the window. `None`: the connection stands already.
     pub syn: Option<Bytes>,
 }
 
 impl Path {
     /// When each of `count` packets is acknowledged, from the sending of the first; nothing is lost.
     ///
-    /// Packets and ACKs stay in order, so nothing but the next ACK can happen next: it lets go what the window then has room for, at once.
+    /// Packets and ACKs stay in order, so nothing but the next ACK can happen next: it lets go what the window then has
+    /// room for, at once.
     ///
     /// # Errors
-    /// If `initial` or `count` is not in 1 to 100 000, a base not in 1 < b <= 1024, or a hop or size outside what its field says.
+    /// If `initial` or `count` is not in 1 to 100 000, a base not in 1 < b <= 1024, or a hop or size outside what its
+    /// field says.
     pub fn transfer(&self, growth: &Growth, initial: u32, count: u32) -> Result<Vec<Duration>> {
         growth.check()?;
         self.check()?;

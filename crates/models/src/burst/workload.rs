@@ -3,8 +3,8 @@
 use crate::Result;
 use crate::domain::{positive, within};
 
-/// A Pareto distribution: `P(X > x) = (scale / x)^shape` from `scale` on. The dissertation's files have scale 4 and shape 1.2
-/// (section 5.1).
+/// A Pareto distribution: `P(X > x) = (scale / x)^shape` from `scale` on. The dissertation's files have scale 4 and
+/// shape 1.2 (section 5.1).
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Pareto {
     scale: f64,

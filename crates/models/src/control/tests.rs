@@ -1,5 +1,5 @@
-//! Sections 3.1 to 3.4 of the notes: the tables; eigenvalues of the whole Jacobian by a QR iteration written here; random
-//! starts of the difference equations written here.
+//! Sections 3.1 to 3.4 of the notes: the tables; eigenvalues of the whole Jacobian by a QR iteration written here;
+//! random starts of the difference equations written here.
 
 use super::*;
 
@@ -337,8 +337,8 @@ mod eigenvalues {
 mod simulation {
     use super::*;
 
-    /// The difference equations once more, from random starts: q and the sum of rates end at B and C where the test says
-    /// stable, and where it says unstable they do not. Each start runs until it is at rest or far away.
+    /// The difference equations once more, from random starts: q and the sum of rates end at B and C where the test
+    /// says stable, and where it says unstable they do not. Each start runs until it is at rest or far away.
     #[test]
     fn random_starts_converge_exactly_where_the_test_says() {
         let seed = 0xC0_4741;

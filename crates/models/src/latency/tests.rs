@@ -26,10 +26,10 @@ fn handshake_by_hand() {
     near(handshake_s(0.02, 0.0, 0.1, 1.0).unwrap(), 0.1208333, 1e-7);
 }
 
-/// 20 kB are 14 packets. p = .02: q^14 = .753642, l = .246358, E[d_ss] = .246358 * 49 = 12.07154. gamma = 2: W = 12.07154/2 + 5
-/// = 11.03577; log2(2.207154) = 1.142187 rounds. Q(11.03577) with q^W = .800151, q^(W-3) = .850146: .058808 (1 + .941192 *
-/// .149854) / .199849 = .335768. T_loss = .246358 (.335768 * 1.041666 + .664232 * .1) = .102530. T_ca = (14 - 12.07154) / 53.214
-/// = .036240 (the throughput of the long flow is worked by hand beside it).
+/// 20 kB are 14 packets. p = .02: q^14 = .753642, l = .246358, E[d_ss] = .246358 * 49 = 12.07154. gamma = 2: W =
+/// 12.07154/2 + 5 = 11.03577; log2(2.207154) = 1.142187 rounds. Q(11.03577) with q^W = .800151, q^(W-3) = .850146:
+/// .058808 (1 + .941192 * .149854) / .199849 = .335768. T_loss = .246358 (.335768 * 1.041666 + .664232 * .1) = .102530.
+/// T_ca = (14 - 12.07154) / 53.214 = .036240 (the throughput of the long flow is worked by hand beside it).
 #[test]
 fn a_page_at_two_percent_by_hand() {
     let got = cardwell(&transfer(14, 0.02)).unwrap();
@@ -103,8 +103,8 @@ fn a_long_transfer_goes_at_the_rate_of_a_long_flow() {
     }
 }
 
-/// More to send, a longer path, a longer timer or a smaller first window: later. More loss is later too as long as a timeout
-/// is dearer than a round: the first loss ends a slow start whose rounds the model counts.
+/// More to send, a longer path, a longer timer or a smaller first window: later. More loss is later too as long as a
+/// timeout is dearer than a round: the first loss ends a slow start whose rounds the model counts.
 #[test]
 fn what_makes_it_longer() {
     let total = |t: Transfer| cardwell(&t).unwrap().total_s();
@@ -203,9 +203,9 @@ fn the_exact_parts_match_the_process() {
     }
 }
 
-/// A sender of whole packets in rounds: slow start, then Padhye's rounds. A loss takes the rest of its round; what came before
-/// it clocks out one more round while there is something left to send; fewer than three duplicates mean a timeout. Slow start
-/// is not taken up again, as in the model. Returns the time of the data, seconds.
+/// A sender of whole packets in rounds: slow start, then Padhye's rounds. A loss takes the rest of its round; what came
+/// before it clocks out one more round while there is something left to send; fewer than three duplicates mean a
+/// timeout. Slow start is not taken up again, as in the model. Returns the time of the data, seconds.
 fn send(t: &Transfer, rng: &mut fastrand::Rng) -> f64 {
     let (mut left, mut time, mut w) = (t.packets, 0.0, t.initial_window);
     let mut slow_start = true;
@@ -234,11 +234,12 @@ fn send(t: &Transfer, rng: &mut fastrand::Rng) -> f64 {
     time
 }
 
-/// The model over the process, and how far it is from one: to 0.03 (three standard errors are below that everywhere, but for
-/// 1000 packets at one loss in a thousand, where they are 0.07 of a process that is run a thousand times; the seed is fixed).
-/// Up to some hundred packets the model is short by the part of a round it does not count to the end (14 packets at a window of
-/// 10 are two rounds; it says 1.26) and by timeouts of the last packets; beyond, by what Padhye's closed form is too fast. A
-/// long slow start leaves a window larger than that of a long flow: there it is late.
+/// The model over the process, and how far it is from one: to 0.03 (three standard errors are below that everywhere,
+/// but for 1000 packets at one loss in a thousand, where they are 0.07 of a process that is run a thousand times; the
+/// seed is fixed). Up to some hundred packets the model is short by the part of a round it does not count to the end
+/// (14 packets at a window of 10 are two rounds; it says 1.26) and by timeouts of the last packets; beyond, by what
+/// Padhye's closed form is too fast. A long slow start leaves a window larger than that of a long flow: there it is
+/// late.
 #[test]
 fn the_closed_form_against_the_process() {
     let mut rng = fastrand::Rng::with_seed(SEED);

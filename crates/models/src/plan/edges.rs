@@ -1,5 +1,5 @@
-//! Where the verdict changes, over rate and users. More flows never make it better and more rate never worse, so bisection finds
-//! each edge, and a map needs no more than the edges.
+//! Where the verdict changes, over rate and users. More flows never make it better and more rate never worse, so
+//! bisection finds each edge, and a map needs no more than the edges.
 
 use narrows_units::Rate;
 
@@ -11,7 +11,8 @@ const MOST_KBPS: u32 = 1_000_000_000;
 /// An edge of a map is found to this factor: less than its line is wide.
 const PRECISION: f64 = 1.01;
 
-/// The last of `low..high` that `holds`, where those that do come before those that do not; `low` is not asked and `high` does not.
+/// The last of `low..high` that `holds`, where those that do come before those that do not; `low` is not asked and
+/// `high` does not.
 pub(super) fn last_where(low: u32, high: u32, holds: impl Fn(u32) -> Result<bool>) -> Result<u32> {
     let (mut low, mut high) = (low, high);
     while high - low > 1 {
@@ -53,8 +54,9 @@ pub(super) fn least_rate(link: &Link, to: Verdict) -> Result<Option<Rate>> {
 pub struct Edges {
     /// The rate.
     pub rate: Rate,
-    /// Users from which on a verdict is at least [`Verdict::SmallPackets`], [`Verdict::PastTipping`], [`Verdict::TooMany`]; below 1 if
-    /// so for fewer connections than a user has. Fractions stand for single connections.
+    /// Users from which on a verdict is at least [`Verdict::SmallPackets`], [`Verdict::PastTipping`],
+    /// [`Verdict::TooMany`]; below 1 if so for fewer connections than a user has. Fractions stand for single
+    /// connections.
     pub users: [f64; 3],
 }
 

@@ -74,15 +74,15 @@ pub const fn stalls(stack: Stack) -> Evidence {
 
 /// Drop-tail's buffer for a loss of [`super::P_THRESH`].
 pub const BUFFER: Evidence = evidence(Basis::Model, "with it web objects lost 4 to 9 %, long flows 19 %");
-/// A turn of TAQ, and the longest silence of a user: 88 runs in which memory sufficed.
-pub const TURNS: Evidence = evidence(Basis::Simulation, "never longer where memory sufficed");
+/// A round of TAQ, and the longest silence of a user: 88 runs in which memory sufficed.
+pub const ROUNDS: Evidence = evidence(Basis::Simulation, "never longer where memory sufficed");
 /// Mean time of a fetch.
 pub const FETCH: Evidence = evidence(Basis::Arithmetic, "under taq x0.94 to 1.06, from 1 s on");
 /// Wait of a packet of a long transfer: two segments, the clamp's least, and with delayed ACKs more.
 pub const WAIT: Evidence = evidence(Basis::Simulation, "least and most of medians, rounds of 1 s on");
-/// TAQ's door in its default mode.
-pub const DOOR: Evidence = evidence(Basis::Arithmetic, "wait x0.79 to 1.0 of the median");
-/// A door that goes by the loss.
+/// Admission control of TAQ's default mode.
+pub const ADMISSION: Evidence = evidence(Basis::Arithmetic, "wait x0.79 to 1.0 of the median");
+/// Admission control that goes by the loss.
 pub const LOSS_ADMISSION: Evidence = evidence(Basis::Model, "long flows x0.9 to 1, web objects x0.7 to 1.3");
 
 /// Where the verdict changes: users at which a tenth is lost.

@@ -1,12 +1,14 @@
 //! How long nothing comes to a user with several connections.
 //!
 //! A flow has been silent for longer than `x` at a moment with a probability `V(x)`, the chain's
-//! ([`OperatingPoint::silent_longer_than`]); so all `k` flows of a user, taken as independent, have with `V(x)^k`: the probability that a
-//! window of length `x` set down at a moment not chosen by them holds no delivery. In a stationary process that probability falls by
-//! the rate at which gaps longer than `x` begin (Palm and Khinchine), so stalls longer than `x` come
-//! `-d/dx V(x)^k = k V(x)^(k-1) (-V'(x))` times a second, and a user meets one in a time `T` with probability `1 - exp(-T rate)`.
+//! ([`OperatingPoint::silent_longer_than`]); so all `k` flows of a user, taken as independent, have with `V(x)^k`: the
+//! probability that a window of length `x` set down at a moment not chosen by them holds no delivery. In a stationary
+//! process that probability falls by the rate at which gaps longer than `x` begin (Palm and Khinchine), so stalls
+//! longer than `x` come `-d/dx V(x)^k = k V(x)^(k-1) (-V'(x))` times a second, and a user meets one in a time `T` with
+//! probability `1 - exp(-T rate)`.
 //!
-//! What a user notices, the longest time none of a pool's connections receives data, is the paper's measure (TAQ, section 2.3).
+//! What a user notices, the longest time none of a pool's connections receives data, is the paper's measure (TAQ,
+//! section 2.3).
 
 use crate::operating::OperatingPoint;
 
@@ -41,7 +43,8 @@ impl Stalls {
         if x_s >= during_s { 0.0 } else { 1.0 - (-during_s * self.per_s(x_s)).exp() }
     }
 
-    /// The stall that a share `of` of the users meet or exceed in `during_s`: 0.5 for the median user's longest; 0 if there are none.
+    /// The stall that a share `of` of the users meet or exceed in `during_s`: 0.5 for the median user's longest; 0 if
+    /// there are none.
     #[must_use]
     pub fn longest_s(&self, of: f64, during_s: f64) -> f64 {
         let (mut low, mut high) = (0.0, during_s);

@@ -19,23 +19,23 @@ fn the_example_by_hand() {
     // With the queue full a round trip is 0.2 s and 33 packets: 66.3 packets.
     assert!((plan.point.share_packets_per_rtt - 66.333_333 / 1600.0).abs() < 1e-7);
     // 12 000 bit a packet: 6 ms; a round of 1600 is 9.6 s, 1.5 of them and two round trips are 14.8 s.
-    assert!((plan.turns.round_s - 9.6).abs() < 1e-9 && (plan.turns.silence_s - 14.8).abs() < 1e-9);
-    assert!((plan.turns.wait_s.0 - 17.28).abs() < 1e-9 && (plan.turns.wait_s.1 - 43.2).abs() < 1e-9);
+    assert!((plan.rounds.round_s - 9.6).abs() < 1e-9 && (plan.rounds.silence_s - 14.8).abs() < 1e-9);
+    assert!((plan.rounds.wait_s.0 - 17.28).abs() < 1e-9 && (plan.rounds.wait_s.1 - 43.2).abs() < 1e-9);
     // 7300 B are 5.0414 payloads of 1448 B: 30.25 ms each, 48.4 s for one of each flow.
-    assert!((plan.turns.fetch_s - 1600.0 * 7300.0 / 1448.0 * 0.006).abs() < 1e-9);
+    assert!((plan.rounds.fetch_s - 1600.0 * 7300.0 / 1448.0 * 0.006).abs() < 1e-9);
     // 1600 flows with three packets each are more than 4000.
-    assert!(!plan.turns.fits);
+    assert!(!plan.rounds.fits);
     // 3 s are 500 packets, so 500 users.
     assert_eq!((plan.admission.users, plan.admission.wait_s), (500, None));
     assert_eq!(plan.verdict, Verdict::PastTipping);
     assert!(plan.point.loss > 0.5 && plan.stalls.longest_s(0.5, 3600.0) > 60.0, "{plan:?}");
 }
 
-/// 600 kbit/s take 20 ms a packet: 150 users a round of 3 s. 200 of them: the 50 beyond wait until as many objects are through,
-/// T = 7300 / 1448 * 20 ms each. Of 400 nobody waits longer than five rounds: n are in, with n T + 5 n 20 ms = 400 T. The simulator
-/// has 5.6 to 6.3 and 21 to 23 s.
+/// 600 kbit/s take 20 ms a packet: 150 users a round of 3 s. 200 of them: the 50 beyond wait until as many objects are
+/// through, T = 7300 / 1448 * 20 ms each. Of 400 nobody waits longer than five rounds: n are in, with n T + 5 n 20 ms =
+/// 400 T. The simulator has 5.6 to 6.3 and 21 to 23 s.
 #[test]
-fn the_door_by_hand() {
+fn admission_by_hand() {
     let link = Link::new(Rate::from_kbps(600), 400, Duration::from_millis(200));
     let plan = plan(&link).unwrap();
     assert_eq!(plan.admission.users, 150);
@@ -45,20 +45,21 @@ fn the_door_by_hand() {
     assert!((few.admission.wait_s.unwrap() - 50.0 * object_s).abs() < 1e-9);
 }
 
-/// The same with four connections each: five rounds of all 400 users, who count once each, are 40 s. The simulator has 40.6 to 40.7.
+/// The same with four connections each: five rounds of all 400 users, who count once each, are 40 s. The simulator has
+/// 40.6 to 40.7.
 #[test]
-fn connections_wait_at_the_door_each_for_itself() {
+fn connections_wait_for_admission_each_for_itself() {
     let link = Link { connections: 4, ..Link::new(Rate::from_kbps(600), 400, Duration::from_millis(200)) };
     let plan = plan(&link).unwrap();
     assert_eq!(plan.admission.users, 150);
     assert!((plan.admission.wait_s.unwrap() - 5.0 * 400.0 * 0.02).abs() < 1e-9);
-    // Six users more than the 150 of a round, but no door while the others are idle.
+    // Six users more than the 150 of a round, but no admission control while the others are idle.
     let few = Link { users: 156, busy: 0.9, ..link };
     assert_eq!(super::plan(&few).unwrap().admission.wait_s, None);
 }
 
-/// TAQ, section 2.3, on 1 Mbit/s with 50 packets of 500 B: of 200 users with four connections everybody stalls for 20 s, of 400
-/// half hang for 60 s. `experiments/taq/sec2-hangs.toml` has 0.95 to 0.99, and 0.45 to 0.54.
+/// TAQ, section 2.3, on 1 Mbit/s with 50 packets of 500 B: of 200 users with four connections everybody stalls for 20
+/// s, of 400 half hang for 60 s. `experiments/taq/sec2-hangs.toml` has 0.95 to 0.99, and 0.45 to 0.54.
 #[test]
 fn the_paper_s_stalls() {
     let users = |users| {
@@ -143,8 +144,8 @@ fn stalls_are_probabilities_that_fall_with_length() {
     }
 }
 
-/// The same by events: each flow has silences of the chain's lengths and rates, and deliveries each 10 ms between them; a user
-/// has three, and stalls longer than a limit are counted.
+/// The same by events: each flow has silences of the chain's lengths and rates, and deliveries each 10 ms between them;
+/// a user has three, and stalls longer than a limit are counted.
 #[test]
 fn stalls_of_a_pool_beside_a_simulation_by_events() {
     let seed = 23;

@@ -25,8 +25,8 @@ fn laws() -> Vec<Sizes> {
     ]
 }
 
-/// Sizes 1 and 3, each half, load 1/2, so lambda = 1/4. SRPT: rho(1) = 1/8. T(1) = (1/4)(1/2 + 1/2)/(2 * 7/8) + 1 = 8/7;
-/// T(3) = (1/4) 5/(2 * 7/8 * 1/2) + 1 + 2/(7/8) = 10/7 + 23/7. FIFO: 2 + (1/4) 5/(2 * 1/2). PS: 2/(1/2).
+/// Sizes 1 and 3, each half, load 1/2, so lambda = 1/4. SRPT: rho(1) = 1/8. T(1) = (1/4)(1/2 + 1/2)/(2 * 7/8) + 1 =
+/// 8/7; T(3) = (1/4) 5/(2 * 7/8 * 1/2) + 1 + 2/(7/8) = 10/7 + 23/7. FIFO: 2 + (1/4) 5/(2 * 1/2). PS: 2/(1/2).
 #[test]
 fn two_sizes_by_hand() {
     let q = unit(0.5, Sizes::List(vec![3.0, 1.0]));
@@ -88,8 +88,9 @@ fn exponential_sizes() {
     }
 }
 
-/// Pareto with shape 2 and scale 1, in u = 1/x: rho(x) = rho (1-u), service to x is x/(1-rho) - rho/(1-rho)^2 ln((1-rho)x + rho)
-/// and its mean 1 + ln(1/(1-rho))/rho; the mean wait rho/2 int_0^1 u (1 - 2 ln u) / (1-rho+rho u)^2 du.
+/// Pareto with shape 2 and scale 1, in u = 1/x: rho(x) = rho (1-u), service to x is x/(1-rho) - rho/(1-rho)^2
+/// ln((1-rho)x + rho) and its mean 1 + ln(1/(1-rho))/rho; the mean wait rho/2 int_0^1 u (1 - 2 ln u) / (1-rho+rho u)^2
+/// du.
 #[test]
 fn pareto_sizes() {
     for load in [0.2_f64, 0.7, 0.97] {
@@ -238,8 +239,8 @@ enum Order {
     Fifo,
 }
 
-/// Sizes and times of `count` transfers in the order of their coming, on a link of a byte a second: from event to event, an
-/// arrival or the end of one that is served.
+/// Sizes and times of `count` transfers in the order of their coming, on a link of a byte a second: from event to
+/// event, an arrival or the end of one that is served.
 fn serve(order: Order, load: f64, count: usize, draw: impl Fn(f64) -> f64, mean: f64) -> Vec<(f64, f64)> {
     let mut rng = fastrand::Rng::with_seed(SEED);
     let gap = |rng: &mut fastrand::Rng| -(1.0 - rng.f64()).ln() * mean / load;

@@ -1,5 +1,5 @@
-//! A random time by its moments, restricted to an event: enough to carry mean and variance through a recursion that only
-//! waits, branches and joins.
+//! A random time by its moments, restricted to an event: enough to carry mean and variance through a recursion that
+//! only waits, branches and joins.
 
 use core::ops::Add;
 

@@ -1,7 +1,7 @@
 //! The equations as they are printed, to show what their errors come to; not to be computed with.
 //!
-//! Each function is the printed right-hand side, with the corrected `T(B_i^n)` of smaller transfers put in, so that it shows its own
-//! errors only. The numbers of corrections are those of the notes on the paper, repeated in
+//! Each function is the printed right-hand side, with the corrected `T(B_i^n)` of smaller transfers put in, so that it
+//! shows its own errors only. The numbers of corrections are those of the notes on the paper, repeated in
 //! `docs/explanation/models/spreading.md`.
 
 use super::{Spreading, segments};
@@ -14,8 +14,8 @@ const DOMAIN: &str = "1 <= i <= n <= 64: printed for one window, with binomial c
 
 /// `T(S_i^n)` without fast retransmit: equation (2) as section IV.D.4 has it for `i < n`.
 ///
-/// Printed wrongly: the all-lost term has no `T0` (correction 1), a transfer without loss ends with slot `n` (2), and `C(n,j)`
-/// counts losses among slots that are not used (3).
+/// Printed wrongly: the all-lost term has no `T0` (correction 1), a transfer without loss ends with slot `n` (2), and
+/// `C(n,j)` counts losses among slots that are not used (3).
 ///
 /// # Errors
 /// If `1 <= i <= n <= 64` does not hold, or `i` is more than the model was made for.
@@ -34,8 +34,8 @@ pub fn s_no_fr(model: &Spreading, i: usize, n: usize) -> Result<f64> {
 
 /// What fast retransmit saves: equation (3), summed over the number of losses `j`, which it leaves open.
 ///
-/// Printed without the probabilities of its cases (correction 5): with `weighted` they are put in. It also takes the timer
-/// to fire at `R + T0` whatever is lost first (6).
+/// Printed without the probabilities of its cases (correction 5): with `weighted` they are put in. It also takes the
+/// timer to fire at `R + T0` whatever is lost first (6).
 ///
 /// # Errors
 /// If `n` is not in 1 to 64.
@@ -53,9 +53,10 @@ pub fn fr_saving(model: &Spreading, n: usize, weighted: bool) -> Result<f64> {
 
 /// `T(B_i^n)`: equation (5) for `i <= n`, else (6) and what follows it.
 ///
-/// Printed wrongly: in (5) the cases of a first pair with no loss and with two are exchanged (7); with (6) the probability that all is
-/// lost (10), that of the losses given the first `u` segments (11), and its last term, which is counted for each `u` (12). Of
-/// `X`, `Y`, `Z` the joint probabilities are taken (8), and the window after one without loss is `B_{i-n}^{2n}` (9).
+/// Printed wrongly: in (5) the cases of a first pair with no loss and with two are exchanged (7); with (6) the
+/// probability that all is lost (10), that of the losses given the first `u` segments (11), and its last term, which is
+/// counted for each `u` (12). Of `X`, `Y`, `Z` the joint probabilities are taken (8), and the window after one without
+/// loss is `B_{i-n}^{2n}` (9).
 ///
 /// # Errors
 /// If `i` or `n` is not in 1 to 64, or `i` is more than the model was made for.

@@ -6,7 +6,8 @@ use super::{Stage, Stationary};
 const OPEN_STAGES: u32 = 900;
 
 impl Stationary {
-    /// Waits for one timer: idle epochs, and how many of them begin per epoch; an open stage as the waits it stands for.
+    /// Waits for one timer: idle epochs, and how many of them begin per epoch; an open stage as the waits it stands
+    /// for.
     fn waits(&self) -> Vec<(f64, f64)> {
         let mut waits = Vec::new();
         for stage in &self.stages {
@@ -42,16 +43,17 @@ impl Stationary {
         quantile_of(self.waits().into_iter(), quantile * self.sent[1])
     }
 
-    /// The same, each wait counted as often as it is long: of the silent flows seen at a moment, a share `quantile` are in a wait
-    /// that is no longer in all. In an open stage close to `p = 1/2` waits are endless; what is beyond 2^900 T0 is told as that.
+    /// The same, each wait counted as often as it is long: of the silent flows seen at a moment, a share `quantile` are
+    /// in a wait that is no longer in all. In an open stage close to `p = 1/2` waits are endless; what is beyond 2^900
+    /// T0 is told as that.
     #[must_use]
     pub fn idle_quantile_by_time(&self, quantile: f64) -> f64 {
         let by_time = self.waits().into_iter().map(|(idle, visits)| (idle, idle * visits));
         quantile_of(by_time, quantile * self.sent[0])
     }
 
-    /// Probability that a flow sends nothing in `epochs` epochs in a row that begin at a moment not chosen by the flow: a wait of
-    /// `L` epochs holds `L - epochs + 1` such beginnings.
+    /// Probability that a flow sends nothing in `epochs` epochs in a row that begin at a moment not chosen by the flow:
+    /// a wait of `L` epochs holds `L - epochs + 1` such beginnings.
     #[must_use]
     pub fn silent_in_a_row(&self, epochs: u32) -> f64 {
         if epochs == 0 {
@@ -75,8 +77,8 @@ impl Stationary {
         self.stages.iter().map(of).sum()
     }
 
-    /// Times in which nothing gets through; none for a chain whose last stage is open, since the paper does not say how its
-    /// waits follow each other.
+    /// Times in which nothing gets through; none for a chain whose last stage is open, since the paper does not say how
+    /// its waits follow each other.
     #[must_use]
     pub fn silences(&self) -> Option<Silences> {
         if self.stages.iter().any(|s| s.open) {
@@ -101,14 +103,15 @@ fn quantile_of(list: impl Iterator<Item = (f64, f64)>, weight: f64) -> f64 {
     value
 }
 
-/// Times in which nothing of a flow gets through: from a loss that the timer has to repair to the first retransmission that
-/// arrives. Longer than an idle time, because retransmissions get lost too: `2^k T0 + 2^(k+1) T0 + ..` epochs.
+/// Times in which nothing of a flow gets through: from a loss that the timer has to repair to the first retransmission
+/// that arrives. Longer than an idle time, because retransmissions get lost too: `2^k T0 + 2^(k+1) T0 + ..` epochs.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Silences {
     rays: Vec<Ray>,
 }
 
-/// Silences of `length + i step` epochs, `rate ratio^i` of them per epoch, `i = 0, 1, ..`; one length alone has a ratio of 0.
+/// Silences of `length + i step` epochs, `rate ratio^i` of them per epoch, `i = 0, 1, ..`; one length alone has a ratio
+/// of 0.
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct Ray {
     length: f64,
@@ -195,8 +198,9 @@ impl Silences {
         })
     }
 
-    /// Share of flows to which nothing has come for `epochs` epochs at a moment, which is also the share of slices of that length
-    /// in which a flow gets nothing: the sum over silences of rate times `(length - epochs)`, where that is positive.
+    /// Share of flows to which nothing has come for `epochs` epochs at a moment, which is also the share of slices of
+    /// that length in which a flow gets nothing: the sum over silences of rate times `(length - epochs)`, where that is
+    /// positive.
     #[must_use]
     pub fn longer_than(&self, epochs: f64) -> f64 {
         self.rays.iter().map(|ray| ray.excess_after(ray.up_to(epochs), epochs)).sum()

@@ -1,12 +1,13 @@
 //! What becomes of a window of `n` packets, and how often each window without memory of a back-off is sent.
 //!
-//! The chain climbs by one state at a time and falls by halving or to a timeout. So what climbs from `n` to `n + 1` is what falls
-//! from above `n` to `n` or below, and from the greatest window downwards each state follows from those above it: one pass,
-//! sums of positive terms alone.
+//! The chain climbs by one state at a time and falls by halving or to a timeout. So what climbs from `n` to `n + 1` is
+//! what falls from above `n` to `n` or below, and from the greatest window downwards each state follows from those
+//! above it: one pass, sums of positive terms alone.
 
 use super::Repair;
 
-/// Windows whose share of the epochs is below this are left out: the product of the probabilities of the climbs to them.
+/// Windows whose share of the epochs is below this are left out: the product of the probabilities of the climbs to
+/// them.
 const NEGLIGIBLE: f64 = 1e-100;
 
 /// What becomes of the `n` packets of a window.
@@ -26,7 +27,8 @@ pub(super) fn outcomes(p: f64, wmax: usize, repair: Repair) -> Vec<Outcome> {
     let mut list = vec![Outcome { whole: 1.0, halved: 0.0, timeout: 0.0 }];
     let (mut whole, mut lost, mut twice, mut reached) = (1.0, 0.0, 0.0, 1.0);
     for n in 1..=wmax {
-        // `twice`: the second loss is that of packet n; `lost`: the first is. Sums, because 1 - q^n - n p q^(n-1) cancels.
+        // `twice`: the second loss is that of packet n; `lost`: the first is. Sums, because 1 - q^n - n p q^(n-1)
+        // cancels.
         twice += if n > 1 { (n - 1) as f64 * p * p * whole / q } else { 0.0 };
         lost += p * whole;
         let before = whole;
@@ -49,8 +51,8 @@ pub(super) fn outcomes(p: f64, wmax: usize, repair: Repair) -> Vec<Outcome> {
     list
 }
 
-/// Some of `n` packets are lost, two and more arrive (if two, one of the two packets they make the sender send, too), and so
-/// do all retransmissions: `sum over j = 1 .. n-2 of C(n,j) p^j q^(n-j) q^j`, here without the factor `q^n`.
+/// Some of `n` packets are lost, two and more arrive (if two, one of the two packets they make the sender send, too),
+/// and so do all retransmissions: `sum over j = 1 .. n-2 of C(n,j) p^j q^(n-j) q^j`, here without the factor `q^n`.
 fn sacked(p: f64, n: usize) -> f64 {
     let (mut term, mut sum) = (1.0, 0.0);
     for j in 1..=n - 2 {
@@ -71,7 +73,8 @@ pub(super) fn climb(outcomes: &[Outcome]) -> Vec<f64> {
     let halved = |visits: &[f64], from: usize, to: usize| -> f64 {
         (from..=to.min(top)).map(|m| visits[m] * outcomes[m].halved).sum()
     };
-    // Of what falls from above n: all timeouts, and the halvings of n + 1 .. 2 n + 1, which end at n or below, but not below 2.
+    // Of what falls from above n: all timeouts, and the halvings of n + 1 .. 2 n + 1, which end at n or below, but not
+    // below 2.
     let (mut timeouts, mut halvings) = (0.0, 0.0);
     for n in (1..top).rev() {
         timeouts += visits[n + 1] * outcomes[n + 1].timeout;

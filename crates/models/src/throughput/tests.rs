@@ -36,8 +36,9 @@ fn padhye_at_two_percent_by_hand() {
     near(tfrc(0.02, 0.1, 1.0).unwrap(), 73.249, 1e-3);
 }
 
-/// The same path with Wmax = 6: Q(6): q^6 = .885842: .058808 (1 + .941192 * .058808) / .114158 = .543660. RTTs: .75 + 49/6 + 2
-/// = 10.916667. B = (49 + 6 + .543660/.98) / (1.0916667 + .543660 * 1.0416663) = 55.554755 / 1.6579791 = 33.5075.
+/// The same path with Wmax = 6: Q(6): q^6 = .885842: .058808 (1 + .941192 * .058808) / .114158 = .543660. RTTs: .75 +
+/// 49/6 + 2 = 10.916667. B = (49 + 6 + .543660/.98) / (1.0916667 + .543660 * 1.0416663) = 55.554755 / 1.6579791 =
+/// 33.5075.
 #[test]
 fn padhye_with_a_limited_window_by_hand() {
     let limited = Flow { wmax_packets: Some(6.0), ..flow(0.02, 0.1, 1.0, 1.0) };
@@ -158,8 +159,9 @@ fn first(n: u64, p: f64, rng: &mut fastrand::Rng) -> u64 {
     (0..n).find(|_| rng.f64() < p).unwrap_or(n)
 }
 
-/// Rounds of whole packets from a window of `w`: a loss takes the rest of its round; the ACKs of those before it clock out
-/// one last round, in which a loss takes the rest as well; fewer than three duplicates from it, and the timer must run.
+/// Rounds of whole packets from a window of `w`: a loss takes the rest of its round; the ACKs of those before it clock
+/// out one last round, in which a loss takes the rest as well; fewer than three duplicates from it, and the timer must
+/// run.
 fn cycle(w: &mut f64, flow: &Flow, rng: &mut fastrand::Rng) -> Cycle {
     let (mut sent, mut came, mut rounds) = (0, 0, 0);
     loop {
@@ -274,11 +276,11 @@ fn timeouts_of_random_windows() {
     near(run(&flow(0.02, 0.1, 1.0, 1.0), 20_000).timeouts, 0.41, 0.015);
 }
 
-/// The whole of it is not exact, and by how much is pinned here: B(p) and T(p) over what the process sent and delivered, less
-/// one, to 0.02 (three standard errors of the process are 0.02 to 0.03 in the worst rows; the seed is fixed).
-/// Two thirds of the excess are Q taken at E\[W\]: Q^ is convex, so random windows have more timeouts (0.41, not 0.31, of
-/// the losses at p = .02). The rest is E\[W\] itself, one to two packets too large: it counts the growth of the last round
-/// as if it had been sent, takes real numbers for whole packets and a loss uniform in its round.
+/// The whole of it is not exact, and by how much is pinned here: B(p) and T(p) over what the process sent and
+/// delivered, less one, to 0.02 (three standard errors of the process are 0.02 to 0.03 in the worst rows; the seed is
+/// fixed). Two thirds of the excess are Q taken at E\[W\]: Q^ is convex, so random windows have more timeouts (0.41,
+/// not 0.31, of the losses at p = .02). The rest is E\[W\] itself, one to two packets too large: it counts the growth
+/// of the last round as if it had been sent, takes real numbers for whole packets and a loss uniform in its round.
 #[test]
 fn the_closed_form_against_the_process() {
     for (p, rto_s, b, wmax, sent, came) in [

@@ -60,7 +60,8 @@ pub(super) const MODELS: &[Model] = &[
         }
     }),
     model!("burst::Path::transfer";
-        packet_bytes, ack_bytes, syn_bytes [none], initial, packets, base [none], f, mice; [rate_bps, delay_s] => (), |args| {
+        packet_bytes, ack_bytes, syn_bytes [none], initial, packets, base [none], f, mice; [rate_bps, delay_s] => (),
+            |args| {
         let path = path(rate_bps, delay_s, [packet_bytes, ack_bytes, syn_bytes])?;
         let growth = growth(args, base, f, mice)?;
         let acked = path.transfer(&growth, count("initial", initial)?, count("packets", packets)?)?;

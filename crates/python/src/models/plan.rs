@@ -5,7 +5,8 @@ use narrows_models::plan::{Buffer, Link, Plan, Stalls, Verdict, edges, plan};
 use super::taq::STACKS;
 use super::{Args, Model, Wrong, at_least_0, bytes, count, model, optional, rate, seconds, share, time};
 
-/// A link as numbers: rate, users, RTT, packet, buffer in packets or in seconds, connections, busy share, object, patience.
+/// A link as numbers: rate, users, RTT, packet, buffer in packets or in seconds, connections, busy share, object,
+/// patience.
 type Numbers = [f64; 10];
 
 fn link(args: &Args<'_>, numbers: Numbers) -> Result<Link, Wrong> {
@@ -62,12 +63,12 @@ fn conclusions(p: &Plan) -> [f64; 22] {
         buffer[0],
         buffer[1],
         buffer[2],
-        p.turns.round_s,
-        p.turns.silence_s,
-        p.turns.fetch_s,
-        p.turns.wait_s.0,
-        p.turns.wait_s.1,
-        f64::from(u8::from(p.turns.fits)),
+        p.rounds.round_s,
+        p.rounds.silence_s,
+        p.rounds.fetch_s,
+        p.rounds.wait_s.0,
+        p.rounds.wait_s.1,
+        f64::from(u8::from(p.rounds.fits)),
         f64::from(p.admission.users),
         p.admission.wait_s.unwrap_or(none),
         f64::from(p.loss_admission.users),
@@ -88,37 +89,38 @@ fn exits(p: &Plan) -> [f64; 6] {
 }
 
 pub(super) const MODELS: &[Model] = &[
-    model!("plan::plan"; rate_bps, users, rtt_s, packet_bytes, buffer_packets [none], buffer_s [none], connections, busy, object_bytes,
-        patience_s; [] => (busy_users, flows, buffer_packets, share_bps, share_packets, verdict, loss, silent,
-            larger_buffer_packets, larger_buffer_delay_s, larger_buffer_smallest_fetch_s, round_s, silence_s, fetch_s,
-            wait_least_s, wait_most_s, fits, admission_users, admission_wait_s, loss_admission_users, loss_admission_wait_s, exits), |args| {
-        conclusions(&plan(&link(args, [rate_bps, users, rtt_s, packet_bytes, buffer_packets, buffer_s, connections, busy,
-            object_bytes, patience_s])?)?)
+    model!("plan::plan"; rate_bps, users, rtt_s, packet_bytes, buffer_packets [none], buffer_s [none], connections,
+        busy, object_bytes, patience_s; [] => (busy_users, flows, buffer_packets, share_bps, share_packets, verdict,
+            loss, silent, larger_buffer_packets, larger_buffer_delay_s, larger_buffer_smallest_fetch_s, round_s,
+            silence_s, fetch_s, wait_least_s, wait_most_s, fits, admission_users, admission_wait_s,
+            loss_admission_users, loss_admission_wait_s, exits), |args| {
+        conclusions(&plan(&link(args, [rate_bps, users, rtt_s, packet_bytes, buffer_packets, buffer_s, connections,
+            busy, object_bytes, patience_s])?)?)
     }),
-    model!("plan::Plan::exits"; rate_bps, users, rtt_s, packet_bytes, buffer_packets [none], buffer_s [none], connections, busy,
-        object_bytes, patience_s; [] => (fine_users, fine_rate_bps, small_packets_users, small_packets_rate_bps,
-            past_tipping_users, past_tipping_rate_bps), |args| {
+    model!("plan::Plan::exits"; rate_bps, users, rtt_s, packet_bytes, buffer_packets [none], buffer_s [none],
+        connections, busy, object_bytes, patience_s; [] => (fine_users, fine_rate_bps, small_packets_users,
+            small_packets_rate_bps, past_tipping_users, past_tipping_rate_bps), |args| {
         exits(&plan(&link(args, [rate_bps, users, rtt_s, packet_bytes, buffer_packets, buffer_s, connections, busy,
             object_bytes, patience_s])?)?)
     }),
-    model!("plan::edges"; rate_bps, users, rtt_s, packet_bytes, buffer_packets [none], buffer_s [none], connections, busy, object_bytes,
-        patience_s; [] => (small_packets_users, past_tipping_users, too_many_users), |args| {
+    model!("plan::edges"; rate_bps, users, rtt_s, packet_bytes, buffer_packets [none], buffer_s [none], connections,
+        busy, object_bytes, patience_s; [] => (small_packets_users, past_tipping_users, too_many_users), |args| {
         let link = link(args, [rate_bps, users, rtt_s, packet_bytes, buffer_packets, buffer_s, connections, busy,
             object_bytes, patience_s])?;
         edges(&link, &[link.rate])?.first().map_or([f64::NAN; 3], |e| e.users)
     }),
-    model!("plan::Stalls::per_s"; x_s, rate_bps, users, rtt_s, packet_bytes, buffer_packets [none], buffer_s [none], connections, busy,
-        object_bytes, patience_s; [] => (per_s), |args| {
+    model!("plan::Stalls::per_s"; x_s, rate_bps, users, rtt_s, packet_bytes, buffer_packets [none], buffer_s [none],
+        connections, busy, object_bytes, patience_s; [] => (per_s), |args| {
         stalls(args, [rate_bps, users, rtt_s, packet_bytes, buffer_packets, buffer_s, connections, busy, object_bytes,
             patience_s])?.per_s(at_least_0("x_s", x_s)?)
     }),
-    model!("plan::Stalls::share_over"; x_s, during_s, rate_bps, users, rtt_s, packet_bytes, buffer_packets [none], buffer_s [none],
-        connections, busy, object_bytes, patience_s; [] => (share), |args| {
+    model!("plan::Stalls::share_over"; x_s, during_s, rate_bps, users, rtt_s, packet_bytes, buffer_packets [none],
+        buffer_s [none], connections, busy, object_bytes, patience_s; [] => (share), |args| {
         stalls(args, [rate_bps, users, rtt_s, packet_bytes, buffer_packets, buffer_s, connections, busy, object_bytes,
             patience_s])?.share_over(at_least_0("x_s", x_s)?, seconds("during_s", during_s)?)
     }),
-    model!("plan::Stalls::longest_s"; of, during_s, rate_bps, users, rtt_s, packet_bytes, buffer_packets [none], buffer_s [none],
-        connections, busy, object_bytes, patience_s; [] => (time_s), |args| {
+    model!("plan::Stalls::longest_s"; of, during_s, rate_bps, users, rtt_s, packet_bytes, buffer_packets [none],
+        buffer_s [none], connections, busy, object_bytes, patience_s; [] => (time_s), |args| {
         stalls(args, [rate_bps, users, rtt_s, packet_bytes, buffer_packets, buffer_s, connections, busy, object_bytes,
             patience_s])?.longest_s(share("of", of)?, seconds("during_s", during_s)?)
     }),

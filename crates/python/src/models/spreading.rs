@@ -54,7 +54,8 @@ fn delivery(
 }
 
 pub(super) const MODELS: &[Model] = &[
-    model!("spreading::no_loss"; loss, segments; [] => (probability), |args| no_loss(loss, count("segments", segments)?)?),
+    model!("spreading::no_loss"; loss, segments; [] => (probability),
+        |args| no_loss(loss, count("segments", segments)?)?),
     model!("spreading::Spreading::d"; i, n, loss, rtt_s, rto_s; [] => (mean_s, std_dev_s),
         |args| delivery(args, [loss, rtt_s, rto_s], i, n, Spreading::d)?),
     model!("spreading::Spreading::s"; i, n, loss, rtt_s, rto_s; [] => (mean_s, std_dev_s),

@@ -97,25 +97,33 @@ pub(super) const MODELS: &[Model] = &[
         |args| chain(args, loss, [wmax, t0_epochs, probe_epochs, stages])?.sent().to_vec()),
     model!("taq_chain::Stationary::stages"; loss, wmax, t0_epochs, probe_epochs [none], stages; [] => (),
         |args| self::stages(&chain(args, loss, [wmax, t0_epochs, probe_epochs, stages])?)),
-    model!("taq_chain::Stationary::idle_quantile"; quantile, loss, wmax, t0_epochs, probe_epochs [none], stages; [] => (epochs),
+    model!("taq_chain::Stationary::idle_quantile"; quantile, loss, wmax, t0_epochs, probe_epochs [none], stages;
+        [] => (epochs),
         |args| chain(args, loss, [wmax, t0_epochs, probe_epochs, stages])?.idle_quantile(share("quantile", quantile)?)),
-    model!("taq_chain::Stationary::idle_quantile_by_time"; quantile, loss, wmax, t0_epochs, probe_epochs [none], stages; [] => (epochs),
-        |args| chain(args, loss, [wmax, t0_epochs, probe_epochs, stages])?.idle_quantile_by_time(share("quantile", quantile)?)),
-    model!("taq_chain::Stationary::silent_in_a_row"; epochs, loss, wmax, t0_epochs, probe_epochs [none], stages; [] => (share),
+    model!("taq_chain::Stationary::idle_quantile_by_time"; quantile, loss, wmax, t0_epochs, probe_epochs [none],
+        stages; [] => (epochs), |args| {
+        let quantile = share("quantile", quantile)?;
+        chain(args, loss, [wmax, t0_epochs, probe_epochs, stages])?.idle_quantile_by_time(quantile)
+    }),
+    model!("taq_chain::Stationary::silent_in_a_row"; epochs, loss, wmax, t0_epochs, probe_epochs [none], stages;
+        [] => (share),
         |args| chain(args, loss, [wmax, t0_epochs, probe_epochs, stages])?.silent_in_a_row(count("epochs", epochs)?)),
     model!("taq_chain::Silences::per_epoch"; loss, wmax, t0_epochs, probe_epochs [none], stages; [] => (per_epoch),
         |args| silences(args, loss, [wmax, t0_epochs, probe_epochs, stages], Silences::per_epoch)?),
     model!("taq_chain::Silences::mean_epochs"; loss, wmax, t0_epochs, probe_epochs [none], stages; [] => (epochs),
         |args| silences(args, loss, [wmax, t0_epochs, probe_epochs, stages], Silences::mean_epochs)?),
-    model!("taq_chain::Silences::quantile"; quantile, loss, wmax, t0_epochs, probe_epochs [none], stages; [] => (epochs), |args| {
+    model!("taq_chain::Silences::quantile"; quantile, loss, wmax, t0_epochs, probe_epochs [none], stages;
+        [] => (epochs), |args| {
         let quantile = share("quantile", quantile)?;
         silences(args, loss, [wmax, t0_epochs, probe_epochs, stages], |s| s.quantile(quantile))?
     }),
-    model!("taq_chain::Silences::quantile_by_time"; quantile, loss, wmax, t0_epochs, probe_epochs [none], stages; [] => (epochs), |args| {
+    model!("taq_chain::Silences::quantile_by_time"; quantile, loss, wmax, t0_epochs, probe_epochs [none], stages;
+        [] => (epochs), |args| {
         let quantile = share("quantile", quantile)?;
         silences(args, loss, [wmax, t0_epochs, probe_epochs, stages], |s| s.quantile_by_time(quantile))?
     }),
-    model!("taq_chain::Silences::longer_than"; epochs, loss, wmax, t0_epochs, probe_epochs [none], stages; [] => (share),
+    model!("taq_chain::Silences::longer_than"; epochs, loss, wmax, t0_epochs, probe_epochs [none], stages;
+        [] => (share),
     |args| {
         let epochs = at_least_0("epochs", epochs)?;
         silences(args, loss, [wmax, t0_epochs, probe_epochs, stages], |s| s.longer_than(epochs))?
@@ -126,15 +134,16 @@ pub(super) const MODELS: &[Model] = &[
     model!("taq_chain::tipping_point"; ; [] => (loss), |args| tipping_point(args.word("memory", &MEMORY)?)),
     model!("taq_chain::tipping_point_closed"; packets; [] => (loss),
         |args| tipping_point_closed(count("packets", packets)?)?),
-    model!("operating::operating_point"; rate_bps, packet_bytes, rtt_s, buffer_packets [none], flows, rto_min_s, window; []
-        => (loss, share_packets_per_rtt, rtt_s, queue_s, utilisation, packets_per_epoch, silent, t0_epochs,
+    model!("operating::operating_point"; rate_bps, packet_bytes, rtt_s, buffer_packets [none], flows, rto_min_s,
+        window; [] => (loss, share_packets_per_rtt, rtt_s, queue_s, utilisation, packets_per_epoch, silent, t0_epochs,
             silences_per_s, regime), |args| {
         let p = point(args, [rate_bps, packet_bytes, rtt_s, buffer_packets, flows, rto_min_s, window])?;
         [p.loss, p.share_packets_per_rtt, p.rtt_s, p.queue_s, p.utilisation, p.packets_per_epoch, p.silent,
             p.t0_epochs, p.silences_per_s(), regime(p.class)]
     }),
     model!("operating::OperatingPoint::silence_quantile_s";
-        quantile, rate_bps, packet_bytes, rtt_s, buffer_packets [none], flows, rto_min_s, window; [] => (time_s), |args| {
+        quantile, rate_bps, packet_bytes, rtt_s, buffer_packets [none], flows, rto_min_s, window; [] => (time_s),
+        |args| {
         let p = point(args, [rate_bps, packet_bytes, rtt_s, buffer_packets, flows, rto_min_s, window])?;
         p.silence_quantile_s(share("quantile", quantile)?)
     }),

@@ -4,7 +4,8 @@ use narrows_units::{Bytes, Dscp, Duration};
 
 use crate::keys::{choices, keys};
 use crate::{
-    Buffer, Discipline, DisciplineSettings, Key, Limits, Packet, Ppm, SettingError, Settings, ShaperConfig,
+    BoxedDiscipline, Buffer, DisciplineSettings, Key, Limits, Packet, Ppm, SettingError, Settings,
+    ShaperConfig,
 };
 
 use super::Classes;
@@ -169,9 +170,7 @@ impl Settings for Config {
     }
 
     fn check(&self) -> Result<(), SettingError> {
-        let wrong = |key: &str, value: String, expected: &str| {
-            Err(SettingError { key: key.to_owned(), value, expected: expected.to_owned() })
-        };
+        let wrong = |key: &str, value: String, expected: &str| Err(SettingError::new(key, value, expected));
         if self.dscp_short == self.dscp_long {
             return wrong(
                 "dscp_short",
@@ -202,11 +201,7 @@ impl DisciplineSettings for Config {
         Limits { packets, flows: self.table(link) }
     }
 
-    fn build<P: Packet + Send + 'static>(
-        &self,
-        link: &ShaperConfig,
-        seed: u64,
-    ) -> Box<dyn Discipline<P> + Send> {
+    fn build<P: Packet + Send + 'static>(&self, link: &ShaperConfig, seed: u64) -> BoxedDiscipline<P> {
         Box::new(Classes::new(*self, *link, seed))
     }
 }

@@ -1,23 +1,14 @@
 //! Settings of TAQ: every parameter of table 2.8 of the TAQ notes (Chen, Subramanian, Iyengar, Ford, EuroSys 2014),
-//! the choices the paper leaves open, and the switches of the `default` mode.
+//! the choices the paper leaves open, and the switches of the default mode. A key that means something in one mode only
+//! is there in that mode only.
 //!
-//! All keys stand in one table, [`Settings::keys`](crate::Settings::keys): command line, TOML, scenario files and documents read the same
-//! names, ranges and explanations. Shares and probabilities are kept in parts per million, so that no float decides
+//! All keys stand in one table, [`Settings::keys`](crate::Settings::keys): command line, TOML, scenario files and
+//! documents read the same names, ranges and explanations. Shares and probabilities are kept in parts per million, so that no float decides
 //! about a packet.
 
 use narrows_units::{Bytes, Duration};
 
 use crate::{Buffer, Ppm, ShaperConfig};
-
-/// Which set of rules.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Mode {
-    /// The best found by measurement.
-    #[default]
-    Default,
-    /// The published text, with the notes' choices where it is silent.
-    Paper,
-}
 
 /// Among whom the link is shared.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -42,8 +33,8 @@ pub enum FairShare {
 /// What happens to a SYN that has to wait.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum WaitingSyn {
-    /// As the mode has it: dropped in `paper`, as published; held in `default`, because then its place in the line is
-    /// kept whatever the client's timer does.
+    /// As the mode has it: dropped in paper mode, as published; held in default mode, because then its position is kept
+    /// whatever the client's timer does.
     #[default]
     Auto,
     /// It is dropped; the client asks again.
@@ -52,119 +43,164 @@ pub enum WaitingSyn {
     Hold,
 }
 
-/// All settings. Fields are named as their keys.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// All settings: those of both modes, and those of one.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Config {
-    /// Which set of rules.
+    /// Those that mean something in both modes.
+    pub common: Common,
+    /// Which mode, with its own.
     pub mode: Mode,
+}
+
+/// Which algorithm.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Mode {
+    /// The best found by measurement.
+    Default(DefaultConfig),
+    /// The published text, with the notes' choices where it is silent.
+    Paper(PaperConfig),
+}
+
+impl Default for Mode {
+    fn default() -> Self {
+        Self::Default(DefaultConfig::default())
+    }
+}
+
+/// Settings of both modes. Fields are named as their keys.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Common {
     /// Among whom the link is shared.
     pub share: Share,
-    /// `paper` mode: what a fair share is.
-    pub fair_share: FairShare,
-    /// Whether new pools may have to wait at the door.
+    /// Whether new pools may have to wait.
     pub admission: bool,
     /// What happens to a SYN that has to wait.
     pub waiting_syn: WaitingSyn,
     /// Whether a connection to port 80 that has to wait is refused, whatever `waiting_syn` says, and answered with 503 and
     /// Retry-After. The driver answers.
     pub http_503: bool,
-    /// Loss probability above which timeouts repeat (paper: 0.1): nothing goes by it, but `p_admit` has to stay below it.
-    pub p_thresh: Ppm,
-    /// `paper` mode: loss probability from which new pools wait; below `p_thresh`.
-    pub p_admit: Ppm,
     /// A flow joins the pool of its source if that pool started less than this ago.
     pub t_pool: Duration,
-    /// `paper` mode: a pool that waited this long is let in. `default` mode: while the door is closed one pool enters in each
+    /// Paper mode: a pool that waited this long is admitted. Default mode: under overload one pool is admitted in each
     /// such time.
     pub t_wait: Duration,
-    /// `paper` mode: more drops than this in the last and current epoch together make a flow over-penalised.
-    pub over_penalised: u32,
-    /// Cap of the recovery queue (`paper` mode), or of packets without data (`default` mode), as a share of the link.
+    /// Cap of the recovery queue (paper mode), or of packets without data (default mode), as a share of the link.
     pub rho_r: Ppm,
-    /// `paper` mode: cap of the new-flow queue as a share of the buffer.
-    pub newflow_cap: Ppm,
-    /// `paper` mode: size of the buffer.
-    pub buffer: Buffer,
-    /// Window over which loss is measured: for the report, and in `paper` mode for the door.
+    /// Window over which loss is measured: for the report, and in paper mode for admission control.
     pub w_loss: Duration,
-    /// `paper` mode: weight of a new sample in the averages of epoch length and rate, as 1 / 2^shift.
-    pub ewma_shift: u32,
-    /// `paper` mode: a flow that sent nothing for this long is forgotten; in `default` mode 120 s.
-    pub record_timeout: Duration,
-    /// `paper` mode: round-trip time for which the buffer is sized.
-    pub rtt: Duration,
-    /// `paper` mode: packet size for which the buffer is sized.
-    pub packet: Bytes,
     /// Flows that can be followed at once.
     pub flows: u32,
     /// Pools that can be remembered at once.
     pub pools: u32,
-    /// `default` mode: a flow's backlog in packets from which a repairable packet is dropped.
+}
+
+impl Default for Common {
+    fn default() -> Self {
+        Self {
+            share: Share::Flow,
+            admission: true,
+            waiting_syn: WaitingSyn::Auto,
+            http_503: false,
+            t_pool: Duration::from_secs(3),
+            t_wait: Duration::from_secs(3),
+            rho_r: Ppm(300_000),
+            w_loss: Duration::from_secs(5),
+            flows: 65_536,
+            pools: 4096,
+        }
+    }
+}
+
+/// Settings of the paper mode. Fields are named as their keys.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PaperConfig {
+    /// What a fair share is.
+    pub fair_share: FairShare,
+    /// Loss probability above which timeouts repeat (paper: 0.1): nothing goes by it, but `p_admit` has to stay below it.
+    pub p_thresh: Ppm,
+    /// Loss probability from which new pools wait; below `p_thresh`.
+    pub p_admit: Ppm,
+    /// More drops than this in the last and current epoch together make a flow over-penalised.
+    pub over_penalised: u32,
+    /// Cap of the new-flow queue as a share of the buffer.
+    pub newflow_cap: Ppm,
+    /// Size of the buffer.
+    pub buffer: Buffer,
+    /// Weight of a new sample in the averages of epoch length and rate, as 1 / 2^shift.
+    pub ewma_shift: u32,
+    /// A flow that sent nothing for this long is forgotten; in default mode 120 s.
+    pub record_timeout: Duration,
+    /// Round-trip time for which the buffer is sized.
+    pub rtt: Duration,
+    /// Packet size for which the buffer is sized.
+    pub packet: Bytes,
+}
+
+impl Default for PaperConfig {
+    fn default() -> Self {
+        Self {
+            fair_share: FairShare::Queueing,
+            p_thresh: Ppm(100_000),
+            p_admit: Ppm(90_000),
+            over_penalised: 2,
+            newflow_cap: Ppm(250_000),
+            buffer: Buffer::Rtts(1000),
+            ewma_shift: 3,
+            record_timeout: Duration::from_secs(120),
+            rtt: Duration::from_millis(200),
+            packet: Bytes(1500),
+        }
+    }
+}
+
+/// Settings of the default mode. Fields are named as their keys.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct DefaultConfig {
+    /// A flow's backlog in packets from which a repairable packet is dropped.
     pub k: u32,
-    /// `default` mode: hold senders back by the window in returning acknowledgments.
+    /// Hold senders back by the window in returning acknowledgments.
     pub window_clamp: bool,
     /// Least window clamped to, in packets.
     pub window_clamp_min: u32,
     /// Largest window clamped to, in packets.
     pub window_clamp_max: u32,
-    /// `default` mode: discard copies of segments that still wait.
+    /// Discard copies of segments that still wait.
     pub suppress_duplicates: bool,
-    /// `default` mode: also discard copies of segments that have just left and cannot be acknowledged yet.
+    /// Also discard copies of segments that have just left and cannot be acknowledged yet.
     pub suppress_departed: bool,
-    /// `default` mode: mark ECN-capable packets where one would be dropped.
+    /// Mark ECN-capable packets where one would be dropped.
     pub mark: bool,
-    /// `default` mode: drop only what fast retransmit repairs.
+    /// Drop only what fast retransmit repairs.
     pub repairable: bool,
-    /// `default` mode: retransmissions go to the front of their flow, TSval rewritten.
+    /// Retransmissions go to the front of their flow, TSval rewritten.
     pub retransmissions_first: bool,
-    /// `default` mode: no drop in a flow's first window.
+    /// No drop in a flow's first window.
     pub first_window_grace: bool,
-    /// `default` mode: a flow that was idle is served first for one quantum.
+    /// A flow that was idle is served first for one quantum.
     pub new_flows_first: bool,
-    /// `default` mode: kilobytes up to which a flow counts as young.
+    /// Kilobytes up to which a flow counts as young.
     pub young_kb: u32,
-    /// `default` mode: a young flow's share, in percent of an old one's.
+    /// A young flow's share, in percent of an old one's.
     pub young_weight: u32,
-    /// `default` mode: bytes a turn adds to what a flow may send; 0: as much as the largest packet of late.
+    /// Bytes DRR adds to what a flow may send each time it comes round; 0: as much as the largest packet of late.
     pub quantum: u32,
-    /// `default` mode: bytes a flow that waits for nothing may send before the round.
+    /// Bytes a new flow may send before the old flows.
     pub new_quantum: u32,
-    /// `default` mode: what such flows may have of the link while others wait for their turns.
+    /// What new flows may have of the link while old ones wait.
     pub new_share: Ppm,
-    /// `default` mode: most packets that wait at once.
+    /// Most packets that wait at once.
     pub memory_packets: u32,
-    /// `default` mode: most bytes that wait at once.
+    /// Most bytes that wait at once.
     pub memory_bytes: Bytes,
-    /// `default` mode: new pools wait while a round of one packet for each backlogged flow takes longer.
+    /// New pools wait while a round of one packet for each backlogged flow takes longer.
     pub round_limit_ms: Duration,
-    /// `default` mode: who has waited this many such rounds is let in; 0: nobody is, for that.
+    /// A pool that has waited this many such rounds is admitted; 0: none is, for that.
     pub wait_rounds: u32,
 }
 
-impl Default for Config {
+impl Default for DefaultConfig {
     fn default() -> Self {
         Self {
-            mode: Mode::Default,
-            share: Share::Flow,
-            fair_share: FairShare::Queueing,
-            admission: true,
-            waiting_syn: WaitingSyn::Auto,
-            http_503: false,
-            p_thresh: Ppm(100_000),
-            p_admit: Ppm(90_000),
-            t_pool: Duration::from_secs(3),
-            t_wait: Duration::from_secs(3),
-            over_penalised: 2,
-            rho_r: Ppm(300_000),
-            newflow_cap: Ppm(250_000),
-            buffer: Buffer::Rtts(1000),
-            w_loss: Duration::from_secs(5),
-            ewma_shift: 3,
-            record_timeout: Duration::from_secs(120),
-            rtt: Duration::from_millis(200),
-            packet: Bytes(1500),
-            flows: 65_536,
-            pools: 4096,
             k: 6,
             window_clamp: true,
             window_clamp_min: 2,
@@ -202,22 +238,26 @@ pub struct Sizes {
 }
 
 impl Config {
-    /// The `paper` mode with its defaults.
+    /// The paper mode with its defaults.
     #[must_use]
     pub fn paper() -> Self {
-        Self { mode: Mode::Paper, ..Self::default() }
+        Self { common: Common::default(), mode: Mode::Paper(PaperConfig::default()) }
     }
 
-    /// Whether SYNs that wait are held.
+    /// The settings of the default mode, if it is that.
     #[must_use]
-    pub fn holds_syns(&self) -> bool {
-        match self.waiting_syn {
-            WaitingSyn::Hold => true,
-            WaitingSyn::Drop => false,
-            WaitingSyn::Auto => self.mode == Mode::Default,
-        }
+    pub const fn as_default(&self) -> Option<&DefaultConfig> {
+        if let Mode::Default(config) = &self.mode { Some(config) } else { None }
     }
 
+    /// The settings of the paper mode, if it is that.
+    #[must_use]
+    pub const fn as_paper(&self) -> Option<&PaperConfig> {
+        if let Mode::Paper(config) = &self.mode { Some(config) } else { None }
+    }
+}
+
+impl PaperConfig {
     /// The sizes of the queues on `link` (notes, table 2.8).
     #[must_use]
     pub fn sizes(&self, link: &ShaperConfig) -> Sizes {
@@ -253,39 +293,59 @@ mod tests {
             ("ewma_shift", "3", "0", "5"),
             ("record_timeout", "120s", "59", "601"),
         ] {
-            let mut c = Config::default();
-            assert_eq!(Config::key(key).map(|k| k.value(&c)).as_deref(), Some(default), "{key}");
+            let mut c = Config::paper();
+            assert_eq!(Config::key(key).and_then(|k| k.value(&c)).as_deref(), Some(default), "{key}");
             for wrong in [below, above, "", "x", "1e9", "NaN", "99999999999999999999"] {
                 let e = c.set(key, wrong).unwrap_err();
                 assert!(e.to_string().contains(key) && e.to_string().contains(" to "), "{e}");
             }
-            assert_eq!(c, Config::default(), "{key}: a refused value changed something");
+            assert_eq!(c, Config::paper(), "{key}: a refused value changed something");
         }
     }
 
     #[test]
     fn every_key_reads_what_it_prints() {
-        let c = Config::default();
         for key in Config::keys() {
-            let mut d = c;
-            d.set(key.name, &key.value(&c)).unwrap();
-            assert_eq!(c, d, "{}", key.name);
+            let home = if key.section == Some("mode=paper") { Config::paper() } else { Config::default() };
+            let mut copy = home;
+            copy.set(key.name, &key.value(&home).unwrap()).unwrap();
+            assert_eq!(copy, home, "{}", key.name);
             assert!(!key.range().is_empty() && !key.doc.is_empty());
         }
     }
 
     #[test]
+    fn a_key_of_the_other_mode_is_refused_wherever_the_mode_stands() {
+        for (text, key, problem) in [
+            (
+                "mode=paper,window_clamp=off",
+                "window_clamp",
+                "no meaning in mode=paper; it belongs to mode=default",
+            ),
+            (
+                "window_clamp=off,paper",
+                "window_clamp",
+                "no meaning in mode=paper; it belongs to mode=default",
+            ),
+            ("p_admit=0.05", "p_admit", "no meaning in mode=default; it belongs to mode=paper"),
+            ("swallow=off", "swallow", "called suppress_duplicates"),
+            ("door=hold", "door", "called waiting_syn"),
+        ] {
+            let e = Config::read(text).unwrap_err();
+            assert!(e.key == key && e.to_string().contains(problem), "{e}");
+        }
+        let config = Config::read("p_admit=0.05,flows=99,mode=paper").unwrap();
+        assert_eq!(config.differences(), "mode=paper,flows=99,p_admit=0.05");
+        // Named twice, the last counts, and the settings of the first are gone.
+        assert_eq!(Config::read("paper,mode=default").unwrap(), Config::default());
+    }
+
+    #[test]
     fn combinations_are_checked() {
-        let broken = |settings: &[(&str, &str)]| {
-            let mut c = Config::default();
-            for (k, v) in settings {
-                c.set(k, v).unwrap();
-            }
-            c.check().unwrap_err().key
-        };
-        assert_eq!(broken(&[("p_admit", "0.1")]), "p_admit");
-        assert_eq!(broken(&[("window_clamp_min", "9"), ("window_clamp_max", "3")]), "window_clamp_min");
-        assert_eq!(broken(&[("admission", "off"), ("http_503", "on")]), "http_503");
+        let broken = |settings: &str| Config::read(settings).unwrap_err().key;
+        assert_eq!(broken("paper,p_admit=0.1"), "p_admit");
+        assert_eq!(broken("window_clamp_min=9,window_clamp_max=3"), "window_clamp_min");
+        assert_eq!(broken("admission=off,http_503=on"), "http_503");
         assert!(Config::default().check().is_ok());
     }
 
@@ -294,14 +354,14 @@ mod tests {
         // 600 kbit/s * 200 ms = 15 000 B: ten packets of 1500 B, a quarter of them 2, three quarters 7.
         let link = ShaperConfig::new(Rate::from_kbps(600));
         let mut c = Config::paper();
-        assert_eq!(c.sizes(&link), Sizes { buffer: 10, newflow_cap: 2, recovery_cap: 7 });
+        assert_eq!(c.as_paper().unwrap().sizes(&link), Sizes { buffer: 10, newflow_cap: 2, recovery_cap: 7 });
         // The paper's packets: 500 B, so 30 of them; four times that.
         c.set("packet", "500").unwrap();
         c.set("buffer", "4x").unwrap();
-        assert_eq!(c.sizes(&link).buffer, 120);
+        assert_eq!(c.as_paper().unwrap().sizes(&link).buffer, 120);
         c.set("buffer", "50").unwrap();
-        assert_eq!(c.sizes(&link).buffer, 50);
-        assert_eq!(Config::paper().sizes(&ShaperConfig::new(Rate::from_bps(1))).buffer, 4);
+        assert_eq!(c.as_paper().unwrap().sizes(&link).buffer, 50);
+        assert_eq!(PaperConfig::default().sizes(&ShaperConfig::new(Rate::from_bps(1))).buffer, 4);
     }
 
     #[test]

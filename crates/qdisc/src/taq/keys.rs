@@ -2,11 +2,24 @@
 
 use narrows_units::Duration;
 
-use super::config::{Config, FairShare, Mode, Share, WaitingSyn};
+use super::config::{Common, Config, DefaultConfig, FairShare, Mode, PaperConfig, Share, WaitingSyn};
+use crate::keys::kinds::Words;
 use crate::keys::{choices, keys};
 use crate::{Key, SettingError, Settings};
 
-choices!(Mode: "default" => Default, "paper" => Paper);
+impl Words for Mode {
+    const WORDS: &'static [&'static str] = &["default", "paper"];
+
+    fn chosen(&self) -> usize {
+        usize::from(matches!(self, Self::Paper(_)))
+    }
+    /// Another mode begins with its own defaults.
+    fn choose(&mut self, place: usize) {
+        if place != self.chosen() {
+            *self = if place == 0 { Self::default() } else { Self::Paper(PaperConfig::default()) };
+        }
+    }
+}
 choices!(Share: "flow" => Flow, "pool" => Pool);
 choices!(FairShare: "queueing" => Queueing, "proportional" => Proportional);
 choices!(WaitingSyn: "auto" => Auto, "drop" => Drop, "hold" => Hold);
@@ -15,98 +28,110 @@ const fn secs(s: u64) -> Duration {
     Duration::from_secs(s)
 }
 
+fn common(config: &mut Config) -> Option<&mut Common> {
+    Some(&mut config.common)
+}
+
+fn paper(config: &mut Config) -> Option<&mut PaperConfig> {
+    if let Mode::Paper(paper) = &mut config.mode { Some(paper) } else { None }
+}
+
+fn default(config: &mut Config) -> Option<&mut DefaultConfig> {
+    if let Mode::Default(default) = &mut config.mode { Some(default) } else { None }
+}
+
 keys! {
     Config;
-    mode: Choice(), "which rules: `default` is the best found by measurement, `paper` the published text";
-    share: Choice(), "whom the link is shared among: flows, or pools (user addresses) first";
-    fair_share: Choice(), "equal shares, or in proportion to 1 / epoch length (paper mode)";
-    admission: Choice(), "new pools wait at the door while the link has more than it can serve";
-    waiting_syn: Choice(), "a waiting SYN is dropped (the client asks again) or held; auto: dropped in paper mode, held in default";
-    http_503: Choice(), "a connection to port 80 that has to wait is answered 503 with Retry-After (nfqueue back end)";
-    p_thresh: Part(50_000, 200_000), "loss probability from which timeouts repeat: decides nothing but how high `p_admit` may be";
-    p_admit: Part(1_000, 200_000), "loss probability from which new pools wait (paper mode); below p_thresh";
-    t_pool: Time(secs(1), secs(10)), "a flow joins the pool its source started less than this ago";
-    t_wait: Time(secs(1), secs(10)), "who has waited this long is let in (paper mode); while the door is closed one pool enters each `t_wait` (default mode)";
-    over_penalised: Number(1, 5), "more drops than this in two epochs make a flow over-penalised (paper mode)";
-    rho_r: Part(100_000, 500_000), "cap of the recovery queue (paper mode), of packets without data (default mode), as a share of the link";
-    newflow_cap: Part(100_000, 500_000), "cap of the new-flow queue, as a share of the buffer (paper mode)";
-    buffer: Buffer(), "buffer, in multiples of one RTT of the link (`1x`) or in packets (paper mode)";
-    w_loss: Time(secs(1), secs(20)), "window over which loss is measured, for the report and for the door of paper mode";
-    ewma_shift: Number(1, 4), "weight of a new sample in epoch and rate averages: 1 / 2^shift (paper mode)";
-    record_timeout: Time(secs(60), secs(600)), "a flow that sent nothing for this long is forgotten (paper mode)";
-    rtt: Time(Duration::from_millis(1), secs(10)), "round-trip time the buffer is sized for (paper mode)";
-    packet: Size(64, 65_535), "packet size the buffer is sized for, in bytes (paper mode)";
-    flows: Number(16, 1_048_576), "flows that can be followed at once";
-    pools: Number(16, 1_048_576), "pools that can be remembered at once";
-    k: Number(1, 1_000), "packets a flow may have waiting before a repairable one is dropped (default mode)";
-    window_clamp: Choice(), "hold senders back by the window in returning acknowledgments (default mode)";
-    window_clamp_min: Number(1, 1_000), "least window clamped to, in packets (default mode)";
-    window_clamp_max: Number(1, 10_000), "largest window clamped to, in packets (default mode)";
-    suppress_duplicates: Choice(), "discard copies of segments that still wait (default mode)";
-    suppress_departed: Choice(), "discard copies of segments whose acknowledgment cannot be back yet (default mode)";
-    mark: Choice(), "mark ECN-capable packets where one would be dropped (default mode)";
-    repairable: Choice(), "drop only what fast retransmit repairs (default mode)";
-    retransmissions_first: Choice(), "retransmissions go to the front of their flow, TSval rewritten (default mode)";
-    first_window_grace: Choice(), "no drop in a flow's first window (default mode)";
-    new_flows_first: Choice(), "a flow that was idle is served first for one quantum (default mode)";
-    young_kb: Number(0, 10_000), "kilobytes up to which a flow counts as young (default mode)";
-    young_weight: Number(100, 1_600), "a young flow's share, in percent of an old one's (default mode)";
-    quantum: Number(0, 65_535), "bytes a turn adds to what a flow may send; 0: the largest packet of late (default mode)";
-    new_quantum: Number(0, 1_000_000), "bytes a flow that waits for nothing may send before the round (default mode)";
-    new_share: Part(100_000, 1_000_000), "what such flows may have of the link while others wait for their turns; 1: they go before all (default mode)";
-    memory_packets: Number(16, 1_000_000), "most packets that wait at once (default mode)";
-    memory_bytes: Size(65_536, 4_000_000_000), "most bytes that wait at once (default mode)";
-    round_limit_ms: Millis(100, 600_000), "new pools wait while a round of one packet per flow takes longer (default mode)";
-    wait_rounds: Number(0, 10_000), "who has waited this many such rounds is let in; 0: nobody is, for that (default mode)";
+    [None, Some, Config::default] {
+        mode: Choice(), "which rules: `default` is the best found by measurement, `paper` the published text";
+    }
+    [None, common, Config::default] {
+        share: Choice(), "whom the link is shared among: flows, or pools (user addresses) first";
+        admission: Choice(), "new pools wait while the link has more than it can serve";
+        waiting_syn: Choice(), "a waiting SYN is dropped (the client asks again) or held; auto: dropped in paper mode, held in default";
+        http_503: Choice(), "a connection to port 80 that has to wait is answered 503 with Retry-After (nfqueue back end)";
+        t_pool: Time(secs(1), secs(10)), "a flow joins the pool its source started less than this ago";
+        t_wait: Time(secs(1), secs(10)), "a pool that has waited this long is admitted (paper mode); under overload one pool is admitted each `t_wait` (default mode)";
+        rho_r: Part(100_000, 500_000), "cap of the recovery queue (paper mode), of packets without data (default mode), as a share of the link";
+        w_loss: Time(secs(1), secs(20)), "window over which loss is measured: for the report, and in paper mode for admission";
+        flows: Number(16, 1_048_576), "flows that can be followed at once";
+        pools: Number(16, 1_048_576), "pools that can be remembered at once";
+    }
+    [Some("mode=paper"), paper, Config::paper] {
+        fair_share: Choice(), "equal shares, or in proportion to 1 / epoch length";
+        p_thresh: Part(50_000, 200_000), "loss probability from which timeouts repeat: decides nothing but how high `p_admit` may be";
+        p_admit: Part(1_000, 200_000), "loss probability from which new pools wait; below p_thresh";
+        over_penalised: Number(1, 5), "more drops than this in two epochs make a flow over-penalised";
+        newflow_cap: Part(100_000, 500_000), "cap of the new-flow queue, as a share of the buffer";
+        buffer: Buffer(), "buffer, in multiples of one RTT of the link (`1x`) or in packets";
+        ewma_shift: Number(1, 4), "weight of a new sample in epoch and rate averages: 1 / 2^shift";
+        record_timeout: Time(secs(60), secs(600)), "a flow that sent nothing for this long is forgotten";
+        rtt: Time(Duration::from_millis(1), secs(10)), "round-trip time the buffer is sized for";
+        packet: Size(64, 65_535), "packet size the buffer is sized for, in bytes";
+    }
+    [Some("mode=default"), default, Config::default] {
+        k: Number(1, 1_000), "packets a flow may have waiting before a repairable one is dropped";
+        window_clamp: Choice(), "hold senders back by the window in returning acknowledgments";
+        window_clamp_min: Number(1, 1_000), "least window clamped to, in packets";
+        window_clamp_max: Number(1, 10_000), "largest window clamped to, in packets";
+        suppress_duplicates: Choice(), "discard copies of segments that still wait";
+        suppress_departed: Choice(), "discard copies of segments whose acknowledgment cannot be back yet";
+        mark: Choice(), "mark ECN-capable packets where one would be dropped";
+        repairable: Choice(), "drop only what fast retransmit repairs";
+        retransmissions_first: Choice(), "retransmissions go to the front of their flow, TSval rewritten";
+        first_window_grace: Choice(), "no drop in a flow's first window";
+        new_flows_first: Choice(), "a flow that was idle is served first for one quantum";
+        young_kb: Number(0, 10_000), "kilobytes up to which a flow counts as young";
+        young_weight: Number(100, 1_600), "a young flow's share, in percent of an old one's";
+        quantum: Number(0, 65_535), "bytes DRR adds each round to what a flow may send; 0: the largest packet of late";
+        new_quantum: Number(0, 1_000_000), "bytes a new flow may send before the old flows";
+        new_share: Part(100_000, 1_000_000), "what new flows may have of the link while old ones wait; 1: they go before all";
+        memory_packets: Number(16, 1_000_000), "most packets that wait at once";
+        memory_bytes: Size(65_536, 4_000_000_000), "most bytes that wait at once";
+        round_limit_ms: Millis(100, 600_000), "new pools wait while a round of one packet per flow takes longer";
+        wait_rounds: Number(0, 10_000), "a pool that has waited this many such rounds is admitted; 0: none is, for that";
+    }
 }
 
 impl Settings for Config {
     const NAME: &'static str = "taq";
     const BARE: &'static str = "mode";
-    const RENAMED: &'static [(&'static str, &'static str)] = &[
-        ("door", "waiting_syn"),
-        ("clamp", "window_clamp"),
-        ("clamp_min", "window_clamp_min"),
-        ("clamp_max", "window_clamp_max"),
-        ("swallow", "suppress_duplicates"),
-        ("swallow_departed", "suppress_departed"),
-        ("front", "retransmissions_first"),
-        ("new_first", "new_flows_first"),
-        ("new_bytes", "new_quantum"),
-        ("line_rounds", "wait_rounds"),
-    ];
+    const SELECTOR: Option<&'static str> = Some("mode");
 
     fn keys() -> &'static [Key<Self>] {
         KEYS
     }
 
     fn check(&self) -> Result<(), SettingError> {
-        let wrong = |key: &str, value: String, expected: String| {
-            Err(SettingError { key: key.to_owned(), value, expected })
-        };
+        if self.common.http_503 && !self.common.admission {
+            return Err(SettingError::new("http_503", "on", "admission = on: without it nobody is refused"));
+        }
+        match &self.mode {
+            Mode::Default(config) => config.check(),
+            Mode::Paper(config) => config.check(),
+        }
+    }
+}
+
+impl PaperConfig {
+    fn check(&self) -> Result<(), SettingError> {
         if self.p_admit >= self.p_thresh {
-            return wrong("p_admit", self.p_admit.to_string(), format!("below p_thresh = {}", self.p_thresh));
+            let expected = format!("below p_thresh = {}", self.p_thresh);
+            return Err(SettingError::new("p_admit", self.p_admit.to_string(), expected));
         }
+        Ok(())
+    }
+}
+
+impl DefaultConfig {
+    fn check(&self) -> Result<(), SettingError> {
         if self.window_clamp_min > self.window_clamp_max {
-            return wrong(
-                "window_clamp_min",
-                self.window_clamp_min.to_string(),
-                format!("at most window_clamp_max = {}", self.window_clamp_max),
-            );
-        }
-        if self.http_503 && !self.admission {
-            return wrong(
-                "http_503",
-                "on".to_owned(),
-                "admission = on: without a door nobody is refused".to_owned(),
-            );
+            let expected = format!("at most window_clamp_max = {}", self.window_clamp_max);
+            return Err(SettingError::new("window_clamp_min", self.window_clamp_min.to_string(), expected));
         }
         if self.memory_packets < self.k {
-            return wrong(
-                "memory_packets",
-                self.memory_packets.to_string(),
-                format!("at least k = {}, or no flow could ever hold its backlog", self.k),
-            );
+            let expected = format!("at least k = {}, or no flow could ever hold its backlog", self.k);
+            return Err(SettingError::new("memory_packets", self.memory_packets.to_string(), expected));
         }
         Ok(())
     }

@@ -15,35 +15,31 @@ mod pools;
 
 use narrows_flow::{Census, Phase};
 
-pub use config::{Config, FairShare, Mode, Share, Sizes, WaitingSyn};
+pub use config::{Common, Config, DefaultConfig, FairShare, Mode, PaperConfig, Share, Sizes, WaitingSyn};
 pub use loss::LossWindow;
 pub use pools::PoolId;
 
 use self::default::DefaultMode;
 use self::paper::PaperMode;
-use crate::{Discipline, DisciplineSettings, Limits, Packet, Report, ShaperConfig};
+use crate::{BoxedDiscipline, DisciplineSettings, Limits, Packet, Report, ShaperConfig};
 
 impl DisciplineSettings for Config {
     fn limits(&self, link: &ShaperConfig) -> Limits {
-        let packets = match self.mode {
-            Mode::Paper => {
+        let packets = match &self.mode {
+            Mode::Paper(config) => {
                 // What recovers may exceed the buffer by a quarter.
-                let buffer = self.sizes(link).buffer;
+                let buffer = config.sizes(link).buffer;
                 buffer + buffer.div_ceil(4)
             }
-            Mode::Default => self.memory_packets as usize,
+            Mode::Default(config) => config.memory_packets as usize,
         };
-        Limits { packets, flows: self.flows as usize }
+        Limits { packets, flows: self.common.flows as usize }
     }
 
-    fn build<P: Packet + Send + 'static>(
-        &self,
-        link: &ShaperConfig,
-        seed: u64,
-    ) -> Box<dyn Discipline<P> + Send> {
+    fn build<P: Packet + Send + 'static>(&self, link: &ShaperConfig, seed: u64) -> BoxedDiscipline<P> {
         match self.mode {
-            Mode::Paper => Box::new(PaperMode::new(*self, *link, seed)),
-            Mode::Default => Box::new(DefaultMode::new(*self, *link, seed)),
+            Mode::Paper(config) => Box::new(PaperMode::new(self.common, config, *link, seed)),
+            Mode::Default(config) => Box::new(DefaultMode::new(self.common, config, *link, seed)),
         }
     }
 }

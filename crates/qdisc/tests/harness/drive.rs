@@ -1,6 +1,6 @@
 //! When to wake the driver: when it says so, also without pause, or late.
 
-use narrows_qdisc::{Direction, Discipline, Driver, Fifo, Limit, Qdisc as _, Record};
+use narrows_qdisc::{BoxedDiscipline, Direction, Driver, Fifo, Limit, Qdisc as _, Record};
 use narrows_units::{Duration, Instant};
 
 use super::Rng;
@@ -8,7 +8,7 @@ use super::ledger::Ledger;
 use super::traffic::Arrival;
 
 /// A discipline under test.
-pub type Tested = Box<dyn Discipline<Record> + Send>;
+pub type Tested = BoxedDiscipline<Record>;
 
 /// When the driver is called beside arrivals.
 pub enum Waking {

@@ -1,10 +1,10 @@
 //! Who does best by each measure, and by how much.
 //!
 //! At each point (a scenario and all that is swept but the discipline) and for each figure of a measure, a discipline's
-//! *factor* is how many times worse it is than the best there: 1 for the best. Both sides have the measure's *grain* added,
-//! below which a difference is none to anybody, so that 0.2 ms against 0.1 ms is no factor of two and zero has one.
-//! Over several points factors are combined by their geometric mean, which gives each point the same weight and does not
-//! depend on who is taken as the unit.
+//! *factor* is how many times worse it is than the best there: 1 for the best. Both sides have the measure's *grain*
+//! added, below which a difference is none to anybody, so that 0.2 ms against 0.1 ms is no factor of two and zero has
+//! one. Over several points factors are combined by their geometric mean, which gives each point the same weight and
+//! does not depend on who is taken as the unit.
 
 use std::collections::BTreeMap;
 

@@ -70,7 +70,8 @@ fn vectors_match_on_the_labels_left() {
     assert_eq!(judge("max(jain_20s, jain_20s{discipline=taq})", ">= 0.98").unwrap().outcome, Outcome::Holds);
 }
 
-/// Two losses by two sizes, with a figure of each: the recursion's own value, T(B_10^1) = 1.4911 s at p = 0.1, and a hundredth less.
+/// Two losses by two sizes, with a figure of each: the recursion's own value, T(B_10^1) = 1.4911 s at p = 0.1, and a
+/// hundredth less.
 #[test]
 fn a_model_at_every_point_of_a_sweep() {
     let sample = |p: &str, segments: &str, mean_s: f64| Sample {

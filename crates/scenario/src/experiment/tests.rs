@@ -238,7 +238,8 @@ fn a_log_is_found_beside_the_file() {
     std::fs::create_dir_all(&folder).unwrap();
     std::fs::write(folder.join("a.csv"), "0,x,1000\n1,y,2000\n").unwrap();
     let file = folder.join("s.toml");
-    let text = "name = \"k\"\nrate = \"1mbit\"\ndiscipline = \"taq\"\n[[traffic]]\nkind = \"log\"\nfile = \"a.csv\"\nclients = 2\n";
+    let text = "name = \"k\"\nrate = \"1mbit\"\ndiscipline = \"taq\"\n[[traffic]]\nkind = \"log\"\nfile = \
+     \"a.csv\"\nclients = 2\n";
     std::fs::write(&file, text).unwrap();
     let hash = |e: Experiment| e.expand().map(|r| r[0].scenario.hash.clone());
     let first = hash(Experiment::load(&file, &[]).unwrap()).unwrap();
@@ -260,7 +261,8 @@ fn a_log_is_found_beside_the_file() {
 #[test]
 fn probes() {
     let s = one(&format!(
-        "{}[probes]\nslice = \"10s\"\nseries = [\"cwnd\", \"queue\"]\nepochs = \"400ms\"\ncapture = [\"thin.back\"]\nhangs = []\n",
+        "{}[probes]\nslice = \"10s\"\nseries = [\"cwnd\", \"queue\"]\nepochs = \"400ms\"\ncapture = \
+         [\"thin.back\"]\nstalls = []\n",
         without_disciplines(THIN)
     ));
     assert_eq!((s.probes.series, s.probes.capture), (vec![Series::Queue, Series::Cwnd], vec![1]));

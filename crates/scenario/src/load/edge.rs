@@ -19,7 +19,8 @@ fn edge(r: Reader<'_>, topology: &Topology) -> Result<Edge, Error> {
     let paths = paths(&r, topology, at)?;
     let mark = marks(&r)?;
     if paths.is_none() && mark.is_none() {
-        let expected = "the first links of the two ways, as [\"left-upper\", \"left-lower\"], or mark = [18, 10]: else nothing follows from the division";
+        let expected = "the first links of the two ways, as [\"left-upper\", \"left-lower\"], or mark = [18, 10]: else \
+         nothing follows from the division";
         return Err(r.wrong("paths", expected));
     }
     r.finish()?;

@@ -29,8 +29,9 @@ pub(crate) fn config(layers: &[Layer<'_>], congestion: Option<&str>, mtu: u32) -
     };
     if let Some(name) = congestion.filter(|_| from == 0) {
         config.set("congestion", name).map_err(|e| {
-            let expected = format!("{}; the lab takes all the kernel knows", e.expected);
-            Error::value("congestion_control", format!("'{name}'"), expected)
+            let mut e = Error::setting("congestion_control", format!("'{name}'"), &e);
+            e.problem += "; the lab takes all the kernel knows";
+            e
         })?;
         // HyStart belongs to CUBIC: in the kernel Reno starts slowly in the old way.
         if config.congestion != CcKind::Cubic {
@@ -52,7 +53,7 @@ pub(crate) fn config(layers: &[Layer<'_>], congestion: Option<&str>, mtu: u32) -
         let expected = format!("at most {most}, or with its headers it does not fit into mtu = {mtu}");
         return Err(Error::value(&format!("{path}.mss"), config.mss, expected));
     }
-    config.check().map_err(|e| Error::value(&format!("{path}.{}", e.key), e.value, e.expected))?;
+    config.check().map_err(|e| Error::setting(&format!("{path}.{}", e.key), &e.value, &e))?;
     Ok(config)
 }
 
@@ -60,7 +61,7 @@ fn set(config: &mut Config, layer: &Layer<'_>, key: &str, value: &Value) -> Resu
     let path = format!("{}.{key}", layer.path);
     if Config::key(key).is_none() {
         let names = Config::keys().iter().map(|k| k.name).chain(["preset"]);
-        let expected = match Config::replacement(key).or_else(|| nearest(key, names)) {
+        let expected = match nearest(key, names) {
             Some(near) => format!("'{near}'?"),
             None => "preset or a key of docs/reference/tcp.md".to_owned(),
         };
@@ -71,13 +72,13 @@ fn set(config: &mut Config, layer: &Layer<'_>, key: &str, value: &Value) -> Resu
         Value::Boolean(b) => (if *b { "on" } else { "off" }).to_owned(),
         other => other.to_string(),
     };
-    config.set(key, &text).map_err(|e| Error::value(&path, shown(value), e.expected))
+    config.set(key, &text).map_err(|e| Error::setting(&path, shown(value), &e))
 }
 
 fn preset(layer: &Layer<'_>, value: &Value) -> Result<Preset, Error> {
     let name = value.as_str().unwrap_or_default();
     name.parse().map_err(|e: narrows_tcp::SettingError| {
-        Error::value(&format!("{}.preset", layer.path), shown(value), e.expected)
+        Error::setting(&format!("{}.preset", layer.path), shown(value), &e)
     })
 }
 

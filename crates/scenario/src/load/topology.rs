@@ -1,12 +1,15 @@
 //! Topologies: the thin-link short form, `[topology]` presets and `[[link]]`s, all made into one form.
 
-use narrows_qdisc::{Framing, Limit, Spec};
+mod link;
+mod shape;
+
+pub(crate) use link::plain_name;
+use link::{Direction, discipline, drop_times, drops, loss, need, pair, plenty};
+use narrows_qdisc::Framing;
 use narrows_units::{Duration, Rate};
-use toml::Value;
 
 use super::tcp::Layer;
 use crate::error::nearest;
-use crate::quantity;
 use crate::read::Reader;
 use crate::{Delays, Discipline, Error, Hosts, Link, Loss, Spread, Thin, Topology};
 
@@ -33,15 +36,14 @@ struct Common<'r, 'a> {
 
 /// Most links of a topology: routes are found by looking at all of them for each node.
 const MOST_LINKS: usize = 10_000;
-/// Most hops of a parking lot.
-const MOST_HOPS: u32 = 1_000;
-/// Packets of a queue that is there only because every link has one: the way back of acknowledgments.
-const PLENTY: usize = 1_000;
 /// An access link is so many times as fast as the thin link, unless told.
 const ACCESS: u64 = 100;
 
 /// Most that a packet counts at least: as CAKE has it.
 const MOST_MPU: u32 = 256;
+
+/// As `up_discipline`: what stands before the thin link stands before its way back.
+const SAME: &str = "same";
 
 const FRAMINGS: [(&str, Framing); 3] =
     [("none", Framing::None), ("atm", Framing::Atm), ("ptm", Framing::Ptm)];
@@ -80,7 +82,7 @@ pub(crate) fn read<'a>(top: &Reader<'a>) -> Result<Draft<'a>, Error> {
         Some(_) if !links.is_empty() => {
             return Err(Error::new("topology", "expected either [topology] or [[link]]s, not both"));
         }
-        Some(table) => shape(Reader::new(table, "topology"), &common)?,
+        Some(table) => shape::read(Reader::new(table, "topology"), &common)?,
         None => long(links, groups, &common)?,
     };
     Ok(draft)
@@ -103,7 +105,7 @@ fn thin<'a>(top: &Reader<'a>, common: &Common<'_, 'a>) -> Result<Draft<'a>, Erro
             delay: Duration::ZERO,
             discipline: match top.text("up_discipline")? {
                 Some(SAME) => discipline.clone(),
-                Some(_) => need(top, "up_discipline", self::discipline(top, "up_discipline")?)?,
+                Some(_) => need(top, "up_discipline", link::discipline(top, "up_discipline")?)?,
                 None => plenty(),
             },
             loss: common.loss,
@@ -127,77 +129,6 @@ fn thin<'a>(top: &Reader<'a>, common: &Common<'_, 'a>) -> Result<Draft<'a>, Erro
 /// `access_rate`, or so many times `rate`.
 fn access_rate(top: &Reader<'_>, rate: Rate) -> Result<Rate, Error> {
     top.or("access_rate", Rate::from_bps(rate.as_bps().saturating_mul(ACCESS)), |r, k| r.rate(k))
-}
-
-/// `[topology]`: some well-known shapes. All links have one rate and delay; the diamond's lower branch may differ.
-fn shape<'a>(r: Reader<'a>, common: &Common<'_, 'a>) -> Result<Draft<'a>, Error> {
-    #[derive(Clone, Copy, PartialEq)]
-    enum Shape {
-        Dumbbell,
-        ParkingLot,
-        Diamond,
-    }
-    let kinds =
-        [("dumbbell", Shape::Dumbbell), ("parking_lot", Shape::ParkingLot), ("diamond", Shape::Diamond)];
-    let kind = r.must("kind", "one of dumbbell, parking_lot, diamond", |r, k| r.word(k, &kinds))?;
-    let rate = r.must("rate", "a rate, as \"1mbit\"", |r, k| r.rate(k))?;
-    let delay = r.or("delay", Duration::ZERO, |r, k| r.time(k))?;
-    let access = access_rate(common.access, rate)?;
-    let spread = r.or("spread", Spread::Even, |r, k| r.word(k, &SPREADS))?;
-    let (low, high) = r.or("access_delay", (Duration::ZERO, Duration::ZERO), |r, k| r.times(k))?;
-    let far = Delays { low, high, spread };
-    let near = Delays::default();
-    let discipline = need(common.access, "discipline", common.discipline.clone())?;
-    let way = |rate, delay| Direction { rate, delay, discipline: discipline.clone(), loss: common.loss };
-    let back_rate = r.or("back_rate", rate, |r, k| r.rate(k))?;
-    let back_discipline = self::discipline(&r, "back_discipline")?.unwrap_or_else(plenty);
-    let back =
-        |delay| Direction { rate: back_rate, delay, discipline: back_discipline.clone(), loss: common.loss };
-    let draft = match kind {
-        Shape::Dumbbell => {
-            let mut d = Draft::new(&["left", "right"]);
-            d.pair(("thin", 0, 1), &way(rate, delay), &back(delay), common);
-            d.group("servers", 0, access, far);
-            d.group("clients", 1, access, near);
-            d
-        }
-        Shape::ParkingLot => {
-            let hops =
-                r.must("hops", "the number of links in a row", |r, k| r.count(k, 1, MOST_HOPS))? as usize;
-            let names: Vec<String> = (0..=hops).map(|i| format!("n{i}")).collect();
-            let mut d = Draft::new(&names.iter().map(String::as_str).collect::<Vec<_>>());
-            d.group("servers", 0, access, far);
-            d.group("clients", hops, access, near);
-            for i in 1..=hops {
-                d.pair((&format!("hop{i}"), i - 1, i), &way(rate, delay), &back(delay), common);
-                d.group(&format!("servers{i}"), i - 1, access, far);
-                d.group(&format!("clients{i}"), i, access, near);
-            }
-            d
-        }
-        Shape::Diamond => {
-            let other_rate = r.or("lower_rate", rate, |r, k| r.rate(k))?;
-            let other_delay = r.or("lower_delay", delay, |r, k| r.time(k))?;
-            let mut d = Draft::new(&["left", "upper", "lower", "right"]);
-            for (name, from, to, rate, delay) in [
-                ("left-upper", 0, 1, rate, delay),
-                ("upper-right", 1, 3, rate, delay),
-                ("left-lower", 0, 2, other_rate, other_delay),
-                ("lower-right", 2, 3, other_rate, other_delay),
-            ] {
-                d.pair((name, from, to), &way(rate, delay), &back(delay), common);
-            }
-            for (side, at) in [("", 0), ("_upper", 1), ("_lower", 2)] {
-                d.group(&format!("servers{side}"), at, access, far);
-            }
-            for (side, at) in [("", 3), ("_upper", 1), ("_lower", 2)] {
-                d.group(&format!("clients{side}"), at, access, near);
-            }
-            d
-        }
-    };
-    r.finish()?;
-    Ok(draft)
 }
 
 fn long<'a>(
@@ -330,120 +261,6 @@ impl<'a> Draft<'a> {
         self.topology.hosts.push(Hosts { name: name.to_owned(), at, count: 0, rate, delay });
         self.counts.push(None);
         self.tcp.push(None);
-    }
-}
-
-/// What may differ between the two directions of a link.
-struct Direction {
-    rate: Rate,
-    delay: Duration,
-    discipline: Discipline,
-    loss: Loss,
-}
-
-fn pair(
-    (name, from, to): (&str, usize, usize),
-    forth: &Direction,
-    back: &Direction,
-    common: &Common<'_, '_>,
-) -> (Link, Link) {
-    let one = |name: String, from, to, d: &Direction| Link {
-        name,
-        from,
-        to,
-        back: None,
-        rate: d.rate,
-        delay: d.delay,
-        discipline: d.discipline.clone(),
-        overhead: common.overhead,
-        mpu: common.mpu,
-        framing: common.framing,
-        loss: d.loss,
-        drop: Vec::new(),
-        drop_at: Vec::new(),
-    };
-    (one(name.to_owned(), from, to, forth), one(format!("{name}.back"), to, from, back))
-}
-
-/// A discipline by name.
-pub(crate) fn discipline(r: &Reader<'_>, key: &'static str) -> Result<Option<Discipline>, Error> {
-    let Some(text) = r.text(key)? else { return Ok(None) };
-    text.parse().map(Some).map_err(|e| wrong_discipline(&r.path(key), text, &e))
-}
-
-/// A sentence about a discipline that cannot be.
-pub(crate) fn wrong_discipline(path: &str, text: &str, e: &narrows_qdisc::SettingError) -> Error {
-    if e.key == "discipline" {
-        return Error::value(path, format!("'{text}'"), format!("{}, or kernel:NAME in the lab", e.expected));
-    }
-    Error::value(path, format!("'{text}'"), format!("{} to be {}", e.key, e.expected))
-}
-
-fn need(r: &Reader<'_>, key: &'static str, discipline: Option<Discipline>) -> Result<Discipline, Error> {
-    discipline.ok_or_else(|| {
-        r.wrong(key, "what stands before the link, as discipline = \"fifo:30\" or disciplines = [\"fifo:30\", \"taq\"]")
-    })
-}
-
-/// As `up_discipline`: what stands before the thin link stands before its way back.
-const SAME: &str = "same";
-
-fn plenty() -> Discipline {
-    Discipline::Ours(Spec::Fifo(Limit::Packets(PLENTY)))
-}
-
-/// `0.01`, or `gilbert:to_bad=0.01,to_good=0.3,bad=1,good=0`.
-fn loss(r: &Reader<'_>, key: &'static str) -> Result<Option<Loss>, Error> {
-    let expected =
-        "a probability from 0 up to but not 1, or \"gilbert:to_bad=0.01,to_good=0.3,bad=1,good=0\"";
-    let fits = |p: f64| (0.0..1.0).contains(&p);
-    match r.value(key) {
-        Some(Value::String(text)) => {
-            let wrong = || r.wrong(key, expected);
-            let mut found = [None, None, Some(1.0), Some(0.0)];
-            for part in text.strip_prefix("gilbert:").ok_or_else(wrong)?.split(',') {
-                let (name, value) = part.split_once('=').ok_or_else(wrong)?;
-                let at = ["to_bad", "to_good", "bad", "good"].iter().position(|n| *n == name.trim());
-                let value = quantity::split(value).filter(|(p, unit)| unit.is_empty() && *p <= 1.0);
-                found[at.ok_or_else(wrong)?] = Some(value.ok_or_else(wrong)?.0);
-            }
-            match found {
-                [Some(to_bad), Some(to_good), Some(bad), Some(good)] if to_good > 0.0 => {
-                    Ok(Some(Loss::GilbertElliott { to_bad, to_good, bad, good }))
-                }
-                _ => Err(wrong()),
-            }
-        }
-        _ => Ok(r.number(key, expected, fits)?.map(|p| if p == 0.0 { Loss::None } else { Loss::Random(p) })),
-    }
-}
-
-fn drops(r: &Reader<'_>) -> Result<Vec<u64>, Error> {
-    let expected = "packet numbers, the first is 1, as [3, 7]";
-    let list = r.list("drop", expected)?.unwrap_or_default();
-    let numbers = list.iter().map(|v| v.as_integer().filter(|n| *n > 0).map(i64::unsigned_abs));
-    let mut drops = numbers.collect::<Option<Vec<u64>>>().ok_or_else(|| r.wrong("drop", expected))?;
-    drops.sort_unstable();
-    Ok(drops)
-}
-
-fn drop_times(r: &Reader<'_>) -> Result<Vec<Duration>, Error> {
-    let expected = "times in quotes, as [\"1.5s\", \"4s\"]";
-    let list = r.list("drop_at", expected)?.unwrap_or_default();
-    let times = list.iter().map(|v| quantity::time(v.as_str()?).ok());
-    let mut times = times.collect::<Option<Vec<Duration>>>().ok_or_else(|| r.wrong("drop_at", expected))?;
-    times.sort_unstable();
-    Ok(times)
-}
-
-/// A name of letters, digits, `-` and `_`.
-pub(crate) fn plain_name(r: &Reader<'_>, key: &'static str) -> Result<Option<String>, Error> {
-    let plain = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '_';
-    match r.text(key)? {
-        Some(t) if t.is_empty() || !t.chars().all(plain) => {
-            Err(r.wrong(key, "letters, digits, '-' and '_', because results are called so"))
-        }
-        t => Ok(t.map(str::to_owned)),
     }
 }
 

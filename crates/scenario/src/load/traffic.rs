@@ -1,6 +1,6 @@
 //! Who asks for what, from `[[traffic]]`.
 
-use narrows_tcp::Handshake;
+use narrows_tcp::{Config, Handshake};
 use narrows_units::{Dscp, Duration};
 
 use super::tcp::{self, Layer};
@@ -96,25 +96,8 @@ fn bounded(r: &Reader<'_>, t: &Traffic, flows: u64) -> Result<(), Error> {
 fn entry(r: &Reader<'_>, around: &Around<'_>) -> Result<Traffic, Error> {
     let kind = kind(r, &around.files)?;
     let web = matches!(kind, Kind::Objects { .. } | Kind::Pages { .. } | Kind::Log { .. });
-    let (from, to) = (group(r, "from", "servers", around)?, group(r, "to", "clients", around)?);
-    if from == to {
-        return Err(Error::value(
-            &r.path("to"),
-            format!("'{}'", around.draft.topology.hosts[to].name),
-            "another group of hosts than from",
-        ));
-    }
-    let own = r.table("tcp")?.map(|table| Layer { table, path: r.path("tcp") });
-    let end = |hosts: usize| {
-        let layers: Vec<Layer<'_>> =
-            [&around.tcp, &around.draft.tcp[hosts], &own].into_iter().flatten().cloned().collect();
-        tcp::config(&layers, around.congestion, around.mtu)
-    };
-    let (tcp_from, tcp_to) = (end(from)?, end(to)?);
-    if tcp_from.handshake != tcp_to.handshake {
-        let expected = "the same handshake at both ends; set [tcp] for all hosts, or [traffic.tcp]";
-        return Err(Error::new(r.path("tcp"), format!("is at odds: expected {expected}")));
-    }
+    let (from, to) = groups(r, around)?;
+    let (tcp_from, tcp_to) = ends(r, around, from, to)?;
     // A one-way agent's SYN takes the way of the data, so nobody can ask first.
     let oneway = tcp_from.handshake == Handshake::SynIsPacketZero;
     let asks = web && !oneway;
@@ -122,18 +105,9 @@ fn entry(r: &Reader<'_>, around: &Around<'_>) -> Result<Traffic, Error> {
     let default = if asks { OpenedBy::Receiver } else { OpenedBy::Sender };
     let opened_by = r.or("opened_by", default, |r, k| r.word(k, &opened))?;
     let request = r.or("request", if asks { REQUEST } else { 0 }, |r, k| r.bytes(k, true))?;
-    let udp = matches!(kind, Kind::Udp { .. });
     if let Kind::Udp { packet, .. } = kind {
-        if packet > around.mtu {
-            return Err(r.wrong("packet", format!("at most mtu = {}", around.mtu)));
-        }
-        for key in ["opened_by", "request", "header", "tcp", "opaque"] {
-            if r.has(key) {
-                return Err(r.wrong(key, "no such key for udp, which has no connections"));
-            }
-        }
-    }
-    if oneway && !udp && (opened_by == OpenedBy::Receiver || request > 0) {
+        no_connection(r, packet, around.mtu)?;
+    } else if oneway && (opened_by == OpenedBy::Receiver || request > 0) {
         let key = if opened_by == OpenedBy::Receiver { "opened_by" } else { "request" };
         let expected = "the sender to open without a request, because in ns-2's handshake the SYN goes the way of the \
                         data; tcp.handshake = 'three_way' allows both";
@@ -141,15 +115,7 @@ fn entry(r: &Reader<'_>, around: &Around<'_>) -> Result<Traffic, Error> {
     }
     let header = r.or("header", if asks { HEADER } else { 0 }, |r, k| r.bytes(k, true))?;
     let opaque = r.or("opaque", false, |r, k| r.flag(k))?;
-    let start = r.or("start", Duration::ZERO, |r, k| r.time(k))?;
-    let stop = r.or("stop", around.duration, |r, k| r.time(k))?;
-    if stop > around.duration {
-        return Err(r.wrong("stop", "at most the duration"));
-    }
-    if start >= stop {
-        let end = if r.has("stop") { "stop" } else { "the duration" };
-        return Err(r.wrong("start", format!("a time before {end}")));
-    }
+    let (start, stop) = times(r, around.duration)?;
     Ok(Traffic {
         name: String::new(),
         from,
@@ -166,6 +132,62 @@ fn entry(r: &Reader<'_>, around: &Around<'_>) -> Result<Traffic, Error> {
         stop,
         kind,
     })
+}
+
+/// Who sends and who receives.
+fn groups(r: &Reader<'_>, around: &Around<'_>) -> Result<(usize, usize), Error> {
+    let (from, to) = (group(r, "from", "servers", around)?, group(r, "to", "clients", around)?);
+    if from == to {
+        return Err(Error::value(
+            &r.path("to"),
+            format!("'{}'", around.draft.topology.hosts[to].name),
+            "another group of hosts than from",
+        ));
+    }
+    Ok((from, to))
+}
+
+/// TCP at both ends: of all hosts, over it that of the group, over it that of the entry.
+fn ends(r: &Reader<'_>, around: &Around<'_>, from: usize, to: usize) -> Result<(Config, Config), Error> {
+    let own = r.table("tcp")?.map(|table| Layer { table, path: r.path("tcp") });
+    let end = |hosts: usize| {
+        let layers: Vec<Layer<'_>> =
+            [&around.tcp, &around.draft.tcp[hosts], &own].into_iter().flatten().cloned().collect();
+        tcp::config(&layers, around.congestion, around.mtu)
+    };
+    let (tcp_from, tcp_to) = (end(from)?, end(to)?);
+    if tcp_from.handshake != tcp_to.handshake {
+        let expected = "the same handshake at both ends; set [tcp] for all hosts, or [traffic.tcp]";
+        return Err(Error::new(r.path("tcp"), format!("is at odds: expected {expected}")));
+    }
+    Ok((tcp_from, tcp_to))
+}
+
+/// Refuses what UDP does not have.
+fn no_connection(r: &Reader<'_>, packet: u32, mtu: u32) -> Result<(), Error> {
+    if packet > mtu {
+        return Err(r.wrong("packet", format!("at most mtu = {mtu}")));
+    }
+    for key in ["opened_by", "request", "header", "tcp", "opaque"] {
+        if r.has(key) {
+            return Err(r.wrong(key, "no such key for udp, which has no connections"));
+        }
+    }
+    Ok(())
+}
+
+/// When it begins and ends.
+fn times(r: &Reader<'_>, duration: Duration) -> Result<(Duration, Duration), Error> {
+    let start = r.or("start", Duration::ZERO, |r, k| r.time(k))?;
+    let stop = r.or("stop", duration, |r, k| r.time(k))?;
+    if stop > duration {
+        return Err(r.wrong("stop", "at most the duration"));
+    }
+    if start >= stop {
+        let end = if r.has("stop") { "stop" } else { "the duration" };
+        return Err(r.wrong("start", format!("a time before {end}")));
+    }
+    Ok((start, stop))
 }
 
 /// A codepoint by its number.

@@ -1,5 +1,6 @@
-//! Measurements, which prove nothing by themselves: what a sender costs beside the kernel's own, what the driver of spread
-//! windows costs, and how much of a link one flow uses. `cargo test --release -p narrows-senders --test live -- --ignored --nocapture NAME`
+//! Measurements, which prove nothing by themselves: what a sender costs beside the kernel's own, what the driver of
+//! spread windows costs, and how much of a link one flow uses. `cargo test --release -p narrows-senders --test live --
+//! --ignored --nocapture NAME`
 
 use std::time::{Duration, Instant};
 
@@ -8,8 +9,8 @@ use nix::time::{ClockId, clock_gettime};
 
 use crate::world::{World, can_run, connect, push};
 
-/// This process's processor time; without separate accounting of interrupts it holds the work for frames that was done in
-/// our threads' name.
+/// This process's processor time; without separate accounting of interrupts it holds the work for frames that was done
+/// in our threads' name.
 fn ours() -> Duration {
     Duration::from(clock_gettime(ClockId::CLOCK_PROCESS_CPUTIME_ID).unwrap())
 }
@@ -84,7 +85,8 @@ fn cost_of_the_driver() {
         return;
     }
     println!(
-        "| connections | then | closed before borrowed | pushes | walks | ms a walk | CPU ms | CPU us a connection | latest ms |"
+        "| connections | then | closed before borrowed | pushes | walks | ms a walk | CPU ms | CPU us a connection | \
+         latest ms |"
     );
     println!("|---|---|---|---|---|---|---|---|---|");
     for n in [10, 1000, 10_000] {
@@ -98,8 +100,8 @@ fn driven(connections: usize, close: bool) {
     const FIRST_PORT: u16 = 5501;
     let mut world = World::new(Duration::from_millis(50));
     let (name, driver) = world.load_beside(Sender::Spreading);
-    // A handshake takes 100 ms, so a hundred at a time. Nobody accepts: what waits to be accepted takes no descriptor, of
-    // which a process has 20 000 on the machine this was written on.
+    // A handshake takes 100 ms, so a hundred at a time. Nobody accepts: what waits to be accepted takes no descriptor,
+    // of which a process has 20 000 on the machine this was written on.
     let (threads, each) = (100.min(connections), connections / 100.min(connections));
     let ports: Vec<_> = (FIRST_PORT..).take(threads).collect();
     let listeners = world.listen(&ports);
@@ -136,8 +138,8 @@ fn driven(connections: usize, close: bool) {
     );
 }
 
-/// One flow's use of a link of 40 ms with buffers of 5, 10, 25, 50 and 100 % of the bandwidth-delay product (33 packets of
-/// 1514 bytes at 10 Mbit/s, 165 at 50), where each segment is acknowledged.
+/// One flow's use of a link of 40 ms with buffers of 5, 10, 25, 50 and 100 % of the bandwidth-delay product (33 packets
+/// of 1514 bytes at 10 Mbit/s, 165 at 50), where each segment is acknowledged.
 #[test]
 #[ignore = "a measurement"]
 fn utilisation_at_10_mbit() {
@@ -171,9 +173,9 @@ fn utilisation(mbit: u64, buffers: [usize; 5], each: bool) {
 
 /// What reno and adaptive AIMD use.
 ///
-/// Where a packet reaches the full queue in the instant in which one leaves it, microseconds decide whether it is lost (the
-/// phase effects of Floyd and Jacobson, 1992). So at 10 Mbit/s, where a packet is a good part of the buffer, this is the mean
-/// over round trips that differ by quarters of a packet's time.
+/// Where a packet reaches the full queue in the instant in which one leaves it, microseconds decide whether it is lost
+/// (the phase effects of Floyd and Jacobson, 1992). So at 10 Mbit/s, where a packet is a good part of the buffer, this
+/// is the mean over round trips that differ by quarters of a packet's time.
 fn point(mbit: u64, buffer: usize, each: bool) -> [f64; 2] {
     let packet = Duration::from_nanos(1514 * 8 * 1000 / mbit);
     let phases: u32 = if mbit > 10 { 1 } else { 4 };

@@ -1,13 +1,13 @@
-//! The kernel's programs and the simulator's laws on the same sequence of calls: what a real connection's kernel tells its
-//! sender, told again to `narrows-tcp`. Windows are compared after every call.
+//! The kernel's programs and the simulator's laws on the same sequence of calls: what a real connection's kernel tells
+//! its sender, told again to `narrows-tcp`. Windows are compared after every call.
 //!
-//! Recovery sets the window by itself in between, here as there; where it has, both go on from the kernel's window. What is
-//! left towards the next segment the kernel forgets at a loss and the simulator keeps: a segment at most.
+//! Recovery sets the window by itself in between, here as there; where it has, both go on from the kernel's window.
+//! What is left towards the next segment the kernel forgets at a loss and the simulator keeps: a segment at most.
 
 use std::time::Duration;
 
 use narrows_senders::{Call, Sender, Step, Watch};
-use narrows_tcp::cc::{AckSample, AdaptiveAimd, CongestionControl, Delivery, Reno, Window};
+use narrows_tcp::cc::{AckSample, AdaptiveAimd, CongestionControl, DeliverySample, Reno, Window};
 use narrows_tcp::startup::{Burst, SlowStart, Startup};
 use narrows_tcp::{Config, Preset, Settings as _};
 use narrows_units::{Duration as Time, Instant};
@@ -142,7 +142,8 @@ fn at(step: &Step) -> Instant {
     Instant::ZERO + Time::from_nanos(step.at_ns)
 }
 
-/// Plays all calls to a twin: `ack` grows its window, `loss` sets its threshold (true for a timeout), `rtt` takes a sample.
+/// Plays all calls to a twin: `ack` grows its window, `loss` sets its threshold (true for a timeout), `rtt` takes a
+/// sample.
 fn compare<C>(
     twin: &mut Twin<C>,
     steps: &[Step],
@@ -258,8 +259,8 @@ fn burst_tcp_is_the_simulators_step_by_step() {
 /// Adaptive AIMD, and how far apart its greatest smoothed round-trip time and the kernel's are.
 ///
 /// It smooths the samples that its sender is told of. The kernel smooths those of the oldest segment that an ACK covers
-/// and those of recovery, and tells of the newest: where ACKs come joined, as on a busy machine, the two differ, and with
-/// them what is decided rightly.
+/// and those of recovery, and tells of the newest: where ACKs come joined, as on a busy machine, the two differ, and
+/// with them what is decided rightly.
 #[derive(Debug)]
 struct Adaptive {
     law: AdaptiveAimd,
@@ -376,14 +377,14 @@ fn adaptive(steps: &[Step], what: &str, timeouts: bool) -> Result<(), String> {
         |twin, step| {
             if step.value > 0 {
                 let rtt = Some(Time::from_micros(step.value.cast_unsigned().into()));
-                let delivery = Delivery { now: at(step), segments: 1, rtt, open: true };
+                let delivery = DeliverySample { now: at(step), segments: 1, rtt, open: true };
                 twin.cc.law.on_delivery(&mut twin.window, &twin.config, &delivery);
                 twin.cc.sample(f64::from(step.value), step);
             }
         },
     );
     let beta = steps.last().map_or(0.0, |s| f64::from(s.private[0]) / 65536.0);
-    let theirs = twin.cc.law.learnt().unwrap().beta;
+    let theirs = twin.cc.law.estimates().unwrap().beta;
     let slack = twin.cc.slack();
     println!("adaptive AIMD, {what}: {found:?}; beta {beta}, in the simulator {theirs}, slack {slack:.5}");
     // alpha = 2 (1 - beta) segments a round trip (5).

@@ -10,6 +10,7 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use narrows_senders::{self as senders, Driven, Driver, Sender, Watch};
+use narrows_wire::Flags;
 use narrows_wire::capture::{Captured, Reader};
 use nix::sched::{CloneFlags, setns};
 use nix::sys::socket::{setsockopt, sockopt::TcpCongestion};
@@ -168,17 +169,13 @@ impl World {
         assert!(line.contains("ready"), "{role}: {line}");
     }
 
-    /// The data segments that left while `f` ran, in order, as ns since the first frame and sequence numbers from 0.
-    pub fn departures(&mut self, f: impl FnOnce(&mut Self)) -> Vec<(u64, u32)> {
-        let data = self.frames(f).into_iter().filter_map(|frame| match frame {
-            Frame::Data { at_ns, seq } => Some((at_ns, seq)),
-            Frame::Ack { .. } => None,
-        });
-        data.collect()
+    /// What the sender of one connection sent and heard while `f` ran, from its first data segment on.
+    pub fn frames(&mut self, f: impl FnOnce(&mut Self)) -> Vec<Frame> {
+        self.capture(f).1
     }
 
-    /// Captures what the sender of one connection sends and hears while `f` runs, from its first data segment on.
-    pub fn frames(&mut self, f: impl FnOnce(&mut Self)) -> Vec<Frame> {
+    /// The same, and how long the handshake took.
+    pub fn capture(&mut self, f: impl FnOnce(&mut Self)) -> (Duration, Vec<Frame>) {
         let file = std::env::temp_dir().join(format!("narrows-{}.pcap", self.tag));
         self.start("s", "capture", &format!(r#"{{"interface":"eth","file":"{}"}}"#, file.display()));
         f(self);
@@ -190,6 +187,9 @@ impl World {
         std::fs::remove_file(&file).unwrap();
         let ours: IpAddr = Ipv4Addr::new(10, 79, 0, 1).into();
         let sent = |c: &Captured| c.header.key.src() == ours;
+        let is_syn = |c: &&Captured| c.header.tcp.is_some_and(|tcp| tcp.flags.has(Flags::SYN));
+        let mut syns = frames.iter().filter(is_syn).map(|c| c.at.as_nanos());
+        let handshake = syns.next().zip(syns.next_back()).map_or(0, |(first, last)| last - first);
         let mut frames = frames.iter().skip_while(|c| !(sent(c) && c.header.is_tcp_data())).peekable();
         let first = frames.peek().map_or(0, |c| c.header.tcp.unwrap().seq.0);
         let kinds = frames.filter_map(|c| {
@@ -199,7 +199,7 @@ impl World {
                 false => Some(Frame::Ack { at_ns, ack: tcp.ack.0.wrapping_sub(first) }),
             }
         });
-        kinds.collect()
+        (Duration::from_nanos(handshake), kinds.collect())
     }
 
     pub fn ns(&self, end: &str) -> String {
@@ -271,8 +271,8 @@ impl World {
         (name, watch)
     }
 
-    /// Makes the way to the receiver thin, with a buffer of so many bytes. What the kernel's timer is late by may be made up for
-    /// by a packet for each 15 Mbit/s.
+    /// Makes the way to the receiver thin, with a buffer of so many bytes. What the kernel's timer is late by may be
+    /// made up for by a packet for each 15 Mbit/s.
     pub fn thin(&self, mbit: u64, buffer: usize) {
         let burst = 1600 * (1 + mbit / 15);
         self.set(
@@ -315,7 +315,8 @@ impl World {
         self.loaded.retain(|n| n != name);
     }
 
-    /// Listens at the receiver and accepts nothing: the kernel takes up to 128 connections for each port, and their data.
+    /// Listens at the receiver and accepts nothing: the kernel takes up to 128 connections for each port, and their
+    /// data.
     pub fn listen(&self, ports: &[u16]) -> Vec<TcpListener> {
         let ports = ports.to_vec();
         let listen = move || {

@@ -1,9 +1,9 @@
 //! Lines: what carries one object at a time over a connection of its own, and tries again until the connection stands.
 //!
-//! As the lab's users do it: a connection that fails before it is established is opened anew after a pause, and the time
-//! of the object runs from the first attempt. One that breaks later is a loss the user lives with, unless the line is
-//! there to stay. An object is done when its last byte is with the taker; its connection then closes on its own while
-//! the line takes the next object.
+//! As the lab's users do it: a connection that fails before it is established is opened anew after a pause, and the
+//! time of the object runs from the first attempt. One that breaks later is a loss the user lives with, unless the line
+//! is there to stay. An object is done when its last byte is with the receiver; its connection then closes on its own
+//! while the line takes the next object.
 
 use narrows_units::Duration;
 

@@ -1,8 +1,8 @@
-//! Access-log replay: the log's clients are folded onto users with parallel connections, who ask for the log's objects at
-//! the recorded times or one after another (TAQ, Fig. 12: "2 clients x 4 parallel connections, back to back").
+//! Access-log replay: the log's clients are folded onto users with parallel connections, who ask for the log's objects
+//! at the recorded times or one after another (TAQ, Fig. 12: "2 clients x 4 parallel connections, back to back").
 //!
-//! At recorded times a request waits for one of its user's connections, as in a browser or a proxy. That wait is not part
-//! of the transfer's time, which runs from the first SYN; retries until one gets through are.
+//! At recorded times a request waits for one of its user's connections, as in a browser or a proxy. That wait is not
+//! part of the transfer's time, which runs from the first SYN; retries until one gets through are.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -73,8 +73,8 @@ impl Log {
         entry.client % u32::try_from(self.waiting.len()).unwrap_or(u32::MAX)
     }
 
-    /// The next object for `user`: one that waits, or, back to back, the user's next one in the log; what comes before it
-    /// waits for the others.
+    /// The next object for `user`: one that waits, or, back to back, the user's next one in the log; what comes before
+    /// it waits for the others.
     fn take(&mut self, user: u32) -> Option<u64> {
         if let Some(size) = self.waiting[user as usize].pop_front() {
             return Some(size);

@@ -25,13 +25,8 @@ impl Long {
 
 impl App for Long {
     fn start(&mut self, world: &mut World, me: u32) {
-        self.lines.me = me;
         world.expect(self.flows);
-        for _ in 0..self.flows {
-            self.lines.add();
-        }
-        await_next(world, &self.lines, &self.starts);
-        stop_before_the_end(world, me, &self.lines);
+        prepare(world, me, &mut self.lines, self.flows, &self.starts);
     }
 
     fn wake(&mut self, world: &mut World, token: u32) {
@@ -59,8 +54,14 @@ pub(super) fn await_next(world: &mut World, lines: &Lines, starts: &Spread) {
     }
 }
 
-/// Sets the timer that ends lasting connections, unless they last as long as the run.
-pub(super) fn stop_before_the_end(world: &mut World, me: u32, lines: &Lines) {
+/// Makes a line for each of so many lasting connections, and sets the timer of the first, and that which ends all unless
+/// they last as long as the run.
+pub(super) fn prepare(world: &mut World, me: u32, lines: &mut Lines, flows: u32, starts: &Spread) {
+    lines.me = me;
+    for _ in 0..flows {
+        lines.add();
+    }
+    await_next(world, lines, starts);
     if lines.common.stop < world.end() {
         world.set_timer(me, own(STOP), lines.common.stop);
     }

@@ -1,8 +1,9 @@
 //! A synthetic access log: Poisson requests, sizes of any law, clients of unequal zeal.
 //!
-//! Made to stand in for the log of a campus in Kerala (TAQ, section 2.2 and Fig. 1), of which only totals are published:
-//! 2 hours, 221 client addresses, 1.5 GB over a link of 2 Mbit/s, and a range of sizes that reaches beyond 1 MB. What of
-//! this is fitted by which setting stands in `docs/reference/workloads.md`; the test below holds the generator to it.
+//! Made to stand in for the log of a campus in Kerala (TAQ, section 2.2 and Fig. 1), of which only totals are
+//! published: 2 hours, 221 client addresses, 1.5 GB over a link of 2 Mbit/s, and a range of sizes that reaches beyond 1
+//! MB. What of this is fitted by which setting stands in `docs/reference/workloads.md`; the test below holds the
+//! generator to it.
 
 use fastrand::Rng;
 use narrows_scenario::maths::pow;
@@ -109,7 +110,8 @@ mod tests {
             buckets[entry.bytes.ilog10() as usize - 3] += 1;
             all += 1.0;
         }
-        // P(X > x) = ((L/x)^a - (L/H)^a) / (1 - (L/H)^a), with (L/H)^a = 8.8e-5: 17.6 % above 10 kB, 1.39 % above 100 kB, and
+        // P(X > x) = ((L/x)^a - (L/H)^a) / (1 - (L/H)^a), with (L/H)^a = 8.8e-5: 17.6 % above 10 kB, 1.39 % above 100
+        // kB, and
         // 1.02e-3 above 1 MB. Bounds of four standard errors.
         for (least, expected) in [(1, 0.1764), (2, 0.0139), (3, 0.00102)] {
             let above = f64::from(buckets[least..].iter().sum::<i32>()) / all;

@@ -1,13 +1,13 @@
 //! Keystrokes: small writes at exponential gaps over connections that last.
 //!
-//! The gaps are exponential rather than tcplib's (Danzig and Jamin, 1991): where this traffic is used it only keeps other
-//! flows from falling into step.
+//! The gaps are exponential rather than tcplib's (Danzig and Jamin, 1991): where this traffic is used it only keeps
+//! other flows from falling into step.
 
 use fastrand::Rng;
 use narrows_units::Duration;
 
 use super::lines::{Lines, Ring, own};
-use super::long::{START, STOP, await_next, stop_before_the_end};
+use super::long::{START, STOP, await_next, prepare};
 use super::spread::Spread;
 use super::{App, Common, Happened, RETRY, exponential};
 use crate::world::World;
@@ -39,12 +39,8 @@ impl Telnet {
 
 impl App for Telnet {
     fn start(&mut self, world: &mut World, me: u32) {
-        self.lines.me = me;
-        for _ in &self.rngs {
-            self.lines.add();
-        }
-        await_next(world, &self.lines, &self.starts);
-        stop_before_the_end(world, me, &self.lines);
+        let flows = u32::try_from(self.rngs.len()).unwrap_or(u32::MAX);
+        prepare(world, me, &mut self.lines, flows, &self.starts);
     }
 
     fn wake(&mut self, world: &mut World, token: u32) {

@@ -1,4 +1,5 @@
-//! A tiny world for tests: two nodes, hosts at both, a link each way; and a spy that writes down what applications hear.
+//! A tiny world for tests: two nodes, hosts at both, a link each way; and a spy that writes down what applications
+//! hear.
 
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -339,7 +340,8 @@ fn log(entries: &[(u64, u32, u64)], timing: LogTiming, connections: u32) -> Traf
 
 #[test]
 fn a_log_is_replayed_at_its_times() {
-    // Clients 0 and 2 are folded onto user 0. The object of 1.25 MB takes a second and more; what comes meanwhile waits.
+    // Clients 0 and 2 are folded onto user 0. The object of 1.25 MB takes a second and more; what comes meanwhile
+    // waits.
     let entries = [(0, 0, 1_250_000), (100, 2, 300), (200, 1, 400), (9_000, 0, 500)];
     let (_, history) = run(&scenario(20, vec![log(&entries, LogTiming::Recorded, 1)]), 8);
     let mut seen: Vec<_> =

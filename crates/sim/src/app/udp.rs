@@ -5,7 +5,7 @@ use narrows_units::{Bytes, Duration, Instant, Rate};
 use narrows_wire::{FlowKey, Header, Proto};
 
 use super::{App, Common, exponential};
-use crate::edge::Divided;
+use crate::edge::PathSplit;
 use crate::packet::{DATAGRAM, Kind, Label, address};
 use crate::world::World;
 
@@ -18,7 +18,7 @@ struct Flow {
     src: u32,
     dst: u32,
     /// Which class it is of, if an edge divides it.
-    divided: Option<Divided>,
+    split: Option<PathSplit>,
 }
 
 /// Flows that send whatever becomes of it.
@@ -39,7 +39,7 @@ impl Udp {
             let port = u16::try_from(1024 + number % 64_000).unwrap_or(u16::MAX);
             // Port 9 discards (RFC 863).
             let key = FlowKey::new(address(src), address(dst), port, 9, Proto::UDP);
-            Flow { rng: common.rng(number), until: Instant::default(), key, src, dst, divided: None }
+            Flow { rng: common.rng(number), until: Instant::default(), key, src, dst, split: None }
         };
         let flows = (0..flows).map(flow).collect();
         let gap = rate.time_to_send(Bytes(u64::from(packet)));
@@ -51,8 +51,8 @@ impl Udp {
         let mut packet = world.net.pool.take();
         let p = &mut *packet.0;
         let len = Bytes(u64::from(self.packet));
-        let (route, dscp) = match &mut flow.divided {
-            Some(divided) => divided.sends(),
+        let (route, dscp) = match &mut flow.split {
+            Some(split) => split.sends(),
             None => (world.net.route(flow.src, flow.dst), self.common.dscp),
         };
         p.header = Header { key: flow.key, len, dscp, ..Header::default() };
@@ -89,7 +89,7 @@ impl App for Udp {
         for (number, flow) in (0..).zip(&mut self.flows) {
             world.set_timer(me, number, self.common.begins(&mut flow.rng));
             let route = world.net.route(flow.src, flow.dst);
-            flow.divided = world.edges.datagrams(route, self.common.dscp);
+            flow.split = world.edges.datagrams(route, self.common.dscp);
         }
     }
 

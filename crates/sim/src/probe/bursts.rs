@@ -1,8 +1,8 @@
-//! Bursts: whether short objects come through a queue whole, and what still arrives after the first loss (figures 4 and 5 of
-//! the Initial Spreading paper). With an initial window of the whole object an object is one burst.
+//! Bursts: whether short objects come through a queue whole, and what still arrives after the first loss (figures 4 and
+//! 5 of the Initial Spreading paper). With an initial window of the whole object an object is one burst.
 //!
-//! A segment counts as lost if any copy of it was: only what was lost is sent again, so the first one was, except where a timer was
-//! wrong.
+//! A segment counts as lost if any copy of it was: only what was lost is sent again, so the first one was, except where
+//! a timer was wrong.
 
 use super::report::{Report, integers, share};
 use crate::connection::Connection;
@@ -92,8 +92,8 @@ impl Bursts {
 mod tests {
     use super::*;
 
-    /// Four bursts of five: whole; the second and fourth lost, so two of the three after it live; all from the first on; the last
-    /// alone. And one that is too long to tell.
+    /// Four bursts of five: whole; the second and fourth lost, so two of the three after it live; all from the first
+    /// on; the last alone. And one that is too long to tell.
     #[test]
     fn by_hand() {
         let mut bursts = Bursts::default();

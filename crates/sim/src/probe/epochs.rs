@@ -1,10 +1,10 @@
-//! Flows epoch by epoch: who sent, who fell silent, who stays silent (figure 9 of the TAQ paper), and how many packets a
-//! flow sent in an epoch (its figure 6).
+//! Flows epoch by epoch: who sent, who fell silent, who stays silent (figure 9 of the TAQ paper), and how many packets
+//! a flow sent in an epoch (its figure 6).
 //!
 //! The paper draws four counts and does not define them to the packet. Here a flow is active in an epoch in which its
-//! sender sent a data packet, and silent otherwise. Of the flows on which data was due throughout this epoch and the one
-//! before, each is one of: maintained (active, active), dropped (active, silent), arriving (silent, active), stalled
-//! (silent, silent).
+//! sender sent a data packet, and silent otherwise. Of the flows on which data was due throughout this epoch and the
+//! one before, each is one of: maintained (active, active), dropped (active, silent), arriving (silent, active),
+//! stalled (silent, silent).
 
 use narrows_units::{Duration, Instant};
 

@@ -7,7 +7,7 @@ use narrows_units::{Duration, Instant};
 
 use super::report::{MAX, P50, P99, Report, integers, numbers};
 use super::transfers::stalls;
-use crate::connection::{Connection, DATA, Moment, NO_ROW};
+use crate::connection::{Connection, DATA, NO_ROW, OptionalInstant};
 use crate::statistics::{jain, mean, sorted, top_share};
 
 /// Most (flow, slice) pairs of which the bytes are kept for the table; the figures are of all.
@@ -23,7 +23,7 @@ struct Flow {
     user: u32,
     /// The first attempt.
     opened: Instant,
-    connected: Moment,
+    connected: OptionalInstant,
     /// Its connection at present; [`NO_PLACE`] for none.
     place: u32,
     backoff_max: u32,
@@ -114,7 +114,7 @@ impl Flows {
                 ended: false,
                 user: c.user,
                 opened: first,
-                connected: Moment::NEVER,
+                connected: OptionalInstant::NEVER,
                 place: NO_PLACE,
                 backoff_max: 0,
                 before: Done::default(),

@@ -15,19 +15,19 @@ use crate::tap::Waits;
 struct Counts {
     counters: LinkCounters,
     busy: Duration,
-    told: Told,
+    reported: Reported,
 }
 
-/// What a discipline says of itself. What it did to packets of the other direction, as at a door, is in these counts and
-/// in those of the other link.
+/// What a discipline says of itself. What it did to packets of the other direction, as admission control does, is in
+/// these counts and in those of the other link.
 #[derive(Clone, Copy, Debug, Default)]
-struct Told {
+struct Reported {
     clamped: u64,
     refused: u64,
     suppressed: u64,
 }
 
-impl Told {
+impl Reported {
     fn of(report: &QueueReport) -> Self {
         let k = &report.counters;
         Self { clamped: k.clamped, refused: k.refused, suppressed: k.suppressed }
@@ -46,9 +46,9 @@ impl Counts {
         // What is being sent at present keeps the link busy beyond now.
         let ahead = link.busy_until().since(now);
         let report = link.queue.as_mut().map(|q| q.discipline.report(now));
-        let told = report.as_ref().map(Told::of).unwrap_or_default();
+        let reported = report.as_ref().map(Reported::of).unwrap_or_default();
         let busy = link.busy.saturating_sub(ahead);
-        (Self { counters: link.counters, busy, told }, report)
+        (Self { counters: link.counters, busy, reported }, report)
     }
 }
 
@@ -63,7 +63,7 @@ struct Outcome<'a> {
     name: &'a str,
     counters: LinkCounters,
     utilisation: f64,
-    told: Told,
+    reported: Reported,
     report: Option<QueueReport>,
     waits: Option<Waits>,
 }
@@ -98,7 +98,7 @@ impl Links {
                     name: &watched.name,
                     counters: counts.counters.since(&before.counters),
                     utilisation: busy.as_nanos() as f64 / elapsed.as_nanos() as f64,
-                    told: counts.told.since(before.told),
+                    reported: counts.reported.since(before.reported),
                     report,
                     waits: links[watched.link as usize].waits.take().map(|waits| *waits),
                 }
@@ -129,19 +129,19 @@ fn bottleneck(link: &Outcome<'_>, out: &mut Report) {
         out.put(format!("dropped_{}", reason.name()), share(n, k.arrived).filter(|_| n > 0));
     }
     out.put("lost", share(k.lost, k.arrived));
-    out.put("suppressed", share(link.told.suppressed, k.arrived));
-    out.put("refused", link.told.refused as f64);
+    out.put("suppressed", share(link.reported.suppressed, k.arrived));
+    out.put("refused", link.reported.refused as f64);
     out.put("marked", share(k.marked, k.arrived));
     if let Some(w) = &link.waits {
         for (name, kind) in KINDS {
             out.histogram(&format!("wait_{name}"), w.of(kind), &[P50, P99, MAX]);
         }
     }
-    out.put("clamped", link.told.clamped as f64);
-    if let Some(door) = link.report.as_ref().and_then(|r| r.admission.as_ref()) {
-        out.put("admission_waiting", door.waiting as f64);
-        out.put("admission_wait_p50_s", door.wait_p50.map(Duration::as_secs_f64));
-        out.put("admission_wait_p99_s", door.wait_p99.map(Duration::as_secs_f64));
+    out.put("clamped", link.reported.clamped as f64);
+    if let Some(admission) = link.report.as_ref().and_then(|r| r.admission.as_ref()) {
+        out.put("admission_waiting", admission.waiting as f64);
+        out.put("admission_wait_p50_s", admission.wait_p50.map(Duration::as_secs_f64));
+        out.put("admission_wait_p99_s", admission.wait_p99.map(Duration::as_secs_f64));
     }
 }
 
@@ -167,7 +167,7 @@ fn table(plan: &Plan, links: &[Outcome<'_>], out: &mut Report) {
         integers("suppressed", count(|k| k.suppressed)),
         integers("refused", count(|k| k.refused)),
         integers("marked", count(|k| k.marked)),
-        integers("clamped", l().map(|l| l.told.clamped)),
+        integers("clamped", l().map(|l| l.reported.clamped)),
         numbers("loss", l().map(|l| l.loss().unwrap_or(f64::NAN))),
     ]);
     for (name, q) in [P50, P99, MAX] {

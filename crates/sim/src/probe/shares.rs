@@ -25,7 +25,7 @@ pub(super) struct Shares {
     groups: Vec<Sharers>,
     /// Bytes of a packet, the least that can come.
     packet: u64,
-    /// Payload in order, by seat of the user: in all, when the slice began, when counting began.
+    /// Payload in order, by the index of the user: in all, when the slice began, when counting began.
     delivered: Vec<u64>,
     at_slice: Vec<u64>,
     at_warmup: Vec<u64>,
@@ -55,15 +55,15 @@ impl Shares {
     }
 
     #[inline]
-    pub(super) fn took(&mut self, seat: u32, bytes: u64) {
+    pub(super) fn took(&mut self, user_index: u32, bytes: u64) {
         if self.groups.is_empty() {
             return;
         }
-        let seat = seat as usize;
-        if seat >= self.delivered.len() {
-            self.delivered.resize(seat + 1, 0);
+        let user_index = user_index as usize;
+        if user_index >= self.delivered.len() {
+            self.delivered.resize(user_index + 1, 0);
         }
-        self.delivered[seat] += bytes;
+        self.delivered[user_index] += bytes;
     }
 
     /// Counting begins.
@@ -72,22 +72,22 @@ impl Shares {
         self.at_slice.clone_from(&self.delivered);
     }
 
-    pub(super) fn end_slice(&mut self, seats: &Users) {
+    pub(super) fn end_slice(&mut self, indices: &Users) {
         for group in &mut self.groups {
             let users = group.users.iter().cloned().flatten();
             let got: Vec<u64> =
-                users.map(|u| since(seats.seat(u), &self.delivered, &self.at_slice)).collect();
+                users.map(|u| since(indices.user_index(u), &self.delivered, &self.at_slice)).collect();
             group.indices.push(jain(&got));
         }
         self.at_slice.clone_from(&self.delivered);
     }
 
     /// `counted` is the time since counting began.
-    pub(super) fn report(&self, seats: &Users, slice: Duration, counted: Duration, out: &mut Report) {
+    pub(super) fn report(&self, indices: &Users, slice: Duration, counted: Duration, out: &mut Report) {
         for group in &self.groups {
             let users = group.users.iter().cloned().flatten();
             let got: Vec<u64> =
-                users.map(|u| since(seats.seat(u), &self.delivered, &self.at_warmup)).collect();
+                users.map(|u| since(indices.user_index(u), &self.delivered, &self.at_warmup)).collect();
             let kbps = |bytes: f64| bytes * 8e-3 / counted.as_secs_f64();
             let stem = format!("of_{}", group.name);
             let index = format!("{stem}_jain_{}s", slice.as_secs_f64());
@@ -101,13 +101,13 @@ impl Shares {
 }
 
 /// What came to a user since `before`: nothing to one nobody heard of.
-fn since(seat: Option<usize>, now: &[u64], before: &[u64]) -> u64 {
-    let of = |list: &[u64]| seat.and_then(|s| list.get(s)).copied().unwrap_or(0);
+fn since(user_index: Option<usize>, now: &[u64], before: &[u64]) -> u64 {
+    let of = |list: &[u64]| user_index.and_then(|i| list.get(i)).copied().unwrap_or(0);
     of(now) - of(before)
 }
 
-/// The geometric mean, with at least `least` for each: one user of hundreds who got nothing would make it 0 whatever the
-/// others have, and the mean over seeds a matter of whether there was one.
+/// The geometric mean, with at least `least` for each: one user of hundreds who got nothing would make it 0 whatever
+/// the others have, and the mean over seeds a matter of whether there was one.
 fn geometric(values: &[u64], least: u64) -> Option<f64> {
     let logs = values.iter().map(|v| narrows_scenario::maths::ln((*v).max(least) as f64));
     mean(&logs.collect::<Vec<_>>()).map(narrows_scenario::maths::exp)

@@ -1,7 +1,7 @@
 //! What connections did together: by class of the traffic, and by size.
 
 use narrows_scenario::Group;
-use narrows_tcp::Counters;
+use narrows_tcp::EndpointCounters;
 
 use super::plan::Plan;
 use super::report::{Report, integers, numbers, share, words};
@@ -33,7 +33,7 @@ pub(super) struct Tally {
 impl Tally {
     /// What one connection did so far.
     pub(super) fn of(c: &Connection, lost: u64) -> Self {
-        let k: &Counters = c.ends[DATA].counters();
+        let k: &EndpointCounters = c.ends[DATA].counters();
         let syn_retries = c.ends.iter().map(|e| u64::from(e.counters().syn_retries)).sum();
         Self {
             connections: 1,

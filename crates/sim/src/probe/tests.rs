@@ -84,7 +84,7 @@ fn transfer(user: u32) -> Transfer {
         size: u64::MAX,
         header: 0,
         request: 0,
-        taker_opens: false,
+        receiver_opens: false,
         close: false,
         config: [0, 0],
         dscp: Dscp::DEFAULT,
@@ -114,7 +114,7 @@ fn world(tcp: Config, rate: Rate, discipline: &str, delay: Duration, plan: Plan)
     let there = LinkPlan { from: a, to: b, shape, discipline: Some(&spec), ..LinkPlan::default() };
     let back = LinkPlan { from: b, to: a, shape, discipline: Some(&plain), ..LinkPlan::default() };
     let (there, back) = (net.add_link(there), net.add_link(back));
-    net.twin(there, back);
+    net.pair(there, back);
     let (left, right) = (net.add_group(a, None), net.add_group(b, None));
     net.add_host(left, delay);
     net.add_host(right, delay);
@@ -141,7 +141,7 @@ fn scripted(plan: Plan, acts: Vec<(f64, Act)>, seconds: f64) -> Results {
 }
 
 fn delivered(place: u32, bytes: u64) -> Act {
-    Act::Tell(place, TAKER, TcpEvent::Delivered { bytes })
+    Act::Tell(place, RECEIVER, TcpEvent::Delivered { bytes })
 }
 
 fn plan(warmup: f64) -> Plan {
@@ -206,8 +206,9 @@ fn a_flow_that_ends_leaves_the_index_and_one_that_failed_does_not() {
 
 #[test]
 fn objects_by_hand() {
-    let object = |user, size| Act::Open(Transfer { size, header: 200, taker_opens: true, ..transfer(user) });
-    let stands = |place| Act::Tell(place, TAKER, TcpEvent::Established);
+    let object =
+        |user, size| Act::Open(Transfer { size, header: 200, receiver_opens: true, ..transfer(user) });
+    let stands = |place| Act::Tell(place, RECEIVER, TcpEvent::Established);
     let again = Transfer { first_attempt: Some(at(4.0)), retries: 1, size: 2000, ..transfer(2) };
     let acts = vec![
         (2.0, object(0, 1000)),
@@ -219,9 +220,9 @@ fn objects_by_hand() {
         (2.0, object(1, 30_000)),
         // One that fails at 12 s and stands at the second attempt.
         (4.0, object(2, 2000)),
-        (12.0, Act::Tell(2, TAKER, TcpEvent::Failed)),
+        (12.0, Act::Tell(2, RECEIVER, TcpEvent::Failed)),
         (12.0, Act::Retire(2)),
-        (13.0, Act::Open(Transfer { header: 200, taker_opens: true, ..again })),
+        (13.0, Act::Open(Transfer { header: 200, receiver_opens: true, ..again })),
         (14.0, stands(2)),
         (20.0, delivered(2, 2200)),
     ];
@@ -391,7 +392,8 @@ fn a_link_by_hand() {
     expect(&r, &[("datagram_loss", 0.25), ("datagram_kbps", 2.4), ("datagram_delay_max_s", 3.0)]);
     assert_eq!((whole(&r, "datagrams", "delivered"), whole(&r, "datagrams", "lost")), (vec![3], vec![1]));
     assert!((r.summary["wait_datagram_p50_s"] - 1.0).abs() < 1.0 / 256.0);
-    // Sampled at 0 s before anything happens, then each second before what is due then happens, which was scheduled later.
+    // Sampled at 0 s before anything happens, then each second before what is due then happens, which was scheduled
+    // later.
     assert_eq!(whole(&r, "queue", "thin_pkts")[..4], [0, 2, 1, 0]);
     assert_eq!(whole(&r, "throughput", "thin_bytes").iter().sum::<u64>(), 3000);
     // Counting from 2.5 s finds the last half of the third packet.
@@ -423,7 +425,7 @@ fn busy_behind(discipline: &str, slice: u64, capture: bool) -> Results {
     world.net.groups[0].dephase = Duration::from_millis(30);
     let mut acts: Vec<_> = (0..8).map(|user| (0.1 * f64::from(user), Act::Open(transfer(user)))).collect();
     acts.extend((8..12).map(|user| {
-        let object = Transfer { size: 3000, close: true, taker_opens: true, ..transfer(user) };
+        let object = Transfer { size: 3000, close: true, receiver_opens: true, ..transfer(user) };
         (1.0 + 0.1 * f64::from(user), Act::Open(object))
     }));
     run(world, acts, Some(3000), 100.0)
@@ -530,8 +532,8 @@ fn every_name_is_documented() {
     }
 }
 
-/// Five segments at once find a transmitter and two places: the last two are lost, and sent again when the timer expires. One after
-/// the other five come through whole.
+/// Five segments at once find a transmitter and two places: the last two are lost, and sent again when the timer
+/// expires. One after the other five come through whole.
 #[test]
 fn bursts_through_a_short_queue_by_hand() {
     for (window, figures) in [

@@ -10,7 +10,7 @@ use narrows_units::{Duration, Instant};
 use super::plan::Plan;
 use super::report::{MAX, MIN, P10, P50, P90, P99, Report, Which, integers, numbers, words};
 use super::tally::{LARGE, SMALL};
-use crate::connection::{Connection, DATA, FlowStats, Moment};
+use crate::connection::{Connection, DATA, FlowStats, OptionalInstant};
 use crate::statistics::{mean, quantile, sorted};
 
 /// Most transfers that are kept, 80 bytes each; further ones are only counted.
@@ -89,14 +89,14 @@ impl Transfers {
             return;
         }
         let (s, k) = (&c.stats, c.ends[DATA].counters());
-        let since = |at: Moment| at.come().map_or(NONE, |at| at.since(s.first_attempt));
+        let since = |at: OptionalInstant| at.come().map_or(NONE, |at| at.since(s.first_attempt));
         let outcome = match (s.delivered_at.come(), s.failed) {
             (Some(_), _) => Outcome::Done,
             (None, true) => Outcome::Failed,
             (None, false) => Outcome::Cut,
         };
         let end = s.delivered_at.come().unwrap_or(now);
-        let (stall, stall_connected) = stalls(s, end, s.delivered_at == Moment::NEVER);
+        let (stall, stall_connected) = stalls(s, end, s.delivered_at == OptionalInstant::NEVER);
         if outcome == Outcome::Failed {
             self.failed.push(self.rows.len());
         }

@@ -27,38 +27,38 @@ struct User {
 pub(super) struct Users {
     heard: Vec<User>,
     /// Where each is in `heard`, by number; [`NOBODY`] for those who are not.
-    seats: Vec<u32>,
+    indices: Vec<u32>,
 }
 
 const NOBODY: u32 = u32::MAX;
 
 impl Users {
     /// Where a user is, if it was heard of.
-    pub(super) fn seat(&self, number: usize) -> Option<usize> {
-        self.seats.get(number).filter(|seat| **seat != NOBODY).map(|seat| *seat as usize)
+    pub(super) fn user_index(&self, number: usize) -> Option<usize> {
+        self.indices.get(number).filter(|index| **index != NOBODY).map(|index| *index as usize)
     }
 
     /// A connection was opened. Gives its user's place here, by which it is called from now on.
     pub(super) fn opened(&mut self, c: &Connection) -> u32 {
         let (number, first_attempt) = (c.user as usize, c.stats.first_attempt);
-        if number >= self.seats.len() {
-            self.seats.resize(number + 1, NOBODY);
+        if number >= self.indices.len() {
+            self.indices.resize(number + 1, NOBODY);
         }
-        let seat = &mut self.seats[number];
-        if let Some(user) = self.heard.get_mut(*seat as usize) {
+        let index = &mut self.indices[number];
+        if let Some(user) = self.heard.get_mut(*index as usize) {
             user.first_attempt = user.first_attempt.min(first_attempt);
         } else {
-            *seat = u32::try_from(self.heard.len()).expect("users are numbered with 32 bits");
+            *index = u32::try_from(self.heard.len()).expect("users are numbered with 32 bits");
             let (last, longest, connected) = (Instant::ZERO, Duration::ZERO, Instant::FAR_FUTURE);
             self.heard.push(User { last, longest, due: 0, first_attempt, connected });
         }
-        *seat
+        *index
     }
 
-    /// Data is due on one connection more. It may be so since long, if that is not the first connection for it: then what
-    /// lies in between was waiting too.
+    /// Data is due on one connection more. It may be so since long, if that is not the first connection for it: then
+    /// what lies in between was waiting too.
     pub(super) fn wants(&mut self, now: Instant, c: &Connection) {
-        let user = &mut self.heard[c.seat as usize];
+        let user = &mut self.heard[c.user_index as usize];
         if user.due == 0 && c.stats.retries == 0 {
             user.last = now;
         }
@@ -66,21 +66,21 @@ impl Users {
     }
 
     #[inline]
-    pub(super) fn took(&mut self, now: Instant, seat: u32) {
-        let user = &mut self.heard[seat as usize];
+    pub(super) fn took(&mut self, now: Instant, user_index: u32) {
+        let user = &mut self.heard[user_index as usize];
         user.longest = user.longest.max(now.since(user.last));
         user.last = now;
     }
 
     /// Data is due on one connection less.
-    pub(super) fn served(&mut self, now: Instant, seat: u32) {
-        let user = &mut self.heard[seat as usize];
+    pub(super) fn served(&mut self, now: Instant, user_index: u32) {
+        let user = &mut self.heard[user_index as usize];
         user.due -= 1;
         user.longest = user.longest.max(now.since(user.last));
     }
 
-    pub(super) fn connected(&mut self, now: Instant, seat: u32) {
-        let user = &mut self.heard[seat as usize];
+    pub(super) fn connected(&mut self, now: Instant, user_index: u32) {
+        let user = &mut self.heard[user_index as usize];
         user.connected = user.connected.min(now);
     }
 

@@ -1,7 +1,7 @@
-//! The series of congestion windows: a row for each of the first flows that last at each sample, with what its congestion control
-//! has learnt of the path, if it learns; and, for each class, means of them after the warm-up.
+//! The series of congestion windows: a row for each of the first flows that last at each sample, with the estimates of
+//! its congestion control, if it has any; and, for each class, means of them after the warm-up.
 
-use narrows_tcp::cc::Learnt;
+use narrows_tcp::cc::CcEstimates;
 use narrows_units::{Duration, Instant};
 
 use super::flows::Flows;
@@ -29,7 +29,7 @@ struct Window {
 pub(super) struct Windows {
     rows: Vec<Window>,
     /// Row by row, where there is something.
-    learnt: Vec<(usize, Learnt)>,
+    estimates: Vec<(usize, CcEstimates)>,
     /// From when on windows were no longer kept.
     cut: Option<Instant>,
 }
@@ -43,7 +43,7 @@ impl Windows {
         for (flow, place) in flows.places().take_while(|(flow, _)| *flow < FLOWS) {
             let c = &connections[place as usize];
             let end = &c.ends[DATA];
-            self.learnt.extend(end.learnt().map(|learnt| (self.rows.len(), learnt)));
+            self.estimates.extend(end.cc_estimates().map(|estimates| (self.rows.len(), estimates)));
             let (cwnd, ssthresh) = (end.cwnd(), end.ssthresh());
             self.rows.push(Window { at: now, flow, class: c.class, cwnd, ssthresh });
         }
@@ -61,7 +61,7 @@ impl Windows {
             // Infinite before the first loss.
             numbers("ssthresh_pkts", w().map(|w| if w.ssthresh.is_finite() { w.ssthresh } else { f64::NAN })),
         ];
-        if !self.learnt.is_empty() {
+        if !self.estimates.is_empty() {
             let seconds = |t: Duration| t.as_secs_f64();
             columns.push(self.column("alpha_pkts", |l| l.alpha));
             columns.push(self.column("beta", |l| l.beta));
@@ -75,11 +75,11 @@ impl Windows {
         }
     }
 
-    /// What was learnt, in every row; NaN where nothing was.
-    fn column(&self, name: &str, value: impl Fn(&Learnt) -> f64) -> crate::results::Column {
+    /// One of the estimates, in every row; NaN where there is none.
+    fn column(&self, name: &str, value: impl Fn(&CcEstimates) -> f64) -> crate::results::Column {
         let mut values = vec![f64::NAN; self.rows.len()];
-        for (row, learnt) in &self.learnt {
-            values[*row] = value(learnt);
+        for (row, estimates) in &self.estimates {
+            values[*row] = value(estimates);
         }
         numbers(name, values.into_iter())
     }
@@ -89,8 +89,8 @@ impl Windows {
         let windows: Vec<f64> = self.rows.iter().filter(|w| counts(w)).map(|w| w.cwnd).collect();
         out.put(format!("cwnd_{name}_pkts"), mean(&windows));
         out.put(format!("cwnd_peak_{name}_pkts"), mean(&self.peaks(counts)));
-        let learnt = self.learnt.iter().filter(|(row, _)| counts(&self.rows[*row]));
-        let betas: Vec<f64> = learnt.map(|(_, learnt)| learnt.beta).collect();
+        let estimates = self.estimates.iter().filter(|(row, _)| counts(&self.rows[*row]));
+        let betas: Vec<f64> = estimates.map(|(_, estimates)| estimates.beta).collect();
         out.put(format!("beta_{name}"), mean(&betas));
     }
 

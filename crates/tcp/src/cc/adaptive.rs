@@ -1,59 +1,64 @@
-//! Adaptive AIMD (Shorten and Leith, "On Queue Provisioning, Network Efficiency and the Transmission Control Protocol"): a
-//! loss leaves as much of the window as just empties the queues of the path, `RTTmin/RTTmax` of it, so that a link stays busy
-//! however small its buffer; the increase is coupled to that, so that flows get what standard TCP would give them.
+//! Adaptive AIMD (Shorten and Leith, "On Queue Provisioning, Network Efficiency and the Transmission Control
+//! Protocol"). A loss leaves just as much of the window as empties the queues of the path, the share `RTTmin/RTTmax`,
+//! so that a link stays busy however small its buffer is. The increase is coupled to that share, so that flows get
+//! what standard TCP would give them.
 //!
-//! Numbers in brackets are the paper's equations. Windows in segments, times in nanoseconds as floats with + - * / alone.
+//! Numbers in brackets are equations of the paper. Windows are in segments, times in nanoseconds as floats, with + -
+//! * / alone.
 //!
-//! - RTTmin is the least sample, RTTmax the greatest *smoothed* round-trip time, which rejects spikes (section V). The
-//!   smoothed one is kept here, with TCP's gain of 1/8, over samples of data sent only once: neither the ticks of an old
-//!   stack nor the echo of a retransmission is in it. The handshake gives none, as its packets are smaller.
-//! - The paper lost equation (9) in print; what stands around it says what it does. Either reading of it is here
-//!   ([`crate::Fade`]). First the back-off, then the fading, or the factor would come out too large.
-//! - The first back-off halves, as in the paper's figure 5: it ends slow start, which sends twice what fits. So does each with
-//!   too few samples.
-//! - A time-out halves and tells nothing of the queue: estimates stay ([`crate::BetaRto`]). A mark is a loss.
-//! - The form by throughput (10) works one way only: a queue that never empties leaves throughput as it was and the
-//!   factor with it, be it much too large. So the factor starts anew after 50 back-offs, and where throughput has changed by more
-//!   than a fifth since the last one, H-TCP's rule. Throughput is that of a round trip.
+//! - RTTmin is the least sample, RTTmax the greatest *smoothed* round-trip time, which rejects spikes (section V).
+//!   The smoothing is done here, with TCP's gain of 1/8, over samples of data that was sent only once. So it contains
+//!   neither the clock ticks of old stacks nor echoes of retransmissions. The handshake gives no sample, because its
+//!   packets are smaller.
+//! - In print, the paper's equation (9) is missing, but the text around it describes it. Both readings of that text
+//!   are here ([`crate::Fade`]). The back-off comes before the fading; otherwise the factor would be too large.
+//! - The first back-off halves, as in the paper's figure 5, because it ends slow start, which sends twice what fits.
+//!   So does a back-off with too few samples.
+//! - A time-out halves the window and says nothing about the queue, so the estimates stay ([`crate::BetaRto`]). A
+//!   mark counts as a loss.
+//! - The form by throughput (10) can only correct in one direction: if the queue never empties, throughput stays the
+//!   same and so does the factor, even if it is much too large. So the factor starts anew after 50 back-offs, and, as
+//!   in H-TCP, when throughput has changed by more than a fifth since the last one. Throughput is that of a round
+//!   trip.
 
 use narrows_units::{Duration, Instant};
 
 use super::reno::grow;
-use super::rounds::Rounds;
-use super::{AckSample, CongestionControl, Delivery, Learnt, Window};
+use super::rounds::RoundTrips;
+use super::{AckSample, CcEstimates, CongestionControl, DeliverySample, Window};
 use crate::{BetaFrom, BetaRto, Config, Fade};
 
 /// Standard TCP's factor.
 const HALF: f64 = 0.5;
 /// alpha / (1 - beta) of standard TCP, 1 / (1 - 0.5) (5).
 const RATIO: f64 = 2.0;
-/// Gain of TCP's smoothed round-trip time (RFC 6298, section 2.3).
+/// The gain of TCP's smoothed round-trip time (RFC 6298, section 2.3).
 const GAIN: f64 = 0.125;
-/// The form by throughput starts anew after so many back-offs,
+/// The form by throughput starts anew after so many back-offs.
 const ANEW_AFTER: u32 = 50;
-/// and where throughput before a back-off differs by more than this share.
+/// It also starts anew if throughput before two back-offs differs by more than this share.
 const ANEW_CHANGE: f64 = 0.2;
-/// Rounds after a back-off until throughput shows it: the one that was under way, the two that show the pause in which the
-/// window shrinks, and the one that is measured.
+/// Rounds after a back-off until throughput shows it: the current one, two with the pause in which the window
+/// shrinks, and the one that is measured.
 const ROUNDS_AFTER: u8 = 4;
 
 /// See the head of the file.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct AdaptiveAimd {
-    /// Segments more per round trip (5).
+    /// The increase per round trip, segments (5).
     alpha: f64,
-    /// What the last loss left.
+    /// The share that the last loss left.
     beta: f64,
-    /// Least sample.
+    /// The least sample.
     rtt_min: f64,
-    /// Smoothed round-trip time.
+    /// The smoothed round-trip time.
     srtt: f64,
-    /// Greatest smoothed one, fading (9).
+    /// The greatest smoothed one, which fades (9).
     rtt_max: f64,
     samples: u32,
     /// Back-offs so far.
     events: u32,
-    /// As in Reno.
+    /// See [`super::Reno`].
     counted: f64,
     throughput: Throughput,
 }
@@ -77,16 +82,17 @@ impl Default for AdaptiveAimd {
 /// Throughput around the back-offs (10), segments per second.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 struct Throughput {
-    rounds: Rounds,
+    rounds: RoundTrips,
     /// Rounds until `after` is known.
     waiting: u8,
-    /// At the last back-off, and after it; 0 for unknown.
+    /// Throughput before the last back-off; 0 for unknown.
     before: f64,
+    /// Throughput after it; 0 for unknown.
     after: f64,
 }
 
 impl Throughput {
-    fn on_delivery(&mut self, delivery: &Delivery) {
+    fn on_delivery(&mut self, delivery: &DeliverySample) {
         if self.rounds.on_delivery(delivery) && self.waiting > 0 {
             self.waiting -= 1;
             if self.waiting == 0 {
@@ -95,7 +101,7 @@ impl Throughput {
         }
     }
 
-    /// By how much the last factor was wrong (10), and whether the path has changed since; a back-off is due.
+    /// A back-off is due: by how much the last factor was wrong (10), and whether the path has changed since.
     fn on_event(&mut self) -> (Option<f64>, bool) {
         let (before, now) = (self.before, self.rounds.rate);
         let wrong = (before > 0.0 && self.after > 0.0).then(|| before / self.after);
@@ -106,7 +112,7 @@ impl Throughput {
 }
 
 impl AdaptiveAimd {
-    /// The factor of this back-off.
+    /// The factor of the back-off that is due.
     fn factor(&mut self, config: &Config) -> f64 {
         let cc = &config.cc;
         let (wrong, changed) = self.throughput.on_event();
@@ -123,7 +129,7 @@ impl AdaptiveAimd {
         beta.clamp(cc.beta_lo, cc.beta_hi)
     }
 
-    /// A congestion event.
+    /// A loss or a mark came.
     fn back_off(&mut self, config: &Config) {
         self.beta = self.factor(config);
         self.events = self.events.saturating_add(1);
@@ -141,7 +147,7 @@ impl AdaptiveAimd {
 }
 
 impl CongestionControl for AdaptiveAimd {
-    fn on_delivery(&mut self, _window: &mut Window, config: &Config, delivery: &Delivery) {
+    fn on_delivery(&mut self, _window: &mut Window, config: &Config, delivery: &DeliverySample) {
         if config.cc.beta_from == BetaFrom::Throughput {
             self.throughput.on_delivery(delivery);
         }
@@ -168,9 +174,9 @@ impl CongestionControl for AdaptiveAimd {
             }
         }
     }
-    fn learnt(&self) -> Option<Learnt> {
+    fn estimates(&self) -> Option<CcEstimates> {
         let time = |ns: f64| Duration::from_nanos(if ns.is_finite() { ns as u64 } else { 0 });
-        Some(Learnt {
+        Some(CcEstimates {
             alpha: self.alpha,
             beta: self.beta,
             rtt_min: time(self.rtt_min),
@@ -211,8 +217,8 @@ mod tests {
 
     #[test]
     fn the_share_that_empties_the_queue() {
-        // (4), (5): 100/145 = 0.6897 and 2 (1 - 0.6897) = 0.6207. Queue over bandwidth-delay product 0.5: 2/3 and 2/3; 0.25: 0.8
-        // and 0.4; 1: 0.5 and 1. Below a quarter and above one the bounds: 0.8 and 0.5.
+        // (4), (5): 100/145 = 0.6897 and 2 (1 - 0.6897) = 0.6207. Queue over bandwidth-delay product 0.5: 2/3 and
+        // 2/3; 0.25: 0.8 and 0.4; 1: 0.5 and 1. Below a quarter and above one the bounds: 0.8 and 0.5.
         for (full, beta, alpha) in [
             (145, 0.6897, 0.6207),
             (150, 0.6667, 0.6667),
@@ -270,8 +276,8 @@ mod tests {
 
     #[test]
     fn what_is_left_of_a_queue_that_is_gone() {
-        // (9) with 7/8: of an excess of 1 stay .875, .766, .586 (after 4), .344 (8), .118 (16); less than 5 % after 23. By 0.95,
-        // H-TCP's: .950, .815, .663 and 59.
+        // (9) with 7/8: of an excess of 1 stay .875, .766, .586 (after 4), .344 (8), .118 (16); less than 5 % after
+        // 23. By 0.95, H-TCP's: .950, .815, .663 and 59.
         for (gamma, left, gone) in [
             ("0.875", [(1, 0.875), (2, 0.7656), (4, 0.5862), (8, 0.3436), (16, 0.1181)], 23),
             ("0.95", [(1, 0.95), (2, 0.9025), (4, 0.8145), (8, 0.6634), (16, 0.4401)], 59),
@@ -296,8 +302,8 @@ mod tests {
 
     #[test]
     fn the_back_off_comes_before_the_fading() {
-        // 100 and 160 ms: the factor is 100/160, then RTTmax falls to 100 + 7/8 * 60 = 152.5; a queue of the old size takes it
-        // back up.
+        // 100 and 160 ms: the factor is 100/160, then RTTmax falls to 100 + 7/8 * 60 = 152.5; a queue of the old size
+        // takes it back up.
         let (mut cc, config) = (AdaptiveAimd::default(), config(""));
         lose(&mut cc, &config);
         learn(&mut cc, &config, 100, 160);
@@ -360,8 +366,8 @@ mod tests {
 
     #[test]
     fn the_factor_by_throughput() {
-        // (10) with half a product of buffer: half a window of 1.5 products carries 0.75 of the rate, so the next factor is
-        // 0.5 / 0.75 = 0.667, after which throughput stays the same, and the factor with it.
+        // (10) with half a product of buffer: half a window of 1.5 products carries 0.75 of the rate, so the next
+        // factor is 0.5 / 0.75 = 0.667, after which throughput stays the same, and the factor with it.
         let (mut cc, config) = (AdaptiveAimd::default(), config(",beta_from=throughput"));
         cc.samples = 100;
         let seen = [(1000.0, 750.0), (1000.0, 1000.0), (1000.0, 1000.0), (990.0, 990.0)]

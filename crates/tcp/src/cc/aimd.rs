@@ -1,8 +1,8 @@
-//! Additive increase, multiplicative decrease with any two constants (Chiu and Jain 1989): `alpha` segments more per round
-//! trip, a share `beta` of the window after a loss. With `alpha = 2 (1 - beta)` flows have the peak windows of standard TCP,
-//! which is (1, 0.5) (Shorten and Leith, "On Queue Provisioning", section III).
+//! Additive increase, multiplicative decrease with any two constants (Chiu and Jain 1989): the window grows by
+//! `alpha` segments per round trip, and a loss leaves the share `beta`. With `alpha = 2 (1 - beta)`, flows have the
+//! peak windows of standard TCP, which is (1, 0.5) (Shorten and Leith, "On Queue Provisioning", section III).
 //!
-//! With (1, 0.5) it is Reno to the last bit. A time-out leaves `beta` too.
+//! With (1, 0.5) it is Reno, bit for bit. A time-out leaves `beta` too.
 
 use narrows_units::Instant;
 
@@ -10,10 +10,10 @@ use super::reno::grow;
 use super::{AckSample, CongestionControl, Window};
 use crate::Config;
 
-/// Keys `alpha` and `beta`.
+/// Its settings are the keys `alpha` and `beta`.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct Aimd {
-    /// As in Reno.
+pub(crate) struct Aimd {
+    /// See [`super::Reno`].
     counted: f64,
 }
 

@@ -1,34 +1,35 @@
-//! CUBIC (Ha, Rhee, Xu 2008; RFC 9438): the window is a cubic function of the time since the last loss, flat around the
-//! window at which that loss came, and never below what Reno would have.
+//! CUBIC (Ha, Rhee, Xu 2008; RFC 9438): the window is a cubic function of the time since the last loss. It is flat
+//! near the window at which that loss came, and never smaller than Reno's.
 //!
-//! Equations are numbered as in RFC 9438; windows are in segments, times in seconds. Floats only with + - * /, so that a run
-//! gives the same bytes on every machine; the cube root is our own. Left out: the undoing of a reduction that proves spurious
-//! (section 4.9). HyStart++ (section 4.10) is a start-up of its own.
+//! Equations are numbered as in RFC 9438; windows are in segments, times in seconds. Floats are used only with + - *
+//! /, and the cube root is our own, so that a run gives the same bytes on every machine. Left out: undoing a
+//! reduction that proves spurious (section 4.9). HyStart++ (section 4.10) is a start-up of its own.
 
 use narrows_units::{Duration, Instant};
 
 use super::{AckSample, CongestionControl, Window};
 use crate::Config;
 
-/// Aggressiveness, segments per second cubed (section 5.1).
+/// How aggressively the window grows, segments per second cubed (section 5.1).
 const C: f64 = 0.4;
-/// What a loss leaves (section 4.6).
+/// The share that a loss leaves (section 4.6).
 const BETA: f64 = 0.7;
-/// Growth of the Reno-like estimate, so that with BETA it has Reno's average window (section 4.3): 3 (1 - BETA) / (1 + BETA).
+/// The increase of the Reno-friendly window per round trip. With this one and BETA it has Reno's average (section
+/// 4.3): 3 (1 - BETA) / (1 + BETA).
 const ALPHA: f64 = 3.0 * (1.0 - BETA) / (1.0 + BETA);
 
 /// RFC 9438.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct Cubic {
-    /// Window just before the last reduction, or less by fast convergence; 0 before the first.
+pub(crate) struct Cubic {
+    /// The window just before the last reduction, or less by fast convergence; 0 before the first.
     w_max: f64,
-    /// Window just before the last reduction (`cwnd_prior`).
+    /// The window just before the last reduction.
     cwnd_prior: f64,
-    /// What Reno would have.
+    /// The window that Reno would have.
     w_est: f64,
-    /// Time from the beginning of this stage to the plateau, seconds.
+    /// The time from the beginning of this stage to the plateau, seconds.
     k: f64,
-    /// The stage of congestion avoidance that runs: when it began, and its last ACK.
+    /// The current stage of congestion avoidance: when it began, and its last ACK.
     epoch: Option<(Instant, Instant)>,
 }
 
@@ -45,7 +46,7 @@ impl Cubic {
             // Equation 2.
             self.k = cube_root((self.w_max - cwnd) / C);
         } else {
-            // After a timeout, or after a start-up without loss: the plateau is here (sections 4.8 and 4.10).
+            // The plateau is here after a time-out, or after a start-up without loss (sections 4.8 and 4.10).
             self.k = 0.0;
             self.w_max = cwnd;
         }
@@ -53,8 +54,9 @@ impl Cubic {
         self.epoch = Some((now, now));
     }
 
-    /// Since when this stage runs. Time in which the window was not in use does not count (section 5.8): a sender that uses
-    /// its window gets an ACK at least once in a round trip, so a longer gap is cut to that.
+    /// For how long this stage has lasted. Time in which the window was not used does not count (section 5.8). A
+    /// sender that uses its window gets an ACK at least once per round trip, so a longer gap counts as one round
+    /// trip.
     fn elapsed(&mut self, cwnd: f64, now: Instant, srtt: Duration) -> Duration {
         let Some((began, last)) = self.epoch else {
             self.begin(cwnd, now);
@@ -65,8 +67,7 @@ impl Cubic {
         now.since(began)
     }
 
-    /// Equation 5, and fast convergence (section 4.7): a flow whose window was cut before it came back to where it was
-    /// makes room for others.
+    /// Equation 5, and fast convergence (section 4.7): a flow whose window had not yet recovered makes room for others.
     fn reduce(&mut self, window: &mut Window, base: f64) {
         self.w_max = if window.cwnd < self.w_max { window.cwnd * (1.0 + BETA) / 2.0 } else { window.cwnd };
         self.cwnd_prior = window.cwnd;
@@ -78,7 +79,7 @@ impl Cubic {
 impl CongestionControl for Cubic {
     fn on_ack(&mut self, window: &mut Window, _config: &Config, sample: &AckSample) {
         let t = self.elapsed(window.cwnd, sample.now, sample.srtt).as_secs_f64();
-        // Equation 4; at Reno's own slope once it is where the last loss came.
+        // Equation 4, with Reno's own slope once the window is where the last loss came.
         let alpha = if self.w_est < self.cwnd_prior { ALPHA } else { 1.0 };
         self.w_est += alpha * sample.credit / window.cwnd;
         if self.w_cubic(t) < self.w_est {
@@ -86,7 +87,7 @@ impl CongestionControl for Cubic {
             window.cwnd = window.cwnd.max(self.w_est);
             return;
         }
-        // Concave and convex regions (sections 4.4 and 4.5): where the curve is one RTT later, at most half as much again.
+        // Concave and convex regions (sections 4.4 and 4.5): the curve one RTT later, but at most 1.5 times the window.
         let target = self.w_cubic(t + sample.srtt.as_secs_f64()).clamp(window.cwnd, 1.5 * window.cwnd);
         window.cwnd += (target - window.cwnd) / window.cwnd * sample.credit;
     }
@@ -95,13 +96,13 @@ impl CongestionControl for Cubic {
     }
     fn on_rto(&mut self, window: &mut Window, _config: &Config, _now: Instant, base: f64) {
         self.reduce(window, base);
-        // The next stage starts on its own plateau (section 4.8).
+        // The next stage begins on its own plateau (section 4.8).
         self.w_max = 0.0;
     }
 }
 
-/// The cube root of a number that is not negative: Newton's method from within a factor of two, six steps of which leave
-/// less than the last bits of an `f64`.
+/// The cube root of a number that is not negative, by Newton's method. The first guess is within a factor of two, and
+/// after six steps the error is in the last bits of an `f64`.
 fn cube_root(a: f64) -> f64 {
     if a <= 0.0 {
         return 0.0;
@@ -162,8 +163,8 @@ mod tests {
 
     #[test]
     fn each_ack_goes_its_share_of_the_way() {
-        // Section 4.4 at t = 1 s with an RTT of 0.1 s: the target is 100 - 0.4 * 3.117163^3 = 87.884; from 80, one ACK adds
-        // (87.884 - 80) / 80 = 0.09855.
+        // Section 4.4 at t = 1 s with an RTT of 0.1 s: the target is 100 - 0.4 * 3.117163^3 = 87.884; from 80, one
+        // ACK adds (87.884 - 80) / 80 = 0.09855.
         let mut c = Cubic { w_max: 100.0, cwnd_prior: 100.0, ..Cubic::default() };
         c.begin(70.0, Instant::ZERO);
         c.epoch = Some((Instant::ZERO, Instant::from_nanos(950_000_000)));
@@ -178,8 +179,8 @@ mod tests {
 
     #[test]
     fn never_below_reno() {
-        // Section 4.3 with a small window: 10 -> 7, K = 1.957 s; after a round of 7 ACKs at 100 ms the curve is at 7.37 - less
-        // than 7 + 0.529 - so the Reno-like estimate rules: 7 * 1 ACK each 0.529 / 7.
+        // Section 4.3 with a small window: 10 -> 7, K = 1.957 s; after a round of 7 ACKs at 100 ms the curve is at
+        // 7.37 - less than 7 + 0.529 - so the Reno-like estimate rules: 7 * 1 ACK each 0.529 / 7.
         let mut c = Cubic::default();
         let mut w = Window { cwnd: 10.0, ssthresh: 20.0 };
         c.on_loss(&mut w, &Config::default(), Instant::ZERO, 10.0);
@@ -198,7 +199,8 @@ mod tests {
 
     #[test]
     fn fast_convergence() {
-        // Section 4.7: 100, then 80 before coming back: the plateau is 80 * 1.7 / 2 = 68; from 90, above that, it is 90 again.
+        // Section 4.7: 100, then 80 before coming back: the plateau is 80 * 1.7 / 2 = 68; from 90, above that, it is
+        // 90 again.
         let mut c = Cubic::default();
         for (cwnd, w_max) in [(100.0, 100.0), (80.0, 68.0), (90.0, 90.0)] {
             let mut w = Window { cwnd, ssthresh: 0.0 };

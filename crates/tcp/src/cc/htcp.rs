@@ -1,40 +1,44 @@
-//! H-TCP (Leith and Shorten, PFLDnet 2004; draft-leith-tcp-htcp-06): the longer ago the last loss, the faster the window grows;
-//! a loss leaves as much of it as just empties the queue, unless throughput has changed.
+//! H-TCP (Leith and Shorten, PFLDnet 2004; draft-leith-tcp-htcp-06): the longer ago the last loss was, the faster the
+//! window grows. A loss leaves as much as just empties the queue, unless throughput has changed.
 //!
 //! With D the seconds since the last back-off:
 //!
-//! - increase per round trip: 1 up to one second, then 1 + 10 (D - 1) + 0.25 (D - 1)^2, times 2 (1 - beta);
-//! - with RTT scaling times RTTmin / 100 ms, within 0.1 to 2, so that flows of different round trips grow alike in time;
-//! - a back-off leaves RTTmin/RTTmax within 0.5 to 0.8; half at first, and where throughput differs from that at the last one by
-//!   more than a fifth.
+//! - The increase per round trip is 1 up to one second, then 1 + 10 (D - 1) + 0.25 (D - 1)^2, times 2 (1 - beta).
+//! - RTT scaling multiplies it by RTTmin / 100 ms, within 0.1 to 2, so that flows of different round trips grow alike
+//!   in time.
+//! - A back-off leaves RTTmin/RTTmax, within 0.5 to 0.8; half at first, and if throughput has changed by more than a
+//!   fifth since the last one.
 //!
-//! As in Linux RTTmax rises by at most 20 ms with a sample, only while no loss is known of, and each back-off leaves it 95 % of
-//! its distance from RTTmin. Where we differ: D runs from the back-off, not from the end of its recovery; throughput is that
-//! of the last round trip; before the first loss the window grows as standard TCP's. A time-out is a back-off.
+//! As in Linux, a sample raises RTTmax by at most 20 ms, and only while no loss is known; each back-off leaves 95 %
+//! of its distance from RTTmin. Where we differ: D counts from the back-off, not from the end of its recovery;
+//! throughput is that of the last round trip; before the first loss the window grows as in standard TCP. A time-out
+//! is a back-off.
 
 use narrows_units::{Duration, Instant};
 
 use super::reno::grow;
-use super::rounds::Rounds;
-use super::{AckSample, CongestionControl, Delivery, Learnt, Window};
+use super::rounds::RoundTrips;
+use super::{AckSample, CcEstimates, CongestionControl, DeliverySample, Window};
 use crate::Config;
 
-/// Delta_L: up to here as standard TCP, seconds.
+/// Delta_L: up to this time, in seconds, the increase is that of standard TCP.
 const DELTA_L: f64 = 1.0;
-/// Delta_B: throughput differs by more than this share.
+/// Delta_B: throughput has changed if it differs by more than this share.
 const DELTA_B: f64 = 0.2;
 const BETA_MIN: f64 = 0.5;
 const BETA_MAX: f64 = 0.8;
-/// The round trip at which scaling changes nothing, and its bounds.
+/// The round trip at which RTT scaling changes nothing.
 const RTT_REF: Duration = Duration::from_millis(100);
+/// The least and greatest factor of RTT scaling.
 const SCALE: (f64, f64) = (0.1, 2.0);
-/// What a back-off leaves of RTTmax - RTTmin, and how far a sample may lift RTTmax (Linux).
+/// The share of RTTmax - RTTmin that a back-off leaves (Linux).
 const FADE: f64 = 0.95;
+/// By how much a sample may raise RTTmax (Linux).
 const STEP: Duration = Duration::from_millis(20);
 
 /// See the head of the file.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Htcp {
+pub(crate) struct Htcp {
     alpha: f64,
     beta: f64,
     /// Nanoseconds; infinite before the first sample.
@@ -42,10 +46,10 @@ pub struct Htcp {
     rtt_max: f64,
     /// The last back-off.
     last: Option<Instant>,
-    /// Throughput then, segments per second.
+    /// Throughput at that time, segments per second.
     before: f64,
-    rounds: Rounds,
-    /// As in Reno.
+    rounds: RoundTrips,
+    /// See [`super::Reno`].
     counted: f64,
 }
 
@@ -58,14 +62,14 @@ impl Default for Htcp {
             rtt_max: 0.0,
             last: None,
             before: 0.0,
-            rounds: Rounds::default(),
+            rounds: RoundTrips::default(),
             counted: 0.0,
         }
     }
 }
 
 impl Htcp {
-    /// Segments per round trip.
+    /// The increase per round trip, segments.
     fn increase(&self, config: &Config, now: Instant) -> f64 {
         let delta = self.last.map_or(0.0, |last| now.since(last).as_secs_f64());
         let over = (delta - DELTA_L).max(0.0);
@@ -93,7 +97,7 @@ impl Htcp {
 }
 
 impl CongestionControl for Htcp {
-    fn on_delivery(&mut self, _window: &mut Window, _config: &Config, delivery: &Delivery) {
+    fn on_delivery(&mut self, _window: &mut Window, _config: &Config, delivery: &DeliverySample) {
         self.rounds.on_delivery(delivery);
         let Some(rtt) = delivery.rtt else { return };
         let rtt = rtt.as_nanos() as f64;
@@ -114,10 +118,10 @@ impl CongestionControl for Htcp {
     fn on_rto(&mut self, window: &mut Window, config: &Config, now: Instant, base: f64) {
         self.on_loss(window, config, now, base);
     }
-    fn learnt(&self) -> Option<Learnt> {
+    fn estimates(&self) -> Option<CcEstimates> {
         let time = |ns: f64| Duration::from_nanos(if ns.is_finite() { ns as u64 } else { 0 });
         let (rtt_min, rtt_max) = (time(self.rtt_min), time(self.rtt_max));
-        Some(Learnt { alpha: self.alpha, beta: self.beta, rtt_min, rtt_max })
+        Some(CcEstimates { alpha: self.alpha, beta: self.beta, rtt_min, rtt_max })
     }
 }
 
@@ -213,7 +217,7 @@ mod tests {
             (200, false, 140e6),
             (150, true, 150e6),
         ] {
-            h.on_delivery(&mut w, &c, &Delivery { open, ..delivery(1000, 1, rtt) });
+            h.on_delivery(&mut w, &c, &DeliverySample { open, ..delivery(1000, 1, rtt) });
             assert!(near(h.rtt_max, max), "{}", h.rtt_max);
         }
     }

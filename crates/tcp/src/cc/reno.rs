@@ -1,10 +1,12 @@
-//! Reno's congestion avoidance (Jacobson 1988; RFC 5681): one segment more per round trip, half after a loss.
+//! Reno's congestion avoidance (Jacobson 1988; RFC 5681): the window grows by one segment per round trip, and a loss
+//! halves it.
 //!
-//! Where bytes are counted the window grows by whole segments, each time as much as it holds was acknowledged (RFC 3465,
-//! section 2.1; Linux); else by a fraction with each ACK (RFC 5681, equation 3; ns-2). Growing whole is a little faster, and
-//! it decides what a full queue loses: a round trip after the segment that was one too many comes the next one.
+//! If bytes are counted, the window grows by a whole segment each time a window's worth of data was acknowledged (RFC
+//! 3465, section 2.1; Linux); otherwise by a fraction with each ACK (RFC 5681, equation 3; ns-2). Whole segments are
+//! a little faster, and they decide what a full queue loses: the segment that is one too many is followed by the next
+//! one a round trip later.
 //!
-//! What a loss takes its half of, and the floor of two segments, are the sender's ([`crate::ReduceFrom`]).
+//! The sender decides what is halved, and it sees to the floor of two segments ([`crate::ReduceFrom`]).
 
 use narrows_units::Instant;
 
@@ -14,11 +16,11 @@ use crate::Config;
 /// RFC 5681.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Reno {
-    /// Segments acknowledged since the window grew (`bytes_acked`, RFC 3465).
+    /// Segments acknowledged since the window last grew (`bytes_acked`, RFC 3465).
     counted: f64,
 }
 
-/// A loss leaves one half (RFC 5681, equation 4).
+/// The share that a loss leaves (RFC 5681, equation 4).
 const BETA: f64 = 0.5;
 
 impl CongestionControl for Reno {
@@ -34,8 +36,8 @@ impl CongestionControl for Reno {
     }
 }
 
-/// `alpha` segments more per round trip: by whole ones where bytes are counted, `counted` being what was acknowledged since the
-/// window grew, times alpha.
+/// Lets the window grow by `alpha` segments per round trip, in whole segments if bytes are counted. `counted` is what
+/// was acknowledged since the window last grew, times alpha.
 #[inline]
 pub(super) fn grow(counted: &mut f64, window: &mut Window, sample: &AckSample, alpha: f64) {
     let credit = alpha * sample.credit;
@@ -44,7 +46,7 @@ pub(super) fn grow(counted: &mut f64, window: &mut Window, sample: &AckSample, a
         return;
     }
     if *counted >= window.cwnd {
-        // Left from a larger window.
+        // This was counted while the window was larger.
         *counted = 0.0;
         window.cwnd += 1.0;
     }
@@ -72,7 +74,8 @@ mod tests {
 
     #[test]
     fn whole_segments_where_bytes_are_counted() {
-        // RFC 3465, section 2.1: ten segments for the eleventh, then eleven for the twelfth; ACKs of two at a time leave one over.
+        // RFC 3465, section 2.1: ten segments for the eleventh, then eleven for the twelfth; ACKs of two at a time
+        // leave one over.
         let (mut reno, mut w) = (Reno::default(), Window { cwnd: 10.0, ssthresh: 5.0 });
         let mut windows = Vec::new();
         for _ in 0..11 {

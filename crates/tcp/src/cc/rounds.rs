@@ -1,23 +1,23 @@
-//! Round trips as the acknowledgments tell them: a round ends with the first sample of a segment that left after it began. What
-//! a pause of the sender adds to a round belongs to it.
+//! Round trips and their throughput, as acknowledgments show them. A round ends with the first sample of a segment
+//! that was sent after the round began. If the sender pauses, the pause is part of the round.
 
 use narrows_units::Instant;
 
-use super::Delivery;
+use super::DeliverySample;
 
 /// Throughput, round by round.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub(super) struct Rounds {
+pub(super) struct RoundTrips {
     pub(super) began: Instant,
-    /// Segments acknowledged since.
+    /// Segments acknowledged since then.
     pub(super) segments: u32,
     /// Segments per second in the last whole round; 0 before the first.
     pub(super) rate: f64,
 }
 
-impl Rounds {
-    /// Whether a round has ended by this; what is delivered then belongs to the next.
-    pub(super) fn on_delivery(&mut self, delivery: &Delivery) -> bool {
+impl RoundTrips {
+    /// Whether this delivery ends a round; if so, it belongs to the next one.
+    pub(super) fn on_delivery(&mut self, delivery: &DeliverySample) -> bool {
         let ended = delivery.rtt.is_some_and(|rtt| delivery.now >= self.began + rtt);
         if ended {
             let seconds = delivery.now.since(self.began).as_secs_f64();

@@ -1,48 +1,51 @@
-//! Vegas (Brakmo and Peterson 1995): keeps a few segments of its own in the queue, told by the round-trip time.
+//! Vegas (Brakmo and Peterson 1995): keeps a few segments of its own in the queue; the round-trip time shows how many.
 //!
-//! BaseRTT is the least sample of all. Once in a round trip, with the least RTT of that round, `W (1 - BaseRTT/RTT)` is what of the
-//! window waits in queues: expected less actual rate, times BaseRTT. Below `vegas_alpha` the window grows by one segment,
-//! above `vegas_beta` it shrinks by one, and more than `vegas_gamma` ends slow start, at what the path holds and one more.
+//! BaseRTT is the least of all samples. Once per round trip, with the least RTT of that round, `W (1 - BaseRTT/RTT)`
+//! is the part of the window that waits in queues: expected less actual rate, times BaseRTT. Below `vegas_alpha` the
+//! window grows by one segment, above `vegas_beta` it shrinks by one. More than `vegas_gamma` ends slow start, with
+//! one segment more than the path holds.
 //!
-//! Where we differ: slow start may double every round trip, where the paper has every other (what a start-up does is its
-//! own, see `startup/`); losses are found and repaired as the sender does it, and leave half; a round with fewer than three samples
-//! is too few to tell a delayed ACK from a queue, so the round after it goes by Reno, as in Linux. Rounds count while no loss is
-//! known of.
+//! Where we differ: slow start may double in every round trip, while the paper doubles in every other one; what a
+//! start-up does is its own business, see `startup/`. Losses are detected and repaired as everywhere in this sender,
+//! and they halve the window. With fewer than three samples, a round cannot tell a delayed ACK from a queue, so the
+//! next round is Reno's, as in Linux. Rounds count only while no loss is known.
 
 use narrows_units::{Duration, Instant};
 
 use super::reno::grow;
-use super::rounds::Rounds;
-use super::{AckSample, CongestionControl, Delivery, Window};
+use super::rounds::RoundTrips;
+use super::{AckSample, CongestionControl, DeliverySample, Window};
 use crate::Config;
 
-/// What a loss leaves.
+/// The share that a loss leaves.
 const HALF: f64 = 0.5;
-/// Samples a round needs.
+/// The samples that a round needs.
 const ENOUGH: u32 = 3;
-/// Vegas never goes below two segments by itself: one would wait for delayed ACKs.
+/// Vegas does not shrink the window below two segments, because a single one would wait for a delayed ACK.
 const LEAST: f64 = 2.0;
 
 /// See the head of the file.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Vegas {
-    /// Least RTT of all, and of this round; [`Duration::MAX`] for none.
+pub(crate) struct Vegas {
+    /// The least RTT of the connection; [`Duration::MAX`] for none.
     base: Duration,
+    /// The least RTT of this round; [`Duration::MAX`] for none.
     least: Duration,
     samples: u32,
-    rounds: Rounds,
+    rounds: RoundTrips,
     /// What the next ACKs may do.
     next: Next,
-    /// As in Reno.
+    /// See [`super::Reno`].
     counted: f64,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Next {
-    /// One segment more, then nothing.
+    /// Let the window grow by one segment, then leave it.
     One,
+    /// Leave the window as it is.
     Nothing,
-    /// One segment more per round trip.
+    /// Let it grow by one segment per round trip.
     Reno,
 }
 
@@ -52,7 +55,7 @@ impl Default for Vegas {
             base: Duration::MAX,
             least: Duration::MAX,
             samples: 0,
-            rounds: Rounds::default(),
+            rounds: RoundTrips::default(),
             next: Next::Reno,
             counted: 0.0,
         }
@@ -60,7 +63,7 @@ impl Default for Vegas {
 }
 
 impl Vegas {
-    /// A round is over.
+    /// A round is over: decides what the next one does.
     fn decide(&mut self, window: &mut Window, config: &Config) {
         if self.samples < ENOUGH {
             self.next = Next::Reno;
@@ -77,7 +80,7 @@ impl Vegas {
             }
         } else if queued > f64::from(cc.vegas_beta) {
             window.cwnd = window.cwnd.min((window.cwnd - 1.0).max(LEAST));
-            // Or it would be below it and start slowly.
+            // If it were higher, slow start would begin.
             window.ssthresh = window.ssthresh.min(window.cwnd).max(LEAST);
         } else if queued < f64::from(cc.vegas_alpha) {
             self.next = Next::One;
@@ -86,7 +89,7 @@ impl Vegas {
 }
 
 impl CongestionControl for Vegas {
-    fn on_delivery(&mut self, window: &mut Window, config: &Config, delivery: &Delivery) {
+    fn on_delivery(&mut self, window: &mut Window, config: &Config, delivery: &DeliverySample) {
         let Some(rtt) = delivery.rtt else { return };
         self.base = self.base.min(rtt);
         if !delivery.open {
@@ -156,8 +159,8 @@ mod tests {
 
     #[test]
     fn two_to_four_segments_in_the_queue() {
-        // BaseRTT 100 ms, window 20. At 105 ms 20 (1 - 100/105) = 0.95 wait: one more. At 112 ms 2.14, at 120 ms 3.33: neither.
-        // At 130 ms 4.6: one less.
+        // BaseRTT 100 ms, window 20. At 105 ms 20 (1 - 100/105) = 0.95 wait: one more. At 112 ms 2.14, at 120 ms
+        // 3.33: neither. At 130 ms 4.6: one less.
         for (rtt, then) in [(105, 21.0), (112, 20.0), (120, 20.0), (130, 19.0)] {
             let mut v = begun();
             let mut w = Window { cwnd: 20.0, ssthresh: 10.0 };
@@ -200,7 +203,7 @@ mod tests {
         assert_eq!(w.ssthresh, 10.0);
         for ms in 0..400 {
             let d = super::super::tests::delivery(1000 + ms, 1, 180);
-            v.on_delivery(&mut w, &config(), &Delivery { open: false, ..d });
+            v.on_delivery(&mut w, &config(), &DeliverySample { open: false, ..d });
         }
         assert_eq!((w.cwnd, v.samples), (20.0, 0));
     }

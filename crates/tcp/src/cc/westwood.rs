@@ -1,52 +1,54 @@
-//! Westwood+ (Mascolo, Casetti, Gerla, Sanadidi, Wang 2001; Grieco and Mascolo 2004): a loss leaves the window that would just fill
-//! the path at the rate at which acknowledgments came, bandwidth times RTTmin, in place of a fixed share.
+//! Westwood+ (Mascolo, Casetti, Gerla, Sanadidi, Wang 2001; Grieco and Mascolo 2004): instead of a fixed share, a
+//! loss leaves the window that would just fill the path at the rate at which acknowledgments came, bandwidth times
+//! RTTmin.
 //!
-//! Every round trip gives a sample, what was acknowledged over how long it took; the estimate is their exponential average,
-//! with 0.9 of the past, as in the paper of 2004 (Linux has 7/8, and filters twice). The window grows as Reno's.
+//! Each round trip gives a sample: what was acknowledged, over the time it took. The estimate is the exponential
+//! average of the samples, with 0.9 of the past, as in the paper of 2004 (Linux has 7/8, and filters twice). The
+//! window grows as Reno's.
 //!
-//! Where we differ: before there is an estimate a loss leaves half, and it never leaves more than there was; the threshold
-//! after a time-out has no such bound, so that slow start may come back to the estimate. What duplicate ACKs tell counts when
-//! they come with SACK, else with the acknowledgment that follows.
+//! Where we differ: before there is an estimate, a loss leaves half; and it never leaves more than there was. The
+//! threshold after a time-out has no such bound, so that slow start can return to the estimate. What duplicate ACKs
+//! report counts when they come if they carry SACK blocks, otherwise with the next acknowledgment of new data.
 
 use narrows_units::{Duration, Instant};
 
 use super::reno::grow;
-use super::rounds::Rounds;
-use super::{AckSample, CongestionControl, Delivery, Window};
+use super::rounds::RoundTrips;
+use super::{AckSample, CongestionControl, DeliverySample, Window};
 use crate::Config;
 
-/// What stays of the estimate at each sample.
+/// The weight of the old estimate in the new one.
 const PAST: f64 = 0.9;
-/// Reno's share, before there is an estimate.
+/// The share that a loss leaves before there is an estimate.
 const HALF: f64 = 0.5;
 
 /// See the head of the file.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct Westwood {
-    /// Segments per second; 0 before the first round is over.
+pub(crate) struct Westwood {
+    /// The estimate, segments per second; 0 before the first round is over.
     bandwidth: f64,
     rtt_min: Option<Duration>,
-    rounds: Rounds,
-    /// As in Reno.
+    rounds: RoundTrips,
+    /// See [`super::Reno`].
     counted: f64,
 }
 
 impl Westwood {
-    /// The window that fills the path without a queue, segments.
+    /// The window that fills the path without a queue, segments; `None` without an estimate.
     fn fills(&self) -> Option<f64> {
         self.rtt_min.map(|rtt| self.bandwidth * rtt.as_secs_f64()).filter(|w| *w > 0.0)
     }
 }
 
 impl CongestionControl for Westwood {
-    fn on_delivery(&mut self, _window: &mut Window, _config: &Config, delivery: &Delivery) {
+    fn on_delivery(&mut self, _window: &mut Window, _config: &Config, delivery: &DeliverySample) {
         let first = self.rtt_min.is_none();
         if let Some(rtt) = delivery.rtt {
             self.rtt_min = Some(self.rtt_min.map_or(rtt, |least| least.min(rtt)));
         }
         if first {
-            // What was acknowledged until now took an unknown time.
-            self.rounds = Rounds { began: delivery.now, segments: 0, rate: 0.0 };
+            // What was acknowledged up to now took an unknown time.
+            self.rounds = RoundTrips { began: delivery.now, segments: 0, rate: 0.0 };
         } else if self.rounds.on_delivery(delivery) {
             let rate = self.rounds.rate;
             self.bandwidth =

@@ -1,6 +1,6 @@
-//! Settings of the congestion controls. Where only one of them heeds a setting, it says which.
+//! Settings of the congestion controls. If only one of them uses a setting, the comment says which.
 
-/// Which congestion avoidance.
+/// The congestion controls.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum CcKind {
     /// RFC 5681.
@@ -8,7 +8,7 @@ pub enum CcKind {
     Reno,
     /// Additive increase, multiplicative decrease with any two constants.
     Aimd,
-    /// A flow measures how much of its window empties the queue, and takes that (Shorten and Leith).
+    /// A loss leaves as much of the window as empties the queue, which the flow measures (Shorten and Leith).
     AdaptiveAimd,
     /// H-TCP (Leith and Shorten, draft-leith-tcp-htcp-06).
     Htcp,
@@ -20,7 +20,7 @@ pub enum CcKind {
     Cubic,
 }
 
-/// What adaptive AIMD learns its back-off factor from.
+/// What adaptive AIMD computes its back-off factor from.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum BetaFrom {
     /// The least and the greatest round-trip time, equation 4.
@@ -30,7 +30,7 @@ pub enum BetaFrom {
     Throughput,
 }
 
-/// Towards what adaptive AIMD lets the greatest round-trip time fade at each back-off (equation 9).
+/// Towards which round-trip time adaptive AIMD lets the greatest one fade at each back-off (equation 9).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Fade {
     /// The least one.
@@ -40,10 +40,10 @@ pub enum Fade {
     Srtt,
 }
 
-/// What adaptive AIMD keeps of its window when the retransmission timer expires.
+/// The share of the window that adaptive AIMD keeps when the retransmission timer expires.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum BetaRto {
-    /// Half, as RFC 5681.
+    /// Half, as in RFC 5681.
     #[default]
     Half,
     /// As much as after any other loss.
@@ -53,9 +53,9 @@ pub enum BetaRto {
 /// Settings of the congestion controls.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct CcConfig {
-    /// AIMD: segments a window grows by in a round trip.
+    /// AIMD: by how many segments the window grows per round trip.
     pub alpha: f64,
-    /// AIMD: what a loss leaves of the window.
+    /// AIMD: the share of the window that a loss leaves.
     pub beta: f64,
     /// Adaptive AIMD: the least factor; 0.5 is that of standard TCP.
     pub beta_lo: f64,
@@ -65,24 +65,26 @@ pub struct CcConfig {
     pub beta_from: BetaFrom,
     /// Adaptive AIMD: the factor of a time-out.
     pub beta_rto: BetaRto,
-    /// Adaptive AIMD: towards what RTTmax fades.
+    /// Adaptive AIMD: towards which round-trip time RTTmax fades.
     pub fade: Fade,
-    /// Adaptive AIMD: what of the distance stays at each back-off; 7/8 remembers as long as SRTT does.
+    /// Adaptive AIMD: the share of its distance from there that each back-off leaves; 7/8 remembers as long as SRTT
+    /// does.
     pub gamma: f64,
-    /// Adaptive AIMD: samples of the round-trip time before they are believed.
+    /// Adaptive AIMD: how many samples of the round-trip time it needs before it uses them.
     pub min_samples: u32,
-    /// H-TCP: growth in proportion to the round-trip time, so that flows of different ones get the same.
+    /// H-TCP: the window grows in proportion to the round-trip time, so that flows with different ones get the same
+    /// rate.
     pub rtt_scaling: bool,
-    /// Vegas: with fewer segments of its own in the queue the window grows.
+    /// Vegas: the window grows with fewer segments of its own in the queue.
     pub vegas_alpha: u32,
-    /// Vegas: with more it shrinks.
+    /// Vegas: the window shrinks with more segments of its own in the queue.
     pub vegas_beta: u32,
-    /// Vegas: with more slow start ends.
+    /// Vegas: slow start ends with more segments of its own in the queue.
     pub vegas_gamma: u32,
 }
 
 impl CcConfig {
-    /// What the papers suggest.
+    /// The values that the papers suggest.
     pub(super) const PAPERS: Self = Self {
         alpha: 1.0,
         beta: 0.5,

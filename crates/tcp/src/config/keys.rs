@@ -1,7 +1,7 @@
 //! The one table of an end host's keys: name, place in [`Config`], range and meaning.
 
-use narrows_settings::kinds::Words as _;
-use narrows_settings::{Key, SettingError, Settings, choices, keys, table};
+use narrows_settings::kinds::{Choice, Kind};
+use narrows_settings::{Key, SettingError, Settings, choices, keys, presets};
 use narrows_units::Duration;
 
 use super::{
@@ -119,23 +119,23 @@ impl Settings for Config {
     }
 
     fn check(&self) -> Result<(), SettingError> {
-        self.check_combinations()
+        let Some((name, expected)) = super::check::contradiction(self) else { return Ok(()) };
+        let value = Self::key(name).and_then(|key| key.value(self)).unwrap_or_default();
+        Err(SettingError::new(name, value, expected))
     }
 
     /// With the value in each preset.
     fn markdown() -> String {
         let [ns2, linux, rfc] = [Preset::Ns2, Preset::Linux, Preset::Rfc].map(Self::preset);
-        table(&[("`ns2`", ns2), ("`linux`", linux), ("`rfc`", rfc)], ["values", "meaning, source"])
+        presets(&[("`ns2`", ns2), ("`linux`", linux), ("`rfc`", rfc)])
     }
 }
 
 /// A preset by its name.
 pub(super) fn preset(text: &str) -> Result<Preset, SettingError> {
-    Preset::of(text).ok_or_else(|| SettingError {
-        key: "preset".to_owned(),
-        value: text.to_owned(),
-        expected: Preset::all(),
-    })
+    let mut preset = Preset::default();
+    let known = Choice().read(&mut preset, text).map(|()| preset);
+    known.ok_or_else(|| SettingError::new("preset", text, Kind::<Preset>::range(&Choice())))
 }
 
 /// Kinds of values that only an end host has.

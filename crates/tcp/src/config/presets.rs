@@ -1,5 +1,5 @@
-//! The settings of known stacks. Where a number is not the field's common one, its source stands beside it;
-//! `docs/reference/tcp.md` has all of them in one table.
+//! The settings of known stacks. A number that is not the usual one has its source next to it; `docs/reference/tcp.md` has all
+//! of them in one table.
 
 use narrows_units::Duration;
 
@@ -8,8 +8,8 @@ use super::{
     Recovery, ReduceFrom, RtoConfig, RtoFloor, RtoRecovery, RttSampling, StartConfig, StartupKind,
 };
 
-/// Half of the 6 MiB to which Linux lets a receive buffer grow (`tcp_rmem`), the other half being overhead: wide enough not
-/// to matter on a thin link.
+/// Half of the 6 MiB to which Linux lets a receive buffer grow (`tcp_rmem`); the other half is overhead. That is wide
+/// enough not to matter on a thin link.
 const WIDE_WINDOW: u32 = 3 << 20;
 
 impl Config {
@@ -17,173 +17,168 @@ impl Config {
     #[must_use]
     pub const fn preset(preset: Preset) -> Self {
         match preset {
-            Preset::Ns2 => Self::ns2(),
-            Preset::Linux => Self::linux(),
-            Preset::Rfc => Self::rfc(),
-        }
-    }
-
-    /// ns-2.35's `Agent/TCP/Newreno` and `Agent/TCPSink` with the defaults of `ns-default.tcl`. With `recovery=sack` it stands
-    /// for `Sack1`. Scenarios set `mss` to `packetSize_` and the receive window to `window_` packets.
-    const fn ns2() -> Self {
-        Self {
-            // packetSize_ 1000, to which 40 bytes of headers are added (useHeaders_).
-            mss: 1000,
-            handshake: Handshake::SynIsPacketZero,
-            syn_timeout: Duration::from_secs(3),
-            syn_retries: u32::MAX,
-            // windowInit_ is 2, but holds from the ACK of packet 0 on (delay_growth_): that is 1 at packet 0, opened as ever.
-            initial_window: InitialWindow::Segments(1),
-            // ns-2 starts it at window_; a sender that may not use more than that cannot tell the two apart.
-            initial_ssthresh: f64::INFINITY,
-            startup: StartupKind::SlowStart,
-            start: StartConfig::DEFAULT,
-            congestion: CcKind::Reno,
-            cc: CcConfig::NS2,
-            recovery: Recovery::NewReno,
-            dupthresh: 3,
-            // singledup_ 1
-            limited_transmit: true,
-            dsack: false,
-            rack_tlp: false,
-            reduce_from: ReduceFrom::Cwnd,
-            prr: false,
-            // newreno_changes1_ 1
-            impatient: true,
-            restart_timer: true,
-            rto: RtoConfig {
-                // rtxcur_init_ 3.0, minrto_ 0.2, maxrto_ 60, tcpTick_ 0.01
-                initial: Duration::from_secs(3),
-                min: Duration::from_millis(200),
-                floor: RtoFloor::Whole,
-                max: Duration::from_secs(60),
-                granularity: Duration::from_millis(10),
-                ticks: true,
-                // rfc2988_ true: doubled beyond 64 as long as the timer is below maxrto_.
-                backoff_limit: 1 << 15,
-                forget_above: 8,
-                // ts_resetRTO_ false
-                backoff_ends: BackoffEnds::NewSample,
-                retries: u32::MAX,
-            },
-            rto_recovery: RtoRecovery::GoBackN,
-            rtt_sampling: RttSampling::OneAtATime,
-            timestamps: false,
-            ecn: false,
-            byte_counting: ByteCounting::PerAck,
-            restart_after_idle: true,
-            // control_increase_ 0
-            grow_if_used: false,
-            delayed_ack: None,
-            push_every: u32::MAX,
-            // window_ 20
-            receive_window: 20_000,
-        }
-    }
-
-    /// A Linux kernel of today (6.x) with its default sysctls, on Ethernet; `congestion=reno,startup=slow_start` for its other
-    /// built-in control.
-    const fn linux() -> Self {
-        Self {
-            // 1500 - 20 (IPv4) - 20 (TCP) - 12 (timestamps)
-            mss: 1448,
-            handshake: Handshake::ThreeWay,
-            syn_timeout: Duration::from_secs(1),
-            syn_retries: 6,
-            initial_window: InitialWindow::Segments(10),
-            initial_ssthresh: f64::INFINITY,
-            startup: StartupKind::HyStart,
-            start: StartConfig::DEFAULT,
-            congestion: CcKind::Cubic,
-            cc: CcConfig::PAPERS,
-            recovery: Recovery::Sack,
-            dupthresh: 3,
-            limited_transmit: true,
-            dsack: true,
-            rack_tlp: true,
-            reduce_from: ReduceFrom::Cwnd,
-            prr: true,
-            impatient: true,
-            restart_timer: true,
-            rto: RtoConfig {
-                initial: Duration::from_secs(1),
-                min: Duration::from_millis(200),
-                floor: RtoFloor::Deviation,
-                max: Duration::from_secs(120),
-                granularity: Duration::ZERO,
-                ticks: false,
-                // No cap but `max` and the number of retries (tcp_retries2).
-                backoff_limit: 1 << 15,
-                forget_above: u32::MAX,
-                backoff_ends: BackoffEnds::NewSample,
-                retries: 15,
-            },
-            rto_recovery: RtoRecovery::Scoreboard,
-            rtt_sampling: RttSampling::EverySegment,
-            timestamps: true,
-            // tcp_ecn is 2: accepted, not asked for.
-            ecn: false,
-            // Slow start counts every acknowledged segment.
-            byte_counting: ByteCounting::Abc { limit: u32::MAX },
-            restart_after_idle: true,
-            grow_if_used: true,
-            // The delay adapts between 40 and 200 ms; a steady stream sees the lower end. At most 16 quick ACKs.
-            delayed_ack: Some(DelayedAck { every: 2, timeout: Duration::from_millis(40), quick: 16 }),
-            // The least TSO packet, sent at rates up to some 20 Mbit/s.
-            push_every: 2,
-            receive_window: WIDE_WINDOW,
-        }
-    }
-
-    /// What the RFCs recommend, nothing experimental.
-    const fn rfc() -> Self {
-        Self {
-            // 1500 - 20 (IPv4) - 20 (TCP)
-            mss: 1460,
-            handshake: Handshake::ThreeWay,
-            syn_timeout: Duration::from_secs(1),
-            // RFC 9293, section 3.8.3: a SYN is tried for at least 3 minutes; 2^8 - 1 s = 255 s.
-            syn_retries: 7,
-            initial_window: InitialWindow::Rfc6928,
-            initial_ssthresh: f64::INFINITY,
-            startup: StartupKind::SlowStart,
-            start: StartConfig::DEFAULT,
-            congestion: CcKind::Reno,
-            cc: CcConfig::PAPERS,
-            recovery: Recovery::Sack,
-            dupthresh: 3,
-            limited_transmit: true,
-            dsack: false,
-            rack_tlp: false,
-            reduce_from: ReduceFrom::FlightSize,
-            prr: false,
-            // RFC 6582, section 3.2, step 3.
-            impatient: true,
-            restart_timer: true,
-            rto: RtoConfig {
-                initial: Duration::from_secs(1),
-                min: Duration::from_secs(1),
-                floor: RtoFloor::Whole,
-                max: Duration::from_secs(60),
-                granularity: Duration::ZERO,
-                ticks: false,
-                backoff_limit: 64,
-                forget_above: u32::MAX,
-                backoff_ends: BackoffEnds::NewSample,
-                // RFC 9293, section 3.8.3: at least 100 s; 1 + 2 + .. + 32 + 9 * 60 s.
-                retries: 15,
-            },
-            rto_recovery: RtoRecovery::Scoreboard,
-            rtt_sampling: RttSampling::OneAtATime,
-            timestamps: false,
-            ecn: false,
-            // RFC 5681, equation 2 in slow start, and the byte counting it recommends in congestion avoidance.
-            byte_counting: ByteCounting::Abc { limit: 1 },
-            restart_after_idle: true,
-            grow_if_used: false,
-            delayed_ack: Some(DelayedAck { every: 2, timeout: Duration::from_millis(200), quick: 0 }),
-            push_every: u32::MAX,
-            receive_window: WIDE_WINDOW,
+            Preset::Ns2 => NS2,
+            Preset::Linux => LINUX,
+            Preset::Rfc => RFC,
         }
     }
 }
+
+/// ns-2.35's `Agent/TCP/Newreno` and `Agent/TCPSink` with the defaults of `ns-default.tcl`. With `recovery=sack` it
+/// stands for `Sack1`. Scenarios set `mss` to `packetSize_` and the receive window to `window_` packets.
+const NS2: Config = Config {
+    // packetSize_ 1000, to which 40 bytes of headers are added (useHeaders_).
+    mss: 1000,
+    handshake: Handshake::SynIsPacketZero,
+    syn_timeout: Duration::from_secs(3),
+    syn_retries: u32::MAX,
+    // windowInit_ is 2, but it holds only from the ACK of packet 0 on (delay_growth_), which opens a window of 1 to 2
+    // as well.
+    initial_window: InitialWindow::Segments(1),
+    // ns-2 begins with window_, which makes no difference, because a sender cannot use more than that.
+    initial_ssthresh: f64::INFINITY,
+    startup: StartupKind::SlowStart,
+    start: StartConfig::DEFAULT,
+    congestion: CcKind::Reno,
+    cc: CcConfig::NS2,
+    recovery: Recovery::NewReno,
+    dupthresh: 3,
+    // singledup_ 1
+    limited_transmit: true,
+    dsack: false,
+    rack_tlp: false,
+    reduce_from: ReduceFrom::Cwnd,
+    prr: false,
+    // newreno_changes1_ 1
+    impatient: true,
+    restart_timer: true,
+    rto: RtoConfig {
+        // rtxcur_init_ 3.0, minrto_ 0.2, maxrto_ 60, tcpTick_ 0.01
+        initial: Duration::from_secs(3),
+        min: Duration::from_millis(200),
+        floor: RtoFloor::Whole,
+        max: Duration::from_secs(60),
+        granularity: Duration::from_millis(10),
+        ticks: true,
+        // rfc2988_ true: doubled beyond 64 as long as the timer is below maxrto_.
+        backoff_limit: 1 << 15,
+        forget_above: 8,
+        // ts_resetRTO_ false
+        backoff_ends: BackoffEnds::NewSample,
+        retries: u32::MAX,
+    },
+    rto_recovery: RtoRecovery::GoBackN,
+    rtt_sampling: RttSampling::OneAtATime,
+    timestamps: false,
+    ecn: false,
+    byte_counting: ByteCounting::PerAck,
+    restart_after_idle: true,
+    // control_increase_ 0
+    grow_if_used: false,
+    delayed_ack: None,
+    push_every: u32::MAX,
+    // window_ 20
+    receive_window: 20_000,
+};
+
+/// A Linux kernel of today (6.x) with its default sysctls, on Ethernet. Its other built-in control is
+/// `congestion=reno,startup=slow_start`.
+const LINUX: Config = Config {
+    // 1500 - 20 (IPv4) - 20 (TCP) - 12 (timestamps)
+    mss: 1448,
+    handshake: Handshake::ThreeWay,
+    syn_timeout: Duration::from_secs(1),
+    syn_retries: 6,
+    initial_window: InitialWindow::Segments(10),
+    initial_ssthresh: f64::INFINITY,
+    startup: StartupKind::HyStart,
+    start: StartConfig::DEFAULT,
+    congestion: CcKind::Cubic,
+    cc: CcConfig::PAPERS,
+    recovery: Recovery::Sack,
+    dupthresh: 3,
+    limited_transmit: true,
+    dsack: true,
+    rack_tlp: true,
+    reduce_from: ReduceFrom::Cwnd,
+    prr: true,
+    impatient: true,
+    restart_timer: true,
+    rto: RtoConfig {
+        initial: Duration::from_secs(1),
+        min: Duration::from_millis(200),
+        floor: RtoFloor::Deviation,
+        max: Duration::from_secs(120),
+        granularity: Duration::ZERO,
+        ticks: false,
+        // No cap but `max` and the number of retries (tcp_retries2).
+        backoff_limit: 1 << 15,
+        forget_above: u32::MAX,
+        backoff_ends: BackoffEnds::NewSample,
+        retries: 15,
+    },
+    rto_recovery: RtoRecovery::Scoreboard,
+    rtt_sampling: RttSampling::EverySegment,
+    timestamps: true,
+    // tcp_ecn is 2: the kernel accepts ECN and does not ask for it.
+    ecn: false,
+    // Slow start counts every acknowledged segment.
+    byte_counting: ByteCounting::Abc { limit: u32::MAX },
+    restart_after_idle: true,
+    grow_if_used: true,
+    // The delay adapts between 40 and 200 ms, and for a steady stream it is 40 ms. At most 16 quick ACKs.
+    delayed_ack: Some(DelayedAck { every: 2, timeout: Duration::from_millis(40), quick: 16 }),
+    // A TSO packet has at least two segments, and no more up to some 20 Mbit/s.
+    push_every: 2,
+    receive_window: WIDE_WINDOW,
+};
+
+/// What the RFCs recommend, and nothing experimental.
+const RFC: Config = Config {
+    // 1500 - 20 (IPv4) - 20 (TCP)
+    mss: 1460,
+    handshake: Handshake::ThreeWay,
+    syn_timeout: Duration::from_secs(1),
+    // RFC 9293, section 3.8.3: a SYN is tried for at least 3 minutes; 2^8 - 1 s = 255 s.
+    syn_retries: 7,
+    initial_window: InitialWindow::Rfc6928,
+    initial_ssthresh: f64::INFINITY,
+    startup: StartupKind::SlowStart,
+    start: StartConfig::DEFAULT,
+    congestion: CcKind::Reno,
+    cc: CcConfig::PAPERS,
+    recovery: Recovery::Sack,
+    dupthresh: 3,
+    limited_transmit: true,
+    dsack: false,
+    rack_tlp: false,
+    reduce_from: ReduceFrom::FlightSize,
+    prr: false,
+    // RFC 6582, section 3.2, step 3.
+    impatient: true,
+    restart_timer: true,
+    rto: RtoConfig {
+        initial: Duration::from_secs(1),
+        min: Duration::from_secs(1),
+        floor: RtoFloor::Whole,
+        max: Duration::from_secs(60),
+        granularity: Duration::ZERO,
+        ticks: false,
+        backoff_limit: 64,
+        forget_above: u32::MAX,
+        backoff_ends: BackoffEnds::NewSample,
+        // RFC 9293, section 3.8.3: at least 100 s; 1 + 2 + .. + 32 + 9 * 60 s.
+        retries: 15,
+    },
+    rto_recovery: RtoRecovery::Scoreboard,
+    rtt_sampling: RttSampling::OneAtATime,
+    timestamps: false,
+    ecn: false,
+    // RFC 5681: equation 2 in slow start, and in congestion avoidance the byte counting that it recommends.
+    byte_counting: ByteCounting::Abc { limit: 1 },
+    restart_after_idle: true,
+    grow_if_used: false,
+    delayed_ack: Some(DelayedAck { every: 2, timeout: Duration::from_millis(200), quick: 0 }),
+    push_every: u32::MAX,
+    receive_window: WIDE_WINDOW,
+};

@@ -1,56 +1,56 @@
-//! What the start-ups are set to; each reads its own. What they do is in `startup/`.
+//! Settings of the start-ups. Each start-up reads its own; what they do is in `startup/`.
 
 use narrows_units::Duration;
 
-/// What follows B-TCP's growth once cwnd has reached the mice threshold.
+/// What follows once B-TCP's cwnd has reached the mice threshold.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum BurstAfter {
-    /// Slow start up to ssthresh: the thesis to the letter.
+    /// Slow start up to ssthresh, as in the dissertation.
     #[default]
     SlowStart,
-    /// ssthresh is set to cwnd, so congestion avoidance: the smooth transition its text speaks of.
+    /// Congestion avoidance, as ssthresh is set to cwnd: the smooth transition of which the dissertation speaks.
     Avoidance,
 }
 
 /// How B-TCP's step is rounded.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum BurstStep {
-    /// The pseudo-code: the step per round trip is whole and at least 1, and there is none above the threshold.
+    /// As in the pseudo-code: the step per round trip is whole and at least 1, and there is none above the threshold.
     #[default]
     Guarded,
-    /// The thesis' ns-2 code: the step per ACK is 1 where it would be 0, and negative above the threshold.
+    /// As in the dissertation's ns-2 code: a step per ACK of 0 becomes 1, and above the threshold steps are negative.
     Ns2,
 }
 
 /// Settings of the start-ups.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct StartConfig {
-    /// The round-trip time that is assumed where no handshake measures one; zero for none.
+    /// The round-trip time to assume if no handshake measures one; zero for none.
     pub rtt: Duration,
-    /// The factor by which plain slow start grows in a round trip.
+    /// The factor by which the window grows per round trip in plain slow start.
     pub base: f64,
     /// B-TCP's f.
     pub burst_f: u32,
     /// B-TCP's mice threshold, segments.
     pub mice_threshold: u32,
-    /// B-TCP's hand-over.
+    /// What follows B-TCP's growth.
     pub burst_after: BurstAfter,
-    /// B-TCP's rounding.
+    /// How B-TCP's step is rounded.
     pub burst_step: BurstStep,
-    /// Initial Spreading leaves the window whole if its segments would lie closer together.
+    /// Initial Spreading sends the window at once if its segments would leave closer together than this.
     pub spread_floor: Duration,
     /// Limited slow start's `max_ssthresh`, segments.
     pub max_ssthresh: u32,
     /// Smooth Start begins at ssthresh / 2^depth.
     pub smooth_depth: u32,
-    /// Smooth Start's parts from there to ssthresh.
+    /// The number of Smooth Start's parts from there to ssthresh.
     pub smooth_grain: u32,
-    /// Gallop-Vegas: with more segments of its own queued start-up is over.
+    /// Gallop-Vegas ends start-up with more segments of its own in the queue.
     pub gallop_gamma: u32,
 }
 
 impl StartConfig {
-    /// As the sources have it; each number stands beside its start-up.
+    /// The values of the sources; each stands beside its start-up.
     pub(super) const DEFAULT: Self = Self {
         rtt: Duration::ZERO,
         base: 2.0,

@@ -16,13 +16,13 @@ impl Case {
         config.delayed_ack = None;
         change(&mut config);
         let mut receiver = Receiver::new(&config);
-        receiver.start(SeqNum(irs), Instant::ZERO);
+        receiver.start(SeqNum(irs));
         Self { config, receiver, now: Instant::ZERO }
     }
-    fn take(&mut self, segment: &Segment) -> Arrival {
+    fn take(&mut self, segment: &Segment) -> Received {
         self.receiver.on_data(&self.config, self.now, &segment.tcp, segment.ecn)
     }
-    fn data(&mut self, seq: u32, payload: u32) -> Arrival {
+    fn data(&mut self, seq: u32, payload: u32) -> Received {
         self.take(&segment(seq, payload))
     }
     fn ack(&mut self) -> TcpHeader {
@@ -32,7 +32,7 @@ impl Case {
     }
     /// What the ACK after `seq` says: acknowledgment number, then the SACK blocks.
     fn sack(&mut self, seq: u32, payload: u32) -> (u32, Vec<(u32, u32)>) {
-        assert_eq!(self.data(seq, payload).ack, AckNow::Now);
+        assert_eq!(self.data(seq, payload).ack, AckTime::Now);
         let tcp = self.ack();
         (tcp.ack.0, tcp.sack.as_slice().iter().map(|b| (b.0.0, b.1.0)).collect())
     }
@@ -118,28 +118,28 @@ fn rfc_5681_every_second_full_segment_and_200_ms() {
         config.mss = 1000;
         config.delayed_ack = Some(DelayedAck { every: 2, timeout: ms, quick: 1 });
     });
-    assert_eq!(c.data(1, 1000).ack, AckNow::Now, "the quick one");
+    assert_eq!(c.data(1, 1000).ack, AckTime::Now, "the quick one");
     c.ack();
     c.now = Instant::from_nanos(7);
-    assert_eq!(c.data(1001, 1000).ack, AckNow::Delayed);
-    assert_eq!(c.receiver.next_wake(), Some(c.now + ms), "from the first that waits");
+    assert_eq!(c.data(1001, 1000).ack, AckTime::Delayed);
+    assert_eq!(c.receiver.next_wake(), c.now + ms, "from the first that waits");
     c.now += Duration::from_millis(1);
-    assert_eq!(c.data(2001, 1000).ack, AckNow::Now, "two full segments");
+    assert_eq!(c.data(2001, 1000).ack, AckTime::Now, "two full segments");
     c.ack();
-    assert_eq!(c.receiver.next_wake(), None);
-    assert_eq!(c.data(3001, 1000).ack, AckNow::Delayed);
-    assert_eq!(c.data(3001, 1000).ack, AckNow::Now, "a duplicate");
+    assert_eq!(c.receiver.next_wake(), Instant::FAR_FUTURE);
+    assert_eq!(c.data(3001, 1000).ack, AckTime::Delayed);
+    assert_eq!(c.data(3001, 1000).ack, AckTime::Now, "a duplicate");
     c.ack();
-    assert_eq!(c.data(5001, 1000).ack, AckNow::Now, "out of order");
+    assert_eq!(c.data(5001, 1000).ack, AckTime::Now, "out of order");
     c.ack();
-    assert_eq!(c.data(4001, 1000).ack, AckNow::Now, "fills the hole");
+    assert_eq!(c.data(4001, 1000).ack, AckTime::Now, "fills the hole");
     c.ack();
     // Small segments do not add up to a full one: the timer acknowledges them.
-    assert_eq!(c.data(6001, 10).ack, AckNow::Delayed);
-    let due = c.receiver.next_wake().unwrap();
-    assert_eq!(c.data(6011, 10).ack, AckNow::Delayed);
-    assert_eq!(c.receiver.next_wake(), Some(due));
-    assert!(!c.receiver.due(due - Duration::from_nanos(1)) && c.receiver.due(due));
+    assert_eq!(c.data(6001, 10).ack, AckTime::Delayed);
+    let due = c.receiver.next_wake();
+    assert_eq!(c.data(6011, 10).ack, AckTime::Delayed);
+    assert_eq!(c.receiver.next_wake(), due);
+    assert!(!c.receiver.is_due(due - Duration::from_nanos(1)) && c.receiver.is_due(due));
     assert_eq!(c.ack().ack, SeqNum(6021));
 }
 
@@ -150,7 +150,7 @@ fn a_full_segment_is_what_the_peer_sends() {
         config.delayed_ack = Some(DelayedAck { every: 2, timeout: Duration::from_millis(200), quick: 0 });
     });
     let acks: Vec<_> = (0..4).map(|i| c.data(1 + 700 * i, 700).ack).collect();
-    assert_eq!(acks[..2], [AckNow::Delayed, AckNow::Now]);
+    assert_eq!(acks[..2], [AckTime::Delayed, AckTime::Now]);
 }
 
 #[test]
@@ -162,7 +162,7 @@ fn the_window_is_scaled_and_kept() {
     let mut syn = TcpHeader { flags: Flags::SYN, ..TcpHeader::default() };
     c.receiver.fill_ack(&c.config, c.now, &mut syn);
     assert_eq!(syn.window, u16::MAX, "a SYN's window is not scaled");
-    assert_eq!(c.data(1 + (1 << 20), 1).ack, AckNow::Now, "outside");
+    assert_eq!(c.data(1 + (1 << 20), 1).ack, AckTime::Now, "outside");
     assert_eq!(c.ack().sack, SackBlocks::default());
     // What reaches over the edge is cut: 100 of 200 bytes are within.
     c.data(1, (1 << 20) - 100);
@@ -220,15 +220,15 @@ fn a_fin_takes_its_turn() {
     let mut c = Case::new(0, |_| ());
     let mut fin = segment(101, 50);
     fin.tcp.flags = fin.tcp.flags.and(Flags::FIN);
-    assert_eq!(c.take(&fin), Arrival { delivered: 0, fin: false, ack: AckNow::Now });
-    assert_eq!(c.data(1, 100), Arrival { delivered: 150, fin: true, ack: AckNow::Now });
+    assert_eq!(c.take(&fin), Received { delivered: 0, fin: false, ack: AckTime::Now });
+    assert_eq!(c.data(1, 100), Received { delivered: 150, fin: true, ack: AckTime::Now });
     assert_eq!(c.ack().ack, SeqNum(152));
-    assert_eq!(c.take(&fin), Arrival { delivered: 0, fin: false, ack: AckNow::Now });
+    assert_eq!(c.take(&fin), Received { delivered: 0, fin: false, ack: AckTime::Now });
     // A FIN alone, next to data that may wait.
     let mut c = Case::new(0, |_| ());
     let mut fin = segment(1, 0);
     fin.tcp.flags = fin.tcp.flags.and(Flags::FIN);
-    assert_eq!(c.take(&fin), Arrival { delivered: 0, fin: true, ack: AckNow::Now });
+    assert_eq!(c.take(&fin), Received { delivered: 0, fin: true, ack: AckTime::Now });
 }
 
 /// Whatever the order, doubling and cutting of segments, every byte is delivered once, and the blocks are true.

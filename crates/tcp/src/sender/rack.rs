@@ -1,11 +1,13 @@
-//! Loss told by time (RACK) and probes for lost tails (TLP): RFC 8985.
+//! Losses known by time (RACK) and probes for lost tails (TLP): RFC 8985.
 //!
-//! A segment is lost when one that was sent after it has arrived, and it has not for a round trip and a reordering window.
-//! The RFC keeps segments in order of their sending; here those sent once are in that order by themselves, and copies wait
-//! in a queue of their own, so no ACK walks over the window. Where we differ: of what one ACK tells only the segment
-//! sent last is looked at, also if it is a copy that proves unneeded; min_RTT is that of the whole connection; the
-//! reordering timer expires for each segment in turn, not once for all. Of what the RFC leaves open, RACK.rtt of an ACK that
-//! tells of several segments, and how exact timers are, we do as Linux does.
+//! A segment is lost if one that was sent after it has arrived, and it has not within a round trip and a reordering
+//! window. The RFC keeps segments in the order in which they were sent. Here, those sent once are in that order
+//! anyway, and copies wait in a queue of their own, so no ACK walks over the window.
+//!
+//! Where we differ: of the segments that one ACK reports, only the one sent last is looked at, even if it is a copy
+//! that proves unneeded; min_RTT is that of the whole connection; the reordering timer expires for each segment in
+//! turn, not once for all. What the RFC leaves open, RACK.rtt of an ACK that reports several segments and how exact
+//! timers are, we do as Linux does.
 
 use std::collections::VecDeque;
 
@@ -13,49 +15,47 @@ use narrows_units::{Duration, Instant, SeqNum};
 use narrows_wire::TcpHeader;
 
 use super::scoreboard::{Delivered, FIN};
-use super::{Context, Phase, Sender, Timer};
+use super::{Context, RecoveryPhase, Sender, Timer};
 use crate::cc::CongestionControl;
 use crate::receiver::timestamp;
 use crate::startup::Startup;
 use crate::{Config, Io, ReduceFrom};
 
-/// Rounds of recovery for which a widened reordering window is kept (section 6.2, step 4).
+/// Recoveries for which a widened reordering window is kept (section 6.2, step 4).
 const PERSIST: u8 = 16;
-/// The longest delay of an ACK a probe of a single segment allows for (`TLP.max_ack_delay`, section 7.2).
+/// The longest delay of an ACK that the probe of a single segment allows for (`TLP.max_ack_delay`, section 7.2).
 const MAX_ACK_DELAY: Duration = Duration::from_millis(200);
-/// The probe's timer without an RTT sample (section 7.2).
+/// The probe time-out without an RTT sample (section 7.2).
 const FIRST_PTO: Duration = Duration::from_secs(1);
 
-/// By how much the reordering timer is late: timers of an operating system are coarse (`TCP_TIMEOUT_MIN` of Linux).
+/// How late the reordering timer is: timers of an operating system are coarse (`TCP_TIMEOUT_MIN` of Linux).
 const TIMER_SLACK: Duration = Duration::from_millis(2);
 
-/// State of both, named as in sections 5.2 and 7.1.
+/// The state of both, with the names of sections 5.2 and 7.1.
 #[derive(Clone, Debug)]
 pub(super) struct Rack {
-    /// Of the segments that arrived the one sent last: when, and its end (`RACK.xmit_ts`, `RACK.end_seq`).
+    /// Of the segments that have arrived, the one sent last: when, and its end (`RACK.xmit_ts`, `RACK.end_seq`).
     newest: (Instant, u64),
     rtt: Duration,
     min_rtt: Duration,
-    /// Highest end of what arrived.
+    /// The highest end of what has arrived.
     fack: u64,
     reordering_seen: bool,
     reo_wnd_mult: u8,
     reo_wnd_persist: u8,
-    /// Duplicates told before this is acknowledged are of one round; 0 for none.
+    /// Duplicates that are reported before this offset is acknowledged belong to one round; 0 for none.
     dsack_round: u64,
     /// Whether the last ACK came during fast recovery.
     recovering: bool,
-    /// Copies in the order of their sending, with their offsets; some may be of no concern any more.
+    /// When which offset was sent again, in that order. Some of them may not matter any more.
     copies: VecDeque<(Instant, u64)>,
-    reorder_at: Instant,
-    probe_at: Instant,
-    /// snd_una and snd_max when `probe_at` was set.
+    /// snd_una and snd_max when the probe's timer was set.
     probe_for: (u64, u64),
     /// `TLP.end_seq`; 0 for none.
     probe_end: u64,
     /// `TLP.is_retrans`.
     probe_is_copy: bool,
-    /// There was a sample since the last probe.
+    /// There was an RTT sample since the last probe.
     sampled: bool,
 }
 
@@ -72,8 +72,6 @@ impl Default for Rack {
             dsack_round: 0,
             recovering: false,
             copies: VecDeque::new(),
-            reorder_at: Instant::FAR_FUTURE,
-            probe_at: Instant::FAR_FUTURE,
             probe_for: (0, 0),
             probe_end: 0,
             probe_is_copy: false,
@@ -83,26 +81,21 @@ impl Default for Rack {
 }
 
 impl Rack {
-    /// The next of the two timers.
-    fn wake(&self) -> Instant {
-        self.reorder_at.min(self.probe_at)
-    }
-
-    /// A copy of the segment at `offset` leaves.
+    /// The segment at `offset` is sent again.
     pub(super) fn on_copy(&mut self, now: Instant, offset: u64) {
         self.copies.push_back((now, offset));
     }
 
-    /// Steps 1 to 3 of section 6.2: what arrived, and whether out of order.
-    fn update(&mut self, now: Instant, tcp: &TcpHeader, told: &Delivered) {
-        if told.lowest_once.is_some_and(|end| end < self.fack) {
+    /// Steps 1 to 3 of section 6.2: what has arrived, and whether out of order.
+    fn update(&mut self, now: Instant, tcp: &TcpHeader, delivered: &Delivered) {
+        if delivered.lowest_sent_once.is_some_and(|end| end < self.fack) {
             self.reordering_seen = true;
         }
-        self.fack = self.fack.max(told.highest);
-        let Some((sent, end, again)) = told.newest else { return };
+        self.fack = self.fack.max(delivered.highest);
+        let Some((sent, end, again)) = delivered.newest else { return };
         let rtt = now.since(sent);
         if again {
-            // It may be the first copy that arrived.
+            // The original may have arrived instead.
             let older = tcp.timestamps.is_some_and(|(_, echo)| SeqNum(echo).before(SeqNum(timestamp(sent))));
             if older || rtt < self.min_rtt {
                 return;
@@ -110,13 +103,14 @@ impl Rack {
         }
         self.sampled = true;
         self.min_rtt = self.min_rtt.min(rtt);
-        // Segments SACKed are looked at first, then those acknowledged cumulatively, and each sets the RTT. So it is that of a
-        // segment that waited for its acknowledgment to be delayed, if there is one.
-        self.rtt = told.cumulative.map_or(rtt, |sent| now.since(sent));
+        // Linux looks at SACKed segments first, then at those acknowledged cumulatively, and each sets the RTT. So it
+        // is that of a segment whose acknowledgment was delayed, if there is one.
+        self.rtt = delivered.last_cumulative.map_or(rtt, |sent| now.since(sent));
         self.newest = self.newest.max((sent, end));
     }
 
-    /// Step 4 of section 6.2: a duplicate the receiver tells of was sent too early, so the window widens, for a while.
+    /// Step 4 of section 6.2: a duplicate that the receiver reports was sent too early, so the window widens for a
+    /// while.
     fn adapt(&mut self, una: u64, max: u64, dsack: bool, recovering: bool) {
         if self.dsack_round != 0 && una >= self.dsack_round {
             self.dsack_round = 0;
@@ -134,8 +128,8 @@ impl Rack {
         self.recovering = recovering;
     }
 
-    /// Section 7.4.2: `ack` is acknowledged now, `una` was before. True if a probe has repaired a loss: all up to its end came
-    /// without a word of a duplicate.
+    /// Section 7.4.2: `ack` is acknowledged now, `una` was before. Returns whether a probe has repaired a loss:
+    /// everything up to its end has arrived, and no duplicate was reported.
     fn take_probe_answer(&mut self, tcp: &TcpHeader, una: u64, ack: u64, of_probe: bool) -> bool {
         if self.probe_end == 0 || ack < self.probe_end {
             return false;
@@ -148,7 +142,7 @@ impl Rack {
         repaired
     }
 
-    /// The reordering window (`RACK_update_reo_wnd`). `urgent`: in recovery, or as many SACKed as tell a loss.
+    /// The reordering window (`RACK_update_reo_wnd`). `urgent`: in recovery, or as many segments SACKed as show a loss.
     fn reo_wnd(&self, srtt: Duration, urgent: bool) -> Duration {
         if urgent && !self.reordering_seen || self.min_rtt == Duration::MAX {
             return Duration::ZERO;
@@ -157,7 +151,8 @@ impl Rack {
     }
 }
 
-/// The duplicate an ACK tells of: a first block below what it acknowledges, or within its second block (RFC 2883, section 4).
+/// The duplicate that an ACK reports: a first block below what it acknowledges, or within its second block (RFC 2883,
+/// section 4).
 fn dsack_of(tcp: &TcpHeader) -> Option<(SeqNum, SeqNum)> {
     let blocks = tcp.sack.as_slice();
     let &(left, right) = blocks.first()?;
@@ -166,25 +161,25 @@ fn dsack_of(tcp: &TcpHeader) -> Option<(SeqNum, SeqNum)> {
 }
 
 impl Sender {
-    /// An ACK for `ack` came; `una` was acknowledged before, `told` is what it tells anew. Marks what is lost by now.
+    /// An ACK came; snd_una was `una` before it. Marks what is lost by now.
     pub(super) fn rack_on_ack<I: Io>(
         &mut self,
         cx: &mut Context<'_, I>,
         tcp: &TcpHeader,
         una: u64,
-        told: &Delivered,
+        delivered: &Delivered,
     ) {
         let Some(mut rack) = self.rack.take() else { return };
-        rack.update(cx.now, tcp, told);
+        rack.update(cx.now, tcp, delivered);
         let dsack = dsack_of(tcp);
         let of_probe = dsack.is_some_and(|d| rack.probe_end != 0 && d.1 == self.seq(rack.probe_end));
         // A probe is not sent because of reordering.
         let (ack, max) = (self.board.una(), self.board.max());
-        rack.adapt(ack, max, dsack.is_some() && !of_probe, self.phase == Phase::Recovery);
-        if rack.take_probe_answer(tcp, una, ack, of_probe) && self.phase == Phase::Open {
-            // What was out before this ACK counts.
+        rack.adapt(ack, max, dsack.is_some() && !of_probe, self.loss.is_recovering());
+        if rack.take_probe_answer(tcp, una, ack, of_probe) && self.loss.is_open() {
+            // What was outstanding before this ACK counts.
             let acked = match cx.config.reduce_from {
-                ReduceFrom::FlightSize => f64::from(told.segments),
+                ReduceFrom::FlightSize => f64::from(delivered.segments),
                 ReduceFrom::Cwnd => 0.0,
             };
             let base = self.reduction_base(cx.config) + acked;
@@ -194,13 +189,13 @@ impl Sender {
         self.rack = Some(rack);
     }
 
-    /// For how long after its sending a segment is waited for; `None` without RACK.
+    /// For how long a segment is waited for after it was sent; `None` without RACK.
     pub(super) fn rack_patience(&self, config: &Config) -> Option<Duration> {
         self.rack.as_ref().map(|rack| self.patience(config, rack))
     }
 
     fn patience(&self, config: &Config, rack: &Rack) -> Duration {
-        let urgent = self.phase != Phase::Open || self.board.sacked() >= config.dupthresh;
+        let urgent = !self.loss.is_open() || self.board.sacked() >= config.dupthresh;
         rack.rtt + rack.reo_wnd(self.srtt(config), urgent)
     }
 
@@ -223,48 +218,44 @@ impl Sender {
             self.board.mark_copy_lost(at);
             rack.copies.pop_front();
         }
-        rack.reorder_at = waits.map_or(Instant::FAR_FUTURE, |sent| sent + patience + TIMER_SLACK);
+        let at = waits.map_or(Instant::FAR_FUTURE, |sent| sent + patience + TIMER_SLACK);
+        self.timers.set(Timer::Reorder, at);
     }
 
-    /// What a loss does that needs no recovery.
+    /// Reduces the window for a loss that is repaired already.
     fn reduce_once<I: Io>(&mut self, cx: &Context<'_, I>, base: f64) {
         self.cc.on_loss(&mut self.window, cx.config, cx.now, base);
-        self.start.on_loss();
-        self.window.cwnd = self.cut_ssthresh(cx.config);
+        self.startup.on_loss();
+        self.window.cwnd = self.round_ssthresh(cx.config);
     }
 
-    /// When [`Sender::on_rack_timer`] is worth calling.
-    pub(crate) fn rack_wake(&self) -> Instant {
-        self.rack.as_ref().map_or(Instant::FAR_FUTURE, |rack| rack.wake())
-    }
-
-    /// A timer of RACK or TLP expired.
+    /// The reordering timer or the probe's has expired.
     pub(crate) fn on_rack_timer<I: Io>(&mut self, cx: &mut Context<'_, I>) {
         let Some(mut rack) = self.rack.take() else { return };
-        let probe = rack.probe_at <= cx.now;
-        if rack.reorder_at <= cx.now {
+        let probe = self.timers.is_due(Timer::Probe, cx.now);
+        if self.timers.is_due(Timer::Reorder, cx.now) {
             self.mark_lost_by_time(cx, &mut rack);
         }
         self.rack = Some(rack);
-        // The first retransmission is let out by a delivery, as if an ACK had told of the loss (Linux): the ACK that comes next
-        // lets out another.
-        let segments = u32::from(self.phase == Phase::Open && self.board.pending() > 0);
-        self.on_delivered(cx, &Delivered { segments, ..Delivered::default() });
+        // In Linux the first retransmission leaves as if an ACK had delivered a segment, so the next ACK lets out
+        // another one.
+        self.on_delivered(cx, u32::from(self.loss.is_open() && self.board.pending() > 0));
         if probe {
             self.send_probe(cx);
         }
     }
 
-    /// Section 7.3: new data, if there is any, else the last segment again; then the retransmission timer runs anew.
+    /// Section 7.3: sends new data, if there is any, or else the last segment again; then the retransmission timer
+    /// restarts.
     fn send_probe<I: Io>(&mut self, cx: &mut Context<'_, I>) {
-        let Some(rack) = &mut self.rack else { return };
-        rack.probe_at = Instant::FAR_FUTURE;
-        if self.phase != Phase::Open || self.board.is_empty() || !rack.sampled {
+        self.timers.stop(Timer::Probe);
+        let sampled = self.rack.as_ref().is_some_and(|rack| rack.sampled);
+        if !self.loss.is_open() || self.board.is_empty() || !sampled {
             return;
         }
         let unsent = self.unsent();
-        let len = unsent.min(u64::from(self.mss));
-        let fits = self.board.max() + len <= self.board.una() + u64::from(self.peer_window);
+        let len = unsent.min(u64::from(self.peer.mss));
+        let fits = self.board.max() + len <= self.board.una() + u64::from(self.peer.window);
         let copy = unsent == 0 || !fits;
         if copy {
             let last = self.board.len() as usize - 1;
@@ -277,26 +268,27 @@ impl Sender {
             rack.probe_is_copy = copy;
             rack.sampled = false;
         }
-        self.start_timer(cx);
+        self.restart_rto(cx);
     }
 
-    /// Section 7.2: whenever something was sent or acknowledged, and nothing hints at a loss, the probe's timer starts anew.
+    /// Section 7.2: the probe's timer starts anew whenever something was sent or acknowledged and nothing hints at a
+    /// loss.
     pub(super) fn schedule_probe<I: Io>(&mut self, cx: &Context<'_, I>) {
         let flight = self.board.outstanding();
         let pto = self.probe_timeout(cx.config, flight);
         let span = (self.board.una(), self.board.max());
-        let idle = self.phase != Phase::Open || flight == 0 || self.board.sacked() > 0 || span.0 == 0;
-        let (phase, timer, deadline) = (self.phase, self.timer, self.deadline);
+        let idle = !self.loss.is_open() || flight == 0 || self.board.sacked() > 0 || span.0 == 0;
         let Some(rack) = &mut self.rack else { return };
-        if phase == Phase::Loss {
+        if self.loss.phase == RecoveryPhase::Loss {
             rack.probe_end = 0;
         }
-        if idle || rack.probe_end != 0 || timer != Timer::Retransmit {
-            rack.probe_at = Instant::FAR_FUTURE;
+        if idle || rack.probe_end != 0 || !self.timers.is_set(Timer::Retransmit) {
+            self.timers.stop(Timer::Probe);
             rack.probe_for = (0, 0);
         } else if rack.probe_for != span {
             rack.probe_for = span;
-            rack.probe_at = (cx.now + pto).min(deadline);
+            let at = (cx.now + pto).min(self.timers.at(Timer::Retransmit));
+            self.timers.set(Timer::Probe, at);
         }
     }
 

@@ -1,27 +1,26 @@
-//! What was selectively acknowledged, as a short sorted list: finds what a SACK block tells anew without looking at the
-//! segments again.
+//! What was SACKed, as a short sorted list. It finds what is new in a SACK block without a walk over the segments.
 
-/// Disjoint, non-adjacent ranges [left, right) of stream offsets in ascending order.
+/// Ranges [left, right) of stream offsets in ascending order, which neither touch nor overlap.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Ranges(Vec<(u64, u64)>);
+pub(crate) struct SackRanges(Vec<(u64, u64)>);
 
-impl Ranges {
+impl SackRanges {
     pub(crate) const fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
-    /// Forgets everything, but not the room it took.
+    /// Removes everything and keeps the memory.
     pub(crate) fn clear(&mut self) {
         self.0.clear();
     }
     pub(crate) fn as_slice(&self) -> &[(u64, u64)] {
         &self.0
     }
-    /// Whether all of [left, right) is there.
+    /// Whether all of [left, right) is in one of the ranges.
     pub(crate) fn contains(&self, left: u64, right: u64) -> bool {
         let after = self.0.partition_point(|range| range.0 <= left);
         self.0[..after].last().is_some_and(|range| right <= range.1)
     }
-    /// Adds [left, right) and calls `fresh` for each part that was not there.
+    /// Adds [left, right) and calls `fresh` for each part of it that is new.
     pub(crate) fn insert(&mut self, left: u64, right: u64, mut fresh: impl FnMut(u64, u64)) {
         if left >= right {
             return;
@@ -51,7 +50,7 @@ impl Ranges {
         }
     }
 
-    /// Forgets everything below `una`.
+    /// Removes everything below `una`.
     pub(crate) fn trim(&mut self, una: u64) {
         let gone = self.0.partition_point(|range| range.1 <= una);
         self.0.drain(..gone);
@@ -60,8 +59,8 @@ impl Ranges {
         }
     }
 
-    /// Below which offset data counts as lost (`IsLost`, RFC 6675, section 4): above it lie `dupthresh` separate ranges, or
-    /// more than (`dupthresh` - 1) * `mss` bytes, that were SACKed.
+    /// The offset below which data counts as lost (`IsLost`, RFC 6675, section 4): at least `dupthresh` separate
+    /// ranges, or more than (`dupthresh` - 1) * `mss` bytes, were SACKed above it.
     pub(crate) fn lost_below(&self, dupthresh: u32, mss: u32) -> u64 {
         let enough = u64::from(dupthresh.saturating_sub(1)) * u64::from(mss);
         let mut bytes = 0;
@@ -79,7 +78,7 @@ impl Ranges {
 mod tests {
     use super::*;
 
-    fn insert(ranges: &mut Ranges, left: u64, right: u64) -> Vec<(u64, u64)> {
+    fn insert(ranges: &mut SackRanges, left: u64, right: u64) -> Vec<(u64, u64)> {
         let mut fresh = vec![];
         ranges.insert(left, right, |a, b| fresh.push((a, b)));
         fresh
@@ -87,7 +86,7 @@ mod tests {
 
     #[test]
     fn only_what_is_new_is_told() {
-        let mut ranges = Ranges::default();
+        let mut ranges = SackRanges::default();
         assert_eq!(insert(&mut ranges, 10, 20), [(10, 20)]);
         assert_eq!(insert(&mut ranges, 10, 20), []);
         assert_eq!(insert(&mut ranges, 30, 40), [(30, 40)]);
@@ -112,7 +111,7 @@ mod tests {
             (seed >> 33) % n
         };
         for _ in 0..300 {
-            let (mut ranges, mut set) = (Ranges::default(), [false; 64]);
+            let (mut ranges, mut set) = (SackRanges::default(), [false; 64]);
             for _ in 0..20 {
                 let left = random(64);
                 let right = (left + random(12)).min(64);
@@ -124,9 +123,9 @@ mod tests {
                     assert_eq!(fresh[i], !set[i]);
                     set[i] = true;
                 }
-                let told: Vec<usize> =
+                let collected: Vec<usize> =
                     ranges.as_slice().iter().flat_map(|r| r.0 as usize..r.1 as usize).collect();
-                assert_eq!(told, (0..64).filter(|&i| set[i]).collect::<Vec<_>>());
+                assert_eq!(collected, (0..64).filter(|&i| set[i]).collect::<Vec<_>>());
                 assert!(ranges.as_slice().windows(2).all(|w| w[0].1 < w[1].0));
             }
         }
@@ -136,7 +135,7 @@ mod tests {
     fn is_lost_by_hand() {
         let mss = 100;
         let lost = |list: &[(u64, u64)]| {
-            let mut ranges = Ranges::default();
+            let mut ranges = SackRanges::default();
             for r in list {
                 ranges.insert(r.0, r.1, |_, _| ());
             }

@@ -1,15 +1,18 @@
-//! Adaptive Start: ssthresh follows an estimate of what the path holds, upwards only, until the first loss.
+//! Adaptive Start: until the first loss, ssthresh follows an estimate of what the path holds, but never falls.
 //!
-//! Whose: R. Wang, G. Pau, K. Yamada, M. Y. Sanadidi, M. Gerla, "TCP startup performance in large bandwidth delay networks"
-//! (INFOCOM 2004), as the Burst TCP dissertation tells of it (section 3.3). At each ACK ssthresh is raised to ERE * RTTmin if
-//! it lies below, ERE being the eligible rate of TCP Westwood. So the window grows by turns exponentially and linearly.
+//! Source: R. Wang, G. Pau, K. Yamada, M. Y. Sanadidi, M. Gerla, "TCP startup performance in large bandwidth delay
+//! networks" (INFOCOM 2004), as the Burst TCP dissertation describes it (section 3.3). Each ACK raises ssthresh to
+//! ERE * RTTmin if it is lower, where ERE is the eligible rate estimate of TCP Westwood. So the window grows
+//! exponentially and linearly in turn.
 //!
-//! The rate is that of the bytes acknowledged over RTT - RTTmin, the queueing delay, and at least from one ACK to the next:
-//! with an empty queue that is the rate of the bottleneck, told by the distance of ACKs, and with a full one the flow's own
-//! share. Measured over a whole round trip it could never exceed cwnd, and nothing would be raised.
+//! The rate is that of the bytes acknowledged over the queueing delay RTT - RTTmin, and at least from one ACK to the
+//! next. With an empty queue this is the rate of the bottleneck, seen in the spacing of ACKs; with a full one it is
+//! the flow's own share. Measured over a whole round trip, the rate could never exceed cwnd, and ssthresh would never
+//! rise.
 //!
-//! Where we differ: the samples are smoothed by 7/8 each, where Westwood's filter adapts; the interval is Westwood's
-//! RTT (1 - RE RTTmin / cwnd) with cwnd / RTT for the actual rate RE. Units: bytes, nanoseconds; windows in segments.
+//! Where we differ: each sample is smoothed with 7/8 of the past, where Westwood's filter adapts. The interval is
+//! Westwood's RTT (1 - RE RTTmin / cwnd) with cwnd / RTT for the actual rate RE. Units: bytes, nanoseconds; windows
+//! in segments.
 
 use narrows_units::{Duration, Instant};
 
@@ -18,20 +21,20 @@ use super::slow_start::grown;
 use crate::Config;
 use crate::cc::{AckSample, Window};
 
-/// Share of a new sample in the smoothed rate.
+/// The weight of a new sample in the smoothed rate.
 const SHARE: f64 = 1.0 / 8.0;
 
 /// Adaptive Start.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Adaptive {
-    /// When this sample of the rate began; [`Instant::FAR_FUTURE`] before the first ACK.
+pub(crate) struct Adaptive {
+    /// When the current sample of the rate began; [`Instant::FAR_FUTURE`] before the first ACK.
     since: Instant,
-    /// Bytes acknowledged since.
+    /// Bytes acknowledged since then.
     acked: u64,
     /// The eligible rate, bytes per nanosecond; 0 before the first sample.
     rate: f64,
     rtt_min: Duration,
-    /// A loss came.
+    /// A loss has ended it.
     off: bool,
 }
 
@@ -103,7 +106,7 @@ mod tests {
     }
 
     #[test]
-    fn the_distance_of_acks_tells_what_the_path_holds() {
+    fn the_spacing_of_acks_shows_what_the_path_holds() {
         // 1000 bytes each 5 ms are 200 bytes/ms; over 100 ms 20 segments.
         assert_eq!(acks(&[(100_000, 100), (105_000, 100)]).1.ssthresh, 20.0);
         // The next, after 95 ms, is a rate of 10.53 bytes/ms: an eighth of the way. ssthresh does not fall.
@@ -114,8 +117,8 @@ mod tests {
 
     #[test]
     fn a_queue_lengthens_the_interval() {
-        // RTTmin 100 ms, then 110: the ACKs of 105 and 109 ms are too near to the one of 100 for a sample, that of 111 makes one
-        // of 3000 bytes over 11 ms = 272.7 bytes/ms, with 100 ms 27.3 segments.
+        // RTTmin 100 ms, then 110: the ACKs at 105 and 109 ms are too close to the one at 100 ms for a sample. The
+        // one at 111 ms gives a sample of 3000 bytes in 11 ms = 272.7 bytes/ms, which over 100 ms is 27.3 segments.
         let (_, w) = acks(&[(100_000, 100), (105_000, 110), (109_000, 110)]);
         assert_eq!(w.ssthresh, 4.0);
         let (_, w) = acks(&[(100_000, 100), (105_000, 110), (109_000, 110), (111_000, 110)]);

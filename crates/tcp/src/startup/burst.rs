@@ -1,16 +1,18 @@
 //! Burst TCP (B-TCP): the first round trips take large steps, which shrink as the window nears the mice threshold.
 //!
-//! Whose: G. E. Gonçalves, "Burst TCP: an approach for benefiting mice flows" (dissertation, UFPE). Per round trip
-//! cwnd grows by floor((mice_t - cwnd) / f), spread over its ACKs: each adds inc / cwnd, with inc from the cwnd of the moment.
-//! The third duplicate ACK or a time-out ends it for the life of the connection. Windows are in segments.
+//! Source: G. E. Gonçalves, "Burst TCP: an approach for benefiting mice flows" (dissertation, UFPE). In a round trip
+//! cwnd grows by floor((mice_t - cwnd) / f), spread over the ACKs: each adds inc / cwnd, where inc follows from cwnd
+//! at that moment. The third duplicate ACK or a time-out ends it for the rest of the connection. Windows are in
+//! segments.
 //!
 //! Where we differ:
-//! - The pseudo-code and the ns-2 code both shrink the window above the threshold (floor of a negative number), against the
-//!   text, by which standard TCP takes over there. [`BurstStep::Guarded`] stops at the threshold; [`BurstStep::Ns2`] is that
-//!   code to the letter: the step *per ACK* is 1 where it would be 0, and it hovers about the threshold.
-//! - What takes over is slow start, as cwnd < ssthresh, or with [`BurstAfter::Avoidance`] congestion avoidance.
-//! - An ACK that counts for more than a segment ([`crate::ByteCounting`]) adds as many steps, each from the cwnd that the one
-//!   before left. No step carries cwnd far beyond a finite ssthresh.
+//! - Above the threshold, the pseudo-code and the ns-2 code both shrink the window (floor of a negative number),
+//!   while the text says that standard TCP takes over there. [`BurstStep::Guarded`] follows the text.
+//!   [`BurstStep::Ns2`] follows that code exactly: where the step *per ACK* would be 0 it is 1, so the window hovers
+//!   about the threshold.
+//! - What takes over is slow start, as long as cwnd < ssthresh, or with [`BurstAfter::Avoidance`] congestion avoidance.
+//! - An ACK that counts for more than a segment ([`crate::ByteCounting`]) adds as many steps, each from the cwnd that
+//!   the last one left. No step carries cwnd far beyond a finite ssthresh.
 //! - A lost SYN and an ECN echo end it too.
 
 use super::slow_start::grown;
@@ -18,10 +20,10 @@ use super::{FirstRtt, Startup};
 use crate::cc::{AckSample, Window};
 use crate::{BurstAfter, BurstStep, Config};
 
-/// B-TCP. Its settings are [`crate::StartConfig::burst_f`] and the ones beside it.
+/// B-TCP. Its settings are [`crate::StartConfig::burst_f`] and those next to it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Burst {
-    /// A loss came (`btcp_enabled` is false).
+    /// A loss has ended it (`btcp_enabled` is false).
     off: bool,
 }
 
@@ -60,8 +62,8 @@ impl Startup for Burst {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::Settings as _;
     use crate::Preset;
+    use crate::Settings as _;
     use crate::cc::tests::sample;
 
     fn config(f: u32, set: &[(&str, &str)]) -> Config {
@@ -74,7 +76,8 @@ mod tests {
         c
     }
 
-    /// The window after each round trip without a loss, from one segment on; a round has as many ACKs as whole segments fit.
+    /// The window after each round trip without a loss, beginning with one segment; a round has an ACK for each whole
+    /// segment.
     fn rounds(config: &Config, n: usize) -> Vec<f64> {
         let (mut burst, mut w) = (Burst::default(), Window { cwnd: 1.0, ssthresh: 1e6 });
         let mut windows = vec![1.0];
@@ -93,7 +96,8 @@ mod tests {
 
     #[test]
     fn the_first_round_by_hand() {
-        // mice_t 32, f 4: floor(31 / 4) = 7, so 8. Then at 8: floor(24 / 4) = 6, + 6/8; at 8.75: floor(23.25 / 4) = 5, + 5/8.75.
+        // mice_t 32, f 4: floor(31 / 4) = 7, so 8. Then at 8: floor(24 / 4) = 6, + 6/8; at 8.75: floor(23.25 / 4) =
+        // 5, + 5/8.75.
         let c = config(4, &[]);
         let (mut burst, mut w) = (Burst::default(), Window { cwnd: 1.0, ssthresh: 1e6 });
         let mut windows = [0.0; 3];
@@ -114,7 +118,7 @@ mod tests {
 
     #[test]
     fn windows_per_round_trip() {
-        // The packet-level rule worked out for mice_t = 32; whole part of cwnd.
+        // The packet-level rule computed for mice_t = 32; the whole part of cwnd.
         let table: [(u32, &[u32]); 15] = [
             (2, &[1, 16, 21, 24, 27, 28, 29, 30, 31]),
             (3, &[1, 11, 15, 19, 22, 24, 26, 27, 28, 29, 30, 31]),
@@ -127,7 +131,7 @@ mod tests {
             (10, &[1, 4, 5, 7, 9, 10, 12, 13]),
             (11, &[1, 3, 4, 6, 7, 9, 10, 11]),
             (12, &[1, 3, 4, 6, 7, 8, 9, 10]),
-            // 8.996 in the seventh round trip, in exact fractions too.
+            // 8.996 in the seventh round trip, also in exact fractions.
             (13, &[1, 3, 4, 6, 7, 8, 8, 9]),
             (14, &[1, 3, 4, 5, 6, 7, 8, 8]),
             (15, &[1, 3, 3, 4, 5, 6, 7, 8]),
@@ -151,8 +155,8 @@ mod tests {
     #[test]
     fn the_ns2_code_hovers_at_the_threshold() {
         let ns2 = |f, n: usize| rounds(&config(f, &[("burst_step", "ns2")]), n);
-        // f 4: as the pseudo-code up to 27.18, then a segment per ACK to 32.01. Above 32 floor(-0.01 / 4) = -1, so 1/32 less per
-        // ACK, and one segment more once it is at or below: between 31.97 and 33.
+        // f 4: as the pseudo-code up to 27.18, then a segment per ACK to 32.01. Above 32 floor(-0.01 / 4) = -1, so
+        // 1/32 less per ACK, and one segment more once it is at or below: between 31.97 and 33.
         let (code, rule) = (ns2(4, 40), rounds(&config(4, &[]), 40));
         let same = code.iter().zip(&rule).take_while(|(a, b)| a == b).count();
         assert_eq!((code[same - 1] * 100.0).round(), 2718.0);

@@ -1,14 +1,15 @@
-//! Gallop-Vegas: Vegas' slow start with growth in every round trip, between one segment and doubling.
+//! Gallop-Vegas: the slow start of Vegas, but with growth in every round trip, by between one segment and a doubling.
 //!
-//! Whose: C.-Y. Ho, Y.-C. Chan, Y.-C. Chen, "Gallop-Vegas: an enhanced slow-start mechanism for TCP Vegas" (2006), as the Burst
-//! TCP dissertation tells of it (section 3.3): Vegas doubles in every other round trip only, to compare rates in the ones
-//! between; this grows "stably", at a speed between exponential and linear, and begins with two segments.
+//! Source: C.-Y. Ho, Y.-C. Chan, Y.-C. Chen, "Gallop-Vegas: an enhanced slow-start mechanism for TCP Vegas" (2006),
+//! as the Burst TCP dissertation describes it (section 3.3). Vegas doubles only in every other round trip, to compare
+//! rates in between. Gallop-Vegas grows "stably", faster than linearly and slower than exponentially, and begins with
+//! two segments.
 //!
-//! Where we differ: the original's rule could not be had. Ours: a round trip's least RTT tells how many segments of its own
-//! the flow has queued, diff = cwnd (RTT - baseRTT) / RTT (Brakmo and Peterson 1995). The next round trip grows by the share
-//! 1 - diff / gamma of a doubling, at least by one segment; with diff > gamma start-up is over, ssthresh = cwnd. Rounds are
-//! told by time, as in HyStart++. It composes with any congestion control; with Vegas it is the original's place. Units:
-//! segments.
+//! Where we differ: we could not obtain the original rule. In ours, the least RTT of a round trip shows how many
+//! segments of its own the flow has queued, diff = cwnd (RTT - baseRTT) / RTT (Brakmo and Peterson 1995). The next
+//! round trip grows by the share 1 - diff / gamma of a doubling, and by at least one segment. If diff > gamma,
+//! start-up is over with ssthresh = cwnd. A round is delimited by time, as in HyStart++. It works with any congestion
+//! control; the original belongs to Vegas. Units: segments.
 
 use narrows_units::{Duration, Instant};
 
@@ -17,20 +18,21 @@ use super::slow_start::grown;
 use crate::Config;
 use crate::cc::{AckSample, Window};
 
-/// Segments to begin with.
+/// The initial window, segments.
 const INITIAL_WINDOW: f64 = 2.0;
 
 /// Gallop-Vegas. Its setting is [`crate::StartConfig::gallop_gamma`].
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Gallop {
+pub(crate) struct Gallop {
     /// When this round began.
     round: Instant,
-    /// The least RTT of all, and of this round; [`Duration::MAX`] if there was none.
+    /// The least RTT of the connection; [`Duration::MAX`] if there was none.
     base: Duration,
+    /// The least RTT of this round; [`Duration::MAX`] if there was none.
     current: Duration,
-    /// Of a doubling.
+    /// By which share of a doubling the window grows in this round.
     share: f64,
-    /// A loss came.
+    /// A loss has ended it.
     off: bool,
 }
 
@@ -41,7 +43,7 @@ impl Default for Gallop {
 }
 
 impl Gallop {
-    /// A sample of the RTT; true if start-up is over.
+    /// Takes an RTT sample and returns whether start-up is over.
     fn on_sample(&mut self, window: &Window, now: Instant, rtt: Duration, gamma: f64) -> bool {
         let mut over = false;
         if now - rtt >= self.round {
@@ -86,7 +88,7 @@ mod tests {
     use super::*;
     use crate::cc::tests::sample;
 
-    /// Rounds of as many ACKs as whole segments fit, of these RTTs in milliseconds; the window after each.
+    /// RoundTrips of as many ACKs as whole segments fit, of these RTTs in milliseconds; the window after each.
     fn rounds(rtts: &[u64], gamma: u32) -> (Window, Vec<f64>) {
         let mut config = Config::default();
         config.start.gallop_gamma = gamma;
@@ -115,8 +117,9 @@ mod tests {
 
     #[test]
     fn what_is_queued_slows_it_down_then_ends_it() {
-        // Known a round later: 8 segments at an RTT of 100 / 0.95 have 0.4 queued, so with gamma = 1 the next round grows by 0.6
-        // of a doubling. Here 16 * (105 - 100) / 105 = 0.762 with the window at the round's end: 16 (1 + 0.238) = 19.81.
+        // Known a round later: 8 segments at an RTT of 100 / 0.95 have 0.4 queued, so with gamma = 1 the next round
+        // grows by 0.6 of a doubling. Here 16 * (105 - 100) / 105 = 0.762 with the window at the round's end: 16 (1 +
+        // 0.238) = 19.81.
         let (w, windows) = rounds(&[100, 100, 105, 105], 1);
         assert_eq!(windows[..3], [4.0, 8.0, 16.0]);
         assert!((windows[3] - 16.0 * (1.0 + 5.0 / 21.0)).abs() < 1e-9, "{windows:?}");

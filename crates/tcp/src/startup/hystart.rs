@@ -1,9 +1,10 @@
-//! HyStart++ (RFC 9406): slow start that slows down when the round-trip time grows, and ends if it stays so.
+//! HyStart++ (RFC 9406): slow start that slows down when the round-trip time grows, and ends if it does not shrink
+//! again.
 //!
-//! Rounds are told by time: a round ends with the first sample of a segment that was sent after it began, where the RFC
-//! compares sequence numbers; with a sample for every segment that is the same. With one timed segment per round
-//! ([`crate::RttSampling::OneAtATime`]) there are never eight samples and this is plain slow start. Linux's HyStart is older
-//! and also ends slow start when the ACKs of one flight are spread over half a round trip.
+//! Rounds are delimited by time: a round ends with the first sample of a segment that was sent after it began. The RFC
+//! compares sequence numbers, which is the same if every segment gives a sample. If only one segment per round is
+//! timed ([`crate::RttSampling::OneAtATime`]), there are never eight samples, and this is plain slow start. Linux's
+//! HyStart is older; it also ends slow start when the ACKs of one flight are spread over half a round trip.
 
 use narrows_units::{Duration, Instant};
 
@@ -24,11 +25,12 @@ const LIMIT: f64 = 8.0;
 
 /// RFC 9406.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct HyStart {
+pub(crate) struct HyStart {
     /// When this round began.
     round: Instant,
-    /// Least RTT of this round and of the one before; [`Duration::MAX`] if there was none.
+    /// The least RTT of this round; [`Duration::MAX`] if there was none.
     current: Duration,
+    /// The least RTT of the round before; [`Duration::MAX`] if there was none.
     last: Duration,
     samples: u8,
     state: State,
@@ -37,12 +39,12 @@ pub struct HyStart {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum State {
     SlowStart,
-    /// Conservative slow start: the RTT that led to it, and the rounds it has seen.
+    /// Conservative slow start, with the RTT that led to it and the number of rounds since.
     Css {
         baseline: Duration,
         rounds: u8,
     },
-    /// A loss came: only the first slow start is watched.
+    /// A loss has ended it: only the first slow start is watched.
     Off,
 }
 
@@ -59,7 +61,7 @@ impl Default for HyStart {
 }
 
 impl HyStart {
-    /// A sample of the RTT; true if slow start is over.
+    /// Takes an RTT sample and returns whether slow start is over.
     fn on_sample(&mut self, now: Instant, rtt: Duration) -> bool {
         if now - rtt >= self.round && self.begin_round(now) {
             return true;
@@ -76,14 +78,14 @@ impl HyStart {
                     self.state = State::Css { baseline: self.current, rounds: 0 };
                 }
             }
-            // It was a passing delay.
+            // The delay has passed.
             State::Css { baseline, .. } if self.current < baseline => self.state = State::SlowStart,
             _ => {}
         }
         false
     }
 
-    /// True if that was the last round of conservative slow start.
+    /// Begins a round, and returns whether the last one of conservative slow start has ended.
     fn begin_round(&mut self, now: Instant) -> bool {
         self.round = now;
         self.last = self.current;
@@ -124,7 +126,7 @@ mod tests {
     use super::*;
     use crate::cc::tests::sample;
 
-    /// Rounds of ten ACKs each, a round's ACKs all of the RTT given, milliseconds; the window after each round.
+    /// RoundTrips of ten ACKs each, a round's ACKs all of the RTT given, milliseconds; the window after each round.
     fn rounds(rtts: &[u64]) -> (HyStart, Window, Vec<f64>) {
         let mut h = HyStart::default();
         let mut w = Window { cwnd: 10.0, ssthresh: f64::INFINITY };
@@ -151,7 +153,8 @@ mod tests {
 
     #[test]
     fn a_growing_rtt_slows_it_down_then_ends_it() {
-        // 100 ms: the threshold is 100 / 8 = 12.5 ms. The eighth ACK of the round of 113 ms is the first that grows by 1/4.
+        // 100 ms: the threshold is 100 / 8 = 12.5 ms. The eighth ACK of the round of 113 ms is the first that grows
+        // by 1/4.
         let (h, w, windows) = rounds(&[100, 113, 113, 113, 113, 113, 113]);
         assert_eq!(windows[..2], [20.0, 27.75]);
         assert_eq!(windows[2..6], [30.25, 32.75, 35.25, 37.75]);

@@ -1,9 +1,9 @@
-//! Limited slow start (S. Floyd, RFC 3742): beyond max_ssthresh the window grows by at most max_ssthresh / 2 segments per round
-//! trip, so that a large window does not overshoot by its own size.
+//! Limited slow start (S. Floyd, RFC 3742): above max_ssthresh, the window grows by at most max_ssthresh / 2 segments
+//! per round trip, so that a large window does not overshoot by its own size.
 //!
-//! Section 2: while cwnd <= max_ssthresh, plain slow start; above, each ACK adds 1 / K segments, K = int(cwnd / (0.5
-//! max_ssthresh)). Where we differ: with [`crate::ByteCounting`] an ACK that counts for more adds as many times that. Units:
-//! segments.
+//! Section 2: while cwnd <= max_ssthresh, plain slow start; above it, each ACK adds 1 / K segments, K = int(cwnd /
+//! (0.5 max_ssthresh)). Where we differ: with [`crate::ByteCounting`], an ACK that counts for several segments adds
+//! several times as much. Units: segments.
 
 use super::Startup;
 use super::slow_start::grown;
@@ -12,7 +12,7 @@ use crate::cc::{AckSample, Window};
 
 /// RFC 3742.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Limited;
+pub(crate) struct Limited;
 
 impl Startup for Limited {
     fn on_ack(&mut self, window: &mut Window, sample: &AckSample, config: &Config) {

@@ -1,31 +1,31 @@
-//! Pacing: segments leave SRTT / cwnd apart instead of as ACKs let them go.
+//! Pacing: segments leave SRTT / cwnd apart, instead of when ACKs come.
 //!
-//! Whose: A. Aggarwal, S. Savage, T. Anderson, "Understanding the performance of TCP pacing" (INFOCOM 2000), who space every
-//! window over its round trip for the whole connection; a paced start does so only up to ssthresh or the first loss. Windows
-//! grow as in slow start. Both stand beside Initial Spreading, which spaces the first
-//! window alone ([`super::Spreading`]).
+//! Source: A. Aggarwal, S. Savage, T. Anderson, "Understanding the performance of TCP pacing" (INFOCOM 2000). They
+//! spread every window over its round trip, for the whole connection. A paced start does so only up to ssthresh or
+//! the first loss. Windows grow as in slow start. Initial Spreading ([`super::InitialSpreading`]) spreads only the
+//! first window.
 //!
-//! Where we differ: while nothing measured a round trip, [`crate::StartConfig::rtt`] stands for it, and without that nothing
-//! is paced. Retransmissions keep to the spacing, but the first of a recovery, which goes at once. A time-out starts anew.
+//! Where we differ: until a round trip is measured, [`crate::StartConfig::rtt`] stands for it, and without that
+//! setting nothing is paced. Retransmissions are paced too, except the first of a recovery, which leaves at once. A
+//! time-out resets the pacing.
 
 use super::Startup;
 use super::slow_start::grown;
 use crate::Config;
 use crate::cc::{AckSample, Window};
 
-/// A paced start, or pacing all along.
+/// A paced start, or pacing for the whole connection.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Paced {
-    /// For the whole connection.
+pub(crate) struct Paced {
+    /// It lasts for the whole connection.
     whole: bool,
-    /// A loss came.
+    /// A loss has come.
     lost: bool,
 }
 
 impl Paced {
-    /// For the whole connection, or for its start.
-    #[must_use]
-    pub const fn new(whole: bool) -> Self {
+    /// Pacing for the whole connection or for its start.
+    pub(crate) const fn new(whole: bool) -> Self {
         Self { whole, lost: false }
     }
 }

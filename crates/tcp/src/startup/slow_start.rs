@@ -1,7 +1,7 @@
 //! Slow start (Jacobson 1988; RFC 5681, section 3.1): each acknowledged segment lets one more into the network.
 //!
-//! With a base b other than 2 ([`crate::StartConfig::base`]) it lets b - 1 more, so the window grows as b^n with the round
-//! trips: what the Burst TCP dissertation compares itself with (Gonçalves, section 4).
+//! With a base b other than 2 ([`crate::StartConfig::base`]), it lets in b - 1 more, so that the window grows as b^n
+//! with the round trips. The Burst TCP dissertation compares itself with that (Gonçalves, section 4).
 
 use super::Startup;
 use crate::Config;
@@ -17,8 +17,8 @@ impl Startup for SlowStart {
     }
 }
 
-/// cwnd after an ACK worth `credit` segments (RFC 5681, equation 2; RFC 3465, section 2.2). One that covers many segments
-/// does not carry it beyond ssthresh.
+/// cwnd after an ACK that counts for `credit` segments (RFC 5681, equation 2; RFC 3465, section 2.2). An ACK of many
+/// segments does not carry it beyond ssthresh.
 pub(super) fn grown(window: &Window, credit: f64) -> f64 {
     (window.cwnd + credit).min(window.ssthresh.max(window.cwnd + 1.0))
 }
@@ -42,8 +42,9 @@ mod tests {
 
     #[test]
     fn a_base_of_four_fills_a_pipe_of_32_with_less_too_much() {
-        // Packets sent when the loss shows, all windows up to the one after that which fills the pipe of 32: of base 2
-        // 1 + 2 + .. + 32 and, as each ACK of the last lets two go, 32 more: 95; of base 4 1 + 4 + 16 and 32 more: 53.
+        // How many packets were sent when the loss shows, with a pipe of 32: all windows up to the first that fills
+        // it, and 32 more while its ACKs come. Base 2: 1 + 2 + .. + 32, and 32 more: 95. Base 4: 1 + 4 + 16, and 32
+        // more: 53.
         let sent = |base| {
             let config =
                 Config { start: crate::StartConfig { base, ..Default::default() }, ..Config::default() };

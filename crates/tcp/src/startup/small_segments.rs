@@ -1,29 +1,32 @@
-//! TCP Smart Framing (TCP-SF): a small window leaves as four small segments, so that a loss leaves enough of them for three
-//! duplicate ACKs.
+//! TCP Smart Framing (TCP-SF): a small window leaves as four small segments, so that a loss leaves enough of them for
+//! three duplicate ACKs.
 //!
-//! Whose: M. Mellia, M. Meo, C. Casetti, "TCP Smart Framing: a segmentation algorithm to reduce TCP latency" (IEEE/ACM ToN
-//! 13(2), 2005), as the Burst TCP dissertation tells of it (section 3.3). While cwnd is below four segments, a segment holds a
-//! quarter of cwnd, and as many leave as the window has bytes for; from four on, all is as ever.
+//! Source: M. Mellia, M. Meo, C. Casetti, "TCP Smart Framing: a segmentation algorithm to reduce TCP latency"
+//! (IEEE/ACM ToN 13(2), 2005), as the Burst TCP dissertation describes it (section 3.3). While cwnd is below four
+//! segments, a segment holds a quarter of cwnd, and as many segments leave as the window has bytes for. From four
+//! segments on, everything is as usual.
 //!
 //! Where we differ:
-//! - The window grows by the bytes acknowledged while segments are small, or four ACKs would open it by four segments.
-//! - The first loss ends it: what is out keeps its boundaries, and after a time-out a window of one is one segment.
-//! - What counts segments takes small ones for whole (`FlightSize`, the pipe, limited transmit): they are at most four at a
-//!   time and whole ones again a round trip later, and ssthresh is at least two in any case.
-//! - A receiver that delays ACKs counts bytes: two small segments are no two full ones.
+//! - While segments are small, the window grows by the bytes acknowledged. Otherwise four ACKs would open it by four
+//!   segments.
+//! - The first loss ends it: outstanding segments keep their boundaries, and after a time-out a window of one is one
+//!   segment.
+//! - Whatever counts segments counts small ones as full (`FlightSize`, the pipe, limited transmit). There are at most
+//!   four of them, full ones follow a round trip later, and ssthresh is at least two in any case.
+//! - A receiver that delays ACKs counts bytes, and two small segments are not two full ones.
 
 use super::Startup;
 use super::slow_start::grown;
 use crate::Config;
 use crate::cc::{AckSample, Window};
 
-/// Into how many segments a small window is cut, and up to where it counts as small.
+/// The number of segments of a small window; one of fewer full segments than that is small.
 const PIECES: f64 = 4.0;
 
 /// TCP-SF.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct SmallSegments {
-    /// A loss came.
+pub(crate) struct SmallSegments {
+    /// A loss has ended it.
     off: bool,
 }
 

@@ -1,12 +1,12 @@
-//! Smooth Start: between slow start and congestion avoidance the growth falls off step by step.
+//! Smooth Start: between slow start and congestion avoidance, the growth slows down step by step.
 //!
-//! Whose: H. Wang, H. Xin, D. S. Reeves, K. G. Shin, "A simple refinement of slow-start of TCP congestion control" (ISCC
-//! 2000), as the Burst TCP dissertation tells of it (section 3.3): from smsthresh = ssthresh / 2^depth up to ssthresh the
-//! window grows ever more slowly, still exponentially.
+//! Source: H. Wang, H. Xin, D. S. Reeves, K. G. Shin, "A simple refinement of slow-start of TCP congestion control"
+//! (ISCC 2000), as the Burst TCP dissertation describes it (section 3.3). From smsthresh = ssthresh / 2^depth up to
+//! ssthresh, the window grows more and more slowly, but still exponentially.
 //!
-//! Where we differ: the original's steps could not be had. Ours: the interval is cut into `grain` equal parts, and in the
-//! g-th of them g + 1 acknowledged segments let one more go. Without an ssthresh, so before the first loss if there is no
-//! [`crate::Config::initial_ssthresh`], this is slow start. Units: segments.
+//! Where we differ: we could not obtain the original steps. In ours, the interval is cut into `grain` equal parts,
+//! and in part g (from 0) a segment more is sent for every g + 2 that are acknowledged. Without an ssthresh, that is
+//! before the first loss if [`crate::Config::initial_ssthresh`] is infinite, this is slow start. Units: segments.
 
 use super::Startup;
 use super::slow_start::grown;
@@ -15,8 +15,8 @@ use crate::cc::{AckSample, Window};
 
 /// Smooth Start. Its settings are [`crate::StartConfig::smooth_depth`] and [`crate::StartConfig::smooth_grain`].
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct Smooth {
-    /// Segments acknowledged since the window grew.
+pub(crate) struct Smooth {
+    /// Segments acknowledged since the window last grew.
     counted: f64,
 }
 

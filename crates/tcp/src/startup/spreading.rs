@@ -1,19 +1,19 @@
 //! Initial Spreading: the initial window leaves evenly over the first round trip instead of as a burst.
 //!
-//! Whose: R. Sallantin, C. Baudoin, E. Chaput, F. Arnal, E. Dubois, A.-L. Beylot, "Initial spreading: a fast start-up TCP
-//! mechanism" (LCN 2013) and "A TCP model for short-lived flows to validate Initial Spreading" (LCN 2014). Of a window of n
-//! segments the k-th leaves (k - 1) R0 / n after the first, R0 being the round-trip time of the handshake: a SYN-ACK's after
-//! its SYN at the client, the third segment's after its SYN-ACK at the server. So no two segments meet the same state of a
-//! queue, and a loss leaves followers enough for three duplicate ACKs. What comes after is slow start.
+//! Source: R. Sallantin, C. Baudoin, E. Chaput, F. Arnal, E. Dubois, A.-L. Beylot, "Initial spreading: a fast
+//! start-up TCP mechanism" (LCN 2013) and "A TCP model for short-lived flows to validate Initial Spreading" (LCN
+//! 2014). Of a window of n segments, the k-th leaves (k - 1) R0 / n after the first. R0 is the round-trip time of the
+//! handshake: from SYN to SYN-ACK at the client, from SYN-ACK to the third segment at the server. So no two segments
+//! meet the same state of a queue, and enough of them follow a lost one for three duplicate ACKs. Slow start follows.
 //!
-//! What the papers leave open, and is so here:
-//! - The slots begin with the first data, whenever that comes. Data that come later take the slots that are left; one whose
-//!   time has passed stays empty, and what finds none waits until R0 is over.
+//! The papers leave some cases open. Here:
+//! - The time slots begin with the first data, whenever that comes. Later data take the slots that are left. A slot
+//!   whose time has passed stays empty, and data for which there is no slot wait until R0 is over.
 //! - ACKs that come meanwhile open the window, but nothing leaves before its slot.
-//! - A loss (third duplicate ACK, time-out) or an ECN echo ends it: what recovery lets go goes at once.
-//! - R0 / n below [`crate::StartConfig::spread_floor`] (1 ms): the window leaves as a burst.
-//! - A SYN or SYN-ACK that was sent again, also with timestamps: R0 counts as unknown, the window is at most 3 and leaves at
-//!   once. So it is without a handshake, unless [`crate::StartConfig::rtt`] says what to take for R0.
+//! - A loss (third duplicate ACK, time-out) or an ECN echo ends it: what recovery sends leaves at once.
+//! - If R0 / n is below [`crate::StartConfig::spread_floor`] (1 ms), the window leaves as a burst.
+//! - If a SYN or SYN-ACK was sent again, even with timestamps, R0 counts as unknown: the window is at most 3 and
+//!   leaves at once. So it is without a handshake, unless [`crate::StartConfig::rtt`] says what to use for R0.
 //! - After idling nothing is spread.
 
 use narrows_units::{Duration, Instant};
@@ -23,70 +23,74 @@ use super::{FirstRtt, Startup};
 use crate::Config;
 use crate::cc::{AckSample, Window};
 
-/// Segments of a first window about whose path nothing is known.
+/// The first window, in segments, if nothing is known about the path.
 const BLIND_WINDOW: f64 = 3.0;
 
-/// Initial Spreading.
+/// Initial Spreading. Its settings are those of the initial window, [`crate::StartConfig::spread_floor`] and
+/// [`crate::StartConfig::rtt`].
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub enum Spreading {
-    /// No connection yet.
+pub struct InitialSpreading(State);
+
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+enum State {
+    /// There is no connection yet.
     #[default]
     Idle,
-    /// R0 is known; nothing was sent.
+    /// R0 is known, and nothing was sent.
     Ready(Duration),
-    /// The slots' time.
-    Spreads(Box<Slots>),
-    /// Everything leaves as the window allows.
+    /// Segments wait for their slots.
+    Spreading(Box<Slots>),
+    /// Segments leave as the window allows.
     Over,
-    /// So it does, and the initial window is small.
+    /// They do, and as R0 is unknown the initial window is small.
     Blind,
 }
 
-/// The slots of a first window.
+/// The time slots of a first window.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Slots {
+struct Slots {
     /// When the first segment left.
     first: Instant,
-    /// Over which time they lie.
+    /// The time over which they are spread.
     r0: Duration,
-    /// How many.
+    /// How many there are.
     n: u32,
-    /// How many segments left.
+    /// How many segments have left.
     sent: u32,
-    /// The first slot that is not used, from 0.
+    /// The first slot after the last one used, from 0.
     next: u32,
 }
 
 impl Slots {
-    /// The first slot that is free and not in the past, from 0; the n-th, at R0, for what finds none. `None` when all segments
-    /// of the window have left, or R0 has passed.
+    /// The first slot, from 0, that is free and not in the past; `n`, which lies at R0, if there is none. `None` if
+    /// all segments of the window have left or R0 has passed.
     fn at(&self, now: Instant) -> Option<u32> {
         let elapsed = now.since(self.first);
         if self.sent >= self.n || elapsed >= self.r0 {
             return None;
         }
-        // No product overflows: a round trip is bounded by the time-outs, n by the range of its key.
+        // No product overflows: time-outs bound a round trip, and the range of its key bounds n.
         let current = (elapsed * u64::from(self.n)).as_nanos().div_ceil(self.r0.as_nanos());
         Some((current as u32).max(self.next).min(self.n))
     }
 }
 
-impl Startup for Spreading {
+impl Startup for InitialSpreading {
     fn initial_window(&self, config: &Config) -> f64 {
         let window = config.initial_window.segments(config.mss);
-        if *self == Self::Blind { window.min(BLIND_WINDOW) } else { window }
+        if self.0 == State::Blind { window.min(BLIND_WINDOW) } else { window }
     }
 
     fn on_established(&mut self, window: &mut Window, first: FirstRtt, config: &Config) {
-        *self = match first {
-            FirstRtt::Is(r0) if *self != Self::Blind => {
+        self.0 = match first {
+            FirstRtt::Is(r0) if self.0 != State::Blind => {
                 let n = config.initial_window.segments(config.mss) as u64;
                 let apart = r0 >= config.start.spread_floor * n && r0.as_nanos() >= n;
-                if n > 1 && apart { Self::Ready(r0) } else { Self::Over }
+                if n > 1 && apart { State::Ready(r0) } else { State::Over }
             }
-            _ => Self::Blind,
+            _ => State::Blind,
         };
-        if *self == Self::Blind {
+        if self.0 == State::Blind {
             window.cwnd = self.initial_window(config);
         }
     }
@@ -96,27 +100,27 @@ impl Startup for Spreading {
     }
 
     fn on_loss(&mut self) {
-        if *self != Self::Blind {
-            *self = Self::Over;
+        if self.0 != State::Blind {
+            self.0 = State::Over;
         }
     }
 
     fn release_at(&mut self, now: Instant) -> Option<Instant> {
-        let Self::Spreads(slots) = self else { return None };
+        let State::Spreading(slots) = &self.0 else { return None };
         let Some(slot) = slots.at(now) else {
-            *self = Self::Over;
+            self.0 = State::Over;
             return None;
         };
         Some(slots.first + slots.r0 * u64::from(slot) / u64::from(slots.n))
     }
 
     fn on_sent(&mut self, now: Instant, config: &Config) {
-        match self {
-            Self::Ready(r0) => {
+        match &mut self.0 {
+            State::Ready(r0) => {
                 let n = config.initial_window.segments(config.mss) as u32;
-                *self = Self::Spreads(Box::new(Slots { first: now, r0: *r0, n, sent: 1, next: 1 }));
+                self.0 = State::Spreading(Box::new(Slots { first: now, r0: *r0, n, sent: 1, next: 1 }));
             }
-            Self::Spreads(slots) => {
+            State::Spreading(slots) => {
                 slots.next = slots.at(now).map_or(slots.n, |slot| slot + 1);
                 slots.sent += 1;
             }
@@ -136,9 +140,9 @@ mod tests {
     }
 
     /// Established with an R0, about to send.
-    fn ready(iw: u32, r0: Duration) -> (Spreading, Config) {
+    fn ready(iw: u32, r0: Duration) -> (InitialSpreading, Config) {
         let config = Config { initial_window: InitialWindow::Segments(iw), ..Config::preset(Preset::Rfc) };
-        let mut spreading = Spreading::default();
+        let mut spreading = InitialSpreading::default();
         let mut window = Window { cwnd: f64::from(iw), ssthresh: f64::INFINITY };
         spreading.on_established(&mut window, FirstRtt::Is(r0), &config);
         assert_eq!(window.cwnd, f64::from(iw));
@@ -146,7 +150,12 @@ mod tests {
     }
 
     /// When each of so many segments leaves, from `from` on, if all are there.
-    fn instants(spreading: &mut Spreading, config: &Config, from: Instant, segments: u32) -> Vec<Instant> {
+    fn instants(
+        spreading: &mut InitialSpreading,
+        config: &Config,
+        from: Instant,
+        segments: u32,
+    ) -> Vec<Instant> {
         let mut now = from;
         (0..segments)
             .map(|_| {
@@ -163,7 +172,7 @@ mod tests {
         let (mut s, config) = ready(10, Duration::from_millis(100));
         let due: Vec<_> = (0..10).map(|k| ms(500 + 10 * k)).chain([ms(590), ms(590)]).collect();
         assert_eq!(instants(&mut s, &config, ms(500), 12), due);
-        assert_eq!(s, Spreading::Over);
+        assert_eq!(s.0, State::Over);
         // A third of 100 ms is not whole: no error adds up.
         let (mut s, config) = ready(3, Duration::from_millis(100));
         assert_eq!(
@@ -182,21 +191,21 @@ mod tests {
         // After R0 there are no slots at all.
         let (mut s, config) = ready(10, Duration::from_millis(100));
         s.on_sent(ms(0), &config);
-        assert_eq!((s.release_at(ms(100)), &s), (None, &Spreading::Over));
+        assert_eq!((s.release_at(ms(100)), &s.0), (None, &State::Over));
     }
 
     #[test]
     fn the_floor_and_windows_of_one() {
         // 10 segments over 10 ms are 1 ms apart, over 9.999 ms less; 0 switches the floor off.
-        assert!(matches!(ready(10, Duration::from_millis(10)).0, Spreading::Ready(_)));
-        assert_eq!(ready(10, Duration::from_micros(9_999)).0, Spreading::Over);
-        assert_eq!(ready(1, Duration::from_millis(100)).0, Spreading::Over);
+        assert!(matches!(ready(10, Duration::from_millis(10)).0.0, State::Ready(_)));
+        assert_eq!(ready(10, Duration::from_micros(9_999)).0.0, State::Over);
+        assert_eq!(ready(1, Duration::from_millis(100)).0.0, State::Over);
         let mut config = Config::preset(Preset::Rfc);
         config.set("spread_floor", "0s").unwrap();
-        let (mut s, mut w) = (Spreading::default(), Window { cwnd: 10.0, ssthresh: f64::INFINITY });
+        let (mut s, mut w) = (InitialSpreading::default(), Window { cwnd: 10.0, ssthresh: f64::INFINITY });
         for (ns, spreads) in [(10, true), (9, false)] {
             s.on_established(&mut w, FirstRtt::Is(Duration::from_nanos(ns)), &config);
-            assert_eq!(matches!(s, Spreading::Ready(_)), spreads, "no two slots in one nanosecond: {ns}");
+            assert_eq!(matches!(s.0, State::Ready(_)), spreads, "no two slots in one nanosecond: {ns}");
         }
     }
 
@@ -206,7 +215,8 @@ mod tests {
             for (iw, due) in [(10, 3.0), (2, 2.0)] {
                 let config =
                     Config { initial_window: InitialWindow::Segments(iw), ..Config::preset(Preset::Rfc) };
-                let (mut s, mut w) = (Spreading::default(), Window { cwnd: 1.0, ssthresh: f64::INFINITY });
+                let (mut s, mut w) =
+                    (InitialSpreading::default(), Window { cwnd: 1.0, ssthresh: f64::INFINITY });
                 s.on_established(&mut w, first, &config);
                 assert_eq!((w.cwnd, s.initial_window(&config), s.release_at(ms(0))), (due, due, None));
             }

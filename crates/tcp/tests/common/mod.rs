@@ -5,7 +5,7 @@
 
 use std::collections::BTreeMap;
 
-use narrows_tcp::{Config, Endpoint, Event, Io, Segment};
+use narrows_tcp::{Config, Endpoint, Io, Segment, TcpEvent};
 use narrows_units::{Bytes, Duration, Ecn, Instant, Rate, SeqNum};
 use narrows_wire::Flags;
 
@@ -27,7 +27,7 @@ impl Side {
 
 /// What becomes of a segment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Fate {
+pub enum SegmentFate {
     /// It arrives.
     Pass,
     /// It does not.
@@ -42,7 +42,7 @@ pub enum Fate {
 
 /// One line of the log.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Sent {
+pub struct SentSegment {
     /// When it left.
     pub at: Instant,
     /// Who sent it.
@@ -50,12 +50,12 @@ pub struct Sent {
     /// What.
     pub segment: Segment,
     /// What became of it.
-    pub fate: Fate,
+    pub fate: SegmentFate,
 }
 
 /// A path's two directions are alike.
 #[derive(Clone, Copy, Debug)]
-pub struct Path {
+pub struct WirePath {
     /// Propagation, one way.
     pub delay: Duration,
     /// Serialisation; `None` for none. The queue before it has no end.
@@ -64,23 +64,23 @@ pub struct Path {
     pub header: u32,
 }
 
-impl Path {
+impl WirePath {
     /// Delay only.
     pub fn delay_ms(ms: u64) -> Self {
         Self { delay: Duration::from_millis(ms), rate: None, header: 40 }
     }
 }
 
-type Script<'a> = Box<dyn FnMut(Side, Instant, &Segment) -> Fate + 'a>;
+type Script<'a> = Box<dyn FnMut(Side, Instant, &Segment) -> SegmentFate + 'a>;
 
 /// Two ends, wired back to back.
 pub struct Wire<'a> {
     pub config: [Config; 2],
     pub ends: [Endpoint; 2],
-    pub path: Path,
+    pub path: WirePath,
     pub now: Instant,
-    pub log: Vec<Sent>,
-    pub events: Vec<(Instant, Side, Event)>,
+    pub log: Vec<SentSegment>,
+    pub events: Vec<(Instant, Side, TcpEvent)>,
     script: Script<'a>,
     in_network: BTreeMap<(Instant, u64), (Side, Segment)>,
     sequence: u64,
@@ -90,21 +90,25 @@ pub struct Wire<'a> {
 #[derive(Default)]
 struct Tray {
     segments: Vec<Segment>,
-    events: Vec<Event>,
+    events: Vec<TcpEvent>,
 }
 
 impl Io for Tray {
     fn transmit(&mut self, segment: &Segment) {
         self.segments.push(*segment);
     }
-    fn event(&mut self, event: Event) {
+    fn event(&mut self, event: TcpEvent) {
         self.events.push(event);
     }
 }
 
 impl<'a> Wire<'a> {
     /// Two ends of the same settings; `script` is asked about each segment when it leaves.
-    pub fn new(config: Config, path: Path, script: impl FnMut(Side, Instant, &Segment) -> Fate + 'a) -> Self {
+    pub fn new(
+        config: Config,
+        path: WirePath,
+        script: impl FnMut(Side, Instant, &Segment) -> SegmentFate + 'a,
+    ) -> Self {
         Self::of([config, config], [SeqNum(1000), SeqNum(1000)], path, script)
     }
 
@@ -112,8 +116,8 @@ impl<'a> Wire<'a> {
     pub fn of(
         config: [Config; 2],
         isn: [SeqNum; 2],
-        path: Path,
-        script: impl FnMut(Side, Instant, &Segment) -> Fate + 'a,
+        path: WirePath,
+        script: impl FnMut(Side, Instant, &Segment) -> SegmentFate + 'a,
     ) -> Self {
         Self {
             ends: [Endpoint::new(&config[0], isn[0]), Endpoint::new(&config[1], isn[1])],
@@ -148,20 +152,20 @@ impl<'a> Wire<'a> {
         }
         for segment in tray.segments {
             let fate = (self.script)(side, self.now, &segment);
-            self.log.push(Sent { at: self.now, from: side, segment, fate });
+            self.log.push(SentSegment { at: self.now, from: side, segment, fate });
             let size = Bytes(u64::from(segment.tcp.payload + self.path.header));
             let busy = self.path.rate.map_or(Duration::ZERO, |rate| rate.time_to_send(size));
             let free = &mut self.free_at[side as usize];
             *free = (*free).max(self.now) + busy;
             let at = *free + self.path.delay;
             let (copies, at) = match fate {
-                Fate::Pass | Fate::Mark => (1, at),
-                Fate::Drop => (0, at),
-                Fate::Twice => (2, at),
-                Fate::Late(by) => (1, at + by),
+                SegmentFate::Pass | SegmentFate::Mark => (1, at),
+                SegmentFate::Drop => (0, at),
+                SegmentFate::Twice => (2, at),
+                SegmentFate::Late(by) => (1, at + by),
             };
             let mut segment = segment;
-            if fate == Fate::Mark {
+            if fate == SegmentFate::Mark {
                 segment.ecn = Ecn::Ce;
             }
             for _ in 0..copies {
@@ -235,12 +239,12 @@ impl<'a> Wire<'a> {
         self.events
             .iter()
             .filter(|e| e.1 == side)
-            .map(|e| if let Event::Delivered { bytes } = e.2 { bytes } else { 0 })
+            .map(|e| if let TcpEvent::Delivered { bytes } = e.2 { bytes } else { 0 })
             .sum()
     }
 
     /// How often `event` happened at `side`.
-    pub fn count(&self, side: Side, event: impl Fn(&Event) -> bool) -> usize {
+    pub fn count(&self, side: Side, event: impl Fn(&TcpEvent) -> bool) -> usize {
         self.events.iter().filter(|e| e.1 == side && event(&e.2)).count()
     }
 

@@ -1,10 +1,10 @@
-//! What lies before the IP packet in a frame, by link type (the registry of draft-ietf-opsawg-pcaplinktype).
+//! Finds the IP packet in a frame, by link type (the registry of draft-ietf-opsawg-pcaplinktype).
 
-/// The link types that are read.
+/// The link types that we read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u16)]
 pub enum LinkType {
-    /// BSD loopback: the address family in the byte order of whoever captured.
+    /// BSD loopback: the address family, in the byte order of the capturing machine.
     Null = 0,
     /// Ethernet, with VLAN tags or without.
     Ethernet = 1,
@@ -27,7 +27,7 @@ impl LinkType {
     pub(super) const NAMES: &str = "0 (null), 1 (Ethernet), 101 (raw IP), 108 (loop), 113 (Linux SLL), \
         228 and 229 (raw IPv4 and IPv6) or 276 (SLL2)";
 
-    /// From its number in a file.
+    /// The link type with this number.
     pub(super) const fn of(number: u32) -> Option<Self> {
         Some(match number {
             0 => Self::Null,
@@ -43,8 +43,8 @@ impl LinkType {
     }
 }
 
-/// The IP packet in a frame of which `original_len` bytes were on the link; `None` if there is none. A length field
-/// that segmentation offload left at zero is filled in.
+/// The IP packet in a frame that was `original_len` bytes long on the link; `None` if there is none. If segmentation
+/// offload left the packet's length field at zero, it is filled in.
 pub(super) fn ip(link: LinkType, frame: &mut [u8], original_len: u32) -> Option<&mut [u8]> {
     let at = match link {
         LinkType::Raw | LinkType::Ipv4 | LinkType::Ipv6 => 0,
@@ -58,33 +58,34 @@ pub(super) fn ip(link: LinkType, frame: &mut [u8], original_len: u32) -> Option<
     Some(packet)
 }
 
-/// Where the IP packet begins if the ethertype at `kind_at`, or that behind the VLAN tags which begin at `body_at`
-/// (IEEE 802.1Q, 802.1ad), is one of IP.
-fn behind_ethertype(frame: &[u8], mut kind_at: usize, mut body_at: usize) -> Option<usize> {
+/// Where the IP packet begins, if the ethertype at `type_at` is one of IP. The payload begins at `body_at`; it may
+/// begin with VLAN tags (IEEE 802.1Q, 802.1ad).
+fn behind_ethertype(frame: &[u8], mut type_at: usize, mut body_at: usize) -> Option<usize> {
     loop {
-        match u16::from_be_bytes([*frame.get(kind_at)?, *frame.get(kind_at + 1)?]) {
+        match u16::from_be_bytes([*frame.get(type_at)?, *frame.get(type_at + 1)?]) {
             0x0800 | 0x86dd => return Some(body_at),
-            // Each tag is two bytes of its own and the ethertype of what it tags.
-            0x8100 | 0x88a8 | 0x9100 => (kind_at, body_at) = (body_at + 2, body_at + 4),
+            // A tag has two bytes of its own, then the ethertype of what follows it.
+            0x8100 | 0x88a8 | 0x9100 => (type_at, body_at) = (body_at + 2, body_at + 4),
             _ => return None,
         }
     }
 }
 
-/// AF_INET is 2 everywhere; AF_INET6 is 10 on Linux, 24 on NetBSD and OpenBSD, 28 on FreeBSD, 30 on macOS. No two
-/// of these are each other's bytes turned round, so either order will do.
+/// AF_INET is 2 everywhere; AF_INET6 is 10 on Linux, 24 on NetBSD and OpenBSD, 28 on FreeBSD, 30 on macOS. None of
+/// these numbers is another one with its bytes reversed, so we accept both byte orders.
 fn is_ip_family(b: &[u8]) -> bool {
     matches!(b, [n, 0, 0, 0] | [0, 0, 0, n] if matches!(n, 2 | 10 | 24 | 28 | 30))
 }
 
-/// A packet captured above an offloading driver, larger than its field can tell or not yet given a length, says zero.
+/// Fills in a length field of zero: a packet captured above an offloading driver has no length yet, or one that does
+/// not fit the field.
 fn fill_in_length(p: &mut [u8], len: usize) {
     let (at, header) = match p {
         [a, _, 0, 0, ..] if *a >> 4 == 4 && len >= 20 => (2, 0),
-        // Zero is right where nothing follows, and jumbograms (RFC 2675) are told by a hop-by-hop option.
+        // Zero is right for a packet without payload; a jumbogram (RFC 2675) has a hop-by-hop option.
         [a, _, _, _, 0, 0, 6 | 17, ..] if *a >> 4 == 6 && len > 40 => (4, 40),
         _ => return,
     };
-    let told = u16::try_from(len - header).unwrap_or(u16::MAX);
-    p[at..at + 2].copy_from_slice(&told.to_be_bytes());
+    let length = u16::try_from(len - header).unwrap_or(u16::MAX);
+    p[at..at + 2].copy_from_slice(&length.to_be_bytes());
 }

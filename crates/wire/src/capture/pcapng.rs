@@ -1,11 +1,11 @@
-//! pcapng: a file of blocks, each with its type and its length before and after. We read sections, interfaces and
-//! packets and pass over the rest (draft-ietf-opsawg-pcapng, section 3.1: unknown blocks must be skipped).
+//! Reads pcapng, a file of blocks. Each block has a type, and its length stands before and after its body. We read
+//! sections, interfaces and packets and skip all others (draft-ietf-opsawg-pcapng, section 3.1).
 
 use std::io::Read;
 
-use super::{ErrorKind, Frame, LinkType, MOST_CAPTURED, Source, at_most, half, word};
+use super::{CaptureErrorKind, Frame, LinkType, MOST_CAPTURED, Source, at_most, half, word};
 
-/// Section 4.1. The same in both byte orders.
+/// Section 4.1. The number reads the same in both byte orders.
 pub(super) const SECTION_HEADER: u32 = 0x0a0d_0d0a;
 /// Section 4.2.
 const INTERFACE_DESCRIPTION: u32 = 1;
@@ -16,37 +16,37 @@ const SIMPLE_PACKET: u32 = 3;
 /// Section 4.3.
 const ENHANCED_PACKET: u32 = 6;
 
-/// The longest block that is read, bytes: Wireshark's limit too. Others are passed over at any length.
+/// The longest block that we read, bytes, which is Wireshark's limit too. Blocks that we skip may have any length.
 const MOST_BLOCK: u32 = 16 << 20;
-/// More interfaces than a capture has, so that a stream of descriptions does not fill the memory.
+/// More interfaces than any capture has; without a limit, a stream of descriptions would fill the memory.
 const MOST_INTERFACES: u64 = 65_536;
 
-/// What is known of the section at hand.
+/// What is known of the current section.
 #[derive(Default)]
 pub(super) struct Section {
     big: bool,
     interfaces: Vec<Interface>,
-    /// Stamp of the last packet: that of simple packets too, which have none.
+    /// Timestamp of the last packet; simple packets, which have none, take it over.
     last: Option<i128>,
 }
 
-/// What an Interface Description Block tells.
+/// The contents of an Interface Description Block.
 struct Interface {
     link: u16,
     snap: u32,
-    /// Units of time to the second.
+    /// Units of time per second.
     per_second: u128,
     /// Seconds to add.
     offset: i64,
 }
 
 impl Section {
-    /// The next packet, its bytes in `buffer`; `None` at the end of the file.
+    /// Reads on to the next packet and leaves its bytes in `buffer`; `None` at the end of the file.
     pub(super) fn frame<R: Read>(
         &mut self,
         source: &mut Source<R>,
         buffer: &mut Vec<u8>,
-    ) -> Result<Option<Frame>, ErrorKind> {
+    ) -> Result<Option<Frame>, CaptureErrorKind> {
         loop {
             let Some(kind) = self.block(source, buffer)? else { return Ok(None) };
             match kind {
@@ -54,7 +54,7 @@ impl Section {
                     need("a section header", buffer, 12)?;
                     match half(buffer, 0, self.big) {
                         1 => {}
-                        other => return Err(ErrorKind::Version(other)),
+                        other => return Err(CaptureErrorKind::Version(other)),
                     }
                     self.interfaces.clear();
                 }
@@ -66,13 +66,13 @@ impl Section {
         }
     }
 
-    /// Reads one block: its type, and its body in `buffer` if it is of a type that we read. The body of a section
-    /// header begins behind the byte-order magic.
+    /// Reads one block. Returns its type, and leaves its body in `buffer` if it is of a type that we read. The body
+    /// of a section header begins after the byte-order magic.
     fn block<R: Read>(
         &mut self,
         source: &mut Source<R>,
         buffer: &mut Vec<u8>,
-    ) -> Result<Option<u32>, ErrorKind> {
+    ) -> Result<Option<u32>, CaptureErrorKind> {
         let Some(head) = source.exactly_or_end::<8>("a block's header")? else { return Ok(None) };
         let mut around = 12;
         if word(&head, 0, false) == SECTION_HEADER {
@@ -80,7 +80,7 @@ impl Section {
             self.big = match u32::from_be_bytes(magic) {
                 0x1a2b_3c4d => true,
                 0x4d3c_2b1a => false,
-                _ => return Err(ErrorKind::ByteOrder(magic)),
+                _ => return Err(CaptureErrorKind::ByteOrder(magic)),
             };
             around = 16;
         }
@@ -89,15 +89,15 @@ impl Section {
             matches!(kind, SECTION_HEADER | INTERFACE_DESCRIPTION | PACKET | SIMPLE_PACKET | ENHANCED_PACKET);
         let most = if known { MOST_BLOCK } else { u32::MAX };
         if !(around..=most).contains(&len) {
-            return Err(ErrorKind::Range {
+            return Err(CaptureErrorKind::Range {
                 of: "a block's length",
                 is: len.into(),
                 least: around.into(),
                 most: most.into(),
             });
         }
-        // Blocks are padded to words of 32 bits; some writers do not count the padding (Wireshark rounds up
-        // likewise).
+        // Blocks are padded to words of 32 bits, and some writers do not count the padding; Wireshark rounds up as
+        // well.
         let body = (len - around).next_multiple_of(4);
         if known {
             source.into(buffer, body, "a block")?;
@@ -107,7 +107,7 @@ impl Section {
         let closing: [u8; 4] = source.exactly("a block")?;
         let closing = word(&closing, 0, self.big);
         if closing != len {
-            return Err(ErrorKind::Range {
+            return Err(CaptureErrorKind::Range {
                 of: "a block's closing length",
                 is: closing.into(),
                 least: len.into(),
@@ -117,12 +117,12 @@ impl Section {
         Ok(Some(kind))
     }
 
-    /// An interface: link type, snap length, options.
-    fn describe(&mut self, body: &[u8]) -> Result<(), ErrorKind> {
+    /// Reads the description of an interface: link type, snap length, options.
+    fn describe(&mut self, body: &[u8]) -> Result<(), CaptureErrorKind> {
         need("an interface description", body, 8)?;
         let count = self.interfaces.len() as u64 + 1;
         if count > MOST_INTERFACES {
-            return Err(ErrorKind::Range {
+            return Err(CaptureErrorKind::Range {
                 of: "the number of interfaces",
                 is: count,
                 least: 0,
@@ -154,14 +154,14 @@ impl Section {
         Ok(())
     }
 
-    fn interface(&self, number: u32) -> Result<(&Interface, LinkType), ErrorKind> {
-        let interface = self.interfaces.get(number as usize).ok_or(ErrorKind::Interface(number))?;
+    fn interface(&self, number: u32) -> Result<(&Interface, LinkType), CaptureErrorKind> {
+        let interface = self.interfaces.get(number as usize).ok_or(CaptureErrorKind::Interface(number))?;
         let link = u32::from(interface.link);
-        Ok((interface, LinkType::of(link).ok_or(ErrorKind::LinkType(link))?))
+        Ok((interface, LinkType::of(link).ok_or(CaptureErrorKind::LinkType(link))?))
     }
 
-    /// An Enhanced Packet Block, or the obsolete kind, which tells drops beside a shorter interface number.
-    fn packet(&mut self, kind: u32, body: &[u8]) -> Result<Frame, ErrorKind> {
+    /// Reads an Enhanced Packet Block or an obsolete Packet Block, whose interface number is shorter.
+    fn packet(&mut self, kind: u32, body: &[u8]) -> Result<Frame, CaptureErrorKind> {
         need("a packet block", body, 20)?;
         let number =
             if kind == PACKET { u32::from(half(body, 0, self.big)) } else { word(body, 0, self.big) };
@@ -169,15 +169,16 @@ impl Section {
         let [high, low, captured, original_len] = [4, 8, 12, 16].map(|at| word(body, at, self.big));
         at_most("the captured length", captured, MOST_CAPTURED.min(body.len() as u32 - 20))?;
         let units = u128::from(u64::from(high) << 32 | u64::from(low));
-        // Below 2^64 times 10^9, and the offset below 2^63 times that: 128 bits hold it.
+        // Both products are below 2^64 * 10^9, so 128 bits hold the sum.
         let since = (units * 1_000_000_000 / interface.per_second).cast_signed();
         let stamp = Some(since + i128::from(interface.offset) * 1_000_000_000);
         self.last = stamp;
         Ok(Frame { from: 20, to: 20 + captured as usize, stamp, link, original_len })
     }
 
-    /// A Simple Packet Block: of interface 0, at no told time, as long as the block or the snap length says.
-    fn simple(&self, body: &[u8]) -> Result<Frame, ErrorKind> {
+    /// Reads a Simple Packet Block: it belongs to interface 0, has no timestamp, and is as long as the block or the
+    /// snap length says.
+    fn simple(&self, body: &[u8]) -> Result<Frame, CaptureErrorKind> {
         need("a simple packet block", body, 4)?;
         let (interface, link) = self.interface(0)?;
         let original_len = word(body, 0, self.big);
@@ -189,18 +190,18 @@ impl Section {
 }
 
 /// `if_tsresol`: a negative power of ten, or of two if the highest bit is set (section 4.2).
-fn per_second(resolution: u8) -> Result<u128, ErrorKind> {
+fn per_second(resolution: u8) -> Result<u128, CaptureErrorKind> {
     match resolution {
         0..=38 => Ok(10_u128.pow(resolution.into())),
         0x80.. => Ok(1 << (resolution & 0x7f)),
-        _ => Err(ErrorKind::Resolution(resolution)),
+        _ => Err(CaptureErrorKind::Resolution(resolution)),
     }
 }
 
-fn need(of: &'static str, body: &[u8], least: usize) -> Result<(), ErrorKind> {
+fn need(of: &'static str, body: &[u8], least: usize) -> Result<(), CaptureErrorKind> {
     if body.len() < least {
         let (is, least) = (body.len() as u64, least as u64);
-        return Err(ErrorKind::Range { of, is, least, most: MOST_BLOCK.into() });
+        return Err(CaptureErrorKind::Range { of, is, least, most: MOST_BLOCK.into() });
     }
     Ok(())
 }

@@ -57,7 +57,7 @@ impl Order {
     }
 }
 
-fn read(file: &[u8]) -> Result<Vec<Captured>, Error> {
+fn read(file: &[u8]) -> Result<Vec<Captured>, CaptureError> {
     Reader::new(file)?.collect()
 }
 
@@ -239,7 +239,7 @@ fn faults_are_named_with_their_place() {
     let magic = o.block(0x0a0d_0d0a, &[0; 16]);
     assert_eq!(ng(&magic), "at frame 2: byte-order magic 00 00 00 00: expected 1a 2b 3c 4d either way");
     let mut source = Reader::new(&head[..10]).map(|_| ()).unwrap_err();
-    source.kind = ErrorKind::Read(io::Error::other("the disk is gone"));
+    source.kind = CaptureErrorKind::Read(io::Error::other("the disk is gone"));
     assert_eq!(source.to_string(), "cannot read: the disk is gone");
 }
 

@@ -1,4 +1,4 @@
-//! Captures out: pcap with nanosecond stamps (magic 0xa1b23c4d), little-endian, which every tool reads.
+//! Writes pcap with timestamps in nanoseconds (magic 0xa1b23c4d), little-endian: every tool reads it.
 
 use std::io::{self, Write};
 
@@ -7,15 +7,15 @@ use narrows_units::Instant;
 use super::{LinkType, MOST_CAPTURED};
 use crate::{Header, build};
 
-/// Writes frames as they are.
+/// Writes frames as they are given.
 pub struct FrameWriter<W: Write> {
     out: W,
     snap: usize,
 }
 
 impl<W: Write> FrameWriter<W> {
-    /// Writes the file header. At most `snap` bytes of each frame will be stored. Each frame is two small writes: a
-    /// bare file wants a `BufWriter` around it.
+    /// Writes the file header. At most `snap` bytes of each frame will be stored. Each frame takes two small writes, so
+    /// wrap a file in a `BufWriter`.
     ///
     /// # Errors
     /// If `out` fails.
@@ -31,10 +31,10 @@ impl<W: Write> FrameWriter<W> {
         Ok(Self { out, snap })
     }
 
-    /// Writes a frame, of which `frame` may be the beginning only, with the length it had.
+    /// Writes a frame. `frame` may be only its beginning; `original_len` is the length of the whole.
     ///
     /// # Errors
-    /// If `out` fails, or `at` lies beyond what 32 bits of seconds tell: 136 years.
+    /// If `out` fails, or `at` lies beyond 2^32 seconds (136 years).
     pub fn write(&mut self, at: Instant, frame: &[u8], original_len: usize) -> io::Result<()> {
         let beyond = |_| io::Error::new(io::ErrorKind::InvalidInput, "a pcap stamp ends at 2^32 seconds");
         let (second, kept) = (1_000_000_000, frame.len().min(self.snap));
@@ -47,7 +47,7 @@ impl<W: Write> FrameWriter<W> {
         self.out.write_all(&frame[..kept])
     }
 
-    /// Flushes what was written.
+    /// Flushes the output.
     ///
     /// # Errors
     /// If `out` fails.
@@ -55,13 +55,13 @@ impl<W: Write> FrameWriter<W> {
         self.out.flush()
     }
 
-    /// What was written to.
+    /// Returns the output.
     pub fn into_inner(self) -> W {
         self.out
     }
 }
 
-/// Writes packets that are known by their [`Header`] alone, as [`build`] puts them: raw IP, link type 101.
+/// Writes packets of which only the [`Header`] is known, with bytes made by [`build`]: raw IP, link type 101.
 pub struct Writer<W: Write> {
     frames: FrameWriter<W>,
     payload: bool,
@@ -70,8 +70,8 @@ pub struct Writer<W: Write> {
 }
 
 impl<W: Write> Writer<W> {
-    /// Stores the headers and leaves out the payload, which is zeros; the original length tells of it. Readers then
-    /// cannot check TCP and UDP checksums, though they are right.
+    /// Stores headers without payload, whose length shows in the original length. The checksums of TCP and UDP are
+    /// right, but a reader cannot verify them.
     ///
     /// # Errors
     /// If `out` fails.
@@ -80,7 +80,7 @@ impl<W: Write> Writer<W> {
         Ok(Self { frames, payload: false, packet: Vec::new(), id: 0 })
     }
 
-    /// Stores the payload too.
+    /// Stores the payload, zeros, as well.
     ///
     /// # Errors
     /// If `out` fails.
@@ -91,7 +91,7 @@ impl<W: Write> Writer<W> {
     /// Writes one packet. IP identifications count up from 1.
     ///
     /// # Errors
-    /// If `out` fails, or `at` lies beyond 136 years.
+    /// If `out` fails, or `at` lies beyond 2^32 seconds (136 years).
     pub fn write(&mut self, at: Instant, header: &Header) -> io::Result<()> {
         self.id = self.id.wrapping_add(1);
         self.packet.clear();
@@ -102,7 +102,7 @@ impl<W: Write> Writer<W> {
         self.frames.write(at, &self.packet, total)
     }
 
-    /// Flushes what was written.
+    /// Flushes the output.
     ///
     /// # Errors
     /// If `out` fails.
@@ -110,7 +110,7 @@ impl<W: Write> Writer<W> {
         self.frames.flush()
     }
 
-    /// What was written to.
+    /// Returns the output.
     pub fn into_inner(self) -> W {
         self.frames.into_inner()
     }

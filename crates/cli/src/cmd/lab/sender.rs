@@ -29,7 +29,8 @@ impl Drop for Lent {
     }
 }
 
-/// Loads what `choice` asks for; nothing if that is the kernel's own, or one of ours that is loaded under this name already.
+/// Loads what `choice` asks for; nothing if that is the kernel's own, or one of ours that is loaded under this name
+/// already.
 ///
 /// # Errors
 /// If its knobs are wrong, it cannot be loaded, or what is loaded has lost its driver; with the remedy.
@@ -40,8 +41,8 @@ pub fn lend(bpffs: &Path, choice: &str) -> anyhow::Result<Option<Lent>> {
     if Sender::named(choice).is_ok() {
         match senders::loaded(bpffs)?.into_iter().find(|l| l.name == choice) {
             Some(loaded) if loaded.driven == Some(false) => bail!(
-                "congestion_control = '{choice}': it is loaded without a driver, and would not be spread: narrows senders \
-                 drive {choice}, or narrows senders unload {choice} to have the lab load its own"
+                "congestion_control = '{choice}': it is loaded without a driver, and would not be spread: narrows \
+                 senders drive {choice}, or narrows senders unload {choice} to have the lab load its own"
             ),
             Some(_) => return Ok(None),
             None => {}

@@ -119,7 +119,8 @@ impl Args {
 
     fn text(&self, [dbp, phi, sqrt_rule, peaks]: [f64; 4], standard: &Kind, adaptive: &Kind) -> String {
         let mut text = format!(
-            "{}, {} s, packets of {} bytes: a DBP of {dbp:.1} packets; a buffer of {} is {phi:.3} DBP\n\n{:42}{:>10}{:>10}\n",
+            "{}, {} s, packets of {} bytes: a DBP of {dbp:.1} packets; a buffer of {} is {phi:.3} \
+             DBP\n\n{:42}{:>10}{:>10}\n",
             self.rate, self.rtt, self.packet, self.buffer, "", "standard", "adaptive"
         );
         let mut row = |name: &str, digits: usize, of: &dyn Fn(&Kind) -> f64| {

@@ -104,9 +104,13 @@ impl Args {
         let packet = self.outcome(&path, &Growth::Burst(burst))?;
         let json = json!({
             "f": self.f, "mice": self.mice, "packets": self.packets, "initial": self.initial, "base": self.base,
-            "rounds": { "slow_start": slow_start.rounds.count(), "flow": flow.count(), "packet": packet.rounds.count() },
+            "rounds": {
+                "slow_start": slow_start.rounds.count(), "flow": flow.count(), "packet": packet.rounds.count(),
+            },
             "seconds": { "slow_start": slow_start.seconds, "packet": packet.seconds },
-            "windows": { "slow_start": slow_start.rounds.windows, "flow": flow.windows, "packet": packet.rounds.windows },
+            "windows": {
+                "slow_start": slow_start.rounds.windows, "flow": flow.windows, "packet": packet.rounds.windows,
+            },
             "sent": { "slow_start": slow_start.rounds.sent, "flow": flow.sent, "packet": packet.rounds.sent },
             "overshoot": {
                 "pipe": self.pipe,

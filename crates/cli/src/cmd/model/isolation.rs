@@ -179,7 +179,11 @@ impl Args {
         let sum = |list: &[Gains], of: fn(&Gains) -> f64| list.iter().map(of).sum::<f64>();
         let gains = self.gains()?;
         let flows: Vec<Value> = if self.individual {
-            let one = |(control, _): &(Control, State)| json!({ "verdict": word(control.stability(feedback)), "rho": control.spectral_radius(feedback) });
+            let one = |(control, _): &(Control, State)| {
+                json!({
+                    "verdict": word(control.stability(feedback)), "rho": control.spectral_radius(feedback),
+                })
+            };
             asked.0.iter().map(one).collect()
         } else {
             Vec::new()

@@ -11,7 +11,7 @@ use narrows_scenario::{Size, web_sizes};
 use narrows_units::Rate;
 use serde_json::json;
 
-use super::{Answer, time_s};
+use super::{Answer, Segments, Timing, time_s};
 
 /// Arguments of `narrows model latency`.
 #[derive(clap::Args)]
@@ -25,27 +25,16 @@ pub struct Args {
     /// Loss probability of the SYN+ACK on its way back; below 0.5
     #[arg(long, value_name = "LOSS", default_value_t = 0.0, allow_negative_numbers = true)]
     reverse_loss: f64,
-    /// Round-trip time in seconds, or as 200ms, queueing included
-    #[arg(long, value_name = "SECONDS", value_parser = time_s, allow_negative_numbers = true)]
-    rtt: f64,
-    /// First retransmission timeout in seconds
-    #[arg(long, value_name = "SECONDS", default_value_t = 1.0, value_parser = time_s, allow_negative_numbers = true)]
-    rto: f64,
+    #[command(flatten)]
+    timing: Timing,
     /// First timeout of the SYN in seconds
     #[arg(long, value_name = "SECONDS", default_value_t = 1.0, value_parser = time_s, allow_negative_numbers = true)]
     syn_rto: f64,
     /// Initial window in packets
     #[arg(long, value_name = "PACKETS", default_value_t = 10.0, allow_negative_numbers = true)]
     iw: f64,
-    /// Payload of a packet in bytes
-    #[arg(long, value_name = "BYTES", default_value_t = 1460, value_parser = clap::value_parser!(u32).range(1..=65_535))]
-    mss: u32,
-    /// The receiver's window in packets; none if not given
-    #[arg(long, value_name = "PACKETS", allow_negative_numbers = true)]
-    wmax: Option<f64>,
-    /// Segments acknowledged by one ACK: 1, or 2 with delayed ACKs
-    #[arg(long, default_value_t = 1.0, allow_negative_numbers = true)]
-    b: f64,
+    #[command(flatten)]
+    segments: Segments,
     /// What a delayed ACK of a lone first segment costs in the mean, in seconds; it counts with an initial window of 1
     #[arg(long, value_name = "SECONDS", default_value_t = 0.1, value_parser = time_s, allow_negative_numbers = true)]
     delayed_ack: f64,
@@ -55,8 +44,8 @@ pub struct Args {
     /// Share of the time in which that link is busy; below 1
     #[arg(long, requires = "rate", allow_negative_numbers = true)]
     load: Option<f64>,
-    /// Law of the sizes that share it, as a scenario file has it: 20kB, exp:mean=.., pareto:mean=..,shape=.., bounded_pareto:..,
-    /// list:.., web
+    /// Law of the sizes that share it, as a scenario file has it: 20kB, exp:mean=.., pareto:mean=..,shape=..,
+    /// bounded_pareto:.., list:.., web
     #[arg(long, value_name = "LAW", default_value = "web", requires = "rate", value_parser = law)]
     sizes: Size,
 }
@@ -94,8 +83,8 @@ impl Args {
         let got = cardwell(&transfer)?;
         let mut json = json!({
             "bytes": self.bytes, "packets": transfer.packets, "loss": self.loss, "reverse_loss": self.reverse_loss,
-            "rtt_s": self.rtt, "rto_s": self.rto, "syn_rto_s": self.syn_rto, "iw": self.iw, "mss_bytes": self.mss,
-            "wmax_packets": self.wmax, "b": self.b,
+            "rtt_s": self.timing.rtt, "rto_s": self.timing.rto, "syn_rto_s": self.syn_rto, "iw": self.iw,
+            "mss_bytes": self.segments.mss, "wmax_packets": self.segments.wmax, "b": self.segments.b,
             "expected_s": got.total_s(), "transfer_s": got.transfer_s(),
             "handshake_s": got.handshake_s, "slow_start_s": got.slow_start_s, "loss_s": got.loss_s,
             "congestion_avoidance_s": got.avoidance_s, "delayed_ack_s": got.delayed_ack_s,
@@ -121,8 +110,14 @@ impl Args {
 
     fn transfer(&self, bytes: u64, loss: f64) -> Transfer {
         Transfer {
-            packets: bytes.div_ceil(self.mss.into()),
-            flow: Flow { loss, rtt_s: self.rtt, rto_s: self.rto, b: self.b, wmax_packets: self.wmax },
+            packets: bytes.div_ceil(self.segments.mss.into()),
+            flow: Flow {
+                loss,
+                rtt_s: self.timing.rtt,
+                rto_s: self.timing.rto,
+                b: self.segments.b,
+                wmax_packets: self.segments.wmax,
+            },
             reverse_loss: self.reverse_loss,
             syn_rto_s: self.syn_rto,
             initial_window: self.iw,
@@ -139,8 +134,9 @@ impl Args {
     }
 
     fn heading(&self, packets: u64) -> String {
-        let Self { bytes, mss, iw, loss, rtt, rto, b, .. } = self;
-        let wmax = self.wmax.map_or_else(String::new, |w| format!(", Wmax {w}"));
+        let Self { bytes, iw, loss, timing: Timing { rtt, rto }, segments: Segments { mss, b, .. }, .. } =
+            self;
+        let wmax = self.segments.wmax_words();
         format!(
             "{bytes} B, {packets} packets of {mss} B, IW {iw}{wmax}, loss {loss}, RTT {rtt} s, RTO {rto} s, b {b}"
         )

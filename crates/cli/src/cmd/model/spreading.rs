@@ -7,7 +7,7 @@ use narrows_models::{Error, Result};
 use narrows_plot::{Chart, Line};
 use serde_json::{Value, json};
 
-use super::{Answer, panel, time_s};
+use super::{Answer, Timing, panel};
 
 /// Arguments of `narrows model spreading`.
 #[derive(clap::Args)]
@@ -21,12 +21,8 @@ pub struct Args {
     /// Probability that a segment is lost, if none of its burst was before; below 0.5
     #[arg(long, allow_negative_numbers = true)]
     loss: f64,
-    /// Round-trip time in seconds, or as 200ms
-    #[arg(long, value_name = "SECONDS", value_parser = time_s, allow_negative_numbers = true)]
-    rtt: f64,
-    /// Retransmission timer before any back-off, in seconds
-    #[arg(long, value_name = "SECONDS", default_value_t = 1.0, value_parser = time_s, allow_negative_numbers = true)]
-    rto: f64,
+    #[command(flatten)]
+    timing: Timing,
 }
 
 /// The states asked for: the name in JSON, and in words.
@@ -57,7 +53,7 @@ impl Args {
         let arrives = no_loss(self.loss, u32::try_from(n.min(i)).unwrap_or(u32::MAX))?;
         let std_dev = |state: &Option<Delivery>| state.and_then(|d| d.std_dev_s);
         let mut json = json!({
-            "loss": self.loss, "rtt_s": self.rtt, "rto_s": self.rto, "n": n, "i": i,
+            "loss": self.loss, "rtt_s": self.timing.rtt, "rto_s": self.timing.rto, "n": n, "i": i,
             "no_loss": arrives,
             "std_dev": object(plain.iter().map(std_dev)),
             "rfc6298": object(doubling.iter().map(|state| state.map(|d| d.mean_s))),
@@ -69,7 +65,7 @@ impl Args {
     }
 
     fn model(&self, loss: f64, backoff: Backoff, most: usize) -> Result<Spreading> {
-        Spreading::new(Parameters { loss, rtt_s: self.rtt, rto_s: self.rto, backoff }, most)
+        Spreading::new(Parameters { loss, rtt_s: self.timing.rtt, rto_s: self.timing.rto, backoff }, most)
     }
 
     fn text(
@@ -80,7 +76,7 @@ impl Args {
         doubling: &States,
         arrives: f64,
     ) -> anyhow::Result<String> {
-        let Self { loss, rtt, rto, .. } = self;
+        let Self { loss, timing: Timing { rtt, rto }, .. } = self;
         let mut text = format!("{i} segments, first window {n}, loss {loss}, RTT {rtt} s, RTO {rto} s\n\n");
         writeln!(text, "{:<28}{:>10}{:>12}{:>20}", "first window", "mean s", "std dev s", "RFC 6298 mean s")?;
         let cell = |value: Option<f64>| value.map_or_else(|| "-".to_owned(), |v| format!("{v:.4}"));
@@ -124,7 +120,11 @@ impl Args {
             Some((loss, states(&self.model(loss, Backoff::SingleSegment, i).ok()?, i, n).ok()?))
         });
         let fig_13 = FIG_13.map(|(loss, rtt)| {
-            let model = Self { rtt, ..*self }.model(loss, Backoff::SingleSegment, most);
+            let model = Self { timing: Timing { rtt, ..self.timing }, ..*self }.model(
+                loss,
+                Backoff::SingleSegment,
+                most,
+            );
             let at = |i: usize| Some((i as f64, [model.as_ref().ok()?.b(i, 1).ok()?.mean_s; 3]));
             Line {
                 name: format!("IW 1, {} ms, {} %", rtt * 1e3, loss * 100.0),
@@ -134,7 +134,7 @@ impl Args {
         let panel = |title, x_name, lines| panel(title, x_name, "mean delivery time, s", lines);
         Chart {
             title: "How long a short transfer takes".to_owned(),
-            subtitle: format!("loss {}, RTT {} s, RTO {} s", self.loss, self.rtt, self.rto),
+            subtitle: format!("loss {}, RTT {} s, RTO {} s", self.loss, self.timing.rtt, self.timing.rto),
             panels: vec![
                 panel("By size (Fig. 14)", "segments", lines(by_size.collect())),
                 panel(&format!("{i} segments, by loss"), "loss", lines(by_loss.collect())),

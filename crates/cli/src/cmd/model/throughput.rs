@@ -7,7 +7,7 @@ use narrows_models::throughput::{Flow, mathis, padhye, padhye_approximate, padhy
 use narrows_plot::{Chart, Line, Panel};
 use serde_json::{Value, json};
 
-use super::{Answer, time_s};
+use super::{Answer, Segments, Timing};
 
 /// Arguments of `narrows model throughput`.
 #[derive(clap::Args)]
@@ -15,21 +15,10 @@ pub struct Args {
     /// Loss probability of a packet
     #[arg(long, allow_negative_numbers = true)]
     loss: f64,
-    /// Round-trip time in seconds, or as 200ms, queueing included
-    #[arg(long, value_name = "SECONDS", value_parser = time_s, allow_negative_numbers = true)]
-    rtt: f64,
-    /// First retransmission timeout in seconds
-    #[arg(long, value_name = "SECONDS", default_value_t = 1.0, value_parser = time_s, allow_negative_numbers = true)]
-    rto: f64,
-    /// Payload of a packet in bytes
-    #[arg(long, value_name = "BYTES", default_value_t = 1460, value_parser = clap::value_parser!(u32).range(1..=65_535))]
-    mss: u32,
-    /// The receiver's window in packets; none if not given
-    #[arg(long, value_name = "PACKETS", allow_negative_numbers = true)]
-    wmax: Option<f64>,
-    /// Segments acknowledged by one ACK: 1, or 2 with delayed ACKs
-    #[arg(long, default_value_t = 1.0, allow_negative_numbers = true)]
-    b: f64,
+    #[command(flatten)]
+    timing: Timing,
+    #[command(flatten)]
+    segments: Segments,
 }
 
 /// Packets per second of one formula.
@@ -52,8 +41,8 @@ impl Args {
         // First the full model, which says of every quantity when it is outside its domain.
         padhye(&flow)?;
         let mut json = json!({
-            "loss": self.loss, "rtt_s": self.rtt, "rto_s": self.rto, "mss_bytes": self.mss,
-            "wmax_packets": self.wmax, "b": self.b,
+            "loss": self.loss, "rtt_s": self.timing.rtt, "rto_s": self.timing.rto, "mss_bytes": self.segments.mss,
+            "wmax_packets": self.segments.wmax, "b": self.segments.b,
         });
         let mut text = self.heading();
         writeln!(text, "\n\n{:<20}{:>16}{:>12}{:>14}", "", "packets per RTT", "packets/s", "kbit/s")?;
@@ -63,7 +52,8 @@ impl Args {
             } else {
                 Some(formula(&flow)?)
             };
-            let (window, bits) = (rate.map(|r| r * self.rtt), rate.map(|r| r * f64::from(self.mss) * 8.0));
+            let (window, bits) =
+                (rate.map(|r| r * self.timing.rtt), rate.map(|r| r * f64::from(self.segments.mss) * 8.0));
             json[key] = rate.map_or(Value::Null, |rate| {
                 json!({ "packets_per_rtt": window, "packets_per_second": rate, "bits_per_second": bits })
             });
@@ -75,12 +65,18 @@ impl Args {
     }
 
     fn flow(&self, loss: f64) -> Flow {
-        Flow { loss, rtt_s: self.rtt, rto_s: self.rto, b: self.b, wmax_packets: self.wmax }
+        Flow {
+            loss,
+            rtt_s: self.timing.rtt,
+            rto_s: self.timing.rto,
+            b: self.segments.b,
+            wmax_packets: self.segments.wmax,
+        }
     }
 
     fn heading(&self) -> String {
-        let Self { loss, rtt, rto, mss, b, .. } = self;
-        let wmax = self.wmax.map_or_else(String::new, |w| format!(", Wmax {w}"));
+        let Self { loss, timing: Timing { rtt, rto }, segments: Segments { mss, b, .. } } = self;
+        let wmax = self.segments.wmax_words();
         format!("Loss {loss}, RTT {rtt} s, RTO {rto} s, b {b}{wmax}, packets of {mss} B")
     }
 
@@ -89,12 +85,13 @@ impl Args {
         let lines = FORMULAS.iter().map(|(_, words, formula)| {
             // 0.001 to 0.5.
             let losses = (0..=120).map(|i| 1e-3 * 500_f64.powf(f64::from(i) / 120.0));
-            let points =
-                losses.filter_map(|p| Some((p, [formula(&self.flow(p)).ok()? * self.rtt; 3]))).collect();
+            let points = losses
+                .filter_map(|p| Some((p, [formula(&self.flow(p)).ok()? * self.timing.rtt; 3])))
+                .collect();
             Line { name: (*words).to_owned(), points }
         });
         let mut lines: Vec<Line> = lines.collect();
-        let asked = padhye(&self.flow(self.loss)).map_or(f64::NAN, |rate| rate * self.rtt);
+        let asked = padhye(&self.flow(self.loss)).map_or(f64::NAN, |rate| rate * self.timing.rtt);
         lines.push(Line {
             name: format!("loss {}", self.loss),
             points: vec![(self.loss, [asked / 4.0, asked, asked * 4.0])],

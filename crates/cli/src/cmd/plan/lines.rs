@@ -123,25 +123,27 @@ fn verdict(link: &Link, plan: &Plan) -> String {
     let taq = format!(
         "taq{} gives each a turn every {} and loses nothing (simulation)",
         memory(plan).map_or_else(String::new, |packets| format!(":memory_packets={packets}")),
-        seconds(plan.turns.round_s)
+        seconds(plan.rounds.round_s)
     );
-    let fetch = seconds(plan.turns.fetch_s);
+    let fetch = seconds(plan.rounds.fetch_s);
     match plan.verdict {
         Verdict::Fine => format!(
-            "Fine: {share}; drop-tail loses {loss:.1} % and repairs most of it without a timeout (model). Taq would gain little \
-             here; for short queues a fair queue of the kernel (CAKE, FQ-CoDel) is simpler (rule of thumb)."
+            "Fine: {share}; drop-tail loses {loss:.1} % and repairs most of it without a timeout (model). Taq would \
+             gain little here; for short queues a fair queue of the kernel (CAKE, FQ-CoDel) is simpler (rule of \
+             thumb)."
         ),
         Verdict::SmallPackets => format!(
             "Small packets: {share}; what drop-tail loses, {loss:.1} %, often costs a timeout (model), while {taq}."
         ),
         Verdict::PastTipping => format!(
-            "Past the tipping point: {share}; drop-tail loses {loss:.0} %, timeouts repeat, and {} (model). Which packet is lost no \
-             longer matters; {taq}. A fetch takes {fetch} on average either way (arithmetic).",
+            "Past the tipping point: {share}; drop-tail loses {loss:.0} %, timeouts repeat, and {} (model). Which \
+             packet is lost no longer matters; {taq}. A fetch takes {fetch} on average either way (arithmetic).",
             half_hang(plan)
         ),
         Verdict::TooMany => format!(
-            "Too many at once: whatever the queue, a fetch of {} B takes {fetch} on average, more than {} (arithmetic). Drop-tail \
-             loses {loss:.0} % and {} (model); {taq}. It takes a higher rate, or fewer at a time.",
+            "Too many at once: whatever the queue, a fetch of {} B takes {fetch} on average, more than {} \
+             (arithmetic). Drop-tail loses {loss:.0} % and {} (model); {taq}. It takes a higher rate, or fewer at a \
+             time.",
             link.object.0,
             time_text(link.patience),
             half_hang(plan)
@@ -158,7 +160,7 @@ fn half_hang(plan: &Plan) -> String {
 
 /// What to set `memory_packets` to, if its default does not suffice: what has sufficed in simulation.
 fn memory(plan: &Plan) -> Option<u64> {
-    (!plan.turns.fits).then(|| 5 * u64::from(plan.flows))
+    (!plan.rounds.fits).then(|| 5 * u64::from(plan.flows))
 }
 
 /// What a verdict means on the map.
@@ -168,7 +170,8 @@ pub fn about(verdict: Verdict, link: &Link) -> String {
             format!("more than {FEW_PACKETS} packets per round trip for each flow: drop-tail does")
         }
         Verdict::SmallPackets => format!(
-            "{FEW_PACKETS} packets per round trip or fewer, loss below {:.0} %: a loss often costs a timeout; taq helps",
+            "{FEW_PACKETS} packets per round trip or fewer, loss below {:.0} %: a loss often costs a timeout; taq \
+             helps",
             P_THRESH * 100.0
         ),
         Verdict::PastTipping => format!(
@@ -176,7 +179,8 @@ pub fn about(verdict: Verdict, link: &Link) -> String {
             P_THRESH * 100.0
         ),
         Verdict::TooMany => format!(
-            "whatever the queue, a fetch of {} B takes longer than {} on average: admission only decides where people wait",
+            "whatever the queue, a fetch of {} B takes longer than {} on average: admission only decides where people \
+             wait",
             link.object.0,
             time_text(link.patience)
         ),
@@ -240,7 +244,8 @@ fn stalls(link: &Link, plan: &Plan) -> Line {
         "hardly any: in an hour less than half of the users have one".to_owned()
     } else {
         format!(
-            "in an hour half of the users have one of {}; {} of {} one over 20 s, {} over 60 s; in a minute {} one over 5 s, {} over 20 s",
+            "in an hour half of the users have one of {}; {} of {} one over 20 s, {} over 60 s; in a minute {} one \
+             over 5 s, {} over 20 s",
             seconds(median),
             users(20.0, HOUR_S),
             plan.busy_users,
@@ -294,18 +299,18 @@ fn larger_buffer(plan: &Plan) -> Line {
 }
 
 fn taq(link: &Link, plan: &Plan) -> Vec<Line> {
-    let t = &plan.turns;
+    let t = &plan.rounds;
     let more = memory(plan)
         .map_or_else(String::new, |n| format!("; with less than memory_packets={n} it loses some"));
-    let turns = Line {
+    let rounds = Line {
         key: "taq",
-        what: "taq without its door".to_owned(),
+        what: "taq without admission control".to_owned(),
         answer: format!(
             "a turn for each flow every {}, Jain index about 1; no user waits more than {} for something to come{more}",
             seconds(t.round_s),
             seconds(t.silence_s)
         ),
-        evidence: evidence::TURNS,
+        evidence: evidence::ROUNDS,
         figures: json!({ "round_s": t.round_s, "longest_stall_s": t.silence_s, "memory_packets": memory(plan) }),
     };
     let wait = Line {
@@ -326,7 +331,7 @@ fn taq(link: &Link, plan: &Plan) -> Vec<Line> {
         evidence: evidence::FETCH,
         figures: json!({ "mean_s": t.fetch_s }),
     };
-    vec![turns, wait, fetch, admission(plan), loss_admission(plan)]
+    vec![rounds, wait, fetch, admission(plan), loss_admission(plan)]
 }
 
 fn admission(plan: &Plan) -> Line {
@@ -338,9 +343,9 @@ fn admission(plan: &Plan) -> Line {
     };
     Line {
         key: "admission",
-        what: "taq with its door".to_owned(),
+        what: "taq with admission control".to_owned(),
         answer,
-        evidence: evidence::DOOR,
+        evidence: evidence::ADMISSION,
         figures: json!({ "users": d.users, "wait_s": d.wait_s }),
     }
 }
@@ -351,14 +356,15 @@ fn loss_admission(plan: &Plan) -> Line {
     let answer = match d.wait_s {
         None => format!("loss stays below {percent:.0} %: all {} are in", plan.busy_users),
         Some(wait) => format!(
-            "{} at once would keep the loss below {percent:.0} %, and the others wait {}; but it lets each in after t_wait = 3 s, and loses what drop-tail loses (simulation)",
+            "{} at once would keep the loss below {percent:.0} %, and the others wait {}; but it lets each in after \
+             t_wait = 3 s, and loses what drop-tail loses (simulation)",
             count(d.users, "user"),
             seconds(wait)
         ),
     };
     Line {
         key: "loss_admission",
-        what: "taq:mode=paper's door".to_owned(),
+        what: "taq:mode=paper's admission control".to_owned(),
         answer,
         evidence: evidence::LOSS_ADMISSION,
         figures: json!({ "users": d.users, "wait_s": d.wait_s }),

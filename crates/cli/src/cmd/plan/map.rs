@@ -42,7 +42,8 @@ pub fn page(link: &Link, plan: &Plan) -> anyhow::Result<Bands> {
     Ok(Bands {
         title: format!("{} for {}: {}", link.rate, lines::count(link.users, "user"), plan.verdict.name()),
         subtitle: format!(
-            "Drop-tail with a buffer of {}; {} each, {}; round trip {}, packets of {} B, senders: {}. Edges: model (docs/how-to/plan.md).",
+            "Drop-tail with a buffer of {}; {} each, {}; round trip {}, packets of {} B, senders: {}. Edges: model \
+             (docs/how-to/plan.md).",
             lines::buffer(link),
             lines::count(link.connections, "connection"),
             lines::busy(link),

@@ -1,4 +1,5 @@
-//! How simulations that run are shown: on a terminal a bar for all and one for each that runs, else a line now and then.
+//! How simulations that run are shown: on a terminal a bar for all and one for each that runs, else a line now and
+//! then.
 
 use std::collections::BTreeMap;
 use std::io::IsTerminal as _;

@@ -8,7 +8,8 @@ use super::btcp;
 const FORMS: [Form; 4] =
     [Form::Guarded(After::SlowStart), Form::Guarded(After::CongestionAvoidance), Form::Printed, Form::Ns2];
 
-/// An event at a time, with queues of packets and a list of what happens next: another way to what [`Path::transfer`] folds.
+/// An event at a time, with queues of packets and a list of what happens next: another way to what [`Path::transfer`]
+/// folds.
 mod events {
     use std::cmp::Reverse;
     use std::collections::{BinaryHeap, VecDeque};
@@ -159,8 +160,8 @@ fn bolder_is_not_slower() {
     }
 }
 
-/// At any setting: an ACK takes the window to the threshold or by a packet, whichever is more; only the printed forms shrink it, by a
-/// packet at most, and never below one.
+/// At any setting: an ACK takes the window to the threshold or by a packet, whichever is more; only the printed forms
+/// shrink it, by a packet at most, and never below one.
 #[test]
 fn windows_stay_windows() {
     for form in FORMS {

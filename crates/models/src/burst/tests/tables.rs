@@ -37,7 +37,8 @@ fn flow_level() {
     assert_eq!(slow_start.count(), 7);
 }
 
-/// Section 3.1: a pipe of 32 packets. Slow start sends 1 + 2 + .. + 32 and of the next 64 those 32 that fit; base 4 sends 1, 4, 16 and 32.
+/// Section 3.1: a pipe of 32 packets. Slow start sends 1 + 2 + .. + 32 and of the next 64 those 32 that fit; base 4
+/// sends 1, 4, 16 and 32.
 #[test]
 fn overshoot() {
     let of = |base| Growth::SlowStart { base }.overshoot(1, 32).unwrap().unwrap();
@@ -48,7 +49,8 @@ fn overshoot() {
     assert_eq!(btcp(4, 32, Form::Printed).overshoot(1, 32).unwrap(), None);
 }
 
-/// Section 3.2: windows at the packet level, with the guard, as far as the notes go. They have 9 for the seventh at f = 13, which is
+/// Section 3.2: windows at the packet level, with the guard, as far as the notes go. They have 9 for the seventh at f =
+/// 13, which is
 /// 8.996: to two digits 9.00, and then its whole part.
 #[test]
 fn packet_level() {
@@ -103,7 +105,8 @@ fn packet_level_as_printed() {
     assert!((last - 32.0).abs() < 0.05, "{last}");
 }
 
-/// The long way of Fig. 10 and 12: 1.5 Mbit/s, 0.5 s, packets of 1024 B in all, ACKs of 40 B, which take time at the same rate.
+/// The long way of Fig. 10 and 12: 1.5 Mbit/s, 0.5 s, packets of 1024 B in all, ACKs of 40 B, which take time at the
+/// same rate.
 fn long_way(growth: Growth) -> f64 {
     let hop = Hop { rate: Rate::from_kbps(1500), delay: Duration::from_millis(500) };
     let path = Path { hops: vec![hop], data: Bytes(1024), ack: Bytes(40), syn: None };
@@ -115,7 +118,8 @@ fn printed(got: f64, expected: f64, digits: i32, what: &str) {
     assert!((got - expected).abs() <= half * 1.0001, "{what}: {got}, printed {expected}");
 }
 
-/// Hundredths of seconds, from thousandths as the notes have them: their 10.10 at f = 13 is 10.09498, 9.10 at a threshold of 16 is
+/// Hundredths of seconds, from thousandths as the notes have them: their 10.10 at f = 13 is 10.09498, 9.10 at a
+/// threshold of 16 is
 /// 9.09476.
 fn in_hundredths(got: f64, expected: f64, what: &str) {
     let thousandths = (got * 1e3).round();

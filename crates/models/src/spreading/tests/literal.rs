@@ -59,8 +59,8 @@ fn later_windows() {
     assert!(b(&m, 0, 1).is_err() && b(&m, 11, 1).is_err() && b(&m, 4, 65).is_err());
 }
 
-/// Correction 10: all of an even window is lost with the first of n/2 pairs each, p^(n/2); printed is p^(n/2+1). Correction 8: the
-/// first pair's cases are joint, so they sum to the whole.
+/// Correction 10: all of an even window is lost with the first of n/2 pairs each, p^(n/2); printed is p^(n/2+1).
+/// Correction 8: the first pair's cases are joint, so they sum to the whole.
 #[test]
 fn probabilities_of_pairs() {
     let pairs = Pairs { p: 0.1, q: 0.9 };

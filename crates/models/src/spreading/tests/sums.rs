@@ -1,4 +1,5 @@
-//! The equations as sums over numbers of losses, as the paper writes them and the notes correct them, against the convolutions.
+//! The equations as sums over numbers of losses, as the paper writes them and the notes correct them, against the
+//! convolutions.
 
 use super::super::Spreading;
 use super::super::paper_literal::{Pairs, choose, raised};

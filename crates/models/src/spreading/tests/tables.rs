@@ -113,8 +113,8 @@ fn longer_round_trips() {
     }
 }
 
-/// The notes have these by Monte Carlo, without the number of runs: 3e5, as for their other cells, and three standard errors. The spread
-/// of a transfer is the model's own.
+/// The notes have these by Monte Carlo, without the number of runs: 3e5, as for their other cells, and three standard
+/// errors. The spread of a transfer is the model's own.
 #[test]
 fn every_timeout_doubles() {
     let table = [(0.02, [0.361, 0.270, 0.618]), (0.065, [0.990, 0.481, 1.139]), (0.1, [1.534, 0.689, 1.590])];
@@ -152,7 +152,8 @@ fn without_loss() {
     printed(m.s(64, 64).unwrap().mean_s, 0.1 + 0.1 * 63.0 / 64.0, 9, "S_64^64");
 }
 
-/// "Beats IW = 10 burst by 25 %, 51 %, 54 %; IW = 1 is 2.3 times slower at all three"; the burst is faster up to 6, 3, 3 segments.
+/// "Beats IW = 10 burst by 25 %, 51 %, 54 %; IW = 1 is 2.3 times slower at all three"; the burst is faster up to 6, 3,
+/// 3 segments.
 #[test]
 fn when_spreading_pays() {
     for ((loss, gain), last) in LOSSES.into_iter().zip([25.0, 51.0, 54.0]).zip([6, 3, 3]) {

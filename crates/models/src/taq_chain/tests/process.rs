@@ -1,5 +1,5 @@
-//! The chains beside a process: one flow that sends packets one by one, loses each at random, and has a timer. It knows nothing of
-//! stages' frequencies or of cuts between states; what it shares with the chain are the assumptions.
+//! The chains beside a process: one flow that sends packets one by one, loses each at random, and has a timer. It knows
+//! nothing of stages' frequencies or of cuts between states; what it shares with the chain are the assumptions.
 
 use super::*;
 
@@ -91,8 +91,8 @@ impl Flow {
     }
 }
 
-/// What is counted in a block: epochs by packets sent, silences, their length, what of it is beyond 20 epochs, and times at which
-/// two and eight silent epochs begin.
+/// What is counted in a block: epochs by packets sent, silences, their length, what of it is beyond 20 epochs, and
+/// times at which two and eight silent epochs begin.
 #[derive(Clone, Default)]
 struct Counts {
     epochs: f64,

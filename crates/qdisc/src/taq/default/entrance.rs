@@ -3,8 +3,8 @@
 use narrows_units::{Duration, Instant};
 
 use super::DefaultMode;
-use crate::taq::Config;
 use crate::taq::admission::{Admission, AdmissionConfig, Load, Rule, Way};
+use crate::taq::{Common, DefaultConfig, WaitingSyn};
 use crate::{Packet, Verdicts};
 
 /// How long a connection counts as coming: a handshake and a request over a long path.
@@ -46,7 +46,7 @@ impl<P: Packet> DefaultMode<P> {
         packet: P,
         verdicts: &mut Verdicts<P>,
     ) -> Option<P> {
-        if !self.config.admission || !Admission::<P>::is_connection_request(packet.header()) {
+        if !self.common.admission || !Admission::<P>::is_connection_request(packet.header()) {
             return Some(packet);
         }
         let inside = self.inside(now);
@@ -60,16 +60,16 @@ impl<P: Packet> DefaultMode<P> {
 
 /// The line at the door. A pool joins its own earlier connections for `t_pool`; after that it stands in line like any
 /// other, or those who are in would stay in for as long as they have something to ask for.
-pub(super) fn admission_config(config: &Config) -> AdmissionConfig {
+pub(super) fn admission_config(common: &Common, config: &DefaultConfig) -> AdmissionConfig {
     AdmissionConfig {
         rule: Rule::Line {
-            idle: config.t_pool,
+            idle: common.t_pool,
             pace: Duration::ZERO,
-            guarantee: Some(config.t_wait),
+            guarantee: Some(common.t_wait),
             rounds: config.wait_rounds,
         },
-        hold: config.holds_syns(),
-        answered: config.http_503,
-        pools: config.pools as usize,
+        hold: common.waiting_syn != WaitingSyn::Drop,
+        answered: common.http_503,
+        pools: common.pools as usize,
     }
 }

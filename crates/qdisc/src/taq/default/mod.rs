@@ -48,7 +48,7 @@ use self::longest::Longest;
 use self::newcomers::Newcomers;
 use self::packets::PacketSlab;
 use super::admission::{Admission, Way};
-use super::{Config, LossWindow, Mode};
+use super::{Common, Config, DefaultConfig, LossWindow, Mode};
 use crate::{
     Backlog, ClassReport, Counters, Discipline, Manage, Packet, Qdisc, Reason, Report, ReversePath,
     ShaperConfig, Verdict, Verdicts,
@@ -57,7 +57,8 @@ use crate::{
 /// TAQ in its default mode, for one direction of a link.
 #[derive(Debug)]
 pub struct DefaultMode<P> {
-    config: Config,
+    common: Common,
+    config: DefaultConfig,
     link: ShaperConfig,
     tracker: Tracker,
     slots: Vec<FlowState>,
@@ -91,10 +92,11 @@ fn signed(bytes: u64) -> i32 {
 impl<P: Packet> DefaultMode<P> {
     /// An empty queue for `link`; `seed` is for hashing.
     #[must_use]
-    pub fn new(config: Config, link: ShaperConfig, seed: u64) -> Self {
-        let tracker = TrackerConfig { capacity: config.flows as usize, ..TrackerConfig::default() };
+    pub fn new(common: Common, config: DefaultConfig, link: ShaperConfig, seed: u64) -> Self {
+        let tracker = TrackerConfig { capacity: common.flows as usize, ..TrackerConfig::default() };
         Self {
             tracker: Tracker::new(tracker, seed),
+            common,
             config,
             link,
             slots: Vec::new(),
@@ -106,9 +108,9 @@ impl<P: Packet> DefaultMode<P> {
             longest: Longest::default(),
             backlog: Backlog::default(),
             counters: Counters::default(),
-            admission: Admission::new(entrance::admission_config(&config)),
+            admission: Admission::new(entrance::admission_config(&common, &config)),
             entered: VecDeque::new(),
-            loss: LossWindow::new(config.w_loss),
+            loss: LossWindow::new(common.w_loss),
             busy: BTreeMap::new(),
             mean_len: 1500 << 4,
             packet_time: link.rate.time_to_send(Bytes(1500)),
@@ -227,7 +229,7 @@ impl<P: Packet> DefaultMode<P> {
         let idle = self.slots[id as usize].queue.is_empty();
         let room = self.packets.len() + self.control.len() < self.config.memory_packets as usize;
         if room && self.config.new_flows_first && Control::<P>::is_control(packet.header(), idle) {
-            let share = Rate::from_bps(self.config.rho_r.of(self.link.rate.as_bps()));
+            let share = Rate::from_bps(self.common.rho_r.of(self.link.rate.as_bps()));
             if self.control.pay(now, share, self.link.wire_len(len)) {
                 self.backlog.add(len);
                 self.tracker.queued(FlowId(id));
@@ -319,7 +321,7 @@ impl<P: Packet> DefaultMode<P> {
 impl<P: Packet> Qdisc<P> for DefaultMode<P> {
     fn enqueue(&mut self, now: Instant, packet: P, verdicts: &mut Verdicts<P>) {
         self.counters.arrive(packet.len());
-        if !self.config.admission || !Admission::<P>::is_connection_request(packet.header()) {
+        if !self.common.admission || !Admission::<P>::is_connection_request(packet.header()) {
             self.admit(now, packet, verdicts);
         } else if let Some(packet) = self.request(now, Way::Own, packet, verdicts) {
             self.admit(now, packet, verdicts);
@@ -375,6 +377,9 @@ impl<P: Packet> ReversePath<P> for DefaultMode<P> {
     }
 
     fn next_release(&self, now: Instant) -> Option<Instant> {
+        if self.admission.held() == 0 {
+            return None;
+        }
         self.admission.next_release(now, self.inside(now), self.next_change(now))
     }
 
@@ -414,21 +419,21 @@ impl<P: Packet> Manage for DefaultMode<P> {
                 class("round", Place::Round, self.round.len() as usize),
             ],
             loss_ppm: self.loss.rate(now).0,
-            admission: self.config.admission.then(|| self.admission.report(now, self.inside(now).overloaded)),
+            admission: self.common.admission.then(|| self.admission.report(now, self.inside(now).overloaded)),
             bytes_per_flow: Tracker::BYTES_PER_FLOW + size_of::<FlowState>(),
             ..super::follow_report(&census)
         }
     }
 
     fn reconfigure(&mut self, _now: Instant, settings: &dyn Any, link: &ShaperConfig) -> bool {
-        let Some(config) = settings.downcast_ref::<Config>().filter(|c| c.mode == Mode::Default) else {
-            return false;
-        };
-        self.config = Config { flows: self.config.flows, ..*config };
+        let Some(settings) = settings.downcast_ref::<Config>() else { return false };
+        let Mode::Default(config) = settings.mode else { return false };
+        self.config = config;
+        self.common = Common { flows: self.common.flows, ..settings.common };
         self.link = *link;
         self.packet_time = link.rate.time_to_send(Bytes(self.mean_len >> 4));
         self.newcomers.reconfigure(link.rate, config.new_share);
-        self.admission.reconfigure(entrance::admission_config(config));
+        self.admission.reconfigure(entrance::admission_config(&self.common, &config));
         true
     }
 }

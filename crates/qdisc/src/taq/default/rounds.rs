@@ -39,7 +39,7 @@ impl<P: Packet> DefaultMode<P> {
         }
         let (round_time, turn) = (self.round_time(), self.turn_bytes());
         let saved = self.saved(now, id, round_time);
-        if self.config.share == Share::Pool {
+        if self.common.share == Share::Pool {
             *self.busy.entry(self.tracker.flow(FlowId(id)).pool()).or_default() += 1;
         }
         let slot = &mut self.slots[id as usize];
@@ -103,7 +103,7 @@ impl<P: Packet> DefaultMode<P> {
             Place::Round => &mut self.round,
         };
         list.remove(&mut self.slots, id);
-        if self.config.share == Share::Pool {
+        if self.common.share == Share::Pool {
             let pool = self.tracker.flow(FlowId(id)).pool();
             if let Some(flows) = self.busy.get_mut(&pool) {
                 *flows -= 1;
@@ -176,7 +176,7 @@ impl<P: Packet> DefaultMode<P> {
         let percent = if young { i64::from(self.config.young_weight) } else { 100 };
         let quantum = i64::from(self.turn_bytes()) * percent / 100;
         let quantum = i32::try_from(quantum).unwrap_or(i32::MAX);
-        match self.config.share {
+        match self.common.share {
             Share::Flow => quantum,
             // A pool's flows divide its turn; eight bytes keep the round finite.
             Share::Pool => {

@@ -40,11 +40,12 @@ struct Bench {
 
 impl Bench {
     fn new(settings: &[(&str, &str)]) -> Self {
-        let mut config = Config::default();
+        let mut settled = Config::default();
         for (k, v) in settings {
-            config.set(k, v).unwrap();
+            settled.set(k, v).unwrap();
         }
-        let q = DefaultMode::new(config, ShaperConfig::new(Rate::from_kbps(600)), 7);
+        let config = *settled.as_default().unwrap();
+        let q = DefaultMode::new(settled.common, config, ShaperConfig::new(Rate::from_kbps(600)), 7);
         Self { q, now: Instant::from_nanos(1_000_000_000), verdicts: Vec::new() }
     }
     fn wait(&mut self, ms: u64) {

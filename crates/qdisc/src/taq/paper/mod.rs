@@ -27,7 +27,7 @@ use self::shares::Shares;
 use self::store::{BEHIND_UNKNOWN, LOST, Node, PaperFlow, PaperQueues};
 use self::victims::steps;
 use super::admission::{Admission, AdmissionConfig, Load, Rule, Way};
-use super::{Config, LossWindow, Mode, PoolId, Sizes};
+use super::{Common, Config, LossWindow, Mode, PaperConfig, PoolId, Sizes, WaitingSyn};
 use crate::{
     Backlog, ClassReport, Counters, Discipline, Manage, Packet, Qdisc, Reason, Report, ReversePath,
     ShaperConfig, Verdict, Verdicts,
@@ -41,7 +41,8 @@ const UNKNOWN: u32 = 0;
 /// TAQ by the paper.
 #[derive(Debug)]
 pub struct PaperMode<P> {
-    config: Config,
+    common: Common,
+    config: PaperConfig,
     link: ShaperConfig,
     sizes: Sizes,
     tracker: Tracker,
@@ -68,17 +69,18 @@ const fn id_of(slot: u32) -> Option<FlowId> {
 impl<P: Packet> PaperMode<P> {
     /// An empty queue for `link`; `seed` is for hashing.
     #[must_use]
-    pub fn new(config: Config, link: ShaperConfig, seed: u64) -> Self {
+    pub fn new(common: Common, config: PaperConfig, link: ShaperConfig, seed: u64) -> Self {
         Self {
             sizes: config.sizes(&link),
-            tracker: Tracker::new(tracker_config(&config), seed),
+            tracker: Tracker::new(tracker_config(&common, &config), seed),
             store: PaperQueues::new(),
-            scheduler: Scheduler::new(recovery_rate(&config, &link), link.mtu),
-            shares: Shares::new(link.rate, config.share, config.fair_share),
-            loss: LossWindow::new(config.w_loss),
-            admission: Admission::new(admission_config(&config)),
+            scheduler: Scheduler::new(recovery_rate(&common, &link), link.mtu),
+            shares: Shares::new(link.rate, common.share, config.fair_share),
+            loss: LossWindow::new(common.w_loss),
+            admission: Admission::new(admission_config(&common)),
             counters: Counters::default(),
             backlog: Backlog::default(),
+            common,
             config,
             link,
         }
@@ -86,7 +88,7 @@ impl<P: Packet> PaperMode<P> {
 
     /// Whether new pools have to wait (paper, section 4.3).
     fn is_closed(&self, now: Instant) -> bool {
-        self.config.admission && self.loss.rate(now) >= self.config.p_admit
+        self.common.admission && self.loss.rate(now) >= self.config.p_admit
     }
 
     fn inside(&self, now: Instant) -> Load {
@@ -130,7 +132,7 @@ impl<P: Packet> PaperMode<P> {
         // again.
         if new {
             let opened_here = Admission::<P>::is_connection_request(header);
-            let pool = if self.config.admission && flow != UNKNOWN {
+            let pool = if self.common.admission && flow != UNKNOWN {
                 self.admission.pool(if opened_here { header.key.src() } else { header.key.dst() })
             } else {
                 None
@@ -324,7 +326,7 @@ impl<P: Packet> PaperMode<P> {
 impl<P: Packet> Qdisc<P> for PaperMode<P> {
     fn enqueue(&mut self, now: Instant, packet: P, verdicts: &mut Verdicts<P>) {
         self.counters.arrive(packet.len());
-        if self.config.admission && Admission::<P>::is_connection_request(packet.header()) {
+        if self.common.admission && Admission::<P>::is_connection_request(packet.header()) {
             if let Some(packet) = self.request(now, Way::Own, packet, verdicts) {
                 self.admit(now, packet, verdicts);
             }
@@ -364,7 +366,7 @@ impl<P: Packet> Qdisc<P> for PaperMode<P> {
 
 impl<P: Packet> ReversePath<P> for PaperMode<P> {
     fn reverse(&mut self, now: Instant, packet: P, verdicts: &mut Verdicts<P>) -> Option<P> {
-        let packet = if self.config.admission && Admission::<P>::is_connection_request(packet.header()) {
+        let packet = if self.common.admission && Admission::<P>::is_connection_request(packet.header()) {
             self.request(now, Way::Reverse, packet, verdicts)?
         } else {
             packet
@@ -418,7 +420,7 @@ impl<P: Packet> Manage for PaperMode<P> {
             backlog: self.backlog,
             classes: Class::ALL.into_iter().map(class).collect(),
             loss_ppm: self.loss.rate(now).0,
-            admission: self.config.admission.then(|| self.admission.report(now, closed)),
+            admission: self.common.admission.then(|| self.admission.report(now, closed)),
             bytes_per_flow: Self::bytes_per_flow(),
             ..super::follow_report(&census)
         }
@@ -427,20 +429,19 @@ impl<P: Packet> Manage for PaperMode<P> {
     /// Flows, packets and the line at the door stay. A smaller buffer empties as packets come; `flows` keeps its value,
     /// since the table was made for it.
     fn reconfigure(&mut self, _now: Instant, settings: &dyn Any, link: &ShaperConfig) -> bool {
-        let Some(config) = settings.downcast_ref::<Config>() else { return false };
-        if config.mode != Mode::Paper {
-            return false;
-        }
-        let old = self.config;
-        self.config = Config { flows: old.flows, ..*config };
+        let Some(settings) = settings.downcast_ref::<Config>() else { return false };
+        let Mode::Paper(config) = settings.mode else { return false };
+        let (old, common) = (self.common, settings.common);
+        self.config = config;
+        self.common = Common { flows: old.flows, ..common };
         self.link = *link;
         self.sizes = config.sizes(link);
-        self.scheduler.reconfigure(recovery_rate(config, link), link.mtu);
-        self.shares.reconfigure(link.rate, config.share, config.fair_share);
-        if old.w_loss != config.w_loss {
-            self.loss = LossWindow::new(config.w_loss);
+        self.scheduler.reconfigure(recovery_rate(&common, link), link.mtu);
+        self.shares.reconfigure(link.rate, common.share, config.fair_share);
+        if old.w_loss != common.w_loss {
+            self.loss = LossWindow::new(common.w_loss);
         }
-        self.admission.reconfigure(admission_config(config));
+        self.admission.reconfigure(admission_config(&common));
         true
     }
 }
@@ -477,22 +478,22 @@ fn payload(header: &Header) -> Bytes {
     if header.key.proto == Proto::UDP { header.len.saturating_sub(Bytes(ip + 8)) } else { Bytes::ZERO }
 }
 
-fn recovery_rate(config: &Config, link: &ShaperConfig) -> Rate {
-    Rate::from_bps(config.rho_r.of(link.rate.as_bps()))
+fn recovery_rate(common: &Common, link: &ShaperConfig) -> Rate {
+    Rate::from_bps(common.rho_r.of(link.rate.as_bps()))
 }
 
-fn admission_config(config: &Config) -> AdmissionConfig {
+fn admission_config(common: &Common) -> AdmissionConfig {
     AdmissionConfig {
-        rule: Rule::Paper { join: config.t_pool, wait: config.t_wait },
-        hold: config.holds_syns(),
-        answered: config.http_503,
-        pools: config.pools as usize,
+        rule: Rule::Paper { join: common.t_pool, wait: common.t_wait },
+        hold: common.waiting_syn == WaitingSyn::Hold,
+        answered: common.http_503,
+        pools: common.pools as usize,
     }
 }
 
-fn tracker_config(config: &Config) -> TrackerConfig {
+fn tracker_config(common: &Common, config: &PaperConfig) -> TrackerConfig {
     TrackerConfig {
-        capacity: config.flows as usize,
+        capacity: common.flows as usize,
         record_timeout: config.record_timeout,
         ewma_shift: config.ewma_shift,
         active_for: Duration::from_secs(2),

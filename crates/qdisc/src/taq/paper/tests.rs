@@ -23,13 +23,14 @@ struct Bench {
 
 impl Bench {
     fn new(settings: &[(&str, &str)]) -> Self {
-        let mut config = Config { admission: false, ..Config::paper() };
+        let mut settled = Config::read("paper,admission=off").unwrap();
         for (key, value) in settings {
-            config.set(key, value).unwrap();
+            settled.set(key, value).unwrap();
         }
+        let config = *settled.as_paper().unwrap();
         let link = ShaperConfig { mtu: Bytes(1500), ..ShaperConfig::new(Rate::from_kbps(600)) };
         Self {
-            q: PaperMode::new(config, link, 1),
+            q: PaperMode::new(settled.common, config, link, 1),
             verdicts: Vec::new(),
             seqs: vec![1; 64],
             id: 0,
@@ -515,7 +516,7 @@ fn a_smaller_buffer_empties_step_by_step() {
         b.data(0, flow, 1000);
     }
     assert!(b.dropped().is_empty());
-    let mut config = b.q.config;
+    let mut config = Config { common: b.q.common, mode: Mode::Paper(b.q.config) };
     config.set("buffer", "8").unwrap();
     let link = b.q.link;
     assert!(b.q.reconfigure(at(0), &config, &link));

@@ -3,8 +3,8 @@
 use super::*;
 
 /// Two links side by side and an edge before them.
-const EDGE: &str = "name = \"s\"\ndiscipline = \"fifo:9\"\nlink = [{ name = \"one\", from = \"a\", to = \"b\", rate = \"1mbit\" }, \
-    { name = \"two\", from = \"a\", to = \"b\", rate = \"1mbit\", delay = \"9ms\" }]\n\
+const EDGE: &str = "name = \"s\"\ndiscipline = \"fifo:9\"\nlink = [{ name = \"one\", from = \"a\", to = \"b\", \
+    rate = \"1mbit\" }, { name = \"two\", from = \"a\", to = \"b\", rate = \"1mbit\", delay = \"9ms\" }]\n\
     hosts = [{ name = \"servers\", at = \"a\" }, { name = \"clients\", at = \"b\" }]\n\
     traffic = [{ kind = \"long\", flows = 2, dscp = 46 }]\n[[edge]]\nat = \"a\"\n";
 

@@ -3,6 +3,7 @@
 use super::*;
 
 #[test]
+#[allow(clippy::too_many_lines, reason = "a table of what is refused")]
 fn impossible_scenarios_end_in_one_sentence() {
     let thin = without_disciplines(THIN);
     let cases: &[(&str, &str, &str, &str)] = &[
@@ -42,13 +43,15 @@ fn impossible_scenarios_end_in_one_sentence() {
             &thin,
             "users = 100",
             "users = \"=7/2\"",
-            "traffic.0.users = 3.5: expected a whole number from 1 to 4294967295; in an expression use round(), floor() or ceil()",
+            "traffic.0.users = 3.5: expected a whole number from 1 to 4294967295; in an expression use round(), \
+             floor() or ceil()",
         ),
         (
             &thin,
             "users = 100",
             "users = 100\nsize = \"-5kB\"",
-            "traffic.0.size = '-5kB': expected a size as 64kB, or a law: one of fixed, exp, pareto, bounded_pareto, list, web",
+            "traffic.0.size = '-5kB': expected a size as 64kB, or a law: one of fixed, exp, pareto, bounded_pareto, \
+             list, web",
         ),
         (
             &thin,
@@ -60,7 +63,8 @@ fn impossible_scenarios_end_in_one_sentence() {
             &thin,
             "flows = 2",
             "flows = 1000000000",
-            "traffic.1.flows = 1000000000: expected at most 4000000 connections in all, because each takes about 1500 bytes: 1000000100 of them 1500 GB",
+            "traffic.1.flows = 1000000000: expected at most 4000000 connections in all, because each takes about 1500 \
+             bytes: 1000000100 of them 1500 GB",
         ),
         (
             &thin,
@@ -79,7 +83,8 @@ fn impossible_scenarios_end_in_one_sentence() {
             &thin,
             "discipline = \"fifo:30\"",
             "",
-            "discipline is missing: expected what stands before the link, as discipline = \"fifo:30\" or disciplines = [\"fifo:30\", \"taq\"]",
+            "discipline is missing: expected what stands before the link, as discipline = \"fifo:30\" or disciplines = \
+             [\"fifo:30\", \"taq\"]",
         ),
         (&thin, "\"objects\"", "\"object\"", "traffic.0.kind = 'object': expected 'objects'?"),
         (
@@ -104,7 +109,8 @@ fn impossible_scenarios_end_in_one_sentence() {
             &thin,
             "name = \"t\"",
             "name = \"t\"\ndephase = \"11s\"",
-            "dephase = '11s': expected at most 10s and less than the duration: a few times what a packet takes on the thin link",
+            "dephase = '11s': expected at most 10s and less than the duration: a few times what a packet takes on the \
+             thin link",
         ),
         (
             &thin,
@@ -116,7 +122,8 @@ fn impossible_scenarios_end_in_one_sentence() {
             &thin,
             "name = \"t\"",
             "name = \"t\"\nloss = nan",
-            "loss = nan: expected a probability from 0 up to but not 1, or \"gilbert:to_bad=0.01,to_good=0.3,bad=1,good=0\"",
+            "loss = nan: expected a probability from 0 up to but not 1, or \
+             \"gilbert:to_bad=0.01,to_good=0.3,bad=1,good=0\"",
         ),
         (&thin, "name = \"t\"", "name = \"t\"\nmtu = 9", "mtu = 9: expected a whole number from 296 to 9000"),
         (
@@ -213,7 +220,8 @@ fn impossible_scenarios_end_in_one_sentence() {
             &thin,
             "flows = 2",
             "flows = 2\ntcp = { preset = \"ns2\" }\nrequest = 300",
-            "traffic.1.request = 300: expected the sender to open without a request, because in ns-2's handshake the SYN goes the way of the data; tcp.handshake = 'three_way' allows both",
+            "traffic.1.request = 300: expected the sender to open without a request, because in ns-2's handshake the \
+             SYN goes the way of the data; tcp.handshake = 'three_way' allows both",
         ),
         (
             &thin,
@@ -257,7 +265,8 @@ fn impossible_scenarios_end_in_one_sentence() {
             LONG,
             "drop = [3, 1]",
             "oneway = true",
-            "traffic.0: 'clients' at node 'c' cannot reach 'servers' at node 'a': expected a [[link]], or several in a row, that way, without oneway = true",
+            "traffic.0: 'clients' at node 'c' cannot reach 'servers' at node 'a': expected a [[link]], or several in a \
+             row, that way, without oneway = true",
         ),
         (
             LONG,

@@ -1,8 +1,8 @@
 //! The closed forms and chains of `narrows-models`, element by element over arrays that Python has made of one shape.
 //!
-//! A model takes numbers, rows of numbers (the last axis of an array, as the hops of a path), and words (as which form of an
-//! equation); it gives some figures, or a row of them whose length may differ from element to element. What it is and what its
-//! units are is told where people look: `python/narrows/models`.
+//! A model takes numbers, rows of numbers (the last axis of an array, as the hops of a path), and words (as which form
+//! of an equation); it gives some figures, or a row of them whose length may differ from element to element. What it is
+//! and what its units are is told where people look: `python/narrows/models`.
 
 mod aimd;
 mod burst;
@@ -42,9 +42,11 @@ pub(crate) struct Number {
     optional: bool,
 }
 
-/// `"module::function"; numbers; [rows] => figures, |args| what it gives`; a number that may be left out is marked `[none]`.
+/// `"module::function"; numbers; [rows] => figures, |args| what it gives`; a number that may be left out is marked
+/// `[none]`.
 macro_rules! model {
-    ($name:literal; $($x:ident $([$none:ident])?),*; [$($row:ident),*] => ($($gives:ident),*), |$args:ident| $body:expr) => {
+    ($name:literal; $($x:ident $([$none:ident])?),*; [$($row:ident),*] => ($($gives:ident),*),
+        |$args:ident| $body:expr) => {
         $crate::models::Model {
             name: $name,
             numbers: &[$($crate::models::Number {
@@ -240,8 +242,9 @@ pub(crate) fn list() -> Vec<(&'static str, [Vec<&'static str>; 3])> {
     all().map(|m| (m.name, [names(m), m.rows.to_vec(), m.gives.to_vec()])).collect()
 }
 
-/// A model at `count` elements: `numbers` and `rows` are native doubles in the order of [`list`], each of `rows` with its width.
-/// Gives a column for each figure; of a model that gives rows all of them, one after the other, and their lengths.
+/// A model at `count` elements: `numbers` and `rows` are native doubles in the order of [`list`], each of `rows` with
+/// its width. Gives a column for each figure; of a model that gives rows all of them, one after the other, and their
+/// lengths.
 #[pyfunction]
 #[pyo3(name = "model")]
 pub(crate) fn evaluate(

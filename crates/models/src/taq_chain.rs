@@ -1,20 +1,25 @@
 //! TAQ's Markov chains of one TCP flow that loses packets.
 //!
-//! Chen, Subramanian, Iyengar and Ford, "TAQ: Enhancing Fairness and Performance Predictability in Small Packet Regimes"
-//! (EuroSys 2014), section 3.1: a step is a round trip (an *epoch*), a state `S_n` is a window of `n` packets, each lost with
-//! probability `p` on its own; `q = 1 - p`. A window that arrives whole is followed by one of `n + 1`; a fast retransmission repairs
-//! a loss if `n >= 4`, and halves; anything else waits for the timer, in idle states `b_k`, before `S_1` sends one packet again.
+//! Chen, Subramanian, Iyengar and Ford, "TAQ: Enhancing Fairness and Performance Predictability in Small Packet
+//! Regimes" (EuroSys 2014), section 3.1: a step is a round trip (an *epoch*), a state `S_n` is a window of `n` packets,
+//! each lost with probability `p` on its own; `q = 1 - p`. A window that arrives whole is followed by one of `n + 1`; a
+//! fast retransmission repairs a loss if `n >= 4`, and halves; anything else waits for the timer, in idle states `b_k`,
+//! before `S_1` sends one packet again.
 //!
-//! - [`Back::Partial`], the paper's figure 4: one idle state `b*` for all repeated timeouts, of the mean wait of equation (8).
-//! - [`Back::Open`], its figure 5: a state for each of the first back-offs, "at least `k`" for the rest. The paper omits the algebra.
+//! - [`Back::Partial`], the paper's figure 4: one idle state `b*` for all repeated timeouts, of the mean wait of
+//!   equation (8).
+//! - [`Back::Open`], its figure 5: a state for each of the first back-offs, "at least `k`" for the rest. The paper
+//!   omits the algebra.
 //! - [`Back::Capped`], ours: the last stage repeats, as in stacks that cap their timer (RFC 6298, 2.5).
 //!
-//! Where we differ. The paper's equation (5) has each stage of the back-off `p` times as often as the one before, but by its own
-//! text a timer is backed off until new data are acknowledged, in `S_4`, so that a loss in `S_2` or `S_3` goes on with it too: the
-//! ratio is `1 - q^6` ([`stage_ratio`]), which puts the tipping point at 0.109 ([`tipping_point`]).
+//! Where we differ. The paper's equation (5) has each stage of the back-off `p` times as often as the one before, but
+//! by its own text a timer is backed off until new data are acknowledged, in `S_4`, so that a loss in `S_2` or `S_3`
+//! goes on with it too: the ratio is `1 - q^6` ([`stage_ratio`]), which puts the tipping point at 0.109
+//! ([`tipping_point`]).
 //!
-//! What the paper does not have, so that the chain can stand for the TCP of today ([`crate::operating`]): windows beyond 6, a
-//! timer of any length and a probe before it, other rules for the end of a back-off, selective acknowledgments.
+//! What the paper does not have, so that the chain can stand for the TCP of today ([`crate::operating`]): windows
+//! beyond 6, a timer of any length and a probe before it, other rules for the end of a back-off, selective
+//! acknowledgments.
 
 mod idle;
 mod windows;
@@ -32,8 +37,10 @@ use windows::Outcome;
 pub const WMAX: u32 = 10_000;
 /// Most stages of a back-off beyond the first.
 pub const STAGES: u32 = 16;
-const PARTIAL_DOMAIN: &str = "0 <= loss < 0.5 for the partial chain, whose mean wait is 1 / (1 - 2 loss); only a capped chain goes beyond";
-const OPEN_DOMAIN: &str = "0 <= loss < 0.5 for a chain with an open last stage, whose mean wait is infinite beyond; a capped chain goes on";
+const PARTIAL_DOMAIN: &str = "0 <= loss < 0.5 for the partial chain, whose mean wait is 1 / (1 - 2 loss); only a \
+    capped chain goes beyond";
+const OPEN_DOMAIN: &str = "0 <= loss < 0.5 for a chain with an open last stage, whose mean wait is infinite beyond; a \
+    capped chain goes on";
 /// Longest timer, epochs.
 const T0_MAX: f64 = 1e6;
 const T0_DOMAIN: &str = "1 <= t0 <= 1000000 epochs: no timer runs out before an answer can come";
@@ -41,13 +48,14 @@ const T0_DOMAIN: &str = "1 <= t0 <= 1000000 epochs: no timer runs out before an 
 /// What ends the back-off of a timer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Memory {
-    /// Any new ACK: memory through `S_1`. Stacks with timestamps (RFC 7323), where a retransmission gives a valid sample.
+    /// Any new ACK: memory through `S_1`. Stacks with timestamps (RFC 7323), where a retransmission gives a valid
+    /// sample.
     S1,
-    /// The first ACK of a packet that was sent once (Karn; RFC 6298, section 5), while limited transmit (RFC 3042) is on.
-    /// Whether `S_2` sends such packets first is decided by the holes that the lost window left. Mostly `S_2` is lost, and one
-    /// packet of it: for a hole alone that is `2 p q` of `1 - q^2`, and what its survivor makes the sender send next must not
-    /// be lost either, so that one hole is left with probability `h = 2 q^2 / (1 + q)`. Then the first packet of `S_2` is new, and
-    /// it has to arrive; else the first is a retransmission, and both have to.
+    /// The first ACK of a packet that was sent once (Karn; RFC 6298, section 5), while limited transmit (RFC 3042) is
+    /// on. Whether `S_2` sends such packets first is decided by the holes that the lost window left. Mostly `S_2` is
+    /// lost, and one packet of it: for a hole alone that is `2 p q` of `1 - q^2`, and what its survivor makes the
+    /// sender send next must not be lost either, so that one hole is left with probability `h = 2 q^2 / (1 + q)`. Then
+    /// the first packet of `S_2` is new, and it has to arrive; else the first is a retransmission, and both have to.
     Sample,
     /// The caption of the paper's figure 4: "`S_1` and `S_2` get expanded".
     S2,
@@ -56,9 +64,9 @@ pub enum Memory {
 }
 
 impl Memory {
-    /// Probability that what follows the expiry of a timer ends the back-off, if packets arrive with probability `q`: `q`,
-    /// `q (h q + (1 - h) q^2)`, `q^3`, `q^6`. Where a loss in `S_3` can be repaired, with probability `s`, it goes back to `S_2`
-    /// with its memory: `q^6 / (1 - s q^2)`.
+    /// Probability that what follows the expiry of a timer ends the back-off, if packets arrive with probability `q`:
+    /// `q`, `q (h q + (1 - h) q^2)`, `q^3`, `q^6`. Where a loss in `S_3` can be repaired, with probability `s`, it goes
+    /// back to `S_2` with its memory: `q^6 / (1 - s q^2)`.
     fn ends(self, outcomes: &[Outcome]) -> f64 {
         let (q, repaired) = (outcomes[1].whole, outcomes[3].halved);
         match self {
@@ -78,9 +86,9 @@ impl Memory {
 pub enum Repair {
     /// One loss in a window of 4 and more, the paper's assumption for windows of up to 6.
     One,
-    /// Any number of losses, as long as no retransmission is lost and two packets arrive: selective acknowledgments (RFC 6675)
-    /// with limited transmit (RFC 3042), where two duplicate ACKs send two packets more, one of which has to arrive if there is
-    /// no third. In windows of 3 and more.
+    /// Any number of losses, as long as no retransmission is lost and two packets arrive: selective acknowledgments
+    /// (RFC 6675) with limited transmit (RFC 3042), where two duplicate ACKs send two packets more, one of which has to
+    /// arrive if there is no third. In windows of 3 and more.
     Sack,
 }
 
@@ -103,8 +111,8 @@ pub struct Settings {
     pub wmax: u32,
     /// The timer before it is backed off, epochs; 1 to 10^6. Stage `k` is idle for `2^k T0 - 1` epochs.
     pub t0_epochs: f64,
-    /// A wait before the timer's, epochs, 1 to 10^6, after which a packet is sent and nothing backed off: a tail loss probe
-    /// (RFC 8985). It is a stage of its own before the others.
+    /// A wait before the timer's, epochs, 1 to 10^6, after which a packet is sent and nothing backed off: a tail loss
+    /// probe (RFC 8985). It is a stage of its own before the others.
     pub probe_epochs: Option<f64>,
     /// What ends a back-off.
     pub memory: Memory,
@@ -154,8 +162,8 @@ pub struct Stationary {
 /// The stationary distribution at a loss of `loss`.
 ///
 /// # Errors
-/// `loss` outside 0 <= loss < 1, or < 0.5 for [`Back::Partial`] and [`Back::Open`], whose mean wait is infinite from there on (the
-/// paper's equations 8 to 10); settings outside what [`Settings`] and [`STAGES`] say.
+/// `loss` outside 0 <= loss < 1, or < 0.5 for [`Back::Partial`] and [`Back::Open`], whose mean wait is infinite from
+/// there on (the paper's equations 8 to 10); settings outside what [`Settings`] and [`STAGES`] say.
 pub fn stationary(back: Back, settings: Settings, loss: f64) -> Result<Stationary> {
     let p = match back {
         Back::Partial => within("loss", loss, 0.0..0.5, PARTIAL_DOMAIN),
@@ -185,8 +193,8 @@ pub fn stationary(back: Back, settings: Settings, loss: f64) -> Result<Stationar
         .normalised())
 }
 
-/// The stages of a full chain, of `visits` in all: with probability [`Memory::ends`] the back-off ends, else the next stage
-/// follows, and after the last the last, which is open if it has a `ratio`.
+/// The stages of a full chain, of `visits` in all: with probability [`Memory::ends`] the back-off ends, else the next
+/// stage follows, and after the last the last, which is open if it has a `ratio`.
 fn backed_off(
     outcomes: &[Outcome],
     settings: Settings,
@@ -219,7 +227,8 @@ fn backed_off(
 }
 
 impl Stage {
-    /// A stage of `visits`; with a `ratio`, for its timer and the double, and so on, each so much rarer than the one before.
+    /// A stage of `visits`; with a `ratio`, for its timer and the double, and so on, each so much rarer than the one
+    /// before.
     fn new(timer_epochs: f64, ratio: Option<f64>, visits: f64) -> Self {
         let mean = ratio.map_or(1.0, |r| (1.0 - r) / (1.0 - 2.0 * r));
         let mean_idle_epochs = timer_epochs * mean - 1.0;
@@ -302,8 +311,8 @@ impl Stationary {
     }
 }
 
-/// How much rarer each stage of the back-off is than the one before, read off the solved chain: `1 - q^6` with memory through
-/// `S_3`, `1 - q^3` through `S_2`, `p` through `S_1`.
+/// How much rarer each stage of the back-off is than the one before, read off the solved chain: `1 - q^6` with memory
+/// through `S_3`, `1 - q^3` through `S_2`, `p` through `S_1`.
 ///
 /// # Errors
 /// `loss` outside 0 < loss < 1.
@@ -313,8 +322,8 @@ pub fn stage_ratio(memory: Memory, loss: f64) -> Result<f64> {
     Ok(chain.stages[1].first / chain.stages[0].first)
 }
 
-/// Mean idle epochs of a timeout if the timer is never capped: `T0 (1 - r) / (1 - 2r) - 1`, `r` the [`stage_ratio`]; infinite
-/// from the [`tipping_point`] on.
+/// Mean idle epochs of a timeout if the timer is never capped: `T0 (1 - r) / (1 - 2r) - 1`, `r` the [`stage_ratio`];
+/// infinite from the [`tipping_point`] on.
 ///
 /// # Errors
 /// `loss` outside 0 < loss < 1, `t0_epochs` outside 1 to 10^6.
@@ -324,8 +333,8 @@ pub fn mean_idle_uncapped(memory: Memory, t0_epochs: f64, loss: f64) -> Result<f
     Ok(if 2.0 * r < 1.0 { t0 * (1.0 - r) / (1.0 - 2.0 * r) - 1.0 } else { f64::INFINITY })
 }
 
-/// The loss from which on the mean wait of an uncapped timer is infinite, because each stage is twice as long as the one before
-/// and half as often: by bisection on the solved chain.
+/// The loss from which on the mean wait of an uncapped timer is infinite, because each stage is twice as long as the
+/// one before and half as often: by bisection on the solved chain.
 #[must_use]
 pub fn tipping_point(memory: Memory) -> f64 {
     let (mut low, mut high) = (1e-9, 0.9);
@@ -339,9 +348,9 @@ pub fn tipping_point(memory: Memory) -> f64 {
     0.5 * (low + high)
 }
 
-/// The same in closed form, where `packets` in a row have to arrive to end a back-off: `1 - 2^(-1/packets)`, so 0.1091 with memory
-/// through `S_3` (6 packets), 0.2063 through `S_2` (3), 1/2 through `S_1` (1). The first explains the threshold of 0.1 that the
-/// paper found by experiment.
+/// The same in closed form, where `packets` in a row have to arrive to end a back-off: `1 - 2^(-1/packets)`, so 0.1091
+/// with memory through `S_3` (6 packets), 0.2063 through `S_2` (3), 1/2 through `S_1` (1). The first explains the
+/// threshold of 0.1 that the paper found by experiment.
 ///
 /// # Errors
 /// `packets` of 0.

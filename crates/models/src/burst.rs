@@ -1,13 +1,14 @@
-//! Windows of the first phase of a connection: slow start to any base, and Burst TCP, whose steps are large at first and shrink.
+//! Windows of the first phase of a connection: slow start to any base, and Burst TCP, whose steps are large at first
+//! and shrink.
 //!
-//! Gonçalves, "Burst TCP: an approach for benefiting mice flows" (dissertation, UFPE), chapter 4. A window is thought of twice:
-//! once per round trip (the flow level, [`BurstTcp::flow_level`], section 4.2's first equation), and at each ACK (the packet level,
-//! [`Growth::on_ack`], its pseudo-code in Fig. 9). [`Path`] is a third way to the same: when each packet of a file is
-//! acknowledged on an empty path, with every serialization and every queue.
+//! Gonçalves, "Burst TCP: an approach for benefiting mice flows" (dissertation, UFPE), chapter 4. A window is thought
+//! of twice: once per round trip (the flow level, [`BurstTcp::flow_level`], section 4.2's first equation), and at each
+//! ACK (the packet level, [`Growth::on_ack`], its pseudo-code in Fig. 9). [`Path`] is a third way to the same: when
+//! each packet of a file is acknowledged on an empty path, with every serialization and every queue.
 //!
-//! Where we differ. As printed, the pseudo-code goes on above the mice threshold with negative steps and never leaves it; the text
-//! has standard TCP follow. The default is the text ([`Form::Guarded`]); both printed forms are kept. Nothing is lost here: ssthresh
-//! is beyond reach and so is the receiver's window.
+//! Where we differ. As printed, the pseudo-code goes on above the mice threshold with negative steps and never leaves
+//! it; the text has standard TCP follow. The default is the text ([`Form::Guarded`]); both printed forms are kept.
+//! Nothing is lost here: ssthresh is beyond reach and so is the receiver's window.
 
 mod path;
 #[cfg(test)]
@@ -39,8 +40,8 @@ pub enum Form {
     Guarded(After),
     /// The pseudo-code to the letter (Fig. 9): above the threshold the step is negative, so the window stays at it.
     Printed,
-    /// The ns-2 code of the appendix: the step is divided by the window before it is compared with zero, so near the threshold the window
-    /// grows by a whole packet an ACK.
+    /// The ns-2 code of the appendix: the step is divided by the window before it is compared with zero, so near the
+    /// threshold the window grows by a whole packet an ACK.
     Ns2,
 }
 
@@ -59,7 +60,8 @@ pub struct BurstTcp {
 }
 
 impl BurstTcp {
-    /// With smoothing-out factor `f` (the dissertation's good values are 4 to 8) and the mice threshold in packets (32).
+    /// With smoothing-out factor `f` (the dissertation's good values are 4 to 8) and the mice threshold in packets
+    /// (32).
     ///
     /// # Errors
     /// If `f` or `mice` is not in 1 to 1 000 000.
@@ -77,8 +79,8 @@ impl BurstTcp {
 
     /// Windows per round trip at the flow level until `packets` are sent: `cwnd + floor((mice_t - cwnd)/f)`.
     ///
-    /// The step ends at zero, so the window stays below `mice_t` by less than `f`; a negative one, from an initial window above
-    /// the threshold, is none.
+    /// The step ends at zero, so the window stays below `mice_t` by less than `f`; a negative one, from an initial
+    /// window above the threshold, is none.
     ///
     /// # Errors
     /// If `initial` or `packets` is not in 1 to 100 000.
@@ -111,7 +113,8 @@ impl BurstTcp {
 /// How a window grows with each new ACK, as long as nothing is lost.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Growth {
-    /// `cwnd + b - 1` at each ACK, so that the window is `b^k` times the initial after `k` round trips; slow start if `b` is 2.
+    /// `cwnd + b - 1` at each ACK, so that the window is `b^k` times the initial after `k` round trips; slow start if
+    /// `b` is 2.
     SlowStart {
         /// `b`, above 1 and at most 1024.
         base: f64,
@@ -141,7 +144,8 @@ impl Growth {
         }
     }
 
-    /// Windows per round trip at the packet level until `packets` are sent: in each, all of the window is sent and acknowledged.
+    /// Windows per round trip at the packet level until `packets` are sent: in each, all of the window is sent and
+    /// acknowledged.
     ///
     /// # Errors
     /// If `initial` or `packets` is not in 1 to 100 000, or a base not in 1 < b <= 1024.
@@ -150,8 +154,8 @@ impl Growth {
         Rounds::until(packets, initial, |cwnd| (0..whole(cwnd)).fold(cwnd, |cwnd, _| self.grown(cwnd)))
     }
 
-    /// What happens in a pipe (path and buffer together) that holds `pipe` packets: `None` if the windows of the first 100 000
-    /// packets fit.
+    /// What happens in a pipe (path and buffer together) that holds `pipe` packets: `None` if the windows of the first
+    /// 100 000 packets fit.
     ///
     /// # Errors
     /// If `initial` or `pipe` is not in 1 to 100 000, or a base not in 1 < b <= 1024.

@@ -1,9 +1,9 @@
 //! Applications: they open connections, and hear what becomes of them. One file per kind of traffic;
 //! `docs/reference/workloads.md` says what each does.
 //!
-//! Chance: each application draws from generators seeded from the run's seed, its place in the scenario and the number of
-//! the flow, file or user's connection. So one more traffic shifts no other, and what arrives by itself (starts, sizes,
-//! recorded requests) is the same whatever the network does.
+//! Chance: each application draws from generators seeded from the run's seed, its place in the scenario and the number
+//! of the flow, file or user's connection. So one more traffic shifts no other, and what arrives by itself (starts,
+//! sizes, recorded requests) is the same whatever the network does.
 
 mod files;
 mod lines;
@@ -30,7 +30,7 @@ use crate::world::{Transfer, World};
 /// What happened to a transfer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Happened {
-    /// All data is at the taker.
+    /// All data is at the receiver.
     Delivered,
     /// All data is acknowledged.
     Acked,
@@ -70,7 +70,15 @@ pub(crate) fn apps(
     let mut first_user = 0;
     let mut apps = Vec::with_capacity(scenario.traffic.len());
     for (index, (traffic, config)) in scenario.traffic.iter().zip(configs).enumerate() {
-        apps.push(app(traffic, Common::new(scenario, traffic, index, first_user, groups, *config, seed)));
+        let common = Common {
+            first_user,
+            class: u16::try_from(index).expect("a scenario is checked to have fewer entries of traffic"),
+            config: *config,
+            jitter: scenario.jitter,
+            seed: derive(seed, TRAFFIC + index as u64),
+            ..Common::of(traffic, groups)
+        };
+        apps.push(app(traffic, common));
         first_user += traffic.users();
     }
     apps
@@ -114,7 +122,7 @@ struct Common {
     class: u16,
     dscp: Dscp,
     config: [u16; 2],
-    taker_opens: bool,
+    receiver_opens: bool,
     request: u32,
     header: u64,
     /// Whether connections are closed. ns-2's one-way agents know no FIN, and what was never opened is not closed.
@@ -139,32 +147,25 @@ struct Fetch {
 }
 
 impl Common {
-    fn new(
-        scenario: &Scenario,
-        traffic: &Traffic,
-        index: usize,
-        first_user: u32,
-        groups: &Groups,
-        config: [u16; 2],
-        seed: u64,
-    ) -> Self {
+    /// What its table tells; the rest as for the first traffic of a scenario.
+    fn of(traffic: &Traffic, groups: &Groups) -> Self {
         Self {
             groups: groups.clone(),
             from: traffic.from,
             to: traffic.to,
             first_host: traffic.first,
-            first_user,
-            class: u16::try_from(index).expect("a scenario is checked to have fewer entries of traffic"),
+            first_user: 0,
+            class: 0,
             dscp: traffic.dscp,
-            config,
-            taker_opens: traffic.opened_by == OpenedBy::Receiver,
+            config: [0; 2],
+            receiver_opens: traffic.opened_by == OpenedBy::Receiver,
             request: u32::try_from(traffic.request).unwrap_or(u32::MAX),
             header: traffic.header,
             close: traffic.tcp_from.handshake == Handshake::ThreeWay,
             start: Instant::default() + traffic.start,
             stop: Instant::default() + traffic.stop,
-            jitter: scenario.jitter,
-            seed: derive(seed, TRAFFIC + index as u64),
+            jitter: Duration::ZERO,
+            seed: 0,
         }
     }
 
@@ -194,7 +195,7 @@ impl Common {
             size: fetch.size,
             header: self.header,
             request: self.request,
-            taker_opens: self.taker_opens,
+            receiver_opens: self.receiver_opens,
             close: self.close,
             config: self.config,
             dscp: self.dscp,

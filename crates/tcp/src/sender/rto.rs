@@ -1,14 +1,16 @@
-//! The retransmission timer: RFC 6298, on the integers of Jacobson's "Congestion Avoidance and Control" (1988, appendix A).
+//! The RTT estimator and the retransmission time-out: RFC 6298, with the integers of Jacobson's "Congestion Avoidance
+//! and Control" (1988, appendix A).
 //!
-//! SRTT is kept eightfold and RTTVAR fourfold, in units of one nanosecond or, as old stacks and ns-2 do, of one clock
-//! tick: the same few additions serve both. Where we differ from RFC 6298: the clock granularity enters the RTO as in
-//! (2.3), and with [`RtoConfig::ticks`] a sample counts the ticks that began during the round trip, at least one.
+//! SRTT is stored eightfold and RTTVAR fourfold, in units of one nanosecond or, as in old stacks and ns-2, of one
+//! clock tick, so that the same few additions serve both. The clock granularity enters the RTO as in (2.3). Where we
+//! differ from RFC 6298: with [`RtoConfig::ticks`] a sample counts the ticks that began during the round trip, and at
+//! least one.
 
 use narrows_units::{Duration, Instant};
 
 use crate::{RtoConfig, RtoFloor};
 
-/// Estimator and back-off of one connection.
+/// Estimator, back-off and retries of one connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Rto {
     /// 8 * SRTT in units; zero before the first sample and after forgetting.
@@ -17,20 +19,22 @@ pub(crate) struct Rto {
     rttvar4: u64,
     /// The RTO before back-off, floor included.
     base: Duration,
-    /// The back-off's factor.
+    /// The factor of the back-off.
     factor: u32,
+    /// Time-outs since the last ACK of new data.
+    retries: u32,
 }
 
 impl Rto {
     pub(crate) const fn new(config: &RtoConfig) -> Self {
-        Self { srtt8: 0, rttvar4: 0, base: config.initial, factor: 1 }
+        Self { srtt8: 0, rttvar4: 0, base: config.initial, factor: 1, retries: 0 }
     }
 
     const fn unit(config: &RtoConfig) -> u64 {
         if config.ticks && config.granularity.as_nanos() > 0 { config.granularity.as_nanos() } else { 1 }
     }
 
-    /// Takes the sample `rtt` that ends now (RFC 6298, 2.2 and 2.3).
+    /// Takes a sample: a round trip of `rtt` ends now (RFC 6298, 2.2 and 2.3).
     pub(crate) fn sample(&mut self, config: &RtoConfig, now: Instant, rtt: Duration) {
         let unit = Self::unit(config);
         let r = if unit == 1 {
@@ -60,7 +64,7 @@ impl Rto {
         });
     }
 
-    /// The timer's length now (RFC 6298, 2.4 and 2.5).
+    /// For how long to set the timer (RFC 6298, 2.4 and 2.5).
     pub(crate) fn timeout(&self, config: &RtoConfig) -> Duration {
         (self.base * u64::from(self.factor)).min(config.max)
     }
@@ -71,18 +75,18 @@ impl Rto {
             self.factor = self.factor.saturating_mul(2);
         }
         if self.factor > config.forget_above {
-            // The old estimate stays in the variance, in case there is never another sample.
+            // The variance keeps the old estimate, in case there is never another sample.
             self.rttvar4 += self.srtt8 >> 3;
             self.srtt8 = 0;
         }
     }
 
-    /// Back to the plain RTO.
-    pub(crate) const fn end_back_off(&mut self) {
+    /// Ends the back-off.
+    pub(crate) const fn end_backoff(&mut self) {
         self.factor = 1;
     }
 
-    /// Data transmission begins after a SYN was sent again and gave no sample: the RTO is at least 3 s (RFC 6298, 5.7).
+    /// The SYN was retransmitted and gave no sample: data begins with an RTO of at least 3 s (RFC 6298, 5.7).
     pub(crate) fn after_syn_loss(&mut self) {
         if self.srtt8 == 0 {
             self.base = self.base.max(Duration::from_secs(3));
@@ -90,13 +94,26 @@ impl Rto {
         self.factor = 1;
     }
 
-    /// Smoothed RTT; zero while there is none.
+    /// The smoothed RTT; zero while there is none.
     pub(crate) const fn srtt(&self, config: &RtoConfig) -> Duration {
         Duration::from_nanos((self.srtt8 >> 3) * Self::unit(config))
     }
 
-    pub(crate) const fn factor(&self) -> u32 {
+    /// The factor of the back-off: 1 without one.
+    pub(crate) const fn backoff(&self) -> u32 {
         self.factor
+    }
+
+    /// Time-outs since the last ACK of new data.
+    pub(crate) const fn retries(&self) -> u32 {
+        self.retries
+    }
+    pub(crate) const fn count_retry(&mut self) {
+        self.retries += 1;
+    }
+    /// New data was acknowledged, or the peer has answered.
+    pub(crate) const fn reset_retries(&mut self) {
+        self.retries = 0;
     }
 }
 
@@ -189,7 +206,7 @@ mod tests {
             rto.back_off(&config);
         }
         assert_eq!(seen, [1, 2, 4, 8, 16, 32, 64, 64, 64]);
-        rto.end_back_off();
+        rto.end_backoff();
         assert_eq!(rto.timeout(&config), Duration::from_secs(1));
     }
 
@@ -206,7 +223,7 @@ mod tests {
         assert_eq!(rto.srtt(&config), Duration::ZERO, "factor 16");
         assert_eq!(rto.timeout(&config), ms(1_200) * 16, "the RTO itself stands until the next sample");
         rto.sample(&config, at(90_000), ms(100));
-        rto.end_back_off();
+        rto.end_backoff();
         assert_eq!(rto.timeout(&config), ms(300), "counts as the first: 100 + 4 * 50");
     }
 }

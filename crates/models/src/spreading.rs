@@ -1,19 +1,20 @@
 //! How long a short transfer takes whose first window is a burst, is spread over the first RTT, or is one segment.
 //!
-//! Sallantin, Baudoin, Chaput, Arnal, Dubois and Beylot, "A TCP Model for Short-Lived Flows to Validate Initial Spreading"
-//! (LCN 2014), section IV. A transfer of `i` segments is in one of three states: `D_i^n`, a first window of `n` sent as one
-//! burst; `S_i^n`, a first window of `n` spread over the RTT; `B_i^n`, a later window of `n`, sent in pairs as slow start does.
+//! Sallantin, Baudoin, Chaput, Arnal, Dubois and Beylot, "A TCP Model for Short-Lived Flows to Validate Initial
+//! Spreading" (LCN 2014), section IV. A transfer of `i` segments is in one of three states: `D_i^n`, a first window of
+//! `n` sent as one burst; `S_i^n`, a first window of `n` spread over the RTT; `B_i^n`, a later window of `n`, sent in
+//! pairs as slow start does.
 //!
-//! Assumptions (section IV.A): a segment is lost with probability `p`, and with it all later ones of its burst; bursts, and
-//! segments that are spread, are independent; ACKs arrive; serialization takes no time; a timeout sets the window to one and
-//! only what was lost is sent again; three duplicate ACKs are possible only in `S`, and repair begins when three segments
-//! after the last loss have arrived.
+//! Assumptions (section IV.A): a segment is lost with probability `p`, and with it all later ones of its burst; bursts,
+//! and segments that are spread, are independent; ACKs arrive; serialization takes no time; a timeout sets the window
+//! to one and only what was lost is sent again; three duplicate ACKs are possible only in `S`, and repair begins when
+//! three segments after the last loss have arrived.
 //!
-//! Where we differ. The printed equations are wrong in a dozen places ([`paper_literal`] has them as printed); here is what
-//! the paper's own process does. The printed sums over numbers of losses are convolutions, and are computed as such:
-//! a window of pairs takes two steps at a time ([`Spreading`]'s `pairs`), so there are no binomial coefficients to overflow
-//! and no sum to be weighted wrongly, and the variance comes with the mean. `D_i^n` with `i > n` is not in the paper:
-//! it is equation (6) with the window as one burst.
+//! Where we differ. The printed equations are wrong in a dozen places ([`paper_literal`] has them as printed); here is
+//! what the paper's own process does. The printed sums over numbers of losses are convolutions, and are computed as
+//! such: a window of pairs takes two steps at a time ([`Spreading`]'s `pairs`), so there are no binomial coefficients
+//! to overflow and no sum to be weighted wrongly, and the variance comes with the mean. `D_i^n` with `i > n` is not in
+//! the paper: it is equation (6) with the window as one burst.
 
 mod moments;
 pub mod paper_literal;
@@ -34,15 +35,16 @@ pub enum Backoff {
     /// starts again with the base timer. The paper's.
     #[default]
     SingleSegment,
-    /// Every timeout doubles the timer, and the next cumulative ACK of something new restores it: RFC 6298, (5.5), with the
-    /// RTO computed again at each such ACK.
+    /// Every timeout doubles the timer, and the next cumulative ACK of something new restores it: RFC 6298, (5.5), with
+    /// the RTO computed again at each such ACK.
     EveryTimeout,
 }
 
 /// The path and the sender.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Parameters {
-    /// `p`: probability that a segment is lost if none of its burst was before; below 1/2, or the doubled timer has no mean.
+    /// `p`: probability that a segment is lost if none of its burst was before; below 1/2, or the doubled timer has no
+    /// mean.
     pub loss: f64,
     /// `R`: round-trip time in seconds.
     pub rtt_s: f64,
@@ -57,14 +59,15 @@ pub struct Parameters {
 pub struct Delivery {
     /// Mean in seconds.
     pub mean_s: f64,
-    /// Standard deviation in seconds; from a loss of 1/4 on there is none, since the doubled timer has no second moment.
+    /// Standard deviation in seconds; from a loss of 1/4 on there is none, since the doubled timer has no second
+    /// moment.
     pub std_dev_s: Option<f64>,
 }
 
 /// The probability that none of `segments` is lost: `(1-p)^m`.
 ///
-/// It is what independent losses give; the bursty loss of this model gives the same, since its first loss is as likely. A real
-/// burst does worse from four segments on (Fig. 4), and by how much is what is measured.
+/// It is what independent losses give; the bursty loss of this model gives the same, since its first loss is as likely.
+/// A real burst does worse from four segments on (Fig. 4), and by how much is what is measured.
 ///
 /// # Errors
 /// If `loss` is not in 0 <= loss <= 1.
@@ -84,8 +87,8 @@ pub struct Spreading {
     fresh: Vec<Moments>,
     /// The same entered by a timeout.
     backed_off: Vec<Moments>,
-    /// By `c + m` and `m`: `c` segments are lost and `m` more are sent in pairs; what takes all that is lost then, after a timeout:
-    /// `sum_t P_{t,m} T(B_{c+t}^1)`.
+    /// By `c + m` and `m`: `c` segments are lost and `m` more are sent in pairs; what takes all that is lost then,
+    /// after a timeout: `sum_t P_{t,m} T(B_{c+t}^1)`.
     pairs: Vec<Vec<Moments>>,
 }
 
@@ -165,8 +168,8 @@ impl Spreading {
 
     /// `B_i^n`, equations (5) and (6) with corrections 7 to 12 of the notes, by the first segment that is lost.
     ///
-    /// None of the first window: `R`, then `B_{i-n}^{2n}`. The first: its pair is gone, `T0`. The `u+1`th: `u` ACKs have set the
-    /// timer, at `R`, and let `min(i-n, 2u)` more go; so `R + T0`.
+    /// None of the first window: `R`, then `B_{i-n}^{2n}`. The first: its pair is gone, `T0`. The `u+1`th: `u` ACKs
+    /// have set the timer, at `R`, and let `min(i-n, 2u)` more go; so `R + T0`.
     fn later(&self, i: usize, n: usize) -> Moments {
         let n = n.min(i);
         if n <= 1 {
@@ -207,8 +210,8 @@ impl Spreading {
 
     /// `S_i^n`, equations (2) and (3) with corrections 1 to 6, by the first segment `k` that is lost and the last, `x`.
     ///
-    /// The timer would fire at `T0`, or `T0` after the ACK of segment `k-1`; the third duplicate ACK after the last loss is that
-    /// of segment `x+3`, sent at `(x+2) R/n`. What comes first begins the repair of what was lost.
+    /// The timer would fire at `T0`, or `T0` after the ACK of segment `k-1`; the third duplicate ACK after the last
+    /// loss is that of segment `x+3`, sent at `(x+2) R/n`. What comes first begins the repair of what was lost.
     fn spread(&self, i: usize, n: usize, fast_retransmit: bool) -> Moments {
         if i == 1 || n == 1 {
             return self.fresh[i];
@@ -262,7 +265,8 @@ impl Spreading {
         Ok(self.delivery(self.spread(i, n, false)))
     }
 
-    /// `T(B_i^n)`: `i` segments in a window of `n` that is sent in pairs. `T(B_i^1)` is slow start from a window of one.
+    /// `T(B_i^n)`: `i` segments in a window of `n` that is sent in pairs. `T(B_i^1)` is slow start from a window of
+    /// one.
     ///
     /// # Errors
     /// As [`Self::d`].
@@ -292,8 +296,8 @@ impl Spreading {
     }
 }
 
-/// What is left, by the distance `x - k` of the last loss from the first: those two, and of the segments between them each lost
-/// with probability `p`; for distances below `i`.
+/// What is left, by the distance `x - k` of the last loss from the first: those two, and of the segments between them
+/// each lost with probability `p`; for distances below `i`.
 fn between(by_lost: &[Moments], i: usize, p: f64) -> Vec<Moments> {
     let mut left: Vec<Moments> = by_lost[..=i].to_vec();
     let mut out = vec![left[1]];

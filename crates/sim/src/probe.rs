@@ -20,10 +20,10 @@ mod users;
 mod windows;
 
 use narrows_scenario::Scenario;
-use narrows_tcp::Event as TcpEvent;
+use narrows_tcp::TcpEvent;
 use narrows_units::{Duration, Instant};
 
-use crate::connection::{Connection, DATA, NO_ROW, TAKER};
+use crate::connection::{Connection, DATA, NO_ROW, RECEIVER};
 use crate::edge::Arrivals;
 use crate::event::{Event, EventQueue};
 use crate::packet::{Packet, Pool};
@@ -111,7 +111,7 @@ pub(crate) struct Probes {
 
 impl Probes {
     pub(crate) fn opened(&mut self, place: u32, c: &mut Connection) {
-        c.seat = self.users.opened(c);
+        c.user_index = self.users.opened(c);
         // One that has nothing to carry yet will be written to.
         if c.size == u64::MAX || c.size == c.header {
             self.flows.opened(place, c);
@@ -132,20 +132,20 @@ impl Probes {
         }
     }
 
-    /// The user with this seat got so many bytes.
+    /// The user got so many bytes.
     #[inline]
-    pub(crate) fn took(&mut self, now: Instant, seat: u32, bytes: u64) {
+    pub(crate) fn took(&mut self, now: Instant, user_index: u32, bytes: u64) {
         self.delivered += bytes;
-        self.users.took(now, seat);
-        self.shares.took(seat, bytes);
+        self.users.took(now, user_index);
+        self.shares.took(user_index, bytes);
     }
 
     /// An end told something; `c` is as it was before the transfer's own counts are changed.
     #[inline]
-    pub(crate) fn told(&mut self, now: Instant, end: usize, event: TcpEvent, c: &Connection) {
+    pub(crate) fn on_event(&mut self, now: Instant, end: usize, event: TcpEvent, c: &Connection) {
         match event {
-            TcpEvent::Delivered { bytes } if end == TAKER => {
-                self.took(now, c.seat, bytes);
+            TcpEvent::Delivered { bytes } if end == RECEIVER => {
+                self.took(now, c.user_index, bytes);
                 if c.stats.delivered + bytes >= c.size && !c.stats.failed {
                     if c.stats.written {
                         self.writes.add(now.since(c.stats.due_since).as_nanos());
@@ -156,7 +156,7 @@ impl Probes {
             TcpEvent::Timeout { backoff } if end == DATA => {
                 self.backoffs[backoff.max(1).ilog2() as usize] += 1;
             }
-            TcpEvent::Established => self.users.connected(now, c.seat),
+            TcpEvent::Established => self.users.connected(now, c.user_index),
             TcpEvent::Failed if !c.stats.failed && c.stats.delivered < c.size => self.served(now, c),
             _ => {}
         }
@@ -202,7 +202,7 @@ impl Probes {
     /// Nothing is due any more on a connection on which something was.
     fn served(&mut self, now: Instant, c: &Connection) {
         self.due.pass(now).connections -= 1;
-        self.users.served(now, c.seat);
+        self.users.served(now, c.user_index);
     }
 }
 

@@ -231,8 +231,9 @@ fn outside_the_domain() {
     assert!(mean_idle_uncapped(Memory::S3, 0.0, 0.1).is_err() && stage_ratio(Memory::S3, 0.0).is_err());
 }
 
-/// By hand: windows of up to 4, T0 = 2, one stage, any ACK ends the back-off. Silences are 2, 4, 6, .. epochs, each half as
-/// often as the one before at p = 1/2: p50 is 2, p75 is 4, the mean 4. By time the shares are 2/8, 4/16, 6/32, ..: 1/4, 1/2, 11/16.
+/// By hand: windows of up to 4, T0 = 2, one stage, any ACK ends the back-off. Silences are 2, 4, 6, .. epochs, each
+/// half as often as the one before at p = 1/2: p50 is 2, p75 is 4, the mean 4. By time the shares are 2/8, 4/16, 6/32,
+/// ..: 1/4, 1/2, 11/16.
 #[test]
 fn silences_by_hand() {
     let settings = Settings { wmax: 4, memory: Memory::S1, ..Settings::default() };

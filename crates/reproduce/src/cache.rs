@@ -11,13 +11,14 @@ use crate::section::{Section, Size};
 
 /// An output folder.
 #[derive(Debug)]
-pub struct Shelf<'a> {
+pub struct Cache<'a> {
     out: &'a Path,
-    /// What plans' hashes are now, by file, figure and size: reading all anew for each page would take longer than the pages.
+    /// What plans' hashes are now, by file, figure and size: reading all anew for each page would take longer than the
+    /// pages.
     now: RefCell<BTreeMap<(PathBuf, String, Size), Option<String>>>,
 }
 
-impl<'a> Shelf<'a> {
+impl<'a> Cache<'a> {
     /// Of this folder.
     #[must_use]
     pub fn new(out: &'a Path) -> Self {
@@ -30,8 +31,8 @@ impl<'a> Shelf<'a> {
         self.out.join(&paper.id).join(&figure.id)
     }
 
-    /// What there is of a figure: the most whole of those that today's program and files would give again, else the most
-    /// whole, which is then [`Section::stale`].
+    /// What there is of a figure: the most whole of those that today's program and files would give again, else the
+    /// most whole, which is then [`Section::stale`].
     ///
     /// # Errors
     /// If it cannot be read.

@@ -1,6 +1,6 @@
-//! The programs inside the namespaces: the users, the server, the link between, a listener. The lab starts them as children of
-//! its own binary; they speak one JSON object a line on standard output and stop when standard input ends, so nothing
-//! outlives the lab.
+//! The programs inside the namespaces: the users, the server, the link between, a listener. The lab starts them as
+//! children of its own binary; they speak one JSON object a line on standard output and stop when standard input ends,
+//! so nothing outlives the lab.
 
 use std::io::Write as _;
 

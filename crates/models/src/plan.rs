@@ -1,9 +1,11 @@
-//! What an operator asks of a thin link, concluded from its operating point: is it thin, what does drop-tail do to those who
-//! share it, what would more buffer cost, what would TAQ give with its door and without, and how far is the way out.
+//! What an operator asks of a thin link, concluded from its operating point: is it thin, what does drop-tail do to
+//! those who share it, what would more buffer cost, what would TAQ give with admission control and without, and how far
+//! is the way out.
 //!
-//! The questions and thresholds are those of the TAQ paper (Chen, Subramanian, Iyengar and Ford, EuroSys 2014, sections 2, 4.3 and
-//! 5); the answers are ours: the chain of [`crate::operating`] for drop-tail, arithmetic for turns and queues at a door, and for what
-//! neither tells, what the simulator showed. Which of them a conclusion rests on, and how far off it was, is in [`evidence`].
+//! The questions and thresholds are those of the TAQ paper (Chen, Subramanian, Iyengar and Ford, EuroSys 2014, sections
+//! 2, 4.3 and 5); the answers are ours: the chain of [`crate::operating`] for drop-tail, arithmetic for rounds and for
+//! the wait queue, and for what neither tells, what the simulator showed. Which of them a conclusion rests on, and how
+//! far off it was, is in [`evidence`].
 
 mod edges;
 pub mod evidence;
@@ -24,15 +26,15 @@ pub use stalls::Stalls;
 
 /// Loss from which timeouts repeat: `p_thresh` of TAQ, section 4.3.
 pub const P_THRESH: f64 = 0.1;
-/// Loss from which its door keeps new users out: `p_admit`, "slightly smaller".
+/// Loss from which its admission control keeps new users out: `p_admit`, "slightly smaller".
 pub const P_ADMIT: f64 = 0.09;
-/// Packets per round trip up to which a loss can hardly be repaired without a timeout: three duplicate ACKs need three packets
-/// behind the one that is lost (RFC 5681, section 3.2).
+/// Packets per round trip up to which a loss can hardly be repaired without a timeout: three duplicate ACKs need three
+/// packets behind the one that is lost (RFC 5681, section 3.2).
 pub const FEW_PACKETS: f64 = 4.0;
-/// Longest round of one packet for each user that TAQ's door allows: its setting `round_limit_ms`.
+/// Longest round of one packet for each user that TAQ's admission control allows: its setting `round_limit_ms`.
 pub const ROUND_LIMIT_S: f64 = 3.0;
-/// Rounds after which TAQ's door lets in who waits: its setting `wait_rounds`.
-pub const LINE_ROUNDS: f64 = 5.0;
+/// Rounds after which TAQ's admission control admits who waits: its setting `wait_rounds`.
+pub const WAIT_ROUNDS: f64 = 5.0;
 /// Packets TAQ lets wait in all: its setting `memory_packets`.
 pub const MEMORY_PACKETS: f64 = 4000.0;
 /// Headers of a segment, IPv4 and TCP, bytes; a timestamp takes [`TIMESTAMP`] more.
@@ -78,8 +80,8 @@ pub struct Link {
 }
 
 impl Link {
-    /// A link with a buffer of one round trip and packets of 1500 B, for users of one connection each, all at once, with the TCP of
-    /// Linux, who fetch the simulator's mean web object and wait a minute at most.
+    /// A link with a buffer of one round trip and packets of 1500 B, for users of one connection each, all at once,
+    /// with the TCP of Linux, who fetch the simulator's mean web object and wait a minute at most.
     #[must_use]
     pub fn new(rate: Rate, users: u32, rtt: Duration) -> Self {
         Self {
@@ -135,7 +137,8 @@ impl Link {
     }
 
     /// Mean seconds of a fetch if `flows` connections fetch one object after another: the link carries one object each
-    /// [`Self::object_s`], and each waits for all others whatever the order; at least two round trips, to connect and to ask.
+    /// [`Self::object_s`], and each waits for all others whatever the order; at least two round trips, to connect and
+    /// to ask.
     fn fetch_s(&self, flows: u32) -> f64 {
         (f64::from(flows) * self.object_s()).max(2.0 * self.rtt.as_secs_f64() + self.object_s())
     }
@@ -197,7 +200,7 @@ pub enum Verdict {
     SmallPackets,
     /// [`P_THRESH`] is lost, or more: timeouts repeat, and which packet is lost no longer matters.
     PastTipping,
-    /// A fetch takes longer than anybody waits, whatever the queue: a door only decides where they wait.
+    /// A fetch takes longer than anybody waits, whatever the queue: admission control only decides where they wait.
     TooMany,
 }
 
@@ -242,12 +245,13 @@ pub struct LargerBuffer {
     pub smallest_fetch_s: f64,
 }
 
-/// TAQ without its door: each flow has its turn.
+/// TAQ without admission control: each flow sends in each round of its DRR.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Turns {
+pub struct Rounds {
     /// A full packet of each flow: `N S / C`, s.
     pub round_s: f64,
-    /// Longest time in which nothing comes to a user, at most: [`SILENT_ROUNDS`], and two round trips for who begins anew.
+    /// Longest time in which nothing comes to a user, at most: [`SILENT_ROUNDS`], and two round trips for who begins
+    /// anew.
     pub silence_s: f64,
     /// Mean time of a fetch, s.
     pub fetch_s: f64,
@@ -257,19 +261,19 @@ pub struct Turns {
     pub fits: bool,
 }
 
-/// Rounds in which nothing comes to a user, at most: measured, see [`evidence::TURNS`].
+/// Rounds in which nothing comes to a user, at most: measured, see [`evidence::ROUNDS`].
 pub const SILENT_ROUNDS: f64 = 1.5;
 /// Packets a sender has in TAQ's queue, least and most: measured, see [`evidence::WAIT`].
 pub const IN_QUEUE: (f64, f64) = (1.8, 4.5);
 /// What is taken for whether they fit into [`MEMORY_PACKETS`].
 const USUAL_IN_QUEUE: f64 = 3.0;
 
-/// A limit on who is in at a time.
+/// A limit on who is admitted at a time.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Admission {
-    /// Users that may be in at once.
+    /// Users that may be admitted at once.
     pub users: u32,
-    /// How long the others wait for their turn, s; none if everybody is in.
+    /// How long the others wait, s; none if everybody is admitted.
     pub wait_s: Option<f64>,
 }
 
@@ -305,11 +309,11 @@ pub struct Plan {
     pub stalls: Stalls,
     /// More of drop-tail's buffer; none if the loss is below [`P_THRESH`] as it is, or with no buffer.
     pub larger_buffer: Option<LargerBuffer>,
-    /// TAQ without its door.
-    pub turns: Turns,
-    /// TAQ's door in its default mode: a round of one packet for each user takes at most [`ROUND_LIMIT_S`].
+    /// TAQ without admission control.
+    pub rounds: Rounds,
+    /// Admission control of TAQ's default mode: a round of one packet for each user takes at most [`ROUND_LIMIT_S`].
     pub admission: Admission,
-    /// A door that keeps drop-tail's loss below [`P_ADMIT`].
+    /// Admission control that keeps drop-tail's loss below [`P_ADMIT`].
     pub loss_admission: Admission,
     /// Ways to each better verdict, the nearest first.
     pub exits: Vec<Exit>,
@@ -338,7 +342,7 @@ pub fn plan(link: &Link) -> Result<Plan> {
         verdict,
         stalls: stalls(link)?,
         larger_buffer: larger_buffer(link, &point)?,
-        turns: turns(link, flows),
+        rounds: rounds(link, flows),
         admission: admission(link, (ROUND_LIMIT_S / link.packet_s()).floor(), flows, link.busy_users()),
         loss_admission: loss_admission(link, &point)?,
         exits: exits?,
@@ -346,9 +350,9 @@ pub fn plan(link: &Link) -> Result<Plan> {
     })
 }
 
-/// Stalls at the operating point of flows without tail loss probes: Linux probes only in its open state (RFC 8985, section 7.2), to
-/// which a flow that stalls has not come back since its first timeout. That leaves the timer of RFC 6298, whose back-off ends as
-/// ever.
+/// Stalls at the operating point of flows without tail loss probes: Linux probes only in its open state (RFC 8985,
+/// section 7.2), to which a flow that stalls has not come back since its first timeout. That leaves the timer of RFC
+/// 6298, whose back-off ends as ever.
 fn stalls(link: &Link) -> Result<Stalls> {
     let bottleneck = link.bottleneck(link.flows(), link.buffer_packets());
     let point = operating_point(&Bottleneck { stack: Stack::Rfc, ..bottleneck })?;
@@ -366,10 +370,10 @@ fn larger_buffer(link: &Link, now: &OperatingPoint) -> Result<Option<LargerBuffe
     Ok(Some(LargerBuffer { packets, delay_s, smallest_fetch_s }))
 }
 
-fn turns(link: &Link, flows: u32) -> Turns {
+fn rounds(link: &Link, flows: u32) -> Rounds {
     let n = f64::from(flows);
     let round_s = n * link.packet_s();
-    Turns {
+    Rounds {
         round_s,
         silence_s: SILENT_ROUNDS * round_s + 2.0 * link.rtt.as_secs_f64(),
         fetch_s: link.fetch_s(flows),
@@ -378,19 +382,20 @@ fn turns(link: &Link, flows: u32) -> Turns {
     }
 }
 
-/// A door that lets `users` users in. Each connection stands in line for itself once its pool's admission is over (`t_pool`), so a
-/// user who is in has about one connection in at a time, and connections beyond `users` wait, until as many objects are through.
+/// Admission control that admits `users` users. Each connection waits for itself once its pool's admission is over
+/// (`t_pool`), so an admitted user has about one connection at a time, and connections beyond `users` wait until as
+/// many objects are through.
 ///
-/// But nobody waits longer than [`LINE_ROUNDS`] rounds of those who are in. Then more are in: n connections, each for n objects'
-/// time T, with rounds of n packets' time s, and a line of c n s; all N are in or wait, N T = n T + c n s. A round counts users, of
-/// whom there are only so many.
+/// But nobody waits longer than [`WAIT_ROUNDS`] rounds of those who are admitted. Then more are: n connections, each
+/// for n objects' time T, with rounds of n packets' time s, and a wait queue of c n s; all N are admitted or wait,
+/// N T = n T + c n s. A round counts users, of whom there are only so many.
 fn admission(link: &Link, users: f64, flows: u32, busy_users: u32) -> Admission {
     let (flows, busy_users) = (f64::from(flows), f64::from(busy_users));
-    let (object_s, line_s) = (link.object_s(), LINE_ROUNDS * link.packet_s());
+    let (object_s, longest_s) = (link.object_s(), WAIT_ROUNDS * link.packet_s());
     let wait_s = (busy_users > users).then(|| {
-        let in_turn = (flows - users) * object_s;
-        let inside = (flows * object_s / (object_s + line_s)).min(busy_users);
-        in_turn.min(line_s * inside.max(users))
+        let behind_s = (flows - users) * object_s;
+        let admitted = (flows * object_s / (object_s + longest_s)).min(busy_users);
+        behind_s.min(longest_s * admitted.max(users))
     });
     Admission { users: users.min(f64::from(u32::MAX)) as u32, wait_s }
 }

@@ -1,0 +1,127 @@
+//! How the claims of papers and figures fared, and the rows of the lists of experiments that they judge.
+
+use super::Made;
+use crate::catalogue::{Elsewhere, Figure, Paper};
+use crate::judged::Judged;
+use crate::section::{Section, Size};
+
+/// How the claims of a paper, or of a figure, fared.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Score {
+    /// Claims that hold.
+    pub holds: usize,
+    /// Claims of which only the direction holds.
+    pub direction: usize,
+    /// Claims that do not hold.
+    pub fails: usize,
+    /// Claims that could not be judged.
+    pub open: usize,
+}
+
+impl Score {
+    /// Of these claims.
+    pub fn of<'a>(claims: impl Iterator<Item = &'a Judged>) -> Self {
+        let mut score = Self::default();
+        for claim in claims {
+            match claim.outcome.as_str() {
+                "holds" => score.holds += 1,
+                "direction" => score.direction += 1,
+                "fails" => score.fails += 1,
+                _ => score.open += 1,
+            }
+        }
+        score
+    }
+
+    /// Of a paper's own claims among those of its figures.
+    pub(crate) fn of_paper(sections: &[Made<'_>]) -> Self {
+        Self::of(sections.iter().flat_map(|(_, s)| &s.claims).filter(|c| !c.own))
+    }
+
+    /// In words.
+    #[must_use]
+    pub fn words(self) -> String {
+        let of = |n: usize, what: &str| (n > 0).then(|| format!("{n} {what}"));
+        let parts = [
+            of(self.holds, if self.holds == 1 { "holds" } else { "hold" }),
+            of(self.direction, "in direction only"),
+            of(self.fails, if self.fails == 1 { "does not hold" } else { "do not hold" }),
+            of(self.open, "not judged"),
+        ];
+        let parts: Vec<String> = parts.into_iter().flatten().collect();
+        if parts.is_empty() { "no claim yet".to_owned() } else { parts.join(", ") }
+    }
+}
+
+/// How many of a paper's sections are less than the whole figure of today, if any.
+pub(crate) fn less(sections: &[Made<'_>]) -> Option<String> {
+    let many = |which: fn(&Section) -> bool| sections.iter().filter(|(_, s)| which(s)).count();
+    let cut = many(|s| s.size != Size::Full && !s.stale);
+    let stale = many(|s| s.stale);
+    let told = [(cut, "cut down"), (stale, "of an earlier program or file")];
+    let told: Vec<String> =
+        told.iter().filter(|(n, _)| *n > 0).map(|(n, what)| format!("{n} {what}")).collect();
+    (!told.is_empty()).then(|| told.join(", "))
+}
+
+/// `11 of 12`; rows that something else than these figures judges are told apart.
+pub(crate) fn rows_judged(rows: &[Row<'_>]) -> String {
+    let elsewhere = rows.iter().filter(|r| r.judged_elsewhere()).count();
+    let here = rows.iter().filter(|r| r.judged()).count() - elsewhere;
+    let more = if elsewhere > 0 { format!(" and {elsewhere} elsewhere") } else { String::new() };
+    format!("{here}{more} of {}", rows.len())
+}
+
+/// A row of the list of experiments and what came of it.
+pub(crate) struct Row<'a> {
+    pub(super) name: &'a str,
+    /// Whether it must hold to the last digit.
+    pub(super) exact: bool,
+    /// Where it is run, if it is.
+    pub(super) figure: Option<&'a Figure>,
+    pub(super) score: Score,
+    pub(super) elsewhere: Option<&'a Elsewhere>,
+}
+
+impl Row<'_> {
+    /// Whether there is a verdict of it.
+    pub(crate) fn judged(&self) -> bool {
+        self.score.holds + self.score.direction + self.score.fails > 0 || self.judged_elsewhere()
+    }
+
+    /// Whether that is not of these figures but of what the list names.
+    fn judged_elsewhere(&self) -> bool {
+        self.elsewhere.is_some_and(|e| !e.verdict.is_empty())
+    }
+}
+
+/// The rows of a paper in the order of its figures, and then those that no figure here simulates.
+pub(crate) fn rows_of<'a>(paper: &'a Paper, sections: &[Made<'_>]) -> Vec<Row<'a>> {
+    let mut rows: Vec<Row<'a>> = Vec::new();
+    let claims = || sections.iter().flat_map(|(_, s)| &s.claims);
+    for (figure, name) in paper.figures.iter().flat_map(|f| f.rows.iter().map(move |r| (f, r))) {
+        // One that several figures judge stands with the first.
+        if rows.iter().any(|r| r.name == name) {
+            continue;
+        }
+        rows.push(Row {
+            name,
+            exact: figure.exact.contains(name),
+            figure: Some(figure),
+            score: Score::of(claims().filter(|c| !c.own && c.rows.contains(name))),
+            elsewhere: None,
+        });
+    }
+    let other = |e: &'a Elsewhere| {
+        let row = |name: &'a String| Row {
+            name,
+            exact: e.exact,
+            figure: None,
+            score: Score::default(),
+            elsewhere: Some(e),
+        };
+        e.rows.iter().map(row)
+    };
+    rows.extend(paper.elsewhere.iter().flat_map(other));
+    rows
+}

@@ -1,0 +1,73 @@
+//! What is wrong with a setting, and what keys used to be called.
+
+use core::fmt;
+
+/// Why a setting is impossible, or a text names no settings at all.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SettingError {
+    /// The key, or what was to be named.
+    pub key: String,
+    /// What was given.
+    pub value: String,
+    /// What is wrong with it, in words: mostly what was expected.
+    pub problem: String,
+}
+
+impl SettingError {
+    /// A value other than expected.
+    #[must_use]
+    pub fn new(key: impl Into<String>, value: impl Into<String>, expected: impl fmt::Display) -> Self {
+        Self { key: key.into(), value: value.into(), problem: format!("expected {expected}") }
+    }
+
+    /// What was expected, if that is the problem.
+    #[must_use]
+    pub fn expected(&self) -> Option<&str> {
+        self.problem.strip_prefix("expected ")
+    }
+
+    /// A key that `settings` do not have.
+    #[must_use]
+    pub fn unknown(key: &str, value: &str, settings: &str, keys: &[&str]) -> Self {
+        let problem = match renamed(key) {
+            Some(new) if keys.contains(&new) => format!("this key is called {new}"),
+            _ => format!("expected a key of {settings}: {}", keys.join(", ")),
+        };
+        Self { key: key.to_owned(), value: value.to_owned(), problem }
+    }
+
+    /// A key that has no meaning beside another setting: `here` is that setting, `there` what the key belongs to.
+    #[must_use]
+    pub fn misplaced(key: &str, value: &str, here: &str, there: &str) -> Self {
+        let problem = format!("'{key}' has no meaning in {here}; it belongs to {there}");
+        Self { key: key.to_owned(), value: value.to_owned(), problem }
+    }
+}
+
+impl fmt::Display for SettingError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} = '{}': {}", self.key, self.value, self.problem)
+    }
+}
+impl std::error::Error for SettingError {}
+
+/// Names that keys had in settings and scenarios, with those they have.
+const RENAMED: &[(&str, &str)] = &[
+    ("clamp", "window_clamp"),
+    ("clamp_max", "window_clamp_max"),
+    ("clamp_min", "window_clamp_min"),
+    ("door", "waiting_syn"),
+    ("front", "retransmissions_first"),
+    ("hangs", "stalls"),
+    ("line_rounds", "wait_rounds"),
+    ("new_bytes", "new_quantum"),
+    ("new_first", "new_flows_first"),
+    ("swallow", "suppress_duplicates"),
+    ("swallow_departed", "suppress_departed"),
+];
+
+/// What a key, or a name in a scenario, is called that had the name `old`.
+#[must_use]
+pub fn renamed(old: &str) -> Option<&'static str> {
+    RENAMED.iter().find(|(was, _)| *was == old).map(|(_, is)| *is)
+}

@@ -1,0 +1,224 @@
+//! The sending half of a connection.
+//!
+//! Stream offsets count from the SYN, which is offset 0; data begins at 1, and the FIN follows the last byte. Windows
+//! count segments, as in ns-2 and Linux, where RFC 5681 counts bytes; with full segments there is no difference.
+//!
+//! `ack.rs` takes acknowledgments, `recovery.rs` repairs losses, `timeout.rs` does what timers do when they expire,
+//! `rack.rs` detects losses by time, `output.rs` decides what may leave and `emit.rs` builds the segments. What they
+//! share are small structs, each in a file of its own.
+
+mod ack;
+mod ecn;
+mod emit;
+mod loss;
+mod output;
+mod pacer;
+mod peer;
+mod prr;
+mod rack;
+mod ranges;
+mod recovery;
+mod rto;
+mod scoreboard;
+mod timed;
+mod timeout;
+mod timers;
+
+use narrows_units::{Duration, Instant, SeqNum};
+use narrows_wire::TcpHeader;
+
+use crate::cc::{AnyCc, CcEstimates, CongestionControl, Window};
+use crate::receiver::Receiver;
+use crate::startup::{AnyStartup, FirstRtt, Startup};
+use crate::{Config, EndpointCounters, Io, Recovery};
+use ecn::EcnResponse;
+use loss::{LossRecovery, RecoveryPhase};
+use pacer::Pacer;
+use peer::Peer;
+use rack::Rack;
+use rto::Rto;
+use scoreboard::Scoreboard;
+use timed::TimedSegment;
+pub(crate) use timers::Timer;
+use timers::Timers;
+
+/// What a call works with besides the sender itself.
+pub(crate) struct Context<'a, I> {
+    pub(crate) config: &'a Config,
+    pub(crate) now: Instant,
+    /// Every segment carries an acknowledgment.
+    pub(crate) receiver: &'a mut Receiver,
+    pub(crate) counters: &'a mut EndpointCounters,
+    pub(crate) io: &'a mut I,
+    /// Whether this call has sent a segment, and an acknowledgment with it.
+    pub(crate) sent: bool,
+    /// How many segments of new data this call has sent.
+    pub(crate) new_segments: u32,
+}
+
+/// The fields before the scoreboard are all that an end touches which has nothing to send.
+#[derive(Debug)]
+#[repr(C)]
+pub(crate) struct Sender {
+    timers: Timers,
+    /// The offset after the application's last byte.
+    end: u64,
+    /// Only with RACK and TLP.
+    rack: Option<Box<Rack>>,
+    pacer: Pacer,
+    isn: SeqNum,
+    /// The application has closed, so a FIN follows `end`.
+    closing: bool,
+    /// The congestion window was what stopped the last output.
+    cwnd_limited: bool,
+    peer: Peer,
+    board: Scoreboard,
+    window: Window,
+    cc: AnyCc,
+    startup: AnyStartup,
+    rto: Rto,
+    /// When the last segment with data left.
+    last_sent: Instant,
+    loss: LossRecovery,
+    ecn: EcnResponse,
+    timed: TimedSegment,
+}
+
+/// Bytes of a sender before the scoreboard.
+#[cfg(test)]
+pub(crate) const HEAD: usize = core::mem::offset_of!(Sender, board);
+
+impl Sender {
+    pub(crate) fn new(config: &Config, isn: SeqNum) -> Self {
+        let startup = AnyStartup::new(config);
+        let cwnd = startup.initial_window(config);
+        let mut board = Scoreboard::default();
+        board.start(0);
+        Self {
+            end: 1,
+            timers: Timers::default(),
+            rack: (config.rack_tlp && config.recovery == Recovery::Sack).then(Box::default),
+            pacer: Pacer::default(),
+            isn,
+            closing: false,
+            cwnd_limited: false,
+            peer: Peer::new(config),
+            board,
+            window: Window { cwnd, ssthresh: config.initial_ssthresh },
+            cc: AnyCc::new(config),
+            startup,
+            rto: Rto::new(&config.rto),
+            last_sent: Instant::ZERO,
+            loss: LossRecovery::default(),
+            ecn: EcnResponse::new(isn),
+            timed: TimedSegment::default(),
+        }
+    }
+
+    /// The peer takes our SYN without acknowledging it.
+    pub(crate) fn skip_own_syn(&mut self, config: &Config) {
+        self.board.start(1);
+        let known = config.start.rtt > Duration::ZERO;
+        let first = if known { FirstRtt::Is(config.start.rtt) } else { FirstRtt::Unknown };
+        self.startup.on_established(&mut self.window, first, config);
+    }
+
+    /// The connection exists already: our SYN counts as acknowledged, and the peer has the same settings.
+    pub(crate) fn skip_handshake(&mut self, config: &Config) {
+        self.skip_own_syn(config);
+        self.peer.assume(config);
+        self.ecn.assume(config);
+    }
+
+    /// Takes over what the peer's SYN says.
+    pub(crate) fn on_peer_syn(&mut self, config: &Config, syn: &TcpHeader) {
+        self.peer.on_syn(syn);
+        self.ecn.on_syn(config, syn);
+    }
+
+    /// The application has `bytes` more to send.
+    pub(crate) const fn write(&mut self, bytes: u64) {
+        self.end = self.end.saturating_add(bytes);
+    }
+
+    pub(crate) const fn close(&mut self) {
+        self.closing = true;
+    }
+
+    pub(crate) const fn is_closing(&self) -> bool {
+        self.closing
+    }
+    /// Whether our SYN was acknowledged.
+    pub(crate) const fn is_synchronized(&self) -> bool {
+        self.board.una() > 0
+    }
+    /// Whether our FIN was acknowledged.
+    pub(crate) fn fin_acknowledged(&self) -> bool {
+        self.fin_sent() && self.board.is_empty()
+    }
+    /// Only a FIN lies beyond the last byte.
+    const fn fin_sent(&self) -> bool {
+        self.board.max() > self.end
+    }
+    pub(crate) const fn window(&self) -> Window {
+        self.window
+    }
+    pub(crate) fn cc_estimates(&self) -> Option<CcEstimates> {
+        self.cc.estimates()
+    }
+    pub(crate) fn srtt(&self, config: &Config) -> Duration {
+        self.rto.srtt(&config.rto)
+    }
+    pub(crate) const fn backoff(&self) -> u32 {
+        self.rto.backoff()
+    }
+    /// Bytes sent and not acknowledged; a SYN or FIN counts as one.
+    pub(crate) const fn unacked(&self) -> u64 {
+        self.board.bytes()
+    }
+    /// Bytes written and never sent.
+    pub(crate) const fn unsent(&self) -> u64 {
+        self.end.saturating_sub(self.board.max())
+    }
+    /// Bytes acknowledged.
+    pub(crate) fn acked(&self) -> u64 {
+        self.board.una().min(self.end).saturating_sub(1)
+    }
+    /// Segments in the network, as far as is known.
+    pub(crate) fn in_flight(&self, config: &Config) -> u32 {
+        if config.recovery == Recovery::Sack { self.board.pipe() } else { self.board.outstanding() }
+    }
+    /// Whether a timer has expired.
+    pub(crate) fn is_due(&self, timer: Timer, now: Instant) -> bool {
+        self.timers.is_due(timer, now)
+    }
+    /// When the first timer expires.
+    pub(crate) fn next_wake(&self) -> Instant {
+        self.timers.next()
+    }
+    pub(crate) const fn isn(&self) -> SeqNum {
+        self.isn
+    }
+
+    /// The sequence number of a stream offset.
+    fn seq(&self, offset: u64) -> SeqNum {
+        self.isn + offset as u32
+    }
+
+    /// The stream offset of an acknowledgment number: of all that fit, the one nearest to snd_una. `None` if it would
+    /// lie before the SYN.
+    fn offset_of(&self, seq: SeqNum) -> Option<u64> {
+        let una = self.board.una();
+        una.checked_add_signed(i64::from(seq.distance_from(self.seq(una))))
+    }
+
+    /// Whether an acknowledgment number acknowledges nothing that was never sent.
+    pub(crate) fn is_acceptable(&self, ack: SeqNum) -> bool {
+        self.offset_of(ack).is_some_and(|ack| ack <= self.board.max())
+    }
+
+    /// Starts the retransmission timer anew (RFC 6298, section 5); with nothing outstanding, the persist timer.
+    fn restart_rto<I: Io>(&mut self, cx: &Context<'_, I>) {
+        self.timers.set(Timer::Retransmit, cx.now + self.rto.timeout(&cx.config.rto));
+    }
+}

@@ -1,0 +1,268 @@
+//! What an acknowledgment does: the scoreboard, the peer's window, the RTT sample, and the growth of the congestion
+//! window.
+
+use narrows_units::{Duration, Instant};
+use narrows_wire::TcpHeader;
+
+use super::scoreboard::Delivered;
+use super::{Context, RecoveryPhase, Sender, Timer};
+use crate::cc::{AckSample, CongestionControl, DeliverySample};
+use crate::receiver::timestamp;
+use crate::startup::{FirstRtt, Startup};
+use crate::{BackoffEnds, ByteCounting, Config, Handshake, Io, Recovery, RtoRecovery, RttSampling, TcpEvent};
+
+/// An acknowledgment that came while something is outstanding.
+struct Ack<'a> {
+    tcp: &'a TcpHeader,
+    /// snd_una before and after it.
+    una: u64,
+    end: u64,
+    /// Segments in flight before it.
+    flight: u32,
+    delivered: Delivered,
+}
+
+impl Sender {
+    /// Takes the acknowledgment in `tcp`. [`Sender::output`] then sends what may leave because of it.
+    #[inline]
+    pub(crate) fn on_ack<I: Io>(&mut self, cx: &mut Context<'_, I>, tcp: &TcpHeader) {
+        let Some(end) = self.offset_of(tcp.ack).filter(|&end| end <= self.board.max()) else { return };
+        if end < self.board.una() {
+            return;
+        }
+        if self.board.is_empty() && tcp.sack.as_slice().is_empty() && self.rack.is_none() {
+            // Nothing is outstanding: so come the acknowledgments in the data that an end receives which has none to
+            // send.
+            self.take_window(tcp, false);
+        } else {
+            self.take_ack(cx, tcp, end);
+        }
+        if self.ecn.is_echo(tcp) {
+            self.on_ecn_echo(cx);
+        }
+    }
+
+    /// Everything below `end` is acknowledged, and something is outstanding.
+    fn take_ack<I: Io>(&mut self, cx: &mut Context<'_, I>, tcp: &TcpHeader, end: u64) {
+        let una = self.board.una();
+        let delivered = Delivered { for_rack: self.rack.is_some(), ..Delivered::default() };
+        let mut ack = Ack { tcp, una, end, flight: self.in_flight(cx.config), delivered };
+        self.update_scoreboard(cx, &mut ack);
+        let duplicate = end == una && self.is_duplicate(cx.config, &ack);
+        self.take_window(tcp, end > una);
+        if end > una {
+            if una > 0 || cx.config.handshake == Handshake::SynIsPacketZero {
+                self.on_new_ack(cx, &ack);
+                if una == 0 {
+                    self.on_established(cx, &ack.delivered);
+                    // Packet 0 has opened the window like any other; what follows may have the initial window.
+                    self.window.cwnd = self.window.cwnd.max(self.startup.initial_window(cx.config));
+                }
+            } else {
+                self.on_syn_ack(cx, &ack);
+            }
+            let bytes = end.min(self.end).saturating_sub(una.max(1));
+            if bytes > 0 {
+                cx.io.event(TcpEvent::Acked { bytes });
+            }
+        } else {
+            if ack.delivered.segments > 0 {
+                self.report_delivery(cx, None, &ack.delivered);
+            }
+            if duplicate {
+                self.on_duplicate(cx);
+            }
+        }
+        if cx.config.recovery == Recovery::Sack {
+            self.on_delivered(cx, ack.delivered.segments);
+        }
+    }
+
+    /// Enters an acknowledgment into the scoreboard and marks what counts as lost because of it.
+    #[inline]
+    fn update_scoreboard<I: Io>(&mut self, cx: &mut Context<'_, I>, ack: &mut Ack<'_>) {
+        if ack.end > ack.una {
+            let timed = self.timed.take_if_acked(ack.una, ack.end);
+            ack.delivered.timed = timed.and_then(|end| self.board.sent_before(end));
+            self.board.acknowledge(ack.end, &mut ack.delivered);
+        }
+        let blocks = ack.tcp.sack.as_slice();
+        if !blocks.is_empty() && self.heeds_sack(cx.config) {
+            for &(left, right) in blocks {
+                if let (Some(left), Some(right)) = (self.offset_of(left), self.offset_of(right)) {
+                    self.board.sack(left, right, &mut ack.delivered);
+                }
+            }
+        }
+        if self.rack.is_some() {
+            self.rack_on_ack(cx, ack.tcp, ack.una, &ack.delivered);
+        } else if !self.loss.is_open() || self.loss.may_begin(cx.config.recovery, self.board.una()) {
+            self.board.mark_lost(cx.config.dupthresh, u32::from(self.peer.mss));
+        }
+    }
+
+    /// Whether SACK blocks count. After going back only the cumulative ACK does, until what was outstanding then is
+    /// acknowledged.
+    fn heeds_sack(&self, config: &Config) -> bool {
+        config.recovery == Recovery::Sack
+            && (self.loss.phase != RecoveryPhase::Loss || config.rto_recovery == RtoRecovery::Scoreboard)
+    }
+
+    /// Whether this is a duplicate ACK: RFC 5681, section 2; with SACK, one that reports new data (RFC 6675, section
+    /// 2).
+    fn is_duplicate(&mut self, config: &Config, ack: &Ack<'_>) -> bool {
+        let tcp = ack.tcp;
+        if config.recovery == Recovery::Sack {
+            self.peer.sacks |= !tcp.sack.as_slice().is_empty();
+            if self.heeds_sack(config) && self.peer.sacks {
+                return ack.delivered.segments > 0;
+            }
+            if self.peer.sacks && tcp.sack.as_slice().is_empty() {
+                return false;
+            }
+        }
+        // The window of a SYN is never scaled, so the first window after it may differ without having changed.
+        let same_window = self.peer.announced_window(tcp) == self.peer.window || self.board.una() <= 1;
+        !self.board.is_empty() && tcp.is_pure_ack() && same_window
+    }
+
+    /// Takes the peer's window. If nothing was outstanding when it came and a timer runs, that is the persist timer,
+    /// which has done its work once the window is open.
+    #[inline]
+    fn take_window(&mut self, tcp: &TcpHeader, advances: bool) {
+        self.peer.window = self.peer.announced_window(tcp);
+        let persists = !advances && self.board.is_empty() && self.timers.is_set(Timer::Retransmit);
+        if persists && self.peer.window > 0 {
+            self.rto.end_backoff();
+            self.rto.reset_retries();
+            self.timers.stop(Timer::Retransmit);
+        }
+    }
+
+    /// New data was acknowledged, or ns-2's packet 0.
+    fn on_new_ack<I: Io>(&mut self, cx: &mut Context<'_, I>, ack: &Ack<'_>) {
+        let (config, delivered) = (cx.config, &ack.delivered);
+        let rtt = self.take_rtt(cx, ack);
+        if ack.end > 1 {
+            // Packet 0 is smaller than what follows, so its round trip is shorter.
+            self.report_delivery(cx, rtt.filter(|_| sent_once(config, delivered).is_some()), delivered);
+        }
+        if rtt.is_some() || config.rto.backoff_ends == BackoffEnds::NewAck {
+            self.rto.end_backoff();
+        }
+        self.rto.reset_retries();
+        let recovering = self.loss.is_recovering();
+        let later_partial = recovering && ack.end < self.loss.recover && self.loss.partial_seen;
+        if self.board.is_empty() {
+            self.timers.stop(Timer::Retransmit);
+        } else if !(later_partial && first_partial_only(config)) {
+            self.restart_rto(cx);
+        }
+        if recovering && !self.on_recovery_ack(cx, ack.end, delivered.segments) {
+            return;
+        }
+        self.loss.on_new_ack(ack.end);
+        if !(self.ecn.is_echo(ack.tcp) || recovering && config.recovery == Recovery::Sack) {
+            self.grow(cx, ack, rtt);
+        }
+    }
+
+    /// Our SYN was acknowledged, and it is not data.
+    fn on_syn_ack<I: Io>(&mut self, cx: &mut Context<'_, I>, ack: &Ack<'_>) {
+        let rtt = self.take_rtt(cx, ack);
+        if self.rto.retries() > 0 {
+            // After a lost SYN the initial window is one segment (RFC 5681, section 3.1).
+            self.window.cwnd = 1.0;
+            if rtt.is_none() {
+                self.rto.after_syn_loss();
+            }
+        }
+        self.rto.reset_retries();
+        self.timers.stop(Timer::Retransmit);
+        self.on_established(cx, &ack.delivered);
+    }
+
+    /// Tells the start-up that our SYN, and nothing else, was acknowledged.
+    fn on_established<I: Io>(&mut self, cx: &Context<'_, I>, delivered: &Delivered) {
+        let first = delivered.sent.map_or(FirstRtt::SynLost, |sent| FirstRtt::Is(cx.now.since(sent)));
+        self.startup.on_established(&mut self.window, first, cx.config);
+    }
+
+    /// Takes a sample of the round-trip time, if this acknowledgment gives one.
+    fn take_rtt<I: Io>(&mut self, cx: &mut Context<'_, I>, ack: &Ack<'_>) -> Option<Duration> {
+        let rtt = match (sent_once(cx.config, &ack.delivered), ack.tcp.timestamps) {
+            (Some(sent), _) => cx.now.since(sent),
+            // A retransmission gives one too: the echo says which copy has arrived (RFC 7323, section 4).
+            (None, Some((_, echoed))) if cx.config.timestamps => {
+                let ms = timestamp(cx.now).wrapping_sub(echoed);
+                if ms > i32::MAX as u32 {
+                    return None;
+                }
+                Duration::from_millis(u64::from(ms.max(1)))
+            }
+            _ => return None,
+        };
+        self.rto.sample(&cx.config.rto, cx.now, rtt);
+        cx.io.event(TcpEvent::RttSample(rtt));
+        Some(rtt)
+    }
+
+    /// Tells congestion control what was acknowledged.
+    #[inline]
+    fn report_delivery<I: Io>(&mut self, cx: &Context<'_, I>, rtt: Option<Duration>, delivered: &Delivered) {
+        let rtt = rtt.map(|rtt| rtt.max(Duration::from_nanos(1)));
+        let open = self.loss.is_open();
+        let sample = DeliverySample { now: cx.now, segments: delivered.segments, rtt, open };
+        self.cc.on_delivery(&mut self.window, cx.config, &sample);
+    }
+
+    /// An ACK of new data opens the window.
+    fn grow<I: Io>(&mut self, cx: &Context<'_, I>, ack: &Ack<'_>, rtt: Option<Duration>) {
+        let Ack { flight, delivered, .. } = ack;
+        let slow_start = self.window.cwnd < self.window.ssthresh;
+        // In slow start half of the window is enough, because the next round would use it (RFC 7661, section 4.1).
+        let window_limited = self.cwnd_limited || slow_start && self.window.cwnd < 2.0 * f64::from(*flight);
+        if cx.config.grow_if_used && !window_limited {
+            return;
+        }
+        let credit = match cx.config.byte_counting {
+            ByteCounting::PerAck => 1.0,
+            ByteCounting::Abc { limit } => {
+                let segments = delivered.bytes as f64 / f64::from(self.peer.mss);
+                if slow_start { segments.min(f64::from(limit)) } else { segments }
+            }
+        };
+        let sample = AckSample {
+            now: cx.now,
+            acked: delivered.bytes,
+            credit,
+            by_bytes: cx.config.byte_counting != ByteCounting::PerAck,
+            rtt,
+            srtt: self.srtt(cx.config),
+            in_flight: *flight,
+            window_limited,
+        };
+        if slow_start {
+            self.startup.on_ack(&mut self.window, &sample, cx.config);
+        } else {
+            self.cc.on_ack(&mut self.window, cx.config, &sample);
+        }
+        self.startup.after_ack(&mut self.window, &sample, cx.config);
+    }
+}
+
+/// Whether only the first partial ACK of a recovery restarts the retransmission timer: the Impatient variant of
+/// NewReno (RFC 3782, section 4). With SACK only ns-2's sender, which goes back, knows partial ACKs.
+fn first_partial_only(config: &Config) -> bool {
+    let knows_partial = config.recovery != Recovery::Sack || config.rto_recovery == RtoRecovery::GoBackN;
+    config.impatient && knows_partial
+}
+
+/// When the segment left whose acknowledgment gives an RTT sample: one that was sent only once (Karn).
+fn sent_once(config: &Config, delivered: &Delivered) -> Option<Instant> {
+    match (config.rtt_sampling, config.timestamps) {
+        (RttSampling::OneAtATime, false) => delivered.timed,
+        // Next to a repaired hole lies data that has waited for the repair, so its age is no round trip.
+        _ => delivered.sent.filter(|_| !delivered.retransmitted),
+    }
+}

@@ -1,0 +1,185 @@
+//! Where loss recovery stands: RFC 5681, RFC 6582 and RFC 6675 share this state. What they do with it is in
+//! `recovery.rs`.
+
+use super::prr::Prr;
+use crate::{Config, Recovery, RtoRecovery};
+
+/// What the sender knows of losses; the names are those of Linux (`TCP_CA_Open` and so on).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) enum RecoveryPhase {
+    /// No loss is known.
+    #[default]
+    Open,
+    /// ACKs have shown a loss. The phase ends when everything that was outstanding then is acknowledged.
+    Recovery,
+    /// The retransmission timer has expired. The phase ends likewise.
+    Loss,
+}
+
+/// See the head of the file.
+#[derive(Clone, Copy, Debug, Default)]
+#[repr(C)]
+pub(super) struct LossRecovery {
+    /// snd_max when the last recovery began (`recover`, RFC 6582; `RecoveryPoint`, RFC 6675).
+    pub(super) recover: u64,
+    pub(super) prr: Prr,
+    /// By how many segments duplicate ACKs inflate the window during fast recovery without SACK (RFC 6582, section
+    /// 3.2).
+    pub(super) inflation: u32,
+    /// Duplicate ACKs since the last ACK of new data.
+    pub(super) dupacks: u16,
+    /// Segments that limited transmit has sent since then.
+    pub(super) limited_sent: u8,
+    pub(super) phase: RecoveryPhase,
+    /// This recovery has seen a partial ACK.
+    pub(super) partial_seen: bool,
+    /// This recovery has sent its rescue retransmission (RFC 6675, section 4, `NextSeg`, rule 4).
+    pub(super) rescued: bool,
+}
+
+impl LossRecovery {
+    pub(super) fn is_open(&self) -> bool {
+        self.phase == RecoveryPhase::Open
+    }
+
+    pub(super) fn is_recovering(&self) -> bool {
+        self.phase == RecoveryPhase::Recovery
+    }
+
+    /// Whether a new recovery may begin while all below `una` is acknowledged. That has to be more than was
+    /// outstanding at the last one (RFC 6582, section 3.2, step 2); with SACK as much is enough (RFC 6675, section
+    /// 5.1).
+    pub(super) const fn may_begin(&self, recovery: Recovery, una: u64) -> bool {
+        match recovery {
+            Recovery::Sack => una >= self.recover,
+            _ => una > self.recover,
+        }
+    }
+
+    /// Fast retransmit: `max` is snd_max.
+    pub(super) const fn begin(&mut self, max: u64) {
+        self.recover = max;
+        self.limited_sent = 0;
+        self.partial_seen = false;
+        self.rescued = false;
+    }
+
+    /// The retransmission timer has expired: `max` is snd_max.
+    pub(super) const fn begin_loss(&mut self, max: u64) {
+        self.recover = max;
+        self.phase = RecoveryPhase::Loss;
+        self.dupacks = 0;
+        self.limited_sent = 0;
+        self.inflation = 0;
+    }
+
+    /// Fast recovery ends.
+    pub(super) const fn finish(&mut self, recovery: Recovery) {
+        self.phase = RecoveryPhase::Open;
+        self.dupacks = 0;
+        self.limited_sent = 0;
+        self.inflation = 0;
+        if matches!(recovery, Recovery::Sack) {
+            // No copy is outstanding, so the next loss that SACK shows is a new one.
+            self.recover = 0;
+        }
+    }
+
+    /// New data was acknowledged, and no recovery is under way any more.
+    pub(super) const fn on_new_ack(&mut self, ack: u64) {
+        if matches!(self.phase, RecoveryPhase::Loss) && ack >= self.recover {
+            self.phase = RecoveryPhase::Open;
+        }
+        self.dupacks = 0;
+        self.limited_sent = 0;
+    }
+
+    /// A partial ACK of so many segments, without SACK: takes them off the inflation and adds back one segment (RFC
+    /// 6582, section 3.2, step 3). Returns what is left to be taken off cwnd.
+    pub(super) fn deflate(&mut self, acked: u32) -> u32 {
+        if self.inflation > acked {
+            self.inflation -= acked.max(1) - 1;
+            return 0;
+        }
+        let rest = acked - self.inflation;
+        self.inflation = 1;
+        rest
+    }
+
+    /// How many segments limited transmit allows beyond cwnd: one for each of the first two duplicate ACKs (RFC 3042,
+    /// section 2). With SACK the pipe allows them by itself, as SACKed segments are no longer in it.
+    pub(super) fn limited_transmit(&self, config: &Config) -> u32 {
+        if !config.limited_transmit {
+            return 0;
+        }
+        let dupacks = u32::from(self.dupacks);
+        let allowed = match self.phase {
+            RecoveryPhase::Open => config.recovery != Recovery::Sack,
+            RecoveryPhase::Loss => config.rto_recovery == RtoRecovery::GoBackN && dupacks < config.dupthresh,
+            RecoveryPhase::Recovery => false,
+        };
+        if allowed { dupacks.min(2) } else { 0 }
+    }
+
+    /// A segment was sent beyond cwnd, as limited transmit allows.
+    pub(super) const fn on_limited_transmit(&mut self) {
+        self.limited_sent = self.limited_sent.saturating_add(1);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_new_recovery_needs_new_data_acknowledged() {
+        let mut loss = LossRecovery::default();
+        loss.begin(1000);
+        assert!(!loss.may_begin(Recovery::NewReno, 1000) && loss.may_begin(Recovery::NewReno, 1001));
+        assert!(!loss.may_begin(Recovery::Sack, 999) && loss.may_begin(Recovery::Sack, 1000));
+        loss.finish(Recovery::NewReno);
+        assert!(!loss.may_begin(Recovery::NewReno, 1000));
+        loss.finish(Recovery::Sack);
+        assert!(loss.may_begin(Recovery::Sack, 1));
+    }
+
+    #[test]
+    fn a_partial_ack_deflates_the_window() {
+        // Three duplicate ACKs and four more: an inflation of 7. An ACK of 3 segments takes 3 off and adds 1.
+        let mut loss = LossRecovery { inflation: 7, ..LossRecovery::default() };
+        assert_eq!((loss.deflate(3), loss.inflation), (0, 5));
+        assert_eq!((loss.deflate(1), loss.inflation), (0, 5), "one off, one added");
+        assert_eq!((loss.deflate(0), loss.inflation), (0, 5), "part of a segment");
+        // Of 8 segments 5 are taken off the inflation and 3 off cwnd; then one segment is added back.
+        assert_eq!((loss.deflate(8), loss.inflation), (3, 1));
+        assert_eq!((loss.deflate(1), loss.inflation), (0, 1));
+    }
+
+    #[test]
+    fn limited_transmit_answers_the_first_two_duplicate_acks() {
+        let config = Config { recovery: Recovery::NewReno, limited_transmit: true, ..Config::default() };
+        let of = |dupacks, phase, config: &Config| {
+            LossRecovery { dupacks, phase, ..LossRecovery::default() }.limited_transmit(config)
+        };
+        assert_eq!([0, 1, 2, 3].map(|n| of(n, RecoveryPhase::Open, &config)), [0, 1, 2, 2]);
+        assert_eq!(of(2, RecoveryPhase::Recovery, &config), 0);
+        assert_eq!(of(2, RecoveryPhase::Open, &Config { recovery: Recovery::Sack, ..config }), 0);
+        assert_eq!(of(2, RecoveryPhase::Open, &Config { limited_transmit: false, ..config }), 0);
+        // After a time-out only where all is sent again (ns-2).
+        let ns2 = Config { rto_recovery: RtoRecovery::GoBackN, ..config };
+        assert_eq!([2, 3].map(|n| of(n, RecoveryPhase::Loss, &ns2)), [2, 0]);
+        let linux = Config { rto_recovery: RtoRecovery::Scoreboard, ..config };
+        assert_eq!(of(2, RecoveryPhase::Loss, &linux), 0);
+    }
+
+    #[test]
+    fn a_time_out_ends_with_what_was_outstanding() {
+        let mut loss = LossRecovery { dupacks: 2, inflation: 4, ..LossRecovery::default() };
+        loss.begin_loss(500);
+        assert_eq!((loss.phase, loss.dupacks, loss.inflation), (RecoveryPhase::Loss, 0, 0));
+        loss.on_new_ack(499);
+        assert_eq!(loss.phase, RecoveryPhase::Loss);
+        loss.on_new_ack(500);
+        assert!(loss.is_open());
+    }
+}

@@ -1,0 +1,163 @@
+"""The entries of ``[[traffic]]`` of a scenario file, a dataclass for each kind.
+
+As in :mod:`narrows.parts` a field is a key of the same name, and the reader of the files judges the values.
+``docs/reference/workloads.md`` tells what each does.
+"""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from narrows.parts import Tcp
+from narrows.tables import Bytes, Number, Rate, Size, Time, table
+
+
+@table
+class Traffic:
+    """Who asks for what; the keys that go with every kind. ``docs/reference/workloads.md`` tells what each does."""
+
+    kind: ClassVar[str]
+    name: str | None = None
+    """Class in the results (default the kind; sim only)."""
+    from_: str | None = None
+    """Hosts that send the data (default servers; sim only)."""
+    to: str | None = None
+    """Hosts that receive it (default clients; sim only)."""
+    opened_by: str | None = None
+    """Who sends the SYN; in the lab always the receiver. ``sender`` with ``preset = "ns2"``, whose SYN goes the way of
+    the data (default receiver for objects, pages and log, else sender; sim only)."""
+    request: Bytes | None = None
+    """What the receiver sends first; 0 for a one-way transfer (bytes; default 120 for objects, pages and log, else 0;
+    sim only)."""
+    header: Bytes | None = None
+    """Before each object: payload, but not size (bytes; default 200 for objects, pages and log, else 0; sim only)."""
+    dscp: Number | None = None
+    """Its packets bear, both ways (codepoint; default 0; sim only)."""
+    tcp: Tcp | None = None
+    """Settings of these connections (sim only)."""
+    opaque: bool | None = None
+    """Queues see UDP in which nothing can be read, as they do of QUIC; the ends behave the same (default false; sim
+    only)."""
+    start: Time | None = None
+    """When it begins (time; default 0s; sim only)."""
+    stop: Time | None = None
+    """No new transfers then; endless ones stop (time; default the duration; sim only)."""
+
+
+@table
+class SyntheticLog:
+    """What stands in for an access log's file."""
+
+    requests: Number | None = None
+    """Of all clients together, a Poisson process (per second; needed; sim only)."""
+    clients: Number | None = None
+    """Clients of the log before they are folded (needed; sim only)."""
+    zipf: Number | None = None
+    """Exponent by which requests fall to clients; 0 for equal shares (default 0; sim only)."""
+    size: Size | None = None
+    """Of a reply (size law; default web; sim only)."""
+
+
+@table
+class Long(Traffic):
+    """Connections that send from start to stop."""
+
+    kind: ClassVar[str] = "long"
+    flows: Number | None = None
+    """How many (needed)."""
+
+
+@table
+class Files(Traffic):
+    """A connection for each file."""
+
+    kind: ClassVar[str] = "files"
+    flows: Number | None = None
+    """How many in all; without ``arrivals`` they start within the jitter (default as many as arrive; sim only)."""
+    arrivals: Number | None = None
+    """A Poisson process (per second; sim only)."""
+    users: Number | None = None
+    """Hosts over which arrivals go in turn (default flows, or 100 with arrivals; sim only)."""
+    size: Size | None = None
+    """Of a file (size law; needed; sim only)."""
+
+
+@table
+class Objects(Traffic):
+    """Users in a closed loop: each connection fetches one object after another, a new connection each time."""
+
+    kind: ClassVar[str] = "objects"
+    users: Number | None = None
+    """Each on a host of its own (needed)."""
+    connections: Number | None = None
+    """In parallel, for each user (default 1)."""
+    think: Time | None = None
+    """Mean of the exponential pause between objects (time; default 0s)."""
+    size: Size | None = None
+    """Of an object (size law; default web)."""
+
+
+@table
+class Pages(Traffic):
+    """Users in a closed loop of pages: some objects over parallel connections, then a pause."""
+
+    kind: ClassVar[str] = "pages"
+    users: Number | None = None
+    """Each on a host of its own (needed; sim only)."""
+    connections: Number | None = None
+    """Objects of a page fetched at a time (default 6; sim only)."""
+    objects: Size | None = None
+    """How many objects a page has (law; needed; sim only)."""
+    size: Size | None = None
+    """Of an object (size law; default web; sim only)."""
+    think: Time | None = None
+    """Mean of the exponential pause between pages (time; default 0s; sim only)."""
+
+
+@table
+class Telnet(Traffic):
+    """Small writes over connections that last."""
+
+    kind: ClassVar[str] = "telnet"
+    flows: Number | None = None
+    """How many (needed; sim only)."""
+    interval: Time | None = None
+    """Mean of the exponential pause between writes (time; default 1s; sim only)."""
+    bytes: Bytes | None = None
+    """Of a write (bytes; default 64; sim only)."""
+
+
+@table
+class Udp(Traffic):
+    """Packets at a constant rate."""
+
+    kind: ClassVar[str] = "udp"
+    flows: Number | None = None
+    """How many (needed; sim only)."""
+    rate: Rate | None = None
+    """Of one flow while on, IP header included (rate; needed; sim only)."""
+    packet: Bytes | None = None
+    """IP header included (bytes; default 500; sim only)."""
+    on: Time | None = None
+    """Mean of the exponential time on; needs ``off`` (time; default always on; sim only)."""
+    off: Time | None = None
+    """Mean of the exponential time off; needs ``on`` (time; sim only)."""
+
+
+@table
+class Log(Traffic):
+    """Requests of an access log."""
+
+    kind: ClassVar[str] = "log"
+    file: str | None = None
+    """Beside the scenario file: squid's format, the Common Log Format, or columns ``time,client,bytes`` (sim only)."""
+    synthetic: SyntheticLog | None = None
+    """In place of a file (sim only)."""
+    clients: Number | None = None
+    """Users the log's clients are folded onto (needed; sim only)."""
+    connections: Number | None = None
+    """In parallel, for each user (default 4; sim only)."""
+    timing: str | None = None
+    """At the log's times, or one after another (default recorded; sim only)."""
+    retry: Time | None = None
+    """Pause after a connection that failed (time; default 1s; sim only)."""
