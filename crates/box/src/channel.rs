@@ -2,9 +2,6 @@
 
 use std::os::fd::BorrowedFd;
 
-use narrows_qdisc::{AdmissionReport, Direction};
-use narrows_units::{Duration, Instant};
-
 use super::backend::Backend;
 use super::packet::HeldPacket;
 
@@ -34,27 +31,15 @@ pub trait Channel: Backend<Packet = HeldPacket> {
     /// Interfaces have come, gone or changed.
     fn links_changed(&mut self);
 
-    /// Answers connections to port 80 that a door refuses: for each direction the wait to name where its door knows
-    /// none, or `None` where SYNs are refused in silence.
+    /// Answers connections to port 80 that admission control refuses, or ceases to.
     ///
     /// # Errors
     /// If this back end cannot answer, with the remedy.
-    fn answer(&mut self, retry_after: [Option<Duration>; 2]) -> anyhow::Result<()> {
-        if retry_after.iter().any(Option::is_some) {
-            anyhow::bail!("http_503 = on needs the nfqueue back end: leave one or the other out");
+    fn answer_http(&mut self, on: bool) -> anyhow::Result<()> {
+        if on {
+            anyhow::bail!("http_503 = true needs the nfqueue back end: leave one or the other out");
         }
         Ok(())
-    }
-
-    /// The door whose line the answers to come should tell of, if it is time to hear of it.
-    fn asks_for_admission(&mut self, now: Instant) -> Option<Direction> {
-        let _ = now;
-        None
-    }
-
-    /// The line at that door.
-    fn tell_admission(&mut self, now: Instant, door: Direction, report: &AdmissionReport) {
-        let _ = (now, door, report);
     }
 
     /// Lets go of what is held and stops.

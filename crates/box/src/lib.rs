@@ -1,12 +1,12 @@
 //! The box in line: packets come in by a [`Backend`], an [`Engine`] drives the disciplines, a clock and timers keep it
 //! going; around them rules, settings, a control socket, and what is needed to leave the machine as it was.
 
-mod answer;
 mod backend;
 mod channel;
 mod control;
 mod doctor;
 mod engine;
+mod http_503;
 mod lane;
 mod looping;
 mod nfqueue;
@@ -14,8 +14,8 @@ mod packet;
 mod packet_pair;
 #[cfg(feature = "http")]
 mod page;
-mod porter;
 mod privilege;
+mod responder;
 mod rules;
 mod run;
 mod settings;

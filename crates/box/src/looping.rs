@@ -92,11 +92,6 @@ impl<'a, C: Channel> Live<'a, C> {
             let at = now();
             let step =
                 self.engine.step(at, &mut self.channel).context("the way to the kernel's packets is lost")?;
-            if let Some(door) = self.channel.asks_for_admission(at)
-                && let Some(report) = self.engine.report(at, door).admission
-            {
-                self.channel.tell_admission(at, door, &report);
-            }
             if self.board.is_wanted() {
                 let status = self.status(at);
                 self.board.publish(&status);
@@ -159,7 +154,7 @@ impl<'a, C: Channel> Live<'a, C> {
             Some(_) => self.source.settings(),
         };
         // What cannot be answered must not be refused.
-        let outcome = outcome.and_then(|new| self.channel.answer(new.answers()).map(|()| new));
+        let outcome = outcome.and_then(|new| self.channel.answer_http(new.http_503).map(|()| new));
         self.reload = match outcome {
             Err(error) => vec![format!("settings not reloaded, the old ones stay: {error:#}")],
             Ok(new) => {

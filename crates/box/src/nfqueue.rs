@@ -10,8 +10,8 @@ use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use anyhow::Context;
 use narrows_netio::mmsg::{BATCH, Batch};
 use narrows_netio::nfqueue::{self as netlink, Heard};
-use narrows_qdisc::{AdmissionReport, Direction, Event, Verdict};
-use narrows_units::{Duration, Instant};
+use narrows_qdisc::{Direction, Event, Verdict};
+use narrows_units::Instant;
 use nix::sys::socket::{
     AddressFamily, MsgFlags, NetlinkAddr, SockFlag, SockProtocol, SockType, bind, send, setsockopt, socket,
     sockopt,
@@ -19,8 +19,9 @@ use nix::sys::socket::{
 
 use super::backend::Backend;
 use super::channel::{Channel, Odds};
+use super::http_503::Standing;
 use super::packet::HeldPacket;
-use super::porter::Porter;
+use super::responder::Responder;
 
 /// Packets the kernel may hold for us, in each direction. The disciplines' own limits come first; what exceeds this is
 /// let through unqueued.
@@ -109,7 +110,7 @@ pub struct Nfqueue {
     /// Interface of the users, if packets are routed to it.
     lan: Option<String>,
     /// Answers for servers where that was asked for.
-    porter: Option<Porter>,
+    responder: Option<Responder>,
 }
 
 impl Nfqueue {
@@ -125,7 +126,7 @@ impl Nfqueue {
             odds: Odds::default(),
             failed: None,
             lan: None,
-            porter: None,
+            responder: None,
         })
     }
 
@@ -176,15 +177,17 @@ impl Nfqueue {
                 Heard::Packet { id, bytes, header: Ok(header) } => {
                     queue.last_id = id;
                     if direction == Direction::Up
-                        && self.porter.as_mut().is_some_and(|p| p.takes(now, &header))
+                        && self.responder.as_mut().is_some_and(|r| r.takes(now, &header))
                     {
                         netlink::verdict(&mut queue.verdicts, queue.number, id, netlink::DROP, None);
                         continue;
                     }
+                    let answerable = direction == Direction::Up
+                        && self.responder.as_ref().is_some_and(|r| r.answers(&header));
                     let bytes = Self::buffer_with(&mut self.spare, bytes);
                     into.push((
                         direction,
-                        HeldPacket { id, direction, dirty: false, ip_at: 0, header, bytes },
+                        HeldPacket { id, direction, dirty: false, answerable, ip_at: 0, header, bytes },
                     ));
                 }
                 Heard::Packet { id, header: Err(_), .. } => {
@@ -215,9 +218,10 @@ impl Backend for Nfqueue {
             Event::Verdict(_, Verdict::Dropped { packet, .. } | Verdict::Suppressed { packet }) => {
                 self.say(packet, netlink::DROP);
             }
-            Event::Verdict(door, Verdict::Refused { packet }) => {
-                if let (Some(porter), Direction::Up) = (&mut self.porter, packet.direction) {
-                    porter.refused(now, door, &packet.header);
+            Event::Verdict(_, Verdict::Refused { packet, position, retry_after }) => {
+                if let Some(responder) = self.responder.as_mut().filter(|_| packet.answerable) {
+                    let standing = Standing { position, wait: retry_after };
+                    responder.refused(now, &packet.header, standing);
                 }
                 self.say(packet, netlink::DROP);
             }
@@ -239,40 +243,30 @@ impl Channel for Nfqueue {
     }
 
     fn odds(&mut self) -> Odds {
-        let (answered, failed) = self.porter.as_ref().map_or((0, 0), |p| (p.answered(), p.failed()));
+        let (answered, failed) = self.responder.as_ref().map_or((0, 0), |r| (r.answered(), r.failed()));
         Odds { answered, gone: self.odds.gone + failed, ..self.odds }
     }
 
     // Rules and queues go by name and number: an interface that comes back is found by them.
     fn links_changed(&mut self) {
-        if let Some(porter) = &self.porter {
-            porter.links_changed();
+        if let Some(responder) = &self.responder {
+            responder.links_changed();
         }
     }
 
-    fn answer(&mut self, retry_after: [Option<Duration>; 2]) -> anyhow::Result<()> {
-        match &mut self.porter {
-            Some(porter) => porter.answer_for(retry_after),
-            None if retry_after.iter().all(Option::is_none) => {}
+    fn answer_http(&mut self, on: bool) -> anyhow::Result<()> {
+        match &mut self.responder {
+            Some(responder) => responder.turn(on),
+            None if !on => {}
             None => {
                 let lan = self.lan.as_deref().context(
-                    "http_503 = on: answers are routed to the users, and a bridge need have no route to them; \
+                    "http_503 = true: answers are routed to the users, and a bridge need have no route to them; \
                      leave it out, or route",
                 )?;
-                self.porter = Some(Porter::new(lan, RandomState::new().hash_one(0), retry_after)?);
+                self.responder = Some(Responder::new(lan, RandomState::new().hash_one(0))?);
             }
         }
         Ok(())
-    }
-
-    fn asks_for_admission(&mut self, now: Instant) -> Option<Direction> {
-        self.porter.as_mut()?.asks(now)
-    }
-
-    fn tell_admission(&mut self, now: Instant, door: Direction, report: &AdmissionReport) {
-        if let Some(porter) = &mut self.porter {
-            porter.hear(now, door, report);
-        }
     }
 
     /// Accepts all packets still held, in the order in which they came, and stops listening. Take the rules away first.

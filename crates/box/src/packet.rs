@@ -16,6 +16,8 @@ pub struct HeldPacket {
     pub(super) direction: Direction,
     /// Whether the bytes differ from what came in.
     pub(super) dirty: bool,
+    /// Whether its sender is answered if it is refused.
+    pub(super) answerable: bool,
     /// Where the IP header begins in `bytes`.
     pub(super) ip_at: u16,
     /// The headers.
@@ -48,6 +50,10 @@ impl HeldPacket {
 impl Packet for HeldPacket {
     fn header(&self) -> &Header {
         &self.header
+    }
+
+    fn answerable(&self) -> bool {
+        self.answerable
     }
 
     fn mark_ce(&mut self) -> bool {
@@ -100,7 +106,15 @@ mod tests {
         ]);
         let header = narrows_wire::parse(&bytes).unwrap();
         bytes.truncate(bytes_present);
-        HeldPacket { id: 1, direction: Direction::Down, dirty: false, ip_at: 0, header, bytes }
+        HeldPacket {
+            id: 1,
+            direction: Direction::Down,
+            dirty: false,
+            answerable: false,
+            ip_at: 0,
+            header,
+            bytes,
+        }
     }
 
     #[test]

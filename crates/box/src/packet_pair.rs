@@ -114,7 +114,15 @@ impl PacketPair {
                     let ip_at = at as u16;
                     into.push((
                         direction,
-                        HeldPacket { id: 0, direction, dirty: false, ip_at, header, bytes },
+                        HeldPacket {
+                            id: 0,
+                            direction,
+                            dirty: false,
+                            answerable: false,
+                            ip_at,
+                            header,
+                            bytes,
+                        },
                     ));
                 }
                 Some((_, Err(_))) => {

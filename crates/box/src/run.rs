@@ -168,7 +168,7 @@ impl Setup<'_> {
                 if !self.bridged {
                     backend = backend.routed_to(&self.settings.lan);
                 }
-                backend.answer(self.settings.answers())?;
+                backend.answer_http(self.settings.http_503)?;
                 if self.tools.len() == 1 {
                     tell(News::Notice(
                         "IPv6 is not queued: no ip6tables works here (narrows doctor)".to_owned(),
@@ -180,7 +180,7 @@ impl Setup<'_> {
             BackendKind::Packet => {
                 let mut pair =
                     PacketPair::open((&self.settings.lan, &self.lan), (&self.settings.wan, &self.wan))?;
-                pair.answer(self.settings.answers())?;
+                pair.answer_http(self.settings.http_503)?;
                 self.start(doors, pair, "packet sockets", tell)
             }
         }

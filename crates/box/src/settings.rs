@@ -9,7 +9,7 @@ use std::str::FromStr;
 
 use anyhow::{Context, bail};
 use narrows_qdisc::{Framing, ShaperConfig, Spec};
-use narrows_units::{Bytes, Duration, Rate};
+use narrows_units::{Bytes, Rate};
 use serde::{Deserialize, Deserializer};
 
 use super::control;
@@ -84,7 +84,7 @@ pub fn framing(text: &str) -> Result<Framing, String> {
 }
 
 /// The keys of a settings file: the fields of [`Options`].
-const KEYS: [&str; 18] = [
+const KEYS: [&str; 19] = [
     "lan",
     "wan",
     "down",
@@ -100,6 +100,7 @@ const KEYS: [&str; 18] = [
     "local",
     "observe",
     "realtime",
+    "http_503",
     "control",
     "page",
     "state_dir",
@@ -146,6 +147,8 @@ pub struct Options {
     pub observe: Option<bool>,
     /// Run before ordinary programs.
     pub realtime: Option<bool>,
+    /// Answer connections to port 80 that have to wait with 503.
+    pub http_503: Option<bool>,
     /// The control socket.
     pub control: Option<PathBuf>,
     /// Where the local status page is served.
@@ -216,6 +219,7 @@ impl Options {
             local: self.local.or(other.local),
             observe: self.observe.or(other.observe),
             realtime: self.realtime.or(other.realtime),
+            http_503: self.http_503.or(other.http_503),
             control: self.control.or(other.control),
             page: self.page.or(other.page),
             state_dir: self.state_dir.or(other.state_dir),
@@ -276,6 +280,12 @@ impl Options {
         };
         let (down, down_text) = lane(self.down, &self.down_discipline)?;
         let (up, up_text) = lane(self.up, &self.up_discipline)?;
+        let http_503 = self.http_503.unwrap_or(false);
+        if http_503 && ![&down, &up].into_iter().any(admits) {
+            bail!(
+                "http_503 = true: expected a rate and taq with admission = on: without it nobody is refused"
+            );
+        }
         Ok(Settings {
             lanes: [down, up],
             mtu: ETHERNET_MTU,
@@ -285,6 +295,7 @@ impl Options {
             local,
             observe,
             realtime: self.realtime.unwrap_or(false),
+            http_503,
             control: self.control.clone().unwrap_or_else(|| control::default_path(&lan, &wan)),
             page: self.page,
             state_dir: self.state_dir.clone().unwrap_or_else(|| super::RUN_DIR.into()),
@@ -292,6 +303,12 @@ impl Options {
             wan,
         })
     }
+}
+
+/// Whether somebody may have to wait for this direction.
+fn admits(lane: &LaneSettings) -> bool {
+    let admission = matches!(&lane.discipline, Spec::Taq(taq) if taq.common.admission);
+    admission && lane.link.is_some() && !lane.observe
 }
 
 /// What a box does, checked.
@@ -317,6 +334,8 @@ pub struct Settings {
     pub observe: bool,
     /// Run before ordinary programs.
     pub realtime: bool,
+    /// Answer connections to port 80 that have to wait with 503 and `Retry-After`.
+    pub http_503: bool,
     /// The control socket.
     pub control: PathBuf,
     /// Where the local status page is served.
@@ -332,18 +351,6 @@ impl Settings {
         for link in self.lanes.iter_mut().filter_map(|l| l.link.as_mut()) {
             link.mtu = Bytes(u64::from(mtu) + u64::from(link.overhead)).max(ShaperConfig::new(link.rate).mtu);
         }
-    }
-
-    /// For each direction whose door is to have refused connections to port 80 answered (`http_503`) the wait to name
-    /// where nothing better is known: the guarantee's.
-    #[must_use]
-    pub fn answers(&self) -> [Option<Duration>; 2] {
-        self.lanes.each_ref().map(|lane| match &lane.discipline {
-            Spec::Taq(taq) if taq.common.http_503 && lane.link.is_some() && !lane.observe => {
-                Some(taq.common.t_wait)
-            }
-            _ => None,
-        })
     }
 
     /// Takes over from `new` what can change while packets flow. Returns the names of settings that differ and cannot.
@@ -366,7 +373,7 @@ impl Settings {
         }
         self.set_mtu(self.mtu);
         self.texts.clone_from(&new.texts);
-        self.observe = new.observe;
+        (self.observe, self.http_503) = (new.observe, new.http_503);
         fixed.into_iter().filter(|(_, same)| !same).map(|(name, _)| name).collect()
     }
 }
@@ -443,6 +450,7 @@ mod tests {
             (Options { overhead: Some(1001), ..minimal() }, "overhead"),
             (Options { mpu: Some(257), ..minimal() }, "mpu"),
             (Options { queue: Some(65535), ..minimal() }, "queue"),
+            (Options { http_503: Some(true), ..minimal() }, "http_503"),
             (Options { local: Some(true), backend: Some(BackendKind::Packet), ..minimal() }, "local"),
         ] {
             let error = options.settle().unwrap_err().to_string();

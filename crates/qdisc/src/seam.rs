@@ -23,6 +23,10 @@ pub trait Packet {
     fn set_tsval(&mut self, tsval: u32) -> bool;
     /// Sets the class of service; `false` if the packet cannot be changed.
     fn set_dscp(&mut self, dscp: Dscp) -> bool;
+    /// Whether the driver can answer the sender if this packet is refused, so that it need not be held.
+    fn answerable(&self) -> bool {
+        false
+    }
     /// Length of the IP packet.
     fn len(&self) -> Bytes {
         self.header().len

@@ -1,6 +1,6 @@
 //! What a discipline decides about packets, and what waits in it.
 
-use narrows_units::Bytes;
+use narrows_units::{Bytes, Duration};
 use narrows_wire::Header;
 
 /// Why a packet was dropped, marked, suppressed or refused.
@@ -68,6 +68,10 @@ pub enum Verdict<P> {
     Refused {
         /// The SYN.
         packet: P,
+        /// Its pool's position in the wait queue, from 1.
+        position: usize,
+        /// When it is worth asking again.
+        retry_after: Duration,
     },
     /// Congestion experienced was set on a packet that stays.
     Marked {

@@ -31,6 +31,9 @@ impl SettingError {
     pub fn unknown(key: &str, value: &str, settings: &str, keys: &[&str]) -> Self {
         let problem = match renamed(key) {
             Some(new) if keys.contains(&new) => format!("this key is called {new}"),
+            _ if key == "http_503" => {
+                "this is a setting of the box: http_503 = true, or --http-503".to_owned()
+            }
             _ => format!("expected a key of {settings}: {}", keys.join(", ")),
         };
         Self { key: key.to_owned(), value: value.to_owned(), problem }

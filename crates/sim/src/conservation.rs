@@ -5,8 +5,8 @@ use crate::network::Network;
 use crate::world::World;
 
 impl World {
-    /// Whether every packet is accounted for: at each link what arrived was sent, dropped, lost, suppressed or refused, or
-    /// waits in its discipline or kept by a reverse path; and every box that is out is on a wire or in a discipline.
+    /// Whether every packet is accounted for: at each link what arrived was sent, dropped, lost, suppressed or refused,
+    /// or waits in its discipline or kept by a reverse path; and every box that is out is on a wire or in a discipline.
     ///
     /// # Errors
     /// If not, where and by how much.

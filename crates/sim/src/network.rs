@@ -491,7 +491,7 @@ impl Network {
                     self.links[at(&packet)].counters.suppressed += 1;
                     packet
                 }
-                Verdict::Refused { packet } => {
+                Verdict::Refused { packet, .. } => {
                     self.links[at(&packet)].counters.refused += 1;
                     packet
                 }

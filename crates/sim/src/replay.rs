@@ -209,7 +209,7 @@ impl ReplayReport {
                 self.count(packet, |c| c.dropped[*reason as usize] += 1);
             }
             Event::Verdict(_, Verdict::Suppressed { packet }) => self.count(packet, |c| c.suppressed += 1),
-            Event::Verdict(_, Verdict::Refused { packet }) => self.count(packet, |c| c.refused += 1),
+            Event::Verdict(_, Verdict::Refused { packet, .. }) => self.count(packet, |c| c.refused += 1),
             Event::Verdict(direction, Verdict::Marked { header, .. }) => {
                 self.side(*direction).counts.marked += 1;
                 self.flows.entry(header.key).or_default().marked += 1;

@@ -8,7 +8,7 @@ mod common;
 
 use std::process::ExitCode;
 
-use common::{Act, SegmentFate, SentSegment, Side, Wire, WirePath};
+use common::{Act, LoggedSegment, SegmentFate, Side, Wire, WirePath};
 use narrows_tcp::{Config, Segment, TcpEvent};
 use narrows_units::{Duration, Rate, SeqNum};
 use narrows_wire::{Flags, TcpHeader};
@@ -82,7 +82,7 @@ fn number(config: &Config, seq: SeqNum) -> u32 {
     (seq - (ISN + 1)) / config.mss + 1
 }
 
-fn picture(config: &Config, line: &SentSegment) -> String {
+fn picture(config: &Config, line: &LoggedSegment) -> String {
     let Segment { tcp, .. } = &line.segment;
     let text = if line.from == Side::A { data(config, tcp) } else { ack(config, tcp) };
     match (line.from, line.fate) {

@@ -34,13 +34,13 @@ use crate::{Config, EndpointCounters, Io, Recovery};
 use ecn::EcnResponse;
 use loss::{LossRecovery, RecoveryPhase};
 use pacer::Pacer;
-use peer::Peer;
+use peer::PeerState;
 use rack::Rack;
 use rto::Rto;
 use scoreboard::Scoreboard;
 use timed::TimedSegment;
 pub(crate) use timers::Timer;
-use timers::Timers;
+use timers::TimerTable;
 
 /// What a call works with besides the sender itself.
 pub(crate) struct Context<'a, I> {
@@ -56,11 +56,11 @@ pub(crate) struct Context<'a, I> {
     pub(crate) new_segments: u32,
 }
 
-/// The fields before the scoreboard are all that an end touches which has nothing to send.
+/// An end that has nothing to send touches only the fields before the scoreboard.
 #[derive(Debug)]
 #[repr(C)]
 pub(crate) struct Sender {
-    timers: Timers,
+    timers: TimerTable,
     /// The offset after the application's last byte.
     end: u64,
     /// Only with RACK and TLP.
@@ -71,7 +71,7 @@ pub(crate) struct Sender {
     closing: bool,
     /// The congestion window was what stopped the last output.
     cwnd_limited: bool,
-    peer: Peer,
+    peer: PeerState,
     board: Scoreboard,
     window: Window,
     cc: AnyCc,
@@ -96,13 +96,13 @@ impl Sender {
         board.start(0);
         Self {
             end: 1,
-            timers: Timers::default(),
+            timers: TimerTable::default(),
             rack: (config.rack_tlp && config.recovery == Recovery::Sack).then(Box::default),
             pacer: Pacer::default(),
             isn,
             closing: false,
             cwnd_limited: false,
-            peer: Peer::new(config),
+            peer: PeerState::new(config),
             board,
             window: Window { cwnd, ssthresh: config.initial_ssthresh },
             cc: AnyCc::new(config),

@@ -9,7 +9,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result, bail, ensure};
 
 mod compare;
 mod pcap;
@@ -93,6 +93,8 @@ fn digested(args: &Args) -> Result<()> {
         Some(path) => fs::write(path, text).with_context(|| path.display().to_string())?,
         None => print!("{text}"),
     }
+    // Two programs that refuse the same run behave alike, and nothing was compared.
+    ensure!(all.refused.is_empty(), "{} refused: {}", subject.bin.display(), all.refused.join(", "));
     Ok(())
 }
 

@@ -51,8 +51,7 @@ pub fn write(out: impl Write, seed: u64, packets: u64) -> Result<()> {
 fn segment(rng: &mut Rng, next: &mut u32, stamp: u32) -> (bool, TcpHeader) {
     let base =
         TcpHeader { flags: Flags::ACK, window: 501, timestamps: Some((stamp, 0)), ..TcpHeader::default() };
-    let data =
-        |n: u32| TcpHeader { seq: SeqNum(1001 + n * 1448), ack: SeqNum(1), payload: 1448, ..base.clone() };
+    let data = |n: u32| TcpHeader { seq: SeqNum(1001 + n * 1448), ack: SeqNum(1), payload: 1448, ..base };
     match (*next, rng.below(10)) {
         (0, _) => {
             *next = 1;

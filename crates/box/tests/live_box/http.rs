@@ -80,7 +80,7 @@ fn http_that_has_to_wait_is_answered_503_and_told_when_to_come_back() {
     let nat = run("ip", &args).status.success();
     // One packet of 1500 bytes takes 94 ms, so whoever is served makes a round longer than allowed.
     let running =
-        world.start("--down 128kbit --discipline taq:http_503=on,round_limit_ms=100,t_wait=10,t_pool=10");
+        world.start("--down 128kbit --http-503 --discipline taq:round_limit_ms=100,t_wait=10,t_pool=10");
     let serving = serve(&world, 3);
     // 13 s of work.
     let busy = world.fetch(world.server4(), 200_000);
@@ -129,7 +129,7 @@ fn where_nothing_can_be_answered_it_is_refused_before_anything_is_touched() {
     if !can_run("where_nothing_can_be_answered_it_is_refused_before_anything_is_touched") {
         return;
     }
-    let http = "--down 1mbit --discipline taq:http_503=on";
+    let http = "--down 1mbit --http-503";
     let apart = World::new(Kind::Apart);
     let said = apart.refused(&format!("{http} --backend packet"));
     assert!(said.contains("http_503") && said.contains("nfqueue"), "{said}");

@@ -65,6 +65,9 @@ struct Flags {
     /// Run before ordinary programs (SCHED_FIFO)
     #[arg(long)]
     realtime: bool,
+    /// Answer plain HTTP that has to wait with 503 and the user's position
+    #[arg(long)]
+    http_503: bool,
     /// The control socket [default: /run/narrows/LAN-WAN.sock]
     #[arg(long, value_name = "PATH")]
     control: Option<PathBuf>,
@@ -97,6 +100,7 @@ impl Flags {
             local: self.local.then_some(true),
             observe: self.observe.then_some(true),
             realtime: self.realtime.then_some(true),
+            http_503: self.http_503.then_some(true),
             control: self.control,
             page: self.page,
             state_dir: self.state_dir,

@@ -1,21 +1,21 @@
-//! The door: which pools of flows may open connections while the link has more than it can serve.
+//! Admission control: which pools of flows may open connections while the link has more than it can serve.
 //!
-//! Section 4.3 of the TAQ paper. What is behind the door comes as an argument: closed it is by loss rate in `paper` mode, by the
-//! time of a round in `default` mode. A pool is named by the address that sends the SYN. Two rules:
+//! Section 4.3 of the TAQ paper. How loaded the link is comes as an argument: in paper mode it is overloaded by its loss
+//! rate, in default mode by the time of a round. A pool is named by the address that sends the SYN. Two rules:
 //!
-//! - [`Rule::Paper`]: a SYN joins the pool its source started less than `join` ago; a new pool enters if the door is
-//!   open, else it waits, and enters after `wait` at the latest, each pool for itself.
-//! - [`Rule::Line`]: a pool stays in while it is active. Those who wait go in by their place in the line, one each
-//!   `pace`; a newcomer goes behind them. If the door stays closed one pool enters each `guarantee`, and
-//!   whoever has waited `rounds` rounds of those inside: the more are inside, the longer a round.
+//! - [`Rule::Paper`]: a SYN joins the pool its source started less than `join` ago. A new pool is admitted unless the
+//!   link is overloaded. Else it waits, and is admitted after `wait` at the latest, each pool for itself.
+//! - [`Rule::WaitQueue`]: a pool stays admitted while it is active. Those who wait are admitted in the order of the wait
+//!   queue, one each `pace`; a new pool goes behind them. Under overload one pool is admitted each `guarantee`,
+//!   and whoever has waited `rounds` rounds: the more pools are served, the longer a round.
 //!
-//! A waiting SYN is dropped, and the client asks again, or it is held: then only the latest copy of each, and they go in
-//! the order of the line. Where SYNs are dropped the box cannot call anybody in, so of those who wait whoever asks first
-//! after there is room goes in.
+//! A waiting SYN is dropped, and the client asks again, or it is held: then only the latest copy of each, and they are
+//! released in the order of the queue. Where SYNs are dropped nobody can be admitted while away, so of those who wait
+//! whoever asks first after there is room is admitted.
 //!
-//! Plain HTTP can be answered instead ([`AdmissionConfig::answered`]): its SYNs are refused, never held, and the driver tells
-//! the client its place and when to ask again. Where others are held such a pool has its turn while it is away: it is
-//! called in, and enters when it comes back.
+//! A client that the driver can answer ([`Packet::answerable`]) is refused and never held. The refusal says its position and
+//! when to ask again. Where others are held, such a pool is granted its admission while it is away: it is admitted when
+//! it comes back.
 //!
 //! What happens at an instant depends on arrivals and on that instant, never on how often the driver asks.
 
@@ -36,56 +36,52 @@ const HELD: usize = 1024;
 const PATIENCE: Duration = Duration::from_secs(70);
 /// Waits kept for the percentiles, and admissions kept for the pace.
 const RECENT: usize = 512;
-/// Places a report lists.
-const PLACES: usize = 100;
-/// One that was called in while away is given this long to come before the next goes in.
-const ON_THE_WAY: Duration = Duration::from_secs(1);
-/// Plain HTTP.
-const HTTP: u16 = 80;
+/// Positions a report lists.
+const LISTED: usize = 100;
+/// A pool that was granted admission while away is given this long to come before the next is admitted.
+const RETURN_TIME: Duration = Duration::from_secs(1);
 /// A pool's last sign of life is kept to this precision, so that a packet costs no write.
 const COARSE: Duration = Duration::from_millis(500);
 
-/// Who may enter.
+/// Who is admitted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Rule {
     /// The paper's.
     Paper {
         /// T_pool: a SYN joins a pool that started less than this ago.
         join: Duration,
-        /// T_wait: a pool that waited this long enters.
+        /// T_wait: a pool that waited this long is admitted.
         wait: Duration,
     },
-    /// A line.
-    Line {
+    /// One after the other.
+    WaitQueue {
         /// A pool not seen for this long has left.
         idle: Duration,
-        /// Least time between two admissions from the line.
+        /// Least time between two admissions from the queue.
         pace: Duration,
-        /// With the door overloaded, one pool of the line enters each time this has passed since the last admission.
+        /// Under overload, one pool is admitted each time this has passed since the last admission.
         guarantee: Option<Duration>,
-        /// And whoever has waited this many rounds of those inside; 0: nobody.
+        /// And whoever has waited this many rounds; 0: nobody.
         rounds: u32,
     },
 }
 
-/// What is behind the door as it is asked.
+/// How loaded the link is at a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Load {
     /// Whether new pools have to wait.
     pub overloaded: bool,
-    /// How long one packet of everybody takes.
+    /// How long one packet of each pool takes.
     pub round: Duration,
 }
 
-/// Settings of a door.
+/// Settings of admission control.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct AdmissionConfig {
-    /// Who may enter.
+    /// Who is admitted.
     pub rule: Rule,
     /// Whether SYNs that wait are held; else they are dropped.
     pub hold: bool,
-    /// Whether a connection to port 80 that has to wait is answered by the driver: its SYN is refused, never held.
-    pub answered: bool,
     /// Pools remembered at once.
     pub pools: usize,
 }
@@ -99,24 +95,45 @@ pub enum Way {
     Reverse,
 }
 
+/// Where decisions are noted.
 #[derive(Debug)]
-struct Waiting<P> {
-    held: Vec<(Way, P)>,
-    /// Its turn came while it was away.
-    called: bool,
+pub struct Decisions<'a, P> {
+    /// Counts.
+    pub counters: &'a mut Counters,
+    /// Verdicts.
+    pub verdicts: &'a mut Verdicts<P>,
 }
 
-impl<P> Default for Waiting<P> {
+/// What is kept of a pool beside its address and times.
+#[derive(Debug)]
+struct Member<P> {
+    held: Vec<(Way, P)>,
+    /// It was admitted while it was away.
+    granted: bool,
+    /// It has sent or received more than SYNs: it is no made-up address.
+    proven: bool,
+    /// Number of its place in the wait queue, of all that ever were.
+    ticket: u64,
+}
+
+impl<P> Default for Member<P> {
     fn default() -> Self {
-        Self { held: Vec::new(), called: false }
+        Self { held: Vec::new(), granted: false, proven: false, ticket: 0 }
     }
 }
 
-/// The door and all who stand before it.
+impl<P> Member<P> {
+    /// The list it stands in when it is admitted.
+    const fn admitted(&self) -> List {
+        if self.proven { List::Proven } else { List::Unproven }
+    }
+}
+
+/// The pools admitted and those who wait.
 #[derive(Debug)]
 pub struct Admission<P> {
     config: AdmissionConfig,
-    pools: Pools<Waiting<P>>,
+    pools: Pools<Member<P>>,
     /// SYNs of pools that have just been admitted.
     ready: VecDeque<(Way, P)>,
     held: usize,
@@ -125,11 +142,13 @@ pub struct Admission<P> {
     awaited: bool,
     admissions: u64,
     waits: VecDeque<Duration>,
-    calls: VecDeque<Instant>,
+    grants: VecDeque<Instant>,
+    /// The next ticket.
+    tickets: u64,
 }
 
 impl<P: Packet> Admission<P> {
-    /// A door nobody stands at.
+    /// Nobody admitted, nobody waiting.
     #[must_use]
     pub fn new(config: AdmissionConfig) -> Self {
         Self {
@@ -141,11 +160,12 @@ impl<P: Packet> Admission<P> {
             awaited: false,
             admissions: 0,
             waits: VecDeque::new(),
-            calls: VecDeque::new(),
+            grants: VecDeque::new(),
+            tickets: 0,
         }
     }
 
-    /// Changes the rules; who is in stays in, who waits keeps the place.
+    /// Changes the rules; who is admitted stays so, who waits keeps the position.
     pub fn reconfigure(&mut self, config: AdmissionConfig) {
         self.config = config;
         self.pools.set_capacity(config.pools);
@@ -163,74 +183,79 @@ impl<P: Packet> Admission<P> {
     pub fn request(
         &mut self,
         now: Instant,
-        inside: Load,
+        load: Load,
         way: Way,
         packet: P,
-        counters: &mut Counters,
-        verdicts: &mut Verdicts<P>,
+        decisions: &mut Decisions<'_, P>,
     ) -> Option<P> {
-        self.forget_the_gone(now, counters, verdicts);
+        self.forget_the_gone(now, decisions);
         let source = packet.header().key.src();
         match self.pools.find(source) {
-            Some(id) if self.pools.list_of(id) == Some(List::Line) => {
+            Some(id) if self.pools.list_of(id) == Some(List::Waiting) => {
                 if let Some(pool) = self.pools.get_mut(id) {
                     pool.seen = now;
                 }
-                if !self.is_held(packet.header()) && self.may_enter(now, inside, id) {
+                if !self.is_held(&packet) && self.may_enter(now, load, id) {
                     self.admit(now, id);
                     return Some(packet);
                 }
-                self.wait(id, way, packet, counters, verdicts)
+                self.wait(now, id, (way, packet), decisions)
             }
             Some(id) if self.is_member(now, id) => {
                 if let Some(pool) = self.pools.get_mut(id) {
                     pool.seen = now;
-                    self.awaited &= !core::mem::take(&mut pool.data.called);
+                    self.awaited &= !core::mem::take(&mut pool.data.granted);
                 }
                 Some(packet)
             }
             known => {
-                if self.newcomer_may_enter(now, inside) {
-                    self.enter(now, source, known, counters, verdicts);
+                if self.new_may_enter(now, load) {
+                    self.enter(now, source, known, decisions);
                     return Some(packet);
                 }
-                match self.queue_up(now, source, known, counters, verdicts) {
-                    Some(id) => self.wait(id, way, packet, counters, verdicts),
-                    None => refuse(packet, counters, verdicts),
+                match self.queue_up(now, source, known, decisions) {
+                    Some(id) => self.wait(now, id, (way, packet), decisions),
+                    None => self.refuse(now, None, packet, decisions),
                 }
             }
         }
     }
 
-    /// The pool of `source`, if it is known: keep it beside the flow and pass it to [`Admission::touch`].
+    /// The pool of `source`, if it is known: keep it beside the flow for [`Admission::refresh`] or [`Admission::prove`].
     #[must_use]
     pub fn pool(&self, source: IpAddr) -> Option<PoolId> {
         self.pools.find(source)
     }
 
-    /// A packet of an admitted pool passed: it is active, and no made-up address.
-    pub fn touch(&mut self, now: Instant, id: PoolId) {
+    /// An admitted pool has sent or received more than a SYN: it is no made-up address, and is not forgotten for one.
+    pub fn prove(&mut self, id: PoolId) {
         let Some(pool) = self.pools.get_mut(id) else { return };
-        let recent = now.since(pool.seen) < COARSE;
-        match self.pools.list_of(id) {
-            Some(List::Proven) if recent => {}
-            Some(List::Proven | List::Newcomers) => {
-                if let Some(pool) = self.pools.get_mut(id) {
-                    pool.seen = now;
-                }
-                self.pools.move_to(id, List::Proven);
-            }
-            _ => {}
+        pool.data.proven = true;
+        if self.pools.list_of(id) == Some(List::Unproven) {
+            self.pools.move_to(id, List::Proven);
         }
+    }
+
+    /// The same, and the pool counts as active now.
+    pub fn refresh(&mut self, now: Instant, id: PoolId) {
+        let Some(pool) = self.pools.get_mut(id) else { return };
+        let recent = pool.data.proven && now.since(pool.seen) < COARSE;
+        pool.data.proven = true;
+        if recent || self.pools.list_of(id) == Some(List::Waiting) {
+            return;
+        }
+        if let Some(pool) = self.pools.get_mut(id) {
+            pool.seen = now;
+        }
+        self.pools.move_to(id, List::Proven);
     }
 
     /// The next held SYN that may go. Call again until there is none.
     pub fn release(
         &mut self,
         now: Instant,
-        inside: Load,
-        counters: &mut Counters,
-        verdicts: &mut Verdicts<P>,
+        load: Load,
+        decisions: &mut Decisions<'_, P>,
     ) -> Option<(Way, P)> {
         loop {
             if let Some(ready) = self.ready.pop_front() {
@@ -240,12 +265,12 @@ impl<P: Packet> Admission<P> {
             if self.held == 0 {
                 return None;
             }
-            let first = self.pools.first(List::Line)?;
-            if !self.may_enter(now, inside, first) {
+            let first = self.pools.first(List::Waiting)?;
+            if !self.may_enter(now, load, first) {
                 return None;
             }
             if self.pools.get(first).is_some_and(|p| now.since(p.seen) > PATIENCE) {
-                self.dismiss(first, counters, verdicts);
+                self.dismiss(now, first, decisions);
             } else {
                 self.admit(now, first);
                 self.await_if_away(first);
@@ -253,26 +278,26 @@ impl<P: Packet> Admission<P> {
         }
     }
 
-    /// When [`Admission::release`] is worth calling. `recheck` is when `inside` may change by time alone.
+    /// When [`Admission::release`] is worth calling. `recheck` is when `load` may change by time alone.
     #[must_use]
-    pub fn next_release(&self, now: Instant, inside: Load, recheck: Instant) -> Option<Instant> {
+    pub fn next_release(&self, now: Instant, load: Load, recheck: Instant) -> Option<Instant> {
         if self.held == 0 {
             return None;
         }
         if !self.ready.is_empty() {
             return Some(now);
         }
-        let first = self.pools.get(self.pools.first(List::Line)?)?;
+        let first = self.pools.get(self.pools.first(List::Waiting)?)?;
         let after = |d: Duration| self.last_admission.map_or(now, |t| t + d);
         let (open_at, closed_at) = match self.config.rule {
             Rule::Paper { wait, .. } => (now, Some(first.since + wait)),
-            Rule::Line { pace, guarantee, rounds, .. } => {
+            Rule::WaitQueue { pace, guarantee, rounds, .. } => {
                 let open_at = after(self.pace(pace));
-                let patience = Self::patience_ends(first.since, rounds, inside).max(open_at);
+                let patience = Self::patience_ends(first.since, rounds, load).max(open_at);
                 (open_at, Some(guarantee.map_or(patience, |g| patience.min(after(g)))))
             }
         };
-        if !inside.overloaded {
+        if !load.overloaded {
             return Some(open_at);
         }
         Some(closed_at.map_or(recheck, |t| t.min(recheck)))
@@ -287,35 +312,35 @@ impl<P: Packet> Admission<P> {
     /// Pools that wait.
     #[must_use]
     pub fn waiting(&self) -> usize {
-        self.pools.len(List::Line)
+        self.pools.len(List::Waiting)
     }
 
     /// Lets every held SYN go, in order: for a driver that takes the discipline apart.
     pub fn release_all(&mut self, now: Instant) {
-        while let Some(first) = self.pools.first(List::Line) {
+        while let Some(first) = self.pools.first(List::Waiting) {
             self.admit(now, first);
         }
     }
 
     fn is_member(&self, now: Instant, id: PoolId) -> bool {
         self.pools.get(id).is_some_and(|p| match self.config.rule {
-            _ if p.data.called => now.since(p.seen) <= PATIENCE,
+            _ if p.data.granted => now.since(p.seen) <= PATIENCE,
             Rule::Paper { join, .. } => now.since(p.since) < join,
-            Rule::Line { idle, .. } => now.since(p.seen) < idle,
+            Rule::WaitQueue { idle, .. } => now.since(p.seen) < idle,
         })
     }
 
-    fn may_enter(&self, now: Instant, inside: Load, id: PoolId) -> bool {
+    fn may_enter(&self, now: Instant, load: Load, id: PoolId) -> bool {
         let passed = |d: Duration| self.last_admission.is_none_or(|t| now >= t + d);
         match self.config.rule {
             Rule::Paper { wait, .. } => {
-                !inside.overloaded || self.pools.get(id).is_some_and(|p| now.since(p.since) >= wait)
+                !load.overloaded || self.pools.get(id).is_some_and(|p| now.since(p.since) >= wait)
             }
-            Rule::Line { pace, guarantee, rounds, .. } => {
-                if inside.overloaded {
+            Rule::WaitQueue { pace, guarantee, rounds, .. } => {
+                if load.overloaded {
                     let since = self.pools.get(id).map_or(Instant::FAR_FUTURE, |p| p.since);
-                    let impatient = now >= Self::patience_ends(since, rounds, inside);
-                    guarantee.is_some_and(passed) || impatient && passed(self.pace(pace))
+                    let waited_long = now >= Self::patience_ends(since, rounds, load);
+                    guarantee.is_some_and(passed) || waited_long && passed(self.pace(pace))
                 } else {
                     passed(self.pace(pace))
                 }
@@ -323,126 +348,128 @@ impl<P: Packet> Admission<P> {
         }
     }
 
-    /// When a pool that came at `since` has waited long enough, compared with those inside.
-    fn patience_ends(since: Instant, rounds: u32, inside: Load) -> Instant {
-        if rounds == 0 { Instant::FAR_FUTURE } else { since + inside.round * u64::from(rounds) }
+    /// When a pool that came at `since` has waited long enough, compared with those admitted.
+    fn patience_ends(since: Instant, rounds: u32, load: Load) -> Instant {
+        if rounds == 0 { Instant::FAR_FUTURE } else { since + load.round * u64::from(rounds) }
     }
 
-    fn newcomer_may_enter(&self, now: Instant, inside: Load) -> bool {
+    fn new_may_enter(&self, now: Instant, load: Load) -> bool {
         match self.config.rule {
-            Rule::Paper { .. } => !inside.overloaded,
-            Rule::Line { pace, .. } => {
-                !inside.overloaded
-                    && self.pools.len(List::Line) == 0
+            Rule::Paper { .. } => !load.overloaded,
+            Rule::WaitQueue { pace, .. } => {
+                !load.overloaded
+                    && self.pools.len(List::Waiting) == 0
                     && self.last_admission.is_none_or(|t| now >= t + self.pace(pace))
             }
         }
     }
 
     fn pace(&self, pace: Duration) -> Duration {
-        if self.awaited { pace.max(ON_THE_WAY) } else { pace }
+        if self.awaited { pace.max(RETURN_TIME) } else { pace }
     }
 
     /// Whether a SYN that has to wait is held.
-    fn is_held(&self, header: &Header) -> bool {
-        self.config.hold && !(self.config.answered && header.key.dport == HTTP)
+    fn is_held(&self, packet: &P) -> bool {
+        self.config.hold && !packet.answerable()
     }
 
-    /// A pool was admitted from the line: if it has no SYN here, it is expected back.
+    /// A pool was admitted from the wait queue: if it has no SYN here, it is expected back.
     fn await_if_away(&mut self, id: PoolId) {
         let Some(pool) = self.pools.get_mut(id) else { return };
         if self.ready.is_empty() {
-            pool.data.called = true;
+            pool.data.granted = true;
             self.awaited = true;
         }
     }
 
-    /// A pool leaves the line and is in.
+    /// A pool leaves the wait queue and is admitted.
     fn admit(&mut self, now: Instant, id: PoolId) {
         let Some(pool) = self.pools.get_mut(id) else { return };
         push_recent(&mut self.waits, now.since(pool.since));
         pool.since = now;
         let held = core::mem::take(&mut pool.data.held);
-        pool.data.called = false;
+        pool.data.granted = false;
+        let list = pool.data.admitted();
         self.ready.extend(held);
-        self.pools.move_to(id, List::Newcomers);
-        push_recent(&mut self.calls, now);
+        self.pools.move_to(id, list);
+        push_recent(&mut self.grants, now);
         self.last_admission = Some(now);
         self.awaited = false;
         self.admissions += 1;
     }
 
-    /// A pool that need not wait is in. With no room in the table it goes unrecorded.
+    /// A pool that need not wait is admitted. With no room in the table it goes unrecorded.
     fn enter(
         &mut self,
         now: Instant,
         source: IpAddr,
         known: Option<PoolId>,
-        counters: &mut Counters,
-        verdicts: &mut Verdicts<P>,
+        decisions: &mut Decisions<'_, P>,
     ) {
         self.admissions += 1;
         self.last_admission = Some(now);
         self.awaited = false;
         match known {
             Some(id) => {
-                if let Some(pool) = self.pools.get_mut(id) {
-                    (pool.since, pool.seen) = (now, now);
-                    pool.data.called = false;
-                }
-                self.pools.move_to(id, List::Newcomers);
+                let Some(pool) = self.pools.get_mut(id) else { return };
+                (pool.since, pool.seen) = (now, now);
+                pool.data.granted = false;
+                let list = pool.data.admitted();
+                self.pools.move_to(id, list);
             }
-            None if self.make_room(now, counters, verdicts) => {
-                self.pools.insert(now, source, List::Newcomers);
+            None if self.make_room(now, decisions) => {
+                self.pools.insert(now, source, List::Unproven);
             }
             None => {}
         }
     }
 
-    /// A pool takes its place at the end of the line.
+    /// A pool takes the last position of the wait queue.
     fn queue_up(
         &mut self,
         now: Instant,
         source: IpAddr,
         known: Option<PoolId>,
-        counters: &mut Counters,
-        verdicts: &mut Verdicts<P>,
+        decisions: &mut Decisions<'_, P>,
     ) -> Option<PoolId> {
-        if let Some(id) = known {
-            if let Some(pool) = self.pools.get_mut(id) {
-                (pool.since, pool.seen) = (now, now);
-                pool.data.called = false;
+        let id = match known {
+            Some(id) => {
+                self.pools.move_to(id, List::Waiting);
+                id
             }
-            self.pools.move_to(id, List::Line);
-            return Some(id);
-        }
-        self.make_room(now, counters, verdicts).then(|| self.pools.insert(now, source, List::Line))
+            None if self.make_room(now, decisions) => self.pools.insert(now, source, List::Waiting),
+            None => return None,
+        };
+        let pool = self.pools.get_mut(id)?;
+        (pool.since, pool.seen) = (now, now);
+        (pool.data.granted, pool.data.ticket) = (false, self.tickets);
+        self.tickets += 1;
+        Some(id)
     }
 
     /// A waiting pool's SYN is held or refused.
     fn wait(
         &mut self,
+        now: Instant,
         id: PoolId,
-        way: Way,
-        packet: P,
-        counters: &mut Counters,
-        verdicts: &mut Verdicts<P>,
+        (way, packet): (Way, P),
+        decisions: &mut Decisions<'_, P>,
     ) -> Option<P> {
         let full = self.held >= HELD;
-        let held = self.is_held(packet.header());
+        let held = self.is_held(&packet);
         let Some(pool) = self.pools.get_mut(id).filter(|_| held) else {
-            return refuse(packet, counters, verdicts);
+            return self.refuse(now, Some(id), packet, decisions);
         };
         let key: FlowKey = packet.header().key;
         if let Some(earlier) = pool.data.held.iter_mut().find(|(w, p)| *w == way && p.header().key == key) {
             // The latest copy carries the timestamp the answer will echo, so the handshake's RTT is measured right.
             let copy = core::mem::replace(&mut earlier.1, packet);
-            counters.suppressed += 1;
-            verdicts.push(Verdict::Suppressed { packet: copy });
+            decisions.counters.suppressed += 1;
+            decisions.verdicts.push(Verdict::Suppressed { packet: copy });
             return None;
         }
         if full || pool.data.held.len() >= HELD_PER_POOL {
-            return refuse(packet, counters, verdicts);
+            return self.refuse(now, Some(id), packet, decisions);
         }
         pool.data.held.push((way, packet));
         self.held += 1;
@@ -451,7 +478,7 @@ impl<P: Packet> Admission<P> {
 
     /// Whether a pool can be added, if need be at the cost of one that proved nothing, of one that has long been idle, or
     /// of one that gave up.
-    fn make_room(&mut self, now: Instant, counters: &mut Counters, verdicts: &mut Verdicts<P>) -> bool {
+    fn make_room(&mut self, now: Instant, decisions: &mut Decisions<'_, P>) -> bool {
         if !self.pools.is_full() {
             return true;
         }
@@ -459,47 +486,75 @@ impl<P: Packet> Admission<P> {
             let first = self.pools.first(list)?;
             self.pools.get(first).filter(|p| now.since(p.seen) > PATIENCE).map(|_| first)
         };
-        let victim = self.pools.first(List::Newcomers).or_else(|| idle(List::Proven));
+        let victim = self.pools.first(List::Unproven).or_else(|| idle(List::Proven));
         if let Some(victim) = victim {
             self.pools.remove(victim);
-        } else if let Some(gone) = idle(List::Line) {
-            self.dismiss(gone, counters, verdicts);
+        } else if let Some(gone) = idle(List::Waiting) {
+            self.dismiss(now, gone, decisions);
         }
         !self.pools.is_full()
     }
 
-    /// Those at the head of the line who no longer ask, and those who left: at most a few for each knock.
-    fn forget_the_gone(&mut self, now: Instant, counters: &mut Counters, verdicts: &mut Verdicts<P>) {
-        for list in [List::Line, List::Newcomers, List::Proven] {
+    /// Those at the head of the wait queue who no longer ask, and those who left: at most a few for each request.
+    fn forget_the_gone(&mut self, now: Instant, decisions: &mut Decisions<'_, P>) {
+        for list in [List::Waiting, List::Unproven, List::Proven] {
             for _ in 0..4 {
                 let Some(first) = self.pools.first(list) else { break };
                 if self.pools.get(first).is_none_or(|p| now.since(p.seen) <= PATIENCE) {
                     break;
                 }
-                self.dismiss(first, counters, verdicts);
+                self.dismiss(now, first, decisions);
             }
         }
     }
 
-    fn dismiss(&mut self, id: PoolId, counters: &mut Counters, verdicts: &mut Verdicts<P>) {
-        let Some(waiting) = self.pools.remove(id) else { return };
-        for (_, packet) in waiting.held {
+    fn dismiss(&mut self, now: Instant, id: PoolId, decisions: &mut Decisions<'_, P>) {
+        let Some(gone) = self.pools.remove(id) else { return };
+        for (_, packet) in gone.held {
             self.held -= 1;
-            refuse(packet, counters, verdicts);
+            self.refuse(now, None, packet, decisions);
         }
     }
 
-    /// For people: at most a hundred places, and the waits of the last 512 admitted from the line.
+    fn refuse(
+        &mut self,
+        now: Instant,
+        id: Option<PoolId>,
+        packet: P,
+        decisions: &mut Decisions<'_, P>,
+    ) -> Option<P> {
+        decisions.counters.refused += 1;
+        let pool = id.and_then(|id| self.pools.get(id));
+        // One there is no room for would stand at the end.
+        let position = pool.map_or(self.waiting() + 1, |p| self.position(p.data.ticket));
+        let expected = self.expected(now, position, pool.map_or(now, |p| p.since));
+        let retry_after = expected.unwrap_or(match self.config.rule {
+            Rule::Paper { wait, .. } => wait,
+            Rule::WaitQueue { pace, guarantee, .. } => guarantee.unwrap_or(pace),
+        });
+        decisions.verdicts.push(Verdict::Refused { packet, position, retry_after });
+        None
+    }
+
+    /// The position of a waiting pool, from 1. Where SYNs are dropped pools also leave from the middle of the queue: it
+    /// may be less then.
+    fn position(&self, ticket: u64) -> usize {
+        let first = self.pools.first(List::Waiting).and_then(|id| self.pools.get(id));
+        let before = first.map_or(0, |first| ticket.saturating_sub(first.data.ticket));
+        usize::try_from(before + 1).unwrap_or(usize::MAX).min(self.waiting())
+    }
+
+    /// For people: at most a hundred positions, and the waits of the last 512 admitted from the queue.
     #[must_use]
     pub fn report(&self, now: Instant, overloaded: bool) -> AdmissionReport {
         let mut waits: Vec<_> = self.waits.iter().copied().collect();
         waits.sort_unstable();
         // Nearest rank: the smallest wait that at least this part of them do not exceed.
         let rank = |percent: usize| waits.get((waits.len() * percent).div_ceil(100).max(1) - 1).copied();
-        let queue = self.pools.iter(List::Line).take(PLACES).enumerate();
+        let queue = self.pools.iter(List::Waiting).take(LISTED).enumerate();
         AdmissionReport {
             overloaded,
-            admitted: self.pools.len(List::Newcomers) + self.pools.len(List::Proven),
+            admitted: self.pools.len(List::Unproven) + self.pools.len(List::Proven),
             admissions: self.admissions,
             waiting: self.waiting(),
             queue: queue
@@ -515,22 +570,23 @@ impl<P: Packet> Admission<P> {
         }
     }
 
-    /// How much longer the pool at `place` waits: by the guarantee in the paper's rule, else by the pace of the last
+    /// How much longer the pool at `position` waits: by the guarantee in the paper's rule, else by the pace of the last
     /// sixteen admissions.
-    fn expected(&self, now: Instant, place: usize, since: Instant) -> Option<Duration> {
+    fn expected(&self, now: Instant, position: usize, since: Instant) -> Option<Duration> {
         if let Rule::Paper { wait, .. } = self.config.rule {
             return Some((since + wait).since(now));
         }
-        let n = self.calls.len().min(16);
-        let (newest, oldest) = (self.calls.back()?, self.calls.get(self.calls.len() - n)?);
-        (n > 1).then(|| newest.since(*oldest) * place as u64 / (n as u64 - 1))
+        let n = self.grants.len().min(16);
+        let (newest, oldest) = (self.grants.back()?, self.grants.get(self.grants.len() - n)?);
+        (n > 1).then(|| newest.since(*oldest) * position as u64 / (n as u64 - 1))
     }
 }
 
-fn refuse<P>(packet: P, counters: &mut Counters, verdicts: &mut Verdicts<P>) -> Option<P> {
-    counters.refused += 1;
-    verdicts.push(Verdict::Refused { packet });
-    None
+/// Whether a packet that was sent shows that its flow's pool is no made-up address: nobody answers a SYN|ACK that was
+/// sent to one, so nothing follows.
+#[must_use]
+pub fn proves(header: &Header) -> bool {
+    header.tcp.is_some_and(|t| !t.flags.has(Flags::SYN) && !t.flags.has(Flags::RST))
 }
 
 fn push_recent<T>(ring: &mut VecDeque<T>, value: T) {

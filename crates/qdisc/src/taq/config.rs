@@ -76,9 +76,6 @@ pub struct Common {
     pub admission: bool,
     /// What happens to a SYN that has to wait.
     pub waiting_syn: WaitingSyn,
-    /// Whether a connection to port 80 that has to wait is refused, whatever `waiting_syn` says, and answered with 503 and
-    /// Retry-After. The driver answers.
-    pub http_503: bool,
     /// A flow joins the pool of its source if that pool started less than this ago.
     pub t_pool: Duration,
     /// Paper mode: a pool that waited this long is admitted. Default mode: under overload one pool is admitted in each
@@ -100,7 +97,6 @@ impl Default for Common {
             share: Share::Flow,
             admission: true,
             waiting_syn: WaitingSyn::Auto,
-            http_503: false,
             t_pool: Duration::from_secs(3),
             t_wait: Duration::from_secs(3),
             rho_r: Ppm(300_000),
@@ -345,7 +341,6 @@ mod tests {
         let broken = |settings: &str| Config::read(settings).unwrap_err().key;
         assert_eq!(broken("paper,p_admit=0.1"), "p_admit");
         assert_eq!(broken("window_clamp_min=9,window_clamp_max=3"), "window_clamp_min");
-        assert_eq!(broken("admission=off,http_503=on"), "http_503");
         assert!(Config::default().check().is_ok());
     }
 

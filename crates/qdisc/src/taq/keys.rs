@@ -49,7 +49,6 @@ keys! {
         share: Choice(), "whom the link is shared among: flows, or pools (user addresses) first";
         admission: Choice(), "new pools wait while the link has more than it can serve";
         waiting_syn: Choice(), "a waiting SYN is dropped (the client asks again) or held; auto: dropped in paper mode, held in default";
-        http_503: Choice(), "a connection to port 80 that has to wait is answered 503 with Retry-After (nfqueue back end)";
         t_pool: Time(secs(1), secs(10)), "a flow joins the pool its source started less than this ago";
         t_wait: Time(secs(1), secs(10)), "a pool that has waited this long is admitted (paper mode); under overload one pool is admitted each `t_wait` (default mode)";
         rho_r: Part(100_000, 500_000), "cap of the recovery queue (paper mode), of packets without data (default mode), as a share of the link";
@@ -103,9 +102,6 @@ impl Settings for Config {
     }
 
     fn check(&self) -> Result<(), SettingError> {
-        if self.common.http_503 && !self.common.admission {
-            return Err(SettingError::new("http_503", "on", "admission = on: without it nobody is refused"));
-        }
         match &self.mode {
             Mode::Default(config) => config.check(),
             Mode::Paper(config) => config.check(),

@@ -1,9 +1,9 @@
 //! A bounded table of pools (user addresses): a slab, an ordered index and three lists. The index is a tree, so there is no
 //! choice of addresses that makes it slow.
 //!
-//! A pool stands in exactly one list: in the line if it waits, among the newcomers if it was admitted and has sent
-//! nothing but SYNs, among the proven if it has. When the table is full the oldest newcomer goes first, so that a flood of
-//! made-up addresses costs its own kind and not the people who are being served.
+//! A pool stands in exactly one list: those who wait, those who were admitted and have sent nothing but SYNs, those who
+//! were admitted and have sent more. When the table is full the oldest unproven pool goes first, so that a flood of made-up
+//! addresses costs its own kind and not the people who are being served.
 
 use core::net::{IpAddr, Ipv6Addr};
 use std::collections::BTreeMap;
@@ -26,10 +26,10 @@ impl PoolId {
 /// The list a pool stands in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum List {
-    /// Waits at the door, in the order of its first SYN.
-    Line,
+    /// The wait queue, in the order of first SYNs.
+    Waiting,
     /// Admitted, nothing seen of it but SYNs; least recently seen first.
-    Newcomers,
+    Unproven,
     /// Admitted and seen to send or receive; least recently seen first.
     Proven,
 }
@@ -179,16 +179,16 @@ mod tests {
     #[test]
     fn pools_move_between_lists_and_leave_no_trace() {
         let mut p: Pools<u8> = Pools::new(2);
-        let a = p.insert(Instant::ZERO, ip(1), List::Line);
-        let b = p.insert(Instant::ZERO, ip(2), List::Line);
-        assert!(p.is_full() && p.find(ip(1)) == Some(a) && p.first(List::Line) == Some(a));
+        let a = p.insert(Instant::ZERO, ip(1), List::Waiting);
+        let b = p.insert(Instant::ZERO, ip(2), List::Waiting);
+        assert!(p.is_full() && p.find(ip(1)) == Some(a) && p.first(List::Waiting) == Some(a));
         p.move_to(a, List::Proven);
-        assert_eq!((p.len(List::Line), p.len(List::Proven)), (1, 1));
+        assert_eq!((p.len(List::Waiting), p.len(List::Proven)), (1, 1));
         assert_eq!(p.remove(b), Some(0));
-        assert!(p.get(b).is_none() && p.find(ip(2)).is_none() && p.first(List::Line).is_none());
-        let c = p.insert(Instant::ZERO, ip(3), List::Newcomers);
+        assert!(p.get(b).is_none() && p.find(ip(2)).is_none() && p.first(List::Waiting).is_none());
+        let c = p.insert(Instant::ZERO, ip(3), List::Unproven);
         assert!(p.get(b).is_none(), "the slot is used again, the old name is not");
-        assert_eq!(p.iter(List::Newcomers).map(|q| address(q.address)).collect::<Vec<_>>(), [ip(3)]);
-        assert_eq!(p.list_of(c), Some(List::Newcomers));
+        assert_eq!(p.iter(List::Unproven).map(|q| address(q.address)).collect::<Vec<_>>(), [ip(3)]);
+        assert_eq!(p.list_of(c), Some(List::Unproven));
     }
 }

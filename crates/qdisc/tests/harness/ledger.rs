@@ -80,7 +80,7 @@ impl Ledger {
             Verdict::Suppressed { packet } => {
                 self.leave(now, packet.id, Fate::Suppressed(packet.id));
             }
-            Verdict::Refused { packet } => {
+            Verdict::Refused { packet, .. } => {
                 self.leave(now, packet.id, Fate::Refused(packet.id));
             }
             Verdict::Marked { header, .. } => {

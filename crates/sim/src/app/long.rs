@@ -54,8 +54,8 @@ pub(super) fn await_next(world: &mut World, lines: &Lines, starts: &Spread) {
     }
 }
 
-/// Makes a line for each of so many lasting connections, and sets the timer of the first, and that which ends all unless
-/// they last as long as the run.
+/// Makes a line for each of so many lasting connections, and sets the timer of the first, and that which ends all
+/// unless they last as long as the run.
 pub(super) fn prepare(world: &mut World, me: u32, lines: &mut Lines, flows: u32, starts: &Spread) {
     lines.me = me;
     for _ in 0..flows {

@@ -86,7 +86,7 @@ impl Logged {
             match verdict {
                 Verdict::Dropped { packet, .. } => self.packet(now, What::Dropped, packet),
                 Verdict::Suppressed { packet } => self.packet(now, What::Suppressed, packet),
-                Verdict::Refused { packet } => self.packet(now, What::Refused, packet),
+                Verdict::Refused { packet, .. } => self.packet(now, What::Refused, packet),
                 Verdict::Marked { header, .. } => self.note(now, What::Marked, 0, *header),
             }
         }

@@ -45,7 +45,7 @@ fn segment(seq: u32, payload: u32) -> Segment {
 
 #[test]
 fn a_receiver_is_small() {
-    assert!(size_of::<Receiver>() <= 112, "{} bytes", size_of::<Receiver>());
+    assert!(size_of::<Receiver>() <= 40, "{} bytes", size_of::<Receiver>());
 }
 
 #[test]

@@ -31,8 +31,7 @@ impl Sender {
             return;
         }
         if self.board.is_empty() && tcp.sack.as_slice().is_empty() && self.rack.is_none() {
-            // Nothing is outstanding: so come the acknowledgments in the data that an end receives which has none to
-            // send.
+            // Nothing is outstanding: an end that only receives gets such acknowledgments with the peer's data.
             self.take_window(tcp, false);
         } else {
             self.take_ack(cx, tcp, end);

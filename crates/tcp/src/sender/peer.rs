@@ -6,7 +6,7 @@ use crate::Config;
 
 /// The peer's window and what its SYN has said.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Peer {
+pub(super) struct PeerState {
     /// Its receive window, bytes.
     pub(super) window: u32,
     /// The largest payload to send: the smaller of our setting and its MSS option.
@@ -17,7 +17,7 @@ pub(super) struct Peer {
     pub(super) sacks: bool,
 }
 
-impl Peer {
+impl PeerState {
     pub(super) fn new(config: &Config) -> Self {
         let mss = config.mss.clamp(1, u32::from(u16::MAX)) as u16;
         Self { window: u32::from(u16::MAX), mss, shift: 0, sacks: false }
@@ -52,7 +52,7 @@ mod tests {
     #[test]
     fn the_scale_holds_after_the_syn() {
         let config = Config { mss: 1460, ..Config::default() };
-        let mut peer = Peer::new(&config);
+        let mut peer = PeerState::new(&config);
         let syn = TcpHeader {
             flags: Flags::SYN,
             window: 5000,

@@ -19,15 +19,15 @@ pub(crate) enum Timer {
 
 /// See the head of the file. [`Instant::FAR_FUTURE`] stands for a timer that does not run.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Timers([Instant; 4]);
+pub(super) struct TimerTable([Instant; 4]);
 
-impl Default for Timers {
+impl Default for TimerTable {
     fn default() -> Self {
         Self([Instant::FAR_FUTURE; 4])
     }
 }
 
-impl Timers {
+impl TimerTable {
     pub(super) const fn set(&mut self, timer: Timer, at: Instant) {
         self.0[timer as usize] = at;
     }
@@ -62,7 +62,7 @@ mod tests {
 
     #[test]
     fn each_timer_runs_by_itself() {
-        let mut timers = Timers::default();
+        let mut timers = TimerTable::default();
         assert_eq!(timers.next(), Instant::FAR_FUTURE);
         timers.set(Timer::Retransmit, ms(300));
         timers.set(Timer::Probe, ms(200));

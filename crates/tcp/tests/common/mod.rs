@@ -42,7 +42,7 @@ pub enum SegmentFate {
 
 /// One line of the log.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct SentSegment {
+pub struct LoggedSegment {
     /// When it left.
     pub at: Instant,
     /// Who sent it.
@@ -79,7 +79,7 @@ pub struct Wire<'a> {
     pub ends: [Endpoint; 2],
     pub path: WirePath,
     pub now: Instant,
-    pub log: Vec<SentSegment>,
+    pub log: Vec<LoggedSegment>,
     pub events: Vec<(Instant, Side, TcpEvent)>,
     script: Script<'a>,
     in_network: BTreeMap<(Instant, u64), (Side, Segment)>,
@@ -152,7 +152,7 @@ impl<'a> Wire<'a> {
         }
         for segment in tray.segments {
             let fate = (self.script)(side, self.now, &segment);
-            self.log.push(SentSegment { at: self.now, from: side, segment, fate });
+            self.log.push(LoggedSegment { at: self.now, from: side, segment, fate });
             let size = Bytes(u64::from(segment.tcp.payload + self.path.header));
             let busy = self.path.rate.map_or(Duration::ZERO, |rate| rate.time_to_send(size));
             let free = &mut self.free_at[side as usize];

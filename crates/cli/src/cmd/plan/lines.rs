@@ -1,11 +1,13 @@
 //! What `narrows plan` says: a verdict, and lines with what each rests on and how far off it may be; the same as JSON.
 
+mod taq;
+
 use std::fmt::Write as _;
 use std::path::Path;
 
 use narrows_models::operating::Stack;
 use narrows_models::plan::evidence::{self, Evidence};
-use narrows_models::plan::{Buffer, FEW_PACKETS, Link, P_ADMIT, P_THRESH, Plan, ROUND_LIMIT_S, Verdict};
+use narrows_models::plan::{Buffer, FEW_PACKETS, Link, P_THRESH, Plan, Verdict};
 use narrows_scenario::time_text;
 use serde_json::{Value, json};
 
@@ -138,7 +140,7 @@ fn verdict(link: &Link, plan: &Plan) -> String {
         Verdict::PastTipping => format!(
             "Past the tipping point: {share}; drop-tail loses {loss:.0} %, timeouts repeat, and {} (model). Which \
              packet is lost no longer matters; {taq}. A fetch takes {fetch} on average either way (arithmetic).",
-            half_hang(plan)
+            half_stall(plan)
         ),
         Verdict::TooMany => format!(
             "Too many at once: whatever the queue, a fetch of {} B takes {fetch} on average, more than {} \
@@ -146,12 +148,12 @@ fn verdict(link: &Link, plan: &Plan) -> String {
              time.",
             link.object.0,
             time_text(link.patience),
-            half_hang(plan)
+            half_stall(plan)
         ),
     }
 }
 
-fn half_hang(plan: &Plan) -> String {
+fn half_stall(plan: &Plan) -> String {
     match plan.stalls.longest_s(0.5, HOUR_S) {
         s if s < 2.0 => "few users stall for more than two seconds yet".to_owned(),
         s => format!("in an hour half of the users once stall for {} or more", seconds(s)),
@@ -189,7 +191,7 @@ pub fn about(verdict: Verdict, link: &Link) -> String {
 
 fn lines(link: &Link, plan: &Plan) -> Vec<Line> {
     let mut all = drop_tail(link, plan);
-    all.extend(taq(link, plan));
+    all.extend(taq::lines(link, plan));
     all.push(exits(link, plan));
     all
 }
@@ -295,79 +297,6 @@ fn larger_buffer(plan: &Plan) -> Line {
         answer,
         evidence: evidence::BUFFER,
         figures,
-    }
-}
-
-fn taq(link: &Link, plan: &Plan) -> Vec<Line> {
-    let t = &plan.rounds;
-    let more = memory(plan)
-        .map_or_else(String::new, |n| format!("; with less than memory_packets={n} it loses some"));
-    let rounds = Line {
-        key: "taq",
-        what: "taq without admission control".to_owned(),
-        answer: format!(
-            "a turn for each flow every {}, Jain index about 1; no user waits more than {} for something to come{more}",
-            seconds(t.round_s),
-            seconds(t.silence_s)
-        ),
-        evidence: evidence::ROUNDS,
-        figures: json!({ "round_s": t.round_s, "longest_stall_s": t.silence_s, "memory_packets": memory(plan) }),
-    };
-    let wait = Line {
-        key: "bulk_wait",
-        what: "taq: price".to_owned(),
-        answer: format!(
-            "a packet of a long transfer waits {} to {}",
-            seconds(t.wait_s.0),
-            seconds(t.wait_s.1)
-        ),
-        evidence: evidence::WAIT,
-        figures: json!({ "least_s": t.wait_s.0, "most_s": t.wait_s.1 }),
-    };
-    let fetch = Line {
-        key: "fetch",
-        what: "fetch".to_owned(),
-        answer: format!("{} B take {} on average, whatever the queue", link.object.0, seconds(t.fetch_s)),
-        evidence: evidence::FETCH,
-        figures: json!({ "mean_s": t.fetch_s }),
-    };
-    vec![rounds, wait, fetch, admission(plan), loss_admission(plan)]
-}
-
-fn admission(plan: &Plan) -> Line {
-    let d = plan.admission;
-    let limit = format!("a round of {} users takes {}", d.users, seconds(ROUND_LIMIT_S));
-    let answer = match d.wait_s {
-        None => format!("{limit}: all {} are in, nobody waits", plan.busy_users),
-        Some(wait) => format!("{limit}: beyond that users wait, about {} for a connection", seconds(wait)),
-    };
-    Line {
-        key: "admission",
-        what: "taq with admission control".to_owned(),
-        answer,
-        evidence: evidence::ADMISSION,
-        figures: json!({ "users": d.users, "wait_s": d.wait_s }),
-    }
-}
-
-fn loss_admission(plan: &Plan) -> Line {
-    let d = plan.loss_admission;
-    let percent = P_ADMIT * 100.0;
-    let answer = match d.wait_s {
-        None => format!("loss stays below {percent:.0} %: all {} are in", plan.busy_users),
-        Some(wait) => format!(
-            "{} at once would keep the loss below {percent:.0} %, and the others wait {}; but it lets each in after \
-             t_wait = 3 s, and loses what drop-tail loses (simulation)",
-            count(d.users, "user"),
-            seconds(wait)
-        ),
-    };
-    Line {
-        key: "loss_admission",
-        what: "taq:mode=paper's admission control".to_owned(),
-        answer,
-        evidence: evidence::LOSS_ADMISSION,
-        figures: json!({ "users": d.users, "wait_s": d.wait_s }),
     }
 }
 

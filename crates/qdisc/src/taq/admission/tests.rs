@@ -16,62 +16,93 @@ fn ip(n: u16) -> IpAddr {
     [10, 0, (n >> 8) as u8, n as u8].into()
 }
 
-fn syn(id: u64, user: u16, port: u16) -> Record {
+/// A packet that says whether its sender can be answered.
+#[derive(Clone, Copy, Debug, PartialEq)]
+struct Asked {
+    record: Record,
+    answerable: bool,
+}
+
+impl Packet for Asked {
+    fn header(&self) -> &Header {
+        self.record.header()
+    }
+    fn mark_ce(&mut self) -> bool {
+        self.record.mark_ce()
+    }
+    fn set_window(&mut self, window: u16) -> bool {
+        self.record.set_window(window)
+    }
+    fn set_tsval(&mut self, tsval: u32) -> bool {
+        self.record.set_tsval(tsval)
+    }
+    fn set_dscp(&mut self, dscp: narrows_units::Dscp) -> bool {
+        self.record.set_dscp(dscp)
+    }
+    fn answerable(&self) -> bool {
+        self.answerable
+    }
+}
+
+fn syn(id: u64, user: u16, port: u16) -> Asked {
     let mut r = Record { id, ..Record::default() };
     r.header.key = FlowKey::new(ip(user), [192, 0, 2, 1].into(), port, 80, Proto::TCP);
     r.header.len = Bytes(60);
     r.header.tcp = Some(TcpHeader { seq: SeqNum(id as u32), flags: Flags::SYN, ..TcpHeader::default() });
-    r
+    Asked { record: r, answerable: false }
 }
 
-/// A round of three seconds behind a door that is overloaded, of one behind an open one.
-fn inside(overloaded: bool) -> Load {
+/// One that the driver can answer.
+fn web(id: u64, user: u16, port: u16) -> Asked {
+    Asked { answerable: true, ..syn(id, user, port) }
+}
+
+/// A round of three seconds under overload, of one without.
+fn load(overloaded: bool) -> Load {
     Load { overloaded, round: Duration::from_secs(if overloaded { 3 } else { 1 }) }
 }
 
 struct Hall {
-    admission: Admission<Record>,
+    admission: Admission<Asked>,
     counters: Counters,
-    verdicts: Verdicts<Record>,
+    verdicts: Verdicts<Asked>,
 }
 
 impl Hall {
     fn new(rule: Rule, hold: bool, pools: usize) -> Self {
-        let admission = Admission::new(AdmissionConfig { rule, hold, answered: false, pools });
+        let admission = Admission::new(AdmissionConfig { rule, hold, pools });
         Self { admission, counters: Counters::default(), verdicts: Vec::new() }
     }
-    fn request(&mut self, ms: u64, overloaded: bool, packet: Record) -> bool {
-        self.admission
-            .request(at(ms), inside(overloaded), Way::Reverse, packet, &mut self.counters, &mut self.verdicts)
-            .is_some()
+    fn request(&mut self, ms: u64, overloaded: bool, packet: Asked) -> bool {
+        let mut decisions = Decisions { counters: &mut self.counters, verdicts: &mut self.verdicts };
+        self.admission.request(at(ms), load(overloaded), Way::Reverse, packet, &mut decisions).is_some()
     }
     fn release(&mut self, ms: u64, overloaded: bool) -> Vec<u64> {
-        std::iter::from_fn(|| {
-            self.admission
-                .release(at(ms), inside(overloaded), &mut self.counters, &mut self.verdicts)
-                .map(|(_, p)| p.id)
-        })
-        .collect()
+        std::iter::from_fn(|| self.release_one(ms, load(overloaded))).collect()
+    }
+    fn release_one(&mut self, ms: u64, load: Load) -> Option<u64> {
+        let mut decisions = Decisions { counters: &mut self.counters, verdicts: &mut self.verdicts };
+        self.admission.release(at(ms), load, &mut decisions).map(|(_, p)| p.record.id)
     }
 }
 
 #[test]
 fn nobody_waits_more_rounds_than_the_rule_says() {
-    let rule = Rule::Line { idle: PATIENCE, pace: Duration::ZERO, guarantee: Some(PATIENCE), rounds: 4 };
+    let rule = Rule::WaitQueue { idle: PATIENCE, pace: Duration::ZERO, guarantee: Some(PATIENCE), rounds: 4 };
     let mut h = Hall::new(rule, true, 16);
     assert!(h.request(0, false, syn(1, 1, 1)));
     // Closed, with rounds of 3 s: who came at 1 s has waited four of them at 13 s, the next 200 ms later.
     assert!(!h.request(1_000, true, syn(2, 2, 1)) && !h.request(1_200, true, syn(3, 3, 1)));
     let far = at(60_000);
-    assert_eq!(h.admission.next_release(at(2_000), inside(true), far), Some(at(13_000)));
+    assert_eq!(h.admission.next_release(at(2_000), load(true), far), Some(at(13_000)));
     assert_eq!(h.release(12_999, true), [0; 0]);
     assert_eq!(h.release(13_000, true), [2]);
-    assert_eq!(h.admission.next_release(at(13_000), inside(true), far), Some(at(13_200)));
+    assert_eq!(h.admission.next_release(at(13_000), load(true), far), Some(at(13_200)));
     // With one more inside a round takes longer, and so does patience.
     let slower = Load { overloaded: true, round: Duration::from_millis(3_500) };
     assert_eq!(h.admission.next_release(at(13_000), slower, far), Some(at(15_200)));
-    assert!(h.admission.release(at(15_199), slower, &mut h.counters, &mut h.verdicts).is_none());
-    assert!(h.admission.release(at(15_200), slower, &mut h.counters, &mut h.verdicts).is_some());
+    assert!(h.release_one(15_199, slower).is_none());
+    assert!(h.release_one(15_200, slower).is_some());
 }
 
 #[test]
@@ -122,34 +153,39 @@ fn held_syns_leave_in_the_order_of_the_line_and_only_the_latest_copy() {
     assert_eq!(h.verdicts, [Verdict::Suppressed { packet: syn(1, 1, 1) }]);
     assert_eq!((h.admission.held(), h.admission.waiting()), (3, 2));
     let recheck = at(100_000);
-    assert_eq!(h.admission.next_release(at(1_000), inside(true), recheck), Some(at(3_000)));
+    assert_eq!(h.admission.next_release(at(1_000), load(true), recheck), Some(at(3_000)));
     assert_eq!(
-        h.admission.next_release(at(1_000), inside(true), at(1_100)),
+        h.admission.next_release(at(1_000), load(true), at(1_100)),
         Some(at(1_100)),
         "the loss may fall"
     );
     assert_eq!(h.release(2_999, true), []);
     assert_eq!(h.release(3_000, true), [4, 3]);
-    assert_eq!(h.admission.next_release(at(3_000), inside(true), recheck), Some(at(3_500)));
+    assert_eq!(h.admission.next_release(at(3_000), load(true), recheck), Some(at(3_500)));
     assert_eq!(h.release(3_100, false), [2], "the door opens before its time is up");
-    assert_eq!((h.admission.held(), h.admission.next_release(at(3_100), inside(true), recheck)), (0, None));
+    assert_eq!((h.admission.held(), h.admission.next_release(at(3_100), load(true), recheck)), (0, None));
 }
 
 #[test]
 fn who_gave_up_is_not_called() {
-    let mut h =
-        Hall::new(Rule::Line { idle: PATIENCE, pace: Duration::ZERO, guarantee: None, rounds: 0 }, true, 16);
+    let mut h = Hall::new(
+        Rule::WaitQueue { idle: PATIENCE, pace: Duration::ZERO, guarantee: None, rounds: 0 },
+        true,
+        16,
+    );
     assert!(!h.request(0, true, syn(1, 1, 1)));
     assert!(!h.request(60_000, true, syn(2, 2, 1)));
     assert_eq!(h.release(75_000, false), [2]);
-    assert_eq!(h.verdicts, [Verdict::Refused { packet: syn(1, 1, 1) }]);
+    // It has left the queue: it would be the first in it again.
+    let retry_after = Duration::ZERO;
+    assert_eq!(h.verdicts, [Verdict::Refused { packet: syn(1, 1, 1), position: 2, retry_after }]);
     assert_eq!(h.admission.held(), 0);
 }
 
 #[test]
 fn a_line_moves_one_at_a_time_and_newcomers_go_behind_it() {
     let pace = Duration::from_millis(200);
-    let rule = Rule::Line {
+    let rule = Rule::WaitQueue {
         idle: Duration::from_secs(30),
         pace,
         guarantee: Some(Duration::from_secs(5)),
@@ -161,13 +197,13 @@ fn a_line_moves_one_at_a_time_and_newcomers_go_behind_it() {
         assert!(!h.request(10, true, syn(u64::from(user), user, 1)));
     }
     assert_eq!(
-        h.admission.next_release(at(10), inside(true), at(60_000)),
+        h.admission.next_release(at(10), load(true), at(60_000)),
         Some(at(5_000)),
         "5 s after the first pool"
     );
     assert_eq!(h.release(5_000, true), [2]);
     assert!(!h.request(5_100, false, syn(9, 9, 1)), "open again, but others stand there");
-    assert_eq!(h.admission.next_release(at(5_100), inside(false), at(60_000)), Some(at(5_200)));
+    assert_eq!(h.admission.next_release(at(5_100), load(false), at(60_000)), Some(at(5_200)));
     assert_eq!(h.release(5_199, false), []);
     assert_eq!(h.release(5_200, false), [3]);
     assert_eq!(h.release(5_400, false), [4]);
@@ -179,12 +215,13 @@ fn a_line_moves_one_at_a_time_and_newcomers_go_behind_it() {
 
 #[test]
 fn a_pool_of_the_line_rule_stays_in_while_it_is_active() {
-    let rule = Rule::Line { idle: Duration::from_secs(10), pace: Duration::ZERO, guarantee: None, rounds: 0 };
+    let rule =
+        Rule::WaitQueue { idle: Duration::from_secs(10), pace: Duration::ZERO, guarantee: None, rounds: 0 };
     let mut h = Hall::new(rule, false, 16);
     assert!(h.request(0, false, syn(1, 1, 1)));
     let pool = h.admission.pool(ip(1)).unwrap();
     for s in 1..30 {
-        h.admission.touch(at(s * 1_000), pool);
+        h.admission.refresh(at(s * 1_000), pool);
     }
     assert!(h.request(35_000, true, syn(2, 1, 2)));
     assert!(!h.request(45_000, true, syn(3, 1, 3)), "10 s without a sign of life");
@@ -192,7 +229,8 @@ fn a_pool_of_the_line_rule_stays_in_while_it_is_active() {
 
 #[test]
 fn where_syns_are_dropped_those_who_wait_come_before_newcomers() {
-    let rule = Rule::Line { idle: Duration::from_secs(10), pace: Duration::ZERO, guarantee: None, rounds: 0 };
+    let rule =
+        Rule::WaitQueue { idle: Duration::from_secs(10), pace: Duration::ZERO, guarantee: None, rounds: 0 };
     let mut h = Hall::new(rule, false, 16);
     assert!(!h.request(0, true, syn(1, 1, 1)));
     assert!(!h.request(100, false, syn(2, 2, 1)), "somebody waits");
@@ -202,81 +240,87 @@ fn where_syns_are_dropped_those_who_wait_come_before_newcomers() {
 #[test]
 fn a_flood_of_made_up_addresses_is_bounded_and_spares_the_proven() {
     for hold in [false, true] {
-        let mut h = Hall::new(PAPER, hold, 100);
-        assert!(h.request(0, false, syn(1, 1, 1)));
-        let proven = h.admission.pool(ip(1)).unwrap();
-        h.admission.touch(at(0), proven);
-        for n in 0..10_000u16 {
-            h.request(u64::from(n) / 100, n % 3 == 0, syn(u64::from(n), 2 + n % 5000, n));
+        for by_activity in [false, true] {
+            let mut h = Hall::new(PAPER, hold, 100);
+            assert!(h.request(0, false, syn(1, 1, 1)));
+            let proven = h.admission.pool(ip(1)).unwrap();
+            if by_activity {
+                h.admission.refresh(at(0), proven);
+            } else {
+                h.admission.prove(proven);
+            }
+            for n in 0..10_000u16 {
+                h.request(u64::from(n) / 100, n % 3 == 0, syn(u64::from(n), 2 + n % 5000, n));
+                // It opens more connections meanwhile, and does not become unproven by that.
+                if n == 5_000 {
+                    assert!(h.request(50, false, syn(1, 1, 2)));
+                }
+            }
+            assert!(h.admission.pools.len(List::Waiting) + h.admission.pools.len(List::Unproven) < 100);
+            assert!(h.admission.held() <= HELD);
+            assert_eq!(h.admission.pool(ip(1)), Some(proven));
         }
-        assert!(h.admission.pools.len(List::Line) + h.admission.pools.len(List::Newcomers) < 100);
-        assert!(h.admission.held() <= HELD);
-        assert_eq!(h.admission.pool(ip(1)), Some(proven));
     }
 }
 
-/// A hall that holds SYNs but for those to port 80.
-fn answering(rule: Rule) -> Hall {
-    let mut h = Hall::new(rule, true, 16);
-    h.admission.reconfigure(AdmissionConfig { answered: true, ..h.admission.config });
-    h
-}
-
-fn tls(id: u64, user: u16, port: u16) -> Record {
-    let mut r = syn(id, user, port);
-    r.header.key.dport = 443;
-    r
-}
-
 #[test]
-fn where_http_is_answered_its_syns_are_refused_and_keep_their_place() {
-    let mut h = answering(PAPER);
-    assert!(!h.request(0, true, syn(1, 1, 1)));
-    assert_eq!(h.verdicts, [Verdict::Refused { packet: syn(1, 1, 1) }], "at once");
-    assert!(!h.request(500, true, tls(2, 2, 1)));
+fn who_can_be_answered_is_refused_and_keeps_the_position() {
+    let mut h = Hall::new(PAPER, true, 16);
+    assert!(!h.request(0, true, web(1, 1, 1)));
+    assert_eq!(
+        h.verdicts,
+        [Verdict::Refused { packet: web(1, 1, 1), position: 1, retry_after: Duration::from_secs(3) }],
+        "at once"
+    );
+    assert!(!h.request(500, true, syn(2, 2, 1)));
     assert_eq!((h.verdicts.len(), h.admission.held(), h.admission.waiting()), (1, 1, 2), "the other is held");
     let place = h.admission.report(at(1_000), true).queue[0].clone();
     assert_eq!((place.pool, place.position, place.expected), (ip(1), 1, Some(Duration::from_secs(2))));
-    assert!(h.request(3_000, true, syn(3, 1, 2)), "it asks again when it was told to");
+    assert!(!h.request(1_000, true, web(9, 9, 1)) && !h.request(2_000, true, web(9, 9, 1)));
+    let again =
+        |ms| Verdict::Refused { packet: web(9, 9, 1), position: 3, retry_after: Duration::from_millis(ms) };
+    assert_eq!(h.verdicts[1..], [again(3_000), again(2_000)]);
+    assert!(h.request(3_000, true, web(3, 1, 2)), "it asks again when it was told to");
     assert_eq!(h.release(3_500, true), [2]);
 }
 
 #[test]
 fn one_that_was_told_to_come_back_has_its_turn_while_it_is_away() {
-    let rule = Rule::Line {
+    let rule = Rule::WaitQueue {
         idle: Duration::from_secs(3),
         pace: Duration::ZERO,
         guarantee: Some(Duration::from_secs(5)),
         rounds: 0,
     };
-    let mut h = answering(rule);
-    assert!(h.request(0, false, syn(1, 1, 1)));
-    assert!(!h.request(10, true, syn(2, 2, 1)));
-    assert!(!h.request(20, true, tls(3, 3, 1)) && !h.request(30, true, tls(4, 4, 1)));
+    let mut h = Hall::new(rule, true, 16);
+    assert!(h.request(0, false, web(1, 1, 1)));
+    assert!(!h.request(10, true, web(2, 2, 1)));
+    assert!(!h.request(20, true, syn(3, 3, 1)) && !h.request(30, true, syn(4, 4, 1)));
     // 5 s after the first: the turn of the second, which is away; the next turn is 5 s later.
-    assert_eq!(h.admission.next_release(at(30), inside(true), at(60_000)), Some(at(5_000)));
+    assert_eq!(h.admission.next_release(at(30), load(true), at(60_000)), Some(at(5_000)));
     assert_eq!(h.release(5_000, true), []);
     assert_eq!(h.admission.waiting(), 2);
     assert_eq!(h.release(10_000, true), [3]);
-    assert!(h.request(60_000, true, syn(5, 2, 2)), "it was called, and its place is kept");
-    assert!(!h.request(63_000, true, syn(6, 2, 3)), "once: after that it is a pool like any other");
+    assert!(h.request(60_000, true, web(5, 2, 2)), "it was called, and its place is kept");
+    assert!(!h.request(63_000, true, web(6, 2, 3)), "once: after that it is a pool like any other");
 }
 
 #[test]
 fn those_who_are_away_are_called_one_a_second_even_with_the_door_open() {
-    let rule = Rule::Line { idle: Duration::from_secs(3), pace: Duration::ZERO, guarantee: None, rounds: 0 };
-    let mut h = answering(rule);
+    let rule =
+        Rule::WaitQueue { idle: Duration::from_secs(3), pace: Duration::ZERO, guarantee: None, rounds: 0 };
+    let mut h = Hall::new(rule, true, 16);
     for user in 1..4 {
-        assert!(!h.request(0, true, syn(u64::from(user), user, 1)));
+        assert!(!h.request(0, true, web(u64::from(user), user, 1)));
     }
-    assert!(!h.request(0, true, tls(4, 4, 1)));
+    assert!(!h.request(0, true, syn(4, 4, 1)));
     assert_eq!(h.release(100, false), []);
     assert_eq!(
-        (h.admission.waiting(), h.admission.next_release(at(100), inside(false), at(9_000))),
+        (h.admission.waiting(), h.admission.next_release(at(100), load(false), at(9_000))),
         (3, Some(at(1_100)))
     );
     assert_eq!(h.release(1_100, false), []);
-    assert!(h.request(1_200, true, syn(5, 2, 2)), "called at 1.1 s, and here: nobody is awaited");
+    assert!(h.request(1_200, true, web(5, 2, 2)), "called at 1.1 s, and here: nobody is awaited");
     assert_eq!(h.release(1_200, false), []);
     assert_eq!(h.release(2_200, false), [4]);
 }

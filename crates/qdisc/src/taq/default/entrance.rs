@@ -1,35 +1,36 @@
-//! When the door is overloaded, and who is let in.
+//! How loaded the link is, and who is admitted.
 
 use narrows_units::{Duration, Instant};
+use narrows_wire::Header;
 
 use super::DefaultMode;
-use crate::taq::admission::{Admission, AdmissionConfig, Load, Rule, Way};
+use crate::taq::admission::{Admission, AdmissionConfig, Decisions, Load, Rule, Way};
 use crate::taq::{Common, DefaultConfig, WaitingSyn};
 use crate::{Packet, Verdicts};
 
 /// How long a connection counts as coming: a handshake and a request over a long path.
 const COMING: Duration = Duration::from_secs(1);
-/// Connections that can be coming at once: more than any door lets in.
+/// Connections that can be coming at once: more than are ever admitted.
 const MOST_COMING: usize = 4096;
 
 impl<P: Packet> DefaultMode<P> {
-    /// Whether new pools have to wait: a round of one full packet for everybody who is in takes longer than a silence may
-    /// last. In are the pools of the flows that wait for a turn (a user with four connections is silent only if all four
-    /// are), and the connections let in a moment ago that have nothing to send yet.
-    pub(super) fn inside(&self, now: Instant) -> Load {
+    /// Whether new pools have to wait: a round of one full packet for each pool that is served takes longer than a stall
+    /// may last. Served are the pools of the flows with packets waiting (a user with four connections stalls only if
+    /// all four do), and the connections admitted a moment ago that have nothing to send yet.
+    pub(super) fn load(&self, now: Instant) -> Load {
         let coming = self.entered.len() - self.entered.partition_point(|t| now.since(*t) >= COMING);
         let waiting = self.waiting().min(self.tracker.active_pools());
         let round = self.turn_time() * (waiting + coming) as u64;
         Load { overloaded: round >= self.config.round_limit_ms, round }
     }
 
-    /// When [`Self::inside`] may next change by time alone: as the first of those coming is no longer counted.
+    /// When [`Self::load`] may next change by time alone: as the first of those coming is no longer counted.
     pub(super) fn next_change(&self, now: Instant) -> Instant {
         let gone = self.entered.partition_point(|t| now.since(*t) >= COMING);
         self.entered.get(gone).map_or(Instant::FAR_FUTURE, |t| *t + COMING)
     }
 
-    /// Notes a connection that was let in.
+    /// Notes a connection that was admitted.
     pub(super) fn note_entry(&mut self, now: Instant) {
         while self.entered.front().is_some_and(|t| now.since(*t) >= COMING)
             || self.entered.len() >= MOST_COMING
@@ -49,27 +50,36 @@ impl<P: Packet> DefaultMode<P> {
         if !self.common.admission || !Admission::<P>::is_connection_request(packet.header()) {
             return Some(packet);
         }
-        let inside = self.inside(now);
-        let packet = self.admission.request(now, inside, way, packet, &mut self.counters, verdicts)?;
+        let load = self.load(now);
+        let mut decisions = Decisions { counters: &mut self.counters, verdicts };
+        let packet = self.admission.request(now, load, way, packet, &mut decisions)?;
         if self.tracker.active_in_pool(packet.header().key.src()) == 0 {
             self.note_entry(now);
         }
         Some(packet)
     }
+
+    /// The first data of a flow was sent: whoever opened it is no made-up address.
+    pub(super) fn prove_pool(&mut self, id: u32, header: &Header) {
+        let opened_by_receiver = self.slots[id as usize].asked.is_some();
+        let opener = if opened_by_receiver { header.key.dst() } else { header.key.src() };
+        if let Some(pool) = self.admission.pool(opener) {
+            self.admission.prove(pool);
+        }
+    }
 }
 
-/// The line at the door. A pool joins its own earlier connections for `t_pool`; after that it stands in line like any
-/// other, or those who are in would stay in for as long as they have something to ask for.
+/// The wait queue. A pool joins its own earlier connections for `t_pool`. After that it waits like any other, or those
+/// who are admitted would stay so for as long as they have something to ask for.
 pub(super) fn admission_config(common: &Common, config: &DefaultConfig) -> AdmissionConfig {
     AdmissionConfig {
-        rule: Rule::Line {
+        rule: Rule::WaitQueue {
             idle: common.t_pool,
             pace: Duration::ZERO,
             guarantee: Some(common.t_wait),
             rounds: config.wait_rounds,
         },
         hold: common.waiting_syn != WaitingSyn::Drop,
-        answered: common.http_503,
         pools: common.pools as usize,
     }
 }

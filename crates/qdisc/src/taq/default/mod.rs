@@ -47,7 +47,7 @@ use self::flow_state::{FlowState, Place, Turn};
 use self::longest::Longest;
 use self::newcomers::Newcomers;
 use self::packets::PacketSlab;
-use super::admission::{Admission, Way};
+use super::admission::{Admission, Decisions, Way};
 use super::{Common, Config, DefaultConfig, LossWindow, Mode};
 use crate::{
     Backlog, ClassReport, Counters, Discipline, Manage, Packet, Qdisc, Reason, Report, ReversePath,
@@ -260,6 +260,7 @@ impl<P: Packet> DefaultMode<P> {
         let held = |slot: &FlowState, max| slot.clamp.holds(max, u32::from(slot.segment));
         let max_seq = self.tracker.flow(FlowId(id)).max_seq();
         let slot = &mut self.slots[id as usize];
+        let first_data = slot.served == 0 && header.is_tcp_data();
         if header.tcp.as_ref().is_none_or(|t| t.payload > 0) {
             slot.served = slot.served.saturating_add(u32::try_from(header.len.get()).unwrap_or(u32::MAX));
             slot.served_at = now;
@@ -284,6 +285,9 @@ impl<P: Packet> DefaultMode<P> {
             self.set_mean_len(self.mean_len - (self.mean_len >> 4) + wire.get().min(1 << 16));
         }
         self.tracker.departed(now, FlowId(id), header);
+        if first_data && self.common.admission {
+            self.prove_pool(id, header);
+        }
     }
 
     /// A packet that may be queued.
@@ -366,8 +370,9 @@ impl<P: Packet> ReversePath<P> for DefaultMode<P> {
 
     fn release(&mut self, now: Instant, verdicts: &mut Verdicts<P>) -> Option<P> {
         loop {
-            let inside = self.inside(now);
-            let released = self.admission.release(now, inside, &mut self.counters, verdicts)?;
+            let load = self.load(now);
+            let mut decisions = Decisions { counters: &mut self.counters, verdicts };
+            let released = self.admission.release(now, load, &mut decisions)?;
             self.note_entry(now);
             match released {
                 (Way::Own, packet) => self.admit(now, packet, verdicts),
@@ -380,7 +385,7 @@ impl<P: Packet> ReversePath<P> for DefaultMode<P> {
         if self.admission.held() == 0 {
             return None;
         }
-        self.admission.next_release(now, self.inside(now), self.next_change(now))
+        self.admission.next_release(now, self.load(now), self.next_change(now))
     }
 
     fn held(&self) -> usize {
@@ -419,7 +424,7 @@ impl<P: Packet> Manage for DefaultMode<P> {
                 class("round", Place::Round, self.round.len() as usize),
             ],
             loss_ppm: self.loss.rate(now).0,
-            admission: self.common.admission.then(|| self.admission.report(now, self.inside(now).overloaded)),
+            admission: self.common.admission.then(|| self.admission.report(now, self.load(now).overloaded)),
             bytes_per_flow: Tracker::BYTES_PER_FLOW + size_of::<FlowState>(),
             ..super::follow_report(&census)
         }

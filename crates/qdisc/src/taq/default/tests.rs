@@ -424,3 +424,32 @@ fn a_late_retransmission_overtakes_and_no_older_timestamp_follows_it() {
     assert_eq!(mine[0].seq, SeqNum(1001), "the repair comes first");
     assert!(mine.iter().all(|t| t.timestamps.unwrap().0 >= 1_000_000), "{mine:?}");
 }
+
+#[test]
+fn made_up_addresses_do_not_push_out_a_pool_that_is_served() {
+    let mut b = Bench::new(&[("pools", "16"), ("round_limit_ms", "600000")]);
+    b.connect(1);
+    b.put(data(1, 0));
+    assert!(b.get().is_some());
+    let served = b.q.admission.pool([10, 0, 0, 1].into());
+    assert!(served.is_some());
+    for user in 50..250 {
+        // The server answers each, and nobody answers the server.
+        assert!(b.back(segment(key(user).reverse(), Flags::SYN, 0, 0, 0)).is_some());
+        b.put(segment(key(user), Flags::SYN.and(Flags::ACK), 1000, 1, 0));
+        assert!(b.get().is_some());
+        b.wait(1);
+    }
+    assert_eq!(b.q.admission.pool([10, 0, 0, 1].into()), served, "it is where it was in a table of sixteen");
+    assert!(b.q.admission.pool([10, 0, 0, 50].into()).is_none());
+    // A pool that opened an upload into this queue is named by the other end.
+    let upload =
+        FlowKey::new(IpAddr::from([10, 0, 2, 1]), IpAddr::from([10, 0, 0, 1]), 40_000, 80, Proto::TCP);
+    b.put(segment(upload, Flags::SYN, 0, 0, 0));
+    b.put(segment(upload, Flags::ACK, 1, 1, 500));
+    while b.get().is_some() {}
+    for user in 50..250 {
+        b.back(segment(key(user).reverse(), Flags::SYN, 7, 0, 0));
+    }
+    assert!(b.q.admission.pool([10, 0, 2, 1].into()).is_some());
+}

@@ -26,7 +26,7 @@ use self::scheduler::Scheduler;
 use self::shares::Shares;
 use self::store::{BEHIND_UNKNOWN, LOST, Node, PaperFlow, PaperQueues};
 use self::victims::steps;
-use super::admission::{Admission, AdmissionConfig, Load, Rule, Way};
+use super::admission::{Admission, AdmissionConfig, Decisions, Load, Rule, Way, proves};
 use super::{Common, Config, LossWindow, Mode, PaperConfig, PoolId, Sizes, WaitingSyn};
 use crate::{
     Backlog, ClassReport, Counters, Discipline, Manage, Packet, Qdisc, Reason, Report, ReversePath,
@@ -87,13 +87,13 @@ impl<P: Packet> PaperMode<P> {
     }
 
     /// Whether new pools have to wait (paper, section 4.3).
-    fn is_closed(&self, now: Instant) -> bool {
+    fn is_overloaded(&self, now: Instant) -> bool {
         self.common.admission && self.loss.rate(now) >= self.config.p_admit
     }
 
-    fn inside(&self, now: Instant) -> Load {
+    fn load(&self, now: Instant) -> Load {
         // The published rule does not ask for rounds.
-        Load { overloaded: self.is_closed(now), round: Duration::ZERO }
+        Load { overloaded: self.is_overloaded(now), round: Duration::ZERO }
     }
 
     /// A packet that may be queued goes to its class.
@@ -311,14 +311,16 @@ impl<P: Packet> PaperMode<P> {
     }
 
     fn request(&mut self, now: Instant, way: Way, packet: P, verdicts: &mut Verdicts<P>) -> Option<P> {
-        let inside = self.inside(now);
-        self.admission.request(now, inside, way, packet, &mut self.counters, verdicts)
+        let load = self.load(now);
+        let mut decisions = Decisions { counters: &mut self.counters, verdicts };
+        self.admission.request(now, load, way, packet, &mut decisions)
     }
 
-    fn touch(&mut self, now: Instant, flow: u32) {
+    /// A packet of a flow was sent: its pool is active, and no made-up address unless that was an answer to its SYN.
+    fn refresh(&mut self, now: Instant, flow: u32, header: &Header) {
         let pool = self.store.flows[flow as usize].pool;
-        if pool != PoolId::NOBODY {
-            self.admission.touch(now, pool);
+        if pool != PoolId::NOBODY && proves(header) {
+            self.admission.refresh(now, pool);
         }
     }
 }
@@ -346,7 +348,7 @@ impl<P: Packet> Qdisc<P> for PaperMode<P> {
         if let Some(id) = id_of(flow) {
             self.tracker.departed(now, id, packet.header());
             self.tracker.unqueued(id);
-            self.touch(now, flow);
+            self.refresh(now, flow, packet.header());
         }
         self.counters.send(len);
         if !retransmission {
@@ -377,8 +379,9 @@ impl<P: Packet> ReversePath<P> for PaperMode<P> {
 
     fn release(&mut self, now: Instant, verdicts: &mut Verdicts<P>) -> Option<P> {
         loop {
-            let inside = self.inside(now);
-            match self.admission.release(now, inside, &mut self.counters, verdicts)? {
+            let load = self.load(now);
+            let mut decisions = Decisions { counters: &mut self.counters, verdicts };
+            match self.admission.release(now, load, &mut decisions)? {
                 (Way::Own, packet) => self.admit(now, packet, verdicts),
                 (Way::Reverse, packet) => {
                     self.tracker.reverse(now, packet.header());
@@ -392,7 +395,7 @@ impl<P: Packet> ReversePath<P> for PaperMode<P> {
         if self.admission.held() == 0 {
             return None;
         }
-        self.admission.next_release(now, self.inside(now), self.loss.next_change(now))
+        self.admission.next_release(now, self.load(now), self.loss.next_change(now))
     }
 
     fn held(&self) -> usize {
@@ -413,14 +416,14 @@ impl<P: Packet> Manage for PaperMode<P> {
             flows: self.store.flows_in(c),
             ..ClassReport::default()
         };
-        let closed = self.is_closed(now);
+        let overloaded = self.is_overloaded(now);
         Report {
             name: "taq",
             counters: self.counters.clone(),
             backlog: self.backlog,
             classes: Class::ALL.into_iter().map(class).collect(),
             loss_ppm: self.loss.rate(now).0,
-            admission: self.common.admission.then(|| self.admission.report(now, closed)),
+            admission: self.common.admission.then(|| self.admission.report(now, overloaded)),
             bytes_per_flow: Self::bytes_per_flow(),
             ..super::follow_report(&census)
         }
@@ -486,7 +489,6 @@ fn admission_config(common: &Common) -> AdmissionConfig {
     AdmissionConfig {
         rule: Rule::Paper { join: common.t_pool, wait: common.t_wait },
         hold: common.waiting_syn == WaitingSyn::Hold,
-        answered: common.http_503,
         pools: common.pools as usize,
     }
 }

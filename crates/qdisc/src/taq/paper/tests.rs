@@ -308,7 +308,7 @@ fn a_mark_is_no_answer_to_a_packet_that_bears_one() {
 fn the_door_closes_when_the_loss_reaches_p_admit_and_opens_when_it_falls() {
     let mut b =
         Bench::new(&[("buffer", "4"), ("admission", "on"), ("p_admit", "0.09"), ("newflow_cap", "0.5")]);
-    let knock = |b: &mut Bench, ms, flow| {
+    let request = |b: &mut Bench, ms, flow| {
         let mut p = b.packet(flow, 7, 0, Flags::SYN);
         p.header.key = p.header.key.reverse();
         b.q.reverse(at(ms), p, &mut b.verdicts).is_some()
@@ -323,7 +323,7 @@ fn the_door_closes_when_the_loss_reaches_p_admit_and_opens_when_it_falls() {
     }
     // 13 arrivals and one drop: 0.0769.
     assert_eq!((b.dropped().len(), b.q.loss.rate(at(1_000))), (1, Ppm(76_923)));
-    assert!(knock(&mut b, 1_000, 30));
+    assert!(request(&mut b, 1_000, 30));
     // 17 arrivals and two drops: 0.1176.
     b.drain(1_100);
     for flow in 40..44 {
@@ -333,13 +333,13 @@ fn the_door_closes_when_the_loss_reaches_p_admit_and_opens_when_it_falls() {
         }
     }
     assert_eq!((b.dropped().len(), b.q.loss.rate(at(1_100))), (1, Ppm(117_647)));
-    assert!(!knock(&mut b, 1_100, 31));
-    assert!(knock(&mut b, 1_100, 30), "of a pool that is in");
+    assert!(!request(&mut b, 1_100, 31));
+    assert!(request(&mut b, 1_100, 30), "of a pool that is in");
     let report = b.q.report(at(1_100));
     let admission = report.admission.unwrap();
     assert!(admission.overloaded && admission.waiting == 1 && report.loss_ppm == 117_647);
     // The window of five seconds has passed both drops.
-    assert!(knock(&mut b, 6_200, 31));
+    assert!(request(&mut b, 6_200, 31));
 }
 
 #[test]
@@ -542,19 +542,42 @@ fn a_syn_behind_packets_of_an_earlier_connection_joins_them() {
 }
 
 #[test]
-fn the_door_closes_at_p_admit_and_remembers_those_who_are_served() {
+fn made_up_addresses_do_not_push_out_a_pool_that_is_served() {
+    let mut b = Bench::new(&[("admission", "on"), ("pools", "16")]);
+    let syn = |b: &mut Bench, ms, flow: u8| {
+        let mut p = b.packet(flow, 7, 0, Flags::SYN);
+        p.header.key = p.header.key.reverse();
+        assert!(b.q.reverse(at(ms), p, &mut b.verdicts).is_some());
+        // The server answers each.
+        let answer = b.packet(flow, 0, 0, Flags::SYN.and(Flags::ACK));
+        b.offer(ms, answer);
+        b.drain(ms);
+    };
+    syn(&mut b, 0, 1);
+    b.data(0, 1, 1000);
+    b.drain(0);
+    let served = b.q.admission.pool([10, 0, 0, 1].into());
+    for flow in 20..63 {
+        syn(&mut b, 10, flow);
+    }
+    assert_eq!(b.q.admission.pool([10, 0, 0, 1].into()), served, "it is where it was in a table of sixteen");
+    assert!(b.q.admission.pool([10, 0, 0, 20].into()).is_none());
+}
+
+#[test]
+fn new_pools_wait_from_p_admit_on_and_those_who_are_served_are_remembered() {
     let settings = [("buffer", "8"), ("admission", "on"), ("pools", "16")];
     let mut b = Bench::new(&settings);
-    let knock = |b: &mut Bench, ms, flow: u8| {
+    let request = |b: &mut Bench, ms, flow: u8| {
         let mut p = b.packet(flow, 7, 0, Flags::SYN);
         p.header.key = p.header.key.reverse();
         b.q.reverse(at(ms), p, &mut b.verdicts).is_some()
     };
-    assert!(knock(&mut b, 0, 1));
+    assert!(request(&mut b, 0, 1));
     b.data(0, 1, 1000);
     b.drain(0);
     for flow in 100..140 {
-        assert!(knock(&mut b, 10, flow));
+        assert!(request(&mut b, 10, flow));
     }
     // Eleven arrivals and one drop are 0.0909: above 0.09, below 0.1.
     for flow in 2..=8 {
@@ -565,8 +588,8 @@ fn the_door_closes_at_p_admit_and_remembers_those_who_are_served() {
         b.data(20, flow, 1000);
     }
     assert_eq!((b.dropped().len(), b.q.loss.rate(at(20))), (1, Ppm(90_909)));
-    assert!(!knock(&mut b, 30, 50));
-    assert!(knock(&mut b, 30, 1), "forty made-up addresses have not pushed it out of a table of sixteen");
+    assert!(!request(&mut b, 30, 50));
+    assert!(request(&mut b, 30, 1), "forty made-up addresses have not pushed it out of a table of sixteen");
 }
 
 #[test]

@@ -1,12 +1,12 @@
 //! Answers plain HTTP in a server's place: 503 Service Unavailable with `Retry-After` (RFC 9110, sections 15.6.4 and
-//! 10.2.3) to a connection that has to wait at the door. No state is kept of such a connection: our initial sequence
-//! number is a keyed hash of its addresses and ports, as in a SYN cookie (RFC 4987, section 3.6), so an acknowledgment
-//! number tells whether a later segment belongs to it. Pure: headers in, packets out.
+//! 10.2.3) to a connection that has to wait. No state is kept of such a connection: our initial sequence number
+//! is a keyed hash of its addresses and ports, as in a SYN cookie (RFC 4987, section 3.6), so an acknowledgment number tells
+//! whether a later segment belongs to it. Pure: headers in, packets out.
 //!
 //! The conversation, of which the server sees nothing:
 //!
 //! ```text
-//! SYN, refused at the door   ->   SYN|ACK, ISN = hash, MSS, window 65535
+//! SYN, refused               ->   SYN|ACK, ISN = hash, MSS, window 65535
 //! ACK, or RST                ->   nothing
 //! request, or FIN            ->   the whole answer and FIN, in one segment of constant length
 //! later data, or FIN         ->   ACK
@@ -22,18 +22,18 @@ use narrows_units::{Duration, SeqNum};
 use narrows_wire::{Flags, Header, Proto, TcpHeader, checksum, tcp_checksum};
 
 /// Plain HTTP.
-pub const HTTP: u16 = 80;
+const HTTP: u16 = 80;
 /// Bytes of the answer, header and page: within the least MSS there is (536, RFC 9293, section 3.7.1).
 const LENGTH: usize = 480;
-/// A client that is told to wait longer would find its place given up: the door forgets after 70 s.
+/// A client that is told to wait longer would find its position given up: admission control forgets after 70 s.
 const LONGEST_WAIT: u64 = 60;
 const WINDOW: u16 = u16::MAX;
 const TTL: u8 = 64;
 
-/// Where a client stands in the line.
+/// Where a client stands in the wait queue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Standing {
-    /// Its place, from 1.
+    /// Its position, from 1.
     pub position: usize,
     /// When it is worth asking again.
     pub wait: Duration,
@@ -50,14 +50,14 @@ pub enum Answer {
     Nothing,
 }
 
-/// One who answers for servers behind a full link.
+/// Answers for servers behind a full link.
 #[derive(Clone, Copy, Debug)]
-pub struct Greeter {
+pub struct Http503 {
     secret: u64,
 }
 
-impl Greeter {
-    /// One whose sequence numbers nobody can tell without `secret`.
+impl Http503 {
+    /// Its sequence numbers are those that `secret` makes.
     #[must_use]
     pub const fn new(secret: u64) -> Self {
         Self { secret }
@@ -112,6 +112,12 @@ impl Greeter {
     }
 }
 
+/// Whether the sender of a packet can be answered here.
+#[must_use]
+pub fn is_answerable(header: &Header) -> bool {
+    http(header).is_some()
+}
+
 /// The TCP header of a whole segment to port 80 from an address that can be answered.
 fn http(header: &Header) -> Option<TcpHeader> {
     let one_host = match header.key.src() {
@@ -125,7 +131,7 @@ fn http(header: &Header) -> Option<TcpHeader> {
 /// The answer, always [`LENGTH`] bytes: the page is filled up with spaces. The page asks again by itself, because
 /// browsers heed a refresh and not `Retry-After`.
 fn page(standing: Standing) -> String {
-    let place = standing.position;
+    let position = standing.position;
     let wait = standing.wait.as_nanos().div_ceil(1_000_000_000).clamp(1, LONGEST_WAIT);
     let head = |length: usize| {
         format!(
@@ -134,8 +140,8 @@ fn page(standing: Standing) -> String {
         )
     };
     let page = format!(
-        "<!doctype html><meta http-equiv=refresh content={wait}><title>The link is full</title>\n<p>The link is full. \
-         You are number {place} in line; try again in {wait} s (this page does so by itself).\n"
+        "<!doctype html><meta http-equiv=refresh content={wait}><title>The link is full</title>\n<p>The link is full. You \
+         are number {position} in line; try again in {wait} s (this page does so by itself).\n"
     );
     // A page of 100 to 999 bytes: three digits, so the length of the head does not depend on the number.
     let head = head(LENGTH - head(100).len());

@@ -2,7 +2,7 @@ use narrows_wire::{FlowKey, parse};
 
 use super::*;
 
-const GREETER: Greeter = Greeter::new(0x1234_5678_9abc_def0);
+const PAGES: Http503 = Http503::new(0x1234_5678_9abc_def0);
 const THIRD: Standing = Standing { position: 3, wait: Duration::from_millis(6_100) };
 
 fn key(v6: bool) -> FlowKey {
@@ -21,7 +21,7 @@ fn segment(v6: bool, flags: Flags, seq: u32, ack: u32, payload: u32) -> Header {
 }
 
 fn ask(h: &Header) -> Option<Answer> {
-    GREETER.segment(h, |_| THIRD)
+    PAGES.segment(h, |_| THIRD)
 }
 
 /// Reads a packet of ours, having checked both its sums.
@@ -37,13 +37,13 @@ fn read(packet: &[u8], v6: bool) -> (Header, TcpHeader) {
 }
 
 fn syn_ack(v6: bool) -> TcpHeader {
-    read(&GREETER.syn(&segment(v6, Flags::SYN, 1_000, 0, 0)).unwrap(), v6).1
+    read(&PAGES.syn(&segment(v6, Flags::SYN, 1_000, 0, 0)).unwrap(), v6).1
 }
 
 #[test]
 fn a_syn_is_answered_for_the_server() {
     for (v6, mss, len) in [(false, 1460, 44), (true, 1440, 64)] {
-        let packet = GREETER.syn(&segment(v6, Flags::SYN, u32::MAX, 0, 0)).unwrap();
+        let packet = PAGES.syn(&segment(v6, Flags::SYN, u32::MAX, 0, 0)).unwrap();
         assert_eq!(packet.len(), len);
         let (_, t) = read(&packet, v6);
         assert_eq!((t.flags, t.ack, t.mss), (Flags::SYN.and(Flags::ACK), SeqNum(0), Some(mss)));
@@ -58,7 +58,7 @@ fn a_sum_by_hand() {
     // 10.0.0.5:40000 to 192.0.2.1:80 the words of the pseudo header (0a00 0005 c000 0201 0006 0018),
     // ports (0050 9c40), acknowledgment (0000 03e9), offset and flags (6012), window (ffff) and MSS (0204 05b4). With
     // ISN and checksum they must sum to ffff.
-    let packet = GREETER.syn(&segment(false, Flags::SYN, 1_000, 0, 0)).unwrap();
+    let packet = PAGES.syn(&segment(false, Flags::SYN, 1_000, 0, 0)).unwrap();
     let words = |b: &[u8]| b.chunks(2).map(|c| u32::from(u16::from_be_bytes([c[0], c[1]]))).sum::<u32>();
     let by_hand = 0x0a00
         + 0x0005
@@ -101,7 +101,7 @@ fn a_request_is_answered_503_with_the_place_and_the_wait() {
 #[test]
 fn every_answer_has_one_length_and_a_wait_the_door_remembers() {
     let second = 1_000_000_000;
-    for (place, wait, told) in [
+    for (position, wait, told) in [
         (1, 0, 1),
         (1, second, 1),
         (9, second + 1, 2),
@@ -109,7 +109,7 @@ fn every_answer_has_one_length_and_a_wait_the_door_remembers() {
         (1_048_576, u64::MAX, 60),
         (usize::MAX, 61 * second, 60),
     ] {
-        let text = page(Standing { position: place, wait: Duration::from_nanos(wait) });
+        let text = page(Standing { position, wait: Duration::from_nanos(wait) });
         assert_eq!(text.len(), LENGTH, "{text}");
         assert!(text.contains(&format!("\r\nRetry-After: {told}\r\n")), "{text}");
     }
@@ -150,11 +150,11 @@ fn what_is_not_ours_goes_on() {
     }
     let good = segment(false, Flags::ACK, 1_001, at(0), 100);
     assert!(ask(&good).is_some());
-    assert_eq!(Greeter::new(1).segment(&good, |_| THIRD), None, "another secret");
+    assert_eq!(Http503::new(1).segment(&good, |_| THIRD), None, "another secret");
     let with = |change: fn(&mut Header)| {
         let mut h = good;
         change(&mut h);
-        (ask(&h), GREETER.syn(&Header { tcp: h.tcp.map(|t| TcpHeader { flags: Flags::SYN, ..t }), ..h }))
+        (ask(&h), PAGES.syn(&Header { tcp: h.tcp.map(|t| TcpHeader { flags: Flags::SYN, ..t }), ..h }))
     };
     assert_eq!(with(|h| h.fragment = true), (None, None));
     assert_eq!(with(|h| h.tcp = None), (None, None));
@@ -163,14 +163,14 @@ fn what_is_not_ours_goes_on() {
     for source in ["224.0.0.1", "255.255.255.255", "0.0.0.0", "127.0.0.1"] {
         let source: IpAddr = source.parse().unwrap();
         let key = FlowKey::new(source, good.key.dst(), 40_000, HTTP, Proto::TCP);
-        let isn = (key.hash(GREETER.secret) >> 32) as u32;
+        let isn = (key.hash(PAGES.secret) >> 32) as u32;
         let tcp = good.tcp.map(|t| TcpHeader { ack: SeqNum(isn) + 1, ..t });
         assert_eq!(ask(&Header { key, tcp, ..good }), None, "{source}");
     }
     assert_eq!(ask(&segment(false, Flags::default(), 1_001, at(0), 100)), None, "no acknowledgment");
     assert_eq!(ask(&segment(false, Flags::SYN.and(Flags::ACK), 1_001, at(0), 0)), None);
     for flags in [Flags::ACK, Flags::RST, Flags::FIN] {
-        assert_eq!(GREETER.syn(&segment(false, Flags::SYN.and(flags), 1, 2, 0)), None);
+        assert_eq!(PAGES.syn(&segment(false, Flags::SYN.and(flags), 1, 2, 0)), None);
     }
 }
 
@@ -203,7 +203,7 @@ fn any_bytes_are_answered_rightly_or_not_at_all() {
             }
         }
         let Ok(header) = parse(&bytes) else { continue };
-        for packet in [GREETER.syn(&header), one_page(&header)].into_iter().flatten() {
+        for packet in [PAGES.syn(&header), one_page(&header)].into_iter().flatten() {
             answered += 1;
             let back = parse(&packet).unwrap();
             assert_eq!(back.key, header.key.reverse());
@@ -217,7 +217,7 @@ fn any_bytes_are_answered_rightly_or_not_at_all() {
 
 /// The page for a segment whose acknowledgment number is made to fit.
 fn one_page(header: &Header) -> Option<Vec<u8>> {
-    let isn = (header.key.hash(GREETER.secret) >> 32) as u32;
+    let isn = (header.key.hash(PAGES.secret) >> 32) as u32;
     let tcp = header.tcp.map(|t| TcpHeader { ack: SeqNum(isn) + 1, ..t });
     match ask(&Header { tcp, ..*header })? {
         Answer::Page(packet) => Some(packet),
