@@ -34,7 +34,7 @@ pub struct Discipline {
 }
 
 impl FromStr for Discipline {
-    type Err = narrows_qdisc::SpecError;
+    type Err = narrows_qdisc::SettingError;
     fn from_str(text: &str) -> Result<Self, Self::Err> {
         Ok(Self { text: text.to_owned(), spec: text.parse()? })
     }

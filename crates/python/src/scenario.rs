@@ -99,5 +99,5 @@ pub(crate) fn expand<'py>(
 /// The keys of `[tcp]` but `preset`, in the order of the documents.
 #[pyfunction]
 pub(crate) fn tcp_keys() -> Vec<&'static str> {
-    narrows_tcp::Config::keys().iter().map(|k| k.name).collect()
+    <narrows_tcp::Config as narrows_tcp::Settings>::keys().iter().map(|k| k.name).collect()
 }

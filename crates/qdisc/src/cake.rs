@@ -33,7 +33,7 @@ use crate::keys::{choices, keys};
 use crate::sojourn::Law;
 use crate::{
     Backlog, BoxedDiscipline, ClassReport, Counters, Dice, Discipline, DisciplineSettings, Key, Limits,
-    Manage, Packet, Qdisc, Reason, Report, Settings, ShaperConfig, SpecError, Verdict, Verdicts,
+    Manage, Packet, Qdisc, Reason, Report, SettingError, Settings, ShaperConfig, Verdict, Verdicts,
 };
 use cobalt::{Call, Cobalt};
 use hosts::{Hosts, ONE, Parts};
@@ -124,9 +124,9 @@ impl Settings for CakeConfig {
         KEYS
     }
 
-    fn check(&self) -> Result<(), SpecError> {
+    fn check(&self) -> Result<(), SettingError> {
         if !(self.flows as usize).is_multiple_of(WAYS) {
-            return Err(SpecError::new("flows", self.flows.to_string(), format!("a multiple of {WAYS}")));
+            return Err(SettingError::new("flows", self.flows.to_string(), format!("a multiple of {WAYS}")));
         }
         check_quantum(self.quantum, "one by the rate")?;
         check_times(self.target, self.interval)

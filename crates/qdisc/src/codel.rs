@@ -15,7 +15,7 @@ use crate::keys::keys;
 use crate::sojourn::{Before, Control, Law};
 use crate::{
     Backlog, BoxedDiscipline, Counters, Discipline, DisciplineSettings, Key, Limits, Manage, Packet, Qdisc,
-    Reason, Report, Settings, ShaperConfig, SpecError, Verdict, Verdicts,
+    Reason, Report, SettingError, Settings, ShaperConfig, Verdict, Verdicts,
 };
 
 /// Settings of CoDel. Fields are named as their keys.
@@ -60,11 +60,11 @@ keys! {
 }
 
 /// A target above its interval is never reached by what it is to control.
-pub fn check_times(target: Duration, interval: Duration) -> Result<(), SpecError> {
+pub fn check_times(target: Duration, interval: Duration) -> Result<(), SettingError> {
     if target < interval {
         return Ok(());
     }
-    Err(SpecError::new(
+    Err(SettingError::new(
         "target",
         format!("{} ms", target.as_millis()),
         format!("less than interval = {} ms", interval.as_millis()),
@@ -79,7 +79,7 @@ impl Settings for CodelConfig {
         KEYS
     }
 
-    fn check(&self) -> Result<(), SpecError> {
+    fn check(&self) -> Result<(), SettingError> {
         check_times(self.target, self.interval)
     }
 }

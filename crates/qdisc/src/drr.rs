@@ -19,7 +19,7 @@ use crate::keys::{choices, keys};
 use crate::lanes::{Lanes, Measure};
 use crate::{
     Backlog, BoxedDiscipline, Buffer, Counters, Discipline, DisciplineSettings, Key, Limits, Manage, Packet,
-    Qdisc, Report, Settings, ShaperConfig, SpecError, Verdicts,
+    Qdisc, Report, SettingError, Settings, ShaperConfig, Verdicts,
 };
 
 /// Who has a queue.
@@ -81,11 +81,15 @@ keys! {
 const LEAST_QUANTUM: u32 = 256;
 
 /// A turn of so many bytes, the same wherever there are turns; zero has a meaning of its own.
-pub fn check_quantum(quantum: u32, zero: &str) -> Result<(), SpecError> {
+pub fn check_quantum(quantum: u32, zero: &str) -> Result<(), SettingError> {
     if quantum == 0 || quantum >= LEAST_QUANTUM {
         return Ok(());
     }
-    Err(SpecError::new("quantum", quantum.to_string(), format!("at least {LEAST_QUANTUM}, or 0 for {zero}")))
+    Err(SettingError::new(
+        "quantum",
+        quantum.to_string(),
+        format!("at least {LEAST_QUANTUM}, or 0 for {zero}"),
+    ))
 }
 
 impl Settings for DrrConfig {
@@ -96,7 +100,7 @@ impl Settings for DrrConfig {
         KEYS
     }
 
-    fn check(&self) -> Result<(), SpecError> {
+    fn check(&self) -> Result<(), SettingError> {
         check_quantum(self.quantum, "the link's largest packet")
     }
 }

@@ -22,7 +22,7 @@ use crate::keys::{choices, keys};
 use crate::sojourn::{Before, Control, Law};
 use crate::{
     Backlog, BoxedDiscipline, Buckets, ClassReport, Counters, Discipline, DisciplineSettings, Key, Limits,
-    Manage, Packet, Qdisc, Reason, Report, Settings, ShaperConfig, SpecError, Verdict, Verdicts,
+    Manage, Packet, Qdisc, Reason, Report, SettingError, Settings, ShaperConfig, Verdict, Verdicts,
 };
 
 /// What CoDel leaves alone if no more than one packet of it waits.
@@ -93,7 +93,7 @@ impl Settings for FqCodelConfig {
         KEYS
     }
 
-    fn check(&self) -> Result<(), SpecError> {
+    fn check(&self) -> Result<(), SettingError> {
         check_times(self.target, self.interval)
     }
 }

@@ -1,11 +1,11 @@
-//! Settings as text: each discipline lists its keys once, with place, range and meaning, and command line, TOML,
-//! scenario files and documents read that list.
+//! Settings as text: what a discipline's keys need beside what `narrows-settings` has.
 
-use core::fmt::{self, Write as _};
+use core::fmt;
 
+pub(crate) use narrows_settings::choices;
 use narrows_units::{Bytes, Duration};
 
-use crate::{ShaperConfig, SpecError};
+use crate::ShaperConfig;
 
 /// A share or a probability in parts per million, so that no float decides about a packet.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -57,336 +57,71 @@ impl Buffer {
     }
 }
 
-/// The settings of one discipline.
-pub trait Settings: Clone + Default + PartialEq + fmt::Debug + 'static {
-    /// The discipline's name.
-    const NAME: &'static str;
-    /// The key a bare word sets, as in `taq:paper`.
-    const BARE: &'static str;
-    /// The key that decides which others there are, if one does: it is read first wherever it stands.
-    const SELECTOR: Option<&'static str> = None;
-
-    /// Every key, in the order of the documents.
-    fn keys() -> &'static [Key<Self>];
-
-    /// Combinations that make no sense although each value is within its range.
-    ///
-    /// # Errors
-    /// Names the key to change.
-    fn check(&self) -> Result<(), SpecError> {
-        Ok(())
-    }
-
-    /// The key of this name.
-    #[must_use]
-    fn key(name: &str) -> Option<&'static Key<Self>> {
-        Self::keys().iter().find(|k| k.name == name)
-    }
-
-    /// Sets one key from text.
-    ///
-    /// # Errors
-    /// If there is no such key, or the value is outside its range; the setting is then as it was.
-    fn set(&mut self, key: &str, value: &str) -> Result<(), SpecError> {
-        let known = Self::key(key).ok_or_else(|| {
-            let names: Vec<_> = Self::keys().iter().map(|k| k.name).collect();
-            SpecError::unknown(key, value, Self::NAME, &names)
-        })?;
-        known.set(self, value)
-    }
-
-    /// The settings in `text`, as `key=value,key=value`; the rest have their defaults.
-    ///
-    /// # Errors
-    /// If a key is unknown, a value is outside its range, or they do not go together.
-    fn read(text: &str) -> Result<Self, SpecError> {
-        let pair = |setting: &'_ str| {
-            let (key, value) = setting.split_once('=').unwrap_or((Self::BARE, setting));
-            (key.trim().to_owned(), value.to_owned())
-        };
-        let given = text.split(',').map(str::trim).filter(|s| !s.is_empty()).map(pair);
-        let (first, rest): (Vec<_>, Vec<_>) = given.partition(|(key, _)| Self::SELECTOR == Some(key));
-        let mut config = Self::default();
-        for (key, value) in first.iter().chain(&rest) {
-            config.set(key, value)?;
-        }
-        config.check()?;
-        Ok(config)
-    }
-
-    /// The keys that differ from their defaults, as `key=value,key=value`.
-    #[must_use]
-    fn differences(&self) -> String {
-        let change = |k: &Key<Self>| {
-            let value = k.value(self).filter(|v| *v != k.default_value())?;
-            Some(format!("{}={value}", k.name))
-        };
-        let changed: Vec<_> = Self::keys().iter().filter_map(change).collect();
-        changed.join(",")
-    }
-
-    /// The keys as `--help` shows them.
-    #[must_use]
-    fn help() -> String {
-        Self::keys().iter().fold(String::new(), |mut text, k| {
-            let only = k.section.map_or(String::new(), |s| format!("; with {s}"));
-            let _ = writeln!(text, "  {:<20} {} [{}; {}{only}]", k.name, k.doc, k.default_value(), k.range());
-            text
-        })
-    }
-
-    /// The keys as a table in Markdown, for the documents.
-    #[must_use]
-    fn markdown() -> String {
-        let sections = Self::keys().iter().any(|k| k.section.is_some());
-        let (title, rule) = if sections { (" with |", "---|") } else { ("", "") };
-        let mut text = format!("| key |{title} default | range | meaning |\n|---|{rule}---|---|---|\n");
-        for k in Self::keys() {
-            let only = match k.section {
-                Some(section) => format!(" `{section}` |"),
-                None if sections => " |".to_owned(),
-                None => String::new(),
-            };
-            text += &format!("| `{}` |{only} {} | {} | {} |\n", k.name, k.default_value(), k.range(), k.doc);
-        }
-        text
-    }
-}
-
-/// One key of the settings `C`.
-pub struct Key<C> {
-    /// Its name, the same on a command line, in TOML and in scenario files.
-    pub name: &'static str,
-    /// What it means, in one line.
-    pub doc: &'static str,
-    /// The setting beside which alone it has a meaning, as `mode=paper`; `None` if it always has.
-    pub section: Option<&'static str>,
-    /// Its place; `None` in settings that have no such key.
-    pub(crate) slot: for<'a> fn(&'a mut C) -> Option<Slot<'a>>,
-    /// Settings that have this key, all at their defaults.
-    pub(crate) home: fn() -> C,
-}
-
-impl<C> fmt::Debug for Key<C> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.name)
-    }
-}
-
-/// A value chosen from a few words.
-pub(crate) trait Choice {
-    /// The words.
-    fn words(&self) -> &'static [&'static str];
-    /// Which of them it is.
-    fn chosen(&self) -> usize;
-    /// Makes it the one at `place`.
-    fn choose(&mut self, place: usize);
-}
-
-/// Lists the words of an enumeration: `choices!(Mode: "default" => Default, "paper" => Paper);`.
-macro_rules! choices {
-    ($kind:ty: $($word:literal => $value:ident),+ $(,)?) => {
-        impl $crate::keys::Choice for $kind {
-            fn words(&self) -> &'static [&'static str] {
-                &[$($word),+]
-            }
-            fn chosen(&self) -> usize {
-                [$(Self::$value),+].iter().position(|v| v == self).unwrap_or(0)
-            }
-            fn choose(&mut self, place: usize) {
-                *self = [$(Self::$value),+][place];
-            }
-        }
-    };
-}
-pub(crate) use choices;
-
-impl Choice for bool {
-    fn words(&self) -> &'static [&'static str] {
-        &["on", "off"]
-    }
-    fn chosen(&self) -> usize {
-        usize::from(!*self)
-    }
-    fn choose(&mut self, place: usize) {
-        *self = place == 0;
-    }
-}
-
-/// Where a key's value lives, with its range.
-pub(crate) enum Slot<'a> {
-    /// One of a few words.
-    Choice(&'a mut dyn Choice),
-    Number(&'a mut u32, u32, u32),
-    Part(&'a mut Ppm, u32, u32),
-    /// Given in seconds, or with a unit.
-    Time(&'a mut Duration, Duration, Duration),
-    /// Given in milliseconds.
-    Millis(&'a mut Duration, u64, u64),
-    Size(&'a mut Bytes, u64, u64),
-    Buffer(&'a mut Buffer),
-}
-
 /// Buffers in multiples of one round-trip time: 0.5 to 4, in thousandths (TAQ notes, table 2.8).
 const BUFFER_RTTS: (u32, u32) = (500, 4000);
 /// Buffers in packets: what fits in memory.
 const BUFFER_PACKETS: (u32, u32) = (1, 1_000_000);
 
-/// The list of keys of a `Config`: `keys! { Config; name: Kind(range...), "meaning"; ... }`. Where some have a meaning
-/// only beside another setting they stand in sections, each with that setting, the way to its part of the settings, and
-/// settings that have it: `[Some("mode=paper"), paper, Config::paper] { ... }`.
+/// The kinds of values that disciplines have.
+pub(crate) mod kinds {
+    pub(crate) use narrows_settings::kinds::*;
+    use narrows_settings::quantity::decimal;
+
+    use super::{BUFFER_PACKETS, BUFFER_RTTS, Ppm};
+
+    /// A share or a probability, in parts per million.
+    pub(crate) struct Part(pub(crate) u32, pub(crate) u32);
+
+    impl Kind<Ppm> for Part {
+        fn text(&self, value: &Ppm) -> String {
+            value.to_string()
+        }
+        fn range(&self) -> String {
+            format!("{} to {}", Ppm(self.0), Ppm(self.1))
+        }
+        fn read(&self, place: &mut Ppm, text: &str) -> Option<()> {
+            put(place, millionths(text).filter(|n| (self.0..=self.1).contains(n)).map(Ppm))
+        }
+    }
+
+    /// Size of a buffer.
+    pub(crate) struct Buffer();
+
+    impl Kind<super::Buffer> for Buffer {
+        fn text(&self, value: &super::Buffer) -> String {
+            match value {
+                super::Buffer::Rtts(milli) => format!("{}x", Ppm(*milli * 1000)),
+                super::Buffer::Packets(n) => n.to_string(),
+            }
+        }
+        fn range(&self) -> String {
+            let part = |milli: u32| Ppm(milli * 1000);
+            let ((low, high), (few, many)) = (BUFFER_RTTS, BUFFER_PACKETS);
+            format!("{}x to {}x, or {few} to {many} packets", part(low), part(high))
+        }
+        fn read(&self, place: &mut super::Buffer, text: &str) -> Option<()> {
+            let buffer = match text.strip_suffix('x') {
+                Some(times) => {
+                    let milli = millionths(times)? / 1000;
+                    (BUFFER_RTTS.0..=BUFFER_RTTS.1).contains(&milli).then_some(super::Buffer::Rtts(milli))
+                }
+                None => number(text, BUFFER_PACKETS.0, BUFFER_PACKETS.1).map(super::Buffer::Packets),
+            };
+            put(place, buffer)
+        }
+    }
+
+    fn millionths(text: &str) -> Option<u32> {
+        let (whole, part) = decimal(text)?;
+        u32::try_from(whole).ok()?.checked_mul(1_000_000)?.checked_add(part)
+    }
+}
+
+/// The list of keys of a `Config`, with the kinds of values that disciplines have ([`narrows_settings::keys!`]).
 macro_rules! keys {
-    ($config:ty; $($name:ident: $kind:ident($($range:expr),*), $doc:literal;)*) => {
-        $crate::keys::keys! {
-            $config;
-            [None, Some, <$config>::default] { $($name: $kind($($range),*), $doc;)* }
-        }
-    };
-    ($config:ty; $([$section:expr, $part:expr, $home:expr] {
-        $($name:ident: $kind:ident $range:tt, $doc:literal;)*
-    })*) => {
-        static KEYS: &[$crate::keys::Key<$config>] = &[
-            $($($crate::keys::Key {
-                name: stringify!($name),
-                doc: $doc,
-                section: $section,
-                slot: |c| ($part)(c).map(|c| $crate::keys::slot!(c.$name, $kind $range)),
-                home: $home,
-            },)*)*
-        ];
+    ($config:ty; $($list:tt)*) => {
+        narrows_settings::keys! { [$crate::keys::kinds] $config; $($list)* }
     };
 }
 
-/// A place with its range.
-macro_rules! slot {
-    ($place:expr, $kind:ident ($($range:expr),*)) => {
-        $crate::keys::Slot::$kind(&mut $place, $($range),*)
-    };
-}
 pub(crate) use keys;
-pub(crate) use slot;
-
-impl<C: Settings> Key<C> {
-    /// The value in `config`, as [`Settings::set`] reads it; `None` if it has no such key.
-    #[must_use]
-    pub fn value(&self, config: &C) -> Option<String> {
-        let mut c = config.clone();
-        let text = match (self.slot)(&mut c)? {
-            Slot::Choice(v) => v.words()[v.chosen()].to_owned(),
-            Slot::Number(v, ..) => v.to_string(),
-            Slot::Part(v, ..) => v.to_string(),
-            Slot::Time(v, ..) => time(*v),
-            Slot::Millis(v, ..) => v.as_millis().to_string(),
-            Slot::Size(v, ..) => v.get().to_string(),
-            Slot::Buffer(Buffer::Rtts(milli)) => format!("{}x", Ppm(*milli * 1000)),
-            Slot::Buffer(Buffer::Packets(n)) => n.to_string(),
-        };
-        Some(text)
-    }
-
-    /// The value it has unless it is set.
-    #[must_use]
-    pub fn default_value(&self) -> String {
-        self.value(&(self.home)()).unwrap_or_default()
-    }
-
-    /// What values are allowed, in words.
-    #[must_use]
-    pub fn range(&self) -> String {
-        let mut c = (self.home)();
-        let Some(slot) = (self.slot)(&mut c) else { return String::new() };
-        match slot {
-            Slot::Choice(v) => v.words().join(" or "),
-            Slot::Number(_, low, high) => format!("{low} to {high}"),
-            Slot::Part(_, low, high) => format!("{} to {}", Ppm(low), Ppm(high)),
-            Slot::Time(_, low, high) => format!("{} to {}", time(low), time(high)),
-            Slot::Millis(_, low, high) => format!("{low} to {high}"),
-            Slot::Size(_, low, high) => format!("{low} to {high}"),
-            Slot::Buffer(_) => {
-                let part = |milli: u32| Ppm(milli * 1000);
-                format!(
-                    "{}x to {}x, or {} to {} packets",
-                    part(BUFFER_RTTS.0),
-                    part(BUFFER_RTTS.1),
-                    BUFFER_PACKETS.0,
-                    BUFFER_PACKETS.1
-                )
-            }
-        }
-    }
-
-    pub(crate) fn set(&self, config: &mut C, value: &str) -> Result<(), SpecError> {
-        let text = value.trim();
-        let Some(slot) = (self.slot)(config) else { return Err(self.misplaced(config, value)) };
-        let done = match slot {
-            Slot::Choice(v) => v.words().iter().position(|w| *w == text).map(|at| v.choose(at)),
-            Slot::Number(v, low, high) => put(v, text.parse().ok().filter(|n| (low..=high).contains(n))),
-            Slot::Part(v, low, high) => {
-                put(v, millionths(text).filter(|n| (low..=high).contains(n)).map(Ppm))
-            }
-            Slot::Time(v, low, high) => put(v, read_time(text).filter(|t| (low..=high).contains(t))),
-            Slot::Millis(v, low, high) => {
-                let ms = text.parse().ok().filter(|n| (low..=high).contains(n));
-                put(v, ms.map(Duration::from_millis))
-            }
-            Slot::Size(v, low, high) => {
-                put(v, text.parse().ok().filter(|n| (low..=high).contains(n)).map(Bytes))
-            }
-            Slot::Buffer(v) => put(v, read_buffer(text)),
-        };
-        done.ok_or_else(|| SpecError::new(self.name, value, self.range()))
-    }
-
-    /// That `config` has no such key.
-    fn misplaced(&self, config: &C, value: &str) -> SpecError {
-        let selector = C::SELECTOR.and_then(C::key);
-        let here = selector.and_then(|s| Some(format!("{}={}", s.name, s.value(config)?)));
-        let there = self.section.unwrap_or_default();
-        SpecError::misplaced(self.name, value, &here.unwrap_or_default(), there)
-    }
-}
-
-fn put<T>(place: &mut T, value: Option<T>) -> Option<()> {
-    *place = value?;
-    Some(())
-}
-
-/// A decimal number of at most six places, in millionths.
-fn millionths(text: &str) -> Option<u32> {
-    let (whole, part) = text.split_once('.').unwrap_or((text, ""));
-    let digits = |s: &str| s.bytes().all(|b| b.is_ascii_digit());
-    if (whole.is_empty() && part.is_empty()) || !digits(whole) || !digits(part) || part.len() > 6 {
-        return None;
-    }
-    let whole: u32 = if whole.is_empty() { 0 } else { whole.parse().ok()? };
-    let part: u32 = format!("{part:0<6}").parse().ok()?;
-    whole.checked_mul(1_000_000)?.checked_add(part)
-}
-
-/// `3`, `3s`, `0.2`, `200ms`.
-fn read_time(text: &str) -> Option<Duration> {
-    let (number, micros) = match text.strip_suffix("ms") {
-        Some(n) => (n, 1_000),
-        None => (text.strip_suffix('s').unwrap_or(text), 1_000_000),
-    };
-    let n = u64::from(millionths(number)?);
-    Some(Duration::from_nanos(n.checked_mul(micros)? / 1_000))
-}
-
-fn time(t: Duration) -> String {
-    let (ms, part) = (t.as_millis(), t.as_nanos() % 1_000_000);
-    match (ms % 1000, part) {
-        (0, 0) => format!("{}s", ms / 1000),
-        (_, 0) => format!("{ms}ms"),
-        _ => format!("{ms}.{}ms", format!("{part:06}").trim_end_matches('0')),
-    }
-}
-
-fn read_buffer(text: &str) -> Option<Buffer> {
-    if let Some(times) = text.strip_suffix('x') {
-        let milli = millionths(times)? / 1000;
-        return (BUFFER_RTTS.0..=BUFFER_RTTS.1).contains(&milli).then_some(Buffer::Rtts(milli));
-    }
-    let n: u32 = text.parse().ok()?;
-    (BUFFER_PACKETS.0..=BUFFER_PACKETS.1).contains(&n).then_some(Buffer::Packets(n))
-}

@@ -21,7 +21,7 @@ use crate::early::{Average, Call, Curve, Thresholds};
 use crate::keys::keys;
 use crate::{
     Backlog, BoxedDiscipline, Buffer, Counters, Dice, Discipline, DisciplineSettings, Key, Limits, Manage,
-    Packet, Ppm, Qdisc, Reason, Report, Settings, ShaperConfig, SpecError, Verdict, Verdicts,
+    Packet, Ppm, Qdisc, Reason, Report, SettingError, Settings, ShaperConfig, Verdict, Verdicts,
 };
 
 /// Settings of RED. Fields are named as their keys.
@@ -96,18 +96,18 @@ impl Settings for RedConfig {
         KEYS
     }
 
-    fn check(&self) -> Result<(), SpecError> {
+    fn check(&self) -> Result<(), SettingError> {
         if let Buffer::Packets(n) = self.buffer
             && self.min >= n
         {
-            return Err(SpecError::new(
+            return Err(SettingError::new(
                 "min",
                 self.min.to_string(),
                 format!("less than buffer = {n}, or 0 for a quarter of it"),
             ));
         }
         if self.max > 0 && self.max <= self.min {
-            return Err(SpecError::new(
+            return Err(SettingError::new(
                 "max",
                 self.max.to_string(),
                 format!("more than min = {}, or 0 for three quarters of the buffer", self.min),

@@ -25,7 +25,8 @@ use crate::flow_sizes::FlowSizes;
 use crate::keys::{choices, keys};
 use crate::{
     Backlog, BoxedDiscipline, Buffer, ClassReport, Counters, Dice, Discipline, DisciplineSettings, Key,
-    Limits, Manage, Packet, Ppm, Qdisc, Reason, Report, Settings, ShaperConfig, SpecError, Verdict, Verdicts,
+    Limits, Manage, Packet, Ppm, Qdisc, Reason, Report, SettingError, Settings, ShaperConfig, Verdict,
+    Verdicts,
 };
 
 /// Who says which packets are "in".
@@ -139,20 +140,20 @@ impl Settings for RioConfig {
         KEYS
     }
 
-    fn check(&self) -> Result<(), SpecError> {
+    fn check(&self) -> Result<(), SettingError> {
         for (key, min, max) in [("in_max", self.in_min, self.in_max), ("out_max", self.out_min, self.out_max)]
         {
             if let Buffer::Packets(n) = self.buffer
                 && min >= n
             {
-                return Err(SpecError::new(
+                return Err(SettingError::new(
                     key.replace("max", "min"),
                     min.to_string(),
                     format!("less than buffer = {n}, or 0 for a share of it"),
                 ));
             }
             if max > 0 && max <= min {
-                return Err(SpecError::new(
+                return Err(SettingError::new(
                     key,
                     max.to_string(),
                     format!("more than the lower threshold, {min}, or 0 for a share of the buffer"),

@@ -20,7 +20,7 @@ use crate::keys::keys;
 use crate::lanes::{Lanes, Measure};
 use crate::{
     Backlog, BoxedDiscipline, Buffer, Counters, Discipline, DisciplineSettings, Key, Limits, Manage, Packet,
-    Qdisc, Report, Settings, ShaperConfig, SpecError, Verdicts,
+    Qdisc, Report, SettingError, Settings, ShaperConfig, Verdicts,
 };
 
 /// Settings of SFQ. Fields are named as their keys.
@@ -71,7 +71,7 @@ impl Settings for SfqConfig {
         KEYS
     }
 
-    fn check(&self) -> Result<(), SpecError> {
+    fn check(&self) -> Result<(), SettingError> {
         check_quantum(self.quantum, "one packet whatever its length")
     }
 }

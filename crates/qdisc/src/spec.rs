@@ -10,7 +10,7 @@ use narrows_units::Bytes;
 #[cfg(test)]
 use crate::drop_front;
 use crate::{
-    BoxedDiscipline, Fifo, Limit, Packet, Settings, ShaperConfig, SpecError, cake, classes, codel, drr,
+    BoxedDiscipline, Fifo, Limit, Packet, SettingError, Settings, ShaperConfig, cake, classes, codel, drr,
     fq_codel, pie, red, rio, sfq, taq,
 };
 
@@ -105,7 +105,7 @@ macro_rules! disciplines {
                 }
             }
 
-            fn read(name: &str, settings: &str) -> Option<Result<Self, SpecError>> {
+            fn read(name: &str, settings: &str) -> Option<Result<Self, SettingError>> {
                 match name {
                     "fifo" => Some(fifo_limit(settings.trim()).map(Self::Fifo)),
                     $($(#[$only])* <$config as Settings>::NAME => Some(<$config>::read(settings).map(Self::$variant)),)*
@@ -142,18 +142,18 @@ impl fmt::Display for Spec {
 }
 
 impl FromStr for Spec {
-    type Err = SpecError;
-    fn from_str(text: &str) -> Result<Self, SpecError> {
+    type Err = SettingError;
+    fn from_str(text: &str) -> Result<Self, SettingError> {
         let (name, settings) = text.split_once(':').unwrap_or((text, ""));
         Self::read(name.trim(), settings).unwrap_or_else(|| {
-            Err(SpecError::new("discipline", name, format!("one of {}", Self::NAMES.join(", "))))
+            Err(SettingError::new("discipline", name, format!("one of {}", Self::NAMES.join(", "))))
         })
     }
 }
 
-fn fifo_limit(text: &str) -> Result<Limit, SpecError> {
+fn fifo_limit(text: &str) -> Result<Limit, SettingError> {
     let wrong =
-        || SpecError::new("fifo", text, "a limit above 0 in packets or bytes, as fifo:30 or fifo:45000b");
+        || SettingError::new("fifo", text, "a limit above 0 in packets or bytes, as fifo:30 or fifo:45000b");
     let (digits, bytes) = text.strip_suffix('b').map_or((text, false), |d| (d, true));
     match digits.parse::<u32>() {
         Ok(n) if n > 0 && bytes => Ok(Limit::Bytes(Bytes(u64::from(n)))),

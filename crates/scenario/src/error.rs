@@ -27,6 +27,11 @@ impl Error {
         Self::new(key, format!("= {value}: expected {expected}"))
     }
 
+    /// `key`, a value that a table of settings refuses, and why.
+    pub(crate) fn setting(key: &str, value: impl fmt::Display, e: &narrows_tcp::SettingError) -> Self {
+        Self::new(key, format!("= {value}: {}", e.problem))
+    }
+
     /// The same, told of a file.
     #[must_use]
     pub(crate) fn in_file(mut self, file: Option<&Path>) -> Self {

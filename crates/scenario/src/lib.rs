@@ -17,7 +17,6 @@ pub mod fuzzing;
 mod load;
 pub mod maths;
 mod model;
-mod quantity;
 mod read;
 #[cfg(test)]
 mod reference;
@@ -31,7 +30,8 @@ mod traffic;
 pub use claim::{Bound, Claim, Formula, Labels, Outcome, Sample, Verdict};
 pub use error::{Error, nearest};
 pub use experiment::{Experiment, ForLab};
-pub use quantity::{number, time, time_text};
+pub(crate) use narrows_settings::quantity;
+pub use narrows_settings::quantity::{number, time, time_text};
 pub use read::one_of;
 pub use scenario::{Group, LabSettings, Probes, Run, Scenario, Series, Thin};
 pub use size::{LARGEST, Size, web_sizes};

@@ -9,7 +9,7 @@ use crate::maths::{ln, pow};
 use crate::quantity;
 
 /// No draw is larger, in bytes: a heavy tail has no end, a run has.
-pub const LARGEST: f64 = 1e15;
+pub const LARGEST: f64 = quantity::MOST_BYTES;
 
 /// A law of sizes in bytes (or of counts, where a count is asked for).
 #[derive(Clone, Debug, PartialEq)]

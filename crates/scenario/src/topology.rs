@@ -3,7 +3,7 @@
 use core::fmt;
 use core::str::FromStr;
 
-use narrows_qdisc::{Framing, ShaperConfig, Spec, SpecError};
+use narrows_qdisc::{Framing, SettingError, ShaperConfig, Spec};
 use narrows_units::{Bytes, Dscp, Duration, Rate};
 
 /// A network.
@@ -240,8 +240,8 @@ impl fmt::Display for Discipline {
 }
 
 impl FromStr for Discipline {
-    type Err = SpecError;
-    fn from_str(text: &str) -> Result<Self, SpecError> {
+    type Err = SettingError;
+    fn from_str(text: &str) -> Result<Self, SettingError> {
         match text.strip_prefix("kernel:") {
             Some(name) => Ok(Self::Kernel(name.to_owned())),
             None => text.parse().map(Self::Ours),

@@ -1,9 +1,9 @@
 //! Settings of an end host. One value serves any number of hosts: it is an argument of each call, so that an idle
 //! flow does not carry a copy. Each constant names its clause.
 
-use core::fmt;
 use core::str::FromStr;
 
+use narrows_settings::{SettingError, Settings as _};
 use narrows_units::Duration;
 
 mod check;
@@ -13,7 +13,6 @@ mod presets;
 mod start;
 
 pub use congestion::{BetaFrom, BetaRto, CcConfig, CcKind, Fade};
-pub use keys::Key;
 pub use start::{BurstAfter, BurstStep, StartConfig};
 
 /// How losses are detected and repaired.
@@ -273,47 +272,6 @@ impl Config {
         let shift = u32::BITS - (self.receive_window >> u16::BITS).leading_zeros();
         if shift < 14 { shift as u8 } else { 14 }
     }
-
-    /// Every key, in the order of the documents.
-    #[must_use]
-    pub fn keys() -> &'static [Key] {
-        keys::KEYS
-    }
-
-    /// Sets one key from text.
-    ///
-    /// # Errors
-    /// If there is no such key or the value is outside its range. The setting then keeps its value.
-    pub fn set(&mut self, key: &str, value: &str) -> Result<(), ConfigError> {
-        let Some(known) = keys::KEYS.iter().find(|k| k.name == key) else {
-            let names: Vec<_> = keys::KEYS.iter().map(|k| k.name).collect();
-            let expected = format!("a key of tcp: {}", names.join(", "));
-            return Err(ConfigError { key: key.to_owned(), value: value.to_owned(), expected });
-        };
-        known.set(self, value)
-    }
-
-    /// Looks for combinations that make no sense although each value is within its range.
-    ///
-    /// # Errors
-    /// If there is one; the error names the key to change.
-    pub fn check(&self) -> Result<(), ConfigError> {
-        let Some((name, expected)) = check::contradiction(self) else { return Ok(()) };
-        let value = keys::KEYS.iter().find(|k| k.name == name).map_or_else(String::new, |k| k.value(self));
-        Err(ConfigError { key: name.to_owned(), value, expected: expected.to_owned() })
-    }
-
-    /// The keys as `--help` shows them.
-    #[must_use]
-    pub fn help() -> String {
-        keys::help()
-    }
-
-    /// The keys as a table in Markdown, with their values in each preset, for the documents.
-    #[must_use]
-    pub fn markdown() -> String {
-        keys::markdown()
-    }
 }
 
 impl Default for Config {
@@ -323,44 +281,23 @@ impl Default for Config {
 }
 
 impl FromStr for Preset {
-    type Err = ConfigError;
-    fn from_str(text: &str) -> Result<Self, ConfigError> {
+    type Err = SettingError;
+    fn from_str(text: &str) -> Result<Self, SettingError> {
         keys::preset(text.trim())
     }
 }
 
 impl FromStr for Config {
-    type Err = ConfigError;
+    type Err = SettingError;
     /// Reads a preset and what differs from it, as in `linux` or `ns2:recovery=sack,mss=460`, and checks the whole.
-    fn from_str(text: &str) -> Result<Self, ConfigError> {
+    fn from_str(text: &str) -> Result<Self, SettingError> {
         let (preset, settings) = text.split_once(':').unwrap_or((text, ""));
         let mut config = Self::preset(preset.parse()?);
-        for setting in settings.split(',').map(str::trim).filter(|s| !s.is_empty()) {
-            let (key, value) = setting.split_once('=').unwrap_or((setting, ""));
-            config.set(key.trim(), value)?;
-        }
+        config.set_all(settings)?;
         config.check()?;
         Ok(config)
     }
 }
-
-/// A setting is impossible.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct ConfigError {
-    /// The key.
-    pub key: String,
-    /// The value that was given.
-    pub value: String,
-    /// What was expected.
-    pub expected: String,
-}
-
-impl fmt::Display for ConfigError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} = '{}': expected {}", self.key, self.value, self.expected)
-    }
-}
-impl std::error::Error for ConfigError {}
 
 /// The known stacks.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

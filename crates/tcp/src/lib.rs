@@ -18,8 +18,9 @@ pub mod startup;
 
 pub use config::{
     BackoffEnds, BetaFrom, BetaRto, BurstAfter, BurstStep, ByteCounting, CcConfig, CcKind, Config,
-    ConfigError, DelayedAck, Fade, Handshake, InitialWindow, Key, Preset, Recovery, ReduceFrom, RtoConfig,
-    RtoFloor, RtoRecovery, RttSampling, StartConfig, StartupKind,
+    DelayedAck, Fade, Handshake, InitialWindow, Preset, Recovery, ReduceFrom, RtoConfig, RtoFloor,
+    RtoRecovery, RttSampling, StartConfig, StartupKind,
 };
 pub use endpoint::{Endpoint, EndpointCounters};
 pub use event::{Io, Segment, TcpEvent};
+pub use narrows_settings::{Key, SettingError, Settings};

@@ -3,7 +3,7 @@
 
 use std::path::Path;
 
-use narrows_tcp::Config;
+use narrows_tcp::{Config, Settings as _};
 
 const END: &str = "<!-- /keys -->";
 

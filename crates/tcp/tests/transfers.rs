@@ -3,7 +3,7 @@
 mod common;
 
 use common::{Act, SegmentFate, Side, Wire, WirePath};
-use narrows_tcp::{Config, Handshake, Preset, Recovery, TcpEvent};
+use narrows_tcp::{Config, Handshake, Preset, Recovery, Settings as _, TcpEvent};
 use narrows_units::{Bytes, Duration, Instant, Rate, SeqNum};
 
 fn ns2(mss: u32, recovery: Recovery) -> Config {

@@ -4,7 +4,8 @@ use narrows_units::{Bytes, Dscp, Duration};
 
 use crate::keys::{choices, keys};
 use crate::{
-    BoxedDiscipline, Buffer, DisciplineSettings, Key, Limits, Packet, Ppm, Settings, ShaperConfig, SpecError,
+    BoxedDiscipline, Buffer, DisciplineSettings, Key, Limits, Packet, Ppm, SettingError, Settings,
+    ShaperConfig,
 };
 
 use super::Classes;
@@ -168,8 +169,8 @@ impl Settings for Config {
         KEYS
     }
 
-    fn check(&self) -> Result<(), SpecError> {
-        let wrong = |key: &str, value: String, expected: &str| Err(SpecError::new(key, value, expected));
+    fn check(&self) -> Result<(), SettingError> {
+        let wrong = |key: &str, value: String, expected: &str| Err(SettingError::new(key, value, expected));
         if self.dscp_short == self.dscp_long {
             return wrong(
                 "dscp_short",

@@ -3,13 +3,13 @@
 use narrows_units::Duration;
 
 use super::config::{Common, Config, DefaultConfig, FairShare, Mode, PaperConfig, Share, WaitingSyn};
-use crate::keys::{Choice, choices, keys};
-use crate::{Key, Settings, SpecError};
+use crate::keys::kinds::Words;
+use crate::keys::{choices, keys};
+use crate::{Key, SettingError, Settings};
 
-impl Choice for Mode {
-    fn words(&self) -> &'static [&'static str] {
-        &["default", "paper"]
-    }
+impl Words for Mode {
+    const WORDS: &'static [&'static str] = &["default", "paper"];
+
     fn chosen(&self) -> usize {
         usize::from(matches!(self, Self::Paper(_)))
     }
@@ -101,7 +101,7 @@ impl Settings for Config {
         KEYS
     }
 
-    fn check(&self) -> Result<(), SpecError> {
+    fn check(&self) -> Result<(), SettingError> {
         match &self.mode {
             Mode::Default(config) => config.check(),
             Mode::Paper(config) => config.check(),
@@ -110,24 +110,24 @@ impl Settings for Config {
 }
 
 impl PaperConfig {
-    fn check(&self) -> Result<(), SpecError> {
+    fn check(&self) -> Result<(), SettingError> {
         if self.p_admit >= self.p_thresh {
             let expected = format!("below p_thresh = {}", self.p_thresh);
-            return Err(SpecError::new("p_admit", self.p_admit.to_string(), expected));
+            return Err(SettingError::new("p_admit", self.p_admit.to_string(), expected));
         }
         Ok(())
     }
 }
 
 impl DefaultConfig {
-    fn check(&self) -> Result<(), SpecError> {
+    fn check(&self) -> Result<(), SettingError> {
         if self.window_clamp_min > self.window_clamp_max {
             let expected = format!("at most window_clamp_max = {}", self.window_clamp_max);
-            return Err(SpecError::new("window_clamp_min", self.window_clamp_min.to_string(), expected));
+            return Err(SettingError::new("window_clamp_min", self.window_clamp_min.to_string(), expected));
         }
         if self.memory_packets < self.k {
             let expected = format!("at least k = {}, or no flow could ever hold its backlog", self.k);
-            return Err(SpecError::new("memory_packets", self.memory_packets.to_string(), expected));
+            return Err(SettingError::new("memory_packets", self.memory_packets.to_string(), expected));
         }
         Ok(())
     }

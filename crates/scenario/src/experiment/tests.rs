@@ -262,7 +262,7 @@ fn a_log_is_found_beside_the_file() {
 fn probes() {
     let s = one(&format!(
         "{}[probes]\nslice = \"10s\"\nseries = [\"cwnd\", \"queue\"]\nepochs = \"400ms\"\ncapture = \
-         [\"thin.back\"]\nhangs = []\n",
+         [\"thin.back\"]\nstalls = []\n",
         without_disciplines(THIN)
     ));
     assert_eq!((s.probes.series, s.probes.capture), (vec![Series::Queue, Series::Cwnd], vec![1]));

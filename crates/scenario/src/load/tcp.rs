@@ -1,6 +1,6 @@
 //! TCP settings: the scenario's, over them those of a group of hosts, over them those of an entry of traffic.
 
-use narrows_tcp::{CcKind, Config, Preset, StartupKind};
+use narrows_tcp::{CcKind, Config, Preset, Settings as _, StartupKind};
 use toml::{Table, Value};
 
 use crate::Error;
@@ -29,8 +29,9 @@ pub(crate) fn config(layers: &[Layer<'_>], congestion: Option<&str>, mtu: u32) -
     };
     if let Some(name) = congestion.filter(|_| from == 0) {
         config.set("congestion", name).map_err(|e| {
-            let expected = format!("{}; the lab takes all the kernel knows", e.expected);
-            Error::value("congestion_control", format!("'{name}'"), expected)
+            let mut e = Error::setting("congestion_control", format!("'{name}'"), &e);
+            e.problem += "; the lab takes all the kernel knows";
+            e
         })?;
         // HyStart belongs to CUBIC: in the kernel Reno starts slowly in the old way.
         if config.congestion != CcKind::Cubic {
@@ -52,13 +53,13 @@ pub(crate) fn config(layers: &[Layer<'_>], congestion: Option<&str>, mtu: u32) -
         let expected = format!("at most {most}, or with its headers it does not fit into mtu = {mtu}");
         return Err(Error::value(&format!("{path}.mss"), config.mss, expected));
     }
-    config.check().map_err(|e| Error::value(&format!("{path}.{}", e.key), e.value, e.expected))?;
+    config.check().map_err(|e| Error::setting(&format!("{path}.{}", e.key), &e.value, &e))?;
     Ok(config)
 }
 
 fn set(config: &mut Config, layer: &Layer<'_>, key: &str, value: &Value) -> Result<(), Error> {
     let path = format!("{}.{key}", layer.path);
-    if !Config::keys().iter().any(|k| k.name == key) {
+    if Config::key(key).is_none() {
         let names = Config::keys().iter().map(|k| k.name).chain(["preset"]);
         let expected = match nearest(key, names) {
             Some(near) => format!("'{near}'?"),
@@ -71,13 +72,13 @@ fn set(config: &mut Config, layer: &Layer<'_>, key: &str, value: &Value) -> Resu
         Value::Boolean(b) => (if *b { "on" } else { "off" }).to_owned(),
         other => other.to_string(),
     };
-    config.set(key, &text).map_err(|e| Error::value(&path, shown(value), e.expected))
+    config.set(key, &text).map_err(|e| Error::setting(&path, shown(value), &e))
 }
 
 fn preset(layer: &Layer<'_>, value: &Value) -> Result<Preset, Error> {
     let name = value.as_str().unwrap_or_default();
-    name.parse().map_err(|e: narrows_tcp::ConfigError| {
-        Error::value(&format!("{}.preset", layer.path), shown(value), e.expected)
+    name.parse().map_err(|e: narrows_tcp::SettingError| {
+        Error::setting(&format!("{}.preset", layer.path), shown(value), &e)
     })
 }
 

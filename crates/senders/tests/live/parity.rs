@@ -9,7 +9,7 @@ use std::time::Duration;
 use narrows_senders::{Call, Sender, Step, Watch};
 use narrows_tcp::cc::{AckSample, AdaptiveAimd, CongestionControl, DeliverySample, Reno, Window};
 use narrows_tcp::startup::{Burst, SlowStart, Startup};
-use narrows_tcp::{Config, Preset};
+use narrows_tcp::{Config, Preset, Settings as _};
 use narrows_units::{Duration as Time, Instant};
 
 use crate::late::until_undisturbed;

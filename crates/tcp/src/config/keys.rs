@@ -1,108 +1,29 @@
 //! The one table of an end host's keys: name, place in [`Config`], range and meaning.
 
-use core::fmt::Write as _;
-
+use narrows_settings::kinds::{Choice, Kind};
+use narrows_settings::{Key, SettingError, Settings, choices, keys, presets};
 use narrows_units::Duration;
 
 use super::{
-    BackoffEnds, BetaFrom, BetaRto, BurstAfter, BurstStep, ByteCounting, CcKind, Config, ConfigError,
-    DelayedAck, Fade, Handshake, InitialWindow, Preset, Recovery, ReduceFrom, RtoFloor, RtoRecovery,
-    RttSampling, StartupKind,
+    BackoffEnds, BetaFrom, BetaRto, BurstAfter, BurstStep, CcKind, Config, Fade, Handshake, Preset, Recovery,
+    ReduceFrom, RtoFloor, RtoRecovery, RttSampling, StartupKind,
 };
 
-/// One key.
-pub struct Key {
-    /// Its name, the same on a command line and in scenario files.
-    pub name: &'static str,
-    /// What it means, in one line.
-    pub doc: &'static str,
-    slot: for<'a> fn(&'a mut Config) -> Slot<'a>,
-}
-
-impl core::fmt::Debug for Key {
-    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
-        f.write_str(self.name)
-    }
-}
-
-/// Where a key's value lives, with its range.
-enum Slot<'a> {
-    Choice(&'a mut dyn Choice),
-    Number(&'a mut u32, u32, u32),
-    Real(&'a mut f64, f64, f64),
-    /// A number from the one given, or the word for [`u32::MAX`].
-    Open(&'a mut u32, u32, &'static str),
-    Time(&'a mut Duration, Duration, Duration),
-    InitialWindow(&'a mut InitialWindow),
-    Ssthresh(&'a mut f64),
-    ByteCounting(&'a mut ByteCounting),
-    DelayedAck(&'a mut Option<DelayedAck>),
-    AckTimeout(&'a mut Option<DelayedAck>),
-    QuickAcks(&'a mut Option<DelayedAck>),
-}
-
-/// A setting with one word for each value.
-trait Words: Copy + PartialEq + 'static {
-    const WORDS: &'static [(&'static str, Self)];
-}
-
-/// The same without its type.
-trait Choice {
-    fn put(&mut self, word: &str) -> bool;
-    fn word(&self) -> &'static str;
-    fn words(&self) -> Vec<&'static str>;
-}
-
-impl<T: Words> Choice for T {
-    fn put(&mut self, word: &str) -> bool {
-        let found = T::WORDS.iter().find(|(name, _)| *name == word);
-        if let Some(&(_, value)) = found {
-            *self = value;
-        }
-        found.is_some()
-    }
-    fn word(&self) -> &'static str {
-        T::WORDS.iter().find(|(_, value)| value == self).map_or("?", |(name, _)| name)
-    }
-    fn words(&self) -> Vec<&'static str> {
-        T::WORDS.iter().map(|(name, _)| *name).collect()
-    }
-}
-
-macro_rules! words {
-    ($($kind:ty { $($word:literal: $value:expr),* })*) => {
-        $(impl Words for $kind {
-            const WORDS: &'static [(&'static str, Self)] = &[$(($word, $value)),*];
-        })*
-    };
-}
-
-words! {
-    bool { "on": true, "off": false }
-    Preset { "ns2": Self::Ns2, "linux": Self::Linux, "rfc": Self::Rfc }
-    Handshake { "none": Self::None, "syn_is_packet_zero": Self::SynIsPacketZero, "three_way": Self::ThreeWay }
-    StartupKind { "slow_start": Self::SlowStart, "hystart": Self::HyStart, "burst": Self::Burst, "spreading": Self::Spreading, "paced_start": Self::PacedStart, "paced": Self::Paced, "limited": Self::Limited, "smooth": Self::Smooth, "adaptive": Self::Adaptive, "gallop": Self::Gallop, "small_segments": Self::SmallSegments }
-    BurstAfter { "slow_start": Self::SlowStart, "avoidance": Self::Avoidance }
-    BurstStep { "guarded": Self::Guarded, "ns2": Self::Ns2 }
-    CcKind {
-        "reno": Self::Reno,
-        "aimd": Self::Aimd,
-        "adaptive_aimd": Self::AdaptiveAimd,
-        "htcp": Self::Htcp,
-        "westwood": Self::Westwood,
-        "vegas": Self::Vegas,
-        "cubic": Self::Cubic
-    }
-    BetaFrom { "rtt": Self::Rtt, "throughput": Self::Throughput }
-    BetaRto { "half": Self::Half, "beta": Self::Beta }
-    Fade { "rttmin": Self::Rttmin, "srtt": Self::Srtt }
-    Recovery { "tahoe": Self::Tahoe, "reno": Self::Reno, "newreno": Self::NewReno, "sack": Self::Sack }
-    ReduceFrom { "flight_size": Self::FlightSize, "cwnd": Self::Cwnd }
-    RtoFloor { "whole": Self::Whole, "deviation": Self::Deviation }
-    BackoffEnds { "new_sample": Self::NewSample, "new_ack": Self::NewAck }
-    RtoRecovery { "go_back_n": Self::GoBackN, "scoreboard": Self::Scoreboard }
-    RttSampling { "one_at_a_time": Self::OneAtATime, "every_segment": Self::EverySegment }
-}
+choices!(Preset: "ns2" => Ns2, "linux" => Linux, "rfc" => Rfc);
+choices!(Handshake: "none" => None, "syn_is_packet_zero" => SynIsPacketZero, "three_way" => ThreeWay);
+choices!(StartupKind: "slow_start" => SlowStart, "hystart" => HyStart, "burst" => Burst, "spreading" => Spreading, "paced_start" => PacedStart, "paced" => Paced, "limited" => Limited, "smooth" => Smooth, "adaptive" => Adaptive, "gallop" => Gallop, "small_segments" => SmallSegments);
+choices!(BurstAfter: "slow_start" => SlowStart, "avoidance" => Avoidance);
+choices!(BurstStep: "guarded" => Guarded, "ns2" => Ns2);
+choices!(CcKind: "reno" => Reno, "aimd" => Aimd, "adaptive_aimd" => AdaptiveAimd, "htcp" => Htcp, "westwood" => Westwood, "vegas" => Vegas, "cubic" => Cubic);
+choices!(BetaFrom: "rtt" => Rtt, "throughput" => Throughput);
+choices!(BetaRto: "half" => Half, "beta" => Beta);
+choices!(Fade: "rttmin" => Rttmin, "srtt" => Srtt);
+choices!(Recovery: "tahoe" => Tahoe, "reno" => Reno, "newreno" => NewReno, "sack" => Sack);
+choices!(ReduceFrom: "flight_size" => FlightSize, "cwnd" => Cwnd);
+choices!(RtoFloor: "whole" => Whole, "deviation" => Deviation);
+choices!(BackoffEnds: "new_sample" => NewSample, "new_ack" => NewAck);
+choices!(RtoRecovery: "go_back_n" => GoBackN, "scoreboard" => Scoreboard);
+choices!(RttSampling: "one_at_a_time" => OneAtATime, "every_segment" => EverySegment);
 
 const fn ms(n: u64) -> Duration {
     Duration::from_millis(n)
@@ -115,21 +36,16 @@ const fn secs(n: u64) -> Duration {
 const MOST_MSS: u32 = 65_495;
 /// RFC 7323, section 2.3: what a scale of 14 reaches.
 const MOST_WINDOW: u32 = 1 << 30;
-/// What a word needs to be beside a number.
+/// RFC 5681, section 4.2: an ACK is never delayed for longer.
+const MOST_DELAY: Duration = ms(500);
+/// What may stand in place of a number.
 const ENDLESS: &str = "infinite";
 /// `delayed_ack` when the setting does not exist because of it.
 const OFF: &str = "off";
 
-macro_rules! keys {
-    ($($name:ident($($place:ident).+): $kind:ident($($range:expr),*), $doc:literal;)*) => {
-        /// Every key, in the order of the documents.
-        pub(super) static KEYS: &[Key] = &[
-            $(Key { name: stringify!($name), doc: $doc, slot: |c| Slot::$kind(&mut c.$($place).+, $($range),*) },)*
-        ];
-    };
-}
-
 keys! {
+    [kinds]
+    Config;
     mss(mss): Number(1, MOST_MSS), "payload of a full segment, bytes";
     handshake(handshake): Choice(), "how a connection begins: it exists; ns-2's 40-byte packet 0; SYN, SYN-ACK, ACK (RFC 9293, 3.5)";
     syn_timeout(syn_timeout): Time(ms(1), secs(120)), "first time-out of a SYN or SYN-ACK (RFC 6298, 2.1), then doubled";
@@ -195,179 +111,154 @@ keys! {
     receive_window(receive_window): Number(1, MOST_WINDOW), "receive window, bytes (ns-2's window_)";
 }
 
-/// RFC 5681, section 4.2: an ACK is never delayed for longer.
-const MOST_DELAY: Duration = ms(500);
+impl Settings for Config {
+    const NAME: &'static str = "tcp";
 
-impl Key {
-    /// The value in `config`, as [`Config::set`] reads it; `-` where another key has switched it off.
-    #[must_use]
-    pub fn value(&self, config: &Config) -> String {
-        let mut c = *config;
-        match (self.slot)(&mut c) {
-            Slot::Choice(v) => v.word().to_owned(),
-            Slot::Number(v, ..) => v.to_string(),
-            Slot::Real(v, ..) => v.to_string(),
-            Slot::Open(v, _, word) => number_or(*v, word),
-            Slot::Time(v, ..) => time(*v),
-            Slot::InitialWindow(InitialWindow::Segments(n)) => n.to_string(),
-            Slot::InitialWindow(InitialWindow::Rfc3390) => "rfc3390".to_owned(),
-            Slot::InitialWindow(InitialWindow::Rfc6928) => "rfc6928".to_owned(),
-            Slot::Ssthresh(v) if v.is_finite() => v.to_string(),
-            Slot::Ssthresh(_) => ENDLESS.to_owned(),
-            Slot::ByteCounting(ByteCounting::PerAck) => "per_ack".to_owned(),
-            Slot::ByteCounting(ByteCounting::Abc { limit }) => number_or(*limit, ENDLESS),
-            Slot::DelayedAck(v) => v.map_or_else(|| OFF.to_owned(), |d| d.every.to_string()),
-            Slot::AckTimeout(v) => v.map_or_else(|| "-".to_owned(), |d| time(d.timeout)),
-            Slot::QuickAcks(v) => v.map_or_else(|| "-".to_owned(), |d| d.quick.to_string()),
-        }
+    fn keys() -> &'static [Key<Self>] {
+        KEYS
     }
 
-    /// What values are allowed, in words.
-    #[must_use]
-    pub fn range(&self) -> String {
-        let mut c = Config::default();
-        match (self.slot)(&mut c) {
-            Slot::Choice(v) => v.words().join(" or "),
-            Slot::Number(_, low, high) => format!("{low} to {high}"),
-            Slot::Real(_, low, high) => format!("{low} to {high}"),
-            Slot::Open(_, low, word) => format!("{low} and more, or {word}"),
-            Slot::Time(_, low, high) => format!("{} to {}", time(low), time(high)),
-            Slot::InitialWindow(_) => "1 to 10000, rfc3390 or rfc6928".to_owned(),
-            Slot::Ssthresh(_) => format!("2 and more, or {ENDLESS}"),
-            Slot::ByteCounting(_) => format!("per_ack, 1 and more, or {ENDLESS}"),
-            Slot::DelayedAck(_) => format!("{OFF}, or 1 to 64"),
-            Slot::AckTimeout(_) => format!("{} to {}, with delayed_ack on", time(ms(1)), time(MOST_DELAY)),
-            Slot::QuickAcks(_) => "0 to 1000000, with delayed_ack on".to_owned(),
-        }
+    fn check(&self) -> Result<(), SettingError> {
+        let Some((name, expected)) = super::check::contradiction(self) else { return Ok(()) };
+        let value = Self::key(name).and_then(|key| key.value(self)).unwrap_or_default();
+        Err(SettingError::new(name, value, expected))
     }
 
-    pub(super) fn set(&self, config: &mut Config, value: &str) -> Result<(), ConfigError> {
-        let text = value.trim();
-        let done = match (self.slot)(config) {
-            Slot::Choice(v) => v.put(text).then_some(()),
-            Slot::Number(v, low, high) => put(v, number(text, low, high)),
-            Slot::Real(v, low, high) => put(v, real(text, low, high)),
-            Slot::Open(v, low, word) => put(v, open(text, low, word)),
-            Slot::Time(v, low, high) => put(v, read_time(text, low, high)),
-            Slot::InitialWindow(v) => put(v, read_initial_window(text)),
-            Slot::Ssthresh(v) => put(
-                v,
-                if text == ENDLESS { Some(f64::INFINITY) } else { number(text, 2, u32::MAX).map(f64::from) },
-            ),
-            Slot::ByteCounting(v) if text == "per_ack" => put(v, Some(ByteCounting::PerAck)),
-            Slot::ByteCounting(v) => put(v, open(text, 1, ENDLESS).map(|limit| ByteCounting::Abc { limit })),
-            Slot::DelayedAck(v) => set_delayed_ack(v, text),
-            Slot::AckTimeout(v) => {
-                v.as_mut().and_then(|d| put(&mut d.timeout, read_time(text, ms(1), MOST_DELAY)))
-            }
-            Slot::QuickAcks(v) => v.as_mut().and_then(|d| put(&mut d.quick, number(text, 0, 1_000_000))),
-        };
-        done.ok_or_else(|| ConfigError {
-            key: self.name.to_owned(),
-            value: value.to_owned(),
-            expected: self.range(),
-        })
+    /// With the value in each preset.
+    fn markdown() -> String {
+        let [ns2, linux, rfc] = [Preset::Ns2, Preset::Linux, Preset::Rfc].map(Self::preset);
+        presets(&[("`ns2`", ns2), ("`linux`", linux), ("`rfc`", rfc)])
     }
 }
 
 /// A preset by its name.
-pub(super) fn preset(text: &str) -> Result<Preset, ConfigError> {
+pub(super) fn preset(text: &str) -> Result<Preset, SettingError> {
     let mut preset = Preset::default();
-    if preset.put(text) {
-        return Ok(preset);
+    let known = Choice().read(&mut preset, text).map(|()| preset);
+    known.ok_or_else(|| SettingError::new("preset", text, Kind::<Preset>::range(&Choice())))
+}
+
+/// Kinds of values that only an end host has.
+mod kinds {
+    pub(super) use narrows_settings::kinds::*;
+    use narrows_settings::quantity::{exact_time_text, seconds};
+
+    use super::{ENDLESS, MOST_DELAY, OFF, ms};
+    use crate::config;
+
+    /// The window before the first acknowledgment of data.
+    pub(super) struct InitialWindow();
+
+    impl Kind<config::InitialWindow> for InitialWindow {
+        fn text(&self, value: &config::InitialWindow) -> String {
+            match value {
+                config::InitialWindow::Segments(n) => n.to_string(),
+                config::InitialWindow::Rfc3390 => "rfc3390".to_owned(),
+                config::InitialWindow::Rfc6928 => "rfc6928".to_owned(),
+            }
+        }
+        fn range(&self) -> String {
+            "1 to 10000, rfc3390 or rfc6928".to_owned()
+        }
+        fn read(&self, place: &mut config::InitialWindow, text: &str) -> Option<()> {
+            let window = match text {
+                "rfc3390" => Some(config::InitialWindow::Rfc3390),
+                "rfc6928" => Some(config::InitialWindow::Rfc6928),
+                _ => number(text, 1, 10_000).map(config::InitialWindow::Segments),
+            };
+            put(place, window)
+        }
     }
-    Err(ConfigError {
-        key: "preset".to_owned(),
-        value: text.to_owned(),
-        expected: preset.words().join(" or "),
-    })
-}
 
-fn put<T>(place: &mut T, value: Option<T>) -> Option<()> {
-    *place = value?;
-    Some(())
-}
+    /// A number of segments that may be without end.
+    pub(super) struct Ssthresh();
 
-fn number(text: &str, low: u32, high: u32) -> Option<u32> {
-    text.parse().ok().filter(|n| (low..=high).contains(n))
-}
-
-/// `2` or `0.875`.
-fn real(text: &str, low: f64, high: f64) -> Option<f64> {
-    let plain = text.starts_with(|c: char| c.is_ascii_digit())
-        && text.bytes().all(|b| b.is_ascii_digit() || b == b'.');
-    text.parse().ok().filter(|n| plain && (low..=high).contains(n))
-}
-
-fn open(text: &str, low: u32, word: &str) -> Option<u32> {
-    if text == word { Some(u32::MAX) } else { number(text, low, u32::MAX - 1) }
-}
-
-fn number_or(n: u32, word: &str) -> String {
-    if n == u32::MAX { word.to_owned() } else { n.to_string() }
-}
-
-fn read_initial_window(text: &str) -> Option<InitialWindow> {
-    match text {
-        "rfc3390" => Some(InitialWindow::Rfc3390),
-        "rfc6928" => Some(InitialWindow::Rfc6928),
-        _ => number(text, 1, 10_000).map(InitialWindow::Segments),
+    impl Kind<f64> for Ssthresh {
+        fn text(&self, value: &f64) -> String {
+            if value.is_finite() { value.to_string() } else { ENDLESS.to_owned() }
+        }
+        fn range(&self) -> String {
+            format!("2 and more, or {ENDLESS}")
+        }
+        fn read(&self, place: &mut f64, text: &str) -> Option<()> {
+            let endless = (text == ENDLESS).then_some(f64::INFINITY);
+            put(place, endless.or_else(|| number(text, 2, u32::MAX).map(f64::from)))
+        }
     }
-}
 
-/// Switching delayed ACKs on gives the timeout most stacks have, and no quick ACKs.
-fn set_delayed_ack(place: &mut Option<DelayedAck>, text: &str) -> Option<()> {
-    if text == OFF {
-        return put(place, Some(None));
+    /// What an ACK counts for.
+    pub(super) struct ByteCounting();
+
+    const SEGMENTS: Open = Open(1, ENDLESS);
+
+    impl Kind<config::ByteCounting> for ByteCounting {
+        fn text(&self, value: &config::ByteCounting) -> String {
+            match value {
+                config::ByteCounting::PerAck => "per_ack".to_owned(),
+                config::ByteCounting::Abc { limit } => SEGMENTS.text(limit),
+            }
+        }
+        fn range(&self) -> String {
+            format!("per_ack, {}", SEGMENTS.range())
+        }
+        fn read(&self, place: &mut config::ByteCounting, text: &str) -> Option<()> {
+            if text == "per_ack" {
+                return put(place, Some(config::ByteCounting::PerAck));
+            }
+            let mut limit = 0;
+            SEGMENTS.read(&mut limit, text)?;
+            put(place, Some(config::ByteCounting::Abc { limit }))
+        }
     }
-    let every = number(text, 1, 64)?;
-    place.get_or_insert(DelayedAck { every, timeout: ms(200), quick: 0 }).every = every;
-    Some(())
-}
 
-/// `3`, `3s`, `0.2`, `200ms`: seconds where no unit stands, at most six places.
-fn read_time(text: &str, low: Duration, high: Duration) -> Option<Duration> {
-    let (number, unit) = match text.strip_suffix("ms") {
-        Some(number) => (number, 1_000_000),
-        None => (text.strip_suffix('s').unwrap_or(text), 1_000_000_000),
-    };
-    let (whole, part) = number.split_once('.').unwrap_or((number, ""));
-    let digits = |s: &str| s.bytes().all(|b| b.is_ascii_digit());
-    if whole.is_empty() || !digits(whole) || !digits(part) || part.len() > 6 {
-        return None;
+    /// Full segments for an ACK. Switched on, it comes with the timeout most stacks have, and no quick ACKs.
+    pub(super) struct DelayedAck();
+
+    impl Kind<Option<config::DelayedAck>> for DelayedAck {
+        fn text(&self, value: &Option<config::DelayedAck>) -> String {
+            value.map_or_else(|| OFF.to_owned(), |d| d.every.to_string())
+        }
+        fn range(&self) -> String {
+            format!("{OFF}, or 1 to 64")
+        }
+        fn read(&self, place: &mut Option<config::DelayedAck>, text: &str) -> Option<()> {
+            if text == OFF {
+                return put(place, Some(None));
+            }
+            let every = number(text, 1, 64)?;
+            place.get_or_insert(config::DelayedAck { every, timeout: ms(200), quick: 0 }).every = every;
+            Some(())
+        }
     }
-    let part: u64 = format!("{part:0<6}").parse().ok()?;
-    let ns = whole.parse::<u64>().ok()?.checked_mul(unit)?.checked_add(part * unit / 1_000_000)?;
-    Some(Duration::from_nanos(ns)).filter(|t| (low..=high).contains(t))
-}
 
-fn time(t: Duration) -> String {
-    let (ms, part) = (t.as_millis(), t.as_nanos() % 1_000_000);
-    match (ms % 1000, part) {
-        (0, 0) => format!("{}s", ms / 1000),
-        (_, 0) => format!("{ms}ms"),
-        _ => format!("{ms}.{}ms", format!("{part:06}").trim_end_matches('0')),
+    /// The longest delay of an ACK, where it is delayed.
+    pub(super) struct AckTimeout();
+
+    impl Kind<Option<config::DelayedAck>> for AckTimeout {
+        fn text(&self, value: &Option<config::DelayedAck>) -> String {
+            value.map_or_else(|| "-".to_owned(), |d| exact_time_text(d.timeout))
+        }
+        fn range(&self) -> String {
+            format!("{} to {}, with delayed_ack on", exact_time_text(ms(1)), exact_time_text(MOST_DELAY))
+        }
+        fn read(&self, place: &mut Option<config::DelayedAck>, text: &str) -> Option<()> {
+            let timeout = seconds(text).filter(|t| (ms(1)..=MOST_DELAY).contains(t));
+            put(&mut place.as_mut()?.timeout, timeout)
+        }
     }
-}
 
-/// The keys as `--help` shows them.
-pub(super) fn help() -> String {
-    let plain = Config::default();
-    KEYS.iter().fold(String::new(), |mut text, k| {
-        let _ = writeln!(text, "  {:<20} {} [{}; {}]", k.name, k.doc, k.value(&plain), k.range());
-        text
-    })
-}
+    /// Segments acknowledged at once, where ACKs are delayed.
+    pub(super) struct QuickAcks();
 
-/// The keys as a table in Markdown, with their value in each preset.
-pub(super) fn markdown() -> String {
-    let [ns2, linux, rfc] = [Preset::Ns2, Preset::Linux, Preset::Rfc].map(Config::preset);
-    let mut text = String::from(
-        "| key | `ns2` | `linux` | `rfc` | values | meaning, source |\n|---|---|---|---|---|---|\n",
-    );
-    for k in KEYS {
-        let (a, b, c) = (k.value(&ns2), k.value(&linux), k.value(&rfc));
-        let _ = writeln!(text, "| `{}` | {a} | {b} | {c} | {} | {} |", k.name, k.range(), k.doc);
+    impl Kind<Option<config::DelayedAck>> for QuickAcks {
+        fn text(&self, value: &Option<config::DelayedAck>) -> String {
+            value.map_or_else(|| "-".to_owned(), |d| d.quick.to_string())
+        }
+        fn range(&self) -> String {
+            "0 to 1000000, with delayed_ack on".to_owned()
+        }
+        fn read(&self, place: &mut Option<config::DelayedAck>, text: &str) -> Option<()> {
+            put(&mut place.as_mut()?.quick, number(text, 0, 1_000_000))
+        }
     }
-    text
 }

@@ -10,8 +10,9 @@ fn every_key_reads_what_it_prints_in_every_preset() {
         for to in PRESETS {
             let mut d = Config::preset(to);
             for key in Config::keys() {
-                if key.value(&c) != "-" {
-                    d.set(key.name, &key.value(&c)).unwrap();
+                let value = key.value(&c).unwrap();
+                if value != "-" {
+                    d.set(key.name, &value).unwrap();
                 }
             }
             // What is off has no timeout to compare.
@@ -63,7 +64,7 @@ fn a_wrong_value_is_named_and_changes_nothing() {
             {
                 let e = c.set(key.name, wrong).unwrap_err();
                 assert_eq!((e.key.as_str(), e.value.as_str()), (key.name, wrong));
-                assert!(!e.expected.is_empty() && !key.doc.is_empty());
+                assert!(!e.problem.is_empty() && !key.doc.is_empty());
             }
         }
         assert_eq!(c, Config::preset(preset));

@@ -63,6 +63,7 @@ impl Startup for Burst {
 mod tests {
     use super::*;
     use crate::Preset;
+    use crate::Settings as _;
     use crate::cc::tests::sample;
 
     fn config(f: u32, set: &[(&str, &str)]) -> Config {

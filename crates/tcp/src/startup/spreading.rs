@@ -132,6 +132,7 @@ impl Startup for InitialSpreading {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::Settings as _;
     use crate::{InitialWindow, Preset};
 
     const fn ms(n: u64) -> Instant {

@@ -8,7 +8,7 @@ use std::path::Path;
 
 use narrows_runner::{Estimate, Plan};
 use narrows_scenario::{Kind, Scenario, time_text};
-use narrows_tcp::{Config, Preset};
+use narrows_tcp::{Config, Preset, Settings as _};
 
 use super::progress::words;
 use super::table::significant;
@@ -83,8 +83,9 @@ fn settings(config: &Config) -> String {
         let plain = Config::preset(preset);
         // The segment follows from the largest packet, whatever the preset.
         let keys = Config::keys().iter().filter(|k| k.name != "mss");
-        keys.filter(|k| k.value(config) != k.value(&plain))
-            .map(|k| format!("{} = {} (not {})", k.name, k.value(config), k.value(&plain)))
+        keys.filter_map(|k| Some((k.name, k.value(config)?, k.value(&plain)?)))
+            .filter(|(_, is, was)| is != was)
+            .map(|(name, is, was)| format!("{name} = {is} (not {was})"))
             .collect()
     };
     let nearest = presets.map(|(name, preset)| (name, differences(preset)));

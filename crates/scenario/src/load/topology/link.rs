@@ -52,8 +52,8 @@ pub(crate) fn discipline(r: &Reader<'_>, key: &'static str) -> Result<Option<Dis
 }
 
 /// A sentence about a discipline that cannot be.
-fn wrong_discipline(path: &str, text: &str, e: &narrows_qdisc::SpecError) -> Error {
-    let expected = match e.problem.strip_prefix("expected ") {
+fn wrong_discipline(path: &str, text: &str, e: &narrows_qdisc::SettingError) -> Error {
+    let expected = match e.expected() {
         Some(names) if e.key == "discipline" => format!("{names}, or kernel:NAME in the lab"),
         Some(value) => format!("{} to be {value}", e.key),
         None => format!("settings without {}: {}", e.key, e.problem),

@@ -1,11 +1,11 @@
-//! What is wrong with settings, and what keys used to be called.
+//! What is wrong with a setting, and what keys used to be called.
 
 use core::fmt;
 
-/// Why a text names no discipline, or a setting is impossible.
+/// Why a setting is impossible, or a text names no settings at all.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct SpecError {
-    /// The key, or `discipline`.
+pub struct SettingError {
+    /// The key, or what was to be named.
     pub key: String,
     /// What was given.
     pub value: String,
@@ -13,11 +13,17 @@ pub struct SpecError {
     pub problem: String,
 }
 
-impl SpecError {
+impl SettingError {
     /// A value other than expected.
     #[must_use]
     pub fn new(key: impl Into<String>, value: impl Into<String>, expected: impl fmt::Display) -> Self {
         Self { key: key.into(), value: value.into(), problem: format!("expected {expected}") }
+    }
+
+    /// What was expected, if that is the problem.
+    #[must_use]
+    pub fn expected(&self) -> Option<&str> {
+        self.problem.strip_prefix("expected ")
     }
 
     /// A key that `settings` do not have.
@@ -41,12 +47,12 @@ impl SpecError {
     }
 }
 
-impl fmt::Display for SpecError {
+impl fmt::Display for SettingError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} = '{}': {}", self.key, self.value, self.problem)
     }
 }
-impl std::error::Error for SpecError {}
+impl std::error::Error for SettingError {}
 
 /// Names that keys had in settings and scenarios, with those they have.
 const RENAMED: &[(&str, &str)] = &[

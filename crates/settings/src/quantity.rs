@@ -1,12 +1,18 @@
 //! Times, sizes and rates as people write them.
+//!
+//! Scenario files want a unit beside each number ([`time`], [`bytes`], [`number`]) and round to the nanosecond or the byte. Keys
+//! have one of their own, so that a unit may be left out, and are exact ([`decimal`], [`seconds`]).
 
 use narrows_units::{Duration, Rate};
 
-/// The longest time a scenario may name, in seconds: beyond any run this is for.
+/// The longest time that can be named, in seconds: beyond any run this is for.
 const MOST_SECONDS: f64 = 1e7;
+/// The largest size that can be named, in bytes: a petabyte, which a float still counts one by one.
+pub const MOST_BYTES: f64 = 1e15;
 
 /// Splits `1.5kbit` into the number and the unit.
-pub(crate) fn split(text: &str) -> Option<(f64, &str)> {
+#[must_use]
+pub fn split(text: &str) -> Option<(f64, &str)> {
     let t = text.trim();
     let mut end = t.find(|c: char| !(c.is_ascii_digit() || c == '.')).unwrap_or(t.len());
     // `1e6` is a number; `1e` or `1exp` is not.
@@ -59,7 +65,10 @@ pub fn time_text(d: Duration) -> String {
 }
 
 /// `1500`, `1500B`, `64kB`, `1.5MB`, `64KiB`.
-pub(crate) fn bytes(text: &str) -> Result<u64, String> {
+///
+/// # Errors
+/// What was expected.
+pub fn bytes(text: &str) -> Result<u64, String> {
     let wrong = || "a size: a number of bytes above 0, as in 1500, 64kB, 1.5MB or 64KiB".to_owned();
     let (number, unit) = split(text).ok_or_else(wrong)?;
     let scale = match unit {
@@ -73,7 +82,7 @@ pub(crate) fn bytes(text: &str) -> Result<u64, String> {
         _ => return Err(wrong()),
     };
     let bytes = (number * scale).round();
-    if !(1.0..=crate::size::LARGEST).contains(&bytes) {
+    if !(1.0..=MOST_BYTES).contains(&bytes) {
         return Err(wrong());
     }
     Ok(bytes as u64)
@@ -93,6 +102,48 @@ pub fn number(text: &str) -> Option<f64> {
         .ok()
         .or_else(|| text.parse::<Rate>().ok().map(|r| r.as_bps() as f64))
         .or_else(|| bytes(text).ok().map(|b| b as f64))
+}
+
+/// `2` or `0.875`: digits and a point, and nothing else.
+#[must_use]
+pub fn real(text: &str) -> Option<f64> {
+    let plain = text.starts_with(|c: char| c.is_ascii_digit())
+        && text.bytes().all(|b| b.is_ascii_digit() || b == b'.');
+    text.parse().ok().filter(|_| plain)
+}
+
+/// `2` or `0.875` exactly: the whole part, and at most six places as millionths.
+#[must_use]
+pub fn decimal(text: &str) -> Option<(u64, u32)> {
+    let (whole, part) = text.split_once('.').unwrap_or((text, ""));
+    let digits = |s: &str| s.bytes().all(|b| b.is_ascii_digit());
+    if whole.is_empty() || !digits(whole) || !digits(part) || part.len() > 6 {
+        return None;
+    }
+    Some((whole.parse().ok()?, format!("{part:0<6}").parse().ok()?))
+}
+
+/// `3`, `3s`, `0.2`, `200ms`: seconds where no unit stands, at most six places.
+#[must_use]
+pub fn seconds(text: &str) -> Option<Duration> {
+    let (number, unit) = match text.strip_suffix("ms") {
+        Some(number) => (number, 1_000_000),
+        None => (text.strip_suffix('s').unwrap_or(text), 1_000_000_000),
+    };
+    let (whole, part) = decimal(number)?;
+    let ns = whole.checked_mul(unit)?.checked_add(u64::from(part) * unit / 1_000_000)?;
+    Some(Duration::from_nanos(ns))
+}
+
+/// As [`seconds`] reads it: whole seconds or milliseconds, with as many places as there are.
+#[must_use]
+pub fn exact_time_text(t: Duration) -> String {
+    let (ms, part) = (t.as_millis(), t.as_nanos() % 1_000_000);
+    match (ms % 1000, part) {
+        (0, 0) => format!("{}s", ms / 1000),
+        (_, 0) => format!("{ms}ms"),
+        _ => format!("{ms}.{}ms", format!("{part:06}").trim_end_matches('0')),
+    }
 }
 
 #[cfg(test)]
@@ -118,6 +169,7 @@ mod tests {
         for ns in [0, 1, 999, 1_000, 1_500_000, 200_000_000, 90_000_000_000] {
             let d = Duration::from_nanos(ns);
             assert_eq!(time(&time_text(d)), Ok(d), "{}", time_text(d));
+            assert_eq!(seconds(&exact_time_text(d)), Some(d), "{}", exact_time_text(d));
         }
     }
 
@@ -128,5 +180,23 @@ mod tests {
         assert_eq!(number("600kbit"), Some(6e5));
         assert_eq!(number("64kB"), Some(64e3));
         assert_eq!((number("1e-3"), number("taq")), (Some(1e-3), None));
+    }
+
+    #[test]
+    fn exact_numbers_and_what_is_none() {
+        assert_eq!(
+            (decimal("2"), decimal("0.08"), decimal("1.")),
+            (Some((2, 0)), Some((0, 80_000)), Some((1, 0)))
+        );
+        assert_eq!((real("0.5"), real("1e3"), real("inf")), (Some(0.5), None, None));
+        let ms = |n| Some(Duration::from_millis(n));
+        assert_eq!(
+            ["3", "3s", "0.2", "200ms", "1.5s"].map(seconds),
+            [ms(3000), ms(3000), ms(200), ms(200), ms(1500)]
+        );
+        assert_eq!(exact_time_text(Duration::from_micros(1500)), "1.5ms");
+        for wrong in ["", ".", ".5", "-1", "1e9", "1.2345678", "0x10", "1 s", "99999999999999999999"] {
+            assert_eq!((decimal(wrong), seconds(wrong)), (None, None), "{wrong}");
+        }
     }
 }

@@ -1,0 +1,160 @@
+//! Kinds of values: how each is written, read and bounded. A crate adds its own by implementing [`Kind`].
+
+use narrows_units::{Bytes, Duration};
+
+use crate::quantity::{exact_time_text, real, seconds};
+
+/// A kind of value, with its range.
+pub trait Kind<T> {
+    /// The value, as [`Kind::read`] reads it.
+    fn text(&self, value: &T) -> String;
+    /// What values are allowed, in words.
+    fn range(&self) -> String;
+    /// Reads a value within the range; otherwise the place keeps what it has.
+    fn read(&self, place: &mut T, text: &str) -> Option<()>;
+}
+
+/// A value chosen from a few words; [`choices!`](crate::choices) implements it for an enumeration.
+pub trait Words {
+    /// The words.
+    const WORDS: &'static [&'static str];
+
+    /// Which of them it is.
+    fn chosen(&self) -> usize;
+    /// Makes it the one at `place`.
+    fn choose(&mut self, place: usize);
+}
+
+impl Words for bool {
+    const WORDS: &'static [&'static str] = &["on", "off"];
+
+    fn chosen(&self) -> usize {
+        usize::from(!*self)
+    }
+    fn choose(&mut self, place: usize) {
+        *self = place == 0;
+    }
+}
+
+/// Puts a value into its place, if there is one.
+pub fn put<T>(place: &mut T, value: Option<T>) -> Option<()> {
+    *place = value?;
+    Some(())
+}
+
+/// A number of some type from `low` to `high`.
+pub fn number<N: core::str::FromStr + PartialOrd>(text: &str, low: N, high: N) -> Option<N> {
+    text.parse().ok().filter(|n| (low..=high).contains(n))
+}
+
+/// One of a few words.
+#[derive(Clone, Copy, Debug)]
+pub struct Choice();
+
+impl<T: Words> Kind<T> for Choice {
+    fn text(&self, value: &T) -> String {
+        T::WORDS[value.chosen()].to_owned()
+    }
+    fn range(&self) -> String {
+        T::WORDS.join(" or ")
+    }
+    fn read(&self, place: &mut T, text: &str) -> Option<()> {
+        T::WORDS.iter().position(|word| *word == text).map(|at| place.choose(at))
+    }
+}
+
+/// A whole number.
+#[derive(Clone, Copy, Debug)]
+pub struct Number(pub u32, pub u32);
+
+impl Kind<u32> for Number {
+    fn text(&self, value: &u32) -> String {
+        value.to_string()
+    }
+    fn range(&self) -> String {
+        format!("{} to {}", self.0, self.1)
+    }
+    fn read(&self, place: &mut u32, text: &str) -> Option<()> {
+        put(place, number(text, self.0, self.1))
+    }
+}
+
+/// A number from the one given, or the word for [`u32::MAX`].
+#[derive(Clone, Copy, Debug)]
+pub struct Open(pub u32, pub &'static str);
+
+impl Kind<u32> for Open {
+    fn text(&self, value: &u32) -> String {
+        if *value == u32::MAX { self.1.to_owned() } else { value.to_string() }
+    }
+    fn range(&self) -> String {
+        format!("{} and more, or {}", self.0, self.1)
+    }
+    fn read(&self, place: &mut u32, text: &str) -> Option<()> {
+        put(place, if text == self.1 { Some(u32::MAX) } else { number(text, self.0, u32::MAX - 1) })
+    }
+}
+
+/// `2` or `0.875`.
+#[derive(Clone, Copy, Debug)]
+pub struct Real(pub f64, pub f64);
+
+impl Kind<f64> for Real {
+    fn text(&self, value: &f64) -> String {
+        value.to_string()
+    }
+    fn range(&self) -> String {
+        format!("{} to {}", self.0, self.1)
+    }
+    fn read(&self, place: &mut f64, text: &str) -> Option<()> {
+        put(place, real(text).filter(|n| (self.0..=self.1).contains(n)))
+    }
+}
+
+/// A time, given in seconds or with a unit.
+#[derive(Clone, Copy, Debug)]
+pub struct Time(pub Duration, pub Duration);
+
+impl Kind<Duration> for Time {
+    fn text(&self, value: &Duration) -> String {
+        exact_time_text(*value)
+    }
+    fn range(&self) -> String {
+        format!("{} to {}", exact_time_text(self.0), exact_time_text(self.1))
+    }
+    fn read(&self, place: &mut Duration, text: &str) -> Option<()> {
+        put(place, seconds(text).filter(|t| (self.0..=self.1).contains(t)))
+    }
+}
+
+/// A time, given in milliseconds.
+#[derive(Clone, Copy, Debug)]
+pub struct Millis(pub u64, pub u64);
+
+impl Kind<Duration> for Millis {
+    fn text(&self, value: &Duration) -> String {
+        value.as_millis().to_string()
+    }
+    fn range(&self) -> String {
+        format!("{} to {}", self.0, self.1)
+    }
+    fn read(&self, place: &mut Duration, text: &str) -> Option<()> {
+        put(place, number(text, self.0, self.1).map(Duration::from_millis))
+    }
+}
+
+/// A size, given in bytes.
+#[derive(Clone, Copy, Debug)]
+pub struct Size(pub u64, pub u64);
+
+impl Kind<Bytes> for Size {
+    fn text(&self, value: &Bytes) -> String {
+        value.get().to_string()
+    }
+    fn range(&self) -> String {
+        format!("{} to {}", self.0, self.1)
+    }
+    fn read(&self, place: &mut Bytes, text: &str) -> Option<()> {
+        put(place, number(text, self.0, self.1).map(Bytes))
+    }
+}
