@@ -23,7 +23,7 @@ pub trait Backend {
     fn receive(&mut self, now: Instant, into: &mut Vec<(Direction, Self::Packet)>) -> io::Result<bool>;
 
     /// Does what was decided: sends, or discards.
-    fn carry_out(&mut self, now: Instant, event: Event<Self::Packet>);
+    fn apply(&mut self, now: Instant, event: Event<Self::Packet>);
 
     /// Hands the decisions of this step to the kernel.
     ///
@@ -84,7 +84,7 @@ impl Backend for Scripted {
         Ok(false)
     }
 
-    fn carry_out(&mut self, now: Instant, event: Event<Record>) {
+    fn apply(&mut self, now: Instant, event: Event<Record>) {
         self.log.push((now, event));
     }
 

@@ -7,7 +7,7 @@ use super::packet::HeldPacket;
 
 /// What went otherwise than planned.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Odds {
+pub struct ErrorCounters {
     /// Packets that contradicted themselves; they went on their way.
     pub malformed: u64,
     /// Times the kernel could not tell us of packets because we read too slowly; it let them through unqueued.
@@ -26,7 +26,7 @@ pub trait Channel: Backend<Packet = HeldPacket> {
     fn fds(&self) -> [BorrowedFd<'_>; 2];
 
     /// What went otherwise than planned so far.
-    fn odds(&mut self) -> Odds;
+    fn error_counters(&mut self) -> ErrorCounters;
 
     /// Interfaces have come, gone or changed.
     fn links_changed(&mut self);

@@ -1,6 +1,6 @@
 //! The control socket: a client connects, sends the line `status`, and reads one JSON object to the end.
 //!
-//! The threads that talk to clients never touch the engine. They leave a wish on the board, wake it, and wait; the
+//! The threads that talk to clients never touch the engine. They leave a wish on the publisher, wake it, and wait; the
 //! engine answers between two packets, at most a few times a second.
 
 use std::io::{BufRead, BufReader, Read, Write};
@@ -23,14 +23,14 @@ const PATIENCE: Duration = Duration::from_secs(2);
 
 /// Where wishes and reports are exchanged.
 #[derive(Debug)]
-pub struct Board {
+pub struct StatusPublisher {
     wake: EventFd,
     latest: Mutex<Option<(Instant, Arc<str>)>>,
     published: Condvar,
 }
 
-impl Board {
-    /// An empty board.
+impl StatusPublisher {
+    /// An empty publisher.
     ///
     /// # Errors
     /// If the kernel has no event descriptor left.
@@ -52,7 +52,7 @@ impl Board {
         self.wake.read().is_ok()
     }
 
-    /// Puts a report on the board.
+    /// Puts a report on the publisher.
     pub fn publish(&self, status: &Status) {
         // Numbers, strings and maps with string keys: nothing of it can fail to be JSON.
         let Ok(text) = serde_json::to_string(status) else { return };
@@ -109,22 +109,22 @@ pub fn listen(path: &Path) -> anyhow::Result<UnixListener> {
 }
 
 /// Answers clients of `listener`, one after the other, for as long as the program lives.
-pub fn serve(listener: UnixListener, board: Arc<Board>) {
+pub fn serve(listener: UnixListener, publisher: Arc<StatusPublisher>) {
     std::thread::spawn(move || {
         for client in listener.incoming().flatten() {
             // A client that goes away early is no concern of ours.
-            let _ = answer(&client, &board);
+            let _ = answer(&client, &publisher);
         }
     });
 }
 
-fn answer(mut client: &UnixStream, board: &Board) -> std::io::Result<()> {
+fn answer(mut client: &UnixStream, publisher: &StatusPublisher) -> std::io::Result<()> {
     client.set_read_timeout(Some(PATIENCE))?;
     client.set_write_timeout(Some(PATIENCE))?;
     let mut line = String::new();
     BufReader::new(client.take(256)).read_line(&mut line)?;
     let reply = match line.trim() {
-        "status" => board.ask().unwrap_or_else(|| r#"{"error":"the box does not answer"}"#.into()),
+        "status" => publisher.ask().unwrap_or_else(|| r#"{"error":"the box does not answer"}"#.into()),
         _ => r#"{"error":"expected the line: status"}"#.into(),
     };
     client.write_all(reply.as_bytes())?;

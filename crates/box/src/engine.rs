@@ -57,20 +57,20 @@ impl<P: Packet + Send + 'static> Engine<P> {
         let mut active = !self.arrivals.is_empty();
         for (direction, packet) in self.arrivals.drain(..) {
             now = clock();
-            self.driver.arrive(now, direction, packet, &mut |event| backend.carry_out(now, event));
+            self.driver.arrive(now, direction, packet, &mut |event| backend.apply(now, event));
         }
         if !active {
             self.driver.service(now, &mut |event| {
                 active = true;
-                backend.carry_out(now, event);
+                backend.apply(now, event);
             });
         }
         backend.flush()?;
         Ok(Step { next: self.driver.next_service(now), more: received?, active })
     }
 
-    /// Changes rates and disciplines. What waits is kept, in order, and leaves at the new rate; what was held at the
-    /// door of a discipline that goes is let in.
+    /// Changes rates and disciplines. What waits is kept, in order, and leaves at the new rate; what the reverse path of
+    /// a discipline that goes kept is released.
     ///
     /// # Errors
     /// Those of the back end.
@@ -107,8 +107,8 @@ impl<P: Packet + Send + 'static> Engine<P> {
             let lane = self.driver.discipline_mut(direction);
             let held = lane.release_held(now, &mut verdicts);
             let waiting = lane.drain(now, &mut verdicts);
-            waiting.into_iter().for_each(|p| backend.carry_out(now, Event::Send(direction, p)));
-            held.into_iter().for_each(|p| backend.carry_out(now, Event::Send(direction.other(), p)));
+            waiting.into_iter().for_each(|p| backend.apply(now, Event::Send(direction, p)));
+            held.into_iter().for_each(|p| backend.apply(now, Event::Send(direction.other(), p)));
             hand_on(now, direction, verdicts, backend);
         }
         backend.flush()
@@ -126,7 +126,7 @@ fn hand_on<B: Backend>(
     verdicts: Vec<Verdict<B::Packet>>,
     backend: &mut B,
 ) {
-    verdicts.into_iter().for_each(|v| backend.carry_out(now, Event::Verdict(direction, v)));
+    verdicts.into_iter().for_each(|v| backend.apply(now, Event::Verdict(direction, v)));
 }
 
 #[cfg(test)]

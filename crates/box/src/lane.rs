@@ -93,7 +93,7 @@ impl<P: Packet + Send + 'static> Lane<P> {
         waiting
     }
 
-    /// Takes out all packets of the other direction that are held at the door, in the order of the line.
+    /// Takes out all packets of the other direction that are kept by the reverse path, in order.
     pub fn release_held(&mut self, now: Instant, verdicts: &mut Verdicts<P>) -> Vec<P> {
         let Some(path) = self.inner_mut().reverse_path_mut() else { return Vec::new() };
         path.release_all(now);
@@ -113,7 +113,7 @@ impl<P: Packet + Send + 'static> Lane<P> {
         }
     }
 
-    /// Puts another discipline in place. What waits stays, in order; what is held at the door is given out.
+    /// Puts another discipline in place. What waits stays, in order; what is kept by the reverse path is given out.
     pub fn exchange(&mut self, now: Instant, settings: &LaneSettings, verdicts: &mut Verdicts<P>) -> Vec<P> {
         let held = self.release_held(now, verdicts);
         let waiting = self.drain(now, verdicts);

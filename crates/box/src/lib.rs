@@ -25,7 +25,7 @@ mod sysctl;
 mod watch;
 
 pub use backend::{Backend, Scripted};
-pub use channel::{Channel, Odds};
+pub use channel::{Channel, ErrorCounters};
 pub use control::{default_path, fetch, fetch_text};
 pub use doctor::{Finding, Need, can_run, examine};
 pub use engine::{Engine, Step};
@@ -35,7 +35,7 @@ pub use nfqueue::{KernelQueue, Nfqueue, kernel_queues};
 pub use packet::HeldPacket;
 pub use packet_pair::PacketPair;
 pub use rules::Tool;
-pub use run::{News, Source, run};
+pub use run::{Notice, Source, run};
 pub use settings::{BackendKind, DEFAULT_DISCIPLINE, Discipline, Options, Settings, framing};
 pub use state::{clean, leftovers, living};
 pub use status::{

@@ -14,10 +14,10 @@ use nix::sys::time::TimeSpec;
 use nix::time::{ClockId, clock_gettime};
 
 use super::channel::Channel;
-use super::control::Board;
+use super::control::StatusPublisher;
 use super::engine::Engine;
 use super::packet::HeldPacket;
-use super::run::{News, Source};
+use super::run::{Notice, Source};
 use super::settings::Settings;
 use super::status::{DirectionStatus, ReportJson, Status};
 use narrows_netio::links::{Link, Monitor};
@@ -25,7 +25,7 @@ use narrows_netio::links::{Link, Monitor};
 /// Steps in a row in which a discipline asks to be called at once and does nothing, before we breathe. No discipline
 /// should; but under SCHED_FIFO a busy loop would take the machine.
 const IDLE_STEPS: u32 = 64;
-const BREATH: StdDuration = StdDuration::from_micros(200);
+const BACKOFF: StdDuration = StdDuration::from_micros(200);
 /// With nothing to wait for.
 const LONG: StdDuration = StdDuration::from_secs(60);
 
@@ -53,7 +53,7 @@ pub struct Live<'a, C> {
     settings: Settings,
     engine: Engine<HeldPacket>,
     channel: C,
-    board: Arc<Board>,
+    publisher: Arc<StatusPublisher>,
     monitor: Monitor,
     started: Instant,
     /// Interfaces that are missing now, for people.
@@ -69,7 +69,7 @@ impl<'a, C: Channel> Live<'a, C> {
         source: &'a Source,
         settings: &Settings,
         channel: C,
-        board: Arc<Board>,
+        publisher: Arc<StatusPublisher>,
         monitor: Monitor,
     ) -> Self {
         Self {
@@ -77,7 +77,7 @@ impl<'a, C: Channel> Live<'a, C> {
             engine: Engine::new(&settings.lanes),
             settings: settings.clone(),
             channel,
-            board,
+            publisher,
             monitor,
             started: now(),
             missing: Vec::new(),
@@ -87,17 +87,17 @@ impl<'a, C: Channel> Live<'a, C> {
     }
 
     /// Runs until SIGTERM or SIGINT.
-    pub fn turn(&mut self, signals: &SignalFd, tell: &mut dyn FnMut(News)) -> anyhow::Result<()> {
+    pub fn run(&mut self, signals: &SignalFd, tell: &mut dyn FnMut(Notice)) -> anyhow::Result<()> {
         loop {
             let at = now();
             let step =
                 self.engine.step(at, &mut self.channel).context("the way to the kernel's packets is lost")?;
-            if self.board.is_wanted() {
+            if self.publisher.is_wanted() {
                 let status = self.status(at);
-                self.board.publish(&status);
+                self.publisher.publish(&status);
             }
             if self.monitor.changed() {
-                self.look_at_links(tell);
+                self.check_links(tell);
             }
             while let Some(signal) = signals.read_signal().context("signalfd")? {
                 if signal.ssi_signo.cast_signed() != Signal::SIGHUP as i32 {
@@ -110,7 +110,7 @@ impl<'a, C: Channel> Live<'a, C> {
             }
             let due = step.next.map_or(LONG, |t| StdDuration::from_nanos(t.since(now()).as_nanos()));
             self.idle = if step.active || !due.is_zero() { 0 } else { self.idle + 1 };
-            self.wait(if self.idle > IDLE_STEPS { BREATH } else { due.min(LONG) }, signals.as_fd())?;
+            self.wait(if self.idle > IDLE_STEPS { BACKOFF } else { due.min(LONG) }, signals.as_fd())?;
         }
     }
 
@@ -122,7 +122,7 @@ impl<'a, C: Channel> Live<'a, C> {
 
     fn wait(&self, at_most: StdDuration, signals: BorrowedFd<'_>) -> anyhow::Result<()> {
         let [down, up] = self.channel.fds();
-        let mut fds = [down, up, self.board.fd(), self.monitor.fd(), signals]
+        let mut fds = [down, up, self.publisher.fd(), self.monitor.fd(), signals]
             .map(|f| PollFd::new(f, PollFlags::POLLIN));
         match ppoll(&mut fds, Some(TimeSpec::from_duration(at_most)), None) {
             Ok(_) | Err(nix::errno::Errno::EINTR) => Ok(()),
@@ -130,17 +130,17 @@ impl<'a, C: Channel> Live<'a, C> {
         }
     }
 
-    fn look_at_links(&mut self, tell: &mut dyn FnMut(News)) {
+    fn check_links(&mut self, tell: &mut dyn FnMut(Notice)) {
         let names = [&self.settings.lan, &self.settings.wan];
         let missing: Vec<String> = names.into_iter().filter(|n| Link::find(n).is_err()).cloned().collect();
         for name in &missing {
             if !self.missing.contains(name) {
-                tell(News::Notice(format!("interface {name} is gone; waiting for it to come back")));
+                tell(Notice::Message(format!("interface {name} is gone; waiting for it to come back")));
             }
         }
         for name in &self.missing {
             if !missing.contains(name) {
-                tell(News::Notice(format!("interface {name} is back")));
+                tell(Notice::Message(format!("interface {name} is back")));
             }
         }
         self.missing = missing;
@@ -148,7 +148,7 @@ impl<'a, C: Channel> Live<'a, C> {
     }
 
     /// Reads the settings again and changes what can be changed while packets flow.
-    fn reload(&mut self, tell: &mut dyn FnMut(News)) -> anyhow::Result<()> {
+    fn reload(&mut self, tell: &mut dyn FnMut(Notice)) -> anyhow::Result<()> {
         let outcome = match &self.source.config {
             None => Err(anyhow::anyhow!("there is no settings file to read again: start with --config")),
             Some(_) => self.source.settings(),
@@ -160,7 +160,7 @@ impl<'a, C: Channel> Live<'a, C> {
             Ok(new) => {
                 let fixed = self.settings.adopt(&new);
                 self.engine.reconfigure(now(), &self.settings.lanes, &mut self.channel)?;
-                tell(News::Notice(format!(
+                tell(Notice::Message(format!(
                     "settings reloaded: down {}, up {}",
                     describe(&self.settings, 0),
                     describe(&self.settings, 1)
@@ -170,12 +170,12 @@ impl<'a, C: Channel> Live<'a, C> {
                 fixed.into_iter().map(needs_restart).collect()
             }
         };
-        self.reload.iter().for_each(|n| tell(News::Notice(n.clone())));
+        self.reload.iter().for_each(|n| tell(Notice::Message(n.clone())));
         Ok(())
     }
 
     fn status(&mut self, at: Instant) -> Status {
-        let odds = self.channel.odds();
+        let errors = self.channel.error_counters();
         let settings = &self.settings;
         let mut direction = |d: Direction| {
             let link = settings.lanes[d as usize].link;
@@ -198,11 +198,11 @@ impl<'a, C: Channel> Live<'a, C> {
             observe: settings.observe,
             down,
             up,
-            malformed: odds.malformed,
-            unseen: odds.unseen,
-            lost: odds.lost,
-            gone: odds.gone,
-            answered_503: odds.answered,
+            malformed: errors.malformed,
+            unseen: errors.unseen,
+            lost: errors.lost,
+            gone: errors.gone,
+            answered_503: errors.answered,
             notices: missing.chain(self.reload.iter().cloned()).collect(),
         }
     }

@@ -18,7 +18,7 @@ use nix::sys::socket::{
 };
 
 use super::backend::Backend;
-use super::channel::{Channel, Odds};
+use super::channel::{Channel, ErrorCounters};
 use super::http_503::Standing;
 use super::packet::HeldPacket;
 use super::responder::Responder;
@@ -104,7 +104,7 @@ impl Queue {
 pub struct Nfqueue {
     queues: [Queue; 2],
     spare: Vec<Vec<u8>>,
-    odds: Odds,
+    errors: ErrorCounters,
     /// The first error of a verdict, told at the end of the step.
     failed: Option<io::Error>,
     /// Interface of the users, if packets are routed to it.
@@ -123,7 +123,7 @@ impl Nfqueue {
         Ok(Self {
             queues: [Queue::open(number)?, Queue::open(number + 1)?],
             spare: Vec::new(),
-            odds: Odds::default(),
+            errors: ErrorCounters::default(),
             failed: None,
             lan: None,
             responder: None,
@@ -167,7 +167,7 @@ impl Nfqueue {
         // One batch in a step, so that a flood leaves time for the timers.
         let count = match queue.batch.receive(queue.socket.as_fd()) {
             Err(e) if e.raw_os_error() == Some(libc::ENOBUFS) => {
-                self.odds.unseen += 1;
+                self.errors.unseen += 1;
                 return Ok(true);
             }
             other => other?,
@@ -192,10 +192,10 @@ impl Nfqueue {
                 }
                 Heard::Packet { id, header: Err(_), .. } => {
                     queue.last_id = id;
-                    self.odds.malformed += 1;
+                    self.errors.malformed += 1;
                     netlink::verdict(&mut queue.verdicts, queue.number, id, netlink::ACCEPT, None);
                 }
-                Heard::Answer(Err(_)) => self.odds.gone += 1,
+                Heard::Answer(Err(_)) => self.errors.gone += 1,
                 Heard::Answer(Ok(())) | Heard::Other => {}
             }
         }
@@ -212,7 +212,7 @@ impl Backend for Nfqueue {
         Ok(down || up)
     }
 
-    fn carry_out(&mut self, now: Instant, event: Event<HeldPacket>) {
+    fn apply(&mut self, now: Instant, event: Event<HeldPacket>) {
         match event {
             Event::Send(_, packet) => self.say(packet, netlink::ACCEPT),
             Event::Verdict(_, Verdict::Dropped { packet, .. } | Verdict::Suppressed { packet }) => {
@@ -242,9 +242,9 @@ impl Channel for Nfqueue {
         self.queues.each_ref().map(|q| q.socket.as_fd())
     }
 
-    fn odds(&mut self) -> Odds {
+    fn error_counters(&mut self) -> ErrorCounters {
         let (answered, failed) = self.responder.as_ref().map_or((0, 0), |r| (r.answered(), r.failed()));
-        Odds { answered, gone: self.odds.gone + failed, ..self.odds }
+        ErrorCounters { answered, gone: self.errors.gone + failed, ..self.errors }
     }
 
     // Rules and queues go by name and number: an interface that comes back is found by them.

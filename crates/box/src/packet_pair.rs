@@ -16,7 +16,7 @@ use narrows_units::Instant;
 use nix::sys::socket::{AddressFamily, SockFlag, SockType, setsockopt, socket, sockopt};
 
 use super::backend::Backend;
-use super::channel::{Channel, Odds};
+use super::channel::{Channel, ErrorCounters};
 use super::packet::HeldPacket;
 
 /// Bytes of frames that may wait to be read.
@@ -74,7 +74,7 @@ impl Port {
 pub struct PacketPair {
     /// Where packets of each direction come in: the wide network's interface for down, the users' for up.
     ports: [Port; 2],
-    odds: Odds,
+    errors: ErrorCounters,
 }
 
 impl PacketPair {
@@ -86,7 +86,7 @@ impl PacketPair {
         let port = |(name, link): (&str, &Link)| {
             Port::open(name, link.index).with_context(|| format!("cannot open a packet socket on {name}"))
         };
-        Ok(Self { ports: [port(wan)?, port(lan)?], odds: Odds::default() })
+        Ok(Self { ports: [port(wan)?, port(lan)?], errors: ErrorCounters::default() })
     }
 
     fn out(&mut self, direction: Direction) -> &mut Vec<Vec<u8>> {
@@ -98,7 +98,7 @@ impl PacketPair {
         datagram: &[u8],
         vlan: Option<(u16, u16)>,
         direction: Direction,
-        odds: &mut Odds,
+        errors: &mut ErrorCounters,
         into: &mut Vec<(Direction, HeldPacket)>,
         passing: &mut Vec<Vec<u8>>,
     ) {
@@ -132,8 +132,8 @@ impl PacketPair {
                 None => passing.push(bytes),
             }
         });
-        odds.malformed += malformed;
-        odds.lost += u64::from(!cut);
+        errors.malformed += malformed;
+        errors.lost += u64::from(!cut);
     }
 
     fn receive_from(
@@ -148,7 +148,7 @@ impl PacketPair {
             Ok(count) => count,
             // A frame the vnet header has no words for; the kernel has let go of it.
             Err(e) if e.raw_os_error() == Some(libc::EINVAL) => {
-                self.odds.lost += 1;
+                self.errors.lost += 1;
                 return Ok(true);
             }
             // The interface is down or gone: told once, and by the monitor too.
@@ -157,7 +157,7 @@ impl PacketPair {
         };
         for (datagram, aux) in port.batch.iter_with_control(libc::SOL_PACKET, libc::PACKET_AUXDATA) {
             let vlan = aux.and_then(vlan_of);
-            Self::take_in(datagram, vlan, direction, &mut self.odds, into, &mut passing);
+            Self::take_in(datagram, vlan, direction, &mut self.errors, into, &mut passing);
         }
         self.out(direction).append(&mut passing);
         Ok(count == BATCH)
@@ -184,7 +184,7 @@ impl Backend for PacketPair {
         Ok(down || up)
     }
 
-    fn carry_out(&mut self, _now: Instant, event: Event<HeldPacket>) {
+    fn apply(&mut self, _now: Instant, event: Event<HeldPacket>) {
         match event {
             Event::Send(direction, packet) => self.out(direction).push(packet.bytes),
             Event::Verdict(
@@ -198,7 +198,7 @@ impl Backend for PacketPair {
     fn flush(&mut self) -> io::Result<()> {
         for port in &mut self.ports {
             if !port.outgoing.is_empty() {
-                self.odds.gone += mmsg::send_all(port.output.as_fd(), &port.outgoing).0;
+                self.errors.gone += mmsg::send_all(port.output.as_fd(), &port.outgoing).0;
                 port.outgoing.clear();
             }
         }
@@ -211,9 +211,9 @@ impl Channel for PacketPair {
         self.ports.each_ref().map(|p| p.input.as_fd())
     }
 
-    fn odds(&mut self) -> Odds {
-        self.odds.lost += self.ports.iter().map(|p| dropped(&p.input)).sum::<u64>();
-        self.odds
+    fn error_counters(&mut self) -> ErrorCounters {
+        self.errors.lost += self.ports.iter().map(|p| dropped(&p.input)).sum::<u64>();
+        self.errors
     }
 
     fn links_changed(&mut self) {

@@ -1,4 +1,4 @@
-//! A small status page over HTTP: what the box does now, and for a user at the door, the place in the line.
+//! A small status page over HTTP: what the box does now, and for a user who waits, the position in the wait queue.
 //!
 //! A reader on this machine sees everything. Any other sees what concerns it: whether the link is full, and its own
 //! place; other people's addresses are none of its business.
@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use tiny_http::{Header, Response, Server};
 
-use super::control::Board;
+use super::control::StatusPublisher;
 use super::status::Status;
 
 const PAGE: &str = include_str!("page.html");
@@ -22,14 +22,14 @@ pub fn listen(address: SocketAddr) -> anyhow::Result<Server> {
 }
 
 /// Answers readers for as long as the program lives.
-pub fn serve(server: Server, board: Arc<Board>) {
+pub fn serve(server: Server, publisher: Arc<StatusPublisher>) {
     std::thread::spawn(move || {
         for request in server.incoming_requests() {
             let reader = request.remote_addr().map(SocketAddr::ip);
             let path = request.url().split('?').next().unwrap_or_default();
             let (code, kind, body) = match path {
                 "/" | "/index.html" => (200, "text/html; charset=utf-8", PAGE.to_owned()),
-                "/status.json" => match board.ask() {
+                "/status.json" => match publisher.ask() {
                     Some(text) => (200, "application/json", for_reader(&text, reader)),
                     None => (503, "application/json", r#"{"error":"the box does not answer"}"#.to_owned()),
                 },
@@ -57,8 +57,8 @@ fn for_reader(text: &str, reader: Option<IpAddr>) -> String {
     }
     let Ok(mut status) = serde_json::from_str::<Status>(text) else { return "{}".to_owned() };
     for direction in [&mut status.down, &mut status.up] {
-        if let Some(door) = &mut direction.report.admission {
-            door.queue.retain(|p| Some(p.pool.to_canonical()) == reader);
+        if let Some(admission) = &mut direction.report.admission {
+            admission.queue.retain(|p| Some(p.pool.to_canonical()) == reader);
         }
     }
     status.notices.clear();

@@ -11,7 +11,7 @@ use nix::sys::signal::{SigSet, Signal};
 use nix::sys::signalfd::{SfdFlags, SignalFd};
 
 use super::channel::Channel;
-use super::control::{self, Board};
+use super::control::{self, StatusPublisher};
 use super::looping::{self, Live};
 use super::nfqueue::{self, Nfqueue};
 use super::packet_pair::PacketPair;
@@ -47,11 +47,11 @@ impl Source {
 
 /// What a box tells while it runs.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum News {
+pub enum Notice {
     /// Rules are in place and packets are being handled; by which way.
     Running(String),
     /// Something a person should know.
-    Notice(String),
+    Message(String),
 }
 
 /// Runs a box until SIGTERM or SIGINT. SIGHUP reads the settings file again.
@@ -59,7 +59,7 @@ pub enum News {
 /// # Errors
 /// If the box cannot be set up; nothing of it stays. If what it changed cannot be put back. Or if the kernel takes its
 /// queue away.
-pub fn run(source: &Source, mut tell: impl FnMut(News)) -> anyhow::Result<()> {
+pub fn run(source: &Source, mut tell: impl FnMut(Notice)) -> anyhow::Result<()> {
     let mut settings = source.settings()?;
     privilege::check()?;
     let (lan, wan) = (Link::find(&settings.lan)?, Link::find(&settings.wan)?);
@@ -73,7 +73,7 @@ pub fn run(source: &Source, mut tell: impl FnMut(News)) -> anyhow::Result<()> {
         BackendKind::Packet => Tool::find().unwrap_or_default(),
     };
     for what in state::clean(&settings.state_dir, &tools)? {
-        tell(News::Notice(format!("removed what a killed box had left: {what}")));
+        tell(Notice::Message(format!("removed what a killed box had left: {what}")));
     }
     let claim = Claim::take(
         &settings.state_dir,
@@ -139,8 +139,8 @@ struct Setup<'a> {
 }
 
 /// What people see and signals reach: made before anything of the machine is changed.
-struct Doors {
-    board: Arc<Board>,
+struct ControlEndpoints {
+    publisher: Arc<StatusPublisher>,
     listener: UnixListener,
     #[cfg(feature = "http")]
     page: Option<tiny_http::Server>,
@@ -148,14 +148,14 @@ struct Doors {
 }
 
 impl Setup<'_> {
-    fn go(&mut self, tell: &mut dyn FnMut(News)) -> anyhow::Result<()> {
+    fn go(&mut self, tell: &mut dyn FnMut(Notice)) -> anyhow::Result<()> {
         #[cfg(not(feature = "http"))]
         anyhow::ensure!(
             self.settings.page.is_none(),
             "page: this narrows was built without the status page (feature http): leave page out"
         );
-        let doors = Doors {
-            board: Board::new()?,
+        let endpoints = ControlEndpoints {
+            publisher: StatusPublisher::new()?,
             listener: control::listen(&self.settings.control)?,
             #[cfg(feature = "http")]
             page: self.settings.page.map(page::listen).transpose()?,
@@ -170,18 +170,18 @@ impl Setup<'_> {
                 }
                 backend.answer_http(self.settings.http_503)?;
                 if self.tools.len() == 1 {
-                    tell(News::Notice(
+                    tell(Notice::Message(
                         "IPv6 is not queued: no ip6tables works here (narrows doctor)".to_owned(),
                     ));
                 }
                 self.put_rules_in(queue)?;
-                self.start(doors, backend, &format!("NFQUEUE {queue} and {}", queue + 1), tell)
+                self.start(endpoints, backend, &format!("NFQUEUE {queue} and {}", queue + 1), tell)
             }
             BackendKind::Packet => {
                 let mut pair =
                     PacketPair::open((&self.settings.lan, &self.lan), (&self.settings.wan, &self.wan))?;
                 pair.answer_http(self.settings.http_503)?;
-                self.start(doors, pair, "packet sockets", tell)
+                self.start(endpoints, pair, "packet sockets", tell)
             }
         }
     }
@@ -210,10 +210,10 @@ impl Setup<'_> {
 
     fn start<C: Channel>(
         &mut self,
-        doors: Doors,
+        endpoints: ControlEndpoints,
         channel: C,
         way: &str,
-        tell: &mut dyn FnMut(News),
+        tell: &mut dyn FnMut(Notice),
     ) -> anyhow::Result<()> {
         nix::sys::prctl::set_timerslack(1).context("cannot set the timer slack")?;
         if self.settings.realtime {
@@ -223,13 +223,14 @@ impl Setup<'_> {
         }
         privilege::keep_only_needed()?;
         // Threads inherit what this one may do, so they come after it was given up.
-        control::serve(doors.listener, doors.board.clone());
+        control::serve(endpoints.listener, endpoints.publisher.clone());
         #[cfg(feature = "http")]
-        if let Some(page) = doors.page {
-            page::serve(page, doors.board.clone());
+        if let Some(page) = endpoints.page {
+            page::serve(page, endpoints.publisher.clone());
         }
-        let mut live = Live::new(self.source, &self.settings, channel, doors.board, doors.monitor);
-        tell(News::Running(format!(
+        let mut live =
+            Live::new(self.source, &self.settings, channel, endpoints.publisher, endpoints.monitor);
+        tell(Notice::Running(format!(
             "{} <-> {} by {way}, down {}, up {}",
             self.settings.lan,
             self.settings.wan,
@@ -238,7 +239,7 @@ impl Setup<'_> {
         )));
         let signals = &self.signals;
         // Should a discipline fail, packets must still flow and the rules must still go.
-        let outcome = guarded(|| live.turn(signals, tell));
+        let outcome = guarded(|| live.run(signals, tell));
         let rules = self.claim.remove_rules(&self.tools);
         let closed = guarded(|| live.close());
         outcome.and(rules).and(closed)

@@ -75,11 +75,11 @@ pub struct ReportJson {
     pub active_flows: usize,
     /// Flows with unrepaired losses that send nothing.
     pub stalled_flows: usize,
-    /// The longest such silence at present.
+    /// The longest such stall at present.
     pub longest_stall_s: f64,
     /// Loss rate over the discipline's window, parts per million.
     pub loss_ppm: u32,
-    /// Admission, if the discipline has a door.
+    /// Admission control, if the discipline has it.
     pub admission: Option<AdmissionJson>,
     /// Memory per flow record.
     pub bytes_per_flow: usize,

@@ -45,7 +45,7 @@ fn main() {
     println!("{key}\n");
     println!(
         "{:>5}  {:<19} {:<15} {:<17} {:>8} {:>5} {:>11}",
-        "ms", "packet", "kind", "phase", "epoch", "owed", "silence"
+        "ms", "packet", "kind", "phase", "epoch", "unrepaired", "silence"
     );
     for (at, fate, flags, seq, payload) in STORY {
         let now = Instant::ZERO + Duration::from_millis(at);
@@ -79,7 +79,7 @@ fn main() {
             "{at:>5}  {arrow:<19} {kind:<15} {:<17} {:>8} {:>5} {:>11}",
             flow.phase().map_or("-", |p| p.name()),
             flow.epoch_len().to_string(),
-            flow.owed(),
+            flow.unrepaired(),
             flow.last_silence().to_string()
         );
     }

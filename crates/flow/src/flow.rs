@@ -1,8 +1,8 @@
 //! The record of one flow: what is kept, what can be asked, and how it rolls from epoch to epoch.
 //!
-//! Source: TAQ (EuroSys 2014), the per-flow record of section 4.1. Where we differ: `owed` counts packets dropped and
-//! not yet repaired, so a dropped retransmission of a packet that is owed already does not count twice (else one
-//! repair could never settle it); what is owed is kept as ranges of sequence numbers, so that a cumulative ACK, or one
+//! Source: TAQ (EuroSys 2014), the per-flow record of section 4.1. Where we differ: `unrepaired` counts packets dropped and
+//! not yet repaired, so a dropped retransmission of a packet that is unrepaired already does not count twice (else one
+//! repair could never settle it); what is unrepaired is kept as ranges of sequence numbers, so that a cumulative ACK, or one
 //! large retransmission of two small packets, settles it too.
 //!
 //! Times inside a record are 32-bit and wrap: microseconds for what lasts seconds, units of 2^20 ns ([`Coarse`]) for
@@ -25,7 +25,7 @@ pub struct Flow {
     pub(crate) key: FlowKey,
     pub(crate) phase: Option<Phase>,
     pub(crate) prev_phase: Option<Phase>,
-    pub(crate) marks: Marks,
+    pub(crate) flags: FlowFlags,
     /// The next flow of the same bucket, or of the free slots.
     pub(crate) chain: u32,
     pub(crate) max_seq: SeqNum,
@@ -41,7 +41,7 @@ pub struct Flow {
     pub(crate) prev_retx: u16,
     pub(crate) drops_cur: u16,
     pub(crate) drops_prev: u16,
-    pub(crate) owed: u16,
+    pub(crate) unrepaired: u16,
     pub(crate) silent_epochs: u16,
     pub(crate) queued: u32,
     pub(crate) packets: u32,
@@ -54,7 +54,7 @@ pub struct Flow {
     pub(crate) sample_departed: Micros,
     pub(crate) highest_ack: SeqNum,
     pub(crate) dropped: Ranges<(), 3>,
-    /// Start of the latest retransmission dropped here; counts while `Marks::REDROPPED`.
+    /// Start of the latest retransmission dropped here; counts while `FlowFlags::REDROPPED`.
     pub(crate) redropped: SeqNum,
     pub(crate) holes: Ranges<Micros, 2>,
     pub(crate) srtt_us: u32,
@@ -79,9 +79,9 @@ const _: () = assert!(core::mem::offset_of!(Flow, sample_departed) == 128);
 
 /// Facts that are true or not.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Marks(u32);
+pub(crate) struct FlowFlags(u32);
 
-impl Marks {
+impl FlowFlags {
     /// The slot holds a flow.
     pub(crate) const LIVE: u32 = 1;
     /// A whole TCP header was seen.
@@ -129,9 +129,9 @@ impl Marks {
     /// One packet that is no SYN and no RST was seen.
     pub(crate) const ONCE: u32 = 1 << 22;
     /// The next observation says `fresh`.
-    pub(crate) const SAY_FRESH: u32 = 1 << 23;
+    pub(crate) const REPORT_NEW: u32 = 1 << 23;
     /// The next observation says `restarted`.
-    pub(crate) const SAY_RESTARTED: u32 = 1 << 24;
+    pub(crate) const REPORT_RESTARTED: u32 = 1 << 24;
     /// The initiator is known.
     pub(crate) const INITIATOR: u32 = 1 << 25;
     /// The initiator is the destination.
@@ -143,7 +143,7 @@ impl Marks {
     /// The segment that just arrived repeated old bytes before new ones.
     pub(crate) const OVERLAP: u32 = 1 << 29;
     /// The segment that just arrived was out of any window.
-    pub(crate) const ASTRAY: u32 = 1 << 30;
+    pub(crate) const OUT_OF_WINDOW: u32 = 1 << 30;
     /// `holes` may hold something.
     pub(crate) const HOLES: u32 = 1 << 31;
 
@@ -219,13 +219,13 @@ impl WindowScale {
 
 impl Flow {
     pub(crate) fn new(now: Instant, key: FlowKey, generation: u16, config: &TrackerConfig) -> Self {
-        let mut marks = Marks::default();
-        marks.set(Marks::LIVE | Marks::SAY_FRESH);
+        let mut flags = FlowFlags::default();
+        flags.set(FlowFlags::LIVE | FlowFlags::REPORT_NEW);
         Self {
             key,
             phase: None,
             prev_phase: None,
-            marks,
+            flags,
             max_seq: SeqNum(0),
             seen: Coarse::at(now),
             epoch_ns: nanos32(config.initial_epoch),
@@ -238,7 +238,7 @@ impl Flow {
             prev_retx: 0,
             drops_cur: 0,
             drops_prev: 0,
-            owed: 0,
+            unrepaired: 0,
             silent_epochs: 0,
             queued: 0,
             chain: narrows_lists::NIL,
@@ -270,17 +270,17 @@ impl Flow {
 
     /// A new connection began on the same key: everything TCP is forgotten, the slot and what waits in it stay.
     pub(crate) fn restart(&mut self, now: Instant, config: &TrackerConfig) {
-        let kept = Marks::LIVE
-            | Marks::SAY_FRESH
-            | Marks::ACTIVE
-            | Marks::PROVEN
-            | Marks::LISTED
-            | Marks::LIST_PROVEN;
-        let mut marks = self.marks;
-        marks.keep(kept);
-        marks.set(Marks::SAY_RESTARTED | Marks::TCP);
+        let kept = FlowFlags::LIVE
+            | FlowFlags::REPORT_NEW
+            | FlowFlags::ACTIVE
+            | FlowFlags::PROVEN
+            | FlowFlags::LISTED
+            | FlowFlags::LIST_PROVEN;
+        let mut flags = self.flags;
+        flags.keep(kept);
+        flags.set(FlowFlags::REPORT_RESTARTED | FlowFlags::TCP);
         let (queued, chain) = (self.queued, self.chain);
-        *self = Self { marks, queued, chain, ..Self::new(now, self.key, self.generation, config) };
+        *self = Self { flags, queued, chain, ..Self::new(now, self.key, self.generation, config) };
     }
 
     /// The flow and direction.
@@ -297,23 +297,23 @@ impl Flow {
     /// Whether the epoch rests on two-way samples (data to ACK) rather than on bursts.
     #[must_use]
     pub const fn epoch_is_two_way(&self) -> bool {
-        self.marks.has(Marks::TWO_WAY)
+        self.flags.has(FlowFlags::TWO_WAY)
     }
     /// Smallest time from a segment's departure here to its ACK's arrival here, the handshake included: the round trip
     /// from this box to the receiver.
     #[must_use]
     pub fn receiver_rtt(&self) -> Option<Duration> {
-        self.marks.has(Marks::RTT).then(|| Duration::from_micros(u64::from(self.receiver_rtt_us)))
+        self.flags.has(FlowFlags::RTT).then(|| Duration::from_micros(u64::from(self.receiver_rtt_us)))
     }
     /// Its moving average (RFC 6298, weight 1/8).
     #[must_use]
     pub fn srtt(&self) -> Option<Duration> {
-        self.marks.has(Marks::RTT).then(|| Duration::from_micros(u64::from(self.srtt_us)))
+        self.flags.has(FlowFlags::RTT).then(|| Duration::from_micros(u64::from(self.srtt_us)))
     }
     /// The round trip from this box to the sender, taken from the handshake, to 65 us; at most 4.3 s.
     #[must_use]
     pub fn sender_rtt(&self) -> Option<Duration> {
-        self.marks.has(Marks::SENDER_SIDE).then(|| Duration::from_nanos(u64::from(self.sender_rtt) << 16))
+        self.flags.has(FlowFlags::SENDER_SIDE).then(|| Duration::from_nanos(u64::from(self.sender_rtt) << 16))
     }
     /// What the sender seems to be doing; `None` for what is not TCP and for TCP that has not sent data yet.
     #[must_use]
@@ -353,7 +353,7 @@ impl Flow {
     /// The highest cumulative acknowledgment seen in the other direction.
     #[must_use]
     pub fn highest_ack(&self) -> Option<SeqNum> {
-        self.marks.has(Marks::ACKED).then_some(self.highest_ack)
+        self.flags.has(FlowFlags::ACKED).then_some(self.highest_ack)
     }
     /// Packets of this flow dropped here this epoch.
     #[must_use]
@@ -367,8 +367,8 @@ impl Flow {
     }
     /// Packets dropped here whose bytes have not gone through since.
     #[must_use]
-    pub const fn owed(&self) -> u32 {
-        self.owed as u32
+    pub const fn unrepaired(&self) -> u32 {
+        self.unrepaired as u32
     }
     /// Whether a byte of `[seq, seq + len)` was dropped here and has not gone through since.
     #[must_use]
@@ -420,37 +420,37 @@ impl Flow {
     /// Whether this is TCP with readable headers.
     #[must_use]
     pub const fn is_tcp(&self) -> bool {
-        self.marks.has(Marks::TCP)
+        self.flags.has(FlowFlags::TCP)
     }
     /// Whether a SYN or SYN-ACK was seen in the queued direction.
     #[must_use]
     pub const fn syn_seen(&self) -> bool {
-        self.marks.has(Marks::SYN)
+        self.flags.has(FlowFlags::SYN)
     }
     /// Whether one was seen in the other direction.
     #[must_use]
     pub const fn reverse_syn_seen(&self) -> bool {
-        self.marks.has(Marks::REVERSE_SYN)
+        self.flags.has(FlowFlags::REVERSE_SYN)
     }
     /// Whether a FIN was seen in the queued direction.
     #[must_use]
     pub const fn fin_seen(&self) -> bool {
-        self.marks.has(Marks::FIN)
+        self.flags.has(FlowFlags::FIN)
     }
     /// Whether the connection ended: a RST, or a FIN each way.
     #[must_use]
     pub const fn closed(&self) -> bool {
-        self.marks.has(Marks::CLOSED)
+        self.flags.has(FlowFlags::CLOSED)
     }
     /// Whether data was seen in the queued direction.
     #[must_use]
     pub const fn data_seen(&self) -> bool {
-        self.marks.has(Marks::DATA)
+        self.flags.has(FlowFlags::DATA)
     }
     /// Whether the flow counts for the fair share.
     #[must_use]
     pub const fn is_active(&self) -> bool {
-        self.marks.has(Marks::ACTIVE)
+        self.flags.has(FlowFlags::ACTIVE)
     }
     /// How often this slot has been given to a flow, modulo 2^16. State that others keep by [`crate::FlowId`] is this flow's if they
     /// noted the same number with it.
@@ -471,7 +471,7 @@ impl Flow {
     /// The shift that applies to windows the receiver advertises; `None` if not both SYNs were seen.
     #[must_use]
     pub fn reverse_window_shift(&self) -> Option<u8> {
-        if !self.marks.has(Marks::SYN | Marks::REVERSE_SYN) {
+        if !self.flags.has(FlowFlags::SYN | FlowFlags::REVERSE_SYN) {
             return None;
         }
         // RFC 7323, section 2.2: scaling is on only if both SYNs offered it.
@@ -500,8 +500,8 @@ impl Flow {
         if self.pool_is_dst() { self.key.dst() } else { self.key.src() }
     }
     pub(crate) const fn pool_is_dst(&self) -> bool {
-        if self.marks.has(Marks::INITIATOR) {
-            self.marks.has(Marks::INITIATOR_DST)
+        if self.flags.has(FlowFlags::INITIATOR) {
+            self.flags.has(FlowFlags::INITIATOR_DST)
         } else {
             self.key.sport <= self.key.dport
         }
@@ -515,8 +515,9 @@ impl Flow {
     }
 
     /// Whether epochs without packets would change nothing that is counted.
-    pub(crate) fn rests(&self) -> bool {
-        self.phase.is_none_or(|p| p.rests(self.owed) && self.new_pkts == 0 && self.retx_pkts == 0)
+    pub(crate) fn is_quiescent(&self) -> bool {
+        self.phase
+            .is_none_or(|p| p.is_quiescent(self.unrepaired) && self.new_pkts == 0 && self.retx_pkts == 0)
     }
 
     /// How long it counts as active after data.
@@ -524,7 +525,7 @@ impl Flow {
         self.last_data + config.active_for.max(self.epoch_len() * u64::from(config.active_epochs))
     }
 
-    pub(crate) fn go(&mut self, phase: Phase) {
+    pub(crate) fn set_phase(&mut self, phase: Phase) {
         if self.phase != Some(phase) {
             self.prev_phase = self.phase;
             self.phase = Some(phase);
@@ -532,7 +533,7 @@ impl Flow {
     }
 
     /// Ends every epoch that is over. However many those are, the work is bounded: empty epochs soon change nothing.
-    pub(crate) fn roll(&mut self, now: Instant, config: &TrackerConfig) {
+    pub(crate) fn advance_to(&mut self, now: Instant, config: &TrackerConfig) {
         let elapsed = now.since(self.epoch_start).as_nanos();
         let len = u64::from(self.epoch_ns);
         if elapsed < len {
@@ -548,7 +549,7 @@ impl Flow {
                 break;
             }
         }
-        if left > 0 && self.marks.has(Marks::DATA) {
+        if left > 0 && self.flags.has(FlowFlags::DATA) {
             self.silent_epochs = self.silent_epochs.saturating_add(left.min(0xffff) as u16);
         }
     }
@@ -556,26 +557,28 @@ impl Flow {
     /// Whether another empty epoch would change nothing but `silent_epochs`.
     fn settled(&self, shift: u32) -> bool {
         let counts = self.prev_new | self.prev_retx | self.drops_prev;
-        counts == 0 && self.rate_bytes >> shift == 0 && self.phase.is_none_or(|p| p.rests(self.owed))
+        counts == 0
+            && self.rate_bytes >> shift == 0
+            && self.phase.is_none_or(|p| p.is_quiescent(self.unrepaired))
     }
 
     fn end_epoch(&mut self, shift: u32) {
         if let Some(phase) = self.phase {
-            self.go(phase.after_epoch(&EpochCounts {
+            self.set_phase(phase.after_epoch(&EpochCounts {
                 new: self.new_pkts,
                 retx: self.retx_pkts,
                 prev_new: self.prev_new,
                 drops: self.drops_cur,
-                owed: self.owed,
+                unrepaired: self.unrepaired,
             }));
             let quiet = self.new_pkts == 0 && self.retx_pkts == 0;
             self.silent_epochs = if quiet { self.silent_epochs.saturating_add(1) } else { 0 };
         }
-        if self.marks.has(Marks::RATED) {
+        if self.flags.has(FlowFlags::RATED) {
             self.rate_bytes = self.rate_bytes - (self.rate_bytes >> shift) + (self.epoch_bytes >> shift);
         } else if self.epoch_bytes > 0 {
             self.rate_bytes = self.epoch_bytes;
-            self.marks.set(Marks::RATED);
+            self.flags.set(FlowFlags::RATED);
         }
         self.epoch_bytes = 0;
         (self.prev_new, self.prev_retx, self.drops_prev) = (self.new_pkts, self.retx_pkts, self.drops_cur);

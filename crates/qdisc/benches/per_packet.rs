@@ -243,7 +243,7 @@ fn build(name: &str, flows: usize) -> BoxedDiscipline<Record> {
             }
             Box::new(Looking { fifo: Fifo::new(Limit::Packets(100_000)), tracker })
         }
-        // The door would otherwise stand closed or open by the luck of the load; it sees no SYN here in any case.
+        // Admission control sees no SYN here, so its state does not matter.
         text => spec(text).build(&link, 1),
     }
 }

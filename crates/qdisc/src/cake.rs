@@ -406,7 +406,7 @@ impl<P: Packet> Cake<P> {
             let sojourn = now.since(since);
             let high = sojourn > self.law.target && sojourn > self.least;
             let flow = &mut self.flows[at];
-            let mut call = flow.cobalt.judge(&self.law, now, high, &mut self.dice);
+            let mut call = flow.cobalt.decide(&self.law, now, high, &mut self.dice);
             if call == Call::Tell && self.config.ecn && packet.mark_ce() {
                 flow.cobalt.marked(now);
                 self.counters.marked += 1;
@@ -426,7 +426,7 @@ impl<P: Packet> Cake<P> {
         }
     }
 
-    /// Takes one packet from the head of the longest queue; `own` is where the newcomer went.
+    /// Takes one packet from the head of the longest queue; `own` is where the packet that came went.
     fn shed(&mut self, own: usize, now: Instant, verdicts: &mut Verdicts<P>) {
         let mut longest = 0;
         for (at, bytes) in self.bytes.iter().enumerate() {
@@ -442,7 +442,7 @@ impl<P: Packet> Cake<P> {
         }
     }
 
-    /// Suppresses the oldest acknowledgment in the queue that the newcomer makes superfluous.
+    /// Suppresses the oldest acknowledgment in the queue that one that came makes superfluous.
     fn filter(&mut self, at: usize, new: &Header, verdicts: &mut Verdicts<P>) {
         let spare = match self.config.ack_filter {
             AckFilter::Off => return,
@@ -477,7 +477,7 @@ impl<P: Packet> Cake<P> {
         }
     }
 
-    /// The queue of a newcomer.
+    /// The queue of a flow that is new here.
     fn place(&mut self, header: &Header) -> usize {
         let flows = &self.flows;
         let hash = header.key.hash(self.salt);

@@ -4,7 +4,7 @@
 //! Idea: Nichols and Jacobson, Controlling Queue Delay, ACM Queue 10(5), 2012; RFC 8289.
 //!
 //! Where we differ: see [`sojourn`](crate::sojourn), the state machine. Beyond the RFC: ECN-capable packets are marked
-//! instead (on the same schedule); a full queue turns newcomers away; with `scale` the target follows the rate.
+//! instead (on the same schedule); a full queue turns new packets away; with `scale` the target follows the rate.
 
 use core::any::Any;
 use std::collections::VecDeque;
@@ -138,15 +138,15 @@ impl<P: Packet> Qdisc<P> for Codel<P> {
         loop {
             let (since, mut packet) = self.queue.pop_front()?;
             self.backlog.sub(packet.len());
-            let told = self.state.judge(&self.law, now, now.since(since), self.backlog.bytes, before);
-            if let Some(told) = told {
+            let signal = self.state.decide(&self.law, now, now.since(since), self.backlog.bytes, before);
+            if let Some(signal) = signal {
                 if !(self.config.ecn && packet.mark_ce()) {
                     self.counters.drop_for(Reason::Sojourn);
                     verdicts.push(Verdict::Dropped { packet, reason: Reason::Sojourn });
-                    before = told;
+                    before = signal;
                     continue;
                 }
-                self.state.marked(&self.law, told);
+                self.state.marked(&self.law, signal);
                 self.counters.marked += 1;
                 verdicts.push(Verdict::Marked { header: *packet.header(), reason: Reason::Sojourn });
             }

@@ -146,7 +146,7 @@ impl<P: Packet> Drr<P> {
     fn with_room(config: DrrConfig, link: ShaperConfig, seed: u64, waiting: usize) -> Self {
         let limit = config.limit(&link);
         let classifier = match config.share {
-            // One more: a newcomer is let in before somebody is chosen to go.
+            // One more: a packet that comes is taken before one is chosen to go.
             Queues::Flow => Classifier::exact(limit.max(waiting) + 1, seed),
             Queues::Hash => Classifier::hashed(config.buckets, config.perturb, seed),
         };

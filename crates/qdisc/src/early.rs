@@ -166,7 +166,7 @@ impl Curve {
     ///
     /// p_a = p_b / (1 - count p_b): so the number of arrivals between drops is even over 1 to 1 / p_b instead of
     /// geometric (paper, section VII).
-    pub fn judge(&mut self, avg: &Average, part: Option<(u64, u64)>, dice: &mut Dice) -> Call {
+    pub fn decide(&mut self, avg: &Average, part: Option<(u64, u64)>, dice: &mut Dice) -> Call {
         if avg.get() < self.at.min {
             self.count = -1;
             return Call::Pass;

@@ -191,7 +191,7 @@ impl<P: Packet> FqCodel<P> {
         }
     }
 
-    /// Takes from the head of the fattest queue; `own` is where the newcomer went.
+    /// Takes from the head of the fattest queue; `own` is where the packet that came went.
     fn shed(&mut self, own: usize, verdicts: &mut Verdicts<P>) {
         let mut fattest = 0;
         for (at, bytes) in self.bytes.iter().enumerate() {
@@ -227,18 +227,18 @@ impl<P: Packet> FqCodel<P> {
                 Spare::Link => self.backlog.bytes,
             };
             let codel = &mut self.flows[at].codel;
-            let Some(told) = codel.judge(&self.law, now, now.since(since), behind, before) else {
+            let Some(signal) = codel.decide(&self.law, now, now.since(since), behind, before) else {
                 return Some(packet);
             };
             if self.config.ecn && packet.mark_ce() {
-                codel.marked(&self.law, told);
+                codel.marked(&self.law, signal);
                 self.counters.marked += 1;
                 verdicts.push(Verdict::Marked { header: *packet.header(), reason: Reason::Sojourn });
                 return Some(packet);
             }
             self.counters.drop_for(Reason::Sojourn);
             verdicts.push(Verdict::Dropped { packet, reason: Reason::Sojourn });
-            before = told;
+            before = signal;
         }
     }
 

@@ -150,7 +150,7 @@ impl<P: Packet> Lanes<P> {
         self.take(lane, self.lanes[lane].queue.last()?)
     }
 
-    /// Drops the last packet of the longest lane, and says which that was. A newcomer's `own` lane is told from others.
+    /// Drops the last packet of the longest lane, and says which that was. `own` is the lane of the packet that came, which tells the reason.
     pub fn push_out(
         &mut self,
         own: usize,

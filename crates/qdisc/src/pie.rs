@@ -166,7 +166,7 @@ impl Control {
     }
 
     /// Whether an arrival that finds `waiting` is to be told (sections 4.1, 4.4 and 5.4).
-    fn judge(&mut self, config: &PieConfig, waiting: Bytes, dice: &mut Dice) -> bool {
+    fn decide(&mut self, config: &PieConfig, waiting: Bytes, dice: &mut Dice) -> bool {
         let half = Duration::from_nanos(config.target.as_nanos() / 2);
         let protected = self.burst_allowance > Duration::ZERO;
         if self.drop_prob == 0 && self.current_qdelay < half && self.qdelay_old < half {
@@ -239,12 +239,12 @@ impl<P: Packet> Pie<P> {
     }
 
     /// Why an arrival is lost, if it is. May mark it.
-    fn judge(&mut self, packet: &mut P, verdicts: &mut Verdicts<P>) -> Option<Reason> {
+    fn decide(&mut self, packet: &mut P, verdicts: &mut Verdicts<P>) -> Option<Reason> {
         if self.queue.len() >= self.config.limit as usize {
             self.control.accu_prob = 0;
             return Some(Reason::OverLimit);
         }
-        if !self.control.judge(&self.config, self.backlog.bytes, &mut self.dice) {
+        if !self.control.decide(&self.config, self.backlog.bytes, &mut self.dice) {
             return None;
         }
         self.control.accu_prob = 0;
@@ -267,7 +267,7 @@ impl<P: Packet> Qdisc<P> for Pie<P> {
             self.update_at = Some(now + self.config.t_update);
         }
         self.catch_up(now);
-        if let Some(reason) = self.judge(&mut packet, verdicts) {
+        if let Some(reason) = self.decide(&mut packet, verdicts) {
             self.counters.drop_for(reason);
             verdicts.push(Verdict::Dropped { packet, reason });
         } else {

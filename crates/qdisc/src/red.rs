@@ -201,10 +201,10 @@ impl<P: Packet> Red<P> {
     }
 
     /// Why an arrival is lost, if it is. May mark it.
-    fn judge(&mut self, now: Instant, packet: &mut P, verdicts: &mut Verdicts<P>) -> Option<Reason> {
+    fn decide(&mut self, now: Instant, packet: &mut P, verdicts: &mut Verdicts<P>) -> Option<Reason> {
         let len = packet.len();
         self.average.arrival(now, self.waiting(), self.queue.is_empty());
-        let call = self.curve.judge(&self.average, self.part(len), &mut self.dice);
+        let call = self.curve.decide(&self.average, self.part(len), &mut self.dice);
         let needs = if self.config.bytes { len.get() } else { 1 };
         if self.waiting() + needs > self.limit {
             return Some(Reason::OverLimit);
@@ -226,7 +226,7 @@ impl<P: Packet> Qdisc<P> for Red<P> {
     fn enqueue(&mut self, now: Instant, mut packet: P, verdicts: &mut Verdicts<P>) {
         let len = packet.len();
         self.counters.arrive(len);
-        if let Some(reason) = self.judge(now, &mut packet, verdicts) {
+        if let Some(reason) = self.decide(now, &mut packet, verdicts) {
             self.counters.drop_for(reason);
             verdicts.push(Verdict::Dropped { packet, reason });
         } else {

@@ -21,7 +21,7 @@ pub struct Counters {
     pub dropped: [u64; Reason::ALL.len()],
     /// Superfluous copies discarded.
     pub suppressed: u64,
-    /// SYNs turned away at the door.
+    /// SYNs refused by admission control.
     pub refused: u64,
     /// Packets marked instead of dropped.
     pub marked: u64,
@@ -72,12 +72,12 @@ pub struct ClassReport {
     pub up_to_packets: Option<u32>,
 }
 
-/// One pool waiting at the door.
+/// One pool in the wait queue.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct WaitingPool {
     /// The pool: a user's address.
     pub pool: core::net::IpAddr,
-    /// Place in the line, from 1.
+    /// Position, from 1.
     pub position: usize,
     /// How long it has waited.
     pub waited: Duration,
@@ -85,7 +85,7 @@ pub struct WaitingPool {
     pub expected: Option<Duration>,
 }
 
-/// Admission: who is in, who waits, how long it took.
+/// Admission control: who is admitted, who waits, how long it took.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct AdmissionReport {
     /// Whether new pools have to wait at present.
@@ -123,11 +123,11 @@ pub struct Report {
     pub active_flows: usize,
     /// Flows with unrepaired losses that send nothing.
     pub stalled_flows: usize,
-    /// The longest such silence at present.
+    /// The longest such stall at present.
     pub longest_stall: Duration,
     /// Loss rate over the discipline's window, in parts per million.
     pub loss_ppm: u32,
-    /// Admission, if the discipline has a door.
+    /// Admission control, if the discipline has it.
     pub admission: Option<AdmissionReport>,
     /// Bytes of memory per flow record, all parts together.
     pub bytes_per_flow: usize,

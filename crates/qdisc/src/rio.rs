@@ -271,7 +271,7 @@ impl<P: Packet> Rio<P> {
     }
 
     /// Why an arrival is lost, if it is. May mark it.
-    fn judge(
+    fn decide(
         &mut self,
         now: Instant,
         side: Side,
@@ -288,7 +288,7 @@ impl<P: Packet> Rio<P> {
         }
         self.halves[1].average.arrival(now, all as u64, all == 0);
         let half = &mut self.halves[side as usize];
-        let call = half.curve.judge(&half.average, None, &mut self.dice);
+        let call = half.curve.decide(&half.average, None, &mut self.dice);
         if all >= self.limit {
             return Some(Reason::OverLimit);
         }
@@ -320,7 +320,7 @@ impl<P: Packet> Qdisc<P> for Rio<P> {
                 packet.set_dscp(dscp);
             }
         }
-        if let Some(reason) = self.judge(now, side, &mut packet, verdicts) {
+        if let Some(reason) = self.decide(now, side, &mut packet, verdicts) {
             self.counters.drop_for(reason);
             verdicts.push(Verdict::Dropped { packet, reason });
             return;

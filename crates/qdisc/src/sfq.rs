@@ -5,8 +5,8 @@
 //! Where we differ:
 //! - The paper lets a flow's packets be overtaken when the hash changes; here, as in Linux, what waits moves to its new
 //!   bucket in order.
-//! - When all is full a packet is taken from the end of the longest bucket, as in Linux: the newcomer's, where several are
-//!   as long. (ns-2 refuses the newcomer if its bucket holds half as many packets as places are left, or,
+//! - When all is full a packet is taken from the end of the longest bucket, as in Linux: that of the packet that came, where several are
+//!   as long. (ns-2 refuses a packet if its bucket holds half as many packets as places are left, or,
 //!   while fewer places are left than there are buckets, more than places/buckets: usually one.)
 //! - No bucket has a limit of its own; Linux holds at most 127 packets of a flow.
 

@@ -93,9 +93,9 @@ pub struct Control {
 }
 
 impl Control {
-    /// Judges a packet that has waited `sojourn` and leaves `behind` in its queue. `Some` if its sender is to be told: if by
+    /// Decides about a packet that has waited `sojourn` and leaves `behind` in its queue. `Some` if its sender is to be told: if by
     /// a drop, the next packet is judged with what this returned; if by a mark, [`Control::marked`] is to be called.
-    pub fn judge(
+    pub fn decide(
         &mut self,
         law: &Law,
         now: Instant,
@@ -127,9 +127,9 @@ impl Control {
         Some(Before::Drop)
     }
 
-    /// The packet for which [`Control::judge`] returned `told` was marked and goes on its way.
-    pub fn marked(&mut self, law: &Law, told: Before) {
-        if told == Before::Drop {
+    /// The packet for which [`Control::decide`] returned `signal` was marked and goes on its way.
+    pub fn marked(&mut self, law: &Law, signal: Before) {
+        if signal == Before::Drop {
             self.drop_next = law.next(self.drop_next, self.count);
         }
     }

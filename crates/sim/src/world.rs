@@ -292,7 +292,7 @@ fn prefetch(connections: &[Connection], hosts: &[Host], event: &Event) -> u64 {
     match event {
         Event::Arrive(packet) => {
             let Label { flow, dst, hop, end, .. } = packet.0.label;
-            let host = if far { hosts.get(dst as usize).map_or(0, Host::ahead) } else { u64::from(flow) };
+            let host = if far { hosts.get(dst as usize).map_or(0, Host::prefetch) } else { u64::from(flow) };
             // Before it has crossed a link, an end is not needed soon.
             if far && hop > 0 { host ^ of_end(flow, end) } else { host }
         }

@@ -1,4 +1,4 @@
-//! Plain HTTP that has to wait at the door is answered by the box, and nothing of it reaches the server.
+//! Plain HTTP that has to wait is answered by the box, and nothing of it reaches the server.
 
 use std::io::{Read, Write};
 use std::net::{IpAddr, Ipv6Addr, SocketAddr, TcpListener, TcpStream};
@@ -48,7 +48,7 @@ fn serve(world: &World, count: usize) -> std::thread::JoinHandle<Vec<IpAddr>> {
     serving
 }
 
-fn door(s: &Status) -> &AdmissionJson {
+fn admission(s: &Status) -> &AdmissionJson {
     s.down.report.admission.as_ref().unwrap()
 }
 
@@ -84,7 +84,7 @@ fn http_that_has_to_wait_is_answered_503_and_told_when_to_come_back() {
     let serving = serve(&world, 3);
     // 13 s of work.
     let busy = world.fetch(world.server4(), 200_000);
-    running.wait_for("somebody is served", |s| s.down.report.backlog.packets > 1 && door(s).overloaded);
+    running.wait_for("somebody is served", |s| s.down.report.backlog.packets > 1 && admission(s).overloaded);
     let inside_already: IpAddr = "10.77.0.2".parse().unwrap();
     assert!(get(&world, inside_already, world.server4()).ends_with("served"), "who is in stays in");
     for (n, (from, server)) in NEWCOMERS.iter().zip([world.server4(), world.server6()]).enumerate() {
@@ -97,8 +97,8 @@ fn http_that_has_to_wait_is_answered_503_and_told_when_to_come_back() {
         assert!(head.contains(&format!("Content-Length: {}", page.len())), "{said}");
     }
     let s = running.wait_for("both are counted", |s| s.answered_503 == 2);
-    assert_eq!((door(&s).waiting, s.down.report.counters.refused), (2, 2), "{s:#?}");
-    let places: Vec<_> = door(&s).queue.iter().map(|p| p.pool.to_string()).collect();
+    assert_eq!((admission(&s).waiting, s.down.report.counters.refused), (2, 2), "{s:#?}");
+    let places: Vec<_> = admission(&s).queue.iter().map(|p| p.pool.to_string()).collect();
     assert_eq!(places, NEWCOMERS, "they keep their places");
     let until = Instant::now() + PATIENCE;
     while !open_connections(&world).is_empty() {
@@ -106,7 +106,7 @@ fn http_that_has_to_wait_is_answered_503_and_told_when_to_come_back() {
         std::thread::sleep(std::time::Duration::from_millis(50));
     }
     busy.complete();
-    running.wait_for("the door is open", |s| !door(s).overloaded);
+    running.wait_for("the overload is over", |s| !admission(s).overloaded);
     for (from, server) in NEWCOMERS.iter().zip([world.server4(), world.server6()]) {
         assert!(get(&world, from.parse().unwrap(), server).ends_with("served"), "{from} came back");
     }

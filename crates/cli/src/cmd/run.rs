@@ -5,7 +5,7 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use narrows_box::{self as live, BackendKind, Discipline, News, Options, Source};
+use narrows_box::{self as live, BackendKind, Discipline, Notice, Options, Source};
 use narrows_qdisc::Framing;
 use narrows_units::Rate;
 
@@ -112,12 +112,12 @@ impl Flags {
 /// Runs the command.
 pub fn main(args: Args) -> anyhow::Result<ExitCode> {
     live::run(&args.flags.source(), |news| match news {
-        News::Running(how) => {
+        Notice::Running(how) => {
             // Whoever started us may wait for this line, or may have gone.
             let mut out = std::io::stdout().lock();
             let _ = writeln!(out, "narrows: running {how}").and_then(|()| out.flush());
         }
-        News::Notice(text) => eprintln!("narrows: {text}"),
+        Notice::Message(text) => eprintln!("narrows: {text}"),
     })?;
     Ok(ExitCode::SUCCESS)
 }

@@ -52,7 +52,7 @@ pub struct Cobalt {
 
 impl Cobalt {
     /// Judges a packet that leaves the queue after `sojourn`; `high` is whether that is too long.
-    pub fn judge(&mut self, law: &Law, now: Instant, high: bool, dice: &mut Dice) -> Call {
+    pub fn decide(&mut self, law: &Law, now: Instant, high: bool, dice: &mut Dice) -> Call {
         let due = self.count > 0 && now >= self.next;
         if high {
             if !self.above {
@@ -132,25 +132,25 @@ mod tests {
     const LAW: Law = Law { target: ms(5), interval: ms(100), mtu: Bytes(1500) };
 
     /// Packets each millisecond: when one is told.
-    fn told(c: &mut Cobalt, from: u64, to: u64, high: bool) -> Vec<u64> {
+    fn signalled(c: &mut Cobalt, from: u64, to: u64, high: bool) -> Vec<u64> {
         let mut dice = Dice::new(1);
-        (from..to).filter(|&t| c.judge(&LAW, at(t), high, &mut dice) == Call::Tell).collect()
+        (from..to).filter(|&t| c.decide(&LAW, at(t), high, &mut dice) == Call::Tell).collect()
     }
 
     #[test]
     fn the_count_decays_as_it_grew() {
         let mut c = Cobalt::default();
         // Above from 0: the first an interval later, with count 1, then 2: 100/sqrt(2) = 70.7, 57.7, 50, 44.7.
-        assert_eq!(told(&mut c, 0, 330, true), [100, 171, 229, 279, 324]);
+        assert_eq!(signalled(&mut c, 0, 330, true), [100, 171, 229, 279, 324]);
         assert_eq!(c.count, 6);
         // Below: the next was due at 323.2 + 40.8 = 364; then down by one at each: 5 (44.7), 4 (50), 3 (57.7).
-        assert_eq!(told(&mut c, 330, 420, false), [0; 0]);
+        assert_eq!(signalled(&mut c, 330, 420, false), [0; 0]);
         assert_eq!(c.count, 4);
         // Above again at 420: 100/sqrt(4) = 50 ms later, not a hundred.
-        assert_eq!(told(&mut c, 420, 480, true), [470]);
+        assert_eq!(signalled(&mut c, 420, 480, true), [470]);
         // Looked at each millisecond an empty queue decays by the same schedule.
         let (mut busy, mut idle) = (c, c);
-        told(&mut busy, 480, 1000, false);
+        signalled(&mut busy, 480, 1000, false);
         let rested = (480..1000).find(|&t| idle.emptied(&LAW, at(t)));
         // From 470 on in steps of 44.7, 50, 57.7, 70.7, 100 and 100 ms: 894.
         assert_eq!((rested, idle.count, busy.count), (Some(894), 0, 0));
@@ -158,7 +158,7 @@ mod tests {
         let mut back = c;
         back.emptied(&LAW, at(480));
         assert_eq!(back.count, 5, "nothing was due");
-        assert_eq!(told(&mut back, 999, 1100, true), [999, 1085]);
+        assert_eq!(signalled(&mut back, 999, 1100, true), [999, 1085]);
         // Found empty in each of its turns it goes down by one in each.
         (600..603).for_each(|t| assert!(!c.emptied(&LAW, at(t))));
         assert_eq!(c.count, 3, "514, 564 and no more: the next is due at 621");
@@ -168,12 +168,12 @@ mod tests {
     fn a_queue_that_was_not_served_for_an_interval_has_none_to_wait() {
         // Served at 1, 2 and 3 ms, and late from 50 ms on: an interval passes.
         let mut c = Cobalt::default();
-        told(&mut c, 1, 4, false);
-        assert_eq!(told(&mut c, 50, 230, true), [150, 221]);
+        signalled(&mut c, 1, 4, false);
+        assert_eq!(signalled(&mut c, 50, 230, true), [150, 221]);
         // Late from 104 ms on, an interval after the last: told with the second packet, and then 70.7 ms later.
         let mut c = Cobalt::default();
-        told(&mut c, 1, 4, false);
-        assert_eq!(told(&mut c, 104, 180, true), [105, 175]);
+        signalled(&mut c, 1, 4, false);
+        assert_eq!(signalled(&mut c, 104, 180, true), [105, 175]);
     }
 
     #[test]
@@ -181,11 +181,11 @@ mod tests {
         let mut c = Cobalt::default();
         let mut dice = Dice::new(1);
         // The only packet waited too long: a spell begins as the queue runs out, and is over when it is found empty.
-        assert_eq!(c.judge(&LAW, at(0), true, &mut dice), Call::Send);
+        assert_eq!(c.decide(&LAW, at(0), true, &mut dice), Call::Send);
         c.emptied(&LAW, at(10));
         assert_eq!((c.count, c.above), (1, false));
         // Ten seconds later the first that has waited is told, and a spell with count 2 begins: 100 and 70.7 ms.
-        assert_eq!(told(&mut c, 10_000, 10_180, true), [10_000, 10_171]);
+        assert_eq!(signalled(&mut c, 10_000, 10_180, true), [10_000, 10_171]);
     }
 
     #[test]
@@ -198,7 +198,7 @@ mod tests {
         assert_eq!(c.p_drop, 11 * RISE);
         let (mut dice, mut probe) = (Dice::new(1), c);
         let stopped =
-            (0..100_000).filter(|_| probe.judge(&LAW, at(714), false, &mut dice) == Call::Stop).count();
+            (0..100_000).filter(|_| probe.decide(&LAW, at(714), false, &mut dice) == Call::Stop).count();
         // Binomial with 11/256: mean 4297, deviation 64.
         assert!((3950..4650).contains(&stopped), "{stopped}");
         // Looked at each millisecond from 720, which is six after the last step: a step then, and one in each 6 ms: 84 of 1/4096.

@@ -231,9 +231,9 @@ impl<P: Packet> Classes<P> {
     }
 
     /// What RED says of an arrival in `class`, as it finds the queue.
-    fn judge(&mut self, now: Instant, class: usize) -> Call {
+    fn decide(&mut self, now: Instant, class: usize) -> Call {
         let queue = self.store.backlog(class).packets;
-        self.reds.as_mut().map_or(Call::Pass, |reds| reds.judge(now, class, queue))
+        self.reds.as_mut().map_or(Call::Pass, |reds| reds.decide(now, class, queue))
     }
 
     /// Whether a packet for which there is room is lost by that. It may be marked instead.
@@ -283,7 +283,7 @@ impl<P: Packet> Qdisc<P> for Classes<P> {
         self.counters[to].arrive(packet.len());
         let from = usize::from(self.records.all[at as usize].class);
         let (empty, waited) = (self.store.is_empty(to), !self.store.is_empty(from));
-        let call = self.judge(now, to);
+        let call = self.decide(now, to);
         // A flow changes class also where the packet that makes it long is lost.
         let fits = self.admit(at, class);
         if empty && !self.store.is_empty(to) {

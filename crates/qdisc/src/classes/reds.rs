@@ -46,10 +46,10 @@ impl Reds {
     }
 
     /// What is to become of a packet that finds `queue` in its class.
-    pub(super) fn judge(&mut self, now: Instant, class: usize, queue: usize) -> Call {
+    pub(super) fn decide(&mut self, now: Instant, class: usize, queue: usize) -> Call {
         let (average, curve) = &mut self.classes[class];
         average.arrival(now, queue as u64, queue == 0);
-        curve.judge(average, None::<(u64, u64)>, &mut self.dice)
+        curve.decide(average, None::<(u64, u64)>, &mut self.dice)
     }
 
     /// The average of a class, in packets, rounded down.

@@ -87,7 +87,7 @@ fn the_slopes_by_hand() {
 
 fn calls(avg: f64, part: Option<(u64, u64)>, n: usize, seed: u64) -> Vec<usize> {
     let (mut curve, mut dice) = (Curve::new(PAPER), Dice::new(seed));
-    (0..n).filter(|_| curve.judge(&at(avg), part, &mut dice) == Call::Early).collect()
+    (0..n).filter(|_| curve.decide(&at(avg), part, &mut dice) == Call::Early).collect()
 }
 
 #[test]
@@ -117,13 +117,13 @@ fn in_byte_mode_a_small_packet_is_dropped_less_often() {
 #[test]
 fn below_min_the_count_starts_afresh_and_above_all_are_told() {
     let (mut curve, mut dice) = (Curve::new(PAPER), Dice::new(1));
-    assert_eq!(curve.judge(&at(10.0), None, &mut dice), Call::Pass);
+    assert_eq!(curve.decide(&at(10.0), None, &mut dice), Call::Pass);
     assert_eq!(curve.count, 0);
-    assert_eq!(curve.judge(&at(4.9), None, &mut dice), Call::Pass);
+    assert_eq!(curve.decide(&at(4.9), None, &mut dice), Call::Pass);
     assert_eq!(curve.count, -1);
-    assert_eq!(curve.judge(&at(15.0), None, &mut dice), Call::Above);
+    assert_eq!(curve.decide(&at(15.0), None, &mut dice), Call::Above);
     assert_eq!(curve.count, 0);
     // Thresholds one apart and a chance of 1: still no overflow.
     let mut steep = Curve::new(Thresholds { min: 1, max: 2, max_p: Ppm::ONE, gentle: true });
-    assert_eq!(steep.judge(&at(1.999_999), None, &mut dice), Call::Early);
+    assert_eq!(steep.decide(&at(1.999_999), None, &mut dice), Call::Early);
 }

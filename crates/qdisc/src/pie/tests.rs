@@ -86,30 +86,30 @@ fn a_burst_after_a_calm_passes_for_max_burst() {
     let mut control = Control { burst_allowance: ms(150), ..control(1.0, 100, 100) };
     let long = Bytes(30_000);
     for _ in 0..10 {
-        assert!(!control.judge(&c, long, &mut dice));
+        assert!(!control.decide(&c, long, &mut dice));
         control.update(&c);
     }
-    assert!(control.judge(&c, long, &mut dice), "ten corrections of 15 ms are 150 ms");
+    assert!(control.decide(&c, long, &mut dice), "ten corrections of 15 ms are 150 ms");
     // Only once chance and both delays are low there is a new allowance.
     let mut calm = self::control(0.0, 7, 7);
-    assert!(!calm.judge(&c, long, &mut dice));
+    assert!(!calm.decide(&c, long, &mut dice));
     assert_eq!(calm.burst_allowance, ms(150));
     let mut not_yet = self::control(0.0, 7, 8);
-    not_yet.judge(&c, long, &mut dice);
+    not_yet.decide(&c, long, &mut dice);
     assert_eq!(not_yet.burst_allowance, Duration::ZERO);
 }
 
 #[test]
 fn nothing_is_dropped_from_a_short_queue_or_at_half_the_target() {
     let (c, mut dice) = (config("derandomize=off"), Dice::new(1));
-    let mut judge = |p: f64, old_ms: u64, waiting: u64| {
-        (0..1000).filter(|_| control(p, 100, old_ms).judge(&c, Bytes(waiting), &mut dice)).count()
+    let mut decide = |p: f64, old_ms: u64, waiting: u64| {
+        (0..1000).filter(|_| control(p, 100, old_ms).decide(&c, Bytes(waiting), &mut dice)).count()
     };
-    assert_eq!(judge(1.0, 100, 2048), 0);
-    assert_eq!(judge(1.0, 100, 2049), 1000);
+    assert_eq!(decide(1.0, 100, 2048), 0);
+    assert_eq!(decide(1.0, 100, 2049), 1000);
     // Section 4.1: below half the target, unless the chance is 20 % or more.
-    assert_eq!(judge(0.19, 7, 30_000), 0);
-    let some = judge(0.21, 7, 30_000);
+    assert_eq!(decide(0.19, 7, 30_000), 0);
+    let some = decide(0.21, 7, 30_000);
     // Binomial: mean 210, deviation 13.
     assert!((150..270).contains(&some), "{some}");
 }
@@ -123,7 +123,7 @@ fn drops_are_neither_close_nor_far_apart() {
     let mut gap = 0;
     while gaps.len() < 2000 {
         gap += 1;
-        if control.judge(&c, Bytes(30_000), &mut dice) {
+        if control.decide(&c, Bytes(30_000), &mut dice) {
             control.accu_prob = 0;
             gaps.push(gap);
             gap = 0;
@@ -136,7 +136,7 @@ fn drops_are_neither_close_nor_far_apart() {
     assert!((33.8..38.2).contains(&mean), "{mean}");
     let mut rare = self::control(0.05, 100, 100);
     rare.accu_prob = percent(850);
-    assert!(rare.judge(&c, Bytes(30_000), &mut dice));
+    assert!(rare.decide(&c, Bytes(30_000), &mut dice));
 }
 
 #[test]

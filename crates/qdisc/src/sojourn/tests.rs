@@ -18,12 +18,12 @@ const fn at(ms: u64) -> Instant {
 const MUCH: Bytes = Bytes(30_000);
 
 /// Packets that leave each millisecond from `from` up to `to`, all having waited 20 ms with much behind: when one is told.
-fn told(codel: &mut Control, from: u64, to: u64) -> Vec<u64> {
+fn signalled(codel: &mut Control, from: u64, to: u64) -> Vec<u64> {
     (from..to)
         .filter(|&t| {
             let mut before = Before::Nothing;
             let mut any = false;
-            while let Some(next) = codel.judge(&rfc(), at(t), ms(20), MUCH, before) {
+            while let Some(next) = codel.decide(&rfc(), at(t), ms(20), MUCH, before) {
                 (before, any) = (next, true);
             }
             any
@@ -35,7 +35,7 @@ fn told(codel: &mut Control, from: u64, to: u64) -> Vec<u64> {
 fn drops_come_at_interval_over_root_count() {
     // Above target from 1 ms: a first drop 100 ms later. From there 100/sqrt(n): + 100, + 70.71, + 57.74, + 50, + 44.72, ...
     let due = [101.0, 201.0, 271.71, 329.45, 379.45, 424.17, 464.99];
-    let seen = told(&mut Control::default(), 1, 470);
+    let seen = signalled(&mut Control::default(), 1, 470);
     assert_eq!(seen, due.map(|t: f64| t.ceil() as u64));
 }
 
@@ -60,47 +60,47 @@ fn the_law_by_hand() {
 fn no_drop_below_target_nor_with_one_packet_behind() {
     let mut codel = Control::default();
     for t in 1..1000 {
-        assert_eq!(codel.judge(&rfc(), at(t), ms(4), MUCH, Before::Nothing), None);
-        assert_eq!(codel.judge(&rfc(), at(t), ms(400), Bytes(1500), Before::Nothing), None);
+        assert_eq!(codel.decide(&rfc(), at(t), ms(4), MUCH, Before::Nothing), None);
+        assert_eq!(codel.decide(&rfc(), at(t), ms(400), Bytes(1500), Before::Nothing), None);
     }
     // A single packet below target within the interval starts it anew.
-    assert_eq!(told(&mut codel, 1000, 1099), [0; 0]);
-    codel.judge(&rfc(), at(1099), ms(4), MUCH, Before::Nothing);
-    assert_eq!(told(&mut codel, 1100, 1202), [1200]);
+    assert_eq!(signalled(&mut codel, 1000, 1099), [0; 0]);
+    codel.decide(&rfc(), at(1099), ms(4), MUCH, Before::Nothing);
+    assert_eq!(signalled(&mut codel, 1100, 1202), [1200]);
 }
 
 #[test]
 fn a_second_spell_takes_up_the_count_of_the_first() {
     let mut codel = Control::default();
     // Six drops until 425 (hand-worked above), the count then 6, of which 5 since the spell began with 1.
-    assert_eq!(told(&mut codel, 1, 430).len(), 6);
-    codel.judge(&rfc(), at(430), ms(1), MUCH, Before::Nothing);
+    assert_eq!(signalled(&mut codel, 1, 430).len(), 6);
+    codel.decide(&rfc(), at(430), ms(1), MUCH, Before::Nothing);
     // Again above from 440: first drop at 540. The last was due at 464.99, less than 1.6 s ago: count = 6 - 1 = 5, and the next
     // come 100/sqrt(5) = 44.72 and 100/sqrt(6) = 40.82 ms later.
-    assert_eq!(told(&mut codel, 440, 640), [540, 585, 626]);
+    assert_eq!(signalled(&mut codel, 440, 640), [540, 585, 626]);
 }
 
 #[test]
 fn after_sixteen_intervals_the_count_is_forgotten() {
     let mut codel = Control::default();
-    assert_eq!(told(&mut codel, 1, 430).len(), 6);
-    codel.judge(&rfc(), at(430), ms(1), MUCH, Before::Nothing);
+    assert_eq!(signalled(&mut codel, 1, 430).len(), 6);
+    codel.decide(&rfc(), at(430), ms(1), MUCH, Before::Nothing);
     // The spell begins at 2100, 1635 ms after the drop that was due at 464.99.
-    assert_eq!(told(&mut codel, 2000, 2250), [2100, 2200]);
+    assert_eq!(signalled(&mut codel, 2000, 2250), [2100, 2200]);
 }
 
 #[test]
 fn one_call_drops_as_many_as_are_due() {
     let mut codel = Control::default();
-    told(&mut codel, 1, 102);
+    signalled(&mut codel, 1, 102);
     // At 350 those of 201, 271.71 and 329.45 are due; the fourth packet is sent.
     let mut before = Before::Nothing;
     for _ in 0..3 {
-        let next = codel.judge(&rfc(), at(350), ms(20), MUCH, before);
+        let next = codel.decide(&rfc(), at(350), ms(20), MUCH, before);
         assert_eq!(next, Some(Before::Drop));
         before = next.unwrap();
     }
-    assert_eq!(codel.judge(&rfc(), at(350), ms(20), MUCH, before), None);
+    assert_eq!(codel.decide(&rfc(), at(350), ms(20), MUCH, before), None);
     assert_eq!((codel.count, codel.drop_next.as_nanos() / 10_000), (4, 37_944));
 }
 
@@ -109,8 +109,8 @@ fn marks_keep_the_schedule_of_drops() {
     let mut codel = Control::default();
     let mut seen = Vec::new();
     for t in 1..470 {
-        if let Some(told) = codel.judge(&rfc(), at(t), ms(20), MUCH, Before::Nothing) {
-            codel.marked(&rfc(), told);
+        if let Some(signal) = codel.decide(&rfc(), at(t), ms(20), MUCH, Before::Nothing) {
+            codel.marked(&rfc(), signal);
             seen.push(t);
         }
     }
@@ -135,18 +135,18 @@ fn no_spell_outlasts_the_queue() {
     // Drops at 101 and 201 ms, the next due at 271.7; then the queue is found empty, and comes back after 3 s.
     let spell = || {
         let mut codel = Control::default();
-        assert_eq!(told(&mut codel, 1, 260), [101, 201]);
+        assert_eq!(signalled(&mut codel, 1, 260), [101, 201]);
         codel
     };
     // Were the spell to go on, all the drops of 3 s would be made good at once. RFC 8289: an interval passes first.
     let mut codel = spell();
     codel.emptied(Before::Nothing, false);
-    assert_eq!(told(&mut codel, 3260, 3400), [3360]);
+    assert_eq!(signalled(&mut codel, 3260, 3400), [3360]);
     // As Linux has it the next late packet is dropped; by drops emptied, an interval passes there too.
     let mut codel = spell();
     codel.emptied(Before::Nothing, true);
-    assert_eq!(told(&mut codel, 3260, 3300), [3260]);
+    assert_eq!(signalled(&mut codel, 3260, 3300), [3260]);
     let mut codel = spell();
     codel.emptied(Before::Drop, true);
-    assert_eq!(told(&mut codel, 3260, 3400), [3360]);
+    assert_eq!(signalled(&mut codel, 3260, 3400), [3360]);
 }

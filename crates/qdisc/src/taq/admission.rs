@@ -19,14 +19,20 @@
 //!
 //! What happens at an instant depends on arrivals and on that instant, never on how often the driver asks.
 
+mod leave;
+mod report;
+mod rules;
+#[cfg(test)]
+mod tests;
+
 use core::net::IpAddr;
 use std::collections::VecDeque;
 
 use narrows_units::{Duration, Instant};
 use narrows_wire::{Flags, FlowKey, Header};
 
-use super::pools::{List, PoolId, Pools, address};
-use crate::{AdmissionReport, Counters, Packet, Verdict, Verdicts, WaitingPool};
+use super::pools::{List, PoolId, Pools};
+use crate::{Counters, Packet, Verdict, Verdicts};
 
 /// Connections of one pool whose SYNs are held at once.
 const HELD_PER_POOL: usize = 16;
@@ -36,8 +42,6 @@ const HELD: usize = 1024;
 const PATIENCE: Duration = Duration::from_secs(70);
 /// Waits kept for the percentiles, and admissions kept for the pace.
 const RECENT: usize = 512;
-/// Positions a report lists.
-const LISTED: usize = 100;
 /// A pool that was granted admission while away is given this long to come before the next is admitted.
 const RETURN_TIME: Duration = Duration::from_secs(1);
 /// A pool's last sign of life is kept to this precision, so that a packet costs no write.
@@ -322,57 +326,6 @@ impl<P: Packet> Admission<P> {
         }
     }
 
-    fn is_member(&self, now: Instant, id: PoolId) -> bool {
-        self.pools.get(id).is_some_and(|p| match self.config.rule {
-            _ if p.data.granted => now.since(p.seen) <= PATIENCE,
-            Rule::Paper { join, .. } => now.since(p.since) < join,
-            Rule::WaitQueue { idle, .. } => now.since(p.seen) < idle,
-        })
-    }
-
-    fn may_enter(&self, now: Instant, load: Load, id: PoolId) -> bool {
-        let passed = |d: Duration| self.last_admission.is_none_or(|t| now >= t + d);
-        match self.config.rule {
-            Rule::Paper { wait, .. } => {
-                !load.overloaded || self.pools.get(id).is_some_and(|p| now.since(p.since) >= wait)
-            }
-            Rule::WaitQueue { pace, guarantee, rounds, .. } => {
-                if load.overloaded {
-                    let since = self.pools.get(id).map_or(Instant::FAR_FUTURE, |p| p.since);
-                    let waited_long = now >= Self::patience_ends(since, rounds, load);
-                    guarantee.is_some_and(passed) || waited_long && passed(self.pace(pace))
-                } else {
-                    passed(self.pace(pace))
-                }
-            }
-        }
-    }
-
-    /// When a pool that came at `since` has waited long enough, compared with those admitted.
-    fn patience_ends(since: Instant, rounds: u32, load: Load) -> Instant {
-        if rounds == 0 { Instant::FAR_FUTURE } else { since + load.round * u64::from(rounds) }
-    }
-
-    fn new_may_enter(&self, now: Instant, load: Load) -> bool {
-        match self.config.rule {
-            Rule::Paper { .. } => !load.overloaded,
-            Rule::WaitQueue { pace, .. } => {
-                !load.overloaded
-                    && self.pools.len(List::Waiting) == 0
-                    && self.last_admission.is_none_or(|t| now >= t + self.pace(pace))
-            }
-        }
-    }
-
-    fn pace(&self, pace: Duration) -> Duration {
-        if self.awaited { pace.max(RETURN_TIME) } else { pace }
-    }
-
-    /// Whether a SYN that has to wait is held.
-    fn is_held(&self, packet: &P) -> bool {
-        self.config.hold && !packet.answerable()
-    }
-
     /// A pool was admitted from the wait queue: if it has no SYN here, it is expected back.
     fn await_if_away(&mut self, id: PoolId) {
         let Some(pool) = self.pools.get_mut(id) else { return };
@@ -475,111 +428,6 @@ impl<P: Packet> Admission<P> {
         self.held += 1;
         None
     }
-
-    /// Whether a pool can be added, if need be at the cost of one that proved nothing, of one that has long been idle, or
-    /// of one that gave up.
-    fn make_room(&mut self, now: Instant, decisions: &mut Decisions<'_, P>) -> bool {
-        if !self.pools.is_full() {
-            return true;
-        }
-        let idle = |list| {
-            let first = self.pools.first(list)?;
-            self.pools.get(first).filter(|p| now.since(p.seen) > PATIENCE).map(|_| first)
-        };
-        let victim = self.pools.first(List::Unproven).or_else(|| idle(List::Proven));
-        if let Some(victim) = victim {
-            self.pools.remove(victim);
-        } else if let Some(gone) = idle(List::Waiting) {
-            self.dismiss(now, gone, decisions);
-        }
-        !self.pools.is_full()
-    }
-
-    /// Those at the head of the wait queue who no longer ask, and those who left: at most a few for each request.
-    fn forget_the_gone(&mut self, now: Instant, decisions: &mut Decisions<'_, P>) {
-        for list in [List::Waiting, List::Unproven, List::Proven] {
-            for _ in 0..4 {
-                let Some(first) = self.pools.first(list) else { break };
-                if self.pools.get(first).is_none_or(|p| now.since(p.seen) <= PATIENCE) {
-                    break;
-                }
-                self.dismiss(now, first, decisions);
-            }
-        }
-    }
-
-    fn dismiss(&mut self, now: Instant, id: PoolId, decisions: &mut Decisions<'_, P>) {
-        let Some(gone) = self.pools.remove(id) else { return };
-        for (_, packet) in gone.held {
-            self.held -= 1;
-            self.refuse(now, None, packet, decisions);
-        }
-    }
-
-    fn refuse(
-        &mut self,
-        now: Instant,
-        id: Option<PoolId>,
-        packet: P,
-        decisions: &mut Decisions<'_, P>,
-    ) -> Option<P> {
-        decisions.counters.refused += 1;
-        let pool = id.and_then(|id| self.pools.get(id));
-        // One there is no room for would stand at the end.
-        let position = pool.map_or(self.waiting() + 1, |p| self.position(p.data.ticket));
-        let expected = self.expected(now, position, pool.map_or(now, |p| p.since));
-        let retry_after = expected.unwrap_or(match self.config.rule {
-            Rule::Paper { wait, .. } => wait,
-            Rule::WaitQueue { pace, guarantee, .. } => guarantee.unwrap_or(pace),
-        });
-        decisions.verdicts.push(Verdict::Refused { packet, position, retry_after });
-        None
-    }
-
-    /// The position of a waiting pool, from 1. Where SYNs are dropped pools also leave from the middle of the queue: it
-    /// may be less then.
-    fn position(&self, ticket: u64) -> usize {
-        let first = self.pools.first(List::Waiting).and_then(|id| self.pools.get(id));
-        let before = first.map_or(0, |first| ticket.saturating_sub(first.data.ticket));
-        usize::try_from(before + 1).unwrap_or(usize::MAX).min(self.waiting())
-    }
-
-    /// For people: at most a hundred positions, and the waits of the last 512 admitted from the queue.
-    #[must_use]
-    pub fn report(&self, now: Instant, overloaded: bool) -> AdmissionReport {
-        let mut waits: Vec<_> = self.waits.iter().copied().collect();
-        waits.sort_unstable();
-        // Nearest rank: the smallest wait that at least this part of them do not exceed.
-        let rank = |percent: usize| waits.get((waits.len() * percent).div_ceil(100).max(1) - 1).copied();
-        let queue = self.pools.iter(List::Waiting).take(LISTED).enumerate();
-        AdmissionReport {
-            overloaded,
-            admitted: self.pools.len(List::Unproven) + self.pools.len(List::Proven),
-            admissions: self.admissions,
-            waiting: self.waiting(),
-            queue: queue
-                .map(|(i, p)| WaitingPool {
-                    pool: address(p.address),
-                    position: i + 1,
-                    waited: now.since(p.since),
-                    expected: self.expected(now, i + 1, p.since),
-                })
-                .collect(),
-            wait_p50: rank(50),
-            wait_p99: rank(99),
-        }
-    }
-
-    /// How much longer the pool at `position` waits: by the guarantee in the paper's rule, else by the pace of the last
-    /// sixteen admissions.
-    fn expected(&self, now: Instant, position: usize, since: Instant) -> Option<Duration> {
-        if let Rule::Paper { wait, .. } = self.config.rule {
-            return Some((since + wait).since(now));
-        }
-        let n = self.grants.len().min(16);
-        let (newest, oldest) = (self.grants.back()?, self.grants.get(self.grants.len() - n)?);
-        (n > 1).then(|| newest.since(*oldest) * position as u64 / (n as u64 - 1))
-    }
 }
 
 /// Whether a packet that was sent shows that its flow's pool is no made-up address: nobody answers a SYN|ACK that was
@@ -595,6 +443,3 @@ fn push_recent<T>(ring: &mut VecDeque<T>, value: T) {
     }
     ring.push_back(value);
 }
-
-#[cfg(test)]
-mod tests;

@@ -62,13 +62,13 @@ fn load(overloaded: bool) -> Load {
     Load { overloaded, round: Duration::from_secs(if overloaded { 3 } else { 1 }) }
 }
 
-struct Hall {
+struct Bench {
     admission: Admission<Asked>,
     counters: Counters,
     verdicts: Verdicts<Asked>,
 }
 
-impl Hall {
+impl Bench {
     fn new(rule: Rule, hold: bool, pools: usize) -> Self {
         let admission = Admission::new(AdmissionConfig { rule, hold, pools });
         Self { admission, counters: Counters::default(), verdicts: Vec::new() }
@@ -89,7 +89,7 @@ impl Hall {
 #[test]
 fn nobody_waits_more_rounds_than_the_rule_says() {
     let rule = Rule::WaitQueue { idle: PATIENCE, pace: Duration::ZERO, guarantee: Some(PATIENCE), rounds: 4 };
-    let mut h = Hall::new(rule, true, 16);
+    let mut h = Bench::new(rule, true, 16);
     assert!(h.request(0, false, syn(1, 1, 1)));
     // Closed, with rounds of 3 s: who came at 1 s has waited four of them at 13 s, the next 200 ms later.
     assert!(!h.request(1_000, true, syn(2, 2, 1)) && !h.request(1_200, true, syn(3, 3, 1)));
@@ -106,8 +106,8 @@ fn nobody_waits_more_rounds_than_the_rule_says() {
 }
 
 #[test]
-fn an_open_door_lets_everybody_in() {
-    let mut h = Hall::new(PAPER, false, 16);
+fn without_overload_everybody_is_admitted() {
+    let mut h = Bench::new(PAPER, false, 16);
     assert!(h.request(0, false, syn(1, 1, 1)) && h.request(0, false, syn(2, 2, 1)));
     let r = h.admission.report(at(0), false);
     assert_eq!((r.admitted, r.admissions, r.waiting, r.wait_p50), (2, 2, 0, None));
@@ -115,17 +115,17 @@ fn an_open_door_lets_everybody_in() {
 
 #[test]
 fn a_flow_joins_the_pool_that_its_source_started_less_than_t_pool_ago() {
-    let mut h = Hall::new(PAPER, false, 16);
+    let mut h = Bench::new(PAPER, false, 16);
     assert!(h.request(0, false, syn(1, 1, 1)));
     assert!(h.request(2_999, true, syn(2, 1, 2)), "joins");
-    assert!(!h.request(3_000, true, syn(3, 1, 3)), "a new pool, and the door is overloaded");
+    assert!(!h.request(3_000, true, syn(3, 1, 3)), "a new pool, under overload");
     assert!(!h.request(3_000, true, syn(4, 2, 1)));
     assert_eq!(h.counters.refused, 2);
 }
 
 #[test]
 fn after_t_wait_a_pool_is_let_in_whatever_the_loss() {
-    let mut h = Hall::new(PAPER, false, 16);
+    let mut h = Bench::new(PAPER, false, 16);
     assert!(!h.request(1_000, true, syn(1, 1, 1)));
     assert!(!h.request(2_000, true, syn(1, 1, 1)), "the first repetition of the SYN, after 1 s");
     let r = h.admission.report(at(2_000), true);
@@ -138,14 +138,14 @@ fn after_t_wait_a_pool_is_let_in_whatever_the_loss() {
 
 #[test]
 fn a_waiting_pool_enters_when_the_loss_falls() {
-    let mut h = Hall::new(PAPER, false, 16);
+    let mut h = Bench::new(PAPER, false, 16);
     assert!(!h.request(0, true, syn(1, 1, 1)));
     assert!(h.request(1_000, false, syn(1, 1, 1)));
 }
 
 #[test]
-fn held_syns_leave_in_the_order_of_the_line_and_only_the_latest_copy() {
-    let mut h = Hall::new(PAPER, true, 16);
+fn held_syns_leave_in_the_order_of_the_queue_and_only_the_latest_copy() {
+    let mut h = Bench::new(PAPER, true, 16);
     assert!(!h.request(0, true, syn(1, 1, 1)));
     assert!(!h.request(500, true, syn(2, 2, 1)));
     assert!(!h.request(600, true, syn(3, 1, 2)), "a second connection of the first pool");
@@ -162,13 +162,13 @@ fn held_syns_leave_in_the_order_of_the_line_and_only_the_latest_copy() {
     assert_eq!(h.release(2_999, true), []);
     assert_eq!(h.release(3_000, true), [4, 3]);
     assert_eq!(h.admission.next_release(at(3_000), load(true), recheck), Some(at(3_500)));
-    assert_eq!(h.release(3_100, false), [2], "the door opens before its time is up");
+    assert_eq!(h.release(3_100, false), [2], "the overload ends before its time is up");
     assert_eq!((h.admission.held(), h.admission.next_release(at(3_100), load(true), recheck)), (0, None));
 }
 
 #[test]
-fn who_gave_up_is_not_called() {
-    let mut h = Hall::new(
+fn who_gave_up_is_not_admitted() {
+    let mut h = Bench::new(
         Rule::WaitQueue { idle: PATIENCE, pace: Duration::ZERO, guarantee: None, rounds: 0 },
         true,
         16,
@@ -183,7 +183,7 @@ fn who_gave_up_is_not_called() {
 }
 
 #[test]
-fn a_line_moves_one_at_a_time_and_newcomers_go_behind_it() {
+fn the_queue_moves_one_at_a_time_and_new_pools_go_behind_it() {
     let pace = Duration::from_millis(200);
     let rule = Rule::WaitQueue {
         idle: Duration::from_secs(30),
@@ -191,7 +191,7 @@ fn a_line_moves_one_at_a_time_and_newcomers_go_behind_it() {
         guarantee: Some(Duration::from_secs(5)),
         rounds: 0,
     };
-    let mut h = Hall::new(rule, true, 16);
+    let mut h = Bench::new(rule, true, 16);
     assert!(h.request(0, false, syn(1, 1, 1)));
     for user in 2..5 {
         assert!(!h.request(10, true, syn(u64::from(user), user, 1)));
@@ -202,22 +202,22 @@ fn a_line_moves_one_at_a_time_and_newcomers_go_behind_it() {
         "5 s after the first pool"
     );
     assert_eq!(h.release(5_000, true), [2]);
-    assert!(!h.request(5_100, false, syn(9, 9, 1)), "open again, but others stand there");
+    assert!(!h.request(5_100, false, syn(9, 9, 1)), "no overload, but others wait");
     assert_eq!(h.admission.next_release(at(5_100), load(false), at(60_000)), Some(at(5_200)));
     assert_eq!(h.release(5_199, false), []);
     assert_eq!(h.release(5_200, false), [3]);
     assert_eq!(h.release(5_400, false), [4]);
     assert_eq!(h.release(5_600, false), [9]);
-    // Four admissions from the line, at 5.0, 5.2, 5.4 and 5.6 s: 0.2 s each.
+    // Four admissions from the queue, at 5.0, 5.2, 5.4 and 5.6 s: 0.2 s each.
     assert!(!h.request(5_700, true, syn(10, 10, 1)));
     assert_eq!(h.admission.report(at(5_700), true).queue[0].expected, Some(Duration::from_millis(200)));
 }
 
 #[test]
-fn a_pool_of_the_line_rule_stays_in_while_it_is_active() {
+fn by_the_queue_rule_a_pool_stays_admitted_while_it_is_active() {
     let rule =
         Rule::WaitQueue { idle: Duration::from_secs(10), pace: Duration::ZERO, guarantee: None, rounds: 0 };
-    let mut h = Hall::new(rule, false, 16);
+    let mut h = Bench::new(rule, false, 16);
     assert!(h.request(0, false, syn(1, 1, 1)));
     let pool = h.admission.pool(ip(1)).unwrap();
     for s in 1..30 {
@@ -228,10 +228,10 @@ fn a_pool_of_the_line_rule_stays_in_while_it_is_active() {
 }
 
 #[test]
-fn where_syns_are_dropped_those_who_wait_come_before_newcomers() {
+fn where_syns_are_dropped_those_who_wait_come_before_new_pools() {
     let rule =
         Rule::WaitQueue { idle: Duration::from_secs(10), pace: Duration::ZERO, guarantee: None, rounds: 0 };
-    let mut h = Hall::new(rule, false, 16);
+    let mut h = Bench::new(rule, false, 16);
     assert!(!h.request(0, true, syn(1, 1, 1)));
     assert!(!h.request(100, false, syn(2, 2, 1)), "somebody waits");
     assert!(h.request(1_000, false, syn(1, 1, 1)) && h.request(1_100, false, syn(2, 2, 1)));
@@ -241,7 +241,7 @@ fn where_syns_are_dropped_those_who_wait_come_before_newcomers() {
 fn a_flood_of_made_up_addresses_is_bounded_and_spares_the_proven() {
     for hold in [false, true] {
         for by_activity in [false, true] {
-            let mut h = Hall::new(PAPER, hold, 100);
+            let mut h = Bench::new(PAPER, hold, 100);
             assert!(h.request(0, false, syn(1, 1, 1)));
             let proven = h.admission.pool(ip(1)).unwrap();
             if by_activity {
@@ -265,7 +265,7 @@ fn a_flood_of_made_up_addresses_is_bounded_and_spares_the_proven() {
 
 #[test]
 fn who_can_be_answered_is_refused_and_keeps_the_position() {
-    let mut h = Hall::new(PAPER, true, 16);
+    let mut h = Bench::new(PAPER, true, 16);
     assert!(!h.request(0, true, web(1, 1, 1)));
     assert_eq!(
         h.verdicts,
@@ -285,14 +285,14 @@ fn who_can_be_answered_is_refused_and_keeps_the_position() {
 }
 
 #[test]
-fn one_that_was_told_to_come_back_has_its_turn_while_it_is_away() {
+fn one_that_was_answered_is_admitted_while_it_is_away() {
     let rule = Rule::WaitQueue {
         idle: Duration::from_secs(3),
         pace: Duration::ZERO,
         guarantee: Some(Duration::from_secs(5)),
         rounds: 0,
     };
-    let mut h = Hall::new(rule, true, 16);
+    let mut h = Bench::new(rule, true, 16);
     assert!(h.request(0, false, web(1, 1, 1)));
     assert!(!h.request(10, true, web(2, 2, 1)));
     assert!(!h.request(20, true, syn(3, 3, 1)) && !h.request(30, true, syn(4, 4, 1)));
@@ -301,15 +301,15 @@ fn one_that_was_told_to_come_back_has_its_turn_while_it_is_away() {
     assert_eq!(h.release(5_000, true), []);
     assert_eq!(h.admission.waiting(), 2);
     assert_eq!(h.release(10_000, true), [3]);
-    assert!(h.request(60_000, true, web(5, 2, 2)), "it was called, and its place is kept");
+    assert!(h.request(60_000, true, web(5, 2, 2)), "it was admitted meanwhile, and that is kept");
     assert!(!h.request(63_000, true, web(6, 2, 3)), "once: after that it is a pool like any other");
 }
 
 #[test]
-fn those_who_are_away_are_called_one_a_second_even_with_the_door_open() {
+fn those_who_are_away_are_admitted_one_a_second_even_without_overload() {
     let rule =
         Rule::WaitQueue { idle: Duration::from_secs(3), pace: Duration::ZERO, guarantee: None, rounds: 0 };
-    let mut h = Hall::new(rule, true, 16);
+    let mut h = Bench::new(rule, true, 16);
     for user in 1..4 {
         assert!(!h.request(0, true, web(u64::from(user), user, 1)));
     }
@@ -320,19 +320,19 @@ fn those_who_are_away_are_called_one_a_second_even_with_the_door_open() {
         (3, Some(at(1_100)))
     );
     assert_eq!(h.release(1_100, false), []);
-    assert!(h.request(1_200, true, web(5, 2, 2)), "called at 1.1 s, and here: nobody is awaited");
+    assert!(h.request(1_200, true, web(5, 2, 2)), "admitted at 1.1 s, and here: nobody is awaited");
     assert_eq!(h.release(1_200, false), []);
     assert_eq!(h.release(2_200, false), [4]);
 }
 
 #[test]
 fn at_most_so_many_syns_are_held() {
-    let mut h = Hall::new(PAPER, true, 4096);
+    let mut h = Bench::new(PAPER, true, 4096);
     for user in 0..1500 {
         h.request(0, true, syn(u64::from(user), user, 1));
     }
     assert_eq!((h.admission.held(), h.admission.waiting(), h.counters.refused), (1024, 1500, 476));
-    let mut h = Hall::new(PAPER, true, 16);
+    let mut h = Bench::new(PAPER, true, 16);
     for port in 0..20 {
         h.request(0, true, syn(u64::from(port), 1, port));
     }

@@ -1,11 +1,11 @@
 //! The window clamp: a sender is told, in the acknowledgments that pass on their way back, to have no more under way
 //! than its turn needs. What is never sent need not be dropped.
 //!
-//! The right edge of the window (RFC 9293, section 3.8.6) is lowered to what has been served plus an allowance. It is
+//! The right edge of the window (RFC 9293, section 3.8.6) is lowered to what has been served plus an permitted. It is
 //! never pulled back (RFC 9293, section 3.8.6.2.1, "shrinking the window" is strongly discouraged), so a packet already
 //! permitted is never forbidden. The window scale (RFC 7323) must have been seen in both SYNs: a field whose unit is not
 //! known is left alone. Idea: TCP rate control by ACK modification (Karandikar et al., CCR 2000), here with a queue per
-//! flow and an allowance in turns.
+//! flow and an allowance in rounds.
 
 use narrows_units::SeqNum;
 use narrows_wire::TcpHeader;

@@ -1,8 +1,8 @@
-//! Packets that carry no data do not wait for turns.
+//! Packets that carry no data do not wait for rounds.
 //!
 //! A SYN-ACK, a pure acknowledgment or the FIN of a flow that has nothing else waiting takes a twentieth of a data
 //! packet's time, and while it waits the other end's timer runs: it sends its request or its FIN again and is answered
-//! again. So they go first, up to a share of the link; what is beyond that waits for its flow's turn, so that a flood of
+//! again. So they go first, up to a share of the link; what is beyond that waits in its flow's queue, so that a flood of
 //! acknowledgments cannot take the link.
 //!
 //! An acknowledgment may overtake its flow's data: it moves no sequence number. A FIN or RST may not.
@@ -15,14 +15,14 @@ use narrows_wire::{Flags, Header};
 use crate::Packet;
 
 /// How much of unused share is kept.
-const SAVED: Duration = Duration::from_millis(200);
+const ACCRUED: Duration = Duration::from_millis(200);
 
-/// Control packets, served before all turns.
+/// Control packets, served before all flows.
 #[derive(Debug)]
 pub struct Control<P> {
     queue: VecDeque<(u32, P)>,
     bytes: Bytes,
-    /// When the share has paid for all that was let in; it may lie `SAVED` in the past.
+    /// When the share has paid for all that was let in; it may lie `ACCRUED` in the past.
     paid_until: Instant,
 }
 
@@ -31,7 +31,7 @@ impl<P: Packet> Control<P> {
         Self { queue: VecDeque::new(), bytes: Bytes::ZERO, paid_until: Instant::ZERO }
     }
 
-    /// Whether the packet is one of a kind that may go first. `idle` says that nothing of its flow waits for a turn.
+    /// Whether the packet is one of a kind that may go first. `idle` says that nothing else of its flow waits.
     pub fn is_control(header: &Header, idle: bool) -> bool {
         header.tcp.as_ref().is_some_and(|t| {
             t.payload == 0 && (idle || (t.is_pure_ack() || t.flags.has(Flags::SYN.and(Flags::ACK))))
@@ -39,11 +39,11 @@ impl<P: Packet> Control<P> {
     }
 
     /// Lets a packet of `cost` bytes on the link in, unless the share is used up.
-    pub fn pay(&mut self, now: Instant, share: Rate, cost: Bytes) -> bool {
+    pub fn charge(&mut self, now: Instant, share: Rate, cost: Bytes) -> bool {
         if self.paid_until > now {
             return false;
         }
-        self.paid_until = self.paid_until.max(now - SAVED) + share.time_to_send(cost);
+        self.paid_until = self.paid_until.max(now - ACCRUED) + share.time_to_send(cost);
         true
     }
 
@@ -92,10 +92,10 @@ mod tests {
         let mut c = Control::<Record>::new();
         let share = Rate::from_kbps(80);
         let mut now = Instant::from_nanos(1_000_000_000);
-        let burst = std::iter::from_fn(|| c.pay(now, share, Bytes(100)).then_some(())).count();
+        let burst = std::iter::from_fn(|| c.charge(now, share, Bytes(100)).then_some(())).count();
         assert_eq!(burst, 21);
         now += Duration::from_millis(100);
-        let later = std::iter::from_fn(|| c.pay(now, share, Bytes(100)).then_some(())).count();
+        let later = std::iter::from_fn(|| c.charge(now, share, Bytes(100)).then_some(())).count();
         assert_eq!(later, 10);
     }
 }

@@ -1,4 +1,4 @@
-//! What the round keeps of each flow, beside the tracker's record.
+//! What DRR and the rest keep of each flow, beside the tracker's record.
 
 use narrows_lists::{Linked, Links};
 use narrows_units::{Instant, SeqNum};
@@ -10,16 +10,16 @@ use super::repair::Repair;
 
 /// Which list a flow stands in.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Place {
+pub enum FlowList {
     /// None: nothing waits.
     #[default]
-    Out,
-    /// Served before all turns: it takes no more than its share of the time since it was last served.
-    First,
-    /// Spends what a new flow has, before the round or in turn with it ([`super::newcomers`]).
+    Idle,
+    /// Served before all others: it takes no more than its share of the time since it was last served.
+    Sparse,
+    /// Spends what a new flow has, before the old ones or in turn with them ([`super::new_flows`]).
     New,
-    /// In the round.
-    Round,
+    /// Served by deficit round robin.
+    Old,
 }
 
 /// One flow, by cache line: what each packet touches, what answers and what is known of the connection, what has left.
@@ -33,21 +33,21 @@ pub struct FlowState {
     pub served_at: Instant,
     /// Bytes it may send in this round; negative: a debt.
     pub deficit: i32,
-    /// Bytes it may send before the round.
+    /// Bytes it may send before the old flows.
     pub credit: i32,
     /// Bytes sent in its life, up to 4 GB: what makes a flow old is far less.
     pub served: u32,
-    /// The tracker's count of flows that had this slot; [`NOBODY`] if none had.
+    /// The tracker's count of flows that had this record; [`NOBODY`] if none had.
     pub generation: u32,
     /// The largest payload seen; before there is any, what the SYNs agreed on.
     pub segment: u16,
-    pub place: Place,
+    pub place: FlowList,
     pub bucket: u8,
-    /// Segments the allowance has been raised by, because the flow ran dry while it was held.
+    /// Segments the permitted has been raised by, because the flow ran dry while it was held.
     pub extra: u8,
     /// Where `departures` takes the next.
     pub next_departure: u8,
-    /// Of a newcomer: when it is served at the latest ([`super::newcomers::Newcomers::due`]).
+    /// Of a new flow: when it is served at the latest ([`super::new_flows::NewFlows::due`]).
     pub due: u16,
 
     /// The sequence number after the last new data sent on.
@@ -57,7 +57,7 @@ pub struct FlowState {
     pub acked_at: Instant,
     pub highest_ack: Option<SeqNum>,
     /// Sequence number of the SYN the receiver sent to the far side: another one is another connection.
-    pub asked: Option<SeqNum>,
+    pub request_isn: Option<SeqNum>,
     pub repair: Repair,
     /// Neighbours among flows with as long a backlog.
     rank: Links,
@@ -74,11 +74,11 @@ pub const NEVER: Instant = Instant::FAR_FUTURE;
 /// No generation: the tracker counts them modulo 2^16.
 const NOBODY: u32 = u32::MAX;
 
-/// Lists of flows in the order of their turns.
+/// Lists of flows in the order in which they are served.
 #[derive(Debug)]
-pub enum Turn {}
+pub enum Drr {}
 
-impl Linked<Turn> for FlowState {
+impl Linked<Drr> for FlowState {
     fn links(&self) -> &Links {
         &self.turn
     }
@@ -111,7 +111,7 @@ impl Default for FlowState {
             served: 0,
             generation: NOBODY,
             segment: 0,
-            place: Place::Out,
+            place: FlowList::Idle,
             bucket: 0,
             extra: 0,
             next_departure: 0,
@@ -120,7 +120,7 @@ impl Default for FlowState {
             clamp: Clamp::default(),
             acked_at: Instant::ZERO,
             highest_ack: None,
-            asked: None,
+            request_isn: None,
             repair: Repair::default(),
             rank: Links::NONE,
             departures: Departures::default(),
@@ -130,8 +130,8 @@ impl Default for FlowState {
 
 impl FlowState {
     /// Reads a word of each line, so that they come from memory together, before they are needed one by one.
-    pub fn touch(&self) {
-        core::hint::black_box((self.generation, self.acked_at, self.departures.touch()));
+    pub fn prefetch(&self) {
+        core::hint::black_box((self.generation, self.acked_at, self.departures.prefetch()));
     }
 
     /// Notes the acknowledgment of a passing packet.
@@ -143,7 +143,7 @@ impl FlowState {
         }
     }
 
-    /// A new connection in this slot. What waits, waits on.
+    /// A new connection of these addresses. What waits, waits on.
     pub fn restart(&mut self, generation: u32, credit: i32) {
         let Self { queue, turn, rank, place, bucket, .. } = *self;
         *self = Self { queue, turn, rank, place, bucket, generation, credit, ..Self::default() };

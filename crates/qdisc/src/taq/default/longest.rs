@@ -46,7 +46,7 @@ impl Longest {
     }
 
     /// A flow of the fullest bucket: the one that has been in it for the longest, so that ties do not fall on
-    /// newcomers.
+    /// new_flows.
     pub fn flow(&self) -> Option<u32> {
         let top = 63u32.checked_sub(self.used.leading_zeros())?;
         self.buckets.get(top as usize)?.first()

@@ -1,39 +1,39 @@
-//! TAQ, mode `default`: turns.
+//! TAQ's default mode.
 //!
-//! The published rule decides what to drop by what the flow's phase makes of it (mode `paper`). This one removes the
-//! causes of drops first, and drops only what TCP repairs without a timeout:
+//! The paper's mode decides what to drop by what the flow's phase makes of it. This one removes the causes of drops first,
+//! and drops only what TCP repairs without a timeout:
 //!
 //! - **Control packets first** ([`control`]).
-//! - **DefaultMode.** A FIFO per flow, served by deficit round robin in bytes (Shreedhar and Varghese, 1995). A flow's backlog
-//!   harms nobody but itself. A flow that needs less than its share is served at once; a new one goes before the round
-//!   with a small credit, so that first packets do not wait (the new list of RFC 8290, here a budget for each flow's
-//!   life), on a part of the link ([`newcomers`]).
+//! - **A queue for each flow**, served by deficit round robin in bytes (Shreedhar and Varghese, 1995). A flow's backlog
+//!   harms nobody but itself. A sparse flow, which needs less than its share, is served at once. A new one goes before
+//!   the old ones with a small credit, so that first packets do not wait (the new list of RFC 8290, here a budget for
+//!   each flow's life), on a part of the link ([`new_flows`]).
 //! - **Suppressed duplicates** ([`duplicates`]).
 //! - **The window clamp** ([`clamp`]).
 //! - **Marks, or drops a flow can repair** ([`repair`]), where the clamp does not reach: no timestamps of the handshake,
 //!   one-way view, another transport.
 //! - **Memory bounds** ([`longest`]).
-//! - **The door** ([`super::admission`]): when a round takes longer than a silence may last, new pools wait outside.
+//! - **Admission control** ([`super::admission`]): new pools wait when a round takes longer than a stall may last.
 //!
-//! Each part can be switched off by name ([`super::Config`]). Times are in nanoseconds, sizes in bytes of IP packet;
-//! turns are counted in bytes on the link, framing included.
+//! Each part can be switched off by name ([`super::DefaultConfig`]). Times are in nanoseconds, sizes in bytes of IP
+//! packet; DRR counts bytes on the link, framing included.
 
+mod aqm;
 mod clamp;
 mod control;
+mod drr;
 mod duplicates;
-mod entrance;
 mod flow_state;
+mod load;
 mod longest;
-mod newcomers;
+mod manage;
+mod new_flows;
 mod packets;
 mod repair;
-mod restraint;
 mod reverse;
-mod rounds;
 #[cfg(test)]
 mod tests;
 
-use core::any::Any;
 use core::net::IpAddr;
 use std::collections::{BTreeMap, VecDeque};
 
@@ -43,15 +43,14 @@ use narrows_units::{Bytes, Duration, Instant, Rate};
 use narrows_wire::{Header, TcpHeader};
 
 use self::control::Control;
-use self::flow_state::{FlowState, Place, Turn};
+use self::flow_state::{Drr, FlowState};
 use self::longest::Longest;
-use self::newcomers::Newcomers;
+use self::new_flows::NewFlows;
 use self::packets::PacketSlab;
 use super::admission::{Admission, Decisions, Way};
-use super::{Common, Config, DefaultConfig, LossWindow, Mode};
+use super::{Common, DefaultConfig, LossWindow};
 use crate::{
-    Backlog, ClassReport, Counters, Discipline, Manage, Packet, Qdisc, Reason, Report, ReversePath,
-    ShaperConfig, Verdict, Verdicts,
+    Backlog, Counters, Discipline, Packet, Qdisc, Reason, ReversePath, ShaperConfig, Verdict, Verdicts,
 };
 
 /// TAQ in its default mode, for one direction of a link.
@@ -61,18 +60,18 @@ pub struct DefaultMode<P> {
     config: DefaultConfig,
     link: ShaperConfig,
     tracker: Tracker,
-    slots: Vec<FlowState>,
+    flows: Vec<FlowState>,
     packets: PacketSlab<P>,
     control: Control<P>,
-    first: List<Turn>,
-    newcomers: Newcomers,
-    round: List<Turn>,
+    sparse_flows: List<Drr>,
+    new_flows: NewFlows,
+    old_flows: List<Drr>,
     longest: Longest,
     backlog: Backlog,
     counters: Counters,
     admission: Admission<P>,
-    /// When connections were let in of late.
-    entered: VecDeque<Instant>,
+    /// When connections were admitted of late.
+    admitted_at: VecDeque<Instant>,
     loss: LossWindow,
     /// Flows with a backlog in each pool; kept only where pools share the link.
     busy: BTreeMap<IpAddr, u32>,
@@ -99,17 +98,17 @@ impl<P: Packet> DefaultMode<P> {
             common,
             config,
             link,
-            slots: Vec::new(),
+            flows: Vec::new(),
             packets: PacketSlab::new(),
             control: Control::new(),
-            first: List::EMPTY,
-            newcomers: Newcomers::new(link.rate, config.new_share),
-            round: List::EMPTY,
+            sparse_flows: List::EMPTY,
+            new_flows: NewFlows::new(link.rate, config.new_share),
+            old_flows: List::EMPTY,
             longest: Longest::default(),
             backlog: Backlog::default(),
             counters: Counters::default(),
-            admission: Admission::new(entrance::admission_config(&common, &config)),
-            entered: VecDeque::new(),
+            admission: Admission::new(load::admission_config(&common, &config)),
+            admitted_at: VecDeque::new(),
             loss: LossWindow::new(common.w_loss),
             busy: BTreeMap::new(),
             mean_len: 1500 << 4,
@@ -118,14 +117,14 @@ impl<P: Packet> DefaultMode<P> {
         }
     }
 
-    /// The slot of a flow, as new if the flow is; `restarted` says that a new connection took the same key.
-    fn slot(&mut self, id: FlowId, restarted: bool) -> &mut FlowState {
+    /// The state of a flow, as new if the flow is; `restarted` says that a new connection took the same key.
+    fn flow_state(&mut self, id: FlowId, restarted: bool) -> &mut FlowState {
         let at = id.0 as usize;
-        if at >= self.slots.len() {
-            self.slots.resize(at + 1, FlowState::default());
+        if at >= self.flows.len() {
+            self.flows.resize(at + 1, FlowState::default());
         }
         let generation = self.tracker.flow(id).generation();
-        let slot = &mut self.slots[at];
+        let slot = &mut self.flows[at];
         if restarted || slot.generation != generation {
             slot.restart(generation, signed(self.config.new_quantum.into()));
         }
@@ -134,12 +133,12 @@ impl<P: Packet> DefaultMode<P> {
 
     /// Takes a packet of a flow out of the store; the flow leaves its list if that was the last.
     fn take(&mut self, id: u32, at: u32) -> packets::Entry<P> {
-        let slot = &mut self.slots[id as usize];
+        let slot = &mut self.flows[id as usize];
         let entry = self.packets.remove(&mut slot.queue, at, |p: &P| p.len().get());
         self.backlog.sub(entry.packet.len());
         self.tracker.unqueued(FlowId(id));
-        self.longest.update(&mut self.slots, id);
-        if self.slots[id as usize].queue.is_empty() {
+        self.longest.update(&mut self.flows, id);
+        if self.flows[id as usize].queue.is_empty() {
             self.leave(id);
         }
         entry
@@ -161,7 +160,7 @@ impl<P: Packet> DefaultMode<P> {
         let (seq, end) = (tcp.seq, tcp.seq_end());
         let flow = self.tracker.flow(FlowId(id));
         let (near, far) = (flow.receiver_rtt(), flow.sender_rtt());
-        let slot = &mut self.slots[id as usize];
+        let slot = &mut self.flows[id as usize];
         if duplicates::waits(&mut self.packets, &slot.queue, seq, end) {
             return true;
         }
@@ -179,10 +178,10 @@ impl<P: Packet> DefaultMode<P> {
         })
     }
 
-    /// A retransmission goes before the flow's older packets when their turns are far off; their timestamps are raised
+    /// A retransmission goes before the flow's older packets when they have long to wait; their timestamps are raised
     /// to its own, or the receiver would discard them as old duplicates (PAWS, RFC 7323, section 5).
-    fn goes_to_the_front(&mut self, id: u32, tcp: &TcpHeader) -> bool {
-        let queue = self.slots[id as usize].queue;
+    fn goes_first(&mut self, id: u32, tcp: &TcpHeader) -> bool {
+        let queue = self.flows[id as usize].queue;
         // Below this wait, overtaking makes the sender's RACK (RFC 8985) take the overtaken packets for lost.
         let far_off = Duration::from_millis(1500);
         if !self.config.retransmissions_first
@@ -213,7 +212,7 @@ impl<P: Packet> DefaultMode<P> {
     }
 
     fn note_arrival(&mut self, id: u32, tcp: &TcpHeader) {
-        let slot = &mut self.slots[id as usize];
+        let slot = &mut self.flows[id as usize];
         if let Some(mss) = tcp.mss {
             // Timestamps take 12 of it (RFC 7323, appendix A).
             let options = if tcp.timestamps.is_some() { 12 } else { 0 };
@@ -226,11 +225,11 @@ impl<P: Packet> DefaultMode<P> {
 
     fn put(&mut self, now: Instant, id: u32, packet: P, kind: Kind, verdicts: &mut Verdicts<P>) {
         let len = packet.len();
-        let idle = self.slots[id as usize].queue.is_empty();
+        let idle = self.flows[id as usize].queue.is_empty();
         let room = self.packets.len() + self.control.len() < self.config.memory_packets as usize;
         if room && self.config.new_flows_first && Control::<P>::is_control(packet.header(), idle) {
             let share = Rate::from_bps(self.common.rho_r.of(self.link.rate.as_bps()));
-            if self.control.pay(now, share, self.link.wire_len(len)) {
+            if self.control.charge(now, share, self.link.wire_len(len)) {
                 self.backlog.add(len);
                 self.tracker.queued(FlowId(id));
                 self.control.push(id, packet);
@@ -239,9 +238,9 @@ impl<P: Packet> DefaultMode<P> {
             }
         }
         let tcp = packet.header().tcp.as_ref();
-        let front = kind == Kind::Retransmission && tcp.is_some_and(|t| self.goes_to_the_front(id, t));
+        let front = kind == Kind::Retransmission && tcp.is_some_and(|t| self.goes_first(id, t));
         let new_data = matches!(kind, Kind::New | Kind::Fin | Kind::Reordered | Kind::NotTcp);
-        let slot = &mut self.slots[id as usize];
+        let slot = &mut self.flows[id as usize];
         if front {
             self.packets.push_front(&mut slot.queue, packet, len.get(), new_data);
         } else {
@@ -249,9 +248,9 @@ impl<P: Packet> DefaultMode<P> {
         }
         self.backlog.add(len);
         self.tracker.queued(FlowId(id));
-        self.longest.update(&mut self.slots, id);
+        self.longest.update(&mut self.flows, id);
         self.join(now, id);
-        self.restrain(now, id, verdicts);
+        self.manage_queue(now, id, verdicts);
         self.bound_memory(now, verdicts);
     }
 
@@ -259,7 +258,7 @@ impl<P: Packet> DefaultMode<P> {
         let wire = self.link.wire_len(header.len);
         let held = |slot: &FlowState, max| slot.clamp.holds(max, u32::from(slot.segment));
         let max_seq = self.tracker.flow(FlowId(id)).max_seq();
-        let slot = &mut self.slots[id as usize];
+        let slot = &mut self.flows[id as usize];
         let first_data = slot.served == 0 && header.is_tcp_data();
         if header.tcp.as_ref().is_none_or(|t| t.payload > 0) {
             slot.served = slot.served.saturating_add(u32::try_from(header.len.get()).unwrap_or(u32::MAX));
@@ -292,23 +291,23 @@ impl<P: Packet> DefaultMode<P> {
 
     /// A packet that may be queued.
     fn admit(&mut self, now: Instant, packet: P, verdicts: &mut Verdicts<P>) {
-        // The record and the slot come from memory together, while other things are done.
+        // The record and the state come from memory together, while other things are done.
         let likely = self.tracker.likely(&packet.header().key);
-        if let Some(slot) = self.slots.get(likely.index()) {
-            slot.touch();
+        if let Some(slot) = self.flows.get(likely.index()) {
+            slot.prefetch();
         }
         self.loss.arrival(now);
         self.tracker.tick(now);
         let seen = self.tracker.forward_from(now, packet.header(), likely);
         self.counters.evicted += u64::from(seen.evicted_in_use);
         let Some(flow) = seen.id else {
-            // The table is full of flows with a backlog: there is no turn to give.
+            // The table is full of flows with a backlog.
             self.counters.drop_for(Reason::OverLimit);
             verdicts.push(Verdict::Dropped { packet, reason: Reason::OverLimit });
             return;
         };
         if seen.fresh || seen.restarted {
-            self.slot(flow, seen.restarted && seen.kind == Kind::Syn);
+            self.flow_state(flow, seen.restarted && seen.kind == Kind::Syn);
         }
         if let Some(tcp) = packet.header().tcp.as_ref() {
             self.note_arrival(flow.0, tcp);
@@ -341,13 +340,13 @@ impl<P: Packet> Qdisc<P> for DefaultMode<P> {
             return Some(packet);
         }
         let id = self.next_flow()?;
-        let slot = &self.slots[id as usize];
-        slot.touch();
-        self.tracker.touch(FlowId(id));
+        let slot = &self.flows[id as usize];
+        slot.prefetch();
+        self.tracker.prefetch(FlowId(id));
         let (place, at) = (slot.place, slot.queue.head()?);
-        self.packets.touch(at);
+        self.packets.prefetch(at);
         let entry = self.take(id, at);
-        self.pay(id, place, signed(self.link.wire_len(entry.packet.len()).get()));
+        self.charge(id, place, signed(self.link.wire_len(entry.packet.len()).get()));
         self.note_departure(now, id, entry.packet.header(), entry.new_data);
         self.counters.send(entry.packet.len());
         Some(entry.packet)
@@ -373,7 +372,7 @@ impl<P: Packet> ReversePath<P> for DefaultMode<P> {
             let load = self.load(now);
             let mut decisions = Decisions { counters: &mut self.counters, verdicts };
             let released = self.admission.release(now, load, &mut decisions)?;
-            self.note_entry(now);
+            self.note_admission(now);
             match released {
                 (Way::Own, packet) => self.admit(now, packet, verdicts),
                 (Way::Reverse, packet) => return Some(self.pass_back(now, packet)),
@@ -394,52 +393,6 @@ impl<P: Packet> ReversePath<P> for DefaultMode<P> {
 
     fn release_all(&mut self, now: Instant) {
         self.admission.release_all(now);
-    }
-}
-
-impl<P: Packet> Manage for DefaultMode<P> {
-    fn report(&mut self, now: Instant) -> Report {
-        let census = self.tracker.census(now);
-        let class = |name, place, flows| {
-            let mut backlog = Backlog::default();
-            for slot in self.slots.iter().filter(|s| s.place == place) {
-                backlog.packets += slot.queue.packets() as usize;
-                backlog.bytes += Bytes(slot.queue.bytes);
-            }
-            ClassReport { name, backlog, flows, ..ClassReport::default() }
-        };
-        Report {
-            name: "taq",
-            counters: self.counters.clone(),
-            backlog: self.backlog,
-            classes: vec![
-                ClassReport {
-                    name: "control",
-                    backlog: Backlog { packets: self.control.len(), bytes: self.control.bytes() },
-                    flows: self.control.len(),
-                    ..ClassReport::default()
-                },
-                class("first", Place::First, self.first.len() as usize),
-                class("new", Place::New, self.newcomers.list.len() as usize),
-                class("round", Place::Round, self.round.len() as usize),
-            ],
-            loss_ppm: self.loss.rate(now).0,
-            admission: self.common.admission.then(|| self.admission.report(now, self.load(now).overloaded)),
-            bytes_per_flow: Tracker::BYTES_PER_FLOW + size_of::<FlowState>(),
-            ..super::follow_report(&census)
-        }
-    }
-
-    fn reconfigure(&mut self, _now: Instant, settings: &dyn Any, link: &ShaperConfig) -> bool {
-        let Some(settings) = settings.downcast_ref::<Config>() else { return false };
-        let Mode::Default(config) = settings.mode else { return false };
-        self.config = config;
-        self.common = Common { flows: self.common.flows, ..settings.common };
-        self.link = *link;
-        self.packet_time = link.rate.time_to_send(Bytes(self.mean_len >> 4));
-        self.newcomers.reconfigure(link.rate, config.new_share);
-        self.admission.reconfigure(entrance::admission_config(&self.common, &config));
-        true
     }
 }
 

@@ -1,6 +1,6 @@
 //! Drops a flow can repair.
 //!
-//! A drop becomes a silence when the sender does not see three duplicate acknowledgments for it (RFC 5681, section
+//! A drop becomes a stall when the sender does not see three duplicate acknowledgments for it (RFC 5681, section
 //! 3.2). So a packet is dropped only if it is new data with at least three data packets of its flow waiting behind it,
 //! and no second one until the first is repaired: fast retransmit then halves the window once, which is all that was
 //! wanted. An ECN-capable packet is marked instead, by the same rule, once for each window.

@@ -14,12 +14,12 @@ impl<P: Packet> DefaultMode<P> {
         let id = self.tracker.reverse(now, packet.header());
         if let (Some(id), Some(tcp)) = (id, packet.header().tcp) {
             let opens = tcp.flags.has(Flags::SYN) && !tcp.flags.has(Flags::ACK);
-            let known = self.slots.get(id.0 as usize).and_then(|s| s.asked);
-            let slot = self.slot(id, opens && known.is_some_and(|isn| isn != tcp.seq));
+            let known = self.flows.get(id.0 as usize).and_then(|s| s.request_isn);
+            let slot = self.flow_state(id, opens && known.is_some_and(|isn| isn != tcp.seq));
             if opens {
-                slot.asked = Some(tcp.seq);
+                slot.request_isn = Some(tcp.seq);
             } else if tcp.flags.has(Flags::ACK) {
-                self.slots[id.0 as usize].acknowledged(now, tcp.ack);
+                self.flows[id.0 as usize].acknowledged(now, tcp.ack);
                 if let Some(window) = self.clamped_window(id, &tcp)
                     && packet.set_window(window)
                 {
@@ -40,12 +40,12 @@ impl<P: Packet> DefaultMode<P> {
         let scale = flow.forward_scale().and(flow.reverse_scale())?;
         // Without the far side's round trip nobody can say how much must be under way.
         flow.sender_rtt()?;
-        let slot = self.slots.get(id.0 as usize)?;
+        let slot = self.flows.get(id.0 as usize)?;
         let segment = u32::from(if slot.segment == 0 { 1448 } else { slot.segment });
-        let allowance = self.allowance(id.0).saturating_mul(segment).min(1 << 24);
+        let permitted = self.permitted_in_flight(id.0).saturating_mul(segment).min(1 << 24);
         let grid = Grid { max_seq: flow.max_seq(), segment };
-        let slot = self.slots.get_mut(id.0 as usize)?;
+        let slot = self.flows.get_mut(id.0 as usize)?;
         let base = slot.served_end.map_or(tcp.ack, |e| e.max(tcp.ack));
-        slot.clamp.window(tcp, scale, base + allowance, grid)
+        slot.clamp.window(tcp, scale, base + permitted, grid)
     }
 }

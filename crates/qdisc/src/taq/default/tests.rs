@@ -151,7 +151,7 @@ fn a_newcomer_goes_first_once() {
     assert_eq!(b.order(), [(3, 0), (1, 1), (2, 1), (3, 1)]);
 }
 
-/// Twelve flows come one by one while three take turns. 50 ms of 600 kbit/s are 3750 bytes: newcomers, half a packet ahead
+/// Twelve flows come one by one while three take turns. 50 ms of 600 kbit/s are 3750 bytes: new_flows, half a packet ahead
 /// for each, are served until they are 6 x 750 bytes ahead, then in turn with the round, and all before it once as many of the
 /// round's packets have passed them as flows stood in it.
 #[test]
@@ -200,7 +200,7 @@ fn a_flow_that_rested_is_owed_one_turn_however_small_its_packets() {
     for user in [1, 2] {
         four(&mut b, user, 0);
     }
-    assert_eq!(b.order().len(), 8, "what they had as newcomers is spent");
+    assert_eq!(b.order().len(), 8, "what they had as new_flows is spent");
     b.wait(1000);
     for user in [1, 2] {
         four(&mut b, user, 4);

@@ -69,7 +69,7 @@ pub(super) struct PaperFlow {
     bucket: u16,
     /// Neighbours there.
     victim: Links,
-    /// Its pool at the door.
+    /// Its pool.
     pub(super) pool: PoolId,
 }
 

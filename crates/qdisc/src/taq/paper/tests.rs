@@ -1,11 +1,11 @@
 //! The rules of sections 2.4 to 2.7 of the notes, each by hand. The link is 600 kbit/s; flows are named by number.
 
-use narrows_units::SeqNum;
+use narrows_units::{Ecn, SeqNum};
 use narrows_wire::{Flags, FlowKey, TcpHeader};
 
 use super::*;
 use crate::Record;
-use crate::{Ppm, Settings as _};
+use crate::{Ppm, Reason, Settings as _, Verdict};
 
 const SERVER: [u8; 4] = [192, 0, 2, 1];
 

@@ -18,26 +18,26 @@ impl<P: Packet> DefaultMode<P> {
     /// may last. Served are the pools of the flows with packets waiting (a user with four connections stalls only if
     /// all four do), and the connections admitted a moment ago that have nothing to send yet.
     pub(super) fn load(&self, now: Instant) -> Load {
-        let coming = self.entered.len() - self.entered.partition_point(|t| now.since(*t) >= COMING);
+        let coming = self.admitted_at.len() - self.admitted_at.partition_point(|t| now.since(*t) >= COMING);
         let waiting = self.waiting().min(self.tracker.active_pools());
-        let round = self.turn_time() * (waiting + coming) as u64;
+        let round = self.quantum_time() * (waiting + coming) as u64;
         Load { overloaded: round >= self.config.round_limit_ms, round }
     }
 
     /// When [`Self::load`] may next change by time alone: as the first of those coming is no longer counted.
     pub(super) fn next_change(&self, now: Instant) -> Instant {
-        let gone = self.entered.partition_point(|t| now.since(*t) >= COMING);
-        self.entered.get(gone).map_or(Instant::FAR_FUTURE, |t| *t + COMING)
+        let gone = self.admitted_at.partition_point(|t| now.since(*t) >= COMING);
+        self.admitted_at.get(gone).map_or(Instant::FAR_FUTURE, |t| *t + COMING)
     }
 
     /// Notes a connection that was admitted.
-    pub(super) fn note_entry(&mut self, now: Instant) {
-        while self.entered.front().is_some_and(|t| now.since(*t) >= COMING)
-            || self.entered.len() >= MOST_COMING
+    pub(super) fn note_admission(&mut self, now: Instant) {
+        while self.admitted_at.front().is_some_and(|t| now.since(*t) >= COMING)
+            || self.admitted_at.len() >= MOST_COMING
         {
-            self.entered.pop_front();
+            self.admitted_at.pop_front();
         }
-        self.entered.push_back(now);
+        self.admitted_at.push_back(now);
     }
 
     pub(super) fn request(
@@ -54,14 +54,14 @@ impl<P: Packet> DefaultMode<P> {
         let mut decisions = Decisions { counters: &mut self.counters, verdicts };
         let packet = self.admission.request(now, load, way, packet, &mut decisions)?;
         if self.tracker.active_in_pool(packet.header().key.src()) == 0 {
-            self.note_entry(now);
+            self.note_admission(now);
         }
         Some(packet)
     }
 
     /// The first data of a flow was sent: whoever opened it is no made-up address.
     pub(super) fn prove_pool(&mut self, id: u32, header: &Header) {
-        let opened_by_receiver = self.slots[id as usize].asked.is_some();
+        let opened_by_receiver = self.flows[id as usize].request_isn.is_some();
         let opener = if opened_by_receiver { header.key.dst() } else { header.key.src() };
         if let Some(pool) = self.admission.pool(opener) {
             self.admission.prove(pool);

@@ -6,41 +6,41 @@ use narrows_units::{Duration, Instant};
 use super::{DefaultMode, repair};
 use crate::{Packet, Reason, Verdict, Verdicts};
 
-/// DefaultMode that what is not TCP may have waiting: one is served while the other is answered.
-const OTHERS_TURNS: u32 = 2;
+/// Packets that what is not TCP may have waiting: one is served while the other is answered.
+const OTHERS_PACKETS: u32 = 2;
 /// The round trip it is given, as nothing tells its own: as CoDel assumes (RFC 8289, section 4.3).
 const OTHERS_RTT: Duration = Duration::from_millis(100);
 
 impl<P: Packet> DefaultMode<P> {
-    /// How many segments beyond what is served a sender may have under way: two for the turn, so that one waits while
-    /// the other is answered, and what the round trip takes beside the turns of others.
-    pub(super) fn allowance(&self, id: u32) -> u32 {
-        let slot = &self.slots[id as usize];
+    /// How many segments beyond what is served a sender may have in flight: two, so that one waits while the other is
+    /// answered, and what the round trip takes beside a round.
+    pub(super) fn permitted_in_flight(&self, id: u32) -> u32 {
+        let slot = &self.flows[id as usize];
         let flow = self.tracker.flow(FlowId(id));
         let near = flow.receiver_rtt().unwrap_or(Duration::ZERO);
         let rtt = near + flow.sender_rtt().unwrap_or(Duration::from_millis(100));
-        let turn = self.round_time().as_nanos().max(1);
-        let under_way = (2 * rtt.as_nanos() + turn / 2) / turn;
+        let round = self.round_time().as_nanos().max(1);
+        let under_way = (2 * rtt.as_nanos() + round / 2) / round;
         let wanted = u64::from(self.config.window_clamp_min) + u64::from(slot.extra) + under_way;
         u32::try_from(wanted).unwrap_or(u32::MAX).min(self.config.window_clamp_max)
     }
 
-    /// Answers a backlog beyond what the flow's turns need: by a mark, by a drop TCP repairs, or not yet.
-    pub(super) fn restrain(&mut self, now: Instant, id: u32, verdicts: &mut Verdicts<P>) {
-        let slot = &self.slots[id as usize];
+    /// Answers a backlog beyond what a flow needs: by a mark, by a drop TCP repairs, or not yet.
+    pub(super) fn manage_queue(&mut self, now: Instant, id: u32, verdicts: &mut Verdicts<P>) {
+        let slot = &self.flows[id as usize];
         let waiting = slot.queue.packets();
-        if waiting <= self.config.k.min(OTHERS_TURNS) {
+        if waiting <= self.config.k.min(OTHERS_PACKETS) {
             return;
         }
         let flow = self.tracker.flow(FlowId(id));
         if !flow.is_tcp() {
-            self.restrain_other(now, id, verdicts);
+            self.manage_other_queue(now, id, verdicts);
             return;
         }
         if waiting <= self.config.k || (self.config.window_clamp && slot.clamp.obeyed(flow.max_seq())) {
             return;
         }
-        let limit = self.config.k.max(2 * self.allowance(id));
+        let limit = self.config.k.max(2 * self.permitted_in_flight(id));
         let grace = self.config.first_window_grace && waiting <= limit + 8 && flow.sent_packets() <= 10;
         let patience = self.round_time() * 4 + Duration::from_secs(1);
         if waiting <= limit || grace || slot.repair.is_open(now, patience) {
@@ -52,18 +52,18 @@ impl<P: Packet> DefaultMode<P> {
     }
 
     /// What is not TCP cannot be told copies from data, nor be held back by a window: what waits delays what its sender
-    /// repairs, by a round for each turn. So it has two turns, or what its round trip takes if turns come sooner; beyond that
+    /// repairs, by a round for each packet. So it has two quanta, or what its round trip takes if rounds are shorter; beyond that
     /// the oldest packet goes: QUIC learns of a loss soonest from it, and voice has no use for it. An ECN-capable one is
     /// marked first.
-    fn restrain_other(&mut self, now: Instant, id: u32, verdicts: &mut Verdicts<P>) {
-        let turns = (OTHERS_RTT.as_nanos() / self.round_time().as_nanos().max(1)).max(OTHERS_TURNS.into());
-        let room = turns * u64::from(self.turn_bytes().unsigned_abs()).max(self.mean_len >> 4);
-        let queue = self.slots[id as usize].queue;
+    fn manage_other_queue(&mut self, now: Instant, id: u32, verdicts: &mut Verdicts<P>) {
+        let quanta = (OTHERS_RTT.as_nanos() / self.round_time().as_nanos().max(1)).max(OTHERS_PACKETS.into());
+        let room = quanta * u64::from(self.quantum_bytes().unsigned_abs()).max(self.mean_len >> 4);
+        let queue = self.flows[id as usize].queue;
         let Some(oldest) = queue.head().filter(|_| queue.bytes > room) else { return };
         let far = queue.bytes > 2 * room;
         if far || !self.config.mark || !self.packets.get(oldest).packet.header().ecn.is_capable() {
             self.drop_at(now, id, oldest, Reason::Sojourn, verdicts);
-        } else if !self.slots[id as usize].repair.is_open(now, self.round_time() * 4) {
+        } else if !self.flows[id as usize].repair.is_open(now, self.round_time() * 4) {
             self.mark_or_drop(now, id, oldest, verdicts);
         }
     }
@@ -79,7 +79,7 @@ impl<P: Packet> DefaultMode<P> {
         } else {
             return;
         }
-        self.slots[id as usize].repair.open(end, now);
+        self.flows[id as usize].repair.open(end, now);
     }
 
     /// Makes room: the longest backlog pays, with a packet it can repair if it has one.
@@ -88,11 +88,11 @@ impl<P: Packet> DefaultMode<P> {
             && (self.packets.len() + self.control.len() > self.config.memory_packets as usize
                 || self.backlog.bytes > self.config.memory_bytes)
         {
-            // Where no flow has more than a packet or two, the one whose turn is farthest off.
-            let lists = [&self.round, &self.newcomers.list, &self.first];
+            // Where no flow has more than a packet or two, the one that is served last.
+            let lists = [&self.old_flows, &self.new_flows.list, &self.sparse_flows];
             let last = || lists.iter().find_map(|l| l.last());
             let Some(id) = self.longest.flow().or_else(last) else { return };
-            let queue = self.slots[id as usize].queue;
+            let queue = self.flows[id as usize].queue;
             let Some(at) = repair::pick(&self.packets, &queue).or(queue.tail()) else { return };
             self.drop_at(now, id, at, Reason::OverLimit, verdicts);
         }

@@ -1,0 +1,49 @@
+//! What people are told of admission control.
+
+use narrows_units::{Duration, Instant};
+
+use super::{Admission, Rule};
+use crate::taq::pools::{List, address};
+use crate::{AdmissionReport, Packet, WaitingPool};
+
+/// Positions a report lists.
+const LISTED: usize = 100;
+
+impl<P: Packet> Admission<P> {
+    /// For people: at most a hundred positions, and the waits of the last 512 admitted from the queue.
+    #[must_use]
+    pub fn report(&self, now: Instant, overloaded: bool) -> AdmissionReport {
+        let mut waits: Vec<_> = self.waits.iter().copied().collect();
+        waits.sort_unstable();
+        // Nearest rank: the smallest wait that at least this part of them do not exceed.
+        let rank = |percent: usize| waits.get((waits.len() * percent).div_ceil(100).max(1) - 1).copied();
+        let queue = self.pools.iter(List::Waiting).take(LISTED).enumerate();
+        AdmissionReport {
+            overloaded,
+            admitted: self.pools.len(List::Unproven) + self.pools.len(List::Proven),
+            admissions: self.admissions,
+            waiting: self.waiting(),
+            queue: queue
+                .map(|(i, p)| WaitingPool {
+                    pool: address(p.address),
+                    position: i + 1,
+                    waited: now.since(p.since),
+                    expected: self.expected(now, i + 1, p.since),
+                })
+                .collect(),
+            wait_p50: rank(50),
+            wait_p99: rank(99),
+        }
+    }
+
+    /// How much longer the pool at `position` waits: by the guarantee in the paper's rule, else by the pace of the last
+    /// sixteen admissions.
+    pub(super) fn expected(&self, now: Instant, position: usize, since: Instant) -> Option<Duration> {
+        if let Rule::Paper { wait, .. } = self.config.rule {
+            return Some((since + wait).since(now));
+        }
+        let n = self.grants.len().min(16);
+        let (newest, oldest) = (self.grants.back()?, self.grants.get(self.grants.len() - n)?);
+        (n > 1).then(|| newest.since(*oldest) * position as u64 / (n as u64 - 1))
+    }
+}

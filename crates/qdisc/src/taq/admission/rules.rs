@@ -1,0 +1,63 @@
+//! Who is admitted when.
+
+use narrows_units::{Duration, Instant};
+
+use super::{Admission, Load, RETURN_TIME, Rule};
+use crate::Packet;
+use crate::taq::PoolId;
+use crate::taq::pools::List;
+
+use super::PATIENCE;
+
+impl<P: Packet> Admission<P> {
+    pub(super) fn is_member(&self, now: Instant, id: PoolId) -> bool {
+        self.pools.get(id).is_some_and(|p| match self.config.rule {
+            _ if p.data.granted => now.since(p.seen) <= PATIENCE,
+            Rule::Paper { join, .. } => now.since(p.since) < join,
+            Rule::WaitQueue { idle, .. } => now.since(p.seen) < idle,
+        })
+    }
+
+    pub(super) fn may_enter(&self, now: Instant, load: Load, id: PoolId) -> bool {
+        let passed = |d: Duration| self.last_admission.is_none_or(|t| now >= t + d);
+        match self.config.rule {
+            Rule::Paper { wait, .. } => {
+                !load.overloaded || self.pools.get(id).is_some_and(|p| now.since(p.since) >= wait)
+            }
+            Rule::WaitQueue { pace, guarantee, rounds, .. } => {
+                if load.overloaded {
+                    let since = self.pools.get(id).map_or(Instant::FAR_FUTURE, |p| p.since);
+                    let waited_long = now >= Self::patience_ends(since, rounds, load);
+                    guarantee.is_some_and(passed) || waited_long && passed(self.pace(pace))
+                } else {
+                    passed(self.pace(pace))
+                }
+            }
+        }
+    }
+
+    /// When a pool that came at `since` has waited long enough, compared with those admitted.
+    pub(super) fn patience_ends(since: Instant, rounds: u32, load: Load) -> Instant {
+        if rounds == 0 { Instant::FAR_FUTURE } else { since + load.round * u64::from(rounds) }
+    }
+
+    pub(super) fn new_may_enter(&self, now: Instant, load: Load) -> bool {
+        match self.config.rule {
+            Rule::Paper { .. } => !load.overloaded,
+            Rule::WaitQueue { pace, .. } => {
+                !load.overloaded
+                    && self.pools.len(List::Waiting) == 0
+                    && self.last_admission.is_none_or(|t| now >= t + self.pace(pace))
+            }
+        }
+    }
+
+    pub(super) fn pace(&self, pace: Duration) -> Duration {
+        if self.awaited { pace.max(RETURN_TIME) } else { pace }
+    }
+
+    /// Whether a SYN that has to wait is held.
+    pub(super) fn is_held(&self, packet: &P) -> bool {
+        self.config.hold && !packet.answerable()
+    }
+}

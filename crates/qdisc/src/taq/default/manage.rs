@@ -1,0 +1,57 @@
+//! What an operator asks of the default mode.
+
+use core::any::Any;
+
+use narrows_flow::Tracker;
+use narrows_units::{Bytes, Instant};
+
+use super::flow_state::{FlowList, FlowState};
+use super::{DefaultMode, load};
+use crate::taq::{Common, Config, Mode, follow_report};
+use crate::{Backlog, ClassReport, Manage, Packet, Report, ShaperConfig};
+
+impl<P: Packet> Manage for DefaultMode<P> {
+    fn report(&mut self, now: Instant) -> Report {
+        let census = self.tracker.census(now);
+        let class = |name, place, flows| {
+            let mut backlog = Backlog::default();
+            for slot in self.flows.iter().filter(|s| s.place == place) {
+                backlog.packets += slot.queue.packets() as usize;
+                backlog.bytes += Bytes(slot.queue.bytes);
+            }
+            ClassReport { name, backlog, flows, ..ClassReport::default() }
+        };
+        Report {
+            name: "taq",
+            counters: self.counters.clone(),
+            backlog: self.backlog,
+            classes: vec![
+                ClassReport {
+                    name: "control",
+                    backlog: Backlog { packets: self.control.len(), bytes: self.control.bytes() },
+                    flows: self.control.len(),
+                    ..ClassReport::default()
+                },
+                class("sparse", FlowList::Sparse, self.sparse_flows.len() as usize),
+                class("new", FlowList::New, self.new_flows.list.len() as usize),
+                class("old", FlowList::Old, self.old_flows.len() as usize),
+            ],
+            loss_ppm: self.loss.rate(now).0,
+            admission: self.common.admission.then(|| self.admission.report(now, self.load(now).overloaded)),
+            bytes_per_flow: Tracker::BYTES_PER_FLOW + size_of::<FlowState>(),
+            ..follow_report(&census)
+        }
+    }
+
+    fn reconfigure(&mut self, _now: Instant, settings: &dyn Any, link: &ShaperConfig) -> bool {
+        let Some(settings) = settings.downcast_ref::<Config>() else { return false };
+        let Mode::Default(config) = settings.mode else { return false };
+        self.config = config;
+        self.common = Common { flows: self.common.flows, ..settings.common };
+        self.link = *link;
+        self.packet_time = link.rate.time_to_send(Bytes(self.mean_len >> 4));
+        self.new_flows.reconfigure(link.rate, config.new_share);
+        self.admission.reconfigure(load::admission_config(&self.common, &config));
+        true
+    }
+}
