@@ -43,12 +43,14 @@
 mod error;
 mod key;
 pub mod kinds;
+mod near;
 pub mod quantity;
 
 use core::fmt::{self, Write as _};
 
 pub use error::{SettingError, renamed};
 pub use key::{Bound, Key, Value};
+pub use near::{nearest, one_of};
 
 /// The settings of something that has a name.
 pub trait Settings: Clone + Default + PartialEq + fmt::Debug + 'static {
