@@ -69,8 +69,8 @@ impl<P: Packet + Send + 'static> Engine<P> {
         Ok(Step { next: self.driver.next_service(now), more: received?, active })
     }
 
-    /// Changes rates and disciplines. What waits is kept, in order, and leaves at the new rate; what the reverse path of
-    /// a discipline that goes kept is released.
+    /// Changes rates and disciplines. What waits is kept, in order, and leaves at the new rate; what the reverse path
+    /// of a discipline that goes kept is released.
     ///
     /// # Errors
     /// Those of the back end.

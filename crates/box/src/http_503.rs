@@ -1,7 +1,7 @@
 //! Answers plain HTTP in a server's place: 503 Service Unavailable with `Retry-After` (RFC 9110, sections 15.6.4 and
 //! 10.2.3) to a connection that has to wait. No state is kept of such a connection: our initial sequence number
-//! is a keyed hash of its addresses and ports, as in a SYN cookie (RFC 4987, section 3.6), so an acknowledgment number tells
-//! whether a later segment belongs to it. Pure: headers in, packets out.
+//! is a keyed hash of its addresses and ports, as in a SYN cookie (RFC 4987, section 3.6), so an acknowledgment number
+//! tells whether a later segment belongs to it. Pure: headers in, packets out.
 //!
 //! The conversation, of which the server sees nothing:
 //!

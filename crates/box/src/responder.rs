@@ -1,7 +1,7 @@
 //! The 503 responder: sends what [`Http503`] says to clients whose connections to port 80 admission control refused.
 //!
-//! Its packets bear the server's address, so they leave by raw IP sockets. These are bound to the interface of the users:
-//! an answer to a made-up address must not go out into the world.
+//! Its packets bear the server's address, so they leave by raw IP sockets. These are bound to the interface of the
+//! users: an answer to a made-up address must not go out into the world.
 
 use std::collections::HashMap;
 use std::ffi::OsString;
@@ -18,10 +18,11 @@ use nix::sys::socket::{
 
 use super::http_503::{Answer, Http503, Standing, is_answerable};
 
-/// Answers in one second, of any kind: ten times what a thin link's users ask for. Beyond, a flood is dropped in silence.
+/// Answers in one second, of any kind: ten times what a thin link's users ask for. Beyond, a flood is dropped in
+/// silence.
 const ANSWERS_PER_SECOND: u32 = 1_000;
-/// Segments are looked at for this long after the last refused SYN. A client that was answered has gone by then, and with
-/// nobody refused no segment of any server can be mistaken for one of ours.
+/// Segments are looked at for this long after the last refused SYN. A client that was answered has gone by then, and
+/// with nobody refused no segment of any server can be mistaken for one of ours.
 const LINGER: Duration = Duration::from_secs(120);
 /// Clients remembered in each of two generations, against a flood.
 const MOST_KNOWN: usize = 4096;
@@ -47,8 +48,8 @@ impl Told {
         self.last = Some(standing);
     }
 
-    /// Where a client stands. One that is not known was refused before those who are, or a flood has hidden it: it hears what
-    /// was told last.
+    /// Where a client stands. One that is not known was refused before those who are, or a flood has hidden it: it
+    /// hears what was told last.
     fn of(&self, client: IpAddr) -> Standing {
         let known = self.young.get(&client).or_else(|| self.old.get(&client)).copied();
         known.or(self.last).unwrap_or(Standing { position: 1, wait: Duration::from_secs(1) })

@@ -15,7 +15,8 @@ pub struct Census {
     pub unphased: usize,
     /// Flows that are not TCP.
     pub not_tcp: usize,
-    /// Flows that count for the fair share: a packet within max(2 s, 4 epochs), or waiting, or silent because of a loss.
+    /// Flows that count for the fair share: a packet within max(2 s, 4 epochs), or waiting, or silent because of a
+    /// loss.
     pub active: usize,
     /// Pools these belong to.
     pub pools: usize,

@@ -1,9 +1,9 @@
 //! The record of one flow: what is kept, what can be asked, and how it rolls from epoch to epoch.
 //!
-//! Source: TAQ (EuroSys 2014), the per-flow record of section 4.1. Where we differ: `unrepaired` counts packets dropped and
-//! not yet repaired, so a dropped retransmission of a packet that is unrepaired already does not count twice (else one
-//! repair could never settle it); what is unrepaired is kept as ranges of sequence numbers, so that a cumulative ACK, or one
-//! large retransmission of two small packets, settles it too.
+//! Source: TAQ (EuroSys 2014), the per-flow record of section 4.1. Where we differ: `unrepaired` counts packets dropped
+//! and not yet repaired, so a dropped retransmission of a packet that is unrepaired already does not count twice (else
+//! one repair could never settle it); what is unrepaired is kept as ranges of sequence numbers, so that a cumulative
+//! ACK, or one large retransmission of two small packets, settles it too.
 //!
 //! Times inside a record are 32-bit and wrap: microseconds for what lasts seconds, units of 2^20 ns ([`Coarse`]) for
 //! what lasts days.
@@ -452,8 +452,8 @@ impl Flow {
     pub const fn is_active(&self) -> bool {
         self.flags.has(FlowFlags::ACTIVE)
     }
-    /// How often this slot has been given to a flow, modulo 2^16. State that others keep by [`crate::FlowId`] is this flow's if they
-    /// noted the same number with it.
+    /// How often this slot has been given to a flow, modulo 2^16. State that others keep by [`crate::FlowId`] is this
+    /// flow's if they noted the same number with it.
     #[must_use]
     pub const fn generation(&self) -> u32 {
         self.generation as u32

@@ -1,7 +1,8 @@
 //! The approximate state of a TCP sender: seven phases and the guards between them.
 //!
 //! Source: TAQ (EuroSys 2014), Fig. 7 and section 4.1; the drawing's transitions as rebuilt from its text. There are no
-//! probabilities: four observed counters drive it (new, retransmitted and dropped packets, and what is still unrepaired).
+//! probabilities: four observed counters drive it (new, retransmitted and dropped packets, and what is still
+//! unrepaired).
 //!
 //! Where we differ from the table, because it says nothing of the case:
 //! - a drop from the queue of an IDLE flow leads to LOSS_RECOVERY, as from NORMAL;

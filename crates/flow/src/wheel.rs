@@ -1,8 +1,9 @@
 //! A timing wheel: which flow wants to be looked at when.
 //!
-//! After Varghese and Lauck, "Hashed and Hierarchical Timing Wheels" (SOSP 1987), scheme 6 with a horizon: 4096 slots of
-//! 2^23 ns (8.4 ms). A flow that wants to be looked at beyond the horizon (34 s) is looked at there and put on again.
-//! A slot is worked at its nominal time, whenever the driver comes: one that comes seldom sees what one that polls sees.
+//! After Varghese and Lauck, "Hashed and Hierarchical Timing Wheels" (SOSP 1987), scheme 6 with a horizon: 4096 slots
+//! of 2^23 ns (8.4 ms). A flow that wants to be looked at beyond the horizon (34 s) is looked at there and put on
+//! again. A slot is worked at its nominal time, whenever the driver comes: one that comes seldom sees what one that
+//! polls sees.
 
 use narrows_lists::HeadList;
 use narrows_units::Instant;

@@ -1,10 +1,11 @@
-//! What a packet costs: `cargo bench -p narrows-qdisc`; `cargo bench -p narrows-qdisc -- taq:paper 10000` measures that alone.
+//! What a packet costs: `cargo bench -p narrows-qdisc`; `cargo bench -p narrows-qdisc -- taq:paper 10000` measures that
+//! alone.
 //!
 //! One step is one packet in and one out, at a steady backlog, with all tracking. Each flow sends five packets a second
 //! whatever the number of flows, so only the tables grow; one packet in twenty is a retransmission. The right-hand
-//! columns add one acknowledgment seen the other way for each two packets of data. Times are the lowest of three medians
-//! over blocks of packets; the stream of packets is made outside the measured time. `fifo+lookup` is a drop-tail queue
-//! and one look into the flow table for each packet: what any discipline that knows flows must pay.
+//! columns add one acknowledgment seen the other way for each two packets of data. Times are the lowest of three
+//! medians over blocks of packets; the stream of packets is made outside the measured time. `fifo+lookup` is a
+//! drop-tail queue and one look into the flow table for each packet: what any discipline that knows flows must pay.
 
 use std::hint::black_box;
 
@@ -26,7 +27,7 @@ const PER_FLOW: u64 = 5;
 const MEASURE: core::time::Duration = core::time::Duration::from_millis(400);
 const ROUNDS: usize = 3;
 
-/// Flows that take turns in an order that repeats only after a long time.
+/// Flows that send in an order that repeats only after a long time.
 struct Stream {
     keys: Vec<FlowKey>,
     seqs: Vec<u32>,
@@ -202,8 +203,8 @@ fn measure(q: &mut dyn Discipline<Record>, flows: usize, acks: bool) -> f64 {
     times[times.len() / 2]
 }
 
-/// All rows of the table. Buffers are larger than the backlog, and targets than the delay, so that what is measured is a packet that
-/// stays.
+/// All rows of the table. Buffers are larger than the backlog, and targets than the delay, so that what is measured is
+/// a packet that stays.
 const NAMES: &[&str] = &[
     "fifo",
     "fifo+lookup",
@@ -309,8 +310,8 @@ fn row(above: &[Cell], cell: &Cell) {
     );
 }
 
-/// The bounds: of TAQ at 10 000 flows at most 200 ns and three times `fifo+lookup`, from 100 to 50 000 flows within two;
-/// of every other discipline at most 150 ns at 10 000 flows.
+/// The bounds: of TAQ at 10 000 flows at most 200 ns and three times `fifo+lookup`, from 100 to 50 000 flows within
+/// two; of every other discipline at most 150 ns at 10 000 flows.
 fn verdict(cells: &[Cell]) {
     let ns = |name: &str, flows: usize| {
         cells.iter().find(|c| c.name == name && c.flows == flows).map_or(f64::NAN, |c| c.plain)

@@ -1,4 +1,5 @@
-//! Which bucket a flow belongs to: a seeded hash of its key over a number of buckets, whose seed may change now and then.
+//! Which bucket a flow belongs to: a seeded hash of its key over a number of buckets, whose seed may change now and
+//! then.
 //!
 //! Idea: McKenney, Stochastic Fairness Queuing, INFOCOM 1990: with fewer queues than flows two flows may share one; a
 //! hash that changes every few seconds ("perturbation") lets no pair suffer for long. A fresh seed from the driver also
@@ -89,7 +90,8 @@ mod tests {
             for n in 0..10_000 {
                 filled[buckets.of(&key(n))] += 1;
             }
-            // Chi-squared with count - 1 degrees of freedom: mean count - 1, deviation sqrt(2 (count - 1)); five of them.
+            // Chi-squared with count - 1 degrees of freedom: mean count - 1, deviation sqrt(2 (count - 1)); five of
+            // them.
             let due = 10_000.0 / f64::from(count);
             let chi: f64 = filled.iter().map(|&n| (f64::from(n) - due).powi(2) / due).sum();
             let free = f64::from(count) - 1.0;

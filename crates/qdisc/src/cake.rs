@@ -1,17 +1,18 @@
-//! A CAKE-like discipline: flows in turns that are worth the less the more flows their hosts have, sparse flows first, COBALT on
-//! each, and on request a filter of superfluous acknowledgments.
+//! A CAKE-like discipline: deficit round robin whose quanta are the less the more flows the hosts have, sparse flows
+//! first, COBALT on each, and on request a filter of superfluous acknowledgments.
 //!
-//! Idea: Høiland-Jørgensen, Täht and Morton, Piece of CAKE: A Comprehensive Queue Management Solution for Home Gateways, LANMAN
-//! 2018.
+//! Idea: Høiland-Jørgensen, Täht and Morton, Piece of CAKE: A Comprehensive Queue Management Solution for Home
+//! Gateways, LANMAN 2018.
 //!
 //! Where we differ:
-//! - It does not shape: [`Shaper`](crate::Shaper) does, for every discipline. Nor does it sort by DSCP ("tins"), nor look behind a NAT:
-//!   hosts are addresses.
-//! - A turn of a host's flow is a fraction of the quantum. CAKE goes round until fractions add up to a packet, a thousand times for a
-//!   host with a thousand flows; here a flow whose hosts have more than six leaps to the round in which they will have, or half the way.
-//!   Its credit is that of each round it has leapt, as the number of flows was then; but if that falls its turn comes late.
-//! - Of eight ways that are all taken the guest's packets go to one of them; it stays there while they wait, and no flow is
-//!   reordered.
+//! - It does not shape: [`Shaper`](crate::Shaper) does, for every discipline. Nor does it sort by DSCP ("tins"), nor
+//!   look behind a NAT: hosts are addresses.
+//! - A turn of a host's flow is a fraction of the quantum. CAKE goes round until fractions add up to a packet, a
+//!   thousand times for a host with a thousand flows; here a flow whose hosts have more than six leaps to the round in
+//!   which they will have, or half the way. Its credit is that of each round it has leapt, as the number of flows was
+//!   then; but if that falls its turn comes late.
+//! - Of eight ways that are all taken the guest's packets go to one of them; it stays there while they wait, and no
+//!   flow is reordered.
 //! - The filter keeps more ([`acks`]), COBALT's first spell begins as all others ([`cobalt`]).
 //! - The limit counts packets, not bytes.
 
@@ -152,11 +153,12 @@ impl CakeConfig {
     }
 }
 
-/// With no more flows than this a host's are visited in each round, as CAKE does: where one of so few goes empty the parts of the others
-/// grow much, and leaping rounds would bring a user with three flows 2 % less than one with a single flow (`turns_follow_the_load`).
+/// With no more flows than this a host's are visited in each round, as CAKE does: where one of so few goes empty the
+/// parts of the others grow much, and leaping rounds would bring a user with three flows 2 % less than one with a
+/// single flow (`turns_follow_the_load`).
 const FEW: u64 = 6;
-/// Of more flows each sits out so many rounds at once, or those in which each sends a quantum; of more than twice as many it sits out half
-/// and looks again.
+/// Of more flows each sits out so many rounds at once, or those in which each sends a quantum; of more than twice as
+/// many it sits out half and looks again.
 const NEAR: u64 = 32;
 /// Of a long queue only so many packets are looked at for superfluous acknowledgments.
 const SCAN: usize = 64;
@@ -172,7 +174,7 @@ enum Set {
     Sparse,
     /// Has used it up and is empty: in debt, but no burden to its hosts.
     Waiting,
-    /// Takes turns.
+    /// Served round robin.
     Bulk,
     /// Was found empty before COBALT had come to rest: keeps its place until then.
     Decaying,
@@ -290,7 +292,8 @@ impl<P: Packet> Cake<P> {
         self.quantum * self.part(self.hosts.parts(flow.src, flow.dst), ONE)
     }
 
-    /// The flow's turn is over: it comes back in the round in which its parts of the quantum make up for its debt, or on the way there.
+    /// The flow's turn is over: it comes back in the round in which its parts of the quantum make up for its debt, or
+    /// on the way there.
     fn postpone(&mut self, at: usize) {
         let share = self.share(at);
         let now = self.rounds.now();
@@ -305,8 +308,8 @@ impl<P: Packet> Cake<P> {
         self.rounds.push(&mut self.links, now.wrapping_add(u32::from(away)), at as u32);
     }
 
-    /// What the rounds that the flow has sat out are worth. Whether its source or its destination has more flows is decided for all of
-    /// them together.
+    /// What the rounds that the flow has sat out are worth. Whether its source or its destination has more flows is
+    /// decided for all of them together.
     fn credit(&mut self, at: usize) {
         let flow = &self.flows[at];
         let now = self.rounds.now();

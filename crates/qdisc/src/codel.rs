@@ -1,5 +1,5 @@
-//! CoDel: one queue, first in first out, whose packets are dropped (or marked) from the head once the shortest wait within
-//! an interval stays above a target.
+//! CoDel: one queue, first in first out, whose packets are dropped (or marked) from the head once the shortest wait
+//! within an interval stays above a target.
 //!
 //! Idea: Nichols and Jacobson, Controlling Queue Delay, ACM Queue 10(5), 2012; RFC 8289.
 //!
@@ -193,8 +193,8 @@ mod tests {
         r
     }
 
-    /// A link of 1.2 Mbit/s: a packet of 1500 B each 10 ms. `n` of them at once, then served at that pace; the numbers of
-    /// those dropped and marked.
+    /// A link of 1.2 Mbit/s: a packet of 1500 B each 10 ms. `n` of them at once, then served at that pace; the numbers
+    /// of those dropped and marked.
     fn serve(settings: &str, n: u64, ecn: Ecn) -> (Vec<u64>, usize) {
         let link = ShaperConfig { mtu: Bytes(1500), ..ShaperConfig::new(Rate::from_kbps(1200)) };
         let mut q = Codel::new(CodelConfig::read(settings).unwrap(), link, 0);
@@ -216,8 +216,9 @@ mod tests {
 
     #[test]
     fn a_standing_queue_loses_from_the_head_at_the_laws_instants() {
-        // Above target first at 10 ms (packet 1). The first drop at 110 ms: packet 11, and 12 leaves. At 210 the hundred
-        // milliseconds are over: packet 22. Then at 280.7, on the next turn at 290: 31. 338.4, at 340: 37. 388.4, at 390: 43.
+        // Above target first at 10 ms (packet 1). The first drop at 110 ms: packet 11, and 12 leaves. At 210 the
+        // hundred milliseconds are over: packet 22. Then at 280.7, on the next turn at 290: 31. 338.4, at 340: 37.
+        // 388.4, at 390: 43.
         let (dropped, _) = serve("", 46, Ecn::NotEct);
         assert_eq!(dropped, [11, 22, 31, 37, 43]);
     }

@@ -1,12 +1,12 @@
-//! DRR: flows in turns, each turn worth `quantum` bytes; what a packet was too large for is kept for the next turn.
+//! DRR: each round adds `quantum` bytes to what a flow may send; what a packet was too large for is kept for the next.
 //!
-//! Idea: Shreedhar and Varghese, Efficient Fair Queuing Using Deficit Round Robin, SIGCOMM 1995, figure 3; when the buffer
-//! is full a packet of the longest queue is lost (their section 3, after `McKenney`).
+//! Idea: Shreedhar and Varghese, Efficient Fair Queuing Using Deficit Round Robin, SIGCOMM 1995, figure 3; when the
+//! buffer is full a packet of the longest queue is lost (their section 3, after `McKenney`).
 //!
 //! Where we differ:
 //! - `share=flow` gives each flow with packets waiting a queue of its own; `share=hash` is the paper's, with buckets.
-//! - Lengths are compared in steps of 1/4096 of what the buffer holds of the largest packets, at least 64 bytes; "longest" is
-//!   longest to within a step.
+//! - Lengths are compared in steps of 1/4096 of what the buffer holds of the largest packets, at least 64 bytes;
+//!   "longest" is longest to within a step.
 //! - The packet lost is the longest queue's last. The paper does not say which.
 //! - Bytes are those on the link, framing included.
 
@@ -77,10 +77,10 @@ keys! {
     quantum: Number(0, 65_535), "bytes of a turn, on the link, at least 256; 0: the link's largest packet";
 }
 
-/// Smaller turns would go round hundreds of times for one large packet.
+/// Smaller quanta would go round hundreds of times for one large packet.
 const LEAST_QUANTUM: u32 = 256;
 
-/// A turn of so many bytes, the same wherever there are turns; zero has a meaning of its own.
+/// A quantum, the same wherever there is one; zero has a meaning of its own.
 pub fn check_quantum(quantum: u32, zero: &str) -> Result<(), SettingError> {
     if quantum == 0 || quantum >= LEAST_QUANTUM {
         return Ok(());

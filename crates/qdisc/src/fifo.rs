@@ -1,4 +1,5 @@
-//! First in, first out, with a limit in packets or bytes: the drop-tail queue every other discipline is measured against.
+//! First in, first out, with a limit in packets or bytes: the drop-tail queue every other discipline is measured
+//! against.
 
 use core::any::Any;
 use std::collections::VecDeque;

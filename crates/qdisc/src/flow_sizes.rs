@@ -1,7 +1,7 @@
 //! How many packets each flow has sent: what an edge needs to tell short flows from long ones.
 //!
-//! A table of fixed size in groups of four, found by a seeded hash; where a group is full, who has been silent longest is
-//! forgotten, and is short again should it come back. Flows are told apart by 64 bits of hash.
+//! A table of fixed size in groups of four, found by a seeded hash; where a group is full, who has been silent longest
+//! is forgotten, and is short again should it come back. Flows are told apart by 64 bits of hash.
 
 use narrows_units::{Duration, Instant};
 use narrows_wire::FlowKey;

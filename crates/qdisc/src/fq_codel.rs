@@ -1,14 +1,15 @@
-//! FQ-CoDel: a queue for each bucket of a hash over flows, served in turns, with CoDel on each; a flow that comes after a
-//! pause goes before those that have stood in line.
+//! FQ-CoDel: a queue for each bucket of a hash over flows, served by deficit round robin, with CoDel on each; a flow
+//! that comes after a pause goes before those that have stood in line.
 //!
 //! Idea: Taht, Dumazet, Høiland-Jørgensen and others; RFC 8290.
 //!
 //! Where we differ:
-//! - CoDel spares a queue with no more than one packet behind (RFC 8289). Whose queue? Everything that waits, as in Linux: so a flow
-//!   can lose the only packet it has, and one that comes back late loses a packet at once. With `spare=queue` the flow's own, as in ns-3.
+//! - CoDel spares a queue with no more than one packet behind (RFC 8289). Whose queue? Everything that waits, as in
+//!   Linux: so a flow can lose the only packet it has, and one that comes back late loses a packet at once. With
+//!   `spare=queue` the flow's own, as in ns-3.
 //! - Turns are counted in bytes on the link, framing included.
-//! - When nothing has waited for as long as the last packet takes to be sent, all lists are empty, as if the link had asked for
-//!   another packet: who comes next is new, however seldom the driver calls.
+//! - When nothing has waited for as long as the last packet takes to be sent, all lists are empty, as if the link had
+//!   asked for another packet: who comes next is new, however seldom the driver calls.
 //! - A drop by the limit does not touch CoDel's count (Linux adds to it).
 //! - With `scale` the target follows the rate, see [`sojourn`](crate::sojourn).
 
@@ -303,8 +304,8 @@ impl<P: Packet> Qdisc<P> for FqCodel<P> {
                 }
                 return Some(packet);
             }
-            // A new queue that is empty has to wait behind the old ones before it can be new again; else a flow that sends
-            // a packet each time would starve them (RFC 8290, section 4.2).
+            // A new queue that is empty has to wait behind the old ones before it can be new again; else a flow that
+            // sends a packet each time would starve them (RFC 8290, section 4.2).
             let was_new = self.flows[at].age == Age::New;
             self.leave(was_new, at as u32);
             if was_new {

@@ -1,8 +1,8 @@
-//! Many small FIFOs in one slab: what SFQ and DRR serve in turns, with the longest found in constant time.
+//! Many small FIFOs in one slab: what SFQ and DRR serve round robin, with the longest found in constant time.
 //!
-//! Idea: McKenney, Stochastic Fairness Queuing, INFOCOM 1990, which keeps its queues in lists by length; where there are
-//! bytes to compare, lists by length in steps do, so "longest" is then longest to within a step. The last list is for all lanes
-//! beyond it, which are compared one by one.
+//! Idea: McKenney, Stochastic Fairness Queuing, INFOCOM 1990, which keeps its queues in lists by length; where there
+//! are bytes to compare, lists by length in steps do, so "longest" is then longest to within a step. The last list is
+//! for all lanes beyond it, which are compared one by one.
 //!
 //! Memory follows what waits: a packet has a place in the slab, and places are used again.
 
@@ -52,7 +52,7 @@ const EMPTY: Lane = Lane {
     visited: false,
 };
 
-/// The FIFOs, the order of turns, and the lists by length.
+/// The FIFOs, the order of service, and the lists by length.
 #[derive(Debug)]
 pub struct Lanes<P> {
     packets: Slab<Queued<P>>,
@@ -150,7 +150,8 @@ impl<P: Packet> Lanes<P> {
         self.take(lane, self.lanes[lane].queue.last()?)
     }
 
-    /// Drops the last packet of the longest lane, and says which that was. `own` is the lane of the packet that came, which tells the reason.
+    /// Drops the last packet of the longest lane, and says which that was. `own` is the lane of the packet that came,
+    /// which tells the reason.
     pub fn push_out(
         &mut self,
         own: usize,
@@ -223,7 +224,7 @@ impl<P: Packet> Lanes<P> {
         all.reduce(|best, at| if length(at) > length(best) { at } else { best })
     }
 
-    /// Takes out everything, lane by lane in the order of turns, each lane's packets in order.
+    /// Takes out everything, lane by lane in the order of service, each lane's packets in order.
     pub fn drain(&mut self) -> Vec<P> {
         let mut all = Vec::with_capacity(self.backlog.packets);
         while let Some(lane) = self.turn() {

@@ -1,13 +1,13 @@
-//! PIE: some arrivals are dropped (or marked) by chance; the chance is corrected at regular intervals, by how far the delay is
-//! from a target and by where it is heading.
+//! PIE: some arrivals are dropped (or marked) by chance; the chance is corrected at regular intervals, by how far the
+//! delay is from a target and by where it is heading.
 //!
 //! Idea: Pan and others, PIE: A Lightweight Control Scheme to Address the Bufferbloat Problem, HPSR 2013; RFC 8033.
 //!
 //! Where we differ:
-//! - The delay is that of the last packet sent, zero if the queue is empty then: section 4.3 allows timestamps beside the estimate
-//!   from the departure rate (section 5.2).
-//! - Nothing is dropped while no more than 2048 bytes wait: RFC 8033 leaves `MEAN_PKTSIZE` open, 1024 is RFC 8034's; Linux spares
-//!   two of the largest packets.
+//! - The delay is that of the last packet sent, zero if the queue is empty then: section 4.3 allows timestamps beside
+//!   the estimate from the departure rate (section 5.2).
+//! - Nothing is dropped while no more than 2048 bytes wait: RFC 8033 leaves `MEAN_PKTSIZE` open, 1024 is RFC 8034's;
+//!   Linux spares two of the largest packets.
 //! - The optional parts of section 5 are settings, except 5.3: PIE is always active.
 //! - Integers: probabilities have 56 fractional bits; only what they round away is lost.
 //! - There is no timer: corrections that are due are made before the next packet is looked at, as many as were due.
@@ -220,7 +220,8 @@ impl<P: Packet> Pie<P> {
         }
     }
 
-    /// Makes the corrections that are due. Between packets nothing else changes, so it does not matter when it is called.
+    /// Makes the corrections that are due. Between packets nothing else changes, so it does not matter when it is
+    /// called.
     fn catch_up(&mut self, now: Instant) {
         let Some(mut due) = self.update_at else { return };
         while due <= now {

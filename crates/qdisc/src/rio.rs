@@ -1,15 +1,16 @@
-//! RIO: RED with two sets of thresholds, so that packets marked "out" are dropped before packets marked "in"; and RIO-PS,
-//! which marks the beginnings of flows "in".
+//! RIO: RED with two sets of thresholds, so that packets marked "out" are dropped before packets marked "in"; and
+//! RIO-PS, which marks the beginnings of flows "in".
 //!
-//! Idea: Clark and Fang, Explicit Allocation of Best-Effort Packet Delivery Service, IEEE/ACM Transactions on Networking
-//! 6(4), 1998, section III: the fate of an "in" packet depends on the average of "in" packets waiting, that of an "out"
-//! packet on the average of all. RIO-PS: Guo and Matta, The War Between Mice and Elephants, ICNP 2001: the edge marks the
-//! first packets of each flow "in" and all later ones "out", so that short flows and slow starts are spared.
+//! Idea: Clark and Fang, Explicit Allocation of Best-Effort Packet Delivery Service, IEEE/ACM Transactions on
+//! Networking 6(4), 1998, section III: the fate of an "in" packet depends on the average of "in" packets waiting, that
+//! of an "out" packet on the average of all. RIO-PS: Guo and Matta, The War Between Mice and Elephants, ICNP 2001: the
+//! edge marks the first packets of each flow "in" and all later ones "out", so that short flows and slow starts are
+//! spared.
 //!
 //! Where we differ:
 //! - "In" is a DSCP, by default AF11, whose counterpart "out" is AF12 (RFC 2597).
-//! - Edge and core may stand in one box: `edge=ps` counts and drops, and sets the DSCPs only with `mark=on`, for another
-//!   box whose edge is `dscp`.
+//! - Edge and core may stand in one box: `edge=ps` counts and drops, and sets the DSCPs only with `mark=on`, for
+//!   another box whose edge is `dscp`.
 //! - The number of packets after which a flow is long is fixed. The paper's edge moves it so that short and long flows
 //!   keep a given ratio. Pure acknowledgments do not count, and are "in" as long as their flow is.
 //! - Average, chances, idle time, marks and a full buffer are as in [`Red`](crate::Red).

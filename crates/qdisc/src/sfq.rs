@@ -1,12 +1,14 @@
-//! SFQ: flows hashed into buckets, the buckets served in turns, and who has most waiting loses a packet when all is full.
+//! SFQ: flows hashed into buckets, the buckets served round robin, and who has most waiting loses a packet when all is
+//! full.
 //!
-//! Idea: McKenney, Stochastic Fairness Queuing, INFOCOM 1990; turns in bytes, as Linux's sch_sfq has them, with `quantum`.
+//! Idea: McKenney, Stochastic Fairness Queuing, INFOCOM 1990; rounds in bytes, as Linux's sch_sfq has them, with
+//! `quantum`.
 //!
 //! Where we differ:
 //! - The paper lets a flow's packets be overtaken when the hash changes; here, as in Linux, what waits moves to its new
 //!   bucket in order.
-//! - When all is full a packet is taken from the end of the longest bucket, as in Linux: that of the packet that came, where several are
-//!   as long. (ns-2 refuses a packet if its bucket holds half as many packets as places are left, or,
+//! - When all is full a packet is taken from the end of the longest bucket, as in Linux: that of the packet that came,
+//!   where several are as long. (ns-2 refuses a packet if its bucket holds half as many packets as places are left, or,
 //!   while fewer places are left than there are buckets, more than places/buckets: usually one.)
 //! - No bucket has a limit of its own; Linux holds at most 127 packets of a flow.
 

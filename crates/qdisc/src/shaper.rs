@@ -1,12 +1,12 @@
 //! A rate for a discipline: dequeues no faster than the link behind it sends.
 //!
 //! The link's own framing is counted, so that the queue builds here and not in the modem: a fixed overhead per packet
-//! (14 bytes for Ethernet, 8 more for PPPoE, 8 for AAL5's trailer), a least length of what that makes (`mpu`), and then the cells of
-//! ATM (48 bytes of payload in each 53) or the 64/65 coding of PTM, as in `tc-stab` and CAKE.
+//! (14 bytes for Ethernet, 8 more for PPPoE, 8 for AAL5's trailer), a least length of what that makes (`mpu`), and then
+//! the cells of ATM (48 bytes of payload in each 53) or the 64/65 coding of PTM, as in `tc-stab` and CAKE.
 //!
-//! A driver that wakes late may catch up, by at most the time of one full packet or a millisecond, whichever is longer: so
-//! the rate is met without a timer finer than that. Only time in which packets waited is made up for, so nothing ever
-//! leaves more than one MTU before the link itself would have sent it.
+//! A driver that wakes late may catch up, by at most the time of one full packet or a millisecond, whichever is longer:
+//! so the rate is met without a timer finer than that. Only time in which packets waited is made up for, so nothing
+//! ever leaves more than one MTU before the link itself would have sent it.
 
 use core::any::Any;
 use core::marker::PhantomData;
@@ -27,7 +27,8 @@ pub enum Framing {
     Ptm,
 }
 
-/// How late a program in user space may be, now and then, on a machine that has other work: timers and batches of packets.
+/// How late a program in user space may be, now and then, on a machine that has other work: timers and batches of
+/// packets.
 const LATENESS: Duration = Duration::from_millis(1);
 
 /// The link a shaper imitates.
@@ -106,14 +107,14 @@ impl<P, Q> Shaper<P, Q> {
     pub const fn config(&self) -> &ShaperConfig {
         &self.config
     }
-    /// Changes the link while packets wait. What is being sent ends at the old rate, but never later than a whole packet would at
-    /// the new one: on a thin link the old rate may mean minutes.
+    /// Changes the link while packets wait. What is being sent ends at the old rate, but never later than a whole
+    /// packet would at the new one: on a thin link the old rate may mean minutes.
     fn set_config(&mut self, now: Instant, config: ShaperConfig) {
         self.config = config;
         self.free_at = self.free_at.min(now + config.rate.time_to_send(config.largest()));
     }
     /// The lateness that is made up for.
-    fn allowance(&self) -> Duration {
+    fn tolerated_lateness(&self) -> Duration {
         self.config.rate.time_to_send(self.config.largest()).max(LATENESS)
     }
 }
@@ -127,7 +128,7 @@ impl<P: Packet, Q: Qdisc<P>> Shaper<P, Q> {
         }
     }
 
-    /// Notes whether anything waits, and until when the discipline holds it back: that time is nobody's lateness.
+    /// Notes whether anything waits, and until when the discipline holds it back: that is not lateness of the driver.
     fn note(&mut self, now: Instant) {
         self.idle = self.inner.backlog().packets == 0;
         match self.inner.next_ready(now) {
@@ -158,7 +159,7 @@ impl<P: Packet, Q: Qdisc<P>> Qdisc<P> for Shaper<P, Q> {
             return None;
         };
         let busy = self.config.rate.time_to_send(self.config.wire_len(packet.len()));
-        self.free_at = self.free_at.max(now - self.allowance()).max(self.held_until) + busy;
+        self.free_at = self.free_at.max(now - self.tolerated_lateness()).max(self.held_until) + busy;
         self.note(now);
         Some(packet)
     }
@@ -265,7 +266,8 @@ mod tests {
 
     #[test]
     fn at_high_rates_a_millisecond_is_made_up_for() {
-        // 1500 B at 120 Mbit/s are 0.1 ms. Woken 0.35 ms late: one for now and three made up for; 1 s late: one and ten.
+        // 1500 B at 120 Mbit/s are 0.1 ms. Woken 0.35 ms late: one for now and three made up for; 1 s late: one and
+        // ten.
         let (mut q, mut v) = (shaper(120_000), Vec::new());
         for _ in 0..100 {
             q.enqueue(Instant::ZERO, packet(1500), &mut v);
@@ -279,7 +281,8 @@ mod tests {
 
     #[test]
     fn a_faster_link_does_not_wait_for_the_old_one() {
-        // 1500 B at 1 kbit/s are 12 s. At 1 s the link becomes one of 12 Mbit/s: 1 ms a packet, with what a class inside holds back too.
+        // 1500 B at 1 kbit/s are 12 s. At 1 s the link becomes one of 12 Mbit/s: 1 ms a packet, with what a class
+        // inside holds back too.
         let slow = ShaperConfig { mtu: Bytes(1500), ..ShaperConfig::new(Rate::from_kbps(1)) };
         let fast = ShaperConfig { rate: Rate::from_kbps(12_000), ..slow };
         let second = Instant::from_nanos(1_000_000_000);

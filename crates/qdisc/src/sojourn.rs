@@ -3,9 +3,9 @@
 //!
 //! Idea: Nichols and Jacobson, Controlling Queue Delay, ACM Queue 10(5), 2012; RFC 8289, whose section 5 this follows.
 //!
-//! Where we differ: 1/sqrt(count) is found anew at each use, by Newton's method in integers from a power of two (the RFC and
-//! Linux keep the last value and refine it by one step a drop, which at first is off by a third). A mark counts as a drop and
-//! moves the schedule on as one; RFC 8289 leaves ECN open.
+//! Where we differ: 1/sqrt(count) is found anew at each use, by Newton's method in integers from a power of two (the
+//! RFC and Linux keep the last value and refine it by one step a drop, which at first is off by a third). A mark counts
+//! as a drop and moves the schedule on as one; RFC 8289 leaves ECN open.
 
 use narrows_units::{Bytes, Duration, Instant};
 
@@ -54,8 +54,8 @@ pub fn inverse_sqrt(count: u32) -> u32 {
     if count <= 1 {
         return u32::MAX;
     }
-    // From below, and within a factor of two: Newton's method for x^-2 = count then converges from below, the relative error e
-    // becoming 3/2 e^2: 0.5, 0.4, 0.2, 0.06, 0.005, 4e-5, 2e-9, and then less than the last bit.
+    // From below, and within a factor of two: Newton's method for x^-2 = count then converges from below, the relative
+    // error e becoming 3/2 e^2: 0.5, 0.4, 0.2, 0.06, 0.005, 4e-5, 2e-9, and then less than the last bit.
     let bits = 32 - (count - 1).leading_zeros();
     let mut x = (1u64 << 32) >> bits.div_ceil(2);
     for _ in 0..7 {
@@ -93,8 +93,9 @@ pub struct Control {
 }
 
 impl Control {
-    /// Decides about a packet that has waited `sojourn` and leaves `behind` in its queue. `Some` if its sender is to be told: if by
-    /// a drop, the next packet is judged with what this returned; if by a mark, [`Control::marked`] is to be called.
+    /// Decides about a packet that has waited `sojourn` and leaves `behind` in its queue. `Some` if its sender is to be
+    /// told: if by a drop, the next packet is judged with what this returned; if by a mark, [`Control::marked`] is to
+    /// be called.
     pub fn decide(
         &mut self,
         law: &Law,
@@ -134,10 +135,10 @@ impl Control {
         }
     }
 
-    /// A queue of many was found empty in its turn, after `before`: no spell goes on. By RFC 8289 (section 5.6, `dodequeue` on an
-    /// empty queue) the next late packet has an interval before it, as if none had come; with `lasting` only if it was drops that
-    /// emptied the queue, and else it is the next to be dropped. Where a queue is judged by what is behind it alone, its last packet
-    /// has ended both.
+    /// A queue of many was found empty in its turn, after `before`: no spell goes on. By RFC 8289 (section 5.6,
+    /// `dodequeue` on an empty queue) the next late packet has an interval before it, as if none had come; with
+    /// `lasting` only if it was drops that emptied the queue, and else it is the next to be dropped. Where a queue is
+    /// judged by what is behind it alone, its last packet has ended both.
     pub fn emptied(&mut self, before: Before, lasting: bool) {
         self.dropping = false;
         if !lasting || before != Before::Nothing {

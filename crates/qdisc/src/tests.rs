@@ -1,5 +1,5 @@
-//! The discipline of `docs/how-to/add-a-discipline.md`: the code of the page is compiled, and keeps what every discipline
-//! keeps.
+//! The discipline of `docs/how-to/add-a-discipline.md`: the code of the page is compiled, and keeps what every
+//! discipline keeps.
 
 use std::path::Path;
 

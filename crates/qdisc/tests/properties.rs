@@ -27,8 +27,8 @@ fn each(mut check: impl FnMut(&str, bool, u64, &[Arrival])) {
     }
 }
 
-/// Conservation, no reordering and the sums are checked by the ledger at every step; here that all is accounted for at the
-/// end, and that the queue is empty once nothing more comes.
+/// Conservation, no reordering and the sums are checked by the ledger at every step; here that all is accounted for at
+/// the end, and that the queue is empty once nothing more comes.
 #[test]
 fn every_packet_leaves_once_and_new_data_in_order() {
     each(|spec, shaped, seed, arrivals| {

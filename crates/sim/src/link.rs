@@ -1,8 +1,8 @@
 //! One direction of a link: a rate, a delay, and in front of them nothing or a discipline.
 //!
 //! A link without a discipline never drops for want of room, so when a packet comes, its arrival at the far end can be
-//! said at once; such a wire costs one event a packet, and so does one with a drop-tail queue ([`DropTail`]). A link with
-//! any other discipline is asked for the next packet whenever it has sent one.
+//! said at once; such a wire costs one event a packet, and so does one with a drop-tail queue ([`DropTail`]). A link
+//! with any other discipline is asked for the next packet whenever it has sent one.
 
 use narrows_qdisc::{Backlog, BoxedDiscipline, Packet as _, Reason, ReversePath, ShaperConfig};
 use narrows_units::{Bytes, Duration, Instant, Rate};
@@ -202,8 +202,8 @@ impl Link {
         Some(sending)
     }
 
-    /// Counts what the drop-tail queue has begun to send by `now`, as seen by an event scheduled at `since`. Whoever reads the
-    /// counters calls this before.
+    /// Counts what the drop-tail queue has begun to send by `now`, as seen by an event scheduled at `since`. Whoever
+    /// reads the counters calls this before.
     #[inline(always)]
     pub(crate) fn catch_up(&mut self, now: Instant, since: Instant) {
         while let Some(begun) = self.tail.as_mut().and_then(|tail| tail.pass(now, since)) {
@@ -269,7 +269,8 @@ pub(crate) struct Access {
     pub(crate) dephase: Duration,
     /// The node they end at.
     pub(crate) node: u32,
-    /// Whether a single link leads to that node: what leaves it for a host may be told to that host's wire ahead of time.
+    /// Whether a single link leads to that node: what leaves it for a host may be told to that host's wire ahead of
+    /// time.
     pub(crate) single: bool,
 }
 

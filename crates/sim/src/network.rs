@@ -19,8 +19,8 @@ use crate::loss::Loss;
 use crate::packet::{DATAGRAM, Pkt, Pool};
 use crate::tap::Tap;
 
-/// A host: its group, and the state of its two wires. Small, because there may be two for each flow, and never across two
-/// cache lines.
+/// A host: its group, and the state of its two wires. Small, because there may be two for each flow, and never across
+/// two cache lines.
 #[derive(Debug)]
 #[repr(align(32))]
 pub(crate) struct Host {
@@ -248,7 +248,8 @@ impl Network {
         }
     }
 
-    /// A packet will be at the far end of a link at `at`, which it begins to leave at `since`. Gives it back with the next link if that may be told at once.
+    /// A packet will be at the far end of a link at `at`, which it begins to leave at `since`. Gives it back with the
+    /// next link if that may be told at once.
     #[inline(always)]
     fn launch(&mut self, mut packet: Pkt, since: Instant, mut at: Instant) -> Option<(u32, Pkt)> {
         packet.0.label.hop += 1;

@@ -142,8 +142,8 @@ impl Counts {
 pub struct DirectionReport {
     /// Its packets together.
     pub counts: Counts,
-    /// How long each packet that left had waited, shortest first: from its arrival at the box, a wait in admission control included,
-    /// to the beginning of its sending.
+    /// How long each packet that left had waited, shortest first: from its arrival at the box, a wait in admission
+    /// control included, to the beginning of its sending.
     pub sojourns: Vec<Duration>,
 }
 

@@ -1,15 +1,15 @@
 //! Which acknowledgments a later one makes superfluous.
 //!
-//! Idea: Høiland-Jørgensen, Täht, Morton, Piece of CAKE, LANMAN 2018, section III-E. TCP's acknowledgments are cumulative: on a thin way back many that wait
-//! say no more than the last.
+//! Idea: Høiland-Jørgensen, Täht, Morton, Piece of CAKE, LANMAN 2018, section III-E. TCP's acknowledgments are
+//! cumulative: on a thin way back many that wait say no more than the last.
 //!
-//! An acknowledgment is kept if it has a flag besides ACK (ECE and CWR are signals, FIN, SYN and RST take part in the connection,
-//! somebody may wait for PSH and URG, and AccECN counts with a reserved bit), an option besides timestamps (MPTCP tells what no later
-//! one repeats) or a newer timestamp or echo, or if it acknowledges nothing before the later one (duplicates count as losses at the
-//! sender).
+//! An acknowledgment is kept if it has a flag besides ACK (ECE and CWR are signals, FIN, SYN and RST take part in the
+//! connection, somebody may wait for PSH and URG, and AccECN counts with a reserved bit), an option besides timestamps
+//! (MPTCP tells what no later one repeats) or a newer timestamp or echo, or if it acknowledges nothing before the later
+//! one (duplicates count as losses at the sender).
 //!
-//! Where we differ, always on the side of keeping: CAKE also lets SACKs go that a later one contains, echoes of marks that the later one
-//! repeats, and MD5 signatures; and data may replace an acknowledgment there.
+//! Where we differ, always on the side of keeping: CAKE also lets SACKs go that a later one contains, echoes of marks
+//! that the later one repeats, and MD5 signatures; and data may replace an acknowledgment there.
 
 use narrows_units::SeqNum;
 use narrows_wire::{Flags, Header, TcpHeader};

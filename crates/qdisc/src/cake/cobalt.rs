@@ -1,21 +1,23 @@
-//! COBALT: `CoDel` and BLUE side by side on one queue. `CoDel` speaks to flows that listen; BLUE, whose chance of a drop rises when the
-//! buffer overflows and falls when the queue is empty, stops those that do not.
+//! COBALT: `CoDel` and BLUE side by side on one queue. `CoDel` speaks to flows that listen; BLUE, whose chance of a
+//! drop rises when the buffer overflows and falls when the queue is empty, stops those that do not.
 //!
-//! Idea: Høiland-Jørgensen, Täht, Morton, Piece of CAKE, LANMAN 2018, section III-D; BLUE: Feng, Shin, Kandlur and Saha,
-//! IEEE/ACM Transactions on Networking 10(4), 2002. Unlike RFC 8289's, this `CoDel` keeps its count when the delay falls below target
-//! and lets it decay on the schedule by which it grew.
+//! Idea: Høiland-Jørgensen, Täht, Morton, Piece of CAKE, LANMAN 2018, section III-D; BLUE: Feng, Shin, Kandlur and
+//! Saha, IEEE/ACM Transactions on Networking 10(4), 2002. Unlike RFC 8289's, this `CoDel` keeps its count when the
+//! delay falls below target and lets it decay on the schedule by which it grew.
 //!
 //! Where the paper is silent this is as Linux's, with which it is compared:
 //! - A count that is due when the delay comes above target drops that packet and begins its schedule anew.
-//! - At rest the next drop is an interval after the last packet that left. So a queue that was not served for an interval has none to
-//!   wait: if its first packet is late, the second is told. With an interval of grace the count would stand at one when such a queue runs
-//!   empty, and the first packet of its next burst be dropped as due: 1 % of the arrivals where 48 flows send in bursts.
-//! - A queue that is found empty goes down by one at most each time it is looked at, which [`Cake`](super::Cake) does until it is at rest.
+//! - At rest the next drop is an interval after the last packet that left. So a queue that was not served for an
+//!   interval has none to wait: if its first packet is late, the second is told. With an interval of grace the count
+//!   would stand at one when such a queue runs empty, and the first packet of its next burst be dropped as due: 1 % of
+//!   the arrivals where 48 flows send in bursts.
+//! - A queue that is found empty goes down by one at most each time it is looked at, which [`Cake`](super::Cake) does
+//!   until it is at rest.
 //!
 //! This decides where flows have less than a packet a round trip (docs/decisions/one-codel.md).
 //!
-//! Where we differ: Linux's first spell of drops in a place of its table that was never used begins without an interval, because the
-//! root of its count is not set before the first drop.
+//! Where we differ: Linux's first spell of drops in a place of its table that was never used begins without an
+//! interval, because the root of its count is not set before the first drop.
 
 use narrows_units::Instant;
 
@@ -154,7 +156,8 @@ mod tests {
         let rested = (480..1000).find(|&t| idle.emptied(&LAW, at(t)));
         // From 470 on in steps of 44.7, 50, 57.7, 70.7, 100 and 100 ms: 894.
         assert_eq!((rested, idle.count, busy.count), (Some(894), 0, 0));
-        // Looked at once only it is told at once if it comes back late; with count 6 then, the next is 44.7 and 40.8 ms later.
+        // Looked at once only it is told at once if it comes back late; with count 6 then, the next is 44.7 and 40.8 ms
+        // later.
         let mut back = c;
         back.emptied(&LAW, at(480));
         assert_eq!(back.count, 5, "nothing was due");
@@ -201,7 +204,8 @@ mod tests {
             (0..100_000).filter(|_| probe.decide(&LAW, at(714), false, &mut dice) == Call::Stop).count();
         // Binomial with 11/256: mean 4297, deviation 64.
         assert!((3950..4650).contains(&stopped), "{stopped}");
-        // Looked at each millisecond from 720, which is six after the last step: a step then, and one in each 6 ms: 84 of 1/4096.
+        // Looked at each millisecond from 720, which is six after the last step: a step then, and one in each 6 ms: 84
+        // of 1/4096.
         (720..1220).for_each(|t| assert!(!c.emptied(&LAW, at(t))));
         assert_eq!(c.p_drop, 11 * RISE - 84 * FALL);
         (1220..5000).for_each(|t| _ = c.emptied(&LAW, at(t)));

@@ -1,4 +1,5 @@
-//! How many flows each host has in turns, and what that makes of a round: sources and destinations, each in a table of eight ways.
+//! How many bulk flows each host has, and what that makes of a round: sources and destinations, each in a table of
+//! eight ways.
 
 use core::net::IpAddr;
 
@@ -14,7 +15,7 @@ pub const ONE: u32 = 1 << 16;
 struct Host {
     /// Queues of its flows that are in a list.
     queues: u32,
-    /// Of these, those that take turns.
+    /// Of these, the bulk flows.
     bulk: u32,
     /// A flow's part of a round: one by `bulk`.
     part: u32,
@@ -85,7 +86,7 @@ impl Hosts {
         [&mut self.src.hosts[usize::from(src)], &mut self.dst.hosts[usize::from(dst)]]
     }
 
-    /// It takes turns from this round on.
+    /// It is a bulk flow from this round on.
     pub fn burden(&mut self, src: u16, dst: u16, round: u32) {
         self.pair(src, dst).into_iter().for_each(|host| host.set_bulk(host.bulk + 1, round));
     }

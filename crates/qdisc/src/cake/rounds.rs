@@ -68,7 +68,8 @@ mod tests {
     fn rounds_come_in_order_and_over_again() {
         let (mut rounds, mut links) = (Rounds::new(), [Links::NONE; 8]);
         assert_eq!(rounds.next(), None);
-        // In the present round, in the same word, in the next, in the last but one, and again in the first, before the present one's bit.
+        // In the present round, in the same word, in the next, in the last but one, and again in the first, before the
+        // present one's bit.
         for start in [0, 37, 63, 64, 1000, 1_000_000, u32::MAX - 100] {
             rounds.now = start;
             let due = [0, 1, 1, 40, 64, 130, 959, 1023].map(|n: u32| start.wrapping_add(n));

@@ -25,8 +25,8 @@ fn at(ms: u64) -> Instant {
     Instant::ZERO + Duration::from_millis(1000 + ms)
 }
 
-/// Of `n` packets, how many go to each host, if host 1 has one flow and host 2 ten, all with plenty to send. Flow `f` comes from
-/// source `source(f)`.
+/// Of `n` packets, how many go to each host, if host 1 has one flow and host 2 ten, all with plenty to send. Flow `f`
+/// comes from source `source(f)`.
 fn shares(settings: &str, n: usize, source: impl Fn(u16) -> u8) -> [usize; 2] {
     let mut q = queue(settings);
     let mut v = Verdicts::new();
@@ -79,8 +79,9 @@ fn within_a_host_flows_are_equal() {
     assert!(most - least <= 3000, "{bytes:?}");
 }
 
-/// One user with a long flow, another with two of packets of different lengths and with a sparse one, whose packets come in step with
-/// what the link sends. Linux's CAKE served 283, 142, 278 and 312 packets of these arrivals within 5 s.
+/// One user with a long flow, another with two of packets of different lengths and with a sparse one, whose packets
+/// come in step with what the link sends. Linux's CAKE served 283, 142, 278 and 312 packets of these arrivals within 5
+/// s.
 #[test]
 fn turns_follow_the_load() {
     let link = ShaperConfig { overhead: 14, ..ShaperConfig::new(Rate::from_kbps(1014)) };
@@ -210,9 +211,9 @@ fn data_duplicates_and_signals_stay_in_their_places() {
 
 #[test]
 fn a_standing_queue_is_told_and_the_last_packet_is_not_dropped() {
-    // Target 15 ms, but no queue under 40 ms counts; interval 110 ms. Sixty packets at once: the one that leaves at 50 ms has
-    // waited longer; the first drop is due 110 ms later, 160: packet 16. The next 110/sqrt(2) = 77.8 ms later, at 240: 25, since 16 has
-    // been dropped, then 63.5: 301, at 310: 33.
+    // Target 15 ms, but no queue under 40 ms counts; interval 110 ms. Sixty packets at once: the one that leaves at 50
+    // ms has waited longer; the first drop is due 110 ms later, 160: packet 16. The next 110/sqrt(2) = 77.8 ms later,
+    // at 240: 25, since 16 has been dropped, then 63.5: 301, at 310: 33.
     for (ecn, due) in [(Ecn::NotEct, vec![16, 25, 33]), (Ecn::Ect0, vec![])] {
         let (mut q, mut v) = (queue(""), Verdicts::new());
         for id in 0..60 {

@@ -40,8 +40,8 @@ impl Ways {
         self.tags.len()
     }
 
-    /// The place of `hash`. `taken` tells whether a place is in use; `visited` whether guests without a place of their own have
-    /// packets in it: then a guest stays, since packets of a flow may not be in two queues.
+    /// The place of `hash`. `taken` tells whether a place is in use; `visited` whether guests without a place of their
+    /// own have packets in it: then a guest stays, since packets of a flow may not be in two queues.
     pub fn find(
         &mut self,
         hash: u64,

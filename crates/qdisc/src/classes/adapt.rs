@@ -1,15 +1,17 @@
 //! What sets itself: the threshold by how long flows are, the split by how many there are and what they use.
 //!
-//! **Threshold.** Of all flows seen of late, which share got as far as 2, 3, 4, 6, 8, 12, ... packets of data? The least such
-//! number that at most a tenth of them gets beyond is the threshold: few flows are long (the paper: less than a fifth),
-//! and these carry most. It is a measurement of sizes and does not depend on what is done with it, so there is no loop.
+//! **Threshold.** Of all flows seen of late, which share got as far as 2, 3, 4, 6, 8, 12, ... packets of data? The
+//! least such number that at most a tenth of them gets beyond is the threshold: few flows are long (the paper: less
+//! than a fifth), and these carry most. It is a measurement of sizes and does not depend on what is done with it, so
+//! there is no loop.
 //!
-//! **Split.** Each step (an RTT) says how many flows `n` of each class were active and what it used of the link, `u`; both
-//! are averaged over about eight steps. A flow is active from its first packet of data until an RTT after its last, known
-//! when it sends again; of a pause at most a second counts, the least RTO of RFC 6298. One whose last packet was lost here
-//! waits for its timer, and more of it counts, up to the fourth expiry (1, 2, 4, 8 s): or a class that is locked out of its
-//! full buffer would seem to have fewer flows, be given less for it, and lose more. That comes in a lump after the pause, so
-//! it is spread over the next steps. A class that lost a packet in a step is taken to have used all it had: it wanted more.
+//! **Split.** Each step (an RTT) says how many flows `n` of each class were active and what it used of the link, `u`;
+//! both are averaged over about eight steps. A flow is active from its first packet of data until an RTT after its
+//! last, known when it sends again; of a pause at most a second counts, the least RTO of RFC 6298. One whose last
+//! packet was lost here waits for its timer, and more of it counts, up to the fourth expiry (1, 2, 4, 8 s): or a class
+//! that is locked out of its full buffer would seem to have fewer flows, be given less for it, and lose more. That
+//! comes in a lump after the pause, so it is spread over the next steps. A class that lost a packet in a step is taken
+//! to have used all it had: it wanted more.
 //!
 //! ```text
 //! fair = n_s / (n_s + n_l) for the short class, the rest for the long one
@@ -18,15 +20,16 @@
 //! s(k+1) = s(k) + (due - s(k)) / 8
 //! ```
 //!
-//! What a class leaves of its fair part goes to the other but for room to move. Flows that are limited by their round trips are
-//! slower for every packet they wait, so a class needs more than its average; but the nearer it comes to its fair part, the
-//! dearer is what it does not use. So the room is an eighth of what it leaves, and at least a tenth of what it gets, by which
-//! it shows that it wants more. With borrowing nothing is lost by room, and it is twice that.
+//! What a class leaves of its fair part goes to the other but for room to move. Flows that are limited by their round
+//! trips are slower for every packet they wait, so a class needs more than its average; but the nearer it comes to its
+//! fair part, the dearer is what it does not use. So the room is an eighth of what it leaves, and at least a tenth of
+//! what it gets, by which it shows that it wants more. With borrowing nothing is lost by room, and it is twice that.
 //!
-//! With `e = s - due` and `y` what a step adds, that is the notes' system (section 3.1) on the line `y = -e/8`, with A =
-//! 1/8 and G = 1: `A + 2G = 2.125 < 4`, a single mode of 7/8. Its limit in gain is 2, sixteen times what it has. A class
-//! that uses all it has asks for a ninth more at each step, until it is at its part: no state in between is one of rest.
-//! Where `u` follows `s` with a slope `m` below 1, `due` does with `m` times 10/9 or 7/8, and the gain is less by that.
+//! With `e = s - due` and `y` what a step adds, that is the notes' system (section 3.1) on the line `y = -e/8`, with A
+//! = 1/8 and G = 1: `A + 2G = 2.125 < 4`, a single mode of 7/8. Its limit in gain is 2, sixteen times what it has. A
+//! class that uses all it has asks for a ninth more at each step, until it is at its part: no state in between is one
+//! of rest. Where `u` follows `s` with a slope `m` below 1, `due` does with `m` times 10/9 or 7/8, and the gain is less
+//! by that.
 
 use narrows_units::{Bytes, Duration, Instant, Rate};
 
@@ -158,8 +161,8 @@ impl Divider {
         }
     }
 
-    /// Goes on from what `before` learned, maybe on another link. Averages are of parts of the link and of counts of which
-    /// only the ratio matters, so they hold for other steps and rates; the step that was being counted does not.
+    /// Goes on from what `before` learned, maybe on another link. Averages are of parts of the link and of counts of
+    /// which only the ratio matters, so they hold for other steps and rates; the step that was being counted does not.
     pub(super) fn follow(&mut self, before: &Self) {
         (self.share, self.flows, self.used) = (before.share, before.flows, before.used);
         self.late = before.late;
@@ -173,7 +176,8 @@ impl Divider {
         Ppm((self.share * u64::from(Ppm::ONE.0) / ONE) as u32)
     }
 
-    /// A flow of a class has sent data, for the first time or so many milliseconds after what came before, which was `lost`.
+    /// A flow of a class has sent data, for the first time or so many milliseconds after what came before, which was
+    /// `lost`.
     pub(super) fn heard(&mut self, class: usize, pause: Option<u32>, lost: bool) {
         let whole = pause.map_or(self.step.as_millis(), u64::from);
         let soon = whole.min(LEAST_RTO_MS);
@@ -193,8 +197,8 @@ impl Divider {
         self.sent[class] += wire.get();
     }
 
-    /// Time has come to `now`, by an arrival: departures are the driver's to time, arrivals are not. Tells whether a step
-    /// ended.
+    /// Time has come to `now`, by an arrival: departures are the driver's to time, arrivals are not. Tells whether a
+    /// step ended.
     pub(super) fn pass(&mut self, now: Instant) -> bool {
         if now < self.ends {
             return false;

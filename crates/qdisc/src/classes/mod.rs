@@ -1,14 +1,14 @@
 //! Class-based isolation of short and long flows: two classes with their own capacity and their own buffer.
 //!
 //! S. Yilmaz, I. Matta, "Class-based isolation of short-lived and long-lived TCP flows" (Boston University, about
-//! 2001), after the notes on it: an edge that says which class a flow is of ([`Edge`]), and at the bottleneck two queues,
-//! as two pipes (CBQ without borrowing) or by deficit round robin (Shreedhar and Varghese 1995). Shares are of the link
-//! with its framing.
+//! 2001), after the notes on it: an edge that says which class a flow is of ([`Edge`]), and at the bottleneck two
+//! queues, as two pipes (CBQ without borrowing) or by deficit round robin (Shreedhar and Varghese 1995). Shares are of
+//! the link with its framing.
 //!
 //! Where we differ:
-//! - Queues hold flows, not packets: a flow changes class with all it has waiting, so it is never overtaken by itself. A
-//!   flow that is due in the long class, and has more waiting than there is room for there, has what comes of it dropped
-//!   until it fits: there it would have been lost too.
+//! - Queues hold flows, not packets: a flow changes class with all it has waiting, so it is never overtaken by itself.
+//!   A flow that is due in the long class, and has more waiting than there is room for there, has what comes of it
+//!   dropped until it fits: there it would have been lost too.
 //! - A class that waited while the other's packet was sent makes up for that, so two classes that always have something
 //!   to send get exactly their shares. The notes' `max with now` alone would lose it each time.
 //! - Threshold and split can set themselves ([`adapt`]).

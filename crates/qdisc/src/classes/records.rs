@@ -124,8 +124,8 @@ impl Records {
         self.chains.find(&self.all, self.bucket(hash), |record| record.key == *key)
     }
 
-    /// Makes a record for a key that has none. Tells whether another, of a flow not older than `timeout` and not closed,
-    /// had to go for it.
+    /// Makes a record for a key that has none. Tells whether another, of a flow not older than `timeout` and not
+    /// closed, had to go for it.
     pub(super) fn make(
         &mut self,
         key: FlowKey,

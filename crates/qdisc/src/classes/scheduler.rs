@@ -53,7 +53,8 @@ impl Scheduler {
         new
     }
 
-    /// Takes over from `before` what each class has used up; on a faster link no class waits for longer than one packet.
+    /// Takes over from `before` what each class has used up; on a faster link no class waits for longer than one
+    /// packet.
     pub(super) fn follow(&mut self, now: Instant, before: &Self) {
         let largest = self.link.largest();
         for (pipe, old) in self.pipes.iter_mut().zip(&before.pipes) {

@@ -1,5 +1,5 @@
-//! Packets that wait: one FIFO per class through all its flows, and within it one FIFO per flow, so that a flow can leave
-//! a class with all that it has there.
+//! Packets that wait: one FIFO per class through all its flows, and within it one FIFO per flow, so that a flow can
+//! leave a class with all that it has there.
 
 use narrows_lists::{Arena as _, Chained, Linked, Links, List, NIL, Slab};
 use narrows_units::Bytes;

@@ -241,8 +241,8 @@ fn the_threshold_is_what_nine_flows_of_ten_do_not_pass() {
 fn the_split_closes_an_eighth_of_the_gap_each_step() {
     let link = Rate::from_kbps(1000);
     let step = Duration::from_millis(200);
-    // Three short flows to one long: the ratio of averages is 3/4 from the first step. The short ones use the half that they begin with,
-    // and a quarter of what they leave of their three makes 9/16.
+    // Three short flows to one long: the ratio of averages is 3/4 from the first step. The short ones use the half that
+    // they begin with, and a quarter of what they leave of their three makes 9/16.
     let mut d = Divider::new(step, link, Ppm(500_000), true);
     let mut share = 0.5;
     for k in 0..60_u64 {
@@ -257,7 +257,8 @@ fn the_split_closes_an_eighth_of_the_gap_each_step() {
     }
 }
 
-/// As many flows of each class; the short ones use up to `most` of the link in parts of a million, the long ones all they are given.
+/// As many flows of each class; the short ones use up to `most` of the link in parts of a million, the long ones all
+/// they are given.
 fn both_use(d: &mut Divider, steps: core::ops::Range<u64>, most: u32) -> u32 {
     for k in steps {
         d.pass(ms(k * 200));
@@ -308,13 +309,14 @@ fn a_flow_that_waits_for_its_timer_is_active() {
         }
         sum / f64::from(n)
     };
-    // One to 1.05 without, of a second in 20; one to 1.4 with, of 8 s in 20. The rest is that a mean of ratios is no ratio of means.
+    // One to 1.05 without, of a second in 20; one to 1.4 with, of 8 s in 20. The rest is that a mean of ratios is no
+    // ratio of means.
     assert!((part(false) - 1.0 / 2.05).abs() < 0.003, "{}", part(false));
     assert!((part(true) - 1.0 / 2.4).abs() < 0.02, "{}", part(true));
 }
 
-/// Three short flows to one long, borrowing, in steps of 200 ms; the short ones use half of a link of 240 kbit/s. The share nears
-/// 1/2 + (3/4 - 1/2) / 4 by an eighth a step.
+/// Three short flows to one long, borrowing, in steps of 200 ms; the short ones use half of a link of 240 kbit/s. The
+/// share nears 1/2 + (3/4 - 1/2) / 4 by an eighth a step.
 fn three_to_one(q: &mut Classes<Record>, steps: core::ops::Range<u64>) {
     for k in steps {
         put(q, ms(200 * k), [(1, 18), (2, 18), (3, 18), (4, 10)].map(|(flow, dscp)| labelled(flow, k, dscp)));
@@ -410,8 +412,8 @@ fn settings_that_do_not_go_together() {
 
 #[test]
 fn red_looks_at_each_class_alone() {
-    // Long class: room for 20 of 40, thresholds 5 and 15; w_q = 1 makes the average the queue. Up to 5 packets nothing is
-    // lost, and the short class is left alone.
+    // Long class: room for 20 of 40, thresholds 5 and 15; w_q = 1 makes the average the queue. Up to 5 packets nothing
+    // is lost, and the short class is left alone.
     let mut q = classes("dscp,queue=red,w_q=1,max_p=1,buffer=40");
     assert_eq!(put(&mut q, ms(0), (0..6).map(|n| labelled(2, n, 10))), 0);
     assert!(put(&mut q, ms(0), (6..100).map(|n| labelled(2, n, 10))) > 70);
@@ -423,8 +425,8 @@ fn red_looks_at_each_class_alone() {
 
 #[test]
 fn what_finds_no_room_is_not_marked_before_it_is_lost() {
-    // Room for 5 of 10 in the long class, thresholds 1 and 3; an average of one packet and a chance of one: every arrival from the
-    // third on is told. Those that fit are marked; the others are lost and nothing else.
+    // Room for 5 of 10 in the long class, thresholds 1 and 3; an average of one packet and a chance of one: every
+    // arrival from the third on is told. Those that fit are marked; the others are lost and nothing else.
     let mut q = classes("dscp,queue=red,w_q=1,max_p=1,buffer=10");
     let mut verdicts = Verdicts::new();
     for n in 0..40 {
@@ -448,8 +450,8 @@ fn what_finds_no_room_is_not_marked_before_it_is_lost() {
 
 #[test]
 fn a_class_is_idle_from_when_its_last_flow_has_left_it() {
-    // w_q = 1/2: flow 1's first three packets find 0, 1, 2: averages 0, 0.5, 1.25. At 2990 ms its fourth takes all four to the
-    // long class. A packet of 1500 B takes 24 ms at half the rate: 10 ms later none has passed.
+    // w_q = 1/2: flow 1's first three packets find 0, 1, 2: averages 0, 0.5, 1.25. At 2990 ms its fourth takes all four
+    // to the long class. A packet of 1500 B takes 24 ms at half the rate: 10 ms later none has passed.
     let mut q = classes("packets=3,queue=red,w_q=0.5,buffer=80");
     put(&mut q, ms(1000), (0..3).map(|n| data(1, n)));
     put(&mut q, ms(2990), [data(1, 3)]);
@@ -461,7 +463,8 @@ fn a_class_is_idle_from_when_its_last_flow_has_left_it() {
 
 #[test]
 fn a_faster_link_does_not_wait_for_the_old_one() {
-    // 5 % of 1 kbit/s: 1000 B take 160 s. At 1 s the link becomes one of 100 Mbit/s, and 5 % of that send 1000 B in 1.6 ms.
+    // 5 % of 1 kbit/s: 1000 B take 160 s. At 1 s the link becomes one of 100 Mbit/s, and 5 % of that send 1000 B in 1.6
+    // ms.
     let slow = ShaperConfig { rate: Rate::from_kbps(1), ..LINK };
     let fast = ShaperConfig { rate: Rate::from_kbps(100_000), ..LINK };
     let spec: Spec = "classes:dscp,share=0.05,buffer=60".parse().unwrap();

@@ -40,8 +40,8 @@ fn serve(q: &mut Drr<Record>) -> Option<u64> {
 #[test]
 fn the_example_of_figures_1_and_2() {
     // Quantum 500. Queue 1: 200, 750, 20 bytes; queue 2: 500, 500; queue 3: 100, 400, 350; queue 4: 50, 700, 180.
-    // First turn of queue 1: 500 - 200 leaves 300, too little for 750. Then queue 2 sends 500, queue 3 100 and 400, queue
-    // 4 50 (450 left). Second: queue 1 has 800: 750, 20. Queue 2: 500. Queue 3: 350. Queue 4 has 950: 700, 180.
+    // First turn of queue 1: 500 - 200 leaves 300, too little for 750. Then queue 2 sends 500, queue 3 100 and 400,
+    // queue 4 50 (450 left). Second: queue 1 has 800: 750, 20. Queue 2: 500. Queue 3: 350. Queue 4 has 950: 700, 180.
     let mut q = queue("50,quantum=500");
     let lens = [vec![200, 750, 20], vec![500, 500], vec![100, 400, 350], vec![50, 700, 180]];
     let load: Vec<_> =

@@ -92,8 +92,8 @@ fn calls(avg: f64, part: Option<(u64, u64)>, n: usize, seed: u64) -> Vec<usize> 
 
 #[test]
 fn drops_are_spread_evenly() {
-    // Section VII, method 2: X is uniform. p_b = 0.01, and the count is 1 at the first arrival after a drop: so 1 to 99,
-    // mean 50, deviation 28.6. (Method 1, without the count, would be geometric: mean 100, some beyond 500.)
+    // Section VII, method 2: X is uniform. p_b = 0.01, and the count is 1 at the first arrival after a drop: so 1 to
+    // 99, mean 50, deviation 28.6. (Method 1, without the count, would be geometric: mean 100, some beyond 500.)
     let at = calls(10.0, None, 500_000, 1);
     let gaps: Vec<usize> = at.windows(2).map(|w| w[1] - w[0]).collect();
     let mean = gaps.iter().sum::<usize>() as f64 / gaps.len() as f64;

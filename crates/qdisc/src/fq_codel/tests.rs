@@ -45,8 +45,8 @@ fn new_queues_go_first_and_then_wait_behind_the_old() {
     let mut q = queue("");
     feed(&mut q, 1, 0..4, 1500);
     feed(&mut q, 2, 0..4, 1500);
-    // Both new with 1514 bytes: after one packet of 1500 there are 14 left, so each sends two; then -1486, to the old list with
-    // 28 more each. Flow 1: two packets, then flow 2: two.
+    // Both new with 1514 bytes: after one packet of 1500 there are 14 left, so each sends two; then -1486, to the old
+    // list with 28 more each. Flow 1: two packets, then flow 2: two.
     assert_eq!(take(&mut q, 4), [1000, 1001, 2000, 2001]);
     // A new flow overtakes the old ones, for one packet of 100 bytes.
     feed(&mut q, 3, 0..1, 100);
@@ -131,22 +131,23 @@ fn dropped(settings: &str, flows: u64, each: u64) -> Vec<u64> {
 fn each_queue_has_its_own_codel() {
     // One flow as plain CoDel: the same packets as by hand there.
     assert_eq!(dropped("", 1, 46), [1011, 1022, 1031, 1037, 1043]);
-    // Thirty flows of two packets wait half a second, but none has more than one packet behind; Linux counts what all have.
-    // Of two packets neither is dropped even so: the first finds its queue above target for the first time, and the second
-    // follows within 10 ms. The third comes 590 ms after the first.
+    // Thirty flows of two packets wait half a second, but none has more than one packet behind; Linux counts what all
+    // have. Of two packets neither is dropped even so: the first finds its queue above target for the first time, and
+    // the second follows within 10 ms. The third comes 590 ms after the first.
     let apart = "flows=65536,spare=queue";
     assert_eq!(dropped(apart, 30, 2), [0; 0]);
     assert_eq!(dropped("flows=65536", 30, 2), [0; 0]);
     assert_eq!(dropped(apart, 30, 3), [0; 0]);
-    // At 600 ms all third packets are due at once. Flow f is above target since 20 (f - 1) ms, so up to flow 26 for an interval.
+    // At 600 ms all third packets are due at once. Flow f is above target since 20 (f - 1) ms, so up to flow 26 for an
+    // interval.
     let lost = dropped("flows=65536", 30, 3);
     assert_eq!(lost, (1..=26).map(|flow| flow * 1000 + 2).collect::<Vec<_>>());
 }
 
 #[test]
 fn a_flow_that_comes_back_does_not_pay_for_its_absence() {
-    // A hundred flows bring four packets each, wait until all are gone, and bring four more: 4 s of the link each time, and one more
-    // flow always has something waiting. How many of the second four are lost?
+    // A hundred flows bring four packets each, wait until all are gone, and bring four more: 4 s of the link each time,
+    // and one more flow always has something waiting. How many of the second four are lost?
     let lost = |settings: &str| {
         let (mut q, mut v) = (queue(settings), Verdicts::new());
         for step in 0..1200 {
@@ -173,11 +174,11 @@ fn a_flow_that_comes_back_does_not_pay_for_its_absence() {
 
 #[test]
 fn an_idle_link_ends_the_spells_of_all_queues() {
-    // Turns of one packet of 1500 B, one each 10 ms: flow 1 sends at 0, 20, 40, ... and is above target from 20 ms on. It loses one
-    // packet at 120 and one at 220, when the next is due at 290.7; its last leaves at 240 with 2000 B of flow 2 behind, which leave in
-    // one turn. Nobody looks at flow 1 before the link is idle. It comes back three seconds later, and its first packet waits
-    // 10 ms: with Linux's interval that lasts it is dropped, by the RFC none is. A spell that went on would have dropped
-    // (3 s / (2 * 100 ms))^2 in that one call.
+    // Turns of one packet of 1500 B, one each 10 ms: flow 1 sends at 0, 20, 40, ... and is above target from 20 ms on.
+    // It loses one packet at 120 and one at 220, when the next is due at 290.7; its last leaves at 240 with 2000 B of
+    // flow 2 behind, which leave in one turn. Nobody looks at flow 1 before the link is idle. It comes back three
+    // seconds later, and its first packet waits 10 ms: with Linux's interval that lasts it is dropped, by the RFC none
+    // is. A spell that went on would have dropped (3 s / (2 * 100 ms))^2 in that one call.
     let lost = |settings: &str| {
         let (mut q, mut v) = (queue(&format!("quantum=1500,{settings}")), Verdicts::new());
         for n in 0..15 {

@@ -45,8 +45,8 @@ fn near(a: f64, b: f64) {
 
 #[test]
 fn corrections_by_hand() {
-    // alpha (d - ref) + beta (d - old) with d = 55 ms, old = 35 ms: 0.125 * 0.040 + 1.25 * 0.020 = 0.005 + 0.025 = 0.03.
-    // Auto-tuning, section 4.2, from the chance before.
+    // alpha (d - ref) + beta (d - old) with d = 55 ms, old = 35 ms: 0.125 * 0.040 + 1.25 * 0.020 = 0.005 + 0.025 =
+    // 0.03. Auto-tuning, section 4.2, from the chance before.
     for (p, by) in
         [(0.0, 2048.0), (0.000_005, 512.0), (0.000_05, 128.0), (0.000_5, 32.0), (0.005, 8.0), (0.05, 2.0)]
     {
@@ -147,7 +147,8 @@ fn corrections_come_at_their_time_however_seldom_one_calls() {
     for id in 0..100 {
         q.enqueue(at(0), packet(id, Ecn::NotEct), &mut v);
     }
-    // One packet leaves after 400 ms: 26 corrections with no delay yet. At 1000 ms there have been 66: forty with 400 ms.
+    // One packet leaves after 400 ms: 26 corrections with no delay yet. At 1000 ms there have been 66: forty with 400
+    // ms.
     q.dequeue(at(400), &mut v);
     let mut by_hand = Control { current_qdelay: ms(400), ..Control::default() };
     (0..40).for_each(|_| by_hand.update(&q.config));
@@ -165,8 +166,8 @@ fn corrections_come_at_their_time_however_seldom_one_calls() {
 
 #[test]
 fn the_delay_settles_at_the_target() {
-    // Twice what the link carries, evenly: the chance must settle near one half, and the delay near 15 ms plus what packets of
-    // 10 ms make of it.
+    // Twice what the link carries, evenly: the chance must settle near one half, and the delay near 15 ms plus what
+    // packets of 10 ms make of it.
     let mut q = queue("derandomize=off,cap=off");
     let mut v = Verdicts::new();
     let mut waits = Vec::new();

@@ -100,8 +100,8 @@ fn an_end_and_a_beginning_make_another_flow() {
 
 #[test]
 fn an_out_packet_does_not_lower_the_average_of_in() {
-    // 750 B take 10 ms. Four "in" find 0, 1, 2, 3: averages 0, 0.5, 1.25, 2.125. The last leaves at 30 and is sent at 40. "Out"
-    // packets that come meanwhile leave the average of "in" alone (Clark and Fang, section III).
+    // 750 B take 10 ms. Four "in" find 0, 1, 2, 3: averages 0, 0.5, 1.25, 2.125. The last leaves at 30 and is sent at
+    // 40. "Out" packets that come meanwhile leave the average of "in" alone (Clark and Fang, section III).
     let mut q = queue("buffer=20,w_q=0.5,packet=750");
     let mut v = Verdicts::new();
     let at = |ms: u64| Instant::ZERO + Duration::from_millis(ms);

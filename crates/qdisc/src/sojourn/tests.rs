@@ -17,7 +17,8 @@ const fn at(ms: u64) -> Instant {
 
 const MUCH: Bytes = Bytes(30_000);
 
-/// Packets that leave each millisecond from `from` up to `to`, all having waited 20 ms with much behind: when one is told.
+/// Packets that leave each millisecond from `from` up to `to`, all having waited 20 ms with much behind: when one is
+/// told.
 fn signalled(codel: &mut Control, from: u64, to: u64) -> Vec<u64> {
     (from..to)
         .filter(|&t| {
@@ -33,7 +34,8 @@ fn signalled(codel: &mut Control, from: u64, to: u64) -> Vec<u64> {
 
 #[test]
 fn drops_come_at_interval_over_root_count() {
-    // Above target from 1 ms: a first drop 100 ms later. From there 100/sqrt(n): + 100, + 70.71, + 57.74, + 50, + 44.72, ...
+    // Above target from 1 ms: a first drop 100 ms later. From there 100/sqrt(n): + 100, + 70.71, + 57.74, + 50, +
+    // 44.72, ...
     let due = [101.0, 201.0, 271.71, 329.45, 379.45, 424.17, 464.99];
     let seen = signalled(&mut Control::default(), 1, 470);
     assert_eq!(seen, due.map(|t: f64| t.ceil() as u64));
@@ -75,8 +77,8 @@ fn a_second_spell_takes_up_the_count_of_the_first() {
     // Six drops until 425 (hand-worked above), the count then 6, of which 5 since the spell began with 1.
     assert_eq!(signalled(&mut codel, 1, 430).len(), 6);
     codel.decide(&rfc(), at(430), ms(1), MUCH, Before::Nothing);
-    // Again above from 440: first drop at 540. The last was due at 464.99, less than 1.6 s ago: count = 6 - 1 = 5, and the next
-    // come 100/sqrt(5) = 44.72 and 100/sqrt(6) = 40.82 ms later.
+    // Again above from 440: first drop at 540. The last was due at 464.99, less than 1.6 s ago: count = 6 - 1 = 5, and
+    // the next come 100/sqrt(5) = 44.72 and 100/sqrt(6) = 40.82 ms later.
     assert_eq!(signalled(&mut codel, 440, 640), [540, 585, 626]);
 }
 

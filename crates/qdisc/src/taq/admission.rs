@@ -1,21 +1,21 @@
 //! Admission control: which pools of flows may open connections while the link has more than it can serve.
 //!
-//! Section 4.3 of the TAQ paper. How loaded the link is comes as an argument: in paper mode it is overloaded by its loss
-//! rate, in default mode by the time of a round. A pool is named by the address that sends the SYN. Two rules:
+//! Section 4.3 of the TAQ paper. How loaded the link is comes as an argument: in paper mode it is overloaded by its
+//! loss rate, in default mode by the time of a round. A pool is named by the address that sends the SYN. Two rules:
 //!
 //! - [`Rule::Paper`]: a SYN joins the pool its source started less than `join` ago. A new pool is admitted unless the
 //!   link is overloaded. Else it waits, and is admitted after `wait` at the latest, each pool for itself.
-//! - [`Rule::WaitQueue`]: a pool stays admitted while it is active. Those who wait are admitted in the order of the wait
-//!   queue, one each `pace`; a new pool goes behind them. Under overload one pool is admitted each `guarantee`,
+//! - [`Rule::WaitQueue`]: a pool stays admitted while it is active. Those who wait are admitted in the order of the
+//!   wait queue, one each `pace`; a new pool goes behind them. Under overload one pool is admitted each `guarantee`,
 //!   and whoever has waited `rounds` rounds: the more pools are served, the longer a round.
 //!
 //! A waiting SYN is dropped, and the client asks again, or it is held: then only the latest copy of each, and they are
 //! released in the order of the queue. Where SYNs are dropped nobody can be admitted while away, so of those who wait
 //! whoever asks first after there is room is admitted.
 //!
-//! A client that the driver can answer ([`Packet::answerable`]) is refused and never held. The refusal says its position and
-//! when to ask again. Where others are held, such a pool is granted its admission while it is away: it is admitted when
-//! it comes back.
+//! A client that the driver can answer ([`Packet::answerable`]) is refused and never held. The refusal says its
+//! position and when to ask again. Where others are held, such a pool is granted its admission while it is away: it is
+//! admitted when it comes back.
 //!
 //! What happens at an instant depends on arrivals and on that instant, never on how often the driver asks.
 
@@ -225,7 +225,8 @@ impl<P: Packet> Admission<P> {
         }
     }
 
-    /// The pool of `source`, if it is known: keep it beside the flow for [`Admission::refresh`] or [`Admission::prove`].
+    /// The pool of `source`, if it is known: keep it beside the flow for [`Admission::refresh`] or
+    /// [`Admission::prove`].
     #[must_use]
     pub fn pool(&self, source: IpAddr) -> Option<PoolId> {
         self.pools.find(source)

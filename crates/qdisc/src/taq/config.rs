@@ -3,8 +3,8 @@
 //! is there in that mode only.
 //!
 //! All keys stand in one table, [`Settings::keys`](crate::Settings::keys): command line, TOML, scenario files and
-//! documents read the same names, ranges and explanations. Shares and probabilities are kept in parts per million, so that no float decides
-//! about a packet.
+//! documents read the same names, ranges and explanations. Shares and probabilities are kept in parts per million, so
+//! that no float decides about a packet.
 
 use narrows_units::{Bytes, Duration};
 
@@ -112,7 +112,8 @@ impl Default for Common {
 pub struct PaperConfig {
     /// What a fair share is.
     pub fair_share: FairShare,
-    /// Loss probability above which timeouts repeat (paper: 0.1): nothing goes by it, but `p_admit` has to stay below it.
+    /// Loss probability above which timeouts repeat (paper: 0.1): nothing goes by it, but `p_admit` has to stay below
+    /// it.
     pub p_thresh: Ppm,
     /// Loss probability from which new pools wait; below `p_thresh`.
     pub p_admit: Ppm,

@@ -1,9 +1,9 @@
-//! A bounded table of pools (user addresses): a slab, an ordered index and three lists. The index is a tree, so there is no
-//! choice of addresses that makes it slow.
+//! A bounded table of pools (user addresses): a slab, an ordered index and three lists. The index is a tree, so there
+//! is no choice of addresses that makes it slow.
 //!
 //! A pool stands in exactly one list: those who wait, those who were admitted and have sent nothing but SYNs, those who
-//! were admitted and have sent more. When the table is full the oldest unproven pool goes first, so that a flood of made-up
-//! addresses costs its own kind and not the people who are being served.
+//! were admitted and have sent more. When the table is full the oldest unproven pool goes first, so that a flood of
+//! made-up addresses costs its own kind and not the people who are being served.
 
 use core::net::{IpAddr, Ipv6Addr};
 use std::collections::BTreeMap;

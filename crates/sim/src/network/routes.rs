@@ -5,8 +5,8 @@ use narrows_units::Duration;
 use super::{Edge, Network};
 
 impl Network {
-    /// Finds the routes: least propagation, among equals the fewest links, among those the one added first. To be called when
-    /// all is built.
+    /// Finds the routes: least propagation, among equals the fewest links, among those the one added first. To be
+    /// called when all is built.
     pub(crate) fn settle(&mut self) {
         let n = self.nodes as usize;
         self.routes = vec![Box::default(); n * n];

@@ -88,8 +88,8 @@ impl Network {
         }
     }
 
-    /// Counts what the discipline of link `id`, or the one that watches it, decided, and takes the boxes back. What a reverse path
-    /// lets go may push out a packet of the other direction: each counts at the link it came to.
+    /// Counts what the discipline of link `id`, or the one that watches it, decided, and takes the boxes back. What a
+    /// reverse path lets go may push out a packet of the other direction: each counts at the link it came to.
     pub(super) fn apply_verdicts(&mut self, id: u32) {
         let routes = &self.routes;
         let at = |packet: &Pkt| {

@@ -305,9 +305,9 @@ fn through_driver(spec: &Spec, arrivals: &[(Instant, Direction, Header)]) -> ([L
 /// may be that much later.
 const SLACK: Duration = Duration::from_nanos(8);
 
-/// The same entries in the same order at the same instants. Where the reverse paths of both directions let packets go at
-/// one instant, the driver asks down first and the simulator in the order in which they asked: so with `slack`, entries
-/// that are no further apart may stand in any order.
+/// The same entries in the same order at the same instants. Where the reverse paths of both directions let packets go
+/// at one instant, the driver asks down first and the simulator in the order in which they asked: so with `slack`,
+/// entries that are no further apart may stand in any order.
 fn assert_same(net: &[Entry], driven: &[Entry], slack: Duration) {
     let mut at = 0;
     while at < driven.len() {

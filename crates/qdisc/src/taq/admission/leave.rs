@@ -8,8 +8,8 @@ use crate::taq::pools::List;
 use crate::{Packet, Verdict};
 
 impl<P: Packet> Admission<P> {
-    /// Whether a pool can be added, if need be at the cost of one that proved nothing, of one that has long been idle, or
-    /// of one that gave up.
+    /// Whether a pool can be added, if need be at the cost of one that proved nothing, of one that has long been idle,
+    /// or of one that gave up.
     pub(super) fn make_room(&mut self, now: Instant, decisions: &mut Decisions<'_, P>) -> bool {
         if !self.pools.is_full() {
             return true;

@@ -52,9 +52,9 @@ impl<P: Packet> DefaultMode<P> {
     }
 
     /// What is not TCP cannot be told copies from data, nor be held back by a window: what waits delays what its sender
-    /// repairs, by a round for each packet. So it has two quanta, or what its round trip takes if rounds are shorter; beyond that
-    /// the oldest packet goes: QUIC learns of a loss soonest from it, and voice has no use for it. An ECN-capable one is
-    /// marked first.
+    /// repairs, by a round for each packet. So it has two quanta, or what its round trip takes if rounds are shorter;
+    /// beyond that the oldest packet goes: QUIC learns of a loss soonest from it, and voice has no use for it. An
+    /// ECN-capable one is marked first.
     fn manage_other_queue(&mut self, now: Instant, id: u32, verdicts: &mut Verdicts<P>) {
         let quanta = (OTHERS_RTT.as_nanos() / self.round_time().as_nanos().max(1)).max(OTHERS_PACKETS.into());
         let room = quanta * u64::from(self.quantum_bytes().unsigned_abs()).max(self.mean_len >> 4);

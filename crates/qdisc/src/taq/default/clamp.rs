@@ -3,9 +3,9 @@
 //!
 //! The right edge of the window (RFC 9293, section 3.8.6) is lowered to what has been served plus an permitted. It is
 //! never pulled back (RFC 9293, section 3.8.6.2.1, "shrinking the window" is strongly discouraged), so a packet already
-//! permitted is never forbidden. The window scale (RFC 7323) must have been seen in both SYNs: a field whose unit is not
-//! known is left alone. Idea: TCP rate control by ACK modification (Karandikar et al., CCR 2000), here with a queue per
-//! flow and an allowance in rounds.
+//! permitted is never forbidden. The window scale (RFC 7323) must have been seen in both SYNs: a field whose unit is
+//! not known is left alone. Idea: TCP rate control by ACK modification (Karandikar et al., CCR 2000), here with a queue
+//! per flow and an allowance in rounds.
 
 use narrows_units::SeqNum;
 use narrows_wire::TcpHeader;
@@ -45,7 +45,8 @@ impl Clamp {
         Some(field)
     }
 
-    /// Whether a sender that has sent up to `max_seq` keeps within the edge it was told: then its backlog will not grow.
+    /// Whether a sender that has sent up to `max_seq` keeps within the edge it was told: then its backlog will not
+    /// grow.
     pub fn obeyed(&self, max_seq: SeqNum) -> bool {
         self.edge.is_some_and(|e| max_seq.at_or_before(e + 1))
     }
@@ -56,9 +57,10 @@ impl Clamp {
     }
 }
 
-/// An edge at or after `wanted` that is a multiple of the field's unit from `ack`, and as little as may be short of whole
-/// segments of the sender: what is left over of a window is filled with a small segment, whose header costs as much as a
-/// full one's. Linux does so when more than one segment fits. With 448 bytes in units of 128 every second multiple fits.
+/// An edge at or after `wanted` that is a multiple of the field's unit from `ack`, and as little as may be short of
+/// whole segments of the sender: what is left over of a window is filled with a small segment, whose header costs as
+/// much as a full one's. Linux does so when more than one segment fits. With 448 bytes in units of 128 every second
+/// multiple fits.
 fn whole_segments(ack: SeqNum, scale: u8, wanted: SeqNum, grid: Grid) -> SeqNum {
     let (sent, segment) = (grid.max_seq.max(ack), grid.segment.max(1));
     if wanted.at_or_before(sent) {
@@ -94,13 +96,13 @@ mod tests {
 
     #[test]
     fn the_edge_by_hand() {
-        // Scale 7: units of 128. Nothing sent yet, two segments wanted: 2 * 1448 = 22 units and 80 bytes, 3 * 1448 = 33 and
-        // 120, 4 * 1448 = 45 and 32, less than 1448 / 32: the edge is 45 units on, at 6760.
+        // Scale 7: units of 128. Nothing sent yet, two segments wanted: 2 * 1448 = 22 units and 80 bytes, 3 * 1448 = 33
+        // and 120, 4 * 1448 = 45 and 32, less than 1448 / 32: the edge is 45 units on, at 6760.
         let mut c = Clamp::default();
         assert_eq!(c.window(&ack(1000, 500), 7, SeqNum(1000 + 2896), grid(1000, 1448)), Some(45));
         assert_eq!(c.edge, Some(SeqNum(6760)));
-        // Four segments have come, one is acknowledged and served: what is wanted has been granted. (6760 - 2448) / 128 is
-        // 33.7: the field says 34, the edge is at 6800, less than a segment beyond what was sent.
+        // Four segments have come, one is acknowledged and served: what is wanted has been granted. (6760 - 2448) / 128
+        // is 33.7: the field says 34, the edge is at 6800, less than a segment beyond what was sent.
         assert_eq!(c.window(&ack(2448, 500), 7, SeqNum(2448 + 2896), grid(6792, 1448)), Some(34));
         assert_eq!(c.edge, Some(SeqNum(6800)));
     }

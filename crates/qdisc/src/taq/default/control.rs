@@ -2,8 +2,8 @@
 //!
 //! A SYN-ACK, a pure acknowledgment or the FIN of a flow that has nothing else waiting takes a twentieth of a data
 //! packet's time, and while it waits the other end's timer runs: it sends its request or its FIN again and is answered
-//! again. So they go first, up to a share of the link; what is beyond that waits in its flow's queue, so that a flood of
-//! acknowledgments cannot take the link.
+//! again. So they go first, up to a share of the link; what is beyond that waits in its flow's queue, so that a flood
+//! of acknowledgments cannot take the link.
 //!
 //! An acknowledgment may overtake its flow's data: it moves no sequence number. A FIN or RST may not.
 

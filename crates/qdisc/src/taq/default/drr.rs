@@ -45,9 +45,9 @@ impl<P: Packet> DefaultMode<P> {
         let slot = &mut self.flows[id as usize];
         let rested = slot.served_at != NEVER && now.since(slot.served_at) >= round_time;
         if rested {
-            // It has had nothing for a round: it gets one quantum, and its debt is paid. With more, flows of small packets
-            // whose round trip is longer than a round live off the credit, several packets a round trip, while the
-            // others have one a round.
+            // It has had nothing for a round: it gets one quantum, and its debt is paid. With more, flows of small
+            // packets whose round trip is longer than a round live off the credit, several packets a round trip, while
+            // the others have one a round.
             slot.credit = slot.credit.max(signed(self.config.new_quantum.into()).min(quantum));
             slot.deficit = slot.deficit.max(0);
         } else {

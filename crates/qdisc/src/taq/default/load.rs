@@ -14,9 +14,9 @@ const COMING: Duration = Duration::from_secs(1);
 const MOST_COMING: usize = 4096;
 
 impl<P: Packet> DefaultMode<P> {
-    /// Whether new pools have to wait: a round of one full packet for each pool that is served takes longer than a stall
-    /// may last. Served are the pools of the flows with packets waiting (a user with four connections stalls only if
-    /// all four do), and the connections admitted a moment ago that have nothing to send yet.
+    /// Whether new pools have to wait: a round of one full packet for each pool that is served takes longer than a
+    /// stall may last. Served are the pools of the flows with packets waiting (a user with four connections stalls only
+    /// if all four do), and the connections admitted a moment ago that have nothing to send yet.
     pub(super) fn load(&self, now: Instant) -> Load {
         let coming = self.admitted_at.len() - self.admitted_at.partition_point(|t| now.since(*t) >= COMING);
         let waiting = self.waiting().min(self.tracker.active_pools());

@@ -1,7 +1,7 @@
 //! TAQ's default mode.
 //!
-//! The paper's mode decides what to drop by what the flow's phase makes of it. This one removes the causes of drops first,
-//! and drops only what TCP repairs without a timeout:
+//! The paper's mode decides what to drop by what the flow's phase makes of it. This one removes the causes of drops
+//! first, and drops only what TCP repairs without a timeout:
 //!
 //! - **Control packets first** ([`control`]).
 //! - **A queue for each flow**, served by deficit round robin in bytes (Shreedhar and Varghese, 1995). A flow's backlog
@@ -10,8 +10,8 @@
 //!   each flow's life), on a part of the link ([`new_flows`]).
 //! - **Suppressed duplicates** ([`duplicates`]).
 //! - **The window clamp** ([`clamp`]).
-//! - **Marks, or drops a flow can repair** ([`repair`]), where the clamp does not reach: no timestamps of the handshake,
-//!   one-way view, another transport.
+//! - **Marks, or drops a flow can repair** ([`repair`]), where the clamp does not reach: no timestamps of the
+//!   handshake, one-way view, another transport.
 //! - **Memory bounds** ([`longest`]).
 //! - **Admission control** ([`super::admission`]): new pools wait when a round takes longer than a stall may last.
 //!

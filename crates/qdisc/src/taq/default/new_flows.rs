@@ -1,10 +1,10 @@
 //! New flows: they spend a credit before the old flows are served, and so much of the link they may have for that.
 //!
-//! A page of thirty objects is thirty flows, and the first packet of each goes before the old flows. Together they are a
-//! stall for all of these. So while both wait, new flows have `new_share` of the link and the old ones the rest, but for
-//! a little ([`IN_ADVANCE`]), which is all that they need of a link with room. None waits longer for that than if it were
-//! old: it lets no more packets of old flows pass than there were old flows when it came. Requests do not count as new
-//! flows: an upload's first packet in front of one costs a page more than the request costs the upload.
+//! A page of thirty objects is thirty flows, and the first packet of each goes before the old flows. Together they are
+//! a stall for all of these. So while both wait, new flows have `new_share` of the link and the old ones the rest, but
+//! for a little ([`IN_ADVANCE`]), which is all that they need of a link with room. None waits longer for that than if
+//! it were old: it lets no more packets of old flows pass than there were old flows when it came. Requests do not count
+//! as new flows: an upload's first packet in front of one costs a page more than the request costs the upload.
 
 use narrows_lists::List;
 use narrows_units::{Duration, Rate};

@@ -115,8 +115,8 @@ fn turns_are_in_bytes() {
     assert_eq!(users, [1, 2, 2, 2, 1, 2, 2, 2]);
 }
 
-/// Nine flows wait, a turn is 1500 B, a round 9 x 20 ms: the share of a flow in 20 ms is 167 B, in 10 ms 83 B. So what is
-/// 150 B long goes first if its flow was served 20 ms ago, and waits for its turn if that was 10 ms ago.
+/// Nine flows wait, a turn is 1500 B, a round 9 x 20 ms: the share of a flow in 20 ms is 167 B, in 10 ms 83 B. So what
+/// is 150 B long goes first if its flow was served 20 ms ago, and waits for its turn if that was 10 ms ago.
 #[test]
 fn who_needs_less_than_a_turn_does_not_wait_for_one() {
     let small = |nth: u32| segment(key(10), Flags::ACK, 1001 + nth * 98, 1, 98);
@@ -151,9 +151,9 @@ fn a_newcomer_goes_first_once() {
     assert_eq!(b.order(), [(3, 0), (1, 1), (2, 1), (3, 1)]);
 }
 
-/// Twelve flows come one by one while three take turns. 50 ms of 600 kbit/s are 3750 bytes: new_flows, half a packet ahead
-/// for each, are served until they are 6 x 750 bytes ahead, then in turn with the round, and all before it once as many of the
-/// round's packets have passed them as flows stood in it.
+/// Twelve flows come one by one while three take turns. 50 ms of 600 kbit/s are 3750 bytes: new_flows, half a packet
+/// ahead for each, are served until they are 6 x 750 bytes ahead, then in turn with the round, and all before it once
+/// as many of the round's packets have passed them as flows stood in it.
 #[test]
 fn newcomers_have_half_the_link_and_wait_no_longer_than_a_round() {
     let newcomers_and_round = |share: &str| -> String {
@@ -238,8 +238,8 @@ fn a_copy_is_swallowed_while_its_acknowledgment_is_on_its_way_and_not_after() {
 
 #[test]
 fn the_window_is_clamped_to_what_the_turn_needs() {
-    // One flow on 600 kbit/s: a turn is 20 ms, the round trip 100 ms: 2 + 2 * 100 / 20 = 12 segments. Of 12 to 15 segments
-    // 13 come closest to whole units of 128 bytes: 13 * 1448 = 147 * 128 + 8.
+    // One flow on 600 kbit/s: a turn is 20 ms, the round trip 100 ms: 2 + 2 * 100 / 20 = 12 segments. Of 12 to 15
+    // segments 13 come closest to whole units of 128 bytes: 13 * 1448 = 147 * 128 + 8.
     let mut b = Bench::new(&[("window_clamp_min", "2")]);
     b.connect(1);
     let tcp = b.ack(1, 1001);

@@ -73,8 +73,8 @@ impl<P: Packet> PaperMode<P> {
         false
     }
 
-    /// The packet a class loses: the last of the flow with the fewest drops this epoch, of these the one with the largest
-    /// rate for its share, of equals the one with the newest packet.
+    /// The packet a class loses: the last of the flow with the fewest drops this epoch, of these the one with the
+    /// largest rate for its share, of equals the one with the newest packet.
     pub(super) fn victim(&mut self, now: Instant, class: Class) -> Option<u32> {
         let Some(fifo) = class.fifo() else { return self.store.tail(class) };
         for _ in 0..victims::LOOK {

@@ -1,13 +1,14 @@
 //! TAQ as published: five queues on three levels (EuroSys 2014, sections 4.2 and 4.3; notes, 2.4 to 2.7).
 //!
 //! Where the text leaves a choice the notes' recommendation is taken. Our own choices, because neither says:
-//! - A packet belongs to its flow's FIFO and the flow stands in one class as a whole (new data is never reordered). Text
-//!   and notes classify each packet by itself. A flow that changes class goes to the end of the new queue.
+//! - A packet belongs to its flow's FIFO and the flow stands in one class as a whole (new data is never reordered).
+//!   Text and notes classify each packet by itself. A flow that changes class goes to the end of the new queue.
 //! - An over-penalised flow is moved at the drop that makes it so, not at its next packet.
 //! - The recovery queue holds at most three quarters of the buffer; its bucket is 100 ms or two MTU deep.
 //! - ECN: at a cap, or with the buffer full but not yet a quarter above its size, a capable victim is marked and stays.
 //!   One that bears the mark already is dropped: a second mark would tell nobody anything.
-//! - A packet that cannot be followed, because the flow table is full of flows with packets waiting, goes above fair share.
+//! - A packet that cannot be followed, because the flow table is full of flows with packets waiting, goes above fair
+//!   share.
 
 mod class;
 mod limits;

@@ -25,8 +25,8 @@ const LEAST: u64 = 8;
 /// The scheduler's own state.
 #[derive(Debug)]
 pub(super) struct Scheduler {
-    /// Time in the bucket's own measure: when it would be full again (a GCRA, so that nothing depends on how often it is
-    /// asked).
+    /// Time in the bucket's own measure: when it would be full again (a GCRA, so that nothing depends on how often it
+    /// is asked).
     full_at: Instant,
     /// What the bucket lets through in time: nanoseconds a byte at the capped rate, in 1/65536.
     cost: u64,

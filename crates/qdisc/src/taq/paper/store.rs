@@ -1,8 +1,8 @@
 //! Packets that wait: each flow's own FIFO, threaded through the FIFO of its class.
 //!
 //! A packet stands in two doubly linked lists, that of its flow and that of its class, so it can be taken out of the
-//! middle of either at no cost. All packets of a flow stand in one class and in the same order in both lists: so new data
-//! of a flow is never reordered. A flow that changes class takes its packets along, to the end of the new queue.
+//! middle of either at no cost. All packets of a flow stand in one class and in the same order in both lists: so new
+//! data of a flow is never reordered. A flow that changes class takes its packets along, to the end of the new queue.
 //! Retransmissions and pure acknowledgments stand in the recovery queue instead, ordered by their key.
 
 use core::cmp::Reverse;
@@ -203,7 +203,8 @@ impl<P: Packet> PaperQueues<P> {
         }
     }
 
-    /// The packet a class would lose last in, first out: the newest; of the recovery queue the newest of the lowest key.
+    /// The packet a class would lose last in, first out: the newest; of the recovery queue the newest of the lowest
+    /// key.
     pub(super) fn tail(&self, class: Class) -> Option<u32> {
         match class.fifo() {
             Some(i) => self.classes[i].packets.last(),
@@ -239,7 +240,8 @@ impl<P: Packet> PaperQueues<P> {
         })
     }
 
-    /// A packet joins the recovery queue; the larger key goes first, equal keys in order of arrival. Keys are above zero.
+    /// A packet joins the recovery queue; the larger key goes first, equal keys in order of arrival. Keys are above
+    /// zero.
     pub(super) fn push_recovery(&mut self, packet: P, flow: u32, key: u64, retransmission: bool) -> u32 {
         self.recovery_backlog.add(packet.len());
         let node = self.insert(packet, flow, key, retransmission);

@@ -94,7 +94,8 @@ impl Bench {
         ids.collect()
     }
 
-    /// A flow that sends `n` packets of 1000 B in the epoch (200 ms, the first guess) that ends at `ms`, and nothing more.
+    /// A flow that sends `n` packets of 1000 B in the epoch (200 ms, the first guess) that ends at `ms`, and nothing
+    /// more.
     fn past(&mut self, ms: u64, flow: u8, n: u32) {
         for _ in 0..n {
             self.data(ms - 200, flow, 1000);

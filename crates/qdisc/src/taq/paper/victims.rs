@@ -1,5 +1,5 @@
-//! Which flow of a class loses a packet (notes, section 2.6): the one with the fewest drops in its current epoch, and of
-//! those the one with the largest rate for its fair share; equals lose at the tail.
+//! Which flow of a class loses a packet (notes, section 2.6): the one with the fewest drops in its current epoch, and
+//! of those the one with the largest rate for its fair share; equals lose at the tail.
 //!
 //! Flows stand in buckets by drops (0, 1, 2, more) and by the logarithm of rate over share (four steps an octave), so
 //! that the choice costs the same among ten flows as among fifty thousand. Among the flows at the end of the first
