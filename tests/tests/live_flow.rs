@@ -113,9 +113,11 @@ fn simulated(case: &Case) -> Figures {
     (results.summary["goodput_kbps"], results.summary["retransmitted"])
 }
 
+/// The name that skips are told by.
+const TEST: &str = "a_kernels_flow_and_its_preset_agree";
+
 #[test]
 fn a_kernels_flow_and_its_preset_agree() {
-    const TEST: &str = "a_kernels_flow_and_its_preset_agree";
     let program = match (bench::available(), program()) {
         (Err(why), _) => return skip(TEST, format!("{why:#}")),
         (_, None) => return skip(TEST, "needs the program: NARROWS_BIN"),
@@ -132,31 +134,42 @@ fn a_kernels_flow_and_its_preset_agree() {
             skip_part(TEST, case.name, format!("this kernel has {}", known.trim()));
         }
     }
+    // A busy machine disturbs a run now and then, a wrong model every run: what disagrees is run again by itself.
     let mut wrong = Vec::new();
-    for (case, mut child) in running {
-        let log = || std::fs::read_to_string(place.0.join(format!("{}.log", case.name))).unwrap_or_default();
-        assert!(child.wait().unwrap().success(), "{}: {}", case.name, log());
-        let sim = simulated(case);
-        let lab = match in_the_lab(case, &place) {
-            Ok(figures) => figures,
-            Err(why) => {
-                skip_part(TEST, case.name, format!("the machine was busy: {why}"));
-                continue;
+    for (case, child) in running {
+        let mut outcome = compare(case, child, &place);
+        for _ in 0..2 {
+            if outcome.is_err() {
+                outcome = compare(case, start(&program, case, &place), &place);
             }
-        };
-        let (goodput, share) = (sim.0 / lab.0, sim.1 / lab.1);
-        let line = format!(
-            "{}: kernel {:.0} kbit/s, {:.2} % retransmitted; simulated {:.0}, {:.2} %: {goodput:.3}, {share:.2} times",
-            case.name,
-            lab.0,
-            lab.1 * 100.0,
-            sim.0,
-            sim.1 * 100.0,
-        );
-        println!("{line}");
-        if (goodput - 1.0).abs() > 0.03 || !(1.0 / 1.3..=1.3).contains(&share) {
-            wrong.push(line);
         }
+        wrong.extend(outcome.err());
     }
     assert!(wrong.is_empty(), "{wrong:#?}");
+}
+
+/// Waits for a run of the lab and sets the simulated one beside it; an error says how far apart they are.
+fn compare(case: &Case, mut child: Child, place: &Place) -> Result<(), String> {
+    let log = || std::fs::read_to_string(place.0.join(format!("{}.log", case.name))).unwrap_or_default();
+    assert!(child.wait().unwrap().success(), "{}: {}", case.name, log());
+    let sim = simulated(case);
+    let lab = match in_the_lab(case, place) {
+        Ok(figures) => figures,
+        Err(why) => {
+            skip_part(TEST, case.name, format!("the machine was busy: {why}"));
+            return Ok(());
+        }
+    };
+    let (goodput, share) = (sim.0 / lab.0, sim.1 / lab.1);
+    let line = format!(
+        "{}: kernel {:.0} kbit/s, {:.2} % retransmitted; simulated {:.0}, {:.2} %: {goodput:.3}, {share:.2} times",
+        case.name,
+        lab.0,
+        lab.1 * 100.0,
+        sim.0,
+        sim.1 * 100.0,
+    );
+    println!("{line}");
+    let agree = (goodput - 1.0).abs() <= 0.03 && (1.0 / 1.3..=1.3).contains(&share);
+    if agree { Ok(()) } else { Err(line) }
 }

@@ -68,7 +68,7 @@ class OperatingPoint(NamedTuple):
 
 
 def operating_point(bottleneck: Bottleneck) -> OperatingPoint:
-    """The operating point."""
+    """The operating point of a link that endless flows share."""
     figures: dict[str, Any] = dict(zip(OperatingPoint._fields, _of("operating_point", bottleneck)))
     return OperatingPoint(**figures | {"regime": named(figures["regime"], REGIMES)})
 
