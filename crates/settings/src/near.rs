@@ -1,9 +1,14 @@
 //! Words that were probably meant.
 
+use crate::renamed;
+
 /// `one of a, b, c`, or the one that was probably meant.
 #[must_use]
 pub fn one_of<'a>(word: &str, known: impl IntoIterator<Item = &'a str>) -> String {
     let known: Vec<&str> = known.into_iter().collect();
+    if let Some(new) = renamed(word).filter(|new| known.contains(new)) {
+        return format!("'{new}', as it is called now");
+    }
     match nearest(word, known.iter().copied()) {
         Some(near) => format!("'{near}'?"),
         None => format!("one of {}", known.join(", ")),
@@ -58,5 +63,11 @@ mod tests {
         assert_eq!(nearest("warm_up", known), Some("warmup"));
         assert_eq!(nearest("rtae", known), Some("rate"));
         assert_eq!(nearest("zzz", known), None);
+    }
+
+    #[test]
+    fn a_word_that_was_renamed() {
+        assert_eq!(one_of("hangs", ["stalls", "hands"]), "'stalls', as it is called now");
+        assert_eq!(one_of("hangs", ["hands"]), "'hands'?", "where there is no such name it may be a slip");
     }
 }
