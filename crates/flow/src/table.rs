@@ -5,7 +5,7 @@
 //! packets waiting is never evicted; one that is met on a list leaves it, and is put back when its last packet has left.
 //! So both eviction and all that keeps the order take constant time on average.
 
-use narrows_lists::{Chained, Chains, Linked, Links, List, NIL};
+use narrows_lists::{Chains, Links, List, NIL, chained, linked};
 use narrows_units::Instant;
 use narrows_wire::FlowKey;
 
@@ -25,27 +25,13 @@ pub(crate) struct Hooks {
 #[derive(Clone, Debug)]
 enum ByAge {}
 
-impl Linked<ByAge> for Hooks {
-    fn links(&self) -> &Links {
-        &self.age
-    }
-    fn links_mut(&mut self) -> &mut Links {
-        &mut self.age
-    }
-}
+linked!(Hooks, ByAge: age);
 
 /// Lists of flows by when they want to be looked at.
 #[derive(Clone, Debug)]
 pub(crate) enum OnWheel {}
 
-impl Linked<OnWheel> for Hooks {
-    fn links(&self) -> &Links {
-        &self.wheel
-    }
-    fn links_mut(&mut self) -> &mut Links {
-        &mut self.wheel
-    }
-}
+linked!(Hooks, OnWheel: wheel);
 
 impl Default for Hooks {
     fn default() -> Self {
@@ -53,14 +39,7 @@ impl Default for Hooks {
     }
 }
 
-impl Chained for Flow {
-    fn next(&self) -> u32 {
-        self.chain
-    }
-    fn set_next(&mut self, next: u32) {
-        self.chain = next;
-    }
-}
+chained!(Flow: chain);
 
 /// Record, links, and at most two buckets a flow.
 pub(crate) const BYTES_PER_FLOW: usize = size_of::<Flow>() + size_of::<Hooks>() + 2 * size_of::<u32>();

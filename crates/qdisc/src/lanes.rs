@@ -6,7 +6,7 @@
 //!
 //! Memory follows what waits: a packet has a place in the slab, and places are used again.
 
-use narrows_lists::{Arena as _, Linked, Links, List, Slab};
+use narrows_lists::{Arena as _, Links, List, Slab, linked};
 use narrows_units::Bytes;
 
 use crate::{Backlog, Counters, Packet, Reason, Verdict, Verdicts};
@@ -25,14 +25,7 @@ struct Queued<P> {
     links: Links,
 }
 
-impl<P> Linked<()> for Queued<P> {
-    fn links(&self) -> &Links {
-        &self.links
-    }
-    fn links_mut(&mut self) -> &mut Links {
-        &mut self.links
-    }
-}
+linked!(<P> Queued<P>, (): links);
 
 #[derive(Clone, Debug)]
 struct Lane {
