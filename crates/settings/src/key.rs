@@ -92,7 +92,7 @@ impl<C: Settings> Key<C> {
     }
 }
 
-/// The list of keys of a `Config`, as a static `KEYS`: `keys! { [kinds] Config; name: Kind(range...), "meaning"; ... }`, and
+/// The list of keys of a `Config`, for [`Keyed`](crate::Keyed): `keys! { [kinds] Config; name: Kind(range...), "meaning"; ... }`, and
 /// `name(place.of.it): ...` where the key's name is not the field's. `kinds` is the module in which the kinds are found: those
 /// of [`kinds`](crate::kinds), and whatever else the settings need.
 ///
@@ -111,9 +111,10 @@ macro_rules! keys {
     ([$($kinds:tt)*] $config:ty; $([$section:expr, $part:expr, $home:expr] {
         $($name:ident $(($($field:ident).+))?: $kind:ident $range:tt, $doc:literal;)*
     })*) => {
-        static KEYS: &[$crate::Key<$config>] = {
-            use $($kinds)*::*;
-            &[$($($crate::Key {
+        impl $crate::Keyed for $config {
+            const KEYS: &'static [$crate::Key<Self>] = {
+                use $($kinds)*::*;
+                &[$($($crate::Key {
                 name: stringify!($name),
                 doc: $doc,
                 section: $section,
@@ -122,7 +123,8 @@ macro_rules! keys {
                 }),
                 home: $home,
             },)*)*]
-        };
+            };
+        }
     };
 }
 

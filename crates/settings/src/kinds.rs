@@ -63,20 +63,31 @@ impl<T: Words> Kind<T> for Choice {
     }
 }
 
-/// A whole number.
-#[derive(Clone, Copy, Debug)]
-pub struct Number(pub u32, pub u32);
+/// A number from one to another, and what it is a number of.
+macro_rules! between {
+    ($($doc:literal $kind:ident($number:ty) of $value:ty: $out:expr, $in:expr;)*) => {$(
+        #[doc = $doc]
+        #[derive(Clone, Copy, Debug)]
+        pub struct $kind(pub $number, pub $number);
 
-impl Kind<u32> for Number {
-    fn text(&self, value: &u32) -> String {
-        value.to_string()
-    }
-    fn range(&self) -> String {
-        format!("{} to {}", self.0, self.1)
-    }
-    fn read(&self, place: &mut u32, text: &str) -> Option<()> {
-        put(place, number(text, self.0, self.1))
-    }
+        impl Kind<$value> for $kind {
+            fn text(&self, value: &$value) -> String {
+                ($out)(*value).to_string()
+            }
+            fn range(&self) -> String {
+                format!("{} to {}", self.0, self.1)
+            }
+            fn read(&self, place: &mut $value, text: &str) -> Option<()> {
+                put(place, number(text, self.0, self.1).map($in))
+            }
+        }
+    )*};
+}
+
+between! {
+    "A whole number." Number(u32) of u32: u32::from, u32::from;
+    "A time, given in milliseconds." Millis(u64) of Duration: Duration::as_millis, Duration::from_millis;
+    "A size, given in bytes." Size(u64) of Bytes: Bytes::get, Bytes;
 }
 
 /// A number from the one given, or the word for [`u32::MAX`].
@@ -124,37 +135,5 @@ impl Kind<Duration> for Time {
     }
     fn read(&self, place: &mut Duration, text: &str) -> Option<()> {
         put(place, seconds(text).filter(|t| (self.0..=self.1).contains(t)))
-    }
-}
-
-/// A time, given in milliseconds.
-#[derive(Clone, Copy, Debug)]
-pub struct Millis(pub u64, pub u64);
-
-impl Kind<Duration> for Millis {
-    fn text(&self, value: &Duration) -> String {
-        value.as_millis().to_string()
-    }
-    fn range(&self) -> String {
-        format!("{} to {}", self.0, self.1)
-    }
-    fn read(&self, place: &mut Duration, text: &str) -> Option<()> {
-        put(place, number(text, self.0, self.1).map(Duration::from_millis))
-    }
-}
-
-/// A size, given in bytes.
-#[derive(Clone, Copy, Debug)]
-pub struct Size(pub u64, pub u64);
-
-impl Kind<Bytes> for Size {
-    fn text(&self, value: &Bytes) -> String {
-        value.get().to_string()
-    }
-    fn range(&self) -> String {
-        format!("{} to {}", self.0, self.1)
-    }
-    fn read(&self, place: &mut Bytes, text: &str) -> Option<()> {
-        put(place, number(text, self.0, self.1).map(Bytes))
     }
 }

@@ -1,6 +1,6 @@
 //! One of each kind: what it prints it reads, and what it refuses changes nothing.
 
-use narrows_settings::{Key, SettingError, Settings, choices, keys, kinds};
+use narrows_settings::{SettingError, Settings, choices, keys, kinds};
 use narrows_units::{Bytes, Duration};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -58,10 +58,6 @@ keys! {
 impl Settings for Config {
     const NAME: &'static str = "test";
     const BARE: &'static str = "mode";
-
-    fn keys() -> &'static [Key<Self>] {
-        KEYS
-    }
 
     fn check(&self) -> Result<(), SettingError> {
         if self.ecn || self.limit > 1 {
@@ -150,7 +146,7 @@ fn round(shape: &mut Shape) -> Option<&mut Round> {
 }
 
 mod shape {
-    use super::{Key, SettingError, Settings, Shape, keys, kinds, round};
+    use super::{SettingError, Settings, Shape, keys, kinds, round};
 
     keys! {
         [kinds]
@@ -168,9 +164,6 @@ mod shape {
         const NAME: &'static str = "shape";
         const SELECTOR: Option<&'static str> = Some("mode");
 
-        fn keys() -> &'static [Key<Self>] {
-            KEYS
-        }
         fn check(&self) -> Result<(), SettingError> {
             Ok(())
         }

@@ -1,7 +1,7 @@
 //! The one table of an end host's keys: name, place in [`Config`], range and meaning.
 
 use narrows_settings::kinds::{Choice, Kind};
-use narrows_settings::{Key, SettingError, Settings, choices, keys, presets};
+use narrows_settings::{SettingError, Settings, choices, keys, presets};
 use narrows_units::Duration;
 
 use super::{
@@ -113,10 +113,6 @@ keys! {
 
 impl Settings for Config {
     const NAME: &'static str = "tcp";
-
-    fn keys() -> &'static [Key<Self>] {
-        KEYS
-    }
 
     fn check(&self) -> Result<(), SettingError> {
         let Some((name, expected)) = super::check::contradiction(self) else { return Ok(()) };

@@ -149,8 +149,7 @@ impl<P: Packet> DefaultMode<P> {
         let packet = self.take(id, at).packet;
         self.tracker.dropped(now, FlowId(id), packet.header());
         self.loss.drop(now);
-        self.counters.drop_for(reason);
-        verdicts.push(Verdict::Dropped { packet, reason });
+        self.counters.drop_packet(packet, reason, verdicts);
     }
 
     /// Whether a copy can be discarded (see [`duplicates`]).
@@ -303,8 +302,7 @@ impl<P: Packet> DefaultMode<P> {
         self.counters.evicted += u64::from(seen.evicted_in_use);
         let Some(flow) = seen.id else {
             // The table is full of flows with a backlog: there is no turn to give.
-            self.counters.drop_for(Reason::OverLimit);
-            verdicts.push(Verdict::Dropped { packet, reason: Reason::OverLimit });
+            self.counters.drop_packet(packet, Reason::OverLimit, verdicts);
             return;
         };
         if seen.fresh || seen.restarted {
