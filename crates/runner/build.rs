@@ -4,7 +4,8 @@
 use std::path::{Path, PathBuf};
 
 /// Crates whose code decides results, and how they are stored.
-const DECIDE: [&str; 8] = ["units", "wire", "flow", "qdisc", "tcp", "scenario", "sim", "runner"];
+const DECIDE: [&str; 10] =
+    ["units", "settings", "wire", "lists", "flow", "qdisc", "tcp", "scenario", "sim", "runner"];
 
 fn main() {
     let crates = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");

@@ -1,4 +1,4 @@
-"""What a sweep costs beside its runs, and what a second worker brings: the table of docs/how-to/scaling.md.
+"""What a sweep costs beside its runs, and what a second worker brings: the figures of docs/how-to/scaling.md.
 
     python python/bench/sweep.py [SECONDS OF RUNS]
 

@@ -195,7 +195,7 @@ impl Options {
             };
             let line =
                 text.lines().position(says).map_or_else(String::new, |at| format!("line {}: ", at + 1));
-            bail!("{line}{key}: no such key: expected {}", narrows_scenario::one_of(key, KEYS));
+            bail!("{line}{key}: no such key: expected {}", narrows_settings::one_of(key, KEYS));
         }
         Ok(toml::from_str(text)?)
     }

@@ -210,7 +210,7 @@ pub(crate) fn number(
 /// `no function 'mx'; did you mean ...`.
 pub(crate) fn unknown_function(function: &str) -> String {
     let all: Vec<&str> = FUNCTIONS.into_iter().chain(crate::model::MODELS.iter().map(|m| m.name)).collect();
-    match crate::error::nearest(function, all.iter().copied()) {
+    match narrows_settings::nearest(function, all.iter().copied()) {
         Some(near) => format!("there is no function '{function}'; did you mean '{near}'?"),
         None => format!("there is no function '{function}'; expected one of {}", all.join(", ")),
     }

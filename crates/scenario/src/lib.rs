@@ -28,11 +28,11 @@ mod topology;
 mod traffic;
 
 pub use claim::{Bound, Claim, Formula, Labels, Outcome, Sample, Verdict};
-pub use error::{Error, nearest};
+pub use error::Error;
 pub use experiment::{Experiment, ForLab};
+pub use narrows_settings::nearest;
 pub(crate) use narrows_settings::quantity;
 pub use narrows_settings::quantity::{number, time, time_text};
-pub use read::one_of;
 pub use scenario::{Group, LabSettings, Probes, Run, Scenario, Series, Thin};
 pub use size::{LARGEST, Size, web_sizes};
 pub use topology::{Delays, Discipline, Edge, Hosts, Link, Loss, Policy, Spread, Topology};

@@ -16,11 +16,12 @@ use sha2::{Digest as _, Sha256};
 use toml::{Table, Value};
 
 use self::tcp::Layer;
-use crate::read::{Reader, one_of, shown};
+use crate::read::{Reader, shown};
 use crate::{
     Error, Group, Kind, LabSettings, LogEntry, LogSource, Probes, Scenario, Series, Topology, Traffic,
     quantity,
 };
+use narrows_settings::one_of;
 
 /// Most flows and connections at a time, and most hosts of a group: at 1.5 kB each, 6 GB.
 pub(crate) const MOST_FLOWS: u32 = 4_000_000;

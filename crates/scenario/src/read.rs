@@ -5,8 +5,8 @@ use std::cell::RefCell;
 use narrows_units::{Duration, Rate};
 use toml::{Table, Value};
 
-use crate::error::nearest;
 use crate::{Error, Size, quantity};
+use narrows_settings::{nearest, one_of};
 
 /// A table and where it stands in the file. Keys asked for are known keys; [`Reader::finish`] refuses all others.
 pub(crate) struct Reader<'a> {
@@ -260,16 +260,6 @@ impl<'a> Reader<'a> {
         asked.dedup();
         let path = if self.path.is_empty() { key.to_owned() } else { format!("{}.{key}", self.path) };
         Err(Error::new(path, format!("no such key: expected {}", one_of(key, asked))))
-    }
-}
-
-/// `one of a, b, c`, or the one that was probably meant.
-#[must_use]
-pub fn one_of<'a>(word: &str, known: impl IntoIterator<Item = &'a str>) -> String {
-    let known: Vec<&str> = known.into_iter().collect();
-    match nearest(word, known.iter().copied()) {
-        Some(near) => format!("'{near}'?"),
-        None => format!("one of {}", known.join(", ")),
     }
 }
 

@@ -4,9 +4,9 @@ use core::fmt;
 use core::str::FromStr;
 use std::sync::{Arc, LazyLock};
 
-use crate::error::nearest;
 use crate::maths::{ln, pow};
 use crate::quantity;
+use narrows_settings::nearest;
 
 /// No draw is larger, in bytes: a heavy tail has no end, a run has.
 pub const LARGEST: f64 = quantity::MOST_BYTES;

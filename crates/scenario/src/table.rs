@@ -168,7 +168,7 @@ fn named(name: &str, scope: &Table, depth: usize) -> Result<f64, String> {
         None => {
             let known: Vec<&str> =
                 vars.into_iter().flat_map(Table::keys).chain(scope.keys()).map(String::as_str).collect();
-            let known = crate::error::nearest(name, known)
+            let known = narrows_settings::nearest(name, known)
                 .map_or(String::new(), |near| format!("; did you mean '{near}'?"));
             Err(format!("there is no variable or key '{name}'{known}"))
         }

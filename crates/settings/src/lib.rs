@@ -40,12 +40,14 @@
 mod error;
 mod key;
 pub mod kinds;
+mod near;
 pub mod quantity;
 
 use core::fmt::{self, Write as _};
 
 pub use error::{SettingError, renamed};
 pub use key::{Bound, Key, Value};
+pub use near::{nearest, one_of};
 
 /// Settings with a list of keys, written by [`keys!`].
 pub trait Keyed: Sized + 'static {

@@ -3,10 +3,10 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::{Labels, Sample};
-use crate::error::nearest;
 use crate::expr::{self, Comparison, Expr, Filter, Name, Over, told};
 use crate::model::{self, Model};
 use crate::quantity;
+use narrows_settings::nearest;
 
 /// A number, or one for each point.
 #[derive(Clone, Debug)]

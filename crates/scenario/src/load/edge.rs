@@ -2,8 +2,9 @@
 
 use narrows_units::Dscp;
 
-use crate::read::{Reader, one_of};
+use crate::read::Reader;
 use crate::{Edge, Error, Policy, Topology};
+use narrows_settings::one_of;
 
 /// All edges of a file.
 pub(crate) fn read(entries: Vec<Reader<'_>>, topology: &Topology) -> Result<Vec<Edge>, Error> {

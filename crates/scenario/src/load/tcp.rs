@@ -4,8 +4,8 @@ use narrows_tcp::{CcKind, Config, Preset, Settings as _, StartupKind};
 use toml::{Table, Value};
 
 use crate::Error;
-use crate::error::nearest;
 use crate::read::shown;
+use narrows_settings::nearest;
 
 /// A `[tcp]` table and where it stands.
 #[derive(Clone, Debug)]

@@ -9,9 +9,9 @@ use narrows_qdisc::Framing;
 use narrows_units::{Duration, Rate};
 
 use super::tcp::Layer;
-use crate::error::nearest;
 use crate::read::Reader;
 use crate::{Delays, Discipline, Error, Hosts, Link, Loss, Spread, Thin, Topology};
+use narrows_settings::nearest;
 
 /// A topology whose groups of hosts may still be as large as the traffic needs.
 #[derive(Debug)]

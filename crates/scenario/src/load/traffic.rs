@@ -6,8 +6,9 @@ use narrows_units::{Dscp, Duration};
 use super::tcp::{self, Layer};
 use super::topology::{Draft, plain_name};
 use super::{Files, MOST_FLOWS};
-use crate::read::{Reader, one_of};
+use crate::read::Reader;
 use crate::{Error, Kind, LogSource, LogTiming, OpenedBy, Size, Traffic};
+use narrows_settings::one_of;
 
 /// Most transfers of one entry of traffic over a whole run: each leaves a row of some 150 bytes.
 const MOST_TRANSFERS: f64 = 5e7;
