@@ -44,8 +44,8 @@ fn main() {
     let mut tracker = Tracker::new(TrackerConfig::default(), 1);
     println!("{key}\n");
     println!(
-        "{:>5}  {:<19} {:<15} {:<17} {:>8} {:>5} {:>11}",
-        "ms", "packet", "kind", "phase", "epoch", "owed", "silence"
+        "{:>5}  {:<19} {:<15} {:<17} {:>8} {:>10} {:>11}",
+        "ms", "packet", "kind", "phase", "epoch", "unrepaired", "silence"
     );
     for (at, fate, flags, seq, payload) in STORY {
         let now = Instant::ZERO + Duration::from_millis(at);
@@ -76,10 +76,10 @@ fn main() {
             Passes => format!("-> {flags:?} {seq}+{payload}"),
         };
         println!(
-            "{at:>5}  {arrow:<19} {kind:<15} {:<17} {:>8} {:>5} {:>11}",
+            "{at:>5}  {arrow:<19} {kind:<15} {:<17} {:>8} {:>10} {:>11}",
             flow.phase().map_or("-", |p| p.name()),
             flow.epoch_len().to_string(),
-            flow.owed(),
+            flow.unrepaired(),
             flow.last_silence().to_string()
         );
     }

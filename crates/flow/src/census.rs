@@ -27,7 +27,7 @@ pub struct Census {
 
 /// Counts since the tracker was made.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Counters {
+pub(crate) struct Counters {
     /// Records made.
     pub created: u64,
     /// New connections on a known key.
@@ -35,7 +35,7 @@ pub struct Counters {
     /// Segments that repeat old bytes before new ones.
     pub overlapping: u64,
     /// Segments whose sequence numbers lie out of any window: followed, the record starts from there.
-    pub astray: u64,
+    pub out_of_window: u64,
     /// Records forgotten after their timeout.
     pub expired: u64,
     /// Records evicted to make room.

@@ -10,24 +10,26 @@
 use narrows_units::{Instant, SeqNum};
 use narrows_wire::{Flags, Header, TcpHeader};
 
-use crate::flow::{Coarse, Flow, Marks, Micros, WindowScale};
+use crate::flags::FlowFlags;
+use crate::flow::Flow;
 use crate::phase::Phase;
 use crate::ranges::MAX_SPAN;
-use crate::{Kind, TrackerConfig};
+use crate::times::{Coarse, Micros, WindowScale};
+use crate::{PacketKind, TrackerConfig};
 
 impl Flow {
-    /// A packet of the queued direction arrives; the record has been rolled to `now`.
-    pub(crate) fn arrive(&mut self, now: Instant, h: &Header, config: &TrackerConfig) -> Kind {
+    /// A packet of the queued direction arrives; the record has been advanced to `now`.
+    pub(crate) fn arrive(&mut self, now: Instant, h: &Header, config: &TrackerConfig) -> PacketKind {
         let len = u32::try_from(h.len.get()).unwrap_or(u32::MAX);
         self.epoch_bytes = self.epoch_bytes.saturating_add(len);
         self.seen = Coarse::at(now);
         let Some(tcp) = h.tcp.as_ref() else {
             return self.arrive_other(now, len);
         };
-        self.marks.set(Marks::TCP);
+        self.flags.set(FlowFlags::TCP);
         if tcp.flags.has(Flags::RST) {
             self.close();
-            return Kind::Rst;
+            return PacketKind::Rst;
         }
         if tcp.flags.has(Flags::SYN) {
             return self.arrive_syn(now, tcp, config);
@@ -35,51 +37,54 @@ impl Flow {
         self.time_answer(now, config);
         self.see_twice();
         let kind = self.classify(now, tcp);
-        if matches!(kind, Kind::New | Kind::Fin | Kind::Reordered | Kind::Retransmission) {
+        if matches!(
+            kind,
+            PacketKind::New | PacketKind::Fin | PacketKind::Reordered | PacketKind::Retransmission
+        ) {
             self.data(now, tcp, kind, config);
         }
         if tcp.flags.has(Flags::FIN) {
-            self.marks.set(Marks::FIN);
+            self.flags.set(FlowFlags::FIN);
             self.close_if_both_finished();
         }
         kind
     }
 
-    fn arrive_other(&mut self, now: Instant, len: u32) -> Kind {
+    fn arrive_other(&mut self, now: Instant, len: u32) -> PacketKind {
         self.see_twice();
-        if !self.marks.has(Marks::TCP) {
+        if !self.flags.has(FlowFlags::TCP) {
             self.packets = self.packets.saturating_add(1);
             self.payload = self.payload.saturating_add(u64::from(len));
             self.last_data = now;
         }
-        Kind::NotTcp
+        PacketKind::NotTcp
     }
 
-    /// The second packet that is no SYN shows that somebody means it.
+    /// The second packet that is not a SYN proves the flow: it is not a scan.
     pub(crate) fn see_twice(&mut self) {
-        if self.marks.has(Marks::ONCE) {
-            self.marks.set(Marks::PROVEN);
+        if self.flags.has(FlowFlags::ONCE) {
+            self.flags.set(FlowFlags::PROVEN);
         }
-        self.marks.set(Marks::ONCE);
+        self.flags.set(FlowFlags::ONCE);
     }
 
-    fn arrive_syn(&mut self, now: Instant, tcp: &TcpHeader, config: &TrackerConfig) -> Kind {
+    fn arrive_syn(&mut self, now: Instant, tcp: &TcpHeader, config: &TrackerConfig) -> PacketKind {
         let answer = tcp.flags.has(Flags::ACK);
-        let known = self.marks.has(Marks::SYN) && self.forward_isn == tcp.seq;
+        let known = self.flags.has(FlowFlags::SYN) && self.forward_isn == tcp.seq;
         // Another number, or a SYN into a connection picked up in its middle, begins a new connection. The answer to a
         // SYN seen the other way does not: that SYN has already done so.
-        let answered = answer && self.marks.has(Marks::REVERSE_SYN);
-        if self.marks.has(Marks::SEQ) && !known && !answered {
+        let answered = answer && self.flags.has(FlowFlags::REVERSE_SYN);
+        if self.flags.has(FlowFlags::SEQ) && !known && !answered {
             self.restart(now, config);
         }
         if known {
             // Sent again: which of them is answered cannot be told (Karn).
-            self.marks.clear(Marks::SAMPLING);
+            self.flags.clear(FlowFlags::SAMPLING);
         } else {
-            self.marks.set(Marks::SYN);
+            self.flags.set(FlowFlags::SYN);
             self.forward_isn = tcp.seq;
             self.forward_scale = tcp.window_scale.and_then(WindowScale::new);
-            if !self.marks.has(Marks::DATA) {
+            if !self.flags.has(FlowFlags::DATA) {
                 self.first_seq(tcp.seq_end());
             }
             self.payload += u64::from(tcp.payload);
@@ -89,38 +94,38 @@ impl Flow {
         if answer {
             self.time_answer(now, config);
         }
-        if !self.marks.has(Marks::DATA) {
+        if !self.flags.has(FlowFlags::DATA) {
             self.burst = Micros::at(now);
         }
-        if answer { Kind::SynAck } else { Kind::Syn }
+        if answer { PacketKind::SynAck } else { PacketKind::Syn }
     }
 
     /// Notes who opened the connection.
     pub(crate) fn initiated(&mut self, by_dst: bool) {
-        self.marks.set(Marks::INITIATOR);
-        self.marks.put(Marks::INITIATOR_DST, by_dst);
+        self.flags.set(FlowFlags::INITIATOR);
+        self.flags.put(FlowFlags::INITIATOR_DST, by_dst);
     }
 
-    fn classify(&mut self, now: Instant, tcp: &TcpHeader) -> Kind {
+    fn classify(&mut self, now: Instant, tcp: &TcpHeader) -> PacketKind {
         let (seq, end) = (tcp.seq, tcp.seq_end());
         let fin = tcp.flags.has(Flags::FIN);
-        let fresh = if fin && tcp.payload == 0 { Kind::Fin } else { Kind::New };
-        if !self.marks.has(Marks::SEQ) {
+        let fresh = if fin && tcp.payload == 0 { PacketKind::Fin } else { PacketKind::New };
+        if !self.flags.has(FlowFlags::SEQ) {
             // Picked up in its middle. What an ACK says of the next number is as good as data.
             self.first_seq(end);
-            return if end == seq { Kind::PureAck } else { fresh };
+            return if end == seq { PacketKind::PureAck } else { fresh };
         }
         if tcp.payload <= 1 && !fin {
             if self.is_window_probe(tcp) {
                 self.max_seq = self.max_seq.max(end);
-                return Kind::WindowProbe;
+                return PacketKind::WindowProbe;
             }
             if self.is_keep_alive(tcp) {
-                return Kind::KeepAlive;
+                return PacketKind::KeepAlive;
             }
         }
         if end == seq {
-            return Kind::PureAck;
+            return PacketKind::PureAck;
         }
         if end.distance_from(self.max_seq).unsigned_abs() > MAX_SPAN {
             // No window reaches there: the record is wrong, or the packet. Follow the packet.
@@ -131,11 +136,11 @@ impl Flow {
             return self.below_max(now, seq, end);
         }
         if seq.before(self.max_seq) {
-            self.marks.set(Marks::OVERLAP);
+            self.flags.set(FlowFlags::OVERLAP);
             self.holes.remove(seq, self.max_seq);
         } else if self.max_seq.before(seq) {
             self.holes.add(self.max_seq, seq, Micros::at(now));
-            self.marks.set(Marks::HOLES);
+            self.flags.set(FlowFlags::HOLES);
         }
         self.max_seq = end;
         fresh
@@ -143,72 +148,73 @@ impl Flow {
 
     /// The first thing known of the sender's sequence numbers.
     fn first_seq(&mut self, end: SeqNum) {
-        self.marks.set(Marks::SEQ);
+        self.flags.set(FlowFlags::SEQ);
         self.max_seq = end;
         if end.before(self.highest_ack) {
             // An ACK of what nobody sent.
-            self.marks.clear(Marks::ACKED);
+            self.flags.clear(FlowFlags::ACKED);
         }
     }
 
-    fn below_max(&mut self, now: Instant, seq: SeqNum, end: SeqNum) -> Kind {
-        if !self.marks.has(Marks::HOLES) {
-            return Kind::Retransmission;
+    fn below_max(&mut self, now: Instant, seq: SeqNum, end: SeqNum) -> PacketKind {
+        if !self.flags.has(FlowFlags::HOLES) {
+            return PacketKind::Retransmission;
         }
-        let Some(hole) = self.holes.hit(seq, end) else { return Kind::Retransmission };
+        let Some(hole) = self.holes.hit(seq, end) else { return PacketKind::Retransmission };
         let age = Micros::at(now).since(hole.tag);
         self.holes.remove(seq, end);
-        if age < self.epoch_len() / 2 { Kind::Reordered } else { Kind::Retransmission }
+        if age < self.epoch_len() / 2 { PacketKind::Reordered } else { PacketKind::Retransmission }
     }
 
     /// At most one byte at the edge (some stacks send that byte, some none and one number lower) of a closed window.
     fn is_window_probe(&self, tcp: &TcpHeader) -> bool {
         let edge = tcp.seq.distance_from(self.highest_ack);
-        self.marks.has(Marks::ZERO_WINDOW | Marks::ACKED) && (edge == -1 || (edge == 0 && tcp.payload == 1))
+        self.flags.has(FlowFlags::ZERO_WINDOW | FlowFlags::ACKED)
+            && (edge == -1 || (edge == 0 && tcp.payload == 1))
     }
 
     /// Just below the next number to be sent. With a byte of payload it could be the retransmission of a last segment
     /// of one byte: not if everything is acknowledged, and, where ACKs are not seen, not if the last segment was longer.
     fn is_keep_alive(&self, tcp: &TcpHeader) -> bool {
-        if tcp.seq + 1 != self.max_seq || self.marks.has(Marks::FIN) {
+        if tcp.seq + 1 != self.max_seq || self.flags.has(FlowFlags::FIN) {
             return false;
         }
-        let settled = if self.marks.has(Marks::ACKED) {
+        let settled = if self.flags.has(FlowFlags::ACKED) {
             self.max_seq.at_or_before(self.highest_ack)
         } else {
-            !self.marks.has(Marks::TAIL_BYTE)
+            !self.flags.has(FlowFlags::TAIL_BYTE)
         };
-        tcp.payload == 0 || (settled && !self.owes(tcp.seq, 1))
+        tcp.payload == 0 || (settled && !self.is_unrepaired(tcp.seq, 1))
     }
 
     fn resynchronize(&mut self, end: SeqNum) {
         self.max_seq = end;
-        self.marks.set(Marks::ASTRAY);
-        self.marks.clear(Marks::ACKED | Marks::SAMPLING | Marks::REDROPPED);
+        self.flags.set(FlowFlags::OUT_OF_WINDOW);
+        self.flags.clear(FlowFlags::ACKED | FlowFlags::SAMPLING | FlowFlags::REDROPPED);
         self.holes.clear();
-        self.forgive();
+        self.forget_drops();
     }
 
-    /// Nothing is owed any more.
-    pub(crate) fn forgive(&mut self) {
+    /// Forgets every drop: nothing is left to repair.
+    pub(crate) fn forget_drops(&mut self) {
         self.dropped.clear();
-        self.owed = 0;
+        self.unrepaired = 0;
     }
 
     /// What a segment with data changes.
-    fn data(&mut self, now: Instant, tcp: &TcpHeader, kind: Kind, config: &TrackerConfig) {
-        let retransmission = kind == Kind::Retransmission;
+    fn data(&mut self, now: Instant, tcp: &TcpHeader, kind: PacketKind, config: &TrackerConfig) {
+        let retransmission = kind == PacketKind::Retransmission;
         let gap = now.since(self.last_data);
         let timeout_proven = retransmission
-            && self.marks.has(Marks::REDROPPED)
+            && self.flags.has(FlowFlags::REDROPPED)
             && tcp.seq.at_or_before(self.redropped)
             && self.redropped.before(tcp.seq_end());
         match self.phase {
             None => {
-                self.marks.set(Marks::DATA);
+                self.flags.set(FlowFlags::DATA);
                 self.first_data(now, config);
                 self.open_epoch(now);
-                self.go(Phase::SlowStart);
+                self.set_phase(Phase::SlowStart);
             }
             Some(phase) => {
                 let after_loss = phase.is_silent() || (phase == Phase::Idle && retransmission);
@@ -219,7 +225,7 @@ impl Flow {
                     self.open_epoch(now);
                 }
                 self.later_data(now, gap, config);
-                self.go(phase.after_data(retransmission, timeout_proven));
+                self.set_phase(phase.after_data(retransmission, timeout_proven));
             }
         }
         self.silent_epochs = 0;
@@ -232,8 +238,8 @@ impl Flow {
         }
         self.new_pkts = self.new_pkts.saturating_add(1);
         self.payload = self.payload.saturating_add(u64::from(tcp.payload));
-        if kind != Kind::Reordered {
-            self.marks.put(Marks::TAIL_BYTE, tcp.payload == 1);
+        if kind != PacketKind::Reordered {
+            self.flags.put(FlowFlags::TAIL_BYTE, tcp.payload == 1);
             self.time_segment(now, tcp.seq_end());
         }
     }
@@ -243,21 +249,21 @@ impl Flow {
         self.drops_cur = self.drops_cur.saturating_add(1);
         let Some(tcp) = h.tcp.as_ref() else { return };
         if tcp.flags.has(Flags::SYN) {
-            self.marks.clear(Marks::SAMPLING);
+            self.flags.clear(FlowFlags::SAMPLING);
             return;
         }
         let (seq, end) = (tcp.seq, tcp.seq_end());
-        let ours = self.max_seq - end <= MAX_SPAN && !self.marks.has(Marks::CLOSED);
+        let ours = self.max_seq - end <= MAX_SPAN && !self.flags.has(FlowFlags::CLOSED);
         let Some(phase) = self.phase.filter(|_| end != seq && ours) else { return };
-        if self.owes(seq, end - seq) {
+        if self.is_unrepaired(seq, end - seq) {
             self.redropped = seq;
-            self.marks.set(Marks::REDROPPED);
+            self.flags.set(FlowFlags::REDROPPED);
         } else {
-            self.owed = self.owed.saturating_add(1);
+            self.unrepaired = self.unrepaired.saturating_add(1);
         }
         self.dropped.add(seq, end, ());
         self.spoil_timing(seq);
-        self.go(phase.after_drop());
+        self.set_phase(phase.after_drop());
     }
 
     /// The packet was sent on.
@@ -268,136 +274,136 @@ impl Flow {
             return;
         }
         self.time_departure(now, end);
-        if self.owed > 0 && self.dropped.remove(seq, end) {
-            self.repaid();
+        if self.unrepaired > 0 && self.dropped.remove(seq, end) {
+            self.note_repair();
         }
         if let Some(phase) = self.phase {
-            self.go(phase.after_departure(self.owed));
+            self.set_phase(phase.after_departure(self.unrepaired));
         }
     }
 
     /// One packet's worth was repaired; each range that is left is at least one packet.
-    fn repaid(&mut self) {
+    fn note_repair(&mut self) {
         let left = u16::try_from(self.dropped.count()).unwrap_or(u16::MAX);
-        self.owed = if left == 0 { 0 } else { self.owed.saturating_sub(1).max(left) };
+        self.unrepaired = if left == 0 { 0 } else { self.unrepaired.saturating_sub(1).max(left) };
         if left == 0 {
-            self.marks.clear(Marks::REDROPPED);
+            self.flags.clear(FlowFlags::REDROPPED);
         }
     }
 
     /// A packet of the other direction.
-    pub(crate) fn hear_back(&mut self, now: Instant, tcp: &TcpHeader, config: &TrackerConfig) {
+    pub(crate) fn on_reverse(&mut self, now: Instant, tcp: &TcpHeader, config: &TrackerConfig) {
         self.seen = Coarse::at(now);
         if tcp.flags.has(Flags::RST) {
             self.close();
             return;
         }
         if tcp.flags.has(Flags::SYN) {
-            self.hear_syn(now, tcp, config);
-        } else if tcp.flags.has(Flags::ACK) && self.marks.has(Marks::ONCE) {
-            self.marks.set(Marks::PROVEN);
+            self.on_reverse_syn(now, tcp, config);
+        } else if tcp.flags.has(Flags::ACK) && self.flags.has(FlowFlags::ONCE) {
+            self.flags.set(FlowFlags::PROVEN);
         }
         if tcp.flags.has(Flags::ACK) {
-            self.hear_ack(now, tcp, config);
+            self.on_reverse_ack(now, tcp, config);
         }
         if tcp.flags.has(Flags::FIN) {
-            self.marks.set(Marks::REVERSE_FIN);
+            self.flags.set(FlowFlags::REVERSE_FIN);
             self.close_if_both_finished();
         }
     }
 
-    fn hear_syn(&mut self, now: Instant, tcp: &TcpHeader, config: &TrackerConfig) {
+    fn on_reverse_syn(&mut self, now: Instant, tcp: &TcpHeader, config: &TrackerConfig) {
         let answer = tcp.flags.has(Flags::ACK);
-        if self.marks.has(Marks::REVERSE_SYN) && self.reverse_isn == tcp.seq {
-            // Sent again, or let through after a wait at the door: the answer is most likely to this one.
-            if self.marks.has(Marks::TIMING_SENDER) {
+        if self.flags.has(FlowFlags::REVERSE_SYN) && self.reverse_isn == tcp.seq {
+            // Sent again, or released by admission control after a wait: the answer is most likely to this one.
+            if self.flags.has(FlowFlags::TIMING_SENDER) {
                 self.time_sender(now);
             }
             return;
         }
         // An answer belongs to the SYN of the queued direction, which has begun the connection.
-        if !answer && (self.marks.has(Marks::REVERSE_SYN) || self.marks.has(Marks::SEQ)) {
+        if !answer && (self.flags.has(FlowFlags::REVERSE_SYN) || self.flags.has(FlowFlags::SEQ)) {
             self.restart(now, config);
             self.seen = Coarse::at(now);
         }
-        self.marks.set(Marks::REVERSE_SYN | Marks::TCP);
+        self.flags.set(FlowFlags::REVERSE_SYN | FlowFlags::TCP);
         self.reverse_isn = tcp.seq;
         self.reverse_scale = tcp.window_scale.and_then(WindowScale::new);
         self.mss = tcp.mss.unwrap_or(0);
-        if !self.marks.has(Marks::INITIATOR) {
+        if !self.flags.has(FlowFlags::INITIATOR) {
             self.initiated(!answer);
         }
         self.time_sender(now);
     }
 
-    fn hear_ack(&mut self, now: Instant, tcp: &TcpHeader, config: &TrackerConfig) {
+    fn on_reverse_ack(&mut self, now: Instant, tcp: &TcpHeader, config: &TrackerConfig) {
         // An ACK of what has not been sent (RFC 9293, section 3.10.7.4), as far as can be known.
-        if self.marks.has(Marks::SEQ) && self.max_seq.before(tcp.ack) {
+        if self.flags.has(FlowFlags::SEQ) && self.max_seq.before(tcp.ack) {
             return;
         }
-        let known = self.marks.has(Marks::ACKED);
+        let known = self.flags.has(FlowFlags::ACKED);
         if known && tcp.ack.before(self.highest_ack) {
             return;
         }
-        self.marks.put(Marks::ZERO_WINDOW, tcp.window == 0);
+        self.flags.put(FlowFlags::ZERO_WINDOW, tcp.window == 0);
         if known && tcp.ack == self.highest_ack {
             return;
         }
-        self.marks.set(Marks::ACKED);
+        self.flags.set(FlowFlags::ACKED);
         self.highest_ack = tcp.ack;
         self.time_ack(now, tcp.ack, config);
         self.holes.remove_below(tcp.ack);
         if self.dropped.remove_below(tcp.ack) {
-            self.repaid();
+            self.note_repair();
         }
     }
 
     fn close_if_both_finished(&mut self) {
-        if self.marks.has(Marks::FIN | Marks::REVERSE_FIN) {
-            self.marks.set(Marks::CLOSED);
+        if self.flags.has(FlowFlags::FIN | FlowFlags::REVERSE_FIN) {
+            self.flags.set(FlowFlags::CLOSED);
         }
     }
 
     /// A RST ends everything at once.
     fn close(&mut self) {
-        self.marks.set(Marks::CLOSED);
-        self.marks.clear(Marks::SAMPLING);
-        self.forgive();
+        self.flags.set(FlowFlags::CLOSED);
+        self.flags.clear(FlowFlags::SAMPLING);
+        self.forget_drops();
         if self.phase.is_some() {
-            self.go(Phase::Idle);
+            self.set_phase(Phase::Idle);
             (self.new_pkts, self.retx_pkts) = (0, 0);
         }
     }
 
     /// Forgets ranges so old that sequence numbers have moved on by more than any window.
     pub(crate) fn forget_far_ranges(&mut self) {
-        // Most flows have none; and where nothing is owed, nothing is in `dropped`.
-        if self.owed == 0 && !self.marks.has(Marks::HOLES) {
+        // Most flows have none. `dropped` is empty when nothing is unrepaired.
+        if self.unrepaired == 0 && !self.flags.has(FlowFlags::HOLES) {
             return;
         }
         let far = |start: SeqNum| self.max_seq - start > MAX_SPAN;
         let (drops, holes) =
             (self.dropped.iter().any(|r| far(r.start)), self.holes.iter().any(|r| far(r.start)));
         if drops {
-            self.forgive();
+            self.forget_drops();
         }
         if holes {
             self.holes.clear();
         }
-        self.marks.put(Marks::HOLES, !self.holes.is_empty());
+        self.flags.put(FlowFlags::HOLES, !self.holes.is_empty());
     }
 }
 
 /// The kind of a packet of which no record can be kept.
-pub(crate) fn kind_alone(h: &Header) -> Kind {
-    let Some(tcp) = h.tcp.as_ref() else { return Kind::NotTcp };
+pub(crate) fn kind_alone(h: &Header) -> PacketKind {
+    let Some(tcp) = h.tcp.as_ref() else { return PacketKind::NotTcp };
     let has = |f| tcp.flags.has(f);
     match () {
-        () if has(Flags::RST) => Kind::Rst,
-        () if has(Flags::SYN.and(Flags::ACK)) => Kind::SynAck,
-        () if has(Flags::SYN) => Kind::Syn,
-        () if tcp.payload > 0 => Kind::New,
-        () if has(Flags::FIN) => Kind::Fin,
-        () => Kind::PureAck,
+        () if has(Flags::RST) => PacketKind::Rst,
+        () if has(Flags::SYN.and(Flags::ACK)) => PacketKind::SynAck,
+        () if has(Flags::SYN) => PacketKind::Syn,
+        () if tcp.payload > 0 => PacketKind::New,
+        () if has(Flags::FIN) => PacketKind::Fin,
+        () => PacketKind::PureAck,
     }
 }

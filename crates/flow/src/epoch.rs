@@ -16,7 +16,9 @@
 use narrows_units::{Duration, Instant, SeqNum};
 
 use crate::TrackerConfig;
-use crate::flow::{Flow, Marks, Micros, nanos32};
+use crate::flags::FlowFlags;
+use crate::flow::{Flow, nanos32};
+use crate::times::Micros;
 
 /// Longer than this, a sample says that something else happened.
 const LONGEST_SAMPLE: Duration = Duration::from_secs(60);
@@ -24,56 +26,59 @@ const LONGEST_SAMPLE: Duration = Duration::from_secs(60);
 impl Flow {
     /// A segment that is wholly new has arrived: time it, if nothing is being timed.
     pub(crate) fn time_segment(&mut self, now: Instant, end: SeqNum) {
-        let stale =
-            self.marks.has(Marks::SAMPLING) && Micros::at(now).since(self.sample_arrived) > LONGEST_SAMPLE;
+        let stale = self.flags.has(FlowFlags::SAMPLING)
+            && Micros::at(now).since(self.sample_arrived) > LONGEST_SAMPLE;
         if stale {
-            self.marks.clear(Marks::SAMPLING);
+            self.flags.clear(FlowFlags::SAMPLING);
         }
-        if !self.marks.has(Marks::SAMPLING) && self.owed == 0 && !self.has_holes() {
-            self.marks.set(Marks::SAMPLING);
-            self.marks.clear(Marks::DEPARTED);
+        if !self.flags.has(FlowFlags::SAMPLING) && self.unrepaired == 0 && !self.has_holes() {
+            self.flags.set(FlowFlags::SAMPLING);
+            self.flags.clear(FlowFlags::DEPARTED);
             self.sample_end = end;
             self.sample_arrived = Micros::at(now);
         }
     }
 
     fn has_holes(&self) -> bool {
-        self.marks.has(Marks::HOLES) && !self.holes.is_empty()
+        self.flags.has(FlowFlags::HOLES) && !self.holes.is_empty()
     }
 
     /// Bytes from `seq` on were retransmitted or dropped: what is being timed behind them is ambiguous now.
     pub(crate) fn spoil_timing(&mut self, seq: SeqNum) {
         if seq.before(self.sample_end) {
-            self.marks.clear(Marks::SAMPLING);
+            self.flags.clear(FlowFlags::SAMPLING);
         }
     }
 
     /// A segment ending at `end` leaves.
     pub(crate) fn time_departure(&mut self, now: Instant, end: SeqNum) {
-        if self.marks.has(Marks::SAMPLING) && !self.marks.has(Marks::DEPARTED) && end == self.sample_end {
-            self.marks.set(Marks::DEPARTED);
+        if self.flags.has(FlowFlags::SAMPLING)
+            && !self.flags.has(FlowFlags::DEPARTED)
+            && end == self.sample_end
+        {
+            self.flags.set(FlowFlags::DEPARTED);
             self.sample_departed = Micros::at(now);
         }
     }
 
     /// The cumulative ACK has come to `ack`.
     pub(crate) fn time_ack(&mut self, now: Instant, ack: SeqNum, config: &TrackerConfig) {
-        if !self.marks.has(Marks::SAMPLING) || ack.before(self.sample_end) {
+        if !self.flags.has(FlowFlags::SAMPLING) || ack.before(self.sample_end) {
             return;
         }
-        self.marks.clear(Marks::SAMPLING);
+        self.flags.clear(FlowFlags::SAMPLING);
         let at = Micros::at(now);
         let rtt = at.since(self.sample_departed);
-        if !self.marks.has(Marks::DEPARTED) || rtt > LONGEST_SAMPLE {
+        if !self.flags.has(FlowFlags::DEPARTED) || rtt > LONGEST_SAMPLE {
             return;
         }
         let us = (rtt.as_nanos() / 1_000) as u32;
-        if self.marks.has(Marks::RTT) {
+        if self.flags.has(FlowFlags::RTT) {
             self.receiver_rtt_us = self.receiver_rtt_us.min(us);
             self.srtt_us =
                 micros32(Duration::from_micros(u64::from(self.srtt_us)).ewma(rtt, config.ewma_shift));
         } else {
-            self.marks.set(Marks::RTT);
+            self.flags.set(FlowFlags::RTT);
             (self.receiver_rtt_us, self.srtt_us) = (us, us);
         }
         let near = if config.epoch_includes_queue { at.since(self.sample_arrived) } else { rtt };
@@ -81,10 +86,10 @@ impl Flow {
     }
 
     fn two_way_sample(&mut self, sample: Duration, config: &TrackerConfig) {
-        let epoch = if self.marks.has(Marks::TWO_WAY) {
+        let epoch = if self.flags.has(FlowFlags::TWO_WAY) {
             self.epoch_len().ewma(sample, config.ewma_shift)
         } else {
-            self.marks.set(Marks::TWO_WAY);
+            self.flags.set(FlowFlags::TWO_WAY);
             sample
         };
         self.set_epoch(epoch, config);
@@ -92,19 +97,19 @@ impl Flow {
 
     /// A SYN or SYN-ACK of the other direction passed on its way to the sender, who answers at once.
     pub(crate) fn time_sender(&mut self, now: Instant) {
-        if !self.marks.has(Marks::SENDER_SIDE) {
-            self.marks.set(Marks::TIMING_SENDER);
+        if !self.flags.has(FlowFlags::SENDER_SIDE) {
+            self.flags.set(FlowFlags::TIMING_SENDER);
             self.reverse_syn = Micros::at(now);
         }
     }
 
     /// The sender's first answer arrived.
     pub(crate) fn time_answer(&mut self, now: Instant, config: &TrackerConfig) {
-        if self.marks.take(Marks::TIMING_SENDER) {
+        if self.flags.take(FlowFlags::TIMING_SENDER) {
             let span = Micros::at(now).since(self.reverse_syn);
             self.sender_rtt = (span.as_nanos() >> 16).min(0xffff) as u16;
-            self.marks.set(Marks::SENDER_SIDE);
-            if self.marks.has(Marks::TWO_WAY) {
+            self.flags.set(FlowFlags::SENDER_SIDE);
+            if self.flags.has(FlowFlags::TWO_WAY) {
                 // Until here the epoch was the receiver's side alone.
                 let near = Duration::from_micros(u64::from(self.srtt_us));
                 self.set_epoch(near + Duration::from_nanos(u64::from(self.sender_rtt) << 16), config);
@@ -115,7 +120,7 @@ impl Flow {
     /// The first segment with data arrived.
     pub(crate) fn first_data(&mut self, now: Instant, config: &TrackerConfig) {
         let at = Micros::at(now);
-        if self.marks.has(Marks::SYN) && !self.marks.has(Marks::TWO_WAY) {
+        if self.flags.has(FlowFlags::SYN) && !self.flags.has(FlowFlags::TWO_WAY) {
             self.set_epoch(at.since(self.burst), config);
         }
         self.burst = at;
@@ -132,7 +137,7 @@ impl Flow {
         self.burst = at;
         // A gap of more than two epochs also catches what the 32-bit clock would make of an hour.
         let plausible = gap < epoch * 2 && epoch / 2 < sample && sample < epoch * 2;
-        if plausible && !self.marks.has(Marks::TWO_WAY) {
+        if plausible && !self.flags.has(FlowFlags::TWO_WAY) {
             self.set_epoch(epoch.ewma(sample, config.ewma_shift), config);
         }
     }

@@ -31,7 +31,7 @@ pub fn parse(bytes: &[u8]) {
 }
 
 /// Any bytes as a story of arrivals, answers, departures and drops, told to two trackers: one left alone between
-/// events, one rolled over and ticked all the time. They must agree, and keep every promise.
+/// events, one advanced and ticked all the time. They must agree, and keep every promise.
 ///
 /// # Panics
 /// If they do not.
@@ -138,7 +138,7 @@ impl Play {
             let facts = |f: &crate::Flow| {
                 let epoch = (f.phase(), f.previous_phase(), f.epoch_len(), f.rate(), f.silent_epochs());
                 let counts =
-                    (f.new_pkts(), f.retx_pkts(), f.drops_cur(), f.drops_prev(), f.owed(), f.queued());
+                    (f.new_pkts(), f.retx_pkts(), f.drops_cur(), f.drops_prev(), f.unrepaired(), f.queued());
                 let rest = (
                     f.max_seq(),
                     f.highest_ack(),
@@ -150,7 +150,7 @@ impl Play {
                 (epoch, counts, rest)
             };
             assert_eq!(facts(a), facts(b));
-            assert!(f64::from(a.owed()) >= 0.0 && a.queued() as usize <= self.queue.len());
+            assert!(f64::from(a.unrepaired()) >= 0.0 && a.queued() as usize <= self.queue.len());
         }
     }
 }

@@ -1,12 +1,12 @@
 //! The approximate state of a TCP sender: seven phases and the guards between them.
 //!
 //! Source: TAQ (EuroSys 2014), Fig. 7 and section 4.1; the drawing's transitions as rebuilt from its text. There are no
-//! probabilities: four observed counters drive it (new, retransmitted and dropped packets, and what is still owed).
+//! probabilities: four observed counters drive it (new, retransmitted, dropped and unrepaired packets).
 //!
 //! Where we differ from the table, because it says nothing of the case:
 //! - a drop from the queue of an IDLE flow leads to LOSS_RECOVERY, as from NORMAL;
 //! - a silence whose losses turn out to be repaired (an ACK covers them, or the retransmission that was waiting here
-//!   went out) ends in IDLE at the next epoch end: nothing is owed any more.
+//!   went out) ends in IDLE at the next epoch end: nothing is left to repair.
 
 /// What the sender of a flow seems to be doing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -18,13 +18,13 @@ pub enum Phase {
     Normal,
     /// A packet was lost and the sender still sends.
     LossRecovery,
-    /// A loss is owed and nothing comes: the sender waits for its timer.
+    /// A loss is not repaired yet and nothing comes: the sender waits for its timer.
     TimeoutSilence,
     /// The timer fired and the retransmissions come.
     TimeoutRecovery,
     /// A loss during that recovery: the sender waits for its doubled timer.
     ExtendedSilence,
-    /// Nothing owed, nothing sent.
+    /// Nothing to repair, nothing sent.
     Idle,
 }
 
@@ -72,14 +72,14 @@ impl Phase {
         // new >= 1.5 * previous, in integers.
         let grows = 2 * e.new as u64 >= 3 * e.prev_new as u64;
         match self {
-            Self::SlowStart | Self::Normal if quiet && e.owed == 0 => Self::Idle,
+            Self::SlowStart | Self::Normal if quiet && e.unrepaired == 0 => Self::Idle,
             Self::SlowStart if !quiet && !grows && e.drops == 0 => Self::Normal,
             Self::Normal if !quiet && grows && e.drops == 0 => Self::SlowStart,
-            Self::LossRecovery if quiet && e.owed > 0 => Self::TimeoutSilence,
-            Self::LossRecovery if e.owed == 0 && e.drops == 0 => Self::Normal,
-            Self::TimeoutRecovery if quiet && e.owed > 0 => Self::ExtendedSilence,
-            Self::TimeoutRecovery if e.owed == 0 => Self::SlowStart,
-            Self::TimeoutSilence | Self::ExtendedSilence if e.owed == 0 => Self::Idle,
+            Self::LossRecovery if quiet && e.unrepaired > 0 => Self::TimeoutSilence,
+            Self::LossRecovery if e.unrepaired == 0 && e.drops == 0 => Self::Normal,
+            Self::TimeoutRecovery if quiet && e.unrepaired > 0 => Self::ExtendedSilence,
+            Self::TimeoutRecovery if e.unrepaired == 0 => Self::SlowStart,
+            Self::TimeoutSilence | Self::ExtendedSilence if e.unrepaired == 0 => Self::Idle,
             same => same,
         }
     }
@@ -91,7 +91,7 @@ impl Phase {
             Self::TimeoutSilence | Self::ExtendedSilence => Self::TimeoutRecovery,
             Self::Idle if retransmission => Self::TimeoutRecovery,
             Self::Idle => Self::SlowStart,
-            // A loss elsewhere on the path: seen as a retransmission that nothing here is owed.
+            // A loss elsewhere on the path: seen as a retransmission of what was not dropped here.
             Self::SlowStart | Self::Normal if retransmission => Self::LossRecovery,
             Self::LossRecovery if timeout_proven => Self::TimeoutRecovery,
             same => same,
@@ -107,19 +107,19 @@ impl Phase {
         }
     }
 
-    /// The phase once a packet with data was sent on and `owed` remains.
-    pub(crate) const fn after_departure(self, owed: u16) -> Self {
+    /// The phase once a packet with data was sent on, and so many are still unrepaired.
+    pub(crate) const fn after_departure(self, unrepaired: u16) -> Self {
         match self {
-            Self::TimeoutRecovery if owed == 0 => Self::SlowStart,
+            Self::TimeoutRecovery if unrepaired == 0 => Self::SlowStart,
             same => same,
         }
     }
 
     /// Whether epochs without a packet leave this phase as it is.
-    pub(crate) const fn rests(self, owed: u16) -> bool {
+    pub(crate) const fn is_quiescent(self, unrepaired: u16) -> bool {
         match self {
             Self::Idle => true,
-            Self::TimeoutSilence | Self::ExtendedSilence => owed > 0,
+            Self::TimeoutSilence | Self::ExtendedSilence => unrepaired > 0,
             _ => false,
         }
     }
@@ -132,7 +132,7 @@ pub(crate) struct EpochCounts {
     pub(crate) retx: u16,
     pub(crate) prev_new: u16,
     pub(crate) drops: u16,
-    pub(crate) owed: u16,
+    pub(crate) unrepaired: u16,
 }
 
 #[cfg(test)]
@@ -140,13 +140,13 @@ mod tests {
     use super::Phase::*;
     use super::*;
 
-    fn epoch(new: u16, retx: u16, prev_new: u16, drops: u16, owed: u16) -> EpochCounts {
-        EpochCounts { new, retx, prev_new, drops, owed }
+    fn epoch(new: u16, retx: u16, prev_new: u16, drops: u16, unrepaired: u16) -> EpochCounts {
+        EpochCounts { new, retx, prev_new, drops, unrepaired }
     }
 
     #[test]
     fn every_epoch_end_of_the_table() {
-        // from, (new, retx, previous new, drops, owed), to
+        // from, (new, retx, previous new, drops, unrepaired), to
         let rows = [
             (SlowStart, epoch(4, 0, 2, 0, 0), SlowStart),
             (SlowStart, epoch(3, 0, 2, 0, 0), SlowStart), // 3 is not below 1.5 * 2
@@ -195,9 +195,9 @@ mod tests {
     fn a_resting_phase_stays_under_empty_epochs() {
         for phase in Phase::ALL {
             assert_eq!(Phase::ALL[phase.index()], phase);
-            for owed in [0, 1] {
-                let stays = phase.after_epoch(&epoch(0, 0, 0, 0, owed)) == phase;
-                assert!(stays || !phase.rests(owed), "{phase:?} {owed}");
+            for unrepaired in [0, 1] {
+                let stays = phase.after_epoch(&epoch(0, 0, 0, 0, unrepaired)) == phase;
+                assert!(stays || !phase.is_quiescent(unrepaired), "{phase:?} {unrepaired}");
             }
         }
     }

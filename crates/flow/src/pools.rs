@@ -36,7 +36,7 @@ impl<T> Pool<T> {
     pub const fn started(&self) -> Instant {
         self.started
     }
-    /// When it was last asked for by [`Pools::touch`], or made.
+    /// When it was last asked for by [`Pools::refresh`], or made.
     #[must_use]
     pub const fn seen(&self) -> Instant {
         self.seen
@@ -117,7 +117,7 @@ impl<T> Pools<T> {
         self.slots.get_mut(slot)
     }
     /// The same, noting that it was asked for at `now`.
-    pub fn touch(&mut self, now: Instant, address: IpAddr) -> Option<&mut Pool<T>> {
+    pub fn refresh(&mut self, now: Instant, address: IpAddr) -> Option<&mut Pool<T>> {
         let pool = self.get_mut(address)?;
         pool.seen = now;
         Some(pool)

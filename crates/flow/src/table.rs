@@ -10,7 +10,9 @@ use narrows_units::Instant;
 use narrows_wire::FlowKey;
 
 use crate::TrackerConfig;
-use crate::flow::{Coarse, Flow, Marks};
+use crate::flags::FlowFlags;
+use crate::flow::Flow;
+use crate::times::Coarse;
 
 /// Where a flow stands in line for eviction and on the wheel. Kept apart from the records, so that moving one flow does not pull
 /// its neighbours' records into the cache.
@@ -101,6 +103,7 @@ impl Table {
         }
     }
 
+    #[cfg(any(test, feature = "fuzzing"))]
     pub(crate) const fn capacity(&self) -> usize {
         self.capacity
     }
@@ -127,9 +130,9 @@ impl Table {
 
     /// Reads a word of each line of the record that a packet changes: a processor that runs ahead has them fetched
     /// together, while the code that uses them would wait for one after the other.
-    pub(crate) fn touch(&self, slot: u32) {
+    pub(crate) fn prefetch(&self, slot: u32) {
         if let Some(flow) = self.slots.get(slot as usize) {
-            core::hint::black_box((flow.marks, flow.epoch_start, flow.rate_bytes));
+            core::hint::black_box((flow.flags, flow.epoch_start, flow.rate_bytes));
         }
     }
 
@@ -175,7 +178,7 @@ impl Table {
         let bucket = self.bucket(&self.slots[slot as usize].key);
         self.chains.remove(&mut self.slots, bucket, slot);
         let flow = &mut self.slots[slot as usize];
-        flow.marks.keep(0);
+        flow.flags.keep(0);
         flow.chain = self.free;
         self.free = slot;
         self.live -= 1;
@@ -196,15 +199,15 @@ impl Table {
 
     /// Whether it belongs to the flows that are evicted last.
     fn is_dear(flow: &Flow) -> bool {
-        flow.marks.has(Marks::PROVEN) && !flow.marks.has(Marks::CLOSED)
+        flow.flags.has(FlowFlags::PROVEN) && !flow.flags.has(FlowFlags::CLOSED)
     }
 
     /// Notes that the flow was heard of at `now`, and before that at `before`.
     pub(crate) fn heard(&mut self, slot: u32, before: Coarse, now: Coarse) {
-        let marks = self.slots[slot as usize].marks;
+        let flags = self.slots[slot as usize].flags;
         let dear = Self::is_dear(&self.slots[slot as usize]);
-        let same = dear == marks.has(Marks::LIST_PROVEN);
-        if marks.has(Marks::LISTED) && !(same && before.0 >> Self::GRAIN == now.0 >> Self::GRAIN) {
+        let same = dear == flags.has(FlowFlags::LIST_PROVEN);
+        if flags.has(FlowFlags::LISTED) && !(same && before.0 >> Self::GRAIN == now.0 >> Self::GRAIN) {
             self.unlist(slot);
             self.list(slot);
         }
@@ -213,25 +216,26 @@ impl Table {
     /// Puts a flow last in line, unless it is in line already.
     pub(crate) fn list(&mut self, slot: u32) {
         let flow = &mut self.slots[slot as usize];
-        if flow.marks.has(Marks::LISTED) {
+        if flow.flags.has(FlowFlags::LISTED) {
             return;
         }
         let dear = Self::is_dear(flow);
-        flow.marks.set(Marks::LISTED);
-        flow.marks.put(Marks::LIST_PROVEN, dear);
+        flow.flags.set(FlowFlags::LISTED);
+        flow.flags.put(FlowFlags::LIST_PROVEN, dear);
         self.lists[usize::from(dear)].push_back(&mut self.hooks, slot);
     }
 
     fn unlist(&mut self, slot: u32) {
         let flow = &mut self.slots[slot as usize];
-        if !flow.marks.take(Marks::LISTED) {
+        if !flow.flags.take(FlowFlags::LISTED) {
             return;
         }
-        let list = usize::from(flow.marks.has(Marks::LIST_PROVEN));
+        let list = usize::from(flow.flags.has(FlowFlags::LIST_PROVEN));
         self.lists[list].remove(&mut self.hooks, slot);
     }
 
     /// Bytes of memory taken, index and all.
+    #[cfg(any(test, feature = "fuzzing"))]
     pub(crate) fn memory(&self) -> usize {
         self.slots.capacity() * size_of::<Flow>()
             + self.hooks.capacity() * size_of::<Hooks>()

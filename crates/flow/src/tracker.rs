@@ -1,5 +1,8 @@
 //! The tracker: events in, records and counts out.
 
+#[cfg(any(test, feature = "fuzzing"))]
+mod inspect;
+
 use core::net::IpAddr;
 
 use narrows_units::{Duration, Instant};
@@ -9,9 +12,11 @@ use crate::active::Active;
 use crate::census::{Census, Counters};
 use crate::classify::kind_alone;
 use crate::config::TrackerConfig;
-use crate::flow::{Coarse, Flow, Marks};
+use crate::flags::FlowFlags;
+use crate::flow::Flow;
 use crate::phase::Phase;
 use crate::table::{Likely, Table};
+use crate::times::Coarse;
 use crate::wheel::Wheel;
 
 /// A flow's slot in the table, below its capacity. It stays the flow's own while the flow has packets waiting.
@@ -28,7 +33,7 @@ impl FlowId {
 
 /// What a packet is.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Hash, PartialOrd, Ord)]
-pub enum Kind {
+pub enum PacketKind {
     /// Opens a connection (also when it is sent again).
     Syn,
     /// Answers one that does (also when it is sent again).
@@ -53,7 +58,7 @@ pub enum Kind {
     NotTcp,
 }
 
-impl Kind {
+impl PacketKind {
     /// Whether it brings data that was not seen before.
     #[must_use]
     pub const fn is_new_data(self) -> bool {
@@ -71,7 +76,7 @@ pub struct Observation {
     /// A new connection began on the same key. The record starts again; packets of the old one may still wait.
     pub restarted: bool,
     /// The packet's kind.
-    pub kind: Kind,
+    pub kind: PacketKind,
     /// To make room, the record of a flow in use was given up.
     pub evicted_in_use: bool,
 }
@@ -139,12 +144,12 @@ impl Tracker {
         let kind = self.event(now, id, |flow, config| flow.arrive(now, h, config));
         self.table.heard(id.0, before, Coarse::at(now));
         self.count_active(now, id);
-        let marks = &mut self.table.slots[id.index()].marks;
-        let (fresh, restarted) = (marks.take(Marks::SAY_FRESH), marks.take(Marks::SAY_RESTARTED));
+        let flags = &mut self.table.slots[id.index()].flags;
+        let (fresh, restarted) = (flags.take(FlowFlags::REPORT_NEW), flags.take(FlowFlags::REPORT_RESTARTED));
         self.counters.restarted += u64::from(restarted);
-        if marks.any(Marks::OVERLAP | Marks::ASTRAY) {
-            self.counters.overlapping += u64::from(marks.take(Marks::OVERLAP));
-            self.counters.astray += u64::from(marks.take(Marks::ASTRAY));
+        if flags.any(FlowFlags::OVERLAP | FlowFlags::OUT_OF_WINDOW) {
+            self.counters.overlapping += u64::from(flags.take(FlowFlags::OVERLAP));
+            self.counters.out_of_window += u64::from(flags.take(FlowFlags::OUT_OF_WINDOW));
         }
         let evicted_in_use = self.counters.evicted_in_use > evicted_before;
         Observation { id: Some(id), fresh, restarted, kind, evicted_in_use }
@@ -163,7 +168,7 @@ impl Tracker {
         };
         if let Some(tcp) = h.tcp.as_ref() {
             let before = self.flow(id).seen;
-            self.event(now, id, |flow, config| flow.hear_back(now, tcp, config));
+            self.event(now, id, |flow, config| flow.on_reverse(now, tcp, config));
             self.table.heard(id.0, before, Coarse::at(now));
         }
         Some(id)
@@ -217,13 +222,13 @@ impl Tracker {
     #[must_use]
     pub fn likely(&self, key: &FlowKey) -> Likely {
         let likely = self.table.likely(key);
-        self.table.touch(likely.slot);
+        self.table.prefetch(likely.slot);
         likely
     }
 
     /// Has the record of a flow fetched that is needed soon. Nothing but speed depends on it.
-    pub fn touch(&self, id: FlowId) {
-        self.table.touch(id.0);
+    pub fn prefetch(&self, id: FlowId) {
+        self.table.prefetch(id.0);
     }
 
     /// Brings up to date the flows of which nothing is heard: ends their epochs, stops counting them as active, forgets
@@ -257,17 +262,11 @@ impl Tracker {
         }
     }
 
-    /// When [`Tracker::tick`] has something to do next.
-    #[must_use]
-    pub fn next_tick(&self) -> Option<Instant> {
-        self.wheel.next().map(|at| at.max(self.paid_until + LOOK_PACE))
-    }
-
     /// Every flow, counted as of `now`. Takes time in proportion to the table: for about once a second.
     pub fn census(&mut self, now: Instant) -> Census {
         let mut c = Census { pools: self.active.pools(), ..Census::default() };
         for slot in 0..self.table.slots.len() {
-            if !self.table.slots[slot].marks.has(Marks::LIVE) {
+            if !self.table.slots[slot].flags.has(FlowFlags::LIVE) {
                 continue;
             }
             let id = FlowId(slot as u32);
@@ -309,50 +308,8 @@ impl Tracker {
         self.active.in_pool(pool)
     }
 
-    /// Flows in each phase as of the last tick, in the order of [`Phase::ALL`].
-    #[must_use]
-    pub const fn phases(&self) -> &[usize; Phase::ALL.len()] {
-        &self.by_phase
-    }
-
-    /// Flows known.
-    #[must_use]
-    pub const fn len(&self) -> usize {
-        self.table.live
-    }
-
-    /// Whether none is known.
-    #[must_use]
-    pub const fn is_empty(&self) -> bool {
-        self.table.live == 0
-    }
-
-    /// Most flows that can be known at a time.
-    #[must_use]
-    pub const fn capacity(&self) -> usize {
-        self.table.capacity()
-    }
-
-    /// What has happened so far.
-    #[must_use]
-    pub const fn counters(&self) -> &Counters {
-        &self.counters
-    }
-
-    /// How flows are followed.
-    #[must_use]
-    pub const fn config(&self) -> &TrackerConfig {
-        &self.config
-    }
-
     /// Memory per flow, links and share of the index included; at most 256.
     pub const BYTES_PER_FLOW: usize = crate::table::BYTES_PER_FLOW;
-
-    /// Memory reserved by the table. It never grows.
-    #[must_use]
-    pub fn memory_bytes(&self) -> usize {
-        self.table.memory()
-    }
 
     fn find_or_make(&mut self, now: Instant, key: &FlowKey, likely: Likely) -> Option<FlowId> {
         if let Some(slot) = self.table.find_in(likely.bucket, key) {
@@ -364,7 +321,7 @@ impl Tracker {
         let Self { config, table, wheel, by_phase, active, counters, .. } = self;
         let made = table.make(now, *key, likely.bucket, config, |table, victim| {
             let flow = &table.slots[victim as usize];
-            let in_use = flow.marks.has(Marks::PROVEN) && !flow.marks.has(Marks::CLOSED);
+            let in_use = flow.flags.has(FlowFlags::PROVEN) && !flow.flags.has(FlowFlags::CLOSED);
             counters.evicted_in_use += u64::from(in_use);
             discount(flow, by_phase, active);
             wheel.unlink(&mut table.hooks, victim);
@@ -375,7 +332,7 @@ impl Tracker {
         Some(FlowId(made.slot))
     }
 
-    /// Rolls the flow to `now`, lets `change` do its part, and keeps the counts and the wheel in step.
+    /// Advances the flow to `now`, lets `change` do its part, and keeps the counts and the wheel in step.
     fn event<R>(
         &mut self,
         now: Instant,
@@ -383,8 +340,8 @@ impl Tracker {
         change: impl FnOnce(&mut Flow, &TrackerConfig) -> R,
     ) -> R {
         let flow = &mut self.table.slots[id.index()];
-        let (before, rested, pool) = (flow.phase, flow.rests(), flow.pool_is_dst());
-        flow.roll(now, &self.config);
+        let (before, rested, pool) = (flow.phase, flow.is_quiescent(), flow.pool_is_dst());
+        flow.advance_to(now, &self.config);
         let result = change(flow, &self.config);
         if pool != flow.pool_is_dst() && flow.is_active() {
             self.active.move_over(now, flow);
@@ -398,7 +355,7 @@ impl Tracker {
             }
         }
         // Where looks come late, asking for a sooner one would only cost.
-        if rested && !self.late && !flow.rests() {
+        if rested && !self.late && !flow.is_quiescent() {
             let end = flow.quiet_at();
             self.wheel.sooner(&mut self.table.hooks, id.0, end);
         }
@@ -408,17 +365,17 @@ impl Tracker {
     /// Counts the flow as active from its first packet that shows it to be real.
     fn count_active(&mut self, now: Instant, id: FlowId) {
         let flow = &mut self.table.slots[id.index()];
-        if flow.marks.has(Marks::ACTIVE) || flow.closed() {
+        if flow.flags.has(FlowFlags::ACTIVE) || flow.closed() {
             return;
         }
         let real = if flow.is_tcp() {
-            flow.data_seen() && (flow.packets > 1 || flow.marks.has(Marks::SYN))
+            flow.data_seen() && (flow.packets > 1 || flow.flags.has(FlowFlags::SYN))
         } else {
             flow.packets > 1
         };
         let until = flow.active_until(&self.config);
         if real && now < until {
-            flow.marks.set(Marks::ACTIVE);
+            flow.flags.set(FlowFlags::ACTIVE);
             self.active.add(now, flow);
             self.wheel.sooner(&mut self.table.hooks, id.0, until);
         }
@@ -432,9 +389,9 @@ impl Tracker {
         let busy = flow.queued > 0;
         let silent = flow.phase.is_some_and(Phase::is_silent);
         let until = flow.active_until(config);
-        if flow.marks.has(Marks::ACTIVE) && !busy && (flow.closed() || (!silent && until <= now)) {
+        if flow.flags.has(FlowFlags::ACTIVE) && !busy && (flow.closed() || (!silent && until <= now)) {
             self.active.remove(flow);
-            flow.marks.clear(Marks::ACTIVE);
+            flow.flags.clear(FlowFlags::ACTIVE);
         }
         let timeout = if flow.closed() { config.closed_timeout } else { config.record_timeout };
         let unheard = Coarse::at(now).since(flow.seen);
@@ -446,10 +403,10 @@ impl Tracker {
             return;
         }
         let mut next = now + timeout.saturating_sub(unheard).max(LOOK_AGAIN);
-        if !flow.rests() {
+        if !flow.is_quiescent() {
             next = next.min(flow.quiet_at());
         }
-        if flow.marks.has(Marks::ACTIVE) && !silent {
+        if flow.flags.has(FlowFlags::ACTIVE) && !silent {
             next = next.min(until.max(now + LOOK_AGAIN));
         }
         self.wheel.unlink(&mut self.table.hooks, id.0);

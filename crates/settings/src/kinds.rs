@@ -1,12 +1,12 @@
-//! Kinds of values: how each is written, read and bounded. A crate adds its own by implementing [`Kind`].
+//! Kinds of values: how each is written, read and bounded. A crate adds its own by implementing [`ValueKind`].
 
 use narrows_units::{Bytes, Duration};
 
 use crate::quantity::{exact_time_text, real, seconds};
 
 /// A kind of value, with its range.
-pub trait Kind<T> {
-    /// The value, as [`Kind::read`] reads it.
+pub trait ValueKind<T> {
+    /// The value, as [`ValueKind::read`] reads it.
     fn text(&self, value: &T) -> String;
     /// What values are allowed, in words.
     fn range(&self) -> String;
@@ -51,7 +51,7 @@ pub fn number<N: core::str::FromStr + PartialOrd>(text: &str, low: N, high: N) -
 #[derive(Clone, Copy, Debug)]
 pub struct Choice();
 
-impl<T: Words> Kind<T> for Choice {
+impl<T: Words> ValueKind<T> for Choice {
     fn text(&self, value: &T) -> String {
         T::WORDS[value.chosen()].to_owned()
     }
@@ -70,7 +70,7 @@ macro_rules! between {
         #[derive(Clone, Copy, Debug)]
         pub struct $kind(pub $number, pub $number);
 
-        impl Kind<$value> for $kind {
+        impl ValueKind<$value> for $kind {
             fn text(&self, value: &$value) -> String {
                 ($out)(*value).to_string()
             }
@@ -94,7 +94,7 @@ between! {
 #[derive(Clone, Copy, Debug)]
 pub struct Open(pub u32, pub &'static str);
 
-impl Kind<u32> for Open {
+impl ValueKind<u32> for Open {
     fn text(&self, value: &u32) -> String {
         if *value == u32::MAX { self.1.to_owned() } else { value.to_string() }
     }
@@ -110,7 +110,7 @@ impl Kind<u32> for Open {
 #[derive(Clone, Copy, Debug)]
 pub struct Real(pub f64, pub f64);
 
-impl Kind<f64> for Real {
+impl ValueKind<f64> for Real {
     fn text(&self, value: &f64) -> String {
         value.to_string()
     }
@@ -126,7 +126,7 @@ impl Kind<f64> for Real {
 #[derive(Clone, Copy, Debug)]
 pub struct Time(pub Duration, pub Duration);
 
-impl Kind<Duration> for Time {
+impl ValueKind<Duration> for Time {
     fn text(&self, value: &Duration) -> String {
         exact_time_text(*value)
     }

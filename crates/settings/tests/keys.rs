@@ -108,11 +108,11 @@ fn what_is_wrong_is_named_and_changes_nothing() {
 #[derive(Clone, Debug, Default, PartialEq)]
 struct Shape {
     sides: u32,
-    mode: Kind,
+    mode: Form,
 }
 
 #[derive(Clone, Debug, PartialEq)]
-enum Kind {
+enum Form {
     Round(Round),
     Flat,
 }
@@ -122,13 +122,13 @@ struct Round {
     stalls: u32,
 }
 
-impl Default for Kind {
+impl Default for Form {
     fn default() -> Self {
         Self::Round(Round::default())
     }
 }
 
-impl kinds::Words for Kind {
+impl kinds::Words for Form {
     const WORDS: &'static [&'static str] = &["round", "flat"];
 
     fn chosen(&self) -> usize {
@@ -142,7 +142,7 @@ impl kinds::Words for Kind {
 }
 
 fn round(shape: &mut Shape) -> Option<&mut Round> {
-    if let Kind::Round(round) = &mut shape.mode { Some(round) } else { None }
+    if let Form::Round(round) = &mut shape.mode { Some(round) } else { None }
 }
 
 mod shape {

@@ -1,7 +1,7 @@
 //! What a segment is taken for.
 
 use super::*;
-use Kind::*;
+use PacketKind::*;
 
 #[test]
 fn at_or_below_the_highest_is_a_retransmission() {
@@ -32,14 +32,14 @@ fn the_same_across_the_wrap() {
     assert_eq!(s.passes(5, 150, 100), Reordered);
     s.acks(6, 350);
     assert_eq!(s.flow().highest_ack(), Some(SeqNum(350)));
-    // A drop across it, owed and repaid.
+    // A drop across it, and its repair.
     let mut s = Scene::new();
     s.falls(0, start, 300);
-    assert_eq!(s.flow().owed(), 1);
+    assert_eq!(s.flow().unrepaired(), 1);
     s.passes(1, start, 150);
-    assert_eq!(s.flow().owed(), 1);
+    assert_eq!(s.flow().unrepaired(), 1);
     s.passes(2, 0, 150);
-    assert_eq!(s.flow().owed(), 0);
+    assert_eq!(s.flow().unrepaired(), 0);
 }
 
 #[test]
@@ -159,11 +159,11 @@ fn data_rides_on_syn_and_fin() {
     assert!(s.flow().fin_seen());
     assert_eq!(s.flow().max_seq(), SeqNum(351));
     assert_eq!(s.goes(500, FIN_ACK, 250, 100), Retransmission);
-    // A dropped FIN is owed like any other.
+    // A dropped FIN waits for repair like any other segment.
     s.dropped(501, 350, 0);
     let id = s.id();
     s.tracker.dropped(ms(501), id, &segment(s.key, FIN_ACK, 350, 0));
-    assert_eq!(s.flow().owed(), 1);
+    assert_eq!(s.flow().unrepaired(), 1);
 }
 
 #[test]
@@ -182,7 +182,7 @@ fn a_syn_with_another_number_is_another_connection() {
         ..TcpHeader::default()
     };
     assert_eq!(s.answers(200, new), Some(id));
-    assert_eq!((s.flow().phase(), s.flow().owed(), s.flow().queued()), (None, 0, 1));
+    assert_eq!((s.flow().phase(), s.flow().unrepaired(), s.flow().queued()), (None, 0, 1));
     assert_eq!((s.flow().mss(), s.flow().reverse_scale(), s.flow().syn_seen()), (Some(1400), Some(7), false));
     let seen = s.arrives(400, SYN_ACK, 5_000, 0);
     assert!(seen.restarted && !seen.fresh);
@@ -227,7 +227,7 @@ fn numbers_from_another_world_are_followed() {
     s.falls(0, 0, 100);
     assert_eq!(s.passes(1, 2_000_000_000, 100), New);
     assert_eq!(s.passes(2, 2_000_000_100, 100), New);
-    assert_eq!((s.flow().owed(), s.tracker.counters().astray), (0, 1));
+    assert_eq!((s.flow().unrepaired(), s.tracker.counters().out_of_window), (0, 1));
     // An ACK of what nobody sent is not believed.
     s.acks(3, 2_100_000_000);
     assert_eq!(s.flow().highest_ack(), None);

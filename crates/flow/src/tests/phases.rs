@@ -20,9 +20,9 @@ fn normal() -> Scene {
 /// NORMAL, then of three packets at 300 ms the first (1000 to 1100) is dropped.
 fn one_owed() -> Scene {
     let mut s = normal();
-    assert_eq!(s.falls(300, 1000, 100), Kind::New);
+    assert_eq!(s.falls(300, 1000, 100), PacketKind::New);
     assert_eq!(s.phase(), LossRecovery);
-    assert_eq!((s.flow().drops_cur(), s.flow().owed()), (1, 1));
+    assert_eq!((s.flow().drops_cur(), s.flow().unrepaired()), (1, 1));
     s.burst(310, 1100, 2);
     s
 }
@@ -42,7 +42,7 @@ fn timed_out() -> Scene {
 /// The same; the retransmission comes at 1310 ms and waits here.
 fn recovering() -> Scene {
     let mut s = timed_out();
-    assert_eq!(s.arrives(1310, ACK, 1000, 100).kind, Kind::Retransmission);
+    assert_eq!(s.arrives(1310, ACK, 1000, 100).kind, PacketKind::Retransmission);
     assert_eq!(s.phase(), TimeoutRecovery);
     s
 }
@@ -99,12 +99,12 @@ fn the_first_packet_after_a_gap_opens_an_epoch() {
 #[test]
 fn a_retransmission_out_of_idleness_is_a_timeout_elsewhere() {
     let mut s = normal();
-    assert_eq!(s.arrives(1200, ACK, 900, 100).kind, Kind::Retransmission);
+    assert_eq!(s.arrives(1200, ACK, 900, 100).kind, PacketKind::Retransmission);
     assert_eq!(s.phase(), TimeoutRecovery);
     // From the last data at 200 ms.
     assert_eq!(s.flow().last_silence(), millis(1000));
     s.leaves(1200, ACK, 900, 100);
-    assert_eq!(s.phase(), SlowStart, "nothing was owed");
+    assert_eq!(s.phase(), SlowStart, "nothing was left to repair");
 }
 
 #[test]
@@ -120,7 +120,7 @@ fn a_drop_leads_to_loss_recovery_from_both() {
 fn a_retransmission_that_nothing_is_owed_for_is_a_loss_elsewhere() {
     let mut s = normal();
     s.passes(300, 900, 100);
-    assert_eq!((s.phase(), s.flow().owed(), s.flow().retx_pkts()), (LossRecovery, 0, 1));
+    assert_eq!((s.phase(), s.flow().unrepaired(), s.flow().retx_pkts()), (LossRecovery, 0, 1));
     s.now = 400;
     assert_eq!(s.phase(), Normal);
 }
@@ -129,7 +129,7 @@ fn a_retransmission_that_nothing_is_owed_for_is_a_loss_elsewhere() {
 fn loss_recovery_ends_with_an_epoch_without_drop_and_nothing_owed() {
     let mut s = one_owed();
     s.passes(390, 1000, 100);
-    assert_eq!(s.flow().owed(), 0);
+    assert_eq!(s.flow().unrepaired(), 0);
     s.now = 400;
     assert_eq!(s.phase(), LossRecovery, "the epoch that ends had a drop");
     assert_eq!((s.flow().drops_cur(), s.flow().drops_prev()), (0, 1));
@@ -150,8 +150,8 @@ fn loss_recovery_without_packets_is_a_timeout() {
 #[test]
 fn a_second_retransmission_proves_a_timeout() {
     let mut s = one_owed();
-    assert_eq!(s.falls(350, 1000, 100), Kind::Retransmission);
-    assert_eq!((s.phase(), s.flow().owed()), (LossRecovery, 1), "the same packet is owed, once");
+    assert_eq!(s.falls(350, 1000, 100), PacketKind::Retransmission);
+    assert_eq!((s.phase(), s.flow().unrepaired()), (LossRecovery, 1), "the same packet counts once");
     assert_eq!(s.flow().drops_cur(), 2);
     s.arrives(390, ACK, 1000, 100);
     assert_eq!(s.phase(), TimeoutRecovery);
@@ -163,19 +163,19 @@ fn the_first_packet_after_the_silence_is_the_timeout_recovery() {
     assert_eq!(s.flow().last_silence(), millis(1000), "from 310 to 1310");
     assert_eq!(s.flow().silent_epochs(), 0);
     s.leaves(1320, ACK, 1000, 100);
-    assert_eq!((s.phase(), s.flow().owed()), (SlowStart, 0));
+    assert_eq!((s.phase(), s.flow().unrepaired()), (SlowStart, 0));
 }
 
 #[test]
 fn a_drop_in_timeout_recovery_is_an_extended_silence() {
     let mut s = recovering();
     s.dropped(1311, 1000, 100);
-    assert_eq!((s.phase(), s.flow().owed()), (ExtendedSilence, 1));
+    assert_eq!((s.phase(), s.flow().unrepaired()), (ExtendedSilence, 1));
     s.now = 3000;
     assert_eq!(s.phase(), ExtendedSilence);
     s.passes(3310, 1000, 100);
     assert_eq!(s.flow().previous_phase(), Some(TimeoutRecovery));
-    assert_eq!(s.phase(), SlowStart, "it came (TIMEOUT_RECOVERY) and went on (owed = 0)");
+    assert_eq!(s.phase(), SlowStart, "it came (TIMEOUT_RECOVERY) and went on (unrepaired = 0)");
     assert_eq!(s.flow().last_silence(), millis(2000));
 }
 
@@ -197,13 +197,13 @@ fn timeout_recovery_lasts_while_anything_is_owed() {
     s.falls(300, 1000, 100);
     s.passes(300, 1100, 100);
     s.falls(300, 1200, 100);
-    assert_eq!(s.flow().owed(), 2);
+    assert_eq!(s.flow().unrepaired(), 2);
     s.passes(1300, 1000, 100);
-    assert_eq!((s.phase(), s.flow().owed()), (TimeoutRecovery, 1));
+    assert_eq!((s.phase(), s.flow().unrepaired()), (TimeoutRecovery, 1));
     s.passes(1350, 1100, 100);
-    assert_eq!((s.phase(), s.flow().owed()), (TimeoutRecovery, 1), "a needless copy repays nothing");
+    assert_eq!((s.phase(), s.flow().unrepaired()), (TimeoutRecovery, 1), "a needless copy repairs nothing");
     s.passes(1360, 1200, 100);
-    assert_eq!((s.phase(), s.flow().owed()), (SlowStart, 0));
+    assert_eq!((s.phase(), s.flow().unrepaired()), (SlowStart, 0));
 }
 
 #[test]
@@ -211,10 +211,10 @@ fn one_large_retransmission_repays_two_packets() {
     let mut s = normal();
     s.falls(300, 1000, 100);
     s.falls(300, 1100, 100);
-    assert_eq!(s.flow().owed(), 2);
-    assert!(s.flow().owes(SeqNum(1050), 10) && !s.flow().owes(SeqNum(1200), 10));
+    assert_eq!(s.flow().unrepaired(), 2);
+    assert!(s.flow().is_unrepaired(SeqNum(1050), 10) && !s.flow().is_unrepaired(SeqNum(1200), 10));
     s.passes(390, 1000, 200);
-    assert_eq!(s.flow().owed(), 0);
+    assert_eq!(s.flow().unrepaired(), 0);
 }
 
 #[test]
@@ -222,20 +222,20 @@ fn two_small_retransmissions_repay_one_packet() {
     let mut s = normal();
     s.falls(300, 1000, 100);
     s.passes(390, 1000, 50);
-    assert_eq!(s.flow().owed(), 1);
+    assert_eq!(s.flow().unrepaired(), 1);
     s.passes(391, 1050, 50);
-    assert_eq!(s.flow().owed(), 0);
+    assert_eq!(s.flow().unrepaired(), 0);
 }
 
 #[test]
 fn a_cumulative_ack_settles_what_is_owed() {
     let mut s = one_owed();
     s.acks(350, 1100);
-    assert_eq!(s.flow().owed(), 0);
+    assert_eq!(s.flow().unrepaired(), 0);
     // Also during a silence, which is then no longer one of TCP's making.
     let mut s = timed_out();
     s.acks(550, 1300);
-    assert_eq!((s.phase(), s.flow().owed()), (TimeoutSilence, 0));
+    assert_eq!((s.phase(), s.flow().unrepaired()), (TimeoutSilence, 0));
     // The ACK is the first: it makes the epoch that began at 500 one of 550 ms, its own time since the data at 0.
     s.now = 1050;
     assert_eq!(s.phase(), Idle);
@@ -255,20 +255,20 @@ fn a_drop_from_the_queue_of_an_idle_flow_is_a_loss() {
 #[test]
 fn what_is_no_data_moves_nothing() {
     let mut s = timed_out();
-    assert_eq!(s.arrives(600, ACK, 1300, 0).kind, Kind::PureAck);
-    assert_eq!(s.arrives(601, ACK, 1299, 0).kind, Kind::KeepAlive);
+    assert_eq!(s.arrives(600, ACK, 1300, 0).kind, PacketKind::PureAck);
+    assert_eq!(s.arrives(601, ACK, 1299, 0).kind, PacketKind::KeepAlive);
     assert_eq!((s.phase(), s.flow().silent_epochs()), (TimeoutSilence, 2));
     // A dropped pure ACK is no loss that TCP repairs.
     let mut s = normal();
     s.dropped(300, 1000, 0);
-    assert_eq!((s.phase(), s.flow().owed(), s.flow().drops_cur()), (Normal, 0, 1));
+    assert_eq!((s.phase(), s.flow().unrepaired(), s.flow().drops_cur()), (Normal, 0, 1));
 }
 
 #[test]
 fn a_reset_ends_every_debt() {
     let mut s = timed_out();
-    assert_eq!(s.arrives(600, RST, 1300, 0).kind, Kind::Rst);
-    assert_eq!((s.phase(), s.flow().owed(), s.flow().closed()), (Idle, 0, true));
+    assert_eq!(s.arrives(600, RST, 1300, 0).kind, PacketKind::Rst);
+    assert_eq!((s.phase(), s.flow().unrepaired(), s.flow().closed()), (Idle, 0, true));
 }
 
 #[test]

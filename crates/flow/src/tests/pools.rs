@@ -13,7 +13,7 @@ fn user(n: u8) -> IpAddr {
 fn a_pool_is_joined_for_a_while() {
     let mut p = Pools::new(10, 1);
     assert_eq!(p.insert(ms(1000), user(1), 'a', |_| true), Inserted::Room);
-    let pool = p.touch(ms(2000), user(1)).unwrap();
+    let pool = p.refresh(ms(2000), user(1)).unwrap();
     pool.state = 'b';
     assert!(pool.joins(ms(3999), millis(3000)) && !pool.joins(ms(4000), millis(3000)));
     assert_eq!((pool.started(), pool.seen(), pool.address()), (ms(1000), ms(2000), user(1)));

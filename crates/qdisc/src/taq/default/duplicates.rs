@@ -36,7 +36,7 @@ const SUPPRESSED: Instant = Instant::FAR_FUTURE;
 
 impl Departures {
     /// Some word of it, to have it fetched.
-    pub const fn touch(&self) -> SeqNum {
+    pub const fn prefetch(&self) -> SeqNum {
         self.0[0].seq
     }
 

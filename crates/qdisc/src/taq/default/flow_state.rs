@@ -116,8 +116,8 @@ impl Default for FlowState {
 
 impl FlowState {
     /// Reads a word of each line, so that they come from memory together, before they are needed one by one.
-    pub fn touch(&self) {
-        core::hint::black_box((self.generation, self.acked_at, self.departures.touch()));
+    pub fn prefetch(&self) {
+        core::hint::black_box((self.generation, self.acked_at, self.departures.prefetch()));
     }
 
     /// Notes the acknowledgment of a passing packet.

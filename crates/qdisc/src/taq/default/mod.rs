@@ -37,7 +37,7 @@ use core::any::Any;
 use core::net::IpAddr;
 use std::collections::{BTreeMap, VecDeque};
 
-use narrows_flow::{FlowId, Kind, Tracker, TrackerConfig};
+use narrows_flow::{FlowId, PacketKind, Tracker, TrackerConfig};
 use narrows_lists::List;
 use narrows_units::{Bytes, Duration, Instant, Rate};
 use narrows_wire::{Header, TcpHeader};
@@ -223,7 +223,7 @@ impl<P: Packet> DefaultMode<P> {
         slot.segment = slot.segment.max(payload);
     }
 
-    fn put(&mut self, now: Instant, id: u32, packet: P, kind: Kind, verdicts: &mut Verdicts<P>) {
+    fn put(&mut self, now: Instant, id: u32, packet: P, kind: PacketKind, verdicts: &mut Verdicts<P>) {
         let len = packet.len();
         let idle = self.slots[id as usize].queue.is_empty();
         let room = self.packets.len() + self.control.len() < self.config.memory_packets as usize;
@@ -238,8 +238,9 @@ impl<P: Packet> DefaultMode<P> {
             }
         }
         let tcp = packet.header().tcp.as_ref();
-        let front = kind == Kind::Retransmission && tcp.is_some_and(|t| self.goes_to_the_front(id, t));
-        let new_data = matches!(kind, Kind::New | Kind::Fin | Kind::Reordered | Kind::NotTcp);
+        let front = kind == PacketKind::Retransmission && tcp.is_some_and(|t| self.goes_to_the_front(id, t));
+        let new_data =
+            matches!(kind, PacketKind::New | PacketKind::Fin | PacketKind::Reordered | PacketKind::NotTcp);
         let slot = &mut self.slots[id as usize];
         if front {
             self.packets.push_front(&mut slot.queue, packet, len.get(), new_data);
@@ -294,7 +295,7 @@ impl<P: Packet> DefaultMode<P> {
         // The record and the slot come from memory together, while other things are done.
         let likely = self.tracker.likely(&packet.header().key);
         if let Some(slot) = self.slots.get(likely.index()) {
-            slot.touch();
+            slot.prefetch();
         }
         self.loss.arrival(now);
         self.tracker.tick(now);
@@ -306,11 +307,11 @@ impl<P: Packet> DefaultMode<P> {
             return;
         };
         if seen.fresh || seen.restarted {
-            self.slot(flow, seen.restarted && seen.kind == Kind::Syn);
+            self.slot(flow, seen.restarted && seen.kind == PacketKind::Syn);
         }
         if let Some(tcp) = packet.header().tcp.as_ref() {
             self.note_arrival(flow.0, tcp);
-            if seen.kind == Kind::Retransmission && self.is_superfluous(now, flow.0, tcp) {
+            if seen.kind == PacketKind::Retransmission && self.is_superfluous(now, flow.0, tcp) {
                 self.counters.suppressed += 1;
                 verdicts.push(Verdict::Suppressed { packet });
                 return;
@@ -340,10 +341,10 @@ impl<P: Packet> Qdisc<P> for DefaultMode<P> {
         }
         let id = self.next_flow()?;
         let slot = &self.slots[id as usize];
-        slot.touch();
-        self.tracker.touch(FlowId(id));
+        slot.prefetch();
+        self.tracker.prefetch(FlowId(id));
         let (place, at) = (slot.place, slot.queue.head()?);
-        self.packets.touch(at);
+        self.packets.prefetch(at);
         let entry = self.take(id, at);
         self.pay(id, place, signed(self.link.wire_len(entry.packet.len()).get()));
         self.note_departure(now, id, entry.packet.header(), entry.new_data);

@@ -61,7 +61,7 @@ impl<P> PacketSlab<P> {
     }
 
     /// Has an entry fetched from memory.
-    pub fn touch(&self, at: u32) {
+    pub fn prefetch(&self, at: u32) {
         if let Some(entry) = self.slab.get(at) {
             core::hint::black_box(entry.links);
         }
