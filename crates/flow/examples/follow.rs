@@ -44,7 +44,7 @@ fn main() {
     let mut tracker = Tracker::new(TrackerConfig::default(), 1);
     println!("{key}\n");
     println!(
-        "{:>5}  {:<19} {:<15} {:<17} {:>8} {:>5} {:>11}",
+        "{:>5}  {:<19} {:<15} {:<17} {:>8} {:>10} {:>11}",
         "ms", "packet", "kind", "phase", "epoch", "unrepaired", "silence"
     );
     for (at, fate, flags, seq, payload) in STORY {
@@ -76,7 +76,7 @@ fn main() {
             Passes => format!("-> {flags:?} {seq}+{payload}"),
         };
         println!(
-            "{at:>5}  {arrow:<19} {kind:<15} {:<17} {:>8} {:>5} {:>11}",
+            "{at:>5}  {arrow:<19} {kind:<15} {:<17} {:>8} {:>10} {:>11}",
             flow.phase().map_or("-", |p| p.name()),
             flow.epoch_len().to_string(),
             flow.unrepaired(),

@@ -28,7 +28,7 @@ pub struct Census {
 
 /// Counts since the tracker was made.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Counters {
+pub(crate) struct Counters {
     /// Records made.
     pub created: u64,
     /// New connections on a known key.

@@ -10,14 +10,16 @@
 use narrows_units::{Instant, SeqNum};
 use narrows_wire::{Flags, Header, TcpHeader};
 
-use crate::flow::{Coarse, Flow, FlowFlags, Micros, WindowScale};
+use crate::flags::FlowFlags;
+use crate::flow::Flow;
 use crate::phase::Phase;
 use crate::ranges::MAX_SPAN;
-use crate::{Kind, TrackerConfig};
+use crate::times::{Coarse, Micros, WindowScale};
+use crate::{PacketKind, TrackerConfig};
 
 impl Flow {
-    /// A packet of the queued direction arrives; the record has been rolled to `now`.
-    pub(crate) fn arrive(&mut self, now: Instant, h: &Header, config: &TrackerConfig) -> Kind {
+    /// A packet of the queued direction arrives; the record has been advanced to `now`.
+    pub(crate) fn arrive(&mut self, now: Instant, h: &Header, config: &TrackerConfig) -> PacketKind {
         let len = u32::try_from(h.len.get()).unwrap_or(u32::MAX);
         self.epoch_bytes = self.epoch_bytes.saturating_add(len);
         self.seen = Coarse::at(now);
@@ -27,7 +29,7 @@ impl Flow {
         self.flags.set(FlowFlags::TCP);
         if tcp.flags.has(Flags::RST) {
             self.close();
-            return Kind::Rst;
+            return PacketKind::Rst;
         }
         if tcp.flags.has(Flags::SYN) {
             return self.arrive_syn(now, tcp, config);
@@ -35,7 +37,10 @@ impl Flow {
         self.time_answer(now, config);
         self.see_twice();
         let kind = self.classify(now, tcp);
-        if matches!(kind, Kind::New | Kind::Fin | Kind::Reordered | Kind::Retransmission) {
+        if matches!(
+            kind,
+            PacketKind::New | PacketKind::Fin | PacketKind::Reordered | PacketKind::Retransmission
+        ) {
             self.data(now, tcp, kind, config);
         }
         if tcp.flags.has(Flags::FIN) {
@@ -45,17 +50,17 @@ impl Flow {
         kind
     }
 
-    fn arrive_other(&mut self, now: Instant, len: u32) -> Kind {
+    fn arrive_other(&mut self, now: Instant, len: u32) -> PacketKind {
         self.see_twice();
         if !self.flags.has(FlowFlags::TCP) {
             self.packets = self.packets.saturating_add(1);
             self.payload = self.payload.saturating_add(u64::from(len));
             self.last_data = now;
         }
-        Kind::NotTcp
+        PacketKind::NotTcp
     }
 
-    /// The second packet that is no SYN shows that somebody means it.
+    /// The second packet that is not a SYN proves the flow: it is not a scan.
     pub(crate) fn see_twice(&mut self) {
         if self.flags.has(FlowFlags::ONCE) {
             self.flags.set(FlowFlags::PROVEN);
@@ -63,7 +68,7 @@ impl Flow {
         self.flags.set(FlowFlags::ONCE);
     }
 
-    fn arrive_syn(&mut self, now: Instant, tcp: &TcpHeader, config: &TrackerConfig) -> Kind {
+    fn arrive_syn(&mut self, now: Instant, tcp: &TcpHeader, config: &TrackerConfig) -> PacketKind {
         let answer = tcp.flags.has(Flags::ACK);
         let known = self.flags.has(FlowFlags::SYN) && self.forward_isn == tcp.seq;
         // Another number, or a SYN into a connection picked up in its middle, begins a new connection. The answer to a
@@ -92,7 +97,7 @@ impl Flow {
         if !self.flags.has(FlowFlags::DATA) {
             self.burst = Micros::at(now);
         }
-        if answer { Kind::SynAck } else { Kind::Syn }
+        if answer { PacketKind::SynAck } else { PacketKind::Syn }
     }
 
     /// Notes who opened the connection.
@@ -101,26 +106,26 @@ impl Flow {
         self.flags.put(FlowFlags::INITIATOR_DST, by_dst);
     }
 
-    fn classify(&mut self, now: Instant, tcp: &TcpHeader) -> Kind {
+    fn classify(&mut self, now: Instant, tcp: &TcpHeader) -> PacketKind {
         let (seq, end) = (tcp.seq, tcp.seq_end());
         let fin = tcp.flags.has(Flags::FIN);
-        let fresh = if fin && tcp.payload == 0 { Kind::Fin } else { Kind::New };
+        let fresh = if fin && tcp.payload == 0 { PacketKind::Fin } else { PacketKind::New };
         if !self.flags.has(FlowFlags::SEQ) {
             // Picked up in its middle. What an ACK says of the next number is as good as data.
             self.first_seq(end);
-            return if end == seq { Kind::PureAck } else { fresh };
+            return if end == seq { PacketKind::PureAck } else { fresh };
         }
         if tcp.payload <= 1 && !fin {
             if self.is_window_probe(tcp) {
                 self.max_seq = self.max_seq.max(end);
-                return Kind::WindowProbe;
+                return PacketKind::WindowProbe;
             }
             if self.is_keep_alive(tcp) {
-                return Kind::KeepAlive;
+                return PacketKind::KeepAlive;
             }
         }
         if end == seq {
-            return Kind::PureAck;
+            return PacketKind::PureAck;
         }
         if end.distance_from(self.max_seq).unsigned_abs() > MAX_SPAN {
             // No window reaches there: the record is wrong, or the packet. Follow the packet.
@@ -151,14 +156,14 @@ impl Flow {
         }
     }
 
-    fn below_max(&mut self, now: Instant, seq: SeqNum, end: SeqNum) -> Kind {
+    fn below_max(&mut self, now: Instant, seq: SeqNum, end: SeqNum) -> PacketKind {
         if !self.flags.has(FlowFlags::HOLES) {
-            return Kind::Retransmission;
+            return PacketKind::Retransmission;
         }
-        let Some(hole) = self.holes.hit(seq, end) else { return Kind::Retransmission };
+        let Some(hole) = self.holes.hit(seq, end) else { return PacketKind::Retransmission };
         let age = Micros::at(now).since(hole.tag);
         self.holes.remove(seq, end);
-        if age < self.epoch_len() / 2 { Kind::Reordered } else { Kind::Retransmission }
+        if age < self.epoch_len() / 2 { PacketKind::Reordered } else { PacketKind::Retransmission }
     }
 
     /// At most one byte at the edge (some stacks send that byte, some none and one number lower) of a closed window.
@@ -169,8 +174,7 @@ impl Flow {
     }
 
     /// Just below the next number to be sent. With a byte of payload it could be the retransmission of a last segment
-    /// of one byte: not if everything is acknowledged, and, where ACKs are not seen, not if the last segment was
-    /// longer.
+    /// of one byte: not if everything is acknowledged, and, where ACKs are not seen, not if the last segment was longer.
     fn is_keep_alive(&self, tcp: &TcpHeader) -> bool {
         if tcp.seq + 1 != self.max_seq || self.flags.has(FlowFlags::FIN) {
             return false;
@@ -180,7 +184,7 @@ impl Flow {
         } else {
             !self.flags.has(FlowFlags::TAIL_BYTE)
         };
-        tcp.payload == 0 || (settled && !self.owes(tcp.seq, 1))
+        tcp.payload == 0 || (settled && !self.is_unrepaired(tcp.seq, 1))
     }
 
     fn resynchronize(&mut self, end: SeqNum) {
@@ -188,18 +192,18 @@ impl Flow {
         self.flags.set(FlowFlags::OUT_OF_WINDOW);
         self.flags.clear(FlowFlags::ACKED | FlowFlags::SAMPLING | FlowFlags::REDROPPED);
         self.holes.clear();
-        self.forgive();
+        self.forget_drops();
     }
 
-    /// Nothing is unrepaired any more.
-    pub(crate) fn forgive(&mut self) {
+    /// Forgets every drop: nothing is left to repair.
+    pub(crate) fn forget_drops(&mut self) {
         self.dropped.clear();
         self.unrepaired = 0;
     }
 
     /// What a segment with data changes.
-    fn data(&mut self, now: Instant, tcp: &TcpHeader, kind: Kind, config: &TrackerConfig) {
-        let retransmission = kind == Kind::Retransmission;
+    fn data(&mut self, now: Instant, tcp: &TcpHeader, kind: PacketKind, config: &TrackerConfig) {
+        let retransmission = kind == PacketKind::Retransmission;
         let gap = now.since(self.last_data);
         let timeout_proven = retransmission
             && self.flags.has(FlowFlags::REDROPPED)
@@ -234,7 +238,7 @@ impl Flow {
         }
         self.new_pkts = self.new_pkts.saturating_add(1);
         self.payload = self.payload.saturating_add(u64::from(tcp.payload));
-        if kind != Kind::Reordered {
+        if kind != PacketKind::Reordered {
             self.flags.put(FlowFlags::TAIL_BYTE, tcp.payload == 1);
             self.time_segment(now, tcp.seq_end());
         }
@@ -251,7 +255,7 @@ impl Flow {
         let (seq, end) = (tcp.seq, tcp.seq_end());
         let ours = self.max_seq - end <= MAX_SPAN && !self.flags.has(FlowFlags::CLOSED);
         let Some(phase) = self.phase.filter(|_| end != seq && ours) else { return };
-        if self.owes(seq, end - seq) {
+        if self.is_unrepaired(seq, end - seq) {
             self.redropped = seq;
             self.flags.set(FlowFlags::REDROPPED);
         } else {
@@ -271,7 +275,7 @@ impl Flow {
         }
         self.time_departure(now, end);
         if self.unrepaired > 0 && self.dropped.remove(seq, end) {
-            self.repaid();
+            self.note_repair();
         }
         if let Some(phase) = self.phase {
             self.set_phase(phase.after_departure(self.unrepaired));
@@ -279,7 +283,7 @@ impl Flow {
     }
 
     /// One packet's worth was repaired; each range that is left is at least one packet.
-    fn repaid(&mut self) {
+    fn note_repair(&mut self) {
         let left = u16::try_from(self.dropped.count()).unwrap_or(u16::MAX);
         self.unrepaired = if left == 0 { 0 } else { self.unrepaired.saturating_sub(1).max(left) };
         if left == 0 {
@@ -295,12 +299,12 @@ impl Flow {
             return;
         }
         if tcp.flags.has(Flags::SYN) {
-            self.hear_syn(now, tcp, config);
+            self.on_reverse_syn(now, tcp, config);
         } else if tcp.flags.has(Flags::ACK) && self.flags.has(FlowFlags::ONCE) {
             self.flags.set(FlowFlags::PROVEN);
         }
         if tcp.flags.has(Flags::ACK) {
-            self.hear_ack(now, tcp, config);
+            self.on_reverse_ack(now, tcp, config);
         }
         if tcp.flags.has(Flags::FIN) {
             self.flags.set(FlowFlags::REVERSE_FIN);
@@ -308,10 +312,10 @@ impl Flow {
         }
     }
 
-    fn hear_syn(&mut self, now: Instant, tcp: &TcpHeader, config: &TrackerConfig) {
+    fn on_reverse_syn(&mut self, now: Instant, tcp: &TcpHeader, config: &TrackerConfig) {
         let answer = tcp.flags.has(Flags::ACK);
         if self.flags.has(FlowFlags::REVERSE_SYN) && self.reverse_isn == tcp.seq {
-            // Sent again, or let through after a wait in admission control: the answer is most likely to this one.
+            // Sent again, or released by admission control after a wait: the answer is most likely to this one.
             if self.flags.has(FlowFlags::TIMING_SENDER) {
                 self.time_sender(now);
             }
@@ -332,7 +336,7 @@ impl Flow {
         self.time_sender(now);
     }
 
-    fn hear_ack(&mut self, now: Instant, tcp: &TcpHeader, config: &TrackerConfig) {
+    fn on_reverse_ack(&mut self, now: Instant, tcp: &TcpHeader, config: &TrackerConfig) {
         // An ACK of what has not been sent (RFC 9293, section 3.10.7.4), as far as can be known.
         if self.flags.has(FlowFlags::SEQ) && self.max_seq.before(tcp.ack) {
             return;
@@ -350,7 +354,7 @@ impl Flow {
         self.time_ack(now, tcp.ack, config);
         self.holes.remove_below(tcp.ack);
         if self.dropped.remove_below(tcp.ack) {
-            self.repaid();
+            self.note_repair();
         }
     }
 
@@ -364,7 +368,7 @@ impl Flow {
     fn close(&mut self) {
         self.flags.set(FlowFlags::CLOSED);
         self.flags.clear(FlowFlags::SAMPLING);
-        self.forgive();
+        self.forget_drops();
         if self.phase.is_some() {
             self.set_phase(Phase::Idle);
             (self.new_pkts, self.retx_pkts) = (0, 0);
@@ -373,7 +377,7 @@ impl Flow {
 
     /// Forgets ranges so old that sequence numbers have moved on by more than any window.
     pub(crate) fn forget_far_ranges(&mut self) {
-        // Most flows have none; and where nothing is unrepaired, nothing is in `dropped`.
+        // Most flows have none. `dropped` is empty when nothing is unrepaired.
         if self.unrepaired == 0 && !self.flags.has(FlowFlags::HOLES) {
             return;
         }
@@ -381,7 +385,7 @@ impl Flow {
         let (drops, holes) =
             (self.dropped.iter().any(|r| far(r.start)), self.holes.iter().any(|r| far(r.start)));
         if drops {
-            self.forgive();
+            self.forget_drops();
         }
         if holes {
             self.holes.clear();
@@ -391,15 +395,15 @@ impl Flow {
 }
 
 /// The kind of a packet of which no record can be kept.
-pub(crate) fn kind_alone(h: &Header) -> Kind {
-    let Some(tcp) = h.tcp.as_ref() else { return Kind::NotTcp };
+pub(crate) fn kind_alone(h: &Header) -> PacketKind {
+    let Some(tcp) = h.tcp.as_ref() else { return PacketKind::NotTcp };
     let has = |f| tcp.flags.has(f);
     match () {
-        () if has(Flags::RST) => Kind::Rst,
-        () if has(Flags::SYN.and(Flags::ACK)) => Kind::SynAck,
-        () if has(Flags::SYN) => Kind::Syn,
-        () if tcp.payload > 0 => Kind::New,
-        () if has(Flags::FIN) => Kind::Fin,
-        () => Kind::PureAck,
+        () if has(Flags::RST) => PacketKind::Rst,
+        () if has(Flags::SYN.and(Flags::ACK)) => PacketKind::SynAck,
+        () if has(Flags::SYN) => PacketKind::Syn,
+        () if tcp.payload > 0 => PacketKind::New,
+        () if has(Flags::FIN) => PacketKind::Fin,
+        () => PacketKind::PureAck,
     }
 }

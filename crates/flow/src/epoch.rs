@@ -16,7 +16,9 @@
 use narrows_units::{Duration, Instant, SeqNum};
 
 use crate::TrackerConfig;
-use crate::flow::{Flow, FlowFlags, Micros, nanos32};
+use crate::flags::FlowFlags;
+use crate::flow::{Flow, nanos32};
+use crate::times::Micros;
 
 /// Longer than this, a sample says that something else happened.
 const LONGEST_SAMPLE: Duration = Duration::from_secs(60);

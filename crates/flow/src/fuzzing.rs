@@ -31,7 +31,7 @@ pub fn parse(bytes: &[u8]) {
 }
 
 /// Any bytes as a story of arrivals, answers, departures and drops, told to two trackers: one left alone between
-/// events, one rolled over and ticked all the time. They must agree, and keep every promise.
+/// events, one advanced and ticked all the time. They must agree, and keep every promise.
 ///
 /// # Panics
 /// If they do not.

@@ -13,10 +13,12 @@
 #![forbid(unsafe_code)]
 
 mod active;
+mod advance;
 mod census;
 mod classify;
 mod config;
 mod epoch;
+mod flags;
 mod flow;
 #[cfg(any(test, feature = "fuzzing"))]
 pub mod fuzzing;
@@ -26,13 +28,14 @@ mod ranges;
 mod table;
 #[cfg(test)]
 mod tests;
+mod times;
 mod tracker;
 mod wheel;
 
-pub use census::{Census, Counters};
+pub use census::Census;
 pub use config::{ConfigError, TrackerConfig};
 pub use flow::Flow;
 pub use phase::Phase;
 pub use pools::{Inserted, Pool, Pools};
 pub use table::Likely;
-pub use tracker::{FlowId, Kind, Observation, Tracker};
+pub use tracker::{FlowId, Observation, PacketKind, Tracker};

@@ -1,13 +1,12 @@
 //! The approximate state of a TCP sender: seven phases and the guards between them.
 //!
 //! Source: TAQ (EuroSys 2014), Fig. 7 and section 4.1; the drawing's transitions as rebuilt from its text. There are no
-//! probabilities: four observed counters drive it (new, retransmitted and dropped packets, and what is still
-//! unrepaired).
+//! probabilities: four observed counters drive it (new, retransmitted, dropped and unrepaired packets).
 //!
 //! Where we differ from the table, because it says nothing of the case:
 //! - a drop from the queue of an IDLE flow leads to LOSS_RECOVERY, as from NORMAL;
 //! - a silence whose losses turn out to be repaired (an ACK covers them, or the retransmission that was waiting here
-//!   went out) ends in IDLE at the next epoch end: nothing is unrepaired any more.
+//!   went out) ends in IDLE at the next epoch end: nothing is left to repair.
 
 /// What the sender of a flow seems to be doing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -19,13 +18,13 @@ pub enum Phase {
     Normal,
     /// A packet was lost and the sender still sends.
     LossRecovery,
-    /// A loss is unrepaired and nothing comes: the sender waits for its timer.
+    /// A loss is not repaired yet and nothing comes: the sender waits for its timer.
     TimeoutSilence,
     /// The timer fired and the retransmissions come.
     TimeoutRecovery,
     /// A loss during that recovery: the sender waits for its doubled timer.
     ExtendedSilence,
-    /// Nothing unrepaired, nothing sent.
+    /// Nothing to repair, nothing sent.
     Idle,
 }
 
@@ -92,7 +91,7 @@ impl Phase {
             Self::TimeoutSilence | Self::ExtendedSilence => Self::TimeoutRecovery,
             Self::Idle if retransmission => Self::TimeoutRecovery,
             Self::Idle => Self::SlowStart,
-            // A loss elsewhere on the path: seen as a retransmission that nothing here is unrepaired.
+            // A loss elsewhere on the path: seen as a retransmission of what was not dropped here.
             Self::SlowStart | Self::Normal if retransmission => Self::LossRecovery,
             Self::LossRecovery if timeout_proven => Self::TimeoutRecovery,
             same => same,
@@ -108,7 +107,7 @@ impl Phase {
         }
     }
 
-    /// The phase once a packet with data was sent on and `unrepaired` remains.
+    /// The phase once a packet with data was sent on, and so many are still unrepaired.
     pub(crate) const fn after_departure(self, unrepaired: u16) -> Self {
         match self {
             Self::TimeoutRecovery if unrepaired == 0 => Self::SlowStart,

@@ -5,7 +5,7 @@
 
 use core::net::IpAddr;
 
-use narrows_lists::{Arena as _, Chained, Chains, Linked, Links, List, NIL, Slab};
+use narrows_lists::{Arena as _, Chains, Links, List, NIL, Slab, chained, linked};
 use narrows_units::{Duration, Instant};
 use narrows_wire::{FlowKey, Proto};
 
@@ -21,23 +21,9 @@ pub struct Pool<T> {
     pub state: T,
 }
 
-impl<T> Linked<()> for Pool<T> {
-    fn links(&self) -> &Links {
-        &self.age
-    }
-    fn links_mut(&mut self) -> &mut Links {
-        &mut self.age
-    }
-}
+linked!(<T> Pool<T>, (): age);
 
-impl<T> Chained for Pool<T> {
-    fn next(&self) -> u32 {
-        self.chain
-    }
-    fn set_next(&mut self, next: u32) {
-        self.chain = next;
-    }
-}
+chained!(<T> Pool<T>: chain);
 
 impl<T> Pool<T> {
     /// The user's address.

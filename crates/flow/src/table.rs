@@ -1,19 +1,21 @@
 //! Where the records live: a slab, a seeded index of chains into it, and two lists that say who is evicted first.
 //!
-//! The lists hold flows in the order in which they were last heard of, to [`Table::GRAIN`]: one for flows of which only
-//! a handshake or a single packet was seen and for those that ended, which go first, and one for the rest. A flow with
-//! packets waiting is never evicted; one that is met on a list leaves it, and is put back when its last packet has
-//! left. So both eviction and all that keeps the order take constant time on average.
+//! The lists hold flows in the order in which they were last heard of, to [`Table::GRAIN`]: one for flows of which only a
+//! handshake or a single packet was seen and for those that ended, which go first, and one for the rest. A flow with
+//! packets waiting is never evicted; one that is met on a list leaves it, and is put back when its last packet has left.
+//! So both eviction and all that keeps the order take constant time on average.
 
-use narrows_lists::{Chained, Chains, Linked, Links, List, NIL};
+use narrows_lists::{Chains, Links, List, NIL, chained, linked};
 use narrows_units::Instant;
 use narrows_wire::FlowKey;
 
 use crate::TrackerConfig;
-use crate::flow::{Coarse, Flow, FlowFlags};
+use crate::flags::FlowFlags;
+use crate::flow::Flow;
+use crate::times::Coarse;
 
-/// Where a flow stands in line for eviction and on the wheel. Kept apart from the records, so that moving one flow does
-/// not pull its neighbours' records into the cache.
+/// Where a flow stands in line for eviction and on the wheel. Kept apart from the records, so that moving one flow does not pull
+/// its neighbours' records into the cache.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Hooks {
     age: Links,
@@ -25,27 +27,13 @@ pub(crate) struct Hooks {
 #[derive(Clone, Debug)]
 enum ByAge {}
 
-impl Linked<ByAge> for Hooks {
-    fn links(&self) -> &Links {
-        &self.age
-    }
-    fn links_mut(&mut self) -> &mut Links {
-        &mut self.age
-    }
-}
+linked!(Hooks, ByAge: age);
 
 /// Lists of flows by when they want to be looked at.
 #[derive(Clone, Debug)]
 pub(crate) enum OnWheel {}
 
-impl Linked<OnWheel> for Hooks {
-    fn links(&self) -> &Links {
-        &self.wheel
-    }
-    fn links_mut(&mut self) -> &mut Links {
-        &mut self.wheel
-    }
-}
+linked!(Hooks, OnWheel: wheel);
 
 impl Default for Hooks {
     fn default() -> Self {
@@ -53,14 +41,7 @@ impl Default for Hooks {
     }
 }
 
-impl Chained for Flow {
-    fn next(&self) -> u32 {
-        self.chain
-    }
-    fn set_next(&mut self, next: u32) {
-        self.chain = next;
-    }
-}
+chained!(Flow: chain);
 
 /// Record, links, and at most two buckets a flow.
 pub(crate) const BYTES_PER_FLOW: usize = size_of::<Flow>() + size_of::<Hooks>() + 2 * size_of::<u32>();
@@ -122,6 +103,7 @@ impl Table {
         }
     }
 
+    #[cfg(any(test, feature = "fuzzing"))]
     pub(crate) const fn capacity(&self) -> usize {
         self.capacity
     }
@@ -253,6 +235,7 @@ impl Table {
     }
 
     /// Bytes of memory taken, index and all.
+    #[cfg(any(test, feature = "fuzzing"))]
     pub(crate) fn memory(&self) -> usize {
         self.slots.capacity() * size_of::<Flow>()
             + self.hooks.capacity() * size_of::<Hooks>()

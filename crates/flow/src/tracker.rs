@@ -1,5 +1,8 @@
 //! The tracker: events in, records and counts out.
 
+#[cfg(any(test, feature = "fuzzing"))]
+mod inspect;
+
 use core::net::IpAddr;
 
 use narrows_units::{Duration, Instant};
@@ -9,9 +12,11 @@ use crate::active::Active;
 use crate::census::{Census, Counters};
 use crate::classify::kind_alone;
 use crate::config::TrackerConfig;
-use crate::flow::{Coarse, Flow, FlowFlags};
+use crate::flags::FlowFlags;
+use crate::flow::Flow;
 use crate::phase::Phase;
 use crate::table::{Likely, Table};
+use crate::times::Coarse;
 use crate::wheel::Wheel;
 
 /// A flow's slot in the table, below its capacity. It stays the flow's own while the flow has packets waiting.
@@ -28,7 +33,7 @@ impl FlowId {
 
 /// What a packet is.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Hash, PartialOrd, Ord)]
-pub enum Kind {
+pub enum PacketKind {
     /// Opens a connection (also when it is sent again).
     Syn,
     /// Answers one that does (also when it is sent again).
@@ -53,7 +58,7 @@ pub enum Kind {
     NotTcp,
 }
 
-impl Kind {
+impl PacketKind {
     /// Whether it brings data that was not seen before.
     #[must_use]
     pub const fn is_new_data(self) -> bool {
@@ -71,7 +76,7 @@ pub struct Observation {
     /// A new connection began on the same key. The record starts again; packets of the old one may still wait.
     pub restarted: bool,
     /// The packet's kind.
-    pub kind: Kind,
+    pub kind: PacketKind,
     /// To make room, the record of a flow in use was given up.
     pub evicted_in_use: bool,
 }
@@ -257,12 +262,6 @@ impl Tracker {
         }
     }
 
-    /// When [`Tracker::tick`] has something to do next.
-    #[must_use]
-    pub fn next_tick(&self) -> Option<Instant> {
-        self.wheel.next().map(|at| at.max(self.paid_until + LOOK_PACE))
-    }
-
     /// Every flow, counted as of `now`. Takes time in proportion to the table: for about once a second.
     pub fn census(&mut self, now: Instant) -> Census {
         let mut c = Census { pools: self.active.pools(), ..Census::default() };
@@ -309,50 +308,8 @@ impl Tracker {
         self.active.in_pool(pool)
     }
 
-    /// Flows in each phase as of the last tick, in the order of [`Phase::ALL`].
-    #[must_use]
-    pub const fn phases(&self) -> &[usize; Phase::ALL.len()] {
-        &self.by_phase
-    }
-
-    /// Flows known.
-    #[must_use]
-    pub const fn len(&self) -> usize {
-        self.table.live
-    }
-
-    /// Whether none is known.
-    #[must_use]
-    pub const fn is_empty(&self) -> bool {
-        self.table.live == 0
-    }
-
-    /// Most flows that can be known at a time.
-    #[must_use]
-    pub const fn capacity(&self) -> usize {
-        self.table.capacity()
-    }
-
-    /// What has happened so far.
-    #[must_use]
-    pub const fn counters(&self) -> &Counters {
-        &self.counters
-    }
-
-    /// How flows are followed.
-    #[must_use]
-    pub const fn config(&self) -> &TrackerConfig {
-        &self.config
-    }
-
     /// Memory per flow, links and share of the index included; at most 256.
     pub const BYTES_PER_FLOW: usize = crate::table::BYTES_PER_FLOW;
-
-    /// Memory reserved by the table. It never grows.
-    #[must_use]
-    pub fn memory_bytes(&self) -> usize {
-        self.table.memory()
-    }
 
     fn find_or_make(&mut self, now: Instant, key: &FlowKey, likely: Likely) -> Option<FlowId> {
         if let Some(slot) = self.table.find_in(likely.bucket, key) {
@@ -375,7 +332,7 @@ impl Tracker {
         Some(FlowId(made.slot))
     }
 
-    /// Rolls the flow to `now`, lets `change` do its part, and keeps the counts and the wheel in step.
+    /// Advances the flow to `now`, lets `change` do its part, and keeps the counts and the wheel in step.
     fn event<R>(
         &mut self,
         now: Instant,

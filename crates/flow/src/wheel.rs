@@ -60,6 +60,7 @@ impl Wheel {
     }
 
     /// When the next flow wants to be looked at.
+    #[cfg(test)]
     pub(crate) fn next(&self) -> Option<Instant> {
         if !self.slots[self.cursor as usize % SLOTS].is_empty() {
             return Some(self.time());

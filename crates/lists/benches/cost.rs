@@ -9,7 +9,7 @@ use std::collections::{HashMap, VecDeque};
 use std::hint::black_box;
 use std::time::Instant;
 
-use narrows_lists::{Chained, Chains, Fifos, Links, List, Queue, Slab};
+use narrows_lists::{Chains, Fifos, Links, List, Queue, Slab, chained};
 
 /// As large as a packet with its header.
 type Packet = [u64; 16];
@@ -128,14 +128,7 @@ struct Flow {
     chain: u32,
 }
 
-impl Chained for Flow {
-    fn next(&self) -> u32 {
-        self.chain
-    }
-    fn set_next(&mut self, next: u32) {
-        self.chain = next;
-    }
-}
+chained!(Flow: chain);
 
 /// A record found by its key; both hash it, here by a product.
 fn found(flows: usize) -> (f64, f64) {

@@ -37,10 +37,12 @@ impl Chains {
 
     /// The first record of a bucket of which `is` is true.
     #[inline]
-    pub fn find<A>(&self, arena: &A, bucket: usize, is: impl Fn(&A::Item) -> bool) -> Option<u32>
-    where
-        A: Arena<Item: Chained> + ?Sized,
-    {
+    pub fn find<T: Chained>(
+        &self,
+        arena: &(impl Arena<Item = T> + ?Sized),
+        bucket: usize,
+        is: impl Fn(&T) -> bool,
+    ) -> Option<u32> {
         let mut at = self.head(bucket);
         while at != NIL {
             let record = arena.at(at);
@@ -54,20 +56,14 @@ impl Chains {
 
     /// Puts a record first into a bucket.
     #[inline]
-    pub fn push<A>(&mut self, arena: &mut A, bucket: usize, at: u32)
-    where
-        A: Arena<Item: Chained> + ?Sized,
-    {
+    pub fn push(&mut self, arena: &mut (impl Arena<Item: Chained> + ?Sized), bucket: usize, at: u32) {
         arena.at_mut(at).set_next(self.head(bucket));
         self.heads[bucket] = at.wrapping_add(1);
     }
 
     /// Takes a record out of its bucket, in which it must be.
     #[inline]
-    pub fn remove<A>(&mut self, arena: &mut A, bucket: usize, at: u32)
-    where
-        A: Arena<Item: Chained> + ?Sized,
-    {
+    pub fn remove(&mut self, arena: &mut (impl Arena<Item: Chained> + ?Sized), bucket: usize, at: u32) {
         let next = arena.at(at).next();
         let mut before = self.head(bucket);
         if before == at {

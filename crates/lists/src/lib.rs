@@ -12,7 +12,7 @@
 //! of links can be in two lists; a type parameter says which list goes by which pair, so that they cannot be mistaken:
 //!
 //! ```
-//! use narrows_lists::{Linked, Links, List};
+//! use narrows_lists::{Links, List, linked};
 //!
 //! #[derive(Default)]
 //! struct Flow {
@@ -20,14 +20,7 @@
 //!     turn: Links,
 //! }
 //! enum Turn {}
-//! impl Linked<Turn> for Flow {
-//!     fn links(&self) -> &Links {
-//!         &self.turn
-//!     }
-//!     fn links_mut(&mut self) -> &mut Links {
-//!         &mut self.turn
-//!     }
-//! }
+//! linked!(Flow, Turn: turn);
 //!
 //! let mut flows = vec![Flow::default(), Flow::default()];
 //! let mut round = List::<Turn>::EMPTY;

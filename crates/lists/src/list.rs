@@ -30,6 +30,25 @@ pub trait Linked<By> {
     fn links_mut(&mut self) -> &mut Links;
 }
 
+/// Says in which field a record has the links of its lists by `By`: `linked!(Flow, Turn: turn);`, with a type parameter of the
+/// record `linked!(<P> Packet<P>, Turn: turn);`.
+#[macro_export]
+macro_rules! linked {
+    (<$($generic:ident),*> $record:ty, $by:ty: $field:ident) => {
+        impl<$($generic),*> $crate::Linked<$by> for $record {
+            fn links(&self) -> &$crate::Links {
+                &self.$field
+            }
+            fn links_mut(&mut self) -> &mut $crate::Links {
+                &mut self.$field
+            }
+        }
+    };
+    ($record:ty, $by:ty: $field:ident) => {
+        $crate::linked!(<> $record, $by: $field);
+    };
+}
+
 /// Bare links, kept beside the records, are for whatever list they are used with.
 impl<By> Linked<By> for Links {
     fn links(&self) -> &Links {
@@ -78,10 +97,7 @@ impl<By> List<By> {
 
     /// Appends `at`, which is in no list by these links.
     #[inline]
-    pub fn push_back<A>(&mut self, arena: &mut A, at: u32)
-    where
-        A: Arena<Item: Linked<By>> + ?Sized,
-    {
+    pub fn push_back(&mut self, arena: &mut (impl Arena<Item: Linked<By>> + ?Sized), at: u32) {
         *arena.at_mut(at).links_mut() = Links { prev: self.tail, next: NIL };
         match self.tail {
             NIL => self.head = at,
@@ -93,10 +109,7 @@ impl<By> List<By> {
 
     /// Puts `at`, which is in no list by these links, before all others.
     #[inline]
-    pub fn push_front<A>(&mut self, arena: &mut A, at: u32)
-    where
-        A: Arena<Item: Linked<By>> + ?Sized,
-    {
+    pub fn push_front(&mut self, arena: &mut (impl Arena<Item: Linked<By>> + ?Sized), at: u32) {
         *arena.at_mut(at).links_mut() = Links { prev: NIL, next: self.head };
         match self.head {
             NIL => self.tail = at,
@@ -108,10 +121,7 @@ impl<By> List<By> {
 
     /// Takes `at` out; it must be in this list.
     #[inline]
-    pub fn remove<A>(&mut self, arena: &mut A, at: u32)
-    where
-        A: Arena<Item: Linked<By>> + ?Sized,
-    {
+    pub fn remove(&mut self, arena: &mut (impl Arena<Item: Linked<By>> + ?Sized), at: u32) {
         let Links { prev, next } = *arena.at(at).links();
         match prev {
             NIL => self.head = next,
@@ -126,10 +136,7 @@ impl<By> List<By> {
 
     /// Takes the first out.
     #[inline]
-    pub fn pop_front<A>(&mut self, arena: &mut A) -> Option<u32>
-    where
-        A: Arena<Item: Linked<By>> + ?Sized,
-    {
+    pub fn pop_front(&mut self, arena: &mut (impl Arena<Item: Linked<By>> + ?Sized)) -> Option<u32> {
         let first = self.first()?;
         self.remove(arena, first);
         Some(first)
@@ -137,43 +144,28 @@ impl<By> List<By> {
 
     /// Takes `at`, which must be in this list, to its end.
     #[inline]
-    pub fn move_to_back<A>(&mut self, arena: &mut A, at: u32)
-    where
-        A: Arena<Item: Linked<By>> + ?Sized,
-    {
+    pub fn move_to_back(&mut self, arena: &mut (impl Arena<Item: Linked<By>> + ?Sized), at: u32) {
         self.remove(arena, at);
         self.push_back(arena, at);
     }
 
     /// Who comes after `at`, which is in this list.
-    pub fn after<A>(&self, arena: &A, at: u32) -> Option<u32>
-    where
-        A: Arena<Item: Linked<By>> + ?Sized,
-    {
+    pub fn after(&self, arena: &(impl Arena<Item: Linked<By>> + ?Sized), at: u32) -> Option<u32> {
         some(arena.at(at).links().next)
     }
 
     /// Who comes before `at`, which is in this list.
-    pub fn before<A>(&self, arena: &A, at: u32) -> Option<u32>
-    where
-        A: Arena<Item: Linked<By>> + ?Sized,
-    {
+    pub fn before(&self, arena: &(impl Arena<Item: Linked<By>> + ?Sized), at: u32) -> Option<u32> {
         some(arena.at(at).links().prev)
     }
 
     /// Everybody, from the first on.
-    pub fn iter<A>(&self, arena: &A) -> impl Iterator<Item = u32>
-    where
-        A: Arena<Item: Linked<By>> + ?Sized,
-    {
+    pub fn iter(&self, arena: &(impl Arena<Item: Linked<By>> + ?Sized)) -> impl Iterator<Item = u32> {
         core::iter::successors(self.first(), move |&at| some(arena.at(at).links().next))
     }
 
     /// Everybody, from the last on.
-    pub fn iter_back<A>(&self, arena: &A) -> impl Iterator<Item = u32>
-    where
-        A: Arena<Item: Linked<By>> + ?Sized,
-    {
+    pub fn iter_back(&self, arena: &(impl Arena<Item: Linked<By>> + ?Sized)) -> impl Iterator<Item = u32> {
         core::iter::successors(self.last(), move |&at| some(arena.at(at).links().prev))
     }
 }
@@ -220,10 +212,7 @@ impl<By> HeadList<By> {
 
     /// Puts `at`, which is in no list by these links, before all others.
     #[inline]
-    pub fn push_front<A>(&mut self, arena: &mut A, at: u32)
-    where
-        A: Arena<Item: Linked<By>> + ?Sized,
-    {
+    pub fn push_front(&mut self, arena: &mut (impl Arena<Item: Linked<By>> + ?Sized), at: u32) {
         *arena.at_mut(at).links_mut() = Links { prev: NIL, next: self.head };
         if self.head != NIL {
             arena.at_mut(self.head).links_mut().prev = at;
@@ -233,10 +222,7 @@ impl<By> HeadList<By> {
 
     /// Takes `at` out; it must be in this list.
     #[inline]
-    pub fn remove<A>(&mut self, arena: &mut A, at: u32)
-    where
-        A: Arena<Item: Linked<By>> + ?Sized,
-    {
+    pub fn remove(&mut self, arena: &mut (impl Arena<Item: Linked<By>> + ?Sized), at: u32) {
         let Links { prev, next } = *arena.at(at).links();
         match prev {
             NIL => self.head = next,

@@ -10,6 +10,24 @@ pub trait Chained {
     fn set_next(&mut self, next: u32);
 }
 
+/// Says in which field a record has that word: `chained!(Flow: chain);`.
+#[macro_export]
+macro_rules! chained {
+    (<$($generic:ident),*> $record:ty: $field:ident) => {
+        impl<$($generic),*> $crate::Chained for $record {
+            fn next(&self) -> u32 {
+                self.$field
+            }
+            fn set_next(&mut self, next: u32) {
+                self.$field = next;
+            }
+        }
+    };
+    ($record:ty: $field:ident) => {
+        $crate::chained!(<> $record: $field);
+    };
+}
+
 /// First in, first out: its ends. A record is in at most one queue.
 #[derive(Clone, Copy, Debug)]
 pub struct Queue {
@@ -35,7 +53,7 @@ impl Queue {
 
     /// Appends `at`.
     #[inline]
-    pub fn push_back<A: Arena<Item: Chained> + ?Sized>(&mut self, arena: &mut A, at: u32) {
+    pub fn push_back(&mut self, arena: &mut (impl Arena<Item: Chained> + ?Sized), at: u32) {
         arena.at_mut(at).set_next(NIL);
         match self.tail {
             NIL => self.head = at,
@@ -46,7 +64,7 @@ impl Queue {
 
     /// Puts `at` before all others.
     #[inline]
-    pub fn push_front<A: Arena<Item: Chained> + ?Sized>(&mut self, arena: &mut A, at: u32) {
+    pub fn push_front(&mut self, arena: &mut (impl Arena<Item: Chained> + ?Sized), at: u32) {
         arena.at_mut(at).set_next(self.head);
         if self.head == NIL {
             self.tail = at;
@@ -56,7 +74,7 @@ impl Queue {
 
     /// Takes the first out.
     #[inline]
-    pub fn pop_front<A: Arena<Item: Chained> + ?Sized>(&mut self, arena: &A) -> Option<u32> {
+    pub fn pop_front(&mut self, arena: &(impl Arena<Item: Chained> + ?Sized)) -> Option<u32> {
         let first = self.first()?;
         self.head = arena.at(first).next();
         if self.head == NIL {
@@ -66,7 +84,7 @@ impl Queue {
     }
 
     /// Takes out whoever comes after `at`, which is in this queue.
-    pub fn remove_after<A: Arena<Item: Chained> + ?Sized>(&mut self, arena: &mut A, at: u32) -> Option<u32> {
+    pub fn remove_after(&mut self, arena: &mut (impl Arena<Item: Chained> + ?Sized), at: u32) -> Option<u32> {
         let gone = some(arena.at(at).next())?;
         let next = arena.at(gone).next();
         arena.at_mut(at).set_next(next);
@@ -77,12 +95,12 @@ impl Queue {
     }
 
     /// Who comes after `at`, which is in this queue.
-    pub fn after<A: Arena<Item: Chained> + ?Sized>(&self, arena: &A, at: u32) -> Option<u32> {
+    pub fn after(&self, arena: &(impl Arena<Item: Chained> + ?Sized), at: u32) -> Option<u32> {
         some(arena.at(at).next())
     }
 
     /// Everybody, from the first on.
-    pub fn iter<A: Arena<Item: Chained> + ?Sized>(&self, arena: &A) -> impl Iterator<Item = u32> {
+    pub fn iter(&self, arena: &(impl Arena<Item: Chained> + ?Sized)) -> impl Iterator<Item = u32> {
         core::iter::successors(self.first(), move |&at| some(arena.at(at).next()))
     }
 }
@@ -93,14 +111,7 @@ struct Entry<T> {
     next: u32,
 }
 
-impl<T> Chained for Entry<T> {
-    fn next(&self) -> u32 {
-        self.next
-    }
-    fn set_next(&mut self, next: u32) {
-        self.next = next;
-    }
-}
+chained!(<T> Entry<T>: next);
 
 /// What waits in any number of queues, in one slab: no allocation for an item, none for a queue.
 #[derive(Clone, Debug)]

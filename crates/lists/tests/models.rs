@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use narrows_lists::{Arena, Chained, Chains, Fifos, HeadList, Linked, Links, List, NIL, Queue, Slab};
+use narrows_lists::{Arena, Chains, Fifos, HeadList, Linked, Links, List, NIL, Queue, Slab, chained, linked};
 
 /// xorshift64: each seed gives one history, and a failure names its seed.
 struct Random(u64);
@@ -37,30 +37,9 @@ struct Flow {
 enum Turn {}
 enum Length {}
 
-impl Linked<Turn> for Flow {
-    fn links(&self) -> &Links {
-        &self.turn
-    }
-    fn links_mut(&mut self) -> &mut Links {
-        &mut self.turn
-    }
-}
-impl Linked<Length> for Flow {
-    fn links(&self) -> &Links {
-        &self.length
-    }
-    fn links_mut(&mut self) -> &mut Links {
-        &mut self.length
-    }
-}
-impl Chained for Flow {
-    fn next(&self) -> u32 {
-        self.chain
-    }
-    fn set_next(&mut self, next: u32) {
-        self.chain = next;
-    }
-}
+linked!(Flow, Turn: turn);
+linked!(Flow, Length: length);
+chained!(Flow: chain);
 
 /// Some lists by the same links, and what should be in them.
 struct Both<By> {

@@ -14,8 +14,8 @@ use narrows_units::{Duration, Instant};
 use crate::keys::keys;
 use crate::sojourn::{Before, Control, Law};
 use crate::{
-    Backlog, BoxedDiscipline, Counters, Discipline, DisciplineSettings, Key, Limits, Manage, Packet, Qdisc,
-    Reason, Report, SettingError, Settings, ShaperConfig, Verdict, Verdicts,
+    Backlog, BoxedDiscipline, Counters, Discipline, DisciplineSettings, Limits, Manage, Packet, Qdisc,
+    Reason, Report, SettingError, Settings, ShaperConfig, Verdicts,
 };
 
 /// Settings of CoDel. Fields are named as their keys.
@@ -75,10 +75,6 @@ impl Settings for CodelConfig {
     const NAME: &'static str = "codel";
     const BARE: &'static str = "limit";
 
-    fn keys() -> &'static [Key<Self>] {
-        KEYS
-    }
-
     fn check(&self) -> Result<(), SettingError> {
         check_times(self.target, self.interval)
     }
@@ -128,8 +124,7 @@ impl<P: Packet> Qdisc<P> for Codel<P> {
             self.backlog.add(len);
             self.queue.push_back((now, packet));
         } else {
-            self.counters.drop_for(Reason::OverLimit);
-            verdicts.push(Verdict::Dropped { packet, reason: Reason::OverLimit });
+            self.counters.drop_packet(packet, Reason::OverLimit, verdicts);
         }
     }
 
@@ -140,15 +135,14 @@ impl<P: Packet> Qdisc<P> for Codel<P> {
             self.backlog.sub(packet.len());
             let signal = self.state.decide(&self.law, now, now.since(since), self.backlog.bytes, before);
             if let Some(signal) = signal {
-                if !(self.config.ecn && packet.mark_ce()) {
-                    self.counters.drop_for(Reason::Sojourn);
-                    verdicts.push(Verdict::Dropped { packet, reason: Reason::Sojourn });
+                let marked =
+                    self.config.ecn && self.counters.mark_packet(&mut packet, Reason::Sojourn, verdicts);
+                if !marked {
+                    self.counters.drop_packet(packet, Reason::Sojourn, verdicts);
                     before = signal;
                     continue;
                 }
                 self.state.marked(&self.law, signal);
-                self.counters.marked += 1;
-                verdicts.push(Verdict::Marked { header: *packet.header(), reason: Reason::Sojourn });
             }
             self.counters.send(packet.len());
             return Some(packet);
@@ -186,6 +180,7 @@ mod tests {
 
     use super::*;
     use crate::Record;
+    use crate::Verdict;
 
     fn packet(id: u64, len: u64, ecn: Ecn) -> Record {
         let mut r = Record { id, ..Record::default() };

@@ -2,8 +2,8 @@
 use core::any::Any;
 use std::collections::VecDeque;
 use crate::keys::keys;
-use crate::{Backlog, BoxedDiscipline, Counters, Discipline, DisciplineSettings, Key, Limits, Manage, Packet, Qdisc,
-    Reason, Report, Settings, ShaperConfig, Verdict, Verdicts};
+use crate::{Backlog, BoxedDiscipline, Counters, Discipline, DisciplineSettings, Limits, Manage, Packet, Qdisc,
+    Reason, Report, Settings, ShaperConfig, Verdicts};
 use narrows_units::Instant;
 
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -15,7 +15,6 @@ keys! { Config; limit: Number(1, 1_000_000), "the most packets that wait"; }
 impl Settings for Config {
     const NAME: &'static str = "drop_front";
     const BARE: &'static str = "limit";
-    fn keys() -> &'static [Key<Self>] { KEYS }
 }
 
 impl DisciplineSettings for Config {
@@ -32,8 +31,7 @@ impl<P: Packet> Qdisc<P> for DropFront<P> {
         self.counters.arrive(packet.len());
         if self.queue.len() >= self.config.limit as usize && let Some(packet) = self.queue.pop_front() {
             self.backlog.sub(packet.len());
-            self.counters.drop_for(Reason::PushedOut);
-            verdicts.push(Verdict::Dropped { packet, reason: Reason::PushedOut });
+            self.counters.drop_packet(packet, Reason::PushedOut, verdicts);
         }
         self.backlog.add(packet.len());
         self.queue.push_back(packet);

@@ -14,12 +14,13 @@ use core::any::Any;
 
 use narrows_units::{Bytes, Duration, Instant};
 
+use crate::fair_queues::FairQueues;
 use crate::flows_waiting::Classifier;
 use crate::keys::{choices, keys};
-use crate::lanes::{Lanes, Measure};
+use crate::lanes::Measure;
 use crate::{
-    Backlog, BoxedDiscipline, Buffer, Counters, Discipline, DisciplineSettings, Key, Limits, Manage, Packet,
-    Qdisc, Report, SettingError, Settings, ShaperConfig, Verdicts,
+    Backlog, BoxedDiscipline, Buffer, Discipline, DisciplineSettings, Limits, Manage, Packet, Qdisc, Report,
+    SettingError, Settings, ShaperConfig, Verdicts,
 };
 
 /// Who has a queue.
@@ -96,10 +97,6 @@ impl Settings for DrrConfig {
     const NAME: &'static str = "drr";
     const BARE: &'static str = "buffer";
 
-    fn keys() -> &'static [Key<Self>] {
-        KEYS
-    }
-
     fn check(&self) -> Result<(), SettingError> {
         check_quantum(self.quantum, "the link's largest packet")
     }
@@ -128,11 +125,8 @@ impl DrrConfig {
 pub struct Drr<P> {
     link: ShaperConfig,
     seed: u64,
-    limit: usize,
     quantum: i64,
-    classifier: Classifier,
-    lanes: Lanes<P>,
-    counters: Counters,
+    queues: FairQueues<P>,
 }
 
 impl<P: Packet> Drr<P> {
@@ -151,93 +145,57 @@ impl<P: Packet> Drr<P> {
             Queues::Hash => Classifier::hashed(config.buckets, config.perturb, seed),
         };
         let longest = limit as u64 * config.packet.max(link.mtu).get();
-        let lanes = Lanes::new(classifier.lanes(), Measure::Bytes((longest / 4096).max(64)), longest);
+        let measure = Measure::Bytes((longest / 4096).max(64));
         let quantum = if config.quantum > 0 { u64::from(config.quantum) } else { link.largest().get() };
         let quantum = quantum.max(u64::from(LEAST_QUANTUM)).cast_signed();
-        Self { link, seed, limit, quantum, classifier, lanes, counters: Counters::default() }
-    }
-
-    fn place(&mut self, packet: P) -> usize {
-        let lane = self.classifier.lane(&packet.header().key);
-        self.lanes.push(lane, packet);
-        lane
-    }
-
-    fn left(&mut self, lane: usize) {
-        if self.lanes.backlog_of(lane).packets == 0 {
-            self.classifier.emptied(lane);
-        }
+        Self { link, seed, quantum, queues: FairQueues::new(classifier, limit, measure, longest, 0) }
     }
 }
 
 impl<P: Packet> Qdisc<P> for Drr<P> {
     fn enqueue(&mut self, now: Instant, packet: P, verdicts: &mut Verdicts<P>) {
-        self.counters.arrive(packet.len());
-        if self.classifier.changed(now) {
-            for waiting in self.lanes.drain() {
-                self.place(waiting);
-            }
-        }
-        let own = self.place(packet);
-        // More than one only after the limit was lowered.
-        while self.lanes.backlog().packets > self.limit
-            && let Some(lane) = self.lanes.push_out(own, &mut self.counters, verdicts)
-        {
-            self.left(lane);
-        }
+        self.queues.enqueue(now, packet, verdicts);
     }
 
     fn dequeue(&mut self, _now: Instant, _verdicts: &mut Verdicts<P>) -> Option<P> {
+        let lanes = &mut self.queues.lanes;
         loop {
-            let lane = self.lanes.turn()?;
-            if !core::mem::replace(self.lanes.visited(lane), true) {
-                *self.lanes.credit(lane) += self.quantum;
+            let lane = lanes.turn()?;
+            if !core::mem::replace(lanes.visited(lane), true) {
+                *lanes.credit(lane) += self.quantum;
             }
-            let len = self.link.wire_len(self.lanes.front(lane)?.len()).get().cast_signed();
-            if len > *self.lanes.credit(lane) {
-                self.lanes.end_turn(lane);
-                continue;
+            let len = self.link.wire_len(lanes.front(lane)?.len()).get().cast_signed();
+            if len <= *lanes.credit(lane) {
+                *lanes.credit(lane) -= len;
+                let packet = lanes.pop_front(lane)?;
+                self.queues.counters.send(packet.len());
+                self.queues.left(lane);
+                return Some(packet);
             }
-            *self.lanes.credit(lane) -= len;
-            let packet = self.lanes.pop_front(lane)?;
-            self.counters.send(packet.len());
-            self.left(lane);
-            return Some(packet);
+            lanes.end_turn(lane);
         }
     }
 
     fn next_ready(&self, now: Instant) -> Option<Instant> {
-        (self.lanes.backlog().packets > 0).then_some(now)
+        self.queues.next_ready(now)
     }
 
     fn backlog(&self) -> Backlog {
-        self.lanes.backlog()
+        self.queues.backlog()
     }
 }
 
 impl<P: Packet> Manage for Drr<P> {
     fn reconfigure(&mut self, _now: Instant, settings: &dyn Any, link: &ShaperConfig) -> bool {
         let Some(config) = settings.downcast_ref::<DrrConfig>() else { return false };
-        let waiting = self.lanes.drain();
-        let mut fresh = Self::with_room(*config, *link, self.seed, waiting.len());
-        fresh.counters = core::mem::take(&mut self.counters);
-        for packet in waiting {
-            fresh.place(packet);
-        }
+        let mut fresh = Self::with_room(*config, *link, self.seed, self.backlog().packets);
+        fresh.queues.follow(&mut self.queues);
         *self = fresh;
         true
     }
 
     fn report(&mut self, _now: Instant) -> Report {
-        Report {
-            name: "drr",
-            counters: self.counters.clone(),
-            backlog: self.backlog(),
-            flows: self.lanes.active(),
-            active_flows: self.lanes.active(),
-            bytes_per_flow: Lanes::<P>::LANE_BYTES,
-            ..Report::default()
-        }
+        self.queues.report("drr")
     }
 }
 

@@ -6,9 +6,7 @@ use std::collections::VecDeque;
 
 use narrows_units::{Bytes, Instant};
 
-use crate::{
-    Backlog, Counters, Discipline, Manage, Packet, Qdisc, Reason, Report, ShaperConfig, Verdict, Verdicts,
-};
+use crate::{Backlog, Counters, Discipline, Manage, Packet, Qdisc, Reason, Report, ShaperConfig, Verdicts};
 
 /// How much a FIFO holds. The packet on the wire does not count: it has been dequeued.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -56,8 +54,7 @@ impl<P: Packet> Qdisc<P> for Fifo<P> {
             self.backlog.add(len);
             self.queue.push_back(packet);
         } else {
-            self.counters.drop_for(Reason::OverLimit);
-            verdicts.push(Verdict::Dropped { packet, reason: Reason::OverLimit });
+            self.counters.drop_packet(packet, Reason::OverLimit, verdicts);
         }
     }
 
@@ -96,6 +93,7 @@ impl<P: Packet> Discipline<P> for Fifo<P> {}
 mod tests {
     use super::*;
     use crate::Record;
+    use crate::Verdict;
 
     fn sized(id: u64, len: u64) -> Record {
         let mut r = Record { id, ..Record::default() };

@@ -1,6 +1,6 @@
 //! Which lane a packet goes to: one of a number of buckets by hash, or one for each flow that has packets waiting.
 
-use narrows_lists::{Chained, Chains, NIL};
+use narrows_lists::{Chains, NIL, chained};
 use narrows_units::{Duration, Instant};
 use narrows_wire::FlowKey;
 
@@ -63,14 +63,7 @@ struct Holder {
     next: u32,
 }
 
-impl Chained for Holder {
-    fn next(&self) -> u32 {
-        self.next
-    }
-    fn set_next(&mut self, next: u32) {
-        self.next = next;
-    }
-}
+chained!(Holder: next);
 
 /// Flows with packets waiting: hashed chains of lanes.
 #[derive(Debug)]

@@ -15,15 +15,16 @@
 
 use core::any::Any;
 
-use narrows_lists::{Fifos, Links, List, Queue};
-use narrows_units::{Bytes, Duration, Instant};
+use narrows_lists::{Links, List, Queue};
+use narrows_units::{Duration, Instant};
 
 use crate::codel::{INTERVALS, TARGETS, check_times};
+use crate::flow_fifos::FlowFifos;
 use crate::keys::{choices, keys};
 use crate::sojourn::{Before, Control, Law};
 use crate::{
-    Backlog, BoxedDiscipline, Buckets, ClassReport, Counters, Discipline, DisciplineSettings, Key, Limits,
-    Manage, Packet, Qdisc, Reason, Report, SettingError, Settings, ShaperConfig, Verdict, Verdicts,
+    Backlog, BoxedDiscipline, Buckets, Counters, Discipline, DisciplineSettings, Limits, Manage, Packet,
+    Qdisc, Reason, Report, SettingError, Settings, ShaperConfig, Verdicts,
 };
 
 /// What CoDel leaves alone if no more than one packet of it waits.
@@ -90,10 +91,6 @@ impl Settings for FqCodelConfig {
     const NAME: &'static str = "fq_codel";
     const BARE: &'static str = "limit";
 
-    fn keys() -> &'static [Key<Self>] {
-        KEYS
-    }
-
     fn check(&self) -> Result<(), SettingError> {
         check_times(self.target, self.interval)
     }
@@ -138,13 +135,11 @@ pub struct FqCodel<P> {
     link: ShaperConfig,
     law: Law,
     buckets: Buckets,
-    packets: Fifos<(Instant, P)>,
+    packets: FlowFifos<P>,
     flows: Vec<FqCodelFlow>,
-    bytes: Vec<u64>,
     links: Vec<Links>,
     new: List,
     old: List,
-    backlog: Backlog,
     /// When the link has sent the packet after which nothing waited.
     free_at: Instant,
     counters: Counters,
@@ -161,23 +156,18 @@ impl<P: Packet> FqCodel<P> {
             link,
             law: Law::on(&link, config.target, config.interval, config.scale),
             buckets: Buckets::new(config.flows, seed),
-            packets: Fifos::new(),
+            packets: FlowFifos::new(config.flows as usize),
             flows: vec![empty; config.flows as usize],
-            bytes: vec![0; config.flows as usize],
             links: vec![Links::NONE; config.flows as usize],
             new: List::EMPTY,
             old: List::EMPTY,
-            backlog: Backlog::default(),
             free_at: Instant::ZERO,
             counters: Counters::default(),
         }
     }
 
     fn pop(&mut self, at: usize) -> Option<(Instant, P)> {
-        let (since, packet) = self.packets.pop_front(&mut self.flows[at].queue)?;
-        self.backlog.sub(packet.len());
-        self.bytes[at] -= packet.len().get();
-        Some((since, packet))
+        self.packets.pop(at, &mut self.flows[at].queue)
     }
 
     /// All queues are empty and leave their lists. A turn would have found them so.
@@ -194,20 +184,14 @@ impl<P: Packet> FqCodel<P> {
 
     /// Takes from the head of the fattest queue; `own` is where the packet that came went.
     fn shed(&mut self, own: usize, verdicts: &mut Verdicts<P>) {
-        let mut fattest = 0;
-        for (at, bytes) in self.bytes.iter().enumerate() {
-            if *bytes > self.bytes[fattest] {
-                fattest = at;
-            }
-        }
+        let fattest = self.packets.longest();
         let reason = if fattest == own { Reason::OverLimit } else { Reason::PushedOut };
-        let enough = self.bytes[fattest] / 2;
+        let enough = self.packets.bytes(fattest).get() / 2;
         let mut gone = 0;
         for _ in 0..BATCH {
             let Some((_, packet)) = self.pop(fattest) else { break };
             gone += packet.len().get();
-            self.counters.drop_for(reason);
-            verdicts.push(Verdict::Dropped { packet, reason });
+            self.counters.drop_packet(packet, reason, verdicts);
             if gone >= enough {
                 break;
             }
@@ -224,21 +208,18 @@ impl<P: Packet> FqCodel<P> {
                 return None;
             };
             let behind = match self.config.spare {
-                Spare::Queue => Bytes(self.bytes[at]),
-                Spare::Link => self.backlog.bytes,
+                Spare::Queue => self.packets.bytes(at),
+                Spare::Link => self.packets.backlog().bytes,
             };
             let codel = &mut self.flows[at].codel;
             let Some(signal) = codel.decide(&self.law, now, now.since(since), behind, before) else {
                 return Some(packet);
             };
-            if self.config.ecn && packet.mark_ce() {
+            if self.config.ecn && self.counters.mark_packet(&mut packet, Reason::Sojourn, verdicts) {
                 codel.marked(&self.law, signal);
-                self.counters.marked += 1;
-                verdicts.push(Verdict::Marked { header: *packet.header(), reason: Reason::Sojourn });
                 return Some(packet);
             }
-            self.counters.drop_for(Reason::Sojourn);
-            verdicts.push(Verdict::Dropped { packet, reason: Reason::Sojourn });
+            self.counters.drop_packet(packet, Reason::Sojourn, verdicts);
             before = signal;
         }
     }
@@ -271,35 +252,32 @@ impl<P: Packet> FqCodel<P> {
 
 impl<P: Packet> Qdisc<P> for FqCodel<P> {
     fn enqueue(&mut self, now: Instant, packet: P, verdicts: &mut Verdicts<P>) {
-        let len = packet.len();
-        self.counters.arrive(len);
-        if self.backlog.packets == 0 && now >= self.free_at {
+        self.counters.arrive(packet.len());
+        if self.packets.backlog().packets == 0 && now >= self.free_at {
             self.retire();
         }
         let at = self.buckets.of(&packet.header().key);
         let flow = &mut self.flows[at];
-        self.packets.push_back(&mut flow.queue, (now, packet));
-        self.backlog.add(len);
-        self.bytes[at] += len.get();
+        self.packets.push(at, &mut flow.queue, now, packet);
         if flow.age == Age::None {
             flow.age = Age::New;
             flow.deficit = i64::from(self.config.quantum);
             self.new.push_back(&mut self.links, at as u32);
         }
         // More than once only after the limit was lowered.
-        while self.backlog.packets > self.config.limit as usize {
+        while self.packets.backlog().packets > self.config.limit as usize {
             self.shed(at, verdicts);
         }
     }
 
     fn dequeue(&mut self, now: Instant, verdicts: &mut Verdicts<P>) -> Option<P> {
-        while self.backlog.packets > 0 {
+        while self.packets.backlog().packets > 0 {
             let at = self.turn()?;
             if let Some(packet) = self.serve(at, now, verdicts) {
                 let wire = self.link.wire_len(packet.len());
                 self.flows[at].deficit -= i64::try_from(wire.get()).unwrap_or(i64::MAX);
                 self.counters.send(packet.len());
-                if self.backlog.packets == 0 {
+                if self.packets.backlog().packets == 0 {
                     self.free_at = now + self.link.rate.time_to_send(wire);
                 }
                 return Some(packet);
@@ -318,11 +296,11 @@ impl<P: Packet> Qdisc<P> for FqCodel<P> {
     }
 
     fn next_ready(&self, now: Instant) -> Option<Instant> {
-        (self.backlog.packets > 0).then_some(now)
+        (self.packets.backlog().packets > 0).then_some(now)
     }
 
     fn backlog(&self) -> Backlog {
-        self.backlog
+        self.packets.backlog()
     }
 }
 
@@ -339,21 +317,14 @@ impl<P: Packet> Manage for FqCodel<P> {
     }
 
     fn report(&mut self, _now: Instant) -> Report {
-        let class = |name, age| {
-            let mut class = ClassReport { name, ..ClassReport::default() };
-            for (at, flow) in self.flows.iter().enumerate().filter(|(_, f)| f.age == age) {
-                class.flows += usize::from(!flow.queue.is_empty());
-                class.backlog.bytes += Bytes(self.bytes[at]);
-                class.backlog.packets += self.packets.iter(&flow.queue).count();
-            }
-            class
-        };
+        let of = |age| self.flows.iter().filter(move |f| f.age == age).map(|f| &f.queue);
+        let class = |name, age| self.packets.class(name, of(age));
         let classes = vec![class("new", Age::New), class("old", Age::Old)];
         let flows = classes.iter().map(|c| c.flows).sum();
         Report {
             name: "fq_codel",
             counters: self.counters.clone(),
-            backlog: self.backlog,
+            backlog: self.packets.backlog(),
             classes,
             flows,
             active_flows: flows,

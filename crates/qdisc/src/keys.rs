@@ -72,7 +72,7 @@ pub(crate) mod kinds {
     /// A share or a probability, in parts per million.
     pub(crate) struct Part(pub(crate) u32, pub(crate) u32);
 
-    impl Kind<Ppm> for Part {
+    impl ValueKind<Ppm> for Part {
         fn text(&self, value: &Ppm) -> String {
             value.to_string()
         }
@@ -87,7 +87,7 @@ pub(crate) mod kinds {
     /// Size of a buffer.
     pub(crate) struct Buffer();
 
-    impl Kind<super::Buffer> for Buffer {
+    impl ValueKind<super::Buffer> for Buffer {
         fn text(&self, value: &super::Buffer) -> String {
             match value {
                 super::Buffer::Rtts(milli) => format!("{}x", Ppm(*milli * 1000)),

@@ -6,10 +6,10 @@
 //!
 //! Memory follows what waits: a packet has a place in the slab, and places are used again.
 
-use narrows_lists::{Arena as _, Linked, Links, List, Slab};
+use narrows_lists::{Arena as _, Links, List, Slab, linked};
 use narrows_units::Bytes;
 
-use crate::{Backlog, Counters, Packet, Reason, Verdict, Verdicts};
+use crate::{Backlog, Counters, Packet, Reason, Verdicts};
 
 /// What "longest" counts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -25,14 +25,7 @@ struct Queued<P> {
     links: Links,
 }
 
-impl<P> Linked<()> for Queued<P> {
-    fn links(&self) -> &Links {
-        &self.links
-    }
-    fn links_mut(&mut self) -> &mut Links {
-        &mut self.links
-    }
-}
+linked!(<P> Queued<P>, (): links);
 
 #[derive(Clone, Debug)]
 struct Lane {
@@ -60,6 +53,8 @@ pub struct Lanes<P> {
     turns: Vec<Links>,
     /// Lanes with packets, the next to be served first.
     round: List,
+    /// What a lane has when it becomes active.
+    credit: i64,
     measure: Measure,
     by_length: Vec<Links>,
     /// The lanes of each step; who came to it last stands first.
@@ -70,8 +65,8 @@ pub struct Lanes<P> {
 }
 
 impl<P: Packet> Lanes<P> {
-    /// `count` lanes, few of which are ever longer than `longest` (in units of `measure`).
-    pub fn new(count: usize, measure: Measure, longest: u64) -> Self {
+    /// `count` lanes, few of which are ever longer than `longest` (in units of `measure`); one that becomes active has `credit`.
+    pub fn new(count: usize, measure: Measure, longest: u64, credit: i64) -> Self {
         let step = if let Measure::Bytes(n) = measure { n.max(1) } else { 1 };
         let steps = usize::try_from(longest / step).unwrap_or(usize::MAX).clamp(1, 1 << 20) + 2;
         Self {
@@ -79,6 +74,7 @@ impl<P: Packet> Lanes<P> {
             lanes: vec![EMPTY; count],
             turns: vec![Links::NONE; count],
             round: List::EMPTY,
+            credit,
             measure,
             by_length: vec![Links::NONE; count],
             lengths: vec![List::EMPTY; steps],
@@ -102,7 +98,7 @@ impl<P: Packet> Lanes<P> {
     pub const fn active(&self) -> usize {
         self.round.len() as usize
     }
-    /// What the lane may still send, by the rules of whoever serves it; zero when it becomes active.
+    /// What the lane may still send, by the rules of whoever serves it.
     pub fn credit(&mut self, lane: usize) -> &mut i64 {
         &mut self.lanes[lane].credit
     }
@@ -131,7 +127,7 @@ impl<P: Packet> Lanes<P> {
         let at = self.packets.insert(Queued { packet, links: Links::NONE });
         let l = &mut self.lanes[lane];
         if l.backlog.packets == 0 {
-            (l.credit, l.visited) = (0, false);
+            (l.credit, l.visited) = (self.credit, false);
             self.round.push_back(&mut self.turns, lane as u32);
         }
         l.queue.push_back(&mut self.packets, at);
@@ -161,8 +157,7 @@ impl<P: Packet> Lanes<P> {
         let lane = self.longest()?;
         let packet = self.pop_back(lane)?;
         let reason = if lane == own { Reason::OverLimit } else { Reason::PushedOut };
-        counters.drop_for(reason);
-        verdicts.push(Verdict::Dropped { packet, reason });
+        counters.drop_packet(packet, reason, verdicts);
         Some(lane)
     }
 
@@ -247,7 +242,7 @@ mod tests {
 
     #[test]
     fn turns_lengths_and_places_by_hand() {
-        let mut q = Lanes::new(4, Measure::Packets, 10);
+        let mut q = Lanes::new(4, Measure::Packets, 10, 0);
         for (lane, id) in [(2, 1), (0, 2), (2, 3), (0, 4), (3, 5)] {
             q.push(lane, packet(id, 100));
         }
@@ -270,7 +265,7 @@ mod tests {
 
     #[test]
     fn in_bytes_one_large_packet_outweighs_two_small_ones() {
-        let mut q = Lanes::new(2, Measure::Bytes(64), 3000);
+        let mut q = Lanes::new(2, Measure::Bytes(64), 3000, 0);
         q.push(0, packet(0, 1500));
         q.push(1, packet(1, 100));
         q.push(1, packet(2, 100));

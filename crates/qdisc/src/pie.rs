@@ -20,8 +20,8 @@ use narrows_units::{Bytes, Duration, Instant};
 
 use crate::keys::keys;
 use crate::{
-    Backlog, BoxedDiscipline, Counters, Dice, Discipline, DisciplineSettings, Key, Limits, Manage, Packet,
-    Ppm, Qdisc, Reason, Report, Settings, ShaperConfig, Verdict, Verdicts,
+    Backlog, BoxedDiscipline, Counters, Dice, Discipline, DisciplineSettings, Limits, Manage, Packet, Ppm,
+    Qdisc, Reason, Report, Settings, ShaperConfig, Verdicts,
 };
 
 /// Settings of PIE. Fields are named as their keys.
@@ -88,10 +88,6 @@ keys! {
 impl Settings for PieConfig {
     const NAME: &'static str = "pie";
     const BARE: &'static str = "limit";
-
-    fn keys() -> &'static [Key<Self>] {
-        KEYS
-    }
 }
 
 impl DisciplineSettings for PieConfig {
@@ -251,12 +247,8 @@ impl<P: Packet> Pie<P> {
         self.control.accu_prob = 0;
         let most = u128::from(self.config.mark_ecnth.0) * u128::from(ONE) / 1_000_000;
         let may_mark = self.config.ecn && u128::from(self.control.drop_prob) <= most;
-        if !(may_mark && packet.mark_ce()) {
-            return Some(Reason::Early);
-        }
-        self.counters.marked += 1;
-        verdicts.push(Verdict::Marked { header: *packet.header(), reason: Reason::Early });
-        None
+        let marked = may_mark && self.counters.mark_packet(packet, Reason::Early, verdicts);
+        (!marked).then_some(Reason::Early)
     }
 }
 
@@ -269,8 +261,7 @@ impl<P: Packet> Qdisc<P> for Pie<P> {
         }
         self.catch_up(now);
         if let Some(reason) = self.decide(&mut packet, verdicts) {
-            self.counters.drop_for(reason);
-            verdicts.push(Verdict::Dropped { packet, reason });
+            self.counters.drop_packet(packet, reason, verdicts);
         } else {
             self.backlog.add(len);
             self.queue.push_back((now, packet));

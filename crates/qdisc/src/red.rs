@@ -20,8 +20,8 @@ use narrows_units::{Bytes, Duration, Instant};
 use crate::early::{Average, Call, Curve, Thresholds};
 use crate::keys::keys;
 use crate::{
-    Backlog, BoxedDiscipline, Buffer, Counters, Dice, Discipline, DisciplineSettings, Key, Limits, Manage,
-    Packet, Ppm, Qdisc, Reason, Report, SettingError, Settings, ShaperConfig, Verdict, Verdicts,
+    Backlog, BoxedDiscipline, Buffer, Counters, Dice, Discipline, DisciplineSettings, Limits, Manage, Packet,
+    Ppm, Qdisc, Reason, Report, SettingError, Settings, ShaperConfig, Verdicts,
 };
 
 /// Settings of RED. Fields are named as their keys.
@@ -91,10 +91,6 @@ keys! {
 impl Settings for RedConfig {
     const NAME: &'static str = "red";
     const BARE: &'static str = "buffer";
-
-    fn keys() -> &'static [Key<Self>] {
-        KEYS
-    }
 
     fn check(&self) -> Result<(), SettingError> {
         if let Buffer::Packets(n) = self.buffer
@@ -213,12 +209,8 @@ impl<P: Packet> Red<P> {
             return None;
         }
         let may_mark = self.config.ecn && !(call == Call::Above && self.config.harddrop);
-        if !(may_mark && packet.mark_ce()) {
-            return Some(Reason::Early);
-        }
-        self.counters.marked += 1;
-        verdicts.push(Verdict::Marked { header: *packet.header(), reason: Reason::Early });
-        None
+        let marked = may_mark && self.counters.mark_packet(packet, Reason::Early, verdicts);
+        (!marked).then_some(Reason::Early)
     }
 }
 
@@ -227,8 +219,7 @@ impl<P: Packet> Qdisc<P> for Red<P> {
         let len = packet.len();
         self.counters.arrive(len);
         if let Some(reason) = self.decide(now, &mut packet, verdicts) {
-            self.counters.drop_for(reason);
-            verdicts.push(Verdict::Dropped { packet, reason });
+            self.counters.drop_packet(packet, reason, verdicts);
         } else {
             self.backlog.add(len);
             self.queue.push_back(packet);

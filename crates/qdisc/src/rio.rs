@@ -25,9 +25,8 @@ use crate::early::{Average, Call, Curve, Thresholds};
 use crate::flow_sizes::FlowSizes;
 use crate::keys::{choices, keys};
 use crate::{
-    Backlog, BoxedDiscipline, Buffer, ClassReport, Counters, Dice, Discipline, DisciplineSettings, Key,
-    Limits, Manage, Packet, Ppm, Qdisc, Reason, Report, SettingError, Settings, ShaperConfig, Verdict,
-    Verdicts,
+    Backlog, BoxedDiscipline, Buffer, ClassReport, Counters, Dice, Discipline, DisciplineSettings, Limits,
+    Manage, Packet, Ppm, Qdisc, Reason, Report, SettingError, Settings, ShaperConfig, Verdicts,
 };
 
 /// Who says which packets are "in".
@@ -136,10 +135,6 @@ keys! {
 impl Settings for RioConfig {
     const NAME: &'static str = "rio";
     const BARE: &'static str = "edge";
-
-    fn keys() -> &'static [Key<Self>] {
-        KEYS
-    }
 
     fn check(&self) -> Result<(), SettingError> {
         for (key, min, max) in [("in_max", self.in_min, self.in_max), ("out_max", self.out_min, self.out_max)]
@@ -295,9 +290,7 @@ impl<P: Packet> Rio<P> {
         }
         match call {
             Call::Pass => None,
-            Call::Early if self.config.ecn && packet.mark_ce() => {
-                self.counters.marked += 1;
-                verdicts.push(Verdict::Marked { header: *packet.header(), reason: Reason::Early });
+            Call::Early if self.config.ecn && self.counters.mark_packet(packet, Reason::Early, verdicts) => {
                 None
             }
             Call::Early | Call::Above => Some(Reason::Early),
@@ -322,8 +315,7 @@ impl<P: Packet> Qdisc<P> for Rio<P> {
             }
         }
         if let Some(reason) = self.decide(now, side, &mut packet, verdicts) {
-            self.counters.drop_for(reason);
-            verdicts.push(Verdict::Dropped { packet, reason });
+            self.counters.drop_packet(packet, reason, verdicts);
             return;
         }
         self.halves[side as usize].backlog.add(len);

@@ -17,12 +17,13 @@ use core::any::Any;
 use narrows_units::{Bytes, Duration, Instant};
 
 use crate::drr::check_quantum;
+use crate::fair_queues::FairQueues;
 use crate::flows_waiting::Classifier;
 use crate::keys::keys;
-use crate::lanes::{Lanes, Measure};
+use crate::lanes::Measure;
 use crate::{
-    Backlog, BoxedDiscipline, Buffer, Counters, Discipline, DisciplineSettings, Key, Limits, Manage, Packet,
-    Qdisc, Report, SettingError, Settings, ShaperConfig, Verdicts,
+    Backlog, BoxedDiscipline, Buffer, Discipline, DisciplineSettings, Limits, Manage, Packet, Qdisc, Report,
+    SettingError, Settings, ShaperConfig, Verdicts,
 };
 
 /// Settings of SFQ. Fields are named as their keys.
@@ -69,10 +70,6 @@ impl Settings for SfqConfig {
     const NAME: &'static str = "sfq";
     const BARE: &'static str = "buffer";
 
-    fn keys() -> &'static [Key<Self>] {
-        KEYS
-    }
-
     fn check(&self) -> Result<(), SettingError> {
         check_quantum(self.quantum, "one packet whatever its length")
     }
@@ -97,13 +94,11 @@ impl SfqConfig {
 /// The discipline.
 #[derive(Debug)]
 pub struct Sfq<P> {
-    config: SfqConfig,
     link: ShaperConfig,
     seed: u64,
-    limit: usize,
-    classifier: Classifier,
-    lanes: Lanes<P>,
-    counters: Counters,
+    /// Bytes of a turn; zero: one packet.
+    quantum: i64,
+    queues: FairQueues<P>,
 }
 
 impl<P: Packet> Sfq<P> {
@@ -112,61 +107,42 @@ impl<P: Packet> Sfq<P> {
     pub fn new(config: SfqConfig, link: ShaperConfig, seed: u64) -> Self {
         let limit = config.limit(&link);
         let classifier = Classifier::hashed(config.buckets, config.perturb, seed);
-        let lanes = Lanes::new(classifier.lanes(), Measure::Packets, limit as u64 + 1);
-        Self { config, link, seed, limit, classifier, lanes, counters: Counters::default() }
-    }
-
-    fn place(&mut self, packet: P) -> usize {
-        let lane = self.classifier.lane(&packet.header().key);
-        let begins = self.lanes.backlog_of(lane).packets == 0;
-        self.lanes.push(lane, packet);
-        if begins {
-            *self.lanes.credit(lane) = i64::from(self.config.quantum);
-        }
-        lane
+        let quantum = i64::from(config.quantum);
+        let queues = FairQueues::new(classifier, limit, Measure::Packets, limit as u64 + 1, quantum);
+        Self { link, seed, quantum, queues }
     }
 }
 
 impl<P: Packet> Qdisc<P> for Sfq<P> {
     fn enqueue(&mut self, now: Instant, packet: P, verdicts: &mut Verdicts<P>) {
-        self.counters.arrive(packet.len());
-        if self.classifier.changed(now) {
-            for waiting in self.lanes.drain() {
-                self.place(waiting);
-            }
-        }
-        let own = self.place(packet);
-        // More than one only after the limit was lowered.
-        while self.lanes.backlog().packets > self.limit
-            && self.lanes.push_out(own, &mut self.counters, verdicts).is_some()
-        {}
+        self.queues.enqueue(now, packet, verdicts);
     }
 
     fn dequeue(&mut self, _now: Instant, _verdicts: &mut Verdicts<P>) -> Option<P> {
-        let quantum = i64::from(self.config.quantum);
-        let mut lane = self.lanes.turn()?;
+        let lanes = &mut self.queues.lanes;
+        let mut lane = lanes.turn()?;
         // In debt: the next turn pays. Whoever became active meanwhile goes first.
-        while quantum > 0 && *self.lanes.credit(lane) <= 0 {
-            *self.lanes.credit(lane) += quantum;
-            self.lanes.end_turn(lane);
-            lane = self.lanes.turn()?;
+        while self.quantum > 0 && *lanes.credit(lane) <= 0 {
+            *lanes.credit(lane) += self.quantum;
+            lanes.end_turn(lane);
+            lane = lanes.turn()?;
         }
-        let packet = self.lanes.pop_front(lane)?;
-        self.counters.send(packet.len());
-        if quantum > 0 {
-            *self.lanes.credit(lane) -= self.link.wire_len(packet.len()).get().cast_signed();
-        } else if self.lanes.backlog_of(lane).packets > 0 {
-            self.lanes.end_turn(lane);
+        let packet = lanes.pop_front(lane)?;
+        self.queues.counters.send(packet.len());
+        if self.quantum > 0 {
+            *lanes.credit(lane) -= self.link.wire_len(packet.len()).get().cast_signed();
+        } else if lanes.backlog_of(lane).packets > 0 {
+            lanes.end_turn(lane);
         }
         Some(packet)
     }
 
     fn next_ready(&self, now: Instant) -> Option<Instant> {
-        (self.lanes.backlog().packets > 0).then_some(now)
+        self.queues.next_ready(now)
     }
 
     fn backlog(&self) -> Backlog {
-        self.lanes.backlog()
+        self.queues.backlog()
     }
 }
 
@@ -174,25 +150,13 @@ impl<P: Packet> Manage for Sfq<P> {
     fn reconfigure(&mut self, _now: Instant, settings: &dyn Any, link: &ShaperConfig) -> bool {
         let Some(config) = settings.downcast_ref::<SfqConfig>() else { return false };
         let mut fresh = Self::new(*config, *link, self.seed);
-        fresh.counters = core::mem::take(&mut self.counters);
-        // What a smaller limit has no room for goes when the next packet comes.
-        for waiting in self.lanes.drain() {
-            fresh.place(waiting);
-        }
+        fresh.queues.follow(&mut self.queues);
         *self = fresh;
         true
     }
 
     fn report(&mut self, _now: Instant) -> Report {
-        Report {
-            name: "sfq",
-            counters: self.counters.clone(),
-            backlog: self.backlog(),
-            flows: self.lanes.active(),
-            active_flows: self.lanes.active(),
-            bytes_per_flow: Lanes::<P>::LANE_BYTES,
-            ..Report::default()
-        }
+        self.queues.report("sfq")
     }
 }
 

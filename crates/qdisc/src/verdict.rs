@@ -3,6 +3,8 @@
 use narrows_units::{Bytes, Duration};
 use narrows_wire::Header;
 
+use crate::{Counters, Packet};
+
 /// Why a packet was dropped, marked, suppressed or refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Reason {
@@ -104,5 +106,27 @@ impl Backlog {
     pub fn sub(&mut self, len: Bytes) {
         self.packets -= 1;
         self.bytes -= len;
+    }
+}
+
+impl Counters {
+    /// Drops a packet: counts it, and says so.
+    pub fn drop_packet<P>(&mut self, packet: P, reason: Reason, verdicts: &mut Verdicts<P>) {
+        self.drop_for(reason);
+        verdicts.push(Verdict::Dropped { packet, reason });
+    }
+    /// Marks a packet that stays, counts it and says so; `false` if it is not ECN-capable.
+    pub fn mark_packet<P: Packet>(
+        &mut self,
+        packet: &mut P,
+        reason: Reason,
+        verdicts: &mut Verdicts<P>,
+    ) -> bool {
+        let marked = packet.mark_ce();
+        if marked {
+            self.marked += 1;
+            verdicts.push(Verdict::Marked { header: *packet.header(), reason });
+        }
+        marked
     }
 }

@@ -2,12 +2,12 @@
 
 use core::fmt;
 
-use crate::kinds::Kind;
+use crate::kinds::ValueKind;
 use crate::{SettingError, Settings};
 
 /// A value in its place, with what may stand there.
-pub trait Value {
-    /// The value, as [`Value::read`] reads it.
+pub trait Setting {
+    /// The value, as [`Setting::read`] reads it.
     fn text(&self) -> String;
     /// What values are allowed, in words.
     fn range(&self) -> String;
@@ -19,7 +19,7 @@ pub trait Value {
 #[derive(Debug)]
 pub struct Bound<'a, T, K>(pub &'a mut T, pub K);
 
-impl<T, K: Kind<T>> Value for Bound<'_, T, K> {
+impl<T, K: ValueKind<T>> Setting for Bound<'_, T, K> {
     fn text(&self) -> String {
         self.1.text(self.0)
     }
@@ -41,7 +41,7 @@ pub struct Key<C> {
     pub section: Option<&'static str>,
     /// Its place; `None` in settings that have no such key.
     #[doc(hidden)]
-    pub place: for<'a> fn(&'a mut C) -> Option<Box<dyn Value + 'a>>,
+    pub place: for<'a> fn(&'a mut C) -> Option<Box<dyn Setting + 'a>>,
     /// Settings that have this key, all at their defaults.
     #[doc(hidden)]
     pub home: fn() -> C,
@@ -92,7 +92,7 @@ impl<C: Settings> Key<C> {
     }
 }
 
-/// The list of keys of a `Config`, as a static `KEYS`: `keys! { [kinds] Config; name: Kind(range...), "meaning"; ... }`, and
+/// The list of keys of a `Config`, for [`Keyed`](crate::Keyed): `keys! { [kinds] Config; name: Kind(range...), "meaning"; ... }`, and
 /// `name(place.of.it): ...` where the key's name is not the field's. `kinds` is the module in which the kinds are found: those
 /// of [`kinds`](crate::kinds), and whatever else the settings need.
 ///
@@ -111,18 +111,20 @@ macro_rules! keys {
     ([$($kinds:tt)*] $config:ty; $([$section:expr, $part:expr, $home:expr] {
         $($name:ident $(($($field:ident).+))?: $kind:ident $range:tt, $doc:literal;)*
     })*) => {
-        static KEYS: &[$crate::Key<$config>] = {
-            use $($kinds)*::*;
-            &[$($($crate::Key {
+        impl $crate::Keyed for $config {
+            const KEYS: &'static [$crate::Key<Self>] = {
+                use $($kinds)*::*;
+                &[$($($crate::Key {
                 name: stringify!($name),
                 doc: $doc,
                 section: $section,
-                place: |c| ($part)(c).map(|c| -> Box<dyn $crate::Value + '_> {
+                place: |c| ($part)(c).map(|c| -> Box<dyn $crate::Setting + '_> {
                     Box::new($crate::Bound($crate::place!(c, $name $(, $($field).+)?), $kind $range))
                 }),
                 home: $home,
             },)*)*]
-        };
+            };
+        }
     };
 }
 

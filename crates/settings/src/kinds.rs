@@ -1,12 +1,12 @@
-//! Kinds of values: how each is written, read and bounded. A crate adds its own by implementing [`Kind`].
+//! Kinds of values: how each is written, read and bounded. A crate adds its own by implementing [`ValueKind`].
 
 use narrows_units::{Bytes, Duration};
 
 use crate::quantity::{exact_time_text, real, seconds};
 
 /// A kind of value, with its range.
-pub trait Kind<T> {
-    /// The value, as [`Kind::read`] reads it.
+pub trait ValueKind<T> {
+    /// The value, as [`ValueKind::read`] reads it.
     fn text(&self, value: &T) -> String;
     /// What values are allowed, in words.
     fn range(&self) -> String;
@@ -51,7 +51,7 @@ pub fn number<N: core::str::FromStr + PartialOrd>(text: &str, low: N, high: N) -
 #[derive(Clone, Copy, Debug)]
 pub struct Choice();
 
-impl<T: Words> Kind<T> for Choice {
+impl<T: Words> ValueKind<T> for Choice {
     fn text(&self, value: &T) -> String {
         T::WORDS[value.chosen()].to_owned()
     }
@@ -63,27 +63,38 @@ impl<T: Words> Kind<T> for Choice {
     }
 }
 
-/// A whole number.
-#[derive(Clone, Copy, Debug)]
-pub struct Number(pub u32, pub u32);
+/// A number from one to another, and what it is a number of.
+macro_rules! between {
+    ($($doc:literal $kind:ident($number:ty) of $value:ty: $out:expr, $in:expr;)*) => {$(
+        #[doc = $doc]
+        #[derive(Clone, Copy, Debug)]
+        pub struct $kind(pub $number, pub $number);
 
-impl Kind<u32> for Number {
-    fn text(&self, value: &u32) -> String {
-        value.to_string()
-    }
-    fn range(&self) -> String {
-        format!("{} to {}", self.0, self.1)
-    }
-    fn read(&self, place: &mut u32, text: &str) -> Option<()> {
-        put(place, number(text, self.0, self.1))
-    }
+        impl ValueKind<$value> for $kind {
+            fn text(&self, value: &$value) -> String {
+                ($out)(*value).to_string()
+            }
+            fn range(&self) -> String {
+                format!("{} to {}", self.0, self.1)
+            }
+            fn read(&self, place: &mut $value, text: &str) -> Option<()> {
+                put(place, number(text, self.0, self.1).map($in))
+            }
+        }
+    )*};
+}
+
+between! {
+    "A whole number." Number(u32) of u32: u32::from, u32::from;
+    "A time, given in milliseconds." Millis(u64) of Duration: Duration::as_millis, Duration::from_millis;
+    "A size, given in bytes." Size(u64) of Bytes: Bytes::get, Bytes;
 }
 
 /// A number from the one given, or the word for [`u32::MAX`].
 #[derive(Clone, Copy, Debug)]
 pub struct Open(pub u32, pub &'static str);
 
-impl Kind<u32> for Open {
+impl ValueKind<u32> for Open {
     fn text(&self, value: &u32) -> String {
         if *value == u32::MAX { self.1.to_owned() } else { value.to_string() }
     }
@@ -99,7 +110,7 @@ impl Kind<u32> for Open {
 #[derive(Clone, Copy, Debug)]
 pub struct Real(pub f64, pub f64);
 
-impl Kind<f64> for Real {
+impl ValueKind<f64> for Real {
     fn text(&self, value: &f64) -> String {
         value.to_string()
     }
@@ -115,7 +126,7 @@ impl Kind<f64> for Real {
 #[derive(Clone, Copy, Debug)]
 pub struct Time(pub Duration, pub Duration);
 
-impl Kind<Duration> for Time {
+impl ValueKind<Duration> for Time {
     fn text(&self, value: &Duration) -> String {
         exact_time_text(*value)
     }
@@ -124,37 +135,5 @@ impl Kind<Duration> for Time {
     }
     fn read(&self, place: &mut Duration, text: &str) -> Option<()> {
         put(place, seconds(text).filter(|t| (self.0..=self.1).contains(t)))
-    }
-}
-
-/// A time, given in milliseconds.
-#[derive(Clone, Copy, Debug)]
-pub struct Millis(pub u64, pub u64);
-
-impl Kind<Duration> for Millis {
-    fn text(&self, value: &Duration) -> String {
-        value.as_millis().to_string()
-    }
-    fn range(&self) -> String {
-        format!("{} to {}", self.0, self.1)
-    }
-    fn read(&self, place: &mut Duration, text: &str) -> Option<()> {
-        put(place, number(text, self.0, self.1).map(Duration::from_millis))
-    }
-}
-
-/// A size, given in bytes.
-#[derive(Clone, Copy, Debug)]
-pub struct Size(pub u64, pub u64);
-
-impl Kind<Bytes> for Size {
-    fn text(&self, value: &Bytes) -> String {
-        value.get().to_string()
-    }
-    fn range(&self) -> String {
-        format!("{} to {}", self.0, self.1)
-    }
-    fn read(&self, place: &mut Bytes, text: &str) -> Option<()> {
-        put(place, number(text, self.0, self.1).map(Bytes))
     }
 }

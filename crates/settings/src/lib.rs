@@ -2,7 +2,7 @@
 //! files and documents read that list.
 //!
 //! ```
-//! use narrows_settings::{Key, Settings, kinds};
+//! use narrows_settings::{Settings, kinds};
 //! use narrows_units::Duration;
 //!
 //! #[derive(Clone, Debug, PartialEq)]
@@ -26,9 +26,6 @@
 //!
 //! impl Settings for Config {
 //!     const NAME: &'static str = "codel";
-//!     fn keys() -> &'static [Key<Self>] {
-//!         KEYS
-//!     }
 //! }
 //!
 //! let config = Config::read("target=20ms,ecn=off").unwrap();
@@ -49,11 +46,17 @@ pub mod quantity;
 use core::fmt::{self, Write as _};
 
 pub use error::{SettingError, renamed};
-pub use key::{Bound, Key, Value};
+pub use key::{Bound, Key, Setting};
 pub use near::{nearest, one_of};
 
+/// Settings with a list of keys, written by [`keys!`].
+pub trait Keyed: Sized + 'static {
+    /// Every key, in the order of the documents.
+    const KEYS: &'static [Key<Self>];
+}
+
 /// The settings of something that has a name.
-pub trait Settings: Clone + Default + PartialEq + fmt::Debug + 'static {
+pub trait Settings: Keyed + Clone + Default + PartialEq + fmt::Debug {
     /// Whose settings these are.
     const NAME: &'static str;
     /// The key a bare word sets, as in `taq:paper`; empty: a bare word is a key without a value.
@@ -62,7 +65,10 @@ pub trait Settings: Clone + Default + PartialEq + fmt::Debug + 'static {
     const SELECTOR: Option<&'static str> = None;
 
     /// Every key, in the order of the documents.
-    fn keys() -> &'static [Key<Self>];
+    #[must_use]
+    fn keys() -> &'static [Key<Self>] {
+        Self::KEYS
+    }
 
     /// Combinations that make no sense although each value is within its range.
     ///

@@ -1,6 +1,6 @@
 //! One of each kind: what it prints it reads, and what it refuses changes nothing.
 
-use narrows_settings::{Key, SettingError, Settings, choices, keys, kinds};
+use narrows_settings::{SettingError, Settings, choices, keys, kinds};
 use narrows_units::{Bytes, Duration};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -59,10 +59,6 @@ impl Settings for Config {
     const NAME: &'static str = "test";
     const BARE: &'static str = "mode";
 
-    fn keys() -> &'static [Key<Self>] {
-        KEYS
-    }
-
     fn check(&self) -> Result<(), SettingError> {
         if self.ecn || self.limit > 1 {
             return Ok(());
@@ -112,11 +108,11 @@ fn what_is_wrong_is_named_and_changes_nothing() {
 #[derive(Clone, Debug, Default, PartialEq)]
 struct Shape {
     sides: u32,
-    mode: Kind,
+    mode: Form,
 }
 
 #[derive(Clone, Debug, PartialEq)]
-enum Kind {
+enum Form {
     Round(Round),
     Flat,
 }
@@ -126,13 +122,13 @@ struct Round {
     stalls: u32,
 }
 
-impl Default for Kind {
+impl Default for Form {
     fn default() -> Self {
         Self::Round(Round::default())
     }
 }
 
-impl kinds::Words for Kind {
+impl kinds::Words for Form {
     const WORDS: &'static [&'static str] = &["round", "flat"];
 
     fn chosen(&self) -> usize {
@@ -146,11 +142,11 @@ impl kinds::Words for Kind {
 }
 
 fn round(shape: &mut Shape) -> Option<&mut Round> {
-    if let Kind::Round(round) = &mut shape.mode { Some(round) } else { None }
+    if let Form::Round(round) = &mut shape.mode { Some(round) } else { None }
 }
 
 mod shape {
-    use super::{Key, SettingError, Settings, Shape, keys, kinds, round};
+    use super::{SettingError, Settings, Shape, keys, kinds, round};
 
     keys! {
         [kinds]
@@ -168,9 +164,6 @@ mod shape {
         const NAME: &'static str = "shape";
         const SELECTOR: Option<&'static str> = Some("mode");
 
-        fn keys() -> &'static [Key<Self>] {
-            KEYS
-        }
         fn check(&self) -> Result<(), SettingError> {
             Ok(())
         }

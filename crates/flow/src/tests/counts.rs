@@ -82,7 +82,7 @@ fn a_pool_learnt_late_moves_its_flows() {
 
 #[test]
 fn lazy_equals_eager_on_random_scripts() {
-    // The fuzz target compares a tracker that is left alone with one rolled over and ticked all the time.
+    // The fuzz target compares a tracker that is left alone with one advanced and ticked all the time.
     for seed in 1..=300u64 {
         let mut rng = fuzzing::XorShift::new(seed);
         let bytes: Vec<u8> = (0..600).map(|_| rng.below(256) as u8).collect();

@@ -102,7 +102,7 @@ fn an_upload_is_timed_by_its_handshake_too() {
 }
 
 #[test]
-fn a_syn_that_waited_at_the_door_is_timed_from_its_release() {
+fn a_syn_that_waited_for_admission_is_timed_from_its_release() {
     let mut s = Scene::new();
     s.answers(0, syn(5000));
     s.answers(4000, syn(5000));

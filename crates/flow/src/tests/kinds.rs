@@ -1,7 +1,7 @@
 //! What a segment is taken for.
 
 use super::*;
-use Kind::*;
+use PacketKind::*;
 
 #[test]
 fn at_or_below_the_highest_is_a_retransmission() {
@@ -32,7 +32,7 @@ fn the_same_across_the_wrap() {
     assert_eq!(s.passes(5, 150, 100), Reordered);
     s.acks(6, 350);
     assert_eq!(s.flow().highest_ack(), Some(SeqNum(350)));
-    // A drop across it, unrepaired and repaid.
+    // A drop across it, and its repair.
     let mut s = Scene::new();
     s.falls(0, start, 300);
     assert_eq!(s.flow().unrepaired(), 1);
@@ -159,7 +159,7 @@ fn data_rides_on_syn_and_fin() {
     assert!(s.flow().fin_seen());
     assert_eq!(s.flow().max_seq(), SeqNum(351));
     assert_eq!(s.goes(500, FIN_ACK, 250, 100), Retransmission);
-    // A dropped FIN is unrepaired like any other.
+    // A dropped FIN waits for repair like any other segment.
     s.dropped(501, 350, 0);
     let id = s.id();
     s.tracker.dropped(ms(501), id, &segment(s.key, FIN_ACK, 350, 0));

@@ -10,7 +10,7 @@ mod table;
 use narrows_units::{Bytes, Duration, Instant, SeqNum};
 use narrows_wire::{Flags, FlowKey, Header, Proto, TcpHeader};
 
-use crate::{Flow, FlowId, Kind, Observation, Phase, Tracker, TrackerConfig};
+use crate::{Flow, FlowId, Observation, PacketKind, Phase, Tracker, TrackerConfig};
 
 pub(crate) const ACK: Flags = Flags::ACK;
 pub(crate) const SYN: Flags = Flags::SYN;
@@ -77,11 +77,11 @@ impl Scene {
         self.tracker.forward(ms(at), &segment(self.key, flags, seq, payload))
     }
     /// Data arrives and leaves at once.
-    pub(crate) fn passes(&mut self, at: u64, seq: u32, payload: u32) -> Kind {
+    pub(crate) fn passes(&mut self, at: u64, seq: u32, payload: u32) -> PacketKind {
         self.goes(at, ACK, seq, payload)
     }
     /// Any segment arrives and leaves at once.
-    pub(crate) fn goes(&mut self, at: u64, flags: Flags, seq: u32, payload: u32) -> Kind {
+    pub(crate) fn goes(&mut self, at: u64, flags: Flags, seq: u32, payload: u32) -> PacketKind {
         let seen = self.arrives(at, flags, seq, payload);
         self.leaves(at, flags, seq, payload);
         seen.kind
@@ -92,7 +92,7 @@ impl Scene {
         self.tracker.departed(ms(at), id, &segment(self.key, flags, seq, payload));
     }
     /// Data arrives and is dropped.
-    pub(crate) fn falls(&mut self, at: u64, seq: u32, payload: u32) -> Kind {
+    pub(crate) fn falls(&mut self, at: u64, seq: u32, payload: u32) -> PacketKind {
         let kind = self.arrives(at, ACK, seq, payload).kind;
         self.dropped(at, seq, payload);
         kind

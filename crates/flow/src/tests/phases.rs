@@ -20,7 +20,7 @@ fn normal() -> Scene {
 /// NORMAL, then of three packets at 300 ms the first (1000 to 1100) is dropped.
 fn one_owed() -> Scene {
     let mut s = normal();
-    assert_eq!(s.falls(300, 1000, 100), Kind::New);
+    assert_eq!(s.falls(300, 1000, 100), PacketKind::New);
     assert_eq!(s.phase(), LossRecovery);
     assert_eq!((s.flow().drops_cur(), s.flow().unrepaired()), (1, 1));
     s.burst(310, 1100, 2);
@@ -42,7 +42,7 @@ fn timed_out() -> Scene {
 /// The same; the retransmission comes at 1310 ms and waits here.
 fn recovering() -> Scene {
     let mut s = timed_out();
-    assert_eq!(s.arrives(1310, ACK, 1000, 100).kind, Kind::Retransmission);
+    assert_eq!(s.arrives(1310, ACK, 1000, 100).kind, PacketKind::Retransmission);
     assert_eq!(s.phase(), TimeoutRecovery);
     s
 }
@@ -99,12 +99,12 @@ fn the_first_packet_after_a_gap_opens_an_epoch() {
 #[test]
 fn a_retransmission_out_of_idleness_is_a_timeout_elsewhere() {
     let mut s = normal();
-    assert_eq!(s.arrives(1200, ACK, 900, 100).kind, Kind::Retransmission);
+    assert_eq!(s.arrives(1200, ACK, 900, 100).kind, PacketKind::Retransmission);
     assert_eq!(s.phase(), TimeoutRecovery);
     // From the last data at 200 ms.
     assert_eq!(s.flow().last_silence(), millis(1000));
     s.leaves(1200, ACK, 900, 100);
-    assert_eq!(s.phase(), SlowStart, "nothing was unrepaired");
+    assert_eq!(s.phase(), SlowStart, "nothing was left to repair");
 }
 
 #[test]
@@ -150,8 +150,8 @@ fn loss_recovery_without_packets_is_a_timeout() {
 #[test]
 fn a_second_retransmission_proves_a_timeout() {
     let mut s = one_owed();
-    assert_eq!(s.falls(350, 1000, 100), Kind::Retransmission);
-    assert_eq!((s.phase(), s.flow().unrepaired()), (LossRecovery, 1), "the same packet is unrepaired, once");
+    assert_eq!(s.falls(350, 1000, 100), PacketKind::Retransmission);
+    assert_eq!((s.phase(), s.flow().unrepaired()), (LossRecovery, 1), "the same packet counts once");
     assert_eq!(s.flow().drops_cur(), 2);
     s.arrives(390, ACK, 1000, 100);
     assert_eq!(s.phase(), TimeoutRecovery);
@@ -201,7 +201,7 @@ fn timeout_recovery_lasts_while_anything_is_owed() {
     s.passes(1300, 1000, 100);
     assert_eq!((s.phase(), s.flow().unrepaired()), (TimeoutRecovery, 1));
     s.passes(1350, 1100, 100);
-    assert_eq!((s.phase(), s.flow().unrepaired()), (TimeoutRecovery, 1), "a needless copy repays nothing");
+    assert_eq!((s.phase(), s.flow().unrepaired()), (TimeoutRecovery, 1), "a needless copy repairs nothing");
     s.passes(1360, 1200, 100);
     assert_eq!((s.phase(), s.flow().unrepaired()), (SlowStart, 0));
 }
@@ -212,7 +212,7 @@ fn one_large_retransmission_repays_two_packets() {
     s.falls(300, 1000, 100);
     s.falls(300, 1100, 100);
     assert_eq!(s.flow().unrepaired(), 2);
-    assert!(s.flow().owes(SeqNum(1050), 10) && !s.flow().owes(SeqNum(1200), 10));
+    assert!(s.flow().is_unrepaired(SeqNum(1050), 10) && !s.flow().is_unrepaired(SeqNum(1200), 10));
     s.passes(390, 1000, 200);
     assert_eq!(s.flow().unrepaired(), 0);
 }
@@ -255,8 +255,8 @@ fn a_drop_from_the_queue_of_an_idle_flow_is_a_loss() {
 #[test]
 fn what_is_no_data_moves_nothing() {
     let mut s = timed_out();
-    assert_eq!(s.arrives(600, ACK, 1300, 0).kind, Kind::PureAck);
-    assert_eq!(s.arrives(601, ACK, 1299, 0).kind, Kind::KeepAlive);
+    assert_eq!(s.arrives(600, ACK, 1300, 0).kind, PacketKind::PureAck);
+    assert_eq!(s.arrives(601, ACK, 1299, 0).kind, PacketKind::KeepAlive);
     assert_eq!((s.phase(), s.flow().silent_epochs()), (TimeoutSilence, 2));
     // A dropped pure ACK is no loss that TCP repairs.
     let mut s = normal();
@@ -267,7 +267,7 @@ fn what_is_no_data_moves_nothing() {
 #[test]
 fn a_reset_ends_every_debt() {
     let mut s = timed_out();
-    assert_eq!(s.arrives(600, RST, 1300, 0).kind, Kind::Rst);
+    assert_eq!(s.arrives(600, RST, 1300, 0).kind, PacketKind::Rst);
     assert_eq!((s.phase(), s.flow().unrepaired(), s.flow().closed()), (Idle, 0, true));
 }
 

@@ -87,7 +87,7 @@ fn what_waits_is_never_evicted() {
     t.queued(a);
     t.queued(b);
     let seen = t.forward(ms(2), &segment(download(2), ACK, 0, 100));
-    assert_eq!((seen.id, seen.kind, seen.fresh), (None, Kind::New, false));
+    assert_eq!((seen.id, seen.kind, seen.fresh), (None, PacketKind::New, false));
     assert_eq!(t.reverse(ms(2), &segment(download(3).reverse(), SYN, 0, 0)), None);
     assert_eq!(t.counters().unrecorded, 2);
     t.unqueued(b);

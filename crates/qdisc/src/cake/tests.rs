@@ -2,7 +2,7 @@ use narrows_units::{Bytes, Ecn, Rate, SeqNum};
 use narrows_wire::{Flags, FlowKey, Proto, TcpHeader};
 
 use super::*;
-use crate::{Record, Spec};
+use crate::{Record, Settings as _, Spec};
 
 /// A packet of 1500 B each 10 ms.
 fn link() -> ShaperConfig {

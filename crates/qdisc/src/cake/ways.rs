@@ -11,9 +11,9 @@ pub struct Ways {
     tags: Vec<u32>,
 }
 
-/// A place found.
+/// The place that was found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Place {
+pub enum Found {
     /// Its own, as before.
     Own(usize),
     /// Free until now.
@@ -22,7 +22,7 @@ pub enum Place {
     Shared(usize),
 }
 
-impl Place {
+impl Found {
     pub const fn index(self) -> usize {
         match self {
             Self::Own(at) | Self::New(at) | Self::Shared(at) => at,
@@ -47,25 +47,25 @@ impl Ways {
         hash: u64,
         taken: impl Fn(usize) -> bool,
         visited: impl Fn(usize) -> bool,
-    ) -> Place {
+    ) -> Found {
         let sets = (self.tags.len() / WAYS) as u64;
         let first = (((hash >> 32) * sets) >> 32) as usize * WAYS;
         let tag = hash as u32;
         let home = first + tag as usize % WAYS;
         let set = &mut self.tags[first..first + WAYS];
         if let Some(way) = set.iter().position(|t| *t == tag) {
-            return Place::Own(first + way);
+            return Found::Own(first + way);
         }
         if visited(home) {
-            return Place::Shared(home);
+            return Found::Shared(home);
         }
         let turn = |n: usize| (tag as usize + n) % WAYS;
         match (0..WAYS).map(turn).find(|way| !taken(first + way)) {
             Some(way) => {
                 set[way] = tag;
-                Place::New(first + way)
+                Found::New(first + way)
             }
-            None => Place::Shared(home),
+            None => Found::Shared(home),
         }
     }
 }
@@ -80,15 +80,15 @@ mod tests {
         let mut taken = [false; 8];
         for tag in 1..=8u64 {
             let place = ways.find(tag * 8, |at| taken[at], |_| false);
-            assert_eq!(place, Place::New(tag as usize - 1), "home is 0, then the next free one");
+            assert_eq!(place, Found::New(tag as usize - 1), "home is 0, then the next free one");
             taken[place.index()] = true;
         }
-        assert_eq!(ways.find(16, |at| taken[at], |_| false), Place::Own(1));
-        assert_eq!(ways.find(75, |at| taken[at], |_| false), Place::Shared(3));
+        assert_eq!(ways.find(16, |at| taken[at], |_| false), Found::Own(1));
+        assert_eq!(ways.find(75, |at| taken[at], |_| false), Found::Shared(3));
         // One leaves. A guest whose packets still wait at home stays there; another takes the place.
         taken[5] = false;
-        assert_eq!(ways.find(75, |at| taken[at], |at| at == 3), Place::Shared(3));
-        assert_eq!(ways.find(75, |at| taken[at], |_| false), Place::New(5));
+        assert_eq!(ways.find(75, |at| taken[at], |at| at == 3), Found::Shared(3));
+        assert_eq!(ways.find(75, |at| taken[at], |_| false), Found::New(5));
     }
 
     #[test]
@@ -100,7 +100,7 @@ mod tests {
             .filter(|_| {
                 let place = ways.find(dice.roll(), |at| taken[at], |_| false);
                 taken[place.index()] = true;
-                matches!(place, Place::Shared(_))
+                matches!(place, Found::Shared(_))
             })
             .count();
         // A set of eight gets 3.9 on average; Poisson: more than eight in 1.9 % of sets.

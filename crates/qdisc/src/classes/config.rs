@@ -4,8 +4,7 @@ use narrows_units::{Bytes, Dscp, Duration};
 
 use crate::keys::{choices, keys};
 use crate::{
-    BoxedDiscipline, Buffer, DisciplineSettings, Key, Limits, Packet, Ppm, SettingError, Settings,
-    ShaperConfig,
+    BoxedDiscipline, Buffer, DisciplineSettings, Limits, Packet, Ppm, SettingError, Settings, ShaperConfig,
 };
 
 use super::Classes;
@@ -164,10 +163,6 @@ keys! {
 impl Settings for Config {
     const NAME: &'static str = "classes";
     const BARE: &'static str = "edge";
-
-    fn keys() -> &'static [Key<Self>] {
-        KEYS
-    }
 
     fn check(&self) -> Result<(), SettingError> {
         let wrong = |key: &str, value: String, expected: &str| Err(SettingError::new(key, value, expected));

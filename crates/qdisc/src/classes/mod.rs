@@ -39,7 +39,7 @@ use self::store::ClassQueues;
 use crate::early::Call;
 use crate::{
     Backlog, ClassReport, Counters, Dice, Discipline, Manage, Packet, Ppm, Qdisc, Reason, Report,
-    ShaperConfig, Verdict, Verdicts,
+    ShaperConfig, Verdicts,
 };
 
 const SHORT: u8 = 0;
@@ -240,13 +240,10 @@ impl<P: Packet> Classes<P> {
     fn lost_early(&mut self, call: Call, class: usize, packet: &mut P, verdicts: &mut Verdicts<P>) -> bool {
         // RFC 3168, section 7: where the average is above every threshold a mark is not enough.
         match call {
-            Call::Pass => return false,
-            Call::Early if packet.mark_ce() => {}
-            Call::Early | Call::Above => return true,
+            Call::Pass => false,
+            Call::Early => !self.counters[class].mark_packet(packet, Reason::Early, verdicts),
+            Call::Above => true,
         }
-        self.counters[class].marked += 1;
-        verdicts.push(Verdict::Marked { header: *packet.header(), reason: Reason::Early });
-        false
     }
 
     /// The two classes' first packets.
@@ -300,10 +297,9 @@ impl<P: Packet> Qdisc<P> for Classes<P> {
         let early = fits && self.lost_early(call, to, &mut packet, verdicts);
         if !fits || early {
             let reason = if early { Reason::Early } else { Reason::OverLimit };
-            self.counters[to].drop_for(reason);
+            self.counters[to].drop_packet(packet, reason, verdicts);
             self.divider.lose(to);
             self.records.all[at as usize].lose();
-            verdicts.push(Verdict::Dropped { packet, reason });
             return;
         }
         self.store.push(&mut self.records.all, at, packet);

@@ -4,7 +4,7 @@
 //! first packet of data, else the one unheard of for longest: near enough to the oldest of all, and a list that is kept
 //! in order would cost each packet two more lines of memory.
 
-use narrows_lists::{Chained, Chains, NIL, Queue};
+use narrows_lists::{Chains, NIL, Queue, chained};
 use narrows_units::Instant;
 use narrows_wire::FlowKey;
 
@@ -87,14 +87,7 @@ impl Record {
     }
 }
 
-impl Chained for Record {
-    fn next(&self) -> u32 {
-        self.chain
-    }
-    fn set_next(&mut self, next: u32) {
-        self.chain = next;
-    }
-}
+chained!(Record: chain);
 
 /// The records by key.
 #[derive(Debug)]

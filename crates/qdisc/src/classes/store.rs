@@ -1,7 +1,7 @@
 //! Packets that wait: one FIFO per class through all its flows, and within it one FIFO per flow, so that a flow can
 //! leave a class with all that it has there.
 
-use narrows_lists::{Arena as _, Chained, Linked, Links, List, NIL, Slab};
+use narrows_lists::{Arena as _, Links, List, NIL, Slab, chained, linked};
 use narrows_units::Bytes;
 
 use super::records::Record;
@@ -17,23 +17,9 @@ struct Queued<P> {
     after: u32,
 }
 
-impl<P> Linked<()> for Queued<P> {
-    fn links(&self) -> &Links {
-        &self.class
-    }
-    fn links_mut(&mut self) -> &mut Links {
-        &mut self.class
-    }
-}
+linked!(<P> Queued<P>, (): class);
 
-impl<P> Chained for Queued<P> {
-    fn next(&self) -> u32 {
-        self.after
-    }
-    fn set_next(&mut self, next: u32) {
-        self.after = next;
-    }
-}
+chained!(<P> Queued<P>: after);
 
 /// The packets of both classes.
 #[derive(Debug)]

@@ -5,6 +5,7 @@ use narrows_wire::{FlowKey, Proto, TcpHeader};
 
 use super::adapt::{Divider, Lengths};
 use super::*;
+use crate::Verdict;
 use crate::{Record, Settings as _, Spec};
 
 /// 1 Mbit/s: a packet of 1000 bytes takes 8 ms, of half the link 16 ms.

@@ -50,9 +50,9 @@ fn the_example_of_figures_1_and_2() {
     assert_eq!(serve(&mut q), Some(100));
     assert_eq!(serve(&mut q), Some(200));
     // Figure 2: after its first turn queue 1 has a deficit of 300; queue 2, still in its turn, 0.
-    let lane = |q: &mut Drr<Record>, flow: u64| q.classifier.lane(&packet(100 * flow, 1).header.key);
+    let lane = |q: &mut Drr<Record>, flow: u64| q.queues.classifier.lane(&packet(100 * flow, 1).header.key);
     let (one, two) = (lane(&mut q, 1), lane(&mut q, 2));
-    assert_eq!((*q.lanes.credit(one), *q.lanes.credit(two)), (300, 0));
+    assert_eq!((*q.queues.lanes.credit(one), *q.queues.lanes.credit(two)), (300, 0));
     let rest: Vec<_> = core::iter::from_fn(|| serve(&mut q)).collect();
     assert_eq!(rest, [300, 301, 400, 101, 102, 201, 302, 401, 402]);
 }
@@ -122,7 +122,7 @@ fn flows_share_no_queue_but_with_hash() {
     let load: Vec<_> = (1..=20).map(|f| (100 * f, 99)).collect();
     enqueue(&mut exact, &load);
     enqueue(&mut hashed, &load);
-    assert_eq!((exact.lanes.active(), hashed.lanes.active()), (20, 2));
+    assert_eq!((exact.queues.lanes.active(), hashed.queues.lanes.active()), (20, 2));
 }
 
 #[test]
@@ -130,7 +130,7 @@ fn a_flood_of_flows_at_a_full_buffer_takes_no_memory() {
     let mut q = queue("10");
     for n in 0..1000 {
         enqueue(&mut q, &[(100 * n, 40 + n % 1460)]);
-        assert!(q.lanes.active() <= 10);
+        assert!(q.queues.lanes.active() <= 10);
     }
     assert_eq!(core::iter::from_fn(|| serve(&mut q)).count(), 10);
 }

@@ -1,10 +1,11 @@
 use core::net::IpAddr;
 
-use narrows_units::{Ecn, Rate};
+use narrows_units::{Bytes, Ecn, Rate};
 use narrows_wire::{FlowKey, Proto};
 
 use super::*;
-use crate::{Record, Spec};
+
+use crate::{Record, Spec, Verdict};
 
 fn link() -> ShaperConfig {
     ShaperConfig { mtu: Bytes(1500), ..ShaperConfig::new(Rate::from_kbps(1200)) }

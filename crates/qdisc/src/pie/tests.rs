@@ -2,6 +2,7 @@ use narrows_units::{Ecn, Rate};
 
 use super::*;
 use crate::Record;
+use crate::Verdict;
 
 const fn ms(n: u64) -> Duration {
     Duration::from_millis(n)

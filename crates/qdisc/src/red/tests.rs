@@ -1,6 +1,7 @@
 use narrows_units::{Ecn, Rate};
 
 use super::*;
+use crate::Verdict;
 use crate::{Framing, Record, Spec};
 
 fn link() -> ShaperConfig {

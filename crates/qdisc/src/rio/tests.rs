@@ -2,6 +2,7 @@ use narrows_units::{Ecn, Rate};
 use narrows_wire::{FlowKey, Proto, TcpHeader};
 
 use super::*;
+use crate::Verdict;
 use crate::{Record, Spec};
 
 fn link() -> ShaperConfig {

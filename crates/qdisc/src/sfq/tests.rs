@@ -92,16 +92,16 @@ fn who_meets_in_one_bucket_shares_it_until_the_hash_changes() {
     let mut q = queue("60,buckets=2,perturb=10s");
     let load: Vec<_> = (1..=3).flat_map(|f| (0..10).map(move |n| (100 * f + n, 99))).collect();
     enqueue(&mut q, Instant::ZERO, &load);
-    assert_eq!(q.lanes.active(), 2);
+    assert_eq!(q.queues.lanes.active(), 2);
     let mut apart = [false; 2];
     for change in 1..20 {
         // One packet of a flow already there makes the hash change; nothing is lost, and each flow stays in order.
         let at = Instant::ZERO + Duration::from_secs(10 * change + change);
         enqueue(&mut q, at, &[(100 + 9 + change, 99)]);
-        let of = |q: &mut Sfq<Record>, flow| q.classifier.lane(&packet(flow, 1).header.key);
+        let of = |q: &mut Sfq<Record>, flow| q.queues.classifier.lane(&packet(flow, 1).header.key);
         let [a, b, c] = [100, 200, 300].map(|f| of(&mut q, f));
         apart[usize::from(a == b || b == c)] = true;
-        let shared: usize = (0..2).map(|lane| q.lanes.backlog_of(lane).packets).sum();
+        let shared: usize = (0..2).map(|lane| q.queues.lanes.backlog_of(lane).packets).sum();
         assert_eq!(shared, 30 + change as usize, "{a} {b} {c}");
     }
     assert_eq!(apart, [true; 2], "who meets whom changes");

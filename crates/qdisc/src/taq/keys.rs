@@ -5,7 +5,7 @@ use narrows_units::Duration;
 use super::config::{Common, Config, DefaultConfig, FairShare, Mode, PaperConfig, Share, WaitingSyn};
 use crate::keys::kinds::Words;
 use crate::keys::{choices, keys};
-use crate::{Key, SettingError, Settings};
+use crate::{SettingError, Settings};
 
 impl Words for Mode {
     const WORDS: &'static [&'static str] = &["default", "paper"];
@@ -96,10 +96,6 @@ impl Settings for Config {
     const NAME: &'static str = "taq";
     const BARE: &'static str = "mode";
     const SELECTOR: Option<&'static str> = Some("mode");
-
-    fn keys() -> &'static [Key<Self>] {
-        KEYS
-    }
 
     fn check(&self) -> Result<(), SettingError> {
         match &self.mode {

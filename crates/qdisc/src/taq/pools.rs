@@ -8,7 +8,7 @@
 use core::net::{IpAddr, Ipv6Addr};
 use std::collections::BTreeMap;
 
-use narrows_lists::{Arena as _, Linked, Links, List as Ends, NIL, Slab};
+use narrows_lists::{Arena as _, Links, List as Ends, NIL, Slab, linked};
 use narrows_units::Instant;
 
 /// Names a pool; stays valid until the pool is forgotten, and is then recognised as stale.
@@ -48,14 +48,7 @@ pub(super) struct Pool<T> {
     links: Links,
 }
 
-impl<T> Linked<()> for Pool<T> {
-    fn links(&self) -> &Links {
-        &self.links
-    }
-    fn links_mut(&mut self) -> &mut Links {
-        &mut self.links
-    }
-}
+linked!(<T> Pool<T>, (): links);
 
 /// Pools by address.
 #[derive(Debug)]

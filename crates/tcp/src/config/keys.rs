@@ -1,7 +1,7 @@
 //! The one table of an end host's keys: name, place in [`Config`], range and meaning.
 
-use narrows_settings::kinds::{Choice, Kind};
-use narrows_settings::{Key, SettingError, Settings, choices, keys, presets};
+use narrows_settings::kinds::{Choice, ValueKind};
+use narrows_settings::{SettingError, Settings, choices, keys, presets};
 use narrows_units::Duration;
 
 use super::{
@@ -114,10 +114,6 @@ keys! {
 impl Settings for Config {
     const NAME: &'static str = "tcp";
 
-    fn keys() -> &'static [Key<Self>] {
-        KEYS
-    }
-
     fn check(&self) -> Result<(), SettingError> {
         let Some((name, expected)) = super::check::contradiction(self) else { return Ok(()) };
         let value = Self::key(name).and_then(|key| key.value(self)).unwrap_or_default();
@@ -135,7 +131,7 @@ impl Settings for Config {
 pub(super) fn preset(text: &str) -> Result<Preset, SettingError> {
     let mut preset = Preset::default();
     let known = Choice().read(&mut preset, text).map(|()| preset);
-    known.ok_or_else(|| SettingError::new("preset", text, Kind::<Preset>::range(&Choice())))
+    known.ok_or_else(|| SettingError::new("preset", text, ValueKind::<Preset>::range(&Choice())))
 }
 
 /// Kinds of values that only an end host has.
@@ -149,7 +145,7 @@ mod kinds {
     /// The window before the first acknowledgment of data.
     pub(super) struct InitialWindow();
 
-    impl Kind<config::InitialWindow> for InitialWindow {
+    impl ValueKind<config::InitialWindow> for InitialWindow {
         fn text(&self, value: &config::InitialWindow) -> String {
             match value {
                 config::InitialWindow::Segments(n) => n.to_string(),
@@ -173,7 +169,7 @@ mod kinds {
     /// A number of segments that may be without end.
     pub(super) struct Ssthresh();
 
-    impl Kind<f64> for Ssthresh {
+    impl ValueKind<f64> for Ssthresh {
         fn text(&self, value: &f64) -> String {
             if value.is_finite() { value.to_string() } else { ENDLESS.to_owned() }
         }
@@ -191,7 +187,7 @@ mod kinds {
 
     const SEGMENTS: Open = Open(1, ENDLESS);
 
-    impl Kind<config::ByteCounting> for ByteCounting {
+    impl ValueKind<config::ByteCounting> for ByteCounting {
         fn text(&self, value: &config::ByteCounting) -> String {
             match value {
                 config::ByteCounting::PerAck => "per_ack".to_owned(),
@@ -214,7 +210,7 @@ mod kinds {
     /// Full segments for an ACK. Switched on, it comes with the timeout most stacks have, and no quick ACKs.
     pub(super) struct DelayedAck();
 
-    impl Kind<Option<config::DelayedAck>> for DelayedAck {
+    impl ValueKind<Option<config::DelayedAck>> for DelayedAck {
         fn text(&self, value: &Option<config::DelayedAck>) -> String {
             value.map_or_else(|| OFF.to_owned(), |d| d.every.to_string())
         }
@@ -234,7 +230,7 @@ mod kinds {
     /// The longest delay of an ACK, where it is delayed.
     pub(super) struct AckTimeout();
 
-    impl Kind<Option<config::DelayedAck>> for AckTimeout {
+    impl ValueKind<Option<config::DelayedAck>> for AckTimeout {
         fn text(&self, value: &Option<config::DelayedAck>) -> String {
             value.map_or_else(|| "-".to_owned(), |d| exact_time_text(d.timeout))
         }
@@ -250,7 +246,7 @@ mod kinds {
     /// Segments acknowledged at once, where ACKs are delayed.
     pub(super) struct QuickAcks();
 
-    impl Kind<Option<config::DelayedAck>> for QuickAcks {
+    impl ValueKind<Option<config::DelayedAck>> for QuickAcks {
         fn text(&self, value: &Option<config::DelayedAck>) -> String {
             value.map_or_else(|| "-".to_owned(), |d| d.quick.to_string())
         }

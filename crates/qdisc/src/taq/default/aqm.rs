@@ -4,7 +4,7 @@ use narrows_flow::FlowId;
 use narrows_units::{Duration, Instant};
 
 use super::{DefaultMode, repair};
-use crate::{Packet, Reason, Verdict, Verdicts};
+use crate::{Packet, Reason, Verdicts};
 
 /// Packets that what is not TCP may have waiting: one is served while the other is answered.
 const OTHERS_PACKETS: u32 = 2;
@@ -71,13 +71,12 @@ impl<P: Packet> DefaultMode<P> {
     pub(super) fn mark_or_drop(&mut self, now: Instant, id: u32, at: u32, verdicts: &mut Verdicts<P>) {
         let entry = self.packets.get_mut(at);
         let end = entry.packet.header().tcp.map(|t| t.seq_end()).unwrap_or_default();
-        if self.config.mark && entry.packet.mark_ce() {
-            self.counters.marked += 1;
-            verdicts.push(Verdict::Marked { header: *entry.packet.header(), reason: Reason::Sojourn });
-        } else if self.config.repairable {
+        let mark = self.config.mark;
+        if !(mark && self.counters.mark_packet(&mut entry.packet, Reason::Sojourn, verdicts)) {
+            if !self.config.repairable {
+                return;
+            }
             self.drop_at(now, id, at, Reason::Repairable, verdicts);
-        } else {
-            return;
         }
         self.flows[id as usize].repair.open(end, now);
     }

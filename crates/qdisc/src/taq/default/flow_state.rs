@@ -1,6 +1,6 @@
 //! What DRR and the rest keep of each flow, beside the tracker's record.
 
-use narrows_lists::{Linked, Links};
+use narrows_lists::{Links, linked};
 use narrows_units::{Instant, SeqNum};
 
 use super::clamp::Clamp;
@@ -78,27 +78,13 @@ const NOBODY: u32 = u32::MAX;
 #[derive(Debug)]
 pub enum Drr {}
 
-impl Linked<Drr> for FlowState {
-    fn links(&self) -> &Links {
-        &self.turn
-    }
-    fn links_mut(&mut self) -> &mut Links {
-        &mut self.turn
-    }
-}
+linked!(FlowState, Drr: turn);
 
 /// Lists of flows with as long a backlog.
 #[derive(Debug)]
 pub enum Rank {}
 
-impl Linked<Rank> for FlowState {
-    fn links(&self) -> &Links {
-        &self.rank
-    }
-    fn links_mut(&mut self) -> &mut Links {
-        &mut self.rank
-    }
-}
+linked!(FlowState, Rank: rank);
 
 impl Default for FlowState {
     fn default() -> Self {

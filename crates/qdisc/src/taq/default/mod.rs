@@ -37,7 +37,7 @@ mod tests;
 use core::net::IpAddr;
 use std::collections::{BTreeMap, VecDeque};
 
-use narrows_flow::{FlowId, Kind, Tracker, TrackerConfig};
+use narrows_flow::{FlowId, PacketKind, Tracker, TrackerConfig};
 use narrows_lists::List;
 use narrows_units::{Bytes, Duration, Instant, Rate};
 use narrows_wire::{Header, TcpHeader};
@@ -148,8 +148,7 @@ impl<P: Packet> DefaultMode<P> {
         let packet = self.take(id, at).packet;
         self.tracker.dropped(now, FlowId(id), packet.header());
         self.loss.drop(now);
-        self.counters.drop_for(reason);
-        verdicts.push(Verdict::Dropped { packet, reason });
+        self.counters.drop_packet(packet, reason, verdicts);
     }
 
     /// Whether a copy can be discarded (see [`duplicates`]).
@@ -223,7 +222,7 @@ impl<P: Packet> DefaultMode<P> {
         slot.segment = slot.segment.max(payload);
     }
 
-    fn put(&mut self, now: Instant, id: u32, packet: P, kind: Kind, verdicts: &mut Verdicts<P>) {
+    fn put(&mut self, now: Instant, id: u32, packet: P, kind: PacketKind, verdicts: &mut Verdicts<P>) {
         let len = packet.len();
         let idle = self.flows[id as usize].queue.is_empty();
         let room = self.packets.len() + self.control.len() < self.config.memory_packets as usize;
@@ -238,8 +237,9 @@ impl<P: Packet> DefaultMode<P> {
             }
         }
         let tcp = packet.header().tcp.as_ref();
-        let front = kind == Kind::Retransmission && tcp.is_some_and(|t| self.goes_first(id, t));
-        let new_data = matches!(kind, Kind::New | Kind::Fin | Kind::Reordered | Kind::NotTcp);
+        let front = kind == PacketKind::Retransmission && tcp.is_some_and(|t| self.goes_first(id, t));
+        let new_data =
+            matches!(kind, PacketKind::New | PacketKind::Fin | PacketKind::Reordered | PacketKind::NotTcp);
         let slot = &mut self.flows[id as usize];
         if front {
             self.packets.push_front(&mut slot.queue, packet, len.get(), new_data);
@@ -302,16 +302,15 @@ impl<P: Packet> DefaultMode<P> {
         self.counters.evicted += u64::from(seen.evicted_in_use);
         let Some(flow) = seen.id else {
             // The table is full of flows with a backlog.
-            self.counters.drop_for(Reason::OverLimit);
-            verdicts.push(Verdict::Dropped { packet, reason: Reason::OverLimit });
+            self.counters.drop_packet(packet, Reason::OverLimit, verdicts);
             return;
         };
         if seen.fresh || seen.restarted {
-            self.flow_state(flow, seen.restarted && seen.kind == Kind::Syn);
+            self.flow_state(flow, seen.restarted && seen.kind == PacketKind::Syn);
         }
         if let Some(tcp) = packet.header().tcp.as_ref() {
             self.note_arrival(flow.0, tcp);
-            if seen.kind == Kind::Retransmission && self.is_superfluous(now, flow.0, tcp) {
+            if seen.kind == PacketKind::Retransmission && self.is_superfluous(now, flow.0, tcp) {
                 self.counters.suppressed += 1;
                 verdicts.push(Verdict::Suppressed { packet });
                 return;

@@ -1,6 +1,6 @@
 //! Packets of all flows in one slab, a doubly linked FIFO per flow: no allocation per packet, none per flow.
 
-use narrows_lists::{Arena as _, Linked, Links, List, Slab};
+use narrows_lists::{Arena as _, Links, List, Slab, linked};
 
 /// One waiting packet.
 #[derive(Debug)]
@@ -13,14 +13,7 @@ pub struct Entry<P> {
     links: Links,
 }
 
-impl<P> Linked<()> for Entry<P> {
-    fn links(&self) -> &Links {
-        &self.links
-    }
-    fn links_mut(&mut self) -> &mut Links {
-        &mut self.links
-    }
-}
+linked!(<P> Entry<P>, (): links);
 
 /// A flow's queue: where it starts and ends in the slab, and what it holds.
 #[derive(Clone, Copy, Debug, Default)]

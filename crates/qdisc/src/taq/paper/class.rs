@@ -1,6 +1,6 @@
 //! The five queues and who belongs in which (notes, section 2.4).
 
-use narrows_flow::{Flow, Kind, Phase};
+use narrows_flow::{Flow, PacketKind, Phase};
 use narrows_units::Instant;
 
 /// A queue.
@@ -64,9 +64,9 @@ pub(super) struct Facts {
 }
 
 /// The queue for a packet that is no retransmission and no pure acknowledgment; `rate_bps` is the flow's.
-pub(super) fn classify(now: Instant, flow: &Flow, kind: Kind, rate_bps: u64, facts: Facts) -> Class {
+pub(super) fn classify(now: Instant, flow: &Flow, kind: PacketKind, rate_bps: u64, facts: Facts) -> Class {
     // SYNs are no data and start a flow (notes, 2.1).
-    if matches!(kind, Kind::Syn | Kind::SynAck) {
+    if matches!(kind, PacketKind::Syn | PacketKind::SynAck) {
         return Class::New;
     }
     let drops = flow.drops_cur() + flow.drops_prev();

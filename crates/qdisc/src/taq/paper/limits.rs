@@ -61,11 +61,8 @@ impl<P: Packet> PaperMode<P> {
         if may_mark
             && let Some(packet) = self.store.packet_mut(node)
             && packet.header().ecn != Ecn::Ce
-            && packet.mark_ce()
+            && self.counters.mark_packet(packet, Reason::OverLimit, verdicts)
         {
-            let header = *packet.header();
-            self.counters.marked += 1;
-            verdicts.push(Verdict::Marked { header, reason: Reason::OverLimit });
             return true;
         }
         let reason = if fresh { Reason::OverLimit } else { Reason::PushedOut };

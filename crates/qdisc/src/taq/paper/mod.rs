@@ -19,7 +19,7 @@ mod victims;
 
 use core::any::Any;
 
-use narrows_flow::{FlowId, Kind, Tracker, TrackerConfig};
+use narrows_flow::{FlowId, PacketKind, Tracker, TrackerConfig};
 use narrows_units::{Bytes, Duration, Instant, Rate};
 use narrows_wire::{Header, Proto};
 
@@ -159,22 +159,22 @@ impl<P: Packet> PaperMode<P> {
     }
 
     /// Queues a packet of a known flow and returns its class.
-    fn place_packet(&mut self, now: Instant, id: FlowId, kind: Kind, packet: P) -> Class {
+    fn place_packet(&mut self, now: Instant, id: FlowId, kind: PacketKind, packet: P) -> Class {
         let flow = slot(id);
         self.shares.seen(now, id, &mut self.tracker);
         let due = self.shares.of(id, self.tracker.active_flows());
         let queue = &mut self.store.flows[flow as usize];
-        if kind == Kind::Retransmission {
+        if kind == PacketKind::Retransmission {
             queue.put(LOST, true);
         }
         let (lost, waits, stands_in) = (queue.has(LOST), queue.packets() > 0, queue.class);
         let record = self.tracker.flow(id);
         match kind {
-            Kind::PureAck => {
+            PacketKind::PureAck => {
                 self.store.push_recovery(packet, flow, ACK_KEY, false);
                 return Class::Recovery;
             }
-            Kind::Retransmission => {
+            PacketKind::Retransmission => {
                 self.store.push_recovery(packet, flow, recovery_key(record), true);
                 return Class::Recovery;
             }
@@ -182,7 +182,7 @@ impl<P: Packet> PaperMode<P> {
         }
         let facts = Facts { lost, share_bps: due.bps, over_penalised: self.config.over_penalised };
         // A SYN behind packets that still wait (of an earlier connection on the same ports) joins them.
-        let joins = waits && matches!(kind, Kind::Syn | Kind::SynAck);
+        let joins = waits && matches!(kind, PacketKind::Syn | PacketKind::SynAck);
         let rate_bps = record.rate().as_bps();
         let class = if joins { stands_in } else { classify(now, record, kind, rate_bps, facts) };
         let bucket = victims::bucket(record.drops_cur(), steps(rate_bps), due.steps);

@@ -9,7 +9,7 @@ use core::net::IpAddr;
 use std::collections::BTreeMap;
 
 use narrows_flow::{FlowId, Phase, Tracker};
-use narrows_lists::{Linked, Links, List, NIL, Slab};
+use narrows_lists::{Links, List, NIL, Slab, linked};
 use narrows_units::{Duration, Instant, Rate};
 
 use super::victims::steps;
@@ -35,14 +35,7 @@ struct FlowShare {
     links: Links,
 }
 
-impl Linked<()> for FlowShare {
-    fn links(&self) -> &Links {
-        &self.links
-    }
-    fn links_mut(&mut self) -> &mut Links {
-        &mut self.links
-    }
-}
+linked!(FlowShare, (): links);
 
 const OUT: FlowShare = FlowShare {
     weight: 0,

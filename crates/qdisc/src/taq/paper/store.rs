@@ -8,7 +8,7 @@
 use core::cmp::Reverse;
 use std::collections::BTreeMap;
 
-use narrows_lists::{Arena as _, Linked, Links, List, Slab};
+use narrows_lists::{Arena as _, Links, List, Slab, linked};
 
 use super::class::Class;
 use super::victims::Victims;
@@ -35,27 +35,13 @@ pub(super) struct Node<P> {
 #[derive(Debug)]
 enum InClass {}
 
-impl<P> Linked<InClass> for Node<P> {
-    fn links(&self) -> &Links {
-        &self.in_class
-    }
-    fn links_mut(&mut self) -> &mut Links {
-        &mut self.in_class
-    }
-}
+linked!(<P> Node<P>, InClass: in_class);
 
 /// Lists of a flow's packets.
 #[derive(Debug)]
 enum InFlow {}
 
-impl<P> Linked<InFlow> for Node<P> {
-    fn links(&self) -> &Links {
-        &self.in_flow
-    }
-    fn links_mut(&mut self) -> &mut Links {
-        &mut self.in_flow
-    }
-}
+linked!(<P> Node<P>, InFlow: in_flow);
 
 /// The queue of one flow and what is kept beside its record: half a cache line, and never across two.
 #[derive(Clone, Copy, Debug)]
@@ -108,14 +94,7 @@ impl PaperFlow {
 #[derive(Debug)]
 pub(super) enum InBucket {}
 
-impl Linked<InBucket> for PaperFlow {
-    fn links(&self) -> &Links {
-        &self.victim
-    }
-    fn links_mut(&mut self) -> &mut Links {
-        &mut self.victim
-    }
-}
+linked!(PaperFlow, InBucket: victim);
 
 impl Default for PaperFlow {
     fn default() -> Self {

@@ -1,0 +1,98 @@
+//! What SFQ and DRR have in common: flows sorted into lanes, of which the longest pays when all is full.
+//!
+//! What a packet passes through is in line, so that the packet is moved no more often than in one function.
+
+use narrows_units::Instant;
+
+use crate::flows_waiting::Classifier;
+use crate::lanes::{Lanes, Measure};
+use crate::{Backlog, Counters, Packet, Report, Verdicts};
+
+/// The lanes, who is in which, and how much may wait.
+#[derive(Debug)]
+pub struct FairQueues<P> {
+    pub(super) classifier: Classifier,
+    pub(super) lanes: Lanes<P>,
+    /// The most packets that wait.
+    limit: usize,
+    pub(super) counters: Counters,
+}
+
+impl<P: Packet> FairQueues<P> {
+    /// Empty lanes for `limit` packets, few of which are ever longer than `longest` in units of `measure`; one that becomes
+    /// active has `credit`.
+    pub fn new(classifier: Classifier, limit: usize, measure: Measure, longest: u64, credit: i64) -> Self {
+        let lanes = Lanes::new(classifier.lanes(), measure, longest, credit);
+        Self { classifier, lanes, limit, counters: Counters::default() }
+    }
+
+    /// A packet arrives. If that is one too many the longest lane loses its last.
+    #[inline(always)]
+    pub fn enqueue(&mut self, now: Instant, packet: P, verdicts: &mut Verdicts<P>) {
+        self.counters.arrive(packet.len());
+        if self.classifier.changed(now) {
+            self.rehash();
+        }
+        let own = self.place(packet);
+        // More than one only after the limit was lowered.
+        while self.lanes.backlog().packets > self.limit
+            && let Some(lane) = self.lanes.push_out(own, &mut self.counters, verdicts)
+        {
+            self.left(lane);
+        }
+    }
+
+    /// The hash is another: what waits moves to where it belongs now.
+    #[cold]
+    fn rehash(&mut self) {
+        for waiting in self.lanes.drain() {
+            self.place(waiting);
+        }
+    }
+
+    /// Takes over what waited, and the counts. What a smaller limit has no room for goes when the next packet comes.
+    pub fn follow(&mut self, before: &mut Self) {
+        self.counters = core::mem::take(&mut before.counters);
+        for waiting in before.lanes.drain() {
+            self.place(waiting);
+        }
+    }
+
+    /// When the next packet can be sent: at once, if there is one.
+    pub fn next_ready(&self, now: Instant) -> Option<Instant> {
+        (self.lanes.backlog().packets > 0).then_some(now)
+    }
+
+    /// All that waits.
+    pub const fn backlog(&self) -> Backlog {
+        self.lanes.backlog()
+    }
+
+    /// What there is to tell, under the discipline's name.
+    pub fn report(&self, name: &'static str) -> Report {
+        Report {
+            name,
+            counters: self.counters.clone(),
+            backlog: self.backlog(),
+            flows: self.lanes.active(),
+            active_flows: self.lanes.active(),
+            bytes_per_flow: Lanes::<P>::LANE_BYTES,
+            ..Report::default()
+        }
+    }
+
+    #[inline(always)]
+    fn place(&mut self, packet: P) -> usize {
+        let lane = self.classifier.lane(&packet.header().key);
+        self.lanes.push(lane, packet);
+        lane
+    }
+
+    /// A packet of this lane has gone.
+    #[inline(always)]
+    pub fn left(&mut self, lane: usize) {
+        if self.lanes.backlog_of(lane).packets == 0 {
+            self.classifier.emptied(lane);
+        }
+    }
+}

@@ -1,0 +1,90 @@
+//! What FQ-CoDel and CAKE have in common: a FIFO for each of a number of flows in one slab, each packet with the time at which
+//! it came, and the longest of them in bytes.
+//!
+//! What a packet passes through is in line, so that the packet is moved no more often than in one function.
+
+use narrows_lists::{Fifos, Queue};
+use narrows_units::{Bytes, Instant};
+
+use crate::{Backlog, ClassReport, Packet};
+
+/// The packets of all flows. Where each flow's begin and end is kept with the flow; its bytes are kept here, next to each
+/// other, so that the longest is soon found.
+#[derive(Debug)]
+pub struct FlowFifos<P> {
+    packets: Fifos<(Instant, P)>,
+    bytes: Vec<u64>,
+    backlog: Backlog,
+}
+
+impl<P: Packet> FlowFifos<P> {
+    /// Nothing waits in any of `flows`.
+    pub fn new(flows: usize) -> Self {
+        Self { packets: Fifos::new(), bytes: vec![0; flows], backlog: Backlog::default() }
+    }
+
+    /// All that waits.
+    pub const fn backlog(&self) -> Backlog {
+        self.backlog
+    }
+
+    /// Bytes that wait of one flow.
+    pub fn bytes(&self, flow: usize) -> Bytes {
+        Bytes(self.bytes[flow])
+    }
+
+    /// Appends a packet to the queue of `flow`.
+    #[inline(always)]
+    pub fn push(&mut self, flow: usize, queue: &mut Queue, now: Instant, packet: P) {
+        let len = packet.len();
+        self.packets.push_back(queue, (now, packet));
+        self.backlog.add(len);
+        self.bytes[flow] += len.get();
+    }
+
+    /// Takes the first packet of a flow, with the time at which it came.
+    #[inline(always)]
+    pub fn pop(&mut self, flow: usize, queue: &mut Queue) -> Option<(Instant, P)> {
+        let (since, packet) = self.packets.pop_front(queue)?;
+        self.gone(flow, packet.len());
+        Some((since, packet))
+    }
+
+    /// Takes out the packet after that at index `at` of a flow's queue.
+    pub fn remove_after(&mut self, flow: usize, queue: &mut Queue, at: u32) -> Option<P> {
+        let (_, packet) = self.packets.remove_after(queue, at)?;
+        self.gone(flow, packet.len());
+        Some(packet)
+    }
+
+    fn gone(&mut self, flow: usize, len: Bytes) {
+        self.backlog.sub(len);
+        self.bytes[flow] -= len.get();
+    }
+
+    /// A flow's packets from the front, with their indices.
+    pub fn iter(&self, queue: &Queue) -> impl Iterator<Item = (u32, &P)> {
+        self.packets.iter(queue).map(|(at, (_, packet))| (at, packet))
+    }
+
+    /// The flow with most bytes; the first of several.
+    pub fn longest(&self) -> usize {
+        let mut longest = 0;
+        for (at, bytes) in self.bytes.iter().enumerate() {
+            if *bytes > self.bytes[longest] {
+                longest = at;
+            }
+        }
+        longest
+    }
+
+    /// A class made of the flows with these queues.
+    pub fn class<'a>(&self, name: &'static str, queues: impl Iterator<Item = &'a Queue>) -> ClassReport {
+        let mut class = ClassReport { name, ..ClassReport::default() };
+        for queue in queues.filter(|queue| !queue.is_empty()) {
+            class.flows += 1;
+            self.iter(queue).for_each(|(_, packet)| class.backlog.add(packet.len()));
+        }
+        class
+    }
+}
