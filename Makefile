@@ -54,6 +54,7 @@ lints:
 	else echo 'lint: formatting not checked: rustfmt is missing (rustup component add rustfmt)'; fi
 	@if cargo clippy --version >/dev/null 2>&1; then set -x; cargo clippy --workspace --all-targets -- -D warnings; \
 	else echo 'lint: lints not checked: clippy is missing (rustup component add clippy)'; fi
+	cargo run -q -p narrows-xtask -- limits
 
 bench: build ## cost per packet, and the live box against plain kernel forwarding: 4 minutes
 	cargo bench -p narrows-qdisc $(ARGS)

@@ -140,8 +140,8 @@ fn page(standing: Standing) -> String {
         )
     };
     let page = format!(
-        "<!doctype html><meta http-equiv=refresh content={wait}><title>The link is full</title>\n<p>The link is full. You \
-         are number {position} in line; try again in {wait} s (this page does so by itself).\n"
+        "<!doctype html><meta http-equiv=refresh content={wait}><title>The link is full</title>\n<p>The link is full. \
+         You are number {position} in line; try again in {wait} s (this page does so by itself).\n"
     );
     // A page of 100 to 999 bytes: three digits, so the length of the head does not depend on the number.
     let head = head(LENGTH - head(100).len());

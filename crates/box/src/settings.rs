@@ -231,22 +231,8 @@ impl Options {
     /// # Errors
     /// Names the key and what was expected.
     pub fn settle(&self) -> anyhow::Result<Settings> {
-        let named = |name: &Option<String>, key: &str, whose: &str| match name.as_deref() {
-            None | Some("") => {
-                bail!("no interface is given as {key}: expected the name of the {whose} interface")
-            }
-            // What the kernel takes as a name (dev_valid_name), less what would split a rule in two.
-            Some(n)
-                if n.len() > 15
-                    || n.contains(['/', ':', '"', '\\', '+', '!'])
-                    || n.contains(char::is_whitespace)
-                    || n.starts_with('-') =>
-            {
-                bail!("{key} = '{n}': expected the name of an interface")
-            }
-            Some(n) => Ok(n.to_owned()),
-        };
-        let (lan, wan) = (named(&self.lan, "lan", "users'")?, named(&self.wan, "wan", "wide network's")?);
+        let (lan, wan) =
+            (interface(&self.lan, "lan", "users'")?, interface(&self.wan, "wan", "wide network's")?);
         if lan == wan {
             bail!("lan and wan are both '{lan}': expected two interfaces with the box between them");
         }
@@ -302,6 +288,25 @@ impl Options {
             lan,
             wan,
         })
+    }
+}
+
+/// The name of the interface given as `key`.
+fn interface(name: &Option<String>, key: &str, whose: &str) -> anyhow::Result<String> {
+    match name.as_deref() {
+        None | Some("") => {
+            bail!("no interface is given as {key}: expected the name of the {whose} interface")
+        }
+        // What the kernel takes as a name (dev_valid_name), less what would split a rule in two.
+        Some(n)
+            if n.len() > 15
+                || n.contains(['/', ':', '"', '\\', '+', '!'])
+                || n.contains(char::is_whitespace)
+                || n.starts_with('-') =>
+        {
+            bail!("{key} = '{n}': expected the name of an interface")
+        }
+        Some(n) => Ok(n.to_owned()),
     }
 }
 

@@ -174,7 +174,8 @@ impl Flow {
     }
 
     /// Just below the next number to be sent. With a byte of payload it could be the retransmission of a last segment
-    /// of one byte: not if everything is acknowledged, and, where ACKs are not seen, not if the last segment was longer.
+    /// of one byte: not if everything is acknowledged, and, where ACKs are not seen, not if the last segment was
+    /// longer.
     fn is_keep_alive(&self, tcp: &TcpHeader) -> bool {
         if tcp.seq + 1 != self.max_seq || self.flags.has(FlowFlags::FIN) {
             return false;

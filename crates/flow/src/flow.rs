@@ -1,9 +1,10 @@
-//! The record of one flow: what is kept, and what can be asked. How it goes on from epoch to epoch is in [`crate::advance`].
+//! The record of one flow: what is kept, and what can be asked. How it goes on from epoch to epoch is in
+//! [`crate::advance`].
 //!
-//! Source: TAQ (EuroSys 2014), the per-flow record of section 4.1. Where we differ: `unrepaired` counts packets that were
-//! dropped here and whose bytes have not gone through since. A dropped retransmission of such a packet does not count
-//! twice, or one repair could never settle it. The bytes are kept as ranges of sequence numbers, so that a cumulative ACK,
-//! or one large retransmission of two small packets, settles them too.
+//! Source: TAQ (EuroSys 2014), the per-flow record of section 4.1. Where we differ: `unrepaired` counts packets that
+//! were dropped here and whose bytes have not gone through since. A dropped retransmission of such a packet does not
+//! count twice, or one repair could never settle it. The bytes are kept as ranges of sequence numbers, so that a
+//! cumulative ACK, or one large retransmission of two small packets, settles them too.
 //!
 //! Times inside a record are 32-bit and wrap: microseconds for what lasts seconds, units of 2^20 ns ([`Coarse`]) for
 //! what lasts days.
@@ -249,8 +250,8 @@ impl Flow {
     pub(crate) const fn is_active(&self) -> bool {
         self.flags.has(FlowFlags::ACTIVE)
     }
-    /// How often this slot has been given to a flow, modulo 2^16. State that others keep by [`crate::FlowId`] is this flow's if they
-    /// noted the same number with it.
+    /// How often this slot has been given to a flow, modulo 2^16. State that others keep by [`crate::FlowId`] is this
+    /// flow's if they noted the same number with it.
     #[must_use]
     pub const fn generation(&self) -> u32 {
         self.generation as u32

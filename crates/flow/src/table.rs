@@ -1,9 +1,9 @@
 //! Where the records live: a slab, a seeded index of chains into it, and two lists that say who is evicted first.
 //!
-//! The lists hold flows in the order in which they were last heard of, to [`Table::GRAIN`]: one for flows of which only a
-//! handshake or a single packet was seen and for those that ended, which go first, and one for the rest. A flow with
-//! packets waiting is never evicted; one that is met on a list leaves it, and is put back when its last packet has left.
-//! So both eviction and all that keeps the order take constant time on average.
+//! The lists hold flows in the order in which they were last heard of, to [`Table::GRAIN`]: one for flows of which only
+//! a handshake or a single packet was seen and for those that ended, which go first, and one for the rest. A flow with
+//! packets waiting is never evicted; one that is met on a list leaves it, and is put back when its last packet has
+//! left. So both eviction and all that keeps the order take constant time on average.
 
 use narrows_lists::{Chains, Links, List, NIL, chained, linked};
 use narrows_units::Instant;
@@ -14,8 +14,8 @@ use crate::flags::FlowFlags;
 use crate::flow::Flow;
 use crate::times::Coarse;
 
-/// Where a flow stands in line for eviction and on the wheel. Kept apart from the records, so that moving one flow does not pull
-/// its neighbours' records into the cache.
+/// Where a flow stands in line for eviction and on the wheel. Kept apart from the records, so that moving one flow does
+/// not pull its neighbours' records into the cache.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Hooks {
     age: Links,

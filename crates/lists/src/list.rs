@@ -30,8 +30,8 @@ pub trait Linked<By> {
     fn links_mut(&mut self) -> &mut Links;
 }
 
-/// Says in which field a record has the links of its lists by `By`: `linked!(Flow, Turn: turn);`, with a type parameter of the
-/// record `linked!(<P> Packet<P>, Turn: turn);`.
+/// Says in which field a record has the links of its lists by `By`: `linked!(Flow, Turn: turn);`, with a type parameter
+/// of the record `linked!(<P> Packet<P>, Turn: turn);`.
 #[macro_export]
 macro_rules! linked {
     (<$($generic:ident),*> $record:ty, $by:ty: $field:ident) => {

@@ -321,8 +321,8 @@ fn verdict(cells: &[Cell]) {
         let growth = ns(name, 50_000) / ns(name, 100);
         let says = |ok: bool| if ok { "kept" } else { "MISSED" };
         println!(
-            "{name}: {at:.0} ns at 10 000 flows (bound 200: {}), {:.2} times fifo+lookup (bound 3: {}), {growth:.2} times from 100 \
-             to 50 000 flows (bound 2: {})",
+            "{name}: {at:.0} ns at 10 000 flows (bound 200: {}), {:.2} times fifo+lookup (bound 3: {}), \
+             {growth:.2} times from 100 to 50 000 flows (bound 2: {})",
             says(at <= 200.0),
             at / base,
             says(at <= 3.0 * base),

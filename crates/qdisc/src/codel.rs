@@ -54,8 +54,10 @@ keys! {
     CodelConfig;
     limit: Number(1, 1_000_000), "the most packets that wait";
     target: Time(TARGETS.0, TARGETS.1), "acceptable standing delay";
-    interval: Time(INTERVALS.0, INTERVALS.1), "how long the delay may stay above it: about the longest usual round-trip time";
-    scale: Choice(), "`target` is never less than one and a half packets' time on the link, and `interval` grows by as much";
+    interval: Time(INTERVALS.0, INTERVALS.1),
+        "how long the delay may stay above it: about the longest usual round-trip time";
+    scale: Choice(),
+        "`target` is never less than one and a half packets' time on the link, and `interval` grows by as much";
     ecn: Choice(), "mark ECN-capable packets instead of dropping them";
 }
 

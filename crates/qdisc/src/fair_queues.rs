@@ -19,8 +19,8 @@ pub struct FairQueues<P> {
 }
 
 impl<P: Packet> FairQueues<P> {
-    /// Empty lanes for `limit` packets, few of which are ever longer than `longest` in units of `measure`; one that becomes
-    /// active has `credit`.
+    /// Empty lanes for `limit` packets, few of which are ever longer than `longest` in units of `measure`; one that
+    /// becomes active has `credit`.
     pub fn new(classifier: Classifier, limit: usize, measure: Measure, longest: u64, credit: i64) -> Self {
         let lanes = Lanes::new(classifier.lanes(), measure, longest, credit);
         Self { classifier, lanes, limit, counters: Counters::default() }

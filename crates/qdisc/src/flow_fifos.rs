@@ -1,5 +1,5 @@
-//! What FQ-CoDel and CAKE have in common: a FIFO for each of a number of flows in one slab, each packet with the time at which
-//! it came, and the longest of them in bytes.
+//! What FQ-CoDel and CAKE have in common: a FIFO for each of a number of flows in one slab, each packet with the time
+//! at which it came, and the longest of them in bytes.
 //!
 //! What a packet passes through is in line, so that the packet is moved no more often than in one function.
 
@@ -8,8 +8,8 @@ use narrows_units::{Bytes, Instant};
 
 use crate::{Backlog, ClassReport, Packet};
 
-/// The packets of all flows. Where each flow's begin and end is kept with the flow; its bytes are kept here, next to each
-/// other, so that the longest is soon found.
+/// The packets of all flows. Where each flow's begin and end is kept with the flow; its bytes are kept here, next to
+/// each other, so that the longest is soon found.
 #[derive(Debug)]
 pub struct FlowFifos<P> {
     packets: Fifos<(Instant, P)>,

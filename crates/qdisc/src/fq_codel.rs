@@ -81,10 +81,14 @@ keys! {
     flows: Number(1, 65_536), "queues that flows are hashed into";
     quantum: Number(256, 65_535), "bytes of a turn, on the link";
     target: Time(TARGETS.0, TARGETS.1), "acceptable standing delay of a flow";
-    interval: Time(INTERVALS.0, INTERVALS.1), "how long the delay may stay above it: about the longest usual round-trip time";
-    scale: Choice(), "`target` is never less than one and a half packets' time on the link, and `interval` grows by as much";
+    interval: Time(INTERVALS.0, INTERVALS.1),
+        "how long the delay may stay above it: about the longest usual round-trip time";
+    scale: Choice(),
+        "`target` is never less than one and a half packets' time on the link, and `interval` grows by as much";
     ecn: Choice(), "mark ECN-capable packets instead of dropping them";
-    spare: Choice(), "CoDel leaves alone what has no more than one packet waiting: the flow's `queue` (RFC 8289, ns-3), or the `link` (Linux)";
+    spare: Choice(),
+        "CoDel leaves alone what has no more than one packet waiting: the flow's `queue` (RFC 8289, ns-3), or the \
+         `link` (Linux)";
 }
 
 impl Settings for FqCodelConfig {

@@ -65,7 +65,8 @@ pub struct Lanes<P> {
 }
 
 impl<P: Packet> Lanes<P> {
-    /// `count` lanes, few of which are ever longer than `longest` (in units of `measure`); one that becomes active has `credit`.
+    /// `count` lanes, few of which are ever longer than `longest` (in units of `measure`); one that becomes active has
+    /// `credit`.
     pub fn new(count: usize, measure: Measure, longest: u64, credit: i64) -> Self {
         let step = if let Measure::Bytes(n) = measure { n.max(1) } else { 1 };
         let steps = usize::try_from(longest / step).unwrap_or(usize::MAX).clamp(1, 1 << 20) + 2;

@@ -77,7 +77,8 @@ keys! {
     t_update: Time(Duration::from_millis(1), Duration::from_secs(1)), "time between corrections";
     alpha: Part(0, 100_000_000), "weight of the distance from the target, in 1/s";
     beta: Part(0, 100_000_000), "weight of the change since the last correction, in 1/s";
-    max_burst: Time(Duration::ZERO, Duration::from_secs(10)), "how long nothing is dropped once delay comes after a calm";
+    max_burst: Time(Duration::ZERO, Duration::from_secs(10)),
+        "how long nothing is dropped once delay comes after a calm";
     derandomize: Choice(), "drops are spread evenly: none before a sum of chances of 0.85, one at the latest at 8.5";
     cap: Choice(), "from 10 % on the chance grows by at most 2 % at a time";
     steep: Choice(), "above 250 ms of delay it grows by 2 % more each time (Linux)";

@@ -78,7 +78,8 @@ keys! {
     rtt: Time(Duration::from_millis(1), Duration::from_secs(10)), "round-trip time the buffer is sized for";
     packet: Size(64, 65_535), "size of a typical packet, in bytes: for the buffer, idle time and `bytes`";
     min: Number(0, 1_000_000), "average queue below which nothing is dropped, in packets; 0: a quarter of the buffer";
-    max: Number(0, 1_000_000), "average queue from which everything is dropped (see `gentle`), in packets; 0: three quarters of the buffer";
+    max: Number(0, 1_000_000),
+        "average queue from which everything is dropped (see `gentle`), in packets; 0: three quarters of the buffer";
     max_p: Part(1, 1_000_000), "chance of a drop just below `max`";
     w_q: Part(1, 1_000_000), "weight of an arrival in the average";
     gentle: Choice(), "above `max` the chance grows on, to 1 at twice `max`";

@@ -111,15 +111,18 @@ impl Default for RioConfig {
 
 keys! {
     RioConfig;
-    edge: Choice(), "which packets are \"in\": those with a codepoint (`dscp`), or the first of each flow (`ps`: RIO-PS)";
+    edge: Choice(),
+        "which packets are \"in\": those with a codepoint (`dscp`), or the first of each flow (`ps`: RIO-PS)";
     buffer: Buffer(), "buffer, in multiples of one RTT of the link (`1x`) or in packets";
     rtt: Time(Duration::from_millis(1), Duration::from_secs(10)), "round-trip time the buffer is sized for";
     packet: Size(64, 65_535), "size of a typical packet, in bytes: for the buffer and idle time";
     in_min: Number(0, 1_000_000), "average of \"in\" packets below which none is dropped; 0: half the buffer";
-    in_max: Number(0, 1_000_000), "average of \"in\" packets from which all are dropped (see `gentle`); 0: seven eighths of the buffer";
+    in_max: Number(0, 1_000_000),
+        "average of \"in\" packets from which all are dropped (see `gentle`); 0: seven eighths of the buffer";
     in_p: Part(1, 1_000_000), "chance of a drop of an \"in\" packet just below `in_max`";
     out_min: Number(0, 1_000_000), "average queue below which no \"out\" packet is dropped; 0: an eighth of the buffer";
-    out_max: Number(0, 1_000_000), "average queue from which all \"out\" packets are dropped (see `gentle`); 0: three eighths of the buffer";
+    out_max: Number(0, 1_000_000),
+        "average queue from which all \"out\" packets are dropped (see `gentle`); 0: three eighths of the buffer";
     out_p: Part(1, 1_000_000), "chance of a drop of an \"out\" packet just below `out_max`";
     w_q: Part(1, 1_000_000), "weight of an arrival in the averages";
     gentle: Choice(), "above the upper threshold the chance grows on, to 1 at twice that";
@@ -127,7 +130,8 @@ keys! {
     in_dscp: Number(0, 63), "codepoint of \"in\" packets";
     out_dscp: Number(0, 63), "codepoint of \"out\" packets (`mark=on`)";
     short: Number(1, 1_000_000), "packets with data of a flow that are \"in\" (`edge=ps`)";
-    idle: Time(Duration::from_millis(100), Duration::from_secs(3600)), "a flow that sent nothing for this long begins anew (`edge=ps`)";
+    idle: Time(Duration::from_millis(100), Duration::from_secs(3600)),
+        "a flow that sent nothing for this long begins anew (`edge=ps`)";
     flows: Number(16, 1_048_576), "flows that can be remembered at once (`edge=ps`)";
     mark: Choice(), "packets leave with the codepoint of what they were taken for (`edge=ps`)";
 }

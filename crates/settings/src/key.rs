@@ -92,12 +92,12 @@ impl<C: Settings> Key<C> {
     }
 }
 
-/// The list of keys of a `Config`, for [`Keyed`](crate::Keyed): `keys! { [kinds] Config; name: Kind(range...), "meaning"; ... }`, and
-/// `name(place.of.it): ...` where the key's name is not the field's. `kinds` is the module in which the kinds are found: those
-/// of [`kinds`](crate::kinds), and whatever else the settings need.
+/// The list of keys of a `Config`, for [`Keyed`](crate::Keyed): `keys! { [kinds] Config; name: Kind(range...),
+/// "meaning"; ... }`, and `name(place.of.it): ...` where the key's name is not the field's. `kinds` is the module in
+/// which the kinds are found: those of [`kinds`](crate::kinds), and whatever else the settings need.
 ///
-/// Where some keys have a meaning only beside another setting they stand in sections, each with that setting, the way to its
-/// part of the settings, and settings that have it: `[Some("mode=paper"), paper, Config::paper] { ... }`.
+/// Where some keys have a meaning only beside another setting they stand in sections, each with that setting, the way
+/// to its part of the settings, and settings that have it: `[Some("mode=paper"), paper, Config::paper] { ... }`.
 #[macro_export]
 macro_rules! keys {
     ([$($kinds:tt)*] $config:ty;

@@ -1,5 +1,5 @@
-//! Settings as text. Who has settings lists each key once, with its place, range and meaning; command line, TOML, scenario
-//! files and documents read that list.
+//! Settings as text. Who has settings lists each key once, with its place, range and meaning; command line, TOML,
+//! scenario files and documents read that list.
 //!
 //! ```
 //! use narrows_settings::{Settings, kinds};

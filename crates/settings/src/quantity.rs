@@ -1,7 +1,7 @@
 //! Times, sizes and rates as people write them.
 //!
-//! Scenario files want a unit beside each number ([`time`], [`bytes`], [`number`]) and round to the nanosecond or the byte. Keys
-//! have one of their own, so that a unit may be left out, and are exact ([`decimal`], [`seconds`]).
+//! Scenario files want a unit beside each number ([`time`], [`bytes`], [`number`]) and round to the nanosecond or the
+//! byte. Keys have one of their own, so that a unit may be left out, and are exact ([`decimal`], [`seconds`]).
 
 use narrows_units::{Duration, Rate};
 

@@ -1,5 +1,5 @@
-//! The documents say what the code does: the table of settings in `docs/reference/tcp.md` is the table of keys, and each
-//! start-up and congestion control has its row.
+//! The documents say what the code does: the table of settings in `docs/reference/tcp.md` is the table of keys, and
+//! each start-up and congestion control has its row.
 
 use std::path::Path;
 

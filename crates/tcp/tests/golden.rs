@@ -112,7 +112,8 @@ fn check(name: &str, config: &Config, wire: &Wire<'_>) {
 #[test]
 fn windows() {
     let path = File::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden/windows.txt");
-    let head = "cwnd in whole packets every 200 ms; * a loss was found, T a timeout. 1 Mbit/s, 100 ms, 1000 B, 12 packets.\n\n";
+    let head = "cwnd in whole packets every 200 ms; * a loss was found, T a timeout. \
+         1 Mbit/s, 100 ms, 1000 B, 12 packets.\n\n";
     let text = STACKS.iter().fold(head.to_owned(), |text, (name, settings)| text + &picture(name, settings));
     if std::env::var_os("NARROWS_WRITE").is_some() {
         std::fs::write(&path, &text).expect("the golden file can be written");
@@ -120,7 +121,8 @@ fn windows() {
     let golden = std::fs::read_to_string(&path).unwrap_or_default();
     assert!(
         text == golden,
-        "not as in {}; NARROWS_WRITE=1 cargo test -p narrows-tcp --test golden writes what is below, if it is right:\n{text}",
+        "not as in {}; NARROWS_WRITE=1 cargo test -p narrows-tcp --test golden writes what is below, \
+         if it is right:\n{text}",
         path.display()
     );
 }

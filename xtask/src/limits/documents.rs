@@ -123,7 +123,8 @@ mod tests {
 
     #[test]
     fn words_are_prose_cells_and_code() {
-        let text = "# Two words\n\n- a list - of five\n\n| a | b |\n|---|--:|\n| `c d` | |\n\n```sh\nnarrows run\n```\n";
+        let text = "# Two words\n\n- a list - of five\n\n\
+            | a | b |\n|---|--:|\n| `c d` | |\n\n```sh\nnarrows run\n```\n";
         assert_eq!(count(text), 3 + 4 + 2 + 2 + 2);
     }
 

@@ -125,19 +125,20 @@ impl World {
 
     pub fn connect_lan(&self) {
         self.ip("b", &format!("link add lan type veth peer name e0 netns {}", self.ns("c")));
-        self.end("c", "lan", "10.77.0.2/24", "fd77::2/64", "10.77.0.1", "fd77::1");
+        self.end("c", "lan", ["10.77.0.2/24", "fd77::2/64"], ["10.77.0.1", "fd77::1"]);
     }
 
     pub fn connect_wan(&self) {
         self.ip("b", &format!("link add wan type veth peer name e0 netns {}", self.ns("s")));
-        let (v4, v6) = match self.kind {
-            Kind::Routed => ("10.78.0.2/24", "fd78::2/64"),
-            _ => ("10.77.0.3/24", "fd77::3/64"),
+        let addresses = match self.kind {
+            Kind::Routed => ["10.78.0.2/24", "fd78::2/64"],
+            _ => ["10.77.0.3/24", "fd77::3/64"],
         };
-        self.end("s", "wan", v4, v6, "10.78.0.1", "fd78::1");
+        self.end("s", "wan", addresses, ["10.78.0.1", "fd78::1"]);
     }
 
-    fn end(&self, end: &str, port: &str, v4: &str, v6: &str, gate4: &str, gate6: &str) {
+    /// Addresses and gates are IPv4, then IPv6.
+    fn end(&self, end: &str, port: &str, [v4, v6]: [&str; 2], [gate4, gate6]: [&str; 2]) {
         self.ip(end, &format!("addr add {v4} dev e0"));
         self.ip(end, &format!("-6 addr add {v6} dev e0 nodad"));
         self.ip(end, "link set e0 up");

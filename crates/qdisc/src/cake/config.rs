@@ -77,11 +77,13 @@ keys! {
     CakeConfig;
     limit: Number(1, 1_000_000), "the most packets that wait";
     flows: Number(8, 65_536), "queues, a multiple of eight";
-    quantum: Number(0, 65_535), "bytes of a turn, on the link, at least 256; 0: what it sends in 1/4096 s, from 300 to 1514";
+    quantum: Number(0, 65_535),
+        "bytes of a turn, on the link, at least 256; 0: what it sends in 1/4096 s, from 300 to 1514";
     target: Time(TARGETS.0, TARGETS.1), "acceptable standing delay; at least one and a half packets' time on the link";
     interval: Time(INTERVALS.0, INTERVALS.1), "how long the delay may stay above it; grows with `target`";
     isolate: Choice(), "whose flows share a turn: a source's and a destination's, one of them only, or nobody's";
-    ack_filter: Choice(), "of superfluous acknowledgments of a flow, suppress all but one (`on`), or all (`aggressive`)";
+    ack_filter: Choice(),
+        "of superfluous acknowledgments of a flow, suppress all but one (`on`), or all (`aggressive`)";
     ecn: Choice(), "mark ECN-capable packets instead of dropping them";
 }
 

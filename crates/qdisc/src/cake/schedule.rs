@@ -8,11 +8,12 @@ use super::rounds::ROUNDS;
 use super::{Cake, Set};
 use crate::Packet;
 
-/// With no more flows than this a host's are visited in each round, as CAKE does: where one of so few goes empty the parts of the others
-/// grow much, and leaping rounds would bring a user with three flows 2 % less than one with a single flow (`turns_follow_the_load`).
+/// With no more flows than this a host's are visited in each round, as CAKE does: where one of so few goes empty the
+/// parts of the others grow much, and leaping rounds would bring a user with three flows 2 % less than one with a
+/// single flow (`turns_follow_the_load`).
 const FEW: u64 = 6;
-/// Of more flows each sits out so many rounds at once, or those in which each sends a quantum; of more than twice as many it sits out half
-/// and looks again.
+/// Of more flows each sits out so many rounds at once, or those in which each sends a quantum; of more than twice as
+/// many it sits out half and looks again.
 const NEAR: u64 = 32;
 impl<P: Packet> Cake<P> {
     /// Of these parts the one that counts, or `alone` where nobody shares.
@@ -31,7 +32,8 @@ impl<P: Packet> Cake<P> {
         self.quantum * self.part(self.hosts.parts(flow.src, flow.dst), ONE)
     }
 
-    /// The flow's turn is over: it comes back in the round in which its parts of the quantum make up for its debt, or on the way there.
+    /// The flow's turn is over: it comes back in the round in which its parts of the quantum make up for its debt, or
+    /// on the way there.
     fn postpone(&mut self, at: usize) {
         let share = self.share(at);
         let now = self.rounds.now();
@@ -46,8 +48,8 @@ impl<P: Packet> Cake<P> {
         self.rounds.push(&mut self.links, now.wrapping_add(u32::from(away)), at as u32);
     }
 
-    /// What the rounds that the flow has sat out are worth. Whether its source or its destination has more flows is decided for all of
-    /// them together.
+    /// What the rounds that the flow has sat out are worth. Whether its source or its destination has more flows is
+    /// decided for all of them together.
     fn credit(&mut self, at: usize) {
         let flow = &self.flows[at];
         let now = self.rounds.now();

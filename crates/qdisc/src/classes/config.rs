@@ -139,7 +139,8 @@ const fn secs(s: u64) -> Duration {
 keys! {
     Config;
     edge: Choice(), "which class a flow is of: by how long it has lived, by chance, or by the codepoint it bears";
-    threshold: Choice(), "what makes a flow a long one: `packets`, `seconds`, or more packets than nine flows of ten have";
+    threshold: Choice(),
+        "what makes a flow a long one: `packets`, `seconds`, or more packets than nine flows of ten have";
     packets: Number(1, 1_000_000), "packets of data from which a flow is a long one; with `auto` where it begins";
     seconds: Time(Duration::from_millis(100), secs(3600)), "age from which a flow is a long one";
     split: Choice(), "the link is divided as `share` says, or by the flows seen and what they use";
@@ -154,7 +155,8 @@ keys! {
     mark: Choice(), "write the codepoint of its class on every packet, for a box behind this one";
     dscp_short: Number(0, 63), "codepoint of the short class (18 is AF21)";
     dscp_long: Number(0, 63), "codepoint of the long class (10 is AF11); packets with neither go to it too";
-    rtt: Time(Duration::from_millis(1), secs(10)), "round-trip time the buffer is sized for, and in which active flows are counted";
+    rtt: Time(Duration::from_millis(1), secs(10)),
+        "round-trip time the buffer is sized for, and in which active flows are counted";
     packet: Size(64, 65_535), "packet size the buffer is sized for, in bytes";
     flows: Number(16, 1_048_576), "flows that can be remembered at once; never fewer than packets can wait";
     record_timeout: Time(secs(1), secs(600)), "a flow that sent nothing for this long is forgotten";

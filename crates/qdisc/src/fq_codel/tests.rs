@@ -160,7 +160,8 @@ fn a_flow_that_comes_back_does_not_pay_for_its_absence() {
             }
             q.dequeue(now, &mut v);
         }
-        let second = |v: &Verdict<Record>| matches!(v, Verdict::Dropped { packet, .. } if packet.id < 100_000 && packet.id % 1000 >= 4);
+        let late = |packet: &Record| packet.id < 100_000 && packet.id % 1000 >= 4;
+        let second = |v: &Verdict<Record>| matches!(v, Verdict::Dropped { packet, .. } if late(packet));
         v.iter().filter(|v| second(v)).count()
     };
     assert_eq!(

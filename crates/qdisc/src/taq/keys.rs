@@ -48,17 +48,23 @@ keys! {
     [None, common, Config::default] {
         share: Choice(), "whom the link is shared among: flows, or pools (user addresses) first";
         admission: Choice(), "new pools wait while the link has more than it can serve";
-        waiting_syn: Choice(), "a waiting SYN is dropped (the client asks again) or held; auto: dropped in paper mode, held in default";
+        waiting_syn: Choice(),
+            "a waiting SYN is dropped (the client asks again) or held; auto: dropped in paper mode, held in default";
         t_pool: Time(secs(1), secs(10)), "a flow joins the pool its source started less than this ago";
-        t_wait: Time(secs(1), secs(10)), "a pool that has waited this long is admitted (paper mode); under overload one pool is admitted each `t_wait` (default mode)";
-        rho_r: Part(100_000, 500_000), "cap of the recovery queue (paper mode), of packets without data (default mode), as a share of the link";
-        w_loss: Time(secs(1), secs(20)), "window over which loss is measured: for the report, and in paper mode for admission";
+        t_wait: Time(secs(1), secs(10)),
+            "a pool that has waited this long is admitted (paper mode); under overload one pool is admitted each \
+             `t_wait` (default mode)";
+        rho_r: Part(100_000, 500_000),
+            "cap of the recovery queue (paper mode), of packets without data (default mode), as a share of the link";
+        w_loss: Time(secs(1), secs(20)),
+            "window over which loss is measured: for the report, and in paper mode for admission";
         flows: Number(16, 1_048_576), "flows that can be followed at once";
         pools: Number(16, 1_048_576), "pools that can be remembered at once";
     }
     [Some("mode=paper"), paper, Config::paper] {
         fair_share: Choice(), "equal shares, or in proportion to 1 / epoch length";
-        p_thresh: Part(50_000, 200_000), "loss probability from which timeouts repeat: decides nothing but how high `p_admit` may be";
+        p_thresh: Part(50_000, 200_000),
+            "loss probability from which timeouts repeat: decides nothing but how high `p_admit` may be";
         p_admit: Part(1_000, 200_000), "loss probability from which new pools wait; below p_thresh";
         over_penalised: Number(1, 5), "more drops than this in two epochs make a flow over-penalised";
         newflow_cap: Part(100_000, 500_000), "cap of the new-flow queue, as a share of the buffer";
@@ -84,11 +90,13 @@ keys! {
         young_weight: Number(100, 1_600), "a young flow's share, in percent of an old one's";
         quantum: Number(0, 65_535), "bytes DRR adds each round to what a flow may send; 0: the largest packet of late";
         new_quantum: Number(0, 1_000_000), "bytes a new flow may send before the old flows";
-        new_share: Part(100_000, 1_000_000), "what new flows may have of the link while old ones wait; 1: they go before all";
+        new_share: Part(100_000, 1_000_000),
+            "what new flows may have of the link while old ones wait; 1: they go before all";
         memory_packets: Number(16, 1_000_000), "most packets that wait at once";
         memory_bytes: Size(65_536, 4_000_000_000), "most bytes that wait at once";
         round_limit_ms: Millis(100, 600_000), "new pools wait while a round of one packet per flow takes longer";
-        wait_rounds: Number(0, 10_000), "a pool that has waited this many such rounds is admitted; 0: none is, for that";
+        wait_rounds: Number(0, 10_000),
+            "a pool that has waited this many such rounds is admitted; 0: none is, for that";
     }
 }
 

@@ -123,6 +123,32 @@ impl Traffic {
         self.push(true, true, r);
     }
 
+    /// The SYN, or both where the user's goes the other way, as for a download.
+    fn open(&mut self, at: usize, mut tcp: TcpHeader, dice: u64, back: u32) {
+        let f = &mut self.flows[at];
+        let (key, stamps) = (f.key, f.timestamps);
+        f.open = dice < 70;
+        f.acked = f.next.wrapping_add(1);
+        tcp.flags = if key.dport == 80 { Flags::SYN } else { Flags::SYN.and(Flags::ACK) };
+        (tcp.window_scale, tcp.mss) = (Some(7), Some(1460));
+        let seq = f.next;
+        if f.open {
+            f.next = f.next.wrapping_add(1);
+        }
+        let syn = TcpHeader {
+            flags: Flags::SYN,
+            seq: SeqNum(back),
+            window_scale: Some(7),
+            mss: Some(1460),
+            ..TcpHeader::default()
+        };
+        if key.sport == 80 {
+            self.push(false, false, segment(key.reverse(), syn, Ecn::NotEct, stamps));
+        }
+        tcp.seq = SeqNum(seq);
+        self.push(true, false, segment(key, tcp, Ecn::NotEct, stamps));
+    }
+
     fn tcp(&mut self, at: usize) {
         let dice = self.rng.below(100);
         let back = self.rng.next() as u32;
@@ -131,27 +157,7 @@ impl Traffic {
         let mut tcp =
             TcpHeader { flags: Flags::ACK, seq: SeqNum(f.next), window: 64_000, ..TcpHeader::default() };
         if !f.open {
-            // The SYN comes from the user: the other way for a download.
-            f.open = dice < 70;
-            f.acked = f.next.wrapping_add(1);
-            tcp.flags = if key.dport == 80 { Flags::SYN } else { Flags::SYN.and(Flags::ACK) };
-            (tcp.window_scale, tcp.mss) = (Some(7), Some(1460));
-            let seq = f.next;
-            if f.open {
-                f.next = f.next.wrapping_add(1);
-            }
-            let syn = TcpHeader {
-                flags: Flags::SYN,
-                seq: SeqNum(back),
-                window_scale: Some(7),
-                mss: Some(1460),
-                ..TcpHeader::default()
-            };
-            if key.sport == 80 {
-                self.push(false, false, segment(key.reverse(), syn, Ecn::NotEct, stamps));
-            }
-            tcp.seq = SeqNum(seq);
-            self.push(true, false, segment(key, tcp, Ecn::NotEct, stamps));
+            self.open(at, tcp, dice, back);
             return;
         }
         match dice {

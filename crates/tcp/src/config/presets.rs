@@ -1,5 +1,5 @@
-//! The settings of known stacks. A number that is not the usual one has its source next to it; `docs/reference/tcp.md` has all
-//! of them in one table.
+//! The settings of known stacks. A number that is not the usual one has its source next to it; `docs/reference/tcp.md`
+//! has all of them in one table.
 
 use narrows_units::Duration;
 
