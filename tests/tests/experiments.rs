@@ -5,7 +5,7 @@
 use core::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 
-use narrows_scenario::{Experiment, Outcome, Sample, Verdict};
+use narrows_scenario::{Experiment, Judgment, Outcome, Sample};
 
 fn folder() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../experiments")
@@ -58,7 +58,7 @@ fn judge(file: &str, sets: &[&str], hold: &[&str]) {
         let metrics = results.expect("it is not stopped").summary;
         samples.push(Sample { coords: run.coords, seed: run.seed, metrics });
     }
-    let verdicts: Vec<(&str, Verdict)> = experiment
+    let verdicts: Vec<(&str, Judgment)> = experiment
         .claims
         .iter()
         .map(|c| (c.text.as_str(), c.judge(&samples).unwrap_or_else(|e| panic!("{file}: {e}"))))

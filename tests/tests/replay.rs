@@ -6,7 +6,7 @@ use std::convert::Infallible;
 
 use narrows_box::{Engine, LaneSettings, Scripted};
 use narrows_qdisc::{Event, Limit, Record, ShaperConfig, Spec};
-use narrows_sim::replay::{Arrival, Lane, Prefix, direction, replay};
+use narrows_sim::replay::{Arrival, Prefix, ReplayLink, direction, replay};
 use narrows_units::{Bytes, Ecn, Instant, Rate, SeqNum};
 use narrows_wire::capture::{Reader, Writer};
 use narrows_wire::{Flags, FlowKey, Header, Proto, TcpHeader};
@@ -121,12 +121,17 @@ fn a_replay_decides_as_the_box_does() {
             assert_eq!(arrivals.len(), 5_000);
 
             let mut replayed = Vec::new();
-            let lane = Lane { link: Some(LINK), discipline: spec.clone() };
-            let Ok(report) =
-                replay(arrivals.iter().copied().map(Ok::<_, Infallible>), &lane, &Lane::OPEN, 1, |now, e| {
+            let lane = ReplayLink { link: Some(LINK), discipline: spec.clone() };
+            let Ok(report) = replay(
+                arrivals.iter().copied().map(Ok::<_, Infallible>),
+                &lane,
+                &ReplayLink::OPEN,
+                1,
+                |now, e| {
                     replayed.push((now, anonymous(e)));
                     Ok(())
-                });
+                },
+            );
 
             let open = LaneSettings::new(None, Spec::Fifo(Limit::Packets(1000)), 1);
             let mut engine = Engine::new(&[LaneSettings::new(Some(LINK), spec.clone(), 1), open]);

@@ -5,7 +5,7 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 
 use caps::{CapSet, Capability};
-use narrows_netio::links::Link;
+use narrows_netio::links::Interface;
 use nix::sched::{CloneFlags, unshare};
 
 use super::nfqueue::Nfqueue;
@@ -134,7 +134,7 @@ fn bridge() -> anyhow::Result<String> {
 }
 
 fn packet_sockets() -> anyhow::Result<String> {
-    let lo = Link::find("lo")?;
+    let lo = Interface::find("lo")?;
     PacketPair::open(("lo", &lo), ("lo", &lo)).map(|_| "can be opened".to_owned())
 }
 

@@ -7,7 +7,7 @@ use narrows_qdisc::{Direction, Driver, Event, Manage as _, Packet, Qdisc as _, R
 use narrows_units::Instant;
 
 use super::backend::Backend;
-use super::lane::{Lane, LaneSettings};
+use super::lane::{LaneSettings, LinkQueue};
 
 /// What a step found.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -22,7 +22,7 @@ pub struct Step {
 
 /// A box with two directions.
 pub struct Engine<P> {
-    driver: Driver<P, Lane<P>>,
+    driver: Driver<P, LinkQueue<P>>,
     arrivals: Vec<(Direction, P)>,
 }
 
@@ -31,7 +31,7 @@ impl<P: Packet + Send + 'static> Engine<P> {
     #[must_use]
     pub fn new(settings: &[LaneSettings; 2]) -> Self {
         let [down, up] = settings;
-        Self { driver: Driver::new(Lane::new(down), Lane::new(up)), arrivals: Vec::new() }
+        Self { driver: Driver::new(LinkQueue::new(down), LinkQueue::new(up)), arrivals: Vec::new() }
     }
 
     /// Takes what has come and sends what may leave at `now`, which must not decrease between calls.

@@ -36,7 +36,7 @@ impl LaneSettings {
 }
 
 /// One direction of the box.
-pub enum Lane<P> {
+pub enum LinkQueue<P> {
     /// Not shaped: what comes goes.
     Open(Switch<P>),
     /// Behind a rate.
@@ -53,7 +53,7 @@ pub struct Switch<P> {
     inner: BoxedDiscipline<P>,
 }
 
-impl<P: Packet + Send + 'static> Lane<P> {
+impl<P: Packet + Send + 'static> LinkQueue<P> {
     /// A direction as told, empty.
     #[must_use]
     pub fn new(settings: &LaneSettings) -> Self {
@@ -180,14 +180,14 @@ impl<P: Packet> Discipline<P> for Switch<P> {
 macro_rules! lane {
     ($lane:expr, $q:ident => $call:expr) => {
         match $lane {
-            Lane::Open($q) => $call,
-            Lane::Shaped($q) => $call,
-            Lane::Watched($q) => $call,
+            LinkQueue::Open($q) => $call,
+            LinkQueue::Shaped($q) => $call,
+            LinkQueue::Watched($q) => $call,
         }
     };
 }
 
-impl<P: Packet> Qdisc<P> for Lane<P> {
+impl<P: Packet> Qdisc<P> for LinkQueue<P> {
     fn enqueue(&mut self, now: Instant, packet: P, verdicts: &mut Verdicts<P>) {
         lane!(self, q => q.enqueue(now, packet, verdicts));
     }
@@ -202,7 +202,7 @@ impl<P: Packet> Qdisc<P> for Lane<P> {
     }
 }
 
-impl<P: Packet> Manage for Lane<P> {
+impl<P: Packet> Manage for LinkQueue<P> {
     fn report(&mut self, now: Instant) -> Report {
         match self {
             Self::Open(q) => Report { name: "open", ..q.report(now) },
@@ -215,7 +215,7 @@ impl<P: Packet> Manage for Lane<P> {
     }
 }
 
-impl<P: Packet> Discipline<P> for Lane<P> {
+impl<P: Packet> Discipline<P> for LinkQueue<P> {
     fn reverse_path(&self) -> Option<&dyn ReversePath<P>> {
         lane!(self, q => q.reverse_path())
     }
@@ -308,7 +308,7 @@ mod tests {
     fn what_is_held_or_kept_back_survives_an_exchange() {
         let inner = Box::new(Holder::default());
         let mut lane =
-            Lane::Open(Switch { before: VecDeque::new(), before_backlog: Backlog::default(), inner });
+            LinkQueue::Open(Switch { before: VecDeque::new(), before_backlog: Backlog::default(), inner });
         let (now, mut v) = (Instant::from_nanos(5), Vec::new());
         for id in 0..4 {
             lane.enqueue(now, record(id), &mut v);
@@ -335,13 +335,13 @@ mod tests {
             ("taq", "taq:window_clamp=off", true),
             ("taq", "taq:mode=paper", false),
         ] {
-            let mut lane = Lane::new(&settings(600, from));
+            let mut lane = LinkQueue::new(&settings(600, from));
             let mut v = Vec::new();
             lane.enqueue(Instant::ZERO, record(1), &mut v);
             assert_eq!(lane.adjust(Instant::ZERO, &settings(900, to)), kept, "{from} to {to}");
             assert_eq!(lane.report(Instant::ZERO).counters.arrived, 1);
         }
-        let mut lane: Lane<Record> = Lane::new(&settings(600, "fifo:9"));
+        let mut lane: LinkQueue<Record> = LinkQueue::new(&settings(600, "fifo:9"));
         assert!(!lane.adjust(Instant::ZERO, &LaneSettings::new(None, "fifo:9".parse().unwrap(), 1)));
     }
 }

@@ -20,7 +20,7 @@ use super::packet::HeldPacket;
 use super::run::{Notice, Source};
 use super::settings::Settings;
 use super::status::{DirectionStatus, ReportJson, Status};
-use narrows_netio::links::{Link, Monitor};
+use narrows_netio::links::{Interface, Monitor};
 
 /// Steps in a row in which a discipline asks to be called at once and does nothing, before we breathe. No discipline
 /// should; but under SCHED_FIFO a busy loop would take the machine.
@@ -132,7 +132,8 @@ impl<'a, C: Channel> Live<'a, C> {
 
     fn check_links(&mut self, tell: &mut dyn FnMut(Notice)) {
         let names = [&self.settings.lan, &self.settings.wan];
-        let missing: Vec<String> = names.into_iter().filter(|n| Link::find(n).is_err()).cloned().collect();
+        let missing: Vec<String> =
+            names.into_iter().filter(|n| Interface::find(n).is_err()).cloned().collect();
         for name in &missing {
             if !self.missing.contains(name) {
                 tell(Notice::Message(format!("interface {name} is gone; waiting for it to come back")));

@@ -36,7 +36,7 @@ const VERDICTS_AT_ONCE: usize = 48 << 10;
 const SPARE_BUFFERS: usize = 4096;
 
 #[derive(Debug)]
-struct Queue {
+struct NfQueue {
     number: u16,
     socket: OwnedFd,
     batch: Batch,
@@ -45,7 +45,7 @@ struct Queue {
     last_id: u32,
 }
 
-impl Queue {
+impl NfQueue {
     fn open(number: u16) -> io::Result<Self> {
         let socket = socket(
             AddressFamily::Netlink,
@@ -102,7 +102,7 @@ impl Queue {
 /// A back end on two kernel queues, one per direction.
 #[derive(Debug)]
 pub struct Nfqueue {
-    queues: [Queue; 2],
+    queues: [NfQueue; 2],
     spare: Vec<Vec<u8>>,
     errors: ErrorCounters,
     /// The first error of a verdict, told at the end of the step.
@@ -121,7 +121,7 @@ impl Nfqueue {
     /// `nfnetlink_queue`.
     pub fn open(number: u16) -> io::Result<Self> {
         Ok(Self {
-            queues: [Queue::open(number)?, Queue::open(number + 1)?],
+            queues: [NfQueue::open(number)?, NfQueue::open(number + 1)?],
             spare: Vec::new(),
             errors: ErrorCounters::default(),
             failed: None,

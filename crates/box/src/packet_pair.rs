@@ -6,7 +6,7 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
 use anyhow::Context;
 use narrows_netio::frame::{self, VNET, Vnet};
-use narrows_netio::links::Link;
+use narrows_netio::links::Interface;
 use narrows_netio::mmsg::{self, BATCH, Batch};
 use narrows_netio::packet_socket::{
     be_promiscuous, bind, dropped, ignore_outgoing, with_auxdata, with_vnet_header,
@@ -82,8 +82,8 @@ impl PacketPair {
     ///
     /// # Errors
     /// `EPERM` without CAP_NET_RAW.
-    pub fn open(lan: (&str, &Link), wan: (&str, &Link)) -> anyhow::Result<Self> {
-        let port = |(name, link): (&str, &Link)| {
+    pub fn open(lan: (&str, &Interface), wan: (&str, &Interface)) -> anyhow::Result<Self> {
+        let port = |(name, link): (&str, &Interface)| {
             Port::open(name, link.index).with_context(|| format!("cannot open a packet socket on {name}"))
         };
         Ok(Self { ports: [port(wan)?, port(lan)?], errors: ErrorCounters::default() })
@@ -219,7 +219,7 @@ impl Channel for PacketPair {
     fn links_changed(&mut self) {
         for port in &mut self.ports {
             // An interface that comes back has a new number.
-            if let Ok(link) = Link::find(&port.name)
+            if let Ok(link) = Interface::find(&port.name)
                 && link.index != port.index
                 && let Ok((input, output)) = Port::sockets(link.index)
             {

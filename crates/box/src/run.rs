@@ -22,7 +22,7 @@ use super::rules::{Rules, Tool};
 use super::settings::{BackendKind, Options, Settings};
 use super::state::{self, Claim, Traces};
 use super::sysctl;
-use narrows_netio::links::{Link, Monitor};
+use narrows_netio::links::{Interface, Monitor};
 
 /// Where settings come from: flags, and a file that is read again on SIGHUP.
 #[derive(Clone, Debug, Default)]
@@ -62,7 +62,7 @@ pub enum Notice {
 pub fn run(source: &Source, mut tell: impl FnMut(Notice)) -> anyhow::Result<()> {
     let mut settings = source.settings()?;
     privilege::check()?;
-    let (lan, wan) = (Link::find(&settings.lan)?, Link::find(&settings.wan)?);
+    let (lan, wan) = (Interface::find(&settings.lan)?, Interface::find(&settings.wan)?);
     settings.set_mtu(lan.mtu.max(wan.mtu));
     let bridged = bridged(&settings, &lan, &wan)?;
     // From here on signals come through a descriptor: no time at which they would kill a box half made.
@@ -99,7 +99,7 @@ fn signals() -> anyhow::Result<SignalFd> {
 }
 
 /// Whether both interfaces are ports of one bridge.
-fn bridged(settings: &Settings, lan: &Link, wan: &Link) -> anyhow::Result<bool> {
+fn bridged(settings: &Settings, lan: &Interface, wan: &Interface) -> anyhow::Result<bool> {
     match (settings.backend, lan.bridge, wan.bridge) {
         (BackendKind::Packet, None, None) => Ok(false),
         (BackendKind::Packet, l, _) => {
@@ -133,8 +133,8 @@ struct Setup<'a> {
     claim: Claim,
     tools: Vec<Tool>,
     signals: SignalFd,
-    lan: Link,
-    wan: Link,
+    lan: Interface,
+    wan: Interface,
     bridged: bool,
 }
 

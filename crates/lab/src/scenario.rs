@@ -8,7 +8,7 @@ use std::str::FromStr;
 use std::time::Duration;
 
 use anyhow::ensure;
-use narrows_scenario::{Experiment, Kind, Size};
+use narrows_scenario::{Experiment, Size, TrafficKind};
 use narrows_units::Rate;
 use serde::{Deserialize, Serialize};
 
@@ -154,15 +154,15 @@ impl Traffic {
     }
 
     /// What the lab's users can do; the file's check has refused all else.
-    fn of(kind: &Kind) -> Option<Self> {
+    fn of(kind: &TrafficKind) -> Option<Self> {
         match kind {
-            Kind::Objects { users, connections, think, size } => Some(Self::Objects {
+            TrafficKind::Objects { users, connections, think, size } => Some(Self::Objects {
                 users: *users,
                 connections: *connections,
                 think: (*think).into(),
                 size: size.clone(),
             }),
-            Kind::Long { flows } => Some(Self::Long { flows: *flows }),
+            TrafficKind::Long { flows } => Some(Self::Long { flows: *flows }),
             _ => None,
         }
     }

@@ -16,7 +16,7 @@
 
 use crate::Result;
 use crate::domain::within;
-use crate::throughput::{Flow, loss_of, padhye_throughput, seconds, timeout_probability, timeouts_s};
+use crate::throughput::{LongFlow, loss_of, padhye_throughput, seconds, timeout_probability, timeouts_s};
 
 /// A transfer and its path.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -24,7 +24,7 @@ pub struct Transfer {
     /// d: segments to send, 1 to 1e12.
     pub packets: u64,
     /// The path: its loss, which is also that of the SYN (p_f), below 1/2; RTT; T0; b; Wmax.
-    pub flow: Flow,
+    pub flow: LongFlow,
     /// p_r: loss on the way back, which here only the SYN+ACK feels. Below 1/2.
     pub reverse_loss: f64,
     /// T_s: the first timeout of SYN and SYN+ACK, seconds. 1 s by RFC 6298 section 2.1.
@@ -102,7 +102,7 @@ pub fn handshake_s(forward_loss: f64, reverse_loss: f64, rtt_s: f64, syn_rto_s: 
 /// # Errors
 /// A quantity outside the domain that [`Transfer`] and [`Flow`] state.
 pub fn cardwell(transfer: &Transfer) -> Result<Latency> {
-    let Flow { loss: p, rtt_s, rto_s, b, wmax_packets } = *transfer.flow.checked()?;
+    let LongFlow { loss: p, rtt_s, rto_s, b, wmax_packets } = *transfer.flow.checked()?;
     let d = within("packets", transfer.packets as f64, 1.0..=1e12, "1 to 1e12 packets")?;
     let handshake_s = handshake_s(p, transfer.reverse_loss, rtt_s, transfer.syn_rto_s)?;
     let w1 = within("iw", transfer.initial_window, 1.0..=1e9, "an initial window of 1 to 1e9 packets")?;

@@ -56,7 +56,7 @@ pub enum Buffer {
 
 /// A link, its users, and what they want of it.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Link {
+pub struct SharedLink {
     /// Its rate.
     pub rate: Rate,
     /// A full packet, headers included.
@@ -79,7 +79,7 @@ pub struct Link {
     pub patience: Duration,
 }
 
-impl Link {
+impl SharedLink {
     /// A link with a buffer of one round trip and packets of 1500 B, for users of one connection each, all at once,
     /// with the TCP of Linux, who fetch the simulator's mean web object and wait a minute at most.
     #[must_use]
@@ -162,9 +162,9 @@ impl Link {
         operating_point(&self.bottleneck(flows, buffer_packets))
     }
 
-    fn verdict(&self, flows: u32) -> Result<Verdict> {
+    fn verdict(&self, flows: u32) -> Result<Outlook> {
         let point = self.point(flows, self.buffer_packets())?;
-        Ok(Verdict::of(&point, self.fetch_s(flows), self.patience.as_secs_f64()))
+        Ok(Outlook::of(&point, self.fetch_s(flows), self.patience.as_secs_f64()))
     }
 
     fn check(&self) -> Result<()> {
@@ -193,7 +193,7 @@ impl Link {
 
 /// What is to be expected of a link with drop-tail, from good to bad.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Verdict {
+pub enum Outlook {
     /// More than [`FEW_PACKETS`] per round trip for each flow.
     Fine,
     /// No more than that, so that losses cost timeouts; less than [`P_THRESH`] is lost.
@@ -204,7 +204,7 @@ pub enum Verdict {
     TooMany,
 }
 
-impl Verdict {
+impl Outlook {
     /// All, from good to bad.
     pub const ALL: [Self; 4] = [Self::Fine, Self::SmallPackets, Self::PastTipping, Self::TooMany];
 
@@ -281,7 +281,7 @@ pub struct Admission {
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Exit {
     /// What is reached, or something better.
-    pub to: Verdict,
+    pub to: Outlook,
     /// Most users at this rate; 0 if even one has too many connections.
     pub users: u32,
     /// Least rate for these users; none up to 1 Tbit/s.
@@ -302,7 +302,7 @@ pub struct Plan {
     /// `C RTT / (S N)`: packets per round trip without any queue.
     pub share_packets: f64,
     /// What is to be expected.
-    pub verdict: Verdict,
+    pub verdict: Outlook,
     /// The link under drop-tail; its share is with the queue full.
     pub point: OperatingPoint,
     /// Stalls of users under drop-tail.
@@ -323,12 +323,12 @@ pub struct Plan {
 ///
 /// # Errors
 /// A quantity outside its domain.
-pub fn plan(link: &Link) -> Result<Plan> {
+pub fn plan(link: &SharedLink) -> Result<Plan> {
     link.check()?;
     let (flows, buffer_packets) = (link.flows(), link.buffer_packets());
     let point = link.point(flows, buffer_packets)?;
-    let verdict = Verdict::of(&point, link.fetch_s(flows), link.patience.as_secs_f64());
-    let better = Verdict::ALL.into_iter().filter(|to| *to < verdict).rev();
+    let verdict = Outlook::of(&point, link.fetch_s(flows), link.patience.as_secs_f64());
+    let better = Outlook::ALL.into_iter().filter(|to| *to < verdict).rev();
     let exits: Result<Vec<Exit>> = better
         .map(|to| Ok(Exit { to, users: edges::most_users(link, to)?, rate: edges::least_rate(link, to)? }))
         .collect();
@@ -353,13 +353,13 @@ pub fn plan(link: &Link) -> Result<Plan> {
 /// Stalls at the operating point of flows without tail loss probes: Linux probes only in its open state (RFC 8985,
 /// section 7.2), to which a flow that stalls has not come back since its first timeout. That leaves the timer of RFC
 /// 6298, whose back-off ends as ever.
-fn stalls(link: &Link) -> Result<Stalls> {
+fn stalls(link: &SharedLink) -> Result<Stalls> {
     let bottleneck = link.bottleneck(link.flows(), link.buffer_packets());
     let point = operating_point(&Bottleneck { stack: Stack::Rfc, ..bottleneck })?;
     Ok(Stalls::new(point, link.connections))
 }
 
-fn larger_buffer(link: &Link, now: &OperatingPoint) -> Result<Option<LargerBuffer>> {
+fn larger_buffer(link: &SharedLink, now: &OperatingPoint) -> Result<Option<LargerBuffer>> {
     let loses = |packets: u32| Ok(link.point(link.flows(), packets)?.loss >= P_THRESH);
     if now.loss < P_THRESH || loses(MOST_BUFFER)? {
         return Ok(None);
@@ -370,7 +370,7 @@ fn larger_buffer(link: &Link, now: &OperatingPoint) -> Result<Option<LargerBuffe
     Ok(Some(LargerBuffer { packets, delay_s, smallest_fetch_s }))
 }
 
-fn rounds(link: &Link, flows: u32) -> Rounds {
+fn rounds(link: &SharedLink, flows: u32) -> Rounds {
     let n = f64::from(flows);
     let round_s = n * link.packet_s();
     Rounds {
@@ -389,7 +389,7 @@ fn rounds(link: &Link, flows: u32) -> Rounds {
 /// But nobody waits longer than [`WAIT_ROUNDS`] rounds of those who are admitted. Then more are: n connections, each
 /// for n objects' time T, with rounds of n packets' time s, and a wait queue of c n s; all N are admitted or wait,
 /// N T = n T + c n s. A round counts users, of whom there are only so many.
-fn admission(link: &Link, users: f64, flows: u32, busy_users: u32) -> Admission {
+fn admission(link: &SharedLink, users: f64, flows: u32, busy_users: u32) -> Admission {
     let (flows, busy_users) = (f64::from(flows), f64::from(busy_users));
     let (object_s, longest_s) = (link.object_s(), WAIT_ROUNDS * link.packet_s());
     let wait_s = (busy_users > users).then(|| {
@@ -400,7 +400,7 @@ fn admission(link: &Link, users: f64, flows: u32, busy_users: u32) -> Admission 
     Admission { users: users.min(f64::from(u32::MAX)) as u32, wait_s }
 }
 
-fn loss_admission(link: &Link, now: &OperatingPoint) -> Result<Admission> {
+fn loss_admission(link: &SharedLink, now: &OperatingPoint) -> Result<Admission> {
     let buffer = link.buffer_packets();
     let keeps = |flows: u32| Ok(link.point(flows, buffer)?.loss < P_ADMIT);
     let flows = if now.loss < P_ADMIT { link.flows() } else { edges::last_where(0, link.flows(), keeps)? };

@@ -207,14 +207,14 @@ fn integral(from: f64, to: f64, f: impl Fn(f64) -> f64) -> f64 {
 
 /// A link and the transfers that share it.
 #[derive(Clone, Debug)]
-pub struct Queue {
+pub struct SharedQueue {
     bytes_per_s: f64,
     load: f64,
     law: Law,
     mean: f64,
 }
 
-impl Queue {
+impl SharedQueue {
     /// A link of `rate` that transfers of these `sizes` keep busy for a share `load` of the time.
     ///
     /// # Errors
@@ -266,7 +266,7 @@ impl Queue {
     /// First in, first out: the mean over all transfers, seconds.
     ///
     /// # Errors
-    /// As [`Queue::fifo_wait_s`].
+    /// As [`SharedQueue::fifo_wait_s`].
     pub fn fifo_mean_s(&self) -> Result<f64> {
         Ok(self.fifo_wait_s()? + self.seconds(self.mean))
     }

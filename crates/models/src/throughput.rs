@@ -36,7 +36,7 @@ pub fn mathis(loss: f64, b: f64) -> Result<f64> {
 
 /// A long flow and its path, in the symbols of Padhye et al.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Flow {
+pub struct LongFlow {
     /// p: probability that a packet is lost, given that the one before it in its round was not. 0, or 1e-12 <= p < 1.
     pub loss: f64,
     /// RTT, seconds; queueing included. 1e-9 to 1e9.
@@ -49,7 +49,7 @@ pub struct Flow {
     pub wmax_packets: Option<f64>,
 }
 
-impl Flow {
+impl LongFlow {
     /// The flow, if every quantity is in its domain.
     pub(crate) fn checked(&self) -> Result<&Self> {
         loss_of("loss", self.loss)?;
@@ -149,8 +149,8 @@ fn back_off(p: f64) -> f64 {
 /// the loss that makes E\[W\] = Wmax the RTTs of a cycle jump by (2-b)/4, so for b = 1 the rate rises a little there.
 ///
 /// # Errors
-/// A quantity outside the domain that [`Flow`] states; no loss and no Wmax.
-pub fn padhye(flow: &Flow) -> Result<f64> {
+/// A quantity outside the domain that [`LongFlow`] states; no loss and no Wmax.
+pub fn padhye(flow: &LongFlow) -> Result<f64> {
     full(flow, |w, timeout, p| w + timeout / (1.0 - p))
 }
 
@@ -159,13 +159,13 @@ pub fn padhye(flow: &Flow) -> Result<f64> {
 ///
 /// # Errors
 /// As [`padhye`].
-pub fn padhye_throughput(flow: &Flow) -> Result<f64> {
+pub fn padhye_throughput(flow: &LongFlow) -> Result<f64> {
     full(flow, |w, timeout, _| w / 2.0 + timeout)
 }
 
 /// The full model; `beyond` is what a cycle sends beyond the (1-p)/p before its loss, of w, Q^(w) and p.
-fn full(flow: &Flow, beyond: impl Fn(f64, f64, f64) -> f64) -> Result<f64> {
-    let Flow { loss: p, rtt_s, rto_s, b, .. } = *flow.checked()?;
+fn full(flow: &LongFlow, beyond: impl Fn(f64, f64, f64) -> f64) -> Result<f64> {
+    let LongFlow { loss: p, rtt_s, rto_s, b, .. } = *flow.checked()?;
     let limit = flow.limit()?;
     if let (Some(w), true) = (limit, p == 0.0) {
         return Ok(w / rtt_s);
@@ -187,8 +187,8 @@ fn full(flow: &Flow, beyond: impl Fn(f64, f64, f64) -> f64) -> Result<f64> {
 ///
 /// # Errors
 /// As [`padhye`].
-pub fn padhye_approximate(flow: &Flow) -> Result<f64> {
-    let Flow { loss: p, rtt_s, rto_s, b, wmax_packets } = *flow.checked()?;
+pub fn padhye_approximate(flow: &LongFlow) -> Result<f64> {
+    let LongFlow { loss: p, rtt_s, rto_s, b, wmax_packets } = *flow.checked()?;
     flow.limit()?;
     let timeout = (3.0 * (3.0 * b * p / 8.0).sqrt()).min(1.0);
     let rate = 1.0 / (rtt_s * (2.0 * b * p / 3.0).sqrt() + rto_s * timeout * p * (1.0 + 32.0 * p * p));

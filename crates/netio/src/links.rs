@@ -13,7 +13,7 @@ const LINK_EVENTS: u32 = libc::RTMGRP_LINK as u32;
 
 /// One interface.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Link {
+pub struct Interface {
     /// Its number in this network namespace.
     pub index: u32,
     /// Whether it is switched on.
@@ -35,7 +35,7 @@ fn route_socket(groups: u32) -> io::Result<OwnedFd> {
     Ok(socket)
 }
 
-impl Link {
+impl Interface {
     /// The interface called `name`.
     ///
     /// # Errors
@@ -85,14 +85,14 @@ fn attributes(mut rest: &[u8]) -> impl Iterator<Item = (u16, &[u8])> {
     })
 }
 
-fn parse(message: &[u8]) -> Option<Link> {
+fn parse(message: &[u8]) -> Option<Interface> {
     if u16_at(message, 4)? != libc::RTM_NEWLINK {
         return None;
     }
-    let mut link = Link {
+    let mut link = Interface {
         index: u32_at(message, 20)?,
         up: u32_at(message, 24)? & libc::IFF_UP as u32 != 0,
-        ..Link::default()
+        ..Interface::default()
     };
     let (mut master, mut kind) = (None, &[][..]);
     for (attribute, value) in attributes(message.get(32..)?) {
@@ -155,9 +155,9 @@ mod tests {
 
     #[test]
     fn the_loopback_interface_is_there() {
-        let lo = Link::find("lo").unwrap();
+        let lo = Interface::find("lo").unwrap();
         assert!(lo.index > 0 && lo.mtu >= 1280 && lo.bridge.is_none(), "{lo:?}");
-        let error = Link::find("no-such-if").unwrap_err().to_string();
+        let error = Interface::find("no-such-if").unwrap_err().to_string();
         assert!(error.contains("'no-such-if'"), "{error}");
     }
 
@@ -178,7 +178,7 @@ mod tests {
         m.extend(attribute(libc::IFLA_MTU, &1500u32.to_ne_bytes()));
         m.extend(attribute(libc::IFLA_MASTER, &3u32.to_ne_bytes()));
         m.extend(attribute(libc::IFLA_LINKINFO, &attribute(libc::IFLA_INFO_SLAVE_KIND, b"bridge\0")));
-        assert_eq!(parse(&m), Some(Link { index: 7, up: true, mtu: 1500, bridge: Some(3) }));
+        assert_eq!(parse(&m), Some(Interface { index: 7, up: true, mtu: 1500, bridge: Some(3) }));
         for n in 0..m.len() {
             let _ = parse(&m[..n]);
         }

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use narrows_runner::{Job, Plan};
+use narrows_runner::{Job, RunPlan};
 use narrows_scenario::{Error, Experiment};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
@@ -51,7 +51,7 @@ impl Source {
             );
             return Err(refuse(format!("sweep of {}", swept.join(", ")), problem));
         }
-        let mut plan = Plan::new(&self.text, "", experiment.expand()?);
+        let mut plan = RunPlan::new(&self.text, "", experiment.expand()?);
         match plan.jobs.pop() {
             Some(job) => Ok(Single { name: plan.name, about: plan.about, job }),
             None => Err(refuse("sweep".to_owned(), "no run is left: expected one".to_owned())),
@@ -82,7 +82,7 @@ pub(crate) fn expand<'py>(
     let planned = || {
         let runs = source.experiment()?.expand()?;
         let coords: Vec<_> = runs.iter().map(|r| r.coords.clone()).collect();
-        Ok((coords, Plan::new(&source.text, "", runs)))
+        Ok((coords, RunPlan::new(&source.text, "", runs)))
     };
     let (coords, plan) = py.detach(planned).map_err(|e| error::scenario(py, &e))?;
     let one = |(job, coords): (&Job, _)| {

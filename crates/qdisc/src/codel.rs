@@ -12,7 +12,7 @@ use std::collections::VecDeque;
 use narrows_units::{Duration, Instant};
 
 use crate::keys::keys;
-use crate::sojourn::{Before, Control, Law};
+use crate::sojourn::{Before, CodelState, Law};
 use crate::{
     Backlog, BoxedDiscipline, Counters, Discipline, DisciplineSettings, Limits, Manage, Packet, Qdisc,
     Reason, Report, SettingError, Settings, ShaperConfig, Verdicts,
@@ -97,7 +97,7 @@ impl DisciplineSettings for CodelConfig {
 pub struct Codel<P> {
     config: CodelConfig,
     law: Law,
-    state: Control,
+    state: CodelState,
     queue: VecDeque<(Instant, P)>,
     backlog: Backlog,
     counters: Counters,
@@ -110,7 +110,7 @@ impl<P: Packet> Codel<P> {
         Self {
             config,
             law: Law::on(&link, config.target, config.interval, config.scale),
-            state: Control::default(),
+            state: CodelState::default(),
             queue: VecDeque::new(),
             backlog: Backlog::default(),
             counters: Counters::default(),

@@ -57,20 +57,20 @@ impl Classifier {
 
 /// The flow that has a lane.
 #[derive(Clone, Debug)]
-struct Holder {
+struct LaneHolder {
     key: FlowKey,
     /// The next lane of its bucket.
     next: u32,
 }
 
-chained!(Holder: next);
+chained!(LaneHolder: next);
 
 /// Flows with packets waiting: hashed chains of lanes.
 #[derive(Debug)]
 pub struct FlowsWaiting {
     buckets: Buckets,
     chains: Chains,
-    lanes: Vec<Holder>,
+    lanes: Vec<LaneHolder>,
     free: Vec<u32>,
 }
 
@@ -80,7 +80,7 @@ impl FlowsWaiting {
         Self {
             buckets: Buckets::new(count, seed),
             chains: Chains::new(count as usize),
-            lanes: vec![Holder { key: FlowKey::default(), next: NIL }; count as usize],
+            lanes: vec![LaneHolder { key: FlowKey::default(), next: NIL }; count as usize],
             free: (0..count).rev().collect(),
         }
     }

@@ -21,7 +21,7 @@ use narrows_units::{Duration, Instant};
 use crate::codel::{INTERVALS, TARGETS, check_times};
 use crate::flow_fifos::FlowFifos;
 use crate::keys::{choices, keys};
-use crate::sojourn::{Before, Control, Law};
+use crate::sojourn::{Before, CodelState, Law};
 use crate::{
     Backlog, BoxedDiscipline, Buckets, Counters, Discipline, DisciplineSettings, Limits, Manage, Packet,
     Qdisc, Reason, Report, SettingError, Settings, ShaperConfig, Verdicts,
@@ -129,7 +129,7 @@ struct FqCodelFlow {
     age: Age,
     /// Bytes it may still send in this turn.
     deficit: i64,
-    codel: Control,
+    codel: CodelState,
 }
 
 /// The discipline.
@@ -154,7 +154,7 @@ impl<P: Packet> FqCodel<P> {
     #[must_use]
     pub fn new(config: FqCodelConfig, link: ShaperConfig, seed: u64) -> Self {
         let empty =
-            FqCodelFlow { queue: Queue::EMPTY, age: Age::None, deficit: 0, codel: Control::default() };
+            FqCodelFlow { queue: Queue::EMPTY, age: Age::None, deficit: 0, codel: CodelState::default() };
         Self {
             config,
             link,

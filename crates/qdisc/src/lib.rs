@@ -57,7 +57,7 @@ pub use pie::{Pie, PieConfig};
 pub use record::Record;
 pub use red::{Red, RedConfig};
 pub use report::{AdmissionReport, ClassReport, Counters, Report, WaitingPool};
-pub use rio::{Edge, Rio, RioConfig};
+pub use rio::{Rio, RioConfig, TaggedBy};
 pub use seam::{BoxedDiscipline, Discipline, Manage, Packet, Qdisc, ReversePath};
 pub use sfq::{Sfq, SfqConfig};
 pub use shaper::{Framing, Shaper, ShaperConfig};

@@ -124,7 +124,7 @@ const SCALES: [(u64, i128); 6] = [
 
 /// The controller. Field names are the RFC's.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-struct Control {
+struct PieState {
     /// 56 fractional bits.
     drop_prob: u64,
     /// Of the last packet sent.
@@ -136,7 +136,7 @@ struct Control {
     accu_prob: u64,
 }
 
-impl Control {
+impl PieState {
     /// The correction of each `t_update` (sections 4.2 and 4.4).
     fn update(&mut self, config: &PieConfig) {
         let ns = |d: Duration| i128::from(d.as_nanos());
@@ -193,7 +193,7 @@ impl Control {
 #[derive(Debug)]
 pub struct Pie<P> {
     config: PieConfig,
-    control: Control,
+    control: PieState,
     /// The next correction; known after the first arrival.
     update_at: Option<Instant>,
     dice: Dice,
@@ -208,7 +208,7 @@ impl<P: Packet> Pie<P> {
     pub fn new(config: PieConfig, _link: ShaperConfig, seed: u64) -> Self {
         Self {
             config,
-            control: Control { burst_allowance: config.max_burst, ..Control::default() },
+            control: PieState { burst_allowance: config.max_burst, ..PieState::default() },
             update_at: None,
             dice: Dice::new(seed),
             queue: VecDeque::new(),

@@ -31,20 +31,20 @@ use crate::{
 
 /// Who says which packets are "in".
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Edge {
+pub enum TaggedBy {
     /// Another box: the codepoint they come with (RIO).
     #[default]
     Dscp,
     /// This one: the first packets of each flow (RIO-PS).
     Ps,
 }
-choices!(Edge: "dscp" => Dscp, "ps" => Ps);
+choices!(TaggedBy: "dscp" => Dscp, "ps" => Ps);
 
 /// Settings of RIO. Fields are named as their keys.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RioConfig {
     /// Who says which packets are "in".
-    pub edge: Edge,
+    pub edge: TaggedBy,
     /// Size of the buffer.
     pub buffer: Buffer,
     /// Round-trip time for which the buffer is sized.
@@ -86,7 +86,7 @@ pub struct RioConfig {
 impl Default for RioConfig {
     fn default() -> Self {
         Self {
-            edge: Edge::Dscp,
+            edge: TaggedBy::Dscp,
             buffer: Buffer::Rtts(1000),
             rtt: Duration::from_millis(200),
             packet: Bytes(1500),
@@ -166,7 +166,7 @@ impl Settings for RioConfig {
 
 impl DisciplineSettings for RioConfig {
     fn limits(&self, link: &ShaperConfig) -> Limits {
-        let flows = if self.edge == Edge::Ps { (self.flows as usize).next_multiple_of(4) } else { 0 };
+        let flows = if self.edge == TaggedBy::Ps { (self.flows as usize).next_multiple_of(4) } else { 0 };
         Limits { packets: self.limit(link), flows }
     }
 
@@ -235,7 +235,7 @@ impl<P: Packet> Rio<P> {
             backlog: Backlog::default(),
         };
         let mut dice = Dice::new(seed);
-        let flows = if config.edge == Edge::Ps { config.flows } else { 0 };
+        let flows = if config.edge == TaggedBy::Ps { config.flows } else { 0 };
         Self {
             config,
             link,
@@ -252,8 +252,8 @@ impl<P: Packet> Rio<P> {
     fn side(&mut self, now: Instant, packet: &P) -> Side {
         let header = packet.header();
         let within = match self.config.edge {
-            Edge::Dscp => u32::from(header.dscp.get()) == self.config.in_dscp,
-            Edge::Ps => {
+            TaggedBy::Dscp => u32::from(header.dscp.get()) == self.config.in_dscp,
+            TaggedBy::Ps => {
                 let flags = header.tcp.map_or(Flags::default(), |t| t.flags);
                 // The ports of a flow that ended, seen or not, are those of another.
                 if flags.has(Flags::SYN) {
@@ -312,7 +312,7 @@ impl<P: Packet> Qdisc<P> for Rio<P> {
         let len = packet.len();
         self.counters.arrive(len);
         let side = self.side(now, &packet);
-        if self.config.mark && self.config.edge == Edge::Ps {
+        if self.config.mark && self.config.edge == TaggedBy::Ps {
             let code = [self.config.in_dscp, self.config.out_dscp][side as usize];
             if let Some(dscp) = u8::try_from(code).ok().and_then(Dscp::new) {
                 packet.set_dscp(dscp);
@@ -376,7 +376,7 @@ impl<P: Packet> Manage for Rio<P> {
             backlog: self.backlog_now(),
             classes: vec![class("in", &self.halves[0]), class("out", &self.halves[1])],
             flows: self.sizes.known(),
-            bytes_per_flow: if self.config.edge == Edge::Ps { FlowSizes::ENTRY_BYTES } else { 0 },
+            bytes_per_flow: if self.config.edge == TaggedBy::Ps { FlowSizes::ENTRY_BYTES } else { 0 },
             ..Report::default()
         }
     }

@@ -80,7 +80,7 @@ pub enum Before {
 
 /// The state of one queue. Field names are the RFC's.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Control {
+pub struct CodelState {
     /// When the delay will have been above target for an interval; zero while it is below.
     first_above_time: Instant,
     /// The next drop of the spell; later, the last that was due.
@@ -92,9 +92,9 @@ pub struct Control {
     dropping: bool,
 }
 
-impl Control {
+impl CodelState {
     /// Decides about a packet that has waited `sojourn` and leaves `behind` in its queue. `Some` if its sender is to be
-    /// told: if by a drop, the next packet is judged with what this returned; if by a mark, [`Control::marked`] is to
+    /// told: if by a drop, the next packet is judged with what this returned; if by a mark, [`CodelState::marked`] is to
     /// be called.
     pub fn decide(
         &mut self,
@@ -128,7 +128,7 @@ impl Control {
         Some(Before::Drop)
     }
 
-    /// The packet for which [`Control::decide`] returned `signal` was marked and goes on its way.
+    /// The packet for which [`CodelState::decide`] returned `signal` was marked and goes on its way.
     pub fn marked(&mut self, law: &Law, signal: Before) {
         if signal == Before::Drop {
             self.drop_next = law.next(self.drop_next, self.count);

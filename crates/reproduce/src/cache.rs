@@ -4,7 +4,7 @@ use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use narrows_runner::Plan;
+use narrows_runner::RunPlan;
 
 use crate::catalogue::{Figure, Paper};
 use crate::section::{Section, Size};
@@ -57,7 +57,9 @@ impl<'a> Cache<'a> {
                 let path = paper.folder.join(&part.file);
                 let mut now = self.now.borrow_mut();
                 let hash = now.entry((path, figure.id.clone(), section.size)).or_insert_with_key(
-                    |(path, _, size)| Plan::load(path, size.sets(figure)).ok().map(|(plan, _)| plan.hash()),
+                    |(path, _, size)| {
+                        RunPlan::load(path, size.sets(figure)).ok().map(|(plan, _)| plan.hash())
+                    },
                 );
                 hash.as_ref() == Some(&part.hash)
             })

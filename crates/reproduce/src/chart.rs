@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use anyhow::{Context as _, bail};
-use narrows_runner::{Job, Plan, Report, table, verdicts};
+use narrows_runner::{Job, Report, RunPlan, table, verdicts};
 use narrows_scenario::{Formula, Labels, Sample, number};
 use narrows_sim::{Data, Table};
 use serde::{Deserialize, Serialize};
@@ -32,12 +32,12 @@ pub struct Chart {
     /// What stands at 0, 1, 2 ... across, where that is no number.
     pub words: Vec<String>,
     /// Lines.
-    pub lines: Vec<Line>,
+    pub lines: Vec<Series>,
 }
 
 /// A line of a chart.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct Line {
+pub struct Series {
     /// Its name.
     pub name: String,
     /// Whether it was read from the paper.
@@ -50,7 +50,7 @@ pub struct Line {
 ///
 /// # Errors
 /// If the formula, a table or a column does not fit the results.
-pub fn charts(spec: &ChartSpec, plan: &Plan, report: &Report, out: &Path) -> anyhow::Result<Vec<Chart>> {
+pub fn charts(spec: &ChartSpec, plan: &RunPlan, report: &Report, out: &Path) -> anyhow::Result<Vec<Chart>> {
     let points = match spec.form {
         Form::Sweep | Form::Least => sweep(spec, plan, report)?,
         Form::Cdf | Form::Scatter | Form::Series => rows(spec, plan, out)?,
@@ -77,7 +77,7 @@ pub fn charts(spec: &ChartSpec, plan: &Plan, report: &Report, out: &Path) -> any
         });
         let lines = &mut charts[at].1.lines;
         let at = lines.iter().position(|l| l.name == p.line).unwrap_or_else(|| {
-            lines.push(Line { name: p.line.clone(), ..Line::default() });
+            lines.push(Series { name: p.line.clone(), ..Series::default() });
             lines.len() - 1
         });
         if swept(spec) && lines[at].points.iter().any(|p| p[0] == across) {
@@ -98,7 +98,7 @@ pub fn charts(spec: &ChartSpec, plan: &Plan, report: &Report, out: &Path) -> any
 }
 
 /// The swept settings across, in the order of the file, where not all are numbers or words stand for them.
-fn words(spec: &ChartSpec, plan: &Plan, points: &[Point]) -> Vec<String> {
+fn words(spec: &ChartSpec, plan: &RunPlan, points: &[Point]) -> Vec<String> {
     if spec.x_words.is_empty() && points.iter().all(|p| p.x.number().is_some()) {
         return Vec::new();
     }
@@ -170,7 +170,7 @@ fn finished(spec: &ChartSpec, facet: &str, mut chart: Chart) -> Chart {
         line.points.extend(last.filter(|l| every > 1 && line.points.last() != Some(l)));
     }
     let here = spec.paper.iter().filter(|p| p.facet.is_empty() || p.facet == facet);
-    chart.lines.extend(here.map(|p| Line {
+    chart.lines.extend(here.map(|p| Series {
         name: p.name.clone(),
         paper: true,
         points: p.points.iter().map(|[x, y]| [*x, *y, *y, *y]).collect(),
@@ -179,7 +179,7 @@ fn finished(spec: &ChartSpec, facet: &str, mut chart: Chart) -> Chart {
 }
 
 /// The formula's values: over all seeds as it says, and seed by seed for the range.
-fn sweep(spec: &ChartSpec, plan: &Plan, report: &Report) -> anyhow::Result<Vec<Point>> {
+fn sweep(spec: &ChartSpec, plan: &RunPlan, report: &Report) -> anyhow::Result<Vec<Point>> {
     let samples = verdicts::samples(plan, &report.summaries);
     let (formula, all) = values(spec, &spec.y, &samples)?;
     let told =
@@ -237,7 +237,7 @@ fn least(spec: &ChartSpec, values: Vec<(Labels, f64)>) -> Vec<(Labels, f64)> {
 }
 
 /// Labels are sorted by their text; lines stand as the file sweeps their settings.
-fn in_order(spec: &ChartSpec, plan: &Plan, mut all: Vec<(Labels, f64)>) -> Vec<(Labels, f64)> {
+fn in_order(spec: &ChartSpec, plan: &RunPlan, mut all: Vec<(Labels, f64)>) -> Vec<(Labels, f64)> {
     all.sort_by_key(|(labels, _)| {
         let keys = line_keys(spec, labels);
         let place = |key: &String| {
@@ -258,7 +258,7 @@ fn values(spec: &ChartSpec, text: &str, samples: &[Sample]) -> anyhow::Result<(F
 }
 
 /// Columns of tables.
-fn rows(spec: &ChartSpec, plan: &Plan, out: &Path) -> anyhow::Result<Vec<Point>> {
+fn rows(spec: &ChartSpec, plan: &RunPlan, out: &Path) -> anyhow::Result<Vec<Point>> {
     let mut points = Vec::new();
     let mut distributions: Vec<(String, String, Vec<f64>)> = Vec::new();
     let first = plan.seeds().first().copied();

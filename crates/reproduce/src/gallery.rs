@@ -86,7 +86,7 @@ fn lower(item: &str) -> String {
 }
 
 fn axes(chart: &Chart) -> Axes {
-    let curve = |line: &crate::Line| {
+    let curve = |line: &crate::Series| {
         let every = line.points.len().div_ceil(POINTS).max(1);
         Curve {
             name: line.name.clone(),

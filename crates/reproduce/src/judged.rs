@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use narrows_runner::{Plan, Report, verdicts};
-use narrows_scenario::{Claim, Labels, Outcome, Sample, Verdict};
+use narrows_runner::{Report, RunPlan, verdicts};
+use narrows_scenario::{Claim, Judgment, Labels, Outcome, Sample};
 use serde::{Deserialize, Serialize};
 
 use crate::catalogue::Figure;
@@ -66,7 +66,7 @@ pub enum Chance {
 
 /// The claims of a plan that is a part of a figure.
 #[must_use]
-pub fn judged(figure: &Figure, size: Size, plan: &Plan, report: &Report) -> Vec<Judged> {
+pub fn judged(figure: &Figure, size: Size, plan: &RunPlan, report: &Report) -> Vec<Judged> {
     let samples = verdicts::samples(plan, &report.summaries);
     let drawn = !alike(&samples);
     let runs = Runs { figure, size, plan, samples, drawn };
@@ -81,14 +81,14 @@ pub fn judged(figure: &Figure, size: Size, plan: &Plan, report: &Report) -> Vec<
 struct Runs<'a> {
     figure: &'a Figure,
     size: Size,
-    plan: &'a Plan,
+    plan: &'a RunPlan,
     samples: Vec<Sample>,
     /// Whether the seed makes a difference anywhere, as far as is known.
     drawn: bool,
 }
 
 impl Runs<'_> {
-    fn one(&self, claim: &Claim, verdict: Result<&Verdict, &String>) -> Judged {
+    fn one(&self, claim: &Claim, verdict: Result<&Judgment, &String>) -> Judged {
         let (rows, text) = self.figure.rows_of(&claim.text);
         let mut judged = Judged {
             exact: rows.iter().any(|r| self.figure.exact.contains(r)),

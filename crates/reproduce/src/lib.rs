@@ -20,7 +20,7 @@ mod work;
 
 pub use cache::Cache;
 pub use catalogue::{Catalogue, ChartSpec, Elsewhere, Figure, Form, OpenPoint, Paper, PaperLine};
-pub use chart::{Chart, Line};
+pub use chart::{Chart, Series};
 pub use judged::{Chance, Judged};
 pub use section::{Done, FilePart, Section, Size};
 pub use work::Work;

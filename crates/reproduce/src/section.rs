@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use anyhow::Context as _;
-use narrows_runner::{Plan, Report, VERSION};
+use narrows_runner::{Report, RunPlan, VERSION};
 use serde::{Deserialize, Serialize};
 
 use crate::catalogue::Figure;
@@ -89,7 +89,7 @@ pub struct Done {
     /// The file's name.
     pub file: String,
     /// What was run.
-    pub plan: Plan,
+    pub plan: RunPlan,
     /// What came of it.
     pub report: Report,
     /// Where it lies.

@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use narrows_runner::{Error, Plan, Report};
+use narrows_runner::{Error, Report, RunPlan};
 
 use crate::cache::Cache;
 use crate::catalogue::{Figure, Paper};
@@ -18,7 +18,7 @@ pub struct Work<'a> {
     /// How much of it is to be run.
     pub size: Size,
     /// Each of its files and what that asks for.
-    pub plans: Vec<(&'a str, Plan)>,
+    pub plans: Vec<(&'a str, RunPlan)>,
 }
 
 impl<'a> Work<'a> {
@@ -29,7 +29,7 @@ impl<'a> Work<'a> {
     pub fn new(paper: &'a Paper, figure: &'a Figure, size: Size) -> Result<Self, narrows_scenario::Error> {
         let plan = |file: &'a String| {
             // What only the lab heeds is no news here.
-            let (plan, _) = Plan::load(&paper.folder.join(file), size.sets(figure))?;
+            let (plan, _) = RunPlan::load(&paper.folder.join(file), size.sets(figure))?;
             Ok((file.as_str(), plan))
         };
         Ok(Self { paper, figure, size, plans: figure.files.iter().map(plan).collect::<Result<_, _>>()? })
@@ -42,7 +42,7 @@ impl<'a> Work<'a> {
     pub fn make(
         &self,
         out: &Path,
-        run: &mut dyn FnMut(&Plan, PathBuf) -> Result<Report, Error>,
+        run: &mut dyn FnMut(&RunPlan, PathBuf) -> Result<Report, Error>,
     ) -> anyhow::Result<Section> {
         let folder = out.join(&self.paper.id).join(&self.figure.id);
         let mut done = Vec::new();

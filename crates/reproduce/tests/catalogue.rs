@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 use narrows_reproduce::{Catalogue, Form, Size};
-use narrows_runner::Plan;
+use narrows_runner::RunPlan;
 use narrows_scenario::Formula;
 
 fn experiments() -> PathBuf {
@@ -40,7 +40,7 @@ fn every_row_of_the_papers_has_a_place() {
 fn every_row_of_a_figure_has_a_claim() {
     for paper in Catalogue::load(&experiments()).unwrap().papers {
         for figure in &paper.figures {
-            let plans = figure.files.iter().map(|f| Plan::load(&paper.folder.join(f), &[]).unwrap().0);
+            let plans = figure.files.iter().map(|f| RunPlan::load(&paper.folder.join(f), &[]).unwrap().0);
             let claims: Vec<_> = plans.flat_map(|p| p.claims).collect();
             let judged: BTreeSet<String> = claims.iter().flat_map(|c| figure.rows_of(&c.text).0).collect();
             let due: BTreeSet<String> = figure.rows.iter().cloned().collect();
@@ -66,7 +66,7 @@ fn every_scenario_is_there_at_every_size() {
             for file in &figure.files {
                 let path = paper.folder.join(file);
                 let runs = |size: Size| {
-                    let plan = Plan::load(&path, size.sets(figure));
+                    let plan = RunPlan::load(&path, size.sets(figure));
                     plan.unwrap_or_else(|e| panic!("{}/{} {size:?}: {e}", paper.id, figure.id)).0.jobs.len()
                 };
                 let (full, quick, least) = (runs(Size::Full), runs(Size::Quick), runs(Size::Least));

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::Plan;
+use crate::RunPlan;
 
 /// All runs of a plan that differ in nothing but their seed.
 #[derive(Clone, Debug, PartialEq)]
@@ -18,7 +18,7 @@ pub struct Point {
 
 /// Points in the order of the plan. `summaries` are the figures of each run of the plan.
 #[must_use]
-pub fn digest(plan: &Plan, summaries: &[BTreeMap<String, f64>]) -> Vec<Point> {
+pub fn digest(plan: &RunPlan, summaries: &[BTreeMap<String, f64>]) -> Vec<Point> {
     let mut order: Vec<&[String]> = Vec::new();
     let mut runs: BTreeMap<&[String], Vec<&BTreeMap<String, f64>>> = BTreeMap::new();
     for (job, summary) in plan.jobs.iter().zip(summaries) {

@@ -5,7 +5,7 @@
 
 use std::collections::BTreeSet;
 
-use narrows_scenario::{Kind, LogSource, Scenario, Series, Size, Topology, Traffic};
+use narrows_scenario::{LogSource, Scenario, Series, Size, Topology, Traffic, TrafficKind};
 
 /// What a run is expected to take.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -43,10 +43,13 @@ impl Estimate {
                 None if full.insert(way.thinnest) => most,
                 None => 0.0,
             };
-            let acks = if matches!(traffic.kind, Kind::Udp { .. }) { 0.0 } else { 0.6 };
+            let acks = if matches!(traffic.kind, TrafficKind::Udp { .. }) { 0.0 } else { 0.6 };
             hops += packets * (1.0 + acks) * way.links;
             memory += traffic.kind.parallel() as f64 * PER_FLOW;
-            if !matches!(traffic.kind, Kind::Long { .. } | Kind::Telnet { .. } | Kind::Udp { .. }) {
+            if !matches!(
+                traffic.kind,
+                TrafficKind::Long { .. } | TrafficKind::Telnet { .. } | TrafficKind::Udp { .. }
+            ) {
                 memory += packets * f64::from(scenario.mtu) / TYPICAL_SIZE * PER_TRANSFER;
             }
             memory += way.in_flight / f64::from(scenario.mtu) * PER_PACKET;
@@ -104,7 +107,7 @@ impl Way {
 fn demand(traffic: &Traffic, seconds: f64) -> Option<f64> {
     let per = |bytes: f64| (bytes / f64::from(traffic.tcp_from.mss.max(1))).ceil() + 3.0;
     match &traffic.kind {
-        Kind::Udp { flows, rate, packet, on, off } => {
+        TrafficKind::Udp { flows, rate, packet, on, off } => {
             let (on, off) = (on.as_secs_f64(), off.as_secs_f64());
             let share = if on + off > 0.0 { on / (on + off) } else { 1.0 };
             Some(
@@ -113,10 +116,10 @@ fn demand(traffic: &Traffic, seconds: f64) -> Option<f64> {
                     * seconds,
             )
         }
-        Kind::Telnet { flows, interval, bytes } => {
+        TrafficKind::Telnet { flows, interval, bytes } => {
             Some(f64::from(*flows) * seconds / interval.as_secs_f64().max(1e-9) * (per(*bytes as f64) - 3.0))
         }
-        Kind::Files { flows, arrivals, size, .. } => {
+        TrafficKind::Files { flows, arrivals, size, .. } => {
             let count = match (flows, arrivals) {
                 (Some(n), None) => f64::from(*n),
                 (n, Some(rate)) => (rate * seconds).min(n.map_or(f64::INFINITY, f64::from)),
@@ -129,10 +132,13 @@ fn demand(traffic: &Traffic, seconds: f64) -> Option<f64> {
             };
             Some(count * per(bytes))
         }
-        Kind::Log { source: LogSource::File { entries, .. }, .. } => {
+        TrafficKind::Log { source: LogSource::File { entries, .. }, .. } => {
             Some(entries.iter().map(|e| per(e.bytes as f64)).sum())
         }
-        Kind::Long { .. } | Kind::Objects { .. } | Kind::Pages { .. } | Kind::Log { .. } => None,
+        TrafficKind::Long { .. }
+        | TrafficKind::Objects { .. }
+        | TrafficKind::Pages { .. }
+        | TrafficKind::Log { .. } => None,
     }
 }
 

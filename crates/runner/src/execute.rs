@@ -8,13 +8,13 @@ use std::sync::{Mutex, PoisonError};
 use std::thread;
 use std::time::Instant as Clock;
 
-use narrows_scenario::{Scenario, Verdict};
+use narrows_scenario::{Judgment, Scenario};
 use narrows_sim::{Results, RunError};
 use narrows_units::Instant;
 
 use crate::manifest::Manifest;
 use crate::store::{Finished, Store};
-use crate::{Error, Plan, caught, folder, join, verdicts};
+use crate::{Error, RunPlan, caught, folder, join, verdicts};
 
 /// What simulates: [`narrows_sim::run`].
 pub type Simulate<'a> = dyn Fn(&Scenario, u64, &mut dyn FnMut(Instant) -> ControlFlow<()>) -> Result<Results, RunError>
@@ -57,7 +57,7 @@ pub struct Report {
     /// Figures of each run, in the order of [`Plan::jobs`].
     pub summaries: Vec<BTreeMap<String, f64>>,
     /// What came of each of [`Plan::claims`], or why it cannot be judged.
-    pub verdicts: Vec<Result<Verdict, String>>,
+    pub verdicts: Vec<Result<Judgment, String>>,
     /// Runs found finished.
     pub found: usize,
 }
@@ -68,7 +68,7 @@ pub struct Report {
 /// # Errors
 /// If the folder is not ours or cannot be written, if it was stopped, if runs failed (all others are kept then).
 pub fn execute(
-    plan: &Plan,
+    plan: &RunPlan,
     options: &Options,
     simulate: &Simulate<'_>,
     stop: &AtomicBool,
@@ -79,7 +79,7 @@ pub fn execute(
     let todo = todo(plan, &store, options.fresh)?;
     let found = plan.jobs.len() - todo.len();
     watch(Event::Found(found));
-    let pool = Pool {
+    let pool = Workers {
         plan,
         store: &store,
         simulate,
@@ -118,7 +118,7 @@ pub fn execute(
 }
 
 /// Which runs are to be done; of equal ones the first.
-fn todo(plan: &Plan, store: &Store, fresh: bool) -> Result<Vec<usize>, Error> {
+fn todo(plan: &RunPlan, store: &Store, fresh: bool) -> Result<Vec<usize>, Error> {
     let (mut seen, mut todo) = (BTreeSet::new(), Vec::new());
     for (at, job) in plan.jobs.iter().enumerate().filter(|(_, job)| seen.insert(&job.key)) {
         if fresh {
@@ -132,8 +132,8 @@ fn todo(plan: &Plan, store: &Store, fresh: bool) -> Result<Vec<usize>, Error> {
 }
 
 /// Threads that take one run after another.
-struct Pool<'a> {
-    plan: &'a Plan,
+struct Workers<'a> {
+    plan: &'a RunPlan,
     store: &'a Store,
     simulate: &'a Simulate<'a>,
     stop: &'a AtomicBool,
@@ -152,7 +152,7 @@ struct State {
     broken: Option<Error>,
 }
 
-impl Pool<'_> {
+impl Workers<'_> {
     fn work(&self, jobs: usize) {
         thread::scope(|scope| {
             for _ in 0..jobs.clamp(1, self.todo.len().max(1)) {
@@ -208,7 +208,7 @@ impl Pool<'_> {
 }
 
 /// `timing.csv`: wall seconds of the runs, in the order of the plan; those of runs found come from the file before.
-fn write_timing(out: &Path, plan: &Plan, seconds: &BTreeMap<String, f64>) -> Result<(), Error> {
+fn write_timing(out: &Path, plan: &RunPlan, seconds: &BTreeMap<String, f64>) -> Result<(), Error> {
     let path = out.join("timing.csv");
     let before = std::fs::read_to_string(&path).unwrap_or_default();
     let known: BTreeMap<&str, &str> = before

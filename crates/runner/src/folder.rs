@@ -5,14 +5,14 @@ use std::io::Write as _;
 use std::path::Path;
 
 use crate::manifest::{self, Manifest};
-use crate::{Error, Plan};
+use crate::{Error, RunPlan};
 
 /// A folder of our own for as long as this lives.
 #[derive(Debug)]
 pub(crate) struct Lock(#[expect(dead_code, reason = "the lock goes with the file")] fs::File);
 
 /// Makes or takes the folder `dir` for the results of `plan`; joint tables of other settings are taken away.
-pub(crate) fn take(dir: &Path, plan: &Plan) -> Result<Lock, Error> {
+pub(crate) fn take(dir: &Path, plan: &RunPlan) -> Result<Lock, Error> {
     fs::create_dir_all(dir).map_err(Error::io("making", dir))?;
     let taken = |why: String| Error::Taken { dir: dir.to_owned(), why };
     let before = read(dir)?;

@@ -7,9 +7,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use narrows_sim::{Column, Data};
 
 use crate::manifest::File;
-use crate::parquet::{Kind, Reader};
+use crate::parquet::{ColumnType, Reader};
 use crate::store::{Finished, Store};
-use crate::{ENGINE, Error, Job, Plan, VERSION, csv, folder, parquet};
+use crate::{ENGINE, Error, Job, RunPlan, VERSION, csv, folder, parquet};
 
 /// Tables with more rows are written as Parquet alone: as CSV they would fill disks, and no one reads them by eye.
 const MOST_CSV_ROWS: u64 = 500_000;
@@ -17,7 +17,7 @@ const MOST_CSV_ROWS: u64 = 500_000;
 /// The runs that are joined.
 #[derive(Clone, Copy)]
 pub(crate) struct Runs<'a> {
-    pub(crate) plan: &'a Plan,
+    pub(crate) plan: &'a RunPlan,
     pub(crate) store: &'a Store,
     /// In the plan's order.
     pub(crate) finished: &'a [Finished],
@@ -38,12 +38,12 @@ pub(crate) fn all(out: &Path, runs: Runs<'_>, stop: &AtomicBool) -> Result<BTree
 /// A row a run.
 fn summary(
     out: &Path,
-    plan: &Plan,
+    plan: &RunPlan,
     finished: &[Finished],
     files: &mut BTreeMap<String, File>,
 ) -> Result<(), Error> {
     let figures: BTreeSet<&String> = finished.iter().flat_map(|f| f.summary.keys()).collect();
-    let columns = figures.iter().map(|name| ((*name).clone(), Kind::F64)).collect();
+    let columns = figures.iter().map(|name| ((*name).clone(), ColumnType::F64)).collect();
     let mut joint = Joint::create(out, plan, "summary", columns, finished.len() as u64)?;
     for (job, run) in plan.jobs.iter().zip(finished) {
         let value = |name: &&String| Data::F64(vec![run.summary.get(*name).copied().unwrap_or(f64::NAN)]);
@@ -63,7 +63,7 @@ fn table(
     let with: Vec<(&Job, &u64)> =
         plan.jobs.iter().zip(finished).filter_map(|(job, f)| Some((job, f.rows.get(name)?))).collect();
     let path = |job: &Job| store.folder(&job.key).join(format!("{name}.parquet"));
-    let mut columns: Vec<(String, Kind)> = Vec::new();
+    let mut columns: Vec<(String, ColumnType)> = Vec::new();
     let mut in_runs: BTreeMap<String, usize> = BTreeMap::new();
     for (job, _) in &with {
         let path = path(job);
@@ -79,8 +79,8 @@ fn table(
     }
     for (name, kind) in &mut columns {
         // Whole numbers have no value that says there is none.
-        if *kind == Kind::U64 && in_runs[name.as_str()] < with.len() {
-            *kind = Kind::F64;
+        if *kind == ColumnType::U64 && in_runs[name.as_str()] < with.len() {
+            *kind = ColumnType::F64;
         }
     }
     let rows = with.iter().map(|(_, rows)| **rows).sum();
@@ -98,8 +98,8 @@ fn table(
 }
 
 /// The columns of a run as the joint table has them.
-fn aligned(mut read: Vec<Column>, columns: &[(String, Kind)], rows: usize) -> Vec<Data> {
-    let of_run = |(name, kind): &(String, Kind)| match read.iter().position(|c| c.name == *name) {
+fn aligned(mut read: Vec<Column>, columns: &[(String, ColumnType)], rows: usize) -> Vec<Data> {
+    let of_run = |(name, kind): &(String, ColumnType)| match read.iter().position(|c| c.name == *name) {
         Some(at) => kind.convert(read.swap_remove(at).data),
         None => kind.nothing(rows),
     };
@@ -111,7 +111,7 @@ struct Joint<'a> {
     out: &'a Path,
     name: &'a str,
     columns: Vec<String>,
-    axes: Vec<Kind>,
+    axes: Vec<ColumnType>,
     rows: u64,
     parquet: parquet::Writer,
     csv: Option<csv::Writer>,
@@ -120,14 +120,15 @@ struct Joint<'a> {
 impl<'a> Joint<'a> {
     fn create(
         out: &'a Path,
-        plan: &Plan,
+        plan: &RunPlan,
         name: &'a str,
-        columns: Vec<(String, Kind)>,
+        columns: Vec<(String, ColumnType)>,
         rows: u64,
     ) -> Result<Self, Error> {
-        let axes: Vec<Kind> = plan.axes.iter().map(|a| Kind::of_words(&a.values)).collect();
-        let mut all: Vec<(String, Kind)> = Vec::new();
-        for (axis, kind) in plan.axes.iter().map(|a| a.name.as_str()).zip(&axes).chain([("seed", &Kind::U64)])
+        let axes: Vec<ColumnType> = plan.axes.iter().map(|a| ColumnType::of_words(&a.values)).collect();
+        let mut all: Vec<(String, ColumnType)> = Vec::new();
+        for (axis, kind) in
+            plan.axes.iter().map(|a| a.name.as_str()).zip(&axes).chain([("seed", &ColumnType::U64)])
         {
             // A column of the table may have the name of an axis, as `link`.
             let own = columns.iter().any(|(name, _)| name == axis);

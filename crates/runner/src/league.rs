@@ -18,7 +18,7 @@ use std::path::{Path, PathBuf};
 use narrows_scenario::Error;
 use toml::{Table, Value};
 
-pub use standings::{Entry, MEASURES, Measure, Place, Standings};
+pub use standings::{Entry, MEASURES, Measure, Standing, Standings};
 
 /// Who is compared, and where.
 #[derive(Clone, Debug, PartialEq)]

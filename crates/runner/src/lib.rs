@@ -40,7 +40,7 @@ pub use error::Error;
 pub use estimate::Estimate;
 pub use execute::{Event, Options, Report, Simulate, execute};
 pub use manifest::{File, Manifest};
-pub use plan::{Axis, ENGINE, Job, Plan, VERSION};
+pub use plan::{Axis, ENGINE, Job, RunPlan, VERSION};
 pub use store::table;
 
 #[cfg(test)]

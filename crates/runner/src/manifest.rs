@@ -5,7 +5,7 @@ use std::path::Path;
 
 use serde::{Deserialize, Serialize};
 
-use crate::{ENGINE, Error, Plan, VERSION, folder};
+use crate::{ENGINE, Error, RunPlan, VERSION, folder};
 
 /// `manifest.json`. No path of the machine and no time is in it, so that equal work gives equal files.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -49,7 +49,7 @@ pub(crate) const NAME: &str = "manifest.json";
 
 impl Manifest {
     /// Of work that has not come to an end.
-    pub(crate) fn begun(plan: &Plan) -> Self {
+    pub(crate) fn begun(plan: &RunPlan) -> Self {
         Self {
             narrows: VERSION.to_owned(),
             engine: ENGINE.to_owned(),

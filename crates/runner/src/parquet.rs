@@ -24,13 +24,13 @@ const GROUP: usize = 1 << 17;
 
 /// What a column holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Kind {
+pub(crate) enum ColumnType {
     U64,
     F64,
     Text,
 }
 
-impl Kind {
+impl ColumnType {
     pub(crate) fn of(data: &Data) -> Self {
         match data {
             Data::U64(_) => Self::U64,
@@ -89,7 +89,7 @@ impl Kind {
         }
     }
 
-    /// A word of [`Kind::of_words`], so many times.
+    /// A word of [`ColumnType::of_words`], so many times.
     pub(crate) fn repeat(self, word: &str, rows: usize) -> Data {
         match self {
             Self::U64 => Data::U64(vec![word.parse().unwrap_or_default(); rows]),
@@ -128,7 +128,11 @@ pub(crate) struct Writer {
 
 impl Writer {
     /// Begins a file; `about` goes into its footer.
-    pub(crate) fn create(path: &Path, columns: &[(String, Kind)], about: &[(&str, &str)]) -> Result<Self> {
+    pub(crate) fn create(
+        path: &Path,
+        columns: &[(String, ColumnType)],
+        about: &[(&str, &str)],
+    ) -> Result<Self> {
         let fields = columns.iter().map(|(name, kind)| kind.field(name).map(Arc::new));
         let schema =
             Type::group_type_builder("narrows").with_fields(fields.collect::<Result<_>>()?).build()?;
@@ -163,7 +167,7 @@ impl Writer {
     fn flush(&mut self) -> Result<()> {
         let mut group = self.file.next_row_group()?;
         for data in &mut self.waiting {
-            let kind = Kind::of(data);
+            let kind = ColumnType::of(data);
             write_column(&mut group, &std::mem::replace(data, kind.empty()))?;
         }
         group.close().map(drop)
@@ -214,12 +218,12 @@ impl Reader {
     }
 
     /// Its columns and their types.
-    pub(crate) fn columns(&self) -> Result<Vec<(String, Kind)>> {
+    pub(crate) fn columns(&self) -> Result<Vec<(String, ColumnType)>> {
         let schema = self.0.metadata().file_metadata().schema_descr();
         let kind = |physical| match physical {
-            Physical::INT64 => Ok(Kind::U64),
-            Physical::DOUBLE => Ok(Kind::F64),
-            Physical::BYTE_ARRAY => Ok(Kind::Text),
+            Physical::INT64 => Ok(ColumnType::U64),
+            Physical::DOUBLE => Ok(ColumnType::F64),
+            Physical::BYTE_ARRAY => Ok(ColumnType::Text),
             other => Err(ParquetError::General(format!("a column of type {other}, which is not ours"))),
         };
         schema.columns().iter().map(|c| Ok((c.name().to_owned(), kind(c.physical_type())?))).collect()
@@ -277,8 +281,11 @@ mod tests {
     #[test]
     fn what_is_written_is_read() {
         let path = std::env::temp_dir().join(format!("narrows-parquet-{}", std::process::id()));
-        let columns =
-            [("n".to_owned(), Kind::U64), ("x_s".to_owned(), Kind::F64), ("who".to_owned(), Kind::Text)];
+        let columns = [
+            ("n".to_owned(), ColumnType::U64),
+            ("x_s".to_owned(), ColumnType::F64),
+            ("who".to_owned(), ColumnType::Text),
+        ];
         let piece = |from: u64| {
             let n: Vec<u64> = (from..from + GROUP as u64).collect();
             let x = n.iter().map(|n| if n % 3 == 0 { f64::NAN } else { *n as f64 / 7.0 }).collect();

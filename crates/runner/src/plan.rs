@@ -24,7 +24,7 @@ pub struct Axis {
 /// One run of a plan.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Job {
-    /// One value for each [`Plan::axes`].
+    /// One value for each [`RunPlan::axes`].
     pub coords: Vec<String>,
     /// Decides all that is random.
     pub seed: u64,
@@ -36,7 +36,7 @@ pub struct Job {
 
 /// Runs that belong together.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Plan {
+pub struct RunPlan {
     /// Name of the scenario.
     pub name: String,
     /// What it shows.
@@ -53,7 +53,7 @@ pub struct Plan {
     pub jobs: Vec<Job>,
 }
 
-impl Plan {
+impl RunPlan {
     /// The plan of a scenario file with some settings replaced, and a sentence for each setting that only the lab
     /// heeds.
     ///

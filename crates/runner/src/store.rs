@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use narrows_sim::{Results, Table};
 use serde::{Deserialize, Serialize};
 
-use crate::parquet::Kind;
+use crate::parquet::ColumnType;
 use crate::{ENGINE, Error, Job, VERSION, csv, parquet};
 
 /// The folder `runs`.
@@ -163,8 +163,8 @@ fn write_summary(path: &Path, summary: &BTreeMap<String, f64>) -> Result<(), Err
 }
 
 fn write_table(path: &Path, table: &Table, job: &Job) -> Result<(), Error> {
-    let columns: Vec<(String, Kind)> =
-        table.columns.iter().map(|c| (c.name.clone(), Kind::of(&c.data))).collect();
+    let columns: Vec<(String, ColumnType)> =
+        table.columns.iter().map(|c| (c.name.clone(), ColumnType::of(&c.data))).collect();
     let seed = job.seed.to_string();
     let about =
         [("narrows", VERSION), ("engine", ENGINE), ("seed", &seed), ("scenario", job.scenario.text.as_str())];

@@ -12,7 +12,7 @@ use narrows_scenario::{LabSettings, Probes, Run, Scenario, Topology};
 use narrows_sim::{Column, Data, Results, RunError, Table};
 use narrows_units::{Duration, Instant};
 
-use crate::{Error, Event, Options, Plan, Report, execute};
+use crate::{Error, Event, Options, Report, RunPlan, execute};
 
 /// A folder of this test's own, gone when dropped.
 struct Place(PathBuf);
@@ -64,7 +64,7 @@ fn scenario(name: &str, share: u64, discipline: &str) -> Arc<Scenario> {
 }
 
 /// Two disciplines, two shares, three seeds.
-fn plan(name: &str) -> Plan {
+fn plan(name: &str) -> RunPlan {
     let mut runs = Vec::new();
     for discipline in ["fifo:30", "taq"] {
         for share in [2000, 5000] {
@@ -76,7 +76,7 @@ fn plan(name: &str) -> Plan {
             runs.extend((1..=3).map(|seed| Run { coords: coords.clone(), seed, scenario: scenario.clone() }));
         }
     }
-    Plan::new("the text", "narrows sim tiny.toml", runs)
+    RunPlan::new("the text", "narrows sim tiny.toml", runs)
 }
 
 /// A deterministic function of scenario and seed, in ten steps of a second.
@@ -114,7 +114,7 @@ fn arithmetic(
     })
 }
 
-fn quietly(plan: &Plan, options: &Options) -> Result<Report, Error> {
+fn quietly(plan: &RunPlan, options: &Options) -> Result<Report, Error> {
     execute(plan, options, &arithmetic, &AtomicBool::new(false), &|_| ())
 }
 
@@ -293,7 +293,7 @@ fn equal_points_run_once() {
         let coords = [("discipline".to_owned(), label.to_owned())].into();
         runs.push(Run { coords, seed: 1, scenario: scenario("tiny", 1, "taq") });
     }
-    let plan = Plan::new("", "", runs);
+    let plan = RunPlan::new("", "", runs);
     let ran = AtomicUsize::new(0);
     let count = |event: Event<'_>| {
         ran.fetch_add(usize::from(matches!(event, Event::Begin(_))), Ordering::Relaxed);
@@ -325,7 +325,7 @@ fn claims_are_judged_and_written() {
                 why = \"exact\"\n[[claim]]\ntext = \"fairer\"\nexpr = \"jain\"\nbound = \"> 0.6\"\nwhy = \"x\"\n\
                 [[claim]]\ntext = \"typo\"\nexpr = \"jian\"\nbound = \"> 0\"\nwhy = \"x\"\n";
     let claims = narrows_scenario::Experiment::parse(text, &[]).unwrap().claims;
-    let report = quietly(&Plan { claims, ..plan("tiny") }, &place.options(2)).unwrap();
+    let report = quietly(&RunPlan { claims, ..plan("tiny") }, &place.options(2)).unwrap();
     let outcomes: Vec<_> = report.verdicts.iter().map(|v| v.as_ref().map(|v| v.outcome)).collect();
     use narrows_scenario::Outcome::{Fails, Holds};
     assert_eq!((outcomes[0], outcomes[1]), (Ok(Holds), Ok(Fails)));

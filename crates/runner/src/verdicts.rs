@@ -3,10 +3,10 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use narrows_scenario::{Claim, Outcome, Sample, Verdict};
+use narrows_scenario::{Claim, Judgment, Outcome, Sample};
 
 use crate::manifest::File;
-use crate::{Error, Plan, csv, folder};
+use crate::{Error, RunPlan, csv, folder};
 
 const COLUMNS: [&str; 11] = [
     "claim", "source", "expr", "bound", "outcome", "expected", "worst", "worst_at", "elements", "why",
@@ -16,7 +16,7 @@ const COLUMNS: [&str; 11] = [
 /// Judges the claims of a plan by the figures of its runs. A claim that cannot be judged, as it names what no run has,
 /// has a sentence for a verdict.
 #[must_use]
-pub fn judge(plan: &Plan, summaries: &[BTreeMap<String, f64>]) -> Vec<Result<Verdict, String>> {
+pub fn judge(plan: &RunPlan, summaries: &[BTreeMap<String, f64>]) -> Vec<Result<Judgment, String>> {
     if plan.claims.is_empty() {
         return Vec::new();
     }
@@ -26,7 +26,7 @@ pub fn judge(plan: &Plan, summaries: &[BTreeMap<String, f64>]) -> Vec<Result<Ver
 
 /// The figures of each run of a plan as claims and charts take them.
 #[must_use]
-pub fn samples(plan: &Plan, summaries: &[BTreeMap<String, f64>]) -> Vec<Sample> {
+pub fn samples(plan: &RunPlan, summaries: &[BTreeMap<String, f64>]) -> Vec<Sample> {
     let sample = |(job, summary): (&crate::Job, &BTreeMap<String, f64>)| Sample {
         coords: plan.axes.iter().map(|a| a.name.clone()).zip(job.coords.iter().cloned()).collect(),
         seed: job.seed,
@@ -38,8 +38,8 @@ pub fn samples(plan: &Plan, summaries: &[BTreeMap<String, f64>]) -> Vec<Sample> 
 /// Writes `claims.csv`.
 pub(crate) fn write(
     out: &Path,
-    plan: &Plan,
-    verdicts: &[Result<Verdict, String>],
+    plan: &RunPlan,
+    verdicts: &[Result<Judgment, String>],
     files: &mut BTreeMap<String, File>,
 ) -> Result<(), Error> {
     if plan.claims.is_empty() {
@@ -59,7 +59,7 @@ pub(crate) fn write(
     Ok(())
 }
 
-fn row(claim: &Claim, verdict: &Result<Verdict, String>) -> [String; 11] {
+fn row(claim: &Claim, verdict: &Result<Judgment, String>) -> [String; 11] {
     let (outcome, worst, at, elements) = match verdict {
         Ok(v) => (word(v.outcome), csv::number(v.worst.1), place(&v.worst.0), v.elements.len().to_string()),
         Err(_) => ("cannot be judged", String::new(), String::new(), "0".to_owned()),

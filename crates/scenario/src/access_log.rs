@@ -54,7 +54,7 @@ enum Form {
 }
 
 /// A line that counts.
-struct Line<'a> {
+struct LogLine<'a> {
     /// Of the request, nanoseconds since some beginning.
     at: i128,
     client: &'a str,
@@ -95,7 +95,7 @@ pub fn parse(text: &str) -> Result<Vec<LogEntry>, LogError> {
     lines.sort_by_key(|line| line.at);
     let begin = lines.first().ok_or_else(|| whole("at least one request with a reply"))?.at;
     let mut clients = BTreeMap::new();
-    let entry = |line: &Line<'_>| {
+    let entry = |line: &LogLine<'_>| {
         let next = clients.len() as u32;
         // Logs are shorter than the 584 years of a duration; a clock that jumped further makes no order worse.
         let at = Duration::from_nanos(u64::try_from(line.at - begin).unwrap_or(u64::MAX));
@@ -119,7 +119,7 @@ fn form_of(line: &str) -> Form {
 
 impl Form {
     /// A line's request; `None` for one that is none.
-    fn read(self, line: &str) -> Result<Option<Line<'_>>, Wrong<'_>> {
+    fn read(self, line: &str) -> Result<Option<LogLine<'_>>, Wrong<'_>> {
         match self {
             Self::Squid => squid(line),
             Self::Common => common(line).map(Some),
@@ -131,7 +131,7 @@ impl Form {
 const SECONDS: &str = "seconds, as 1066036250.603";
 const BYTES: &str = "a number of bytes";
 
-fn squid(line: &str) -> Result<Option<Line<'_>>, Wrong<'_>> {
+fn squid(line: &str) -> Result<Option<LogLine<'_>>, Wrong<'_>> {
     let mut fields = line.split_whitespace();
     let mut next = || fields.next().unwrap_or_default();
     let (time, elapsed, client, code, bytes) = (next(), next(), next(), next(), next());
@@ -146,10 +146,10 @@ fn squid(line: &str) -> Result<Option<Line<'_>>, Wrong<'_>> {
     if code.starts_with("UDP_") {
         return Ok(None);
     }
-    Ok(Some(Line { at: done - i128::from(took) * 1_000_000, client, bytes }))
+    Ok(Some(LogLine { at: done - i128::from(took) * 1_000_000, client, bytes }))
 }
 
-fn common(line: &str) -> Result<Line<'_>, Wrong<'_>> {
+fn common(line: &str) -> Result<LogLine<'_>, Wrong<'_>> {
     let client = named(line.split_whitespace().next().unwrap_or_default())?;
     let date = line.split_once('[').and_then(|(_, rest)| rest.split_once(']'));
     let (date, rest) = date.ok_or(("date", line, "a date in brackets"))?;
@@ -162,15 +162,15 @@ fn common(line: &str) -> Result<Line<'_>, Wrong<'_>> {
     let bytes = fields.next().unwrap_or_default();
     // A reply without a body.
     let bytes = if bytes == "-" { 0 } else { count(bytes)? };
-    Ok(Line { at: i128::from(at) * 1_000_000_000, client, bytes })
+    Ok(LogLine { at: i128::from(at) * 1_000_000_000, client, bytes })
 }
 
-fn columns(line: &str) -> Result<Line<'_>, Wrong<'_>> {
+fn columns(line: &str) -> Result<LogLine<'_>, Wrong<'_>> {
     let mut fields = line.split(',').map(str::trim);
     let mut next = || fields.next().unwrap_or_default();
     let (time, client, bytes) = (next(), next(), next());
     let at = nanos(time).ok_or(("time", time, "seconds"))?;
-    Ok(Line { at, client: named(client)?, bytes: count(bytes)? })
+    Ok(LogLine { at, client: named(client)?, bytes: count(bytes)? })
 }
 
 fn named(client: &str) -> Result<&str, Wrong<'_>> {

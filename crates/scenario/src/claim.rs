@@ -84,7 +84,7 @@ pub type Labels = BTreeMap<String, String>;
 
 /// How a claim fared.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Verdict {
+pub struct Judgment {
     /// What came out.
     pub outcome: Outcome,
     /// Whether that is what the file expects.
@@ -202,7 +202,7 @@ impl Claim {
     ///
     /// # Errors
     /// Names the claim's expression and the place in it: a metric that does not exist, points that do not match.
-    pub fn judge(&self, samples: &[Sample]) -> Result<Verdict, Error> {
+    pub fn judge(&self, samples: &[Sample]) -> Result<Judgment, Error> {
         let elements = self.formula.values(samples).map_err(|e| Error::new(self.path.clone(), e))?;
         let worst = elements.iter().min_by(|a, b| self.bound.room(a.1).total_cmp(&self.bound.room(b.1)));
         let Some(worst) = worst.cloned() else {
@@ -219,7 +219,7 @@ impl Claim {
         } else {
             Outcome::Fails
         };
-        Ok(Verdict { outcome, as_expected: outcome == self.expect, worst, elements })
+        Ok(Judgment { outcome, as_expected: outcome == self.expect, worst, elements })
     }
 }
 

@@ -27,7 +27,7 @@ mod table;
 mod topology;
 mod traffic;
 
-pub use claim::{Bound, Claim, Formula, Labels, Outcome, Sample, Verdict};
+pub use claim::{Bound, Claim, Formula, Judgment, Labels, Outcome, Sample};
 pub use error::Error;
 pub use experiment::{Experiment, ForLab};
 pub use narrows_settings::nearest;
@@ -36,4 +36,4 @@ pub use narrows_settings::quantity::{number, time, time_text};
 pub use scenario::{Group, LabSettings, Probes, Run, Scenario, Series, Thin};
 pub use size::{LARGEST, Size, web_sizes};
 pub use topology::{Delays, Discipline, Edge, Hosts, Link, Loss, Policy, Spread, Topology};
-pub use traffic::{Kind, LogEntry, LogSource, LogTiming, OpenedBy, Traffic};
+pub use traffic::{LogEntry, LogSource, LogTiming, OpenedBy, Traffic, TrafficKind};

@@ -18,7 +18,7 @@ use toml::{Table, Value};
 use self::tcp::Layer;
 use crate::read::{Reader, shown};
 use crate::{
-    Error, Group, Kind, LabSettings, LogEntry, LogSource, Probes, Scenario, Series, Topology, Traffic,
+    Error, Group, LabSettings, LogEntry, LogSource, Probes, Scenario, Series, Topology, Traffic, TrafficKind,
     quantity,
 };
 use narrows_settings::one_of;
@@ -261,7 +261,7 @@ fn populate(topology: &mut Topology, counts: &[Option<u32>], traffic: &[Traffic]
 fn reach(topology: &Topology, traffic: &[Traffic]) -> Result<(), Error> {
     for (i, t) in traffic.iter().enumerate() {
         let (from, to) = (&topology.hosts[t.from], &topology.hosts[t.to]);
-        for (a, b, needed) in [(from, to, true), (to, from, !matches!(t.kind, Kind::Udp { .. }))] {
+        for (a, b, needed) in [(from, to, true), (to, from, !matches!(t.kind, TrafficKind::Udp { .. }))] {
             if needed && topology.route(a.at, b.at).is_none() {
                 let problem = format!(
                     "'{}' at node '{}' cannot reach '{}' at node '{}': expected a [[link]], or several in a row, that \
@@ -303,7 +303,7 @@ fn hash(table: &Table, traffic: &[Traffic]) -> Result<String, Error> {
     let mut hash = Sha256::new();
     hash.update(canonical(&table)?);
     for t in traffic {
-        if let Kind::Log { source: LogSource::File { entries, .. }, .. } = &t.kind {
+        if let TrafficKind::Log { source: LogSource::File { entries, .. }, .. } = &t.kind {
             for e in entries.iter() {
                 hash.update(e.at.as_nanos().to_le_bytes());
                 hash.update(e.client.to_le_bytes());

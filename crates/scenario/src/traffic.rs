@@ -38,7 +38,7 @@ pub struct Traffic {
     /// When it ends, at most the duration: no new transfers then, endless ones stop.
     pub stop: Duration,
     /// What they do.
-    pub kind: Kind,
+    pub kind: TrafficKind,
 }
 
 /// Who opens a connection.
@@ -52,7 +52,7 @@ pub enum OpenedBy {
 
 /// What a group does.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Kind {
+pub enum TrafficKind {
     /// Connections that send from start to stop.
     Long {
         /// How many.
@@ -181,7 +181,7 @@ impl Traffic {
     }
 }
 
-impl Kind {
+impl TrafficKind {
     /// As the file calls it.
     #[must_use]
     pub const fn word(&self) -> &'static str {

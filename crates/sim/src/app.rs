@@ -20,7 +20,7 @@ mod udp;
 
 use fastrand::Rng;
 use narrows_scenario::maths::ln;
-use narrows_scenario::{Kind, OpenedBy, Scenario, Traffic};
+use narrows_scenario::{OpenedBy, Scenario, Traffic, TrafficKind};
 use narrows_tcp::Handshake;
 use narrows_units::{Dscp, Duration, Instant};
 
@@ -86,23 +86,23 @@ pub(crate) fn apps(
 
 fn app(traffic: &Traffic, common: Common) -> Box<dyn App> {
     match traffic.kind.clone() {
-        Kind::Long { flows } => Box::new(long::Long::new(common, flows)),
-        Kind::Files { flows, arrivals, users, size } => {
+        TrafficKind::Long { flows } => Box::new(long::Long::new(common, flows)),
+        TrafficKind::Files { flows, arrivals, users, size } => {
             Box::new(files::Files::new(common, flows, arrivals, users, size))
         }
-        Kind::Objects { users, connections, think, size } => {
+        TrafficKind::Objects { users, connections, think, size } => {
             Box::new(objects::Objects::new(common, users, connections, think, size))
         }
-        Kind::Pages { users, connections, objects, size, think } => {
+        TrafficKind::Pages { users, connections, objects, size, think } => {
             Box::new(pages::Pages::new(common, [users, connections], objects, size, think))
         }
-        Kind::Telnet { flows, interval, bytes } => {
+        TrafficKind::Telnet { flows, interval, bytes } => {
             Box::new(telnet::Telnet::new(common, flows, interval, bytes))
         }
-        Kind::Udp { flows, rate, packet, on, off } => {
+        TrafficKind::Udp { flows, rate, packet, on, off } => {
             Box::new(udp::Udp::new(common, flows, rate, packet, [on, off]))
         }
-        Kind::Log { source, clients, connections, timing, retry } => {
+        TrafficKind::Log { source, clients, connections, timing, retry } => {
             Box::new(log::Log::new(common, &source, [clients, connections], timing, retry))
         }
     }

@@ -6,7 +6,7 @@ use narrows_wire::TcpHeader;
 
 use crate::edge::PathSplit;
 use crate::network::Network;
-use crate::packet::{Kind, Label};
+use crate::packet::{Label, PayloadKind};
 use crate::probe::Probes;
 
 /// The end that sends the data, and the end that takes it.
@@ -279,7 +279,7 @@ impl Io for Port<'_> {
         p.label = *self.label;
         let tcp = p.header.tcp.insert(TcpHeader::default());
         fill(tcp);
-        p.label.kind = Kind::of(tcp);
+        p.label.kind = PayloadKind::of(tcp);
         if let Some(split) = &mut self.split
             && tcp.payload > 0
         {

@@ -1,6 +1,6 @@
 //! Nothing is lost that is not counted: what came to a link went somewhere.
 
-use crate::link::Link;
+use crate::link::SimLink;
 use crate::network::Network;
 use crate::world::World;
 
@@ -21,8 +21,8 @@ impl Network {
         for (id, link) in self.links.iter().enumerate() {
             let pair = [Some(link), link.reverse.map(|other| &self.links[other as usize])];
             // A reverse path keeps packets of either direction: how many of which, it does not tell.
-            let held: usize = pair.into_iter().flatten().map(Link::held).sum();
-            let missing: i128 = pair.into_iter().flatten().map(Link::missing).sum();
+            let held: usize = pair.into_iter().flatten().map(SimLink::held).sum();
+            let missing: i128 = pair.into_iter().flatten().map(SimLink::missing).sum();
             if missing != held as i128 || link.missing() < 0 {
                 return Err(format!(
                     "link {id} and the way back: {missing} neither left nor wait, {held} are held: {:?}",
@@ -40,7 +40,7 @@ impl Network {
     }
 }
 
-impl Link {
+impl SimLink {
     fn held(&self) -> usize {
         self.queue.as_ref().and_then(|q| q.discipline.reverse_path()).map_or(0, |path| path.held())
     }

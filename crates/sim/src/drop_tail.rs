@@ -12,7 +12,7 @@ use std::collections::VecDeque;
 use narrows_qdisc::{Backlog, Limit};
 use narrows_units::{Bytes, Duration, Instant};
 
-use crate::packet::Kind;
+use crate::packet::PayloadKind;
 
 /// A packet whose sending had not begun when it came.
 #[derive(Clone, Copy, Debug)]
@@ -21,14 +21,14 @@ struct Waiting {
     /// When its sending ends. It begins when that of the one before ends.
     ends: Instant,
     len: u32,
-    kind: Kind,
+    kind: PayloadKind,
 }
 
 /// A packet whose sending has begun.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Begun {
     pub(crate) len: Bytes,
-    pub(crate) kind: Kind,
+    pub(crate) kind: PayloadKind,
     /// How long it waited.
     pub(crate) waited: Duration,
     /// How long its sending takes.
@@ -84,7 +84,7 @@ impl DropTail {
         &mut self,
         now: Instant,
         len: Bytes,
-        kind: Kind,
+        kind: PayloadKind,
         time: Duration,
     ) -> Option<(Instant, Instant)> {
         if !self.limit.admits(self.backlog, len) {
@@ -127,7 +127,7 @@ mod tests {
         // Room for one; sending takes 10 ns. The second waits for the first, the third finds the room taken.
         let mut tail = DropTail::new(Limit::Packets(1));
         let ten = Duration::from_nanos(10);
-        let come = |tail: &mut DropTail, ns| tail.take(at(ns), Bytes(100), Kind::Bulk, ten);
+        let come = |tail: &mut DropTail, ns| tail.take(at(ns), Bytes(100), PayloadKind::Bulk, ten);
         assert_eq!(come(&mut tail, 5), Some((at(5), at(15))));
         assert_eq!(come(&mut tail, 5), Some((at(15), at(25))));
         assert_eq!(come(&mut tail, 5), None);
@@ -135,7 +135,7 @@ mod tests {
         assert_eq!(tail.pass(at(14), at(14)), None);
         // At 15 ns the link is free, which was settled at 5. What was settled then or before happens first.
         assert_eq!(tail.pass(at(15), at(5)), None);
-        let begun = Begun { len: Bytes(100), kind: Kind::Bulk, waited: ten, time: ten };
+        let begun = Begun { len: Bytes(100), kind: PayloadKind::Bulk, waited: ten, time: ten };
         assert_eq!(tail.pass(at(15), at(6)), Some(begun));
         assert_eq!((tail.backlog().packets, tail.busy_until()), (0, at(25)));
     }
@@ -172,7 +172,7 @@ mod tests {
                     free = now + time(packet.header.len);
                 }
                 while tail.pass(now, now).is_some() {}
-                let taken = tail.take(now, len, Kind::Bulk, time(len));
+                let taken = tail.take(now, len, PayloadKind::Bulk, time(len));
                 assert_eq!(taken.is_none(), !verdicts.is_empty(), "packet {id}");
                 assert_eq!(tail.backlog(), fifo.backlog(), "packet {id}");
                 told.extend(taken.map(|(begins, _)| (begins, id)));

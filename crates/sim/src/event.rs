@@ -88,19 +88,19 @@ const PERIOD: u64 = 4096;
 /// Slots of equal width, unsorted, of which those after some number, and at most one turn of the wheel after it, are in
 /// use.
 #[derive(Debug)]
-struct Wheel {
+struct TimerWheel {
     slots: Box<[Vec<Entry>; SLOTS as usize]>,
     /// Which slots hold something.
     occupied: [u64; WORDS],
 }
 
-impl Default for Wheel {
+impl Default for TimerWheel {
     fn default() -> Self {
         Self { slots: Box::new([const { Vec::new() }; SLOTS as usize]), occupied: [0; WORDS] }
     }
 }
 
-impl Wheel {
+impl TimerWheel {
     #[inline(always)]
     fn put(&mut self, slot: u64, entry: Entry) {
         let i = (slot % SLOTS) as usize;
@@ -150,8 +150,8 @@ impl Wheel {
 pub(crate) struct EventQueue {
     /// Events of the slot whose turn it is, the next one last.
     current: Vec<Entry>,
-    fine: Wheel,
-    coarse: Wheel,
+    fine: TimerWheel,
+    coarse: TimerWheel,
     /// The first coarse slot that holds something.
     next_coarse: Option<u64>,
     /// A coarse slot while it is poured out.
@@ -175,8 +175,8 @@ impl Default for EventQueue {
     fn default() -> Self {
         Self {
             current: Vec::new(),
-            fine: Wheel::default(),
-            coarse: Wheel::default(),
+            fine: TimerWheel::default(),
+            coarse: TimerWheel::default(),
             next_coarse: None,
             poured: Vec::new(),
             far: BinaryHeap::new(),

@@ -10,7 +10,7 @@ use narrows_units::{Bytes, Duration, Instant, Rate};
 use crate::drop_tail::{Begun, DropTail};
 use crate::event::{Event, EventQueue};
 use crate::loss::Loss;
-use crate::packet::{Kind, Pkt};
+use crate::packet::{PayloadKind, Pkt};
 use crate::tap::{Tap, Waits};
 
 /// What a link did since the beginning, and since counting began.
@@ -76,7 +76,7 @@ impl LinkCounters {
 }
 
 /// A discipline in front of a link.
-pub(crate) struct Queue {
+pub(crate) struct Bottleneck {
     pub(crate) discipline: BoxedDiscipline<Pkt>,
     /// Whether it has a reverse path.
     pub(crate) watches: bool,
@@ -88,7 +88,7 @@ pub(crate) struct Queue {
     pub(crate) serve_due: Option<Instant>,
 }
 
-impl Queue {
+impl Bottleneck {
     pub(crate) fn new(discipline: BoxedDiscipline<Pkt>) -> Self {
         let watches = discipline.reverse_path().is_some();
         Self { discipline, watches, busy_until: Instant::ZERO, free_due: false, serve_due: None }
@@ -107,15 +107,15 @@ impl Queue {
     }
 }
 
-impl core::fmt::Debug for Queue {
+impl core::fmt::Debug for Bottleneck {
     fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
-        f.debug_struct("Queue").field("backlog", &self.discipline.backlog()).finish_non_exhaustive()
+        f.debug_struct("Bottleneck").field("backlog", &self.discipline.backlog()).finish_non_exhaustive()
     }
 }
 
 /// A link.
 #[derive(Debug)]
-pub(crate) struct Link {
+pub(crate) struct SimLink {
     /// Rate and framing; `None` for one that takes no time to send.
     pub(crate) shape: Option<Box<ShaperConfig>>,
     /// Time from the last bit sent to the last bit received.
@@ -125,7 +125,7 @@ pub(crate) struct Link {
     /// What sending took the last time, and for which length: packets have few lengths.
     last_time: (Bytes, Duration),
     /// The discipline, if it has to be asked.
-    pub(crate) queue: Option<Box<Queue>>,
+    pub(crate) queue: Option<Box<Bottleneck>>,
     /// The discipline, if it is drop-tail on a wire that loses nothing. A link has at most one of both.
     pub(crate) tail: Option<DropTail>,
     /// How long packets waited; `None` where nobody asked.
@@ -143,7 +143,7 @@ pub(crate) struct Link {
     pub(crate) busy: Duration,
 }
 
-impl Link {
+impl SimLink {
     pub(crate) fn new(shape: Option<ShaperConfig>, delay: Duration) -> Self {
         Self {
             shape: shape.map(Box::new),
@@ -190,7 +190,7 @@ impl Link {
         now: Instant,
         since: Instant,
         len: Bytes,
-        kind: Kind,
+        kind: PayloadKind,
     ) -> Option<(Instant, Instant)> {
         self.catch_up(now, since);
         let time = self.time_to_send(len);

@@ -14,9 +14,9 @@ use narrows_units::{Bytes, Duration, Instant, Rate};
 
 use crate::drop_tail::DropTail;
 use crate::event::{Event, EventQueue};
-use crate::link::{Access, Link, Queue};
+use crate::link::{Access, Bottleneck, SimLink};
 use crate::loss::Loss;
-use crate::packet::{DATAGRAM, Pkt, Pool};
+use crate::packet::{DATAGRAM, PacketPool, Pkt};
 use crate::tap::Tap;
 
 /// A host: its group, and the state of its two wires. Small, because there may be two for each flow, and never across
@@ -64,7 +64,7 @@ pub(crate) struct LinkPlan<'a> {
 
 /// A link between two nodes.
 #[derive(Clone, Copy, Debug)]
-struct Edge {
+struct Hop {
     link: u32,
     from: u32,
     to: u32,
@@ -74,13 +74,13 @@ struct Edge {
 pub(crate) struct Network {
     pub(crate) now: Instant,
     pub(crate) events: EventQueue,
-    pub(crate) pool: Pool,
-    pub(crate) links: Vec<Link>,
+    pub(crate) pool: PacketPool,
+    pub(crate) links: Vec<SimLink>,
     pub(crate) hosts: Vec<Host>,
     pub(crate) groups: Vec<Access>,
     pub(crate) tap: Tap,
     nodes: u32,
-    edges: Vec<Edge>,
+    edges: Vec<Hop>,
     /// For each ordered pair of nodes, the links between them; empty before [`Network::settle`].
     routes: Vec<Box<[u32]>>,
     verdicts: Verdicts<Pkt>,
@@ -92,7 +92,7 @@ impl Network {
         Self {
             now: Instant::default(),
             events: EventQueue::default(),
-            pool: Pool::default(),
+            pool: PacketPool::default(),
             links: Vec::new(),
             hosts: Vec::new(),
             groups: Vec::new(),
@@ -111,15 +111,15 @@ impl Network {
     }
 
     pub(crate) fn add_link(&mut self, plan: LinkPlan<'_>) -> u32 {
-        let mut link = Link::new(plan.shape, plan.delay);
+        let mut link = SimLink::new(plan.shape, plan.delay);
         link.loss = plan.loss.map(Box::new);
         if let (Some(Spec::Fifo(limit)), Some(_), None) = (plan.discipline, plan.shape, &link.loss) {
             link.tail = Some(DropTail::new(*limit));
         } else if let (Some(spec), Some(shape)) = (plan.discipline, plan.shape) {
-            link.queue = Some(Box::new(Queue::new(spec.build(&shape, plan.seed))));
+            link.queue = Some(Box::new(Bottleneck::new(spec.build(&shape, plan.seed))));
         }
         let id = self.push_link(link);
-        self.edges.push(Edge { link: id, from: plan.from, to: plan.to });
+        self.edges.push(Hop { link: id, from: plan.from, to: plan.to });
         id
     }
 
@@ -150,7 +150,7 @@ impl Network {
         self.tap.capture_link(id);
         let link = &mut self.links[id as usize];
         if let Some(tail) = link.tail.take() {
-            link.queue = Some(Box::new(Queue::new(Box::new(Fifo::new(tail.limit())))));
+            link.queue = Some(Box::new(Bottleneck::new(Box::new(Fifo::new(tail.limit())))));
         }
     }
 
@@ -159,7 +159,7 @@ impl Network {
         self.groups[self.hosts[host as usize].group as usize].node
     }
 
-    fn push_link(&mut self, link: Link) -> u32 {
+    fn push_link(&mut self, link: SimLink) -> u32 {
         self.links.push(link);
         u32::try_from(self.links.len() - 1).expect("a scenario is checked to have fewer links")
     }

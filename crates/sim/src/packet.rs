@@ -24,7 +24,7 @@ pub(crate) struct Label {
     /// Which end of the connection takes it; [`DATAGRAM`] if no connection does.
     pub(crate) end: u8,
     /// What it carries.
-    pub(crate) kind: Kind,
+    pub(crate) kind: PayloadKind,
     /// Ports of the host it left and of the one it goes to.
     pub(crate) ports: (u16, u16),
     /// The codepoint it leaves with.
@@ -72,7 +72,7 @@ const _: () = assert!(size_of::<Packet>() == 192);
 
 /// What a segment carries, for those who measure how long it waits.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) enum Kind {
+pub(crate) enum PayloadKind {
     /// No payload.
     #[default]
     Control,
@@ -88,7 +88,7 @@ pub(crate) enum Kind {
 /// from this size on that the lab calls an object large.
 pub(crate) const BULK_FROM: u32 = 20_000;
 
-impl Kind {
+impl PayloadKind {
     /// How many there are.
     pub(crate) const COUNT: usize = 4;
 
@@ -147,7 +147,7 @@ impl narrows_qdisc::Packet for Pkt {
 
 /// Boxes that wait to be used again.
 #[derive(Debug, Default)]
-pub(crate) struct Pool {
+pub(crate) struct PacketPool {
     free: Vec<Pkt>,
     /// Boxes on their way: what was taken and not given back.
     pub(crate) out: usize,
@@ -156,7 +156,7 @@ pub(crate) struct Pool {
 /// Most boxes kept for later; beyond them memory goes back to the system.
 const KEPT: usize = 1 << 16;
 
-impl Pool {
+impl PacketPool {
     #[inline]
     pub(crate) fn take(&mut self) -> Pkt {
         self.out += 1;

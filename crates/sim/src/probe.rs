@@ -26,7 +26,7 @@ use narrows_units::{Duration, Instant};
 use crate::connection::{Connection, DATA, NO_ROW, RECEIVER};
 use crate::edge::Arrivals;
 use crate::event::{Event, EventQueue};
-use crate::packet::{Packet, Pool};
+use crate::packet::{Packet, PacketPool};
 use crate::results::Results;
 use crate::statistics::Histogram;
 use crate::tap::Lost;
@@ -35,9 +35,9 @@ use crate::world::World;
 use bursts::Bursts;
 use epochs::Epochs;
 use flows::Flows;
-use links::Links;
-use plan::Plan;
-use report::{MAX, P50, P99, Report, integers, share};
+use links::LinkProbe;
+use plan::ProbePlan;
+use report::{MAX, P50, P99, Tables, integers, share};
 use series::Samples;
 use shares::Shares;
 use tally::Tallies;
@@ -83,7 +83,7 @@ struct Datagrams {
 /// All that is counted.
 #[derive(Debug, Default)]
 pub(crate) struct Probes {
-    plan: Plan,
+    plan: ProbePlan,
     flows: Flows,
     transfers: Transfers,
     users: Users,
@@ -91,7 +91,7 @@ pub(crate) struct Probes {
     epochs: Epochs,
     bursts: Bursts,
     samples: Samples,
-    links: Links,
+    links: LinkProbe,
     /// Of connections that are no more, and of all when counting began.
     gone: Tallies,
     before: Tallies,
@@ -209,12 +209,12 @@ impl Probes {
 /// Sets up what `scenario` wants recorded. To be called before the world runs.
 pub(crate) fn begin(world: &mut World, scenario: &Scenario) {
     world.probes.shares = Shares::new(scenario);
-    world.watch(Plan::of(scenario));
+    world.watch(ProbePlan::of(scenario));
 }
 
 impl World {
     /// Sets up what is to be recorded, before the world runs.
-    pub(crate) fn watch(&mut self, plan: Plan) {
+    pub(crate) fn watch(&mut self, plan: ProbePlan) {
         for link in &plan.links {
             self.net.links[link.link as usize].waits = Some(Box::default());
         }
@@ -311,8 +311,8 @@ pub(crate) fn finish(world: World) -> Results {
     }
     // Tables take as much memory as what they tell of, so what is no longer needed goes before they are made.
     drop(connections);
-    (net.hosts, net.events, net.pool) = (Vec::new(), EventQueue::default(), Pool::default());
-    let mut out = Report::default();
+    (net.hosts, net.events, net.pool) = (Vec::new(), EventQueue::default(), PacketPool::default());
+    let mut out = Tables::default();
     let plan = probes.plan;
     let seconds = now.since(plan.warmup).as_secs_f64();
     let bits = (probes.delivered - probes.delivered_before) as f64 * 8.0;
@@ -354,7 +354,7 @@ pub(crate) fn finish(world: World) -> Results {
 }
 
 /// `due` is in connections times nanoseconds.
-fn timeouts(backoffs: &[u64; BACKOFFS], due: u128, out: &mut Report) {
+fn timeouts(backoffs: &[u64; BACKOFFS], due: u128, out: &mut Tables) {
     let all: u64 = backoffs.iter().sum();
     out.put("timeouts", all as f64);
     out.put("timeouts_per_flow_s", (due > 0).then(|| all as f64 / (due as f64 / 1e9)));
@@ -371,7 +371,7 @@ fn timeouts(backoffs: &[u64; BACKOFFS], due: u128, out: &mut Report) {
 }
 
 /// `lost` is how many were, by user.
-fn datagrams(d: &Datagrams, lost: &[u64], seconds: f64, out: &mut Report) {
+fn datagrams(d: &Datagrams, lost: &[u64], seconds: f64, out: &mut Tables) {
     let of = |list: &[u64], user: usize| list.get(user).copied().unwrap_or(0);
     let rows: Vec<(u64, u64, u64, u64)> = (0..d.users.len().max(lost.len()))
         .map(|user| (user, d.users.get(user).copied().unwrap_or_default(), of(lost, user)))
@@ -394,7 +394,7 @@ fn datagrams(d: &Datagrams, lost: &[u64], seconds: f64, out: &mut Report) {
     out.table("datagrams", columns);
 }
 
-fn captures(plan: &Plan, net: &mut crate::network::Network, out: &mut Report) {
+fn captures(plan: &ProbePlan, net: &mut crate::network::Network, out: &mut Tables) {
     let mut missed = 0;
     for capture in net.tap.captures.drain(..) {
         missed += capture.missed;

@@ -32,14 +32,14 @@ pub struct Arrival {
 
 /// What stands in one direction.
 #[derive(Clone, Debug)]
-pub struct Lane {
+pub struct ReplayLink {
     /// The link; `None` lets packets pass at once.
     pub link: Option<ShaperConfig>,
     /// The discipline in front of it.
     pub discipline: Spec,
 }
 
-impl Lane {
+impl ReplayLink {
     /// A direction in which all passes.
     pub const OPEN: Self = Self { link: None, discipline: Spec::Fifo(Limit::Packets(usize::MAX)) };
 
@@ -244,8 +244,8 @@ impl Ticket {
 /// The first that `arrivals` or `tell` gives.
 pub fn replay<E>(
     arrivals: impl IntoIterator<Item = Result<Arrival, E>>,
-    down: &Lane,
-    up: &Lane,
+    down: &ReplayLink,
+    up: &ReplayLink,
     seed: u64,
     mut tell: impl FnMut(Instant, &Event<Record>) -> Result<(), E>,
 ) -> Result<ReplayReport, E> {
@@ -286,9 +286,9 @@ mod tests {
         Ok(Arrival { at, direction, header: Header { key, len: Bytes(len), ..Header::default() } })
     }
 
-    fn lane(spec: &str) -> Lane {
+    fn lane(spec: &str) -> ReplayLink {
         let link = ShaperConfig { mtu: Bytes(1500), ..ShaperConfig::new(Rate::from_kbps(600)) };
-        Lane { link: Some(link), discipline: spec.parse().unwrap() }
+        ReplayLink { link: Some(link), discipline: spec.parse().unwrap() }
     }
 
     #[test]
@@ -298,7 +298,7 @@ mod tests {
         let d = Direction::Down;
         let arrivals = [(0, 1), (0, 2), (0, 3), (0, 4), (70, 1)].map(|(ms, port)| packet(ms, port, d, 1500));
         let mut left = Vec::new();
-        let report = replay(arrivals, &lane("fifo:2"), &Lane::OPEN, 1, |now, event| {
+        let report = replay(arrivals, &lane("fifo:2"), &ReplayLink::OPEN, 1, |now, event| {
             if let Event::Send(Direction::Down, p) = event {
                 left.push((now.as_nanos() / 1_000_000, p.header.key.dport));
             }
@@ -327,7 +327,7 @@ mod tests {
     fn the_way_up_is_open_or_has_a_link_of_its_own() {
         let u = Direction::Up;
         let arrivals = || [0, 0, 1].map(|ms| packet(ms, 1, u, 1500));
-        let open = replay(arrivals(), &lane("taq"), &Lane::OPEN, 1, |_, _| Ok(())).unwrap();
+        let open = replay(arrivals(), &lane("taq"), &ReplayLink::OPEN, 1, |_, _| Ok(())).unwrap();
         assert_eq!((open.up.counts.sent, open.up.counts.longest), (3, Duration::ZERO));
         let thin = replay(arrivals(), &lane("taq"), &lane("fifo:9"), 1, |_, _| Ok(())).unwrap();
         assert_eq!((thin.up.counts.sent, thin.up.counts.longest), (3, Duration::from_millis(39)));
@@ -337,12 +337,14 @@ mod tests {
     fn clocks_that_go_back_and_errors_on_the_way() {
         let d = Direction::Down;
         let back = [packet(50, 1, d, 1500), packet(20, 1, d, 1500)];
-        let report = replay(back, &lane("fifo:9"), &Lane::OPEN, 1, |_, _| Ok(())).unwrap();
+        let report = replay(back, &lane("fifo:9"), &ReplayLink::OPEN, 1, |_, _| Ok(())).unwrap();
         assert_eq!(report.down.sojourns, [Duration::ZERO, Duration::from_millis(20)]);
         let whole = |a: Result<Arrival, Infallible>| a.map_err(|e| match e {});
         let broken = [whole(packet(0, 1, d, 1500)), Err("cut")];
-        assert_eq!(replay(broken, &lane("fifo:9"), &Lane::OPEN, 1, |_, _| Ok(())), Err("cut"));
-        let told = replay([whole(packet(0, 1, d, 1500))], &Lane::OPEN, &Lane::OPEN, 1, |_, _| Err("full"));
+        assert_eq!(replay(broken, &lane("fifo:9"), &ReplayLink::OPEN, 1, |_, _| Ok(())), Err("cut"));
+        let told = replay([whole(packet(0, 1, d, 1500))], &ReplayLink::OPEN, &ReplayLink::OPEN, 1, |_, _| {
+            Err("full")
+        });
         assert_eq!(told, Err("full"));
     }
 

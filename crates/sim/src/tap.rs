@@ -4,7 +4,7 @@ use narrows_qdisc::Packet as _;
 use narrows_units::{Duration, Instant};
 use narrows_wire::capture::Writer;
 
-use crate::packet::{DATAGRAM, Kind, Pkt};
+use crate::packet::{DATAGRAM, PayloadKind, Pkt};
 use crate::statistics::Histogram;
 
 /// Most packets of a link that are captured: the file is then some 150 MB.
@@ -22,16 +22,16 @@ pub(crate) struct Capture {
 
 /// How long packets waited in a discipline, from their arrival to the beginning of their transmission, in nanoseconds.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Waits([Histogram; Kind::COUNT]);
+pub(crate) struct Waits([Histogram; PayloadKind::COUNT]);
 
 impl Waits {
     /// Waits of packets of a kind.
-    pub(crate) fn of(&self, kind: Kind) -> &Histogram {
+    pub(crate) fn of(&self, kind: PayloadKind) -> &Histogram {
         &self.0[kind as usize]
     }
 
     #[inline]
-    pub(crate) fn add(&mut self, kind: Kind, waited: Duration) {
+    pub(crate) fn add(&mut self, kind: PayloadKind, waited: Duration) {
         self.0[kind as usize].add(waited.as_nanos());
     }
 
@@ -108,7 +108,7 @@ impl Tap {
                 self.datagrams_lost.resize(at + 1, 0);
             }
             self.datagrams_lost[at] += 1;
-        } else if p.label.kind != Kind::Control {
+        } else if p.label.kind != PayloadKind::Control {
             if at >= self.lost.len() {
                 self.lost.resize(at + 1, Lost::default());
             }

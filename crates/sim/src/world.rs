@@ -14,7 +14,7 @@ use crate::connection::{
 use crate::edge::Edges;
 use crate::event::Event;
 use crate::network::{Host, Network};
-use crate::packet::{Kind, Label, OPAQUE_PORT};
+use crate::packet::{Label, OPAQUE_PORT, PayloadKind};
 use crate::probe::Probes;
 
 /// What an application wants carried.
@@ -247,7 +247,7 @@ impl World {
                 route: self.net.route(src, dst),
                 hop: 0,
                 end: if end == DATA { RECEIVER as u8 } else { DATA as u8 },
-                kind: Kind::Control,
+                kind: PayloadKind::Control,
                 ports: if opens { (port, service) } else { (service, port) },
                 dscp: transfer.dscp,
             }

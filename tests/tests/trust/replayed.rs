@@ -7,7 +7,7 @@ use std::convert::Infallible;
 use narrows_qdisc::{Direction, Event};
 use narrows_scenario::Discipline;
 use narrows_sim::Results;
-use narrows_sim::replay::{Arrival, Lane, replay};
+use narrows_sim::replay::{Arrival, ReplayLink, replay};
 use narrows_units::{Duration, Instant};
 use narrows_wire::Header;
 use narrows_wire::capture::Reader;
@@ -47,7 +47,7 @@ fn a_captured_link_replayed_sends_the_same_packets() {
         let link = |name: &str| run.scenario.topology.links.iter().find(|l| l.name == name).unwrap();
         let lane = |name: &str| {
             let Discipline::Ours(spec) = &link(name).discipline else { panic!("{name}: not ours") };
-            Lane { link: Some(link(name).shaper(run.scenario.mtu)), discipline: spec.clone() }
+            ReplayLink { link: Some(link(name).shaper(run.scenario.mtu)), discipline: spec.clone() }
         };
         let (down, mut sent) = (lane("thin"), Vec::new());
         let shape = down.link.unwrap();

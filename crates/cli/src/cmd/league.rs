@@ -7,7 +7,7 @@ use std::process::ExitCode;
 use anyhow::{Context as _, bail};
 use narrows_plot::{Matrix, matrix_svg};
 use narrows_runner::league::{League, MEASURES, Standings};
-use narrows_runner::{Error, Options, Plan, VERSION, digest};
+use narrows_runner::{Error, Options, RunPlan, VERSION, digest};
 use serde_json::json;
 
 use super::sim::picture;
@@ -108,11 +108,11 @@ pub fn main(args: Args) -> anyhow::Result<ExitCode> {
 }
 
 /// What is to run, and which of its figures do not count.
-fn plans(league: &League, args: &Args) -> anyhow::Result<Vec<(Plan, Vec<String>)>> {
+fn plans(league: &League, args: &Args) -> anyhow::Result<Vec<(RunPlan, Vec<String>)>> {
     let (mut plans, mut names) = (Vec::new(), BTreeSet::new());
     for mut round in league.rounds(args.quick) {
         round.sets.extend(args.set.iter().cloned());
-        let (plan, _) = Plan::load(&round.file, &round.sets)?;
+        let (plan, _) = RunPlan::load(&round.file, &round.sets)?;
         if !names.insert(plan.name.clone()) {
             let name = &plan.name;
             bail!(
@@ -181,7 +181,7 @@ mod tests {
         let league = League::load(&list).unwrap();
         for quick in [false, true] {
             for round in league.rounds(quick) {
-                let (plan, _) = Plan::load(&round.file, &round.sets).unwrap();
+                let (plan, _) = RunPlan::load(&round.file, &round.sets).unwrap();
                 assert_eq!(
                     plan.name,
                     format!("{PREFIX}{}", round.file.file_stem().unwrap().to_string_lossy())

@@ -9,7 +9,7 @@ use std::process::ExitCode;
 use anyhow::{Context as _, ensure};
 use narrows_box as live;
 use narrows_qdisc::{Event, Framing, Reason, ShaperConfig, Spec};
-use narrows_sim::replay::{Arrival, DirectionReport, Lane, Prefix, ReplayReport, direction, replay};
+use narrows_sim::replay::{Arrival, DirectionReport, Prefix, ReplayLink, ReplayReport, direction, replay};
 use narrows_units::{Bytes, Duration, Instant, Rate};
 use narrows_wire::capture::{CaptureError, CaptureErrorKind, Reader, Skipped, Writer};
 use serde_json::{Value, json};
@@ -52,13 +52,13 @@ pub struct Args {
 }
 
 impl Args {
-    fn lane(&self, rate: Option<Rate>, discipline: &Spec) -> Lane {
-        let Some(rate) = rate else { return Lane::OPEN };
+    fn lane(&self, rate: Option<Rate>, discipline: &Spec) -> ReplayLink {
+        let Some(rate) = rate else { return ReplayLink::OPEN };
         let (overhead, mpu, framing) = (self.overhead, self.mpu, self.framing);
         let link = ShaperConfig { overhead, mpu, framing, ..ShaperConfig::new(rate) };
         // A full packet is one of 1500 bytes, as on the live box with an interface of that size.
         let mtu = link.mtu.max(Bytes(1500 + u64::from(overhead)));
-        Lane { link: Some(ShaperConfig { mtu, ..link }), discipline: discipline.clone() }
+        ReplayLink { link: Some(ShaperConfig { mtu, ..link }), discipline: discipline.clone() }
     }
 
     /// A file in the directory for results, named after the recording.

@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, bail, ensure};
-use narrows_runner::{Error, Event, Options, Plan, Report, digest, execute, verdicts};
+use narrows_runner::{Error, Event, Options, Report, RunPlan, digest, execute, verdicts};
 use serde_json::{Value, json};
 
 pub mod explain;
@@ -64,7 +64,7 @@ pub struct Args {
 
 /// A file, read and checked.
 struct Work {
-    plan: Plan,
+    plan: RunPlan,
     out: PathBuf,
 }
 
@@ -157,7 +157,7 @@ fn works(args: &Args) -> anyhow::Result<Vec<Work>> {
     }
     let (mut works, mut names) = (Vec::new(), BTreeSet::new());
     for file in &args.files {
-        let (plan, ignored) = Plan::load(file, &sets)?;
+        let (plan, ignored) = RunPlan::load(file, &sets)?;
         if !args.quiet {
             ignored.iter().for_each(|why| eprintln!("{}: {why}", plan.name));
         }
@@ -179,7 +179,7 @@ fn works(args: &Args) -> anyhow::Result<Vec<Work>> {
 }
 
 /// Refuses figures that no run of the plan can have.
-fn shown(plan: &Plan, asked: &[String]) -> anyhow::Result<()> {
+fn shown(plan: &RunPlan, asked: &[String]) -> anyhow::Result<()> {
     if asked.is_empty() {
         return Ok(());
     }
@@ -197,7 +197,12 @@ fn shown(plan: &Plan, asked: &[String]) -> anyhow::Result<()> {
 }
 
 /// Does a plan, and shows how far it is.
-pub(super) fn run(plan: &Plan, options: &Options, stop: &AtomicBool, quiet: bool) -> Result<Report, Error> {
+pub(super) fn run(
+    plan: &RunPlan,
+    options: &Options,
+    stop: &AtomicBool,
+    quiet: bool,
+) -> Result<Report, Error> {
     let show = progress::Show::new(plan, options.jobs);
     let watch = |event: Event<'_>| {
         if !quiet {
@@ -210,7 +215,7 @@ pub(super) fn run(plan: &Plan, options: &Options, stop: &AtomicBool, quiet: bool
 }
 
 /// Whether no claim came out worse than its file says.
-fn as_expected(plan: &Plan, report: &Report) -> bool {
+fn as_expected(plan: &RunPlan, report: &Report) -> bool {
     let mut pairs = plan.claims.iter().zip(&report.verdicts);
     pairs.all(|(claim, verdict)| verdict.as_ref().is_ok_and(|v| v.outcome >= claim.expect))
 }
@@ -272,7 +277,7 @@ fn list(folder: &Path) -> anyhow::Result<ExitCode> {
     files.sort();
     for file in files {
         let name = file.display().to_string();
-        match Plan::load(&file, &[]) {
+        match RunPlan::load(&file, &[]) {
             Ok((plan, _)) => say(&format!("{name:44} {:5} runs  {}\n", plan.jobs.len(), plan.about)),
             Err(why) => say(&format!("{name:44} not for the simulator: {}\n", why.problem)),
         }

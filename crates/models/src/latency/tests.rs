@@ -9,7 +9,7 @@ fn near(got: f64, expected: f64, tolerance: f64) {
 fn transfer(packets: u64, loss: f64) -> Transfer {
     Transfer {
         packets,
-        flow: Flow { loss, rtt_s: 0.1, rto_s: 1.0, b: 1.0, wmax_packets: None },
+        flow: LongFlow { loss, rtt_s: 0.1, rto_s: 1.0, b: 1.0, wmax_packets: None },
         reverse_loss: 0.0,
         syn_rto_s: 1.0,
         initial_window: 10.0,
@@ -113,10 +113,10 @@ fn what_makes_it_longer() {
             let base = transfer(packets, loss);
             let now = total(base);
             assert!(total(transfer(packets + 1, loss)) > now, "{base:?}");
-            let with = |flow: Flow| total(Transfer { flow, ..base });
-            assert!(with(Flow { rtt_s: 0.11, ..base.flow }) > now, "{base:?}");
-            assert!(loss == 0.0 || with(Flow { rto_s: 1.1, ..base.flow }) > now, "{base:?}");
-            assert!(with(Flow { loss: loss + 0.05, ..base.flow }) > now, "{base:?}");
+            let with = |flow: LongFlow| total(Transfer { flow, ..base });
+            assert!(with(LongFlow { rtt_s: 0.11, ..base.flow }) > now, "{base:?}");
+            assert!(loss == 0.0 || with(LongFlow { rto_s: 1.1, ..base.flow }) > now, "{base:?}");
+            assert!(with(LongFlow { loss: loss + 0.05, ..base.flow }) > now, "{base:?}");
             assert!(total(Transfer { initial_window: 5.0, ..base }) > now, "{base:?}");
             assert!(total(Transfer { reverse_loss: 0.1, ..base }) > now, "{base:?}");
         }
@@ -135,8 +135,8 @@ fn domains_are_stated() {
             Transfer { syn_rto_s: value, ..good },
             Transfer { initial_window: value, ..good },
             Transfer { delayed_ack_s: value, ..good },
-            Transfer { flow: Flow { rtt_s: value, ..good.flow }, ..good },
-            Transfer { flow: Flow { loss: value, ..good.flow }, ..good },
+            Transfer { flow: LongFlow { rtt_s: value, ..good.flow }, ..good },
+            Transfer { flow: LongFlow { loss: value, ..good.flow }, ..good },
         ] {
             assert!(cardwell(&wrong).is_err(), "{wrong:?}");
         }
@@ -146,7 +146,7 @@ fn domains_are_stated() {
             for wmax_packets in [None, Some(1.0)] {
                 for b in [1.0, 1000.0] {
                     let corner = Transfer {
-                        flow: Flow { loss, rtt_s: 1e9, rto_s: 1e9, b, wmax_packets },
+                        flow: LongFlow { loss, rtt_s: 1e9, rto_s: 1e9, b, wmax_packets },
                         initial_window: 1e9,
                         ..transfer(packets, 0.0)
                     };

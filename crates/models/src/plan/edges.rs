@@ -3,7 +3,7 @@
 
 use narrows_units::Rate;
 
-use super::{Link, MOST_FLOWS, Verdict};
+use super::{MOST_FLOWS, Outlook, SharedLink};
 use crate::Result;
 
 /// Largest rate looked at, kbit/s.
@@ -27,18 +27,18 @@ pub(super) fn last_where(low: u32, high: u32, holds: impl Fn(u32) -> Result<bool
 }
 
 /// Most users of whom the verdict is `to` or better; 0 if not even of one.
-pub(super) fn most_users(link: &Link, to: Verdict) -> Result<u32> {
+pub(super) fn most_users(link: &SharedLink, to: Outlook) -> Result<u32> {
     let good = |users: u32| {
-        let one = Link { users, ..*link };
+        let one = SharedLink { users, ..*link };
         Ok(one.verdict(one.flows())? <= to)
     };
     last_where(0, link.users, good)
 }
 
 /// Least rate, to the kbit/s, at which the verdict is `to` or better.
-pub(super) fn least_rate(link: &Link, to: Verdict) -> Result<Option<Rate>> {
+pub(super) fn least_rate(link: &SharedLink, to: Outlook) -> Result<Option<Rate>> {
     let good = |kbps: u32| {
-        let one = Link { rate: Rate::from_kbps(kbps.into()), ..*link };
+        let one = SharedLink { rate: Rate::from_kbps(kbps.into()), ..*link };
         Ok(one.verdict(one.flows())? <= to)
     };
     if !good(MOST_KBPS)? {
@@ -64,16 +64,16 @@ pub struct Edges {
 ///
 /// # Errors
 /// A quantity of `link` outside its domain.
-pub fn edges(link: &Link, rates: &[Rate]) -> Result<Vec<Edges>> {
+pub fn edges(link: &SharedLink, rates: &[Rate]) -> Result<Vec<Edges>> {
     link.check()?;
     rates
         .iter()
         .map(|rate| {
-            let here = Link { rate: *rate, ..*link };
+            let here = SharedLink { rate: *rate, ..*link };
             let mut users = [0.0; 3];
             let mut low = 0.0;
             for (edge, verdict) in
-                users.iter_mut().zip([Verdict::SmallPackets, Verdict::PastTipping, Verdict::TooMany])
+                users.iter_mut().zip([Outlook::SmallPackets, Outlook::PastTipping, Outlook::TooMany])
             {
                 low = first_flows(&here, verdict, low)?;
                 *edge = low / f64::from(link.connections) / link.busy;
@@ -84,7 +84,7 @@ pub fn edges(link: &Link, rates: &[Rate]) -> Result<Vec<Edges>> {
 }
 
 /// About the fewest flows, more than `above`, at which the verdict is `at_least`: to [`PRECISION`].
-fn first_flows(link: &Link, at_least: Verdict, above: f64) -> Result<f64> {
+fn first_flows(link: &SharedLink, at_least: Outlook, above: f64) -> Result<f64> {
     let bad = |flows: f64| Ok(link.verdict(flows.round().max(1.0) as u32)? >= at_least);
     let (mut low, mut high) = (above.max(0.5), f64::from(MOST_FLOWS));
     while high / low > PRECISION && high - low > 0.5 {

@@ -5,8 +5,8 @@ use narrows_units::{Bytes, Duration, Rate};
 use super::*;
 use crate::operating::Stack;
 
-fn example() -> Link {
-    Link { connections: 4, ..Link::new(Rate::from_kbps(2000), 400, Duration::from_millis(200)) }
+fn example() -> SharedLink {
+    SharedLink { connections: 4, ..SharedLink::new(Rate::from_kbps(2000), 400, Duration::from_millis(200)) }
 }
 
 /// 2 Mbit/s carry 166.7 packets of 1500 B a second: 33.3 in a round trip of 200 ms, for 1600 flows.
@@ -27,7 +27,7 @@ fn the_example_by_hand() {
     assert!(!plan.rounds.fits);
     // 3 s are 500 packets, so 500 users.
     assert_eq!((plan.admission.users, plan.admission.wait_s), (500, None));
-    assert_eq!(plan.verdict, Verdict::PastTipping);
+    assert_eq!(plan.verdict, Outlook::PastTipping);
     assert!(plan.point.loss > 0.5 && plan.stalls.longest_s(0.5, 3600.0) > 60.0, "{plan:?}");
 }
 
@@ -36,12 +36,12 @@ fn the_example_by_hand() {
 /// 400 T. The simulator has 5.6 to 6.3 and 21 to 23 s.
 #[test]
 fn admission_by_hand() {
-    let link = Link::new(Rate::from_kbps(600), 400, Duration::from_millis(200));
+    let link = SharedLink::new(Rate::from_kbps(600), 400, Duration::from_millis(200));
     let plan = plan(&link).unwrap();
     assert_eq!(plan.admission.users, 150);
     let object_s = 7300.0 / 1448.0 * 0.02;
     assert!((plan.admission.wait_s.unwrap() - 0.1 * 400.0 * object_s / (object_s + 0.1)).abs() < 1e-9);
-    let few = super::plan(&Link { users: 200, ..link }).unwrap();
+    let few = super::plan(&SharedLink { users: 200, ..link }).unwrap();
     assert!((few.admission.wait_s.unwrap() - 50.0 * object_s).abs() < 1e-9);
 }
 
@@ -49,12 +49,15 @@ fn admission_by_hand() {
 /// 40.6 to 40.7.
 #[test]
 fn connections_wait_for_admission_each_for_itself() {
-    let link = Link { connections: 4, ..Link::new(Rate::from_kbps(600), 400, Duration::from_millis(200)) };
+    let link = SharedLink {
+        connections: 4,
+        ..SharedLink::new(Rate::from_kbps(600), 400, Duration::from_millis(200))
+    };
     let plan = plan(&link).unwrap();
     assert_eq!(plan.admission.users, 150);
     assert!((plan.admission.wait_s.unwrap() - 5.0 * 400.0 * 0.02).abs() < 1e-9);
     // Six users more than the 150 of a round, but no admission control while the others are idle.
-    let few = Link { users: 156, busy: 0.9, ..link };
+    let few = SharedLink { users: 156, busy: 0.9, ..link };
     assert_eq!(super::plan(&few).unwrap().admission.wait_s, None);
 }
 
@@ -63,12 +66,12 @@ fn connections_wait_for_admission_each_for_itself() {
 #[test]
 fn the_paper_s_stalls() {
     let users = |users| {
-        let link = Link {
+        let link = SharedLink {
             packet: Bytes(500),
             buffer: Buffer::Packets(50),
             connections: 4,
             stack: Stack::Rfc,
-            ..Link::new(Rate::from_kbps(1000), users, Duration::from_millis(200))
+            ..SharedLink::new(Rate::from_kbps(1000), users, Duration::from_millis(200))
         };
         plan(&link).unwrap().stalls
     };
@@ -81,11 +84,11 @@ fn the_paper_s_stalls() {
 /// What is concluded holds at what was concluded: no user more, no kbit less, no packet of buffer less.
 #[test]
 fn exits_and_buffers_are_tight() {
-    let link = Link { users: 60, ..example() };
+    let link = SharedLink { users: 60, ..example() };
     let now = plan(&link).unwrap();
-    assert_eq!(now.exits.iter().map(|e| e.to).collect::<Vec<_>>(), [Verdict::SmallPackets, Verdict::Fine]);
+    assert_eq!(now.exits.iter().map(|e| e.to).collect::<Vec<_>>(), [Outlook::SmallPackets, Outlook::Fine]);
     for exit in &now.exits {
-        let verdict = |users, rate| plan(&Link { users, rate, ..link }).unwrap().verdict;
+        let verdict = |users, rate| plan(&SharedLink { users, rate, ..link }).unwrap().verdict;
         assert!(verdict(exit.users, link.rate) <= exit.to && verdict(exit.users + 1, link.rate) > exit.to);
         let kbps = exit.rate.unwrap().as_bps() / 1000;
         assert!(
@@ -93,24 +96,24 @@ fn exits_and_buffers_are_tight() {
         );
     }
     let larger = now.larger_buffer.unwrap();
-    let loss = |packets| plan(&Link { buffer: Buffer::Packets(packets), ..link }).unwrap().point.loss;
+    let loss = |packets| plan(&SharedLink { buffer: Buffer::Packets(packets), ..link }).unwrap().point.loss;
     assert!(loss(larger.packets) < P_THRESH && loss(larger.packets - 1) >= P_THRESH);
     assert!((larger.delay_s - f64::from(larger.packets) * 0.006).abs() < 1e-9);
     assert!((larger.smallest_fetch_s - 2.0 * (0.2 + larger.delay_s)).abs() < 1e-9);
     let admission = now.loss_admission;
-    let loss = |users| plan(&Link { users, ..link }).unwrap().point.loss;
+    let loss = |users| plan(&SharedLink { users, ..link }).unwrap().point.loss;
     assert!(loss(admission.users) < P_ADMIT && loss(admission.users + 1) >= P_ADMIT);
 }
 
-fn any(rng: &mut fastrand::Rng) -> Link {
+fn any(rng: &mut fastrand::Rng) -> SharedLink {
     let rtt = Duration::from_millis(rng.u64(5..800));
-    Link {
+    SharedLink {
         packet: Bytes(*rng.choice(&[500, 576, 1000, 1500]).unwrap()),
         buffer: if rng.bool() { Buffer::Time(rtt) } else { Buffer::Packets(rng.u32(4..200)) },
         connections: rng.u32(1..8),
         busy: 0.1 + 0.9 * rng.f64(),
         stack: if rng.bool() { Stack::Linux } else { Stack::Rfc },
-        ..Link::new(Rate::from_kbps(rng.u64(64..10_000)), rng.u32(1..600), rtt)
+        ..SharedLink::new(Rate::from_kbps(rng.u64(64..10_000)), rng.u32(1..600), rtt)
     }
 }
 
@@ -120,11 +123,11 @@ fn more_rate_is_never_worse_and_more_users_never_better() {
     let mut rng = fastrand::Rng::with_seed(seed);
     for i in 0..150 {
         let link = any(&mut rng);
-        let verdict = |link: Link| link.verdict(link.flows()).unwrap();
+        let verdict = |link: SharedLink| link.verdict(link.flows()).unwrap();
         let now = verdict(link);
-        let faster = Link { rate: Rate::from_bps(link.rate.as_bps() * rng.u64(11..40) / 10), ..link };
+        let faster = SharedLink { rate: Rate::from_bps(link.rate.as_bps() * rng.u64(11..40) / 10), ..link };
         assert!(verdict(faster) <= now, "seed {seed}, {i}: {link:?}, then {faster:?}");
-        let fuller = Link { users: link.users + rng.u32(1..200), ..link };
+        let fuller = SharedLink { users: link.users + rng.u32(1..200), ..link };
         assert!(verdict(fuller) >= now, "seed {seed}, {i}: {link:?}, then {fuller:?}");
     }
 }
@@ -149,9 +152,9 @@ fn stalls_are_probabilities_that_fall_with_length() {
 #[test]
 fn stalls_of_a_pool_beside_a_simulation_by_events() {
     let seed = 23;
-    let link = Link { users: 30, connections: 3, ..example() };
+    let link = SharedLink { users: 30, connections: 3, ..example() };
     let stalls = plan(&link).unwrap().stalls;
-    let one = plan(&Link { users: 90, connections: 1, ..link }).unwrap().stalls;
+    let one = plan(&SharedLink { users: 90, connections: 1, ..link }).unwrap().stalls;
     // How often silences of which length begin: stalls of a user with one connection, by steps of a tenth of a second.
     let beyond: Vec<f64> = (0..4000).map(|i| one.per_s(f64::from(i) * 0.1)).collect();
     let silent_s = beyond.iter().sum::<f64>() * 0.1;
@@ -198,9 +201,9 @@ fn edges_are_where_the_verdict_changes() {
     let rates: Vec<Rate> = [64, 200, 1000, 3000, 10_000].map(Rate::from_kbps).to_vec();
     for at in edges(&link, &rates).unwrap() {
         assert!(at.users.windows(2).all(|w| w[0] <= w[1]), "{at:?}");
-        for (users, verdict) in at.users.iter().zip(&Verdict::ALL[1..]) {
+        for (users, verdict) in at.users.iter().zip(&Outlook::ALL[1..]) {
             let flows = users * 4.0;
-            let here = Link { rate: at.rate, ..link };
+            let here = SharedLink { rate: at.rate, ..link };
             let more = (flows * 1.02 + 1.0).ceil() as u32;
             assert!(here.verdict(more).unwrap() >= *verdict, "{at:?} {verdict:?}");
             let fewer = (flows / 1.02 - 1.0).floor();
@@ -211,7 +214,7 @@ fn edges_are_where_the_verdict_changes() {
 
 #[test]
 fn what_cannot_be_is_told_with_its_domain() {
-    let with = |change: fn(&mut Link)| {
+    let with = |change: fn(&mut SharedLink)| {
         let mut link = example();
         change(&mut link);
         plan(&link).unwrap_err().to_string()
@@ -233,12 +236,14 @@ fn what_cannot_be_is_told_with_its_domain() {
 
 #[test]
 fn the_extremes_have_a_plan() {
-    let wide = Link::new(Rate::from_kbps(1_000_000_000), 1, Duration::from_millis(1));
-    assert_eq!(plan(&wide).unwrap().verdict, Verdict::Fine);
-    let thin =
-        Link { connections: 10, ..Link::new(Rate::from_kbps(1), 1_000_000, Duration::from_secs(1000)) };
+    let wide = SharedLink::new(Rate::from_kbps(1_000_000_000), 1, Duration::from_millis(1));
+    assert_eq!(plan(&wide).unwrap().verdict, Outlook::Fine);
+    let thin = SharedLink {
+        connections: 10,
+        ..SharedLink::new(Rate::from_kbps(1), 1_000_000, Duration::from_secs(1000))
+    };
     let plan = plan(&thin).unwrap();
-    assert_eq!((plan.verdict, plan.flows), (Verdict::TooMany, 10_000_000));
+    assert_eq!((plan.verdict, plan.flows), (Outlook::TooMany, 10_000_000));
     // 1 kbit/s are 1/12 packet a second; with the queue full a round trip is 1000 s and 83 packets, so 1000 + 996 s.
     assert_eq!(plan.buffer_packets, 83);
     let share = 1996.0 / 12.0 / 1e7;

@@ -3,8 +3,8 @@ use super::*;
 const SEED: u64 = 1966;
 
 /// A link of a byte a second: times are in bytes.
-fn unit(load: f64, sizes: Sizes) -> Queue {
-    Queue::new(Rate::from_bps(8), load, sizes).unwrap()
+fn unit(load: f64, sizes: Sizes) -> SharedQueue {
+    SharedQueue::new(Rate::from_bps(8), load, sizes).unwrap()
 }
 
 fn near(got: f64, expected: f64, relative: f64) {
@@ -37,7 +37,7 @@ fn two_sizes_by_hand() {
     near(q.ps_mean_s(), 4.0, 1e-14);
     near(q.ps_s(3.0).unwrap(), 6.0, 1e-14);
     // The same in bytes and bits: 3 kB at 800 kbit/s, 100 kB a second.
-    let link = Queue::new(Rate::from_kbps(800), 0.5, Sizes::List(vec![1000.0, 3000.0])).unwrap();
+    let link = SharedQueue::new(Rate::from_kbps(800), 0.5, Sizes::List(vec![1000.0, 3000.0])).unwrap();
     near(link.srpt_s(3000.0).unwrap(), 33.0 / 700.0, 1e-14);
     near(link.mean_bytes(), 2000.0, 1e-14);
 }
@@ -195,7 +195,7 @@ fn domains_are_stated() {
     let link = Rate::from_kbps(600);
     let fixed = |bytes| Sizes::Fixed { bytes };
     for load in [-0.1, 1.0, f64::NAN, f64::INFINITY] {
-        assert!(Queue::new(link, load, fixed(1.0)).is_err());
+        assert!(SharedQueue::new(link, load, fixed(1.0)).is_err());
     }
     for x in [f64::NAN, f64::INFINITY, 0.0, -1.0, 1e16] {
         for law in [
@@ -208,14 +208,14 @@ fn domains_are_stated() {
             Sizes::BoundedPareto { low_bytes: 1.0, high_bytes: x, shape: 2.0 },
             Sizes::BoundedPareto { low_bytes: 1.0, high_bytes: 2.0, shape: x },
         ] {
-            assert!(Queue::new(link, 0.5, law.clone()).is_err(), "{law:?}");
+            assert!(SharedQueue::new(link, 0.5, law.clone()).is_err(), "{law:?}");
         }
         let q = unit(0.5, fixed(1.0));
         assert!(q.ps_s(x).is_err() && q.srpt_s(x).is_err());
     }
-    assert!(Queue::new(link, 0.5, Sizes::List(vec![])).is_err());
+    assert!(SharedQueue::new(link, 0.5, Sizes::List(vec![])).is_err());
     let equal = Sizes::BoundedPareto { low_bytes: 2.0, high_bytes: 2.0, shape: 1.0 };
-    assert!(Queue::new(link, 0.5, equal).is_err());
+    assert!(SharedQueue::new(link, 0.5, equal).is_err());
     // The corners of the domain.
     for law in [
         Sizes::Pareto { scale_bytes: 1e15, shape: 1.1 },
@@ -224,7 +224,7 @@ fn domains_are_stated() {
         Sizes::BoundedPareto { low_bytes: 1e-3, high_bytes: 1e15, shape: 0.01 },
         Sizes::BoundedPareto { low_bytes: 1e-3, high_bytes: 1e15, shape: 1.0 },
     ] {
-        let q = Queue::new(Rate::from_bps(1), 0.9999, law.clone()).unwrap();
+        let q = SharedQueue::new(Rate::from_bps(1), 0.9999, law.clone()).unwrap();
         for t in [q.srpt_mean_s(), q.ps_mean_s(), q.srpt_s(1e15).unwrap(), q.srpt_s(1e-3).unwrap()] {
             assert!(t.is_finite() && t > 0.0, "{law:?}: {t}");
         }

@@ -2,8 +2,8 @@ use super::*;
 
 const SEED: u64 = 1998;
 
-fn flow(loss: f64, rtt_s: f64, rto_s: f64, b: f64) -> Flow {
-    Flow { loss, rtt_s, rto_s, b, wmax_packets: None }
+fn flow(loss: f64, rtt_s: f64, rto_s: f64, b: f64) -> LongFlow {
+    LongFlow { loss, rtt_s, rto_s, b, wmax_packets: None }
 }
 
 fn near(got: f64, expected: f64, tolerance: f64) {
@@ -41,21 +41,21 @@ fn padhye_at_two_percent_by_hand() {
 /// 33.5075.
 #[test]
 fn padhye_with_a_limited_window_by_hand() {
-    let limited = Flow { wmax_packets: Some(6.0), ..flow(0.02, 0.1, 1.0, 1.0) };
+    let limited = LongFlow { wmax_packets: Some(6.0), ..flow(0.02, 0.1, 1.0, 1.0) };
     near(padhye(&limited).unwrap(), 33.5075, 1e-3);
     // The short form does not feel a limit of 60 packets/s where it gives 59.49.
     near(padhye_approximate(&limited).unwrap(), 59.490, 1e-3);
-    let tighter = Flow { wmax_packets: Some(4.0), ..limited };
+    let tighter = LongFlow { wmax_packets: Some(4.0), ..limited };
     near(padhye_approximate(&tighter).unwrap(), 40.0, 1e-9);
     // A limit above E[W] = 12.47 is none.
-    let wide = Flow { wmax_packets: Some(12.5), ..limited };
+    let wide = LongFlow { wmax_packets: Some(12.5), ..limited };
     assert_eq!(padhye(&wide), padhye(&flow(0.02, 0.1, 1.0, 1.0)));
 }
 
 #[test]
 fn without_loss_the_window_limits() {
     for loss in [0.0, 1e-12, 1e-9] {
-        let flow = Flow { wmax_packets: Some(20.0), ..flow(loss, 0.1, 1.0, 2.0) };
+        let flow = LongFlow { wmax_packets: Some(20.0), ..flow(loss, 0.1, 1.0, 2.0) };
         near(padhye(&flow).unwrap(), 200.0, 1e-4);
         near(padhye_throughput(&flow).unwrap(), 200.0, 1e-4);
         near(padhye_approximate(&flow).unwrap(), 200.0, 1e-4);
@@ -83,13 +83,14 @@ fn the_laws_agree_at_small_loss() {
 
 #[test]
 fn more_loss_or_more_waiting_is_less_throughput() {
-    let rates = |f: Flow| [padhye(&f), padhye_throughput(&f), padhye_approximate(&f)].map(Result::unwrap);
+    let rates = |f: LongFlow| [padhye(&f), padhye_throughput(&f), padhye_approximate(&f)].map(Result::unwrap);
     for b in [1.0, 2.0] {
         for i in 1..900 {
             let loss = f64::from(i) / 1000.0;
             let base = flow(loss, 0.1, 1.0, b);
-            let (now, more) = (rates(base), rates(Flow { loss: loss + 0.001, ..base }));
-            let (far, slow) = (rates(Flow { rtt_s: 0.11, ..base }), rates(Flow { rto_s: 1.1, ..base }));
+            let (now, more) = (rates(base), rates(LongFlow { loss: loss + 0.001, ..base }));
+            let (far, slow) =
+                (rates(LongFlow { rtt_s: 0.11, ..base }), rates(LongFlow { rto_s: 1.1, ..base }));
             for k in 0..3 {
                 assert!(more[k] < now[k], "loss {loss}, b {b}, formula {k}: {} then {}", now[k], more[k]);
                 assert!(far[k] < now[k] && slow[k] < now[k], "loss {loss}, b {b}, formula {k}");
@@ -105,7 +106,7 @@ fn the_seam_of_the_two_branches() {
     for (b, jump) in [(1.0, 0.25), (2.0, 0.0), (4.0, -0.5)] {
         let w = mean_window(0.01, b).unwrap();
         let free = flow(0.01, 1.0, 1.0, b);
-        let limited = Flow { wmax_packets: Some(w), ..free };
+        let limited = LongFlow { wmax_packets: Some(w), ..free };
         // The numerators are the same, so their inverse tells the difference of the denominators in RTTs.
         let sent = 99.0 + w + timeout_probability(0.01, w).unwrap() / 0.99;
         near(sent / padhye(&limited).unwrap() - sent / padhye(&free).unwrap(), jump, 1e-9);
@@ -115,16 +116,16 @@ fn the_seam_of_the_two_branches() {
 #[test]
 fn domains_are_stated() {
     let good = flow(0.02, 0.1, 1.0, 1.0);
-    let error = padhye(&Flow { loss: 1.0, ..good }).unwrap_err().to_string();
+    let error = padhye(&LongFlow { loss: 1.0, ..good }).unwrap_err().to_string();
     assert_eq!(error, "loss = 1: expected 0, or 1e-12 <= loss < 1");
-    assert!(padhye(&Flow { loss: 0.0, ..good }).unwrap_err().to_string().contains("no wmax"));
+    assert!(padhye(&LongFlow { loss: 0.0, ..good }).unwrap_err().to_string().contains("no wmax"));
     for value in [f64::NAN, f64::INFINITY, -1.0, 1e300, 1e-300] {
         let all = [
-            Flow { loss: value, ..good },
-            Flow { rtt_s: value, ..good },
-            Flow { rto_s: value, ..good },
-            Flow { b: value, ..good },
-            Flow { wmax_packets: Some(value), ..good },
+            LongFlow { loss: value, ..good },
+            LongFlow { rtt_s: value, ..good },
+            LongFlow { rto_s: value, ..good },
+            LongFlow { b: value, ..good },
+            LongFlow { wmax_packets: Some(value), ..good },
         ];
         for flow in all {
             assert!(padhye(&flow).is_err() && padhye_approximate(&flow).is_err(), "{flow:?}");
@@ -136,7 +137,7 @@ fn domains_are_stated() {
     for loss in [1e-12, 0.5, 1.0 - f64::EPSILON] {
         for time in [1e-9, 1e9] {
             for wmax_packets in [None, Some(1.0), Some(1e9)] {
-                let flow = Flow { loss, rtt_s: time, rto_s: 1.0, b: 1000.0, wmax_packets };
+                let flow = LongFlow { loss, rtt_s: time, rto_s: 1.0, b: 1000.0, wmax_packets };
                 for rate in [padhye(&flow), padhye_throughput(&flow), padhye_approximate(&flow)] {
                     assert!(rate.is_ok_and(|r| r.is_finite() && r > 0.0), "{flow:?}");
                 }
@@ -162,7 +163,7 @@ fn first(n: u64, p: f64, rng: &mut fastrand::Rng) -> u64 {
 /// Rounds of whole packets from a window of `w`: a loss takes the rest of its round; the ACKs of those before it clock
 /// out one last round, in which a loss takes the rest as well; fewer than three duplicates from it, and the timer must
 /// run.
-fn cycle(w: &mut f64, flow: &Flow, rng: &mut fastrand::Rng) -> Cycle {
+fn cycle(w: &mut f64, flow: &LongFlow, rng: &mut fastrand::Rng) -> Cycle {
     let (mut sent, mut came, mut rounds) = (0, 0, 0);
     loop {
         let size = w.floor().max(1.0) as u64;
@@ -184,7 +185,7 @@ fn cycle(w: &mut f64, flow: &Flow, rng: &mut fastrand::Rng) -> Cycle {
 }
 
 /// A series of timeouts: how long and how many packets, until one is acknowledged.
-fn timeouts(flow: &Flow, rng: &mut fastrand::Rng) -> (f64, u64) {
+fn timeouts(flow: &LongFlow, rng: &mut fastrand::Rng) -> (f64, u64) {
     let (mut time, mut packets, mut timer) = (0.0, 0, flow.rto_s);
     loop {
         (time, packets) = (time + timer, packets + 1);
@@ -207,7 +208,7 @@ struct Run {
     error: f64,
 }
 
-fn run(flow: &Flow, cycles: u32) -> Run {
+fn run(flow: &LongFlow, cycles: u32) -> Run {
     let mut rng = fastrand::Rng::with_seed(SEED);
     let mut w = mean_window(flow.loss, flow.b).unwrap() / 2.0;
     let (mut came, mut window, mut in_cycles, mut timed_out) = (0, 0, 0, 0_u32);
@@ -296,7 +297,7 @@ fn the_closed_form_against_the_process() {
         (0.002, 1.0, 1.0, Some(8.0), 0.0, 0.0),
         (0.01, 1.0, 2.0, Some(6.0), 0.03, 0.03),
     ] {
-        let flow = Flow { wmax_packets: wmax, ..flow(p, 0.1, rto_s, b) };
+        let flow = LongFlow { wmax_packets: wmax, ..flow(p, 0.1, rto_s, b) };
         let run = run(&flow, 20_000);
         let of_sent = padhye(&flow).unwrap() / run.send_rate - 1.0;
         let of_came = padhye_throughput(&flow).unwrap() / run.throughput - 1.0;

@@ -1,6 +1,6 @@
 //! What an operator asks of a thin link.
 
-use narrows_models::plan::{Buffer, Link, Plan, Stalls, Verdict, edges, plan};
+use narrows_models::plan::{Buffer, Outlook, Plan, SharedLink, Stalls, edges, plan};
 
 use super::taq::STACKS;
 use super::{Args, Model, Wrong, at_least_0, bytes, count, model, optional, rate, seconds, share, time};
@@ -9,7 +9,7 @@ use super::{Args, Model, Wrong, at_least_0, bytes, count, model, optional, rate,
 /// patience.
 type Numbers = [f64; 10];
 
-fn link(args: &Args<'_>, numbers: Numbers) -> Result<Link, Wrong> {
+fn link(args: &Args<'_>, numbers: Numbers) -> Result<SharedLink, Wrong> {
     let [
         rate_bps,
         users,
@@ -22,13 +22,13 @@ fn link(args: &Args<'_>, numbers: Numbers) -> Result<Link, Wrong> {
         object_bytes,
         patience_s,
     ] = numbers;
-    let usual = Link::new(rate(rate_bps)?, count("users", users)?, time("rtt_s", rtt_s)?);
+    let usual = SharedLink::new(rate(rate_bps)?, count("users", users)?, time("rtt_s", rtt_s)?);
     let buffer = match (optional(buffer_packets), optional(buffer_s)) {
         (Some(packets), _) => Buffer::Packets(count("buffer_packets", packets)?),
         (None, Some(s)) => Buffer::Time(time("buffer_s", s)?),
         (None, None) => usual.buffer,
     };
-    Ok(Link {
+    Ok(SharedLink {
         packet: bytes("packet_bytes", packet_bytes)?,
         buffer,
         connections: count("connections", connections)?,
@@ -44,8 +44,8 @@ fn stalls(args: &Args<'_>, numbers: Numbers) -> Result<Stalls, Wrong> {
     Ok(plan(&link(args, numbers)?)?.stalls)
 }
 
-fn place(verdict: Verdict) -> f64 {
-    Verdict::ALL.iter().position(|v| *v == verdict).unwrap_or_default() as f64
+fn place(verdict: Outlook) -> f64 {
+    Outlook::ALL.iter().position(|v| *v == verdict).unwrap_or_default() as f64
 }
 
 fn conclusions(p: &Plan) -> [f64; 22] {

@@ -1,6 +1,6 @@
 //! What sharing a link costs whatever the transport: Kleinrock; Pollaczek and Khinchine; Schrage and Miller.
 
-use narrows_models::sharing::{Queue, Sizes};
+use narrows_models::sharing::{SharedQueue, Sizes};
 
 use super::{Args, Model, Wrong, model, rate};
 
@@ -15,8 +15,14 @@ const LAWS: [(&str, Law); 5] = [
 ];
 
 /// What the numbers of `law` and `list` are, the word says.
-fn queue(args: &Args<'_>, rate_bps: f64, load: f64, law: [f64; 3], list: &[f64]) -> Result<Queue, Wrong> {
-    Ok(Queue::new(rate(rate_bps)?, load, args.word("sizes", &LAWS)?(law, list))?)
+fn queue(
+    args: &Args<'_>,
+    rate_bps: f64,
+    load: f64,
+    law: [f64; 3],
+    list: &[f64],
+) -> Result<SharedQueue, Wrong> {
+    Ok(SharedQueue::new(rate(rate_bps)?, load, args.word("sizes", &LAWS)?(law, list))?)
 }
 
 pub(super) const MODELS: &[Model] = &[

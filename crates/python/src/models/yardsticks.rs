@@ -4,14 +4,14 @@ use narrows_models::buffers::{dbp_packets, for_utilisation, full_link, sqrt_rule
 use narrows_models::fairness::{jain, jain_of_slices};
 use narrows_models::latency::{Latency, Transfer, cardwell, handshake_s};
 use narrows_models::throughput::{
-    Flow, mathis, mean_window, padhye, padhye_approximate, padhye_throughput, tfrc, timeout_probability,
+    LongFlow, mathis, mean_window, padhye, padhye_approximate, padhye_throughput, tfrc, timeout_probability,
     timeouts_s,
 };
 
 use super::{EXACT, Model, bytes, model, optional, rate, size, whole};
 
-fn flow(loss: f64, rtt_s: f64, rto_s: f64, b: f64, wmax_packets: f64) -> Flow {
-    Flow { loss, rtt_s, rto_s, b, wmax_packets: optional(wmax_packets) }
+fn flow(loss: f64, rtt_s: f64, rto_s: f64, b: f64, wmax_packets: f64) -> LongFlow {
+    LongFlow { loss, rtt_s, rto_s, b, wmax_packets: optional(wmax_packets) }
 }
 
 fn parts(l: &Latency) -> [f64; 11] {

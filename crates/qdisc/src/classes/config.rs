@@ -11,7 +11,7 @@ use super::Classes;
 
 /// Who decides which class a flow is of (notes, section 2.1).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Edge {
+pub enum ClassifiedBy {
     /// Every flow begins as a short one and is a long one once it has lived past the threshold.
     #[default]
     Lifetime,
@@ -45,7 +45,7 @@ pub enum Split {
 
 /// What a class's queue does with what comes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Queue {
+pub enum ClassQueue {
     /// It holds as much as it can.
     #[default]
     Tail,
@@ -53,8 +53,8 @@ pub enum Queue {
     Red,
 }
 
-choices!(Queue: "tail" => Tail, "red" => Red);
-choices!(Edge: "lifetime" => Lifetime, "random" => Random, "dscp" => Dscp);
+choices!(ClassQueue: "tail" => Tail, "red" => Red);
+choices!(ClassifiedBy: "lifetime" => Lifetime, "random" => Random, "dscp" => Dscp);
 choices!(Threshold: "packets" => Packets, "seconds" => Seconds, "auto" => Auto);
 choices!(Split: "fixed" => Fixed, "auto" => Auto);
 
@@ -62,7 +62,7 @@ choices!(Split: "fixed" => Fixed, "auto" => Auto);
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Config {
     /// Who decides which class a flow is of.
-    pub edge: Edge,
+    pub edge: ClassifiedBy,
     /// Where a short flow ends and a long one begins, with `edge=lifetime`.
     pub threshold: Threshold,
     /// The threshold in packets of data, retransmissions included.
@@ -76,7 +76,7 @@ pub struct Config {
     /// Whether a class may use what the other leaves.
     pub borrow: bool,
     /// What a class's queue does with what comes.
-    pub queue: Queue,
+    pub queue: ClassQueue,
     /// RED: chance of a drop just below the upper threshold.
     pub max_p: Ppm,
     /// RED: weight of an arrival in the average.
@@ -106,7 +106,7 @@ pub struct Config {
 impl Default for Config {
     fn default() -> Self {
         Self {
-            edge: Edge::Lifetime,
+            edge: ClassifiedBy::Lifetime,
             threshold: Threshold::Packets,
             // N_th of the paper's web test.
             packets: 32,
@@ -114,7 +114,7 @@ impl Default for Config {
             split: Split::Fixed,
             share: Ppm(500_000),
             borrow: false,
-            queue: Queue::Tail,
+            queue: ClassQueue::Tail,
             max_p: Ppm(100_000),
             w_q: Ppm(2_000),
             buffer: Buffer::Rtts(1000),
@@ -175,7 +175,7 @@ impl Settings for Config {
                 "another codepoint than dscp_long, or the classes cannot be told apart",
             );
         }
-        if self.threshold != Threshold::Packets && self.edge != Edge::Lifetime {
+        if self.threshold != Threshold::Packets && self.edge != ClassifiedBy::Lifetime {
             let value = if self.threshold == Threshold::Auto { "auto" } else { "seconds" };
             return wrong("threshold", value.to_owned(), "edge=lifetime: other edges have no threshold");
         }

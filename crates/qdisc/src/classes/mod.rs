@@ -29,7 +29,7 @@ use core::any::Any;
 use narrows_units::{Bytes, Dscp, Instant};
 use narrows_wire::{Flags, Header};
 
-pub use config::{Config, Edge, Queue, Split, Threshold};
+pub use config::{ClassQueue, ClassifiedBy, Config, Split, Threshold};
 
 use self::adapt::{Divider, Lengths};
 use self::records::{Last, Millis, Records};
@@ -94,7 +94,7 @@ impl<P: Packet> Classes<P> {
             link,
         };
         new.settle();
-        if config.queue == Queue::Red {
+        if config.queue == ClassQueue::Red {
             new.reds = Some(Reds::new(&config, &link, new.share, new.rooms, Dice::new(seed)));
         }
         new
@@ -140,10 +140,10 @@ impl<P: Packet> Classes<P> {
     /// The class a flow that nobody has heard of begins in.
     fn first_class(&self, header: &Header, hash: u64) -> u8 {
         match self.config.edge {
-            Edge::Lifetime => SHORT,
+            ClassifiedBy::Lifetime => SHORT,
             // The index takes the low bits of the hash.
-            Edge::Random => (hash >> 63) as u8,
-            Edge::Dscp => self.class_of(header.dscp),
+            ClassifiedBy::Random => (hash >> 63) as u8,
+            ClassifiedBy::Dscp => self.class_of(header.dscp),
         }
     }
 
@@ -192,12 +192,14 @@ impl<P: Packet> Classes<P> {
         }
         let count = record.count;
         let class = match self.config.edge {
-            Edge::Lifetime if record.class == SHORT && counts => u8::from(match self.config.threshold {
-                Threshold::Seconds => ms.since(record.begun) > self.age,
-                Threshold::Packets | Threshold::Auto => record.count > self.packets,
-            }),
-            Edge::Lifetime | Edge::Random => record.class,
-            Edge::Dscp => self.class_of(header.dscp),
+            ClassifiedBy::Lifetime if record.class == SHORT && counts => {
+                u8::from(match self.config.threshold {
+                    Threshold::Seconds => ms.since(record.begun) > self.age,
+                    Threshold::Packets | Threshold::Auto => record.count > self.packets,
+                })
+            }
+            ClassifiedBy::Lifetime | ClassifiedBy::Random => record.class,
+            ClassifiedBy::Dscp => self.class_of(header.dscp),
         };
         if self.config.split == Split::Auto {
             let pause = (count > 1).then(|| ms.since(before));
@@ -253,7 +255,9 @@ impl<P: Packet> Classes<P> {
 
     /// Whether packets make the difference, and this is the class they end.
     fn has_threshold(&self, class: usize) -> bool {
-        class == 0 && self.config.edge == Edge::Lifetime && self.config.threshold != Threshold::Seconds
+        class == 0
+            && self.config.edge == ClassifiedBy::Lifetime
+            && self.config.threshold != Threshold::Seconds
     }
 
     fn total(&self) -> Counters {

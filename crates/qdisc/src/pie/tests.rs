@@ -23,12 +23,12 @@ fn packet(id: u64, ecn: Ecn) -> Record {
 }
 
 /// A controller with the chance `p`, a delay of `now_ms` and one of `old_ms` before.
-fn control(p: f64, now_ms: u64, old_ms: u64) -> Control {
+fn control(p: f64, now_ms: u64, old_ms: u64) -> PieState {
     let drop_prob = (p * ONE as f64) as u64;
-    Control { drop_prob, current_qdelay: ms(now_ms), qdelay_old: ms(old_ms), ..Control::default() }
+    PieState { drop_prob, current_qdelay: ms(now_ms), qdelay_old: ms(old_ms), ..PieState::default() }
 }
 
-fn chance(c: Control) -> f64 {
+fn chance(c: PieState) -> f64 {
     c.drop_prob as f64 / ONE as f64
 }
 
@@ -84,7 +84,7 @@ fn a_chance_decays_to_nothing_and_none_runs_over() {
 #[test]
 fn a_burst_after_a_calm_passes_for_max_burst() {
     let (c, mut dice) = (config("derandomize=off"), Dice::new(1));
-    let mut control = Control { burst_allowance: ms(150), ..control(1.0, 100, 100) };
+    let mut control = PieState { burst_allowance: ms(150), ..control(1.0, 100, 100) };
     let long = Bytes(30_000);
     for _ in 0..10 {
         assert!(!control.decide(&c, long, &mut dice));
@@ -151,7 +151,7 @@ fn corrections_come_at_their_time_however_seldom_one_calls() {
     // One packet leaves after 400 ms: 26 corrections with no delay yet. At 1000 ms there have been 66: forty with 400
     // ms.
     q.dequeue(at(400), &mut v);
-    let mut by_hand = Control { current_qdelay: ms(400), ..Control::default() };
+    let mut by_hand = PieState { current_qdelay: ms(400), ..PieState::default() };
     (0..40).for_each(|_| by_hand.update(&q.config));
     let mut polled = q.control;
     (0..40).for_each(|_| polled.update(&q.config));

@@ -19,7 +19,7 @@ const MUCH: Bytes = Bytes(30_000);
 
 /// Packets that leave each millisecond from `from` up to `to`, all having waited 20 ms with much behind: when one is
 /// told.
-fn signalled(codel: &mut Control, from: u64, to: u64) -> Vec<u64> {
+fn signalled(codel: &mut CodelState, from: u64, to: u64) -> Vec<u64> {
     (from..to)
         .filter(|&t| {
             let mut before = Before::Nothing;
@@ -37,7 +37,7 @@ fn drops_come_at_interval_over_root_count() {
     // Above target from 1 ms: a first drop 100 ms later. From there 100/sqrt(n): + 100, + 70.71, + 57.74, + 50, +
     // 44.72, ...
     let due = [101.0, 201.0, 271.71, 329.45, 379.45, 424.17, 464.99];
-    let seen = signalled(&mut Control::default(), 1, 470);
+    let seen = signalled(&mut CodelState::default(), 1, 470);
     assert_eq!(seen, due.map(|t: f64| t.ceil() as u64));
 }
 
@@ -60,7 +60,7 @@ fn the_law_by_hand() {
 
 #[test]
 fn no_drop_below_target_nor_with_one_packet_behind() {
-    let mut codel = Control::default();
+    let mut codel = CodelState::default();
     for t in 1..1000 {
         assert_eq!(codel.decide(&rfc(), at(t), ms(4), MUCH, Before::Nothing), None);
         assert_eq!(codel.decide(&rfc(), at(t), ms(400), Bytes(1500), Before::Nothing), None);
@@ -73,7 +73,7 @@ fn no_drop_below_target_nor_with_one_packet_behind() {
 
 #[test]
 fn a_second_spell_takes_up_the_count_of_the_first() {
-    let mut codel = Control::default();
+    let mut codel = CodelState::default();
     // Six drops until 425 (hand-worked above), the count then 6, of which 5 since the spell began with 1.
     assert_eq!(signalled(&mut codel, 1, 430).len(), 6);
     codel.decide(&rfc(), at(430), ms(1), MUCH, Before::Nothing);
@@ -84,7 +84,7 @@ fn a_second_spell_takes_up_the_count_of_the_first() {
 
 #[test]
 fn after_sixteen_intervals_the_count_is_forgotten() {
-    let mut codel = Control::default();
+    let mut codel = CodelState::default();
     assert_eq!(signalled(&mut codel, 1, 430).len(), 6);
     codel.decide(&rfc(), at(430), ms(1), MUCH, Before::Nothing);
     // The spell begins at 2100, 1635 ms after the drop that was due at 464.99.
@@ -93,7 +93,7 @@ fn after_sixteen_intervals_the_count_is_forgotten() {
 
 #[test]
 fn one_call_drops_as_many_as_are_due() {
-    let mut codel = Control::default();
+    let mut codel = CodelState::default();
     signalled(&mut codel, 1, 102);
     // At 350 those of 201, 271.71 and 329.45 are due; the fourth packet is sent.
     let mut before = Before::Nothing;
@@ -108,7 +108,7 @@ fn one_call_drops_as_many_as_are_due() {
 
 #[test]
 fn marks_keep_the_schedule_of_drops() {
-    let mut codel = Control::default();
+    let mut codel = CodelState::default();
     let mut seen = Vec::new();
     for t in 1..470 {
         if let Some(signal) = codel.decide(&rfc(), at(t), ms(20), MUCH, Before::Nothing) {
@@ -136,7 +136,7 @@ fn the_target_of_a_thin_link() {
 fn no_spell_outlasts_the_queue() {
     // Drops at 101 and 201 ms, the next due at 271.7; then the queue is found empty, and comes back after 3 s.
     let spell = || {
-        let mut codel = Control::default();
+        let mut codel = CodelState::default();
         assert_eq!(signalled(&mut codel, 1, 260), [101, 201]);
         codel
     };

@@ -92,7 +92,7 @@ pub struct AdmissionConfig {
 
 /// Which way a SYN was going.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Way {
+pub enum SynDirection {
     /// Into the queue of this discipline: it opens an upload.
     Own,
     /// The other way: it asks for a download.
@@ -111,7 +111,7 @@ pub struct Decisions<'a, P> {
 /// What is kept of a pool beside its address and times.
 #[derive(Debug)]
 struct Member<P> {
-    held: Vec<(Way, P)>,
+    held: Vec<(SynDirection, P)>,
     /// It was admitted while it was away.
     granted: bool,
     /// It has sent or received more than SYNs: it is no made-up address.
@@ -139,7 +139,7 @@ pub struct Admission<P> {
     config: AdmissionConfig,
     pools: Pools<Member<P>>,
     /// SYNs of pools that have just been admitted.
-    ready: VecDeque<(Way, P)>,
+    ready: VecDeque<(SynDirection, P)>,
     held: usize,
     last_admission: Option<Instant>,
     /// Whether the last one admitted was away, and has not come yet.
@@ -188,7 +188,7 @@ impl<P: Packet> Admission<P> {
         &mut self,
         now: Instant,
         load: Load,
-        way: Way,
+        way: SynDirection,
         packet: P,
         decisions: &mut Decisions<'_, P>,
     ) -> Option<P> {
@@ -261,7 +261,7 @@ impl<P: Packet> Admission<P> {
         now: Instant,
         load: Load,
         decisions: &mut Decisions<'_, P>,
-    ) -> Option<(Way, P)> {
+    ) -> Option<(SynDirection, P)> {
         loop {
             if let Some(ready) = self.ready.pop_front() {
                 self.held -= 1;
@@ -406,7 +406,7 @@ impl<P: Packet> Admission<P> {
         &mut self,
         now: Instant,
         id: PoolId,
-        (way, packet): (Way, P),
+        (way, packet): (SynDirection, P),
         decisions: &mut Decisions<'_, P>,
     ) -> Option<P> {
         let full = self.held >= HELD;

@@ -36,7 +36,7 @@ pub(super) enum List {
 
 /// What is known of a pool; `T` is what the owner keeps for it.
 #[derive(Debug)]
-pub(super) struct Pool<T> {
+pub(super) struct PoolRecord<T> {
     pub(super) address: u128,
     /// When it was admitted, or began to wait.
     pub(super) since: Instant,
@@ -48,12 +48,12 @@ pub(super) struct Pool<T> {
     links: Links,
 }
 
-linked!(<T> Pool<T>, (): links);
+linked!(<T> PoolRecord<T>, (): links);
 
 /// Pools by address.
 #[derive(Debug)]
 pub(super) struct Pools<T> {
-    slab: Slab<Pool<T>>,
+    slab: Slab<PoolRecord<T>>,
     /// Pools ever made: the next one's generation.
     made: u32,
     index: BTreeMap<u128, u32>,
@@ -97,11 +97,11 @@ impl<T: Default> Pools<T> {
     }
 
     /// The pool, if it is still the one that was meant.
-    pub(super) fn get(&self, id: PoolId) -> Option<&Pool<T>> {
+    pub(super) fn get(&self, id: PoolId) -> Option<&PoolRecord<T>> {
         self.slab.get(id.index).filter(|p| p.generation == id.generation)
     }
 
-    pub(super) fn get_mut(&mut self, id: PoolId) -> Option<&mut Pool<T>> {
+    pub(super) fn get_mut(&mut self, id: PoolId) -> Option<&mut PoolRecord<T>> {
         self.slab.get_mut(id.index).filter(|p| p.generation == id.generation)
     }
 
@@ -115,7 +115,7 @@ impl<T: Default> Pools<T> {
         let generation = self.made;
         self.made = self.made.wrapping_add(1);
         let (data, links) = (T::default(), Links::NONE);
-        let pool = Pool { address, since: now, seen: now, data, list, generation, links };
+        let pool = PoolRecord { address, since: now, seen: now, data, list, generation, links };
         let index = self.slab.insert(pool);
         self.index.insert(address, index);
         self.lists[list as usize].push_back(&mut self.slab, index);
@@ -141,7 +141,7 @@ impl<T: Default> Pools<T> {
     }
 
     /// The pools of a list in order.
-    pub(super) fn iter(&self, list: List) -> impl Iterator<Item = &Pool<T>> {
+    pub(super) fn iter(&self, list: List) -> impl Iterator<Item = &PoolRecord<T>> {
         self.lists[list as usize].iter(&self.slab).map(|at| self.slab.at(at))
     }
 }

@@ -8,7 +8,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::{Plan, Point};
+use crate::{Point, RunPlan};
 
 /// Something by which disciplines are compared.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -102,7 +102,7 @@ pub struct Entry {
 
 /// What came of some entries for one discipline.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Place {
+pub struct Standing {
     /// Geometric mean of the factors.
     pub factor: f64,
     /// Entries in which it was best, or as good.
@@ -132,7 +132,7 @@ impl Standings {
     }
 
     /// Takes what came of a scenario, all figures but those `without`.
-    pub fn add(&mut self, scenario: &str, plan: &Plan, points: &[Point], without: &[String]) {
+    pub fn add(&mut self, scenario: &str, plan: &RunPlan, points: &[Point], without: &[String]) {
         let Some(axis) = plan.axes.iter().position(|a| a.name == "discipline") else { return };
         let mut groups: Vec<(String, BTreeMap<&str, &Point>)> = Vec::new();
         for point in points {
@@ -161,7 +161,7 @@ impl Standings {
 
     /// How a discipline did in the entries that `which` chooses; `None` if there are none.
     #[must_use]
-    pub fn place(&self, discipline: usize, which: impl Fn(&Entry) -> bool) -> Option<Place> {
+    pub fn place(&self, discipline: usize, which: impl Fn(&Entry) -> bool) -> Option<Standing> {
         let chosen: Vec<(usize, f64)> = self
             .entries
             .iter()
@@ -171,7 +171,7 @@ impl Standings {
             .collect();
         let (worst_at, worst) = chosen.iter().copied().max_by(|a, b| a.1.total_cmp(&b.1))?;
         let sum: f64 = chosen.iter().map(|(_, f)| f.ln()).sum();
-        Some(Place {
+        Some(Standing {
             factor: (sum / chosen.len() as f64).exp(),
             firsts: chosen.iter().filter(|(_, f)| *f <= TIE).count(),
             of: chosen.len(),

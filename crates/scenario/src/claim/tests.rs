@@ -27,7 +27,7 @@ fn claim(expr: &str, bound: &str, more: &str) -> Result<Claim, Error> {
     Ok(Claim::read(Reader::new(&table, "").tables("claim")?)?.remove(0))
 }
 
-fn judge(expr: &str, bound: &str) -> Result<Verdict, Error> {
+fn judge(expr: &str, bound: &str) -> Result<Judgment, Error> {
     claim(expr, bound, "")?.judge(&samples())
 }
 

@@ -2,7 +2,7 @@ use narrows_tcp::{Handshake, Recovery};
 use narrows_units::{Duration, Rate};
 
 use super::*;
-use crate::{Kind, LogSource, Loss, OpenedBy, Series, Size, Topology};
+use crate::{LogSource, Loss, OpenedBy, Series, Size, Topology, TrafficKind};
 
 mod edges;
 mod impossible;
@@ -87,7 +87,7 @@ fn the_short_form_is_a_dumbbell() {
     assert_eq!((objects.first, long.first), (0, 100));
     assert_eq!((objects.opened_by, objects.request, objects.header), (OpenedBy::Receiver, 120, 200));
     assert_eq!((long.opened_by, long.request, long.name.as_str()), (OpenedBy::Sender, 0, "long"));
-    assert!(matches!(objects.kind, Kind::Objects { connections: 1, size: Size::Web, .. }));
+    assert!(matches!(objects.kind, TrafficKind::Objects { connections: 1, size: Size::Web, .. }));
 }
 
 #[test]
@@ -181,7 +181,7 @@ fn sweeps_expressions_seeds() {
     };
     let run = find("drop-tail", "600kbit", "2000");
     assert_eq!(run.scenario.topology.links[0].discipline.to_string(), "fifo:30");
-    assert_eq!(run.scenario.traffic[0].kind, Kind::Long { flows: 300 });
+    assert_eq!(run.scenario.traffic[0].kind, TrafficKind::Long { flows: 300 });
     assert_eq!(find("drop-tail", "200kbit", "5000").scenario.traffic[0].users(), 40);
     assert_eq!(run.scenario.traffic[0].tcp_from.mss, 460);
     assert_eq!(run.scenario.traffic[0].tcp_from.handshake, Handshake::SynIsPacketZero);
@@ -211,20 +211,20 @@ fn every_kind_of_traffic() {
     };
     let files = with("kind = \"files\"\nflows = 32\narrivals = 0.5\nsize = [500, 40000]\nusers = 8");
     assert_eq!(files.kind.parallel(), 32);
-    assert!(matches!(files.kind, Kind::Files { flows: Some(32), arrivals: Some(0.5), users: 8, .. }));
+    assert!(matches!(files.kind, TrafficKind::Files { flows: Some(32), arrivals: Some(0.5), users: 8, .. }));
     let pages = with("kind = \"pages\"\nusers = 3\nobjects = \"exp:10\"\nthink = \"5s\"");
-    assert!(matches!(pages.kind, Kind::Pages { users: 3, connections: 6, .. }));
+    assert!(matches!(pages.kind, TrafficKind::Pages { users: 3, connections: 6, .. }));
     let telnet = with("kind = \"telnet\"\nflows = 3\nstart = \"5s\"\nstop = \"50s\"\nname = \"shell\"");
     assert_eq!((telnet.name.as_str(), telnet.stop), ("shell", Duration::from_secs(50)));
     let udp = with("kind = \"udp\"\nflows = 1\nrate = \"64kbit\"\non = \"1s\"\noff = \"2s\"");
-    assert!(matches!(udp.kind, Kind::Udp { packet: 500, .. }));
+    assert!(matches!(udp.kind, TrafficKind::Udp { packet: 500, .. }));
     let log = with(
         "kind = \"log\"\nclients = 2\nsynthetic = { requests = 20, clients = 221, zipf = 0.8, size = \"web\" }\n\
          timing = \"back_to_back\"",
     );
     assert!(matches!(
         log.kind,
-        Kind::Log { source: LogSource::Synthetic { clients: 221, .. }, connections: 4, .. }
+        TrafficKind::Log { source: LogSource::Synthetic { clients: 221, .. }, connections: 4, .. }
     ));
     let own = with(
         "kind = \"long\"\nflows = 1\ntcp = { recovery = \"newreno\", rack_tlp = false, dsack = false, prr = false }",

@@ -7,7 +7,7 @@ use super::tcp::{self, Layer};
 use super::topology::{Draft, plain_name};
 use super::{Files, MOST_FLOWS};
 use crate::read::Reader;
-use crate::{Error, Kind, LogSource, LogTiming, OpenedBy, Size, Traffic};
+use crate::{Error, LogSource, LogTiming, OpenedBy, Size, Traffic, TrafficKind};
 use narrows_settings::one_of;
 
 /// Most transfers of one entry of traffic over a whole run: each leaves a row of some 150 bytes.
@@ -83,8 +83,8 @@ fn bounded(r: &Reader<'_>, t: &Traffic, flows: u64) -> Result<(), Error> {
     }
     let lasts = t.stop.saturating_sub(t.start).as_secs_f64();
     let (key, rate) = match &t.kind {
-        Kind::Files { arrivals: Some(rate), flows: None, .. } => ("arrivals", *rate),
-        Kind::Log { source: LogSource::Synthetic { requests, .. }, .. } => ("synthetic", *requests),
+        TrafficKind::Files { arrivals: Some(rate), flows: None, .. } => ("arrivals", *rate),
+        TrafficKind::Log { source: LogSource::Synthetic { requests, .. }, .. } => ("synthetic", *requests),
         _ => return Ok(()),
     };
     if rate * lasts > MOST_TRANSFERS {
@@ -96,7 +96,8 @@ fn bounded(r: &Reader<'_>, t: &Traffic, flows: u64) -> Result<(), Error> {
 
 fn entry(r: &Reader<'_>, around: &Around<'_>) -> Result<Traffic, Error> {
     let kind = kind(r, &around.files)?;
-    let web = matches!(kind, Kind::Objects { .. } | Kind::Pages { .. } | Kind::Log { .. });
+    let web =
+        matches!(kind, TrafficKind::Objects { .. } | TrafficKind::Pages { .. } | TrafficKind::Log { .. });
     let (from, to) = groups(r, around)?;
     let (tcp_from, tcp_to) = ends(r, around, from, to)?;
     // A one-way agent's SYN takes the way of the data, so nobody can ask first.
@@ -106,7 +107,7 @@ fn entry(r: &Reader<'_>, around: &Around<'_>) -> Result<Traffic, Error> {
     let default = if asks { OpenedBy::Receiver } else { OpenedBy::Sender };
     let opened_by = r.or("opened_by", default, |r, k| r.word(k, &opened))?;
     let request = r.or("request", if asks { REQUEST } else { 0 }, |r, k| r.bytes(k, true))?;
-    if let Kind::Udp { packet, .. } = kind {
+    if let TrafficKind::Udp { packet, .. } = kind {
         no_connection(r, packet, around.mtu)?;
     } else if oneway && (opened_by == OpenedBy::Receiver || request > 0) {
         let key = if opened_by == OpenedBy::Receiver { "opened_by" } else { "request" };
@@ -207,7 +208,7 @@ fn group(r: &Reader<'_>, key: &'static str, default: &str, around: &Around<'_>) 
 
 const KINDS: [&str; 7] = ["long", "files", "objects", "pages", "telnet", "udp", "log"];
 
-fn kind(r: &Reader<'_>, files: &Files<'_>) -> Result<Kind, Error> {
+fn kind(r: &Reader<'_>, files: &Files<'_>) -> Result<TrafficKind, Error> {
     let expected = format!("one of {}", KINDS.join(", "));
     let flows = || r.must("flows", "how many flows, 1 or more", |r, k| r.count(k, 1, u32::MAX));
     let users = || r.must("users", "how many users, 1 or more", |r, k| r.count(k, 1, u32::MAX));
@@ -215,7 +216,7 @@ fn kind(r: &Reader<'_>, files: &Files<'_>) -> Result<Kind, Error> {
     let think = || r.or("think", Duration::ZERO, |r, k| r.time(k));
     let size = || r.or("size", Size::Web, |r, k| r.size(k));
     Ok(match r.must("kind", &expected, |r, k| r.text(k))? {
-        "long" => Kind::Long { flows: flows()? },
+        "long" => TrafficKind::Long { flows: flows()? },
         "files" => {
             let arrivals = r.number("arrivals", "arrivals per second, a number above 0", |x| x > 0.0)?;
             let flows = r.count("flows", 1, u32::MAX)?;
@@ -233,12 +234,15 @@ fn kind(r: &Reader<'_>, files: &Files<'_>) -> Result<Kind, Error> {
                 (Some(_), _, users) => users.unwrap_or(100),
             };
             let size = r.must("size", "the size of a file, as \"64kB\"", |r, k| r.size(k))?;
-            Kind::Files { flows, arrivals, users, size }
+            TrafficKind::Files { flows, arrivals, users, size }
         }
-        "objects" => {
-            Kind::Objects { users: users()?, connections: connections(1)?, think: think()?, size: size()? }
-        }
-        "pages" => Kind::Pages {
+        "objects" => TrafficKind::Objects {
+            users: users()?,
+            connections: connections(1)?,
+            think: think()?,
+            size: size()?,
+        },
+        "pages" => TrafficKind::Pages {
             users: users()?,
             connections: connections(6)?,
             objects: r
@@ -246,12 +250,12 @@ fn kind(r: &Reader<'_>, files: &Files<'_>) -> Result<Kind, Error> {
             size: size()?,
             think: think()?,
         },
-        "telnet" => Kind::Telnet {
+        "telnet" => TrafficKind::Telnet {
             flows: flows()?,
             interval: r.or("interval", Duration::from_secs(1), |r, k| r.positive_time(k))?,
             bytes: r.or("bytes", 64, |r, k| r.bytes(k, false))?,
         },
-        "udp" => Kind::Udp {
+        "udp" => TrafficKind::Udp {
             flows: flows()?,
             rate: r.must("rate", "a rate, as \"64kbit\"", |r, k| r.rate(k))?,
             packet: r.or("packet", 500, |r, k| r.count(k, 28, 9_000))?,
@@ -277,7 +281,7 @@ fn off(r: &Reader<'_>) -> Result<Duration, Error> {
     }
 }
 
-fn log(r: &Reader<'_>, files: &Files<'_>) -> Result<Kind, Error> {
+fn log(r: &Reader<'_>, files: &Files<'_>) -> Result<TrafficKind, Error> {
     let source = match (r.text("file")?, r.table("synthetic")?) {
         (Some(path), None) => {
             let entries = files.log(path).map_err(|e| r.wrong("file", format!("an access log: {e}")))?;
@@ -302,7 +306,7 @@ fn log(r: &Reader<'_>, files: &Files<'_>) -> Result<Kind, Error> {
         _ => return Err(r.wrong("file", "an access log, or a table synthetic in its place")),
     };
     let timings = [("recorded", LogTiming::Recorded), ("back_to_back", LogTiming::BackToBack)];
-    Ok(Kind::Log {
+    Ok(TrafficKind::Log {
         source,
         clients: r.must("clients", "how many users the log's clients are folded onto", |r, k| {
             r.count(k, 1, u32::MAX)

@@ -21,7 +21,7 @@ enum State {
 }
 
 #[derive(Clone, Copy, Debug)]
-struct Line {
+struct FetchLoop {
     fetch: Fetch,
     state: State,
 }
@@ -31,7 +31,7 @@ struct Line {
 pub(super) struct Lines {
     pub(super) common: Common,
     pub(super) me: u32,
-    lines: Vec<Line>,
+    lines: Vec<FetchLoop>,
     retry: Duration,
     /// Whether a broken connection, too, is opened anew.
     steadfast: bool,
@@ -58,7 +58,7 @@ impl Lines {
     /// Adds a line and gives its number.
     pub(super) fn add(&mut self) -> u32 {
         let fetch = Fetch { user: 0, size: 0, since: self.common.start, retries: 0 };
-        self.lines.push(Line { fetch, state: State::Free });
+        self.lines.push(FetchLoop { fetch, state: State::Free });
         u32::try_from(self.lines.len() - 1).expect("a scenario is checked to have fewer connections")
     }
 

@@ -141,7 +141,7 @@ pub(super) fn scenario(seconds: u64, traffic: Vec<Traffic>) -> Scenario {
     }
 }
 
-pub(super) fn traffic(kind: Kind) -> Traffic {
+pub(super) fn traffic(kind: TrafficKind) -> Traffic {
     let tcp = Config::preset(Preset::Linux);
     Traffic {
         name: kind.word().to_owned(),
@@ -184,7 +184,7 @@ fn live(world: &World) -> usize {
 
 #[test]
 fn long_flows_start_within_the_jitter_and_end_at_the_stop() {
-    let long = Traffic { stop: Duration::from_secs(20), ..traffic(Kind::Long { flows: 8 }) };
+    let long = Traffic { stop: Duration::from_secs(20), ..traffic(TrafficKind::Long { flows: 8 }) };
     let mut s = scenario(20, vec![long]);
     s.topology.links[0].discipline = Discipline::Ours(Spec::Fifo(Limit::Packets(100)));
     let (world, _) = run(&s, 1);
@@ -203,7 +203,8 @@ fn long_flows_start_within_the_jitter_and_end_at_the_stop() {
 
 #[test]
 fn files_start_at_random_each_once() {
-    let kind = Kind::Files { flows: Some(2_000), arrivals: None, users: 2_000, size: Size::Fixed(10_000) };
+    let kind =
+        TrafficKind::Files { flows: Some(2_000), arrivals: None, users: 2_000, size: Size::Fixed(10_000) };
     let mut s = scenario(60, vec![traffic(kind)]);
     s.jitter = Duration::from_secs(50);
     let (world, history) = run(&s, 2);
@@ -222,7 +223,7 @@ fn files_start_at_random_each_once() {
 
 #[test]
 fn arrivals_are_poisson() {
-    let kind = |flows| Kind::Files { flows, arrivals: Some(50.0), users: 7, size: Size::Web };
+    let kind = |flows| TrafficKind::Files { flows, arrivals: Some(50.0), users: 7, size: Size::Web };
     let (_, history) = run(&scenario(101, vec![traffic(kind(None))]), 3);
     let opened: Vec<_> = history.delivered().map(|d| secs(d.opened)).collect();
     let expected = 5_000.0_f64;
@@ -242,8 +243,12 @@ fn arrivals_are_poisson() {
 
 #[test]
 fn users_have_no_more_connections_than_they_may_and_pause_as_long_as_said() {
-    let kind =
-        |think| Kind::Objects { users: 10, connections: 4, think, size: Size::List([500, 9_000].into()) };
+    let kind = |think| TrafficKind::Objects {
+        users: 10,
+        connections: 4,
+        think,
+        size: Size::List([500, 9_000].into()),
+    };
     let (_, history) = run(&scenario(60, vec![traffic(kind(Duration::default()))]), 4);
     assert_eq!(history.most, 4);
     let sizes: Vec<_> = history.delivered().map(|d| d.size).collect();
@@ -260,7 +265,7 @@ fn users_have_no_more_connections_than_they_may_and_pause_as_long_as_said() {
 
 #[test]
 fn a_page_s_own_object_comes_first() {
-    let kind = Kind::Pages {
+    let kind = TrafficKind::Pages {
         users: 3,
         connections: 3,
         objects: Size::Fixed(8),
@@ -286,7 +291,7 @@ fn a_page_s_own_object_comes_first() {
 
 #[test]
 fn telnet_writes_small_and_stays() {
-    let kind = Kind::Telnet { flows: 6, interval: Duration::from_secs(1), bytes: 64 };
+    let kind = TrafficKind::Telnet { flows: 6, interval: Duration::from_secs(1), bytes: 64 };
     let telnet = Traffic { header: 0, ..traffic(kind) };
     let (world, history) = run(&scenario(1_006, vec![telnet]), 6);
     assert_eq!((live(&world), world.connections.len()), (6, 6));
@@ -300,7 +305,7 @@ fn telnet_writes_small_and_stays() {
 #[test]
 fn udp_sends_at_equal_gaps_and_is_off_as_long_as_said() {
     // 500 kbit/s in packets of 1000 bytes: one every 16 ms.
-    let kind = |on, off| Kind::Udp {
+    let kind = |on, off| TrafficKind::Udp {
         flows: 1,
         rate: Rate::from_kbps(500),
         packet: 1_000,
@@ -329,7 +334,7 @@ fn udp_sends_at_equal_gaps_and_is_off_as_long_as_said() {
 
 fn log(entries: &[(u64, u32, u64)], timing: LogTiming, connections: u32) -> Traffic {
     let entry = |&(ms, client, bytes): &_| LogEntry { at: Duration::from_millis(ms), client, bytes };
-    traffic(Kind::Log {
+    traffic(TrafficKind::Log {
         source: LogSource::File { path: String::new(), entries: entries.iter().map(entry).collect() },
         clients: 2,
         connections,
@@ -371,7 +376,7 @@ fn a_log_is_replayed_back_to_back() {
 
 #[test]
 fn a_connection_that_fails_is_tried_again_and_the_time_runs_on() {
-    let mut objects = traffic(Kind::Objects {
+    let mut objects = traffic(TrafficKind::Objects {
         users: 1,
         connections: 1,
         think: Duration::from_secs(100),
@@ -411,7 +416,12 @@ fn agents_without_a_fin_are_retired_when_all_is_acknowledged() {
         header: 0,
         tcp_from: tcp,
         tcp_to: tcp,
-        ..traffic(Kind::Files { flows: Some(100), arrivals: None, users: 10, size: Size::Fixed(32_000) })
+        ..traffic(TrafficKind::Files {
+            flows: Some(100),
+            arrivals: None,
+            users: 10,
+            size: Size::Fixed(32_000),
+        })
     };
     let (world, history) = run(&scenario(60, vec![files]), 11);
     let count = |what| history.seen.iter().filter(|s| s.what == what).count();
@@ -421,8 +431,8 @@ fn agents_without_a_fin_are_retired_when_all_is_acknowledged() {
 
 #[test]
 fn one_more_traffic_shifts_no_other_and_a_seed_has_one_history() {
-    let files = traffic(Kind::Files { flows: None, arrivals: Some(5.0), users: 10, size: Size::Web });
-    let objects = traffic(Kind::Objects {
+    let files = traffic(TrafficKind::Files { flows: None, arrivals: Some(5.0), users: 10, size: Size::Web });
+    let objects = traffic(TrafficKind::Objects {
         users: 3,
         connections: 2,
         think: Duration::from_millis(300),
@@ -454,10 +464,10 @@ fn nothing_new_begins_after_the_stop() {
     let stop = |kind| Traffic { stop: Duration::from_secs(10), ..traffic(kind) };
     let think = Duration::from_millis(100);
     let kinds = [
-        Kind::Files { flows: None, arrivals: Some(50.0), users: 5, size: Size::Web },
-        Kind::Objects { users: 5, connections: 2, think, size: Size::Web },
-        Kind::Pages { users: 5, connections: 2, objects: Size::Fixed(5), size: Size::Web, think },
-        Kind::Log {
+        TrafficKind::Files { flows: None, arrivals: Some(50.0), users: 5, size: Size::Web },
+        TrafficKind::Objects { users: 5, connections: 2, think, size: Size::Web },
+        TrafficKind::Pages { users: 5, connections: 2, objects: Size::Fixed(5), size: Size::Web, think },
+        TrafficKind::Log {
             source: LogSource::Synthetic { requests: 20.0, clients: 9, zipf: 0.8, size: Size::Web },
             clients: 9,
             connections: 2,
@@ -475,7 +485,8 @@ fn nothing_new_begins_after_the_stop() {
 
 #[test]
 fn memory_is_bounded_by_what_is_open() {
-    let kind = Kind::Files { flows: Some(20_000), arrivals: None, users: 50, size: Size::Fixed(5_000) };
+    let kind =
+        TrafficKind::Files { flows: Some(20_000), arrivals: None, users: 50, size: Size::Fixed(5_000) };
     let mut s = scenario(200, vec![traffic(kind)]);
     s.jitter = Duration::from_secs(180);
     let (world, history) = run(&s, 15);
@@ -489,7 +500,7 @@ fn memory_is_bounded_by_what_is_open() {
 fn entries_are_shared() {
     let entries: Arc<[LogEntry]> = vec![LogEntry { at: Duration::default(), client: 0, bytes: 1 }].into();
     let mut of = log(&[], LogTiming::Recorded, 1);
-    let Kind::Log { source, .. } = &mut of.kind else { panic!() };
+    let TrafficKind::Log { source, .. } = &mut of.kind else { panic!() };
     *source = LogSource::File { path: String::new(), entries: entries.clone() };
     let s = scenario(5, vec![of]);
     let (_, groups, configs) = build(&s, 0).unwrap();

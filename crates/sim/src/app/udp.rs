@@ -6,7 +6,7 @@ use narrows_wire::{FlowKey, Header, Proto};
 
 use super::{App, Common, exponential};
 use crate::edge::PathSplit;
-use crate::packet::{DATAGRAM, Kind, Label, address};
+use crate::packet::{DATAGRAM, Label, PayloadKind, address};
 use crate::world::World;
 
 /// A flow.
@@ -62,7 +62,7 @@ impl Udp {
             dst: flow.dst,
             route,
             end: DATAGRAM,
-            kind: Kind::Datagram,
+            kind: PayloadKind::Datagram,
             ..Label::default()
         };
         world.net.send(packet);

@@ -2,7 +2,7 @@
 
 use narrows_units::Duration;
 
-use super::{Edge, Network};
+use super::{Hop, Network};
 
 impl Network {
     /// Finds the routes: least propagation, among equals the fewest links, among those the one added first. To be
@@ -39,7 +39,7 @@ impl Network {
     }
 
     /// The last link of the best way to each node from `from`.
-    fn ways(&self, from: u32) -> Vec<Option<Edge>> {
+    fn ways(&self, from: u32) -> Vec<Option<Hop>> {
         // Bellman-Ford, as `narrows_scenario::Topology::route` has it.
         let mut came = vec![None; self.nodes as usize];
         let mut best = vec![None; self.nodes as usize];

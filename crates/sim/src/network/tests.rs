@@ -15,7 +15,7 @@ use narrows_wire::{Flags, FlowKey, Header, Proto, TcpHeader};
 
 use super::{LinkPlan, Network};
 use crate::event::Event;
-use crate::link::Queue;
+use crate::link::Bottleneck;
 use crate::packet::{DATAGRAM, Label, Packet, Pkt};
 
 /// Every discipline, with settings that use what it can do.
@@ -249,7 +249,7 @@ fn through_network(spec: &Spec, arrivals: &[(Instant, Direction, Header)]) -> ([
     });
     let (disciplines, logs) = logged(spec);
     for (link, discipline) in links.into_iter().zip(disciplines) {
-        net.links[link as usize].queue = Some(Box::new(Queue::new(Box::new(discipline))));
+        net.links[link as usize].queue = Some(Box::new(Bottleneck::new(Box::new(discipline))));
     }
     net.pair(links[0], links[1]);
     net.settle();

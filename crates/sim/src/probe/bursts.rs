@@ -4,7 +4,7 @@
 //! A segment counts as lost if any copy of it was: only what was lost is sent again, so the first one was, except where
 //! a timer was wrong.
 
-use super::report::{Report, integers, share};
+use super::report::{Tables, integers, share};
 use crate::connection::Connection;
 
 /// Longest burst, segments: a bit each.
@@ -16,7 +16,7 @@ const AFTER: usize = 3;
 
 /// Bursts whose first lost segment is at one place.
 #[derive(Clone, Copy, Debug, Default)]
-struct Place {
+struct BurstPosition {
     bursts: u64,
     /// Those of which at least one, two, three later segments were not lost.
     after: [u64; AFTER],
@@ -30,7 +30,7 @@ pub(super) struct Bursts {
     segments: u64,
     lost: u64,
     /// By the first lost segment.
-    places: Vec<Place>,
+    places: Vec<BurstPosition>,
 }
 
 impl Bursts {
@@ -56,7 +56,7 @@ impl Bursts {
         let first = lost.trailing_zeros();
         let later = segments.saturating_sub(u64::from(first + lost.count_ones()));
         let at = first as usize;
-        self.places.resize(self.places.len().max(at + 1), Place::default());
+        self.places.resize(self.places.len().max(at + 1), BurstPosition::default());
         let place = &mut self.places[at];
         place.bursts += 1;
         for (least, n) in (1..).zip(&mut place.after) {
@@ -64,7 +64,7 @@ impl Bursts {
         }
     }
 
-    pub(super) fn report(&self, out: &mut Report) {
+    pub(super) fn report(&self, out: &mut Tables) {
         if self.bursts == 0 {
             return;
         }
@@ -102,7 +102,7 @@ mod tests {
         }
         bursts.add(65, 1);
         bursts.add(0, 0);
-        let mut out = Report::default();
+        let mut out = Tables::default();
         bursts.report(&mut out);
         for (name, value) in [
             ("bursts", 4.0),

@@ -8,7 +8,7 @@
 
 use narrows_units::{Duration, Instant};
 
-use super::report::{Report, integers, numbers, share};
+use super::report::{Tables, integers, numbers, share};
 use crate::connection::{Connection, DATA};
 
 /// Most epochs in the table; the figures are of all.
@@ -112,7 +112,7 @@ impl Epochs {
         whole.then_some((before, active))
     }
 
-    pub(super) fn report(&self, length: Duration, out: &mut Report) {
+    pub(super) fn report(&self, length: Duration, out: &mut Tables) {
         let flows: u64 = self.sums.iter().sum();
         for (name, sum) in ["maintained", "dropped", "arriving", "stalled"].into_iter().zip(self.sums) {
             out.put(format!("epoch_{name}"), share(sum, self.count));

@@ -5,7 +5,7 @@
 
 use narrows_units::{Duration, Instant};
 
-use super::report::{MAX, P50, P99, Report, integers, numbers};
+use super::report::{MAX, P50, P99, Tables, integers, numbers};
 use super::transfers::stalls;
 use crate::connection::{Connection, DATA, NO_ROW, OptionalInstant};
 use crate::statistics::{jain, mean, sorted, top_share};
@@ -189,14 +189,14 @@ impl Flows {
     }
 
     /// To be called when all connections are retired.
-    pub(super) fn report(&self, slice: Duration, end: Instant, out: &mut Report) {
+    pub(super) fn report(&self, slice: Duration, end: Instant, out: &mut Tables) {
         self.report_fairness(slice, out);
         let stalls = sorted(self.flows.iter().filter(|f| f.endless).map(|f| f.stall.as_secs_f64()));
         out.quantiles("flow_stall", &stalls, &[P50, P99, MAX]);
         self.tables(end, out);
     }
 
-    fn report_fairness(&self, slice: Duration, out: &mut Report) {
+    fn report_fairness(&self, slice: Duration, out: &mut Tables) {
         let name = format!("jain_{}s", slice.as_secs_f64());
         let with_flows = || self.slices.iter().filter(|s| s.flows > 0);
         let indices: Vec<f64> = with_flows().map(|s| s.jain).collect();
@@ -215,7 +215,7 @@ impl Flows {
         out.put("jain_long", (!long.is_empty()).then(|| jain(&long)));
     }
 
-    fn tables(&self, end: Instant, out: &mut Report) {
+    fn tables(&self, end: Instant, out: &mut Tables) {
         let f = || self.flows.iter();
         let counted =
             |of: fn(&Done) -> u64| self.counted().map(move |(flow, before)| of(&flow.before) - of(&before));

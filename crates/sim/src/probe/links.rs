@@ -3,11 +3,11 @@
 use narrows_qdisc::{Reason, Report as QueueReport};
 use narrows_units::{Duration, Instant};
 
-use super::plan::Plan;
-use super::report::{MAX, P50, P99, Report, integers, numbers, share, words};
-use crate::link::{Link, LinkCounters};
+use super::plan::ProbePlan;
+use super::report::{MAX, P50, P99, Tables, integers, numbers, share, words};
+use crate::link::{LinkCounters, SimLink};
 use crate::network::Network;
-use crate::packet::Kind;
+use crate::packet::PayloadKind;
 use crate::tap::Waits;
 
 /// A link's counts at one instant.
@@ -42,7 +42,7 @@ impl Reported {
 }
 
 impl Counts {
-    fn of(link: &mut Link, now: Instant) -> (Self, Option<QueueReport>) {
+    fn of(link: &mut SimLink, now: Instant) -> (Self, Option<QueueReport>) {
         // What is being sent at present keeps the link busy beyond now.
         let ahead = link.busy_until().since(now);
         let report = link.queue.as_mut().map(|q| q.discipline.report(now));
@@ -54,12 +54,12 @@ impl Counts {
 
 /// All watched links, as they were when counting began.
 #[derive(Debug, Default)]
-pub(super) struct Links {
+pub(super) struct LinkProbe {
     before: Vec<Counts>,
 }
 
 /// A watched link when all is over.
-struct Outcome<'a> {
+struct LinkEnd<'a> {
     name: &'a str,
     counters: LinkCounters,
     utilisation: f64,
@@ -68,14 +68,14 @@ struct Outcome<'a> {
     waits: Option<Waits>,
 }
 
-impl Outcome<'_> {
+impl LinkEnd<'_> {
     fn loss(&self) -> Option<f64> {
         share(self.counters.dropped_total() + self.counters.lost, self.counters.arrived)
     }
 }
 
-impl Links {
-    pub(super) fn warm_up(&mut self, plan: &Plan, net: &mut Network) {
+impl LinkProbe {
+    pub(super) fn warm_up(&mut self, plan: &ProbePlan, net: &mut Network) {
         let now = net.now;
         self.before = plan.links.iter().map(|l| Counts::of(&mut net.links[l.link as usize], now).0).collect();
         for waits in net.links.iter_mut().filter_map(|link| link.waits.as_mut()) {
@@ -83,10 +83,10 @@ impl Links {
         }
     }
 
-    pub(super) fn report(&self, plan: &Plan, net: &mut Network, out: &mut Report) {
+    pub(super) fn report(&self, plan: &ProbePlan, net: &mut Network, out: &mut Tables) {
         let (now, links) = (net.now, &mut net.links);
         let elapsed = now.since(plan.warmup);
-        let outcomes: Vec<Outcome<'_>> = plan
+        let outcomes: Vec<LinkEnd<'_>> = plan
             .links
             .iter()
             .enumerate()
@@ -94,7 +94,7 @@ impl Links {
                 let (counts, report) = Counts::of(&mut links[watched.link as usize], now);
                 let before = self.before.get(at).copied().unwrap_or_default();
                 let busy = counts.busy.saturating_sub(before.busy);
-                Outcome {
+                LinkEnd {
                     name: &watched.name,
                     counters: counts.counters.since(&before.counters),
                     utilisation: busy.as_nanos() as f64 / elapsed.as_nanos() as f64,
@@ -118,7 +118,7 @@ impl Links {
     }
 }
 
-fn bottleneck(link: &Outcome<'_>, out: &mut Report) {
+fn bottleneck(link: &LinkEnd<'_>, out: &mut Tables) {
     let k = &link.counters;
     out.put("utilisation", link.utilisation);
     out.put("arrived", k.arrived as f64);
@@ -145,7 +145,7 @@ fn bottleneck(link: &Outcome<'_>, out: &mut Report) {
     }
 }
 
-fn table(plan: &Plan, links: &[Outcome<'_>], out: &mut Report) {
+fn table(plan: &ProbePlan, links: &[LinkEnd<'_>], out: &mut Tables) {
     let l = || links.iter();
     let count = |of: fn(&LinkCounters) -> u64| l().map(move |l| of(&l.counters));
     let mut columns = vec![
@@ -183,5 +183,9 @@ fn table(plan: &Plan, links: &[Outcome<'_>], out: &mut Report) {
 }
 
 /// What waits, by what it is.
-const KINDS: [(&str, Kind); Kind::COUNT] =
-    [("control", Kind::Control), ("small", Kind::Small), ("bulk", Kind::Bulk), ("datagram", Kind::Datagram)];
+const KINDS: [(&str, PayloadKind); PayloadKind::COUNT] = [
+    ("control", PayloadKind::Control),
+    ("small", PayloadKind::Small),
+    ("bulk", PayloadKind::Bulk),
+    ("datagram", PayloadKind::Datagram),
+];

@@ -14,7 +14,7 @@ pub(crate) struct Watched {
 
 /// What to record, of which world.
 #[derive(Clone, Debug)]
-pub(crate) struct Plan {
+pub(crate) struct ProbePlan {
     /// When counting begins.
     pub(crate) warmup: Instant,
     /// Length of a slice.
@@ -33,7 +33,7 @@ pub(crate) struct Plan {
     pub(crate) classes: Vec<String>,
     /// Links to report.
     pub(crate) links: Vec<Watched>,
-    /// Links to capture, by place in [`Plan::links`].
+    /// Links to capture, by place in [`ProbePlan::links`].
     pub(crate) capture: Vec<usize>,
     /// Payload of a full packet of the first class, bytes.
     pub(crate) mss: u32,
@@ -44,7 +44,7 @@ pub(crate) struct Plan {
 /// Samples a series has at most; with more the interval is widened.
 const MOST_SAMPLES: u64 = 1 << 20;
 
-impl Default for Plan {
+impl Default for ProbePlan {
     fn default() -> Self {
         Self {
             warmup: Instant::ZERO,
@@ -63,7 +63,7 @@ impl Default for Plan {
     }
 }
 
-impl Plan {
+impl ProbePlan {
     /// As the scenario has it. Links of the world are numbered as those of the scenario.
     pub(crate) fn of(scenario: &Scenario) -> Self {
         let links = (0..).zip(&scenario.topology.links);

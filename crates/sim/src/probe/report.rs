@@ -14,9 +14,9 @@ pub(super) const MAX: Which = ("max", 1.0);
 
 /// Results under construction.
 #[derive(Debug, Default)]
-pub(super) struct Report(pub(super) Results);
+pub(super) struct Tables(pub(super) Results);
 
-impl Report {
+impl Tables {
     /// A figure; one that is missing or not finite is left out.
     pub(super) fn put(&mut self, name: impl Into<String>, value: impl Into<Option<f64>>) {
         if let Some(v) = value.into().filter(|v| v.is_finite()) {

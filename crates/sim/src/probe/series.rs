@@ -4,8 +4,8 @@ use narrows_scenario::Series as Which;
 use narrows_units::Instant;
 
 use super::flows::Flows;
-use super::plan::Plan;
-use super::report::{Report, integers, numbers};
+use super::plan::ProbePlan;
+use super::report::{Tables, integers, numbers};
 use super::windows::Windows;
 use crate::connection::Connection;
 use crate::network::Network;
@@ -29,7 +29,13 @@ pub(super) struct Samples {
 }
 
 impl Samples {
-    pub(super) fn take(&mut self, plan: &Plan, net: &Network, flows: &Flows, connections: &[Connection]) {
+    pub(super) fn take(
+        &mut self,
+        plan: &ProbePlan,
+        net: &Network,
+        flows: &Flows,
+        connections: &[Connection],
+    ) {
         self.at.push(net.now);
         if plan.wants(Which::Queue) {
             self.queue.resize_with(plan.links.len(), Vec::new);
@@ -46,7 +52,7 @@ impl Samples {
         }
     }
 
-    fn throughput(&mut self, plan: &Plan, net: &Network) {
+    fn throughput(&mut self, plan: &ProbePlan, net: &Network) {
         self.carried.resize_with(plan.links.len(), Vec::new);
         self.before.resize(plan.links.len(), Carried { sent_bytes: 0, dropped: 0 });
         for ((list, before), watched) in self.carried.iter_mut().zip(&mut self.before).zip(&plan.links) {
@@ -60,7 +66,7 @@ impl Samples {
         }
     }
 
-    pub(super) fn report(&self, plan: &Plan, out: &mut Report) {
+    pub(super) fn report(&self, plan: &ProbePlan, out: &mut Tables) {
         let time = || numbers("time_s", self.at.iter().map(|at| at.as_secs_f64()));
         if !self.queue.is_empty() {
             let mut columns = vec![time()];

@@ -7,7 +7,7 @@ use core::ops::Range;
 use narrows_scenario::Scenario;
 use narrows_units::Duration;
 
-use super::report::Report;
+use super::report::Tables;
 use super::users::Users;
 use crate::statistics::{jain, mean};
 
@@ -83,7 +83,7 @@ impl Shares {
     }
 
     /// `counted` is the time since counting began.
-    pub(super) fn report(&self, indices: &Users, slice: Duration, counted: Duration, out: &mut Report) {
+    pub(super) fn report(&self, indices: &Users, slice: Duration, counted: Duration, out: &mut Tables) {
         for group in &self.groups {
             let users = group.users.iter().cloned().flatten();
             let got: Vec<u64> =

@@ -3,8 +3,8 @@
 use narrows_scenario::Group;
 use narrows_tcp::EndpointCounters;
 
-use super::plan::Plan;
-use super::report::{Report, integers, numbers, share, words};
+use super::plan::ProbePlan;
+use super::report::{Tables, integers, numbers, share, words};
 use crate::connection::{Connection, DATA, NO_ROW};
 
 /// Objects up to this size are small, in bytes, as in the lab.
@@ -123,7 +123,7 @@ impl Tallies {
     }
 
     /// `seconds` were counted.
-    pub(super) fn report(&self, plan: &Plan, seconds: f64, out: &mut Report) {
+    pub(super) fn report(&self, plan: &ProbePlan, seconds: f64, out: &mut Tables) {
         let all = self.all();
         out.put("retransmitted", share(all.retransmitted, all.data_sent));
         out.put("fast_retransmits", all.fast_retransmits as f64);

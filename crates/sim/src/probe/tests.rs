@@ -14,7 +14,7 @@ use super::*;
 use crate::app::{App, Happened};
 use crate::connection::HostConfig;
 use crate::network::{LinkPlan, Network};
-use crate::packet::{DATAGRAM, Kind, Label, address};
+use crate::packet::{DATAGRAM, Label, PayloadKind, address};
 use crate::results::{Data, Table};
 use crate::world::Transfer;
 
@@ -62,7 +62,8 @@ impl App for Script {
                 let key = FlowKey::new(address(0), address(1), 1, 9, Proto::UDP);
                 let p = &mut *packet.0;
                 p.header = Header { key, len: Bytes(len), ..Header::default() };
-                p.label = Label { dst: 1, route, end: DATAGRAM, kind: Kind::Datagram, ..Label::default() };
+                p.label =
+                    Label { dst: 1, route, end: DATAGRAM, kind: PayloadKind::Datagram, ..Label::default() };
                 world.net.send(packet);
             }
         }
@@ -106,7 +107,7 @@ fn patient() -> Config {
 }
 
 /// Two hosts and a link each way of `rate` behind `discipline`; the wires of the hosts take `delay`.
-fn world(tcp: Config, rate: Rate, discipline: &str, delay: Duration, plan: Plan) -> World {
+fn world(tcp: Config, rate: Rate, discipline: &str, delay: Duration, plan: ProbePlan) -> World {
     let mut net = Network::new(1);
     let (a, b) = (net.add_node(), net.add_node());
     let (spec, plain): (Spec, Spec) = (discipline.parse().unwrap(), "fifo:1000".parse().unwrap());
@@ -124,7 +125,7 @@ fn world(tcp: Config, rate: Rate, discipline: &str, delay: Duration, plan: Plan)
         Watched { name: "thin".into(), link: there, rate },
         Watched { name: "thin.back".into(), link: back, rate },
     ];
-    world.watch(Plan { links, ..plan });
+    world.watch(ProbePlan { links, ..plan });
     world
 }
 
@@ -136,7 +137,7 @@ fn run(mut world: World, acts: Vec<(f64, Act)>, again: Option<u64>, seconds: f64
 }
 
 /// Runs a script in a world in which nothing arrives.
-fn scripted(plan: Plan, acts: Vec<(f64, Act)>, seconds: f64) -> Results {
+fn scripted(plan: ProbePlan, acts: Vec<(f64, Act)>, seconds: f64) -> Results {
     run(world(patient(), Rate::from_kbps(1000), "fifo:100", DAYS, plan), acts, None, seconds)
 }
 
@@ -144,8 +145,8 @@ fn delivered(place: u32, bytes: u64) -> Act {
     Act::Tell(place, RECEIVER, TcpEvent::Delivered { bytes })
 }
 
-fn plan(warmup: f64) -> Plan {
-    Plan { warmup: at(warmup), classes: vec!["long".into()], mss: 500, ..Plan::default() }
+fn plan(warmup: f64) -> ProbePlan {
+    ProbePlan { warmup: at(warmup), classes: vec!["long".into()], mss: 500, ..ProbePlan::default() }
 }
 
 #[track_caller]
@@ -226,7 +227,7 @@ fn objects_by_hand() {
         (14.0, stands(2)),
         (20.0, delivered(2, 2200)),
     ];
-    let r = scripted(Plan { stalls: vec![Duration::from_secs(10)], ..plan(0.0) }, acts, 50.0);
+    let r = scripted(ProbePlan { stalls: vec![Duration::from_secs(10)], ..plan(0.0) }, acts, 50.0);
     expect(&r, &[("objects_done", 2.0), ("objects_failed", 0.0), ("objects_cut", 1.0)]);
     // 7 s and 16 s; 7 and 8 s per kB; connected after 0.5, 48 (never) and 10 s.
     expect(
@@ -258,7 +259,7 @@ fn groups_by_hand() {
     let group =
         |name: &str, over, up_to| Group { name: name.into(), traffic: vec![0], over, up_to, shares: false };
     let groups = vec![group("mice", 0, 2000), group("rest", 2000, u64::MAX), group("none", 5000, u64::MAX)];
-    let r = scripted(Plan { groups, ..plan(0.0) }, acts, 50.0);
+    let r = scripted(ProbePlan { groups, ..plan(0.0) }, acts, 50.0);
     // 1, 3 and 5 s: variance (4 + 0 + 4) / 3. Acknowledged after 2, 4 and 6 s.
     expect(
         &r,
@@ -288,7 +289,7 @@ fn groups_lose_what_they_sent() {
     let group =
         |name: &str, over, up_to| Group { name: name.into(), traffic: vec![0], over, up_to, shares: false };
     let groups = vec![group("mice", 0, 1000), group("rest", 1000, u64::MAX), group("all", 0, u64::MAX)];
-    let world = world(tcp, Rate::from_bps(8000), "fifo:2", Duration::ZERO, Plan { groups, ..plan(0.0) });
+    let world = world(tcp, Rate::from_bps(8000), "fifo:2", Duration::ZERO, ProbePlan { groups, ..plan(0.0) });
     let r = run(world, vec![(0.0, object(0, 1000)), (0.0, object(1, 1500))], None, 3.0);
     expect(&r, &[("of_mice_data_sent", 2.0), ("of_mice_lost", 0.0), ("of_mice_loss", 0.0)]);
     expect(&r, &[("of_rest_data_sent", 3.0), ("of_rest_lost", 2.0), ("of_rest_loss", 2.0 / 3.0)]);
@@ -361,7 +362,7 @@ fn epochs_by_hand() {
     ];
     let tcp = Config { handshake: Handshake::None, ..patient() };
     let tcp = Config { initial_window: narrows_tcp::InitialWindow::Segments(10), ..tcp };
-    let plan = Plan { epoch: Some(Duration::from_secs(1)), ..plan(0.0) };
+    let plan = ProbePlan { epoch: Some(Duration::from_secs(1)), ..plan(0.0) };
     let r = run(world(tcp, Rate::from_kbps(1000), "fifo:100", DAYS, plan), acts, None, 6.5);
     // Watched from 1 s on: one packet, one, none, none, two. The first of these has nothing before it.
     assert_eq!(whole(&r, "epochs", "maintained"), [0, 0, 1, 0, 0, 0]);
@@ -383,7 +384,7 @@ fn a_link_by_hand() {
     let acts = || vec![(0.0, Act::Datagram(1000)); 4];
     let queue = |plan| world(patient(), Rate::from_bps(8000), "fifo:2", Duration::ZERO, plan);
     let series = vec![Series::Queue, Series::Throughput];
-    let r = run(queue(Plan { series, ..plan(0.0) }), acts(), None, 10.0);
+    let r = run(queue(ProbePlan { series, ..plan(0.0) }), acts(), None, 10.0);
     expect(&r, &[("utilisation", 0.3), ("loss", 0.25), ("dropped", 0.25), ("dropped_over_limit", 0.25)]);
     expect(
         &r,
@@ -413,7 +414,7 @@ fn busy(slice: u64, capture: bool) -> Results {
 fn busy_behind(discipline: &str, slice: u64, capture: bool) -> Results {
     let mut tcp = Config::preset(Preset::Ns2);
     (tcp.mss, tcp.handshake) = (460, Handshake::ThreeWay);
-    let plan = Plan {
+    let plan = ProbePlan {
         slice: Duration::from_secs(slice),
         epoch: Some(Duration::from_millis(400)),
         series: vec![Series::Queue, Series::Cwnd, Series::Throughput],
@@ -518,7 +519,7 @@ fn every_name_is_documented() {
         (7.0, delivered(1, 3000)),
     ];
     let all = Group { name: "all".into(), traffic: vec![0], over: 0, up_to: u64::MAX, shares: false };
-    let grouped = Plan { groups: vec![all], ..plan(0.0) };
+    let grouped = ProbePlan { groups: vec![all], ..plan(0.0) };
     for r in [busy_behind("taq:mode=paper", 20, false), busy(20, false), scripted(grouped, acts, 40.0)] {
         let columns = r.tables.iter().flat_map(|t| t.columns.iter().map(|c| &c.name));
         let classes = r.tables.iter().find(|t| t.name == "classes").and_then(|t| t.columns.first());
@@ -550,7 +551,7 @@ fn bursts_through_a_short_queue_by_hand() {
             ..Config::preset(Preset::Ns2)
         };
         let of = |bursts| {
-            let plan = Plan { bursts, ..plan(0.5) };
+            let plan = ProbePlan { bursts, ..plan(0.5) };
             let world = world(tcp, Rate::from_kbps(1000), "fifo:2", Duration::from_millis(10), plan);
             let acts = [0.1, 1.0, 5.0].map(|s| (s, Act::Open(Transfer { size: 2500, ..transfer(0) })));
             run(world, acts.to_vec(), None, 9.0)

@@ -7,8 +7,8 @@ use std::collections::BTreeMap;
 use narrows_scenario::Group;
 use narrows_units::{Duration, Instant};
 
-use super::plan::Plan;
-use super::report::{MAX, MIN, P10, P50, P90, P99, Report, Which, integers, numbers, words};
+use super::plan::ProbePlan;
+use super::report::{MAX, MIN, P10, P50, P90, P99, Tables, Which, integers, numbers, words};
 use super::tally::{LARGE, SMALL};
 use crate::connection::{Connection, DATA, FlowStats, OptionalInstant};
 use crate::statistics::{mean, quantile, sorted};
@@ -20,7 +20,7 @@ const MOST_BUCKETS: u64 = 1000;
 
 /// How a transfer ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Outcome {
+enum TransferEnd {
     Done,
     /// Given up by its sender.
     Failed,
@@ -47,7 +47,7 @@ struct Row {
     retransmitted: u32,
     timeouts: u32,
     class: u16,
-    outcome: Outcome,
+    outcome: TransferEnd,
 }
 
 const NONE: Duration = Duration::MAX;
@@ -78,7 +78,7 @@ impl Transfers {
     pub(super) fn tried_again(&mut self, c: &Connection) {
         let same = |row: &Row| (row.class, row.user, row.start) == (c.class, c.user, c.stats.first_attempt);
         if let Some(at) = self.failed.iter().rposition(|row| same(&self.rows[*row])) {
-            self.rows[self.failed.swap_remove(at)].outcome = Outcome::TriedAgain;
+            self.rows[self.failed.swap_remove(at)].outcome = TransferEnd::TriedAgain;
         }
     }
 
@@ -91,13 +91,13 @@ impl Transfers {
         let (s, k) = (&c.stats, c.ends[DATA].counters());
         let since = |at: OptionalInstant| at.come().map_or(NONE, |at| at.since(s.first_attempt));
         let outcome = match (s.delivered_at.come(), s.failed) {
-            (Some(_), _) => Outcome::Done,
-            (None, true) => Outcome::Failed,
-            (None, false) => Outcome::Cut,
+            (Some(_), _) => TransferEnd::Done,
+            (None, true) => TransferEnd::Failed,
+            (None, false) => TransferEnd::Cut,
         };
         let end = s.delivered_at.come().unwrap_or(now);
         let (stall, stall_connected) = stalls(s, end, s.delivered_at == OptionalInstant::NEVER);
-        if outcome == Outcome::Failed {
+        if outcome == TransferEnd::Failed {
             self.failed.push(self.rows.len());
         }
         self.rows.push(Row {
@@ -118,14 +118,14 @@ impl Transfers {
     }
 
     /// The figures are of what ended after the warm-up; the table has all.
-    pub(super) fn report(self, plan: &Plan, out: &mut Report) {
+    pub(super) fn report(self, plan: &ProbePlan, out: &mut Tables) {
         if self.rows.is_empty() {
             return;
         }
         let counted: Vec<&Row> = self
             .rows
             .iter()
-            .filter(|r| r.outcome != Outcome::TriedAgain && r.start + r.end > plan.warmup)
+            .filter(|r| r.outcome != TransferEnd::TriedAgain && r.start + r.end > plan.warmup)
             .collect();
         figures(&counted, out);
         for group in &plan.groups {
@@ -137,7 +137,7 @@ impl Transfers {
         self.table(out);
     }
 
-    fn table(&self, out: &mut Report) {
+    fn table(&self, out: &mut Tables) {
         let r = || self.rows.iter();
         let seconds = |of: fn(&Row) -> Duration| {
             r().map(move |row| if of(row) == NONE { f64::NAN } else { of(row).as_secs_f64() })
@@ -151,7 +151,7 @@ impl Transfers {
                 numbers("start_s", r().map(|r| r.start.as_secs_f64())),
                 numbers("connect_s", seconds(|r| r.connected)),
                 numbers("first_byte_s", seconds(|r| r.first_byte)),
-                numbers("done_s", seconds(|r| if r.outcome == Outcome::Done { r.end } else { NONE })),
+                numbers("done_s", seconds(|r| if r.outcome == TransferEnd::Done { r.end } else { NONE })),
                 numbers("acked_s", seconds(|r| r.acked)),
                 numbers("end_s", seconds(|r| r.end)),
                 numbers("stall_s", seconds(|r| r.stall)),
@@ -165,14 +165,14 @@ impl Transfers {
 
 /// How long a finished transfer took, in seconds.
 fn time(row: &&Row) -> Option<f64> {
-    (row.outcome == Outcome::Done).then(|| row.end.as_secs_f64())
+    (row.outcome == TransferEnd::Done).then(|| row.end.as_secs_f64())
 }
 
-fn figures(rows: &[&Row], out: &mut Report) {
+fn figures(rows: &[&Row], out: &mut Tables) {
     let count = |outcome| rows.iter().filter(|r| r.outcome == outcome).count() as f64;
-    out.put("objects_done", count(Outcome::Done));
-    out.put("objects_failed", count(Outcome::Failed));
-    out.put("objects_cut", count(Outcome::Cut));
+    out.put("objects_done", count(TransferEnd::Done));
+    out.put("objects_failed", count(TransferEnd::Failed));
+    out.put("objects_cut", count(TransferEnd::Cut));
     // One list at a time: with millions of transfers each is megabytes.
     times(rows, out);
     let per_kb = sorted(rows.iter().filter_map(|r| Some(time(r)? * 1e3 / r.size as f64)));
@@ -188,7 +188,7 @@ fn figures(rows: &[&Row], out: &mut Report) {
 }
 
 /// How long finished transfers took: all, small and large ones.
-fn times(rows: &[&Row], out: &mut Report) {
+fn times(rows: &[&Row], out: &mut Tables) {
     let times = |keep: &dyn Fn(&Row) -> bool| sorted(rows.iter().filter(|r| keep(r)).filter_map(time));
     let all = times(&|_| true);
     out.quantiles("object", &all, &[MIN, P10, P50, P90, P99, MAX]);
@@ -199,8 +199,8 @@ fn times(rows: &[&Row], out: &mut Report) {
 }
 
 /// The finished objects of a group: times to the last byte, and to its acknowledgment.
-fn group_figures(group: &Group, rows: &[&Row], out: &mut Report) {
-    let own = || rows.iter().filter(|r| group.has(r.class.into(), r.size) && r.outcome == Outcome::Done);
+fn group_figures(group: &Group, rows: &[&Row], out: &mut Tables) {
+    let own = || rows.iter().filter(|r| group.has(r.class.into(), r.size) && r.outcome == TransferEnd::Done);
     let name = format!("of_{}", group.name);
     out.put(format!("{name}_done"), own().count() as f64);
     spread_of(&name, &sorted(own().filter_map(time)), out);
@@ -209,7 +209,7 @@ fn group_figures(group: &Group, rows: &[&Row], out: &mut Report) {
 }
 
 /// Mean, quantiles, coefficient of variation, and the share at or below the mean, of a sorted list of seconds.
-fn spread_of(stem: &str, times: &[f64], out: &mut Report) {
+fn spread_of(stem: &str, times: &[f64], out: &mut Tables) {
     let Some(mean) = mean(times) else { return };
     let n = times.len() as f64;
     let variance = times.iter().map(|t| (t - mean) * (t - mean)).sum::<f64>() / n;
@@ -220,7 +220,7 @@ fn spread_of(stem: &str, times: &[f64], out: &mut Report) {
 }
 
 /// How long nothing came.
-fn silent(rows: &[&Row], out: &mut Report) {
+fn silent(rows: &[&Row], out: &mut Tables) {
     let stalls = sorted(rows.iter().map(|r| r.stall.as_secs_f64()));
     out.quantiles("stall", &stalls, &[P50, P90, P99, MAX]);
     for limit in [5.0, 20.0] {
@@ -268,7 +268,7 @@ struct Bucket {
 }
 
 /// Times by size, three ways: by powers of two, by 10 kB, by packets.
-fn sizes(rows: &[&Row], mss: u32, out: &mut Report) {
+fn sizes(rows: &[&Row], mss: u32, out: &mut Tables) {
     let mss = u64::from(mss.max(1));
     let ways: [Buckets<'_>; 3] = [
         ("log2", &|size| size.max(1).ilog2().into(), &|n| (1 << n, (2 << n) - 1)),

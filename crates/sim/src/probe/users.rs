@@ -2,7 +2,7 @@
 
 use narrows_units::{Duration, Instant};
 
-use super::report::{MAX, P50, P99, Report};
+use super::report::{MAX, P50, P99, Tables};
 use crate::connection::Connection;
 use crate::statistics::sorted;
 
@@ -92,7 +92,7 @@ impl Users {
         }
     }
 
-    pub(super) fn report(&self, end: Instant, stalls: &[Duration], out: &mut Report) {
+    pub(super) fn report(&self, end: Instant, stalls: &[Duration], out: &mut Tables) {
         let users = || self.heard.iter().filter(|u| u.first_attempt < end);
         let longest = sorted(users().map(|u| {
             let now = if u.due > 0 { end.since(u.last) } else { Duration::ZERO };

@@ -5,8 +5,8 @@ use narrows_tcp::cc::CcEstimates;
 use narrows_units::{Duration, Instant};
 
 use super::flows::Flows;
-use super::plan::Plan;
-use super::report::{Report, integers, numbers};
+use super::plan::ProbePlan;
+use super::report::{Tables, integers, numbers};
 use crate::connection::{Connection, DATA};
 use crate::statistics::mean;
 
@@ -49,7 +49,7 @@ impl Windows {
         }
     }
 
-    pub(super) fn report(&self, plan: &Plan, out: &mut Report) {
+    pub(super) fn report(&self, plan: &ProbePlan, out: &mut Tables) {
         if self.rows.is_empty() {
             return;
         }
@@ -84,7 +84,7 @@ impl Windows {
         numbers(name, values.into_iter())
     }
 
-    fn means(&self, plan: &Plan, class: u16, name: &str, out: &mut Report) {
+    fn means(&self, plan: &ProbePlan, class: u16, name: &str, out: &mut Tables) {
         let counts = |w: &Window| w.class == class && w.at >= plan.warmup;
         let windows: Vec<f64> = self.rows.iter().filter(|w| counts(w)).map(|w| w.cwnd).collect();
         out.put(format!("cwnd_{name}_pkts"), mean(&windows));

@@ -40,7 +40,7 @@ pub struct Args {
 }
 
 /// What a kind of flow makes of the link.
-struct Kind {
+struct FlowKind {
     beta: f64,
     alpha: f64,
     /// If all lose together.
@@ -56,11 +56,11 @@ struct Kind {
 }
 
 impl Args {
-    fn kind(&self, dbp: f64, phi: f64, beta: f64, highest: f64) -> anyhow::Result<Kind> {
+    fn kind(&self, dbp: f64, phi: f64, beta: f64, highest: f64) -> anyhow::Result<FlowKind> {
         let alpha = aimd::increase(beta)?;
         let factor = aimd::mean_backoff(beta, self.sync)?;
         let widest = aimd::mean_backoff(highest, self.sync)?;
-        Ok(Kind {
+        Ok(FlowKind {
             beta,
             alpha,
             eta: aimd::efficiency(phi, beta)?,
@@ -89,7 +89,7 @@ impl Args {
         let standard = self.kind(dbp, phi, 0.5, 0.5)?;
         let adaptive = self.kind(dbp, phi, aimd::backoff_for_buffer(phi, limits)?, limits.hi())?;
         let peaks = aimd::mean_over_peak(adaptive.beta)? / aimd::mean_over_peak(0.5)?;
-        let of = |kind: &Kind| {
+        let of = |kind: &FlowKind| {
             json!({
                 "beta": kind.beta,
                 "alpha": kind.alpha,
@@ -117,13 +117,18 @@ impl Args {
         Ok(Answer { json, text, chart: self.chart(phi, limits)? })
     }
 
-    fn text(&self, [dbp, phi, sqrt_rule, peaks]: [f64; 4], standard: &Kind, adaptive: &Kind) -> String {
+    fn text(
+        &self,
+        [dbp, phi, sqrt_rule, peaks]: [f64; 4],
+        standard: &FlowKind,
+        adaptive: &FlowKind,
+    ) -> String {
         let mut text = format!(
             "{}, {} s, packets of {} bytes: a DBP of {dbp:.1} packets; a buffer of {} is {phi:.3} \
              DBP\n\n{:42}{:>10}{:>10}\n",
             self.rate, self.rtt, self.packet, self.buffer, "", "standard", "adaptive"
         );
-        let mut row = |name: &str, digits: usize, of: &dyn Fn(&Kind) -> f64| {
+        let mut row = |name: &str, digits: usize, of: &dyn Fn(&FlowKind) -> f64| {
             text += &format!("{name:42}{:10.digits$}{:10.digits$}\n", of(standard), of(adaptive));
         };
         row("beta (window kept at a loss)", 4, &|k| k.beta);

@@ -4,8 +4,8 @@ use std::fmt::Write;
 
 use anyhow::bail;
 use narrows_models::latency::{Latency, Transfer, cardwell};
-use narrows_models::sharing::{Queue, Sizes};
-use narrows_models::throughput::Flow;
+use narrows_models::sharing::{SharedQueue, Sizes};
+use narrows_models::throughput::LongFlow;
 use narrows_plot::{Chart, Line, Panel};
 use narrows_scenario::{Size, web_sizes};
 use narrows_units::Rate;
@@ -111,7 +111,7 @@ impl Args {
     fn transfer(&self, bytes: u64, loss: f64) -> Transfer {
         Transfer {
             packets: bytes.div_ceil(self.segments.mss.into()),
-            flow: Flow {
+            flow: LongFlow {
                 loss,
                 rtt_s: self.timing.rtt,
                 rto_s: self.timing.rto,
@@ -125,9 +125,9 @@ impl Args {
         }
     }
 
-    fn queue(&self) -> anyhow::Result<Option<Queue>> {
+    fn queue(&self) -> anyhow::Result<Option<SharedQueue>> {
         match (self.rate, self.load) {
-            (Some(rate), Some(load)) => Ok(Some(Queue::new(rate, load, of_law(&self.sizes))?)),
+            (Some(rate), Some(load)) => Ok(Some(SharedQueue::new(rate, load, of_law(&self.sizes))?)),
             (None, None) => Ok(None),
             _ => bail!("--rate and --load go together"),
         }
@@ -163,7 +163,13 @@ impl Args {
         Ok(text)
     }
 
-    fn link_table(&self, queue: &Queue, rate: Rate, load: f64, fifo: Option<f64>) -> anyhow::Result<String> {
+    fn link_table(
+        &self,
+        queue: &SharedQueue,
+        rate: Rate,
+        load: f64,
+        fifo: Option<f64>,
+    ) -> anyhow::Result<String> {
         let mut text = format!(
             "\nA link of {rate}, load {load}, sizes {} with a mean of {:.0} B\n\n{:<28}{:>14}{:>14}\n",
             self.sizes,
@@ -185,7 +191,7 @@ impl Args {
     }
 
     /// Time against size: with and without loss, and what the link alone takes.
-    fn chart(&self, queue: Option<&Queue>) -> Chart {
+    fn chart(&self, queue: Option<&SharedQueue>) -> Chart {
         let most = 1e6_f64.max(4.0 * self.bytes as f64);
         let sizes: Vec<u64> =
             (0..=90).map(|i| (1e3 * (most / 1e3).powf(f64::from(i) / 90.0)) as u64).collect();

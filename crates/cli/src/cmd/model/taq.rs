@@ -36,8 +36,8 @@ pub struct Args {
     #[arg(long, default_value_t = 6)]
     cap: u32,
     /// The chains asked for
-    #[arg(long, value_enum, value_delimiter = ',', default_values_t = [Kind::Partial, Kind::F3, Kind::F64])]
-    chain: Vec<Kind>,
+    #[arg(long, value_enum, value_delimiter = ',', default_values_t = [ChainKind::Partial, ChainKind::F3, ChainKind::F64])]
+    chain: Vec<ChainKind>,
 }
 
 /// [`Memory`] as an option.
@@ -66,7 +66,7 @@ impl From<Remembered> for Memory {
 
 /// A chain by its name.
 #[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
-enum Kind {
+enum ChainKind {
     /// Fig. 4 of the paper
     Partial,
     /// Fig. 5, with "at least 3 back-offs"
@@ -75,7 +75,7 @@ enum Kind {
     F64,
 }
 
-impl Kind {
+impl ChainKind {
     const fn name(self) -> &'static str {
         match self {
             Self::Partial => "partial",
@@ -90,11 +90,11 @@ impl Args {
         Settings { wmax: self.wmax, t0_epochs: self.t0, memory: self.memory.into(), ..Settings::default() }
     }
 
-    fn back(&self, kind: Kind) -> Back {
+    fn back(&self, kind: ChainKind) -> Back {
         match kind {
-            Kind::Partial => Back::Partial,
-            Kind::F3 => Back::Open(self.stages),
-            Kind::F64 => Back::Capped(self.cap),
+            ChainKind::Partial => Back::Partial,
+            ChainKind::F3 => Back::Open(self.stages),
+            ChainKind::F64 => Back::Capped(self.cap),
         }
     }
 
@@ -110,7 +110,7 @@ impl Args {
 
     /// The chains asked for.
     pub fn answer(&self) -> anyhow::Result<Answer> {
-        let mut chains: Vec<(Kind, Stationary)> = Vec::new();
+        let mut chains: Vec<(ChainKind, Stationary)> = Vec::new();
         for &kind in &self.chain {
             if chains.iter().all(|(known, _)| *known != kind) {
                 chains.push((kind, stationary(self.back(kind), self.settings(), self.loss)?));
@@ -133,7 +133,7 @@ impl Args {
         Ok(Answer { json: object, text: self.text(&chains, tipping, uncapped), chart: self.chart(tipping) })
     }
 
-    fn text(&self, chains: &[(Kind, Stationary)], tipping: f64, uncapped: f64) -> String {
+    fn text(&self, chains: &[(ChainKind, Stationary)], tipping: f64, uncapped: f64) -> String {
         let mut text = format!("share of epochs, p = {}\n{:22}", self.loss, "packets sent");
         for (kind, _) in chains {
             text += &format!("{:>10}", kind.name());
@@ -177,7 +177,7 @@ impl Args {
     /// The paper's figure 6, without its measurements: shares of epochs against the loss.
     fn chart(&self, tipping: f64) -> Chart {
         let losses = || (1..=99).map(|i| f64::from(i) * 0.003_5);
-        let curve = |name: String, kind: Kind, value: &dyn Fn(&Stationary) -> f64| {
+        let curve = |name: String, kind: ChainKind, value: &dyn Fn(&Stationary) -> f64| {
             let point = |loss| {
                 let chain = stationary(self.back(kind), self.settings(), loss).ok()?;
                 Some((loss, [value(&chain); 3]))
@@ -191,19 +191,19 @@ impl Args {
             lines.push(upright("p asked for", self.loss));
             super::panel(title, "loss p", "share of epochs", lines)
         };
-        let sent = |kind: Kind| {
+        let sent = |kind: ChainKind| {
             (0..=self.wmax.min(6) as usize)
                 .map(|n| curve(format!("{n} sent"), kind, &|chain| chain.sent()[n]))
                 .collect()
         };
-        let few = [Kind::Partial, Kind::F3, Kind::F64]
+        let few = [ChainKind::Partial, ChainKind::F3, ChainKind::F64]
             .map(|kind| curve(kind.name().to_owned(), kind, &Stationary::silent_or_first));
         Chart {
             title: "Epochs by packets sent, in TAQ's chains".to_owned(),
             subtitle: format!("windows of up to {}, T0 = {} epochs", self.wmax, self.t0),
             panels: vec![
-                panel("partial chain (Fig. 4)", sent(Kind::Partial)),
-                panel("full chain, timer capped", sent(Kind::F64)),
+                panel("partial chain (Fig. 4)", sent(ChainKind::Partial)),
+                panel("full chain, timer capped", sent(ChainKind::F64)),
                 panel("nothing sent, or one packet", few.into()),
             ],
         }

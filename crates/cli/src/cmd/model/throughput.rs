@@ -3,7 +3,7 @@
 use std::fmt::Write;
 
 use narrows_models::Result;
-use narrows_models::throughput::{Flow, mathis, padhye, padhye_approximate, padhye_throughput, tfrc};
+use narrows_models::throughput::{LongFlow, mathis, padhye, padhye_approximate, padhye_throughput, tfrc};
 use narrows_plot::{Chart, Line, Panel};
 use serde_json::{Value, json};
 
@@ -22,7 +22,7 @@ pub struct Args {
 }
 
 /// Packets per second of one formula.
-type Formula = fn(&Flow) -> Result<f64>;
+type Formula = fn(&LongFlow) -> Result<f64>;
 
 /// The formulas: the name in JSON, in words, and packets per second.
 const FORMULAS: [(&str, &str, Formula); 5] = [
@@ -64,8 +64,8 @@ impl Args {
         Ok(Answer { json, text, chart: self.chart() })
     }
 
-    fn flow(&self, loss: f64) -> Flow {
-        Flow {
+    fn flow(&self, loss: f64) -> LongFlow {
+        LongFlow {
             loss,
             rtt_s: self.timing.rtt,
             rto_s: self.timing.rto,

@@ -7,7 +7,7 @@ use std::path::Path;
 
 use narrows_models::operating::Stack;
 use narrows_models::plan::evidence::{self, Evidence};
-use narrows_models::plan::{Buffer, FEW_PACKETS, Link, P_THRESH, Plan, Verdict};
+use narrows_models::plan::{Buffer, FEW_PACKETS, Outlook, P_THRESH, Plan, SharedLink};
 use narrows_scenario::time_text;
 use serde_json::{Value, json};
 
@@ -17,7 +17,7 @@ const MINUTE_S: f64 = 60.0;
 const HOUR_S: f64 = 3600.0;
 
 /// A line of the table.
-struct Line {
+struct FetchLoop {
     /// Its name in JSON.
     key: &'static str,
     /// At the left.
@@ -29,7 +29,7 @@ struct Line {
 }
 
 /// The screen.
-pub fn text(link: &Link, plan: &Plan) -> String {
+pub fn text(link: &SharedLink, plan: &Plan) -> String {
     let mut out = format!(
         "{} for {}, {} each, {} (--busy): {}\nround trip {}, packets of {} B, drop-tail of {} ({}), senders: {}\n\n",
         link.rate,
@@ -81,7 +81,7 @@ fn wrap(words: &str, width: usize) -> Vec<String> {
 }
 
 /// The same for programs.
-pub fn json(link: &Link, plan: &Plan, map: Option<&Path>) -> Value {
+pub fn json(link: &SharedLink, plan: &Plan, map: Option<&Path>) -> Value {
     let mut all = json!({
         "link": {
             "rate_bps": link.rate.as_bps(), "packet_bytes": link.packet.0, "rtt_s": link.rtt.as_secs_f64(),
@@ -119,7 +119,7 @@ fn rounded(value: Value) -> Value {
 }
 
 /// What is to be expected and done, and what each part of that rests on.
-fn verdict(link: &Link, plan: &Plan) -> String {
+fn verdict(link: &SharedLink, plan: &Plan) -> String {
     let loss = plan.point.loss * 100.0;
     let share = format!("{} packets per round trip for each flow (arithmetic)", short(plan.share_packets));
     let taq = format!(
@@ -129,20 +129,20 @@ fn verdict(link: &Link, plan: &Plan) -> String {
     );
     let fetch = seconds(plan.rounds.fetch_s);
     match plan.verdict {
-        Verdict::Fine => format!(
+        Outlook::Fine => format!(
             "Fine: {share}; drop-tail loses {loss:.1} % and repairs most of it without a timeout (model). Taq would \
              gain little here; for short queues a fair queue of the kernel (CAKE, FQ-CoDel) is simpler (rule of \
              thumb)."
         ),
-        Verdict::SmallPackets => format!(
+        Outlook::SmallPackets => format!(
             "Small packets: {share}; what drop-tail loses, {loss:.1} %, often costs a timeout (model), while {taq}."
         ),
-        Verdict::PastTipping => format!(
+        Outlook::PastTipping => format!(
             "Past the tipping point: {share}; drop-tail loses {loss:.0} %, timeouts repeat, and {} (model). Which \
              packet is lost no longer matters; {taq}. A fetch takes {fetch} on average either way (arithmetic).",
             half_stall(plan)
         ),
-        Verdict::TooMany => format!(
+        Outlook::TooMany => format!(
             "Too many at once: whatever the queue, a fetch of {} B takes {fetch} on average, more than {} \
              (arithmetic). Drop-tail loses {loss:.0} % and {} (model); {taq}. It takes a higher rate, or fewer at a \
              time.",
@@ -166,21 +166,21 @@ fn memory(plan: &Plan) -> Option<u64> {
 }
 
 /// What a verdict means on the map.
-pub fn about(verdict: Verdict, link: &Link) -> String {
+pub fn about(verdict: Outlook, link: &SharedLink) -> String {
     match verdict {
-        Verdict::Fine => {
+        Outlook::Fine => {
             format!("more than {FEW_PACKETS} packets per round trip for each flow: drop-tail does")
         }
-        Verdict::SmallPackets => format!(
+        Outlook::SmallPackets => format!(
             "{FEW_PACKETS} packets per round trip or fewer, loss below {:.0} %: a loss often costs a timeout; taq \
              helps",
             P_THRESH * 100.0
         ),
-        Verdict::PastTipping => format!(
+        Outlook::PastTipping => format!(
             "loss of {:.0} % and more: timeouts repeat, people stall; turns (taq) or fewer at a time",
             P_THRESH * 100.0
         ),
-        Verdict::TooMany => format!(
+        Outlook::TooMany => format!(
             "whatever the queue, a fetch of {} B takes longer than {} on average: admission only decides where people \
              wait",
             link.object.0,
@@ -189,16 +189,16 @@ pub fn about(verdict: Verdict, link: &Link) -> String {
     }
 }
 
-fn lines(link: &Link, plan: &Plan) -> Vec<Line> {
+fn lines(link: &SharedLink, plan: &Plan) -> Vec<FetchLoop> {
     let mut all = drop_tail(link, plan);
     all.extend(taq::lines(link, plan));
     all.push(exits(link, plan));
     all
 }
 
-fn drop_tail(link: &Link, plan: &Plan) -> Vec<Line> {
+fn drop_tail(link: &SharedLink, plan: &Plan) -> Vec<FetchLoop> {
     let point = &plan.point;
-    let share = Line {
+    let share = FetchLoop {
         key: "fair_share",
         what: "fair share".to_owned(),
         answer: format!(
@@ -213,14 +213,14 @@ fn drop_tail(link: &Link, plan: &Plan) -> Vec<Line> {
             "packets_per_rtt_with_queue": point.share_packets_per_rtt,
         }),
     };
-    let regime = Line {
+    let regime = FetchLoop {
         key: "regime",
         what: "regime".to_owned(),
         answer: point.class.name().to_owned(),
         evidence: evidence::REGIME,
         figures: json!({ "class": point.class.name() }),
     };
-    let loss = Line {
+    let loss = FetchLoop {
         key: "loss",
         what: "drop-tail: loss".to_owned(),
         answer: format!(
@@ -238,7 +238,7 @@ fn drop_tail(link: &Link, plan: &Plan) -> Vec<Line> {
     vec![share, regime, loss, stalls(link, plan), larger_buffer(plan)]
 }
 
-fn stalls(link: &Link, plan: &Plan) -> Line {
+fn stalls(link: &SharedLink, plan: &Plan) -> FetchLoop {
     let stalls = &plan.stalls;
     let users = |x: f64, during: f64| (f64::from(plan.busy_users) * stalls.share_over(x, during)).round();
     let median = stalls.longest_s(0.5, HOUR_S);
@@ -256,7 +256,7 @@ fn stalls(link: &Link, plan: &Plan) -> Line {
             users(20.0, MINUTE_S)
         )
     };
-    Line {
+    FetchLoop {
         key: "stalls",
         what: "drop-tail: stalls".to_owned(),
         answer,
@@ -274,7 +274,7 @@ fn stalls(link: &Link, plan: &Plan) -> Line {
     }
 }
 
-fn larger_buffer(plan: &Plan) -> Line {
+fn larger_buffer(plan: &Plan) -> FetchLoop {
     let percent = P_THRESH * 100.0;
     let (answer, figures) = match plan.larger_buffer {
         Some(b) => (
@@ -291,7 +291,7 @@ fn larger_buffer(plan: &Plan) -> Line {
         }
         None => (format!("no buffer brings the loss below {percent:.0} %"), json!({ "packets": null })),
     };
-    Line {
+    FetchLoop {
         key: "larger_buffer",
         what: "drop-tail: more buffer".to_owned(),
         answer,
@@ -300,7 +300,7 @@ fn larger_buffer(plan: &Plan) -> Line {
     }
 }
 
-fn exits(link: &Link, plan: &Plan) -> Line {
+fn exits(link: &SharedLink, plan: &Plan) -> FetchLoop {
     let one = |e: &narrows_models::plan::Exit| {
         let rate = e.rate.map_or("no rate".to_owned(), |r| format!("from {} on", rate_text(r.as_bps())));
         format!("{}: up to {}, or {rate}", e.to.name(), count(e.users, "user"))
@@ -310,7 +310,7 @@ fn exits(link: &Link, plan: &Plan) -> Line {
     } else {
         plan.exits.iter().map(one).collect::<Vec<_>>().join("; ")
     };
-    Line {
+    FetchLoop {
         key: "leaves",
         what: "to leave the regime".to_owned(),
         answer,
@@ -330,7 +330,7 @@ pub fn count(n: u32, one: &str) -> String {
 }
 
 /// Who is busy.
-pub fn busy(link: &Link) -> String {
+pub fn busy(link: &SharedLink) -> String {
     if link.busy >= 1.0 {
         "all at once".to_owned()
     } else {
@@ -339,7 +339,7 @@ pub fn busy(link: &Link) -> String {
 }
 
 /// The queue, as it was given.
-pub fn buffer(link: &Link) -> String {
+pub fn buffer(link: &SharedLink) -> String {
     match link.buffer {
         Buffer::Packets(n) => count(n, "packet"),
         Buffer::Time(t) => time_text(t),
@@ -347,7 +347,7 @@ pub fn buffer(link: &Link) -> String {
 }
 
 /// The senders' TCP.
-pub const fn stack(link: &Link) -> &'static str {
+pub const fn stack(link: &SharedLink) -> &'static str {
     match link.stack {
         Stack::Linux => "linux",
         Stack::Rfc => "rfc",

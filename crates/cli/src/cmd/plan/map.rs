@@ -1,6 +1,6 @@
 //! The map of `narrows plan`: rate to the right, users upwards, by verdict.
 
-use narrows_models::plan::{Edges, Link, Plan, Verdict, edges};
+use narrows_models::plan::{Edges, Outlook, Plan, SharedLink, edges};
 use narrows_plot::{Band, Bands};
 use narrows_scenario::time_text;
 use narrows_units::Rate;
@@ -17,7 +17,7 @@ const COLUMNS: u32 = 60;
 const AROUND: f64 = 4.0;
 
 /// The page to draw.
-pub fn page(link: &Link, plan: &Plan) -> anyhow::Result<Bands> {
+pub fn page(link: &SharedLink, plan: &Plan) -> anyhow::Result<Bands> {
     let (rate, users) = (link.rate.as_bps() as f64, f64::from(link.users));
     let x = (RATES.0.min(rate / AROUND).max(1e3), RATES.1.max(rate * AROUND).min(1e12));
     let y = (1.0, USERS.max(users * AROUND));
@@ -26,7 +26,7 @@ pub fn page(link: &Link, plan: &Plan) -> anyhow::Result<Bands> {
         .map(|i| Rate::from_bps((x.0 * (x.1 / x.0).powf(f64::from(i) / last)).round() as u64))
         .collect();
     let found = edges(link, &rates)?;
-    let bands = Verdict::ALL.into_iter().enumerate().map(|(at, verdict)| Band {
+    let bands = Outlook::ALL.into_iter().enumerate().map(|(at, verdict)| Band {
         name: verdict.name().to_owned(),
         about: lines::about(verdict, link),
         edge: if at == 0 { Vec::new() } else { edge(&found, at - 1) },

@@ -6,8 +6,8 @@ mod traffic;
 use std::fmt::Write as _;
 use std::path::Path;
 
-use narrows_runner::{Estimate, Plan};
-use narrows_scenario::{Kind, Scenario, time_text};
+use narrows_runner::{Estimate, RunPlan};
+use narrows_scenario::{Scenario, TrafficKind, time_text};
 use narrows_tcp::{Config, Preset, Settings as _};
 
 use super::progress::words;
@@ -17,7 +17,7 @@ use super::table::significant;
 const HOPS_PER_SECOND: f64 = 5e6;
 
 /// All of it.
-pub fn text(plan: &Plan, out: &Path, jobs: usize) -> String {
+pub fn text(plan: &RunPlan, out: &Path, jobs: usize) -> String {
     let mut text = String::new();
     let about = if plan.about.is_empty() { String::new() } else { format!(": {}", plan.about) };
     put(&mut text, format!("{}{about}", plan.name));
@@ -63,7 +63,7 @@ fn put(text: &mut String, line: String) {
 /// The preset each end is nearest to, and what differs from it.
 fn tcp(text: &mut String, scenario: &Scenario) {
     let mut told: Vec<(String, Vec<&str>)> = Vec::new();
-    for t in scenario.traffic.iter().filter(|t| !matches!(t.kind, Kind::Udp { .. })) {
+    for t in scenario.traffic.iter().filter(|t| !matches!(t.kind, TrafficKind::Udp { .. })) {
         let (from, to) = (settings(&t.tcp_from), settings(&t.tcp_to));
         let words = if from == to { from } else { format!("sender {from}; receiver {to}") };
         match told.iter_mut().find(|(known, _)| *known == words) {
@@ -95,7 +95,7 @@ fn settings(config: &Config) -> String {
 }
 
 /// What is varied, how many runs that makes, what they cost.
-fn runs(text: &mut String, plan: &Plan, jobs: usize) {
+fn runs(text: &mut String, plan: &RunPlan, jobs: usize) {
     for axis in &plan.axes {
         put(text, format!("  {} = {}", axis.name, listed(&axis.values)));
     }
@@ -145,7 +145,7 @@ fn runs(text: &mut String, plan: &Plan, jobs: usize) {
 }
 
 /// About how long a plan takes on a usual core, in seconds.
-pub fn expected_s(plan: &Plan, jobs: usize) -> f64 {
+pub fn expected_s(plan: &RunPlan, jobs: usize) -> f64 {
     let hops: f64 = plan.jobs.iter().map(|j| Estimate::of(&j.scenario).hops).sum();
     hops / HOPS_PER_SECOND / jobs.min(plan.jobs.len()).max(1) as f64
 }

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::Context as _;
 use narrows_plot::{Chart, Edge, Graph, Line, Node, Panel, chart_svg, graph_svg, quantile, save};
-use narrows_runner::{Axis, Job, Plan, Point, Report, VERSION, digest, table};
+use narrows_runner::{Axis, Job, Point, Report, RunPlan, VERSION, digest, table};
 use narrows_scenario::{number, time_text};
 use narrows_sim::Data;
 
@@ -23,7 +23,12 @@ const MOST_SAMPLES: usize = 1200;
 type Points = Vec<(f64, [f64; 3])>;
 
 /// Draws what came of a plan into its folder, where there is a swept number or a series to draw; gives what to look at.
-pub fn write(plan: &Plan, report: &Report, out: &Path, asked: &[String]) -> anyhow::Result<Option<PathBuf>> {
+pub fn write(
+    plan: &RunPlan,
+    report: &Report,
+    out: &Path,
+    asked: &[String],
+) -> anyhow::Result<Option<PathBuf>> {
     let (svg, png) = paths(out, &plan.name);
     let seeds = plan.seeds().len();
     let mut shown = format!("medians and ranges of {seeds} seeds");
@@ -54,7 +59,7 @@ pub fn write(plan: &Plan, report: &Report, out: &Path, asked: &[String]) -> anyh
 }
 
 /// Draws the network of the plan's first point into `out`.
-pub fn network(plan: &Plan, out: &Path) -> anyhow::Result<PathBuf> {
+pub fn network(plan: &RunPlan, out: &Path) -> anyhow::Result<PathBuf> {
     std::fs::create_dir_all(out).with_context(|| {
         format!("making {}: choose a folder that can be written with --out", out.display())
     })?;
@@ -78,7 +83,7 @@ pub fn saved(text: &str, svg: &Path, png: &Path) -> anyhow::Result<PathBuf> {
 }
 
 /// Panels of the main figures over the swept number with the most values, a line for each discipline.
-fn over_sweep(plan: &Plan, report: &Report, asked: &[String]) -> Vec<Panel> {
+fn over_sweep(plan: &RunPlan, report: &Report, asked: &[String]) -> Vec<Panel> {
     let numbers = |axis: &Axis| axis.values.iter().map(|v| number(v)).collect::<Option<Vec<_>>>();
     let swept = |(at, axis): (usize, &Axis)| {
         (axis.values.len() > 1 && axis.name != "discipline").then(|| Some((at, numbers(axis)?))).flatten()
@@ -113,7 +118,7 @@ fn over_sweep(plan: &Plan, report: &Report, asked: &[String]) -> Vec<Panel> {
 }
 
 /// Series of the first seed over time, a line for each point.
-fn over_time(plan: &Plan, out: &Path) -> anyhow::Result<Vec<Panel>> {
+fn over_time(plan: &RunPlan, out: &Path) -> anyhow::Result<Vec<Panel>> {
     let Some(first) = plan.jobs.first() else { return Ok(Vec::new()) };
     let mut panels: Vec<Panel> = Vec::new();
     for job in plan.jobs.iter().filter(|j| j.seed == first.seed).take(MOST_LINES) {
@@ -168,7 +173,7 @@ fn series(out: &Path, job: &Job, name: &str, column: &str, factor: f64) -> anyho
 }
 
 /// Where a point lies besides the axes drawn: `rate=600kbit`.
-fn facet(plan: &Plan, point: &Point, drawn: &[Option<usize>]) -> String {
+fn facet(plan: &RunPlan, point: &Point, drawn: &[Option<usize>]) -> String {
     let others = plan.axes.iter().zip(&point.coords).enumerate();
     let words: Vec<String> = others
         .filter(|(at, _)| !drawn.contains(&Some(*at)))
@@ -184,7 +189,7 @@ fn add(panel: &mut Panel, name: &str, point: (f64, [f64; 3])) {
     }
 }
 
-fn graph(plan: &Plan) -> Graph {
+fn graph(plan: &RunPlan) -> Graph {
     let Some(job) = plan.jobs.first() else { return Graph::default() };
     let topology = &job.scenario.topology;
     // Senders first: the picture begins with them.

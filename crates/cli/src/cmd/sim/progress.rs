@@ -7,14 +7,14 @@ use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use indicatif::{MultiProgress, ProgressBar, ProgressStyle};
-use narrows_runner::{Estimate, Event, Plan};
+use narrows_runner::{Estimate, Event, RunPlan};
 
 /// Without a terminal, a line at most so often.
 const PAUSE: Duration = Duration::from_secs(5);
 
 /// Shows progress on standard error.
 pub struct Show<'a> {
-    plan: &'a Plan,
+    plan: &'a RunPlan,
     jobs: usize,
     /// What share of the work each run is.
     weights: Vec<f64>,
@@ -39,7 +39,7 @@ struct State {
 
 impl<'a> Show<'a> {
     /// For the runs of this plan, `jobs` at a time.
-    pub fn new(plan: &'a Plan, jobs: usize) -> Self {
+    pub fn new(plan: &'a RunPlan, jobs: usize) -> Self {
         let weights: Vec<f64> = plan.jobs.iter().map(|j| Estimate::of(&j.scenario).hops.max(1.0)).collect();
         let bars = MultiProgress::new();
         let all = ProgressBar::hidden();

@@ -2,8 +2,8 @@
 
 use std::fmt::Write as _;
 
-use narrows_runner::{Plan, Point, Report, digest, verdicts};
-use narrows_scenario::{Claim, Outcome, Verdict};
+use narrows_runner::{Point, Report, RunPlan, digest, verdicts};
+use narrows_scenario::{Claim, Judgment, Outcome};
 
 /// Points that fit side by side; more stand one below the other.
 const SIDE_BY_SIDE: usize = 6;
@@ -70,7 +70,7 @@ struct Shown {
 }
 
 /// Which figures to show of these points: those asked for, else those of general interest that have a value.
-fn chosen(plan: &Plan, points: &[Point], asked: &[String]) -> Vec<Shown> {
+fn chosen(plan: &RunPlan, points: &[Point], asked: &[String]) -> Vec<Shown> {
     let slice = plan.jobs.first().map_or(20.0, |j| j.scenario.probes.slice.as_secs_f64());
     // Of interest only where users fetch things: a long flow's stalls tell the same.
     let objects = points.iter().any(|p| p.figures.contains_key("object_p50_s"));
@@ -112,12 +112,12 @@ fn chosen(plan: &Plan, points: &[Point], asked: &[String]) -> Vec<Shown> {
 }
 
 /// Names of the figures a picture shows first.
-pub fn main_figures(plan: &Plan, points: &[Point], asked: &[String]) -> Vec<(String, String)> {
+pub fn main_figures(plan: &RunPlan, points: &[Point], asked: &[String]) -> Vec<(String, String)> {
     chosen(plan, points, asked).into_iter().map(|f| (f.name, f.long)).collect()
 }
 
 /// The table, the claims, and what was written.
-pub fn render(plan: &Plan, report: &Report, asked: &[String]) -> String {
+pub fn render(plan: &RunPlan, report: &Report, asked: &[String]) -> String {
     let points = digest(plan, &report.summaries);
     let mut text = String::new();
     // Writing to a String cannot fail.
@@ -150,7 +150,7 @@ pub fn render(plan: &Plan, report: &Report, asked: &[String]) -> String {
 }
 
 /// Cells, a heading row first; the first column is flush left.
-fn table(plan: &Plan, points: &[Point], figures: &[Shown]) -> Vec<Vec<String>> {
+fn table(plan: &RunPlan, points: &[Point], figures: &[Shown]) -> Vec<Vec<String>> {
     // Disciplines side by side: what is compared stands together.
     let discipline = plan.axes.iter().position(|a| a.name == "discipline");
     let mut order: Vec<&Point> = points.iter().collect();
@@ -239,7 +239,7 @@ pub fn significant(value: f64) -> String {
 }
 
 /// A claim and what came of it.
-fn judged(claim: &Claim, verdict: Result<&Verdict, &str>) -> String {
+fn judged(claim: &Claim, verdict: Result<&Judgment, &str>) -> String {
     let source = if claim.source.is_empty() { String::new() } else { format!(" ({})", claim.source) };
     let verdict = match verdict {
         Ok(v) => v,

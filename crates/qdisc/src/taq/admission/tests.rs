@@ -75,7 +75,9 @@ impl Bench {
     }
     fn request(&mut self, ms: u64, overloaded: bool, packet: Asked) -> bool {
         let mut decisions = Decisions { counters: &mut self.counters, verdicts: &mut self.verdicts };
-        self.admission.request(at(ms), load(overloaded), Way::Reverse, packet, &mut decisions).is_some()
+        self.admission
+            .request(at(ms), load(overloaded), SynDirection::Reverse, packet, &mut decisions)
+            .is_some()
     }
     fn release(&mut self, ms: u64, overloaded: bool) -> Vec<u64> {
         std::iter::from_fn(|| self.release_one(ms, load(overloaded))).collect()

@@ -19,14 +19,14 @@ const ACCRUED: Duration = Duration::from_millis(200);
 
 /// Control packets, served before all flows.
 #[derive(Debug)]
-pub struct Control<P> {
+pub struct ControlPackets<P> {
     queue: VecDeque<(u32, P)>,
     bytes: Bytes,
     /// When the share has paid for all that was let in; it may lie `ACCRUED` in the past.
     paid_until: Instant,
 }
 
-impl<P: Packet> Control<P> {
+impl<P: Packet> ControlPackets<P> {
     pub const fn new() -> Self {
         Self { queue: VecDeque::new(), bytes: Bytes::ZERO, paid_until: Instant::ZERO }
     }
@@ -78,7 +78,7 @@ mod tests {
 
     #[test]
     fn what_may_overtake() {
-        let is = |flags, payload, idle| Control::<Record>::is_control(&header(flags, payload), idle);
+        let is = |flags, payload, idle| ControlPackets::<Record>::is_control(&header(flags, payload), idle);
         assert!(is(Flags::ACK, 0, false) && is(Flags::SYN.and(Flags::ACK), 0, false));
         assert!(is(Flags::FIN.and(Flags::ACK), 0, true) && is(Flags::RST, 0, true));
         assert!(!is(Flags::FIN.and(Flags::ACK), 0, false), "a FIN must not come before its data");
@@ -89,7 +89,7 @@ mod tests {
     #[test]
     fn the_share_is_kept() {
         // 80 kbit/s: 100 B take 10 ms. 200 ms are saved up: 21 at once, then one each 10 ms.
-        let mut c = Control::<Record>::new();
+        let mut c = ControlPackets::<Record>::new();
         let share = Rate::from_kbps(80);
         let mut now = Instant::from_nanos(1_000_000_000);
         let burst = std::iter::from_fn(|| c.charge(now, share, Bytes(100)).then_some(())).count();

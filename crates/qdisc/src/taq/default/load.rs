@@ -4,7 +4,7 @@ use narrows_units::{Duration, Instant};
 use narrows_wire::Header;
 
 use super::DefaultMode;
-use crate::taq::admission::{Admission, AdmissionConfig, Decisions, Load, Rule, Way};
+use crate::taq::admission::{Admission, AdmissionConfig, Decisions, Load, Rule, SynDirection};
 use crate::taq::{Common, DefaultConfig, WaitingSyn};
 use crate::{Packet, Verdicts};
 
@@ -43,7 +43,7 @@ impl<P: Packet> DefaultMode<P> {
     pub(super) fn request(
         &mut self,
         now: Instant,
-        way: Way,
+        way: SynDirection,
         packet: P,
         verdicts: &mut Verdicts<P>,
     ) -> Option<P> {

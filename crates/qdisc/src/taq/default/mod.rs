@@ -42,12 +42,12 @@ use narrows_lists::List;
 use narrows_units::{Bytes, Duration, Instant, Rate};
 use narrows_wire::{Header, TcpHeader};
 
-use self::control::Control;
+use self::control::ControlPackets;
 use self::flow_state::{Drr, FlowState};
 use self::longest::Longest;
 use self::new_flows::NewFlows;
 use self::packets::PacketSlab;
-use super::admission::{Admission, Decisions, Way};
+use super::admission::{Admission, Decisions, SynDirection};
 use super::{Common, DefaultConfig, LossWindow};
 use crate::{
     Backlog, Counters, Discipline, Packet, Qdisc, Reason, ReversePath, ShaperConfig, Verdict, Verdicts,
@@ -62,7 +62,7 @@ pub struct DefaultMode<P> {
     tracker: Tracker,
     flows: Vec<FlowState>,
     packets: PacketSlab<P>,
-    control: Control<P>,
+    control: ControlPackets<P>,
     sparse_flows: List<Drr>,
     new_flows: NewFlows,
     old_flows: List<Drr>,
@@ -100,7 +100,7 @@ impl<P: Packet> DefaultMode<P> {
             link,
             flows: Vec::new(),
             packets: PacketSlab::new(),
-            control: Control::new(),
+            control: ControlPackets::new(),
             sparse_flows: List::EMPTY,
             new_flows: NewFlows::new(link.rate, config.new_share),
             old_flows: List::EMPTY,
@@ -226,7 +226,7 @@ impl<P: Packet> DefaultMode<P> {
         let len = packet.len();
         let idle = self.flows[id as usize].queue.is_empty();
         let room = self.packets.len() + self.control.len() < self.config.memory_packets as usize;
-        if room && self.config.new_flows_first && Control::<P>::is_control(packet.header(), idle) {
+        if room && self.config.new_flows_first && ControlPackets::<P>::is_control(packet.header(), idle) {
             let share = Rate::from_bps(self.common.rho_r.of(self.link.rate.as_bps()));
             if self.control.charge(now, share, self.link.wire_len(len)) {
                 self.backlog.add(len);
@@ -325,7 +325,7 @@ impl<P: Packet> Qdisc<P> for DefaultMode<P> {
         self.counters.arrive(packet.len());
         if !self.common.admission || !Admission::<P>::is_connection_request(packet.header()) {
             self.admit(now, packet, verdicts);
-        } else if let Some(packet) = self.request(now, Way::Own, packet, verdicts) {
+        } else if let Some(packet) = self.request(now, SynDirection::Own, packet, verdicts) {
             self.admit(now, packet, verdicts);
         }
     }
@@ -362,7 +362,7 @@ impl<P: Packet> Qdisc<P> for DefaultMode<P> {
 
 impl<P: Packet> ReversePath<P> for DefaultMode<P> {
     fn reverse(&mut self, now: Instant, packet: P, verdicts: &mut Verdicts<P>) -> Option<P> {
-        let packet = self.request(now, Way::Reverse, packet, verdicts)?;
+        let packet = self.request(now, SynDirection::Reverse, packet, verdicts)?;
         Some(self.pass_back(now, packet))
     }
 
@@ -373,8 +373,8 @@ impl<P: Packet> ReversePath<P> for DefaultMode<P> {
             let released = self.admission.release(now, load, &mut decisions)?;
             self.note_admission(now);
             match released {
-                (Way::Own, packet) => self.admit(now, packet, verdicts),
-                (Way::Reverse, packet) => return Some(self.pass_back(now, packet)),
+                (SynDirection::Own, packet) => self.admit(now, packet, verdicts),
+                (SynDirection::Reverse, packet) => return Some(self.pass_back(now, packet)),
             }
         }
     }

@@ -28,7 +28,7 @@ use self::scheduler::Scheduler;
 use self::shares::Shares;
 use self::store::{BEHIND_UNKNOWN, LOST, Node, PaperFlow, PaperQueues};
 use self::victims::steps;
-use super::admission::{Admission, AdmissionConfig, Decisions, Load, Rule, Way, proves};
+use super::admission::{Admission, AdmissionConfig, Decisions, Load, Rule, SynDirection, proves};
 use super::{Common, Config, LossWindow, Mode, PaperConfig, PoolId, Sizes, WaitingSyn};
 use crate::{
     Backlog, ClassReport, Counters, Discipline, Manage, Packet, Qdisc, Report, ReversePath, ShaperConfig,
@@ -191,7 +191,13 @@ impl<P: Packet> PaperMode<P> {
         class
     }
 
-    fn request(&mut self, now: Instant, way: Way, packet: P, verdicts: &mut Verdicts<P>) -> Option<P> {
+    fn request(
+        &mut self,
+        now: Instant,
+        way: SynDirection,
+        packet: P,
+        verdicts: &mut Verdicts<P>,
+    ) -> Option<P> {
         let load = self.load(now);
         let mut decisions = Decisions { counters: &mut self.counters, verdicts };
         self.admission.request(now, load, way, packet, &mut decisions)
@@ -210,7 +216,7 @@ impl<P: Packet> Qdisc<P> for PaperMode<P> {
     fn enqueue(&mut self, now: Instant, packet: P, verdicts: &mut Verdicts<P>) {
         self.counters.arrive(packet.len());
         if self.common.admission && Admission::<P>::is_connection_request(packet.header()) {
-            if let Some(packet) = self.request(now, Way::Own, packet, verdicts) {
+            if let Some(packet) = self.request(now, SynDirection::Own, packet, verdicts) {
                 self.admit(now, packet, verdicts);
             }
         } else {
@@ -250,7 +256,7 @@ impl<P: Packet> Qdisc<P> for PaperMode<P> {
 impl<P: Packet> ReversePath<P> for PaperMode<P> {
     fn reverse(&mut self, now: Instant, packet: P, verdicts: &mut Verdicts<P>) -> Option<P> {
         let packet = if self.common.admission && Admission::<P>::is_connection_request(packet.header()) {
-            self.request(now, Way::Reverse, packet, verdicts)?
+            self.request(now, SynDirection::Reverse, packet, verdicts)?
         } else {
             packet
         };
@@ -263,8 +269,8 @@ impl<P: Packet> ReversePath<P> for PaperMode<P> {
             let load = self.load(now);
             let mut decisions = Decisions { counters: &mut self.counters, verdicts };
             match self.admission.release(now, load, &mut decisions)? {
-                (Way::Own, packet) => self.admit(now, packet, verdicts),
-                (Way::Reverse, packet) => {
+                (SynDirection::Own, packet) => self.admit(now, packet, verdicts),
+                (SynDirection::Reverse, packet) => {
                     self.tracker.reverse(now, packet.header());
                     return Some(packet);
                 }

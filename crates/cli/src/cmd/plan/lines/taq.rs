@@ -1,16 +1,16 @@
 //! What TAQ would give: its rounds and their price, and admission control by rounds and by the loss.
 
 use narrows_models::plan::evidence;
-use narrows_models::plan::{Link, P_ADMIT, Plan, ROUND_LIMIT_S};
+use narrows_models::plan::{P_ADMIT, Plan, ROUND_LIMIT_S, SharedLink};
 use serde_json::json;
 
-use super::{Line, count, memory, seconds};
+use super::{FetchLoop, count, memory, seconds};
 
-pub(super) fn lines(link: &Link, plan: &Plan) -> Vec<Line> {
+pub(super) fn lines(link: &SharedLink, plan: &Plan) -> Vec<FetchLoop> {
     let t = &plan.rounds;
     let more = memory(plan)
         .map_or_else(String::new, |n| format!("; with less than memory_packets={n} it loses some"));
-    let rounds = Line {
+    let rounds = FetchLoop {
         key: "taq",
         what: "taq without admission control".to_owned(),
         answer: format!(
@@ -21,7 +21,7 @@ pub(super) fn lines(link: &Link, plan: &Plan) -> Vec<Line> {
         evidence: evidence::ROUNDS,
         figures: json!({ "round_s": t.round_s, "longest_stall_s": t.silence_s, "memory_packets": memory(plan) }),
     };
-    let wait = Line {
+    let wait = FetchLoop {
         key: "bulk_wait",
         what: "taq: price".to_owned(),
         answer: format!(
@@ -32,7 +32,7 @@ pub(super) fn lines(link: &Link, plan: &Plan) -> Vec<Line> {
         evidence: evidence::WAIT,
         figures: json!({ "least_s": t.wait_s.0, "most_s": t.wait_s.1 }),
     };
-    let fetch = Line {
+    let fetch = FetchLoop {
         key: "fetch",
         what: "fetch".to_owned(),
         answer: format!("{} B take {} on average, whatever the queue", link.object.0, seconds(t.fetch_s)),
@@ -42,14 +42,14 @@ pub(super) fn lines(link: &Link, plan: &Plan) -> Vec<Line> {
     vec![rounds, wait, fetch, admission(plan), loss_admission(plan)]
 }
 
-fn admission(plan: &Plan) -> Line {
+fn admission(plan: &Plan) -> FetchLoop {
     let d = plan.admission;
     let limit = format!("a round of {} users takes {}", d.users, seconds(ROUND_LIMIT_S));
     let answer = match d.wait_s {
         None => format!("{limit}: all {} are in, nobody waits", plan.busy_users),
         Some(wait) => format!("{limit}: beyond that users wait, about {} for a connection", seconds(wait)),
     };
-    Line {
+    FetchLoop {
         key: "admission",
         what: "taq with admission control".to_owned(),
         answer,
@@ -58,7 +58,7 @@ fn admission(plan: &Plan) -> Line {
     }
 }
 
-fn loss_admission(plan: &Plan) -> Line {
+fn loss_admission(plan: &Plan) -> FetchLoop {
     let d = plan.loss_admission;
     let percent = P_ADMIT * 100.0;
     let answer = match d.wait_s {
@@ -70,7 +70,7 @@ fn loss_admission(plan: &Plan) -> Line {
             seconds(wait)
         ),
     };
-    Line {
+    FetchLoop {
         key: "loss_admission",
         what: "taq:mode=paper's admission control".to_owned(),
         answer,

@@ -1,7 +1,7 @@
 //! The network in words: ways, links, queues, hosts.
 
 use narrows_qdisc::{Limit, Spec};
-use narrows_runner::Plan;
+use narrows_runner::RunPlan;
 use narrows_scenario::{Delays, Discipline, Hosts, Link, Loss, Policy, Scenario, Traffic, time_text};
 use narrows_units::Bytes;
 
@@ -78,7 +78,7 @@ fn edges(text: &mut String, scenario: &Scenario) {
 }
 
 /// What stands before the slowest link under each discipline.
-pub(super) fn compared(text: &mut String, plan: &Plan) {
+pub(super) fn compared(text: &mut String, plan: &RunPlan) {
     let Some(axis) = plan.axes.iter().position(|a| a.name == "discipline") else { return };
     for value in &plan.axes[axis].values {
         let Some(job) = plan.jobs.iter().find(|j| j.coords[axis] == *value) else { continue };

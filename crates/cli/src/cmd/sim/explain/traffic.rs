@@ -1,6 +1,6 @@
 //! The traffic in words: who asks whom for what, and which share of the thinnest link that leaves.
 
-use narrows_scenario::{Kind, LogSource, LogTiming, OpenedBy, Scenario, Size, Traffic, time_text};
+use narrows_scenario::{LogSource, LogTiming, OpenedBy, Scenario, Size, Traffic, TrafficKind, time_text};
 use narrows_units::{Duration, Rate};
 
 use super::super::table::significant;
@@ -17,14 +17,14 @@ pub(super) fn words(scenario: &Scenario, t: &Traffic) -> String {
         format!("{n} user{} at {to} with {k} connection{} each to {from}", s(n), s(k))
     };
     let what = match &t.kind {
-        Kind::Long { flows: n } => flows(*n, "long flow"),
-        Kind::Files { flows: n, arrivals, size, .. } => {
+        TrafficKind::Long { flows: n } => flows(*n, "long flow"),
+        TrafficKind::Files { flows: n, arrivals, size, .. } => {
             let n = n.map_or_else(String::new, |n| format!("{n} "));
             let rate =
                 arrivals.map_or_else(String::new, |a| format!(", {} arriving a second", significant(a)));
             format!("{n}files of {} from {from} to {to}{rate}", law(size, " B"))
         }
-        Kind::Objects { users: n, connections, think, size } => {
+        TrafficKind::Objects { users: n, connections, think, size } => {
             format!(
                 "{}, fetching objects of {} one after another{}",
                 users(*n, *connections),
@@ -32,21 +32,21 @@ pub(super) fn words(scenario: &Scenario, t: &Traffic) -> String {
                 pause(*think)
             )
         }
-        Kind::Pages { users: n, connections, objects, size, think } => format!(
+        TrafficKind::Pages { users: n, connections, objects, size, think } => format!(
             "{}, fetching pages of {} objects of {}{}",
             users(*n, *connections),
             law(objects, ""),
             law(size, " B"),
             pause(*think)
         ),
-        Kind::Telnet { flows: n, interval, bytes } => {
+        TrafficKind::Telnet { flows: n, interval, bytes } => {
             format!(
                 "{}, {bytes} B every {} on average",
                 flows(*n, "keystroke connection"),
                 time_text(*interval)
             )
         }
-        Kind::Udp { flows: n, rate, packet, on, off } => {
+        TrafficKind::Udp { flows: n, rate, packet, on, off } => {
             let pattern = if on.as_nanos() + off.as_nanos() == 0 {
                 "always on".to_owned()
             } else {
@@ -54,11 +54,11 @@ pub(super) fn words(scenario: &Scenario, t: &Traffic) -> String {
             };
             format!("{}, {rate} each in packets of {packet} B, {pattern}", flows(*n, "UDP flow"))
         }
-        Kind::Log { source, clients, connections, timing, .. } => {
+        TrafficKind::Log { source, clients, connections, timing, .. } => {
             format!("{} {}: {}", users(*clients, *connections), requests(*timing), log(source))
         }
     };
-    let opened = if matches!(t.kind, Kind::Udp { .. }) || t.opened_by == OpenedBy::Receiver {
+    let opened = if matches!(t.kind, TrafficKind::Udp { .. }) || t.opened_by == OpenedBy::Receiver {
         String::new()
     } else {
         "; the sender opens".to_owned()
@@ -110,7 +110,10 @@ fn law(size: &Size, unit: &str) -> String {
 
 /// The share of each connection on the thinnest link, if all of the scenario's elastic connections over it are equal.
 fn share(scenario: &Scenario, t: &Traffic) -> String {
-    if matches!(t.kind, Kind::Udp { .. } | Kind::Telnet { .. } | Kind::Files { flows: None, .. }) {
+    if matches!(
+        t.kind,
+        TrafficKind::Udp { .. } | TrafficKind::Telnet { .. } | TrafficKind::Files { flows: None, .. }
+    ) {
         return String::new();
     }
     let topology = &scenario.topology;
@@ -119,7 +122,7 @@ fn share(scenario: &Scenario, t: &Traffic) -> String {
     let Some(thinnest) = route(t).into_iter().min_by_key(|l| topology.links[*l].rate) else {
         return String::new();
     };
-    let elastic = |t: &&Traffic| !matches!(t.kind, Kind::Udp { .. } | Kind::Telnet { .. });
+    let elastic = |t: &&Traffic| !matches!(t.kind, TrafficKind::Udp { .. } | TrafficKind::Telnet { .. });
     let rivals: u64 = scenario
         .traffic
         .iter()
