@@ -26,7 +26,7 @@ LONG = narrows.Scenario(
 
 def test_ctrl_c_ends_a_run(tmp_path):
     """In a process of its own, as a terminal would do it. A fraction of a second, says docs/how-to/python.md:
-    `python/bench/door.py` prints it, and many times that fails here.
+    `python/bench/waits.py` prints it, and many times that fails here.
     """
     (tmp_path / "long.toml").write_text(LONG.to_toml())
     script = tmp_path / "script.py"

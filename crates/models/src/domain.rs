@@ -1,4 +1,4 @@
-//! Domains of parameters: each function says at its door what it can take.
+//! Domains of parameters: each function says first what it can take.
 
 use core::fmt;
 use core::ops::RangeBounds;

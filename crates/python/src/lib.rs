@@ -1,4 +1,4 @@
-//! `narrows._native`: the door between Python and the rooms behind it.
+//! `narrows._native`: what Python sees of the workspace.
 //!
 //! Here values change their form and nothing else: a scenario is text on its way in, results are Arrow tables on their
 //! way out, and long work goes on without the interpreter's lock. What people see of it, with words and types of

@@ -94,8 +94,8 @@ pub struct CodelState {
 
 impl CodelState {
     /// Decides about a packet that has waited `sojourn` and leaves `behind` in its queue. `Some` if its sender is to be
-    /// told: if by a drop, the next packet is judged with what this returned; if by a mark, [`CodelState::marked`] is to
-    /// be called.
+    /// told: if by a drop, the next packet is judged with what this returned; if by a mark, [`CodelState::marked`]
+    /// follows.
     pub fn decide(
         &mut self,
         law: &Law,

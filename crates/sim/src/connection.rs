@@ -62,7 +62,7 @@ pub(crate) struct FlowStats {
     /// The first delivery of data.
     pub(crate) first_delivery: OptionalInstant,
     /// How long the first delivery was waited for.
-    pub(crate) first_silence: Duration,
+    pub(crate) first_stall: Duration,
     /// All data in order at the receiver.
     pub(crate) delivered_at: OptionalInstant,
     /// All data acknowledged at the sender.
@@ -98,7 +98,7 @@ impl FlowStats {
             acked: 0,
             first_delivery: OptionalInstant::NEVER,
             last_delivery: first_attempt,
-            first_silence: Duration::ZERO,
+            first_stall: Duration::ZERO,
             longest_stall: Duration::ZERO,
             due_since: first_attempt,
             row: NO_ROW,
@@ -113,7 +113,7 @@ impl FlowStats {
         let stall = now.since(self.last_delivery);
         if self.delivered == 0 {
             self.first_delivery = OptionalInstant::at(now);
-            self.first_silence = stall;
+            self.first_stall = stall;
         } else {
             self.longest_stall = self.longest_stall.max(stall);
         }

@@ -10,7 +10,7 @@ use nix::sys::socket::{AddressFamily, SockFlag, SockType, SockaddrStorage, bind,
 
 use crate::world::{Kind, PATIENCE, World, can_run, inside, run};
 
-const NEWCOMERS: [&str; 2] = ["10.77.0.9", "fd77::9"];
+const NEW_USERS: [&str; 2] = ["10.77.0.9", "fd77::9"];
 
 /// A GET from address `from` in the client's namespace: all that comes back until the other side closes.
 fn get(world: &World, from: IpAddr, server: IpAddr) -> String {
@@ -87,7 +87,7 @@ fn http_that_has_to_wait_is_answered_503_and_told_when_to_come_back() {
     running.wait_for("somebody is served", |s| s.down.report.backlog.packets > 1 && admission(s).overloaded);
     let inside_already: IpAddr = "10.77.0.2".parse().unwrap();
     assert!(get(&world, inside_already, world.server4()).ends_with("served"), "who is in stays in");
-    for (n, (from, server)) in NEWCOMERS.iter().zip([world.server4(), world.server6()]).enumerate() {
+    for (n, (from, server)) in NEW_USERS.iter().zip([world.server4(), world.server6()]).enumerate() {
         let said = get(&world, from.parse().unwrap(), server);
         let (head, page) = said.split_once("\r\n\r\n").unwrap();
         assert!(head.starts_with("HTTP/1.1 503 Service Unavailable\r\n"), "{said}");
@@ -99,7 +99,7 @@ fn http_that_has_to_wait_is_answered_503_and_told_when_to_come_back() {
     let s = running.wait_for("both are counted", |s| s.answered_503 == 2);
     assert_eq!((admission(&s).waiting, s.down.report.counters.refused), (2, 2), "{s:#?}");
     let places: Vec<_> = admission(&s).queue.iter().map(|p| p.pool.to_string()).collect();
-    assert_eq!(places, NEWCOMERS, "they keep their places");
+    assert_eq!(places, NEW_USERS, "they keep their places");
     let until = Instant::now() + PATIENCE;
     while !open_connections(&world).is_empty() {
         assert!(Instant::now() < until, "not closed in order: {:?}", open_connections(&world));
@@ -107,14 +107,14 @@ fn http_that_has_to_wait_is_answered_503_and_told_when_to_come_back() {
     }
     busy.complete();
     running.wait_for("the overload is over", |s| !admission(s).overloaded);
-    for (from, server) in NEWCOMERS.iter().zip([world.server4(), world.server6()]) {
+    for (from, server) in NEW_USERS.iter().zip([world.server4(), world.server6()]) {
         assert!(get(&world, from.parse().unwrap(), server).ends_with("served"), "{from} came back");
     }
     let asked: Vec<_> = serving.join().unwrap().iter().map(IpAddr::to_string).collect();
     let seen_as = |address| if nat { "10.78.0.1" } else { address };
     assert_eq!(
         asked,
-        [seen_as("10.77.0.2"), seen_as(NEWCOMERS[0]), NEWCOMERS[1]],
+        [seen_as("10.77.0.2"), seen_as(NEW_USERS[0]), NEW_USERS[1]],
         "the server saw no one else"
     );
     let snmp = inside(&world.ns("b"), || std::fs::read_to_string("/proc/thread-self/net/snmp").unwrap());

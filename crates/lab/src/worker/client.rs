@@ -339,7 +339,7 @@ async fn long(run: Arc<Run>, user: u32, mut rng: fastrand::Rng) -> Life {
     let mut last = record.start;
     // Runs into the end of the run by design.
     let _ = tokio::time::timeout_at(run.end, stay(&run, &mut life, &mut record, &mut last)).await;
-    note_silence(&mut record, last, object_end(&run), run.spec.warmup);
+    note_stall(&mut record, last, object_end(&run), run.spec.warmup);
     life.long = Some(record);
     life
 }
@@ -352,7 +352,7 @@ async fn stay(run: &Run, life: &mut Life, record: &mut LongRecord, last: &mut f6
             while let Ok(n @ 1..) = stream.read(&mut buffer).await {
                 let now = run.now();
                 life.receive(run, now, n);
-                note_silence(record, *last, now, run.spec.warmup);
+                note_stall(record, *last, now, run.spec.warmup);
                 *last = now;
             }
         }
@@ -362,7 +362,7 @@ async fn stay(run: &Run, life: &mut Life, record: &mut LongRecord, last: &mut f6
 }
 
 /// Counts the part of a stall that lies after the warm-up.
-fn note_silence(record: &mut LongRecord, from: f64, to: f64, warmup: f64) {
+fn note_stall(record: &mut LongRecord, from: f64, to: f64, warmup: f64) {
     record.stall = record.stall.max(to - from.max(warmup));
 }
 
@@ -392,8 +392,8 @@ mod tests {
         assert_eq!((o.stall, o.stall_connected), (6.0, 6.0));
         // A long flow silent from 15 s to 24 s with 20 s of warm-up: 4 s of it count.
         let mut l = LongRecord::default();
-        note_silence(&mut l, 15.0, 24.0, 20.0);
-        note_silence(&mut l, 10.0, 19.0, 20.0);
+        note_stall(&mut l, 15.0, 24.0, 20.0);
+        note_stall(&mut l, 10.0, 19.0, 20.0);
         assert_eq!(l.stall, 4.0);
     }
 

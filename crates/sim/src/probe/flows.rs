@@ -150,7 +150,7 @@ impl Flows {
             let place = flow.place;
             let Some(c) = connections.get_mut(place as usize) else { continue };
             *at_warmup = flow.before.plus(Done::of(c, lost(place, c.generation)));
-            (c.stats.first_silence, c.stats.longest_stall) = (Duration::ZERO, Duration::ZERO);
+            (c.stats.first_stall, c.stats.longest_stall) = (Duration::ZERO, Duration::ZERO);
             c.stats.last_delivery = c.stats.last_delivery.max(now);
         }
         self.warmup = now;

@@ -481,7 +481,7 @@ fn a_capture_holds_what_the_link_sent() {
 }
 
 #[test]
-fn nothing_is_lost_uncounted_behind_a_queue_that_swallows_refuses_and_holds() {
+fn nothing_is_lost_uncounted_behind_a_queue_that_suppresses_refuses_and_holds() {
     // The check is made in the run.
     let r = busy_behind("taq", 20, false);
     expect(&r, &[("loss", 0.0), ("zero_slices", 0.0)]);

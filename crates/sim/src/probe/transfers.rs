@@ -60,8 +60,8 @@ pub(super) fn stalls(s: &FlowStats, end: Instant, due: bool) -> (Duration, Durat
     let after = |from: Instant, to: Instant| to.since(from.max(connected));
     let tail = if due { end.since(s.last_delivery) } else { Duration::ZERO };
     let tail_connected = if due { after(s.last_delivery, end) } else { Duration::ZERO };
-    let first = s.first_delivery.come().map_or(Duration::ZERO, |at| s.first_silence.min(at.since(connected)));
-    (s.first_silence.max(s.longest_stall).max(tail), first.max(s.longest_stall).max(tail_connected))
+    let first = s.first_delivery.come().map_or(Duration::ZERO, |at| s.first_stall.min(at.since(connected)));
+    (s.first_stall.max(s.longest_stall).max(tail), first.max(s.longest_stall).max(tail_connected))
 }
 
 /// All transfers.

@@ -36,7 +36,8 @@ pub struct Args {
     #[arg(long, default_value_t = 6)]
     cap: u32,
     /// The chains asked for
-    #[arg(long, value_enum, value_delimiter = ',', default_values_t = [ChainKind::Partial, ChainKind::F3, ChainKind::F64])]
+    #[arg(long, value_enum, value_delimiter = ',')]
+    #[arg(default_values_t = [ChainKind::Partial, ChainKind::F3, ChainKind::F64])]
     chain: Vec<ChainKind>,
 }
 

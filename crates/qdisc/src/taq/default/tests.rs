@@ -136,7 +136,7 @@ fn who_needs_less_than_a_turn_does_not_wait_for_one() {
 }
 
 #[test]
-fn a_newcomer_goes_first_once() {
+fn a_new_flow_goes_first_once() {
     let mut b = Bench::new(&[("quantum", "1500"), ("new_quantum", "1500")]);
     for user in 1..=2 {
         for nth in 0..2 {
@@ -155,12 +155,12 @@ fn a_newcomer_goes_first_once() {
 /// ahead for each, are served until they are 6 x 750 bytes ahead, then in turn with the round, and all before it once
 /// as many of the round's packets have passed them as flows stood in it.
 #[test]
-fn newcomers_have_half_the_link_and_wait_no_longer_than_a_round() {
-    let newcomers_and_round = |share: &str| -> String {
+fn new_flows_have_half_the_link_and_wait_no_longer_than_a_round() {
+    let new_and_old = |share: &str| -> String {
         let mut b = Bench::new(&[("quantum", "1500"), ("new_quantum", "1500"), ("new_share", share)]);
         for user in 1..=3 {
             (0..9).for_each(|nth| b.put(data(user, nth)));
-            assert_eq!(b.get().map(|p| p.header.key), Some(key(user)), "what it had as a newcomer");
+            assert_eq!(b.get().map(|p| p.header.key), Some(key(user)), "what it had as a new flow");
         }
         // All three stand in the round from here on.
         assert!((1..=3).all(|_| b.get().is_some()));
@@ -170,12 +170,12 @@ fn newcomers_have_half_the_link_and_wait_no_longer_than_a_round() {
         assert!(new.is_sorted(), "{new:?}");
         order.iter().map(|u| if *u >= 10 { 'n' } else { 'r' }).take(18).collect()
     };
-    assert_eq!(newcomers_and_round("0.5"), "nnnnnnrnrnrnnnnrrr");
-    assert_eq!(newcomers_and_round("1"), "nnnnnnnnnnnnrrrrrr");
+    assert_eq!(new_and_old("0.5"), "nnnnnnrnrnrnnnnrrr");
+    assert_eq!(new_and_old("1"), "nnnnnnnnnnnnrrrrrr");
 }
 
 #[test]
-fn what_needs_less_than_a_turn_waits_for_no_newcomer() {
+fn what_needs_less_than_a_quantum_waits_for_no_new_flow() {
     let small = |user, nth: u32| segment(key(user), Flags::ACK, 1001 + nth * 98, 1, 98);
     let mut b = Bench::new(&[("quantum", "1500")]);
     b.put(small(1, 0));
@@ -210,7 +210,7 @@ fn a_flow_that_rested_is_owed_one_turn_however_small_its_packets() {
 }
 
 #[test]
-fn a_copy_of_what_waits_is_swallowed_and_the_original_is_sent() {
+fn a_copy_of_what_waits_is_suppressed_and_the_original_is_sent() {
     let mut b = Bench::new(&[]);
     b.connect(1);
     b.put(data(1, 0));
@@ -222,7 +222,7 @@ fn a_copy_of_what_waits_is_swallowed_and_the_original_is_sent() {
 }
 
 #[test]
-fn a_copy_is_swallowed_while_its_acknowledgment_is_on_its_way_and_not_after() {
+fn a_copy_is_suppressed_while_its_acknowledgment_is_on_its_way_and_not_after() {
     let mut b = Bench::new(&[]);
     b.connect(1);
     b.put(data(1, 0));
@@ -335,7 +335,7 @@ fn a_new_connection_on_the_same_ports_starts_anew() {
     b.put(syn(900_000));
     b.put(segment(key(1), Flags::ACK, 900_001, 1, MSS));
     let first = std::iter::from_fn(|| b.get()).find(|p| p.header.is_tcp_data());
-    assert_eq!(first.map(|p| p.header.key), Some(key(1)), "the newcomer goes before the round");
+    assert_eq!(first.map(|p| p.header.key), Some(key(1)), "the new flow goes before the old");
 }
 
 #[test]

@@ -2,7 +2,7 @@
 
 Printed for docs/how-to/python.md, never asserted.
 
-python python/bench/door.py
+python python/bench/waits.py
 """
 
 import signal
