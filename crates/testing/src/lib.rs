@@ -57,7 +57,6 @@ impl Rng {
 
 /// Time this process has had a processor, so that a busy machine does not count; the clock where the kernel keeps none.
 #[must_use]
-#[expect(clippy::disallowed_methods, reason = "a bench is a driver: it has a clock")]
 pub fn cpu_time_ns() -> f64 {
     let kept = std::fs::read_to_string("/proc/self/schedstat").unwrap_or_default();
     let on_cpu = kept.split_whitespace().next().and_then(|ns| ns.parse().ok());
