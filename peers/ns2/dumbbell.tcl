@@ -16,14 +16,7 @@ array set opt {
     warmup_s 100  duration_s 1000  slice_s 20
     window_packets 100  rto_min_ms 200  seed 1
 }
-foreach {name value} $argv {
-    set name [string range $name 1 end]
-    if {![info exists opt($name)]} {
-        puts stderr "dumbbell.tcl: no setting -$name; there are: [lsort [array names opt]]"
-        exit 2
-    }
-    set opt($name) $value
-}
+source [file join [file dirname [info script]] settings.tcl]
 
 switch $opt(tcp) {
     newreno { set sender Agent/TCP/Newreno; set receiver Agent/TCPSink }

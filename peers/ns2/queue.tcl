@@ -4,14 +4,7 @@
 # Prints ns-2's own trace of the queue: `+` a packet comes, `d` it is refused, `-` it is served; the eighth field is the flow.
 
 array set opt {places 30 buckets 1024 bps 1014000}
-foreach {name value} $argv {
-    set name [string range $name 1 end]
-    if {![info exists opt($name)]} {
-        puts stderr "queue.tcl: no setting -$name; there are: [lsort [array names opt]]"
-        exit 2
-    }
-    set opt($name) $value
-}
+source [file join [file dirname [info script]] settings.tcl]
 
 set ns [new Simulator]
 set left [$ns node]

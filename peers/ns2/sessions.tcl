@@ -11,14 +11,7 @@ array set opt {
     n 60  parts 2  alone 0  access 10  spread_ms 0
     rto_initial_s 6  warmup_s 60  duration_s 200  slice_s 20  seed 1
 }
-foreach {name value} $argv {
-    set name [string range $name 1 end]
-    if {![info exists opt($name)]} {
-        puts stderr "sessions.tcl: no setting -$name; there are: [lsort [array names opt]]"
-        exit 2
-    }
-    set opt($name) $value
-}
+source [file join [file dirname [info script]] settings.tcl]
 # The short sessions alone, in a pipe of one part.
 if {$opt(alone)} { set opt(parts) 1 }
 set kinds [expr $opt(alone) ? 1 : 2]

@@ -6,6 +6,7 @@ import re
 
 import numpy as np
 import pytest
+from alarm import raises_after
 
 import narrows
 from narrows import _native
@@ -377,19 +378,8 @@ def test_sizes_that_are_no_law():
 
 def test_a_long_model_stops_too():
     """Ctrl-C is heard between elements: see test_stop for how."""
-    import signal
-
-    def handler(*_):
-        raise KeyboardInterrupt
-
-    before = signal.signal(signal.SIGALRM, handler)
-    try:
-        signal.setitimer(signal.ITIMER_REAL, 0.3)
-        with pytest.raises(KeyboardInterrupt):
-            m.operating.operating_point(m.operating.Bottleneck(600_000, 0.2, np.full(1_000_000, 300)))
-    finally:
-        signal.setitimer(signal.ITIMER_REAL, 0)
-        signal.signal(signal.SIGALRM, before)
+    with raises_after(0.3, KeyboardInterrupt), pytest.raises(KeyboardInterrupt):
+        m.operating.operating_point(m.operating.Bottleneck(600_000, 0.2, np.full(1_000_000, 300)))
 
 
 def test_models_is_loaded_when_it_is_used():

@@ -10,6 +10,7 @@ import threading
 import time
 
 import pytest
+from alarm import raises_after
 
 import narrows
 
@@ -54,17 +55,8 @@ def test_what_a_handler_raises_comes_out():
     class Asked(Exception):
         pass
 
-    def handler(*_):
-        raise Asked
-
-    before = signal.signal(signal.SIGALRM, handler)
-    try:
-        signal.setitimer(signal.ITIMER_REAL, 0.2)
-        with pytest.raises(Asked):
-            narrows.run(LONG, 1)
-    finally:
-        signal.setitimer(signal.ITIMER_REAL, 0)
-        signal.signal(signal.SIGALRM, before)
+    with raises_after(0.2, Asked), pytest.raises(Asked):
+        narrows.run(LONG, 1)
 
 
 def test_a_handler_that_raises_nothing_lets_the_run_go_on():

@@ -10,7 +10,7 @@ use std::process::{Child, Command, Stdio};
 
 use narrows_lab::bench;
 use narrows_scenario::Experiment;
-use narrows_testing::{skip, skip_part};
+use narrows_testing::{Scratch, skip, skip_part};
 use narrows_units::Bytes;
 use serde_json::Value;
 
@@ -24,25 +24,17 @@ struct Case {
     sets: [&'static str; 4],
 }
 
+const fn case(name: &'static str, sets: [&'static str; 4]) -> Case {
+    Case { name, sets }
+}
+
 /// 2 Mbit/s and 40 ms hold 6.6 packets of 1514 bytes, 10 Mbit/s and 20 ms 16.5: the queues are half of that, or, for
 /// Reno on the slower link, one and a half. (With four packets there a kernel's own runs differ by a factor of 1.8.)
 const CASES: [Case; 4] = [
-    Case {
-        name: "reno-2",
-        sets: ["rate=2mbit", "rtt=40ms", "discipline=fifo:10", "congestion_control=reno"],
-    },
-    Case {
-        name: "cubic-2",
-        sets: ["rate=2mbit", "rtt=40ms", "discipline=fifo:4", "congestion_control=cubic"],
-    },
-    Case {
-        name: "reno-10",
-        sets: ["rate=10mbit", "rtt=20ms", "discipline=fifo:9", "congestion_control=reno"],
-    },
-    Case {
-        name: "cubic-10",
-        sets: ["rate=10mbit", "rtt=20ms", "discipline=fifo:9", "congestion_control=cubic"],
-    },
+    case("reno-2", ["rate=2mbit", "rtt=40ms", "discipline=fifo:10", "congestion_control=reno"]),
+    case("cubic-2", ["rate=2mbit", "rtt=40ms", "discipline=fifo:4", "congestion_control=cubic"]),
+    case("reno-10", ["rate=10mbit", "rtt=20ms", "discipline=fifo:9", "congestion_control=reno"]),
+    case("cubic-10", ["rate=10mbit", "rtt=20ms", "discipline=fifo:9", "congestion_control=cubic"]),
 ];
 
 /// Goodput in kbit/s, and the share of data segments that were retransmissions.
@@ -58,36 +50,19 @@ fn program() -> Option<PathBuf> {
     std::env::var_os("NARROWS_BIN").map(PathBuf::from).or(Some(beside)).filter(|p| p.exists())
 }
 
-/// A directory of this test's own, gone when dropped.
-struct Place(PathBuf);
-
-impl Place {
-    fn new() -> Self {
-        let dir = std::env::temp_dir().join(format!("narrows-live-flow-{}", std::process::id()));
-        std::fs::create_dir_all(&dir).unwrap();
-        Self(dir)
-    }
-}
-
-impl Drop for Place {
-    fn drop(&mut self) {
-        let _ = std::fs::remove_dir_all(&self.0);
-    }
-}
-
-fn start(program: &Path, case: &Case, place: &Place) -> Child {
+fn start(program: &Path, case: &Case, place: &Path) -> Child {
     let mut command = Command::new(program);
-    command.arg("lab").arg(file()).arg("--out").arg(&place.0);
+    command.arg("lab").arg(file()).arg("--out").arg(place);
     for set in case.sets.iter().copied().chain([format!("name={}", case.name).as_str()]) {
         command.args(["--set", set]);
     }
-    let log = std::fs::File::create(place.0.join(format!("{}.log", case.name))).unwrap();
+    let log = std::fs::File::create(place.join(format!("{}.log", case.name))).unwrap();
     command.stdout(Stdio::null()).stderr(log).spawn().unwrap()
 }
 
 /// What the lab measured; the lateness that spoiled it, if it did.
-fn in_the_lab(case: &Case, place: &Place) -> Result<Figures, String> {
-    let text = std::fs::read_to_string(place.0.join(format!("{}.json", case.name))).unwrap();
+fn in_the_lab(case: &Case, place: &Path) -> Result<Figures, String> {
+    let text = std::fs::read_to_string(place.join(format!("{}.json", case.name))).unwrap();
     let json: Value = serde_json::from_str(&text).unwrap();
     let values = &json["disciplines"][0]["runs"][0]["values"];
     let get = |key: &str| values[key].as_f64().unwrap_or_else(|| panic!("{key} is missing from {values}"));
@@ -124,7 +99,7 @@ fn a_kernels_flow_and_its_preset_agree() {
         (_, Some(program)) => program,
     };
     let known = std::fs::read_to_string("/proc/sys/net/ipv4/tcp_available_congestion_control").unwrap();
-    let place = Place::new();
+    let place = Scratch::new("live-flow");
     let mut running = Vec::new();
     for case in &CASES {
         let (_, control) = case.sets[3].split_once('=').unwrap();
@@ -149,8 +124,8 @@ fn a_kernels_flow_and_its_preset_agree() {
 }
 
 /// Waits for a run of the lab and sets the simulated one beside it; an error says how far apart they are.
-fn compare(case: &Case, mut child: Child, place: &Place) -> Result<(), String> {
-    let log = || std::fs::read_to_string(place.0.join(format!("{}.log", case.name))).unwrap_or_default();
+fn compare(case: &Case, mut child: Child, place: &Path) -> Result<(), String> {
+    let log = || std::fs::read_to_string(place.join(format!("{}.log", case.name))).unwrap_or_default();
     assert!(child.wait().unwrap().success(), "{}: {}", case.name, log());
     let sim = simulated(case);
     let lab = match in_the_lab(case, place) {

@@ -7,23 +7,12 @@ use std::convert::Infallible;
 
 use narrows_box::{Engine, LaneSettings, Scripted};
 use narrows_qdisc::{Direction, Driver, Event, Manage as _, Record, Report, Shaper, ShaperConfig, Spec};
+use narrows_testing::Rng;
 use narrows_units::{Bytes, Duration, Ecn, Instant, Rate, SeqNum};
 use narrows_wire::{Flags, FlowKey, Header, Proto, TcpHeader};
 
 type Arrival = (Instant, Direction, Record);
 type Log = Vec<(Instant, Event<Record>)>;
-
-/// xorshift64*: enough to make traffic, and ours to repeat.
-struct Rng(u64);
-
-impl Rng {
-    fn below(&mut self, n: u64) -> u64 {
-        self.0 ^= self.0 >> 12;
-        self.0 ^= self.0 << 25;
-        self.0 ^= self.0 >> 27;
-        (self.0.wrapping_mul(0x2545_f491_4f6c_dd1d) >> 33) % n
-    }
-}
 
 fn key(user: u64) -> FlowKey {
     FlowKey::new([10, 0, 1, 1].into(), [10, 0, (user >> 8) as u8, user as u8].into(), 80, 40_000, Proto::TCP)

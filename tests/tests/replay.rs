@@ -7,21 +7,10 @@ use std::convert::Infallible;
 use narrows_box::{Engine, LaneSettings, Scripted};
 use narrows_qdisc::{Event, Limit, Record, ShaperConfig, Spec};
 use narrows_sim::replay::{Arrival, Prefix, ReplayLink, direction, replay};
+use narrows_testing::Rng;
 use narrows_units::{Bytes, Ecn, Instant, Rate, SeqNum};
 use narrows_wire::capture::{Reader, Writer};
 use narrows_wire::{Flags, FlowKey, Header, Proto, TcpHeader};
-
-/// xorshift64*: enough to make traffic, and ours to repeat.
-struct Rng(u64);
-
-impl Rng {
-    fn below(&mut self, n: u64) -> u64 {
-        self.0 ^= self.0 >> 12;
-        self.0 ^= self.0 << 25;
-        self.0 ^= self.0 >> 27;
-        (self.0.wrapping_mul(0x2545_f491_4f6c_dd1d) >> 33) % n
-    }
-}
 
 /// A capture of downloads by 80 users at about twice the rate of the link: handshakes, data, copies,
 /// acknowledgments with and without SACK, a few datagrams, over IPv4 and IPv6.

@@ -73,20 +73,6 @@ impl<P: Packet> ReversePath<P> for Watch<P> {
         self.empty_the_shadow(now);
         Some(packet)
     }
-
-    fn release(&mut self, _now: Instant, _verdicts: &mut Verdicts<P>) -> Option<P> {
-        None
-    }
-
-    fn next_release(&self, _now: Instant) -> Option<Instant> {
-        None
-    }
-
-    fn held(&self) -> usize {
-        0
-    }
-
-    fn release_all(&mut self, _now: Instant) {}
 }
 
 impl<P: Packet> Manage for Watch<P> {

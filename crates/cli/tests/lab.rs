@@ -2,12 +2,12 @@
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot set itself up has failed")]
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::{Child, Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
 use narrows_lab::bench;
-use narrows_testing::{running, skip};
+use narrows_testing::{Scratch, running, skip};
 
 const NARROWS: &str = env!("CARGO_BIN_EXE_narrows");
 
@@ -27,26 +27,19 @@ kind = "long"
 flows = 2
 "#;
 
-/// A directory of this test's own, gone when dropped.
-struct Place(PathBuf);
+/// Where a test runs the program.
+struct Place(Scratch);
 
 impl Place {
     fn new(name: &str, scenario: &str) -> Self {
-        let dir = std::env::temp_dir().join(format!("narrows-test-{name}-{}", std::process::id()));
-        std::fs::create_dir_all(&dir).unwrap();
+        let dir = Scratch::new(&format!("test-{name}"));
         std::fs::write(dir.join("few.toml"), scenario).unwrap();
         Self(dir)
     }
     fn lab(&self, args: &[&str]) -> Command {
         let mut c = Command::new(NARROWS);
-        c.arg("lab").arg(self.0.join("few.toml")).arg("--out").arg(&self.0).args(args);
+        c.arg("lab").arg(self.0.join("few.toml")).arg("--out").arg(&*self.0).args(args);
         c
-    }
-}
-
-impl Drop for Place {
-    fn drop(&mut self) {
-        let _ = std::fs::remove_dir_all(&self.0);
     }
 }
 
@@ -74,6 +67,15 @@ fn wait_until(what: &str, mut done: impl FnMut() -> bool) {
 
 fn spawn(mut command: Command) -> Child {
     command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap()
+}
+
+/// A lab that has its namespaces and would go on for a minute, where there can be one.
+fn under_way(name: &str) -> Option<(Place, Child)> {
+    possible().then_some(())?;
+    let place = Place::new(name, SCENARIO);
+    let child = spawn(place.lab(&["--set", "duration=60s", "--only", "fifo:30"]));
+    wait_until("four namespaces", || namespaces(child.id()).len() == 4);
+    Some((place, child))
 }
 
 fn possible() -> bool {
@@ -182,13 +184,8 @@ fn a_sender_of_ours_is_loaded_for_the_time_of_the_lab() {
 
 #[test]
 fn interrupted_it_cleans_up() {
-    if !possible() {
-        return;
-    }
-    let place = Place::new("int", SCENARIO);
-    let mut child = spawn(place.lab(&["--set", "duration=60s", "--only", "fifo:30"]));
+    let Some((_place, mut child)) = under_way("int") else { return };
     let pid = child.id();
-    wait_until("four namespaces", || namespaces(pid).len() == 4);
     std::thread::sleep(Duration::from_millis(500));
     nix::sys::signal::kill(
         nix::unistd::Pid::from_raw(i32::try_from(pid).unwrap()),
@@ -206,13 +203,8 @@ fn interrupted_it_cleans_up() {
 
 #[test]
 fn killed_it_leaves_no_program_and_the_next_sweep_takes_the_rest() {
-    if !possible() {
-        return;
-    }
-    let place = Place::new("kill", SCENARIO);
-    let mut child = spawn(place.lab(&["--set", "duration=60s", "--only", "fifo:30"]));
+    let Some((_place, mut child)) = under_way("kill") else { return };
     let pid = child.id();
-    wait_until("four namespaces", || namespaces(pid).len() == 4);
     std::thread::sleep(Duration::from_millis(1000));
     child.kill().unwrap();
     child.wait().unwrap();

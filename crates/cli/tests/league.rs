@@ -3,29 +3,22 @@
 #![expect(clippy::unwrap_used, reason = "a test that cannot set itself up has failed")]
 
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::{Command, Output};
+
+use narrows_testing::Scratch;
 
 const NARROWS: &str = env!("CARGO_BIN_EXE_narrows");
 
-/// A directory of this test's own, gone when dropped.
-struct Place(PathBuf);
+/// Where a test runs the program.
+struct Place(Scratch);
 
 impl Place {
     fn new(name: &str) -> Self {
-        let dir = std::env::temp_dir().join(format!("narrows-league-{name}-{}", std::process::id()));
-        let _ = fs::remove_dir_all(&dir);
-        fs::create_dir_all(&dir).unwrap();
-        Self(dir)
+        Self(Scratch::new(&format!("league-{name}")))
     }
     fn league(&self, args: &[&str]) -> Output {
-        Command::new(NARROWS).current_dir(&self.0).arg("league").args(args).output().unwrap()
-    }
-}
-
-impl Drop for Place {
-    fn drop(&mut self) {
-        let _ = fs::remove_dir_all(&self.0);
+        Command::new(NARROWS).current_dir(&*self.0).arg("league").args(args).output().unwrap()
     }
 }
 

@@ -3,35 +3,26 @@
 #![expect(clippy::unwrap_used, reason = "a test that cannot set itself up has failed")]
 
 use std::fs;
-use std::path::PathBuf;
 use std::process::{Command, Output};
 
+use narrows_testing::Scratch;
 use serde_json::Value;
 
-/// A directory of this test's own, gone when dropped.
-struct Place(PathBuf);
+/// Where a test runs the program.
+struct Place(Scratch);
 
 impl Place {
     fn new(name: &str) -> Self {
-        let dir = std::env::temp_dir().join(format!("narrows-plan-{name}-{}", std::process::id()));
-        let _ = fs::remove_dir_all(&dir);
-        fs::create_dir_all(&dir).unwrap();
-        Self(dir)
+        Self(Scratch::new(&format!("plan-{name}")))
     }
     fn plan(&self, args: &str) -> Output {
         let mut c = Command::new(env!("CARGO_BIN_EXE_narrows"));
-        c.current_dir(&self.0).arg("plan").args(args.split_whitespace()).output().unwrap()
+        c.current_dir(&*self.0).arg("plan").args(args.split_whitespace()).output().unwrap()
     }
     fn json(&self, args: &str) -> Value {
         let out = self.plan(&format!("{args} --json"));
         assert!(out.status.success(), "{}", String::from_utf8_lossy(&out.stderr));
         serde_json::from_slice(&out.stdout).unwrap()
-    }
-}
-
-impl Drop for Place {
-    fn drop(&mut self) {
-        let _ = fs::remove_dir_all(&self.0);
     }
 }
 

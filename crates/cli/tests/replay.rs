@@ -2,21 +2,19 @@
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot set itself up has failed")]
 
-use std::path::PathBuf;
 use std::process::{Command, Output};
 
+use narrows_testing::Scratch;
 use narrows_units::{Bytes, Instant, SeqNum};
 use narrows_wire::capture::{Reader, Writer};
 use narrows_wire::{Flags, FlowKey, Header, Proto, TcpHeader};
 
-/// A directory of this test's own, gone when dropped.
-struct Place(PathBuf);
+/// Where a test runs the program.
+struct Place(Scratch);
 
 impl Place {
     fn new(name: &str) -> Self {
-        let dir = std::env::temp_dir().join(format!("narrows-replay-{name}-{}", std::process::id()));
-        std::fs::create_dir_all(&dir).unwrap();
-        Self(dir)
+        Self(Scratch::new(&format!("replay-{name}")))
     }
     fn write(&self, bytes: &[u8]) -> &Self {
         std::fs::write(self.0.join("mine.pcap"), bytes).unwrap();
@@ -25,12 +23,6 @@ impl Place {
     fn replay(&self, args: &[&str]) -> Output {
         let mut c = Command::new(env!("CARGO_BIN_EXE_narrows"));
         c.arg("replay").arg(self.0.join("mine.pcap")).args(["--rate", "600kbit"]).args(args).output().unwrap()
-    }
-}
-
-impl Drop for Place {
-    fn drop(&mut self) {
-        let _ = std::fs::remove_dir_all(&self.0);
     }
 }
 

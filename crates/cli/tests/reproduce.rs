@@ -7,28 +7,11 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 use std::time::{Duration, Instant, SystemTime};
 
-use narrows_testing::{running, skip_part};
+use narrows_testing::{Scratch, running, skip_part};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 
 const NARROWS: &str = env!("CARGO_BIN_EXE_narrows");
-
-/// A directory of this test's own, gone when dropped.
-struct Place(PathBuf);
-
-impl Place {
-    fn new(name: &str) -> Self {
-        let path = std::env::temp_dir().join(format!("narrows-reproduce-{name}-{}", std::process::id()));
-        std::fs::create_dir_all(&path).unwrap();
-        Self(path)
-    }
-}
-
-impl Drop for Place {
-    fn drop(&mut self) {
-        let _ = std::fs::remove_dir_all(&self.0);
-    }
-}
 
 fn experiments() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../experiments")
@@ -60,33 +43,33 @@ const FEW: [(&str, &[&str]); 9] = [
 
 #[test]
 fn each_paper_gets_a_page_that_a_browser_draws() {
-    let place = Place::new("pages");
-    let gallery = place.0.join("gallery");
+    let place = Scratch::new("reproduce-pages");
+    let gallery = place.join("gallery");
     let mut args: Vec<&str> = FEW.iter().map(|(name, _)| *name).collect();
     args.extend(["--least", "--quiet", "--gallery", gallery.to_str().unwrap()]);
-    let ran = reproduce(&place.0, &args);
+    let ran = reproduce(&place, &args);
     assert!(ran.status.success(), "{}{}", text(&ran.stdout), text(&ran.stderr));
     for (name, hold) in FEW {
-        comes_out(&place.0, name, hold);
+        comes_out(&place, name, hold);
     }
-    let front = std::fs::read_to_string(place.0.join("index.html")).unwrap();
+    let front = std::fs::read_to_string(place.join("index.html")).unwrap();
     for paper in ["taq", "class-isolation", "burst-tcp", "adaptive-aimd", "initial-spreading"] {
         assert!(front.contains(&format!("{paper}.html")), "{paper} is not on the front page");
-        let page = place.0.join(format!("{paper}.html"));
+        let page = place.join(format!("{paper}.html"));
         let alone = std::fs::read_to_string(&page).unwrap();
         assert!(
             !alone.contains("src=\"http") && !alone.contains("@import"),
             "{paper}: the page needs others"
         );
-        drawn_in_browser(&page, &place.0.join(paper));
+        drawn_in_browser(&page, &place.join(paper));
     }
-    read_by_keys(&place.0.join("burst-tcp.html"), &place.0.join("burst-tcp"));
+    read_by_keys(&place.join("burst-tcp.html"), &place.join("burst-tcp"));
     pictures(&gallery, &["taq-fig08", "class-isolation-fig03", "burst-tcp-fig10", "adaptive-aimd-fig07"]);
     // Once more: nothing runs again, and the pages are as they were.
-    let before = std::fs::read(place.0.join("taq.html")).unwrap();
-    let again = reproduce(&place.0, &["taq/fig08", "--least"]);
+    let before = std::fs::read(place.join("taq.html")).unwrap();
+    let again = reproduce(&place, &["taq/fig08", "--least"]);
     assert!(again.status.success() && text(&again.stderr).contains("done before"), "{}", text(&again.stderr));
-    assert_eq!(std::fs::read(place.0.join("taq.html")).unwrap(), before);
+    assert_eq!(std::fs::read(place.join("taq.html")).unwrap(), before);
 }
 
 /// Claims of exact rows hold, and so do those that begin with one of `hold`; whoever else does not, says why.
@@ -124,16 +107,16 @@ fn pictures(gallery: &Path, names: &[&str]) {
 
 #[test]
 fn an_interrupted_figure_goes_on_where_it_was() {
-    let place = Place::new("interrupted");
+    let place = Scratch::new("reproduce-interrupted");
     let figure = "initial-spreading/fig13";
     let begin = || {
         let mut command = Command::new(NARROWS);
         command.args(["reproduce", "burst-tcp/fig12", figure, "--least", "--jobs", "1"]);
-        command.arg("--experiments").arg(experiments()).arg("--out").arg(&place.0);
+        command.arg("--experiments").arg(experiments()).arg("--out").arg(&*place);
         command.stderr(Stdio::piped()).stdout(Stdio::null()).spawn().unwrap()
     };
     let child = begin();
-    let runs = place.0.join(figure).join("least/fig13-sizes/runs");
+    let runs = place.join(figure).join("least/fig13-sizes/runs");
     let begun = Instant::now();
     while finished(&runs).is_empty() && begun.elapsed() < Duration::from_secs(60) {
         std::thread::sleep(Duration::from_millis(5));
@@ -145,8 +128,8 @@ fn an_interrupted_figure_goes_on_where_it_was() {
     let kept = finished(&runs);
     assert!(!kept.is_empty() && kept.len() < 10, "{} of 10 runs", kept.len());
     // A page of what there is: the figure that was done, and not the one that was not.
-    let page = std::fs::read_to_string(place.0.join("burst-tcp.html")).unwrap();
-    assert!(page.contains("id=\"fig12\"") && !place.0.join("initial-spreading.html").exists());
+    let page = std::fs::read_to_string(place.join("burst-tcp.html")).unwrap();
+    assert!(page.contains("id=\"fig12\"") && !place.join("initial-spreading.html").exists());
     let resumed = begin().wait_with_output().unwrap();
     assert!(resumed.status.success(), "{}", text(&resumed.stderr));
     let said = format!("{} of them done before", kept.len());
@@ -154,7 +137,7 @@ fn an_interrupted_figure_goes_on_where_it_was() {
     let after = finished(&runs);
     assert_eq!(after.len(), 10);
     assert!(kept.iter().all(|run| after.contains(run)), "a finished run was made again");
-    assert!(place.0.join("initial-spreading.html").exists());
+    assert!(place.join("initial-spreading.html").exists());
 }
 
 /// Finished runs: their folders, and when they were done.
@@ -251,17 +234,17 @@ fn data_of(dom: &str) -> Vec<serde_json::Value> {
 
 #[test]
 fn what_there_is_is_listed_and_what_is_not_is_named() {
-    let place = Place::new("list");
-    let listed = reproduce(&place.0, &["--list"]);
+    let place = Scratch::new("reproduce-list");
+    let listed = reproduce(&place, &["--list"]);
     let said = text(&listed.stdout);
     assert!(listed.status.success() && said.contains("taq/fig08") && said.contains("in all"), "{said}");
-    assert_eq!(text(&reproduce(&place.0, &[]).stdout), said, "nothing asked for is the list");
+    assert_eq!(text(&reproduce(&place, &[]).stdout), said, "nothing asked for is the list");
     // Rows that nothing here simulates are told too, where the whole paper is.
     assert!(said.contains("A18") && said.contains("not run: "), "{said}");
     assert!(said.contains("A19") && said.contains("judged elsewhere: "), "{said}");
-    let one = text(&reproduce(&place.0, &["taq/fig08", "--list"]).stdout);
+    let one = text(&reproduce(&place, &["taq/fig08", "--list"]).stdout);
     assert!(one.contains("T6") && !one.contains("not run: "), "{one}");
-    let wrong = reproduce(&place.0, &["taq/fig99"]);
+    let wrong = reproduce(&place, &["taq/fig99"]);
     assert!(!wrong.status.success() && text(&wrong.stderr).contains("taq/fig08"), "{}", text(&wrong.stderr));
     let nowhere =
         Command::new(NARROWS).args(["reproduce", "all", "--experiments", "/nonexistent"]).output().unwrap();

@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
+use narrows_testing::Scratch;
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 
@@ -54,20 +55,18 @@ kind = "long"
 flows = 50
 "#;
 
-/// A directory of this test's own, gone when dropped.
-struct Place(PathBuf);
+/// Where a test runs the program.
+struct Place(Scratch);
 
 impl Place {
     fn new(name: &str, scenario: &str) -> Self {
-        let dir = std::env::temp_dir().join(format!("narrows-sim-{name}-{}", std::process::id()));
-        let _ = fs::remove_dir_all(&dir);
-        fs::create_dir_all(&dir).unwrap();
+        let dir = Scratch::new(&format!("sim-{name}"));
         fs::write(dir.join("few.toml"), scenario).unwrap();
         Self(dir)
     }
     fn command(&self, args: &[&str]) -> Command {
         let mut c = Command::new(NARROWS);
-        c.current_dir(&self.0).args(["sim", "few.toml"]).args(args);
+        c.current_dir(&*self.0).args(["sim", "few.toml"]).args(args);
         c
     }
     fn sim(&self, args: &[&str]) -> Output {
@@ -89,12 +88,6 @@ impl Place {
             }
         }
         all
-    }
-}
-
-impl Drop for Place {
-    fn drop(&mut self) {
-        let _ = fs::remove_dir_all(&self.0);
     }
 }
 
@@ -159,7 +152,7 @@ fn what_cannot_be_is_refused_before_anything_runs() {
     }
     assert!(!place.0.join("out").exists());
     let bare =
-        |args: &[&str]| Command::new(NARROWS).current_dir(&place.0).arg("sim").args(args).output().unwrap();
+        |args: &[&str]| Command::new(NARROWS).current_dir(&*place.0).arg("sim").args(args).output().unwrap();
     let o = bare(&[]);
     assert!(!o.status.success() && err(&o).contains("--list"), "{}", err(&o));
     let o = bare(&["--list"]);
@@ -294,7 +287,7 @@ fn a_full_disk_loses_no_finished_run() {
     assert!(place.sim(&["--out", "whole"]).status.success());
     // A limit of file sizes stands for a disk without room: some tables are larger than 3 kB, some are not.
     let script = format!("trap '' XFSZ; ulimit -f 3; exec {NARROWS} sim few.toml --jobs 1 --out full");
-    let o = Command::new("bash").current_dir(&place.0).args(["-c", &script]).output().unwrap();
+    let o = Command::new("bash").current_dir(&*place.0).args(["-c", &script]).output().unwrap();
     assert_eq!(o.status.code(), Some(2), "{}", err(&o));
     let why = err(&o);
     assert!(why.contains("writing full/") && why.contains("finished runs are kept"), "{why}");

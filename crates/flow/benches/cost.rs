@@ -1,11 +1,10 @@
 //! What following flows costs per packet: tick, arrival, queueing and departure of a data segment, and every second
 //! packet an ACK the other way. `cargo bench -p narrows-flow`
 
-#![expect(clippy::disallowed_methods, reason = "a bench is a driver: it has a clock")]
-
 use std::hint::black_box;
 
 use narrows_flow::{Tracker, TrackerConfig};
+use narrows_testing::cpu_time_ns;
 use narrows_units::{Bytes, Duration, Instant, SeqNum};
 use narrows_wire::{Flags, FlowKey, Header, Proto, TcpHeader};
 
@@ -16,16 +15,6 @@ fn header(flow: u32) -> Header {
     let key = FlowKey::new([192, 0, 2, 1].into(), [10, a, b, c].into(), 80, 40_000, Proto::TCP);
     let tcp = TcpHeader { flags: Flags::ACK, payload: 1000, window: 500, ..TcpHeader::default() };
     Header { key, len: Bytes(1040), tcp: Some(tcp), ..Header::default() }
-}
-
-/// Time this process has had a processor, so that a busy machine does not count; the clock where the kernel keeps none.
-fn cpu_time_ns() -> f64 {
-    let kept = std::fs::read_to_string("/proc/self/schedstat").unwrap_or_default();
-    let on_cpu = kept.split_whitespace().next().and_then(|ns| ns.parse().ok());
-    on_cpu.unwrap_or_else(|| {
-        let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
-        since.map_or(0.0, |t| t.as_secs_f64() * 1e9)
-    })
 }
 
 /// Nanoseconds per packet of `work`, the best of three.

@@ -2,6 +2,8 @@
 
 use std::fmt::Write;
 
+use super::colour::Style;
+
 /// Words.
 pub(super) const INK: &str = "#1b1f24";
 /// Words that may be passed over.
@@ -37,6 +39,72 @@ pub(super) enum Align {
     Start,
     Middle,
     End,
+}
+
+/// How the names of a legend are set, in units of the page.
+pub(super) struct Legend {
+    size: f64,
+    /// The widest a name may be.
+    widest: f64,
+    /// From a line's beginning to its name.
+    indent: f64,
+    /// Behind a name.
+    gap: f64,
+    line_height: f64,
+    /// How much broader lines are than in the panels.
+    broader: f64,
+}
+
+impl Legend {
+    /// Above a chart of many panels.
+    pub(super) const CHART: Self =
+        Self { size: 12.0, widest: 400.0, indent: 32.0, gap: 18.0, line_height: 18.0, broader: 1.0 };
+    /// Above a figure for a column of text.
+    pub(super) const FIGURE: Self =
+        Self { size: 12.5, widest: 662.0, indent: 31.0, gap: 14.0, line_height: 19.0, broader: 0.6 };
+
+    /// Who is who, in lines of text from `top` on, on a page so wide with such a margin; returns where the last one
+    /// stands.
+    pub(super) fn draw<'a>(
+        &self,
+        canvas: &mut Canvas,
+        (width, margin): (f64, f64),
+        top: f64,
+        looks: impl Iterator<Item = (&'a str, Style)>,
+    ) -> f64 {
+        let (mut x, mut y) = (margin, top);
+        for (name, style) in looks {
+            let words = clip(name, self.widest, self.size);
+            let entry = 34.0 + width_of(&words, self.size) + self.gap;
+            if x + entry > width - margin && x > margin {
+                (x, y) = (margin, y + self.line_height);
+            }
+            let (from, to) = ((x, y - 4.0), (x + 24.0, y - 4.0));
+            canvas.line(from, to, style.colour, style.width + self.broader, style.dash);
+            canvas.text((x + self.indent, y), &words, self.size, INK, Align::Start);
+            x += entry;
+        }
+        y
+    }
+}
+
+/// Draws panels in rows of `columns`, the first of them in `first`, with `gap` beside and `below` under each; returns
+/// where the page may go on.
+pub(super) fn rows<T>(
+    panels: &[T],
+    columns: usize,
+    first: Rect,
+    (gap, below): (f64, f64),
+    mut draw: impl FnMut(Rect, &T),
+) -> f64 {
+    let mut y = first.y;
+    for row in panels.chunks(columns) {
+        for (at, panel) in row.iter().enumerate() {
+            draw(Rect { x: first.x + at as f64 * (first.w + gap), y, ..first }, panel);
+        }
+        y += first.h + below;
+    }
+    y
 }
 
 /// SVG under construction.

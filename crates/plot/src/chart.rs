@@ -1,7 +1,7 @@
 //! A figure over what was swept: panels of lines, one line a discipline, a bar from the least to the greatest of the
 //! seeds.
 
-use super::canvas::{self, AXIS, Align, Canvas, GREY, GRID, INK, Rect, clip};
+use super::canvas::{self, AXIS, Align, Canvas, GREY, GRID, INK, Legend, Rect, clip};
 use super::colour::{Style, styles};
 use super::scale::{LogScale, Scale, number, step};
 use super::{MARGIN, WIDTH};
@@ -63,33 +63,14 @@ pub fn chart_svg(chart: &Chart) -> String {
     let looks: Vec<(&str, Style)> = names.iter().copied().zip(styles(&names)).collect();
     let mut canvas = Canvas::new(WIDTH);
     let y = canvas::heading(&mut canvas, &chart.title, &chart.subtitle, WIDTH, MARGIN);
-    let mut y = legend(&mut canvas, y, &looks);
+    let y = Legend::CHART.draw(&mut canvas, (WIDTH, MARGIN), y + 4.0, looks.iter().copied()) + 22.0;
     let columns = if chart.panels.len() == 4 { 2 } else { chart.panels.len().clamp(1, COLUMNS) };
     let width = (WIDTH - 2.0 * MARGIN - GAP * (columns as f64 - 1.0)) / columns as f64;
-    for row in chart.panels.chunks(columns) {
-        for (at, one) in row.iter().enumerate() {
-            let x = MARGIN + at as f64 * (width + GAP);
-            panel(&mut canvas, Rect { x, y, w: width, h: HEIGHT }, one, &looks);
-        }
-        y += HEIGHT + 18.0;
-    }
+    let first = Rect { x: MARGIN, y, w: width, h: HEIGHT };
+    let y = canvas::rows(&chart.panels, columns, first, (GAP, 18.0), |area, one| {
+        panel(&mut canvas, area, one, &looks);
+    });
     canvas.finish(y)
-}
-
-/// Who is who, in lines of text; returns where the page may go on.
-fn legend(canvas: &mut Canvas, top: f64, looks: &[(&str, Style)]) -> f64 {
-    let (mut x, mut y) = (MARGIN, top + 4.0);
-    for (name, style) in looks {
-        let words = clip(name, 400.0, 12.0);
-        let width = 34.0 + canvas::width_of(&words, 12.0) + 18.0;
-        if x + width > WIDTH - MARGIN && x > MARGIN {
-            (x, y) = (MARGIN, y + 18.0);
-        }
-        canvas.line((x, y - 4.0), (x + 24.0, y - 4.0), style.colour, style.width + 1.0, style.dash);
-        canvas.text((x + 32.0, y), &words, 12.0, INK, Align::Start);
-        x += width;
-    }
-    y + 22.0
 }
 
 /// What an axis is to be.

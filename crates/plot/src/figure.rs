@@ -1,7 +1,7 @@
 //! A figure in given axes, as a paper prints it: one panel or a few beside each other, lines with bands or points, and
 //! what was read from the paper dashed with rings. Narrow enough to be read in a column of text.
 
-use super::canvas::{self, AXIS, Align, Canvas, GREY, GRID, INK, Rect, clip};
+use super::canvas::{self, AXIS, Align, Canvas, GREY, GRID, INK, Legend, Rect, clip};
 use super::colour::{Style, styles};
 use super::scale::{LogScale, Scale, number};
 
@@ -74,17 +74,14 @@ pub fn figure_svg(figure: &Figure) -> String {
     let looks: Vec<(&str, Style)> = names.into_iter().map(look).collect();
     let mut canvas = Canvas::new(WIDTH);
     let y = heading(&mut canvas, figure);
-    let mut y = legend(&mut canvas, y, &looks);
+    let y = legend(&mut canvas, y, &looks);
     let columns = figure.panels.len().clamp(1, 2);
     let width = (WIDTH - 2.0 * MARGIN - GAP * (columns as f64 - 1.0)) / columns as f64;
     let height = if columns == 1 { 340.0 } else { 270.0 };
-    for row in figure.panels.chunks(columns) {
-        for (at, axes) in row.iter().enumerate() {
-            let x = MARGIN + at as f64 * (width + GAP);
-            panel(&mut canvas, Rect { x, y, w: width, h: height }, axes, &looks);
-        }
-        y += height + 14.0;
-    }
+    let first = Rect { x: MARGIN, y, w: width, h: height };
+    let y = canvas::rows(&figure.panels, columns, first, (GAP, 14.0), |area, axes| {
+        panel(&mut canvas, area, axes, &looks);
+    });
     canvas.finish(y)
 }
 
@@ -103,22 +100,11 @@ fn heading(canvas: &mut Canvas, figure: &Figure) -> f64 {
 
 /// Who is who; nothing where nobody has a name.
 fn legend(canvas: &mut Canvas, top: f64, looks: &[(&str, Style)]) -> f64 {
-    let named: Vec<_> = looks.iter().filter(|(name, _)| !name.is_empty()).collect();
-    if named.is_empty() {
+    let mut named = looks.iter().copied().filter(|(name, _)| !name.is_empty()).peekable();
+    if named.peek().is_none() {
         return top;
     }
-    let (mut x, mut y) = (MARGIN, top);
-    for (name, style) in named {
-        let words = clip(name, WIDTH - 2.0 * MARGIN - 50.0, 12.5);
-        let width = 34.0 + canvas::width_of(&words, 12.5) + 14.0;
-        if x + width > WIDTH - MARGIN && x > MARGIN {
-            (x, y) = (MARGIN, y + 19.0);
-        }
-        canvas.line((x, y - 4.0), (x + 24.0, y - 4.0), style.colour, style.width + 0.6, style.dash);
-        canvas.text((x + 31.0, y), &words, 12.5, INK, Align::Start);
-        x += width;
-    }
-    y + 12.0
+    Legend::FIGURE.draw(canvas, (WIDTH, MARGIN), top, named) + 12.0
 }
 
 /// A scale around the values, with some room, from `from` to `to` on the page.

@@ -127,16 +127,6 @@ impl ReversePath<Record> for Looking {
         );
         Some(packet)
     }
-    fn release(&mut self, _: Instant, _: &mut Verdicts<Record>) -> Option<Record> {
-        None
-    }
-    fn next_release(&self, _: Instant) -> Option<Instant> {
-        None
-    }
-    fn held(&self) -> usize {
-        0
-    }
-    fn release_all(&mut self, _: Instant) {}
 }
 
 impl Manage for Looking {

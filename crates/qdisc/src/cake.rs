@@ -294,10 +294,6 @@ impl<P: Packet> Qdisc<P> for Cake<P> {
         None
     }
 
-    fn next_ready(&self, now: Instant) -> Option<Instant> {
-        (self.packets.backlog().packets > 0).then_some(now)
-    }
-
     fn backlog(&self) -> Backlog {
         self.packets.backlog()
     }
@@ -316,18 +312,7 @@ impl<P: Packet> Manage for Cake<P> {
 
     fn report(&mut self, _now: Instant) -> Report {
         let of = |bulk| self.flows.iter().filter(move |f| (f.set == Set::Bulk) == bulk).map(|f| &f.queue);
-        let class = |name, bulk| self.packets.class(name, of(bulk));
-        let classes = vec![class("sparse", false), class("bulk", true)];
-        let flows = classes.iter().map(|c| c.flows).sum();
-        Report {
-            name: "cake",
-            counters: self.counters.clone(),
-            backlog: self.packets.backlog(),
-            classes,
-            flows,
-            active_flows: flows,
-            ..Report::default()
-        }
+        self.packets.report("cake", &self.counters, [("sparse", of(false)), ("bulk", of(true))])
     }
 }
 

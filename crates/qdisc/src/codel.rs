@@ -151,10 +151,6 @@ impl<P: Packet> Qdisc<P> for Codel<P> {
         }
     }
 
-    fn next_ready(&self, now: Instant) -> Option<Instant> {
-        (!self.queue.is_empty()).then_some(now)
-    }
-
     fn backlog(&self) -> Backlog {
         self.backlog
     }
@@ -183,12 +179,7 @@ mod tests {
     use super::*;
     use crate::Record;
     use crate::Verdict;
-
-    fn packet(id: u64, len: u64, ecn: Ecn) -> Record {
-        let mut r = Record { id, ..Record::default() };
-        (r.header.len, r.header.ecn) = (Bytes(len), ecn);
-        r
-    }
+    use crate::samples::ecn_packet as packet;
 
     /// A link of 1.2 Mbit/s: a packet of 1500 B each 10 ms. `n` of them at once, then served at that pace; the numbers
     /// of those dropped and marked.

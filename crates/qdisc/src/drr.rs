@@ -176,10 +176,6 @@ impl<P: Packet> Qdisc<P> for Drr<P> {
         }
     }
 
-    fn next_ready(&self, now: Instant) -> Option<Instant> {
-        self.queues.next_ready(now)
-    }
-
     fn backlog(&self) -> Backlog {
         self.queues.backlog()
     }

@@ -58,11 +58,6 @@ impl<P: Packet> FairQueues<P> {
         }
     }
 
-    /// When the next packet can be sent: at once, if there is one.
-    pub fn next_ready(&self, now: Instant) -> Option<Instant> {
-        (self.lanes.backlog().packets > 0).then_some(now)
-    }
-
     /// All that waits.
     pub const fn backlog(&self) -> Backlog {
         self.lanes.backlog()

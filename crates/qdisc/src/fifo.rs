@@ -65,10 +65,6 @@ impl<P: Packet> Qdisc<P> for Fifo<P> {
         Some(packet)
     }
 
-    fn next_ready(&self, now: Instant) -> Option<Instant> {
-        (!self.queue.is_empty()).then_some(now)
-    }
-
     fn backlog(&self) -> Backlog {
         self.backlog
     }
@@ -92,22 +88,16 @@ impl<P: Packet> Discipline<P> for Fifo<P> {}
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::Record;
     use crate::Verdict;
-
-    fn sized(id: u64, len: u64) -> Record {
-        let mut r = Record { id, ..Record::default() };
-        r.header.len = Bytes(len);
-        r
-    }
+    use crate::samples::packet;
 
     #[test]
     fn two_fit_the_third_is_lost_and_order_is_kept() {
         let (mut q, mut v) = (Fifo::new(Limit::Packets(2)), Vec::new());
         for id in 0..3 {
-            q.enqueue(Instant::ZERO, sized(id, 500), &mut v);
+            q.enqueue(Instant::ZERO, packet(id, 500), &mut v);
         }
-        assert_eq!(v, [Verdict::Dropped { packet: sized(2, 500), reason: Reason::OverLimit }]);
+        assert_eq!(v, [Verdict::Dropped { packet: packet(2, 500), reason: Reason::OverLimit }]);
         assert_eq!(q.backlog(), Backlog { packets: 2, bytes: Bytes(1000) });
         let ids: Vec<_> = std::iter::from_fn(|| q.dequeue(Instant::ZERO, &mut v)).map(|p| p.id).collect();
         assert_eq!(ids, [0, 1]);
@@ -118,7 +108,7 @@ mod tests {
     fn a_byte_limit_lets_a_small_packet_in_where_a_large_one_is_lost() {
         let (mut q, mut v) = (Fifo::new(Limit::Bytes(Bytes(2000))), Vec::new());
         for (id, len) in [(0, 1500), (1, 1500), (2, 500)] {
-            q.enqueue(Instant::ZERO, sized(id, len), &mut v);
+            q.enqueue(Instant::ZERO, packet(id, len), &mut v);
         }
         assert_eq!(v.len(), 1);
         assert_eq!(q.backlog(), Backlog { packets: 2, bytes: Bytes(2000) });

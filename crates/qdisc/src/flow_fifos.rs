@@ -6,7 +6,7 @@
 use narrows_lists::{Fifos, Queue};
 use narrows_units::{Bytes, Instant};
 
-use crate::{Backlog, ClassReport, Packet};
+use crate::{Backlog, ClassReport, Counters, Packet, Report};
 
 /// The packets of all flows. Where each flow's begin and end is kept with the flow; its bytes are kept here, next to
 /// each other, so that the longest is soon found.
@@ -78,8 +78,28 @@ impl<P: Packet> FlowFifos<P> {
         longest
     }
 
+    /// What there is to tell of a discipline, under its name and those of its two sets of flows.
+    pub fn report<'a>(
+        &self,
+        name: &'static str,
+        counters: &Counters,
+        sets: [(&'static str, impl Iterator<Item = &'a Queue>); 2],
+    ) -> Report {
+        let classes = Vec::from(sets.map(|(name, queues)| self.class(name, queues)));
+        let flows = classes.iter().map(|c| c.flows).sum();
+        Report {
+            name,
+            counters: counters.clone(),
+            backlog: self.backlog,
+            classes,
+            flows,
+            active_flows: flows,
+            ..Report::default()
+        }
+    }
+
     /// A class made of the flows with these queues.
-    pub fn class<'a>(&self, name: &'static str, queues: impl Iterator<Item = &'a Queue>) -> ClassReport {
+    fn class<'a>(&self, name: &'static str, queues: impl Iterator<Item = &'a Queue>) -> ClassReport {
         let mut class = ClassReport { name, ..ClassReport::default() };
         for queue in queues.filter(|queue| !queue.is_empty()) {
             class.flows += 1;

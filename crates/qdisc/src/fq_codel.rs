@@ -299,10 +299,6 @@ impl<P: Packet> Qdisc<P> for FqCodel<P> {
         None
     }
 
-    fn next_ready(&self, now: Instant) -> Option<Instant> {
-        (self.packets.backlog().packets > 0).then_some(now)
-    }
-
     fn backlog(&self) -> Backlog {
         self.packets.backlog()
     }
@@ -322,18 +318,7 @@ impl<P: Packet> Manage for FqCodel<P> {
 
     fn report(&mut self, _now: Instant) -> Report {
         let of = |age| self.flows.iter().filter(move |f| f.age == age).map(|f| &f.queue);
-        let class = |name, age| self.packets.class(name, of(age));
-        let classes = vec![class("new", Age::New), class("old", Age::Old)];
-        let flows = classes.iter().map(|c| c.flows).sum();
-        Report {
-            name: "fq_codel",
-            counters: self.counters.clone(),
-            backlog: self.packets.backlog(),
-            classes,
-            flows,
-            active_flows: flows,
-            ..Report::default()
-        }
+        self.packets.report("fq_codel", &self.counters, [("new", of(Age::New)), ("old", of(Age::Old))])
     }
 }
 

@@ -233,13 +233,7 @@ impl<P: Packet> Lanes<P> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::Record;
-
-    fn packet(id: u64, len: u64) -> Record {
-        let mut r = Record { id, ..Record::default() };
-        r.header.len = Bytes(len);
-        r
-    }
+    use crate::samples::packet;
 
     #[test]
     fn turns_lengths_and_places_by_hand() {

@@ -35,6 +35,8 @@ mod record;
 mod red;
 mod report;
 mod rio;
+#[cfg(test)]
+mod samples;
 mod seam;
 mod sfq;
 mod shaper;

@@ -238,10 +238,6 @@ impl<P: Packet> Qdisc<P> for Red<P> {
         Some(packet)
     }
 
-    fn next_ready(&self, now: Instant) -> Option<Instant> {
-        (!self.queue.is_empty()).then_some(now)
-    }
-
     fn backlog(&self) -> Backlog {
         self.backlog
     }

@@ -45,8 +45,11 @@ pub trait Qdisc<P: Packet> {
     /// The next packet to send, if one may leave now.
     fn dequeue(&mut self, now: Instant, verdicts: &mut Verdicts<P>) -> Option<P>;
 
-    /// When it is worth calling [`Qdisc::dequeue`] again.
-    fn next_ready(&self, now: Instant) -> Option<Instant>;
+    /// When it is worth calling [`Qdisc::dequeue`] again: now, as long as anything waits. A discipline that holds
+    /// packets back, and whatever wraps another, says so itself.
+    fn next_ready(&self, now: Instant) -> Option<Instant> {
+        (self.backlog().packets > 0).then_some(now)
+    }
 
     /// What waits to be sent.
     fn backlog(&self) -> Backlog;
@@ -59,18 +62,24 @@ pub trait ReversePath<P: Packet> {
     fn reverse(&mut self, now: Instant, packet: P, verdicts: &mut Verdicts<P>) -> Option<P>;
 
     /// A packet of the other direction that was kept and may go now. What was kept of the own direction moves into the
-    /// queue at this call.
-    fn release(&mut self, now: Instant, verdicts: &mut Verdicts<P>) -> Option<P>;
+    /// queue at this call. This and the three methods below are for disciplines that keep packets.
+    fn release(&mut self, _now: Instant, _verdicts: &mut Verdicts<P>) -> Option<P> {
+        None
+    }
 
     /// When it is worth calling [`ReversePath::release`] again.
-    fn next_release(&self, now: Instant) -> Option<Instant>;
+    fn next_release(&self, _now: Instant) -> Option<Instant> {
+        None
+    }
 
     /// How many packets are kept, of either direction. They are no part of the backlog: they do not load this link.
-    fn held(&self) -> usize;
+    fn held(&self) -> usize {
+        0
+    }
 
     /// Lets all that is kept go, in order: [`ReversePath::release`] gives it out from now on. For a driver that takes
     /// the discipline apart.
-    fn release_all(&mut self, now: Instant);
+    fn release_all(&mut self, _now: Instant) {}
 }
 
 /// What an operator asks of a discipline, and no packet.

@@ -137,10 +137,6 @@ impl<P: Packet> Qdisc<P> for Sfq<P> {
         Some(packet)
     }
 
-    fn next_ready(&self, now: Instant) -> Option<Instant> {
-        self.queues.next_ready(now)
-    }
-
     fn backlog(&self) -> Backlog {
         self.queues.backlog()
     }

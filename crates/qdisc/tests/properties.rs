@@ -3,7 +3,7 @@
 mod harness;
 
 use harness::drive::{Tested, Waking, direction, driver, run};
-use harness::ledger::{Fate, Ledger, held};
+use harness::ledger::{Fate, held};
 use harness::traffic::{Arrival, Traffic, nonsense};
 use harness::{Rng, SPECS, build, link, seeds};
 use narrows_qdisc::{Direction, Driver, Event, Record, Spec};
@@ -46,27 +46,24 @@ fn every_packet_leaves_once_and_new_data_in_order() {
 
 #[test]
 fn who_calls_when_told_sees_what_one_who_polls_sees() {
-    each(|spec, shaped, seed, arrivals| {
-        let told = run(build(spec, shaped, seed), arrivals, Waking::Told).0;
-        let polled = run(build(spec, shaped, seed), arrivals, Waking::Polling).0;
-        same(&told, &polled);
-    });
+    both_ways_are_one(|| Waking::Told, || Waking::Polling);
 }
 
 #[test]
 fn the_same_seed_gives_the_same_run() {
-    each(|spec, shaped, seed, arrivals| {
-        let once = run(build(spec, shaped, seed), arrivals, Waking::Told).0;
-        let again = run(build(spec, shaped, seed), arrivals, Waking::Told).0;
-        same(&once, &again);
-    });
+    both_ways_are_one(|| Waking::Told, || Waking::Told);
 }
 
-fn same(a: &Ledger, b: &Ledger) {
-    for (i, (x, y)) in a.fates.iter().zip(&b.fates).enumerate() {
-        assert_eq!(x, y, "event {i}");
-    }
-    assert_eq!(a.fates.len(), b.fates.len());
+/// Two runs with the same seed, driven in one way and in the other, are event for event the same.
+fn both_ways_are_one(one: fn() -> Waking, other: fn() -> Waking) {
+    each(|spec, shaped, seed, arrivals| {
+        let ledger = |waking| run(build(spec, shaped, seed), arrivals, waking).0;
+        let (a, b) = (ledger(one()), ledger(other()));
+        for (i, (x, y)) in a.fates.iter().zip(&b.fates).enumerate() {
+            assert_eq!(x, y, "event {i}");
+        }
+        assert_eq!(a.fates.len(), b.fates.len());
+    });
 }
 
 #[test]

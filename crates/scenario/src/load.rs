@@ -177,15 +177,16 @@ fn probes(top: &Reader<'_>, topology: &Topology, traffic: &[Traffic]) -> Result<
     for text in strings(&r, "stalls", "times in quotes, as [\"20s\", \"60s\"]")? {
         stalls.push(quantity::time(text).map_err(|e| r.wrong("stalls", e))?);
     }
+    let usual = Probes::default();
     if !r.has("stalls") {
-        stalls = vec![Duration::from_secs(20), Duration::from_secs(60)];
+        stalls = usual.stalls;
     }
     let probes = Probes {
-        slice: r.or("slice", Duration::from_secs(20), |r, k| r.positive_time(k))?,
+        slice: r.or("slice", usual.slice, |r, k| r.positive_time(k))?,
         series: sorted(series),
-        interval: r.or("interval", Duration::from_millis(100), |r, k| r.positive_time(k))?,
+        interval: r.or("interval", usual.interval, |r, k| r.positive_time(k))?,
         epochs: r.positive_time("epochs")?,
-        bursts: r.or("bursts", false, |r, k| r.flag(k))?,
+        bursts: r.or("bursts", usual.bursts, |r, k| r.flag(k))?,
         capture: sorted(capture),
         stalls: sorted(stalls),
         groups: groups(r.tables("groups")?, traffic)?,

@@ -90,6 +90,22 @@ pub struct Probes {
     pub groups: Vec<Group>,
 }
 
+impl Default for Probes {
+    /// What a file asks for that says nothing of it.
+    fn default() -> Self {
+        Self {
+            slice: Duration::from_secs(20),
+            series: Vec::new(),
+            interval: Duration::from_millis(100),
+            epochs: None,
+            bursts: false,
+            capture: Vec::new(),
+            stalls: vec![Duration::from_secs(20), Duration::from_secs(60)],
+            groups: Vec::new(),
+        }
+    }
+}
+
 /// Some objects: those of some entries of traffic that are of some sizes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Group {

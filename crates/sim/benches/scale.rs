@@ -5,65 +5,42 @@
 //! the same time. Memory: connections that stand and carry nothing; what one takes is the slope between two numbers of
 //! them. Each case runs in a process of its own, because the peak of a process never falls.
 
-#![expect(clippy::disallowed_methods, reason = "a bench is a driver: it has a clock")]
-
 use core::ops::ControlFlow;
 use std::process::Command;
 
 use narrows_scenario::Experiment;
+use narrows_testing::cpu_time_ns;
 
 type Error = Box<dyn std::error::Error>;
 
-const FILES: &str = r#"
-name = "files"
-rate = "10gbit"
+/// One class of traffic over a link that is wide enough.
+fn scenario(rate: &str, duration: &str, jitter: &str, traffic: &str) -> String {
+    format!(
+        r#"
+name = "scale"
+rate = "{rate}"
 rtt = "20ms"
 mtu = 1500
 overhead = 0
 discipline = "fifo:10000"
-duration = "30s"
-jitter = "20s"
-[tcp]
-preset = "ns2"
-recovery = "sack"
-[[traffic]]
-kind = "files"
-flows = 1
-size = "14480B"
-opened_by = "sender"
-"#;
-
-const IDLE: &str = r#"
-name = "idle"
-rate = "1gbit"
-rtt = "20ms"
-mtu = 1500
-overhead = 0
-discipline = "fifo:10000"
-duration = "12s"
-jitter = "10s"
+duration = "{duration}"
+jitter = "{jitter}"
 [tcp]
 recovery = "sack"
 [[traffic]]
-kind = "telnet"
 flows = 1
-interval = "100000s"
-bytes = 100
 opened_by = "sender"
-"#;
-
-/// Time this process has had a processor, in seconds, so that a busy machine does not count; the clock where the kernel
-/// keeps none.
-fn cpu_time_s() -> f64 {
-    let kept = std::fs::read_to_string("/proc/self/schedstat").unwrap_or_default();
-    let on_cpu = kept.split_whitespace().next().and_then(|ns| ns.parse::<f64>().ok());
-    on_cpu.map_or_else(
-        || {
-            let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
-            since.map_or(0.0, |t| t.as_secs_f64())
-        },
-        |ns| ns / 1e9,
+{traffic}
+"#
     )
+}
+
+fn files() -> String {
+    scenario("10gbit", "30s", "20s", "kind = 'files'\nsize = '14480B'")
+}
+
+fn idle() -> String {
+    scenario("1gbit", "12s", "10s", "kind = 'telnet'\ninterval = '100000s'\nbytes = 100")
 }
 
 /// The most memory this process has had, in bytes; 0 where the kernel does not tell.
@@ -79,11 +56,12 @@ fn case(text: &str, preset: &str, flows: u64) -> Result<(), Error> {
     let sets = [format!("traffic.0.flows={flows}"), format!("tcp.preset={preset}")];
     let runs = Experiment::parse(text, &sets)?.expand()?;
     let times = (300_000 / flows).clamp(1, 100);
-    let start = cpu_time_s();
+    let start = cpu_time_ns();
     for run in (0..times).flat_map(|_| &runs) {
         narrows_sim::run(&run.scenario, run.seed, &mut |_| ControlFlow::Continue(()))?;
     }
-    println!("{} {}", (cpu_time_s() - start) / (times * runs.len() as u64) as f64, peak_bytes());
+    let seconds = (cpu_time_ns() - start) / 1e9;
+    println!("{} {}", seconds / (times * runs.len() as u64) as f64, peak_bytes());
     Ok(())
 }
 
@@ -99,7 +77,7 @@ fn measure(kind: &str, preset: &str, flows: u64) -> Result<(f64, u64), Error> {
 fn main() -> Result<(), Error> {
     let args: Vec<String> = std::env::args().skip(1).collect();
     if let [_, kind, preset, flows] = args.as_slice() {
-        return case(if kind == "idle" { IDLE } else { FILES }, preset, flows.parse()?);
+        return case(&if kind == "idle" { idle() } else { files() }, preset, flows.parse()?);
     }
     let most: u64 = args.iter().find_map(|arg| arg.parse().ok()).unwrap_or(1_000_000);
     let n_log_n = |n: u64| n as f64 * (n as f64).log2();

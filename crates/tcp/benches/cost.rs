@@ -3,24 +3,13 @@
 //!
 //! A window of segments goes round between two ends; one in so many is lost, at random.
 
-#![expect(clippy::disallowed_methods, reason = "a bench is a driver: it has a clock")]
-
 use std::collections::VecDeque;
 
 use narrows_tcp::{Config, Endpoint, Io, Preset, Recovery, Segment, TcpEvent};
+use narrows_testing::cpu_time_ns;
 use narrows_units::{Duration, Instant, SeqNum};
 
 const SEGMENTS: u64 = 3_000_000;
-
-/// Time this process has had a processor, so that a busy machine does not count; the clock where the kernel keeps none.
-fn cpu_time_ns() -> f64 {
-    let kept = std::fs::read_to_string("/proc/self/schedstat").unwrap_or_default();
-    let on_cpu = kept.split_whitespace().next().and_then(|ns| ns.parse().ok());
-    on_cpu.unwrap_or_else(|| {
-        let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
-        since.map_or(0.0, |t| t.as_secs_f64() * 1e9)
-    })
-}
 
 /// The path: segments wait here for their turn.
 #[derive(Default)]

@@ -152,6 +152,10 @@ impl AnyCc {
 pub(crate) mod tests {
     use super::*;
 
+    pub(crate) const fn ms(n: u64) -> Instant {
+        Instant::from_nanos(n * 1_000_000)
+    }
+
     /// An ACK at `ms` with an RTT of 100 ms.
     pub(crate) fn sample(ms: u64, credit: f64) -> AckSample {
         let rtt = Duration::from_millis(100);

@@ -34,6 +34,11 @@ fn run<'a>(config: Config, segments: u64, mut fate: impl FnMut(u32, usize) -> Se
     wire
 }
 
+/// The first copies of segment `n` are lost, and nothing else.
+fn lost(n: u32, copies: usize) -> impl FnMut(u32, usize) -> SegmentFate {
+    move |m, copy| if m == n && copy <= copies { SegmentFate::Drop } else { SegmentFate::Pass }
+}
+
 fn timeouts(wire: &Wire<'_>) -> usize {
     wire.count(Side::A, |e| matches!(e, TcpEvent::Timeout { .. }))
 }
@@ -47,17 +52,11 @@ fn later(wire: &Wire<'_>) -> Vec<(u64, u32)> {
 fn a_lost_last_segment_is_probed() {
     // Section 7.2: PTO = 2 * SRTT + 200 ms for a delayed ACK, as one segment is out, from the last ACK on: 100 + 400
     // ms.
-    let wire = run(
-        config(""),
-        10,
-        |n, copy| if (n, copy) == (10, 1) { SegmentFate::Drop } else { SegmentFate::Pass },
-    );
+    let wire = run(config(""), 10, lost(10, 1));
     assert_eq!((later(&wire), timeouts(&wire)), (vec![(500, 10)], 0));
     assert_eq!(wire.now, Instant::ZERO + Duration::from_millis(600));
     // Without it the timer waits for a second after the last ACK.
-    let wire = run(config("rack_tlp=off"), 10, |n, copy| {
-        if (n, copy) == (10, 1) { SegmentFate::Drop } else { SegmentFate::Pass }
-    });
+    let wire = run(config("rack_tlp=off"), 10, lost(10, 1));
     assert_eq!((later(&wire), timeouts(&wire)), (vec![(1100, 10)], 1));
 }
 
@@ -76,12 +75,7 @@ fn a_lost_tail_is_found_by_its_probe() {
 #[test]
 fn a_probe_that_repairs_halves_the_window_once() {
     // Section 7.4.2: known only when more is acknowledged without a D-SACK.
-    let mut wire =
-        run(
-            config(""),
-            10,
-            |n, copy| if (n, copy) == (10, 1) { SegmentFate::Drop } else { SegmentFate::Pass },
-        );
+    let mut wire = run(config(""), 10, lost(10, 1));
     assert!(wire.ends[0].ssthresh().is_infinite());
     wire.act(Side::A, Act::Write(4000));
     wire.run();
@@ -105,16 +99,10 @@ fn a_probe_that_was_not_needed_costs_nothing() {
 fn a_lost_copy_is_sent_again_without_a_timeout() {
     // 3 and its copy of 100 ms are lost. What the ACKs of 1 and 2 let go at 100 ms is SACKed at 200 ms: it was sent
     // after the copy.
-    let wire = run(
-        config(""),
-        20,
-        |n, copy| if n == 3 && copy <= 2 { SegmentFate::Drop } else { SegmentFate::Pass },
-    );
+    let wire = run(config(""), 20, lost(3, 2));
     let third: Vec<_> = wire.data(Side::A).into_iter().filter(|s| s.1 == 3).collect();
     assert_eq!((third, timeouts(&wire)), (vec![(0, 3), (100, 3), (200, 3)], 0));
-    let wire = run(config("rack_tlp=off"), 20, |n, copy| {
-        if n == 3 && copy <= 2 { SegmentFate::Drop } else { SegmentFate::Pass }
-    });
+    let wire = run(config("rack_tlp=off"), 20, lost(3, 2));
     assert_eq!(timeouts(&wire), 1);
 }
 
@@ -134,11 +122,7 @@ fn reordering_within_a_quarter_of_the_round_trip_is_no_loss() {
 
 #[test]
 fn three_above_it_tell_a_loss_at_once_while_no_reordering_was_seen() {
-    let wire = run(
-        config(""),
-        10,
-        |n, copy| if (n, copy) == (7, 1) { SegmentFate::Drop } else { SegmentFate::Pass },
-    );
+    let wire = run(config(""), 10, lost(7, 1));
     assert_eq!(later(&wire), [(100, 7)]);
 }
 

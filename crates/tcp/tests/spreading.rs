@@ -25,11 +25,26 @@ fn slots(from: u64, apart: u64, segments: u32) -> Vec<(u64, u32)> {
 
 const WHOLE: fn(Side, Instant, &narrows_tcp::Segment) -> SegmentFate = |_, _, _| SegmentFate::Pass;
 
-#[test]
-fn the_client_takes_r0_from_the_syn_ack() {
+/// A client that opens and has so many bytes to send.
+fn writing(bytes: u64) -> Wire<'static> {
     let mut wire = Wire::new(config(""), WirePath::delay_ms(50), WHOLE);
     wire.act(Side::A, Act::Open);
-    wire.act(Side::A, Act::Write(30_000));
+    wire.act(Side::A, Act::Write(bytes));
+    wire
+}
+
+/// The same, and at `at_ms` it has so many more; all of it is over.
+fn writing_twice(bytes: u64, at_ms: u64, more: u64) -> Wire<'static> {
+    let mut wire = writing(bytes);
+    wire.run_until(ms(at_ms));
+    wire.act(Side::A, Act::Write(more));
+    wire.run();
+    wire
+}
+
+#[test]
+fn the_client_takes_r0_from_the_syn_ack() {
+    let mut wire = writing(30_000);
     wire.run();
     let sent = wire.data(Side::A);
     assert_eq!(sent[..10], slots(100, 10, 10));
@@ -40,9 +55,7 @@ fn the_client_takes_r0_from_the_syn_ack() {
 
 #[test]
 fn the_server_takes_r0_from_the_third_segment() {
-    let mut wire = Wire::new(config(""), WirePath::delay_ms(50), WHOLE);
-    wire.act(Side::A, Act::Open);
-    wire.act(Side::A, Act::Write(500));
+    let mut wire = writing(500);
     wire.run_until(ms(150));
     // SYN-ACK at 50, ACK and request at 150; it answers 300 ms later, and so do the slots.
     wire.run_until(ms(450));
@@ -55,9 +68,7 @@ fn the_server_takes_r0_from_the_third_segment() {
 
 #[test]
 fn fewer_segments_use_the_first_slots() {
-    let mut wire = Wire::new(config(""), WirePath::delay_ms(50), WHOLE);
-    wire.act(Side::A, Act::Open);
-    wire.act(Side::A, Act::Write(4_000));
+    let mut wire = writing(4_000);
     wire.act(Side::A, Act::Close);
     wire.run();
     assert_eq!(wire.data(Side::A), slots(100, 10, 4));
@@ -65,12 +76,7 @@ fn fewer_segments_use_the_first_slots() {
 
 #[test]
 fn late_data_use_the_slots_that_are_left() {
-    let mut wire = Wire::new(config(""), WirePath::delay_ms(50), WHOLE);
-    wire.act(Side::A, Act::Open);
-    wire.act(Side::A, Act::Write(2_000));
-    wire.run_until(ms(135));
-    wire.act(Side::A, Act::Write(20_000));
-    wire.run();
+    let wire = writing_twice(2_000, 135, 20_000);
     let mut due = slots(100, 10, 2);
     due.extend((0..6).map(|k| (140 + 10 * k, 3 + k as u32)));
     // R0 is over: what found no slot, and two for the ACK of segment 1; then two for each.
@@ -81,9 +87,7 @@ fn late_data_use_the_slots_that_are_left() {
 #[test]
 fn how_often_it_is_asked_makes_no_difference() {
     let run = |step: u64| {
-        let mut wire = Wire::new(config(""), WirePath::delay_ms(50), WHOLE);
-        wire.act(Side::A, Act::Open);
-        wire.act(Side::A, Act::Write(50_000));
+        let mut wire = writing(50_000);
         for at in (step..2_000).step_by(step as usize) {
             wire.run_until(ms(at));
             wire.act(Side::A, Act::Write(0));
@@ -209,11 +213,6 @@ fn other_handshakes() {
 
 #[test]
 fn after_idling_nothing_is_spread() {
-    let mut wire = Wire::new(config(""), WirePath::delay_ms(50), WHOLE);
-    wire.act(Side::A, Act::Open);
-    wire.act(Side::A, Act::Write(3_000));
-    wire.run_until(ms(5_000));
-    wire.act(Side::A, Act::Write(8_000));
-    wire.run();
+    let wire = writing_twice(3_000, 5_000, 8_000);
     assert!(wire.data(Side::A)[3..].iter().all(|s| s.0 == 5_000), "{:?}", wire.data(Side::A));
 }

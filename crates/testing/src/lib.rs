@@ -1,10 +1,16 @@
-//! What the tests of several crates share: one form in which a test says that it was skipped, and why.
+//! What the tests and benches of several crates share: one form in which a test says that it was skipped, and why; a
+//! directory, random numbers, a clock, and tables that several implementations must meet.
 //!
 //! libtest counts such a test as passed and keeps what it prints to itself. So the line also goes to the file that
 //! [`SKIPS`] names, where `make test` finds it.
 
+mod scratch;
+pub mod tables;
+
 use std::fmt::Display;
 use std::io::Write as _;
+
+pub use scratch::Scratch;
 
 /// The environment variable with the name of a file that takes a line for each [`skip`] and [`skip_part`].
 pub const SKIPS: &str = "NARROWS_SKIPS";
@@ -33,6 +39,31 @@ pub fn running() -> String {
         Some(name) if name != "main" => name.to_owned(),
         _ => std::env::args().next().unwrap_or_default().rsplit('/').next().unwrap_or_default().to_owned(),
     }
+}
+
+/// xorshift64* (Vigna 2016): enough to make traffic, and the same on every machine. The seed is not 0.
+#[derive(Clone, Debug)]
+pub struct Rng(pub u64);
+
+impl Rng {
+    /// Below `n`.
+    pub fn below(&mut self, n: u64) -> u64 {
+        self.0 ^= self.0 >> 12;
+        self.0 ^= self.0 << 25;
+        self.0 ^= self.0 >> 27;
+        (self.0.wrapping_mul(0x2545_f491_4f6c_dd1d) >> 33) % n
+    }
+}
+
+/// Time this process has had a processor, so that a busy machine does not count; the clock where the kernel keeps none.
+#[must_use]
+pub fn cpu_time_ns() -> f64 {
+    let kept = std::fs::read_to_string("/proc/self/schedstat").unwrap_or_default();
+    let on_cpu = kept.split_whitespace().next().and_then(|ns| ns.parse().ok());
+    on_cpu.unwrap_or_else(|| {
+        let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
+        since.map_or(0.0, |t| t.as_secs_f64() * 1e9)
+    })
 }
 
 fn tell(line: String) {

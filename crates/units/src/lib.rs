@@ -6,6 +6,24 @@
 
 #![forbid(unsafe_code)]
 
+/// `+` and `+=` of a quantity.
+macro_rules! saturating_sum {
+    ($quantity:ident) => {
+        impl core::ops::Add for $quantity {
+            type Output = Self;
+            /// The sum, at most `u64::MAX`.
+            fn add(self, other: Self) -> Self {
+                Self(self.0.saturating_add(other.0))
+            }
+        }
+        impl core::ops::AddAssign for $quantity {
+            fn add_assign(&mut self, other: Self) {
+                *self = *self + other;
+            }
+        }
+    };
+}
+
 mod rate;
 mod seq;
 mod time;

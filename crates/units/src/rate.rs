@@ -4,7 +4,7 @@
 //! large stays at the greatest number there is. Neither wraps round to a size that nobody ever counted.
 
 use core::fmt;
-use core::ops::{Add, AddAssign, Sub, SubAssign};
+use core::ops::{Sub, SubAssign};
 use core::str::FromStr;
 
 use crate::Duration;
@@ -34,18 +34,7 @@ impl Bytes {
     }
 }
 
-impl Add for Bytes {
-    type Output = Self;
-    /// The sum, at most `u64::MAX`.
-    fn add(self, o: Self) -> Self {
-        Self(self.0.saturating_add(o.0))
-    }
-}
-impl AddAssign for Bytes {
-    fn add_assign(&mut self, o: Self) {
-        *self = *self + o;
-    }
-}
+saturating_sum!(Bytes);
 impl Sub for Bytes {
     type Output = Self;
     /// The difference, or zero where `o` is larger.

@@ -112,17 +112,7 @@ impl Sub<Duration> for Instant {
         Self(self.0.saturating_sub(d.0))
     }
 }
-impl Add for Duration {
-    type Output = Self;
-    fn add(self, d: Self) -> Self {
-        Self(self.0.saturating_add(d.0))
-    }
-}
-impl AddAssign for Duration {
-    fn add_assign(&mut self, d: Self) {
-        *self = *self + d;
-    }
-}
+saturating_sum!(Duration);
 impl Mul<u64> for Duration {
     type Output = Self;
     fn mul(self, k: u64) -> Self {

@@ -1,5 +1,7 @@
 //! Transfers over an empty path take as long as addition says: "Burst TCP" (Gonçalves), Table II and Fig. 10, NewReno.
 
+use narrows_testing::tables::DUMBBELL_TIMES;
+
 use super::{column, coordinate, runs, simulate};
 
 /// Nanoseconds to put `bytes` on a link, rounded up as in `units`.
@@ -25,25 +27,13 @@ fn acknowledged(n: u64, first: u64, r: u64, slot: u64) -> u64 {
 /// 90.554667 ms. The SYN's acknowledgment opens the window to two. The column is the paper's, in microseconds.
 #[test]
 fn transfers_over_the_empty_dumbbell() {
-    let table: [(u32, u32); 10] = [
-        (4, 285_863),
-        (5, 291_538),
-        (6, 297_213),
-        (7, 302_887),
-        (8, 383_518),
-        (9, 389_193),
-        (12, 406_217),
-        (16, 481_172),
-        (24, 526_570),
-        (32, 578_827),
-    ];
     let slot = nanos(1064, 1_500_000);
     let there = |bytes| 2 * nanos(bytes, 10_000_000) + nanos(bytes, 1_500_000) + 45_000_000;
     let (r, r_syn) = (there(1064) + there(40), 2 * there(40));
     assert_eq!((r, r_syn, slot), (97_654_401, 90_554_668, 5_674_667));
     let runs = runs("dumbbell-times.toml", &[]);
-    assert_eq!(runs.len(), table.len());
-    for (run, (packets, micros)) in runs.iter().zip(table) {
+    assert_eq!(runs.len(), DUMBBELL_TIMES.len());
+    for (run, (packets, micros)) in runs.iter().zip(DUMBBELL_TIMES) {
         assert_eq!(coordinate(run, "packets"), f64::from(packets));
         let acked = column(&simulate(run), "transfers", "acked_s");
         let by_hand = r_syn + acknowledged(u64::from(packets) - 1, 2, r, slot);

@@ -3,6 +3,7 @@
 use std::io::Write;
 
 use anyhow::Result;
+use narrows_testing::Rng;
 use narrows_units::{Bytes, Ecn, Instant, SeqNum};
 use narrows_wire::capture::Writer;
 use narrows_wire::{Flags, FlowKey, Header, Proto, TcpHeader};
@@ -10,18 +11,6 @@ use narrows_wire::{Flags, FlowKey, Header, Proto, TcpHeader};
 /// The users' addresses, as `--local` wants them.
 pub const LOCAL: &str = "10.1.0.0/16";
 const USERS: u64 = 300;
-
-/// xorshift64*.
-struct Rng(u64);
-
-impl Rng {
-    fn below(&mut self, n: u64) -> u64 {
-        self.0 ^= self.0 >> 12;
-        self.0 ^= self.0 << 25;
-        self.0 ^= self.0 >> 27;
-        (self.0.wrapping_mul(0x2545_f491_4f6c_dd1d) >> 33) % n
-    }
-}
 
 /// Writes downloads of 300 users as a pcap: handshakes, data, copies, acknowledgments, FINs, some ECN, some UDP.
 pub fn write(out: impl Write, seed: u64, packets: u64) -> Result<()> {

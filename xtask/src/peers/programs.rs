@@ -49,7 +49,10 @@ pub fn target() -> PathBuf {
 pub fn ns2() -> Result<Program> {
     let ns = find("ns").context("ns-2 is not installed (Debian: apt-get install ns2)")?;
     let script = root().join("peers/ns2/dumbbell.tcl");
-    let text = std::fs::read(&script).with_context(|| format!("reading {}", script.display()))?;
+    let mut text = Vec::new();
+    for part in [&script, &script.with_file_name("settings.tcl")] {
+        text.extend(std::fs::read(part).with_context(|| format!("reading {}", part.display()))?);
+    }
     Ok(Program {
         digest: digest(&text),
         command: Box::new(move |job| {

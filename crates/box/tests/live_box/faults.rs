@@ -8,10 +8,7 @@ use crate::world::{Kind, World, can_run, inside};
 
 #[test]
 fn a_terminated_box_leaves_the_machine_as_it_was() {
-    if !can_run("a_terminated_box_leaves_the_machine_as_it_was") {
-        return;
-    }
-    let world = World::new(Kind::Routed);
+    let Some(world) = World::try_new(Kind::Routed) else { return };
     world.exec(
         "b",
         "iptables-legacy -t mangle -A FORWARD -p tcp --tcp-flags SYN,RST SYN -j TCPMSS --clamp-mss-to-pmtu",
@@ -30,10 +27,7 @@ fn a_terminated_box_leaves_the_machine_as_it_was() {
 
 #[test]
 fn a_killed_box_lets_traffic_flow_and_the_next_start_cleans_up() {
-    if !can_run("a_killed_box_lets_traffic_flow_and_the_next_start_cleans_up") {
-        return;
-    }
-    let world = World::new(Kind::Routed);
+    let Some(world) = World::try_new(Kind::Routed) else { return };
     let before = world.rules();
     let running = world.start("--down 200kbit --discipline fifo:20");
     running.kill();
@@ -55,10 +49,7 @@ fn a_killed_box_lets_traffic_flow_and_the_next_start_cleans_up() {
 
 #[test]
 fn the_doctor_cleans_up_after_a_killed_box() {
-    if !can_run("the_doctor_cleans_up_after_a_killed_box") {
-        return;
-    }
-    let world = World::new(Kind::Bridged);
+    let Some(world) = World::try_new(Kind::Bridged) else { return };
     world.exec("b", "sysctl -qw net.bridge.bridge-nf-call-iptables=0");
     let before = world.rules();
     world.start("--down 4mbit --discipline fifo:20").kill();
@@ -77,10 +68,7 @@ fn the_doctor_cleans_up_after_a_killed_box() {
 
 #[test]
 fn a_second_box_on_the_same_interfaces_is_refused() {
-    if !can_run("a_second_box_on_the_same_interfaces_is_refused") {
-        return;
-    }
-    let world = World::new(Kind::Routed);
+    let Some(world) = World::try_new(Kind::Routed) else { return };
     let running = world.start("--down 4mbit --discipline fifo:20");
     let before = world.rules();
     let pid = running.pid().to_string();
@@ -98,10 +86,7 @@ fn a_second_box_on_the_same_interfaces_is_refused() {
 
 #[test]
 fn what_cannot_be_is_refused_before_anything_is_touched() {
-    if !can_run("what_cannot_be_is_refused_before_anything_is_touched") {
-        return;
-    }
-    let world = World::new(Kind::Routed);
+    let Some(world) = World::try_new(Kind::Routed) else { return };
     let before = world.rules();
     let file = world.dir.join("bad.toml");
     std::fs::write(&file, "down = '600kbit'\nburst = 3\n").unwrap();
@@ -143,10 +128,7 @@ fn what_cannot_be_is_refused_before_anything_is_touched() {
 
 #[test]
 fn without_permission_the_capability_and_the_remedy_are_named() {
-    if !can_run("without_permission_the_capability_and_the_remedy_are_named") {
-        return;
-    }
-    let world = World::new(Kind::Routed);
+    let Some(world) = World::try_new(Kind::Routed) else { return };
     let inner = world.narrows("run --lan lan --wan wan --discipline fifo:9");
     let args: Vec<_> = inner.get_args().skip(3).map(std::ffi::OsStr::to_owned).collect();
     for (drop, name) in [("-net_admin", "CAP_NET_ADMIN"), ("-net_raw", "CAP_NET_RAW")] {
@@ -161,10 +143,7 @@ fn without_permission_the_capability_and_the_remedy_are_named() {
 
 #[test]
 fn a_queue_somebody_else_listens_on_is_refused_and_nothing_stays() {
-    if !can_run("a_queue_somebody_else_listens_on_is_refused_and_nothing_stays") {
-        return;
-    }
-    let world = World::new(Kind::Routed);
+    let Some(world) = World::try_new(Kind::Routed) else { return };
     let before = world.rules();
     let (tell, told) = std::sync::mpsc::channel();
     let (done, wait) = std::sync::mpsc::channel::<()>();
@@ -185,7 +164,7 @@ fn a_queue_somebody_else_listens_on_is_refused_and_nothing_stays() {
 
 #[test]
 fn an_interface_that_goes_and_comes_back_is_told_and_served() {
-    if !can_run("an_interface_that_goes_and_comes_back_is_told_and_served") {
+    if !can_run() {
         return;
     }
     for backend in ["nfqueue", "packet"] {
@@ -207,10 +186,7 @@ fn an_interface_that_goes_and_comes_back_is_told_and_served() {
 
 #[test]
 fn a_malformed_packet_is_counted_and_goes_on() {
-    if !can_run("a_malformed_packet_is_counted_and_goes_on") {
-        return;
-    }
-    let world = World::new(Kind::Routed);
+    let Some(world) = World::try_new(Kind::Routed) else { return };
     let running = world.start("--up 20mbit --discipline fifo:100");
     // Destination options (60) that claim 2048 bytes in a packet of 8: a router forwards it, no host takes it.
     let to: SocketAddrV6 = "[fd78::2]:0".parse().unwrap();
@@ -242,10 +218,7 @@ fn rubbish(n: u32) -> Vec<u8> {
 
 #[test]
 fn a_flood_of_syns_and_rubbish_is_survived() {
-    if !can_run("a_flood_of_syns_and_rubbish_is_survived") {
-        return;
-    }
-    let world = World::new(Kind::Routed);
+    let Some(world) = World::try_new(Kind::Routed) else { return };
     for spec in ["taq", "taq:mode=paper", "taq:waiting_syn=hold"] {
         let running = world.start(&format!("--down 4mbit --up 4mbit --discipline {spec}"));
         let to: std::net::SocketAddrV4 = "10.78.0.2:0".parse().unwrap();
@@ -275,10 +248,7 @@ fn raw(family: i32, protocol: i32) -> UdpSocket {
 
 #[test]
 fn a_box_keeps_only_what_it_needs() {
-    if !can_run("a_box_keeps_only_what_it_needs") {
-        return;
-    }
-    let world = World::new(Kind::Routed);
+    let Some(world) = World::try_new(Kind::Routed) else { return };
     let running = world.start("--down 4mbit --discipline fifo:20");
     let tasks = std::fs::read_dir(format!("/proc/{}/task", running.pid())).unwrap();
     for task in tasks.flatten() {

@@ -7,7 +7,7 @@ use narrows_box::{ReportJson, Status};
 use narrows_testing::skip;
 use nix::sys::signal::Signal;
 
-use crate::world::{Kind, World, can_run, inside};
+use crate::world::{Kind, World, inside};
 
 /// Whatever came has gone, was dropped, or waits.
 fn is_conserved(r: &ReportJson) -> bool {
@@ -21,10 +21,7 @@ pub fn at_rest(s: &Status) -> bool {
 
 #[test]
 fn tcp_passes_shaped_and_nothing_is_unaccounted_for() {
-    if !can_run("tcp_passes_shaped_and_nothing_is_unaccounted_for") {
-        return;
-    }
-    let world = World::new(Kind::Routed);
+    let Some(world) = World::try_new(Kind::Routed) else { return };
     let running = world.start("--down 4mbit --up 1mbit --discipline fifo:20");
     for server in [world.server4(), world.server6()] {
         world.fetch(server, 400_000).complete();
@@ -42,10 +39,7 @@ fn tcp_passes_shaped_and_nothing_is_unaccounted_for() {
 
 #[test]
 fn a_direction_without_a_rate_passes_at_once() {
-    if !can_run("a_direction_without_a_rate_passes_at_once") {
-        return;
-    }
-    let world = World::new(Kind::Routed);
+    let Some(world) = World::try_new(Kind::Routed) else { return };
     let running = world.start("--up 64kbit --discipline fifo:100");
     world.fetch(world.server4(), 100_000).complete();
     let s = running.wait_for("all that came has gone", at_rest);
@@ -56,10 +50,7 @@ fn a_direction_without_a_rate_passes_at_once() {
 
 #[test]
 fn packets_held_when_the_box_goes_are_let_go() {
-    if !can_run("packets_held_when_the_box_goes_are_let_go") {
-        return;
-    }
-    let world = World::new(Kind::Routed);
+    let Some(world) = World::try_new(Kind::Routed) else { return };
     // 12 kbit/s: one of these a second.
     let running = world.start("--down 12kbit --discipline fifo:1000");
     let datagrams = world.datagrams(200, Duration::ZERO);
@@ -71,10 +62,7 @@ fn packets_held_when_the_box_goes_are_let_go() {
 
 #[test]
 fn an_observer_sees_all_and_holds_nothing() {
-    if !can_run("an_observer_sees_all_and_holds_nothing") {
-        return;
-    }
-    let world = World::new(Kind::Routed);
+    let Some(world) = World::try_new(Kind::Routed) else { return };
     // At 8 kbit/s a megabyte would take 17 minutes.
     let running = world.start("--observe --down 8kbit --discipline fifo:1");
     world.fetch(world.server4(), 1_000_000).complete();
@@ -87,10 +75,7 @@ fn an_observer_sees_all_and_holds_nothing() {
 
 #[test]
 fn a_bridge_is_queued_and_its_settings_put_back() {
-    if !can_run("a_bridge_is_queued_and_its_settings_put_back") {
-        return;
-    }
-    let world = World::new(Kind::Bridged);
+    let Some(world) = World::try_new(Kind::Bridged) else { return };
     let setting = "cat /proc/sys/net/bridge/bridge-nf-call-iptables";
     if !std::path::Path::new("/proc/sys/net/bridge").exists() {
         skip("a_bridge_is_queued_and_its_settings_put_back", "needs br_netfilter");
@@ -112,10 +97,7 @@ fn a_bridge_is_queued_and_its_settings_put_back() {
 
 #[test]
 fn packet_sockets_join_two_interfaces_whatever_their_offloads() {
-    if !can_run("packet_sockets_join_two_interfaces_whatever_their_offloads") {
-        return;
-    }
-    let world = World::new(Kind::Apart);
+    let Some(world) = World::try_new(Kind::Apart) else { return };
     let running = world.start("--backend packet --down 20mbit --discipline fifo:100");
     // veth peers have checksum and segmentation offload on: what arrives is neither cut nor summed. ARP and neighbour
     // discovery must pass for any of this to work.
@@ -126,19 +108,13 @@ fn packet_sockets_join_two_interfaces_whatever_their_offloads() {
     // Cut to wire size: more than 4 MB / 1500 packets.
     assert!(down.sent >= 2666, "{down:?}");
     assert_eq!((s.malformed, s.lost, s.gone, s.backend.as_str()), (0, 0, 0, "packet"));
-    let snmp = inside(&world.ns("c"), || std::fs::read_to_string("/proc/thread-self/net/snmp").unwrap());
-    let snmp = snmp.join().unwrap();
-    let errors = snmp.lines().rfind(|l| l.starts_with("Tcp: ")).unwrap().split(' ').nth(15).unwrap();
-    assert_eq!(errors, "0", "checksum errors (InCsumErrors is the 15th value: {snmp})");
+    assert_eq!(world.counted_of_tcp("c", 15), "0", "checksum errors (InCsumErrors is the 15th value)");
     running.stop();
 }
 
 #[test]
 fn the_routers_own_traffic_is_queued_when_asked() {
-    if !can_run("the_routers_own_traffic_is_queued_when_asked") {
-        return;
-    }
-    let world = World::new(Kind::Routed);
+    let Some(world) = World::try_new(Kind::Routed) else { return };
     let before = world.rules();
     let running = world.start("--local --up 10mbit --down 10mbit --discipline fifo:50");
     world.exec("b", "ping -c 3 -i 0.2 -W 5 10.78.0.2");
@@ -156,14 +132,9 @@ fn the_routers_own_traffic_is_queued_when_asked() {
 
 #[test]
 fn a_reload_under_traffic_loses_nothing() {
-    if !can_run("a_reload_under_traffic_loses_nothing") {
-        return;
-    }
-    let world = World::new(Kind::Routed);
-    let file = world.dir.join("box.toml");
-    let write = |text: &str| std::fs::write(&file, text).unwrap();
-    write("down = '2mbit'\ndiscipline = 'fifo:9000'\n");
-    let running = world.start(&format!("--config {}", file.display()));
+    let Some(world) = World::try_new(Kind::Routed) else { return };
+    world.configure("down = '2mbit'\ndiscipline = 'fifo:9000'\n");
+    let running = world.start_configured();
     // 8 Mbit/s come for two seconds.
     let datagrams = world.datagrams(2000, Duration::from_millis(1));
     let fetch = world.fetch(world.server4(), 300_000);
@@ -174,11 +145,11 @@ fn a_reload_under_traffic_loses_nothing() {
         ("down = '1mbit'\ndiscipline = 'fifo:8000'\nup = '1mbit'\n", Some(1_000_000)),
         ("down = '80mbit'\ndiscipline = 'fifo:7000'\n", Some(80_000_000)),
     ] {
-        write(text);
+        world.configure(text);
         running.signal(Signal::SIGHUP);
         running.wait_for(text, |s| s.down.rate_bps == rate);
     }
-    write("down = '8'\n");
+    world.configure("down = '8'\n");
     running.signal(Signal::SIGHUP);
     let s = running.wait_for("a bad file is told", |s| !s.notices.is_empty());
     assert_eq!(s.down.rate_bps, Some(80_000_000), "the old settings stay");
@@ -194,14 +165,9 @@ fn a_reload_under_traffic_loses_nothing() {
 
 #[test]
 fn either_mode_of_taq_serves_and_changes_while_it_does() {
-    if !can_run("either_mode_of_taq_serves_and_changes_while_it_does") {
-        return;
-    }
-    let world = World::new(Kind::Routed);
-    let file = world.dir.join("box.toml");
-    let write = |text: &str| std::fs::write(&file, text).unwrap();
-    write("down = '4mbit'\nup = '1mbit'\ndiscipline = 'taq'\n");
-    let running = world.start(&format!("--config {}", file.display()));
+    let Some(world) = World::try_new(Kind::Routed) else { return };
+    world.configure("down = '4mbit'\nup = '1mbit'\ndiscipline = 'taq'\n");
+    let running = world.start_configured();
     let fetches: Vec<_> = (0..8).map(|_| world.fetch(world.server4(), 150_000)).collect();
     running.wait_for("flows are followed", |s| s.down.report.flows >= 8);
     for (text, name) in [
@@ -210,7 +176,7 @@ fn either_mode_of_taq_serves_and_changes_while_it_does() {
         ("down = '5mbit'\nup = '1mbit'\ndiscipline = 'fifo:90'\n", "fifo:90"),
         ("down = '6mbit'\nup = '1mbit'\ndiscipline = 'taq'\n", "taq"),
     ] {
-        write(text);
+        world.configure(text);
         running.signal(Signal::SIGHUP);
         running.wait_for(text, |s| s.down.discipline == name);
     }
@@ -223,10 +189,7 @@ fn either_mode_of_taq_serves_and_changes_while_it_does() {
 
 #[test]
 fn the_page_tells_this_machine_all_and_others_their_own() {
-    if !can_run("the_page_tells_this_machine_all_and_others_their_own") {
-        return;
-    }
-    let world = World::new(Kind::Routed);
+    let Some(world) = World::try_new(Kind::Routed) else { return };
     let running = world.start("--down 4mbit --discipline fifo:20 --page 0.0.0.0:8088");
     let get = |end: &str, host: &'static str, path: &'static str| {
         let got = inside(&world.ns(end), move || {

@@ -66,12 +66,12 @@ fn obstacle() -> Option<String> {
 }
 
 /// Whether live tests can run; says why if not.
-pub fn can_run(test: &str) -> bool {
+pub fn can_run() -> bool {
     static OBSTACLE: std::sync::OnceLock<Option<String>> = std::sync::OnceLock::new();
     match OBSTACLE.get_or_init(obstacle) {
         None => true,
         Some(why) => {
-            narrows_testing::skip(test, why);
+            narrows_testing::skip(&narrows_testing::running(), why);
             false
         }
     }
@@ -96,6 +96,11 @@ pub struct World {
 }
 
 impl World {
+    /// One where live tests can run; else it is said why not, and the test returns.
+    pub fn try_new(kind: Kind) -> Option<Self> {
+        can_run().then(|| Self::new(kind))
+    }
+
     pub fn new(kind: Kind) -> Self {
         static NEXT: AtomicU32 = AtomicU32::new(0);
         let tag = format!("nr{:x}{:x}", std::process::id(), NEXT.fetch_add(1, Ordering::Relaxed));
@@ -149,6 +154,24 @@ impl World {
             self.ip(end, &format!("route add default via {gate4} congctl cubic"));
             self.ip(end, &format!("-6 route add default via {gate6}"));
         }
+    }
+
+    /// Writes the box's settings; a box that runs reads them at its next SIGHUP.
+    pub fn configure(&self, settings: &str) {
+        std::fs::write(self.dir.join("box.toml"), settings).unwrap();
+    }
+
+    /// A box with the settings of [`World::configure`].
+    pub fn start_configured(&self) -> BoxProcess {
+        self.start(&format!("--config {}", self.dir.join("box.toml").display()))
+    }
+
+    /// What the kernel at `end` counts of TCP: the `nth` value of its line in /proc/net/snmp.
+    pub fn counted_of_tcp(&self, end: &str, nth: usize) -> String {
+        let snmp = inside(&self.ns(end), || std::fs::read_to_string("/proc/thread-self/net/snmp").unwrap());
+        let snmp = snmp.join().unwrap();
+        let tcp = snmp.lines().rfind(|l| l.starts_with("Tcp: ")).unwrap();
+        tcp.split(' ').nth(nth).unwrap().to_owned()
     }
 
     pub fn ns(&self, end: &str) -> String {

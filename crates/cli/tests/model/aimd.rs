@@ -1,18 +1,6 @@
 //! `narrows model aimd` from outside: the fields of its JSON against the notes' tables, and what it refuses.
 
-use std::process::Output;
-
-use serde_json::Value;
-
-use super::near;
-
-fn aimd(words: &str) -> Output {
-    super::model(&format!("aimd {words}"))
-}
-
-fn json(words: &str) -> Value {
-    super::json(&format!("aimd {words}"))
-}
+use super::{json, near, refuses, said_and_drawn};
 
 /// Rows of section 3.6: Fig. 5, and Fig. 6 and 17.
 #[test]
@@ -21,7 +9,7 @@ fn figures() {
         ("--rate 10mbit --rtt 0.1024 --buffer 25 --packet 1500", 85.3, 0.293, 0.773, 0.453, 0.909),
         ("--rate 10mbit --rtt 0.1 --buffer 40", 83.3, 0.480, 0.676, 0.649, 0.960),
     ] {
-        let got = json(words);
+        let got = json(&format!("aimd {words}"));
         near(&got["dbp_packets"], dbp, 0.05);
         near(&got["phi"], phi, 5e-4);
         near(&got["beta"], beta, 5e-4);
@@ -37,7 +25,7 @@ fn figures() {
 /// Section 3.4: losing at half of the events with 0.8 is 0.9, and 28.4 epochs; the rule of the root.
 #[test]
 fn not_synchronised() {
-    let got = json("--rate 155mbit --rtt 0.12 --buffer 125 --flows 25 --sync 0.5");
+    let got = json("aimd --rate 155mbit --rtt 0.12 --buffer 125 --flows 25 --sync 0.5");
     near(&got["adaptive"]["mean_beta"], 0.9, 1e-12);
     near(&got["adaptive"]["convergence_epochs"]["to_95_percent"], 28.4, 0.05);
     near(&got["buffer_packets"]["dbp_over_sqrt_flows"], 310.0, 1e-9);
@@ -58,21 +46,14 @@ fn outside_the_domain() {
         ("--rate 10mbit --rtt 0.1 --buffer 25 --beta-hi 1", "beta_lo <= beta_hi < 1"),
         ("--rate 10mbit --rtt 0.1 --buffer 25 --utilisation 1.5", "0 < utilisation <= 1"),
     ] {
-        let out = aimd(words);
-        let said = String::from_utf8(out.stderr).unwrap();
-        assert_eq!(out.status.code(), Some(2), "{words}");
-        assert!(said.contains(says) && said.trim().lines().count() == 1, "{words}: {said}");
+        refuses(&format!("aimd {words}"), says);
     }
 }
 
 /// The table for people, and the picture.
 #[test]
-fn said_and_drawn() {
-    let file = std::env::temp_dir().join(format!("narrows-aimd-{}.svg", std::process::id()));
-    let out = aimd(&format!("--rate 10mbit --rtt 0.1 --buffer 25 --plot {}", file.display()));
-    let said = String::from_utf8(out.stdout).unwrap();
+fn table_and_picture() {
+    let (said, drawn) = said_and_drawn("aimd --rate 10mbit --rtt 0.1 --buffer 25");
     assert!(said.contains("0.7692") && said.contains("0.9119"), "{said}");
-    let drawn = std::fs::read_to_string(&file).unwrap();
-    std::fs::remove_file(&file).unwrap();
     assert!(drawn.contains("adaptive, here") && !drawn.contains("NaN"));
 }

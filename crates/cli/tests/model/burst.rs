@@ -2,7 +2,7 @@
 
 use serde_json::json as value;
 
-use super::{json, model, near};
+use super::{json, near, refuses, said_and_drawn};
 
 /// Sections 3.1 to 3.3 of the notes: f = 4, the long way.
 #[test]
@@ -35,15 +35,11 @@ fn other_forms() {
 
 #[test]
 fn table_and_picture() {
-    let file = std::env::temp_dir().join(format!("narrows-burst-{}.svg", std::process::id()));
-    let output = model(&format!("burst --f 4 --plot {}", file.display()));
-    let text = String::from_utf8(output.stdout).unwrap();
+    let (text, svg) = said_and_drawn("burst --f 4");
     assert!(
         text.lines().any(|line| line.starts_with("slow start") && line.contains("1 2 4 8 16 32 64")),
         "{text}"
     );
-    let svg = std::fs::read_to_string(&file).unwrap();
-    std::fs::remove_file(&file).unwrap();
     assert!(svg.contains("Fig. 10a") && svg.contains("B-TCP(4)"));
 }
 
@@ -63,9 +59,6 @@ fn what_it_refuses() {
         ("--packet 70000", "packet = 70000: expected 0 to 65535 bytes"),
         ("--pipe 0", "pipe = 0: expected 1 to 100 000 packets"),
     ] {
-        let output = model(&format!("burst {args}"));
-        let error = String::from_utf8(output.stderr).unwrap();
-        assert_eq!(output.status.code(), Some(2), "{args}: {error}");
-        assert!(error.contains(says) && error.trim_end().lines().count() == 1, "{args}: {error}");
+        refuses(&format!("burst {args}"), says);
     }
 }

@@ -1,18 +1,6 @@
 //! `narrows model isolation` from outside: the fields of its JSON against the notes' tables, and what it refuses.
 
-use std::process::Output;
-
-use serde_json::Value;
-
-use super::near;
-
-fn isolation(words: &str) -> Output {
-    super::model(&format!("isolation {words}"))
-}
-
-fn json(words: &str) -> Value {
-    super::json(&format!("isolation {words}"))
-}
+use super::{json, near, refusal, said_and_drawn};
 
 /// Rows of the table of section 3.3.
 #[test]
@@ -23,7 +11,7 @@ fn verdicts() {
         ("--flows 20 --alpha 0.1 --beta 0.1", 2.4142, "unstable", false),
         ("--flows 20 --alpha 0.1 --beta 0.1 --individual", 0.9487, "stable", true),
     ] {
-        let got = json(words);
+        let got = json(&format!("isolation {words}"));
         near(&got["rho"], rho, 5e-5);
         assert_eq!(
             (&got["verdict"], &got["sufficient_stable"]),
@@ -59,7 +47,7 @@ fn equilibria() {
             1e-9,
         ),
     ] {
-        let rest = &json(&words)["equilibrium"];
+        let rest = &json(&format!("isolation {words}"))["equilibrium"];
         near(&rest["queue"], queue, 1e-9);
         for (i, rate) in rates.into_iter().enumerate() {
             near(&rest["rates"][i], rate, digit);
@@ -78,21 +66,15 @@ fn outside_the_domain() {
         ("--flows 2 --alpha 0.1 --beta 0.1 --capacity 1,2", "--individual"),
         ("--flows 0 --alpha 0.1 --beta 0.1", "1..=10000"),
     ] {
-        let out = isolation(words);
-        let said = String::from_utf8(out.stderr).unwrap();
-        assert_eq!(out.status.code(), Some(2), "{words}");
-        assert!(said.contains(says) && out.stdout.is_empty(), "{words}: {said}");
+        let said = refusal(&format!("isolation {words}"));
+        assert!(said.contains(says), "{words}: {said}");
     }
 }
 
 /// The table for people, and the picture.
 #[test]
-fn said_and_drawn() {
-    let file = std::env::temp_dir().join(format!("narrows-isolation-{}.svg", std::process::id()));
-    let out = isolation(&format!("--flows 10 --alpha 0.1 --beta 0.14 --plot {}", file.display()));
-    let said = String::from_utf8(out.stdout).unwrap();
+fn table_and_picture() {
+    let (said, drawn) = said_and_drawn("isolation --flows 10 --alpha 0.1 --beta 0.14");
     assert!(said.contains("stable") && said.contains("0.8633"), "{said}");
-    let drawn = std::fs::read_to_string(&file).unwrap();
-    std::fs::remove_file(&file).unwrap();
     assert!(drawn.contains("queues of their own") && !drawn.contains("NaN"));
 }

@@ -11,6 +11,7 @@ mod yardsticks;
 
 use std::process::{Command, Output};
 
+use narrows_testing::Scratch;
 use serde_json::Value;
 
 /// `narrows model` with these words.
@@ -23,6 +24,31 @@ fn json(words: &str) -> Value {
     let out = model(&format!("{words} --json"));
     assert!(out.status.success(), "{words}: {}", String::from_utf8_lossy(&out.stderr));
     serde_json::from_slice(&out.stdout).unwrap()
+}
+
+/// What it says, and nothing else, where it cannot do with these words.
+#[track_caller]
+fn refusal(words: &str) -> String {
+    let out = model(words);
+    let said = String::from_utf8(out.stderr).unwrap();
+    assert_eq!(out.status.code(), Some(2), "{words}: {said}");
+    assert!(out.stdout.is_empty(), "{words}");
+    said
+}
+
+/// It ends with 2, and one sentence that `says` what would do.
+#[track_caller]
+fn refuses(words: &str, says: &str) {
+    let said = refusal(words);
+    assert!(said.contains(says) && said.trim().lines().count() == 1, "{words}: {said}");
+}
+
+/// The table for people, and the picture.
+fn said_and_drawn(words: &str) -> (String, String) {
+    let dir = Scratch::new(&format!("model-{}", words.split(' ').next().unwrap()));
+    let file = dir.join("picture.svg");
+    let out = model(&format!("{words} --plot {}", file.display()));
+    (String::from_utf8(out.stdout).unwrap(), std::fs::read_to_string(&file).unwrap())
 }
 
 #[track_caller]

@@ -1,6 +1,6 @@
 //! `narrows model spreading` from outside: the fields of its JSON against the notes' tables, and what it refuses.
 
-use super::{json, model, near};
+use super::{json, near, refuses, said_and_drawn};
 
 /// Columns 10 of the notes' tables at 6.5 %, and their Monte Carlo of RFC 6298.
 #[test]
@@ -33,12 +33,8 @@ fn ten_segments() {
 
 #[test]
 fn table_and_picture() {
-    let file = std::env::temp_dir().join(format!("narrows-spreading-{}.svg", std::process::id()));
-    let output = model(&format!("spreading --loss 0.065 --rtt 0.1 --plot {}", file.display()));
-    let text = String::from_utf8(output.stdout).unwrap();
+    let (text, svg) = said_and_drawn("spreading --loss 0.065 --rtt 0.1");
     assert!(text.lines().any(|line| line.starts_with("spread (S)") && line.contains("0.4671")), "{text}");
-    let svg = std::fs::read_to_string(&file).unwrap();
-    std::fs::remove_file(&file).unwrap();
     assert!(svg.contains("Fig. 14") && svg.contains("IW 10, spread"));
 }
 
@@ -55,9 +51,6 @@ fn what_it_refuses() {
         ("--loss 0.1 --rtt 0.5 --rto 0.4", "rto = 0.4: expected rtt <= rto"),
         ("--loss 0.1 --rtt 0.5 --rto inf", "rto = inf: expected rtt <= rto"),
     ] {
-        let output = model(&format!("spreading {args}"));
-        let error = String::from_utf8(output.stderr).unwrap();
-        assert_eq!(output.status.code(), Some(2), "{args}: {error}");
-        assert!(error.contains(says) && error.trim_end().lines().count() == 1, "{args}: {error}");
+        refuses(&format!("spreading {args}"), says);
     }
 }

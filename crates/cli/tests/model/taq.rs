@@ -1,7 +1,7 @@
 //! `narrows model taq` and `narrows model link` from outside: the fields of their JSON against the notes' tables, and
 //! what they refuse.
 
-use super::{json, model, near};
+use super::{json, near, refuses, said_and_drawn};
 
 /// Sections 3.1 and 3.2 of the notes, p = 0.1.
 #[test]
@@ -69,27 +69,19 @@ fn outside_the_domain() {
         ("link --rate 2mbit --flows 9 --rtt 0.2 --packet 0", "packet = 0"),
         ("link --rate 2mbit --flows 9 --rtt 0.2 --window 1", "4 <= window"),
     ] {
-        let out = model(words);
-        let said = String::from_utf8(out.stderr).unwrap();
-        assert_eq!(out.status.code(), Some(2), "{words}: {said}");
-        assert!(said.contains(says) && said.trim().lines().count() == 1, "{words}: {said}");
+        refuses(words, says);
     }
 }
 
 /// The tables for people, and the pictures.
 #[test]
-fn said_and_drawn() {
+fn table_and_picture() {
     for (words, says, drawn_too) in [
         ("taq --loss 0.1", "0.5692", "tipping point"),
         ("link --rate 2mbit --flows 400 --rtt 0.2", "sub-packet", "more than 20 s"),
     ] {
-        let file =
-            std::env::temp_dir().join(format!("narrows-taq-{}-{}.svg", std::process::id(), words.len()));
-        let out = model(&format!("{words} --plot {}", file.display()));
-        let said = String::from_utf8(out.stdout).unwrap();
+        let (said, drawn) = said_and_drawn(words);
         assert!(said.contains(says), "{said}");
-        let drawn = std::fs::read_to_string(&file).unwrap();
-        std::fs::remove_file(&file).unwrap();
         assert!(drawn.contains(drawn_too) && !drawn.contains("NaN"));
     }
 }

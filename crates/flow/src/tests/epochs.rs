@@ -59,14 +59,12 @@ fn the_wait_in_this_box_counts_only_if_told_to() {
 #[test]
 fn what_was_retransmitted_dropped_or_skipped_is_not_timed() {
     // Karn: the ACK of a segment that was sent twice.
-    let mut s = Scene::new();
-    s.passes(0, 0, 100);
+    let mut s = Scene::begun();
     s.passes(500, 0, 100);
     s.acks(550, 100);
     assert_eq!(s.flow().receiver_rtt(), None);
     // A drop below the timed segment: its ACK waits for the repair.
-    let mut s = Scene::new();
-    s.passes(0, 0, 100);
+    let mut s = Scene::begun();
     s.dropped(1, 0, 100);
     s.acks(550, 100);
     assert_eq!(s.flow().receiver_rtt(), None);
@@ -121,8 +119,7 @@ fn the_one_way_estimate_begins_with_the_handshake() {
 
 #[test]
 fn the_one_way_average_by_hand() {
-    let mut s = Scene::new();
-    s.passes(0, 0, 100);
+    let mut s = Scene::begun();
     // Within a burst: 50 ms is not more than half of 100 ms.
     s.passes(50, 100, 100);
     // A burst starts 140 ms after the one before it: 7/8 * 100 + 1/8 * 140 = 105 ms.
@@ -138,8 +135,7 @@ fn the_one_way_average_by_hand() {
 
 #[test]
 fn two_way_samples_silence_the_one_way_estimator() {
-    let mut s = Scene::new();
-    s.passes(0, 0, 100);
+    let mut s = Scene::begun();
     s.acks(80, 100);
     s.passes(150, 100, 100);
     assert_eq!(s.flow().epoch_len(), millis(80));
@@ -147,8 +143,7 @@ fn two_way_samples_silence_the_one_way_estimator() {
 
 #[test]
 fn the_epoch_stays_within_its_bounds() {
-    let mut s = Scene::new();
-    s.passes(0, 0, 100);
+    let mut s = Scene::begun();
     s.acks(1, 100);
     assert_eq!(s.flow().epoch_len(), millis(10));
     let mut s = Scene::new();

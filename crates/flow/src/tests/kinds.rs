@@ -54,8 +54,7 @@ fn four_gigabytes_of_one_flow() {
 
 #[test]
 fn an_overtaken_segment_is_not_a_retransmission() {
-    let mut s = Scene::new();
-    s.passes(0, 0, 100);
+    let mut s = Scene::begun();
     assert_eq!(s.passes(1, 200, 100), New);
     assert_eq!(s.passes(2, 400, 100), New);
     assert_eq!(s.passes(3, 300, 100), Reordered);
@@ -68,8 +67,7 @@ fn an_overtaken_segment_is_not_a_retransmission() {
 
 #[test]
 fn a_hole_filled_after_half_an_epoch_was_a_loss_before_this_box() {
-    let mut s = Scene::new();
-    s.passes(0, 0, 100);
+    let mut s = Scene::begun();
     s.passes(1, 200, 100);
     assert_eq!(s.passes(50, 100, 100), Reordered);
     s.passes(52, 400, 100);
@@ -80,14 +78,12 @@ fn a_hole_filled_after_half_an_epoch_was_a_loss_before_this_box() {
 #[test]
 fn what_fills_a_hole_in_passing_has_been_seen() {
     // 100 to 200 is skipped, then comes with bytes that go beyond: new. Its copy is a retransmission.
-    let mut s = Scene::new();
-    s.passes(0, 0, 100);
+    let mut s = Scene::begun();
     s.passes(1, 200, 100);
     assert_eq!(s.passes(2, 100, 250), New);
     assert_eq!(s.passes(3, 100, 100), Retransmission);
     // A hole the receiver acknowledges was filled by another way; what comes there now is needless.
-    let mut s = Scene::new();
-    s.passes(0, 0, 100);
+    let mut s = Scene::begun();
     s.passes(1, 200, 100);
     s.acks(2, 300);
     assert_eq!(s.passes(3, 100, 100), Retransmission);
@@ -95,8 +91,7 @@ fn what_fills_a_hole_in_passing_has_been_seen() {
 
 #[test]
 fn a_keep_alive_is_told_from_a_retransmission() {
-    let mut s = Scene::new();
-    s.passes(0, 0, 100);
+    let mut s = Scene::begun();
     // Without payload, and with one byte of garbage that a longer segment's retransmission would not repeat alone.
     assert_eq!(s.passes(10_000, 99, 0), KeepAlive);
     assert_eq!(s.passes(20_000, 99, 1), KeepAlive);
@@ -115,8 +110,7 @@ fn a_keep_alive_is_told_from_a_retransmission() {
 
 #[test]
 fn a_probe_of_a_closed_window() {
-    let mut s = Scene::new();
-    s.passes(0, 0, 100);
+    let mut s = Scene::begun();
     s.acks_window(50, 100, 0);
     // One number low and empty (as Linux), and one byte at the edge (RFC 9293), again and again.
     assert_eq!(s.passes(300, 99, 0), WindowProbe);

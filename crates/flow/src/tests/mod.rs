@@ -57,6 +57,12 @@ impl Scene {
     pub(crate) fn new() -> Self {
         Self::with(TrackerConfig { initial_epoch: millis(100), ..TrackerConfig::default() })
     }
+    /// The first hundred bytes have passed.
+    pub(crate) fn begun() -> Self {
+        let mut s = Self::new();
+        s.passes(0, 0, 100);
+        s
+    }
     pub(crate) fn with(config: TrackerConfig) -> Self {
         Self { tracker: Tracker::new(config, 7), key: download(1), now: 0 }
     }
@@ -70,6 +76,10 @@ impl Scene {
     }
     pub(crate) fn phase(&mut self) -> Phase {
         self.flow().phase().unwrap()
+    }
+    pub(crate) fn phase_at(&mut self, at: u64) -> Phase {
+        self.now = at;
+        self.phase()
     }
     /// A segment arrives, and stays here.
     pub(crate) fn arrives(&mut self, at: u64, flags: Flags, seq: u32, payload: u32) -> Observation {

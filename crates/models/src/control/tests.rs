@@ -460,8 +460,7 @@ mod properties {
         let seed = 0x5F;
         let mut rng = fastrand::Rng::with_seed(seed);
         let mut missed = 0;
-        for _ in 0..5000 {
-            let control = random_control(&mut rng);
+        for control in core::iter::repeat_with(|| random_control(&mut rng)).take(5000) {
             let stable = control.stability(Feedback::Prompt) == Stability::Stable;
             assert!(!control.sufficient_stable() || stable, "seed {seed}: {control:?}");
             missed += usize::from(stable && !control.sufficient_stable());

@@ -43,6 +43,17 @@ const fn evidence(basis: Basis, error: &'static str) -> Evidence {
     Evidence { basis, error }
 }
 
+/// A model's, by the senders' stack.
+const fn model(stack: Stack, linux: &'static str, rfc: &'static str) -> Evidence {
+    evidence(
+        Basis::Model,
+        match stack {
+            Stack::Linux => linux,
+            Stack::Rfc => rfc,
+        },
+    )
+}
+
 /// The fair share.
 pub const SHARE: Evidence = evidence(Basis::Arithmetic, "none");
 /// The regime, by packets per round trip.
@@ -51,24 +62,20 @@ pub const REGIME: Evidence = evidence(Basis::RuleOfThumb, "its bounds are not sh
 /// Loss of drop-tail: 26 links and loads of each stack, flows that last and web objects.
 #[must_use]
 pub const fn loss(stack: Stack) -> Evidence {
-    evidence(
-        Basis::Model,
-        match stack {
-            Stack::Linux => "long flows -0.02 to +0.01, web objects -0.05 to +0.10",
-            Stack::Rfc => "long flows -0.01 to +0.03, web objects -0.01 to +0.12",
-        },
+    model(
+        stack,
+        "long flows -0.02 to +0.01, web objects -0.05 to +0.10",
+        "long flows -0.01 to +0.03, web objects -0.01 to +0.12",
     )
 }
 
 /// Median longest stall in 600 s: the same runs, where it is 2 s and more.
 #[must_use]
 pub const fn stalls(stack: Stack) -> Evidence {
-    evidence(
-        Basis::Model,
-        match stack {
-            Stack::Linux => "median: long flows x0.9 to 1.3, web objects x0.8 to 1.8",
-            Stack::Rfc => "median: long flows x0.7 to 1.4, web objects x0.9 to 2.9",
-        },
+    model(
+        stack,
+        "median: long flows x0.9 to 1.3, web objects x0.8 to 1.8",
+        "median: long flows x0.7 to 1.4, web objects x0.9 to 2.9",
     )
 }
 
@@ -88,12 +95,10 @@ pub const LOSS_ADMISSION: Evidence = evidence(Basis::Model, "long flows x0.9 to 
 /// Where the verdict changes: users at which a tenth is lost.
 #[must_use]
 pub const fn exits(stack: Stack) -> Evidence {
-    evidence(
-        Basis::Model,
-        match stack {
-            Stack::Linux => "users: long flows x0.9 to 1, web objects x0.7 to 1.3",
-            Stack::Rfc => "users: long flows x0.8 to 1, web objects below x0.7",
-        },
+    model(
+        stack,
+        "users: long flows x0.9 to 1, web objects x0.7 to 1.3",
+        "users: long flows x0.8 to 1, web objects below x0.7",
     )
 }
 

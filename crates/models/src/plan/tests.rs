@@ -117,34 +117,37 @@ fn any(rng: &mut fastrand::Rng) -> SharedLink {
     }
 }
 
-#[test]
-fn more_rate_is_never_worse_and_more_users_never_better() {
-    let seed = 17;
+/// Calls `check` with the seed, the number and the words of each link, the link, and more chance.
+fn on_random_links(seed: u64, links: u32, check: impl Fn(&str, SharedLink, &mut fastrand::Rng)) {
     let mut rng = fastrand::Rng::with_seed(seed);
-    for i in 0..150 {
+    for i in 0..links {
         let link = any(&mut rng);
-        let verdict = |link: SharedLink| link.verdict(link.flows()).unwrap();
-        let now = verdict(link);
-        let faster = SharedLink { rate: Rate::from_bps(link.rate.as_bps() * rng.u64(11..40) / 10), ..link };
-        assert!(verdict(faster) <= now, "seed {seed}, {i}: {link:?}, then {faster:?}");
-        let fuller = SharedLink { users: link.users + rng.u32(1..200), ..link };
-        assert!(verdict(fuller) >= now, "seed {seed}, {i}: {link:?}, then {fuller:?}");
+        check(&format!("seed {seed}, {i}: {link:?}"), link, &mut rng);
     }
 }
 
 #[test]
+fn more_rate_is_never_worse_and_more_users_never_better() {
+    on_random_links(17, 150, |at, link, rng| {
+        let verdict = |link: SharedLink| link.verdict(link.flows()).unwrap();
+        let now = verdict(link);
+        let faster = SharedLink { rate: Rate::from_bps(link.rate.as_bps() * rng.u64(11..40) / 10), ..link };
+        assert!(verdict(faster) <= now, "{at}, then {faster:?}");
+        let fuller = SharedLink { users: link.users + rng.u32(1..200), ..link };
+        assert!(verdict(fuller) >= now, "{at}, then {fuller:?}");
+    });
+}
+
+#[test]
 fn stalls_are_probabilities_that_fall_with_length() {
-    let seed = 5;
-    let mut rng = fastrand::Rng::with_seed(seed);
-    for i in 0..40 {
-        let link = any(&mut rng);
+    on_random_links(5, 40, |at, link, _| {
         let stalls = plan(&link).unwrap().stalls;
         let shares: Vec<f64> = (0..80).map(|s| stalls.share_over(f64::from(s), 3600.0)).collect();
-        assert!(shares.iter().all(|s| (0.0..=1.0).contains(s)), "seed {seed}, {i}: {link:?}");
-        assert!(shares.windows(2).all(|w| w[1] <= w[0] + 1e-9), "seed {seed}, {i}: {link:?} {shares:?}");
+        assert!(shares.iter().all(|s| (0.0..=1.0).contains(s)), "{at}");
+        assert!(shares.windows(2).all(|w| w[1] <= w[0] + 1e-9), "{at} {shares:?}");
         let (half, few) = (stalls.longest_s(0.5, 3600.0), stalls.longest_s(0.01, 3600.0));
-        assert!(half <= few && few <= 3600.0, "seed {seed}, {i}: {link:?}");
-    }
+        assert!(half <= few && few <= 3600.0, "{at}");
+    });
 }
 
 /// The same by events: each flow has silences of the chain's lengths and rates, and deliveries each 10 ms between them;

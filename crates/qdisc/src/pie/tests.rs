@@ -3,6 +3,7 @@ use narrows_units::{Ecn, Rate};
 use super::*;
 use crate::Record;
 use crate::Verdict;
+use crate::samples::ecn_packet;
 
 const fn ms(n: u64) -> Duration {
     Duration::from_millis(n)
@@ -17,9 +18,7 @@ fn queue(settings: &str) -> Pie<Record> {
 }
 
 fn packet(id: u64, ecn: Ecn) -> Record {
-    let mut r = Record { id, ..Record::default() };
-    (r.header.len, r.header.ecn) = (Bytes(1500), ecn);
-    r
+    ecn_packet(id, 1500, ecn)
 }
 
 /// A controller with the chance `p`, a delay of `now_ms` and one of `old_ms` before.

@@ -2,6 +2,7 @@ use narrows_units::{Ecn, Rate};
 
 use super::*;
 use crate::Verdict;
+use crate::samples::ecn_packet as packet;
 use crate::{Framing, Record, Spec};
 
 fn link() -> ShaperConfig {
@@ -10,12 +11,6 @@ fn link() -> ShaperConfig {
 
 fn queue(settings: &str) -> Red<Record> {
     Red::new(RedConfig::read(settings).unwrap(), link(), 1)
-}
-
-fn packet(id: u64, len: u64, ecn: Ecn) -> Record {
-    let mut r = Record { id, ..Record::default() };
-    (r.header.len, r.header.ecn) = (Bytes(len), ecn);
-    r
 }
 
 /// What became of `n` arrivals at one instant: sent, marked, early, over limit.

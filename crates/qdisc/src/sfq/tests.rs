@@ -1,8 +1,8 @@
 use narrows_units::Rate;
-use narrows_wire::{FlowKey, Proto};
 
 use super::*;
-use crate::{Reason, Verdict};
+use crate::Reason;
+use crate::samples::{dropped, packet_of_flow as packet};
 use crate::{Record, Spec};
 
 fn link() -> ShaperConfig {
@@ -13,24 +13,10 @@ fn queue(settings: &str) -> Sfq<Record> {
     Sfq::new(SfqConfig::read(settings).unwrap(), link(), 1)
 }
 
-/// Packet `id` of flow `id / 100`.
-fn packet(id: u64, len: u64) -> Record {
-    let mut r = Record { id, ..Record::default() };
-    r.header.key =
-        FlowKey::new([10, 0, 0, 1].into(), [10, 0, 0, 2].into(), 80, (id / 100) as u16, Proto::TCP);
-    r.header.len = Bytes(len);
-    r
-}
-
 fn enqueue(q: &mut Sfq<Record>, at: Instant, packets: &[(u64, u64)]) -> Vec<(u64, Reason)> {
     let mut v = Verdicts::new();
     packets.iter().for_each(|&(id, len)| q.enqueue(at, packet(id, len), &mut v));
-    v.iter()
-        .filter_map(|v| match v {
-            Verdict::Dropped { packet, reason } => Some((packet.id, *reason)),
-            _ => None,
-        })
-        .collect()
+    dropped(&v)
 }
 
 fn served(q: &mut Sfq<Record>) -> Vec<u64> {

@@ -136,13 +136,18 @@ fn an_application_spreads_by_itself() {
     assert!(left[1] < 90.0, "before any ACK: {left:?}");
 }
 
+/// Initial Spreading and its driver, over so many milliseconds; its name, and the driver's number.
+fn driven(test: &str, delay_ms: u64) -> Option<(World, String, u32)> {
+    let mut world = can_run(test).then(|| World::new(Duration::from_millis(delay_ms)))?;
+    let (name, driver) = world.load_by_program("narrows_is");
+    Some((world, name, driver))
+}
+
 #[test]
 fn a_connection_whose_driver_is_killed_goes_on() {
-    if !can_run("a_connection_whose_driver_is_killed_goes_on") {
+    let Some((mut world, name, driver)) = driven("a_connection_whose_driver_is_killed_goes_on", 50) else {
         return;
-    }
-    let mut world = World::new(Duration::from_millis(50));
-    let (name, driver) = world.load_by_program("narrows_is");
+    };
     sure("kill", &["-9", &driver.to_string()]);
     // The kernel believes in the driver for a moment: gated, with nobody to push. One segment, then slow start.
     let (_, left) = first_window(&mut world, &name, 5301, false);
@@ -155,11 +160,9 @@ fn a_connection_whose_driver_is_killed_goes_on() {
 
 #[test]
 fn a_driver_is_never_inside_the_namespaces_it_walks() {
-    if !can_run("a_driver_is_never_inside_the_namespaces_it_walks") {
+    let Some((world, name, driver)) = driven("a_driver_is_never_inside_the_namespaces_it_walks", 20) else {
         return;
-    }
-    let mut world = World::new(Duration::from_millis(20));
-    let (name, driver) = world.load_by_program("narrows_is");
+    };
     let home = |process: &str| std::fs::read_link(format!("/proc/{process}/ns/net"));
     let sink = world.sink(5303, 20);
     // Closed at once: most are found by a walk. Whoever clears a namespace ends what is inside.

@@ -125,16 +125,7 @@ pub(super) fn scenario(seconds: u64, traffic: Vec<Traffic>) -> Scenario {
         },
         thin: None,
         traffic,
-        probes: Probes {
-            slice: Duration::from_secs(20),
-            series: Vec::new(),
-            interval: Duration::from_secs(1),
-            epochs: None,
-            bursts: false,
-            capture: Vec::new(),
-            stalls: Vec::new(),
-            groups: Vec::new(),
-        },
+        probes: Probes { interval: Duration::from_secs(1), stalls: Vec::new(), ..Probes::default() },
         lab: LabSettings::default(),
         text: String::new(),
         hash: String::new(),
@@ -205,8 +196,7 @@ fn long_flows_start_within_the_jitter_and_end_at_the_stop() {
 fn files_start_at_random_each_once() {
     let kind =
         TrafficKind::Files { flows: Some(2_000), arrivals: None, users: 2_000, size: Size::Fixed(10_000) };
-    let mut s = scenario(60, vec![traffic(kind)]);
-    s.jitter = Duration::from_secs(50);
+    let s = Scenario { jitter: Duration::from_secs(50), ..scenario(60, vec![traffic(kind)]) };
     let (world, history) = run(&s, 2);
     let delivered: Vec<_> = history.delivered().collect();
     let mut users: Vec<_> = delivered.iter().map(|d| d.user).collect();
@@ -487,8 +477,7 @@ fn nothing_new_begins_after_the_stop() {
 fn memory_is_bounded_by_what_is_open() {
     let kind =
         TrafficKind::Files { flows: Some(20_000), arrivals: None, users: 50, size: Size::Fixed(5_000) };
-    let mut s = scenario(200, vec![traffic(kind)]);
-    s.jitter = Duration::from_secs(180);
+    let s = Scenario { jitter: Duration::from_secs(180), ..scenario(200, vec![traffic(kind)]) };
     let (world, history) = run(&s, 15);
     assert_eq!(history.delivered().count(), 20_000);
     assert!(world.connections.len() < 100, "{}", world.connections.len());

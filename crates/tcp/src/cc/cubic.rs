@@ -132,6 +132,11 @@ mod tests {
         (a - b).abs() <= 1e-9 * b.abs().max(1.0)
     }
 
+    /// In slow start, with a window of so many segments.
+    fn begun(cwnd: f64) -> (Cubic, Window) {
+        (Cubic::default(), Window { cwnd, ssthresh: 2.0 * cwnd })
+    }
+
     #[test]
     fn cube_roots() {
         for (a, root) in [
@@ -150,8 +155,7 @@ mod tests {
     #[test]
     fn the_curve_of_a_loss_at_a_hundred() {
         // A loss at 100 leaves 70; K = cbrt(30 / 0.4) = 4.217 s (equation 2), W(0) = 70, W(K) = 100 (equation 1).
-        let mut c = Cubic::default();
-        let mut w = Window { cwnd: 100.0, ssthresh: 200.0 };
+        let (mut c, mut w) = begun(100.0);
         c.on_loss(&mut w, &Config::default(), Instant::ZERO, 100.0);
         assert!(near(w.ssthresh, 70.0));
         c.begin(70.0, Instant::ZERO);
@@ -181,8 +185,7 @@ mod tests {
     fn never_below_reno() {
         // Section 4.3 with a small window: 10 -> 7, K = 1.957 s; after a round of 7 ACKs at 100 ms the curve is at
         // 7.37 - less than 7 + 0.529 - so the Reno-like estimate rules: 7 * 1 ACK each 0.529 / 7.
-        let mut c = Cubic::default();
-        let mut w = Window { cwnd: 10.0, ssthresh: 20.0 };
+        let (mut c, mut w) = begun(10.0);
         c.on_loss(&mut w, &Config::default(), Instant::ZERO, 10.0);
         w.cwnd = 7.0;
         for _ in 0..7 {
@@ -211,8 +214,7 @@ mod tests {
 
     #[test]
     fn after_a_timeout_the_plateau_is_where_avoidance_begins() {
-        let mut c = Cubic::default();
-        let mut w = Window { cwnd: 100.0, ssthresh: 200.0 };
+        let (mut c, mut w) = begun(100.0);
         c.on_rto(&mut w, &Config::default(), Instant::ZERO, 100.0);
         assert!(near(w.ssthresh, 70.0));
         w.cwnd = 70.0;

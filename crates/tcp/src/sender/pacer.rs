@@ -34,10 +34,7 @@ impl Pacer {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    const fn ms(ms: u64) -> Instant {
-        Instant::from_nanos(ms * 1_000_000)
-    }
+    use crate::cc::tests::ms;
 
     #[test]
     fn segments_leave_an_interval_apart() {

@@ -120,21 +120,10 @@ impl Rto {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::BackoffEnds;
+    use crate::{Config, Preset};
 
     fn rfc() -> RtoConfig {
-        RtoConfig {
-            initial: Duration::from_secs(1),
-            min: Duration::from_secs(1),
-            floor: RtoFloor::Whole,
-            max: Duration::from_secs(60),
-            granularity: Duration::ZERO,
-            ticks: false,
-            backoff_limit: 64,
-            forget_above: u32::MAX,
-            backoff_ends: BackoffEnds::NewSample,
-            retries: u32::MAX,
-        }
+        RtoConfig { retries: u32::MAX, ..Config::preset(Preset::Rfc).rto }
     }
     const fn ms(ms: u64) -> Duration {
         Duration::from_millis(ms)
@@ -143,20 +132,23 @@ mod tests {
         Instant::from_nanos(ms * 1_000_000)
     }
 
+    /// SRTT and RTO with one sample more.
+    fn after(rto: &mut Rto, config: &RtoConfig, now: Instant, rtt: Duration) -> (Duration, Duration) {
+        rto.sample(config, now, rtt);
+        (rto.srtt(config), rto.timeout(config))
+    }
+
     #[test]
     fn rfc_6298_by_hand() {
         let config = RtoConfig { min: Duration::ZERO, ..rfc() };
         let mut rto = Rto::new(&config);
         assert_eq!(rto.timeout(&config), Duration::from_secs(1), "(2.1)");
         // (2.2) R = 800 ms: SRTT 800, RTTVAR 400, RTO = 800 + 4 * 400 = 2400 ms.
-        rto.sample(&config, at(10_000), ms(800));
-        assert_eq!((rto.srtt(&config), rto.timeout(&config)), (ms(800), ms(2400)));
+        assert_eq!(after(&mut rto, &config, at(10_000), ms(800)), (ms(800), ms(2400)));
         // (2.3) R' = 1600: RTTVAR = 3/4 400 + 1/4 |800 - 1600| = 500, SRTT = 7/8 800 + 1/8 1600 = 900, RTO = 2900.
-        rto.sample(&config, at(20_000), ms(1600));
-        assert_eq!((rto.srtt(&config), rto.timeout(&config)), (ms(900), ms(2900)));
+        assert_eq!(after(&mut rto, &config, at(20_000), ms(1600)), (ms(900), ms(2900)));
         // R' = 100: RTTVAR = 3/4 500 + 1/4 800 = 575, SRTT = 7/8 900 + 100/8 = 800, RTO = 3100.
-        rto.sample(&config, at(30_000), ms(100));
-        assert_eq!((rto.srtt(&config), rto.timeout(&config)), (ms(800), ms(3100)));
+        assert_eq!(after(&mut rto, &config, at(30_000), ms(100)), (ms(800), ms(3100)));
     }
 
     #[test]
@@ -189,11 +181,9 @@ mod tests {
         // SRTT = 3, RTTVAR = 1.5, RTO = 3 + 6 = 9 ticks.
         let config = RtoConfig { min: Duration::from_secs(1), granularity: ms(500), ticks: true, ..rfc() };
         let mut rto = Rto::new(&config);
-        rto.sample(&config, at(2_100), ms(1_200));
-        assert_eq!((rto.srtt(&config), rto.timeout(&config)), (ms(1_500), ms(4_500)));
+        assert_eq!(after(&mut rto, &config, at(2_100), ms(1_200)), (ms(1_500), ms(4_500)));
         // Within one tick: counts as one. SRTT8 = 24 - 3 + 1 = 22 -> 2 ticks; RTTVAR4 = 6 - 1 + 2 = 7; RTO = 9 ticks.
-        rto.sample(&config, at(3_300), ms(200));
-        assert_eq!((rto.srtt(&config), rto.timeout(&config)), (ms(1_000), ms(4_500)));
+        assert_eq!(after(&mut rto, &config, at(3_300), ms(200)), (ms(1_000), ms(4_500)));
     }
 
     #[test]

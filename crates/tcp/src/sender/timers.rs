@@ -55,10 +55,7 @@ impl TimerTable {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    const fn ms(ms: u64) -> Instant {
-        Instant::from_nanos(ms * 1_000_000)
-    }
+    use crate::cc::tests::ms;
 
     #[test]
     fn each_timer_runs_by_itself() {

@@ -133,11 +133,8 @@ impl Startup for InitialSpreading {
 mod tests {
     use super::*;
     use crate::Settings as _;
+    use crate::cc::tests::ms;
     use crate::{InitialWindow, Preset};
-
-    const fn ms(n: u64) -> Instant {
-        Instant::from_nanos(n * 1_000_000)
-    }
 
     /// Established with an R0, about to send.
     fn ready(iw: u32, r0: Duration) -> (InitialSpreading, Config) {

@@ -1,5 +1,6 @@
 //! Numbers of the notes.
 
+use narrows_testing::tables::BURST_WINDOWS;
 use narrows_units::{Bytes, Duration, Rate};
 
 use super::super::{After, BurstTcp, Form, Growth, Hop, Pareto, Path};
@@ -54,27 +55,10 @@ fn overshoot() {
 /// 8.996: to two digits 9.00, and then its whole part.
 #[test]
 fn packet_level() {
-    #[rustfmt::skip]
-    let table: [(u32, &[u64]); 15] = [
-        (2, &[1, 16, 21, 24, 27, 28, 29, 30, 31]),
-        (3, &[1, 11, 15, 19, 22, 24, 26, 27, 28, 29, 30, 31]),
-        (4, &[1, 8, 12, 15, 18, 20, 22, 24, 25, 26, 27, 28, 29, 30, 31, 34]),
-        (5, &[1, 7, 10, 13, 16, 18, 20, 22, 23, 24, 25, 25, 26, 27]),
-        (6, &[1, 6, 9, 11, 14, 16, 17, 19, 20, 21, 22, 23, 24, 25]),
-        (7, &[1, 5, 7, 9, 11, 13, 15, 17, 18, 19, 20, 21, 22, 23]),
-        (8, &[1, 4, 6, 8, 10, 12, 13, 15, 16, 17, 18, 19, 20, 21]),
-        (9, &[1, 4, 6, 7, 9, 11, 13, 14, 15, 16, 17, 18, 19, 20]),
-        (10, &[1, 4, 5, 7, 9, 10, 12, 13]),
-        (11, &[1, 3, 4, 6, 7, 9, 10, 11]),
-        (12, &[1, 3, 4, 6, 7, 8, 9, 10]),
-        (13, &[1, 3, 4, 6, 7, 8, 8, 9]),
-        (14, &[1, 3, 4, 5, 6, 7, 8, 8]),
-        (15, &[1, 3, 3, 4, 5, 6, 7, 8]),
-        (16, &[1, 2, 2, 3, 4, 5, 6, 7]),
-    ];
-    for (f, expected) in table {
+    for (f, expected) in BURST_WINDOWS {
         let windows = whole_windows(btcp(f, 32, Form::default()), 1000);
-        assert_eq!(&windows[..expected.len()], expected, "f {f}");
+        let expected: Vec<_> = expected.iter().copied().map(u64::from).collect();
+        assert_eq!(windows[..expected.len()], expected, "f {f}");
     }
     // "Then doubles": the round in which it passes the threshold has both.
     let four = btcp(4, 32, Form::default()).rounds(1, 1000).unwrap().windows;

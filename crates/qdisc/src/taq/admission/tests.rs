@@ -6,6 +6,11 @@ use narrows_wire::{FlowKey, Proto, TcpHeader};
 use super::*;
 use crate::Record;
 
+/// A wait queue in which patience alone counts.
+fn wait_queue(idle: Duration) -> Rule {
+    Rule::WaitQueue { idle, pace: Duration::ZERO, guarantee: None, rounds: 0 }
+}
+
 const PAPER: Rule = Rule::Paper { join: Duration::from_secs(3), wait: Duration::from_secs(3) };
 
 fn at(ms: u64) -> Instant {
@@ -170,11 +175,7 @@ fn held_syns_leave_in_the_order_of_the_queue_and_only_the_latest_copy() {
 
 #[test]
 fn who_gave_up_is_not_admitted() {
-    let mut h = Bench::new(
-        Rule::WaitQueue { idle: PATIENCE, pace: Duration::ZERO, guarantee: None, rounds: 0 },
-        true,
-        16,
-    );
+    let mut h = Bench::new(wait_queue(PATIENCE), true, 16);
     assert!(!h.request(0, true, syn(1, 1, 1)));
     assert!(!h.request(60_000, true, syn(2, 2, 1)));
     assert_eq!(h.release(75_000, false), [2]);
@@ -217,9 +218,7 @@ fn the_queue_moves_one_at_a_time_and_new_pools_go_behind_it() {
 
 #[test]
 fn by_the_queue_rule_a_pool_stays_admitted_while_it_is_active() {
-    let rule =
-        Rule::WaitQueue { idle: Duration::from_secs(10), pace: Duration::ZERO, guarantee: None, rounds: 0 };
-    let mut h = Bench::new(rule, false, 16);
+    let mut h = Bench::new(wait_queue(Duration::from_secs(10)), false, 16);
     assert!(h.request(0, false, syn(1, 1, 1)));
     let pool = h.admission.pool(ip(1)).unwrap();
     for s in 1..30 {
@@ -231,9 +230,7 @@ fn by_the_queue_rule_a_pool_stays_admitted_while_it_is_active() {
 
 #[test]
 fn where_syns_are_dropped_those_who_wait_come_before_new_pools() {
-    let rule =
-        Rule::WaitQueue { idle: Duration::from_secs(10), pace: Duration::ZERO, guarantee: None, rounds: 0 };
-    let mut h = Bench::new(rule, false, 16);
+    let mut h = Bench::new(wait_queue(Duration::from_secs(10)), false, 16);
     assert!(!h.request(0, true, syn(1, 1, 1)));
     assert!(!h.request(100, false, syn(2, 2, 1)), "somebody waits");
     assert!(h.request(1_000, false, syn(1, 1, 1)) && h.request(1_100, false, syn(2, 2, 1)));
@@ -309,9 +306,7 @@ fn one_that_was_answered_is_admitted_while_it_is_away() {
 
 #[test]
 fn those_who_are_away_are_admitted_one_a_second_even_without_overload() {
-    let rule =
-        Rule::WaitQueue { idle: Duration::from_secs(3), pace: Duration::ZERO, guarantee: None, rounds: 0 };
-    let mut h = Bench::new(rule, true, 16);
+    let mut h = Bench::new(wait_queue(Duration::from_secs(3)), true, 16);
     for user in 1..4 {
         assert!(!h.request(0, true, web(u64::from(user), user, 1)));
     }

@@ -351,10 +351,6 @@ impl<P: Packet> Qdisc<P> for DefaultMode<P> {
         Some(entry.packet)
     }
 
-    fn next_ready(&self, now: Instant) -> Option<Instant> {
-        (self.backlog.packets > 0).then_some(now)
-    }
-
     fn backlog(&self) -> Backlog {
         self.backlog
     }

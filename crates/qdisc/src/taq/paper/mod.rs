@@ -244,10 +244,6 @@ impl<P: Packet> Qdisc<P> for PaperMode<P> {
         Some(packet)
     }
 
-    fn next_ready(&self, now: Instant) -> Option<Instant> {
-        (self.backlog.packets > 0).then_some(now)
-    }
-
     fn backlog(&self) -> Backlog {
         self.backlog
     }
