@@ -17,6 +17,7 @@ const FEW: u64 = 6;
 const NEAR: u64 = 32;
 impl<P: Packet> Cake<P> {
     /// Of these parts the one that counts, or `alone` where nobody shares.
+    #[inline]
     fn part(&self, of: Parts, alone: u32) -> u32 {
         match self.config.isolate {
             Isolate::Triple => of.src.min(of.dst),
@@ -27,6 +28,7 @@ impl<P: Packet> Cake<P> {
     }
 
     /// The quantum's part of this round, with 16 fractional bits.
+    #[inline]
     pub(super) fn share(&self, at: usize) -> u32 {
         let flow = &self.flows[at];
         self.quantum * self.part(self.hosts.parts(flow.src, flow.dst), ONE)
@@ -34,6 +36,7 @@ impl<P: Packet> Cake<P> {
 
     /// The flow's turn is over: it comes back in the round in which its parts of the quantum make up for its debt, or
     /// on the way there.
+    #[inline]
     fn postpone(&mut self, at: usize) {
         let share = self.share(at);
         let now = self.rounds.now();
@@ -50,6 +53,7 @@ impl<P: Packet> Cake<P> {
 
     /// What the rounds that the flow has sat out are worth. Whether its source or its destination has more flows is
     /// decided for all of them together.
+    #[inline]
     fn credit(&mut self, at: usize) {
         let flow = &self.flows[at];
         let now = self.rounds.now();
@@ -67,6 +71,7 @@ impl<P: Packet> Cake<P> {
     }
 
     /// Takes a flow out of its list.
+    #[inline]
     pub(super) fn unlink(&mut self, at: usize) {
         match self.flows[at].set {
             Set::Sparse => return self.sparse.remove(&mut self.links, at as u32),
@@ -79,6 +84,7 @@ impl<P: Packet> Cake<P> {
     }
 
     /// A queue was found empty, and is in no list any more: it decays, or is forgotten.
+    #[inline]
     pub(super) fn found_empty(&mut self, at: usize, now: Instant) {
         let flow = &mut self.flows[at];
         if flow.set == Set::Bulk {
@@ -94,12 +100,14 @@ impl<P: Packet> Cake<P> {
     }
 
     /// The next of the queues that decay is looked at.
+    #[inline]
     pub(super) fn decay(&mut self, now: Instant) {
         if let Some(at) = self.decaying.pop_front(&mut self.links) {
             self.found_empty(at as usize, now);
         }
     }
 
+    #[inline]
     pub(super) fn becomes_bulk(&mut self, at: usize) {
         let flow = &mut self.flows[at];
         flow.set = Set::Bulk;
@@ -107,6 +115,7 @@ impl<P: Packet> Cake<P> {
     }
 
     /// The flow whose turn it is: the first sparse one, else the first of the nearest round. It stays in its list.
+    #[inline]
     pub(super) fn turn(&mut self) -> Option<usize> {
         loop {
             let at = if let Some(at) = self.sparse.first() {
