@@ -248,7 +248,11 @@ fn by_transport(t: &mut Table, scenario: &Scenario, run: &RunRecord) {
                 objects: client.objects.iter().filter(|o| its(o.user)).cloned().collect(),
                 long: client.long.iter().filter(|l| its(l.user)).cloned().collect(),
                 bins: blank(&client.bins, its),
-                user_stalls: (0..).zip(&client.user_stalls).filter(|(u, _)| its(*u)).map(|(_, s)| *s).collect(),
+                user_stalls: (0..)
+                    .zip(&client.user_stalls)
+                    .filter(|(u, _)| its(*u))
+                    .map(|(_, s)| *s)
+                    .collect(),
                 ..*client
             },
             ..RunRecord::default()
@@ -514,7 +518,13 @@ mod tests {
             vec![warm, done(30.0, 34.0, 2000), done(30.0, 36.0, 4000), done(30.0, 50.0, 20_000), cut];
         let mut bins = vec![1000; 120];
         bins[110] += 0;
-        let client = ClientResult { objects, lasted: 120.0, bins: vec![bins], user_stalls: vec![27.0, 1.0], ..Default::default() };
+        let client = ClientResult {
+            objects,
+            lasted: 120.0,
+            bins: vec![bins],
+            user_stalls: vec![27.0, 1.0],
+            ..Default::default()
+        };
         let v = measure(&scenario("[[traffic]]\nkind='objects'\nusers=1"), &run(client));
         assert_eq!((v["objects_done"], v["objects_cut"]), (3.0, 1.0));
         assert_eq!(v["object_p50_s"], 6.0);

@@ -340,7 +340,8 @@ fn coordinate(key: &str, value: &Value, scope: &Table) -> Result<String, Error> 
 fn only_in_lab(scenario: &Scenario, target: Target) -> Result<(), Error> {
     for (i, t) in scenario.traffic.iter().enumerate() {
         if t.transport != Transport::Tcp && target == Target::Simulator {
-            let expected = "tcp: only the lab has a stack of the other kinds; opaque = true hides TCP from queues";
+            let expected =
+                "tcp: only the lab has a stack of the other kinds; opaque = true hides TCP from queues";
             return Err(Error::value(
                 &format!("traffic.{i}.transport"),
                 format!("'{}'", t.transport.word()),

@@ -278,13 +278,7 @@ impl Gap {
 }
 
 /// Fetches one object, trying until a connection stands.
-async fn fetch(
-    run: &Run,
-    transport: Transport,
-    life: &mut Life,
-    object: &mut ObjectRecord,
-    gap: &mut Gap,
-) {
+async fn fetch(run: &Run, transport: Transport, life: &mut Life, object: &mut ObjectRecord, gap: &mut Gap) {
     loop {
         let connect = run.ways.connect(object.user, transport, u64::from(object.size), &gap.arrivals);
         let Ok(mut stream) = connect.await else {
@@ -378,13 +372,7 @@ async fn long(run: Arc<Run>, user: u32, transport: Transport, mut rng: fastrand:
     life
 }
 
-async fn stay(
-    run: &Run,
-    transport: Transport,
-    life: &mut Life,
-    record: &mut LongRecord,
-    last: &mut f64,
-) {
+async fn stay(run: &Run, transport: Transport, life: &mut Life, record: &mut LongRecord, last: &mut f64) {
     let mut buffer = Vec::with_capacity(32 * 1024);
     let arrivals = Arrivals::default();
     loop {

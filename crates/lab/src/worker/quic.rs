@@ -154,7 +154,8 @@ impl Visit for IsPto {
 impl Subscriber for PtoCounter {
     fn register_callsite(&self, at: &'static Metadata<'static>) -> Interest {
         let from_quinn = at.target().starts_with("quinn_proto::connection") && *at.level() == Level::TRACE;
-        let like_it = at.is_event() && at.fields().field("in_flight").is_some() && at.fields().field("space").is_some();
+        let like_it =
+            at.is_event() && at.fields().field("in_flight").is_some() && at.fields().field("space").is_some();
         if from_quinn && like_it { Interest::always() } else { Interest::never() }
     }
     fn enabled(&self, _: &Metadata<'_>) -> bool {
@@ -173,4 +174,3 @@ impl Subscriber for PtoCounter {
     fn enter(&self, _: &Id) {}
     fn exit(&self, _: &Id) {}
 }
-
