@@ -157,6 +157,61 @@ fn check_results(dir: &Path) {
     assert!(box_sent > 100, "the box must have been in the path, it sent {box_sent}");
 }
 
+const THREE: &str = r#"
+name = "few"
+rate = "2mbit"
+rtt = "20ms"
+duration = "4s"
+jitter = "100ms"
+discipline = "fifo:30"
+quic_initial_window = 4
+[[traffic]]
+kind = "objects"
+users = 3
+[[traffic]]
+kind = "objects"
+transport = "tls"
+users = 3
+[[traffic]]
+kind = "objects"
+transport = "quic"
+users = 3
+[[traffic]]
+kind = "long"
+transport = "quic"
+flows = 1
+"#;
+
+#[test]
+fn tls_and_quic_fetch_beside_tcp_and_say_what_they_did() {
+    let place = Place::new("refused", THREE);
+    let simulated = Command::new(NARROWS).arg("sim").arg(place.0.join("few.toml")).output().unwrap();
+    assert!(text(&simulated).contains("traffic.1.transport = 'tls': expected tcp"), "{}", text(&simulated));
+    if !possible() {
+        return;
+    }
+    let place = Place::new("three", THREE);
+    let out = place.lab(&[]).output().unwrap();
+    assert!(out.status.success(), "{}", text(&out));
+    let json = std::fs::read_to_string(place.0.join("few.json")).unwrap();
+    let json: serde_json::Value = serde_json::from_str(&json).unwrap();
+    let run = &json["disciplines"][0]["runs"][0];
+    for transport in ["tcp", "tls", "quic"] {
+        let done = &run["values"][format!("{transport}_objects_done")];
+        assert!(done.as_f64().unwrap() >= 1.0, "{transport}: {}", run["values"]);
+    }
+    let (client, quic) = (&run["record"]["client"], &run["record"]["server"]["quic"]);
+    let count = |of: &serde_json::Value| of.as_u64().unwrap();
+    // Users 6 to 8 fetch over QUIC, user 9 has the long flow: each object a connection of its own.
+    let objects = client["objects"].as_array().unwrap().iter().filter(|o| count(&o["user"]) >= 6);
+    let connected = objects.filter(|o| o["connected"].is_f64()).count() as u64;
+    assert!((connected..=connected + 4).contains(&count(&quic["connections"])), "{connected}, and {quic}");
+    assert!(count(&quic["sent"]) > count(&quic["connections"]) && count(&quic["bytes"]) > 0, "{quic}");
+    assert!(count(&client["quic_bytes"]) <= count(&quic["bytes"]), "no more came than was sent");
+    assert_eq!(client["user_stalls"].as_array().unwrap().len(), 10);
+    assert!(text(&out).contains("quic: longest stall p99"), "{}", text(&out));
+}
+
 #[test]
 fn a_sender_of_ours_is_loaded_for_the_time_of_the_lab() {
     if !possible() {

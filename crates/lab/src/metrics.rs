@@ -6,12 +6,13 @@
 use std::collections::BTreeMap;
 
 use narrows_plot::quantile;
+use narrows_scenario::Transport;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::run::RunRecord;
 use super::scenario::{Scenario, Traffic};
-use super::worker::ObjectRecord;
+use super::worker::{ClientResult, ObjectRecord};
 
 /// Lateness above this spoils a run, in milliseconds.
 pub const SPOILED_MS: f64 = 5.0;
@@ -83,6 +84,7 @@ pub const ROWS: &[Row] = &[
     row("stall_over_20s", "stall above 20 s", Unit::Share),
     row("user_stall_p50_s", "user's longest stall p50", Unit::Seconds),
     row("user_stall_max_s", "user's longest stall", Unit::Seconds),
+    row("user_stall_over_5s", "users with a stall above 5 s", Unit::Share),
     row("user_stall_over_20s", "users with a stall above 20 s", Unit::Share),
     row("admitted_stall_p99_s", "stall once connected p99", Unit::Seconds),
     row("connect_p50_s", "connect p50", Unit::Seconds),
@@ -101,6 +103,10 @@ pub const ROWS: &[Row] = &[
     row("flow_stall_max_s", "flow's longest stall", Unit::Seconds),
     row("retransmitted", "retransmitted of sent", Unit::Share),
     row("timeouts", "server timeouts", Unit::Count),
+    row("quic_lost", "QUIC packets believed lost", Unit::Share),
+    row("quic_ptos", "QUIC probe timeouts", Unit::Count),
+    row("quic_failed", "QUIC handshakes failed", Unit::Count),
+    row("quic_cwnd_kb", "QUIC window p50, kB", Unit::Ratio),
     row("arrived", "packets at the queue", Unit::Count),
     row("dropped", "dropped of arrivals", Unit::Share),
     row("suppressed", "duplicates suppressed", Unit::Share),
@@ -163,27 +169,106 @@ const P50: (&str, f64) = ("p50", 0.5);
 const P90: (&str, f64) = ("p90", 0.9);
 const P99: (&str, f64) = ("p99", 0.99);
 
+/// What is shown of each transport by itself where a scenario has several; keys have its word before them.
+const BY_TRANSPORT: &[Row] = &[
+    row("objects_done", "objects done", Unit::Count),
+    row("object_p50_s", "object time p50", Unit::Seconds),
+    row("object_p99_s", "object time p99", Unit::Seconds),
+    row("small_p50_s", "  up to 6 kB p50", Unit::Seconds),
+    row("stall_p99_s", "longest stall p99", Unit::Seconds),
+    row("stall_over_5s", "stall above 5 s", Unit::Share),
+    row("stall_over_20s", "stall above 20 s", Unit::Share),
+    row("user_stall_over_5s", "users with a stall above 5 s", Unit::Share),
+    row("connect_p50_s", "connect with handshake p50", Unit::Seconds),
+    row("goodput_kbps", "goodput", Unit::Kbps),
+    row("jain_20s", "Jain index over 20 s", Unit::Ratio),
+    row("flow_stall_max_s", "flow's longest stall", Unit::Seconds),
+];
+
+/// Every row of the table: its key, its label, how it is written.
+pub fn rows() -> impl Iterator<Item = (String, String, Unit)> {
+    let common = ROWS.iter().map(|r| (r.key.to_owned(), r.label.to_owned(), r.unit));
+    let apart = Transport::ALL.into_iter().flat_map(|t| {
+        BY_TRANSPORT.iter().map(move |r| {
+            let indent = r.label.len() - r.label.trim_start().len();
+            let label = format!("{}{}: {}", &r.label[..indent], t.word(), r.label.trim_start());
+            (format!("{}_{}", t.word(), r.key), label, r.unit)
+        })
+    });
+    common.chain(apart)
+}
+
 /// Everything the table shows of one run.
 #[must_use]
 pub fn measure(scenario: &Scenario, run: &RunRecord) -> Values {
     let mut t = Table(Values::new());
+    traffic(&mut t, scenario, run);
+    kernel(&mut t, run);
+    quic(&mut t, run);
+    status(&mut t, &run.status, run.client.lasted, run.cpu_s);
+    by_transport(&mut t, scenario, run);
+    t.0
+}
+
+/// What the users saw.
+fn traffic(t: &mut Table, scenario: &Scenario, run: &RunRecord) {
     let warmup = scenario.warmup.secs();
     // An object counts where it ends: one that began in the warm-up and stalls beyond it is a stall.
     let counted: Vec<&ObjectRecord> = run.client.objects.iter().filter(|o| o.end > warmup).collect();
     if scenario.traffic.iter().any(|x| matches!(x, Traffic::Objects { .. })) {
-        objects(&mut t, &counted, run.client.lasted);
-        entry(&mut t, &run.client.objects);
-        user_stalls(&mut t, run, warmup);
+        objects(t, &counted, run.client.lasted);
+        entry(t, &run.client.objects);
+        user_stalls(t, run);
     }
     if scenario.traffic.iter().any(|x| matches!(x, Traffic::Long { .. })) {
-        long_flows(&mut t, scenario, run);
+        long_flows(t, scenario, run);
     }
+    goodput(t, run, warmup);
+}
+
+fn goodput(t: &mut Table, run: &RunRecord, warmup: f64) {
     let from = warmup.ceil() as usize;
     let bytes: u64 = run.client.bins.iter().flat_map(|b| b.iter().skip(from)).map(|b| u64::from(*b)).sum();
     t.put("goodput_kbps", Some(bytes as f64 * 8.0 / 1e3 / (run.client.lasted - from as f64)));
-    kernel(&mut t, run);
-    status(&mut t, &run.status, run.client.lasted, run.cpu_s);
-    t.0
+}
+
+/// The users of each transport by themselves, where there are several.
+fn by_transport(t: &mut Table, scenario: &Scenario, run: &RunRecord) {
+    let used: Vec<Transport> =
+        Transport::ALL.into_iter().filter(|w| scenario.traffic.iter().any(|x| x.transport() == *w)).collect();
+    if used.len() < 2 {
+        return;
+    }
+    for transport in used {
+        let its = |user: u32| scenario.transport(user) == transport;
+        let client = &run.client;
+        let mut part = Table(Values::new());
+        let apart = RunRecord {
+            client: ClientResult {
+                objects: client.objects.iter().filter(|o| its(o.user)).cloned().collect(),
+                long: client.long.iter().filter(|l| its(l.user)).cloned().collect(),
+                bins: blank(&client.bins, its),
+                user_stalls: (0..)
+                    .zip(&client.user_stalls)
+                    .filter(|(u, _)| its(*u))
+                    .map(|(_, s)| *s)
+                    .collect(),
+                ..*client
+            },
+            ..RunRecord::default()
+        };
+        traffic(&mut part, scenario, &apart);
+        for row in BY_TRANSPORT {
+            if let Some(value) = part.0.get(row.key) {
+                t.0.insert(format!("{}_{}", transport.word(), row.key), *value);
+            }
+        }
+    }
+}
+
+/// The bins of some users; the others' are empty.
+fn blank(bins: &[Vec<u32>], its: impl Fn(u32) -> bool) -> Vec<Vec<u32>> {
+    (0..).zip(bins).map(|(user, b)| if its(user) { b.clone() } else { Vec::new() }).collect()
 }
 
 fn objects(t: &mut Table, objects: &[&ObjectRecord], lasted: f64) {
@@ -222,26 +307,14 @@ fn objects(t: &mut Table, objects: &[&ObjectRecord], lasted: f64) {
     t.quantiles("first_byte", &first, &[P50, P99]);
 }
 
-/// The longest time in which none of a user's connections received anything, in whole seconds (the paper's stall).
-fn user_stalls(t: &mut Table, run: &RunRecord, warmup: f64) {
-    let mut first: BTreeMap<u32, f64> = BTreeMap::new();
-    for o in &run.client.objects {
-        let start = first.entry(o.user).or_insert(o.start);
-        *start = start.min(o.start);
-    }
-    let stalls = sorted(first.iter().filter_map(|(user, start)| {
-        let bins = run.client.bins.get(*user as usize)?.iter().skip(start.max(warmup).ceil() as usize);
-        let mut longest = 0_u32;
-        bins.fold(0, |now, bytes| {
-            let now = if *bytes == 0 { now + 1 } else { 0 };
-            longest = longest.max(now);
-            now
-        });
-        Some(f64::from(longest))
-    }));
+/// Users' stalls: of each the longest time in which none of its transfers got anything while one was waiting.
+fn user_stalls(t: &mut Table, run: &RunRecord) {
+    let stalls = sorted(run.client.user_stalls.iter().copied());
     t.quantiles("user_stall", &stalls, &[P50, ("max", 1.0)]);
-    let long = stalls.iter().filter(|h| **h > 20.0).count();
-    t.put("user_stall_over_20s", Some(long as f64 / stalls.len() as f64));
+    for (key, limit) in [("user_stall_over_5s", 5.0), ("user_stall_over_20s", 20.0)] {
+        let long = stalls.iter().filter(|s| **s > limit).count();
+        t.put(key, Some(long as f64 / stalls.len() as f64));
+    }
 }
 
 /// How long each user waited for the first connection of all, as somebody who waits for admission feels it.
@@ -300,6 +373,16 @@ fn long_flows(t: &mut Table, scenario: &Scenario, run: &RunRecord) {
     }
     let stalls = sorted(run.client.long.iter().map(|l| l.stall));
     t.quantiles("flow_stall", &stalls, &[P50, P99, ("max", 1.0)]);
+}
+
+/// What the server's QUIC stack counted.
+fn quic(t: &mut Table, run: &RunRecord) {
+    let Some(q) = &run.server.quic else { return };
+    t.put("quic_lost", Some(q.lost as f64 / q.sent as f64));
+    t.put("quic_ptos", Some(q.ptos as f64));
+    t.put("quic_failed", Some(q.failed as f64));
+    let windows = sorted(q.cwnd.iter().map(|bytes| f64::from(*bytes) / 1e3));
+    t.put("quic_cwnd_kb", quantile(&windows, 0.5));
 }
 
 fn kernel(t: &mut Table, run: &RunRecord) {
@@ -388,7 +471,6 @@ pub fn summarize(runs: &[Values]) -> BTreeMap<String, Spread> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::worker::ClientResult;
     use crate::worker::record::LongRecord;
 
     fn scenario(traffic: &str) -> Scenario {
@@ -435,10 +517,14 @@ mod tests {
         let objects =
             vec![warm, done(30.0, 34.0, 2000), done(30.0, 36.0, 4000), done(30.0, 50.0, 20_000), cut];
         let mut bins = vec![1000; 120];
-        bins[40..67].fill(0);
-        bins[100..103].fill(0);
-        bins[110] += 30_000;
-        let client = ClientResult { objects, lasted: 120.0, bins: vec![bins], ..Default::default() };
+        bins[110] += 0;
+        let client = ClientResult {
+            objects,
+            lasted: 120.0,
+            bins: vec![bins],
+            user_stalls: vec![27.0, 1.0],
+            ..Default::default()
+        };
         let v = measure(&scenario("[[traffic]]\nkind='objects'\nusers=1"), &run(client));
         assert_eq!((v["objects_done"], v["objects_cut"]), (3.0, 1.0));
         assert_eq!(v["object_p50_s"], 6.0);
@@ -448,7 +534,7 @@ mod tests {
         assert_eq!(v["stall_over_5s"], 0.25);
         assert_eq!(v["connect_p50_s"], 0.5);
         assert!(v["connect_p99_s"] > 100.0, "a connection never made waits to the end");
-        assert_eq!((v["user_stall_max_s"], v["user_stall_over_20s"]), (27.0, 1.0));
+        assert_eq!((v["user_stall_max_s"], v["user_stall_over_20s"]), (27.0, 0.5));
         assert_eq!(v["goodput_kbps"], 8.0);
         assert_eq!((v["dropped"], v["suppressed"]), (0.1, 0.01));
         assert!(spoiled(&v).is_some_and(|why| why.contains("the box")), "6.9 ms at p99");

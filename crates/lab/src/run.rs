@@ -15,6 +15,7 @@ use serde_json::Value;
 use super::bench::{Bench, Room, SERVER, SERVER_PORT};
 use super::middle::{self, Middle};
 use super::scenario::Scenario;
+use super::worker::secure::QuicSettings;
 use super::worker::{
     CaptureResult, CaptureSpec, ClientResult, ClientSpec, EmulatorResult, EmulatorSpec, Say, ServerResult,
     ServerSpec, Tick,
@@ -24,7 +25,7 @@ use super::worker::{
 const PATIENCE: Duration = Duration::from_secs(20);
 
 /// Everything one run gave.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct RunRecord {
     /// What stood in the box.
     pub discipline: String,
@@ -82,7 +83,11 @@ pub fn run_one(
         &bench,
         Room::Server,
         "server",
-        &ServerSpec { port: SERVER_PORT, congestion_control: scenario.congestion_control.clone() },
+        &ServerSpec {
+            port: SERVER_PORT,
+            congestion_control: scenario.congestion_control.clone(),
+            secure: scenario.secure().then(|| quic(scenario)),
+        },
     )?;
     let captures = capture.map(|dir| captures(&bench, scenario, discipline, seed, dir)).transpose()?;
     let client: Worker<ClientResult> =
@@ -127,10 +132,18 @@ fn captures(
         .collect()
 }
 
+fn quic(scenario: &Scenario) -> QuicSettings {
+    QuicSettings {
+        congestion_control: scenario.congestion_control.clone(),
+        initial_window: scenario.quic_initial_window,
+    }
+}
+
 fn client_spec(scenario: &Scenario, seed: u64) -> anyhow::Result<ClientSpec> {
     Ok(ClientSpec {
         server: format!("{SERVER}:{SERVER_PORT}").parse()?,
         congestion_control: scenario.congestion_control.clone(),
+        quic: quic(scenario),
         seed,
         duration: scenario.duration.secs(),
         warmup: scenario.warmup.secs(),

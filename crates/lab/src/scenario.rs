@@ -8,7 +8,7 @@ use std::str::FromStr;
 use std::time::Duration;
 
 use anyhow::ensure;
-use narrows_scenario::{Experiment, Size, TrafficKind};
+use narrows_scenario::{Experiment, Size, TrafficKind, Transport};
 use narrows_units::Rate;
 use serde::{Deserialize, Serialize};
 
@@ -74,6 +74,20 @@ mod text {
     }
 }
 
+/// Serde by the word scenario files use.
+mod transport {
+    use narrows_scenario::Transport;
+    use serde::{Deserialize as _, Deserializer, Serializer, de::Error as _};
+
+    pub fn serialize<S: Serializer>(value: &Transport, s: S) -> Result<S::Ok, S::Error> {
+        s.serialize_str(value.word())
+    }
+    pub fn deserialize<'de, D: Deserializer<'de>>(d: D) -> Result<Transport, D::Error> {
+        let word = String::deserialize(d)?;
+        Transport::ALL.into_iter().find(|t| t.word() == word).ok_or_else(|| D::Error::custom(word))
+    }
+}
+
 /// One experiment.
 #[derive(Clone, Debug, Serialize)]
 pub struct Scenario {
@@ -106,6 +120,8 @@ pub struct Scenario {
     pub seeds: Vec<u64>,
     /// TCP congestion control of both ends; pinned, because a machine's default may be anything.
     pub congestion_control: String,
+    /// QUIC's initial window in packets of 1200 bytes; `None` for quinn's own.
+    pub quic_initial_window: Option<u32>,
     /// How `narrows run` takes packets: `nfqueue`, or `packet` for a bridge of its own.
     pub backend: String,
     /// Kernel settings of users and server, as `"net.ipv4.tcp_ecn" = "1"`.
@@ -135,11 +151,17 @@ pub enum Traffic {
         /// Bytes of an object.
         #[serde(with = "text")]
         size: Size,
+        /// What carries them.
+        #[serde(with = "transport")]
+        transport: Transport,
     },
     /// Connections that send for the whole run, each to a user of its own.
     Long {
         /// How many.
         flows: u32,
+        /// What carries them.
+        #[serde(with = "transport")]
+        transport: Transport,
     },
 }
 
@@ -149,20 +171,30 @@ impl Traffic {
     pub const fn users(&self) -> u32 {
         match self {
             Self::Objects { users, .. } => *users,
-            Self::Long { flows } => *flows,
+            Self::Long { flows, .. } => *flows,
+        }
+    }
+
+    /// What carries it.
+    #[must_use]
+    pub const fn transport(&self) -> Transport {
+        match self {
+            Self::Objects { transport, .. } | Self::Long { transport, .. } => *transport,
         }
     }
 
     /// What the lab's users can do; the file's check has refused all else.
-    fn of(kind: &TrafficKind) -> Option<Self> {
-        match kind {
+    fn of(traffic: &narrows_scenario::Traffic) -> Option<Self> {
+        let transport = traffic.transport;
+        match &traffic.kind {
             TrafficKind::Objects { users, connections, think, size } => Some(Self::Objects {
                 users: *users,
                 connections: *connections,
                 think: (*think).into(),
                 size: size.clone(),
+                transport,
             }),
-            TrafficKind::Long { flows } => Some(Self::Long { flows: *flows }),
+            TrafficKind::Long { flows } => Some(Self::Long { flows: *flows, transport }),
             _ => None,
         }
     }
@@ -196,6 +228,23 @@ impl Scenario {
         self.traffic.iter().map(Traffic::users).fold(0, u32::saturating_add)
     }
 
+    /// Whether anybody speaks TLS or QUIC.
+    #[must_use]
+    pub fn secure(&self) -> bool {
+        self.traffic.iter().any(|t| t.transport() != Transport::Tcp)
+    }
+
+    /// What carries a user's data.
+    #[must_use]
+    pub fn transport(&self, user: u32) -> Transport {
+        let mut first = 0;
+        let group = self.traffic.iter().find(|t| {
+            first += t.users();
+            user < first
+        });
+        group.map_or(Transport::Tcp, Traffic::transport)
+    }
+
     fn of(experiment: &Experiment) -> anyhow::Result<Self> {
         let lab = experiment.for_lab()?;
         let (s, thin) = (lab.scenario, lab.thin);
@@ -212,10 +261,11 @@ impl Scenario {
             jitter: s.jitter.into(),
             seeds: experiment.seeds.clone(),
             congestion_control: s.lab.congestion_control,
+            quic_initial_window: s.lab.quic_initial_window,
             backend: s.lab.backend,
             sysctl: s.lab.sysctl,
             disciplines: lab.disciplines,
-            traffic: s.traffic.iter().filter_map(|t| Traffic::of(&t.kind)).collect(),
+            traffic: s.traffic.iter().filter_map(Traffic::of).collect(),
             ignored: lab.ignored,
         };
         ensure!(

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
-use super::metrics::{ROWS, Spread, Unit};
+use super::metrics::{Spread, Unit, rows};
 use super::suite::Outcome;
 use super::worker::client::user_address;
 
@@ -41,12 +41,11 @@ pub fn render(outcome: &Outcome) -> String {
     let ran: Vec<_> = outcome.disciplines.iter().filter(|d| !d.runs.is_empty()).collect();
     let mut lines: Vec<Vec<String>> =
         vec![std::iter::once(String::new()).chain(ran.iter().map(|d| d.discipline.clone())).collect()];
-    for row in ROWS {
-        let cells: Vec<String> =
-            ran.iter().map(|d| cell(row.unit, d.summary.get(row.key), d.runs.len())).collect();
+    for (key, label, unit) in rows() {
+        let cells: Vec<String> = ran.iter().map(|d| cell(unit, d.summary.get(&key), d.runs.len())).collect();
         // A row that means nothing to this workload is left out.
         if cells.iter().any(|c| c != "-") {
-            lines.push(std::iter::once(row.label.to_owned()).chain(cells).collect());
+            lines.push(std::iter::once(label).chain(cells).collect());
         }
     }
     let mut text = align(&lines);

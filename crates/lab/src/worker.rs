@@ -8,8 +8,12 @@ use serde::{Deserialize, Serialize, de::DeserializeOwned};
 
 pub mod capture;
 pub mod client;
+mod connection;
 pub mod emulator;
+mod patience;
+pub mod quic;
 pub mod record;
+pub mod secure;
 pub mod server;
 
 pub use capture::{CaptureResult, CaptureSpec};

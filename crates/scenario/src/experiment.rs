@@ -11,7 +11,7 @@ use crate::load::{self, AROUND, Files, Target};
 use crate::read::{Reader, shown};
 use crate::sweep::{self, Axis, MOST_RUNS};
 use crate::table::{self, filled, put, substitute};
-use crate::{Claim, Discipline, Error, Labels, Run, Scenario, Thin};
+use crate::{Claim, Discipline, Error, Labels, Run, Scenario, Thin, Transport};
 
 /// A scenario file with all it varies and claims.
 #[derive(Clone, Debug)]
@@ -309,7 +309,7 @@ impl Experiment {
             }
             let folder = self.file.as_deref().map(|f| f.parent().unwrap_or(Path::new("")));
             let scenario = load::scenario(&table, target, Files { folder, read })?;
-            kernel_only_in_lab(&scenario, target)?;
+            only_in_lab(&scenario, target)?;
             Ok(scenario)
         })();
         let point: Vec<String> = coords.iter().map(|(k, v)| format!("{k}={v}")).collect();
@@ -336,7 +336,19 @@ fn coordinate(key: &str, value: &Value, scope: &Table) -> Result<String, Error> 
     })
 }
 
-fn kernel_only_in_lab(scenario: &Scenario, target: Target) -> Result<(), Error> {
+/// Refuses what only the lab has: a kernel's disciplines, stacks other than TCP.
+fn only_in_lab(scenario: &Scenario, target: Target) -> Result<(), Error> {
+    for (i, t) in scenario.traffic.iter().enumerate() {
+        if t.transport != Transport::Tcp && target == Target::Simulator {
+            let expected =
+                "tcp: only the lab has a stack of the other kinds; opaque = true hides TCP from queues";
+            return Err(Error::value(
+                &format!("traffic.{i}.transport"),
+                format!("'{}'", t.transport.word()),
+                expected,
+            ));
+        }
+    }
     for link in &scenario.topology.links {
         if let (Discipline::Kernel(name), Target::Simulator) = (&link.discipline, target) {
             let expected = "one of ours: only the lab can run a kernel's discipline";

@@ -36,4 +36,4 @@ pub use narrows_settings::quantity::{number, time, time_text};
 pub use scenario::{Group, LabSettings, Probes, Run, Scenario, Series, Thin};
 pub use size::{LARGEST, Size, web_sizes};
 pub use topology::{Delays, Discipline, Edge, Hosts, Link, Loss, Policy, Spread, Topology};
-pub use traffic::{LogEntry, LogSource, LogTiming, OpenedBy, Traffic, TrafficKind};
+pub use traffic::{LogEntry, LogSource, LogTiming, OpenedBy, Traffic, TrafficKind, Transport};

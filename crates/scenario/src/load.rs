@@ -153,6 +153,7 @@ fn lab(top: &Reader<'_>) -> Result<LabSettings, Error> {
     Ok(LabSettings {
         backend: top.or("backend", "nfqueue", |r, k| r.word(k, &backends))?.to_owned(),
         congestion_control: top.or("congestion_control", "cubic", |r, k| r.text(k))?.to_owned(),
+        quic_initial_window: top.count("quic_initial_window", 2, 1000)?,
         sysctl,
     })
 }

@@ -147,6 +147,8 @@ pub struct LabSettings {
     pub backend: String,
     /// The kernel's congestion control at both ends.
     pub congestion_control: String,
+    /// The QUIC sender's initial window in packets of 1200 bytes; `None`: quinn's own, RFC 9002's ten.
+    pub quic_initial_window: Option<u32>,
     /// Kernel settings of users and server, as `net.ipv4.tcp_ecn` -> `1`.
     pub sysctl: BTreeMap<String, String>,
 }

@@ -33,6 +33,8 @@ pub struct Traffic {
     pub tcp_to: Config,
     /// Whether queues see UDP in which nothing can be read, as they do of QUIC; the ends are the same.
     pub opaque: bool,
+    /// What carries the data; the simulator has TCP alone.
+    pub transport: Transport,
     /// When it begins.
     pub start: Duration,
     /// When it ends, at most the duration: no new transfers then, endless ones stop.
@@ -48,6 +50,33 @@ pub enum OpenedBy {
     Sender,
     /// The end that wants the data, as browsers do.
     Receiver,
+}
+
+/// What carries a transfer.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Transport {
+    /// TCP that anybody on the way can read.
+    #[default]
+    Tcp,
+    /// TLS 1.3 over TCP (RFC 8446).
+    Tls,
+    /// QUIC (RFC 9000).
+    Quic,
+}
+
+impl Transport {
+    /// All, in the order of tables.
+    pub const ALL: [Self; 3] = [Self::Tcp, Self::Tls, Self::Quic];
+
+    /// As scenario files call it.
+    #[must_use]
+    pub const fn word(self) -> &'static str {
+        match self {
+            Self::Tcp => "tcp",
+            Self::Tls => "tls",
+            Self::Quic => "quic",
+        }
+    }
 }
 
 /// What a group does.

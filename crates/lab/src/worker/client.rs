@@ -6,14 +6,16 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use anyhow::Context as _;
-use narrows_scenario::Size;
+use narrows_scenario::{Size, Transport};
 use serde::{Deserialize, Serialize};
-use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
-use tokio::net::{TcpSocket, TcpStream};
+use tokio::net::TcpSocket;
 use tokio::task::JoinSet;
 
+use super::connection::{Arrivals, Connection, Ways};
+use super::patience::Patience;
 use super::record::{ClientResult, LongRecord, ObjectRecord};
-use super::server::{HEADER, REQUEST, congestion_control, padded, stdin_ends};
+use super::secure::QuicSettings;
+use super::server::{HEADER, congestion_control, stdin_ends};
 use super::{Say, Tick, say};
 use crate::scenario::Traffic;
 
@@ -27,6 +29,8 @@ pub struct ClientSpec {
     pub server: SocketAddr,
     /// Congestion control of the requests.
     pub congestion_control: String,
+    /// How QUIC sends.
+    pub quic: QuicSettings,
     /// Decides sizes, start times and pauses.
     pub seed: u64,
     /// Seconds of load.
@@ -50,6 +54,8 @@ struct Run {
     spec: ClientSpec,
     begin: Instant,
     end: tokio::time::Instant,
+    ways: Ways,
+    patience: Patience,
     objects: AtomicU64,
     bytes: AtomicU64,
 }
@@ -57,6 +63,11 @@ struct Run {
 impl Run {
     fn now(&self) -> f64 {
         self.begin.elapsed().as_secs_f64()
+    }
+
+    /// Of an instant, as [`Self::now`] is of this one.
+    fn at(&self, instant: Instant) -> f64 {
+        instant.saturating_duration_since(self.begin).as_secs_f64()
     }
 }
 
@@ -94,6 +105,8 @@ pub fn run(spec: ClientSpec) -> anyhow::Result<ClientResult> {
         let run = Arc::new(Run {
             end: (begin + Duration::from_secs_f64(spec.duration)).into(),
             begin,
+            ways: Ways::new(spec.server, spec.congestion_control.clone(), &spec.quic)?,
+            patience: Patience::new(users(&spec), spec.warmup),
             objects: AtomicU64::new(0),
             bytes: AtomicU64::new(0),
             spec,
@@ -109,6 +122,8 @@ pub fn run(spec: ClientSpec) -> anyhow::Result<ClientResult> {
         }
         ticker.abort();
         result.lasted = run.now().min(run.spec.duration);
+        result.user_stalls = run.patience.longest();
+        result.quic_bytes = run.ways.quic_bytes.load(Ordering::Relaxed);
         result.round();
         result.objects.sort_by(|a, b| a.start.total_cmp(&b.start));
         result.long.sort_by_key(|l| l.user);
@@ -137,6 +152,7 @@ fn start(run: &Arc<Run>) -> JoinSet<Life> {
             Traffic::Objects { connections, think, size, .. } => (*connections, Some((think.secs(), size))),
             Traffic::Long { .. } => (1, None),
         };
+        let transport = traffic.transport();
         for user in first..first + traffic.users() {
             for connection in 0..connections {
                 let seed = run.spec.seed ^ (u64::from(user) << 32 | u64::from(connection) << 20);
@@ -145,9 +161,10 @@ fn start(run: &Arc<Run>) -> JoinSet<Life> {
                 let run = run.clone();
                 match what {
                     Some((think, size)) => {
-                        lives.spawn(objects(run, (user, connection), think, size.clone(), rng))
+                        let who = Who { user, connection, transport };
+                        lives.spawn(objects(run, who, think, size.clone(), rng))
                     }
-                    None => lives.spawn(long(run, user, rng)),
+                    None => lives.spawn(long(run, user, transport, rng)),
                 };
             }
         }
@@ -184,24 +201,30 @@ async fn tick(run: Arc<Run>) {
     }
 }
 
+/// One connection of a user, and what it is made by.
+struct Who {
+    user: u32,
+    connection: u32,
+    transport: Transport,
+}
+
 /// One connection of a closed-loop user.
-async fn objects(
-    run: Arc<Run>,
-    (user, connection): (u32, u32),
-    think: f64,
-    size: Size,
-    mut rng: fastrand::Rng,
-) -> Life {
+async fn objects(run: Arc<Run>, who: Who, think: f64, size: Size, mut rng: fastrand::Rng) -> Life {
+    let Who { user, connection, transport } = who;
     let mut life = Life { user, ..Life::default() };
     pause(&run, rng.f64() * run.spec.jitter).await;
     while tokio::time::Instant::now() < run.end {
         // A larger one would not come to its end either.
         let size = u32::try_from(size.sample(&mut || rng.f64())).unwrap_or(u32::MAX);
         let start = run.now();
-        let mut gap = Gap { last: start, connected: start };
+        let mut gap = Gap { last: start, connected: start, arrivals: Arrivals::default() };
+        run.patience.begin(user, start);
         let mut object = ObjectRecord { user, connection, size, start, ..ObjectRecord::default() };
-        let whole = tokio::time::timeout_at(run.end, fetch(&run, &mut life, &mut object, &mut gap)).await;
+        let fetch = fetch(&run, transport, &mut life, &mut object, &mut gap);
+        let whole = tokio::time::timeout_at(run.end, fetch).await;
         object.end = run.now();
+        gap.catch_up(&run, &mut object);
+        run.patience.end(user, object_end(&run));
         match whole {
             Ok(()) if !object.broken => {
                 object.done = Some(object.end);
@@ -230,6 +253,8 @@ async fn pause(run: &Run, secs: f64) {
 struct Gap {
     last: f64,
     connected: f64,
+    /// What came that nobody has read yet.
+    arrivals: Arrivals,
 }
 
 impl Gap {
@@ -241,12 +266,23 @@ impl Gap {
         self.last = now;
         self.connected = now;
     }
+
+    /// Notes what came over the socket, when it came.
+    fn catch_up(&mut self, run: &Run, object: &mut ObjectRecord) {
+        for instant in self.arrivals.take() {
+            let at = run.at(instant);
+            run.patience.arrival(object.user, at);
+            self.note(object, at);
+        }
+    }
 }
 
 /// Fetches one object, trying until a connection stands.
-async fn fetch(run: &Run, life: &mut Life, object: &mut ObjectRecord, gap: &mut Gap) {
+async fn fetch(run: &Run, transport: Transport, life: &mut Life, object: &mut ObjectRecord, gap: &mut Gap) {
     loop {
-        let Ok(mut stream) = connect(run, object.user, u64::from(object.size)).await else {
+        let connect = run.ways.connect(object.user, transport, u64::from(object.size), &gap.arrivals);
+        let Ok(mut stream) = connect.await else {
+            gap.arrivals.take();
             object.refused += 1;
             tokio::time::sleep(RETRY).await;
             continue;
@@ -269,18 +305,6 @@ async fn fetch(run: &Run, life: &mut Life, object: &mut ObjectRecord, gap: &mut 
     }
 }
 
-/// Connects from the user's address and asks for `size` bytes.
-async fn connect(run: &Run, user: u32, size: u64) -> anyhow::Result<TcpStream> {
-    let socket = TcpSocket::new_v4()?;
-    congestion_control(&socket, &run.spec.congestion_control)?;
-    socket.bind((user_address(user), 0).into())?;
-    let mut stream = socket.connect(run.spec.server).await?;
-    stream.set_nodelay(true)?;
-    let request: [u8; REQUEST] = padded(&format!("GET /{size} HTTP/1.1\r\nHost: lab\r\nUser-Agent: "));
-    stream.write_all(&request).await?;
-    Ok(stream)
-}
-
 enum Reply {
     Whole,
     Broken,
@@ -292,13 +316,13 @@ async fn receive(
     life: &mut Life,
     object: &mut ObjectRecord,
     gap: &mut Gap,
-    stream: &mut TcpStream,
+    stream: &mut Connection,
 ) -> Reply {
     let expected = HEADER + object.size as usize;
     let (mut got, mut head) = (0, Vec::with_capacity(HEADER));
-    let mut buffer = vec![0; 32 * 1024];
+    let mut buffer = Vec::with_capacity(32 * 1024);
     while got < expected {
-        let Ok(n @ 1..) = stream.read(&mut buffer).await else {
+        let Some(n) = stream.read(&mut buffer).await else {
             return if head.starts_with(b"HTTP/1.1 503") {
                 Reply::TurnedAway(retry_after(&head))
             } else {
@@ -308,12 +332,14 @@ async fn receive(
         if head.len() < HEADER {
             head.extend_from_slice(&buffer[..n.min(HEADER - head.len())]);
         }
+        gap.catch_up(run, object);
         let now = run.now();
         got += n;
         // A refusal ends no stall: the user still has nothing of the object.
         if !head.starts_with(b"HTTP/1.1 503") {
             object.first_byte.get_or_insert(now);
             gap.note(object, now);
+            run.patience.arrival(object.user, now);
             life.receive(run, now, n);
         }
     }
@@ -332,25 +358,34 @@ fn retry_after(head: &[u8]) -> Duration {
 }
 
 /// One flow that lasts the whole run; a broken one connects again.
-async fn long(run: Arc<Run>, user: u32, mut rng: fastrand::Rng) -> Life {
+async fn long(run: Arc<Run>, user: u32, transport: Transport, mut rng: fastrand::Rng) -> Life {
     let mut life = Life { user, ..Life::default() };
     pause(&run, rng.f64() * run.spec.jitter).await;
     let mut record = LongRecord { user, start: run.now(), ..LongRecord::default() };
     let mut last = record.start;
+    run.patience.begin(user, last);
     // Runs into the end of the run by design.
-    let _ = tokio::time::timeout_at(run.end, stay(&run, &mut life, &mut record, &mut last)).await;
+    let _ = tokio::time::timeout_at(run.end, stay(&run, transport, &mut life, &mut record, &mut last)).await;
+    run.patience.end(user, object_end(&run));
     note_stall(&mut record, last, object_end(&run), run.spec.warmup);
     life.long = Some(record);
     life
 }
 
-async fn stay(run: &Run, life: &mut Life, record: &mut LongRecord, last: &mut f64) {
-    let mut buffer = vec![0; 32 * 1024];
+async fn stay(run: &Run, transport: Transport, life: &mut Life, record: &mut LongRecord, last: &mut f64) {
+    let mut buffer = Vec::with_capacity(32 * 1024);
+    let arrivals = Arrivals::default();
     loop {
-        if let Ok(mut stream) = connect(run, record.user, 1 << 50).await {
+        if let Ok(mut stream) = run.ways.connect(record.user, transport, 1 << 50, &arrivals).await {
             record.connected.get_or_insert(run.now());
-            while let Ok(n @ 1..) = stream.read(&mut buffer).await {
+            while let Some(n) = stream.read(&mut buffer).await {
+                for at in arrivals.take().into_iter().map(|i| run.at(i)) {
+                    run.patience.arrival(record.user, at);
+                    note_stall(record, *last, at, run.spec.warmup);
+                    *last = at;
+                }
                 let now = run.now();
+                run.patience.arrival(record.user, now);
                 life.receive(run, now, n);
                 note_stall(record, *last, now, run.spec.warmup);
                 *last = now;
@@ -382,7 +417,7 @@ mod tests {
     fn silences_by_hand() {
         // Connected at 1 s, payload at 3 s and 4 s, cut off at 10 s.
         let mut o = ObjectRecord::default();
-        let mut gap = Gap { last: 0.0, connected: 0.0 };
+        let mut gap = Gap { last: 0.0, connected: 0.0, arrivals: Arrivals::default() };
         o.connected = Some(1.0);
         gap.connected = 1.0;
         gap.note(&mut o, 3.0);

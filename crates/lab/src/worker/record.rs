@@ -66,6 +66,12 @@ pub struct ClientResult {
     pub bins: Vec<Vec<u32>>,
     /// How long the load lasted.
     pub lasted: f64,
+    /// Each user's longest time without anything while something was awaited, after the warm-up.
+    #[serde(default)]
+    pub user_stalls: Vec<f64>,
+    /// UDP payload that reached a QUIC connection which was still there, bytes.
+    #[serde(default)]
+    pub quic_bytes: u64,
 }
 
 /// To tenths of a millisecond: more would be noise in the result file.
@@ -81,6 +87,7 @@ impl ClientResult {
             times.into_iter().for_each(round);
             [&mut o.connected, &mut o.first_byte, &mut o.done].into_iter().flatten().for_each(round);
         }
+        self.user_stalls.iter_mut().for_each(round);
         for l in &mut self.long {
             [&mut l.start, &mut l.stall].into_iter().chain(&mut l.connected).for_each(round);
         }

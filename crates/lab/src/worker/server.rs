@@ -4,13 +4,17 @@
 
 use std::io::Read as _;
 use std::net::{Ipv4Addr, SocketAddr};
+use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::Context as _;
 use serde::{Deserialize, Serialize};
-use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
-use tokio::net::{TcpListener, TcpSocket, TcpStream};
+use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
+use tokio::net::{TcpListener, TcpSocket};
+use tokio_rustls::TlsAcceptor;
 
+use super::quic::{QuicCounters, QuicServer};
+use super::secure::{QuicSettings, SECURE_PORT, server_tls};
 use super::{Say, say};
 
 /// Length of every reply's header.
@@ -25,6 +29,8 @@ pub struct ServerSpec {
     pub port: u16,
     /// Congestion control of the replies.
     pub congestion_control: String,
+    /// Whether TLS and QUIC are spoken too, on [`SECURE_PORT`], and how QUIC sends.
+    pub secure: Option<QuicSettings>,
 }
 
 /// What its kernel counted.
@@ -38,6 +44,9 @@ pub struct ServerResult {
     pub timeouts: u64,
     /// Every TCP counter that is not zero, for the curious.
     pub counters: std::collections::BTreeMap<String, u64>,
+    /// What the QUIC stack counted, where it was asked for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub quic: Option<QuicCounters>,
 }
 
 /// Serves until standard input ends.
@@ -46,20 +55,32 @@ pub struct ServerResult {
 /// If the port or the congestion control cannot be had.
 pub fn run(spec: ServerSpec) -> anyhow::Result<ServerResult> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-    runtime.block_on(async {
-        let socket = TcpSocket::new_v4()?;
-        socket.set_reuseaddr(true)?;
-        congestion_control(&socket, &spec.congestion_control)?;
-        socket.bind(SocketAddr::from((Ipv4Addr::UNSPECIFIED, spec.port)))?;
-        let listener = socket.listen(4096).with_context(|| format!("listen on port {}", spec.port))?;
+    let quic = runtime.block_on(async {
+        let plain = listen(&spec, spec.port)?;
+        tokio::spawn(accept(plain, None));
+        let quic = match &spec.secure {
+            Some(settings) => {
+                let tls = server_tls()?;
+                let acceptor = TlsAcceptor::from(Arc::new(tls.clone()));
+                tokio::spawn(accept(listen(&spec, SECURE_PORT)?, Some(acceptor)));
+                Some(QuicServer::new(tls, settings)?)
+            }
+            None => None,
+        };
         say(&Say::<()>::Ready);
+        let serve = async {
+            match &quic {
+                Some(quic) => quic.serve().await,
+                None => std::future::pending().await,
+            }
+        };
         tokio::select! {
-            () = accept(&listener) => {}
+            () = serve => {}
             () = stdin_ends() => {}
         }
-        anyhow::Ok(())
+        anyhow::Ok(quic.map(|q| q.counters()))
     })?;
-    let result = kernel_counters();
+    let result = kernel_counters().map(|counters| ServerResult { quic, ..counters });
     // Hundreds of unfinished replies need no farewell.
     runtime.shutdown_timeout(Duration::from_millis(50));
     result
@@ -90,21 +111,35 @@ pub(super) async fn stdin_ends() {
     let _ = told.await;
 }
 
-async fn accept(listener: &TcpListener) {
+fn listen(spec: &ServerSpec, port: u16) -> anyhow::Result<TcpListener> {
+    let socket = TcpSocket::new_v4()?;
+    socket.set_reuseaddr(true)?;
+    congestion_control(&socket, &spec.congestion_control)?;
+    socket.bind(SocketAddr::from((Ipv4Addr::UNSPECIFIED, port)))?;
+    socket.listen(4096).with_context(|| format!("listen on port {port}"))
+}
+
+async fn accept(listener: TcpListener, tls: Option<TlsAcceptor>) {
     loop {
         match listener.accept().await {
-            Ok((stream, _)) => drop(tokio::spawn(async move {
-                // A user who went away is the user's own record.
-                let _ = answer(stream).await;
-            })),
+            // A user who went away is the user's own record.
+            Ok((stream, _)) => {
+                let tls = tls.clone();
+                drop(tokio::spawn(async move {
+                    stream.set_nodelay(true)?;
+                    match tls {
+                        Some(tls) => answer(tls.accept(stream).await?).await,
+                        None => answer(stream).await,
+                    }
+                }));
+            }
             // Out of descriptors or memory: those in the backlog wait.
             Err(_) => tokio::time::sleep(Duration::from_millis(10)).await,
         }
     }
 }
 
-async fn answer(mut stream: TcpStream) -> std::io::Result<()> {
-    stream.set_nodelay(true)?;
+async fn answer(mut stream: impl AsyncRead + AsyncWrite + Unpin) -> std::io::Result<()> {
     let mut request = Vec::with_capacity(REQUEST);
     while !request.ends_with(b"\r\n\r\n") {
         let mut piece = [0; 512];
@@ -114,10 +149,7 @@ async fn answer(mut stream: TcpStream) -> std::io::Result<()> {
         }
         request.extend_from_slice(&piece[..n]);
     }
-    let size = std::str::from_utf8(&request)
-        .ok()
-        .and_then(|r| r.strip_prefix("GET /")?.split(' ').next()?.parse::<u64>().ok())
-        .ok_or(std::io::ErrorKind::InvalidData)?;
+    let size = wanted(&request)?;
     let mut left = HEADER as u64 + size;
     let mut chunk = vec![b'.'; 16 * 1024];
     chunk[..HEADER].copy_from_slice(&header(size));
@@ -133,7 +165,16 @@ async fn answer(mut stream: TcpStream) -> std::io::Result<()> {
     Ok(())
 }
 
-fn header(size: u64) -> [u8; HEADER] {
+/// How many bytes a request asks for.
+pub(super) fn wanted(request: &[u8]) -> std::io::Result<u64> {
+    std::str::from_utf8(request)
+        .ok()
+        .and_then(|r| r.strip_prefix("GET /")?.split(' ').next()?.parse().ok())
+        .ok_or_else(|| std::io::ErrorKind::InvalidData.into())
+}
+
+/// What stands before the body.
+pub(super) fn header(size: u64) -> [u8; HEADER] {
     padded(&format!("HTTP/1.1 200 OK\r\nContent-Length: {size}\r\nConnection: close\r\nX-Pad: "))
 }
 
@@ -165,5 +206,6 @@ fn kernel_counters() -> anyhow::Result<ServerResult> {
         retrans_segs: get("RetransSegs"),
         timeouts: get("TCPTimeouts"),
         counters,
+        quic: None,
     })
 }

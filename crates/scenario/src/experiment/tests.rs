@@ -386,6 +386,16 @@ fn the_experiments_here_are_sound() {
 }
 
 #[test]
+fn only_the_lab_has_tls_and_quic() {
+    let file = "name = \"t\"\nrate = \"1mbit\"\ndiscipline = \"taq\"\n\
+                traffic = [{ kind = \"long\", flows = 2, transport = \"quic\" }]\n";
+    let experiment = Experiment::parse(file, &[]).unwrap();
+    assert_eq!(experiment.for_lab().unwrap().scenario.traffic[0].transport, Transport::Quic);
+    let e = experiment.expand().unwrap_err().to_string();
+    assert!(e.contains("traffic.0.transport = 'quic': expected tcp"), "{e}");
+}
+
+#[test]
 fn the_way_back_can_have_the_same_discipline() {
     let file = |up: &str| {
         format!(

@@ -7,7 +7,7 @@ use super::tcp::{self, Layer};
 use super::topology::{Draft, plain_name};
 use super::{Files, MOST_FLOWS};
 use crate::read::Reader;
-use crate::{Error, LogSource, LogTiming, OpenedBy, Size, Traffic, TrafficKind};
+use crate::{Error, LogSource, LogTiming, OpenedBy, Size, Traffic, TrafficKind, Transport};
 use narrows_settings::one_of;
 
 /// Most transfers of one entry of traffic over a whole run: each leaves a row of some 150 bytes.
@@ -117,6 +117,8 @@ fn entry(r: &Reader<'_>, around: &Around<'_>) -> Result<Traffic, Error> {
     }
     let header = r.or("header", if asks { HEADER } else { 0 }, |r, k| r.bytes(k, true))?;
     let opaque = r.or("opaque", false, |r, k| r.flag(k))?;
+    let transports = Transport::ALL.map(|t| (t.word(), t));
+    let transport = r.or("transport", Transport::Tcp, |r, k| r.word(k, &transports))?;
     let (start, stop) = times(r, around.duration)?;
     Ok(Traffic {
         name: String::new(),
@@ -130,6 +132,7 @@ fn entry(r: &Reader<'_>, around: &Around<'_>) -> Result<Traffic, Error> {
         tcp_from,
         tcp_to,
         opaque,
+        transport,
         start,
         stop,
         kind,
@@ -170,7 +173,7 @@ fn no_connection(r: &Reader<'_>, packet: u32, mtu: u32) -> Result<(), Error> {
     if packet > mtu {
         return Err(r.wrong("packet", format!("at most mtu = {mtu}")));
     }
-    for key in ["opened_by", "request", "header", "tcp", "opaque"] {
+    for key in ["opened_by", "request", "header", "tcp", "opaque", "transport"] {
         if r.has(key) {
             return Err(r.wrong(key, "no such key for udp, which has no connections"));
         }

@@ -146,6 +146,7 @@ pub(super) fn traffic(kind: TrafficKind) -> Traffic {
         tcp_from: tcp,
         tcp_to: tcp,
         opaque: false,
+        transport: Transport::Tcp,
         start: Duration::from_secs(1),
         stop: Duration::from_secs(1_000_000),
         kind,

@@ -1,0 +1,183 @@
+//! A user's connection to the server, by whichever transport, and when something came over it.
+
+use std::io;
+use std::net::{IpAddr, SocketAddr};
+use std::pin::Pin;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::task::{Context, Poll};
+use std::time::Instant;
+
+use narrows_scenario::Transport;
+use quinn::{Endpoint, RecvStream};
+use rustls::pki_types::ServerName;
+use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _, ReadBuf};
+use tokio::net::{TcpSocket, TcpStream};
+use tokio_rustls::TlsConnector;
+use tokio_rustls::client::TlsStream;
+
+use super::client::user_address;
+use super::secure::{HOST, QuicSettings, SECURE_PORT, client_quic, client_tls};
+use super::server::{REQUEST, congestion_control, padded};
+
+/// What the users' connections have in common.
+pub(super) struct Ways {
+    server: SocketAddr,
+    congestion_control: String,
+    tls: TlsConnector,
+    quic: quinn::ClientConfig,
+    /// UDP payload that live QUIC connections took.
+    pub(super) quic_bytes: Arc<AtomicU64>,
+}
+
+impl Ways {
+    /// To `server`, plain; the other transports use [`SECURE_PORT`] there.
+    pub(super) fn new(
+        server: SocketAddr,
+        congestion_control: String,
+        quic: &QuicSettings,
+    ) -> anyhow::Result<Self> {
+        Ok(Self {
+            server,
+            congestion_control,
+            tls: TlsConnector::from(Arc::new(client_tls()?)),
+            quic: client_quic(client_tls()?, quic)?,
+            quic_bytes: Arc::default(),
+        })
+    }
+
+    /// Connects from the user's address, shakes hands, and asks for `size` bytes.
+    pub(super) async fn connect(
+        &self,
+        user: u32,
+        transport: Transport,
+        size: u64,
+        arrivals: &Arrivals,
+    ) -> anyhow::Result<Connection> {
+        let request: [u8; REQUEST] = padded(&format!("GET /{size} HTTP/1.1\r\nHost: lab\r\nUser-Agent: "));
+        let secure = SocketAddr::new(self.server.ip(), SECURE_PORT);
+        match transport {
+            Transport::Tcp => {
+                let mut stream = self.tcp(user, self.server).await?;
+                stream.write_all(&request).await?;
+                Ok(Connection::Tcp(stream))
+            }
+            Transport::Tls => {
+                let socket = Socket { stream: self.tcp(user, secure).await?, arrivals: arrivals.clone() };
+                let mut stream = self.tls.connect(ServerName::try_from(HOST)?, socket).await?;
+                stream.write_all(&request).await?;
+                stream.flush().await?;
+                // The server's part of the handshake is no payload.
+                arrivals.take();
+                Ok(Connection::Tls(Box::new(stream)))
+            }
+            Transport::Quic => self.quic(user, secure, &request).await.map(Connection::Quic),
+        }
+    }
+
+    async fn tcp(&self, user: u32, server: SocketAddr) -> anyhow::Result<TcpStream> {
+        let socket = TcpSocket::new_v4()?;
+        congestion_control(&socket, &self.congestion_control)?;
+        socket.bind((user_address(user), 0).into())?;
+        let stream = socket.connect(server).await?;
+        stream.set_nodelay(true)?;
+        Ok(stream)
+    }
+
+    async fn quic(&self, user: u32, server: SocketAddr, request: &[u8]) -> anyhow::Result<Quic> {
+        // A socket each, so that each is a flow of its own and nobody answers for it when it is gone.
+        let endpoint = Endpoint::client((IpAddr::V4(user_address(user)), 0).into())?;
+        let connection = endpoint.connect_with(self.quic.clone(), server, HOST)?.await?;
+        let (mut send, receive) = connection.open_bi().await?;
+        send.write_all(request).await?;
+        send.finish()?;
+        Ok(Quic { connection, receive, bytes: self.quic_bytes.clone() })
+    }
+}
+
+/// A connection over which a reply comes.
+pub(super) enum Connection {
+    Tcp(TcpStream),
+    Tls(Box<TlsStream<Socket>>),
+    Quic(Quic),
+}
+
+impl Connection {
+    /// Reads what has come; `None` once there will be no more. The bytes are those of the reply, in the order in which
+    /// they came: over QUIC that need not be the order in which they were sent.
+    pub(super) async fn read(&mut self, buffer: &mut Vec<u8>) -> Option<usize> {
+        buffer.clear();
+        match self {
+            Self::Tcp(stream) => stream.read_buf(buffer).await.ok().filter(|n| *n > 0),
+            Self::Tls(stream) => stream.read_buf(buffer).await.ok().filter(|n| *n > 0),
+            Self::Quic(quic) => {
+                let chunk = quic.receive.read_chunk(32 * 1024, false).await.ok()??;
+                buffer.extend_from_slice(&chunk.bytes);
+                Some(chunk.bytes.len())
+            }
+        }
+    }
+}
+
+/// A QUIC connection; closed at once when dropped, as by a user who goes away.
+pub(super) struct Quic {
+    connection: quinn::Connection,
+    receive: RecvStream,
+    bytes: Arc<AtomicU64>,
+}
+
+impl Drop for Quic {
+    fn drop(&mut self) {
+        self.connection.close(0_u32.into(), b"");
+        self.bytes.fetch_add(self.connection.stats().udp_rx.bytes, Ordering::Relaxed);
+    }
+}
+
+/// When something came from the socket below TLS, which hands on whole records of up to 16 kB. Empty for the others:
+/// there it came when it was read.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Arrivals(Arc<Mutex<Vec<Instant>>>);
+
+impl Arrivals {
+    /// Those not taken yet, in order.
+    pub(super) fn take(&self) -> Vec<Instant> {
+        std::mem::take(&mut *self.0.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    fn note(&self) {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).push(Instant::now());
+    }
+}
+
+/// A TCP socket that says when something came.
+pub(super) struct Socket {
+    stream: TcpStream,
+    arrivals: Arrivals,
+}
+
+impl AsyncRead for Socket {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        buffer: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        let before = buffer.filled().len();
+        let polled = Pin::new(&mut self.stream).poll_read(cx, buffer);
+        if buffer.filled().len() > before {
+            self.arrivals.note();
+        }
+        polled
+    }
+}
+
+impl AsyncWrite for Socket {
+    fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
+        Pin::new(&mut self.stream).poll_write(cx, bytes)
+    }
+    fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_flush(cx)
+    }
+    fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_shutdown(cx)
+    }
+}

@@ -1,0 +1,79 @@
+//! A user's stalls: the longest time in which none of the user's transfers got anything while one was waiting.
+
+use std::sync::{Mutex, PoisonError};
+
+/// What is known of one user. Times are seconds since the load began.
+#[derive(Clone, Copy, Debug, Default)]
+struct User {
+    waiting: u32,
+    last: f64,
+    longest: f64,
+}
+
+/// All users.
+#[derive(Debug)]
+pub(super) struct Patience {
+    users: Vec<Mutex<User>>,
+    warmup: f64,
+}
+
+impl Patience {
+    /// Nobody waits; what lies before `warmup` will not count.
+    pub(super) fn new(users: u32, warmup: f64) -> Self {
+        Self { users: (0..users).map(|_| Mutex::default()).collect(), warmup }
+    }
+
+    fn with(&self, user: u32, change: impl FnOnce(&mut User)) {
+        change(&mut self.users[user as usize].lock().unwrap_or_else(PoisonError::into_inner));
+    }
+
+    /// A transfer of the user's begins.
+    pub(super) fn begin(&self, user: u32, now: f64) {
+        self.with(user, |u| {
+            if u.waiting == 0 {
+                u.last = now;
+            }
+            u.waiting += 1;
+        });
+    }
+
+    /// Something came.
+    pub(super) fn arrival(&self, user: u32, now: f64) {
+        self.with(user, |u| {
+            u.longest = u.longest.max(now - u.last.max(self.warmup));
+            u.last = u.last.max(now);
+        });
+    }
+
+    /// A transfer is over, whole or not: the time without anything counts up to now.
+    pub(super) fn end(&self, user: u32, now: f64) {
+        self.arrival(user, now);
+        self.with(user, |u| u.waiting = u.waiting.saturating_sub(1));
+    }
+
+    /// The longest stall of each user.
+    pub(super) fn longest(&self) -> Vec<f64> {
+        self.users.iter().map(|u| u.lock().unwrap_or_else(PoisonError::into_inner).longest).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_user_stalls_only_while_nothing_comes_and_something_is_awaited() {
+        let p = Patience::new(2, 10.0);
+        p.begin(0, 1.0);
+        p.begin(0, 2.0);
+        p.arrival(0, 12.0);
+        assert_eq!(p.longest(), [2.0, 0.0], "only what lies after the warm-up");
+        p.arrival(0, 15.0);
+        p.end(0, 16.0);
+        p.end(0, 16.5);
+        // Nobody waits from 16.5 to 30.
+        p.begin(0, 30.0);
+        p.end(0, 34.0);
+        assert_eq!(p.longest(), [4.0, 0.0]);
+    }
+}
