@@ -1,0 +1,130 @@
+//! The rows of the table, and how their values are written.
+
+use narrows_scenario::Transport;
+
+/// How a value is written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Unit {
+    /// Seconds.
+    Seconds,
+    /// A share, written in percent.
+    Share,
+    /// Kilobits per second.
+    Kbps,
+    /// Milliseconds.
+    Millis,
+    /// A number of things.
+    Count,
+    /// A ratio or an index.
+    Ratio,
+}
+
+/// One row of the table.
+#[derive(Clone, Copy, Debug)]
+pub struct Row {
+    /// The name in JSON.
+    pub key: &'static str,
+    /// The name in the table.
+    pub label: &'static str,
+    /// How it is written.
+    pub unit: Unit,
+}
+
+const fn row(key: &'static str, label: &'static str, unit: Unit) -> Row {
+    Row { key, label, unit }
+}
+
+/// Every row, in the order of the table.
+pub const ROWS: &[Row] = &[
+    row("objects_done", "objects done", Unit::Count),
+    row("objects_cut", "objects cut off at the end", Unit::Count),
+    row("objects_failed", "objects failed", Unit::Count),
+    row("object_p50_s", "object time p50", Unit::Seconds),
+    row("object_p90_s", "object time p90", Unit::Seconds),
+    row("object_p99_s", "object time p99", Unit::Seconds),
+    row("served_mean_s", "time once connected, mean", Unit::Seconds),
+    row("served_p50_s", "time once connected p50", Unit::Seconds),
+    row("served_p90_s", "time once connected p90", Unit::Seconds),
+    row("served_p99_s", "time once connected p99", Unit::Seconds),
+    row("small_p50_s", "  up to 6 kB p50", Unit::Seconds),
+    row("small_p90_s", "  up to 6 kB p90", Unit::Seconds),
+    row("large_p50_s", "  from 20 kB p50", Unit::Seconds),
+    row("large_p90_s", "  from 20 kB p90", Unit::Seconds),
+    row("per_kb_p50_s", "time per kB p50", Unit::Seconds),
+    row("per_kb_p99_s", "time per kB p99", Unit::Seconds),
+    row("per_kb_spread", "time per kB p99/p50", Unit::Ratio),
+    row("user_per_kb_spread", "time per kB by user p99/p50", Unit::Ratio),
+    row("stall_p50_s", "longest stall p50", Unit::Seconds),
+    row("stall_p90_s", "longest stall p90", Unit::Seconds),
+    row("stall_p99_s", "longest stall p99", Unit::Seconds),
+    row("stall_max_s", "longest stall", Unit::Seconds),
+    row("stall_over_5s", "stall above 5 s", Unit::Share),
+    row("stall_over_20s", "stall above 20 s", Unit::Share),
+    row("user_stall_p50_s", "user's longest stall p50", Unit::Seconds),
+    row("user_stall_max_s", "user's longest stall", Unit::Seconds),
+    row("user_stall_over_5s", "users with a stall above 5 s", Unit::Share),
+    row("user_stall_over_20s", "users with a stall above 20 s", Unit::Share),
+    row("admitted_stall_p99_s", "stall once connected p99", Unit::Seconds),
+    row("connect_p50_s", "connect p50", Unit::Seconds),
+    row("connect_p99_s", "connect p99", Unit::Seconds),
+    row("entry_p50_s", "user's first connection p50", Unit::Seconds),
+    row("entry_p99_s", "user's first connection p99", Unit::Seconds),
+    row("never_in", "users never connected", Unit::Count),
+    row("first_byte_p50_s", "first byte p50", Unit::Seconds),
+    row("first_byte_p99_s", "first byte p99", Unit::Seconds),
+    row("goodput_kbps", "goodput", Unit::Kbps),
+    row("jain_20s", "Jain index over 20 s", Unit::Ratio),
+    row("jain_20s_min", "Jain index, worst slice", Unit::Ratio),
+    row("zero_slices", "20 s slices with nothing", Unit::Share),
+    row("flow_stall_p50_s", "flow's longest stall p50", Unit::Seconds),
+    row("flow_stall_p99_s", "flow's longest stall p99", Unit::Seconds),
+    row("flow_stall_max_s", "flow's longest stall", Unit::Seconds),
+    row("retransmitted", "retransmitted of sent", Unit::Share),
+    row("timeouts", "server timeouts", Unit::Count),
+    row("quic_lost", "QUIC packets believed lost", Unit::Share),
+    row("quic_ptos", "QUIC probe timeouts", Unit::Count),
+    row("quic_failed", "QUIC handshakes failed", Unit::Count),
+    row("quic_cwnd_kb", "QUIC window p50, kB", Unit::Ratio),
+    row("arrived", "packets at the queue", Unit::Count),
+    row("dropped", "dropped of arrivals", Unit::Share),
+    row("suppressed", "duplicates suppressed", Unit::Share),
+    row("marked", "marked of arrivals", Unit::Share),
+    row("clamped", "windows clamped", Unit::Count),
+    row("refused", "SYNs refused", Unit::Count),
+    row("admission_wait_p50_s", "wait for admission p50", Unit::Seconds),
+    row("admission_wait_p99_s", "wait for admission p99", Unit::Seconds),
+    row("admission_waiting", "pools still waiting", Unit::Count),
+    row("turned_away", "answered 503", Unit::Count),
+    row("emulator_late_p99_ms", "emulator late p99", Unit::Millis),
+    row("box_wait_p99_ms", "box waiting for a CPU p99", Unit::Millis),
+    row("box_cpu", "CPU of the box", Unit::Share),
+];
+
+/// What is shown of each transport by itself where a scenario has several; keys have its word before them.
+pub(super) const BY_TRANSPORT: &[Row] = &[
+    row("objects_done", "objects done", Unit::Count),
+    row("object_p50_s", "object time p50", Unit::Seconds),
+    row("object_p99_s", "object time p99", Unit::Seconds),
+    row("small_p50_s", "  up to 6 kB p50", Unit::Seconds),
+    row("stall_p99_s", "longest stall p99", Unit::Seconds),
+    row("stall_over_5s", "stall above 5 s", Unit::Share),
+    row("stall_over_20s", "stall above 20 s", Unit::Share),
+    row("user_stall_over_5s", "users with a stall above 5 s", Unit::Share),
+    row("connect_p50_s", "connect with handshake p50", Unit::Seconds),
+    row("goodput_kbps", "goodput", Unit::Kbps),
+    row("jain_20s", "Jain index over 20 s", Unit::Ratio),
+    row("flow_stall_max_s", "flow's longest stall", Unit::Seconds),
+];
+
+/// Every row of the table: its key, its label, how it is written.
+pub fn rows() -> impl Iterator<Item = (String, String, Unit)> {
+    let common = ROWS.iter().map(|r| (r.key.to_owned(), r.label.to_owned(), r.unit));
+    let apart = Transport::ALL.into_iter().flat_map(|t| {
+        BY_TRANSPORT.iter().map(move |r| {
+            let indent = r.label.len() - r.label.trim_start().len();
+            let label = format!("{}{}: {}", &r.label[..indent], t.word(), r.label.trim_start());
+            (format!("{}_{}", t.word(), r.key), label, r.unit)
+        })
+    });
+    common.chain(apart)
+}
