@@ -16,6 +16,7 @@ impl<P: Packet> DefaultMode<P> {
             let opens = tcp.flags.has(Flags::SYN) && !tcp.flags.has(Flags::ACK);
             let known = self.flows.get(id.0 as usize).and_then(|s| s.request_isn);
             let slot = self.flow_state(id, opens && known.is_some_and(|isn| isn != tcp.seq));
+            slot.note_mss(&tcp);
             if opens {
                 slot.request_isn = Some(tcp.seq);
             } else if tcp.flags.has(Flags::ACK) {
