@@ -49,3 +49,19 @@ fn wasted_is_what_takers_had_already() {
     assert_eq!(wasted(""), 0.0);
     assert_eq!(wasted("2, 3, 4, 5, 6"), 0.5);
 }
+
+/// Twenty flows under the clamp, and how long the median packet waits on 300 kbit/s. Receivers of 60 kB, 3 and 32 MB
+/// announce window scales of 0, 6 and 10. Beyond 0 a flow may have a packet or two more, for the sake of whole units:
+/// four of 500 B of each take 1.1 s.
+#[test]
+fn no_window_scale_makes_packets_wait_for_long() {
+    for window in [60_000, 3 << 20, 32 << 20] {
+        let text = format!(
+            "name = \"t\"\nrate = \"300kbit\"\nrtt = \"100ms\"\nduration = \"40s\"\nwarmup = \"20s\"\n\
+             discipline = \"taq\"\ntcp = {{ preset = \"linux\", mss = 434, receive_window = {window} }}\n\
+             [[traffic]]\nkind = \"long\"\nflows = 20\n"
+        );
+        let waits = run(&text)["wait_bulk_p50_s"];
+        assert!((0.3..=1.1).contains(&waits), "{window}: {waits}");
+    }
+}

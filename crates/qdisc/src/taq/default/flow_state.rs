@@ -2,6 +2,7 @@
 
 use narrows_lists::{Links, linked};
 use narrows_units::{Instant, SeqNum};
+use narrows_wire::TcpHeader;
 
 use super::clamp::Clamp;
 use super::duplicates::Departures;
@@ -127,6 +128,15 @@ impl FlowState {
             self.acked_at = now;
             self.repair.acknowledged(ack);
         }
+    }
+
+    /// Notes what a SYN of either side says: a segment is as large as the receiver takes and the sender's path carries.
+    pub fn note_mss(&mut self, tcp: &TcpHeader) {
+        let Some(mss) = tcp.mss else { return };
+        // Timestamps take 12 of it (RFC 7323, appendix A).
+        let options = if tcp.timestamps.is_some() { 12 } else { 0 };
+        let mss = mss.saturating_sub(options).max(1);
+        self.segment = if self.segment == 0 { mss } else { self.segment.min(mss) };
     }
 
     /// A new connection of these addresses. What waits, waits on.

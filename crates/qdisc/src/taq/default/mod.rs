@@ -212,12 +212,7 @@ impl<P: Packet> DefaultMode<P> {
 
     fn note_arrival(&mut self, id: u32, tcp: &TcpHeader) {
         let slot = &mut self.flows[id as usize];
-        if let Some(mss) = tcp.mss {
-            // Timestamps take 12 of it (RFC 7323, appendix A).
-            let options = if tcp.timestamps.is_some() { 12 } else { 0 };
-            let mss = mss.saturating_sub(options).max(1);
-            slot.segment = if slot.segment == 0 { mss } else { slot.segment.min(mss) };
-        }
+        slot.note_mss(tcp);
         let payload = u16::try_from(tcp.payload).unwrap_or(u16::MAX);
         slot.segment = slot.segment.max(payload);
     }

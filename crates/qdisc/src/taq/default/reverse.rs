@@ -5,7 +5,7 @@ use narrows_units::Instant;
 use narrows_wire::{Flags, TcpHeader};
 
 use super::DefaultMode;
-use super::clamp::Grid;
+use super::clamp::Sent;
 use crate::Packet;
 
 impl<P: Packet> DefaultMode<P> {
@@ -16,6 +16,7 @@ impl<P: Packet> DefaultMode<P> {
             let opens = tcp.flags.has(Flags::SYN) && !tcp.flags.has(Flags::ACK);
             let known = self.flows.get(id.0 as usize).and_then(|s| s.request_isn);
             let slot = self.flow_state(id, opens && known.is_some_and(|isn| isn != tcp.seq));
+            slot.note_mss(&tcp);
             if opens {
                 slot.request_isn = Some(tcp.seq);
             } else if tcp.flags.has(Flags::ACK) {
@@ -42,10 +43,10 @@ impl<P: Packet> DefaultMode<P> {
         flow.sender_rtt()?;
         let slot = self.flows.get(id.0 as usize)?;
         let segment = u32::from(if slot.segment == 0 { 1448 } else { slot.segment });
-        let permitted = self.permitted_in_flight(id.0).saturating_mul(segment).min(1 << 24);
-        let grid = Grid { max_seq: flow.max_seq(), segment };
+        let allowance = self.permitted_in_flight(id.0).saturating_mul(segment).min(1 << 24);
+        let max_seq = flow.max_seq();
         let slot = self.flows.get_mut(id.0 as usize)?;
-        let base = slot.served_end.map_or(tcp.ack, |e| e.max(tcp.ack));
-        slot.clamp.window(tcp, scale, base + permitted, grid)
+        let sent = Sent { served: slot.served_end.unwrap_or(tcp.ack), max_seq, segment };
+        slot.clamp.window(tcp, scale, allowance, sent)
     }
 }

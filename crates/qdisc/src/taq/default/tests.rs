@@ -247,6 +247,24 @@ fn the_window_is_clamped_to_what_the_turn_needs() {
     assert_eq!(edge, 13 * MSS - 8);
 }
 
+/// As above, but 448 bytes are a segment, as the user's SYN says: the server's own says what the server takes. Of 12 to
+/// 14 segments the first is whole units: 12 * 448 = 42 * 128.
+#[test]
+fn a_segment_is_what_the_receiver_takes() {
+    let mut b = Bench::new(&[("window_clamp_min", "2")]);
+    let syn = |key: FlowKey, flags, seq, ack, mss| {
+        let mut p = segment(key, flags, seq, ack, 0);
+        let tcp = p.header.tcp.as_mut().unwrap();
+        (tcp.window_scale, tcp.mss) = (Some(7), Some(mss));
+        p
+    };
+    b.back(syn(key(1).reverse(), Flags::SYN, 0, 0, 460));
+    b.wait(100);
+    b.put(syn(key(1), Flags::SYN.and(Flags::ACK), 1000, 1, 1460));
+    assert!(b.get().is_some());
+    assert_eq!(b.ack(1, 1001).window, 42);
+}
+
 #[test]
 fn without_both_scales_no_window_is_touched() {
     let mut b = Bench::new(&[]);
