@@ -11,11 +11,11 @@
 //!
 //! - An edge beyond what is wanted lies at most [`SPARE`] segments beyond it, or one unit beyond what has been served.
 //! - The edge a sender was told is kept to within a unit: where rounding up would pass that limit it is rounded down,
-//!   as receivers do and senders must bear (RFC 7323, section 2.4). It is pulled back no further ("shrinking the window"
-//!   is strongly discouraged, RFC 9293, section 3.8.6.2.1), so no packet already permitted is forbidden.
+//!   as receivers do and senders must bear (RFC 7323, section 2.4). It is pulled back no further ("shrinking the
+//!   window" is strongly discouraged, RFC 9293, section 3.8.6.2.1), so no packet already permitted is forbidden.
 //!
-//! Idea: TCP rate control by ACK modification (Karandikar et al., CCR 2000), here with a queue per flow and an allowance
-//! in rounds.
+//! Idea: TCP rate control by ACK modification (Karandikar et al., CCR 2000), here with a queue per flow and an
+//! allowance in rounds.
 
 use narrows_units::SeqNum;
 use narrows_wire::TcpHeader;
