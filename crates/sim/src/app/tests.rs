@@ -10,7 +10,7 @@ use core::ops::ControlFlow;
 use narrows_qdisc::{Framing, Limit, Spec};
 use narrows_scenario::{
     Delays, Discipline, Hosts, LabSettings, Link, LogEntry, LogSource, LogTiming, Loss, Probes, Size,
-    Topology,
+    Topology, Transport,
 };
 use narrows_tcp::{Config, Preset};
 use narrows_units::{Dscp, Rate};
