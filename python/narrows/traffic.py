@@ -38,6 +38,8 @@ class Traffic:
     opaque: bool | None = None
     """Queues see UDP in which nothing can be read, as they do of QUIC; the ends behave the same (default false; sim
     only)."""
+    transport: str | None = None
+    """What carries the data: ``tcp``, and in the lab ``tls`` or ``quic`` (default tcp)."""
     start: Time | None = None
     """When it begins (time; default 0s; sim only)."""
     stop: Time | None = None

@@ -38,14 +38,14 @@ ELSEWHERE = {
     "operating::Bottleneck::new": "defaults of Bottleneck",
     "operating::Regime::name": "REGIMES",
     "operating::OperatingPoint::silences_per_s": "a field of operating_point",
-    "plan::Link::new": "defaults of Link",
-    "plan::Link::busy_users": "a field of plan",
-    "plan::Link::flows": "a field of plan",
-    "plan::Link::buffer_packets": "a field of plan",
+    "plan::SharedLink::new": "defaults of SharedLink",
+    "plan::SharedLink::busy_users": "a field of plan",
+    "plan::SharedLink::flows": "a field of plan",
+    "plan::SharedLink::buffer_packets": "a field of plan",
     "plan::Stalls::new": "stalls_per_s and so on",
-    "plan::Verdict::of": "a field of plan",
-    "plan::Verdict::name": "VERDICTS",
-    "sharing::Queue::new": "rate_bps, load, sizes",
+    "plan::Outlook::of": "a field of plan",
+    "plan::Outlook::name": "VERDICTS",
+    "sharing::SharedQueue::new": "rate_bps, load, sizes",
     "spreading::Spreading::new": "Parameters",
     "taq_chain::Stationary::silent": "a field of stationary",
     "taq_chain::Stationary::silent_or_first": "a field of stationary",
@@ -101,8 +101,8 @@ def source_of_models():
 def test_every_native_model_has_a_python_function():
     text = source_of_models()
     names = {name for name, _ in _native.models()}
-    # Some names are put together, as f"sharing::Queue::{figure}".
-    made = {f"sharing::Queue::{x}" for x in re.findall(r'_queue\("(\w+)"', text)}
+    # Some names are put together, as f"sharing::SharedQueue::{figure}".
+    made = {f"sharing::SharedQueue::{x}" for x in re.findall(r'_queue\("(\w+)"', text)}
     made |= {f"spreading::Spreading::{x}" for x in re.findall(r'_state\("(\w+)"', text)}
     made |= {f"taq_chain::Stationary::idle_quantile{x}" for x in ("", "_by_time")}
     made |= {f"taq_chain::Silences::quantile{x}" for x in ("", "_by_time")}

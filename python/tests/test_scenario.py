@@ -77,7 +77,7 @@ def test_a_class_has_the_keys_its_table_has(cls):
     if issubclass(cls, narrows.Traffic):
         keys.add("kind")
     # What goes with every kind has no meaning for packets at a constant rate; there is one list for all kinds.
-    refused = {"opened_by", "request", "header", "tcp", "opaque"} if cls is narrows.Udp else set()
+    refused = {"opened_by", "request", "header", "tcp", "opaque", "transport"} if cls is narrows.Udp else set()
     exist = known(TABLES[cls])
     assert exist - keys == set()
     assert keys - exist <= refused

@@ -116,4 +116,4 @@ def _queue(figure: str, rate_bps: ArrayLike, load: ArrayLike, sizes: Sizes, byte
             raise ValueError(f"sizes = {sizes!r}: expected Fixed, Choice, Exponential, Pareto or BoundedPareto")
     numbers: dict[str, ArrayLike | None] = {} if bytes is None else {"bytes": bytes}
     numbers |= {"rate_bps": rate_bps, "load": load, **law}
-    return evaluate(f"sharing::Queue::{figure}", numbers, {"list": row}, {"sizes": word})[0]
+    return evaluate(f"sharing::SharedQueue::{figure}", numbers, {"list": row}, {"sizes": word})[0]

@@ -26,18 +26,18 @@ fn queue(
 }
 
 pub(super) const MODELS: &[Model] = &[
-    model!("sharing::Queue::mean_bytes"; rate_bps, load, a [none], b [none], c [none]; [list] => (bytes),
+    model!("sharing::SharedQueue::mean_bytes"; rate_bps, load, a [none], b [none], c [none]; [list] => (bytes),
         |args| queue(args, rate_bps, load, [a, b, c], list)?.mean_bytes()),
-    model!("sharing::Queue::ps_s"; bytes, rate_bps, load, a [none], b [none], c [none]; [list] => (time_s),
+    model!("sharing::SharedQueue::ps_s"; bytes, rate_bps, load, a [none], b [none], c [none]; [list] => (time_s),
         |args| queue(args, rate_bps, load, [a, b, c], list)?.ps_s(bytes)?),
-    model!("sharing::Queue::ps_mean_s"; rate_bps, load, a [none], b [none], c [none]; [list] => (time_s),
+    model!("sharing::SharedQueue::ps_mean_s"; rate_bps, load, a [none], b [none], c [none]; [list] => (time_s),
         |args| queue(args, rate_bps, load, [a, b, c], list)?.ps_mean_s()),
-    model!("sharing::Queue::fifo_wait_s"; rate_bps, load, a [none], b [none], c [none]; [list] => (time_s),
+    model!("sharing::SharedQueue::fifo_wait_s"; rate_bps, load, a [none], b [none], c [none]; [list] => (time_s),
         |args| queue(args, rate_bps, load, [a, b, c], list)?.fifo_wait_s()?),
-    model!("sharing::Queue::fifo_mean_s"; rate_bps, load, a [none], b [none], c [none]; [list] => (time_s),
+    model!("sharing::SharedQueue::fifo_mean_s"; rate_bps, load, a [none], b [none], c [none]; [list] => (time_s),
         |args| queue(args, rate_bps, load, [a, b, c], list)?.fifo_mean_s()?),
-    model!("sharing::Queue::srpt_s"; bytes, rate_bps, load, a [none], b [none], c [none]; [list] => (time_s),
+    model!("sharing::SharedQueue::srpt_s"; bytes, rate_bps, load, a [none], b [none], c [none]; [list] => (time_s),
         |args| queue(args, rate_bps, load, [a, b, c], list)?.srpt_s(bytes)?),
-    model!("sharing::Queue::srpt_mean_s"; rate_bps, load, a [none], b [none], c [none]; [list] => (time_s),
+    model!("sharing::SharedQueue::srpt_mean_s"; rate_bps, load, a [none], b [none], c [none]; [list] => (time_s),
         |args| queue(args, rate_bps, load, [a, b, c], list)?.srpt_mean_s()),
 ];
