@@ -267,9 +267,13 @@ impl Gap {
         self.connected = now;
     }
 
-    /// Notes what came over the socket, when it came.
+    /// Notes what came over the socket, when it came. Of a handshake cut off by the end of the run nothing counts.
     fn catch_up(&mut self, run: &Run, object: &mut ObjectRecord) {
-        for instant in self.arrivals.take() {
+        let arrivals = self.arrivals.take();
+        if object.connected.is_none() {
+            return;
+        }
+        for instant in arrivals {
             let at = run.at(instant);
             run.patience.arrival(object.user, at);
             self.note(object, at);

@@ -45,10 +45,12 @@ impl Patience {
         });
     }
 
-    /// A transfer is over, whole or not: the time without anything counts up to now.
+    /// A transfer is over, whole or not: the time without anything counts up to now, and goes on for the user's others.
     pub(super) fn end(&self, user: u32, now: f64) {
-        self.arrival(user, now);
-        self.with(user, |u| u.waiting = u.waiting.saturating_sub(1));
+        self.with(user, |u| {
+            u.longest = u.longest.max(now - u.last.max(self.warmup));
+            u.waiting = u.waiting.saturating_sub(1);
+        });
     }
 
     /// The longest stall of each user.
@@ -75,5 +77,11 @@ mod tests {
         p.begin(0, 30.0);
         p.end(0, 34.0);
         assert_eq!(p.longest(), [4.0, 0.0]);
+        // One of two breaks, and nothing comes for the other either: one stall, not two.
+        p.begin(1, 40.0);
+        p.begin(1, 40.0);
+        p.end(1, 43.0);
+        p.end(1, 46.0);
+        assert_eq!(p.longest(), [4.0, 6.0]);
     }
 }

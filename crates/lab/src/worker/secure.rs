@@ -37,7 +37,7 @@ impl QuicSettings {
     /// As quinn wants it.
     ///
     /// # Errors
-    /// None that a constant could not rule out.
+    /// If quinn refuses the idle time-out.
     pub(super) fn transport(&self) -> anyhow::Result<Arc<TransportConfig>> {
         let mut config = TransportConfig::default();
         config.max_idle_timeout(Some(IdleTimeout::try_from(IDLE)?));

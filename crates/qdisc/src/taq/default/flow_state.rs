@@ -44,7 +44,7 @@ pub struct FlowState {
     pub segment: u16,
     pub place: FlowList,
     pub bucket: u8,
-    /// Segments the permitted has been raised by, because the flow ran dry while it was held.
+    /// Segments by which more is permitted in flight, because the flow ran dry while it was held.
     pub extra: u8,
     /// Where `departures` takes the next.
     pub next_departure: u8,
