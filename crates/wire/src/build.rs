@@ -82,6 +82,10 @@ fn transport(header: &Header, want: usize, most: usize, start: usize, out: &mut 
             // `most` keeps this within 16 bits.
             out.extend(((total - (at - start)) as u16).to_be_bytes());
             out.extend([0; 2]);
+            if let Some(quic) = header.quic {
+                let (bytes, len) = quic.bytes();
+                out.extend(&bytes[..len.min(total - (out.len() - start))]);
+            }
             total
         }
         Proto::ICMP | Proto::ICMPV6 => {

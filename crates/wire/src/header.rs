@@ -4,7 +4,7 @@ use core::fmt;
 
 use narrows_units::{Bytes, Dscp, Ecn, SeqNum};
 
-use crate::{FlowKey, Proto};
+use crate::{FlowKey, Proto, QuicPacket};
 
 /// TCP control bits (RFC 9293, section 3.1; ECE and CWR from RFC 3168).
 #[derive(Clone, Copy, Default, PartialEq, Eq, Hash)]
@@ -132,6 +132,8 @@ pub struct Header {
     pub fragment: bool,
     /// The TCP header, if it is whole.
     pub tcp: Option<TcpHeader>,
+    /// What a UDP datagram shows if it looks like QUIC.
+    pub quic: Option<QuicPacket>,
 }
 
 impl Header {

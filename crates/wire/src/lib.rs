@@ -14,10 +14,12 @@ pub mod fuzzing;
 mod header;
 mod key;
 mod parse;
+mod quic;
 mod rewrite;
 
 pub use build::build;
 pub use header::{Flags, Header, SackBlocks, TcpHeader};
 pub use key::{FlowKey, Proto};
 pub use parse::{WireError, parse};
+pub use quic::QuicPacket;
 pub use rewrite::{checksum, mark_ce, set_dscp, set_tsval, set_window, tcp_checksum};

@@ -5,7 +5,7 @@ use core::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use narrows_units::{Bytes, Dscp, Ecn, SeqNum};
 
-use crate::{Flags, FlowKey, Header, Proto, TcpHeader};
+use crate::{Flags, FlowKey, Header, Proto, QuicPacket, TcpHeader};
 
 /// Why bytes are not an IP packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -129,7 +129,9 @@ fn finish(proto: Proto, src: IpAddr, dst: IpAddr, transport: &[u8], e: Envelope)
     // Later fragments carry no ports, so all fragments of a flow have the key without ports.
     let (sport, dport) = if e.fragment { (0, 0) } else { (port(0), port(2)) };
     let tcp = if proto == Proto::TCP && !e.fragment { parse_tcp(transport, e.transport_len) } else { None };
+    let udp = proto == Proto::UDP && !e.fragment && be16(transport, 4).is_some_and(|n| n > 8);
     Header {
+        quic: if udp { transport.get(8..).and_then(QuicPacket::read) } else { None },
         key: FlowKey::new(src, dst, sport, dport, proto),
         len: Bytes(e.total as u64),
         ecn: Ecn::from_bits(e.tos),

@@ -1,5 +1,5 @@
 use super::*;
-use crate::{Flags, FlowKey, SackBlocks, parse, tcp_checksum};
+use crate::{Flags, FlowKey, QuicPacket, SackBlocks, parse, tcp_checksum};
 use narrows_units::{Bytes, Dscp, Ecn, SeqNum};
 
 fn hex(text: &str) -> Vec<u8> {
@@ -212,7 +212,11 @@ fn random(seed: u64) -> Header {
         dscp: Dscp::from_bits(rng.below(256) as u8),
         fragment,
         tcp: None,
+        quic: None,
     };
+    let shown =
+        [None, Some(QuicPacket::Initial), Some(QuicPacket::Short { spin: true })][rng.below(3) as usize];
+    h.quic = shown.filter(|_| proto == Proto::UDP && !fragment && h.len.get() >= ip + 8 + 7);
     if proto == Proto::TCP && !fragment {
         let mut t = TcpHeader {
             seq: SeqNum(rng.below(1 << 32) as u32),
