@@ -185,6 +185,20 @@ pub struct DefaultConfig {
     pub new_quantum: u32,
     /// What new flows may have of the link while old ones wait.
     pub new_share: Ppm,
+    /// Discard what a sender of QUIC that has heard nothing sends while other packets of its flow wait.
+    pub suppress_probes: bool,
+    /// Discard its path MTU probes while other packets of its flow wait.
+    pub suppress_mtu_probes: bool,
+    /// Bytes a new flow of QUIC may send before the old flows beyond `new_quantum`, because its handshake is padded.
+    pub quic_credit: u32,
+    /// Packets a flow of QUIC may have waiting in its first window.
+    pub quic_first: u32,
+    /// And later, before one is dropped.
+    pub quic_hold: u32,
+    /// And before one is marked.
+    pub quic_mark: u32,
+    /// Drop what waits for a receiver that has gone.
+    pub purge: bool,
     /// Most packets that wait at once.
     pub memory_packets: u32,
     /// Most bytes that wait at once.
@@ -213,7 +227,14 @@ impl Default for DefaultConfig {
             young_weight: 100,
             quantum: 0,
             new_quantum: 1514,
-            new_share: Ppm(500_000),
+            new_share: Ppm(700_000),
+            suppress_probes: true,
+            suppress_mtu_probes: true,
+            quic_credit: 1228,
+            quic_first: 40,
+            quic_hold: 8,
+            quic_mark: 4,
+            purge: true,
             memory_packets: 4000,
             memory_bytes: Bytes(9_000_000),
             round_limit_ms: Duration::from_secs(3),

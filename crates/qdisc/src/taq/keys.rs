@@ -92,6 +92,14 @@ keys! {
         new_quantum: Number(0, 1_000_000), "bytes a new flow may send before the old flows";
         new_share: Part(100_000, 1_000_000),
             "what new flows may have of the link while old ones wait; 1: they go before all";
+        suppress_probes: Choice(),
+            "discard what a QUIC sender sends out of silence while other packets of its flow wait";
+        suppress_mtu_probes: Choice(), "discard QUIC's path MTU probes while other packets of the flow wait";
+        quic_credit: Number(0, 10_000), "bytes a new QUIC flow may send beyond `new_quantum`: its handshake is padded";
+        quic_first: Number(2, 1_000), "packets a QUIC flow may have waiting in its first window";
+        quic_hold: Number(2, 1_000), "and later, before one is dropped, once a round trip";
+        quic_mark: Number(1, 1_000), "and before one is marked, once a round trip";
+        purge: Choice(), "drop what waits for a QUIC receiver that has gone";
         memory_packets: Number(16, 1_000_000), "most packets that wait at once";
         memory_bytes: Size(65_536, 4_000_000_000), "most bytes that wait at once";
         round_limit_ms: Millis(100, 600_000), "new pools wait while a round of one packet per flow takes longer";

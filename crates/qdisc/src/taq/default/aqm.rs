@@ -9,7 +9,7 @@ use crate::{Packet, Reason, Verdicts};
 /// Packets that what is not TCP may have waiting: one is served while the other is answered.
 const OTHERS_PACKETS: u32 = 2;
 /// The round trip it is given, as nothing tells its own: as CoDel assumes (RFC 8289, section 4.3).
-const OTHERS_RTT: Duration = Duration::from_millis(100);
+pub(super) const OTHERS_RTT: Duration = Duration::from_millis(100);
 
 impl<P: Packet> DefaultMode<P> {
     /// How many segments beyond what is served a sender may have in flight: two, so that one waits while the other is
@@ -33,6 +33,10 @@ impl<P: Packet> DefaultMode<P> {
             return;
         }
         let flow = self.tracker.flow(FlowId(id));
+        if !flow.is_tcp() && self.is_quic(id) {
+            self.manage_quic_queue(now, id, verdicts);
+            return;
+        }
         if !flow.is_tcp() {
             self.manage_other_queue(now, id, verdicts);
             return;

@@ -29,6 +29,7 @@ mod longest;
 mod manage;
 mod new_flows;
 mod packets;
+mod quic;
 mod repair;
 mod reverse;
 #[cfg(test)]
@@ -40,13 +41,14 @@ use std::collections::{BTreeMap, VecDeque};
 use narrows_flow::{FlowId, PacketKind, Tracker, TrackerConfig};
 use narrows_lists::List;
 use narrows_units::{Bytes, Duration, Instant, Rate};
-use narrows_wire::{Header, TcpHeader};
+use narrows_wire::{Header, Proto, TcpHeader};
 
 use self::control::ControlPackets;
 use self::flow_state::{Drr, FlowState};
 use self::longest::Longest;
 use self::new_flows::NewFlows;
 use self::packets::PacketSlab;
+use self::quic::QuicFlow;
 use super::admission::{Admission, Decisions, SynDirection};
 use super::{Common, DefaultConfig, LossWindow};
 use crate::{
@@ -61,6 +63,8 @@ pub struct DefaultMode<P> {
     link: ShaperConfig,
     tracker: Tracker,
     flows: Vec<FlowState>,
+    /// By the same slots; as long as the last flow of QUIC needs.
+    quic: Vec<QuicFlow>,
     packets: PacketSlab<P>,
     control: ControlPackets<P>,
     sparse_flows: List<Drr>,
@@ -99,6 +103,7 @@ impl<P: Packet> DefaultMode<P> {
             config,
             link,
             flows: Vec::new(),
+            quic: Vec::new(),
             packets: PacketSlab::new(),
             control: ControlPackets::new(),
             sparse_flows: List::EMPTY,
@@ -311,6 +316,13 @@ impl<P: Packet> DefaultMode<P> {
                 return;
             }
         }
+        if packet.header().key.proto == Proto::UDP
+            && self.is_useless_probe(now, flow, packet.header(), verdicts)
+        {
+            self.counters.suppressed += 1;
+            verdicts.push(Verdict::Suppressed { packet });
+            return;
+        }
         self.put(now, flow.0, packet, seen.kind, verdicts);
     }
 }
@@ -325,7 +337,7 @@ impl<P: Packet> Qdisc<P> for DefaultMode<P> {
         }
     }
 
-    fn dequeue(&mut self, now: Instant, _verdicts: &mut Verdicts<P>) -> Option<P> {
+    fn dequeue(&mut self, now: Instant, verdicts: &mut Verdicts<P>) -> Option<P> {
         if let Some((id, packet)) = self.control.pop() {
             self.backlog.sub(packet.len());
             self.tracker.unqueued(FlowId(id));
@@ -342,6 +354,9 @@ impl<P: Packet> Qdisc<P> for DefaultMode<P> {
         let entry = self.take(id, at);
         self.charge(id, place, signed(self.link.wire_len(entry.packet.len()).get()));
         self.note_departure(now, id, entry.packet.header(), entry.new_data);
+        if entry.packet.header().key.proto == Proto::UDP {
+            self.quic_departed(now, id, entry.packet.header(), verdicts);
+        }
         self.counters.send(entry.packet.len());
         Some(entry.packet)
     }

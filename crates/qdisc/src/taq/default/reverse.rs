@@ -2,7 +2,7 @@
 
 use narrows_flow::FlowId;
 use narrows_units::Instant;
-use narrows_wire::{Flags, TcpHeader};
+use narrows_wire::{Flags, Proto, TcpHeader};
 
 use super::DefaultMode;
 use super::clamp::Sent;
@@ -12,6 +12,9 @@ impl<P: Packet> DefaultMode<P> {
     /// Shows a packet of the other direction to the flow it answers, and clamps its window.
     pub(super) fn pass_back(&mut self, now: Instant, mut packet: P) -> P {
         let id = self.tracker.reverse(now, packet.header());
+        if let Some(id) = id.filter(|_| packet.header().key.proto == Proto::UDP) {
+            self.quic_answered(now, id);
+        }
         if let (Some(id), Some(tcp)) = (id, packet.header().tcp) {
             let opens = tcp.flags.has(Flags::SYN) && !tcp.flags.has(Flags::ACK);
             let known = self.flows.get(id.0 as usize).and_then(|s| s.request_isn);

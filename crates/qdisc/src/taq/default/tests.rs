@@ -32,14 +32,14 @@ fn data(user: u8, nth: u32) -> Record {
     segment(key(user), Flags::ACK, 1001 + nth * MSS, 1, MSS)
 }
 
-struct Bench {
-    q: DefaultMode<Record>,
-    now: Instant,
-    verdicts: Verdicts<Record>,
+pub struct Bench {
+    pub q: DefaultMode<Record>,
+    pub now: Instant,
+    pub verdicts: Verdicts<Record>,
 }
 
 impl Bench {
-    fn new(settings: &[(&str, &str)]) -> Self {
+    pub fn new(settings: &[(&str, &str)]) -> Self {
         let mut settled = Config::default();
         for (k, v) in settings {
             settled.set(k, v).unwrap();
@@ -48,16 +48,16 @@ impl Bench {
         let q = DefaultMode::new(settled.common, config, ShaperConfig::new(Rate::from_kbps(600)), 7);
         Self { q, now: Instant::from_nanos(1_000_000_000), verdicts: Vec::new() }
     }
-    fn wait(&mut self, ms: u64) {
+    pub fn wait(&mut self, ms: u64) {
         self.now += Duration::from_millis(ms);
     }
-    fn put(&mut self, p: Record) {
+    pub fn put(&mut self, p: Record) {
         self.q.enqueue(self.now, p, &mut self.verdicts);
     }
-    fn back(&mut self, p: Record) -> Option<Record> {
+    pub fn back(&mut self, p: Record) -> Option<Record> {
         self.q.reverse(self.now, p, &mut self.verdicts)
     }
-    fn get(&mut self) -> Option<Record> {
+    pub fn get(&mut self) -> Option<Record> {
         self.q.dequeue(self.now, &mut self.verdicts)
     }
     fn order(&mut self) -> Vec<(u8, u32)> {

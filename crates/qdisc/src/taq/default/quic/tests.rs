@@ -1,0 +1,126 @@
+use std::net::IpAddr;
+
+use narrows_units::{Bytes, Ecn};
+use narrows_wire::{FlowKey, Header, Proto, QuicPacket};
+
+use super::super::tests::Bench;
+use crate::{Qdisc, Record, Verdict};
+
+const DATA: QuicPacket = QuicPacket::Short { spin: false };
+
+fn packet(user: u8, id: u64, quic: QuicPacket, len: u64) -> Record {
+    let (server, user) = (IpAddr::from([10, 0, 1, 1]), IpAddr::from([10, 0, 0, user]));
+    let key = FlowKey::new(server, user, 443, 40_000, Proto::UDP);
+    Record { id, header: Header { key, len: Bytes(len), quic: Some(quic), ..Header::default() } }
+}
+
+/// What the receiver says.
+fn answer(user: u8) -> Record {
+    let mut packet = packet(user, 0, DATA, 70);
+    packet.header.key = packet.header.key.reverse();
+    packet
+}
+
+/// A flow whose handshake is over and whose first `packets` wait, numbered from 1; others wait too, so that rounds take
+/// time.
+fn begun(settings: &[(&str, &str)], packets: u64) -> Bench {
+    let mut b = Bench::new(settings);
+    for (id, quic) in [(100, QuicPacket::Initial), (101, QuicPacket::Handshake)] {
+        b.put(packet(1, id, quic, 1228));
+    }
+    while b.get().is_some() {}
+    b.wait(100);
+    b.back(answer(1));
+    (1..=packets).for_each(|id| b.put(packet(1, id, DATA, 1228)));
+    b
+}
+
+fn suppressed(b: &mut Bench) -> Vec<u64> {
+    let of = |v: Verdict<Record>| match v {
+        Verdict::Suppressed { packet } => Some(packet.id),
+        _ => None,
+    };
+    b.verdicts.drain(..).filter_map(of).collect()
+}
+
+fn waiting(b: &mut Bench) -> Vec<u64> {
+    std::iter::from_fn(|| b.get()).map(|p| p.id).collect()
+}
+
+#[test]
+fn a_first_window_waits_whole() {
+    let b = begun(&[], 32);
+    assert_eq!((b.q.backlog().packets, b.verdicts.len()), (32, 0));
+}
+
+#[test]
+fn probes_of_a_sender_that_has_heard_nothing_are_discarded_while_others_wait() {
+    let mut b = begun(&[], 3);
+    b.wait(325);
+    (11..=12).for_each(|id| b.put(packet(1, id, DATA, 1228)));
+    assert_eq!(suppressed(&mut b), [11, 12], "a probe timeout sends two (RFC 9002, section 6.2.4)");
+    b.back(answer(1));
+    b.put(packet(1, 13, DATA, 1228));
+    assert_eq!(waiting(&mut b), [1, 2, 3, 13], "what comes after an answer is new");
+    b.wait(900);
+    b.put(packet(1, 14, DATA, 1228));
+    assert_eq!(waiting(&mut b), [14], "nothing waits: what was sent may be lost");
+    let mut b = begun(&[("suppress_probes", "off")], 3);
+    b.wait(325);
+    b.put(packet(1, 11, DATA, 1228));
+    assert_eq!(waiting(&mut b), [1, 2, 3, 11]);
+}
+
+#[test]
+fn a_paced_window_is_no_probe() {
+    let mut b = begun(&[], 1);
+    for id in 2..=8 {
+        b.wait(100);
+        b.put(packet(1, id, DATA, 1228));
+    }
+    assert_eq!(waiting(&mut b), (1..=8).collect::<Vec<_>>());
+}
+
+#[test]
+fn a_handshake_is_not_sent_twice_while_it_waits() {
+    let mut b = Bench::new(&[]);
+    b.put(packet(1, 1, QuicPacket::Initial, 1228));
+    b.put(packet(1, 2, QuicPacket::Handshake, 700));
+    b.wait(1000);
+    b.back(answer(1));
+    (3..=4).for_each(|id| b.put(packet(1, id, QuicPacket::Initial, 1228)));
+    assert_eq!(suppressed(&mut b), [3, 4]);
+    assert_eq!(waiting(&mut b), [1, 2]);
+    b.wait(200);
+    b.put(packet(1, 5, QuicPacket::Initial, 1228));
+    assert_eq!(suppressed(&mut b), [5], "its answer may be on its way");
+    b.wait(800);
+    b.put(packet(1, 5, QuicPacket::Initial, 1228));
+    assert_eq!(waiting(&mut b), [5]);
+}
+
+#[test]
+fn a_probe_of_the_path_mtu_is_known_by_what_follows() {
+    let mut b = begun(&[], 0);
+    for (id, len) in [(1, 229), (2, 1354), (3, 64), (4, 1228), (5, 1228)] {
+        b.put(packet(1, id, DATA, len));
+    }
+    assert_eq!(suppressed(&mut b), [2]);
+    assert_eq!(waiting(&mut b), [1, 3, 4, 5]);
+    // A sender that has larger packets from now on.
+    (6..=8).for_each(|id| b.put(packet(1, id, DATA, 1280)));
+    assert_eq!(waiting(&mut b), [6, 7, 8]);
+}
+
+#[test]
+fn one_mark_in_a_round_trip() {
+    let mut b = begun(&[], 0);
+    let capable = |id| {
+        let mut p = packet(1, id, DATA, 1228);
+        p.header.ecn = Ecn::Ect0;
+        p
+    };
+    (1..=12).for_each(|id| b.put(capable(id)));
+    let marked = b.verdicts.drain(..).filter(|v| matches!(v, Verdict::Marked { .. })).count();
+    assert_eq!((marked, b.q.backlog().packets), (1, 12));
+}
