@@ -124,3 +124,46 @@ fn one_mark_in_a_round_trip() {
     let marked = b.verdicts.drain(..).filter(|v| matches!(v, Verdict::Marked { .. })).count();
     assert_eq!((marked, b.q.backlog().packets), (1, 12));
 }
+
+#[test]
+fn who_knows_a_long_round_trip_paces_over_it() {
+    // The handshake took two seconds: half a second of silence within a window is pacing, and more than two a timer.
+    let mut b = Bench::new(&[]);
+    b.put(packet(1, 1, QuicPacket::Initial, 1228));
+    b.wait(2000);
+    assert_eq!(waiting(&mut b), [1]);
+    b.back(answer(1));
+    b.put(packet(1, 2, DATA, 1228));
+    b.wait(500);
+    b.put(packet(1, 3, DATA, 1228));
+    b.wait(2100);
+    b.put(packet(1, 4, DATA, 1228));
+    assert_eq!(suppressed(&mut b), [4]);
+    assert_eq!(waiting(&mut b), [2, 3]);
+}
+
+#[test]
+fn what_waits_for_a_receiver_that_has_gone_is_dropped() {
+    let mut b = begun(&[], 10);
+    let mut sent = 0;
+    while b.get().is_some() {
+        sent += 1;
+        b.wait(1000);
+    }
+    // One packet a second. The first leaves at the answer; after four more without one, the other four go but the last.
+    assert_eq!((sent, b.verdicts.len()), (6, 4));
+    let mut b = begun(&[("purge", "off")], 10);
+    let sent = std::iter::from_fn(|| {
+        b.wait(1000);
+        b.get()
+    });
+    assert_eq!(sent.count(), 10);
+}
+
+#[test]
+fn other_datagrams_have_room_for_two() {
+    let mut b = Bench::new(&[]);
+    // First bits as of a short header, but no handshake before: 100 ms are five packets of 20 ms.
+    (1..=40).for_each(|id| b.put(packet(1, id, DATA, 1228)));
+    assert!(b.q.backlog().packets <= 12, "{}", b.q.backlog().packets);
+}
