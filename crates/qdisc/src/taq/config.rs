@@ -197,7 +197,7 @@ pub struct DefaultConfig {
     pub quic_hold: u32,
     /// And before one is marked.
     pub quic_mark: u32,
-    /// Drop what waits for a receiver that has gone.
+    /// Drop what waits for a receiver that has gone, but for one packet.
     pub purge: bool,
     /// Most packets that wait at once.
     pub memory_packets: u32,

@@ -72,6 +72,14 @@ impl<P: Packet> DefaultMode<P> {
         }
     }
 
+    /// Drops what waits for a receiver that has gone, but for one packet, in case it has not.
+    pub(super) fn purge(&mut self, now: Instant, id: u32, verdicts: &mut Verdicts<P>) {
+        while self.config.purge && self.flows[id as usize].queue.packets() > 1 {
+            let Some(oldest) = self.flows[id as usize].queue.head() else { return };
+            self.drop_at(now, id, oldest, Reason::Sojourn, verdicts);
+        }
+    }
+
     pub(super) fn mark_or_drop(&mut self, now: Instant, id: u32, at: u32, verdicts: &mut Verdicts<P>) {
         let entry = self.packets.get_mut(at);
         let end = entry.packet.header().tcp.map(|t| t.seq_end()).unwrap_or_default();

@@ -369,7 +369,7 @@ impl<P: Packet> Qdisc<P> for DefaultMode<P> {
 impl<P: Packet> ReversePath<P> for DefaultMode<P> {
     fn reverse(&mut self, now: Instant, packet: P, verdicts: &mut Verdicts<P>) -> Option<P> {
         let packet = self.request(now, SynDirection::Reverse, packet, verdicts)?;
-        Some(self.pass_back(now, packet))
+        Some(self.pass_back(now, packet, verdicts))
     }
 
     fn release(&mut self, now: Instant, verdicts: &mut Verdicts<P>) -> Option<P> {
@@ -380,7 +380,7 @@ impl<P: Packet> ReversePath<P> for DefaultMode<P> {
             self.note_admission(now);
             match released {
                 (SynDirection::Own, packet) => self.admit(now, packet, verdicts),
-                (SynDirection::Reverse, packet) => return Some(self.pass_back(now, packet)),
+                (SynDirection::Reverse, packet) => return Some(self.pass_back(now, packet, verdicts)),
             }
         }
     }

@@ -154,9 +154,8 @@ impl<P: Packet> DefaultMode<P> {
             return;
         }
         let gone = self.quic[id as usize].departed(now, is_handshake(header));
-        while self.config.purge && gone && self.flows[id as usize].queue.packets() > 1 {
-            let Some(oldest) = self.flows[id as usize].queue.head() else { return };
-            self.drop_at(now, id, oldest, Reason::Sojourn, verdicts);
+        if gone {
+            self.purge(now, id, verdicts);
         }
     }
 }

@@ -6,11 +6,11 @@ use narrows_wire::{Flags, Proto, TcpHeader};
 
 use super::DefaultMode;
 use super::clamp::Sent;
-use crate::Packet;
+use crate::{Packet, Verdicts};
 
 impl<P: Packet> DefaultMode<P> {
     /// Shows a packet of the other direction to the flow it answers, and clamps its window.
-    pub(super) fn pass_back(&mut self, now: Instant, mut packet: P) -> P {
+    pub(super) fn pass_back(&mut self, now: Instant, mut packet: P, verdicts: &mut Verdicts<P>) -> P {
         let id = self.tracker.reverse(now, packet.header());
         if let Some(id) = id.filter(|_| packet.header().key.proto == Proto::UDP) {
             self.quic_answered(now, id);
@@ -22,6 +22,8 @@ impl<P: Packet> DefaultMode<P> {
             slot.note_mss(&tcp);
             if opens {
                 slot.request_isn = Some(tcp.seq);
+            } else if tcp.flags.has(Flags::RST) {
+                self.purge(now, id.0, verdicts);
             } else if tcp.flags.has(Flags::ACK) {
                 self.flows[id.0 as usize].acknowledged(now, tcp.ack);
                 if let Some(window) = self.clamped_window(id, &tcp)

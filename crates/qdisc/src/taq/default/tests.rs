@@ -471,3 +471,12 @@ fn made_up_addresses_do_not_push_out_a_pool_that_is_served() {
     }
     assert!(b.q.admission.pool([10, 0, 2, 1].into()).is_some());
 }
+
+#[test]
+fn a_receiver_that_resets_is_sent_one_packet_more() {
+    let mut b = Bench::new(&[]);
+    b.connect(1);
+    (0..4).for_each(|nth| b.put(data(1, nth)));
+    b.back(segment(key(1).reverse(), Flags::RST, 1, 0, 0));
+    assert_eq!((b.q.backlog().packets, b.order()), (1, vec![(1, 3)]));
+}
