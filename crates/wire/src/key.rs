@@ -48,6 +48,16 @@ impl FlowKey {
     pub fn dst(&self) -> IpAddr {
         address(self.dst)
     }
+    /// Source address in 128 bits, IPv4 mapped into IPv6.
+    #[must_use]
+    pub const fn src_bits(&self) -> u128 {
+        u128::from_be_bytes(self.src)
+    }
+    /// Destination address in 128 bits, IPv4 mapped into IPv6.
+    #[must_use]
+    pub const fn dst_bits(&self) -> u128 {
+        u128::from_be_bytes(self.dst)
+    }
     /// The other direction of the same flow.
     #[must_use]
     pub const fn reverse(&self) -> Self {
