@@ -4,8 +4,8 @@ use std::any::Any;
 use std::collections::VecDeque;
 
 use narrows_qdisc::{
-    Backlog, BoxedDiscipline, Discipline, Fifo, Limit, Manage, Packet, Qdisc, Report, ReversePath, Shaper,
-    ShaperConfig, Spec, Verdicts,
+    Backlog, BoxedDiscipline, CircuitRates, Discipline, Fifo, Limit, Manage, Packet, Qdisc, Report,
+    ReversePath, Shaper, ShaperConfig, Spec, Verdicts,
 };
 use narrows_units::{Instant, Rate};
 
@@ -165,6 +165,9 @@ impl<P: Packet> Manage for Switch<P> {
     fn reconfigure(&mut self, now: Instant, settings: &dyn Any, link: &ShaperConfig) -> bool {
         self.inner.reconfigure(now, settings, link)
     }
+    fn set_circuit_rates(&mut self, rates: &CircuitRates) {
+        self.inner.set_circuit_rates(rates);
+    }
 }
 
 impl<P: Packet> Discipline<P> for Switch<P> {
@@ -212,6 +215,9 @@ impl<P: Packet> Manage for LinkQueue<P> {
     }
     fn reconfigure(&mut self, now: Instant, settings: &dyn Any, link: &ShaperConfig) -> bool {
         lane!(self, q => q.reconfigure(now, settings, link))
+    }
+    fn set_circuit_rates(&mut self, rates: &CircuitRates) {
+        lane!(self, q => q.set_circuit_rates(rates));
     }
 }
 
