@@ -260,21 +260,8 @@ impl Options {
             );
         }
         let seed = RandomState::new().hash_one(0);
-        let lane = |direction: Direction| -> anyhow::Result<(LaneSettings, String)> {
-            let (rate, own, users) = match direction {
-                Direction::Down => (self.down, &self.down_discipline, Side::Destination),
-                Direction::Up => (self.up, &self.up_discipline, Side::Source),
-            };
-            let discipline = match own.as_ref().or(self.discipline.as_ref()) {
-                Some(d) => d.clone(),
-                None => DEFAULT_DISCIPLINE.parse()?,
-            };
-            let framing = self.framing.unwrap_or_default();
-            let link = rate.map(|r| ShaperConfig { overhead, mpu, framing, users, ..ShaperConfig::new(r) });
-            Ok((LaneSettings { observe, ..LaneSettings::new(link, discipline.spec, seed) }, discipline.text))
-        };
-        let (down, down_text) = lane(Direction::Down)?;
-        let (up, up_text) = lane(Direction::Up)?;
+        let (down, down_text) = self.lane(Direction::Down, (overhead, mpu), seed)?;
+        let (up, up_text) = self.lane(Direction::Up, (overhead, mpu), seed)?;
         let http_503 = self.http_503.unwrap_or(false);
         if http_503 && ![&down, &up].into_iter().any(admits) {
             bail!(
@@ -304,6 +291,29 @@ impl Options {
             lan,
             wan,
         })
+    }
+}
+
+impl Options {
+    /// One direction, and the text of its discipline.
+    fn lane(
+        &self,
+        direction: Direction,
+        (overhead, mpu): (u32, u32),
+        seed: u64,
+    ) -> anyhow::Result<(LaneSettings, String)> {
+        let (rate, own, users) = match direction {
+            Direction::Down => (self.down, &self.down_discipline, Side::Destination),
+            Direction::Up => (self.up, &self.up_discipline, Side::Source),
+        };
+        let discipline = match own.as_ref().or(self.discipline.as_ref()) {
+            Some(d) => d.clone(),
+            None => DEFAULT_DISCIPLINE.parse()?,
+        };
+        let framing = self.framing.unwrap_or_default();
+        let link = rate.map(|r| ShaperConfig { overhead, mpu, framing, users, ..ShaperConfig::new(r) });
+        let observe = self.observe.unwrap_or(false);
+        Ok((LaneSettings { observe, ..LaneSettings::new(link, discipline.spec, seed) }, discipline.text))
     }
 }
 

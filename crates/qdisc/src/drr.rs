@@ -4,8 +4,9 @@
 //! buffer is full a packet of the longest queue is lost (their section 3, after `McKenney`).
 //!
 //! Where we differ:
-//! - `share=flow` gives each flow with packets waiting a queue of its own; `share=hash` is the paper's, with buckets. With `share=user` there
-//!   are two levels: rounds of users, and each user's rounds of flows ([`crate::users`]).
+//! - `share=flow` gives each flow with packets waiting a queue of its own; `share=hash` is the paper's, with buckets.
+//!   With `share=user` there are two levels: rounds of users, and each user's rounds of flows ([`crate::users`]); a user
+//!   who has more waiting than its part of the buffer, in several flows, loses a packet before others do.
 //! - Lengths are compared in steps of 1/4096 of what the buffer holds of the largest packets, at least 64 bytes;
 //!   "longest" is longest to within a step.
 //! - The packet lost is the longest queue's last. The paper does not say which.
@@ -80,11 +81,11 @@ keys! {
     buffer: Buffer(), "buffer, in multiples of one RTT of the link (`1x`) or in packets";
     rtt: Time(Duration::from_millis(1), Duration::from_secs(10)), "round-trip time the buffer is sized for";
     packet: Size(64, 65_535), "packet size the buffer is sized for, in bytes";
-    share: Choice(), "who has a queue: each flow, or each bucket of a hash over flows; or each flow, but users share first";
+    share: Choice(), "who has a queue: each flow, or each bucket of a hash over flows; `user`: each flow, users first";
     buckets: Number(1, 65_536), "queues that flows are hashed into (`share=hash`)";
     perturb: Time(Duration::ZERO, Duration::from_secs(3600)), "how long a hash is kept; 0: for ever (`share=hash`)";
     quantum: Number(0, 65_535), "bytes of a turn, on the link, at least 256; 0: the link's largest packet";
-    user_prefix: Number(1, 128), "bits of an IPv6 address that are one user's (`share=user`)";
+    user_prefix: Number(1, 128), "IPv6 prefix of a user (`share=user`)";
 }
 
 /// Smaller quanta would go round hundreds of times for one large packet.

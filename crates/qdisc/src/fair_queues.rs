@@ -48,7 +48,7 @@ impl<P: Packet> FairQueues<P> {
     /// The longest lane pays; or, if one user has more waiting than its part of the buffer and that in several lanes,
     /// one of these.
     fn push_out(&mut self, own: usize, verdicts: &mut Verdicts<P>) -> Option<usize> {
-        let user = self.by_user.as_ref().and_then(|by| by.beyond(self.limit));
+        let user = self.by_user.as_ref().and_then(|by| by.users.beyond(self.limit));
         match user.and_then(|user| self.lanes.last_of(user)) {
             Some(lane) => self.lanes.push_out_of(lane, own, &mut self.counters, verdicts),
             None => self.lanes.push_out(own, &mut self.counters, verdicts),

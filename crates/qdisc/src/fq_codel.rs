@@ -11,18 +11,20 @@
 //! - When nothing has waited for as long as the last packet takes to be sent, all lists are empty, as if the link had
 //!   asked for another packet: who comes next is new, however seldom the driver calls.
 //! - A drop by the limit does not touch CoDel's count (Linux adds to it).
-//! - With `share=user` there are two levels, each by these rules: users, and each one's flows ([`crate::users`]). A flow
-//!   then has one of eight queues, so that few meet another user's ([`crate::cake`]).
+//! - With `share=user` there are two levels, each by these rules: users, and each one's flows ([`crate::users`]). A
+//!   flow then has one of eight queues, so that few meet another user's ([`crate::cake`]).
 //! - With `scale` the target follows the rate, see [`sojourn`](crate::sojourn).
 
+mod lists;
 mod users;
 
 use core::any::Any;
 
-use narrows_lists::{Links, List, Queue};
+use narrows_lists::{Links, Queue};
 use narrows_units::{Duration, Instant};
 use narrows_users::UserRule;
 
+use self::lists::{Age, FqCodelFlow, FqLists};
 use self::users::FqUsers;
 
 use crate::codel::{INTERVALS, TARGETS, check_times};
@@ -114,8 +116,8 @@ keys! {
     spare: Choice(),
         "CoDel leaves alone what has no more than one packet waiting: the flow's `queue` (RFC 8289, ns-3), or the \
          `link` (Linux)";
-    share: Choice(), "whom the link is shared among: flows, or users first and then their flows";
-    user_prefix: Number(1, 128), "bits of an IPv6 address that are one user's (`share=user`)";
+    share: Choice(), "whom the link is shared among: flows, or users first";
+    user_prefix: Number(1, 128), "IPv6 prefix of a user (`share=user`)";
 }
 
 impl Settings for FqCodelConfig {
@@ -145,78 +147,6 @@ impl FqCodelConfig {
 
 /// At most so many packets of the fattest queue go at once, and no more than half of its bytes (RFC 8290, section 4.1).
 const BATCH: u32 = 64;
-
-/// Which list a flow is in.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Age {
-    None,
-    New,
-    Old,
-}
-
-/// One flow's queue: one line of a cache. Its bytes are kept apart, so that the fattest is soon found.
-#[derive(Clone, Debug)]
-#[repr(align(64))]
-pub struct FqCodelFlow {
-    queue: Queue,
-    age: Age,
-    /// Bytes it may still send in this turn.
-    deficit: i64,
-    codel: CodelState,
-}
-
-/// The flows of the link, or of one user.
-#[derive(Debug)]
-pub struct FqLists {
-    new: List,
-    old: List,
-}
-
-impl FqLists {
-    const EMPTY: Self = Self { new: List::EMPTY, old: List::EMPTY };
-
-    /// The queue whose turn it is: the first of the new ones, else of the old. It stays in its list.
-    fn turn(&mut self, flows: &mut [FqCodelFlow], links: &mut Vec<Links>, quantum: u32) -> Option<usize> {
-        loop {
-            let first = self.new.first().or_else(|| self.old.first())?;
-            let flow = &mut flows[first as usize];
-            if flow.deficit > 0 {
-                return Some(first as usize);
-            }
-            flow.deficit += i64::from(quantum);
-            let age = core::mem::replace(&mut flow.age, Age::Old);
-            self.of(age).remove(links, first);
-            self.old.push_back(links, first);
-        }
-    }
-
-    const fn of(&mut self, age: Age) -> &mut List {
-        match age {
-            Age::New => &mut self.new,
-            Age::Old | Age::None => &mut self.old,
-        }
-    }
-
-    /// A new queue that is empty has to wait behind the old ones before it can be new again; else a flow that sends a
-    /// packet each time would starve them (RFC 8290, section 4.2). An old one leaves.
-    fn rest(&mut self, flows: &mut [FqCodelFlow], links: &mut Vec<Links>, at: usize) {
-        let age = flows[at].age;
-        self.of(age).remove(links, at as u32);
-        flows[at].age = if age == Age::New { Age::Old } else { Age::None };
-        if age == Age::New {
-            self.old.push_back(links, at as u32);
-        }
-    }
-
-    /// All leave.
-    fn clear(&mut self, links: &mut Vec<Links>, mut left: impl FnMut(usize)) {
-        for list in [&mut self.new, &mut self.old] {
-            while let Some(at) = list.pop_front(links) {
-                left(at as usize);
-            }
-        }
-    }
-}
 
 /// The discipline.
 #[derive(Debug)]

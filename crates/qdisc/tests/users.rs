@@ -289,9 +289,72 @@ fn a_user_alone_waits_for_its_rate_and_is_woken() {
             now = at;
             left.extend(q.dequeue(now, &mut Vec::new()).map(|_| now.as_nanos() / 1_000_000));
         }
-        // 1000 bytes are a second of 8 kbit/s and 13.3 ms of the link; 50 ms and 3028 bytes, 3078 ms, are saved at first.
+        // 1000 bytes are a second of 8 kbit/s and 13.3 ms of the link; 50 ms and 3028 bytes, 3078 ms, are saved at
+        // first.
         assert_eq!(left, [10_000, 10_013, 10_026, 10_040, 10_922, 11_922], "{spec}");
         let discipline: &dyn Discipline<Sorted> = &*q;
         assert_eq!(discipline.backlog().packets, 0);
+    }
+}
+
+#[test]
+fn many_flows_with_little_each_push_out_nobody_else() {
+    for spec in ["taq:admission=off,share=user,memory_packets=200,k=3", "drr:200,share=user"] {
+        let mut q: BoxedDiscipline<Record> = build(spec);
+        let (now, mut verdicts) = (Instant::from_nanos(1_000_000_000), Vec::new());
+        // Twenty users with two packets each, in pairs that TCP would repair; and one with six hundred flows.
+        for nth in 0..2 {
+            (1..=20)
+                .for_each(|user| q.enqueue(now, segment(address(user), 0, nth * 1400, 1400), &mut verdicts));
+        }
+        (0..600).for_each(|flow| q.enqueue(now, segment(address(0), flow, 0, 1400), &mut verdicts));
+        (1..=20).for_each(|user| q.enqueue(now, segment(address(user), 0, 2800, 1400), &mut verdicts));
+        let lost = |verdict: &narrows_qdisc::Verdict<Record>| match verdict {
+            narrows_qdisc::Verdict::Dropped { packet, .. } => packet.header.key.dst(),
+            other => panic!("{other:?}"),
+        };
+        let lost: Vec<_> = verdicts.iter().map(lost).collect();
+        assert!(lost.len() >= 460 && lost.iter().all(|user| *user == address(0)), "{spec}: {lost:?}");
+    }
+}
+
+/// When which packet leaves, of circuits with and without rates whose packets come at random; asked when it was said to
+/// be worth while, and with `polls` at random times besides.
+fn departures(spec: &str, polls: bool) -> Vec<(Instant, u64)> {
+    let (mut q, mut rng, mut dice): (BoxedDiscipline<Sorted>, _, _) = (build(spec), Rng(7), Rng(9));
+    q.set_circuit_rates(&[Some(Rate::from_kbps(60)), Some(Rate::from_kbps(150)), None].into());
+    let (mut now, mut left) = (1_000_000_000, Vec::new());
+    let mut take = |q: &mut BoxedDiscipline<Sorted>, at: Instant| {
+        left.extend(std::iter::from_fn(|| q.dequeue(at, &mut Vec::new())).map(|p| (at, p.record.id)));
+    };
+    for id in 0..3000_u64 {
+        let next = now + rng.below(1 << 25) * if id % 200 == 0 { 300 } else { 1 };
+        loop {
+            let told = q.next_ready(Instant::from_nanos(now)).map(|t| t.as_nanos().max(now + 1));
+            let poll = polls.then(|| now + 1 + dice.below(5_000_000));
+            let Some(at) = told.into_iter().chain(poll).min().filter(|at| *at < next) else { break };
+            now = at;
+            take(&mut q, Instant::from_nanos(now));
+        }
+        now = next;
+        let who = rng.below(4);
+        let record = Record {
+            id,
+            ..segment(address(who), rng.below(3), id as u32 * 1400, 100 + rng.below(1300) as u32)
+        };
+        let circuit = (who < 3).then_some(CircuitId(who as u32));
+        q.enqueue(Instant::from_nanos(now), Sorted { record, circuit }, &mut Vec::new());
+        take(&mut q, Instant::from_nanos(now));
+    }
+    left
+}
+
+#[test]
+fn who_asks_when_told_sees_of_rates_what_one_who_polls_sees() {
+    for (_, spec) in KINDS {
+        let (told, polled) = (departures(spec, false), departures(spec, true));
+        let differs = told.iter().zip(&polled).position(|(a, b)| a != b);
+        assert!(told.len() > 1500, "{spec}: {}", told.len());
+        assert_eq!(differs, None, "{spec}");
     }
 }

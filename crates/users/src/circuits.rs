@@ -269,6 +269,27 @@ Download Max Mbps,Upload Max Mbps,Comment
     }
 
     #[test]
+    fn no_text_makes_it_panic() {
+        let mut state = 1_u64;
+        let mut roll = |n: usize| {
+            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            (state >> 33) as usize % n
+        };
+        for _ in 0..20_000 {
+            let mut bytes = FILE.as_bytes().to_vec();
+            for _ in 0..1 + roll(8) {
+                let at = roll(bytes.len());
+                bytes[at] = b"\"\n,#/:.x0\xff\x00"[roll(11)];
+            }
+            bytes.truncate(roll(2 * bytes.len()));
+            let text = String::from_utf8_lossy(&bytes);
+            if let Err(error) = Circuits::parse("x.csv", &text) {
+                assert!(error.line as usize <= text.lines().count(), "{error}: {text:?}");
+            }
+        }
+    }
+
+    #[test]
     fn an_id_keeps_its_number() {
         let parse = |text: &str| Circuits::parse("x", &format!("Circuit ID\n{text}")).unwrap();
         let mut registry = Registry::default();

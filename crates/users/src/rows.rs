@@ -102,13 +102,13 @@ pub fn read(file: &str, text: &str) -> Result<Vec<Row>, CircuitError> {
         if !more {
             break;
         }
+        if record.iter().all(str::is_empty) {
+            continue;
+        }
         let place = Place { file, line: begins(text, line) };
         match &columns {
             None => columns = Some(header(place, &record)?),
-            Some(columns) if record.iter().any(|cell| !cell.is_empty()) => {
-                rows.push(row(place, columns, &record)?)
-            }
-            Some(_) => {}
+            Some(columns) => rows.push(row(place, columns, &record)?),
         }
     }
     if columns.is_none() {

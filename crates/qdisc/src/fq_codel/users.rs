@@ -3,7 +3,8 @@
 use narrows_lists::Links;
 use narrows_users::UserRule;
 
-use super::{FqCodelConfig, FqLists};
+use super::FqCodelConfig;
+use super::lists::FqLists;
 use crate::cake::{Found, Ways};
 use crate::users::{Carry, Place, Users, user_of};
 use crate::{Dice, Packet, Ppm, ShaperConfig};

@@ -229,32 +229,6 @@ impl<P: Packet> Admission<P> {
         }
     }
 
-    /// Whose request this is.
-    #[must_use]
-    pub fn user(&self, way: SynDirection, packet: &P) -> User {
-        let key = packet.header().key;
-        // The rule is for packets of the queue's own direction.
-        let rule = |users: &UserRule| match way {
-            SynDirection::Own => users.user(&key, Some(false)),
-            SynDirection::Reverse => users.user(&key.reverse(), Some(true)),
-        };
-        packet.circuit().map_or_else(|| rule(&self.config.users), User::circuit)
-    }
-
-    /// The pool of a packet's flow, if it is known: keep it beside the flow for [`Admission::refresh`] or
-    /// [`Admission::prove`]. `by_destination` tells who opened the connection.
-    #[must_use]
-    pub fn of_flow(&self, packet: &P, by_destination: bool) -> Option<PoolId> {
-        let by_rule = || self.config.users.user(&packet.header().key, Some(by_destination));
-        self.pools.find(packet.circuit().map_or_else(by_rule, User::circuit))
-    }
-
-    /// The pool of an address.
-    #[cfg(test)]
-    pub(super) fn pool(&self, address: core::net::IpAddr) -> Option<PoolId> {
-        self.pools.find(User::of(address, 128))
-    }
-
     /// An admitted pool has sent or received more than a SYN: it is no made-up address, and is not forgotten for one.
     pub fn prove(&mut self, id: PoolId) {
         let Some(pool) = self.pools.get_mut(id) else { return };

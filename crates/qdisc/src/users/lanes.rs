@@ -43,12 +43,4 @@ impl LaneUsers {
             self.users.leave(at);
         }
     }
-
-    /// The user with most packets waiting, if they stand in several lanes and are more than its part of `limit`.
-    pub fn beyond(&self, limit: usize) -> Option<u32> {
-        let fullest = self.users.fullest()?;
-        let state = self.users.at(fullest);
-        let several = state.flows > 1 && state.packets as usize * self.users.with_packets() > limit;
-        several.then_some(fullest)
-    }
 }

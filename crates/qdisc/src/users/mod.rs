@@ -144,8 +144,8 @@ pub struct Users<S> {
 const NEVER: Instant = Instant::FAR_FUTURE;
 
 impl<S> Users<S> {
-    /// Nobody. Records of `capacity` users are kept, and of more only while all of them have packets waiting. `new` says
-    /// what new users may have of the link while old ones wait.
+    /// Nobody. Records of `capacity` users are kept, and of more only while all of them have packets waiting. `new`
+    /// says what new users may have of the link while old ones wait.
     pub fn new(carry: Carry, capacity: usize, new: (Rate, Ppm), seed: u64) -> Self {
         let capacity = capacity.clamp(1, 1 << 24);
         Self {
@@ -310,8 +310,24 @@ impl<S> Users<S> {
         listed.or_else(|| self.aside.first().map(|first| first.1))
     }
 
+    /// Who is served last.
+    pub fn last(&self) -> Option<u32> {
+        let lists = [&self.order.old, &self.order.new.list, &self.order.sparse];
+        let listed = lists.iter().find_map(|list| list.last());
+        self.aside.last().map(|last| last.1).or(listed)
+    }
+
+    /// The user with most packets waiting, if they are of several flows and more than its part of `limit`. Where room
+    /// is short it pays: many flows with little each must not push out those who have one.
+    pub fn beyond(&self, limit: usize) -> Option<u32> {
+        let fullest = self.fullest()?;
+        let state = self.at(fullest);
+        let several = state.flows > 1 && state.packets as usize * self.with_packets() > limit;
+        several.then_some(fullest)
+    }
+
     /// Who has most packets waiting, or nearly.
-    pub fn fullest(&self) -> Option<u32> {
+    fn fullest(&self) -> Option<u32> {
         self.slab.get(self.fullest).filter(|f| f.packets > 0).map(|_| self.fullest)
     }
 

@@ -89,7 +89,8 @@ impl<P: Packet> DefaultMode<P> {
                 || self.backlog.bytes > self.config.memory_bytes)
         {
             // Where no flow has more than a packet or two, the one that is served last.
-            let Some(id) = self.longest.flow().or_else(|| self.turns.last()) else { return };
+            let limit = self.config.memory_packets as usize;
+            let Some(id) = self.turns.victim(limit, self.longest.flow()) else { return };
             let queue = self.flows[id as usize].queue;
             let Some(at) = repair::pick(&self.packets, &queue).or(queue.tail()) else { return };
             self.drop_at(now, id, at, Reason::OverLimit, verdicts);

@@ -244,11 +244,13 @@ impl Turns {
         }
     }
 
-    /// The flow that is served last: of the user with most packets waiting, where there are users.
-    pub fn last(&self) -> Option<u32> {
-        match &self.by_user {
-            Some(by) => by.users.at(by.users.fullest()?).lists.last(),
-            None => self.all.last(),
+    /// Who makes room where there are `limit` packets: a flow of a user who has more than its part of that; else
+    /// `longest`, or if no flow has more than a packet or two, one that is served last.
+    pub fn victim(&self, limit: usize, longest: Option<u32>) -> Option<u32> {
+        let Some(by) = &self.by_user else { return longest.or_else(|| self.all.last()) };
+        if let Some(user) = by.users.beyond(limit) {
+            return longest.filter(|id| by.of(*id) == Some(user)).or_else(|| by.users.at(user).lists.last());
         }
+        longest.or_else(|| by.users.at(by.users.last()?).lists.last())
     }
 }
