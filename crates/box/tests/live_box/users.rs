@@ -231,3 +231,26 @@ fn circuits_keep_to_their_rates_and_a_reload_changes_them() {
     let said = world.refused(&format!("--down 8mbit --circuits {file_name}"));
     assert!(said.contains("share = user"), "{said}");
 }
+
+/// By whichever back end packets come, and though NFQUEUE shows the sender's address only.
+#[test]
+fn a_circuit_is_known_by_its_mac_address() {
+    for kind in [Kind::Routed, Kind::Apart] {
+        let Some(world) = World::try_new(kind) else { return };
+        let mac = world.exec("c", "cat /sys/class/net/e0/address");
+        let file = world.dir.join("circuits.csv");
+        let rows = format!("Circuit ID,MAC,Download Max Mbps\nhome,{},1\n", mac.trim());
+        std::fs::write(&file, rows).unwrap();
+        let backend = if kind == Kind::Apart { "packet" } else { "nfqueue" };
+        let args = format!("--down 8mbit --discipline taq:share=user --backend {backend} --circuits");
+        let running = world.start(&format!("{args} {}", file.display()));
+        let who = [("10.77.0.2".parse().unwrap(), 2)];
+        let downloads = Downloads::start(&world, world.server4(), &who);
+        let (got, took) = downloads.measure(Duration::from_secs(5));
+        let mbps = got[0] as f64 * 8e-6 / took.as_secs_f64();
+        eprintln!("{backend}: {mbps:.3} of 1 Mbit/s");
+        assert!((0.5..=1.03).contains(&mbps), "{backend}: {mbps} Mbit/s");
+        drop(downloads);
+        running.stop();
+    }
+}
