@@ -26,7 +26,7 @@ use std::sync::Arc;
 use narrows_lists::{Arena as _, Chains, Links, List, NIL, Slab, chained, linked};
 use narrows_units::{Instant, Rate};
 use narrows_users::{User, UserRule};
-use narrows_wire::{FlowKey, Proto};
+use narrows_wire::FlowKey;
 
 use crate::new_flows::NewFlows;
 use crate::{Packet, Ppm};
@@ -206,6 +206,18 @@ impl<S> Users<S> {
         self.order.idle.push_back(&mut self.slab, at);
         self.set_rate(at);
         at
+    }
+
+    /// Whether a record that may be gone is this user's.
+    pub fn is_of(&self, at: u32, user: User) -> bool {
+        self.slab.get(at).is_some_and(|state| state.user == user)
+    }
+
+    /// Has a record fetched from memory, should it be there.
+    pub fn prefetch(&self, at: u32) {
+        if let Some(state) = self.slab.get(at) {
+            core::hint::black_box((state.flows, state.served_at));
+        }
     }
 
     /// The record of a user, if there is one.
@@ -390,10 +402,7 @@ impl<S> Users<S> {
     }
 
     fn bucket(&self, user: User) -> usize {
-        // The hash of flows, of a flow from the user to itself.
-        let address = core::net::IpAddr::V6(core::net::Ipv6Addr::from_bits(user.bits()));
-        let hash = FlowKey::new(address, address, 0, 0, Proto(0)).hash(self.seed);
-        hash as usize & (self.chains.buckets() - 1)
+        FlowKey::of_host(user.bits()).hash(self.seed) as usize & (self.chains.buckets() - 1)
     }
 }
 

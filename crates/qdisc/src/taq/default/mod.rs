@@ -291,6 +291,7 @@ impl<P: Packet> DefaultMode<P> {
         if let Some(slot) = self.flows.get(likely.index()) {
             slot.prefetch();
         }
+        self.turns.prefetch(likely.index());
         self.loss.arrival(now);
         self.tracker.tick(now);
         let seen = self.tracker.forward_from(now, packet.header(), likely);

@@ -163,9 +163,22 @@ impl Turns {
         if by.of.len() <= at {
             by.of.resize(at + 1, u32::MAX);
         }
-        let (link, share, credit) = (by.link, by.new_share, by.new_quantum);
-        by.of[at] = by.users.find_or_make(user(), || (FlowLists::new(link, share), credit));
+        let user = user();
+        // It mostly is whose it was.
+        if !by.users.is_of(by.of[at], user) {
+            let (link, share, credit) = (by.link, by.new_share, by.new_quantum);
+            by.of[at] = by.users.find_or_make(user, || (FlowLists::new(link, share), credit));
+        }
         Some(by.of[at])
+    }
+
+    /// Has the record of a flow's user fetched that is needed soon.
+    pub fn prefetch(&self, id: usize) {
+        if let Some(by) = &self.by_user
+            && let Some(user) = by.of.get(id)
+        {
+            by.users.prefetch(*user);
+        }
     }
 
     fn lists(&mut self, id: u32) -> &mut FlowLists {
