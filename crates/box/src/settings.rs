@@ -313,7 +313,10 @@ impl Options {
         let framing = self.framing.unwrap_or_default();
         let link = rate.map(|r| ShaperConfig { overhead, mpu, framing, users, ..ShaperConfig::new(r) });
         let observe = self.observe.unwrap_or(false);
-        Ok((LaneSettings { observe, ..LaneSettings::new(link, discipline.spec, seed) }, discipline.text))
+        Ok((
+            LaneSettings { observe, users, ..LaneSettings::new(link, discipline.spec, seed) },
+            discipline.text,
+        ))
     }
 }
 

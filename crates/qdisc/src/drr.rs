@@ -5,8 +5,8 @@
 //!
 //! Where we differ:
 //! - `share=flow` gives each flow with packets waiting a queue of its own; `share=hash` is the paper's, with buckets.
-//!   With `share=user` there are two levels: rounds of users, and each user's rounds of flows ([`crate::users`]); a user
-//!   who has more waiting than its part of the buffer, in several flows, loses a packet before others do.
+//!   With `share=user` there are two levels: rounds of users, and each user's rounds of flows ([`crate::users`]); who
+//!   has more waiting than a user's part of the buffer, in several flows, loses a packet before others do.
 //! - Lengths are compared in steps of 1/4096 of what the buffer holds of the largest packets, at least 64 bytes;
 //!   "longest" is longest to within a step.
 //! - The packet lost is the longest queue's last. The paper does not say which.
