@@ -100,7 +100,7 @@ const SPECS: &[&str] = &[
     "taq:round_limit_ms=500",
     "taq:round_limit_ms=500,window_clamp=off,memory_packets=60",
     "taq:waiting_syn=drop,round_limit_ms=500",
-    "taq:round_limit_ms=500,share=pool",
+    "taq:round_limit_ms=500,share=user",
     "taq:mode=paper,p_admit=0.01",
     "taq:mode=paper,p_admit=0.01,waiting_syn=hold",
 ];

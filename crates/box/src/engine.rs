@@ -3,7 +3,9 @@
 
 use std::io;
 
-use narrows_qdisc::{Direction, Driver, Event, Manage as _, Packet, Qdisc as _, Report, Verdict};
+use narrows_qdisc::{
+    CircuitRates, Direction, Driver, Event, Manage as _, Packet, Qdisc as _, Report, Verdict,
+};
 use narrows_units::Instant;
 
 use super::backend::Backend;
@@ -95,6 +97,13 @@ impl<P: Packet + Send + 'static> Engine<P> {
             hand_on(now, direction.other(), verdicts, backend);
         }
         backend.flush()
+    }
+
+    /// Circuits have these rates from now on, down and up.
+    pub fn set_circuit_rates(&mut self, rates: &[CircuitRates; 2]) {
+        for direction in Direction::BOTH {
+            self.driver.discipline_mut(direction).set_circuit_rates(&rates[direction as usize]);
+        }
     }
 
     /// Sends all that waits or is held, in order and at once: the box is about to go.

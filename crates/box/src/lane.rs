@@ -4,8 +4,8 @@ use std::any::Any;
 use std::collections::VecDeque;
 
 use narrows_qdisc::{
-    Backlog, BoxedDiscipline, Discipline, Fifo, Limit, Manage, Packet, Qdisc, Report, ReversePath, Shaper,
-    ShaperConfig, Spec, Verdicts,
+    Backlog, BoxedDiscipline, CircuitRates, Discipline, Fifo, Limit, Manage, Packet, Qdisc, Report,
+    ReversePath, Shaper, ShaperConfig, Side, Spec, Verdicts,
 };
 use narrows_units::{Instant, Rate};
 
@@ -25,13 +25,22 @@ pub struct LaneSettings {
     pub observe: bool,
     /// For hashing and tie-breaks.
     pub seed: u64,
+    /// Which side the users are on, for an observer without a link; a link says it itself.
+    pub users: Side,
 }
 
 impl LaneSettings {
     /// A direction shaped to `link` under `discipline`; with no link, one that lets packets pass.
     #[must_use]
     pub const fn new(link: Option<ShaperConfig>, discipline: Spec, seed: u64) -> Self {
-        Self { link, discipline, observe: false, seed }
+        Self { link, discipline, observe: false, seed, users: Side::Opener }
+    }
+}
+
+impl LaneSettings {
+    /// The link an observer takes it for.
+    fn observed(&self) -> ShaperConfig {
+        self.link.unwrap_or(ShaperConfig { users: self.users, ..NOMINAL })
     }
 }
 
@@ -60,9 +69,7 @@ impl<P: Packet + Send + 'static> LinkQueue<P> {
         let switch = |inner| Switch { before: VecDeque::new(), before_backlog: Backlog::default(), inner };
         let (spec, seed) = (&settings.discipline, settings.seed);
         match settings.link {
-            _ if settings.observe => {
-                Self::Watched(Watch::new(spec.build(&settings.link.unwrap_or(NOMINAL), seed)))
-            }
+            _ if settings.observe => Self::Watched(Watch::new(spec.build(&settings.observed(), seed))),
             None => Self::Open(switch(Box::new(Fifo::new(Limit::Packets(usize::MAX))))),
             Some(link) => Self::Shaped(Shaper::new(link, switch(spec.build(&link, seed)))),
         }
@@ -104,9 +111,7 @@ impl<P: Packet + Send + 'static> LinkQueue<P> {
     pub fn adjust(&mut self, now: Instant, settings: &LaneSettings) -> bool {
         let discipline = settings.discipline.settings();
         match (self, settings.link) {
-            (Self::Watched(w), link) if settings.observe => {
-                w.reconfigure(now, discipline, &link.unwrap_or(NOMINAL))
-            }
+            (Self::Watched(w), _) if settings.observe => w.reconfigure(now, discipline, &settings.observed()),
             (Self::Shaped(s), Some(link)) if !settings.observe => s.reconfigure(now, discipline, &link),
             (Self::Open(_), None) => !settings.observe,
             _ => false,
@@ -165,6 +170,9 @@ impl<P: Packet> Manage for Switch<P> {
     fn reconfigure(&mut self, now: Instant, settings: &dyn Any, link: &ShaperConfig) -> bool {
         self.inner.reconfigure(now, settings, link)
     }
+    fn set_circuit_rates(&mut self, rates: &CircuitRates) {
+        self.inner.set_circuit_rates(rates);
+    }
 }
 
 impl<P: Packet> Discipline<P> for Switch<P> {
@@ -212,6 +220,9 @@ impl<P: Packet> Manage for LinkQueue<P> {
     }
     fn reconfigure(&mut self, now: Instant, settings: &dyn Any, link: &ShaperConfig) -> bool {
         lane!(self, q => q.reconfigure(now, settings, link))
+    }
+    fn set_circuit_rates(&mut self, rates: &CircuitRates) {
+        lane!(self, q => q.set_circuit_rates(rates));
     }
 }
 

@@ -22,6 +22,7 @@ mod settings;
 mod state;
 mod status;
 mod sysctl;
+mod users;
 mod watch;
 
 pub use backend::{Backend, Scripted};

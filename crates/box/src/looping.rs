@@ -20,6 +20,7 @@ use super::packet::HeldPacket;
 use super::run::{Notice, Source};
 use super::settings::Settings;
 use super::status::{DirectionStatus, ReportJson, Status};
+use super::users::{Sorted, UserMap};
 use narrows_netio::links::{Interface, Monitor};
 
 /// Steps in a row in which a discipline asks to be called at once and does nothing, before we breathe. No discipline
@@ -52,6 +53,7 @@ pub struct Live<'a, C> {
     source: &'a Source,
     settings: Settings,
     engine: Engine<HeldPacket>,
+    users: UserMap,
     channel: C,
     publisher: Arc<StatusPublisher>,
     monitor: Monitor,
@@ -72,9 +74,10 @@ impl<'a, C: Channel> Live<'a, C> {
         publisher: Arc<StatusPublisher>,
         monitor: Monitor,
     ) -> Self {
-        Self {
+        let mut live = Self {
             source,
             engine: Engine::new(&settings.lanes),
+            users: UserMap::default(),
             settings: settings.clone(),
             channel,
             publisher,
@@ -83,15 +86,24 @@ impl<'a, C: Channel> Live<'a, C> {
             missing: Vec::new(),
             reload: Vec::new(),
             idle: 0,
-        }
+        };
+        live.load_circuits();
+        live
+    }
+
+    /// Who the users are, and their rates, are as the settings say from now on.
+    fn load_circuits(&mut self) {
+        self.users.load(&self.settings.circuits);
+        self.engine.set_circuit_rates(&Direction::BOTH.map(|d| self.users.rates(d)));
     }
 
     /// Runs until SIGTERM or SIGINT.
     pub fn run(&mut self, signals: &SignalFd, tell: &mut dyn FnMut(Notice)) -> anyhow::Result<()> {
         loop {
             let at = now();
+            let mut backend = Sorted { backend: &mut self.channel, users: &mut self.users };
             let step =
-                self.engine.step(at, &mut self.channel).context("the way to the kernel's packets is lost")?;
+                self.engine.step(at, &mut backend).context("the way to the kernel's packets is lost")?;
             if self.publisher.is_wanted() {
                 let status = self.status(at);
                 self.publisher.publish(&status);
@@ -151,8 +163,10 @@ impl<'a, C: Channel> Live<'a, C> {
     /// Reads the settings again and changes what can be changed while packets flow.
     fn reload(&mut self, tell: &mut dyn FnMut(Notice)) -> anyhow::Result<()> {
         let outcome = match &self.source.config {
-            None => Err(anyhow::anyhow!("there is no settings file to read again: start with --config")),
-            Some(_) => self.source.settings(),
+            None if self.source.flags.circuits.is_none() => {
+                Err(anyhow::anyhow!("there is no settings file to read again: start with --config"))
+            }
+            _ => self.source.settings(),
         };
         // What cannot be answered must not be refused.
         let outcome = outcome.and_then(|new| self.channel.answer_http(new.http_503).map(|()| new));
@@ -161,6 +175,7 @@ impl<'a, C: Channel> Live<'a, C> {
             Ok(new) => {
                 let fixed = self.settings.adopt(&new);
                 self.engine.reconfigure(now(), &self.settings.lanes, &mut self.channel)?;
+                self.load_circuits();
                 tell(Notice::Message(format!(
                     "settings reloaded: down {}, up {}",
                     describe(&self.settings, 0),
@@ -187,7 +202,10 @@ impl<'a, C: Channel> Live<'a, C> {
                 report: ReportJson::from(&self.engine.report(at, d)),
             }
         };
-        let (down, up) = (direction(Direction::Down), direction(Direction::Up));
+        let (mut down, mut up) = (direction(Direction::Down), direction(Direction::Up));
+        for place in [&mut down, &mut up].into_iter().filter_map(|d| d.report.admission.as_mut()) {
+            place.name_circuits(|id| self.users.name(id).map(str::to_owned));
+        }
         let missing = self.missing.iter().map(|name| format!("interface {name} is missing"));
         Status {
             version: env!("CARGO_PKG_VERSION").to_owned(),

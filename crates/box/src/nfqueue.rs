@@ -12,6 +12,7 @@ use narrows_netio::mmsg::{BATCH, Batch};
 use narrows_netio::nfqueue::{self as netlink, Heard};
 use narrows_qdisc::{Direction, Event, Verdict};
 use narrows_units::Instant;
+use narrows_users::{LinkAddress, Mac};
 use nix::sys::socket::{
     AddressFamily, MsgFlags, NetlinkAddr, SockFlag, SockProtocol, SockType, bind, send, setsockopt, socket,
     sockopt,
@@ -174,7 +175,7 @@ impl Nfqueue {
         };
         for heard in queue.batch.iter().flat_map(netlink::messages) {
             match heard {
-                Heard::Packet { id, bytes, header: Ok(header) } => {
+                Heard::Packet { id, bytes, header: Ok(header), mac, vlan } => {
                     queue.last_id = id;
                     if direction == Direction::Up
                         && self.responder.as_mut().is_some_and(|r| r.takes(now, &header))
@@ -184,10 +185,24 @@ impl Nfqueue {
                     }
                     let answerable = direction == Direction::Up
                         && self.responder.as_ref().is_some_and(|r| r.answers(&header));
+                    // The sender's MAC address is the user's on the way up only; a VLAN is of the port it came in by.
+                    let users = direction == Direction::Up;
+                    let link =
+                        LinkAddress { mac: mac.filter(|_| users).map(Mac), vlan: vlan.filter(|_| users) };
                     let bytes = Self::buffer_with(&mut self.spare, bytes);
                     into.push((
                         direction,
-                        HeldPacket { id, direction, dirty: false, answerable, ip_at: 0, header, bytes },
+                        HeldPacket {
+                            id,
+                            direction,
+                            dirty: false,
+                            answerable,
+                            ip_at: 0,
+                            header,
+                            link,
+                            circuit: None,
+                            bytes,
+                        },
                     ));
                 }
                 Heard::Packet { id, header: Err(_), .. } => {

@@ -2,6 +2,7 @@
 
 use narrows_qdisc::{Direction, Packet};
 use narrows_units::{Dscp, Ecn};
+use narrows_users::{CircuitId, LinkAddress};
 use narrows_wire::Header;
 
 /// A packet held between its arrival and its verdict.
@@ -22,6 +23,10 @@ pub struct HeldPacket {
     pub(super) ip_at: u16,
     /// The headers.
     pub(super) header: Header,
+    /// What the frame shows of the user.
+    pub(super) link: LinkAddress,
+    /// The user's circuit.
+    pub(super) circuit: Option<CircuitId>,
     /// The packet, with its link-layer header if `ip_at` is above zero.
     pub(super) bytes: Vec<u8>,
 }
@@ -54,6 +59,10 @@ impl Packet for HeldPacket {
 
     fn answerable(&self) -> bool {
         self.answerable
+    }
+
+    fn circuit(&self) -> Option<CircuitId> {
+        self.circuit
     }
 
     fn mark_ce(&mut self) -> bool {
@@ -113,6 +122,8 @@ mod tests {
             answerable: false,
             ip_at: 0,
             header,
+            link: LinkAddress::default(),
+            circuit: None,
             bytes,
         }
     }

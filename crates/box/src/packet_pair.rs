@@ -13,6 +13,7 @@ use narrows_netio::packet_socket::{
 };
 use narrows_qdisc::{Direction, Event, Verdict};
 use narrows_units::Instant;
+use narrows_users::{LinkAddress, Mac};
 use nix::sys::socket::{AddressFamily, SockFlag, SockType, setsockopt, socket, sockopt};
 
 use super::backend::Backend;
@@ -121,6 +122,8 @@ impl PacketPair {
                             answerable: false,
                             ip_at,
                             header,
+                            link: link_of(&bytes, direction),
+                            circuit: None,
                             bytes,
                         },
                     ));
@@ -162,6 +165,15 @@ impl PacketPair {
         self.out(direction).append(&mut passing);
         Ok(count == BATCH)
     }
+}
+
+/// What a frame shows of its user: the sender on the way up, the receiver on the way down.
+fn link_of(frame: &[u8], direction: Direction) -> LinkAddress {
+    let mac_at = if direction == Direction::Up { 6 } else { 0 };
+    let mac = frame.get(mac_at..mac_at + 6).and_then(|mac| mac.try_into().ok()).map(Mac);
+    let word = |at: usize| Some(u16::from_be_bytes(frame.get(at..at + 2)?.try_into().ok()?));
+    let tagged = word(12).is_some_and(|tpid| matches!(tpid, 0x8100 | 0x88a8));
+    LinkAddress { mac, vlan: word(14).filter(|_| tagged).map(|tci| tci & 0xfff) }
 }
 
 /// TPID and TCI of the tag that was taken off (struct tpacket_auxdata).

@@ -6,6 +6,7 @@
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 
+use narrows_users::User;
 use tiny_http::{Header, Response, Server};
 
 use super::control::StatusPublisher;
@@ -58,11 +59,16 @@ fn for_reader(text: &str, reader: Option<IpAddr>) -> String {
     let Ok(mut status) = serde_json::from_str::<Status>(text) else { return "{}".to_owned() };
     for direction in [&mut status.down, &mut status.up] {
         if let Some(admission) = &mut direction.report.admission {
-            admission.queue.retain(|p| Some(p.pool.to_canonical()) == reader);
+            admission.queue.retain(|p| reader.is_some_and(|reader| is_theirs(&p.pool, reader)));
         }
     }
     status.notices.clear();
     serde_json::to_string(&status).unwrap_or_default()
+}
+
+/// Whether a pool is the reader's: its address, or its IPv6 prefix of 64 bits.
+fn is_theirs(pool: &str, reader: IpAddr) -> bool {
+    [128, 64].iter().any(|bits| User::of(reader, *bits).to_string() == pool)
 }
 
 #[cfg(test)]
@@ -74,7 +80,7 @@ mod tests {
     fn a_user_sees_its_own_place_and_nobody_elses() {
         let mut status = Status::default();
         let place = |n: u8| WaitingPoolJson {
-            pool: [10, 0, 0, n].into(),
+            pool: format!("10.0.0.{n}"),
             position: n.into(),
             waited_s: 1.0,
             expected_s: None,

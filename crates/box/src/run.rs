@@ -21,7 +21,7 @@ use super::privilege;
 use super::rules::{Rules, Tool};
 use super::settings::{BackendKind, Options, Settings};
 use super::state::{self, Claim, Traces};
-use super::sysctl;
+use super::{sysctl, users};
 use narrows_netio::links::{Interface, Monitor};
 
 /// Where settings come from: flags, and a file that is read again on SIGHUP.
@@ -39,10 +39,19 @@ impl Source {
     /// # Errors
     /// Names the file, the key and what was expected.
     pub fn settings(&self) -> anyhow::Result<Settings> {
-        let Some(path) = &self.config else { return self.flags.settle() };
+        let Some(path) = &self.config else { return settle(&self.flags) };
         let all = self.flags.clone().or(Options::read(path)?);
-        all.settle().with_context(|| format!("in the settings {}", path.display()))
+        settle(&all).with_context(|| format!("in the settings {}", path.display()))
     }
+}
+
+/// Checks everything, the file of circuits included.
+fn settle(options: &Options) -> anyhow::Result<Settings> {
+    let mut settings = options.settle()?;
+    if let Some(path) = &options.circuits {
+        settings.circuits = users::read(path)?;
+    }
+    Ok(settings)
 }
 
 /// What a box tells while it runs.

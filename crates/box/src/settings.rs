@@ -8,8 +8,9 @@ use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
 use anyhow::{Context, bail};
-use narrows_qdisc::{Framing, ShaperConfig, Spec};
+use narrows_qdisc::{Direction, Framing, ShaperConfig, Spec};
 use narrows_units::{Bytes, Rate};
+use narrows_users::{Circuits, Side};
 use serde::{Deserialize, Deserializer};
 
 use super::control;
@@ -84,7 +85,7 @@ pub fn framing(text: &str) -> Result<Framing, String> {
 }
 
 /// The keys of a settings file: the fields of [`Options`].
-const KEYS: [&str; 19] = [
+const KEYS: [&str; 20] = [
     "lan",
     "wan",
     "down",
@@ -104,6 +105,7 @@ const KEYS: [&str; 19] = [
     "control",
     "page",
     "state_dir",
+    "circuits",
 ];
 
 /// Everything that can be said, by flags or in a file; what is left out takes its default.
@@ -156,6 +158,8 @@ pub struct Options {
     pub page: Option<SocketAddr>,
     /// Where it is noted what was changed on this machine.
     pub state_dir: Option<PathBuf>,
+    /// A file of circuits.
+    pub circuits: Option<PathBuf>,
 }
 
 fn by_text<'de, D: Deserializer<'de>, T>(d: D) -> Result<Option<T>, D::Error>
@@ -223,6 +227,7 @@ impl Options {
             control: self.control.or(other.control),
             page: self.page.or(other.page),
             state_dir: self.state_dir.or(other.state_dir),
+            circuits: self.circuits.or(other.circuits),
         }
     }
 
@@ -255,24 +260,22 @@ impl Options {
             );
         }
         let seed = RandomState::new().hash_one(0);
-        let lane = |rate: Option<Rate>, own: &Option<Discipline>| -> anyhow::Result<(LaneSettings, String)> {
-            let discipline = match own.as_ref().or(self.discipline.as_ref()) {
-                Some(d) => d.clone(),
-                None => DEFAULT_DISCIPLINE.parse()?,
-            };
-            let framing = self.framing.unwrap_or_default();
-            let link = rate.map(|r| ShaperConfig { overhead, mpu, framing, ..ShaperConfig::new(r) });
-            Ok((LaneSettings { observe, ..LaneSettings::new(link, discipline.spec, seed) }, discipline.text))
-        };
-        let (down, down_text) = lane(self.down, &self.down_discipline)?;
-        let (up, up_text) = lane(self.up, &self.up_discipline)?;
+        let (down, down_text) = self.lane(Direction::Down, (overhead, mpu), seed)?;
+        let (up, up_text) = self.lane(Direction::Up, (overhead, mpu), seed)?;
         let http_503 = self.http_503.unwrap_or(false);
         if http_503 && ![&down, &up].into_iter().any(admits) {
             bail!(
                 "http_503 = true: expected a rate and taq with admission = on: without it nobody is refused"
             );
         }
+        if self.circuits.is_some() && ![&down, &up].into_iter().any(knows_users) {
+            bail!(
+                "circuits: expected a rate and a discipline with share = user (as taq:share=user, drr:share=user or \
+                 fq_codel:share=user): without it nothing is shared between users"
+            );
+        }
         Ok(Settings {
+            circuits: Circuits::default(),
             lanes: [down, up],
             mtu: ETHERNET_MTU,
             texts: [down_text, up_text],
@@ -288,6 +291,32 @@ impl Options {
             lan,
             wan,
         })
+    }
+}
+
+impl Options {
+    /// One direction, and the text of its discipline.
+    fn lane(
+        &self,
+        direction: Direction,
+        (overhead, mpu): (u32, u32),
+        seed: u64,
+    ) -> anyhow::Result<(LaneSettings, String)> {
+        let (rate, own, users) = match direction {
+            Direction::Down => (self.down, &self.down_discipline, Side::Destination),
+            Direction::Up => (self.up, &self.up_discipline, Side::Source),
+        };
+        let discipline = match own.as_ref().or(self.discipline.as_ref()) {
+            Some(d) => d.clone(),
+            None => DEFAULT_DISCIPLINE.parse()?,
+        };
+        let framing = self.framing.unwrap_or_default();
+        let link = rate.map(|r| ShaperConfig { overhead, mpu, framing, users, ..ShaperConfig::new(r) });
+        let observe = self.observe.unwrap_or(false);
+        Ok((
+            LaneSettings { observe, users, ..LaneSettings::new(link, discipline.spec, seed) },
+            discipline.text,
+        ))
     }
 }
 
@@ -314,6 +343,11 @@ fn interface(name: &Option<String>, key: &str, whose: &str) -> anyhow::Result<St
 fn admits(lane: &LaneSettings) -> bool {
     let admission = matches!(&lane.discipline, Spec::Taq(taq) if taq.common.admission);
     admission && lane.link.is_some() && !lane.observe
+}
+
+/// Whether this direction is shared between users.
+const fn knows_users(lane: &LaneSettings) -> bool {
+    lane.discipline.shares_between_users() && lane.link.is_some() && !lane.observe
 }
 
 /// What a box does, checked.
@@ -347,6 +381,8 @@ pub struct Settings {
     pub page: Option<SocketAddr>,
     /// Where it is noted what was changed on this machine.
     pub state_dir: PathBuf,
+    /// Users who have names and rates: [`Source::settings`](super::Source::settings) reads their file.
+    pub circuits: Circuits,
 }
 
 impl Settings {
@@ -379,6 +415,7 @@ impl Settings {
         self.set_mtu(self.mtu);
         self.texts.clone_from(&new.texts);
         (self.observe, self.http_503) = (new.observe, new.http_503);
+        self.circuits.clone_from(&new.circuits);
         fixed.into_iter().filter(|(_, same)| !same).map(|(name, _)| name).collect()
     }
 }
@@ -456,6 +493,7 @@ mod tests {
             (Options { mpu: Some(257), ..minimal() }, "mpu"),
             (Options { queue: Some(65535), ..minimal() }, "queue"),
             (Options { http_503: Some(true), ..minimal() }, "http_503"),
+            (Options { circuits: Some("x.csv".into()), ..minimal() }, "share = user"),
             (Options { local: Some(true), backend: Some(BackendKind::Packet), ..minimal() }, "local"),
         ] {
             let error = options.settle().unwrap_err().to_string();

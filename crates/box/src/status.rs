@@ -1,10 +1,10 @@
 //! What the box says of itself, as JSON: a mirror of [`narrows_qdisc::Report`] with plain numbers, units in the names.
 
 use std::collections::BTreeMap;
-use std::net::IpAddr;
 
 use narrows_qdisc::{AdmissionReport, Backlog, ClassReport, Counters, Reason, Report};
 use narrows_units::Duration;
+use narrows_users::CircuitId;
 use serde::{Deserialize, Serialize};
 
 /// The whole box.
@@ -144,10 +144,22 @@ pub struct AdmissionJson {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[expect(missing_docs, reason = "as in narrows_qdisc::WaitingPool")]
 pub struct WaitingPoolJson {
-    pub pool: IpAddr,
+    pub pool: String,
     pub position: usize,
     pub waited_s: f64,
     pub expected_s: Option<f64>,
+}
+
+impl AdmissionJson {
+    /// Writes the names of circuits in place of their numbers.
+    pub(crate) fn name_circuits(&mut self, name: impl Fn(CircuitId) -> Option<String>) {
+        for waiting in &mut self.queue {
+            let number = waiting.pool.strip_prefix("circuit ").and_then(|n| n.parse().ok());
+            if let Some(name) = number.and_then(|n| name(CircuitId(n))) {
+                waiting.pool = name;
+            }
+        }
+    }
 }
 
 impl From<&Report> for ReportJson {
@@ -211,7 +223,7 @@ impl From<&ClassReport> for ClassJson {
 impl From<&AdmissionReport> for AdmissionJson {
     fn from(d: &AdmissionReport) -> Self {
         let place = |p: &narrows_qdisc::WaitingPool| WaitingPoolJson {
-            pool: p.pool,
+            pool: p.pool.to_string(),
             position: p.position,
             waited_s: p.waited.as_secs_f64(),
             expected_s: p.expected.map(Duration::as_secs_f64),

@@ -1,10 +1,8 @@
 //! How many flows are active, together and in each pool: what a fair share is divided by.
 
-use core::net::IpAddr;
-
 use narrows_units::Instant;
+use narrows_users::User;
 
-use crate::flow::Flow;
 use crate::pools::Pools;
 
 /// Counts kept as flows come and go.
@@ -25,37 +23,35 @@ impl Active {
     pub(crate) const fn pools(&self) -> usize {
         self.pools.len()
     }
-    pub(crate) fn in_pool(&self, pool: IpAddr) -> usize {
-        self.pools.get(pool).map_or(0, |p| p.state as usize)
+    pub(crate) fn of(&self, user: User) -> usize {
+        self.pools.get(user.address()).map_or(0, |p| p.state as usize)
     }
 
-    pub(crate) fn add(&mut self, now: Instant, flow: &Flow) {
+    pub(crate) fn add(&mut self, now: Instant, user: User) {
         self.flows += 1;
-        self.join(now, flow.pool());
+        self.join(now, user);
     }
-    pub(crate) fn remove(&mut self, flow: &Flow) {
+    pub(crate) fn remove(&mut self, user: User) {
         self.flows -= 1;
-        self.leave(flow.pool());
+        self.leave(user);
     }
-    /// It turned out that the other end opened the connection.
-    pub(crate) fn move_over(&mut self, now: Instant, flow: &Flow) {
-        let (src, dst) = (flow.key().src(), flow.key().dst());
-        let (from, to) = if flow.pool_is_dst() { (src, dst) } else { (dst, src) };
+    /// It turned out that a flow is another's.
+    pub(crate) fn move_over(&mut self, now: Instant, from: User, to: User) {
         self.leave(from);
         self.join(now, to);
     }
 
-    fn join(&mut self, now: Instant, pool: IpAddr) {
-        match self.pools.get_mut(pool) {
+    fn join(&mut self, now: Instant, user: User) {
+        match self.pools.get_mut(user.address()) {
             Some(p) => p.state += 1,
-            None => drop(self.pools.insert(now, pool, 1, |_| false)),
+            None => drop(self.pools.insert(now, user.address(), 1, |_| false)),
         }
     }
-    fn leave(&mut self, pool: IpAddr) {
-        if let Some(p) = self.pools.get_mut(pool) {
+    fn leave(&mut self, user: User) {
+        if let Some(p) = self.pools.get_mut(user.address()) {
             p.state -= 1;
             if p.state == 0 {
-                self.pools.remove(pool);
+                self.pools.remove(user.address());
             }
         }
     }

@@ -3,6 +3,7 @@
 use core::fmt;
 
 use narrows_units::Duration;
+use narrows_users::UserRule;
 
 /// How flows are followed. Defaults are those of the TAQ notes, table 2.8, and section 2.2.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -28,6 +29,8 @@ pub struct TrackerConfig {
     pub active_for: Duration,
     /// ... or for so many of its epochs, whichever is longer.
     pub active_epochs: u32,
+    /// Whose a flow is.
+    pub users: UserRule,
 }
 
 impl Default for TrackerConfig {
@@ -43,6 +46,7 @@ impl Default for TrackerConfig {
             epoch_includes_queue: false,
             active_for: Duration::from_secs(2),
             active_epochs: 4,
+            users: UserRule::OPENER,
         }
     }
 }

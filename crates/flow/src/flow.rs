@@ -9,9 +9,8 @@
 //! Times inside a record are 32-bit and wrap: microseconds for what lasts seconds, units of 2^20 ns ([`Coarse`]) for
 //! what lasts days.
 
-use core::net::IpAddr;
-
 use narrows_units::{Duration, Instant, Rate, SeqNum};
+use narrows_users::{User, UserRule};
 use narrows_wire::FlowKey;
 
 use crate::TrackerConfig;
@@ -266,17 +265,17 @@ impl Flow {
     pub fn reverse_scale(&self) -> Option<u8> {
         self.reverse_scale.map(WindowScale::shift)
     }
-    /// The address of the side that opened the connection; where its SYN was not seen (or this is not TCP), of the side
-    /// with the higher port, and of the destination if they are equal.
+    /// Whose flow this is.
     #[must_use]
-    pub fn pool(&self) -> IpAddr {
-        if self.pool_is_dst() { self.key.dst() } else { self.key.src() }
+    pub const fn user(&self, rule: &UserRule) -> User {
+        rule.user(&self.key, self.initiator())
     }
-    pub(crate) const fn pool_is_dst(&self) -> bool {
+    /// Whether the destination opened the connection; `None` where no SYN or SYN|ACK was seen, and for what is not TCP.
+    pub(crate) const fn initiator(&self) -> Option<bool> {
         if self.flags.has(FlowFlags::INITIATOR) {
-            self.flags.has(FlowFlags::INITIATOR_DST)
+            Some(self.flags.has(FlowFlags::INITIATOR_DST))
         } else {
-            self.key.sport <= self.key.dport
+            None
         }
     }
 }

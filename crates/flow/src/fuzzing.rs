@@ -1,6 +1,7 @@
 //! What the fuzz targets run, here so that ordinary tests run it too, over pseudo-random bytes.
 
 use narrows_units::{Bytes, Duration, Instant, SeqNum};
+use narrows_users::UserRule;
 use narrows_wire::{Flags, FlowKey, Header, Proto, TcpHeader};
 
 use crate::{FlowId, Tracker, TrackerConfig};
@@ -122,7 +123,7 @@ impl Play {
         for t in [&self.lazy, &self.eager] {
             assert_eq!(
                 (census.by_phase, census.active, census.pools),
-                (*t.phases(), t.active_flows(), t.active_pools())
+                (*t.phases(), t.active_flows(), t.active_users())
             );
             assert_eq!(census.flows, t.len());
         }
@@ -144,7 +145,7 @@ impl Play {
                     f.highest_ack(),
                     f.receiver_rtt(),
                     f.last_silence(),
-                    f.pool(),
+                    f.user(&UserRule::OPENER),
                     f.age(self.now),
                 );
                 (epoch, counts, rest)

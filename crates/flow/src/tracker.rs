@@ -3,9 +3,8 @@
 #[cfg(any(test, feature = "fuzzing"))]
 mod inspect;
 
-use core::net::IpAddr;
-
 use narrows_units::{Duration, Instant};
+use narrows_users::User;
 use narrows_wire::{Flags, FlowKey, Header};
 
 use crate::active::Active;
@@ -296,16 +295,22 @@ impl Tracker {
         self.active.flows()
     }
 
-    /// Pools (see [`Flow::pool`]) that have active flows.
+    /// Users (see [`TrackerConfig::users`]) that have active flows.
     #[must_use]
-    pub const fn active_pools(&self) -> usize {
+    pub const fn active_users(&self) -> usize {
         self.active.pools()
     }
 
-    /// Active flows of one pool.
+    /// Active flows of one user.
     #[must_use]
-    pub fn active_in_pool(&self, pool: IpAddr) -> usize {
-        self.active.in_pool(pool)
+    pub fn active_of(&self, user: User) -> usize {
+        self.active.of(user)
+    }
+
+    /// Whose flow this is.
+    #[must_use]
+    pub fn user(&self, id: FlowId) -> User {
+        self.flow(id).user(&self.config.users)
     }
 
     /// Memory per flow, links and share of the index included; at most 256.
@@ -323,7 +328,7 @@ impl Tracker {
             let flow = &table.slots[victim as usize];
             let in_use = flow.flags.has(FlowFlags::PROVEN) && !flow.flags.has(FlowFlags::CLOSED);
             counters.evicted_in_use += u64::from(in_use);
-            discount(flow, by_phase, active);
+            discount(flow, config, by_phase, active);
             wheel.unlink(&mut table.hooks, victim);
         })?;
         counters.created += 1;
@@ -340,11 +345,12 @@ impl Tracker {
         change: impl FnOnce(&mut Flow, &TrackerConfig) -> R,
     ) -> R {
         let flow = &mut self.table.slots[id.index()];
-        let (before, rested, pool) = (flow.phase, flow.is_quiescent(), flow.pool_is_dst());
+        let (before, rested, known) = (flow.phase, flow.is_quiescent(), flow.initiator());
         flow.advance_to(now, &self.config);
         let result = change(flow, &self.config);
-        if pool != flow.pool_is_dst() && flow.is_active() {
-            self.active.move_over(now, flow);
+        if known != flow.initiator() && flow.is_active() {
+            let user = |initiator| self.config.users.user(&flow.key, initiator);
+            self.active.move_over(now, user(known), user(flow.initiator()));
         }
         if flow.phase != before {
             if let Some(phase) = before {
@@ -376,7 +382,7 @@ impl Tracker {
         let until = flow.active_until(&self.config);
         if real && now < until {
             flow.flags.set(FlowFlags::ACTIVE);
-            self.active.add(now, flow);
+            self.active.add(now, flow.user(&self.config.users));
             self.wheel.sooner(&mut self.table.hooks, id.0, until);
         }
     }
@@ -390,14 +396,14 @@ impl Tracker {
         let silent = flow.phase.is_some_and(Phase::is_silent);
         let until = flow.active_until(config);
         if flow.flags.has(FlowFlags::ACTIVE) && !busy && (flow.closed() || (!silent && until <= now)) {
-            self.active.remove(flow);
+            self.active.remove(flow.user(&config.users));
             flow.flags.clear(FlowFlags::ACTIVE);
         }
         let timeout = if flow.closed() { config.closed_timeout } else { config.record_timeout };
         let unheard = Coarse::at(now).since(flow.seen);
         if !busy && unheard > timeout {
             self.counters.expired += 1;
-            discount(flow, &mut self.by_phase, &mut self.active);
+            discount(flow, &self.config, &mut self.by_phase, &mut self.active);
             self.wheel.unlink(&mut self.table.hooks, id.0);
             self.table.remove(id.0);
             return;
@@ -415,11 +421,16 @@ impl Tracker {
 }
 
 /// Takes a flow that goes out of the counts.
-fn discount(flow: &Flow, by_phase: &mut [usize; Phase::ALL.len()], active: &mut Active) {
+fn discount(
+    flow: &Flow,
+    config: &TrackerConfig,
+    by_phase: &mut [usize; Phase::ALL.len()],
+    active: &mut Active,
+) {
     if let Some(phase) = flow.phase {
         by_phase[phase.index()] -= 1;
     }
     if flow.is_active() {
-        active.remove(flow);
+        active.remove(flow.user(&config.users));
     }
 }

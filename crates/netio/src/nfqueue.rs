@@ -13,6 +13,9 @@ const NFGEN: usize = 4;
 const ATTR_HEADER: usize = 4;
 const SUBSYS_QUEUE: u16 = (libc::NFNL_SUBSYS_QUEUE as u16) << 8;
 
+/// Within NFQA_VLAN: priority and number of the tag.
+const NFQA_VLAN_TCI: i32 = 2;
+
 /// Accept, as netfilter numbers verdicts.
 pub const ACCEPT: u32 = libc::NF_ACCEPT as u32;
 /// Drop.
@@ -111,6 +114,10 @@ pub enum Heard<'a> {
         bytes: &'a [u8],
         /// Its headers, or what is wrong with them.
         header: Result<Header, WireError>,
+        /// The MAC address of its sender, where it came by Ethernet.
+        mac: Option<[u8; 6]>,
+        /// Its VLAN, where a bridge shows it.
+        vlan: Option<u16>,
     },
     /// The answer to a request: success, or an error number.
     Answer(Result<(), io::Error>),
@@ -145,7 +152,7 @@ fn message_of(m: &[u8]) -> Option<Heard<'_>> {
     if kind != SUBSYS_QUEUE | libc::NFQNL_MSG_PACKET as u16 {
         return None;
     }
-    let (mut id, mut bytes) = (None, &[][..]);
+    let (mut id, mut bytes, mut mac, mut vlan) = (None, &[][..], None, None);
     let mut attrs = m.get(NLMSG_HEADER + NFGEN..)?;
     while let Some(len) = u16_at(attrs, 0).map(usize::from).filter(|&l| l >= ATTR_HEADER) {
         // The two top bits are flags (nested, byte order).
@@ -154,11 +161,32 @@ fn message_of(m: &[u8]) -> Option<Heard<'_>> {
         match kind {
             libc::NFQA_PACKET_HDR => id = Some(u32::from_be_bytes(value.get(..4)?.try_into().ok()?)),
             libc::NFQA_PAYLOAD => bytes = value,
+            libc::NFQA_HWADDR => mac = sender(value),
+            libc::NFQA_VLAN => vlan = vlan_number(value),
             _ => {}
         }
         attrs = attrs.get(len.next_multiple_of(4)..).unwrap_or(&[]);
     }
-    Some(Heard::Packet { id: id?, bytes, header: narrows_wire::parse(bytes) })
+    Some(Heard::Packet { id: id?, bytes, header: narrows_wire::parse(bytes), mac, vlan })
+}
+
+/// The address in a struct nfqnl_msg_packet_hw, if it is one of Ethernet.
+fn sender(value: &[u8]) -> Option<[u8; 6]> {
+    let len = u16::from_be_bytes(value.get(..2)?.try_into().ok()?);
+    if len == 6 { value.get(4..10)?.try_into().ok() } else { None }
+}
+
+/// The number in a nested attribute NFQA_VLAN_TCI, in network order.
+fn vlan_number(mut value: &[u8]) -> Option<u16> {
+    while let Some(len) = u16_at(value, 0).map(usize::from).filter(|&l| l >= ATTR_HEADER) {
+        if i32::from(u16_at(value, 2)? & 0x3fff) == NFQA_VLAN_TCI {
+            return Some(
+                u16::from_be_bytes(value.get(ATTR_HEADER..ATTR_HEADER + 2)?.try_into().ok()?) & 0xfff,
+            );
+        }
+        value = value.get(len.next_multiple_of(4)..)?;
+    }
+    None
 }
 
 #[cfg(test)]

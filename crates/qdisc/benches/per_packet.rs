@@ -11,8 +11,8 @@ use std::hint::black_box;
 
 use narrows_flow::{Tracker, TrackerConfig};
 use narrows_qdisc::{
-    BoxedDiscipline, Discipline, Fifo, Limit, Manage, Packet, Qdisc, Record, ReversePath, ShaperConfig, Spec,
-    Verdicts,
+    BoxedDiscipline, Discipline, Fifo, Limit, Manage, Packet, Qdisc, Record, ReversePath, ShaperConfig, Side,
+    Spec, Verdicts,
 };
 use narrows_units::{Bytes, Duration, Instant, Rate, SeqNum};
 use narrows_wire::{Flags, FlowKey, Proto, TcpHeader};
@@ -37,10 +37,11 @@ struct Stream {
 }
 
 impl Stream {
-    fn new(flows: usize) -> Self {
-        let key = |n: usize| {
+    fn new(flows: usize, flows_of_a_user: usize) -> Self {
+        let key = |flow: usize| {
+            let (n, port) = (flow / flows_of_a_user, (flow % flows_of_a_user) as u16);
             let user = [10, (n >> 14) as u8, (n >> 7) as u8 & 0x7f, n as u8 & 0x7f];
-            FlowKey::new([192, 0, 2, 1].into(), user.into(), 80, 40_000, Proto::TCP)
+            FlowKey::new([192, 0, 2, 1].into(), user.into(), 80, 40_000 + port, Proto::TCP)
         };
         Self {
             keys: (0..flows).map(key).collect(),
@@ -53,7 +54,7 @@ impl Stream {
 
     fn link(&self) -> ShaperConfig {
         let rate = Rate::from_bps(self.keys.len() as u64 * PER_FLOW * LEN * 8);
-        ShaperConfig { mtu: Bytes(1500), ..ShaperConfig::new(rate) }
+        ShaperConfig { mtu: Bytes(1500), users: Side::Destination, ..ShaperConfig::new(rate) }
     }
 
     fn random(&mut self) -> u64 {
@@ -153,8 +154,8 @@ fn clock() -> std::time::Instant {
 }
 
 /// Median nanoseconds of one packet in and one out; with `acks`, and half an acknowledgment.
-fn measure(q: &mut dyn Discipline<Record>, flows: usize, acks: bool) -> f64 {
-    let mut stream = Stream::new(flows);
+fn measure(q: &mut dyn Discipline<Record>, mut stream: Stream, acks: bool) -> f64 {
+    let flows = stream.keys.len();
     let mut verdicts = Verdicts::new();
     // A backlog of half a packet a flow, at most 2000; and every flow known before the clock starts.
     let backlog = (flows / 2).min(2000);
@@ -208,9 +209,17 @@ const NAMES: &[&str] = &[
     "drr:4000",
     "drr:4000,share=hash",
     "classes:borrow=on,buffer=8000",
+    "fq_codel:target=1s,interval=2s,share=user",
+    "drr:4000,share=user",
     "taq",
+    "taq:share=user",
     "taq:paper",
 ];
+
+/// A stream for the discipline of this name. Where the link is shared between users, each has ten flows.
+fn stream(name: &str, flows: usize) -> Stream {
+    Stream::new(flows, if name.contains("share=user") { 10 } else { 1 })
+}
 
 struct Cell {
     name: String,
@@ -221,13 +230,13 @@ struct Cell {
 }
 
 fn build(name: &str, flows: usize) -> BoxedDiscipline<Record> {
-    let link = Stream::new(flows).link();
+    let link = stream(name, flows).link();
     let spec = |text: &str| text.parse::<Spec>().unwrap_or_else(|e| panic!("{text}: {e}"));
     match name {
         "fifo" => spec("fifo:100000").build(&link, 1),
         "fifo+lookup" => {
             let mut tracker = Tracker::new(TrackerConfig::default(), 1);
-            let mut stream = Stream::new(flows);
+            let mut stream = Stream::new(flows, 1);
             for _ in 0..6 * flows {
                 let (now, packet) = stream.packet();
                 tracker.forward(now, packet.header());
@@ -275,9 +284,10 @@ fn measure_all(names: &[&str], flows: usize) -> Vec<Cell> {
     let mut cells: Vec<Cell> = names.iter().map(empty).collect();
     for _ in 0..ROUNDS {
         for cell in &mut cells {
-            cell.plain = cell.plain.min(measure(&mut *build(&cell.name, flows), flows, false));
+            cell.plain =
+                cell.plain.min(measure(&mut *build(&cell.name, flows), stream(&cell.name, flows), false));
             let mut q = build(&cell.name, flows);
-            cell.acked = cell.acked.min(measure(&mut *q, flows, true));
+            cell.acked = cell.acked.min(measure(&mut *q, stream(&cell.name, flows), true));
             cell.bytes = q.report(Instant::FAR_FUTURE).bytes_per_flow;
         }
     }
@@ -306,7 +316,7 @@ fn verdict(cells: &[Cell]) {
     let ns = |name: &str, flows: usize| {
         cells.iter().find(|c| c.name == name && c.flows == flows).map_or(f64::NAN, |c| c.plain)
     };
-    for name in ["taq", "taq:paper"] {
+    for name in ["taq", "taq:share=user", "taq:paper"] {
         let (at, base) = (ns(name, 10_000), ns("fifo+lookup", 10_000));
         let growth = ns(name, 50_000) / ns(name, 100);
         let says = |ok: bool| if ok { "kept" } else { "MISSED" };

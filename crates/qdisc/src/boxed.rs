@@ -4,6 +4,7 @@ use core::any::Any;
 
 use narrows_units::Instant;
 
+use crate::users::CircuitRates;
 use crate::{Backlog, Discipline, Manage, Packet, Qdisc, Report, ReversePath, ShaperConfig, Verdicts};
 
 impl<P: Packet, Q: Qdisc<P> + ?Sized> Qdisc<P> for Box<Q> {
@@ -27,6 +28,9 @@ impl<M: Manage + ?Sized> Manage for Box<M> {
     }
     fn reconfigure(&mut self, now: Instant, settings: &dyn Any, link: &ShaperConfig) -> bool {
         (**self).reconfigure(now, settings, link)
+    }
+    fn set_circuit_rates(&mut self, rates: &CircuitRates) {
+        (**self).set_circuit_rates(rates);
     }
 }
 

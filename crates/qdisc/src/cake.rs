@@ -31,11 +31,11 @@ use narrows_units::{Duration, Instant};
 use narrows_wire::Header;
 
 pub use self::config::{AckFilter, CakeConfig, Isolate};
+pub(crate) use self::ways::{Found, Ways};
 
 use self::cobalt::{Call, Cobalt};
 use self::hosts::{Hosts, Parts};
 use self::rounds::Rounds;
-use self::ways::{Found, Ways};
 use crate::flow_fifos::FlowFifos;
 use crate::sojourn::Law;
 use crate::{

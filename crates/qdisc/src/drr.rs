@@ -5,6 +5,8 @@
 //!
 //! Where we differ:
 //! - `share=flow` gives each flow with packets waiting a queue of its own; `share=hash` is the paper's, with buckets.
+//!   With `share=user` there are two levels: rounds of users, and each user's rounds of flows ([`crate::users`]); who
+//!   has more waiting than a user's part of the buffer, in several flows, loses a packet before others do.
 //! - Lengths are compared in steps of 1/4096 of what the buffer holds of the largest packets, at least 64 bytes;
 //!   "longest" is longest to within a step.
 //! - The packet lost is the longest queue's last. The paper does not say which.
@@ -13,11 +15,13 @@
 use core::any::Any;
 
 use narrows_units::{Bytes, Duration, Instant};
+use narrows_users::UserRule;
 
 use crate::fair_queues::FairQueues;
 use crate::flows_waiting::Classifier;
 use crate::keys::{choices, keys};
-use crate::lanes::Measure;
+use crate::lanes::{Lanes, Measure};
+use crate::users::{CircuitRates, LaneUsers};
 use crate::{
     Backlog, BoxedDiscipline, Buffer, Discipline, DisciplineSettings, Limits, Manage, Packet, Qdisc, Report,
     SettingError, Settings, ShaperConfig, Verdicts,
@@ -31,8 +35,10 @@ pub enum Queues {
     Flow,
     /// Each bucket of a hash over flows.
     Hash,
+    /// Each flow; but the link is shared between users first.
+    User,
 }
-choices!(Queues: "flow" => Flow, "hash" => Hash);
+choices!(Queues: "flow" => Flow, "hash" => Hash, "user" => User);
 
 /// Settings of DRR. Fields are named as their keys.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -51,6 +57,8 @@ pub struct DrrConfig {
     pub perturb: Duration,
     /// Bytes of a turn; zero: the link's largest packet.
     pub quantum: u32,
+    /// How many leading bits of an IPv6 address are a user's.
+    pub user_prefix: u32,
 }
 
 impl Default for DrrConfig {
@@ -63,6 +71,7 @@ impl Default for DrrConfig {
             buckets: 1024,
             perturb: Duration::ZERO,
             quantum: 0,
+            user_prefix: 64,
         }
     }
 }
@@ -72,10 +81,11 @@ keys! {
     buffer: Buffer(), "buffer, in multiples of one RTT of the link (`1x`) or in packets";
     rtt: Time(Duration::from_millis(1), Duration::from_secs(10)), "round-trip time the buffer is sized for";
     packet: Size(64, 65_535), "packet size the buffer is sized for, in bytes";
-    share: Choice(), "who has a queue: each flow, or each bucket of a hash over flows";
+    share: Choice(), "who has a queue: each flow, or each bucket of a hash over flows; `user`: each flow, users first";
     buckets: Number(1, 65_536), "queues that flows are hashed into (`share=hash`)";
     perturb: Time(Duration::ZERO, Duration::from_secs(3600)), "how long a hash is kept; 0: for ever (`share=hash`)";
     quantum: Number(0, 65_535), "bytes of a turn, on the link, at least 256; 0: the link's largest packet";
+    user_prefix: Number(1, 128), "IPv6 prefix of a user (`share=user`)";
 }
 
 /// Smaller quanta would go round hundreds of times for one large packet.
@@ -141,15 +151,62 @@ impl<P: Packet> Drr<P> {
         let limit = config.limit(&link);
         let classifier = match config.share {
             // One more: a packet that comes is taken before one is chosen to go.
-            Queues::Flow => Classifier::exact(limit.max(waiting) + 1, seed),
+            Queues::Flow | Queues::User => Classifier::exact(limit.max(waiting) + 1, seed),
             Queues::Hash => Classifier::hashed(config.buckets, config.perturb, seed),
         };
         let longest = limit as u64 * config.packet.max(link.mtu).get();
         let measure = Measure::Bytes((longest / 4096).max(64));
         let quantum = if config.quantum > 0 { u64::from(config.quantum) } else { link.largest().get() };
         let quantum = quantum.max(u64::from(LEAST_QUANTUM)).cast_signed();
-        Self { link, seed, quantum, queues: FairQueues::new(classifier, limit, measure, longest, 0) }
+        let mut queues = FairQueues::new(classifier, limit, measure, longest, 0);
+        if config.share == Queues::User {
+            let rule = UserRule { side: link.users, ipv6_prefix: config.user_prefix as u8 };
+            let users = LaneUsers::new(rule, link.rate, limit, signed(quantum), seed);
+            queues.by_user = Some(Box::new(users));
+        }
+        Self { link, seed, quantum, queues }
     }
+
+    /// The next packet, of the user whose turn it is.
+    fn dequeue_by_user(&mut self, now: Instant) -> Option<P> {
+        let Self { link, quantum, queues, .. } = self;
+        let (by, lanes) = (queues.by_user.as_mut()?, &mut queues.lanes);
+        let user = by.users.next(now, signed(*quantum), |user| {
+            lane_to_serve(lanes, user, *quantum, link).map_or(0, |next| signed(next.1))
+        })?;
+        let (lane, len) = lane_to_serve(lanes, user, *quantum, link)?;
+        *lanes.credit(lane) -= len;
+        let packet = lanes.pop_front(lane)?;
+        by.users.charge(now, signed(len));
+        queues.counters.send(packet.len());
+        queues.left(lane);
+        Some(packet)
+    }
+}
+
+/// The lane of a round whose turn it is and that can send its first packet, and what that takes of the link.
+#[inline(always)]
+fn lane_to_serve<P: Packet>(
+    lanes: &mut Lanes<P>,
+    round: u32,
+    quantum: i64,
+    link: &ShaperConfig,
+) -> Option<(usize, i64)> {
+    loop {
+        let lane = lanes.turn_of(round)?;
+        if !core::mem::replace(lanes.visited(lane), true) {
+            *lanes.credit(lane) += quantum;
+        }
+        let len = link.wire_len(lanes.front(lane)?.len()).get().cast_signed();
+        if len <= *lanes.credit(lane) {
+            return Some((lane, len));
+        }
+        lanes.end_turn(lane);
+    }
+}
+
+fn signed(bytes: i64) -> i32 {
+    i32::try_from(bytes).unwrap_or(i32::MAX)
 }
 
 impl<P: Packet> Qdisc<P> for Drr<P> {
@@ -157,22 +214,23 @@ impl<P: Packet> Qdisc<P> for Drr<P> {
         self.queues.enqueue(now, packet, verdicts);
     }
 
-    fn dequeue(&mut self, _now: Instant, _verdicts: &mut Verdicts<P>) -> Option<P> {
+    fn dequeue(&mut self, now: Instant, _verdicts: &mut Verdicts<P>) -> Option<P> {
+        if self.queues.by_user.is_some() {
+            return self.dequeue_by_user(now);
+        }
+        let (lane, len) = lane_to_serve(&mut self.queues.lanes, 0, self.quantum, &self.link)?;
         let lanes = &mut self.queues.lanes;
-        loop {
-            let lane = lanes.turn()?;
-            if !core::mem::replace(lanes.visited(lane), true) {
-                *lanes.credit(lane) += self.quantum;
-            }
-            let len = self.link.wire_len(lanes.front(lane)?.len()).get().cast_signed();
-            if len <= *lanes.credit(lane) {
-                *lanes.credit(lane) -= len;
-                let packet = lanes.pop_front(lane)?;
-                self.queues.counters.send(packet.len());
-                self.queues.left(lane);
-                return Some(packet);
-            }
-            lanes.end_turn(lane);
+        *lanes.credit(lane) -= len;
+        let packet = lanes.pop_front(lane)?;
+        self.queues.counters.send(packet.len());
+        self.queues.left(lane);
+        Some(packet)
+    }
+
+    fn next_ready(&self, now: Instant) -> Option<Instant> {
+        match &self.queues.by_user {
+            Some(by) => by.users.next_ready(now),
+            None => (self.backlog().packets > 0).then_some(now),
         }
     }
 
@@ -185,9 +243,19 @@ impl<P: Packet> Manage for Drr<P> {
     fn reconfigure(&mut self, _now: Instant, settings: &dyn Any, link: &ShaperConfig) -> bool {
         let Some(config) = settings.downcast_ref::<DrrConfig>() else { return false };
         let mut fresh = Self::with_room(*config, *link, self.seed, self.backlog().packets);
+        let rates = self.queues.by_user.as_ref().map(|by| by.users.rates());
         fresh.queues.follow(&mut self.queues);
         *self = fresh;
+        if let Some(rates) = rates {
+            self.set_circuit_rates(&rates);
+        }
         true
+    }
+
+    fn set_circuit_rates(&mut self, rates: &CircuitRates) {
+        if let Some(by) = &mut self.queues.by_user {
+            by.users.set_rates(rates.clone());
+        }
     }
 
     fn report(&mut self, _now: Instant) -> Report {

@@ -6,6 +6,7 @@ use narrows_units::Instant;
 
 use crate::flows_waiting::Classifier;
 use crate::lanes::{Lanes, Measure};
+use crate::users::{LaneUsers, user_of};
 use crate::{Backlog, Counters, Packet, Report, Verdicts};
 
 /// The lanes, who is in which, and how much may wait.
@@ -16,6 +17,8 @@ pub struct FairQueues<P> {
     /// The most packets that wait.
     limit: usize,
     pub(super) counters: Counters,
+    /// Where the link is shared between users first: whose each lane is.
+    pub(super) by_user: Option<Box<LaneUsers>>,
 }
 
 impl<P: Packet> FairQueues<P> {
@@ -23,7 +26,7 @@ impl<P: Packet> FairQueues<P> {
     /// becomes active has `credit`.
     pub fn new(classifier: Classifier, limit: usize, measure: Measure, longest: u64, credit: i64) -> Self {
         let lanes = Lanes::new(classifier.lanes(), measure, longest, credit);
-        Self { classifier, lanes, limit, counters: Counters::default() }
+        Self { classifier, lanes, limit, counters: Counters::default(), by_user: None }
     }
 
     /// A packet arrives. If that is one too many the longest lane loses its last.
@@ -36,9 +39,19 @@ impl<P: Packet> FairQueues<P> {
         let own = self.place(packet);
         // More than one only after the limit was lowered.
         while self.lanes.backlog().packets > self.limit
-            && let Some(lane) = self.lanes.push_out(own, &mut self.counters, verdicts)
+            && let Some(lane) = self.push_out(own, verdicts)
         {
             self.left(lane);
+        }
+    }
+
+    /// The longest lane pays; or, if one user has more waiting than its part of the buffer and that in several lanes,
+    /// one of these.
+    fn push_out(&mut self, own: usize, verdicts: &mut Verdicts<P>) -> Option<usize> {
+        let user = self.by_user.as_ref().and_then(|by| by.users.beyond(self.limit));
+        match user.and_then(|user| self.lanes.last_of(user)) {
+            Some(lane) => self.lanes.push_out_of(lane, own, &mut self.counters, verdicts),
+            None => self.lanes.push_out(own, &mut self.counters, verdicts),
         }
     }
 
@@ -79,6 +92,12 @@ impl<P: Packet> FairQueues<P> {
     #[inline(always)]
     fn place(&mut self, packet: P) -> usize {
         let lane = self.classifier.lane(&packet.header().key);
+        if let Some(by) = &mut self.by_user {
+            if self.lanes.backlog_of(lane).packets == 0 {
+                self.lanes.assign(lane, by.enter(user_of(&by.rule, &packet)));
+            }
+            by.users.queued(self.lanes.round_of(lane));
+        }
         self.lanes.push(lane, packet);
         lane
     }
@@ -86,8 +105,12 @@ impl<P: Packet> FairQueues<P> {
     /// A packet of this lane has gone.
     #[inline(always)]
     pub fn left(&mut self, lane: usize) {
-        if self.lanes.backlog_of(lane).packets == 0 {
+        let empty = self.lanes.backlog_of(lane).packets == 0;
+        if empty {
             self.classifier.emptied(lane);
+        }
+        if let Some(by) = &mut self.by_user {
+            by.left(self.lanes.round_of(lane), empty);
         }
     }
 }

@@ -11,17 +11,27 @@
 //! - When nothing has waited for as long as the last packet takes to be sent, all lists are empty, as if the link had
 //!   asked for another packet: who comes next is new, however seldom the driver calls.
 //! - A drop by the limit does not touch CoDel's count (Linux adds to it).
+//! - With `share=user` there are two levels, each by these rules: users, and each one's flows ([`crate::users`]). A
+//!   flow then has one of eight queues, so that few meet another user's ([`crate::cake`]).
 //! - With `scale` the target follows the rate, see [`sojourn`](crate::sojourn).
+
+mod lists;
+mod users;
 
 use core::any::Any;
 
-use narrows_lists::{Links, List, Queue};
+use narrows_lists::{Links, Queue};
 use narrows_units::{Duration, Instant};
+use narrows_users::UserRule;
+
+use self::lists::{Age, FqCodelFlow, FqLists};
+use self::users::FqUsers;
 
 use crate::codel::{INTERVALS, TARGETS, check_times};
 use crate::flow_fifos::FlowFifos;
 use crate::keys::{choices, keys};
 use crate::sojourn::{Before, CodelState, Law};
+use crate::users::CircuitRates;
 use crate::{
     Backlog, BoxedDiscipline, Buckets, Counters, Discipline, DisciplineSettings, Limits, Manage, Packet,
     Qdisc, Reason, Report, SettingError, Settings, ShaperConfig, Verdicts,
@@ -37,6 +47,17 @@ pub enum Spare {
     Link,
 }
 choices!(Spare: "queue" => Queue, "link" => Link);
+
+/// Among whom the link is shared.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum FlowsOrUsers {
+    /// Flows.
+    #[default]
+    Flow,
+    /// Users first, and then each one's flows.
+    User,
+}
+choices!(FlowsOrUsers: "flow" => Flow, "user" => User);
 
 /// Settings of FQ-CoDel. Fields are named as their keys.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -57,6 +78,10 @@ pub struct FqCodelConfig {
     pub ecn: bool,
     /// What CoDel leaves alone.
     pub spare: Spare,
+    /// Among whom the link is shared.
+    pub share: FlowsOrUsers,
+    /// How many leading bits of an IPv6 address are a user's.
+    pub user_prefix: u32,
 }
 
 impl Default for FqCodelConfig {
@@ -71,6 +96,8 @@ impl Default for FqCodelConfig {
             scale: false,
             ecn: true,
             spare: Spare::Link,
+            share: FlowsOrUsers::Flow,
+            user_prefix: 64,
         }
     }
 }
@@ -89,6 +116,8 @@ keys! {
     spare: Choice(),
         "CoDel leaves alone what has no more than one packet waiting: the flow's `queue` (RFC 8289, ns-3), or the \
          `link` (Linux)";
+    share: Choice(), "whom the link is shared among: flows, or users first";
+    user_prefix: Number(1, 128), "IPv6 prefix of a user (`share=user`)";
 }
 
 impl Settings for FqCodelConfig {
@@ -110,27 +139,14 @@ impl DisciplineSettings for FqCodelConfig {
     }
 }
 
+impl FqCodelConfig {
+    const fn users(&self, link: &ShaperConfig) -> UserRule {
+        UserRule { side: link.users, ipv6_prefix: self.user_prefix as u8 }
+    }
+}
+
 /// At most so many packets of the fattest queue go at once, and no more than half of its bytes (RFC 8290, section 4.1).
 const BATCH: u32 = 64;
-
-/// Which list a flow is in.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Age {
-    None,
-    New,
-    Old,
-}
-
-/// One flow's queue: one line of a cache. Its bytes are kept apart, so that the fattest is soon found.
-#[derive(Clone, Debug)]
-#[repr(align(64))]
-struct FqCodelFlow {
-    queue: Queue,
-    age: Age,
-    /// Bytes it may still send in this turn.
-    deficit: i64,
-    codel: CodelState,
-}
 
 /// The discipline.
 #[derive(Debug)]
@@ -142,8 +158,8 @@ pub struct FqCodel<P> {
     packets: FlowFifos<P>,
     flows: Vec<FqCodelFlow>,
     links: Vec<Links>,
-    new: List,
-    old: List,
+    lists: FqLists,
+    by_user: Option<Box<FqUsers>>,
     /// When the link has sent the packet after which nothing waited.
     free_at: Instant,
     counters: Counters,
@@ -155,34 +171,43 @@ impl<P: Packet> FqCodel<P> {
     pub fn new(config: FqCodelConfig, link: ShaperConfig, seed: u64) -> Self {
         let empty =
             FqCodelFlow { queue: Queue::EMPTY, age: Age::None, deficit: 0, codel: CodelState::default() };
+        // Queues of users come in sets of eight.
+        let queues = if config.share == FlowsOrUsers::User { config.flows.max(8) } else { config.flows };
         Self {
             config,
             link,
             law: Law::on(&link, config.target, config.interval, config.scale),
             buckets: Buckets::new(config.flows, seed),
-            packets: FlowFifos::new(config.flows as usize),
-            flows: vec![empty; config.flows as usize],
-            links: vec![Links::NONE; config.flows as usize],
-            new: List::EMPTY,
-            old: List::EMPTY,
+            packets: FlowFifos::new(queues as usize),
+            flows: vec![empty; queues as usize],
+            links: vec![Links::NONE; queues as usize],
+            lists: FqLists::EMPTY,
+            by_user: (config.share == FlowsOrUsers::User)
+                .then(|| Box::new(FqUsers::new(&config, &link, seed))),
             free_at: Instant::ZERO,
             counters: Counters::default(),
         }
     }
 
     fn pop(&mut self, at: usize) -> Option<(Instant, P)> {
-        self.packets.pop(at, &mut self.flows[at].queue)
+        let popped = self.packets.pop(at, &mut self.flows[at].queue)?;
+        if let Some(by) = &mut self.by_user {
+            by.popped(at);
+        }
+        Some(popped)
     }
 
     /// All queues are empty and leave their lists. A turn would have found them so.
     fn retire(&mut self) {
         let lasting = self.config.spare == Spare::Link;
-        for list in [&mut self.new, &mut self.old] {
-            while let Some(at) = list.pop_front(&mut self.links) {
-                let flow = &mut self.flows[at as usize];
-                flow.age = Age::None;
-                flow.codel.emptied(Before::Nothing, lasting);
-            }
+        let Self { lists, flows, links, by_user, .. } = self;
+        let mut left = |at: usize| {
+            flows[at].age = Age::None;
+            flows[at].codel.emptied(Before::Nothing, lasting);
+        };
+        match by_user {
+            Some(by) => by.retire(links, left),
+            None => lists.clear(links, &mut left),
         }
     }
 
@@ -228,29 +253,59 @@ impl<P: Packet> FqCodel<P> {
         }
     }
 
-    /// The queue whose turn it is: the first of the new ones, else of the old. It stays in its list.
-    fn turn(&mut self) -> Option<usize> {
+    /// A flow that was in no list is new.
+    fn join(&mut self, at: usize) {
+        let Self { lists, flows, links, by_user, config, .. } = self;
+        let lists = match by_user {
+            Some(by) => by.lists(at),
+            None => lists,
+        };
+        (flows[at].age, flows[at].deficit) = (Age::New, i64::from(config.quantum));
+        lists.new.push_back(links, at as u32);
+    }
+
+    /// The next packet of the link, or of one user; `None` if all of their queues turned out empty.
+    fn next_of(&mut self, user: Option<u32>, now: Instant, verdicts: &mut Verdicts<P>) -> Option<P> {
         loop {
-            let from_new = !self.new.is_empty();
-            let first = if from_new { self.new.first() } else { self.old.first() }?;
-            let flow = &mut self.flows[first as usize];
-            if flow.deficit > 0 {
-                return Some(first as usize);
+            let Self { lists, flows, links, by_user, config, .. } = self;
+            let lists =
+                user.zip(by_user.as_mut()).map_or(lists, |(user, by)| &mut by.users.at_mut(user).lists);
+            let at = lists.turn(flows, links, config.quantum)?;
+            if let Some(packet) = self.serve(at, now, verdicts) {
+                let wire = self.link.wire_len(packet.len()).get();
+                self.flows[at].deficit -= i64::try_from(wire).unwrap_or(i64::MAX);
+                return Some(packet);
             }
-            flow.deficit += i64::from(self.config.quantum);
-            self.leave(from_new, first);
-            self.age(first);
+            let Self { lists, flows, links, by_user, .. } = self;
+            let lists =
+                user.zip(by_user.as_mut()).map_or(lists, |(user, by)| &mut by.users.at_mut(user).lists);
+            lists.rest(flows, links, at);
+            let empty = match (user, &self.by_user) {
+                (Some(user), Some(by)) => by.users.is_empty(user),
+                _ => self.packets.backlog().packets == 0,
+            };
+            if empty {
+                return None;
+            }
         }
     }
 
-    fn leave(&mut self, from_new: bool, at: u32) {
-        let list = if from_new { &mut self.new } else { &mut self.old };
-        list.remove(&mut self.links, at);
-    }
-
-    fn age(&mut self, at: u32) {
-        self.flows[at as usize].age = Age::Old;
-        self.old.push_back(&mut self.links, at);
+    /// The next packet, of the user whose turn it is.
+    fn next_by_user(&mut self, now: Instant, verdicts: &mut Verdicts<P>) -> Option<P> {
+        while self.packets.backlog().packets > 0 {
+            let quantum = i32::try_from(self.config.quantum).unwrap_or(i32::MAX);
+            let user = self.by_user.as_mut()?.users.next(now, quantum, |_| 1)?;
+            let packet = self.next_of(Some(user), now, verdicts);
+            let Self { flows, links, by_user, link, .. } = self;
+            let by = by_user.as_mut()?;
+            if let Some(packet) = packet {
+                let wire = link.wire_len(packet.len()).get();
+                by.users.charge(now, i32::try_from(wire).unwrap_or(i32::MAX));
+                return Some(packet);
+            }
+            by.rest(user, links, |at| flows[at].age = Age::None);
+        }
+        None
     }
 }
 
@@ -260,13 +315,18 @@ impl<P: Packet> Qdisc<P> for FqCodel<P> {
         if self.packets.backlog().packets == 0 && now >= self.free_at {
             self.retire();
         }
-        let at = self.buckets.of(&packet.header().key);
+        let flows = &self.flows;
+        let at = match &mut self.by_user {
+            Some(by) => by.place(&packet, |at| flows[at].age != Age::None),
+            None => self.buckets.of(&packet.header().key),
+        };
         let flow = &mut self.flows[at];
         self.packets.push(at, &mut flow.queue, now, packet);
         if flow.age == Age::None {
-            flow.age = Age::New;
-            flow.deficit = i64::from(self.config.quantum);
-            self.new.push_back(&mut self.links, at as u32);
+            self.join(at);
+        }
+        if let Some(by) = &mut self.by_user {
+            by.pushed(at);
         }
         // More than once only after the limit was lowered.
         while self.packets.backlog().packets > self.config.limit as usize {
@@ -275,28 +335,26 @@ impl<P: Packet> Qdisc<P> for FqCodel<P> {
     }
 
     fn dequeue(&mut self, now: Instant, verdicts: &mut Verdicts<P>) -> Option<P> {
-        while self.packets.backlog().packets > 0 {
-            let at = self.turn()?;
-            if let Some(packet) = self.serve(at, now, verdicts) {
-                let wire = self.link.wire_len(packet.len());
-                self.flows[at].deficit -= i64::try_from(wire.get()).unwrap_or(i64::MAX);
-                self.counters.send(packet.len());
-                if self.packets.backlog().packets == 0 {
-                    self.free_at = now + self.link.rate.time_to_send(wire);
-                }
-                return Some(packet);
-            }
-            // A new queue that is empty has to wait behind the old ones before it can be new again; else a flow that
-            // sends a packet each time would starve them (RFC 8290, section 4.2).
-            let was_new = self.flows[at].age == Age::New;
-            self.leave(was_new, at as u32);
-            if was_new {
-                self.age(at as u32);
-            } else {
-                self.flows[at].age = Age::None;
-            }
+        if self.packets.backlog().packets == 0 {
+            return None;
         }
-        None
+        let packet = match &self.by_user {
+            Some(_) => self.next_by_user(now, verdicts),
+            None => self.next_of(None, now, verdicts),
+        }?;
+        self.counters.send(packet.len());
+        if self.packets.backlog().packets == 0 {
+            self.free_at = now + self.link.rate.time_to_send(self.link.wire_len(packet.len()));
+        }
+        Some(packet)
+    }
+
+    fn next_ready(&self, now: Instant) -> Option<Instant> {
+        let waits = self.packets.backlog().packets > 0;
+        match &self.by_user {
+            Some(by) if waits => by.users.next_ready(now),
+            _ => waits.then_some(now),
+        }
     }
 
     fn backlog(&self) -> Backlog {
@@ -307,13 +365,22 @@ impl<P: Packet> Qdisc<P> for FqCodel<P> {
 impl<P: Packet> Manage for FqCodel<P> {
     fn reconfigure(&mut self, _now: Instant, settings: &dyn Any, link: &ShaperConfig) -> bool {
         let Some(config) = settings.downcast_ref::<FqCodelConfig>() else { return false };
-        // Other buckets would part packets of a flow.
-        if config.flows != self.config.flows {
+        // Other buckets would part packets of a flow, or give a queue to another user.
+        if config.flows != self.config.flows
+            || config.share != self.config.share
+            || config.users(link) != self.config.users(&self.link)
+        {
             return false;
         }
         (self.config, self.link) = (*config, *link);
         self.law = Law::on(link, config.target, config.interval, config.scale);
         true
+    }
+
+    fn set_circuit_rates(&mut self, rates: &CircuitRates) {
+        if let Some(by) = &mut self.by_user {
+            by.users.set_rates(rates.clone());
+        }
     }
 
     fn report(&mut self, _now: Instant) -> Report {

@@ -35,6 +35,8 @@ struct Lane {
     step: usize,
     credit: i64,
     visited: bool,
+    /// Which of the rounds it takes part in.
+    round: u32,
 }
 
 const EMPTY: Lane = Lane {
@@ -43,6 +45,7 @@ const EMPTY: Lane = Lane {
     step: 0,
     credit: 0,
     visited: false,
+    round: 0,
 };
 
 /// The FIFOs, the order of service, and the lists by length.
@@ -51,8 +54,9 @@ pub struct Lanes<P> {
     packets: Slab<Queued<P>>,
     lanes: Vec<Lane>,
     turns: Vec<Links>,
-    /// Lanes with packets, the next to be served first.
-    round: List,
+    /// Lanes with packets, the next to be served first: one round, or one for each user.
+    rounds: Vec<List>,
+    active: usize,
     /// What a lane has when it becomes active.
     credit: i64,
     measure: Measure,
@@ -74,7 +78,8 @@ impl<P: Packet> Lanes<P> {
             packets: Slab::new(),
             lanes: vec![EMPTY; count],
             turns: vec![Links::NONE; count],
-            round: List::EMPTY,
+            rounds: vec![List::EMPTY],
+            active: 0,
             credit,
             measure,
             by_length: vec![Links::NONE; count],
@@ -97,7 +102,7 @@ impl<P: Packet> Lanes<P> {
     }
     /// Lanes with packets.
     pub const fn active(&self) -> usize {
-        self.round.len() as usize
+        self.active
     }
     /// What the lane may still send, by the rules of whoever serves it.
     pub fn credit(&mut self, lane: usize) -> &mut i64 {
@@ -109,12 +114,33 @@ impl<P: Packet> Lanes<P> {
     }
     /// Whose turn it is.
     pub fn turn(&self) -> Option<usize> {
-        self.round.first().map(|lane| lane as usize)
+        self.turn_of(0)
     }
-    /// The lane's turn is over: it is served again after all others.
+    /// Whose turn it is in one of the rounds.
+    pub fn turn_of(&self, round: u32) -> Option<usize> {
+        self.rounds[round as usize].first().map(|lane| lane as usize)
+    }
+    /// The lane of a round that was served last.
+    pub fn last_of(&self, round: u32) -> Option<usize> {
+        self.rounds[round as usize].last().map(|lane| lane as usize)
+    }
+    /// The lane's turn is over: it is served again after all others of its round.
     pub fn end_turn(&mut self, lane: usize) {
         self.lanes[lane].visited = false;
-        self.round.move_to_back(&mut self.turns, lane as u32);
+        let round = self.lanes[lane].round as usize;
+        self.rounds[round].move_to_back(&mut self.turns, lane as u32);
+    }
+    /// The round a lane takes part in.
+    pub fn round_of(&self, lane: usize) -> u32 {
+        self.lanes[lane].round
+    }
+    /// An empty lane takes part in this round from now on.
+    pub fn assign(&mut self, lane: usize, round: u32) {
+        debug_assert_eq!(self.lanes[lane].backlog.packets, 0);
+        self.lanes[lane].round = round;
+        if self.rounds.len() <= round as usize {
+            self.rounds.resize_with(round as usize + 1, || List::EMPTY);
+        }
     }
 
     /// The first packet of a lane.
@@ -129,7 +155,8 @@ impl<P: Packet> Lanes<P> {
         let l = &mut self.lanes[lane];
         if l.backlog.packets == 0 {
             (l.credit, l.visited) = (self.credit, false);
-            self.round.push_back(&mut self.turns, lane as u32);
+            self.active += 1;
+            self.rounds[l.round as usize].push_back(&mut self.turns, lane as u32);
         }
         l.queue.push_back(&mut self.packets, at);
         l.backlog.add(len);
@@ -156,6 +183,17 @@ impl<P: Packet> Lanes<P> {
         verdicts: &mut Verdicts<P>,
     ) -> Option<usize> {
         let lane = self.longest()?;
+        self.push_out_of(lane, own, counters, verdicts)
+    }
+
+    /// The same of a lane that was chosen.
+    pub fn push_out_of(
+        &mut self,
+        lane: usize,
+        own: usize,
+        counters: &mut Counters,
+        verdicts: &mut Verdicts<P>,
+    ) -> Option<usize> {
         let packet = self.pop_back(lane)?;
         let reason = if lane == own { Reason::OverLimit } else { Reason::PushedOut };
         counters.drop_packet(packet, reason, verdicts);
@@ -169,7 +207,8 @@ impl<P: Packet> Lanes<P> {
         l.backlog.sub(packet.len());
         self.backlog.sub(packet.len());
         if l.backlog.packets == 0 {
-            self.round.remove(&mut self.turns, lane as u32);
+            self.active -= 1;
+            self.rounds[l.round as usize].remove(&mut self.turns, lane as u32);
         }
         self.file(lane);
         Some(packet)
@@ -223,8 +262,10 @@ impl<P: Packet> Lanes<P> {
     /// Takes out everything, lane by lane in the order of service, each lane's packets in order.
     pub fn drain(&mut self) -> Vec<P> {
         let mut all = Vec::with_capacity(self.backlog.packets);
-        while let Some(lane) = self.turn() {
-            all.extend(core::iter::from_fn(|| self.pop_front(lane)));
+        for round in 0..self.rounds.len() as u32 {
+            while let Some(lane) = self.turn_of(round) {
+                all.extend(core::iter::from_fn(|| self.pop_front(lane)));
+            }
         }
         all
     }

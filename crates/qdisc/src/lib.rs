@@ -30,6 +30,7 @@ mod flows_waiting;
 mod fq_codel;
 mod keys;
 mod lanes;
+mod new_flows;
 mod pie;
 mod record;
 mod red;
@@ -43,6 +44,7 @@ mod shaper;
 mod sojourn;
 mod spec;
 pub mod taq;
+mod users;
 mod verdict;
 
 pub use buckets::Buckets;
@@ -52,9 +54,10 @@ pub use dice::Dice;
 pub use driver::{Direction, Driver, Event};
 pub use drr::{Drr, DrrConfig, Queues};
 pub use fifo::{Fifo, Limit};
-pub use fq_codel::{FqCodel, FqCodelConfig, Spare};
+pub use fq_codel::{FlowsOrUsers, FqCodel, FqCodelConfig, Spare};
 pub use keys::{Buffer, Ppm};
 pub use narrows_settings::{Key, SettingError, Settings};
+pub use narrows_users::{CircuitId, Side, User};
 pub use pie::{Pie, PieConfig};
 pub use record::Record;
 pub use red::{Red, RedConfig};
@@ -64,6 +67,7 @@ pub use seam::{BoxedDiscipline, Discipline, Manage, Packet, Qdisc, ReversePath};
 pub use sfq::{Sfq, SfqConfig};
 pub use shaper::{Framing, Shaper, ShaperConfig};
 pub use spec::{DisciplineSettings, Limits, Spec};
+pub use users::CircuitRates;
 pub use verdict::{Backlog, Reason, Verdict, Verdicts};
 
 #[cfg(test)]

@@ -75,8 +75,8 @@ pub struct ClassReport {
 /// One pool in the wait queue.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct WaitingPool {
-    /// The pool: a user's address.
-    pub pool: core::net::IpAddr,
+    /// The pool: a user.
+    pub pool: narrows_users::User,
     /// Position, from 1.
     pub position: usize,
     /// How long it has waited.

@@ -7,8 +7,10 @@
 use core::any::Any;
 
 use narrows_units::{Bytes, Dscp, Instant};
+use narrows_users::CircuitId;
 use narrows_wire::Header;
 
+use crate::users::CircuitRates;
 use crate::{Backlog, Report, ShaperConfig, Verdicts};
 
 /// A packet as a discipline sees it: its header, read once, and the few changes a middlebox may make.
@@ -26,6 +28,10 @@ pub trait Packet {
     /// Whether the driver can answer the sender if this packet is refused, so that it need not be held.
     fn answerable(&self) -> bool {
         false
+    }
+    /// The circuit of the packet's user, where the driver knows circuits and this is one's.
+    fn circuit(&self) -> Option<CircuitId> {
+        None
     }
     /// Length of the IP packet.
     fn len(&self) -> Bytes {
@@ -91,6 +97,9 @@ pub trait Manage {
     /// discipline ([`Spec::settings`](crate::Spec::settings)): each looks for its own type. `false` if it cannot: then
     /// nothing has changed, and the driver moves what waits to a new discipline.
     fn reconfigure(&mut self, now: Instant, settings: &dyn Any, link: &ShaperConfig) -> bool;
+
+    /// Circuits have these rates from now on, by number. What shares nothing between users has no use for them.
+    fn set_circuit_rates(&mut self, _rates: &CircuitRates) {}
 }
 
 /// A discipline as a driver holds it, complete.

@@ -12,7 +12,9 @@ use core::any::Any;
 use core::marker::PhantomData;
 
 use narrows_units::{Bytes, Duration, Instant, Rate};
+use narrows_users::Side;
 
+use crate::users::CircuitRates;
 use crate::{Backlog, Discipline, Manage, Packet, Qdisc, Report, ReversePath, Verdicts};
 
 /// How the link layer cuts up what it sends.
@@ -44,13 +46,15 @@ pub struct ShaperConfig {
     pub framing: Framing,
     /// The largest packet, overhead included but not framing: on the link it takes [`Self::largest`].
     pub mtu: Bytes,
+    /// Which side of the link the users are on.
+    pub users: Side,
 }
 
 impl ShaperConfig {
-    /// A bare link of `rate`: no overhead, packets up to 1514 bytes.
+    /// A bare link of `rate`: no overhead, packets up to 1514 bytes, nobody has told where the users are.
     #[must_use]
     pub const fn new(rate: Rate) -> Self {
-        Self { rate, overhead: 0, mpu: 0, framing: Framing::None, mtu: Bytes(1514) }
+        Self { rate, overhead: 0, mpu: 0, framing: Framing::None, mtu: Bytes(1514), users: Side::Opener }
     }
 
     /// What the largest packet takes on the link: what lengths from [`Self::wire_len`] are compared with.
@@ -185,6 +189,10 @@ impl<P: Packet, Q: Qdisc<P> + Manage> Manage for Shaper<P, Q> {
             self.note(now);
         }
         kept
+    }
+
+    fn set_circuit_rates(&mut self, rates: &CircuitRates) {
+        self.inner.set_circuit_rates(rates);
     }
 }
 

@@ -131,6 +131,21 @@ disciplines! {
     "Timeout Aware Queuing." Taq(taq::Config);
 }
 
+impl Spec {
+    /// Whether it shares the link between users first, and keeps to the rates of circuits.
+    #[must_use]
+    pub const fn shares_between_users(&self) -> bool {
+        match self {
+            Self::Drr(config) => matches!(config.share, drr::Queues::User),
+            Self::FqCodel(config) => matches!(config.share, fq_codel::FlowsOrUsers::User),
+            Self::Taq(config) => {
+                matches!((config.common.share, &config.mode), (taq::Share::User, taq::Mode::Default(_)))
+            }
+            _ => false,
+        }
+    }
+}
+
 impl fmt::Display for Spec {
     /// As [`Spec::from_str`] reads it; settings that have their default are left out.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

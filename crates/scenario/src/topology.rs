@@ -170,6 +170,7 @@ impl Link {
             mpu: self.mpu,
             framing: self.framing,
             mtu: Bytes((mtu + self.overhead) as u64),
+            ..ShaperConfig::new(self.rate)
         }
     }
 }

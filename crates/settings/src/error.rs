@@ -65,6 +65,7 @@ const RENAMED: &[(&str, &str)] = &[
     ("line_rounds", "wait_rounds"),
     ("new_bytes", "new_quantum"),
     ("new_first", "new_flows_first"),
+    ("pool", "user"),
     ("swallow", "suppress_duplicates"),
     ("swallow_departed", "suppress_departed"),
 ];

@@ -3,7 +3,7 @@
 use core::fmt;
 
 use crate::kinds::ValueKind;
-use crate::{SettingError, Settings};
+use crate::{SettingError, Settings, renamed};
 
 /// A value in its place, with what may stand there.
 pub trait Setting {
@@ -80,7 +80,12 @@ impl<C: Settings> Key<C> {
         let Some(done) = (self.place)(config).map(|mut place| place.read(value.trim())) else {
             return Err(self.misplaced(config, value));
         };
-        done.ok_or_else(|| SettingError::new(self.name, value, self.range()))
+        done.ok_or_else(|| {
+            let range = self.range();
+            let new = renamed(value.trim()).filter(|new| range.split(" or ").any(|word| word == *new));
+            let expected = new.map_or(range.clone(), |new| format!("{new}, as it is called now"));
+            SettingError::new(self.name, value, expected)
+        })
     }
 
     /// That `config` has no such key.

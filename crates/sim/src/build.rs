@@ -3,6 +3,7 @@
 
 use core::ops::Range;
 
+use narrows_qdisc::{ShaperConfig, Side};
 use narrows_scenario::{Discipline, Link as LinkSetting, Scenario};
 use narrows_tcp::{Config, Handshake};
 use narrows_units::Instant;
@@ -59,8 +60,8 @@ pub(crate) fn build(scenario: &Scenario, seed: u64) -> Result<(World, Groups, Tr
     for _ in &scenario.topology.nodes {
         net.add_node();
     }
-    for (at, link) in scenario.topology.links.iter().enumerate() {
-        add_link(&mut net, scenario, link, at, seed)?;
+    for (at, (link, users)) in scenario.topology.links.iter().zip(sides(scenario)).enumerate() {
+        add_link(&mut net, scenario, (link, users), at, seed)?;
     }
     for (at, link) in scenario.topology.links.iter().enumerate() {
         if let Some(back) = link.back.filter(|back| *back > at) {
@@ -113,10 +114,33 @@ fn number(at: usize) -> u32 {
     u32::try_from(at).expect("a scenario is checked to have fewer")
 }
 
+/// On which side of each link the users are: where data come to that nobody sends back on the same link.
+fn sides(scenario: &Scenario) -> Vec<Side> {
+    let topology = &scenario.topology;
+    let mut carries = vec![[false; 2]; topology.links.len()];
+    for traffic in &scenario.traffic {
+        let (from, to) = (topology.hosts[traffic.from].at, topology.hosts[traffic.to].at);
+        let divided = topology.divided(from, to).map_or_else(Vec::new, |(_, ways)| ways.concat());
+        let ways = [
+            [topology.route(from, to).unwrap_or_default(), divided].concat(),
+            topology.route(to, from).unwrap_or_default(),
+        ];
+        for (back, way) in ways.iter().enumerate() {
+            way.iter().for_each(|link| carries[*link][back] = true);
+        }
+    }
+    let side = |carries: &[bool; 2]| match carries {
+        [true, false] => Side::Destination,
+        [false, true] => Side::Source,
+        _ => Side::Opener,
+    };
+    carries.iter().map(side).collect()
+}
+
 fn add_link(
     net: &mut Network,
     scenario: &Scenario,
-    link: &LinkSetting,
+    (link, users): (&LinkSetting, Side),
     at: usize,
     seed: u64,
 ) -> Result<(), BuildError> {
@@ -132,7 +156,7 @@ fn add_link(
     net.add_link(LinkPlan {
         from: number(link.from),
         to: number(link.to),
-        shape: Some(link.shaper(scenario.mtu)),
+        shape: Some(ShaperConfig { users, ..link.shaper(scenario.mtu) }),
         delay: link.delay,
         discipline: Some(spec),
         loss: Loss::new(link.loss, link.drop.clone(), instants, derive(seed, purpose)),

@@ -5,6 +5,8 @@ use std::ops::ControlFlow;
 
 use narrows_scenario::Experiment;
 
+use crate::results::Data;
+
 fn summary(discipline: &str, traffic: &str) -> BTreeMap<String, f64> {
     let text = format!(
         "name = \"t\"\nrate = \"300kbit\"\nrtt = \"100ms\"\nduration = \"120s\"\nwarmup = \"20s\"\n\
@@ -64,4 +66,36 @@ fn no_window_scale_makes_packets_wait_for_long() {
         let waits = run(&text)["wait_bulk_p50_s"];
         assert!((0.3..=1.1).contains(&waits), "{window}: {waits}");
     }
+}
+
+/// One household with fifty connections beside nineteen with one: what it has of a fair share.
+fn share_of_a_household(discipline: &str) -> f64 {
+    let text = format!(
+        "name = \"t\"\nduration = \"100s\"\nwarmup = \"20s\"\ndiscipline = \"{discipline}\"\n\
+         link = [{{ name = \"l\", from = \"a\", to = \"b\", rate = \"2mbit\", delay = \"25ms\" }}]\n\
+         hosts = [{{ name = \"servers\", at = \"a\" }}, {{ name = \"house\", at = \"b\", count = 1 }},\n\
+                  {{ name = \"rest\", at = \"b\", count = 19 }}]\n\
+         traffic = [{{ name = \"house\", kind = \"long\", flows = 50, from = \"servers\", to = \"house\" }},\n\
+                    {{ name = \"rest\", kind = \"long\", flows = 19, from = \"servers\", to = \"rest\" }}]\n"
+    );
+    let runs = Experiment::parse(&text, &[]).unwrap().expand().unwrap();
+    let results = crate::run(&runs[0].scenario, runs[0].seed, &mut |_| ControlFlow::Continue(())).unwrap();
+    let classes = results.tables.iter().find(|t| t.name == "classes").unwrap();
+    let column = |name: &str| &classes.columns.iter().find(|c| c.name == name).unwrap().data;
+    let (Data::Text(names), Data::F64(goodput)) = (column("name"), column("goodput_kbps")) else { panic!() };
+    let house = names.iter().position(|name| name == "house").unwrap();
+    goodput[house] * 20.0 / goodput.iter().sum::<f64>()
+}
+
+#[test]
+fn fifty_connections_of_one_household_have_the_share_of_one() {
+    assert!(share_of_a_household("taq") > 14.0, "fifty of 69 flows");
+    for discipline in ["taq:share=user", "drr:share=user"] {
+        let share = share_of_a_household(discipline);
+        assert!((0.95..=1.05).contains(&share), "{discipline}: {share}");
+    }
+    // CoDel drops what single flows need to keep their share: what they leave goes to the household. Triple isolation
+    // stands beside users first.
+    let (fq, cake) = (share_of_a_household("fq_codel:share=user"), share_of_a_household("cake"));
+    assert!(fq < 1.5 && fq < cake && cake < 2.5, "{fq} {cake}");
 }

@@ -38,6 +38,12 @@ impl FlowKey {
     pub fn new(src: IpAddr, dst: IpAddr, sport: u16, dport: u16, proto: Proto) -> Self {
         Self { src: octets(src), dst: octets(dst), sport, dport, proto }
     }
+    /// The key of what has no ports between an address, as [`FlowKey::src_bits`] has it, and itself: to hash addresses.
+    #[must_use]
+    pub const fn of_host(bits: u128) -> Self {
+        let address = bits.to_be_bytes();
+        Self { src: address, dst: address, sport: 0, dport: 0, proto: Proto(0) }
+    }
     /// Source address.
     #[must_use]
     pub fn src(&self) -> IpAddr {
@@ -47,6 +53,16 @@ impl FlowKey {
     #[must_use]
     pub fn dst(&self) -> IpAddr {
         address(self.dst)
+    }
+    /// Source address in 128 bits, IPv4 mapped into IPv6.
+    #[must_use]
+    pub const fn src_bits(&self) -> u128 {
+        u128::from_be_bytes(self.src)
+    }
+    /// Destination address in 128 bits, IPv4 mapped into IPv6.
+    #[must_use]
+    pub const fn dst_bits(&self) -> u128 {
+        u128::from_be_bytes(self.dst)
     }
     /// The other direction of the same flow.
     #[must_use]

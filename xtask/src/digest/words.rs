@@ -41,6 +41,9 @@ pub fn canonical(text: &str) -> String {
 pub fn former(spec: &str) -> String {
     let Some((name, settings)) = spec.split_once(':') else { return spec.to_owned() };
     let old = |setting: &str| -> String {
+        if setting == "share=user" {
+            return "share=pool".to_owned();
+        }
         let (key, value) = setting.split_once('=').unwrap_or((setting, ""));
         let pair = RENAMED.iter().find(|(_, new)| new.trim_end_matches('=') == key);
         pair.map_or_else(|| setting.to_owned(), |(old, _)| format!("{}={value}", old.trim_end_matches('=')))

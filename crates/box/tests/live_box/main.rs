@@ -8,4 +8,5 @@ mod disciplines;
 mod faults;
 mod http;
 mod traffic;
+mod users;
 mod world;

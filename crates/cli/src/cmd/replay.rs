@@ -8,7 +8,7 @@ use std::process::ExitCode;
 
 use anyhow::{Context as _, ensure};
 use narrows_box as live;
-use narrows_qdisc::{Event, Framing, Reason, ShaperConfig, Spec};
+use narrows_qdisc::{Direction, Event, Framing, Reason, ShaperConfig, Side, Spec};
 use narrows_sim::replay::{Arrival, DirectionReport, Prefix, ReplayLink, ReplayReport, direction, replay};
 use narrows_units::{Bytes, Duration, Instant, Rate};
 use narrows_wire::capture::{CaptureError, CaptureErrorKind, Reader, Skipped, Writer};
@@ -52,10 +52,16 @@ pub struct Args {
 }
 
 impl Args {
-    fn lane(&self, rate: Option<Rate>, discipline: &Spec) -> ReplayLink {
+    fn lane(&self, direction: Direction, rate: Option<Rate>, discipline: &Spec) -> ReplayLink {
         let Some(rate) = rate else { return ReplayLink::OPEN };
+        // Without --local nobody has told which side the users are on.
+        let users = match direction {
+            _ if self.local.is_empty() => Side::Opener,
+            Direction::Down => Side::Destination,
+            Direction::Up => Side::Source,
+        };
         let (overhead, mpu, framing) = (self.overhead, self.mpu, self.framing);
-        let link = ShaperConfig { overhead, mpu, framing, ..ShaperConfig::new(rate) };
+        let link = ShaperConfig { overhead, mpu, framing, users, ..ShaperConfig::new(rate) };
         // A full packet is one of 1500 bytes, as on the live box with an interface of that size.
         let mtu = link.mtu.max(Bytes(1500 + u64::from(overhead)));
         ReplayLink { link: Some(ShaperConfig { mtu, ..link }), discipline: discipline.clone() }
@@ -154,8 +160,8 @@ fn one(args: &Args, discipline: &Spec) -> anyhow::Result<Outcome> {
         let file = File::create(&path).with_context(|| path.display().to_string())?;
         out = Some((Writer::new(BufWriter::new(file))?, path));
     }
-    let down = args.lane(Some(args.rate), discipline);
-    let up = args.lane(args.up, discipline);
+    let down = args.lane(Direction::Down, Some(args.rate), discipline);
+    let up = args.lane(Direction::Up, args.up, discipline);
     let report = replay(&mut recording, &down, &up, args.seed, |now, event| {
         if let (Some((writer, path)), Event::Send(_, packet)) = (&mut out, event) {
             writer.write(now, &packet.header).with_context(|| path.display().to_string())?;

@@ -77,6 +77,9 @@ struct Flags {
     /// Where it is noted what was changed on this machine [default: /run/narrows]
     #[arg(long, value_name = "DIR")]
     state_dir: Option<PathBuf>,
+    /// Users with names and rates: a file with the columns of ShapedDevices.csv; read again on SIGHUP
+    #[arg(long, value_name = "FILE")]
+    circuits: Option<PathBuf>,
     /// Settings in TOML under the names of these flags, which win; read again on SIGHUP
     #[arg(long, value_name = "FILE")]
     config: Option<PathBuf>,
@@ -104,6 +107,7 @@ impl Flags {
             control: self.control,
             page: self.page,
             state_dir: self.state_dir,
+            circuits: self.circuits,
         };
         Source { flags, config: self.config }
     }

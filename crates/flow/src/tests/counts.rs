@@ -1,7 +1,15 @@
 //! Counts kept on the way equal counts made afresh.
 
+use core::net::IpAddr;
+
+use narrows_users::User;
+
 use super::*;
 use crate::fuzzing;
+
+fn user(address: IpAddr) -> User {
+    User::of(address, 128)
+}
 
 #[test]
 fn counts_by_phase_equal_a_full_recount() {
@@ -25,7 +33,7 @@ fn counts_by_phase_equal_a_full_recount() {
             let census = t.census(now);
             assert_eq!(census.by_phase, *t.phases(), "seed {seed:#x} step {step}");
             assert_eq!(census.active, t.active_flows(), "seed {seed:#x} step {step}");
-            assert_eq!(census.pools, t.active_pools());
+            assert_eq!(census.pools, t.active_users());
             assert_eq!(census.flows, t.len());
             assert_eq!(
                 census.by_phase.iter().sum::<usize>() + census.unphased + census.not_tcp,
@@ -48,15 +56,15 @@ fn phases_stay_true_for_flows_that_send_nothing() {
     }
     assert_eq!(t.phases()[Phase::SlowStart.index()], 6);
     assert_eq!(t.phases()[Phase::LossRecovery.index()], 4);
-    assert_eq!((t.active_flows(), t.active_pools()), (10, 10));
+    assert_eq!((t.active_flows(), t.active_users()), (10, 10));
     // Epochs end at 100 (with packets) and 200 ms (without); the wheel turns 8.4 ms at a time.
     t.tick(ms(210));
     assert_eq!(t.phases()[Phase::Idle.index()], 6);
     assert_eq!(t.phases()[Phase::TimeoutSilence.index()], 4);
     // After 2 s only those that a loss keeps silent still own a share.
     t.tick(ms(2100));
-    assert_eq!((t.active_flows(), t.active_in_pool(download(0).dst())), (4, 1));
-    assert_eq!(t.active_in_pool(download(9).dst()), 0);
+    assert_eq!((t.active_flows(), t.active_of(user(download(0).dst()))), (4, 1));
+    assert_eq!(t.active_of(user(download(9).dst())), 0);
     let other = t.clone();
     // However long it lasts; the wheel comes by every 34 s.
     for at in (2100..60_000).step_by(8) {
@@ -75,9 +83,9 @@ fn a_pool_learnt_late_moves_its_flows() {
     let (src, dst) = (download(1).src(), download(1).dst());
     t.forward(ms(0), &segment(download(1), ACK, 0, 100));
     t.forward(ms(1), &segment(download(1), ACK, 100, 100));
-    assert_eq!((t.active_in_pool(src), t.active_in_pool(dst)), (0, 1));
+    assert_eq!((t.active_of(user(src)), t.active_of(user(dst))), (0, 1));
     t.forward(ms(2), &segment(download(1), SYN, 77, 0));
-    assert_eq!((t.active_in_pool(src), t.active_in_pool(dst), t.active_pools()), (1, 0, 1));
+    assert_eq!((t.active_of(user(src)), t.active_of(user(dst)), t.active_users()), (1, 0, 1));
 }
 
 #[test]

@@ -1,6 +1,7 @@
 //! Both epoch estimators, by hand.
 
 use super::*;
+use narrows_users::UserRule;
 
 fn synack(seq: u32, ack: u32) -> TcpHeader {
     TcpHeader { seq: SeqNum(seq), ack: SeqNum(ack), flags: SYN_ACK, ..TcpHeader::default() }
@@ -96,7 +97,7 @@ fn an_upload_is_timed_by_its_handshake_too() {
     assert_eq!((s.flow().receiver_rtt(), s.flow().epoch_len()), (Some(millis(150)), millis(150)));
     s.goes(190, ACK, 100, 0);
     assert_eq!(s.flow().epoch_len().as_nanos(), 150_000_000 + (40_000_000 >> 16 << 16));
-    assert_eq!(s.flow().pool(), s.key.src());
+    assert_eq!(s.flow().user(&UserRule::OPENER).address(), s.key.src());
 }
 
 #[test]

@@ -124,7 +124,7 @@ fn a_flood_of_flows_at_a_full_buffer_takes_no_memory() {
 #[test]
 fn settings_that_make_no_sense() {
     assert_eq!(DrrConfig::read("quantum=100").unwrap_err().key, "quantum");
-    assert_eq!(DrrConfig::read("share=user").unwrap_err().key, "share");
+    assert_eq!(DrrConfig::read("share=host").unwrap_err().key, "share");
 }
 
 #[test]

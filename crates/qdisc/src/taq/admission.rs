@@ -1,7 +1,9 @@
 //! Admission control: which pools of flows may open connections while the link has more than it can serve.
 //!
 //! Section 4.3 of the TAQ paper. How loaded the link is comes as an argument: in paper mode it is overloaded by its
-//! loss rate, in default mode by the time of a round. A pool is named by the address that sends the SYN. Two rules:
+//! loss rate, in default mode by the time of a round. A pool is the
+//! flows of one user: of whoever sends the SYN, or, where the link is shared between users, of the user's side. Two
+//! rules:
 //!
 //! - [`Rule::Paper`]: a SYN joins the pool its source started less than `join` ago. A new pool is admitted unless the
 //!   link is overloaded. Else it waits, and is admitted after `wait` at the latest, each pool for itself.
@@ -25,10 +27,10 @@ mod rules;
 #[cfg(test)]
 mod tests;
 
-use core::net::IpAddr;
 use std::collections::VecDeque;
 
 use narrows_units::{Duration, Instant};
+use narrows_users::{User, UserRule};
 use narrows_wire::{Flags, FlowKey, Header};
 
 use super::pools::{List, PoolId, Pools};
@@ -88,6 +90,8 @@ pub struct AdmissionConfig {
     pub hold: bool,
     /// Pools remembered at once.
     pub pools: usize,
+    /// Whose a pool is.
+    pub users: UserRule,
 }
 
 /// Which way a SYN was going.
@@ -193,7 +197,7 @@ impl<P: Packet> Admission<P> {
         decisions: &mut Decisions<'_, P>,
     ) -> Option<P> {
         self.forget_the_gone(now, decisions);
-        let source = packet.header().key.src();
+        let source = self.user(way, &packet);
         match self.pools.find(source) {
             Some(id) if self.pools.list_of(id) == Some(List::Waiting) => {
                 if let Some(pool) = self.pools.get_mut(id) {
@@ -223,13 +227,6 @@ impl<P: Packet> Admission<P> {
                 }
             }
         }
-    }
-
-    /// The pool of `source`, if it is known: keep it beside the flow for [`Admission::refresh`] or
-    /// [`Admission::prove`].
-    #[must_use]
-    pub fn pool(&self, source: IpAddr) -> Option<PoolId> {
-        self.pools.find(source)
     }
 
     /// An admitted pool has sent or received more than a SYN: it is no made-up address, and is not forgotten for one.
@@ -353,13 +350,7 @@ impl<P: Packet> Admission<P> {
     }
 
     /// A pool that need not wait is admitted. With no room in the table it goes unrecorded.
-    fn enter(
-        &mut self,
-        now: Instant,
-        source: IpAddr,
-        known: Option<PoolId>,
-        decisions: &mut Decisions<'_, P>,
-    ) {
+    fn enter(&mut self, now: Instant, source: User, known: Option<PoolId>, decisions: &mut Decisions<'_, P>) {
         self.admissions += 1;
         self.last_admission = Some(now);
         self.awaited = false;
@@ -382,7 +373,7 @@ impl<P: Packet> Admission<P> {
     fn queue_up(
         &mut self,
         now: Instant,
-        source: IpAddr,
+        source: User,
         known: Option<PoolId>,
         decisions: &mut Decisions<'_, P>,
     ) -> Option<PoolId> {

@@ -7,6 +7,7 @@
 //! that no float decides about a packet.
 
 use narrows_units::{Bytes, Duration};
+use narrows_users::UserRule;
 
 use crate::{Buffer, Ppm, ShaperConfig};
 
@@ -16,8 +17,8 @@ pub enum Share {
     /// Every flow gets the same.
     #[default]
     Flow,
-    /// Every pool (user address) gets the same, and shares it among its flows.
-    Pool,
+    /// Every user gets the same, and shares it among its flows.
+    User,
 }
 
 /// What a fair share is (paper, section 4.2).
@@ -89,6 +90,19 @@ pub struct Common {
     pub flows: u32,
     /// Pools that can be remembered at once.
     pub pools: u32,
+    /// How many leading bits of an IPv6 address are a user's.
+    pub user_prefix: u32,
+}
+
+impl Common {
+    /// Whose flows are. Where the link is not shared between users, a pool is whoever opens connections, as in the
+    /// paper.
+    pub(crate) const fn users(&self, link: &ShaperConfig) -> UserRule {
+        match self.share {
+            Share::Flow => UserRule::OPENER,
+            Share::User => UserRule { side: link.users, ipv6_prefix: self.user_prefix as u8 },
+        }
+    }
 }
 
 impl Default for Common {
@@ -103,6 +117,7 @@ impl Default for Common {
             w_loss: Duration::from_secs(5),
             flows: 65_536,
             pools: 4096,
+            user_prefix: 64,
         }
     }
 }

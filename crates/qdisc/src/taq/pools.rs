@@ -1,15 +1,15 @@
-//! A bounded table of pools (user addresses): a slab, an ordered index and three lists. The index is a tree, so there
+//! A bounded table of pools (users): a slab, an ordered index and three lists. The index is a tree, so there
 //! is no choice of addresses that makes it slow.
 //!
 //! A pool stands in exactly one list: those who wait, those who were admitted and have sent nothing but SYNs, those who
 //! were admitted and have sent more. When the table is full the oldest unproven pool goes first, so that a flood of
 //! made-up addresses costs its own kind and not the people who are being served.
 
-use core::net::{IpAddr, Ipv6Addr};
 use std::collections::BTreeMap;
 
 use narrows_lists::{Arena as _, Links, List as Ends, NIL, Slab, linked};
 use narrows_units::Instant;
+use narrows_users::User;
 
 /// Names a pool; stays valid until the pool is forgotten, and is then recognised as stale.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -37,7 +37,7 @@ pub(super) enum List {
 /// What is known of a pool; `T` is what the owner keeps for it.
 #[derive(Debug)]
 pub(super) struct PoolRecord<T> {
-    pub(super) address: u128,
+    pub(super) user: User,
     /// When it was admitted, or began to wait.
     pub(super) since: Instant,
     /// When it was last seen.
@@ -56,7 +56,7 @@ pub(super) struct Pools<T> {
     slab: Slab<PoolRecord<T>>,
     /// Pools ever made: the next one's generation.
     made: u32,
-    index: BTreeMap<u128, u32>,
+    index: BTreeMap<User, u32>,
     lists: [Ends; 3],
     capacity: usize,
 }
@@ -84,8 +84,8 @@ impl<T: Default> Pools<T> {
         self.capacity = capacity.max(1);
     }
 
-    pub(super) fn find(&self, address: IpAddr) -> Option<PoolId> {
-        self.index.get(&bits(address)).map(|&i| self.id(i))
+    pub(super) fn find(&self, user: User) -> Option<PoolId> {
+        self.index.get(&user).map(|&i| self.id(i))
     }
 
     fn id(&self, index: u32) -> PoolId {
@@ -110,14 +110,13 @@ impl<T: Default> Pools<T> {
     }
 
     /// A new pool at the end of `list`. The caller has looked that there is room and no such pool.
-    pub(super) fn insert(&mut self, now: Instant, address: IpAddr, list: List) -> PoolId {
-        let address = bits(address);
+    pub(super) fn insert(&mut self, now: Instant, user: User, list: List) -> PoolId {
         let generation = self.made;
         self.made = self.made.wrapping_add(1);
         let (data, links) = (T::default(), Links::NONE);
-        let pool = PoolRecord { address, since: now, seen: now, data, list, generation, links };
+        let pool = PoolRecord { user, since: now, seen: now, data, list, generation, links };
         let index = self.slab.insert(pool);
-        self.index.insert(address, index);
+        self.index.insert(user, index);
         self.lists[list as usize].push_back(&mut self.slab, index);
         self.id(index)
     }
@@ -136,7 +135,7 @@ impl<T: Default> Pools<T> {
         let list = self.get(id)?.list;
         self.lists[list as usize].remove(&mut self.slab, id.index);
         let pool = self.slab.remove(id.index);
-        self.index.remove(&pool.address);
+        self.index.remove(&pool.user);
         Some(pool.data)
     }
 
@@ -146,27 +145,12 @@ impl<T: Default> Pools<T> {
     }
 }
 
-/// An address as 128 bits, IPv4 mapped into IPv6.
-pub(super) fn bits(address: IpAddr) -> u128 {
-    let v6 = match address {
-        IpAddr::V4(v4) => v4.to_ipv6_mapped(),
-        IpAddr::V6(v6) => v6,
-    };
-    u128::from(v6)
-}
-
-/// And back.
-pub(super) fn address(bits: u128) -> IpAddr {
-    let v6 = Ipv6Addr::from(bits);
-    v6.to_ipv4_mapped().map_or(IpAddr::V6(v6), IpAddr::V4)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn ip(n: u8) -> IpAddr {
-        [10, 0, 0, n].into()
+    fn ip(n: u8) -> User {
+        User::of([10, 0, 0, n].into(), 128)
     }
 
     #[test]
@@ -181,7 +165,7 @@ mod tests {
         assert!(p.get(b).is_none() && p.find(ip(2)).is_none() && p.first(List::Waiting).is_none());
         let c = p.insert(Instant::ZERO, ip(3), List::Unproven);
         assert!(p.get(b).is_none(), "the slot is used again, the old name is not");
-        assert_eq!(p.iter(List::Unproven).map(|q| address(q.address)).collect::<Vec<_>>(), [ip(3)]);
+        assert_eq!(p.iter(List::Unproven).map(|q| q.user).collect::<Vec<_>>(), [ip(3)]);
         assert_eq!(p.list_of(c), Some(List::Unproven));
     }
 }

@@ -37,11 +37,11 @@ const SPECS: &[&str] = &[
     "classes:random,share=0.9,buffer=30",
     "taq:round_limit_ms=200",
     "taq:round_limit_ms=200,waiting_syn=drop",
-    "taq:round_limit_ms=200,share=pool,t_wait=1",
+    "taq:round_limit_ms=200,share=user,t_wait=1",
     "taq:round_limit_ms=200,window_clamp=off,memory_packets=40",
     "taq:mode=paper,p_admit=0.01,buffer=12",
     "taq:mode=paper,p_admit=0.01,waiting_syn=hold,buffer=12",
-    "taq:mode=paper,p_admit=0.01,share=pool,fair_share=proportional,buffer=12",
+    "taq:mode=paper,p_admit=0.01,share=user,fair_share=proportional,buffer=12",
 ];
 
 const LINKS: [ShaperConfig; 2] = [

@@ -3,7 +3,7 @@
 use narrows_units::{Duration, Instant};
 
 use super::{Admission, Rule};
-use crate::taq::pools::{List, address};
+use crate::taq::pools::List;
 use crate::{AdmissionReport, Packet, WaitingPool};
 
 /// Positions a report lists.
@@ -25,7 +25,7 @@ impl<P: Packet> Admission<P> {
             waiting: self.waiting(),
             queue: queue
                 .map(|(i, p)| WaitingPool {
-                    pool: address(p.address),
+                    pool: p.user,
                     position: i + 1,
                     waited: now.since(p.since),
                     expected: self.expected(now, i + 1, p.since),

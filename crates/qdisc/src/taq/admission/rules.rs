@@ -1,8 +1,9 @@
-//! Who is admitted when.
+//! Whose a pool is, and who is admitted when.
 
 use narrows_units::{Duration, Instant};
+use narrows_users::{User, UserRule};
 
-use super::{Admission, Load, RETURN_TIME, Rule};
+use super::{Admission, Load, RETURN_TIME, Rule, SynDirection};
 use crate::Packet;
 use crate::taq::PoolId;
 use crate::taq::pools::List;
@@ -10,6 +11,32 @@ use crate::taq::pools::List;
 use super::PATIENCE;
 
 impl<P: Packet> Admission<P> {
+    /// Whose request this is.
+    #[must_use]
+    pub fn user(&self, way: SynDirection, packet: &P) -> User {
+        let key = packet.header().key;
+        // The rule is for packets of the queue's own direction.
+        let rule = |users: &UserRule| match way {
+            SynDirection::Own => users.user(&key, Some(false)),
+            SynDirection::Reverse => users.user(&key.reverse(), Some(true)),
+        };
+        packet.circuit().map_or_else(|| rule(&self.config.users), User::circuit)
+    }
+
+    /// The pool of a packet's flow, if it is known: keep it beside the flow for [`Admission::refresh`] or
+    /// [`Admission::prove`]. `by_destination` tells who opened the connection.
+    #[must_use]
+    pub fn of_flow(&self, packet: &P, by_destination: bool) -> Option<PoolId> {
+        let by_rule = || self.config.users.user(&packet.header().key, Some(by_destination));
+        self.pools.find(packet.circuit().map_or_else(by_rule, User::circuit))
+    }
+
+    /// The pool of an address.
+    #[cfg(test)]
+    pub(crate) fn pool(&self, address: core::net::IpAddr) -> Option<PoolId> {
+        self.pools.find(User::of(address, 128))
+    }
+
     pub(super) fn is_member(&self, now: Instant, id: PoolId) -> bool {
         self.pools.get(id).is_some_and(|p| match self.config.rule {
             _ if p.data.granted => now.since(p.seen) <= PATIENCE,

@@ -75,7 +75,7 @@ struct Bench {
 
 impl Bench {
     fn new(rule: Rule, hold: bool, pools: usize) -> Self {
-        let admission = Admission::new(AdmissionConfig { rule, hold, pools });
+        let admission = Admission::new(AdmissionConfig { rule, hold, pools, users: UserRule::OPENER });
         Self { admission, counters: Counters::default(), verdicts: Vec::new() }
     }
     fn request(&mut self, ms: u64, overloaded: bool, packet: Asked) -> bool {
@@ -274,7 +274,10 @@ fn who_can_be_answered_is_refused_and_keeps_the_position() {
     assert!(!h.request(500, true, syn(2, 2, 1)));
     assert_eq!((h.verdicts.len(), h.admission.held(), h.admission.waiting()), (1, 1, 2), "the other is held");
     let place = h.admission.report(at(1_000), true).queue[0].clone();
-    assert_eq!((place.pool, place.position, place.expected), (ip(1), 1, Some(Duration::from_secs(2))));
+    assert_eq!(
+        (place.pool.address(), place.position, place.expected),
+        (ip(1), 1, Some(Duration::from_secs(2)))
+    );
     assert!(!h.request(1_000, true, web(9, 9, 1)) && !h.request(2_000, true, web(9, 9, 1)));
     let again =
         |ms| Verdict::Refused { packet: web(9, 9, 1), position: 3, retry_after: Duration::from_millis(ms) };
@@ -334,4 +337,29 @@ fn at_most_so_many_syns_are_held() {
         h.request(0, true, syn(u64::from(port), 1, port));
     }
     assert_eq!((h.admission.held(), h.counters.refused), (16, 4), "of one pool");
+}
+
+#[test]
+fn a_pool_is_of_the_users_side_whoever_asks() {
+    let admission = |users| {
+        let (rule, hold, pools) = (wait_queue(Duration::from_secs(3)), true, 16);
+        Admission::<Asked>::new(AdmissionConfig { rule, hold, pools, users })
+    };
+    let ask = |src: &str, dst: &str| {
+        let mut asked = syn(1, 1, 40_000);
+        asked.record.header.key =
+            FlowKey::new(src.parse().unwrap(), dst.parse().unwrap(), 40_000, 80, Proto::TCP);
+        asked
+    };
+    let (home, wide) = ("2001:db8:1:2::a", "2001:db8:ffff::1");
+    let down = admission(UserRule { side: narrows_users::Side::Destination, ipv6_prefix: 64 });
+    let theirs = User::of(home.parse().unwrap(), 64);
+    assert_eq!(down.user(SynDirection::Reverse, &ask(home, wide)), theirs, "asks for a download");
+    assert_eq!(down.user(SynDirection::Own, &ask(wide, home)), theirs, "a server at home is asked");
+    assert_eq!(down.user(SynDirection::Reverse, &ask("2001:db8:1:2:7::b", wide)), theirs, "another address");
+    // Where nobody has told a side it is whoever asks.
+    let opener = admission(UserRule::OPENER);
+    for (way, src, dst) in [(SynDirection::Reverse, home, wide), (SynDirection::Own, wide, home)] {
+        assert_eq!(opener.user(way, &ask(src, dst)), User::of(src.parse().unwrap(), 128));
+    }
 }

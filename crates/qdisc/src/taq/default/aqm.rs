@@ -19,7 +19,7 @@ impl<P: Packet> DefaultMode<P> {
         let flow = self.tracker.flow(FlowId(id));
         let near = flow.receiver_rtt().unwrap_or(Duration::ZERO);
         let rtt = near + flow.sender_rtt().unwrap_or(Duration::from_millis(100));
-        let round = self.round_time().as_nanos().max(1);
+        let round = self.flow_round(id).as_nanos().max(1);
         let under_way = (2 * rtt.as_nanos() + round / 2) / round;
         let wanted = u64::from(self.config.window_clamp_min) + u64::from(slot.extra) + under_way;
         u32::try_from(wanted).unwrap_or(u32::MAX).min(self.config.window_clamp_max)
@@ -46,7 +46,7 @@ impl<P: Packet> DefaultMode<P> {
         }
         let limit = self.config.k.max(2 * self.permitted_in_flight(id));
         let grace = self.config.first_window_grace && waiting <= limit + 8 && flow.sent_packets() <= 10;
-        let patience = self.round_time() * 4 + Duration::from_secs(1);
+        let patience = self.flow_round(id) * 4 + Duration::from_secs(1);
         if waiting <= limit || grace || slot.repair.is_open(now, patience) {
             return;
         }
@@ -60,14 +60,15 @@ impl<P: Packet> DefaultMode<P> {
     /// beyond that the oldest packet goes: QUIC learns of a loss soonest from it, and voice has no use for it. An
     /// ECN-capable one is marked first.
     fn manage_other_queue(&mut self, now: Instant, id: u32, verdicts: &mut Verdicts<P>) {
-        let quanta = (OTHERS_RTT.as_nanos() / self.round_time().as_nanos().max(1)).max(OTHERS_PACKETS.into());
+        let quanta =
+            (OTHERS_RTT.as_nanos() / self.flow_round(id).as_nanos().max(1)).max(OTHERS_PACKETS.into());
         let room = quanta * u64::from(self.quantum_bytes().unsigned_abs()).max(self.mean_len >> 4);
         let queue = self.flows[id as usize].queue;
         let Some(oldest) = queue.head().filter(|_| queue.bytes > room) else { return };
         let far = queue.bytes > 2 * room;
         if far || !self.config.mark || !self.packets.get(oldest).packet.header().ecn.is_capable() {
             self.drop_at(now, id, oldest, Reason::Sojourn, verdicts);
-        } else if !self.flows[id as usize].repair.is_open(now, self.round_time() * 4) {
+        } else if !self.flows[id as usize].repair.is_open(now, self.flow_round(id) * 4) {
             self.mark_or_drop(now, id, oldest, verdicts);
         }
     }
@@ -100,9 +101,8 @@ impl<P: Packet> DefaultMode<P> {
                 || self.backlog.bytes > self.config.memory_bytes)
         {
             // Where no flow has more than a packet or two, the one that is served last.
-            let lists = [&self.old_flows, &self.new_flows.list, &self.sparse_flows];
-            let last = || lists.iter().find_map(|l| l.last());
-            let Some(id) = self.longest.flow().or_else(last) else { return };
+            let limit = self.config.memory_packets as usize;
+            let Some(id) = self.turns.victim(limit, self.longest.flow()) else { return };
             let queue = self.flows[id as usize].queue;
             let Some(at) = repair::pick(&self.packets, &queue).or(queue.tail()) else { return };
             self.drop_at(now, id, at, Reason::OverLimit, verdicts);

@@ -1,12 +1,15 @@
-//! Deficit round robin in bytes over the old flows, and which flows go before them.
+//! Deficit round robin in bytes over the old flows, and which flows go before them; the same of users, where the link
+//! is shared between users first ([`crate::users`]).
 
 use narrows_flow::FlowId;
 use narrows_units::{Bytes, Duration, Instant};
+use narrows_users::User;
 
-use super::flow_state::{FlowList, NEVER};
+use super::flow_state::{FlowList, FlowState, NEVER};
 use super::{DefaultMode, signed};
 use crate::Packet;
-use crate::taq::Share;
+use crate::taq::DefaultConfig;
+use crate::users::Place;
 
 impl<P: Packet> DefaultMode<P> {
     /// Sets the average length of a data packet on the link, in 1/16 bytes, and the time the link takes for one.
@@ -24,7 +27,7 @@ impl<P: Packet> DefaultMode<P> {
 
     /// Flows with packets waiting.
     pub(super) const fn waiting(&self) -> usize {
-        (self.sparse_flows.len() + self.new_flows.list.len() + self.old_flows.len()) as usize
+        self.turns.flows()
     }
 
     /// How long it takes to send one data packet of every flow that waits.
@@ -32,56 +35,108 @@ impl<P: Packet> DefaultMode<P> {
         self.packet_time * self.waiting().max(1) as u64
     }
 
-    /// Puts a flow with a new backlog into a list.
+    /// After how long it is a flow's turn again: a round of users for each flow of its own.
+    pub(super) fn flow_round(&self, id: u32) -> Duration {
+        let Some(by) = &self.turns.by_user else { return self.round_time() };
+        let user = by.of(id).and_then(|user| by.users.get(user));
+        let flows = user.map_or(1, |user| user.flows.max(1));
+        let own = user.and_then(|user| user.rate()).map(|rate| rate.time_to_send(Bytes(self.mean_len >> 4)));
+        self.user_round().max(own.unwrap_or(Duration::ZERO)) * u64::from(flows)
+    }
+
+    /// How long it takes to send one data packet of every user who waits.
+    fn user_round(&self) -> Duration {
+        let users = self.turns.by_user.as_ref().map_or(0, |by| by.users.waiting());
+        self.packet_time * users.max(1) as u64
+    }
+
+    /// Puts a flow with a new backlog into a list, and its user, if that had nothing waiting.
     pub(super) fn join(&mut self, now: Instant, id: u32) {
         if self.flows[id as usize].place != FlowList::Idle {
             return;
         }
-        let (round_time, quantum) = (self.round_time(), self.quantum_bytes());
-        let accrued = self.accrued_credit(now, id, round_time);
-        if self.common.share == Share::Pool {
-            *self.busy.entry(self.tracker.flow(FlowId(id)).pool()).or_default() += 1;
-        }
+        let user = self.enter_user(id);
+        let round_time = self.flow_round(id);
+        let (quantum, accrued) = (self.quantum_bytes(), self.accrued_credit(now, id, round_time));
+        let standing = Standing { now, round_time, quantum, accrued, new_quantum: self.new_quantum() };
         let slot = &mut self.flows[id as usize];
-        let rested = slot.served_at != NEVER && now.since(slot.served_at) >= round_time;
-        if rested {
-            // It has had nothing for a round: it gets one quantum, and its debt is paid. With more, flows of small
-            // packets whose round trip is longer than a round live off the credit, several packets a round trip, while
-            // the others have one a round.
-            slot.credit = slot.credit.max(signed(self.config.new_quantum.into()).min(quantum));
-            slot.deficit = slot.deficit.max(0);
-        } else {
-            slot.credit = slot.credit.max(accrued);
+        let first = standing.place(slot.served_at, &mut slot.credit, &mut slot.deficit);
+        let place = match first {
+            First::New if self.config.new_flows_first && self.is_request(id) => FlowList::Sparse,
+            First::Sparse if self.config.new_flows_first => FlowList::Sparse,
+            First::New if self.config.new_flows_first => FlowList::New,
+            _ => FlowList::Old,
+        };
+        let slot = &mut self.flows[id as usize];
+        if place == FlowList::Old && slot.deficit <= 0 {
+            slot.deficit = slot.deficit.saturating_add(quantum);
         }
-        if self.config.new_flows_first && slot.credit > 0 {
-            if rested || accrued > 0 || self.is_request(id) {
-                self.flows[id as usize].place = FlowList::Sparse;
-                self.sparse_flows.push_back(&mut self.flows, id);
-            } else {
-                let slot = &mut self.flows[id as usize];
-                (slot.place, slot.due) = (FlowList::New, self.new_flows.due(self.old_flows.len()));
-                self.new_flows.list.push_back(&mut self.flows, id);
-            }
-        } else {
-            slot.place = FlowList::Old;
-            if slot.deficit <= 0 {
-                slot.deficit = slot.deficit.saturating_add(quantum);
-            }
-            self.old_flows.push_back(&mut self.flows, id);
+        if let Some(user) = user {
+            self.join_user(user, id, place, standing);
         }
+        self.turns.push(&mut self.flows, id, place);
     }
 
-    /// What the packet a flow comes with takes of the link, if the flow's share of the time since it was last served is
-    /// as much; else nothing. So keystrokes, calls and queries, which come more than once a round and need less than a
-    /// quantum, do not wait for a round. At once or later, such a flow has its share, and nobody else's.
+    /// The record of a flow's user, where there are users.
+    fn enter_user(&mut self, id: u32) -> Option<u32> {
+        let queue = &self.flows[id as usize].queue;
+        let circuit = queue.head().and_then(|at| self.packets.get(at).packet.circuit());
+        let user = || circuit.map_or_else(|| self.tracker.user(FlowId(id)), User::circuit);
+        self.turns.enter(id, user)
+    }
+
+    /// Puts a user with a new backlog into a list, by the rules by which flow `id` went to `flow_place` where there are
+    /// no users: with one flow each, the two are alike.
+    fn join_user(&mut self, at: u32, id: u32, flow_place: FlowList, flow: Standing) {
+        let round_time = self.user_round();
+        let cost = self.only_packet(id).map_or(0, |only| self.wire_cost(only));
+        let new_flow = flow_place != FlowList::Old && self.flows[id as usize].served == 0;
+        let (first, request) = (self.config.new_flows_first, self.is_request(id));
+        let Some(by) = self.turns.by_user.as_mut() else { return };
+        let due = by.users.due();
+        let user = by.users.at_mut(at);
+        if user.place != Place::Idle {
+            return;
+        }
+        let accrued = Accrued { now: flow.now, round_time, quantum: flow.quantum, cost };
+        let accrued = if cost == 0 { 0 } else { accrued.credit(user.served_at, user.deficit) };
+        let standing = Standing { round_time, accrued, ..flow };
+        let place = match standing.place(user.served_at, &mut user.credit, &mut user.deficit) {
+            _ if !first => Place::Old,
+            First::Sparse => Place::Sparse,
+            First::New if request => Place::Sparse,
+            First::New => Place::New,
+            // A new flow of a user who is not new goes first at the price of the user's next turn.
+            First::Old if new_flow && user.deficit >= 0 => {
+                user.credit = flow.quantum;
+                user.deficit = user.deficit.saturating_sub(flow.quantum);
+                if request { Place::Sparse } else { Place::New }
+            }
+            First::Old => Place::Old,
+        };
+        user.due = due;
+        if place == Place::Old && user.deficit <= 0 {
+            user.deficit = user.deficit.saturating_add(flow.quantum);
+        }
+        by.users.join(at, place);
+    }
+
+    /// The only packet a flow has waiting.
+    fn only_packet(&self, id: u32) -> Option<u32> {
+        let queue = &self.flows[id as usize].queue;
+        queue.head().filter(|_| queue.packets() == 1)
+    }
+
+    fn wire_cost(&self, at: u32) -> u64 {
+        self.link.wire_len(self.packets.get(at).packet.len()).get()
+    }
+
+    /// See [`Accrued`].
     fn accrued_credit(&self, now: Instant, id: u32, round_time: Duration) -> i32 {
+        let Some(only) = self.only_packet(id) else { return 0 };
         let slot = &self.flows[id as usize];
-        let idle = slot.queue.packets() == 1 && slot.served_at != NEVER && slot.deficit >= 0;
-        let Some(only) = slot.queue.head().filter(|_| idle) else { return 0 };
-        let waited = now.since(slot.served_at).min(round_time).as_nanos();
-        let share = u128::from(self.quantum(id).unsigned_abs()) * u128::from(waited);
-        let cost = self.link.wire_len(self.packets.get(only).packet.len()).get();
-        if share >= u128::from(cost) * u128::from(round_time.as_nanos()) { signed(cost) } else { 0 }
+        let accrued = Accrued { now, round_time, quantum: self.quantum(slot), cost: self.wire_cost(only) };
+        accrued.credit(slot.served_at, slot.deficit)
     }
 
     /// Whether all that a flow of TCP has waiting is a packet of half a quantum at most: a request, mostly, and the
@@ -95,77 +150,19 @@ impl<P: Packet> DefaultMode<P> {
 
     /// Takes a flow without backlog out of its list.
     pub(super) fn leave(&mut self, id: u32) {
-        let slot = &mut self.flows[id as usize];
-        let list = match core::mem::take(&mut slot.place) {
-            FlowList::Idle => return,
-            FlowList::Sparse => &mut self.sparse_flows,
-            FlowList::New => &mut self.new_flows.list,
-            FlowList::Old => &mut self.old_flows,
-        };
-        list.remove(&mut self.flows, id);
-        if self.common.share == Share::Pool {
-            let pool = self.tracker.flow(FlowId(id)).pool();
-            if let Some(flows) = self.busy.get_mut(&pool) {
-                *flows -= 1;
-                if *flows == 0 {
-                    self.busy.remove(&pool);
-                }
-            }
-        }
+        self.turns.leave(&mut self.flows, id);
     }
 
-    /// The flow to be served. Ends because each step over the old flows adds a quantum to one.
-    pub(super) fn next_flow(&mut self) -> Option<u32> {
+    /// The flow to be served.
+    pub(super) fn next_flow(&mut self, now: Instant) -> Option<u32> {
         let quantum = self.quantum_bytes();
-        loop {
-            if let Some(id) = self.before_old_flows() {
-                if self.flows[id as usize].credit > 0 {
-                    return Some(id);
-                }
-                let list = if !self.sparse_flows.is_empty() {
-                    &mut self.sparse_flows
-                } else {
-                    &mut self.new_flows.list
-                };
-                list.remove(&mut self.flows, id);
-                let slot = &mut self.flows[id as usize];
-                slot.place = FlowList::Old;
-                slot.deficit = slot.deficit.min(0).saturating_add(quantum);
-                self.old_flows.push_back(&mut self.flows, id);
-            } else if let Some(id) = self.old_flows.first() {
-                if self.flows[id as usize].deficit > 0 {
-                    return Some(id);
-                }
-                let quantum = self.quantum(id);
-                let slot = &mut self.flows[id as usize];
-                slot.deficit = slot.deficit.saturating_add(quantum);
-                self.old_flows.move_to_back(&mut self.flows, id);
-            } else {
-                return None;
-            }
-        }
-    }
-
-    /// The flow that goes before the old ones now, if one does.
-    fn before_old_flows(&self) -> Option<u32> {
-        let goes = |new: &u32| {
-            self.old_flows.is_empty() || self.new_flows.may_go_first(self.flows[*new as usize].due)
-        };
-        self.sparse_flows.first().or_else(|| self.new_flows.list.first().filter(goes))
+        let config = self.config;
+        self.turns.next(now, &mut self.flows, quantum, |slot| by_age(&config, quantum, slot))
     }
 
     /// Charges a flow of list `place` for what it was served.
-    pub(super) fn charge(&mut self, id: u32, place: FlowList, cost: i32) {
-        let slot = &mut self.flows[id as usize];
-        if place == FlowList::Old {
-            slot.deficit = slot.deficit.saturating_sub(cost);
-            self.new_flows.waited(cost);
-        } else {
-            slot.credit = slot.credit.saturating_sub(cost);
-            if place == FlowList::New && !self.old_flows.is_empty() {
-                self.new_flows.passed(cost, slot.due);
-            }
-        }
+    pub(super) fn charge(&mut self, now: Instant, id: u32, place: FlowList, cost: i32) {
+        self.turns.charge(now, &mut self.flows, (id, place), cost);
     }
 
     /// The quantum. With less than the largest packet a flow would miss a round now and then, with more it would have
@@ -174,20 +171,81 @@ impl<P: Packet> DefaultMode<P> {
         signed(if self.config.quantum == 0 { self.largest.max(64) } else { u64::from(self.config.quantum) })
     }
 
-    /// What a round adds to a flow's deficit: more while it is young, so that short transfers end sooner.
-    pub(super) fn quantum(&self, id: u32) -> i32 {
-        let slot = &self.flows[id as usize];
-        let young = u64::from(slot.served) < u64::from(self.config.young_kb) * 1000;
-        let percent = if young { i64::from(self.config.young_weight) } else { 100 };
-        let quantum = i64::from(self.quantum_bytes()) * percent / 100;
-        let quantum = i32::try_from(quantum).unwrap_or(i32::MAX);
-        match self.common.share {
-            Share::Flow => quantum,
-            // A pool's flows divide its quantum; eight bytes keep a round finite.
-            Share::Pool => {
-                let pool = self.tracker.flow(FlowId(id)).pool();
-                (quantum / signed(self.busy.get(&pool).copied().unwrap_or(1).into())).max(8)
-            }
+    /// What a new flow, or a new user, may send before the old ones.
+    pub(super) fn new_quantum(&self) -> i32 {
+        signed(self.config.new_quantum.into())
+    }
+
+    /// What a round adds to a flow's deficit.
+    fn quantum(&self, slot: &FlowState) -> i32 {
+        by_age(&self.config, self.quantum_bytes(), slot)
+    }
+}
+
+/// What a round adds to a flow's deficit: more while it is young, so that short transfers end sooner.
+fn by_age(config: &DefaultConfig, quantum: i32, slot: &FlowState) -> i32 {
+    let young = u64::from(slot.served) < u64::from(config.young_kb) * 1000;
+    let percent = if young { i64::from(config.young_weight) } else { 100 };
+    i32::try_from(i64::from(quantum) * percent / 100).unwrap_or(i32::MAX)
+}
+
+/// What the packet a flow or a user comes with takes of the link, if its share of the time since it was last served is
+/// as much; else nothing. So keystrokes, calls and queries, which come more than once a round and need less than a
+/// quantum, do not wait for a round. At once or later, such a flow has its share, and nobody else's.
+struct Accrued {
+    now: Instant,
+    round_time: Duration,
+    quantum: i32,
+    cost: u64,
+}
+
+impl Accrued {
+    fn credit(&self, served_at: Instant, deficit: i32) -> i32 {
+        if served_at == NEVER || deficit < 0 {
+            return 0;
+        }
+        let waited = self.now.since(served_at).min(self.round_time).as_nanos();
+        let share = u128::from(self.quantum.unsigned_abs()) * u128::from(waited);
+        let due = u128::from(self.cost) * u128::from(self.round_time.as_nanos());
+        if share >= due { signed(self.cost) } else { 0 }
+    }
+}
+
+/// How somebody who has something waiting again stands.
+#[derive(Clone, Copy)]
+struct Standing {
+    now: Instant,
+    round_time: Duration,
+    quantum: i32,
+    new_quantum: i32,
+    accrued: i32,
+}
+
+/// Who goes before whom.
+enum First {
+    /// It needs no more than its share.
+    Sparse,
+    /// It has something of its first credit left.
+    New,
+    Old,
+}
+
+impl Standing {
+    fn place(&self, served_at: Instant, credit: &mut i32, deficit: &mut i32) -> First {
+        let rested = served_at != NEVER && self.now.since(served_at) >= self.round_time;
+        if rested {
+            // It has had nothing for a round: it gets one quantum, and its debt is paid. With more, flows of small
+            // packets whose round trip is longer than a round live off the credit, several packets a round trip, while
+            // the others have one a round.
+            *credit = (*credit).max(self.new_quantum.min(self.quantum));
+            *deficit = (*deficit).max(0);
+        } else {
+            *credit = (*credit).max(self.accrued);
+        }
+        match *credit > 0 {
+            true if rested || self.accrued > 0 => First::Sparse,
+            true => First::New,
+            false => First::Old,
         }
     }
 }

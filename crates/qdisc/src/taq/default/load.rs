@@ -1,12 +1,14 @@
 //! How loaded the link is, and who is admitted.
 
 use narrows_units::{Duration, Instant};
-use narrows_wire::Header;
+use narrows_users::User;
 
-use super::DefaultMode;
+use super::turns::Turns;
+use super::{DefaultMode, signed};
 use crate::taq::admission::{Admission, AdmissionConfig, Decisions, Load, Rule, SynDirection};
-use crate::taq::{Common, DefaultConfig, WaitingSyn};
-use crate::{Packet, Verdicts};
+use crate::taq::{Common, DefaultConfig, Share, WaitingSyn};
+use crate::users::{Carry, Users};
+use crate::{Packet, ShaperConfig, Verdicts};
 
 /// How long a connection counts as coming: a handshake and a request over a long path.
 const COMING: Duration = Duration::from_secs(1);
@@ -19,7 +21,10 @@ impl<P: Packet> DefaultMode<P> {
     /// if all four do), and the connections admitted a moment ago that have nothing to send yet.
     pub(super) fn load(&self, now: Instant) -> Load {
         let coming = self.admitted_at.len() - self.admitted_at.partition_point(|t| now.since(*t) >= COMING);
-        let waiting = self.waiting().min(self.tracker.active_pools());
+        let waiting = match &self.turns.by_user {
+            Some(by) => by.users.waiting(),
+            None => self.waiting().min(self.tracker.active_users()),
+        };
         let round = self.quantum_time() * (waiting + coming) as u64;
         Load { overloaded: round >= self.config.round_limit_ms, round }
     }
@@ -53,25 +58,44 @@ impl<P: Packet> DefaultMode<P> {
         let load = self.load(now);
         let mut decisions = Decisions { counters: &mut self.counters, verdicts };
         let packet = self.admission.request(now, load, way, packet, &mut decisions)?;
-        if self.tracker.active_in_pool(packet.header().key.src()) == 0 {
+        if self.tracker.active_of(self.admission.user(way, &packet)) == 0 {
             self.note_admission(now);
         }
         Some(packet)
     }
 
     /// The first data of a flow was sent: whoever opened it is no made-up address.
-    pub(super) fn prove_pool(&mut self, id: u32, header: &Header) {
+    pub(super) fn prove_user(&mut self, id: u32, packet: &P) {
         let opened_by_receiver = self.flows[id as usize].request_isn.is_some();
-        let opener = if opened_by_receiver { header.key.dst() } else { header.key.src() };
-        if let Some(pool) = self.admission.pool(opener) {
+        if let Some(pool) = self.admission.of_flow(packet, opened_by_receiver) {
             self.admission.prove(pool);
+        }
+    }
+
+    /// A packet without data goes before all; its user's rate pays for it.
+    pub(super) fn pay_for_control(&mut self, now: Instant, packet: &P) {
+        let (Some(by), Some(circuit)) = (&mut self.turns.by_user, packet.circuit()) else { return };
+        if let Some(user) = by.users.find(User::circuit(circuit)) {
+            by.users.pay(now, user, signed(self.link.wire_len(packet.len()).get()));
         }
     }
 }
 
+/// Whose turn it is: the users', where the link is shared between them.
+pub(super) fn turns(common: &Common, config: &DefaultConfig, link: &ShaperConfig, seed: u64) -> Turns {
+    let new = (link.rate, config.new_share);
+    let users = || Users::new(Carry::Forget, common.pools as usize, new, seed);
+    let users = (common.share == Share::User).then(users);
+    Turns::new(link.rate, config.new_share, signed(config.new_quantum.into()), users)
+}
+
 /// The wait queue. A pool joins its own earlier connections for `t_pool`. After that it waits like any other, or those
 /// who are admitted would stay so for as long as they have something to ask for.
-pub(super) fn admission_config(common: &Common, config: &DefaultConfig) -> AdmissionConfig {
+pub(super) fn admission_config(
+    common: &Common,
+    config: &DefaultConfig,
+    link: &ShaperConfig,
+) -> AdmissionConfig {
     AdmissionConfig {
         rule: Rule::WaitQueue {
             idle: common.t_pool,
@@ -81,5 +105,6 @@ pub(super) fn admission_config(common: &Common, config: &DefaultConfig) -> Admis
         },
         hold: common.waiting_syn != WaitingSyn::Drop,
         pools: common.pools as usize,
+        users: common.users(link),
     }
 }

@@ -8,16 +8,18 @@ use narrows_units::{Bytes, Instant};
 use super::flow_state::{FlowList, FlowState};
 use super::{DefaultMode, load};
 use crate::taq::{Common, Config, Mode, follow_report};
+use crate::users::CircuitRates;
 use crate::{Backlog, ClassReport, Manage, Packet, Report, ShaperConfig};
 
 impl<P: Packet> Manage for DefaultMode<P> {
     fn report(&mut self, now: Instant) -> Report {
         let census = self.tracker.census(now);
-        let class = |name, place, flows| {
-            let mut backlog = Backlog::default();
+        let class = |name, place| {
+            let (mut backlog, mut flows) = (Backlog::default(), 0);
             for slot in self.flows.iter().filter(|s| s.place == place) {
                 backlog.packets += slot.queue.packets() as usize;
                 backlog.bytes += Bytes(slot.queue.bytes);
+                flows += 1;
             }
             ClassReport { name, backlog, flows, ..ClassReport::default() }
         };
@@ -32,9 +34,9 @@ impl<P: Packet> Manage for DefaultMode<P> {
                     flows: self.control.len(),
                     ..ClassReport::default()
                 },
-                class("sparse", FlowList::Sparse, self.sparse_flows.len() as usize),
-                class("new", FlowList::New, self.new_flows.list.len() as usize),
-                class("old", FlowList::Old, self.old_flows.len() as usize),
+                class("sparse", FlowList::Sparse),
+                class("new", FlowList::New),
+                class("old", FlowList::Old),
             ],
             loss_ppm: self.loss.rate(now).0,
             admission: self.common.admission.then(|| self.admission.report(now, self.load(now).overloaded)),
@@ -46,12 +48,24 @@ impl<P: Packet> Manage for DefaultMode<P> {
     fn reconfigure(&mut self, _now: Instant, settings: &dyn Any, link: &ShaperConfig) -> bool {
         let Some(settings) = settings.downcast_ref::<Config>() else { return false };
         let Mode::Default(config) = settings.mode else { return false };
+        // Whose the flows are that wait would be another question.
+        if settings.common.users(link) != self.common.users(&self.link)
+            || settings.common.share != self.common.share
+        {
+            return false;
+        }
         self.config = config;
         self.common = Common { flows: self.common.flows, ..settings.common };
         self.link = *link;
         self.packet_time = link.rate.time_to_send(Bytes(self.mean_len >> 4));
-        self.new_flows.reconfigure(link.rate, config.new_share);
-        self.admission.reconfigure(load::admission_config(&self.common, &config));
+        self.turns.reconfigure(link.rate, config.new_share, self.new_quantum());
+        self.admission.reconfigure(load::admission_config(&self.common, &config, link));
         true
+    }
+
+    fn set_circuit_rates(&mut self, rates: &CircuitRates) {
+        if let Some(by) = &mut self.turns.by_user {
+            by.users.set_rates(rates.clone());
+        }
     }
 }

@@ -7,7 +7,7 @@
 //! - **A queue for each flow**, served by deficit round robin in bytes (Shreedhar and Varghese, 1995). A flow's backlog
 //!   harms nobody but itself. A sparse flow, which needs less than its share, is served at once. A new one goes before
 //!   the old ones with a small credit, so that first packets do not wait (the new list of RFC 8290, here a budget for
-//!   each flow's life), on a part of the link ([`new_flows`]).
+//!   each flow's life), on a part of the link ([`crate::new_flows`]).
 //! - **Suppressed duplicates** ([`duplicates`]).
 //! - **The window clamp** ([`clamp`]).
 //! - **Marks, or drops a flow can repair** ([`repair`]), where the clamp does not reach: no timestamps of the
@@ -27,28 +27,26 @@ mod flow_state;
 mod load;
 mod longest;
 mod manage;
-mod new_flows;
 mod packets;
 mod quic;
 mod repair;
 mod reverse;
 #[cfg(test)]
 mod tests;
+mod turns;
 
-use core::net::IpAddr;
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::VecDeque;
 
 use narrows_flow::{FlowId, PacketKind, Tracker, TrackerConfig};
-use narrows_lists::List;
 use narrows_units::{Bytes, Duration, Instant, Rate};
-use narrows_wire::{Header, Proto, TcpHeader};
+use narrows_wire::{Proto, TcpHeader};
 
 use self::control::ControlPackets;
-use self::flow_state::{Drr, FlowState};
+use self::flow_state::FlowState;
 use self::longest::Longest;
-use self::new_flows::NewFlows;
 use self::packets::PacketSlab;
 use self::quic::QuicFlow;
+use self::turns::Turns;
 use super::admission::{Admission, Decisions, SynDirection};
 use super::{Common, DefaultConfig, LossWindow};
 use crate::{
@@ -67,9 +65,7 @@ pub struct DefaultMode<P> {
     quic: Vec<QuicFlow>,
     packets: PacketSlab<P>,
     control: ControlPackets<P>,
-    sparse_flows: List<Drr>,
-    new_flows: NewFlows,
-    old_flows: List<Drr>,
+    turns: Turns,
     longest: Longest,
     backlog: Backlog,
     counters: Counters,
@@ -77,8 +73,6 @@ pub struct DefaultMode<P> {
     /// When connections were admitted of late.
     admitted_at: VecDeque<Instant>,
     loss: LossWindow,
-    /// Flows with a backlog in each pool; kept only where pools share the link.
-    busy: BTreeMap<IpAddr, u32>,
     /// Average length of a data packet on the link, in 1/16 bytes.
     mean_len: u64,
     /// How long the link takes for such a packet.
@@ -96,7 +90,11 @@ impl<P: Packet> DefaultMode<P> {
     /// An empty queue for `link`; `seed` is for hashing.
     #[must_use]
     pub fn new(common: Common, config: DefaultConfig, link: ShaperConfig, seed: u64) -> Self {
-        let tracker = TrackerConfig { capacity: common.flows as usize, ..TrackerConfig::default() };
+        let tracker = TrackerConfig {
+            capacity: common.flows as usize,
+            users: common.users(&link),
+            ..TrackerConfig::default()
+        };
         Self {
             tracker: Tracker::new(tracker, seed),
             common,
@@ -106,16 +104,13 @@ impl<P: Packet> DefaultMode<P> {
             quic: Vec::new(),
             packets: PacketSlab::new(),
             control: ControlPackets::new(),
-            sparse_flows: List::EMPTY,
-            new_flows: NewFlows::new(link.rate, config.new_share),
-            old_flows: List::EMPTY,
+            turns: load::turns(&common, &config, &link, seed),
             longest: Longest::default(),
             backlog: Backlog::default(),
             counters: Counters::default(),
-            admission: Admission::new(load::admission_config(&common, &config)),
+            admission: Admission::new(load::admission_config(&common, &config, &link)),
             admitted_at: VecDeque::new(),
             loss: LossWindow::new(common.w_loss),
-            busy: BTreeMap::new(),
             mean_len: 1500 << 4,
             packet_time: link.rate.time_to_send(Bytes(1500)),
             largest: 0,
@@ -143,6 +138,7 @@ impl<P: Packet> DefaultMode<P> {
         self.backlog.sub(entry.packet.len());
         self.tracker.unqueued(FlowId(id));
         self.longest.update(&mut self.flows, id);
+        self.turns.queued(id, false);
         if self.flows[id as usize].queue.is_empty() {
             self.leave(id);
         }
@@ -190,7 +186,7 @@ impl<P: Packet> DefaultMode<P> {
         let far_off = Duration::from_millis(1500);
         if !self.config.retransmissions_first
             || queue.is_empty()
-            || self.round_time() * u64::from(queue.packets()) < far_off
+            || self.flow_round(id) * u64::from(queue.packets()) < far_off
         {
             return false;
         }
@@ -250,11 +246,13 @@ impl<P: Packet> DefaultMode<P> {
         self.tracker.queued(FlowId(id));
         self.longest.update(&mut self.flows, id);
         self.join(now, id);
+        self.turns.queued(id, true);
         self.manage_queue(now, id, verdicts);
         self.bound_memory(now, verdicts);
     }
 
-    fn note_departure(&mut self, now: Instant, id: u32, header: &Header, new_data: bool) {
+    fn note_departure(&mut self, now: Instant, id: u32, packet: &P, new_data: bool) {
+        let header = packet.header();
         let wire = self.link.wire_len(header.len);
         let held = |slot: &FlowState, max| slot.clamp.holds(max, u32::from(slot.segment));
         let max_seq = self.tracker.flow(FlowId(id)).max_seq();
@@ -263,7 +261,9 @@ impl<P: Packet> DefaultMode<P> {
         if header.tcp.as_ref().is_none_or(|t| t.payload > 0) {
             slot.served = slot.served.saturating_add(u32::try_from(header.len.get()).unwrap_or(u32::MAX));
             slot.served_at = now;
+            self.turns.served(now, id);
         }
+        let slot = &mut self.flows[id as usize];
         if let Some(tcp) = header.tcp.as_ref() {
             let end = tcp.seq_end();
             slot.served_end = Some(slot.served_end.map_or(end, |e| e.max(end)));
@@ -285,7 +285,7 @@ impl<P: Packet> DefaultMode<P> {
         }
         self.tracker.departed(now, FlowId(id), header);
         if first_data && self.common.admission {
-            self.prove_pool(id, header);
+            self.prove_user(id, packet);
         }
     }
 
@@ -296,6 +296,7 @@ impl<P: Packet> DefaultMode<P> {
         if let Some(slot) = self.flows.get(likely.index()) {
             slot.prefetch();
         }
+        self.turns.prefetch(likely.index());
         self.loss.arrival(now);
         self.tracker.tick(now);
         let seen = self.tracker.forward_from(now, packet.header(), likely);
@@ -341,24 +342,32 @@ impl<P: Packet> Qdisc<P> for DefaultMode<P> {
         if let Some((id, packet)) = self.control.pop() {
             self.backlog.sub(packet.len());
             self.tracker.unqueued(FlowId(id));
-            self.note_departure(now, id, packet.header(), false);
+            self.pay_for_control(now, &packet);
+            self.note_departure(now, id, &packet, false);
             self.counters.send(packet.len());
             return Some(packet);
         }
-        let id = self.next_flow()?;
+        let id = self.next_flow(now)?;
         let slot = &self.flows[id as usize];
         slot.prefetch();
         self.tracker.prefetch(FlowId(id));
         let (place, at) = (slot.place, slot.queue.head()?);
         self.packets.prefetch(at);
         let entry = self.take(id, at);
-        self.charge(id, place, signed(self.link.wire_len(entry.packet.len()).get()));
-        self.note_departure(now, id, entry.packet.header(), entry.new_data);
+        self.charge(now, id, place, signed(self.link.wire_len(entry.packet.len()).get()));
+        self.note_departure(now, id, &entry.packet, entry.new_data);
         if entry.packet.header().key.proto == Proto::UDP {
             self.quic_departed(now, id, entry.packet.header(), verdicts);
         }
         self.counters.send(entry.packet.len());
         Some(entry.packet)
+    }
+
+    fn next_ready(&self, now: Instant) -> Option<Instant> {
+        match &self.turns.by_user {
+            Some(by) if self.control.len() == 0 => by.users.next_ready(now),
+            _ => (self.backlog.packets > 0).then_some(now),
+        }
     }
 
     fn backlog(&self) -> Backlog {

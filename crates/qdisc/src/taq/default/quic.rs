@@ -121,7 +121,8 @@ impl<P: Packet> DefaultMode<P> {
         let Some(oldest) = queue.head().filter(|_| waiting > self.config.quic_mark) else { return };
         let flow = &self.quic[id as usize];
         let rtt = flow.receiver_rtt().unwrap_or(OTHERS_RTT);
-        let under_way = rtt.as_nanos() / self.round_time().as_nanos().max(1);
+        let round = self.flow_round(id);
+        let under_way = rtt.as_nanos() / round.as_nanos().max(1);
         let under_way = u32::try_from(under_way).unwrap_or(u32::MAX).min(self.config.memory_packets);
         let first = self.tracker.flow(FlowId(id)).sent_packets() <= self.config.quic_first;
         let most = self.config.quic_first.max(self.config.quic_hold) + 2 * under_way;
@@ -139,7 +140,7 @@ impl<P: Packet> DefaultMode<P> {
             }
             self.drop_at(now, id, oldest, Reason::Repairable, verdicts);
         }
-        self.quic[id as usize].next_signal = now + self.round_time() * u64::from(waiting) + rtt;
+        self.quic[id as usize].next_signal = now + round * u64::from(waiting) + rtt;
     }
 
     /// Notes a departure of a flow, and drops all but one packet of one whose receiver has gone.

@@ -74,12 +74,12 @@ impl<P: Packet> PaperMode<P> {
     pub fn new(common: Common, config: PaperConfig, link: ShaperConfig, seed: u64) -> Self {
         Self {
             sizes: config.sizes(&link),
-            tracker: Tracker::new(tracker_config(&common, &config), seed),
+            tracker: Tracker::new(tracker_config(&common, &config, &link), seed),
             store: PaperQueues::new(),
             scheduler: Scheduler::new(recovery_rate(&common, &link), link.mtu),
             shares: Shares::new(link.rate, common.share, config.fair_share),
             loss: LossWindow::new(common.w_loss),
-            admission: Admission::new(admission_config(&common)),
+            admission: Admission::new(admission_config(&common, &link)),
             counters: Counters::default(),
             backlog: Backlog::default(),
             common,
@@ -107,7 +107,7 @@ impl<P: Packet> PaperMode<P> {
         let seen = self.tracker.forward_from(now, packet.header(), likely);
         let kind = seen.kind;
         self.counters.evicted += u64::from(seen.evicted_in_use);
-        self.make_slot(seen.id.map_or(UNKNOWN, slot), seen.fresh || seen.restarted, packet.header());
+        self.make_slot(seen.id.map_or(UNKNOWN, slot), seen.fresh || seen.restarted, &packet);
         self.backlog.add(packet.len());
         let class = match seen.id.filter(|&id| !self.is_behind_unknown(id)) {
             Some(id) => {
@@ -125,7 +125,7 @@ impl<P: Packet> PaperMode<P> {
     }
 
     /// Room for what is kept beside the flow's record; forgotten if the flow is `new` there.
-    fn make_slot(&mut self, flow: u32, new: bool, header: &Header) {
+    fn make_slot(&mut self, flow: u32, new: bool, packet: &P) {
         let at = flow as usize;
         if self.store.flows.len() <= at {
             self.store.flows.resize(at + 1, PaperFlow::default());
@@ -133,9 +133,9 @@ impl<P: Packet> PaperMode<P> {
         // The record is new, so nothing of the flow waits, unless it waits among the unknown or the same ports are used
         // again.
         if new {
-            let opened_here = Admission::<P>::is_connection_request(header);
+            let opened_here = Admission::<P>::is_connection_request(packet.header());
             let pool = if self.common.admission && flow != UNKNOWN {
-                self.admission.pool(if opened_here { header.key.src() } else { header.key.dst() })
+                self.admission.of_flow(packet, !opened_here)
             } else {
                 None
             };
@@ -327,7 +327,7 @@ impl<P: Packet> Manage for PaperMode<P> {
         if old.w_loss != common.w_loss {
             self.loss = LossWindow::new(common.w_loss);
         }
-        self.admission.reconfigure(admission_config(&common));
+        self.admission.reconfigure(admission_config(&common, link));
         true
     }
 }
@@ -363,15 +363,16 @@ fn recovery_rate(common: &Common, link: &ShaperConfig) -> Rate {
     Rate::from_bps(common.rho_r.of(link.rate.as_bps()))
 }
 
-fn admission_config(common: &Common) -> AdmissionConfig {
+fn admission_config(common: &Common, link: &ShaperConfig) -> AdmissionConfig {
     AdmissionConfig {
         rule: Rule::Paper { join: common.t_pool, wait: common.t_wait },
         hold: common.waiting_syn == WaitingSyn::Hold,
         pools: common.pools as usize,
+        users: common.users(link),
     }
 }
 
-fn tracker_config(common: &Common, config: &PaperConfig) -> TrackerConfig {
+fn tracker_config(common: &Common, config: &PaperConfig, link: &ShaperConfig) -> TrackerConfig {
     TrackerConfig {
         capacity: common.flows as usize,
         record_timeout: config.record_timeout,
@@ -379,6 +380,7 @@ fn tracker_config(common: &Common, config: &PaperConfig) -> TrackerConfig {
         active_for: Duration::from_secs(2),
         active_epochs: 4,
         epoch_includes_queue: false,
+        users: common.users(link),
         ..TrackerConfig::default()
     }
 }

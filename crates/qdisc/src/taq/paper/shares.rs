@@ -1,19 +1,18 @@
-//! Fair shares (paper, section 4.2; notes, 2.4): by flow or by pool first, equal or in proportion to 1 / epoch length.
+//! Fair shares (paper, section 4.2; notes, 2.4): by flow or by user first, equal or in proportion to 1 / epoch length.
 //!
 //! With equal shares by flow the tracker's count of active flows is all it takes. The other models keep sums of weights
 //! here: a flow has weight 1, or 1 / epoch; a pool shares what it gets among its own flows by their weights.
 //! A flow counts from its packet on until it has sent nothing for max(2 s, 4 epochs), or while it is silent because of
 //! a loss. That is looked at when packets arrive, so it does not depend on how often the driver asks.
 
-use core::net::IpAddr;
 use std::collections::BTreeMap;
 
 use narrows_flow::{FlowId, Phase, Tracker};
 use narrows_lists::{Links, List, NIL, Slab, linked};
 use narrows_units::{Duration, Instant, Rate};
+use narrows_users::User;
 
 use super::victims::steps;
-use crate::taq::pools::bits;
 use crate::taq::{FairShare, Share};
 
 /// A flow is active for this long after a packet, or for four epochs (notes, 2.4).
@@ -123,7 +122,7 @@ impl Shares {
             return;
         }
         let flow = tracker.flow(id);
-        let (generation, pool) = (flow.generation(), flow.pool());
+        let (generation, user) = (flow.generation(), tracker.user(id));
         let weight = match self.fair {
             FairShare::Queueing => UNIT,
             // Above 300 for the longest epoch of 3 s, below 2^31 for one of a microsecond.
@@ -137,7 +136,7 @@ impl Shares {
             self.leave(id.0);
         }
         if self.entries[at].list == NOT_LISTED {
-            let pool = if self.share == Share::Pool { self.join_pool(pool) } else { NIL };
+            let pool = if self.share == Share::User { self.join_pool(user) } else { NIL };
             self.entries[at] = FlowShare { pool, generation, ..OUT };
         } else {
             self.unlink(id.0);
@@ -203,8 +202,8 @@ impl Shares {
         }
     }
 
-    fn join_pool(&mut self, address: IpAddr) -> u32 {
-        let address = bits(address);
+    fn join_pool(&mut self, user: User) -> u32 {
+        let address = user.bits();
         if let Some(&i) = self.by_address.get(&address) {
             if let Some(pool) = self.pools.get_mut(i) {
                 pool.flows += 1;
@@ -278,7 +277,7 @@ mod tests {
 
     #[test]
     fn pools_share_first_and_their_flows_after() {
-        let mut t = Town::new(Share::Pool, FairShare::Queueing);
+        let mut t = Town::new(Share::User, FairShare::Queueing);
         let one = t.packet(0, 1, 4000);
         let three = [4000, 4001, 4002].map(|port| t.packet(0, 2, port));
         // 600 kbit/s by two users, 300 each; three flows of the second have 100 each.
@@ -312,7 +311,7 @@ mod tests {
 
     #[test]
     fn who_is_silent_because_of_a_loss_keeps_his_share() {
-        let mut t = Town::new(Share::Pool, FairShare::Queueing);
+        let mut t = Town::new(Share::User, FairShare::Queueing);
         let lost = t.packet(0, 1, 4000);
         let header = Header {
             key: *t.tracker.flow(lost).key(),
@@ -330,7 +329,7 @@ mod tests {
 
     #[test]
     fn who_leaves_takes_his_weight_along() {
-        let mut t = Town::new(Share::Pool, FairShare::Queueing);
+        let mut t = Town::new(Share::User, FairShare::Queueing);
         for user in 0..200 {
             t.packet(u64::from(user) * 10, user, 4000);
         }

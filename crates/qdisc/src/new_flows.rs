@@ -9,16 +9,15 @@
 use narrows_lists::List;
 use narrows_units::{Duration, Rate};
 
-use super::flow_state::Drr;
 use crate::Ppm;
 
 /// What new flows may have of the link beyond their share: a wait nobody notices.
 const IN_ADVANCE: Duration = Duration::from_millis(50);
 
-/// The flows in question, in the order in which they came.
+/// The flows in question, or users who are new, in the order in which they came: a list by `L`.
 #[derive(Debug)]
-pub struct NewFlows {
-    pub list: List<Drr>,
+pub struct NewFlows<L> {
+    pub list: List<L>,
     share: Ppm,
     /// [`IN_ADVANCE`] in the unit of `ahead`.
     in_advance: i64,
@@ -28,7 +27,7 @@ pub struct NewFlows {
     sent: u16,
 }
 
-impl NewFlows {
+impl<L> NewFlows<L> {
     pub fn new(rate: Rate, share: Ppm) -> Self {
         let mut new = Self { list: List::EMPTY, share, in_advance: 0, ahead: 0, sent: 0 };
         new.reconfigure(rate, share);
@@ -78,7 +77,7 @@ mod tests {
     use super::*;
 
     /// 50 ms of 240 kbit/s are 1500 bytes.
-    fn new_flows(share: u32) -> NewFlows {
+    fn new_flows(share: u32) -> NewFlows<()> {
         NewFlows::new(Rate::from_kbps(240), Ppm(share))
     }
 

@@ -1,0 +1,159 @@
+//! Circuits: which one a packet belongs to, and their rates.
+//!
+//! With routing, packets come from mangle's FORWARD: replies to translated connections have their inner destination
+//! again there (NAT undoes it in PREROUTING), and what goes up still has its inner source (masquerading is done in
+//! POSTROUTING). So users behind NAT on this machine are known by their own addresses, and nothing has to be asked of
+//! conntrack.
+//!
+//! NFQUEUE shows the sender's MAC address only; so whose an address is is learned on the way up.
+
+use std::io;
+use std::path::Path;
+
+use anyhow::Context;
+use narrows_qdisc::{CircuitRates, Direction, Event};
+use narrows_units::Instant;
+use narrows_users::{CircuitId, Circuits, Learned, LinkAddress, Registry};
+use narrows_wire::FlowKey;
+
+use super::backend::Backend;
+use super::packet::HeldPacket;
+
+/// Reads a file of circuits.
+///
+/// # Errors
+/// Names the file, the line, the column and the remedy.
+pub fn read(path: &Path) -> anyhow::Result<Circuits> {
+    let text = std::fs::read_to_string(path).with_context(|| {
+        format!(
+            "circuits = '{}': cannot read it: expected a file with the columns of ShapedDevices.csv",
+            path.display()
+        )
+    })?;
+    Ok(Circuits::parse(&path.display().to_string(), &text)?)
+}
+
+/// The circuits of a box.
+#[derive(Debug, Default)]
+pub struct UserMap {
+    circuits: Circuits,
+    /// The numbers of these, in their order.
+    ids: Vec<CircuitId>,
+    registry: Registry,
+    learned: Learned,
+}
+
+impl UserMap {
+    /// Takes these circuits in place of those before. Who stays keeps the number, so what waits stays whose it is.
+    pub fn load(&mut self, circuits: &Circuits) {
+        self.ids = self.registry.number(circuits);
+        self.circuits = circuits.clone();
+        self.learned.clear();
+    }
+
+    /// The rates of one direction, by number.
+    #[must_use]
+    pub fn rates(&self, direction: Direction) -> CircuitRates {
+        let mut rates = vec![None; self.registry.len()];
+        for (circuit, id) in self.circuits.all().iter().zip(&self.ids) {
+            rates[id.0 as usize] = circuit.rates[direction as usize];
+        }
+        rates.into()
+    }
+
+    /// The name of a circuit.
+    #[must_use]
+    pub fn name(&self, id: CircuitId) -> Option<&str> {
+        let at = self.ids.iter().position(|known| *known == id)?;
+        Some(&self.circuits.all()[at].name)
+    }
+
+    /// The circuit of a packet: by its user's address, else by what the link layer shows.
+    pub fn circuit(&mut self, direction: Direction, key: &FlowKey, link: LinkAddress) -> Option<CircuitId> {
+        let address = if direction == Direction::Down { key.dst_bits() } else { key.src_bits() };
+        let by_address = self.circuits.of_address(address);
+        let at = by_address.or_else(|| {
+            let seen = self.circuits.of_link(link);
+            if let Some(at) = seen {
+                self.learned.note(address, at);
+            }
+            seen.or_else(|| self.learned.find(address))
+        })?;
+        self.ids.get(at as usize).copied()
+    }
+}
+
+/// A back end whose packets are told their circuits as they come.
+pub struct Sorted<'a, B> {
+    pub backend: &'a mut B,
+    pub users: &'a mut UserMap,
+}
+
+impl<B: Backend<Packet = HeldPacket>> Backend for Sorted<'_, B> {
+    type Packet = HeldPacket;
+
+    fn receive(&mut self, now: Instant, into: &mut Vec<(Direction, HeldPacket)>) -> io::Result<bool> {
+        let before = into.len();
+        let more = self.backend.receive(now, into);
+        if !self.users.ids.is_empty() {
+            for (direction, packet) in &mut into[before..] {
+                packet.circuit = self.users.circuit(*direction, &packet.header.key, packet.link);
+            }
+        }
+        more
+    }
+
+    fn apply(&mut self, now: Instant, event: Event<HeldPacket>) {
+        self.backend.apply(now, event);
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.backend.flush()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use narrows_units::Rate;
+    use narrows_wire::Proto;
+
+    fn map(rows: &str) -> UserMap {
+        let head = "Circuit ID,Circuit Name,IPv4,MAC,Download Max Mbps,Upload Max Mbps\n";
+        let mut map = UserMap::default();
+        map.load(&Circuits::parse("x.csv", &format!("{head}{rows}")).unwrap());
+        map
+    }
+
+    fn key(src: [u8; 4], dst: [u8; 4]) -> FlowKey {
+        FlowKey::new(src.into(), dst.into(), 40_000, 80, Proto::TCP)
+    }
+
+    #[test]
+    fn by_address_on_the_users_side_and_by_what_was_learned() {
+        let mut map = map("a,Office,10.0.0.0/24,,,\nb,,,02:00:00:00:00:0b,,\n");
+        let (wide, office, home) = ([192, 0, 2, 1], [10, 0, 0, 7], [10, 9, 9, 9]);
+        let none = LinkAddress::default();
+        assert_eq!(map.circuit(Direction::Down, &key(wide, office), none), Some(CircuitId(0)));
+        assert_eq!(map.circuit(Direction::Up, &key(office, wide), none), Some(CircuitId(0)));
+        assert_eq!(map.circuit(Direction::Up, &key(wide, office), none), None, "the other side is no user");
+        assert_eq!(map.circuit(Direction::Down, &key(wide, home), none), None);
+        let seen = LinkAddress { mac: "02:00:00:00:00:0b".parse().ok(), vlan: None };
+        assert_eq!(map.circuit(Direction::Up, &key(home, wide), seen), Some(CircuitId(1)));
+        assert_eq!(map.circuit(Direction::Down, &key(wide, home), none), Some(CircuitId(1)));
+        assert_eq!((map.name(CircuitId(0)), map.name(CircuitId(1))), (Some("Office"), Some("b")));
+    }
+
+    #[test]
+    fn a_reload_keeps_numbers_and_changes_rates() {
+        let mut map = map("a,,10.0.0.1,,2,1\nb,,10.0.0.2,,4,\n");
+        let rate = |mbps: u64| Some(Rate::from_kbps(mbps * 1000));
+        assert_eq!(*map.rates(Direction::Down), [rate(2), rate(4)]);
+        assert_eq!(*map.rates(Direction::Up), [rate(1), None]);
+        map.load(&Circuits::parse("x", "Circuit ID,IPv4,Download Max Mbps\nb,10.0.0.2,8\n").unwrap());
+        assert_eq!(*map.rates(Direction::Down), [None, rate(8)]);
+        let to = |last| key([192, 0, 2, 1], [10, 0, 0, last]);
+        assert_eq!(map.circuit(Direction::Down, &to(2), LinkAddress::default()), Some(CircuitId(1)));
+        assert_eq!(map.circuit(Direction::Down, &to(1), LinkAddress::default()), None);
+    }
+}

@@ -1,0 +1,94 @@
+//! Users of FQ-CoDel: which queue is whose.
+
+use narrows_lists::Links;
+use narrows_users::UserRule;
+
+use super::FqCodelConfig;
+use super::lists::FqLists;
+use crate::cake::{Found, Ways};
+use crate::users::{Carry, Place, Users, user_of};
+use crate::{Dice, Packet, Ppm, ShaperConfig};
+
+/// Users, and the queues of their flows.
+#[derive(Debug)]
+pub struct FqUsers {
+    pub users: Users<FqLists>,
+    rule: UserRule,
+    quantum: i32,
+    salt: u64,
+    ways: Ways,
+    /// The user's record, by queue.
+    of: Vec<u32>,
+    /// Packets in each queue of flows that found none of their own.
+    guests: Vec<bool>,
+}
+
+impl FqUsers {
+    pub fn new(config: &FqCodelConfig, link: &ShaperConfig, seed: u64) -> Self {
+        let ways = Ways::new(config.flows as usize);
+        // At most as many users as queues are in a list.
+        let users = Users::new(Carry::Keep, config.flows as usize, (link.rate, Ppm::ONE), seed);
+        Self {
+            users,
+            rule: config.users(link),
+            quantum: i32::try_from(config.quantum).unwrap_or(i32::MAX),
+            salt: Dice::new(seed).roll(),
+            of: vec![u32::MAX; ways.len()],
+            guests: vec![false; ways.len()],
+            ways,
+        }
+    }
+
+    /// The queue of a packet; `taken` tells which are in a list. Where a flow has to share another's, that one's user
+    /// pays for it.
+    pub fn place<P: Packet>(&mut self, packet: &P, taken: impl Fn(usize) -> bool) -> usize {
+        let guests = &self.guests;
+        let found = self.ways.find(packet.header().key.hash(self.salt), &taken, |at| guests[at]);
+        let at = found.index();
+        if matches!(found, Found::Shared(_)) {
+            self.guests[at] = true;
+        }
+        if !taken(at) {
+            self.guests[at] = false;
+            self.of[at] = self.users.find_or_make(user_of(&self.rule, packet), || (FqLists::EMPTY, 0));
+        }
+        at
+    }
+
+    /// The lists of the user of a queue.
+    pub fn lists(&mut self, at: usize) -> &mut FqLists {
+        &mut self.users.at_mut(self.of[at]).lists
+    }
+
+    /// A packet has come into a queue.
+    pub fn pushed(&mut self, at: usize) {
+        let user = self.of[at];
+        self.users.queued(user);
+        let state = self.users.at_mut(user);
+        if state.place == Place::Idle {
+            (state.credit, state.deficit) = (self.quantum, 0);
+            self.users.join(user, Place::New);
+        }
+    }
+
+    /// A packet has left a queue.
+    pub fn popped(&mut self, at: usize) {
+        self.users.unqueued(self.of[at]);
+    }
+
+    /// The user's turn found nothing: a new one becomes old, an old one leaves.
+    pub fn rest(&mut self, user: u32, links: &mut Vec<Links>, left: impl FnMut(usize)) {
+        self.users.linger(user);
+        if self.users.at(user).place == Place::Idle {
+            self.users.at_mut(user).lists.clear(links, left);
+        }
+    }
+
+    /// Nothing waits at all: everybody leaves.
+    pub fn retire(&mut self, links: &mut Vec<Links>, mut left: impl FnMut(usize)) {
+        while let Some(user) = self.users.anybody() {
+            self.users.at_mut(user).lists.clear(links, &mut left);
+            self.users.leave(user);
+        }
+    }
+}

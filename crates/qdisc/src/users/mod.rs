@@ -1,0 +1,412 @@
+//! The upper of two levels: the link is shared between users first, then between a user's flows.
+//!
+//! Deficit round robin over users (Shreedhar and Varghese, SIGCOMM 1995), with two lists before it: users who need less
+//! than their share, and users who are new ([`crate::new_flows`]). Within a user a discipline has its own lists, as it
+//! would have them for all flows if there were no users: `S`. What a flow may send before others is thus its user's
+//! twice over: fifty new flows of one user go before its old ones, and together have the credit of one.
+//!
+//! Three disciplines serve flows by three rules, so what differs is told at the call: what a user needs in hand to be
+//! served (nothing, or its next packet), and what becomes of a credit overspent ([`Carry`]). Where each user has one
+//! flow, the order of service is that of the flows without users.
+//!
+//! A user with a rate of its own waits aside until it has paid for what it was sent ([`pace`]).
+//!
+//! A record of a user who has nothing waiting is kept until the table is full, so that nobody comes back as new.
+
+mod lanes;
+mod pace;
+#[cfg(test)]
+mod tests;
+
+pub use lanes::LaneUsers;
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use narrows_lists::{Arena as _, Chains, Links, List, NIL, Slab, chained, linked};
+use narrows_units::{Instant, Rate};
+use narrows_users::{User, UserRule};
+use narrows_wire::FlowKey;
+
+use crate::new_flows::NewFlows;
+use crate::{Packet, Ppm};
+
+/// The rates of circuits in one direction, by number; `None` for no limit.
+pub type CircuitRates = Arc<[Option<Rate>]>;
+
+/// Which list a user stands in.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Place {
+    /// None: nothing waits.
+    #[default]
+    Idle,
+    /// Served before all others: it takes no more than its share of the time since it was last served.
+    Sparse,
+    /// Spends what a new user has.
+    New,
+    /// Served by deficit round robin.
+    Old,
+}
+
+/// What becomes of a credit that is used up.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Carry {
+    /// What was sent beyond it is forgotten.
+    Forget,
+    /// What is left of it, or was sent beyond it, counts in the first round (RFC 8290, section 4.2).
+    Keep,
+}
+
+/// One user.
+#[derive(Debug)]
+pub struct UserState<S> {
+    user: User,
+    chain: u32,
+    /// Neighbours in the list that `place` names; where it is `Idle`, among those who have nothing waiting.
+    links: Links,
+    /// Which list it stands in, or stood in before it was put aside.
+    pub place: Place,
+    /// It waits for its rate, and stands in no list.
+    aside: bool,
+    /// Of a new user: when it is served at the latest.
+    pub due: u16,
+    /// Flows with packets waiting.
+    pub flows: u32,
+    /// Packets waiting.
+    packets: u32,
+    /// Bytes it may send in this round; negative: a debt.
+    pub deficit: i32,
+    /// Bytes it may send before the old users.
+    pub credit: i32,
+    /// When data was last sent to it.
+    pub served_at: Instant,
+    /// Its own rate, in bits per second; 0 for none.
+    rate_bps: u64,
+    /// When its rate has paid for all it was sent.
+    paid_until: Instant,
+    /// Its flows.
+    pub lists: S,
+}
+
+/// Lists of users.
+#[derive(Debug)]
+pub enum Turn {}
+
+linked!(<S> UserState<S>, Turn: links);
+chained!(<S> UserState<S>: chain);
+
+/// Who was chosen to be served.
+#[derive(Clone, Copy, Debug)]
+struct Serving {
+    user: u32,
+    place: Place,
+}
+
+/// Users in the order in which they are served.
+#[derive(Debug)]
+struct Order {
+    /// Nothing waits of them; who was served longest ago first.
+    idle: List<Turn>,
+    sparse: List<Turn>,
+    new: NewFlows<Turn>,
+    old: List<Turn>,
+}
+
+impl Order {
+    const fn list(&mut self, place: Place) -> &mut List<Turn> {
+        match place {
+            Place::Idle => &mut self.idle,
+            Place::Sparse => &mut self.sparse,
+            Place::New => &mut self.new.list,
+            Place::Old => &mut self.old,
+        }
+    }
+}
+
+/// All users of a queue.
+#[derive(Debug)]
+pub struct Users<S> {
+    carry: Carry,
+    seed: u64,
+    slab: Slab<UserState<S>>,
+    chains: Chains,
+    capacity: usize,
+    order: Order,
+    /// Those who wait for their rates, by when they may go on.
+    aside: BTreeSet<(Instant, u32)>,
+    rates: CircuitRates,
+    serving: Serving,
+    /// Nearly the user with most packets waiting: nobody had more when its packets last came.
+    fullest: u32,
+}
+
+/// No instant at which anything was sent.
+const NEVER: Instant = Instant::FAR_FUTURE;
+
+impl<S> Users<S> {
+    /// Nobody. Records of `capacity` users are kept, and of more only while all of them have packets waiting. `new`
+    /// says what new users may have of the link while old ones wait.
+    pub fn new(carry: Carry, capacity: usize, new: (Rate, Ppm), seed: u64) -> Self {
+        let capacity = capacity.clamp(1, 1 << 24);
+        Self {
+            carry,
+            seed,
+            slab: Slab::new(),
+            chains: Chains::new(capacity.next_power_of_two()),
+            capacity,
+            order: Order {
+                idle: List::EMPTY,
+                sparse: List::EMPTY,
+                new: NewFlows::new(new.0, new.1),
+                old: List::EMPTY,
+            },
+            aside: BTreeSet::new(),
+            rates: Arc::default(),
+            serving: Serving { user: NIL, place: Place::Idle },
+            fullest: NIL,
+        }
+    }
+
+    /// Another link, or another share for new users.
+    pub fn reconfigure(&mut self, link: Rate, share: Ppm) {
+        self.order.new.reconfigure(link, share);
+    }
+
+    /// The record of a user, made if there is none; `fresh` makes the lists and the first credit of a new one.
+    pub fn find_or_make(&mut self, user: User, fresh: impl FnOnce() -> (S, i32)) -> u32 {
+        if let Some(at) = self.find(user) {
+            return at;
+        }
+        if self.slab.len() >= self.capacity
+            && let Some(oldest) = self.order.idle.pop_front(&mut self.slab)
+        {
+            let gone = self.bucket(self.slab.at(oldest).user);
+            self.chains.remove(&mut self.slab, gone, oldest);
+            self.slab.remove(oldest);
+        }
+        let (lists, credit) = fresh();
+        let at = self.slab.insert(UserState {
+            user,
+            chain: NIL,
+            links: Links::NONE,
+            place: Place::Idle,
+            aside: false,
+            due: 0,
+            flows: 0,
+            packets: 0,
+            deficit: 0,
+            credit,
+            served_at: NEVER,
+            rate_bps: 0,
+            paid_until: Instant::ZERO,
+            lists,
+        });
+        let bucket = self.bucket(user);
+        self.chains.push(&mut self.slab, bucket, at);
+        self.order.idle.push_back(&mut self.slab, at);
+        self.set_rate(at);
+        at
+    }
+
+    /// Whether a record that may be gone is this user's.
+    pub fn is_of(&self, at: u32, user: User) -> bool {
+        self.slab.get(at).is_some_and(|state| state.user == user)
+    }
+
+    /// Has a record fetched from memory, should it be there.
+    pub fn prefetch(&self, at: u32) {
+        if let Some(state) = self.slab.get(at) {
+            core::hint::black_box((state.flows, state.served_at));
+        }
+    }
+
+    /// The record of a user, if there is one.
+    pub fn find(&self, user: User) -> Option<u32> {
+        self.chains.find(&self.slab, self.bucket(user), |u| u.user == user)
+    }
+
+    /// A record.
+    pub fn at(&self, user: u32) -> &UserState<S> {
+        self.slab.at(user)
+    }
+    /// The same, to change it.
+    pub fn at_mut(&mut self, user: u32) -> &mut UserState<S> {
+        self.slab.at_mut(user)
+    }
+    /// A record that may be gone.
+    pub fn get(&self, user: u32) -> Option<&UserState<S>> {
+        self.slab.get(user)
+    }
+    /// Shows the lists of all users.
+    pub fn for_each(&mut self, mut f: impl FnMut(&mut S)) {
+        for at in 0..self.slab.places() as u32 {
+            if let Some(state) = self.slab.get_mut(at) {
+                f(&mut state.lists);
+            }
+        }
+    }
+    /// Users who are served as turns come: those who have packets waiting and do not wait for their rates.
+    pub const fn waiting(&self) -> usize {
+        (self.order.sparse.len() + self.order.new.list.len() + self.order.old.len()) as usize
+    }
+
+    /// Users who have packets waiting, or linger.
+    pub fn with_packets(&self) -> usize {
+        self.waiting() + self.aside.len()
+    }
+
+    /// When a user who comes now as new is served at the latest ([`NewFlows::due`]).
+    pub fn due(&self) -> u16 {
+        self.order.new.due(self.order.old.len())
+    }
+
+    /// A user with nothing waiting until now comes into a list.
+    pub fn join(&mut self, user: u32, place: Place) {
+        debug_assert!(self.at(user).place == Place::Idle && place != Place::Idle);
+        self.order.idle.remove(&mut self.slab, user);
+        self.slab.at_mut(user).place = place;
+        self.order.list(place).push_back(&mut self.slab, user);
+    }
+
+    /// Nothing of the user waits any more.
+    pub fn leave(&mut self, user: u32) {
+        let state = self.slab.at_mut(user);
+        let (place, aside) = (core::mem::take(&mut state.place), core::mem::take(&mut state.aside));
+        if place == Place::Idle {
+            return;
+        }
+        if aside {
+            let due = state.paid_until;
+            self.aside.remove(&(due, user));
+        } else {
+            self.order.list(place).remove(&mut self.slab, user);
+        }
+        self.order.idle.push_back(&mut self.slab, user);
+    }
+
+    /// A user of whom nothing waits stays for a round as an old one, so that it is not new with each packet (RFC 8290,
+    /// section 4.2).
+    pub fn linger(&mut self, user: u32) {
+        if self.at(user).place == Place::Old {
+            return self.leave(user);
+        }
+        let carried = self.at(user).credit;
+        self.slab.at_mut(user).deficit = carried;
+        self.age(user);
+    }
+
+    /// A packet of the user waits from now on.
+    pub fn queued(&mut self, user: u32) {
+        let state = self.slab.at_mut(user);
+        state.packets += 1;
+        let packets = state.packets;
+        if self.slab.get(self.fullest).is_none_or(|f| f.packets < packets) {
+            self.fullest = user;
+        }
+    }
+
+    /// A packet of the user waits no longer.
+    pub fn unqueued(&mut self, user: u32) {
+        self.slab.at_mut(user).packets -= 1;
+    }
+
+    /// Whether nothing of the user waits.
+    pub fn is_empty(&self, user: u32) -> bool {
+        self.at(user).packets == 0
+    }
+
+    /// Anybody in a list.
+    pub fn anybody(&self) -> Option<u32> {
+        let lists = [&self.order.sparse, &self.order.new.list, &self.order.old];
+        let listed = lists.iter().find_map(|list| list.first());
+        listed.or_else(|| self.aside.first().map(|first| first.1))
+    }
+
+    /// Who is served last.
+    pub fn last(&self) -> Option<u32> {
+        let lists = [&self.order.old, &self.order.new.list, &self.order.sparse];
+        let listed = lists.iter().find_map(|list| list.last());
+        self.aside.last().map(|last| last.1).or(listed)
+    }
+
+    /// The user with most packets waiting, if they are of several flows and more than its part of `limit`. Where room
+    /// is short it pays: many flows with little each must not push out those who have one.
+    pub fn beyond(&self, limit: usize) -> Option<u32> {
+        let fullest = self.fullest()?;
+        let state = self.at(fullest);
+        let several = state.flows > 1 && state.packets as usize * self.with_packets() > limit;
+        several.then_some(fullest)
+    }
+
+    /// Who has most packets waiting, or nearly.
+    fn fullest(&self) -> Option<u32> {
+        self.slab.get(self.fullest).filter(|f| f.packets > 0).map(|_| self.fullest)
+    }
+
+    /// The user to be served. `need` says what it must have in hand for its next packet: 1 where a packet may be larger
+    /// than what is left. Ends because each step over the old users adds a quantum to one.
+    pub fn next(&mut self, now: Instant, quantum: i32, mut need: impl FnMut(u32) -> i32) -> Option<u32> {
+        self.come_back(now);
+        loop {
+            let first = self.before_old_users().or_else(|| self.order.old.first())?;
+            let state = self.slab.at_mut(first);
+            if state.rate_bps > 0 && state.paid_until > now {
+                self.put_aside(first);
+                continue;
+            }
+            let place = state.place;
+            let may = if place == Place::Old { state.deficit >= need(first) } else { state.credit > 0 };
+            if may {
+                self.serving = Serving { user: first, place };
+                return Some(first);
+            }
+            if place == Place::Old {
+                state.deficit = state.deficit.saturating_add(quantum);
+                self.order.old.move_to_back(&mut self.slab, first);
+            } else {
+                let left = if self.carry == Carry::Keep { state.credit } else { state.deficit.min(0) };
+                state.deficit = left.saturating_add(quantum);
+                self.age(first);
+            }
+        }
+    }
+
+    /// Charges the user that was chosen last for what it was sent. It may have nothing waiting by now.
+    pub fn charge(&mut self, now: Instant, cost: i32) {
+        let Serving { user, place } = self.serving;
+        let Some(state) = self.slab.get_mut(user) else { return };
+        state.pay(now, cost);
+        if place == Place::Old {
+            state.deficit = state.deficit.saturating_sub(cost);
+            self.order.new.waited(cost);
+        } else {
+            state.credit = state.credit.saturating_sub(cost);
+            if place == Place::New && !self.order.old.is_empty() {
+                self.order.new.passed(cost, state.due);
+            }
+        }
+    }
+
+    /// Makes an old user of one that stands in a list before.
+    fn age(&mut self, user: u32) {
+        let place = core::mem::replace(&mut self.slab.at_mut(user).place, Place::Old);
+        self.order.list(place).remove(&mut self.slab, user);
+        self.order.old.push_back(&mut self.slab, user);
+    }
+
+    /// The user that goes before the old ones now, if one does.
+    fn before_old_users(&self) -> Option<u32> {
+        let goes =
+            |new: &u32| self.order.old.is_empty() || self.order.new.may_go_first(self.slab.at(*new).due);
+        self.order.sparse.first().or_else(|| self.order.new.list.first().filter(goes))
+    }
+
+    fn bucket(&self, user: User) -> usize {
+        FlowKey::of_host(user.bits()).hash(self.seed) as usize & (self.chains.buckets() - 1)
+    }
+}
+
+/// The user of a packet, if its flow shows no more than the packet itself.
+pub fn user_of<P: Packet>(rule: &UserRule, packet: &P) -> User {
+    packet.circuit().map_or_else(|| rule.user(&packet.header().key, None), User::circuit)
+}
