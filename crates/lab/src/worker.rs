@@ -10,6 +10,8 @@ pub mod capture;
 pub mod client;
 mod connection;
 pub mod emulator;
+mod fetch;
+mod long;
 mod patience;
 pub mod quic;
 pub mod record;
