@@ -4,6 +4,7 @@
 //! never stood with the time it was waited for, a flow that got nothing with its zeros.
 
 mod rows;
+mod waste;
 
 use std::collections::BTreeMap;
 
@@ -75,6 +76,7 @@ impl Table {
 
 const P50: (&str, f64) = ("p50", 0.5);
 const P90: (&str, f64) = ("p90", 0.9);
+const P95: (&str, f64) = ("p95", 0.95);
 const P99: (&str, f64) = ("p99", 0.99);
 
 /// Everything the table shows of one run.
@@ -103,6 +105,7 @@ fn traffic(t: &mut Table, scenario: &Scenario, run: &RunRecord) {
         long_flows(t, scenario, run);
     }
     goodput(t, run, warmup);
+    waste::waste(t, scenario, run);
 }
 
 fn goodput(t: &mut Table, run: &RunRecord, warmup: f64) {
@@ -132,8 +135,15 @@ fn by_transport(t: &mut Table, scenario: &Scenario, run: &RunRecord) {
                     .filter(|(u, _)| its(*u))
                     .map(|(_, s)| *s)
                     .collect(),
+                link: scenario
+                    .traffic
+                    .iter()
+                    .zip(&client.link)
+                    .map(|(x, b)| if x.transport() == transport { b.clone() } else { Vec::new() })
+                    .collect(),
                 ..*client
             },
+            costs: run.costs.clone(),
             ..RunRecord::default()
         };
         traffic(&mut part, scenario, &apart);
@@ -181,7 +191,7 @@ fn objects(t: &mut Table, objects: &[&ObjectRecord], lasted: f64) {
     let connected = sorted(objects.iter().filter(|o| o.connected.is_some()).map(|o| o.stall_connected));
     t.quantiles("admitted_stall", &connected, &[P99]);
     let waits = sorted(objects.iter().map(|o| o.connected.unwrap_or_else(|| o.end.min(lasted)) - o.start));
-    t.quantiles("connect", &waits, &[P50, P99]);
+    t.quantiles("connect", &waits, &[P50, P95, P99]);
     let first = sorted(objects.iter().filter_map(|o| Some(o.first_byte? - o.start)));
     t.quantiles("first_byte", &first, &[P50, P99]);
 }
@@ -348,93 +358,4 @@ pub fn summarize(runs: &[Values]) -> BTreeMap<String, Spread> {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::worker::record::LongRecord;
-
-    fn scenario(traffic: &str) -> Scenario {
-        let text = format!("name='t'\nrate='600kbit'\nwarmup='20s'\ndisciplines=['fifo:30']\n{traffic}");
-        Scenario::parse(&text, &[]).unwrap()
-    }
-
-    fn run(client: ClientResult) -> RunRecord {
-        RunRecord {
-            discipline: "fifo:30".into(),
-            seed: 1,
-            client,
-            server: Default::default(),
-            emulator: Default::default(),
-            status: serde_json::json!({"down": {"report": {"counters": {
-                "arrived": 200, "dropped": {"over_limit": 15, "pushed_out": 5}, "suppressed": 2, "marked": 0}}}}),
-            samples: Vec::new(),
-            box_waits_ms: vec![0.1, 7.0],
-            cpu_s: None,
-        }
-    }
-
-    #[test]
-    fn jain_by_hand() {
-        assert_eq!(jain(&[3.0, 3.0]), 1.0);
-        assert_eq!(jain(&[1.0, 0.0, 0.0, 0.0]), 0.25);
-        assert_eq!(jain(&[0.0, 0.0]), 0.0);
-    }
-
-    #[test]
-    fn what_is_cut_off_counts() {
-        let done = |start: f64, end: f64, size: u32| ObjectRecord {
-            size,
-            start,
-            end,
-            connected: Some(start + 0.5),
-            done: Some(end),
-            stall: 1.0,
-            ..ObjectRecord::default()
-        };
-        let cut =
-            ObjectRecord { size: 2000, start: 10.0, end: 120.0, stall: 110.0, ..ObjectRecord::default() };
-        let warm = done(1.0, 19.0, 2000);
-        let objects =
-            vec![warm, done(30.0, 34.0, 2000), done(30.0, 36.0, 4000), done(30.0, 50.0, 20_000), cut];
-        let mut bins = vec![1000; 120];
-        bins[110] += 0;
-        let client = ClientResult {
-            objects,
-            lasted: 120.0,
-            bins: vec![bins],
-            user_stalls: vec![27.0, 1.0],
-            ..Default::default()
-        };
-        let v = measure(&scenario("[[traffic]]\nkind='objects'\nusers=1"), &run(client));
-        assert_eq!((v["objects_done"], v["objects_cut"]), (3.0, 1.0));
-        assert_eq!(v["object_p50_s"], 6.0);
-        assert_eq!((v["served_mean_s"], v["served_p50_s"]), (9.5, 5.5), "3.5, 5.5 and 19.5 s");
-        assert_eq!(v["per_kb_p50_s"], 1.5, "2, 1.5 and 1 s/kB");
-        assert_eq!(v["stall_max_s"], 110.0);
-        assert_eq!(v["stall_over_5s"], 0.25);
-        assert_eq!(v["connect_p50_s"], 0.5);
-        assert!(v["connect_p99_s"] > 100.0, "a connection never made waits to the end");
-        assert_eq!((v["user_stall_max_s"], v["user_stall_over_20s"]), (27.0, 0.5));
-        assert_eq!(v["goodput_kbps"], 8.0);
-        assert_eq!((v["dropped"], v["suppressed"]), (0.1, 0.01));
-        assert!(spoiled(&v).is_some_and(|why| why.contains("the box")), "6.9 ms at p99");
-    }
-
-    #[test]
-    fn flows_with_nothing_lower_the_index() {
-        let long = (0..4).map(|user| LongRecord { user, ..LongRecord::default() }).collect();
-        let mut bins = vec![vec![0; 60]; 4];
-        bins[0] = vec![100; 60];
-        bins[1][..20].fill(100);
-        let client = ClientResult { long, bins, lasted: 60.0, ..ClientResult::default() };
-        let v = measure(&scenario("duration='60s'\n[[traffic]]\nkind='long'\nflows=4"), &run(client));
-        // Two slices after the warm-up, one flow alive of four in each.
-        assert_eq!((v["jain_20s"], v["zero_slices"]), (0.25, 0.75));
-    }
-
-    #[test]
-    fn medians_of_seeds() {
-        let run = |x: f64| Values::from([("goodput_kbps".to_owned(), x)]);
-        let s = summarize(&[run(3.0), run(1.0), run(2.0)])["goodput_kbps"];
-        assert_eq!((s.median, s.min, s.max), (2.0, 1.0, 3.0));
-    }
-}
+mod tests;

@@ -17,8 +17,8 @@ use super::middle::{self, Middle};
 use super::scenario::Scenario;
 use super::worker::secure::QuicSettings;
 use super::worker::{
-    CaptureResult, CaptureSpec, ClientResult, ClientSpec, EmulatorResult, EmulatorSpec, Say, ServerResult,
-    ServerSpec, Tick,
+    CaptureResult, CaptureSpec, ClientResult, ClientSpec, Cost, EmulatorResult, EmulatorSpec, Say,
+    ServerResult, ServerSpec, Tick,
 };
 
 /// How long a worker may take to start or to finish.
@@ -33,6 +33,9 @@ pub struct RunRecord {
     pub seed: u64,
     /// What the users saw.
     pub client: ClientResult,
+    /// What each group's way of fetching costs on the idle link, where that could be measured.
+    #[serde(default)]
+    pub costs: Vec<Option<Cost>>,
     /// What the server's kernel counted.
     pub server: ServerResult,
     /// How the emulated link did.
@@ -79,16 +82,8 @@ pub fn run_one(
             limit: 100_000,
         },
     )?;
-    let server: Worker<ServerResult> = Worker::start(
-        &bench,
-        Room::Server,
-        "server",
-        &ServerSpec {
-            port: SERVER_PORT,
-            congestion_control: scenario.congestion_control.clone(),
-            secure: scenario.secure().then(|| quic(scenario)),
-        },
-    )?;
+    let costs = idle(&bench, scenario, seed, stop)?;
+    let server = server(&bench, scenario)?;
     let captures = capture.map(|dir| captures(&bench, scenario, discipline, seed, dir)).transpose()?;
     let client: Worker<ClientResult> =
         Worker::start(&bench, Room::Users, "client", &client_spec(scenario, seed)?)?;
@@ -102,6 +97,7 @@ pub fn run_one(
     Ok(RunRecord {
         discipline: discipline.to_owned(),
         seed,
+        costs,
         client: result,
         server: server.finish()?,
         emulator: emulator.finish()?,
@@ -110,6 +106,40 @@ pub fn run_one(
         box_waits_ms: seen.waits_ms,
         cpu_s,
     })
+}
+
+fn server(bench: &Bench, scenario: &Scenario) -> anyhow::Result<Worker<ServerResult>> {
+    let spec = ServerSpec {
+        port: SERVER_PORT,
+        congestion_control: scenario.congestion_control.clone(),
+        secure: scenario.secure().then(|| quic(scenario)),
+    };
+    Worker::start(bench, Room::Server, "server", &spec)
+}
+
+/// What fetching costs before there is a load, with a server of its own, so that nothing of it is counted later.
+fn idle(
+    bench: &Bench,
+    scenario: &Scenario,
+    seed: u64,
+    stop: &AtomicBool,
+) -> anyhow::Result<Vec<Option<Cost>>> {
+    let server = server(bench, scenario)?;
+    let idle: Worker<Vec<Option<Cost>>> =
+        Worker::start(bench, Room::Users, "idle", &client_spec(scenario, seed)?)?;
+    let costs = loop {
+        if stop.load(Ordering::Relaxed) {
+            bail!("stopped");
+        }
+        match idle.said.recv_timeout(Duration::from_millis(200)) {
+            Ok(Say::Done(costs)) => break costs,
+            Ok(Say::Failed(why)) => bail!("lab idle: {why}"),
+            Ok(_) | Err(RecvTimeoutError::Timeout) => {}
+            Err(RecvTimeoutError::Disconnected) => bail!("lab idle: ended without a word"),
+        }
+    };
+    server.finish()?;
+    Ok(costs)
 }
 
 /// Listeners at both ends, to `DIR/SCENARIO-DISCIPLINE-SEED-users.pcap` and `-server.pcap`.
@@ -148,6 +178,9 @@ fn client_spec(scenario: &Scenario, seed: u64) -> anyhow::Result<ClientSpec> {
         duration: scenario.duration.secs(),
         warmup: scenario.warmup.secs(),
         jitter: scenario.jitter.secs(),
+        rtt: scenario.rtt.secs(),
+        mtu: scenario.mtu,
+        overhead: scenario.overhead,
         traffic: scenario.traffic.clone(),
     })
 }

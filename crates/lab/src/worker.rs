@@ -11,7 +11,9 @@ pub mod client;
 mod connection;
 pub mod emulator;
 mod fetch;
+pub mod idle;
 mod long;
+mod meter;
 mod patience;
 pub mod quic;
 pub mod record;
@@ -21,6 +23,7 @@ pub mod server;
 pub use capture::{CaptureResult, CaptureSpec};
 pub use client::ClientSpec;
 pub use emulator::{EmulatorResult, EmulatorSpec};
+pub use idle::Cost;
 pub use record::{ClientResult, ObjectRecord};
 pub use server::{ServerResult, ServerSpec};
 
@@ -77,6 +80,7 @@ pub fn main(role: &str, spec: &str) -> anyhow::Result<()> {
         "server" => run(spec, server::run),
         "emulator" => run(spec, emulator::run),
         "capture" => run(spec, capture::run),
-        _ => anyhow::bail!("lab worker '{role}': expected client, server, emulator or capture"),
+        "idle" => run(spec, idle::run),
+        _ => anyhow::bail!("lab worker '{role}': expected client, server, emulator, capture or idle"),
     }
 }

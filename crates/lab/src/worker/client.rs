@@ -13,6 +13,7 @@ use tokio::task::JoinSet;
 use super::connection::Ways;
 use super::fetch::{Who, objects};
 use super::long::long;
+use super::meter::{Gauge, Meter};
 use super::patience::Patience;
 use super::record::{ClientResult, LongRecord, ObjectRecord};
 use super::secure::QuicSettings;
@@ -22,6 +23,9 @@ use crate::scenario::Traffic;
 
 /// How long a user waits after a connection attempt failed outright.
 pub(super) const RETRY: Duration = Duration::from_secs(1);
+
+/// Where the thin link ends, in the users' namespace.
+pub(super) const INTERFACE: &str = "cli0";
 
 /// What the users are told.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -40,6 +44,12 @@ pub struct ClientSpec {
     pub warmup: f64,
     /// Users start within so many seconds.
     pub jitter: f64,
+    /// Seconds there and back without a queue.
+    pub rtt: f64,
+    /// Largest IP packet.
+    pub mtu: u32,
+    /// Bytes of link layer per packet.
+    pub overhead: u32,
     /// Who does what.
     pub traffic: Vec<Traffic>,
 }
@@ -49,6 +59,13 @@ pub struct ClientSpec {
 pub fn user_address(user: u32) -> Ipv4Addr {
     let [_, _, high, low] = (user / 250 * 256 + user % 250 + 257).to_be_bytes();
     Ipv4Addr::new(10, 77, high, low)
+}
+
+/// The user whose address it is.
+pub(super) fn user_at(address: Ipv4Addr) -> Option<u32> {
+    let [10, 77, high, low] = address.octets() else { return None };
+    let n = (u32::from(high) * 256 + u32::from(low)).checked_sub(257)?;
+    Some(n / 256 * 250 + n % 256).filter(|user| user_address(*user) == address)
 }
 
 /// The load, as all its parts know it.
@@ -109,12 +126,18 @@ pub fn run(spec: ClientSpec) -> anyhow::Result<ClientResult> {
         let run = Arc::new(Run {
             end: (begin + Duration::from_secs_f64(spec.duration)).into(),
             begin,
-            ways: Ways::new(spec.server, spec.congestion_control.clone(), &spec.quic)?,
+            ways: Ways::new(spec.server, spec.congestion_control.clone(), &spec.quic, None)?,
             patience: Patience::new(users(&spec), spec.warmup),
             objects: AtomicU64::new(0),
             bytes: AtomicU64::new(0),
             spec,
         });
+        let meter = Meter::start(Gauge {
+            interface: INTERFACE,
+            overhead: run.spec.overhead,
+            groups: run.spec.traffic.iter().map(Traffic::users).collect(),
+            begin,
+        })?;
         say(&Say::<()>::Ready);
         let mut lives = start(&run);
         let ticker = tokio::spawn(tick(run.clone()));
@@ -125,6 +148,7 @@ pub fn run(spec: ClientSpec) -> anyhow::Result<ClientResult> {
             () = stdin_ends() => {}
         }
         ticker.abort();
+        result.link = meter.bins(whole(&run.spec));
         result.lasted = run.now().min(run.spec.duration);
         result.user_stalls = run.patience.longest();
         result.quic_bytes = run.ways.quic_bytes.load(Ordering::Relaxed);
@@ -133,7 +157,7 @@ pub fn run(spec: ClientSpec) -> anyhow::Result<ClientResult> {
         result.long.sort_by_key(|l| l.user);
         for bins in &mut result.bins {
             // What came in the instant of the end belongs to the last whole second.
-            let whole = (run.spec.duration as usize).max(1);
+            let whole = whole(&run.spec);
             let late: u32 = bins.drain(whole.min(bins.len())..).sum();
             bins.resize(whole, 0);
             if let Some(last) = bins.last_mut() {
@@ -144,7 +168,13 @@ pub fn run(spec: ClientSpec) -> anyhow::Result<ClientResult> {
     })
 }
 
-fn users(spec: &ClientSpec) -> u32 {
+/// Whole seconds of load.
+fn whole(spec: &ClientSpec) -> usize {
+    (spec.duration as usize).max(1)
+}
+
+/// Addresses all groups take.
+pub(super) fn users(spec: &ClientSpec) -> u32 {
     spec.traffic.iter().map(Traffic::users).sum()
 }
 
@@ -225,5 +255,8 @@ mod tests {
         assert_eq!(user_address(249), Ipv4Addr::new(10, 77, 1, 250));
         assert_eq!(user_address(250), Ipv4Addr::new(10, 77, 2, 1));
         assert_eq!(user_address(9_999), Ipv4Addr::new(10, 77, 40, 250));
+        assert!([0, 249, 250, 9_999].into_iter().all(|u| user_at(user_address(u)) == Some(u)));
+        assert_eq!(user_at(Ipv4Addr::new(10, 77, 1, 251)), None);
+        assert_eq!(user_at(Ipv4Addr::new(10, 78, 1, 2)), None);
     }
 }

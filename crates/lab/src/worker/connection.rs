@@ -26,6 +26,8 @@ pub(super) struct Ways {
     congestion_control: String,
     tls: TlsConnector,
     quic: quinn::ClientConfig,
+    /// Bytes a connection lets be under way, if not as many as its stack would.
+    window: Option<u32>,
     /// UDP payload that live QUIC connections took.
     pub(super) quic_bytes: Arc<AtomicU64>,
 }
@@ -36,12 +38,14 @@ impl Ways {
         server: SocketAddr,
         congestion_control: String,
         quic: &QuicSettings,
+        window: Option<u32>,
     ) -> anyhow::Result<Self> {
         Ok(Self {
+            window,
             server,
             congestion_control,
             tls: TlsConnector::from(Arc::new(client_tls()?)),
-            quic: client_quic(client_tls()?, quic)?,
+            quic: client_quic(client_tls()?, quic, window)?,
             quic_bytes: Arc::default(),
         })
     }
@@ -78,6 +82,9 @@ impl Ways {
     async fn tcp(&self, user: u32, server: SocketAddr) -> anyhow::Result<TcpStream> {
         let socket = TcpSocket::new_v4()?;
         congestion_control(&socket, &self.congestion_control)?;
+        if let Some(window) = self.window {
+            socket.set_recv_buffer_size(window)?;
+        }
         socket.bind((user_address(user), 0).into())?;
         let stream = socket.connect(server).await?;
         stream.set_nodelay(true)?;

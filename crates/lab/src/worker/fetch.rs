@@ -147,6 +147,7 @@ async fn receive(
             gap.note(object, now);
             run.patience.arrival(object.user, now);
             life.receive(run, now, n);
+            object.got = object.got.saturating_add(n as u32);
         }
     }
     Reply::Whole

@@ -11,6 +11,9 @@ pub struct ObjectRecord {
     pub connection: u32,
     /// Body in bytes.
     pub size: u32,
+    /// Payload that came, the reply's header included.
+    #[serde(default)]
+    pub got: u32,
     /// When the user began to connect.
     pub start: f64,
     /// When the connection stood (of the attempt that succeeded).
@@ -69,6 +72,9 @@ pub struct ClientResult {
     /// Each user's longest time without anything while something was awaited, after the warm-up.
     #[serde(default)]
     pub user_stalls: Vec<f64>,
+    /// What crossed the thin link towards each group in each second: IP packets and link layer, in bytes.
+    #[serde(default)]
+    pub link: Vec<Vec<u64>>,
     /// UDP payload that reached a QUIC connection which was still there, bytes.
     #[serde(default)]
     pub quic_bytes: u64,

@@ -38,7 +38,7 @@ impl QuicSettings {
     ///
     /// # Errors
     /// If quinn refuses the idle time-out.
-    pub(super) fn transport(&self) -> anyhow::Result<Arc<TransportConfig>> {
+    pub(super) fn transport(&self) -> anyhow::Result<TransportConfig> {
         let mut config = TransportConfig::default();
         config.max_idle_timeout(Some(IdleTimeout::try_from(IDLE)?));
         // The queue would be handed trains of datagrams in one.
@@ -61,7 +61,7 @@ impl QuicSettings {
                 config.congestion_controller_factory(Arc::new(cubic));
             }
         }
-        Ok(Arc::new(config))
+        Ok(config)
     }
 }
 
@@ -78,7 +78,7 @@ pub(super) fn server_tls() -> anyhow::Result<ServerConfig> {
 /// The server's side of QUIC.
 pub(super) fn server_quic(tls: ServerConfig, settings: &QuicSettings) -> anyhow::Result<quinn::ServerConfig> {
     let mut config = quinn::ServerConfig::with_crypto(Arc::new(QuicServerConfig::try_from(tls)?));
-    config.transport_config(settings.transport()?);
+    config.transport_config(Arc::new(settings.transport()?));
     Ok(config)
 }
 
@@ -94,10 +94,16 @@ pub(super) fn client_tls() -> anyhow::Result<ClientConfig> {
     Ok(config)
 }
 
-/// The users' side of QUIC.
-pub(super) fn client_quic(tls: ClientConfig, settings: &QuicSettings) -> anyhow::Result<quinn::ClientConfig> {
+/// The users' side of QUIC; `window` limits the bytes under way to a user, if not quinn's own.
+pub(super) fn client_quic(
+    tls: ClientConfig,
+    settings: &QuicSettings,
+    window: Option<u32>,
+) -> anyhow::Result<quinn::ClientConfig> {
     let mut config = quinn::ClientConfig::new(Arc::new(QuicClientConfig::try_from(tls)?));
-    config.transport_config(settings.transport()?);
+    let mut transport = settings.transport()?;
+    window.map(|w| transport.receive_window(w.into()));
+    config.transport_config(Arc::new(transport));
     Ok(config)
 }
 
