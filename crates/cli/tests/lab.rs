@@ -239,6 +239,60 @@ fn check_waste(run: &serde_json::Value) {
     assert!(value("quic_connect_p95_s") >= value("quic_connect_p50_s"));
 }
 
+const OPEN: &str = r#"
+name = "few"
+rate = "2mbit"
+rtt = "20ms"
+duration = "5s"
+discipline = "fifo:30"
+[[traffic]]
+kind = "objects"
+transport = "tls"
+arrivals = 4
+users = 8
+visit = 3
+think = "50ms"
+[[traffic]]
+kind = "files"
+arrivals = 3
+flows = 4
+users = 3
+size = "2kB"
+"#;
+
+#[test]
+fn users_come_fetch_and_go() {
+    if !possible() {
+        return;
+    }
+    let place = Place::new("open", OPEN);
+    let out = place.lab(&[]).output().unwrap();
+    assert!(out.status.success(), "{}", text(&out));
+    let json = std::fs::read_to_string(place.0.join("few.json")).unwrap();
+    let json: serde_json::Value = serde_json::from_str(&json).unwrap();
+    let run = &json["disciplines"][0]["runs"][0];
+    let client = &run["record"]["client"];
+    let visits = client["visits"].as_array().unwrap();
+    let number = |of: &serde_json::Value| of.as_u64().unwrap();
+    let files: Vec<_> = visits.iter().filter(|v| number(&v["user"]) >= 8).collect();
+    assert!(!files.is_empty() && files.len() <= 4, "four files at most, these are {files:?}");
+    assert!(visits.len() > files.len() + 2, "{visits:?}");
+    // Everybody who came has a number behind the 11 addresses, and no two share one.
+    let mut numbers: Vec<u64> = visits.iter().map(|v| number(&v["visitor"])).collect();
+    numbers.dedup();
+    assert_eq!(numbers.len(), visits.len());
+    assert!(numbers.iter().all(|n| *n >= 11), "{numbers:?}");
+    assert_eq!(client["user_stalls"].as_array().unwrap().len(), visits.len(), "nobody else was there");
+    for v in visits.iter().filter(|v| v["end"].is_f64()) {
+        let its = client["objects"].as_array().unwrap().iter().filter(|o| o["visitor"] == v["visitor"]);
+        let wanted = if number(&v["user"]) < 8 { 3 } else { 1 };
+        assert_eq!(its.count(), wanted, "{v}");
+    }
+    let values = &run["values"];
+    assert_eq!(values["visits_begun"].as_f64().unwrap() as usize, visits.len());
+    assert!(values["users_present"].as_f64().unwrap() > 0.0, "{values}");
+}
+
 #[test]
 fn a_sender_of_ours_is_loaded_for_the_time_of_the_lab() {
     if !possible() {

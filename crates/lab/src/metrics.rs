@@ -101,6 +101,9 @@ fn traffic(t: &mut Table, scenario: &Scenario, run: &RunRecord) {
         entry(t, &run.client.objects);
         user_stalls(t, run);
     }
+    if !run.client.visits.is_empty() {
+        visits(t, run, warmup);
+    }
     if scenario.traffic.iter().any(|x| matches!(x, Traffic::Long { .. })) {
         long_flows(t, scenario, run);
     }
@@ -130,11 +133,15 @@ fn by_transport(t: &mut Table, scenario: &Scenario, run: &RunRecord) {
                 objects: client.objects.iter().filter(|o| its(o.user)).cloned().collect(),
                 long: client.long.iter().filter(|l| its(l.user)).cloned().collect(),
                 bins: blank(&client.bins, its),
-                user_stalls: (0..)
+                user_stalls: client
+                    .addresses
+                    .iter()
                     .zip(&client.user_stalls)
-                    .filter(|(u, _)| its(*u))
+                    .filter(|(u, _)| its(**u))
                     .map(|(_, s)| *s)
                     .collect(),
+                addresses: Vec::new(),
+                visits: client.visits.iter().filter(|v| its(v.user)).cloned().collect(),
                 link: scenario
                     .traffic
                     .iter()
@@ -206,11 +213,23 @@ fn user_stalls(t: &mut Table, run: &RunRecord) {
     }
 }
 
+/// Users who came, those who went, and how many were there at a time.
+fn visits(t: &mut Table, run: &RunRecord, warmup: f64) {
+    let counted: Vec<_> = run.client.visits.iter().filter(|v| v.end.is_none_or(|end| end > warmup)).collect();
+    let lasted = run.client.lasted;
+    let present = counted.iter().map(|v| v.end.unwrap_or(lasted) - v.start.max(warmup)).sum::<f64>();
+    t.put("visits_begun", Some(counted.len() as f64));
+    t.put("visits_done", Some(counted.iter().filter(|v| v.end.is_some()).count() as f64));
+    t.put("users_present", Some(present / (lasted - warmup)));
+    let times = sorted(counted.iter().filter_map(|v| Some(v.end? - v.start)));
+    t.quantiles("visit", &times, &[P50, P95]);
+}
+
 /// How long each user waited for the first connection of all, as somebody who waits for admission feels it.
 fn entry(t: &mut Table, objects: &[ObjectRecord]) {
     let mut first: BTreeMap<u32, (f64, Option<f64>)> = BTreeMap::new();
     for o in objects {
-        let user = first.entry(o.user).or_insert((o.start, None));
+        let user = first.entry(o.visitor).or_insert((o.start, None));
         user.0 = user.0.min(o.start);
         user.1 = match (user.1, o.connected) {
             (Some(a), Some(b)) => Some(a.min(b)),

@@ -154,6 +154,9 @@ pub enum Traffic {
         /// What carries them.
         #[serde(with = "transport")]
         transport: Transport,
+        /// Users who come and go; `None` for a closed loop.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        visits: Option<Visits>,
     },
     /// Connections that send for the whole run, each to a user of its own.
     Long {
@@ -163,6 +166,24 @@ pub enum Traffic {
         #[serde(with = "transport")]
         transport: Transport,
     },
+}
+
+/// An open loop: users come, fetch, and go.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Visits {
+    /// Users per second, a Poisson process.
+    pub arrivals: f64,
+    /// What each connection of a user fetches before the user goes.
+    pub fetches: u32,
+    /// How many come at most.
+    pub most: Option<u32>,
+}
+
+impl Visits {
+    fn of(traffic: &narrows_scenario::Traffic) -> Option<Self> {
+        let visits = traffic.web.visits?;
+        Some(Self { arrivals: visits.arrivals, fetches: visits.fetches, most: None })
+    }
 }
 
 impl Traffic {
@@ -183,6 +204,15 @@ impl Traffic {
         }
     }
 
+    /// How users come and go, if they do.
+    #[must_use]
+    pub const fn visits(&self) -> Option<Visits> {
+        match self {
+            Self::Objects { visits, .. } => *visits,
+            Self::Long { .. } => None,
+        }
+    }
+
     /// What the lab's users can do; the file's check has refused all else.
     fn of(traffic: &narrows_scenario::Traffic) -> Option<Self> {
         let transport = traffic.transport;
@@ -193,6 +223,16 @@ impl Traffic {
                 think: (*think).into(),
                 size: size.clone(),
                 transport,
+                visits: Visits::of(traffic),
+            }),
+            // Each file is a user's who comes for it alone.
+            TrafficKind::Files { flows, arrivals: Some(arrivals), users, size } => Some(Self::Objects {
+                users: *users,
+                connections: 1,
+                think: Span::default(),
+                size: size.clone(),
+                transport,
+                visits: Some(Visits { arrivals: *arrivals, fetches: 1, most: *flows }),
             }),
             TrafficKind::Long { flows } => Some(Self::Long { flows: *flows, transport }),
             _ => None,

@@ -19,6 +19,7 @@ pub mod quic;
 pub mod record;
 pub mod secure;
 pub mod server;
+mod visits;
 
 pub use capture::{CaptureResult, CaptureSpec};
 pub use client::ClientSpec;

@@ -1,5 +1,6 @@
 //! The users: closed loops of objects over new connections, and flows that last the whole run.
 
+use std::collections::BTreeSet;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -15,9 +16,10 @@ use super::fetch::{Who, objects};
 use super::long::long;
 use super::meter::{Gauge, Meter};
 use super::patience::Patience;
-use super::record::{ClientResult, LongRecord, ObjectRecord};
+use super::record::{ClientResult, LongRecord, ObjectRecord, VisitRecord};
 use super::secure::QuicSettings;
 use super::server::{congestion_control, stdin_ends};
+use super::visits::{Open, Visitor, come, finished};
 use super::{Say, Tick, say};
 use crate::scenario::Traffic;
 
@@ -85,6 +87,11 @@ impl Run {
         self.begin.elapsed().as_secs_f64()
     }
 
+    /// Whether the load has come to its end.
+    pub(super) fn over(&self) -> bool {
+        tokio::time::Instant::now() >= self.end
+    }
+
     /// Of an instant, as [`Self::now`] is of this one.
     pub(super) fn at(&self, instant: Instant) -> f64 {
         instant.saturating_duration_since(self.begin).as_secs_f64()
@@ -97,6 +104,7 @@ pub(super) struct Life {
     pub(super) user: u32,
     pub(super) objects: Vec<ObjectRecord>,
     pub(super) long: Option<LongRecord>,
+    pub(super) visit: Option<VisitRecord>,
     pub(super) bins: Vec<u32>,
 }
 
@@ -150,7 +158,11 @@ pub fn run(spec: ClientSpec) -> anyhow::Result<ClientResult> {
         ticker.abort();
         result.link = meter.bins(whole(&run.spec));
         result.lasted = run.now().min(run.spec.duration);
-        result.user_stalls = run.patience.longest();
+        let stalls = run.patience.longest().into_iter().zip(run.patience.addresses());
+        let nobodies = nobodies(&run.spec);
+        (result.user_stalls, result.addresses) =
+            (0..).zip(stalls).filter(|(person, _)| !nobodies.contains(person)).map(|(_, s)| s).unzip();
+        result.visits.sort_by_key(|v| v.visitor);
         result.quic_bytes = run.ways.quic_bytes.load(Ordering::Relaxed);
         result.round();
         result.objects.sort_by(|a, b| a.start.total_cmp(&b.start));
@@ -168,6 +180,19 @@ pub fn run(spec: ClientSpec) -> anyhow::Result<ClientResult> {
     })
 }
 
+/// The numbers of users that nobody has, because those who come to the addresses have numbers of their own.
+fn nobodies(spec: &ClientSpec) -> BTreeSet<u32> {
+    let mut first = 0;
+    let mut all = BTreeSet::new();
+    for traffic in &spec.traffic {
+        if traffic.visits().is_some() {
+            all.extend(first..first + traffic.users());
+        }
+        first += traffic.users();
+    }
+    all
+}
+
 /// Whole seconds of load.
 fn whole(spec: &ClientSpec) -> usize {
     (spec.duration as usize).max(1)
@@ -178,47 +203,69 @@ pub(super) fn users(spec: &ClientSpec) -> u32 {
     spec.traffic.iter().map(Traffic::users).sum()
 }
 
-fn start(run: &Arc<Run>) -> JoinSet<Life> {
+/// The draws of one connection of a user; fastrand mixes its seed, and near seeds give unrelated streams.
+pub(super) fn rng(seed: u64, user: u32, connection: u32) -> fastrand::Rng {
+    let seed = seed ^ (u64::from(user) << 32 | u64::from(connection) << 20);
+    fastrand::Rng::with_seed(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15))
+}
+
+fn start(run: &Arc<Run>) -> JoinSet<Vec<Life>> {
     let mut lives = JoinSet::new();
     let mut first = 0;
     for traffic in &run.spec.traffic {
-        let (connections, what) = match traffic {
-            Traffic::Objects { connections, think, size, .. } => (*connections, Some((think.secs(), size))),
-            Traffic::Long { .. } => (1, None),
-        };
-        let transport = traffic.transport();
-        for user in first..first + traffic.users() {
-            for connection in 0..connections {
-                let seed = run.spec.seed ^ (u64::from(user) << 32 | u64::from(connection) << 20);
-                // fastrand mixes its seed; near seeds give unrelated streams.
-                let rng = fastrand::Rng::with_seed(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15));
-                let run = run.clone();
-                match what {
-                    Some((think, size)) => {
-                        let who = Who { user, connection, transport };
-                        lives.spawn(objects(run, who, think, size.clone(), rng))
-                    }
-                    None => lives.spawn(long(run, user, transport, rng)),
+        let users = traffic.users();
+        match traffic.visits() {
+            Some(visits) => {
+                let open = Open { first, users, visits };
+                let traffic = traffic.clone();
+                let live = move |lives: &mut JoinSet<_>, run: &Arc<Run>, visitor, seed| {
+                    live(lives, run, &traffic, visitor, seed);
                 };
+                lives.spawn(come(run.clone(), open, live));
+            }
+            None => {
+                for user in first..first + users {
+                    live(&mut lives, run, traffic, Visitor { user, person: user }, run.spec.seed);
+                }
             }
         }
-        first += traffic.users();
+        first += users;
     }
     lives
 }
 
-async fn collect(lives: &mut JoinSet<Life>, result: &mut ClientResult) {
-    while let Some(life) = lives.join_next().await {
-        // A life that panicked would be missing from the table: better none at all.
-        let life = life.unwrap_or_else(|e| std::panic::resume_unwind(e.into_panic()));
-        result.objects.extend(life.objects);
-        result.long.extend(life.long);
-        let bins = &mut result.bins[life.user as usize];
-        if bins.len() < life.bins.len() {
-            bins.resize(life.bins.len(), 0);
+/// Starts what one user does.
+fn live(lives: &mut JoinSet<Vec<Life>>, run: &Arc<Run>, traffic: &Traffic, visitor: Visitor, seed: u64) {
+    let Visitor { user, person } = visitor;
+    let (transport, most) = (traffic.transport(), traffic.visits().map(|v| v.fetches));
+    match traffic {
+        Traffic::Objects { connections, think, size, .. } => {
+            for connection in 0..*connections {
+                let who = Who { user, visitor: person, connection, transport, most };
+                let life = objects(run.clone(), who, think.secs(), size.clone(), rng(seed, user, connection));
+                lives.spawn(async { vec![life.await] });
+            }
         }
-        for (sum, n) in bins.iter_mut().zip(life.bins) {
-            *sum = sum.saturating_add(n);
+        Traffic::Long { .. } => {
+            let life = long(run.clone(), user, transport, rng(seed, user, 0));
+            lives.spawn(async { vec![life.await] });
+        }
+    }
+}
+
+async fn collect(lives: &mut JoinSet<Vec<Life>>, result: &mut ClientResult) {
+    while let Some(done) = lives.join_next().await {
+        for life in finished(done) {
+            result.objects.extend(life.objects);
+            result.long.extend(life.long);
+            result.visits.extend(life.visit);
+            let bins = &mut result.bins[life.user as usize];
+            if bins.len() < life.bins.len() {
+                bins.resize(life.bins.len(), 0);
+            }
+            for (sum, n) in bins.iter_mut().zip(life.bins) {
+                *sum = sum.saturating_add(n);
+            }
         }
     }
 }

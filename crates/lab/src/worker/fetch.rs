@@ -14,27 +14,32 @@ use super::server::HEADER;
 /// One connection of a user, and what it is made by.
 pub(super) struct Who {
     pub(super) user: u32,
+    pub(super) visitor: u32,
     pub(super) connection: u32,
     pub(super) transport: Transport,
+    /// After how many objects the user goes; `None` for a user who is there all the time.
+    pub(super) most: Option<u32>,
 }
 
 /// One connection of a closed-loop user.
 pub(super) async fn objects(run: Arc<Run>, who: Who, think: f64, size: Size, mut rng: fastrand::Rng) -> Life {
-    let Who { user, connection, transport } = who;
+    let Who { user, visitor, connection, transport, most } = who;
     let mut life = Life { user, ..Life::default() };
-    pause(&run, rng.f64() * run.spec.jitter).await;
-    while tokio::time::Instant::now() < run.end {
+    if most.is_none() {
+        pause(&run, rng.f64() * run.spec.jitter).await;
+    }
+    while !run.over() {
         // A larger one would not come to its end either.
         let size = u32::try_from(size.sample(&mut || rng.f64())).unwrap_or(u32::MAX);
         let start = run.now();
         let mut gap = Gap { last: start, connected: start, arrivals: Arrivals::default() };
-        run.patience.begin(user, start);
-        let mut object = ObjectRecord { user, connection, size, start, ..ObjectRecord::default() };
+        run.patience.begin(visitor, start);
+        let mut object = ObjectRecord { user, visitor, connection, size, start, ..ObjectRecord::default() };
         let fetch = fetch(&run, transport, &mut life, &mut object, &mut gap);
         let whole = tokio::time::timeout_at(run.end, fetch).await;
         object.end = run.now();
         gap.catch_up(&run, &mut object);
-        run.patience.end(user, object_end(&run));
+        run.patience.end(visitor, object_end(&run));
         match whole {
             Ok(()) if !object.broken => {
                 object.done = Some(object.end);
@@ -44,6 +49,9 @@ pub(super) async fn objects(run: Arc<Run>, who: Who, think: f64, size: Size, mut
             _ => gap.note(&mut object, object_end(&run)),
         }
         life.objects.push(object);
+        if most.is_some_and(|most| life.objects.len() >= most as usize) {
+            break;
+        }
         if think > 0.0 {
             pause(&run, -think * (1.0 - rng.f64()).ln()).await;
         }
@@ -77,7 +85,7 @@ impl Gap {
         }
         for instant in arrivals {
             let at = run.at(instant);
-            run.patience.arrival(object.user, at);
+            run.patience.arrival(object.visitor, at);
             self.note(object, at);
         }
     }
@@ -145,7 +153,7 @@ async fn receive(
         if !head.starts_with(b"HTTP/1.1 503") {
             object.first_byte.get_or_insert(now);
             gap.note(object, now);
-            run.patience.arrival(object.user, now);
+            run.patience.arrival(object.visitor, now);
             life.receive(run, now, n);
             object.got = object.got.saturating_add(n as u32);
         }

@@ -5,8 +5,11 @@ use serde::{Deserialize, Serialize};
 /// One object, fetched or not.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct ObjectRecord {
-    /// Whose it is.
+    /// Whose it is, by the address.
     pub user: u32,
+    /// Who has the address: the user of that number, or one who came.
+    #[serde(default)]
+    pub visitor: u32,
     /// Which of the user's connections.
     pub connection: u32,
     /// Body in bytes.
@@ -58,6 +61,20 @@ pub struct LongRecord {
     pub failures: u32,
 }
 
+/// One user who came.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub struct VisitRecord {
+    /// The address.
+    pub user: u32,
+    /// Which of those who came, numbered after the users who are there all the time.
+    pub visitor: u32,
+    /// When.
+    pub start: f64,
+    /// When the user went; `None` for those still there at the end of the run.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub end: Option<f64>,
+}
+
 /// All the users saw.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct ClientResult {
@@ -65,13 +82,19 @@ pub struct ClientResult {
     pub objects: Vec<ObjectRecord>,
     /// Every long flow.
     pub long: Vec<LongRecord>,
-    /// Payload received in each second, by user.
+    /// Every user who came and went.
+    #[serde(default)]
+    pub visits: Vec<VisitRecord>,
+    /// Payload received in each second, by address.
     pub bins: Vec<Vec<u32>>,
     /// How long the load lasted.
     pub lasted: f64,
     /// Each user's longest time without anything while something was awaited, after the warm-up.
     #[serde(default)]
     pub user_stalls: Vec<f64>,
+    /// The address of each user in `user_stalls`; of one who came after all the others.
+    #[serde(default)]
+    pub addresses: Vec<u32>,
     /// What crossed the thin link towards each group in each second: IP packets and link layer, in bytes.
     #[serde(default)]
     pub link: Vec<Vec<u64>>,
@@ -94,6 +117,9 @@ impl ClientResult {
             [&mut o.connected, &mut o.first_byte, &mut o.done].into_iter().flatten().for_each(round);
         }
         self.user_stalls.iter_mut().for_each(round);
+        for v in &mut self.visits {
+            std::iter::once(&mut v.start).chain(&mut v.end).for_each(round);
+        }
         for l in &mut self.long {
             [&mut l.start, &mut l.stall].into_iter().chain(&mut l.connected).for_each(round);
         }
