@@ -293,6 +293,72 @@ fn users_come_fetch_and_go() {
     assert!(values["users_present"].as_f64().unwrap() > 0.0, "{values}");
 }
 
+const PAGES: &str = r#"
+name = "few"
+rate = "4mbit"
+rtt = "20ms"
+duration = "5s"
+jitter = "100ms"
+discipline = "fifo:60"
+[[traffic]]
+kind = "pages"
+http = "1.1"
+users = 1
+connections = 4
+page = [12000, 5000, 5000, 5000, 5000, 5000, 5000, 5000]
+[[traffic]]
+kind = "pages"
+http = "2"
+users = 1
+objects = 6
+size = "3kB"
+think = "10ms"
+[[traffic]]
+kind = "pages"
+http = "3"
+arrivals = 3
+users = 4
+objects = 6
+size = "3kB"
+"#;
+
+#[test]
+fn pages_are_loaded_with_every_version_of_http() {
+    if !possible() {
+        return;
+    }
+    let place = Place::new("pages", PAGES);
+    let out = place.lab(&[]).output().unwrap();
+    assert!(out.status.success(), "{}", text(&out));
+    let json = std::fs::read_to_string(place.0.join("few.json")).unwrap();
+    let json: serde_json::Value = serde_json::from_str(&json).unwrap();
+    let run = &json["disciplines"][0]["runs"][0];
+    let (values, client) = (&run["values"], &run["record"]["client"]);
+    for version in ["http1", "http2", "http3"] {
+        assert!(values[format!("{version}_pages_done")].as_f64().unwrap() >= 1.0, "{version}: {values}");
+    }
+    let at = |of: &serde_json::Value, key: &str| of[key].as_f64().unwrap();
+    for page in client["pages"].as_array().unwrap().iter().filter(|p| p["done"].is_f64()) {
+        let (parts, connects) = (page["parts"].as_array().unwrap(), page["connects"].as_array().unwrap());
+        let size: f64 = parts.iter().map(|p| at(p, "size")).sum();
+        let got: f64 = connects.iter().map(|c| at(c, "got")).sum();
+        assert_eq!(size, got, "{page}");
+        // The document names the others.
+        assert!(parts[1..].iter().all(|p| at(p, "start") >= at(&parts[0], "done")), "{page}");
+        let (most, exact) = if page["user"] == 0 { (4, 8) } else { (1, 6) };
+        assert!(connects.len() <= most && parts.len() == exact, "{page}");
+        // TCP and TLS 1.3 take two round trips to connect, QUIC one.
+        let trips = if page["user"].as_u64().unwrap() < 2 { 2.0 } else { 1.0 };
+        assert!(at(&connects[0], "connected") - at(&connects[0], "start") >= 0.0199 * trips, "{page}");
+    }
+    let visits = client["visits"].as_array().unwrap().len() as u64;
+    let begun = client["pages"].as_array().unwrap().iter().filter(|p| p["user"].as_u64().unwrap() >= 2);
+    assert_eq!(begun.count() as u64, visits, "a page each");
+    assert!((-0.15..1.0).contains(&at(values, "waste")), "{} of {}", values["waste"], run["record"]["costs"]);
+    assert!(at(values, "quic_connect_p50_s") > 0.0 && at(values, "page_p95_s") >= at(values, "page_p50_s"));
+    assert!(text(&out).contains("HTTP/3: page time p50"), "{}", text(&out));
+}
+
 #[test]
 fn a_sender_of_ours_is_loaded_for_the_time_of_the_lab() {
     if !possible() {

@@ -3,23 +3,23 @@
 //! What is cut off by the end of the run counts: an unfinished object with the stall it had, a connection that
 //! never stood with the time it was waited for, a flow that got nothing with its zeros.
 
+mod apart;
+mod pages;
 mod rows;
 mod waste;
 
 use std::collections::BTreeMap;
 
 use narrows_plot::quantile;
-use narrows_scenario::Transport;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 pub use rows::{ROWS, Row, Unit, rows};
 
-use rows::BY_TRANSPORT;
-
 use super::run::RunRecord;
 use super::scenario::{Scenario, Traffic};
-use super::worker::{ClientResult, ObjectRecord};
+use super::worker::ObjectRecord;
+use super::worker::record::{ConnectRecord, PageRecord};
 
 /// Lateness above this spoils a run, in milliseconds.
 pub const SPOILED_MS: f64 = 5.0;
@@ -87,7 +87,7 @@ pub fn measure(scenario: &Scenario, run: &RunRecord) -> Values {
     kernel(&mut t, run);
     quic(&mut t, run);
     status(&mut t, &run.status, run.client.lasted, run.cpu_s);
-    by_transport(&mut t, scenario, run);
+    apart::apart(&mut t, scenario, run);
     t.0
 }
 
@@ -96,9 +96,16 @@ fn traffic(t: &mut Table, scenario: &Scenario, run: &RunRecord) {
     let warmup = scenario.warmup.secs();
     // An object counts where it ends: one that began in the warm-up and stalls beyond it is a stall.
     let counted: Vec<&ObjectRecord> = run.client.objects.iter().filter(|o| o.end > warmup).collect();
+    let loaded: Vec<&PageRecord> = run.client.pages.iter().filter(|p| p.end > warmup).collect();
     if scenario.traffic.iter().any(|x| matches!(x, Traffic::Objects { .. })) {
-        objects(t, &counted, run.client.lasted);
+        objects(t, &counted);
         entry(t, &run.client.objects);
+    }
+    if !loaded.is_empty() {
+        pages::pages(t, &loaded);
+    }
+    if scenario.traffic.iter().any(|x| !matches!(x, Traffic::Long { .. })) {
+        connects(t, &counted, &loaded, run.client.lasted);
         user_stalls(t, run);
     }
     if !run.client.visits.is_empty() {
@@ -117,57 +124,7 @@ fn goodput(t: &mut Table, run: &RunRecord, warmup: f64) {
     t.put("goodput_kbps", Some(bytes as f64 * 8.0 / 1e3 / (run.client.lasted - from as f64)));
 }
 
-/// The users of each transport by themselves, where there are several.
-fn by_transport(t: &mut Table, scenario: &Scenario, run: &RunRecord) {
-    let used: Vec<Transport> =
-        Transport::ALL.into_iter().filter(|w| scenario.traffic.iter().any(|x| x.transport() == *w)).collect();
-    if used.len() < 2 {
-        return;
-    }
-    for transport in used {
-        let its = |user: u32| scenario.transport(user) == transport;
-        let client = &run.client;
-        let mut part = Table(Values::new());
-        let apart = RunRecord {
-            client: ClientResult {
-                objects: client.objects.iter().filter(|o| its(o.user)).cloned().collect(),
-                long: client.long.iter().filter(|l| its(l.user)).cloned().collect(),
-                bins: blank(&client.bins, its),
-                user_stalls: client
-                    .addresses
-                    .iter()
-                    .zip(&client.user_stalls)
-                    .filter(|(u, _)| its(**u))
-                    .map(|(_, s)| *s)
-                    .collect(),
-                addresses: Vec::new(),
-                visits: client.visits.iter().filter(|v| its(v.user)).cloned().collect(),
-                link: scenario
-                    .traffic
-                    .iter()
-                    .zip(&client.link)
-                    .map(|(x, b)| if x.transport() == transport { b.clone() } else { Vec::new() })
-                    .collect(),
-                ..*client
-            },
-            costs: run.costs.clone(),
-            ..RunRecord::default()
-        };
-        traffic(&mut part, scenario, &apart);
-        for row in BY_TRANSPORT {
-            if let Some(value) = part.0.get(row.key) {
-                t.0.insert(format!("{}_{}", transport.word(), row.key), *value);
-            }
-        }
-    }
-}
-
-/// The bins of some users; the others' are empty.
-fn blank(bins: &[Vec<u32>], its: impl Fn(u32) -> bool) -> Vec<Vec<u32>> {
-    (0..).zip(bins).map(|(user, b)| if its(user) { b.clone() } else { Vec::new() }).collect()
-}
-
-fn objects(t: &mut Table, objects: &[&ObjectRecord], lasted: f64) {
+fn objects(t: &mut Table, objects: &[&ObjectRecord]) {
     let time = |o: &ObjectRecord| o.done.map(|d| d - o.start);
     let times = |keep: &dyn Fn(&ObjectRecord) -> bool| {
         sorted(objects.iter().filter(|o| keep(o)).filter_map(|o| time(o)))
@@ -197,10 +154,16 @@ fn objects(t: &mut Table, objects: &[&ObjectRecord], lasted: f64) {
     t.put("stall_over_20s", Some(above(20.0)));
     let connected = sorted(objects.iter().filter(|o| o.connected.is_some()).map(|o| o.stall_connected));
     t.quantiles("admitted_stall", &connected, &[P99]);
-    let waits = sorted(objects.iter().map(|o| o.connected.unwrap_or_else(|| o.end.min(lasted)) - o.start));
-    t.quantiles("connect", &waits, &[P50, P95, P99]);
     let first = sorted(objects.iter().filter_map(|o| Some(o.first_byte? - o.start)));
     t.quantiles("first_byte", &first, &[P50, P99]);
+}
+
+/// How long connecting took, handshakes included; a connection that never stood was waited for to the end.
+fn connects(t: &mut Table, objects: &[&ObjectRecord], pages: &[&PageRecord], lasted: f64) {
+    let of_objects = objects.iter().map(|o| o.connected.unwrap_or_else(|| o.end.min(lasted)) - o.start);
+    let wait = |p: &PageRecord, c: &ConnectRecord| c.connected.unwrap_or_else(|| p.end.min(lasted)) - c.start;
+    let of_pages = pages.iter().flat_map(|p| p.connects.iter().map(move |c| wait(p, c)));
+    t.quantiles("connect", &sorted(of_objects.chain(of_pages)), &[P50, P95, P99]);
 }
 
 /// Users' stalls: of each the longest time in which none of its transfers got anything while one was waiting.

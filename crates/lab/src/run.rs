@@ -15,7 +15,7 @@ use serde_json::Value;
 use super::bench::{Bench, Room, SERVER, SERVER_PORT};
 use super::middle::{self, Middle};
 use super::scenario::Scenario;
-use super::worker::secure::QuicSettings;
+use super::worker::secure::{Identity, QuicSettings};
 use super::worker::{
     CaptureResult, CaptureSpec, ClientResult, ClientSpec, Cost, EmulatorResult, EmulatorSpec, Say,
     ServerResult, ServerSpec, Tick,
@@ -82,8 +82,9 @@ pub fn run_one(
             limit: 100_000,
         },
     )?;
-    let costs = idle(&bench, scenario, seed, stop)?;
-    let server = server(&bench, scenario)?;
+    let identity = Identity::new()?;
+    let costs = idle(&bench, scenario, &identity, seed, stop)?;
+    let server = server(&bench, scenario, &identity)?;
     let captures = capture.map(|dir| captures(&bench, scenario, discipline, seed, dir)).transpose()?;
     let client: Worker<ClientResult> =
         Worker::start(&bench, Room::Users, "client", &client_spec(scenario, seed)?)?;
@@ -108,8 +109,10 @@ pub fn run_one(
     })
 }
 
-fn server(bench: &Bench, scenario: &Scenario) -> anyhow::Result<Worker<ServerResult>> {
+fn server(bench: &Bench, scenario: &Scenario, identity: &Identity) -> anyhow::Result<Worker<ServerResult>> {
     let spec = ServerSpec {
+        web: scenario.web(),
+        identity: identity.clone(),
         port: SERVER_PORT,
         congestion_control: scenario.congestion_control.clone(),
         secure: scenario.secure().then(|| quic(scenario)),
@@ -121,10 +124,11 @@ fn server(bench: &Bench, scenario: &Scenario) -> anyhow::Result<Worker<ServerRes
 fn idle(
     bench: &Bench,
     scenario: &Scenario,
+    identity: &Identity,
     seed: u64,
     stop: &AtomicBool,
 ) -> anyhow::Result<Vec<Option<Cost>>> {
-    let server = server(bench, scenario)?;
+    let server = server(bench, scenario, identity)?;
     let idle: Worker<Vec<Option<Cost>>> =
         Worker::start(bench, Room::Users, "idle", &client_spec(scenario, seed)?)?;
     let costs = loop {

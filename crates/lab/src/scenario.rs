@@ -8,7 +8,7 @@ use std::str::FromStr;
 use std::time::Duration;
 
 use anyhow::ensure;
-use narrows_scenario::{Experiment, Size, TrafficKind, Transport};
+use narrows_scenario::{Experiment, Http, Size, TrafficKind, Transport};
 use narrows_units::Rate;
 use serde::{Deserialize, Serialize};
 
@@ -88,6 +88,20 @@ mod transport {
     }
 }
 
+/// The same of a version of HTTP.
+mod http {
+    use narrows_scenario::Http;
+    use serde::{Deserialize as _, Deserializer, Serializer, de::Error as _};
+
+    pub fn serialize<S: Serializer>(value: &Http, s: S) -> Result<S::Ok, S::Error> {
+        s.serialize_str(value.word())
+    }
+    pub fn deserialize<'de, D: Deserializer<'de>>(d: D) -> Result<Http, D::Error> {
+        let word = String::deserialize(d)?;
+        Http::ALL.into_iter().find(|h| h.word() == word).ok_or_else(|| D::Error::custom(word))
+    }
+}
+
 /// One experiment.
 #[derive(Clone, Debug, Serialize)]
 pub struct Scenario {
@@ -158,6 +172,24 @@ pub enum Traffic {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         visits: Option<Visits>,
     },
+    /// Users who load pages over HTTP, one after another.
+    Pages {
+        /// How many users, each with an address of its own.
+        users: u32,
+        /// Parallel connections of HTTP/1.1.
+        connections: u32,
+        /// What a page is made of.
+        page: PageLaw,
+        /// Pause between pages: the mean of an exponential draw.
+        #[serde(with = "text")]
+        think: Span,
+        /// The version of HTTP.
+        #[serde(with = "http")]
+        http: Http,
+        /// Users who come and go; `None` for a closed loop.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        visits: Option<Visits>,
+    },
     /// Connections that send for the whole run, each to a user of its own.
     Long {
         /// How many.
@@ -166,6 +198,47 @@ pub enum Traffic {
         #[serde(with = "transport")]
         transport: Transport,
     },
+}
+
+/// What pages are made of.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum PageLaw {
+    /// These objects, in bytes, the document first.
+    Parts(Vec<u64>),
+    /// So many objects of such sizes.
+    Drawn {
+        /// How many.
+        #[serde(with = "text")]
+        objects: Size,
+        /// Bytes of each.
+        #[serde(with = "text")]
+        size: Size,
+    },
+}
+
+impl PageLaw {
+    /// The sizes of a page; `u` gives uniform numbers in [0, 1).
+    pub fn draw(&self, u: &mut impl FnMut() -> f64) -> Vec<u32> {
+        // A larger one would not come to its end either.
+        let whole = |n: u64| u32::try_from(n).unwrap_or(u32::MAX);
+        match self {
+            Self::Parts(sizes) => sizes.iter().map(|n| whole(*n)).collect(),
+            Self::Drawn { objects, size } => {
+                let n = objects.sample(u).min(MOST_OBJECTS);
+                (0..n).map(|_| whole(size.sample(u))).collect()
+            }
+        }
+    }
+
+    /// Mean size of an object.
+    #[must_use]
+    pub fn mean(&self) -> f64 {
+        match self {
+            Self::Parts(sizes) => sizes.iter().sum::<u64>() as f64 / sizes.len() as f64,
+            Self::Drawn { size, .. } => size.mean(),
+        }
+    }
 }
 
 /// An open loop: users come, fetch, and go.
@@ -191,7 +264,7 @@ impl Traffic {
     #[must_use]
     pub const fn users(&self) -> u32 {
         match self {
-            Self::Objects { users, .. } => *users,
+            Self::Objects { users, .. } | Self::Pages { users, .. } => *users,
             Self::Long { flows, .. } => *flows,
         }
     }
@@ -201,6 +274,16 @@ impl Traffic {
     pub const fn transport(&self) -> Transport {
         match self {
             Self::Objects { transport, .. } | Self::Long { transport, .. } => *transport,
+            Self::Pages { http, .. } => http.transport(),
+        }
+    }
+
+    /// The version of HTTP, where it is spoken.
+    #[must_use]
+    pub const fn http(&self) -> Option<Http> {
+        match self {
+            Self::Pages { http, .. } => Some(*http),
+            Self::Objects { .. } | Self::Long { .. } => None,
         }
     }
 
@@ -208,7 +291,7 @@ impl Traffic {
     #[must_use]
     pub const fn visits(&self) -> Option<Visits> {
         match self {
-            Self::Objects { visits, .. } => *visits,
+            Self::Objects { visits, .. } | Self::Pages { visits, .. } => *visits,
             Self::Long { .. } => None,
         }
     }
@@ -223,6 +306,17 @@ impl Traffic {
                 think: (*think).into(),
                 size: size.clone(),
                 transport,
+                visits: Visits::of(traffic),
+            }),
+            TrafficKind::Pages { users, connections, objects, size, think } => Some(Self::Pages {
+                users: *users,
+                connections: *connections,
+                page: match &traffic.web.page {
+                    Some(parts) => PageLaw::Parts(parts.to_vec()),
+                    None => PageLaw::Drawn { objects: objects.clone(), size: size.clone() },
+                },
+                think: (*think).into(),
+                http: traffic.web.http?,
                 visits: Visits::of(traffic),
             }),
             // Each file is a user's who comes for it alone.
@@ -242,6 +336,8 @@ impl Traffic {
 
 /// Most users a lab can address.
 pub const MAX_USERS: u32 = 10_000;
+/// Most objects of a page.
+const MOST_OBJECTS: u64 = 1_000;
 /// Longest run: the lab keeps every user's bytes of every second.
 const MAX_SECONDS: f64 = 86_400.0;
 
@@ -274,15 +370,26 @@ impl Scenario {
         self.traffic.iter().any(|t| t.transport() != Transport::Tcp)
     }
 
+    /// Whether anybody speaks HTTP.
+    #[must_use]
+    pub fn web(&self) -> bool {
+        self.traffic.iter().any(|t| t.http().is_some())
+    }
+
     /// What carries a user's data.
     #[must_use]
     pub fn transport(&self, user: u32) -> Transport {
+        self.group(user).map_or(Transport::Tcp, Traffic::transport)
+    }
+
+    /// What a user does.
+    #[must_use]
+    pub fn group(&self, user: u32) -> Option<&Traffic> {
         let mut first = 0;
-        let group = self.traffic.iter().find(|t| {
+        self.traffic.iter().find(|t| {
             first += t.users();
             user < first
-        });
-        group.map_or(Transport::Tcp, Traffic::transport)
+        })
     }
 
     fn of(experiment: &Experiment) -> anyhow::Result<Self> {

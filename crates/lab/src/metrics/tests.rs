@@ -1,6 +1,6 @@
 use super::*;
-use crate::worker::Cost;
-use crate::worker::record::LongRecord;
+use crate::worker::record::{ConnectRecord, LongRecord, PageRecord, PartRecord};
+use crate::worker::{ClientResult, Cost};
 
 fn scenario(traffic: &str) -> Scenario {
     scenario_of(&format!("warmup='20s'\n{traffic}"))
@@ -116,4 +116,34 @@ fn medians_of_seeds() {
     let run = |x: f64| Values::from([("goodput_kbps".to_owned(), x)]);
     let s = summarize(&[run(3.0), run(1.0), run(2.0)])["goodput_kbps"];
     assert_eq!((s.median, s.min, s.max), (2.0, 1.0, 3.0));
+}
+
+#[test]
+fn pages_by_hand() {
+    let page = |user, start: f64, took: Option<f64>, size| PageRecord {
+        user,
+        start,
+        done: took.map(|t| start + t),
+        end: took.map_or(60.0, |t| start + t),
+        parts: vec![PartRecord { size, start: Some(start + 0.5), done: took.map(|t| start + t) }],
+        connects: vec![ConnectRecord { start, connected: Some(start + 0.5), got: u64::from(size) }],
+        ..PageRecord::default()
+    };
+    let warm = page(0, 1.0, Some(2.0), 50_000);
+    let pages = vec![
+        warm,
+        page(0, 30.0, Some(2.0), 50_000),
+        page(0, 40.0, Some(8.0), 400_000),
+        page(1, 30.0, Some(5.0), 200_000),
+        page(1, 50.0, None, 200_000),
+    ];
+    let client = ClientResult { pages, bins: vec![vec![0; 60]; 2], lasted: 60.0, ..ClientResult::default() };
+    let file = "duration='60s'\n[[traffic]]\nkind='pages'\nhttp='1.1'\nusers=1\nobjects=1\n\
+        [[traffic]]\nkind='pages'\nhttp='2'\nusers=1\nobjects=1";
+    let v = measure(&scenario(file), &run(client));
+    assert_eq!((v["pages_done"], v["pages_cut"], v["page_mean_s"], v["page_p50_s"]), (3.0, 1.0, 5.0, 5.0));
+    assert_eq!((v["page_small_p50_s"], v["page_large_p50_s"]), (2.0, 8.0));
+    assert_eq!((v["http1_page_mean_s"], v["http2_page_mean_s"], v["http2_pages_done"]), (5.0, 5.0, 1.0));
+    assert_eq!((v["connect_p50_s"], v["page_object_p50_s"]), (0.5, 4.5));
+    assert!(!v.contains_key("tls_page_p50_s"), "both go over TLS");
 }

@@ -31,7 +31,10 @@ pub(super) fn waste(t: &mut Table, scenario: &Scenario, run: &RunRecord) {
         needed = needed.zip(cost).map(|(sum, cost)| {
             let objects = client.objects.iter().filter(|o| its.contains(&o.user) && counted(o.connected));
             let long = client.long.iter().filter(|l| its.contains(&l.user) && counted(l.connected));
-            let got: Vec<f64> = objects.map(|o| f64::from(o.got)).chain(long.map(|_| 0.0)).collect();
+            let pages = client.pages.iter().filter(|p| its.contains(&p.user)).flat_map(|p| &p.connects);
+            let pages = pages.filter(|c| counted(c.connected)).map(|c| c.got as f64);
+            let objects = objects.map(|o| f64::from(o.got));
+            let got: Vec<f64> = objects.chain(long.map(|_| 0.0)).chain(pages).collect();
             // What came over connections that stood before, and over long ones.
             let rest = payload - got.iter().sum::<f64>();
             sum + got.iter().map(|bytes| cost.of(*bytes)).sum::<f64>() + cost.byte() * rest

@@ -15,8 +15,9 @@ use super::connection::Ways;
 use super::fetch::{Who, objects};
 use super::long::long;
 use super::meter::{Gauge, Meter};
+use super::pages::{Reader, pages};
 use super::patience::Patience;
-use super::record::{ClientResult, LongRecord, ObjectRecord, VisitRecord};
+use super::record::{ClientResult, LongRecord, ObjectRecord, PageRecord, VisitRecord};
 use super::secure::QuicSettings;
 use super::server::{congestion_control, stdin_ends};
 use super::visits::{Open, Visitor, come, finished};
@@ -104,6 +105,7 @@ pub(super) struct Life {
     pub(super) user: u32,
     pub(super) objects: Vec<ObjectRecord>,
     pub(super) long: Option<LongRecord>,
+    pub(super) pages: Vec<PageRecord>,
     pub(super) visit: Option<VisitRecord>,
     pub(super) bins: Vec<u32>,
 }
@@ -166,6 +168,7 @@ pub fn run(spec: ClientSpec) -> anyhow::Result<ClientResult> {
         result.quic_bytes = run.ways.quic_bytes.load(Ordering::Relaxed);
         result.round();
         result.objects.sort_by(|a, b| a.start.total_cmp(&b.start));
+        result.pages.sort_by(|a, b| a.start.total_cmp(&b.start));
         result.long.sort_by_key(|l| l.user);
         for bins in &mut result.bins {
             // What came in the instant of the end belongs to the last whole second.
@@ -246,6 +249,12 @@ fn live(lives: &mut JoinSet<Vec<Life>>, run: &Arc<Run>, traffic: &Traffic, visit
                 lives.spawn(async { vec![life.await] });
             }
         }
+        Traffic::Pages { connections, page, think, http, .. } => {
+            let reader =
+                Reader { visitor, http: *http, connections: *connections, think: think.secs(), most };
+            let life = pages(run.clone(), reader, page.clone(), rng(seed, user, 0));
+            lives.spawn(async { vec![life.await] });
+        }
         Traffic::Long { .. } => {
             let life = long(run.clone(), user, transport, rng(seed, user, 0));
             lives.spawn(async { vec![life.await] });
@@ -258,6 +267,7 @@ async fn collect(lives: &mut JoinSet<Vec<Life>>, result: &mut ClientResult) {
         for life in finished(done) {
             result.objects.extend(life.objects);
             result.long.extend(life.long);
+            result.pages.extend(life.pages);
             result.visits.extend(life.visit);
             let bins = &mut result.bins[life.user as usize];
             if bins.len() < life.bins.len() {

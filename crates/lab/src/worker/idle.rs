@@ -5,14 +5,16 @@
 use std::time::{Duration, Instant};
 
 use anyhow::Context as _;
-use narrows_scenario::Transport;
+use narrows_scenario::{Http, Transport};
 use serde::{Deserialize, Serialize};
 
 use super::client::{ClientSpec, INTERFACE, users};
 use super::connection::{Arrivals, Ways};
+use super::http::Client;
 use super::meter::{Gauge, Meter};
 use super::server::{HEADER, stdin_ends};
 use super::{Say, say};
+use crate::scenario::Traffic;
 
 /// Payload of the smallest object.
 const SMALL: u64 = 1_000;
@@ -74,21 +76,41 @@ pub fn run(spec: ClientSpec) -> anyhow::Result<Vec<Option<Cost>>> {
         };
         say(&Say::<()>::Ready);
         let segment = u64::from(spec.mtu.saturating_sub(HEADERS).max(1));
-        let mut known: Vec<(Transport, Option<Cost>)> = Vec::new();
+        let mut known: Vec<(Way, Option<Cost>)> = Vec::new();
         let mut costs = Vec::new();
-        for transport in spec.traffic.iter().map(crate::scenario::Traffic::transport) {
-            let cost = match known.iter().find(|(t, _)| *t == transport) {
+        for way in spec.traffic.iter().map(Way::of) {
+            let cost = match known.iter().find(|(w, _)| *w == way) {
                 Some((_, cost)) => cost.clone(),
                 None => tokio::select! {
-                    cost = idle.cost(transport, segment) => cost.ok(),
+                    cost = idle.cost(way, segment) => cost.ok(),
                     () = stdin_ends() => None,
                 },
             };
-            known.push((transport, cost.clone()));
+            known.push((way, cost.clone()));
             costs.push(cost);
         }
         Ok(costs)
     })
+}
+
+/// How objects are fetched.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Way {
+    /// Each over a connection of its own.
+    Bare(Transport),
+    /// Several over a connection of this version, of so many bytes on average.
+    Web { http: Http, object: u64 },
+}
+
+impl Way {
+    fn of(traffic: &Traffic) -> Self {
+        match traffic {
+            Traffic::Pages { http, page, .. } => {
+                Self::Web { http: *http, object: page.mean().max(1.0) as u64 }
+            }
+            Traffic::Objects { transport, .. } | Traffic::Long { transport, .. } => Self::Bare(*transport),
+        }
+    }
 }
 
 struct Idle {
@@ -100,16 +122,14 @@ struct Idle {
 }
 
 impl Idle {
-    async fn cost(&self, transport: Transport, segment: u64) -> anyhow::Result<Cost> {
+    async fn cost(&self, way: Way, segment: u64) -> anyhow::Result<Cost> {
         let mut points = Vec::new();
         for (segments, times) in SIZES {
             let payload = SMALL + segments * segment;
             let mut least = u64::MAX;
             for _ in 0..times {
                 let before = self.meter.total();
-                tokio::time::timeout(PATIENCE, self.fetch(transport, payload))
-                    .await
-                    .context("no answer")??;
+                tokio::time::timeout(PATIENCE, self.fetch(way, payload)).await.context("no answer")??;
                 self.settle().await;
                 least = least.min(self.meter.total() - before);
             }
@@ -118,12 +138,27 @@ impl Idle {
         Ok(Cost { points })
     }
 
-    async fn fetch(&self, transport: Transport, payload: u64) -> anyhow::Result<()> {
+    async fn fetch(&self, way: Way, payload: u64) -> anyhow::Result<()> {
+        let transport = match way {
+            Way::Bare(transport) => transport,
+            Way::Web { http, object } => return self.browse(http, object, payload).await,
+        };
         let size = payload - HEADER as u64;
         let mut connection = self.ways.connect(self.user, transport, size, &Arrivals::default()).await?;
         let (mut got, mut buffer) = (0, Vec::with_capacity(32 * 1024));
         while got < payload {
             got += connection.read(&mut buffer).await.context("broken")? as u64;
+        }
+        Ok(())
+    }
+
+    /// The payload as objects of the usual size, one after another.
+    async fn browse(&self, http: Http, object: u64, mut payload: u64) -> anyhow::Result<()> {
+        let mut client = Client::connect(&self.ways, self.user, http, &Arrivals::default()).await?;
+        while payload > 0 {
+            let size = payload.min(object);
+            client.get(&format!("/{size}"), |_| ()).await?;
+            payload -= size;
         }
         Ok(())
     }

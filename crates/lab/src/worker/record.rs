@@ -61,6 +61,65 @@ pub struct LongRecord {
     pub failures: u32,
 }
 
+/// One page, loaded or not.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub struct PageRecord {
+    /// Whose it is, by the address.
+    pub user: u32,
+    /// Who has the address.
+    pub visitor: u32,
+    /// When the user began to connect.
+    pub start: f64,
+    /// When the first byte of the document came.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub first_byte: Option<f64>,
+    /// When the last object was whole; `None` if the page was cut off by the end of the run or failed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub done: Option<f64>,
+    /// When it was over, one way or another.
+    pub end: f64,
+    /// A connection broke before the page was whole.
+    #[serde(default)]
+    pub broken: bool,
+    /// Its objects, the document first.
+    pub parts: Vec<PartRecord>,
+    /// Its connections.
+    pub connects: Vec<ConnectRecord>,
+}
+
+impl PageRecord {
+    /// Bytes of all objects.
+    #[must_use]
+    pub fn size(&self) -> u64 {
+        self.parts.iter().map(|p| u64::from(p.size)).sum()
+    }
+}
+
+/// An object of a page.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub struct PartRecord {
+    /// Body in bytes.
+    pub size: u32,
+    /// When it was asked for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub start: Option<f64>,
+    /// When it was whole.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub done: Option<f64>,
+}
+
+/// A connection of a page.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub struct ConnectRecord {
+    /// When the user began to connect.
+    pub start: f64,
+    /// When it stood, handshakes included.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub connected: Option<f64>,
+    /// Payload that came over it.
+    pub got: u64,
+}
+
 /// One user who came.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct VisitRecord {
@@ -82,6 +141,9 @@ pub struct ClientResult {
     pub objects: Vec<ObjectRecord>,
     /// Every long flow.
     pub long: Vec<LongRecord>,
+    /// Every page that was begun.
+    #[serde(default)]
+    pub pages: Vec<PageRecord>,
     /// Every user who came and went.
     #[serde(default)]
     pub visits: Vec<VisitRecord>,
@@ -117,6 +179,17 @@ impl ClientResult {
             [&mut o.connected, &mut o.first_byte, &mut o.done].into_iter().flatten().for_each(round);
         }
         self.user_stalls.iter_mut().for_each(round);
+        for p in &mut self.pages {
+            [&mut p.start, &mut p.end]
+                .into_iter()
+                .chain(&mut p.first_byte)
+                .chain(&mut p.done)
+                .for_each(round);
+            p.parts.iter_mut().flat_map(|o| o.start.iter_mut().chain(&mut o.done)).for_each(round);
+            for c in &mut p.connects {
+                std::iter::once(&mut c.start).chain(&mut c.connected).for_each(round);
+            }
+        }
         for v in &mut self.visits {
             std::iter::once(&mut v.start).chain(&mut v.end).for_each(round);
         }

@@ -8,12 +8,14 @@ use anyhow::Context as _;
 use quinn::congestion::{BbrConfig, CubicConfig, NewRenoConfig};
 use quinn::crypto::rustls::{QuicClientConfig, QuicServerConfig};
 use quinn::{IdleTimeout, TransportConfig};
+use rcgen::PublicKeyData as _;
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
 use rustls::crypto::{CryptoProvider, ring, verify_tls13_signature};
 use rustls::pki_types::{CertificateDer, PrivatePkcs8KeyDer, ServerName, UnixTime};
 use rustls::version::TLS13;
 use rustls::{ClientConfig, DigitallySignedStruct, ServerConfig, SignatureScheme};
 use serde::{Deserialize, Serialize};
+use sha2::{Digest as _, Sha256};
 
 /// Name in the certificate.
 pub const HOST: &str = "lab";
@@ -65,14 +67,39 @@ impl QuicSettings {
     }
 }
 
-/// The server's side of TLS, with a certificate of its own making.
-pub(super) fn server_tls() -> anyhow::Result<ServerConfig> {
-    let made = rcgen::generate_simple_self_signed([HOST.to_owned()]).context("certificate")?;
-    let key = PrivatePkcs8KeyDer::from(made.signing_key.serialize_der());
-    Ok(ServerConfig::builder_with_provider(Arc::new(ring::default_provider()))
+/// A certificate and its key, made for one run.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Identity {
+    certificate: Vec<u8>,
+    key: Vec<u8>,
+    /// What a browser is told to take although nobody vouches for it: SHA-256 of the public key's SubjectPublicKeyInfo.
+    pub spki_sha256: Vec<u8>,
+}
+
+impl Identity {
+    /// Makes one.
+    ///
+    /// # Errors
+    /// If no key can be made.
+    pub fn new() -> anyhow::Result<Self> {
+        let made = rcgen::generate_simple_self_signed([HOST.to_owned()]).context("certificate")?;
+        Ok(Self {
+            certificate: made.cert.der().to_vec(),
+            key: made.signing_key.serialize_der(),
+            spki_sha256: Sha256::digest(made.signing_key.subject_public_key_info()).to_vec(),
+        })
+    }
+}
+
+/// The server's side of TLS, for those who `speak` one of these, or nothing.
+pub(super) fn server_tls(identity: &Identity, speak: &[&[u8]]) -> anyhow::Result<ServerConfig> {
+    let key = PrivatePkcs8KeyDer::from(identity.key.clone());
+    let mut config = ServerConfig::builder_with_provider(Arc::new(ring::default_provider()))
         .with_protocol_versions(&[&TLS13])?
         .with_no_client_auth()
-        .with_single_cert(vec![made.cert.der().clone()], key.into())?)
+        .with_single_cert(vec![identity.certificate.clone().into()], key.into())?;
+    config.alpn_protocols = speak.iter().map(|s| s.to_vec()).collect();
+    Ok(config)
 }
 
 /// The server's side of QUIC.
@@ -82,14 +109,15 @@ pub(super) fn server_quic(tls: ServerConfig, settings: &QuicSettings) -> anyhow:
     Ok(config)
 }
 
-/// The users' side of TLS.
-pub(super) fn client_tls() -> anyhow::Result<ClientConfig> {
+/// The users' side of TLS, to speak this, or what needs no name.
+pub(super) fn client_tls(speak: Option<&[u8]>) -> anyhow::Result<ClientConfig> {
     let provider = Arc::new(ring::default_provider());
     let mut config = ClientConfig::builder_with_provider(provider.clone())
         .with_protocol_versions(&[&TLS13])?
         .dangerous()
         .with_custom_certificate_verifier(Arc::new(AnyCertificate(provider)))
         .with_no_client_auth();
+    config.alpn_protocols = speak.iter().map(|s| s.to_vec()).collect();
     config.resumption = rustls::client::Resumption::disabled();
     Ok(config)
 }

@@ -14,7 +14,8 @@ use tokio::net::{TcpListener, TcpSocket};
 use tokio_rustls::TlsAcceptor;
 
 use super::quic::{QuicCounters, QuicServer};
-use super::secure::{QuicSettings, SECURE_PORT, server_tls};
+use super::secure::{Identity, QuicSettings, SECURE_PORT, server_tls};
+use super::web::{OVER_QUIC, OVER_TLS, WEB_PORT, over_tls};
 use super::{Say, say};
 
 /// Length of every reply's header.
@@ -31,6 +32,10 @@ pub struct ServerSpec {
     pub congestion_control: String,
     /// Whether TLS and QUIC are spoken too, on [`SECURE_PORT`], and how QUIC sends.
     pub secure: Option<QuicSettings>,
+    /// Whether HTTP is spoken, on [`WEB_PORT`].
+    pub web: bool,
+    /// Who it says it is.
+    pub identity: Identity,
 }
 
 /// What its kernel counted.
@@ -61,10 +66,15 @@ pub fn run(spec: ServerSpec) -> anyhow::Result<ServerResult> {
         tokio::spawn(accept(plain, None));
         let quic = match &spec.secure {
             Some(settings) => {
-                let tls = server_tls()?;
-                let acceptor = TlsAcceptor::from(Arc::new(tls.clone()));
-                tokio::spawn(accept(listen(&spec, SECURE_PORT)?, Some(acceptor)));
-                Some(QuicServer::new(tls, settings)?)
+                let tls = |speak: &[&[u8]]| server_tls(&spec.identity, speak);
+                let acceptor = |tls| TlsAcceptor::from(Arc::new(tls));
+                tokio::spawn(accept(listen(&spec, SECURE_PORT)?, Some(acceptor(tls(&[])?))));
+                let mut quic = QuicServer::new(tls(&[])?, settings)?;
+                if spec.web {
+                    tokio::spawn(accept_web(listen(&spec, WEB_PORT)?, acceptor(tls(&OVER_TLS)?)));
+                    quic.also_web(tls(&[OVER_QUIC])?, settings)?;
+                }
+                Some(quic)
             }
             None => None,
         };
@@ -142,6 +152,21 @@ async fn accept(listener: TcpListener, tls: Option<TlsAcceptor>) {
                 }));
             }
             // Out of descriptors or memory: those in the backlog wait.
+            Err(_) => tokio::time::sleep(Duration::from_millis(10)).await,
+        }
+    }
+}
+
+async fn accept_web(listener: TcpListener, tls: TlsAcceptor) {
+    loop {
+        match listener.accept().await {
+            Ok((stream, _)) => {
+                let tls = tls.clone();
+                drop(tokio::spawn(async move {
+                    stream.set_nodelay(true)?;
+                    over_tls(tls, stream).await
+                }));
+            }
             Err(_) => tokio::time::sleep(Duration::from_millis(10)).await,
         }
     }
