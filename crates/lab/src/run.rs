@@ -13,8 +13,10 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::bench::{Bench, Room, SERVER, SERVER_PORT};
+use super::browser;
 use super::middle::{self, Middle};
 use super::scenario::Scenario;
+use super::worker::browser::BrowserSpec;
 use super::worker::secure::{Identity, QuicSettings};
 use super::worker::{
     CaptureResult, CaptureSpec, ClientResult, ClientSpec, Cost, EmulatorResult, EmulatorSpec, Say,
@@ -68,6 +70,7 @@ pub fn run_one(
     for (key, value) in &scenario.sysctl {
         bench.sysctl(key, value)?;
     }
+    bench.browsers(&scenario.browsers())?;
     // Dropped in the reverse order: the parts end before their namespaces go.
     let mut middle = Middle::start(&bench, scenario, discipline)?;
     let emulator: Worker<EmulatorResult> = Worker::start(
@@ -87,7 +90,7 @@ pub fn run_one(
     let server = server(&bench, scenario, &identity)?;
     let captures = capture.map(|dir| captures(&bench, scenario, discipline, seed, dir)).transpose()?;
     let client: Worker<ClientResult> =
-        Worker::start(&bench, Room::Users, "client", &client_spec(scenario, seed)?)?;
+        Worker::start(&bench, Room::Users, "client", &client_spec(&bench, scenario, &identity, seed)?)?;
     let mut seen = Seen::default();
     let result = watch(scenario, &client, &mut middle, &mut seen, progress, stop)?;
     let status = middle.status().context("the box's last status")?;
@@ -130,7 +133,7 @@ fn idle(
 ) -> anyhow::Result<Vec<Option<Cost>>> {
     let server = server(bench, scenario, identity)?;
     let idle: Worker<Vec<Option<Cost>>> =
-        Worker::start(bench, Room::Users, "idle", &client_spec(scenario, seed)?)?;
+        Worker::start(bench, Room::Users, "idle", &client_spec(bench, scenario, identity, seed)?)?;
     let costs = loop {
         if stop.load(Ordering::Relaxed) {
             bail!("stopped");
@@ -173,8 +176,19 @@ fn quic(scenario: &Scenario) -> QuicSettings {
     }
 }
 
-fn client_spec(scenario: &Scenario, seed: u64) -> anyhow::Result<ClientSpec> {
+fn client_spec(
+    bench: &Bench,
+    scenario: &Scenario,
+    identity: &Identity,
+    seed: u64,
+) -> anyhow::Result<ClientSpec> {
+    let browser = browser::program().ok().map(|program| BrowserSpec {
+        program: program.to_owned(),
+        dir: bench.dir().to_owned(),
+        spki_sha256: identity.spki_sha256.clone(),
+    });
     Ok(ClientSpec {
+        browser,
         server: format!("{SERVER}:{SERVER_PORT}").parse()?,
         congestion_control: scenario.congestion_control.clone(),
         quic: quic(scenario),

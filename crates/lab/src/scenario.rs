@@ -190,6 +190,19 @@ pub enum Traffic {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         visits: Option<Visits>,
     },
+    /// Real browsers that load a page again and again.
+    Browser {
+        /// How many, each with an address of its own.
+        users: u32,
+        /// Bytes of the page's objects, the document first.
+        page: Vec<u64>,
+        /// Pause between pages: the mean of an exponential draw.
+        #[serde(with = "text")]
+        think: Span,
+        /// The version of HTTP.
+        #[serde(with = "http")]
+        http: Http,
+    },
     /// Connections that send for the whole run, each to a user of its own.
     Long {
         /// How many.
@@ -264,7 +277,7 @@ impl Traffic {
     #[must_use]
     pub const fn users(&self) -> u32 {
         match self {
-            Self::Objects { users, .. } | Self::Pages { users, .. } => *users,
+            Self::Objects { users, .. } | Self::Pages { users, .. } | Self::Browser { users, .. } => *users,
             Self::Long { flows, .. } => *flows,
         }
     }
@@ -274,7 +287,7 @@ impl Traffic {
     pub const fn transport(&self) -> Transport {
         match self {
             Self::Objects { transport, .. } | Self::Long { transport, .. } => *transport,
-            Self::Pages { http, .. } => http.transport(),
+            Self::Pages { http, .. } | Self::Browser { http, .. } => http.transport(),
         }
     }
 
@@ -282,7 +295,7 @@ impl Traffic {
     #[must_use]
     pub const fn http(&self) -> Option<Http> {
         match self {
-            Self::Pages { http, .. } => Some(*http),
+            Self::Pages { http, .. } | Self::Browser { http, .. } => Some(*http),
             Self::Objects { .. } | Self::Long { .. } => None,
         }
     }
@@ -292,7 +305,7 @@ impl Traffic {
     pub const fn visits(&self) -> Option<Visits> {
         match self {
             Self::Objects { visits, .. } | Self::Pages { visits, .. } => *visits,
-            Self::Long { .. } => None,
+            Self::Long { .. } | Self::Browser { .. } => None,
         }
     }
 
@@ -307,6 +320,12 @@ impl Traffic {
                 size: size.clone(),
                 transport,
                 visits: Visits::of(traffic),
+            }),
+            TrafficKind::Pages { users, think, .. } if traffic.web.browser => Some(Self::Browser {
+                users: *users,
+                page: traffic.web.page.as_deref()?.to_vec(),
+                think: (*think).into(),
+                http: traffic.web.http?,
             }),
             TrafficKind::Pages { users, connections, objects, size, think } => Some(Self::Pages {
                 users: *users,
@@ -374,6 +393,17 @@ impl Scenario {
     #[must_use]
     pub fn web(&self) -> bool {
         self.traffic.iter().any(|t| t.http().is_some())
+    }
+
+    /// The users who are browsers.
+    #[must_use]
+    pub fn browsers(&self) -> Vec<u32> {
+        let is_one = |user: &u32| matches!(self.group(*user), Some(Traffic::Browser { .. }));
+        if self.traffic.iter().any(|t| matches!(t, Traffic::Browser { .. })) {
+            (0..self.users()).filter(is_one).collect()
+        } else {
+            Vec::new()
+        }
     }
 
     /// What carries a user's data.

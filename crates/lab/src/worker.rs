@@ -6,7 +6,9 @@ use std::io::Write as _;
 
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 
+pub mod browser;
 pub mod capture;
+mod cdp;
 pub mod client;
 mod connection;
 mod content;

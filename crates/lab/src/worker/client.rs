@@ -11,6 +11,7 @@ use serde::{Deserialize, Serialize};
 use tokio::net::TcpSocket;
 use tokio::task::JoinSet;
 
+use super::browser::{Browser, BrowserSpec, browse};
 use super::connection::Ways;
 use super::fetch::{Who, objects};
 use super::long::long;
@@ -53,6 +54,8 @@ pub struct ClientSpec {
     pub mtu: u32,
     /// Bytes of link layer per packet.
     pub overhead: u32,
+    /// How browsers are started, where there are any.
+    pub browser: Option<BrowserSpec>,
     /// Who does what.
     pub traffic: Vec<Traffic>,
 }
@@ -255,10 +258,27 @@ fn live(lives: &mut JoinSet<Vec<Life>>, run: &Arc<Run>, traffic: &Traffic, visit
             let life = pages(run.clone(), reader, page.clone(), rng(seed, user, 0));
             lives.spawn(async { vec![life.await] });
         }
+        Traffic::Browser { page, think, http, .. } => {
+            let number = run.spec.traffic.iter().scan(0, |first, t| Some(browsers(t, first, user))).sum();
+            let browser = Browser { user, number, http: *http, page: page.clone(), think: think.secs() };
+            let life = browse(run.clone(), browser, rng(seed, user, 0));
+            lives.spawn(async { vec![life.await] });
+        }
         Traffic::Long { .. } => {
             let life = long(run.clone(), user, transport, rng(seed, user, 0));
             lives.spawn(async { vec![life.await] });
         }
+    }
+}
+
+/// How many browsers of a group, whose first user is `first`, come before `user`.
+fn browsers(traffic: &Traffic, first: &mut u32, user: u32) -> u32 {
+    let group = *first..*first + traffic.users();
+    *first = group.end;
+    if matches!(traffic, Traffic::Browser { .. }) {
+        user.clamp(group.start, group.end) - group.start
+    } else {
+        0
     }
 }
 

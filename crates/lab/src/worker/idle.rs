@@ -108,6 +108,9 @@ impl Way {
             Traffic::Pages { http, page, .. } => {
                 Self::Web { http: *http, object: page.mean().max(1.0) as u64 }
             }
+            Traffic::Browser { http, page, .. } => {
+                Self::Web { http: *http, object: page.iter().sum::<u64>() / page.len().max(1) as u64 }
+            }
             Traffic::Objects { transport, .. } | Traffic::Long { transport, .. } => Self::Bare(*transport),
         }
     }

@@ -78,6 +78,12 @@ pub struct PageRecord {
     pub done: Option<f64>,
     /// When it was over, one way or another.
     pub end: f64,
+    /// What a browser says it was loaded with (RFC 7301).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub protocol: Option<String>,
+    /// Whether a browser had set out.
+    #[serde(skip)]
+    pub begun: bool,
     /// A connection broke before the page was whole.
     #[serde(default)]
     pub broken: bool,
