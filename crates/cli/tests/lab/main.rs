@@ -30,15 +30,15 @@ flows = 2
 "#;
 
 /// Where a test runs the program.
-pub struct Place(pub Scratch);
+struct Place(Scratch);
 
 impl Place {
-    pub fn new(name: &str, scenario: &str) -> Self {
+    fn new(name: &str, scenario: &str) -> Self {
         let dir = Scratch::new(&format!("test-{name}"));
         std::fs::write(dir.join("few.toml"), scenario).unwrap();
         Self(dir)
     }
-    pub fn lab(&self, args: &[&str]) -> Command {
+    fn lab(&self, args: &[&str]) -> Command {
         let mut c = Command::new(NARROWS);
         c.arg("lab").arg(self.0.join("few.toml")).arg("--out").arg(&*self.0).args(args);
         c

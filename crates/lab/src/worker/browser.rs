@@ -209,13 +209,13 @@ mod tests {
 
     #[test]
     fn the_browser_s_times_stand() {
-        let said = r#"{ "protocol": "h2", "connect": [5, 205], "first_byte": 310, "loaded": 4000.5,
+        let said = r#"{ "protocol": "h2", "connect": [5, 205], "first_byte": 310, "loaded": 4000,
             "parts": [[0, 400, 20000], [401, 3900, 8000]] }"#;
         let timing: Timing = serde_json::from_str(said).unwrap();
         let mut page =
             PageRecord { start: 10.0, connects: vec![ConnectRecord::default()], ..Default::default() };
         timing.tell(&mut page);
-        assert_eq!((page.done, page.first_byte), (Some(14.0005), Some(10.31)));
+        assert_eq!((page.done, page.first_byte), (Some(14.0), Some(10.31)));
         assert_eq!((page.connects[0].start, page.connects[0].connected), (10.005, Some(10.205)));
         assert_eq!((page.size(), page.parts[1].done), (28_000, Some(13.9)));
         assert_eq!(page.protocol.as_deref(), Some("h2"));

@@ -110,7 +110,7 @@ impl Client {
                 while let Some(piece) = stream.recv_data().await? {
                     came(piece.remaining());
                 }
-                return Ok(());
+                Ok(())
             }
             Sends::Two(send) => {
                 let reply = send.send_request(Request::get(whole).body(Empty::new())?).await?;
