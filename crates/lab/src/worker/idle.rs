@@ -23,8 +23,9 @@ const SMALL: u64 = 1_000;
 const SIZES: [(u64, usize); 4] = [(0, 2), (5, 2), (20, 1), (60, 1)];
 /// IP and TCP header with time stamps.
 const HEADERS: u32 = 52;
-/// Bytes the user lets be under way, so that the shortest queue does not overflow.
-const WINDOW: u32 = 8_192;
+/// Bytes the user lets be under way: enough for the second size in one round trip, and too few for a queue of some tens
+/// of packets to overflow.
+const WINDOW: u32 = 16_384;
 /// Longest time for one object.
 const PATIENCE: Duration = Duration::from_secs(10);
 

@@ -1,6 +1,7 @@
 //! What only the lab's users do, from an entry of `[[traffic]]`.
 
 use narrows_units::Duration;
+use toml::Value;
 
 use crate::read::Reader;
 use crate::web::PAGE;
@@ -26,10 +27,22 @@ pub(super) fn web(r: &Reader<'_>, kind: &str) -> Result<Web, Error> {
         };
     }
     if matches!(kind, "pages" | "browser") {
-        web.http = r.word("http", &Http::ALL.map(|h| (h.word(), h)))?;
+        web.http = http(r)?;
         web.page = page(r)?;
     }
     Ok(web)
+}
+
+/// A version by its word, or as the number it looks like.
+fn http(r: &Reader<'_>) -> Result<Option<Http>, Error> {
+    match r.value("http") {
+        Some(value @ (Value::Integer(_) | Value::Float(_))) => {
+            let word = value.to_string();
+            let known = Http::ALL.into_iter().find(|h| h.word() == word);
+            known.map(Some).ok_or_else(|| r.wrong("http", "1.1, 2 or 3"))
+        }
+        _ => r.word("http", &Http::ALL.map(|h| (h.word(), h))),
+    }
 }
 
 /// The sizes of a page, as a list.
