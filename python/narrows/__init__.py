@@ -23,7 +23,7 @@ from narrows.results import Result
 from narrows.runs import Point, expand, run
 from narrows.scenario import Scenario
 from narrows.sweeps import sweep
-from narrows.traffic import Files, Log, Long, Objects, Pages, SyntheticLog, Telnet, Traffic, Udp
+from narrows.traffic import Browser, Files, Log, Long, Objects, Pages, SyntheticLog, Telnet, Traffic, Udp
 
 if TYPE_CHECKING:
     from narrows import figures, models
@@ -47,6 +47,7 @@ def __dir__() -> list[str]:
 __all__ = [
     "ENGINE",
     "VERSION",
+    "Browser",
     "Claim",
     "Column",
     "Edge",

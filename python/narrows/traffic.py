@@ -39,7 +39,7 @@ class Traffic:
     """Queues see UDP in which nothing can be read, as they do of QUIC; the ends behave the same (default false; sim
     only)."""
     transport: str | None = None
-    """What carries the data: ``tcp``, and in the lab ``tls`` or ``quic`` (default tcp)."""
+    """What carries the data: ``tcp``, and in the lab ``tls`` or ``quic`` (default tcp, or what ``http`` goes over)."""
     start: Time | None = None
     """When it begins (time; default 0s; sim only)."""
     stop: Time | None = None
@@ -97,6 +97,10 @@ class Objects(Traffic):
     """Mean of the exponential pause between objects (time; default 0s)."""
     size: Size | None = None
     """Of an object (size law; default web)."""
+    arrivals: Number | None = None
+    """An open loop: users come by a Poisson process and take turns on ``users`` addresses (per second; lab only)."""
+    visit: Number | None = None
+    """Objects each connection fetches before its user goes, with ``arrivals`` (default 1; lab only)."""
 
 
 @table
@@ -105,15 +109,39 @@ class Pages(Traffic):
 
     kind: ClassVar[str] = "pages"
     users: Number | None = None
-    """Each on a host of its own (needed; sim only)."""
+    """Each on a host of its own (needed)."""
     connections: Number | None = None
-    """Objects of a page fetched at a time (default 6; sim only)."""
+    """Objects of a page fetched at a time (default 6)."""
     objects: Size | None = None
-    """How many objects a page has (law; needed; sim only)."""
+    """How many objects a page has (law; needed without ``page``)."""
     size: Size | None = None
-    """Of an object (size law; default web; sim only)."""
+    """Of an object (size law; default web)."""
     think: Time | None = None
-    """Mean of the exponential pause between pages (time; default 0s; sim only)."""
+    """Mean of the exponential pause between pages (time; default 0s)."""
+    http: str | None = None
+    """Version of HTTP: ``1.1`` or ``2`` over TLS, ``3`` over QUIC (needed in the lab; lab only)."""
+    page: Size | None = None
+    """Sizes of a page's objects, the document first, in place of ``objects`` and ``size`` (list of bytes; lab only)."""
+    arrivals: Number | None = None
+    """An open loop: users come by a Poisson process and take turns on ``users`` addresses (per second; lab only)."""
+    visit: Number | None = None
+    """Pages each user loads before going, with ``arrivals`` (default 1; lab only)."""
+
+
+@table
+class Browser(Traffic):
+    """A headless browser that loads a page again and again, each time as a new visitor without cache."""
+
+    kind: ClassVar[str] = "browser"
+    users: Number | None = None
+    """Each a browser of its own (default 1; lab only)."""
+    http: str | None = None
+    """Version of HTTP: ``1.1`` or ``2`` over TLS, ``3`` over QUIC (default 2; lab only)."""
+    page: Size | None = None
+    """Sizes of the document, 2 style sheets, 3 scripts and the pictures (list of bytes; default 30 objects of 350 kB;
+    lab only)."""
+    think: Time | None = None
+    """Mean of the exponential pause between pages (time; default 0s; lab only)."""
 
 
 @table

@@ -53,6 +53,7 @@ TABLES = {
             narrows.Files: {"arrivals": 1, "size": 9},
             narrows.Objects: {"users": 1},
             narrows.Pages: {"users": 1, "objects": 3},
+            narrows.Browser: {},
             narrows.Telnet: {"flows": 1},
             narrows.Udp: {"flows": 1, "rate": "9kbit", "on": "1s", "off": "1s"},
             narrows.Log: {"clients": 1, "synthetic": {"requests": 1, "clients": 1}},

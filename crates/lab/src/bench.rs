@@ -6,6 +6,7 @@ use std::process::{Command, Stdio};
 
 use anyhow::{Context as _, bail, ensure};
 
+use super::worker::browser::server_address;
 use super::worker::client::user_address;
 
 /// Where `ip netns` keeps names.
@@ -58,6 +59,7 @@ pub enum Layer {
 pub struct Bench {
     name: String,
     dir: PathBuf,
+    layer: Layer,
 }
 
 impl Bench {
@@ -71,7 +73,7 @@ impl Bench {
         let dir = std::env::temp_dir().join(&name);
         std::fs::create_dir_all(&dir).with_context(|| dir.display().to_string())?;
         // From here on dropping cleans up, also when wiring fails half way.
-        let bench = Self { name, dir };
+        let bench = Self { name, dir, layer };
         bench.wire(mtu, layer).context("lab namespaces")?;
         Ok(bench)
     }
@@ -104,6 +106,28 @@ impl Bench {
     pub fn run(&self, room: Room, program: &str, args: &[&str]) -> anyhow::Result<String> {
         let mut c = self.command(room, program);
         output(c.args(args), &format!("{program} {} (in {})", args.join(" "), room.suffix()))
+    }
+
+    /// Gives the server an address for each browser, and routes by which each speaks from its user's address.
+    ///
+    /// # Errors
+    /// If a route cannot be set.
+    pub fn browsers(&self, users: &[u32]) -> anyhow::Result<()> {
+        let [cli, bx, _, srv] = Room::ALL.map(|r| self.netns(r));
+        let run = |netns: &str, line: &str| {
+            let args: Vec<&str> = ["-n", netns].into_iter().chain(line.split_whitespace()).collect();
+            ip(&args)
+        };
+        if !users.is_empty() && self.layer == Layer::Routed {
+            run(&bx, &format!("route add 10.79.0.0/16 via {SERVER} dev wan0"))?;
+        }
+        for (number, user) in (0..).zip(users) {
+            let (server, user) = (server_address(number), user_address(*user));
+            let via = if self.layer == Layer::Routed { "10.78.1.1" } else { SERVER };
+            run(&srv, &format!("address add {server}/32 dev lo"))?;
+            run(&cli, &format!("route add {server}/32 via {via} dev cli0 onlink src {user}"))?;
+        }
+        Ok(())
     }
 
     fn wire(&self, mtu: u32, layer: Layer) -> anyhow::Result<()> {

@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 
 use nix::sched::{CloneFlags, unshare};
 
+use crate::browser;
 use crate::peers::host_has;
 
 /// Asks everything: each question, and what was found or what is wrong and the remedy.
@@ -15,6 +16,7 @@ pub fn examine() -> Vec<(&'static str, Result<String, String>)> {
         ("ip and tc", programs(&["ip", "tc"], "iproute2")),
         ("kernel queues to compare with", kernel_queues()),
         ("User-mode Linux for those this kernel lacks", programs(&["linux.uml"], "user-mode-linux")),
+        ("a browser that loads pages", browser::program().map(str::to_owned)),
         ("congestion controls", congestion_controls()),
         ("fonts for pictures", fonts()),
         ("kernel types (BTF)", btf()),

@@ -13,6 +13,7 @@
 //! A [`Scenario`] says what to run, [`Suite`] runs it for each discipline and seed, [`table`] shows what came of it.
 
 pub mod bench;
+pub mod browser;
 mod doctor;
 pub mod metrics;
 mod middle;

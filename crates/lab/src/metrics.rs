@@ -3,22 +3,23 @@
 //! What is cut off by the end of the run counts: an unfinished object with the stall it had, a connection that
 //! never stood with the time it was waited for, a flow that got nothing with its zeros.
 
+mod apart;
+mod pages;
 mod rows;
+mod waste;
 
 use std::collections::BTreeMap;
 
 use narrows_plot::quantile;
-use narrows_scenario::Transport;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 pub use rows::{ROWS, Row, Unit, rows};
 
-use rows::BY_TRANSPORT;
-
 use super::run::RunRecord;
 use super::scenario::{Scenario, Traffic};
-use super::worker::{ClientResult, ObjectRecord};
+use super::worker::ObjectRecord;
+use super::worker::record::{ConnectRecord, PageRecord};
 
 /// Lateness above this spoils a run, in milliseconds.
 pub const SPOILED_MS: f64 = 5.0;
@@ -75,6 +76,7 @@ impl Table {
 
 const P50: (&str, f64) = ("p50", 0.5);
 const P90: (&str, f64) = ("p90", 0.9);
+const P95: (&str, f64) = ("p95", 0.95);
 const P99: (&str, f64) = ("p99", 0.99);
 
 /// Everything the table shows of one run.
@@ -85,7 +87,7 @@ pub fn measure(scenario: &Scenario, run: &RunRecord) -> Values {
     kernel(&mut t, run);
     quic(&mut t, run);
     status(&mut t, &run.status, run.client.lasted, run.cpu_s);
-    by_transport(&mut t, scenario, run);
+    apart::apart(&mut t, scenario, run);
     t.0
 }
 
@@ -94,15 +96,26 @@ fn traffic(t: &mut Table, scenario: &Scenario, run: &RunRecord) {
     let warmup = scenario.warmup.secs();
     // An object counts where it ends: one that began in the warm-up and stalls beyond it is a stall.
     let counted: Vec<&ObjectRecord> = run.client.objects.iter().filter(|o| o.end > warmup).collect();
+    let loaded: Vec<&PageRecord> = run.client.pages.iter().filter(|p| p.end > warmup).collect();
     if scenario.traffic.iter().any(|x| matches!(x, Traffic::Objects { .. })) {
-        objects(t, &counted, run.client.lasted);
+        objects(t, &counted);
         entry(t, &run.client.objects);
+    }
+    if !loaded.is_empty() {
+        pages::pages(t, &loaded);
+    }
+    if scenario.traffic.iter().any(|x| !matches!(x, Traffic::Long { .. })) {
+        connects(t, &counted, &loaded, run.client.lasted);
         user_stalls(t, run);
+    }
+    if !run.client.visits.is_empty() {
+        visits(t, run, warmup);
     }
     if scenario.traffic.iter().any(|x| matches!(x, Traffic::Long { .. })) {
         long_flows(t, scenario, run);
     }
     goodput(t, run, warmup);
+    waste::waste(t, scenario, run);
 }
 
 fn goodput(t: &mut Table, run: &RunRecord, warmup: f64) {
@@ -111,46 +124,7 @@ fn goodput(t: &mut Table, run: &RunRecord, warmup: f64) {
     t.put("goodput_kbps", Some(bytes as f64 * 8.0 / 1e3 / (run.client.lasted - from as f64)));
 }
 
-/// The users of each transport by themselves, where there are several.
-fn by_transport(t: &mut Table, scenario: &Scenario, run: &RunRecord) {
-    let used: Vec<Transport> =
-        Transport::ALL.into_iter().filter(|w| scenario.traffic.iter().any(|x| x.transport() == *w)).collect();
-    if used.len() < 2 {
-        return;
-    }
-    for transport in used {
-        let its = |user: u32| scenario.transport(user) == transport;
-        let client = &run.client;
-        let mut part = Table(Values::new());
-        let apart = RunRecord {
-            client: ClientResult {
-                objects: client.objects.iter().filter(|o| its(o.user)).cloned().collect(),
-                long: client.long.iter().filter(|l| its(l.user)).cloned().collect(),
-                bins: blank(&client.bins, its),
-                user_stalls: (0..)
-                    .zip(&client.user_stalls)
-                    .filter(|(u, _)| its(*u))
-                    .map(|(_, s)| *s)
-                    .collect(),
-                ..*client
-            },
-            ..RunRecord::default()
-        };
-        traffic(&mut part, scenario, &apart);
-        for row in BY_TRANSPORT {
-            if let Some(value) = part.0.get(row.key) {
-                t.0.insert(format!("{}_{}", transport.word(), row.key), *value);
-            }
-        }
-    }
-}
-
-/// The bins of some users; the others' are empty.
-fn blank(bins: &[Vec<u32>], its: impl Fn(u32) -> bool) -> Vec<Vec<u32>> {
-    (0..).zip(bins).map(|(user, b)| if its(user) { b.clone() } else { Vec::new() }).collect()
-}
-
-fn objects(t: &mut Table, objects: &[&ObjectRecord], lasted: f64) {
+fn objects(t: &mut Table, objects: &[&ObjectRecord]) {
     let time = |o: &ObjectRecord| o.done.map(|d| d - o.start);
     let times = |keep: &dyn Fn(&ObjectRecord) -> bool| {
         sorted(objects.iter().filter(|o| keep(o)).filter_map(|o| time(o)))
@@ -180,10 +154,16 @@ fn objects(t: &mut Table, objects: &[&ObjectRecord], lasted: f64) {
     t.put("stall_over_20s", Some(above(20.0)));
     let connected = sorted(objects.iter().filter(|o| o.connected.is_some()).map(|o| o.stall_connected));
     t.quantiles("admitted_stall", &connected, &[P99]);
-    let waits = sorted(objects.iter().map(|o| o.connected.unwrap_or_else(|| o.end.min(lasted)) - o.start));
-    t.quantiles("connect", &waits, &[P50, P99]);
     let first = sorted(objects.iter().filter_map(|o| Some(o.first_byte? - o.start)));
     t.quantiles("first_byte", &first, &[P50, P99]);
+}
+
+/// How long connecting took, handshakes included; a connection that never stood was waited for to the end.
+fn connects(t: &mut Table, objects: &[&ObjectRecord], pages: &[&PageRecord], lasted: f64) {
+    let of_objects = objects.iter().map(|o| o.connected.unwrap_or_else(|| o.end.min(lasted)) - o.start);
+    let wait = |p: &PageRecord, c: &ConnectRecord| c.connected.unwrap_or_else(|| p.end.min(lasted)) - c.start;
+    let of_pages = pages.iter().flat_map(|p| p.connects.iter().map(move |c| wait(p, c)));
+    t.quantiles("connect", &sorted(of_objects.chain(of_pages)), &[P50, P95, P99]);
 }
 
 /// Users' stalls: of each the longest time in which none of its transfers got anything while one was waiting.
@@ -196,11 +176,23 @@ fn user_stalls(t: &mut Table, run: &RunRecord) {
     }
 }
 
+/// Users who came, those who went, and how many were there at a time.
+fn visits(t: &mut Table, run: &RunRecord, warmup: f64) {
+    let counted: Vec<_> = run.client.visits.iter().filter(|v| v.end.is_none_or(|end| end > warmup)).collect();
+    let lasted = run.client.lasted;
+    let present = counted.iter().map(|v| v.end.unwrap_or(lasted) - v.start.max(warmup)).sum::<f64>();
+    t.put("visits_begun", Some(counted.len() as f64));
+    t.put("visits_done", Some(counted.iter().filter(|v| v.end.is_some()).count() as f64));
+    t.put("users_present", Some(present / (lasted - warmup)));
+    let times = sorted(counted.iter().filter_map(|v| Some(v.end? - v.start)));
+    t.quantiles("visit", &times, &[P50, P95]);
+}
+
 /// How long each user waited for the first connection of all, as somebody who waits for admission feels it.
 fn entry(t: &mut Table, objects: &[ObjectRecord]) {
     let mut first: BTreeMap<u32, (f64, Option<f64>)> = BTreeMap::new();
     for o in objects {
-        let user = first.entry(o.user).or_insert((o.start, None));
+        let user = first.entry(o.visitor).or_insert((o.start, None));
         user.0 = user.0.min(o.start);
         user.1 = match (user.1, o.connected) {
             (Some(a), Some(b)) => Some(a.min(b)),
@@ -348,93 +340,4 @@ pub fn summarize(runs: &[Values]) -> BTreeMap<String, Spread> {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::worker::record::LongRecord;
-
-    fn scenario(traffic: &str) -> Scenario {
-        let text = format!("name='t'\nrate='600kbit'\nwarmup='20s'\ndisciplines=['fifo:30']\n{traffic}");
-        Scenario::parse(&text, &[]).unwrap()
-    }
-
-    fn run(client: ClientResult) -> RunRecord {
-        RunRecord {
-            discipline: "fifo:30".into(),
-            seed: 1,
-            client,
-            server: Default::default(),
-            emulator: Default::default(),
-            status: serde_json::json!({"down": {"report": {"counters": {
-                "arrived": 200, "dropped": {"over_limit": 15, "pushed_out": 5}, "suppressed": 2, "marked": 0}}}}),
-            samples: Vec::new(),
-            box_waits_ms: vec![0.1, 7.0],
-            cpu_s: None,
-        }
-    }
-
-    #[test]
-    fn jain_by_hand() {
-        assert_eq!(jain(&[3.0, 3.0]), 1.0);
-        assert_eq!(jain(&[1.0, 0.0, 0.0, 0.0]), 0.25);
-        assert_eq!(jain(&[0.0, 0.0]), 0.0);
-    }
-
-    #[test]
-    fn what_is_cut_off_counts() {
-        let done = |start: f64, end: f64, size: u32| ObjectRecord {
-            size,
-            start,
-            end,
-            connected: Some(start + 0.5),
-            done: Some(end),
-            stall: 1.0,
-            ..ObjectRecord::default()
-        };
-        let cut =
-            ObjectRecord { size: 2000, start: 10.0, end: 120.0, stall: 110.0, ..ObjectRecord::default() };
-        let warm = done(1.0, 19.0, 2000);
-        let objects =
-            vec![warm, done(30.0, 34.0, 2000), done(30.0, 36.0, 4000), done(30.0, 50.0, 20_000), cut];
-        let mut bins = vec![1000; 120];
-        bins[110] += 0;
-        let client = ClientResult {
-            objects,
-            lasted: 120.0,
-            bins: vec![bins],
-            user_stalls: vec![27.0, 1.0],
-            ..Default::default()
-        };
-        let v = measure(&scenario("[[traffic]]\nkind='objects'\nusers=1"), &run(client));
-        assert_eq!((v["objects_done"], v["objects_cut"]), (3.0, 1.0));
-        assert_eq!(v["object_p50_s"], 6.0);
-        assert_eq!((v["served_mean_s"], v["served_p50_s"]), (9.5, 5.5), "3.5, 5.5 and 19.5 s");
-        assert_eq!(v["per_kb_p50_s"], 1.5, "2, 1.5 and 1 s/kB");
-        assert_eq!(v["stall_max_s"], 110.0);
-        assert_eq!(v["stall_over_5s"], 0.25);
-        assert_eq!(v["connect_p50_s"], 0.5);
-        assert!(v["connect_p99_s"] > 100.0, "a connection never made waits to the end");
-        assert_eq!((v["user_stall_max_s"], v["user_stall_over_20s"]), (27.0, 0.5));
-        assert_eq!(v["goodput_kbps"], 8.0);
-        assert_eq!((v["dropped"], v["suppressed"]), (0.1, 0.01));
-        assert!(spoiled(&v).is_some_and(|why| why.contains("the box")), "6.9 ms at p99");
-    }
-
-    #[test]
-    fn flows_with_nothing_lower_the_index() {
-        let long = (0..4).map(|user| LongRecord { user, ..LongRecord::default() }).collect();
-        let mut bins = vec![vec![0; 60]; 4];
-        bins[0] = vec![100; 60];
-        bins[1][..20].fill(100);
-        let client = ClientResult { long, bins, lasted: 60.0, ..ClientResult::default() };
-        let v = measure(&scenario("duration='60s'\n[[traffic]]\nkind='long'\nflows=4"), &run(client));
-        // Two slices after the warm-up, one flow alive of four in each.
-        assert_eq!((v["jain_20s"], v["zero_slices"]), (0.25, 0.75));
-    }
-
-    #[test]
-    fn medians_of_seeds() {
-        let run = |x: f64| Values::from([("goodput_kbps".to_owned(), x)]);
-        let s = summarize(&[run(3.0), run(1.0), run(2.0)])["goodput_kbps"];
-        assert_eq!((s.median, s.min, s.max), (2.0, 1.0, 3.0));
-    }
-}
+mod tests;

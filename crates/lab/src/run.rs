@@ -13,12 +13,14 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::bench::{Bench, Room, SERVER, SERVER_PORT};
+use super::browser;
 use super::middle::{self, Middle};
 use super::scenario::Scenario;
-use super::worker::secure::QuicSettings;
+use super::worker::browser::BrowserSpec;
+use super::worker::secure::{Identity, QuicSettings};
 use super::worker::{
-    CaptureResult, CaptureSpec, ClientResult, ClientSpec, EmulatorResult, EmulatorSpec, Say, ServerResult,
-    ServerSpec, Tick,
+    CaptureResult, CaptureSpec, ClientResult, ClientSpec, Cost, EmulatorResult, EmulatorSpec, Say,
+    ServerResult, ServerSpec, Tick,
 };
 
 /// How long a worker may take to start or to finish.
@@ -33,6 +35,9 @@ pub struct RunRecord {
     pub seed: u64,
     /// What the users saw.
     pub client: ClientResult,
+    /// What each group's way of fetching costs on the idle link, where that could be measured.
+    #[serde(default)]
+    pub costs: Vec<Option<Cost>>,
     /// What the server's kernel counted.
     pub server: ServerResult,
     /// How the emulated link did.
@@ -65,6 +70,7 @@ pub fn run_one(
     for (key, value) in &scenario.sysctl {
         bench.sysctl(key, value)?;
     }
+    bench.browsers(&scenario.browsers())?;
     // Dropped in the reverse order: the parts end before their namespaces go.
     let mut middle = Middle::start(&bench, scenario, discipline)?;
     let emulator: Worker<EmulatorResult> = Worker::start(
@@ -79,19 +85,12 @@ pub fn run_one(
             limit: 100_000,
         },
     )?;
-    let server: Worker<ServerResult> = Worker::start(
-        &bench,
-        Room::Server,
-        "server",
-        &ServerSpec {
-            port: SERVER_PORT,
-            congestion_control: scenario.congestion_control.clone(),
-            secure: scenario.secure().then(|| quic(scenario)),
-        },
-    )?;
+    let identity = Identity::new()?;
+    let costs = idle(&bench, scenario, &identity, seed, stop)?;
+    let server = server(&bench, scenario, &identity)?;
     let captures = capture.map(|dir| captures(&bench, scenario, discipline, seed, dir)).transpose()?;
     let client: Worker<ClientResult> =
-        Worker::start(&bench, Room::Users, "client", &client_spec(scenario, seed)?)?;
+        Worker::start(&bench, Room::Users, "client", &client_spec(&bench, scenario, &identity, seed)?)?;
     let mut seen = Seen::default();
     let result = watch(scenario, &client, &mut middle, &mut seen, progress, stop)?;
     let status = middle.status().context("the box's last status")?;
@@ -102,6 +101,7 @@ pub fn run_one(
     Ok(RunRecord {
         discipline: discipline.to_owned(),
         seed,
+        costs,
         client: result,
         server: server.finish()?,
         emulator: emulator.finish()?,
@@ -110,6 +110,43 @@ pub fn run_one(
         box_waits_ms: seen.waits_ms,
         cpu_s,
     })
+}
+
+fn server(bench: &Bench, scenario: &Scenario, identity: &Identity) -> anyhow::Result<Worker<ServerResult>> {
+    let spec = ServerSpec {
+        web: scenario.web(),
+        identity: identity.clone(),
+        port: SERVER_PORT,
+        congestion_control: scenario.congestion_control.clone(),
+        secure: scenario.secure().then(|| quic(scenario)),
+    };
+    Worker::start(bench, Room::Server, "server", &spec)
+}
+
+/// What fetching costs before there is a load, with a server of its own, so that nothing of it is counted later.
+fn idle(
+    bench: &Bench,
+    scenario: &Scenario,
+    identity: &Identity,
+    seed: u64,
+    stop: &AtomicBool,
+) -> anyhow::Result<Vec<Option<Cost>>> {
+    let server = server(bench, scenario, identity)?;
+    let idle: Worker<Vec<Option<Cost>>> =
+        Worker::start(bench, Room::Users, "idle", &client_spec(bench, scenario, identity, seed)?)?;
+    let costs = loop {
+        if stop.load(Ordering::Relaxed) {
+            bail!("stopped");
+        }
+        match idle.said.recv_timeout(Duration::from_millis(200)) {
+            Ok(Say::Done(costs)) => break costs,
+            Ok(Say::Failed(why)) => bail!("lab idle: {why}"),
+            Ok(_) | Err(RecvTimeoutError::Timeout) => {}
+            Err(RecvTimeoutError::Disconnected) => bail!("lab idle: ended without a word"),
+        }
+    };
+    server.finish()?;
+    Ok(costs)
 }
 
 /// Listeners at both ends, to `DIR/SCENARIO-DISCIPLINE-SEED-users.pcap` and `-server.pcap`.
@@ -139,8 +176,19 @@ fn quic(scenario: &Scenario) -> QuicSettings {
     }
 }
 
-fn client_spec(scenario: &Scenario, seed: u64) -> anyhow::Result<ClientSpec> {
+fn client_spec(
+    bench: &Bench,
+    scenario: &Scenario,
+    identity: &Identity,
+    seed: u64,
+) -> anyhow::Result<ClientSpec> {
+    let browser = browser::program().ok().map(|program| BrowserSpec {
+        program: program.to_owned(),
+        dir: bench.dir().to_owned(),
+        spki_sha256: identity.spki_sha256.clone(),
+    });
     Ok(ClientSpec {
+        browser,
         server: format!("{SERVER}:{SERVER_PORT}").parse()?,
         congestion_control: scenario.congestion_control.clone(),
         quic: quic(scenario),
@@ -148,6 +196,9 @@ fn client_spec(scenario: &Scenario, seed: u64) -> anyhow::Result<ClientSpec> {
         duration: scenario.duration.secs(),
         warmup: scenario.warmup.secs(),
         jitter: scenario.jitter.secs(),
+        rtt: scenario.rtt.secs(),
+        mtu: scenario.mtu,
+        overhead: scenario.overhead,
         traffic: scenario.traffic.clone(),
     })
 }

@@ -8,9 +8,13 @@ use std::str::FromStr;
 use std::time::Duration;
 
 use anyhow::ensure;
-use narrows_scenario::{Experiment, Size, TrafficKind, Transport};
+use narrows_scenario::{Experiment, Transport};
 use narrows_units::Rate;
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
+
+mod traffic;
+
+pub use traffic::{PageLaw, Traffic, Visits};
 
 /// A span of time in seconds, written as `200ms` or `1.5s`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, PartialOrd)]
@@ -74,20 +78,6 @@ mod text {
     }
 }
 
-/// Serde by the word scenario files use.
-mod transport {
-    use narrows_scenario::Transport;
-    use serde::{Deserialize as _, Deserializer, Serializer, de::Error as _};
-
-    pub fn serialize<S: Serializer>(value: &Transport, s: S) -> Result<S::Ok, S::Error> {
-        s.serialize_str(value.word())
-    }
-    pub fn deserialize<'de, D: Deserializer<'de>>(d: D) -> Result<Transport, D::Error> {
-        let word = String::deserialize(d)?;
-        Transport::ALL.into_iter().find(|t| t.word() == word).ok_or_else(|| D::Error::custom(word))
-    }
-}
-
 /// One experiment.
 #[derive(Clone, Debug, Serialize)]
 pub struct Scenario {
@@ -135,71 +125,6 @@ pub struct Scenario {
     pub ignored: Vec<String>,
 }
 
-/// A group of users that do the same.
-#[derive(Clone, Debug, Serialize, Deserialize)]
-#[serde(tag = "kind", rename_all = "snake_case")]
-pub enum Traffic {
-    /// Closed-loop users: each connection fetches one object after another, a new connection each time.
-    Objects {
-        /// How many users, each with an address of its own.
-        users: u32,
-        /// Parallel connections per user.
-        connections: u32,
-        /// Pause between objects: the mean of an exponential draw.
-        #[serde(with = "text")]
-        think: Span,
-        /// Bytes of an object.
-        #[serde(with = "text")]
-        size: Size,
-        /// What carries them.
-        #[serde(with = "transport")]
-        transport: Transport,
-    },
-    /// Connections that send for the whole run, each to a user of its own.
-    Long {
-        /// How many.
-        flows: u32,
-        /// What carries them.
-        #[serde(with = "transport")]
-        transport: Transport,
-    },
-}
-
-impl Traffic {
-    /// Addresses it takes.
-    #[must_use]
-    pub const fn users(&self) -> u32 {
-        match self {
-            Self::Objects { users, .. } => *users,
-            Self::Long { flows, .. } => *flows,
-        }
-    }
-
-    /// What carries it.
-    #[must_use]
-    pub const fn transport(&self) -> Transport {
-        match self {
-            Self::Objects { transport, .. } | Self::Long { transport, .. } => *transport,
-        }
-    }
-
-    /// What the lab's users can do; the file's check has refused all else.
-    fn of(traffic: &narrows_scenario::Traffic) -> Option<Self> {
-        let transport = traffic.transport;
-        match &traffic.kind {
-            TrafficKind::Objects { users, connections, think, size } => Some(Self::Objects {
-                users: *users,
-                connections: *connections,
-                think: (*think).into(),
-                size: size.clone(),
-                transport,
-            }),
-            TrafficKind::Long { flows } => Some(Self::Long { flows: *flows, transport }),
-            _ => None,
-        }
-    }
-}
-
 /// Most users a lab can address.
 pub const MAX_USERS: u32 = 10_000;
 /// Longest run: the lab keeps every user's bytes of every second.
@@ -234,15 +159,37 @@ impl Scenario {
         self.traffic.iter().any(|t| t.transport() != Transport::Tcp)
     }
 
+    /// Whether anybody speaks HTTP.
+    #[must_use]
+    pub fn web(&self) -> bool {
+        self.traffic.iter().any(|t| t.http().is_some())
+    }
+
+    /// The users who are browsers.
+    #[must_use]
+    pub fn browsers(&self) -> Vec<u32> {
+        let is_one = |user: &u32| matches!(self.group(*user), Some(Traffic::Browser { .. }));
+        if self.traffic.iter().any(|t| matches!(t, Traffic::Browser { .. })) {
+            (0..self.users()).filter(is_one).collect()
+        } else {
+            Vec::new()
+        }
+    }
+
     /// What carries a user's data.
     #[must_use]
     pub fn transport(&self, user: u32) -> Transport {
+        self.group(user).map_or(Transport::Tcp, Traffic::transport)
+    }
+
+    /// What a user does.
+    #[must_use]
+    pub fn group(&self, user: u32) -> Option<&Traffic> {
         let mut first = 0;
-        let group = self.traffic.iter().find(|t| {
+        self.traffic.iter().find(|t| {
             first += t.users();
             user < first
-        });
-        group.map_or(Transport::Tcp, Traffic::transport)
+        })
     }
 
     fn of(experiment: &Experiment) -> anyhow::Result<Self> {

@@ -12,7 +12,7 @@ use super::metrics::{self, Spread, Values};
 use super::run::{RunRecord, run_one};
 use super::scenario::Scenario;
 use super::worker::Tick;
-use super::{bench, middle};
+use super::{bench, browser, middle};
 
 /// How to run a scenario.
 #[derive(Clone, Debug, Default)]
@@ -104,9 +104,12 @@ impl Suite {
     /// Checks that there is something to run.
     ///
     /// # Errors
-    /// If `only` names nothing sensible, or this machine has no namespaces to give.
+    /// If `only` names nothing sensible, a browser is asked for where none is installed, or this machine has no namespaces to give.
     pub fn new(scenario: Scenario, options: SuiteOptions) -> anyhow::Result<Self> {
         bench::available()?;
+        if let Some(why) = browser::missing(&scenario) {
+            bail!("{why}");
+        }
         // --only may name a variant the file does not list: it is meant for trying things out.
         let disciplines =
             if options.only.is_empty() { scenario.disciplines.clone() } else { options.only.clone() };

@@ -6,19 +6,31 @@ use std::io::Write as _;
 
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 
+pub mod browser;
 pub mod capture;
+mod cdp;
 pub mod client;
 mod connection;
+mod content;
 pub mod emulator;
+mod fetch;
+mod http;
+pub mod idle;
+mod long;
+mod meter;
+mod pages;
 mod patience;
 pub mod quic;
 pub mod record;
 pub mod secure;
 pub mod server;
+mod visits;
+pub mod web;
 
 pub use capture::{CaptureResult, CaptureSpec};
 pub use client::ClientSpec;
 pub use emulator::{EmulatorResult, EmulatorSpec};
+pub use idle::Cost;
 pub use record::{ClientResult, ObjectRecord};
 pub use server::{ServerResult, ServerSpec};
 
@@ -75,6 +87,7 @@ pub fn main(role: &str, spec: &str) -> anyhow::Result<()> {
         "server" => run(spec, server::run),
         "emulator" => run(spec, emulator::run),
         "capture" => run(spec, capture::run),
-        _ => anyhow::bail!("lab worker '{role}': expected client, server, emulator or capture"),
+        "idle" => run(spec, idle::run),
+        _ => anyhow::bail!("lab worker '{role}': expected client, server, emulator, capture or idle"),
     }
 }

@@ -11,7 +11,7 @@ use crate::load::{self, AROUND, Files, Target};
 use crate::read::{Reader, shown};
 use crate::sweep::{self, Axis, MOST_RUNS};
 use crate::table::{self, filled, put, substitute};
-use crate::{Claim, Discipline, Error, Labels, Run, Scenario, Thin, Transport};
+use crate::{Claim, Discipline, Error, Labels, Run, Scenario, Thin, TrafficKind, Transport};
 
 /// A scenario file with all it varies and claims.
 #[derive(Clone, Debug)]
@@ -212,10 +212,27 @@ impl Experiment {
             return Err(Error::new("loss", problem));
         }
         for (i, t) in scenario.traffic.iter().enumerate() {
-            let word = t.kind.word();
-            if !matches!(word, "objects" | "long") {
-                let expected = "objects or long: the lab's users do nothing else yet; 'narrows sim' does";
-                return Err(Error::value(&format!("traffic.{i}.kind"), format!("'{word}'"), expected));
+            let word = t.word();
+            let at = |key: &str| format!("traffic.{i}.{key}");
+            match &t.kind {
+                TrafficKind::Objects { .. } | TrafficKind::Long { .. } => {}
+                TrafficKind::Files { arrivals: Some(_), .. } => {}
+                TrafficKind::Files { .. } => {
+                    return Err(Error::new(
+                        at("arrivals"),
+                        "is missing: the lab's files come as they arrive",
+                    ));
+                }
+                TrafficKind::Pages { .. } if t.web.http.is_some() => {}
+                TrafficKind::Pages { .. } => {
+                    let problem = "is missing: expected 1.1, 2 or 3, which the lab's pages are loaded with";
+                    return Err(Error::new(at("http"), problem));
+                }
+                _ => {
+                    let expected = "objects or long, files, pages or browser: the lab's users do nothing else yet; \
+                                    'narrows sim' does";
+                    return Err(Error::value(&at("kind"), format!("'{word}'"), expected));
+                }
             }
         }
         Ok(ForLab { ignored: self.ignored_by_lab(), scenario, thin, disciplines })
@@ -339,6 +356,9 @@ fn coordinate(key: &str, value: &Value, scope: &Table) -> Result<String, Error> 
 /// Refuses what only the lab has: a kernel's disciplines, stacks other than TCP.
 fn only_in_lab(scenario: &Scenario, target: Target) -> Result<(), Error> {
     for (i, t) in scenario.traffic.iter().enumerate() {
+        if let (Some((key, problem)), Target::Simulator) = (t.web.of_lab_only(), target) {
+            return Err(Error::new(format!("traffic.{i}.{key}"), problem));
+        }
         if t.transport != Transport::Tcp && target == Target::Simulator {
             let expected =
                 "tcp: only the lab has a stack of the other kinds; opaque = true hides TCP from queues";

@@ -26,6 +26,7 @@ mod sweep;
 mod table;
 mod topology;
 mod traffic;
+mod web;
 
 pub use claim::{Bound, Claim, Formula, Judgment, Labels, Outcome, Sample};
 pub use error::Error;
@@ -37,3 +38,4 @@ pub use scenario::{Group, LabSettings, Probes, Run, Scenario, Series, Thin};
 pub use size::{LARGEST, Size, web_sizes};
 pub use topology::{Delays, Discipline, Edge, Hosts, Link, Loss, Policy, Spread, Topology};
 pub use traffic::{LogEntry, LogSource, LogTiming, OpenedBy, Traffic, TrafficKind, Transport};
+pub use web::{Http, Visits, Web};

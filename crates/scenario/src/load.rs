@@ -5,6 +5,7 @@ pub(crate) mod log;
 pub(crate) mod tcp;
 pub(crate) mod topology;
 mod traffic;
+mod web;
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use narrows_tcp::Config;
 use narrows_units::{Dscp, Duration, Rate};
 
-use crate::Size;
+use crate::{Size, Web};
 
 /// A group of flows or users that do the same.
 #[derive(Clone, Debug, PartialEq)]
@@ -35,6 +35,8 @@ pub struct Traffic {
     pub opaque: bool,
     /// What carries the data; the simulator has TCP alone.
     pub transport: Transport,
+    /// What only the lab's users do.
+    pub web: Web,
     /// When it begins.
     pub start: Duration,
     /// When it ends, at most the duration: no new transfers then, endless ones stop.
@@ -207,6 +209,12 @@ impl Traffic {
     #[must_use]
     pub const fn users(&self) -> u32 {
         self.kind.users()
+    }
+
+    /// Its kind, as the file calls it.
+    #[must_use]
+    pub const fn word(&self) -> &'static str {
+        if self.web.browser { "browser" } else { self.kind.word() }
     }
 }
 

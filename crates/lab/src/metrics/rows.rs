@@ -1,6 +1,6 @@
 //! The rows of the table, and how their values are written.
 
-use narrows_scenario::Transport;
+use narrows_scenario::{Http, Transport};
 
 /// How a value is written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -60,12 +60,33 @@ pub const ROWS: &[Row] = &[
     row("stall_max_s", "longest stall", Unit::Seconds),
     row("stall_over_5s", "stall above 5 s", Unit::Share),
     row("stall_over_20s", "stall above 20 s", Unit::Share),
+    row("pages_done", "pages done", Unit::Count),
+    row("pages_cut", "pages cut off at the end", Unit::Count),
+    row("pages_failed", "pages failed", Unit::Count),
+    row("page_mean_s", "page time, mean", Unit::Seconds),
+    row("page_p50_s", "page time p50", Unit::Seconds),
+    row("page_p95_s", "page time p95", Unit::Seconds),
+    row("page_p99_s", "page time p99", Unit::Seconds),
+    row("page_small_p50_s", "  up to 100 kB p50", Unit::Seconds),
+    row("page_small_p95_s", "  up to 100 kB p95", Unit::Seconds),
+    row("page_large_p50_s", "  from 300 kB p50", Unit::Seconds),
+    row("page_large_p95_s", "  from 300 kB p95", Unit::Seconds),
+    row("page_first_byte_p50_s", "page's first byte p50", Unit::Seconds),
+    row("page_first_byte_p95_s", "page's first byte p95", Unit::Seconds),
+    row("page_object_p50_s", "page's objects p50", Unit::Seconds),
+    row("page_object_p95_s", "page's objects p95", Unit::Seconds),
     row("user_stall_p50_s", "user's longest stall p50", Unit::Seconds),
     row("user_stall_max_s", "user's longest stall", Unit::Seconds),
     row("user_stall_over_5s", "users with a stall above 5 s", Unit::Share),
     row("user_stall_over_20s", "users with a stall above 20 s", Unit::Share),
+    row("visits_begun", "users who came", Unit::Count),
+    row("visits_done", "users who went", Unit::Count),
+    row("users_present", "users there at a time", Unit::Ratio),
+    row("visit_p50_s", "time from coming to going p50", Unit::Seconds),
+    row("visit_p95_s", "time from coming to going p95", Unit::Seconds),
     row("admitted_stall_p99_s", "stall once connected p99", Unit::Seconds),
     row("connect_p50_s", "connect p50", Unit::Seconds),
+    row("connect_p95_s", "connect p95", Unit::Seconds),
     row("connect_p99_s", "connect p99", Unit::Seconds),
     row("entry_p50_s", "user's first connection p50", Unit::Seconds),
     row("entry_p99_s", "user's first connection p99", Unit::Seconds),
@@ -73,6 +94,9 @@ pub const ROWS: &[Row] = &[
     row("first_byte_p50_s", "first byte p50", Unit::Seconds),
     row("first_byte_p99_s", "first byte p99", Unit::Seconds),
     row("goodput_kbps", "goodput", Unit::Kbps),
+    row("link_bytes", "bytes over the thin link", Unit::Count),
+    row("useful_bytes", "  payload of them", Unit::Count),
+    row("waste", "bytes of no use", Unit::Share),
     row("jain_20s", "Jain index over 20 s", Unit::Ratio),
     row("jain_20s_min", "Jain index, worst slice", Unit::Ratio),
     row("zero_slices", "20 s slices with nothing", Unit::Share),
@@ -110,20 +134,51 @@ pub(super) const BY_TRANSPORT: &[Row] = &[
     row("stall_over_5s", "stall above 5 s", Unit::Share),
     row("stall_over_20s", "stall above 20 s", Unit::Share),
     row("user_stall_over_5s", "users with a stall above 5 s", Unit::Share),
+    row("pages_done", "pages done", Unit::Count),
+    row("page_p50_s", "page time p50", Unit::Seconds),
+    row("page_p95_s", "page time p95", Unit::Seconds),
     row("connect_p50_s", "connect with handshake p50", Unit::Seconds),
+    row("connect_p95_s", "connect with handshake p95", Unit::Seconds),
     row("goodput_kbps", "goodput", Unit::Kbps),
+    row("link_bytes", "bytes over the thin link", Unit::Count),
+    row("useful_bytes", "  payload of them", Unit::Count),
+    row("waste", "bytes of no use", Unit::Share),
     row("jain_20s", "Jain index over 20 s", Unit::Ratio),
     row("flow_stall_max_s", "flow's longest stall", Unit::Seconds),
 ];
 
+/// What is shown of each version of HTTP by itself where a scenario has several; keys have its word before them.
+pub(super) const BY_HTTP: &[Row] = &[
+    row("pages_done", "pages done", Unit::Count),
+    row("page_mean_s", "page time, mean", Unit::Seconds),
+    row("page_p50_s", "page time p50", Unit::Seconds),
+    row("page_p95_s", "page time p95", Unit::Seconds),
+    row("page_p99_s", "page time p99", Unit::Seconds),
+    row("user_stall_over_5s", "users with a stall above 5 s", Unit::Share),
+    row("connect_p50_s", "connect with handshake p50", Unit::Seconds),
+    row("goodput_kbps", "goodput", Unit::Kbps),
+    row("waste", "bytes of no use", Unit::Share),
+];
+
+/// A version of HTTP in a key.
+pub(super) const fn http_word(http: Http) -> &'static str {
+    match http {
+        Http::One => "http1",
+        Http::Two => "http2",
+        Http::Three => "http3",
+    }
+}
+
 /// Every row of the table: its key, its label, how it is written.
 pub fn rows() -> impl Iterator<Item = (String, String, Unit)> {
     let common = ROWS.iter().map(|r| (r.key.to_owned(), r.label.to_owned(), r.unit));
-    let apart = Transport::ALL.into_iter().flat_map(|t| {
-        BY_TRANSPORT.iter().map(move |r| {
+    let transports = Transport::ALL.into_iter().map(|t| (t.word(), t.word().to_owned(), BY_TRANSPORT));
+    let versions = Http::ALL.into_iter().map(|h| (http_word(h), format!("HTTP/{}", h.word()), BY_HTTP));
+    let apart = transports.chain(versions).flat_map(|(word, name, rows)| {
+        rows.iter().map(move |r| {
             let indent = r.label.len() - r.label.trim_start().len();
-            let label = format!("{}{}: {}", &r.label[..indent], t.word(), r.label.trim_start());
-            (format!("{}_{}", t.word(), r.key), label, r.unit)
+            let label = format!("{}{name}: {}", &r.label[..indent], r.label.trim_start());
+            (format!("{word}_{}", r.key), label, r.unit)
         })
     });
     common.chain(apart)

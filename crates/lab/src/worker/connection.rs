@@ -3,7 +3,7 @@
 use std::io;
 use std::net::{IpAddr, SocketAddr};
 use std::pin::Pin;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Context, Poll};
 use std::time::Instant;
@@ -19,13 +19,20 @@ use tokio_rustls::client::TlsStream;
 use super::client::user_address;
 use super::secure::{HOST, QuicSettings, SECURE_PORT, client_quic, client_tls};
 use super::server::{REQUEST, congestion_control, padded};
+use super::web::{OVER_QUIC, OVER_TLS};
 
 /// What the users' connections have in common.
 pub(super) struct Ways {
-    server: SocketAddr,
+    pub(super) server: SocketAddr,
     congestion_control: String,
     tls: TlsConnector,
     quic: quinn::ClientConfig,
+    /// The same where HTTP follows.
+    pub(super) http1: TlsConnector,
+    pub(super) http2: TlsConnector,
+    pub(super) http3: quinn::ClientConfig,
+    /// Bytes a connection lets be under way, if not as many as its stack would.
+    window: Option<u32>,
     /// UDP payload that live QUIC connections took.
     pub(super) quic_bytes: Arc<AtomicU64>,
 }
@@ -36,12 +43,18 @@ impl Ways {
         server: SocketAddr,
         congestion_control: String,
         quic: &QuicSettings,
+        window: Option<u32>,
     ) -> anyhow::Result<Self> {
+        let tls = |speak| anyhow::Ok(TlsConnector::from(Arc::new(client_tls(speak)?)));
         Ok(Self {
+            http1: tls(Some(OVER_TLS[1]))?,
+            http2: tls(Some(OVER_TLS[0]))?,
+            http3: client_quic(client_tls(Some(OVER_QUIC))?, quic, window)?,
+            window,
             server,
             congestion_control,
-            tls: TlsConnector::from(Arc::new(client_tls()?)),
-            quic: client_quic(client_tls()?, quic)?,
+            tls: tls(None)?,
+            quic: client_quic(client_tls(None)?, quic, window)?,
             quic_bytes: Arc::default(),
         })
     }
@@ -75,9 +88,12 @@ impl Ways {
         }
     }
 
-    async fn tcp(&self, user: u32, server: SocketAddr) -> anyhow::Result<TcpStream> {
+    pub(super) async fn tcp(&self, user: u32, server: SocketAddr) -> anyhow::Result<TcpStream> {
         let socket = TcpSocket::new_v4()?;
         congestion_control(&socket, &self.congestion_control)?;
+        if let Some(window) = self.window {
+            socket.set_recv_buffer_size(window)?;
+        }
         socket.bind((user_address(user), 0).into())?;
         let stream = socket.connect(server).await?;
         stream.set_nodelay(true)?;
@@ -136,23 +152,57 @@ impl Drop for Quic {
 /// When something came from the socket below TLS, which hands on whole records of up to 16 kB. Empty for the others:
 /// there it came when it was read.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Arrivals(Arc<Mutex<Vec<Instant>>>);
+pub(super) struct Arrivals {
+    noted: Arc<Mutex<Vec<Instant>>>,
+    ear: Option<Arc<Ear>>,
+}
+
+/// Somebody who is told of arrivals at once, from the moment of listening on.
+pub(super) struct Ear {
+    listens: AtomicBool,
+    hear: Box<dyn Fn(Instant) + Send + Sync>,
+}
+
+impl Ear {
+    pub(super) fn new(hear: impl Fn(Instant) + Send + Sync + 'static) -> Self {
+        Self { listens: AtomicBool::new(false), hear: Box::new(hear) }
+    }
+
+    pub(super) fn listen(&self) {
+        self.listens.store(true, Ordering::Relaxed);
+    }
+}
+
+impl std::fmt::Debug for Ear {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_tuple("Ear").field(&self.listens).finish()
+    }
+}
 
 impl Arrivals {
+    /// Told to somebody, and not kept.
+    pub(super) fn told_to(ear: Arc<Ear>) -> Self {
+        Self { ear: Some(ear), ..Self::default() }
+    }
+
     /// Those not taken yet, in order.
     pub(super) fn take(&self) -> Vec<Instant> {
-        std::mem::take(&mut *self.0.lock().unwrap_or_else(PoisonError::into_inner))
+        std::mem::take(&mut *self.noted.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
     fn note(&self) {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).push(Instant::now());
+        match &self.ear {
+            None => self.noted.lock().unwrap_or_else(PoisonError::into_inner).push(Instant::now()),
+            Some(ear) if ear.listens.load(Ordering::Relaxed) => (ear.hear)(Instant::now()),
+            Some(_) => {}
+        }
     }
 }
 
 /// A TCP socket that says when something came.
 pub(super) struct Socket {
-    stream: TcpStream,
-    arrivals: Arrivals,
+    pub(super) stream: TcpStream,
+    pub(super) arrivals: Arrivals,
 }
 
 impl AsyncRead for Socket {

@@ -1,30 +1,43 @@
 //! A user's stalls: the longest time in which none of the user's transfers got anything while one was waiting.
 
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 /// What is known of one user. Times are seconds since the load began.
 #[derive(Clone, Copy, Debug, Default)]
 struct User {
+    address: u32,
     waiting: u32,
     last: f64,
     longest: f64,
 }
 
-/// All users.
+/// All users: first those who are there all the time, each with the address of the same number, then those who come.
 #[derive(Debug)]
 pub(super) struct Patience {
-    users: Vec<Mutex<User>>,
+    users: Mutex<Vec<User>>,
     warmup: f64,
 }
 
 impl Patience {
     /// Nobody waits; what lies before `warmup` will not count.
     pub(super) fn new(users: u32, warmup: f64) -> Self {
-        Self { users: (0..users).map(|_| Mutex::default()).collect(), warmup }
+        let users = (0..users).map(|address| User { address, ..User::default() }).collect();
+        Self { users: Mutex::new(users), warmup }
+    }
+
+    fn all(&self) -> MutexGuard<'_, Vec<User>> {
+        self.users.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn with(&self, user: u32, change: impl FnOnce(&mut User)) {
-        change(&mut self.users[user as usize].lock().unwrap_or_else(PoisonError::into_inner));
+        change(&mut self.all()[user as usize]);
+    }
+
+    /// A user comes to an address; gives the user's number.
+    pub(super) fn add(&self, address: u32) -> u32 {
+        let mut all = self.all();
+        all.push(User { address, ..User::default() });
+        all.len() as u32 - 1
     }
 
     /// A transfer of the user's begins.
@@ -55,7 +68,12 @@ impl Patience {
 
     /// The longest stall of each user.
     pub(super) fn longest(&self) -> Vec<f64> {
-        self.users.iter().map(|u| u.lock().unwrap_or_else(PoisonError::into_inner).longest).collect()
+        self.all().iter().map(|u| u.longest).collect()
+    }
+
+    /// The address of each user.
+    pub(super) fn addresses(&self) -> Vec<u32> {
+        self.all().iter().map(|u| u.address).collect()
     }
 }
 
@@ -83,5 +101,10 @@ mod tests {
         p.end(1, 43.0);
         p.end(1, 46.0);
         assert_eq!(p.longest(), [4.0, 6.0]);
+        // Somebody comes to the first one's address and waits 5 s.
+        let came = p.add(0);
+        p.begin(came, 50.0);
+        p.end(came, 55.0);
+        assert_eq!((p.longest(), p.addresses()), (vec![4.0, 6.0, 5.0], vec![0, 1, 0]));
     }
 }

@@ -16,6 +16,7 @@ use tracing::{Event, Level, Metadata, Subscriber};
 
 use super::secure::{QuicSettings, SECURE_PORT, server_quic};
 use super::server::{REQUEST, header, wanted};
+use super::web::{WEB_PORT, over_quic};
 
 /// What the server's QUIC stack counted over all connections.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
@@ -48,6 +49,8 @@ struct Books {
 /// A server of QUIC.
 pub(super) struct QuicServer {
     endpoint: Endpoint,
+    /// Where HTTP/3 is spoken.
+    web: Option<Endpoint>,
     books: Arc<Mutex<Books>>,
     ptos: Arc<AtomicU64>,
 }
@@ -55,13 +58,21 @@ pub(super) struct QuicServer {
 impl QuicServer {
     /// Listens on [`SECURE_PORT`]; counts the probe timeouts of this process from here on.
     pub(super) fn new(tls: rustls::ServerConfig, settings: &QuicSettings) -> anyhow::Result<Self> {
-        let at = SocketAddr::from((Ipv4Addr::UNSPECIFIED, SECURE_PORT));
-        let endpoint = Endpoint::server(server_quic(tls, settings)?, at)
-            .with_context(|| format!("listen on UDP port {SECURE_PORT}"))?;
+        let endpoint = listen(tls, settings, SECURE_PORT)?;
         let ptos = Arc::new(AtomicU64::new(0));
         // A second server in one process would count into the first one's.
         let _ = tracing::subscriber::set_global_default(PtoCounter(ptos.clone()));
-        Ok(Self { endpoint, books: Arc::default(), ptos })
+        Ok(Self { endpoint, web: None, books: Arc::default(), ptos })
+    }
+
+    /// Listens on [`WEB_PORT`] too, for HTTP/3.
+    pub(super) fn also_web(
+        &mut self,
+        tls: rustls::ServerConfig,
+        settings: &QuicSettings,
+    ) -> anyhow::Result<()> {
+        self.web = Some(listen(tls, settings, WEB_PORT)?);
+        Ok(())
     }
 
     /// Serves for ever.
@@ -70,7 +81,11 @@ impl QuicServer {
         loop {
             tokio::select! {
                 incoming = self.endpoint.accept() => match incoming {
-                    Some(incoming) => drop(tokio::spawn(connection(incoming, self.books.clone()))),
+                    Some(incoming) => drop(tokio::spawn(connection(incoming, self.books.clone(), false))),
+                    None => return,
+                },
+                incoming = accept(self.web.as_ref()) => match incoming {
+                    Some(incoming) => drop(tokio::spawn(connection(incoming, self.books.clone(), true))),
                     None => return,
                 },
                 _ = second.tick() => {
@@ -105,7 +120,20 @@ fn lock(books: &Mutex<Books>) -> std::sync::MutexGuard<'_, Books> {
     books.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-async fn connection(incoming: Incoming, books: Arc<Mutex<Books>>) {
+fn listen(tls: rustls::ServerConfig, settings: &QuicSettings, port: u16) -> anyhow::Result<Endpoint> {
+    let at = SocketAddr::from((Ipv4Addr::UNSPECIFIED, port));
+    Endpoint::server(server_quic(tls, settings)?, at).with_context(|| format!("listen on UDP port {port}"))
+}
+
+/// The next one who knocks; nobody does where there is no door.
+async fn accept(endpoint: Option<&Endpoint>) -> Option<Incoming> {
+    match endpoint {
+        Some(endpoint) => endpoint.accept().await,
+        None => std::future::pending().await,
+    }
+}
+
+async fn connection(incoming: Incoming, books: Arc<Mutex<Books>>, web: bool) {
     let Ok(connection) = incoming.await else {
         lock(&books).gone.failed += 1;
         return;
@@ -116,9 +144,14 @@ async fn connection(incoming: Incoming, books: Arc<Mutex<Books>>) {
         books.gone.connections += 1;
         books.live.insert(id, connection.clone());
     }
-    while let Ok((send, receive)) = connection.accept_bi().await {
-        // A user who went away is the user's own record.
-        tokio::spawn(answer(send, receive));
+    // A user who went away is the user's own record.
+    if web {
+        let _ = over_quic(connection.clone()).await;
+        connection.closed().await;
+    } else {
+        while let Ok((send, receive)) = connection.accept_bi().await {
+            tokio::spawn(answer(send, receive));
+        }
     }
     let mut books = lock(&books);
     books.live.remove(&id);

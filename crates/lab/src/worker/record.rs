@@ -5,12 +5,18 @@ use serde::{Deserialize, Serialize};
 /// One object, fetched or not.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct ObjectRecord {
-    /// Whose it is.
+    /// Whose it is, by the address.
     pub user: u32,
+    /// Who has the address: the user of that number, or one who came.
+    #[serde(default)]
+    pub visitor: u32,
     /// Which of the user's connections.
     pub connection: u32,
     /// Body in bytes.
     pub size: u32,
+    /// Payload that came, the reply's header included.
+    #[serde(default)]
+    pub got: u32,
     /// When the user began to connect.
     pub start: f64,
     /// When the connection stood (of the attempt that succeeded).
@@ -55,6 +61,85 @@ pub struct LongRecord {
     pub failures: u32,
 }
 
+/// One page, loaded or not.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub struct PageRecord {
+    /// Whose it is, by the address.
+    pub user: u32,
+    /// Who has the address.
+    pub visitor: u32,
+    /// When the user began to connect.
+    pub start: f64,
+    /// When the first byte of the document came.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub first_byte: Option<f64>,
+    /// When the last object was whole; `None` if the page was cut off by the end of the run or failed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub done: Option<f64>,
+    /// When it was over, one way or another.
+    pub end: f64,
+    /// What a browser says it was loaded with (RFC 7301).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub protocol: Option<String>,
+    /// Whether a browser had set out.
+    #[serde(skip)]
+    pub begun: bool,
+    /// A connection broke before the page was whole.
+    #[serde(default)]
+    pub broken: bool,
+    /// Its objects, the document first.
+    pub parts: Vec<PartRecord>,
+    /// Its connections.
+    pub connects: Vec<ConnectRecord>,
+}
+
+impl PageRecord {
+    /// Bytes of all objects.
+    #[must_use]
+    pub fn size(&self) -> u64 {
+        self.parts.iter().map(|p| u64::from(p.size)).sum()
+    }
+}
+
+/// An object of a page.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub struct PartRecord {
+    /// Body in bytes.
+    pub size: u32,
+    /// When it was asked for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub start: Option<f64>,
+    /// When it was whole.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub done: Option<f64>,
+}
+
+/// A connection of a page.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub struct ConnectRecord {
+    /// When the user began to connect.
+    pub start: f64,
+    /// When it stood, handshakes included.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub connected: Option<f64>,
+    /// Payload that came over it.
+    pub got: u64,
+}
+
+/// One user who came.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub struct VisitRecord {
+    /// The address.
+    pub user: u32,
+    /// Which of those who came, numbered after the users who are there all the time.
+    pub visitor: u32,
+    /// When.
+    pub start: f64,
+    /// When the user went; `None` for those still there at the end of the run.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub end: Option<f64>,
+}
+
 /// All the users saw.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct ClientResult {
@@ -62,13 +147,25 @@ pub struct ClientResult {
     pub objects: Vec<ObjectRecord>,
     /// Every long flow.
     pub long: Vec<LongRecord>,
-    /// Payload received in each second, by user.
+    /// Every page that was begun.
+    #[serde(default)]
+    pub pages: Vec<PageRecord>,
+    /// Every user who came and went.
+    #[serde(default)]
+    pub visits: Vec<VisitRecord>,
+    /// Payload received in each second, by address.
     pub bins: Vec<Vec<u32>>,
     /// How long the load lasted.
     pub lasted: f64,
     /// Each user's longest time without anything while something was awaited, after the warm-up.
     #[serde(default)]
     pub user_stalls: Vec<f64>,
+    /// The address of each user in `user_stalls`; of one who came after all the others.
+    #[serde(default)]
+    pub addresses: Vec<u32>,
+    /// What crossed the thin link towards each group in each second: IP packets and link layer, in bytes.
+    #[serde(default)]
+    pub link: Vec<Vec<u64>>,
     /// UDP payload that reached a QUIC connection which was still there, bytes.
     #[serde(default)]
     pub quic_bytes: u64,
@@ -88,6 +185,20 @@ impl ClientResult {
             [&mut o.connected, &mut o.first_byte, &mut o.done].into_iter().flatten().for_each(round);
         }
         self.user_stalls.iter_mut().for_each(round);
+        for p in &mut self.pages {
+            [&mut p.start, &mut p.end]
+                .into_iter()
+                .chain(&mut p.first_byte)
+                .chain(&mut p.done)
+                .for_each(round);
+            p.parts.iter_mut().flat_map(|o| o.start.iter_mut().chain(&mut o.done)).for_each(round);
+            for c in &mut p.connects {
+                std::iter::once(&mut c.start).chain(&mut c.connected).for_each(round);
+            }
+        }
+        for v in &mut self.visits {
+            std::iter::once(&mut v.start).chain(&mut v.end).for_each(round);
+        }
         for l in &mut self.long {
             [&mut l.start, &mut l.stall].into_iter().chain(&mut l.connected).for_each(round);
         }

@@ -8,12 +8,14 @@ use anyhow::Context as _;
 use quinn::congestion::{BbrConfig, CubicConfig, NewRenoConfig};
 use quinn::crypto::rustls::{QuicClientConfig, QuicServerConfig};
 use quinn::{IdleTimeout, TransportConfig};
+use rcgen::PublicKeyData as _;
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
 use rustls::crypto::{CryptoProvider, ring, verify_tls13_signature};
 use rustls::pki_types::{CertificateDer, PrivatePkcs8KeyDer, ServerName, UnixTime};
 use rustls::version::TLS13;
 use rustls::{ClientConfig, DigitallySignedStruct, ServerConfig, SignatureScheme};
 use serde::{Deserialize, Serialize};
+use sha2::{Digest as _, Sha256};
 
 /// Name in the certificate.
 pub const HOST: &str = "lab";
@@ -38,7 +40,7 @@ impl QuicSettings {
     ///
     /// # Errors
     /// If quinn refuses the idle time-out.
-    pub(super) fn transport(&self) -> anyhow::Result<Arc<TransportConfig>> {
+    pub(super) fn transport(&self) -> anyhow::Result<TransportConfig> {
         let mut config = TransportConfig::default();
         config.max_idle_timeout(Some(IdleTimeout::try_from(IDLE)?));
         // The queue would be handed trains of datagrams in one.
@@ -61,43 +63,75 @@ impl QuicSettings {
                 config.congestion_controller_factory(Arc::new(cubic));
             }
         }
-        Ok(Arc::new(config))
+        Ok(config)
     }
 }
 
-/// The server's side of TLS, with a certificate of its own making.
-pub(super) fn server_tls() -> anyhow::Result<ServerConfig> {
-    let made = rcgen::generate_simple_self_signed([HOST.to_owned()]).context("certificate")?;
-    let key = PrivatePkcs8KeyDer::from(made.signing_key.serialize_der());
-    Ok(ServerConfig::builder_with_provider(Arc::new(ring::default_provider()))
+/// A certificate and its key, made for one run.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Identity {
+    certificate: Vec<u8>,
+    key: Vec<u8>,
+    /// What a browser is told to take although nobody vouches for it: SHA-256 of the public key's SubjectPublicKeyInfo.
+    pub spki_sha256: Vec<u8>,
+}
+
+impl Identity {
+    /// Makes one.
+    ///
+    /// # Errors
+    /// If no key can be made.
+    pub fn new() -> anyhow::Result<Self> {
+        let made = rcgen::generate_simple_self_signed([HOST.to_owned()]).context("certificate")?;
+        Ok(Self {
+            certificate: made.cert.der().to_vec(),
+            key: made.signing_key.serialize_der(),
+            spki_sha256: Sha256::digest(made.signing_key.subject_public_key_info()).to_vec(),
+        })
+    }
+}
+
+/// The server's side of TLS, for those who `speak` one of these, or nothing.
+pub(super) fn server_tls(identity: &Identity, speak: &[&[u8]]) -> anyhow::Result<ServerConfig> {
+    let key = PrivatePkcs8KeyDer::from(identity.key.clone());
+    let mut config = ServerConfig::builder_with_provider(Arc::new(ring::default_provider()))
         .with_protocol_versions(&[&TLS13])?
         .with_no_client_auth()
-        .with_single_cert(vec![made.cert.der().clone()], key.into())?)
+        .with_single_cert(vec![identity.certificate.clone().into()], key.into())?;
+    config.alpn_protocols = speak.iter().map(|s| s.to_vec()).collect();
+    Ok(config)
 }
 
 /// The server's side of QUIC.
 pub(super) fn server_quic(tls: ServerConfig, settings: &QuicSettings) -> anyhow::Result<quinn::ServerConfig> {
     let mut config = quinn::ServerConfig::with_crypto(Arc::new(QuicServerConfig::try_from(tls)?));
-    config.transport_config(settings.transport()?);
+    config.transport_config(Arc::new(settings.transport()?));
     Ok(config)
 }
 
-/// The users' side of TLS.
-pub(super) fn client_tls() -> anyhow::Result<ClientConfig> {
+/// The users' side of TLS, to speak this, or what needs no name.
+pub(super) fn client_tls(speak: Option<&[u8]>) -> anyhow::Result<ClientConfig> {
     let provider = Arc::new(ring::default_provider());
     let mut config = ClientConfig::builder_with_provider(provider.clone())
         .with_protocol_versions(&[&TLS13])?
         .dangerous()
         .with_custom_certificate_verifier(Arc::new(AnyCertificate(provider)))
         .with_no_client_auth();
+    config.alpn_protocols = speak.iter().map(|s| s.to_vec()).collect();
     config.resumption = rustls::client::Resumption::disabled();
     Ok(config)
 }
 
-/// The users' side of QUIC.
-pub(super) fn client_quic(tls: ClientConfig, settings: &QuicSettings) -> anyhow::Result<quinn::ClientConfig> {
+/// The users' side of QUIC; `window` limits the bytes under way to a user, if not quinn's own.
+pub(super) fn client_quic(
+    tls: ClientConfig,
+    settings: &QuicSettings,
+    window: Option<u32>,
+) -> anyhow::Result<quinn::ClientConfig> {
     let mut config = quinn::ClientConfig::new(Arc::new(QuicClientConfig::try_from(tls)?));
-    config.transport_config(settings.transport()?);
+    let mut transport = settings.transport()?;
+    window.map(|w| transport.receive_window(w.into()));
+    config.transport_config(Arc::new(transport));
     Ok(config)
 }
 

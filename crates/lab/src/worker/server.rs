@@ -14,7 +14,8 @@ use tokio::net::{TcpListener, TcpSocket};
 use tokio_rustls::TlsAcceptor;
 
 use super::quic::{QuicCounters, QuicServer};
-use super::secure::{QuicSettings, SECURE_PORT, server_tls};
+use super::secure::{Identity, QuicSettings, SECURE_PORT, server_tls};
+use super::web::{OVER_QUIC, OVER_TLS, WEB_PORT, over_tls};
 use super::{Say, say};
 
 /// Length of every reply's header.
@@ -31,6 +32,10 @@ pub struct ServerSpec {
     pub congestion_control: String,
     /// Whether TLS and QUIC are spoken too, on [`SECURE_PORT`], and how QUIC sends.
     pub secure: Option<QuicSettings>,
+    /// Whether HTTP is spoken, on [`WEB_PORT`].
+    pub web: bool,
+    /// Who it says it is.
+    pub identity: Identity,
 }
 
 /// What its kernel counted.
@@ -54,16 +59,22 @@ pub struct ServerResult {
 /// # Errors
 /// If the port or the congestion control cannot be had.
 pub fn run(spec: ServerSpec) -> anyhow::Result<ServerResult> {
+    let before = kernel_counters()?;
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let quic = runtime.block_on(async {
         let plain = listen(&spec, spec.port)?;
         tokio::spawn(accept(plain, None));
         let quic = match &spec.secure {
             Some(settings) => {
-                let tls = server_tls()?;
-                let acceptor = TlsAcceptor::from(Arc::new(tls.clone()));
-                tokio::spawn(accept(listen(&spec, SECURE_PORT)?, Some(acceptor)));
-                Some(QuicServer::new(tls, settings)?)
+                let tls = |speak: &[&[u8]]| server_tls(&spec.identity, speak);
+                let acceptor = |tls| TlsAcceptor::from(Arc::new(tls));
+                tokio::spawn(accept(listen(&spec, SECURE_PORT)?, Some(acceptor(tls(&[])?))));
+                let mut quic = QuicServer::new(tls(&[])?, settings)?;
+                if spec.web {
+                    tokio::spawn(accept_web(listen(&spec, WEB_PORT)?, acceptor(tls(&OVER_TLS)?)));
+                    quic.also_web(tls(&[OVER_QUIC])?, settings)?;
+                }
+                Some(quic)
             }
             None => None,
         };
@@ -80,10 +91,17 @@ pub fn run(spec: ServerSpec) -> anyhow::Result<ServerResult> {
         }
         anyhow::Ok(quic.map(|q| q.counters()))
     })?;
-    let result = kernel_counters().map(|counters| ServerResult { quic, ..counters });
+    let counters = since(&before, kernel_counters()?);
     // Hundreds of unfinished replies need no farewell.
     runtime.shutdown_timeout(Duration::from_millis(50));
-    result
+    let get = |name: &str| counters.get(name).copied().unwrap_or(0);
+    Ok(ServerResult {
+        out_segs: get("OutSegs"),
+        retrans_segs: get("RetransSegs"),
+        timeouts: get("TCPTimeouts"),
+        counters,
+        quic,
+    })
 }
 
 /// Pins the congestion control of a socket.
@@ -139,6 +157,21 @@ async fn accept(listener: TcpListener, tls: Option<TlsAcceptor>) {
     }
 }
 
+async fn accept_web(listener: TcpListener, tls: TlsAcceptor) {
+    loop {
+        match listener.accept().await {
+            Ok((stream, _)) => {
+                let tls = tls.clone();
+                drop(tokio::spawn(async move {
+                    stream.set_nodelay(true)?;
+                    over_tls(tls, stream).await
+                }));
+            }
+            Err(_) => tokio::time::sleep(Duration::from_millis(10)).await,
+        }
+    }
+}
+
 async fn answer(mut stream: impl AsyncRead + AsyncWrite + Unpin) -> std::io::Result<()> {
     let mut request = Vec::with_capacity(REQUEST);
     while !request.ends_with(b"\r\n\r\n") {
@@ -187,8 +220,11 @@ pub(super) fn padded<const N: usize>(head: &str) -> [u8; N] {
     out
 }
 
-fn kernel_counters() -> anyhow::Result<ServerResult> {
-    let mut counters = std::collections::BTreeMap::new();
+/// TCP's counters that are not zero, by their names.
+type Counters = std::collections::BTreeMap<String, u64>;
+
+fn kernel_counters() -> anyhow::Result<Counters> {
+    let mut counters = Counters::new();
     for (file, group) in [("/proc/self/net/snmp", "Tcp:"), ("/proc/self/net/netstat", "TcpExt:")] {
         let text = std::fs::read_to_string(file).with_context(|| file.to_owned())?;
         let mut lines = text.lines().filter(|l| l.starts_with(group));
@@ -200,12 +236,30 @@ fn kernel_counters() -> anyhow::Result<ServerResult> {
             }
         }
     }
-    let get = |name: &str| counters.get(name).copied().unwrap_or(0);
-    Ok(ServerResult {
-        out_segs: get("OutSegs"),
-        retrans_segs: get("RetransSegs"),
-        timeouts: get("TCPTimeouts"),
-        counters,
-        quic: None,
-    })
+    Ok(counters)
+}
+
+/// What was counted since `before`; what is no count stays as it is.
+fn since(before: &Counters, mut now: Counters) -> Counters {
+    for (name, v) in &mut now {
+        if !matches!(name.as_str(), "RtoAlgorithm" | "RtoMin" | "RtoMax" | "CurrEstab") {
+            *v -= before.get(name).copied().unwrap_or(0).min(*v);
+        }
+    }
+    now.retain(|_, v| *v > 0);
+    now
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_what_came_since_counts() {
+        let of = |pairs: [(&str, u64); 3]| Counters::from(pairs.map(|(k, v)| (k.to_owned(), v)));
+        let before = of([("OutSegs", 40), ("RtoMin", 200), ("TCPTimeouts", 2)]);
+        let now = of([("OutSegs", 100), ("RtoMin", 200), ("TCPTimeouts", 2)]);
+        let left = since(&before, now);
+        assert_eq!((left["OutSegs"], left["RtoMin"], left.len()), (60, 200, 2));
+    }
 }

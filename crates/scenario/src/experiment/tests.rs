@@ -6,6 +6,7 @@ use crate::{LogSource, Loss, OpenedBy, Series, Size, Topology, TrafficKind};
 
 mod edges;
 mod impossible;
+mod only_in_lab;
 
 const THIN: &str = r#"
     name = "t"

@@ -5,9 +5,9 @@ use narrows_units::{Dscp, Duration};
 
 use super::tcp::{self, Layer};
 use super::topology::{Draft, plain_name};
-use super::{Files, MOST_FLOWS};
+use super::{Files, MOST_FLOWS, web};
 use crate::read::Reader;
-use crate::{Error, LogSource, LogTiming, OpenedBy, Size, Traffic, TrafficKind, Transport};
+use crate::{Error, LogSource, LogTiming, OpenedBy, Size, Traffic, TrafficKind, Web};
 use narrows_settings::one_of;
 
 /// Most transfers of one entry of traffic over a whole run: each leaves a row of some 150 bytes.
@@ -43,8 +43,8 @@ pub(crate) fn read(entries: Vec<Reader<'_>>, around: &Around<'_>) -> Result<Vec<
         let mut t = entry(&r, around)?;
         t.name = match plain_name(&r, "name")? {
             Some(name) => name,
-            None if several => format!("{}{i}", t.kind.word()),
-            None => t.kind.word().to_owned(),
+            None if several => format!("{}{i}", t.word()),
+            None => t.word().to_owned(),
         };
         if all.iter().any(|other| other.name == t.name) {
             return Err(Error::value(
@@ -56,6 +56,7 @@ pub(crate) fn read(entries: Vec<Reader<'_>>, around: &Around<'_>) -> Result<Vec<
         t.first = all.iter().filter(|o| o.to == t.to).fold(0, |sum, o| sum.saturating_add(o.users()));
         flows += t.kind.parallel();
         bounded(&r, &t, flows)?;
+        web::bounded(&r, &t)?;
         r.finish()?;
         all.push(t);
     }
@@ -95,14 +96,14 @@ fn bounded(r: &Reader<'_>, t: &Traffic, flows: u64) -> Result<(), Error> {
 }
 
 fn entry(r: &Reader<'_>, around: &Around<'_>) -> Result<Traffic, Error> {
-    let kind = kind(r, &around.files)?;
-    let web =
+    let (kind, real) = kind(r, &around.files)?;
+    let asked =
         matches!(kind, TrafficKind::Objects { .. } | TrafficKind::Pages { .. } | TrafficKind::Log { .. });
     let (from, to) = groups(r, around)?;
     let (tcp_from, tcp_to) = ends(r, around, from, to)?;
     // A one-way agent's SYN takes the way of the data, so nobody can ask first.
     let oneway = tcp_from.handshake == Handshake::SynIsPacketZero;
-    let asks = web && !oneway;
+    let asks = asked && !oneway;
     let opened = [("sender", OpenedBy::Sender), ("receiver", OpenedBy::Receiver)];
     let default = if asks { OpenedBy::Receiver } else { OpenedBy::Sender };
     let opened_by = r.or("opened_by", default, |r, k| r.word(k, &opened))?;
@@ -117,8 +118,7 @@ fn entry(r: &Reader<'_>, around: &Around<'_>) -> Result<Traffic, Error> {
     }
     let header = r.or("header", if asks { HEADER } else { 0 }, |r, k| r.bytes(k, true))?;
     let opaque = r.or("opaque", false, |r, k| r.flag(k))?;
-    let transports = Transport::ALL.map(|t| (t.word(), t));
-    let transport = r.or("transport", Transport::Tcp, |r, k| r.word(k, &transports))?;
+    let transport = web::transport(r, &real)?;
     let (start, stop) = times(r, around.duration)?;
     Ok(Traffic {
         name: String::new(),
@@ -133,6 +133,7 @@ fn entry(r: &Reader<'_>, around: &Around<'_>) -> Result<Traffic, Error> {
         tcp_to,
         opaque,
         transport,
+        web: real,
         start,
         stop,
         kind,
@@ -209,36 +210,24 @@ fn group(r: &Reader<'_>, key: &'static str, default: &str, around: &Around<'_>) 
     })
 }
 
-const KINDS: [&str; 7] = ["long", "files", "objects", "pages", "telnet", "udp", "log"];
+const KINDS: [&str; 8] = ["long", "files", "objects", "pages", "browser", "telnet", "udp", "log"];
 
-fn kind(r: &Reader<'_>, files: &Files<'_>) -> Result<TrafficKind, Error> {
+fn kind(r: &Reader<'_>, files: &Files<'_>) -> Result<(TrafficKind, Web), Error> {
     let expected = format!("one of {}", KINDS.join(", "));
+    let word = r.must("kind", &expected, |r, k| r.text(k))?;
+    let mut web = web::web(r, word)?;
     let flows = || r.must("flows", "how many flows, 1 or more", |r, k| r.count(k, 1, u32::MAX));
-    let users = || r.must("users", "how many users, 1 or more", |r, k| r.count(k, 1, u32::MAX));
+    // Those who come and go take turns on so many hosts.
+    let users = || match web.visits {
+        Some(_) => r.or("users", 100, |r, k| r.count(k, 1, u32::MAX)),
+        None => r.must("users", "how many users, 1 or more", |r, k| r.count(k, 1, u32::MAX)),
+    };
     let connections = |default| r.or("connections", default, |r, k| r.count(k, 1, MOST_CONNECTIONS));
     let think = || r.or("think", Duration::ZERO, |r, k| r.time(k));
     let size = || r.or("size", Size::Web, |r, k| r.size(k));
-    Ok(match r.must("kind", &expected, |r, k| r.text(k))? {
+    let kind = match word {
         "long" => TrafficKind::Long { flows: flows()? },
-        "files" => {
-            let arrivals = r.number("arrivals", "arrivals per second, a number above 0", |x| x > 0.0)?;
-            let flows = r.count("flows", 1, u32::MAX)?;
-            let users = r.count("users", 1, MOST_FLOWS)?;
-            let users = match (arrivals, flows, users) {
-                (None, None, _) => {
-                    return Err(r.wrong("flows", "how many files, or arrivals = how many per second"));
-                }
-                (None, Some(_), Some(_)) => {
-                    return Err(
-                        r.wrong("users", "no such key without arrivals: each of the flows is a user's")
-                    );
-                }
-                (None, Some(flows), None) => flows,
-                (Some(_), _, users) => users.unwrap_or(100),
-            };
-            let size = r.must("size", "the size of a file, as \"64kB\"", |r, k| r.size(k))?;
-            TrafficKind::Files { flows, arrivals, users, size }
-        }
+        "files" => arriving(r)?,
         "objects" => TrafficKind::Objects {
             users: users()?,
             connections: connections(1)?,
@@ -248,8 +237,12 @@ fn kind(r: &Reader<'_>, files: &Files<'_>) -> Result<TrafficKind, Error> {
         "pages" => TrafficKind::Pages {
             users: users()?,
             connections: connections(6)?,
-            objects: r
-                .must("objects", "how many objects a page has, as 10 or \"exp:10\"", |r, k| r.size(k))?,
+            objects: match &web.page {
+                Some(page) => Size::Fixed(page.len() as u64),
+                None => {
+                    r.must("objects", "how many objects a page has, as 10 or \"exp:10\"", |r, k| r.size(k))?
+                }
+            },
             size: size()?,
             think: think()?,
         },
@@ -265,9 +258,30 @@ fn kind(r: &Reader<'_>, files: &Files<'_>) -> Result<TrafficKind, Error> {
             on: r.or("on", Duration::ZERO, |r, k| r.time(k))?,
             off: off(r)?,
         },
+        "browser" => web::browser(r, &mut web)?,
         "log" => log(r, files)?,
         other => return Err(r.wrong("kind", one_of(other, KINDS))),
-    })
+    };
+    Ok((kind, web))
+}
+
+/// Files, each over a connection of its own.
+fn arriving(r: &Reader<'_>) -> Result<TrafficKind, Error> {
+    let arrivals = r.number("arrivals", "arrivals per second, a number above 0", |x| x > 0.0)?;
+    let flows = r.count("flows", 1, u32::MAX)?;
+    let users = r.count("users", 1, MOST_FLOWS)?;
+    let users = match (arrivals, flows, users) {
+        (None, None, _) => {
+            return Err(r.wrong("flows", "how many files, or arrivals = how many per second"));
+        }
+        (None, Some(_), Some(_)) => {
+            return Err(r.wrong("users", "no such key without arrivals: each of the flows is a user's"));
+        }
+        (None, Some(flows), None) => flows,
+        (Some(_), _, users) => users.unwrap_or(100),
+    };
+    let size = r.must("size", "the size of a file, as \"64kB\"", |r, k| r.size(k))?;
+    Ok(TrafficKind::Files { flows, arrivals, users, size })
 }
 
 /// The pauses of a source that is on for a time.

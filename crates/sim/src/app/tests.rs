@@ -10,7 +10,7 @@ use core::ops::ControlFlow;
 use narrows_qdisc::{Framing, Limit, Spec};
 use narrows_scenario::{
     Delays, Discipline, Hosts, LabSettings, Link, LogEntry, LogSource, LogTiming, Loss, Probes, Size,
-    Topology, Transport,
+    Topology, Transport, Web,
 };
 use narrows_tcp::{Config, Preset};
 use narrows_units::{Dscp, Rate};
@@ -147,6 +147,7 @@ pub(super) fn traffic(kind: TrafficKind) -> Traffic {
         tcp_to: tcp,
         opaque: false,
         transport: Transport::Tcp,
+        web: Web::default(),
         start: Duration::from_secs(1),
         stop: Duration::from_secs(1_000_000),
         kind,

@@ -91,7 +91,7 @@ fn impossible_scenarios_end_in_one_sentence() {
             &thin,
             "\"objects\"",
             "\"ftp\"",
-            "traffic.0.kind = 'ftp': expected one of long, files, objects, pages, telnet, udp, log",
+            "traffic.0.kind = 'ftp': expected one of long, files, objects, pages, browser, telnet, udp, log",
         ),
         (
             &thin,

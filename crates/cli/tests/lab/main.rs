@@ -2,6 +2,8 @@
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot set itself up has failed")]
 
+mod web;
+
 use std::path::Path;
 use std::process::{Child, Command, Output, Stdio};
 use std::time::{Duration, Instant};
@@ -210,6 +212,33 @@ fn tls_and_quic_fetch_beside_tcp_and_say_what_they_did() {
     assert!(count(&client["quic_bytes"]) <= count(&quic["bytes"]), "no more came than was sent");
     assert_eq!(client["user_stalls"].as_array().unwrap().len(), 10);
     assert!(text(&out).contains("quic: longest stall p99"), "{}", text(&out));
+    check_waste(run);
+}
+
+/// What fetching costs on the idle link, and what the link carried under load.
+fn check_waste(run: &serde_json::Value) {
+    let (costs, values) = (&run["record"]["costs"], &run["values"]);
+    // SYN-ACK, FIN and an ACK or two are 54 to 74 bytes each; a TLS 1.3 server's flight with a certificate of half a
+    // kilobyte is about one kilobyte; a QUIC server pads its Initial to 1200 bytes (RFC 9000, section 14.1).
+    for (group, low, high) in [(0, 150.0, 500.0), (1, 800.0, 2_500.0), (2, 1_500.0, 6_000.0)] {
+        let points = costs[group]["points"].as_array().unwrap();
+        let point = |i: usize| (points[i][0].as_f64().unwrap(), points[i][1].as_f64().unwrap());
+        let ((small, cheap), (far, dear), (farther, dearer)) = (point(0), point(2), point(3));
+        assert!((low..high).contains(&(cheap - small)), "{costs}");
+        // At best 1448 of 1514 bytes for TCP.
+        assert!((1.03..1.2).contains(&((dearer - dear) / (farther - far))), "{costs}");
+    }
+    assert_eq!(costs[2], costs[3], "both go over QUIC");
+    let value = |key: &str| values[key].as_f64().unwrap();
+    let (link, useful) = (value("link_bytes"), value("useful_bytes"));
+    // 2 Mbit/s for 4 s, and what a full queue of 30 packets may let through late.
+    assert!(useful < link && link <= 1_000_000.0 + 30.0 * 1514.0, "{useful} of {link} bytes");
+    let parts: f64 = ["tcp", "tls", "quic"].iter().map(|t| value(&format!("{t}_link_bytes"))).sum();
+    assert!((parts - link).abs() < 0.5, "{parts} is not {link}");
+    for key in ["waste", "tcp_waste", "tls_waste", "quic_waste"] {
+        assert!((-0.1..1.0).contains(&value(key)), "{key}: {} of {costs}", value(key));
+    }
+    assert!(value("quic_connect_p95_s") >= value("quic_connect_p50_s"));
 }
 
 #[test]

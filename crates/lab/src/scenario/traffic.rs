@@ -1,0 +1,240 @@
+//! Who asks for what, as the lab's workers are told.
+
+use narrows_scenario::{Http, Size, TrafficKind, Transport};
+use serde::{Deserialize, Serialize};
+
+use super::{Span, text};
+
+/// Serde by the word scenario files use.
+mod transport {
+    use narrows_scenario::Transport;
+    use serde::{Deserialize as _, Deserializer, Serializer, de::Error as _};
+
+    pub fn serialize<S: Serializer>(value: &Transport, s: S) -> Result<S::Ok, S::Error> {
+        s.serialize_str(value.word())
+    }
+    pub fn deserialize<'de, D: Deserializer<'de>>(d: D) -> Result<Transport, D::Error> {
+        let word = String::deserialize(d)?;
+        Transport::ALL.into_iter().find(|t| t.word() == word).ok_or_else(|| D::Error::custom(word))
+    }
+}
+
+/// The same of a version of HTTP.
+mod http {
+    use narrows_scenario::Http;
+    use serde::{Deserialize as _, Deserializer, Serializer, de::Error as _};
+
+    pub fn serialize<S: Serializer>(value: &Http, s: S) -> Result<S::Ok, S::Error> {
+        s.serialize_str(value.word())
+    }
+    pub fn deserialize<'de, D: Deserializer<'de>>(d: D) -> Result<Http, D::Error> {
+        let word = String::deserialize(d)?;
+        Http::ALL.into_iter().find(|h| h.word() == word).ok_or_else(|| D::Error::custom(word))
+    }
+}
+
+/// Most objects of a page.
+const MOST_OBJECTS: u64 = 1_000;
+/// A group of users that do the same.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(tag = "kind", rename_all = "snake_case")]
+pub enum Traffic {
+    /// Closed-loop users: each connection fetches one object after another, a new connection each time.
+    Objects {
+        /// How many users, each with an address of its own.
+        users: u32,
+        /// Parallel connections per user.
+        connections: u32,
+        /// Pause between objects: the mean of an exponential draw.
+        #[serde(with = "text")]
+        think: Span,
+        /// Bytes of an object.
+        #[serde(with = "text")]
+        size: Size,
+        /// What carries them.
+        #[serde(with = "transport")]
+        transport: Transport,
+        /// Users who come and go; `None` for a closed loop.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        visits: Option<Visits>,
+    },
+    /// Users who load pages over HTTP, one after another.
+    Pages {
+        /// How many users, each with an address of its own.
+        users: u32,
+        /// Parallel connections of HTTP/1.1.
+        connections: u32,
+        /// What a page is made of.
+        page: PageLaw,
+        /// Pause between pages: the mean of an exponential draw.
+        #[serde(with = "text")]
+        think: Span,
+        /// The version of HTTP.
+        #[serde(with = "http")]
+        http: Http,
+        /// Users who come and go; `None` for a closed loop.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        visits: Option<Visits>,
+    },
+    /// Real browsers that load a page again and again.
+    Browser {
+        /// How many, each with an address of its own.
+        users: u32,
+        /// Bytes of the page's objects, the document first.
+        page: Vec<u64>,
+        /// Pause between pages: the mean of an exponential draw.
+        #[serde(with = "text")]
+        think: Span,
+        /// The version of HTTP.
+        #[serde(with = "http")]
+        http: Http,
+    },
+    /// Connections that send for the whole run, each to a user of its own.
+    Long {
+        /// How many.
+        flows: u32,
+        /// What carries them.
+        #[serde(with = "transport")]
+        transport: Transport,
+    },
+}
+
+/// What pages are made of.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum PageLaw {
+    /// These objects, in bytes, the document first.
+    Parts(Vec<u64>),
+    /// So many objects of such sizes.
+    Drawn {
+        /// How many.
+        #[serde(with = "text")]
+        objects: Size,
+        /// Bytes of each.
+        #[serde(with = "text")]
+        size: Size,
+    },
+}
+
+impl PageLaw {
+    /// The sizes of a page; `u` gives uniform numbers in [0, 1).
+    pub fn draw(&self, u: &mut impl FnMut() -> f64) -> Vec<u32> {
+        // A larger one would not come to its end either.
+        let whole = |n: u64| u32::try_from(n).unwrap_or(u32::MAX);
+        match self {
+            Self::Parts(sizes) => sizes.iter().map(|n| whole(*n)).collect(),
+            Self::Drawn { objects, size } => {
+                let n = objects.sample(u).min(MOST_OBJECTS);
+                (0..n).map(|_| whole(size.sample(u))).collect()
+            }
+        }
+    }
+
+    /// Mean size of an object.
+    #[must_use]
+    pub fn mean(&self) -> f64 {
+        match self {
+            Self::Parts(sizes) => sizes.iter().sum::<u64>() as f64 / sizes.len() as f64,
+            Self::Drawn { size, .. } => size.mean(),
+        }
+    }
+}
+
+/// An open loop: users come, fetch, and go.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Visits {
+    /// Users per second, a Poisson process.
+    pub arrivals: f64,
+    /// What each connection of a user fetches before the user goes.
+    pub fetches: u32,
+    /// How many come at most.
+    pub most: Option<u32>,
+}
+
+impl Visits {
+    fn of(traffic: &narrows_scenario::Traffic) -> Option<Self> {
+        let visits = traffic.web.visits?;
+        Some(Self { arrivals: visits.arrivals, fetches: visits.fetches, most: None })
+    }
+}
+
+impl Traffic {
+    /// Addresses it takes.
+    #[must_use]
+    pub const fn users(&self) -> u32 {
+        match self {
+            Self::Objects { users, .. } | Self::Pages { users, .. } | Self::Browser { users, .. } => *users,
+            Self::Long { flows, .. } => *flows,
+        }
+    }
+
+    /// What carries it.
+    #[must_use]
+    pub const fn transport(&self) -> Transport {
+        match self {
+            Self::Objects { transport, .. } | Self::Long { transport, .. } => *transport,
+            Self::Pages { http, .. } | Self::Browser { http, .. } => http.transport(),
+        }
+    }
+
+    /// The version of HTTP, where it is spoken.
+    #[must_use]
+    pub const fn http(&self) -> Option<Http> {
+        match self {
+            Self::Pages { http, .. } | Self::Browser { http, .. } => Some(*http),
+            Self::Objects { .. } | Self::Long { .. } => None,
+        }
+    }
+
+    /// How users come and go, if they do.
+    #[must_use]
+    pub const fn visits(&self) -> Option<Visits> {
+        match self {
+            Self::Objects { visits, .. } | Self::Pages { visits, .. } => *visits,
+            Self::Long { .. } | Self::Browser { .. } => None,
+        }
+    }
+
+    /// What the lab's users can do; the file's check has refused all else.
+    pub(super) fn of(traffic: &narrows_scenario::Traffic) -> Option<Self> {
+        let transport = traffic.transport;
+        match &traffic.kind {
+            TrafficKind::Objects { users, connections, think, size } => Some(Self::Objects {
+                users: *users,
+                connections: *connections,
+                think: (*think).into(),
+                size: size.clone(),
+                transport,
+                visits: Visits::of(traffic),
+            }),
+            TrafficKind::Pages { users, think, .. } if traffic.web.browser => Some(Self::Browser {
+                users: *users,
+                page: traffic.web.page.as_deref()?.to_vec(),
+                think: (*think).into(),
+                http: traffic.web.http?,
+            }),
+            TrafficKind::Pages { users, connections, objects, size, think } => Some(Self::Pages {
+                users: *users,
+                connections: *connections,
+                page: match &traffic.web.page {
+                    Some(parts) => PageLaw::Parts(parts.to_vec()),
+                    None => PageLaw::Drawn { objects: objects.clone(), size: size.clone() },
+                },
+                think: (*think).into(),
+                http: traffic.web.http?,
+                visits: Visits::of(traffic),
+            }),
+            // Each file is a user's who comes for it alone.
+            TrafficKind::Files { flows, arrivals: Some(arrivals), users, size } => Some(Self::Objects {
+                users: *users,
+                connections: 1,
+                think: Span::default(),
+                size: size.clone(),
+                transport,
+                visits: Some(Visits { arrivals: *arrivals, fetches: 1, most: *flows }),
+            }),
+            TrafficKind::Long { flows } => Some(Self::Long { flows: *flows, transport }),
+            _ => None,
+        }
+    }
+}

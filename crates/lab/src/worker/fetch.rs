@@ -1,0 +1,199 @@
+//! Closed loops of objects, each over a new connection.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use narrows_scenario::{Size, Transport};
+
+use super::client::{Life, RETRY, Run, object_end, pause};
+use super::connection::{Arrivals, Connection};
+use super::record::ObjectRecord;
+use super::server::HEADER;
+
+/// One connection of a user, and what it is made by.
+pub(super) struct Who {
+    pub(super) user: u32,
+    pub(super) visitor: u32,
+    pub(super) connection: u32,
+    pub(super) transport: Transport,
+    /// After how many objects the user goes; `None` for a user who is there all the time.
+    pub(super) most: Option<u32>,
+}
+
+/// One connection of a closed-loop user.
+pub(super) async fn objects(run: Arc<Run>, who: Who, think: f64, size: Size, mut rng: fastrand::Rng) -> Life {
+    let Who { user, visitor, connection, transport, most } = who;
+    let mut life = Life { user, ..Life::default() };
+    if most.is_none() {
+        pause(&run, rng.f64() * run.spec.jitter).await;
+    }
+    while !run.over() {
+        // A larger one would not come to its end either.
+        let size = u32::try_from(size.sample(&mut || rng.f64())).unwrap_or(u32::MAX);
+        let start = run.now();
+        let mut gap = Gap { last: start, connected: start, arrivals: Arrivals::default() };
+        run.patience.begin(visitor, start);
+        let mut object = ObjectRecord { user, visitor, connection, size, start, ..ObjectRecord::default() };
+        let fetch = fetch(&run, transport, &mut life, &mut object, &mut gap);
+        let whole = tokio::time::timeout_at(run.end, fetch).await;
+        object.end = run.now();
+        gap.catch_up(&run, &mut object);
+        run.patience.end(visitor, object_end(&run));
+        match whole {
+            Ok(()) if !object.broken => {
+                object.done = Some(object.end);
+                run.objects.fetch_add(1, Ordering::Relaxed);
+            }
+            // What is cut off counts with the stall it had.
+            _ => gap.note(&mut object, object_end(&run)),
+        }
+        life.objects.push(object);
+        if most.is_some_and(|most| life.objects.len() >= most as usize) {
+            break;
+        }
+        if think > 0.0 {
+            pause(&run, -think * (1.0 - rng.f64()).ln()).await;
+        }
+    }
+    life
+}
+
+/// Since when nothing has come.
+struct Gap {
+    last: f64,
+    connected: f64,
+    /// What came that nobody has read yet.
+    arrivals: Arrivals,
+}
+
+impl Gap {
+    fn note(&mut self, object: &mut ObjectRecord, now: f64) {
+        object.stall = object.stall.max(now - self.last);
+        if object.connected.is_some() {
+            object.stall_connected = object.stall_connected.max(now - self.connected);
+        }
+        self.last = now;
+        self.connected = now;
+    }
+
+    /// Notes what came over the socket, when it came. Of a handshake cut off by the end of the run nothing counts.
+    fn catch_up(&mut self, run: &Run, object: &mut ObjectRecord) {
+        let arrivals = self.arrivals.take();
+        if object.connected.is_none() {
+            return;
+        }
+        for instant in arrivals {
+            let at = run.at(instant);
+            run.patience.arrival(object.visitor, at);
+            self.note(object, at);
+        }
+    }
+}
+
+/// Fetches one object, trying until a connection stands.
+async fn fetch(run: &Run, transport: Transport, life: &mut Life, object: &mut ObjectRecord, gap: &mut Gap) {
+    loop {
+        let connect = run.ways.connect(object.user, transport, u64::from(object.size), &gap.arrivals);
+        let Ok(mut stream) = connect.await else {
+            gap.arrivals.take();
+            object.refused += 1;
+            tokio::time::sleep(RETRY).await;
+            continue;
+        };
+        let now = run.now();
+        object.connected = Some(now);
+        gap.connected = now;
+        match receive(run, life, object, gap, &mut stream).await {
+            Reply::Whole => return,
+            Reply::Broken => {
+                object.broken = true;
+                return;
+            }
+            Reply::TurnedAway(wait) => {
+                object.turned_away += 1;
+                object.connected = None;
+                tokio::time::sleep(wait).await;
+            }
+        }
+    }
+}
+
+enum Reply {
+    Whole,
+    Broken,
+    TurnedAway(Duration),
+}
+
+async fn receive(
+    run: &Run,
+    life: &mut Life,
+    object: &mut ObjectRecord,
+    gap: &mut Gap,
+    stream: &mut Connection,
+) -> Reply {
+    let expected = HEADER + object.size as usize;
+    let (mut got, mut head) = (0, Vec::with_capacity(HEADER));
+    let mut buffer = Vec::with_capacity(32 * 1024);
+    while got < expected {
+        let Some(n) = stream.read(&mut buffer).await else {
+            return if head.starts_with(b"HTTP/1.1 503") {
+                Reply::TurnedAway(retry_after(&head))
+            } else {
+                Reply::Broken
+            };
+        };
+        if head.len() < HEADER {
+            head.extend_from_slice(&buffer[..n.min(HEADER - head.len())]);
+        }
+        gap.catch_up(run, object);
+        let now = run.now();
+        got += n;
+        // A refusal ends no stall: the user still has nothing of the object.
+        if !head.starts_with(b"HTTP/1.1 503") {
+            object.first_byte.get_or_insert(now);
+            gap.note(object, now);
+            run.patience.arrival(object.visitor, now);
+            life.receive(run, now, n);
+            object.got = object.got.saturating_add(n as u32);
+        }
+    }
+    Reply::Whole
+}
+
+/// Seconds of `Retry-After` (RFC 9110, section 10.2.3), at most a minute; 5 if it is missing.
+fn retry_after(head: &[u8]) -> Duration {
+    let text = String::from_utf8_lossy(head).to_ascii_lowercase();
+    let secs = text
+        .split("retry-after:")
+        .nth(1)
+        .and_then(|t| t.split("\r\n").next()?.trim().parse::<u64>().ok())
+        .unwrap_or(5);
+    Duration::from_secs(secs.min(60))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn silences_by_hand() {
+        // Connected at 1 s, payload at 3 s and 4 s, cut off at 10 s.
+        let mut o = ObjectRecord::default();
+        let mut gap = Gap { last: 0.0, connected: 0.0, arrivals: Arrivals::default() };
+        o.connected = Some(1.0);
+        gap.connected = 1.0;
+        gap.note(&mut o, 3.0);
+        assert_eq!((o.stall, o.stall_connected), (3.0, 2.0));
+        gap.note(&mut o, 4.0);
+        gap.note(&mut o, 10.0);
+        assert_eq!((o.stall, o.stall_connected), (6.0, 6.0));
+    }
+
+    #[test]
+    fn waits_the_box_asks_for() {
+        assert_eq!(retry_after(b"HTTP/1.1 503 x\r\nRetry-After: 7\r\n\r\n"), Duration::from_secs(7));
+        assert_eq!(retry_after(b"HTTP/1.1 503 x\r\nretry-after: 9999\r\n"), Duration::from_secs(60));
+        assert_eq!(retry_after(b"HTTP/1.1 503 x\r\n\r\n"), Duration::from_secs(5));
+    }
+}

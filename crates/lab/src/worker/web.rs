@@ -1,0 +1,72 @@
+//! The lab's web server: HTTP/1.1 and HTTP/2 over TLS, HTTP/3 over QUIC, on one port.
+
+use std::convert::Infallible;
+
+use bytes::Bytes;
+use http::{Request, Response, StatusCode, header};
+use http_body_util::Full;
+use hyper::body::Incoming;
+use hyper::service::service_fn;
+use hyper_util::rt::{TokioExecutor, TokioIo};
+use tokio::net::TcpStream;
+use tokio_rustls::TlsAcceptor;
+
+use super::content::content;
+
+/// Port of the web server, TCP and UDP.
+pub const WEB_PORT: u16 = 8443;
+/// What it speaks over TLS (RFC 7301).
+pub(super) const OVER_TLS: [&[u8]; 2] = [b"h2", b"http/1.1"];
+/// What it speaks over QUIC.
+pub(super) const OVER_QUIC: &[u8] = b"h3";
+
+fn reply(path: &str) -> Response<Bytes> {
+    let (status, kind, body) = match content(path) {
+        Some((kind, body)) => (StatusCode::OK, kind, body),
+        None => (StatusCode::NOT_FOUND, "text/plain", Bytes::new()),
+    };
+    let mut reply = Response::new(body);
+    *reply.status_mut() = status;
+    let length = reply.body().len();
+    let headers = reply.headers_mut();
+    headers.insert(header::CONTENT_TYPE, header::HeaderValue::from_static(kind));
+    headers.insert(header::CONTENT_LENGTH, length.into());
+    headers.insert(header::CACHE_CONTROL, header::HeaderValue::from_static("no-store"));
+    reply
+}
+
+async fn serve(request: Request<Incoming>) -> Result<Response<Full<Bytes>>, Infallible> {
+    Ok(reply(request.uri().path()).map(Full::new))
+}
+
+/// Serves a TCP connection until it ends.
+pub(super) async fn over_tls(tls: TlsAcceptor, stream: TcpStream) -> anyhow::Result<()> {
+    let stream = tls.accept(stream).await?;
+    let two = stream.get_ref().1.alpn_protocol() == Some(OVER_TLS[0]);
+    let io = TokioIo::new(stream);
+    if two {
+        hyper::server::conn::http2::Builder::new(TokioExecutor::new())
+            .serve_connection(io, service_fn(serve))
+            .await?;
+    } else {
+        hyper::server::conn::http1::Builder::new().serve_connection(io, service_fn(serve)).await?;
+    }
+    Ok(())
+}
+
+/// Serves a QUIC connection until it ends.
+pub(super) async fn over_quic(connection: quinn::Connection) -> anyhow::Result<()> {
+    let mut server = h3::server::Connection::<_, Bytes>::new(h3_quinn::Connection::new(connection)).await?;
+    while let Some(resolver) = server.accept().await? {
+        // A user who went away is the user's own record.
+        tokio::spawn(async move {
+            let (request, mut stream) = resolver.resolve_request().await?;
+            let (head, body) = reply(request.uri().path()).into_parts();
+            stream.send_response(Response::from_parts(head, ())).await?;
+            stream.send_data(body).await?;
+            stream.finish().await?;
+            anyhow::Ok(())
+        });
+    }
+    Ok(())
+}

@@ -1,0 +1,39 @@
+use super::*;
+use crate::{Transport, Visits};
+
+#[test]
+fn only_the_lab_has_pages_of_http_and_users_who_come_and_go() {
+    let file = |entry: &str| {
+        let text =
+            format!("name = \"t\"\nrate = \"1mbit\"\ndiscipline = \"taq\"\ntraffic = [{{ {entry} }}]\n");
+        Experiment::parse(&text, &[]).unwrap()
+    };
+    for (entry, key, transport) in [
+        ("kind = \"objects\", arrivals = 2, visit = 3", "arrivals", Transport::Tcp),
+        ("kind = \"pages\", users = 2, objects = 5, http = \"1.1\"", "http", Transport::Tls),
+        ("kind = \"pages\", users = 2, page = [900, 80], http = \"3\"", "http", Transport::Quic),
+        ("kind = \"browser\"", "kind", Transport::Tls),
+        ("kind = \"browser\", http = 3", "kind", Transport::Quic),
+        ("kind = \"browser\", http = 1.1", "kind", Transport::Tls),
+    ] {
+        let lab = file(entry).for_lab().unwrap();
+        assert_eq!(lab.scenario.traffic[0].transport, transport, "{entry}");
+        let e = file(entry).expand().unwrap_err().to_string();
+        assert!(e.starts_with(&format!("traffic.0.{key}: only the lab")), "{e}");
+    }
+    let objects = file("kind = \"objects\", arrivals = 2, visit = 3").for_lab().unwrap().scenario;
+    assert_eq!(objects.traffic[0].web.visits, Some(Visits { arrivals: 2.0, fetches: 3 }));
+    assert_eq!(objects.traffic[0].users(), 100);
+    for (entry, says) in [
+        ("kind = \"pages\", users = 2, objects = 5", "traffic.0.http is missing"),
+        ("kind = \"pages\", users = 2, objects = 5, http = \"2\", transport = \"quic\"", "expected tls"),
+        ("kind = \"pages\", users = 2, http = \"2\", page = \"web\"", "the document first"),
+        ("kind = \"browser\", http = 4", "traffic.0.http = 4: expected 1.1, 2 or 3"),
+        ("kind = \"objects\", users = 2, visit = 2", "no such key without arrivals"),
+        ("kind = \"objects\", arrivals = 1e6", "at most 1e6 users in a run"),
+        ("kind = \"files\", flows = 2, size = 9", "traffic.0.arrivals is missing"),
+    ] {
+        let e = file(entry).for_lab().unwrap_err().to_string();
+        assert!(e.contains(says), "{entry}: {e}");
+    }
+}
