@@ -19,6 +19,8 @@ pub struct Handshake {
     pub certificate: u32,
     /// The client's Finished.
     pub finished: u32,
+    /// The server's session tickets, in its first 1-RTT packet.
+    pub tickets: u32,
 }
 
 /// When another full datagram fits into the window.
@@ -97,6 +99,8 @@ pub struct Config {
     pub peer_id: u8,
     /// NEW_CONNECTION_ID frames after the handshake (section 5.1.1).
     pub new_ids: u8,
+    /// Whether a server takes another connection id of the client's as soon as it has one, and retires the first.
+    pub retires: bool,
     /// What TLS says.
     pub handshake: Handshake,
 }

@@ -75,6 +75,10 @@ pub struct Endpoint {
     receive: ReceiveStream,
     /// From when on an ACK goes with what is sent anyway.
     bundle: Option<Instant>,
+    /// Connection ids to issue once what is due besides has left.
+    ids_due: u8,
+    /// The peer's first connection id is no longer used.
+    retired: bool,
     /// Whether the next packet that asks for an ACK puts the idle timeout off (RFC 9000, section 10.1).
     idle_reset: bool,
     loss_timer: Option<Instant>,
@@ -116,6 +120,8 @@ impl Endpoint {
             send: SendStream::default(),
             receive: ReceiveStream::default(),
             bundle: None,
+            ids_due: 0,
+            retired: false,
             idle_reset: false,
             loss_timer: None,
             pacing_timer: None,
@@ -176,6 +182,12 @@ impl Endpoint {
             self.set_loss_timer(config, now);
         }
         self.transmit(config, now, io);
+        let ids = std::mem::take(&mut self.ids_due);
+        if ids > 0 {
+            // In quinn another task gives them out.
+            self.space(Space::Data).new_ids += ids;
+            self.transmit(config, now, io);
+        }
     }
 
     /// Does what is due at `now`, if anything is.

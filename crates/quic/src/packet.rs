@@ -77,6 +77,8 @@ pub enum Frame {
     },
     /// NEW_CONNECTION_ID.
     NewConnectionId,
+    /// RETIRE_CONNECTION_ID.
+    RetireConnectionId,
     /// HANDSHAKE_DONE.
     HandshakeDone,
 }
@@ -199,6 +201,9 @@ pub(crate) const fn stream_head(offset: u64, length: Option<u64>) -> u32 {
 pub(crate) const fn new_id_len(len: u32) -> u32 {
     1 + 1 + 1 + 1 + len + 16
 }
+
+/// Bytes of a RETIRE_CONNECTION_ID frame (section 19.16).
+pub(crate) const RETIRE_LEN: u32 = 2;
 
 /// Bytes of a CONNECTION_CLOSE by an application, without a reason (section 19.19).
 pub(crate) const CLOSE_LEN: u32 = 3;

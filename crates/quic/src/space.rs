@@ -46,6 +46,7 @@ pub(crate) struct PacketSpace {
     pub(crate) ping: bool,
     pub(crate) handshake_done: bool,
     pub(crate) new_ids: u8,
+    pub(crate) retired_ids: u8,
 }
 
 impl PacketSpace {
@@ -57,7 +58,11 @@ impl PacketSpace {
 
     /// Whether something other than stream data and ACKs is to be sent.
     pub(crate) const fn has_control(&self) -> bool {
-        !self.crypto.is_empty() || self.ping || self.handshake_done || self.new_ids > 0
+        !self.crypto.is_empty()
+            || self.ping
+            || self.handshake_done
+            || self.new_ids > 0
+            || self.retired_ids > 0
     }
 
     /// The next CRYPTO frame for `room` bytes, and how many it takes.
@@ -78,6 +83,7 @@ impl PacketSpace {
         match frame {
             Frame::Crypto { offset, len } => drop(self.crypto.insert(offset, offset + len)),
             Frame::NewConnectionId => self.new_ids += 1,
+            Frame::RetireConnectionId => self.retired_ids += 1,
             Frame::HandshakeDone => self.handshake_done = true,
             Frame::Ping | Frame::Stream { .. } => {}
         }

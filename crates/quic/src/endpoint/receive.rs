@@ -43,7 +43,9 @@ impl Endpoint {
         let mut delivered = 0;
         for frame in &packet.frames {
             match *frame {
-                Frame::Ping | Frame::NewConnectionId => {}
+                Frame::Ping => {}
+                Frame::NewConnectionId => self.retire(config),
+                Frame::RetireConnectionId => self.ids_due = self.ids_due.saturating_add(1),
                 Frame::Crypto { offset, len } => self.on_crypto(config, now, space, (offset, len), io),
                 Frame::Stream { offset, len, .. } => delivered += self.receive.take(offset, len),
                 Frame::HandshakeDone => {
@@ -61,6 +63,13 @@ impl Endpoint {
         if packet.close {
             self.stop(config, now, State::Draining);
             io.event(QuicEvent::PeerClosed);
+        }
+    }
+
+    /// The peer has given another connection id.
+    fn retire(&mut self, config: &Config) {
+        if config.retires && self.side == Side::Server && !std::mem::replace(&mut self.retired, true) {
+            self.space(Space::Data).retired_ids += 1;
         }
     }
 
@@ -108,21 +117,23 @@ impl Endpoint {
             (Side::Server, Space::Initial) if whole(said.client_hello) => {
                 self.space(Space::Initial).say(said.server_hello);
                 self.space(Space::Handshake).say(said.certificate);
-                let data = self.space(Space::Data);
-                (data.open, data.new_ids) = (true, config.new_ids);
+                self.space(Space::Data).open = true;
+                self.ids_due = config.new_ids;
             }
             (Side::Client, Space::Initial) if whole(said.server_hello) => {
                 self.space(Space::Handshake).open = true;
             }
             (Side::Client, Space::Handshake) if whole(said.certificate) => {
                 self.space(Space::Handshake).say(said.finished);
-                let data = self.space(Space::Data);
-                (data.open, data.new_ids) = (true, config.new_ids);
+                self.space(Space::Data).open = true;
+                self.ids_due = config.new_ids;
                 self.state = State::Established;
                 io.event(QuicEvent::Established);
             }
             (Side::Server, Space::Handshake) if whole(said.finished) => {
-                self.space(Space::Data).handshake_done = true;
+                let data = self.space(Space::Data);
+                data.handshake_done = true;
+                data.say(said.tickets);
                 (self.state, self.confirmed) = (State::Established, true);
                 self.discard(config, now, Space::Handshake);
                 io.event(QuicEvent::Established);

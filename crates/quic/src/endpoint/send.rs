@@ -3,7 +3,9 @@
 use narrows_units::{Ecn, Instant};
 
 use super::{Endpoint, Side, State};
-use crate::packet::{CLOSE_LEN, Datagram, Frame, Packet, Space, TAG, header_len, new_id_len, number_len};
+use crate::packet::{
+    CLOSE_LEN, Datagram, Frame, Packet, RETIRE_LEN, Space, TAG, header_len, new_id_len, number_len,
+};
 use crate::rtt::GRANULARITY;
 use crate::space::Sent;
 use crate::{Config, Fit, Io};
@@ -213,6 +215,11 @@ impl Endpoint {
             s.new_ids -= 1;
             frames.push(Frame::NewConnectionId);
             left -= new_id_len(config.id.into());
+        }
+        while s.retired_ids > 0 && left >= RETIRE_LEN {
+            s.retired_ids -= 1;
+            frames.push(Frame::RetireConnectionId);
+            left -= RETIRE_LEN;
         }
         let (mut streams, mut again) = (false, false);
         while data && let Some((frame, len, old)) = self.send.next(left) {
