@@ -82,6 +82,8 @@ pub struct Config {
     pub probes: u32,
     /// What they carry.
     pub probe: Probe,
+    /// Whether 1-RTT probes ask for an ACK at once, as they may where both ends have draft-ietf-quic-ack-frequency.
+    pub immediate_ack: bool,
     /// Whether a client times 1-RTT packets only when the handshake is confirmed (section 6.2.1), and not from its
     /// completion on.
     pub confirmed_first: bool,

@@ -15,7 +15,8 @@ pub(crate) struct Congestion {
     /// A full datagram and the least window, bytes.
     pub(crate) datagram: u64,
     minimum: u64,
-    /// When the last congestion event was: of what was sent before, losses count no more.
+    /// When the last congestion event was: of what was sent before, losses count no more. What leaves in that instant
+    /// leaves after it.
     recovery: Option<Instant>,
     avoidance: Avoidance,
     /// The window of congestion avoidance in datagrams, fractions included, and the bytes it stood for.
@@ -67,7 +68,7 @@ impl Congestion {
     }
 
     pub(crate) fn on_ack(&mut self, now: Instant, acked: &Acked) {
-        if acked.app_limited || self.recovery.is_some_and(|at| acked.sent <= at) {
+        if acked.app_limited || self.recovery.is_some_and(|at| acked.sent < at) {
             return;
         }
         if self.cwnd < self.ssthresh {
@@ -94,7 +95,7 @@ impl Congestion {
     /// Packets were lost, or marked, of which the last was sent at `sent` (sections 7.3.2 and 7.6.2). Whether that is a
     /// new event.
     pub(crate) fn on_congestion(&mut self, now: Instant, sent: Instant, persistent: bool) -> bool {
-        if self.recovery.is_some_and(|at| sent <= at) {
+        if self.recovery.is_some_and(|at| sent < at) {
             return false;
         }
         self.recovery = Some(now);
@@ -137,7 +138,7 @@ mod tests {
         assert!(c.on_congestion(at(200), at(150), false));
         assert_eq!((c.cwnd, c.ssthresh()), (6_600, 6_600));
         // Sent before: the same event; it also grows nothing.
-        assert!(!c.on_congestion(at(300), at(200), false));
+        assert!(!c.on_congestion(at(300), at(199), false));
         c.on_ack(at(310), &acked(190, 6_600));
         assert_eq!(c.cwnd, 6_600);
         // 7.3.3: a datagram for each window of 5.5 datagrams; the sixth ACK reaches it.

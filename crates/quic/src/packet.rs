@@ -59,6 +59,8 @@ pub struct Ack {
 pub enum Frame {
     /// PING.
     Ping,
+    /// IMMEDIATE_ACK (draft-ietf-quic-ack-frequency, section 5).
+    ImmediateAck,
     /// CRYPTO.
     Crypto {
         /// Where it begins.

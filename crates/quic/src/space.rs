@@ -44,6 +44,7 @@ pub(crate) struct PacketSpace {
     crypto: Ranges,
     pub(crate) crypto_came: Ranges,
     pub(crate) ping: bool,
+    pub(crate) immediate_ack: bool,
     pub(crate) handshake_done: bool,
     pub(crate) new_ids: u8,
     pub(crate) retired_ids: u8,
@@ -60,6 +61,7 @@ impl PacketSpace {
     pub(crate) const fn has_control(&self) -> bool {
         !self.crypto.is_empty()
             || self.ping
+            || self.immediate_ack
             || self.handshake_done
             || self.new_ids > 0
             || self.retired_ids > 0
@@ -85,7 +87,7 @@ impl PacketSpace {
             Frame::NewConnectionId => self.new_ids += 1,
             Frame::RetireConnectionId => self.retired_ids += 1,
             Frame::HandshakeDone => self.handshake_done = true,
-            Frame::Ping | Frame::Stream { .. } => {}
+            Frame::Ping | Frame::ImmediateAck | Frame::Stream { .. } => {}
         }
     }
 

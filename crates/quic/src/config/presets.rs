@@ -35,6 +35,7 @@ const RFC: Config = Config {
     initial_rtt: Duration::from_millis(333),
     probes: 2,
     probe: Probe::Oldest,
+    immediate_ack: false,
     confirmed_first: true,
     max_ack_delay: Duration::from_millis(25),
     ack_every: 2,
@@ -50,7 +51,7 @@ const RFC: Config = Config {
     handshake: Handshake {
         client_hello: 280,
         server_hello: 90,
-        certificate: 800,
+        certificate: 600,
         finished: 52,
         tickets: 162,
     },
@@ -66,6 +67,8 @@ const QUINN: Config = Config {
     congestion: CcKind::Cubic,
     // connection/spaces.rs, maybe_queue_probe: only control frames are sent again.
     probe: Probe::Ping,
+    // connection/mod.rs, poll_transmit: peer_supports_ack_frequency, which between two of its kind is so.
+    immediate_ack: true,
     // connection/mod.rs, pto_time_and_space: is_handshaking.
     confirmed_first: false,
     // transport_parameters.rs, issue_cids_limit: CidQueue::LEN of 5 less the first.

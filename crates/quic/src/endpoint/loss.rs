@@ -285,19 +285,25 @@ impl Endpoint {
     pub(super) fn queue_probe(&mut self, config: &Config, space: Space) {
         let s = &self.spaces[space as usize];
         let stream = space == Space::Data && self.send.is_pending();
-        if s.probes == 0 || s.has_control() || (stream && config.probe == Probe::Oldest) {
+        if s.probes == 0 {
+            return;
+        }
+        let control = s.has_control();
+        let ask = config.immediate_ack && space == Space::Data;
+        self.space(space).immediate_ack |= ask;
+        if control || (stream && config.probe == Probe::Oldest) {
             return;
         }
         let with_stream = config.probe == Probe::Oldest;
         let has = |frame: &Frame| match frame {
-            Frame::Ping => false,
+            Frame::Ping | Frame::ImmediateAck => false,
             Frame::Stream { .. } => with_stream,
             _ => true,
         };
         let oldest = |sent: &&mut Sent| sent.frames.iter().any(has);
         let s = self.space(space);
         let Some(sent) = s.sent.values_mut().find(oldest) else {
-            s.ping = true;
+            s.ping = !ask;
             return;
         };
         let mut frames = std::mem::take(&mut sent.frames);

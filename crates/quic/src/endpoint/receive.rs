@@ -44,6 +44,7 @@ impl Endpoint {
         for frame in &packet.frames {
             match *frame {
                 Frame::Ping => {}
+                Frame::ImmediateAck => self.space(space).acks.hurry(),
                 Frame::NewConnectionId => self.retire(config),
                 Frame::RetireConnectionId => self.ids_due = self.ids_due.saturating_add(1),
                 Frame::Crypto { offset, len } => self.on_crypto(config, now, space, (offset, len), io),

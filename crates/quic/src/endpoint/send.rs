@@ -16,9 +16,12 @@ const LEAST_DATAGRAM: u32 = 1200;
 const LEAST_SPACE: u32 = 103;
 /// A NEW_CONNECTION_ID is not begun where less room is left.
 const NEW_ID_ROOM: u32 = 54;
-/// Bytes that header protection samples, less the tag (RFC 9001, section 5.4.2): number and payload have at least so
-/// many together.
-const SAMPLE: u32 = 4;
+/// The least payload behind a packet number of so many bytes: header protection samples four bytes of both together
+/// besides the tag (RFC 9001, section 5.4.2), and a packet that a stateless reset may answer has one more (RFC 9000,
+/// section 10.3.3).
+const fn least_payload(space: Space, number_len: u32) -> u32 {
+    4 + (space as u32 / Space::Data as u32) - number_len
+}
 
 /// A datagram that is being filled.
 struct Draft {
@@ -195,7 +198,12 @@ impl Endpoint {
         let room = draft.limit - draft.datagram.len - around;
         let (mut left, mut frames, mut ack) = (room, Vec::new(), None);
         s.acks.going_anyway();
-        for (due, frame) in [(&mut s.handshake_done, Frame::HandshakeDone), (&mut s.ping, Frame::Ping)] {
+        let flags = [
+            (&mut s.handshake_done, Frame::HandshakeDone),
+            (&mut s.ping, Frame::Ping),
+            (&mut s.immediate_ack, Frame::ImmediateAck),
+        ];
+        for (due, frame) in flags {
             if std::mem::take(due) {
                 frames.push(frame);
                 left -= 1;
@@ -240,7 +248,7 @@ impl Endpoint {
         }
         self.counters.data_sent += u64::from(streams);
         self.counters.retransmitted += u32::from(again);
-        let payload = (room - left).max(SAMPLE - number_len);
+        let payload = (room - left).max(least_payload(space, number_len));
         let len = around + payload;
         let eliciting = !frames.is_empty();
         let size = if eliciting || payload > room - left { len } else { 0 };
@@ -259,7 +267,9 @@ impl Endpoint {
         let s = self.space(Space::Data);
         s.next += 1;
         let ecn = if config.ecn { Ecn::Ect0 } else { Ecn::NotEct };
-        let (len, frames) = (u32::from(size), vec![Frame::Ping]);
+        let mut frames = vec![Frame::Ping];
+        frames.extend(config.immediate_ack.then_some(Frame::ImmediateAck));
+        let len = u32::from(size);
         let sent = Sent { at: now, size: len, eliciting: true, largest_acked: None, frames: frames.clone() };
         let packet = Packet { space: Space::Data, number, len, ack: None, frames, close: false };
         Some(Draft {
@@ -288,7 +298,9 @@ impl Endpoint {
             let bytes = number_len(number, s.largest_acked.unwrap_or(0));
             let around = header_len(space, config.peer_id.into(), config.id.into(), bytes) + TAG;
             let ack = s.acks.any().then(|| s.acks.frame(now));
-            let payload = (CLOSE_LEN + ack.as_ref().map_or(0, crate::Ack::len)).max(SAMPLE - bytes);
+            // The transport's, which names a frame type, answers one, and stands for the application's before 1-RTT.
+            let close = CLOSE_LEN + u32::from(self.state == State::Draining || space != Space::Data);
+            let payload = (close + ack.as_ref().map_or(0, crate::Ack::len)).max(least_payload(space, bytes));
             let len = around + payload;
             pad |= space == Space::Initial && self.side == Side::Client;
             datagram.len += len;

@@ -15,6 +15,8 @@ pub struct Script {
     pub drop_back: Vec<usize>,
     /// Bits per second towards the client.
     pub rate: Option<u64>,
+    /// NewReno; else CUBIC.
+    pub reno: bool,
     /// Whether the ends search for the path's MTU.
     pub mtu_search: bool,
 }
