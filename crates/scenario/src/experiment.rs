@@ -225,6 +225,7 @@ impl Experiment {
     fn ignored_by_lab(&self) -> Vec<String> {
         let reasons = [
             ("tcp", "the kernel's TCP is as it is; congestion_control and sysctl change it"),
+            ("quic_preset", "its QUIC is quinn"),
             ("dephase", "real hosts have a jitter of their own"),
             ("framing", "its emulated link has none"),
             ("mpu", "its emulated link pads nothing"),

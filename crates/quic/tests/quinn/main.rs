@@ -92,7 +92,8 @@ fn the_handshake_lost() {
     for drop in [vec![0], vec![1], vec![0, 1], vec![2]] {
         same(&Script { bytes: 8_000, drop, ..Script::default() });
     }
-    for drop_back in [vec![0], vec![1], vec![2]] {
+    // Not its second, with Finished: quinn then sends ids again in reverse order, and its server retires most of them.
+    for drop_back in [vec![0], vec![2], vec![3]] {
         same(&Script { bytes: 8_000, drop_back, ..Script::default() });
     }
 }
