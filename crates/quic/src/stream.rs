@@ -68,6 +68,11 @@ impl SendStream {
         self.acked.insert(offset, offset + len)
     }
 
+    /// Whether all of a frame was acknowledged, in whichever packet.
+    pub(crate) fn is_acked(&self, offset: u64, len: u64) -> bool {
+        self.acked.covers(offset, offset + len)
+    }
+
     /// A frame was lost, or is sent again as a probe.
     pub(crate) fn again(&mut self, offset: u64, len: u64, fin: bool) {
         self.again.insert(offset, offset + len);

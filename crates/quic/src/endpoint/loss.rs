@@ -6,7 +6,6 @@ use super::{Endpoint, Side, State};
 use crate::congestion::Acked;
 use crate::packet::{Ack, Frame, Space};
 use crate::rtt::GRANULARITY;
-use crate::space::Sent;
 use crate::{Config, Io, Probe, QuicEvent};
 
 /// The back-off ends here, so that a timeout stays a number.
@@ -295,14 +294,15 @@ impl Endpoint {
             return;
         }
         let with_stream = config.probe == Probe::Oldest;
-        let has = |frame: &Frame| match frame {
+        let send = &self.send;
+        // What came by another copy need not be asked for.
+        let has = |frame: &Frame| match *frame {
             Frame::Ping | Frame::ImmediateAck => false,
-            Frame::Stream { .. } => with_stream,
+            Frame::Stream { offset, len, .. } => with_stream && !send.is_acked(offset, len),
             _ => true,
         };
-        let oldest = |sent: &&mut Sent| sent.frames.iter().any(has);
-        let s = self.space(space);
-        let Some(sent) = s.sent.values_mut().find(oldest) else {
+        let s = &mut self.spaces[space as usize];
+        let Some(sent) = s.sent.values_mut().find(|sent| sent.frames.iter().any(has)) else {
             s.ping = !ask;
             return;
         };
