@@ -71,7 +71,9 @@ class Scenario:
     """Of both ends; in the lab any the kernel has, or one of ours with its knobs, as ``narrows_btcp:f=4`` (default
     cubic)."""
     quic_initial_window: Number | None = None
-    """What a QUIC sender begins with (packets of 1200 bytes; default 10; lab only)."""
+    """What a QUIC sender begins with (packets of 1200 bytes; default 10)."""
+    quic_preset: str | None = None
+    """Whose numbers QUIC has: ``quinn``, ``quic-go``, ``quiche``, ``msquic`` or ``rfc`` (default quinn; sim only)."""
     backend: str | None = None
     """How the box takes packets (default nfqueue; lab only)."""
     sysctl: dict[str, str] | None = None

@@ -36,10 +36,11 @@ class Traffic:
     tcp: Tcp | None = None
     """Settings of these connections (sim only)."""
     opaque: bool | None = None
-    """Queues see UDP in which nothing can be read, as they do of QUIC; the ends behave the same (default false; sim
+    """Queues see UDP in which nothing can be read; the ends remain TCP, which is not QUIC (default false; sim
     only)."""
     transport: str | None = None
-    """What carries the data: ``tcp``, and in the lab ``tls`` or ``quic`` (default tcp, or what ``http`` goes over)."""
+    """What carries the data: ``tcp``, ``quic`` (in the simulator long, files, objects), in the lab ``tls`` (default tcp,
+    or what ``http`` goes over)."""
     start: Time | None = None
     """When it begins (time; default 0s; sim only)."""
     stop: Time | None = None

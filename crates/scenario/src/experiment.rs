@@ -242,6 +242,7 @@ impl Experiment {
     fn ignored_by_lab(&self) -> Vec<String> {
         let reasons = [
             ("tcp", "the kernel's TCP is as it is; congestion_control and sysctl change it"),
+            ("quic_preset", "its QUIC is quinn"),
             ("dephase", "real hosts have a jitter of their own"),
             ("framing", "its emulated link has none"),
             ("mpu", "its emulated link pads nothing"),
@@ -359,14 +360,21 @@ fn only_in_lab(scenario: &Scenario, target: Target) -> Result<(), Error> {
         if let (Some((key, problem)), Target::Simulator) = (t.web.of_lab_only(), target) {
             return Err(Error::new(format!("traffic.{i}.{key}"), problem));
         }
-        if t.transport != Transport::Tcp && target == Target::Simulator {
-            let expected =
-                "tcp: only the lab has a stack of the other kinds; opaque = true hides TCP from queues";
-            return Err(Error::value(
-                &format!("traffic.{i}.transport"),
-                format!("'{}'", t.transport.word()),
-                expected,
-            ));
+        let refused = match t.transport {
+            _ if target != Target::Simulator => None,
+            Transport::Tcp => None,
+            Transport::Tls => Some("tcp or quic: only the lab has TLS; opaque = true hides TCP from queues"),
+            Transport::Quic if !t.kind.is_carried_by_quic() => {
+                Some("tcp: QUIC carries long, files and objects")
+            }
+            Transport::Quic if scenario.mtu < u32::from(t.quic.datagram) + 28 => {
+                Some("tcp, or an mtu with room for QUIC's least datagram (RFC 9000, section 14)")
+            }
+            Transport::Quic => None,
+        };
+        if let Some(expected) = refused {
+            let value = format!("'{}'", t.transport.word());
+            return Err(Error::value(&format!("traffic.{i}.transport"), value, expected));
         }
     }
     for link in &scenario.topology.links {

@@ -71,11 +71,13 @@ pub(crate) fn scenario(table: &Table, target: Target, files: Files<'_>) -> Resul
     let mut draft = topology::read(&top)?;
     draft.topology.edges = edge::read(top.tables("edge")?, &draft.topology)?;
     let lab = lab(&top)?;
+    let preset = top.or("quic_preset", narrows_quic::Preset::default(), |r, k| r.word(k, &QUIC_PRESETS))?;
     let around = traffic::Around {
         draft: &draft,
         tcp: top.table("tcp")?.map(|table| Layer { table, path: "tcp".to_owned() }),
         congestion: top.text("congestion_control")?.filter(|_| target == Target::Simulator),
         mtu,
+        quic: (preset, lab.quic_initial_window),
         duration: times.duration,
         files,
     };
@@ -135,6 +137,15 @@ impl Times {
         Ok(Self { duration, warmup, jitter, dephase })
     }
 }
+
+/// Stacks whose settings QUIC may have.
+const QUIC_PRESETS: [(&str, narrows_quic::Preset); 5] = [
+    ("quinn", narrows_quic::Preset::Quinn),
+    ("quic-go", narrows_quic::Preset::QuicGo),
+    ("quiche", narrows_quic::Preset::Quiche),
+    ("msquic", narrows_quic::Preset::MsQuic),
+    ("rfc", narrows_quic::Preset::Rfc),
+];
 
 fn lab(top: &Reader<'_>) -> Result<LabSettings, Error> {
     let mut sysctl = BTreeMap::new();

@@ -31,12 +31,14 @@ pub struct Traffic {
     pub tcp_from: Config,
     /// TCP at the `to` end.
     pub tcp_to: Config,
-    /// Whether queues see UDP in which nothing can be read, as they do of QUIC; the ends are the same.
+    /// Whether queues see UDP in which nothing can be read; the ends remain TCP, so this is not how QUIC behaves.
     pub opaque: bool,
-    /// What carries the data; the simulator has TCP alone.
+    /// What carries the data; the simulator has no TLS.
     pub transport: Transport,
     /// What only the lab's users do.
     pub web: Web,
+    /// QUIC at both ends, where that carries it.
+    pub quic: narrows_quic::Config,
     /// When it begins.
     pub start: Duration,
     /// When it ends, at most the duration: no new transfers then, endless ones stop.
@@ -231,6 +233,12 @@ impl TrafficKind {
             Self::Udp { .. } => "udp",
             Self::Log { .. } => "log",
         }
+    }
+
+    /// Whether the simulator can carry it over QUIC.
+    #[must_use]
+    pub const fn is_carried_by_quic(&self) -> bool {
+        matches!(self, Self::Long { .. } | Self::Files { .. } | Self::Objects { .. })
     }
 
     /// One for each user, or for each flow.

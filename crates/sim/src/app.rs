@@ -20,7 +20,7 @@ mod udp;
 
 use fastrand::Rng;
 use narrows_scenario::maths::ln;
-use narrows_scenario::{OpenedBy, Scenario, Traffic, TrafficKind};
+use narrows_scenario::{OpenedBy, Scenario, Traffic, TrafficKind, Transport};
 use narrows_tcp::Handshake;
 use narrows_units::{Dscp, Duration, Instant};
 
@@ -161,7 +161,7 @@ impl Common {
             receiver_opens: traffic.opened_by == OpenedBy::Receiver,
             request: u32::try_from(traffic.request).unwrap_or(u32::MAX),
             header: traffic.header,
-            close: traffic.tcp_from.handshake == Handshake::ThreeWay,
+            close: traffic.tcp_from.handshake == Handshake::ThreeWay || traffic.transport == Transport::Quic,
             start: Instant::default() + traffic.start,
             stop: Instant::default() + traffic.stop,
             jitter: Duration::ZERO,

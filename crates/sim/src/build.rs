@@ -4,7 +4,7 @@
 use core::ops::Range;
 
 use narrows_qdisc::{ShaperConfig, Side};
-use narrows_scenario::{Discipline, Link as LinkSetting, Scenario};
+use narrows_scenario::{Discipline, Link as LinkSetting, Scenario, Traffic, Transport};
 use narrows_tcp::{Config, Handshake};
 use narrows_units::Instant;
 
@@ -79,16 +79,20 @@ pub(crate) fn build(scenario: &Scenario, seed: u64) -> Result<(World, Groups, Tr
         |links| net.add_route(links),
     );
     let mut configs: Vec<HostConfig> = Vec::new();
-    let mut config = |tcp: &Config, opaque: bool| {
-        let at = configs.iter().position(|c| c.tcp == *tcp && c.opaque == opaque).unwrap_or_else(|| {
+    let mut config = |tcp: &Config, t: &Traffic| {
+        let quic = (t.transport == Transport::Quic).then_some(&t.quic);
+        let opaque = t.opaque || quic.is_some();
+        let same = |c: &HostConfig| c.tcp == *tcp && c.opaque == opaque && c.quic.as_deref() == quic;
+        let at = configs.iter().position(same).unwrap_or_else(|| {
             let options_count = tcp.handshake != Handshake::SynIsPacketZero;
-            configs.push(HostConfig { tcp: *tcp, options_count, opaque });
+            let quic = quic.map(|c| Box::new(*c));
+            configs.push(HostConfig { tcp: *tcp, options_count, opaque, quic });
             configs.len() - 1
         });
         u16::try_from(at).expect("as many settings as entries of traffic, twice")
     };
     let of_traffic =
-        scenario.traffic.iter().map(|t| [&t.tcp_from, &t.tcp_to].map(|tcp| config(tcp, t.opaque))).collect();
+        scenario.traffic.iter().map(|t| [&t.tcp_from, &t.tcp_to].map(|tcp| config(tcp, t))).collect();
     let mut world = World::new(net, configs);
     world.edges = edges;
     Ok((world, groups, of_traffic))

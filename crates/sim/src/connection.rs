@@ -1,13 +1,14 @@
 //! A TCP connection between two hosts: two ends, what they are to carry, and what was seen of them.
 
-use narrows_tcp::{Config, Endpoint, Io, Segment, TcpEvent};
+use narrows_tcp::{Config, Endpoint, EndpointCounters, Io, Segment, TcpEvent};
 use narrows_units::{Bytes, Duration, Ecn, Instant};
 use narrows_wire::TcpHeader;
 
 use crate::edge::PathSplit;
 use crate::network::Network;
-use crate::packet::{Label, PayloadKind};
+use crate::packet::{Label, PayloadKind, Sealed};
 use crate::probe::Probes;
+use crate::quic::QuicEnds;
 
 /// The end that sends the data, and the end that takes it.
 pub(crate) const DATA: usize = 0;
@@ -21,6 +22,8 @@ pub(crate) struct HostConfig {
     pub(crate) options_count: bool,
     /// Whether queues cannot read the headers.
     pub(crate) opaque: bool,
+    /// QUIC, where that carries the data in TCP's place.
+    pub(crate) quic: Option<Box<narrows_quic::Config>>,
 }
 
 /// An instant that may not have come: half as long as an `Option<Instant>`.
@@ -156,15 +159,18 @@ pub(crate) struct Connection {
     pub(crate) class: u16,
     /// What packets of each end begin with.
     pub(crate) labels: [Label; 2],
+    /// Both ends; where QUIC carries the data they do nothing.
     pub(crate) ends: [Endpoint; 2],
     pub(crate) stats: FlowStats,
     /// Bytes before the object, which are not part of its size.
-    pub(crate) header: u64,
+    pub(crate) header: u32,
     /// The application it belongs to, and that application's own number for it.
     pub(crate) app: u32,
     pub(crate) tag: u32,
     /// Whose it is: users are numbered through all classes.
     pub(crate) user: u32,
+    /// Both ends where QUIC carries the data.
+    pub(crate) quic: Option<Box<QuicEnds>>,
 }
 
 impl Connection {
@@ -175,10 +181,26 @@ impl Connection {
         u64::from(self.generation) ^ u64::from(of_end.is_failed()) ^ of_end.unsent() ^ of_end.cwnd().to_bits()
     }
 
+    /// Bytes of the object.
+    pub(crate) fn object(&self) -> u64 {
+        self.size - u64::from(self.header)
+    }
+
+    /// What an end has counted.
+    pub(crate) fn counters(&self, end: usize) -> EndpointCounters {
+        self.quic.as_ref().map_or_else(|| *self.ends[end].counters(), |quic| quic.counters(end))
+    }
+
+    /// Window and slow start threshold of the data end, packets.
+    pub(crate) fn windows(&self) -> (f64, f64) {
+        let end = &self.ends[DATA];
+        self.quic.as_ref().map_or_else(|| (end.cwnd(), end.ssthresh()), |quic| quic.windows())
+    }
+
     /// Sees to it that one end of this connection, which has `place`, is woken when it wants to be.
     #[inline]
     pub(crate) fn ask_to_be_woken(&mut self, place: u32, end: usize, net: &mut Network) {
-        let at = self.ends[end].wake_at();
+        let at = self.quic.as_ref().map_or_else(|| self.ends[end].wake_at(), |quic| quic.wake_at[end]);
         if self.timers[end].need(at.max(net.now)) {
             net.wake(at.max(net.now), place * 2 + end as u32);
         }
@@ -289,7 +311,7 @@ impl Io for Port<'_> {
         p.header.len = Bytes(u64::from(wire_len(tcp, self.options_count)));
         (p.header.ecn, p.header.dscp) = (ecn, p.label.dscp);
         if p.label.is_opaque() {
-            p.opaque = p.header.tcp.take().map(Box::new);
+            p.sealed = p.header.tcp.take().map(|tcp| Box::new(Sealed::Tcp(tcp)));
         }
         self.net.send(packet);
     }

@@ -17,6 +17,7 @@ mod loss;
 mod network;
 mod packet;
 mod probe;
+mod quic;
 pub mod replay;
 mod results;
 mod run;

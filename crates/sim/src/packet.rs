@@ -54,7 +54,7 @@ pub(crate) struct Packet {
     /// When its host sent it, if it belongs to no connection or to one that an edge divides.
     pub(crate) sent: Instant,
     /// What the ends say to each other where queues cannot read it: the header has no TCP then.
-    pub(crate) opaque: Option<Box<TcpHeader>>,
+    pub(crate) sealed: Option<Box<Sealed>>,
 }
 
 impl Packet {
@@ -111,6 +111,13 @@ pub(crate) const fn address(host: u32) -> IpAddr {
 
 /// The `end` of a packet that belongs to no connection.
 pub(crate) const DATAGRAM: u8 = 2;
+
+/// What only the ends can read.
+#[derive(Clone, Debug)]
+pub(crate) enum Sealed {
+    Tcp(TcpHeader),
+    Quic(narrows_quic::Datagram),
+}
 
 /// A boxed packet, as disciplines see it.
 #[derive(Debug)]

@@ -113,7 +113,7 @@ impl Probes {
     pub(crate) fn opened(&mut self, place: u32, c: &mut Connection) {
         c.user_index = self.users.opened(c);
         // One that has nothing to carry yet will be written to.
-        if c.size == u64::MAX || c.size == c.header {
+        if c.size == u64::MAX || c.object() == 0 {
             self.flows.opened(place, c);
         } else if c.stats.retries > 0 {
             self.transfers.tried_again(c);

@@ -16,6 +16,7 @@ use crate::event::Event;
 use crate::network::{Host, Network};
 use crate::packet::{Label, OPAQUE_PORT, PayloadKind};
 use crate::probe::Probes;
+use crate::quic::{Ask, QuicEnds};
 
 /// What an application wants carried.
 #[derive(Clone, Copy, Debug)]
@@ -69,7 +70,7 @@ pub(crate) struct World {
     timers: Vec<Timer>,
     free_timers: Vec<u32>,
     /// Events of the ends that are being worked on, the one begun last at the end.
-    events: Vec<TcpEvent>,
+    pub(crate) events: Vec<TcpEvent>,
     /// Connections opened so far.
     serial: u64,
     /// When nothing more happens.
@@ -197,8 +198,11 @@ impl World {
         let configs = transfer.config.map(|c| &self.configs[usize::from(c)].tcp);
         // Sequence numbers start at zero: captures are read by people.
         let ends = configs.map(|c| Endpoint::new(c, SeqNum(0)));
+        let quic = self.configs[usize::from(transfer.config[DATA])].quic.as_ref();
+        let quic = quic.map(|config| Box::new(QuicEnds::new(config, transfer.receiver_opens)));
         let connection = Connection {
             ends,
+            quic,
             timers: [Timers::default(); 2],
             labels: self.labels(place, generation, &transfer),
             config: transfer.config,
@@ -212,7 +216,7 @@ impl World {
             begun: false,
             request: if transfer.receiver_opens { transfer.request } else { 0 },
             size: transfer.size.saturating_add(transfer.header),
-            header: transfer.header,
+            header: u32::try_from(transfer.header).unwrap_or(u32::MAX),
             close: transfer.close,
             stats: FlowStats::new(now, transfer.first_attempt.unwrap_or(now), transfer.retries),
         };
@@ -226,7 +230,7 @@ impl World {
         }
         self.probes.opened(place, &mut self.connections[place as usize]);
         let opener = if transfer.receiver_opens { RECEIVER } else { DATA };
-        self.work(place, opener, |end, config, now, io| end.open(config, now, io));
+        self.ask(place, opener, Ask::Open);
         place
     }
 
@@ -264,7 +268,7 @@ impl World {
         if !connection.begun {
             return;
         }
-        self.work(place, DATA, |end, config, now, io| end.write(config, now, bytes, io));
+        self.ask(place, DATA, Ask::Write(bytes));
     }
 
     /// Takes a connection out of the world; its place is used again.

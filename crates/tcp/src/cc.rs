@@ -21,7 +21,7 @@ use vegas::Vegas;
 use westwood::Westwood;
 
 use crate::dispatch::dispatched;
-use crate::{CcKind, Config};
+use crate::{CcKind, Config, Preset};
 
 /// One acknowledgment of new data. Windows are in segments of [`Config::mss`].
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -95,6 +95,34 @@ dispatched! {
 
         /// What it has estimated, for probes; `None` if it estimates nothing, or has not begun to.
         fn estimates(&self) -> Option<CcEstimates> { None }
+    }
+}
+
+/// Congestion avoidance by itself, for an end host of another transport: it keeps its own window and start-up.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Avoidance {
+    cc: AnyCc,
+    config: Box<Config>,
+}
+
+impl Avoidance {
+    /// The control of this kind with the settings of the RFCs, for packets of `mss` bytes.
+    #[must_use]
+    pub fn new(congestion: CcKind, mss: u32) -> Self {
+        let config = Config { congestion, mss, ..Config::preset(Preset::Rfc) };
+        Self { cc: AnyCc::new(&config), config: Box::new(config) }
+    }
+    /// See [`CongestionControl::on_ack`].
+    pub fn on_ack(&mut self, window: &mut Window, sample: &AckSample) {
+        self.cc.on_ack(window, &self.config, sample);
+    }
+    /// See [`CongestionControl::on_loss`].
+    pub fn on_loss(&mut self, window: &mut Window, now: Instant, base: f64) {
+        self.cc.on_loss(window, &self.config, now, base);
+    }
+    /// See [`CongestionControl::on_rto`].
+    pub fn on_rto(&mut self, window: &mut Window, now: Instant, base: f64) {
+        self.cc.on_rto(window, &self.config, now, base);
     }
 }
 

@@ -387,13 +387,46 @@ fn the_experiments_here_are_sound() {
 }
 
 #[test]
-fn only_the_lab_has_tls_and_quic() {
-    let file = "name = \"t\"\nrate = \"1mbit\"\ndiscipline = \"taq\"\n\
-                traffic = [{ kind = \"long\", flows = 2, transport = \"quic\" }]\n";
-    let experiment = Experiment::parse(file, &[]).unwrap();
-    assert_eq!(experiment.for_lab().unwrap().scenario.traffic[0].transport, Transport::Quic);
-    let e = experiment.expand().unwrap_err().to_string();
-    assert!(e.contains("traffic.0.transport = 'quic': expected tcp"), "{e}");
+fn only_the_lab_has_tls() {
+    let file = |traffic: &str| {
+        format!(
+            "name = \"t\"\nrate = \"1mbit\"\nmtu = 1500\ndiscipline = \"taq\"\ntraffic = [{{ {traffic} }}]\n"
+        )
+    };
+    let read = |text: &str| Experiment::parse(text, &[]).unwrap().expand().map_err(|e| e.to_string());
+    let tls = file("kind = \"long\", flows = 2, transport = \"tls\"");
+    let experiment = Experiment::parse(&tls, &[]).unwrap();
+    assert_eq!(experiment.for_lab().unwrap().scenario.traffic[0].transport, Transport::Tls);
+    let e = read(&tls).unwrap_err();
+    assert!(e.contains("traffic.0.transport = 'tls': expected tcp or quic"), "{e}");
+    let e = read(&file("kind = \"telnet\", flows = 2, transport = \"quic\"")).unwrap_err();
+    assert!(e.contains("QUIC carries long, files and objects"), "{e}");
+    let e =
+        read(&file("kind = \"long\", flows = 2, transport = \"quic\"").replace("1500", "500")).unwrap_err();
+    assert!(e.contains("least datagram"), "{e}");
+}
+
+#[test]
+fn quic_is_a_stack_that_is_named() {
+    let quic = |keys: &str| {
+        let text = format!(
+            "name = \"t\"\nrate = \"1mbit\"\nmtu = 1400\ndiscipline = \"taq\"\n{keys}\n\
+             traffic = [{{ kind = \"long\", flows = 2, transport = \"quic\" }}]\n"
+        );
+        Experiment::parse(&text, &[]).unwrap().expand().map(|runs| runs[0].scenario.traffic[0].clone())
+    };
+    let t = quic("").unwrap();
+    assert_eq!((t.quic.initial_window, t.opened_by, t.request), (12_000, OpenedBy::Receiver, 120));
+    // 1400 less 28 bytes of headers.
+    assert_eq!(t.quic.mtu_search.unwrap().upper, 1372);
+    let t =
+        quic("quic_preset = \"quic-go\"\nquic_initial_window = 4\ncongestion_control = \"cubic\"").unwrap();
+    assert_eq!(
+        (t.quic.initial_window, t.quic.datagram, t.quic.congestion),
+        (4_800, 1280, narrows_tcp::CcKind::Cubic)
+    );
+    let e = quic("quic_preset = \"quin\"").unwrap_err().to_string();
+    assert!(e.contains("quic_preset = 'quin'"), "{e}");
 }
 
 #[test]

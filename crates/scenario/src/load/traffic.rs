@@ -1,17 +1,20 @@
 //! Who asks for what, from `[[traffic]]`.
 
-use narrows_tcp::{Config, Handshake};
+use narrows_quic::{MtuSearch, Preset};
+use narrows_tcp::{CcKind, Config, Handshake};
 use narrows_units::{Dscp, Duration};
 
 use super::tcp::{self, Layer};
 use super::topology::{Draft, plain_name};
 use super::{Files, MOST_FLOWS, web};
 use crate::read::Reader;
-use crate::{Error, LogSource, LogTiming, OpenedBy, Size, Traffic, TrafficKind, Web};
+use crate::{Error, LogSource, LogTiming, OpenedBy, Size, Traffic, TrafficKind, Transport, Web};
 use narrows_settings::one_of;
 
 /// Most transfers of one entry of traffic over a whole run: each leaves a row of some 150 bytes.
 const MOST_TRANSFERS: f64 = 5e7;
+/// IPv4 and UDP headers.
+const UDP_HEADERS: u32 = 28;
 /// Bytes of an idle connection in the simulator, both ends together.
 const FLOW_BYTES: u64 = 1_500;
 /// Most parallel connections of a user: a browser has 6, the lab's ports allow 64.
@@ -26,6 +29,8 @@ pub(crate) struct Around<'a> {
     pub tcp: Option<Layer<'a>>,
     pub congestion: Option<&'a str>,
     pub mtu: u32,
+    /// Preset of QUIC, and its initial window in packets of 1200 bytes.
+    pub quic: (Preset, Option<u32>),
     pub duration: Duration,
     pub files: Files<'a>,
 }
@@ -102,8 +107,10 @@ fn entry(r: &Reader<'_>, around: &Around<'_>) -> Result<Traffic, Error> {
     let (from, to) = groups(r, around)?;
     let (tcp_from, tcp_to) = ends(r, around, from, to)?;
     // A one-way agent's SYN takes the way of the data, so nobody can ask first.
-    let oneway = tcp_from.handshake == Handshake::SynIsPacketZero;
-    let asks = asked && !oneway;
+    let transport = web::transport(r, &real)?;
+    let oneway = tcp_from.handshake == Handshake::SynIsPacketZero && transport != Transport::Quic;
+    // Over QUIC somebody asks, as in the lab, also for what has no end.
+    let asks = (asked || transport == Transport::Quic) && !oneway;
     let opened = [("sender", OpenedBy::Sender), ("receiver", OpenedBy::Receiver)];
     let default = if asks { OpenedBy::Receiver } else { OpenedBy::Sender };
     let opened_by = r.or("opened_by", default, |r, k| r.word(k, &opened))?;
@@ -118,7 +125,6 @@ fn entry(r: &Reader<'_>, around: &Around<'_>) -> Result<Traffic, Error> {
     }
     let header = r.or("header", if asks { HEADER } else { 0 }, |r, k| r.bytes(k, true))?;
     let opaque = r.or("opaque", false, |r, k| r.flag(k))?;
-    let transport = web::transport(r, &real)?;
     let (start, stop) = times(r, around.duration)?;
     Ok(Traffic {
         name: String::new(),
@@ -134,6 +140,7 @@ fn entry(r: &Reader<'_>, around: &Around<'_>) -> Result<Traffic, Error> {
         opaque,
         transport,
         web: real,
+        quic: quic(around),
         start,
         stop,
         kind,
@@ -167,6 +174,26 @@ fn ends(r: &Reader<'_>, around: &Around<'_>, from: usize, to: usize) -> Result<(
         return Err(Error::new(r.path("tcp"), format!("is at odds: expected {expected}")));
     }
     Ok((tcp_from, tcp_to))
+}
+
+/// QUIC at both ends. No search for a larger datagram goes beyond what fits into the links' packets.
+fn quic(around: &Around<'_>) -> narrows_quic::Config {
+    let (preset, window) = around.quic;
+    let mut config = narrows_quic::Config::preset(preset);
+    let most = u16::try_from(around.mtu.saturating_sub(UDP_HEADERS)).unwrap_or(u16::MAX);
+    config.mtu_search = config
+        .mtu_search
+        .map(|s| MtuSearch { upper: s.upper.min(most), ..s })
+        .filter(|s| s.upper > config.datagram);
+    if let Some(packets) = window {
+        config.initial_window = u64::from(packets) * 1200;
+    }
+    match around.congestion {
+        Some("reno") => config.congestion = CcKind::Reno,
+        Some("cubic") => config.congestion = CcKind::Cubic,
+        _ => {}
+    }
+    config
 }
 
 /// Refuses what UDP does not have.

@@ -5,7 +5,7 @@ use narrows_tcp::EndpointCounters;
 
 use super::plan::ProbePlan;
 use super::report::{Tables, integers, numbers, share, words};
-use crate::connection::{Connection, DATA, NO_ROW};
+use crate::connection::{Connection, DATA, NO_ROW, RECEIVER};
 
 /// Objects up to this size are small, in bytes, as in the lab.
 pub(super) const SMALL: u64 = 6_000;
@@ -28,13 +28,17 @@ pub(super) struct Tally {
     pub(super) syn_retries: u64,
     /// Data segments dropped by a discipline or lost on a wire.
     pub(super) lost: u64,
+    /// What QUIC's senders believe: packets lost, of them those that came nevertheless, series of probe timeouts that
+    /// were not needed.
+    pub(super) quic: Option<[u64; 3]>,
 }
 
 impl Tally {
     /// What one connection did so far.
     pub(super) fn of(c: &Connection, lost: u64) -> Self {
-        let k: &EndpointCounters = c.ends[DATA].counters();
-        let syn_retries = c.ends.iter().map(|e| u64::from(e.counters().syn_retries)).sum();
+        let k: EndpointCounters = c.counters(DATA);
+        let syn_retries =
+            [DATA, RECEIVER].into_iter().map(|end| u64::from(c.counters(end).syn_retries)).sum();
         Self {
             connections: 1,
             delivered: c.stats.delivered,
@@ -44,6 +48,7 @@ impl Tally {
             fast_retransmits: k.fast_retransmits.into(),
             syn_retries,
             lost,
+            quic: c.quic.as_ref().map(|quic| quic.spurious()),
         }
     }
 
@@ -57,6 +62,13 @@ impl Tally {
             fast_retransmits: f(self.fast_retransmits, other.fast_retransmits),
             syn_retries: f(self.syn_retries, other.syn_retries),
             lost: f(self.lost, other.lost),
+            quic: match (self.quic, other.quic) {
+                (None, None) => None,
+                (a, b) => {
+                    let (a, b) = (a.unwrap_or_default(), b.unwrap_or_default());
+                    Some([0, 1, 2].map(|i| f(a[i], b[i])))
+                }
+            },
         }
     }
 
@@ -87,7 +99,7 @@ impl Tallies {
     pub(super) fn add(&mut self, c: &Connection, lost: u64, groups: &[Group]) {
         let (class, tally) = (usize::from(c.class), Tally::of(c, lost));
         // One that is written to grows, and would be small in one sum and large in the next.
-        let size = if c.stats.row == NO_ROW { c.size - c.header } else { u64::MAX };
+        let size = if c.stats.row == NO_ROW { c.object() } else { u64::MAX };
         self.groups.resize(groups.len(), Tally::default());
         for (sum, _) in self.groups.iter_mut().zip(groups).filter(|(_, group)| group.has(class, size)) {
             *sum = sum.plus(tally);
@@ -128,6 +140,11 @@ impl Tallies {
         out.put("retransmitted", share(all.retransmitted, all.data_sent));
         out.put("fast_retransmits", all.fast_retransmits as f64);
         out.put("syn_retries", all.syn_retries as f64);
+        if let Some([believed, spurious, ptos]) = all.quic {
+            out.put("quic_lost", believed as f64);
+            out.put("quic_spurious", spurious as f64);
+            out.put("quic_spurious_ptos", ptos as f64);
+        }
         out.put("loss_small", self.sizes[0].loss());
         out.put("loss_large", self.sizes[2].loss());
         for (group, sum) in plan.groups.iter().zip(&self.groups) {

@@ -120,7 +120,8 @@ fn world(tcp: Config, rate: Rate, discipline: &str, delay: Duration, plan: Probe
     net.add_host(left, delay);
     net.add_host(right, delay);
     net.settle();
-    let mut world = World::new(net, vec![HostConfig { tcp, options_count: false, opaque: false }]);
+    let mut world =
+        World::new(net, vec![HostConfig { tcp, options_count: false, opaque: false, quic: None }]);
     let links = vec![
         Watched { name: "thin".into(), link: there, rate },
         Watched { name: "thin.back".into(), link: back, rate },

@@ -88,7 +88,7 @@ impl Transfers {
             self.unkept += 1;
             return;
         }
-        let (s, k) = (&c.stats, c.ends[DATA].counters());
+        let (s, k) = (&c.stats, c.counters(DATA));
         let since = |at: OptionalInstant| at.come().map_or(NONE, |at| at.since(s.first_attempt));
         let outcome = match (s.delivered_at.come(), s.failed) {
             (Some(_), _) => TransferEnd::Done,
@@ -102,7 +102,7 @@ impl Transfers {
         }
         self.rows.push(Row {
             start: s.first_attempt,
-            size: c.size - c.header,
+            size: c.object(),
             connected: since(s.established),
             first_byte: since(s.first_delivery),
             end: end.since(s.first_attempt),

@@ -44,7 +44,7 @@ impl Windows {
             let c = &connections[place as usize];
             let end = &c.ends[DATA];
             self.estimates.extend(end.cc_estimates().map(|estimates| (self.rows.len(), estimates)));
-            let (cwnd, ssthresh) = (end.cwnd(), end.ssthresh());
+            let (cwnd, ssthresh) = c.windows();
             self.rows.push(Window { at: now, flow, class: c.class, cwnd, ssthresh });
         }
     }

@@ -8,8 +8,9 @@ use crate::app::Happened;
 use crate::connection::{Connection, DATA, HostConfig, OptionalInstant, Port, RECEIVER};
 use crate::edge::Edges;
 use crate::network::Network;
-use crate::packet::{DATAGRAM, Label, Pkt};
+use crate::packet::{DATAGRAM, Label, Pkt, Sealed};
 use crate::probe::Probes;
+use crate::quic::Ask;
 
 impl World {
     /// A packet is at its host.
@@ -20,7 +21,13 @@ impl World {
             self.probes.datagram(self.net.now, p);
             return self.net.pool.give(packet);
         }
-        let tcp = p.header.tcp.as_ref().or(p.opaque.as_deref());
+        let sealed = p.sealed.as_deref().filter(|_| p.header.tcp.is_none());
+        if let Some(Sealed::Quic(datagram)) = sealed {
+            self.deliver_quic(p, datagram);
+            return self.net.pool.give(packet);
+        }
+        let hidden = if let Some(Sealed::Tcp(tcp)) = sealed { Some(tcp) } else { None };
+        let tcp = p.header.tcp.as_ref().or(hidden);
         if let Some(tcp) = tcp.filter(|_| usize::from(end) == RECEIVER) {
             self.probes.arrived += u64::from(tcp.payload);
         }
@@ -53,15 +60,29 @@ impl World {
         if !connection.timers[end].came(now) || !connection.live {
             return;
         }
-        if connection.ends[end].wake_at() <= now {
-            self.work(place, end, |e, config, now, io| e.wake(config, now, io));
+        if connection.quic.as_ref().map_or_else(|| connection.ends[end].wake_at(), |q| q.wake_at[end]) <= now
+        {
+            self.ask(place, end, Ask::Wake);
         } else {
             connection.ask_to_be_woken(place, end, &mut self.net);
         }
     }
 
+    /// Asks something of one end of a connection, and does what follows from its events.
+    pub(crate) fn ask(&mut self, place: u32, end: usize, what: Ask) {
+        if self.connections[place as usize].quic.is_some() {
+            return self.ask_quic(place, end, what);
+        }
+        self.work(place, end, |e, config, now, io| match what {
+            Ask::Open => e.open(config, now, io),
+            Ask::Write(bytes) => e.write(config, now, bytes, io),
+            Ask::Finish | Ask::Close => e.close(config, now, io),
+            Ask::Wake => e.wake(config, now, io),
+        });
+    }
+
     /// Works on one end of a connection, and does what follows from its events.
-    pub(super) fn work(
+    fn work(
         &mut self,
         place: u32,
         end: usize,
@@ -79,7 +100,7 @@ impl World {
     /// Does what follows from what the events of one end of a connection: all from number `first` on. What follows may
     /// work on an end again, whose events come after these.
     #[inline(never)]
-    fn follow_all(&mut self, place: u32, end: usize, generation: u32, first: usize) {
+    pub(crate) fn follow_all(&mut self, place: u32, end: usize, generation: u32, first: usize) {
         let mut at = first;
         // An application may retire the connection and open another in its place.
         let same = |c: &Connection| c.live && c.generation == generation;
@@ -102,7 +123,7 @@ impl World {
                 connection.stats.established.note(now);
                 if connection.request > 0 {
                     let bytes = u64::from(connection.request);
-                    self.work(place, RECEIVER, |e, config, now, io| e.write(config, now, bytes, io));
+                    self.ask(place, RECEIVER, Ask::Write(bytes));
                 }
             }
             TcpEvent::Established => {
@@ -124,6 +145,10 @@ impl World {
                 stats.took(now, bytes);
                 if stats.delivered >= connection.size && stats.delivered_at == OptionalInstant::NEVER {
                     stats.delivered_at = OptionalInstant::at(now);
+                    if connection.quic.is_some() {
+                        // Who has what it wanted closes (RFC 9000, section 10.2).
+                        self.ask(place, RECEIVER, Ask::Close);
+                    }
                     self.tell_app(place, Happened::Delivered);
                 }
             }
@@ -136,7 +161,7 @@ impl World {
                 }
             }
             TcpEvent::PeerClosed if end == RECEIVER => {
-                self.work(place, RECEIVER, |e, config, now, io| e.close(config, now, io));
+                self.ask(place, RECEIVER, Ask::Close);
             }
             TcpEvent::Closed if end == DATA => self.tell_app(place, Happened::Closed),
             TcpEvent::Failed if !connection.stats.failed => {
@@ -153,10 +178,10 @@ impl World {
         connection.begun = true;
         let (size, close) = (connection.size, connection.close);
         if size > 0 {
-            self.work(place, DATA, |e, config, now, io| e.write(config, now, size, io));
+            self.ask(place, DATA, Ask::Write(size));
         }
         if close && size < u64::MAX {
-            self.work(place, DATA, |e, config, now, io| e.close(config, now, io));
+            self.ask(place, DATA, Ask::Finish);
         }
     }
 

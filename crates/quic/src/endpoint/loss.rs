@@ -1,0 +1,319 @@
+//! What acknowledgments, losses and timers mean (RFC 9002, section 6 and appendix A).
+
+use narrows_units::{Duration, Instant};
+
+use super::{Endpoint, Side, State};
+use crate::congestion::Acked;
+use crate::packet::{Ack, Frame, Space};
+use crate::rtt::GRANULARITY;
+use crate::{Config, Io, Probe, QuicEvent};
+
+/// The back-off ends here, so that a timeout stays a number.
+const MOST_BACKOFFS: u32 = 16;
+
+impl Endpoint {
+    /// An ACK frame came (appendix A.7).
+    pub(super) fn on_ack(
+        &mut self,
+        config: &Config,
+        now: Instant,
+        space: Space,
+        ack: &Ack,
+        io: &mut impl Io,
+    ) {
+        let Some(largest) = ack.ranges.last().map(|(_, end)| end - 1) else { return };
+        let s = self.space(space);
+        if largest >= s.next {
+            // No peer of ours acknowledges what was not sent.
+            return;
+        }
+        let new_largest = s.largest_acked.is_none_or(|n| largest > n);
+        if new_largest {
+            s.largest_acked = Some(largest);
+            if let Some(sent) = s.sent.get(&largest) {
+                s.largest_acked_at = sent.at;
+            }
+        }
+        let mut spurious = 0;
+        let mut newly = Vec::new();
+        for (start, end) in &ack.ranges {
+            spurious += s.lost.remove(*start, *end);
+            newly.extend(s.sent.range(*start..*end).map(|(number, _)| *number));
+        }
+        self.counters.spurious += u32::try_from(spurious).unwrap_or(u32::MAX);
+        if newly.is_empty() {
+            return;
+        }
+        let eliciting = self.take_acked(config, now, space, &newly, io);
+        if new_largest && eliciting {
+            self.on_rtt(config, now, space, ack.delay, io);
+        }
+        self.detect_losses(config, now, space, true, io);
+        if self.peer_has_validated() {
+            self.pto_count = 0;
+        }
+        if new_largest && let Some(ecn) = ack.ecn {
+            let s = self.space(space);
+            let (more, sent) = (ecn.ce > s.ce, s.largest_acked_at);
+            s.ce = s.ce.max(ecn.ce);
+            if more && self.congestion.on_congestion(now, sent, false) {
+                self.counters.congestion_events += 1;
+                io.event(QuicEvent::CongestionEvent);
+            }
+        }
+        self.set_loss_timer(config, now);
+    }
+
+    /// Takes acknowledged packets out of flight. Whether one of them had asked for it.
+    fn take_acked(
+        &mut self,
+        config: &Config,
+        now: Instant,
+        space: Space,
+        numbers: &[u64],
+        io: &mut impl Io,
+    ) -> bool {
+        let (mut eliciting, mut bytes) = (false, 0);
+        for &number in numbers {
+            let Some(sent) = self.space(space).sent.remove(&number) else { continue };
+            if let Some(largest) = sent.largest_acked {
+                self.space(space).acks.confirmed(largest);
+            }
+            eliciting |= sent.eliciting;
+            if space == Space::Data && self.mtu.probe == Some(number) {
+                self.datagram = self.mtu.passed().max(self.datagram);
+                self.congestion.on_datagram(self.datagram.into(), config);
+            }
+            self.settle(sent.size, sent.eliciting);
+            if sent.eliciting {
+                if let Some(at) = self.pto_at.take() {
+                    // What was sent before the probe has come through.
+                    self.counters.spurious_ptos += u32::from(sent.at < at);
+                }
+                let acked = Acked {
+                    sent: sent.at,
+                    bytes: sent.size.into(),
+                    srtt: self.rtt.smoothed(),
+                    app_limited: self.app_limited,
+                };
+                self.congestion.on_ack(now, &acked);
+            }
+            for frame in sent.frames {
+                if let Frame::Stream { offset, len, .. } = frame {
+                    bytes += self.send.acked(offset, len);
+                }
+            }
+        }
+        if bytes > 0 {
+            io.event(QuicEvent::Acked { bytes });
+        }
+        eliciting
+    }
+
+    fn on_rtt(&mut self, config: &Config, now: Instant, space: Space, delay: Duration, io: &mut impl Io) {
+        // Section 5.3: Initial and Handshake packets are not delayed.
+        let delay = if space == Space::Data { delay.min(config.max_ack_delay) } else { Duration::ZERO };
+        let s = &self.spaces[space as usize];
+        let sample = now.since(s.largest_acked_at);
+        self.rtt.update(delay, sample);
+        if self.first_after_rtt.is_none() {
+            self.first_after_rtt = Some((space, s.next));
+        }
+        io.event(QuicEvent::RttSample(sample));
+    }
+
+    /// Declares packets lost (section 6.1, appendix A.10).
+    fn detect_losses(&mut self, config: &Config, now: Instant, space: Space, by_ack: bool, io: &mut impl Io) {
+        let wait = (self.rtt.conservative() * 9 / 8).max(GRANULARITY);
+        let s = &mut self.spaces[space as usize];
+        let Some(largest) = s.largest_acked else { return };
+        s.loss_time = None;
+        let mut lost = Vec::new();
+        for (&number, sent) in s.sent.range(..largest) {
+            if now.since(sent.at) >= wait || largest >= number + config.packet_threshold {
+                lost.push(number);
+            } else {
+                let at = sent.at + wait;
+                s.loss_time = Some(s.loss_time.map_or(at, |t| t.min(at)));
+            }
+        }
+        let persistent = by_ack && self.is_persistent(config, space, &lost);
+        let mut last = None;
+        for number in lost {
+            let Some(sent) = self.space(space).sent.remove(&number) else { continue };
+            self.settle(sent.size, sent.eliciting);
+            if space == Space::Data && self.mtu.probe == Some(number) {
+                // RFC 9000, section 14.4: this tells nothing of congestion.
+                self.mtu.failed();
+                continue;
+            }
+            self.counters.lost += 1;
+            self.space(space).lost.insert(number, number + 1);
+            if sent.size > 0 {
+                last = Some(sent.at);
+            }
+            self.send_again(space, &sent.frames);
+        }
+        if let Some(sent) = last
+            && self.congestion.on_congestion(now, sent, persistent)
+        {
+            self.counters.congestion_events += 1;
+            io.event(if persistent { QuicEvent::PersistentCongestion } else { QuicEvent::CongestionEvent });
+        }
+    }
+
+    fn send_again(&mut self, space: Space, frames: &[Frame]) {
+        for frame in frames {
+            match *frame {
+                Frame::Stream { offset, len, fin } => self.send.again(offset, len, fin),
+                other => self.spaces[space as usize].again(other),
+            }
+        }
+    }
+
+    /// Whether two packets that asked for an ACK are lost with all between them, further apart than the duration of
+    /// section 7.6.1: (smoothed_rtt + max(4 * rttvar, kGranularity) + max_ack_delay) * kPersistentCongestionThreshold.
+    fn is_persistent(&self, config: &Config, space: Space, lost: &[u64]) -> bool {
+        let (Some(threshold), Some(first)) = (config.persistent, self.first_after_rtt) else { return false };
+        let duration = self.pto(config) * threshold;
+        let mut began: Option<Instant> = None;
+        let mut before = None;
+        for &number in lost {
+            let Some(sent) = self.spaces[space as usize].sent.get(&number) else { continue };
+            if before.is_some_and(|n| n + 1 != number) {
+                // One in between arrived.
+                began = None;
+            }
+            before = Some(number);
+            if !sent.eliciting || Some(number) == self.mtu.probe {
+                continue;
+            }
+            match began {
+                Some(at) if sent.at.since(at) > duration => return true,
+                Some(_) => {}
+                // Section 7.6.2: what was sent before the first sample does not count.
+                None => began = (first < (space, number)).then_some(sent.at),
+            }
+        }
+        false
+    }
+
+    /// The time and space of the earliest loss by time.
+    fn loss_time(&self) -> Option<(Instant, Space)> {
+        Space::ALL
+            .into_iter()
+            .filter_map(|space| Some((self.spaces[space as usize].loss_time?, space)))
+            .min_by_key(|(at, _)| *at)
+    }
+
+    /// When the probe timeout expires, and for which space (appendix A.8).
+    fn pto_time(&self, config: &Config, now: Instant) -> Option<(Instant, Space)> {
+        let backoff = 1 << self.pto_count.min(MOST_BACKOFFS);
+        let base = self.rtt.pto_base() * backoff;
+        if self.eliciting == 0 {
+            // Section 6.2.2.1: a client sees to it that the server can go on.
+            let space =
+                if self.spaces[Space::Handshake as usize].open { Space::Handshake } else { Space::Initial };
+            return Some((now + base, space));
+        }
+        let mut first: Option<(Instant, Space)> = None;
+        for space in Space::ALL {
+            let s = &self.spaces[space as usize];
+            if !s.in_flight() {
+                continue;
+            }
+            let mut duration = base;
+            if space == Space::Data {
+                // Section 6.2.1.
+                let waits = config.confirmed_first && !self.confirmed;
+                if waits || self.state == State::Handshake {
+                    break;
+                }
+                duration = duration + config.max_ack_delay * backoff;
+            }
+            let Some(at) = s.last_eliciting.map(|at| at + duration) else { continue };
+            if first.is_none_or(|(earliest, _)| at < earliest) {
+                first = Some((at, space));
+            }
+        }
+        first
+    }
+
+    /// Whether the server is known to know that the client's address is its own (appendix A.6).
+    fn peer_has_validated(&self) -> bool {
+        let [_, handshake, data] = &self.spaces;
+        self.side == Side::Server
+            || handshake.largest_acked.is_some()
+            || data.largest_acked.is_some()
+            || self.confirmed
+    }
+
+    /// SetLossDetectionTimer (appendix A.8).
+    pub(super) fn set_loss_timer(&mut self, config: &Config, now: Instant) {
+        if self.is_closed() {
+            return;
+        }
+        self.loss_timer = if let Some((at, _)) = self.loss_time() {
+            Some(at)
+        } else if self.is_amplification_blocked() || (self.eliciting == 0 && self.peer_has_validated()) {
+            None
+        } else {
+            self.pto_time(config, now).map(|(at, _)| at)
+        };
+    }
+
+    /// OnLossDetectionTimeout (appendix A.9).
+    pub(super) fn on_loss_timer(&mut self, config: &Config, now: Instant, io: &mut impl Io) {
+        if let Some((_, space)) = self.loss_time() {
+            self.detect_losses(config, now, space, false, io);
+        } else if let Some((_, space)) = self.pto_time(config, now) {
+            let probes = if self.eliciting == 0 { 1 } else { config.probes };
+            self.space(space).probes += probes;
+            self.pto_count += 1;
+            self.pto_at = Some(now);
+            let backoff = 1 << self.pto_count.min(MOST_BACKOFFS);
+            self.counters.ptos += 1;
+            self.counters.handshake_ptos += u32::from(self.state == State::Handshake);
+            self.counters.max_backoff = self.counters.max_backoff.max(backoff);
+            io.event(QuicEvent::ProbeTimeout { backoff });
+        }
+        self.set_loss_timer(config, now);
+    }
+
+    /// Sees to it that a probe has something to carry (section 6.2.4).
+    pub(super) fn queue_probe(&mut self, config: &Config, space: Space) {
+        let s = &self.spaces[space as usize];
+        let stream = space == Space::Data && self.send.is_pending();
+        if s.probes == 0 {
+            return;
+        }
+        let control = s.has_control();
+        let ask = config.immediate_ack && space == Space::Data;
+        self.space(space).immediate_ack |= ask;
+        if control || (stream && config.probe == Probe::Oldest) {
+            return;
+        }
+        let with_stream = config.probe == Probe::Oldest;
+        let send = &self.send;
+        // What came by another copy need not be asked for.
+        let has = |frame: &Frame| match *frame {
+            Frame::Ping | Frame::ImmediateAck => false,
+            Frame::Stream { offset, len, .. } => with_stream && !send.is_acked(offset, len),
+            _ => true,
+        };
+        let s = &mut self.spaces[space as usize];
+        let Some(sent) = s.sent.values_mut().find(|sent| sent.frames.iter().any(has)) else {
+            s.ping = !ask;
+            return;
+        };
+        let mut frames = std::mem::take(&mut sent.frames);
+        if with_stream {
+            // They stay where they are: an ACK of the first copy still counts.
+            sent.frames.clone_from(&frames);
+        } else {
+            sent.frames = frames.iter().copied().filter(|f| matches!(f, Frame::Stream { .. })).collect();
+            frames.retain(|f| !matches!(f, Frame::Stream { .. }));
+        }
+        self.send_again(space, &frames);
+    }
+}

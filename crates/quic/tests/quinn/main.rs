@@ -1,0 +1,114 @@
+//! quinn's own client and server beside ours, packet by packet: both go through the same losses, delays and marks in
+//! virtual time, and what leaves when is compared.
+
+mod link;
+mod ours;
+mod theirs;
+
+use link::{Departure, Script, play};
+use narrows_quic::{Config, Preset};
+
+/// What the two stacks' clocks may differ by: theirs multiplies in floats.
+const TOLERANCE: u64 = 50_000;
+
+/// quinn's preset with what its TLS has to say here.
+fn config(script: &Script) -> Config {
+    let mut config = Config::preset(Preset::Quinn);
+    // With an Ed25519 key and no names but one.
+    config.handshake.certificate = 563;
+    if !script.mtu_search {
+        config.mtu_search = None;
+    }
+    if script.reno {
+        config.congestion = narrows_tcp::CcKind::Reno;
+    }
+    config
+}
+
+fn both(script: &Script) -> (Vec<Departure>, Vec<Departure>) {
+    let config = config(script);
+    let ours = play(ours::Host::client(config, script), ours::Host::server(config, script), script);
+    let theirs = play(theirs::Host::client(script), theirs::Host::server(script), script);
+    (ours, theirs)
+}
+
+/// Sizes are equal, times almost.
+fn same(script: &Script) -> Vec<Departure> {
+    let (ours, theirs) = both(script);
+    let agree = |(a, b): (&Departure, &Departure)| {
+        (a.server, a.len) == (b.server, b.len) && a.at.abs_diff(b.at) <= TOLERANCE
+    };
+    let at = ours.iter().zip(&theirs).position(|pair| !agree(pair));
+    if at.is_some() || ours.len() != theirs.len() {
+        let at = at.unwrap_or(ours.len().min(theirs.len()));
+        let mut text = format!("they part at {at}:\n{:>32}   {:>32}\n", "ours", "theirs");
+        for i in at.saturating_sub(12)..(at + 12).min(ours.len().max(theirs.len())) {
+            let show = |d: Option<&Departure>| d.map_or_else(String::new, Departure::to_string);
+            text += &format!("{i:>3} {:>32}   {:>32}\n", show(ours.get(i)), show(theirs.get(i)));
+        }
+        panic!("{text}");
+    }
+    ours
+}
+
+#[test]
+fn an_object_without_loss() {
+    let d = same(&Script { bytes: 8_000, ..Script::default() });
+    assert!(d.len() > 12 && d[0].len == 1200);
+}
+
+/// The first window, then slow start.
+#[test]
+fn a_longer_one() {
+    let d = same(&Script { bytes: 42_000, ..Script::default() });
+    // Below a window of 12 000 bytes nine full datagrams and what was acknowledged of the handshake.
+    assert!(d.iter().filter(|d| d.server && d.len == 1200).count() > 30);
+}
+
+#[test]
+fn the_search_for_the_mtu() {
+    same(&Script { bytes: 8_000, mtu_search: true, ..Script::default() });
+}
+
+/// Repaired by the packet threshold.
+#[test]
+fn one_packet_lost() {
+    for lost in 3..10 {
+        same(&Script { bytes: 30_000, drop: vec![lost], reno: true, ..Script::default() });
+    }
+}
+
+/// Repaired by the probe timeout.
+#[test]
+fn the_tail_lost() {
+    for drop in [vec![9], vec![8, 9], vec![7, 8, 9, 10], (3..12).collect()] {
+        same(&Script { bytes: 8_000, drop, reno: true, ..Script::default() });
+    }
+}
+
+/// The server's first flight, or the client's, is lost.
+#[test]
+fn the_handshake_lost() {
+    for drop in [vec![0], vec![1], vec![0, 1], vec![2]] {
+        same(&Script { bytes: 8_000, drop, ..Script::default() });
+    }
+    // Not its second, with Finished: quinn then sends ids again in reverse order, and its server retires most of them.
+    for drop_back in [vec![0], vec![2], vec![3]] {
+        same(&Script { bytes: 8_000, drop_back, ..Script::default() });
+    }
+}
+
+/// A handshake of 100 ms, and then each packet waits for those before it: two seconds of a thin link.
+#[test]
+fn a_queue_that_makes_timeouts_spurious() {
+    for rate in [24_000, 48_000, 100_000] {
+        same(&Script { bytes: 16_000, rate: Some(rate), ..Script::default() });
+    }
+}
+
+#[test]
+fn marks() {
+    for mark in [vec![4], vec![5, 6], vec![9], vec![14]] {
+        same(&Script { bytes: 42_000, mark, reno: true, ..Script::default() });
+    }
+}
