@@ -104,7 +104,8 @@ impl Suite {
     /// Checks that there is something to run.
     ///
     /// # Errors
-    /// If `only` names nothing sensible, a browser is asked for where none is installed, or this machine has no namespaces to give.
+    /// If `only` names nothing sensible, a browser is asked for where none is installed, or this
+    /// machine has no namespaces to give.
     pub fn new(scenario: Scenario, options: SuiteOptions) -> anyhow::Result<Self> {
         bench::available()?;
         if let Some(why) = browser::missing(&scenario) {

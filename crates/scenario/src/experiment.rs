@@ -211,30 +211,7 @@ impl Experiment {
             let problem = "the lab loses packets one by one: expected a probability, as loss = 0.01";
             return Err(Error::new("loss", problem));
         }
-        for (i, t) in scenario.traffic.iter().enumerate() {
-            let word = t.word();
-            let at = |key: &str| format!("traffic.{i}.{key}");
-            match &t.kind {
-                TrafficKind::Objects { .. } | TrafficKind::Long { .. } => {}
-                TrafficKind::Files { arrivals: Some(_), .. } => {}
-                TrafficKind::Files { .. } => {
-                    return Err(Error::new(
-                        at("arrivals"),
-                        "is missing: the lab's files come as they arrive",
-                    ));
-                }
-                TrafficKind::Pages { .. } if t.web.http.is_some() => {}
-                TrafficKind::Pages { .. } => {
-                    let problem = "is missing: expected 1.1, 2 or 3, which the lab's pages are loaded with";
-                    return Err(Error::new(at("http"), problem));
-                }
-                _ => {
-                    let expected = "objects or long, files, pages or browser: the lab's users do nothing else yet; \
-                                    'narrows sim' does";
-                    return Err(Error::value(&at("kind"), format!("'{word}'"), expected));
-                }
-            }
-        }
+        by_lab_s_users(&scenario)?;
         Ok(ForLab { ignored: self.ignored_by_lab(), scenario, thin, disciplines })
     }
 
@@ -352,6 +329,32 @@ fn coordinate(key: &str, value: &Value, scope: &Table) -> Result<String, Error> 
         Value::String(text) => text,
         other => other.to_string(),
     })
+}
+
+/// Refuses traffic that the lab's users cannot make.
+fn by_lab_s_users(scenario: &Scenario) -> Result<(), Error> {
+    for (i, t) in scenario.traffic.iter().enumerate() {
+        let word = t.word();
+        let at = |key: &str| format!("traffic.{i}.{key}");
+        match &t.kind {
+            TrafficKind::Objects { .. } | TrafficKind::Long { .. } => {}
+            TrafficKind::Files { arrivals: Some(_), .. } => {}
+            TrafficKind::Files { .. } => {
+                return Err(Error::new(at("arrivals"), "is missing: the lab's files come as they arrive"));
+            }
+            TrafficKind::Pages { .. } if t.web.http.is_some() => {}
+            TrafficKind::Pages { .. } => {
+                let problem = "is missing: expected 1.1, 2 or 3, which the lab's pages are loaded with";
+                return Err(Error::new(at("http"), problem));
+            }
+            _ => {
+                let expected = "objects or long, files, pages or browser: the lab's users do nothing else yet; \
+                                'narrows sim' does";
+                return Err(Error::value(&at("kind"), format!("'{word}'"), expected));
+            }
+        }
+    }
+    Ok(())
 }
 
 /// Refuses what only the lab has: a kernel's disciplines, stacks other than TCP.

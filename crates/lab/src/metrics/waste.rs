@@ -1,8 +1,8 @@
 //! What crossed the thin link and was of no use.
 //!
 //! Waste is the share of the bytes on the link beyond what the same payload over the same established connections
-//! costs on the idle link: what was sent again, what was dropped behind the link or came for a connection that had gone,
-//! handshakes that led to nothing, and acknowledgments beyond those an idle link needs.
+//! costs on the idle link: what was sent again, what came for a connection that had gone, handshakes that led to
+//! nothing, and acknowledgments beyond those an idle link needs.
 
 use super::Table;
 use crate::run::RunRecord;

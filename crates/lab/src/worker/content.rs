@@ -1,7 +1,7 @@
 //! What the lab's web server has: bodies of any size, and a page for browsers. A path says all there is to know.
 //!
-//! `/9000` is a body of 9000 bytes. `/page/20000,8000,...` is a document of the first size with links to the others: two
-//! style sheets, three scripts, and pictures, as `/css/8000`, `/js/8000` and `/svg/8000`, each valid and padded.
+//! `/9000` is a body of 9000 bytes. `/page/20000,8000,...` is a document of the first size with links to the others:
+//! two style sheets, three scripts, and pictures, as `/css/8000`, `/js/8000` and `/svg/8000`, each valid and padded.
 
 use std::fmt::Write as _;
 
