@@ -308,6 +308,7 @@ impl Io for Port<'_> {
             (p.label.route, p.label.dscp) = split.sends();
             p.sent = self.net.now;
         }
+        p.header.quic = None;
         p.header.len = Bytes(u64::from(wire_len(tcp, self.options_count)));
         (p.header.ecn, p.header.dscp) = (ecn, p.label.dscp);
         if p.label.is_opaque() {

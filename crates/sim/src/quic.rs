@@ -1,9 +1,9 @@
 //! Connections over QUIC: the ends of `narrows-quic` in the place of TCP's, and what their events mean in TCP's words.
 
-use narrows_quic::{Config, Datagram, Endpoint, Io, QuicEvent, Side};
+use narrows_quic::{Config, Datagram, Endpoint, Io, QuicEvent, Side, Space};
 use narrows_tcp::{EndpointCounters, TcpEvent};
 use narrows_units::{Bytes, Ecn, Instant};
-use narrows_wire::Header;
+use narrows_wire::{Header, QuicPacket};
 
 use crate::connection::{Connection, DATA, HostConfig, OptionalInstant, RECEIVER};
 use crate::edge::{Edges, PathSplit};
@@ -125,6 +125,12 @@ impl Io for Port<'_> {
 /// What everybody on the way sees of a datagram. The key is filled in by [`Packet::address`].
 fn header(datagram: &Datagram, header: &mut Header) {
     header.tcp = None;
+    // Our ends let the spin bit rest (RFC 9000, section 17.4).
+    header.quic = datagram.packets.first().map(|first| match first.space {
+        Space::Initial => QuicPacket::Initial,
+        Space::Handshake => QuicPacket::Handshake,
+        Space::Data => QuicPacket::Short { spin: false },
+    });
     header.len = Bytes(HEADERS + u64::from(datagram.len));
     header.ecn = datagram.ecn;
 }
