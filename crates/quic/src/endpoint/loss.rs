@@ -229,7 +229,7 @@ impl Endpoint {
                 if waits || self.state == State::Handshake {
                     break;
                 }
-                duration = duration + config.max_ack_delay * backoff;
+                duration += config.max_ack_delay * backoff;
             }
             let Some(at) = s.last_eliciting.map(|at| at + duration) else { continue };
             if first.is_none_or(|(earliest, _)| at < earliest) {
