@@ -121,7 +121,7 @@ pub enum Preset {
     /// quinn 0.11.
     #[default]
     Quinn,
-    /// quic-go 0.5x.
+    /// quic-go.
     QuicGo,
     /// Cloudflare's quiche.
     Quiche,

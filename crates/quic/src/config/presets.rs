@@ -88,7 +88,8 @@ const QUIC_GO: Config = Config {
     initial_window: 32 * 1280,
     // internal/congestion/cubic_sender.go, CanSend.
     fit: Fit::Until,
-    // internal/ackhandler/sent_packet_handler.go, newSentPacketHandler: NewCubicSender with reno set.
+    // internal/ackhandler/sent_packet_handler.go, newSentPacketHandler: NewCubicSender with reno set. Its renoBeta of
+    // 0.7 and its hybrid slow start are not here: a loss leaves half, as RFC 9002 has it.
     congestion: CcKind::Reno,
     // internal/congestion/cubic_sender.go: OnRetransmissionTimeout is never called by the packet handler.
     persistent: None,
@@ -96,7 +97,7 @@ const QUIC_GO: Config = Config {
     initial_rtt: Duration::from_millis(100),
     // internal/protocol/params.go, MaxAckDelay, with TimerGranularity in what is announced.
     max_ack_delay: Duration::from_millis(26),
-    // internal/protocol/protocol.go, DefaultConnectionIDLength.
+    // internal/protocol/params.go, DefaultConnectionIDLength.
     id: 4,
     peer_id: 4,
     // internal/protocol/params.go, MaxActiveConnectionIDs of 4 less the first.

@@ -229,7 +229,7 @@ impl Endpoint {
                 if waits || self.state == State::Handshake {
                     break;
                 }
-                duration = duration + config.max_ack_delay * backoff;
+                duration += config.max_ack_delay * backoff;
             }
             let Some(at) = s.last_eliciting.map(|at| at + duration) else { continue };
             if first.is_none_or(|(earliest, _)| at < earliest) {
@@ -315,5 +315,84 @@ impl Endpoint {
             frames.retain(|f| !matches!(f, Frame::Stream { .. }));
         }
         self.send_again(space, &frames);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Preset, space::Sent};
+
+    const fn at(ms: u64) -> Instant {
+        Instant::from_nanos(ms * 1_000_000)
+    }
+
+    /// An established server with one sample of 100 ms, which is PTO 100 + 4 * 50 + 25 = 325 ms (section 6.2.1), and
+    /// packets sent at these milliseconds.
+    fn server(sent: &[u64]) -> (Config, Endpoint) {
+        let config = Config::preset(Preset::Rfc);
+        let mut e = Endpoint::new(&config, Side::Server);
+        (e.state, e.confirmed, e.validated) = (State::Established, true, true);
+        e.rtt.update(Duration::ZERO, Duration::from_millis(100));
+        e.first_after_rtt = Some((Space::Data, 0));
+        for (number, ms) in (1..).zip(sent) {
+            let packet = Sent {
+                at: at(*ms),
+                size: 1200,
+                eliciting: true,
+                largest_acked: None,
+                frames: vec![Frame::Ping],
+            };
+            e.in_flight += 1200;
+            e.eliciting += 1;
+            let s = e.space(Space::Data);
+            (s.next, s.last_eliciting) = (number + 1, Some(at(*ms)));
+            s.sent.insert(number, packet);
+        }
+        (config, e)
+    }
+
+    #[test]
+    fn the_probe_timeout_by_hand() {
+        let (config, mut e) = server(&[1000, 1010]);
+        assert_eq!(e.pto_time(&config, at(1010)), Some((at(1335), Space::Data)));
+        // 6.2.1: it doubles, max_ack_delay with it: 1010 + 2 * 325.
+        e.pto_count = 1;
+        assert_eq!(e.pto_time(&config, at(1010)), Some((at(1660), Space::Data)));
+    }
+
+    #[test]
+    fn persistent_congestion_by_hand() {
+        // 7.6.1: 3 * 325 = 975 ms; it has to be longer.
+        for (sent, persistent) in [([1000, 1500, 1975], false), ([1000, 1500, 1976], true)] {
+            let (config, e) = server(&sent);
+            assert_eq!(e.is_persistent(&config, Space::Data, &[1, 2, 3]), persistent, "{sent:?}");
+            // One in between arrived.
+            assert!(!e.is_persistent(&config, Space::Data, &[1, 3]));
+        }
+        // 7.6.2: sent before the first sample.
+        let (config, mut e) = server(&[1000, 1500, 1976]);
+        e.first_after_rtt = Some((Space::Data, 1));
+        assert!(!e.is_persistent(&config, Space::Data, &[1, 2, 3]));
+    }
+
+    struct Nobody;
+    impl Io for Nobody {
+        fn send(&mut self, _: crate::Datagram) {}
+        fn event(&mut self, _: QuicEvent) {}
+    }
+
+    #[test]
+    fn both_thresholds_by_hand() {
+        // 6.1.1: of packets 1 to 5 the ACK of 4 shows 1 lost; 6.1.2: 2 and 3 are so 9/8 of 100 ms after they left.
+        let (config, mut e) = server(&[1000, 1001, 1002, 1003, 1004]);
+        let ack = Ack { ranges: vec![(4, 5)], ..Ack::default() };
+        e.on_ack(&config, at(1103), Space::Data, &ack, &mut Nobody);
+        assert_eq!(
+            (e.counters.lost, e.loss_time()),
+            (1, Some((Instant::from_nanos(1_113_500_000), Space::Data)))
+        );
+        e.on_loss_timer(&config, Instant::from_nanos(1_114_500_000), &mut Nobody);
+        assert_eq!((e.counters.lost, e.counters.congestion_events, e.cwnd()), (3, 1, 6_600));
     }
 }
