@@ -149,11 +149,11 @@ impl Drop for Quic {
     }
 }
 
-/// When something came from the socket below TLS, which hands on whole records of up to 16 kB. Empty for the others:
+/// When how many bytes came from the socket below TLS, which hands on whole records of up to 16 kB. Empty for the others:
 /// there it came when it was read.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Arrivals {
-    noted: Arc<Mutex<Vec<Instant>>>,
+    noted: Arc<Mutex<Vec<(Instant, usize)>>>,
     ear: Option<Arc<Ear>>,
 }
 
@@ -186,13 +186,14 @@ impl Arrivals {
     }
 
     /// Those not taken yet, in order.
-    pub(super) fn take(&self) -> Vec<Instant> {
+    pub(super) fn take(&self) -> Vec<(Instant, usize)> {
         std::mem::take(&mut *self.noted.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
-    fn note(&self) {
+    fn note(&self, bytes: usize) {
+        let noted = || self.noted.lock().unwrap_or_else(PoisonError::into_inner);
         match &self.ear {
-            None => self.noted.lock().unwrap_or_else(PoisonError::into_inner).push(Instant::now()),
+            None => noted().push((Instant::now(), bytes)),
             Some(ear) if ear.listens.load(Ordering::Relaxed) => (ear.hear)(Instant::now()),
             Some(_) => {}
         }
@@ -213,8 +214,9 @@ impl AsyncRead for Socket {
     ) -> Poll<io::Result<()>> {
         let before = buffer.filled().len();
         let polled = Pin::new(&mut self.stream).poll_read(cx, buffer);
-        if buffer.filled().len() > before {
-            self.arrivals.note();
+        let came = buffer.filled().len() - before;
+        if came > 0 {
+            self.arrivals.note(came);
         }
         polled
     }

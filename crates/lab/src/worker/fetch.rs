@@ -83,7 +83,7 @@ impl Gap {
         if object.connected.is_none() {
             return;
         }
-        for instant in arrivals {
+        for (instant, _) in arrivals {
             let at = run.at(instant);
             run.patience.arrival(object.visitor, at);
             self.note(object, at);

@@ -15,36 +15,55 @@ pub(super) async fn long(run: Arc<Run>, user: u32, transport: Transport, mut rng
     let mut record = LongRecord { user, start: run.now(), ..LongRecord::default() };
     let mut last = record.start;
     run.patience.begin(user, last);
-    // Runs into the end of the run by design.
-    let _ = tokio::time::timeout_at(run.end, stay(&run, transport, &mut life, &mut record, &mut last)).await;
+    let arrivals = Arrivals::default();
+    let stays = stay(&run, transport, &mut life, &mut record, (&mut last, &arrivals));
+    // Runs into the end of the run by design: within a record of TLS, mostly.
+    let _ = tokio::time::timeout_at(run.end, stays).await;
+    catch_up(&run, &mut life, &mut record, (&mut last, &arrivals));
     run.patience.end(user, object_end(&run));
     note_stall(&mut record, last, object_end(&run), run.spec.warmup);
     life.long = Some(record);
     life
 }
 
-async fn stay(run: &Run, transport: Transport, life: &mut Life, record: &mut LongRecord, last: &mut f64) {
+/// When something came last, and what has come of TLS since then.
+type Heard<'a> = (&'a mut f64, &'a Arrivals);
+
+async fn stay(
+    run: &Run,
+    transport: Transport,
+    life: &mut Life,
+    record: &mut LongRecord,
+    (last, arrivals): Heard<'_>,
+) {
     let mut buffer = Vec::with_capacity(32 * 1024);
-    let arrivals = Arrivals::default();
     loop {
-        if let Ok(mut stream) = run.ways.connect(record.user, transport, 1 << 50, &arrivals).await {
+        if let Ok(mut stream) = run.ways.connect(record.user, transport, 1 << 50, arrivals).await {
             record.connected.get_or_insert(run.now());
             while let Some(n) = stream.read(&mut buffer).await {
-                for at in arrivals.take().into_iter().map(|i| run.at(i)) {
-                    run.patience.arrival(record.user, at);
-                    note_stall(record, *last, at, run.spec.warmup);
-                    *last = at;
+                catch_up(run, life, record, (&mut *last, arrivals));
+                if transport != Transport::Tls {
+                    came(run, life, record, last, (run.now(), n));
                 }
-                let now = run.now();
-                run.patience.arrival(record.user, now);
-                life.receive(run, now, n);
-                note_stall(record, *last, now, run.spec.warmup);
-                *last = now;
             }
         }
         record.failures += 1;
         tokio::time::sleep(RETRY).await;
     }
+}
+
+/// Counts what has come of TLS at the socket: its records are of up to 16 kB, and a thin link takes long for one.
+fn catch_up(run: &Run, life: &mut Life, record: &mut LongRecord, (last, arrivals): Heard<'_>) {
+    for (instant, bytes) in arrivals.take() {
+        came(run, life, record, last, (run.at(instant), bytes));
+    }
+}
+
+fn came(run: &Run, life: &mut Life, record: &mut LongRecord, last: &mut f64, (at, bytes): (f64, usize)) {
+    run.patience.arrival(record.user, at);
+    life.receive(run, at, bytes);
+    note_stall(record, *last, at, run.spec.warmup);
+    *last = at;
 }
 
 /// Counts the part of a stall that lies after the warm-up.
