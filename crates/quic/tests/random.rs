@@ -43,8 +43,8 @@ fn transfer(seed: u64, preset: Preset) -> [Out; 2] {
     ends[0].write_all(&config, now, 100, &mut outs[0]);
     let (mut answered, mut stuck, mut woken) = (false, 0, Instant::ZERO);
     for _ in 0..200_000 {
-        for end in 0..2 {
-            for datagram in std::mem::take(&mut outs[end].datagrams) {
+        for (end, out) in outs.iter_mut().enumerate() {
+            for datagram in out.datagrams.drain(..) {
                 let copies = if rng.f64() < loss { 0 } else { 1 + usize::from(rng.f64() < 0.05) };
                 for _ in 0..copies {
                     let at = now

@@ -1,6 +1,8 @@
 //! quinn's own client and server beside ours, packet by packet: both go through the same losses, delays and marks in
 //! virtual time, and what leaves when is compared.
 
+#![expect(clippy::unwrap_used, reason = "a panic in a test is the report")]
+
 mod link;
 mod ours;
 mod theirs;

@@ -39,7 +39,7 @@ fn is_handshake(header: &Header) -> bool {
 
 impl<P: Packet> DefaultMode<P> {
     /// The record of a flow that is or may be QUIC.
-    fn quic_flow(&mut self, id: FlowId) -> &mut QuicFlow {
+    fn quic_flow(&mut self, now: Instant, id: FlowId) -> &mut QuicFlow {
         let at = id.index();
         if at >= self.quic.len() {
             self.quic.resize(at + 1, QuicFlow::default());
@@ -47,7 +47,7 @@ impl<P: Packet> DefaultMode<P> {
         let generation = self.tracker.flow(id).generation();
         let flow = &mut self.quic[at];
         if flow.generation != generation {
-            *flow = QuicFlow::of(generation);
+            *flow = QuicFlow::of(generation, now);
         }
         flow
     }
@@ -76,7 +76,7 @@ impl<P: Packet> DefaultMode<P> {
         if !handshake && !self.is_quic(id.0) {
             return false;
         }
-        let flow = self.quic_flow(id);
+        let flow = self.quic_flow(now, id);
         let first = !core::mem::replace(&mut flow.known, true);
         let probing = flow.arrived(now, queue.packets());
         if handshake {

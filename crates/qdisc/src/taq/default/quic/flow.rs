@@ -2,6 +2,8 @@
 
 use narrows_units::{Duration, Instant};
 
+use crate::taq::default::flow_state::NEVER;
+
 /// The shortest silence out of which a probe comes, and no longer one than the round trip the sender knows: pacing
 /// spreads a window over a round trip, and a timer waits for longer than one (RFC 9002, section 6.2.1).
 const SILENCE: Duration = Duration::from_millis(150);
@@ -58,16 +60,16 @@ impl Default for QuicFlow {
             heard: true,
             srtt_us: 0,
             sample_left: 0,
-            sample_at: Instant::FAR_FUTURE,
+            sample_at: NEVER,
             sample_departed: Instant::ZERO,
             receiver_rtt_us: 0,
-            departed_at: Instant::ZERO,
+            departed_at: NEVER,
             probing: false,
             unanswered: 0,
             full: 0,
             larger: 0,
             arrived_at: Instant::ZERO,
-            flight_at: Instant::ZERO,
+            flight_at: NEVER,
             counted_at: Instant::ZERO,
             answered_at: Instant::ZERO,
             next_signal: Instant::ZERO,
@@ -77,13 +79,13 @@ impl Default for QuicFlow {
 
 impl QuicFlow {
     /// A new record.
-    pub fn of(generation: u32) -> Self {
-        Self { generation, ..Self::default() }
+    pub fn of(generation: u32, now: Instant) -> Self {
+        Self { generation, arrived_at: now, counted_at: now, answered_at: now, ..Self::default() }
     }
 
     /// Notes an arrival behind `waiting` others; whether it came out of silence.
     pub fn arrived(&mut self, now: Instant, waiting: u32) -> bool {
-        if self.sample_at == Instant::FAR_FUTURE {
+        if self.sample_at == NEVER {
             (self.sample_at, self.sample_left) = (now, waiting + 1);
         }
         let silence = SILENCE.max(Duration::from_micros(self.srtt_us.into()));
@@ -110,9 +112,9 @@ impl QuicFlow {
     /// Notes a packet of the handshake; whether it repeats a flight, a packet of which `waits` or has just left.
     pub fn repeats_flight(&mut self, now: Instant, len: u16, waits: bool) -> bool {
         self.full = self.full.max(len);
+        let again = self.flight_at != NEVER && now.since(self.flight_at) >= SILENCE;
         let waits = waits || self.is_answer_due(now);
-        let again = now.since(self.flight_at) >= SILENCE;
-        if again && !waits {
+        if self.flight_at == NEVER || (again && !waits) {
             self.flight_at = now;
         }
         again && waits
@@ -127,7 +129,7 @@ impl QuicFlow {
     pub fn is_answer_due(&self, now: Instant) -> bool {
         // A quarter more for its jitter, and the delay of an acknowledgment (RFC 9000, section 13.2.1).
         let margin = self.receiver_rtt().map_or(UNKNOWN, |rtt| rtt + rtt / 4 + Duration::from_millis(25));
-        now.since(self.departed_at) < margin
+        self.departed_at != NEVER && now.since(self.departed_at) < margin
     }
 
     /// Notes a departure of a packet of a `handshake` or after it; whether the receiver has gone.
@@ -146,10 +148,10 @@ impl QuicFlow {
 
     /// Notes that the receiver said something.
     pub fn answered(&mut self, now: Instant) {
-        if self.sample_left == 0 && self.sample_at != Instant::FAR_FUTURE {
+        if self.sample_left == 0 && self.sample_at != NEVER {
             smooth(&mut self.srtt_us, now.since(self.sample_at));
             smooth(&mut self.receiver_rtt_us, now.since(self.sample_departed));
-            self.sample_at = Instant::FAR_FUTURE;
+            self.sample_at = NEVER;
         }
         (self.answered_at, self.heard) = (now, true);
         (self.probing, self.unanswered) = (false, 0);

@@ -1,6 +1,6 @@
 use std::net::IpAddr;
 
-use narrows_units::{Bytes, Ecn};
+use narrows_units::{Bytes, Ecn, Instant};
 use narrows_wire::{FlowKey, Header, Proto, QuicPacket};
 
 use super::super::tests::Bench;
@@ -166,4 +166,12 @@ fn other_datagrams_have_room_for_two() {
     // First bits as of a short header, but no handshake before: 100 ms are five packets of 20 ms.
     (1..=40).for_each(|id| b.put(packet(1, id, DATA, 1228)));
     assert!(b.q.backlog().packets <= 12, "{}", b.q.backlog().packets);
+}
+
+#[test]
+fn the_first_packet_of_all_repeats_nothing() {
+    let mut b = Bench::new(&[]);
+    b.now = Instant::from_nanos(200_000_000);
+    b.put(packet(1, 1, QuicPacket::Initial, 1228));
+    assert_eq!(waiting(&mut b), [1]);
 }
