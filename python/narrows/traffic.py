@@ -39,8 +39,8 @@ class Traffic:
     """Queues see UDP in which nothing can be read; the ends remain TCP, which is not QUIC (default false; sim
     only)."""
     transport: str | None = None
-    """What carries the data: ``tcp``, ``quic`` (in the simulator long, files, objects), in the lab ``tls`` (default tcp,
-    or what ``http`` goes over)."""
+    """What carries the data: ``tcp``, ``quic`` (in the simulator long, files, objects), in the lab ``tls`` (default
+    tcp, or what ``http`` goes over)."""
     start: Time | None = None
     """When it begins (time; default 0s; sim only)."""
     stop: Time | None = None

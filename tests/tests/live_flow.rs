@@ -129,8 +129,8 @@ fn compare(case: &Case, mut child: Child, place: &Path) -> Result<(), String> {
     let (lab, late) = in_the_lab(case, place);
     let (goodput, share) = (sim.0 / lab.0, sim.1 / lab.1);
     let line = format!(
-        "{}: kernel {:.0} kbit/s, {:.2} % retransmitted; simulated {:.0}, {:.2} %: {goodput:.3}, {share:.2} times; late by \
-         {late:.2} ms",
+        "{}: kernel {:.0} kbit/s, {:.2} % retransmitted; simulated {:.0}, {:.2} %: {goodput:.3}, {share:.2} times; \
+         late by {late:.2} ms",
         case.name,
         lab.0,
         lab.1 * 100.0,

@@ -67,6 +67,16 @@ impl PacketSpace {
             || self.retired_ids > 0
     }
 
+    /// The frames of one byte that are to be sent; they are not from now on.
+    pub(crate) fn due_flags(&mut self) -> impl Iterator<Item = Frame> + use<> {
+        let flags = [
+            (std::mem::take(&mut self.handshake_done), Frame::HandshakeDone),
+            (std::mem::take(&mut self.ping), Frame::Ping),
+            (std::mem::take(&mut self.immediate_ack), Frame::ImmediateAck),
+        ];
+        flags.into_iter().filter_map(|(due, frame)| due.then_some(frame))
+    }
+
     /// The next CRYPTO frame for `room` bytes, and how many it takes.
     pub(crate) fn next_crypto(&mut self, room: u32) -> Option<(Frame, u32)> {
         const BOUND: u32 = 17;

@@ -149,8 +149,8 @@ impl Drop for Quic {
     }
 }
 
-/// When how many bytes came from the socket below TLS, which hands on whole records of up to 16 kB. Empty for the others:
-/// there it came when it was read.
+/// When how many bytes came from the socket below TLS, which hands on whole records of up to 16 kB. Empty for the
+/// others: there it came when it was read.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Arrivals {
     noted: Arc<Mutex<Vec<(Instant, usize)>>>,

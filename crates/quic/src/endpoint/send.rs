@@ -198,17 +198,8 @@ impl Endpoint {
         let room = draft.limit - draft.datagram.len - around;
         let (mut left, mut frames, mut ack) = (room, Vec::new(), None);
         s.acks.going_anyway();
-        let flags = [
-            (&mut s.handshake_done, Frame::HandshakeDone),
-            (&mut s.ping, Frame::Ping),
-            (&mut s.immediate_ack, Frame::ImmediateAck),
-        ];
-        for (due, frame) in flags {
-            if std::mem::take(due) {
-                frames.push(frame);
-                left -= 1;
-            }
-        }
+        frames.extend(s.due_flags());
+        left -= frames.len() as u32;
         let tell = s.acks.frame(now);
         let told = tell.len();
         if s.acks.is_due() && told <= left {

@@ -206,7 +206,7 @@ impl link::Host for Host {
                     connection.handle_event(event);
                 }
             }
-            // A stateless reset, or a late copy of the first Initial, for what is closed and gone: ours are silent then.
+            // A stateless reset, or a late copy of the first Initial, for what is closed: ours are silent then.
             _ => {}
         }
         self.drive(now)
