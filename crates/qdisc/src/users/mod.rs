@@ -78,6 +78,8 @@ pub struct UserState<S> {
     pub deficit: i32,
     /// Bytes it may send before the old users.
     pub credit: i32,
+    /// Bytes it was lent of its later rounds.
+    pub loan: i32,
     /// When data was last sent to it.
     pub served_at: Instant,
     /// Its own rate, in bits per second; 0 for none.
@@ -140,6 +142,10 @@ pub struct Users<S> {
     fullest: u32,
 }
 
+/// Which part of its quantum a user pays back in a round, until its loan is paid: with more it would have to sit out
+/// whole rounds.
+const PAYS: i32 = 4;
+
 /// No instant at which anything was sent.
 const NEVER: Instant = Instant::FAR_FUTURE;
 
@@ -196,6 +202,7 @@ impl<S> Users<S> {
             packets: 0,
             deficit: 0,
             credit,
+            loan: 0,
             served_at: NEVER,
             rate_bps: 0,
             paid_until: Instant::ZERO,
@@ -266,6 +273,25 @@ impl<S> Users<S> {
         self.order.idle.remove(&mut self.slab, user);
         self.slab.at_mut(user).place = place;
         self.order.list(place).push_back(&mut self.slab, user);
+    }
+
+    /// Lends a user of its later rounds what its credit lacks to `wanted`, if not more than `most` is lent then, and
+    /// has one that is in a round go to `place` at once. Whether anything could be lent.
+    pub fn lend(&mut self, user: u32, wanted: i32, most: i32, place: Place) -> bool {
+        let due = self.due();
+        let state = self.slab.at_mut(user);
+        let lent = wanted.min(most - state.loan);
+        if lent <= 0 || state.aside {
+            return false;
+        }
+        state.credit = state.credit.max(0) + lent;
+        state.loan += lent;
+        if state.place == Place::Old {
+            (state.place, state.due) = (place, due);
+            self.order.old.remove(&mut self.slab, user);
+            self.order.list(place).push_back(&mut self.slab, user);
+        }
+        true
     }
 
     /// Nothing of the user waits any more.
@@ -361,9 +387,15 @@ impl<S> Users<S> {
                 return Some(first);
             }
             if place == Place::Old {
-                state.deficit = state.deficit.saturating_add(quantum);
+                let pays = state.loan.min(quantum / PAYS);
+                state.loan -= pays;
+                state.deficit = state.deficit.saturating_add(quantum - pays);
                 self.order.old.move_to_back(&mut self.slab, first);
             } else {
+                if state.loan > 0 {
+                    // What was sent beyond the credit was lent too.
+                    state.loan = state.loan.saturating_sub(state.credit.min(0));
+                }
                 let left = if self.carry == Carry::Keep { state.credit } else { state.deficit.min(0) };
                 state.deficit = left.saturating_add(quantum);
                 self.age(first);

@@ -86,16 +86,24 @@ impl<P: Packet> DefaultMode<P> {
     }
 
     /// Puts a user with a new backlog into a list, by the rules by which flow `id` went to `flow_place` where there are
-    /// no users: with one flow each, the two are alike.
+    /// no users: with one flow each, the two are alike. What a new flow may send before others is lent to a user who is
+    /// not new.
     fn join_user(&mut self, at: u32, id: u32, flow_place: FlowList, flow: Standing) {
         let round_time = self.user_round();
         let cost = self.only_packet(id).map_or(0, |only| self.wire_cost(only));
-        let new_flow = flow_place != FlowList::Old && self.flows[id as usize].served == 0;
-        let (first, request) = (self.config.new_flows_first, self.is_request(id));
+        let slot = &self.flows[id as usize];
+        let new_flow = flow_place != FlowList::Old && slot.served == 0;
+        // A quarter more than one packet: for what a handshake sends beside its full one.
+        let wanted = if new_flow { slot.credit.min(flow.new_quantum + flow.new_quantum / 4) } else { 0 };
+        let first = self.config.new_flows_first;
+        let before = if self.is_request(id) { Place::Sparse } else { Place::New };
         let Some(by) = self.turns.by_user.as_mut() else { return };
         let due = by.users.due();
         let user = by.users.at_mut(at);
         if user.place != Place::Idle {
+            if user.place == Place::Old && first {
+                by.users.lend(at, wanted, 2 * flow.new_quantum, before);
+            }
             return;
         }
         let accrued = Accrued { now: flow.now, round_time, quantum: flow.quantum, cost };
@@ -104,16 +112,11 @@ impl<P: Packet> DefaultMode<P> {
         let place = match standing.place(user.served_at, &mut user.credit, &mut user.deficit) {
             _ if !first => Place::Old,
             First::Sparse => Place::Sparse,
-            First::New if request => Place::Sparse,
-            First::New => Place::New,
-            // A new flow of a user who is not new goes first at the price of the user's next turn.
-            First::Old if new_flow && user.deficit >= 0 => {
-                user.credit = flow.quantum;
-                user.deficit = user.deficit.saturating_sub(flow.quantum);
-                if request { Place::Sparse } else { Place::New }
-            }
+            First::New => before,
+            First::Old if by.users.lend(at, wanted, 2 * flow.new_quantum, before) => before,
             First::Old => Place::Old,
         };
+        let user = by.users.at_mut(at);
         user.due = due;
         if place == Place::Old && user.deficit <= 0 {
             user.deficit = user.deficit.saturating_add(flow.quantum);

@@ -31,6 +31,11 @@ use crate::{Packet, Reason, Verdict, Verdicts};
 /// How many waiting packets are looked at in search of one.
 const LOOKED_AT: usize = 64;
 
+/// By how much a copy may differ from what it copies: acknowledgments come and go with it.
+const OTHER_FRAMES: u64 = 32;
+/// Packets up to here have no data, or hardly any: PING and acknowledgments.
+const NO_DATA: u64 = 128;
+
 /// Whether it is a packet of a handshake. What follows on the same flow is taken for data whatever its first bits say:
 /// senders may clear the fixed one (RFC 9287).
 fn is_handshake(header: &Header) -> bool {
@@ -86,11 +91,28 @@ impl<P: Packet> DefaultMode<P> {
             slot.credit = slot.credit.saturating_add(if first { credit } else { 0 });
             return repeats;
         }
+        if mtu_probes && !queue.is_empty() && flow.is_mtu_probe(len) {
+            return true;
+        }
         let full = flow.full;
         if flow.shows_mtu_probe(len) && mtu_probes {
             self.discard_mtu_probe(id.0, full, verdicts);
         }
-        probes && probing && (!queue.is_empty() || self.quic[id.index()].is_answer_due(now))
+        if !(probes && probing) || (queue.is_empty() && !self.quic[id.index()].is_answer_due(now)) {
+            return false;
+        }
+        !self.is_last_piece(id.0, len, full)
+    }
+
+    /// Whether a probe is new by its size: the last piece of what an application wrote. A sender that its window held
+    /// back sends it when its timer fires, and nothing follows by which its loss would be seen. Copies are of full
+    /// packets, or of the size of one that waits, but for a frame or two.
+    fn is_last_piece(&self, id: u32, len: u16, full: u16) -> bool {
+        let size = u64::from(len);
+        let queue = self.flows[id as usize].queue;
+        let similar = |entry: &Entry<P>| entry.packet.len().get().abs_diff(size) <= OTHER_FRAMES;
+        let mut waiting = self.packets.packets(&queue).take(LOOKED_AT);
+        size > NO_DATA && len < full && !queue.is_empty() && !waiting.any(similar)
     }
 
     /// Discards the last packet that waits and is larger than a full one.

@@ -40,6 +40,8 @@ pub struct QuicFlow {
     unanswered: u8,
     /// Size of a full packet: first those of the handshake, which are padded to it (RFC 9000, section 14.1).
     pub full: u16,
+    /// Whether data was seen of that size: what the sender fills its packets to.
+    fills: bool,
     /// Of a packet that was larger than it, since the last full one; else 0.
     larger: u16,
     arrived_at: Instant,
@@ -67,6 +69,7 @@ impl Default for QuicFlow {
             probing: false,
             unanswered: 0,
             full: 0,
+            fills: false,
             larger: 0,
             arrived_at: Instant::ZERO,
             flight_at: NEVER,
@@ -95,7 +98,12 @@ impl QuicFlow {
         self.probing
     }
 
-    /// Notes the size of a packet; whether the larger one before it was a probe.
+    /// Whether a packet of data is larger than the sender's packets are: they grow by what probes find, and not before.
+    pub fn is_mtu_probe(&self, len: u16) -> bool {
+        self.fills && len > self.full && len != self.larger
+    }
+
+    /// Notes the size of a packet of data; whether the larger one before it was a probe.
     pub fn shows_mtu_probe(&mut self, len: u16) -> bool {
         if len > self.full {
             // A second one of this size: the sender has larger packets than it had.
@@ -106,6 +114,7 @@ impl QuicFlow {
             }
             return false;
         }
+        self.fills |= len == self.full;
         len == self.full && core::mem::take(&mut self.larger) > 0
     }
 

@@ -72,6 +72,18 @@ fn probes_of_a_sender_that_has_heard_nothing_are_discarded_while_others_wait() {
 }
 
 #[test]
+fn the_last_piece_that_a_timer_sends_is_no_copy() {
+    let mut b = begun(&[], 3);
+    b.wait(325);
+    // What the window held back; a PING; what is as long as something that waits, an acknowledgment aside.
+    for (id, len) in [(11, 984), (12, 58), (13, 990), (14, 1228)] {
+        b.put(packet(1, id, DATA, len));
+    }
+    assert_eq!(suppressed(&mut b), [12, 13, 14]);
+    assert_eq!(waiting(&mut b), [1, 2, 3, 11]);
+}
+
+#[test]
 fn a_paced_window_is_no_probe() {
     let mut b = begun(&[], 1);
     for id in 2..=8 {
@@ -106,7 +118,14 @@ fn a_probe_of_the_path_mtu_is_known_by_what_follows() {
         b.put(packet(1, id, DATA, len));
     }
     assert_eq!(suppressed(&mut b), [2]);
+    // By now the sender is known to fill its packets to 1228 bytes: what is larger is a probe as it comes.
+    (9..=10).for_each(|id| b.put(packet(1, id, DATA, 1354)));
+    assert_eq!(suppressed(&mut b), [9, 10]);
     assert_eq!(waiting(&mut b), [1, 3, 4, 5]);
+    b.put(packet(1, 11, DATA, 1354));
+    assert_eq!(waiting(&mut b), [11], "nothing waits, so it may find out");
+    b.put(packet(1, 12, DATA, 1228));
+    assert_eq!(waiting(&mut b), [12]);
     // A sender that has larger packets from now on.
     (6..=8).for_each(|id| b.put(packet(1, id, DATA, 1280)));
     assert_eq!(waiting(&mut b), [6, 7, 8]);
