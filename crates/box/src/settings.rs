@@ -270,7 +270,7 @@ impl Options {
         }
         if self.circuits.is_some() && ![&down, &up].into_iter().any(knows_users) {
             bail!(
-                "circuits: expected a rate and a discipline with share = user (as taq:share=user, drr:share=user or \
+                "circuits: expected a rate and a discipline with share = user (as taq, drr:share=user or \
                  fq_codel:share=user): without it nothing is shared between users"
             );
         }

@@ -211,14 +211,15 @@ const NAMES: &[&str] = &[
     "classes:borrow=on,buffer=8000",
     "fq_codel:target=1s,interval=2s,share=user",
     "drr:4000,share=user",
+    "taq:share=flow",
     "taq",
-    "taq:share=user",
     "taq:paper",
 ];
 
 /// A stream for the discipline of this name. Where the link is shared between users, each has ten flows.
 fn stream(name: &str, flows: usize) -> Stream {
-    Stream::new(flows, if name.contains("share=user") { 10 } else { 1 })
+    let by_user = name.parse::<Spec>().is_ok_and(|spec| spec.shares_between_users());
+    Stream::new(flows, if by_user { 10 } else { 1 })
 }
 
 struct Cell {
@@ -316,7 +317,7 @@ fn verdict(cells: &[Cell]) {
     let ns = |name: &str, flows: usize| {
         cells.iter().find(|c| c.name == name && c.flows == flows).map_or(f64::NAN, |c| c.plain)
     };
-    for name in ["taq", "taq:share=user", "taq:paper"] {
+    for name in ["taq:share=flow", "taq", "taq:paper"] {
         let (at, base) = (ns(name, 10_000), ns("fifo+lookup", 10_000));
         let growth = ns(name, 50_000) / ns(name, 100);
         let says = |ok: bool| if ok { "kept" } else { "MISSED" };

@@ -138,9 +138,7 @@ impl Spec {
         match self {
             Self::Drr(config) => matches!(config.share, drr::Queues::User),
             Self::FqCodel(config) => matches!(config.share, fq_codel::FlowsOrUsers::User),
-            Self::Taq(config) => {
-                matches!((config.common.share, &config.mode), (taq::Share::User, taq::Mode::Default(_)))
-            }
+            Self::Taq(config) => config.common.by_user() && config.as_default().is_some(),
             _ => false,
         }
     }

@@ -13,8 +13,8 @@ use narrows_wire::{Flags, FlowKey, Header, Proto, TcpHeader};
 
 /// Those that share between users, and what they share by without.
 const KINDS: [(&str, &str); 5] = [
-    ("taq:admission=off", "taq:admission=off,share=user"),
-    ("taq:admission=off,new_share=1,quantum=300", "taq:admission=off,new_share=1,quantum=300,share=user"),
+    ("taq:admission=off,share=flow", "taq:admission=off"),
+    ("taq:admission=off,share=flow,new_share=1,quantum=300", "taq:admission=off,new_share=1,quantum=300"),
     ("drr:4000", "drr:4000,share=user"),
     ("drr:4000,quantum=300", "drr:4000,quantum=300,share=user"),
     (
@@ -193,7 +193,7 @@ fn with_one_flow_each_users_are_served_as_their_flows_would_be() {
 
 #[test]
 fn a_new_user_goes_first_and_fifty_new_flows_of_one_user_do_not() {
-    let mut q: BoxedDiscipline<Record> = build("taq:admission=off,share=user");
+    let mut q: BoxedDiscipline<Record> = build("taq:admission=off");
     let mut now = Instant::from_nanos(1_000_000_000);
     let mut verdicts = Vec::new();
     let mut put = |q: &mut BoxedDiscipline<Record>, now, user, flow, nth: u32| {
@@ -229,7 +229,7 @@ fn a_new_user_goes_first_and_fifty_new_flows_of_one_user_do_not() {
 #[test]
 fn who_opens_a_connection_for_each_packet_pays_for_going_first() {
     for new_flows in [1, 50] {
-        let mut q: BoxedDiscipline<Record> = build("taq:admission=off,share=user");
+        let mut q: BoxedDiscipline<Record> = build("taq:admission=off");
         let mut now = Instant::from_nanos(1_000_000_000);
         let (mut got, mut flow, mut seq) = ([0_u64; 20], 0, 0);
         let mut put = |q: &mut BoxedDiscipline<Record>, now, user: usize| {

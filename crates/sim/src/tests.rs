@@ -89,8 +89,8 @@ fn share_of_a_household(discipline: &str) -> f64 {
 
 #[test]
 fn fifty_connections_of_one_household_have_the_share_of_one() {
-    assert!(share_of_a_household("taq") > 14.0, "fifty of 69 flows");
-    for discipline in ["taq:share=user", "drr:share=user"] {
+    assert!(share_of_a_household("taq:share=flow") > 14.0, "fifty of 69 flows");
+    for discipline in ["taq", "drr:share=user"] {
         let share = share_of_a_household(discipline);
         assert!((0.95..=1.05).contains(&share), "{discipline}: {share}");
     }

@@ -40,7 +40,7 @@ const DISCIPLINES: [&str; 35] = [
     "sfq:buffer=30",
     "taq",
     "taq:admission=off",
-    "taq:share=user",
+    "taq:share=flow",
     "taq:waiting_syn=drop",
     "taq:window_clamp=off,memory_packets=60",
     "taq:suppress_duplicates=off",

@@ -123,7 +123,7 @@ fn fifty_connections_of_one_household_have_the_share_of_one() {
     let Some(world) = World::try_new(Kind::Routed) else { return };
     let who = twenty_households(&world);
     // CoDel drops what a flow needs to keep its share, so with FQ-CoDel the nineteen leave some of theirs.
-    for spec in ["taq:share=user", "drr:share=user"] {
+    for spec in ["taq", "drr:share=user"] {
         let running = world.start(&format!("--down 4mbit --discipline {spec}"));
         let downloads = Downloads::start(&world, world.server4(), &who);
         let (got, _) = downloads.measure(Duration::from_secs(10));
@@ -145,7 +145,7 @@ fn users_behind_nat_on_the_box_are_known_by_their_own_addresses() {
         return;
     }
     let who = twenty_households(&world);
-    let running = world.start("--down 4mbit --up 4mbit --discipline taq:share=user");
+    let running = world.start("--down 4mbit --up 4mbit --discipline taq");
     let downloads = Downloads::start(&world, world.server4(), &who);
     let (got, _) = downloads.measure(Duration::from_secs(10));
     // Were all known by the box's one address, the fifty would have 14.5 shares.
@@ -170,7 +170,7 @@ fn twenty_privacy_addresses_of_one_prefix_count_once() {
         world.ip("b", &format!("-6 route add fd77:0:0:{n}::/64 dev lan"));
         who.push((format!("fd77:0:0:{n}::2").parse().unwrap(), 1));
     }
-    let running = world.start("--down 4mbit --discipline taq:share=user");
+    let running = world.start("--down 4mbit --discipline taq");
     let downloads = Downloads::start(&world, world.server6(), &who);
     let (got, _) = downloads.measure(Duration::from_secs(10));
     let prefixes: Vec<u64> = [got[..20].iter().sum()].into_iter().chain(got[20..].iter().copied()).collect();
@@ -193,7 +193,7 @@ fn circuits_keep_to_their_rates_and_a_reload_changes_them() {
     };
     write("1");
     let file_name = file.display();
-    world.configure(&format!("down = '8mbit'\ndiscipline = 'taq:share=user'\ncircuits = '{file_name}'\n"));
+    world.configure(&format!("down = '8mbit'\ndiscipline = 'taq'\ncircuits = '{file_name}'\n"));
     let running = world.start_configured();
     let downloads = Downloads::start(&world, world.server4(), who);
     for rate in [1.0, 3.0] {
@@ -226,9 +226,9 @@ fn circuits_keep_to_their_rates_and_a_reload_changes_them() {
     );
     drop(downloads);
     running.stop();
-    let said = world.refused(&format!("--down 8mbit --discipline taq:share=user --circuits {file_name}"));
+    let said = world.refused(&format!("--down 8mbit --discipline taq --circuits {file_name}"));
     assert!(said.contains("line 2, column IPv4"), "{said}");
-    let said = world.refused(&format!("--down 8mbit --circuits {file_name}"));
+    let said = world.refused(&format!("--down 8mbit --discipline taq:share=flow --circuits {file_name}"));
     assert!(said.contains("share = user"), "{said}");
 }
 
@@ -242,7 +242,7 @@ fn a_circuit_is_known_by_its_mac_address() {
         let rows = format!("Circuit ID,MAC,Download Max Mbps\nhome,{},1\n", mac.trim());
         std::fs::write(&file, rows).unwrap();
         let backend = if kind == Kind::Apart { "packet" } else { "nfqueue" };
-        let args = format!("--down 8mbit --discipline taq:share=user --backend {backend} --circuits");
+        let args = format!("--down 8mbit --discipline taq --backend {backend} --circuits");
         let running = world.start(&format!("{args} {}", file.display()));
         let who = [("10.77.0.2".parse().unwrap(), 2)];
         let downloads = Downloads::start(&world, world.server4(), &who);

@@ -14,8 +14,10 @@ use crate::{Buffer, Ppm, ShaperConfig};
 /// Among whom the link is shared.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Share {
-    /// Every flow gets the same.
+    /// As the mode has it: flows in paper mode, as published; users first in default mode.
     #[default]
+    Auto,
+    /// Every flow gets the same.
     Flow,
     /// Every user gets the same, and shares it among its flows.
     User,
@@ -95,12 +97,18 @@ pub struct Common {
 }
 
 impl Common {
-    /// Whose flows are. Where the link is not shared between users, a pool is whoever opens connections, as in the
-    /// paper.
-    pub(crate) const fn users(&self, link: &ShaperConfig) -> UserRule {
-        match self.share {
-            Share::Flow => UserRule::OPENER,
-            Share::User => UserRule { side: link.users, ipv6_prefix: self.user_prefix as u8 },
+    /// Whether the default mode shares the link between users first.
+    pub(crate) const fn by_user(&self) -> bool {
+        !matches!(self.share, Share::Flow)
+    }
+
+    /// Whose flows are, if the link is shared between users or is not. If not, a pool is whoever opens connections, as
+    /// in the paper.
+    pub(crate) const fn users(&self, link: &ShaperConfig, by_user: bool) -> UserRule {
+        if by_user {
+            UserRule { side: link.users, ipv6_prefix: self.user_prefix as u8 }
+        } else {
+            UserRule::OPENER
         }
     }
 }
@@ -108,7 +116,7 @@ impl Common {
 impl Default for Common {
     fn default() -> Self {
         Self {
-            share: Share::Flow,
+            share: Share::Auto,
             admission: true,
             waiting_syn: WaitingSyn::Auto,
             t_pool: Duration::from_secs(3),

@@ -20,7 +20,7 @@ impl Words for Mode {
         }
     }
 }
-choices!(Share: "flow" => Flow, "user" => User);
+choices!(Share: "auto" => Auto, "flow" => Flow, "user" => User);
 choices!(FairShare: "queueing" => Queueing, "proportional" => Proportional);
 choices!(WaitingSyn: "auto" => Auto, "drop" => Drop, "hold" => Hold);
 
@@ -46,7 +46,8 @@ keys! {
         mode: Choice(), "which rules: `default` is the best found by measurement, `paper` the published text";
     }
     [None, common, Config::default] {
-        share: Choice(), "whom the link is shared among: flows, or users first";
+        share: Choice(),
+            "whom the link is shared among: flows, or users first; auto: flows in paper mode, users in default";
         admission: Choice(), "new pools wait while the link has more than it can serve";
         waiting_syn: Choice(),
             "a waiting SYN is dropped (the client asks again) or held; auto: dropped in paper mode, held in default";
@@ -60,7 +61,7 @@ keys! {
             "window over which loss is measured: for the report, and in paper mode for admission";
         flows: Number(16, 1_048_576), "flows that can be followed at once";
         pools: Number(16, 1_048_576), "pools that can be remembered at once";
-        user_prefix: Number(1, 128), "IPv6 prefix of a user (`share=user`)";
+        user_prefix: Number(1, 128), "IPv6 prefix of a user, where the link is shared between users";
     }
     [Some("mode=paper"), paper, Config::paper] {
         fair_share: Choice(), "equal shares, or in proportion to 1 / epoch length";

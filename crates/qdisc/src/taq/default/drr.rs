@@ -102,7 +102,7 @@ impl<P: Packet> DefaultMode<P> {
         let user = by.users.at_mut(at);
         if user.place != Place::Idle {
             if user.place == Place::Old && first {
-                by.users.lend(at, wanted, 2 * flow.new_quantum, before);
+                by.users.lend(at, wanted, 3 * flow.new_quantum, before);
             }
             return;
         }
@@ -113,7 +113,7 @@ impl<P: Packet> DefaultMode<P> {
             _ if !first => Place::Old,
             First::Sparse => Place::Sparse,
             First::New => before,
-            First::Old if by.users.lend(at, wanted, 2 * flow.new_quantum, before) => before,
+            First::Old if by.users.lend(at, wanted, 3 * flow.new_quantum, before) => before,
             First::Old => Place::Old,
         };
         let user = by.users.at_mut(at);

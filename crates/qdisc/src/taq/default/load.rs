@@ -6,7 +6,7 @@ use narrows_users::User;
 use super::turns::Turns;
 use super::{DefaultMode, signed};
 use crate::taq::admission::{Admission, AdmissionConfig, Decisions, Load, Rule, SynDirection};
-use crate::taq::{Common, DefaultConfig, Share, WaitingSyn};
+use crate::taq::{Common, DefaultConfig, WaitingSyn};
 use crate::users::{Carry, Users};
 use crate::{Packet, ShaperConfig, Verdicts};
 
@@ -85,7 +85,7 @@ impl<P: Packet> DefaultMode<P> {
 pub(super) fn turns(common: &Common, config: &DefaultConfig, link: &ShaperConfig, seed: u64) -> Turns {
     let new = (link.rate, config.new_share);
     let users = || Users::new(Carry::Forget, common.pools as usize, new, seed);
-    let users = (common.share == Share::User).then(users);
+    let users = common.by_user().then(users);
     Turns::new(link.rate, config.new_share, signed(config.new_quantum.into()), users)
 }
 
@@ -105,6 +105,6 @@ pub(super) fn admission_config(
         },
         hold: common.waiting_syn != WaitingSyn::Drop,
         pools: common.pools as usize,
-        users: common.users(link),
+        users: common.users(link, common.by_user()),
     }
 }

@@ -49,9 +49,8 @@ impl<P: Packet> Manage for DefaultMode<P> {
         let Some(settings) = settings.downcast_ref::<Config>() else { return false };
         let Mode::Default(config) = settings.mode else { return false };
         // Whose the flows are that wait would be another question.
-        if settings.common.users(link) != self.common.users(&self.link)
-            || settings.common.share != self.common.share
-        {
+        let (old, new) = (self.common.by_user(), settings.common.by_user());
+        if new != old || settings.common.users(link, new) != self.common.users(&self.link, old) {
             return false;
         }
         self.config = config;

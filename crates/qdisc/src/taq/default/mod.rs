@@ -92,7 +92,7 @@ impl<P: Packet> DefaultMode<P> {
     pub fn new(common: Common, config: DefaultConfig, link: ShaperConfig, seed: u64) -> Self {
         let tracker = TrackerConfig {
             capacity: common.flows as usize,
-            users: common.users(&link),
+            users: common.users(&link, common.by_user()),
             ..TrackerConfig::default()
         };
         Self {

@@ -29,7 +29,7 @@ use self::shares::Shares;
 use self::store::{BEHIND_UNKNOWN, LOST, Node, PaperFlow, PaperQueues};
 use self::victims::steps;
 use super::admission::{Admission, AdmissionConfig, Decisions, Load, Rule, SynDirection, proves};
-use super::{Common, Config, LossWindow, Mode, PaperConfig, PoolId, Sizes, WaitingSyn};
+use super::{Common, Config, LossWindow, Mode, PaperConfig, PoolId, Share, Sizes, WaitingSyn};
 use crate::{
     Backlog, ClassReport, Counters, Discipline, Manage, Packet, Qdisc, Report, ReversePath, ShaperConfig,
     Verdicts,
@@ -368,7 +368,7 @@ fn admission_config(common: &Common, link: &ShaperConfig) -> AdmissionConfig {
         rule: Rule::Paper { join: common.t_pool, wait: common.t_wait },
         hold: common.waiting_syn == WaitingSyn::Hold,
         pools: common.pools as usize,
-        users: common.users(link),
+        users: common.users(link, common.share == Share::User),
     }
 }
 
@@ -380,7 +380,7 @@ fn tracker_config(common: &Common, config: &PaperConfig, link: &ShaperConfig) ->
         active_for: Duration::from_secs(2),
         active_epochs: 4,
         epoch_includes_queue: false,
-        users: common.users(link),
+        users: common.users(link, common.share == Share::User),
         ..TrackerConfig::default()
     }
 }
