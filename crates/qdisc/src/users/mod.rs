@@ -78,8 +78,8 @@ pub struct UserState<S> {
     pub deficit: i32,
     /// Bytes it may send before the old users.
     pub credit: i32,
-    /// Bytes it was lent of its later rounds.
-    pub loan: i32,
+    /// What its new flows were sent before others of late: a part of a quantum is forgotten in each round.
+    pub spent: i32,
     /// When data was last sent to it.
     pub served_at: Instant,
     /// Its own rate, in bits per second; 0 for none.
@@ -88,6 +88,13 @@ pub struct UserState<S> {
     paid_until: Instant,
     /// Its flows.
     pub lists: S,
+}
+
+impl<S> UserState<S> {
+    /// So many rounds have passed.
+    pub fn forget(&mut self, quantum: i32, rounds: i32) {
+        self.spent = self.spent.saturating_sub((quantum / FOR_NEW_FLOWS).saturating_mul(rounds)).max(0);
+    }
 }
 
 /// Lists of users.
@@ -142,9 +149,9 @@ pub struct Users<S> {
     fullest: u32,
 }
 
-/// Which part of its quantum a user pays back in a round, until its loan is paid: with more it would have to sit out
-/// whole rounds.
-const PAYS: i32 = 4;
+/// Which part of a quantum new flows of a user may be sent before others for each round: so much more than others, at
+/// most, has one who opens connections all the time.
+pub const FOR_NEW_FLOWS: i32 = 4;
 
 /// No instant at which anything was sent.
 const NEVER: Instant = Instant::FAR_FUTURE;
@@ -202,7 +209,7 @@ impl<S> Users<S> {
             packets: 0,
             deficit: 0,
             credit,
-            loan: 0,
+            spent: 0,
             served_at: NEVER,
             rate_bps: 0,
             paid_until: Instant::ZERO,
@@ -275,17 +282,17 @@ impl<S> Users<S> {
         self.order.list(place).push_back(&mut self.slab, user);
     }
 
-    /// Lends a user of its later rounds what its credit lacks to `wanted`, if not more than `most` is lent then, and
-    /// has one that is in a round go to `place` at once. Whether anything could be lent.
-    pub fn lend(&mut self, user: u32, wanted: i32, most: i32, place: Place) -> bool {
+    /// Gives a user `wanted` bytes of credit for a new flow, or what is left to it of `most` ([`FOR_NEW_FLOWS`]); who is
+    /// in the round goes to `place`. Whether anything was left.
+    pub fn credit_new_flow(&mut self, user: u32, wanted: i32, most: i32, place: Place) -> bool {
         let due = self.due();
         let state = self.slab.at_mut(user);
-        let lent = wanted.min(most - state.loan);
-        if lent <= 0 || state.aside {
+        let credit = wanted.min(most - state.spent);
+        if credit <= 0 || state.aside {
             return false;
         }
-        state.credit = state.credit.max(0) + lent;
-        state.loan += lent;
+        state.credit = state.credit.max(0) + credit;
+        state.spent += credit;
         if state.place == Place::Old {
             (state.place, state.due) = (place, due);
             self.order.old.remove(&mut self.slab, user);
@@ -387,14 +394,13 @@ impl<S> Users<S> {
                 return Some(first);
             }
             if place == Place::Old {
-                let pays = state.loan.min(quantum / PAYS);
-                state.loan -= pays;
-                state.deficit = state.deficit.saturating_add(quantum - pays);
+                state.deficit = state.deficit.saturating_add(quantum);
+                state.forget(quantum, 1);
                 self.order.old.move_to_back(&mut self.slab, first);
             } else {
-                if state.loan > 0 {
-                    // What was sent beyond the credit was lent too.
-                    state.loan = state.loan.saturating_sub(state.credit.min(0));
+                if state.spent > 0 {
+                    // What was sent beyond the credit.
+                    state.spent = state.spent.saturating_sub(state.credit.min(0));
                 }
                 let left = if self.carry == Carry::Keep { state.credit } else { state.deficit.min(0) };
                 state.deficit = left.saturating_add(quantum);

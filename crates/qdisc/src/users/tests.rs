@@ -56,21 +56,22 @@ fn what_is_carried_by_hand() {
 }
 
 #[test]
-fn a_loan_by_hand() {
+fn the_credit_of_new_flows_by_hand() {
     let mut q = users(16, Carry::Forget);
     let one = waiting(&mut q, user(1), Place::Old, 0, 0);
     let other = waiting(&mut q, user(2), Place::Old, 0, 1000);
-    // 900 of what it may have, 600 of it now; so it goes before the other, and beyond its credit by 400.
-    assert!(q.lend(one, 600, 900, Place::New));
-    assert_eq!((q.at(one).credit, q.at(one).loan, q.at(one).place), (600, 600, Place::New));
+    // It may have 900, and takes 600 of it; so it goes before the other, and beyond its credit by 400.
+    assert!(q.credit_new_flow(one, 600, 900, Place::New));
+    assert_eq!((q.at(one).credit, q.at(one).spent, q.at(one).place), (600, 600, Place::New));
     assert_eq!(serve(&mut q, at(1), 1000), Some(one));
-    // So 1000 were lent. Of each quantum it pays a quarter back: four rounds, and what it lacks then is one turn.
-    let order: Vec<_> = (0..11).map(|_| serve(&mut q, at(1), 1000).unwrap()).collect();
-    assert_eq!(order, [other, one, other, one, other, one, other, one, other, other, one]);
-    assert_eq!(q.at(one).loan, 0);
-    // No more than that is ever lent.
-    assert!(q.lend(one, 2000, 900, Place::New) && !q.lend(one, 1, 900, Place::New));
-    assert_eq!(q.at(one).loan, 900);
+    let order: Vec<_> = (0..4).map(|_| serve(&mut q, at(1), 1000).unwrap()).collect();
+    assert_eq!(order, [other, one, other, one]);
+    // Of the 1000 it was sent, one round has made 250 good: there is enough left for a little, and no more.
+    assert_eq!(q.at(one).spent, 750);
+    assert!(q.credit_new_flow(one, 2000, 900, Place::New) && !q.credit_new_flow(one, 1, 900, Place::New));
+    assert_eq!((q.at(one).credit, q.at(one).spent), (150, 900));
+    q.at_mut(one).forget(1000, 3);
+    assert_eq!(q.at(one).spent, 150);
 }
 
 #[test]

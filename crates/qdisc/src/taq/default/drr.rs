@@ -11,6 +11,10 @@ use crate::Packet;
 use crate::taq::DefaultConfig;
 use crate::users::Place;
 
+/// New flows of a user that are sent first one after another, each with one packet: then they have to wait for what a
+/// user's rounds bring.
+const OF_NEW_FLOWS: i32 = 3;
+
 impl<P: Packet> DefaultMode<P> {
     /// Sets the average length of a data packet on the link, in 1/16 bytes, and the time the link takes for one.
     pub(super) fn set_mean_len(&mut self, mean_len: u64) {
@@ -86,8 +90,8 @@ impl<P: Packet> DefaultMode<P> {
     }
 
     /// Puts a user with a new backlog into a list, by the rules by which flow `id` went to `flow_place` where there are
-    /// no users: with one flow each, the two are alike. What a new flow may send before others is lent to a user who is
-    /// not new.
+    /// no users: with one flow each, the two are alike. New flows of a user who is not new go first now and then
+    /// ([`crate::users::FOR_NEW_FLOWS`]).
     fn join_user(&mut self, at: u32, id: u32, flow_place: FlowList, flow: Standing) {
         let round_time = self.user_round();
         let cost = self.only_packet(id).map_or(0, |only| self.wire_cost(only));
@@ -95,6 +99,7 @@ impl<P: Packet> DefaultMode<P> {
         let new_flow = flow_place != FlowList::Old && slot.served == 0;
         // A quarter more than one packet: for what a handshake sends beside its full one.
         let wanted = if new_flow { slot.credit.min(flow.new_quantum + flow.new_quantum / 4) } else { 0 };
+        let most = OF_NEW_FLOWS * flow.new_quantum;
         let first = self.config.new_flows_first;
         let before = if self.is_request(id) { Place::Sparse } else { Place::New };
         let Some(by) = self.turns.by_user.as_mut() else { return };
@@ -102,18 +107,19 @@ impl<P: Packet> DefaultMode<P> {
         let user = by.users.at_mut(at);
         if user.place != Place::Idle {
             if user.place == Place::Old && first {
-                by.users.lend(at, wanted, 3 * flow.new_quantum, before);
+                by.users.credit_new_flow(at, wanted, most, before);
             }
             return;
         }
         let accrued = Accrued { now: flow.now, round_time, quantum: flow.quantum, cost };
         let accrued = if cost == 0 { 0 } else { accrued.credit(user.served_at, user.deficit) };
+        user.forget(flow.quantum, rounds_since(user.served_at, flow.now, round_time));
         let standing = Standing { round_time, accrued, ..flow };
         let place = match standing.place(user.served_at, &mut user.credit, &mut user.deficit) {
             _ if !first => Place::Old,
             First::Sparse => Place::Sparse,
             First::New => before,
-            First::Old if by.users.lend(at, wanted, 3 * flow.new_quantum, before) => before,
+            First::Old if by.users.credit_new_flow(at, wanted, most, before) => before,
             First::Old => Place::Old,
         };
         let user = by.users.at_mut(at);
@@ -183,6 +189,12 @@ impl<P: Packet> DefaultMode<P> {
     fn quantum(&self, slot: &FlowState) -> i32 {
         by_age(&self.config, self.quantum_bytes(), slot)
     }
+}
+
+/// Rounds since somebody was served.
+fn rounds_since(served_at: Instant, now: Instant, round_time: Duration) -> i32 {
+    let rounds = now.since(served_at).as_nanos() / round_time.as_nanos().max(1);
+    if served_at == NEVER { 0 } else { i32::try_from(rounds).unwrap_or(i32::MAX) }
 }
 
 /// What a round adds to a flow's deficit: more while it is young, so that short transfers end sooner.
