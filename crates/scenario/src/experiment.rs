@@ -360,7 +360,7 @@ fn by_lab_s_users(scenario: &Scenario) -> Result<(), Error> {
 /// Refuses what only the lab has: a kernel's disciplines, stacks other than TCP.
 fn only_in_lab(scenario: &Scenario, target: Target) -> Result<(), Error> {
     for (i, t) in scenario.traffic.iter().enumerate() {
-        if let (Some((key, problem)), Target::Simulator) = (t.web.of_lab_only(), target) {
+        if let (Some((key, problem)), Target::Simulator) = (t.web.of_lab_only(&t.kind), target) {
             return Err(Error::new(format!("traffic.{i}.{key}"), problem));
         }
         let refused = match t.transport {
@@ -381,10 +381,14 @@ fn only_in_lab(scenario: &Scenario, target: Target) -> Result<(), Error> {
         }
     }
     for link in &scenario.topology.links {
-        if let (Discipline::Kernel(name), Target::Simulator) = (&link.discipline, target) {
-            let expected = "one of ours: only the lab can run a kernel's discipline";
-            return Err(Error::value("discipline", format!("'kernel:{name}'"), expected));
-        }
+        let expected = match (&link.discipline, target) {
+            (Discipline::Kernel(_), Target::Simulator) => {
+                "one of ours: only the lab can run a kernel's discipline"
+            }
+            (Discipline::Srpt, Target::Lab) => "another: only the simulator knows what a transfer has left",
+            _ => continue,
+        };
+        return Err(Error::value("discipline", format!("'{}'", link.discipline), expected));
     }
     Ok(())
 }
