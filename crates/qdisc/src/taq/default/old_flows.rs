@@ -2,12 +2,13 @@
 //!
 //! The mean time of transfers is least where the one with the fewest bytes left goes first (Schrage 1968), which a queue
 //! cannot see. It sees what waits of a flow and what it has been served. A sender begins with a window of ten packets
-//! (RFC 6928), QUIC with up to forty: of a flow that has not sent more than that, all that is left waits here. Of others
-//! the more is to come the more there has been (least attained service: Rai, Urvoy-Keller and Biersack 2003).
+//! (RFC 6928), QUIC with up to thirty-two: of a flow that has not sent more than that, all that is left waits here. Of
+//! others the more is to come the more there has been (least attained service: Rai, Urvoy-Keller and Biersack 2003).
 //!
-//! Flows stand in classes by that, an octave each, and in a class in turn. The class with least goes first. But a flow
-//! that has waited longer than its patience goes before all, the one most overdue first: if all wait for that long, they
-//! are served in turn. A long transfer, which takes many rounds in any order, is ready to wait for some more.
+//! Flows stand in classes by that, an octave each, and in a class in turn; so all long transfers are served in turn. The
+//! class with least goes first. But a flow that has waited longer than its patience goes before all, the one most overdue
+//! first: if all wait for that long, they are served in turn. A long transfer, which takes many rounds in any order, is
+//! ready to wait for some more.
 
 use narrows_lists::List;
 use narrows_units::{Duration, Instant};
@@ -15,14 +16,14 @@ use narrows_units::{Duration, Instant};
 use super::flow_state::{Drr, FlowState, NEVER};
 use crate::taq::Order;
 
-/// The least has fewer than two kilobytes, the last from 128 on.
-const CLASSES: usize = 8;
-/// The first class of long transfers, from 32 kB on: a page's largest objects.
-const LONG: usize = 5;
+/// The first has fewer than two kilobytes left, the last 32 or more.
+const CLASSES: usize = 6;
+/// The class of long transfers: more than a page's largest objects.
+const LONG: usize = CLASSES - 1;
 /// What a sender of TCP may send before it is answered: ten packets, and some more for what they are wrapped in.
 const FIRST_WINDOW: u64 = 16_000;
-/// The same of others: forty packets.
-const OTHERS_FIRST_WINDOW: u64 = 50_000;
+/// The same of others: thirty-two packets.
+const OTHERS_FIRST_WINDOW: u64 = 40_000;
 
 /// How long a flow waits for shorter ones.
 #[derive(Clone, Copy, Debug)]
@@ -197,8 +198,8 @@ mod tests {
             // Beyond the first window nobody knows: 18 kB so far.
             (flow(3000, 15_000), 3, 4),
             (flow(3000, 40_000), 5, 5),
-            (flow(3000, 4_000_000), 7, 7),
-            // A datagram of QUIC's shows that it is not TCP, and its first window may be larger.
+            (flow(3000, 4_000_000), 5, 5),
+            // What is not TCP may have a larger one.
             (other(3000, 15_000), 3, 1),
         ] {
             let classes = [Order::Turn, Order::Attained, Order::Short].map(|order| class(order, &flow));
