@@ -96,8 +96,8 @@ keys! {
         new_share: Part(100_000, 1_000_000),
             "what new flows may have of the link while old ones wait; 1: they go before all";
         order: Choice(),
-            "old flows are served in turn, or those first that were served least, or that seem to have least left";
-        patience_ms: Millis(0, 60_000), "how long a flow waits for such others; a long one four rounds more";
+            "old flows go in turn, or first who was served least, or who seems to have least left";
+        patience_ms: Millis(0, 60_000), "how long a flow waits for those; long ones four rounds more";
         suppress_probes: Choice(),
             "discard what a QUIC sender sends out of silence while other packets of its flow wait";
         suppress_mtu_probes: Choice(), "discard QUIC's path MTU probes while other packets of the flow wait";

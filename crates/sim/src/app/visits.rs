@@ -211,8 +211,8 @@ mod tests {
             ..objects
         };
         let (world, history) = run(&scenario(300, vec![open]), 1);
-        // 400 users, whose number has a standard deviation of 20, and all that they came for, or nearly: who is there at
-        // the end stops.
+        // 400 users, whose number has a standard deviation of 20, and nearly all that they came for: nothing is begun
+        // after the end.
         let done: Vec<_> = history.delivered().collect();
         assert!((320 * 6..=480 * 6).contains(&done.len()), "{}", done.len());
         // Each is there for two pauses and three objects: 4 s, so that 8 are there at a time. Of 40 addresses nobody
@@ -222,8 +222,6 @@ mod tests {
         users.sort_unstable();
         users.dedup();
         assert_eq!(users, (0..40).collect::<Vec<_>>());
-        // A connection's objects follow one another: three gaps of a user's first visit, two pauses of 2 s on average
-        // among them.
         let first: Vec<_> = done.iter().filter(|s| s.user == 0).take(6).collect();
         assert!(first.iter().all(|s| s.hosts == first[0].hosts) && first[5].at > first[0].at);
         assert_eq!(world.connections.iter().filter(|c| c.live).count(), 0, "all have gone");

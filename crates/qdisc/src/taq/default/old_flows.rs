@@ -1,14 +1,15 @@
 //! Old flows in the order in which they are served: in turn, or the short first as far as it costs nobody a stall.
 //!
-//! The mean time of transfers is least where the one with the fewest bytes left goes first (Schrage 1968), which a queue
-//! cannot see. It sees what waits of a flow and what it has been served. A sender begins with a window of ten packets
-//! (RFC 6928), QUIC with up to thirty-two: of a flow that has not sent more than that, all that is left waits here. Of
-//! others the more is to come the more there has been (least attained service: Rai, Urvoy-Keller and Biersack 2003).
+//! The mean time of transfers is least where the one with the fewest bytes left goes first (Schrage 1968), which a
+//! queue cannot see. It sees what waits of a flow and what it has been served. A sender begins with a window of ten
+//! packets (RFC 6928), QUIC with up to thirty-two: of a flow that has not sent more than that, all that is left waits
+//! here. Of others the more is to come the more there has been (least attained service: Rai, Urvoy-Keller and Biersack
+//! 2003).
 //!
-//! Flows stand in classes by that, an octave each, and in a class in turn; so all long transfers are served in turn. The
-//! class with least goes first. But a flow that has waited longer than its patience goes before all, the one most overdue
-//! first: if all wait for that long, they are served in turn. A long transfer, which takes many rounds in any order, is
-//! ready to wait for some more.
+//! Flows stand in classes by that, an octave each, and in a class in turn; so all long transfers are served in turn.
+//! The class with least goes first. But a flow that has waited longer than its patience goes before all, the one most
+//! overdue first: if all wait for that long, they are served in turn. A long transfer, which takes many rounds in any
+//! order, is ready to wait for some more.
 
 use narrows_lists::List;
 use narrows_units::{Duration, Instant};
@@ -105,8 +106,8 @@ impl OldFlows {
         self.push_back(flows, id);
     }
 
-    /// The flow was charged for a packet. With what it has left it goes on; else its turn is over, or it would stand before
-    /// those of its class who have waited longer. (In turn that is seen to when it comes to it again.)
+    /// The flow was charged for a packet. With what it has left it goes on; else its turn is over, or it would stand
+    /// before those of its class who have waited longer. (In turn that is seen to when it comes to it again.)
     pub fn charged(&mut self, flows: &mut [FlowState], id: u32) {
         if self.is_in_turn() {
             return;

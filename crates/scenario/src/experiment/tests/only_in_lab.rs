@@ -39,3 +39,13 @@ fn only_the_lab_has_pages_of_http_and_users_who_come_for_them() {
         assert!(e.contains(says), "{entry}: {e}");
     }
 }
+
+#[test]
+fn only_the_simulator_knows_what_a_transfer_has_left() {
+    let text =
+        "name = \"t\"\nrate = \"1mbit\"\ndiscipline = \"srpt\"\ntraffic = [{ kind = \"long\", flows = 2 }]\n";
+    let experiment = Experiment::parse(text, &[]).unwrap();
+    assert_eq!(experiment.expand().unwrap()[0].scenario.topology.links[0].discipline.to_string(), "srpt");
+    let e = experiment.for_lab().unwrap_err().to_string();
+    assert!(e.contains("'srpt': expected another: only the simulator knows"), "{e}");
+}
