@@ -99,9 +99,9 @@ class Objects(Traffic):
     size: Size | None = None
     """Of an object (size law; default web)."""
     arrivals: Number | None = None
-    """An open loop: users come by a Poisson process and take turns on ``users`` addresses (per second; lab only)."""
+    """An open loop: users come by a Poisson process and take turns on ``users`` addresses (per second)."""
     visit: Number | None = None
-    """Objects each connection fetches before its user goes, with ``arrivals`` (default 1; lab only)."""
+    """Objects each connection fetches before its user goes, with ``arrivals`` (default 1)."""
 
 
 @table

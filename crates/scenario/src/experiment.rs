@@ -11,7 +11,7 @@ use crate::load::{self, AROUND, Files, Target};
 use crate::read::{Reader, shown};
 use crate::sweep::{self, Axis, MOST_RUNS};
 use crate::table::{self, filled, put, substitute};
-use crate::{Claim, Discipline, Error, Labels, Run, Scenario, Thin, TrafficKind, Transport};
+use crate::{Claim, Error, Labels, Run, Scenario, Thin, TrafficKind, Transport};
 
 /// A scenario file with all it varies and claims.
 #[derive(Clone, Debug)]
@@ -357,10 +357,10 @@ fn by_lab_s_users(scenario: &Scenario) -> Result<(), Error> {
     Ok(())
 }
 
-/// Refuses what only the lab has: a kernel's disciplines, stacks other than TCP.
+/// Refuses what only the other has: a kernel's disciplines, stacks other than TCP, the bound of SRPT.
 fn only_in_lab(scenario: &Scenario, target: Target) -> Result<(), Error> {
     for (i, t) in scenario.traffic.iter().enumerate() {
-        if let (Some((key, problem)), Target::Simulator) = (t.web.of_lab_only(), target) {
+        if let (Some((key, problem)), Target::Simulator) = (t.web.of_lab_only(&t.kind), target) {
             return Err(Error::new(format!("traffic.{i}.{key}"), problem));
         }
         let refused = match t.transport {
@@ -381,9 +381,8 @@ fn only_in_lab(scenario: &Scenario, target: Target) -> Result<(), Error> {
         }
     }
     for link in &scenario.topology.links {
-        if let (Discipline::Kernel(name), Target::Simulator) = (&link.discipline, target) {
-            let expected = "one of ours: only the lab can run a kernel's discipline";
-            return Err(Error::value("discipline", format!("'kernel:{name}'"), expected));
+        if let Some(expected) = target.refuses(&link.discipline) {
+            return Err(Error::value("discipline", format!("'{}'", link.discipline), expected));
         }
     }
     Ok(())

@@ -19,8 +19,8 @@ use toml::{Table, Value};
 use self::tcp::Layer;
 use crate::read::{Reader, shown};
 use crate::{
-    Error, Group, LabSettings, LogEntry, LogSource, Probes, Scenario, Series, Topology, Traffic, TrafficKind,
-    quantity,
+    Discipline, Error, Group, LabSettings, LogEntry, LogSource, Probes, Scenario, Series, Topology, Traffic,
+    TrafficKind, quantity,
 };
 use narrows_settings::one_of;
 
@@ -53,6 +53,21 @@ impl Files<'_> {
 pub(crate) enum Target {
     Simulator,
     Lab,
+}
+
+impl Target {
+    /// What is expected in the place of a discipline that only the other one can run.
+    pub(crate) const fn refuses(self, discipline: &Discipline) -> Option<&'static str> {
+        match (self, discipline) {
+            (Self::Simulator, Discipline::Kernel(_)) => {
+                Some("one of ours: only the lab can run a kernel's discipline")
+            }
+            (Self::Lab, Discipline::Srpt) => {
+                Some("another: only the simulator knows what a transfer has left")
+            }
+            _ => None,
+        }
+    }
 }
 
 /// The keys of a file that say how to vary a scenario, not what it is.

@@ -46,7 +46,7 @@ fn sections() -> Vec<(&'static str, String, &'static str)> {
     for (heading, entry) in [
         ("### long", "kind = \"long\", flows = 1"),
         ("### files", "kind = \"files\", arrivals = 1, size = 9"),
-        ("### objects", "kind = \"objects\", users = 1"),
+        ("### objects", "kind = \"objects\", users = 1, arrivals = 1"),
         ("### pages", "kind = \"pages\", users = 1, objects = 3"),
         ("### browser", "kind = \"browser\""),
         ("### telnet", "kind = \"telnet\", flows = 1"),
@@ -89,11 +89,10 @@ fn expand(table: &Table) -> Result<(), Error> {
 
 /// The same by the lab, whose pages need a version of HTTP, and where nobody goes who has not come.
 fn in_lab(mut table: Table, heading: &str) -> Result<(), Error> {
-    let needed = [("### pages", "http", Value::from("1.1")), ("### objects", "arrivals", Value::Float(0.1))];
-    for (_, key, value) in needed.into_iter().filter(|(there, ..)| *there == heading) {
-        table["traffic"][0].as_table_mut().unwrap().entry(key).or_insert(value);
-    }
     let entry = table["traffic"][0].as_table_mut().unwrap();
+    if heading == "### pages" {
+        entry.entry("http").or_insert(Value::from("1.1"));
+    }
     if heading == "### pages" && entry.contains_key("visit") {
         entry.insert("arrivals".to_owned(), Value::Float(0.1));
     }

@@ -85,6 +85,8 @@ pub enum Discipline {
     Ours(Spec),
     /// A kernel's, as `cake` of `kernel:cake`; only the lab can run it.
     Kernel(String),
+    /// Shortest remaining processing time: it knows what each transfer has left, so only the simulator can run it.
+    Srpt,
 }
 
 /// How a wire loses packets.
@@ -236,6 +238,7 @@ impl fmt::Display for Discipline {
         match self {
             Self::Ours(spec) => spec.fmt(f),
             Self::Kernel(name) => write!(f, "kernel:{name}"),
+            Self::Srpt => f.write_str("srpt"),
         }
     }
 }
@@ -245,6 +248,7 @@ impl FromStr for Discipline {
     fn from_str(text: &str) -> Result<Self, SettingError> {
         match text.strip_prefix("kernel:") {
             Some(name) => Ok(Self::Kernel(name.to_owned())),
+            None if text == "srpt" => Ok(Self::Srpt),
             None => text.parse().map(Self::Ours),
         }
     }

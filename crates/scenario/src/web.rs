@@ -1,10 +1,11 @@
-//! What only the lab's users do: they speak HTTP, load whole pages of known parts, and come and go.
+//! What the lab's users do beyond what the simulator's can: they speak HTTP, load whole pages of known parts. And users
+//! who come and go, in both.
 
 use std::sync::Arc;
 
-use crate::Transport;
+use crate::{TrafficKind, Transport};
 
-/// What an entry of traffic asks of real stacks; nothing, where the simulator can do it.
+/// What an entry of traffic asks of real stacks, and whether its users come and go.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Web {
     /// Users who come, fetch, and go; `None` for a closed loop.
@@ -19,15 +20,15 @@ pub struct Web {
 
 impl Web {
     /// A key of which only the lab can make anything, and what is expected elsewhere.
-    pub(crate) fn of_lab_only(&self) -> Option<(&'static str, &'static str)> {
+    pub(crate) fn of_lab_only(&self, kind: &TrafficKind) -> Option<(&'static str, &'static str)> {
         if self.browser {
             Some(("kind", "only the lab has a browser: expected another kind"))
         } else if self.http.is_some() {
             Some(("http", "only the lab speaks HTTP: expected no such key"))
         } else if self.page.is_some() {
             Some(("page", "only the lab loads a page of given parts: expected objects and size"))
-        } else if self.visits.is_some() {
-            Some(("arrivals", "only the lab's users come and go: expected files, which have arrivals here"))
+        } else if self.visits.is_some() && !matches!(kind, TrafficKind::Objects { .. }) {
+            Some(("arrivals", "only the lab's users come for pages and go: expected objects or files"))
         } else {
             None
         }

@@ -17,6 +17,7 @@ mod telnet;
 #[cfg(test)]
 mod tests;
 mod udp;
+mod visits;
 
 use fastrand::Rng;
 use narrows_scenario::maths::ln;
@@ -90,9 +91,10 @@ fn app(traffic: &Traffic, common: Common) -> Box<dyn App> {
         TrafficKind::Files { flows, arrivals, users, size } => {
             Box::new(files::Files::new(common, flows, arrivals, users, size))
         }
-        TrafficKind::Objects { users, connections, think, size } => {
-            Box::new(objects::Objects::new(common, users, connections, think, size))
-        }
+        TrafficKind::Objects { users, connections, think, size } => match traffic.web.visits {
+            Some(rates) => Box::new(visits::Visits::new(common, rates, [users, connections], think, size)),
+            None => Box::new(objects::Objects::new(common, users, connections, think, size)),
+        },
         TrafficKind::Pages { users, connections, objects, size, think } => {
             Box::new(pages::Pages::new(common, [users, connections], objects, size, think))
         }

@@ -11,7 +11,7 @@ use narrows_units::Instant;
 use crate::connection::HostConfig;
 use crate::edge::Edges;
 use crate::loss::Loss;
-use crate::network::{LinkPlan, Network};
+use crate::network::{LinkPlan, Network, QueuePlan};
 use crate::world::World;
 
 /// Which hosts of the world a group of the scenario has become.
@@ -148,12 +148,16 @@ fn add_link(
     at: usize,
     seed: u64,
 ) -> Result<(), BuildError> {
-    let Discipline::Ours(spec) = &link.discipline else {
-        return Err(BuildError(format!(
-            "link '{}': discipline = '{}' is a kernel's: only `narrows lab` can run it; take one of ours, as fifo:30 \
-             or taq",
-            link.name, link.discipline
-        )));
+    let discipline = match &link.discipline {
+        Discipline::Ours(spec) => QueuePlan::Ours(spec),
+        Discipline::Srpt => QueuePlan::Srpt,
+        Discipline::Kernel(_) => {
+            return Err(BuildError(format!(
+                "link '{}': discipline = '{}' is a kernel's: only `narrows lab` can run it; take one of ours, as \
+                 fifo:30 or taq",
+                link.name, link.discipline
+            )));
+        }
     };
     let purpose = LINKS + 2 * at as u64;
     let instants = link.drop_at.iter().map(|d| Instant::default() + *d).collect();
@@ -162,7 +166,7 @@ fn add_link(
         to: number(link.to),
         shape: Some(ShaperConfig { users, ..link.shaper(scenario.mtu) }),
         delay: link.delay,
-        discipline: Some(spec),
+        discipline: Some(discipline),
         loss: Loss::new(link.loss, link.drop.clone(), instants, derive(seed, purpose)),
         seed: derive(seed, purpose + 1),
     });

@@ -6,7 +6,7 @@ use narrows_wire::TcpHeader;
 
 use crate::edge::PathSplit;
 use crate::network::Network;
-use crate::packet::{Label, PayloadKind, Sealed};
+use crate::packet::{Label, NO_END, PayloadKind, Sealed};
 use crate::probe::Probes;
 use crate::quic::QuicEnds;
 
@@ -302,6 +302,8 @@ impl Io for Port<'_> {
         let tcp = p.header.tcp.insert(TcpHeader::default());
         fill(tcp);
         p.label.kind = PayloadKind::of(tcp);
+        // Sequence numbers start at zero, and the SYN has the first.
+        p.left = left(self.size, tcp.seq.0.saturating_sub(1).into());
         if let Some(split) = &mut self.split
             && tcp.payload > 0
         {
@@ -322,6 +324,11 @@ impl Io for Port<'_> {
             self.events.push(event);
         }
     }
+}
+
+/// What a transfer of `size` has left from `offset` on, for a packet to say.
+pub(crate) fn left(size: u64, offset: u64) -> u32 {
+    u32::try_from(size.saturating_sub(offset)).unwrap_or(NO_END)
 }
 
 /// IPv4 and TCP headers without options.

@@ -38,7 +38,7 @@ const NAMES: &[&str] = &[
     // Objects
     "objects_{done,failed,cut}",
     "objects_unkept",
-    "object_{min,p10,p50,p90,p99,max,mean}_s",
+    "object_{min,p10,p50,p90,p95,p99,max,mean}_s",
     "small_{p10,p50,p90,max}_s",
     "large_{p10,p50,p90,max}_s",
     "per_kb_{p50,p99}_s",

@@ -21,6 +21,7 @@ mod quic;
 pub mod replay;
 mod results;
 mod run;
+mod srpt;
 mod statistics;
 mod tap;
 mod world;

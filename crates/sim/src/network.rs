@@ -17,6 +17,7 @@ use crate::event::{Event, EventQueue};
 use crate::link::{Access, Bottleneck, SimLink};
 use crate::loss::Loss;
 use crate::packet::{DATAGRAM, PacketPool, Pkt};
+use crate::srpt::Srpt;
 use crate::tap::Tap;
 
 /// A host: its group, and the state of its two wires. Small, because there may be two for each flow, and never across
@@ -47,6 +48,14 @@ impl Host {
     }
 }
 
+/// What is to stand before a link.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum QueuePlan<'a> {
+    Ours(&'a Spec),
+    /// The bound that only the simulator has.
+    Srpt,
+}
+
 /// A link between nodes, as it is to be built.
 #[derive(Default)]
 pub(crate) struct LinkPlan<'a> {
@@ -56,7 +65,7 @@ pub(crate) struct LinkPlan<'a> {
     pub(crate) shape: Option<ShaperConfig>,
     pub(crate) delay: Duration,
     /// Needs a rate to queue for.
-    pub(crate) discipline: Option<&'a Spec>,
+    pub(crate) discipline: Option<QueuePlan<'a>>,
     pub(crate) loss: Option<Loss>,
     /// For the discipline's hashing and tie-breaks.
     pub(crate) seed: u64,
@@ -113,10 +122,17 @@ impl Network {
     pub(crate) fn add_link(&mut self, plan: LinkPlan<'_>) -> u32 {
         let mut link = SimLink::new(plan.shape, plan.delay);
         link.loss = plan.loss.map(Box::new);
-        if let (Some(Spec::Fifo(limit)), Some(_), None) = (plan.discipline, plan.shape, &link.loss) {
-            link.tail = Some(DropTail::new(*limit));
-        } else if let (Some(spec), Some(shape)) = (plan.discipline, plan.shape) {
-            link.queue = Some(Box::new(Bottleneck::new(spec.build(&shape, plan.seed))));
+        match (plan.discipline, plan.shape) {
+            (Some(QueuePlan::Ours(Spec::Fifo(limit))), Some(_)) if link.loss.is_none() => {
+                link.tail = Some(DropTail::new(*limit));
+            }
+            (Some(QueuePlan::Ours(spec)), Some(shape)) => {
+                link.queue = Some(Box::new(Bottleneck::new(spec.build(&shape, plan.seed))));
+            }
+            (Some(QueuePlan::Srpt), Some(_)) => {
+                link.queue = Some(Box::new(Bottleneck::new(Box::new(Srpt::default()))));
+            }
+            _ => {}
         }
         let id = self.push_link(link);
         self.edges.push(Hop { link: id, from: plan.from, to: plan.to });

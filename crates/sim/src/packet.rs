@@ -53,6 +53,9 @@ pub(crate) struct Packet {
     pub(crate) queued: Instant,
     /// When its host sent it, if it belongs to no connection or to one that an edge divides.
     pub(crate) sent: Instant,
+    /// Bytes its transfer has left, from the first it carries on; [`NO_END`] of what has none. What no queue on the way
+    /// can read, and only the bound of [`crate::srpt`] does.
+    pub(crate) left: u32,
     /// What the ends say to each other where queues cannot read it: the header has no TCP then.
     pub(crate) sealed: Option<Box<Sealed>>,
 }
@@ -69,6 +72,9 @@ impl Packet {
 }
 
 const _: () = assert!(size_of::<Packet>() == 192);
+
+/// What is left of a transfer that does not end, or of so much that it might not.
+pub(crate) const NO_END: u32 = u32::MAX;
 
 /// What a segment carries, for those who measure how long it waits.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

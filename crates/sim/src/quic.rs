@@ -5,7 +5,7 @@ use narrows_tcp::{EndpointCounters, TcpEvent};
 use narrows_units::{Bytes, Ecn, Instant};
 use narrows_wire::{Header, QuicPacket};
 
-use crate::connection::{Connection, DATA, HostConfig, OptionalInstant, RECEIVER};
+use crate::connection::{Connection, DATA, HostConfig, OptionalInstant, RECEIVER, left};
 use crate::edge::{Edges, PathSplit};
 use crate::network::Network;
 use crate::packet::{BULK_FROM, Label, Packet, PayloadKind, Sealed};
@@ -81,6 +81,9 @@ struct Port<'a> {
     end: usize,
     /// Whether the receiver has all that was to be delivered.
     served: bool,
+    /// What is to be delivered, and what was.
+    size: u64,
+    delivered: u64,
 }
 
 impl Io for Port<'_> {
@@ -93,6 +96,7 @@ impl Io for Port<'_> {
             Some(at) if at < u64::from(BULK_FROM) => PayloadKind::Small,
             Some(_) => PayloadKind::Bulk,
         };
+        p.left = left(self.size, datagram.stream_offset().unwrap_or(self.delivered));
         if let Some(split) = &mut self.split
             && p.label.kind != PayloadKind::Control
         {
@@ -194,7 +198,8 @@ fn work_on(
     let split = if end == DATA { edges.of(label.flow) } else { None };
     let served = connection.stats.delivered_at != OptionalInstant::NEVER;
     let now = net.now;
-    let mut port = Port { net, events, label, split, end, served };
+    let (size, delivered) = (connection.size, connection.stats.delivered);
+    let mut port = Port { net, events, label, split, end, served, size, delivered };
     work(&mut quic.ends[end], config, now, &mut port);
     quic.wake_at[end] = quic.ends[end].wake_at(config);
 }

@@ -23,6 +23,18 @@ pub enum Share {
     User,
 }
 
+/// In which order old flows are served.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Order {
+    /// In turn.
+    #[default]
+    Turn,
+    /// Who has been served least goes first.
+    Attained,
+    /// Who seems to have least left goes first.
+    Short,
+}
+
 /// What a fair share is (paper, section 4.2).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum FairShare {
@@ -208,6 +220,10 @@ pub struct DefaultConfig {
     pub new_quantum: u32,
     /// What new flows may have of the link while old ones wait.
     pub new_share: Ppm,
+    /// In which order old flows are served.
+    pub order: Order,
+    /// How long a flow waits for others that go first.
+    pub patience_ms: Duration,
     /// Discard what a sender of QUIC that has heard nothing sends while other packets of its flow wait.
     pub suppress_probes: bool,
     /// Discard its path MTU probes while other packets of its flow wait.
@@ -251,6 +267,8 @@ impl Default for DefaultConfig {
             quantum: 0,
             new_quantum: 1514,
             new_share: Ppm(700_000),
+            order: Order::Turn,
+            patience_ms: Duration::from_millis(500),
             suppress_probes: true,
             suppress_mtu_probes: true,
             quic_credit: 1228,

@@ -2,7 +2,7 @@
 
 use narrows_units::Duration;
 
-use super::config::{Common, Config, DefaultConfig, FairShare, Mode, PaperConfig, Share, WaitingSyn};
+use super::config::{Common, Config, DefaultConfig, FairShare, Mode, Order, PaperConfig, Share, WaitingSyn};
 use crate::keys::kinds::Words;
 use crate::keys::{choices, keys};
 use crate::{SettingError, Settings};
@@ -21,6 +21,7 @@ impl Words for Mode {
     }
 }
 choices!(Share: "auto" => Auto, "flow" => Flow, "user" => User);
+choices!(Order: "turn" => Turn, "attained" => Attained, "short" => Short);
 choices!(FairShare: "queueing" => Queueing, "proportional" => Proportional);
 choices!(WaitingSyn: "auto" => Auto, "drop" => Drop, "hold" => Hold);
 
@@ -94,6 +95,9 @@ keys! {
         new_quantum: Number(0, 1_000_000), "bytes a new flow may send before the old flows";
         new_share: Part(100_000, 1_000_000),
             "what new flows may have of the link while old ones wait; 1: they go before all";
+        order: Choice(),
+            "old flows go in turn, or first who was served least, or who seems to have least left";
+        patience_ms: Millis(0, 60_000), "how long a flow waits for those; long ones four rounds more";
         suppress_probes: Choice(),
             "discard what a QUIC sender sends out of silence while other packets of its flow wait";
         suppress_mtu_probes: Choice(), "discard QUIC's path MTU probes while other packets of the flow wait";

@@ -15,7 +15,9 @@ mod pools;
 
 use narrows_flow::{Census, Phase};
 
-pub use config::{Common, Config, DefaultConfig, FairShare, Mode, PaperConfig, Share, Sizes, WaitingSyn};
+pub use config::{
+    Common, Config, DefaultConfig, FairShare, Mode, Order, PaperConfig, Share, Sizes, WaitingSyn,
+};
 pub use loss::LossWindow;
 pub use pools::PoolId;
 

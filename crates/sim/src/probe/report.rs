@@ -8,6 +8,7 @@ pub(super) type Which = (&'static str, f64);
 pub(super) const P10: Which = ("p10", 0.1);
 pub(super) const P50: Which = ("p50", 0.5);
 pub(super) const P90: Which = ("p90", 0.9);
+pub(super) const P95: Which = ("p95", 0.95);
 pub(super) const P99: Which = ("p99", 0.99);
 pub(super) const MIN: Which = ("min", 0.0);
 pub(super) const MAX: Which = ("max", 1.0);

@@ -13,7 +13,7 @@ use super::plan::Watched;
 use super::*;
 use crate::app::{App, Happened};
 use crate::connection::HostConfig;
-use crate::network::{LinkPlan, Network};
+use crate::network::{LinkPlan, Network, QueuePlan};
 use crate::packet::{DATAGRAM, Label, PayloadKind, address};
 use crate::results::{Data, Table};
 use crate::world::Transfer;
@@ -112,8 +112,10 @@ fn world(tcp: Config, rate: Rate, discipline: &str, delay: Duration, plan: Probe
     let (a, b) = (net.add_node(), net.add_node());
     let (spec, plain): (Spec, Spec) = (discipline.parse().unwrap(), "fifo:1000".parse().unwrap());
     let shape = Some(ShaperConfig::new(rate));
-    let there = LinkPlan { from: a, to: b, shape, discipline: Some(&spec), ..LinkPlan::default() };
-    let back = LinkPlan { from: b, to: a, shape, discipline: Some(&plain), ..LinkPlan::default() };
+    let there =
+        LinkPlan { from: a, to: b, shape, discipline: Some(QueuePlan::Ours(&spec)), ..LinkPlan::default() };
+    let back =
+        LinkPlan { from: b, to: a, shape, discipline: Some(QueuePlan::Ours(&plain)), ..LinkPlan::default() };
     let (there, back) = (net.add_link(there), net.add_link(back));
     net.pair(there, back);
     let (left, right) = (net.add_group(a, None), net.add_group(b, None));

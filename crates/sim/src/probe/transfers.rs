@@ -8,7 +8,7 @@ use narrows_scenario::Group;
 use narrows_units::{Duration, Instant};
 
 use super::plan::ProbePlan;
-use super::report::{MAX, MIN, P10, P50, P90, P99, Tables, Which, integers, numbers, words};
+use super::report::{MAX, MIN, P10, P50, P90, P95, P99, Tables, Which, integers, numbers, words};
 use super::tally::{LARGE, SMALL};
 use crate::connection::{Connection, DATA, FlowStats, OptionalInstant};
 use crate::statistics::{mean, quantile, sorted};
@@ -191,7 +191,7 @@ fn figures(rows: &[&Row], out: &mut Tables) {
 fn times(rows: &[&Row], out: &mut Tables) {
     let times = |keep: &dyn Fn(&Row) -> bool| sorted(rows.iter().filter(|r| keep(r)).filter_map(time));
     let all = times(&|_| true);
-    out.quantiles("object", &all, &[MIN, P10, P50, P90, P99, MAX]);
+    out.quantiles("object", &all, &[MIN, P10, P50, P90, P95, P99, MAX]);
     out.put("object_mean_s", mean(&all));
     drop(all);
     out.quantiles("small", &times(&|r| r.size <= SMALL), &[P10, P50, P90, MAX]);

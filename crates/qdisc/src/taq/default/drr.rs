@@ -6,6 +6,7 @@ use narrows_units::{Bytes, Duration, Instant};
 use narrows_users::User;
 
 use super::flow_state::{FlowList, FlowState, NEVER};
+use super::old_flows::Patience;
 use super::{DefaultMode, signed};
 use crate::Packet;
 use crate::taq::DefaultConfig;
@@ -166,7 +167,8 @@ impl<P: Packet> DefaultMode<P> {
     pub(super) fn next_flow(&mut self, now: Instant) -> Option<u32> {
         let quantum = self.quantum_bytes();
         let config = self.config;
-        self.turns.next(now, &mut self.flows, quantum, |slot| by_age(&config, quantum, slot))
+        let patience = Patience::new(config.patience_ms, self.round_time(), config.round_limit_ms);
+        self.turns.next((now, patience), &mut self.flows, quantum, |slot| by_age(&config, quantum, slot))
     }
 
     /// Charges a flow of list `place` for what it was served.

@@ -48,7 +48,8 @@ pub struct FlowState {
     pub extra: u8,
     /// Where `departures` takes the next.
     pub next_departure: u8,
-    /// Of a new flow: when it is served at the latest ([`super::new_flows::NewFlows::due`]).
+    /// Of a new flow: when it is served at the latest ([`super::new_flows::NewFlows::due`]); of an old one: its class
+    /// ([`super::old_flows`]).
     pub due: u16,
 
     /// The sequence number after the last new data sent on.
@@ -142,6 +143,7 @@ impl FlowState {
     /// A new connection of these addresses. What waits, waits on.
     pub fn restart(&mut self, generation: u32, credit: i32) {
         let Self { queue, turn, rank, place, bucket, .. } = *self;
-        *self = Self { queue, turn, rank, place, bucket, generation, credit, ..Self::default() };
+        let due = if place == FlowList::Old { self.due } else { 0 };
+        *self = Self { queue, turn, rank, place, bucket, generation, credit, due, ..Self::default() };
     }
 }

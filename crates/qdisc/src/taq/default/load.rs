@@ -3,7 +3,7 @@
 use narrows_units::{Duration, Instant};
 use narrows_users::User;
 
-use super::turns::Turns;
+use super::turns::{Rules, Turns};
 use super::{DefaultMode, signed};
 use crate::taq::admission::{Admission, AdmissionConfig, Decisions, Load, Rule, SynDirection};
 use crate::taq::{Common, DefaultConfig, WaitingSyn};
@@ -84,9 +84,15 @@ impl<P: Packet> DefaultMode<P> {
 /// Whose turn it is: the users', where the link is shared between them.
 pub(super) fn turns(common: &Common, config: &DefaultConfig, link: &ShaperConfig, seed: u64) -> Turns {
     let new = (link.rate, config.new_share);
+    let rules = rules(config, link);
     let users = || Users::new(Carry::Forget, common.pools as usize, new, seed);
     let users = common.by_user().then(users);
-    Turns::new(link.rate, config.new_share, signed(config.new_quantum.into()), users)
+    Turns::new(rules, signed(config.new_quantum.into()), users)
+}
+
+/// How flows share the link.
+pub(super) const fn rules(config: &DefaultConfig, link: &ShaperConfig) -> Rules {
+    Rules { link: link.rate, new_share: config.new_share, order: config.order }
 }
 
 /// The wait queue. A pool joins its own earlier connections for `t_pool`. After that it waits like any other, or those

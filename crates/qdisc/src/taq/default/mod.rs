@@ -27,6 +27,7 @@ mod flow_state;
 mod load;
 mod longest;
 mod manage;
+mod old_flows;
 mod packets;
 mod quic;
 mod repair;

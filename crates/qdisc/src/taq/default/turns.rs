@@ -5,21 +5,37 @@ use narrows_units::{Instant, Rate};
 use narrows_users::User;
 
 use super::flow_state::{Drr, FlowList, FlowState};
+use super::old_flows::{OldFlows, Patience};
 use crate::Ppm;
 use crate::new_flows::NewFlows;
+use crate::taq::Order;
 use crate::users::Users;
+
+/// How flows share a link.
+#[derive(Clone, Copy, Debug)]
+pub struct Rules {
+    pub link: Rate,
+    pub new_share: Ppm,
+    pub order: Order,
+}
 
 /// Flows with packets waiting, by how they are served.
 #[derive(Debug)]
 pub struct FlowLists {
     sparse: List<Drr>,
     new: NewFlows<Drr>,
-    old: List<Drr>,
+    old: OldFlows,
 }
 
 impl FlowLists {
-    pub fn new(link: Rate, new_share: Ppm) -> Self {
-        Self { sparse: List::EMPTY, new: NewFlows::new(link, new_share), old: List::EMPTY }
+    pub fn new(rules: Rules) -> Self {
+        let Rules { link, new_share, order } = rules;
+        Self { sparse: List::EMPTY, new: NewFlows::new(link, new_share), old: OldFlows::new(order) }
+    }
+
+    fn reconfigure(&mut self, rules: Rules) {
+        self.new.reconfigure(rules.link, rules.new_share);
+        self.old.reorder(rules.order);
     }
 
     /// Puts a flow that stands in no list into one, at its end.
@@ -29,7 +45,8 @@ impl FlowLists {
         match place {
             FlowList::Idle => return,
             FlowList::New => slot.due = self.new.due(self.old.len()),
-            FlowList::Sparse | FlowList::Old => {}
+            FlowList::Old => return self.old.push_back(flows, id),
+            FlowList::Sparse => {}
         }
         if let Some(list) = self.list(place) {
             list.push_back(flows, id);
@@ -39,17 +56,18 @@ impl FlowLists {
     /// Takes a flow out of its list.
     fn remove(&mut self, flows: &mut [FlowState], id: u32) {
         let place = core::mem::take(&mut flows[id as usize].place);
-        if let Some(list) = self.list(place) {
+        if place == FlowList::Old {
+            self.old.remove(flows, id);
+        } else if let Some(list) = self.list(place) {
             list.remove(flows, id);
         }
     }
 
     const fn list(&mut self, place: FlowList) -> Option<&mut List<Drr>> {
         match place {
-            FlowList::Idle => None,
+            FlowList::Idle | FlowList::Old => None,
             FlowList::Sparse => Some(&mut self.sparse),
             FlowList::New => Some(&mut self.new.list),
-            FlowList::Old => Some(&mut self.old),
         }
     }
 
@@ -57,6 +75,7 @@ impl FlowLists {
     /// because each step over the old flows adds a quantum to one.
     fn next(
         &mut self,
+        (now, patience): (Instant, Patience),
         flows: &mut [FlowState],
         first: i32,
         quantum: impl Fn(&FlowState) -> i32,
@@ -71,13 +90,15 @@ impl FlowLists {
                 slot.deficit = slot.deficit.min(0).saturating_add(first);
                 self.push(flows, id, FlowList::Old);
             } else {
-                let id = self.old.first()?;
+                let id = self.old.first(now, flows, patience)?;
                 let slot = &mut flows[id as usize];
                 if slot.deficit > 0 {
                     return Some(id);
                 }
                 slot.deficit = slot.deficit.saturating_add(quantum(slot));
-                self.old.move_to_back(flows, id);
+                if self.old.is_in_turn() || slot.deficit <= 0 {
+                    self.old.move_to_back(flows, id);
+                }
             }
         }
     }
@@ -88,10 +109,14 @@ impl FlowLists {
         self.sparse.first().or_else(|| self.new.list.first().filter(goes))
     }
 
-    fn charge(&mut self, slot: &mut FlowState, place: FlowList, cost: i32) {
+    fn charge(&mut self, flows: &mut [FlowState], (id, place): (u32, FlowList), cost: i32) {
+        let slot = &mut flows[id as usize];
         if place == FlowList::Old {
             slot.deficit = slot.deficit.saturating_sub(cost);
             self.new.waited(cost);
+            if slot.place == place {
+                self.old.charged(flows, id);
+            }
         } else {
             slot.credit = slot.credit.saturating_sub(cost);
             if place == FlowList::New && !self.old.is_empty() {
@@ -112,8 +137,7 @@ pub struct ByUser {
     pub users: Users<FlowLists>,
     /// The user's record, by flow; valid while the flow has packets waiting.
     of: Vec<u32>,
-    link: Rate,
-    new_share: Ppm,
+    rules: Rules,
     new_quantum: i32,
 }
 
@@ -136,18 +160,17 @@ pub struct Turns {
 
 impl Turns {
     /// Nobody; `users` for two levels.
-    pub fn new(link: Rate, new_share: Ppm, new_quantum: i32, users: Option<Users<FlowLists>>) -> Self {
-        let by_user =
-            users.map(|users| Box::new(ByUser { users, of: Vec::new(), link, new_share, new_quantum }));
-        Self { all: FlowLists::new(link, new_share), by_user, flows: 0 }
+    pub fn new(rules: Rules, new_quantum: i32, users: Option<Users<FlowLists>>) -> Self {
+        let by_user = users.map(|users| Box::new(ByUser { users, of: Vec::new(), rules, new_quantum }));
+        Self { all: FlowLists::new(rules), by_user, flows: 0 }
     }
 
-    pub fn reconfigure(&mut self, link: Rate, new_share: Ppm, new_quantum: i32) {
-        self.all.new.reconfigure(link, new_share);
+    pub fn reconfigure(&mut self, rules: Rules, new_quantum: i32) {
+        self.all.reconfigure(rules);
         if let Some(by) = &mut self.by_user {
-            by.users.reconfigure(link, new_share);
-            (by.link, by.new_share, by.new_quantum) = (link, new_share, new_quantum);
-            by.users.for_each(|lists| lists.new.reconfigure(link, new_share));
+            by.users.reconfigure(rules.link, rules.new_share);
+            (by.rules, by.new_quantum) = (rules, new_quantum);
+            by.users.for_each(|lists| lists.reconfigure(rules));
         }
     }
 
@@ -166,8 +189,8 @@ impl Turns {
         let user = user();
         // It mostly is whose it was.
         if !by.users.is_of(by.of[at], user) {
-            let (link, share, credit) = (by.link, by.new_share, by.new_quantum);
-            by.of[at] = by.users.find_or_make(user, || (FlowLists::new(link, share), credit));
+            let (rules, credit) = (by.rules, by.new_quantum);
+            by.of[at] = by.users.find_or_make(user, || (FlowLists::new(rules), credit));
         }
         Some(by.of[at])
     }
@@ -217,7 +240,7 @@ impl Turns {
     /// The flow to be served; see [`FlowLists::next`].
     pub fn next(
         &mut self,
-        now: Instant,
+        (now, patience): (Instant, Patience),
         flows: &mut [FlowState],
         first: i32,
         quantum: impl Fn(&FlowState) -> i32,
@@ -229,12 +252,12 @@ impl Turns {
             }
             None => &mut self.all,
         };
-        lists.next(flows, first, quantum)
+        lists.next((now, patience), flows, first, quantum)
     }
 
     /// Charges a flow of list `place` for what it was served, and its user.
-    pub fn charge(&mut self, now: Instant, flows: &mut [FlowState], (id, place): (u32, FlowList), cost: i32) {
-        self.lists(id).charge(&mut flows[id as usize], place, cost);
+    pub fn charge(&mut self, now: Instant, flows: &mut [FlowState], flow: (u32, FlowList), cost: i32) {
+        self.lists(flow.0).charge(flows, flow, cost);
         if let Some(by) = &mut self.by_user {
             by.users.charge(now, cost);
         }

@@ -2,16 +2,16 @@ use super::*;
 use crate::{Transport, Visits};
 
 #[test]
-fn only_the_lab_has_pages_of_http_and_users_who_come_and_go() {
+fn only_the_lab_has_pages_of_http_and_users_who_come_for_them() {
     let file = |entry: &str| {
         let text =
             format!("name = \"t\"\nrate = \"1mbit\"\ndiscipline = \"taq\"\ntraffic = [{{ {entry} }}]\n");
         Experiment::parse(&text, &[]).unwrap()
     };
     for (entry, key, transport) in [
-        ("kind = \"objects\", arrivals = 2, visit = 3", "arrivals", Transport::Tcp),
         ("kind = \"pages\", users = 2, objects = 5, http = \"1.1\"", "http", Transport::Tls),
         ("kind = \"pages\", users = 2, page = [900, 80], http = \"3\"", "http", Transport::Quic),
+        ("kind = \"pages\", objects = 5, http = \"2\", arrivals = 1", "http", Transport::Tls),
         ("kind = \"browser\"", "kind", Transport::Tls),
         ("kind = \"browser\", http = 3", "kind", Transport::Quic),
         ("kind = \"browser\", http = 1.1", "kind", Transport::Tls),
@@ -21,7 +21,9 @@ fn only_the_lab_has_pages_of_http_and_users_who_come_and_go() {
         let e = file(entry).expand().unwrap_err().to_string();
         assert!(e.starts_with(&format!("traffic.0.{key}: only the lab")), "{e}");
     }
-    let objects = file("kind = \"objects\", arrivals = 2, visit = 3").for_lab().unwrap().scenario;
+    let open = file("kind = \"objects\", arrivals = 2, visit = 3");
+    assert_eq!(open.expand().unwrap()[0].scenario.traffic[0].web.visits.unwrap().fetches, 3);
+    let objects = open.for_lab().unwrap().scenario;
     assert_eq!(objects.traffic[0].web.visits, Some(Visits { arrivals: 2.0, fetches: 3 }));
     assert_eq!(objects.traffic[0].users(), 100);
     for (entry, says) in [
@@ -36,4 +38,14 @@ fn only_the_lab_has_pages_of_http_and_users_who_come_and_go() {
         let e = file(entry).for_lab().unwrap_err().to_string();
         assert!(e.contains(says), "{entry}: {e}");
     }
+}
+
+#[test]
+fn only_the_simulator_knows_what_a_transfer_has_left() {
+    let text =
+        "name = \"t\"\nrate = \"1mbit\"\ndiscipline = \"srpt\"\ntraffic = [{ kind = \"long\", flows = 2 }]\n";
+    let experiment = Experiment::parse(text, &[]).unwrap();
+    assert_eq!(experiment.expand().unwrap()[0].scenario.topology.links[0].discipline.to_string(), "srpt");
+    let e = experiment.for_lab().unwrap_err().to_string();
+    assert!(e.contains("'srpt': expected another: only the simulator knows"), "{e}");
 }

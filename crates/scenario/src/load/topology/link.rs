@@ -54,7 +54,9 @@ pub(crate) fn discipline(r: &Reader<'_>, key: &'static str) -> Result<Option<Dis
 /// A sentence about a discipline that cannot be.
 fn wrong_discipline(path: &str, text: &str, e: &narrows_qdisc::SettingError) -> Error {
     let expected = match e.expected() {
-        Some(names) if e.key == "discipline" => format!("{names}, or kernel:NAME in the lab"),
+        Some(names) if e.key == "discipline" => {
+            format!("{names}, kernel:NAME in the lab, or srpt in the simulator")
+        }
         Some(value) => format!("{} to be {value}", e.key),
         None => format!("settings without {}: {}", e.key, e.problem),
     };

@@ -1,0 +1,238 @@
+//! An open loop: users come by a Poisson process, fetch so many objects over each of their connections, a new one each
+//! time, with a pause in between, and go, whatever became of those before them.
+
+use fastrand::Rng;
+use narrows_scenario::{Size, Visits as Rates};
+use narrows_units::{Duration, Instant};
+
+use super::lines::{Lines, Ring, own};
+use super::{App, Common, Happened, RETRY, exponential};
+use crate::world::World;
+
+/// The generator of arrivals, which no connection has.
+const ARRIVALS: u32 = u32::MAX;
+
+/// The addresses of a group: the next in turn that nobody has, or, if all are taken, the next in turn. As in the lab.
+#[derive(Debug)]
+struct Addresses {
+    taken: Vec<u32>,
+    turn: usize,
+}
+
+impl Addresses {
+    fn new(addresses: u32) -> Self {
+        Self { taken: vec![0; addresses.max(1) as usize], turn: 0 }
+    }
+
+    fn take(&mut self) -> u32 {
+        let n = self.taken.len();
+        let free = (0..n).map(|i| (self.turn + i) % n).find(|at| self.taken[*at] == 0);
+        let at = free.unwrap_or(self.turn);
+        self.turn = (at + 1) % n;
+        self.taken[at] += 1;
+        at as u32
+    }
+
+    fn give_back(&mut self, address: u32) {
+        self.taken[address as usize] -= 1;
+    }
+}
+
+/// One who came. The record, and the lines that belong to it, are another's when it has gone.
+#[derive(Debug)]
+struct Visitor {
+    address: u32,
+    /// Lines that have not fetched all.
+    busy: u32,
+}
+
+/// What a line has before it.
+#[derive(Debug)]
+struct Errand {
+    rng: Rng,
+    /// Objects it has not begun.
+    left: u32,
+}
+
+/// Users who come and go.
+pub(super) struct Visits {
+    lines: Lines,
+    /// By line; visitor v has the lines from v times `connections` on.
+    errands: Vec<Errand>,
+    visitors: Vec<Visitor>,
+    /// Records of those who have gone.
+    free: Vec<u32>,
+    addresses: Addresses,
+    connections: u32,
+    fetches: u32,
+    think: Duration,
+    size: Size,
+    /// Of the times between arrivals.
+    mean: Duration,
+    arrivals: Rng,
+    /// When the next one comes, and how many came.
+    next: Instant,
+    came: u32,
+}
+
+impl Visits {
+    pub(super) fn new(
+        common: Common,
+        rates: Rates,
+        [users, connections]: [u32; 2],
+        think: Duration,
+        size: Size,
+    ) -> Self {
+        let (arrivals, next) = (common.rng(ARRIVALS), common.start);
+        Self {
+            lines: Lines::new(common, RETRY, false),
+            errands: Vec::new(),
+            visitors: Vec::new(),
+            free: Vec::new(),
+            addresses: Addresses::new(users),
+            connections,
+            fetches: rates.fetches,
+            think,
+            size,
+            mean: Duration::from_nanos((1e9 / rates.arrivals).round() as u64),
+            arrivals,
+            next,
+            came: 0,
+        }
+    }
+
+    /// Sets the timer for the next arrival.
+    fn await_next(&mut self, world: &mut World) {
+        self.next += exponential(&mut self.arrivals, self.mean);
+        if self.next < self.lines.common.stop {
+            world.set_timer(self.lines.me, own(0), self.next);
+        }
+    }
+
+    /// Somebody comes, and begins at once on all connections.
+    fn come(&mut self, world: &mut World) {
+        let address = self.addresses.take();
+        let visitor = Visitor { address, busy: self.connections };
+        let at = if let Some(at) = self.free.pop() {
+            self.visitors[at as usize] = visitor;
+            at
+        } else {
+            self.visitors.push(visitor);
+            u32::try_from(self.visitors.len() - 1).expect("a scenario is checked to have fewer visits")
+        };
+        for i in 0..self.connections {
+            let line = at * self.connections + i;
+            let rng = self.lines.common.rng(self.came.wrapping_mul(self.connections).wrapping_add(i));
+            let errand = Errand { rng, left: self.fetches };
+            if line as usize == self.errands.len() {
+                self.lines.add();
+                self.errands.push(errand);
+            } else {
+                self.errands[line as usize] = errand;
+            }
+            self.fetch(world, line);
+        }
+        self.came += 1;
+    }
+
+    fn fetch(&mut self, world: &mut World, line: u32) {
+        if world.now() >= self.lines.common.stop {
+            return;
+        }
+        let errand = &mut self.errands[line as usize];
+        errand.left -= 1;
+        let size = self.size.sample(&mut || errand.rng.f64());
+        let address = self.visitors[(line / self.connections) as usize].address;
+        self.lines.begin(world, line, address, size);
+    }
+
+    /// A line has fetched all. Who has no other goes.
+    fn finish(&mut self, line: u32) {
+        let at = line / self.connections;
+        let visitor = &mut self.visitors[at as usize];
+        visitor.busy -= 1;
+        if visitor.busy == 0 {
+            self.addresses.give_back(visitor.address);
+            self.free.push(at);
+        }
+    }
+}
+
+impl App for Visits {
+    fn start(&mut self, world: &mut World, me: u32) {
+        self.lines.me = me;
+        self.await_next(world);
+    }
+
+    fn wake(&mut self, world: &mut World, token: u32) {
+        match self.lines.wake(world, token) {
+            Ring::Done => {}
+            Ring::Own(0) => {
+                self.come(world);
+                self.await_next(world);
+            }
+            Ring::Own(line) => self.fetch(world, line - 1),
+        }
+    }
+
+    fn happened(&mut self, world: &mut World, place: u32, tag: u32, what: Happened) {
+        if !self.lines.happened(world, place, tag, what) {
+            return;
+        }
+        let errand = &mut self.errands[tag as usize];
+        if errand.left == 0 {
+            self.finish(tag);
+        } else if self.think == Duration::default() {
+            self.fetch(world, tag);
+        } else {
+            let pause = exponential(&mut errand.rng, self.think);
+            world.set_timer(self.lines.me, own(tag + 1), world.now() + pause);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use narrows_scenario::{TrafficKind, Visits as Rates, Web};
+
+    use super::*;
+    use crate::app::tests::{run, scenario, traffic};
+
+    /// 2 users a second for 200 s, 3 objects of 1000 bytes each over each of 2 connections, a pause of 2 s between.
+    #[test]
+    fn users_come_fetch_read_and_go() {
+        let (size, think) = (Size::Fixed(1000), Duration::from_secs(2));
+        let objects = traffic(TrafficKind::Objects { users: 40, connections: 2, think, size });
+        let visits = Some(Rates { arrivals: 2.0, fetches: 3 });
+        let open = narrows_scenario::Traffic {
+            web: Web { visits, ..Web::default() },
+            start: Duration::ZERO,
+            stop: Duration::from_secs(200),
+            ..objects
+        };
+        let (world, history) = run(&scenario(300, vec![open]), 1);
+        // 400 users, whose number has a standard deviation of 20, and nearly all that they came for: nothing is begun
+        // after the end.
+        let done: Vec<_> = history.delivered().collect();
+        assert!((320 * 6..=480 * 6).contains(&done.len()), "{}", done.len());
+        // Each is there for two pauses and three objects: 4 s, so that 8 are there at a time. Of 40 addresses nobody
+        // shares one, and each is had in turn.
+        assert!(history.most <= 2, "{}", history.most);
+        let mut users: Vec<_> = done.iter().map(|s| s.user).collect();
+        users.sort_unstable();
+        users.dedup();
+        assert_eq!(users, (0..40).collect::<Vec<_>>());
+        let first: Vec<_> = done.iter().filter(|s| s.user == 0).take(6).collect();
+        assert!(first.iter().all(|s| s.hosts == first[0].hosts) && first[5].at > first[0].at);
+        assert_eq!(world.connections.iter().filter(|c| c.live).count(), 0, "all have gone");
+    }
+
+    #[test]
+    fn addresses_go_round_and_the_free_first() {
+        let mut addresses = Addresses::new(3);
+        assert_eq!([addresses.take(), addresses.take(), addresses.take()], [0, 1, 2]);
+        addresses.give_back(1);
+        assert_eq!(addresses.take(), 1, "the only one nobody has");
+        assert_eq!([addresses.take(), addresses.take()], [2, 0], "all are taken: in turn");
+    }
+}
