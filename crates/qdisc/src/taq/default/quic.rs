@@ -71,16 +71,16 @@ impl<P: Packet> DefaultMode<P> {
         header: &Header,
         verdicts: &mut Verdicts<P>,
     ) -> bool {
-        let queue = self.flows[id.index()].queue;
         let handshake = is_handshake(header);
+        if !handshake && !self.is_quic(id.0) {
+            return false;
+        }
+        let queue = self.flows[id.index()].queue;
         let shown = |e: &Entry<P>| is_handshake(e.packet.header());
         let handshake_waits = handshake && self.packets.packets(&queue).take(LOOKED_AT).any(shown);
         let credit = signed(self.config.quic_credit.into());
         let (probes, mtu_probes) = (self.config.suppress_probes, self.config.suppress_mtu_probes);
         let len = u16::try_from(header.len.get()).unwrap_or(u16::MAX);
-        if !handshake && !self.is_quic(id.0) {
-            return false;
-        }
         let flow = self.quic_flow(now, id);
         let first = !core::mem::replace(&mut flow.known, true);
         let probing = flow.arrived(now, queue.packets());
