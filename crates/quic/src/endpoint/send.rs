@@ -113,7 +113,8 @@ impl Endpoint {
         }
         let mut draft = draft?;
         if draft.pad {
-            draft.pad_to(LEAST_DATAGRAM);
+            // Stacks pad to the size that they begin with.
+            draft.pad_to(LEAST_DATAGRAM.max(config.datagram.into()));
         }
         self.track(config, now, draft.sent);
         Some(draft.datagram)

@@ -22,6 +22,7 @@ use narrows_flow::FlowId;
 use narrows_units::Instant;
 use narrows_wire::{Header, QuicPacket};
 
+use self::flow::NO_DATA;
 pub use self::flow::QuicFlow;
 use super::aqm::OTHERS_RTT;
 use super::packets::Entry;
@@ -33,8 +34,6 @@ const LOOKED_AT: usize = 64;
 
 /// By how much a copy may differ from what it copies: acknowledgments come and go with it.
 const OTHER_FRAMES: u64 = 32;
-/// Packets up to here have no data, or hardly any: PING and acknowledgments.
-const NO_DATA: u64 = 128;
 
 /// Whether it is a packet of a handshake. What follows on the same flow is taken for data whatever its first bits say:
 /// senders may clear the fixed one (RFC 9287).
@@ -83,7 +82,7 @@ impl<P: Packet> DefaultMode<P> {
         let len = u16::try_from(header.len.get()).unwrap_or(u16::MAX);
         let flow = self.quic_flow(now, id);
         let first = !core::mem::replace(&mut flow.known, true);
-        let probing = flow.arrived(now, queue.packets());
+        let probing = flow.arrived(now, queue.packets(), len);
         if handshake {
             let repeats = flow.repeats_flight(now, len, handshake_waits) && probes;
             // Padding is what the protocol asks for (RFC 9000, section 14.1): the flow keeps its credit for data.
@@ -94,8 +93,9 @@ impl<P: Packet> DefaultMode<P> {
         if mtu_probes && !queue.is_empty() && flow.is_mtu_probe(len) {
             return true;
         }
+        let shows = flow.shows_mtu_probe(len);
         let full = flow.full;
-        if flow.shows_mtu_probe(len) && mtu_probes {
+        if shows && mtu_probes {
             self.discard_mtu_probe(id.0, full, verdicts);
         }
         if !(probes && probing) || (queue.is_empty() && !self.quic[id.index()].is_answer_due(now)) {
@@ -112,7 +112,7 @@ impl<P: Packet> DefaultMode<P> {
         let queue = self.flows[id as usize].queue;
         let similar = |entry: &Entry<P>| entry.packet.len().get().abs_diff(size) <= OTHER_FRAMES;
         let mut waiting = self.packets.packets(&queue).take(LOOKED_AT);
-        size > NO_DATA && len < full && !queue.is_empty() && !waiting.any(similar)
+        len > NO_DATA && len < full && !queue.is_empty() && !waiting.any(similar)
     }
 
     /// Discards the last packet that waits and is larger than a full one.
