@@ -149,6 +149,7 @@ impl<P: Packet> DefaultMode<P> {
         let first = self.tracker.flow(FlowId(id)).sent_packets() <= self.config.quic_first;
         let most = self.config.quic_first.max(self.config.quic_hold) + 2 * under_way;
         if waiting > most {
+            self.quic[id as usize].lost_here();
             self.drop_at(now, id, oldest, Reason::Sojourn, verdicts);
             return;
         }
@@ -160,6 +161,7 @@ impl<P: Packet> DefaultMode<P> {
             if first || waiting <= self.config.quic_hold + under_way {
                 return;
             }
+            self.quic[id as usize].lost_here();
             self.drop_at(now, id, oldest, Reason::Repairable, verdicts);
         }
         self.quic[id as usize].next_signal = now + round * u64::from(waiting) + rtt;

@@ -145,6 +145,12 @@ impl QuicFlow {
         probe
     }
 
+    /// Notes that a packet was dropped: the sender has that to say again, and may find out by a timer (RFC 9002, section
+    /// 6.1.2).
+    pub const fn lost_here(&mut self) {
+        self.data = Data::Flows;
+    }
+
     /// Whether the sender may speak because the receiver did.
     fn replies(&mut self, now: Instant) -> bool {
         let (since, known) = (now.since(self.answered_at), Duration::from_micros(self.sender_rtt_us.into()));
