@@ -1,5 +1,5 @@
 use super::*;
-use crate::{Flags, FlowKey, QuicPacket, SackBlocks, parse, tcp_checksum};
+use crate::{Flags, FlowKey, QuicPacket, SackBlocks, Unreachable, parse, tcp_checksum};
 use narrows_units::{Bytes, Dscp, Ecn, SeqNum};
 
 fn hex(text: &str) -> Vec<u8> {
@@ -213,10 +213,15 @@ fn random(seed: u64) -> Header {
         fragment,
         tcp: None,
         quic: None,
+        unreachable: None,
     };
     let shown =
         [None, Some(QuicPacket::Initial), Some(QuicPacket::Short { spin: true })][rng.below(3) as usize];
     h.quic = shown.filter(|_| proto == Proto::UDP && !fragment && h.len.get() >= ip + 8 + 7);
+    if proto == Proto::ICMPV6 && !fragment && h.len.get() >= ip + 8 + ip + 8 {
+        let mut port = || core::num::NonZeroU16::new(rng.below(1 << 16) as u16);
+        h.unreachable = port().zip(port()).map(|(sport, dport)| Unreachable { sport, dport });
+    }
     if proto == Proto::TCP && !fragment {
         let mut t = TcpHeader {
             seq: SeqNum(rng.below(1 << 32) as u32),

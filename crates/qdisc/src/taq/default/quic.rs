@@ -14,7 +14,8 @@
 //!   discarded. Its loss is no sign of congestion (RFC 9000, section 14.4).
 //! - **One signal in a round trip**: a mark, or one drop with many packets behind it, and no other before the sender
 //!   can have answered (RFC 9002, section 7.3.2: it would not count).
-//! - **Purge.** A receiver that says nothing to several packets in a row has gone: one packet is kept.
+//! - **Purge.** A receiver that says nothing to several packets in a row has gone, and so has one whose host says that
+//!   its port is unreachable: one packet is kept.
 
 mod flow;
 

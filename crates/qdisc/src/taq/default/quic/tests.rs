@@ -1,7 +1,8 @@
 use std::net::IpAddr;
+use std::num::NonZeroU16;
 
 use narrows_units::{Bytes, Ecn, Instant};
-use narrows_wire::{FlowKey, Header, Proto, QuicPacket};
+use narrows_wire::{FlowKey, Header, Proto, QuicPacket, Unreachable};
 
 use super::super::tests::Bench;
 use crate::{Qdisc, Record, Verdict};
@@ -226,6 +227,33 @@ fn what_waits_for_a_receiver_that_has_gone_is_dropped() {
         b.get()
     });
     assert_eq!(sent.count(), 10);
+}
+
+#[test]
+fn what_waits_for_a_port_that_is_closed_is_dropped() {
+    let refusal = |port: u16, from: u8| {
+        let (server, user) = (IpAddr::from([10, 0, 1, 1]), IpAddr::from([10, 0, 0, from]));
+        let key = FlowKey::new(user, server, 0, 0, Proto::ICMP);
+        let [sport, dport] = [443, port].map(|port| NonZeroU16::new(port).unwrap());
+        let said = Unreachable { sport, dport };
+        Record { id: 0, header: Header { key, len: Bytes(56), unreachable: Some(said), ..Header::default() } }
+    };
+    let mut b = begun(&[], 10);
+    b.wait(2000);
+    b.back(refusal(40_000, 1));
+    assert_eq!(b.q.backlog().packets, 10, "of what was sent two seconds ago the answer is here");
+    assert!(b.get().is_some());
+    b.wait(30);
+    for (port, from) in [(40_001, 1), (40_000, 2)] {
+        assert!(b.back(refusal(port, from)).is_some(), "it is passed on");
+        assert_eq!(b.q.backlog().packets, 9, "another's");
+    }
+    b.back(refusal(40_000, 1));
+    assert_eq!((b.q.backlog().packets, b.verdicts.len()), (1, 8));
+    let mut b = begun(&[("purge", "off")], 10);
+    assert!(b.get().is_some());
+    b.back(refusal(40_000, 1));
+    assert_eq!(b.q.backlog().packets, 9);
 }
 
 #[test]
