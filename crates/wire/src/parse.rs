@@ -155,7 +155,7 @@ fn parse_icmp(key: &FlowKey, b: &[u8]) -> Option<Unreachable> {
     if *b.first_chunk()? != expected {
         return None;
     }
-    // The datagram that was refused, as far as it fits, with its IP header. Only UDP is read, so nothing is read deeper.
+    // The datagram that was refused, as far as it fits, with its IP header. Only UDP is read, so nothing deeper.
     let inner = b.get(8..)?;
     let proto = *inner.get(if *inner.first()? >> 4 == 4 { 9 } else { 6 })?;
     let inner = if Proto(proto) == Proto::UDP { parse(inner).ok()? } else { return None };

@@ -308,7 +308,7 @@ impl Endpoint {
         };
         let mut frames = std::mem::take(&mut sent.frames);
         if with_stream {
-            // They stay where they are: an ACK of the first copy still counts. Those that are counted and not told apart
+            // They stay where they are: an ACK of the first copy still counts. Those that are counted, not told apart,
             // move on, or each loss of two copies would leave two more to send.
             let counted = |f: &&Frame| !matches!(f, Frame::NewConnectionId | Frame::RetireConnectionId);
             sent.frames = frames.iter().filter(counted).copied().collect();

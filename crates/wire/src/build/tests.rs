@@ -183,6 +183,11 @@ fn random_headers_come_back() {
     }
 }
 
+fn refusal(rng: &mut crate::fuzzing::XorShift) -> Option<Unreachable> {
+    let mut port = || core::num::NonZeroU16::new(rng.below(1 << 16) as u16);
+    port().zip(port()).map(|(sport, dport)| Unreachable { sport, dport })
+}
+
 /// A header as `parse` could give it.
 fn random(seed: u64) -> Header {
     let mut rng = crate::fuzzing::XorShift::new(seed);
@@ -219,8 +224,7 @@ fn random(seed: u64) -> Header {
         [None, Some(QuicPacket::Initial), Some(QuicPacket::Short { spin: true })][rng.below(3) as usize];
     h.quic = shown.filter(|_| proto == Proto::UDP && !fragment && h.len.get() >= ip + 8 + 7);
     if proto == Proto::ICMPV6 && !fragment && h.len.get() >= ip + 8 + ip + 8 {
-        let mut port = || core::num::NonZeroU16::new(rng.below(1 << 16) as u16);
-        h.unreachable = port().zip(port()).map(|(sport, dport)| Unreachable { sport, dport });
+        h.unreachable = refusal(&mut rng);
     }
     if proto == Proto::TCP && !fragment {
         let mut t = TcpHeader {

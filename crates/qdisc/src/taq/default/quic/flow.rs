@@ -145,7 +145,7 @@ impl QuicFlow {
         probe
     }
 
-    /// Notes that a packet was dropped: the sender has that to say again, and may find out by a timer (RFC 9002, section
+    /// Notes that a packet was dropped: the sender has it to say again, and may find out by a timer (RFC 9002, section
     /// 6.1.2).
     pub const fn lost_here(&mut self) {
         self.data = Data::Flows;
