@@ -216,16 +216,13 @@ fn random(seed: u64) -> Header {
         ecn: Ecn::from_bits(rng.below(4) as u8),
         dscp: Dscp::from_bits(rng.below(256) as u8),
         fragment,
-        tcp: None,
-        quic: None,
-        unreachable: None,
+        ..Header::default()
     };
     let shown =
         [None, Some(QuicPacket::Initial), Some(QuicPacket::Short { spin: true })][rng.below(3) as usize];
     h.quic = shown.filter(|_| proto == Proto::UDP && !fragment && h.len.get() >= ip + 8 + 7);
-    if proto == Proto::ICMPV6 && !fragment && h.len.get() >= ip + 8 + ip + 8 {
-        h.unreachable = refusal(&mut rng);
-    }
+    let room = h.len.get() >= 2 * (ip + 8);
+    h.unreachable = if room && proto == Proto::ICMPV6 && !fragment { refusal(&mut rng) } else { None };
     if proto == Proto::TCP && !fragment {
         let mut t = TcpHeader {
             seq: SeqNum(rng.below(1 << 32) as u32),
