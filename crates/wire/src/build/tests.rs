@@ -203,8 +203,8 @@ fn random(seed: u64) -> Header {
         }
     };
     let (src, dst) = (address(), address());
-    let proto =
-        [Proto::TCP, Proto::TCP, Proto::TCP, Proto::UDP, Proto::ICMPV6, Proto(47)][rng.below(6) as usize];
+    let protos = [Proto::TCP, Proto::TCP, Proto::TCP, Proto::UDP, Proto::ICMPV6, Proto(47)];
+    let proto = protos[rng.below(6) as usize];
     let fragment = rng.below(8) == 0;
     let ports = !fragment && matches!(proto, Proto::TCP | Proto::UDP);
     let mut port = || if ports { rng.below(1 << 16) as u16 } else { 0 };
@@ -218,11 +218,11 @@ fn random(seed: u64) -> Header {
         fragment,
         ..Header::default()
     };
-    let shown =
-        [None, Some(QuicPacket::Initial), Some(QuicPacket::Short { spin: true })][rng.below(3) as usize];
-    h.quic = shown.filter(|_| proto == Proto::UDP && !fragment && h.len.get() >= ip + 8 + 7);
-    let room = h.len.get() >= 2 * (ip + 8);
-    h.unreachable = if room && proto == Proto::ICMPV6 && !fragment { refusal(&mut rng) } else { None };
+    let shown = [None, Some(QuicPacket::Initial), Some(QuicPacket::Short { spin: true })];
+    h.quic = shown[rng.below(3) as usize]
+        .filter(|_| proto == Proto::UDP && !fragment && h.len.get() >= ip + 8 + 7);
+    let refuses = h.len.get() >= 2 * (ip + 8) && proto == Proto::ICMPV6 && !fragment;
+    h.unreachable = refusal(&mut rng).filter(|_| refuses);
     if proto == Proto::TCP && !fragment {
         let mut t = TcpHeader {
             seq: SeqNum(rng.below(1 << 32) as u32),
