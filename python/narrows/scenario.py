@@ -74,6 +74,8 @@ class Scenario:
     """What a QUIC sender begins with (packets of 1200 bytes; default 10)."""
     quic_preset: str | None = None
     """Whose numbers QUIC has: ``quinn``, ``quic-go``, ``quiche``, ``msquic`` or ``rfc`` (default quinn; sim only)."""
+    quic_ecn: bool | None = None
+    """Whether QUIC's packets bear ECT(0) (default as the preset; sim only)."""
     backend: str | None = None
     """How the box takes packets (default nfqueue; lab only)."""
     sysctl: dict[str, str] | None = None

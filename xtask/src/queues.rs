@@ -74,7 +74,7 @@ const SFQS: [(usize, usize); 3] = [(30, 1024), (30, 16), (120, 16)];
 fn sfq_of_ns2(arrivals: &[Sent]) -> Result<()> {
     println!(
         "\n| ns-2's SFQ: places, buckets | dropped by ns-2 | by ours under its limits | by ours | \
-         served by flow, ns-2 | ours under its limits | ours | order alike with its door |"
+         served by flow, ns-2 | ours under its limits | ours | order alike under its limits |"
     );
     println!("|---|---|---|---|---|---|---|---|");
     for (places, buckets) in SFQS {

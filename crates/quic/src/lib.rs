@@ -21,6 +21,8 @@ mod config;
 mod congestion;
 mod endpoint;
 mod event;
+#[cfg(any(test, feature = "fuzzing"))]
+pub mod fuzzing;
 mod mtu;
 mod pacing;
 mod packet;

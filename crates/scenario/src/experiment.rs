@@ -220,6 +220,7 @@ impl Experiment {
         let reasons = [
             ("tcp", "the kernel's TCP is as it is; congestion_control and sysctl change it"),
             ("quic_preset", "its QUIC is quinn"),
+            ("quic_ecn", "quinn marks what its socket can mark"),
             ("dephase", "real hosts have a jitter of their own"),
             ("framing", "its emulated link has none"),
             ("mpu", "its emulated link pads nothing"),

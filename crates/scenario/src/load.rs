@@ -86,13 +86,17 @@ pub(crate) fn scenario(table: &Table, target: Target, files: Files<'_>) -> Resul
     let mut draft = topology::read(&top)?;
     draft.topology.edges = edge::read(top.tables("edge")?, &draft.topology)?;
     let lab = lab(&top)?;
-    let preset = top.or("quic_preset", narrows_quic::Preset::default(), |r, k| r.word(k, &QUIC_PRESETS))?;
+    let quic = traffic::Quic {
+        preset: top.or("quic_preset", narrows_quic::Preset::default(), |r, k| r.word(k, &QUIC_PRESETS))?,
+        initial_window: lab.quic_initial_window,
+        ecn: top.flag("quic_ecn")?,
+    };
     let around = traffic::Around {
         draft: &draft,
         tcp: top.table("tcp")?.map(|table| Layer { table, path: "tcp".to_owned() }),
         congestion: top.text("congestion_control")?.filter(|_| target == Target::Simulator),
         mtu,
-        quic: (preset, lab.quic_initial_window),
+        quic,
         duration: times.duration,
         files,
     };

@@ -31,7 +31,7 @@ const FRAGMENT_HEADER: usize = 8;
 /// - SACK blocks that do not fit beside the other options are left out, the last ones first: the first block is the one
 ///   that must be there (RFC 2018, section 4).
 /// - A fragment is written as the last of its packet, which carries no transport header.
-/// - TCP without a TCP header gets one with no flag set, and ICMP is written as an echo reply.
+/// - TCP without a TCP header gets one with no flag set, and ICMP that refuses nothing is written as an echo reply.
 pub fn build(header: &Header, id: u16, out: &mut Vec<u8>) -> usize {
     let start = out.len();
     let v4 = header.key.src().is_ipv4() && header.key.dst().is_ipv4();
@@ -89,9 +89,16 @@ fn transport(header: &Header, want: usize, most: usize, start: usize, out: &mut 
             total
         }
         Proto::ICMP | Proto::ICMPV6 => {
-            // Echo reply: type 0 of RFC 792, type 129 of RFC 4443.
-            let kind = if header.key.proto == Proto::ICMP { 0 } else { 129 };
-            out.extend([kind, 0, 0, 0, 0, 0, 0, 0]);
+            let v4 = header.key.proto == Proto::ICMP;
+            if let Some(key) = header.refused() {
+                // Port unreachable, with the headers of what was refused.
+                out.extend(if v4 { [3, 3] } else { [1, 4] });
+                out.extend([0; 6]);
+                build(&Header { key, ..Header::default() }, 0, out);
+            } else {
+                // Echo reply: type 0 of RFC 792, type 129 of RFC 4443.
+                out.extend([if v4 { 0 } else { 129 }, 0, 0, 0, 0, 0, 0, 0]);
+            }
             want.max(out.len() - start)
         }
         _ => want.max(out.len() - start),

@@ -1,6 +1,7 @@
 //! What a queue may know of a packet: a small plain struct, the same for live, simulated and replayed packets.
 
 use core::fmt;
+use core::num::NonZeroU16;
 
 use narrows_units::{Bytes, Dscp, Ecn, SeqNum};
 
@@ -117,6 +118,16 @@ impl TcpHeader {
     }
 }
 
+/// The UDP flow that a "port unreachable" speaks of (RFC 792; RFC 4443, section 3.1): it went from the host that the
+/// message is for to the host that sent it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Unreachable {
+    /// Source port.
+    pub sport: NonZeroU16,
+    /// Destination port, on which nobody listens.
+    pub dport: NonZeroU16,
+}
+
 /// A packet's headers, parsed once when it arrives.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Header {
@@ -134,6 +145,8 @@ pub struct Header {
     pub tcp: Option<TcpHeader>,
     /// What a UDP datagram shows if it looks like QUIC.
     pub quic: Option<QuicPacket>,
+    /// What an ICMP message says, if its sender says it of itself.
+    pub unreachable: Option<Unreachable>,
 }
 
 impl Header {
@@ -141,6 +154,12 @@ impl Header {
     #[must_use]
     pub fn is_tcp_data(&self) -> bool {
         self.tcp.is_some_and(|t| t.payload > 0)
+    }
+    /// The flow that the packet says has nobody to receive it.
+    #[must_use]
+    pub fn refused(&self) -> Option<FlowKey> {
+        let Unreachable { sport, dport } = self.unreachable?;
+        Some(self.key.reverse().with(Proto::UDP, sport.get(), dport.get()))
     }
     /// Whether the protocol is TCP (also where a fragment hides the header).
     #[must_use]

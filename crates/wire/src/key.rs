@@ -69,6 +69,10 @@ impl FlowKey {
     pub const fn reverse(&self) -> Self {
         Self { src: self.dst, dst: self.src, sport: self.dport, dport: self.sport, proto: self.proto }
     }
+    /// The key of another protocol and other ports between the same addresses.
+    pub(crate) const fn with(self, proto: Proto, sport: u16, dport: u16) -> Self {
+        Self { sport, dport, proto, ..self }
+    }
     /// A hash with a seed from the caller: who does not know the seed cannot choose addresses that collide.
     #[must_use]
     pub fn hash(&self, seed: u64) -> u64 {

@@ -18,7 +18,7 @@ mod quic;
 mod rewrite;
 
 pub use build::build;
-pub use header::{Flags, Header, SackBlocks, TcpHeader};
+pub use header::{Flags, Header, SackBlocks, TcpHeader, Unreachable};
 pub use key::{FlowKey, Proto};
 pub use parse::{WireError, parse};
 pub use quic::QuicPacket;

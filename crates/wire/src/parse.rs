@@ -2,10 +2,11 @@
 
 use core::fmt;
 use core::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use core::num::NonZeroU16;
 
 use narrows_units::{Bytes, Dscp, Ecn, SeqNum};
 
-use crate::{Flags, FlowKey, Header, Proto, QuicPacket, TcpHeader};
+use crate::{Flags, FlowKey, Header, Proto, QuicPacket, TcpHeader, Unreachable};
 
 /// Why bytes are not an IP packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -130,15 +131,39 @@ fn finish(proto: Proto, src: IpAddr, dst: IpAddr, transport: &[u8], e: Envelope)
     let (sport, dport) = if e.fragment { (0, 0) } else { (port(0), port(2)) };
     let tcp = if proto == Proto::TCP && !e.fragment { parse_tcp(transport, e.transport_len) } else { None };
     let udp = proto == Proto::UDP && !e.fragment && be16(transport, 4).is_some_and(|n| n > 8);
+    let key = FlowKey::new(src, dst, sport, dport, proto);
     Header {
+        unreachable: if e.fragment { None } else { parse_icmp(&key, transport) },
         quic: if udp { transport.get(8..).and_then(QuicPacket::read) } else { None },
-        key: FlowKey::new(src, dst, sport, dport, proto),
+        key,
         len: Bytes(e.total as u64),
         ecn: Ecn::from_bits(e.tos),
         dscp: Dscp::from_bits(e.tos),
         fragment: e.fragment,
         tcp,
     }
+}
+
+/// Port unreachable (RFC 792: type 3, code 3; RFC 4443, section 3.1: type 1, code 4) about a datagram that went to the
+/// message's sender and came from its receiver. What others say of a host is not read.
+fn parse_icmp(key: &FlowKey, b: &[u8]) -> Option<Unreachable> {
+    let expected = match key.proto {
+        Proto::ICMP => [3, 3],
+        Proto::ICMPV6 => [1, 4],
+        _ => return None,
+    };
+    if *b.first_chunk()? != expected {
+        return None;
+    }
+    // The datagram that was refused, as far as it fits, with its IP header. Only UDP is read, so nothing deeper.
+    let inner = b.get(8..)?;
+    let proto = *inner.get(if *inner.first()? >> 4 == 4 { 9 } else { 6 })?;
+    let inner = if Proto(proto) == Proto::UDP { parse(inner).ok()? } else { return None };
+    if inner.fragment {
+        return None;
+    }
+    let (sport, dport) = (NonZeroU16::new(inner.key.sport)?, NonZeroU16::new(inner.key.dport)?);
+    (inner.key.with(key.proto, 0, 0) == key.reverse()).then_some(Unreachable { sport, dport })
 }
 
 fn parse_tcp(b: &[u8], segment_len: usize) -> Option<TcpHeader> {
@@ -259,6 +284,46 @@ mod tests {
             Ok(Some(None)),
             "an option that runs over the end"
         );
+    }
+
+    #[test]
+    fn a_port_unreachable_by_hand() {
+        // RFC 792: type 3, code 3, and the header of the datagram with 8 bytes of it: 10.0.0.1:443 to 10.0.0.2:40000.
+        let said = |kind: u8, code: u8, of: u8| {
+            let mut b = vec![0x45, 0xc0, 0, 56, 0, 1, 0, 0, 64, 1, 0, 0, 10, 0, 0, 2, 10, 0, 0, 1];
+            b.extend([kind, code, 0, 0, 0, 0, 0, 0]);
+            b.extend([0x45, 0, 0x05, 0, 0, 7, 0x40, 0, 60, 17, 0, 0, 10, 0, 0, 1, 10, 0, 0, of]);
+            b.extend([0x01, 0xbb, 0x9c, 0x40, 0x04, 0xec, 0, 0]);
+            b
+        };
+        let h = parse(&said(3, 3, 2)).unwrap();
+        assert_eq!(h.refused().unwrap().to_string(), "udp 10.0.0.1:443 > 10.0.0.2:40000");
+        assert_eq!((h.key.sport, h.key.dport, h.key.proto), (0, 0, Proto::ICMP));
+        // Fragmentation needed, an echo request, and what a host says of another.
+        for (kind, code, of) in [(3, 4, 2), (8, 0, 2), (3, 3, 9)] {
+            assert_eq!(parse(&said(kind, code, of)).unwrap().refused(), None, "{kind} {code} {of}");
+        }
+        for cut in 20..56 {
+            let h = parse(&said(3, 3, 2)[..cut]).unwrap();
+            assert!(h.refused().is_none() || cut >= 52, "{cut}: without both ports");
+        }
+    }
+
+    #[test]
+    fn a_port_unreachable_of_ipv6() {
+        let ends = |b: &mut Vec<u8>, from: u8, to: u8| {
+            b.extend([[from; 16], [to; 16]].concat());
+        };
+        let mut b = vec![0x60, 0, 0, 0, 0, 56, 58, 64];
+        ends(&mut b, 0x22, 0x21);
+        b.extend([1, 4, 0, 0, 0, 0, 0, 0, 0x60, 0, 0, 0, 0x04, 0xd8, 17, 60]);
+        ends(&mut b, 0x21, 0x22);
+        b.extend([0x01, 0xbb, 0x9c, 0x40, 0x04, 0xd8, 0, 0]);
+        let refused = parse(&b).unwrap().refused().unwrap();
+        assert_eq!((refused.sport, refused.dport, refused.src()), (443, 40_000, IpAddr::from([0x21; 16])));
+        // RFC 4443: code 0 is that there is no route.
+        b[41] = 0;
+        assert_eq!(parse(&b).unwrap().refused(), None);
     }
 
     #[test]

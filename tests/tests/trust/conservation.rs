@@ -29,7 +29,7 @@ fn nothing_gets_lost_uncounted() {
             .map(|(at, arrived)| arrived - gone.iter().map(|c| c[at]).sum::<f64>())
             .collect();
         for (at, link) in run.scenario.topology.links.iter().enumerate() {
-            // What a door holds came by the way back.
+            // What admission holds came by the way back.
             let pair = missing[at] + link.back.map_or(0.0, |back| missing[back]);
             assert!((0.0..=WAITING).contains(&pair), "{name}: {} packets are missing at {}", pair, link.name);
         }

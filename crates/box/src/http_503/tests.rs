@@ -99,7 +99,7 @@ fn a_request_is_answered_503_with_the_place_and_the_wait() {
 }
 
 #[test]
-fn every_answer_has_one_length_and_a_wait_the_door_remembers() {
+fn every_answer_has_one_length_and_a_wait_that_admission_remembers() {
     let second = 1_000_000_000;
     for (position, wait, told) in [
         (1, 0, 1),

@@ -1,6 +1,7 @@
 //! Traffic passes, counted and whole.
 
 use std::io::{Read, Write};
+use std::net::{SocketAddr, UdpSocket};
 use std::time::Duration;
 
 use narrows_box::{ReportJson, Status};
@@ -58,6 +59,31 @@ fn packets_held_when_the_box_goes_are_let_go() {
     assert!(!datagrams.is_done());
     running.stop();
     datagrams.complete();
+}
+
+#[test]
+fn what_waits_for_a_closed_port_is_dropped_when_its_host_says_so() {
+    let Some(world) = World::try_new(Kind::Routed) else { return };
+    for to in ["10.77.0.2:4433", "[fd77::2]:4433"].map(|to| to.parse::<SocketAddr>().unwrap()) {
+        // 64 kbit/s: seven of these a second.
+        let running = world.start("--down 64kbit --up 1mbit --discipline taq");
+        let from = if to.is_ipv4() { "10.78.0.2:443" } else { "[fd78::2]:443" };
+        let sent = inside(&world.ns("s"), move || {
+            let socket = UdpSocket::bind(from).unwrap();
+            // A client's Initial of version 1 shows that it is QUIC, then 1-RTT packets: they wait without loss.
+            let mut packet = [0; 1200];
+            packet[..5].copy_from_slice(&[0xc0, 0, 0, 0, 1]);
+            socket.send_to(&packet, to).unwrap();
+            packet[..5].copy_from_slice(&[0x40, 0, 0, 0, 0]);
+            (0..20).filter(|_| socket.send_to(&packet, to).is_ok()).count()
+        });
+        assert_eq!(sent.join().unwrap(), 20);
+        let s = running.wait_for("all has gone or was dropped", at_rest);
+        let down = &s.down.report.counters;
+        // How many depends on how soon the host speaks, and how often it does.
+        assert!(down.dropped_total > 0, "{to}: {down:?}");
+        running.stop();
+    }
 }
 
 #[test]

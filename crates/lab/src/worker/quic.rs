@@ -125,7 +125,7 @@ fn listen(tls: rustls::ServerConfig, settings: &QuicSettings, port: u16) -> anyh
     Endpoint::server(server_quic(tls, settings)?, at).with_context(|| format!("listen on UDP port {port}"))
 }
 
-/// The next one who knocks; nobody does where there is no door.
+/// The next connection that arrives; none does where nothing listens.
 async fn accept(endpoint: Option<&Endpoint>) -> Option<Incoming> {
     match endpoint {
         Some(endpoint) => endpoint.accept().await,

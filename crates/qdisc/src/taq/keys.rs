@@ -105,7 +105,7 @@ keys! {
         quic_first: Number(2, 1_000), "packets a QUIC flow may have waiting in its first window";
         quic_hold: Number(2, 1_000), "and later, before one is dropped, once a round trip";
         quic_mark: Number(1, 1_000), "and before one is marked, once a round trip";
-        purge: Choice(), "drop what waits for a receiver that has reset (TCP) or says nothing any more (QUIC)";
+        purge: Choice(), "drop what waits for a receiver that has reset (TCP), refuses (UDP) or says nothing (QUIC)";
         memory_packets: Number(16, 1_000_000), "most packets that wait at once";
         memory_bytes: Size(65_536, 4_000_000_000), "most bytes that wait at once";
         round_limit_ms: Millis(100, 600_000), "new pools wait while a round of one packet per flow takes longer";

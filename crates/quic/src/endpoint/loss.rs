@@ -308,8 +308,10 @@ impl Endpoint {
         };
         let mut frames = std::mem::take(&mut sent.frames);
         if with_stream {
-            // They stay where they are: an ACK of the first copy still counts.
-            sent.frames.clone_from(&frames);
+            // They stay where they are: an ACK of the first copy still counts. Those that are counted, not told apart,
+            // move on, or each loss of two copies would leave two more to send.
+            let counted = |f: &&Frame| !matches!(f, Frame::NewConnectionId | Frame::RetireConnectionId);
+            sent.frames = frames.iter().filter(counted).copied().collect();
         } else {
             sent.frames = frames.iter().copied().filter(|f| matches!(f, Frame::Stream { .. })).collect();
             frames.retain(|f| !matches!(f, Frame::Stream { .. }));
@@ -359,6 +361,21 @@ mod tests {
         // 6.2.1: it doubles, max_ack_delay with it: 1010 + 2 * 325.
         e.pto_count = 1;
         assert_eq!(e.pto_time(&config, at(1010)), Some((at(1660), Space::Data)));
+    }
+
+    #[test]
+    fn a_connection_id_is_to_be_sent_once_however_many_copies_are_lost() {
+        let (config, mut e) = server(&[1000]);
+        let sent = e.space(Space::Data).sent.get_mut(&1).unwrap();
+        sent.frames = vec![Frame::NewConnectionId, Frame::HandshakeDone];
+        e.space(Space::Data).probes = 2;
+        e.queue_probe(&config, Space::Data);
+        let s = e.space(Space::Data);
+        assert_eq!((s.new_ids, s.handshake_done), (1, true));
+        // The first copy is lost after all: the other may have arrived.
+        let first = s.sent[&1].frames.clone();
+        e.send_again(Space::Data, &first);
+        assert_eq!((e.space(Space::Data).new_ids, first), (1, vec![Frame::HandshakeDone]));
     }
 
     #[test]

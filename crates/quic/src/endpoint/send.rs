@@ -85,7 +85,8 @@ impl Endpoint {
                     if self.is_amplification_blocked() {
                         break;
                     }
-                    if asks && self.spaces[space as usize].probes == 0 && self.is_held(config, now) {
+                    let probes = self.spaces[space as usize].probes > 0;
+                    if asks && !probes && self.is_held(config, now) && !self.frees_window(space) {
                         blocked = true;
                         break;
                     }
@@ -112,7 +113,8 @@ impl Endpoint {
         }
         let mut draft = draft?;
         if draft.pad {
-            draft.pad_to(LEAST_DATAGRAM);
+            // Stacks pad to the size that they begin with.
+            draft.pad_to(LEAST_DATAGRAM.max(config.datagram.into()));
         }
         self.track(config, now, draft.sent);
         Some(draft.datagram)
@@ -153,6 +155,13 @@ impl Endpoint {
     /// Servers wait for the client's Finished, as applications do that answer requests.
     fn may_send_data(&self) -> bool {
         self.state == State::Established
+    }
+
+    /// Whether what the window is full of cannot be acknowledged before this is there: the peer reads no 1-RTT packet
+    /// without the client's Finished (RFC 9001, section 5.7). Nor is there a probe timeout for them yet (RFC 9002,
+    /// section 6.2.1), so a lost Finished that waited for the window would wait for ever.
+    fn frees_window(&self, space: Space) -> bool {
+        space == Space::Handshake && self.side == Side::Client && self.state == State::Established
     }
 
     /// Whether window or pacing keep a full datagram back.
@@ -303,5 +312,37 @@ impl Endpoint {
             datagram.len += missing;
         }
         Some(datagram)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Preset, QuicEvent};
+    use narrows_units::Duration;
+
+    #[derive(Default)]
+    struct Sent(Vec<Datagram>);
+    impl Io for Sent {
+        fn send(&mut self, datagram: Datagram) {
+            self.0.push(datagram);
+        }
+        fn event(&mut self, _: QuicEvent) {}
+    }
+
+    #[test]
+    fn a_lost_finished_does_not_wait_for_the_window_it_would_free() {
+        let config = Config::preset(Preset::Rfc);
+        let mut e = Endpoint::new(&config, Side::Client);
+        e.state = State::Established;
+        e.space(Space::Data).open = true;
+        e.in_flight = e.congestion.cwnd;
+        let (at, mut io) = (Instant::ZERO + Duration::from_secs(1), Sent::default());
+        e.write(&config, at, 5_000, &mut io);
+        assert!(io.0.is_empty(), "the window is full");
+        e.space(Space::Handshake).say(52);
+        e.transmit(&config, at, &mut io);
+        let [datagram] = &io.0[..] else { panic!("{:?}", io.0) };
+        assert_eq!(datagram.packets[0].frames, [Frame::Crypto { offset: 0, len: 52 }]);
     }
 }

@@ -425,6 +425,8 @@ fn quic_is_a_stack_that_is_named() {
         (t.quic.initial_window, t.quic.datagram, t.quic.congestion),
         (4_800, 1280, narrows_tcp::CcKind::Cubic)
     );
+    let ecn = |keys: &str| quic(keys).unwrap().quic.ecn;
+    assert!(ecn("") && !ecn("quic_ecn = false") && !ecn("quic_preset = \"quiche\""));
     let e = quic("quic_preset = \"quin\"").unwrap_err().to_string();
     assert!(e.contains("quic_preset = 'quin'"), "{e}");
 }

@@ -23,14 +23,22 @@ const MOST_CONNECTIONS: u32 = 64;
 const REQUEST: u64 = 120;
 const HEADER: u64 = 200;
 
+/// QUIC of all hosts: a preset and what is not as it has it.
+#[derive(Clone, Copy)]
+pub(crate) struct Quic {
+    pub preset: Preset,
+    /// Packets of 1200 bytes.
+    pub initial_window: Option<u32>,
+    pub ecn: Option<bool>,
+}
+
 /// What an entry needs to know of the rest.
 pub(crate) struct Around<'a> {
     pub draft: &'a Draft<'a>,
     pub tcp: Option<Layer<'a>>,
     pub congestion: Option<&'a str>,
     pub mtu: u32,
-    /// Preset of QUIC, and its initial window in packets of 1200 bytes.
-    pub quic: (Preset, Option<u32>),
+    pub quic: Quic,
     pub duration: Duration,
     pub files: Files<'a>,
 }
@@ -178,16 +186,17 @@ fn ends(r: &Reader<'_>, around: &Around<'_>, from: usize, to: usize) -> Result<(
 
 /// QUIC at both ends. No search for a larger datagram goes beyond what fits into the links' packets.
 fn quic(around: &Around<'_>) -> narrows_quic::Config {
-    let (preset, window) = around.quic;
+    let Quic { preset, initial_window, ecn } = around.quic;
     let mut config = narrows_quic::Config::preset(preset);
     let most = u16::try_from(around.mtu.saturating_sub(UDP_HEADERS)).unwrap_or(u16::MAX);
     config.mtu_search = config
         .mtu_search
         .map(|s| MtuSearch { upper: s.upper.min(most), ..s })
         .filter(|s| s.upper > config.datagram);
-    if let Some(packets) = window {
+    if let Some(packets) = initial_window {
         config.initial_window = u64::from(packets) * 1200;
     }
+    config.ecn = ecn.unwrap_or(config.ecn);
     match around.congestion {
         Some("reno") => config.congestion = CcKind::Reno,
         Some("cubic") => config.congestion = CcKind::Cubic,

@@ -1,5 +1,5 @@
 use super::*;
-use crate::{Flags, FlowKey, QuicPacket, SackBlocks, parse, tcp_checksum};
+use crate::{Flags, FlowKey, QuicPacket, SackBlocks, Unreachable, parse, tcp_checksum};
 use narrows_units::{Bytes, Dscp, Ecn, SeqNum};
 
 fn hex(text: &str) -> Vec<u8> {
@@ -183,6 +183,11 @@ fn random_headers_come_back() {
     }
 }
 
+fn refusal(rng: &mut crate::fuzzing::XorShift) -> Option<Unreachable> {
+    let mut port = || core::num::NonZeroU16::new(rng.below(1 << 16) as u16);
+    port().zip(port()).map(|(sport, dport)| Unreachable { sport, dport })
+}
+
 /// A header as `parse` could give it.
 fn random(seed: u64) -> Header {
     let mut rng = crate::fuzzing::XorShift::new(seed);
@@ -198,8 +203,8 @@ fn random(seed: u64) -> Header {
         }
     };
     let (src, dst) = (address(), address());
-    let proto =
-        [Proto::TCP, Proto::TCP, Proto::TCP, Proto::UDP, Proto::ICMPV6, Proto(47)][rng.below(6) as usize];
+    let protos = [Proto::TCP, Proto::TCP, Proto::TCP, Proto::UDP, Proto::ICMPV6, Proto(47)];
+    let proto = protos[rng.below(6) as usize];
     let fragment = rng.below(8) == 0;
     let ports = !fragment && matches!(proto, Proto::TCP | Proto::UDP);
     let mut port = || if ports { rng.below(1 << 16) as u16 } else { 0 };
@@ -211,12 +216,13 @@ fn random(seed: u64) -> Header {
         ecn: Ecn::from_bits(rng.below(4) as u8),
         dscp: Dscp::from_bits(rng.below(256) as u8),
         fragment,
-        tcp: None,
-        quic: None,
+        ..Header::default()
     };
-    let shown =
-        [None, Some(QuicPacket::Initial), Some(QuicPacket::Short { spin: true })][rng.below(3) as usize];
-    h.quic = shown.filter(|_| proto == Proto::UDP && !fragment && h.len.get() >= ip + 8 + 7);
+    let shown = [None, Some(QuicPacket::Initial), Some(QuicPacket::Short { spin: true })];
+    h.quic = shown[rng.below(3) as usize]
+        .filter(|_| proto == Proto::UDP && !fragment && h.len.get() >= ip + 8 + 7);
+    let refuses = h.len.get() >= 2 * (ip + 8) && proto == Proto::ICMPV6 && !fragment;
+    h.unreachable = refusal(&mut rng).filter(|_| refuses);
     if proto == Proto::TCP && !fragment {
         let mut t = TcpHeader {
             seq: SeqNum(rng.below(1 << 32) as u32),

@@ -14,7 +14,8 @@
 //!   discarded. Its loss is no sign of congestion (RFC 9000, section 14.4).
 //! - **One signal in a round trip**: a mark, or one drop with many packets behind it, and no other before the sender
 //!   can have answered (RFC 9002, section 7.3.2: it would not count).
-//! - **Purge.** A receiver that says nothing to several packets in a row has gone: one packet is kept.
+//! - **Purge.** A receiver that says nothing to several packets in a row has gone, and so has one whose host says that
+//!   its port is unreachable: one packet is kept.
 
 mod flow;
 
@@ -22,6 +23,7 @@ use narrows_flow::FlowId;
 use narrows_units::Instant;
 use narrows_wire::{Header, QuicPacket};
 
+use self::flow::NO_DATA;
 pub use self::flow::QuicFlow;
 use super::aqm::OTHERS_RTT;
 use super::packets::Entry;
@@ -33,8 +35,6 @@ const LOOKED_AT: usize = 64;
 
 /// By how much a copy may differ from what it copies: acknowledgments come and go with it.
 const OTHER_FRAMES: u64 = 32;
-/// Packets up to here have no data, or hardly any: PING and acknowledgments.
-const NO_DATA: u64 = 128;
 
 /// Whether it is a packet of a handshake. What follows on the same flow is taken for data whatever its first bits say:
 /// senders may clear the fixed one (RFC 9287).
@@ -71,19 +71,19 @@ impl<P: Packet> DefaultMode<P> {
         header: &Header,
         verdicts: &mut Verdicts<P>,
     ) -> bool {
-        let queue = self.flows[id.index()].queue;
         let handshake = is_handshake(header);
+        if !handshake && !self.is_quic(id.0) {
+            return false;
+        }
+        let queue = self.flows[id.index()].queue;
         let shown = |e: &Entry<P>| is_handshake(e.packet.header());
         let handshake_waits = handshake && self.packets.packets(&queue).take(LOOKED_AT).any(shown);
         let credit = signed(self.config.quic_credit.into());
         let (probes, mtu_probes) = (self.config.suppress_probes, self.config.suppress_mtu_probes);
         let len = u16::try_from(header.len.get()).unwrap_or(u16::MAX);
-        if !handshake && !self.is_quic(id.0) {
-            return false;
-        }
         let flow = self.quic_flow(now, id);
         let first = !core::mem::replace(&mut flow.known, true);
-        let probing = flow.arrived(now, queue.packets());
+        let probing = flow.arrived(now, queue.packets(), len);
         if handshake {
             let repeats = flow.repeats_flight(now, len, handshake_waits) && probes;
             // Padding is what the protocol asks for (RFC 9000, section 14.1): the flow keeps its credit for data.
@@ -94,8 +94,9 @@ impl<P: Packet> DefaultMode<P> {
         if mtu_probes && !queue.is_empty() && flow.is_mtu_probe(len) {
             return true;
         }
+        let shows = flow.shows_mtu_probe(len);
         let full = flow.full;
-        if flow.shows_mtu_probe(len) && mtu_probes {
+        if shows && mtu_probes {
             self.discard_mtu_probe(id.0, full, verdicts);
         }
         if !(probes && probing) || (queue.is_empty() && !self.quic[id.index()].is_answer_due(now)) {
@@ -112,7 +113,7 @@ impl<P: Packet> DefaultMode<P> {
         let queue = self.flows[id as usize].queue;
         let similar = |entry: &Entry<P>| entry.packet.len().get().abs_diff(size) <= OTHER_FRAMES;
         let mut waiting = self.packets.packets(&queue).take(LOOKED_AT);
-        size > NO_DATA && len < full && !queue.is_empty() && !waiting.any(similar)
+        len > NO_DATA && len < full && !queue.is_empty() && !waiting.any(similar)
     }
 
     /// Discards the last packet that waits and is larger than a full one.
@@ -149,6 +150,7 @@ impl<P: Packet> DefaultMode<P> {
         let first = self.tracker.flow(FlowId(id)).sent_packets() <= self.config.quic_first;
         let most = self.config.quic_first.max(self.config.quic_hold) + 2 * under_way;
         if waiting > most {
+            self.quic[id as usize].lost_here();
             self.drop_at(now, id, oldest, Reason::Sojourn, verdicts);
             return;
         }
@@ -160,6 +162,7 @@ impl<P: Packet> DefaultMode<P> {
             if first || waiting <= self.config.quic_hold + under_way {
                 return;
             }
+            self.quic[id as usize].lost_here();
             self.drop_at(now, id, oldest, Reason::Repairable, verdicts);
         }
         self.quic[id as usize].next_signal = now + round * u64::from(waiting) + rtt;

@@ -1,16 +1,23 @@
 //! The acknowledgment path: what it tells, and the window it carries back.
 
 use narrows_flow::FlowId;
-use narrows_units::Instant;
-use narrows_wire::{Flags, Proto, TcpHeader};
+use narrows_units::{Duration, Instant};
+use narrows_wire::{Flags, FlowKey, Proto, TcpHeader};
 
 use super::DefaultMode;
 use super::clamp::Sent;
+use super::flow_state::NEVER;
 use crate::{Packet, Verdicts};
+
+/// How long a host takes to refuse a datagram, at most.
+const REFUSAL: Duration = Duration::from_secs(2);
 
 impl<P: Packet> DefaultMode<P> {
     /// Shows a packet of the other direction to the flow it answers, and clamps its window.
     pub(super) fn pass_back(&mut self, now: Instant, mut packet: P, verdicts: &mut Verdicts<P>) -> P {
+        if let Some(refused) = packet.header().refused() {
+            self.refused(now, &refused, verdicts);
+        }
         let id = self.tracker.reverse(now, packet.header());
         if let Some(id) = id.filter(|_| packet.header().key.proto == Proto::UDP) {
             self.quic_answered(now, id);
@@ -34,6 +41,17 @@ impl<P: Packet> DefaultMode<P> {
             }
         }
         packet
+    }
+
+    /// A host says that nobody listens on a port of its own any more. It is believed about a datagram that can have
+    /// called for it: a flow of ours, of which something was sent on of late. Who can write another's address into a
+    /// message and knows both ports can cost that flow what waits beyond one packet, as with a forged RST.
+    fn refused(&mut self, now: Instant, key: &FlowKey, verdicts: &mut Verdicts<P>) {
+        let Some(id) = self.tracker.lookup(key) else { return };
+        let served_at = self.flows.get(id.index()).map_or(NEVER, |slot| slot.served_at);
+        if served_at != NEVER && now.since(served_at) < REFUSAL {
+            self.purge(now, id.0, verdicts);
+        }
     }
 
     fn clamped_window(&mut self, id: FlowId, tcp: &TcpHeader) -> Option<u16> {

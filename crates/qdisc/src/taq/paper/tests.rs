@@ -306,7 +306,7 @@ fn a_mark_is_no_answer_to_a_packet_that_bears_one() {
 }
 
 #[test]
-fn the_door_closes_when_the_loss_reaches_p_admit_and_opens_when_it_falls() {
+fn admission_stops_when_the_loss_reaches_p_admit_and_goes_on_when_it_falls() {
     let mut b =
         Bench::new(&[("buffer", "4"), ("admission", "on"), ("p_admit", "0.09"), ("newflow_cap", "0.5")]);
     let request = |b: &mut Bench, ms, flow| {
@@ -344,7 +344,7 @@ fn the_door_closes_when_the_loss_reaches_p_admit_and_opens_when_it_falls() {
 }
 
 #[test]
-fn an_upload_is_refused_at_the_same_door() {
+fn an_upload_is_refused_by_the_same_admission() {
     let mut b = Bench::new(&[("admission", "on"), ("waiting_syn", "hold"), ("buffer", "4")]);
     for flow in 1..=20 {
         b.data(0, flow, 1000);

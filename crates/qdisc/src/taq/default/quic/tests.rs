@@ -1,7 +1,8 @@
 use std::net::IpAddr;
+use std::num::NonZeroU16;
 
 use narrows_units::{Bytes, Ecn, Instant};
-use narrows_wire::{FlowKey, Header, Proto, QuicPacket};
+use narrows_wire::{FlowKey, Header, Proto, QuicPacket, Unreachable};
 
 use super::super::tests::Bench;
 use crate::{Qdisc, Record, Verdict};
@@ -55,7 +56,8 @@ fn a_first_window_waits_whole() {
 
 #[test]
 fn probes_of_a_sender_that_has_heard_nothing_are_discarded_while_others_wait() {
-    let mut b = begun(&[], 3);
+    let mut b = begun(&[], 2);
+    b.put(packet(1, 3, DATA, 400));
     b.wait(325);
     (11..=12).for_each(|id| b.put(packet(1, id, DATA, 1228)));
     assert_eq!(suppressed(&mut b), [11, 12], "a probe timeout sends two (RFC 9002, section 6.2.4)");
@@ -65,7 +67,8 @@ fn probes_of_a_sender_that_has_heard_nothing_are_discarded_while_others_wait() {
     b.wait(900);
     b.put(packet(1, 14, DATA, 1228));
     assert_eq!(waiting(&mut b), [14], "nothing waits: what was sent may be lost");
-    let mut b = begun(&[("suppress_probes", "off")], 3);
+    let mut b = begun(&[("suppress_probes", "off")], 2);
+    b.put(packet(1, 3, DATA, 400));
     b.wait(325);
     b.put(packet(1, 11, DATA, 1228));
     assert_eq!(waiting(&mut b), [1, 2, 3, 11]);
@@ -73,7 +76,8 @@ fn probes_of_a_sender_that_has_heard_nothing_are_discarded_while_others_wait() {
 
 #[test]
 fn the_last_piece_that_a_timer_sends_is_no_copy() {
-    let mut b = begun(&[], 3);
+    let mut b = begun(&[], 2);
+    b.put(packet(1, 3, DATA, 400));
     b.wait(325);
     // What the window held back; a PING; what is as long as something that waits, an acknowledgment aside.
     for (id, len) in [(11, 984), (12, 58), (13, 990), (14, 1228)] {
@@ -81,6 +85,46 @@ fn the_last_piece_that_a_timer_sends_is_no_copy() {
     }
     assert_eq!(suppressed(&mut b), [12, 13, 14]);
     assert_eq!(waiting(&mut b), [1, 2, 3, 11]);
+}
+
+#[test]
+fn a_sender_with_more_to_say_sends_it_in_its_probes() {
+    let mut b = begun(&[], 3);
+    b.wait(325);
+    (11..=12).for_each(|id| b.put(packet(1, id, DATA, 1228)));
+    assert_eq!(
+        waiting(&mut b),
+        [1, 2, 3, 11, 12],
+        "the last was full, so a probe bears new data (section 6.2.4)"
+    );
+}
+
+#[test]
+fn a_timer_that_an_acknowledgment_has_not_stopped_sends_a_probe() {
+    // The sender answers within 100 ms, as it did with the first packet; not 700 ms after all it had.
+    let mut b = begun(&[], 0);
+    b.wait(100);
+    (1..=3).for_each(|id| b.put(packet(1, id, DATA, if id < 3 { 1228 } else { 400 })));
+    assert_eq!(b.get().map(|p| p.id), Some(1));
+    b.wait(20);
+    b.back(answer(1));
+    b.wait(700);
+    (11..=13).for_each(|id| b.put(packet(1, id, DATA, 1228)));
+    assert_eq!(suppressed(&mut b), [11, 12], "no more than a timer sends: it may be new after all");
+    assert_eq!(waiting(&mut b), [2, 3, 13]);
+}
+
+#[test]
+fn a_receiver_that_probes_is_no_answer() {
+    // Its own request waits to be acknowledged, for as long as the sender's packets do.
+    let mut b = begun(&[], 2);
+    b.put(packet(1, 3, DATA, 400));
+    b.wait(400);
+    b.back(answer(1));
+    b.wait(90);
+    (11..=12).for_each(|id| b.put(packet(1, id, DATA, 1228)));
+    assert_eq!(suppressed(&mut b), [11, 12]);
+    assert_eq!(waiting(&mut b), [1, 2, 3]);
 }
 
 #[test]
@@ -129,6 +173,12 @@ fn a_probe_of_the_path_mtu_is_known_by_what_follows() {
     // A sender that has larger packets from now on.
     (6..=8).for_each(|id| b.put(packet(1, id, DATA, 1280)));
     assert_eq!(waiting(&mut b), [6, 7, 8]);
+    // Before it is known how large the others are: Initials are padded to less.
+    let mut b = begun(&[], 0);
+    for (id, len) in [(1, 1394), (2, 58), (3, 1308), (4, 1308)] {
+        b.put(packet(1, id, DATA, len));
+    }
+    assert_eq!((suppressed(&mut b), waiting(&mut b)), (vec![1], vec![2, 3, 4]));
 }
 
 #[test]
@@ -154,7 +204,7 @@ fn who_knows_a_long_round_trip_paces_over_it() {
     b.back(answer(1));
     b.put(packet(1, 2, DATA, 1228));
     b.wait(500);
-    b.put(packet(1, 3, DATA, 1228));
+    b.put(packet(1, 3, DATA, 400));
     b.wait(2100);
     b.put(packet(1, 4, DATA, 1228));
     assert_eq!(suppressed(&mut b), [4]);
@@ -177,6 +227,33 @@ fn what_waits_for_a_receiver_that_has_gone_is_dropped() {
         b.get()
     });
     assert_eq!(sent.count(), 10);
+}
+
+#[test]
+fn what_waits_for_a_port_that_is_closed_is_dropped() {
+    let refusal = |port: u16, from: u8| {
+        let (server, user) = (IpAddr::from([10, 0, 1, 1]), IpAddr::from([10, 0, 0, from]));
+        let key = FlowKey::new(user, server, 0, 0, Proto::ICMP);
+        let [sport, dport] = [443, port].map(|port| NonZeroU16::new(port).unwrap());
+        let said = Unreachable { sport, dport };
+        Record { id: 0, header: Header { key, len: Bytes(56), unreachable: Some(said), ..Header::default() } }
+    };
+    let mut b = begun(&[], 10);
+    b.wait(2000);
+    b.back(refusal(40_000, 1));
+    assert_eq!(b.q.backlog().packets, 10, "of what was sent two seconds ago the answer is here");
+    assert!(b.get().is_some());
+    b.wait(30);
+    for (port, from) in [(40_001, 1), (40_000, 2)] {
+        assert!(b.back(refusal(port, from)).is_some(), "it is passed on");
+        assert_eq!(b.q.backlog().packets, 9, "another's");
+    }
+    b.back(refusal(40_000, 1));
+    assert_eq!((b.q.backlog().packets, b.verdicts.len()), (1, 8));
+    let mut b = begun(&[("purge", "off")], 10);
+    assert!(b.get().is_some());
+    b.back(refusal(40_000, 1));
+    assert_eq!(b.q.backlog().packets, 9);
 }
 
 #[test]
