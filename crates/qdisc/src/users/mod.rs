@@ -282,8 +282,8 @@ impl<S> Users<S> {
         self.order.list(place).push_back(&mut self.slab, user);
     }
 
-    /// Gives a user `wanted` bytes of credit for a new flow, or what is left to it of `most` ([`FOR_NEW_FLOWS`]). Who is
-    /// in the round goes to `place`. Whether anything was left.
+    /// Gives a user `wanted` bytes of credit for a new flow, or what is left to it of `most` ([`FOR_NEW_FLOWS`]). Who
+    /// is in the round goes to `place`. Whether anything was left.
     pub fn credit_new_flow(&mut self, user: u32, wanted: i32, most: i32, place: Place) -> bool {
         let due = self.due();
         let state = self.slab.at_mut(user);
