@@ -14,6 +14,7 @@
 //! A record of a user who has nothing waiting is kept until the table is full, so that nobody comes back as new.
 
 mod lanes;
+mod new_flows;
 mod pace;
 #[cfg(test)]
 mod tests;
@@ -90,13 +91,6 @@ pub struct UserState<S> {
     pub lists: S,
 }
 
-impl<S> UserState<S> {
-    /// So many rounds have passed.
-    pub fn forget(&mut self, quantum: i32, rounds: i32) {
-        self.spent = self.spent.saturating_sub((quantum / FOR_NEW_FLOWS).saturating_mul(rounds)).max(0);
-    }
-}
-
 /// Lists of users.
 #[derive(Debug)]
 pub enum Turn {}
@@ -148,10 +142,6 @@ pub struct Users<S> {
     /// Nearly the user with most packets waiting: nobody had more when its packets last came.
     fullest: u32,
 }
-
-/// Which part of a quantum new flows of a user may be sent before others for each round: so much more than others, at
-/// most, has one who opens connections all the time.
-pub const FOR_NEW_FLOWS: i32 = 4;
 
 /// No instant at which anything was sent.
 const NEVER: Instant = Instant::FAR_FUTURE;
@@ -282,23 +272,12 @@ impl<S> Users<S> {
         self.order.list(place).push_back(&mut self.slab, user);
     }
 
-    /// Gives a user `wanted` bytes of credit for a new flow, or what is left to it of `most` ([`FOR_NEW_FLOWS`]). Who
-    /// is in the round goes to `place`. Whether anything was left.
-    pub fn credit_new_flow(&mut self, user: u32, wanted: i32, most: i32, place: Place) -> bool {
-        let due = self.due();
-        let state = self.slab.at_mut(user);
-        let credit = wanted.min(most - state.spent);
-        if credit <= 0 || state.aside {
-            return false;
-        }
-        state.credit = state.credit.max(0) + credit;
-        state.spent += credit;
-        if state.place == Place::Old {
-            (state.place, state.due) = (place, due);
-            self.order.old.remove(&mut self.slab, user);
-            self.order.list(place).push_back(&mut self.slab, user);
-        }
-        true
+    /// A user comes back within its turn: what it has left of it, it may send now.
+    pub fn rejoin(&mut self, user: u32) {
+        debug_assert!(self.at(user).place == Place::Idle);
+        self.order.idle.remove(&mut self.slab, user);
+        self.slab.at_mut(user).place = Place::Old;
+        self.order.old.push_front(&mut self.slab, user);
     }
 
     /// Nothing of the user waits any more.

@@ -218,8 +218,7 @@ fn random(seed: u64) -> Header {
         fragment,
         ..Header::default()
     };
-    let shown = [None, Some(QuicPacket::Initial), Some(QuicPacket::Short { spin: true })];
-    h.quic = shown[rng.below(3) as usize]
+    h.quic = [None, Some(QuicPacket::Initial), Some(QuicPacket::Short { spin: true })][rng.below(3) as usize]
         .filter(|_| proto == Proto::UDP && !fragment && h.len.get() >= ip + 8 + 7);
     let refuses = h.len.get() >= 2 * (ip + 8) && proto == Proto::ICMPV6 && !fragment;
     h.unreachable = refusal(&mut rng).filter(|_| refuses);

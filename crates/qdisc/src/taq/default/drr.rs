@@ -73,13 +73,14 @@ impl<P: Packet> DefaultMode<P> {
             _ => FlowList::Old,
         };
         let slot = &mut self.flows[id as usize];
-        if place == FlowList::Old && slot.deficit <= 0 {
+        let again = place == FlowList::Old && slot.deficit > 0;
+        if place == FlowList::Old && !again {
             slot.deficit = slot.deficit.saturating_add(quantum);
         }
         if let Some(user) = user {
             self.join_user(user, id, place, standing);
         }
-        self.turns.push(&mut self.flows, id, place);
+        self.turns.push(&mut self.flows, id, place, again);
     }
 
     /// The record of a flow's user, where there are users.
@@ -92,7 +93,7 @@ impl<P: Packet> DefaultMode<P> {
 
     /// Puts a user with a new backlog into a list, by the rules by which flow `id` went to `flow_place` where there are
     /// no users: with one flow each, the two are alike. New flows of a user who is not new go first now and then
-    /// ([`crate::users::FOR_NEW_FLOWS`]).
+    /// (the credit of [`crate::users`]).
     fn join_user(&mut self, at: u32, id: u32, flow_place: FlowList, flow: Standing) {
         let round_time = self.user_round();
         let cost = self.only_packet(id).map_or(0, |only| self.wire_cost(only));
@@ -125,6 +126,9 @@ impl<P: Packet> DefaultMode<P> {
         };
         let user = by.users.at_mut(at);
         user.due = due;
+        if place == Place::Old && user.deficit > 0 {
+            return by.users.rejoin(at);
+        }
         if place == Place::Old && user.deficit <= 0 {
             user.deficit = user.deficit.saturating_add(flow.quantum);
         }

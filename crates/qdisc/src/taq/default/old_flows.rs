@@ -82,12 +82,21 @@ impl OldFlows {
     }
 
     pub fn push_back(&mut self, flows: &mut [FlowState], id: u32) {
+        self.enter(flows, id).push_back(flows, id);
+    }
+
+    /// A flow comes back within its turn: what it has left of it, it may send now.
+    pub fn push_front(&mut self, flows: &mut [FlowState], id: u32) {
+        self.enter(flows, id).push_front(flows, id);
+    }
+
+    fn enter(&mut self, flows: &mut [FlowState], id: u32) -> &mut List<Drr> {
         let slot = &mut flows[id as usize];
         let class = class(self.order, slot);
         slot.due = class as u16;
-        self.classes[class].push_back(flows, id);
         self.used |= 1 << class;
         self.len += 1;
+        &mut self.classes[class]
     }
 
     pub fn remove(&mut self, flows: &mut [FlowState], id: u32) {

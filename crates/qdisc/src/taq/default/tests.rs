@@ -116,12 +116,13 @@ fn turns_are_in_bytes() {
 }
 
 /// Nine flows wait, a turn is 1500 B, a round 9 x 20 ms: the share of a flow in 20 ms is 167 B, in 10 ms 83 B. So what
-/// is 150 B long goes first if its flow was served 20 ms ago, and waits for its turn if that was 10 ms ago.
+/// is 150 B long goes first if its flow was served 20 ms ago, and waits for its turn if that was 10 ms ago. It has
+/// nothing left of its last turn.
 #[test]
 fn who_needs_less_than_a_turn_does_not_wait_for_one() {
-    let small = |nth: u32| segment(key(10), Flags::ACK, 1001 + nth * 98, 1, 98);
+    let small = |nth: u32| segment(key(10), Flags::ACK, 1001 + MSS + nth * 98, 1, 98);
     let mut b = Bench::new(&[("quantum", "1500"), ("new_quantum", "0")]);
-    b.put(small(0));
+    b.put(data(10, 0));
     assert_eq!(b.get().map(|p| p.header.key), Some(key(10)));
     for nth in 0..3 {
         (1..=9).for_each(|user| b.put(data(user, nth)));
@@ -133,6 +134,21 @@ fn who_needs_less_than_a_turn_does_not_wait_for_one() {
     b.put(small(2));
     let users: Vec<u8> = b.order().into_iter().map(|(user, _)| user).collect();
     assert_eq!(users.iter().position(|user| *user == 10), Some(9), "{users:?}");
+}
+
+#[test]
+fn who_comes_back_within_its_turn_goes_on() {
+    let small = |nth: u32| segment(key(10), Flags::ACK, 1001 + nth * 298, 1, 298);
+    let mut b = Bench::new(&[("quantum", "1500"), ("new_quantum", "0")]);
+    b.put(small(0));
+    assert_eq!(b.get().map(|p| p.header.key), Some(key(10)));
+    for nth in 0..2 {
+        (1..=9).for_each(|user| b.put(data(user, nth)));
+    }
+    // 1150 of its 1500 B are left: three more packets, and the fourth overdraws them.
+    (1..=5).for_each(|nth| b.put(small(nth)));
+    let users: Vec<u8> = b.order().into_iter().map(|(user, _)| user).collect();
+    assert_eq!(users[..6], [10, 10, 10, 10, 1, 2], "{users:?}");
 }
 
 #[test]

@@ -53,6 +53,12 @@ impl FlowLists {
         }
     }
 
+    /// Puts a flow that comes back within its turn before the others.
+    fn push_front(&mut self, flows: &mut [FlowState], id: u32) {
+        flows[id as usize].place = FlowList::Old;
+        self.old.push_front(flows, id);
+    }
+
     /// Takes a flow out of its list.
     fn remove(&mut self, flows: &mut [FlowState], id: u32) {
         let place = core::mem::take(&mut flows[id as usize].place);
@@ -211,9 +217,14 @@ impl Turns {
         }
     }
 
-    /// Puts a flow with a new backlog into a list.
-    pub fn push(&mut self, flows: &mut [FlowState], id: u32, place: FlowList) {
-        self.lists(id).push(flows, id, place);
+    /// Puts a flow with a new backlog into a list; `again`: of one of the old ones, within its turn.
+    pub fn push(&mut self, flows: &mut [FlowState], id: u32, place: FlowList, again: bool) {
+        let lists = self.lists(id);
+        if again {
+            lists.push_front(flows, id)
+        } else {
+            lists.push(flows, id, place)
+        }
         self.flows += 1;
         if let Some(by) = &mut self.by_user {
             by.users.at_mut(by.of[id as usize]).flows += 1;
