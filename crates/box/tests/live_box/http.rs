@@ -96,7 +96,7 @@ fn http_that_has_to_wait_is_answered_503_and_told_when_to_come_back() {
     let s = running.wait_for("both are counted", |s| s.answered_503 == 2);
     assert_eq!((admission(&s).waiting, s.down.report.counters.refused), (2, 2), "{s:#?}");
     let places: Vec<_> = admission(&s).queue.iter().map(|p| p.pool.to_string()).collect();
-    assert_eq!(places, NEW_USERS, "they keep their places");
+    assert_eq!(places, [NEW_USERS[0], "fd77::"], "they keep their places: an address, and a prefix of IPv6");
     let until = Instant::now() + PATIENCE;
     while !open_connections(&world).is_empty() {
         assert!(Instant::now() < until, "not closed in order: {:?}", open_connections(&world));
