@@ -95,8 +95,6 @@ impl<P: Packet> DefaultMode<P> {
     /// no users: with one flow each, the two are alike. New flows of a user who is not new go first now and then
     /// (the credit of [`crate::users`]).
     fn join_user(&mut self, at: u32, id: u32, flow_place: FlowList, flow: Standing) {
-        let round_time = self.user_round();
-        let cost = self.only_packet(id).map_or(0, |only| self.wire_cost(only));
         let slot = &self.flows[id as usize];
         let new_flow = flow_place != FlowList::Old && slot.served == 0;
         // A quarter more than one packet: for what a handshake sends beside its full one.
@@ -105,17 +103,25 @@ impl<P: Packet> DefaultMode<P> {
         let first = self.config.new_flows_first;
         let before = if self.is_request(id) { Place::Sparse } else { Place::New };
         let Some(by) = self.turns.by_user.as_mut() else { return };
+        match by.users.at(at).place {
+            Place::Idle => {}
+            Place::Old if first => {
+                by.users.credit_new_flow(at, wanted, most, before);
+                return;
+            }
+            _ => return,
+        }
+        // Only for who has had nothing waiting: most packets do not come so far.
+        let round_time = self.user_round();
+        let cost = self.only_packet(id).map_or(0, |only| self.wire_cost(only));
+        let Some(by) = self.turns.by_user.as_mut() else { return };
         let due = by.users.due();
         let user = by.users.at_mut(at);
-        if user.place != Place::Idle {
-            if user.place == Place::Old && first {
-                by.users.credit_new_flow(at, wanted, most, before);
-            }
-            return;
-        }
         let accrued = Accrued { now: flow.now, round_time, quantum: flow.quantum, cost };
         let accrued = if cost == 0 { 0 } else { accrued.credit(user.served_at, user.deficit) };
-        user.forget(flow.quantum, rounds_since(user.served_at, flow.now, round_time));
+        if user.spent > 0 {
+            user.forget(flow.quantum, rounds_since(user.served_at, flow.now, round_time));
+        }
         let standing = Standing { round_time, accrued, ..flow };
         let place = match standing.place(user.served_at, &mut user.credit, &mut user.deficit) {
             _ if !first => Place::Old,
@@ -129,7 +135,7 @@ impl<P: Packet> DefaultMode<P> {
         if place == Place::Old && user.deficit > 0 {
             return by.users.rejoin(at);
         }
-        if place == Place::Old && user.deficit <= 0 {
+        if place == Place::Old {
             user.deficit = user.deficit.saturating_add(flow.quantum);
         }
         by.users.join(at, place);

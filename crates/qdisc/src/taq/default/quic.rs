@@ -7,11 +7,13 @@
 //!   waits whole.
 //! - **Probes.** A sender that has heard nothing since its last packet may send only what its application has just
 //!   written, or probes when its timer fires (PTO, RFC 9002, section 6.2). While packets of the flow wait here, the
-//!   silence is ours: a packet that comes out of it carries what waits already, and is discarded. It is never discarded
-//!   when nothing waits and an answer would be back, so a probe for what was lost elsewhere passes.
+//!   silence is ours: a packet that comes out of it carries what waits already, and is discarded, if the last data was
+//!   not a full packet. If it was, there is more to say, and a probe may bring it. It is never discarded when nothing
+//!   waits and an answer would be back, so a probe for what was lost elsewhere passes.
 //! - **Repeated handshakes**: while a flight of the handshake waits here, another one is a copy of it.
-//! - **Path MTU probes** (RFC 8899): a waiting packet larger than the flow's full ones before and after it is
-//!   discarded. Its loss is no sign of congestion (RFC 9000, section 14.4).
+//! - **Path MTU probes** (RFC 8899): a packet larger than those a sender fills is discarded while others wait. Where
+//!   that size shows only by the packets before and after it, it is discarded then. Its loss is no sign of congestion
+//!   (RFC 9000, section 14.4).
 //! - **One signal in a round trip**: a mark, or one drop with many packets behind it, and no other before the sender
 //!   can have answered (RFC 9002, section 7.3.2: it would not count).
 //! - **Purge.** A receiver that says nothing to several packets in a row has gone, and so has one whose host says that
