@@ -17,6 +17,12 @@ use crate::ranges::MAX_SPAN;
 use crate::times::{Coarse, Micros, WindowScale};
 use crate::{PacketKind, TrackerConfig};
 
+/// Data a SYN may carry (RFC 7413): a jumbo frame's.
+const SYN_DATA: i32 = 9_000;
+/// How far beyond what has been seen a segment is believed by itself, in bytes. On a thin link nobody has so much under
+/// way; a segment beyond it was forged, or many have passed elsewhere.
+const JUMP: i32 = 4 << 20;
+
 impl Flow {
     /// A packet of the queued direction arrives; the record has been advanced to `now`.
     pub(crate) fn arrive(&mut self, now: Instant, h: &Header, config: &TrackerConfig) -> PacketKind {
@@ -71,6 +77,13 @@ impl Flow {
     fn arrive_syn(&mut self, now: Instant, tcp: &TcpHeader, config: &TrackerConfig) -> PacketKind {
         let answer = tcp.flags.has(Flags::ACK);
         let known = self.flags.has(FlowFlags::SYN) && self.forward_isn == tcp.seq;
+        if answer
+            && !known
+            && self.flags.has(FlowFlags::REVERSE_SYN)
+            && !self.is_answer(tcp, self.reverse_isn)
+        {
+            return PacketKind::SynAck;
+        }
         // Another number, or a SYN into a connection picked up in its middle, begins a new connection. The answer to a
         // SYN seen the other way does not: that SYN has already done so.
         let answered = answer && self.flags.has(FlowFlags::REVERSE_SYN);
@@ -81,9 +94,12 @@ impl Flow {
             // Sent again: which of them is answered cannot be told (Karn).
             self.flags.clear(FlowFlags::SAMPLING);
         } else {
+            let scale = tcp.window_scale.and_then(WindowScale::new);
+            // Two answers, as two hosts of one address give: which of them counts cannot be told.
+            let told = self.flags.has(FlowFlags::SYN) && self.forward_scale != scale;
+            self.forward_scale = scale.filter(|_| !told);
             self.flags.set(FlowFlags::SYN);
             self.forward_isn = tcp.seq;
-            self.forward_scale = tcp.window_scale.and_then(WindowScale::new);
             if !self.flags.has(FlowFlags::DATA) {
                 self.first_seq(tcp.seq_end());
             }
@@ -98,6 +114,15 @@ impl Flow {
             self.burst = Micros::at(now);
         }
         if answer { PacketKind::SynAck } else { PacketKind::Syn }
+    }
+
+    /// Whether a SYN-ACK can be the answer to the SYN with number `isn` that passed the other way (RFC 9293, section
+    /// 3.10.7.3), and comes before data. Any other is forged, late or of another host: its window scale must not be
+    /// believed, since what is read with a wrong scale shuts or opens the window for good.
+    fn is_answer(&self, tcp: &TcpHeader, isn: SeqNum) -> bool {
+        let acked = tcp.ack.distance_from(isn + 1);
+        (0..=SYN_DATA).contains(&acked)
+            && (!self.flags.has(FlowFlags::DATA) || self.flags.has(FlowFlags::CLOSED))
     }
 
     /// Notes who opened the connection.
@@ -127,6 +152,13 @@ impl Flow {
         if end == seq {
             return PacketKind::PureAck;
         }
+        if self.flags.has(FlowFlags::ACKED) && end.distance_from(self.max_seq) > JUMP {
+            // Believed as soon as the receiver acknowledges it.
+            self.redropped = end;
+            self.flags.clear(FlowFlags::REDROPPED);
+            self.flags.set(FlowFlags::OUT_OF_WINDOW);
+            return fresh;
+        }
         if end.distance_from(self.max_seq).unsigned_abs() > MAX_SPAN {
             // No window reaches there: the record is wrong, or the packet. Follow the packet.
             self.resynchronize(end);
@@ -149,7 +181,7 @@ impl Flow {
     /// The first thing known of the sender's sequence numbers.
     fn first_seq(&mut self, end: SeqNum) {
         self.flags.set(FlowFlags::SEQ);
-        self.max_seq = end;
+        (self.max_seq, self.redropped) = (end, end);
         if end.before(self.highest_ack) {
             // An ACK of what nobody sent.
             self.flags.clear(FlowFlags::ACKED);
@@ -189,7 +221,7 @@ impl Flow {
     }
 
     fn resynchronize(&mut self, end: SeqNum) {
-        self.max_seq = end;
+        (self.max_seq, self.redropped) = (end, end);
         self.flags.set(FlowFlags::OUT_OF_WINDOW);
         self.flags.clear(FlowFlags::ACKED | FlowFlags::SAMPLING | FlowFlags::REDROPPED);
         self.holes.clear();
@@ -239,7 +271,7 @@ impl Flow {
         }
         self.new_pkts = self.new_pkts.saturating_add(1);
         self.payload = self.payload.saturating_add(u64::from(tcp.payload));
-        if kind != PacketKind::Reordered {
+        if kind != PacketKind::Reordered && !self.flags.has(FlowFlags::OUT_OF_WINDOW) {
             self.flags.put(FlowFlags::TAIL_BYTE, tcp.payload == 1);
             self.time_segment(now, tcp.seq_end());
         }
@@ -322,14 +354,19 @@ impl Flow {
             }
             return;
         }
+        if answer && self.flags.has(FlowFlags::SYN) && !self.is_answer(tcp, self.forward_isn) {
+            return;
+        }
         // An answer belongs to the SYN of the queued direction, which has begun the connection.
         if !answer && (self.flags.has(FlowFlags::REVERSE_SYN) || self.flags.has(FlowFlags::SEQ)) {
             self.restart(now, config);
             self.seen = Coarse::at(now);
         }
+        let scale = tcp.window_scale.and_then(WindowScale::new);
+        let told = self.flags.has(FlowFlags::REVERSE_SYN) && self.reverse_scale != scale;
+        self.reverse_scale = scale.filter(|_| !told);
         self.flags.set(FlowFlags::REVERSE_SYN | FlowFlags::TCP);
         self.reverse_isn = tcp.seq;
-        self.reverse_scale = tcp.window_scale.and_then(WindowScale::new);
         self.mss = tcp.mss.unwrap_or(0);
         if !self.flags.has(FlowFlags::INITIATOR) {
             self.initiated(!answer);
@@ -340,7 +377,15 @@ impl Flow {
     fn on_reverse_ack(&mut self, now: Instant, tcp: &TcpHeader, config: &TrackerConfig) {
         // An ACK of what has not been sent (RFC 9293, section 3.10.7.4), as far as can be known.
         if self.flags.has(FlowFlags::SEQ) && self.max_seq.before(tcp.ack) {
-            return;
+            // An ACK of what was doubted: it has passed elsewhere, as while the box let all traffic pass.
+            let doubted = !self.flags.has(FlowFlags::REDROPPED)
+                && self.max_seq.before(self.redropped)
+                && tcp.ack.at_or_before(self.redropped);
+            if !doubted {
+                return;
+            }
+            self.resynchronize(tcp.ack);
+            self.flags.clear(FlowFlags::OUT_OF_WINDOW);
         }
         let known = self.flags.has(FlowFlags::ACKED);
         if known && tcp.ack.before(self.highest_ack) {

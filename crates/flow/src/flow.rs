@@ -56,7 +56,8 @@ pub struct Flow {
     pub(crate) sample_departed: Micros,
     pub(crate) highest_ack: SeqNum,
     pub(crate) dropped: Ranges<(), 3>,
-    /// Start of the latest retransmission dropped here; counts while `FlowFlags::REDROPPED`.
+    /// While `FlowFlags::REDROPPED` holds, the start of the latest retransmission dropped here; else the end of the
+    /// latest segment too far ahead to be believed before the receiver acknowledges it, or a number seen before.
     pub(crate) redropped: SeqNum,
     pub(crate) holes: Ranges<Micros, 2>,
     pub(crate) srtt_us: u32,

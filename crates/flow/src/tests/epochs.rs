@@ -14,7 +14,7 @@ fn syn(seq: u32) -> TcpHeader {
 /// 240. Server side 200 ms, user's side 30 ms.
 fn download_opened() -> Scene {
     let mut s = Scene::new();
-    s.answers(0, syn(5000));
+    s.answers(0, syn(CALL));
     s.arrives(200, SYN_ACK, 99, 0);
     s.leaves(210, SYN_ACK, 99, 0);
     s.acks(240, 100);
@@ -103,8 +103,8 @@ fn an_upload_is_timed_by_its_handshake_too() {
 #[test]
 fn a_syn_that_waited_for_admission_is_timed_from_its_release() {
     let mut s = Scene::new();
-    s.answers(0, syn(5000));
-    s.answers(4000, syn(5000));
+    s.answers(0, syn(CALL));
+    s.answers(4000, syn(CALL));
     s.goes(4100, SYN_ACK, 99, 0);
     assert_eq!(s.flow().sender_rtt().unwrap().as_nanos(), 100_000_000 >> 16 << 16);
 }

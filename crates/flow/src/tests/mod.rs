@@ -2,6 +2,7 @@
 
 mod counts;
 mod epochs;
+mod forged;
 mod kinds;
 mod phases;
 mod pools;
@@ -35,8 +36,13 @@ pub(crate) fn header(key: FlowKey, tcp: TcpHeader) -> Header {
     Header { key, len: Bytes(u64::from(tcp.payload) + 40), tcp: Some(tcp), ..Header::default() }
 }
 
+/// The number of a user's SYN.
+pub(crate) const CALL: u32 = 5000;
+
+/// One that acknowledges no more than that.
 pub(crate) fn segment(key: FlowKey, flags: Flags, seq: u32, payload: u32) -> Header {
-    header(key, TcpHeader { seq: SeqNum(seq), payload, flags, window: 1000, ..TcpHeader::default() })
+    let (seq, ack) = (SeqNum(seq), SeqNum(CALL + 1));
+    header(key, TcpHeader { seq, ack, payload, flags, window: 1000, ..TcpHeader::default() })
 }
 
 pub(crate) fn udp(n: u32, len: u64) -> Header {

@@ -9,7 +9,7 @@ fn small(capacity: usize) -> Tracker {
 /// A flow with a handshake, data and an ACK.
 fn establish(t: &mut Tracker, now: Instant, n: u32) -> FlowId {
     let key = download(n);
-    t.reverse(now, &segment(key.reverse(), SYN, 500, 0));
+    t.reverse(now, &segment(key.reverse(), SYN, CALL, 0));
     t.forward(now, &segment(key, SYN_ACK, 99, 0));
     let id = t.forward(now, &segment(key, ACK, 100, 100)).id.unwrap();
     let ack = TcpHeader { seq: SeqNum(501), ack: SeqNum(200), flags: ACK, ..TcpHeader::default() };
@@ -30,7 +30,7 @@ fn a_hundred_established_flows_survive_a_syn_flood() {
             0 => assert!(t.forward(now, &segment(key, SYN, i, 0)).id.is_some()),
             1 => assert!(t.reverse(now, &segment(key.reverse(), SYN, i, 0)).is_some()),
             _ => {
-                t.reverse(now, &segment(key.reverse(), SYN, i, 0));
+                t.reverse(now, &segment(key.reverse(), SYN, CALL, 0));
                 t.forward(now, &segment(key, SYN_ACK, i, 0));
             }
         }

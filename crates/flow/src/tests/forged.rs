@@ -1,0 +1,107 @@
+//! What somebody off the path can write into a flow's packets, and what it must not do to the record.
+
+use narrows_units::SeqNum;
+use narrows_wire::TcpHeader;
+
+use super::*;
+
+const SERVER_ISN: u32 = 70_000;
+
+fn syn(flags: Flags, seq: u32, ack: u32, scale: u8) -> TcpHeader {
+    let (seq, ack) = (SeqNum(seq), SeqNum(ack));
+    TcpHeader { seq, ack, flags, window: 1000, window_scale: Some(scale), ..TcpHeader::default() }
+}
+
+/// The user has called (scale 10), the server has answered (scale 7).
+fn opened() -> Scene {
+    let mut s = Scene::new();
+    s.answers(0, syn(SYN, CALL, 0, 10));
+    answered(&mut s, 10, SERVER_ISN, CALL + 1, 7);
+    s
+}
+
+fn answered(s: &mut Scene, at: u64, seq: u32, ack: u32, scale: u8) {
+    s.now = at;
+    s.tracker.forward(ms(at), &header(s.key, syn(SYN_ACK, seq, ack, scale)));
+}
+
+/// And sent a hundred bytes, which are acknowledged.
+fn talking() -> Scene {
+    let mut s = opened();
+    s.passes(20, SERVER_ISN + 1, 100);
+    s.acks(30, SERVER_ISN + 101);
+    s
+}
+
+fn scales(s: &mut Scene) -> [Option<u8>; 2] {
+    let flow = s.flow();
+    [flow.forward_scale(), flow.reverse_scale()]
+}
+
+#[test]
+fn an_answer_names_the_call() {
+    let mut s = opened();
+    assert_eq!(scales(&mut s), [Some(7), Some(10)]);
+    answered(&mut s, 11, 1, CALL, 14);
+    answered(&mut s, 12, 1, CALL + 20_000, 14);
+    assert_eq!(scales(&mut s), [Some(7), Some(10)], "it acknowledges nothing that was sent");
+    // The same from the user's side, where the server has called.
+    let mut s = Scene::new();
+    s.arrives(0, SYN, SERVER_ISN, 0);
+    s.answers(10, syn(SYN_ACK, CALL, 3, 14));
+    assert_eq!(s.flow().reverse_scale(), None);
+    s.answers(11, syn(SYN_ACK, CALL, SERVER_ISN + 1, 10));
+    assert_eq!(s.flow().reverse_scale(), Some(10));
+}
+
+#[test]
+fn of_two_answers_none_is_believed_where_they_differ() {
+    let mut s = opened();
+    answered(&mut s, 11, 1, CALL + 1, 14);
+    assert_eq!(scales(&mut s), [None, Some(10)], "which host the user talks to cannot be told");
+    let mut s = opened();
+    answered(&mut s, 1011, 80_000, CALL + 1, 7);
+    assert_eq!(scales(&mut s), [Some(7), Some(10)], "a SYN cookie of a later minute");
+}
+
+#[test]
+fn no_answer_comes_after_data() {
+    let mut s = talking();
+    answered(&mut s, 40, 1, CALL + 1, 14);
+    assert_eq!(scales(&mut s), [Some(7), Some(10)]);
+    assert_eq!(s.flow().max_seq(), SeqNum(SERVER_ISN + 101));
+    assert_eq!(s.passes(50, SERVER_ISN + 101, 100), PacketKind::New);
+}
+
+#[test]
+fn a_call_that_nobody_answers_leaves_no_scale_to_go_by() {
+    let mut s = talking();
+    s.answers(40, syn(SYN, 9, 0, 14));
+    assert_eq!(s.flow().forward_scale(), None, "until the server answers it");
+}
+
+#[test]
+fn a_segment_far_ahead_is_believed_when_the_receiver_acknowledges_it() {
+    let mut s = talking();
+    let far = SERVER_ISN + 101 + (1 << 29);
+    assert_eq!(s.passes(40, far, 100), PacketKind::New);
+    assert_eq!(s.flow().max_seq(), SeqNum(SERVER_ISN + 101));
+    assert_eq!(s.passes(50, SERVER_ISN + 101, 100), PacketKind::New, "what is true stays new");
+    s.acks(60, SERVER_ISN + 201);
+    assert_eq!(s.passes(70, SERVER_ISN + 201, 100), PacketKind::New);
+    // The connection has gone on elsewhere for half a gigabyte.
+    s.passes(80, far + 500, 100);
+    s.acks(90, far + 600);
+    assert_eq!(s.flow().max_seq(), SeqNum(far + 600));
+    assert_eq!(s.passes(100, far + 600, 100), PacketKind::New);
+}
+
+#[test]
+fn an_acknowledgment_of_what_nobody_sent_moves_nothing() {
+    let mut s = talking();
+    for ahead in [1, 1000, 1 << 20, 1 << 30] {
+        s.acks(40, SERVER_ISN + 101 + ahead);
+    }
+    assert_eq!(s.flow().max_seq(), SeqNum(SERVER_ISN + 101));
+    assert_eq!(s.passes(50, SERVER_ISN + 101, 100), PacketKind::New);
+}
