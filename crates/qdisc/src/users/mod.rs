@@ -87,6 +87,8 @@ pub struct UserState<S> {
     rate_bps: u64,
     /// When its rate has paid for all it was sent.
     paid_until: Instant,
+    /// When its share has paid for the packets without data that went before others.
+    control_until: Instant,
     /// Its flows.
     pub lists: S,
 }
@@ -203,6 +205,7 @@ impl<S> Users<S> {
             served_at: NEVER,
             rate_bps: 0,
             paid_until: Instant::ZERO,
+            control_until: Instant::ZERO,
             lists,
         });
         let bucket = self.bucket(user);

@@ -13,6 +13,9 @@ use super::{CircuitRates, UserState, Users};
 /// others takes less than one packet at that rate; and who comes back may wait for two.
 const SAVED: (Duration, Bytes) = (Duration::from_millis(50), Bytes(2 * 1514));
 
+/// How long a share that was not used for packets without data is kept.
+const CONTROL_SAVED: Duration = Duration::from_millis(200);
+
 impl<S> UserState<S> {
     /// Its own rate.
     pub const fn rate(&self) -> Option<Rate> {
@@ -30,6 +33,19 @@ impl<S> UserState<S> {
 }
 
 impl<S> Users<S> {
+    /// Whether a packet without data may go before others for the sake of this user: they have had no more than the
+    /// share it would have of `link` now.
+    pub fn may_send_control(&self, now: Instant, user: u32) -> bool {
+        self.at(user).control_until <= now
+    }
+
+    /// One went, of `cost` bytes on the link.
+    pub fn sent_control(&mut self, now: Instant, user: u32, (link, cost): (Rate, Bytes)) {
+        let time = link.time_to_send(cost) * (self.waiting() + 1) as u64;
+        let state = self.slab.at_mut(user);
+        state.control_until = state.control_until.max(now - CONTROL_SAVED) + time;
+    }
+
     /// The rates of circuits are these from now on. Whoever stands aside is judged anew.
     pub fn set_rates(&mut self, rates: CircuitRates) {
         self.rates = rates;

@@ -63,11 +63,13 @@ impl<P: Packet> DefaultMode<P> {
         let user = self.enter_user(id);
         let round_time = self.flow_round(id);
         let (quantum, accrued) = (self.quantum_bytes(), self.accrued_credit(now, id, round_time));
-        let standing = Standing { now, round_time, quantum, accrued, new_quantum: self.new_quantum() };
+        let new_quantum = self.new_quantum();
+        let request = self.is_request(id).filter(|cost| self.may_send_control(now, user, *cost)).is_some();
+        let standing = Standing { now, round_time, quantum, accrued, new_quantum, request };
         let slot = &mut self.flows[id as usize];
         let first = standing.place(slot.served_at, &mut slot.credit, &mut slot.deficit);
         let place = match first {
-            First::New if self.config.new_flows_first && self.is_request(id) => FlowList::Sparse,
+            First::New if self.config.new_flows_first && request => FlowList::Sparse,
             First::Sparse if self.config.new_flows_first => FlowList::Sparse,
             First::New if self.config.new_flows_first => FlowList::New,
             _ => FlowList::Old,
@@ -101,7 +103,7 @@ impl<P: Packet> DefaultMode<P> {
         let wanted = if new_flow { slot.credit.min(flow.new_quantum + flow.new_quantum / 4) } else { 0 };
         let most = OF_NEW_FLOWS * flow.new_quantum;
         let first = self.config.new_flows_first;
-        let before = if self.is_request(id) { Place::Sparse } else { Place::New };
+        let before = if flow.request { Place::Sparse } else { Place::New };
         let Some(by) = self.turns.by_user.as_mut() else { return };
         match by.users.at(at).place {
             Place::Idle => {}
@@ -159,13 +161,13 @@ impl<P: Packet> DefaultMode<P> {
         accrued.credit(slot.served_at, slot.deficit)
     }
 
-    /// Whether all that a flow of TCP has waiting is a packet of half a quantum at most: a request, mostly, and the
-    /// answer to it has a wait of its own.
-    fn is_request(&self, id: u32) -> bool {
+    /// What the packet takes of the link, if all that a flow of TCP has waiting is one of half a quantum at most: a
+    /// request, mostly, and the answer to it has a wait of its own.
+    fn is_request(&self, id: u32) -> Option<Bytes> {
         let queue = &self.flows[id as usize].queue;
         let small = queue.bytes <= u64::from(self.quantum_bytes().unsigned_abs() / 2);
-        let only = queue.head().filter(|_| queue.packets() == 1 && small);
-        only.is_some_and(|at| self.packets.get(at).packet.header().tcp.is_some())
+        let only = self.only_packet(id).filter(|_| small)?;
+        self.packets.get(only).packet.header().tcp.as_ref().map(|_| Bytes(self.wire_cost(only)))
     }
 
     /// Takes a flow without backlog out of its list.
@@ -246,6 +248,8 @@ struct Standing {
     quantum: i32,
     new_quantum: i32,
     accrued: i32,
+    /// What it comes with is a request, and such may go before all.
+    request: bool,
 }
 
 /// Who goes before whom.

@@ -1,8 +1,10 @@
 //! How loaded the link is, and who is admitted.
 
-use narrows_units::{Duration, Instant};
+use narrows_flow::FlowId;
+use narrows_units::{Bytes, Duration, Instant, Rate};
 use narrows_users::User;
 
+use super::flow_state::FlowList;
 use super::turns::{Rules, Turns};
 use super::{DefaultMode, signed};
 use crate::taq::admission::{Admission, AdmissionConfig, Decisions, Load, Rule, SynDirection};
@@ -69,6 +71,33 @@ impl<P: Packet> DefaultMode<P> {
         let opened_by_receiver = self.flows[id as usize].request_isn.is_some();
         if let Some(pool) = self.admission.of_flow(packet, opened_by_receiver) {
             self.admission.prove(pool);
+        }
+    }
+
+    /// The record of the user of a packet that comes for a flow, where there are users.
+    pub(super) fn user_of(&mut self, id: u32, packet: &P) -> Option<u32> {
+        // Whose a flow with packets waiting is does not change.
+        if self.flows[id as usize].place != FlowList::Idle {
+            return self.turns.by_user.as_ref().and_then(|by| by.of(id));
+        }
+        let user = || packet.circuit().map_or_else(|| self.tracker.user(FlowId(id)), User::circuit);
+        self.turns.enter(id, user)
+    }
+
+    /// Whether a packet without data may go before all: together they have their part of the link, and those of one
+    /// user no more than its share.
+    pub(super) fn may_send_control(&mut self, now: Instant, user: Option<u32>, cost: Bytes) -> bool {
+        let share = Rate::from_bps(self.common.rho_r.of(self.link.rate.as_bps()));
+        let users = self.turns.by_user.as_mut().map(|by| &mut by.users).zip(user);
+        match users {
+            Some((users, user)) => {
+                let may = users.may_send_control(now, user) && self.control.charge(now, share, cost);
+                if may {
+                    users.sent_control(now, user, (self.link.rate, cost));
+                }
+                may
+            }
+            None => self.control.charge(now, share, cost),
         }
     }
 

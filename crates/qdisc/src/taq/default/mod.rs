@@ -39,7 +39,7 @@ mod turns;
 use std::collections::VecDeque;
 
 use narrows_flow::{FlowId, PacketKind, Tracker, TrackerConfig};
-use narrows_units::{Bytes, Duration, Instant, Rate};
+use narrows_units::{Bytes, Duration, Instant};
 use narrows_wire::{Proto, TcpHeader};
 
 use self::control::ControlPackets;
@@ -224,8 +224,9 @@ impl<P: Packet> DefaultMode<P> {
         let idle = self.flows[id as usize].queue.is_empty();
         let room = self.packets.len() + self.control.len() < self.config.memory_packets as usize;
         if room && self.config.new_flows_first && ControlPackets::<P>::is_control(packet.header(), idle) {
-            let share = Rate::from_bps(self.common.rho_r.of(self.link.rate.as_bps()));
-            if self.control.charge(now, share, self.link.wire_len(len)) {
+            let cost = self.link.wire_len(len);
+            let user = self.user_of(id, &packet);
+            if self.may_send_control(now, user, cost) {
                 self.backlog.add(len);
                 self.tracker.queued(FlowId(id));
                 self.control.push(id, packet);
@@ -267,7 +268,10 @@ impl<P: Packet> DefaultMode<P> {
         let slot = &mut self.flows[id as usize];
         if let Some(tcp) = header.tcp.as_ref() {
             let end = tcp.seq_end();
-            slot.served_end = Some(slot.served_end.map_or(end, |e| e.max(end)));
+            // What nobody believes was sent (a segment far ahead) has not been served.
+            if end.at_or_before(max_seq) {
+                slot.served_end = Some(slot.served_end.map_or(end, |e| e.max(end)));
+            }
             if tcp.payload > 0 {
                 if new_data {
                     slot.departures.note(&mut slot.next_departure, tcp.seq, end, now);
@@ -280,9 +284,11 @@ impl<P: Packet> DefaultMode<P> {
                 }
             }
         }
-        self.largest = wire.get().max(self.largest - self.largest / 1024);
+        // What conntrack has put together leaves in pieces again.
+        let wire = wire.get().min(self.link.largest().get());
+        self.largest = wire.max(self.largest - self.largest / 1024);
         if header.is_tcp_data() || header.tcp.is_none() {
-            self.set_mean_len(self.mean_len - (self.mean_len >> 4) + wire.get().min(1 << 16));
+            self.set_mean_len(self.mean_len - (self.mean_len >> 4) + wire);
         }
         self.tracker.departed(now, FlowId(id), header);
         if first_data && self.common.admission {
