@@ -8,7 +8,7 @@ use super::packet::HeldPacket;
 /// What went otherwise than planned.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ErrorCounters {
-    /// Packets that contradicted themselves; they went on their way.
+    /// Packets that contradicted themselves. They went on their way; those longer than their frame were discarded.
     pub malformed: u64,
     /// Times the kernel could not tell us of packets because we read too slowly; it let them through unqueued.
     pub unseen: u64,

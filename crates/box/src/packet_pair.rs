@@ -111,6 +111,9 @@ impl PacketPair {
             }
             let ip_at = frame::ip_offset(&bytes);
             match ip_at.map(|at| (at, narrows_wire::parse(&bytes[at..]))) {
+                // It says it is longer than its frame. A router discards such (RFC 1812, section 5.2.2); the link must
+                // not wait for bytes that never come.
+                Some((at, Ok(header))) if header.len.0 > (bytes.len() - at) as u64 => malformed += 1,
                 Some((at, Ok(header))) => {
                     let ip_at = at as u16;
                     into.push((
@@ -246,3 +249,29 @@ impl Channel for PacketPair {
 }
 
 const _: () = assert!(VNET < DATAGRAM);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A frame of `len` bytes with an IPv4 packet that says it has `claimed`, as a packet socket hands it over.
+    fn datagram(claimed: u16, len: usize) -> Vec<u8> {
+        let mut bytes = vec![0; VNET + 12];
+        bytes.extend([8, 0, 0x45, 0]);
+        bytes.extend(claimed.to_be_bytes());
+        bytes.extend([0, 1, 0x40, 0, 64, 17, 0, 0, 10, 0, 0, 1, 10, 0, 0, 2]);
+        bytes.resize(VNET + len, 0);
+        bytes
+    }
+
+    #[test]
+    fn a_packet_is_no_longer_than_its_frame() {
+        let (mut errors, mut into, mut passing) = (ErrorCounters::default(), Vec::new(), Vec::new());
+        for (claimed, len) in [(46, 60), (40, 60), (65_535, 60), (47, 60), (1486, 1500), (1487, 1500)] {
+            let datagram = datagram(claimed, len);
+            PacketPair::take_in(&datagram, None, Direction::Down, &mut errors, &mut into, &mut passing);
+        }
+        let lengths: Vec<_> = into.iter().map(|(_, packet)| packet.header.len.0).collect();
+        assert_eq!((lengths, errors.malformed, passing.len()), (vec![46, 40, 1486], 3, 0));
+    }
+}

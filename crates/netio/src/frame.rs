@@ -73,7 +73,8 @@ impl Vnet {
 
     fn cut(&self, frame: &[u8], ip_at: usize, proto: u8, mut each: impl FnMut(Vec<u8>)) -> Option<()> {
         let l4 = self.checksum_from;
-        let data = l4 + if proto == 6 { usize::from(*frame.get(l4 + 12)? >> 4) * 4 } else { 8 };
+        // No TCP header is shorter than 20 bytes, whatever its data offset says (RFC 9293, section 3.1).
+        let data = l4 + if proto == 6 { usize::from(*frame.get(l4 + 12)? >> 4).max(5) * 4 } else { 8 };
         let payload = frame.get(data..).filter(|_| self.gso_size > 0 && ip_at + 20 <= l4)?;
         let pieces = payload.len().div_ceil(self.gso_size);
         for (i, piece) in payload.chunks(self.gso_size).enumerate() {
@@ -237,14 +238,17 @@ mod tests {
 
     #[test]
     fn no_frame_makes_it_panic() {
-        let f = frame(30);
-        for n in 0..f.len() {
-            for gso in [0, 1, 4, 5, 9] {
-                for size in [0, 1, 7] {
-                    let _ = vnet(1, gso, size).complete(&f[..n], |_| ());
+        for data_offset in 0..16 {
+            let mut f = frame(30);
+            f[46] = data_offset << 4;
+            for n in 0..=f.len() {
+                for gso in [0, 1, 4, 5, 9] {
+                    for size in [0, 1, 7] {
+                        let _ = vnet(1, gso, size).complete(&f[..n], |_| ());
+                    }
                 }
+                let _ = ip_offset(&f[..n]);
             }
-            let _ = ip_offset(&f[..n]);
         }
     }
 }

@@ -66,31 +66,43 @@ fn replace_word(p: &mut [u8], at: usize, new: u16, sum_at: usize) {
     p[sum_at..sum_at + 2].copy_from_slice(&updated.to_be_bytes());
 }
 
-/// Sets the TCP window. Returns whether the packet could be changed.
+/// The TCP options of a packet whose TCP header is at `at`: kind, place and length, up to one that does not fit.
+fn options(packet: &[u8], at: usize) -> impl Iterator<Item = (u8, usize, usize)> {
+    let end = at + usize::from(packet[at + 12] >> 4) * 4;
+    let mut o = at + 20;
+    std::iter::from_fn(move || {
+        while o < end && packet[o] == 1 {
+            o += 1;
+        }
+        let (kind, len) = (*packet.get(o)?, usize::from(*packet.get(o + 1)?));
+        if kind == 0 || len < 2 || o + len > end {
+            return None;
+        }
+        o += len;
+        Some((kind, o - len, len))
+    })
+}
+
+/// Whether the segment is signed: by TCP-MD5 (RFC 2385) or TCP-AO (RFC 5925). Its receiver discards it if it was changed.
+fn is_signed(packet: &[u8], at: usize) -> bool {
+    options(packet, at).any(|(kind, _, _)| matches!(kind, 19 | 29))
+}
+
+/// Sets the TCP window. Returns whether the packet could be changed: a signed one cannot.
 pub fn set_window(packet: &mut [u8], window: u16) -> bool {
-    let Some((at, _)) = tcp_span(packet) else { return false };
+    let Some((at, _)) = tcp_span(packet).filter(|(at, _)| !is_signed(packet, *at)) else { return false };
     replace_word(packet, at + 14, window, at + 16);
     true
 }
 
-/// Sets TSval of the timestamp option (RFC 7323). Returns whether the packet could be changed.
+/// Sets TSval of the timestamp option (RFC 7323). Returns whether the packet could be changed: a signed one cannot.
 pub fn set_tsval(packet: &mut [u8], tsval: u32) -> bool {
-    let Some((at, _)) = tcp_span(packet) else { return false };
-    let options_end = at + usize::from(packet[at + 12] >> 4) * 4;
-    let mut o = at + 20;
-    while o + 1 < options_end {
-        match (packet[o], usize::from(packet[o + 1])) {
-            (0, _) => return false,
-            (1, _) => o += 1,
-            (8, 10) if o + 10 <= options_end => {
-                set_unaligned_u32(packet, o + 2, tsval, at);
-                return true;
-            }
-            (_, len) if len >= 2 => o += len,
-            _ => return false,
-        }
-    }
-    false
+    let Some((at, _)) = tcp_span(packet).filter(|(at, _)| !is_signed(packet, *at)) else { return false };
+    let Some((_, stamps, _)) = options(packet, at).find(|(kind, _, len)| (*kind, *len) == (8, 10)) else {
+        return false;
+    };
+    set_unaligned_u32(packet, stamps + 2, tsval, at);
+    true
 }
 
 /// The timestamp option may begin at an odd offset, while the checksum is over words at even offsets.
@@ -193,6 +205,22 @@ mod tests {
         p[36] ^= 0x55;
         assert!(set_window(&mut p, 77));
         assert!(!sums_hold(&p));
+    }
+
+    #[test]
+    fn a_signed_segment_is_left_alone() {
+        // TCP-MD5 is kind 19 of 18 bytes, TCP-AO kind 29 of 16 with a MAC of 12; here in place of the timestamps, which
+        // follow in what is left.
+        for kind in [19, 29] {
+            let mut p = ack(0);
+            p[32] = 0xb0;
+            p.splice(40..40, [kind, 12, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0]);
+            p[3] = 64;
+            let before = p.clone();
+            assert!(parse(&p).unwrap().tcp.unwrap().timestamps.is_some());
+            assert!(!set_window(&mut p, 77) && !set_tsval(&mut p, 77));
+            assert_eq!(p, before);
+        }
     }
 
     #[test]
