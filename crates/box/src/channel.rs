@@ -31,6 +31,12 @@ pub trait Channel: Backend<Packet = HeldPacket> {
     /// Interfaces have come, gone or changed.
     fn links_changed(&mut self);
 
+    /// The box has been late, and what has come in meanwhile may have passed by it: discards it, if this back end joins
+    /// the interfaces itself. Returns whether it does.
+    fn discard_late(&mut self) -> bool {
+        false
+    }
+
     /// Answers connections to port 80 that admission control refuses, or ceases to.
     ///
     /// # Errors

@@ -2,6 +2,7 @@
 //! going; around them rules, settings, a control socket, and what is needed to leave the machine as it was.
 
 mod backend;
+mod bypass;
 mod channel;
 mod control;
 mod doctor;
@@ -19,11 +20,13 @@ mod responder;
 mod rules;
 mod run;
 mod settings;
+mod speaker;
 mod state;
 mod status;
 mod sysctl;
 mod users;
 mod watch;
+mod watchdog;
 
 pub use backend::{Backend, Scripted};
 pub use channel::{Channel, ErrorCounters};
@@ -43,6 +46,7 @@ pub use status::{
     AdmissionJson, BacklogJson, ClassJson, CountersJson, DirectionStatus, ReportJson, Status, WaitingPoolJson,
 };
 pub use watch::Watch;
+pub use watchdog::main as watchdog;
 
 /// Where running boxes keep their sockets and notes.
 pub const RUN_DIR: &str = "/run/narrows";

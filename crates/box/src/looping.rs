@@ -6,29 +6,37 @@ use std::time::Duration as StdDuration;
 
 use anyhow::Context;
 use narrows_qdisc::Direction;
-use narrows_units::Instant;
+use narrows_units::{Duration, Instant};
 use nix::poll::{PollFd, PollFlags, ppoll};
 use nix::sys::signal::Signal;
 use nix::sys::signalfd::SignalFd;
 use nix::sys::time::TimeSpec;
 use nix::time::{ClockId, clock_gettime};
 
+use super::bypass::Bypass;
 use super::channel::Channel;
 use super::control::StatusPublisher;
-use super::engine::Engine;
+use super::engine::{Engine, Step};
 use super::packet::HeldPacket;
 use super::run::{Notice, Source};
 use super::settings::Settings;
 use super::status::{DirectionStatus, ReportJson, Status};
 use super::users::{Sorted, UserMap};
+use super::watchdog::{BEAT, Heard, Watchdog};
 use narrows_netio::links::{Interface, Monitor};
 
 /// Steps in a row in which a discipline asks to be called at once and does nothing, before we breathe. No discipline
 /// should; but under SCHED_FIFO a busy loop would take the machine.
 const IDLE_STEPS: u32 = 64;
 const BACKOFF: StdDuration = StdDuration::from_micros(200);
-/// With nothing to wait for.
-const LONG: StdDuration = StdDuration::from_secs(60);
+/// With nothing to wait for but the watchdog's next sign of life.
+const LONG: StdDuration = StdDuration::from_nanos(BEAT.as_nanos());
+/// A gap between two steps that the watchdog may have taken for death.
+const LATE: Duration = Duration::from_millis(500);
+/// How long a box that was late waits for the watchdog's word.
+const GIVE_UP: Duration = Duration::from_secs(2);
+/// Between steps while the box is being stopped.
+const STOPPING: StdDuration = StdDuration::from_millis(1);
 
 /// Nanoseconds of CLOCK_MONOTONIC.
 fn now() -> Instant {
@@ -48,6 +56,15 @@ pub fn describe(settings: &Settings, direction: usize) -> String {
     }
 }
 
+/// The watchdog of a box, and what it opens.
+#[derive(Debug)]
+pub struct Watched<'a> {
+    /// `None` where it is gone and cannot be started again.
+    pub watchdog: Option<Watchdog>,
+    /// For another one.
+    pub bypass: &'a Bypass,
+}
+
 /// A box in operation.
 pub struct Live<'a, C> {
     source: &'a Source,
@@ -63,6 +80,13 @@ pub struct Live<'a, C> {
     /// What became of the last reload, if it is worth telling.
     reload: Vec<String>,
     idle: u32,
+    watched: Watched<'a>,
+    /// When the last step began.
+    stepped: Instant,
+    /// Since when what comes in is discarded: until the watchdog says that it has not passed by.
+    late: Option<Instant>,
+    /// How often traffic has passed by because the box did not answer.
+    bypassed: u64,
 }
 
 impl<'a, C: Channel> Live<'a, C> {
@@ -73,6 +97,7 @@ impl<'a, C: Channel> Live<'a, C> {
         channel: C,
         publisher: Arc<StatusPublisher>,
         monitor: Monitor,
+        watched: Watched<'a>,
     ) -> Self {
         let mut live = Self {
             source,
@@ -86,6 +111,10 @@ impl<'a, C: Channel> Live<'a, C> {
             missing: Vec::new(),
             reload: Vec::new(),
             idle: 0,
+            watched,
+            stepped: now(),
+            late: None,
+            bypassed: 0,
         };
         live.load_circuits();
         live
@@ -101,9 +130,8 @@ impl<'a, C: Channel> Live<'a, C> {
     pub fn run(&mut self, signals: &SignalFd, tell: &mut dyn FnMut(Notice)) -> anyhow::Result<()> {
         loop {
             let at = now();
-            let mut backend = Sorted { backend: &mut self.channel, users: &mut self.users };
-            let step =
-                self.engine.step(at, &mut backend).context("the way to the kernel's packets is lost")?;
+            self.show_life(at, tell);
+            let step = if self.late.is_some() { Step::default() } else { self.step(at)? };
             if self.publisher.is_wanted() {
                 let status = self.status(at);
                 self.publisher.publish(&status);
@@ -122,7 +150,72 @@ impl<'a, C: Channel> Live<'a, C> {
             }
             let due = step.next.map_or(LONG, |t| StdDuration::from_nanos(t.since(now()).as_nanos()));
             self.idle = if step.active || !due.is_zero() { 0 } else { self.idle + 1 };
-            self.wait(if self.idle > IDLE_STEPS { BACKOFF } else { due.min(LONG) }, signals.as_fd())?;
+            let breathe = self.idle > IDLE_STEPS || self.late.is_some();
+            self.wait(if breathe { BACKOFF } else { due.min(LONG) }, signals.as_fd())?;
+        }
+    }
+
+    fn step(&mut self, at: Instant) -> anyhow::Result<Step> {
+        let mut backend = Sorted { backend: &mut self.channel, users: &mut self.users };
+        self.engine.step(at, &mut backend).context("the way to the kernel's packets is lost")
+    }
+
+    /// Handles packets while something that takes long is done beside.
+    pub fn step_while(&mut self, work: impl FnOnce() -> anyhow::Result<()> + Send) -> anyhow::Result<()> {
+        std::thread::scope(|scope| {
+            let worker = scope.spawn(work);
+            while !worker.is_finished() {
+                // What fails here, closing fails of too.
+                let _ = self.step(now());
+                std::thread::sleep(STOPPING);
+            }
+            worker.join().unwrap_or_else(|_| Err(anyhow::anyhow!("the rules could not be removed")))
+        })
+    }
+
+    /// Tells the watchdog that the box lives, and hears what it did.
+    fn show_life(&mut self, at: Instant, tell: &mut dyn FnMut(Notice)) {
+        let gap = at.since(self.stepped);
+        self.stepped = at;
+        let Some(watchdog) = &mut self.watched.watchdog else { return };
+        let mut lives = watchdog.beat(at);
+        if gap >= LATE && self.channel.discard_late() {
+            self.late = Some(at);
+            lives = watchdog.late();
+        }
+        for heard in watchdog.heard() {
+            match heard {
+                Heard::Ready => self.late = None,
+                Heard::Passed(time) => {
+                    self.bypassed += 1;
+                    tell(Notice::Message(format!(
+                        "the box did not answer: traffic passed by it for {:.1} s",
+                        time.as_secs_f64()
+                    )));
+                }
+                Heard::Restored => tell(Notice::Message(
+                    "its rules were gone from the packet filter, or others stood behind them: put back"
+                        .to_owned(),
+                )),
+                Heard::Message(text) => tell(Notice::Message(text)),
+            }
+        }
+        self.late = self.late.filter(|since| at.since(*since) < GIVE_UP);
+        if self.late.is_some() {
+            self.channel.discard_late();
+        }
+        if let Err(error) = lives {
+            self.late = None;
+            self.watched.watchdog = Watchdog::start(self.watched.bypass).ok();
+            let again = if self.watched.watchdog.is_some() { "; another one is" } else { "" };
+            tell(Notice::Message(format!("the watchdog is gone ({error}){again}")));
+        }
+    }
+
+    /// Sends the watchdog away: from now on what happens to the rules is the box's affair.
+    pub fn dismiss_watchdog(&mut self) {
+        if let Some(watchdog) = self.watched.watchdog.take() {
+            watchdog.dismiss();
         }
     }
 
@@ -222,6 +315,7 @@ impl<'a, C: Channel> Live<'a, C> {
             lost: errors.lost,
             gone: errors.gone,
             answered_503: errors.answered,
+            bypassed: self.bypassed,
             notices: missing.chain(self.reload.iter().cloned()).collect(),
         }
     }

@@ -231,6 +231,13 @@ impl Channel for PacketPair {
         self.errors
     }
 
+    fn discard_late(&mut self) -> bool {
+        for port in &mut self.ports {
+            while port.batch.receive(port.input.as_fd()).is_ok_and(|count| count > 0) {}
+        }
+        true
+    }
+
     fn links_changed(&mut self) {
         for port in &mut self.ports {
             // An interface that comes back has a new number.

@@ -9,9 +9,10 @@ use std::io::Write as _;
 use std::process::{Command, Stdio};
 
 use anyhow::{Context, bail};
+use serde::{Deserialize, Serialize};
 
 /// The program family that speaks to the packet filter, for one IP version.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Tool {
     /// As `iptables-legacy`.
     pub name: String,
@@ -100,7 +101,7 @@ impl Tool {
 }
 
 /// What is to be queued.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Rules {
     /// Interface of the users.
     pub lan: String,
@@ -185,6 +186,17 @@ pub fn our_chains(listing: &str) -> Vec<String> {
     listing.lines().filter_map(chain).filter(|c| !c.ends_with('L')).collect()
 }
 
+/// Whether the rules of `chain` stand in a listing: the jump to it is in `FORWARD`, with nobody's behind it but those of
+/// other boxes, and there is a rule for each direction.
+#[must_use]
+pub fn stand(listing: &str, chain: &str) -> bool {
+    let forward: Vec<_> = listing.lines().filter(|line| line.starts_with("-A FORWARD ")).collect();
+    let jump = forward.iter().position(|line| line.ends_with(&format!("-j {chain}")));
+    let behind = |at: usize| forward[at..].iter().all(|line| line.contains(&format!("-j {CHAIN_PREFIX}")));
+    let queues = listing.lines().filter(|line| line.starts_with(&format!("-A {chain} "))).count();
+    jump.is_some_and(behind) && queues == 2
+}
+
 /// The transaction that removes `chain` (and its twin for local traffic) from a table listed with `-S`; `None` if
 /// nothing of it is there.
 fn removal_script(listing: &str, chain: &str) -> Option<String> {
@@ -242,6 +254,21 @@ mod tests {
         ] {
             assert!(script.lines().any(|l| l == line), "{script}");
         }
+    }
+
+    #[test]
+    fn rules_stand_while_nobody_elses_is_behind_them() {
+        let ours = "-A FORWARD -m comment --comment \"narrows 12\" -j NARROWS-40\n\
+            -A NARROWS-40 -i a -o b -j NFQUEUE --queue-num 40\n-A NARROWS-40 -i b -o a -j NFQUEUE --queue-num 41\n";
+        let listing = |forward: &str| format!("-P FORWARD ACCEPT\n-N NARROWS-40\n{forward}{ours}");
+        assert!(stand(&listing("-A FORWARD -p tcp -j TCPMSS\n"), "NARROWS-40"));
+        assert!(stand(&format!("{}-A FORWARD -j NARROWS-42\n", listing("")), "NARROWS-40"), "another box");
+        assert!(!stand(&format!("{}-A FORWARD -p tcp -j TCPMSS\n", listing("")), "NARROWS-40"));
+        assert!(!stand("-P FORWARD ACCEPT\n-N NARROWS-40\n", "NARROWS-40"), "flushed");
+        assert!(!stand(
+            &listing("").replace("-i b -o a", "").replace("NFQUEUE --queue-num 41\n", ""),
+            "NARROWS-4"
+        ));
     }
 
     #[test]

@@ -10,9 +10,10 @@ use anyhow::{Context, bail};
 use nix::sys::signal::{SigSet, Signal};
 use nix::sys::signalfd::{SfdFlags, SignalFd};
 
+use super::bypass::Bypass;
 use super::channel::Channel;
 use super::control::{self, StatusPublisher};
-use super::looping::{self, Live};
+use super::looping::{self, Live, Watched};
 use super::nfqueue::{self, Nfqueue};
 use super::packet_pair::PacketPair;
 #[cfg(feature = "http")]
@@ -20,7 +21,9 @@ use super::page;
 use super::privilege;
 use super::rules::{Rules, Tool};
 use super::settings::{BackendKind, Options, Settings};
+use super::speaker::Speaker;
 use super::state::{self, Claim, Traces};
+use super::watchdog::Watchdog;
 use super::{sysctl, users};
 use narrows_netio::links::{Interface, Monitor};
 
@@ -63,27 +66,39 @@ pub enum Notice {
     Message(String),
 }
 
-/// Runs a box until SIGTERM or SIGINT. SIGHUP reads the settings file again.
+/// Runs a box until SIGTERM or SIGINT. SIGHUP reads the settings file again. What it tells is handed to `write` in a
+/// thread of its own, which may take its time.
 ///
 /// # Errors
 /// If the box cannot be set up; nothing of it stays. If what it changed cannot be put back. Or if the kernel takes its
 /// queue away.
-pub fn run(source: &Source, mut tell: impl FnMut(Notice)) -> anyhow::Result<()> {
-    let mut settings = source.settings()?;
+pub fn run(source: &Source, write: impl FnMut(Notice) + Send + 'static) -> anyhow::Result<()> {
+    let settings = source.settings()?;
     privilege::check()?;
+    // Before there is any thread or child: none may ever gain more.
+    nix::sys::prctl::set_no_new_privs().context("no_new_privs")?;
+    let speaker = Speaker::start(write)?;
+    let outcome = set_up(source, settings, &mut |notice| speaker.say(notice));
+    speaker.finish();
+    outcome
+}
+
+fn set_up(source: &Source, mut settings: Settings, tell: &mut dyn FnMut(Notice)) -> anyhow::Result<()> {
+    let tools = Tool::find();
+    // A bridge that stood in for a killed box still holds the interfaces.
+    let known = tools.as_deref().unwrap_or_default();
+    for what in state::clean(&settings.state_dir, known)? {
+        tell(Notice::Message(format!("removed what a killed box had left: {what}")));
+    }
     let (lan, wan) = (Interface::find(&settings.lan)?, Interface::find(&settings.wan)?);
     settings.set_mtu(lan.mtu.max(wan.mtu));
     let bridged = bridged(&settings, &lan, &wan)?;
     // From here on signals come through a descriptor: no time at which they would kill a box half made.
     let signals = signals()?;
     let tools = match settings.backend {
-        BackendKind::Nfqueue => Tool::find()?,
-        // Only to remove what a killed box left.
-        BackendKind::Packet => Tool::find().unwrap_or_default(),
+        BackendKind::Nfqueue => tools?,
+        BackendKind::Packet => tools.unwrap_or_default(),
     };
-    for what in state::clean(&settings.state_dir, &tools)? {
-        tell(Notice::Message(format!("removed what a killed box had left: {what}")));
-    }
     let claim = Claim::take(
         &settings.state_dir,
         Traces {
@@ -95,7 +110,7 @@ pub fn run(source: &Source, mut tell: impl FnMut(Notice)) -> anyhow::Result<()> 
         },
     )?;
     let mut setup = Setup { source, settings, claim, tools, signals, lan, wan, bridged };
-    let outcome = setup.go(&mut tell);
+    let outcome = setup.go(tell);
     let back = setup.claim.release(&setup.tools);
     outcome.and(back)
 }
@@ -183,19 +198,23 @@ impl Setup<'_> {
                         "IPv6 is not queued: no ip6tables works here (narrows doctor)".to_owned(),
                     ));
                 }
-                self.put_rules_in(queue)?;
-                self.start(endpoints, backend, &format!("NFQUEUE {queue} and {}", queue + 1), tell)
+                let rules = self.put_rules_in(queue)?;
+                let bypass = Bypass::Rules { rules, tools: self.tools.clone() };
+                let way = format!("NFQUEUE {queue} and {}", queue + 1);
+                self.start(endpoints, backend, (&way, &bypass), tell)
             }
             BackendKind::Packet => {
                 let mut pair =
                     PacketPair::open((&self.settings.lan, &self.lan), (&self.settings.wan, &self.wan))?;
                 pair.answer_http(self.settings.http_503)?;
-                self.start(endpoints, pair, "packet sockets", tell)
+                let bypass = Bypass::bridge(&self.settings.lan, &self.settings.wan, self.lan.index);
+                self.claim.note(|t| t.bridge = bypass.bridge_name().map(str::to_owned))?;
+                self.start(endpoints, pair, ("packet sockets", &bypass), tell)
             }
         }
     }
 
-    fn put_rules_in(&mut self, queue: u16) -> anyhow::Result<()> {
+    fn put_rules_in(&mut self, queue: u16) -> anyhow::Result<Rules> {
         if self.bridged {
             let mut inherited = Vec::new();
             for other in state::living(&self.settings.state_dir)? {
@@ -214,16 +233,19 @@ impl Setup<'_> {
             owner: format!("narrows {}", std::process::id()),
         };
         self.claim.note(|t| t.chain = Some(rules.chain()))?;
-        rules.install(&self.tools)
+        rules.install(&self.tools)?;
+        Ok(rules)
     }
 
     fn start<C: Channel>(
         &mut self,
         endpoints: ControlEndpoints,
         channel: C,
-        way: &str,
+        (way, bypass): (&str, &Bypass),
         tell: &mut dyn FnMut(Notice),
     ) -> anyhow::Result<()> {
+        // Before privileges are given up: it is locked in memory.
+        let watchdog = Watchdog::start(bypass)?;
         nix::sys::prctl::set_timerslack(1).context("cannot set the timer slack")?;
         if self.settings.realtime {
             privilege::realtime()?;
@@ -237,8 +259,9 @@ impl Setup<'_> {
         if let Some(page) = endpoints.page {
             page::serve(page, endpoints.publisher.clone());
         }
+        let watched = Watched { watchdog: Some(watchdog), bypass };
         let mut live =
-            Live::new(self.source, &self.settings, channel, endpoints.publisher, endpoints.monitor);
+            Live::new(self.source, &self.settings, channel, endpoints.publisher, endpoints.monitor, watched);
         tell(Notice::Running(format!(
             "{} <-> {} by {way}, down {}, up {}",
             self.settings.lan,
@@ -249,7 +272,11 @@ impl Setup<'_> {
         let signals = &self.signals;
         // Should a discipline fail, packets must still flow and the rules must still go.
         let outcome = guarded(|| live.run(signals, tell));
-        let rules = self.claim.remove_rules(&self.tools);
+        live.dismiss_watchdog();
+        let rules = match outcome {
+            Ok(()) => live.step_while(|| self.claim.remove_rules(&self.tools)),
+            Err(_) => self.claim.remove_rules(&self.tools),
+        };
         let closed = guarded(|| live.close());
         outcome.and(rules).and(closed)
     }

@@ -13,6 +13,7 @@ use anyhow::{Context, bail};
 use nix::fcntl::{Flock, FlockArg};
 use serde::{Deserialize, Serialize};
 
+use super::bypass;
 use super::nfqueue;
 use super::rules::{self, Tool};
 use super::sysctl::{self, Sysctl};
@@ -31,6 +32,8 @@ pub struct Traces {
     pub exclusive: bool,
     /// Its chain of rules.
     pub chain: Option<String>,
+    /// The bridge its watchdog may put in its place.
+    pub bridge: Option<String>,
     /// Kernel settings before.
     pub sysctls: Vec<Sysctl>,
     /// Its control socket.
@@ -50,6 +53,9 @@ impl Traces {
             for tool in tools {
                 note(format!("{} chain {chain}", tool.name), tool.remove(chain));
             }
+        }
+        if let Some(bridge) = &self.bridge {
+            note(format!("bridge {bridge}"), bypass::remove_bridge(bridge));
         }
         for sysctl in &self.sysctls {
             if !others.iter().any(|o| o.sysctls.iter().any(|s| s.path == sysctl.path)) {

@@ -28,7 +28,8 @@ pub struct Status {
     pub down: DirectionStatus,
     /// From the users to the wide network.
     pub up: DirectionStatus,
-    /// Packets that were no IP or contradicted themselves; they went on their way.
+    /// Packets that were no IP or contradicted themselves. They went on their way; those longer than their frame were
+    /// discarded.
     pub malformed: u64,
     /// Packets, or runs of them, that the kernel let through unqueued because the box read too slowly.
     pub unseen: u64,
@@ -39,6 +40,9 @@ pub struct Status {
     /// Connections to port 80 that were answered 503 (`http_503`).
     #[serde(default)]
     pub answered_503: u64,
+    /// How often traffic has passed by the box because it did not answer.
+    #[serde(default)]
+    pub bypassed: u64,
     /// What is wrong at present, for people: a missing interface, a settings file that was refused.
     pub notices: Vec<String>,
 }

@@ -51,6 +51,9 @@ enum Command {
     /// Bring congestion controls of ours into the running kernel
     #[cfg(feature = "lab")]
     Senders(cmd::senders::Args),
+    /// The process that lets traffic pass while a box does not answer
+    #[command(hide = true)]
+    Watchdog,
     /// A part of the lab inside a namespace
     #[command(hide = true)]
     #[cfg(feature = "lab")]
@@ -60,6 +63,7 @@ enum Command {
 fn main() -> ExitCode {
     let result = match Cli::parse().command {
         Command::Run(args) => cmd::run::main(args),
+        Command::Watchdog => narrows_box::watchdog().map(|()| ExitCode::SUCCESS),
         Command::Status(args) => cmd::status::main(args),
         Command::Top(args) => cmd::top::main(args),
         Command::Doctor(args) => cmd::doctor::main(args),

@@ -250,13 +250,17 @@ fn raw(family: i32, protocol: i32) -> UdpSocket {
 fn a_box_keeps_only_what_it_needs() {
     let Some(world) = World::try_new(Kind::Routed) else { return };
     let running = world.start("--down 4mbit --discipline fifo:20");
-    let tasks = std::fs::read_dir(format!("/proc/{}/task", running.pid())).unwrap();
-    for task in tasks.flatten() {
-        let status = std::fs::read_to_string(task.path().join("status")).unwrap();
-        // Bit 12 is CAP_NET_ADMIN, bit 13 CAP_NET_RAW.
-        for line in ["CapPrm:\t", "CapEff:\t", "CapBnd:\t"] {
-            let value = status.lines().find_map(|l| l.strip_prefix(line)).unwrap();
-            assert_eq!(u64::from_str_radix(value, 16).unwrap(), 0x3000, "{line}");
+    for process in [vec![running.pid()], running.children()].concat() {
+        let tasks = std::fs::read_dir(format!("/proc/{process}/task")).unwrap();
+        for task in tasks.flatten() {
+            let status = std::fs::read_to_string(task.path().join("status")).unwrap();
+            let field = |name: &str| status.lines().find_map(|l| l.strip_prefix(name)).unwrap().trim();
+            // Bit 12 is CAP_NET_ADMIN, bit 13 CAP_NET_RAW. The thread that writes notices needs nothing.
+            let needed = if field("Name:") == "speaker" { 0 } else { 0x3000 };
+            for set in ["CapPrm:", "CapEff:", "CapBnd:"] {
+                assert_eq!(u64::from_str_radix(field(set), 16).unwrap(), needed, "{set} {}", field("Name:"));
+            }
+            assert_eq!(field("NoNewPrivs:"), "1");
         }
     }
     running.stop();

@@ -6,6 +6,7 @@
 mod clamp;
 mod disciplines;
 mod faults;
+mod hangs;
 mod http;
 mod traffic;
 mod users;

@@ -246,20 +246,30 @@ impl World {
         self.dir.join("state")
     }
 
+    /// A box with the settings of [`World::configure`] and a log that nobody reads, with no room left.
+    pub fn start_with_full_log(&self) -> BoxProcess {
+        let (reader, writer) = nix::unistd::pipe().unwrap();
+        nix::fcntl::fcntl(&writer, nix::fcntl::FcntlArg::F_SETPIPE_SZ(4096)).unwrap();
+        std::fs::File::from(writer.try_clone().unwrap()).write_all(&[b'.'; 4096]).unwrap();
+        // Open for as long as the tests run: closed, it would be an error and no wait.
+        std::mem::forget(reader);
+        self.start_with(&format!("--config {}", self.dir.join("box.toml").display()), writer.into())
+    }
+
     /// Starts a box and waits until it runs.
     pub fn start(&self, args: &str) -> BoxProcess {
+        let log = std::fs::OpenOptions::new().create(true).append(true).open(self.dir.join("log")).unwrap();
+        self.start_with(args, log.into())
+    }
+
+    fn start_with(&self, args: &str, errors: Stdio) -> BoxProcess {
         let log = self.dir.join("log");
-        let mut child = self
-            .command(args)
-            .stdout(Stdio::piped())
-            .stderr(std::fs::OpenOptions::new().create(true).append(true).open(&log).unwrap())
-            .spawn()
-            .unwrap();
+        let mut child = self.command(args).stdout(Stdio::piped()).stderr(errors).spawn().unwrap();
         let (tell, told) = mpsc::channel();
         let out = BufReader::new(child.stdout.take().unwrap());
         std::thread::spawn(move || out.lines().map_while(Result::ok).for_each(|l| drop(tell.send(l))));
         let line = told.recv_timeout(PATIENCE).unwrap_or_default();
-        let said = std::fs::read_to_string(&log).unwrap();
+        let said = std::fs::read_to_string(&log).unwrap_or_default();
         assert!(line.starts_with("narrows: running"), "{args}: said '{line}' and\n{said}");
         BoxProcess { child, control: self.control(), log }
     }
@@ -384,6 +394,12 @@ impl BoxProcess {
         self.child.id()
     }
 
+    /// Its watchdog.
+    pub fn children(&self) -> Vec<u32> {
+        let listed = std::fs::read_to_string(format!("/proc/{0}/task/{0}/children", self.pid())).unwrap();
+        listed.split_whitespace().map(|pid| pid.parse().unwrap()).collect()
+    }
+
     pub fn control(&self) -> &Path {
         &self.control
     }
@@ -418,7 +434,7 @@ impl BoxProcess {
     pub fn stop(mut self) {
         self.signal(nix::sys::signal::Signal::SIGTERM);
         let status = self.child.wait().unwrap();
-        assert_eq!(status.code(), Some(0), "{}", self.log());
+        assert_eq!(status.code(), Some(0), "{:?}", std::fs::read_to_string(&self.log));
     }
 
     pub fn kill(mut self) {

@@ -115,13 +115,17 @@ impl Flags {
 
 /// Runs the command.
 pub fn main(args: Args) -> anyhow::Result<ExitCode> {
-    live::run(&args.flags.source(), |news| match news {
-        Notice::Running(how) => {
-            // Whoever started us may wait for this line, or may have gone.
-            let mut out = std::io::stdout().lock();
-            let _ = writeln!(out, "narrows: running {how}").and_then(|()| out.flush());
-        }
-        Notice::Message(text) => eprintln!("narrows: {text}"),
-    })?;
+    live::run(&args.flags.source(), write)?;
     Ok(ExitCode::SUCCESS)
+}
+
+fn write(news: Notice) {
+    // Whoever started us may wait for this, or may have gone: a closed standard output or error is no reason to stop.
+    let _ = match news {
+        Notice::Running(how) => {
+            let mut out = std::io::stdout().lock();
+            writeln!(out, "narrows: running {how}").and_then(|()| out.flush())
+        }
+        Notice::Message(text) => writeln!(std::io::stderr(), "narrows: {text}"),
+    };
 }

@@ -183,7 +183,7 @@ pub fn admission_lines(admission: &AdmissionJson) -> Vec<String> {
 /// What is odd, if anything.
 pub fn odd_lines(s: &Status) -> Vec<String> {
     let counts = [
-        (s.malformed, "malformed packets let through"),
+        (s.malformed, "malformed packets"),
         (s.unseen, "times packets went by unqueued: the box read too slowly"),
         (s.lost, "packets lost before the box could see them"),
         (s.gone, "packets whose way was gone when their turn came"),

@@ -1,0 +1,120 @@
+//! How traffic passes the box while it does not answer: without its rules, or over a bridge in its place.
+
+use std::io::Write as _;
+use std::process::{Command, Stdio};
+
+use anyhow::{Context, bail};
+use serde::{Deserialize, Serialize};
+
+use super::rules::{self, Rules, Tool};
+
+/// The way around a box.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Bypass {
+    /// NFQUEUE: the rules that lead to the box go, and come back.
+    Rules {
+        /// Those rules.
+        rules: Rules,
+        /// What puts them in.
+        tools: Vec<Tool>,
+    },
+    /// Packet sockets: a bridge joins the two interfaces in the box's place.
+    Bridge {
+        /// What it is called.
+        name: String,
+        /// The interfaces.
+        ports: [String; 2],
+    },
+}
+
+impl Bypass {
+    /// A bridge in place of a box on these interfaces, of which the first has this number.
+    #[must_use]
+    pub fn bridge(lan: &str, wan: &str, index: u32) -> Self {
+        Self::Bridge { name: format!("nrw-by{index}"), ports: [lan.to_owned(), wan.to_owned()] }
+    }
+
+    /// The bridge, if this is one.
+    #[must_use]
+    pub fn bridge_name(&self) -> Option<&str> {
+        match self {
+            Self::Rules { .. } => None,
+            Self::Bridge { name, .. } => Some(name),
+        }
+    }
+
+    /// Lets traffic pass.
+    ///
+    /// # Errors
+    /// If the kernel refuses, with its words.
+    pub fn open(&self) -> anyhow::Result<()> {
+        match self {
+            Self::Rules { rules, tools } => {
+                tools.iter().try_for_each(|tool| tool.remove(&rules.chain()).map(drop))
+            }
+            Self::Bridge { name, ports: [lan, wan] } => ip(&format!(
+                "link add name {name} type bridge\nlink set {lan} master {name}\nlink set {wan} master {name}\n\
+                 link set {name} up\n"
+            )),
+        }
+    }
+
+    /// Leads it to the box again.
+    ///
+    /// # Errors
+    /// If the kernel refuses, with its words.
+    pub fn close(&self) -> anyhow::Result<()> {
+        match self {
+            Self::Rules { rules, tools } => {
+                // What is left of it, if it was opened by half.
+                self.open()?;
+                rules.install(tools)
+            }
+            Self::Bridge { name, .. } => remove_bridge(name).map(drop),
+        }
+    }
+
+    /// Puts back what somebody else has taken away or stands behind: a firewall's reload flushes tables, and what comes
+    /// after our rules is not seen. Returns whether anything was done.
+    ///
+    /// # Errors
+    /// If the packet filter refuses.
+    pub fn restore(&self) -> anyhow::Result<bool> {
+        let Self::Rules { rules, tools } = self else { return Ok(false) };
+        for tool in tools {
+            if !rules::stand(&tool.listing()?, &rules.chain()) {
+                self.close()?;
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+}
+
+/// Removes the bridge that stood in for a box. Returns whether there was one.
+///
+/// # Errors
+/// If the kernel refuses.
+pub fn remove_bridge(name: &str) -> anyhow::Result<bool> {
+    if nix::net::if_::if_nametoindex(name).is_err() {
+        return Ok(false);
+    }
+    ip(&format!("link del {name}\n")).map(|()| true)
+}
+
+/// Runs commands of ip(8), one a line, up to the first that fails.
+fn ip(script: &str) -> anyhow::Result<()> {
+    let mut child = Command::new("ip")
+        .args(["-batch", "-"])
+        .stdin(Stdio::piped())
+        .stdout(Stdio::null())
+        .stderr(Stdio::piped())
+        .spawn()
+        .context("cannot start ip: install the Debian package iproute2")?;
+    child.stdin.take().context("no standard input")?.write_all(script.as_bytes())?;
+    let out = child.wait_with_output()?;
+    if !out.status.success() {
+        bail!("ip refused:\n{script}{}", String::from_utf8_lossy(&out.stderr).trim());
+    }
+    Ok(())
+}

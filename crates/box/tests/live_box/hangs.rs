@@ -1,0 +1,117 @@
+//! A box that does not answer: traffic passes by it, and comes back to it.
+
+use std::time::Duration;
+
+use nix::sys::signal::Signal;
+
+use crate::world::{BoxProcess, Kind, World, can_run};
+
+/// Both back ends, at 200 kbit/s: two megabytes through the box would take 80 seconds, more than the test waits.
+fn worlds() -> impl Iterator<Item = (World, BoxProcess, &'static str)> {
+    let kinds = [(Kind::Routed, "nfqueue"), (Kind::Bridged, "nfqueue"), (Kind::Apart, "packet")];
+    kinds.into_iter().filter(|_| can_run()).map(|(kind, backend)| {
+        let world = World::new(kind);
+        let running = world.start(&format!("--down 200kbit --discipline fifo:20 --backend {backend}"));
+        world.fetch(world.server4(), 10_000).complete();
+        (world, running, backend)
+    })
+}
+
+#[test]
+fn traffic_passes_by_a_stopped_box_and_comes_back_to_it() {
+    for (world, running, backend) in worlds() {
+        running.signal(Signal::SIGSTOP);
+        world.fetch(world.server4(), 2_000_000).complete();
+        world.fetch(world.server6(), 2_000_000).complete();
+        let passing = world.rules();
+        assert!(!passing.contains("NFQUEUE"), "{backend}: {passing}");
+        running.signal(Signal::SIGCONT);
+        let status = running.wait_for("it counts", |s| s.bypassed == 1);
+        assert!(running.log().contains("traffic passed by it"), "{backend}: {}", running.log());
+        if backend == "nfqueue" {
+            assert!(world.rules().contains("NFQUEUE"), "{}", world.rules());
+        }
+        world.fetch(world.server4(), 20_000).complete();
+        let sent = status.down.report.counters.sent;
+        running.wait_for("it is queued again", |s| s.down.report.counters.sent > sent + 12);
+        running.stop();
+    }
+}
+
+#[test]
+fn a_box_that_dies_while_it_hangs_leaves_traffic_alone() {
+    for (world, running, backend) in worlds() {
+        running.signal(Signal::SIGSTOP);
+        world.fetch(world.server4(), 2_000_000).complete();
+        running.kill();
+        world.fetch(world.server4(), 2_000_000).complete();
+        let again = world.start(&format!("--down 4mbit --discipline fifo:20 --backend {backend}"));
+        world.fetch(world.server4(), 100_000).complete();
+        assert!(again.status().down.report.counters.sent > 60, "{backend}");
+        again.stop();
+    }
+}
+
+#[test]
+fn a_bridge_takes_the_place_of_a_box_that_is_killed() {
+    let Some(world) = World::try_new(Kind::Apart) else { return };
+    let running = world.start("--down 200kbit --discipline fifo:20 --backend packet");
+    world.fetch(world.server4(), 10_000).complete();
+    running.kill();
+    world.fetch(world.server4(), 2_000_000).complete();
+    let again = world.start("--down 4mbit --discipline fifo:20 --backend packet");
+    assert!(again.log().contains("bridge nrw-by"), "{}", again.log());
+    world.fetch(world.server4(), 100_000).complete();
+    again.stop();
+}
+
+#[test]
+fn rules_that_are_flushed_come_back_behind_all_others() {
+    let Some(world) = World::try_new(Kind::Routed) else { return };
+    let running = world.start("--down 4mbit --discipline fifo:20");
+    for disturbance in [
+        "iptables-legacy -t mangle -F FORWARD",
+        "iptables-legacy -t mangle -A FORWARD -p tcp --tcp-flags SYN,RST SYN -j TCPMSS --clamp-mss-to-pmtu",
+    ] {
+        let told = running.log().matches("put back").count();
+        world.exec("b", disturbance);
+        running.wait_for(disturbance, |_| running.log().matches("put back").count() > told);
+        let rules = world.rules();
+        let forward: Vec<_> = rules.lines().filter(|line| line.starts_with("-A FORWARD")).collect();
+        assert!(forward.last().is_some_and(|line| line.contains("-j NARROWS-")), "{rules}");
+    }
+    let sent = running.status().down.report.counters.sent;
+    world.fetch(world.server4(), 100_000).complete();
+    running.wait_for("it is queued", |s| s.down.report.counters.sent > sent + 60);
+    running.stop();
+}
+
+#[test]
+fn a_watchdog_that_dies_is_replaced() {
+    let Some(world) = World::try_new(Kind::Routed) else { return };
+    let running = world.start("--down 200kbit --discipline fifo:20");
+    let [watchdog] = running.children()[..] else { panic!("{:?}", running.children()) };
+    nix::sys::signal::kill(nix::unistd::Pid::from_raw(watchdog.cast_signed()), Signal::SIGKILL).unwrap();
+    running.wait_for("it is told", |_| running.log().contains("the watchdog is gone"));
+    // A sign of life, and the new one judges.
+    std::thread::sleep(Duration::from_millis(600));
+    running.signal(Signal::SIGSTOP);
+    world.fetch(world.server4(), 2_000_000).complete();
+    running.signal(Signal::SIGCONT);
+    running.wait_for("it counts", |s| s.bypassed == 1);
+    running.stop();
+}
+
+#[test]
+fn a_log_that_nobody_reads_holds_no_packet() {
+    let Some(world) = World::try_new(Kind::Routed) else { return };
+    world.configure("down = '4mbit'\ndiscipline = 'fifo:20'\n");
+    let running = world.start_with_full_log();
+    // Each tells something; the pipe is full from the first.
+    for _ in 0..200 {
+        running.signal(Signal::SIGHUP);
+    }
+    world.fetch(world.server4(), 400_000).complete();
+    assert_eq!(running.status().bypassed, 0);
+    running.stop();
+}
