@@ -186,8 +186,8 @@ pub fn our_chains(listing: &str) -> Vec<String> {
     listing.lines().filter_map(chain).filter(|c| !c.ends_with('L')).collect()
 }
 
-/// Whether the rules of `chain` stand in a listing: the jump to it is in `FORWARD`, with nobody's behind it but those of
-/// other boxes, and there is a rule for each direction.
+/// Whether the rules of `chain` stand in a listing: the jump to it is in `FORWARD`, with nobody's behind it but other
+/// boxes', and there is a rule for each direction.
 #[must_use]
 pub fn stand(listing: &str, chain: &str) -> bool {
     let forward: Vec<_> = listing.lines().filter(|line| line.starts_with("-A FORWARD ")).collect();

@@ -22,6 +22,7 @@ mod flags;
 mod flow;
 #[cfg(any(test, feature = "fuzzing"))]
 pub mod fuzzing;
+mod handshake;
 mod phase;
 mod pools;
 mod ranges;

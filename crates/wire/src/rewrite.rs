@@ -83,7 +83,8 @@ fn options(packet: &[u8], at: usize) -> impl Iterator<Item = (u8, usize, usize)>
     })
 }
 
-/// Whether the segment is signed: by TCP-MD5 (RFC 2385) or TCP-AO (RFC 5925). Its receiver discards it if it was changed.
+/// Whether the segment is signed, by TCP-MD5 (RFC 2385) or TCP-AO (RFC 5925): if it was changed, its receiver discards
+/// it.
 fn is_signed(packet: &[u8], at: usize) -> bool {
     options(packet, at).any(|(kind, _, _)| matches!(kind, 19 | 29))
 }
