@@ -3,63 +3,150 @@
 //! A reader on this machine sees everything. Any other sees what concerns it: whether the link is full, and its own
 //! place; other people's addresses are none of its business.
 
-use std::net::{IpAddr, SocketAddr};
+use std::convert::Infallible;
+use std::net::{IpAddr, SocketAddr, TcpListener};
 use std::sync::Arc;
+use std::time::Duration;
 
+use anyhow::Context;
+use http_body_util::Full;
+use hyper::body::{Bytes, Incoming};
+use hyper::header::HeaderMap;
+use hyper::server::conn::http1;
+use hyper::service::service_fn;
+use hyper::{Request, Response};
+use hyper_util::rt::{TokioIo, TokioTimer};
 use narrows_users::User;
-use tiny_http::{Header, Response, Server};
+use tokio::sync::Semaphore;
 
 use super::control::StatusPublisher;
+use super::privilege;
 use super::status::Status;
 
 const PAGE: &str = include_str!("page.html");
+
+/// Readers at a time. One more is turned away.
+const READERS: usize = 64;
+/// How long a reader may take to ask.
+const ASKING: Duration = Duration::from_secs(5);
+/// How long a connection lasts at most.
+const CONNECTION: Duration = Duration::from_secs(30);
+/// Threads that wait for the engine's answer.
+const WAITING: usize = 4;
 
 /// Opens the page's socket.
 ///
 /// # Errors
 /// If the address cannot be bound.
-pub fn listen(address: SocketAddr) -> anyhow::Result<Server> {
-    Server::http(address).map_err(|e| anyhow::anyhow!("cannot serve the status page at {address}: {e}"))
+pub fn listen(address: SocketAddr) -> anyhow::Result<TcpListener> {
+    let listener = TcpListener::bind(address)
+        .with_context(|| format!("cannot serve the status page at {address}: choose another with --page"))?;
+    listener.set_nonblocking(true).context("the status page's socket")?;
+    Ok(listener)
 }
 
-/// Answers readers for as long as the program lives.
-pub fn serve(server: Server, publisher: Arc<StatusPublisher>) {
-    std::thread::spawn(move || {
-        for request in server.incoming_requests() {
-            let reader = request.remote_addr().map(SocketAddr::ip);
-            let path = request.url().split('?').next().unwrap_or_default();
-            let (code, kind, body) = match path {
-                "/" | "/index.html" => (200, "text/html; charset=utf-8", PAGE.to_owned()),
-                "/status.json" => match publisher.ask() {
-                    Some(text) => (200, "application/json", for_reader(&text, reader)),
-                    None => (503, "application/json", r#"{"error":"the box does not answer"}"#.to_owned()),
-                },
-                _ => (404, "text/plain; charset=utf-8", "expected / or /status.json\n".to_owned()),
-            };
-            let mut response = Response::from_string(body).with_status_code(code);
-            for (name, value) in
-                [("Content-Type", kind), ("Cache-Control", "no-store"), ("X-Frame-Options", "DENY")]
-            {
-                if let Ok(header) = Header::from_bytes(name, value) {
-                    response.add_header(header);
-                }
-            }
+/// Answers readers for as long as the program lives, in a thread that may do nothing else.
+///
+/// # Errors
+/// If the kernel has no thread or descriptor left.
+pub fn serve(listener: TcpListener, publisher: Arc<StatusPublisher>) -> anyhow::Result<()> {
+    let thread = std::thread::Builder::new().name("page".into());
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .max_blocking_threads(WAITING)
+        .on_thread_start(privilege::give_up_all)
+        .build()
+        .context("the status page")?;
+    let serving = move || {
+        privilege::give_up_all();
+        runtime.block_on(accept(listener, publisher));
+    };
+    thread.spawn(serving).context("the status page's thread").map(drop)
+}
+
+async fn accept(listener: TcpListener, publisher: Arc<StatusPublisher>) {
+    let Ok(listener) = tokio::net::TcpListener::from_std(listener) else { return };
+    let places = Arc::new(Semaphore::new(READERS));
+    loop {
+        let Ok((stream, reader)) = listener.accept().await else {
+            // No descriptor is left: some will be.
+            tokio::time::sleep(Duration::from_millis(100)).await;
+            continue;
+        };
+        let Ok(place) = places.clone().try_acquire_owned() else { continue };
+        let publisher = publisher.clone();
+        tokio::spawn(async move {
+            let answer = |request| answer(request, reader.ip(), publisher.clone());
+            let connection = http1::Builder::new()
+                .timer(TokioTimer::new())
+                .header_read_timeout(ASKING)
+                .serve_connection(TokioIo::new(stream), service_fn(answer));
             // A reader that goes away early is no concern of ours.
-            let _ = request.respond(response);
-        }
-    });
+            let _ = tokio::time::timeout(CONNECTION, connection).await;
+            drop(place);
+        });
+    }
 }
 
-/// What a reader may see.
-fn for_reader(text: &str, reader: Option<IpAddr>) -> String {
-    let reader = reader.map(|r| r.to_canonical());
-    if reader.is_some_and(|r| r.is_loopback()) {
-        return text.to_owned();
-    }
+async fn answer(
+    request: Request<Incoming>,
+    reader: IpAddr,
+    publisher: Arc<StatusPublisher>,
+) -> Result<Response<Full<Bytes>>, Infallible> {
+    const JSON: &str = "application/json";
+    const TEXT: &str = "text/plain; charset=utf-8";
+    let all = sees_all(reader, request.headers());
+    let status = || async move { tokio::task::spawn_blocking(move || publisher.ask()).await.ok().flatten() };
+    let silent = || r#"{"error":"the box does not answer"}"#.to_owned();
+    let (code, kind, body) = match request.uri().path() {
+        "/" | "/index.html" => (200, "text/html; charset=utf-8", PAGE.to_owned()),
+        "/status.json" => match status().await {
+            Some(text) if all => (200, JSON, text.to_string()),
+            Some(text) => (200, JSON, for_reader(&text, reader)),
+            None => (503, JSON, silent()),
+        },
+        "/health" => match status().await {
+            Some(_) => (200, TEXT, "the box answers\n".to_owned()),
+            None => (503, TEXT, "the box does not answer\n".to_owned()),
+        },
+        "/ready" => match status().await.map(|text| missing(&text)) {
+            Some(None) => (200, TEXT, "packets are handled\n".to_owned()),
+            Some(Some(what)) => (503, TEXT, what + "\n"),
+            None => (503, TEXT, "the box does not answer\n".to_owned()),
+        },
+        _ => (404, TEXT, "expected /, /status.json, /health or /ready\n".to_owned()),
+    };
+    let response = Response::builder()
+        .status(code)
+        .header("Content-Type", kind)
+        .header("Cache-Control", "no-store")
+        .header("X-Frame-Options", "DENY")
+        .body(Full::new(Bytes::from(body)));
+    Ok(response.unwrap_or_default())
+}
+
+/// Whether a reader sees everything: it sits at this machine. Not if a proxy speaks for others, nor by a name, which
+/// could be a stranger's that points here (DNS rebinding).
+fn sees_all(reader: IpAddr, headers: &HeaderMap) -> bool {
+    let forwarded = ["forwarded", "x-forwarded-for", "via"].iter().any(|name| headers.contains_key(*name));
+    let host = headers.get("host").and_then(|host| host.to_str().ok()).unwrap_or_default();
+    let literal = host.parse::<IpAddr>().is_ok() || host.parse::<SocketAddr>().is_ok();
+    let name = host.rsplit_once(':').map_or(host, |(name, _)| name);
+    reader.to_canonical().is_loopback() && !forwarded && (literal || name == "localhost")
+}
+
+/// The interface that is missing, if one is.
+fn missing(text: &str) -> Option<String> {
+    let status: Status = serde_json::from_str(text).unwrap_or_default();
+    status.notices.into_iter().find(|notice| notice.starts_with("interface "))
+}
+
+/// What a reader may see who does not see all.
+fn for_reader(text: &str, reader: IpAddr) -> String {
     let Ok(mut status) = serde_json::from_str::<Status>(text) else { return "{}".to_owned() };
     for direction in [&mut status.down, &mut status.up] {
         if let Some(admission) = &mut direction.report.admission {
-            admission.queue.retain(|p| reader.is_some_and(|reader| is_theirs(&p.pool, reader)));
+            admission.queue.retain(|p| is_theirs(&p.pool, reader.to_canonical()));
         }
     }
     status.notices.clear();
@@ -91,14 +178,28 @@ mod tests {
             ..AdmissionJson::default()
         });
         let text = serde_json::to_string(&status).unwrap();
-        let seen = |reader: Option<IpAddr>| {
-            let s: Status = serde_json::from_str(&for_reader(&text, reader)).unwrap();
+        let seen = |reader: &str| {
+            let s: Status = serde_json::from_str(&for_reader(&text, reader.parse().unwrap())).unwrap();
             let admission = s.down.report.admission.unwrap();
             (admission.waiting, admission.queue.iter().map(|p| p.position).collect::<Vec<_>>())
         };
-        assert_eq!(seen(Some("127.0.0.1".parse().unwrap())), (3, vec![1, 2, 3]));
-        assert_eq!(seen(Some("::ffff:10.0.0.2".parse().unwrap())), (3, vec![2]));
-        assert_eq!(seen(Some("10.0.0.9".parse().unwrap())), (3, vec![]));
-        assert_eq!(seen(None), (3, vec![]));
+        assert_eq!(seen("::ffff:10.0.0.2"), (3, vec![2]));
+        assert_eq!(seen("10.0.0.9"), (3, vec![]));
+        assert_eq!(seen("127.0.0.1"), (3, vec![]), "through a proxy");
+    }
+
+    #[test]
+    fn who_sees_all() {
+        let sees = |reader: &str, headers: &[(&'static str, &'static str)]| {
+            let headers = headers.iter().map(|(k, v)| (k.parse().unwrap(), v.parse().unwrap())).collect();
+            sees_all(reader.parse().unwrap(), &headers)
+        };
+        for host in ["127.0.0.1:8088", "localhost:8088", "localhost", "[::1]:8088", "127.0.0.1"] {
+            assert!(sees("127.0.0.1", &[("host", host)]), "{host}");
+        }
+        assert!(!sees("10.0.0.2", &[("host", "127.0.0.1:8088")]), "from another machine");
+        assert!(!sees("127.0.0.1", &[("host", "stranger.example:8088")]), "a name that points here");
+        assert!(!sees("127.0.0.1", &[]));
+        assert!(!sees("127.0.0.1", &[("host", "localhost"), ("x-forwarded-for", "10.0.0.2")]), "a proxy");
     }
 }

@@ -167,7 +167,7 @@ struct ControlEndpoints {
     publisher: Arc<StatusPublisher>,
     listener: UnixListener,
     #[cfg(feature = "http")]
-    page: Option<tiny_http::Server>,
+    page: Option<std::net::TcpListener>,
     monitor: Monitor,
 }
 
@@ -257,7 +257,7 @@ impl Setup<'_> {
         control::serve(endpoints.listener, endpoints.publisher.clone());
         #[cfg(feature = "http")]
         if let Some(page) = endpoints.page {
-            page::serve(page, endpoints.publisher.clone());
+            page::serve(page, endpoints.publisher.clone())?;
         }
         let watched = Watched { watchdog: Some(watchdog), bypass };
         let mut live =

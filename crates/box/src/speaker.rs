@@ -6,9 +6,9 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use anyhow::Context;
-use caps::CapSet;
 use nix::sys::signal::{SigSet, SigmaskHow};
 
+use super::privilege;
 use super::run::Notice;
 
 /// Notices that may wait to be written; more are lost.
@@ -33,10 +33,7 @@ impl Speaker {
         let before =
             SigSet::all().thread_swap_mask(SigmaskHow::SIG_SETMASK).context("cannot block signals")?;
         let writer = std::thread::Builder::new().name("speaker".into()).spawn(move || {
-            for set in [CapSet::Bounding, CapSet::Effective, CapSet::Permitted, CapSet::Inheritable] {
-                // Where it is refused the thread writes all the same.
-                let _ = caps::clear(None, set);
-            }
+            privilege::give_up_all();
             told.into_iter().for_each(&mut write);
         });
         before.thread_set_mask().context("cannot unblock signals")?;

@@ -8,6 +8,7 @@ mod disciplines;
 mod faults;
 mod hangs;
 mod http;
+mod page;
 mod traffic;
 mod users;
 mod world;
