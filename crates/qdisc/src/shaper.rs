@@ -4,9 +4,10 @@
 //! (14 bytes for Ethernet, 8 more for PPPoE, 8 for AAL5's trailer), a least length of what that makes (`mpu`), and then
 //! the cells of ATM (48 bytes of payload in each 53) or the 64/65 coding of PTM, as in `tc-stab` and CAKE.
 //!
-//! A driver that wakes late may catch up, by at most the time of one full packet or a millisecond, whichever is longer:
-//! so the rate is met without a timer finer than that. Only time in which packets waited is made up for, so nothing
-//! ever leaves more than one MTU before the link itself would have sent it.
+//! A driver that wakes late catches up, by at most the time of one full packet or [`LATENESS`], whichever is longer: so
+//! the rate is met without fine timers, and on a virtual machine whose processor is taken away for tens of milliseconds.
+//! Only time in which packets waited is made up for, so no more ever leaves than the link itself would have sent since
+//! the queue began, and one MTU.
 
 use core::any::Any;
 use core::marker::PhantomData;
@@ -29,9 +30,9 @@ pub enum Framing {
     Ptm,
 }
 
-/// How late a program in user space may be, now and then, on a machine that has other work: timers and batches of
-/// packets.
-const LATENESS: Duration = Duration::from_millis(1);
+/// How late a program in user space may be, now and then, on a machine that has other work or is virtual. What is made up
+/// for at once waits in the modem instead: more would be a stall there.
+const LATENESS: Duration = Duration::from_millis(200);
 
 /// The link a shaper imitates.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -260,31 +261,41 @@ mod tests {
     }
 
     #[test]
-    fn a_late_driver_catches_up_one_packet_and_no_more() {
+    fn a_late_driver_catches_up_a_fifth_of_a_second_and_no_more() {
         let (mut q, mut v) = (shaper(600), Vec::new());
-        for _ in 0..10 {
+        for _ in 0..30 {
             q.enqueue(Instant::ZERO, packet(1500), &mut v);
         }
         assert!(q.dequeue(Instant::ZERO, &mut v).is_some());
-        // 1 s late: one packet for now, one made up for, then the link is busy again.
-        let late = Instant::from_nanos(1_000_000_000);
-        let burst = std::iter::from_fn(|| q.dequeue(late, &mut v)).count();
-        assert_eq!(burst, 2);
+        // 70 ms later three were due; 1 s later one, and ten of 20 ms each are made up for. Then the link is busy.
+        let mut burst = |ms: u64| {
+            let late = Instant::from_nanos(ms * 1_000_000);
+            std::iter::from_fn(|| q.dequeue(late, &mut v)).count()
+        };
+        assert_eq!((burst(70), burst(1070), burst(1070)), (3, 11, 0));
     }
 
     #[test]
-    fn at_high_rates_a_millisecond_is_made_up_for() {
-        // 1500 B at 120 Mbit/s are 0.1 ms. Woken 0.35 ms late: one for now and three made up for; 1 s late: one and
-        // ten.
-        let (mut q, mut v) = (shaper(120_000), Vec::new());
-        for _ in 0..100 {
+    fn no_more_leaves_than_since_the_queue_began() {
+        // A packet takes 20 ms. Idle for a second, then 60 ms of queue before a driver that sleeps: one for now and
+        // three made up for, not the second before.
+        let (mut q, mut v) = (shaper(600), Vec::new());
+        for _ in 0..30 {
+            q.enqueue(Instant::from_nanos(1_000_000_000), packet(1500), &mut v);
+        }
+        let late = Instant::from_nanos(1_060_000_000);
+        assert_eq!(std::iter::from_fn(|| q.dequeue(late, &mut v)).count(), 4);
+    }
+
+    #[test]
+    fn a_slow_link_makes_up_for_one_packet() {
+        // 1500 B at 12 kbit/s are a second: ten seconds late, one for now and one made up for.
+        let (mut q, mut v) = (shaper(12), Vec::new());
+        for _ in 0..9 {
             q.enqueue(Instant::ZERO, packet(1500), &mut v);
         }
-        let mut burst = |us: u64| {
-            let now = Instant::from_nanos(us * 1000);
-            std::iter::from_fn(|| q.dequeue(now, &mut v)).count()
-        };
-        assert_eq!((burst(0), burst(450), burst(1_000_450)), (1, 4, 11));
+        let late = Instant::from_nanos(10_000_000_000);
+        assert_eq!(std::iter::from_fn(|| q.dequeue(late, &mut v)).count(), 2);
     }
 
     #[test]
@@ -313,9 +324,10 @@ mod tests {
 
     #[test]
     fn a_full_packet_in_cells_is_made_up_for_whole() {
-        // 1500 B and 14 of overhead are 32 cells of 53: 1696 B. One second late: one packet for now, one made up for.
+        // 1500 B and 14 of overhead are 32 cells of 53: 1696 B, 226 ms at 60 kbit/s. One second late: one packet for
+        // now, one made up for.
         let config =
-            ShaperConfig { overhead: 14, framing: Framing::Atm, ..ShaperConfig::new(Rate::from_kbps(600)) };
+            ShaperConfig { overhead: 14, framing: Framing::Atm, ..ShaperConfig::new(Rate::from_kbps(60)) };
         let (mut q, mut v) = (Shaper::new(config, Fifo::new(Limit::Packets(100))), Vec::new());
         for _ in 0..10 {
             q.enqueue(Instant::ZERO, packet(1500), &mut v);
