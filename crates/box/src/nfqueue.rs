@@ -13,6 +13,7 @@ use narrows_netio::nfqueue::{self as netlink, Heard};
 use narrows_qdisc::{Direction, Event, Verdict};
 use narrows_units::Instant;
 use narrows_users::{LinkAddress, Mac};
+use nix::errno::Errno;
 use nix::sys::socket::{
     AddressFamily, MsgFlags, NetlinkAddr, SockFlag, SockProtocol, SockType, bind, send, setsockopt, socket,
     sockopt,
@@ -94,9 +95,14 @@ impl NfQueue {
         if self.verdicts.is_empty() {
             return Ok(());
         }
-        let sent = send(self.socket.as_raw_fd(), &self.verdicts, MsgFlags::empty());
-        self.verdicts.clear();
-        sent.map(drop).map_err(io::Error::from)
+        match send(self.socket.as_raw_fd(), &self.verdicts, MsgFlags::empty()) {
+            // The kernel has no memory for them now. Without them their packets would be held for good.
+            Err(Errno::ENOBUFS | Errno::ENOMEM | Errno::EAGAIN | Errno::EINTR) => Ok(()),
+            sent => {
+                self.verdicts.clear();
+                sent.map(drop).map_err(io::Error::from)
+            }
+        }
     }
 }
 
@@ -171,6 +177,7 @@ impl Nfqueue {
                 self.errors.unseen += 1;
                 return Ok(true);
             }
+            Err(e) if e.raw_os_error() == Some(libc::ENOMEM) => 0,
             other => other?,
         };
         for heard in queue.batch.iter().flat_map(netlink::messages) {

@@ -113,16 +113,7 @@ impl Claim {
         let mut pair = [traces.lan.as_str(), traces.wan.as_str()];
         pair.sort_unstable();
         let path = dir.join(format!("{}{}-{}.json", prefix()?, pair[0], pair[1]));
-        let file = OpenOptions::new()
-            .read(true)
-            .write(true)
-            .create(true)
-            .truncate(false)
-            .open(&path)
-            .with_context(|| format!("cannot write the state file {}", path.display()))?;
-        let file = Flock::lock(file, FlockArg::LockExclusiveNonblock).map_err(|(_, e)| {
-            anyhow::anyhow!("another box is starting on these interfaces ({}): {e}", path.display())
-        })?;
+        let file = lock(&path)?;
         let mut claim = Self { file, path, traces };
         claim.write()?;
         Ok(claim)
@@ -177,6 +168,27 @@ impl Claim {
             self.file.sync_data()
         };
         write().with_context(|| format!("cannot write the state file {}", self.path.display()))
+    }
+}
+
+/// Opens a state file and locks it, made if there is none.
+fn lock(path: &Path) -> anyhow::Result<Flock<File>> {
+    loop {
+        let file = OpenOptions::new()
+            .read(true)
+            .write(true)
+            .create(true)
+            .truncate(false)
+            .open(path)
+            .with_context(|| format!("cannot write the state file {}", path.display()))?;
+        let file = Flock::lock(file, FlockArg::LockExclusiveNonblock).map_err(|(_, e)| {
+            anyhow::anyhow!("another box is starting on these interfaces ({}): {e}", path.display())
+        })?;
+        // Somebody who cleaned up may have removed it after it was opened: then nobody would see this lock.
+        let named = fs::metadata(path).map(|m| m.ino()).ok();
+        if named == Some(file.metadata()?.ino()) {
+            return Ok(file);
+        }
     }
 }
 
@@ -272,5 +284,34 @@ pub fn clean(dir: &Path, tools: &[Tool]) -> anyhow::Result<Vec<String>> {
         Ok(removed)
     } else {
         bail!("left by a box that was killed, and not to be removed:\n  {}", failed.join("\n  "))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_lock_is_on_the_file_that_others_see() {
+        let dir = std::env::temp_dir().join(format!("narrows-lock-{}", std::process::id()));
+        fs::create_dir_all(&dir).unwrap();
+        let path = dir.join("box.json");
+        // One starts and cleans, over and over, while another starts.
+        std::thread::scope(|scope| {
+            let cleaner = scope.spawn(|| {
+                for _ in 0..2000 {
+                    if let Ok(file) = lock(&path) {
+                        let _ = fs::remove_file(&path);
+                        drop(file);
+                    }
+                }
+            });
+            while !cleaner.is_finished() {
+                if let Ok(file) = lock(&path) {
+                    assert_eq!(fs::metadata(&path).unwrap().ino(), file.metadata().unwrap().ino());
+                }
+            }
+        });
+        fs::remove_dir_all(&dir).unwrap();
     }
 }

@@ -6,7 +6,8 @@
 //! 2. when the original has been acknowledged, while that acknowledgment cannot have reached the sender before it sent
 //!    the copy: for one round trip of the far side after the acknowledgment passed;
 //! 3. when the original has left and its acknowledgment cannot be back yet; once for each original, so that a segment
-//!    lost behind us is repaired by the next timeout at the latest.
+//!    lost behind us is repaired by the next timeout at the latest; and not where duplicate acknowledgments or SACK
+//!    blocks show that it was lost.
 //!
 //! Nothing is withheld for good: in (2) and (3) time runs out, in (1) the original is protected from being dropped.
 

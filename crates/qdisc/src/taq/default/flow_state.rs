@@ -123,11 +123,13 @@ impl FlowState {
     }
 
     /// Notes the acknowledgment of a passing packet.
-    pub fn acknowledged(&mut self, now: Instant, ack: SeqNum) {
-        if self.highest_ack.is_none_or(|a| a.before(ack)) {
-            self.highest_ack = Some(ack);
+    pub fn acknowledged(&mut self, now: Instant, tcp: &TcpHeader) {
+        if self.highest_ack.is_none_or(|a| a.before(tcp.ack)) {
+            self.highest_ack = Some(tcp.ack);
             self.acked_at = now;
-            self.repair.acknowledged(ack);
+            self.repair.acknowledged(tcp.ack);
+        } else if self.highest_ack == Some(tcp.ack) && tcp.is_pure_ack() {
+            self.repair.repeated(tcp);
         }
     }
 

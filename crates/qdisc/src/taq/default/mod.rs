@@ -173,6 +173,10 @@ impl<P: Packet> DefaultMode<P> {
         if slot.highest_ack.is_some_and(|a| end.at_or_before(a)) {
             return far.is_some_and(|far| now.since(slot.acked_at) < margin(far));
         }
+        if slot.repair.shows_loss() && slot.highest_ack.is_some_and(|a| a.at_or_before(seq)) {
+            // Lost behind the box.
+            return false;
+        }
         // 40 ms: the delayed acknowledgment of common stacks.
         near.zip(far).is_some_and(|(near, far)| {
             slot.departures.suppress(seq, end, now, margin(near + far) + Duration::from_millis(40))

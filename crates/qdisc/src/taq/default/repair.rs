@@ -6,6 +6,7 @@
 //! wanted. An ECN-capable packet is marked instead, by the same rule, once for each window.
 
 use narrows_units::{Duration, Instant, SeqNum};
+use narrows_wire::TcpHeader;
 
 use super::packets::{FlowQueue, PacketSlab};
 use crate::Packet;
@@ -13,10 +14,12 @@ use crate::Packet;
 /// Duplicate acknowledgments that make a fast retransmit (RFC 5681, DupThresh).
 const DUP_THRESH: u32 = 3;
 
-/// The loss or mark a flow has still to answer.
+/// The loss or mark a flow has still to answer, and losses behind the box.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Repair {
     open: bool,
+    /// Acknowledgments that repeated the last; [`DUP_THRESH`] at once where a SACK block says the same.
+    duplicates: u8,
     end: SeqNum,
     since: Instant,
 }
@@ -24,11 +27,25 @@ pub struct Repair {
 impl Repair {
     /// Notes a drop or mark of what ends at `end`.
     pub fn open(&mut self, end: SeqNum, now: Instant) {
-        *self = Self { open: true, end, since: now };
+        *self = Self { open: true, end, since: now, ..*self };
     }
-    /// The receiver has everything up to `ack`.
+    /// The receiver has everything up to `ack`, which it had not before.
     pub fn acknowledged(&mut self, ack: SeqNum) {
         self.open &= !self.end.at_or_before(ack);
+        self.duplicates = 0;
+    }
+    /// The receiver has something else again, and what comes after `ack` not.
+    pub fn repeated(&mut self, tcp: &TcpHeader) {
+        if tcp.sack.as_slice().iter().any(|(left, _)| tcp.ack.before(*left)) {
+            self.duplicates = DUP_THRESH as u8;
+        } else if tcp.sack.as_slice().is_empty() {
+            // A block below `ack` reports a copy (RFC 2883).
+            self.duplicates = self.duplicates.saturating_add(1);
+        }
+    }
+    /// Whether the receiver's acknowledgments show that a packet is missing there (RFC 5681, section 3.2; RFC 6675).
+    pub const fn shows_loss(&self) -> bool {
+        self.duplicates >= DUP_THRESH as u8
     }
     /// Whether another drop must wait; `patience` bounds it for flows whose acknowledgments are not seen.
     pub fn is_open(&self, now: Instant, patience: Duration) -> bool {

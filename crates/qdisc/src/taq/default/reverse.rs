@@ -32,7 +32,7 @@ impl<P: Packet> DefaultMode<P> {
             } else if tcp.flags.has(Flags::RST) {
                 self.purge(now, id.0, verdicts);
             } else if tcp.flags.has(Flags::ACK) {
-                self.flows[id.0 as usize].acknowledged(now, tcp.ack);
+                self.flows[id.0 as usize].acknowledged(now, &tcp);
                 if let Some(window) = self.clamped_window(id, &tcp)
                     && packet.set_window(window)
                 {

@@ -1,3 +1,5 @@
+mod losses;
+
 use std::net::IpAddr;
 
 use narrows_units::{Bytes, Duration, Ecn, Instant, Rate, SeqNum};
