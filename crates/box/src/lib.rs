@@ -4,6 +4,7 @@
 mod backend;
 mod bypass;
 mod channel;
+mod check;
 mod control;
 mod doctor;
 mod engine;
@@ -30,6 +31,7 @@ mod watchdog;
 
 pub use backend::{Backend, Scripted};
 pub use channel::{Channel, ErrorCounters};
+pub use check::{Check, check};
 pub use control::{default_path, fetch, fetch_text};
 pub use doctor::{Finding, Need, can_run, examine};
 pub use engine::{Engine, Step};

@@ -87,6 +87,9 @@ pub struct Live<'a, C> {
     late: Option<Instant>,
     /// How often traffic has passed by because the box did not answer.
     bypassed: u64,
+    /// Whether systemd wants signs of life too (`WatchdogSec`).
+    systemd: bool,
+    told_systemd: Instant,
 }
 
 impl<'a, C: Channel> Live<'a, C> {
@@ -115,6 +118,8 @@ impl<'a, C: Channel> Live<'a, C> {
             stepped: now(),
             late: None,
             bypassed: 0,
+            systemd: sd_notify::watchdog_enabled().is_some(),
+            told_systemd: Instant::ZERO,
         };
         live.load_circuits();
         live
@@ -177,6 +182,10 @@ impl<'a, C: Channel> Live<'a, C> {
     fn show_life(&mut self, at: Instant, tell: &mut dyn FnMut(Notice)) {
         let gap = at.since(self.stepped);
         self.stepped = at;
+        if self.systemd && at.since(self.told_systemd) >= Duration::from_secs(1) {
+            self.told_systemd = at;
+            let _ = sd_notify::notify(&[sd_notify::NotifyState::Watchdog]);
+        }
         let Some(watchdog) = &mut self.watched.watchdog else { return };
         let mut lives = watchdog.beat(at);
         if gap >= LATE && self.channel.discard_late() {

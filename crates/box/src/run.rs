@@ -9,6 +9,7 @@ use std::sync::Arc;
 use anyhow::{Context, bail};
 use nix::sys::signal::{SigSet, Signal};
 use nix::sys::signalfd::{SfdFlags, SignalFd};
+use sd_notify::NotifyState;
 
 use super::bypass::Bypass;
 use super::channel::Channel;
@@ -123,7 +124,7 @@ fn signals() -> anyhow::Result<SignalFd> {
 }
 
 /// Whether both interfaces are ports of one bridge.
-fn bridged(settings: &Settings, lan: &Interface, wan: &Interface) -> anyhow::Result<bool> {
+pub fn bridged(settings: &Settings, lan: &Interface, wan: &Interface) -> anyhow::Result<bool> {
     match (settings.backend, lan.bridge, wan.bridge) {
         (BackendKind::Packet, None, None) => Ok(false),
         (BackendKind::Packet, l, _) => {
@@ -262,6 +263,8 @@ impl Setup<'_> {
         let watched = Watched { watchdog: Some(watchdog), bypass };
         let mut live =
             Live::new(self.source, &self.settings, channel, endpoints.publisher, endpoints.monitor, watched);
+        // To systemd, where it has started us.
+        let _ = sd_notify::notify(&[NotifyState::Ready]);
         tell(Notice::Running(format!(
             "{} <-> {} by {way}, down {}, up {}",
             self.settings.lan,
@@ -272,6 +275,7 @@ impl Setup<'_> {
         let signals = &self.signals;
         // Should a discipline fail, packets must still flow and the rules must still go.
         let outcome = guarded(|| live.run(signals, tell));
+        let _ = sd_notify::notify(&[NotifyState::Stopping]);
         live.dismiss_watchdog();
         let rules = match outcome {
             Ok(()) => live.step_while(|| self.claim.remove_rules(&self.tools)),

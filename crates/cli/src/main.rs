@@ -18,6 +18,8 @@ struct Cli {
 enum Command {
     /// Shape and queue a live link
     Run(cmd::run::Args),
+    /// Say what settings mean and what is wrong with them, without starting
+    Check(cmd::run::CheckArgs),
     /// Show what a running box does now
     Status(cmd::status::Args),
     /// Watch a running box
@@ -63,6 +65,7 @@ enum Command {
 fn main() -> ExitCode {
     let result = match Cli::parse().command {
         Command::Run(args) => cmd::run::main(args),
+        Command::Check(args) => cmd::run::check(args),
         Command::Watchdog => narrows_box::watchdog().map(|()| ExitCode::SUCCESS),
         Command::Status(args) => cmd::status::main(args),
         Command::Top(args) => cmd::top::main(args),

@@ -115,3 +115,21 @@ fn a_log_that_nobody_reads_holds_no_packet() {
     assert_eq!(running.status().bypassed, 0);
     running.stop();
 }
+
+#[test]
+fn a_service_manager_hears_how_it_is() {
+    let Some(world) = World::try_new(Kind::Routed) else { return };
+    let manager = std::os::unix::net::UnixDatagram::bind(world.notify_socket()).unwrap();
+    manager.set_read_timeout(Some(Duration::from_secs(30))).unwrap();
+    let running = world.start("--down 4mbit --discipline fifo:20");
+    let hear = || {
+        let mut buffer = [0; 100];
+        let n = manager.recv(&mut buffer).unwrap();
+        String::from_utf8_lossy(&buffer[..n]).trim().to_owned()
+    };
+    let first: Vec<_> = (0..3).map(|_| hear()).collect();
+    assert_eq!(first, ["READY=1", "WATCHDOG=1", "WATCHDOG=1"]);
+    running.stop();
+    let last = std::iter::repeat_with(hear).find(|word| word != "WATCHDOG=1");
+    assert_eq!(last.as_deref(), Some("STOPPING=1"));
+}

@@ -3,6 +3,7 @@
 
 #![expect(clippy::unwrap_used, reason = "a panic in a test is the report")]
 
+mod check;
 mod clamp;
 mod disciplines;
 mod faults;

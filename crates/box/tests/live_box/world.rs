@@ -235,11 +235,18 @@ impl World {
         let mut command = self.narrows("run --lan lan --wan wan");
         command.args(args.split_whitespace());
         command.arg("--control").arg(self.control()).arg("--state-dir").arg(self.state());
+        // As systemd starts a service of type notify with a watchdog.
+        command.env("NOTIFY_SOCKET", self.notify_socket()).env("WATCHDOG_USEC", "10000000");
         command
     }
 
     pub fn control(&self) -> PathBuf {
         self.dir.join("control.sock")
+    }
+
+    /// Where the box tells a service manager how it is.
+    pub fn notify_socket(&self) -> PathBuf {
+        self.dir.join("notify")
     }
 
     pub fn state(&self) -> PathBuf {

@@ -1,4 +1,4 @@
-//! `narrows run`: shape and queue a live link.
+//! `narrows run`: shape and queue a live link; `narrows check`: what that would mean.
 
 use std::io::Write;
 use std::net::SocketAddr;
@@ -14,6 +14,14 @@ use narrows_units::Rate;
 pub struct Args {
     #[command(flatten)]
     flags: Box<Flags>,
+}
+
+/// Arguments of `narrows check`.
+#[derive(clap::Args)]
+pub struct CheckArgs {
+    /// The settings, in TOML
+    #[arg(value_name = "FILE")]
+    config: PathBuf,
 }
 
 /// Each has the same name in a settings file, with _ for -.
@@ -117,6 +125,18 @@ impl Flags {
 pub fn main(args: Args) -> anyhow::Result<ExitCode> {
     live::run(&args.flags.source(), write)?;
     Ok(ExitCode::SUCCESS)
+}
+
+/// Runs `narrows check`: success if nothing is wrong.
+pub fn check(args: CheckArgs) -> anyhow::Result<ExitCode> {
+    let found = live::check(&Source { flags: Options::default(), config: Some(args.config) })?;
+    found.means.iter().for_each(|line| println!("{line}"));
+    found.wrong.iter().for_each(|line| println!("WRONG  {line}"));
+    if found.wrong.is_empty() {
+        println!("Nothing is wrong; nothing was started.");
+        return Ok(ExitCode::SUCCESS);
+    }
+    Ok(ExitCode::FAILURE)
 }
 
 fn write(news: Notice) {

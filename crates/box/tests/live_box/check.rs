@@ -1,0 +1,55 @@
+//! `narrows check`: what settings mean, without starting.
+
+use crate::world::{Kind, World};
+
+fn check(world: &World, settings: &str) -> (Option<i32>, String) {
+    world.configure(settings);
+    let file = world.dir.join("box.toml");
+    let out = world.narrows(&format!("check {}", file.display())).output().unwrap();
+    let said = [out.stdout, out.stderr].map(|bytes| String::from_utf8_lossy(&bytes).into_owned());
+    (out.status.code(), said.concat())
+}
+
+#[test]
+fn it_says_what_settings_mean_and_starts_nothing() {
+    let Some(world) = World::try_new(Kind::Routed) else { return };
+    let before = world.rules();
+    let (code, said) = check(&world, "lan = 'lan'\nwan = 'wan'\ndown = '600kbit'\nup = '128kbit'\n");
+    assert_eq!(code, Some(0), "{said}");
+    for words in [
+        "users are behind lan and the wide network behind wan, packets up to 1500 bytes",
+        // 1514 bytes at 600 kbit/s are 20.2 ms, so 148 users fill a round of 3 s; 94.6 ms and 31 at 128 kbit/s.
+        "down: 600kbit by taq; a full packet takes 20 ms on the link; while 148 users or more",
+        "up: 128kbit by taq; a full packet takes 94 ms on the link; while 31 users or more",
+        "Nothing is wrong",
+    ] {
+        assert!(said.contains(words), "{words}: {said}");
+    }
+    assert_eq!(world.rules(), before);
+    assert!(!world.state().exists());
+}
+
+#[test]
+fn it_names_what_is_wrong_and_the_remedy() {
+    let Some(world) = World::try_new(Kind::Routed) else { return };
+    for (settings, code, words) in [
+        ("lan = 'lan'\nwan = 'wan'\n", 1, "neither down nor up has a rate"),
+        (
+            "lan = 'lan'\nwan = 'nosuch'\ndown = '1mbit'\n",
+            1,
+            "no network interface is called 'nosuch': see `ip link`",
+        ),
+        (
+            "lan = 'lan'\nwan = 'wan'\ndown = '1mbit'\npage = '0.0.0.0:80'\n",
+            1,
+            "127.0.0.1 is for this machine alone",
+        ),
+        ("lan = 'lan'\nwan = 'wan'\ndwon = '1mbit'\n", 2, "line 3: dwon: no such key"),
+    ] {
+        let (got, said) = check(&world, settings);
+        assert!(got == Some(code) && said.contains(words), "{settings}: {got:?} {said}");
+    }
+    world.ip("b", "link set wan down");
+    let (code, said) = check(&world, "lan = 'lan'\nwan = 'wan'\ndown = '1mbit'\n");
+    assert!(code == Some(1) && said.contains("wan is down: ip link set wan up"), "{said}");
+}
