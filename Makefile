@@ -8,7 +8,7 @@ FUZZ_SECONDS ?= 60
 ARGS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help setup setup-build build box demo quick test fresh python-test wheel lint lints bench bounds claims gallery league peers docs fuzz clean
+.PHONY: help setup setup-build build box deb demo quick test fresh python-test wheel lint lints bench bounds claims gallery league peers docs fuzz clean
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-11s %s\n", $$1, $$2 }' Makefile
@@ -24,6 +24,9 @@ build: setup-build ## target/release/narrows
 
 box: setup-build ## target/release/narrows for a router: run, status, top and doctor alone
 	cargo build --release -p narrows-cli --no-default-features --features http
+
+deb: setup-build ## the box as a Debian package, unpacked and tried: target/debian
+	@scripts/deb
 
 # Built with what it needs and no more, in a profile that is quick to build.
 demo: setup-build ## a thin link getting better, with real kernel TCP: at most 5 minutes

@@ -13,6 +13,7 @@ pub mod lab;
 pub mod league;
 #[cfg(feature = "research")]
 pub mod model;
+pub mod packaging;
 #[cfg(feature = "research")]
 pub mod plan;
 #[cfg(feature = "research")]

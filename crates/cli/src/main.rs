@@ -2,7 +2,7 @@
 
 use std::process::ExitCode;
 
-use clap::{Parser, Subcommand};
+use clap::{CommandFactory as _, Parser, Subcommand};
 
 mod cmd;
 
@@ -53,6 +53,9 @@ enum Command {
     /// Bring congestion controls of ours into the running kernel
     #[cfg(feature = "lab")]
     Senders(cmd::senders::Args),
+    /// Write manual pages and completions of shells into a folder, for packages
+    #[command(hide = true)]
+    Packaging(cmd::packaging::Args),
     /// The process that lets traffic pass while a box does not answer
     #[command(hide = true)]
     Watchdog,
@@ -66,6 +69,7 @@ fn main() -> ExitCode {
     let result = match Cli::parse().command {
         Command::Run(args) => cmd::run::main(args),
         Command::Check(args) => cmd::run::check(args),
+        Command::Packaging(args) => cmd::packaging::main(&args, Cli::command()),
         Command::Watchdog => narrows_box::watchdog().map(|()| ExitCode::SUCCESS),
         Command::Status(args) => cmd::status::main(args),
         Command::Top(args) => cmd::top::main(args),

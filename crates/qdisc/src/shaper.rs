@@ -4,7 +4,7 @@
 //! (14 bytes for Ethernet, 8 more for PPPoE, 8 for AAL5's trailer), a least length of what that makes (`mpu`), and then
 //! the cells of ATM (48 bytes of payload in each 53) or the 64/65 coding of PTM, as in `tc-stab` and CAKE.
 //!
-//! A driver that wakes late catches up, by at most the time of one full packet or [`LATENESS`], whichever is longer: so
+//! A driver that wakes late catches up, by at most one full packet or [`LATENESS`], whichever is longer: so
 //! the rate is met without fine timers, and on a virtual machine whose processor is taken away for tens of milliseconds.
 //! Only time in which packets waited is made up for, so no more ever leaves than the link itself would have sent since
 //! the queue began, and one MTU.
@@ -30,8 +30,8 @@ pub enum Framing {
     Ptm,
 }
 
-/// How late a program in user space may be, now and then, on a machine that has other work or is virtual. What is made up
-/// for at once waits in the modem instead: more would be a stall there.
+/// How late a program in user space may be, now and then, on a machine that has other work or is virtual. What is made
+/// up for at once waits in the modem instead: more would be a stall there.
 const LATENESS: Duration = Duration::from_millis(200);
 
 /// The link a shaper imitates.

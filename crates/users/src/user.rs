@@ -45,10 +45,17 @@ impl User {
         Self(CIRCUITS | id.0 as u128)
     }
 
+    /// All of whom nothing has been heard, as one.
+    pub const STRANGERS: Self = Self(CIRCUITS | u32::MAX as u128);
+
     /// The circuit, if it is one.
     #[must_use]
     pub const fn as_circuit(self) -> Option<CircuitId> {
-        if self.0 & CIRCUITS == CIRCUITS { Some(CircuitId(self.0 as u32)) } else { None }
+        if self.0 & CIRCUITS == CIRCUITS && self.0 != Self::STRANGERS.0 {
+            Some(CircuitId(self.0 as u32))
+        } else {
+            None
+        }
     }
 
     /// The address, or the first of its prefix.

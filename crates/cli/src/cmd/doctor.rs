@@ -20,6 +20,7 @@ pub struct Args {
 pub fn main(args: Args) -> anyhow::Result<ExitCode> {
     if args.clean {
         // Without a packet filter there are no rules to be left, but there may be namespaces.
+        #[cfg_attr(not(feature = "lab"), expect(unused_mut, reason = "the lab adds to it"))]
         let mut removed = live::clean(&args.state_dir, &Tool::find().unwrap_or_default())?;
         #[cfg(feature = "lab")]
         removed.extend(narrows_lab::sweep());

@@ -69,6 +69,8 @@ pub struct UserState<S> {
     pub place: Place,
     /// It waits for its rate, and stands in no list.
     aside: bool,
+    /// It has sent something itself.
+    heard: bool,
     /// Of a new user: when it is served at the latest.
     pub due: u16,
     /// Flows with packets waiting.
@@ -140,6 +142,8 @@ pub struct Users<S> {
     /// Those who wait for their rates, by when they may go on.
     aside: BTreeSet<(Instant, u32)>,
     rates: CircuitRates,
+    /// Whether any user has been heard: where nothing is, the other direction is not seen.
+    heard: bool,
     serving: Serving,
     /// Nearly the user with most packets waiting: nobody had more when its packets last came.
     fullest: u32,
@@ -167,6 +171,7 @@ impl<S> Users<S> {
             },
             aside: BTreeSet::new(),
             rates: Arc::default(),
+            heard: false,
             serving: Serving { user: NIL, place: Place::Idle },
             fullest: NIL,
         }
@@ -196,6 +201,7 @@ impl<S> Users<S> {
             links: Links::NONE,
             place: Place::Idle,
             aside: false,
+            heard: false,
             due: 0,
             flows: 0,
             packets: 0,
@@ -218,6 +224,18 @@ impl<S> Users<S> {
     /// Whether a record that may be gone is this user's.
     pub fn is_of(&self, at: u32, user: User) -> bool {
         self.slab.get(at).is_some_and(|state| state.user == user)
+    }
+
+    /// A user has sent something.
+    pub fn hear(&mut self, at: u32) {
+        self.heard = true;
+        self.slab.at_mut(at).heard = true;
+    }
+
+    /// Whether nothing has been heard of this user, while others are heard. `likely` may be its record.
+    pub fn is_stranger(&self, user: User, likely: Option<u32>) -> bool {
+        let known = || likely.filter(|at| self.is_of(*at, user)).or_else(|| self.find(user));
+        self.heard && !known().is_some_and(|at| self.at(at).heard)
     }
 
     /// Has a record fetched from memory, should it be there.

@@ -1,9 +1,7 @@
 //! Deficit round robin in bytes over the old flows, and which flows go before them; the same of users, where the link
 //! is shared between users first ([`crate::users`]).
 
-use narrows_flow::FlowId;
 use narrows_units::{Bytes, Duration, Instant};
-use narrows_users::User;
 
 use super::flow_state::{FlowList, FlowState, NEVER};
 use super::old_flows::Patience;
@@ -89,7 +87,8 @@ impl<P: Packet> DefaultMode<P> {
     fn enter_user(&mut self, id: u32) -> Option<u32> {
         let queue = &self.flows[id as usize].queue;
         let circuit = queue.head().and_then(|at| self.packets.get(at).packet.circuit());
-        let user = || circuit.map_or_else(|| self.tracker.user(FlowId(id)), User::circuit);
+        self.turns.by_user.as_ref()?;
+        let user = self.user(id, circuit);
         self.turns.enter(id, user)
     }
 

@@ -1,6 +1,5 @@
 //! How loaded the link is, and who is admitted.
 
-use narrows_flow::FlowId;
 use narrows_units::{Bytes, Duration, Instant, Rate};
 use narrows_users::User;
 
@@ -76,11 +75,12 @@ impl<P: Packet> DefaultMode<P> {
 
     /// The record of the user of a packet that comes for a flow, where there are users.
     pub(super) fn user_of(&mut self, id: u32, packet: &P) -> Option<u32> {
+        let by = self.turns.by_user.as_ref()?;
         // Whose a flow with packets waiting is does not change.
         if self.flows[id as usize].place != FlowList::Idle {
-            return self.turns.by_user.as_ref().and_then(|by| by.of(id));
+            return by.of(id);
         }
-        let user = || packet.circuit().map_or_else(|| self.tracker.user(FlowId(id)), User::circuit);
+        let user = self.user(id, packet.circuit());
         self.turns.enter(id, user)
     }
 

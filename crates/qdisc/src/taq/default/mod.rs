@@ -32,6 +32,7 @@ mod packets;
 mod quic;
 mod repair;
 mod reverse;
+mod strangers;
 #[cfg(test)]
 mod tests;
 mod turns;
@@ -342,7 +343,8 @@ impl<P: Packet> DefaultMode<P> {
 impl<P: Packet> Qdisc<P> for DefaultMode<P> {
     fn enqueue(&mut self, now: Instant, packet: P, verdicts: &mut Verdicts<P>) {
         self.counters.arrive(packet.len());
-        if !self.common.admission || !Admission::<P>::is_connection_request(packet.header()) {
+        let request = self.common.admission && Admission::<P>::is_connection_request(packet.header());
+        if !request || self.goes_to_a_stranger(&packet) {
             self.admit(now, packet, verdicts);
         } else if let Some(packet) = self.request(now, SynDirection::Own, packet, verdicts) {
             self.admit(now, packet, verdicts);

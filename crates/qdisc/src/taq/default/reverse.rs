@@ -19,6 +19,7 @@ impl<P: Packet> DefaultMode<P> {
             self.refused(now, &refused, verdicts);
         }
         let id = self.tracker.reverse(now, packet.header());
+        self.hear(id, &packet);
         if let Some(id) = id.filter(|_| packet.header().key.proto == Proto::UDP) {
             self.quic_answered(now, id);
         }

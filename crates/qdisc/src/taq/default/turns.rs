@@ -148,6 +148,11 @@ pub struct ByUser {
 }
 
 impl ByUser {
+    fn find_or_make(&mut self, user: User) -> u32 {
+        let (rules, credit) = (self.rules, self.new_quantum);
+        self.users.find_or_make(user, || (FlowLists::new(rules), credit))
+    }
+
     /// The record of a flow's user, which may be another's by now if nothing of the flow waits.
     pub fn of(&self, id: u32) -> Option<u32> {
         self.of.get(id as usize).copied()
@@ -186,19 +191,25 @@ impl Turns {
     }
 
     /// The user of a flow that has a packet from now on; `None` where there are no users.
-    pub fn enter(&mut self, id: u32, user: impl FnOnce() -> User) -> Option<u32> {
+    pub fn enter(&mut self, id: u32, user: User) -> Option<u32> {
         let by = self.by_user.as_mut()?;
         let at = id as usize;
         if by.of.len() <= at {
             by.of.resize(at + 1, u32::MAX);
         }
-        let user = user();
         // It mostly is whose it was.
         if !by.users.is_of(by.of[at], user) {
-            let (rules, credit) = (by.rules, by.new_quantum);
-            by.of[at] = by.users.find_or_make(user, || (FlowLists::new(rules), credit));
+            by.of[at] = by.find_or_make(user);
         }
         Some(by.of[at])
+    }
+
+    /// A user has sent something, of flow `id` if that is known.
+    pub fn hear(&mut self, user: User, id: Option<u32>) {
+        let Some(by) = &mut self.by_user else { return };
+        let likely = id.and_then(|id| by.of(id)).filter(|at| by.users.is_of(*at, user));
+        let at = likely.unwrap_or_else(|| by.find_or_make(user));
+        by.users.hear(at);
     }
 
     /// Has the record of a flow's user fetched that is needed soon.

@@ -1,0 +1,48 @@
+//! Users of whom nothing has been heard share as one.
+//!
+//! Whoever sends to a range of addresses, as a scan does, makes a new user of each, and new users go first. So what
+//! goes to somebody who has not sent a packet since it was last forgotten has, all together, the share of one user. The
+//! first packet of a connection or of QUIC comes from the user, so nobody who asked for something waits for this. Nor
+//! do calls to strangers stand in the line of users who want to be admitted.
+//!
+//! Only where users receive what is queued, and where the other direction is seen at all.
+
+use narrows_flow::FlowId;
+use narrows_users::{CircuitId, Side, User};
+
+use super::DefaultMode;
+use crate::Packet;
+
+impl<P: Packet> DefaultMode<P> {
+    /// The user that a flow counts for.
+    pub(super) fn user(&self, id: u32, circuit: Option<CircuitId>) -> User {
+        if let Some(circuit) = circuit {
+            return User::circuit(circuit);
+        }
+        let user = self.tracker.user(FlowId(id));
+        let Some(by) = self.turns.by_user.as_ref().filter(|_| self.link.users == Side::Destination) else {
+            return user;
+        };
+        if by.users.is_stranger(user, by.of(id)) { User::STRANGERS } else { user }
+    }
+
+    /// Whether a packet goes to somebody of whom nothing has been heard.
+    pub(super) fn goes_to_a_stranger(&self, packet: &P) -> bool {
+        let Some(by) = self.turns.by_user.as_ref().filter(|_| self.link.users == Side::Destination) else {
+            return false;
+        };
+        let rule = self.common.users(&self.link, true);
+        packet.circuit().is_none() && by.users.is_stranger(rule.user(&packet.header().key, None), None)
+    }
+
+    /// Notes who has sent a packet of the other direction, of flow `id` if that is known.
+    pub(super) fn hear(&mut self, id: Option<FlowId>, packet: &P) {
+        if self.link.users != Side::Destination || packet.circuit().is_some() {
+            return;
+        }
+        let rule = self.common.users(&self.link, true);
+        let user = || rule.user(&packet.header().key.reverse(), None);
+        let user = id.map_or_else(user, |id| self.tracker.user(id));
+        self.turns.hear(user, id.map(|id| id.0));
+    }
+}
