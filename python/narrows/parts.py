@@ -304,7 +304,7 @@ class Claim:
     sentence: str | None = None
     """Which sentence of the source it judges, by section (default ""; sim only)."""
     reading: str | None = None
-    """``paper`` (its verdict), ``variant`` (another reading) or ``ours`` (default paper, without a source ours; sim only)."""
+    """``paper``, ``variant`` or ``ours``: counted apart (default paper, without a source ours; sim only)."""
     paper: str | None = None
     """The source's own value, as a report shows it; empty if it gives none (default ""; sim only)."""
     expr: str | None = None
