@@ -17,7 +17,7 @@ pub(super) enum NextState {
     Timeout,
     /// A timeout of a flow that has a loss in this epoch or the last: "multiple losses are much harder" (4.1 s10, s12).
     SecondLoss,
-    /// A repetitive timeout: a retransmission of a flow, or what follows it at once (3.2; 4.1 s13).
+    /// A repetitive timeout: the flow is in timeout recovery (4 s2; 3.2).
     Repeated,
 }
 
@@ -29,14 +29,15 @@ impl NextState {
 /// The least window in which fast retransmit repairs a loss (3.1: three more packets must get through).
 const REPAIRABLE_WINDOW: u32 = 4;
 
-/// Whether the flow lost a packet in this epoch or the last: here, or elsewhere, as a retransmission tells (4.1 s3).
-pub(super) fn lost_lately(flow: &Flow) -> bool {
-    flow.drops_cur() + flow.drops_prev() + flow.recent_retransmissions() > 0
+/// Packets of the flow that were dropped here in this epoch or the last (3.3 s8d; 4.1 s12).
+pub(super) const fn drops_lately(flow: &Flow) -> u32 {
+    flow.drops_cur() + flow.drops_prev()
 }
 
 /// The state the sender comes to if this packet, which is no retransmission, is dropped now.
 pub(super) fn after_loss(flow: &Flow, kind: PacketKind) -> NextState {
-    if matches!(kind, PacketKind::PureAck | PacketKind::KeepAlive | PacketKind::WindowProbe | PacketKind::Rst) {
+    if matches!(kind, PacketKind::PureAck | PacketKind::KeepAlive | PacketKind::WindowProbe | PacketKind::Rst)
+    {
         return NextState::LossRecovery;
     }
     match flow.phase() {
@@ -44,10 +45,8 @@ pub(super) fn after_loss(flow: &Flow, kind: PacketKind) -> NextState {
         None if flow.is_tcp() => NextState::Timeout,
         None => NextState::LossRecovery,
         Some(Phase::TimeoutRecovery | Phase::TimeoutSilence | Phase::ExtendedSilence) => NextState::Repeated,
-        // Slow start that follows a repair: the back-off is not forgotten yet (3.1.1).
-        Some(Phase::SlowStart) if flow.recent_retransmissions() > 0 => NextState::Repeated,
         Some(Phase::LossRecovery) => NextState::SecondLoss,
-        Some(_) if lost_lately(flow) => NextState::SecondLoss,
+        Some(_) if drops_lately(flow) > 0 => NextState::SecondLoss,
         Some(_) if flow.window_pkts() >= REPAIRABLE_WINDOW => NextState::LossRecovery,
         Some(_) => NextState::Timeout,
     }
