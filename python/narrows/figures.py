@@ -199,7 +199,7 @@ def _claims(section: dict[str, Any]) -> _native.Table:
     claims = section["claims"]
     columns: dict[str, Any] = {
         name: np.asarray([claim[name] for claim in claims], dtype=str)
-        for name in ("text", "source", "bound", "outcome", "expected")
+        for name in ("text", "source", "sentence", "reading", "bound", "outcome", "expected")
     }
     columns["worst"] = np.asarray([np.nan if c["worst"] is None else c["worst"] for c in claims], dtype=np.float64)
     columns["at"] = np.asarray([claim["at"] for claim in claims], dtype=str)

@@ -301,6 +301,10 @@ class Claim:
     """The sentence (needed; sim only)."""
     source: str | None = None
     """Where it is from (default ""; sim only)."""
+    sentence: str | None = None
+    """Which sentence of the source it judges, by section (default ""; sim only)."""
+    reading: str | None = None
+    """``paper``, ``variant`` or ``ours``: counted apart (default paper, without a source ours; sim only)."""
     paper: str | None = None
     """The source's own value, as a report shows it; empty if it gives none (default ""; sim only)."""
     expr: str | None = None

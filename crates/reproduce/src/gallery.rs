@@ -4,6 +4,7 @@ use std::path::Path;
 
 use anyhow::{Context as _, bail};
 use narrows_plot::{Axes, Curve, figure_svg};
+use narrows_scenario::Reading;
 
 use crate::cache::Cache;
 use crate::catalogue::{Figure, Paper};
@@ -30,11 +31,11 @@ pub fn write(chosen: &[(&Paper, Vec<&Figure>)], cache: &Cache<'_>, folder: &Path
     for (paper, figures) in chosen {
         let sections = made(paper, cache)?;
         let rows = rows_judged(&rows_of(paper, &sections));
-        let mut words = Score::of_paper(&sections).words();
+        let [mut words, variants, ours] = Reading::ALL.map(|r| Score::of_paper(&sections, r).words());
         if let Some(less) = less(&sections) {
             words += &format!(" ({less})");
         }
-        scores += &format!("| {} | {words} | {rows} |\n", paper.short);
+        scores += &format!("| {} | {words} | {variants} | {ours} | {rows} |\n", paper.short);
         body +=
             &format!("\n## {}\n\n{}, \"{}\", {}.\n", paper.short, paper.authors, paper.title, paper.venue);
         for figure in figures.iter().filter(|f| !f.gallery.is_empty()) {
@@ -59,8 +60,8 @@ The papers' key figures, run again and drawn on the papers' own axes. `make gall
 Marks lie between the least and the greatest of the seeds; dashed lines with rings were read from the paper or computed
 from its formulas. [`narrows reproduce`](how-to/reproduce.md) has every figure with its data, claims and reasons.
 
-| paper | its claims | rows judged |
-|---|---|---|
+| paper | its sentences | other readings | our own bounds | rows judged |
+|---|---|---|---|---|
 ";
 
 fn picture(paper: &Paper, figure: &Figure, section: &Section) -> String {
@@ -68,7 +69,7 @@ fn picture(paper: &Paper, figure: &Figure, section: &Section) -> String {
         if figure.gallery_charts.is_empty() { i < CHARTS } else { figure.gallery_charts.contains(&i) }
     };
     let charts = section.charts.iter().enumerate().filter(|(i, _)| wanted(*i));
-    let score = Score::of(section.claims.iter().filter(|c| !c.own));
+    let score = Score::of_reading(&section.claims, Reading::Paper);
     let runs: usize = section.files.iter().map(|f| f.runs).sum();
     let cut = if section.size == Size::Full { "" } else { ", cut down" };
     let subtitle = format!("Its claims: {}. {runs} runs{cut}.", score.words());

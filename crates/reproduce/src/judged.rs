@@ -17,8 +17,11 @@ pub struct Judged {
     pub rows: Vec<String>,
     /// Whether it must hold to the last digit the paper prints.
     pub exact: bool,
-    /// Whether it is ours and not the paper's.
-    pub own: bool,
+    /// What it counts as: `paper` where it is the verdict on a sentence of the paper, `variant` where that is read
+    /// otherwise, or `ours`.
+    pub reading: String,
+    /// Which sentence of the paper it judges.
+    pub sentence: String,
     /// The sentence.
     pub text: String,
     /// Where it is from.
@@ -93,7 +96,8 @@ impl Runs<'_> {
         let mut judged = Judged {
             exact: rows.iter().any(|r| self.figure.exact.contains(r)),
             rows,
-            own: claim.source.is_empty() || claim.source.split([' ', ';']).next() == Some("own"),
+            reading: claim.reading.word().to_owned(),
+            sentence: claim.sentence.clone(),
             text,
             source: claim.source.clone(),
             paper: claim.paper.clone(),

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::Context as _;
 use maud::{DOCTYPE, Markup, PreEscaped, html};
-use narrows_scenario::Formula;
+use narrows_scenario::{Formula, Reading};
 
 pub use rows::Score;
 pub(crate) use rows::{Row, less, rows_judged, rows_of};
@@ -83,15 +83,15 @@ fn front_page(rows: &[(&Paper, Vec<Made<'_>>)]) -> Markup {
             header {
                 h1 { "The papers, run again" }
                 p { "Each figure of five papers is simulated anew, drawn in the paper's own axes, and each of its \
-                 claims judged by a bound that stands beside it. Rows are those of the lists of experiments; claims \
-                 are the papers' own." }
+                 sentences that can be simulated judged once, by a bound that stands beside it. Other readings of a \
+                 sentence, and our own bounds, are judged too and counted apart." }
                 (verdicts_key())
             }
             table.front {
-                thead { tr { th { "paper" } th { "figures" } th { "rows judged" } th { "claims" } th {} } }
+                thead { tr { th { "paper" } th { "figures" } th { "rows judged" } th { "sentences" } th {} } }
                 tbody {
                     @for (paper, sections) in rows {
-                        @let score = Score::of_paper(sections);
+                        @let score = Score::of_paper(sections, Reading::Paper);
                         @let rows = rows_of(paper, sections);
                         tr {
                             td {
@@ -161,8 +161,7 @@ fn bar(score: Score) -> Markup {
 }
 
 fn page_of(paper: &Paper, sections: &[Made<'_>]) -> Markup {
-    let score = Score::of_paper(sections);
-    let own = Score::of(sections.iter().flat_map(|(_, s)| &s.claims).filter(|c| c.own));
+    let [score, variants, ours] = Reading::ALL.map(|r| Score::of_paper(sections, r));
     let rows = rows_of(paper, sections);
     frame(
         &format!("{}, run again", paper.short),
@@ -172,10 +171,11 @@ fn page_of(paper: &Paper, sections: &[Made<'_>]) -> Markup {
                 h1 { (paper.title) }
                 p { (paper.authors) ", " (paper.venue) }
                 p {
-                    "Of the paper's claims " b { (score.words()) } "; " (rows_judged(&rows)) " rows have a verdict, "
+                    "Of the paper's sentences " b { (score.words()) } "; " (rows_judged(&rows)) " rows have a verdict, "
                     (sections.len()) " of " (paper.figures.len()) " figures are run"
                     @if let Some(less) = less(sections) { " (" (less) ")" } "."
-                    @if own != Score::default() { " Of our own bounds " (own.words()) "." }
+                    @if variants != Score::default() { " Of other readings " (variants.words()) "." }
+                    @if ours != Score::default() { " Of our own bounds " (ours.words()) "." }
                 }
                 (bar(score))
                 (verdicts_key())
@@ -274,15 +274,22 @@ fn counted(n: usize, what: &str) -> String {
 }
 
 fn claims_table(claims: &[Judged]) -> Markup {
-    let (own, papers): (Vec<&Judged>, Vec<&Judged>) = claims.iter().partition(|c| c.own);
+    let of = |reading: Reading| claims.iter().filter(move |c| c.reading == reading.word());
     html! {
         table.claims {
             thead { tr { th { "verdict" } th { "claim" } th { "the paper" } th { "bound" } th { "here" }
                 th { "reason" } } }
             tbody {
-                @for c in &papers { (claim_row(c)) }
-                @if !own.is_empty() { tr.own { td colspan="6" { "Our own bounds, not the paper's" } } }
-                @for c in &own { (claim_row(c)) }
+                @for (reading, heading) in [
+                    (Reading::Paper, ""),
+                    (Reading::Variant, "Other readings of these sentences: counted apart"),
+                    (Reading::Ours, "Our own bounds, not the paper's: counted apart"),
+                ] {
+                    @if !heading.is_empty() && of(reading).next().is_some() {
+                        tr.own { td colspan="6" { (heading) } }
+                    }
+                    @for c in of(reading) { (claim_row(c)) }
+                }
             }
         }
     }

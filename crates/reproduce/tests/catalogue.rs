@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use narrows_reproduce::{Catalogue, Form, Size};
 use narrows_runner::RunPlan;
-use narrows_scenario::Formula;
+use narrows_scenario::{Formula, Reading};
 
 fn experiments() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../experiments")
@@ -46,7 +46,7 @@ fn every_row_of_a_figure_has_a_claim() {
             let due: BTreeSet<String> = figure.rows.iter().cloned().collect();
             assert_eq!(judged, due, "{}/{}", paper.id, figure.id);
             // A claim of the paper's belongs to a row, unless the figure is none of the paper's.
-            for claim in claims.iter().filter(|c| !figure.rows.is_empty() && !c.source.starts_with("own")) {
+            for claim in claims.iter().filter(|c| !figure.rows.is_empty() && c.reading != Reading::Ours) {
                 assert!(
                     !figure.rows_of(&claim.text).0.is_empty(),
                     "{}/{}: {}",
@@ -55,6 +55,31 @@ fn every_row_of_a_figure_has_a_claim() {
                     claim.text
                 );
             }
+        }
+    }
+}
+
+/// Papers each of whose claims names its sentence.
+const NAMED: &[&str] = &[];
+
+#[test]
+fn no_sentence_has_two_verdicts() {
+    for paper in Catalogue::load(&experiments()).unwrap().papers {
+        let files: BTreeSet<&String> = paper.figures.iter().flat_map(|f| &f.files).collect();
+        let plans = files.iter().map(|f| RunPlan::load(&paper.folder.join(f), &[]).unwrap().0);
+        let claims: Vec<_> = plans.flat_map(|p| p.claims).collect();
+        let of = |reading| claims.iter().filter(move |c| c.reading == reading);
+        let mut judged = BTreeSet::new();
+        for claim in of(Reading::Paper) {
+            let (id, text, sentence) = (&paper.id, &claim.text, &claim.sentence);
+            assert!(
+                !sentence.is_empty() || !NAMED.contains(&id.as_str()),
+                "{id}: of which sentence is '{text}'?"
+            );
+            assert!(sentence.is_empty() || judged.insert(sentence), "{id}: two verdicts on '{sentence}'");
+        }
+        for claim in of(Reading::Variant) {
+            assert!(judged.contains(&claim.sentence), "{}: no verdict on '{}'", paper.id, claim.sentence);
         }
     }
 }

@@ -323,7 +323,7 @@ fn claims_are_judged_and_written() {
     assert!(outcomes[2].unwrap_err().contains("did you mean 'jain'"), "{outcomes:?}");
     let csv = fs::read_to_string(place.0.join("claims.csv")).unwrap();
     let lines: Vec<&str> = csv.lines().collect();
-    assert_eq!(lines[1], "fair,here,min(jain{discipline=taq}),>= 0.5,holds,holds,0.5,,1,exact,");
+    assert_eq!(lines[1], "fair,here,min(jain{discipline=taq}),>= 0.5,holds,holds,0.5,,1,exact,,,paper");
     assert!(lines[2].contains("> 0.6,fails,holds,0.5,discipline=fifo:30 share=2000,4,"), "{}", lines[2]);
     assert!(lines[3].contains("cannot be judged"), "{}", lines[3]);
 }

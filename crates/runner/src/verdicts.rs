@@ -8,9 +8,9 @@ use narrows_scenario::{Claim, Judgment, Outcome, Sample};
 use crate::manifest::File;
 use crate::{Error, RunPlan, csv, folder};
 
-const COLUMNS: [&str; 11] = [
+const COLUMNS: [&str; 13] = [
     "claim", "source", "expr", "bound", "outcome", "expected", "worst", "worst_at", "elements", "why",
-    "reason",
+    "reason", "sentence", "reading",
 ];
 
 /// Judges the claims of a plan by the figures of its runs. A claim that cannot be judged, as it names what no run has,
@@ -59,7 +59,7 @@ pub(crate) fn write(
     Ok(())
 }
 
-fn row(claim: &Claim, verdict: &Result<Judgment, String>) -> [String; 11] {
+fn row(claim: &Claim, verdict: &Result<Judgment, String>) -> [String; 13] {
     let (outcome, worst, at, elements) = match verdict {
         Ok(v) => (word(v.outcome), csv::number(v.worst.1), place(&v.worst.0), v.elements.len().to_string()),
         Err(_) => ("cannot be judged", String::new(), String::new(), "0".to_owned()),
@@ -77,6 +77,8 @@ fn row(claim: &Claim, verdict: &Result<Judgment, String>) -> [String; 11] {
         elements,
         claim.why.clone(),
         reason.clone(),
+        claim.sentence.clone(),
+        claim.reading.word().to_owned(),
     ]
 }
 

@@ -25,6 +25,10 @@ pub struct Claim {
     pub text: String,
     /// Where it is from, as `TAQ, Fig. 8`; empty if it is our own.
     pub source: String,
+    /// Which sentence of the source it judges, as `4.2: light load`; empty if none.
+    pub sentence: String,
+    /// Whether it is the verdict on that sentence.
+    pub reading: Reading,
     /// What the source has there, as `0.384 s`; empty if it gives no number.
     pub paper: String,
     /// The expression.
@@ -66,6 +70,17 @@ pub enum Outcome {
     Direction,
     /// The bound.
     Holds,
+}
+
+/// What a claim counts as. Only [`Reading::Paper`] is a verdict on the paper: each of its sentences has one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Reading {
+    /// A sentence of the paper, read as faithfully as its text allows.
+    Paper,
+    /// Such a sentence read otherwise, or under other settings: sensitivity.
+    Variant,
+    /// A bound of our own, or our own algorithm judged by the paper's words.
+    Ours,
 }
 
 /// The figures of one run.
@@ -160,6 +175,21 @@ impl fmt::Display for Bound {
 const OUTCOMES: [(&str, Outcome); 3] =
     [("holds", Outcome::Holds), ("direction", Outcome::Direction), ("fails", Outcome::Fails)];
 
+/// As files and reports call them.
+const READINGS: [(&str, Reading); 3] =
+    [("paper", Reading::Paper), ("variant", Reading::Variant), ("ours", Reading::Ours)];
+
+impl Reading {
+    /// In the order in which they are told.
+    pub const ALL: [Self; 3] = [Self::Paper, Self::Variant, Self::Ours];
+
+    /// As files and reports call it.
+    #[must_use]
+    pub const fn word(self) -> &'static str {
+        READINGS[self as usize].0
+    }
+}
+
 impl Claim {
     /// The claims of a file.
     pub(crate) fn read(tables: Vec<Reader<'_>>) -> Result<Vec<Self>, Error> {
@@ -174,9 +204,15 @@ impl Claim {
         let text = must("text", "the sentence that is claimed")?;
         let expr = must("expr", "an expression over metrics, as \"min(jain_20s{discipline=taq})\"")?;
         let formula = Formula::parse(&expr).map_err(|e| Error::new(r.path("expr"), e))?;
+        let source = r.or("source", "", |r, k| r.text(k))?.to_owned();
+        let own = source.is_empty() || source.split([' ', ';']).next() == Some("own");
         let claim = Self {
             text,
-            source: r.or("source", "", |r, k| r.text(k))?.to_owned(),
+            sentence: r.or("sentence", "", |r, k| r.text(k))?.to_owned(),
+            reading: r.or("reading", if own { Reading::Ours } else { Reading::Paper }, |r, k| {
+                r.word(k, &READINGS)
+            })?,
+            source,
             paper: r.or("paper", "", |r, k| r.text(k))?.to_owned(),
             bound: r.must("bound", expected, bound)?,
             why: must("why", "the reason for the bound's tolerance")?,
@@ -193,6 +229,11 @@ impl Claim {
         }
         if claim.expect != Outcome::Holds && claim.reason.is_empty() {
             return Err(r.wrong("reason", "why less than the claim is expected to hold"));
+        }
+        if claim.reading == Reading::Variant && claim.sentence.is_empty() {
+            return Err(
+                r.wrong("sentence", "the sentence of which this is another reading, as \"4.2: light load\"")
+            );
         }
         r.finish()?;
         Ok(claim)

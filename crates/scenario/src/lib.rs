@@ -28,7 +28,7 @@ mod topology;
 mod traffic;
 mod web;
 
-pub use claim::{Bound, Claim, Formula, Judgment, Labels, Outcome, Sample};
+pub use claim::{Bound, Claim, Formula, Judgment, Labels, Outcome, Reading, Sample};
 pub use error::Error;
 pub use experiment::{Experiment, ForLab};
 pub use narrows_settings::nearest;

@@ -7,6 +7,7 @@ use std::sync::atomic::AtomicBool;
 use anyhow::{Context as _, bail};
 use narrows_reproduce::{Cache, Catalogue, Figure, Judged, Paper, Section, Size, Work, gallery, pages};
 use narrows_runner::{Error, Options};
+use narrows_scenario::Reading;
 
 use super::say;
 use super::sim::explain;
@@ -118,13 +119,12 @@ pub fn main(args: Args) -> anyhow::Result<ExitCode> {
     Ok(if good || !args.strict { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
-/// How the paper's claims fared, and our own.
+/// How the paper's sentences fared, other readings of them, and our own bounds.
 fn scored(section: &Section) -> String {
-    let score = |own| pages::Score::of(section.claims.iter().filter(|c| c.own == own));
-    match score(true) {
-        none if none == pages::Score::default() => score(false).words(),
-        own => format!("{}; of our own bounds {}", score(false).words(), own.words()),
-    }
+    let [paper, variants, ours] = Reading::ALL.map(|r| pages::Score::of_reading(&section.claims, r));
+    let apart = [("of other readings", variants), ("of our own bounds", ours)];
+    let apart = apart.iter().filter(|(_, score)| *score != pages::Score::default());
+    apart.fold(paper.words(), |told, (what, score)| format!("{told}; {what} {}", score.words()))
 }
 
 fn make(work: &Work<'_>, args: &Args, stop: &AtomicBool) -> anyhow::Result<Section> {

@@ -245,7 +245,8 @@ fn as_json(work: &Work, report: &Report) -> Value {
         .zip(&report.verdicts)
         .map(|(claim, verdict)| match verdict {
             Ok(v) => json!({
-                "text": claim.text, "source": claim.source, "bound": claim.bound.to_string(),
+                "text": claim.text, "source": claim.source, "sentence": claim.sentence,
+                "reading": claim.reading.word(), "bound": claim.bound.to_string(),
                 "outcome": verdicts::word(v.outcome), "expected": verdicts::word(claim.expect),
                 "worst": v.worst.1, "at": v.worst.0,
             }),

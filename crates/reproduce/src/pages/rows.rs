@@ -1,5 +1,7 @@
 //! How the claims of papers and figures fared, and the rows of the lists of experiments that they judge.
 
+use narrows_scenario::Reading;
+
 use super::Made;
 use crate::catalogue::{Elsewhere, Figure, Paper};
 use crate::judged::Judged;
@@ -33,9 +35,14 @@ impl Score {
         score
     }
 
-    /// Of a paper's own claims among those of its figures.
-    pub(crate) fn of_paper(sections: &[Made<'_>]) -> Self {
-        Self::of(sections.iter().flat_map(|(_, s)| &s.claims).filter(|c| !c.own))
+    /// Of those of them that count as this.
+    pub fn of_reading<'a>(claims: impl IntoIterator<Item = &'a Judged>, reading: Reading) -> Self {
+        Self::of(claims.into_iter().filter(|c| c.reading == reading.word()))
+    }
+
+    /// Of a paper's claims that count as this.
+    pub(crate) fn of_paper(sections: &[Made<'_>], reading: Reading) -> Self {
+        Self::of_reading(sections.iter().flat_map(|(_, s)| &s.claims), reading)
     }
 
     /// In words.
@@ -108,7 +115,7 @@ pub(crate) fn rows_of<'a>(paper: &'a Paper, sections: &[Made<'_>]) -> Vec<Row<'a
             name,
             exact: figure.exact.contains(name),
             figure: Some(figure),
-            score: Score::of(claims().filter(|c| !c.own && c.rows.contains(name))),
+            score: Score::of_reading(claims().filter(|c| c.rows.contains(name)), Reading::Paper),
             elsewhere: None,
         });
     }

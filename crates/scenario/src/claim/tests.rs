@@ -169,3 +169,17 @@ fn a_formula_knows_what_it_names() {
     let formula = Formula::parse("max(abs(loss{rate=600kbit} - 2*jain_20s@min), -loss) > 1").unwrap();
     assert_eq!(formula.metrics().into_iter().collect::<Vec<_>>(), ["jain_20s", "loss"]);
 }
+
+#[test]
+fn what_a_claim_counts_as() {
+    let reading = |more: &str| claim("min(loss)", "> 0", more).unwrap().reading;
+    assert_eq!(reading("source = \"TAQ, figure 8\""), Reading::Paper);
+    // Without a source, or with one that says so, it is our own.
+    assert_eq!([reading(""), reading("source = \"own; Little 1961\"")], [Reading::Ours; 2]);
+    assert_eq!(reading("source = \"TAQ, figure 8\"\nreading = \"ours\""), Reading::Ours);
+    let other = "source = \"TAQ\"\nreading = \"variant\"\nsentence = \"5.1: index\"";
+    assert_eq!((reading(other), Reading::Variant.word()), (Reading::Variant, "variant"));
+    // Another reading of nothing tells nobody what it varies.
+    let refused = claim("min(loss)", "> 0", "source = \"TAQ\"\nreading = \"variant\"").unwrap_err();
+    assert!(refused.to_string().contains("sentence"), "{refused}");
+}

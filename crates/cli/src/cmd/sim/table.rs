@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 
 use narrows_runner::{Point, Report, RunPlan, digest, verdicts};
-use narrows_scenario::{Claim, Judgment, Outcome};
+use narrows_scenario::{Claim, Judgment, Outcome, Reading};
 
 /// Points that fit side by side; more stand one below the other.
 const SIDE_BY_SIDE: usize = 6;
@@ -145,8 +145,37 @@ pub fn render(plan: &RunPlan, report: &Report, asked: &[String]) -> String {
     for (claim, verdict) in plan.claims.iter().zip(&report.verdicts) {
         text += &judged(claim, verdict.as_ref().map_err(String::as_str));
     }
+    text += &counted(plan, report);
     text += &written(report);
     text
+}
+
+/// How the sentences of a paper fared, and apart from them what is another reading or our own.
+fn counted(plan: &RunPlan, report: &Report) -> String {
+    if plan.claims.iter().all(|c| c.sentence.is_empty()) {
+        return String::new();
+    }
+    let of = |reading: Reading| {
+        let claims = plan.claims.iter().zip(&report.verdicts).filter(|(c, _)| c.reading == reading);
+        let outcomes: Vec<_> = claims.map(|(_, v)| v.as_ref().ok().map(|v| v.outcome)).collect();
+        let many = |outcome| outcomes.iter().filter(|o| **o == outcome).count();
+        let told = [
+            (many(Some(Outcome::Holds)), "hold"),
+            (many(Some(Outcome::Direction)), "in direction only"),
+            (many(Some(Outcome::Fails)), "do not hold"),
+            (many(None), "cannot be judged"),
+        ];
+        let told = told.iter().filter(|(n, _)| *n > 0).map(|(n, what)| format!("{n} {what}"));
+        told.collect::<Vec<_>>().join(", ")
+    };
+    let lines = [
+        (Reading::Paper, "sentences of the paper"),
+        (Reading::Variant, "other readings, counted apart"),
+        (Reading::Ours, "our own bounds, counted apart"),
+    ];
+    let lines = lines.map(|(reading, what)| (of(reading), what));
+    let lines = lines.iter().filter(|(told, _)| !told.is_empty());
+    lines.map(|(told, what)| format!("{what}: {told}\n")).collect()
 }
 
 /// Cells, a heading row first; the first column is flush left.
@@ -240,7 +269,8 @@ pub fn significant(value: f64) -> String {
 
 /// A claim and what came of it.
 fn judged(claim: &Claim, verdict: Result<&Judgment, &str>) -> String {
-    let source = if claim.source.is_empty() { String::new() } else { format!(" ({})", claim.source) };
+    let other = if claim.reading == Reading::Variant { "; another reading" } else { "" };
+    let source = if claim.source.is_empty() { String::new() } else { format!(" ({}{other})", claim.source) };
     let verdict = match verdict {
         Ok(v) => v,
         Err(why) => return format!("  cannot be judged  {}{source}\n      {why}\n", claim.text),
