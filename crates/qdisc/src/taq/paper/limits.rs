@@ -1,9 +1,9 @@
 //! Caps and the buffer: which packet is lost when they are full (4 s1, s2; 4.1; 4.2 s12, s15), and whether a mark will
 //! do, which the paper does not know.
 //!
-//! A full buffer loses the packet whose loss has the cheapest consequence, wherever it waits; of equal consequences one
-//! above its fair share, then of the queue of level 2 most above its weight. A retransmission is lost only if nothing
-//! else waits (4.1 s14, s15).
+//! A full buffer loses the packet whose loss has the cheapest consequence; of equal consequences one above its fair
+//! share, then of the queue most above its weight. The two queues that have limits of their own lose by those: new flows
+//! lose to a full buffer only if no other data waits, retransmissions only if nothing else does (4.1 s14, s15).
 
 use narrows_flow::PacketKind;
 use narrows_units::{Ecn, Instant};
@@ -46,18 +46,27 @@ impl<P: Packet> PaperMode<P> {
                 return;
             }
             let room_to_mark = self.backlog.packets <= with_headroom(self.sizes.buffer);
-            if self.lose_one(now, &self.loss_order(), room_to_mark, verdicts) {
+            if self.lose_one(now, self.losing(), room_to_mark, verdicts) {
                 return;
             }
         }
     }
 
-    /// The queues in the order in which they lose packets of equal consequence: above fair share, level 2 by how far
-    /// each is above its weight (new flows on a tie), recovery.
-    fn loss_order(&self) -> [Class; 5] {
-        let mut level2 = [0, 1, 2].map(|i| (self.scheduler.excess(i, &self.store), Class::LEVEL2[i]));
-        level2.sort_by_key(|&(excess, _)| core::cmp::Reverse(excess));
-        [Class::Above, level2[0].1, level2[1].1, level2[2].1, Class::Recovery]
+    /// The queues among which a full buffer chooses, in the order in which they lose packets of equal consequence.
+    fn losing(&self) -> &'static [Class] {
+        let waits = |class| self.store.backlog(class).packets > 0;
+        if waits(Class::Above) || waits(Class::Over) || waits(Class::Below) {
+            let [over, below] = [1, 2].map(|i| self.scheduler.excess(i, &self.store));
+            if below > over {
+                &[Class::Above, Class::Below, Class::Over]
+            } else {
+                &[Class::Above, Class::Over, Class::Below]
+            }
+        } else if waits(Class::New) {
+            &[Class::New]
+        } else {
+            &[Class::Recovery]
+        }
     }
 
     /// Marks or drops one packet of these classes. Returns whether it was marked and stays.

@@ -58,7 +58,8 @@
 //!
 //! What was measured with the other choice is in docs/explanation/taq.md.
 //!
-//! - Which queue loses when the buffer is full: the cheapest consequence decides first, the queue after it.
+//! - Which queue loses when the buffer is full: the cheapest consequence decides first, the queue after it. The queues
+//!   with limits of their own lose at those; new flows lose after the other data, retransmissions last.
 //! - Of equal consequences the fastest for its share loses, of equals the newest packet.
 //! - Slow start after a timeout is slow start: its losses count as simple timeouts, though its back-off may last (3.2).
 //! - One drop lifts a flow out of level 3 into below_fair_share; two put it among the over-penalised.

@@ -82,21 +82,20 @@ fn s2_who_can_repair_a_loss_suffers_it() {
 
 #[test]
 fn s2_the_consequence_decides_before_the_queue() {
-    let mut b = Bench::new(&[("buffer", "4"), ("newflow_cap", "0.5")]);
-    b.past(200, 1, 25);
-    b.data(201, 1, 1000);
-    assert_eq!(b.waiting(Class::Above), 1);
-    let new = [b.data(201, 2, 1000), b.data(201, 3, 1000)];
-    b.again(201, 1, 1000);
-    assert!(b.dropped().is_empty());
-    let last = b.syn(201, 4);
-    // The new-flow queue holds 2 of 4: the SYN is one too many there, whatever room there is elsewhere.
-    assert_eq!(b.dropped(), [last]);
-    // Flow 1 recovers from a loss; 2 and 3 have none.
-    b.data(201, 1, 1000);
-    assert_eq!(b.dropped(), [new[1]]);
-    b.again(201, 1, 1000);
-    assert_eq!(b.dropped(), [new[0]]);
+    let mut b = Bench::new(&[("buffer", "3")]);
+    // 1 is above its share of 300 kbit/s, 2 below it with five packets an epoch: 200 kbit/s.
+    for ms in [200, 401, 602, 803, 1_004, 1_205] {
+        b.past(ms, 1, 25);
+        b.past(ms, 2, 5);
+    }
+    b.again(1_206, 1, 1000);
+    let above = [b.data(1_206, 1, 1000), b.data(1_206, 1, 1000)];
+    assert_eq!(b.waiting(Class::Above), 2);
+    // 1 repairs a loss, so another is a timeout; 2 has none, and a window of five.
+    let below = b.data(1_206, 2, 1000);
+    assert_eq!(b.dropped(), [below]);
+    b.data(1_206, 3, 1000);
+    assert_eq!(b.dropped(), [above[1]], "new flows lose to their own limit, or after the others");
 }
 
 #[test]
