@@ -17,7 +17,8 @@ pub(super) enum NextState {
     Timeout,
     /// A timeout of a flow that has a loss in this epoch or the last: "multiple losses are much harder" (4.1 s10, s12).
     SecondLoss,
-    /// A repetitive timeout: the flow is in timeout recovery (4 s2; 3.2).
+    /// A repetitive timeout: the flow is in timeout recovery, or in the slow start that follows it, whose packets
+    /// "immediately following retransmissions" cost as much (3.2; 4 s2).
     Repeated,
 }
 
@@ -45,6 +46,9 @@ pub(super) fn after_loss(flow: &Flow, kind: PacketKind) -> NextState {
         None if flow.is_tcp() => NextState::Timeout,
         None => NextState::LossRecovery,
         Some(Phase::TimeoutRecovery | Phase::TimeoutSilence | Phase::ExtendedSilence) => NextState::Repeated,
+        Some(Phase::SlowStart) if flow.previous_phase() == Some(Phase::TimeoutRecovery) => {
+            NextState::Repeated
+        }
         Some(Phase::LossRecovery) => NextState::SecondLoss,
         Some(_) if drops_lately(flow) > 0 => NextState::SecondLoss,
         Some(_) if flow.window_pkts() >= REPAIRABLE_WINDOW => NextState::LossRecovery,

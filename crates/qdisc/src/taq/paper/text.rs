@@ -61,7 +61,7 @@
 //! - Which queue loses when the buffer is full: the cheapest consequence decides first, the queue after it. The queues
 //!   with limits of their own lose at those; new flows lose after the other data, retransmissions last.
 //! - Of equal consequences the fastest for its share loses, of equals the newest packet.
-//! - Slow start after a timeout is slow start: its losses count as simple timeouts, though its back-off may last (3.2).
+//! - What "immediately follows" a retransmission (3.2) is what comes before slow start ends or another loss.
 //! - One drop lifts a flow out of level 3 into below_fair_share; two put it among the over-penalised.
 //! - s19 moves what waits above fair share, and nothing else that waits.
 //! - A flow is new for five epochs and twenty packets, and until its first loss. SYNs are new.

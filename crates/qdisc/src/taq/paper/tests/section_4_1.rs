@@ -39,12 +39,16 @@ fn s2_in_timeout_recovery_a_loss_is_a_repetitive_timeout() {
     b.lose(200, 1);
     b.again(1500, 1, 1000);
     assert_eq!(b.next_state(1500, 1), NextState::Repeated);
-    // s7: repaired, it is in slow start, with a small window.
+    // s7: repaired, it is in slow start; what follows the retransmission is as dear (3.2), and then no more.
     b.drain(1500);
     assert_eq!(
         (b.flow(1500, 1).phase(), b.next_state(1500, 1)),
-        (Some(Phase::SlowStart), NextState::Timeout)
+        (Some(Phase::SlowStart), NextState::Repeated)
     );
+    for ms in [1500, 1700, 1900] {
+        b.past(ms + 200, 1, 1);
+    }
+    assert_eq!((b.flow(1900, 1).phase(), b.next_state(1900, 1)), (Some(Phase::Normal), NextState::Timeout));
 }
 
 #[test]
