@@ -71,7 +71,7 @@ keys! {
         p_admit: Part(1_000, 200_000), "loss probability from which new pools wait; below p_thresh";
         t_wait: TimeOrOff(secs(1), secs(10)),
             "a pool that has waited this long is admitted (4.3, where clients are told); off: pools wait for the loss";
-        rho_r: Part(100_000, 500_000), "cap of the recovery queue, as a share of the link";
+        rho_r: Part(100_000, 900_000), "cap of the recovery queue, as a share of the link";
         over_penalised: Number(1, 5), "more drops than this in an epoch: what waits of the flow is over-penalised";
         newflow_cap: Part(100_000, 500_000), "cap of the new-flow queue, as a share of the buffer";
         buffer: Buffer(), "buffer, in multiples of one RTT of the link (`1x`) or in packets";

@@ -66,8 +66,8 @@
 //! - s19 moves what waits above fair share, and nothing else that waits.
 //! - A flow is new for five epochs and twenty packets, and until its first loss. SYNs are new.
 //! - Pure acknowledgments and what is not TCP stand by their rate. Their loss has no consequence.
-//! - New flows have a third of level 2, and a quarter of the buffer; retransmissions half of the link, three quarters of
-//!   the buffer. The bucket of the cap is 100 ms or two MTU deep.
+//! - New flows have a third of level 2, and a quarter of the buffer; retransmissions seven tenths of the link, three
+//!   quarters of the buffer. The bucket of the cap is 100 ms or two MTU deep.
 //! - A packet whose flow cannot be followed, because the table is full, goes above fair share.
 //!
 //! # What we add
