@@ -28,6 +28,7 @@ const NAMES: &[&str] = &[
     "admission_wait_{p50,p99}_s",
     "utilisation_{LINK}",
     "loss_{LINK}",
+    "throughput_peak_{LINK}_kbps",
     // Flows without end
     "jain_{SLICE}",
     "jain_{SLICE}_min",

@@ -58,6 +58,8 @@ pub struct Endpoint {
     state: State,
     /// The peer's FIN is in order.
     peer_closed: bool,
+    /// The peer's SYN, ns-2's packet 0, is not acknowledged yet.
+    owes_answer: bool,
     /// Bytes given to the application.
     delivered: u64,
     receiver: Receiver,
@@ -76,6 +78,7 @@ impl Endpoint {
             delivered: 0,
             state: State::Idle,
             peer_closed: false,
+            owes_answer: false,
         }
     }
 
@@ -96,6 +99,7 @@ impl Endpoint {
     pub fn write(&mut self, config: &Config, now: Instant, bytes: u64, io: &mut impl Io) {
         if !self.sender.is_closing() {
             self.sender.write(bytes);
+            self.settle_packet_zero(config, now, io);
             self.output(config, now, io);
         }
     }
@@ -103,6 +107,7 @@ impl Endpoint {
     /// The application will write no more: a FIN follows the last byte.
     pub fn close(&mut self, config: &Config, now: Instant, io: &mut impl Io) {
         self.sender.close();
+        self.settle_packet_zero(config, now, io);
         self.output(config, now, io);
     }
 
@@ -132,6 +137,9 @@ impl Endpoint {
         }
         // A segment that pacing held back leaves here.
         let sent = self.output(config, now, io);
+        if self.receiver.is_due(now) {
+            self.settle_packet_zero(config, now, io);
+        }
         if !sent && self.receiver.is_due(now) {
             self.with(config, now, io, |sender, cx| sender.emit_ack(cx));
         }
@@ -212,9 +220,22 @@ impl Endpoint {
         } else {
             self.sender.skip_own_syn(config);
             self.state = State::Established;
+            self.owes_answer = true;
             io.event(TcpEvent::Established);
-            self.with(config, now, io, |sender, cx| sender.answer_syn(cx));
+            let silent = self.sender.unsent() == 0 && !self.sender.is_closing();
+            match config.delayed_ack.filter(|d| d.quick == 0 && silent) {
+                // As ns-2's DelAck sink.
+                Some(delayed) => self.receiver.delay_until(now + delayed.timeout),
+                None => self.settle_packet_zero(config, now, io),
+            }
             self.output(config, now, io);
+        }
+    }
+
+    /// Acknowledges packet 0 if that is due: whatever else this end sends comes after it.
+    fn settle_packet_zero(&mut self, config: &Config, now: Instant, io: &mut impl Io) {
+        if core::mem::take(&mut self.owes_answer) {
+            self.with(config, now, io, |sender, cx| sender.answer_syn(cx));
         }
     }
 
@@ -315,7 +336,8 @@ impl Endpoint {
         } else if config.handshake == Handshake::SynIsPacketZero {
             // Our answer was lost. A repeated answer of the peer's needs nothing.
             if !tcp.flags.has(Flags::ACK) {
-                self.with(config, now, io, |sender, cx| sender.answer_syn(cx));
+                self.owes_answer = true;
+                self.settle_packet_zero(config, now, io);
             }
         } else {
             // The third segment was lost, or this SYN is an old one. Our ACK settles it.

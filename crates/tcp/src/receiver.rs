@@ -335,6 +335,11 @@ impl Receiver {
         self.delayed_until
     }
 
+    /// Delays the ACK of a SYN.
+    pub(crate) fn delay_until(&mut self, at: Instant) {
+        self.delayed_until = at;
+    }
+
     /// Whether the delayed ACK is due.
     pub(crate) fn is_due(&self, now: Instant) -> bool {
         self.delayed_until <= now

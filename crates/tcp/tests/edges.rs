@@ -3,7 +3,7 @@
 mod common;
 
 use common::{Act, SegmentFate, Side, Wire, WirePath};
-use narrows_tcp::{Config, Endpoint, Handshake, Io, Preset, Recovery, Segment, TcpEvent};
+use narrows_tcp::{Config, DelayedAck, Endpoint, Handshake, Io, Preset, Recovery, Segment, TcpEvent};
 use narrows_units::{Duration, Ecn, Instant, SeqNum};
 use narrows_wire::{Flags, TcpHeader};
 
@@ -47,6 +47,26 @@ fn packet_zero_needs_no_third_segment() {
     // cwnd 1 for packet 0; 2 after its ACK; 3 after the next.
     assert_eq!(wire.data(Side::A), [(100, 1), (100, 2), (200, 3)]);
     assert_eq!(flags(&wire, Side::A).len(), 4);
+}
+
+/// ns-2's DelAck sink keeps the ACK of packet 0 for 200 ms as any other; what is full goes in pairs.
+#[test]
+fn packet_zero_is_acknowledged_late_where_acks_are_delayed() {
+    let delayed_ack = Some(DelayedAck { every: 2, timeout: Duration::from_millis(200), quick: 0 });
+    let config = Config { mss: 1000, delayed_ack, ..Config::preset(Preset::Ns2) };
+    let mut wire = Wire::new(config, WirePath::delay_ms(50), |_, _, _| SegmentFate::Pass);
+    wire.act(Side::A, Act::Open);
+    wire.act(Side::A, Act::Write(4000));
+    wire.run();
+    // 50 + 200 + 50 ms; two, acknowledged together, open the window to 3.
+    assert_eq!(wire.data(Side::A), [(300, 1), (300, 2), (400, 3), (400, 4)]);
+    // Who has something to say answers first.
+    let mut wire = Wire::new(config, WirePath::delay_ms(50), |_, _, _| SegmentFate::Pass);
+    wire.act(Side::A, Act::Open);
+    wire.run_until(Instant::ZERO + Duration::from_millis(60));
+    wire.act(Side::B, Act::Write(500));
+    wire.run();
+    assert_eq!(wire.delivered(Side::A), 500);
 }
 
 #[test]

@@ -66,6 +66,14 @@ impl Samples {
         }
     }
 
+    /// The most that was sent in an interval.
+    fn peak_kbps(&self, list: &[Carried]) -> f64 {
+        let rate = |(at, carried): (&[Instant], &Carried)| {
+            8e-3 * carried.sent_bytes as f64 / at[1].since(at[0]).as_secs_f64()
+        };
+        self.at.windows(2).zip(list.iter().skip(1)).map(rate).fold(0.0, f64::max)
+    }
+
     pub(super) fn report(&self, plan: &ProbePlan, out: &mut Tables) {
         let time = || numbers("time_s", self.at.iter().map(|at| at.as_secs_f64()));
         if !self.queue.is_empty() {
@@ -83,6 +91,9 @@ impl Samples {
                 columns.push(integers(format!("{}_dropped", link.name), list.iter().map(|c| c.dropped)));
             }
             out.table("throughput", columns);
+            for (list, link) in self.carried.iter().zip(&plan.links) {
+                out.put(format!("throughput_peak_{}_kbps", link.name), self.peak_kbps(list));
+            }
         }
         self.windows.report(plan, out);
     }

@@ -393,6 +393,7 @@ fn a_link_by_hand() {
         &r,
         &[("arrived", 4.0), ("lost", 0.0), ("wait_datagram_max_s", 2.0), ("utilisation_thin_back", 0.0)],
     );
+    expect(&r, &[("throughput_peak_thin_kbps", 8.0), ("throughput_peak_thin_back_kbps", 0.0)]);
     expect(&r, &[("datagram_loss", 0.25), ("datagram_kbps", 2.4), ("datagram_delay_max_s", 3.0)]);
     assert_eq!((whole(&r, "datagrams", "delivered"), whole(&r, "datagrams", "lost")), (vec![3], vec![1]));
     assert!((r.summary["wait_datagram_p50_s"] - 1.0).abs() < 1.0 / 256.0);
