@@ -175,13 +175,10 @@ const FEW: &str = "seeds=[1, 2, 3]";
 #[test]
 fn burst_tcp_figure_15() {
     let hold = [
-        "B8: with the load",
-        "B10: with mice up to 82 packets",
-        "B10: and B-TCP(4)",
+        "B8: both are faster",
         "B11: mice of B-TCP(4) lose many times what those of B-TCP(8)",
         "B11: mice of B-TCP(8)",
-        "B11: elephants of B-TCP(8) lose no more",
-        "B11: nor do those",
+        "B11: elephants of both",
         "B11: B-TCP(8) loses least",
     ];
     judge("burst-tcp/fig15-mice.toml", &[FEW, "sweep.flows=[250, 1250, 2250, 2500]"], &hold);
@@ -197,33 +194,33 @@ fn burst_tcp_single_files() {
 
 #[test]
 fn burst_tcp_figures_17_to_20() {
-    let hold = ["B12", "B14: with 14", "B15: with", "B16: there"];
-    judge("burst-tcp/fig17-buffers.toml", &[FEW, "sweep.flows=[250, 1250]"], &hold);
+    let hold = ["B12", "B14: with 14", "B15: with", "B16: everybody", "B16: mice"];
+    judge("burst-tcp/fig17-buffers.toml", &[FEW, "sweep.flows=[250, 1250, 1500]"], &hold);
 }
 
 #[test]
 fn burst_tcp_figures_21_to_27() {
-    let hold = ["B17", "B18", "B20: the other", "B22: with delayed", "B23: in all"];
+    let hold = ["B17", "B18", "B20: by the median", "B22: with delayed", "B23: B-TCP(8) loses less"];
     judge("burst-tcp/fig21-reverse.toml", &["seeds=[1, 2, 3]"], &hold);
 }
 
 #[test]
 fn burst_tcp_figures_28_and_29() {
     let sets = ["seeds=[1, 2]", "sweep.flows=[250, 1250]"];
-    judge("burst-tcp/fig28-udp.toml", &sets, &["B24: before and after"]);
+    judge("burst-tcp/fig28-udp.toml", &sets, &["B25: everybody"]);
 }
 
 #[test]
 fn burst_tcp_figures_31_to_35() {
     let few = ["seeds=[1]", "sweep.flows=[250, 1250]"];
     judge("burst-tcp/fig31-hops.toml", &few, &["B26: and its gain", "B28: B-TCP(8)"]);
-    judge("burst-tcp/fig33-mix.toml", &few[..1], &["B30: mice of B-TCP(4)"]);
+    judge("burst-tcp/fig33-mix.toml", &few[..1], &["B30: mice lose more"]);
 }
 
 #[test]
 fn initial_spreading_windows() {
     let sets = ["seeds=[1]", "duration=600s", "sweep.segments=[10]"];
-    judge("initial-spreading/sec5-windows.toml", &sets, &["I4: and a window", "I5", "I7"]);
+    judge("initial-spreading/sec5-windows.toml", &sets, &["I4: and a window", "I5", "I7: uncongested"]);
 }
 
 #[test]
@@ -262,17 +259,18 @@ fn class_isolation_figure_3() {
 #[test]
 fn class_isolation_figures_4_and_5_and_tahoe() {
     let sets = |more: &'static str| ["seeds=[1]", "duration=160s", "warmup=60s", more];
-    judge("class-isolation/fig04-small-pipe.toml", &sets("sweep.k=[1]"), &["C2a: apart"]);
+    let short = ["seeds=[1]", "duration=100s", "warmup=40s"];
+    judge("class-isolation/fig04-small-pipe.toml", &short, &["C2a: by less", "C2: isolation"]);
     judge(
         "class-isolation/fig05-buffers.toml",
         &sets("sweep.b=[0.2, 3]"),
         &["C3b: in one queue", "C3b: and"],
     );
-    judge("class-isolation/tahoe.toml", &sets("sweep.k=[1]"), &["C-T: with", "C-T: and"]);
+    judge("class-isolation/tahoe.toml", &sets("sweep.k=[1]"), &["C-T"]);
 }
 
 #[test]
 fn class_isolation_figure_7() {
     let sets = ["seeds=[1]", "duration=400s", "warmup=100s"];
-    judge("class-isolation/fig07-web.toml", &sets, &["W3: drop-tail", "The lifetime split"]);
+    judge("class-isolation/fig07-web.toml", &sets, &["W4", "W5: the thresholds", "The lifetime split"]);
 }
