@@ -36,8 +36,8 @@ impl<P: Packet> Admission<P> {
         }
     }
 
-    /// How much longer the pool at `position` waits: by the guarantee in the paper's rule, if it gives one, else by the pace of the last
-    /// sixteen admissions.
+    /// How much longer the pool at `position` waits: by the guarantee in the paper's rule, if it gives one, else by the
+    /// pace of the last sixteen admissions.
     pub(super) fn expected(&self, now: Instant, position: usize, since: Instant) -> Option<Duration> {
         if let Rule::Paper { wait, .. } = self.config.rule {
             return wait.map(|wait| (since + wait).since(now));

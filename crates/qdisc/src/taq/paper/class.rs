@@ -88,8 +88,8 @@ fn is_new(now: Instant, flow: &Flow) -> bool {
 }
 
 /// The key of a retransmission in the recovery queue, the largest first (4.1 s16, s17; 4.2 s5): out of an extended
-/// silence, out of a silence, none; then the longer silence; then the longer time since new data was sent on. Times to a
-/// millisecond or so.
+/// silence, out of a silence, none; then the longer silence; then the longer time since new data was sent on. Times to
+/// a millisecond or so.
 pub(super) fn recovery_key(flow: &Flow, since_normal: Duration) -> u64 {
     let silence = || flow.last_silence();
     let (kind, silence) = match (flow.phase(), flow.previous_phase()) {

@@ -2,8 +2,8 @@
 //! do, which the paper does not know.
 //!
 //! A full buffer loses the packet whose loss has the cheapest consequence; of equal consequences one above its fair
-//! share, then of the queue most above its weight. The two queues that have limits of their own lose by those: new flows
-//! lose to a full buffer only if no other data waits, retransmissions only if nothing else does (4.1 s14, s15).
+//! share, then of the queue most above its weight. The two queues that have limits of their own lose by those: new
+//! flows lose to a full buffer only if no other data waits, retransmissions only if nothing else does (4.1 s14, s15).
 
 use narrows_flow::PacketKind;
 use narrows_units::{Ecn, Instant};

@@ -1,9 +1,9 @@
 //! Which queue sends next (4.2 s10 to s25).
 //!
-//! Level 1 is the recovery queue, capped by a token bucket of `rho_r` of the link (s11, s12, s22); level 2 the queues of
-//! new, of over-penalised and of below-fair-share flows (s13, s23), by deficit round robin; level 3 the queue above fair
-//! share (s18, s25). Ours: the cap is work conserving. With nothing in levels 2 and 3 retransmissions go out whatever
-//! the bucket says, and then do not empty it.
+//! Level 1 is the recovery queue, capped by a token bucket of `rho_r` of the link (s11, s12, s22); level 2 the queues
+//! of new, of over-penalised and of below-fair-share flows (s13, s23), by deficit round robin; level 3 the queue above
+//! fair share (s18, s25). Ours: the cap is work conserving. With nothing in levels 2 and 3 retransmissions go out
+//! whatever the bucket says, and then do not empty it.
 //!
 //! Level 2 shares out three MTU a round: one for new flows, two for the others in proportion to their backlogs (s17),
 //! weighed anew every 100 ms.

@@ -1,9 +1,9 @@
 //! Packets that wait.
 //!
-//! A packet stands in three doubly linked lists: the FIFO of its class (4.2 s14), a bucket of those the class could lose
-//! ([`Victims`]), and what waits of its flow. So it can be taken out of the middle of each at no cost. Packets of one
-//! flow may stand in several classes, and then a later one may be sent first: the paper classifies packets, not flows.
-//! Retransmissions stand in the recovery queue instead, ordered by their key (4.2 s5).
+//! A packet stands in three doubly linked lists: the FIFO of its class (4.2 s14), a bucket of those the class could
+//! lose ([`Victims`]), and what waits of its flow. So it can be taken out of the middle of each at no cost. Packets of
+//! one flow may stand in several classes, and then a later one may be sent first: the paper classifies packets, not
+//! flows. Retransmissions stand in the recovery queue instead, ordered by their key (4.2 s5).
 
 use core::cmp::Reverse;
 use std::collections::BTreeMap;

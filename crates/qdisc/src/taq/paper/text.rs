@@ -27,8 +27,8 @@
 //!   are sent again; s7 from timeout recovery to slow start: `Phase::after_epoch`, `Phase::after_departure`.
 //! - s8 to s10 a lost new packet leads to fast retransmit or recovery; one is repaired, several hardly: `NextState`.
 //! - s11 drops and the progress of their repair are known: `Flow::unrepaired`.
-//! - s12 who lost in this epoch or the last has priority for retransmissions (the recovery queue), and for packets in the
-//!   window: never level 3 (`class`), and lost after the others (`NextState::SecondLoss`).
+//! - s12 who lost in this epoch or the last has priority for retransmissions (the recovery queue), and for packets in
+//!   the window: never level 3 (`class`), and lost after the others (`NextState::SecondLoss`).
 //! - s13 the loss of a retransmission is a timeout, s14 so they have priority: the recovery queue, lost last.
 //! - s15 if one must be lost the states before are kept: `Flow::previous_phase`, `last_silence`, `unrepaired`.
 //! - s16, s17 out of an extended silence before out of a silence before a first; by the length of the silence and the
