@@ -165,7 +165,7 @@ fn taq_section_2_hangs() {
 #[test]
 fn taq_section_4_admission() {
     let more = ["sweep.dephase=[\"30ms\"]", "sweep.traffic.0.users=[180, 800]"];
-    let hold = ["Under TAQ nothing", "With admission the published rules leave", "Without admission control"];
+    let hold = ["Under TAQ nothing", "With admission the published rules have", "Without admission control"];
     judge("taq/sec43-admission.toml", &cut(&more), &hold);
 }
 

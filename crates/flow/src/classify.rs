@@ -25,7 +25,9 @@ impl Flow {
     /// A packet of the queued direction arrives; the record has been advanced to `now`.
     pub(crate) fn arrive(&mut self, now: Instant, h: &Header, config: &TrackerConfig) -> PacketKind {
         let len = u32::try_from(h.len.get()).unwrap_or(u32::MAX);
-        self.epoch_bytes = self.epoch_bytes.saturating_add(len);
+        if !config.rate_of_departures {
+            self.epoch_bytes = self.epoch_bytes.saturating_add(len);
+        }
         self.seen = Coarse::at(now);
         let Some(tcp) = h.tcp.as_ref() else {
             return self.arrive_other(now, len);
@@ -241,7 +243,11 @@ impl Flow {
     }
 
     /// The packet was sent on.
-    pub(crate) fn depart(&mut self, now: Instant, h: &Header) {
+    pub(crate) fn depart(&mut self, now: Instant, h: &Header, config: &TrackerConfig) {
+        if config.rate_of_departures {
+            let len = u32::try_from(h.len.get()).unwrap_or(u32::MAX);
+            self.epoch_bytes = self.epoch_bytes.saturating_add(len);
+        }
         let Some(tcp) = h.tcp.as_ref() else { return };
         let (seq, end) = (tcp.seq, tcp.seq_end());
         if seq == end {

@@ -22,9 +22,12 @@ pub struct TrackerConfig {
     pub epoch_max: Duration,
     /// The epoch of a flow of which no sample is known yet.
     pub initial_epoch: Duration,
-    /// Whether the epoch includes the time packets wait in this box's own queue. The published text counts from
-    /// forwarding; where queues are long, the sender's own round trip is what includes the wait.
+    /// Whether the epoch includes the time packets wait in this box's own queue, as the round trip that the sender
+    /// sees does (TAQ, section 3.3: "the middlebox perceived RTT of the flow").
     pub epoch_includes_queue: bool,
+    /// Whether a flow's rate is that of what was sent on (TAQ, section 4.2: the "transmit rate"), or else of what
+    /// arrived.
+    pub rate_of_departures: bool,
     /// A flow counts as active for this long after its last packet ...
     pub active_for: Duration,
     /// ... or for so many of its epochs, whichever is longer.
@@ -44,6 +47,7 @@ impl Default for TrackerConfig {
             epoch_max: Duration::from_secs(3),
             initial_epoch: Duration::from_millis(200),
             epoch_includes_queue: false,
+            rate_of_departures: false,
             active_for: Duration::from_secs(2),
             active_epochs: 4,
             users: UserRule::OPENER,

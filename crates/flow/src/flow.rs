@@ -173,6 +173,17 @@ impl Flow {
     pub const fn phase(&self) -> Option<Phase> {
         self.phase
     }
+    /// The phase before this one: what the sender did when it last transmitted, if it is silent now.
+    #[must_use]
+    pub const fn previous_phase(&self) -> Option<Phase> {
+        self.prev_phase
+    }
+    /// Packets of new data in this epoch or the last, whichever had more: a rough measure of the sender's window (TAQ,
+    /// section 4).
+    #[must_use]
+    pub const fn window_pkts(&self) -> u32 {
+        if self.new_pkts > self.prev_new { self.new_pkts as u32 } else { self.prev_new as u32 }
+    }
     /// The sequence number after the highest byte that has arrived.
     #[must_use]
     pub const fn max_seq(&self) -> SeqNum {
@@ -209,7 +220,8 @@ impl Flow {
     pub const fn silence(&self, now: Instant) -> Duration {
         now.since(self.last_data)
     }
-    /// Moving average of the bytes that arrive in an epoch, over its length; 1 bit/s before the first epoch ended.
+    /// Moving average of the bytes that arrive in an epoch (or leave, [`TrackerConfig::rate_of_departures`]), over its
+    /// length; 1 bit/s before the first epoch ended.
     #[must_use]
     pub const fn rate(&self) -> Rate {
         // 2^32 bytes * 8 * 10^6 stays below 2^55.

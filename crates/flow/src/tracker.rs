@@ -195,7 +195,7 @@ impl Tracker {
 
     /// The packet was sent on.
     pub fn departed(&mut self, now: Instant, id: FlowId, h: &Header) {
-        self.event(now, id, |flow, _| flow.depart(now, h));
+        self.event(now, id, |flow, config| flow.depart(now, h, config));
     }
 
     /// The record as the last event left it.

@@ -66,6 +66,7 @@ const BUFFER_PACKETS: (u32, u32) = (1, 1_000_000);
 pub(crate) mod kinds {
     pub(crate) use narrows_settings::kinds::*;
     use narrows_settings::quantity::decimal;
+    use narrows_units::Duration;
 
     use super::{BUFFER_PACKETS, BUFFER_RTTS, Ppm};
 
@@ -81,6 +82,28 @@ pub(crate) mod kinds {
         }
         fn read(&self, place: &mut Ppm, text: &str) -> Option<()> {
             put(place, millionths(text).filter(|n| (self.0..=self.1).contains(n)).map(Ppm))
+        }
+    }
+
+    /// A time, or none.
+    pub(crate) struct TimeOrOff(pub(crate) Duration, pub(crate) Duration);
+
+    impl ValueKind<Option<Duration>> for TimeOrOff {
+        fn text(&self, value: &Option<Duration>) -> String {
+            value.map_or_else(|| "off".to_owned(), |time| Time(self.0, self.1).text(&time))
+        }
+        fn range(&self) -> String {
+            format!("{}, or off", ValueKind::<Duration>::range(&Time(self.0, self.1)))
+        }
+        fn read(&self, place: &mut Option<Duration>, text: &str) -> Option<()> {
+            if text == "off" {
+                *place = None;
+                return Some(());
+            }
+            let mut time = Duration::ZERO;
+            Time(self.0, self.1).read(&mut time, text)?;
+            *place = Some(time);
+            Some(())
         }
     }
 

@@ -4,7 +4,7 @@ mod harness;
 
 use harness::drive::{Tested, Waking, direction, driver, run};
 use harness::ledger::{Fate, held};
-use harness::traffic::{Arrival, Traffic, nonsense};
+use harness::traffic::{Arrival, Traffic, for_spec, nonsense};
 use harness::{Rng, SPECS, build, link, seeds};
 use narrows_qdisc::{Direction, Driver, Event, Record, Spec};
 use narrows_units::{Bytes, Duration, Instant};
@@ -20,7 +20,7 @@ fn each(mut check: impl FnMut(&str, bool, u64, &[Arrival])) {
             for spec in SPECS {
                 for shaped in [true, false] {
                     println!("{spec} shaped {shaped} seed {seed} flows {flows} load {load} %");
-                    check(spec, shaped, seed, &arrivals);
+                    check(spec, shaped, seed, &for_spec(spec, &arrivals));
                 }
             }
         }
@@ -97,7 +97,7 @@ fn memory_is_bounded_under_any_load() {
         for text in SPECS {
             println!("{text} seed {seed}");
             let most = text.parse::<Spec>().unwrap().limits(&link()).packets;
-            let books = run(build(text, true, seed), &arrivals, Waking::Told).0;
+            let books = run(build(text, true, seed), &for_spec(text, &arrivals), Waking::Told).0;
             assert!(books.most_packets <= most, "{} > {most}", books.most_packets);
             assert!(books.most_held <= 1024);
         }

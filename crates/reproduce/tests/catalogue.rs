@@ -60,7 +60,7 @@ fn every_row_of_a_figure_has_a_claim() {
 }
 
 /// Papers each of whose claims names its sentence.
-const NAMED: &[&str] = &["adaptive-aimd", "burst-tcp", "class-isolation", "initial-spreading"];
+const NAMED: &[&str] = &["adaptive-aimd", "burst-tcp", "class-isolation", "initial-spreading", "taq"];
 
 #[test]
 fn no_sentence_has_two_verdicts() {

@@ -78,10 +78,17 @@ pub trait Settings: Keyed + Clone + Default + PartialEq + fmt::Debug {
         Ok(())
     }
 
-    /// The key of this name.
+    /// The key of this name; the first, if sections have keys of the same name.
     #[must_use]
     fn key(name: &str) -> Option<&'static Key<Self>> {
         Self::keys().iter().find(|k| k.name == name)
+    }
+
+    /// The key of this name that these settings have, else any of this name.
+    #[must_use]
+    fn own_key(&self, name: &str) -> Option<&'static Key<Self>> {
+        let has = |k: &&Key<Self>| k.name == name && k.value(self).is_some();
+        Self::keys().iter().find(has).or_else(|| Self::key(name))
     }
 
     /// Sets one key from text.
@@ -89,7 +96,7 @@ pub trait Settings: Keyed + Clone + Default + PartialEq + fmt::Debug {
     /// # Errors
     /// If there is no such key, or the value is outside its range; the setting is then as it was.
     fn set(&mut self, key: &str, value: &str) -> Result<(), SettingError> {
-        let known = Self::key(key).ok_or_else(|| {
+        let known = self.own_key(key).ok_or_else(|| {
             let names: Vec<_> = Self::keys().iter().map(|k| k.name).collect();
             SettingError::unknown(key, value, Self::NAME, &names)
         })?;

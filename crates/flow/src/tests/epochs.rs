@@ -171,3 +171,34 @@ fn rate_is_bytes_per_epoch_averaged() {
     s.now = 60_000;
     assert!(s.flow().rate().as_bps() <= 560);
 }
+
+#[test]
+fn a_transmit_rate_counts_what_was_sent_on() {
+    let config = TrackerConfig { initial_epoch: millis(100), ..TrackerConfig::default() };
+    for (rate_of_departures, bps) in [(false, 44_800), (true, 11_200)] {
+        let mut s = Scene::with(TrackerConfig { rate_of_departures, ..config });
+        // Four packets of 140 bytes arrive in 100 ms, and one leaves: 560 B or 140 B in that time.
+        for n in 0..4 {
+            s.arrives(0, ACK, n * 100, 100);
+        }
+        s.leaves(50, ACK, 0, 100);
+        s.dropped(60, 100, 100);
+        s.now = 100;
+        assert_eq!(s.flow().rate().as_bps(), bps);
+    }
+}
+
+#[test]
+fn the_window_is_the_fuller_of_two_epochs() {
+    let mut s = Scene::new();
+    s.burst(0, 0, 3);
+    assert_eq!(s.flow().window_pkts(), 3);
+    s.burst(100, 300, 1);
+    assert_eq!(s.flow().window_pkts(), 3, "one of this epoch so far, three of the last");
+    s.passes(110, 300, 100);
+    assert_eq!(s.flow().window_pkts(), 3, "a retransmission is not new");
+    s.now = 200;
+    assert_eq!(s.flow().window_pkts(), 1);
+    s.now = 300;
+    assert_eq!(s.flow().window_pkts(), 0);
+}

@@ -12,10 +12,6 @@ use crate::flags::FlowFlags;
 use crate::{Flow, Phase, Tracker};
 
 impl Flow {
-    /// The phase before this one.
-    pub(crate) const fn previous_phase(&self) -> Option<Phase> {
-        self.prev_phase
-    }
     /// Packets with new data this epoch. The counts of an epoch stop at 65 535.
     pub(crate) const fn new_pkts(&self) -> u32 {
         self.new_pkts as u32

@@ -6,7 +6,7 @@
 //! rules:
 //!
 //! - [`Rule::Paper`]: a SYN joins the pool its source started less than `join` ago. A new pool is admitted unless the
-//!   link is overloaded. Else it waits, and is admitted after `wait` at the latest, each pool for itself.
+//!   link is overloaded. Else it waits; with `wait` it is admitted after that time at the latest, each pool for itself.
 //! - [`Rule::WaitQueue`]: a pool stays admitted while it is active. Those who wait are admitted in the order of the
 //!   wait queue, one each `pace`; a new pool goes behind them. Under overload one pool is admitted each `guarantee`,
 //!   and whoever has waited `rounds` rounds: the more pools are served, the longer a round.
@@ -56,8 +56,8 @@ pub enum Rule {
     Paper {
         /// T_pool: a SYN joins a pool that started less than this ago.
         join: Duration,
-        /// T_wait: a pool that waited this long is admitted.
-        wait: Duration,
+        /// T_wait: a pool that waited this long is admitted (the feedback solution); `None`: waiting admits nobody.
+        wait: Option<Duration>,
     },
     /// One after the other.
     WaitQueue {
@@ -292,7 +292,7 @@ impl<P: Packet> Admission<P> {
         let first = self.pools.get(self.pools.first(List::Waiting)?)?;
         let after = |d: Duration| self.last_admission.map_or(now, |t| t + d);
         let (open_at, closed_at) = match self.config.rule {
-            Rule::Paper { wait, .. } => (now, Some(first.since + wait)),
+            Rule::Paper { wait, .. } => (now, wait.map(|wait| first.since + wait)),
             Rule::WaitQueue { pace, guarantee, rounds, .. } => {
                 let open_at = after(self.pace(pace));
                 let patience = Self::patience_ends(first.since, rounds, load).max(open_at);

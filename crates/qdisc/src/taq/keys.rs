@@ -37,6 +37,11 @@ fn paper(config: &mut Config) -> Option<&mut PaperConfig> {
     if let Mode::Paper(paper) = &mut config.mode { Some(paper) } else { None }
 }
 
+/// Keys that have one meaning and default here, and another in paper mode.
+fn default_common(config: &mut Config) -> Option<&mut Common> {
+    matches!(config.mode, Mode::Default(_)).then_some(&mut config.common)
+}
+
 fn default(config: &mut Config) -> Option<&mut DefaultConfig> {
     if let Mode::Default(default) = &mut config.mode { Some(default) } else { None }
 }
@@ -53,11 +58,6 @@ keys! {
         waiting_syn: Choice(),
             "a waiting SYN is dropped (the client asks again) or held; auto: dropped in paper mode, held in default";
         t_pool: Time(secs(1), secs(10)), "a flow joins the pool its source started less than this ago";
-        t_wait: Time(secs(1), secs(10)),
-            "a pool that has waited this long is admitted (paper mode); under overload one pool is admitted each \
-             `t_wait` (default mode)";
-        rho_r: Part(100_000, 500_000),
-            "cap of the recovery queue (paper mode), of packets without data (default mode), as a share of the link";
         w_loss: Time(secs(1), secs(20)),
             "window over which loss is measured: for the report, and in paper mode for admission";
         flows: Number(16, 1_048_576), "flows that can be followed at once";
@@ -69,13 +69,20 @@ keys! {
         p_thresh: Part(50_000, 200_000),
             "loss probability from which timeouts repeat: decides nothing but how high `p_admit` may be";
         p_admit: Part(1_000, 200_000), "loss probability from which new pools wait; below p_thresh";
-        over_penalised: Number(1, 5), "more drops than this in two epochs make a flow over-penalised";
+        t_wait: TimeOrOff(secs(1), secs(10)),
+            "a pool that has waited this long is admitted (4.3, where clients are told); off: pools wait for the loss";
+        rho_r: Part(100_000, 900_000), "cap of the recovery queue, as a share of the link";
+        over_penalised: Number(1, 5), "more drops than this in an epoch: what waits of the flow is over-penalised";
         newflow_cap: Part(100_000, 500_000), "cap of the new-flow queue, as a share of the buffer";
         buffer: Buffer(), "buffer, in multiples of one RTT of the link (`1x`) or in packets";
         ewma_shift: Number(1, 4), "weight of a new sample in epoch and rate averages: 1 / 2^shift";
         record_timeout: Time(secs(60), secs(600)), "a flow that sent nothing for this long is forgotten";
         rtt: Time(Duration::from_millis(1), secs(10)), "round-trip time the buffer is sized for";
         packet: Size(64, 65_535), "packet size the buffer is sized for, in bytes";
+    }
+    [Some("mode=default"), default_common, Config::default] {
+        t_wait: Time(secs(1), secs(10)), "under overload one pool is admitted each `t_wait`";
+        rho_r: Part(100_000, 500_000), "cap of packets without data, as a share of the link";
     }
     [Some("mode=default"), default, Config::default] {
         k: Number(1, 1_000), "packets a flow may have waiting before a repairable one is dropped";

@@ -61,7 +61,8 @@ impl<P: Packet> Admission<P> {
         let position = pool.map_or(self.waiting() + 1, |p| self.position(p.data.ticket));
         let expected = self.expected(now, position, pool.map_or(now, |p| p.since));
         let retry_after = expected.unwrap_or(match self.config.rule {
-            Rule::Paper { wait, .. } => wait,
+            // The paper names no pause; its clients knock all the time (5.5).
+            Rule::Paper { join, wait } => wait.unwrap_or(join),
             Rule::WaitQueue { pace, guarantee, .. } => guarantee.unwrap_or(pace),
         });
         decisions.verdicts.push(Verdict::Refused { packet, position, retry_after });

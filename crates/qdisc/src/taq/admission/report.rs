@@ -36,11 +36,11 @@ impl<P: Packet> Admission<P> {
         }
     }
 
-    /// How much longer the pool at `position` waits: by the guarantee in the paper's rule, else by the pace of the last
-    /// sixteen admissions.
+    /// How much longer the pool at `position` waits: by the guarantee in the paper's rule, if it gives one, else by the
+    /// pace of the last sixteen admissions.
     pub(super) fn expected(&self, now: Instant, position: usize, since: Instant) -> Option<Duration> {
         if let Rule::Paper { wait, .. } = self.config.rule {
-            return Some((since + wait).since(now));
+            return wait.map(|wait| (since + wait).since(now));
         }
         let n = self.grants.len().min(16);
         let (newest, oldest) = (self.grants.back()?, self.grants.get(self.grants.len() - n)?);

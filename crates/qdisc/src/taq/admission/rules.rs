@@ -49,7 +49,8 @@ impl<P: Packet> Admission<P> {
         let passed = |d: Duration| self.last_admission.is_none_or(|t| now >= t + d);
         match self.config.rule {
             Rule::Paper { wait, .. } => {
-                !load.overloaded || self.pools.get(id).is_some_and(|p| now.since(p.since) >= wait)
+                let waited = |wait| self.pools.get(id).is_some_and(|p| now.since(p.since) >= wait);
+                !load.overloaded || wait.is_some_and(waited)
             }
             Rule::WaitQueue { pace, guarantee, rounds, .. } => {
                 if load.overloaded {

@@ -11,7 +11,7 @@ fn wait_queue(idle: Duration) -> Rule {
     Rule::WaitQueue { idle, pace: Duration::ZERO, guarantee: None, rounds: 0 }
 }
 
-const PAPER: Rule = Rule::Paper { join: Duration::from_secs(3), wait: Duration::from_secs(3) };
+const PAPER: Rule = Rule::Paper { join: Duration::from_secs(3), wait: Some(Duration::from_secs(3)) };
 
 fn at(ms: u64) -> Instant {
     Instant::from_nanos(ms * 1_000_000)

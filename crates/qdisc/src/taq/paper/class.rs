@@ -1,12 +1,15 @@
-//! The five queues and who belongs in which (notes, section 2.4).
+//! The five queues and which packet belongs in which (4.2 s3 to s9, s19). Packets are classified, not flows: what waits
+//! stays where it is when its flow changes.
 
 use narrows_flow::{Flow, PacketKind, Phase};
-use narrows_units::Instant;
+use narrows_units::{Duration, Instant};
+
+use super::predict::drops_lately;
 
 /// A queue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Class {
-    /// Retransmissions, by the length of the silence before them; also pure acknowledgments.
+    /// Retransmissions, by the kind and length of the silence before them.
     Recovery,
     /// Flows that have just begun.
     New,
@@ -47,10 +50,11 @@ impl Class {
     }
 }
 
-/// A flow counts as new for this many epochs (notes; the paper names no bound) ...
+/// A flow counts as new for this many epochs and this many packets; the paper names no bound.
 const NEW_EPOCHS: u64 = 5;
-/// ... and this many packets.
 const NEW_PACKETS: u32 = 20;
+/// "Multiple packet drops in the past and current epochs cumulatively" (4.2 s7).
+const MULTIPLE: u32 = 2;
 
 /// What classification asks beside the flow's record.
 #[derive(Clone, Copy, Debug)]
@@ -59,22 +63,20 @@ pub(super) struct Facts {
     pub(super) lost: bool,
     /// Its fair share in bits per second.
     pub(super) share_bps: u64,
-    /// More drops than this make it over-penalised.
-    pub(super) over_penalised: u32,
 }
 
-/// The queue for a packet that is no retransmission and no pure acknowledgment; `rate_bps` is the flow's.
+/// The queue for a packet that is no retransmission; `rate_bps` is what the flow transmits.
 pub(super) fn classify(now: Instant, flow: &Flow, kind: PacketKind, rate_bps: u64, facts: Facts) -> Class {
-    // SYNs are no data and start a flow (notes, 2.1).
+    // SYNs are no data and start a flow.
     if matches!(kind, PacketKind::Syn | PacketKind::SynAck) {
         return Class::New;
     }
-    let drops = flow.drops_cur() + flow.drops_prev();
     if flow.phase() == Some(Phase::SlowStart) && !facts.lost && is_new(now, flow) {
         Class::New
-    } else if drops > facts.over_penalised {
+    } else if drops_lately(flow) >= MULTIPLE {
         Class::Over
-    } else if rate_bps < facts.share_bps {
+    } else if drops_lately(flow) > 0 || rate_bps < facts.share_bps {
+        // After one loss, too, what is in the window has priority (4.1 s12): never level 3.
         Class::Below
     } else {
         Class::Above
@@ -85,17 +87,18 @@ fn is_new(now: Instant, flow: &Flow) -> bool {
     flow.age(now) < flow.epoch_len() * NEW_EPOCHS && flow.sent_packets() <= NEW_PACKETS
 }
 
-/// The key of a pure acknowledgment in the recovery queue: behind every retransmission.
-pub(super) const ACK_KEY: u64 = 1;
-
-/// The key of a retransmission in the recovery queue: longer silences first. Outside timeout recovery there was no
-/// silence, so `last_silence` tells of another loss and does not count.
-pub(super) fn recovery_key(flow: &Flow) -> u64 {
-    let silence = match flow.phase() {
-        Some(Phase::TimeoutRecovery | Phase::TimeoutSilence | Phase::ExtendedSilence) => {
-            flow.last_silence().as_nanos()
-        }
-        _ => 0,
+/// The key of a retransmission in the recovery queue, the largest first (4.1 s16, s17; 4.2 s5): out of an extended
+/// silence, out of a silence, none; then the longer silence; then the longer time since new data was sent on. Times to
+/// a millisecond or so.
+pub(super) fn recovery_key(flow: &Flow, since_normal: Duration) -> u64 {
+    let silence = || flow.last_silence();
+    let (kind, silence) = match (flow.phase(), flow.previous_phase()) {
+        (Some(Phase::TimeoutRecovery), Some(Phase::ExtendedSilence)) => (3, silence()),
+        (Some(Phase::TimeoutRecovery), Some(Phase::TimeoutSilence | Phase::Idle)) => (2, silence()),
+        // A timeout that no silence was seen of: straight into recovery (3.3).
+        (Some(Phase::TimeoutRecovery), _) => (2, Duration::ZERO),
+        _ => (1, Duration::ZERO),
     };
-    silence.saturating_add(ACK_KEY + 1)
+    let coarse = |time: Duration| (time.as_nanos() >> 20).min((1 << 31) - 1);
+    kind << 62 | coarse(silence) << 31 | coarse(since_normal)
 }

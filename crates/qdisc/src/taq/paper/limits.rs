@@ -1,15 +1,31 @@
-//! Caps and the buffer: who loses a packet when they are full, and whether a mark will do (notes, 2.6).
+//! Caps and the buffer: which packet is lost when they are full (4 s1, s2; 4.1; 4.2 s12, s15), and whether a mark will
+//! do, which the paper does not know.
+//!
+//! A full buffer loses the packet whose loss has the cheapest consequence; of equal consequences one above its fair
+//! share, then of the queue most above its weight. The two queues that have limits of their own lose by those: new
+//! flows lose to a full buffer only if no other data waits, retransmissions only if nothing else does (4.1 s14, s15).
 
+use narrows_flow::PacketKind;
 use narrows_units::{Ecn, Instant};
 
 use super::class::Class;
+use super::predict::{NextState, after_loss};
 use super::store::{LOST, Node};
 use super::victims::{self, steps};
 use super::{PaperMode, UNKNOWN_BUCKET, id_of};
 use crate::{Packet, Reason, Verdict, Verdicts};
 
+/// What a packet's loss would mean, as of now.
+#[derive(Clone, Copy, Debug)]
+struct Standing {
+    next: NextState,
+    /// The flow's rate over its share, in 1/256.
+    ratio: u64,
+    bucket: u16,
+}
+
 impl<P: Packet> PaperMode<P> {
-    /// NEWFLOW and RECOVERY drop at their own caps (notes, 2.6).
+    /// The queues of new flows and of retransmissions are limited each for itself (4.2 s12, s15).
     pub(super) fn enforce_cap(&mut self, now: Instant, class: Class, verdicts: &mut Verdicts<P>) {
         let cap = match class {
             Class::New => self.sizes.newflow_cap,
@@ -19,7 +35,7 @@ impl<P: Packet> PaperMode<P> {
         let waiting = self.store.backlog(class).packets;
         if waiting > cap {
             let room_to_mark = waiting <= with_headroom(cap);
-            self.lose_one(now, class, room_to_mark, verdicts);
+            self.lose_one(now, &[class], room_to_mark, verdicts);
         }
     }
 
@@ -30,33 +46,38 @@ impl<P: Packet> PaperMode<P> {
                 return;
             }
             let room_to_mark = self.backlog.packets <= with_headroom(self.sizes.buffer);
-            let class = self.victim_class();
-            if self.lose_one(now, class, room_to_mark, verdicts) {
+            if self.lose_one(now, self.losing(), room_to_mark, verdicts) {
                 return;
             }
         }
     }
 
-    /// The queue that loses a packet when the buffer is full: above fair share, then that of level 2 most above its
-    /// weight (new flows on a tie), then recovery.
-    pub(super) fn victim_class(&self) -> Class {
-        if self.store.backlog(Class::Above).packets > 0 {
-            return Class::Above;
+    /// The queues among which a full buffer chooses, in the order in which they lose packets of equal consequence.
+    fn losing(&self) -> &'static [Class] {
+        let waits = |class| self.store.backlog(class).packets > 0;
+        if waits(Class::Above) || waits(Class::Over) || waits(Class::Below) {
+            let [over, below] = [1, 2].map(|i| self.scheduler.excess(i, &self.store));
+            if below > over {
+                &[Class::Above, Class::Below, Class::Over]
+            } else {
+                &[Class::Above, Class::Over, Class::Below]
+            }
+        } else if waits(Class::New) {
+            &[Class::New]
+        } else {
+            &[Class::Recovery]
         }
-        let excess = |i: usize| self.scheduler.excess(i, &self.store);
-        let worst = (0..3).reduce(|a, b| if excess(b) > excess(a) { b } else { a }).unwrap_or(0);
-        if excess(worst) > 0 { Class::LEVEL2[worst] } else { Class::Recovery }
     }
 
-    /// Marks or drops one packet of a class. Returns whether it was marked and stays.
+    /// Marks or drops one packet of these classes. Returns whether it was marked and stays.
     pub(super) fn lose_one(
         &mut self,
         now: Instant,
-        class: Class,
+        classes: &[Class],
         may_mark: bool,
         verdicts: &mut Verdicts<P>,
     ) -> bool {
-        let Some(node) = self.victim(now, class) else { return true };
+        let Some(node) = self.victim(now, classes) else { return true };
         let fresh = self.store.is_newest(node);
         if may_mark
             && let Some(packet) = self.store.packet_mut(node)
@@ -70,49 +91,47 @@ impl<P: Packet> PaperMode<P> {
         false
     }
 
-    /// The packet a class loses: the last of the flow with the fewest drops this epoch, of these the one with the
-    /// largest rate for its share, of equals the one with the newest packet.
-    pub(super) fn victim(&mut self, now: Instant, class: Class) -> Option<u32> {
-        let Some(fifo) = class.fifo() else { return self.store.tail(class) };
+    /// The packet that is lost: the cheapest consequence first, then the order of `classes`, then the largest rate for
+    /// its share, then the newest.
+    pub(super) fn victim(&mut self, now: Instant, classes: &[Class]) -> Option<u32> {
         for _ in 0..victims::LOOK {
-            let (flows, n) = self.store.victims(fifo).candidates(&self.store.flows);
-            let mut best: Option<(u32, u64, u64, u32)> = None;
+            let cheapest = |class: &Class| Some((self.store.cheapest(class.fifo()?)?, *class));
+            // Of equal consequences the first class.
+            let Some((_, class)) = classes.iter().filter_map(cheapest).min_by_key(|&(next, _)| next) else {
+                break;
+            };
+            let (nodes, n) = self.store.candidates(class.fifo()?);
+            let mut best = None;
             let mut moved = false;
-            for &flow in &flows[..n] {
-                let (drops, ratio, bucket) = self.standing(now, flow);
-                if self.store.flows[flow as usize].bucket() != Some(bucket) {
-                    // What was noted at its last packet has passed with its epoch.
-                    self.store.place(flow, bucket);
+            for &node in &nodes[..n] {
+                let &Node { flow, kind, arrival, bucket, .. } = self.store.node(node);
+                let standing = self.standing(now, flow, kind);
+                if standing.bucket != bucket {
+                    // What was predicted when it came has passed.
+                    self.store.replace(node, standing.bucket);
                     moved = true;
                     continue;
                 }
-                let Some(tail) = self.store.tail_of(flow) else { continue };
-                let newest = self.store.node(tail).arrival;
-                let better = best.is_none_or(|(d, r, a, _)| {
-                    (core::cmp::Reverse(drops), ratio, newest) > (core::cmp::Reverse(d), r, a)
-                });
-                if better {
-                    best = Some((drops, ratio, newest, tail));
-                }
+                best = best.max(Some((core::cmp::Reverse(standing.next), standing.ratio, arrival, node)));
             }
-            if let Some((.., tail)) = best.filter(|_| !moved) {
-                return Some(tail);
-            }
-            if n == 0 {
-                break;
+            if let Some((.., node)) = best.filter(|_| !moved) {
+                return Some(node);
             }
         }
-        self.store.tail(class)
+        classes.iter().find_map(|&class| self.store.tail(class))
     }
 
-    /// A flow's drops this epoch, its rate over its share in 1/256, and the bucket it belongs in, as of now.
-    pub(super) fn standing(&mut self, now: Instant, flow: u32) -> (u32, u64, u16) {
-        let Some(id) = id_of(flow) else { return (0, u64::MAX, UNKNOWN_BUCKET) };
+    /// What the loss of a packet of this kind would mean to its flow as of now.
+    fn standing(&mut self, now: Instant, flow: u32, kind: PacketKind) -> Standing {
+        let Some(id) = id_of(flow) else {
+            return Standing { next: NextState::LossRecovery, ratio: u64::MAX, bucket: UNKNOWN_BUCKET };
+        };
         let due = self.shares.of(id, self.tracker.active_flows());
         let record = self.tracker.flow_at(now, id);
-        let (drops, rate) = (record.drops_cur(), record.rate().as_bps());
+        let (next, rate) = (after_loss(record, kind), record.rate().as_bps());
         // Rates stay below 2^55, so the shift loses nothing.
-        (drops, (rate << 8) / due.bps.max(1), victims::bucket(drops, steps(rate), due.steps))
+        let ratio = (rate << 8) / due.bps.max(1);
+        Standing { next, ratio, bucket: victims::bucket(next, steps(rate), due.steps) }
     }
 
     pub(super) fn drop_node(&mut self, now: Instant, node: u32, reason: Reason, verdicts: &mut Verdicts<P>) {
@@ -124,11 +143,9 @@ impl<P: Packet> PaperMode<P> {
         if let Some(id) = id_of(flow) {
             self.tracker.dropped(now, id, packet.header());
             self.tracker.unqueued(id);
-            let (drops, _, bucket) = self.standing(now, flow);
-            if drops + self.tracker.flow(id).drops_prev() > self.config.over_penalised {
-                self.store.change_class(flow, Class::Over);
+            if self.tracker.flow(id).drops_cur() > self.config.over_penalised {
+                self.store.over_penalise(flow);
             }
-            self.store.place(flow, bucket);
         }
         verdicts.push(Verdict::Dropped { packet, reason });
     }

@@ -1,20 +1,16 @@
-//! TAQ as published: five queues on three levels (EuroSys 2014, sections 4.2 and 4.3; notes, 2.4 to 2.7).
+//! TAQ as published: five queues on three levels (EuroSys 2014, sections 3.3 and 4).
 //!
-//! Where the text leaves a choice the notes' recommendation is taken. Our own choices, because neither says:
-//! - A packet belongs to its flow's FIFO and the flow stands in one class as a whole (new data is never reordered).
-//!   Text and notes classify each packet by itself. A flow that changes class goes to the end of the new queue.
-//! - An over-penalised flow is moved at the drop that makes it so, not at its next packet.
-//! - The recovery queue holds at most three quarters of the buffer; its bucket is 100 ms or two MTU deep.
-//! - ECN: at a cap, or with the buffer full but not yet a quarter above its size, a capable victim is marked and stays.
-//!   One that bears the mark already is dropped: a second mark would tell nobody anything.
-//! - A packet that cannot be followed, because the flow table is full of flows with packets waiting, goes above fair
-//!   share.
+//! Sentences are counted within their section: 4.1 s12 is the twelfth of section 4.1. [`text`] has the list of them,
+//! each with its place here or the reason why it has none; `tests` has a test for each that asks for something. Where
+//! the text leaves a choice, [`text`] names ours.
 
 mod class;
 mod limits;
+mod predict;
 mod scheduler;
 mod shares;
 mod store;
+pub mod text;
 mod victims;
 
 use core::any::Any;
@@ -23,10 +19,11 @@ use narrows_flow::{FlowId, PacketKind, Tracker, TrackerConfig};
 use narrows_units::{Bytes, Duration, Instant, Rate};
 use narrows_wire::{Header, Proto};
 
-use self::class::{ACK_KEY, Class, Facts, classify, recovery_key};
+use self::class::{Class, Facts, classify, recovery_key};
+use self::predict::after_loss;
 use self::scheduler::Scheduler;
 use self::shares::Shares;
-use self::store::{BEHIND_UNKNOWN, LOST, Node, PaperFlow, PaperQueues};
+use self::store::{BEHIND_UNKNOWN, LOST, Node, PaperFlow, PaperQueues, Place};
 use self::victims::steps;
 use super::admission::{Admission, AdmissionConfig, Decisions, Load, Rule, SynDirection, proves};
 use super::{Common, Config, LossWindow, Mode, PaperConfig, PoolId, Share, Sizes, WaitingSyn};
@@ -76,10 +73,10 @@ impl<P: Packet> PaperMode<P> {
             sizes: config.sizes(&link),
             tracker: Tracker::new(tracker_config(&common, &config, &link), seed),
             store: PaperQueues::new(),
-            scheduler: Scheduler::new(recovery_rate(&common, &link), link.mtu),
+            scheduler: Scheduler::new(recovery_rate(&config, &link), link.mtu),
             shares: Shares::new(link.rate, common.share, config.fair_share),
             loss: LossWindow::new(common.w_loss),
-            admission: Admission::new(admission_config(&common, &link)),
+            admission: Admission::new(admission_config(&common, &config, &link)),
             counters: Counters::default(),
             backlog: Backlog::default(),
             common,
@@ -88,7 +85,7 @@ impl<P: Packet> PaperMode<P> {
         }
     }
 
-    /// Whether new pools have to wait (paper, section 4.3).
+    /// Whether new pools have to wait (4.3 s2, s11).
     fn is_overloaded(&self, now: Instant) -> bool {
         self.common.admission && self.loss.rate(now) >= self.config.p_admit
     }
@@ -107,7 +104,7 @@ impl<P: Packet> PaperMode<P> {
         let seen = self.tracker.forward_from(now, packet.header(), likely);
         let kind = seen.kind;
         self.counters.evicted += u64::from(seen.evicted_in_use);
-        self.make_slot(seen.id.map_or(UNKNOWN, slot), seen.fresh || seen.restarted, &packet);
+        self.make_slot(now, seen.id.map_or(UNKNOWN, slot), seen.fresh || seen.restarted, &packet);
         self.backlog.add(packet.len());
         let class = match seen.id.filter(|&id| !self.is_behind_unknown(id)) {
             Some(id) => {
@@ -115,8 +112,8 @@ impl<P: Packet> PaperMode<P> {
                 self.place_packet(now, id, kind, packet)
             }
             None => {
-                self.store.push(packet, UNKNOWN, Class::Above, false);
-                self.store.place(UNKNOWN, UNKNOWN_BUCKET);
+                let place = Place { class: Class::Above, bucket: UNKNOWN_BUCKET };
+                self.store.push(packet, UNKNOWN, kind, place);
                 Class::Above
             }
         };
@@ -125,7 +122,7 @@ impl<P: Packet> PaperMode<P> {
     }
 
     /// Room for what is kept beside the flow's record; forgotten if the flow is `new` there.
-    fn make_slot(&mut self, flow: u32, new: bool, packet: &P) {
+    fn make_slot(&mut self, now: Instant, flow: u32, new: bool, packet: &P) {
         let at = flow as usize;
         if self.store.flows.len() <= at {
             self.store.flows.resize(at + 1, PaperFlow::default());
@@ -143,6 +140,7 @@ impl<P: Packet> PaperMode<P> {
             let kept = &mut self.store.flows[at];
             kept.pool = pool.unwrap_or(PoolId::NOBODY);
             kept.put(LOST, false);
+            kept.transmits(now);
             if behind_unknown {
                 kept.put(BEHIND_UNKNOWN, true);
             }
@@ -163,31 +161,19 @@ impl<P: Packet> PaperMode<P> {
         let flow = slot(id);
         self.shares.seen(now, id, &mut self.tracker);
         let due = self.shares.of(id, self.tracker.active_flows());
-        let queue = &mut self.store.flows[flow as usize];
-        if kind == PacketKind::Retransmission {
-            queue.put(LOST, true);
-        }
-        let (lost, waits, stands_in) = (queue.has(LOST), queue.packets() > 0, queue.class);
+        let kept = &mut self.store.flows[flow as usize];
         let record = self.tracker.flow(id);
-        match kind {
-            PacketKind::PureAck => {
-                self.store.push_recovery(packet, flow, ACK_KEY, false);
-                return Class::Recovery;
-            }
-            PacketKind::Retransmission => {
-                self.store.push_recovery(packet, flow, recovery_key(record), true);
-                return Class::Recovery;
-            }
-            _ => {}
+        if kind == PacketKind::Retransmission {
+            kept.put(LOST, true);
+            let key = recovery_key(record, kept.since_normal(now));
+            self.store.push_recovery(packet, flow, key);
+            return Class::Recovery;
         }
-        let facts = Facts { lost, share_bps: due.bps, over_penalised: self.config.over_penalised };
-        // A SYN behind packets that still wait (of an earlier connection on the same ports) joins them.
-        let joins = waits && matches!(kind, PacketKind::Syn | PacketKind::SynAck);
+        let facts = Facts { lost: kept.has(LOST), share_bps: due.bps };
         let rate_bps = record.rate().as_bps();
-        let class = if joins { stands_in } else { classify(now, record, kind, rate_bps, facts) };
-        let bucket = victims::bucket(record.drops_cur(), steps(rate_bps), due.steps);
-        self.store.push(packet, flow, class, false);
-        self.store.place(flow, bucket);
+        let class = classify(now, record, kind, rate_bps, facts);
+        let bucket = victims::bucket(after_loss(record, kind), steps(rate_bps), due.steps);
+        self.store.push(packet, flow, kind, Place { class, bucket });
         class
     }
 
@@ -227,7 +213,7 @@ impl<P: Packet> Qdisc<P> for PaperMode<P> {
     fn dequeue(&mut self, now: Instant, _verdicts: &mut Verdicts<P>) -> Option<P> {
         let choice = self.scheduler.choose(now, &self.store)?;
         let node = self.store.head(choice.class)?;
-        let Node { packet, flow, retransmission, .. } = self.store.remove(node);
+        let Node { packet, flow, kind, .. } = self.store.remove(node);
         let len = packet.len();
         self.backlog.sub(len);
         let emptied = self.store.head(choice.class).is_none();
@@ -238,8 +224,11 @@ impl<P: Packet> Qdisc<P> for PaperMode<P> {
             self.refresh(now, flow, packet.header());
         }
         self.counters.send(len);
-        if !retransmission {
+        if kind != PacketKind::Retransmission {
             self.counters.goodput_bytes += payload(packet.header());
+            if kind.is_new_data() {
+                self.store.flows[flow as usize].transmits(now);
+            }
         }
         Some(packet)
     }
@@ -322,12 +311,12 @@ impl<P: Packet> Manage for PaperMode<P> {
         self.common = Common { flows: old.flows, ..common };
         self.link = *link;
         self.sizes = config.sizes(link);
-        self.scheduler.reconfigure(recovery_rate(&common, link), link.mtu);
+        self.scheduler.reconfigure(recovery_rate(&config, link), link.mtu);
         self.shares.reconfigure(link.rate, common.share, config.fair_share);
         if old.w_loss != common.w_loss {
             self.loss = LossWindow::new(common.w_loss);
         }
-        self.admission.reconfigure(admission_config(&common, link));
+        self.admission.reconfigure(admission_config(&common, &config, link));
         true
     }
 }
@@ -359,13 +348,13 @@ fn payload(header: &Header) -> Bytes {
     if header.key.proto == Proto::UDP { header.len.saturating_sub(Bytes(ip + 8)) } else { Bytes::ZERO }
 }
 
-fn recovery_rate(common: &Common, link: &ShaperConfig) -> Rate {
-    Rate::from_bps(common.rho_r.of(link.rate.as_bps()))
+fn recovery_rate(config: &PaperConfig, link: &ShaperConfig) -> Rate {
+    Rate::from_bps(config.rho_r.of(link.rate.as_bps()))
 }
 
-fn admission_config(common: &Common, link: &ShaperConfig) -> AdmissionConfig {
+fn admission_config(common: &Common, config: &PaperConfig, link: &ShaperConfig) -> AdmissionConfig {
     AdmissionConfig {
-        rule: Rule::Paper { join: common.t_pool, wait: common.t_wait },
+        rule: Rule::Paper { join: common.t_pool, wait: config.t_wait },
         hold: common.waiting_syn == WaitingSyn::Hold,
         pools: common.pools as usize,
         users: common.users(link, common.share == Share::User),
@@ -379,7 +368,10 @@ fn tracker_config(common: &Common, config: &PaperConfig, link: &ShaperConfig) ->
         ewma_shift: config.ewma_shift,
         active_for: Duration::from_secs(2),
         active_epochs: 4,
-        epoch_includes_queue: false,
+        // 3.3 s3: the round trip as it is perceived.
+        epoch_includes_queue: true,
+        // 4.2 s8: the transmit rate.
+        rate_of_departures: true,
         users: common.users(link, common.share == Share::User),
         ..TrackerConfig::default()
     }

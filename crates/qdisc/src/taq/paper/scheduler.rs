@@ -1,12 +1,12 @@
-//! Which queue sends next (notes, section 2.5).
+//! Which queue sends next (4.2 s10 to s25).
 //!
-//! Level 1 is the recovery queue, capped by a token bucket of `rho_r` of the link; level 2 the queues of new, of
-//! over-penalised and of below-fair-share flows, by deficit round robin; level 3 the queue above fair share. The cap is
-//! work conserving: with nothing in levels 2 and 3 retransmissions go out whatever the bucket says, and then do not
-//! empty it.
+//! Level 1 is the recovery queue, capped by a token bucket of `rho_r` of the link (s11, s12, s22); level 2 the queues
+//! of new, of over-penalised and of below-fair-share flows (s13, s23), by deficit round robin; level 3 the queue above
+//! fair share (s18, s25). Ours: the cap is work conserving. With nothing in levels 2 and 3 retransmissions go out
+//! whatever the bucket says, and then do not empty it.
 //!
-//! Level 2 shares out three MTU a round: one for new flows, two for the others in proportion to their backlogs, weighed
-//! anew every 100 ms.
+//! Level 2 shares out three MTU a round: one for new flows, two for the others in proportion to their backlogs (s17),
+//! weighed anew every 100 ms.
 
 use narrows_units::{Bytes, Duration, Instant, Rate};
 
@@ -14,7 +14,7 @@ use super::class::Class;
 use super::store::PaperQueues;
 use crate::Packet;
 
-/// How often the shares of level 2 are weighed (notes).
+/// How often the shares of level 2 are weighed; the paper names no time.
 const REWEIGH: Duration = Duration::from_millis(100);
 /// Depth of the recovery bucket: what the cap lets through in this time, at least two MTU, so that one round's
 /// retransmissions of a few flows pass together. The paper is silent.
@@ -158,7 +158,8 @@ impl Scheduler {
 mod tests {
     use super::*;
     use crate::Record;
-    use crate::taq::paper::store::PaperFlow;
+    use crate::taq::paper::store::{PaperFlow, Place};
+    use narrows_flow::PacketKind;
 
     const MTU: u64 = 1500;
 
@@ -170,7 +171,7 @@ mod tests {
             for _ in 0..n {
                 let mut r = Record::default();
                 r.header.len = Bytes(len);
-                store.push(r, flow, class, false);
+                store.push(r, flow, PacketKind::New, Place { class, bucket: 0 });
             }
         }
         store

@@ -113,7 +113,7 @@ impl Shares {
     }
 
     fn is_simple(&self) -> bool {
-        self.share == Share::Flow && self.fair == FairShare::Queueing
+        self.share != Share::User && self.fair == FairShare::Queueing
     }
 
     /// A packet of the flow arrived.

@@ -1,17 +1,19 @@
-//! Packets that wait: each flow's own FIFO, threaded through the FIFO of its class.
+//! Packets that wait.
 //!
-//! A packet stands in two doubly linked lists, that of its flow and that of its class, so it can be taken out of the
-//! middle of either at no cost. All packets of a flow stand in one class and in the same order in both lists: so new
-//! data of a flow is never reordered. A flow that changes class takes its packets along, to the end of the new queue.
-//! Retransmissions and pure acknowledgments stand in the recovery queue instead, ordered by their key.
+//! A packet stands in three doubly linked lists: the FIFO of its class (4.2 s14), a bucket of those the class could
+//! lose ([`Victims`]), and what waits of its flow. So it can be taken out of the middle of each at no cost. Packets of
+//! one flow may stand in several classes, and then a later one may be sent first: the paper classifies packets, not
+//! flows. Retransmissions stand in the recovery queue instead, ordered by their key (4.2 s5).
 
 use core::cmp::Reverse;
 use std::collections::BTreeMap;
 
+use narrows_flow::PacketKind;
 use narrows_lists::{Arena as _, Links, List, Slab, linked};
+use narrows_units::{Duration, Instant};
 
 use super::class::Class;
-use super::victims::Victims;
+use super::victims::{LOOK, Victims};
 use crate::taq::PoolId;
 use crate::{Backlog, Packet};
 
@@ -21,14 +23,17 @@ pub(super) struct Node<P> {
     pub(super) packet: P,
     /// The slot of its flow.
     pub(super) flow: u32,
-    /// Retransmissions do not count as goodput.
-    pub(super) retransmission: bool,
     /// Order of arrival over the whole queue.
     pub(super) arrival: u64,
     /// Its key in the recovery queue; zero if it stands in a FIFO.
     recovery_key: u64,
+    pub(super) kind: PacketKind,
+    pub(super) class: Class,
+    /// Where it stands among those its class could lose.
+    pub(super) bucket: u16,
     in_class: Links,
     in_flow: Links,
+    in_bucket: Links,
 }
 
 /// Lists of a class's packets.
@@ -43,24 +48,23 @@ enum InFlow {}
 
 linked!(<P> Node<P>, InFlow: in_flow);
 
-/// The queue of one flow and what is kept beside its record: half a cache line, and never across two.
+/// Lists of the packets in a bucket of [`Victims`].
+#[derive(Clone, Debug)]
+pub(super) enum InBucket {}
+
+linked!(<P> Node<P>, InBucket: in_bucket);
+
+/// What waits of one flow and what is kept beside its record: half a cache line, and never across two.
 #[derive(Clone, Copy, Debug)]
 #[repr(align(32))]
 pub(super) struct PaperFlow {
     packets: List<InFlow>,
-    /// The class they stand in.
-    pub(super) class: Class,
     marks: u8,
-    /// Where the flow stands among those that could lose a packet; [`NOWHERE`] if it does not.
-    bucket: u16,
-    /// Neighbours there.
-    victim: Links,
+    /// When new data was last sent on, in units of 2^20 ns, modulo 2^32 (4.1 s17: the last normal transmission).
+    last_normal: u32,
     /// Its pool.
     pub(super) pool: PoolId,
 }
-
-/// No bucket.
-const NOWHERE: u16 = u16::MAX;
 
 const _: () = assert!(size_of::<PaperFlow>() == 32);
 
@@ -69,44 +73,41 @@ pub(super) const LOST: u8 = 1;
 /// Packets of the flow may wait among the unknown: until those are gone the others go there too, behind them.
 pub(super) const BEHIND_UNKNOWN: u8 = 2;
 
+const UNIT: u32 = 20;
+
 impl PaperFlow {
     /// How many of its packets wait in a FIFO.
     pub(super) const fn packets(&self) -> u32 {
         self.packets.len()
     }
-    /// Where it stands among the flows that could lose a packet.
-    pub(super) const fn bucket(&self) -> Option<u16> {
-        if self.bucket == NOWHERE { None } else { Some(self.bucket) }
-    }
-    pub(super) fn set_bucket(&mut self, bucket: Option<u16>) {
-        self.bucket = bucket.unwrap_or(NOWHERE);
-    }
-
     pub(super) const fn has(&self, mark: u8) -> bool {
         self.marks & mark != 0
     }
     pub(super) const fn put(&mut self, mark: u8, on: bool) {
         self.marks = if on { self.marks | mark } else { self.marks & !mark };
     }
+    /// New data is sent on.
+    pub(super) const fn transmits(&mut self, now: Instant) {
+        self.last_normal = (now.as_nanos() >> UNIT) as u32;
+    }
+    /// How long ago new data was last sent on.
+    pub(super) const fn since_normal(&self, now: Instant) -> Duration {
+        let units = ((now.as_nanos() >> UNIT) as u32).wrapping_sub(self.last_normal);
+        Duration::from_nanos((units as u64) << UNIT)
+    }
 }
-
-/// Lists of flows in a bucket of [`Victims`].
-#[derive(Debug)]
-pub(super) enum InBucket {}
-
-linked!(PaperFlow, InBucket: victim);
 
 impl Default for PaperFlow {
     fn default() -> Self {
-        Self {
-            packets: List::EMPTY,
-            class: Class::Below,
-            marks: 0,
-            bucket: NOWHERE,
-            victim: Links::NONE,
-            pool: PoolId::NOBODY,
-        }
+        Self { packets: List::EMPTY, marks: 0, last_normal: 0, pool: PoolId::NOBODY }
     }
+}
+
+/// Where a packet goes: its class, and its bucket there.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Place {
+    pub(super) class: Class,
+    pub(super) bucket: u16,
 }
 
 /// One class.
@@ -114,7 +115,6 @@ impl Default for PaperFlow {
 struct ClassQueue {
     packets: List<InClass>,
     backlog: Backlog,
-    flows: usize,
     victims: Victims,
 }
 
@@ -132,12 +132,8 @@ pub(super) struct PaperQueues<P> {
 
 impl<P: Packet> PaperQueues<P> {
     pub(super) fn new() -> Self {
-        let empty = || ClassQueue {
-            packets: List::EMPTY,
-            backlog: Backlog::default(),
-            flows: 0,
-            victims: Victims::new(),
-        };
+        let empty =
+            || ClassQueue { packets: List::EMPTY, backlog: Backlog::default(), victims: Victims::new() };
         Self {
             nodes: Slab::new(),
             flows: Vec::new(),
@@ -156,10 +152,15 @@ impl<P: Packet> PaperQueues<P> {
         }
     }
 
-    /// Flows with packets in a class. For the recovery queue this is the number of packets: flows are not kept apart
-    /// there.
+    /// Flows with packets in a class: for reports, because it looks at each packet.
     pub(super) fn flows_in(&self, class: Class) -> usize {
-        class.fifo().map_or(self.recovery.len(), |i| self.classes[i].flows)
+        let mut flows: Vec<u32> = match class.fifo() {
+            Some(i) => self.classes[i].packets.iter(&self.nodes).map(|n| self.node(n).flow).collect(),
+            None => self.recovery.values().map(|&n| self.node(n).flow).collect(),
+        };
+        flows.sort_unstable();
+        flows.dedup();
+        flows.len()
     }
 
     pub(super) fn node(&self, node: u32) -> &Node<P> {
@@ -197,120 +198,106 @@ impl<P: Packet> PaperQueues<P> {
     }
 
     /// The newest packet of a flow.
+    #[cfg(test)]
     pub(super) fn tail_of(&self, flow: u32) -> Option<u32> {
         self.flows[flow as usize].packets.last()
     }
 
-    /// Flows of a class that could lose a packet.
-    pub(super) fn victims(&self, class: usize) -> &Victims {
-        &self.classes[class].victims
+    /// The cheapest consequence that a loss in this FIFO would have.
+    pub(super) fn cheapest(&self, fifo: usize) -> Option<usize> {
+        self.classes[fifo].victims.cheapest()
     }
 
-    fn insert(&mut self, packet: P, flow: u32, recovery_key: u64, retransmission: bool) -> u32 {
+    /// Packets of a FIFO that could be lost first.
+    pub(super) fn candidates(&self, fifo: usize) -> ([u32; LOOK], usize) {
+        self.classes[fifo].victims.candidates(&self.nodes)
+    }
+
+    fn insert(&mut self, packet: P, flow: u32, kind: PacketKind, key: u64, place: Place) -> u32 {
         self.arrivals += 1;
         self.nodes.insert(Node {
             packet,
             flow,
-            retransmission,
+            kind,
             arrival: self.arrivals,
-            recovery_key,
+            recovery_key: key,
+            class: place.class,
+            bucket: place.bucket,
             in_class: Links::NONE,
             in_flow: Links::NONE,
+            in_bucket: Links::NONE,
         })
     }
 
-    /// A packet joins the recovery queue; the larger key goes first, equal keys in order of arrival. Keys are above
-    /// zero.
-    pub(super) fn push_recovery(&mut self, packet: P, flow: u32, key: u64, retransmission: bool) -> u32 {
+    /// A retransmission joins the recovery queue; the larger key goes first, equal keys in order of arrival. Keys are
+    /// above zero.
+    pub(super) fn push_recovery(&mut self, packet: P, flow: u32, key: u64) {
         self.recovery_backlog.add(packet.len());
-        let node = self.insert(packet, flow, key, retransmission);
+        let place = Place { class: Class::Recovery, bucket: 0 };
+        let node = self.insert(packet, flow, PacketKind::Retransmission, key, place);
         self.recovery.insert((Reverse(key), self.arrivals), node);
-        node
     }
 
-    /// A packet joins its flow, and the whole flow stands in `class` from now on.
-    pub(super) fn push(&mut self, packet: P, flow: u32, class: Class, retransmission: bool) -> u32 {
-        if self.flows[flow as usize].class != class {
-            self.change_class(flow, class);
-        }
+    /// A packet joins the FIFO of a class.
+    pub(super) fn push(&mut self, packet: P, flow: u32, kind: PacketKind, place: Place) {
+        let Some(fifo) = place.class.fifo() else { return };
         let len = packet.len();
-        let node = self.insert(packet, flow, 0, retransmission);
-        let queue = &mut self.flows[flow as usize];
-        let first = queue.packets.is_empty();
-        queue.packets.push_back(&mut self.nodes, node);
-        if let Some(c) = class.fifo() {
-            let c = &mut self.classes[c];
-            c.packets.push_back(&mut self.nodes, node);
-            c.backlog.add(len);
-            c.flows += usize::from(first);
-        }
-        node
+        let node = self.insert(packet, flow, kind, 0, place);
+        self.flows[flow as usize].packets.push_back(&mut self.nodes, node);
+        let class = &mut self.classes[fifo];
+        class.packets.push_back(&mut self.nodes, node);
+        class.backlog.add(len);
+        class.victims.add(&mut self.nodes, node, place.bucket);
     }
 
-    /// Moves all packets of a flow to the end of another class, in their order.
-    pub(super) fn change_class(&mut self, flow: u32, class: Class) {
-        let queue = self.flows[flow as usize];
-        if queue.class == class {
-            return;
-        }
-        let (Some(from), Some(to)) = (queue.class.fifo(), class.fifo()) else { return };
-        self.unplace(flow);
-        self.flows[flow as usize].class = class;
-        if queue.packets.is_empty() {
-            return;
-        }
-        self.classes[from].flows -= 1;
-        self.classes[to].flows += 1;
-        let mut next = queue.packets.first();
+    /// Moves what a flow has above its fair share to the end of the over-penalised, in its order (4.2 s19).
+    pub(super) fn over_penalise(&mut self, flow: u32) {
+        let (Some(from), Some(to)) = (Class::Above.fifo(), Class::Over.fifo()) else { return };
+        let packets = self.flows[flow as usize].packets;
+        let mut next = packets.first();
         while let Some(at) = next {
-            self.classes[from].packets.remove(&mut self.nodes, at);
-            self.classes[to].packets.push_back(&mut self.nodes, at);
+            next = packets.after(&self.nodes, at);
+            let &Node { class, bucket, .. } = self.nodes.at(at);
+            if class != Class::Above {
+                continue;
+            }
             let len = self.nodes.at(at).packet.len();
+            self.nodes.at_mut(at).class = Class::Over;
+            self.classes[from].packets.remove(&mut self.nodes, at);
             self.classes[from].backlog.sub(len);
+            self.classes[from].victims.remove(&mut self.nodes, at, bucket);
+            self.classes[to].packets.push_back(&mut self.nodes, at);
             self.classes[to].backlog.add(len);
-            next = queue.packets.after(&self.nodes, at);
+            self.classes[to].victims.add(&mut self.nodes, at, bucket);
         }
     }
 
     /// Takes a packet out, from wherever it stands.
     pub(super) fn remove(&mut self, node: u32) -> Node<P> {
-        let &Node { flow, recovery_key: key, arrival, .. } = self.nodes.at(node);
+        let &Node { flow, recovery_key: key, arrival, class, bucket, .. } = self.nodes.at(node);
         let len = self.nodes.at(node).packet.len();
-        if key > 0 {
-            self.recovery.remove(&(Reverse(key), arrival));
-            self.recovery_backlog.sub(len);
-            return self.nodes.remove(node);
-        }
-        let queue = &mut self.flows[flow as usize];
-        queue.packets.remove(&mut self.nodes, node);
-        let emptied = queue.packets.is_empty();
-        if let Some(c) = queue.class.fifo() {
-            let c = &mut self.classes[c];
-            c.packets.remove(&mut self.nodes, node);
-            c.backlog.sub(len);
-            if emptied {
-                c.flows -= 1;
-                self.unplace(flow);
+        match class.fifo() {
+            None => {
+                self.recovery.remove(&(Reverse(key), arrival));
+                self.recovery_backlog.sub(len);
+            }
+            Some(fifo) => {
+                self.flows[flow as usize].packets.remove(&mut self.nodes, node);
+                let class = &mut self.classes[fifo];
+                class.packets.remove(&mut self.nodes, node);
+                class.backlog.sub(len);
+                class.victims.remove(&mut self.nodes, node, bucket);
             }
         }
         self.nodes.remove(node)
     }
 
-    /// Puts a flow where it belongs among those of its class that could lose a packet.
-    pub(super) fn place(&mut self, flow: u32, bucket: u16) {
-        let queue = self.flows[flow as usize];
-        if queue.packets.is_empty() || queue.bucket() == Some(bucket) {
-            return;
-        }
-        self.unplace(flow);
-        if let Some(c) = queue.class.fifo() {
-            self.classes[c].victims.add(&mut self.flows, flow, bucket);
-        }
-    }
-
-    fn unplace(&mut self, flow: u32) {
-        if let Some(c) = self.flows[flow as usize].class.fifo() {
-            self.classes[c].victims.remove(&mut self.flows, flow);
-        }
+    /// Puts a packet of a FIFO where it belongs among those that could be lost.
+    pub(super) fn replace(&mut self, node: u32, bucket: u16) {
+        let &Node { class, bucket: old, .. } = self.nodes.at(node);
+        let Some(fifo) = class.fifo() else { return };
+        self.classes[fifo].victims.remove(&mut self.nodes, node, old);
+        self.nodes.at_mut(node).bucket = bucket;
+        self.classes[fifo].victims.add(&mut self.nodes, node, bucket);
     }
 }
