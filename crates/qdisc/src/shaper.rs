@@ -4,10 +4,10 @@
 //! (14 bytes for Ethernet, 8 more for PPPoE, 8 for AAL5's trailer), a least length of what that makes (`mpu`), and then
 //! the cells of ATM (48 bytes of payload in each 53) or the 64/65 coding of PTM, as in `tc-stab` and CAKE.
 //!
-//! A driver that wakes late catches up, by at most one full packet or [`LATENESS`], whichever is longer: so
-//! the rate is met without fine timers, and on a virtual machine whose processor is taken away for tens of milliseconds.
-//! Only time in which packets waited is made up for, so no more ever leaves than the link itself would have sent since
-//! the queue began, and one MTU.
+//! A driver that wakes late catches up, by at most the time of one full packet or a fifth of a second, whichever is
+//! longer: so the rate is met without fine timers, and on a virtual machine whose processor is taken away for tens of
+//! milliseconds. Only time in which packets waited is made up for, so no more ever leaves than the link itself would
+//! have sent since the queue began, and one MTU.
 
 use core::any::Any;
 use core::marker::PhantomData;
