@@ -283,6 +283,11 @@ impl Flow {
     pub const fn user(&self, rule: &UserRule) -> User {
         rule.user(&self.key, self.initiator())
     }
+    /// Whether it began with a SYN of the queued direction.
+    #[must_use]
+    pub fn is_call(&self) -> bool {
+        self.initiator() == Some(false)
+    }
     /// Whether the destination opened the connection; `None` where no SYN or SYN|ACK was seen, and for what is not TCP.
     pub(crate) const fn initiator(&self) -> Option<bool> {
         if self.flags.has(FlowFlags::INITIATOR) {

@@ -121,11 +121,12 @@ fn a_users_own_flood_costs_that_user_alone() {
 
 /// Each SYN goes to another address, of whom nobody has heard.
 #[test]
-fn calls_to_everywhere_take_the_share_of_one_user() {
+fn calls_to_everywhere_take_their_part_of_the_link_and_no_more() {
     let calls: Flood = |n| segment(address(1000 + n % 30_000), 9, Flags::SYN, n as u32, 0);
-    for spec in ["taq:admission=off", "taq"] {
+    // rho_r is 0.3. Where calls wait to be admitted they take nothing, but a new user waits with them.
+    for (spec, least, most) in [("taq:admission=off", 1300, 50), ("taq", 1900, 1000)] {
         let (kbps, waited) = beside(spec, Some(calls));
-        assert!(kbps > 1750 && waited < 50, "{spec}: {kbps} kbit/s of 1984, a new user waits {waited} ms");
+        assert!(kbps > least && waited < most, "{spec}: {kbps} kbit/s of 1984, a new user waits {waited} ms");
     }
 }
 

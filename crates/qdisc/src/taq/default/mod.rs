@@ -343,8 +343,7 @@ impl<P: Packet> DefaultMode<P> {
 impl<P: Packet> Qdisc<P> for DefaultMode<P> {
     fn enqueue(&mut self, now: Instant, packet: P, verdicts: &mut Verdicts<P>) {
         self.counters.arrive(packet.len());
-        let request = self.common.admission && Admission::<P>::is_connection_request(packet.header());
-        if !request || self.goes_to_a_stranger(&packet) {
+        if !self.common.admission || !Admission::<P>::is_connection_request(packet.header()) {
             self.admit(now, packet, verdicts);
         } else if let Some(packet) = self.request(now, SynDirection::Own, packet, verdicts) {
             self.admit(now, packet, verdicts);

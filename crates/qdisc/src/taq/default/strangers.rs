@@ -2,8 +2,9 @@
 //!
 //! Whoever sends to a range of addresses, as a scan does, makes a new user of each, and new users go first. So what
 //! goes to somebody who has not sent a packet since it was last forgotten has, all together, the share of one user. The
-//! first packet of a connection or of QUIC comes from the user, so nobody who asked for something waits for this. Nor
-//! do calls to strangers stand in the line of users who want to be admitted.
+//! first packet of a connection or of QUIC comes from the user, so nobody who asked for something waits for this.
+//!
+//! Calls are left to admission control, and to the share of packets without data.
 //!
 //! Only where users receive what is queued, and where the other direction is seen at all.
 
@@ -23,16 +24,8 @@ impl<P: Packet> DefaultMode<P> {
         let Some(by) = self.turns.by_user.as_ref().filter(|_| self.link.users == Side::Destination) else {
             return user;
         };
-        if by.users.is_stranger(user, by.of(id)) { User::STRANGERS } else { user }
-    }
-
-    /// Whether a packet goes to somebody of whom nothing has been heard.
-    pub(super) fn goes_to_a_stranger(&self, packet: &P) -> bool {
-        let Some(by) = self.turns.by_user.as_ref().filter(|_| self.link.users == Side::Destination) else {
-            return false;
-        };
-        let rule = self.common.users(&self.link, true);
-        packet.circuit().is_none() && by.users.is_stranger(rule.user(&packet.header().key, None), None)
+        let call = self.tracker.flow(FlowId(id)).is_call();
+        if !call && by.users.is_stranger(user, by.of(id)) { User::STRANGERS } else { user }
     }
 
     /// Notes who has sent a packet of the other direction, of flow `id` if that is known.
