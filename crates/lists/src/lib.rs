@@ -75,6 +75,13 @@ impl<T> Arena for Vec<T> {
     }
 }
 
+/// Has the cache line in which `value` begins fetched from memory, should it not be there. Nothing waits for it, and
+/// nothing but speed depends on it.
+#[inline]
+pub fn prefetch<T>(value: &T) {
+    prefetch_index::prefetch_index(core::slice::from_ref(value), 0);
+}
+
 /// An index, unless it is [`NIL`].
 const fn some(index: u32) -> Option<u32> {
     if index == NIL { None } else { Some(index) }

@@ -31,6 +31,8 @@ pub enum TcpEvent {
     RttSample(Duration),
     /// ACKs have shown a loss, and recovery begins.
     FastRetransmit,
+    /// A tail-loss probe leaves (RFC 8985, section 7).
+    TailProbe,
     /// That recovery has ended.
     Recovered,
     /// The retransmission timer has expired.

@@ -11,6 +11,7 @@ use crate::Duration;
 
 /// A size in bytes. `+` and `-` saturate.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct Bytes(pub u64);
 
 /// A rate in bits per second. It is never zero, because nothing could be sent at such a rate in any time.

@@ -4,6 +4,7 @@ use core::ops::{Add, AddAssign, Sub};
 
 /// A sequence number. There is no total order: of two numbers that lie 2^31 apart, neither comes first.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct SeqNum(pub u32);
 
 impl SeqNum {

@@ -6,10 +6,12 @@ use core::ops::{Add, AddAssign, Div, Mul, Sub};
 /// A point in time: nanoseconds since an epoch that the caller chooses. There is no `now()`, because time is an
 /// argument.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct Instant(u64);
 
 /// A span of time in nanoseconds.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct Duration(u64);
 
 impl Instant {

@@ -11,6 +11,7 @@ pub struct CircuitId(pub u32);
 
 /// A user: an address, a prefix or a circuit, in 128 bits.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct User(u128);
 
 /// Circuits lie among the multicast addresses with all flags and scopes set, which nobody can have (RFC 4291, 2.7).

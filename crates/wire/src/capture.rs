@@ -17,6 +17,7 @@ use crate::{Header, parse};
 
 mod link;
 mod pcapng;
+mod tunnel;
 mod write;
 
 pub use link::LinkType;
@@ -41,7 +42,7 @@ pub struct Captured {
 /// How many frames were skipped, by reason.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Skipped {
-    /// They carry no IP packet that we can find: ARP, spanning tree, IP in PPP.
+    /// They carry no IP packet that we can find: ARP, spanning tree, IP in PPP other than PPPoE.
     pub not_ip: u64,
     /// The IP header is cut off or contradicts itself.
     pub unreadable: u64,
@@ -147,6 +148,9 @@ pub struct Reader<R: Read> {
     frames: u64,
     first_stamp: Option<i128>,
     skipped: Skipped,
+    /// Packets in tunnels are read instead of those that carry them.
+    peels: bool,
+    peeled: u64,
     over: bool,
 }
 
@@ -193,14 +197,36 @@ impl<R: Read> Reader<R> {
             frames: 0,
             first_stamp: None,
             skipped: Skipped::default(),
+            peels: false,
+            peeled: 0,
             over: false,
         })
+    }
+
+    /// Reads the packets that go through tunnels in the clear (GRE, IP in IP, VXLAN, Geneve, GTP-U) instead of those
+    /// that carry them.
+    #[must_use]
+    pub fn through_tunnels(self) -> Self {
+        Self { peels: true, ..self }
+    }
+
+    /// How many packets came out of a tunnel.
+    #[must_use]
+    pub const fn peeled(&self) -> u64 {
+        self.peeled
     }
 
     /// How many frames have been skipped so far.
     #[must_use]
     pub const fn skipped(&self) -> Skipped {
         self.skipped
+    }
+
+    /// Nanoseconds from 1970 to the first frame read so far, on the clock of the capture: files of one clock can be put
+    /// side by side with it. `None` before the first frame.
+    #[must_use]
+    pub const fn origin(&self) -> Option<i128> {
+        self.first_stamp
     }
 
     /// Reads on to the next frame with an IP packet.
@@ -217,7 +243,10 @@ impl<R: Read> Reader<R> {
             let first = *self.first_stamp.get_or_insert(frame.stamp.unwrap_or(0));
             let since = (frame.stamp.unwrap_or(first) - first).clamp(0, i128::from(u64::MAX));
             let bytes = &mut self.buffer[frame.from..frame.to];
-            match link::ip(frame.link, bytes, frame.original_len).map(|packet| parse(packet)) {
+            let packet = link::ip(frame.link, bytes, frame.original_len).map(|packet| &*packet);
+            let inner = packet.filter(|_| self.peels).and_then(tunnel::innermost);
+            self.peeled += u64::from(inner.is_some());
+            match inner.or(packet).map(parse) {
                 Some(Ok(header)) => {
                     return Ok(Some(Captured {
                         frame: self.frames,
@@ -231,6 +260,14 @@ impl<R: Read> Reader<R> {
             }
         }
     }
+}
+
+/// The IP packet in a frame of which `frame` is the beginning and that was `original_len` bytes long on the link, or,
+/// if that is a tunnel's, the packet that it carries. `None` if there is none.
+#[must_use]
+pub fn packet_of(link: LinkType, frame: &mut [u8], original_len: u32) -> Option<&[u8]> {
+    let packet = &*link::ip(link, frame, original_len)?;
+    Some(tunnel::innermost(packet).unwrap_or(packet))
 }
 
 impl<R: Read> Iterator for Reader<R> {

@@ -19,7 +19,7 @@ use super::{Context, RecoveryPhase, Sender, Timer};
 use crate::cc::CongestionControl;
 use crate::receiver::timestamp;
 use crate::startup::Startup;
-use crate::{Config, Io, ReduceFrom};
+use crate::{Config, Io, ReduceFrom, TcpEvent};
 
 /// Recoveries for which a widened reordering window is kept (section 6.2, step 4).
 const PERSIST: u8 = 16;
@@ -257,6 +257,7 @@ impl Sender {
         let len = unsent.min(u64::from(self.peer.mss));
         let fits = self.board.max() + len <= self.board.una() + u64::from(self.peer.window);
         let copy = unsent == 0 || !fits;
+        cx.io.event(TcpEvent::TailProbe);
         if copy {
             let last = self.board.len() as usize - 1;
             self.resend(cx, last);

@@ -147,6 +147,9 @@ fn every_link_type_gives_the_same_packet() {
         (1, ethernet(&[8, 0])),
         (1, ethernet(&[0x81, 0, 0, 5, 8, 0])),
         (1, ethernet(&[0x88, 0xa8, 0, 5, 0x81, 0, 0, 6, 8, 0])),
+        // A session frame of PPPoE, also behind a VLAN tag.
+        (1, ethernet(&[0x88, 0x64, 0x11, 0, 0, 9, 0, 60, 0, 0x21])),
+        (1, ethernet(&[0x81, 0, 0, 7, 0x88, 0x64, 0x11, 0, 0, 9, 0, 60, 0, 0x21])),
         (113, sll([8, 0])),
         (276, [vec![8, 0], vec![0; 18], p.clone()].concat()),
         (0, [vec![2, 0, 0, 0], p.clone()].concat()),
@@ -165,16 +168,19 @@ fn every_link_type_gives_the_same_packet() {
 fn what_is_no_ip_is_counted() {
     let o = Order(false);
     let arp = [vec![0xff; 12], vec![8, 6], vec![0; 28]].concat();
+    // PPPoE that looks for a session, and an echo of LCP.
+    let discovery = [vec![0xff; 12], vec![0x88, 0x63, 0x11, 9, 0, 0, 0, 0], vec![0; 40]].concat();
+    let echo = [vec![2; 12], vec![0x88, 0x64, 0x11, 0, 0, 9, 0, 10, 0xc0, 0x21], vec![0; 40]].concat();
     let cut = [vec![0; 12], vec![8, 0], packet(1)[..15].to_vec()].concat();
     let good = [vec![0; 12], vec![8, 0], packet(1)].concat();
     let mut file = o.pcap(0xa1b2_c3d4, 1);
-    for frame in [&arp, &arp[..13], &[], &cut, &good] {
+    for frame in [&arp, &arp[..13], &[], &discovery, &echo, &echo[..20], &cut, &good] {
         file.extend(o.frame(1, 0, frame, 1514));
     }
     let mut reader = Reader::new(&file[..]).unwrap();
-    assert_eq!(reader.next().unwrap().unwrap().frame, 5);
+    assert_eq!(reader.next().unwrap().unwrap().frame, 8);
     assert!(reader.next().is_none());
-    assert_eq!(reader.skipped(), Skipped { not_ip: 3, unreadable: 1 });
+    assert_eq!(reader.skipped(), Skipped { not_ip: 6, unreadable: 1 });
 }
 
 #[test]
