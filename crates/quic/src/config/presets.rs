@@ -57,7 +57,7 @@ const RFC: Config = Config {
     },
 };
 
-/// quinn-proto 0.11.
+/// quinn-proto 0.11.19.
 const QUINN: Config = Config {
     // config/transport.rs, MtuDiscoveryConfig::default: upper_bound, minimum_change, interval.
     mtu_search: Some(MtuSearch { upper: 1452, step: 20, interval: Duration::from_secs(600) }),
@@ -78,7 +78,7 @@ const QUINN: Config = Config {
     ..RFC
 };
 
-/// quic-go.
+/// quic-go 0.65.0.
 const QUIC_GO: Config = Config {
     // internal/protocol/params.go, InitialPacketSize.
     datagram: 1280,
@@ -95,7 +95,7 @@ const QUIC_GO: Config = Config {
     persistent: None,
     // internal/utils/rtt_stats.go, DefaultInitialRTT.
     initial_rtt: Duration::from_millis(100),
-    // internal/protocol/params.go, MaxAckDelay, with TimerGranularity in what is announced.
+    // internal/ackhandler/received_packet_tracker.go, MaxAckDelay, with TimerGranularity in what is announced.
     max_ack_delay: Duration::from_millis(26),
     // internal/protocol/params.go, DefaultConnectionIDLength.
     id: 4,
@@ -105,7 +105,7 @@ const QUIC_GO: Config = Config {
     ..RFC
 };
 
-/// quiche.
+/// quiche 0.20.
 const QUICHE: Config = Config {
     // quiche/src/recovery/mod.rs, INITIAL_WINDOW_PACKETS and MINIMUM_WINDOW_PACKETS are RFC 9002's; quiche/src/lib.rs,
     // Config::with_tls_ctx: CUBIC.
@@ -122,7 +122,7 @@ const QUICHE: Config = Config {
     ..RFC
 };
 
-/// MsQuic.
+/// MsQuic 2.3.
 const MSQUIC: Config = Config {
     // src/core/quicdef.h, QUIC_INITIAL_PACKET_LENGTH.
     datagram: 1240,

@@ -114,3 +114,101 @@ fn marks() {
         same(&Script { bytes: 42_000, mark, reno: true, ..Script::default() });
     }
 }
+
+/// CUBIC leaves seven tenths of its window: one packet lost, repaired by the packet threshold.
+#[test]
+fn one_packet_lost_under_cubic() {
+    for lost in 3..10 {
+        same(&Script { bytes: 30_000, drop: vec![lost], ..Script::default() });
+    }
+}
+
+#[test]
+fn the_tail_lost_under_cubic() {
+    for drop in [vec![9], vec![8, 9], vec![7, 8, 9, 10], (3..12).collect()] {
+        same(&Script { bytes: 8_000, drop, ..Script::default() });
+    }
+}
+
+/// What differs in congestion avoidance: quinn's CUBIC grows by whole datagrams and forgets what is left over, ours by
+/// fractions (RFC 9438, section 4.4), so ours may have a datagram more in a round trip. All before that is the same,
+/// and the last data leave within a round trip of theirs.
+fn same_before_growth(script: &Script, growth_ms: u64) {
+    let (ours, theirs) = both(script);
+    let early = |d: &&Departure| d.at < growth_ms * 1_000_000;
+    let show = |all: &[Departure]| all.iter().map(|d| format!("{d}\n")).collect::<String>();
+    let before = ours.iter().filter(early).count();
+    let agree = |(a, b): (&Departure, &Departure)| {
+        (a.server, a.len) == (b.server, b.len) && a.at.abs_diff(b.at) <= TOLERANCE
+    };
+    assert_eq!(before, theirs.iter().filter(early).count());
+    assert!(
+        ours.iter().zip(&theirs).take(before).all(agree),
+        "ours:\n{}theirs:\n{}",
+        show(&ours),
+        show(&theirs)
+    );
+    let full = |all: &[Departure]| {
+        let data = || all.iter().filter(|d| d.server && d.len == 1200);
+        (data().count(), data().next_back().map_or(0, |d| d.at))
+    };
+    let ((n, last), (their_n, their_last)) = (full(&ours), full(&theirs));
+    assert_eq!(n, their_n, "ours:\n{}theirs:\n{}", show(&ours), show(&theirs));
+    assert!(last <= their_last && their_last - last <= 100_000_000, "{last} and {their_last}");
+}
+
+#[test]
+fn marks_under_cubic() {
+    // A window of seven tenths for the round trip that follows the mark.
+    for mark in [vec![4], vec![5, 6], vec![9], vec![14]] {
+        same_before_growth(&Script { bytes: 42_000, mark, ..Script::default() }, 350);
+    }
+}
+
+/// A second loss below the window of the first: fast convergence (RFC 9438, section 4.7).
+#[test]
+fn a_second_loss_under_cubic() {
+    same_before_growth(&Script { bytes: 42_000, drop: vec![6, 24], ..Script::default() }, 350);
+}
+
+/// A window and the probes of so many timeouts are lost.
+fn lost_for_long(timeouts: usize, reno: bool) -> Script {
+    // The first flight has nine datagrams of the object, the second one the other nine.
+    Script { bytes: 20_000, drop: (13..22 + 2 * timeouts).collect(), reno, ..Script::default() }
+}
+
+/// Where data go on after the longest silence, and how many full datagrams leave at once then.
+fn after_silence(all: &[Departure]) -> (usize, usize) {
+    let full: Vec<usize> = (0..all.len()).filter(|i| all[*i].server && all[*i].len == 1200).collect();
+    let silence = |pair: &&[usize]| all[pair[1]].at - all[pair[0]].at;
+    let first = full.windows(2).max_by_key(silence).unwrap()[1];
+    let soon = |i: &&usize| (all[first].at..all[first].at + 50_000_000).contains(&all[**i].at);
+    (first, full.iter().filter(soon).count())
+}
+
+/// From the third timeout on, packets lost are further apart than three timeouts (RFC 9002, section 7.6): the window is
+/// the least one.
+#[test]
+fn persistent_congestion_under_cubic() {
+    for timeouts in 1..=4 {
+        let (_, burst) = after_silence(&same(&lost_for_long(timeouts, false)));
+        assert!(if timeouts < 3 { timeouts == 2 || burst > 2 } else { burst <= 2 }, "{burst}: {timeouts}");
+    }
+}
+
+/// quinn's NewReno does not forget when the congestion began, and so the acknowledgment of a probe does not grow its
+/// window; ours does both (RFC 9002, appendix B.8). All is the same up to the first datagram of the least window.
+#[test]
+fn persistent_congestion() {
+    same(&lost_for_long(1, true));
+    for timeouts in [3, 4] {
+        let (ours, theirs) = both(&lost_for_long(timeouts, true));
+        let ((at, burst), (their_at, their_burst)) = (after_silence(&ours), after_silence(&theirs));
+        let agree = |(a, b): (&Departure, &Departure)| {
+            (a.server, a.len) == (b.server, b.len) && a.at.abs_diff(b.at) <= TOLERANCE
+        };
+        assert_eq!(at, their_at);
+        assert!(ours.iter().zip(&theirs).take(at + 1).all(agree));
+        assert_eq!((burst, their_burst), (2, 1));
+    }
+}
