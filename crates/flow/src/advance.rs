@@ -1,4 +1,4 @@
-//! How a record goes on from epoch to epoch (TAQ, EuroSys 2014, section 4.1).
+//! How a record goes on from epoch to epoch (TAQ, EuroSys 2014, section 3.3).
 
 use narrows_units::{Duration, Instant};
 

@@ -1,6 +1,6 @@
 //! What one segment is: new, a retransmission, late, a keep-alive, a probe - and what it changes in the record.
 //!
-//! A segment at or below the highest sequence number seen is a retransmission (TAQ, section 4.1), unless
+//! A segment at or below the highest sequence number seen is a retransmission unless
 //! - it fills a hole: bytes that were skipped and never seen. Within half an epoch of the skip that is reordering on
 //!   the way here; later it is the repair of a loss before this box, because no sender learns of a loss in less than a
 //!   round trip;
@@ -41,6 +41,7 @@ impl Flow {
             return self.arrive_syn(now, tcp, config);
         }
         self.time_answer(now, config);
+        self.hear_echo(now, tcp);
         self.see_twice();
         let kind = self.classify(now, tcp);
         if matches!(
@@ -271,8 +272,8 @@ impl Flow {
         }
     }
 
-    /// A packet of the other direction.
-    pub(crate) fn on_reverse(&mut self, now: Instant, tcp: &TcpHeader, config: &TrackerConfig) {
+    /// A packet of the other direction; whether it has to wait here.
+    pub(crate) fn on_reverse(&mut self, now: Instant, tcp: &TcpHeader, waits: bool, config: &TrackerConfig) {
         self.seen = Coarse::at(now);
         if tcp.flags.has(Flags::RST) {
             self.close();
@@ -280,8 +281,11 @@ impl Flow {
         }
         if tcp.flags.has(Flags::SYN) {
             self.on_reverse_syn(now, tcp, config);
-        } else if tcp.flags.has(Flags::ACK) && self.flags.has(FlowFlags::ONCE) {
-            self.flags.set(FlowFlags::PROVEN);
+        } else if tcp.flags.has(Flags::ACK) {
+            if self.flags.has(FlowFlags::ONCE) {
+                self.flags.set(FlowFlags::PROVEN);
+            }
+            self.await_echo(now, tcp, waits);
         }
         if tcp.flags.has(Flags::ACK) {
             self.on_reverse_ack(now, tcp, config);

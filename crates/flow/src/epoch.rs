@@ -1,13 +1,14 @@
 //! How long a flow's epoch (its round trip) is: two estimators, of which the two-way one is preferred once it has
 //! samples.
 //!
-//! Source: TAQ (EuroSys 2014), section 4.1, and RFC 6298 with Karn's rule for what may be timed.
+//! Source: TAQ (EuroSys 2014), section 3.3, and RFC 6298 with Karn's rule for what may be timed.
 //!
 //! **Two-way.** A new segment is timed from its departure here to the cumulative ACK that covers it: the round trip on
 //! the receiver's side of the box. The handshake gives the sender's side (SYN passing one way to its answer coming
 //! back), which is added, so that a box anywhere on the path sees the whole. epoch = 7/8 epoch + 1/8 sample; the first
 //! sample is taken as it is. A segment is not timed if any of its bytes, or of those before it in flight, was
-//! retransmitted, dropped here or never seen: its ACK would wait for the repair.
+//! retransmitted, dropped here or never seen: its ACK would wait for the repair. A path that becomes longer is learned
+//! in [`crate::path`].
 //!
 //! **One-way.** First the time from the SYN to the first data; then the time from one burst start to the next, where a
 //! burst starts with the first packet after a gap of more than half an epoch, if that time lies between half an epoch
@@ -73,14 +74,15 @@ impl Flow {
             return;
         }
         let us = (rtt.as_nanos() / 1_000) as u32;
-        if self.flags.has(FlowFlags::RTT) {
-            self.receiver_rtt_us = self.receiver_rtt_us.min(us);
-            self.srtt_us =
-                micros32(Duration::from_micros(u64::from(self.srtt_us)).ewma(rtt, config.ewma_shift));
+        let known = self.flags.has(FlowFlags::RTT);
+        self.flags.set(FlowFlags::RTT);
+        if self.flags.has(FlowFlags::SENDER_SIDE) {
+            self.near_trip(now, rtt);
         } else {
-            self.flags.set(FlowFlags::RTT);
-            (self.receiver_rtt_us, self.srtt_us) = (us, us);
+            let srtt = Duration::from_micros(u64::from(self.srtt_us)).ewma(rtt, config.ewma_shift);
+            self.srtt_us = if known { micros32(srtt) } else { us };
         }
+        self.receiver_rtt_us = if known { self.receiver_rtt_us.min(us) } else { us };
         let near = if config.epoch_includes_queue { at.since(self.sample_arrived) } else { rtt };
         self.two_way_sample(near + self.sender_rtt().unwrap_or(Duration::ZERO), config);
     }
@@ -99,21 +101,22 @@ impl Flow {
     pub(crate) fn time_sender(&mut self, now: Instant) {
         if !self.flags.has(FlowFlags::SENDER_SIDE) {
             self.flags.set(FlowFlags::TIMING_SENDER);
-            self.reverse_syn = Micros::at(now);
+            self.reverse_passed = Micros::at(now);
         }
     }
 
     /// The sender's first answer arrived.
     pub(crate) fn time_answer(&mut self, now: Instant, config: &TrackerConfig) {
-        if self.flags.take(FlowFlags::TIMING_SENDER) {
-            let span = Micros::at(now).since(self.reverse_syn);
-            self.sender_rtt = (span.as_nanos() >> 16).min(0xffff) as u16;
+        if !self.flags.has(FlowFlags::SENDER_SIDE) && self.flags.take(FlowFlags::TIMING_SENDER) {
+            let span = Micros::at(now).since(self.reverse_passed);
+            self.set_sender_rtt(span);
             self.flags.set(FlowFlags::SENDER_SIDE);
             if self.flags.has(FlowFlags::TWO_WAY) {
                 // Until here the epoch was the receiver's side alone.
                 let near = Duration::from_micros(u64::from(self.srtt_us));
                 self.set_epoch(near + Duration::from_nanos(u64::from(self.sender_rtt) << 16), config);
             }
+            self.watch_path(now);
         }
     }
 
@@ -123,21 +126,28 @@ impl Flow {
         if self.flags.has(FlowFlags::SYN) && !self.flags.has(FlowFlags::TWO_WAY) {
             self.set_epoch(at.since(self.burst), config);
         }
-        self.burst = at;
+        self.begin_burst(at);
+    }
+
+    /// A burst begins. Once the epoch is two-way it is no matter.
+    pub(crate) fn begin_burst(&mut self, at: Micros) {
+        if !self.flags.has(FlowFlags::TWO_WAY) {
+            self.burst = at;
+        }
     }
 
     /// A later one arrived, `gap` after the one before.
     pub(crate) fn later_data(&mut self, now: Instant, gap: Duration, config: &TrackerConfig) {
         let epoch = self.epoch_len();
-        if gap <= epoch / 2 {
+        if gap <= epoch / 2 || self.flags.has(FlowFlags::TWO_WAY) {
             return;
         }
         let at = Micros::at(now);
         let sample = at.since(self.burst);
-        self.burst = at;
+        self.begin_burst(at);
         // A gap of more than two epochs also catches what the 32-bit clock would make of an hour.
         let plausible = gap < epoch * 2 && epoch / 2 < sample && sample < epoch * 2;
-        if plausible && !self.flags.has(FlowFlags::TWO_WAY) {
+        if plausible {
             self.set_epoch(epoch.ewma(sample, config.ewma_shift), config);
         }
     }

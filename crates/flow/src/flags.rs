@@ -2,6 +2,7 @@
 
 /// Facts that are true or not.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub(crate) struct FlowFlags(u32);
 
 impl FlowFlags {
@@ -35,7 +36,7 @@ impl FlowFlags {
     pub(crate) const RTT: u32 = 1 << 13;
     /// `sender_rtt` is known.
     pub(crate) const SENDER_SIDE: u32 = 1 << 14;
-    /// `reverse_syn` is running.
+    /// `reverse_passed` is running.
     pub(crate) const TIMING_SENDER: u32 = 1 << 15;
     /// `rate_bytes` has had its first sample.
     pub(crate) const RATED: u32 = 1 << 16;
@@ -90,6 +91,10 @@ impl FlowFlags {
         let was = self.has(bits);
         self.clear(bits);
         was
+    }
+    /// Takes these bits from `other`, set or not.
+    pub(crate) const fn take_over(&mut self, other: Self, bits: u32) {
+        self.0 = self.0 & !bits | other.0 & bits;
     }
     pub(crate) const fn keep(&mut self, bits: u32) {
         self.0 &= bits;

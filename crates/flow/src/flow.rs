@@ -1,7 +1,7 @@
 //! The record of one flow: what is kept, and what can be asked. How it goes on from epoch to epoch is in
 //! [`crate::advance`].
 //!
-//! Source: TAQ (EuroSys 2014), the per-flow record of section 4.1. Where we differ: `unrepaired` counts packets that
+//! Source: TAQ (EuroSys 2014), the per-flow record of section 3.3. Where we differ: `unrepaired` counts packets that
 //! were dropped here and whose bytes have not gone through since. A dropped retransmission of such a packet does not
 //! count twice, or one repair could never settle it. The bytes are kept as ranges of sequence numbers, so that a
 //! cumulative ACK, or one large retransmission of two small packets, settles them too.
@@ -22,6 +22,7 @@ use crate::times::{Coarse, Micros, WindowScale};
 /// What is known of one flow, in the direction that is queued. The first 128 bytes are what a packet of new data
 /// touches; links, which are touched seldom, are kept apart.
 #[derive(Clone, Debug)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[repr(C, align(32))]
 pub struct Flow {
     pub(crate) key: FlowKey,
@@ -50,7 +51,8 @@ pub struct Flow {
     pub(crate) sample_end: SeqNum,
     pub(crate) sample_arrived: Micros,
     pub(crate) rate_bytes: u32,
-    /// The SYN of this direction before the first data, the start of the latest burst after it.
+    /// The SYN of this direction before the first data, the start of the latest burst after it; where the path is
+    /// watched ([`crate::path`]), the last timestamp looked at.
     pub(crate) burst: Micros,
     pub(crate) payload: u64,
     pub(crate) sample_departed: Micros,
@@ -60,13 +62,15 @@ pub struct Flow {
     /// latest segment too far ahead to be believed before the receiver acknowledges it, or a number seen before.
     pub(crate) redropped: SeqNum,
     pub(crate) holes: Ranges<Micros, 2>,
+    /// Until the sender's side is known, the moving average of the receiver's; then the shortest round trips of both
+    /// sides of late ([`crate::path`]).
     pub(crate) srtt_us: u32,
     pub(crate) receiver_rtt_us: u32,
     pub(crate) last_silence_us: u32,
     pub(crate) forward_isn: SeqNum,
     pub(crate) reverse_isn: SeqNum,
-    /// When the SYN or SYN-ACK of the other direction passed.
-    pub(crate) reverse_syn: Micros,
+    /// When what is timed of the other direction passed: a SYN or SYN-ACK, later a segment with a timestamp.
+    pub(crate) reverse_passed: Micros,
     pub(crate) created: Coarse,
     pub(crate) generation: u16,
     /// Round trip from here to the sender, in units of 2^16 ns.
@@ -121,7 +125,7 @@ impl Flow {
             last_silence_us: 0,
             forward_isn: SeqNum(0),
             reverse_isn: SeqNum(0),
-            reverse_syn: Micros::default(),
+            reverse_passed: Micros::default(),
             created: Coarse::at(now),
             generation,
             sender_rtt: 0,
@@ -157,13 +161,14 @@ impl Flow {
     pub const fn epoch_len(&self) -> Duration {
         Duration::from_nanos(self.epoch_ns as u64)
     }
-    /// Smallest time from a segment's departure here to its ACK's arrival here, the handshake included: the round trip
-    /// from this box to the receiver.
+    /// Smallest time from a segment's departure here to its ACK's arrival here, the handshake included, since the path
+    /// last became longer: the round trip from this box to the receiver.
     #[must_use]
     pub fn receiver_rtt(&self) -> Option<Duration> {
         self.flags.has(FlowFlags::RTT).then(|| Duration::from_micros(u64::from(self.receiver_rtt_us)))
     }
-    /// The round trip from this box to the sender, taken from the handshake, to 65 us; at most 4.3 s.
+    /// The round trip from this box to the sender, to 65 us, at most 4.3 s: taken from the handshake, and from
+    /// timestamps once the path has become another.
     #[must_use]
     pub fn sender_rtt(&self) -> Option<Duration> {
         self.flags.has(FlowFlags::SENDER_SIDE).then(|| Duration::from_nanos(u64::from(self.sender_rtt) << 16))

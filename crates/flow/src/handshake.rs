@@ -50,7 +50,7 @@ impl Flow {
             self.time_answer(now, config);
         }
         if !self.flags.has(FlowFlags::DATA) {
-            self.burst = Micros::at(now);
+            self.begin_burst(Micros::at(now));
         }
         if answer { PacketKind::SynAck } else { PacketKind::Syn }
     }

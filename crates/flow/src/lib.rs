@@ -22,7 +22,9 @@ mod flags;
 mod flow;
 #[cfg(any(test, feature = "fuzzing"))]
 pub mod fuzzing;
+mod handover;
 mod handshake;
+mod path;
 mod phase;
 mod pools;
 mod ranges;
@@ -38,5 +40,7 @@ pub use config::{ConfigError, TrackerConfig};
 pub use flow::Flow;
 pub use phase::Phase;
 pub use pools::{Inserted, Pool, Pools};
+pub use ranges::{Range, Ranges};
 pub use table::Likely;
+pub use times::Micros;
 pub use tracker::{FlowId, Observation, PacketKind, Tracker};

@@ -1,6 +1,6 @@
 //! The approximate state of a TCP sender: seven phases and the guards between them.
 //!
-//! Source: TAQ (EuroSys 2014), Fig. 7 and section 4.1; the drawing's transitions as rebuilt from its text. There are no
+//! Source: TAQ (EuroSys 2014), Fig. 7 and section 3.3; the drawing's transitions as rebuilt from its text. There are no
 //! probabilities: four observed counters drive it (new, retransmitted, dropped and unrepaired packets).
 //!
 //! Where we differ from the table, because it says nothing of the case:
@@ -10,6 +10,7 @@
 
 /// What the sender of a flow seems to be doing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[repr(u8)]
 pub enum Phase {
     /// Its window grows by half or more an epoch.

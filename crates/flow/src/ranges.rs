@@ -7,14 +7,19 @@ use narrows_units::SeqNum;
 
 /// One range `[start, start + len)`; `len == 0` is an empty place.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Range<T> {
-    pub(crate) start: SeqNum,
-    pub(crate) len: u32,
-    pub(crate) tag: T,
+pub struct Range<T> {
+    /// Its first number.
+    pub start: SeqNum,
+    /// How many numbers.
+    pub len: u32,
+    /// What is known of it.
+    pub tag: T,
 }
 
 impl<T> Range<T> {
-    pub(crate) fn end(&self) -> SeqNum {
+    /// The number after its last.
+    #[must_use]
+    pub fn end(&self) -> SeqNum {
         self.start + self.len
     }
     fn overlaps(&self, start: SeqNum, end: SeqNum) -> bool {
@@ -24,7 +29,7 @@ impl<T> Range<T> {
 
 /// At most `N` ranges in the order of their sequence numbers, each with a tag.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Ranges<T, const N: usize>([Range<T>; N]);
+pub struct Ranges<T, const N: usize>([Range<T>; N]);
 
 impl<T: Copy + Default + PartialEq, const N: usize> Default for Ranges<T, N> {
     fn default() -> Self {
@@ -33,27 +38,32 @@ impl<T: Copy + Default + PartialEq, const N: usize> Default for Ranges<T, N> {
 }
 
 impl<T: Copy + Default + PartialEq, const N: usize> Ranges<T, N> {
-    pub(crate) fn is_empty(&self) -> bool {
+    /// Whether there is none.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
         self.0[0].len == 0
     }
-    pub(crate) fn clear(&mut self) {
+    /// Takes all out.
+    pub fn clear(&mut self) {
         self.0[0].len = 0;
     }
     /// The ranges, lowest first.
-    pub(crate) fn iter(&self) -> impl Iterator<Item = &Range<T>> {
+    pub fn iter(&self) -> impl Iterator<Item = &Range<T>> {
         self.0.iter().take_while(|r| r.len > 0)
     }
-    pub(crate) fn count(&self) -> usize {
+    /// How many there are.
+    #[must_use]
+    pub fn count(&self) -> usize {
         self.iter().count()
     }
     /// The first range with a byte of `[start, end)`.
-    pub(crate) fn hit(&mut self, start: SeqNum, end: SeqNum) -> Option<&mut Range<T>> {
+    pub fn hit(&mut self, start: SeqNum, end: SeqNum) -> Option<&mut Range<T>> {
         self.0.iter_mut().take_while(|r| r.len > 0).find(|r| r.overlaps(start, end))
     }
 
     /// Adds `[start, end)`, joining what it touches with an equal tag; of two that must be joined for want of a place
     /// the later one's tag stays.
-    pub(crate) fn add(&mut self, start: SeqNum, end: SeqNum, tag: T) {
+    pub fn add(&mut self, start: SeqNum, end: SeqNum, tag: T) {
         let mut new = Range { start, len: end - start, tag };
         if new.len == 0 || new.len > MAX_SPAN {
             return;
@@ -90,7 +100,7 @@ impl<T: Copy + Default + PartialEq, const N: usize> Ranges<T, N> {
     }
 
     /// Takes `[start, end)` out. Returns whether anything was there.
-    pub(crate) fn remove(&mut self, start: SeqNum, end: SeqNum) -> bool {
+    pub fn remove(&mut self, start: SeqNum, end: SeqNum) -> bool {
         if self.hit(start, end).is_none() {
             return false;
         }
@@ -128,9 +138,31 @@ impl<T: Copy + Default + PartialEq, const N: usize> Ranges<T, N> {
     }
 
     /// Takes out everything below `edge`. Returns whether anything was there.
-    pub(crate) fn remove_below(&mut self, edge: SeqNum) -> bool {
+    pub fn remove_below(&mut self, edge: SeqNum) -> bool {
         let first = self.0[0];
         first.len > 0 && first.start.before(edge) && self.remove(first.start, edge)
+    }
+}
+
+#[cfg(feature = "serde")]
+impl<T: Copy + Default + PartialEq + serde::Serialize, const N: usize> serde::Serialize for Ranges<T, N> {
+    fn serialize<S: serde::Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+        let all: Vec<_> = self.iter().map(|r| (r.start, r.end(), r.tag)).collect();
+        all.serialize(to)
+    }
+}
+
+#[cfg(feature = "serde")]
+impl<'de, T, const N: usize> serde::Deserialize<'de> for Ranges<T, N>
+where
+    T: Copy + Default + PartialEq + serde::Deserialize<'de>,
+{
+    fn deserialize<D: serde::Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
+        let mut ranges = Self::default();
+        for (start, end, tag) in Vec::deserialize(from)? {
+            ranges.add(start, end, tag);
+        }
+        Ok(ranges)
     }
 }
 

@@ -5,7 +5,7 @@
 //! packets waiting is never evicted; one that is met on a list leaves it, and is put back when its last packet has
 //! left. So both eviction and all that keeps the order take constant time on average.
 
-use narrows_lists::{Chains, Links, List, NIL, chained, linked};
+use narrows_lists::{Chains, Links, List, NIL, chained, linked, prefetch};
 use narrows_units::Instant;
 use narrows_wire::FlowKey;
 
@@ -128,11 +128,13 @@ impl Table {
         Likely { bucket, slot: self.chains.head(bucket) }
     }
 
-    /// Reads a word of each line of the record that a packet changes: a processor that runs ahead has them fetched
-    /// together, while the code that uses them would wait for one after the other.
+    /// Has the lines of the record that a packet changes fetched together, where the code that uses them would wait for
+    /// one after the other.
     pub(crate) fn prefetch(&self, slot: u32) {
         if let Some(flow) = self.slots.get(slot as usize) {
-            core::hint::black_box((flow.flags, flow.epoch_start, flow.rate_bytes));
+            prefetch(&flow.key);
+            prefetch(&flow.epoch_start);
+            prefetch(&flow.sample_departed);
         }
     }
 
@@ -198,7 +200,7 @@ impl Table {
     }
 
     /// Whether it belongs to the flows that are evicted last.
-    fn is_dear(flow: &Flow) -> bool {
+    pub(crate) fn is_dear(flow: &Flow) -> bool {
         flow.flags.has(FlowFlags::PROVEN) && !flow.flags.has(FlowFlags::CLOSED)
     }
 

@@ -4,14 +4,26 @@ use narrows_units::{Duration, Instant};
 
 /// A point in time in microseconds, modulo 2^32 (71 minutes): for spans of seconds.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Micros(u32);
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+pub struct Micros(u32);
 
 impl Micros {
-    pub(crate) const fn at(now: Instant) -> Self {
+    /// Now.
+    #[must_use]
+    pub const fn at(now: Instant) -> Self {
         Self((now.as_nanos() / 1_000) as u32)
     }
+    /// Another 32-bit number, kept in the place of a point in time.
+    pub(crate) const fn number(bits: u32) -> Self {
+        Self(bits)
+    }
+    /// Its 32 bits.
+    pub(crate) const fn bits(self) -> u32 {
+        self.0
+    }
     /// How long ago `earlier` was.
-    pub(crate) const fn since(self, earlier: Self) -> Duration {
+    #[must_use]
+    pub const fn since(self, earlier: Self) -> Duration {
         Duration::from_micros(self.0.wrapping_sub(earlier.0) as u64)
     }
 }
@@ -19,6 +31,7 @@ impl Micros {
 /// A point in time in units of 2^20 ns (about a millisecond), modulo 2^32 (52 days, of which
 /// half are past and half are future).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub(crate) struct Coarse(pub(crate) u32);
 
 impl Coarse {
@@ -35,6 +48,7 @@ impl Coarse {
 
 /// A window scale of 0 to 14 (RFC 7323, section 2.2), kept so that an `Option` of it is one byte.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub(crate) struct WindowScale(core::num::NonZeroU8);
 
 impl WindowScale {

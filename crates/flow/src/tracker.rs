@@ -85,16 +85,18 @@ pub struct Observation {
 /// `now` never decreases from call to call.
 #[derive(Clone, Debug)]
 pub struct Tracker {
-    config: TrackerConfig,
-    table: Table,
-    wheel: Wheel,
-    by_phase: [usize; Phase::ALL.len()],
+    pub(crate) config: TrackerConfig,
+    pub(crate) table: Table,
+    pub(crate) wheel: Wheel,
+    pub(crate) by_phase: [usize; Phase::ALL.len()],
     active: Active,
     counters: Counters,
     /// Up to when the time for looks has been spent.
     paid_until: Instant,
     /// Whether looks come late at present.
     late: bool,
+    /// Whether the next packet of the other direction has to wait.
+    waits: bool,
 }
 
 /// Most flows one [`Tracker::tick`] looks at, so that no packet waits for more than some tens of microseconds.
@@ -122,6 +124,7 @@ impl Tracker {
             counters: Counters::default(),
             paid_until: Instant::ZERO,
             late: false,
+            waits: false,
         }
     }
 
@@ -154,9 +157,15 @@ impl Tracker {
         Observation { id: Some(id), fresh, restarted, kind, evicted_in_use }
     }
 
+    /// The next packet of the other direction has to wait here before it goes on to the sender: how long that takes is
+    /// no part of the path.
+    pub const fn behind_others(&mut self) {
+        self.waits = true;
+    }
+
     /// A packet of the other direction passes. A SYN makes a record of the flow it opens.
     pub fn reverse(&mut self, now: Instant, h: &Header) -> Option<FlowId> {
-        let key = h.key.reverse();
+        let (key, waits) = (h.key.reverse(), core::mem::take(&mut self.waits));
         let opens = h.tcp.as_ref().is_some_and(|t| t.flags.has(Flags::SYN) && !t.flags.has(Flags::ACK));
         let id = if opens {
             let id = self.find_or_make(now, &key, self.table.likely(&key));
@@ -167,7 +176,7 @@ impl Tracker {
         };
         if let Some(tcp) = h.tcp.as_ref() {
             let before = self.flow(id).seen;
-            self.event(now, id, |flow, config| flow.on_reverse(now, tcp, config));
+            self.event(now, id, |flow, config| flow.on_reverse(now, tcp, waits, config));
             self.table.heard(id.0, before, Coarse::at(now));
         }
         Some(id)
@@ -316,7 +325,7 @@ impl Tracker {
     /// Memory per flow, links and share of the index included; at most 256.
     pub const BYTES_PER_FLOW: usize = crate::table::BYTES_PER_FLOW;
 
-    fn find_or_make(&mut self, now: Instant, key: &FlowKey, likely: Likely) -> Option<FlowId> {
+    pub(crate) fn find_or_make(&mut self, now: Instant, key: &FlowKey, likely: Likely) -> Option<FlowId> {
         if let Some(slot) = self.table.find_in(likely.bucket, key) {
             return Some(FlowId(slot));
         }
@@ -369,7 +378,7 @@ impl Tracker {
     }
 
     /// Counts the flow as active from its first packet that shows it to be real.
-    fn count_active(&mut self, now: Instant, id: FlowId) {
+    pub(crate) fn count_active(&mut self, now: Instant, id: FlowId) {
         let flow = &mut self.table.slots[id.index()];
         if flow.flags.has(FlowFlags::ACTIVE) || flow.closed() {
             return;

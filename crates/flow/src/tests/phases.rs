@@ -1,4 +1,4 @@
-//! Every transition of the table in TAQ's section 4.1 (Fig. 7), driven by packets.
+//! Every transition of the table in TAQ's section 3.3 (Fig. 7), driven by packets.
 
 use super::*;
 use Phase::*;

@@ -4,6 +4,7 @@ mod counts;
 mod epochs;
 mod forged;
 mod kinds;
+mod path;
 mod phases;
 mod pools;
 mod table;
