@@ -2,8 +2,10 @@
 //! `unsafe` of the data path is here, each block with its reason; nothing here knows what a queue is.
 
 pub mod frame;
+pub mod identity;
 pub mod links;
 pub mod mmsg;
 pub mod nfqueue;
 pub mod packet_socket;
 pub mod priority;
+pub mod rights;

@@ -47,6 +47,17 @@ impl Interface {
         }
     }
 
+    /// All interfaces, with their names, as the kernel numbers them.
+    ///
+    /// # Errors
+    /// If the kernel cannot be asked.
+    pub fn all() -> anyhow::Result<Vec<(String, Self)>> {
+        let names = nix::net::if_::if_nameindex().context("cannot ask the kernel for its interfaces")?;
+        let named = names.iter().filter_map(|name| name.name().to_str().ok());
+        // One that has gone since is none.
+        Ok(named.filter_map(|name| Some((name.to_owned(), Self::ask(name).ok()??))).collect())
+    }
+
     fn ask(name: &str) -> io::Result<Option<Self>> {
         let Ok(index) = nix::net::if_::if_nametoindex(name) else { return Ok(None) };
         let socket = route_socket(0)?;

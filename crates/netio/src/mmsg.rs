@@ -52,7 +52,8 @@ impl Batch {
             header.msg_hdr.msg_iov = vector;
             header.msg_hdr.msg_iovlen = 1;
             header.msg_hdr.msg_control = control.as_mut_ptr().cast();
-            header.msg_hdr.msg_controllen = CONTROL;
+            // Another width in each C library, as are the flags below.
+            header.msg_hdr.msg_controllen = CONTROL as _;
         }
         // SAFETY: BATCH headers, each with one vector into its own part of `room` and its own part of `control`; all
         // outlive the call.
@@ -61,7 +62,7 @@ impl Batch {
                 socket.as_raw_fd(),
                 headers.as_mut_ptr(),
                 BATCH as libc::c_uint,
-                libc::MSG_DONTWAIT,
+                libc::MSG_DONTWAIT as _,
                 std::ptr::null_mut(),
             )
         };
@@ -71,7 +72,8 @@ impl Batch {
         };
         for (i, header) in headers[..n].iter().enumerate() {
             self.lens[i] = (header.msg_len as usize).min(self.each);
-            self.control_lens[i] = header.msg_hdr.msg_controllen.min(CONTROL);
+            let control: usize = header.msg_hdr.msg_controllen as _;
+            self.control_lens[i] = control.min(CONTROL);
         }
         self.count = n;
         Ok(n)
@@ -134,7 +136,7 @@ pub fn send_all(socket: BorrowedFd<'_>, datagrams: &[Vec<u8>]) -> (u64, Option<i
                     socket.as_raw_fd(),
                     rest.as_mut_ptr(),
                     rest.len() as libc::c_uint,
-                    libc::MSG_DONTWAIT,
+                    libc::MSG_DONTWAIT as _,
                 )
             };
             match usize::try_from(n) {

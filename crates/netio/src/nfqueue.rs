@@ -84,6 +84,13 @@ pub fn configure(out: &mut Vec<u8>, queue: u16, max_len: u32) {
         .end();
 }
 
+/// At most `max_len` packets at a time from now on. No answer is asked for, so packets may flow meanwhile.
+pub fn set_max_len(out: &mut Vec<u8>, queue: u16, max_len: u32) {
+    Message::new(out, libc::NFQNL_MSG_CONFIG, queue, false)
+        .attr(libc::NFQA_CFG_QUEUE_MAXLEN, &[&max_len.to_be_bytes()])
+        .end();
+}
+
 /// What is to become of packet `id`; `changed` is the whole packet if it differs from what came.
 pub fn verdict(out: &mut Vec<u8>, queue: u16, id: u32, verdict: u32, changed: Option<&[u8]>) {
     let header: [&[u8]; 2] = [&verdict.to_be_bytes(), &id.to_be_bytes()];
@@ -123,6 +130,23 @@ pub enum Heard<'a> {
     Answer(Result<(), io::Error>),
     /// Something we did not ask for.
     Other,
+}
+
+/// The body of the fuzz target `nfqueue`: any bytes as a datagram of the kernel's. What is heard lies within it.
+///
+/// # Panics
+/// If there are more messages, or more bytes, than the datagram has.
+#[cfg(any(test, feature = "fuzzing"))]
+pub fn fuzz(datagram: &[u8]) {
+    let (mut count, mut carried) = (0, 0);
+    for heard in messages(datagram) {
+        count += 1;
+        if let Heard::Packet { bytes, vlan, .. } = heard {
+            carried += bytes.len();
+            assert!(vlan.is_none_or(|number| number < 4096));
+        }
+    }
+    assert!(count * NLMSG_HEADER <= datagram.len() && carried <= datagram.len());
 }
 
 fn u16_at(b: &[u8], at: usize) -> Option<u16> {
@@ -237,10 +261,12 @@ mod tests {
         let whole = from_kernel(1, &[0x45; 40]);
         for n in 0..whole.len() {
             assert!(messages(&whole[..n]).count() <= 1);
+            fuzz(&whole[..n]);
             for value in [0, 1, 3, 0x80, 0xff] {
                 let mut wrong = whole.clone();
                 wrong[n] = value;
-                let _ = messages(&wrong).count();
+                fuzz(&wrong);
+                fuzz(&[&wrong[..], &whole].concat());
             }
         }
     }

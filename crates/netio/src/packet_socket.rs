@@ -6,8 +6,9 @@ use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 
 use anyhow::Context as _;
 use nix::errno::Errno;
+use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sys::socket::{
-    AddressFamily, ControlMessageOwned, MsgFlags, SockFlag, SockProtocol, SockType, recvmsg, send,
+    AddressFamily, ControlMessageOwned, LinkAddr, MsgFlags, SockFlag, SockProtocol, SockType, recvmsg, send,
     setsockopt, socket, sockopt,
 };
 
@@ -18,6 +19,19 @@ pub enum Heard {
     Incoming,
     /// Those that leave by it too.
     Both,
+}
+
+/// The beginning of a frame that was heard.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Heading {
+    /// Bytes that are in the buffer.
+    pub kept: usize,
+    /// Bytes of the whole frame.
+    pub original: usize,
+    /// Wall-clock time of arrival in nanoseconds, if the kernel took it.
+    pub at: Option<i64>,
+    /// The interface's kind of hardware, `ARPHRD_...`: what stands before the IP packet.
+    pub hardware: u16,
 }
 
 /// Whole frames in and out of one interface.
@@ -57,11 +71,55 @@ impl PacketSocket {
         let mut control = nix::cmsg_space!(nix::sys::time::TimeSpec);
         let mut iov = [io::IoSliceMut::new(buffer)];
         let m = recvmsg::<()>(self.fd.as_raw_fd(), &mut iov, Some(&mut control), MsgFlags::MSG_DONTWAIT)?;
-        let at = m.cmsgs()?.find_map(|c| match c {
-            ControlMessageOwned::ScmTimestampns(t) => Some(t.tv_sec() * 1_000_000_000 + t.tv_nsec()),
-            _ => None,
-        });
+        let at = m.cmsgs()?.find_map(stamp);
         Ok((m.bytes, at))
+    }
+
+    /// The beginning of the next frame that waits.
+    ///
+    /// # Errors
+    /// `WouldBlock` when there is none.
+    pub fn heading(&self, buffer: &mut [u8]) -> io::Result<Heading> {
+        let mut control = nix::cmsg_space!(nix::sys::time::TimeSpec);
+        let room = buffer.len();
+        let mut iov = [io::IoSliceMut::new(buffer)];
+        let flags = MsgFlags::MSG_DONTWAIT | MsgFlags::MSG_TRUNC;
+        let m = recvmsg::<LinkAddr>(self.fd.as_raw_fd(), &mut iov, Some(&mut control), flags)?;
+        Ok(Heading {
+            kept: m.bytes.min(room),
+            original: m.bytes,
+            at: m.cmsgs()?.find_map(stamp),
+            hardware: m.address.map_or(libc::ARPHRD_ETHER, |a| a.hatype()),
+        })
+    }
+
+    /// Until a frame waits, a signal comes, or so much time has passed.
+    ///
+    /// # Errors
+    /// Those of `poll(2)`.
+    pub fn wait(&self, most: std::time::Duration) -> io::Result<()> {
+        let most = u16::try_from(most.as_millis()).unwrap_or(u16::MAX).saturating_add(1);
+        match poll(&mut [PollFd::new(self.as_fd(), PollFlags::POLLIN)], PollTimeout::from(most)) {
+            Ok(_) | Err(Errno::EINTR) => Ok(()),
+            Err(e) => Err(e.into()),
+        }
+    }
+
+    /// Room for frames that wait, in bytes, as far as the system lets us.
+    ///
+    /// # Errors
+    /// Those of `setsockopt(2)`.
+    pub fn make_room(&self, bytes: usize) -> io::Result<()> {
+        if setsockopt(&self.fd, sockopt::RcvBufForce, &bytes).is_err() {
+            setsockopt(&self.fd, sockopt::RcvBuf, &bytes)?;
+        }
+        Ok(())
+    }
+
+    /// Frames the kernel had no room for since the last call.
+    #[must_use]
+    pub fn dropped(&self) -> u64 {
+        dropped(&self.fd)
     }
 
     /// Sends one frame; `false` if the interface had no room for it or is down.
@@ -73,6 +131,14 @@ impl PacketSocket {
 impl AsFd for PacketSocket {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.fd.as_fd()
+    }
+}
+
+/// Nanoseconds since 1970.
+fn stamp(c: ControlMessageOwned) -> Option<i64> {
+    match c {
+        ControlMessageOwned::ScmTimestampns(t) => Some(t.tv_sec() * 1_000_000_000 + t.tv_nsec()),
+        _ => None,
     }
 }
 

@@ -21,11 +21,13 @@ pub fn set_nice(nice: i32) -> io::Result<()> {
 ///
 /// # Errors
 /// If the kernel refuses: `CAP_SYS_NICE` is missing.
-#[expect(unsafe_code, reason = "nix has no sched_setscheduler")]
+#[expect(
+    unsafe_code,
+    reason = "nix has no sched_setscheduler, and musl's always fails: the kernel is asked itself"
+)]
 pub fn realtime(priority: i32, alone: bool) -> io::Result<()> {
-    let parameters = libc::sched_param { sched_priority: priority };
     let policy = libc::SCHED_FIFO | if alone { libc::SCHED_RESET_ON_FORK } else { 0 };
-    // SAFETY: the structure is whole and outlives the call; 0 is the calling thread.
-    let set = unsafe { libc::sched_setscheduler(0, policy, &raw const parameters) };
+    // SAFETY: the kernel's sched_param is this one number, which outlives the call; 0 is the calling thread.
+    let set = unsafe { libc::syscall(libc::SYS_sched_setscheduler, 0, policy, &raw const priority) };
     Errno::result(set).map(drop).map_err(io::Error::from)
 }
