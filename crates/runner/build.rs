@@ -4,8 +4,10 @@
 use std::path::{Path, PathBuf};
 
 /// Crates whose code decides results, and how they are stored.
-const DECIDE: [&str; 10] =
-    ["units", "settings", "wire", "lists", "flow", "qdisc", "tcp", "scenario", "sim", "runner"];
+const DECIDE: [&str; 12] = [
+    "units", "settings", "wire", "lists", "users", "flow", "qdisc", "tcp", "quic", "scenario", "sim",
+    "runner",
+];
 
 fn main() {
     let crates = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");

@@ -32,6 +32,7 @@ mod manifest;
 mod parquet;
 mod plan;
 mod store;
+mod table_file;
 pub mod verdicts;
 
 pub use caught::caught;
@@ -42,6 +43,7 @@ pub use execute::{Event, Options, Report, Simulate, execute};
 pub use manifest::{File, Manifest};
 pub use plan::{Axis, ENGINE, Job, RunPlan, VERSION};
 pub use store::table;
+pub use table_file::TableFile;
 
 #[cfg(test)]
 mod tests;

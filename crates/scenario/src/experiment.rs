@@ -364,17 +364,9 @@ fn only_in_lab(scenario: &Scenario, target: Target) -> Result<(), Error> {
         if let (Some((key, problem)), Target::Simulator) = (t.web.of_lab_only(&t.kind), target) {
             return Err(Error::new(format!("traffic.{i}.{key}"), problem));
         }
-        let refused = match t.transport {
-            _ if target != Target::Simulator => None,
-            Transport::Tcp => None,
-            Transport::Tls => Some("tcp or quic: only the lab has TLS; opaque = true hides TCP from queues"),
-            Transport::Quic if !t.kind.is_carried_by_quic() => {
-                Some("tcp: QUIC carries long, files and objects")
-            }
-            Transport::Quic if scenario.mtu < u32::from(t.quic.datagram) + 28 => {
-                Some("tcp, or an mtu with room for QUIC's least datagram (RFC 9000, section 14)")
-            }
-            Transport::Quic => None,
+        let refused = match target {
+            Target::Simulator => t.not_simulated(scenario.mtu),
+            _ => (t.transport == Transport::Tfrc).then_some("tcp, tls or quic: only the simulator has TFRC"),
         };
         if let Some(expected) = refused {
             let value = format!("'{}'", t.transport.word());

@@ -8,6 +8,7 @@
 #![forbid(unsafe_code)]
 
 pub mod access_log;
+mod addresses;
 mod claim;
 mod error;
 mod experiment;
@@ -21,6 +22,7 @@ mod read;
 #[cfg(test)]
 mod reference;
 mod scenario;
+mod service;
 mod size;
 mod sweep;
 mod table;
@@ -28,6 +30,7 @@ mod topology;
 mod traffic;
 mod web;
 
+pub use addresses::Addresses;
 pub use claim::{Bound, Claim, Formula, Judgment, Labels, Outcome, Reading, Sample};
 pub use error::Error;
 pub use experiment::{Experiment, ForLab};
@@ -35,6 +38,7 @@ pub use narrows_settings::nearest;
 pub(crate) use narrows_settings::quantity;
 pub use narrows_settings::quantity::{number, time, time_text};
 pub use scenario::{Group, LabSettings, Probes, Run, Scenario, Series, Thin};
+pub use service::{OPPORTUNITY, Service, Shaping, Trace};
 pub use size::{LARGEST, Size, web_sizes};
 pub use topology::{Delays, Discipline, Edge, Hosts, Link, Loss, Policy, Spread, Topology};
 pub use traffic::{LogEntry, LogSource, LogTiming, OpenedBy, Traffic, TrafficKind, Transport};

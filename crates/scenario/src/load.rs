@@ -19,8 +19,8 @@ use toml::{Table, Value};
 use self::tcp::Layer;
 use crate::read::{Reader, shown};
 use crate::{
-    Discipline, Error, Group, LabSettings, LogEntry, LogSource, Probes, Scenario, Series, Topology, Traffic,
-    TrafficKind, quantity,
+    Discipline, Error, Group, LabSettings, LogEntry, LogSource, Probes, Scenario, Series, Service, Topology,
+    Trace, Traffic, TrafficKind, quantity,
 };
 use narrows_settings::one_of;
 
@@ -45,6 +45,15 @@ impl Files<'_> {
         let entries = log::read(&path)?;
         self.read.borrow_mut().insert(path, entries.clone());
         Ok(entries)
+    }
+
+    /// A link's trace; an error is the end of a sentence about it.
+    fn trace(&self, name: &str) -> Result<Trace, String> {
+        let folder = self.folder.ok_or("a scenario given as text has no folder to look in")?;
+        let path = folder.join(name);
+        let text =
+            std::fs::read_to_string(&path).map_err(|e| format!("{} cannot be read: {e}", path.display()))?;
+        Trace::parse(name, &text).map_err(|e| format!("{}: {e}", path.display()))
     }
 }
 
@@ -83,7 +92,7 @@ pub(crate) fn scenario(table: &Table, target: Target, files: Files<'_>) -> Resul
     let about = top.or("about", "", |r, k| r.text(k))?.to_owned();
     let mtu = top.or("mtu", 1500, |r, k| r.count(k, 296, 9000))?;
     let times = Times::read(&top)?;
-    let mut draft = topology::read(&top)?;
+    let mut draft = topology::read(&top, files)?;
     draft.topology.edges = edge::read(top.tables("edge")?, &draft.topology)?;
     let lab = lab(&top)?;
     let quic = traffic::Quic {
@@ -107,7 +116,7 @@ pub(crate) fn scenario(table: &Table, target: Target, files: Files<'_>) -> Resul
     populate(&mut draft.topology, &counts, &traffic)?;
     reach(&draft.topology, &traffic)?;
     let text = canonical(table)?;
-    let hash = hash(table, &traffic)?;
+    let hash = hash(table, &traffic, &draft.topology)?;
     let Times { duration, warmup, jitter, dephase } = times;
     Ok(Scenario {
         name,
@@ -219,6 +228,7 @@ fn probes(top: &Reader<'_>, topology: &Topology, traffic: &[Traffic]) -> Result<
         interval: r.or("interval", usual.interval, |r, k| r.positive_time(k))?,
         epochs: r.positive_time("epochs")?,
         bursts: r.or("bursts", usual.bursts, |r, k| r.flag(k))?,
+        repairs: r.or("repairs", usual.repairs, |r, k| r.flag(k))?,
         capture: sorted(capture),
         stalls: sorted(stalls),
         groups: groups(r.tables("groups")?, traffic)?,
@@ -328,7 +338,7 @@ fn in_order(table: &Table) -> Table {
 }
 
 /// SHA-256 of all that decides a run but the seed: not the name or what it is about, but what is in files.
-fn hash(table: &Table, traffic: &[Traffic]) -> Result<String, Error> {
+fn hash(table: &Table, traffic: &[Traffic], topology: &Topology) -> Result<String, Error> {
     let mut table = table.clone();
     for key in ["name", "about"] {
         table.remove(key);
@@ -342,6 +352,11 @@ fn hash(table: &Table, traffic: &[Traffic]) -> Result<String, Error> {
                 hash.update(e.client.to_le_bytes());
                 hash.update(e.bytes.to_le_bytes());
             }
+        }
+    }
+    for link in &topology.links {
+        if let Service::Trace(trace) = &link.service {
+            trace.opportunities().iter().for_each(|at| hash.update(at.to_le_bytes()));
         }
     }
     Ok(hash.finalize().iter().map(|b| format!("{b:02x}")).collect())

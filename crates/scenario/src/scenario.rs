@@ -82,6 +82,8 @@ pub struct Probes {
     pub epochs: Option<Duration>,
     /// Whether it is wanted which segments of an object are lost, for objects of up to 64.
     pub bursts: bool,
+    /// Whether each timeout, fast retransmit and tail-loss probe of TCP's senders is wanted.
+    pub repairs: bool,
     /// Indices into [`Topology::links`] to capture, ascending.
     pub capture: Vec<usize>,
     /// From which stall of a user on it counts as a stall; one count for each threshold, ascending.
@@ -99,6 +101,7 @@ impl Default for Probes {
             interval: Duration::from_millis(100),
             epochs: None,
             bursts: false,
+            repairs: false,
             capture: Vec::new(),
             stalls: vec![Duration::from_secs(20), Duration::from_secs(60)],
             groups: Vec::new(),

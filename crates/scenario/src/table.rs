@@ -71,7 +71,9 @@ pub(crate) fn put(table: &mut Table, key: &str, new: Value) -> Result<(), Error>
                 &mut list[i]
             }
             _ => {
-                let problem = format!("what stands before '{part}' is neither a table nor an array");
+                let problem = format!(
+                    "what stands before '{part}' is neither a table nor an array: expected the key to end there"
+                );
                 return Err(Error::new(key, problem));
             }
         };

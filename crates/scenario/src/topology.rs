@@ -6,6 +6,8 @@ use core::str::FromStr;
 use narrows_qdisc::{Framing, SettingError, ShaperConfig, Spec};
 use narrows_units::{Bytes, Dscp, Duration, Rate};
 
+use crate::{Service, Shaping};
+
 /// A network.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Topology {
@@ -58,8 +60,12 @@ pub struct Link {
     pub to: usize,
     /// Index into [`Topology::links`] of the opposite direction, if there is one.
     pub back: Option<usize>,
-    /// Rate of the transmitter.
+    /// Rate of the transmitter: of one whose rate changes the mean of its trace, or the first of its rates.
     pub rate: Rate,
+    /// When it sends.
+    pub service: Service,
+    /// Who shapes what enters the queue.
+    pub shaping: Shaping,
     /// Propagation.
     pub delay: Duration,
     /// The queue.

@@ -66,11 +66,15 @@ pub enum Transport {
     Tls,
     /// QUIC (RFC 9000).
     Quic,
+    /// TCP-friendly rate control (RFC 5348).
+    Tfrc,
 }
 
 impl Transport {
     /// All, in the order of tables.
-    pub const ALL: [Self; 3] = [Self::Tcp, Self::Tls, Self::Quic];
+    pub const ALL: [Self; 4] = [Self::Tcp, Self::Tls, Self::Quic, Self::Tfrc];
+    /// Those of the lab.
+    pub const IN_LAB: [Self; 3] = [Self::Tcp, Self::Tls, Self::Quic];
 
     /// As scenario files call it.
     #[must_use]
@@ -79,6 +83,7 @@ impl Transport {
             Self::Tcp => "tcp",
             Self::Tls => "tls",
             Self::Quic => "quic",
+            Self::Tfrc => "tfrc",
         }
     }
 }
@@ -218,6 +223,27 @@ impl Traffic {
     pub const fn word(&self) -> &'static str {
         if self.web.browser { "browser" } else { self.kind.word() }
     }
+
+    /// What would be in the place of a transport that the simulator has not, or not for this; `mtu` is the links'.
+    #[must_use]
+    pub fn not_simulated(&self, mtu: u32) -> Option<&'static str> {
+        use TrafficKind::{Files, Long, Objects};
+        match self.transport {
+            Transport::Tcp => None,
+            Transport::Tls => Some("tcp or quic: only the lab has TLS; opaque = true hides TCP from queues"),
+            Transport::Quic if !matches!(self.kind, Long { .. } | Files { .. } | Objects { .. }) => {
+                Some("tcp: QUIC carries long, files and objects")
+            }
+            Transport::Quic if mtu < u32::from(self.quic.datagram) + 28 => {
+                Some("tcp, or an mtu with room for QUIC's least datagram (RFC 9000, section 14)")
+            }
+            // Nothing is sent again, so nothing that ends can be carried.
+            Transport::Tfrc if !matches!(self.kind, Long { .. }) || self.opened_by == OpenedBy::Receiver => {
+                Some("tcp: TFRC carries long, which the sender opens")
+            }
+            Transport::Quic | Transport::Tfrc => None,
+        }
+    }
 }
 
 impl TrafficKind {
@@ -233,12 +259,6 @@ impl TrafficKind {
             Self::Udp { .. } => "udp",
             Self::Log { .. } => "log",
         }
-    }
-
-    /// Whether the simulator can carry it over QUIC.
-    #[must_use]
-    pub const fn is_carried_by_quic(&self) -> bool {
-        matches!(self, Self::Long { .. } | Self::Files { .. } | Self::Objects { .. })
     }
 
     /// One for each user, or for each flow.

@@ -374,11 +374,18 @@ fn the_experiments_here_are_sound() {
     let experiments = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../experiments");
     let mut read = 0;
     for folder in std::fs::read_dir(experiments).unwrap().map(|f| f.unwrap().path()).filter(|f| f.is_dir()) {
-        for file in std::fs::read_dir(folder).unwrap().map(|f| f.unwrap().path()) {
+        for file in std::fs::read_dir(&folder).unwrap().map(|f| f.unwrap().path()) {
             if file.extension().is_some_and(|e| e == "toml") {
                 let mut e = Experiment::load(&file, &[]).unwrap_or_else(|e| panic!("{e}"));
                 e.for_simulator().unwrap_or_else(|e| panic!("{e}"));
-                assert!(!e.expand().unwrap_or_else(|e| panic!("{e}")).is_empty());
+                match e.expand() {
+                    Ok(runs) => assert!(!runs.is_empty()),
+                    // Traces are others' data, which need not be here.
+                    Err(e) if e.key.ends_with(".trace") && !folder.join("traces").exists() => {
+                        println!("skipped: {e}");
+                    }
+                    Err(e) => panic!("{e}"),
+                }
                 read += 1;
             }
         }

@@ -1,6 +1,7 @@
 //! Topologies: the thin-link short form, `[topology]` presets and `[[link]]`s, all made into one form.
 
 mod link;
+mod service;
 mod shape;
 
 pub(crate) use link::plain_name;
@@ -8,9 +9,10 @@ use link::{Direction, discipline, drop_times, drops, loss, need, pair, plenty};
 use narrows_qdisc::Framing;
 use narrows_units::{Duration, Rate};
 
+use super::Files;
 use super::tcp::Layer;
 use crate::read::Reader;
-use crate::{Delays, Discipline, Error, Hosts, Link, Loss, Spread, Thin, Topology};
+use crate::{Delays, Discipline, Error, Hosts, Link, Loss, Shaping, Spread, Thin, Topology};
 use narrows_settings::nearest;
 
 /// A topology whose groups of hosts may still be as large as the traffic needs.
@@ -32,6 +34,7 @@ struct Common<'r, 'a> {
     loss: Loss,
     discipline: Option<Discipline>,
     access: &'r Reader<'a>,
+    files: Files<'r>,
 }
 
 /// Most links of a topology: routes are found by looking at all of them for each node.
@@ -45,12 +48,16 @@ const MOST_MPU: u32 = 256;
 /// As `up_discipline`: what stands before the thin link stands before its way back.
 const SAME: &str = "same";
 
+/// Settings of a link's way back.
+const BACK: [&str; 7] =
+    ["back_rate", "back_delay", "back_discipline", "back_loss", "back_trace", "back_rates", "back_shaper"];
+
 const FRAMINGS: [(&str, Framing); 3] =
     [("none", Framing::None), ("atm", Framing::Atm), ("ptm", Framing::Ptm)];
 const SPREADS: [(&str, Spread); 2] = [("even", Spread::Even), ("random", Spread::Random)];
 
 /// The topology of the scenario at `top`.
-pub(crate) fn read<'a>(top: &Reader<'a>) -> Result<Draft<'a>, Error> {
+pub(crate) fn read<'a>(top: &Reader<'a>, files: Files<'_>) -> Result<Draft<'a>, Error> {
     let common = Common {
         overhead: top.or("overhead", 14, |r, k| r.count(k, 0, 200))?,
         mpu: top.or("mpu", 0, |r, k| r.count(k, 0, MOST_MPU))?,
@@ -58,6 +65,7 @@ pub(crate) fn read<'a>(top: &Reader<'a>) -> Result<Draft<'a>, Error> {
         loss: top.or("loss", Loss::None, loss)?,
         discipline: discipline(top, "discipline")?,
         access: top,
+        files,
     };
     let links = top.tables("link")?;
     let groups = top.tables("hosts")?;
@@ -99,17 +107,17 @@ fn thin<'a>(top: &Reader<'a>, common: &Common<'_, 'a>) -> Result<Draft<'a>, Erro
     let discipline = need(top, "discipline", common.discipline.clone())?;
     let (forth, back) = pair(
         ("thin", 0, 1),
-        &Direction { rate, delay: Duration::ZERO, discipline: discipline.clone(), loss: common.loss },
-        &Direction {
-            rate: top.or("up_rate", access, |r, k| r.rate(k))?,
-            delay: Duration::ZERO,
-            discipline: match top.text("up_discipline")? {
+        &Direction::constant(rate, Duration::ZERO, discipline.clone(), common.loss),
+        &Direction::constant(
+            top.or("up_rate", access, |r, k| r.rate(k))?,
+            Duration::ZERO,
+            match top.text("up_discipline")? {
                 Some(SAME) => discipline.clone(),
                 Some(_) => need(top, "up_discipline", link::discipline(top, "up_discipline")?)?,
                 None => plenty(),
             },
-            loss: common.loss,
-        },
+            common.loss,
+        ),
         common,
     );
     let far = Delays {
@@ -167,8 +175,14 @@ fn one_link<'a>(r: Reader<'a>, draft: &mut Draft<'a>, common: &Common<'_, 'a>) -
     if draft.topology.links.iter().any(|l| l.name == name) {
         return Err(Error::value(&r.path("name"), format!("'{name}'"), "a name no other link has"));
     }
+    let service = service::read(&r, ["trace", "rates", "rate"], common.files)?;
     let forth = Direction {
-        rate: r.must("rate", "a rate, as \"600kbit\"", |r, k| r.rate(k))?,
+        rate: match service::rate(&service) {
+            Some(rate) => rate,
+            None => r.must("rate", "a rate, as \"600kbit\"", |r, k| r.rate(k))?,
+        },
+        service,
+        shaping: r.or("shaper", Shaping::None, service::shaping)?,
         delay: r.or("delay", Duration::ZERO, |r, k| r.time(k))?,
         discipline: match discipline(&r, "discipline")? {
             Some(d) => d,
@@ -177,13 +191,19 @@ fn one_link<'a>(r: Reader<'a>, draft: &mut Draft<'a>, common: &Common<'_, 'a>) -
         loss: r.or("loss", common.loss, loss)?,
     };
     let oneway = r.or("oneway", false, |r, k| r.flag(k))?;
+    let service = service::read(&r, ["back_trace", "back_rates", "back_rate"], common.files)?;
     let back = Direction {
-        rate: r.or("back_rate", forth.rate, |r, k| r.rate(k))?,
+        rate: match service::rate(&service) {
+            Some(rate) => rate,
+            None => r.or("back_rate", forth.rate, |r, k| r.rate(k))?,
+        },
+        service,
+        shaping: r.or("back_shaper", Shaping::None, service::shaping)?,
         delay: r.or("back_delay", forth.delay, |r, k| r.time(k))?,
         discipline: discipline(&r, "back_discipline")?.unwrap_or_else(plenty),
         loss: r.or("back_loss", common.loss, loss)?,
     };
-    if oneway && ["back_rate", "back_delay", "back_discipline", "back_loss"].iter().any(|k| r.has(k)) {
+    if oneway && BACK.iter().any(|k| r.has(k)) {
         return Err(r.wrong("oneway", "false where the way back has settings"));
     }
     let (from, to) = (draft.node(&from), draft.node(&to));
@@ -267,7 +287,7 @@ impl<'a> Draft<'a> {
 fn known_node(t: &Topology, word: &str) -> String {
     let known = t.nodes.iter().map(String::as_str);
     match nearest(word, known.clone()) {
-        Some(near) => format!("a node some link names; did you mean '{near}'?"),
+        Some(near) => format!("a node some link names; one names '{near}': which of the two is meant?"),
         None => format!("a node some link names: {}", known.collect::<Vec<_>>().join(", ")),
     }
 }

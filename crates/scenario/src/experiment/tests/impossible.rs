@@ -260,6 +260,12 @@ fn impossible_scenarios_end_in_one_sentence() {
             "link: node 'b' leads nowhere: expected hosts there or another link; did you mean 'bb'?",
         ),
         (LONG, "at = \"c\"", "at = \"d\"", "hosts.1.at = 'd': expected a node some link names: a, b, c"),
+        (
+            LONG,
+            "at = \"c\"",
+            "at = \"cc\"",
+            "hosts.1.at = 'cc': expected a node some link names; one names 'c': which of the two is meant?",
+        ),
         (LONG, "to = \"b\"", "to = \"a\"", "link.0.to = 'a': expected another node than from = 'a'"),
         (
             LONG,

@@ -49,3 +49,24 @@ fn only_the_simulator_knows_what_a_transfer_has_left() {
     let e = experiment.for_lab().unwrap_err().to_string();
     assert!(e.contains("'srpt': expected another: only the simulator knows"), "{e}");
 }
+
+#[test]
+fn tfrc_carries_what_lasts_in_the_simulator() {
+    let file = |entry: &str| {
+        let text = format!(
+            "name = \"t\"\nrate = \"1mbit\"\ndiscipline = \"fifo:9\"\n\
+             traffic = [{{ transport = \"tfrc\", {entry} }}]\n"
+        );
+        Experiment::parse(&text, &[]).unwrap()
+    };
+    let long = file("kind = \"long\", flows = 2");
+    assert_eq!(long.expand().unwrap()[0].scenario.traffic[0].transport, Transport::Tfrc);
+    let e = long.for_lab().unwrap_err().to_string();
+    assert!(e.contains("traffic.0.transport = 'tfrc': expected tcp, tls or quic: only the simulator"), "{e}");
+    for entry in
+        ["kind = \"files\", flows = 2, size = 9", "kind = \"long\", flows = 2, opened_by = \"receiver\""]
+    {
+        let e = file(entry).expand().unwrap_err().to_string();
+        assert!(e.contains("TFRC carries long, which the sender opens"), "{entry}: {e}");
+    }
+}

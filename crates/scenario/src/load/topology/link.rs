@@ -7,7 +7,7 @@ use toml::Value;
 use super::Common;
 use crate::quantity;
 use crate::read::Reader;
-use crate::{Discipline, Error, Link, Loss};
+use crate::{Discipline, Error, Link, Loss, Service, Shaping};
 
 /// Packets of a queue that is there only because every link has one: the way back of acknowledgments.
 const PLENTY: usize = 1_000;
@@ -15,9 +15,18 @@ const PLENTY: usize = 1_000;
 /// What may differ between the two directions of a link.
 pub(super) struct Direction {
     pub(super) rate: Rate,
+    pub(super) service: Service,
+    pub(super) shaping: Shaping,
     pub(super) delay: Duration,
     pub(super) discipline: Discipline,
     pub(super) loss: Loss,
+}
+
+impl Direction {
+    /// A direction whose rate never changes.
+    pub(super) const fn constant(rate: Rate, delay: Duration, discipline: Discipline, loss: Loss) -> Self {
+        Self { rate, service: Service::Constant, shaping: Shaping::None, delay, discipline, loss }
+    }
 }
 
 /// Both directions of a link.
@@ -33,6 +42,8 @@ pub(super) fn pair(
         to,
         back: None,
         rate: d.rate,
+        service: d.service.clone(),
+        shaping: d.shaping.clone(),
         delay: d.delay,
         discipline: d.discipline.clone(),
         overhead: common.overhead,

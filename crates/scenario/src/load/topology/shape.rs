@@ -112,8 +112,8 @@ impl<'a> Parts<'_, '_, 'a> {
     /// A link with its way back, which takes as long.
     fn link(&self, draft: &mut Draft<'a>, place: (&str, usize, usize), rate: Rate, delay: Duration) {
         let loss = self.common.loss;
-        let forth = Direction { rate, delay, discipline: self.discipline.clone(), loss };
-        let back = Direction { rate: self.back_rate, delay, discipline: self.back_discipline.clone(), loss };
+        let forth = Direction::constant(rate, delay, self.discipline.clone(), loss);
+        let back = Direction::constant(self.back_rate, delay, self.back_discipline.clone(), loss);
         draft.pair(place, &forth, &back, self.common);
     }
 

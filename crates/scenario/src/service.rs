@@ -1,0 +1,164 @@
+//! Links whose rate changes: what a link carries at which time, and who shapes what enters it.
+
+use core::fmt;
+use core::str::FromStr;
+use std::sync::Arc;
+
+use narrows_qdisc::follow::{FollowConfig, LinkRate};
+use narrows_settings::Settings as _;
+use narrows_units::{Bytes, Duration, Rate};
+
+/// What an opportunity of a trace carries.
+pub const OPPORTUNITY: Bytes = Bytes(1500);
+/// Most opportunities of a trace: a day at 10 Mbit/s.
+const MOST: usize = 80_000_000;
+
+/// When a link's transmitter sends.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum Service {
+    /// Always, at the link's rate.
+    #[default]
+    Constant,
+    /// At these rates from these times on; before the first, at the first. 1 bit/s stands for nothing.
+    Steps(Arc<[(Duration, Rate)]>),
+    /// At the opportunities of a trace.
+    Trace(Arc<Trace>),
+}
+
+/// Times at which a packet may leave, as mahimahi records them: a line is a millisecond at which 1500 bytes may pass,
+/// lines repeat, and what is told begins again at the last line's time.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Trace {
+    /// As the scenario names the file.
+    pub name: String,
+    /// Milliseconds, ascending.
+    opportunities: Box<[u32]>,
+}
+
+impl Trace {
+    /// Reads a trace; an error is the end of a sentence about the file.
+    ///
+    /// # Errors
+    /// Names the line and what was expected there.
+    pub fn parse(name: &str, text: &str) -> Result<Self, String> {
+        let mut opportunities: Vec<u32> = Vec::new();
+        for (number, line) in (1..).zip(text.lines()).filter(|(_, line)| !line.trim().is_empty()) {
+            let wrong = |expected: &str| format!("line {number} is '{}': expected {expected}", line.trim());
+            let at = line.trim().parse().map_err(|_| wrong("a time in milliseconds, as 1250"))?;
+            if opportunities.last().is_some_and(|last| *last > at) {
+                return Err(wrong("times that do not decrease"));
+            }
+            if opportunities.len() == MOST {
+                return Err(wrong("at most 80 million lines"));
+            }
+            opportunities.push(at);
+        }
+        if opportunities.last().is_none_or(|last| *last == 0) {
+            return Err("it has no time above 0: expected milliseconds, one a line".to_owned());
+        }
+        Ok(Self { name: name.to_owned(), opportunities: opportunities.into() })
+    }
+
+    /// The times of one round, milliseconds, ascending.
+    #[must_use]
+    pub fn opportunities(&self) -> &[u32] {
+        &self.opportunities
+    }
+
+    /// How long a round lasts.
+    #[must_use]
+    pub fn period(&self) -> Duration {
+        Duration::from_millis(u64::from(self.opportunities.last().copied().unwrap_or(1)))
+    }
+
+    /// What it carries on average.
+    #[must_use]
+    pub fn mean(&self) -> Rate {
+        let bits = self.opportunities.len() as u64 * OPPORTUNITY.get() * 8;
+        Rate::from_bps(bits.saturating_mul(1000) / self.period().as_millis().max(1))
+    }
+}
+
+/// Who shapes what enters a link, before the queue's discipline.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub enum Shaping {
+    /// Nobody.
+    #[default]
+    None,
+    /// At a rate.
+    Static(Rate),
+    /// At so many hundredths of the mean of the trace or the first rate of the link behind.
+    Mean(u32),
+    /// At what the link behind carries in each second, known beforehand.
+    Known,
+    /// By a controller that follows the rate of the link behind ([`narrows_qdisc::follow`]).
+    Auto(Box<FollowConfig>),
+    /// By the rule of cake-autorate, which knows the delay of a ping through the queue of the link behind.
+    Autorate,
+}
+
+const SHAPINGS: &str =
+    "none, a rate, mean or mean/2 of the link behind, known, auto, auto:SETTINGS, or cake-autorate";
+
+impl FromStr for Shaping {
+    type Err = String;
+    fn from_str(text: &str) -> Result<Self, String> {
+        match text {
+            "none" => Ok(Self::None),
+            "mean" => Ok(Self::Mean(100)),
+            "mean/2" => Ok(Self::Mean(50)),
+            "known" => Ok(Self::Known),
+            "cake-autorate" => Ok(Self::Autorate),
+            _ => match text.parse() {
+                Ok(LinkRate::Fixed(rate)) => Ok(Self::Static(rate)),
+                Ok(LinkRate::Auto(follow)) => Ok(Self::Auto(Box::new(follow))),
+                Err(problem) if text.starts_with("auto:") => Err(problem),
+                Err(_) => Err(SHAPINGS.to_owned()),
+            },
+        }
+    }
+}
+
+impl fmt::Display for Shaping {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::None => f.write_str("none"),
+            Self::Static(rate) => rate.fmt(f),
+            Self::Mean(hundredths) => write!(f, "{hundredths} % of the mean"),
+            Self::Known => f.write_str("known"),
+            Self::Auto(config) => write!(f, "auto:{}", config.differences()),
+            Self::Autorate => f.write_str("cake-autorate"),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_trace_by_hand() {
+        // Four opportunities in 100 ms: 6000 B, 480 kbit/s.
+        let trace = Trace::parse("t", "10\n10\n50\n100\n").unwrap();
+        assert_eq!(trace.opportunities(), [10, 10, 50, 100]);
+        assert_eq!((trace.mean(), trace.period()), (Rate::from_kbps(480), Duration::from_millis(100)));
+        for (text, problem) in [
+            ("", "no time above 0"),
+            ("0\n", "no time above 0"),
+            ("5\n4\n", "line 2 is '4': expected times that do not decrease"),
+            ("5\nx\n", "line 2 is 'x': expected a time in milliseconds"),
+        ] {
+            let error = Trace::parse("t", text).unwrap_err();
+            assert!(error.contains(problem), "{error}");
+        }
+    }
+
+    #[test]
+    fn shapings_as_text() {
+        assert_eq!("600kbit".parse(), Ok(Shaping::Static(Rate::from_kbps(600))));
+        assert_eq!("mean/2".parse(), Ok(Shaping::Mean(50)));
+        assert!(matches!("auto".parse(), Ok(Shaping::Auto(_))));
+        assert!("auto:zzz=1".parse::<Shaping>().unwrap_err().contains("zzz"));
+        assert_eq!("autobahn".parse::<Shaping>(), Err(SHAPINGS.to_owned()));
+    }
+}
