@@ -153,6 +153,27 @@ fn clock() -> std::time::Instant {
     std::time::Instant::now()
 }
 
+/// What is measured: each packet of a block in, and one out; with `acks`, and half an acknowledgment.
+#[inline(never)]
+fn pass(
+    q: &mut dyn Discipline<Record>,
+    block: &[(Instant, Record, Record)],
+    acks: bool,
+    verdicts: &mut Verdicts<Record>,
+) {
+    for (n, &(now, packet, ack)) in block.iter().enumerate() {
+        q.enqueue(now, packet, verdicts);
+        if acks && n % 2 == 0 {
+            black_box(match q.reverse_path_mut() {
+                Some(path) => path.reverse(now, ack, verdicts),
+                None => Some(ack),
+            });
+        }
+        black_box(q.dequeue(now, verdicts));
+        verdicts.clear();
+    }
+}
+
 /// Median nanoseconds of one packet in and one out; with `acks`, and half an acknowledgment.
 fn measure(q: &mut dyn Discipline<Record>, mut stream: Stream, acks: bool) -> f64 {
     let flows = stream.keys.len();
@@ -177,17 +198,7 @@ fn measure(q: &mut dyn Discipline<Record>, mut stream: Stream, acks: bool) -> f6
             (now, packet, stream.ack(&packet))
         }));
         let start = clock();
-        for (n, &(now, packet, ack)) in block.iter().enumerate() {
-            q.enqueue(now, packet, &mut verdicts);
-            if acks && n % 2 == 0 {
-                black_box(match q.reverse_path_mut() {
-                    Some(path) => path.reverse(now, ack, &mut verdicts),
-                    None => Some(ack),
-                });
-            }
-            black_box(q.dequeue(now, &mut verdicts));
-            verdicts.clear();
-        }
+        pass(q, &block, acks, &mut verdicts);
         times.push(start.elapsed().as_nanos() as f64 / BLOCK as f64);
     }
     times.sort_unstable_by(f64::total_cmp);

@@ -29,6 +29,12 @@ impl<M: Manage + ?Sized> Manage for Box<M> {
     fn reconfigure(&mut self, now: Instant, settings: &dyn Any, link: &ShaperConfig) -> bool {
         (**self).reconfigure(now, settings, link)
     }
+    fn export(&self, now: Instant) -> Option<Vec<u8>> {
+        (**self).export(now)
+    }
+    fn import(&mut self, now: Instant, knowledge: &[u8]) -> bool {
+        (**self).import(now, knowledge)
+    }
     fn set_circuit_rates(&mut self, rates: &CircuitRates) {
         (**self).set_circuit_rates(rates);
     }

@@ -3,7 +3,7 @@
 //! speed; `docs/decisions/the-seam.md` says why, and which test holds the two equal.)
 //!
 //! 1. A packet comes in one direction. The discipline of the *other* direction sees it first, if it has a reverse path:
-//!    it may change, keep or refuse it. Then its own discipline takes it.
+//!    it may change, keep or refuse it; it is told before if packets wait in the packet's own. Then that takes it.
 //! 2. Service: each reverse path releases what it kept; then each discipline sends what may leave.
 //!
 //! Verdicts are handed on as they are made, so each precedes the departures that follow it.
@@ -86,8 +86,14 @@ impl<P: Packet, Q: Discipline<P>> Driver<P, Q> {
     /// must not refuse what a free link would take.
     pub fn arrive(&mut self, now: Instant, direction: Direction, packet: P, sink: &mut impl FnMut(Event<P>)) {
         let other = direction.other();
+        let waits = self.disciplines[direction as usize].backlog().packets > 0;
         let passed = match self.disciplines[other as usize].reverse_path_mut() {
-            Some(path) => path.reverse(now, packet, &mut self.verdicts),
+            Some(path) => {
+                if waits {
+                    path.behind_others();
+                }
+                path.reverse(now, packet, &mut self.verdicts)
+            }
             None => Some(packet),
         };
         self.hand_on(other, sink);

@@ -27,6 +27,7 @@ mod fifo;
 mod flow_fifos;
 mod flow_sizes;
 mod flows_waiting;
+pub mod follow;
 mod fq_codel;
 mod keys;
 mod lanes;

@@ -14,13 +14,25 @@ use crate::Ppm;
 /// What new flows may have of the link beyond their share: a wait nobody notices.
 const IN_ADVANCE: Duration = Duration::from_millis(50);
 
+/// What new flows may have of a link: the same for all lists before it.
+#[derive(Clone, Copy, Debug)]
+pub struct NewShare {
+    share: Ppm,
+    /// [`IN_ADVANCE`] in the unit of [`NewFlows::ahead`].
+    in_advance: i64,
+}
+
+impl NewShare {
+    pub fn new(rate: Rate, share: Ppm) -> Self {
+        let bytes = i64::try_from(rate.bytes_in(IN_ADVANCE).get()).unwrap_or(i64::MAX);
+        Self { share, in_advance: bytes.saturating_mul(i64::from(Ppm::ONE.0)) }
+    }
+}
+
 /// The flows in question, or users who are new, in the order in which they came: a list by `L`.
 #[derive(Debug)]
 pub struct NewFlows<L> {
     pub list: List<L>,
-    share: Ppm,
-    /// [`IN_ADVANCE`] in the unit of `ahead`.
-    in_advance: i64,
     /// What they had beyond their share while others waited, in bytes on the link over [`Ppm::ONE`].
     ahead: i64,
     /// Packets the old flows have sent, modulo 2^16.
@@ -28,16 +40,8 @@ pub struct NewFlows<L> {
 }
 
 impl<L> NewFlows<L> {
-    pub fn new(rate: Rate, share: Ppm) -> Self {
-        let mut new = Self { list: List::EMPTY, share, in_advance: 0, ahead: 0, sent: 0 };
-        new.reconfigure(rate, share);
-        new
-    }
-
-    pub fn reconfigure(&mut self, rate: Rate, share: Ppm) {
-        let bytes = i64::try_from(rate.bytes_in(IN_ADVANCE).get()).unwrap_or(i64::MAX);
-        self.in_advance = bytes.saturating_mul(i64::from(Ppm::ONE.0));
-        self.share = share;
+    pub const fn new() -> Self {
+        Self { list: List::EMPTY, ahead: 0, sent: 0 }
     }
 
     /// When one that comes while `old` old flows wait is served at the latest, as a count of their packets.
@@ -52,22 +56,22 @@ impl<L> NewFlows<L> {
     }
 
     /// Whether the first of them goes before the old flows, if it is `due` then.
-    pub fn may_go_first(&self, due: u16) -> bool {
-        self.ahead <= self.in_advance || self.is_due(due)
+    pub fn may_go_first(&self, of: NewShare, due: u16) -> bool {
+        self.ahead <= of.in_advance || self.is_due(due)
     }
 
     /// One that is `due` then was served `cost` bytes while old flows waited.
-    pub fn passed(&mut self, cost: i32, due: u16) {
+    pub fn passed(&mut self, of: NewShare, cost: i32, due: u16) {
         if !self.is_due(due) {
-            self.ahead += i64::from(cost) * i64::from(Ppm::ONE.0 - self.share.0);
+            self.ahead += i64::from(cost) * i64::from(Ppm::ONE.0 - of.share.0);
         }
     }
 
     /// An old flow has sent a packet of `cost` bytes.
-    pub fn waited(&mut self, cost: i32) {
+    pub fn waited(&mut self, of: NewShare, cost: i32) {
         self.sent = self.sent.wrapping_add(1);
         if self.ahead > 0 {
-            self.ahead -= i64::from(cost) * i64::from(self.share.0);
+            self.ahead -= i64::from(cost) * i64::from(of.share.0);
         }
     }
 }
@@ -77,20 +81,20 @@ mod tests {
     use super::*;
 
     /// 50 ms of 240 kbit/s are 1500 bytes.
-    fn new_flows(share: u32) -> NewFlows<()> {
-        NewFlows::new(Rate::from_kbps(240), Ppm(share))
+    fn share(share: u32) -> NewShare {
+        NewShare::new(Rate::from_kbps(240), Ppm(share))
     }
 
     /// Who is served, `n` times, if both always wait and nobody is due.
-    fn order(share: u32, n: usize) -> String {
-        let mut new_flows = new_flows(share);
+    fn order(part: u32, n: usize) -> String {
+        let (of, mut new_flows) = (share(part), NewFlows::<()>::new());
         let due = new_flows.due(1000);
         let step = |_| {
-            if new_flows.may_go_first(due) {
-                new_flows.passed(1500, due);
+            if new_flows.may_go_first(of, due) {
+                new_flows.passed(of, 1500, due);
                 'n'
             } else {
-                new_flows.waited(1500);
+                new_flows.waited(of, 1500);
                 'o'
             }
         };
@@ -108,19 +112,19 @@ mod tests {
 
     #[test]
     fn who_is_due_goes_and_owes_nothing() {
-        let mut n = new_flows(500_000);
+        let (of, mut n) = (share(500_000), NewFlows::<()>::new());
         n.sent = u16::MAX;
         let (next, later) = (n.due(2), n.due(50));
-        n.passed(12_000, later);
-        n.waited(1500);
-        assert!(!n.may_go_first(next), "one of two has passed it, and new flows are 5250 bytes ahead");
-        n.waited(1500);
-        assert!(n.may_go_first(next) && !n.may_go_first(later));
-        n.passed(1500, next);
+        n.passed(of, 12_000, later);
+        n.waited(of, 1500);
+        assert!(!n.may_go_first(of, next), "one of two has passed it, and new flows are 5250 bytes ahead");
+        n.waited(of, 1500);
+        assert!(n.may_go_first(of, next) && !n.may_go_first(of, later));
+        n.passed(of, 1500, next);
         // 4500 ahead; four packets of old flows make 3000 good, if those who were due owe nothing.
-        (0..3).for_each(|_| n.waited(1500));
-        assert!(!n.may_go_first(later));
-        n.waited(1500);
-        assert!(n.may_go_first(later));
+        (0..3).for_each(|_| n.waited(of, 1500));
+        assert!(!n.may_go_first(of, later));
+        n.waited(of, 1500);
+        assert!(n.may_go_first(of, later));
     }
 }

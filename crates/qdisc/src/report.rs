@@ -2,6 +2,7 @@
 
 use narrows_units::{Bytes, Duration};
 
+use crate::follow::FollowReport;
 use crate::{Backlog, Ppm, Reason};
 
 /// Counts since the discipline was made.
@@ -129,6 +130,8 @@ pub struct Report {
     pub loss_ppm: u32,
     /// Admission control, if the discipline has it.
     pub admission: Option<AdmissionReport>,
+    /// What is thought of the link, where its rate is followed.
+    pub follows: Option<FollowReport>,
     /// Bytes of memory per flow record, all parts together.
     pub bytes_per_flow: usize,
 }

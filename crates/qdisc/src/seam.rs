@@ -67,6 +67,10 @@ pub trait ReversePath<P: Packet> {
     /// change it (the window clamp), keep it (a SYN that has to wait, see [`ReversePath::release`]) or refuse it.
     fn reverse(&mut self, now: Instant, packet: P, verdicts: &mut Verdicts<P>) -> Option<P>;
 
+    /// Packets wait in the queue of the other direction: the next one that is shown comes behind them. For disciplines
+    /// that time how long what passes takes.
+    fn behind_others(&mut self) {}
+
     /// A packet of the other direction that was kept and may go now. What was kept of the own direction moves into the
     /// queue at this call. This and the three methods below are for disciplines that keep packets.
     fn release(&mut self, _now: Instant, _verdicts: &mut Verdicts<P>) -> Option<P> {
@@ -97,6 +101,18 @@ pub trait Manage {
     /// discipline ([`Spec::settings`](crate::Spec::settings)): each looks for its own type. `false` if it cannot: then
     /// nothing has changed, and the driver moves what waits to a new discipline.
     fn reconfigure(&mut self, now: Instant, settings: &dyn Any, link: &ShaperConfig) -> bool;
+
+    /// What it knows of flows and users, for one of its kind in another process that takes its place; not what waits.
+    /// `None` if it knows nothing that lasts. May take time in proportion to its tables.
+    fn export(&self, _now: Instant) -> Option<Vec<u8>> {
+        None
+    }
+
+    /// Goes on with what another one has told, before the first packet. `false` if it cannot be read: then it is as
+    /// new.
+    fn import(&mut self, _now: Instant, _knowledge: &[u8]) -> bool {
+        false
+    }
 
     /// Circuits have these rates from now on, by number. What shares nothing between users has no use for them.
     fn set_circuit_rates(&mut self, _rates: &CircuitRates) {}

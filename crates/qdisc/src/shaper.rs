@@ -112,6 +112,15 @@ impl<P, Q> Shaper<P, Q> {
     pub const fn config(&self) -> &ShaperConfig {
         &self.config
     }
+    /// When the link has sent everything handed to it so far.
+    pub const fn free_at(&self) -> Instant {
+        self.free_at
+    }
+    /// Goes on where another one stopped: the link is busy until `free_at`, and `waiting` says whether packets do.
+    pub const fn resume(&mut self, free_at: Instant, waiting: bool) {
+        self.free_at = free_at;
+        self.idle = !waiting;
+    }
     /// Changes the link while packets wait. What is being sent ends at the old rate, but never later than a whole
     /// packet would at the new one: on a thin link the old rate may mean minutes.
     fn set_config(&mut self, now: Instant, config: ShaperConfig) {
@@ -190,6 +199,14 @@ impl<P: Packet, Q: Qdisc<P> + Manage> Manage for Shaper<P, Q> {
             self.note(now);
         }
         kept
+    }
+
+    fn export(&self, now: Instant) -> Option<Vec<u8>> {
+        self.inner.export(now)
+    }
+
+    fn import(&mut self, now: Instant, knowledge: &[u8]) -> bool {
+        self.inner.import(now, knowledge)
     }
 
     fn set_circuit_rates(&mut self, rates: &CircuitRates) {

@@ -2,9 +2,13 @@
 
 #![expect(clippy::unwrap_used, reason = "a panic in a test is the report")]
 
+use std::collections::VecDeque;
 use std::net::IpAddr;
 
-use narrows_qdisc::{BoxedDiscipline, Packet as _, Qdisc as _, Record, Shaper, ShaperConfig, Spec, Verdicts};
+use narrows_qdisc::{
+    BoxedDiscipline, Direction, Driver, Event, Packet as _, Qdisc as _, Record, Shaper, ShaperConfig, Spec,
+    Verdicts,
+};
 use narrows_units::{Bytes, Duration, Instant, Rate, SeqNum};
 use narrows_users::Side;
 use narrows_wire::{Flags, FlowKey, Header, Proto, TcpHeader};
@@ -148,4 +152,163 @@ fn a_reassembled_datagram_is_no_measure_of_a_turn() {
         let (kbps, waited) = beside(spec, Some(long));
         assert!(kbps > 1800 && waited < 50, "{spec}: {kbps} kbit/s, a new user waits {waited} ms");
     }
+}
+
+/// A box of 2 Mbit/s down and 512 kbit/s up, and a world behind that answers at once.
+struct Inside {
+    driver: Driver<Record, BoxedDiscipline<Record>>,
+    /// What has come and was not handed over yet.
+    arriving: VecDeque<(Direction, Record)>,
+    seqs: [u32; DOWNLOADS],
+    /// Bytes of downloads.
+    bytes: u64,
+    /// When each new user has called, and had its answer.
+    calls: Vec<(Instant, Option<Instant>)>,
+}
+
+impl Inside {
+    const CALLER: u64 = 300;
+
+    fn new(spec: &str) -> Self {
+        let spec: Spec = spec.parse().unwrap();
+        let way = |kbps, users| -> BoxedDiscipline<Record> {
+            let link = ShaperConfig { mtu: Bytes(1500), users, ..ShaperConfig::new(Rate::from_kbps(kbps)) };
+            Box::new(Shaper::new(link, spec.build(&link, 3)))
+        };
+        Self {
+            driver: Driver::new(way(2000, Side::Destination), way(512, Side::Source)),
+            arriving: VecDeque::new(),
+            seqs: [0; DOWNLOADS],
+            bytes: 0,
+            calls: Vec::new(),
+        }
+    }
+
+    fn data(&mut self, user: usize) {
+        self.seqs[user] += 1448;
+        let data = segment(address(user as u64), 5000, Flags::ACK, self.seqs[user], 1448);
+        self.arriving.push_back((Direction::Down, data));
+    }
+
+    /// A packet from a user, as if to answer one to it.
+    fn from_user(user: IpAddr, port: u16, flags: Flags) -> Record {
+        let mut packet = segment(user, port, flags, 0, 0);
+        packet.header.key = packet.header.key.reverse();
+        packet
+    }
+
+    fn call(&mut self, number: usize) {
+        let caller = address(Self::CALLER + number as u64);
+        self.arriving.push_back((Direction::Up, Self::from_user(caller, 5000, Flags::SYN)));
+    }
+
+    fn left(&mut self, now: Instant, direction: Direction, packet: &Record) {
+        let (key, tcp) = (packet.header.key, packet.header.tcp.unwrap());
+        let ends = if direction == Direction::Down { (key.dst(), key.dport) } else { (key.src(), key.sport) };
+        let IpAddr::V4(address) = ends.0 else { unreachable!() };
+        let user = usize::from(u16::from_be_bytes([address.octets()[2], address.octets()[3]]));
+        let both = Flags::SYN.and(Flags::ACK);
+        match direction {
+            Direction::Down if user < DOWNLOADS => {
+                self.bytes += packet.header.len.get();
+                self.arriving.push_back((Direction::Up, Self::from_user(ends.0, ends.1, Flags::ACK)));
+            }
+            Direction::Up if user < DOWNLOADS => self.data(user),
+            Direction::Down if tcp.payload > 0 => {
+                self.calls[user - Self::CALLER as usize].1.get_or_insert(now);
+            }
+            // Servers answer whoever calls; of floods nobody goes on.
+            Direction::Up if tcp.flags == Flags::SYN => {
+                self.arriving.push_back((Direction::Down, segment(ends.0, ends.1, both, 0, 0)));
+            }
+            Direction::Down if (Self::CALLER as usize..FIRST_STRANGER as usize).contains(&user) => {
+                self.arriving.push_back((Direction::Up, Self::from_user(ends.0, ends.1, Flags::ACK)));
+            }
+            Direction::Up if user >= Self::CALLER as usize => {
+                self.arriving.push_back((Direction::Down, segment(ends.0, ends.1, Flags::ACK, 1, 1000)));
+            }
+            _ => {}
+        }
+    }
+
+    /// All that happens at `now`.
+    fn settle(&mut self, now: Instant) {
+        loop {
+            let mut events = Vec::new();
+            match self.arriving.pop_front() {
+                Some((way, packet)) => self.driver.arrive(now, way, packet, &mut |event| events.push(event)),
+                None => self.driver.service(now, &mut |event| events.push(event)),
+            }
+            let sent = events.into_iter().filter_map(|event| match event {
+                Event::Send(way, packet) => Some((way, packet)),
+                Event::Verdict(..) => None,
+            });
+            sent.for_each(|(way, packet)| self.left(now, way, &packet));
+            if self.arriving.is_empty() {
+                return;
+            }
+        }
+    }
+
+    /// Ten seconds beside 2000 packets a second of a flood from the users' side: what downloads have in kbit/s, and how
+    /// long a user who comes every half second waits for its first data at worst, in milliseconds.
+    fn beside(mut self, flood: Option<Flood>) -> (u64, u64) {
+        (0..3 * DOWNLOADS).for_each(|n| self.data(n % DOWNLOADS));
+        let end = BEGIN + Duration::from_secs(10);
+        let (mut now, mut sent) = (BEGIN, 0);
+        while now < end {
+            while sent < now.since(BEGIN).as_nanos() / 500_000 {
+                sent += 1;
+                self.arriving.extend(flood.map(|flood| (Direction::Up, flood(sent))));
+                // A SYN comes again after 1, 3 and 7 s (RFC 6298).
+                let whole = Duration::from_secs(1);
+                for number in 0..self.calls.len() {
+                    let (at, answer) = self.calls[number];
+                    let tick =
+                        |seconds: u64| BEGIN + Duration::from_nanos(500_000 * sent) == at + whole * seconds;
+                    if answer.is_none() && [1, 3, 7].into_iter().any(tick) {
+                        self.call(number);
+                    }
+                }
+                if sent.is_multiple_of(1000) {
+                    self.calls.push((BEGIN + Duration::from_nanos(500_000 * sent), None));
+                    self.call(self.calls.len() - 1);
+                }
+            }
+            self.settle(now);
+            let arrival = BEGIN + Duration::from_nanos(500_000 * (sent + 1));
+            let due = self.driver.next_service(now).map_or(arrival, |at| at.min(arrival));
+            now = due.max(now + Duration::from_nanos(1));
+        }
+        let waits =
+            self.calls.iter().map(|(at, answer)| answer.unwrap_or(end).since(*at).as_nanos() / 1_000_000);
+        (self.bytes * 8 / 10_000, waits.max().unwrap_or(0))
+    }
+}
+
+/// The first of the addresses that nobody has.
+const FIRST_STRANGER: u64 = 1000;
+
+#[test]
+fn a_flood_of_syns_from_inside_costs_its_sender() {
+    let flood: Flood = |n| Inside::from_user(address(FLOODER), fresh_port(n), Flags::SYN);
+    for spec in ["taq", "taq:admission=off"] {
+        let (alone, _) = Inside::new(spec).beside(None);
+        let (kbps, waited) = Inside::new(spec).beside(Some(flood));
+        println!("{spec}: {kbps} kbit/s of {alone}, a new user waits {waited} ms");
+        // One share of 21, and one more of packets without data.
+        assert!(kbps > alone * 18 / 20, "{spec}: {kbps} kbit/s of {alone}");
+        assert!(waited < 1000, "{spec}: a new user waits {waited} ms");
+    }
+}
+
+/// Who writes the addresses of others cannot be told from a crowd: who has been admitted keeps the link, and new users
+/// wait with the crowd. Only a filter of sources helps them.
+#[test]
+fn a_flood_of_syns_from_made_up_users_costs_nothing_to_who_is_there() {
+    let flood: Flood = |n| Inside::from_user(address(FIRST_STRANGER + n % 30_000), 9, Flags::SYN);
+    let (alone, _) = Inside::new("taq").beside(None);
+    let (kbps, waited) = Inside::new("taq").beside(Some(flood));
+    println!("{kbps} kbit/s of {alone}, a new user waits {waited} ms");
+    assert!(kbps > alone * 19 / 20, "{kbps} kbit/s of {alone}");
 }

@@ -73,7 +73,7 @@ impl FqUsers {
 
     /// A packet has left a queue.
     pub fn popped(&mut self, at: usize) {
-        self.users.unqueued(self.of[at]);
+        self.users.at_mut(self.of[at]).unqueued();
     }
 
     /// The user's turn found nothing: a new one becomes old, an old one leaves.

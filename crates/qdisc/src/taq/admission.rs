@@ -21,6 +21,8 @@
 //!
 //! What happens at an instant depends on arrivals and on that instant, never on how often the driver asks.
 
+#[cfg(feature = "handover")]
+mod handover;
 mod leave;
 mod report;
 mod rules;
@@ -29,6 +31,8 @@ mod tests;
 
 use std::collections::VecDeque;
 
+#[cfg(feature = "handover")]
+pub use handover::Known;
 use narrows_units::{Duration, Instant};
 use narrows_users::{User, UserRule};
 use narrows_wire::{Flags, FlowKey, Header};

@@ -218,6 +218,8 @@ pub struct DefaultConfig {
     pub first_window_grace: bool,
     /// A flow that was idle is served first for one quantum.
     pub new_flows_first: bool,
+    /// So is one that has rested for a round, and its user.
+    pub rested_first: bool,
     /// Kilobytes up to which a flow counts as young.
     pub young_kb: u32,
     /// A young flow's share, in percent of an old one's.
@@ -244,6 +246,10 @@ pub struct DefaultConfig {
     pub quic_hold: u32,
     /// And before one is marked.
     pub quic_mark: u32,
+    /// One mark or drop in a round trip, and no more.
+    pub quic_one_signal: bool,
+    /// The handshake waits for a round as data do, so that the sender's timer learns of it.
+    pub quic_slow_handshake: bool,
     /// Drop what waits for a receiver that has gone, but for one packet.
     pub purge: bool,
     /// Most packets that wait at once.
@@ -270,6 +276,7 @@ impl Default for DefaultConfig {
             retransmissions_first: true,
             first_window_grace: true,
             new_flows_first: true,
+            rested_first: true,
             young_kb: 6,
             young_weight: 100,
             quantum: 0,
@@ -283,6 +290,8 @@ impl Default for DefaultConfig {
             quic_first: 40,
             quic_hold: 8,
             quic_mark: 4,
+            quic_one_signal: true,
+            quic_slow_handshake: false,
             purge: true,
             memory_packets: 4000,
             memory_bytes: Bytes(9_000_000),

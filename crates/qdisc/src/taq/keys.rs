@@ -96,6 +96,7 @@ keys! {
         retransmissions_first: Choice(), "retransmissions go to the front of their flow, TSval rewritten";
         first_window_grace: Choice(), "no drop in a flow's first window";
         new_flows_first: Choice(), "a flow that was idle is served first for one quantum";
+        rested_first: Choice(), "so is a flow that had nothing waiting for a round, and its user";
         young_kb: Number(0, 10_000), "kilobytes up to which a flow counts as young";
         young_weight: Number(100, 1_600), "a young flow's share, in percent of an old one's";
         quantum: Number(0, 65_535), "bytes DRR adds each round to what a flow may send; 0: the largest packet of late";
@@ -112,6 +113,8 @@ keys! {
         quic_first: Number(2, 1_000), "packets a QUIC flow may have waiting in its first window";
         quic_hold: Number(2, 1_000), "and later, before one is dropped, once a round trip";
         quic_mark: Number(1, 1_000), "and before one is marked, once a round trip";
+        quic_one_signal: Choice(), "mark or drop one packet of a QUIC flow in a round trip, and no more";
+        quic_slow_handshake: Choice(), "a QUIC handshake waits for a round as data do: the sender's timer learns of it";
         purge: Choice(), "drop what waits for a receiver that has reset (TCP), refuses (UDP) or says nothing (QUIC)";
         memory_packets: Number(16, 1_000_000), "most packets that wait at once";
         memory_bytes: Size(65_536, 4_000_000_000), "most bytes that wait at once";

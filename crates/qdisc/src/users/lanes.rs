@@ -36,8 +36,8 @@ impl LaneUsers {
 
     /// A packet of the user has gone; `empty` says that it was the last of its lane.
     pub fn left(&mut self, at: u32, empty: bool) {
-        self.users.unqueued(at);
         let state = self.users.at_mut(at);
+        state.unqueued();
         state.flows -= u32::from(empty);
         if state.flows == 0 {
             self.users.leave(at);

@@ -19,7 +19,7 @@ const CONTROL_SAVED: Duration = Duration::from_millis(200);
 impl<S> UserState<S> {
     /// Its own rate.
     pub const fn rate(&self) -> Option<Rate> {
-        if self.rate_bps == 0 { None } else { Some(Rate::from_bps(self.rate_bps)) }
+        if self.rated { Some(Rate::from_bps(self.rate_bps)) } else { None }
     }
 
     /// It was sent so many bytes on the link.
@@ -71,6 +71,7 @@ impl<S> Users<S> {
         let state = self.slab.at_mut(at);
         let rate = state.user.as_circuit().and_then(|id| *self.rates.get(id.0 as usize)?);
         state.rate_bps = rate.map_or(0, Rate::as_bps);
+        state.rated = state.rate_bps > 0;
     }
 
     /// The user pays for a packet that is served outside the lists.

@@ -78,7 +78,7 @@ fn the_credit_of_new_flows_by_hand() {
 fn one_that_lingers_is_old_once_and_then_gone() {
     let mut q = users(16, Carry::Keep);
     let one = waiting(&mut q, user(1), Place::New, 300, 0);
-    q.unqueued(one);
+    q.at_mut(one).unqueued();
     q.linger(one);
     assert_eq!((q.at(one).place, q.at(one).deficit, q.anybody()), (Place::Old, 300, Some(one)));
     q.linger(one);
@@ -110,7 +110,7 @@ fn the_fullest_is_followed() {
     assert_eq!(q.fullest(), Some(one));
     q.queued(two);
     assert_eq!((q.fullest(), q.is_empty(two)), (Some(two), false));
-    (0..2).for_each(|_| q.unqueued(two));
+    (0..2).for_each(|_| q.at_mut(two).unqueued());
     assert_eq!(q.fullest(), None, "known again when somebody's next packet comes");
     q.queued(one);
     assert_eq!(q.fullest(), Some(one));

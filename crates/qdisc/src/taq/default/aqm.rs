@@ -66,7 +66,7 @@ impl<P: Packet> DefaultMode<P> {
         let queue = self.flows[id as usize].queue;
         let Some(oldest) = queue.head().filter(|_| queue.bytes > room) else { return };
         let far = queue.bytes > 2 * room;
-        if far || !self.config.mark || !self.packets.get(oldest).packet.header().ecn.is_capable() {
+        if far || !self.config.mark || !self.packets.get(oldest).header().ecn.is_capable() {
             self.drop_at(now, id, oldest, Reason::Sojourn, verdicts);
         } else if !self.flows[id as usize].repair.is_open(now, self.flow_round(id) * 4) {
             self.mark_or_drop(now, id, oldest, verdicts);
@@ -82,10 +82,10 @@ impl<P: Packet> DefaultMode<P> {
     }
 
     pub(super) fn mark_or_drop(&mut self, now: Instant, id: u32, at: u32, verdicts: &mut Verdicts<P>) {
-        let entry = self.packets.get_mut(at);
-        let end = entry.packet.header().tcp.map(|t| t.seq_end()).unwrap_or_default();
+        let packet = self.packets.get_mut(at);
+        let end = packet.header().tcp.map(|t| t.seq_end()).unwrap_or_default();
         let mark = self.config.mark;
-        if !(mark && self.counters.mark_packet(&mut entry.packet, Reason::Sojourn, verdicts)) {
+        if !(mark && self.counters.mark_packet(packet, Reason::Sojourn, verdicts)) {
             if !self.config.repairable {
                 return;
             }

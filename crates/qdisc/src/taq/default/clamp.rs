@@ -36,6 +36,7 @@ pub struct Sent {
 
 /// The right edges a sender has been told.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[cfg_attr(feature = "handover", derive(serde::Serialize, serde::Deserialize))]
 pub struct Clamp {
     /// The furthest one.
     furthest: SeqNum,

@@ -5,6 +5,7 @@ use narrows_units::{Bytes, Duration, Instant};
 
 use super::flow_state::{FlowList, FlowState, NEVER};
 use super::old_flows::Patience;
+use super::turns::Choice;
 use super::{DefaultMode, signed};
 use crate::Packet;
 use crate::taq::DefaultConfig;
@@ -60,10 +61,12 @@ impl<P: Packet> DefaultMode<P> {
         }
         let user = self.enter_user(id);
         let round_time = self.flow_round(id);
-        let (quantum, accrued) = (self.quantum_bytes(), self.accrued_credit(now, id, round_time));
+        let rests = self.config.rested_first;
+        let accrued = if rests { self.accrued_credit(now, id, round_time) } else { 0 };
+        let quantum = self.quantum_bytes();
         let new_quantum = self.new_quantum();
         let request = self.is_request(id).filter(|cost| self.may_send_control(now, user, *cost)).is_some();
-        let standing = Standing { now, round_time, quantum, accrued, new_quantum, request };
+        let standing = Standing { now, round_time, quantum, accrued, new_quantum, request, rests };
         let slot = &mut self.flows[id as usize];
         let first = standing.place(slot.served_at, &mut slot.credit, &mut slot.deficit);
         let place = match first {
@@ -86,7 +89,7 @@ impl<P: Packet> DefaultMode<P> {
     /// The record of a flow's user, where there are users.
     fn enter_user(&mut self, id: u32) -> Option<u32> {
         let queue = &self.flows[id as usize].queue;
-        let circuit = queue.head().and_then(|at| self.packets.get(at).packet.circuit());
+        let circuit = queue.head().and_then(|at| self.packets.get(at).circuit());
         self.turns.by_user.as_ref()?;
         let user = self.user(id, circuit);
         self.turns.enter(id, user)
@@ -119,7 +122,7 @@ impl<P: Packet> DefaultMode<P> {
         let due = by.users.due();
         let user = by.users.at_mut(at);
         let accrued = Accrued { now: flow.now, round_time, quantum: flow.quantum, cost };
-        let accrued = if cost == 0 { 0 } else { accrued.credit(user.served_at, user.deficit) };
+        let accrued = if cost == 0 || !flow.rests { 0 } else { accrued.credit(user.served_at, user.deficit) };
         if user.spent > 0 {
             user.forget(flow.quantum, rounds_since(user.served_at, flow.now, round_time));
         }
@@ -149,7 +152,7 @@ impl<P: Packet> DefaultMode<P> {
     }
 
     fn wire_cost(&self, at: u32) -> u64 {
-        self.link.wire_len(self.packets.get(at).packet.len()).get()
+        self.link.wire_len(self.packets.get(at).len()).get()
     }
 
     /// See [`Accrued`].
@@ -166,7 +169,7 @@ impl<P: Packet> DefaultMode<P> {
         let queue = &self.flows[id as usize].queue;
         let small = queue.bytes <= u64::from(self.quantum_bytes().unsigned_abs() / 2);
         let only = self.only_packet(id).filter(|_| small)?;
-        self.packets.get(only).packet.header().tcp.as_ref().map(|_| Bytes(self.wire_cost(only)))
+        self.packets.get(only).header().tcp.as_ref().map(|_| Bytes(self.wire_cost(only)))
     }
 
     /// Takes a flow without backlog out of its list.
@@ -179,12 +182,8 @@ impl<P: Packet> DefaultMode<P> {
         let quantum = self.quantum_bytes();
         let config = self.config;
         let patience = Patience::new(config.patience_ms, self.round_time(), config.round_limit_ms);
-        self.turns.next((now, patience), &mut self.flows, quantum, |slot| by_age(&config, quantum, slot))
-    }
-
-    /// Charges a flow of list `place` for what it was served.
-    pub(super) fn charge(&mut self, now: Instant, id: u32, place: FlowList, cost: i32) {
-        self.turns.charge(now, &mut self.flows, (id, place), cost);
+        let choice = Choice { now, patience, first: quantum };
+        self.turns.next(choice, &mut self.flows, |slot| by_age(&config, quantum, slot))
     }
 
     /// The quantum. With less than the largest packet a flow would miss a round now and then, with more it would have
@@ -249,6 +248,8 @@ struct Standing {
     accrued: i32,
     /// What it comes with is a request, and such may go before all.
     request: bool,
+    /// Whether who has rested, or comes with a packet that it has saved up for, goes first.
+    rests: bool,
 }
 
 /// Who goes before whom.
@@ -262,7 +263,7 @@ enum First {
 
 impl Standing {
     fn place(&self, served_at: Instant, credit: &mut i32, deficit: &mut i32) -> First {
-        let rested = served_at != NEVER && self.now.since(served_at) >= self.round_time;
+        let rested = self.rests && served_at != NEVER && self.now.since(served_at) >= self.round_time;
         if rested {
             // It has had nothing for a round: it gets one quantum, and its debt is paid. With more, flows of small
             // packets whose round trip is longer than a round live off the credit, several packets a round trip, while

@@ -9,9 +9,13 @@
 //!    lost behind us is repaired by the next timeout at the latest; and not where duplicate acknowledgments or SACK
 //!    blocks show that it was lost.
 //!
+//! A copy also carries the sender's acknowledgment, its SACK blocks and its window. It is sent where these say
+//! anything that its original did not.
+//!
 //! Nothing is withheld for good: in (2) and (3) time runs out, in (1) the original is protected from being dropped.
 
 use narrows_units::{Duration, Instant, SeqNum};
+use narrows_wire::TcpHeader;
 
 use super::packets::{FlowQueue, PacketSlab};
 use crate::Packet;
@@ -21,13 +25,17 @@ const LOOKED_AT: usize = 64;
 
 /// The last departures of a flow.
 #[derive(Clone, Copy, Debug, Default)]
+#[cfg_attr(feature = "handover", derive(serde::Serialize, serde::Deserialize))]
 pub struct Departures([Departed; 4]);
 
-/// [seq, end) has left; nothing if it is empty.
+/// `len` bytes from `seq` have left; nothing if that is none.
 #[derive(Clone, Copy, Debug, Default)]
+#[cfg_attr(feature = "handover", derive(serde::Serialize, serde::Deserialize))]
 struct Departed {
     seq: SeqNum,
-    end: SeqNum,
+    len: u16,
+    /// What it [`told`].
+    told: u16,
     /// [`SUPPRESSED`] once a copy of it has been.
     at: Instant,
 }
@@ -36,23 +44,30 @@ struct Departed {
 const SUPPRESSED: Instant = Instant::FAR_FUTURE;
 
 impl Departures {
-    /// Some word of it, to have it fetched.
-    pub const fn prefetch(&self) -> SeqNum {
-        self.0[0].seq
+    /// Notes that [seq, end), which is not empty, has left and told so much. `next` is the place for it, kept by the
+    /// caller where it is at hand.
+    pub fn note(&mut self, next: &mut u8, (seq, end): (SeqNum, SeqNum), told: u16, at: Instant) {
+        let len = u16::try_from(end - seq).unwrap_or(u16::MAX);
+        self.0[usize::from(*next % 4)] = Departed { seq, len, told, at };
+        *next = (*next + 1) % 4;
     }
 
-    /// Notes that [seq, end), which is not empty, has left. `next` is the place for it, kept by the caller where it is
-    /// at hand.
-    pub fn note(&mut self, next: &mut u8, seq: SeqNum, end: SeqNum, at: Instant) {
-        self.0[usize::from(*next % 4)] = Departed { seq, end, at };
-        *next = (*next + 1) % 4;
+    fn original(&mut self, seq: SeqNum, end: SeqNum) -> Option<&mut Departed> {
+        let covers = |d: &&mut Departed| {
+            d.len > 0 && d.seq.at_or_before(seq) && end.at_or_before(d.seq + u32::from(d.len))
+        };
+        self.0.iter_mut().find(covers)
+    }
+
+    /// Whether the original of [seq, end) is known and told something else.
+    pub fn told_else(&mut self, seq: SeqNum, end: SeqNum, told: u16) -> bool {
+        self.original(seq, end).is_some_and(|d| d.told != told)
     }
 
     /// Whether a copy of [seq, end) can be discarded at `now`, because its original left less than `back` ago; true at
     /// most once for each original. What was dropped here has no original.
     pub fn suppress(&mut self, seq: SeqNum, end: SeqNum, now: Instant, back: Duration) -> bool {
-        let covers = |d: &&mut Departed| d.seq != d.end && d.seq.at_or_before(seq) && end.at_or_before(d.end);
-        match self.0.iter_mut().find(covers) {
+        match self.original(seq, end) {
             Some(d) if d.at != SUPPRESSED && now.since(d.at) < back => {
                 d.at = SUPPRESSED;
                 true
@@ -62,12 +77,19 @@ impl Departures {
     }
 }
 
-/// Whether all of [seq, end) waits in the queue; what covers it is protected from then on.
-pub fn waits<P: Packet>(packets: &mut PacketSlab<P>, queue: &FlowQueue, seq: SeqNum, end: SeqNum) -> bool {
-    let span = |p: &P| p.header().tcp.map(|t| (t.seq, t.seq_end()));
+/// What a segment tells beside its data and SACK blocks, in short: acknowledgment and window. Two that differ are told
+/// apart but for one in 65 536.
+pub const fn told(tcp: &TcpHeader) -> u16 {
+    tcp.ack.0 as u16 ^ tcp.window
+}
+
+/// Whether all of `copy`'s data waits in the queue, and tells as much; what covers it is protected from then on.
+pub fn waits<P: Packet>(packets: &mut PacketSlab<P>, queue: &FlowQueue, copy: &TcpHeader) -> bool {
+    let (seq, end) = (copy.seq, copy.seq_end());
+    let span = |p: &P| p.header().tcp.filter(|t| told(t) == told(copy)).map(|t| (t.seq, t.seq_end()));
     let mut need = seq;
-    for entry in packets.packets(queue).take(LOOKED_AT) {
-        if let Some((s, e)) = span(&entry.packet)
+    for packet in packets.packets(queue).take(LOOKED_AT) {
+        if let Some((s, e)) = span(packet)
             && s.at_or_before(need)
             && need.before(e)
         {
@@ -83,12 +105,11 @@ pub fn waits<P: Packet>(packets: &mut PacketSlab<P>, queue: &FlowQueue, seq: Seq
     let mut next = queue.head();
     for _ in 0..LOOKED_AT {
         let Some(at) = next else { break };
-        let entry = packets.get_mut(at);
-        if let Some((s, e)) = span(&entry.packet)
+        if let Some((s, e)) = span(packets.get(at))
             && s.before(end)
             && seq.before(e)
         {
-            entry.protected = true;
+            packets.protect(at);
         }
         next = packets.after(queue, at);
     }
@@ -99,7 +120,6 @@ pub fn waits<P: Packet>(packets: &mut PacketSlab<P>, queue: &FlowQueue, seq: Seq
 mod tests {
     use super::*;
     use crate::Record;
-    use narrows_wire::TcpHeader;
 
     fn data(seq: u32, payload: u32) -> Record {
         let mut r = Record::default();
@@ -111,9 +131,10 @@ mod tests {
     fn what_waits_covers_across_packets_but_not_across_holes() {
         let (mut packets, mut queue) = (PacketSlab::new(), FlowQueue::default());
         for (seq, len) in [(100, 50), (150, 50), (250, 50)] {
-            packets.push_back(&mut queue, data(seq, len), u64::from(len), true);
+            let at = packets.insert(data(seq, len));
+            packets.push_back(&mut queue, at, u64::from(len), true);
         }
-        let mut covers = |a, b| waits(&mut packets, &queue, SeqNum(a), SeqNum(b));
+        let mut covers = |a: u32, b: u32| waits(&mut packets, &queue, &data(a, b - a).header.tcp.unwrap());
         assert!(covers(100, 150) && covers(120, 130) && covers(100, 200) && covers(250, 300));
         assert!(!covers(99, 150) && !covers(150, 251) && !covers(200, 250) && !covers(100, 300));
     }
@@ -123,8 +144,10 @@ mod tests {
         let mut d = Departures::default();
         let at = |ms: u64| Instant::from_nanos(ms * 1_000_000);
         let mut next = 0;
-        d.note(&mut next, SeqNum(0), SeqNum(100), at(0));
-        d.note(&mut next, SeqNum(200), SeqNum(300), at(10));
+        d.note(&mut next, (SeqNum(0), SeqNum(100)), 7, at(0));
+        d.note(&mut next, (SeqNum(200), SeqNum(300)), 7, at(10));
+        assert!(d.told_else(SeqNum(0), SeqNum(100), 8) && !d.told_else(SeqNum(0), SeqNum(100), 7));
+        assert!(!d.told_else(SeqNum(100), SeqNum(200), 8), "unknown");
         let back = Duration::from_millis(50);
         let mut suppress = |seq, end, ms| d.suppress(SeqNum(seq), SeqNum(end), at(ms), back);
         assert!(suppress(0, 100, 40));

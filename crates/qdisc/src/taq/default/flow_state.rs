@@ -1,6 +1,6 @@
 //! What DRR and the rest keep of each flow, beside the tracker's record.
 
-use narrows_lists::{Links, linked};
+use narrows_lists::{Links, linked, prefetch};
 use narrows_units::{Instant, SeqNum};
 use narrows_wire::TcpHeader;
 
@@ -25,14 +25,18 @@ pub enum FlowList {
 
 /// One flow, by cache line: what each packet touches, what answers and what is known of the connection, what has left.
 #[derive(Clone, Debug)]
+#[cfg_attr(feature = "handover", derive(serde::Serialize, serde::Deserialize))]
 #[repr(C, align(64))]
 pub struct FlowState {
+    #[cfg_attr(feature = "handover", serde(skip))]
     pub queue: FlowQueue,
     /// Neighbours in the list that `place` names.
+    #[cfg_attr(feature = "handover", serde(skip, default = "unlinked"))]
     turn: Links,
     /// When data was last sent on; [`NEVER`] before.
     pub served_at: Instant,
     /// Bytes it may send in this round; negative: a debt.
+    #[cfg_attr(feature = "handover", serde(skip))]
     pub deficit: i32,
     /// Bytes it may send before the old flows.
     pub credit: i32,
@@ -42,7 +46,9 @@ pub struct FlowState {
     pub generation: u32,
     /// The largest payload seen; before there is any, what the SYNs agreed on.
     pub segment: u16,
+    #[cfg_attr(feature = "handover", serde(skip))]
     pub place: FlowList,
+    #[cfg_attr(feature = "handover", serde(skip))]
     pub bucket: u8,
     /// Segments by which more is permitted in flight, because the flow ran dry while it was held.
     pub extra: u8,
@@ -50,6 +56,7 @@ pub struct FlowState {
     pub next_departure: u8,
     /// Of a new flow: when it is served at the latest ([`super::new_flows::NewFlows::due`]); of an old one: its class
     /// ([`super::old_flows`]).
+    #[cfg_attr(feature = "handover", serde(skip))]
     pub due: u16,
 
     /// The sequence number after the last new data sent on.
@@ -62,9 +69,16 @@ pub struct FlowState {
     pub request_isn: Option<SeqNum>,
     pub repair: Repair,
     /// Neighbours among flows with as long a backlog.
+    #[cfg_attr(feature = "handover", serde(skip, default = "unlinked"))]
     rank: Links,
 
     pub departures: Departures,
+}
+
+/// As a flow stands that has just been taken over.
+#[cfg(feature = "handover")]
+const fn unlinked() -> Links {
+    Links::NONE
 }
 
 const _: () = assert!(size_of::<FlowState>() == 3 * 64);
@@ -117,9 +131,11 @@ impl Default for FlowState {
 }
 
 impl FlowState {
-    /// Reads a word of each line, so that they come from memory together, before they are needed one by one.
+    /// Has its lines fetched from memory together, before they are needed one by one.
     pub fn prefetch(&self) {
-        core::hint::black_box((self.generation, self.acked_at, self.departures.prefetch()));
+        prefetch(&self.queue);
+        prefetch(&self.served_end);
+        prefetch(&self.departures);
     }
 
     /// Notes the acknowledgment of a passing packet.
@@ -140,6 +156,13 @@ impl FlowState {
         let options = if tcp.timestamps.is_some() { 12 } else { 0 };
         let mss = mss.saturating_sub(options).max(1);
         self.segment = if self.segment == 0 { mss } else { self.segment.min(mss) };
+    }
+
+    /// Notes a segment that has come.
+    pub fn note_arrival(&mut self, tcp: &TcpHeader) {
+        self.note_mss(tcp);
+        let payload = u16::try_from(tcp.payload).unwrap_or(u16::MAX);
+        self.segment = self.segment.max(payload);
     }
 
     /// A new connection of these addresses. What waits, waits on.

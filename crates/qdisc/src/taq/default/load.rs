@@ -1,9 +1,9 @@
 //! How loaded the link is, and who is admitted.
 
 use narrows_units::{Bytes, Duration, Instant, Rate};
-use narrows_users::User;
+use narrows_users::{CircuitId, User};
 
-use super::flow_state::FlowList;
+use super::flow_state::{FlowList, FlowState};
 use super::turns::{Rules, Turns};
 use super::{DefaultMode, signed};
 use crate::taq::admission::{Admission, AdmissionConfig, Decisions, Load, Rule, SynDirection};
@@ -15,6 +15,8 @@ use crate::{Packet, ShaperConfig, Verdicts};
 const COMING: Duration = Duration::from_secs(1);
 /// Connections that can be coming at once: more than are ever admitted.
 const MOST_COMING: usize = 4096;
+/// Of one user: more than a page opens at once, so that who floods with requests is no crowd.
+const MOST_OF_ONE: usize = 16;
 
 impl<P: Packet> DefaultMode<P> {
     /// Whether new pools have to wait: a round of one full packet for each pool that is served takes longer than a
@@ -36,14 +38,25 @@ impl<P: Packet> DefaultMode<P> {
         self.admitted_at.get(gone).map_or(Instant::FAR_FUTURE, |t| *t + COMING)
     }
 
-    /// Notes a connection that was admitted.
-    pub(super) fn note_admission(&mut self, now: Instant) {
+    /// Notes a connection that was admitted, of a user of whom nothing else is active.
+    pub(super) fn note_admission(&mut self, now: Instant, user: User) {
+        let of_late = self.coming.iter().rev().zip(self.admitted_at.iter().rev());
+        let of_one =
+            of_late.take_while(|(_, t)| now.since(**t) < COMING).filter(|(other, _)| **other == user);
+        if of_one.take(MOST_OF_ONE).count() == MOST_OF_ONE {
+            return;
+        }
         while self.admitted_at.front().is_some_and(|t| now.since(*t) >= COMING)
             || self.admitted_at.len() >= MOST_COMING
         {
             self.admitted_at.pop_front();
         }
         self.admitted_at.push_back(now);
+        self.coming.push_back(user);
+        // Whose those are that another box has handed over is not known; they are the oldest.
+        while self.coming.len() > self.admitted_at.len() {
+            self.coming.pop_front();
+        }
     }
 
     pub(super) fn request(
@@ -59,28 +72,21 @@ impl<P: Packet> DefaultMode<P> {
         let load = self.load(now);
         let mut decisions = Decisions { counters: &mut self.counters, verdicts };
         let packet = self.admission.request(now, load, way, packet, &mut decisions)?;
-        if self.tracker.active_of(self.admission.user(way, &packet)) == 0 {
-            self.note_admission(now);
+        let user = self.admission.user(way, &packet);
+        if self.tracker.active_of(user) == 0 {
+            self.note_admission(now, user);
         }
         Some(packet)
     }
 
-    /// The first data of a flow was sent: whoever opened it is no made-up address.
-    pub(super) fn prove_user(&mut self, id: u32, packet: &P) {
-        let opened_by_receiver = self.flows[id as usize].request_isn.is_some();
-        if let Some(pool) = self.admission.of_flow(packet, opened_by_receiver) {
-            self.admission.prove(pool);
-        }
-    }
-
     /// The record of the user of a packet that comes for a flow, where there are users.
-    pub(super) fn user_of(&mut self, id: u32, packet: &P) -> Option<u32> {
+    pub(super) fn user_of(&mut self, id: u32, circuit: Option<CircuitId>) -> Option<u32> {
         let by = self.turns.by_user.as_ref()?;
         // Whose a flow with packets waiting is does not change.
         if self.flows[id as usize].place != FlowList::Idle {
             return by.of(id);
         }
-        let user = self.user(id, packet.circuit());
+        let user = self.user(id, circuit);
         self.turns.enter(id, user)
     }
 
@@ -107,6 +113,13 @@ impl<P: Packet> DefaultMode<P> {
         if let Some(user) = by.users.find(User::circuit(circuit)) {
             by.users.pay(now, user, signed(self.link.wire_len(packet.len()).get()));
         }
+    }
+}
+
+/// The first data of a flow was sent: whoever opened it is no made-up address.
+pub(super) fn prove_user<P: Packet>(admission: &mut Admission<P>, flow: &FlowState, packet: &P) {
+    if let Some(pool) = admission.of_flow(packet, flow.request_isn.is_some()) {
+        admission.prove(pool);
     }
 }
 

@@ -62,6 +62,16 @@ impl<P: Packet> Manage for DefaultMode<P> {
         true
     }
 
+    #[cfg(feature = "handover")]
+    fn export(&self, now: Instant) -> Option<Vec<u8>> {
+        self.knowledge(now)
+    }
+
+    #[cfg(feature = "handover")]
+    fn import(&mut self, now: Instant, knowledge: &[u8]) -> bool {
+        self.learn(now, knowledge)
+    }
+
     fn set_circuit_rates(&mut self, rates: &CircuitRates) {
         if let Some(by) = &mut self.turns.by_user {
             by.users.set_rates(rates.clone());

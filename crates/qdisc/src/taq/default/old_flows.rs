@@ -47,9 +47,18 @@ impl Patience {
     }
 }
 
-/// The flows.
+/// The flows. Where each user has such lists, the one list of those served in turn takes little room.
 #[derive(Debug)]
-pub struct OldFlows {
+pub enum OldFlows {
+    /// In turn; of the first class all of them.
+    Turn(List<Drr>),
+    /// By class.
+    Classes(Box<Classes>),
+}
+
+/// The flows by class.
+#[derive(Debug)]
+pub struct Classes {
     classes: [List<Drr>; CLASSES],
     /// A bit for each class that has flows.
     used: u8,
@@ -60,25 +69,38 @@ pub struct OldFlows {
 }
 
 impl OldFlows {
-    pub const fn new(order: Order) -> Self {
-        Self { classes: [List::EMPTY; CLASSES], used: 0, len: 0, order, serving: None }
+    pub fn new(order: Order) -> Self {
+        match order {
+            Order::Turn => Self::Turn(List::EMPTY),
+            order => Self::Classes(Box::new(Classes::new(order, List::EMPTY))),
+        }
     }
 
     pub const fn len(&self) -> u32 {
-        self.len
+        match self {
+            Self::Turn(list) => list.len(),
+            Self::Classes(by) => by.len,
+        }
     }
     pub const fn is_empty(&self) -> bool {
-        self.len == 0
+        self.len() == 0
     }
 
     /// Whether none goes before another.
     pub const fn is_in_turn(&self) -> bool {
-        matches!(self.order, Order::Turn)
+        match self {
+            Self::Turn(_) => true,
+            Self::Classes(by) => matches!(by.order, Order::Turn),
+        }
     }
 
     /// Another order, from each flow's next turn on.
-    pub const fn reorder(&mut self, order: Order) {
-        (self.order, self.serving) = (order, None);
+    pub fn reorder(&mut self, order: Order) {
+        match self {
+            Self::Turn(_) if order == Order::Turn => {}
+            Self::Turn(list) => *self = Self::Classes(Box::new(Classes::new(order, *list))),
+            Self::Classes(by) => (by.order, by.serving) = (order, None),
+        }
     }
 
     pub fn push_back(&mut self, flows: &mut [FlowState], id: u32) {
@@ -90,23 +112,22 @@ impl OldFlows {
         self.enter(flows, id).push_front(flows, id);
     }
 
+    /// The list of a flow that comes.
     fn enter(&mut self, flows: &mut [FlowState], id: u32) -> &mut List<Drr> {
-        let slot = &mut flows[id as usize];
-        let class = class(self.order, slot);
-        slot.due = class as u16;
-        self.used |= 1 << class;
-        self.len += 1;
-        &mut self.classes[class]
+        match self {
+            Self::Turn(list) => {
+                flows[id as usize].due = 0;
+                list
+            }
+            Self::Classes(by) => by.enter(flows, id),
+        }
     }
 
     pub fn remove(&mut self, flows: &mut [FlowState], id: u32) {
-        self.serving = self.serving.filter(|serving| *serving != id);
-        let class = usize::from(flows[id as usize].due);
-        self.classes[class].remove(flows, id);
-        if self.classes[class].is_empty() {
-            self.used &= !(1 << class);
+        match self {
+            Self::Turn(list) => list.remove(flows, id),
+            Self::Classes(by) => by.remove(flows, id),
         }
-        self.len -= 1;
     }
 
     /// The flow has had its turn.
@@ -118,23 +139,71 @@ impl OldFlows {
     /// The flow was charged for a packet. With what it has left it goes on; else its turn is over, or it would stand
     /// before those of its class who have waited longer. (In turn that is seen to when it comes to it again.)
     pub fn charged(&mut self, flows: &mut [FlowState], id: u32) {
-        if self.is_in_turn() {
-            return;
-        }
-        if flows[id as usize].deficit > 0 {
-            self.serving = Some(id);
-        } else {
-            self.move_to_back(flows, id);
+        match self {
+            Self::Classes(by) if by.order != Order::Turn => {
+                if flows[id as usize].deficit > 0 {
+                    by.serving = Some(id);
+                } else {
+                    self.move_to_back(flows, id);
+                }
+            }
+            _ => {}
         }
     }
 
     /// The flow that is served last.
     pub fn last(&self) -> Option<u32> {
-        self.classes.get(self.used.checked_ilog2()? as usize)?.last()
+        match self {
+            Self::Turn(list) => list.last(),
+            Self::Classes(by) => by.classes.get(by.used.checked_ilog2()? as usize)?.last(),
+        }
+    }
+
+    /// Some flow whose turn comes soon.
+    pub fn soon(&self) -> Option<u32> {
+        match self {
+            Self::Turn(list) => list.first(),
+            Self::Classes(by) => by.classes.get(by.used.trailing_zeros() as usize)?.first(),
+        }
     }
 
     /// The flow whose turn it is.
     pub fn first(&self, now: Instant, flows: &[FlowState], patience: Patience) -> Option<u32> {
+        match self {
+            Self::Turn(list) => list.first(),
+            Self::Classes(by) => by.first(now, flows, patience),
+        }
+    }
+}
+
+impl Classes {
+    /// Those of `first` stand in the first class.
+    fn new(order: Order, first: List<Drr>) -> Self {
+        let mut classes = [List::EMPTY; CLASSES];
+        classes[0] = first;
+        Self { classes, used: u8::from(!first.is_empty()), len: first.len(), order, serving: None }
+    }
+
+    fn enter(&mut self, flows: &mut [FlowState], id: u32) -> &mut List<Drr> {
+        let slot = &mut flows[id as usize];
+        let class = class(self.order, slot);
+        slot.due = class as u16;
+        self.used |= 1 << class;
+        self.len += 1;
+        &mut self.classes[class]
+    }
+
+    fn remove(&mut self, flows: &mut [FlowState], id: u32) {
+        self.serving = self.serving.filter(|serving| *serving != id);
+        let class = usize::from(flows[id as usize].due);
+        self.classes[class].remove(flows, id);
+        if self.classes[class].is_empty() {
+            self.used &= !(1 << class);
+        }
+        self.len -= 1;
+    }
+
+    fn first(&self, now: Instant, flows: &[FlowState], patience: Patience) -> Option<u32> {
         if self.serving.is_some() {
             return self.serving;
         }

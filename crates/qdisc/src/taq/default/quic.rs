@@ -16,6 +16,7 @@
 //!   (RFC 9000, section 14.4).
 //! - **One signal in a round trip**: a mark, or one drop with many packets behind it, and no other before the sender
 //!   can have answered (RFC 9002, section 7.3.2: it would not count).
+//! - **Slow handshakes**, if wanted: they wait for a round, so that the timer they teach is not too short for data.
 //! - **Purge.** A receiver that says nothing to several packets in a row has gone, and so has one whose host says that
 //!   its port is unreachable: one packet is kept.
 
@@ -28,7 +29,6 @@ use narrows_wire::{Header, QuicPacket};
 use self::flow::NO_DATA;
 pub use self::flow::QuicFlow;
 use super::aqm::OTHERS_RTT;
-use super::packets::Entry;
 use super::{DefaultMode, signed};
 use crate::{Packet, Reason, Verdict, Verdicts};
 
@@ -40,7 +40,7 @@ const OTHER_FRAMES: u64 = 32;
 
 /// Whether it is a packet of a handshake. What follows on the same flow is taken for data whatever its first bits say:
 /// senders may clear the fixed one (RFC 9287).
-fn is_handshake(header: &Header) -> bool {
+pub(super) fn is_handshake(header: &Header) -> bool {
     header.quic.is_some_and(QuicPacket::is_handshake)
 }
 
@@ -78,9 +78,9 @@ impl<P: Packet> DefaultMode<P> {
             return false;
         }
         let queue = self.flows[id.index()].queue;
-        let shown = |e: &Entry<P>| is_handshake(e.packet.header());
+        let shown = |packet: &P| is_handshake(packet.header());
         let handshake_waits = handshake && self.packets.packets(&queue).take(LOOKED_AT).any(shown);
-        let credit = signed(self.config.quic_credit.into());
+        let (credit, slow) = (signed(self.config.quic_credit.into()), self.config.quic_slow_handshake);
         let (probes, mtu_probes) = (self.config.suppress_probes, self.config.suppress_mtu_probes);
         let len = u16::try_from(header.len.get()).unwrap_or(u16::MAX);
         let flow = self.quic_flow(now, id);
@@ -90,7 +90,11 @@ impl<P: Packet> DefaultMode<P> {
             let repeats = flow.repeats_flight(now, len, handshake_waits) && probes;
             // Padding is what the protocol asks for (RFC 9000, section 14.1): the flow keeps its credit for data.
             let slot = &mut self.flows[id.index()];
-            slot.credit = slot.credit.saturating_add(if first { credit } else { 0 });
+            slot.credit = match first {
+                _ if slow => slot.credit.min(0),
+                true => slot.credit.saturating_add(credit),
+                false => slot.credit,
+            };
             return repeats;
         }
         if mtu_probes && !queue.is_empty() && flow.is_mtu_probe(len) {
@@ -113,7 +117,7 @@ impl<P: Packet> DefaultMode<P> {
     fn is_last_piece(&self, id: u32, len: u16, full: u16) -> bool {
         let size = u64::from(len);
         let queue = self.flows[id as usize].queue;
-        let similar = |entry: &Entry<P>| entry.packet.len().get().abs_diff(size) <= OTHER_FRAMES;
+        let similar = |packet: &P| packet.len().get().abs_diff(size) <= OTHER_FRAMES;
         let mut waiting = self.packets.packets(&queue).take(LOOKED_AT);
         len > NO_DATA && len < full && !queue.is_empty() && !waiting.any(similar)
     }
@@ -121,11 +125,11 @@ impl<P: Packet> DefaultMode<P> {
     /// Discards the last packet that waits and is larger than a full one.
     fn discard_mtu_probe(&mut self, id: u32, full: u16, verdicts: &mut Verdicts<P>) {
         let queue = self.flows[id as usize].queue;
-        let larger =
-            |e: &Entry<P>| !is_handshake(e.packet.header()) && e.packet.len().get() > u64::from(full);
-        let probe = self.packets.packets_back(&queue).take(LOOKED_AT).find(|(_, entry)| larger(entry));
-        if let Some((at, _)) = probe {
-            let packet = self.take(id, at).packet;
+        let larger = |p: &P| !is_handshake(p.header()) && p.len().get() > u64::from(full);
+        let probe = self.packets.packets_back(&queue).take(LOOKED_AT).find(|(_, packet)| larger(packet));
+        if let Some((at, _)) = probe
+            && let Some(packet) = self.take(id, at)
+        {
             self.counters.suppressed += 1;
             verdicts.push(Verdict::Suppressed { packet });
         }
@@ -156,11 +160,12 @@ impl<P: Packet> DefaultMode<P> {
             self.drop_at(now, id, oldest, Reason::Sojourn, verdicts);
             return;
         }
-        if waiting <= self.config.quic_mark + under_way || now < flow.next_signal {
+        let signalled = self.config.quic_one_signal && now < flow.next_signal;
+        if waiting <= self.config.quic_mark + under_way || signalled {
             return;
         }
-        let entry = self.packets.get_mut(oldest);
-        if !(self.config.mark && self.counters.mark_packet(&mut entry.packet, Reason::Sojourn, verdicts)) {
+        let packet = self.packets.get_mut(oldest);
+        if !(self.config.mark && self.counters.mark_packet(packet, Reason::Sojourn, verdicts)) {
             if first || waiting <= self.config.quic_hold + under_way {
                 return;
             }
@@ -175,13 +180,13 @@ impl<P: Packet> DefaultMode<P> {
         &mut self,
         now: Instant,
         id: u32,
-        header: &Header,
+        handshake: bool,
         verdicts: &mut Verdicts<P>,
     ) {
         if !self.is_quic(id) {
             return;
         }
-        let gone = self.quic[id as usize].departed(now, is_handshake(header));
+        let gone = self.quic[id as usize].departed(now, handshake);
         if gone {
             self.purge(now, id, verdicts);
         }

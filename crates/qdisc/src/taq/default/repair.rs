@@ -16,6 +16,7 @@ const DUP_THRESH: u32 = 3;
 
 /// The loss or mark a flow has still to answer, and losses behind the box.
 #[derive(Clone, Copy, Debug, Default)]
+#[cfg_attr(feature = "handover", derive(serde::Serialize, serde::Deserialize))]
 pub struct Repair {
     open: bool,
     /// Acknowledgments that repeated the last; [`DUP_THRESH`] at once where a SACK block says the same.
@@ -57,9 +58,9 @@ impl Repair {
 pub fn pick<P: Packet>(packets: &PacketSlab<P>, queue: &FlowQueue) -> Option<u32> {
     let (mut behind, mut best) = (0, None);
     // From the tail: how many data packets stand behind each.
-    for (at, entry) in packets.packets_back(queue) {
-        let data = entry.packet.header().is_tcp_data();
-        if data && entry.new_data && !entry.protected && behind >= DUP_THRESH {
+    for (at, packet) in packets.packets_back(queue) {
+        let data = packet.header().is_tcp_data();
+        if data && packets.can_be_repaired(at) && behind >= DUP_THRESH {
             best = Some(at);
         }
         behind += u32::from(data);
@@ -78,7 +79,8 @@ mod tests {
         for (i, new) in new.iter().enumerate() {
             let mut r = Record { id: i as u64, ..Record::default() };
             r.header.tcp = Some(TcpHeader { payload: 100, ..TcpHeader::default() });
-            packets.push_back(&mut queue, r, 100, *new);
+            let at = packets.insert(r);
+            packets.push_back(&mut queue, at, 100, *new);
         }
         (packets, queue)
     }
@@ -88,13 +90,13 @@ mod tests {
         let (s, c) = queue(&[true, true, true]);
         assert_eq!(pick(&s, &c), None);
         let (s, c) = queue(&[true, true, true, true, true]);
-        assert_eq!(pick(&s, &c).map(|at| s.get(at).packet.id), Some(0));
+        assert_eq!(pick(&s, &c).map(|at| s.get(at).id), Some(0));
     }
 
     #[test]
     fn a_retransmission_is_passed_over() {
         let (s, c) = queue(&[false, true, false, true, true, true]);
-        assert_eq!(pick(&s, &c).map(|at| s.get(at).packet.id), Some(1));
+        assert_eq!(pick(&s, &c).map(|at| s.get(at).id), Some(1));
     }
 
     #[test]

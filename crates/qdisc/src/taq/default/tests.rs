@@ -255,6 +255,36 @@ fn a_copy_is_suppressed_while_its_acknowledgment_is_on_its_way_and_not_after() {
 }
 
 #[test]
+fn a_copy_that_acknowledges_more_than_its_original_is_sent() {
+    let mut b = Bench::new(&[]);
+    b.connect(1);
+    let tells = |change: fn(&mut TcpHeader)| {
+        let mut copy = data(1, 0);
+        change(copy.header.tcp.as_mut().unwrap());
+        copy
+    };
+    let news: [fn(&mut TcpHeader); 3] = [
+        |tcp| tcp.ack = SeqNum(tcp.ack.0 + 100),
+        |tcp| tcp.window += 1,
+        |tcp| tcp.sack.push(SeqNum(900), SeqNum(950)),
+    ];
+    // While the original waits, and when it has left.
+    b.put(data(1, 0));
+    for change in news {
+        b.put(tells(change));
+    }
+    assert_eq!((b.verdicts.len(), b.order().len()), (0, 4));
+    b.put(data(1, 1));
+    assert_eq!(b.order().len(), 1);
+    let mut copy = data(1, 1);
+    copy.header.tcp.as_mut().unwrap().ack = SeqNum(500);
+    b.put(copy);
+    assert_eq!((b.verdicts.len(), b.order().len()), (0, 1));
+    b.put(data(1, 1));
+    assert_eq!(b.verdicts.len(), 1, "one that tells nothing new");
+}
+
+#[test]
 fn the_window_is_clamped_to_what_the_turn_needs() {
     // One flow on 600 kbit/s: a turn is 20 ms, the round trip 100 ms: 2 + 2 * 100 / 20 = 12 segments. Of 12 to 15
     // segments 13 come closest to whole units of 128 bytes: 13 * 1448 = 147 * 128 + 8.

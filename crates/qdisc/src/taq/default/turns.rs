@@ -7,7 +7,7 @@ use narrows_users::User;
 use super::flow_state::{Drr, FlowList, FlowState};
 use super::old_flows::{OldFlows, Patience};
 use crate::Ppm;
-use crate::new_flows::NewFlows;
+use crate::new_flows::{NewFlows, NewShare};
 use crate::taq::Order;
 use crate::users::Users;
 
@@ -19,6 +19,29 @@ pub struct Rules {
     pub order: Order,
 }
 
+/// What is sent of a flow.
+#[derive(Clone, Copy, Debug)]
+pub struct Sent {
+    pub flow: u32,
+    /// The list it stood in.
+    pub place: FlowList,
+    /// Bytes on the link.
+    pub cost: i32,
+    /// Whether it is data.
+    pub data: bool,
+    /// Whether nothing of the flow waits any more.
+    pub last: bool,
+}
+
+/// By what the next flow is chosen.
+#[derive(Clone, Copy, Debug)]
+pub struct Choice {
+    pub now: Instant,
+    pub patience: Patience,
+    /// What comes round for a flow, or a user, that becomes old.
+    pub first: i32,
+}
+
 /// Flows with packets waiting, by how they are served.
 #[derive(Debug)]
 pub struct FlowLists {
@@ -28,14 +51,8 @@ pub struct FlowLists {
 }
 
 impl FlowLists {
-    pub fn new(rules: Rules) -> Self {
-        let Rules { link, new_share, order } = rules;
-        Self { sparse: List::EMPTY, new: NewFlows::new(link, new_share), old: OldFlows::new(order) }
-    }
-
-    fn reconfigure(&mut self, rules: Rules) {
-        self.new.reconfigure(rules.link, rules.new_share);
-        self.old.reorder(rules.order);
+    pub fn new(order: Order) -> Self {
+        Self { sparse: List::EMPTY, new: NewFlows::new(), old: OldFlows::new(order) }
     }
 
     /// Puts a flow that stands in no list into one, at its end.
@@ -77,26 +94,26 @@ impl FlowLists {
         }
     }
 
-    /// The flow to be served; `quantum` is what comes round for an old one, `first` for one that becomes old. Ends
-    /// because each step over the old flows adds a quantum to one.
+    /// The flow to be served; `quantum` is what comes round for an old one. Ends because each step over the old flows
+    /// adds a quantum to one.
     fn next(
         &mut self,
-        (now, patience): (Instant, Patience),
+        by: Choice,
+        share: NewShare,
         flows: &mut [FlowState],
-        first: i32,
         quantum: impl Fn(&FlowState) -> i32,
     ) -> Option<u32> {
         loop {
-            if let Some(id) = self.before_old_flows(flows) {
+            if let Some(id) = self.before_old_flows(share, flows) {
                 if flows[id as usize].credit > 0 {
                     return Some(id);
                 }
                 self.remove(flows, id);
                 let slot = &mut flows[id as usize];
-                slot.deficit = slot.deficit.min(0).saturating_add(first);
+                slot.deficit = slot.deficit.min(0).saturating_add(by.first);
                 self.push(flows, id, FlowList::Old);
             } else {
-                let id = self.old.first(now, flows, patience)?;
+                let id = self.old.first(by.now, flows, by.patience)?;
                 let slot = &mut flows[id as usize];
                 if slot.deficit > 0 {
                     return Some(id);
@@ -110,23 +127,24 @@ impl FlowLists {
     }
 
     /// The flow that goes before the old ones now, if one does.
-    fn before_old_flows(&self, flows: &[FlowState]) -> Option<u32> {
-        let goes = |new: &u32| self.old.is_empty() || self.new.may_go_first(flows[*new as usize].due);
+    fn before_old_flows(&self, share: NewShare, flows: &[FlowState]) -> Option<u32> {
+        let goes = |new: &u32| self.old.is_empty() || self.new.may_go_first(share, flows[*new as usize].due);
         self.sparse.first().or_else(|| self.new.list.first().filter(goes))
     }
 
-    fn charge(&mut self, flows: &mut [FlowState], (id, place): (u32, FlowList), cost: i32) {
+    fn charge(&mut self, share: NewShare, flows: &mut [FlowState], sent: Sent) {
+        let Sent { flow: id, place, cost, .. } = sent;
         let slot = &mut flows[id as usize];
         if place == FlowList::Old {
             slot.deficit = slot.deficit.saturating_sub(cost);
-            self.new.waited(cost);
+            self.new.waited(share, cost);
             if slot.place == place {
                 self.old.charged(flows, id);
             }
         } else {
             slot.credit = slot.credit.saturating_sub(cost);
             if place == FlowList::New && !self.old.is_empty() {
-                self.new.passed(cost, slot.due);
+                self.new.passed(share, cost, slot.due);
             }
         }
     }
@@ -143,14 +161,14 @@ pub struct ByUser {
     pub users: Users<FlowLists>,
     /// The user's record, by flow; valid while the flow has packets waiting.
     of: Vec<u32>,
-    rules: Rules,
+    order: Order,
     new_quantum: i32,
 }
 
 impl ByUser {
     fn find_or_make(&mut self, user: User) -> u32 {
-        let (rules, credit) = (self.rules, self.new_quantum);
-        self.users.find_or_make(user, || (FlowLists::new(rules), credit))
+        let (order, credit) = (self.order, self.new_quantum);
+        self.users.find_or_make(user, || (FlowLists::new(order), credit))
     }
 
     /// The record of a flow's user, which may be another's by now if nothing of the flow waits.
@@ -165,6 +183,7 @@ pub struct Turns {
     /// All flows, where there are no users.
     all: FlowLists,
     pub by_user: Option<Box<ByUser>>,
+    new_share: NewShare,
     /// Flows with packets waiting.
     flows: u32,
 }
@@ -172,16 +191,18 @@ pub struct Turns {
 impl Turns {
     /// Nobody; `users` for two levels.
     pub fn new(rules: Rules, new_quantum: i32, users: Option<Users<FlowLists>>) -> Self {
-        let by_user = users.map(|users| Box::new(ByUser { users, of: Vec::new(), rules, new_quantum }));
-        Self { all: FlowLists::new(rules), by_user, flows: 0 }
+        let Rules { link, new_share, order } = rules;
+        let by_user = users.map(|users| Box::new(ByUser { users, of: Vec::new(), order, new_quantum }));
+        Self { all: FlowLists::new(order), by_user, new_share: NewShare::new(link, new_share), flows: 0 }
     }
 
     pub fn reconfigure(&mut self, rules: Rules, new_quantum: i32) {
-        self.all.reconfigure(rules);
+        self.new_share = NewShare::new(rules.link, rules.new_share);
+        self.all.old.reorder(rules.order);
         if let Some(by) = &mut self.by_user {
             by.users.reconfigure(rules.link, rules.new_share);
-            (by.rules, by.new_quantum) = (rules, new_quantum);
-            by.users.for_each(|lists| lists.reconfigure(rules));
+            (by.order, by.new_quantum) = (rules.order, new_quantum);
+            by.users.for_each(|lists| lists.old.reorder(rules.order));
         }
     }
 
@@ -221,25 +242,27 @@ impl Turns {
         }
     }
 
-    fn lists(&mut self, id: u32) -> &mut FlowLists {
-        match &mut self.by_user {
-            Some(by) => &mut by.users.at_mut(by.of[id as usize]).lists,
-            None => &mut self.all,
-        }
+    /// The flow that is most likely served next, while the record of the user after its own is fetched.
+    pub fn soon(&self) -> Option<u32> {
+        let lists = match &self.by_user {
+            Some(by) => &by.users.soon()?.lists,
+            None => &self.all,
+        };
+        lists.sparse.first().or_else(|| lists.new.list.first()).or_else(|| lists.old.soon())
     }
 
     /// Puts a flow with a new backlog into a list; `again`: of one of the old ones, within its turn.
     pub fn push(&mut self, flows: &mut [FlowState], id: u32, place: FlowList, again: bool) {
-        let lists = self.lists(id);
-        if again {
-            lists.push_front(flows, id)
-        } else {
-            lists.push(flows, id, place)
-        }
         self.flows += 1;
-        if let Some(by) = &mut self.by_user {
-            by.users.at_mut(by.of[id as usize]).flows += 1;
-        }
+        let lists = match &mut self.by_user {
+            Some(by) => {
+                let user = by.users.at_mut(by.of[id as usize]);
+                user.flows += 1;
+                &mut user.lists
+            }
+            None => &mut self.all,
+        };
+        if again { lists.push_front(flows, id) } else { lists.push(flows, id, place) }
     }
 
     /// Takes a flow without backlog out of its list.
@@ -248,57 +271,65 @@ impl Turns {
             return;
         }
         self.flows -= 1;
-        self.lists(id).remove(flows, id);
-        if let Some(by) = &mut self.by_user {
-            let user = by.of[id as usize];
-            let state = by.users.at_mut(user);
-            state.flows -= 1;
-            if state.flows == 0 {
-                by.users.leave(user);
-            }
+        let Some(by) = &mut self.by_user else { return self.all.remove(flows, id) };
+        let at = by.of[id as usize];
+        let user = by.users.at_mut(at);
+        user.lists.remove(flows, id);
+        user.flows -= 1;
+        if user.flows == 0 {
+            by.users.leave(at);
         }
     }
 
     /// The flow to be served; see [`FlowLists::next`].
     pub fn next(
         &mut self,
-        (now, patience): (Instant, Patience),
+        by: Choice,
         flows: &mut [FlowState],
-        first: i32,
         quantum: impl Fn(&FlowState) -> i32,
     ) -> Option<u32> {
         let lists = match &mut self.by_user {
-            Some(by) => {
-                let user = by.users.next(now, first, |_| 1)?;
-                &mut by.users.at_mut(user).lists
+            Some(by_user) => {
+                let user = by_user.users.next(by.now, by.first, |_| 1)?;
+                &mut by_user.users.at_mut(user).lists
             }
             None => &mut self.all,
         };
-        lists.next((now, patience), flows, first, quantum)
+        lists.next(by, self.new_share, flows, quantum)
     }
 
-    /// Charges a flow of list `place` for what it was served, and its user.
-    pub fn charge(&mut self, now: Instant, flows: &mut [FlowState], flow: (u32, FlowList), cost: i32) {
-        self.lists(flow.0).charge(flows, flow, cost);
-        if let Some(by) = &mut self.by_user {
-            by.users.charge(now, cost);
+    /// A packet of the flow that was chosen is sent: it is charged for it, and so is its user.
+    pub fn sent(&mut self, now: Instant, flows: &mut [FlowState], sent: Sent) {
+        self.flows -= u32::from(sent.last);
+        let Some(by) = &mut self.by_user else {
+            if sent.last {
+                self.all.remove(flows, sent.flow);
+            }
+            self.all.charge(self.new_share, flows, sent);
+            return;
+        };
+        let at = by.of[sent.flow as usize];
+        let user = by.users.at_mut(at);
+        user.unqueued();
+        if sent.last {
+            user.lists.remove(flows, sent.flow);
+            user.flows -= 1;
         }
+        user.lists.charge(self.new_share, flows, sent);
+        if sent.data {
+            user.served_at = now;
+        }
+        if user.flows == 0 {
+            by.users.leave(at);
+        }
+        by.users.charge(now, sent.cost);
     }
 
     /// A packet of the flow waits from now on, or no longer.
     pub fn queued(&mut self, id: u32, more: bool) {
         if let Some(by) = &mut self.by_user {
             let user = by.of[id as usize];
-            if more { by.users.queued(user) } else { by.users.unqueued(user) }
-        }
-    }
-
-    /// Data of the flow was sent on.
-    pub fn served(&mut self, now: Instant, id: u32) {
-        if let Some(by) = &mut self.by_user
-            && let Some(user) = by.of(id).filter(|user| by.users.get(*user).is_some())
-        {
-            by.users.at_mut(user).served_at = now;
+            if more { by.users.queued(user) } else { by.users.at_mut(user).unqueued() }
         }
     }
 

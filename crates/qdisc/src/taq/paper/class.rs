@@ -4,7 +4,7 @@
 use narrows_flow::{Flow, PacketKind, Phase};
 use narrows_units::{Duration, Instant};
 
-use super::predict::drops_lately;
+use super::predict::{drops_lately, has_timer};
 
 /// A queue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -71,11 +71,13 @@ pub(super) fn classify(now: Instant, flow: &Flow, kind: PacketKind, rate_bps: u6
     if matches!(kind, PacketKind::Syn | PacketKind::SynAck) {
         return Class::New;
     }
+    // Drops lift what a timeout may follow; the rest stands by its rate.
+    let drops = if has_timer(flow, kind) { drops_lately(flow) } else { 0 };
     if flow.phase() == Some(Phase::SlowStart) && !facts.lost && is_new(now, flow) {
         Class::New
-    } else if drops_lately(flow) >= MULTIPLE {
+    } else if drops >= MULTIPLE {
         Class::Over
-    } else if drops_lately(flow) > 0 || rate_bps < facts.share_bps {
+    } else if drops > 0 || rate_bps < facts.share_bps {
         // After one loss, too, what is in the window has priority (4.1 s12): never level 3.
         Class::Below
     } else {

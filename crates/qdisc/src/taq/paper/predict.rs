@@ -35,16 +35,23 @@ pub(super) const fn drops_lately(flow: &Flow) -> u32 {
     flow.drops_cur() + flow.drops_prev()
 }
 
+/// Whether a sender waits for this packet's acknowledgment with a timer.
+pub(super) const fn has_timer(flow: &Flow, kind: PacketKind) -> bool {
+    flow.is_tcp()
+        && !matches!(
+            kind,
+            PacketKind::PureAck | PacketKind::KeepAlive | PacketKind::WindowProbe | PacketKind::Rst
+        )
+}
+
 /// The state the sender comes to if this packet, which is no retransmission, is dropped now.
 pub(super) fn after_loss(flow: &Flow, kind: PacketKind) -> NextState {
-    if matches!(kind, PacketKind::PureAck | PacketKind::KeepAlive | PacketKind::WindowProbe | PacketKind::Rst)
-    {
+    if !has_timer(flow, kind) {
         return NextState::LossRecovery;
     }
     match flow.phase() {
-        // A SYN has no window behind it; what is not TCP has no timer that is known.
-        None if flow.is_tcp() => NextState::Timeout,
-        None => NextState::LossRecovery,
+        // A SYN has no window behind it.
+        None => NextState::Timeout,
         Some(Phase::TimeoutRecovery | Phase::TimeoutSilence | Phase::ExtendedSilence) => NextState::Repeated,
         Some(Phase::SlowStart) if flow.previous_phase() == Some(Phase::TimeoutRecovery) => {
             NextState::Repeated

@@ -1,7 +1,7 @@
 //! Which queue sends next (4.2 s10 to s25).
 //!
 //! Level 1 is the recovery queue, capped by a token bucket of `rho_r` of the link (s11, s12, s22); level 2 the queues
-//! of new, of over-penalised and of below-fair-share flows (s13, s23), by deficit round robin; level 3 the queue above
+//! of new, of over-penalised and of below-fair-share flows (s13, s24), by deficit round robin; level 3 the queue above
 //! fair share (s18, s25). Ours: the cap is work conserving. With nothing in levels 2 and 3 retransmissions go out
 //! whatever the bucket says, and then do not empty it.
 //!

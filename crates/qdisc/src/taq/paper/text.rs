@@ -7,9 +7,10 @@
 //! - s3 an epoch is the round trip as the box perceives it; s4 from both directions, if it sees them:
 //!   `TrackerConfig::epoch_includes_queue`, `narrows_flow`'s `epoch.rs`.
 //! - s5 else first the time from SYN to first data, s6 then from burst to burst, as a moving average: the same.
-//! - s7 the epoch and the loss rate foretell timeouts: `predict`. The loss rate is the same for all and orders nobody.
-//! - s8 new packets, highest number, retransmissions, drops of the last epoch are kept for each epoch; s9 progress:
-//!   `narrows_flow::Flow`.
+//! - s7 the epoch and the loss rate foretell timeouts: `predict`, by the model's window of four. Its probability, which
+//!   falls with the loss rate and with larger windows, is not used.
+//! - s8 new packets, highest number, retransmissions, drops of the last epoch are kept for each epoch:
+//!   `narrows_flow::Flow`. s9 the difference between highest numbers decides nothing in section 4, and is not computed.
 //! - s10 and Fig. 7, six states and a dummy one: `narrows_flow::Phase`.
 //!
 //! # 4, queue management
@@ -27,9 +28,10 @@
 //!   are sent again; s7 from timeout recovery to slow start: `Phase::after_epoch`, `Phase::after_departure`.
 //! - s8 to s10 a lost new packet leads to fast retransmit or recovery; one is repaired, several hardly: `NextState`.
 //! - s11 drops and the progress of their repair are known: `Flow::unrepaired`.
-//! - s12 who lost in this epoch or the last has priority for retransmissions (the recovery queue), and for packets in
-//!   the window: never level 3 (`class`), and lost after the others (`NextState::SecondLoss`).
-//! - s13 the loss of a retransmission is a timeout, s14 so they have priority: the recovery queue, lost last.
+//! - s12 who lost in this epoch or the last has priority for retransmissions (the recovery queue), and for packets that
+//!   come: never level 3 (`class`), and lost after the others (`NextState::SecondLoss`).
+//! - s13 the loss of a retransmission is a timeout, once an epoch has passed without data; s14 so they have priority:
+//!   the recovery queue, lost last.
 //! - s15 if one must be lost the states before are kept: `Flow::previous_phase`, `last_silence`, `unrepaired`.
 //! - s16, s17 out of an extended silence before out of a silence before a first; by the length of the silence and the
 //!   last normal transmission: `class::recovery_key`.
@@ -48,9 +50,11 @@
 //! # 4.3, admission
 //!
 //! - s2 the drop rate decides: `LossWindow`. s8 a pool is what one source opens within a few seconds: `t_pool`.
+//!   s10 the limit of the new flows' queue is not what refuses: a refused SYN does not reach it.
 //! - s11 admitted is (a) who belongs to a pool that is in, (b) a new pool while less than a little below 0.1 is lost:
 //!   `Rule::Paper`. Nobody is for having waited.
-//! - s13, s14 pools may share instead of flows, and only the fair share changes: `share=user`.
+//! - s13, s14 pools may share instead of flows, and only the fair share changes: `share=user`, by all that a user has,
+//!   whenever it began.
 //! - s15 to s17 who is not admitted may be told: `narrows run --http-503`.
 //! - s18, s19 where clients are told, a pool is admitted after `t_wait` at the latest: off unless it is set.
 //!
@@ -62,13 +66,24 @@
 //!   with limits of their own lose at those; new flows lose after the other data, retransmissions last.
 //! - Of equal consequences the fastest for its share loses, of equals the newest packet.
 //! - What "immediately follows" a retransmission (3.2) is what comes before slow start ends or another loss.
+//! - Between the two comes which of the queues of level 2 is most above its weight.
+//! - The guards of Fig. 7, which has none: one epoch without data after a drop is a silence; slow start is growth by
+//!   half and more from one epoch to the next. A packet dropped in timeout recovery makes the next retransmission one
+//!   out of an extended silence, though none has passed.
 //! - One drop lifts a flow out of level 3 into below_fair_share; two put it among the over-penalised.
-//! - s19 moves what waits above fair share, and nothing else that waits.
-//! - A flow is new for five epochs and twenty packets, and until its first loss. SYNs are new.
-//! - Pure acknowledgments and what is not TCP stand by their rate. Their loss has no consequence.
+//! - s12 moves nothing that waits; s19 what waits above fair share, and nothing else.
+//! - "Past" epochs (4.1 s12, 4.2 s7) are the last one: who returns from a longer silence counts as without loss, but
+//!   for the prediction (`NextState::Repeated`).
+//! - A flow is new for five epochs and twenty packets from its SYN on, and until its first loss. SYNs are new, also
+//!   when they are sent again.
+//! - N, among whom the link is shared, are the flows that sent data within max(2 s, 4 epochs), have something waiting,
+//!   or are silent because of a loss.
+//! - Pure acknowledgments and what is not TCP stand by their rate whatever was dropped. Their loss has no consequence.
 //! - New flows have a third of level 2, and a quarter of the buffer; retransmissions seven tenths of the link, three
 //!   quarters of the buffer. The bucket of the cap is 100 ms or two MTU deep.
 //! - A packet whose flow cannot be followed, because the table is full, goes above fair share.
+//! - The loss rate of 4.3 is that of the last 5 s (`w_loss`); while it is low every pool that asks enters, and a few
+//!   seconds are three (`t_pool`). A SYN that is sent again after those asks anew.
 //!
 //! # What we add
 //!

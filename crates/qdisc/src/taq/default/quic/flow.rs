@@ -23,6 +23,7 @@ const ANSWER: Duration = Duration::from_secs(1);
 
 /// What the sizes of packets tell of what a sender has to say.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "handover", derive(serde::Serialize, serde::Deserialize))]
 enum Data {
     /// There were no full packets yet.
     None,
@@ -34,6 +35,7 @@ enum Data {
 
 /// What is known of a flow beside its queue.
 #[derive(Clone, Copy, Debug)]
+#[cfg_attr(feature = "handover", derive(serde::Serialize, serde::Deserialize))]
 pub struct QuicFlow {
     /// Whose record it is: the tracker's count; [`u32::MAX`] if nobody's.
     pub generation: u32,

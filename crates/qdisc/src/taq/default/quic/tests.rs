@@ -183,15 +183,60 @@ fn a_probe_of_the_path_mtu_is_known_by_what_follows() {
 
 #[test]
 fn one_mark_in_a_round_trip() {
-    let mut b = begun(&[], 0);
     let capable = |id| {
         let mut p = packet(1, id, DATA, 1228);
         p.header.ecn = Ecn::Ect0;
         p
     };
-    (1..=12).for_each(|id| b.put(capable(id)));
-    let marked = b.verdicts.drain(..).filter(|v| matches!(v, Verdict::Marked { .. })).count();
-    assert_eq!((marked, b.q.backlog().packets), (1, 12));
+    let marked = |settings: &[(&str, &str)]| {
+        let mut b = begun(settings, 0);
+        (1..=12).for_each(|id| b.put(capable(id)));
+        let marked = b.verdicts.drain(..).filter(|v| matches!(v, Verdict::Marked { .. })).count();
+        assert_eq!(b.q.backlog().packets, 12);
+        marked
+    };
+    assert_eq!(marked(&[]), 1);
+    assert!(marked(&[("quic_one_signal", "off")]) > 1);
+}
+
+/// Three flows of others that have packets waiting and take turns.
+fn others(b: &mut Bench) {
+    for user in 2..=4 {
+        b.put(packet(user, 1, QuicPacket::Initial, 1228));
+        (2..=6).for_each(|id| b.put(packet(user, id, DATA, 1228)));
+    }
+    assert!((0..10).all(|_| b.get().is_some()), "what they had as new flows, and one more");
+}
+
+/// How many go before packet 20.
+fn before(b: &mut Bench) -> Option<usize> {
+    waiting(b).iter().position(|id| *id == 20)
+}
+
+#[test]
+fn a_slow_handshake_waits_for_its_turn() {
+    let ahead = |setting| {
+        let mut b = Bench::new(&[("share", "flow"), ("quic_slow_handshake", setting)]);
+        others(&mut b);
+        b.put(packet(1, 20, QuicPacket::Initial, 1228));
+        before(&mut b)
+    };
+    assert_eq!(ahead("off"), Some(0));
+    assert!(ahead("on") > Some(0));
+}
+
+#[test]
+fn the_first_packet_after_a_rest_goes_first() {
+    let ahead = |setting| {
+        let mut b = begun(&[("share", "flow"), ("rested_first", setting)], 3);
+        while b.get().is_some() {}
+        b.wait(10_000);
+        others(&mut b);
+        b.put(packet(1, 20, DATA, 1228));
+        before(&mut b)
+    };
+    assert_eq!(ahead("on"), Some(0));
+    assert!(ahead("off") > Some(0));
 }
 
 #[test]

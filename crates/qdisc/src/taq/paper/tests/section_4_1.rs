@@ -1,9 +1,9 @@
-//! 4 and 4.1: what a drop would do, and who is spared for it.
+//! 4.1: what a drop would do, and who is spared for it.
 
 use super::*;
 
 #[test]
-fn s4_s9_s10_a_single_loss_in_a_window_of_four_is_repaired() {
+fn s9_s10_a_single_loss_in_a_window_of_four_is_repaired() {
     for (window, next) in [(3, NextState::Timeout), (4, NextState::LossRecovery)] {
         let mut b = Bench::new(&[("buffer", "100")]);
         b.past(200, 1, window);
@@ -14,7 +14,7 @@ fn s4_s9_s10_a_single_loss_in_a_window_of_four_is_repaired() {
 }
 
 #[test]
-fn s10_s12_a_second_loss_in_this_epoch_or_the_next_is_a_timeout() {
+fn s6_s10_s12_a_second_loss_in_this_epoch_or_the_next_is_a_timeout() {
     let mut b = Bench::new(&[("buffer", "100")]);
     b.past(200, 1, 10);
     b.data(200, 1, 1000);
@@ -29,26 +29,6 @@ fn s10_s12_a_second_loss_in_this_epoch_or_the_next_is_a_timeout() {
     // s6: an epoch without a drop, and all repaired.
     assert_eq!(b.next_state(610, 1), NextState::LossRecovery);
     assert_eq!(b.flow(610, 1).phase(), Some(Phase::Normal));
-}
-
-#[test]
-fn s2_in_timeout_recovery_a_loss_is_a_repetitive_timeout() {
-    let mut b = Bench::new(&[("buffer", "100")]);
-    b.past(200, 1, 8);
-    b.data(200, 1, 1000);
-    b.lose(200, 1);
-    b.again(1500, 1, 1000);
-    assert_eq!(b.next_state(1500, 1), NextState::Repeated);
-    // s7: repaired, it is in slow start; what follows the retransmission is as dear (3.2), and then no more.
-    b.drain(1500);
-    assert_eq!(
-        (b.flow(1500, 1).phase(), b.next_state(1500, 1)),
-        (Some(Phase::SlowStart), NextState::Repeated)
-    );
-    for ms in [1500, 1700, 1900] {
-        b.past(ms + 200, 1, 1);
-    }
-    assert_eq!((b.flow(1900, 1).phase(), b.next_state(1900, 1)), (Some(Phase::Normal), NextState::Timeout));
 }
 
 #[test]
@@ -74,54 +54,6 @@ fn what_has_no_timer_has_no_timeout() {
 }
 
 #[test]
-fn s2_who_can_repair_a_loss_suffers_it() {
-    let mut b = Bench::new(&[("buffer", "4"), ("newflow_cap", "0.5")]);
-    b.past(200, 1, 4);
-    b.past(200, 2, 3);
-    let first = b.data(201, 1, 1000);
-    b.data(201, 2, 1000);
-    b.data(201, 2, 1000);
-    assert_eq!(b.dropped(), [first], "three in the queue of two: a window of four against one of three");
-}
-
-#[test]
-fn s2_the_consequence_decides_before_the_queue() {
-    let mut b = Bench::new(&[("buffer", "3")]);
-    // 1 is above its share of 300 kbit/s, 2 below it with five packets an epoch: 200 kbit/s.
-    for ms in [200, 401, 602, 803, 1_004, 1_205] {
-        b.past(ms, 1, 25);
-        b.past(ms, 2, 5);
-    }
-    b.again(1_206, 1, 1000);
-    let above = [b.data(1_206, 1, 1000), b.data(1_206, 1, 1000)];
-    assert_eq!(b.waiting(Class::Above), 2);
-    // 1 repairs a loss, so another is a timeout; 2 has none, and a window of five.
-    let below = b.data(1_206, 2, 1000);
-    assert_eq!(b.dropped(), [below]);
-    b.data(1_206, 3, 1000);
-    assert_eq!(b.dropped(), [above[1]], "new flows lose to their own limit, or after the others");
-}
-
-#[test]
-fn of_equal_consequences_above_fair_share_loses_first_then_the_fastest() {
-    let mut b = Bench::new(&[("buffer", "6")]);
-    // Both above their share of 300 kbit/s: 1 Mbit/s and 1.2 Mbit/s.
-    for (flow, n) in [(1, 25), (2, 30)] {
-        for _ in 0..n {
-            b.data(0, flow, 1000);
-            b.drain(0);
-        }
-    }
-    let ids = [1, 2, 1, 2, 1, 2].map(|flow| b.data(201, flow, 1000));
-    assert_eq!(b.waiting(Class::Above), 6);
-    // None has a drop yet: the faster, flow 2, loses its newest packet. Then its losses are second ones, and 1 loses.
-    let next = b.data(202, 1, 1000);
-    assert_eq!(b.dropped(), [ids[5]]);
-    b.data(202, 2, 1000);
-    assert_eq!(b.dropped(), [next]);
-}
-
-#[test]
 fn s12_after_one_loss_nothing_stands_in_level_3() {
     let mut b = Bench::new(&[("buffer", "100")]);
     b.past(200, 1, 25);
@@ -137,6 +69,32 @@ fn s12_after_one_loss_nothing_stands_in_level_3() {
     b.drain(401);
     b.data(601, 1, 1000);
     assert_eq!((b.waiting(Class::Above), b.waiting(Class::Below)), (1, 0));
+}
+
+#[test]
+fn s5_without_losses_a_flow_stays_in_slow_start_or_normal() {
+    let mut b = Bench::new(&[("buffer", "100")]);
+    let mut phases = Vec::new();
+    for (ms, n) in [(200, 2), (401, 3), (602, 5), (803, 5), (1_004, 6)] {
+        b.past(ms, 1, n);
+        phases.push(b.flow(ms, 1).phase().unwrap());
+    }
+    use Phase::{Normal, SlowStart};
+    assert_eq!(phases, [SlowStart, SlowStart, SlowStart, Normal, Normal]);
+}
+
+#[test]
+fn s13_a_lost_retransmission_is_a_timeout() {
+    let mut b = Bench::new(&[("buffer", "100")]);
+    b.past(200, 1, 8);
+    b.data(200, 1, 1000);
+    b.lose(200, 1);
+    b.again(260, 1, 1000);
+    b.lose_recovery(260);
+    assert_eq!(b.flow(300, 1).phase(), Some(Phase::LossRecovery), "no epoch has passed without data");
+    assert_eq!(b.flow(620, 1).phase(), Some(Phase::TimeoutSilence));
+    b.again(700, 1, 1000);
+    assert_eq!(b.flow(700, 1).phase(), Some(Phase::TimeoutRecovery));
 }
 
 #[test]

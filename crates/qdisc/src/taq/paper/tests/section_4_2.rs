@@ -126,6 +126,22 @@ fn s3_packets_are_classified_not_flows() {
 }
 
 #[test]
+fn s2_shares_may_be_in_proportion_to_one_over_the_epoch() {
+    let mut b = Bench::new(&[("buffer", "100"), ("fair_share", "proportional")]);
+    for (flow, epoch) in [(1, 100), (2, 300)] {
+        b.data(0, flow, 1000);
+        b.send(0);
+        b.acks(epoch, flow);
+        b.data(epoch, flow, 1000);
+        b.drain(epoch);
+    }
+    // 600 kbit/s, 3 to 1.
+    let share = [1, 2].map(|flow| (b.id(flow), b.q.tracker.active_flows()));
+    let [fast, slow] = share.map(|(id, among)| b.q.shares.of(id, among).bps);
+    assert!(fast.abs_diff(450_000) < 5_000 && slow.abs_diff(150_000) < 5_000, "{fast} {slow}");
+}
+
+#[test]
 fn s4_the_recovery_queue_has_retransmissions_only() {
     let mut b = Bench::new(&[("buffer", "100")]);
     b.data(0, 1, 1000);
@@ -151,6 +167,30 @@ fn s7_two_drops_in_this_epoch_and_the_last_are_several() {
         b.data(ms, 1, 1000);
         assert_eq!(b.waiting(class), 1, "{ms}");
         b.lose(ms, 1);
+    }
+}
+
+#[test]
+fn s8_s9_what_has_no_timer_stands_by_its_rate_whatever_was_dropped() {
+    let mut b = Bench::new(&[("buffer", "100")]);
+    let udp = |b: &mut Bench| {
+        let mut p = b.packet(2, 0, 960, Flags::ACK);
+        (p.header.key.proto, p.header.tcp) = (Proto::UDP, None);
+        p
+    };
+    // 25 kB in the first epoch of 200 ms: 1 Mbit/s, above the link's 600 kbit/s.
+    for _ in 0..25 {
+        let p = udp(&mut b);
+        b.offer(0, p);
+        b.drain(0);
+    }
+    for ms in [201, 210, 220] {
+        let p = udp(&mut b);
+        b.offer(ms, p);
+        assert_eq!(b.waiting(Class::Above), 1, "{ms}");
+        let id = b.q.tracker.lookup(&p.header.key).unwrap();
+        let node = b.q.store.tail_of(slot(id)).unwrap();
+        b.q.drop_node(at(ms), node, Reason::PushedOut, &mut b.verdicts);
     }
 }
 

@@ -125,3 +125,28 @@ fn made_up_addresses_do_not_push_out_a_pool_that_is_served() {
     assert_eq!(b.q.admission.pool([10, 0, 0, 1].into()), served, "it is where it was in a table of sixteen");
     assert!(b.q.admission.pool([10, 0, 0, 20].into()).is_none());
 }
+
+#[test]
+fn s13_s14_pools_share_and_only_the_fair_share_changes() {
+    // One user has a flow, another two; each sends 6 kB an epoch, 240 kbit/s. By flows each is above its 200; by
+    // users the first is below its 300 and the others are above their 150.
+    for (share, below) in [("flow", 0), ("user", 1)] {
+        let mut b = Bench::new(&[("buffer", "100"), ("share", share)]);
+        let send = |b: &mut Bench, ms, flow: u8| {
+            let seq = b.seqs[usize::from(flow)];
+            b.seqs[usize::from(flow)] += 960;
+            let mut p = b.packet(flow, seq, 960, Flags::ACK);
+            let user = [10, 0, 0, flow.min(2)];
+            p.header.key = FlowKey::new(SERVER.into(), user.into(), 80, 4000 + u16::from(flow), Proto::TCP);
+            b.offer(ms, p);
+        };
+        for epoch in 0..20 {
+            for flow in 1..=3 {
+                (0..6).for_each(|_| send(&mut b, 201 * epoch, flow));
+                b.drain(201 * epoch);
+            }
+        }
+        (1..=3).for_each(|flow| send(&mut b, 4_020, flow));
+        assert_eq!((b.waiting(Class::Below), b.waiting(Class::Above)), (below, 3 - below), "{share}");
+    }
+}

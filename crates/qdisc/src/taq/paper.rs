@@ -177,6 +177,7 @@ impl<P: Packet> PaperMode<P> {
         class
     }
 
+    /// A packet that need not wait: one that asks for a connection may have to.
     fn request(
         &mut self,
         now: Instant,
@@ -184,6 +185,9 @@ impl<P: Packet> PaperMode<P> {
         packet: P,
         verdicts: &mut Verdicts<P>,
     ) -> Option<P> {
+        if !self.common.admission || !Admission::<P>::is_connection_request(packet.header()) {
+            return Some(packet);
+        }
         let load = self.load(now);
         let mut decisions = Decisions { counters: &mut self.counters, verdicts };
         self.admission.request(now, load, way, packet, &mut decisions)
@@ -201,11 +205,7 @@ impl<P: Packet> PaperMode<P> {
 impl<P: Packet> Qdisc<P> for PaperMode<P> {
     fn enqueue(&mut self, now: Instant, packet: P, verdicts: &mut Verdicts<P>) {
         self.counters.arrive(packet.len());
-        if self.common.admission && Admission::<P>::is_connection_request(packet.header()) {
-            if let Some(packet) = self.request(now, SynDirection::Own, packet, verdicts) {
-                self.admit(now, packet, verdicts);
-            }
-        } else {
+        if let Some(packet) = self.request(now, SynDirection::Own, packet, verdicts) {
             self.admit(now, packet, verdicts);
         }
     }
@@ -240,13 +240,13 @@ impl<P: Packet> Qdisc<P> for PaperMode<P> {
 
 impl<P: Packet> ReversePath<P> for PaperMode<P> {
     fn reverse(&mut self, now: Instant, packet: P, verdicts: &mut Verdicts<P>) -> Option<P> {
-        let packet = if self.common.admission && Admission::<P>::is_connection_request(packet.header()) {
-            self.request(now, SynDirection::Reverse, packet, verdicts)?
-        } else {
-            packet
-        };
+        let packet = self.request(now, SynDirection::Reverse, packet, verdicts)?;
         self.tracker.reverse(now, packet.header());
         Some(packet)
+    }
+
+    fn behind_others(&mut self) {
+        self.tracker.behind_others();
     }
 
     fn release(&mut self, now: Instant, verdicts: &mut Verdicts<P>) -> Option<P> {

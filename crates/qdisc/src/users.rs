@@ -13,6 +13,7 @@
 //!
 //! A record of a user who has nothing waiting is kept until the table is full, so that nobody comes back as new.
 
+mod ahead;
 mod lanes;
 mod new_flows;
 mod pace;
@@ -29,7 +30,7 @@ use narrows_units::{Instant, Rate};
 use narrows_users::{User, UserRule};
 use narrows_wire::FlowKey;
 
-use crate::new_flows::NewFlows;
+use crate::new_flows::{NewFlows, NewShare};
 use crate::{Packet, Ppm};
 
 /// The rates of circuits in one direction, by number; `None` for no limit.
@@ -58,21 +59,15 @@ pub enum Carry {
     Keep,
 }
 
-/// One user.
+/// One user: what a packet touches in a cache line, then the lists, then the rest.
 #[derive(Debug)]
+#[repr(C, align(64))]
 pub struct UserState<S> {
     user: User,
-    chain: u32,
     /// Neighbours in the list that `place` names; where it is `Idle`, among those who have nothing waiting.
     links: Links,
-    /// Which list it stands in, or stood in before it was put aside.
-    pub place: Place,
-    /// It waits for its rate, and stands in no list.
-    aside: bool,
-    /// It has sent something itself.
-    heard: bool,
-    /// Of a new user: when it is served at the latest.
-    pub due: u16,
+    /// When data was last sent to it.
+    pub served_at: Instant,
     /// Flows with packets waiting.
     pub flows: u32,
     /// Packets waiting.
@@ -83,16 +78,25 @@ pub struct UserState<S> {
     pub credit: i32,
     /// What its new flows were sent before others of late: a part of a quantum is forgotten in each round.
     pub spent: i32,
-    /// When data was last sent to it.
-    pub served_at: Instant,
+    /// Of a new user: when it is served at the latest.
+    pub due: u16,
+    /// Which list it stands in, or stood in before it was put aside.
+    pub place: Place,
+    /// It waits for its rate, and stands in no list.
+    aside: bool,
+    /// It has sent something itself.
+    heard: bool,
+    /// It has a rate of its own.
+    rated: bool,
+    /// Its flows.
+    pub lists: S,
+    chain: u32,
     /// Its own rate, in bits per second; 0 for none.
     rate_bps: u64,
     /// When its rate has paid for all it was sent.
     paid_until: Instant,
     /// When its share has paid for the packets without data that went before others.
     control_until: Instant,
-    /// Its flows.
-    pub lists: S,
 }
 
 /// Lists of users.
@@ -139,6 +143,7 @@ pub struct Users<S> {
     chains: Chains,
     capacity: usize,
     order: Order,
+    new_share: NewShare,
     /// Those who wait for their rates, by when they may go on.
     aside: BTreeSet<(Instant, u32)>,
     rates: CircuitRates,
@@ -152,6 +157,13 @@ pub struct Users<S> {
 /// No instant at which anything was sent.
 const NEVER: Instant = Instant::FAR_FUTURE;
 
+impl<S> UserState<S> {
+    /// A packet of the user waits no longer.
+    pub const fn unqueued(&mut self) {
+        self.packets -= 1;
+    }
+}
+
 impl<S> Users<S> {
     /// Nobody. Records of `capacity` users are kept, and of more only while all of them have packets waiting. `new`
     /// says what new users may have of the link while old ones wait.
@@ -163,12 +175,8 @@ impl<S> Users<S> {
             slab: Slab::new(),
             chains: Chains::new(capacity.next_power_of_two()),
             capacity,
-            order: Order {
-                idle: List::EMPTY,
-                sparse: List::EMPTY,
-                new: NewFlows::new(new.0, new.1),
-                old: List::EMPTY,
-            },
+            order: Order { idle: List::EMPTY, sparse: List::EMPTY, new: NewFlows::new(), old: List::EMPTY },
+            new_share: NewShare::new(new.0, new.1),
             aside: BTreeSet::new(),
             rates: Arc::default(),
             heard: false,
@@ -179,7 +187,7 @@ impl<S> Users<S> {
 
     /// Another link, or another share for new users.
     pub fn reconfigure(&mut self, link: Rate, share: Ppm) {
-        self.order.new.reconfigure(link, share);
+        self.new_share = NewShare::new(link, share);
     }
 
     /// The record of a user, made if there is none; `fresh` makes the lists and the first credit of a new one.
@@ -209,6 +217,7 @@ impl<S> Users<S> {
             credit,
             spent: 0,
             served_at: NEVER,
+            rated: false,
             rate_bps: 0,
             paid_until: Instant::ZERO,
             control_until: Instant::ZERO,
@@ -236,13 +245,6 @@ impl<S> Users<S> {
     pub fn is_stranger(&self, user: User, likely: Option<u32>) -> bool {
         let known = || likely.filter(|at| self.is_of(*at, user)).or_else(|| self.find(user));
         self.heard && !known().is_some_and(|at| self.at(at).heard)
-    }
-
-    /// Has a record fetched from memory, should it be there.
-    pub fn prefetch(&self, at: u32) {
-        if let Some(state) = self.slab.get(at) {
-            core::hint::black_box((state.flows, state.served_at));
-        }
     }
 
     /// The record of a user, if there is one.
@@ -338,11 +340,6 @@ impl<S> Users<S> {
         }
     }
 
-    /// A packet of the user waits no longer.
-    pub fn unqueued(&mut self, user: u32) {
-        self.slab.at_mut(user).packets -= 1;
-    }
-
     /// Whether nothing of the user waits.
     pub fn is_empty(&self, user: u32) -> bool {
         self.at(user).packets == 0
@@ -383,7 +380,7 @@ impl<S> Users<S> {
         loop {
             let first = self.before_old_users().or_else(|| self.order.old.first())?;
             let state = self.slab.at_mut(first);
-            if state.rate_bps > 0 && state.paid_until > now {
+            if state.rated && state.paid_until > now {
                 self.put_aside(first);
                 continue;
             }
@@ -416,11 +413,11 @@ impl<S> Users<S> {
         state.pay(now, cost);
         if place == Place::Old {
             state.deficit = state.deficit.saturating_sub(cost);
-            self.order.new.waited(cost);
+            self.order.new.waited(self.new_share, cost);
         } else {
             state.credit = state.credit.saturating_sub(cost);
             if place == Place::New && !self.order.old.is_empty() {
-                self.order.new.passed(cost, state.due);
+                self.order.new.passed(self.new_share, cost, state.due);
             }
         }
     }
@@ -434,8 +431,9 @@ impl<S> Users<S> {
 
     /// The user that goes before the old ones now, if one does.
     fn before_old_users(&self) -> Option<u32> {
-        let goes =
-            |new: &u32| self.order.old.is_empty() || self.order.new.may_go_first(self.slab.at(*new).due);
+        let goes = |new: &u32| {
+            self.order.old.is_empty() || self.order.new.may_go_first(self.new_share, self.slab.at(*new).due)
+        };
         self.order.sparse.first().or_else(|| self.order.new.list.first().filter(goes))
     }
 

@@ -3,6 +3,7 @@
 
 mod ours;
 mod section_3_3;
+mod section_4;
 mod section_4_1;
 mod section_4_2;
 mod section_4_3;

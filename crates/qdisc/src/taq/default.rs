@@ -24,6 +24,8 @@ mod control;
 mod drr;
 mod duplicates;
 mod flow_state;
+#[cfg(feature = "handover")]
+mod handover;
 mod load;
 mod longest;
 mod manage;
@@ -32,6 +34,7 @@ mod packets;
 mod quic;
 mod repair;
 mod reverse;
+mod send;
 mod strangers;
 #[cfg(test)]
 mod tests;
@@ -41,6 +44,7 @@ use std::collections::VecDeque;
 
 use narrows_flow::{FlowId, PacketKind, Tracker, TrackerConfig};
 use narrows_units::{Bytes, Duration, Instant};
+use narrows_users::User;
 use narrows_wire::{Proto, TcpHeader};
 
 use self::control::ControlPackets;
@@ -74,6 +78,8 @@ pub struct DefaultMode<P> {
     admission: Admission<P>,
     /// When connections were admitted of late.
     admitted_at: VecDeque<Instant>,
+    /// Whose they are.
+    coming: VecDeque<User>,
     loss: LossWindow,
     /// Average length of a data packet on the link, in 1/16 bytes.
     mean_len: u64,
@@ -112,6 +118,7 @@ impl<P: Packet> DefaultMode<P> {
             counters: Counters::default(),
             admission: Admission::new(load::admission_config(&common, &config, &link)),
             admitted_at: VecDeque::new(),
+            coming: VecDeque::new(),
             loss: LossWindow::new(common.w_loss),
             mean_len: 1500 << 4,
             packet_time: link.rate.time_to_send(Bytes(1500)),
@@ -134,39 +141,40 @@ impl<P: Packet> DefaultMode<P> {
     }
 
     /// Takes a packet of a flow out of the store; the flow leaves its list if that was the last.
-    fn take(&mut self, id: u32, at: u32) -> packets::Entry<P> {
+    fn take(&mut self, id: u32, at: u32) -> Option<P> {
         let slot = &mut self.flows[id as usize];
-        let entry = self.packets.remove(&mut slot.queue, at, |p: &P| p.len().get());
-        self.backlog.sub(entry.packet.len());
+        let len = self.packets.get(at).len();
+        self.packets.unlink(&mut slot.queue, at, len.get());
+        self.backlog.sub(len);
         self.tracker.unqueued(FlowId(id));
         self.longest.update(&mut self.flows, id);
         self.turns.queued(id, false);
         if self.flows[id as usize].queue.is_empty() {
             self.leave(id);
         }
-        entry
+        self.packets.release(at)
     }
 
     fn drop_at(&mut self, now: Instant, id: u32, at: u32, reason: Reason, verdicts: &mut Verdicts<P>) {
-        let packet = self.take(id, at).packet;
+        let Some(packet) = self.take(id, at) else { return };
         self.tracker.dropped(now, FlowId(id), packet.header());
         self.loss.drop(now);
         self.counters.drop_packet(packet, reason, verdicts);
     }
 
     /// Whether a copy can be discarded (see [`duplicates`]).
-    fn is_superfluous(&mut self, now: Instant, id: u32, tcp: &TcpHeader) -> bool {
-        if !self.config.suppress_duplicates {
+    fn is_superfluous(&mut self, now: Instant, id: u32, copy: &TcpHeader) -> bool {
+        if !self.config.suppress_duplicates || !copy.sack.as_slice().is_empty() {
             return false;
         }
-        let (seq, end) = (tcp.seq, tcp.seq_end());
+        let (seq, end) = (copy.seq, copy.seq_end());
         let flow = self.tracker.flow(FlowId(id));
         let (near, far) = (flow.receiver_rtt(), flow.sender_rtt());
         let slot = &mut self.flows[id as usize];
-        if duplicates::waits(&mut self.packets, &slot.queue, seq, end) {
+        if duplicates::waits(&mut self.packets, &slot.queue, copy) {
             return true;
         }
-        if !self.config.suppress_departed {
+        if !self.config.suppress_departed || slot.departures.told_else(seq, end, duplicates::told(copy)) {
             return false;
         }
         // A quarter more than the shortest round trip seen, for its jitter.
@@ -186,7 +194,7 @@ impl<P: Packet> DefaultMode<P> {
 
     /// A retransmission goes before the flow's older packets when they have long to wait; their timestamps are raised
     /// to its own, or the receiver would discard them as old duplicates (PAWS, RFC 7323, section 5).
-    fn goes_first(&mut self, id: u32, tcp: &TcpHeader) -> bool {
+    fn goes_first(&mut self, id: u32, retransmission: u32) -> bool {
         let queue = self.flows[id as usize].queue;
         // Below this wait, overtaking makes the sender's RACK (RFC 8985) take the overtaken packets for lost.
         let far_off = Duration::from_millis(1500);
@@ -196,18 +204,18 @@ impl<P: Packet> DefaultMode<P> {
         {
             return false;
         }
+        let Some(tcp) = self.packets.get(retransmission).header().tcp.as_ref() else { return false };
         let Some((tsval, _)) = tcp.timestamps else { return true };
         let mut next = queue.head();
         while let Some(at) = next {
-            let entry = self.packets.get_mut(at);
-            let older = entry
-                .packet
+            let packet = self.packets.get_mut(at);
+            let older = packet
                 .header()
                 .tcp
                 .and_then(|t| t.timestamps)
                 .is_some_and(|(v, _)| narrows_units::SeqNum(v).before(narrows_units::SeqNum(tsval)));
             if older {
-                if !entry.packet.set_tsval(tsval) {
+                if !packet.set_tsval(tsval) {
                     return false;
                 }
                 self.counters.restamped += 1;
@@ -217,21 +225,19 @@ impl<P: Packet> DefaultMode<P> {
         true
     }
 
-    fn note_arrival(&mut self, id: u32, tcp: &TcpHeader) {
-        let slot = &mut self.flows[id as usize];
-        slot.note_mss(tcp);
-        let payload = u16::try_from(tcp.payload).unwrap_or(u16::MAX);
-        slot.segment = slot.segment.max(payload);
-    }
-
-    fn put(&mut self, now: Instant, id: u32, packet: P, kind: PacketKind, verdicts: &mut Verdicts<P>) {
+    /// Queues packet `at`, which is not superfluous.
+    fn put(&mut self, now: Instant, id: u32, at: u32, kind: PacketKind, verdicts: &mut Verdicts<P>) {
+        let packet = self.packets.get(at);
         let len = packet.len();
         let idle = self.flows[id as usize].queue.is_empty();
-        let room = self.packets.len() + self.control.len() < self.config.memory_packets as usize;
+        let room = self.packets.len() + self.control.len() <= self.config.memory_packets as usize;
         if room && self.config.new_flows_first && ControlPackets::<P>::is_control(packet.header(), idle) {
             let cost = self.link.wire_len(len);
-            let user = self.user_of(id, &packet);
-            if self.may_send_control(now, user, cost) {
+            let circuit = packet.circuit();
+            let user = self.user_of(id, circuit);
+            if self.may_send_control(now, user, cost)
+                && let Some(packet) = self.packets.release(at)
+            {
                 self.backlog.add(len);
                 self.tracker.queued(FlowId(id));
                 self.control.push(id, packet);
@@ -239,15 +245,14 @@ impl<P: Packet> DefaultMode<P> {
                 return;
             }
         }
-        let tcp = packet.header().tcp.as_ref();
-        let front = kind == PacketKind::Retransmission && tcp.is_some_and(|t| self.goes_first(id, t));
+        let front = kind == PacketKind::Retransmission && self.goes_first(id, at);
         let new_data =
             matches!(kind, PacketKind::New | PacketKind::Fin | PacketKind::Reordered | PacketKind::NotTcp);
         let slot = &mut self.flows[id as usize];
         if front {
-            self.packets.push_front(&mut slot.queue, packet, len.get(), new_data);
+            self.packets.push_front(&mut slot.queue, at, len.get(), new_data);
         } else {
-            self.packets.push_back(&mut slot.queue, packet, len.get(), new_data);
+            self.packets.push_back(&mut slot.queue, at, len.get(), new_data);
         }
         self.backlog.add(len);
         self.tracker.queued(FlowId(id));
@@ -258,121 +263,94 @@ impl<P: Packet> DefaultMode<P> {
         self.bound_memory(now, verdicts);
     }
 
-    fn note_departure(&mut self, now: Instant, id: u32, packet: &P, new_data: bool) {
-        let header = packet.header();
-        let wire = self.link.wire_len(header.len);
-        let held = |slot: &FlowState, max| slot.clamp.holds(max, u32::from(slot.segment));
-        let max_seq = self.tracker.flow(FlowId(id)).max_seq();
-        let slot = &mut self.flows[id as usize];
-        let first_data = slot.served == 0 && header.is_tcp_data();
-        if header.tcp.as_ref().is_none_or(|t| t.payload > 0) {
-            slot.served = slot.served.saturating_add(u32::try_from(header.len.get()).unwrap_or(u32::MAX));
-            slot.served_at = now;
-            self.turns.served(now, id);
-        }
-        let slot = &mut self.flows[id as usize];
-        if let Some(tcp) = header.tcp.as_ref() {
-            let end = tcp.seq_end();
-            // What nobody believes was sent (a segment far ahead) has not been served.
-            if end.at_or_before(max_seq) {
-                slot.served_end = Some(slot.served_end.map_or(end, |e| e.max(end)));
-            }
-            if tcp.payload > 0 {
-                if new_data {
-                    slot.departures.note(&mut slot.next_departure, tcp.seq, end, now);
-                    self.counters.goodput_bytes += Bytes(u64::from(tcp.payload));
-                }
-                if slot.queue.is_empty() && held(slot, max_seq) {
-                    slot.extra = slot.extra.saturating_add(1).min(64);
-                } else if slot.queue.packets() >= 3 {
-                    slot.extra = slot.extra.saturating_sub(1);
-                }
-            }
-        }
-        // What conntrack has put together leaves in pieces again.
-        let wire = wire.get().min(self.link.largest().get());
-        self.largest = wire.max(self.largest - self.largest / 1024);
-        if header.is_tcp_data() || header.tcp.is_none() {
-            self.set_mean_len(self.mean_len - (self.mean_len >> 4) + wire);
-        }
-        self.tracker.departed(now, FlowId(id), header);
-        if first_data && self.common.admission {
-            self.prove_user(id, packet);
+    /// A packet that asks for a connection, and may have to wait.
+    fn enqueue_request(&mut self, now: Instant, packet: P, verdicts: &mut Verdicts<P>) {
+        if let Some(packet) = self.request(now, SynDirection::Own, packet, verdicts) {
+            let at = self.packets.insert(packet);
+            self.admit(now, at, verdicts);
         }
     }
 
-    /// A packet that may be queued.
-    fn admit(&mut self, now: Instant, packet: P, verdicts: &mut Verdicts<P>) {
+    /// Packet `at` may be queued.
+    fn admit(&mut self, now: Instant, at: u32, verdicts: &mut Verdicts<P>) {
+        let header = self.packets.get(at).header();
         // The record and the state come from memory together, while other things are done.
-        let likely = self.tracker.likely(&packet.header().key);
+        let likely = self.tracker.likely(&header.key);
         if let Some(slot) = self.flows.get(likely.index()) {
             slot.prefetch();
         }
         self.turns.prefetch(likely.index());
         self.loss.arrival(now);
         self.tracker.tick(now);
-        let seen = self.tracker.forward_from(now, packet.header(), likely);
+        let seen = self.tracker.forward_from(now, header, likely);
         self.counters.evicted += u64::from(seen.evicted_in_use);
         let Some(flow) = seen.id else {
             // The table is full of flows with a backlog.
-            self.counters.drop_packet(packet, Reason::OverLimit, verdicts);
+            if let Some(packet) = self.packets.release(at) {
+                self.counters.drop_packet(packet, Reason::OverLimit, verdicts);
+            }
             return;
         };
         if seen.fresh || seen.restarted {
             self.flow_state(flow, seen.restarted && seen.kind == PacketKind::Syn);
         }
-        if let Some(tcp) = packet.header().tcp.as_ref() {
-            self.note_arrival(flow.0, tcp);
-            if seen.kind == PacketKind::Retransmission && self.is_superfluous(now, flow.0, tcp) {
-                self.counters.suppressed += 1;
-                verdicts.push(Verdict::Suppressed { packet });
-                return;
-            }
+        let header = self.packets.get(at).header();
+        if let Some(tcp) = header.tcp.as_ref() {
+            self.flows[flow.index()].note_arrival(tcp);
         }
-        if packet.header().key.proto == Proto::UDP
-            && self.is_useless_probe(now, flow, packet.header(), verdicts)
-        {
+        if self.is_of_no_use(now, flow, at, seen.kind, verdicts) {
             self.counters.suppressed += 1;
-            verdicts.push(Verdict::Suppressed { packet });
+            verdicts.extend(self.packets.release(at).map(|packet| Verdict::Suppressed { packet }));
             return;
         }
-        self.put(now, flow.0, packet, seen.kind, verdicts);
+        self.put(now, flow.0, at, seen.kind, verdicts);
+    }
+
+    /// Whether packet `at`, which has just come, need not be sent.
+    fn is_of_no_use(
+        &mut self,
+        now: Instant,
+        flow: FlowId,
+        at: u32,
+        kind: PacketKind,
+        verdicts: &mut Verdicts<P>,
+    ) -> bool {
+        let header = self.packets.get(at).header();
+        match header.tcp.as_ref() {
+            Some(tcp) if kind == PacketKind::Retransmission => {
+                let copy = *tcp;
+                self.is_superfluous(now, flow.0, &copy)
+            }
+            _ if header.key.proto == Proto::UDP => {
+                let header = *header;
+                self.is_useless_probe(now, flow, &header, verdicts)
+            }
+            _ => false,
+        }
     }
 }
 
 impl<P: Packet> Qdisc<P> for DefaultMode<P> {
     fn enqueue(&mut self, now: Instant, packet: P, verdicts: &mut Verdicts<P>) {
         self.counters.arrive(packet.len());
-        if !self.common.admission || !Admission::<P>::is_connection_request(packet.header()) {
-            self.admit(now, packet, verdicts);
-        } else if let Some(packet) = self.request(now, SynDirection::Own, packet, verdicts) {
-            self.admit(now, packet, verdicts);
+        if self.common.admission && Admission::<P>::is_connection_request(packet.header()) {
+            self.enqueue_request(now, packet, verdicts);
+        } else {
+            let at = self.packets.insert(packet);
+            self.admit(now, at, verdicts);
         }
     }
 
     fn dequeue(&mut self, now: Instant, verdicts: &mut Verdicts<P>) -> Option<P> {
-        if let Some((id, packet)) = self.control.pop() {
-            self.backlog.sub(packet.len());
-            self.tracker.unqueued(FlowId(id));
-            self.pay_for_control(now, &packet);
-            self.note_departure(now, id, &packet, false);
-            self.counters.send(packet.len());
-            return Some(packet);
+        if self.control.len() > 0 {
+            return self.send_control(now);
         }
         let id = self.next_flow(now)?;
         let slot = &self.flows[id as usize];
         slot.prefetch();
         self.tracker.prefetch(FlowId(id));
-        let (place, at) = (slot.place, slot.queue.head()?);
-        self.packets.prefetch(at);
-        let entry = self.take(id, at);
-        self.charge(now, id, place, signed(self.link.wire_len(entry.packet.len()).get()));
-        self.note_departure(now, id, &entry.packet, entry.new_data);
-        if entry.packet.header().key.proto == Proto::UDP {
-            self.quic_departed(now, id, entry.packet.header(), verdicts);
-        }
-        self.counters.send(entry.packet.len());
-        Some(entry.packet)
+        let at = slot.queue.head()?;
+        self.send(now, id, at, verdicts)
     }
 
     fn next_ready(&self, now: Instant) -> Option<Instant> {
@@ -393,14 +371,21 @@ impl<P: Packet> ReversePath<P> for DefaultMode<P> {
         Some(self.pass_back(now, packet, verdicts))
     }
 
+    fn behind_others(&mut self) {
+        self.tracker.behind_others();
+    }
+
     fn release(&mut self, now: Instant, verdicts: &mut Verdicts<P>) -> Option<P> {
         loop {
             let load = self.load(now);
             let mut decisions = Decisions { counters: &mut self.counters, verdicts };
             let released = self.admission.release(now, load, &mut decisions)?;
-            self.note_admission(now);
+            self.note_admission(now, self.admission.user(released.0, &released.1));
             match released {
-                (SynDirection::Own, packet) => self.admit(now, packet, verdicts),
+                (SynDirection::Own, packet) => {
+                    let at = self.packets.insert(packet);
+                    self.admit(now, at, verdicts);
+                }
                 (SynDirection::Reverse, packet) => return Some(self.pass_back(now, packet, verdicts)),
             }
         }

@@ -1,0 +1,158 @@
+//! How far those are who answer.
+//!
+//! Whoever answers from far is late without any queue. So the shortest round trip is kept for each host: a round trip
+//! is never shorter than the way, and what left while nothing was under way, or while the queue was let run empty, has
+//! measured it. Of a host that has done neither yet, it is what remains of its round trip when the wait is taken off
+//! that another one has shown with a packet that left at about the same time: both stood in the same queue.
+
+use std::collections::VecDeque;
+
+use narrows_units::{Duration, Instant};
+
+/// Hosts that are remembered, by hash: one that has another's place is as new.
+const HOSTS: usize = 1024;
+/// Answers after which a host's distance counts: a link may have paused for each of the first.
+const SURE: u8 = 5;
+/// Waits that are remembered.
+const WAITS: usize = 64;
+
+/// What is known of one.
+#[derive(Clone, Copy, Debug)]
+struct Host {
+    host: u64,
+    /// Its shortest round trip.
+    base: Duration,
+    /// Whether that was measured without a queue.
+    measured: bool,
+    /// The last time at which the queue was empty and it answered.
+    emptied: u32,
+    /// How often it has answered, up to [`SURE`].
+    answers: u8,
+}
+
+const NOBODY: Host = Host { host: 0, base: Duration::MAX, measured: false, emptied: 0, answers: 0 };
+
+/// What a packet's answer tells of its way.
+#[derive(Clone, Copy, Debug)]
+pub struct Answer {
+    /// Who answered, by hash.
+    pub host: u64,
+    /// How long it took.
+    pub rtt: Duration,
+    /// When the packet left.
+    pub at: Instant,
+    /// Nothing was under way when the packet left.
+    pub alone: bool,
+    /// The queue was let run empty before it left.
+    pub emptied: bool,
+}
+
+/// The distances of hosts.
+#[derive(Debug)]
+pub struct Distances {
+    hosts: Box<[Host]>,
+    /// How late hosts of known distance were, by when the packet had left, in that order.
+    waits: VecDeque<(Instant, Duration)>,
+    /// How often the queue was let run empty.
+    emptied: u32,
+}
+
+impl Distances {
+    /// Nobody has answered.
+    pub fn new() -> Self {
+        Self { hosts: vec![NOBODY; HOSTS].into(), waits: VecDeque::new(), emptied: 0 }
+    }
+
+    /// The queue is let run empty once more: what is measured now counts, whatever was known before.
+    pub const fn empties(&mut self) {
+        self.emptied = self.emptied.wrapping_add(1);
+    }
+
+    /// The wait of a packet that left within `near` of this time.
+    fn wait(&self, at: Instant, near: Duration) -> Option<Duration> {
+        let apart = |other: Instant| at.since(other).max(other.since(at));
+        let nearest = self.waits.iter().min_by_key(|wait| apart(wait.0))?;
+        (apart(nearest.0) <= near).then_some(nearest.1)
+    }
+
+    /// The shortest round trip of who answers, with what the answer tells; `None` if it is not known yet. Packets that
+    /// left within `near` of each other have waited alike.
+    pub fn learn(&mut self, answer: Answer, near: Duration) -> Option<Duration> {
+        let Answer { host, rtt, at, .. } = answer;
+        let wait = self.wait(at, near);
+        let place = host as usize % HOSTS;
+        let known = &mut self.hosts[place];
+        if known.host != host {
+            *known = Host { host, emptied: self.emptied.wrapping_sub(1), ..NOBODY };
+        }
+        if answer.emptied && known.emptied != self.emptied {
+            (known.base, known.measured, known.emptied) = (rtt, true, self.emptied);
+        } else if answer.alone && !known.measured {
+            (known.base, known.measured) = (rtt, true);
+        } else if !known.measured
+            && let Some(wait) = wait
+        {
+            known.base = known.base.min(rtt.saturating_sub(wait));
+        } else if known.base < Duration::MAX || known.measured {
+            known.base = known.base.min(rtt);
+        }
+        if known.measured && self.waits.back().is_none_or(|last| at >= last.0 + near / 4) {
+            if self.waits.len() == WAITS {
+                self.waits.pop_front();
+            }
+            self.waits.push_back((at, rtt.saturating_sub(known.base)));
+        }
+        known.answers = SURE.min(known.answers + 1);
+        (known.base < Duration::MAX && known.answers == SURE).then_some(known.base)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn ms(n: u64) -> Duration {
+        Duration::from_millis(n)
+    }
+
+    /// `host` answers after `rtt` to what left at `left`.
+    fn answer(host: u64, left: u64, rtt: u64) -> Answer {
+        Answer { host, at: Instant::ZERO + ms(left), rtt: ms(rtt), alone: false, emptied: false }
+    }
+
+    #[test]
+    fn who_is_far_is_not_late() {
+        let mut d = Distances::new();
+        let mut learn = |answer| d.learn(answer, ms(20));
+        // The first two left alone: 20 ms and 150 ms are their ways.
+        for n in 0..4 {
+            assert_eq!(learn(Answer { alone: true, ..answer(1, n, 20) }), None, "not often enough");
+            assert_eq!(learn(Answer { alone: true, ..answer(2, 100 + n, 150) }), None);
+        }
+        assert_eq!(learn(Answer { alone: true, ..answer(1, 200, 20) }), Some(ms(20)));
+        assert_eq!(learn(answer(2, 210, 160)), Some(ms(150)));
+        // Behind 40 ms of queue each is as near as before.
+        assert_eq!(learn(answer(1, 300, 60)), Some(ms(20)));
+        assert_eq!(learn(answer(2, 310, 190)), Some(ms(150)));
+        // A third one that stood in the same queue: 100 ms less those 40 ms.
+        let third: Vec<_> = (0..5).map(|_| learn(answer(3, 315, 100))).collect();
+        assert_eq!(third, [None, None, None, None, Some(ms(60))]);
+        // A fourth with whom nobody left is not known; nor is what it says worth anything to a fifth.
+        assert!((0..9).all(|_| learn(answer(4, 400, 100)).is_none()));
+        assert!((0..9).all(|_| learn(answer(5, 400, 100)).is_none()));
+    }
+
+    #[test]
+    fn a_way_that_has_become_longer_shows_when_the_queue_is_empty() {
+        let mut d = Distances::new();
+        let alone = |left, rtt| Answer { alone: true, ..answer(1, left, rtt) };
+        (0..4).for_each(|_| assert_eq!(d.learn(alone(0, 30), ms(20)), None));
+        assert_eq!(d.learn(alone(0, 20), ms(20)), Some(ms(20)));
+        assert_eq!(d.learn(alone(100, 90), ms(20)), Some(ms(20)), "the shortest counts");
+        d.empties();
+        let empty = |left, rtt| Answer { emptied: true, ..answer(1, left, rtt) };
+        assert_eq!(d.learn(empty(200, 90), ms(20)), Some(ms(90)));
+        assert_eq!(d.learn(empty(300, 80), ms(20)), Some(ms(80)));
+        assert_eq!(d.learn(empty(400, 85), ms(20)), Some(ms(80)));
+    }
+}

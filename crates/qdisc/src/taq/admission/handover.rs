@@ -1,0 +1,85 @@
+//! Who is admitted and who waits, for another process that takes this one's place.
+
+use std::collections::VecDeque;
+
+use narrows_units::{Duration, Instant};
+use narrows_users::User;
+use serde::{Deserialize, Serialize};
+
+use super::{Admission, Member, RECENT};
+use crate::Packet;
+use crate::taq::pools::List;
+
+/// The lists in the order in which they are told.
+const LISTS: [List; 3] = [List::Waiting, List::Unproven, List::Proven];
+
+#[derive(Debug, Serialize, Deserialize)]
+struct KnownPool {
+    user: User,
+    since: Instant,
+    seen: Instant,
+    granted: bool,
+    proven: bool,
+    ticket: u64,
+}
+
+/// All that is known but for the packets that are held.
+#[derive(Debug, Serialize, Deserialize)]
+pub struct Known {
+    pools: [Vec<KnownPool>; 3],
+    last_admission: Option<Instant>,
+    awaited: bool,
+    admissions: u64,
+    waits: VecDeque<Duration>,
+    grants: VecDeque<Instant>,
+    tickets: u64,
+}
+
+impl<P: Packet> Admission<P> {
+    /// What another one may go on with.
+    #[must_use]
+    pub fn known(&self) -> Known {
+        let list = |list| {
+            let pools = self.pools.iter(list).map(|pool| KnownPool {
+                user: pool.user,
+                since: pool.since,
+                seen: pool.seen,
+                granted: pool.data.granted,
+                proven: pool.data.proven,
+                ticket: pool.data.ticket,
+            });
+            pools.collect()
+        };
+        Known {
+            pools: LISTS.map(list),
+            last_admission: self.last_admission,
+            awaited: self.awaited,
+            admissions: self.admissions,
+            waits: self.waits.clone(),
+            grants: self.grants.clone(),
+            tickets: self.tickets,
+        }
+    }
+
+    /// Goes on with it, as far as there is room; for one that knows nobody yet.
+    pub fn learn(&mut self, known: Known) {
+        for (list, pools) in LISTS.into_iter().zip(known.pools) {
+            for pool in pools {
+                if self.pools.is_full() || self.pools.find(pool.user).is_some() {
+                    continue;
+                }
+                let id = self.pools.insert(pool.since, pool.user, list);
+                if let Some(record) = self.pools.get_mut(id) {
+                    record.seen = pool.seen;
+                    let KnownPool { granted, proven, ticket, .. } = pool;
+                    record.data = Member { held: Vec::new(), granted, proven, ticket };
+                }
+            }
+        }
+        (self.last_admission, self.awaited) = (known.last_admission, known.awaited);
+        (self.admissions, self.tickets) = (known.admissions, known.tickets.max(self.tickets));
+        (self.waits, self.grants) = (known.waits, known.grants);
+        self.waits.truncate(RECENT);
+        self.grants.truncate(RECENT);
+    }
+}
