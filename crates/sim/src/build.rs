@@ -4,14 +4,20 @@
 use core::ops::Range;
 
 use narrows_qdisc::{ShaperConfig, Side};
-use narrows_scenario::{Discipline, Link as LinkSetting, Scenario, Traffic, Transport};
+use narrows_scenario::{
+    Discipline, Link as LinkSetting, Scenario, Service, Shaping, Topology, Traffic, Transport,
+};
 use narrows_tcp::{Config, Handshake};
-use narrows_units::Instant;
+use narrows_units::{Instant, Rate};
 
 use crate::connection::HostConfig;
 use crate::edge::Edges;
+use crate::link::Changing;
 use crate::loss::Loss;
-use crate::network::{LinkPlan, Network, QueuePlan};
+use crate::network::{LinkPlan, Network, QueuePlan, ShaperPlan};
+use crate::shaped::{Autorate, Rule, Shaped};
+use crate::timetable::Timetable;
+use crate::usage::Usage;
 use crate::world::World;
 
 /// Which hosts of the world a group of the scenario has become.
@@ -68,6 +74,7 @@ pub(crate) fn build(scenario: &Scenario, seed: u64) -> Result<(World, Groups, Tr
             net.pair(number(at), number(back));
         }
     }
+    add_rules(&mut net, scenario)?;
     let groups = add_hosts(&mut net, scenario, seed);
     net.settle();
     check_routes(&net, scenario)?;
@@ -81,12 +88,15 @@ pub(crate) fn build(scenario: &Scenario, seed: u64) -> Result<(World, Groups, Tr
     let mut configs: Vec<HostConfig> = Vec::new();
     let mut config = |tcp: &Config, t: &Traffic| {
         let quic = (t.transport == Transport::Quic).then_some(&t.quic);
-        let opaque = t.opaque || quic.is_some();
-        let same = |c: &HostConfig| c.tcp == *tcp && c.opaque == opaque && c.quic.as_deref() == quic;
+        let tfrc = t.transport == Transport::Tfrc;
+        let opaque = t.opaque || quic.is_some() || tfrc;
+        let same = |c: &HostConfig| {
+            c.tcp == *tcp && c.opaque == opaque && c.quic.as_deref() == quic && c.tfrc == tfrc
+        };
         let at = configs.iter().position(same).unwrap_or_else(|| {
             let options_count = tcp.handshake != Handshake::SynIsPacketZero;
             let quic = quic.map(|c| Box::new(*c));
-            configs.push(HostConfig { tcp: *tcp, options_count, opaque, quic });
+            configs.push(HostConfig { tcp: *tcp, options_count, opaque, quic, tfrc });
             configs.len() - 1
         });
         u16::try_from(at).expect("as many settings as entries of traffic, twice")
@@ -169,7 +179,59 @@ fn add_link(
         discipline: Some(discipline),
         loss: Loss::new(link.loss, link.drop.clone(), instants, derive(seed, purpose)),
         seed: derive(seed, purpose + 1),
+        changing: Timetable::new(&link.service).map(|timetable| {
+            let usage = Usage::new(&timetable, Instant::ZERO + scenario.duration);
+            Changing { timetable, usage }
+        }),
+        shaper: shaper(scenario, link)?,
     });
+    Ok(())
+}
+
+/// The link whose rate changes and before which `link` stands: the only one that goes on from where it ends.
+fn behind<'a>(topology: &'a Topology, link: &LinkSetting) -> Option<(usize, &'a LinkSetting)> {
+    let mut on = topology.links.iter().enumerate().filter(|(_, l)| l.from == link.to && l.to != link.from);
+    let only = on.next().filter(|_| on.next().is_none());
+    only.filter(|(_, l)| l.service != Service::Constant)
+}
+
+/// Who shapes what enters a link.
+fn shaper<'a>(scenario: &Scenario, link: &'a LinkSetting) -> Result<ShaperPlan<'a>, BuildError> {
+    let follows = || {
+        behind(&scenario.topology, link).map(|(_, l)| l).ok_or_else(|| {
+            BuildError(format!(
+                "link '{}': shaper = '{}' is about the one link behind it, which needs a trace or rates",
+                link.name, link.shaping
+            ))
+        })
+    };
+    Ok(match &link.shaping {
+        Shaping::None => ShaperPlan::None,
+        Shaping::Static(rate) => ShaperPlan::At(*rate),
+        Shaping::Mean(hundredths) => {
+            ShaperPlan::At(Rate::from_bps(follows()?.rate.as_bps() * u64::from(*hundredths) / 100))
+        }
+        Shaping::Known | Shaping::Autorate => ShaperPlan::At(follows()?.rate),
+        Shaping::Auto(config) => ShaperPlan::Follow(config),
+    })
+}
+
+/// Joins boxes with the links behind them, and sets the rules of shapers that are told their rates.
+fn add_rules(net: &mut Network, scenario: &Scenario) -> Result<(), BuildError> {
+    for (at, (link, users)) in scenario.topology.links.iter().zip(sides(scenario)).enumerate() {
+        let Some((next, modem)) = behind(&scenario.topology, link) else { continue };
+        net.feed(number(at), number(next));
+        let rule = match &link.shaping {
+            Shaping::Known => Rule::Known,
+            Shaping::Autorate => Rule::Autorate(Box::new(Autorate::new(modem.rate))),
+            _ => continue,
+        };
+        let Discipline::Ours(spec) = &link.discipline else {
+            return Err(BuildError(format!("link '{}': a shaper takes one of our disciplines", link.name)));
+        };
+        let config = ShaperConfig { rate: modem.rate, users, ..link.shaper(scenario.mtu) };
+        net.set_rule(Shaped { link: number(at), behind: number(next), spec: spec.clone(), config, rule });
+    }
     Ok(())
 }
 

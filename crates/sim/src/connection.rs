@@ -9,6 +9,7 @@ use crate::network::Network;
 use crate::packet::{Label, NO_END, PayloadKind, Sealed};
 use crate::probe::Probes;
 use crate::quic::QuicEnds;
+use crate::tfrc::TfrcEnds;
 
 /// The end that sends the data, and the end that takes it.
 pub(crate) const DATA: usize = 0;
@@ -24,6 +25,60 @@ pub(crate) struct HostConfig {
     pub(crate) opaque: bool,
     /// QUIC, where that carries the data in TCP's place.
     pub(crate) quic: Option<Box<narrows_quic::Config>>,
+    /// Whether TFRC does.
+    pub(crate) tfrc: bool,
+}
+
+/// Both ends of a connection that is not TCP's.
+#[derive(Debug)]
+#[expect(clippy::large_enum_variant, reason = "always in a box, one pointer in every connection of TCP")]
+pub(crate) enum OtherEnds {
+    Quic(QuicEnds),
+    Tfrc(TfrcEnds),
+}
+
+impl OtherEnds {
+    /// The ends that hosts with these settings have, unless it is TCP.
+    pub(crate) fn new(config: &HostConfig, receiver_opens: bool) -> Option<Box<Self>> {
+        if config.tfrc {
+            return Some(Box::new(Self::Tfrc(TfrcEnds::new(config.tcp.mss))));
+        }
+        config.quic.as_ref().map(|quic| Box::new(Self::Quic(QuicEnds::new(quic, receiver_opens))))
+    }
+
+    fn wake_at(&self, end: usize) -> Instant {
+        match self {
+            Self::Quic(quic) => quic.wake_at[end],
+            Self::Tfrc(tfrc) => tfrc.wake_at(end),
+        }
+    }
+
+    fn counters(&self, end: usize) -> EndpointCounters {
+        match self {
+            Self::Quic(quic) => quic.counters(end),
+            Self::Tfrc(tfrc) => tfrc.counters(end),
+        }
+    }
+
+    fn windows(&self) -> (f64, f64) {
+        match self {
+            Self::Quic(quic) => quic.windows(),
+            Self::Tfrc(tfrc) => tfrc.windows(),
+        }
+    }
+
+    pub(crate) fn quic(&mut self) -> Option<&mut QuicEnds> {
+        if let Self::Quic(quic) = self { Some(quic) } else { None }
+    }
+
+    pub(crate) fn tfrc(&mut self) -> Option<&mut TfrcEnds> {
+        if let Self::Tfrc(tfrc) = self { Some(tfrc) } else { None }
+    }
+
+    /// What QUIC's data end believes of losses.
+    pub(crate) fn spurious(&self) -> Option<[u64; 3]> {
+        if let Self::Quic(quic) = self { Some(quic.spurious()) } else { None }
+    }
 }
 
 /// An instant that may not have come: half as long as an `Option<Instant>`.
@@ -159,7 +214,7 @@ pub(crate) struct Connection {
     pub(crate) class: u16,
     /// What packets of each end begin with.
     pub(crate) labels: [Label; 2],
-    /// Both ends; where QUIC carries the data they do nothing.
+    /// Both ends; where not TCP carries the data they do nothing.
     pub(crate) ends: [Endpoint; 2],
     pub(crate) stats: FlowStats,
     /// Bytes before the object, which are not part of its size.
@@ -169,8 +224,8 @@ pub(crate) struct Connection {
     pub(crate) tag: u32,
     /// Whose it is: users are numbered through all classes.
     pub(crate) user: u32,
-    /// Both ends where QUIC carries the data.
-    pub(crate) quic: Option<Box<QuicEnds>>,
+    /// Both ends where not TCP carries the data.
+    pub(crate) other: Option<Box<OtherEnds>>,
 }
 
 impl Connection {
@@ -188,19 +243,25 @@ impl Connection {
 
     /// What an end has counted.
     pub(crate) fn counters(&self, end: usize) -> EndpointCounters {
-        self.quic.as_ref().map_or_else(|| *self.ends[end].counters(), |quic| quic.counters(end))
+        self.other.as_ref().map_or_else(|| *self.ends[end].counters(), |other| other.counters(end))
     }
 
     /// Window and slow start threshold of the data end, packets.
     pub(crate) fn windows(&self) -> (f64, f64) {
         let end = &self.ends[DATA];
-        self.quic.as_ref().map_or_else(|| (end.cwnd(), end.ssthresh()), |quic| quic.windows())
+        self.other.as_ref().map_or_else(|| (end.cwnd(), end.ssthresh()), |other| other.windows())
+    }
+
+    /// When an end wants to be woken.
+    #[inline]
+    pub(crate) fn wake_at(&self, end: usize) -> Instant {
+        self.other.as_ref().map_or_else(|| self.ends[end].wake_at(), |other| other.wake_at(end))
     }
 
     /// Sees to it that one end of this connection, which has `place`, is woken when it wants to be.
     #[inline]
     pub(crate) fn ask_to_be_woken(&mut self, place: u32, end: usize, net: &mut Network) {
-        let at = self.quic.as_ref().map_or_else(|| self.ends[end].wake_at(), |quic| quic.wake_at[end]);
+        let at = self.wake_at(end);
         if self.timers[end].need(at.max(net.now)) {
             net.wake(at.max(net.now), place * 2 + end as u32);
         }
@@ -279,10 +340,15 @@ impl Port<'_> {
                 self.stats.acked += bytes;
                 true
             }
-            TcpEvent::RttSample(_)
-            | TcpEvent::FastRetransmit
-            | TcpEvent::Recovered
-            | TcpEvent::EcnReduced => true,
+            TcpEvent::FastRetransmit | TcpEvent::TailProbe => {
+                self.probes.repairs.note(self.net.now, self.label, event);
+                true
+            }
+            TcpEvent::Timeout { .. } => {
+                self.probes.repairs.note(self.net.now, self.label, event);
+                false
+            }
+            TcpEvent::RttSample(_) | TcpEvent::Recovered | TcpEvent::EcnReduced => true,
             _ => false,
         }
     }

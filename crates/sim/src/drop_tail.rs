@@ -102,6 +102,16 @@ impl DropTail {
         Some((begins, ends))
     }
 
+    /// When the sending of a packet would begin that comes `now`; `None` if it is dropped.
+    pub(crate) fn begins(&self, now: Instant, len: Bytes) -> Option<Instant> {
+        self.limit.admits(self.backlog, len).then(|| self.full_until.max(now))
+    }
+
+    /// When the sending of the last packet ends that was taken.
+    pub(crate) fn full_until(&self) -> Instant {
+        self.full_until
+    }
+
     /// What waits, at the instant up to which all has passed.
     pub(crate) fn backlog(&self) -> Backlog {
         self.backlog

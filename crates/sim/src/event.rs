@@ -23,6 +23,8 @@ pub(crate) enum Event {
     App(u32),
     /// Probes look at the world.
     Probe(u32),
+    /// The rate of a shaper may change.
+    Shape(u32),
 }
 
 /// An event, when it happens, and since when that is so. Of events that agree in both, the one put in first comes

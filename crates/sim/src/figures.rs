@@ -28,6 +28,13 @@ const NAMES: &[&str] = &[
     "admission_wait_{p50,p99}_s",
     "utilisation_{LINK}",
     "loss_{LINK}",
+    "believed_kbps_{LINK}",
+    "used_of_{demand,capacity}_{LINK}",
+    "modem_{LINK}_{p50,p95,p99}_s",
+    "modem_beyond_{LINK}_p95_s",
+    "outages_{LINK}",
+    "recovery_{LINK}_{p95,max}_s",
+    "recoveries_slow_{LINK}",
     "throughput_peak_{LINK}_kbps",
     // Flows without end
     "jain_{SLICE}",

@@ -21,9 +21,13 @@ mod quic;
 pub mod replay;
 mod results;
 mod run;
+mod shaped;
 mod srpt;
 mod statistics;
 mod tap;
+mod tfrc;
+mod timetable;
+mod usage;
 mod world;
 
 pub use build::BuildError;

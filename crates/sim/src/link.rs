@@ -12,6 +12,8 @@ use crate::event::{Event, EventQueue};
 use crate::loss::Loss;
 use crate::packet::{PayloadKind, Pkt};
 use crate::tap::{Tap, Waits};
+use crate::timetable::Timetable;
+use crate::usage::Usage;
 
 /// What a link did since the beginning, and since counting began.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -141,6 +143,17 @@ pub(crate) struct SimLink {
     pub(crate) counters: LinkCounters,
     /// How long packets from the discipline have kept it busy, the present one to its end.
     pub(crate) busy: Duration,
+    /// When it sends, if its rate changes, and what it could have carried.
+    pub(crate) changing: Option<Box<Changing>>,
+    /// The link whose rate changes before which this one's queue stands.
+    pub(crate) feeds: Option<u32>,
+}
+
+/// What a link has whose rate changes.
+#[derive(Debug)]
+pub(crate) struct Changing {
+    pub(crate) timetable: Timetable,
+    pub(crate) usage: Usage,
 }
 
 impl SimLink {
@@ -159,6 +172,8 @@ impl SimLink {
             fused: false,
             counters: LinkCounters::default(),
             busy: Duration::ZERO,
+            changing: None,
+            feeds: None,
         }
     }
 
@@ -178,7 +193,10 @@ impl SimLink {
             return at;
         }
         let start = at.max(self.free_at);
-        self.free_at = start + self.time_to_send(len);
+        self.free_at = match &mut self.changing {
+            Some(changing) => changing.timetable.send(start, len),
+            None => start + self.time_to_send(len),
+        };
         self.free_at
     }
 
@@ -193,7 +211,10 @@ impl SimLink {
         kind: PayloadKind,
     ) -> Option<(Instant, Instant)> {
         self.catch_up(now, since);
-        let time = self.time_to_send(len);
+        let time = match &mut self.changing {
+            Some(changing) => changing.take(now, len, self.tail.as_ref()?)?,
+            None => self.time_to_send(len),
+        };
         let tail = self.tail.as_mut()?;
         let sending = tail.take(now, len, kind, time)?;
         if tail.backlog().packets == 0 {
@@ -229,6 +250,15 @@ impl SimLink {
         }
     }
 
+    /// Whether what comes now waits behind others.
+    pub(crate) fn makes_wait(&self, now: Instant) -> bool {
+        match (&self.tail, &self.queue) {
+            (Some(tail), _) => tail.busy_until() > now,
+            (_, Some(queue)) => queue.discipline.backlog().packets > 0,
+            _ => false,
+        }
+    }
+
     /// Until when it sends what it has begun to send.
     pub(crate) fn busy_until(&self) -> Instant {
         match (&self.tail, &self.queue) {
@@ -254,6 +284,31 @@ impl SimLink {
             tap.capture(id, sent, packet);
         }
         false
+    }
+}
+
+impl Changing {
+    /// How long the sending of a packet takes that comes `now` to a drop-tail queue; `None` if it is dropped.
+    fn take(&mut self, now: Instant, len: Bytes, tail: &DropTail) -> Option<Duration> {
+        let begins = tail.begins(now, len)?;
+        let sent = self.timetable.send(begins, len);
+        self.usage.takes((now, now), (sent, len), tail.full_until(), &self.timetable);
+        Some(sent.since(begins))
+    }
+
+    /// How long the sending of a packet takes that leaves a queue `now`, to which it came at `queued`. Until
+    /// `idle_from`
+    /// the link was busy.
+    pub(crate) fn transmit(
+        &mut self,
+        queued: Instant,
+        now: Instant,
+        len: Bytes,
+        idle_from: Instant,
+    ) -> Duration {
+        let sent = self.timetable.send(now, len);
+        self.usage.takes((queued, now), (sent, len), idle_from, &self.timetable);
+        sent.since(now)
     }
 }
 

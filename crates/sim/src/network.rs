@@ -4,19 +4,22 @@
 //! packets from one place only, and those in order, it can be told of a packet before the packet is there: such links
 //! cost no events of their own (`fused`).
 
+mod changing;
 mod routes;
 mod service;
 #[cfg(test)]
 mod tests;
 
+use narrows_qdisc::follow::FollowConfig;
 use narrows_qdisc::{Fifo, Packet as _, Reason, ShaperConfig, Spec, Verdicts};
 use narrows_units::{Bytes, Duration, Instant, Rate};
 
 use crate::drop_tail::DropTail;
 use crate::event::{Event, EventQueue};
-use crate::link::{Access, Bottleneck, SimLink};
+use crate::link::{Access, Bottleneck, Changing, SimLink};
 use crate::loss::Loss;
 use crate::packet::{DATAGRAM, PacketPool, Pkt};
+use crate::shaped::Shaped;
 use crate::srpt::Srpt;
 use crate::tap::Tap;
 
@@ -56,6 +59,17 @@ pub(crate) enum QueuePlan<'a> {
     Srpt,
 }
 
+/// Who shapes what enters a link.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) enum ShaperPlan<'a> {
+    #[default]
+    None,
+    /// At a rate, which may change.
+    At(Rate),
+    /// At one that is found out.
+    Follow(&'a FollowConfig),
+}
+
 /// A link between nodes, as it is to be built.
 #[derive(Default)]
 pub(crate) struct LinkPlan<'a> {
@@ -69,6 +83,10 @@ pub(crate) struct LinkPlan<'a> {
     pub(crate) loss: Option<Loss>,
     /// For the discipline's hashing and tie-breaks.
     pub(crate) seed: u64,
+    /// When it sends, if its rate changes.
+    pub(crate) changing: Option<Changing>,
+    /// Who shapes what enters it.
+    pub(crate) shaper: ShaperPlan<'a>,
 }
 
 /// A link between two nodes.
@@ -94,6 +112,8 @@ pub(crate) struct Network {
     routes: Vec<Box<[u32]>>,
     verdicts: Verdicts<Pkt>,
     rng: fastrand::Rng,
+    /// Shapers that are told their rates.
+    shaped: Vec<Shaped>,
 }
 
 impl Network {
@@ -111,6 +131,7 @@ impl Network {
             routes: Vec::new(),
             verdicts: Vec::new(),
             rng: fastrand::Rng::with_seed(seed),
+            shaped: Vec::new(),
         }
     }
 
@@ -122,7 +143,12 @@ impl Network {
     pub(crate) fn add_link(&mut self, plan: LinkPlan<'_>) -> u32 {
         let mut link = SimLink::new(plan.shape, plan.delay);
         link.loss = plan.loss.map(Box::new);
+        link.changing = plan.changing.map(Box::new);
         match (plan.discipline, plan.shape) {
+            (Some(QueuePlan::Ours(spec)), Some(shape)) if !matches!(plan.shaper, ShaperPlan::None) => {
+                let discipline = changing::behind_a_shaper(spec, &shape, plan.shaper, plan.seed);
+                link.queue = Some(Box::new(Bottleneck::new(discipline)));
+            }
             (Some(QueuePlan::Ours(Spec::Fifo(limit))), Some(_)) if link.loss.is_none() => {
                 link.tail = Some(DropTail::new(*limit));
             }
@@ -289,8 +315,13 @@ impl Network {
     /// Shows a packet to the discipline of the other direction.
     fn show(&mut self, id: u32, mut packet: Pkt) -> Option<Pkt> {
         packet.0.address();
-        let reverse = self.links[id as usize].reverse.expect("only one of a pair is watched");
+        let link = &self.links[id as usize];
+        let waits = link.makes_wait(self.now);
+        let reverse = link.reverse.expect("only one of a pair is watched");
         let queue = self.links[reverse as usize].queue.as_mut().expect("only a discipline watches");
+        if waits {
+            queue.reverse_path().behind_others();
+        }
         let passed = queue.reverse_path().reverse(self.now, packet, &mut self.verdicts);
         self.apply_verdicts(id);
         self.schedule(reverse);
@@ -334,6 +365,9 @@ impl Network {
         if !self.verdicts.is_empty() {
             self.apply_verdicts(id);
         }
+        if self.links[id as usize].feeds.is_some() {
+            self.note_waiting(id);
+        }
     }
 
     /// A discipline has taken something: it is served if its link is idle, else when that is free.
@@ -369,6 +403,9 @@ impl Network {
         if let Some(packet) = next {
             self.transmit(id, packet);
         }
+        if self.links[id as usize].feeds.is_some() {
+            self.note_waiting(id);
+        }
         if !self.verdicts.is_empty() {
             self.apply_verdicts(id);
         }
@@ -380,7 +417,12 @@ impl Network {
     #[inline]
     fn transmit(&mut self, id: u32, mut packet: Pkt) {
         let link = &mut self.links[id as usize];
-        let time = link.time_to_send(packet.len());
+        let time = match (&mut link.changing, &link.queue) {
+            (Some(changing), Some(queue)) => {
+                changing.transmit(packet.0.queued, self.now, packet.len(), queue.busy_until)
+            }
+            _ => link.time_to_send(packet.len()),
+        };
         link.busy += time;
         let sent = self.now + time;
         let at = sent + link.delay;

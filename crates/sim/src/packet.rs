@@ -6,6 +6,8 @@ use core::net::{IpAddr, Ipv6Addr};
 use narrows_units::{Dscp, Ecn, Instant};
 use narrows_wire::{FlowKey, Header, Proto, TcpHeader};
 
+use crate::tfrc::TfrcPacket;
+
 /// Whose a packet is and how it goes. All that one end of a connection sends begins with the same.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Label {
@@ -123,6 +125,7 @@ pub(crate) const DATAGRAM: u8 = 2;
 pub(crate) enum Sealed {
     Tcp(TcpHeader),
     Quic(narrows_quic::Datagram),
+    Tfrc(TfrcPacket),
 }
 
 /// A boxed packet, as disciplines see it.

@@ -9,6 +9,7 @@ mod epochs;
 mod flows;
 mod links;
 mod plan;
+mod repairs;
 mod report;
 mod series;
 mod shares;
@@ -37,6 +38,7 @@ use epochs::Epochs;
 use flows::Flows;
 use links::LinkProbe;
 use plan::ProbePlan;
+use repairs::Repairs;
 use report::{MAX, P50, P99, Tables, integers, share};
 use series::Samples;
 use shares::Shares;
@@ -100,6 +102,8 @@ pub(crate) struct Probes {
     delivered_before: u64,
     /// Payload that came to takers, what they had already included, and how much of it when counting began.
     pub(crate) arrived: u64,
+    /// What senders sent again, one by one, if that is wanted.
+    pub(crate) repairs: Repairs,
     arrived_before: u64,
     /// Expiries of data senders' timers by the factor's logarithm.
     backoffs: [u64; BACKOFFS],
@@ -225,6 +229,7 @@ impl World {
         if plan.bursts {
             self.net.tap.tell_segments(plan.mss);
         }
+        self.probes.repairs.on = plan.repairs;
         let (epochs, samples) = (plan.epoch.is_some(), !plan.series.is_empty());
         self.probes.plan = plan;
         if samples {
@@ -341,6 +346,7 @@ pub(crate) fn finish(world: World) -> Results {
         probes.epochs.report(length, &mut out);
     }
     probes.bursts.report(&mut out);
+    probes.repairs.report(&mut out);
     probes.samples.report(&plan, &mut out);
     probes.shares.report(&probes.users, plan.slice, now.since(plan.warmup), &mut out);
     if !edges.is_empty() {

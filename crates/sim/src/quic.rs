@@ -193,7 +193,10 @@ fn work_on(
     work: impl FnOnce(&mut Endpoint, &Config, Instant, &mut Port<'_>),
 ) {
     let config = configs[usize::from(connection.config[end])].quic.as_deref();
-    let (Some(quic), Some(config)) = (connection.quic.as_deref_mut(), config) else { return };
+    let (Some(quic), Some(config)) = (connection.other.as_deref_mut().and_then(|other| other.quic()), config)
+    else {
+        return;
+    };
     let label = &connection.labels[end];
     let split = if end == DATA { edges.of(label.flow) } else { None };
     let served = connection.stats.delivered_at != OptionalInstant::NEVER;

@@ -52,6 +52,30 @@ fn wasted_is_what_takers_had_already() {
     assert_eq!(wasted("2, 3, 4, 5, 6"), 0.5);
 }
 
+/// On links so thin that connections fail and are tried again, before the warm-up ends and after.
+#[test]
+fn nobody_stalls_for_longer_than_is_counted() {
+    let mut random = fastrand::Rng::with_seed(5);
+    for case in 0..24 {
+        let warmup = random.u32(20..200);
+        let counted = random.u32(60..200);
+        let discipline = ["fifo:26", "red:30", "taq", "fq_codel:40"][case % 4];
+        let kind = ["kind = \"long\", flows", "kind = \"objects\", users"][case / 4 % 2];
+        let text = format!(
+            "name = \"t\"\nrate = \"{}kbit\"\nrtt = \"600ms\"\nduration = \"{}s\"\nwarmup = \"{warmup}s\"\n\
+             discipline = \"{discipline}\"\nseeds = [{case}]\ntraffic = [{{ {kind} = {} }}]\n",
+            random.u32(64..512),
+            warmup + counted,
+            random.u32(50..200),
+        );
+        for (name, value) in run(&text) {
+            if name.starts_with("flow_stall") || name.starts_with("user_stall") && name.ends_with("_s") {
+                assert!(value <= f64::from(counted), "{name} = {value}: {text}");
+            }
+        }
+    }
+}
+
 /// Twenty flows under the clamp, and how long the median packet waits on 300 kbit/s. Receivers of 60 kB, 3 and 32 MB
 /// announce window scales of 0, 6 and 10. Beyond 0 a flow may have a packet or two more, for the sake of whole units:
 /// four of 500 B of each take 1.1 s.
@@ -115,4 +139,18 @@ fn an_object_over_quic() {
         "{s:?}"
     );
     assert!((0.28..=0.30).contains(&s["object_p50_s"]), "{s:?}");
+}
+
+/// One flow of TFRC over a link that loses at random sends what the equation says of the events it saw (RFC 5348,
+/// section 3.1): at 1 % and 100 ms, 112 packets a second, where a loss is mostly an event of its own.
+#[test]
+fn a_flow_of_tfrc_keeps_to_the_equation() {
+    let text = "name = \"t\"\nduration = \"1000s\"\nwarmup = \"100s\"\njitter = \"0s\"\nrate = \"100mbit\"\n\
+                rtt = \"100ms\"\nmtu = 500\noverhead = 0\ndiscipline = \"fifo:1000\"\n\
+                loss = 0.01\n[tcp]\npreset = \"ns2\"\n[[traffic]]\nkind = \"long\"\nflows = 1\n\
+                transport = \"tfrc\"\n";
+    let s = run(text);
+    let packets = s["goodput_kbps"] * 1000.0 / 8.0 / 460.0;
+    assert!((85.0..=125.0).contains(&packets), "{packets}: {s:?}");
+    assert_eq!(s["timeouts"], 0.0, "{s:?}");
 }

@@ -9,14 +9,14 @@ use narrows_units::{Dscp, Instant, SeqNum};
 
 use crate::app::App;
 use crate::connection::{
-    Connection, DATA, FlowStats, HostConfig, OptionalInstant, RECEIVER, SERVICE, Timers,
+    Connection, DATA, FlowStats, HostConfig, OptionalInstant, OtherEnds, RECEIVER, SERVICE, Timers,
 };
 use crate::edge::Edges;
 use crate::event::Event;
 use crate::network::{Host, Network};
 use crate::packet::{Label, OPAQUE_PORT, PayloadKind};
 use crate::probe::Probes;
-use crate::quic::{Ask, QuicEnds};
+use crate::quic::Ask;
 
 /// What an application wants carried.
 #[derive(Clone, Copy, Debug)]
@@ -162,6 +162,7 @@ impl World {
                 self.with_app(app, |a, world| a.wake(world, token));
             }
             Event::Probe(probe) => self.probe(probe),
+            Event::Shape(place) => self.net.shape(place),
         }
     }
 
@@ -198,11 +199,11 @@ impl World {
         let configs = transfer.config.map(|c| &self.configs[usize::from(c)].tcp);
         // Sequence numbers start at zero: captures are read by people.
         let ends = configs.map(|c| Endpoint::new(c, SeqNum(0)));
-        let quic = self.configs[usize::from(transfer.config[DATA])].quic.as_ref();
-        let quic = quic.map(|config| Box::new(QuicEnds::new(config, transfer.receiver_opens)));
+        let other =
+            OtherEnds::new(&self.configs[usize::from(transfer.config[DATA])], transfer.receiver_opens);
         let connection = Connection {
             ends,
-            quic,
+            other,
             timers: [Timers::default(); 2],
             labels: self.labels(place, generation, &transfer),
             config: transfer.config,

@@ -93,6 +93,8 @@ pub(super) fn scenario(seconds: u64, traffic: Vec<Traffic>) -> Scenario {
         to,
         back: Some(to),
         rate,
+        service: narrows_scenario::Service::Constant,
+        shaping: narrows_scenario::Shaping::None,
         delay: Duration::from_millis(10),
         discipline: Discipline::Ours(Spec::Fifo(Limit::Packets(100_000))),
         overhead: 0,

@@ -2,7 +2,7 @@
 //! time, with a pause in between, and go, whatever became of those before them.
 
 use fastrand::Rng;
-use narrows_scenario::{Size, Visits as Rates};
+use narrows_scenario::{Addresses, Size, Visits as Rates};
 use narrows_units::{Duration, Instant};
 
 use super::lines::{Lines, Ring, own};
@@ -11,32 +11,6 @@ use crate::world::World;
 
 /// The generator of arrivals, which no connection has.
 const ARRIVALS: u32 = u32::MAX;
-
-/// The addresses of a group: the next in turn that nobody has, or, if all are taken, the next in turn. As in the lab.
-#[derive(Debug)]
-struct Addresses {
-    taken: Vec<u32>,
-    turn: usize,
-}
-
-impl Addresses {
-    fn new(addresses: u32) -> Self {
-        Self { taken: vec![0; addresses.max(1) as usize], turn: 0 }
-    }
-
-    fn take(&mut self) -> u32 {
-        let n = self.taken.len();
-        let free = (0..n).map(|i| (self.turn + i) % n).find(|at| self.taken[*at] == 0);
-        let at = free.unwrap_or(self.turn);
-        self.turn = (at + 1) % n;
-        self.taken[at] += 1;
-        at as u32
-    }
-
-    fn give_back(&mut self, address: u32) {
-        self.taken[address as usize] -= 1;
-    }
-}
 
 /// One who came. The record, and the lines that belong to it, are another's when it has gone.
 #[derive(Debug)]
@@ -225,14 +199,5 @@ mod tests {
         let first: Vec<_> = done.iter().filter(|s| s.user == 0).take(6).collect();
         assert!(first.iter().all(|s| s.hosts == first[0].hosts) && first[5].at > first[0].at);
         assert_eq!(world.connections.iter().filter(|c| c.live).count(), 0, "all have gone");
-    }
-
-    #[test]
-    fn addresses_go_round_and_the_free_first() {
-        let mut addresses = Addresses::new(3);
-        assert_eq!([addresses.take(), addresses.take(), addresses.take()], [0, 1, 2]);
-        addresses.give_back(1);
-        assert_eq!(addresses.take(), 1, "the only one nobody has");
-        assert_eq!([addresses.take(), addresses.take()], [2, 0], "all are taken: in turn");
     }
 }

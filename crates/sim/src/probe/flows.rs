@@ -122,6 +122,8 @@ impl Flows {
                 stall: Duration::ZERO,
             });
         }
+        // What was waited for on its earlier connections counts as far as it lies after the warm-up.
+        c.stats.last_delivery = c.stats.last_delivery.max(self.warmup);
         self.flows[row].place = place;
         c.stats.row = u32::try_from(row).unwrap_or(NO_ROW);
     }

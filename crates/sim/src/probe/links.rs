@@ -4,7 +4,7 @@ use narrows_qdisc::{Reason, Report as QueueReport};
 use narrows_units::{Duration, Instant};
 
 use super::plan::ProbePlan;
-use super::report::{MAX, P50, P99, Tables, integers, numbers, share, words};
+use super::report::{MAX, P50, P95, P99, Tables, integers, numbers, share, words};
 use crate::link::{LinkCounters, SimLink};
 use crate::network::Network;
 use crate::packet::PayloadKind;
@@ -81,6 +81,9 @@ impl LinkProbe {
         for waits in net.links.iter_mut().filter_map(|link| link.waits.as_mut()) {
             waits.clear();
         }
+        for changing in net.links.iter_mut().filter_map(|link| link.changing.as_mut()) {
+            changing.usage.clear(now);
+        }
     }
 
     pub(super) fn report(&self, plan: &ProbePlan, net: &mut Network, out: &mut Tables) {
@@ -110,11 +113,33 @@ impl LinkProbe {
                 link.name.chars().map(|c| if c.is_ascii_alphanumeric() { c } else { '_' }).collect();
             out.put(format!("utilisation_{name}"), link.utilisation);
             out.put(format!("loss_{name}"), link.loss());
+            if let Some(follows) = link.report.as_ref().and_then(|r| r.follows) {
+                out.put(format!("believed_kbps_{name}"), follows.rate_bps as f64 / 1e3);
+            }
         }
+        changing(plan, now, links, out);
         if let Some(link) = plan.bottleneck().and_then(|at| outcomes.get(at)) {
             bottleneck(link, out);
         }
         table(plan, &outcomes, out);
+    }
+}
+
+/// Links whose rate changes.
+fn changing(plan: &ProbePlan, now: Instant, links: &[SimLink], out: &mut Tables) {
+    for watched in &plan.links {
+        let Some(changing) = &links[watched.link as usize].changing else { continue };
+        let name: String =
+            watched.name.chars().map(|c| if c.is_ascii_alphanumeric() { c } else { '_' }).collect();
+        let figures = changing.usage.figures(now, &changing.timetable);
+        out.put(format!("used_of_demand_{name}"), figures.of_demand);
+        out.put(format!("used_of_capacity_{name}"), figures.of_capacity);
+        out.histogram(&format!("modem_{name}"), &changing.usage.sojourn, &[P50, P95, P99]);
+        out.histogram(&format!("modem_beyond_{name}"), &changing.usage.beyond, &[P95]);
+        out.put(format!("outages_{name}"), figures.outages as f64);
+        out.put(format!("recovery_{name}_p95_s"), figures.recovery_p95);
+        out.put(format!("recovery_{name}_max_s"), figures.recovery_max);
+        out.put(format!("recoveries_slow_{name}"), figures.slow as f64);
     }
 }
 

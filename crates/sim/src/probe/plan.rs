@@ -23,6 +23,8 @@ pub(crate) struct ProbePlan {
     pub(crate) epoch: Option<Duration>,
     /// Whether it is wanted which segments of objects are lost.
     pub(crate) bursts: bool,
+    /// Whether each timeout, fast retransmit and probe is wanted.
+    pub(crate) repairs: bool,
     /// How often series are sampled.
     pub(crate) interval: Duration,
     /// Which series.
@@ -51,6 +53,7 @@ impl Default for ProbePlan {
             slice: Duration::from_secs(20),
             epoch: None,
             bursts: false,
+            repairs: false,
             interval: Duration::from_secs(1),
             series: Vec::new(),
             stalls: Vec::new(),
@@ -73,6 +76,7 @@ impl ProbePlan {
             slice: scenario.probes.slice,
             epoch: scenario.probes.epochs,
             bursts: scenario.probes.bursts,
+            repairs: scenario.probes.repairs,
             interval: scenario.probes.interval.max(Duration::from_nanos(fewest)),
             series: scenario.probes.series.clone(),
             stalls: scenario.probes.stalls.clone(),

@@ -48,7 +48,7 @@ impl Tally {
             fast_retransmits: k.fast_retransmits.into(),
             syn_retries,
             lost,
-            quic: c.quic.as_ref().map(|quic| quic.spurious()),
+            quic: c.other.as_ref().and_then(|other| other.spurious()),
         }
     }
 

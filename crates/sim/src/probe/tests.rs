@@ -122,8 +122,10 @@ fn world(tcp: Config, rate: Rate, discipline: &str, delay: Duration, plan: Probe
     net.add_host(left, delay);
     net.add_host(right, delay);
     net.settle();
-    let mut world =
-        World::new(net, vec![HostConfig { tcp, options_count: false, opaque: false, quic: None }]);
+    let mut world = World::new(
+        net,
+        vec![HostConfig { tcp, options_count: false, opaque: false, quic: None, tfrc: false }],
+    );
     let links = vec![
         Watched { name: "thin".into(), link: there, rate },
         Watched { name: "thin.back".into(), link: back, rate },
@@ -206,6 +208,21 @@ fn a_flow_that_ends_leaves_the_index_and_one_that_failed_does_not() {
     let r = scripted(plan(0.0), acts, 40.0);
     assert_eq!(whole(&r, "slices", "flows"), [2, 2]);
     expect(&r, &[("jain_20s", 0.5), ("zero_slices", 0.5)]);
+}
+
+/// First tried at 4 s, failed at 12, tried again at 13, served at 14 and to the end; counted from 10 s on.
+#[test]
+fn a_flow_that_is_tried_again_has_not_waited_before_the_warm_up() {
+    let again = Transfer { first_attempt: Some(at(4.0)), retries: 1, ..transfer(0) };
+    let acts = vec![
+        (4.0, Act::Open(transfer(0))),
+        (12.0, Act::Tell(0, DATA, TcpEvent::Failed)),
+        (12.0, Act::Retire(0)),
+        (13.0, Act::Open(again)),
+        (14.0, delivered(0, 700)),
+    ];
+    let r = scripted(plan(10.0), acts, 16.0);
+    expect(&r, &[("flow_stall_max_s", 4.0)]);
 }
 
 #[test]
@@ -482,6 +499,27 @@ fn a_capture_holds_what_the_link_sent() {
     // The last sample is that of 100 s; what ends after it is in the capture already.
     assert!(captured >= carried && captured <= carried + 1500, "{captured} {carried}");
     assert!(packets.is_sorted_by_key(|p| p.at));
+}
+
+#[test]
+fn each_repair_is_told_of_if_that_is_wanted() {
+    let drops = |repairs: bool| {
+        let mut tcp = Config::preset(Preset::Ns2);
+        (tcp.mss, tcp.handshake) = (460, Handshake::ThreeWay);
+        let plan = ProbePlan { repairs, ..plan(0.0) };
+        let world = world(tcp, Rate::from_kbps(100), "fifo:3", Duration::from_millis(50), plan);
+        run(world, vec![(0.0, Act::Open(transfer(0)))], None, 30.0)
+    };
+    let r = drops(true);
+    let found = table(&r, "repairs").columns.iter().find(|c| c.name == "repair").unwrap();
+    let Data::Text(what) = &found.data else { panic!("words") };
+    let of = |name: &str| what.iter().filter(|w| *w == name).count() as f64;
+    assert!(of("timeout") + of("fast_retransmit") > 0.0);
+    assert_eq!(
+        (of("timeout"), of("fast_retransmit")),
+        (r.summary["timeouts"], r.summary["fast_retransmits"])
+    );
+    assert!(drops(false).tables.iter().all(|t| t.name != "repairs"));
 }
 
 #[test]

@@ -5,7 +5,7 @@ use narrows_units::Instant;
 
 use super::World;
 use crate::app::Happened;
-use crate::connection::{Connection, DATA, HostConfig, OptionalInstant, Port, RECEIVER};
+use crate::connection::{Connection, DATA, HostConfig, OptionalInstant, OtherEnds, Port, RECEIVER};
 use crate::edge::Edges;
 use crate::network::Network;
 use crate::packet::{DATAGRAM, Label, Pkt, Sealed};
@@ -22,9 +22,16 @@ impl World {
             return self.net.pool.give(packet);
         }
         let sealed = p.sealed.as_deref().filter(|_| p.header.tcp.is_none());
-        if let Some(Sealed::Quic(datagram)) = sealed {
-            self.deliver_quic(p, datagram);
-            return self.net.pool.give(packet);
+        match sealed {
+            Some(Sealed::Quic(datagram)) => {
+                self.deliver_quic(p, datagram);
+                return self.net.pool.give(packet);
+            }
+            Some(Sealed::Tfrc(said)) => {
+                self.deliver_tfrc(&p.label, said);
+                return self.net.pool.give(packet);
+            }
+            _ => {}
         }
         let hidden = if let Some(Sealed::Tcp(tcp)) = sealed { Some(tcp) } else { None };
         let tcp = p.header.tcp.as_ref().or(hidden);
@@ -60,8 +67,7 @@ impl World {
         if !connection.timers[end].came(now) || !connection.live {
             return;
         }
-        if connection.quic.as_ref().map_or_else(|| connection.ends[end].wake_at(), |q| q.wake_at[end]) <= now
-        {
+        if connection.wake_at(end) <= now {
             self.ask(place, end, Ask::Wake);
         } else {
             connection.ask_to_be_woken(place, end, &mut self.net);
@@ -70,8 +76,10 @@ impl World {
 
     /// Asks something of one end of a connection, and does what follows from its events.
     pub(crate) fn ask(&mut self, place: u32, end: usize, what: Ask) {
-        if self.connections[place as usize].quic.is_some() {
-            return self.ask_quic(place, end, what);
+        match self.connections[place as usize].other.as_deref() {
+            Some(OtherEnds::Quic(_)) => return self.ask_quic(place, end, what),
+            Some(OtherEnds::Tfrc(_)) => return self.ask_tfrc(place, end, what),
+            None => {}
         }
         self.work(place, end, |e, config, now, io| match what {
             Ask::Open => e.open(config, now, io),
@@ -145,7 +153,7 @@ impl World {
                 stats.took(now, bytes);
                 if stats.delivered >= connection.size && stats.delivered_at == OptionalInstant::NEVER {
                     stats.delivered_at = OptionalInstant::at(now);
-                    if connection.quic.is_some() {
+                    if connection.other.is_some() {
                         // Who has what it wanted closes (RFC 9000, section 10.2).
                         self.ask(place, RECEIVER, Ask::Close);
                     }

@@ -1,0 +1,89 @@
+//! Links whose rate changes, and the shapers before them.
+
+use narrows_qdisc::follow::{Follow, LinkRate};
+use narrows_qdisc::{BoxedDiscipline, Manage as _, Qdisc as _, Shaper, ShaperConfig, Spec};
+use narrows_units::{Instant, Rate};
+
+use super::{Network, ShaperPlan};
+use crate::event::Event;
+use crate::packet::Pkt;
+use crate::shaped::{Autorate, Rule, Shaped};
+
+/// A discipline that is dequeued no faster than its shaper has it.
+pub(super) fn behind_a_shaper(
+    spec: &Spec,
+    shape: &ShaperConfig,
+    shaper: ShaperPlan<'_>,
+    seed: u64,
+) -> BoxedDiscipline<Pkt> {
+    match shaper {
+        ShaperPlan::None => spec.build(shape, seed),
+        ShaperPlan::At(rate) => {
+            let config = ShaperConfig { rate, ..*shape };
+            Box::new(Shaper::new(config, spec.build::<Pkt>(&config, seed)))
+        }
+        ShaperPlan::Follow(follow) => {
+            let rate = LinkRate::Auto(*follow).at_first();
+            let config = ShaperConfig { rate, ..*shape };
+            let inner = spec.build::<Pkt>(&config, seed);
+            Box::new(Follow::new(*follow, config, spec.clone(), inner, seed))
+        }
+    }
+}
+
+impl Network {
+    /// What waits before link `id` waits for link `behind`, whose rate changes.
+    pub(crate) fn feed(&mut self, id: u32, behind: u32) {
+        self.links[id as usize].feeds = Some(behind);
+    }
+
+    /// The rate of a shaper is set by a rule from the beginning on.
+    pub(crate) fn set_rule(&mut self, shaped: Shaped) {
+        self.shaped.push(shaped);
+        let place = u32::try_from(self.shaped.len() - 1).expect("a scenario is checked to have fewer links");
+        self.events.push(Instant::ZERO, Event::Shape(place));
+    }
+
+    /// A rule looks at the link behind.
+    pub(crate) fn shape(&mut self, place: u32) {
+        let now = self.now;
+        let since = self.events.since();
+        let shaped = &mut self.shaped[place as usize];
+        let behind = &mut self.links[shaped.behind as usize];
+        behind.catch_up(now, since);
+        let Some(changing) = &behind.changing else { return };
+        let every = shaped.rule.every();
+        let rate = match &mut shaped.rule {
+            Rule::Known => {
+                let bits = changing.timetable.capacity(now, now + every) * 8;
+                Rate::from_bps((bits as f64 / every.as_secs_f64()) as u64).max(Rate::from_kbps(8))
+            }
+            Rule::Autorate(rule) => {
+                let free = behind.tail.as_ref().map_or(behind.busy_until(), |tail| tail.full_until());
+                let arrives = changing.timetable.would_send(free.max(now), Autorate::ping()) + behind.delay;
+                rule.look(now, arrives, behind.counters.sent_bytes)
+            }
+        };
+        let id = shaped.link;
+        if rate != shaped.config.rate {
+            shaped.config.rate = rate;
+            if let Some(queue) = &mut self.links[id as usize].queue {
+                let _ = queue.discipline.reconfigure(now, shaped.spec.settings(), &shaped.config);
+            }
+            self.schedule(id);
+        }
+        self.events.push(now + every, Event::Shape(place));
+    }
+
+    /// Tells the link behind whether anything waits for it.
+    pub(super) fn note_waiting(&mut self, id: u32) {
+        let link = &self.links[id as usize];
+        let (Some(behind), Some(queue)) = (link.feeds, &link.queue) else { return };
+        let waits = queue.discipline.backlog().packets > 0;
+        let behind = &mut self.links[behind as usize];
+        let idle_from = behind.tail.as_ref().map_or(behind.busy_until(), |tail| tail.full_until());
+        if let Some(changing) = &mut behind.changing {
+            changing.usage.waits(self.now, waits, idle_from, &changing.timetable);
+        }
+    }
+}

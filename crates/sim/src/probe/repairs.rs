@@ -1,0 +1,61 @@
+//! What TCP's senders sent again and what made them, one by one: what a diagnosis of a capture is measured against.
+
+use core::net::SocketAddr;
+
+use narrows_tcp::TcpEvent;
+use narrows_units::Instant;
+
+use super::report::{Tables, integers, numbers, words};
+use crate::packet::{Label, address};
+
+/// So many are kept.
+const MOST: usize = 4 << 20;
+
+/// A timeout, a fast retransmit or a tail-loss probe.
+#[derive(Clone, Copy, Debug)]
+struct Repair {
+    at: Instant,
+    /// Host and port.
+    from: (u32, u16),
+    to: (u32, u16),
+    event: TcpEvent,
+}
+
+/// All of them, if they are wanted.
+#[derive(Debug, Default)]
+pub(crate) struct Repairs {
+    pub(super) on: bool,
+    list: Vec<Repair>,
+}
+
+impl Repairs {
+    /// An end whose packets begin with `label` told this.
+    pub(crate) fn note(&mut self, at: Instant, label: &Label, event: TcpEvent) {
+        if self.on && self.list.len() < MOST {
+            let (from, to) = ((label.src, label.ports.0), (label.dst, label.ports.1));
+            self.list.push(Repair { at, from, to, event });
+        }
+    }
+
+    pub(super) fn report(&self, out: &mut Tables) {
+        if !self.on {
+            return;
+        }
+        let r = || self.list.iter();
+        let end = |(host, port): (u32, u16)| SocketAddr::new(address(host).to_canonical(), port).to_string();
+        let name = |event: TcpEvent| match event {
+            TcpEvent::FastRetransmit => "fast_retransmit",
+            TcpEvent::TailProbe => "tail_probe",
+            _ => "timeout",
+        };
+        let backoff = |event: TcpEvent| if let TcpEvent::Timeout { backoff } = event { backoff } else { 1 };
+        let columns = vec![
+            numbers("time_s", r().map(|r| r.at.as_secs_f64())),
+            words("from", r().map(|r| end(r.from))),
+            words("to", r().map(|r| end(r.to))),
+            words("repair", r().map(|r| name(r.event).to_owned())),
+            integers("backoff", r().map(|r| backoff(r.event).into())),
+        ];
+        out.table("repairs", columns);
+    }
+}

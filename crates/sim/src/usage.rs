@@ -1,0 +1,155 @@
+//! What a link whose rate changes could have carried, and how long its queue made packets wait: the modem behind a box.
+
+use narrows_units::{Bytes, Duration, Instant};
+
+use crate::statistics::{Histogram, quantile, sorted};
+use crate::timetable::Timetable;
+
+/// Width of the slots in which capacity is compared with its use.
+const SLOT: Duration = Duration::from_millis(100);
+/// After an outage the link is well used again when it is for so many slots in a row.
+const SLOTS: usize = 10;
+/// How well.
+const WELL: f64 = 0.9;
+/// How long after an outage delays do not count: what came in it has to leave first.
+const RECOVERY: Duration = Duration::from_secs(2);
+
+/// What was used and what was wasted in a slot, bytes.
+#[derive(Clone, Copy, Debug, Default)]
+struct Slot {
+    used: u64,
+    wasted: u64,
+}
+
+/// What is counted of such a link.
+#[derive(Debug)]
+pub(crate) struct Usage {
+    slots: Vec<Slot>,
+    outages: Vec<(Instant, Instant)>,
+    /// From when on it counts.
+    from: Instant,
+    /// Since when packets wait in the queue before this link's own.
+    waiting_since: Option<Instant>,
+    /// Up to when it is settled what was wasted.
+    settled: Instant,
+    /// From arrival to the last bit, outside of outages: all, and what lies beyond two packet times of then.
+    pub(crate) sojourn: Histogram,
+    pub(crate) beyond: Histogram,
+}
+
+/// The figures of a run.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Figures {
+    /// Of the capacity while packets waited for it, the part used; of all capacity.
+    pub(crate) of_demand: f64,
+    pub(crate) of_capacity: f64,
+    pub(crate) outages: usize,
+    /// From the end of an outage until the link is well used: the longest, and how many took over two seconds.
+    pub(crate) recovery_max: f64,
+    pub(crate) recovery_p95: f64,
+    pub(crate) slow: usize,
+}
+
+impl Usage {
+    pub(crate) fn new(timetable: &Timetable, end: Instant) -> Self {
+        Self {
+            slots: vec![Slot::default(); slot(end) + 1],
+            outages: timetable.outages(end),
+            from: Instant::ZERO,
+            waiting_since: None,
+            settled: Instant::ZERO,
+            sojourn: Histogram::default(),
+            beyond: Histogram::default(),
+        }
+    }
+
+    /// Counting begins.
+    pub(crate) fn clear(&mut self, now: Instant) {
+        self.from = now;
+        self.sojourn.clear();
+        self.beyond.clear();
+    }
+
+    /// Packets wait before this link, or no longer. `idle_from`: until when the link sends what it has taken.
+    pub(crate) fn waits(&mut self, now: Instant, waits: bool, idle_from: Instant, timetable: &Timetable) {
+        self.settle(now, idle_from, timetable);
+        self.waiting_since = if waits { self.waiting_since.or(Some(now)) } else { None };
+    }
+
+    /// What the link could have carried since the last settlement while it was idle and packets waited.
+    fn settle(&mut self, now: Instant, idle_from: Instant, timetable: &Timetable) {
+        if let Some(since) = self.waiting_since {
+            // What leaves at the last instant at which the link was busy has been used.
+            let mut at = since.max(self.settled).max(idle_from + Duration::from_nanos(1));
+            while at < now {
+                let next =
+                    Instant::from_nanos((at.as_nanos() / SLOT.as_nanos() + 1) * SLOT.as_nanos()).min(now);
+                let wasted = timetable.capacity(at, next);
+                if let Some(slot) = self.slots.get_mut(slot(at)) {
+                    slot.wasted += wasted;
+                }
+                at = next;
+            }
+        }
+        self.settled = now;
+    }
+
+    /// A packet that `came` some time ago and is taken `now` will have left at `sent`. `idle_from` is as it was before.
+    pub(crate) fn takes(
+        &mut self,
+        (came, now): (Instant, Instant),
+        (sent, len): (Instant, Bytes),
+        idle_from: Instant,
+        timetable: &Timetable,
+    ) {
+        self.settle(now, idle_from, timetable);
+        if let Some(slot) = self.slots.get_mut(slot(sent)) {
+            slot.used += len.get();
+        }
+        let next = self.outages.partition_point(|o| o.1 + RECOVERY <= came);
+        if self.outages.get(next).is_some_and(|outage| outage.0 < sent) {
+            return;
+        }
+        let sojourn = sent.since(came);
+        self.sojourn.add(sojourn.as_nanos());
+        let second = Duration::from_millis(500);
+        let carried = timetable.capacity(came - second, sent.max(came + second)).max(1);
+        let around = sent.max(came + second).since(came - second);
+        let packets = Duration::from_nanos(around.as_nanos() / carried * 3000);
+        self.beyond.add(sojourn.saturating_sub(packets).as_nanos());
+    }
+
+    /// What became of it.
+    pub(crate) fn figures(&self, now: Instant, timetable: &Timetable) -> Figures {
+        let counted = &self.slots[slot(self.from).min(self.slots.len())..slot(now).min(self.slots.len())];
+        let used: u64 = counted.iter().map(|s| s.used).sum();
+        let wasted: u64 = counted.iter().map(|s| s.wasted).sum();
+        let outages: Vec<_> = self.outages.iter().filter(|o| o.1 >= self.from && o.1 < now).collect();
+        let recoveries = sorted(outages.iter().map(|o| self.recovery(o.1)));
+        Figures {
+            of_demand: used as f64 / (used + wasted).max(1) as f64,
+            of_capacity: used as f64 / timetable.capacity(self.from, now).max(1) as f64,
+            outages: outages.len(),
+            recovery_max: recoveries.last().copied().unwrap_or(0.0),
+            recovery_p95: quantile(&recoveries, 0.95).unwrap_or(0.0),
+            slow: recoveries.iter().filter(|r| **r > RECOVERY.as_secs_f64()).count(),
+        }
+    }
+
+    /// Seconds from `end` of an outage until the link is well used.
+    fn recovery(&self, end: Instant) -> f64 {
+        let first = slot(end);
+        let well = |at: &usize| {
+            let slots = &self.slots[*at..(*at + SLOTS).min(self.slots.len())];
+            let used: u64 = slots.iter().map(|s| s.used).sum();
+            let wasted: u64 = slots.iter().map(|s| s.wasted).sum();
+            used as f64 >= WELL * (used + wasted) as f64
+        };
+        let at = (first..self.slots.len()).find(well).unwrap_or(self.slots.len());
+        (at - first) as f64 * SLOT.as_secs_f64()
+    }
+}
+
+fn slot(at: Instant) -> usize {
+    (at.as_nanos() / SLOT.as_nanos()) as usize
+}
