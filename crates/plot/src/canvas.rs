@@ -181,6 +181,17 @@ impl Canvas {
         ));
     }
 
+    /// Upright strokes: where across, from where to where upwards.
+    pub(super) fn strokes(&mut self, strokes: &[(f64, f64, f64)], colour: &str, width: f64) {
+        let mut path = String::new();
+        for (x, from, to) in strokes {
+            let _ = write!(path, "M{x:.1} {from:.1}V{to:.1}");
+        }
+        self.push(format_args!(
+            "<path d=\"{path}\" fill=\"none\" stroke=\"{colour}\" stroke-width=\"{width}\"/>"
+        ));
+    }
+
     /// A filled outline.
     pub(super) fn area(&mut self, corners: &[(f64, f64)], colour: &str) {
         let path = path(corners);

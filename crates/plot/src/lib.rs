@@ -1,6 +1,7 @@
 //! Pictures of runs: who waited how long, who stalled, who was served when ([`Picture`]); a figure over what was swept
 //! ([`Chart`]); one in given axes, as a paper prints it ([`Figure`]); a plane of two settings by what is to be expected
-//! there ([`Bands`]); a network ([`Graph`]); a table in colour ([`Matrix`]).
+//! there ([`Bands`]); a network ([`Graph`]); a table in colour ([`Matrix`]); what happened to many connections at the
+//! same time ([`Timelines`]), and to one of them ([`Sequence`]).
 //!
 //! A run has three views, because a median hides the disease: the distribution of object times, the share of objects
 //! with a stall longer than x (log-log, so that one in a thousand can be read), and for each discipline a map of every
@@ -21,6 +22,9 @@ mod legend;
 mod matrix;
 mod raster;
 mod scale;
+mod sequence;
+mod swatches;
+mod timelines;
 
 use std::path::Path;
 
@@ -35,6 +39,9 @@ pub use graph::{Edge, Graph, Node, graph_svg};
 use legend::legend_panel;
 pub use matrix::{Matrix, matrix_svg};
 pub use scale::quantile;
+pub use sequence::{Sequence, SequencePanel, Steps, Strokes, sequence_svg};
+pub use swatches::Kind;
+pub use timelines::{Timeline, Timelines, timelines_svg};
 
 /// What to draw.
 #[derive(Clone, Debug, Default)]

@@ -1,0 +1,37 @@
+//! What colours mean: a line of squares with names.
+
+use super::canvas::{Align, Canvas, GREY, INK, Rect, width_of};
+use super::{MARGIN, WIDTH};
+
+/// What a colour stands for.
+#[derive(Clone, Debug, Default)]
+pub struct Kind {
+    /// Its name.
+    pub name: String,
+    /// A number or a word to it; may be empty.
+    pub note: String,
+    /// As SVG has it.
+    pub colour: &'static str,
+}
+
+const SIZE: f64 = 12.0;
+
+/// Draws them from `top` on, in as many lines as they need; returns where the page goes on.
+pub(super) fn swatches(canvas: &mut Canvas, top: f64, kinds: &[Kind]) -> f64 {
+    if kinds.is_empty() {
+        return top;
+    }
+    let (mut x, mut y) = (MARGIN, top);
+    for kind in kinds {
+        let (name, note) = (width_of(&kind.name, SIZE), width_of(&kind.note, SIZE));
+        let wide = 20.0 + name + if kind.note.is_empty() { 0.0 } else { 6.0 + note };
+        if x + wide > WIDTH - MARGIN && x > MARGIN {
+            (x, y) = (MARGIN, y + 20.0);
+        }
+        canvas.fill(Rect { x, y: y - 10.0, w: 12.0, h: 12.0 }, kind.colour);
+        canvas.text((x + 18.0, y), &kind.name, SIZE, INK, Align::Start);
+        canvas.text((x + 18.0 + name + 6.0, y), &kind.note, SIZE, GREY, Align::Start);
+        x += wide + 22.0;
+    }
+    y + 16.0
+}
