@@ -138,17 +138,20 @@ impl Across {
 }
 
 fn empty(spec: &ChartSpec, facet: &str, words: &[String]) -> Chart {
-    let title = match (spec.title.as_str(), facet) {
-        (title, "") => title.to_owned(),
-        ("", facet) => facet.to_owned(),
-        (title, facet) => format!("{title}: {facet}"),
-    };
     let or = |name: &str, other: &str| if name.is_empty() { other.to_owned() } else { name.to_owned() };
     let share = if spec.form == Form::Cdf { "share at or below" } else { &spec.y };
+    let x_name = or(&spec.x_name, if spec.form == Form::Cdf { &spec.y } else { &spec.x });
+    let y_name = or(&spec.y_name, share);
+    let title = match (spec.title.as_str(), facet) {
+        (title, "") => title.to_owned(),
+        // By itself a facet does not say of what it is.
+        ("", facet) => of_what(if spec.form == Form::Cdf { &x_name } else { &y_name }) + facet,
+        (title, facet) => format!("{title}: {facet}"),
+    };
     Chart {
         title,
-        x_name: or(&spec.x_name, if spec.form == Form::Cdf { &spec.y } else { &spec.x }),
-        y_name: or(&spec.y_name, share),
+        x_name,
+        y_name,
         log_x: spec.log.contains('x') && words.is_empty(),
         log_y: spec.log.contains('y'),
         // Between words there is nothing: a line would say that one leads to the next.
@@ -156,6 +159,13 @@ fn empty(spec: &ChartSpec, facet: &str, words: &[String]) -> Chart {
         words: words.iter().map(|w| spec.x_words.get(w).unwrap_or(w).clone()).collect(),
         lines: Vec::new(),
     }
+}
+
+/// How a title begins that names an axis before a facet: with a capital.
+pub(crate) fn of_what(axis: &str) -> String {
+    let mut letters = axis.chars();
+    let capital = letters.next().map_or_else(String::new, |first| first.to_uppercase().collect());
+    format!("{capital}{}: ", letters.as_str())
 }
 
 fn finished(spec: &ChartSpec, facet: &str, mut chart: Chart) -> Chart {

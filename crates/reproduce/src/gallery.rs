@@ -8,8 +8,8 @@ use narrows_scenario::Reading;
 
 use crate::cache::Cache;
 use crate::catalogue::{Figure, Paper};
-use crate::chart::Chart;
-use crate::pages::{Score, less, made, rows_judged, rows_of};
+use crate::chart::{Chart, of_what};
+use crate::pages::{Made, Score, less, made, rows_judged, rows_of};
 use crate::section::{Section, Size};
 
 /// Charts of a figure that are drawn, where it does not say which.
@@ -27,15 +27,21 @@ pub fn write(chosen: &[(&Paper, Vec<&Figure>)], cache: &Cache<'_>, folder: &Path
         format!("making {}: choose a folder that can be written with --gallery", folder.display())
     })?;
     let name = folder.file_name().map(|n| n.to_string_lossy().into_owned()).unwrap_or_default();
-    let (mut scores, mut body) = (String::new(), String::new());
+    let (mut scores, mut missed, mut body) = (String::new(), String::new(), String::new());
+    let mut total = Score::default();
     for (paper, figures) in chosen {
         let sections = made(paper, cache)?;
         let rows = rows_judged(&rows_of(paper, &sections));
-        let [mut words, variants, ours] = Reading::ALL.map(|r| Score::of_paper(&sections, r).words());
+        let [score, variants, ours] = Reading::ALL.map(|r| Score::of_paper(&sections, r));
+        let mut words = score.words();
         if let Some(less) = less(&sections) {
             words += &format!(" ({less})");
         }
-        scores += &format!("| {} | {words} | {variants} | {ours} | {rows} |\n", paper.short);
+        let (variants, ours) = (variants.words(), ours.words());
+        scores +=
+            &format!("| {} | {} | {words} | {variants} | {ours} | {rows} |\n", paper.short, share(score));
+        total = total + score;
+        missed += &not_reproduced(paper, &sections);
         body +=
             &format!("\n## {}\n\n{}, \"{}\", {}.\n", paper.short, paper.authors, paper.title, paper.venue);
         for figure in figures.iter().filter(|f| !f.gallery.is_empty()) {
@@ -50,7 +56,8 @@ pub fn write(chosen: &[(&Paper, Vec<&Figure>)], cache: &Cache<'_>, folder: &Path
         }
     }
     let page = folder.with_extension("md");
-    let text = format!("{HEAD}{scores}{body}");
+    let all = format!("| together | {} | {} | | | |\n", share(total), total.words());
+    let text = format!("{HEAD}{SCORES}{scores}{all}{MISSED}{missed}{body}");
     std::fs::write(&page, text).with_context(|| format!("writing {}", page.display()))
 }
 
@@ -59,10 +66,50 @@ const HEAD: &str = "# Gallery
 The papers' key figures, run again and drawn on the papers' own axes. `make gallery` remakes them and this page.
 Marks lie between the least and the greatest of the seeds; dashed lines with rings were read from the paper or computed
 from its formulas. [`narrows reproduce`](how-to/reproduce.md) has every figure with its data, claims and reasons.
-
-| paper | its sentences | other readings | our own bounds | rows judged |
-|---|---|---|---|---|
 ";
+
+const SCORES: &str = "
+| paper | reproduced | its sentences | other readings | our own bounds | rows judged |
+|---|---|---|---|---|---|
+";
+
+const MISSED: &str = "
+*Reproduced*: holds, or holds in direction.
+
+## What is not reproduced
+
+Sentences of the papers that do not hold, and those of which only the direction does. In brackets where it is judged.
+
+";
+
+/// What part of those that were judged hold, or hold in direction.
+fn share(score: Score) -> String {
+    let judged = score.holds + score.direction + score.fails;
+    if judged == 0 {
+        return "-".to_owned();
+    }
+    // To the nearest whole.
+    format!("{} %", (200 * (score.holds + score.direction) + judged) / (2 * judged))
+}
+
+/// A paper's sentences that do not hold, and behind them those that do in direction only.
+fn not_reproduced(paper: &Paper, sections: &[Made<'_>]) -> String {
+    let of = |outcome: &str| -> Vec<String> {
+        let claims = sections.iter().flat_map(|(f, s)| s.claims.iter().map(move |c| (f, c)));
+        let missed = claims.filter(|(_, c)| c.reading == Reading::Paper.word() && c.outcome == outcome);
+        missed.map(|(figure, c)| format!("{} ({})", sentence(&c.sentence, &c.text), figure.id)).collect()
+    };
+    let part = |what: &str, sentences: &[String]| {
+        if sentences.is_empty() { String::new() } else { format!("  - {what}: {}.\n", sentences.join("; ")) }
+    };
+    let parts = part("not", &of("fails")) + &part("in direction only", &of("direction"));
+    if parts.is_empty() { parts } else { format!("- **{}**\n{parts}", paper.short) }
+}
+
+/// The sentence a claim judges, or where it names none, the claim.
+fn sentence<'a>(sentence: &'a str, claim: &'a str) -> &'a str {
+    if sentence.is_empty() { claim } else { sentence }
+}
 
 fn picture(paper: &Paper, figure: &Figure, section: &Section) -> String {
     let wanted = |i: usize| {
@@ -95,8 +142,11 @@ fn axes(chart: &Chart) -> Axes {
             points: line.points.iter().copied().step_by(every).collect(),
         }
     };
+    // The axes of a small picture stand close enough to its title.
+    let bare =
+        [&chart.x_name, &chart.y_name].into_iter().find_map(|axis| chart.title.strip_prefix(&of_what(axis)));
     Axes {
-        title: chart.title.clone(),
+        title: bare.unwrap_or(&chart.title).to_owned(),
         x_name: chart.x_name.clone(),
         y_name: chart.y_name.clone(),
         log_x: chart.log_x,

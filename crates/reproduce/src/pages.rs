@@ -105,7 +105,7 @@ fn front_page(rows: &[(&Paper, Vec<Made<'_>>)]) -> Markup {
                                 br; span.small { (less) } } }
                             td { (rows_judged(&rows)) }
                             td { (score.words()) }
-                            td { (bar(score)) }
+                            td { (bar(score, (sections.len(), paper.figures.len()))) }
                         }
                     }
                 }
@@ -115,7 +115,8 @@ fn front_page(rows: &[(&Paper, Vec<Made<'_>>)]) -> Markup {
     )
 }
 
-fn rows_table(rows: &[Row<'_>]) -> Markup {
+fn rows_table(rows: &[Row<'_>], sections: &[Made<'_>]) -> Markup {
+    let is_run = |figure: &Figure| sections.iter().any(|(made, _)| made.id == figure.id);
     html! {
         table.rows {
             thead { tr { th { "row" } th { "in the paper" } th { "claims" } th {} } }
@@ -125,14 +126,15 @@ fn rows_table(rows: &[Row<'_>]) -> Markup {
                         td { b { (row.name) } @if row.exact { " " span.tag { "exact" } } }
                         @match (row.figure, row.elsewhere) {
                             (Some(figure), _) => {
-                                td { a href=(format!("#{}", figure.id)) { (figure.item) } ": " (figure.title) }
+                                td { @if is_run(figure) { a href=(format!("#{}", figure.id)) { (figure.item) } }
+                                    @else { (figure.item) } ": " (figure.title) }
                                 td { @if row.score == Score::default() { span.small { "not run yet" } } @else {
                                     (row.score.words()) } }
-                                td { (bar(row.score)) }
+                                td { (bar(row.score, (1, 1))) }
                             },
                             (None, other) => {
-                                td { @if let Some(e) = other { span.small { (e.why) } } }
-                                td { @match other { Some(e) if !e.verdict.is_empty() => (e.verdict),
+                                td { @if let Some(e) = other { span.small { (prose(&e.why)) } } }
+                                td { @match other { Some(e) if !e.verdict.is_empty() => (prose(&e.verdict)),
                                     _ => "not judged" } }
                                 td {}
                             },
@@ -144,18 +146,23 @@ fn rows_table(rows: &[Row<'_>]) -> Markup {
     }
 }
 
-fn bar(score: Score) -> Markup {
+/// The verdicts as parts of a bar, which is as full as figures are run: so many of so many.
+fn bar(score: Score, (run, all): (usize, usize)) -> Markup {
     let parts = [
         ("holds", score.holds),
         ("direction", score.direction),
         ("fails", score.fails),
         ("open", score.open),
     ];
+    let judged: usize = parts.iter().map(|(_, n)| n).sum();
+    let words =
+        if run < all { format!("{}; {run} of {all} figures are run", score.words()) } else { score.words() };
     html! {
-        div.bar title=(score.words()) {
+        div.bar title=(words) {
             @for (class, n) in parts {
-                @if n > 0 { span class=(class) style=(format!("flex-grow:{n}")) {} }
+                @if n > 0 { span class=(class) style=(format!("flex-grow:{}", n * run)) {} }
             }
+            @if run < all && judged > 0 { span.rest style=(format!("flex-grow:{}", judged * (all - run))) {} }
         }
     }
 }
@@ -171,22 +178,23 @@ fn page_of(paper: &Paper, sections: &[Made<'_>]) -> Markup {
                 h1 { (paper.title) }
                 p { (paper.authors) ", " (paper.venue) }
                 p {
-                    "Of the paper's sentences " b { (score.words()) } "; " (rows_judged(&rows)) " rows have a verdict, "
+                    "Of the paper's sentences " b { (score.words()) } "; rows with a verdict: " (rows_judged(&rows))
+                    "; "
                     (sections.len()) " of " (paper.figures.len()) " figures are run"
                     @if let Some(less) = less(sections) { " (" (less) ")" } "."
                     @if variants != Score::default() { " Of other readings " (variants.words()) "." }
                     @if ours != Score::default() { " Of our own bounds " (ours.words()) "." }
                 }
-                (bar(score))
+                (bar(score, (sections.len(), paper.figures.len())))
                 (verdicts_key())
             }
-            details open { summary { "Rows" } (rows_table(&rows)) }
+            details open { summary { "Rows" } (rows_table(&rows, sections)) }
             @for (figure, section) in sections { (section_of(paper, figure, section)) }
             @if !paper.open.is_empty() {
                 h2 { "What the paper leaves open, and what was chosen" }
                 table {
                     thead { tr { th { "open" } th { "chosen" } } }
-                    @for open in &paper.open { tr { td { (open.left) } td { (open.chose) } } }
+                    @for open in &paper.open { tr { td { (prose(&open.left)) } td { (prose(&open.chose)) } } }
                 }
             }
             (foot())
@@ -245,12 +253,13 @@ fn section_of(paper: &Paper, figure: &Figure, section: &Section) -> Markup {
                     (figure.rows.join(", ")) "." }
                 (size) " In " code { "experiments/" (paper.id) } ": "
                 @for f in &section.files { code { (f.command) } " (" (counted(f.runs, "run")) ", "
-                    (counted(f.seeds, "seed")) ", " (f.hash.get(..8).unwrap_or(&f.hash)) ") " }
+                    (counted(f.seeds, "seed")) ", " (f.hash.get(..8).unwrap_or(&f.hash))
+                    @if !f.settings.is_empty() { "; " (f.settings) } ") " }
             }
             @if section.stale { p { b { "Of an earlier program, or of files that have changed since: " }
                 code { "narrows reproduce " (paper.id) "/" (figure.id) } " makes it again." } }
-            @for why in &section.undrawn { p { b { "Not drawn: " } (why) } }
-            @if !figure.note.is_empty() { p { (figure.note) } }
+            @for why in &section.undrawn { p { b { "Not drawn: " } (prose(why)) } }
+            @if !figure.note.is_empty() { p { (prose(&figure.note)) } }
             div.charts {
                 @for chart in &section.charts { div.chart {} script.data type="application/json" {
                     (PreEscaped(embedded(chart))) } }
@@ -261,6 +270,19 @@ fn section_of(paper: &Paper, figure: &Figure, section: &Section) -> Markup {
             }
             (claims_table(&section.claims))
         }
+    }
+}
+
+/// Text of the lists, with what stands between backticks as code.
+fn prose(text: &str) -> Markup {
+    // One that has no second is a backtick.
+    let (text, rest) = match text.matches('`').count() % 2 {
+        0 => (text, ""),
+        _ => text.split_at(text.rfind('`').unwrap_or(text.len())),
+    };
+    html! {
+        @for (i, part) in text.split('`').enumerate() { @if i % 2 == 1 { code { (part) } } @else { (part) } }
+        (rest)
     }
 }
 
@@ -275,10 +297,13 @@ fn counted(n: usize, what: &str) -> String {
 
 fn claims_table(claims: &[Judged]) -> Markup {
     let of = |reading: Reading| claims.iter().filter(move |c| c.reading == reading.word());
+    // Where nothing came out otherwise than expected there is no reason to give, and the words have the room.
+    let reasons = claims.iter().any(|c| !c.reason.is_empty());
+    let columns = if reasons { "6" } else { "5" };
     html! {
         table.claims {
             thead { tr { th { "verdict" } th { "claim" } th { "the paper" } th { "bound" } th { "here" }
-                th { "reason" } } }
+                @if reasons { th { "reason" } } } }
             tbody {
                 @for (reading, heading) in [
                     (Reading::Paper, ""),
@@ -286,26 +311,26 @@ fn claims_table(claims: &[Judged]) -> Markup {
                     (Reading::Ours, "Our own bounds, not the paper's: counted apart"),
                 ] {
                     @if !heading.is_empty() && of(reading).next().is_some() {
-                        tr.own { td colspan="6" { (heading) } }
+                        tr.own { td colspan=(columns) { (heading) } }
                     }
-                    @for c in of(reading) { (claim_row(c)) }
+                    @for c in of(reading) { (claim_row(c, reasons)) }
                 }
             }
         }
     }
 }
 
-fn claim_row(c: &Judged) -> Markup {
+fn claim_row(c: &Judged, reasons: bool) -> Markup {
     html! {
         tr {
             td { span class=(format!("verdict {}", c.outcome)) { (words_of(&c.outcome)) } }
             td {
                 @for row in &c.rows { span.tag { (row) } " " }
                 @if c.exact { span.tag { "exact" } " " }
-                (c.text) br; span.small { (c.source) }
+                (prose(&c.text)) br; span.small { (prose(&c.source)) }
             }
             td { @if c.paper.is_empty() { span.small { "no number" } } @else { (c.paper) } }
-            td { code { (bound(&c.bound)) } br; span.small { (c.why) } }
+            td { code { (bound(&c.bound)) } br; span.small { (prose(&c.why)) } }
             td {
                 @match c.worst { Some(x) => { b { (short(x, decimals(&c.bound))) } @if let Some(unit) = unit(&c.expr)
                     { " " (unit) } }, None => "-" }
@@ -314,7 +339,7 @@ fn claim_row(c: &Judged) -> Markup {
                 @else if !c.at.is_empty() { br; span.small { "at " (c.at) } }
                 details { summary.small { "how" } code { (c.expr) } }
             }
-            td { (c.reason) }
+            @if reasons { td { (prose(&c.reason)) } }
         }
     }
 }
@@ -401,6 +426,27 @@ mod tests {
         assert_eq!(cases.map(|(bound, _)| decimals(bound)), cases.map(|(_, n)| n));
         assert_eq!(short(6.083_22, decimals("6.0831..6.0833")), "6.0832");
         assert_eq!(short(1.0, 3), "1");
+    }
+
+    #[test]
+    fn what_stands_between_backticks_is_code() {
+        assert_eq!(
+            prose("see `make bounds`, or <b>").into_string(),
+            "see <code>make bounds</code>, or &lt;b&gt;"
+        );
+        assert_eq!(prose("one ` alone").into_string(), "one ` alone");
+        assert_eq!(prose("").into_string(), "");
+    }
+
+    #[test]
+    fn a_bar_is_as_full_as_figures_are_run() {
+        let score = Score { holds: 3, fails: 1, ..Score::default() };
+        let all = bar(score, (2, 2)).into_string();
+        assert!(!all.contains("rest") && all.contains(r#"title="3 hold, 1 does not hold""#), "{all}");
+        // Four verdicts of one figure of ten: nine times as much is not there.
+        let one = bar(score, (1, 10)).into_string();
+        assert!(one.contains(r#"class="rest" style="flex-grow:36""#), "{one}");
+        assert!(one.contains("1 of 10 figures are run"), "{one}");
     }
 
     #[test]

@@ -81,6 +81,9 @@ pub struct FilePart {
     pub seeds: usize,
     /// Names scenario, seeds and engine.
     pub hash: String,
+    /// TCP and phases, where they are the same in all runs.
+    #[serde(default)]
+    pub settings: String,
 }
 
 /// What one file gave.
@@ -94,6 +97,22 @@ pub struct Done {
     pub report: Report,
     /// Where it lies.
     pub out: PathBuf,
+}
+
+/// What a reader asks of any chart: whose TCP it is, and whether phase effects are in it. What is swept says so itself.
+fn settings(plan: &RunPlan) -> String {
+    let same = |of: fn(&toml::Table) -> String| {
+        let mut told = plan.jobs.iter().filter_map(|j| j.scenario.text.parse().ok()).map(|t| of(&t));
+        let first = told.next()?;
+        told.all(|other| other == first).then_some(first)
+    };
+    let preset = same(|t| {
+        let preset = t.get("tcp").and_then(|tcp| tcp.get("preset")).and_then(toml::Value::as_str);
+        format!("tcp.preset = {}", preset.unwrap_or("linux"))
+    });
+    let dephase =
+        same(|t| format!("dephase = {}", t.get("dephase").and_then(toml::Value::as_str).unwrap_or("0ms")));
+    [preset, dephase].into_iter().flatten().collect::<Vec<_>>().join(", ")
 }
 
 impl Section {
@@ -118,6 +137,7 @@ impl Section {
                 runs: part.plan.jobs.len(),
                 seeds: part.plan.seeds().len(),
                 hash: part.report.manifest.hash.clone(),
+                settings: settings(&part.plan),
             });
             section.claims.extend(judged(figure, size, &part.plan, &part.report));
         }

@@ -1,5 +1,7 @@
 //! How the claims of papers and figures fared, and the rows of the lists of experiments that they judge.
 
+use core::ops::Add;
+
 use narrows_scenario::Reading;
 
 use super::Made;
@@ -18,6 +20,19 @@ pub struct Score {
     pub fails: usize,
     /// Claims that could not be judged.
     pub open: usize,
+}
+
+impl Add for Score {
+    type Output = Self;
+
+    fn add(self, other: Self) -> Self {
+        Self {
+            holds: self.holds + other.holds,
+            direction: self.direction + other.direction,
+            fails: self.fails + other.fails,
+            open: self.open + other.open,
+        }
+    }
 }
 
 impl Score {
@@ -71,12 +86,12 @@ pub(crate) fn less(sections: &[Made<'_>]) -> Option<String> {
     (!told.is_empty()).then(|| told.join(", "))
 }
 
-/// `11 of 12`; rows that something else than these figures judges are told apart.
+/// `11 of 12`; rows that something else than these figures judges are told apart, as `11 of 12 (1 elsewhere)`.
 pub(crate) fn rows_judged(rows: &[Row<'_>]) -> String {
     let elsewhere = rows.iter().filter(|r| r.judged_elsewhere()).count();
-    let here = rows.iter().filter(|r| r.judged()).count() - elsewhere;
-    let more = if elsewhere > 0 { format!(" and {elsewhere} elsewhere") } else { String::new() };
-    format!("{here}{more} of {}", rows.len())
+    let all = rows.iter().filter(|r| r.judged()).count();
+    let told = format!("{all} of {}", rows.len());
+    if elsewhere > 0 { format!("{told} ({elsewhere} elsewhere)") } else { told }
 }
 
 /// A row of the list of experiments and what came of it.
