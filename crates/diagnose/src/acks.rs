@@ -1,0 +1,125 @@
+//! What a sender hears: acknowledgments that pass the point of capture towards it.
+
+use narrows_units::Instant;
+use narrows_wire::Flags;
+
+use crate::sender::{ACKS, DUPTHRESH, Phase, Seen, Sender};
+
+impl Sender {
+    /// Whether an ACK passed that the sender reacts to now.
+    pub(crate) fn by_ack(&self, now: Instant) -> bool {
+        let react = self.react();
+        let most = react + self.slack(react / 2);
+        let least = self.react_least() / 4 * 3;
+        let kept = self.acks_seen.min(ACKS);
+        let mut recent = self.acks[..kept].iter().map(|at| now.since(*at));
+        // Where more ACKs pass than are remembered, one of them will be right.
+        let dense = kept == ACKS && self.acks.iter().all(|at| now.since(*at) < most);
+        dense || recent.any(|age| least <= age && age <= most)
+    }
+
+    /// A packet of the other end passes, which acknowledges.
+    pub(crate) fn ack(&mut self, p: &Seen<'_>) {
+        let t = p.tcp;
+        if let Some((tsval, _)) = t.timestamps {
+            self.trips.stamp(p.at, tsval);
+        }
+        let window = u32::from(t.window) << if t.flags.has(Flags::SYN) { 0 } else { self.scale };
+        let update = self.window.is_some_and(|w| w != window);
+        self.window = Some(window);
+        match &mut self.shut {
+            None if window == 0 => self.shut = Some((p.at, None)),
+            Some((_, open)) if window > 0 && open.is_none() => *open = Some(p.at),
+            _ => {}
+        }
+        if !self.synced || t.flags.has(Flags::SYN) {
+            return;
+        }
+        self.acks[self.acks_seen % ACKS] = p.at;
+        self.acks_seen += 1;
+        if self.una.before(t.ack) {
+            self.advance(p);
+            self.selectively(p);
+        } else if t.ack == self.una {
+            let news = self.selectively(p);
+            let bare = t.payload == 0 && !t.flags.has(Flags::FIN);
+            let duplicate = bare && !self.out.is_empty() && (!update || news);
+            self.dupacks += u32::from(duplicate);
+            self.counts.dupacks += u64::from(duplicate);
+            if news || duplicate {
+                self.tell(p.at);
+                self.progress(p.at, p.frame);
+            } else if update && window > 0 && self.pending.closed {
+                self.progress(p.at, p.frame);
+            }
+        }
+        self.pending.closed |= window == 0;
+    }
+
+    /// Have enough ACKs told of a loss?
+    fn tell(&mut self, now: Instant) {
+        let enough = self.dupacks >= DUPTHRESH || self.out.sacked() >= DUPTHRESH;
+        if enough && self.evidence.is_none() && self.phase == Phase::Open {
+            self.evidence = Some(now);
+        }
+        if self.out.sacked() > 0 {
+            self.hints = Some((self.hints.map_or(now, |(first, _)| first), now));
+        }
+        self.pending.dupacks = self.pending.dupacks.max(self.dupacks.max(self.out.sacked()));
+    }
+
+    /// An ACK of new data.
+    fn advance(&mut self, p: &Seen<'_>) {
+        let to = p.tcp.ack;
+        if self.max.before(to) {
+            // What it acknowledges was not seen here.
+            self.counts.unseen += 1;
+            self.max = to;
+        }
+        self.check_spurious(p);
+        // What was under way until now is what stood still.
+        self.progress(p.at, p.frame);
+        let covered = self.out.cover(to);
+        if let (Some(sent), false) = (covered.sample, covered.repeated) {
+            self.trips.time_receiver(p.at.since(sent));
+        }
+        if covered.count > 0 && (!covered.repeated || self.stamps) {
+            self.factor = 1;
+        }
+        self.una = to;
+        (self.dupacks, self.probed) = (0, false);
+        self.window_pkts.on_ack(self.out.count());
+        let over = match self.phase {
+            Phase::Open => true,
+            Phase::Recovery(until) | Phase::Loss(until) => until.at_or_before(to),
+        };
+        if over {
+            (self.phase, self.evidence, self.hints) = (Phase::Open, None, None);
+        }
+        self.timer.restart(p.at + self.react());
+        self.emptied = self.out.is_empty().then_some(p.at);
+        self.pending.outstanding = self.out.count();
+        self.waiting = !self.out.is_empty();
+    }
+
+    /// Takes in the SACK blocks; says whether they were news. A block below the cumulative ACK, or within the second,
+    /// is a DSACK (RFC 2883, section 4): something came twice.
+    fn selectively(&mut self, p: &Seen<'_>) -> bool {
+        let blocks = p.tcp.sack.as_slice();
+        let Some(&(left, right)) = blocks.first() else { return false };
+        self.selective = true;
+        let inside = blocks.get(1).is_some_and(|(l, r)| l.at_or_before(left) && right.at_or_before(*r));
+        let duplicate = right.at_or_before(p.tcp.ack) || inside;
+        if duplicate && self.latest.is_some_and(|l| left.before(l.end) && l.start.before(right)) {
+            self.spurious();
+        }
+        let mut news = false;
+        for (l, r) in &blocks[usize::from(duplicate)..] {
+            news |= l.before(*r) && self.out.sack(*l, *r);
+        }
+        if news {
+            self.tell(p.at);
+        }
+        news
+    }
+}

@@ -1,0 +1,201 @@
+//! All connections of a capture. One that is over, or silent for long, is summarised and freed; beyond a bound the one
+//! that has been silent longest goes first.
+
+use std::collections::HashMap;
+
+use narrows_units::{Duration, Instant};
+use narrows_wire::{FlowKey, Header};
+
+use crate::connection::Connection;
+use crate::report::FlowReport;
+use crate::sender::{Around, Seen};
+
+/// Bounds of an [`Analyzer`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Limits {
+    /// Connections followed at a time.
+    pub connections: usize,
+    /// For how long one that is over is kept, for what comes late.
+    pub linger: Duration,
+    /// For how long one that is silent is kept. The longest back-off is two minutes.
+    pub silence: Duration,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self { connections: 1 << 17, linger: Duration::from_secs(30), silence: Duration::from_secs(600) }
+    }
+}
+
+/// What the capture says of losses between the openers, or the others, and the point of capture.
+#[derive(Clone, Copy, Debug, Default)]
+struct Losses {
+    segments: u64,
+    lost: u64,
+}
+
+impl Losses {
+    /// More than a hundredth, and more than chance.
+    fn any(self) -> bool {
+        self.lost >= 5 && self.lost * 100 > self.segments
+    }
+}
+
+/// How long timers wait without a back-off, in a histogram with four buckets to a doubling, from 128 ms on.
+#[derive(Clone, Copy, Debug, Default)]
+struct Waits {
+    buckets: [u32; 32],
+    all: u32,
+    floor: Duration,
+}
+
+impl Waits {
+    fn add(&mut self, wait: Duration) {
+        let ratio = (wait.as_secs_f64() / 0.128).max(1.0);
+        let at = (ratio.log2() * 4.0) as usize;
+        self.buckets[at.min(31)] += 1;
+        self.all += 1;
+        if self.all >= 20 {
+            // The lower end of the bucket in which the lowest third ends.
+            let mut left = self.all / 3;
+            let low = self.buckets.iter().position(|n| {
+                let found = left < *n;
+                left = left.saturating_sub(*n);
+                found
+            });
+            let seconds = 0.128 * (low.unwrap_or(0) as f64 / 4.0).exp2();
+            self.floor = Duration::from_nanos((seconds * 1e9) as u64);
+        }
+    }
+}
+
+/// Follows connections from packet to packet.
+#[derive(Debug, Default)]
+pub struct Analyzer {
+    limits: Limits,
+    connections: HashMap<FlowKey, Connection>,
+    finished: Vec<FlowReport>,
+    losses: [Losses; 2],
+    waits: [Waits; 2],
+    swept: Instant,
+    evicted: u64,
+    /// Connections so far.
+    begun: u64,
+}
+
+impl Analyzer {
+    /// With these bounds.
+    #[must_use]
+    pub fn new(limits: Limits) -> Self {
+        let limits = Limits { connections: limits.connections.max(8), ..limits };
+        Self { limits, ..Self::default() }
+    }
+
+    /// A packet of the capture. What is not TCP is passed over. Gives the number of its connection, counted from 0 by
+    /// their first packets.
+    pub fn packet(&mut self, at: Instant, frame: u64, header: &Header) -> Option<u64> {
+        let tcp = header.tcp.as_ref()?;
+        if at.since(self.swept) > Duration::from_secs(10) {
+            self.sweep(at);
+        }
+        let id = canonical(&header.key);
+        if self.connections.get(&id).is_some_and(|c| c.is_reused_by(&header.key, tcp)) {
+            let old = self.connections.remove(&id);
+            self.finished.extend(old.map(FlowReport::of));
+        }
+        if self.connections.len() >= self.limits.connections && !self.connections.contains_key(&id) {
+            self.evict();
+        }
+        let c = self.connections.entry(id).or_insert_with(|| {
+            self.begun += 1;
+            Connection::new(self.begun - 1, header.key, at, tcp)
+        });
+        let number = c.number;
+        let before = [c.senders[0].counts, c.senders[1].counts];
+        let around = |end: usize| Around { losses: self.losses[end].any(), floor: self.waits[end].floor };
+        c.packet(&header.key, &Seen { at, frame, tcp, sent: at }, [around(0), around(1)]);
+        for (waits, sender) in self.waits.iter_mut().zip(&mut c.senders) {
+            if let Some(wait) = sender.timed.take() {
+                waits.add(wait);
+            }
+        }
+        for ((losses, sender), old) in self.losses.iter_mut().zip(&c.senders).zip(&before) {
+            let now = &sender.counts;
+            losses.segments += now.data - old.data + now.again - old.again;
+            // What follows from losses is no evidence of them.
+            let seen = |c: &crate::Counts| c.lost_before.saturating_sub(c.timeouts_inferred);
+            losses.lost += seen(now).saturating_sub(seen(old));
+        }
+        Some(number)
+    }
+
+    /// Connections that are over.
+    fn sweep(&mut self, now: Instant) {
+        self.swept = now;
+        let Limits { linger, silence, .. } = self.limits;
+        let over = |c: &Connection| now.since(c.last) > if c.closed.is_some() { linger } else { silence };
+        let done: Vec<FlowKey> = self.connections.iter().filter(|(_, c)| over(c)).map(|(k, _)| *k).collect();
+        self.give_up(done);
+    }
+
+    /// An eighth of the connections, those silent for longest.
+    fn evict(&mut self) {
+        let mut all: Vec<(Instant, FlowKey)> = self.connections.iter().map(|(k, c)| (c.last, *k)).collect();
+        let most = (all.len() / 8).max(1);
+        all.select_nth_unstable(most - 1);
+        all.truncate(most);
+        self.evicted += most as u64;
+        self.give_up(all.into_iter().map(|(_, k)| k).collect());
+    }
+
+    fn give_up(&mut self, keys: Vec<FlowKey>) {
+        let mut reports: Vec<FlowReport> =
+            keys.iter().filter_map(|k| self.connections.remove(k)).map(FlowReport::of).collect();
+        reports.sort_by_key(|r| (r.from, r.key()));
+        self.finished.append(&mut reports);
+    }
+
+    /// Takes what is known of connections that are over, oldest first.
+    pub fn finished(&mut self) -> impl Iterator<Item = FlowReport> + '_ {
+        self.finished.drain(..)
+    }
+
+    /// What is known so far of the connections that go on, in no order. A silence that goes on counts up to `now`.
+    pub fn ongoing(&self, now: Instant) -> impl Iterator<Item = FlowReport> + '_ {
+        self.connections.values().cloned().map(move |mut c| {
+            if c.closed.is_none() {
+                c.last = c.last.max(now);
+            }
+            FlowReport::of(c)
+        })
+    }
+
+    /// The capture is over: all connections are.
+    pub fn finish(&mut self) {
+        let all = self.connections.keys().copied().collect();
+        self.give_up(all);
+    }
+
+    /// Connections that were given up because there were too many.
+    #[must_use]
+    pub fn evicted(&self) -> u64 {
+        self.evicted
+    }
+
+    /// Connections that were seen, those that are over included.
+    #[must_use]
+    pub fn begun(&self) -> u64 {
+        self.begun
+    }
+
+    /// Connections that are followed now.
+    #[must_use]
+    pub fn open(&self) -> usize {
+        self.connections.len()
+    }
+}
+
+/// The same for both directions.
+fn canonical(key: &FlowKey) -> FlowKey {
+    (*key).min(key.reverse())
+}

@@ -1,0 +1,252 @@
+//! A connection: both its ends as senders, its handshake, and the silences in which nothing is under way.
+
+use narrows_units::{Duration, Instant};
+use narrows_wire::{Flags, FlowKey, TcpHeader};
+
+use crate::findings::{Cause, Certainty, Event, Place, Repair, Stall};
+use crate::sender::{Around, Seen, Sender};
+
+/// The handshake, as far as it was seen.
+#[derive(Clone, Copy, Debug, Default)]
+struct Handshake {
+    /// The first SYN and the first SYN-ACK: when, and in which frame.
+    syn: Option<(Instant, u64)>,
+    syn_ack: Option<(Instant, u64)>,
+    /// How often each was seen again.
+    syns_again: u32,
+    syn_acks_again: u32,
+    /// The frame of the latest of them.
+    latest: u64,
+    over: bool,
+}
+
+/// See the head of the file.
+#[derive(Clone, Debug)]
+pub(crate) struct Connection {
+    /// Counted from 0 by their first packets.
+    pub(crate) number: u64,
+    /// From the end that opened it, as far as is known.
+    pub(crate) key: FlowKey,
+    /// The SYN was seen.
+    pub(crate) opened: bool,
+    pub(crate) senders: [Sender; 2],
+    pub(crate) first: Instant,
+    pub(crate) last: Instant,
+    pub(crate) last_frame: u64,
+    pub(crate) packets: u64,
+    /// When the connection was over: both ends have finished, or one has reset it.
+    pub(crate) closed: Option<Instant>,
+    pub(crate) reset: bool,
+    handshake: Handshake,
+}
+
+impl Connection {
+    /// A connection of which this is the first packet. If it is not a SYN, the end with the lower port is taken for the
+    /// one that was called.
+    pub(crate) fn new(number: u64, key: FlowKey, now: Instant, tcp: &TcpHeader) -> Self {
+        let syn = tcp.flags.has(Flags::SYN);
+        let answer = tcp.flags.has(Flags::ACK);
+        let from_opener = if syn { !answer } else { key.sport >= key.dport };
+        Self {
+            number,
+            key: if from_opener { key } else { key.reverse() },
+            opened: syn,
+            senders: [Sender::new(0), Sender::new(1)],
+            first: now,
+            last: now,
+            last_frame: 0,
+            packets: 0,
+            closed: None,
+            reset: false,
+            handshake: Handshake { over: !syn, ..Handshake::default() },
+        }
+    }
+
+    /// A SYN with other numbers on an old connection opens a new one.
+    pub(crate) fn is_reused_by(&self, key: &FlowKey, tcp: &TcpHeader) -> bool {
+        let sender = &self.senders[usize::from(*key != self.key)];
+        let bare = tcp.flags.has(Flags::SYN) && !tcp.flags.has(Flags::ACK);
+        bare && sender.synced && (self.closed.is_some() || self.handshake.over) && sender.start != tcp.seq + 1
+    }
+
+    /// A packet of the connection. `around` tells of each end what others show.
+    pub(crate) fn packet(&mut self, key: &FlowKey, p: &Seen<'_>, around: [Around; 2]) {
+        let from = usize::from(*key != self.key);
+        self.packets += 1;
+        (self.last, self.last_frame) = (self.last.max(p.at), p.frame);
+        if p.tcp.flags.has(Flags::RST) {
+            self.finish(p.at, p.frame);
+            (self.closed, self.reset) = (self.closed.or(Some(p.at)), true);
+            return;
+        }
+        if self.closed.is_some() && p.tcp.payload == 0 {
+            return;
+        }
+        if p.tcp.flags.has(Flags::SYN) {
+            self.syn(from, p);
+        }
+        if p.tcp.flags.has(Flags::ACK) {
+            self.senders[1 - from].ack(p);
+        }
+        if !p.tcp.flags.has(Flags::SYN) {
+            self.third(from, p);
+            self.senders[from].around = around[from];
+            self.data(from, p);
+        }
+        let done = |s: &Sender| s.fin && s.out.is_empty();
+        if self.senders.iter().all(done) {
+            self.closed = self.closed.or(Some(p.at));
+        }
+    }
+
+    fn data(&mut self, from: usize, p: &Seen<'_>) {
+        let asked = self.senders[1 - from].last_data;
+        let silent = self.silence(from, p, asked);
+        let before = self.senders[from].counts;
+        self.senders[from].data(p, asked);
+        let sender = &mut self.senders[from];
+        let new = sender.counts.data > before.data && sender.counts.timeouts == before.timeouts;
+        if let Some(stall) = silent.filter(|_| new) {
+            sender.keep(stall);
+        }
+    }
+
+    /// The silence that ends if this is new data. The end that was called has let the other wait, for an
+    /// answer or in the middle of one. The end that opened the connection was free to ask when it liked.
+    fn silence(&self, from: usize, p: &Seen<'_>, asked: Option<Instant>) -> Option<Stall> {
+        let s = &self.senders[from];
+        if !s.out.is_empty() || p.tcp.payload == 0 || (s.last_data.is_none() && asked.is_none()) {
+            return None;
+        }
+        let answer = asked.is_some_and(|asked| s.last_data.is_none_or(|last| last < asked));
+        let other = &self.senders[1 - from];
+        let (from_then, frame) = if answer && other.since > s.since {
+            (other.since, other.since_frame)
+        } else {
+            (s.since, s.since_frame)
+        };
+        let (cause, certainty, begun) = match s.shut {
+            Some((shut, None)) => (Cause::ZeroWindow, Certainty::Likely, shut),
+            Some((shut, Some(open)))
+                if p.at.since(open) <= s.trips.sender_half() * 2 + Duration::from_millis(50) =>
+            {
+                (Cause::ZeroWindow, Certainty::Certain, shut)
+            }
+            _ if from == 0 => (Cause::ClientIdle, Certainty::Likely, from_then),
+            _ if answer => (Cause::DataUnavailable, Certainty::Certain, from_then),
+            _ => (Cause::DataUnavailable, Certainty::Possible, from_then),
+        };
+        let length = p.at.since(begun).saturating_sub(s.trips.sender_half());
+        (length > s.patience()).then(|| Stall {
+            from: begun,
+            to: p.at,
+            by: s.by,
+            cause,
+            repair: None,
+            timeouts: 0,
+            backoff: s.factor.max(1),
+            outstanding: 0,
+            lost: Place::Unknown,
+            certainty,
+            frames: vec![frame, p.frame],
+            ended: true,
+        })
+    }
+
+    /// A SYN, or the answer to one. Their times give the first round trips, unless one was repeated (Karn's rule).
+    fn syn(&mut self, from: usize, p: &Seen<'_>) {
+        let h = &mut self.handshake;
+        let answer = p.tcp.flags.has(Flags::ACK);
+        let (first, again) =
+            if answer { (&mut h.syn_ack, &mut h.syn_acks_again) } else { (&mut h.syn, &mut h.syns_again) };
+        h.latest = p.frame;
+        if first.is_some() {
+            *again += 1;
+            let event = Event {
+                at: p.at,
+                frame: p.frame,
+                by: self.senders[from].by,
+                repair: Repair::Handshake,
+                inferred: false,
+                certainty: Certainty::Certain,
+                lost: Place::Behind,
+                spurious: false,
+            };
+            self.senders[from].note(event);
+            return;
+        }
+        *first = Some((p.at, p.frame));
+        if let (true, Some((syn, _)), 0) = (answer, h.syn, h.syns_again) {
+            let half = p.at.since(syn);
+            self.senders[1 - from].trips.handshake(half);
+            self.senders[from].trips.time_sender(half, 2);
+            self.senders[from].greeting = Some(half);
+        }
+        let sender = &mut self.senders[from];
+        sender.begin(p.at, p.tcp.seq + 1);
+        sender.selective |= p.tcp.beyond;
+        // The window that this end announces is that of the other's sender (RFC 7323, section 2.3).
+        self.senders[1 - from].scale = p.tcp.window_scale.unwrap_or(0);
+    }
+
+    /// The first packet after the SYN-ACK ends the handshake.
+    fn third(&mut self, from: usize, p: &Seen<'_>) {
+        let h = self.handshake;
+        if h.over || (from == 1 && h.syn_ack.is_some()) {
+            return;
+        }
+        self.handshake.over = true;
+        for sender in &mut self.senders {
+            (sender.since, sender.since_frame) = (p.at, p.frame);
+        }
+        if let (Some((answered, _)), 0) = (h.syn_ack, h.syn_acks_again) {
+            let half = p.at.since(answered);
+            self.senders[1].trips.handshake(half);
+            self.senders[0].trips.time_sender(half, 2);
+            self.senders[0].greeting = Some(half);
+            self.senders.iter_mut().for_each(|s| s.trips.greeted());
+        }
+        self.senders[0].timer.restart(p.at);
+        self.senders[0].opened = true;
+        self.handshake_stall(p.at, p.frame, true);
+    }
+
+    fn handshake_stall(&mut self, now: Instant, frame: u64, ended: bool) {
+        let h = self.handshake;
+        let Some((from, syn)) = h.syn.or(h.syn_ack) else { return };
+        if now.since(from) <= self.senders[0].patience() {
+            return;
+        }
+        let again = h.syns_again + h.syn_acks_again;
+        let lost = again > 0 || !ended;
+        let by = u8::from(h.syn_ack.is_some() && h.syn_acks_again > 0);
+        let mut frames = vec![syn];
+        frames.extend([h.latest, frame].iter().filter(|f| **f > syn));
+        frames.dedup();
+        self.senders[usize::from(by)].keep(Stall {
+            from,
+            to: now,
+            by,
+            cause: if lost { Cause::HandshakeLost } else { Cause::PacketDelay },
+            repair: (again > 0).then_some(Repair::Handshake),
+            timeouts: 0,
+            backoff: 1 << again.min(15),
+            outstanding: 1,
+            lost: if lost { Place::Behind } else { Place::Unknown },
+            certainty: if again > 0 { Certainty::Certain } else { Certainty::Likely },
+            frames,
+            ended,
+        });
+    }
+
+    /// Nothing more is seen of it.
+    pub(crate) fn finish(&mut self, now: Instant, frame: u64) {
+        if !self.handshake.over {
+            self.handshake.over = true;
+            self.handshake_stall(now, frame, false);
+        }
+        for sender in &mut self.senders {
+            sender.end(now, frame);
+        }
+    }
+}

@@ -1,0 +1,237 @@
+//! What is found: stalls and what a sender did, with their evidence. Times are seconds since the first frame of the
+//! capture.
+
+use serde::Serialize;
+
+use narrows_units::{Duration, Instant};
+
+/// Why a flow stood still. The taxonomy is that of TAPO (Zhou et al., "Demystifying and Mitigating TCP Stalls at the
+/// Server Side", CoNEXT 2015, section 3), with the handshake and the end of a connection besides.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Cause {
+    /// The application at the sender had nothing to send: it was asked, or was in the middle of what it had to say.
+    DataUnavailable,
+    /// The application that asks had nothing to ask. Nobody waited for the network.
+    ClientIdle,
+    /// The receiver had closed its window.
+    ZeroWindow,
+    /// A SYN or its answer was lost.
+    HandshakeLost,
+    /// A repair was lost again.
+    DoubleRetransmission,
+    /// The end of what there was to send was lost, so that nothing behind it could tell of the loss.
+    TailLoss,
+    /// A loss, and too few packets under way to tell of it, because the congestion window was small.
+    SmallCongestionWindow,
+    /// The same, because the receiver's window was small.
+    SmallReceiveWindow,
+    /// All of a window of four packets or more was lost.
+    ContinuousLoss,
+    /// The sender repaired what the receiver had: the acknowledgment was delayed or lost.
+    AckDelayedOrLost,
+    /// Nothing was repaired: packets, or their acknowledgments, took that long.
+    PacketDelay,
+    /// Only the end of the connection waited to be acknowledged.
+    Closing,
+}
+
+impl Cause {
+    /// All of them.
+    pub const ALL: [Self; 12] = [
+        Self::DataUnavailable,
+        Self::ClientIdle,
+        Self::ZeroWindow,
+        Self::HandshakeLost,
+        Self::DoubleRetransmission,
+        Self::TailLoss,
+        Self::SmallCongestionWindow,
+        Self::SmallReceiveWindow,
+        Self::ContinuousLoss,
+        Self::AckDelayedOrLost,
+        Self::PacketDelay,
+        Self::Closing,
+    ];
+
+    /// In words, as the page of text has it.
+    #[must_use]
+    pub const fn words(self) -> &'static str {
+        match self {
+            Self::DataUnavailable => "sender's application had nothing to send",
+            Self::ClientIdle => "nobody asked for anything",
+            Self::ZeroWindow => "receiver's window closed",
+            Self::HandshakeLost => "handshake lost",
+            Self::DoubleRetransmission => "repair lost again",
+            Self::TailLoss => "end of the data lost",
+            Self::SmallCongestionWindow => "loss in a small congestion window",
+            Self::SmallReceiveWindow => "loss in a small receive window",
+            Self::ContinuousLoss => "whole window lost",
+            Self::AckDelayedOrLost => "acknowledgment delayed or lost",
+            Self::PacketDelay => "packets delayed",
+            Self::Closing => "end of the connection lost",
+        }
+    }
+
+    /// Whether packets were lost.
+    #[must_use]
+    pub const fn is_loss(self) -> bool {
+        matches!(
+            self,
+            Self::HandshakeLost
+                | Self::DoubleRetransmission
+                | Self::TailLoss
+                | Self::SmallCongestionWindow
+                | Self::SmallReceiveWindow
+                | Self::ContinuousLoss
+                | Self::Closing
+        )
+    }
+
+    /// Whether somebody waited: something was outstanding, or was asked for.
+    #[must_use]
+    pub const fn counts(self) -> bool {
+        !matches!(self, Self::ClientIdle)
+    }
+}
+
+/// What made a sender send something again.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Repair {
+    /// The retransmission timer (RFC 6298).
+    Timeout,
+    /// Further segments after that, as ACKs came.
+    AfterTimeout,
+    /// ACKs that told of a loss (RFC 5681, section 3.2; RFC 6675; RFC 8985).
+    FastRetransmit,
+    /// Further segments of that recovery.
+    Recovery,
+    /// A tail-loss probe (RFC 8985, section 7).
+    Probe,
+    /// A SYN or its answer again.
+    Handshake,
+    /// Nothing that we can tell of.
+    Unknown,
+}
+
+impl Repair {
+    /// Which of several names a stall: that of the highest rank.
+    #[must_use]
+    pub const fn rank(self) -> u8 {
+        match self {
+            Self::Unknown => 0,
+            Self::Recovery => 1,
+            Self::AfterTimeout => 2,
+            Self::FastRetransmit => 3,
+            Self::Probe => 4,
+            Self::Timeout => 5,
+            Self::Handshake => 6,
+        }
+    }
+}
+
+/// Where packets were lost, seen from the point of capture.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Place {
+    /// Nothing was lost, or we cannot know.
+    #[default]
+    Unknown,
+    /// Between the sender and the capture: they were never seen.
+    Before,
+    /// Between the capture and the receiver: they were seen.
+    Behind,
+    /// Some here, some there.
+    Both,
+}
+
+impl Place {
+    /// Of two losses.
+    #[must_use]
+    pub const fn and(self, other: Self) -> Self {
+        match (self, other) {
+            (Self::Unknown, place) | (place, Self::Unknown) => place,
+            (Self::Before, Self::Before) => Self::Before,
+            (Self::Behind, Self::Behind) => Self::Behind,
+            _ => Self::Both,
+        }
+    }
+}
+
+/// How sure a finding is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Certainty {
+    /// Another explanation is about as good.
+    Possible,
+    /// It fits the times, and nothing contradicts.
+    Likely,
+    /// Packets show it.
+    Certain,
+}
+
+/// A sender sent something again, or its timer must have expired.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub struct Event {
+    /// When, at the point of capture.
+    #[serde(rename = "at_s", serialize_with = "seconds")]
+    pub at: Instant,
+    /// The frame that shows it.
+    pub frame: u64,
+    /// Which end sent it: 0 for the one that opened the connection.
+    pub by: u8,
+    /// What made it.
+    pub repair: Repair,
+    /// It was not seen, but follows from what was.
+    pub inferred: bool,
+    /// How sure that is.
+    pub certainty: Certainty,
+    /// Where what it repairs was lost.
+    pub lost: Place,
+    /// The receiver had the data already (DSACK, timestamps, or an ACK that came too soon).
+    pub spurious: bool,
+}
+
+/// A time without progress.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Stall {
+    /// The last progress before it.
+    #[serde(rename = "from_s", serialize_with = "seconds")]
+    pub from: Instant,
+    /// The progress that ended it, or the end of what was seen.
+    #[serde(rename = "to_s", serialize_with = "seconds")]
+    pub to: Instant,
+    /// Whose data stood still: 0 for the end that opened the connection.
+    pub by: u8,
+    /// Why.
+    pub cause: Cause,
+    /// What ended it or tried to, in the order of importance: a timeout before a probe before anything else.
+    pub repair: Option<Repair>,
+    /// How often the timer expired.
+    pub timeouts: u32,
+    /// The factor on the RTO at the end.
+    pub backoff: u32,
+    /// Segments under way when it began.
+    pub outstanding: u32,
+    /// Where packets were lost.
+    pub lost: Place,
+    /// How sure the cause is.
+    pub certainty: Certainty,
+    /// The frames that show it: the last progress, what was sent again (at most six), and what ended it.
+    pub frames: Vec<u64>,
+    /// It was over before the capture or the connection ended.
+    pub ended: bool,
+}
+
+impl Stall {
+    /// How long it was.
+    #[must_use]
+    pub fn length(&self) -> Duration {
+        self.to.since(self.from)
+    }
+}
+
+/// For JSON: seconds.
+pub(crate) fn seconds<S: serde::Serializer>(at: &Instant, s: S) -> Result<S::Ok, S::Error> {
+    s.serialize_f64(at.as_secs_f64())
+}

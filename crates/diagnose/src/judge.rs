@@ -1,0 +1,348 @@
+//! Why a sender sends again: because an ACK told it to, or because its timer expired.
+//!
+//! What an ACK lets go follows it by the sender's half of the round trip, and then the timer has just been restarted or
+//! enough ACKs have told of a loss. What the timer lets go comes after a silence of at least a round trip.
+
+use narrows_units::{Duration, Instant, SeqNum};
+
+use crate::findings::{Certainty, Event, Place, Repair};
+use crate::outstanding::Known;
+use crate::sender::{ACKS, Phase, Seen, Sender};
+use crate::trips::MOST_RTO;
+
+/// A little less than the least RTO in use, 200 ms.
+const LEAST_WAIT: Duration = Duration::from_millis(170);
+/// Linux's least, with what its clock may be off.
+const LINUX_LEAST: Duration = Duration::from_millis(195);
+/// A host answers within this time, if nothing waits in a queue.
+const ANSWER: Duration = Duration::from_millis(45);
+/// Events that are kept of a sender; all are counted.
+const MOST_EVENTS: usize = 4096;
+/// No stack doubles more often than this (`tcp_retries2` is 15).
+const MOST_EXPIRIES: u32 = 15;
+
+impl Sender {
+    /// What made the sender send this again.
+    pub(crate) fn judge(&self, p: &Seen<'_>, known: &Known) -> (Repair, Certainty) {
+        let waited = self.waited(p.sent);
+        let first = p.tcp.seq.at_or_before(self.una);
+        // After a timeout the timer runs twice as long.
+        if self.last_timeout.is_some_and(|last| p.sent.since(last) < LEAST_WAIT * 2) {
+            return (Repair::AfterTimeout, Certainty::Certain);
+        }
+        if self.at_sender() && self.rearms(p.at) {
+            // RACK finds a lost repair as well (RFC 8985), and pacing spreads what follows from an ACK.
+            let repair = match self.phase {
+                Phase::Open => Repair::FastRetransmit,
+                Phase::Recovery(_) => Repair::Recovery,
+                Phase::Loss(_) => Repair::AfterTimeout,
+            };
+            return (repair, Certainty::Likely);
+        }
+        match self.phase {
+            Phase::Loss(_) if first && self.must_have_expired(waited) => {
+                (Repair::Timeout, Certainty::Certain)
+            }
+            Phase::Loss(_) => (Repair::AfterTimeout, Certainty::Certain),
+            Phase::Recovery(_) if self.waits_for_timer(waited) && !self.by_ack(p.sent) => {
+                (Repair::Timeout, Certainty::Certain)
+            }
+            // Its repair was lost as well, which duplicate ACKs do not tell; and the timer must have expired by now.
+            Phase::Recovery(_) if first && self.timer_in_recovery(known, waited) => {
+                (Repair::Timeout, Certainty::Likely)
+            }
+            Phase::Recovery(_) => (Repair::Recovery, Certainty::Certain),
+            Phase::Open => self.judge_open(p, known, p.tcp.seq_end(), waited),
+        }
+    }
+
+    fn timer_in_recovery(&self, known: &Known, waited: Duration) -> bool {
+        let again = known.seen > 1 && !(self.selective && self.stamps);
+        self.waits_for_timer(waited) && (again || (waited >= self.rto() / 20 * 19 && !self.at_sender()))
+    }
+
+    fn judge_open(&self, p: &Seen<'_>, known: &Known, end: SeqNum, waited: Duration) -> (Repair, Certainty) {
+        let react = self.react();
+        if let Some(told) = self.evidence {
+            let due = told + self.react_least() / 4 * 3;
+            // Nearer to when the timer expires than to when the ACKs have their effect.
+            let expiry = self.restarted(p.sent) + self.rto() * u64::from(self.factor);
+            let late =
+                p.sent.since(told + react) > (expiry.since(told + react) / 2).max(Duration::from_millis(60));
+            if due <= p.sent && !(late && self.waits_for_timer(waited)) {
+                return (Repair::FastRetransmit, Certainty::Certain);
+            }
+        }
+        if self.by_rack(p.sent) {
+            return (Repair::FastRetransmit, Certainty::Likely);
+        }
+        if self.waits_for_timer(waited) {
+            return self.timer_or_probe(p, known, end, waited);
+        }
+        let told = self.dupacks > 0 || self.out.sacked() > 0;
+        match () {
+            // Early retransmit (RFC 5827), RACK (RFC 8985), a forward acknowledgment.
+            () if told && self.by_ack(p.sent) => (Repair::FastRetransmit, Certainty::Likely),
+            () if told => (Repair::FastRetransmit, Certainty::Possible),
+            () if waited >= LEAST_WAIT => (Repair::Timeout, Certainty::Possible),
+            () => (Repair::Unknown, Certainty::Possible),
+        }
+    }
+
+    /// RFC 8985, section 6.2: a segment is lost if one that was sent later has arrived, and it has not within a quarter
+    /// of a round trip.
+    fn by_rack(&self, now: Instant) -> bool {
+        let Some((first, latest)) = self.hints.filter(|_| self.selective && self.stamps) else {
+            return false;
+        };
+        let react = self.react();
+        let patience = self.trips.srtt().unwrap_or_default() / 4;
+        let slack = self.slack(react / 4);
+        let least = self.react_least() / 4 * 3;
+        [first, latest].iter().any(|told| *told + least <= now && now <= *told + react + patience + slack)
+    }
+
+    /// How much later than its half of the round trip the sender may react.
+    pub(crate) fn slack(&self, guess: Duration) -> Duration {
+        match self.exact() {
+            Some(_) => ANSWER,
+            None => guess.max(Duration::from_millis(30)).min(Duration::from_millis(120)),
+        }
+    }
+
+    /// New data leaves while other data is under way, no ACK has asked for it, and a probe is due: that is how a probe
+    /// looks where there is new data (RFC 8985, section 7.3). An application that has just written looks the same.
+    pub(crate) fn new_probe(&mut self, p: &Seen<'_>, quiet: Duration) {
+        let trips = self.trips.srtt().unwrap_or(Duration::from_secs(1)) * 2;
+        let due = trips.min(self.trips.rto()) / 5 * 4;
+        let waited = self.waited(p.sent);
+        let may = self.selective && self.phase == Phase::Open && !self.probed && self.hints.is_none();
+        if may && waited.min(quiet) >= due.max(LEAST_WAIT) && !self.by_ack(p.sent) {
+            self.probed = true;
+            self.timer.restart(p.sent);
+            let (repair, certainty, lost) = (Repair::Probe, Certainty::Possible, Place::Unknown);
+            let (at, frame, by) = (p.at, p.frame, self.by);
+            self.note(Event { at, frame, by, repair, inferred: false, certainty, lost, spurious: false });
+        }
+    }
+
+    /// RFC 8985, section 7.2: once after the last ACK, two round trips and, of a single segment, a delayed ACK later,
+    /// the last segment is sent again. The timer sends the first.
+    fn timer_or_probe(
+        &self,
+        p: &Seen<'_>,
+        known: &Known,
+        end: SeqNum,
+        waited: Duration,
+    ) -> (Repair, Certainty) {
+        let (first, last) = (p.tcp.seq.at_or_before(self.una), end == self.max);
+        if !self.selective || self.probed || !last || known.hole.is_some() {
+            let sure = if first { Certainty::Certain } else { Certainty::Likely };
+            return (Repair::Timeout, sure);
+        }
+        if !first {
+            return (Repair::Probe, Certainty::Certain);
+        }
+        let pto = self.trips.srtt().unwrap_or(Duration::from_secs(1)) * 2 + Duration::from_millis(200);
+        if waited < pto.min(self.trips.rto()) / 4 * 5 {
+            (Repair::Probe, Certainty::Likely)
+        } else {
+            (Repair::Timeout, Certainty::Likely)
+        }
+    }
+
+    /// When the timer was restarted last, for what passes now.
+    fn restarted(&self, now: Instant) -> Instant {
+        let slack = self.react().saturating_sub(self.react_least() / 3);
+        self.timer.since(now, slack)
+    }
+
+    /// For how long the timer ran when it sent what passes now.
+    pub(crate) fn waited(&self, now: Instant) -> Duration {
+        now.since(self.restarted(now))
+    }
+
+    /// A silence that is long enough for the timer. A sender's floor may be lower than ours, so we ask for no more than
+    /// its round trip.
+    pub(crate) fn waits_for_timer(&self, waited: Duration) -> bool {
+        let trip = self.trips.srtt().unwrap_or(LEAST_WAIT);
+        waited >= LEAST_WAIT.max(trip / 10 * 9)
+    }
+
+    /// The timeout without back-off: what the round trips make of it. Without timestamps there are few samples, and
+    /// then it is no less than other timers here have waited.
+    fn rto(&self) -> Duration {
+        let floor = if self.stamps { Duration::ZERO } else { self.around.floor };
+        self.trips.rto().max(floor)
+    }
+
+    /// How often a timer that doubles expires in `waited`: R, then 2 R, then 4 R make R (2^k - 1).
+    fn expiries(&self, waited: Duration) -> u32 {
+        let first = (self.rto() * u64::from(self.factor)).min(MOST_RTO);
+        // By the clock alone the silence is measured without the queue, which the round trips hold. Nine tenths are
+        // fitted: of eight, nine and ten they keep the counts of the scoreboard within a tenth.
+        let first = if self.exact().is_some() { first / 10 * 9 } else { first };
+        let (mut k, mut sum, mut wait) = (1, first, first);
+        while k < MOST_EXPIRIES {
+            wait = (wait * 2).min(MOST_RTO);
+            // The border between k and k + 1 is the geometric middle of both sums.
+            let next = sum + wait;
+            if u128::from(waited.as_nanos()).pow(2) < u128::from(sum.as_nanos()) * u128::from(next.as_nanos())
+            {
+                break;
+            }
+            (k, sum) = (k + 1, next);
+        }
+        k
+    }
+
+    /// An ACK passed so shortly before that a timer which selective acknowledgments restart too, as Linux's, has not
+    /// expired.
+    fn rearms(&self, now: Instant) -> bool {
+        let last = self.acks_seen.checked_sub(1).map(|n| self.acks[n % ACKS]);
+        let least = LINUX_LEAST.max(self.trips.rto() / 10 * 6);
+        self.stamps && self.selective && last.is_some_and(|last| now.since(last) < least)
+    }
+
+    /// The capture is so near to the sender that what follows from an ACK is seen at once after it.
+    fn at_sender(&self) -> bool {
+        self.trips.sender_least().is_some_and(|least| least < Duration::from_millis(10))
+    }
+
+    /// A silence so long that the timer cannot have stood still. Where losses before the capture hide what the sender
+    /// does, other silences look much the same, so we ask for more.
+    pub(crate) fn must_have_expired(&self, waited: Duration) -> bool {
+        self.waits_for_timer(waited)
+            && (waited >= self.rto() / 4 * 3 || !(self.around.losses || self.at_sender()))
+    }
+
+    /// ACKs have told of a loss, and the repair that follows from that was not seen: it was lost on the way here. The
+    /// timer has been restarted with it.
+    fn hidden_repair(&mut self, p: &Seen<'_>) {
+        // For a sender with RACK one selective acknowledgment is enough, a quarter of a round trip later.
+        let patience = self.trips.srtt().unwrap_or_default() / 4;
+        let rack = self.hints.filter(|_| self.exact().is_some()).map(|(first, _)| first + patience);
+        let Some(told) = self.evidence.or(rack).filter(|_| self.phase == Phase::Open) else { return };
+        let at = told + self.react();
+        if p.sent.since(at) < LEAST_WAIT {
+            return;
+        }
+        let (repair, certainty, lost) = (Repair::FastRetransmit, Certainty::Likely, Place::Before);
+        let (frame, by, inferred, spurious) = (p.frame, self.by, true, false);
+        self.note(Event { at, frame, by, repair, inferred, certainty, lost, spurious });
+        if self.evidence.is_some() {
+            self.timer.restart(at.max(self.restarted(p.sent)));
+        }
+        self.pending.double = true;
+    }
+
+    /// A sender of today first sends a probe, when its timer would expire or before (RFC 8985, section 7.2), and only
+    /// then waits for the timer. Says whether what passes is the probe itself.
+    fn hidden_probe(&mut self, p: &Seen<'_>, lost: Place, certainty: Certainty) -> bool {
+        // It repairs what was under way before a timeout as long as that is not acknowledged, and sends no probes then.
+        let open = self.phase == Phase::Open && self.hints.is_none() && !self.una.before(self.resent_to);
+        if self.exact().is_none() || !self.selective || self.probed || !open {
+            return false;
+        }
+        let trips = self.trips.srtt().unwrap_or(Duration::from_secs(1)) * 2 + Duration::from_millis(200);
+        let (rto, from) = (self.rto(), self.restarted(p.sent));
+        let due = trips.min(rto);
+        let waited = p.sent.since(from).as_secs_f64();
+        // The timer sends the first segment. The border is the geometric middle between a probe and a timeout after it.
+        let alone =
+            self.max.before(p.tcp.seq) || waited.powi(2) < due.as_secs_f64() * (due + rto).as_secs_f64();
+        let at = if alone { p.at } else { from + due };
+        let (repair, frame, by, inferred, spurious) = (Repair::Probe, p.frame, self.by, !alone, false);
+        self.note(Event { at, frame, by, repair, inferred, certainty, lost, spurious });
+        self.probed = true;
+        self.timer.restart(if alone { p.sent } else { at });
+        alone
+    }
+
+    /// The timer has expired: once, or, if there may be repairs that are not seen, as often as fits into the silence.
+    pub(crate) fn expire(&mut self, p: &Seen<'_>, hidden: bool, lost: Place, certainty: Certainty) {
+        if hidden {
+            self.hidden_repair(p);
+            if self.hidden_probe(p, lost, certainty) {
+                return;
+            }
+        }
+        let waited = self.waited(p.sent);
+        let k = if hidden { self.expiries(waited) } else { 1 };
+        let seen = self.max != p.tcp.seq;
+        let first = self.rto() * u64::from(self.factor);
+        if seen && self.factor == 1 {
+            self.timed = Some(waited);
+        }
+        self.factor = self.factor.saturating_mul(1 << k).min(1 << 15);
+        for n in 1..=k {
+            let inferred = n < k || !seen;
+            // What was not seen is put where the doubling has it, counted back from the one that was.
+            let share = if k == 1 { 1.0 } else { ((1_u64 << n) - 1) as f64 / ((1_u64 << k) - 1) as f64 };
+            let span = waited.max(first);
+            let back = (span.as_nanos() as f64 * (1.0 - share)) as u64;
+            let at = Instant::from_nanos(if n < k { p.sent } else { p.at }.as_nanos().saturating_sub(back));
+            let certainty = if inferred { certainty.min(Certainty::Likely) } else { certainty };
+            let repair = Repair::Timeout;
+            self.note(Event {
+                at,
+                frame: p.frame,
+                by: self.by,
+                repair,
+                inferred,
+                certainty,
+                lost,
+                spurious: false,
+            });
+        }
+        self.last_timeout = Some(p.sent);
+        self.counts.backoff_max = self.counts.backoff_max.max(self.factor);
+        self.timer.restart(p.sent);
+        // What was under way is sent again, also what was not seen here; limited transmit adds to it (RFC 3042).
+        let flight = self.window_pkts.flight() * self.mss.max(1);
+        self.resent_to = self.max.max(self.una.max(p.tcp.seq_end()) + flight);
+        self.window_pkts.on_timeout();
+        self.phase = Phase::Loss(self.max);
+        (self.evidence, self.dupacks) = (None, 0);
+    }
+
+    /// Takes an event down.
+    pub(crate) fn note(&mut self, event: Event) {
+        self.counts.add(&event);
+        self.pending.add(&event, self.factor);
+        if self.events.len() < MOST_EVENTS {
+            self.events.push(event);
+        }
+    }
+
+    /// An ACK of new data after a repair: does it answer the original? Eifel (RFC 3522): it echoes a timestamp from
+    /// before the repair. Without timestamps: it came sooner than any round trip.
+    pub(crate) fn check_spurious(&mut self, p: &Seen<'_>) {
+        let Some(latest) =
+            self.latest.filter(|l| l.seen && l.start.before(p.tcp.ack) && self.una.at_or_before(l.start))
+        else {
+            return;
+        };
+        let early = match (latest.tsval, p.tcp.timestamps) {
+            (Some(sent), Some((_, echoed))) => SeqNum(echoed).before(SeqNum(sent)),
+            _ => self.trips.receiver_least().is_some_and(|least| p.at.since(latest.at) < least / 2),
+        };
+        if early {
+            self.spurious();
+        }
+    }
+
+    /// The latest repair was not needed.
+    pub(crate) fn spurious(&mut self) {
+        let Some(latest) = self.latest.as_mut().filter(|l| !l.spurious) else { return };
+        latest.spurious = true;
+        self.counts.spurious += 1;
+        if let Some(event) = latest.event.and_then(|at| self.events.get_mut(at)) {
+            event.spurious = true;
+        }
+        match latest.stall.and_then(|at| self.stalls.get_mut(at)) {
+            Some(stall) => stall.was_spurious(),
+            None => self.pending.spurious = true,
+        }
+    }
+}

@@ -1,0 +1,52 @@
+//! Who stalls in a capture, and why.
+//!
+//! An [`Analyzer`] is told of packets, in the order of their times, and gives a [`FlowReport`] for each TCP connection:
+//! its stalls with cause and evidence, what its ends sent again and what made them, and where on the path the capture
+//! was taken. [`Overall`] sums up what that means, and [`page`] says it in words.
+//!
+//! A stall is a time without progress above 200 ms and two round trips, while something is under way or asked for.
+//! Progress is new data, an acknowledgment of some, or a duplicate one; a retransmission is not.
+//!
+//! No clock, and no files but by the feature `files`: packets come in as arguments. Memory is bounded by the
+//! connections that are open.
+
+#![forbid(unsafe_code)]
+
+mod acks;
+mod analyzer;
+mod clock;
+mod connection;
+mod counts;
+#[cfg(feature = "files")]
+pub mod files;
+mod findings;
+#[cfg(any(test, feature = "fuzzing"))]
+pub mod fuzzing;
+mod judge;
+mod order;
+mod outstanding;
+mod overall;
+mod pending;
+mod quic;
+mod report;
+mod sender;
+mod spin;
+mod tables;
+#[cfg(test)]
+mod tests;
+mod timer;
+mod trace;
+mod trips;
+mod window;
+mod words;
+
+pub use analyzer::{Analyzer, Limits};
+pub use counts::Counts;
+pub use findings::{Cause, Certainty, Event, Place, Repair, Stall};
+pub use order::Ordered;
+pub use overall::{CauseShare, Overall};
+pub use quic::{QuicAnalyzer, QuicCause, QuicReport, QuicStall};
+pub use report::{DirectionReport, End, FlowReport, Vantage};
+pub use tables::{Table, Tables, Values};
+pub use trace::{Acked, Sent, Trace, Way};
+pub use words::{flow_page, page, quic_page};

@@ -1,0 +1,264 @@
+//! What a sender has under way, as far as it was seen at the point of capture: the bytes between the highest ACK and
+//! the highest sequence number, in segments. Bytes that were passed over and never seen are segments too: holes.
+
+use std::collections::VecDeque;
+
+use narrows_units::{Instant, SeqNum};
+
+/// The most segments kept of a sender. A window of 64 MB in packets of 1500 bytes has 45 000.
+const MOST: usize = 1 << 16;
+
+/// Consecutive bytes that were sent together, or a hole.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Segment {
+    pub(crate) start: SeqNum,
+    pub(crate) len: u32,
+    /// When it was first seen; of a hole, when it was passed over.
+    pub(crate) first: Instant,
+    /// When it was last seen.
+    pub(crate) last: Instant,
+    /// The frame in which it was last seen.
+    pub(crate) frame: u64,
+    /// How often it was seen. Zero for a hole.
+    pub(crate) seen: u8,
+    /// The receiver said that it has it.
+    pub(crate) sacked: bool,
+}
+
+impl Segment {
+    pub(crate) fn end(&self) -> SeqNum {
+        self.start + self.len
+    }
+}
+
+/// What had been known of the bytes of a segment that passes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Known {
+    /// They, or a part of them, fill a hole that was passed over then.
+    pub(crate) hole: Option<Instant>,
+    /// How often the most seen of them had been seen.
+    pub(crate) seen: u8,
+    /// When they were last seen, and in which frame.
+    pub(crate) last: Option<(Instant, u64)>,
+    /// The receiver has said that it has them all.
+    pub(crate) sacked: bool,
+}
+
+/// What a cumulative ACK newly covers.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Covered {
+    /// When the highest segment was sent, if it was sent once and not acknowledged selectively before.
+    pub(crate) sample: Option<Instant>,
+    /// A segment that had been seen more than once, or fills a hole, is among them (Karn's rule).
+    pub(crate) repeated: bool,
+    /// Segments, holes included.
+    pub(crate) count: u32,
+    /// Holes among them: they came another way, or the capture missed them.
+    pub(crate) holes: u32,
+}
+
+/// See the head of the file.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Outstanding {
+    list: VecDeque<Segment>,
+    sacked: u32,
+    holes: u32,
+}
+
+impl Outstanding {
+    pub(crate) fn is_empty(&self) -> bool {
+        self.list.is_empty()
+    }
+
+    /// Segments, holes included.
+    pub(crate) fn count(&self) -> u32 {
+        self.list.len() as u32
+    }
+
+    /// Segments that the receiver has selectively acknowledged.
+    pub(crate) fn sacked(&self) -> u32 {
+        self.sacked
+    }
+
+    pub(crate) fn clear(&mut self) {
+        *self = Self::default();
+    }
+
+    /// Adds a segment behind the last. `seen` is 0 for a hole.
+    pub(crate) fn push(&mut self, start: SeqNum, end: SeqNum, at: Instant, frame: u64, seen: u8) {
+        if self.list.len() >= MOST {
+            self.pop();
+        }
+        self.holes += u32::from(seen == 0);
+        self.list.push_back(Segment {
+            start,
+            len: end - start,
+            first: at,
+            last: at,
+            frame,
+            seen,
+            sacked: false,
+        });
+    }
+
+    fn pop(&mut self) -> Option<Segment> {
+        let first = self.list.pop_front()?;
+        self.sacked -= u32::from(first.sacked);
+        self.holes -= u32::from(first.seen == 0);
+        Some(first)
+    }
+
+    /// The place of the first segment that ends after `seq`.
+    fn place(&self, seq: SeqNum) -> usize {
+        self.list.partition_point(|s| s.end().at_or_before(seq))
+    }
+
+    /// Everything before `to` is acknowledged.
+    pub(crate) fn cover(&mut self, to: SeqNum) -> Covered {
+        let mut covered = Covered::default();
+        while let Some(first) = self.list.front_mut() {
+            if !first.start.before(to) {
+                break;
+            }
+            covered.count += 1;
+            covered.repeated |= first.seen != 1;
+            covered.sample = (first.seen == 1 && !first.sacked).then_some(first.last);
+            if to.before(first.end()) {
+                // A part of a segment: the rest is still under way.
+                first.len = first.end() - to;
+                first.start = to;
+                break;
+            }
+            covered.holes += u32::from(first.seen == 0);
+            self.pop();
+        }
+        covered
+    }
+
+    /// The receiver has `[left, right)`. Says whether that was news.
+    pub(crate) fn sack(&mut self, left: SeqNum, right: SeqNum) -> bool {
+        let (mut at, mut news) = (self.place(left), false);
+        while let Some(s) = self.list.get_mut(at) {
+            if !s.start.before(right) {
+                break;
+            }
+            if !s.sacked && left.at_or_before(s.start) && s.end().at_or_before(right) {
+                (s.sacked, news) = (true, true);
+                self.sacked += 1;
+            }
+            at += 1;
+        }
+        news
+    }
+
+    /// `[start, end)`, which was sent or passed over before, is seen now.
+    pub(crate) fn touch(&mut self, start: SeqNum, end: SeqNum, now: Instant, frame: u64) -> Known {
+        let (mut at, mut known) = (self.place(start), Known { sacked: true, ..Known::default() });
+        while let Some(s) = self.list.get(at).copied() {
+            if !s.start.before(end) {
+                break;
+            }
+            known.sacked &= s.sacked;
+            if s.seen == 0 {
+                known.hole = Some(known.hole.map_or(s.first, |h| h.min(s.first)));
+                at += self.fill(at, start, end, now, frame);
+                continue;
+            }
+            known.seen = known.seen.max(s.seen);
+            if known.last.is_none_or(|(last, _)| last < s.last) {
+                known.last = Some((s.last, s.frame));
+            }
+            if let Some(s) = self.list.get_mut(at) {
+                (s.seen, s.last, s.frame) = (s.seen.saturating_add(1), now, frame);
+            }
+            at += 1;
+        }
+        known
+    }
+
+    /// Splits the hole at `at` into what is before `start`, what is seen now, and what is behind `end`. Gives the
+    /// number of segments that are there now. What fills a hole counts as seen twice: it is not the first that was
+    /// sent.
+    fn fill(&mut self, at: usize, start: SeqNum, end: SeqNum, now: Instant, frame: u64) -> usize {
+        let hole = self.list[at];
+        let from = if hole.start.before(start) { start } else { hole.start };
+        let to = if end.before(hole.end()) { end } else { hole.end() };
+        let (before, behind) = (from - hole.start, hole.end() - to);
+        self.list[at] = Segment { start: from, len: to - from, last: now, frame, seen: 2, ..hole };
+        self.holes -= 1;
+        if behind > 0 {
+            self.holes += 1;
+            self.list.insert(at + 1, Segment { start: to, len: behind, ..hole });
+        }
+        if before > 0 {
+            self.holes += 1;
+            self.list.insert(at, Segment { len: before, ..hole });
+        }
+        1 + usize::from(behind > 0) + usize::from(before > 0)
+    }
+
+    /// The first segment.
+    pub(crate) fn first(&self) -> Option<&Segment> {
+        self.list.front()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const fn at(ms: u64) -> Instant {
+        Instant::from_nanos(ms * 1_000_000)
+    }
+    fn seq(n: u32) -> SeqNum {
+        SeqNum(n)
+    }
+
+    #[test]
+    fn an_ack_gives_a_sample_unless_karn_forbids() {
+        let mut o = Outstanding::default();
+        o.push(seq(0), seq(100), at(1), 1, 1);
+        o.push(seq(100), seq(200), at(2), 2, 1);
+        o.push(seq(200), seq(300), at(3), 3, 1);
+        assert_eq!(o.touch(seq(0), seq(100), at(9), 4).last, Some((at(1), 1)));
+        let c = o.cover(seq(200));
+        assert_eq!((c.sample, c.repeated, c.count), (Some(at(2)), true, 2));
+        // Half of the third: its time is known, and the other half stays.
+        let c = o.cover(seq(250));
+        assert_eq!((c.sample, c.repeated, o.first().unwrap().len), (Some(at(3)), false, 50));
+    }
+
+    #[test]
+    fn a_hole_is_filled_in_pieces() {
+        let mut o = Outstanding::default();
+        o.push(seq(0), seq(300), at(5), 1, 0);
+        o.push(seq(300), seq(400), at(5), 1, 1);
+        let k = o.touch(seq(100), seq(200), at(9), 2);
+        assert_eq!((k.hole, k.seen, o.count(), o.holes), (Some(at(5)), 0, 4, 2));
+        assert_eq!(o.touch(seq(0), seq(100), at(10), 3).hole, Some(at(5)));
+        assert_eq!(o.touch(seq(100), seq(400), at(11), 4).seen, 2, "the piece that was filled");
+        assert_eq!((o.holes, o.cover(seq(400)).count), (0, 4));
+    }
+
+    #[test]
+    fn selective_acknowledgments_are_news_once() {
+        let mut o = Outstanding::default();
+        for n in 0..3 {
+            o.push(seq(n * 10), seq(n * 10 + 10), at(1), 1, 1);
+        }
+        assert!(o.sack(seq(10), seq(30)) && !o.sack(seq(10), seq(30)));
+        assert_eq!(o.sacked(), 2);
+        assert!(o.touch(seq(10), seq(20), at(2), 2).sacked && !o.touch(seq(0), seq(20), at(2), 2).sacked);
+        o.cover(seq(30));
+        assert!(o.is_empty() && o.sacked() == 0);
+    }
+
+    #[test]
+    fn it_never_grows_beyond_its_bound() {
+        let mut o = Outstanding::default();
+        for n in 0..MOST as u32 + 10 {
+            o.push(seq(n), seq(n + 1), at(1), 1, 1);
+        }
+        assert_eq!((o.count() as usize, o.first().unwrap().start), (MOST, seq(10)));
+    }
+}

@@ -1,0 +1,191 @@
+//! What all connections of a capture together mean.
+
+use serde::Serialize;
+
+use narrows_units::{Duration, Instant};
+
+use crate::counts::Counts;
+use crate::findings::{Cause, Place};
+use crate::report::{FlowReport, Vantage};
+
+/// The stalls of one cause.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct CauseShare {
+    /// The cause.
+    pub cause: Cause,
+    /// How many.
+    pub stalls: u64,
+    /// How long all of them took, seconds.
+    pub time_s: f64,
+    /// The longest, seconds.
+    pub longest_s: f64,
+}
+
+/// Sums over connections; the worst are kept whole.
+#[derive(Clone, Debug, Serialize)]
+pub struct Overall {
+    /// Connections.
+    pub connections: u64,
+    /// Of them, those with data.
+    pub with_data: u64,
+    /// From this length on a stall is long, seconds.
+    pub over_s: f64,
+    /// Connections that stalled for longer than that at once.
+    pub stalled_over: u64,
+    /// Packets of TCP.
+    pub packets: u64,
+    /// The first and the last packet.
+    pub from_s: f64,
+    /// See `from_s`.
+    pub to_s: f64,
+    /// All counts of both directions.
+    pub counts: Counts,
+    /// Stalls by cause, the most time first.
+    pub causes: Vec<CauseShare>,
+    /// Time of stalls by where packets were lost: unknown or nothing lost, before the capture, behind it, both.
+    pub lost_s: [f64; 4],
+    /// Time of stalls longer than `over_s`, and how much of it is because of losses.
+    pub long_s: f64,
+    /// See `long_s`.
+    pub long_loss_s: f64,
+    /// Connections by where the capture was taken: at the sender, at the receiver, between, unknown.
+    pub vantage: [u64; 4],
+    /// Data packets sent in a round trip, all connections' mean while they lasted.
+    pub packets_per_rtt: Option<f64>,
+    /// The worst connections, the most time stalled first.
+    #[serde(skip)]
+    pub worst: Vec<FlowReport>,
+    #[serde(skip)]
+    keep: usize,
+    #[serde(skip)]
+    round_trips: f64,
+    #[serde(skip)]
+    sent: f64,
+}
+
+impl Overall {
+    /// Stalls above `over` are long; `keep` connections are kept.
+    #[must_use]
+    pub fn new(over: Duration, keep: usize) -> Self {
+        Self {
+            connections: 0,
+            with_data: 0,
+            over_s: over.as_secs_f64(),
+            stalled_over: 0,
+            packets: 0,
+            from_s: f64::INFINITY,
+            to_s: 0.0,
+            counts: Counts::default(),
+            causes: Vec::new(),
+            lost_s: [0.0; 4],
+            long_s: 0.0,
+            long_loss_s: 0.0,
+            vantage: [0; 4],
+            packets_per_rtt: None,
+            worst: Vec::new(),
+            keep,
+            round_trips: 0.0,
+            sent: 0.0,
+        }
+    }
+
+    /// Adds a connection.
+    pub fn add(&mut self, flow: FlowReport) {
+        let counts = flow.counts();
+        self.connections += 1;
+        self.with_data += u64::from(counts.data > 0);
+        self.packets += flow.packets;
+        self.from_s = self.from_s.min(flow.from.as_secs_f64());
+        self.to_s = self.to_s.max(flow.to.as_secs_f64());
+        self.counts.merge(&counts);
+        let mut long = false;
+        for stall in flow.stalls.iter().filter(|s| s.cause.counts()) {
+            let length = stall.length().as_secs_f64();
+            self.cause(stall.cause, length);
+            self.lost_s[place(stall.lost)] += length;
+            if length > self.over_s {
+                long = true;
+                self.long_s += length;
+                self.long_loss_s += if stall.cause.is_loss() { length } else { 0.0 };
+            }
+        }
+        self.stalled_over += u64::from(long);
+        let main = flow.main();
+        if counts.data > 0 {
+            self.vantage[main.vantage as usize] += 1;
+        }
+        if let Some(rtt) = main.rtt_s.filter(|rtt| *rtt > 0.0) {
+            self.round_trips += flow.to.since(flow.from).as_secs_f64() / rtt;
+            self.sent += (main.counts.data + main.counts.again) as f64;
+            self.packets_per_rtt = (self.round_trips > 0.0).then(|| self.sent / self.round_trips);
+        }
+        self.remember(flow);
+    }
+
+    fn cause(&mut self, cause: Cause, length: f64) {
+        let at = self.causes.iter().position(|c| c.cause == cause).unwrap_or_else(|| {
+            self.causes.push(CauseShare { cause, stalls: 0, time_s: 0.0, longest_s: 0.0 });
+            self.causes.len() - 1
+        });
+        let share = &mut self.causes[at];
+        share.stalls += 1;
+        share.time_s += length;
+        share.longest_s = share.longest_s.max(length);
+    }
+
+    fn remember(&mut self, flow: FlowReport) {
+        let time = flow.stalled_s();
+        let at = self.worst.partition_point(|w| w.stalled_s() >= time);
+        if at < self.keep && time > 0.0 {
+            self.worst.truncate(self.keep.saturating_sub(1));
+            self.worst.insert(at, flow);
+        }
+    }
+
+    /// All connections were added.
+    pub fn finish(&mut self) {
+        self.causes.sort_by(|a, b| b.time_s.total_cmp(&a.time_s).then(a.cause.cmp(&b.cause)));
+        if self.from_s > self.to_s {
+            self.from_s = self.to_s;
+        }
+    }
+
+    /// Time of all stalls, seconds.
+    #[must_use]
+    pub fn stalled_s(&self) -> f64 {
+        self.causes.iter().map(|c| c.time_s).sum()
+    }
+
+    /// How much of it lost packets are the cause of, seconds.
+    #[must_use]
+    pub fn lost_time_s(&self) -> f64 {
+        self.causes.iter().filter(|c| c.cause.is_loss()).map(|c| c.time_s).sum()
+    }
+
+    /// When the last packet came.
+    #[must_use]
+    pub fn end(&self) -> Instant {
+        Instant::from_nanos((self.to_s * 1e9) as u64)
+    }
+
+    /// Where most captures of connections were taken, if that can be said of any.
+    #[must_use]
+    pub fn vantage(&self) -> Vantage {
+        let [sender, receiver, between, _] = self.vantage;
+        match sender.max(receiver).max(between) {
+            0 => Vantage::Unknown,
+            n if n == sender => Vantage::Sender,
+            n if n == receiver => Vantage::Receiver,
+            _ => Vantage::Between,
+        }
+    }
+}
+
+const fn place(lost: Place) -> usize {
+    match lost {
+        Place::Unknown => 0,
+        Place::Before => 1,
+        Place::Behind => 2,
+        Place::Both => 3,
+    }
+}

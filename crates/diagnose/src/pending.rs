@@ -1,0 +1,162 @@
+//! A stall in the making: what was seen since the last progress, and what it makes of it when progress comes.
+
+use narrows_units::{Duration, Instant};
+
+use crate::findings::{Cause, Certainty, Event, Place, Repair, Stall};
+use crate::sender::{DUPTHRESH, Sender};
+
+/// A shorter silence is not a stall.
+pub(crate) const LEAST_STALL: Duration = Duration::from_millis(200);
+/// Frames of repairs that are kept as evidence.
+const EVIDENCE: usize = 6;
+/// Stalls that are kept of a sender; the time spent in all is.
+const MOST_STALLS: usize = 1024;
+
+/// See the head of the file.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Pending {
+    repair: Option<Repair>,
+    timeouts: u32,
+    backoff: u32,
+    lost: Place,
+    inferred: bool,
+    pub(crate) spurious: bool,
+    /// What is repaired was repaired before.
+    pub(crate) double: bool,
+    /// The receiver's window was closed.
+    pub(crate) closed: bool,
+    /// ACKs that told of a loss.
+    pub(crate) dupacks: u32,
+    /// What the receiver offered at the last progress.
+    window: Option<u32>,
+    /// Segments under way then.
+    pub(crate) outstanding: u32,
+    frames: Vec<u64>,
+}
+
+impl Pending {
+    pub(crate) fn add(&mut self, event: &Event, factor: u32) {
+        if self.repair.is_none_or(|r| r.rank() < event.repair.rank()) {
+            self.repair = Some(event.repair);
+        }
+        self.timeouts += u32::from(event.repair == Repair::Timeout);
+        self.backoff = factor;
+        self.lost = self.lost.and(event.lost);
+        self.inferred |= event.inferred;
+        if self.frames.len() < EVIDENCE && self.frames.last() != Some(&event.frame) {
+            self.frames.push(event.frame);
+        }
+    }
+}
+
+impl Stall {
+    /// The receiver had what was repaired.
+    pub(crate) fn was_spurious(&mut self) {
+        (self.cause, self.lost) = (Cause::AckDelayedOrLost, Place::Unknown);
+    }
+}
+
+impl Sender {
+    /// From which silence on it stalls: 200 ms and two round trips.
+    pub(crate) fn patience(&self) -> Duration {
+        LEAST_STALL.max(self.trips.srtt().unwrap_or_default() * 2)
+    }
+
+    /// New data, or an acknowledgment of some, passes: a silence is over.
+    pub(crate) fn progress(&mut self, now: Instant, frame: u64) {
+        if self.waiting && now.since(self.since) > self.patience() {
+            self.stall(now, frame, true);
+        }
+        (self.since, self.since_frame) = (now, frame);
+        let closed = self.window == Some(0);
+        // The list of frames keeps its memory.
+        let mut frames = core::mem::take(&mut self.pending.frames);
+        frames.clear();
+        self.pending = Pending {
+            closed,
+            frames,
+            window: self.window,
+            outstanding: self.out.count(),
+            backoff: self.factor,
+            ..Pending::default()
+        };
+    }
+
+    /// The connection or the capture ends: what stands still now stalls without an end.
+    pub(crate) fn end(&mut self, now: Instant, frame: u64) {
+        if self.waiting && !self.out.is_empty() && now.since(self.since) > self.patience() {
+            self.stall(now, frame, false);
+        }
+        self.waiting = false;
+    }
+
+    fn stall(&mut self, now: Instant, frame: u64, ended: bool) {
+        let (cause, certainty) = self.cause();
+        let mut frames = vec![self.since_frame];
+        frames.extend(&self.pending.frames);
+        if frames.last() != Some(&frame) {
+            frames.push(frame);
+        }
+        self.keep(Stall {
+            from: self.since,
+            to: now,
+            by: self.by,
+            cause,
+            repair: self.pending.repair,
+            timeouts: self.pending.timeouts,
+            backoff: self.pending.backoff.max(1),
+            outstanding: self.pending.outstanding,
+            lost: if cause.is_loss() { self.pending.lost } else { Place::Unknown },
+            certainty,
+            frames,
+            ended,
+        });
+    }
+
+    /// Keeps a stall.
+    pub(crate) fn keep(&mut self, stall: Stall) {
+        if stall.cause.counts() {
+            self.stalled += stall.length();
+        }
+        if self.stalls.len() < MOST_STALLS {
+            if let Some(latest) = self.latest.as_mut().filter(|l| stall.from <= l.at && l.at <= stall.to) {
+                latest.stall = Some(self.stalls.len());
+            }
+            self.stalls.push(stall);
+        }
+    }
+
+    /// In TAPO's order: what was repaired twice, the tail, what was too little to tell of a loss, and all of it.
+    fn cause(&self) -> (Cause, Certainty) {
+        let p = &self.pending;
+        let only_fin = self.fin && self.out.first().is_some_and(|s| s.start + 1 == self.max);
+        if only_fin {
+            return (Cause::Closing, Certainty::Certain);
+        }
+        let Some(repair) = p.repair.filter(|r| *r != Repair::Unknown) else {
+            return if p.closed {
+                (Cause::ZeroWindow, Certainty::Certain)
+            } else {
+                (Cause::PacketDelay, Certainty::Likely)
+            };
+        };
+        if p.spurious {
+            return (Cause::AckDelayedOrLost, Certainty::Certain);
+        }
+        let sure = if p.inferred { Certainty::Possible } else { Certainty::Likely };
+        if p.double || (p.timeouts > 0 && p.dupacks >= DUPTHRESH) || p.timeouts > 1 {
+            return (Cause::DoubleRetransmission, if p.double { Certainty::Certain } else { sure });
+        }
+        let said_all = self.fin || (self.pushes && self.pushed);
+        if p.dupacks == 0 && (repair == Repair::Probe || said_all) {
+            return (Cause::TailLoss, sure);
+        }
+        if p.outstanding < 4 {
+            let full = p.window.is_some_and(|w| self.mss > 0 && w < self.mss * (p.outstanding + 1));
+            let cause = if full { Cause::SmallReceiveWindow } else { Cause::SmallCongestionWindow };
+            return (cause, sure);
+        }
+        let all = if p.dupacks == 0 { Certainty::Likely } else { Certainty::Possible };
+        (Cause::ContinuousLoss, all.min(sure))
+    }
+}

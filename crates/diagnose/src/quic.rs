@@ -1,0 +1,393 @@
+//! What can be known of QUIC from its path: all but the form of the header and the spin bit is encrypted (RFC 9312). So
+//! losses are not seen, but what is asked again and again without an answer is: an Initial in the handshake, and later
+//! the probes that a sender's timer sends (RFC 9002, section 6.2), each after about twice the time.
+
+use std::collections::HashMap;
+
+use narrows_units::{Duration, Instant};
+use narrows_wire::{FlowKey, Header, QuicPacket};
+use serde::Serialize;
+
+use crate::findings::{Certainty, seconds};
+use crate::pending::LEAST_STALL;
+use crate::report::End;
+use crate::spin::Spin;
+
+/// Why nothing passed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum QuicCause {
+    /// The handshake was not answered.
+    HandshakeLost,
+    /// One end sent again and again, and the other was silent: packets, or what answers them, were lost.
+    Starved,
+    /// The client had asked, and the server took its time.
+    DataUnavailable,
+    /// The client had nothing to ask.
+    ClientIdle,
+    /// None of these shows.
+    Unknown,
+}
+
+impl QuicCause {
+    /// In words, as the page of text has it.
+    #[must_use]
+    pub const fn words(self) -> &'static str {
+        match self {
+            Self::HandshakeLost => "handshake lost",
+            Self::Starved => "sent again and again without an answer",
+            Self::DataUnavailable => "server took its time",
+            Self::ClientIdle => "nobody asked for anything",
+            Self::Unknown => "silence of an unknown kind",
+        }
+    }
+}
+
+/// A time in which nothing came from one end, or from both.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct QuicStall {
+    /// The last packet before it, or the first that was not answered.
+    #[serde(rename = "from_s", serialize_with = "seconds")]
+    pub from: Instant,
+    /// What ended it, or the last packet.
+    #[serde(rename = "to_s", serialize_with = "seconds")]
+    pub to: Instant,
+    /// Who waited: 0 the client, 1 the server.
+    pub by: u8,
+    /// Why.
+    pub cause: QuicCause,
+    /// Datagrams that were sent into the silence.
+    pub unanswered: u32,
+    /// How sure the cause is.
+    pub certainty: Certainty,
+    /// The frames before and after.
+    pub frames: [u64; 2],
+    /// It was over before the capture ended.
+    pub ended: bool,
+}
+
+impl QuicCause {
+    /// Whether packets were lost, as far as can be told.
+    #[must_use]
+    pub const fn is_loss(self) -> bool {
+        matches!(self, Self::HandshakeLost | Self::Starved)
+    }
+}
+
+impl QuicStall {
+    /// How long it was.
+    #[must_use]
+    pub fn length(&self) -> Duration {
+        self.to.since(self.from)
+    }
+}
+
+/// One QUIC connection whose beginning was seen.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct QuicReport {
+    /// The end that opened it.
+    pub client: End,
+    /// The other.
+    pub server: End,
+    /// The first packet.
+    #[serde(rename = "from_s", serialize_with = "seconds")]
+    pub from: Instant,
+    /// The last.
+    #[serde(rename = "to_s", serialize_with = "seconds")]
+    pub to: Instant,
+    /// Datagrams of the client, and of the server.
+    pub packets: [u64; 2],
+    /// Bytes of IP packets of each.
+    pub bytes: [u64; 2],
+    /// Initials of the client before anything came from the server.
+    pub initials: u32,
+    /// The server asked for a proof of the address.
+    pub retry: bool,
+    /// Both ends have sent what comes after the handshake.
+    pub established: bool,
+    /// From the first Initial to the first packet of the client after the handshake.
+    pub handshake_s: Option<f64>,
+    /// The round trip in the handshake, if nothing was repeated.
+    pub handshake_rtt_s: Option<f64>,
+    /// The median round trip by the spin bit, if both ends let it spin.
+    pub spin_rtt_s: Option<f64>,
+    /// The least by the spin bit.
+    pub spin_rtt_least_s: Option<f64>,
+    /// What stood still, by time; at most 256.
+    pub stalls: Vec<QuicStall>,
+}
+
+impl QuicReport {
+    /// Time in which somebody waited, seconds.
+    #[must_use]
+    pub fn waited_s(&self) -> f64 {
+        let waited = self.stalls.iter().filter(|s| s.cause != QuicCause::ClientIdle);
+        waited.map(|s| s.length().as_secs_f64()).sum()
+    }
+}
+
+/// Stalls that are kept of a connection.
+const MOST_STALLS: usize = 256;
+/// Connections followed at a time; further ones are passed over.
+const MOST_OPEN: usize = 1 << 16;
+/// Reports that are kept.
+const MOST_KEPT: usize = 1 << 16;
+/// An IP packet that is no longer holds an acknowledgment, or a PING.
+const BARE: u64 = 80;
+/// A connection that is silent for so long is over.
+const SILENCE: Duration = Duration::from_secs(120);
+
+/// What one end did.
+#[derive(Clone, Copy, Debug, Default)]
+struct Side {
+    packets: u64,
+    bytes: u64,
+    largest: u64,
+    last_len: u64,
+    last: Option<(Instant, u64)>,
+    /// Since the other end last sent something: the first packet, how many, and those that came after a silence.
+    unanswered: Option<(Instant, u64)>,
+    lonely: u32,
+    short: bool,
+}
+
+#[derive(Clone, Debug)]
+struct Connection {
+    /// From the client.
+    key: FlowKey,
+    first: Instant,
+    last: (Instant, u64),
+    sides: [Side; 2],
+    initials: u32,
+    retry: bool,
+    answered: Option<Instant>,
+    handshake_rtt: Option<Duration>,
+    handshake: Option<Duration>,
+    spin: Spin,
+    stalls: Vec<QuicStall>,
+}
+
+impl Connection {
+    fn new(key: FlowKey, at: Instant, frame: u64) -> Self {
+        Self {
+            key,
+            first: at,
+            last: (at, frame),
+            sides: [Side::default(); 2],
+            initials: 0,
+            retry: false,
+            answered: None,
+            handshake_rtt: None,
+            handshake: None,
+            spin: Spin::default(),
+            stalls: Vec::new(),
+        }
+    }
+
+    fn rtt(&self) -> Option<Duration> {
+        self.spin.rtt(self.handshake_rtt).map(|(median, _)| median).or(self.handshake_rtt)
+    }
+
+    fn patience(&self) -> Duration {
+        LEAST_STALL.max(self.rtt().unwrap_or_default() * 2)
+    }
+
+    fn packet(&mut self, key: &FlowKey, at: Instant, frame: u64, len: u64, quic: QuicPacket) {
+        let from = usize::from(*key != self.key);
+        self.silence(from, at, frame, len);
+        self.opening(from, at, quic);
+        let gap = at.since(self.last.0);
+        let patience = self.patience();
+        let side = &mut self.sides[from];
+        side.packets += 1;
+        side.bytes += len;
+        side.largest = side.largest.max(len);
+        side.last_len = len;
+        side.lonely += u32::from(side.unanswered.is_some() && gap > patience / 2);
+        // An acknowledgment alone asks for nothing.
+        side.unanswered = side.unanswered.or((len > BARE).then_some((at, frame)));
+        side.last = Some((at, frame));
+        (self.sides[1 - from].unanswered, self.sides[1 - from].lonely) = (None, 0);
+        if let QuicPacket::Short { spin } = quic {
+            self.sides[from].short = true;
+            if from == 1 {
+                self.spin.packet(at, spin);
+            }
+        }
+        self.last = (at, frame);
+    }
+
+    /// The handshake: its packets, and the round trip in its two halves.
+    fn opening(&mut self, from: usize, at: Instant, quic: QuicPacket) {
+        self.retry |= quic == QuicPacket::Retry;
+        match (from, quic, self.answered) {
+            (0, QuicPacket::Initial, None) => self.initials += 1,
+            (0, _, Some(answered)) if self.handshake_rtt.is_none() && self.initials == 1 => {
+                // To the server and back, then to the client and back.
+                let server = answered.since(self.first);
+                self.handshake_rtt = Some(server + at.since(answered));
+            }
+            (1, _, None) => self.answered = Some(at),
+            _ => {}
+        }
+        if from == 0 && matches!(quic, QuicPacket::Short { .. }) && self.handshake.is_none() {
+            self.handshake = Some(at.since(self.first));
+        }
+    }
+
+    /// Something passes: was there a silence before it, and of what kind?
+    fn silence(&mut self, from: usize, at: Instant, frame: u64, len: u64) {
+        let patience = self.patience();
+        let other = self.sides[1 - from];
+        let waiting = other.unanswered.filter(|(since, _)| other.lonely > 0 && at.since(*since) > patience);
+        if let Some(begun) = waiting {
+            self.stall(1 - from, begun, (at, frame), other.lonely, true);
+            return;
+        }
+        // As long as the same end sends on without an answer, that is one silence.
+        let going_on = self.sides[from].unanswered.is_some();
+        if at.since(self.last.0) <= patience || self.answered.is_none() || going_on {
+            return;
+        }
+        let [client, server] = self.sides;
+        // A datagram as full as any says that there was more to come.
+        let more = server.last_len * 10 >= server.largest * 9 && server.largest > 500;
+        let asked = client.last.is_some_and(|(c, _)| server.last.is_none_or(|(s, _)| s < c));
+        let (cause, by, certainty) = match from {
+            1 if asked && client.last_len > BARE => (QuicCause::DataUnavailable, 0, Certainty::Likely),
+            0 if !more && len > BARE => (QuicCause::ClientIdle, 0, Certainty::Likely),
+            0 if !more => (QuicCause::ClientIdle, 0, Certainty::Possible),
+            _ => (QuicCause::Unknown, 1, Certainty::Possible),
+        };
+        let (since, before) = self.last;
+        self.keep(QuicStall {
+            from: since,
+            to: at,
+            by,
+            cause,
+            unanswered: 0,
+            certainty,
+            frames: [before, frame],
+            ended: true,
+        });
+    }
+
+    fn stall(&mut self, by: usize, from: (Instant, u64), to: (Instant, u64), lonely: u32, ended: bool) {
+        let opening = self.sides.iter().any(|s| !s.short);
+        if self.sides[by].short && self.sides[1 - by].packets == 0 && !ended {
+            // One direction only was captured.
+            return;
+        }
+        self.keep(QuicStall {
+            from: from.0,
+            to: to.0,
+            by: by as u8,
+            cause: if opening { QuicCause::HandshakeLost } else { QuicCause::Starved },
+            unanswered: lonely + 1,
+            // Keep-alives are sent alone as well, and are answered.
+            certainty: if opening || lonely > 1 { Certainty::Likely } else { Certainty::Possible },
+            frames: [from.1, to.1],
+            ended,
+        });
+    }
+
+    fn keep(&mut self, stall: QuicStall) {
+        if self.stalls.len() < MOST_STALLS {
+            self.stalls.push(stall);
+        }
+    }
+
+    fn report(mut self) -> QuicReport {
+        let patience = self.patience();
+        for by in [0, 1] {
+            let side = self.sides[by];
+            let waits = |(since, _): &(Instant, u64)| side.lonely > 0 && self.last.0.since(*since) > patience;
+            if let Some(begun) = side.unanswered.filter(waits) {
+                self.stall(by, begun, self.last, side.lonely, false);
+            }
+        }
+        let seconds = |d: Option<Duration>| d.map(Duration::as_secs_f64);
+        let spin = self.spin.rtt(self.handshake_rtt);
+        let end = |address, port| End { address, port };
+        let both = |get: fn(&Side) -> u64| [get(&self.sides[0]), get(&self.sides[1])];
+        QuicReport {
+            client: end(self.key.src(), self.key.sport),
+            server: end(self.key.dst(), self.key.dport),
+            from: self.first,
+            to: self.last.0,
+            packets: both(|s| s.packets),
+            bytes: both(|s| s.bytes),
+            initials: self.initials,
+            retry: self.retry,
+            established: self.sides.iter().all(|s| s.short),
+            handshake_s: seconds(self.handshake),
+            handshake_rtt_s: seconds(self.handshake_rtt),
+            spin_rtt_s: seconds(spin.map(|(median, _)| median)),
+            spin_rtt_least_s: seconds(spin.map(|(_, least)| least)),
+            stalls: self.stalls,
+        }
+    }
+}
+
+/// All QUIC connections of a capture that are opened in it.
+#[derive(Debug, Default)]
+pub struct QuicAnalyzer {
+    open: HashMap<FlowKey, Connection>,
+    done: Vec<QuicReport>,
+    swept: Instant,
+    passed_over: u64,
+}
+
+impl QuicAnalyzer {
+    /// A packet of the capture. What is not QUIC, or of a connection whose beginning was not seen, is passed over.
+    pub fn packet(&mut self, at: Instant, frame: u64, header: &Header) {
+        let Some(quic) = header.quic else { return };
+        let id = header.key.min(header.key.reverse());
+        if at.since(self.swept) > SILENCE / 4 {
+            self.swept = at;
+            self.give_up(|c| at.since(c.last.0) > SILENCE);
+        }
+        if !self.open.contains_key(&id) {
+            if !matches!(quic, QuicPacket::Initial | QuicPacket::ZeroRtt) {
+                return;
+            }
+            if self.open.len() >= MOST_OPEN {
+                self.passed_over += 1;
+                return;
+            }
+            self.open.insert(id, Connection::new(header.key, at, frame));
+        }
+        if let Some(c) = self.open.get_mut(&id) {
+            c.packet(&header.key, at, frame, header.len.0, quic);
+        }
+    }
+
+    fn give_up(&mut self, over: impl Fn(&Connection) -> bool) {
+        let mut keys: Vec<(Instant, FlowKey)> =
+            self.open.iter().filter(|(_, c)| over(c)).map(|(k, c)| (c.first, *k)).collect();
+        keys.sort_unstable();
+        for (_, key) in keys {
+            if let Some(c) = self.open.remove(&key) {
+                if self.done.len() < MOST_KEPT {
+                    self.done.push(c.report());
+                } else {
+                    self.passed_over += 1;
+                }
+            }
+        }
+    }
+
+    /// The capture is over. Gives all connections by their beginnings.
+    #[must_use]
+    pub fn finish(mut self) -> Vec<QuicReport> {
+        self.give_up(|_| true);
+        self.done.sort_by_key(|r| r.from);
+        self.done
+    }
+
+    /// Connections that were too many.
+    #[must_use]
+    pub fn passed_over(&self) -> u64 {
+        self.passed_over
+    }
+}

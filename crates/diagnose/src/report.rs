@@ -1,0 +1,184 @@
+//! What is told of one connection.
+
+use core::net::IpAddr;
+
+use serde::Serialize;
+
+use narrows_units::{Duration, Instant};
+use narrows_wire::FlowKey;
+
+use crate::connection::Connection;
+use crate::counts::Counts;
+use crate::findings::{Cause, Event, Stall, seconds};
+use crate::sender::Sender;
+
+/// Where on the path of a connection's data the capture was taken.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Vantage {
+    /// At the sender, or so near that it makes no difference: less than a tenth of the round trip lies there.
+    Sender,
+    /// At the receiver.
+    Receiver,
+    /// Between both.
+    Between,
+    /// The halves of the round trip are not known: only one direction was seen, or no handshake and no timestamps.
+    #[default]
+    Unknown,
+}
+
+/// One end of a connection and its port.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub struct End {
+    /// Its address.
+    pub address: IpAddr,
+    /// Its port.
+    pub port: u16,
+}
+
+/// One direction of a connection.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct DirectionReport {
+    /// What was counted.
+    #[serde(flatten)]
+    pub counts: Counts,
+    /// The smoothed round trip at the end, seconds.
+    pub rtt_s: Option<f64>,
+    /// The least of the half from the capture to the receiver and back, seconds.
+    pub receiver_half_s: Option<f64>,
+    /// The least of the half from the capture to the sender and back, seconds.
+    pub sender_half_s: Option<f64>,
+    /// Where the capture was taken.
+    pub vantage: Vantage,
+    /// Time spent in stalls, without what nobody waited for, seconds.
+    pub stalled_s: f64,
+}
+
+/// One connection.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct FlowReport {
+    /// Its place among the connections of the capture by their first packets, from 0.
+    pub number: u64,
+    /// The end that opened it, as far as is known.
+    pub opener: End,
+    /// The other end.
+    pub other: End,
+    /// The handshake was seen.
+    pub opened: bool,
+    /// It ended within the capture: with FIN in both directions, or by a RST.
+    pub closed: bool,
+    /// It ended by a RST.
+    pub reset: bool,
+    /// The first packet.
+    #[serde(rename = "from_s", serialize_with = "seconds")]
+    pub from: Instant,
+    /// The last packet.
+    #[serde(rename = "to_s", serialize_with = "seconds")]
+    pub to: Instant,
+    /// Packets of both directions.
+    pub packets: u64,
+    /// Data of the opener, and of the other end.
+    pub directions: [DirectionReport; 2],
+    /// What stood still, by time; of each direction the first 1024.
+    pub stalls: Vec<Stall>,
+    /// What was sent again, by time; of each direction the first 4096.
+    pub events: Vec<Event>,
+}
+
+impl DirectionReport {
+    fn of(s: &mut Sender) -> Self {
+        let seconds = |d: Option<Duration>| d.map(Duration::as_secs_f64);
+        let (receiver, sender) = (s.trips.receiver_least(), s.trips.sender_least());
+        Self {
+            counts: s.counts,
+            rtt_s: seconds(s.trips.srtt()),
+            receiver_half_s: seconds(receiver),
+            sender_half_s: seconds(sender),
+            vantage: vantage(receiver, sender),
+            stalled_s: s.stalled.as_secs_f64(),
+        }
+    }
+}
+
+fn vantage(receiver: Option<Duration>, sender: Option<Duration>) -> Vantage {
+    let (Some(receiver), Some(sender)) = (receiver, sender) else { return Vantage::Unknown };
+    let tenth = (receiver + sender) / 10;
+    match () {
+        () if sender <= tenth => Vantage::Sender,
+        () if receiver <= tenth => Vantage::Receiver,
+        () => Vantage::Between,
+    }
+}
+
+impl FlowReport {
+    /// What is told of a connection of which nothing more will be seen.
+    pub(crate) fn of(mut c: Connection) -> Self {
+        let (now, frame) = (c.last, c.last_frame);
+        c.finish(now, frame);
+        let end = |address, port| End { address, port };
+        let [mut a, mut b] = c.senders;
+        let mut stalls = core::mem::take(&mut a.stalls);
+        stalls.append(&mut b.stalls);
+        stalls.sort_by_key(|s| (s.from, s.by));
+        let mut events = core::mem::take(&mut a.events);
+        events.append(&mut b.events);
+        events.sort_by_key(|e| (e.at, e.by));
+        Self {
+            number: c.number,
+            opener: end(c.key.src(), c.key.sport),
+            other: end(c.key.dst(), c.key.dport),
+            opened: c.opened,
+            closed: c.closed.is_some(),
+            reset: c.reset,
+            from: c.first,
+            to: c.last,
+            packets: c.packets,
+            directions: [DirectionReport::of(&mut a), DirectionReport::of(&mut b)],
+            stalls,
+            events,
+        }
+    }
+
+    /// The key, from the opener.
+    #[must_use]
+    pub fn key(&self) -> FlowKey {
+        let (a, b) = (self.opener, self.other);
+        FlowKey::new(a.address, b.address, a.port, b.port, narrows_wire::Proto::TCP)
+    }
+
+    /// Both directions together.
+    #[must_use]
+    pub fn counts(&self) -> Counts {
+        let mut all = self.directions[0].counts;
+        all.merge(&self.directions[1].counts);
+        all
+    }
+
+    /// The direction with more data.
+    #[must_use]
+    pub fn main(&self) -> &DirectionReport {
+        let [a, b] = &self.directions;
+        if a.counts.bytes > b.counts.bytes { a } else { b }
+    }
+
+    /// The longest time that somebody waited, with the stall.
+    #[must_use]
+    pub fn longest(&self) -> Option<&Stall> {
+        self.stalls.iter().filter(|s| s.cause.counts()).max_by_key(|s| s.length())
+    }
+
+    /// Time stalled, seconds.
+    #[must_use]
+    pub fn stalled_s(&self) -> f64 {
+        self.directions.iter().map(|d| d.stalled_s).sum()
+    }
+
+    /// The cause of most of that time.
+    #[must_use]
+    pub fn main_cause(&self) -> Option<Cause> {
+        let time = |cause: Cause| -> u64 {
+            self.stalls.iter().filter(|s| s.cause == cause).map(|s| s.length().as_nanos()).sum()
+        };
+        Cause::ALL.into_iter().filter(|c| c.counts() && time(*c) > 0).max_by_key(|c| time(*c))
+    }
+}

@@ -1,0 +1,410 @@
+//! One end of a connection as a sender, inferred from what passes the point of capture: what is outstanding, which ACKs
+//! it has had, when its timer expires. Sources: RFC 5681 and 6675 (fast retransmit), RFC 6298 (timer), RFC 8985 (tail
+//! loss probe, what counts as a loss), RFC 2883 (DSACK) and RFC 3522 (Eifel: timestamps tell that a repair was
+//! spurious).
+//!
+//! All times are those of the capture. The sender reacts to an ACK that passes here after its half of the round trip,
+//! and its timer is taken to be restarted then.
+
+use narrows_units::{Duration, Instant, SeqNum};
+use narrows_wire::{Flags, TcpHeader};
+
+use crate::clock::Clock;
+use crate::counts::Counts;
+use crate::findings::{Certainty, Event, Place, Repair, Stall};
+use crate::outstanding::{Known, Outstanding};
+use crate::pending::Pending;
+use crate::timer::Timer;
+use crate::trips::Trips;
+use crate::window::Window;
+
+/// A packet of the connection.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Seen<'a> {
+    pub(crate) at: Instant,
+    pub(crate) frame: u64,
+    pub(crate) tcp: &'a TcpHeader,
+    /// When it would have passed without a queue before the capture, if the sender's clock tells; else when it did.
+    pub(crate) sent: Instant,
+}
+
+/// How the sender is doing, as RFC 6582 and 6675 have it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum Phase {
+    /// Nothing was lost that it knows of.
+    #[default]
+    Open,
+    /// After a fast retransmit, until this is acknowledged.
+    Recovery(SeqNum),
+    /// After a timeout, until this is acknowledged.
+    Loss(SeqNum),
+}
+
+/// What other connections of the capture show of this end.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Around {
+    /// Packets get lost between such senders and the capture.
+    pub(crate) losses: bool,
+    /// A low quantile of what timers wait: the floor of the RTO.
+    pub(crate) floor: Duration,
+}
+
+/// Duplicate ACKs, or segments selectively acknowledged, that tell of a loss (RFC 5681; RFC 6675, DupThresh).
+pub(crate) const DUPTHRESH: u32 = 3;
+/// Few round trips are longer.
+const LONG_TRIP: Duration = Duration::from_secs(1);
+/// ACKs whose times are remembered.
+pub(crate) const ACKS: usize = 16;
+
+/// The latest repair, to know later whether it was needed.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Latest {
+    pub(crate) start: SeqNum,
+    pub(crate) end: SeqNum,
+    pub(crate) at: Instant,
+    pub(crate) tsval: Option<u32>,
+    /// Its place in [`Sender::events`], if it is there.
+    pub(crate) event: Option<usize>,
+    /// The stall that it is part of, if that is over.
+    pub(crate) stall: Option<usize>,
+    pub(crate) spurious: bool,
+    /// Its original had been seen here.
+    pub(crate) seen: bool,
+}
+
+/// See the head of the file.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Sender {
+    /// 0 for the end that opened the connection.
+    pub(crate) by: u8,
+    pub(crate) synced: bool,
+    /// The first number of its data.
+    pub(crate) start: SeqNum,
+    /// The end of the highest byte seen.
+    pub(crate) max: SeqNum,
+    /// The highest ACK seen.
+    pub(crate) una: SeqNum,
+    pub(crate) out: Outstanding,
+    pub(crate) trips: Trips,
+    pub(crate) clock: Clock,
+    pub(crate) phase: Phase,
+    pub(crate) dupacks: u32,
+    /// When the ACK passed that tells the sender of a loss.
+    pub(crate) evidence: Option<Instant>,
+    /// When the first and the latest ACK passed that told of any segment behind a gap.
+    pub(crate) hints: Option<(Instant, Instant)>,
+    pub(crate) acks: [Instant; ACKS],
+    pub(crate) acks_seen: usize,
+    /// When the retransmission timer was restarted.
+    pub(crate) timer: Timer,
+    /// When it sent data last.
+    sent: Instant,
+    /// When a timeout was seen last.
+    pub(crate) last_timeout: Option<Instant>,
+    /// The back-off: the factor on the RTO.
+    pub(crate) factor: u32,
+    /// What is known from other connections.
+    pub(crate) around: Around,
+    /// The latest expiry without a back-off waited so long; for who collects that.
+    pub(crate) timed: Option<Duration>,
+    /// A probe was sent since the last ACK of new data.
+    pub(crate) probed: bool,
+    /// It ever sets PSH, and did on the last segment of new data.
+    pub(crate) pushes: bool,
+    pub(crate) pushed: bool,
+    pub(crate) fin: bool,
+    /// How far data may have been sent again since the latest timeout.
+    pub(crate) resent_to: SeqNum,
+    pub(crate) window_pkts: Window,
+    /// Selective acknowledgments are in use: a sender of today, which sends tail-loss probes.
+    pub(crate) selective: bool,
+    pub(crate) stamps: bool,
+    /// Its half of the round trip in the handshake.
+    pub(crate) greeting: Option<Duration>,
+    /// It opened the connection, and the handshake is over.
+    pub(crate) opened: bool,
+    /// The longest payload.
+    pub(crate) mss: u32,
+    /// What the receiver offers, bytes; unscaled if the handshake was not seen.
+    pub(crate) window: Option<u32>,
+    pub(crate) scale: u8,
+    /// The receiver closed its window then, and opened it again then.
+    pub(crate) shut: Option<(Instant, Option<Instant>)>,
+    /// All was acknowledged then, and nothing has been sent since.
+    pub(crate) emptied: Option<Instant>,
+    pub(crate) last_data: Option<Instant>,
+    /// The latest progress, its frame, and whether something was under way then.
+    pub(crate) since: Instant,
+    pub(crate) since_frame: u64,
+    pub(crate) waiting: bool,
+    pub(crate) pending: Pending,
+    pub(crate) latest: Option<Latest>,
+    pub(crate) counts: Counts,
+    pub(crate) events: Vec<Event>,
+    pub(crate) stalls: Vec<Stall>,
+    /// Time spent in stalls, those that are not kept included.
+    pub(crate) stalled: Duration,
+}
+
+impl Sender {
+    pub(crate) fn new(by: u8) -> Self {
+        Self { by, factor: 1, ..Self::default() }
+    }
+
+    /// A SYN of this end: numbers begin behind it.
+    pub(crate) fn begin(&mut self, now: Instant, start: SeqNum) {
+        (self.synced, self.start, self.max, self.una, self.resent_to) = (true, start, start, start, start);
+        self.since = now;
+        self.out.clear();
+        self.timer.restart(now);
+    }
+
+    /// A packet of this end passes. `asked` is when the other end last sent data.
+    pub(crate) fn data(&mut self, p: &Seen<'_>, asked: Option<Instant>) {
+        let (seq, end) = (p.tcp.seq, p.tcp.seq_end());
+        let p = &Seen { sent: self.when_sent(p), ..*p };
+        if !self.synced {
+            self.begin(p.at, seq);
+        }
+        if self.is_probe_or_keep_alive(p.tcp) || seq == end {
+            return;
+        }
+        if end.distance_from(self.max).unsigned_abs() > 1 << 30 {
+            // Not of this connection, or far from what was seen: go on from there.
+            self.begin(p.at, seq);
+        }
+        let quiet = p.sent.since(self.sent);
+        self.sent = p.sent;
+        if end.at_or_before(self.max) {
+            self.again(p);
+            return;
+        }
+        let idle = self.out.is_empty();
+        if seq.before(self.max) {
+            self.out.touch(seq, self.max, p.at, p.frame);
+        }
+        // What is inferred to be a repair gives no sample (Karn's rule).
+        let repair = idle && self.after_silence(p, asked);
+        let again = repair || (self.around.losses && end.at_or_before(self.resent_to));
+        let seen = if again { 2 } else { 1 };
+        if !idle {
+            self.new_probe(p, quiet);
+        }
+        self.progress(p.at, p.frame);
+        if self.max.before(seq) {
+            self.counts.holes += 1;
+            self.out.push(self.max, seq, p.at, p.frame, 0);
+        }
+        let start = self.max.max(seq);
+        self.out.push(start, end, p.at, p.frame, seen);
+        self.sent_new(p, end, idle);
+    }
+
+    /// See [`Seen::sent`].
+    fn when_sent(&mut self, p: &Seen<'_>) -> Instant {
+        let Some((tsval, tsecr)) = p.tcp.timestamps else { return p.at };
+        self.stamps = true;
+        let passed = self.trips.echo(p.at, tsecr);
+        self.clock.tick(p.at, tsval);
+        let Some(sent) = self.clock.sent(p.at, tsval) else { return p.at };
+        if let Some(passed) = passed {
+            self.clock.reacted(passed, sent);
+        }
+        if self.around.losses { sent } else { p.at }
+    }
+
+    /// From an ACK's passing here until what it lets go passes here.
+    pub(crate) fn react(&self) -> Duration {
+        self.exact().unwrap_or_else(|| self.trips.sender_half())
+    }
+
+    /// The same by the sender's clock, where there is a queue with losses before the capture.
+    pub(crate) fn exact(&self) -> Option<Duration> {
+        self.clock.react().filter(|_| self.around.losses)
+    }
+
+    /// The least of that.
+    pub(crate) fn react_least(&self) -> Duration {
+        self.exact().or(self.trips.sender_least()).unwrap_or_default()
+    }
+
+    fn sent_new(&mut self, p: &Seen<'_>, end: SeqNum, idle: bool) {
+        self.max = end;
+        self.waiting = true;
+        self.counts.data += 1;
+        self.counts.bytes += u64::from(p.tcp.payload);
+        self.mss = self.mss.max(p.tcp.payload);
+        self.pushed = p.tcp.flags.has(Flags::PSH);
+        self.pushes |= self.pushed;
+        self.fin |= p.tcp.flags.has(Flags::FIN);
+        self.last_data = Some(p.at);
+        self.pending.outstanding = self.out.count();
+        if idle {
+            // RFC 6298, (5.1).
+            self.timer.restart(p.sent);
+        }
+        (self.emptied, self.shut) = (None, None);
+    }
+
+    /// RFC 9293, section 3.8.4: a keep-alive has at most one byte, just below the next to be sent; section 3.8.6.1: a
+    /// probe of a closed window has one byte at its edge, or none.
+    fn is_probe_or_keep_alive(&mut self, tcp: &TcpHeader) -> bool {
+        if tcp.payload > 1 || tcp.flags.has(Flags::FIN) || tcp.flags.has(Flags::SYN) {
+            return false;
+        }
+        if tcp.seq + 1 == self.max && !self.out_of_one_byte(tcp) {
+            let closed = self.window == Some(0);
+            let count = if closed { &mut self.counts.window_probes } else { &mut self.counts.keep_alives };
+            *count += 1;
+            return true;
+        }
+        if self.window == Some(0) && tcp.payload == 1 && tcp.seq == self.una {
+            self.counts.window_probes += 1;
+            return true;
+        }
+        false
+    }
+
+    /// The last byte is under way as a segment of its own: it may well be a retransmission.
+    fn out_of_one_byte(&self, tcp: &TcpHeader) -> bool {
+        tcp.payload == 1 && self.una.at_or_before(tcp.seq)
+    }
+
+    /// Nothing was under way, and new data comes. It may have been asked for just now, the application may have had
+    /// nothing to say; or, if packets get lost before the capture, it is the repair of what was never seen.
+    /// Says whether it is.
+    fn after_silence(&mut self, p: &Seen<'_>, asked: Option<Instant>) -> bool {
+        self.time_answer(p.at);
+        // The first data of who opened the connection follows the handshake at once.
+        let first = self.last_data.is_none();
+        let more = if self.pushes { !self.pushed } else { p.tcp.payload > 0 && (first || self.mss > 0) };
+        let unasked = asked.is_none_or(|asked| self.last_data.is_some_and(|last| asked < last));
+        let waited = self.waited(p.sent);
+        if !(more
+            && unasked
+            && self.around.losses
+            && (!first || self.opened)
+            && self.must_have_expired(waited))
+        {
+            return false;
+        }
+        let certainty = if first { Certainty::Possible } else { Certainty::Likely };
+        self.expire(p, true, Place::Before, certainty);
+        self.waiting = true;
+        true
+    }
+
+    /// Without timestamps, the sender's half can be had from the ACK that let this go: one before which nothing was
+    /// under way, if the handshake tells how long that takes about, else one before which there was none for long.
+    fn time_answer(&mut self, now: Instant) {
+        let Some(emptied) = self.emptied.filter(|_| !self.stamps && self.acks_seen > 1) else { return };
+        let half = now.since(emptied);
+        if let Some(greeting) = self.greeting {
+            // What comes sooner was let go by an earlier ACK.
+            if half >= greeting / 2 {
+                self.trips.time_sender(half, 3);
+            }
+            return;
+        }
+        let kept = self.acks_seen.min(ACKS);
+        let alone =
+            self.acks[..kept].iter().all(|at| *at >= emptied || now.since(*at) > LONG_TRIP.max(half * 3));
+        if alone && self.counts.data > 0 {
+            self.trips.time_sender(half, 2);
+        }
+    }
+
+    /// Bytes pass that passed, or were passed over, before.
+    fn again(&mut self, p: &Seen<'_>) {
+        let (seq, end) = (p.tcp.seq, p.tcp.seq_end());
+        let known = self.out.touch(seq, end, p.at, p.frame);
+        if self.is_late(p, &known) {
+            self.counts.reordered += 1;
+            self.progress(p.at, p.frame);
+            return;
+        }
+        self.counts.again += 1;
+        let unneeded = end.at_or_before(self.una) || (known.sacked && known.hole.is_none());
+        let lost = match known {
+            _ if unneeded => Place::Unknown,
+            Known { hole: Some(_), seen, .. } if seen > 1 => Place::Both,
+            Known { hole: Some(_), .. } => Place::Before,
+            _ => Place::Behind,
+        };
+        let (repair, certainty) = self.judge(p, &known);
+        self.pending.double |= self.was_repaired(&known, seq);
+        match repair {
+            Repair::Timeout => {
+                let hidden = lost == Place::Before || self.around.losses;
+                self.expire(p, hidden, lost, certainty);
+            }
+            _ => {
+                let event = Event {
+                    at: p.at,
+                    frame: p.frame,
+                    by: self.by,
+                    repair,
+                    inferred: false,
+                    certainty,
+                    lost,
+                    spurious: false,
+                };
+                self.enter(p.sent, repair);
+                self.note(event);
+            }
+        }
+        self.remember(p, end, lost);
+        if unneeded {
+            self.spurious();
+        }
+        if known.hole.is_some() {
+            self.counts.bytes += u64::from(p.tcp.payload);
+            // Its first appearance here.
+            self.progress(p.at, p.frame);
+        }
+    }
+
+    fn was_repaired(&self, known: &Known, seq: SeqNum) -> bool {
+        let again = self.latest.is_some_and(|l| l.start == seq && !matches!(self.phase, Phase::Open));
+        (known.hole.is_none() && known.seen > 1) || (known.hole.is_some() && again)
+    }
+
+    /// It fills a hole too soon to be a repair: it has been overtaken. No sender learns of a loss in less than a round
+    /// trip. Timestamps show it too: a repair is sent later than what overtook it.
+    fn is_late(&self, p: &Seen<'_>, known: &Known) -> bool {
+        let Some(hole) = known.hole else { return false };
+        let age = p.at.since(hole);
+        let soon = self.trips.least().map_or(Duration::from_millis(20), |least| least / 4 * 3);
+        age < soon && (self.evidence.is_none() || age < Duration::from_millis(3))
+    }
+
+    /// What follows for the sender's state.
+    fn enter(&mut self, now: Instant, repair: Repair) {
+        match repair {
+            Repair::FastRetransmit => {
+                self.phase = Phase::Recovery(self.max);
+                self.window_pkts.on_fast_retransmit();
+                self.evidence = None;
+            }
+            // RFC 8985, section 7.3: the probe restarts the timer.
+            Repair::Probe => {
+                self.probed = true;
+                self.timer.restart(now);
+            }
+            _ => {}
+        }
+    }
+
+    fn remember(&mut self, p: &Seen<'_>, end: SeqNum, lost: Place) {
+        self.latest = Some(Latest {
+            start: p.tcp.seq,
+            end,
+            at: p.at,
+            tsval: p.tcp.timestamps.map(|(tsval, _)| tsval),
+            event: self.events.len().checked_sub(1).filter(|at| self.events[*at].frame == p.frame),
+            stall: None,
+            spurious: false,
+            seen: lost == Place::Behind,
+        });
+    }
+}

@@ -1,0 +1,184 @@
+//! Round trips as they are seen from the point of capture, and the sender's timer as far as it can be known from them.
+//!
+//! A round trip has two halves: from the capture to the receiver and back (a segment until its ACK), and from the
+//! capture to the sender and back (an ACK until what it lets go). Their sum is what the sender measures. The timer is
+//! that of RFC 6298, with the floor that the flow's own timeouts show: 200 ms in Linux, 1 s in the RFC.
+
+use narrows_units::{Duration, Instant};
+
+/// The least RTO that is in use: Linux's `TCP_RTO_MIN`.
+const LEAST_RTO: Duration = Duration::from_millis(200);
+/// RFC 6298, (2.1): before there is a sample.
+const FIRST_RTO: Duration = Duration::from_secs(1);
+/// The longest any stack waits (RFC 6298, (2.5): at least 60 s; Linux: 120 s).
+pub(crate) const MOST_RTO: Duration = Duration::from_secs(120);
+/// How many of the latest timestamps of the other end are remembered.
+const STAMPS: usize = 8;
+
+/// Both halves of the round trip, and the estimate.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Trips {
+    /// To the receiver and back: smoothed, least.
+    receiver: Option<(Duration, Duration)>,
+    /// To the sender and back.
+    sender: Option<(Duration, Duration)>,
+    /// The latest sample of the sender's half: what varies before the capture is part of the sender's samples.
+    latest: Duration,
+    srtt: Duration,
+    rttvar: Duration,
+    samples: u64,
+    /// TSval of packets that went to the sender, and when they passed first; the time is gone once it was echoed.
+    stamps: [(u32, Option<Instant>); STAMPS],
+    stamp: usize,
+}
+
+/// Moves a smoothed value and its least by a sample.
+fn smooth(old: Option<(Duration, Duration)>, sample: Duration) -> (Duration, Duration) {
+    old.map_or((sample, sample), |(mean, least)| (mean.ewma(sample, 3), least.min(sample)))
+}
+
+impl Trips {
+    /// A segment that was sent once is acknowledged after `half`.
+    pub(crate) fn time_receiver(&mut self, half: Duration) {
+        self.receiver = Some(smooth(self.receiver, half));
+        self.sample(half + self.latest);
+    }
+
+    fn sample(&mut self, r: Duration) {
+        // RFC 6298, (2.2) and (2.3).
+        if self.samples == 0 {
+            (self.srtt, self.rttvar) = (r, r / 2);
+        } else {
+            let error = if r > self.srtt { r.saturating_sub(self.srtt) } else { self.srtt.saturating_sub(r) };
+            self.rttvar = self.rttvar.ewma(error, 2);
+            self.srtt = self.srtt.ewma(r, 3);
+        }
+        self.samples += 1;
+    }
+
+    /// The sender answers after `half`. It may also have had nothing to say before, or wait for its timer, so what is
+    /// far beyond the least does not count.
+    pub(crate) fn time_sender(&mut self, half: Duration, times: u64) {
+        let beyond = |(_, least): (Duration, Duration)| half > least * times + Duration::from_millis(50);
+        if !self.sender.is_some_and(beyond) {
+            let (mean, least) = smooth(self.sender, half);
+            // A sample that is too small belongs to an earlier ACK.
+            let mean = if times > 2 && half > mean { mean.ewma(half, 2) } else { mean };
+            self.sender = Some((mean, least));
+            self.latest = half;
+            let other = self.receiver_half();
+            if self.samples > 0 && half > other {
+                // Most of what varies is on the sender's side.
+                self.sample(half + other);
+            }
+        }
+    }
+
+    /// A packet with this TSval passes towards the sender. One stamp may be on several packets; the sender echoes it
+    /// when the first comes.
+    pub(crate) fn stamp(&mut self, now: Instant, tsval: u32) {
+        if self.stamps[self.stamp].0 != tsval {
+            self.stamp = (self.stamp + 1) % STAMPS;
+            self.stamps[self.stamp] = (tsval, Some(now));
+        }
+    }
+
+    /// The sender echoes this TSval now. Only the first echo of a stamp is a sample; gives when the stamp passed then.
+    pub(crate) fn echo(&mut self, now: Instant, tsecr: u32) -> Option<Instant> {
+        let stamp = self.stamps.iter_mut().find(|(tsval, _)| *tsval == tsecr);
+        let passed = stamp.and_then(|(_, passed)| passed.take())?;
+        self.time_sender(now.since(passed), 2);
+        Some(passed)
+    }
+
+    /// From here to the sender and back; zero as long as it is not known.
+    pub(crate) fn sender_half(&self) -> Duration {
+        self.sender.map_or(Duration::ZERO, |(mean, _)| mean)
+    }
+    /// From here to the receiver and back; zero as long as it is not known.
+    pub(crate) fn receiver_half(&self) -> Duration {
+        self.receiver.map_or(Duration::ZERO, |(mean, _)| mean)
+    }
+    /// The least of the receiver's half.
+    pub(crate) fn receiver_least(&self) -> Option<Duration> {
+        self.receiver.map(|(_, least)| least)
+    }
+    /// The least of the sender's half.
+    pub(crate) fn sender_least(&self) -> Option<Duration> {
+        self.sender.map(|(_, least)| least)
+    }
+    /// The least of the whole round trip that was seen.
+    pub(crate) fn least(&self) -> Option<Duration> {
+        Some(self.receiver_least()? + self.sender_least().unwrap_or_default())
+    }
+    /// The smoothed round trip, if there was a sample; else that of the handshake.
+    pub(crate) fn srtt(&self) -> Option<Duration> {
+        (self.samples > 0).then_some(self.srtt)
+    }
+    /// The timeout, without back-off.
+    pub(crate) fn rto(&self) -> Duration {
+        if self.samples == 0 {
+            return self.receiver.map_or(FIRST_RTO, |_| self.whole() * 3).max(LEAST_RTO);
+        }
+        // Linux has the floor on four deviations, the RFC on the sum: with the former both are within a round trip.
+        (self.srtt + (self.rttvar * 4).max(LEAST_RTO)).min(MOST_RTO)
+    }
+
+    fn whole(&self) -> Duration {
+        self.receiver_half() + self.sender_half()
+    }
+
+    /// The handshake has timed both halves: its whole round trip is the first sample.
+    pub(crate) fn greeted(&mut self) {
+        if self.samples <= 1 {
+            (self.srtt, self.rttvar) = (self.whole(), self.whole() / 2);
+        }
+    }
+
+    /// The handshake's round trip to the receiver: a SYN until its SYN-ACK, or a SYN-ACK until its ACK. It counts as
+    /// long as there is no sample of data.
+    pub(crate) fn handshake(&mut self, half: Duration) {
+        if self.receiver.is_none() {
+            self.time_receiver(half);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const fn ms(n: u64) -> Duration {
+        Duration::from_millis(n)
+    }
+    fn at(n: u64) -> Instant {
+        Instant::ZERO + ms(n)
+    }
+
+    #[test]
+    fn rfc_6298_by_hand() {
+        // To the sender 100 ms, to the receiver 700: R = 800, SRTT 800, RTTVAR 400, RTO = 800 + 1600.
+        let mut t = Trips::default();
+        assert_eq!(t.rto(), FIRST_RTO);
+        t.time_sender(ms(100), 2);
+        t.time_receiver(ms(700));
+        assert_eq!((t.srtt(), t.rto()), (Some(ms(800)), ms(2400)));
+        // R' = 1600: RTTVAR = 500, SRTT = 900, RTO = 2900.
+        t.time_receiver(ms(1500));
+        assert_eq!((t.srtt(), t.rto(), t.least()), (Some(ms(900)), ms(2900), Some(ms(800))));
+    }
+
+    #[test]
+    fn only_the_first_echo_of_a_stamp_counts() {
+        let mut t = Trips::default();
+        t.stamp(at(10), 7);
+        t.stamp(at(15), 7);
+        t.echo(at(30), 7);
+        assert_eq!(t.sender_least(), Some(ms(20)));
+        // A second packet with the same echo, an application that waits: no samples.
+        t.echo(at(31), 7);
+        t.stamp(at(40), 8);
+        t.echo(at(900), 8);
+        assert_eq!((t.sender_least(), t.sender_half()), (Some(ms(20)), ms(20)));
+    }
+}
