@@ -6,7 +6,7 @@ use std::process::{Command, Stdio};
 use anyhow::{Context, bail};
 use serde::{Deserialize, Serialize};
 
-use super::rules::{self, Rules, Tool};
+use super::rules::{Rules, Tool};
 
 /// The way around a box.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -34,12 +34,33 @@ impl Bypass {
         Self::Bridge { name: format!("nrw-by{index}"), ports: [lan.to_owned(), wan.to_owned()] }
     }
 
+    /// Whether both let the same traffic pass, whoever put the rules in.
+    #[must_use]
+    pub fn same_way(&self, other: &Self) -> bool {
+        match (self, other) {
+            (Self::Rules { rules, tools }, Self::Rules { rules: others, tools: tools_of_other }) => {
+                let others = Rules { owner: rules.owner.clone(), ..others.clone() };
+                *rules == others && tools == tools_of_other
+            }
+            _ => self == other,
+        }
+    }
+
     /// The bridge, if this is one.
     #[must_use]
     pub fn bridge_name(&self) -> Option<&str> {
         match self {
             Self::Rules { .. } => None,
             Self::Bridge { name, .. } => Some(name),
+        }
+    }
+
+    /// Who keeps the rules, for people; nothing where there are none.
+    #[must_use]
+    pub fn kept_by(&self) -> String {
+        match self {
+            Self::Rules { tools, .. } => Tool::list(tools),
+            Self::Bridge { .. } => String::new(),
         }
     }
 
@@ -50,7 +71,7 @@ impl Bypass {
     pub fn open(&self) -> anyhow::Result<()> {
         match self {
             Self::Rules { rules, tools } => {
-                tools.iter().try_for_each(|tool| tool.remove(&rules.chain()).map(drop))
+                tools.iter().try_for_each(|tool| tool.silence(&rules.chain()).map(drop))
             }
             Self::Bridge { name, ports: [lan, wan] } => ip(&format!(
                 "link add name {name} type bridge\nlink set {lan} master {name}\nlink set {wan} master {name}\n\
@@ -66,8 +87,10 @@ impl Bypass {
     pub fn close(&self) -> anyhow::Result<()> {
         match self {
             Self::Rules { rules, tools } => {
-                // What is left of it, if it was opened by half.
-                self.open()?;
+                // What is left of it, if it was opened by half. Rules in a table are replaced without that.
+                if !matches!(tools[..], [Tool::Nft(_)]) {
+                    self.open()?;
+                }
                 rules.install(tools)
             }
             Self::Bridge { name, .. } => remove_bridge(name).map(drop),
@@ -82,7 +105,7 @@ impl Bypass {
     pub fn restore(&self) -> anyhow::Result<bool> {
         let Self::Rules { rules, tools } = self else { return Ok(false) };
         for tool in tools {
-            if !rules::stand(&tool.listing()?, &rules.chain()) {
+            if !tool.has(rules)? {
                 self.close()?;
                 return Ok(true);
             }

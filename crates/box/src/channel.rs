@@ -48,6 +48,14 @@ pub trait Channel: Backend<Packet = HeldPacket> {
         Ok(())
     }
 
+    /// Lets the kernel hold so many packets of each direction and no more, where it holds them.
+    fn hold_at_most(&mut self, packets: [u32; 2]) {
+        let _ = packets;
+    }
+
+    /// By which another process goes on in this one's place: descriptors, and numbers that go with them.
+    fn legacy(&self) -> (Vec<BorrowedFd<'_>>, Vec<u32>);
+
     /// Lets go of what is held and stops.
     ///
     /// # Errors

@@ -3,8 +3,9 @@
 use narrows_qdisc::{Direction, Spec};
 use narrows_units::Duration;
 
+use super::privilege::Identity;
 use super::rules::Tool;
-use super::run::{Source, bridged};
+use super::run::{Source, bridged, interfaces, largest};
 use super::settings::{BackendKind, Settings};
 use narrows_netio::links::Interface;
 
@@ -22,48 +23,67 @@ pub struct Check {
 /// # Errors
 /// If the settings cannot be understood: names the file, the key and what was expected.
 pub fn check(source: &Source) -> anyhow::Result<Check> {
-    let mut settings = source.settings()?;
-    let mut check = Check::default();
-    check.interfaces(&mut settings);
-    check.links(&settings);
-    check.users(&settings);
-    check.page(&settings);
-    Ok(check)
+    let links = source.links()?;
+    let mut whole = Check::default();
+    for mut settings in links.clone() {
+        let mut check = Check::default();
+        check.interfaces(&mut settings);
+        check.links(&settings);
+        check.users(&settings);
+        let of = |line: String| match &settings.name {
+            Some(name) => format!("link {name}: {line}"),
+            None => line,
+        };
+        whole.means.extend(check.means.into_iter().map(of));
+        whole.wrong.extend(check.wrong.into_iter().map(of));
+    }
+    whole.page(&links[0]);
+    whole.user(&links[0]);
+    Ok(whole)
 }
 
 impl Check {
     fn interfaces(&mut self, settings: &mut Settings) {
-        let mut find = |name: &str| match Interface::find(name) {
-            Ok(link) if link.up => Some(link),
-            Ok(link) => {
-                self.wrong.push(format!("{name} is down: ip link set {name} up"));
-                Some(link)
+        let named = settings.lan.iter().filter(|name| !name.ends_with('*'));
+        let mut all_there = true;
+        for name in named.chain([&settings.wan]) {
+            match Interface::find(name) {
+                Ok(link) if link.up => {}
+                Ok(_) => self.wrong.push(format!("{name} is down: ip link set {name} up")),
+                Err(error) => {
+                    self.wrong.push(format!("{error:#}"));
+                    all_there = false;
+                }
             }
-            Err(error) => {
-                self.wrong.push(format!("{error:#}"));
-                None
-            }
+        }
+        if !all_there {
+            return;
+        }
+        let (lan, wan) = match interfaces(settings) {
+            Ok(found) => found,
+            Err(error) => return self.wrong.push(format!("{error:#}")),
         };
-        let (lan, wan) = (find(&settings.lan), find(&settings.wan));
-        let (lan, wan) = match (lan, wan) {
-            (Some(lan), Some(wan)) => (lan, wan),
-            _ => return,
+        settings.set_mtu(largest(&lan, &wan));
+        let bridged = match bridged(settings, &lan, &wan) {
+            Ok(bridged) => bridged,
+            Err(error) => return self.wrong.push(format!("{error:#}")),
         };
-        settings.set_mtu(lan.mtu.max(wan.mtu));
-        let way = match (bridged(settings, &lan, &wan), settings.backend) {
-            (Err(error), _) => return self.wrong.push(format!("{error:#}")),
-            (Ok(_), BackendKind::Packet) => "joins them itself (packet sockets)",
-            (Ok(true), _) => "queues what their bridge forwards (NFQUEUE)",
-            (Ok(false), _) => "queues what this machine routes between them (NFQUEUE)",
+        let way = match settings.backend {
+            BackendKind::Packet => "joins them itself (packet sockets)",
+            BackendKind::Nfqueue if bridged => "queues what their bridge forwards (NFQUEUE)",
+            BackendKind::Nfqueue => "queues what this machine routes between them (NFQUEUE)",
         };
         self.means.push(format!(
             "users are behind {} and the wide network behind {}, packets up to {} bytes; the box {way}",
-            settings.lan, settings.wan, settings.mtu
+            settings.users(),
+            settings.wan,
+            settings.mtu
         ));
-        if settings.backend == BackendKind::Nfqueue
-            && let Err(error) = Tool::find()
-        {
-            self.wrong.push(format!("{error:#}"));
+        if settings.backend == BackendKind::Nfqueue {
+            match Tool::choose(settings.rules, bridged) {
+                Ok(tools) => self.means.push(format!("its rules are kept by {}", Tool::list(&tools))),
+                Err(error) => self.wrong.push(format!("{error:#}")),
+            }
         }
     }
 
@@ -79,11 +99,27 @@ impl Check {
                 self.means.push(format!("{word}: no rate is given, packets pass at once"));
                 continue;
             };
+            if let Some(follow) = &lane.follow {
+                self.means.push(format!(
+                    "{word}: by {text}, as fast as the link behind {} carries it, found and followed between {} and \
+                     {}; a link that packets have passed before they come here is not followed",
+                    if direction == Direction::Down { settings.users() } else { settings.wan.clone() },
+                    follow.floor(),
+                    follow.ceiling()
+                ));
+                continue;
+            }
             let packet = link.rate.time_to_send(link.largest());
             self.means.push(format!(
                 "{word}: {} by {text}; a full packet takes {packet} on the link{}",
                 link.rate,
                 admission(&lane.discipline, packet)
+            ));
+        }
+        if let Some(from) = &settings.rate_from {
+            let [least, most] = settings.rate_bounds;
+            self.means.push(format!(
+                "{from} tells other rates while it runs; {least} to {most} are believed, and auto goes no higher"
             ));
         }
         if settings.lanes.iter().all(|lane| lane.link.is_none()) {
@@ -102,7 +138,8 @@ impl Check {
         }
         self.means.push(format!("{} circuits have names, and rates where the file has them", circuits.len()));
         for direction in Direction::BOTH {
-            let Some(link) = settings.lanes[direction as usize].link else { continue };
+            let lane = &settings.lanes[direction as usize];
+            let Some(link) = lane.link.filter(|_| lane.follow.is_none()) else { continue };
             let beyond = |rate: Option<narrows_units::Rate>| rate.is_some_and(|rate| rate > link.rate);
             let above = circuits.iter().filter(|c| beyond(c.rates[direction as usize])).count();
             if above == circuits.len() {
@@ -116,15 +153,22 @@ impl Check {
         }
     }
 
+    fn user(&mut self, settings: &Settings) {
+        match Identity::find(settings.user.as_deref()) {
+            Ok(Some(_)) => self.means.push("once it is set up it is root no more".to_owned()),
+            Ok(None) => {}
+            Err(error) => self.wrong.push(format!("{error:#}")),
+        }
+    }
+
     fn page(&mut self, settings: &Settings) {
         let Some(page) = settings.page else { return };
-        self.means.push(format!("the status page is at http://{page}/"));
-        if !page.ip().is_loopback() {
-            self.wrong.push(format!(
-                "page = \"{page}\": everybody who reaches that address sees totals, and a user its place in the wait \
-                 queue; 127.0.0.1 is for this machine alone"
-            ));
-        }
+        let who = if page.ip().to_canonical().is_loopback() {
+            "this machine alone"
+        } else {
+            "everybody who reaches it: totals, and to a user its place in the wait queue"
+        };
+        self.means.push(format!("the status page is at http://{page}/, for {who}"));
     }
 }
 

@@ -5,28 +5,45 @@
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::os::fd::{AsFd, BorrowedFd};
-use std::os::unix::fs::PermissionsExt;
+use std::os::unix::fs::{FileTypeExt, PermissionsExt};
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Condvar, Mutex, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, bail};
 use nix::sys::eventfd::{EfdFlags, EventFd};
 
+use super::handover::{Successor, Terms};
+use super::privilege::{self, Identity};
 use super::status::Status;
 
 /// A report this young is given again: making one may cost more than a packet.
 const FRESH: Duration = Duration::from_millis(200);
+/// And one younger than so many times what it took, so that a full table of flows, all of which are counted for it,
+/// costs the packets at most a hundredth of the time.
+const SHARE: u32 = 100;
 /// How long a client waits for the engine, and the box for a client.
 const PATIENCE: Duration = Duration::from_secs(2);
+
+/// The last report.
+#[derive(Clone, Debug)]
+struct Latest {
+    text: Arc<str>,
+    made: Instant,
+    /// How long it is given again.
+    fresh: Duration,
+}
 
 /// Where wishes and reports are exchanged.
 #[derive(Debug)]
 pub struct StatusPublisher {
     wake: EventFd,
-    latest: Mutex<Option<(Instant, Arc<str>)>>,
+    latest: Mutex<Option<Latest>>,
     published: Condvar,
+    /// What a process is told that would take this one's place, and one that has said that it does.
+    terms: OnceLock<String>,
+    successor: Mutex<Option<Successor>>,
 }
 
 impl StatusPublisher {
@@ -37,7 +54,13 @@ impl StatusPublisher {
     pub fn new() -> anyhow::Result<Arc<Self>> {
         let wake = EventFd::from_value_and_flags(0, EfdFlags::EFD_CLOEXEC | EfdFlags::EFD_NONBLOCK)
             .context("eventfd")?;
-        Ok(Arc::new(Self { wake, latest: Mutex::new(None), published: Condvar::new() }))
+        Ok(Arc::new(Self {
+            wake,
+            latest: Mutex::new(None),
+            published: Condvar::new(),
+            terms: OnceLock::new(),
+            successor: Mutex::new(None),
+        }))
     }
 
     /// Readable when somebody wants a report.
@@ -46,33 +69,70 @@ impl StatusPublisher {
         self.wake.as_fd()
     }
 
+    /// Wakes the engine.
+    pub fn nudge(&self) {
+        let _ = self.wake.write(1);
+    }
+
+    /// Has a report made, unless one is there that is given again.
+    pub fn wish(&self) {
+        if self.fresh(Instant::now()).is_none() {
+            self.nudge();
+        }
+    }
+
+    fn fresh(&self, asked: Instant) -> Option<Arc<str>> {
+        let latest = self.latest.lock().unwrap_or_else(PoisonError::into_inner);
+        latest.as_ref().filter(|l| l.made + l.fresh >= asked).map(|l| Arc::clone(&l.text))
+    }
+
     /// Whether somebody wants a report; forgets the wish.
     #[must_use]
     pub fn is_wanted(&self) -> bool {
         self.wake.read().is_ok()
     }
 
-    /// Puts a report on the publisher.
-    pub fn publish(&self, status: &Status) {
+    /// Says from now on how this process can be replaced.
+    pub fn may_be_replaced(&self, terms: &Terms) {
+        let _ = self.terms.set(serde_json::to_string(terms).unwrap_or_default());
+    }
+
+    /// Who wants to take this process's place, once.
+    #[must_use]
+    pub fn successor(&self) -> Option<Successor> {
+        self.successor.lock().unwrap_or_else(PoisonError::into_inner).take()
+    }
+
+    /// Puts a report on the publisher that was begun then.
+    pub fn publish(&self, status: &Status, begun: Instant) {
         // Numbers, strings and maps with string keys: nothing of it can fail to be JSON.
         let Ok(text) = serde_json::to_string(status) else { return };
-        *self.latest.lock().unwrap_or_else(PoisonError::into_inner) = Some((Instant::now(), text.into()));
+        let made = Instant::now();
+        let fresh = FRESH.max((made - begun) * SHARE);
+        *self.latest.lock().unwrap_or_else(PoisonError::into_inner) =
+            Some(Latest { text: text.into(), made, fresh });
         self.published.notify_all();
     }
 
     /// A report not older than a moment; `None` if the engine does not answer in time.
     #[must_use]
     pub fn ask(&self) -> Option<Arc<str>> {
+        self.ask_within(PATIENCE)
+    }
+
+    /// The same, by an engine that has so long to answer.
+    #[must_use]
+    pub fn ask_within(&self, patience: Duration) -> Option<Arc<str>> {
         let asked = Instant::now();
         let mut latest = self.latest.lock().unwrap_or_else(PoisonError::into_inner);
         loop {
-            if let Some((made, text)) = &*latest
-                && *made + FRESH >= asked
+            if let Some(Latest { text, made, fresh }) = &*latest
+                && *made + *fresh >= asked
             {
                 return Some(Arc::clone(text));
             }
             self.wake.write(1).ok()?;
-            let left = PATIENCE.checked_sub(asked.elapsed())?;
+            let left = patience.checked_sub(asked.elapsed())?;
             latest = self.published.wait_timeout(latest, left).unwrap_or_else(PoisonError::into_inner).0;
         }
     }
@@ -84,11 +144,12 @@ pub fn default_path(lan: &str, wan: &str) -> PathBuf {
     Path::new(super::RUN_DIR).join(format!("{lan}-{wan}.sock"))
 }
 
-/// Opens the control socket at `path`, readable for its owner only: addresses of users are nobody else's business.
+/// Opens the control socket at `path`, readable for its owner only, this user: addresses of users are nobody else's
+/// business.
 ///
 /// # Errors
 /// If a living box listens there, or the socket cannot be made.
-pub fn listen(path: &Path) -> anyhow::Result<UnixListener> {
+pub fn listen(path: &Path, user: Option<Identity>) -> anyhow::Result<UnixListener> {
     if UnixStream::connect(path).is_ok() {
         let who =
             fetch(path).map(|s| format!("process {}", s.pid)).unwrap_or_else(|_| "another program".into());
@@ -98,32 +159,52 @@ pub fn listen(path: &Path) -> anyhow::Result<UnixListener> {
         );
     }
     if let Some(folder) = path.parent().filter(|f| !f.as_os_str().is_empty()) {
-        std::fs::create_dir_all(folder)
+        Identity::folder(user, folder)
             .with_context(|| format!("cannot make the folder {} of the control socket", folder.display()))?;
     }
-    let _ = std::fs::remove_file(path);
+    // Only what a box has left is removed.
+    match std::fs::symlink_metadata(path) {
+        Ok(left) if left.file_type().is_socket() => drop(std::fs::remove_file(path)),
+        Ok(_) => bail!("{} is there and is no socket: choose another with --control", path.display()),
+        Err(_) => {}
+    }
     let listener = UnixListener::bind(path)
         .with_context(|| format!("cannot make the control socket {}", path.display()))?;
     std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o600))?;
+    user.map_or(Ok(()), |user| user.owns(path))?;
     Ok(listener)
 }
 
 /// Answers clients of `listener`, one after the other, for as long as the program lives.
-pub fn serve(listener: UnixListener, publisher: Arc<StatusPublisher>) {
-    std::thread::spawn(move || {
+///
+/// # Errors
+/// If the kernel has no thread left.
+pub fn serve(listener: UnixListener, publisher: Arc<StatusPublisher>) -> anyhow::Result<()> {
+    let thread = std::thread::Builder::new().name("control".into());
+    let serving = move || {
+        privilege::give_up_all(None);
         for client in listener.incoming().flatten() {
             // A client that goes away early is no concern of ours.
-            let _ = answer(&client, &publisher);
+            let _ = answer(client, &publisher);
         }
-    });
+    };
+    thread.spawn(serving).context("the control socket's thread").map(drop)
 }
 
-fn answer(mut client: &UnixStream, publisher: &StatusPublisher) -> std::io::Result<()> {
+/// Answers one client.
+pub fn answer(stream: UnixStream, publisher: &StatusPublisher) -> std::io::Result<()> {
+    let mut client = &stream;
     client.set_read_timeout(Some(PATIENCE))?;
     client.set_write_timeout(Some(PATIENCE))?;
     let mut line = String::new();
     BufReader::new(client.take(256)).read_line(&mut line)?;
     let reply = match line.trim() {
+        "terms" => publisher.terms.get().map_or("{}", String::as_str).into(),
+        "replace" => {
+            *publisher.successor.lock().unwrap_or_else(PoisonError::into_inner) =
+                Some(Successor::new(stream));
+            return publisher.wake.write(1).map(drop).map_err(Into::into);
+        }
         "status" => publisher.ask().unwrap_or_else(|| r#"{"error":"the box does not answer"}"#.into()),
         _ => r#"{"error":"expected the line: status"}"#.into(),
     };
@@ -154,4 +235,35 @@ pub fn fetch_text(path: &Path) -> anyhow::Result<String> {
         Ok::<_, std::io::Error>(text)
     };
     ask().with_context(|| format!("no box answers at {}", path.display()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_that_is_no_socket_stays() {
+        let path = std::env::temp_dir().join(format!("narrows-no-socket-{}", std::process::id()));
+        std::fs::write(&path, "kept").unwrap();
+        let refused = listen(&path, None).unwrap_err().to_string();
+        assert!(refused.contains("is no socket"), "{refused}");
+        assert_eq!(std::fs::read_to_string(&path).unwrap(), "kept");
+        std::fs::remove_file(&path).unwrap();
+        drop(listen(&path, None).unwrap());
+        assert!(listen(&path, None).is_ok(), "what a dead box has left");
+        std::fs::remove_file(&path).unwrap();
+    }
+
+    #[test]
+    fn what_took_long_is_given_again_for_longer() {
+        let publisher = StatusPublisher::new().unwrap();
+        let fresh = || publisher.latest.lock().unwrap().as_ref().unwrap().fresh;
+        publisher.publish(&Status::default(), Instant::now());
+        assert!(fresh() >= FRESH);
+        // As with 65 536 flows on a slow processor.
+        publisher.publish(&Status::default(), Instant::now() - Duration::from_millis(30));
+        assert!(fresh() >= Duration::from_secs(3));
+        assert!(publisher.ask().is_some(), "nobody made another");
+        assert!(!publisher.is_wanted());
+    }
 }

@@ -10,7 +10,7 @@ use nix::sched::{CloneFlags, unshare};
 
 use super::nfqueue::Nfqueue;
 use super::packet_pair::PacketPair;
-use super::rules::{Rules, Tool};
+use super::rules::{Filter, Rules, Tool};
 use super::state;
 
 /// What a finding is needed for.
@@ -38,23 +38,19 @@ pub struct Finding {
 /// Asks everything.
 #[must_use]
 pub fn examine(state_dir: &Path) -> Vec<Finding> {
-    let tools = Tool::find();
+    let tools = Tool::choose(Filter::Auto, false);
     let tools = tools.as_deref();
     let finding = |what, need, answer| Finding { what, need, answer };
     vec![
         finding("permission for queues and rules", Need::Run, capability(Capability::CAP_NET_ADMIN)),
         finding("permission for raw sockets", Need::Run, capability(Capability::CAP_NET_RAW)),
-        finding("iptables", Need::Run, flavour(tools)),
+        finding("packet filter", Need::Run, filter(tools)),
         finding("NFQUEUE", Need::Run, apart(nfqueue)),
         finding("rules that queue and let pass", Need::Run, apart(|| rehearse(false))),
         finding("IPv6 rules", Need::Feature, ipv6(tools)),
         finding("bridged traffic", Need::Feature, apart(bridge)),
         finding("nothing that goes around the box", Need::Feature, flow_offload()),
-        finding(
-            "nothing left by a killed box",
-            Need::Feature,
-            leftovers(state_dir, tools.unwrap_or_default()),
-        ),
+        finding("nothing left by a killed box", Need::Feature, leftovers(state_dir)),
         finding("real-time priority", Need::Feature, realtime()),
         finding("packet sockets", Need::Packet, apart(packet_sockets)),
     ]
@@ -88,14 +84,18 @@ fn capability(capability: Capability) -> Result<String, String> {
     }
 }
 
-fn flavour(tools: Result<&[Tool], &anyhow::Error>) -> Result<String, String> {
+fn filter(tools: Result<&[Tool], &anyhow::Error>) -> Result<String, String> {
     let tools = tools.map_err(|e| format!("{e:#}"))?;
-    Ok(tools.iter().map(|t| t.name.as_str()).collect::<Vec<_>>().join(" and "))
+    let list = Tool::list(tools);
+    Ok(match Tool::choose(Filter::Nft, false) {
+        Ok(_) => list,
+        Err(no_nft) => format!("{list} ({no_nft:#})"),
+    })
 }
 
 fn ipv6(tools: Result<&[Tool], &anyhow::Error>) -> Result<String, String> {
     match tools {
-        Ok([_, v6, ..]) => Ok(v6.name.clone()),
+        Ok(tools) if Tool::knows_ipv6(tools) => Ok(Tool::list(&tools[tools.len() - 1..])),
         _ => Err("no ip6tables can list table mangle: IPv6 goes around the box; install iptables, or load \
          ip6_tables"
             .into()),
@@ -110,27 +110,22 @@ fn nfqueue() -> anyhow::Result<String> {
 
 /// Puts rules in and takes them out.
 fn rehearse(bridged: bool) -> anyhow::Result<String> {
-    let tools = Tool::find()?;
-    let rules = Rules {
-        lan: "lan0".into(),
-        wan: "wan0".into(),
-        queue: 0,
-        bridged,
-        local: !bridged,
-        owner: "narrows doctor".into(),
-    };
+    let tools = Tool::choose(Filter::Auto, bridged)?;
+    let rules = Rules::trial(bridged);
     rules.install(&tools)?;
     for tool in &tools {
         tool.remove(&rules.chain())?;
     }
-    Ok("went in and out again".to_owned())
+    Ok(format!("went in and out again ({})", Tool::list(&tools)))
 }
 
 fn bridge() -> anyhow::Result<String> {
-    if !Path::new("/proc/sys/net/bridge/bridge-nf-call-iptables").exists() {
-        anyhow::bail!("br_netfilter is not loaded: modprobe br_netfilter");
+    if Tool::choose(Filter::Nft, true).is_err()
+        && !Path::new("/proc/sys/net/bridge/bridge-nf-call-iptables").exists()
+    {
+        anyhow::bail!("neither nftables can queue them nor is br_netfilter loaded: modprobe br_netfilter");
     }
-    rehearse(true).map(|_| "bridge ports can be queued (br_netfilter)".to_owned())
+    rehearse(true)
 }
 
 fn packet_sockets() -> anyhow::Result<String> {
@@ -150,8 +145,8 @@ fn flow_offload() -> Result<String, String> {
     }
 }
 
-fn leftovers(dir: &Path, tools: &[Tool]) -> Result<String, String> {
-    match state::leftovers(dir, tools) {
+fn leftovers(dir: &Path) -> Result<String, String> {
+    match state::leftovers(dir) {
         Ok(left) if left.is_empty() => Ok("clean".to_owned()),
         Ok(left) => Err(format!("{}: remove it with narrows doctor --clean", left.join("; "))),
         Err(e) => Err(format!("cannot tell: {e:#}")),

@@ -1,13 +1,16 @@
 //! The box's inner loop without its clock: one step takes what has come, asks the disciplines, and hands on what they
 //! decided. All calls on the disciplines, and their order, are [`Driver`]'s.
 
+mod handover;
+
 use std::io;
 
 use narrows_qdisc::{
     CircuitRates, Direction, Driver, Event, Manage as _, Packet, Qdisc as _, Report, Verdict,
 };
-use narrows_units::Instant;
+use narrows_units::{Instant, Rate};
 
+pub use self::handover::EngineState;
 use super::backend::Backend;
 use super::lane::{LaneSettings, LinkQueue};
 
@@ -123,6 +126,16 @@ impl<P: Packet + Send + 'static> Engine<P> {
         backend.flush()
     }
 
+    /// Packets of one direction that wait.
+    pub fn waiting(&self, direction: Direction) -> usize {
+        self.driver.discipline(direction).backlog().packets
+    }
+
+    /// The rate that was found for one direction, where it is followed.
+    pub fn followed(&self, now: Instant, direction: Direction) -> Option<Rate> {
+        self.driver.discipline(direction).followed(now)
+    }
+
     /// The state of one direction, for people.
     pub fn report(&mut self, now: Instant, direction: Direction) -> Report {
         self.driver.discipline_mut(direction).report(now)
@@ -143,7 +156,7 @@ mod tests {
     use super::*;
     use crate::Scripted;
     use narrows_qdisc::{Record, ShaperConfig, Spec};
-    use narrows_units::{Bytes, Rate};
+    use narrows_units::Bytes;
 
     fn lane(kbps: Option<u64>, spec: &str) -> LaneSettings {
         let link = kbps.map(|k| ShaperConfig { mtu: Bytes(1500), ..ShaperConfig::new(Rate::from_kbps(k)) });

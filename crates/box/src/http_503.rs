@@ -1,7 +1,8 @@
 //! Answers plain HTTP in a server's place: 503 Service Unavailable with `Retry-After` (RFC 9110, sections 15.6.4 and
-//! 10.2.3) to a connection that has to wait. No state is kept of such a connection: our initial sequence number
-//! is a keyed hash of its addresses and ports, as in a SYN cookie (RFC 4987, section 3.6), so an acknowledgment number
-//! tells whether a later segment belongs to it. Pure: headers in, packets out.
+//! 10.2.3) to a connection that has to wait. No state is kept of such a connection: our initial sequence number is the
+//! keyed hash F of its addresses and ports (RFC 6528, section 3), so an acknowledgment number tells whether a later
+//! segment belongs to it. The timer M of that section is left out, as a later segment does not tell when its SYN came;
+//! who has not seen our SYN|ACK must guess 32 bits all the same. Pure: headers in, packets out.
 //!
 //! The conversation, of which the server sees nothing:
 //!
@@ -16,6 +17,7 @@
 //! numbers that belong to it a fixed range. Whatever the answer does not acknowledge the client sends again, and is
 //! answered again.
 
+use std::hash::{BuildHasher, RandomState};
 use std::net::IpAddr;
 
 use narrows_units::{Duration, SeqNum};
@@ -51,20 +53,17 @@ pub enum Answer {
 }
 
 /// Answers for servers behind a full link.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct Http503 {
-    secret: u64,
+    /// A pseudo-random function (SipHash) with a key of 128 bits that the kernel has made.
+    secret: RandomState,
 }
 
 impl Http503 {
-    /// Its sequence numbers are those that `secret` makes.
+    /// Our initial sequence number in the connection of this packet from its client.
     #[must_use]
-    pub const fn new(secret: u64) -> Self {
-        Self { secret }
-    }
-
-    fn isn(&self, header: &Header) -> SeqNum {
-        SeqNum((header.key.hash(self.secret) >> 32) as u32)
+    pub fn isn(&self, header: &Header) -> SeqNum {
+        SeqNum(self.secret.hash_one(header.key) as u32)
     }
 
     /// The SYN|ACK that answers a SYN to port 80, as an IP packet; `None` if this is no such SYN.

@@ -1,14 +1,18 @@
 //! One direction of the box: a discipline, shaped or not, that can be exchanged while packets wait.
 
+mod handover;
+
 use std::any::Any;
 use std::collections::VecDeque;
 
+use narrows_qdisc::follow::{Follow, FollowConfig};
 use narrows_qdisc::{
     Backlog, BoxedDiscipline, CircuitRates, Discipline, Fifo, Limit, Manage, Packet, Qdisc, Report,
     ReversePath, Shaper, ShaperConfig, Side, Spec, Verdicts,
 };
 use narrows_units::{Instant, Rate};
 
+pub use self::handover::LaneState;
 use super::watch::Watch;
 
 /// The link an observer assumes where none is told: fast enough for nothing to wait.
@@ -19,6 +23,8 @@ const NOMINAL: ShaperConfig = ShaperConfig::new(Rate::from_kbps(1_000_000));
 pub struct LaneSettings {
     /// The link to imitate; `None` lets packets pass at once.
     pub link: Option<ShaperConfig>,
+    /// How the rate of the link is followed; `None` where it is as told.
+    pub follow: Option<FollowConfig>,
     /// The discipline of a shaped direction.
     pub discipline: Spec,
     /// Follow and report, touch nothing: packets pass at once, the discipline is only shown them.
@@ -33,14 +39,16 @@ impl LaneSettings {
     /// A direction shaped to `link` under `discipline`; with no link, one that lets packets pass.
     #[must_use]
     pub const fn new(link: Option<ShaperConfig>, discipline: Spec, seed: u64) -> Self {
-        Self { link, discipline, observe: false, seed, users: Side::Opener }
+        Self { link, follow: None, discipline, observe: false, seed, users: Side::Opener }
     }
-}
 
-impl LaneSettings {
-    /// The link an observer takes it for.
+    /// The link an observer takes it for: a rate that is still to be found is none to go by.
     fn observed(&self) -> ShaperConfig {
-        self.link.unwrap_or(ShaperConfig { users: self.users, ..NOMINAL })
+        match (self.link, self.follow) {
+            (Some(link), Some(_)) => ShaperConfig { rate: NOMINAL.rate, ..link },
+            (Some(link), None) => link,
+            (None, _) => ShaperConfig { users: self.users, ..NOMINAL },
+        }
     }
 }
 
@@ -50,6 +58,8 @@ pub enum LinkQueue<P> {
     Open(Switch<P>),
     /// Behind a rate.
     Shaped(Shaper<P, Switch<P>>),
+    /// Behind a rate that follows the link's.
+    Followed(Box<Follow<P, Switch<P>>>),
     /// Looked at only.
     Watched(Watch<P>),
 }
@@ -70,8 +80,19 @@ impl<P: Packet + Send + 'static> LinkQueue<P> {
         let (spec, seed) = (&settings.discipline, settings.seed);
         match settings.link {
             _ if settings.observe => Self::Watched(Watch::new(spec.build(&settings.observed(), seed))),
-            None => Self::Open(switch(Box::new(Fifo::new(Limit::Packets(usize::MAX))))),
-            Some(link) => Self::Shaped(Shaper::new(link, switch(spec.build(&link, seed)))),
+            None => Self::Open(switch(nothing())),
+            Some(link) => Self::behind(settings, link, switch(spec.build(&link, seed))),
+        }
+    }
+
+    /// A discipline behind the rate it is told, or one that is followed.
+    fn behind(settings: &LaneSettings, link: ShaperConfig, inner: Switch<P>) -> Self {
+        match settings.follow {
+            None => Self::Shaped(Shaper::new(link, inner)),
+            Some(follow) => {
+                let spec = settings.discipline.clone();
+                Self::Followed(Box::new(Follow::new(follow, link, spec, inner, settings.seed)))
+            }
         }
     }
 
@@ -79,7 +100,16 @@ impl<P: Packet + Send + 'static> LinkQueue<P> {
         match self {
             Self::Open(s) => s,
             Self::Shaped(s) => s.inner_mut(),
+            Self::Followed(f) => f.inner_mut(),
             Self::Watched(w) => w,
+        }
+    }
+
+    /// The rate that was found, where it is followed.
+    pub fn followed(&self, now: Instant) -> Option<Rate> {
+        match self {
+            Self::Followed(f) => Some(Rate::from_bps(f.belief(now).rate_bps)),
+            Self::Open(_) | Self::Shaped(_) | Self::Watched(_) => None,
         }
     }
 
@@ -110,12 +140,35 @@ impl<P: Packet + Send + 'static> LinkQueue<P> {
     /// Does as `settings` say from now on, without another discipline; `false` if it takes another one.
     pub fn adjust(&mut self, now: Instant, settings: &LaneSettings) -> bool {
         let discipline = settings.discipline.settings();
-        match (self, settings.link) {
-            (Self::Watched(w), _) if settings.observe => w.reconfigure(now, discipline, &settings.observed()),
-            (Self::Shaped(s), Some(link)) if !settings.observe => s.reconfigure(now, discipline, &link),
-            (Self::Open(_), None) => !settings.observe,
+        match (&mut *self, settings.link, settings.follow) {
+            (Self::Watched(w), ..) if settings.observe => {
+                w.reconfigure(now, discipline, &settings.observed())
+            }
+            _ if settings.observe => false,
+            (Self::Shaped(s), Some(link), None) => s.reconfigure(now, discipline, &link),
+            (Self::Followed(f), Some(link), Some(follow)) => {
+                f.adopt(now, follow, &settings.discipline, &link)
+            }
+            (Self::Shaped(_) | Self::Followed(_), Some(link), _) => self.change_shaper(now, settings, link),
+            (Self::Open(_), None, _) => true,
             _ => false,
         }
+    }
+
+    /// Puts the discipline, if it stays the same, behind a rate that is followed or no longer is.
+    fn change_shaper(&mut self, now: Instant, settings: &LaneSettings, link: ShaperConfig) -> bool {
+        if !self.inner_mut().reconfigure(now, settings.discipline.settings(), &link) {
+            return false;
+        }
+        let nothing =
+            Switch { before: VecDeque::new(), before_backlog: Backlog::default(), inner: nothing() };
+        let inner = match std::mem::replace(self, Self::Open(nothing)) {
+            Self::Shaped(s) => s.into_inner(),
+            Self::Followed(f) => f.into_inner(),
+            Self::Open(_) | Self::Watched(_) => return false,
+        };
+        *self = Self::behind(settings, link, inner);
+        true
     }
 
     /// Puts another discipline in place. What waits stays, in order; what is kept by the reverse path is given out.
@@ -127,10 +180,16 @@ impl<P: Packet + Send + 'static> LinkQueue<P> {
         match self {
             Self::Open(s) => s.put_before(waiting),
             Self::Shaped(s) => s.inner_mut().put_before(waiting),
+            Self::Followed(f) => f.inner_mut().put_before(waiting),
             Self::Watched(w) => waiting.into_iter().for_each(|p| w.enqueue(now, p, verdicts)),
         }
         held
     }
+}
+
+/// The discipline of a direction that has none.
+fn nothing<P: Packet + Send + 'static>() -> BoxedDiscipline<P> {
+    Box::new(Fifo::new(Limit::Packets(usize::MAX)))
 }
 
 impl<P: Packet> Switch<P> {
@@ -170,6 +229,12 @@ impl<P: Packet> Manage for Switch<P> {
     fn reconfigure(&mut self, now: Instant, settings: &dyn Any, link: &ShaperConfig) -> bool {
         self.inner.reconfigure(now, settings, link)
     }
+    fn export(&self, now: Instant) -> Option<Vec<u8>> {
+        self.inner.export(now)
+    }
+    fn import(&mut self, now: Instant, knowledge: &[u8]) -> bool {
+        self.inner.import(now, knowledge)
+    }
     fn set_circuit_rates(&mut self, rates: &CircuitRates) {
         self.inner.set_circuit_rates(rates);
     }
@@ -190,6 +255,7 @@ macro_rules! lane {
         match $lane {
             LinkQueue::Open($q) => $call,
             LinkQueue::Shaped($q) => $call,
+            LinkQueue::Followed($q) => $call,
             LinkQueue::Watched($q) => $call,
         }
     };
@@ -215,6 +281,7 @@ impl<P: Packet> Manage for LinkQueue<P> {
         match self {
             Self::Open(q) => Report { name: "open", ..q.report(now) },
             Self::Shaped(q) => q.report(now),
+            Self::Followed(q) => q.report(now),
             Self::Watched(q) => q.report(now),
         }
     }
@@ -334,6 +401,31 @@ mod tests {
         let ids: Vec<_> = std::iter::from_fn(|| lane.dequeue(now, &mut v)).map(|p| p.id).collect();
         assert_eq!(ids, [0, 1, 2, 3, 4]);
         assert!(v.is_empty(), "{v:?}");
+    }
+
+    #[test]
+    fn a_rate_that_is_followed_or_no_longer_keeps_the_discipline() {
+        let link = Some(ShaperConfig::new(Rate::from_kbps(600)));
+        let fixed = LaneSettings::new(link, "taq".parse().unwrap(), 1);
+        let auto = LaneSettings { follow: Some(FollowConfig::default()), ..fixed.clone() };
+        let mut lane = LinkQueue::new(&fixed);
+        let mut v = Vec::new();
+        (0..9).for_each(|id| lane.enqueue(Instant::ZERO, record(id), &mut v));
+        for (settings, followed) in [(&auto, true), (&fixed, false)] {
+            assert!(lane.adjust(Instant::ZERO, settings));
+            let report = lane.report(Instant::ZERO);
+            assert_eq!((report.counters.arrived, report.backlog.packets), (9, 9));
+            assert_eq!(report.follows.is_some(), followed);
+        }
+        // Another discipline takes an exchange.
+        let other = LaneSettings { discipline: "fifo:9".parse().unwrap(), ..auto };
+        assert!(!lane.adjust(Instant::ZERO, &other));
+        assert_eq!(lane.report(Instant::ZERO).counters.arrived, 9);
+        assert!(lane.exchange(Instant::ZERO, &other, &mut v).is_empty());
+        let ids: Vec<_> = std::iter::from_fn(|| lane.dequeue(Instant::ZERO, &mut v)).map(|p| p.id).collect();
+        // What a link of which nothing is known is tried with.
+        assert_eq!(ids[..2], [0, 1]);
+        assert_eq!(ids.len() + lane.backlog().packets, 9);
     }
 
     #[test]

@@ -5,9 +5,15 @@ mod backend;
 mod bypass;
 mod channel;
 mod check;
+#[cfg(any(target_arch = "x86_64", target_arch = "aarch64", target_arch = "riscv64"))]
+mod confine;
 mod control;
+mod discover;
 mod doctor;
 mod engine;
+#[cfg(any(test, feature = "fuzzing"))]
+pub mod fuzzing;
+mod handover;
 mod http_503;
 mod lane;
 mod looping;
@@ -17,10 +23,12 @@ mod packet_pair;
 #[cfg(feature = "http")]
 mod page;
 mod privilege;
+mod rate_from;
 mod responder;
 mod rules;
 mod run;
 mod settings;
+mod sight;
 mod speaker;
 mod state;
 mod status;
@@ -33,6 +41,7 @@ pub use backend::{Backend, Scripted};
 pub use channel::{Channel, ErrorCounters};
 pub use check::{Check, check};
 pub use control::{default_path, fetch, fetch_text};
+pub use discover::{Found, interfaces, traffic};
 pub use doctor::{Finding, Need, can_run, examine};
 pub use engine::{Engine, Step};
 pub use lane::{LaneSettings, LinkQueue, Switch};
@@ -40,12 +49,15 @@ pub use narrows_netio::links::Interface;
 pub use nfqueue::{KernelQueue, Nfqueue, kernel_queues};
 pub use packet::HeldPacket;
 pub use packet_pair::PacketPair;
-pub use rules::Tool;
+pub use rate_from::RateFrom;
+pub use rules::Filter;
 pub use run::{Notice, Source, run};
-pub use settings::{BackendKind, DEFAULT_DISCIPLINE, Discipline, Options, Settings, framing};
+pub use settings::{BackendKind, DEFAULT_DISCIPLINE, Discipline, KEYS, Options, Settings, framing};
+pub use sight::{CauseJson, HistogramJson, LostJson, Mark, Sight, SightJson, StallJson, UserJson};
 pub use state::{clean, leftovers, living};
 pub use status::{
-    AdmissionJson, BacklogJson, ClassJson, CountersJson, DirectionStatus, ReportJson, Status, WaitingPoolJson,
+    AdmissionJson, BacklogJson, ClassJson, CountersJson, DirectionStatus, FollowJson, ReportJson, Status,
+    WaitingPoolJson,
 };
 pub use watch::Watch;
 pub use watchdog::main as watchdog;

@@ -1,29 +1,36 @@
 //! The live loop: a clock, descriptors to wait on, and one engine step after the other.
 
-use std::os::fd::{AsFd, BorrowedFd};
+mod handover;
+mod orders;
+mod rates;
+mod room;
+
+use std::os::fd::BorrowedFd;
 use std::sync::Arc;
 use std::time::Duration as StdDuration;
 
 use anyhow::Context;
 use narrows_qdisc::Direction;
-use narrows_units::{Duration, Instant};
+use narrows_units::{Duration, Instant, Rate};
 use nix::poll::{PollFd, PollFlags, ppoll};
-use nix::sys::signal::Signal;
-use nix::sys::signalfd::SignalFd;
 use nix::sys::time::TimeSpec;
 use nix::time::{ClockId, clock_gettime};
 
-use super::bypass::Bypass;
 use super::channel::Channel;
 use super::control::StatusPublisher;
 use super::engine::{Engine, Step};
+use super::handover::Successor;
 use super::packet::HeldPacket;
-use super::run::{Notice, Source};
+use super::rate_from::Rates;
+use super::run::Notice;
 use super::settings::Settings;
+use super::sight::Sight;
 use super::status::{DirectionStatus, ReportJson, Status};
 use super::users::{Sorted, UserMap};
-use super::watchdog::{BEAT, Heard, Watchdog};
+use super::watchdog::{BEAT, Heard, Watched};
 use narrows_netio::links::{Interface, Monitor};
+
+pub use orders::{Order, Orders, Signals};
 
 /// Steps in a row in which a discipline asks to be called at once and does nothing, before we breathe. No discipline
 /// should; but under SCHED_FIFO a busy loop would take the machine.
@@ -39,7 +46,7 @@ const GIVE_UP: Duration = Duration::from_secs(2);
 const STOPPING: StdDuration = StdDuration::from_millis(1);
 
 /// Nanoseconds of CLOCK_MONOTONIC.
-fn now() -> Instant {
+pub fn now() -> Instant {
     // CLOCK_MONOTONIC exists on every Linux, and its seconds since boot are never negative.
     clock_gettime(ClockId::CLOCK_MONOTONIC).map_or(Instant::ZERO, |t| {
         Instant::from_nanos(t.tv_sec().unsigned_abs() * 1_000_000_000 + t.tv_nsec().unsigned_abs())
@@ -51,26 +58,23 @@ pub fn describe(settings: &Settings, direction: usize) -> String {
     let text = &settings.texts[direction];
     match settings.lanes[direction].link {
         _ if settings.observe => format!("observed ({text})"),
+        Some(_) if settings.lanes[direction].follow.is_some() => format!("auto ({text})"),
         Some(link) => format!("{} ({text})", link.rate),
         None => "unshaped".to_owned(),
     }
 }
 
-/// The watchdog of a box, and what it opens.
-#[derive(Debug)]
-pub struct Watched<'a> {
-    /// `None` where it is gone and cannot be started again.
-    pub watchdog: Option<Watchdog>,
-    /// For another one.
-    pub bypass: &'a Bypass,
+/// What is told of a setting that has changed in vain.
+pub fn needs_restart(name: &str) -> String {
+    format!("{name} has changed in the settings: that takes a restart")
 }
 
-/// A box in operation.
-pub struct Live<'a, C> {
-    source: &'a Source,
+/// One link of a box in operation.
+pub struct Live<C> {
     settings: Settings,
     engine: Engine<HeldPacket>,
     users: UserMap,
+    sight: Sight,
     channel: C,
     publisher: Arc<StatusPublisher>,
     monitor: Monitor,
@@ -80,32 +84,38 @@ pub struct Live<'a, C> {
     /// What became of the last reload, if it is worth telling.
     reload: Vec<String>,
     idle: u32,
-    watched: Watched<'a>,
+    watched: Watched,
     /// When the last step began.
     stepped: Instant,
     /// Since when what comes in is discarded: until the watchdog says that it has not passed by.
     late: Option<Instant>,
     /// How often traffic has passed by because the box did not answer.
     bypassed: u64,
+    /// Who tells the rate of the link, and what was told.
+    rates: Option<Rates>,
+    told: [Option<Rate>; 2],
+    /// What the kernel may hold.
+    room: room::Room,
     /// Whether systemd wants signs of life too (`WatchdogSec`).
     systemd: bool,
     told_systemd: Instant,
 }
 
-impl<'a, C: Channel> Live<'a, C> {
+impl<C: Channel> Live<C> {
     /// A box about to start.
     pub fn new(
-        source: &'a Source,
         settings: &Settings,
         channel: C,
         publisher: Arc<StatusPublisher>,
         monitor: Monitor,
-        watched: Watched<'a>,
+        watched: Watched,
     ) -> Self {
+        // Who looks after several links tells how they all are.
+        let systemd = !watched.watchdog.has_several() && sd_notify::watchdog_enabled().is_some();
         let mut live = Self {
-            source,
             engine: Engine::new(&settings.lanes),
             users: UserMap::default(),
+            sight: Sight::new(now(), settings.lanes[0].seed),
             settings: settings.clone(),
             channel,
             publisher,
@@ -118,7 +128,10 @@ impl<'a, C: Channel> Live<'a, C> {
             stepped: now(),
             late: None,
             bypassed: 0,
-            systemd: sd_notify::watchdog_enabled().is_some(),
+            rates: None,
+            told: [None; 2],
+            room: room::Room::default(),
+            systemd,
             told_systemd: Instant::ZERO,
         };
         live.load_circuits();
@@ -128,27 +141,50 @@ impl<'a, C: Channel> Live<'a, C> {
     /// Who the users are, and their rates, are as the settings say from now on.
     fn load_circuits(&mut self) {
         self.users.load(&self.settings.circuits);
+        self.tell_circuit_rates();
+    }
+
+    fn tell_circuit_rates(&mut self) {
         self.engine.set_circuit_rates(&Direction::BOTH.map(|d| self.users.rates(d)));
     }
 
-    /// Runs until SIGTERM or SIGINT.
-    pub fn run(&mut self, signals: &SignalFd, tell: &mut dyn FnMut(Notice)) -> anyhow::Result<()> {
+    /// Runs until it is told to stop, or until another process has taken this one's place, with the descriptors of
+    /// `estate` beside what the back end has.
+    pub fn run(
+        &mut self,
+        orders: &mut impl Orders,
+        estate: &[BorrowedFd<'_>],
+        tell: &mut dyn FnMut(Notice),
+    ) -> anyhow::Result<Option<Successor>> {
         loop {
             let at = now();
             self.show_life(at, tell);
+            self.keep_room(at);
             let step = if self.late.is_some() { Step::default() } else { self.step(at)? };
             if self.publisher.is_wanted() {
+                let begun = std::time::Instant::now();
                 let status = self.status(at);
-                self.publisher.publish(&status);
+                self.publisher.publish(&status, begun);
             }
+            if let Some(successor) = self.publisher.successor()
+                && self.hand_over(&successor, estate, tell)?
+            {
+                return Ok(Some(successor));
+            }
+            self.hear_rates(tell)?;
             if self.monitor.changed() {
                 self.check_links(tell);
             }
-            while let Some(signal) = signals.read_signal().context("signalfd")? {
-                if signal.ssi_signo.cast_signed() != Signal::SIGHUP as i32 {
-                    return Ok(());
+            while let Some(order) = orders.next()? {
+                match order {
+                    Order::Stop => return Ok(None),
+                    Order::Reload(settings) => self.reload(settings, tell)?,
+                    // Who asks may have lost patience.
+                    Order::Prepare { http_503, answer } => {
+                        drop(answer.send(self.channel.answer_http(http_503)))
+                    }
+                    Order::Adopt(settings) => drop(self.adopt(&settings)?),
                 }
-                self.reload(tell)?;
             }
             if step.more {
                 continue;
@@ -156,12 +192,14 @@ impl<'a, C: Channel> Live<'a, C> {
             let due = step.next.map_or(LONG, |t| StdDuration::from_nanos(t.since(now()).as_nanos()));
             self.idle = if step.active || !due.is_zero() { 0 } else { self.idle + 1 };
             let breathe = self.idle > IDLE_STEPS || self.late.is_some();
-            self.wait(if breathe { BACKOFF } else { due.min(LONG) }, signals.as_fd())?;
+            self.wait(if breathe { BACKOFF } else { due.min(LONG) }, orders.fd())?;
         }
     }
 
     fn step(&mut self, at: Instant) -> anyhow::Result<Step> {
-        let mut backend = Sorted { backend: &mut self.channel, users: &mut self.users };
+        self.sight.tick(at);
+        let mut backend =
+            Sorted { backend: &mut self.channel, users: &mut self.users, sight: &mut self.sight };
         self.engine.step(at, &mut backend).context("the way to the kernel's packets is lost")
     }
 
@@ -186,27 +224,26 @@ impl<'a, C: Channel> Live<'a, C> {
             self.told_systemd = at;
             let _ = sd_notify::notify(&[sd_notify::NotifyState::Watchdog]);
         }
-        let Some(watchdog) = &mut self.watched.watchdog else { return };
-        let mut lives = watchdog.beat(at);
+        let mut lives = self.watched.beat(at);
         if gap >= LATE && self.channel.discard_late() {
             self.late = Some(at);
-            lives = watchdog.late();
+            lives = self.watched.late();
         }
-        for heard in watchdog.heard() {
+        for heard in self.watched.heard() {
             match heard {
                 Heard::Ready => self.late = None,
                 Heard::Passed(time) => {
                     self.bypassed += 1;
-                    tell(Notice::Message(format!(
+                    tell(Notice::Warning(format!(
                         "the box did not answer: traffic passed by it for {:.1} s",
                         time.as_secs_f64()
                     )));
                 }
-                Heard::Restored => tell(Notice::Message(
+                Heard::Restored => tell(Notice::Warning(
                     "its rules were gone from the packet filter, or others stood behind them: put back"
                         .to_owned(),
                 )),
-                Heard::Message(text) => tell(Notice::Message(text)),
+                Heard::Message(text) => tell(Notice::Warning(text)),
             }
         }
         self.late = self.late.filter(|since| at.since(*since) < GIVE_UP);
@@ -215,17 +252,20 @@ impl<'a, C: Channel> Live<'a, C> {
         }
         if let Err(error) = lives {
             self.late = None;
-            self.watched.watchdog = Watchdog::start(self.watched.bypass).ok();
-            let again = if self.watched.watchdog.is_some() { "; another one is" } else { "" };
-            tell(Notice::Message(format!("the watchdog is gone ({error}){again}")));
+            let again = if self.watched.restart() { "; another one is" } else { "" };
+            tell(Notice::Warning(format!("the watchdog is gone ({error}){again}")));
         }
     }
 
     /// Sends the watchdog away: from now on what happens to the rules is the box's affair.
-    pub fn dismiss_watchdog(&mut self) {
-        if let Some(watchdog) = self.watched.watchdog.take() {
-            watchdog.dismiss();
-        }
+    pub fn dismiss_watchdog(&self) {
+        self.watched.watchdog.dismiss();
+    }
+
+    /// Leaves everything to the process that has taken this one's place.
+    pub fn leave(mut self) {
+        self.watched.watchdog.leave();
+        self.rates.take().into_iter().for_each(Rates::leave);
     }
 
     /// Lets everything held go and closes the back end. The rules must be gone.
@@ -234,9 +274,9 @@ impl<'a, C: Channel> Live<'a, C> {
         self.channel.close().context("the back end could not be closed")
     }
 
-    fn wait(&self, at_most: StdDuration, signals: BorrowedFd<'_>) -> anyhow::Result<()> {
+    fn wait(&self, at_most: StdDuration, orders: BorrowedFd<'_>) -> anyhow::Result<()> {
         let [down, up] = self.channel.fds();
-        let mut fds = [down, up, self.publisher.fd(), self.monitor.fd(), signals]
+        let mut fds = [down, up, self.publisher.fd(), self.monitor.fd(), orders]
             .map(|f| PollFd::new(f, PollFlags::POLLIN));
         match ppoll(&mut fds, Some(TimeSpec::from_duration(at_most)), None) {
             Ok(_) | Err(nix::errno::Errno::EINTR) => Ok(()),
@@ -245,12 +285,13 @@ impl<'a, C: Channel> Live<'a, C> {
     }
 
     fn check_links(&mut self, tell: &mut dyn FnMut(Notice)) {
-        let names = [&self.settings.lan, &self.settings.wan];
-        let missing: Vec<String> =
-            names.into_iter().filter(|n| Interface::find(n).is_err()).cloned().collect();
+        // Of names with an open ending none need be there.
+        let lan = self.settings.lan.iter().filter(|name| !name.ends_with('*'));
+        let names = lan.chain([&self.settings.wan]);
+        let missing: Vec<String> = names.filter(|n| Interface::find(n).is_err()).cloned().collect();
         for name in &missing {
             if !self.missing.contains(name) {
-                tell(Notice::Message(format!("interface {name} is gone; waiting for it to come back")));
+                tell(Notice::Warning(format!("interface {name} is gone; waiting for it to come back")));
             }
         }
         for name in &self.missing {
@@ -262,46 +303,53 @@ impl<'a, C: Channel> Live<'a, C> {
         self.channel.links_changed();
     }
 
-    /// Reads the settings again and changes what can be changed while packets flow.
-    fn reload(&mut self, tell: &mut dyn FnMut(Notice)) -> anyhow::Result<()> {
-        let outcome = match &self.source.config {
-            None if self.source.flags.circuits.is_none() => {
-                Err(anyhow::anyhow!("there is no settings file to read again: start with --config"))
-            }
-            _ => self.source.settings(),
-        };
+    /// Changes what can be changed while packets flow to what settings say that were read again.
+    fn reload(
+        &mut self,
+        settings: anyhow::Result<Box<Settings>>,
+        tell: &mut dyn FnMut(Notice),
+    ) -> anyhow::Result<()> {
         // What cannot be answered must not be refused.
-        let outcome = outcome.and_then(|new| self.channel.answer_http(new.http_503).map(|()| new));
-        self.reload = match outcome {
+        let settings = settings.and_then(|new| self.channel.answer_http(new.http_503).map(|()| new));
+        self.reload = match settings {
             Err(error) => vec![format!("settings not reloaded, the old ones stay: {error:#}")],
             Ok(new) => {
-                let fixed = self.settings.adopt(&new);
-                self.engine.reconfigure(now(), &self.settings.lanes, &mut self.channel)?;
-                self.load_circuits();
+                let fixed = self.adopt(&new)?;
                 tell(Notice::Message(format!(
                     "settings reloaded: down {}, up {}",
                     describe(&self.settings, 0),
                     describe(&self.settings, 1)
                 )));
-                let needs_restart =
-                    |name| format!("{name} has changed in the settings: that takes a restart");
                 fixed.into_iter().map(needs_restart).collect()
             }
         };
-        self.reload.iter().for_each(|n| tell(Notice::Message(n.clone())));
+        self.reload.iter().for_each(|n| tell(Notice::Warning(n.clone())));
         Ok(())
+    }
+
+    /// Does as these settings say, as far as that can be changed. Returns what cannot.
+    fn adopt(&mut self, new: &Settings) -> anyhow::Result<Vec<&'static str>> {
+        let fixed = self.settings.adopt(new);
+        self.reconfigure()?;
+        self.load_circuits();
+        Ok(fixed)
     }
 
     fn status(&mut self, at: Instant) -> Status {
         let errors = self.channel.error_counters();
         let settings = &self.settings;
+        let lanes = settings.lanes_as_told(&self.told);
         let mut direction = |d: Direction| {
-            let link = settings.lanes[d as usize].link;
+            let link = lanes[d as usize].link;
+            let report = self.engine.report(at, d);
+            let report = ReportJson::from(&report);
+            let followed = report.follows.as_ref().and_then(|f| f.rate_bps);
             DirectionStatus {
-                rate_bps: link.map(|l| l.rate.as_bps()),
+                rate_bps: followed.or_else(|| link.map(|l| l.rate.as_bps())),
+                told_bps: self.told[d as usize].map(Rate::as_bps),
                 overhead: link.map_or(0, |l| l.overhead),
                 discipline: settings.texts[d as usize].clone(),
-                report: ReportJson::from(&self.engine.report(at, d)),
+                report,
             }
         };
         let (mut down, mut up) = (direction(Direction::Down), direction(Direction::Up));
@@ -313,9 +361,11 @@ impl<'a, C: Channel> Live<'a, C> {
             version: env!("CARGO_PKG_VERSION").to_owned(),
             pid: std::process::id(),
             uptime_s: at.since(self.started).as_secs_f64(),
-            lan: settings.lan.clone(),
+            name: settings.name.clone(),
+            lan: settings.users(),
             wan: settings.wan.clone(),
             backend: settings.backend.to_string(),
+            rules: self.watched.bypass().kept_by(),
             observe: settings.observe,
             down,
             up,
@@ -325,7 +375,9 @@ impl<'a, C: Channel> Live<'a, C> {
             gone: errors.gone,
             answered_503: errors.answered,
             bypassed: self.bypassed,
+            sight: self.sight.report(at, |user| self.users.user(user)),
             notices: missing.chain(self.reload.iter().cloned()).collect(),
+            links: Vec::new(),
         }
     }
 }

@@ -3,9 +3,10 @@
 //! (`--queue-bypass`) or we fall behind (fail-open) packets go on their way.
 
 use std::fs;
-use std::hash::{BuildHasher, RandomState};
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
+use std::os::unix::fs::FileExt as _;
+use std::sync::OnceLock;
 
 use anyhow::Context;
 use narrows_netio::mmsg::{BATCH, Batch};
@@ -24,9 +25,10 @@ use super::channel::{Channel, ErrorCounters};
 use super::http_503::Standing;
 use super::packet::HeldPacket;
 use super::responder::Responder;
+use super::sight::Mark;
 
-/// Packets the kernel may hold for us, in each direction. The disciplines' own limits come first; what exceeds this is
-/// let through unqueued.
+/// Packets the kernel may hold for us, in each direction, until [`Channel::hold_at_most`] is called; what exceeds this
+/// is let through unqueued.
 const QUEUE_LEN: u32 = 16_384;
 /// Bytes of copies that may wait to be read: 10 ms of 10 Gbit/s.
 const SOCKET_BUFFER: usize = 16 << 20;
@@ -65,6 +67,11 @@ impl NfQueue {
         queue.ask(|out| netlink::bind(out, number))?;
         queue.ask(|out| netlink::configure(out, number, QUEUE_LEN))?;
         Ok(queue)
+    }
+
+    /// Goes on with the socket of another process, which has heard of packets up to `last_id`.
+    fn resume(number: u16, socket: OwnedFd, last_id: u32) -> Self {
+        Self { number, socket, batch: Batch::new(DATAGRAM), verdicts: Vec::new(), last_id }
     }
 
     /// Sends a request and waits for its answer. Only before packets flow: any that came meanwhile would be lost.
@@ -127,14 +134,20 @@ impl Nfqueue {
     /// `EPERM` without CAP_NET_ADMIN, or if another program listens there, `EPROTONOSUPPORT` if this kernel has no
     /// `nfnetlink_queue`.
     pub fn open(number: u16) -> io::Result<Self> {
-        Ok(Self {
-            queues: [NfQueue::open(number)?, NfQueue::open(number + 1)?],
-            spare: Vec::new(),
-            errors: ErrorCounters::default(),
-            failed: None,
-            lan: None,
-            responder: None,
-        })
+        Ok(Self::on([NfQueue::open(number)?, NfQueue::open(number + 1)?]))
+    }
+
+    /// Goes on where another process stops, with what [`Channel::legacy`] has told there. `None` if it was something
+    /// else.
+    pub fn resume(fds: Vec<OwnedFd>, numbers: &[u32]) -> Option<Self> {
+        let (&[number, down, up], Ok([a, b])) = (numbers, <[OwnedFd; 2]>::try_from(fds)) else { return None };
+        let number = u16::try_from(number).ok().filter(|n| *n < u16::MAX)?;
+        Some(Self::on([NfQueue::resume(number, a, down), NfQueue::resume(number + 1, b, up)]))
+    }
+
+    fn on(queues: [NfQueue; 2]) -> Self {
+        let errors = ErrorCounters::default();
+        Self { queues, spare: Vec::new(), errors, failed: None, lan: None, responder: None }
     }
 
     /// The same, with the interface of the users named, to which this machine routes: needed for answering.
@@ -208,6 +221,7 @@ impl Nfqueue {
                             header,
                             link,
                             circuit: None,
+                            mark: Mark::default(),
                             bytes,
                         },
                     ));
@@ -285,10 +299,21 @@ impl Channel for Nfqueue {
                     "http_503 = true: answers are routed to the users, and a bridge need have no route to them; \
                      leave it out, or route",
                 )?;
-                self.responder = Some(Responder::new(lan, RandomState::new().hash_one(0))?);
+                self.responder = Some(Responder::new(lan)?);
             }
         }
         Ok(())
+    }
+
+    fn legacy(&self) -> (Vec<BorrowedFd<'_>>, Vec<u32>) {
+        let [down, up] = &self.queues;
+        (self.fds().to_vec(), vec![down.number.into(), down.last_id, up.last_id])
+    }
+
+    fn hold_at_most(&mut self, packets: [u32; 2]) {
+        for (queue, most) in self.queues.iter_mut().zip(packets) {
+            netlink::set_max_len(&mut queue.verdicts, queue.number, most);
+        }
     }
 
     /// Accepts all packets still held, in the order in which they came, and stops listening. Take the rules away first.
@@ -330,7 +355,33 @@ pub struct KernelQueue {
 /// # Errors
 /// If the file cannot be read: the kernel has no NFQUEUE, or we may not.
 pub fn kernel_queues() -> io::Result<Vec<KernelQueue>> {
-    Ok(parse_kernel_queues(&fs::read_to_string("/proc/thread-self/net/netfilter/nfnetlink_queue")?))
+    let mut text = Vec::new();
+    match ACCOUNT.get() {
+        // From the beginning, whoever has read before.
+        Some(file) => {
+            let mut part = [0; 4096];
+            loop {
+                match file.read_at(&mut part, text.len() as u64)? {
+                    0 => break,
+                    n => text.extend_from_slice(&part[..n]),
+                }
+            }
+        }
+        None => text = fs::read(ACCOUNT_PATH)?,
+    }
+    Ok(parse_kernel_queues(&String::from_utf8_lossy(&text)))
+}
+
+const ACCOUNT_PATH: &str = "/proc/thread-self/net/netfilter/nfnetlink_queue";
+/// The same, open: it is root's to open.
+static ACCOUNT: OnceLock<fs::File> = OnceLock::new();
+
+/// Opens the account for [`kernel_queues`] to come, which may then be called by another user, about the network
+/// namespace of now.
+pub fn keep_account() {
+    if let Ok(file) = fs::File::open(ACCOUNT_PATH) {
+        let _ = ACCOUNT.set(file);
+    }
 }
 
 fn parse_kernel_queues(text: &str) -> Vec<KernelQueue> {

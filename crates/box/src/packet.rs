@@ -5,6 +5,8 @@ use narrows_units::{Dscp, Ecn};
 use narrows_users::{CircuitId, LinkAddress};
 use narrows_wire::Header;
 
+use super::sight::Mark;
+
 /// A packet held between its arrival and its verdict.
 ///
 /// With NFQUEUE the packet itself stays in the kernel and these bytes are a copy, given back only if they were changed.
@@ -27,6 +29,8 @@ pub struct HeldPacket {
     pub(super) link: LinkAddress,
     /// The user's circuit.
     pub(super) circuit: Option<CircuitId>,
+    /// By what sight remembers it.
+    pub(super) mark: Mark,
     /// The packet, with its link-layer header if `ip_at` is above zero.
     pub(super) bytes: Vec<u8>,
 }
@@ -124,6 +128,7 @@ mod tests {
             header,
             link: LinkAddress::default(),
             circuit: None,
+            mark: Mark::default(),
             bytes,
         }
     }

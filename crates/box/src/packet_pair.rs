@@ -19,6 +19,7 @@ use nix::sys::socket::{AddressFamily, SockFlag, SockType, setsockopt, socket, so
 use super::backend::Backend;
 use super::channel::{Channel, ErrorCounters};
 use super::packet::HeldPacket;
+use super::sight::Mark;
 
 /// Bytes of frames that may wait to be read.
 const SOCKET_BUFFER: usize = 16 << 20;
@@ -90,6 +91,20 @@ impl PacketPair {
         Ok(Self { ports: [port(wan)?, port(lan)?], errors: ErrorCounters::default() })
     }
 
+    /// Goes on where another process stops, on the interfaces `lan` and `wan`, with what [`Channel::legacy`] has told
+    /// there. `None` if it was something else.
+    pub fn resume(lan: &str, wan: &str, fds: Vec<OwnedFd>, numbers: &[u32]) -> Option<Self> {
+        let (&[wan_index, lan_index], Ok([a, b, c, d])) = (numbers, <[OwnedFd; 4]>::try_from(fds)) else {
+            return None;
+        };
+        let port = |name: &str, index, input, output| {
+            let (name, batch) = (name.to_owned(), Batch::new(DATAGRAM));
+            Port { name, index, input, output, batch, outgoing: Vec::new() }
+        };
+        let ports = [port(wan, wan_index, a, b), port(lan, lan_index, c, d)];
+        Some(Self { ports, errors: ErrorCounters::default() })
+    }
+
     fn out(&mut self, direction: Direction) -> &mut Vec<Vec<u8>> {
         &mut self.ports[direction.other() as usize].outgoing
     }
@@ -127,6 +142,7 @@ impl PacketPair {
                             header,
                             link: link_of(&bytes, direction),
                             circuit: None,
+                            mark: Mark::default(),
                             bytes,
                         },
                     ));
@@ -248,6 +264,11 @@ impl Channel for PacketPair {
                 (port.input, port.output, port.index) = (input, output, link.index);
             }
         }
+    }
+
+    fn legacy(&self) -> (Vec<BorrowedFd<'_>>, Vec<u32>) {
+        let fds = self.ports.iter().flat_map(|port| [port.input.as_fd(), port.output.as_fd()]);
+        (fds.collect(), self.ports.iter().map(|port| port.index).collect())
     }
 
     fn close(self) -> io::Result<()> {

@@ -1,7 +1,11 @@
-//! A small status page over HTTP: what the box does now, and for a user who waits, the position in the wait queue.
+//! Pages over HTTP: what the box does now, and for a user who waits, the position in the wait queue; a dashboard of the
+//! last hour; metrics for Prometheus.
 //!
 //! A reader on this machine sees everything. Any other sees what concerns it: whether the link is full, and its own
 //! place; other people's addresses are none of its business.
+
+mod history;
+mod metrics;
 
 use std::convert::Infallible;
 use std::net::{IpAddr, SocketAddr, TcpListener};
@@ -21,9 +25,15 @@ use tokio::sync::Semaphore;
 
 use super::control::StatusPublisher;
 use super::privilege;
+use super::sight::StallJson;
 use super::status::Status;
 
+use self::history::History;
+
 const PAGE: &str = include_str!("page.html");
+const DASHBOARD: &str = include_str!("page/dashboard.html");
+const STYLE: &str = include_str!("page/dashboard.css");
+const SCRIPT: &str = include_str!("page/dashboard.js");
 
 /// Readers at a time. One more is turned away.
 const READERS: usize = 64;
@@ -54,11 +64,11 @@ pub fn serve(listener: TcpListener, publisher: Arc<StatusPublisher>) -> anyhow::
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .max_blocking_threads(WAITING)
-        .on_thread_start(privilege::give_up_all)
+        .on_thread_start(|| privilege::give_up_all(None))
         .build()
         .context("the status page")?;
     let serving = move || {
-        privilege::give_up_all();
+        privilege::give_up_all(None);
         runtime.block_on(accept(listener, publisher));
     };
     thread.spawn(serving).context("the status page's thread").map(drop)
@@ -67,6 +77,8 @@ pub fn serve(listener: TcpListener, publisher: Arc<StatusPublisher>) -> anyhow::
 async fn accept(listener: TcpListener, publisher: Arc<StatusPublisher>) {
     let Ok(listener) = tokio::net::TcpListener::from_std(listener) else { return };
     let places = Arc::new(Semaphore::new(READERS));
+    let history = Arc::new(History::default());
+    tokio::spawn(remember(publisher.clone(), history.clone()));
     loop {
         let Ok((stream, reader)) = listener.accept().await else {
             // No descriptor is left: some will be.
@@ -74,9 +86,9 @@ async fn accept(listener: TcpListener, publisher: Arc<StatusPublisher>) {
             continue;
         };
         let Ok(place) = places.clone().try_acquire_owned() else { continue };
-        let publisher = publisher.clone();
+        let source = Source { publisher: publisher.clone(), history: history.clone() };
         tokio::spawn(async move {
-            let answer = |request| answer(request, reader.ip(), publisher.clone());
+            let answer = |request| answer(request, reader.ip(), source.clone());
             let connection = http1::Builder::new()
                 .timer(TokioTimer::new())
                 .header_read_timeout(ASKING)
@@ -88,18 +100,61 @@ async fn accept(listener: TcpListener, publisher: Arc<StatusPublisher>) {
     }
 }
 
+/// Where answers come from.
+#[derive(Clone)]
+struct Source {
+    publisher: Arc<StatusPublisher>,
+    history: Arc<History>,
+}
+
+impl Source {
+    async fn status(&self) -> Option<Arc<str>> {
+        let publisher = self.publisher.clone();
+        tokio::task::spawn_blocking(move || publisher.ask()).await.ok().flatten()
+    }
+
+    async fn metrics(&self) -> Option<String> {
+        let status = serde_json::from_str(&self.status().await?).ok()?;
+        Some(metrics::render(status))
+    }
+}
+
+/// Keeps the last hour.
+async fn remember(publisher: Arc<StatusPublisher>, history: Arc<History>) {
+    let source = Source { publisher, history };
+    let mut pace = tokio::time::interval(history::PACE);
+    loop {
+        pace.tick().await;
+        if let Some(status) = source.status().await.and_then(|text| serde_json::from_str(&text).ok()) {
+            source.history.take(&status);
+        }
+    }
+}
+
 async fn answer(
     request: Request<Incoming>,
     reader: IpAddr,
-    publisher: Arc<StatusPublisher>,
+    source: Source,
 ) -> Result<Response<Full<Bytes>>, Infallible> {
     const JSON: &str = "application/json";
     const TEXT: &str = "text/plain; charset=utf-8";
     let all = sees_all(reader, request.headers());
-    let status = || async move { tokio::task::spawn_blocking(move || publisher.ask()).await.ok().flatten() };
+    let status = || source.status();
     let silent = || r#"{"error":"the box does not answer"}"#.to_owned();
     let (code, kind, body) = match request.uri().path() {
         "/" | "/index.html" => (200, "text/html; charset=utf-8", PAGE.to_owned()),
+        "/dashboard" => (200, "text/html; charset=utf-8", DASHBOARD.to_owned()),
+        "/dashboard.css" => (200, "text/css; charset=utf-8", STYLE.to_owned()),
+        "/dashboard.js" => (200, "text/javascript; charset=utf-8", SCRIPT.to_owned()),
+        "/history.json" => {
+            let shown = |stall: &StallJson| all || is_theirs(&stall.user, reader.to_canonical());
+            let (link, since) = asked(request.uri().query());
+            (200, JSON, source.history.since(link.as_deref(), since, shown))
+        }
+        "/metrics" => match source.metrics().await {
+            Some(text) => (200, metrics::CONTENT_TYPE, text),
+            None => (503, TEXT, "the box does not answer\n".to_owned()),
+        },
         "/status.json" => match status().await {
             Some(text) if all => (200, JSON, text.to_string()),
             Some(text) => (200, JSON, for_reader(&text, reader)),
@@ -114,7 +169,7 @@ async fn answer(
             Some(Some(what)) => (503, TEXT, what + "\n"),
             None => (503, TEXT, "the box does not answer\n".to_owned()),
         },
-        _ => (404, TEXT, "expected /, /status.json, /health or /ready\n".to_owned()),
+        _ => (404, TEXT, "expected /, /dashboard, /status.json, /metrics, /health or /ready\n".to_owned()),
     };
     let response = Response::builder()
         .status(code)
@@ -123,6 +178,15 @@ async fn answer(
         .header("X-Frame-Options", "DENY")
         .body(Full::new(Bytes::from(body)));
     Ok(response.unwrap_or_default())
+}
+
+/// Of which link and from when on history is asked for: `link=north&since=12.5`.
+fn asked(query: Option<&str>) -> (Option<String>, f64) {
+    let value = |key: &str| {
+        let pairs = query.unwrap_or_default().split('&');
+        pairs.filter_map(|pair| pair.split_once('=')).find(|(name, _)| *name == key).map(|(_, value)| value)
+    };
+    (value("link").map(str::to_owned), value("since").and_then(|text| text.parse().ok()).unwrap_or(f64::MIN))
 }
 
 /// Whether a reader sees everything: it sits at this machine. Not if a proxy speaks for others, nor by a name, which
@@ -135,20 +199,30 @@ fn sees_all(reader: IpAddr, headers: &HeaderMap) -> bool {
     reader.to_canonical().is_loopback() && !forwarded && (literal || name == "localhost")
 }
 
-/// The interface that is missing, if one is.
+/// The interface that is missing, or the link that is not handled, if there is one.
 fn missing(text: &str) -> Option<String> {
     let status: Status = serde_json::from_str(text).unwrap_or_default();
-    status.notices.into_iter().find(|notice| notice.starts_with("interface "))
+    let links = status.each().iter().flat_map(|link| &link.notices);
+    let mut all = status.notices.iter().chain(links);
+    all.find(|notice| ["interface ", "link "].iter().any(|what| notice.starts_with(what))).cloned()
 }
 
 /// What a reader may see who does not see all.
 fn for_reader(text: &str, reader: IpAddr) -> String {
     let Ok(mut status) = serde_json::from_str::<Status>(text) else { return "{}".to_owned() };
-    for direction in [&mut status.down, &mut status.up] {
-        if let Some(admission) = &mut direction.report.admission {
-            admission.queue.retain(|p| is_theirs(&p.pool, reader.to_canonical()));
+    for link in status.each_mut() {
+        for direction in [&mut link.down, &mut link.up] {
+            if let Some(admission) = &mut direction.report.admission {
+                admission.queue.retain(|p| is_theirs(&p.pool, reader.to_canonical()));
+            }
         }
+        link.notices.clear();
     }
+    let theirs = |user: &str| is_theirs(user, reader.to_canonical());
+    let sight = &mut status.sight;
+    sight.users.retain(|u| theirs(&u.user));
+    sight.stalls_now.retain(|s| theirs(&s.user));
+    sight.stalls_last.retain(|s| theirs(&s.user));
     status.notices.clear();
     serde_json::to_string(&status).unwrap_or_default()
 }
@@ -186,6 +260,26 @@ mod tests {
         assert_eq!(seen("::ffff:10.0.0.2"), (3, vec![2]));
         assert_eq!(seen("10.0.0.9"), (3, vec![]));
         assert_eq!(seen("127.0.0.1"), (3, vec![]), "through a proxy");
+    }
+
+    #[test]
+    fn nobody_sees_whose_stalls_others_are() {
+        let mut status = Status::default();
+        let stall = |user: &str| StallJson { user: user.to_owned(), ..StallJson::default() };
+        status.sight.stalls_now = vec![stall("10.0.0.1"), stall("10.0.0.2")];
+        status.sight.stalls_last = vec![stall("10.0.0.1")];
+        status.sight.users = vec![crate::UserJson { user: "10.0.0.1".into(), ..Default::default() }];
+        let text = serde_json::to_string(&status).unwrap();
+        let seen: Status = serde_json::from_str(&for_reader(&text, "10.0.0.2".parse().unwrap())).unwrap();
+        assert_eq!(seen.sight.stalls_now, [stall("10.0.0.2")]);
+        assert_eq!((seen.sight.stalls_last.len(), seen.sight.users.len()), (0, 0));
+    }
+
+    #[test]
+    fn history_is_asked_for_by_link_and_time() {
+        assert_eq!(asked(Some("a=1&since=12.5&link=north")), (Some("north".to_owned()), 12.5));
+        assert_eq!(asked(Some("since=x")), (None, f64::MIN));
+        assert_eq!(asked(None), (None, f64::MIN));
     }
 
     #[test]

@@ -1,11 +1,82 @@
 //! What the box may do: asked for before anything is touched, given up when it is no longer needed.
 
+use std::path::Path;
+
 use anyhow::{Context, bail};
 use caps::{CapSet, Capability, CapsHashSet};
-use narrows_netio::priority;
+use narrows_netio::{identity, priority};
+use nix::unistd::{Gid, Uid, User};
+use serde::{Deserialize, Serialize};
+
+/// Whom a box becomes where there is such a user and no other is named: packages make it.
+pub const USER: &str = "narrows";
+
+/// A user who is not root.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Identity {
+    user: u32,
+    group: u32,
+}
+
+impl Identity {
+    /// The user called so, or by default [`USER`] if there is one. `None` if this process is to stay who it is.
+    ///
+    /// # Errors
+    /// If nobody is called so.
+    pub fn find(name: Option<&str>) -> anyhow::Result<Option<Self>> {
+        let of = |user: User| Self { user: user.uid.as_raw(), group: user.gid.as_raw() };
+        let found = User::from_name(name.unwrap_or(USER)).ok().flatten().map(of);
+        match name {
+            _ if !Uid::effective().is_root() => Ok(None),
+            Some(name) if found.is_none() => {
+                bail!("user = \"{name}\": no such user: make one (useradd --system {name}), or leave it out")
+            }
+            _ => Ok(found.filter(|identity| identity.user != 0)),
+        }
+    }
+
+    /// Why this process may not become another user, if so: a container or a service manager has taken that away.
+    pub fn obstacle() -> Option<String> {
+        let needed = [Capability::CAP_SETUID, Capability::CAP_SETGID, Capability::CAP_CHOWN];
+        let lacks = |c: &Capability| !caps::has_cap(None, CapSet::Effective, *c).unwrap_or(false);
+        needed.into_iter().find(lacks).map(|c| format!("{c} is missing; user = \"root\" says so"))
+    }
+
+    /// Gives this file or folder to the user.
+    ///
+    /// # Errors
+    /// If the kernel refuses.
+    pub fn owns(self, path: &Path) -> anyhow::Result<()> {
+        let owner = (Some(Uid::from_raw(self.user)), Some(Gid::from_raw(self.group)));
+        nix::unistd::chown(path, owner.0, owner.1)
+            .with_context(|| format!("cannot give {} to user {}", path.display(), self.user))
+    }
+
+    /// Makes a folder, if it is not there, for the user, or for root. One that is there becomes theirs only if it is
+    /// ours by name.
+    ///
+    /// # Errors
+    /// If it cannot be made.
+    pub fn folder(this: Option<Self>, path: &Path) -> anyhow::Result<()> {
+        let ours = !path.exists() || path == Path::new(crate::RUN_DIR);
+        std::fs::create_dir_all(path)?;
+        if ours && Uid::effective().is_root() && Self::obstacle().is_none() {
+            // Without its privileges root may not write into the folders of others.
+            this.unwrap_or(Self { user: 0, group: 0 }).owns(path)?;
+        }
+        Ok(())
+    }
+
+    /// This thread belongs to the user from now on.
+    fn take(self) -> anyhow::Result<()> {
+        identity::become_user(self.user, self.group).with_context(|| {
+            format!("cannot become user {} (CAP_SETUID, CAP_SETGID): user = \"root\" says so", self.user)
+        })
+    }
+}
 
 /// Packets and rules: CAP_NET_ADMIN for queues, rules and interface settings, CAP_NET_RAW for packet sockets and
-/// because `iptables` opens a raw socket to speak to the kernel.
+/// because `iptables`, where it keeps the rules, opens a raw socket to speak to the kernel.
 const NEEDED: [(Capability, &str); 2] = [
     (Capability::CAP_NET_ADMIN, "queues, packet filter rules and interface settings"),
     (
@@ -29,11 +100,12 @@ pub fn check() -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Gives up all other capabilities, in this thread and whatever it starts from now on.
+/// Gives up all other capabilities, in this thread and whatever it starts from now on; becomes this user, and asks for
+/// a filter of system calls. Returns what of these two was not to be had.
 ///
 /// # Errors
-/// If the kernel refuses.
-pub fn keep_only_needed() -> anyhow::Result<()> {
+/// If the kernel refuses to take capabilities.
+pub fn keep_only_needed(user: Option<Identity>) -> anyhow::Result<Vec<String>> {
     let keep: CapsHashSet = NEEDED.iter().map(|n| n.0).collect();
     // Without CAP_SETPCAP the bounding set stays as it is; a child that is not root gains nothing from it.
     if caps::has_cap(None, CapSet::Effective, Capability::CAP_SETPCAP).unwrap_or(false) {
@@ -42,6 +114,7 @@ pub fn keep_only_needed() -> anyhow::Result<()> {
             let _ = caps::drop(None, CapSet::Bounding, *capability);
         }
     }
+    let taken = user.map_or(Ok(()), Identity::take);
     // Inheritable and ambient, so that iptables can still take the rules out where we are not root.
     caps::set(None, CapSet::Inheritable, &keep).context("cannot set inheritable capabilities")?;
     // Effective first: it may never hold more than permitted.
@@ -52,16 +125,33 @@ pub fn keep_only_needed() -> anyhow::Result<()> {
             caps::raise(None, CapSet::Ambient, *capability).context("cannot set ambient capabilities")?;
         }
     }
+    let refused = [taken, confine()].into_iter().filter_map(Result::err);
+    Ok(refused.map(|error| format!("{error:#}")).collect())
+}
+
+#[cfg(any(target_arch = "x86_64", target_arch = "aarch64", target_arch = "riscv64"))]
+use crate::confine::{to_a_box as confine, to_talking};
+
+#[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64", target_arch = "riscv64")))]
+fn confine() -> anyhow::Result<()> {
+    bail!("no filter of system calls is written for this processor")
+}
+
+#[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64", target_arch = "riscv64")))]
+fn to_talking() -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Gives up every capability of this thread: it talks to people only.
-pub fn give_up_all() {
-    for set in [CapSet::Bounding, CapSet::Ambient, CapSet::Inheritable, CapSet::Effective, CapSet::Permitted]
-    {
-        // What is refused was not to be had, or can do no harm alone.
+/// Gives up every capability of this thread: it talks to people only. It becomes this user, and asks for little of the
+/// kernel from now on.
+pub fn give_up_all(user: Option<Identity>) {
+    // Whoever is not root can no longer do this. What is refused was not to be had, or can do no harm alone.
+    let _ = caps::clear(None, CapSet::Bounding);
+    let _ = user.map_or(Ok(()), Identity::take);
+    for set in [CapSet::Ambient, CapSet::Inheritable, CapSet::Effective, CapSet::Permitted] {
         let _ = caps::clear(None, set);
     }
+    let _ = to_talking();
 }
 
 /// Asks for the CPU a little before others (nice -10), where we may: on a machine that has other work a timer is

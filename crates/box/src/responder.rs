@@ -77,7 +77,7 @@ impl Responder {
     ///
     /// # Errors
     /// Without CAP_NET_RAW, or without that interface.
-    pub fn new(lan: &str, secret: u64) -> anyhow::Result<Self> {
+    pub fn new(lan: &str) -> anyhow::Result<Self> {
         let raw = |family| {
             socket(
                 family,
@@ -89,7 +89,7 @@ impl Responder {
         let v4 = raw(AddressFamily::Inet)
             .context("http_503 = true: a raw IP socket is refused: run as root, or with CAP_NET_RAW")?;
         let responder = Self {
-            pages: Http503::new(secret),
+            pages: Http503::default(),
             v4,
             // A kernel without IPv6 has no such clients either.
             v6: raw(AddressFamily::Inet6).ok(),

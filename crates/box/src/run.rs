@@ -1,32 +1,39 @@
 //! A box from set-up to tear-down: everything that can be refused is asked before anything is touched, every change is
 //! noted before it is made, and rules go before held packets do.
 
+mod place;
+mod replace;
+mod several;
+
+use std::net::TcpListener;
 use std::os::unix::net::UnixListener;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use anyhow::{Context, bail};
+use anyhow::Context;
 use nix::sys::signal::{SigSet, Signal};
 use nix::sys::signalfd::{SfdFlags, SignalFd};
 use sd_notify::NotifyState;
 
+use self::place::{Place, Way};
+use self::replace::{Heirlooms, Inheritance, Kept};
 use super::bypass::Bypass;
 use super::channel::Channel;
 use super::control::{self, StatusPublisher};
-use super::looping::{self, Live, Watched};
-use super::nfqueue::{self, Nfqueue};
-use super::packet_pair::PacketPair;
+use super::handover::Terms;
+use super::looping::{Live, Signals};
+use super::nfqueue;
 #[cfg(feature = "http")]
 use super::page;
-use super::privilege;
-use super::rules::{Rules, Tool};
-use super::settings::{BackendKind, Options, Settings};
+use super::privilege::{self, Identity};
+use super::settings::{self, BackendKind, Options, Settings};
 use super::speaker::Speaker;
-use super::state::{self, Claim, Traces};
-use super::watchdog::Watchdog;
-use super::{sysctl, users};
-use narrows_netio::links::{Interface, Monitor};
+use super::state::{self, Claim};
+use super::watchdog::{Watchdog, Watched};
+use narrows_netio::links::Monitor;
+
+pub use place::{bridged, interfaces, largest};
 
 /// Where settings come from: flags, and a file that is read again on SIGHUP.
 #[derive(Clone, Debug, Default)]
@@ -35,27 +42,33 @@ pub struct Source {
     pub flags: Options,
     /// The settings file.
     pub config: Option<PathBuf>,
+    /// Whether it takes the place of a box that runs on these interfaces, or goes on with what one that stopped has
+    /// left.
+    pub replace: bool,
 }
 
 impl Source {
-    /// Reads and checks everything.
+    /// Reads and checks everything: the settings of each link.
     ///
     /// # Errors
-    /// Names the file, the key and what was expected.
-    pub fn settings(&self) -> anyhow::Result<Settings> {
-        let Some(path) = &self.config else { return settle(&self.flags) };
-        let all = self.flags.clone().or(Options::read(path)?);
-        settle(&all).with_context(|| format!("in the settings {}", path.display()))
+    /// Names the file, the link, the key and what was expected.
+    pub fn links(&self) -> anyhow::Result<Vec<Settings>> {
+        let Some(path) = &self.config else { return settings::settle(&self.flags, Options::default()) };
+        let file = Options::read(path)?;
+        settings::settle(&self.flags, file).with_context(|| format!("in the settings {}", path.display()))
     }
-}
 
-/// Checks everything, the file of circuits included.
-fn settle(options: &Options) -> anyhow::Result<Settings> {
-    let mut settings = options.settle()?;
-    if let Some(path) = &options.circuits {
-        settings.circuits = users::read(path)?;
+    /// The same once more, for a box that runs.
+    ///
+    /// # Errors
+    /// Those of [`Source::links`], or there is nothing to be read again.
+    pub(crate) fn again(&self) -> anyhow::Result<Vec<Settings>> {
+        anyhow::ensure!(
+            self.config.is_some() || self.flags.circuits.is_some(),
+            "there is no settings file to read again: start with --config"
+        );
+        self.links()
     }
-    Ok(settings)
 }
 
 /// What a box tells while it runs.
@@ -63,8 +76,12 @@ fn settle(options: &Options) -> anyhow::Result<Settings> {
 pub enum Notice {
     /// Rules are in place and packets are being handled; by which way.
     Running(String),
+    /// Something has gone wrong, or is not as it was meant.
+    Warning(String),
     /// Something a person should know.
     Message(String),
+    /// How it went about it.
+    Detail(String),
 }
 
 /// Runs a box until SIGTERM or SIGINT. SIGHUP reads the settings file again. What it tells is handed to `write` in a
@@ -74,46 +91,65 @@ pub enum Notice {
 /// If the box cannot be set up; nothing of it stays. If what it changed cannot be put back. Or if the kernel takes its
 /// queue away.
 pub fn run(source: &Source, write: impl FnMut(Notice) + Send + 'static) -> anyhow::Result<()> {
-    let settings = source.settings()?;
+    let links = source.links()?;
     privilege::check()?;
     // Before there is any thread or child: none may ever gain more.
     nix::sys::prctl::set_no_new_privs().context("no_new_privs")?;
-    let speaker = Speaker::start(write)?;
-    let outcome = set_up(source, settings, &mut |notice| speaker.say(notice));
+    let wanted = Identity::find(links[0].user.as_deref())?;
+    let obstacle = wanted.and_then(|_| Identity::obstacle());
+    let user = wanted.filter(|_| obstacle.is_none());
+    let speaker = Speaker::start(user, write)?;
+    if let Some(why) = obstacle {
+        speaker.say(Notice::Warning(format!("it stays root: {why}")));
+    }
+    let outcome = set_up(source, links, user, &speaker);
     speaker.finish();
     outcome
 }
 
-fn set_up(source: &Source, mut settings: Settings, tell: &mut dyn FnMut(Notice)) -> anyhow::Result<()> {
-    let tools = Tool::find();
+fn set_up(
+    source: &Source,
+    links: Vec<Settings>,
+    user: Option<Identity>,
+    speaker: &Speaker,
+) -> anyhow::Result<()> {
+    let tell = &mut |notice| speaker.say(notice);
     // A bridge that stood in for a killed box still holds the interfaces.
-    let known = tools.as_deref().unwrap_or_default();
-    for what in state::clean(&settings.state_dir, known)? {
-        tell(Notice::Message(format!("removed what a killed box had left: {what}")));
+    for what in state::clean(&links[0].state_dir)? {
+        tell(Notice::Warning(format!("removed what a killed box had left: {what}")));
     }
-    let (lan, wan) = (Interface::find(&settings.lan)?, Interface::find(&settings.wan)?);
-    settings.set_mtu(lan.mtu.max(wan.mtu));
-    let bridged = bridged(&settings, &lan, &wan)?;
+    #[cfg(not(feature = "http"))]
+    anyhow::ensure!(
+        links[0].page.is_none(),
+        "page: this narrows was built without the status page (feature http): leave page out"
+    );
+    let mut places = Vec::new();
+    for settings in links {
+        let name = settings.name.clone();
+        let place = Place::find(settings);
+        places.push(match name {
+            Some(name) => place.with_context(|| format!("link {name}"))?,
+            None => place?,
+        });
+    }
+    // The lock that all programs of iptables share is root's.
+    let user = user.filter(|_| !places.iter().any(Place::needs_root));
     // From here on signals come through a descriptor: no time at which they would kill a box half made.
     let signals = signals()?;
-    let tools = match settings.backend {
-        BackendKind::Nfqueue => tools?,
-        BackendKind::Packet => tools.unwrap_or_default(),
+    let place = match <[Place; 1]>::try_from(places) {
+        Ok([place]) => place,
+        Err(places) => return several::run(source, places, user, &signals, speaker),
     };
-    let claim = Claim::take(
-        &settings.state_dir,
-        Traces {
-            pid: std::process::id(),
-            lan: settings.lan.clone(),
-            wan: settings.wan.clone(),
-            exclusive: settings.backend == BackendKind::Packet,
-            ..Traces::default()
-        },
-    )?;
-    let mut setup = Setup { source, settings, claim, tools, signals, lan, wan, bridged };
+    let mut setup = Setup { source, user, signals, place };
+    if source.replace {
+        match setup.replace(tell) {
+            Ok(false) => {}
+            outcome => return outcome.map(drop).and(setup.place.release()),
+        }
+    }
+    setup.place.take(user)?;
     let outcome = setup.go(tell);
-    let back = setup.claim.release(&setup.tools);
-    outcome.and(back)
+    outcome.and(setup.place.release())
 }
 
 fn signals() -> anyhow::Result<SignalFd> {
@@ -123,166 +159,125 @@ fn signals() -> anyhow::Result<SignalFd> {
     SignalFd::with_flags(&set, SfdFlags::SFD_CLOEXEC | SfdFlags::SFD_NONBLOCK).context("signalfd")
 }
 
-/// Whether both interfaces are ports of one bridge.
-pub fn bridged(settings: &Settings, lan: &Interface, wan: &Interface) -> anyhow::Result<bool> {
-    match (settings.backend, lan.bridge, wan.bridge) {
-        (BackendKind::Packet, None, None) => Ok(false),
-        (BackendKind::Packet, l, _) => {
-            let name = if l.is_some() { &settings.lan } else { &settings.wan };
-            bail!(
-                "{name} is a port of a bridge: the packet back end joins the interfaces itself. Take it out \
-                 (ip link set {name} nomaster), or use --backend nfqueue with both as ports of the bridge"
-            )
-        }
-        (BackendKind::Nfqueue, Some(l), Some(w)) if l == w => {
-            if settings.local {
-                bail!("local = true: on a bridge the router's own traffic does not pass between its ports");
-            }
-            Ok(true)
-        }
-        (BackendKind::Nfqueue, l, w) => {
-            if let Some(name) = l.map(|_| &settings.lan).or(w.map(|_| &settings.wan)) {
-                bail!(
-                    "{name} is a port of a bridge and the other interface is not: packets are routed by the bridge \
-                     itself; name the bridge instead of its port (ip link show {name} tells its master)"
-                );
-            }
-            Ok(false)
-        }
-    }
-}
-
 struct Setup<'a> {
     source: &'a Source,
-    settings: Settings,
-    claim: Claim,
-    tools: Vec<Tool>,
+    /// Whom it becomes when it is set up.
+    user: Option<Identity>,
     signals: SignalFd,
-    lan: Interface,
-    wan: Interface,
-    bridged: bool,
+    place: Place,
 }
 
 /// What people see and signals reach: made before anything of the machine is changed.
 struct ControlEndpoints {
     publisher: Arc<StatusPublisher>,
-    listener: UnixListener,
-    #[cfg(feature = "http")]
-    page: Option<std::net::TcpListener>,
+    /// Taken from another box, where this one takes its place.
+    listener: Option<UnixListener>,
+    page: Option<TcpListener>,
     monitor: Monitor,
 }
 
 impl Setup<'_> {
     fn go(&mut self, tell: &mut dyn FnMut(Notice)) -> anyhow::Result<()> {
-        #[cfg(not(feature = "http"))]
-        anyhow::ensure!(
-            self.settings.page.is_none(),
-            "page: this narrows was built without the status page (feature http): leave page out"
-        );
         let endpoints = ControlEndpoints {
             publisher: StatusPublisher::new()?,
-            listener: control::listen(&self.settings.control)?,
-            #[cfg(feature = "http")]
-            page: self.settings.page.map(page::listen).transpose()?,
+            listener: Some(control::listen(&self.place.settings.control, self.user)?),
+            page: listen_for_readers(&self.place.settings)?,
             monitor: Monitor::new()?,
         };
-        self.claim.note(|t| t.control.clone_from(&self.settings.control))?;
-        match self.settings.backend {
+        let control = self.place.settings.control.clone();
+        self.place.note(|t| t.control = control)?;
+        match self.place.settings.backend {
             BackendKind::Nfqueue => {
-                let (queue, mut backend) = open_nfqueue(self.settings.queue)?;
-                if !self.bridged {
-                    backend = backend.routed_to(&self.settings.lan);
-                }
-                backend.answer_http(self.settings.http_503)?;
-                if self.tools.len() == 1 {
-                    tell(Notice::Message(
-                        "IPv6 is not queued: no ip6tables works here (narrows doctor)".to_owned(),
-                    ));
-                }
-                let rules = self.put_rules_in(queue)?;
-                let bypass = Bypass::Rules { rules, tools: self.tools.clone() };
-                let way = format!("NFQUEUE {queue} and {}", queue + 1);
-                self.start(endpoints, backend, (&way, &bypass), tell)
+                let Way { channel, bypass, words } = self.place.open_queues(tell)?;
+                self.place.lead_here(&bypass, tell)?;
+                self.start(endpoints, |_| Ok((channel, None)), (&words, &bypass), tell)
             }
             BackendKind::Packet => {
-                let mut pair =
-                    PacketPair::open((&self.settings.lan, &self.lan), (&self.settings.wan, &self.wan))?;
-                pair.answer_http(self.settings.http_503)?;
-                let bypass = Bypass::bridge(&self.settings.lan, &self.settings.wan, self.lan.index);
-                self.claim.note(|t| t.bridge = bypass.bridge_name().map(str::to_owned))?;
-                self.start(endpoints, pair, ("packet sockets", &bypass), tell)
+                let Way { channel, bypass, words } = self.place.open_pair()?;
+                self.start(endpoints, |_| Ok((channel, None)), (&words, &bypass), tell)
             }
         }
     }
 
-    fn put_rules_in(&mut self, queue: u16) -> anyhow::Result<Rules> {
-        if self.bridged {
-            let mut inherited = Vec::new();
-            for other in state::living(&self.settings.state_dir)? {
-                inherited.extend(other.sysctls);
-            }
-            let changes = sysctl::for_bridge(&inherited, self.tools.len() > 1)?;
-            self.claim.note(|t| t.sysctls.clone_from(&changes))?;
-            changes.iter().try_for_each(sysctl::apply)?;
-        }
-        let rules = Rules {
-            lan: self.settings.lan.clone(),
-            wan: self.settings.wan.clone(),
-            queue,
-            bridged: self.bridged,
-            local: self.settings.local,
-            owner: format!("narrows {}", std::process::id()),
-        };
-        self.claim.note(|t| t.chain = Some(rules.chain()))?;
-        rules.install(&self.tools)?;
-        Ok(rules)
-    }
-
+    /// Handles packets until it is told to stop. `open` gives the way to them, and what another box has left, if this
+    /// one takes its place.
     fn start<C: Channel>(
         &mut self,
-        endpoints: ControlEndpoints,
-        channel: C,
+        mut endpoints: ControlEndpoints,
+        open: impl FnOnce(&mut ControlEndpoints) -> anyhow::Result<(C, Option<Inheritance>)>,
         (way, bypass): (&str, &Bypass),
         tell: &mut dyn FnMut(Notice),
     ) -> anyhow::Result<()> {
-        // Before privileges are given up: it is locked in memory.
-        let watchdog = Watchdog::start(bypass)?;
+        // Before privileges are given up: it is locked in memory, and the file is root's.
+        let watchdog = Watchdog::start(vec![bypass.clone()], self.user)?;
+        let mut kept = self.place.keepsake(self.source.replace)?;
         nix::sys::prctl::set_timerslack(1).context("cannot set the timer slack")?;
-        if self.settings.realtime {
+        if self.place.settings.realtime {
             privilege::realtime()?;
         } else {
             privilege::prefer();
         }
-        privilege::keep_only_needed()?;
+        give_up_privileges(self.source, self.user, &self.place.settings, tell)?;
+        let terms = Terms::new(self.place.settings.backend.to_string(), bypass);
+        endpoints.publisher.may_be_replaced(&terms);
+        let (channel, inheritance) = open(&mut endpoints)?;
+        let listener = endpoints.listener.context("no control socket")?;
+        let heirlooms = Heirlooms::of(&listener, endpoints.page.as_ref())?;
         // Threads inherit what this one may do, so they come after it was given up.
-        control::serve(endpoints.listener, endpoints.publisher.clone());
-        #[cfg(feature = "http")]
-        if let Some(page) = endpoints.page {
-            page::serve(page, endpoints.publisher.clone())?;
-        }
-        let watched = Watched { watchdog: Some(watchdog), bypass };
+        serve(listener, endpoints.page, &endpoints.publisher)?;
+        let watched = Watched::new(watchdog, 0);
         let mut live =
-            Live::new(self.source, &self.settings, channel, endpoints.publisher, endpoints.monitor, watched);
+            Live::new(&self.place.settings, channel, endpoints.publisher, endpoints.monitor, watched);
+        let predecessor = match inheritance {
+            Some(left) => Some(self.inherit(&mut live, left)?),
+            None => kept.as_mut().map_or(Ok(()), |kept| kept.give(&mut live)).map(|()| None)?,
+        };
+        if let Err(error) = live.listen_for_rates() {
+            // A box that has taken another's place goes on.
+            anyhow::ensure!(predecessor.is_some(), error);
+            tell(Notice::Warning(format!("{error:#}")));
+        }
         // To systemd, where it has started us.
-        let _ = sd_notify::notify(&[NotifyState::Ready]);
-        tell(Notice::Running(format!(
-            "{} <-> {} by {way}, down {}, up {}",
-            self.settings.lan,
-            self.settings.wan,
-            looping::describe(&self.settings, 0),
-            looping::describe(&self.settings, 1)
-        )));
-        let signals = &self.signals;
+        if let Some(predecessor) = predecessor {
+            let _ = sd_notify::notify(&[NotifyState::MainPid(std::process::id()), NotifyState::Ready]);
+            predecessor.farewell();
+        } else {
+            let _ = sd_notify::notify(&[NotifyState::Ready]);
+        }
+        tell(Notice::Running(self.place.running(way)));
+        let mut orders = Signals { signals: &self.signals, source: self.source };
+        let mut successor = None;
         // Should a discipline fail, packets must still flow and the rules must still go.
-        let outcome = guarded(|| live.run(signals, tell));
+        let outcome = guarded(|| {
+            successor = live.run(&mut orders, &heirlooms.fds(self.place.claim.as_ref()), tell)?;
+            Ok(())
+        });
+        if let Some(successor) = successor {
+            live.leave();
+            self.place.claim.take().into_iter().for_each(Claim::leave);
+            successor.part();
+            return Ok(());
+        }
+        self.stop(live, kept, outcome)
+    }
+
+    /// Takes the rules out, lets go of what is held, and leaves what is known to the next start.
+    fn stop<C: Channel>(
+        &self,
+        mut live: Live<C>,
+        kept: Option<Kept>,
+        outcome: anyhow::Result<()>,
+    ) -> anyhow::Result<()> {
         let _ = sd_notify::notify(&[NotifyState::Stopping]);
         live.dismiss_watchdog();
+        let left = kept.map_or(Ok(()), |mut kept| kept.leave(&live));
+        let remove = || self.place.remove_rules();
         let rules = match outcome {
-            Ok(()) => live.step_while(|| self.claim.remove_rules(&self.tools)),
-            Err(_) => self.claim.remove_rules(&self.tools),
+            Ok(()) => live.step_while(remove),
+            Err(_) => remove(),
         };
         let closed = guarded(|| live.close());
-        outcome.and(rules).and(closed)
+        outcome.and(rules).and(closed).and(left)
     }
 }
 
@@ -292,32 +287,55 @@ fn guarded(f: impl FnOnce() -> anyhow::Result<()>) -> anyhow::Result<()> {
     })
 }
 
-/// Listens on the queue that was asked for, or on the first free one.
-fn open_nfqueue(asked: Option<u16>) -> anyhow::Result<(u16, Nfqueue)> {
-    let mut queue = asked.unwrap_or_else(nfqueue::free_pair);
-    // Another box may take the same number between the look and the opening; or we may not look at all.
-    for _ in 0..if asked.is_some() { 0 } else { 16 } {
-        match Nfqueue::open(queue) {
-            Err(e) if matches!(e.raw_os_error(), Some(libc::EPERM | libc::EBUSY)) => queue += 2,
-            other => return other.map(|b| (queue, b)).map_err(|e| explain_nfqueue(&e, queue)),
-        }
-    }
-    Nfqueue::open(queue).map(|b| (queue, b)).map_err(|e| explain_nfqueue(&e, queue))
+#[cfg(feature = "http")]
+fn listen_for_readers(settings: &Settings) -> anyhow::Result<Option<TcpListener>> {
+    settings.page.map(page::listen).transpose()
 }
 
-fn explain_nfqueue(error: &std::io::Error, queue: u16) -> anyhow::Error {
-    let number = [queue, queue + 1];
-    let taken = nfqueue::kernel_queues().unwrap_or_default().iter().any(|q| number.contains(&q.number));
-    let remedy = match error.raw_os_error() {
-        // The kernel says EPERM where a queue belongs to somebody else.
-        Some(libc::EPERM | libc::EBUSY) if taken => {
-            "another program listens there: choose another number with --queue, or leave it out"
+#[cfg(not(feature = "http"))]
+fn listen_for_readers(_: &Settings) -> anyhow::Result<Option<TcpListener>> {
+    Ok(None)
+}
+
+/// Answers those who ask, from threads of their own.
+fn serve(
+    listener: UnixListener,
+    page: Option<TcpListener>,
+    publisher: &Arc<StatusPublisher>,
+) -> anyhow::Result<()> {
+    control::serve(listener, publisher.clone())?;
+    #[cfg(feature = "http")]
+    if let Some(page) = page {
+        page::serve(page, publisher.clone())?;
+    }
+    #[cfg(not(feature = "http"))]
+    drop(page);
+    Ok(())
+}
+
+/// Keeps what is needed, for this thread and those to come.
+fn give_up_privileges(
+    source: &Source,
+    user: Option<Identity>,
+    settings: &Settings,
+    tell: &mut dyn FnMut(Notice),
+) -> anyhow::Result<()> {
+    nfqueue::keep_account();
+    for refused in privilege::keep_only_needed(user)? {
+        tell(Notice::Warning(format!("it goes on without: {refused}")));
+    }
+    let who = nix::unistd::Uid::effective();
+    tell(Notice::Detail(format!(
+        "the watchdog runs, privileges are given up, it is user {who} now; control socket {}",
+        settings.control.display()
+    )));
+    for file in [&source.config, &source.flags.circuits].into_iter().flatten() {
+        if let Err(error) = std::fs::File::open(file) {
+            tell(Notice::Warning(format!(
+                "{} cannot be read again on SIGHUP, as it is not for user {who} to read: {error}",
+                file.display()
+            )));
         }
-        Some(libc::EPERM) => "CAP_NET_ADMIN is missing in this network namespace: run as root",
-        Some(libc::EPROTONOSUPPORT | libc::EINVAL | libc::EOPNOTSUPP) => {
-            "this kernel has no nfnetlink_queue: load it (modprobe nfnetlink_queue), or use --backend packet"
-        }
-        _ => "see `narrows doctor`",
-    };
-    anyhow::anyhow!("cannot listen on NFQUEUE {queue} and {}: {error}: {remedy}", queue + 1)
+    }
+    Ok(())
 }

@@ -1,6 +1,10 @@
 //! What a box is told: flags of `narrows run` over a TOML file with the same names, checked once before anything is
 //! touched.
 
+mod lanes;
+mod links;
+mod page;
+
 use std::fmt;
 use std::hash::{BuildHasher, RandomState};
 use std::net::SocketAddr;
@@ -8,13 +12,19 @@ use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
 use anyhow::{Context, bail};
+use narrows_qdisc::follow::LinkRate;
 use narrows_qdisc::{Direction, Framing, ShaperConfig, Spec};
 use narrows_units::{Bytes, Rate};
-use narrows_users::{Circuits, Side};
+use narrows_users::Circuits;
 use serde::{Deserialize, Deserializer};
 
 use super::control;
 use super::lane::LaneSettings;
+use super::rate_from::{self, RateFrom};
+use super::rules::Filter;
+use lanes::{admits, knows_users};
+use links::one_or_more;
+pub use links::{covers, overlap, settle};
 
 /// The discipline where none is named.
 pub const DEFAULT_DISCIPLINE: &str = "taq";
@@ -85,7 +95,7 @@ pub fn framing(text: &str) -> Result<Framing, String> {
 }
 
 /// The keys of a settings file: the fields of [`Options`].
-const KEYS: [&str; 20] = [
+pub const KEYS: [&str; 28] = [
     "lan",
     "wan",
     "down",
@@ -98,30 +108,39 @@ const KEYS: [&str; 20] = [
     "framing",
     "backend",
     "queue",
+    "rules",
     "local",
     "observe",
     "realtime",
     "http_503",
     "control",
     "page",
+    "page_for_others",
     "state_dir",
     "circuits",
+    "user",
+    "rate_from",
+    "rate_min",
+    "rate_max",
+    "name",
+    "link",
 ];
 
 /// Everything that can be said, by flags or in a file; what is left out takes its default.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Options {
-    /// Interface of the users.
-    pub lan: Option<String>,
+    /// Interfaces of the users; `+` or `*` at the end of a name stands for any ending.
+    #[serde(deserialize_with = "one_or_more")]
+    pub lan: Option<Vec<String>>,
     /// Interface of the wide network.
     pub wan: Option<String>,
     /// Rate to the users.
     #[serde(deserialize_with = "by_text")]
-    pub down: Option<Rate>,
+    pub down: Option<LinkRate>,
     /// Rate from the users.
     #[serde(deserialize_with = "by_text")]
-    pub up: Option<Rate>,
+    pub up: Option<LinkRate>,
     /// Discipline of both directions.
     #[serde(deserialize_with = "by_text")]
     pub discipline: Option<Discipline>,
@@ -143,6 +162,9 @@ pub struct Options {
     pub backend: Option<BackendKind>,
     /// The first of two NFQUEUE numbers.
     pub queue: Option<u16>,
+    /// Who keeps the rules.
+    #[serde(deserialize_with = "by_text")]
+    pub rules: Option<Filter>,
     /// Also the router's own traffic over `wan`.
     pub local: Option<bool>,
     /// Follow and report, touch nothing.
@@ -156,10 +178,27 @@ pub struct Options {
     /// Where the local status page is served.
     #[serde(deserialize_with = "by_text")]
     pub page: Option<SocketAddr>,
+    /// Whether it may be served off the loopback.
+    pub page_for_others: Option<bool>,
     /// Where it is noted what was changed on this machine.
     pub state_dir: Option<PathBuf>,
     /// A file of circuits.
     pub circuits: Option<PathBuf>,
+    /// Whom the box becomes.
+    pub user: Option<String>,
+    /// Where rates are told.
+    #[serde(deserialize_with = "by_text")]
+    pub rate_from: Option<RateFrom>,
+    /// No less is believed.
+    #[serde(deserialize_with = "by_text")]
+    pub rate_min: Option<Rate>,
+    /// Nor more.
+    #[serde(deserialize_with = "by_text")]
+    pub rate_max: Option<Rate>,
+    /// What a link is called among several.
+    pub name: Option<String>,
+    /// Several links: what one leaves out is as said above them.
+    pub link: Vec<Self>,
 }
 
 fn by_text<'de, D: Deserializer<'de>, T>(d: D) -> Result<Option<T>, D::Error>
@@ -190,9 +229,14 @@ impl Options {
     }
 
     /// Understands the text of a settings file.
-    fn parse(text: &str) -> anyhow::Result<Self> {
+    ///
+    /// # Errors
+    /// Names the line and key, and what was expected.
+    pub fn parse(text: &str) -> anyhow::Result<Self> {
         let table: toml::Table = toml::from_str(text)?;
-        if let Some(key) = table.keys().find(|key| !KEYS.contains(&key.as_str())) {
+        let of_links = table.get("link").and_then(toml::Value::as_array).into_iter().flatten();
+        let tables = std::iter::once(&table).chain(of_links.filter_map(toml::Value::as_table));
+        if let Some(key) = tables.flat_map(toml::Table::keys).find(|key| !KEYS.contains(&key.as_str())) {
             let says = |line: &str| {
                 let line = line.trim_start().trim_start_matches(['"', '\'', '[']);
                 line.strip_prefix(key.as_str()).is_some_and(|rest| !rest.starts_with(char::is_alphanumeric))
@@ -220,14 +264,22 @@ impl Options {
             framing: self.framing.or(other.framing),
             backend: self.backend.or(other.backend),
             queue: self.queue.or(other.queue),
+            rules: self.rules.or(other.rules),
             local: self.local.or(other.local),
             observe: self.observe.or(other.observe),
             realtime: self.realtime.or(other.realtime),
             http_503: self.http_503.or(other.http_503),
             control: self.control.or(other.control),
             page: self.page.or(other.page),
+            page_for_others: self.page_for_others.or(other.page_for_others),
             state_dir: self.state_dir.or(other.state_dir),
             circuits: self.circuits.or(other.circuits),
+            user: self.user.or(other.user),
+            rate_from: self.rate_from.or(other.rate_from),
+            rate_min: self.rate_min.or(other.rate_min),
+            rate_max: self.rate_max.or(other.rate_max),
+            name: self.name.or(other.name),
+            link: if self.link.is_empty() { other.link } else { self.link },
         }
     }
 
@@ -236,11 +288,7 @@ impl Options {
     /// # Errors
     /// Names the key and what was expected.
     pub fn settle(&self) -> anyhow::Result<Settings> {
-        let (lan, wan) =
-            (interface(&self.lan, "lan", "users'")?, interface(&self.wan, "wan", "wide network's")?);
-        if lan == wan {
-            bail!("lan and wan are both '{lan}': expected two interfaces with the box between them");
-        }
+        let (lan, wan) = self.interfaces()?;
         let overhead = self.overhead.unwrap_or(0);
         if overhead > MAX_OVERHEAD {
             bail!("overhead = {overhead}: expected 0 to {MAX_OVERHEAD} bytes per packet");
@@ -274,87 +322,39 @@ impl Options {
                  fq_codel:share=user): without it nothing is shared between users"
             );
         }
+        let rate_bounds = rate_from::bounds(self, [&down, &up])?;
         Ok(Settings {
             circuits: Circuits::default(),
+            user: self.user.clone(),
+            rate_from: self.rate_from.clone(),
+            rate_bounds,
             lanes: [down, up],
             mtu: ETHERNET_MTU,
             texts: [down_text, up_text],
             backend,
             queue: self.queue,
+            rules: self.rules.unwrap_or_default(),
             local,
             observe,
             realtime: self.realtime.unwrap_or(false),
             http_503,
-            control: self.control.clone().unwrap_or_else(|| control::default_path(&lan, &wan)),
-            page: self.page,
+            control: self.control.clone().unwrap_or_else(|| control::default_path(&lan[0], &wan)),
+            page: self.page()?,
             state_dir: self.state_dir.clone().unwrap_or_else(|| super::RUN_DIR.into()),
+            name: self.name.clone(),
             lan,
             wan,
         })
     }
 }
 
-impl Options {
-    /// One direction, and the text of its discipline.
-    fn lane(
-        &self,
-        direction: Direction,
-        (overhead, mpu): (u32, u32),
-        seed: u64,
-    ) -> anyhow::Result<(LaneSettings, String)> {
-        let (rate, own, users) = match direction {
-            Direction::Down => (self.down, &self.down_discipline, Side::Destination),
-            Direction::Up => (self.up, &self.up_discipline, Side::Source),
-        };
-        let discipline = match own.as_ref().or(self.discipline.as_ref()) {
-            Some(d) => d.clone(),
-            None => DEFAULT_DISCIPLINE.parse()?,
-        };
-        let framing = self.framing.unwrap_or_default();
-        let link = rate.map(|r| ShaperConfig { overhead, mpu, framing, users, ..ShaperConfig::new(r) });
-        let observe = self.observe.unwrap_or(false);
-        Ok((
-            LaneSettings { observe, users, ..LaneSettings::new(link, discipline.spec, seed) },
-            discipline.text,
-        ))
-    }
-}
-
-/// The name of the interface given as `key`.
-fn interface(name: &Option<String>, key: &str, whose: &str) -> anyhow::Result<String> {
-    match name.as_deref() {
-        None | Some("") => {
-            bail!("no interface is given as {key}: expected the name of the {whose} interface")
-        }
-        // What the kernel takes as a name (dev_valid_name), less what would split a rule in two.
-        Some(n)
-            if n.len() > 15
-                || n.contains(['/', ':', '"', '\\', '+', '!'])
-                || n.contains(char::is_whitespace)
-                || n.starts_with('-') =>
-        {
-            bail!("{key} = '{n}': expected the name of an interface")
-        }
-        Some(n) => Ok(n.to_owned()),
-    }
-}
-
-/// Whether somebody may have to wait for this direction.
-fn admits(lane: &LaneSettings) -> bool {
-    let admission = matches!(&lane.discipline, Spec::Taq(taq) if taq.common.admission);
-    admission && lane.link.is_some() && !lane.observe
-}
-
-/// Whether this direction is shared between users.
-const fn knows_users(lane: &LaneSettings) -> bool {
-    lane.discipline.shares_between_users() && lane.link.is_some() && !lane.observe
-}
-
 /// What a box does, checked.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Settings {
-    /// Interface of the users.
-    pub lan: String,
+    /// What the link is called among several.
+    pub name: Option<String>,
+    /// Interfaces of the users, one at least; `*` at the end of a name stands for any ending.
+    pub lan: Vec<String>,
     /// Interface of the wide network.
     pub wan: String,
     /// Down and up.
@@ -367,6 +367,8 @@ pub struct Settings {
     pub backend: BackendKind,
     /// The first of two NFQUEUE numbers; `None` for two free ones.
     pub queue: Option<u16>,
+    /// Who keeps the rules.
+    pub rules: Filter,
     /// Also the router's own traffic over `wan`.
     pub local: bool,
     /// Follow and report, touch nothing.
@@ -383,9 +385,21 @@ pub struct Settings {
     pub state_dir: PathBuf,
     /// Users who have names and rates: [`Source::settings`](super::Source::settings) reads their file.
     pub circuits: Circuits,
+    /// Whom the box becomes when it is set up; `None` for the user of our packages, if there is one.
+    pub user: Option<String>,
+    /// Where rates are told.
+    pub rate_from: Option<RateFrom>,
+    /// The least and the most that is believed then.
+    pub rate_bounds: [Rate; 2],
 }
 
 impl Settings {
+    /// The interfaces of the users, for people.
+    #[must_use]
+    pub fn users(&self) -> String {
+        self.lan.join(", ")
+    }
+
     /// Sets the largest IP packet of the link, as its interfaces tell.
     pub fn set_mtu(&mut self, mtu: u32) {
         self.mtu = mtu;
@@ -401,11 +415,14 @@ impl Settings {
             ("wan", self.wan == new.wan),
             ("backend", self.backend == new.backend),
             ("queue", self.queue == new.queue),
+            ("rules", self.rules == new.rules),
             ("local", self.local == new.local),
             ("realtime", self.realtime == new.realtime),
             ("control", self.control == new.control),
             ("page", self.page == new.page),
             ("state_dir", self.state_dir == new.state_dir),
+            ("user", self.user == new.user),
+            ("rate_from", self.rate_from == new.rate_from),
         ];
         for (old, new) in self.lanes.iter_mut().zip(&new.lanes) {
             let seed = old.seed;
@@ -415,6 +432,7 @@ impl Settings {
         self.set_mtu(self.mtu);
         self.texts.clone_from(&new.texts);
         (self.observe, self.http_503) = (new.observe, new.http_503);
+        self.rate_bounds = new.rate_bounds;
         self.circuits.clone_from(&new.circuits);
         fixed.into_iter().filter(|(_, same)| !same).map(|(name, _)| name).collect()
     }
@@ -426,7 +444,7 @@ mod tests {
 
     fn minimal() -> Options {
         Options {
-            lan: Some("lan0".into()),
+            lan: Some(vec!["lan0".into()]),
             wan: Some("wan0".into()),
             discipline: Some("fifo:30".parse().unwrap()),
             ..Options::default()
@@ -452,9 +470,9 @@ mod tests {
 
     #[test]
     fn flags_win_over_the_file() {
-        let flags = Options { down: Some(Rate::from_kbps(1)), ..Options::default() };
+        let flags = Options { down: Some(Rate::from_kbps(1).into()), ..Options::default() };
         let s = flags
-            .or(Options { down: Some(Rate::from_kbps(2)), overhead: Some(3), ..minimal() })
+            .or(Options { down: Some(Rate::from_kbps(2).into()), overhead: Some(3), ..minimal() })
             .settle()
             .unwrap();
         assert_eq!(s.lanes[0].link.unwrap().rate, Rate::from_kbps(1));
@@ -494,6 +512,8 @@ mod tests {
             (Options { queue: Some(65535), ..minimal() }, "queue"),
             (Options { http_503: Some(true), ..minimal() }, "http_503"),
             (Options { circuits: Some("x.csv".into()), ..minimal() }, "share = user"),
+            (Options { rate_from: Some(RateFrom::File("x".into())), ..minimal() }, "rate_from"),
+            (Options { rate_min: Some(Rate::from_kbps(1)), ..minimal() }, "rate_min"),
             (Options { local: Some(true), backend: Some(BackendKind::Packet), ..minimal() }, "local"),
         ] {
             let error = options.settle().unwrap_err().to_string();
@@ -503,9 +523,10 @@ mod tests {
 
     #[test]
     fn a_reload_takes_rates_and_disciplines_and_names_the_rest() {
-        let mut now = Options { down: Some(Rate::from_kbps(600)), ..minimal() }.settle().unwrap();
+        let mut now = Options { down: Some(Rate::from_kbps(600).into()), ..minimal() }.settle().unwrap();
         now.set_mtu(9000);
-        let new = Options { down: Some(Rate::from_kbps(900)), queue: Some(7), ..minimal() }.settle().unwrap();
+        let new = Options { down: Some(Rate::from_kbps(900).into()), queue: Some(7), ..minimal() };
+        let new = new.settle().unwrap();
         let seed = now.lanes[0].seed;
         assert_eq!(now.adopt(&new), ["queue"]);
         let link = now.lanes[0].link.unwrap();
@@ -514,7 +535,7 @@ mod tests {
         // Another overhead comes on top of the same packets, also in a direction that had no rate; framing is counted
         // where lengths on the link are: 1500 + 40 B are 33 cells.
         now.set_mtu(1500);
-        let up = Some(Rate::from_kbps(100));
+        let up = Some(Rate::from_kbps(100).into());
         let dsl = Options { overhead: Some(40), framing: Some(Framing::Atm), up, ..minimal() };
         now.adopt(&Options { down: up, ..dsl }.settle().unwrap());
         for lane in &now.lanes {

@@ -1,6 +1,8 @@
 //! Says what a person should know, without waiting for whoever reads it: a full pipe to a log, a stopped terminal or a
 //! closed one must not hold a packet.
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{SyncSender, sync_channel};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
@@ -8,50 +10,120 @@ use std::time::{Duration, Instant};
 use anyhow::Context;
 use nix::sys::signal::{SigSet, SigmaskHow};
 
-use super::privilege;
+use super::privilege::{self, Identity};
 use super::run::Notice;
 
 /// Notices that may wait to be written; more are lost.
 const NOTICES: usize = 64;
+/// Notices that may be written at once, and how long it takes until another one may: an interface that comes and goes
+/// all day must not fill a disk.
+const BURST: u32 = 100;
+const EVERY: Duration = Duration::from_millis(500);
 /// How long a reader has for what was said last.
 const LAST_WORDS: Duration = Duration::from_secs(1);
 
 /// A thread that writes.
 #[derive(Debug)]
 pub struct Speaker {
-    tell: SyncSender<Notice>,
+    voice: Voice,
     writer: JoinHandle<()>,
 }
 
+/// By which a thread says something.
+#[derive(Clone, Debug)]
+pub struct Voice {
+    tell: SyncSender<Notice>,
+    lost: Arc<AtomicU64>,
+}
+
+impl Voice {
+    /// Says something, soon or not at all.
+    pub fn say(&self, notice: Notice) {
+        if self.tell.try_send(notice).is_err() {
+            self.lost.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+}
+
 impl Speaker {
-    /// Hands notices to `write`, in a thread that may do nothing else and hears no signal.
+    /// Hands notices to `write`, in a thread that is this user's, may do nothing else and hears no signal.
     ///
     /// # Errors
     /// If the kernel has no thread left.
-    pub fn start(mut write: impl FnMut(Notice) + Send + 'static) -> anyhow::Result<Self> {
+    pub fn start(
+        user: Option<Identity>,
+        mut write: impl FnMut(Notice) + Send + 'static,
+    ) -> anyhow::Result<Self> {
         let (tell, told) = sync_channel(NOTICES);
+        let lost = Arc::new(AtomicU64::new(0));
+        let uncounted = lost.clone();
         let before =
             SigSet::all().thread_swap_mask(SigmaskHow::SIG_SETMASK).context("cannot block signals")?;
         let writer = std::thread::Builder::new().name("speaker".into()).spawn(move || {
-            privilege::give_up_all();
-            told.into_iter().for_each(&mut write);
+            privilege::give_up_all(user);
+            let mut budget = Budget::new(Instant::now());
+            for notice in told {
+                // How it began is never held back.
+                if !budget.take(Instant::now()) && !matches!(notice, Notice::Running(_)) {
+                    uncounted.fetch_add(1, Ordering::Relaxed);
+                    continue;
+                }
+                tell_lost(&uncounted, &mut write);
+                write(notice);
+            }
+            tell_lost(&uncounted, &mut write);
         });
         before.thread_set_mask().context("cannot unblock signals")?;
-        Ok(Self { tell, writer: writer.context("cannot start a thread")? })
+        Ok(Self { voice: Voice { tell, lost }, writer: writer.context("cannot start a thread")? })
     }
 
     /// Says something, soon or not at all.
     pub fn say(&self, notice: Notice) {
-        let _ = self.tell.try_send(notice);
+        self.voice.say(notice);
+    }
+
+    /// The same for another thread.
+    #[must_use]
+    pub fn voice(&self) -> Voice {
+        self.voice.clone()
     }
 
     /// Waits for what was said last, for a moment.
     pub fn finish(self) {
-        drop(self.tell);
+        drop(self.voice);
         let until = Instant::now() + LAST_WORDS;
         while !self.writer.is_finished() && Instant::now() < until {
             std::thread::sleep(Duration::from_millis(1));
         }
+    }
+}
+
+fn tell_lost(lost: &AtomicU64, write: &mut impl FnMut(Notice)) {
+    match lost.swap(0, Ordering::Relaxed) {
+        0 => {}
+        n => write(Notice::Warning(format!("{n} messages were left out: too many, or nobody reads them"))),
+    }
+}
+
+/// A token bucket: [`BURST`] at once, one more [`EVERY`] so often.
+struct Budget {
+    left: u32,
+    /// Up to when tokens were given.
+    given: Instant,
+}
+
+impl Budget {
+    fn new(now: Instant) -> Self {
+        Self { left: BURST, given: now }
+    }
+
+    fn take(&mut self, now: Instant) -> bool {
+        let due = (now.saturating_duration_since(self.given).as_nanos() / EVERY.as_nanos()) as u32;
+        self.given += EVERY * due;
+        self.left = self.left.saturating_add(due).min(BURST);
+        let any = self.left > 0;
+        self.left -= u32::from(any);
+        any
     }
 }
 
@@ -63,7 +135,7 @@ mod tests {
     fn nobody_waits_for_a_reader_who_does_not_read() {
         let (hold, held) = std::sync::mpsc::channel::<()>();
         let (seen, all) = std::sync::mpsc::channel();
-        let speaker = Speaker::start(move |notice| {
+        let speaker = Speaker::start(None, move |notice| {
             let _ = held.recv();
             seen.send(notice).unwrap();
         })
@@ -71,8 +143,30 @@ mod tests {
         (0..1000).for_each(|n| speaker.say(Notice::Message(n.to_string())));
         drop(hold);
         speaker.finish();
-        let said: Vec<_> = all.try_iter().collect();
+        let (said, counted): (Vec<_>, Vec<_>) =
+            all.try_iter().partition(|notice| matches!(notice, Notice::Message(_)));
         assert!((NOTICES..=NOTICES + 1).contains(&said.len()), "{}", said.len());
         assert_eq!(said[0], Notice::Message("0".into()));
+        // Written after the first that had waited, or at the end.
+        let lost: usize = counted
+            .iter()
+            .filter_map(|n| match n {
+                Notice::Warning(text) => text.split(' ').next()?.parse::<usize>().ok(),
+                _ => None,
+            })
+            .sum();
+        assert_eq!(said.len() + lost, 1000);
+    }
+
+    #[test]
+    fn a_flood_is_held_back_and_counted() {
+        let start = Instant::now();
+        let mut budget = Budget::new(start);
+        let at = |now: Instant, budget: &mut Budget| (0..1000).filter(|_| budget.take(now)).count();
+        assert_eq!(at(start, &mut budget), 100);
+        assert_eq!(at(start + EVERY - Duration::from_nanos(1), &mut budget), 0);
+        assert_eq!(at(start + EVERY * 3, &mut budget), 3);
+        // A quiet day saves no more than one burst.
+        assert_eq!(at(start + Duration::from_secs(86_400), &mut budget), 100);
     }
 }

@@ -6,6 +6,7 @@
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{Read, Seek, SeekFrom, Write};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
@@ -15,7 +16,9 @@ use serde::{Deserialize, Serialize};
 
 use super::bypass;
 use super::nfqueue;
+use super::privilege::Identity;
 use super::rules::{self, Tool};
+use super::settings::overlap;
 use super::sysctl::{self, Sysctl};
 
 /// What was changed, and how it was before.
@@ -24,9 +27,12 @@ use super::sysctl::{self, Sysctl};
 pub struct Traces {
     /// The box.
     pub pid: u32,
-    /// Its interfaces.
+    /// Interface of its users, the first if there are more.
     pub lan: String,
-    /// Its interfaces.
+    /// The others; `*` at the end of a name stands for any ending.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub more_lan: Vec<String>,
+    /// Interface of its wide network.
     pub wan: String,
     /// Whether it holds both interfaces for itself (packet sockets).
     pub exclusive: bool,
@@ -41,6 +47,24 @@ pub struct Traces {
 }
 
 impl Traces {
+    /// Interfaces of its users.
+    pub fn lans(&self) -> impl Iterator<Item = &String> {
+        std::iter::once(&self.lan).chain(&self.more_lan)
+    }
+
+    /// Whether both cannot be: they would have what passes between the same interfaces, or one that either needs for
+    /// itself.
+    fn excludes(&self, other: &Self) -> bool {
+        let users = self.lans().any(|lan| other.lans().any(|theirs| overlap(lan, theirs)));
+        let across = [
+            self.lans().any(|lan| overlap(lan, &other.wan)),
+            other.lans().any(|lan| overlap(lan, &self.wan)),
+        ];
+        let same_wan = self.wan == other.wan;
+        let shared = users || same_wan || across.contains(&true);
+        users && same_wan || across == [true; 2] || shared && (self.exclusive || other.exclusive)
+    }
+
     /// Undoes all of it, as far as it is still there. Returns what was undone and what could not be.
     fn undo(&self, others: &[Self], tools: &[Tool]) -> (Vec<String>, Vec<String>) {
         let (mut done, mut failed) = (Vec::new(), Vec::new());
@@ -51,7 +75,7 @@ impl Traces {
         };
         if let Some(chain) = &self.chain {
             for tool in tools {
-                note(format!("{} chain {chain}", tool.name), tool.remove(chain));
+                note(tool.place(chain), take_out(tool, chain, others));
             }
         }
         if let Some(bridge) = &self.bridge {
@@ -89,34 +113,52 @@ pub struct Claim {
 }
 
 impl Claim {
-    /// Claims the interfaces of `traces` for this process.
+    /// Claims the interfaces of `traces` for this process, which is to become this user.
     ///
     /// # Errors
     /// If another box has them, with its process, or `dir` cannot be written.
-    pub fn take(dir: &Path, traces: Traces) -> anyhow::Result<Self> {
-        fs::create_dir_all(dir).with_context(|| {
+    pub fn take(dir: &Path, traces: Traces, user: Option<Identity>) -> anyhow::Result<Self> {
+        Identity::folder(user, dir).with_context(|| {
             format!("cannot make the state folder {}: choose another with --state-dir", dir.display())
         })?;
-        for other in living(dir)? {
-            let shared =
-                [&other.lan, &other.wan].iter().filter(|i| [&traces.lan, &traces.wan].contains(i)).count();
-            if shared == 2 || (shared == 1 && (other.exclusive || traces.exclusive)) {
-                bail!(
-                    "process {} runs a box on {} and {} already: stop it first (kill {})",
-                    other.pid,
-                    other.lan,
-                    other.wan,
-                    other.pid
-                );
-            }
+        if let Some(other) = living(dir)?.iter().find(|other| other.excludes(&traces)) {
+            bail!(
+                "process {} runs a box on {} and {} already: stop it first (kill {})",
+                other.pid,
+                other.lan,
+                other.wan,
+                other.pid
+            );
         }
-        let mut pair = [traces.lan.as_str(), traces.wan.as_str()];
-        pair.sort_unstable();
-        let path = dir.join(format!("{}{}-{}.json", prefix()?, pair[0], pair[1]));
+        let path = path_of(dir, &traces.lan, &traces.wan)?;
         let file = lock(&path)?;
+        user.map_or(Ok(()), |user| user.owns(&path))?;
         let mut claim = Self { file, path, traces };
         claim.write()?;
         Ok(claim)
+    }
+
+    /// The locked file, to be handed to another process: the lock lasts as long as either has it open.
+    #[must_use]
+    pub fn file(&self) -> BorrowedFd<'_> {
+        self.file.as_fd()
+    }
+
+    /// Goes on with the file of a box whose place this process takes.
+    ///
+    /// # Errors
+    /// If it is not that file, or cannot be written.
+    pub fn take_over(file: OwnedFd, path: PathBuf, traces: Traces) -> anyhow::Result<Self> {
+        let file = Flock::lock(File::from(file), FlockArg::LockExclusiveNonblock)
+            .map_err(|(_, e)| anyhow::anyhow!("the state file {} is not ours: {e}", path.display()))?;
+        let mut claim = Self { file, path, traces };
+        claim.write()?;
+        Ok(claim)
+    }
+
+    /// Leaves all as it is to the process that has taken this one's place. Dropping it would unlock the file for both.
+    pub fn leave(self) {
+        std::mem::forget(self);
     }
 
     /// Notes a change; call it before the change is made.
@@ -135,7 +177,14 @@ impl Claim {
     pub fn release(self, tools: &[Tool]) -> anyhow::Result<()> {
         let dir = self.path.parent().unwrap_or(Path::new("/")).to_owned();
         let others: Vec<_> = living(&dir)?.into_iter().filter(|t| t.pid != self.traces.pid).collect();
-        let (_, failed) = self.traces.undo(&others, tools);
+        let (_, mut failed) = self.traces.undo(&others, tools);
+        // The last one takes away what others had to leave.
+        if self.traces.chain.is_some() && !are_queued(&others) {
+            let rest = orphans(tools, &others)?;
+            failed.extend(rest.into_iter().filter_map(|(tool, chain)| {
+                tool.remove(&chain).err().map(|e| format!("{}: {e:#}", tool.place(&chain)))
+            }));
+        }
         if failed.is_empty() {
             // Where the folder is not ours to change, an empty file says the same.
             let _ = self.file.set_len(0);
@@ -155,7 +204,7 @@ impl Claim {
     /// If the packet filter refuses.
     pub fn remove_rules(&self, tools: &[Tool]) -> anyhow::Result<()> {
         let Some(chain) = &self.traces.chain else { return Ok(()) };
-        let results: Vec<_> = tools.iter().map(|t| t.remove(chain)).collect();
+        let results: Vec<_> = tools.iter().map(|t| t.silence(chain)).collect();
         results.into_iter().try_for_each(|r| r.map(drop))
     }
 
@@ -169,6 +218,16 @@ impl Claim {
         };
         write().with_context(|| format!("cannot write the state file {}", self.path.display()))
     }
+}
+
+/// The state file of a box on these interfaces, whichever is which.
+///
+/// # Errors
+/// If the network namespace cannot be told.
+pub fn path_of(dir: &Path, lan: &str, wan: &str) -> anyhow::Result<PathBuf> {
+    let mut pair = [lan, wan];
+    pair.sort_unstable();
+    Ok(dir.join(format!("{}{}-{}.json", prefix()?, pair[0], pair[1])))
 }
 
 /// Opens a state file and locks it, made if there is none.
@@ -228,26 +287,36 @@ pub fn living(dir: &Path) -> anyhow::Result<Vec<Traces>> {
 ///
 /// # Errors
 /// If the packet filter cannot be asked.
-pub fn leftovers(dir: &Path, tools: &[Tool]) -> anyhow::Result<Vec<String>> {
+pub fn leftovers(dir: &Path) -> anyhow::Result<Vec<String>> {
     let mut left: Vec<_> = files(dir)?
         .into_iter()
         .filter(|(path, traces)| !is_held(path) && traces.pid != 0)
         .map(|(_, t)| format!("a box on {} and {} (process {}) was killed", t.lan, t.wan, t.pid))
         .collect();
-    for (tool, chain) in orphans(tools)? {
-        left.push(format!("{} chain {chain} leads to a queue nobody listens on", tool.name));
+    for (tool, chain) in orphans(&Tool::all(), &living(dir)?)? {
+        left.push(format!("{} leads to a queue nobody listens on", tool.place(&chain)));
     }
     Ok(left)
 }
 
+/// Whether any of these boxes may hold packets in a queue.
+fn are_queued(others: &[Traces]) -> bool {
+    others.iter().any(|other| other.chain.is_some())
+}
+
+/// Takes rules out; not their place in the kernel as long as a living box may hold packets.
+fn take_out(tool: &Tool, chain: &str, others: &[Traces]) -> anyhow::Result<bool> {
+    if are_queued(others) { tool.silence(chain) } else { tool.remove(chain) }
+}
+
 /// Chains of ours whose queue nobody listens on. A living box listens before its rules are there and after they are
 /// gone.
-fn orphans(tools: &[Tool]) -> anyhow::Result<Vec<(&Tool, String)>> {
+fn orphans<'a>(tools: &'a [Tool], others: &[Traces]) -> anyhow::Result<Vec<(&'a Tool, String)>> {
     // Readable for root only. Whoever else runs boxes has their notes, but cannot tell a chain nobody serves.
     let Ok(queues) = nfqueue::kernel_queues() else { return Ok(Vec::new()) };
     let mut found = Vec::new();
     for tool in tools {
-        for chain in rules::our_chains(&tool.listing()?) {
+        for chain in tool.our_chains(are_queued(others))? {
             let number = chain.strip_prefix(rules::CHAIN_PREFIX).and_then(|n| n.parse::<u16>().ok());
             if !queues.iter().any(|q| Some(q.number) == number) {
                 found.push((tool, chain));
@@ -261,24 +330,23 @@ fn orphans(tools: &[Tool]) -> anyhow::Result<Vec<(&Tool, String)>> {
 ///
 /// # Errors
 /// Names what could not be undone; everything else has been.
-pub fn clean(dir: &Path, tools: &[Tool]) -> anyhow::Result<Vec<String>> {
+pub fn clean(dir: &Path) -> anyhow::Result<Vec<String>> {
+    let tools = Tool::all();
     let (mut removed, mut failed) = (Vec::new(), Vec::new());
     let others = living(dir)?;
     for (path, traces) in files(dir)? {
         let Ok(file) = OpenOptions::new().read(true).write(true).open(&path) else { continue };
         let Ok(_lock) = Flock::lock(file, FlockArg::LockExclusiveNonblock) else { continue };
-        let (done, not_done) = traces.undo(&others, tools);
+        let (done, not_done) = traces.undo(&others, &tools);
         removed.extend(done);
         if not_done.is_empty() {
             let _ = fs::remove_file(&path);
         }
         failed.extend(not_done);
     }
-    if !tools.is_empty() {
-        for (tool, chain) in orphans(tools)? {
-            tool.remove(&chain)?;
-            removed.push(format!("{} chain {chain}", tool.name));
-        }
+    for (tool, chain) in orphans(&tools, &others)? {
+        take_out(tool, &chain, &others)?;
+        removed.push(tool.place(&chain));
     }
     if failed.is_empty() {
         Ok(removed)
@@ -290,6 +358,29 @@ pub fn clean(dir: &Path, tools: &[Tool]) -> anyhow::Result<Vec<String>> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn boxes_side_by_side_and_boxes_in_each_others_way() {
+        let traces = |lan: &str, wan: &str, exclusive| {
+            let mut lan = lan.split(' ').map(str::to_owned);
+            let (first, wan) = (lan.next().unwrap(), wan.to_owned());
+            Traces { lan: first, more_lan: lan.collect(), wan, exclusive, ..Traces::default() }
+        };
+        for (one, other, excludes) in [
+            (traces("a", "w", false), traces("a", "w", false), true),
+            (traces("a", "w", false), traces("w", "a", false), true),
+            (traces("a", "w", false), traces("b", "w", false), false),
+            (traces("a", "w", false), traces("a", "x", false), false),
+            (traces("a", "w", true), traces("b", "w", false), true),
+            (traces("a", "w", true), traces("b", "x", false), false),
+            (traces("a b", "w", false), traces("c b", "w", false), true),
+            (traces("a ppp*", "w", false), traces("ppp7", "w", false), true),
+            (traces("ppp*", "w", false), traces("a", "ppp1", false), false),
+        ] {
+            assert_eq!(one.excludes(&other), excludes, "{one:?} {other:?}");
+            assert_eq!(other.excludes(&one), excludes, "{other:?} {one:?}");
+        }
+    }
 
     #[test]
     fn a_lock_is_on_the_file_that_others_see() {

@@ -2,10 +2,13 @@
 
 use std::collections::BTreeMap;
 
+use narrows_qdisc::follow::FollowReport;
 use narrows_qdisc::{AdmissionReport, Backlog, ClassReport, Counters, Reason, Report};
 use narrows_units::Duration;
 use narrows_users::CircuitId;
 use serde::{Deserialize, Serialize};
+
+use super::sight::SightJson;
 
 /// The whole box.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -16,12 +19,18 @@ pub struct Status {
     pub pid: u32,
     /// Seconds since packets are handled.
     pub uptime_s: f64,
-    /// Interface of the users.
+    /// What the link is called among several.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub name: Option<String>,
+    /// Interfaces of the users.
     pub lan: String,
     /// Interface of the wide network.
     pub wan: String,
     /// `nfqueue` or `packet`.
     pub backend: String,
+    /// Who keeps the rules that lead packets here, as `nftables`; empty with packet sockets.
+    #[serde(default)]
+    pub rules: String,
     /// Whether the box only looks on.
     pub observe: bool,
     /// From the wide network to the users.
@@ -43,15 +52,43 @@ pub struct Status {
     /// How often traffic has passed by the box because it did not answer.
     #[serde(default)]
     pub bypassed: u64,
+    /// Who stalls, and why.
+    #[serde(default)]
+    pub sight: SightJson,
     /// What is wrong at present, for people: a missing interface, a settings file that was refused.
     pub notices: Vec<String>,
+    /// Of a box with several links each of them; what stands beside it is of the whole box then, and no link's.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub links: Vec<Self>,
+}
+
+impl Status {
+    /// What the link is called: by its name, or by its interfaces.
+    #[must_use]
+    pub fn called(&self) -> String {
+        self.name.clone().unwrap_or_else(|| format!("{}-{}", self.lan, self.wan))
+    }
+
+    /// Every link: the box itself where it has one.
+    #[must_use]
+    pub fn each(&self) -> &[Self] {
+        if self.links.is_empty() { std::slice::from_ref(self) } else { &self.links }
+    }
+
+    /// The same, to be changed.
+    pub fn each_mut(&mut self) -> &mut [Self] {
+        if self.links.is_empty() { std::slice::from_mut(self) } else { &mut self.links }
+    }
 }
 
 /// One direction.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct DirectionStatus {
-    /// Rate of the link; `None` if packets pass at once.
+    /// Rate of the link, as told or as believed; `None` if packets pass at once.
     pub rate_bps: Option<u64>,
+    /// The rate that another program has told (`rate_from`), before bounds.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub told_bps: Option<u64>,
     /// Bytes added to each packet.
     pub overhead: u32,
     /// The discipline as it was asked for.
@@ -85,8 +122,32 @@ pub struct ReportJson {
     pub loss_ppm: u32,
     /// Admission control, if the discipline has it.
     pub admission: Option<AdmissionJson>,
+    /// What is thought of the link, where its rate is followed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub follows: Option<FollowJson>,
     /// Memory per flow record.
     pub bytes_per_flow: usize,
+}
+
+/// [`FollowReport`]: what is thought of a link whose rate is followed.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct FollowJson {
+    /// What the link carries, if anything has told yet.
+    pub rate_bps: Option<u64>,
+    /// `idle`, `searching`, `following`, `draining`, `silent` or `blind`.
+    pub phase: String,
+    /// What that means, for people.
+    pub why: String,
+    /// The shortest round trip behind the box, if one was seen.
+    pub base_s: Option<f64>,
+    /// How much longer the last took.
+    pub late_s: f64,
+    /// Bytes under way behind the box.
+    pub in_flight_bytes: u64,
+    /// How many may be.
+    pub window_bytes: u64,
+    /// Packets that left again, as they were lost behind the box.
+    pub lost: u64,
 }
 
 /// [`Counters`].
@@ -180,7 +241,23 @@ impl From<&Report> for ReportJson {
             longest_stall_s: r.longest_stall.as_secs_f64(),
             loss_ppm: r.loss_ppm,
             admission: r.admission.as_ref().map(AdmissionJson::from),
+            follows: r.follows.as_ref().map(FollowJson::from),
             bytes_per_flow: r.bytes_per_flow,
+        }
+    }
+}
+
+impl From<&FollowReport> for FollowJson {
+    fn from(f: &FollowReport) -> Self {
+        Self {
+            rate_bps: f.base.map(|_| f.rate_bps),
+            phase: f.phase.name().to_owned(),
+            why: f.phase.why().to_owned(),
+            base_s: f.base.map(Duration::as_secs_f64),
+            late_s: f.late.as_secs_f64(),
+            in_flight_bytes: f.in_flight,
+            window_bytes: f.window,
+            lost: f.lost,
         }
     }
 }

@@ -42,7 +42,21 @@ pub fn for_bridge(inherited: &[Sysctl], ipv6: bool) -> anyhow::Result<Vec<Sysctl
             changes.push(Sysctl { path, before: now.trim().to_owned(), needed: "1".to_owned() });
         }
     }
+    changes.extend(TAGGED.iter().filter_map(|name| tagged(name, inherited)));
     Ok(changes)
+}
+
+/// So that packets inside VLAN tags and PPPoE sessions are shown too. Off by default.
+const TAGGED: [&str; 2] = ["bridge-nf-filter-vlan-tagged", "bridge-nf-filter-pppoe-tagged"];
+
+/// The change of one of these; a kernel that has not got it shows none.
+fn tagged(name: &str, inherited: &[Sysctl]) -> Option<Sysctl> {
+    let path = Path::new(BRIDGE).join(name);
+    let before = fs::read_to_string(&path).ok()?.trim().to_owned();
+    match inherited.iter().find(|s| s.path == path) {
+        Some(shared) => Some(shared.clone()),
+        None => (before != "1").then(|| Sysctl { path, before, needed: "1".to_owned() }),
+    }
 }
 
 /// Makes a change.

@@ -13,11 +13,12 @@ use std::path::Path;
 use anyhow::Context;
 use narrows_qdisc::{CircuitRates, Direction, Event};
 use narrows_units::Instant;
-use narrows_users::{CircuitId, Circuits, Learned, LinkAddress, Registry};
+use narrows_users::{CircuitId, Circuits, Learned, LinkAddress, Registry, User};
 use narrows_wire::FlowKey;
 
 use super::backend::Backend;
 use super::packet::HeldPacket;
+use super::sight::Sight;
 
 /// Reads a file of circuits.
 ///
@@ -68,6 +69,13 @@ impl UserMap {
         Some(&self.circuits.all()[at].name)
     }
 
+    /// The name of a user: the circuit's, if it is one, else its address.
+    #[must_use]
+    pub fn user(&self, user: User) -> String {
+        let name = user.as_circuit().and_then(|id| self.name(id));
+        name.map_or_else(|| user.to_string(), str::to_owned)
+    }
+
     /// The circuit of a packet: by its user's address, else by what the link layer shows.
     pub fn circuit(&mut self, direction: Direction, key: &FlowKey, link: LinkAddress) -> Option<CircuitId> {
         let address = if direction == Direction::Down { key.dst_bits() } else { key.src_bits() };
@@ -87,6 +95,8 @@ impl UserMap {
 pub struct Sorted<'a, B> {
     pub backend: &'a mut B,
     pub users: &'a mut UserMap,
+    /// Is shown all of them.
+    pub sight: &'a mut Sight,
 }
 
 impl<B: Backend<Packet = HeldPacket>> Backend for Sorted<'_, B> {
@@ -100,10 +110,14 @@ impl<B: Backend<Packet = HeldPacket>> Backend for Sorted<'_, B> {
                 packet.circuit = self.users.circuit(*direction, &packet.header.key, packet.link);
             }
         }
+        for (direction, packet) in &mut into[before..] {
+            packet.mark = self.sight.arrived(now, *direction, &packet.header, packet.circuit);
+        }
         more
     }
 
     fn apply(&mut self, now: Instant, event: Event<HeldPacket>) {
+        self.sight.decided(now, &event);
         self.backend.apply(now, event);
     }
 

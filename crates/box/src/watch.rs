@@ -66,6 +66,12 @@ impl<P: Packet> Qdisc<P> for Watch<P> {
 }
 
 impl<P: Packet> ReversePath<P> for Watch<P> {
+    fn behind_others(&mut self) {
+        if let Some(path) = self.inner.reverse_path_mut() {
+            path.behind_others();
+        }
+    }
+
     fn reverse(&mut self, now: Instant, packet: P, _verdicts: &mut Verdicts<P>) -> Option<P> {
         if let Some(path) = self.inner.reverse_path_mut() {
             let _ = path.reverse(now, Self::record(&packet), &mut self.ignored);
@@ -82,6 +88,14 @@ impl<P: Packet> Manage for Watch<P> {
 
     fn reconfigure(&mut self, now: Instant, settings: &dyn Any, link: &ShaperConfig) -> bool {
         self.inner.reconfigure(now, settings, link)
+    }
+
+    fn export(&self, now: Instant) -> Option<Vec<u8>> {
+        self.inner.export(now)
+    }
+
+    fn import(&mut self, now: Instant, knowledge: &[u8]) -> bool {
+        self.inner.import(now, knowledge)
     }
 }
 

@@ -1,8 +1,8 @@
 //! A process beside the box that lets traffic pass while the box does not answer: stopped, stuck or swapped out.
 //!
-//! The box writes a byte into a pipe a few times a second, from the loop that handles packets. When none has come for
-//! [`LIMIT`] the watchdog opens the [`Bypass`]; when they come again it closes it. It also looks after the rules: a
-//! firewall's reload may flush them, or append others behind them.
+//! Each loop that handles packets, one a link, writes a sign into a pipe a few times a second. When none has come from
+//! a loop for [`LIMIT`] the watchdog opens the [`Bypass`] of its link; when they come again it closes it. It also looks
+//! after the rules: a firewall's reload may flush them, or append others behind them.
 //!
 //! It shares nothing with the box but two pipes, is locked in memory, and keeps no more privileges than the box does.
 
@@ -11,18 +11,21 @@ mod process;
 use std::io::{self, Read, Write as _};
 use std::os::fd::AsFd as _;
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
+use std::sync::{Arc, Mutex, PoisonError, TryLockError};
 use std::time::Duration;
 
 use anyhow::Context;
 use narrows_units::Instant;
 use nix::fcntl::{FcntlArg, OFlag, fcntl};
+use serde::{Deserialize, Serialize};
 
 use super::bypass::Bypass;
+use super::privilege::Identity;
 
 pub use process::main;
 
-/// How long the box may be silent.
-pub const LIMIT: Duration = Duration::from_secs(1);
+/// How long a loop may be silent. With what it takes to let traffic pass, a second's pause at most.
+pub const LIMIT: Duration = Duration::from_millis(900);
 /// How often it says that it lives, at least.
 pub const BEAT: narrows_units::Duration = narrows_units::Duration::from_millis(250);
 /// How often the watchdog looks whether the rules stand.
@@ -30,21 +33,19 @@ const LOOK: Duration = Duration::from_secs(5);
 /// How long the watchdog may take to go.
 const PATIENCE: Duration = Duration::from_secs(2);
 
-/// What the box tells: it lives; it lives, has been late and wants to hear when its way is closed again; farewell.
+/// What the box tells in [`SIGN`] bytes, a word and the number of the link: it lives; it lives, has been late and wants
+/// to hear when its way is closed again; farewell, of all links.
 const ALIVE: u8 = b'.';
 const LATE: u8 = b'l';
 const FAREWELL: u8 = b'q';
-/// What the watchdog tells, a line each: the answer to [`LATE`]; how long traffic passed by, in milliseconds; rules put
-/// back; something for people.
-const READY: &str = "ready";
-const PASSED: &str = "passed ";
-const RESTORED: &str = "restored";
-const MESSAGE: &str = "message ";
+const SIGN: usize = 3;
+/// What the watchdog says when it is ready to judge.
+const READY: &str = "ready\n";
 
 /// What the box hears of its watchdog.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Heard {
-    /// Its way is closed: what comes in from now on has not gone by.
+    /// The answer to one that was late. Its way is closed: what comes in from now on has not gone by.
     Ready,
     /// Traffic has passed by for so long.
     Passed(Duration),
@@ -54,22 +55,17 @@ pub enum Heard {
     Message(String),
 }
 
-/// The box's end.
+/// The process, as the box sees it.
 #[derive(Debug)]
-pub struct Watchdog {
+struct Process {
     child: Child,
     to: ChildStdin,
     from: ChildStdout,
-    last: Instant,
     partial: String,
 }
 
-impl Watchdog {
-    /// Starts a watchdog that opens this bypass. It waits for the first sign of life before it judges.
-    ///
-    /// # Errors
-    /// If no process can be started.
-    pub fn start(bypass: &Bypass) -> anyhow::Result<Self> {
+impl Process {
+    fn start(bypasses: &[Bypass], user: Option<Identity>) -> anyhow::Result<Self> {
         // The program that runs, also where its file has been replaced since.
         let mut child = Command::new("/proc/self/exe")
             .arg("watchdog")
@@ -79,63 +75,43 @@ impl Watchdog {
             .context("cannot start the watchdog")?;
         let mut to = child.stdin.take().context("no pipe to the watchdog")?;
         let mut from = child.stdout.take().context("no pipe from the watchdog")?;
-        writeln!(to, "{}", serde_json::to_string(bypass)?).context("the watchdog does not listen")?;
+        writeln!(to, "{}", serde_json::to_string(&(bypasses, user))?)
+            .context("the watchdog does not listen")?;
         // It has given up what it need not do, and is ready to judge.
-        let mut ready = [0; READY.len() + 1];
+        let mut ready = [0; READY.len()];
         from.read_exact(&mut ready).context("the watchdog ended before it began")?;
         for fd in [to.as_fd(), from.as_fd()] {
             let flags = OFlag::from_bits_retain(fcntl(fd, FcntlArg::F_GETFL)?);
             fcntl(fd, FcntlArg::F_SETFL(flags | OFlag::O_NONBLOCK))?;
         }
-        Ok(Self { child, to, from, last: Instant::ZERO, partial: String::new() })
+        Ok(Self { child, to, from, partial: String::new() })
     }
 
-    /// Says that the box lives, if it is time.
-    ///
-    /// # Errors
-    /// If the watchdog is gone.
-    pub fn beat(&mut self, now: Instant) -> io::Result<()> {
-        if now.since(self.last) < BEAT / 2 {
-            return Ok(());
-        }
-        self.last = now;
-        self.say(ALIVE)
-    }
-
-    /// Says that the box has been late. Whoever joins the interfaces itself discards what comes until it hears
-    /// [`Heard::Ready`]: it may have gone by already.
-    ///
-    /// # Errors
-    /// If the watchdog is gone.
-    pub fn late(&mut self) -> io::Result<()> {
-        self.say(LATE)
-    }
-
-    fn say(&mut self, word: u8) -> io::Result<()> {
-        match self.to.write(&[word]) {
-            // A full pipe says it already.
+    fn say(&mut self, word: u8, link: u16) -> io::Result<()> {
+        let [high, low] = link.to_be_bytes();
+        match self.to.write(&[word, high, low]) {
+            // A full pipe says it already. So few bytes go whole or not at all (pipe(7), PIPE_BUF).
             Err(e) if e.kind() == io::ErrorKind::WouldBlock => Ok(()),
             other => other.map(drop),
         }
     }
 
-    /// What it has said since the last time.
-    pub fn heard(&mut self) -> Vec<Heard> {
+    /// What it has said since the last time, and of which link.
+    fn heard(&mut self) -> Vec<(u16, Heard)> {
         let mut buffer = [0; 1024];
         while let Ok(n @ 1..) = self.from.read(&mut buffer) {
             self.partial.push_str(&String::from_utf8_lossy(&buffer[..n]));
         }
         let mut all = Vec::new();
         while let Some((line, rest)) = self.partial.split_once('\n') {
-            all.extend(understand(line));
+            all.extend(serde_json::from_str::<(u16, Heard)>(line).ok());
             self.partial = rest.to_owned();
         }
         all
     }
 
-    /// Sends the watchdog away and waits until it has gone: what it did, it does no more.
-    pub fn dismiss(mut self) {
-        let _ = self.say(FAREWELL);
+    fn dismiss(mut self) {
+        let _ = self.say(FAREWELL, 0);
         let until = std::time::Instant::now() + PATIENCE;
         while matches!(self.child.try_wait(), Ok(None)) {
             if std::time::Instant::now() > until {
@@ -148,13 +124,142 @@ impl Watchdog {
     }
 }
 
-fn understand(line: &str) -> Option<Heard> {
-    match line {
-        READY => Some(Heard::Ready),
-        RESTORED => Some(Heard::Restored),
-        _ => line.strip_prefix(MESSAGE).map(|m| Heard::Message(m.to_owned())).or_else(|| {
-            let passed = line.strip_prefix(PASSED)?.parse().ok()?;
-            Some(Heard::Passed(Duration::from_millis(passed)))
-        }),
+/// What all links share.
+#[derive(Debug)]
+struct Shared {
+    /// `None` where it was sent away, or is gone and cannot be started again.
+    process: Option<Process>,
+    /// What was heard of each link and not yet read.
+    heard: Vec<Vec<Heard>>,
+}
+
+/// The box's end, shared by the loops of all links.
+#[derive(Debug)]
+pub struct Watchdog {
+    bypasses: Vec<Bypass>,
+    shared: Mutex<Shared>,
+}
+
+impl Watchdog {
+    /// Starts a watchdog that opens these bypasses, one a link, as this user. It waits for the first sign of life of a
+    /// link before it judges it.
+    ///
+    /// # Errors
+    /// If no process can be started.
+    pub fn start(bypasses: Vec<Bypass>, user: Option<Identity>) -> anyhow::Result<Arc<Self>> {
+        let process = Some(Process::start(&bypasses, user)?);
+        let heard = bypasses.iter().map(|_| Vec::new()).collect();
+        Ok(Arc::new(Self { bypasses, shared: Mutex::new(Shared { process, heard }) }))
+    }
+
+    /// How traffic passes by this link.
+    #[must_use]
+    pub fn bypass(&self, link: u16) -> &Bypass {
+        &self.bypasses[usize::from(link)]
+    }
+
+    /// Whether there are several links.
+    #[must_use]
+    pub fn has_several(&self) -> bool {
+        self.bypasses.len() > 1
+    }
+
+    /// Calls `f`, unless another loop is at it: none waits for another.
+    fn try_with<R>(&self, f: impl FnOnce(&mut Shared) -> R) -> Option<R> {
+        match self.shared.try_lock() {
+            Ok(mut shared) => Some(f(&mut shared)),
+            Err(TryLockError::Poisoned(shared)) => Some(f(&mut shared.into_inner())),
+            Err(TryLockError::WouldBlock) => None,
+        }
+    }
+
+    fn take(&self) -> Option<Process> {
+        self.shared.lock().unwrap_or_else(PoisonError::into_inner).process.take()
+    }
+
+    /// Sends the watchdog away without waiting: another box has one of its own.
+    pub fn leave(&self) {
+        if let Some(mut process) = self.take() {
+            let _ = process.say(FAREWELL, 0);
+        }
+    }
+
+    /// Sends the watchdog away and waits until it has gone: what it did, it does no more.
+    pub fn dismiss(&self) {
+        self.take().into_iter().for_each(Process::dismiss);
+    }
+}
+
+/// One loop's hold on the watchdog.
+#[derive(Debug)]
+pub struct Watched {
+    /// Shared by all links.
+    pub watchdog: Arc<Watchdog>,
+    link: u16,
+    last: Instant,
+}
+
+impl Watched {
+    /// The loop of this link, by its place among the bypasses.
+    #[must_use]
+    pub const fn new(watchdog: Arc<Watchdog>, link: u16) -> Self {
+        Self { watchdog, link, last: Instant::ZERO }
+    }
+
+    /// How traffic passes by this link.
+    #[must_use]
+    pub fn bypass(&self) -> &Bypass {
+        self.watchdog.bypass(self.link)
+    }
+
+    /// Says that the loop lives, if it is time.
+    ///
+    /// # Errors
+    /// If the watchdog is gone.
+    pub fn beat(&mut self, now: Instant) -> io::Result<()> {
+        if now.since(self.last) < BEAT / 2 {
+            return Ok(());
+        }
+        // Where another loop is at it, at the next step.
+        let Some(said) = self.say(ALIVE) else { return Ok(()) };
+        self.last = now;
+        said
+    }
+
+    /// Says that the loop has been late. Whoever joins the interfaces itself discards what comes until it hears
+    /// [`Heard::Ready`]: it may have gone by already.
+    ///
+    /// # Errors
+    /// If the watchdog is gone.
+    pub fn late(&mut self) -> io::Result<()> {
+        self.say(LATE).unwrap_or(Ok(()))
+    }
+
+    fn say(&self, word: u8) -> Option<io::Result<()>> {
+        let link = self.link;
+        self.watchdog.try_with(|shared| shared.process.as_mut().map_or(Ok(()), |p| p.say(word, link)))
+    }
+
+    /// What it has said of this link since the last time.
+    pub fn heard(&mut self) -> Vec<Heard> {
+        let link = usize::from(self.link);
+        let heard = self.watchdog.try_with(|shared| {
+            for (link, heard) in shared.process.as_mut().map(Process::heard).into_iter().flatten() {
+                shared.heard.get_mut(usize::from(link)).into_iter().for_each(|all| all.push(heard.clone()));
+            }
+            std::mem::take(&mut shared.heard[link])
+        });
+        heard.unwrap_or_default()
+    }
+
+    /// Starts another watchdog in place of one that is gone. Returns whether there is one.
+    pub fn restart(&mut self) -> bool {
+        let watchdog = &self.watchdog;
+        let restarted = watchdog.try_with(|shared| {
+            // Whose privileges this thread has, it has.
+            shared.process = Process::start(&watchdog.bypasses, None).ok();
+            shared.process.is_some()
+        });
+        restarted.unwrap_or(true)
     }
 }

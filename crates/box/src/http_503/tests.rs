@@ -1,8 +1,10 @@
+use std::sync::LazyLock;
+
 use narrows_wire::{FlowKey, parse};
 
 use super::*;
 
-const PAGES: Http503 = Http503::new(0x1234_5678_9abc_def0);
+static PAGES: LazyLock<Http503> = LazyLock::new(Http503::default);
 const THIRD: Standing = Standing { position: 3, wait: Duration::from_millis(6_100) };
 
 fn key(v6: bool) -> FlowKey {
@@ -150,7 +152,7 @@ fn what_is_not_ours_goes_on() {
     }
     let good = segment(false, Flags::ACK, 1_001, at(0), 100);
     assert!(ask(&good).is_some());
-    assert_eq!(Http503::new(1).segment(&good, |_| THIRD), None, "another secret");
+    assert_eq!(Http503::default().segment(&good, |_| THIRD), None, "another secret");
     let with = |change: fn(&mut Header)| {
         let mut h = good;
         change(&mut h);
@@ -163,8 +165,8 @@ fn what_is_not_ours_goes_on() {
     for source in ["224.0.0.1", "255.255.255.255", "0.0.0.0", "127.0.0.1"] {
         let source: IpAddr = source.parse().unwrap();
         let key = FlowKey::new(source, good.key.dst(), 40_000, HTTP, Proto::TCP);
-        let isn = (key.hash(PAGES.secret) >> 32) as u32;
-        let tcp = good.tcp.map(|t| TcpHeader { ack: SeqNum(isn) + 1, ..t });
+        let isn = PAGES.isn(&Header { key, ..good });
+        let tcp = good.tcp.map(|t| TcpHeader { ack: isn + 1, ..t });
         assert_eq!(ask(&Header { key, tcp, ..good }), None, "{source}");
     }
     assert_eq!(ask(&segment(false, Flags::default(), 1_001, at(0), 100)), None, "no acknowledgment");
@@ -172,6 +174,28 @@ fn what_is_not_ours_goes_on() {
     for flags in [Flags::ACK, Flags::RST, Flags::FIN] {
         assert_eq!(PAGES.syn(&segment(false, Flags::SYN.and(flags), 1, 2, 0)), None);
     }
+}
+
+/// RFC 6528, section 3: an outsider cannot tell one connection's number from another's. That every bit of the key
+/// counts is the least of it; of the numbers of neighbouring ports, as of dice, no bit is the same in all.
+#[test]
+fn every_bit_of_a_connection_is_in_its_number() {
+    let isn = |key| PAGES.isn(&Header { key, ..Header::default() }).0;
+    let (client, server) = (0xfd00_u128 << 112 | 5, 0x2001_0db8_u128 << 96 | 1);
+    let of = |client: u128, server: u128, port| {
+        let v6 = |bits: u128| IpAddr::from(bits.to_be_bytes());
+        isn(FlowKey::new(v6(client), v6(server), port, HTTP, Proto::TCP))
+    };
+    let plain = of(client, server, 40_000);
+    for bit in 0..128 {
+        assert_ne!(of(client ^ 1 << bit, server, 40_000), plain, "bit {bit} of the client");
+        assert_ne!(of(client, server ^ 1 << bit, 40_000), plain, "bit {bit} of the server");
+    }
+    let neighbours: Vec<u32> = (40_000..40_100).map(|port| of(client, server, port) ^ plain).collect();
+    assert_eq!(neighbours.iter().fold(0, |any, isn| any | isn), u32::MAX);
+    let steps: std::collections::HashSet<u32> =
+        neighbours.windows(2).map(|two| two[1].wrapping_sub(two[0])).collect();
+    assert!(steps.len() > 95, "{} steps of 99", steps.len());
 }
 
 #[test]
@@ -217,8 +241,7 @@ fn any_bytes_are_answered_rightly_or_not_at_all() {
 
 /// The page for a segment whose acknowledgment number is made to fit.
 fn one_page(header: &Header) -> Option<Vec<u8>> {
-    let isn = (header.key.hash(PAGES.secret) >> 32) as u32;
-    let tcp = header.tcp.map(|t| TcpHeader { ack: SeqNum(isn) + 1, ..t });
+    let tcp = header.tcp.map(|t| TcpHeader { ack: PAGES.isn(header) + 1, ..t });
     match ask(&Header { tcp, ..*header })? {
         Answer::Page(packet) => Some(packet),
         _ => None,

@@ -1,6 +1,6 @@
 //! The watchdog itself: it reads signs of life and acts when there are none.
 
-use std::io::{BufRead, BufReader, Write};
+use std::io::{BufRead, BufReader, Read, Write};
 use std::os::fd::AsFd;
 use std::time::Instant;
 
@@ -10,9 +10,9 @@ use nix::sys::mman::{MlockAllFlags, mlockall};
 use nix::sys::prctl;
 use nix::sys::signal::SigSet;
 
-use super::{ALIVE, FAREWELL, LATE, LIMIT, LOOK, MESSAGE, PASSED, READY, RESTORED};
+use super::{ALIVE, FAREWELL, Heard, LATE, LIMIT, LOOK, READY, SIGN};
 use crate::bypass::Bypass;
-use crate::privilege;
+use crate::privilege::{self, Identity};
 
 /// Watches the box at the other end of standard input, until it goes.
 ///
@@ -27,26 +27,27 @@ pub fn main() -> anyhow::Result<()> {
     let _ = std::fs::write("/proc/self/oom_score_adj", "-900");
     let _ = mlockall(MlockAllFlags::MCL_CURRENT);
     privilege::prefer();
-    privilege::keep_only_needed()?;
     let mut input = BufReader::with_capacity(64 << 10, std::io::stdin());
     let mut task = String::new();
     input.read_line(&mut task).context("nobody says what to watch")?;
-    let bypass = serde_json::from_str(&task).context("not what a box says to its watchdog")?;
-    tell(READY, "");
-    Process { bypass, silent_since: None, open_since: None, looked: Instant::now() }.run(input)
+    let (bypasses, user): (Vec<Bypass>, Option<Identity>) =
+        serde_json::from_str(&task).context("not what a box says to its watchdog")?;
+    // What is refused to it is refused to the box too, which tells it.
+    privilege::keep_only_needed(user)?;
+    let _ = std::io::stdout().write_all(READY.as_bytes()).and_then(|()| std::io::stdout().flush());
+    let link = |(number, bypass)| Link {
+        number,
+        bypass,
+        silent_since: None,
+        open_since: None,
+        looked: Instant::now(),
+    };
+    Watch { links: (0..).zip(bypasses).map(link).collect(), signs: Vec::new() }.run(input)
 }
 
-/// What one read has brought.
-enum Sign {
-    Life {
-        late: bool,
-    },
-    Farewell,
-    /// The box is gone without a word.
-    End,
-}
-
-struct Process {
+/// One link.
+struct Link {
+    number: u16,
     bypass: Bypass,
     /// The last sign of life; none before the first.
     silent_since: Option<Instant>,
@@ -56,47 +57,99 @@ struct Process {
     looked: Instant,
 }
 
-impl Process {
+/// What one read has brought.
+enum Signs {
+    /// Of links that live; whether they were late.
+    Life(Vec<(u16, bool)>),
+    Farewell,
+    /// The box is gone without a word.
+    End,
+}
+
+struct Watch {
+    links: Vec<Link>,
+    /// Bytes of a sign that is not whole yet.
+    signs: Vec<u8>,
+}
+
+impl Watch {
     fn run(&mut self, mut input: BufReader<std::io::Stdin>) -> anyhow::Result<()> {
         loop {
             if input.buffer().is_empty() && !self.wait(&input)? {
-                self.overdue();
+                // One at a time: what is done for one may take longer than another may be silent.
+                self.links.iter_mut().find(|link| link.is_overdue()).into_iter().for_each(Link::let_pass);
                 continue;
             }
-            match sign(&mut input)? {
-                Sign::Life { late } => self.lives(late),
-                Sign::Farewell => return Ok(()),
-                Sign::End => return self.left(),
+            match self.read(&mut input)? {
+                Signs::Life(lives) => {
+                    for (number, late) in lives {
+                        self.links.get_mut(usize::from(number)).into_iter().for_each(|link| link.lives(late));
+                    }
+                }
+                Signs::Farewell => return Ok(()),
+                Signs::End => return self.links.iter().map(Link::left).fold(Ok(()), Result::and),
             }
         }
     }
 
-    /// Waits for a sign. `false` if none has come in time.
+    /// Waits for a sign. `false` if none has come before a link is overdue.
     fn wait(&self, input: &BufReader<std::io::Stdin>) -> anyhow::Result<bool> {
-        let silent = self.silent_since.filter(|_| self.open_since.is_none());
-        let left = silent.map(|since| (since + LIMIT).saturating_duration_since(Instant::now()));
-        let timeout = left.map_or(PollTimeout::NONE, |t| {
-            PollTimeout::try_from(t.as_millis() + 1).unwrap_or(PollTimeout::MAX)
-        });
-        let mut fds = [PollFd::new(input.get_ref().as_fd(), PollFlags::POLLIN)];
-        match poll(&mut fds, timeout) {
-            Ok(ready) => Ok(ready > 0),
-            Err(nix::errno::Errno::EINTR) => Ok(true),
-            Err(e) => Err(e).context("poll"),
+        let silent = |link: &Link| link.silent_since.filter(|_| link.open_since.is_none());
+        loop {
+            let first = self.links.iter().filter_map(silent).min();
+            let left = first.map(|since| (since + LIMIT).saturating_duration_since(Instant::now()));
+            let timeout = left.map_or(PollTimeout::NONE, |t| {
+                PollTimeout::try_from(t.as_micros().div_ceil(1000)).unwrap_or(PollTimeout::MAX)
+            });
+            let mut fds = [PollFd::new(input.get_ref().as_fd(), PollFlags::POLLIN)];
+            match poll(&mut fds, timeout) {
+                Ok(ready) => return Ok(ready > 0),
+                Err(nix::errno::Errno::EINTR) => {}
+                Err(e) => return Err(e).context("poll"),
+            }
         }
     }
 
-    /// The box is silent.
-    fn overdue(&mut self) {
-        let since = self.silent_since.unwrap_or_else(Instant::now);
-        if since.elapsed() >= LIMIT && self.open_since.is_none() {
-            // A second try follows with the next silence.
-            match self.bypass.open() {
-                Ok(()) => self.open_since = Some(Instant::now()),
-                Err(e) => tell(MESSAGE, &format!("the watchdog could not let traffic pass: {e:#}")),
+    /// All signs that have come, one of each link.
+    fn read(&mut self, input: &mut impl Read) -> anyhow::Result<Signs> {
+        let mut buffer = [0; 4096];
+        let count = match input.read(&mut buffer) {
+            Ok(0) => return Ok(Signs::End),
+            Ok(count) => count,
+            Err(e) if e.kind() == std::io::ErrorKind::Interrupted => 0,
+            Err(e) => return Err(e).context("the pipe from the box"),
+        };
+        self.signs.extend_from_slice(&buffer[..count]);
+        let whole = self.signs.len() / SIGN * SIGN;
+        let mut lives: Vec<(u16, bool)> = Vec::new();
+        for sign in self.signs.drain(..whole).as_slice().chunks_exact(SIGN) {
+            let (word, number) = (sign[0], u16::from_be_bytes([sign[1], sign[2]]));
+            match word {
+                FAREWELL => return Ok(Signs::Farewell),
+                ALIVE | LATE => match lives.iter_mut().find(|life| life.0 == number) {
+                    Some(life) => life.1 |= word == LATE,
+                    None => lives.push((number, word == LATE)),
+                },
+                _ => {}
             }
-            self.silent_since = Some(Instant::now());
         }
+        Ok(Signs::Life(lives))
+    }
+}
+
+impl Link {
+    fn is_overdue(&self) -> bool {
+        self.open_since.is_none() && self.silent_since.is_some_and(|since| since.elapsed() >= LIMIT)
+    }
+
+    /// The loop is silent.
+    fn let_pass(&mut self) {
+        // A second try follows with the next silence.
+        match self.bypass.open() {
+            Ok(()) => self.open_since = Some(Instant::now()),
+            Err(e) => self.message("could not let traffic pass", &e),
+        }
+        self.silent_since = Some(Instant::now());
     }
 
     fn lives(&mut self, late: bool) {
@@ -104,22 +157,23 @@ impl Process {
             match self.bypass.close() {
                 Ok(()) => {
                     self.open_since = None;
-                    tell(PASSED, &since.elapsed().as_millis().to_string());
+                    self.tell(&Heard::Passed(since.elapsed()));
                 }
-                Err(e) => {
-                    tell(MESSAGE, &format!("the watchdog could not lead traffic back to the box: {e:#}"))
-                }
+                Err(e) => self.message("could not lead traffic back to the box", &e),
             }
+        } else if self.silent_since.is_none() {
+            // It begins: its rules may be on their way.
+            self.looked = Instant::now();
         } else if self.looked.elapsed() >= LOOK {
             self.looked = Instant::now();
             match self.bypass.restore() {
-                Ok(true) => tell(RESTORED, ""),
+                Ok(true) => self.tell(&Heard::Restored),
                 Ok(false) => {}
-                Err(e) => tell(MESSAGE, &format!("the watchdog cannot see the rules: {e:#}")),
+                Err(e) => self.message("cannot see the rules", &e),
             }
         }
         if late && self.open_since.is_none() {
-            tell(READY, "");
+            self.tell(&Heard::Ready);
         }
         self.silent_since = Some(Instant::now());
     }
@@ -134,27 +188,14 @@ impl Process {
             Ok(())
         }
     }
-}
 
-/// All signs that have come, as one.
-fn sign(input: &mut impl BufRead) -> anyhow::Result<Sign> {
-    let words = match input.fill_buf() {
-        Ok(words) => words,
-        Err(e) if e.kind() == std::io::ErrorKind::Interrupted => return Ok(Sign::Life { late: false }),
-        Err(e) => return Err(e).context("the pipe from the box"),
-    };
-    let (count, has) = (words.len(), |word| words.contains(&word));
-    let sign = match () {
-        () if has(FAREWELL) => Sign::Farewell,
-        () if has(ALIVE) || has(LATE) => Sign::Life { late: has(LATE) },
-        () => Sign::End,
-    };
-    input.consume(count);
-    Ok(sign)
-}
+    fn message(&self, what: &str, error: &anyhow::Error) {
+        self.tell(&Heard::Message(format!("the watchdog {what}: {error:#}")));
+    }
 
-/// A line to the box, which may be too busy to read it.
-fn tell(word: &str, more: &str) {
-    let more = more.replace('\n', " ");
-    let _ = writeln!(std::io::stdout(), "{word}{more}").and_then(|()| std::io::stdout().flush());
+    /// A line to the box, which may be too busy to read it.
+    fn tell(&self, what: &Heard) {
+        let line = serde_json::to_string(&(self.number, what)).unwrap_or_default();
+        let _ = writeln!(std::io::stdout(), "{line}").and_then(|()| std::io::stdout().flush());
+    }
 }

@@ -21,10 +21,23 @@ fn it_says_what_settings_mean_and_starts_nothing() {
         // 1514 bytes at 600 kbit/s are 20.2 ms, so 148 users fill a round of 3 s; 94.6 ms and 31 at 128 kbit/s.
         "down: 600kbit by taq; a full packet takes 20 ms on the link; while 148 users or more",
         "up: 128kbit by taq; a full packet takes 94 ms on the link; while 31 users or more",
+        "its rules are kept by nftables",
         "Nothing is wrong",
     ] {
         assert!(said.contains(words), "{words}: {said}");
     }
+    let auto = "lan = 'lan'\nwan = 'wan'\ndown = 'auto:min=64,max=9000'\nup = '1mbit'\nrate_from = '/nowhere/rate'\n";
+    let (code, said) = check(&world, auto);
+    assert_eq!(code, Some(0), "{said}");
+    for words in [
+        "down: by taq, as fast as the link behind lan carries it, found and followed between 64kbit and 9mbit",
+        "the file /nowhere/rate tells other rates while it runs; 8kbit to 10gbit are believed",
+    ] {
+        assert!(said.contains(words), "{words}: {said}");
+    }
+    let page = "lan = 'lan'\nwan = 'wan'\ndown = '1mbit'\npage = '0.0.0.0:80'\npage_for_others = true\n";
+    let (code, said) = check(&world, page);
+    assert!(code == Some(0) && said.contains("http://0.0.0.0:80/, for everybody who reaches it"), "{said}");
     assert_eq!(world.rules(), before);
     assert!(!world.state().exists());
 }
@@ -41,8 +54,8 @@ fn it_names_what_is_wrong_and_the_remedy() {
         ),
         (
             "lan = 'lan'\nwan = 'wan'\ndown = '1mbit'\npage = '0.0.0.0:80'\n",
-            1,
-            "127.0.0.1 is for this machine alone",
+            2,
+            "127.0.0.1 is for this machine alone; page_for_others = true",
         ),
         ("lan = 'lan'\nwan = 'wan'\ndwon = '1mbit'\n", 2, "line 3: dwon: no such key"),
     ] {

@@ -4,13 +4,16 @@ use std::time::Duration;
 
 use nix::sys::signal::Signal;
 
-use crate::world::{BoxProcess, Kind, World, can_run};
+use crate::world::{BoxProcess, FILTERS, Kind, World, can_keep};
 
-/// Both back ends, at 200 kbit/s: two megabytes through the box would take 80 seconds, more than the test waits.
+/// Both back ends, with whoever keeps the rules, at 200 kbit/s: two megabytes through the box would take 80 seconds,
+/// more than the test waits.
 fn worlds() -> impl Iterator<Item = (World, BoxProcess, &'static str)> {
-    let kinds = [(Kind::Routed, "nfqueue"), (Kind::Bridged, "nfqueue"), (Kind::Apart, "packet")];
-    kinds.into_iter().filter(|_| can_run()).map(|(kind, backend)| {
-        let world = World::new(kind);
+    let nfqueue = [Kind::Routed, Kind::Bridged];
+    let nfqueue = nfqueue.into_iter().flat_map(|kind| FILTERS.map(|filter| (kind, "nfqueue", filter)));
+    let kinds = nfqueue.chain([(Kind::Apart, "packet", "auto")]);
+    kinds.filter(|(kind, _, filter)| can_keep(*kind, filter)).map(|(kind, backend, filter)| {
+        let world = World::with(kind, filter);
         let running = world.start(&format!("--down 200kbit --discipline fifo:20 --backend {backend}"));
         world.fetch(world.server4(), 10_000).complete();
         (world, running, backend)
@@ -23,14 +26,11 @@ fn traffic_passes_by_a_stopped_box_and_comes_back_to_it() {
         running.signal(Signal::SIGSTOP);
         world.fetch(world.server4(), 2_000_000).complete();
         world.fetch(world.server6(), 2_000_000).complete();
-        let passing = world.rules();
-        assert!(!passing.contains("NFQUEUE"), "{backend}: {passing}");
+        assert!(!world.is_queued(), "{backend}: {}", world.rules());
         running.signal(Signal::SIGCONT);
-        let status = running.wait_for("it counts", |s| s.bypassed == 1);
-        assert!(running.log().contains("traffic passed by it"), "{backend}: {}", running.log());
-        if backend == "nfqueue" {
-            assert!(world.rules().contains("NFQUEUE"), "{}", world.rules());
-        }
+        let told = || running.log().contains("traffic passed by it");
+        let status = running.wait_for("it counts and tells", |s| s.bypassed == 1 && told());
+        assert_eq!(world.is_queued(), backend == "nfqueue", "{}", world.rules());
         world.fetch(world.server4(), 20_000).complete();
         let sent = status.down.report.counters.sent;
         running.wait_for("it is queued again", |s| s.down.report.counters.sent > sent + 12);
@@ -67,23 +67,40 @@ fn a_bridge_takes_the_place_of_a_box_that_is_killed() {
 
 #[test]
 fn rules_that_are_flushed_come_back_behind_all_others() {
-    let Some(world) = World::try_new(Kind::Routed) else { return };
-    let running = world.start("--down 4mbit --discipline fifo:20");
-    for disturbance in [
-        "iptables-legacy -t mangle -F FORWARD",
-        "iptables-legacy -t mangle -A FORWARD -p tcp --tcp-flags SYN,RST SYN -j TCPMSS --clamp-mss-to-pmtu",
-    ] {
-        let told = running.log().matches("put back").count();
-        world.exec("b", disturbance);
-        running.wait_for(disturbance, |_| running.log().matches("put back").count() > told);
-        let rules = world.rules();
-        let forward: Vec<_> = rules.lines().filter(|line| line.starts_with("-A FORWARD")).collect();
-        assert!(forward.last().is_some_and(|line| line.contains("-j NARROWS-")), "{rules}");
+    let clamp =
+        "iptables-legacy -t mangle -A FORWARD -p tcp --tcp-flags SYN,RST SYN -j TCPMSS --clamp-mss-to-pmtu";
+    for world in World::each_filter(Kind::Routed) {
+        let running = world.start("--down 4mbit --discipline fifo:20 --queue 40");
+        let disturbances = match world.filter {
+            "nft" => ["nft flush ruleset", "nft flush table inet narrows-40"],
+            _ => ["iptables-legacy -t mangle -F FORWARD", clamp],
+        };
+        for disturbance in disturbances {
+            let told = running.log().matches("put back").count();
+            world.exec("b", disturbance);
+            running.wait_for(disturbance, |_| running.log().matches("put back").count() > told);
+            let rules = world.rules();
+            if world.filter == "nft" {
+                assert_eq!(
+                    rules.matches("40 bypass").count() + rules.matches("bypass to 40").count(),
+                    1,
+                    "{rules}"
+                );
+            } else {
+                let forward: Vec<_> = rules.lines().filter(|line| line.starts_with("-A FORWARD")).collect();
+                assert!(forward.last().is_some_and(|line| line.contains("-j NARROWS-")), "{rules}");
+            }
+        }
+        passes_through(&world, &running);
+        running.stop();
     }
+}
+
+/// What is fetched is queued.
+fn passes_through(world: &World, running: &BoxProcess) {
     let sent = running.status().down.report.counters.sent;
     world.fetch(world.server4(), 100_000).complete();
     running.wait_for("it is queued", |s| s.down.report.counters.sent > sent + 60);
-    running.stop();
 }
 
 #[test]
@@ -120,6 +137,9 @@ fn a_log_that_nobody_reads_holds_no_packet() {
 fn a_service_manager_hears_how_it_is() {
     let Some(world) = World::try_new(Kind::Routed) else { return };
     let manager = std::os::unix::net::UnixDatagram::bind(world.notify_socket()).unwrap();
+    // As systemd's is.
+    std::fs::set_permissions(world.notify_socket(), std::os::unix::fs::PermissionsExt::from_mode(0o777))
+        .unwrap();
     manager.set_read_timeout(Some(Duration::from_secs(30))).unwrap();
     let running = world.start("--down 4mbit --discipline fifo:20");
     let hear = || {

@@ -3,13 +3,23 @@
 
 #![expect(clippy::unwrap_used, reason = "a panic in a test is the report")]
 
+mod auto;
 mod check;
 mod clamp;
 mod disciplines;
 mod faults;
+mod flood;
+mod floods;
 mod hangs;
 mod http;
+mod links;
 mod page;
+mod room;
+mod sight;
+mod soak;
+mod stolen;
+mod tagged;
 mod traffic;
+mod upgrade;
 mod users;
 mod world;

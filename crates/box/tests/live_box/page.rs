@@ -7,7 +7,7 @@ use std::time::Duration;
 use crate::world::{Kind, World, inside};
 
 /// What the page answers to a request from the box's own machine.
-fn asked(world: &World, path: &'static str) -> String {
+pub fn asked(world: &World, path: &'static str) -> String {
     let answer = inside(&world.ns("b"), move || {
         let mut stream = TcpStream::connect("127.0.0.1:8088").unwrap();
         stream.set_read_timeout(Some(Duration::from_secs(30))).unwrap();

@@ -20,14 +20,16 @@ struct Household {
 }
 
 /// Downloads without end from the server of a world.
-struct Downloads {
+pub struct Downloads {
+    /// Where they come from.
+    pub server: SocketAddr,
     households: Vec<Household>,
     stop: Arc<AtomicBool>,
 }
 
 impl Downloads {
     /// Each address with its number of connections.
-    fn start(world: &World, server: IpAddr, who: &[(IpAddr, u32)]) -> Self {
+    pub fn start(world: &World, server: IpAddr, who: &[(IpAddr, u32)]) -> Self {
         let (tell, told) = mpsc::channel();
         let stop = Arc::new(AtomicBool::new(false));
         let stopped = stop.clone();
@@ -43,11 +45,11 @@ impl Downloads {
             Household { got }
         };
         let households = who.iter().map(household).collect();
-        Self { households, stop: stop.clone() }
+        Self { server, households, stop: stop.clone() }
     }
 
     /// Bytes of each address in the time to come, once all have some.
-    fn measure(&self, time: Duration) -> (Vec<u64>, Duration) {
+    pub fn measure(&self, time: Duration) -> (Vec<u64>, Duration) {
         let now = || self.households.iter().map(|h| h.got.load(Ordering::Relaxed)).collect::<Vec<_>>();
         let until = Instant::now() + PATIENCE;
         while now().contains(&0) {
@@ -85,15 +87,27 @@ fn serve(address: IpAddr, tell: &mpsc::Sender<SocketAddr>, stop: &Arc<AtomicBool
     }
 }
 
-fn read_on(from: IpAddr, server: SocketAddr, got: &AtomicU64, stop: &AtomicBool) {
+/// A connection from one of several addresses.
+fn connect_as(from: IpAddr, server: SocketAddr) -> Option<TcpStream> {
     let family = if from.is_ipv4() { AddressFamily::Inet } else { AddressFamily::Inet6 };
     let fd: OwnedFd = socket(family, SockType::Stream, SockFlag::SOCK_CLOEXEC, None).unwrap();
     bind(fd.as_raw_fd(), &SockaddrStorage::from(SocketAddr::new(from, 0))).unwrap();
-    if connect(fd.as_raw_fd(), &SockaddrStorage::from(server)).is_err() {
+    connect(fd.as_raw_fd(), &SockaddrStorage::from(server)).ok()?;
+    Some(TcpStream::from(fd))
+}
+
+/// So many bytes; none if they take longer, each, than this.
+pub fn fetch_as(from: IpAddr, server: SocketAddr, bytes: usize, patience: Duration) -> Option<()> {
+    let mut stream = connect_as(from, server)?;
+    stream.set_read_timeout(Some(patience)).ok()?;
+    stream.read_exact(&mut vec![0; bytes]).ok()
+}
+
+fn read_on(from: IpAddr, server: SocketAddr, got: &AtomicU64, stop: &AtomicBool) {
+    let Some(mut stream) = connect_as(from, server) else {
         assert!(stop.load(Ordering::Relaxed), "{from} cannot connect to {server}");
         return;
-    }
-    let mut stream = TcpStream::from(fd);
+    };
     stream.set_read_timeout(Some(PATIENCE)).unwrap();
     let mut buffer = [0; 4096];
     while !stop.load(Ordering::Relaxed) {

@@ -2,6 +2,7 @@
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{IpAddr, SocketAddr, TcpListener, TcpStream, UdpSocket};
+use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -77,6 +78,20 @@ pub fn can_run() -> bool {
     }
 }
 
+/// Whether rules can be kept so here; says why if not.
+pub fn can_keep(kind: Kind, filter: &str) -> bool {
+    if !can_run() {
+        return false;
+    }
+    let script = "add table bridge t; add chain bridge t c { type filter hook forward priority 0; }; \
+                  add rule bridge t c queue flags bypass to 0";
+    if kind != Kind::Bridged || filter != "nft" || run("nft", &["-c", script]).status.success() {
+        return true;
+    }
+    narrows_testing::skip(&narrows_testing::running(), "nft on a bridge needs the kernel's nft_queue");
+    false
+}
+
 /// How the box joins its two interfaces.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
@@ -88,11 +103,27 @@ pub enum Kind {
     Apart,
 }
 
+/// Whom boxes become.
+pub const USER: &str = "nobody";
+
+/// Who may keep a box's rules.
+pub const FILTERS: [&str; 2] = ["nft", "iptables"];
+
 /// client `c` - `lan` box `b` `wan` - `s` server.
 pub struct World {
     tag: String,
     kind: Kind,
     pub dir: PathBuf,
+    /// Who keeps its boxes' rules.
+    pub filter: &'static str,
+    /// Its boxes find no program.
+    pub without_programs: bool,
+    /// Its boxes are in process groups of their own: a key at the terminal is not for them.
+    pub of_its_own: bool,
+    /// The clock of its boxes is so many seconds ahead.
+    pub ahead: Option<u32>,
+    /// More users, each in a namespace of its own.
+    more: Vec<String>,
 }
 
 impl World {
@@ -101,12 +132,35 @@ impl World {
         can_run().then(|| Self::new(kind))
     }
 
+    /// The same once for each who may keep the rules.
+    pub fn each_filter(kind: Kind) -> impl Iterator<Item = Self> {
+        FILTERS.into_iter().filter(move |filter| can_keep(kind, filter)).map(move |f| Self::with(kind, f))
+    }
+
+    /// One whose boxes' rules are kept so.
+    pub fn with(kind: Kind, filter: &'static str) -> Self {
+        let mut world = Self::new(kind);
+        world.filter = filter;
+        world
+    }
+
     pub fn new(kind: Kind) -> Self {
         static NEXT: AtomicU32 = AtomicU32::new(0);
         let tag = format!("nr{:x}{:x}", std::process::id(), NEXT.fetch_add(1, Ordering::Relaxed));
         let dir = std::env::temp_dir().join(format!("narrows-{tag}"));
         std::fs::create_dir_all(&dir).unwrap();
-        let world = Self { tag, kind, dir };
+        // Its boxes' sockets and notes are removed by whom they became.
+        std::fs::set_permissions(&dir, std::os::unix::fs::PermissionsExt::from_mode(0o777)).unwrap();
+        let world = Self {
+            tag,
+            kind,
+            dir,
+            filter: "auto",
+            without_programs: false,
+            of_its_own: false,
+            ahead: None,
+            more: Vec::new(),
+        };
         for end in ["c", "b", "s"] {
             sure("ip", &["netns", "add", &world.ns(end)]);
             world.ip(end, "link set lo up");
@@ -131,6 +185,18 @@ impl World {
     pub fn connect_lan(&self) {
         self.ip("b", &format!("link add lan type veth peer name e0 netns {}", self.ns("c")));
         self.end("c", "lan", ["10.77.0.2/24", "fd77::2/64"], ["10.77.0.1", "fd77::1"]);
+    }
+
+    /// Another user in a namespace `c{n}`, 10.8{n}.0.2, behind interface `port` of a box that routes.
+    pub fn connect_user(&mut self, n: u8, port: &str) {
+        let end = format!("c{n}");
+        sure("ip", &["netns", "add", &self.ns(&end)]);
+        self.more.push(end.clone());
+        self.ip(&end, "link set lo up");
+        self.ip("b", &format!("link add {port} type veth peer name e0 netns {}", self.ns(&end)));
+        let of = |host: u8| [format!("10.8{n}.0.{host}"), format!("fd8{n}::{host}")];
+        let ([v4, v6], [gate4, gate6]) = (of(2), of(1));
+        self.end(&end, port, [&format!("{v4}/24"), &format!("{v6}/64")], [&gate4, &gate6]);
     }
 
     pub fn connect_wan(&self) {
@@ -163,7 +229,12 @@ impl World {
 
     /// A box with the settings of [`World::configure`].
     pub fn start_configured(&self) -> BoxProcess {
-        self.start(&format!("--config {}", self.dir.join("box.toml").display()))
+        self.start_configured_with("")
+    }
+
+    /// The same with more flags.
+    pub fn start_configured_with(&self, flags: &str) -> BoxProcess {
+        self.start(&format!("{flags} --config {}", self.dir.join("box.toml").display()))
     }
 
     /// What the kernel at `end` counts of TCP: the `nth` value of its line in /proc/net/snmp.
@@ -215,6 +286,12 @@ impl World {
         all
     }
 
+    /// Whether any rule leads to a box.
+    pub fn is_queued(&self) -> bool {
+        let rules = self.rules();
+        rules.contains("-j NFQUEUE") || rules.contains(" bypass")
+    }
+
     /// What the box of this world says when it is started so, and refuses.
     pub fn refused(&self, args: &str) -> String {
         let out = self.command(args).output().unwrap();
@@ -226,15 +303,27 @@ impl World {
     /// `narrows ARGS` inside the box's namespace.
     pub fn narrows(&self, args: &str) -> Command {
         let mut command = Command::new("ip");
-        command.args(["netns", "exec", &self.ns("b")]).arg(program().unwrap());
+        command.args(["netns", "exec", &self.ns("b")]);
+        if self.without_programs {
+            command.args(["env", "PATH=/nonexistent"]);
+        }
+        // The kernel takes it there when it becomes another program.
+        command.args(
+            self.ahead.iter().flat_map(|s| ["unshare".into(), "--time".into(), format!("--monotonic={s}")]),
+        );
+        command.arg(program().unwrap());
         command.args(args.split_whitespace()).stdin(Stdio::null());
         command
     }
 
     fn command(&self, args: &str) -> Command {
-        let mut command = self.narrows("run --lan lan --wan wan");
+        // Where a file has the interfaces, it has them for each link.
+        let own = std::fs::read_to_string(self.dir.join("box.toml")).is_ok_and(|t| t.contains("lan ="));
+        let between = if own && args.contains("--config") { "run" } else { "run --lan lan --wan wan" };
+        let mut command = self.narrows(between);
         command.args(args.split_whitespace());
         command.arg("--control").arg(self.control()).arg("--state-dir").arg(self.state());
+        command.args(["--rules", self.filter, "--user", USER]);
         // As systemd starts a service of type notify with a watchdog.
         command.env("NOTIFY_SOCKET", self.notify_socket()).env("WATCHDOG_USEC", "10000000");
         command
@@ -271,7 +360,11 @@ impl World {
 
     fn start_with(&self, args: &str, errors: Stdio) -> BoxProcess {
         let log = self.dir.join("log");
-        let mut child = self.command(args).stdout(Stdio::piped()).stderr(errors).spawn().unwrap();
+        let mut command = self.command(args);
+        if self.of_its_own {
+            command.process_group(0);
+        }
+        let mut child = command.stdout(Stdio::piped()).stderr(errors).spawn().unwrap();
         let (tell, told) = mpsc::channel();
         let out = BufReader::new(child.stdout.take().unwrap());
         std::thread::spawn(move || out.lines().map_while(Result::ok).for_each(|l| drop(tell.send(l))));
@@ -297,7 +390,15 @@ impl World {
                 assert_eq!(n, 1000);
                 u32::from_be_bytes(buffer[..4].try_into().unwrap())
             };
-            (0..count).map(|_| one()).collect::<Vec<_>>()
+            let (mut longest, mut last) = (Duration::ZERO, Instant::now());
+            let mut next = || {
+                let number = one();
+                longest = longest.max(last.elapsed());
+                last = Instant::now();
+                number
+            };
+            let numbers = (0..count).map(|_| next()).collect();
+            (numbers, longest)
         });
         let address = told.recv_timeout(PATIENCE).unwrap();
         let sending = inside(&self.ns("s"), move || {
@@ -314,17 +415,22 @@ impl World {
 
     /// The client fetches `bytes` from the server through the box. Returns whether every byte came as it should.
     pub fn fetch(&self, server: IpAddr, bytes: usize) -> Fetch {
+        self.fetch_by("c", server, bytes)
+    }
+
+    /// The same by the user in another namespace.
+    pub fn fetch_by(&self, end: &str, server: IpAddr, bytes: usize) -> Fetch {
         let (tell, told) = mpsc::channel();
         let serving = inside(&self.ns("s"), move || serve_one(server, bytes, &tell));
         let address = told.recv_timeout(PATIENCE).unwrap();
-        let reading = inside(&self.ns("c"), move || read_all(address));
+        let reading = inside(&self.ns(end), move || read_all(address));
         Fetch { serving, reading, bytes }
     }
 }
 
 impl Drop for World {
     fn drop(&mut self) {
-        for end in ["c", "b", "s"] {
+        for end in ["c", "b", "s"].into_iter().chain(self.more.iter().map(String::as_str)) {
             run("ip", &["netns", "del", &self.ns(end)]);
         }
         if !std::thread::panicking() {
@@ -336,24 +442,34 @@ impl Drop for World {
 /// A transfer in progress.
 pub struct Fetch {
     serving: std::thread::JoinHandle<()>,
-    reading: std::thread::JoinHandle<Vec<u8>>,
+    reading: std::thread::JoinHandle<(Vec<u8>, Duration)>,
     bytes: usize,
 }
 
 impl Fetch {
+    pub fn is_done(&self) -> bool {
+        self.reading.is_finished()
+    }
+
     /// Waits for its end; panics if a byte is missing or wrong.
     pub fn complete(self) {
-        let got = self.reading.join().unwrap();
+        self.longest_gap();
+    }
+
+    /// The same; returns the longest time without any after the first.
+    pub fn longest_gap(self) -> Duration {
+        let (got, longest) = self.reading.join().unwrap();
         assert_eq!(got.len(), self.bytes);
         assert!(got == pattern(self.bytes), "bytes were changed");
         self.serving.join().unwrap();
+        longest
     }
 }
 
 /// Numbered datagrams on their way.
 pub struct Datagrams {
     sending: std::thread::JoinHandle<()>,
-    receiving: std::thread::JoinHandle<Vec<u32>>,
+    receiving: std::thread::JoinHandle<(Vec<u32>, Duration)>,
     count: u32,
 }
 
@@ -362,10 +478,12 @@ impl Datagrams {
         self.receiving.is_finished()
     }
 
-    /// Waits for the last; panics if one is missing or out of order.
-    pub fn complete(self) {
+    /// Waits for the last; panics if one is missing or out of order. Returns the longest time between two.
+    pub fn complete(self) -> Duration {
         self.sending.join().unwrap();
-        assert_eq!(self.receiving.join().unwrap(), (0..self.count).collect::<Vec<_>>());
+        let (numbers, longest) = self.receiving.join().unwrap();
+        assert_eq!(numbers, (0..self.count).collect::<Vec<_>>());
+        longest
     }
 }
 
@@ -381,12 +499,20 @@ fn serve_one(address: IpAddr, bytes: usize, tell: &mpsc::Sender<SocketAddr>) {
     stream.write_all(&pattern(bytes)).unwrap();
 }
 
-fn read_all(address: SocketAddr) -> Vec<u8> {
+fn read_all(address: SocketAddr) -> (Vec<u8>, Duration) {
     let mut stream = TcpStream::connect_timeout(&address, PATIENCE).unwrap();
     stream.set_read_timeout(Some(PATIENCE)).unwrap();
-    let mut got = Vec::new();
-    stream.read_to_end(&mut got).unwrap();
-    got
+    let (mut got, mut buffer, mut times) = (Vec::new(), [0; 65_536], None);
+    loop {
+        let n = stream.read(&mut buffer).unwrap();
+        let now = Instant::now();
+        let (last, longest) = times.unwrap_or((now, Duration::ZERO));
+        times = Some((now, longest.max(now - last)));
+        if n == 0 {
+            return (got, longest.max(now - last));
+        }
+        got.extend_from_slice(&buffer[..n]);
+    }
 }
 
 /// A running box.
@@ -435,6 +561,12 @@ impl BoxProcess {
             assert!(Instant::now() < until, "{why}: {status:#?}\n{}", self.log());
             std::thread::sleep(Duration::from_millis(50));
         }
+    }
+
+    /// Waits until it has ended by itself.
+    pub fn ended(mut self) {
+        let status = self.child.wait().unwrap();
+        assert_eq!(status.code(), Some(0), "{:?}", std::fs::read_to_string(&self.log));
     }
 
     /// Stops it as an operator does.

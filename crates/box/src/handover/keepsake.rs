@@ -1,0 +1,95 @@
+//! What a box that stops leaves for the next start: what it knew of flows. Traffic passes unqueued in between, so no
+//! packets are in it.
+//!
+//! It is left where the next start is said to come (`--replace`), as when a service manager restarts the box. It names
+//! users' addresses: only its owner may read it, and it is gone once read.
+
+use std::fs::{self, File, OpenOptions};
+use std::io::{Read, Seek, SeekFrom, Write};
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::{Path, PathBuf};
+
+use anyhow::Context;
+use narrows_units::{Duration, Instant};
+use serde::{Deserialize, Serialize};
+
+use super::FORMAT;
+
+/// Older than this, flows have gone on too far without the box.
+const FRESH: Duration = Duration::from_secs(60);
+
+#[derive(Serialize, Deserialize)]
+struct Content {
+    format: u32,
+    /// Of the kernel: its clock begins anew with each.
+    boot: String,
+    at: Instant,
+    lanes: [Option<Vec<u8>>; 2],
+}
+
+/// The file, open for as long as the box lives: when it stops it may no longer open one.
+#[derive(Debug)]
+pub struct Keepsake {
+    file: File,
+    path: PathBuf,
+}
+
+fn boot() -> String {
+    fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default()
+}
+
+impl Keepsake {
+    /// Reads what is there and empties the file.
+    ///
+    /// # Errors
+    /// If the file cannot be made.
+    pub fn open(claim: &Path, now: Instant) -> anyhow::Result<(Self, [Option<Vec<u8>>; 2])> {
+        let path = claim.with_extension("flows");
+        let open = || {
+            let mut options = OpenOptions::new();
+            options.read(true).write(true).create(true).truncate(false).mode(0o600);
+            let mut file = options.open(&path)?;
+            let mut bytes = Vec::new();
+            file.read_to_end(&mut bytes)?;
+            file.set_len(0)?;
+            Ok::<_, std::io::Error>((file, bytes))
+        };
+        let (file, bytes) = open().with_context(|| format!("cannot write {}", path.display()))?;
+        let content = postcard::from_bytes::<Content>(&bytes)
+            .ok()
+            .filter(|c| c.format == FORMAT && c.boot == boot() && c.at <= now && now.since(c.at) < FRESH);
+        Ok((Self { file, path }, content.map_or([None, None], |c| c.lanes)))
+    }
+
+    /// Leaves what is known.
+    ///
+    /// # Errors
+    /// If it cannot be written.
+    pub fn leave(&mut self, at: Instant, lanes: [Option<Vec<u8>>; 2]) -> anyhow::Result<()> {
+        let bytes = postcard::to_stdvec(&Content { format: FORMAT, boot: boot(), at, lanes })?;
+        let written = self.file.seek(SeekFrom::Start(0)).and_then(|_| self.file.write_all(&bytes));
+        written.with_context(|| format!("cannot write {}", self.path.display()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn it_is_read_once_and_soon() {
+        let claim = std::env::temp_dir().join(format!("narrows-keepsake-{}.json", std::process::id()));
+        let (at, second) = (Instant::from_nanos(5_000_000_000), Duration::from_secs(1));
+        let lanes = || [Some(vec![1, 2]), None];
+        let reads = |now| Keepsake::open(&claim, now).unwrap().1;
+        let leave = || Keepsake::open(&claim, at).unwrap().0.leave(at, lanes()).unwrap();
+        assert_eq!(reads(at), [None, None]);
+        leave();
+        assert_eq!((reads(at + second), reads(at + second)), (lanes(), [None, None]), "once");
+        leave();
+        assert_eq!(reads(at + second * 61), [None, None], "old");
+        fs::write(claim.with_extension("flows"), [9; 50]).unwrap();
+        assert_eq!(reads(at), [None, None], "nonsense");
+        fs::remove_file(claim.with_extension("flows")).unwrap();
+    }
+}

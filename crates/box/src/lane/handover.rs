@@ -1,0 +1,75 @@
+//! A direction goes over to another box, or comes from one.
+
+use std::collections::VecDeque;
+
+use narrows_qdisc::{Manage as _, Packet, Qdisc as _, Verdicts};
+use narrows_units::Instant;
+
+use super::{LaneSettings, LinkQueue};
+
+/// All of a direction that another box needs to go on with it.
+#[derive(Debug)]
+pub struct LaneState<P> {
+    /// What the discipline knows.
+    pub knowledge: Option<Vec<u8>>,
+    /// When the link has sent everything handed to it so far.
+    pub free_at: Instant,
+    /// What waits, in the order in which it is to leave.
+    pub waiting: VecDeque<P>,
+    /// Packets of the other direction that admission control holds, in order.
+    pub held: Vec<P>,
+}
+
+impl<P: Packet + Send + 'static> LinkQueue<P> {
+    /// What the discipline knows, for another of its kind.
+    pub fn knowledge(&self, now: Instant) -> Option<Vec<u8>> {
+        match self {
+            Self::Open(_) => None,
+            Self::Shaped(q) => q.export(now),
+            Self::Followed(q) => q.export(now),
+            Self::Watched(q) => q.export(now),
+        }
+    }
+
+    /// Takes all out. What is left is of no use.
+    pub fn take_apart(&mut self, now: Instant, verdicts: &mut Verdicts<P>) -> LaneState<P> {
+        // Before packets are taken out, which would change it.
+        let knowledge = self.knowledge(now);
+        let free_at = if let Self::Shaped(q) = self { q.free_at() } else { Instant::ZERO };
+        let held = self.release_held(now, verdicts);
+        LaneState { knowledge, free_at, waiting: self.drain(now, verdicts), held }
+    }
+
+    /// A direction that goes on where another stopped, but for what is held. A discipline that is no longer the same
+    /// knows nothing; what waits leaves first, in order, at this one's rate.
+    pub fn resume(
+        now: Instant,
+        settings: &LaneSettings,
+        knowledge: Option<&[u8]>,
+        (free_at, waiting): (Instant, VecDeque<P>),
+        verdicts: &mut Verdicts<P>,
+    ) -> Self {
+        let mut lane = Self::new(settings);
+        match &mut lane {
+            Self::Open(q) => q.put_before(waiting),
+            Self::Shaped(q) => {
+                let _ = knowledge.is_some_and(|k| q.import(now, k));
+                // No later than a full packet would take: the rate may be another.
+                let link = *q.config();
+                let free_at = free_at.min(now + link.rate.time_to_send(link.largest()));
+                q.resume(free_at, !waiting.is_empty());
+                q.inner_mut().put_before(waiting);
+            }
+            // What was thought of the link stays with the other: it is found anew in a few round trips.
+            Self::Followed(q) => {
+                let _ = knowledge.is_some_and(|k| q.import(now, k));
+                q.inner_mut().put_before(waiting);
+            }
+            Self::Watched(q) => {
+                let _ = knowledge.is_some_and(|k| q.import(now, k));
+                waiting.into_iter().for_each(|packet| q.enqueue(now, packet, verdicts));
+            }
+        }
+        lane
+    }
+}

@@ -1,0 +1,59 @@
+//! The loop's part in being replaced: it stops between two steps, and goes on if nobody takes over after all.
+
+use std::os::fd::BorrowedFd;
+
+use anyhow::Context;
+
+use super::{Live, now};
+use crate::channel::Channel;
+use crate::engine::{Engine, EngineState};
+use crate::handover::{Estate, Successor};
+use crate::packet::HeldPacket;
+use crate::run::Notice;
+
+impl<C: Channel> Live<C> {
+    /// Goes on where another process has stopped.
+    ///
+    /// # Errors
+    /// Those of the back end.
+    pub fn resume(&mut self, mut state: EngineState<HeldPacket>) -> anyhow::Result<()> {
+        for lane in &mut state {
+            for packet in lane.waiting.iter_mut().chain(&mut lane.held) {
+                packet.circuit = self.users.circuit(packet.direction, &packet.header.key, packet.link);
+            }
+        }
+        self.engine =
+            Engine::resume(now(), &self.settings.lanes_as_told(&self.told), state, &mut self.channel)
+                .context("the way to the kernel's packets is lost")?;
+        self.tell_circuit_rates();
+        Ok(())
+    }
+
+    /// What is known of flows and users.
+    pub fn knowledge(&self) -> [Option<Vec<u8>>; 2] {
+        self.engine.knowledge(now())
+    }
+
+    /// Gives all to the process that takes this one's place; `estate` are descriptors that go first. `false` if it has
+    /// not taken it: then this one goes on.
+    pub(super) fn hand_over(
+        &mut self,
+        successor: &Successor,
+        estate: &[BorrowedFd<'_>],
+        tell: &mut dyn FnMut(Notice),
+    ) -> anyhow::Result<bool> {
+        let state = self.engine.take_apart(now(), &mut self.channel).context("what waits cannot be told")?;
+        let (legacy, numbers) = self.channel.legacy();
+        // The state file and the control socket go first, then the page, if there is one.
+        let told = Estate::of(&state, numbers, estate.len() > 2);
+        let fds: Vec<_> = estate.iter().copied().chain(legacy).collect();
+        match successor.offer(&told, &fds) {
+            Ok(()) => Ok(true),
+            Err(error) => {
+                self.resume(state)?;
+                tell(Notice::Warning(format!("a process that wanted to take over did not: {error:#}")));
+                Ok(false)
+            }
+        }
+    }
+}

@@ -1,0 +1,291 @@
+//! `/metrics`: the status as Prometheus reads it, in the text format of OpenMetrics. Labels have few values, none of
+//! them a user's: at most 200 series for a link, however many connections there are.
+
+use std::fmt;
+
+use prometheus_client::collector::Collector;
+use prometheus_client::encoding::{DescriptorEncoder, MetricEncoder, NoLabelSet};
+use prometheus_client::metrics::MetricType;
+use prometheus_client::registry::{Registry, Unit};
+
+use crate::{DirectionStatus, HistogramJson, SightJson, Status};
+
+/// What a scrape is told of the format.
+pub const CONTENT_TYPE: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
+
+type Labels = Vec<(&'static str, String)>;
+
+/// How a metric is read off the status: by its labels, if it has any.
+enum Read {
+    Counts(fn(&Status) -> Vec<(Labels, u64)>),
+    Seconds(fn(&Status) -> Vec<(Labels, f64)>),
+    Gauges(fn(&Status) -> Vec<(Labels, f64)>),
+    Histograms(fn(&Status) -> Vec<(Labels, &HistogramJson)>),
+}
+
+/// One metric, without the unit and `_total` at the end of its name.
+struct Metric {
+    name: &'static str,
+    unit: Option<Unit>,
+    help: &'static str,
+    read: Read,
+}
+
+impl Metric {
+    const fn kind(&self) -> MetricType {
+        match self.read {
+            Read::Counts(_) | Read::Seconds(_) => MetricType::Counter,
+            Read::Gauges(_) => MetricType::Gauge,
+            Read::Histograms(_) => MetricType::Histogram,
+        }
+    }
+}
+
+fn of_both<T>(s: &Status, read: fn(&DirectionStatus) -> Option<T>) -> Vec<(Labels, T)> {
+    let both = [("down", &s.down), ("up", &s.up)];
+    let one = |(name, d): (&str, &DirectionStatus)| {
+        read(d).map(|value| (vec![("direction", name.to_owned())], value))
+    };
+    both.into_iter().filter_map(one).collect()
+}
+
+fn alone<T>(value: T) -> Vec<(Labels, T)> {
+    vec![(Vec::new(), value)]
+}
+
+fn with<T>(label: &'static str, values: impl IntoIterator<Item = (String, T)>) -> Vec<(Labels, T)> {
+    values.into_iter().map(|(name, value)| (vec![(label, name)], value)).collect()
+}
+
+fn counts(name: &'static str, help: &'static str, read: fn(&Status) -> Vec<(Labels, u64)>) -> Metric {
+    Metric { name, unit: None, help, read: Read::Counts(read) }
+}
+
+fn gauges(name: &'static str, help: &'static str, read: fn(&Status) -> Vec<(Labels, f64)>) -> Metric {
+    Metric { name, unit: None, help, read: Read::Gauges(read) }
+}
+
+fn seconds(name: &'static str, help: &'static str, read: Read) -> Metric {
+    Metric { name, unit: Some(Unit::Seconds), help, read }
+}
+
+/// The box.
+fn of_the_box() -> Vec<Metric> {
+    vec![
+        gauges("narrows_box_info", "Version and back end of the box", |s| {
+            let labels = vec![("version", s.version.clone()), ("backend", s.backend.clone())];
+            vec![(labels, 1.0)]
+        }),
+        seconds("narrows_uptime", "Time since packets are handled", Read::Gauges(|s| alone(s.uptime_s))),
+        gauges("narrows_observing", "1 if the box only looks on", |s| alone(f64::from(u8::from(s.observe)))),
+        gauges("narrows_notices", "Interfaces missing, settings refused", |s| alone(s.notices.len() as f64)),
+        counts("narrows_bypassed", "Times traffic passed by the box: it did not answer", |s| {
+            alone(s.bypassed)
+        }),
+        counts("narrows_odd_packets", "Packets that went otherwise than planned", |s| {
+            let kinds =
+                [("malformed", s.malformed), ("unseen", s.unseen), ("lost", s.lost), ("gone", s.gone)];
+            with("kind", kinds.map(|(kind, n)| (kind.to_owned(), n)))
+        }),
+        counts("narrows_answered_503", "Connections answered 503", |s| alone(s.answered_503)),
+    ]
+}
+
+/// Each direction of the link.
+fn of_the_link() -> Vec<Metric> {
+    vec![
+        gauges("narrows_link_rate_bytes_per_second", "Rate told or found", |s| {
+            of_both(s, |d| d.rate_bps.map(|bps| bps as f64 / 8.0))
+        }),
+        counts("narrows_arrived_packets", "Packets that came", |s| {
+            of_both(s, |d| Some(d.report.counters.arrived))
+        }),
+        counts("narrows_sent_packets", "Packets that left", |s| of_both(s, |d| Some(d.report.counters.sent))),
+        counts("narrows_dropped_packets", "Packets dropped", dropped),
+        counts("narrows_suppressed_packets", "Superfluous copies discarded", |s| {
+            of_both(s, |d| Some(d.report.counters.suppressed))
+        }),
+        counts("narrows_marked_packets", "Packets marked CE", |s| {
+            of_both(s, |d| Some(d.report.counters.marked))
+        }),
+        counts("narrows_refused_connections", "SYNs refused by admission control", |s| {
+            of_both(s, |d| Some(d.report.counters.refused))
+        }),
+        gauges("narrows_backlog_packets", "Packets that wait", |s| {
+            of_both(s, |d| Some(d.report.backlog.packets as f64))
+        }),
+        gauges("narrows_loss_ratio", "Loss in the discipline's window", |s| {
+            of_both(s, |d| Some(f64::from(d.report.loss_ppm) / 1e6))
+        }),
+        gauges("narrows_waiting_users", "Users that wait at admission", |s| {
+            of_both(s, |d| d.report.admission.as_ref().map(|a| a.waiting as f64))
+        }),
+        gauges("narrows_admitted_users", "Users admitted", |s| {
+            of_both(s, |d| d.report.admission.as_ref().map(|a| a.admitted as f64))
+        }),
+        gauges("narrows_overloaded", "1 if new users have to wait", |s| {
+            of_both(s, |d| d.report.admission.as_ref().map(|a| f64::from(u8::from(a.overloaded))))
+        }),
+        seconds(
+            "narrows_link_late",
+            "Round trip beyond the shortest, where the rate is followed",
+            Read::Gauges(|s| of_both(s, |d| d.report.follows.as_ref().map(|f| f.late_s))),
+        ),
+    ]
+}
+
+/// The same in bytes.
+fn bytes_of_the_link() -> Vec<Metric> {
+    let bytes = |name, help, read| Metric { name, unit: Some(Unit::Bytes), help, read };
+    vec![
+        bytes(
+            "narrows_arrived",
+            "Bytes of IP packets that came",
+            Read::Counts(|s| of_both(s, |d| Some(d.report.counters.arrived_bytes))),
+        ),
+        bytes(
+            "narrows_sent",
+            "Bytes of IP packets that left",
+            Read::Counts(|s| of_both(s, |d| Some(d.report.counters.sent_bytes))),
+        ),
+        bytes(
+            "narrows_goodput",
+            "New data acknowledged (TCP); of other protocols, all that left",
+            Read::Counts(|s| {
+                let [down, up] = s.sight.goodput_bytes;
+                with("direction", [("down".to_owned(), down), ("up".to_owned(), up)])
+            }),
+        ),
+        bytes(
+            "narrows_backlog",
+            "Bytes that wait",
+            Read::Gauges(|s| of_both(s, |d| Some(d.report.backlog.bytes as f64))),
+        ),
+    ]
+}
+
+fn dropped(s: &Status) -> Vec<(Labels, u64)> {
+    let of = |(name, d): (&'static str, &DirectionStatus)| -> Vec<(Labels, u64)> {
+        let reasons = d.report.counters.dropped.iter();
+        reasons.map(|(r, n)| (vec![("direction", name.to_owned()), ("reason", r.clone())], *n)).collect()
+    };
+    [("down", &s.down), ("up", &s.up)].into_iter().flat_map(of).collect()
+}
+
+/// Who stalls, and why.
+fn of_sight() -> Vec<Metric> {
+    vec![
+        gauges("narrows_connections", "Connections by what they do", |s| {
+            with("state", s.sight.states.iter().map(|(state, n)| (state.clone(), f64::from(*n))))
+        }),
+        gauges(
+            "narrows_users",
+            "Users seen in 15 minutes, that waited over 5 s in them, that stall now",
+            |s| {
+                let SightJson { users_seen, users_waited, users_stalled, .. } = s.sight;
+                let kinds = [
+                    ("seen", users_seen as f64),
+                    ("waited", users_waited as f64),
+                    ("stalled", f64::from(users_stalled)),
+                ];
+                with("kind", kinds.map(|(kind, n)| (kind.to_owned(), n)))
+            },
+        ),
+        gauges("narrows_stalled_connections", "Stalls that go on", |s| {
+            with("cause", s.sight.causes.iter().map(|c| (c.cause.clone(), f64::from(c.now))))
+        }),
+        counts("narrows_stalls", "Stalls that ended", |s| {
+            with("cause", s.sight.causes.iter().map(|c| (c.cause.clone(), c.total)))
+        }),
+        seconds(
+            "narrows_stalled",
+            "Time in stalls that ended",
+            Read::Seconds(|s| with("cause", s.sight.causes.iter().map(|c| (c.cause.clone(), c.total_s)))),
+        ),
+        seconds(
+            "narrows_loss_stalled",
+            "The same for losses, by where these were",
+            Read::Seconds(|s| with("place", s.sight.lost.iter().map(|l| (l.place.clone(), l.total_s)))),
+        ),
+        counts("narrows_sender_timeouts", "Senders' timers that expired", |s| alone(s.sight.timeouts)),
+        counts("narrows_fast_retransmits", "Recoveries begun by ACKs", |s| alone(s.sight.fast_retransmits)),
+        seconds("narrows_stall_length", "Lengths of stalls", Read::Histograms(|s| alone(&s.sight.stall_s))),
+        seconds(
+            "narrows_round_trip",
+            "Round trips from the box to either side",
+            Read::Histograms(|s| {
+                let sides = [("lan", &s.sight.lan_round_trip_s), ("wan", &s.sight.wan_round_trip_s)];
+                with("side", sides.map(|(side, h)| (side.to_owned(), h)))
+            }),
+        ),
+        Metric {
+            name: "narrows_round_trip_packets",
+            unit: None,
+            help: "New packets of a connection in a round trip",
+            read: Read::Histograms(|s| alone(&s.sight.packets_per_round_trip)),
+        },
+    ]
+}
+
+fn all() -> Vec<Metric> {
+    [of_the_box(), of_the_link(), bytes_of_the_link(), of_sight()].into_iter().flatten().collect()
+}
+
+/// The page.
+#[must_use]
+pub fn render(status: Status) -> String {
+    let mut registry = Registry::default();
+    registry.register_collector(Box::new(Scrape(status)));
+    let mut text = String::new();
+    // Writing into a string cannot fail.
+    let _ = prometheus_client::encoding::text::encode(&mut text, &registry);
+    text
+}
+
+#[derive(Debug)]
+struct Scrape(Status);
+
+impl Collector for Scrape {
+    fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> fmt::Result {
+        for metric in all() {
+            let kind = metric.kind();
+            let mut family =
+                encoder.encode_descriptor(metric.name, metric.help, metric.unit.as_ref(), kind)?;
+            self.0
+                .each()
+                .iter()
+                .try_for_each(|link| write(&mut family, &metric.read, link, &link.called()))?;
+        }
+        Ok(())
+    }
+}
+
+fn write(family: &mut MetricEncoder<'_>, read: &Read, status: &Status, link: &str) -> fmt::Result {
+    let labelled = |labels: Labels| -> Labels {
+        let mut all = vec![("link", link.to_owned())];
+        all.extend(labels);
+        all
+    };
+    match read {
+        Read::Counts(read) => read(status).into_iter().try_for_each(|(labels, value)| {
+            family.encode_family(&labelled(labels))?.encode_counter::<NoLabelSet, _, u64>(&value, None)
+        }),
+        Read::Seconds(read) => read(status).into_iter().try_for_each(|(labels, value)| {
+            family.encode_family(&labelled(labels))?.encode_counter::<NoLabelSet, _, u64>(&value, None)
+        }),
+        Read::Gauges(read) => read(status)
+            .into_iter()
+            .try_for_each(|(labels, value)| family.encode_family(&labelled(labels))?.encode_gauge(&value)),
+        Read::Histograms(read) => read(status).into_iter().try_for_each(|(labels, h)| {
+            let bounds = h.bounds.iter().copied().chain([f64::MAX]);
+            let buckets: Vec<(f64, u64)> = bounds.zip(h.counts.iter().copied()).collect();
+            let count = h.counts.iter().sum();
+            family
+                .encode_family(&labelled(labels))?
+                .encode_histogram::<NoLabelSet>(h.sum, count, &buckets, None)
+        }),
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,389 @@
+//! The rate of the link as another program tells it: a script that asks the modem, SNMP, a dish.
+//!
+//! A line says `down 2mbit` or `up 500kbit`. Lines come from a file, which is looked at once a second, or in datagrams
+//! to a socket. Whatever is wrong with a line is a warning: the rate stays as it was.
+
+use std::fmt;
+use std::fs::File;
+use std::io::Read as _;
+use std::os::unix::fs::{FileTypeExt as _, PermissionsExt as _};
+use std::os::unix::net::UnixDatagram;
+use std::path::{Path, PathBuf};
+use std::str::FromStr;
+use std::sync::Arc;
+use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, bail, ensure};
+use narrows_qdisc::Direction;
+use narrows_units::Rate;
+use nix::sys::signal::{SigSet, SigmaskHow};
+
+use super::control::StatusPublisher;
+use super::lane::LaneSettings;
+use super::privilege;
+use super::settings::{Options, Settings};
+
+/// The most that is read of a file, or taken of a datagram.
+const MOST: usize = 4096;
+/// How often a file is looked at.
+const EVERY: Duration = Duration::from_secs(1);
+/// Between two warnings: a script that is broken must not fill a disk.
+const WARNINGS: Duration = Duration::from_secs(60);
+/// Rates that may wait for the engine.
+const NEWS: usize = 16;
+
+/// Where rates come from.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum RateFrom {
+    /// A file, which others write.
+    File(PathBuf),
+    /// A socket for datagrams, which the box makes.
+    Socket(PathBuf),
+}
+
+impl FromStr for RateFrom {
+    type Err = String;
+    fn from_str(text: &str) -> Result<Self, String> {
+        let (path, kind): (_, fn(PathBuf) -> Self) = match text.strip_prefix("unix:") {
+            Some(path) => (path, Self::Socket),
+            None => (text, Self::File),
+        };
+        if path.is_empty() {
+            return Err(format!("'{text}' names no file: expected a file, or unix:PATH for a socket"));
+        }
+        Ok(kind(path.into()))
+    }
+}
+
+impl fmt::Display for RateFrom {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::File(path) => write!(f, "the file {}", path.display()),
+            Self::Socket(path) => write!(f, "who writes to the socket {}", path.display()),
+        }
+    }
+}
+
+/// What is believed at least and at most; nothing but those bounds where none are given.
+const LEAST: Rate = Rate::from_kbps(8);
+const GREATEST: Rate = Rate::from_kbps(10_000_000);
+
+/// The bounds that `options` give.
+///
+/// # Errors
+/// Names the key and what was expected.
+pub fn bounds(options: &Options, lanes: [&LaneSettings; 2]) -> anyhow::Result<[Rate; 2]> {
+    if options.rate_from.is_none() {
+        let bounds = [("rate_min", options.rate_min), ("rate_max", options.rate_max)];
+        if let Some((key, _)) = bounds.into_iter().find(|(_, rate)| rate.is_some()) {
+            bail!(
+                "{key}: expected rate_from beside it, whose rates it bounds; auto has its own: auto:min=64,max=9000"
+            );
+        }
+    } else if lanes.iter().all(|lane| lane.link.is_none()) {
+        bail!("rate_from: expected down or up beside it, with the rate until another one is told, or auto");
+    }
+    let (least, greatest) = (options.rate_min.unwrap_or(LEAST), options.rate_max.unwrap_or(GREATEST));
+    if least > greatest {
+        bail!("rate_min = {least}: expected at most rate_max, which is {greatest}");
+    }
+    Ok([least, greatest])
+}
+
+impl Settings {
+    /// What each direction is to do where such rates were told: it has that rate, within bounds, or follows its link up
+    /// to it.
+    pub fn lanes_as_told(&self, told: &[Option<Rate>; 2]) -> [LaneSettings; 2] {
+        let mut lanes = self.lanes.clone();
+        for (lane, told) in lanes.iter_mut().zip(told) {
+            let (Some(link), Some(told)) = (&mut lane.link, told) else { continue };
+            let rate = (*told).clamp(self.rate_bounds[0], self.rate_bounds[1]);
+            match &mut lane.follow {
+                None => link.rate = rate,
+                Some(follow) => {
+                    let kbps = u32::try_from(rate.as_bps() / 1000).unwrap_or(u32::MAX);
+                    follow.max = kbps.clamp(follow.min, follow.max);
+                }
+            }
+        }
+        lanes
+    }
+}
+
+/// What a line says; `None` if nothing.
+pub fn parse(line: &str) -> Result<Option<(Direction, Rate)>, String> {
+    let wrong = |why: &str| {
+        let start: String = line.chars().take(60).collect();
+        Err(format!("'{start}': expected down or up and a rate, as in down 2mbit{why}"))
+    };
+    let mut words = line.split_whitespace();
+    let direction = match words.next() {
+        None => return Ok(None),
+        Some(word) if word.starts_with('#') => return Ok(None),
+        Some("down") => Direction::Down,
+        Some("up") => Direction::Up,
+        Some(_) => return wrong(""),
+    };
+    match (words.next().map(str::parse), words.next()) {
+        (Some(Ok(rate)), None) => Ok(Some((direction, rate))),
+        (Some(Err(why)), None) => {
+            let why: narrows_units::ParseRateError = why;
+            wrong(&format!("; {why}"))
+        }
+        _ => wrong(""),
+    }
+}
+
+/// What was heard.
+#[derive(Debug)]
+pub enum Heard {
+    /// The link carries so much.
+    Rate(Direction, Rate),
+    /// Something is wrong with what was told.
+    Warning(String),
+}
+
+/// The ear of a box for its rates.
+#[derive(Debug)]
+pub struct Rates {
+    heard: Receiver<Heard>,
+    /// The socket's path, to be removed.
+    socket: Option<PathBuf>,
+}
+
+impl Rates {
+    /// Listens at `from` in a thread of its own, which wakes the engine.
+    ///
+    /// # Errors
+    /// If the socket cannot be made, or the kernel has no thread left.
+    pub fn listen(from: &RateFrom, engine: Arc<StatusPublisher>) -> anyhow::Result<Self> {
+        let (news, heard) = sync_channel(NEWS);
+        let ear = Ear { name: from.clone(), news, engine, warned: None };
+        let socket = match from {
+            RateFrom::File(_) => None,
+            RateFrom::Socket(path) => Some(bind(path)?),
+        };
+        let path = matches!(from, RateFrom::Socket(_)).then(|| ear.path().to_owned());
+        let before =
+            SigSet::all().thread_swap_mask(SigmaskHow::SIG_SETMASK).context("cannot block signals")?;
+        let thread = std::thread::Builder::new().name("rates".into()).spawn(move || {
+            privilege::give_up_all(None);
+            match socket {
+                Some(socket) => ear.hear(&socket),
+                None => ear.read(),
+            }
+        });
+        before.thread_set_mask().context("cannot unblock signals")?;
+        thread.context("cannot start a thread")?;
+        Ok(Self { heard, socket: path })
+    }
+
+    /// What was heard since.
+    pub fn heard(&self) -> impl Iterator<Item = Heard> {
+        self.heard.try_iter()
+    }
+
+    /// Leaves the socket's name to the process that has taken this one's place.
+    pub fn leave(mut self) {
+        self.socket = None;
+    }
+}
+
+impl Drop for Rates {
+    fn drop(&mut self) {
+        let _ = self.socket.as_ref().map(std::fs::remove_file);
+    }
+}
+
+fn bind(path: &Path) -> anyhow::Result<UnixDatagram> {
+    let what = || format!("cannot make the socket of rate_from = unix:{}", path.display());
+    if let Ok(there) = std::fs::symlink_metadata(path) {
+        ensure!(there.file_type().is_socket(), "{}: something else has that name", what());
+        std::fs::remove_file(path).with_context(what)?;
+    }
+    let socket = UnixDatagram::bind(path).with_context(what)?;
+    std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o600)).with_context(what)?;
+    Ok(socket)
+}
+
+/// The thread's part.
+struct Ear {
+    name: RateFrom,
+    news: SyncSender<Heard>,
+    engine: Arc<StatusPublisher>,
+    warned: Option<Instant>,
+}
+
+/// The engine is gone.
+struct Deaf;
+
+impl Ear {
+    fn path(&self) -> &Path {
+        match &self.name {
+            RateFrom::File(path) | RateFrom::Socket(path) => path,
+        }
+    }
+
+    fn hear(mut self, socket: &UnixDatagram) {
+        let mut buffer = [0; MOST];
+        loop {
+            let told = match socket.recv(&mut buffer) {
+                Ok(n) => self.lines(&buffer[..n]),
+                Err(error) => {
+                    // Not to be expected, and no reason to be busy.
+                    std::thread::sleep(EVERY);
+                    self.warn(&error.to_string())
+                }
+            };
+            if told.is_err() {
+                return;
+            }
+        }
+    }
+
+    fn read(mut self) {
+        let mut before = Vec::new();
+        loop {
+            let mut text = Vec::new();
+            // A reader that is not there yet, or a pipe, is waited for here and nowhere else.
+            let read = File::open(self.path()).and_then(|f| f.take(MOST as u64).read_to_end(&mut text));
+            let told = match read {
+                Ok(_) if text == before => Ok(()),
+                Ok(_) => {
+                    before.clone_from(&text);
+                    self.lines(&text)
+                }
+                Err(error) => self.warn(&error.to_string()),
+            };
+            if told.is_err() {
+                return;
+            }
+            std::thread::sleep(EVERY);
+        }
+    }
+
+    fn lines(&mut self, bytes: &[u8]) -> Result<(), Deaf> {
+        for line in String::from_utf8_lossy(bytes).lines() {
+            match parse(line) {
+                Ok(None) => {}
+                Ok(Some((direction, rate))) => self.tell(Heard::Rate(direction, rate))?,
+                Err(problem) => self.warn(&problem)?,
+            }
+        }
+        Ok(())
+    }
+
+    fn warn(&mut self, problem: &str) -> Result<(), Deaf> {
+        if self.warned.is_some_and(|at| at.elapsed() < WARNINGS) {
+            return Ok(());
+        }
+        self.warned = Some(Instant::now());
+        let text = format!("rate_from {}: {problem}; the rate stays as it is", self.path().display());
+        self.tell(Heard::Warning(text))
+    }
+
+    fn tell(&self, heard: Heard) -> Result<(), Deaf> {
+        self.news.send(heard).map_err(|_| Deaf)?;
+        self.engine.nudge();
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_line_by_hand() {
+        assert_eq!(parse("down 2mbit"), Ok(Some((Direction::Down, Rate::from_kbps(2000)))));
+        assert_eq!(parse("  up\t500kbit \r"), Ok(Some((Direction::Up, Rate::from_kbps(500)))));
+        assert_eq!((parse(""), parse("# from the modem")), (Ok(None), Ok(None)));
+        for (line, words) in [
+            ("dwon 2mbit", "'dwon 2mbit': expected down or up"),
+            ("down", "expected down or up and a rate"),
+            ("down 2mbit up 1mbit", "expected down or up and a rate"),
+            ("down 600", "'600' is not a rate"),
+            ("down 0kbit", "'0kbit' is not a rate"),
+        ] {
+            assert!(parse(line).unwrap_err().contains(words), "{line}");
+        }
+        // A message is short however long the line.
+        assert!(parse(&"x".repeat(4000)).unwrap_err().len() < 200);
+    }
+
+    #[test]
+    fn a_file_or_a_socket() {
+        assert_eq!("/run/rate".parse(), Ok(RateFrom::File("/run/rate".into())));
+        assert_eq!("unix:/run/rate.sock".parse(), Ok(RateFrom::Socket("/run/rate.sock".into())));
+        assert!("unix:".parse::<RateFrom>().is_err() && "".parse::<RateFrom>().is_err());
+    }
+
+    #[test]
+    fn what_is_told_is_bounded() {
+        let kbit = |kbps| Some(Rate::from_kbps(kbps));
+        let options = Options::parse(
+            "lan = 'a'\nwan = 'b'\ndown = '1mbit'\nup = 'auto:max=512'\nrate_from = '/run/rate'\nrate_min = \
+             '64kbit'\nrate_max = '2mbit'\n",
+        );
+        let settings = options.unwrap().settle().unwrap();
+        for (told, rate, most) in [
+            ([None, None], 1000, 512),
+            ([kbit(700), kbit(300)], 700, 300),
+            ([kbit(1), kbit(1)], 64, 64),
+            ([kbit(9000), kbit(9000)], 2000, 512),
+        ] {
+            let [down, up] = settings.lanes_as_told(&told);
+            let found = (down.link.unwrap().rate, up.follow.unwrap().max);
+            assert_eq!(found, (Rate::from_kbps(rate), most), "{told:?}");
+        }
+    }
+
+    fn next(rates: &Rates) -> Heard {
+        rates.heard.recv_timeout(Duration::from_secs(30)).unwrap()
+    }
+
+    #[test]
+    fn what_is_told_is_heard_and_what_is_wrong_is_a_warning() {
+        let dir = narrows_testing::Scratch::new("rate-from");
+        let path = dir.join("rate.sock");
+        let listen = || {
+            let from = RateFrom::Socket(path.clone());
+            Rates::listen(&from, StatusPublisher::new().unwrap())
+        };
+        let rates = listen().unwrap();
+        let modem = UnixDatagram::unbound().unwrap();
+        let say = |text: &str| assert!(modem.send_to(text.as_bytes(), &path).is_ok());
+        say("down 2mbit\nup 500kbit\n");
+        assert!(matches!(next(&rates), Heard::Rate(Direction::Down, r) if r == Rate::from_kbps(2000)));
+        assert!(matches!(next(&rates), Heard::Rate(Direction::Up, r) if r == Rate::from_kbps(500)));
+        // Of many bad lines one is told.
+        (0..50).for_each(|_| say("fast"));
+        say("up 400kbit");
+        let Heard::Warning(text) = next(&rates) else { panic!("no warning") };
+        assert!(text.contains("rate.sock") && text.contains("'fast'"), "{text}");
+        assert!(matches!(next(&rates), Heard::Rate(Direction::Up, r) if r == Rate::from_kbps(400)));
+        // Another box takes the name; this one no longer removes it.
+        let heir = listen().unwrap();
+        rates.leave();
+        say("up 300kbit");
+        assert!(matches!(next(&heir), Heard::Rate(Direction::Up, _)));
+        drop(heir);
+        assert!(!path.exists());
+        std::fs::write(&path, "").unwrap();
+        assert!(listen().unwrap_err().to_string().contains("something else has that name"));
+    }
+
+    #[test]
+    fn a_file_is_read_again_when_it_has_changed() {
+        let dir = narrows_testing::Scratch::new("rate-file");
+        let path = dir.join("rate");
+        let from = RateFrom::File(path.clone());
+        let rates = Rates::listen(&from, StatusPublisher::new().unwrap()).unwrap();
+        assert!(matches!(next(&rates), Heard::Warning(_)), "it is not there yet");
+        for kbps in [700, 800] {
+            std::fs::write(&path, format!("# kbit/s\ndown {kbps}kbit\n")).unwrap();
+            assert!(matches!(next(&rates), Heard::Rate(Direction::Down, r) if r == Rate::from_kbps(kbps)));
+        }
+    }
+}

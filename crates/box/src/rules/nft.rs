@@ -1,0 +1,395 @@
+//! Our rules in nf_tables: a table of their own, `narrows-N` of family `inet`, or `bridge` where both interfaces are
+//! ports of one bridge.
+//!
+//! When a chain leaves its hook the kernel drops whatever waits in any queue of the network namespace
+//! (nf_queue_nf_hook_drop). So while packets may be held the rules come and go, and the chains stay: [`silence`]. The
+//! table goes when nobody holds packets: [`remove`].
+//!
+//! Its chains come after everything that is named ([`PRIORITY`]): an MSS clamp has been at a packet, and a firewall has
+//! let it pass, before it is queued. A packet the box lets go is seen by what comes later still.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::io;
+
+use anyhow::Context;
+use netlink_packet_core::{DefaultNla, NLM_F_APPEND, NLM_F_CREATE};
+use netlink_packet_netfilter::NetfilterProtoFamily as Family;
+use netlink_packet_netfilter::nftables::{
+    ChainAttribute, ChainMessage, Cmp, DataAttribute, ExpressionAttribute, Expressions, Hook, HookNumber,
+    InetHookNumber, ListAttribute, Meta, MetaKey, NfTablesMessage, Operator, Register, RuleAttribute,
+    RuleMessage, TableAttribute, TableMessage,
+};
+use serde::{Deserialize, Serialize};
+
+use super::netlink::{Netlink, Request, Then};
+use super::{CHAIN_PREFIX, Rules};
+
+/// Where our chains stand in their hooks. The last that has a name is connection tracking's helpers, at 300.
+const PRIORITY: u32 = 1000;
+/// Length of an interface's name with its end (IFNAMSIZ).
+const NAME: usize = 16;
+/// Protocols of a bridge's frames that are queued; ARP and the rest pass.
+const ETHERTYPES: [u16; 2] = [0x0800, 0x86dd];
+/// Type of the comment in user data (libnftnl/udata.h): the first of a table's.
+const COMMENT: u8 = 0;
+/// Attributes of `queue` (enum nft_queue_attributes).
+const NFTA_QUEUE_NUM: u16 = 1;
+const NFTA_QUEUE_TOTAL: u16 = 2;
+const NFTA_QUEUE_FLAGS: u16 = 3;
+/// Attributes of `target` (enum nft_target_attributes).
+const NFTA_TARGET_NAME: u16 = 1;
+const NFTA_TARGET_REV: u16 = 2;
+const NFTA_TARGET_INFO: u16 = 3;
+/// Revision of the target `NFQUEUE` that knows of flags (struct xt_NFQ_info_v3).
+const REVISION: u32 = 3;
+
+/// How this kernel says "into the queue": some are built with one and without the other.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Queueing {
+    /// The statement `queue` (nft_queue).
+    Statement,
+    /// The target of iptables, `NFQUEUE` (nft_compat and xt_NFQUEUE).
+    Target,
+}
+
+impl Queueing {
+    /// What this kernel has, found out by a trial that changes nothing.
+    ///
+    /// # Errors
+    /// If it has neither, or nf_tables cannot be asked.
+    pub fn find(bridged: bool) -> anyhow::Result<Self> {
+        let rules = Rules::trial(bridged);
+        // Without hooks: to forget a chain that has one is to take it out of it.
+        let trial =
+            |queueing| Netlink::open()?.transact(changes(&rules, queueing, |_| Vec::new()), Then::Forget);
+        let Err(statement) = trial(Self::Statement) else { return Ok(Self::Statement) };
+        // In family bridge kernels find the target good, and refuse it when it is to be made.
+        if !bridged && trial(Self::Target).is_ok() {
+            return Ok(Self::Target);
+        }
+        Err(statement).context(if bridged {
+            "nf_tables cannot queue a bridge's packets here (modules nft_queue and nf_tables of family bridge)"
+        } else {
+            "nf_tables cannot queue packets here (modules nf_tables and nft_queue)"
+        })
+    }
+
+    /// Puts the rules in, in place of those that stand there, in one step.
+    ///
+    /// # Errors
+    /// If the kernel refuses; then all is as it was.
+    pub fn put_in(self, rules: &Rules) -> anyhow::Result<()> {
+        let done = || Netlink::open()?.transact(installation(rules, self), Then::Commit);
+        done().with_context(|| format!("nf_tables refused table {}", table(&rules.chain())))
+    }
+
+    /// The expression.
+    fn expression(self, queue: u16) -> Expressions {
+        match self {
+            Self::Statement => Expressions::Other {
+                expression_type: "queue".to_owned(),
+                attributes: vec![
+                    DefaultNla::new(NFTA_QUEUE_NUM, queue.to_be_bytes().to_vec()),
+                    DefaultNla::new(NFTA_QUEUE_TOTAL, 1u16.to_be_bytes().to_vec()),
+                    DefaultNla::new(
+                        NFTA_QUEUE_FLAGS,
+                        (libc::NFT_QUEUE_FLAG_BYPASS as u16).to_be_bytes().to_vec(),
+                    ),
+                ],
+            },
+            Self::Target => {
+                // Queue number, how many, flags (1: bypass), and padding to 8 bytes (XT_ALIGN).
+                let info = [queue, 1, 1, 0].map(u16::to_ne_bytes).concat();
+                Expressions::Other {
+                    expression_type: "target".to_owned(),
+                    attributes: vec![
+                        DefaultNla::new(NFTA_TARGET_NAME, b"NFQUEUE\0".to_vec()),
+                        DefaultNla::new(NFTA_TARGET_REV, REVISION.to_be_bytes().to_vec()),
+                        DefaultNla::new(NFTA_TARGET_INFO, info),
+                    ],
+                }
+            }
+        }
+    }
+}
+
+/// The table of the box whose rules are called `chain`.
+pub fn table(chain: &str) -> String {
+    chain.to_lowercase()
+}
+
+/// Takes the rules of `chain` out and leaves their hooks. Returns whether there were any.
+///
+/// # Errors
+/// If the kernel refuses.
+pub fn silence(chain: &str) -> anyhow::Result<bool> {
+    let name = table(chain);
+    let silenced = || {
+        let netlink = Netlink::open()?;
+        let mut places = rules(&netlink, Family::Unspec)?;
+        places.retain(|rule| rule.1 == name);
+        // Rules of a chain are listed one after the other.
+        places.dedup();
+        let any = !places.is_empty();
+        let removals =
+            places.into_iter().map(|(family, table, chain)| emptying(family, table, chain)).collect();
+        match netlink.transact(removals, Then::Commit) {
+            // Somebody else was faster.
+            Err(e) if e.kind() == io::ErrorKind::NotFound => Ok(false),
+            done => done.map(|()| any),
+        }
+    };
+    silenced().with_context(|| format!("nf_tables refused to empty table {name}"))
+}
+
+/// Removes the table of `chain`, of whatever family. Returns whether there was one.
+///
+/// # Errors
+/// If the kernel refuses.
+pub fn remove(chain: &str) -> anyhow::Result<bool> {
+    let name = table(chain);
+    let removed = || {
+        let netlink = Netlink::open()?;
+        let ours = tables(&netlink)?.into_iter().filter(|(_, n)| *n == name);
+        let removals: Vec<_> = ours.map(|(family, name)| removal(family, name)).collect();
+        if removals.is_empty() {
+            return Ok(false);
+        }
+        match netlink.transact(removals, Then::Commit) {
+            // Somebody else was faster.
+            Err(e) if e.kind() == io::ErrorKind::NotFound => Ok(false),
+            done => done.map(|()| true),
+        }
+    };
+    removed().with_context(|| format!("nf_tables refused to remove table {name}"))
+}
+
+/// What our tables are called as chains; with `rules`, those that are not empty.
+///
+/// # Errors
+/// If nf_tables cannot be asked.
+pub fn our_chains(with_rules: bool) -> io::Result<Vec<String>> {
+    let (prefix, netlink) = (table(CHAIN_PREFIX), Netlink::open()?);
+    let names: BTreeSet<_> = if with_rules {
+        rules(&netlink, Family::Unspec)?.into_iter().map(|rule| rule.1).collect()
+    } else {
+        tables(&netlink)?.into_iter().map(|table| table.1).collect()
+    };
+    Ok(names.into_iter().filter(|n| n.starts_with(&prefix)).map(|n| n.to_uppercase()).collect())
+}
+
+/// Whether there is a table `mangle` of the iptables that keep their rules in nf_tables.
+pub fn has_mangle() -> bool {
+    let tables = Netlink::open().and_then(|netlink| tables(&netlink)).unwrap_or_default();
+    tables.iter().any(|(family, name)| [Family::IPv4, Family::IPv6].contains(family) && name == "mangle")
+}
+
+/// Whether all rules stand in their chains.
+///
+/// # Errors
+/// If nf_tables cannot be asked.
+pub fn stand(wanted: &Rules) -> io::Result<bool> {
+    let (family, name) = (family(wanted), table(&wanted.chain()));
+    let mut count: BTreeMap<String, usize> = BTreeMap::new();
+    for (_, _, chain) in
+        rules(&Netlink::open()?, family)?.into_iter().filter(|r| r.0 == family && r.1 == name)
+    {
+        *count.entry(chain).or_default() += 1;
+    }
+    let wanted = chains(wanted).into_iter().map(|chain| (chain.name.to_owned(), chain.matches.len()));
+    Ok(count == wanted.collect())
+}
+
+/// All rules: family, table and chain of each.
+fn rules(netlink: &Netlink, family: Family) -> io::Result<Vec<(Family, String, String)>> {
+    let message = NfTablesMessage::GetRule(RuleMessage { attributes: Vec::new() });
+    let place = |(family, message)| {
+        let NfTablesMessage::NewRule(rule) = message else { return None };
+        let (mut table, mut chain) = (None, None);
+        for attribute in rule.attributes {
+            match attribute {
+                RuleAttribute::Table(name) => table = Some(name),
+                RuleAttribute::Chain(name) => chain = Some(name),
+                _ => {}
+            }
+        }
+        Some((family, table?, chain?))
+    };
+    Ok(netlink.list(&Request { family, message, flags: 0 })?.into_iter().filter_map(place).collect())
+}
+
+/// All tables: family and name.
+fn tables(netlink: &Netlink) -> io::Result<Vec<(Family, String)>> {
+    let message = NfTablesMessage::GetTable(TableMessage { attributes: Vec::new() });
+    let all = netlink.list(&Request { family: Family::Unspec, message, flags: 0 })?;
+    let name = |(family, message)| {
+        let NfTablesMessage::NewTable(table) = message else { return None };
+        table.attributes.into_iter().find_map(|a| match a {
+            TableAttribute::Name(name) => Some((family, name)),
+            _ => None,
+        })
+    };
+    Ok(all.into_iter().filter_map(name).collect())
+}
+
+const fn family(rules: &Rules) -> Family {
+    if rules.bridged { Family::Bridge } else { Family::Inet }
+}
+
+/// One chain: in which hook, and which packets go into which queue.
+struct Chain {
+    name: &'static str,
+    hook: InetHookNumber,
+    matches: Vec<(Vec<Expressions>, u16)>,
+}
+
+/// Hooks of a bridge have the numbers of `inet`'s (linux/netfilter_bridge.h).
+fn chains(rules: &Rules) -> Vec<Chain> {
+    let (down, up) = (rules.queue, rules.queue + 1);
+    let (from, to) = (|name: &str| is(MetaKey::Iifname, name), |name: &str| is(MetaKey::Oifname, name));
+    let mut forward = Vec::new();
+    for lan in &rules.lan {
+        for (way, queue) in
+            [([from(&rules.wan), to(lan)].concat(), down), ([from(lan), to(&rules.wan)].concat(), up)]
+        {
+            if rules.bridged {
+                forward.extend(ETHERTYPES.map(|kind| ([carries(kind), way.clone()].concat(), queue)));
+            } else {
+                forward.push((way, queue));
+            }
+        }
+    }
+    let mut all = vec![Chain { name: "forward", hook: InetHookNumber::Forward, matches: forward }];
+    if rules.local {
+        let one = |name, hook, way, queue| Chain { name, hook, matches: vec![(way, queue)] };
+        all.push(one("input", InetHookNumber::LocalIn, from(&rules.wan), down));
+        all.push(one("output", InetHookNumber::LocalOut, to(&rules.wan), up));
+    }
+    all
+}
+
+fn meta(key: MetaKey) -> Expressions {
+    Expressions::Meta(vec![Meta::Key(key), Meta::DestinationRegister(Register::Reg1)])
+}
+
+fn equals(value: Vec<u8>) -> Expressions {
+    Expressions::Cmp(vec![
+        Cmp::SourceRegister(Register::Reg1),
+        Cmp::Op(Operator::Equal),
+        Cmp::Data(DataAttribute::Value(value)),
+    ])
+}
+
+/// The interface has this name, or with `*` at the end one that begins so.
+fn is(key: MetaKey, name: &str) -> Vec<Expressions> {
+    let value = name.strip_suffix('*').map_or_else(
+        || {
+            let mut whole = name.as_bytes().to_vec();
+            whole.resize(NAME, 0);
+            whole
+        },
+        |beginning| beginning.as_bytes().to_vec(),
+    );
+    vec![meta(key), equals(value)]
+}
+
+/// The frame carries this EtherType.
+fn carries(kind: u16) -> Vec<Expressions> {
+    vec![meta(MetaKey::EtherTypeProtocol), equals(kind.to_be_bytes().to_vec())]
+}
+
+fn removal(family: Family, name: String) -> Request {
+    let table = TableMessage { attributes: vec![TableAttribute::Name(name)] };
+    Request { family, message: NfTablesMessage::DeleteTable(table), flags: 0 }
+}
+
+/// Takes every rule out of a chain.
+fn emptying(family: Family, table: String, chain: String) -> Request {
+    let attributes = vec![RuleAttribute::Table(table), RuleAttribute::Chain(chain)];
+    Request { family, message: NfTablesMessage::DeleteRule(RuleMessage { attributes }), flags: 0 }
+}
+
+/// The changes that leave these rules standing and no others, whatever was in their table before: what is not there is
+/// made, what is stays in its hook.
+fn installation(rules: &Rules, queueing: Queueing) -> Vec<Request> {
+    changes(rules, queueing, |hook| {
+        vec![
+            ChainAttribute::Hook(vec![Hook::Number(HookNumber::Inet(hook)), Hook::Priority(PRIORITY)]),
+            ChainAttribute::Type("filter".to_owned()),
+        ]
+    })
+}
+
+/// These rules, in chains that have the attributes of `place` besides.
+fn changes(
+    rules: &Rules,
+    queueing: Queueing,
+    place: impl Fn(InetHookNumber) -> Vec<ChainAttribute>,
+) -> Vec<Request> {
+    let (family, name) = (family(rules), table(&rules.chain()));
+    let make = |message, flags| Request { family, message, flags: NLM_F_CREATE | flags };
+    let comment = [&[COMMENT, rules.owner.len() as u8 + 1], rules.owner.as_bytes(), b"\0"].concat();
+    let attributes = vec![TableAttribute::Name(name.clone()), TableAttribute::UserData(comment)];
+    let mut changes = vec![make(NfTablesMessage::NewTable(TableMessage { attributes }), 0)];
+    for chain in chains(rules) {
+        let mut attributes =
+            vec![ChainAttribute::Table(name.clone()), ChainAttribute::Name(chain.name.to_owned())];
+        attributes.extend(place(chain.hook));
+        changes.push(make(NfTablesMessage::NewChain(ChainMessage { attributes }), 0));
+        changes.push(emptying(family, name.clone(), chain.name.to_owned()));
+        for (way, queue) in chain.matches {
+            let expressions = way.into_iter().chain([queueing.expression(queue)]);
+            let attributes = vec![
+                RuleAttribute::Table(name.clone()),
+                RuleAttribute::Chain(chain.name.to_owned()),
+                RuleAttribute::Expressions(
+                    expressions.map(ListAttribute::<ExpressionAttribute>::from).collect(),
+                ),
+            ];
+            changes.push(make(NfTablesMessage::NewRule(RuleMessage { attributes }), NLM_F_APPEND));
+        }
+    }
+    changes
+}
+
+#[cfg(all(test, target_endian = "little"))]
+mod tests {
+    use netlink_packet_core::Emitable as _;
+
+    use super::*;
+
+    fn bytes(expression: Expressions) -> Vec<u8> {
+        let list = [ListAttribute::<ExpressionAttribute>::from(expression)];
+        let mut bytes = vec![0; list.as_slice().buffer_len()];
+        list.as_slice().emit(&mut bytes);
+        bytes
+    }
+
+    #[test]
+    fn the_statement_as_nf_tables_h_has_it() {
+        // NFTA_LIST_ELEM { NFTA_EXPR_NAME "queue", NFTA_EXPR_DATA { number, how many, flags: each 16 bits,
+        // big endian } }; lengths without padding, nested ones marked by the highest bit.
+        let expected = [
+            &[44, 0, 1, 0x80, 10, 0, 1, 0][..],
+            b"queue\0\0\0",
+            &[28, 0, 2, 0x80],
+            &[6, 0, 1, 0, 0, 40, 0, 0],
+            &[6, 0, 2, 0, 0, 1, 0, 0],
+            &[6, 0, 3, 0, 0, 1, 0, 0],
+        ];
+        assert_eq!(bytes(Queueing::Statement.expression(40)), expected.concat());
+    }
+
+    #[test]
+    fn a_name_with_its_end_and_one_that_only_begins_so() {
+        let value = |name: &str| match is(MetaKey::Iifname, name).pop() {
+            Some(Expressions::Cmp(parts)) => match parts.last() {
+                Some(Cmp::Data(DataAttribute::Value(bytes))) => bytes.clone(),
+                other => panic!("{other:?}"),
+            },
+            other => panic!("{other:?}"),
+        };
+        assert_eq!(value("eth1"), *b"eth1\0\0\0\0\0\0\0\0\0\0\0\0");
+        assert_eq!(value("ppp*"), *b"ppp");
+    }
+}

@@ -1,0 +1,257 @@
+//! One link on this machine: its interfaces, how packets of it reach the box, and what was changed for that.
+
+use anyhow::bail;
+
+use super::{Notice, replace::Kept};
+use crate::bypass::Bypass;
+use crate::channel::Channel as _;
+use crate::handover::Keepsake;
+use crate::looping;
+use crate::nfqueue::{self, Nfqueue};
+use crate::packet_pair::PacketPair;
+use crate::privilege::Identity;
+use crate::rules::{Rules, Tool};
+use crate::settings::{BackendKind, Settings, covers};
+use crate::state::{self, Claim, Traces};
+use crate::sysctl;
+use narrows_netio::links::Interface;
+
+/// A link.
+pub struct Place {
+    pub settings: Settings,
+    /// What was changed; nothing before anything is, and when another process has taken over.
+    pub claim: Option<Claim>,
+    pub tools: Vec<Tool>,
+    /// Of the users' interfaces those that are there.
+    lan: Vec<Interface>,
+    wan: Interface,
+    pub bridged: bool,
+}
+
+/// How packets reach a box.
+pub struct Way<C> {
+    pub channel: C,
+    pub bypass: Bypass,
+    /// For people.
+    pub words: String,
+}
+
+/// The interfaces of a link as they are: those of the users, and that of the wide network. Of names with an open ending
+/// none need be there.
+pub fn interfaces(settings: &Settings) -> anyhow::Result<(Vec<Interface>, Interface)> {
+    let mut lan = Vec::new();
+    for name in &settings.lan {
+        if name.ends_with('*') {
+            let all = Interface::all()?;
+            lan.extend(all.into_iter().filter(|(other, _)| covers(name, other)).map(|(_, found)| found));
+        } else {
+            lan.push(Interface::find(name)?);
+        }
+    }
+    Ok((lan, Interface::find(&settings.wan)?))
+}
+
+/// The largest IP packet of these.
+pub fn largest(lan: &[Interface], wan: &Interface) -> u32 {
+    lan.iter().map(|link| link.mtu).fold(wan.mtu, u32::max)
+}
+
+/// Whether all interfaces are ports of one bridge.
+pub fn bridged(settings: &Settings, lan: &[Interface], wan: &Interface) -> anyhow::Result<bool> {
+    let port = lan.iter().find(|link| link.bridge.is_some());
+    let name = || if port.is_some() { settings.users() } else { settings.wan.clone() };
+    match (settings.backend, wan.bridge) {
+        (BackendKind::Packet, None) if port.is_none() => Ok(false),
+        (BackendKind::Packet, _) => {
+            let name = name();
+            bail!(
+                "{name} is a port of a bridge: the packet back end joins the interfaces itself. Take it out \
+                 (ip link set {name} nomaster), or use --backend nfqueue with both as ports of the bridge"
+            )
+        }
+        (BackendKind::Nfqueue, Some(bridge)) if lan.iter().all(|link| link.bridge == Some(bridge)) => {
+            if settings.local {
+                bail!("local = true: on a bridge the router's own traffic does not pass between its ports");
+            }
+            Ok(true)
+        }
+        (BackendKind::Nfqueue, None) if port.is_none() => Ok(false),
+        (BackendKind::Nfqueue, _) => {
+            let name = name();
+            bail!(
+                "{name} is a port of a bridge and the other interface is not: packets are routed by the bridge \
+                 itself; name the bridge instead of its port (ip link show {name} tells its master)"
+            )
+        }
+    }
+}
+
+impl Place {
+    /// Looks whether a box with these settings can be here. Nothing is touched.
+    pub fn find(mut settings: Settings) -> anyhow::Result<Self> {
+        let (lan, wan) = interfaces(&settings)?;
+        settings.set_mtu(largest(&lan, &wan));
+        let bridged = bridged(&settings, &lan, &wan)?;
+        let tools = match settings.backend {
+            BackendKind::Nfqueue => Tool::choose(settings.rules, bridged)?,
+            BackendKind::Packet => Vec::new(),
+        };
+        Ok(Self { settings, claim: None, tools, lan, wan, bridged })
+    }
+
+    /// Whether its rules are those of programs, whose common lock is root's.
+    pub fn needs_root(&self) -> bool {
+        self.tools.iter().any(|tool| matches!(tool, Tool::Iptables(_)))
+    }
+
+    /// The interfaces, for people.
+    pub fn interfaces(&self) -> String {
+        format!("{} <-> {}", self.settings.users(), self.settings.wan)
+    }
+
+    /// What is said when it runs.
+    pub fn running(&self, way: &str) -> String {
+        let settings = &self.settings;
+        let [down, up] = [0, 1].map(|direction| looping::describe(settings, direction));
+        format!("{} by {way}, down {down}, up {up}", self.interfaces())
+    }
+
+    /// Notes that the interfaces are taken, and that there is this control socket, before anything is changed.
+    pub fn take(&mut self, user: Option<Identity>) -> anyhow::Result<()> {
+        self.claim = Some(Claim::take(&self.settings.state_dir, self.traces(), user)?);
+        Ok(())
+    }
+
+    /// What is noted before anything is changed.
+    fn traces(&self) -> Traces {
+        Traces {
+            pid: std::process::id(),
+            lan: self.settings.lan[0].clone(),
+            more_lan: self.settings.lan[1..].to_vec(),
+            wan: self.settings.wan.clone(),
+            exclusive: self.settings.backend == BackendKind::Packet,
+            ..Traces::default()
+        }
+    }
+
+    pub fn note(&mut self, change: impl FnOnce(&mut Traces)) -> anyhow::Result<()> {
+        self.claim.as_mut().map_or(Ok(()), |claim| claim.note(change))
+    }
+
+    /// Takes the rules out, and nothing else.
+    pub fn remove_rules(&self) -> anyhow::Result<()> {
+        self.claim.as_ref().map_or(Ok(()), |claim| claim.remove_rules(&self.tools))
+    }
+
+    /// Undoes what was changed, if it is still this process's affair.
+    pub fn release(&mut self) -> anyhow::Result<()> {
+        self.claim.take().map_or(Ok(()), |claim| claim.release(&self.tools))
+    }
+
+    /// Where the state file of this link is.
+    pub fn state_file(&self) -> anyhow::Result<std::path::PathBuf> {
+        state::path_of(&self.settings.state_dir, &self.settings.lan[0], &self.settings.wan)
+    }
+
+    /// The file for the next start, where one is said to come.
+    pub fn keepsake(&self, replace: bool) -> anyhow::Result<Option<Kept>> {
+        if !replace {
+            return Ok(None);
+        }
+        let (file, left) = Keepsake::open(&self.state_file()?, looping::now())?;
+        Ok(Some(Kept::new(file, left)))
+    }
+
+    /// Listens on two queues, to which nothing leads yet.
+    pub fn open_queues(&self, tell: &mut dyn FnMut(Notice)) -> anyhow::Result<Way<Nfqueue>> {
+        let (queue, mut channel) = open_nfqueue(self.settings.queue)?;
+        if !self.bridged {
+            channel = channel.routed_to(&self.settings.lan[0]);
+        }
+        channel.answer_http(self.settings.http_503)?;
+        if !Tool::knows_ipv6(&self.tools) {
+            tell(Notice::Warning("IPv6 is not queued: no ip6tables works here (narrows doctor)".to_owned()));
+        }
+        let bypass = Bypass::Rules { rules: self.rules(queue), tools: self.tools.clone() };
+        let words = format!("NFQUEUE {queue} and {} ({})", queue + 1, bypass.kept_by());
+        Ok(Way { channel, bypass, words })
+    }
+
+    /// Joins the two interfaces.
+    pub fn open_pair(&mut self) -> anyhow::Result<Way<PacketPair>> {
+        let [lan] = &self.lan[..] else { bail!("lan: the packet back end joins two interfaces") };
+        let names = (&self.settings.lan[0], &self.settings.wan);
+        let mut channel = PacketPair::open((names.0, lan), (names.1, &self.wan))?;
+        channel.answer_http(self.settings.http_503)?;
+        let bypass = self.bridge();
+        self.note(|t| t.bridge = bypass.bridge_name().map(str::to_owned))?;
+        Ok(Way { channel, bypass, words: "packet sockets".to_owned() })
+    }
+
+    /// Has packets led to the box, where rules do that.
+    pub fn lead_here(&mut self, bypass: &Bypass, tell: &mut dyn FnMut(Notice)) -> anyhow::Result<()> {
+        let Bypass::Rules { rules, .. } = bypass else { return Ok(()) };
+        // A table of family bridge sees its packets whatever these settings say.
+        if self.bridged && !matches!(self.tools[..], [Tool::Nft(_)]) {
+            let mut inherited = Vec::new();
+            for other in state::living(&self.settings.state_dir)? {
+                inherited.extend(other.sysctls);
+            }
+            let changes = sysctl::for_bridge(&inherited, self.tools.len() > 1)?;
+            self.note(|t| t.sysctls.clone_from(&changes))?;
+            changes.iter().try_for_each(sysctl::apply)?;
+        }
+        self.note(|t| t.chain = Some(rules.chain()))?;
+        rules.install(&self.tools)?;
+        tell(Notice::Detail(format!("rules are in place: chain {}", rules.chain())));
+        Ok(())
+    }
+
+    /// What takes the place of packet sockets.
+    pub fn bridge(&self) -> Bypass {
+        let index = self.lan.first().map_or(0, |lan| lan.index);
+        Bypass::bridge(&self.settings.lan[0], &self.settings.wan, index)
+    }
+
+    /// What is queued.
+    pub fn rules(&self, queue: u16) -> Rules {
+        Rules {
+            lan: self.settings.lan.clone(),
+            wan: self.settings.wan.clone(),
+            queue,
+            bridged: self.bridged,
+            local: self.settings.local,
+            owner: format!("narrows {}", std::process::id()),
+        }
+    }
+}
+
+/// Listens on the queue that was asked for, or on the first free one.
+fn open_nfqueue(asked: Option<u16>) -> anyhow::Result<(u16, Nfqueue)> {
+    let mut queue = asked.unwrap_or_else(nfqueue::free_pair);
+    // Another box may take the same number between the look and the opening; or we may not look at all.
+    for _ in 0..if asked.is_some() { 0 } else { 16 } {
+        match Nfqueue::open(queue) {
+            Err(e) if matches!(e.raw_os_error(), Some(libc::EPERM | libc::EBUSY)) => queue += 2,
+            other => return other.map(|b| (queue, b)).map_err(|e| explain_nfqueue(&e, queue)),
+        }
+    }
+    Nfqueue::open(queue).map(|b| (queue, b)).map_err(|e| explain_nfqueue(&e, queue))
+}
+
+fn explain_nfqueue(error: &std::io::Error, queue: u16) -> anyhow::Error {
+    let number = [queue, queue + 1];
+    let taken = nfqueue::kernel_queues().unwrap_or_default().iter().any(|q| number.contains(&q.number));
+    let remedy = match error.raw_os_error() {
+        // The kernel says EPERM where a queue belongs to somebody else.
+        Some(libc::EPERM | libc::EBUSY) if taken => {
+            "another program listens there: choose another number with --queue, or leave it out"
+        }
+        Some(libc::EPERM) => "CAP_NET_ADMIN is missing in this network namespace: run as root",
+        Some(libc::EPROTONOSUPPORT | libc::EINVAL | libc::EOPNOTSUPP) => {
+            "this kernel has no nfnetlink_queue: load it (modprobe nfnetlink_queue), or use --backend packet"
+        }
+        _ => "see `narrows doctor`",
+    };
+    anyhow::anyhow!("cannot listen on NFQUEUE {queue} and {}: {error}: {remedy}", queue + 1)
+}

@@ -1,0 +1,84 @@
+//! Settings are read again for all links: whole, or not at all.
+
+use std::sync::mpsc::sync_channel;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, ensure};
+
+use super::Several;
+use crate::looping::{self, Order};
+use crate::run::Notice;
+use crate::settings::Settings;
+
+/// How long the links have to get ready, all together: with what a status takes, less than who asks for one waits.
+const PATIENCE: Duration = Duration::from_secs(1);
+
+impl Several<'_> {
+    /// Reads the settings again and changes what can be changed while packets flow.
+    pub(super) fn reload(&mut self, tell: &mut dyn FnMut(Notice)) {
+        let settings = self.source.again().and_then(|new| self.prepare(&new).map(|()| new));
+        self.reload = match settings {
+            Err(error) => vec![format!("settings not reloaded, the old ones stay: {error:#}")],
+            Ok(new) => self.adopt(new, tell),
+        };
+        self.reload.iter().for_each(|n| tell(Notice::Warning(n.clone())));
+    }
+
+    /// Has every link get ready. Where one cannot, all stay as they are.
+    fn prepare(&self, new: &[Settings]) -> anyhow::Result<()> {
+        let names = |all: &mut dyn Iterator<Item = &Settings>| {
+            all.map(|s| s.name.clone().unwrap_or_default()).collect::<Vec<_>>().join(", ")
+        };
+        let old = names(&mut self.places.iter().map(|place| &place.settings));
+        let now = names(&mut new.iter());
+        ensure!(old == now, "link: these run: {old}; and now there are: {now}: that takes a restart");
+        let until = Instant::now() + PATIENCE;
+        let ask = |http_503: bool, link: &super::Link| {
+            let (answer, answered) = sync_channel(1);
+            link.order(Order::Prepare { http_503, answer });
+            answered
+        };
+        let lives: Vec<_> = (0..new.len()).filter(|at| self.links[*at].ended.is_none()).collect();
+        let asked: Vec<_> = lives.iter().map(|at| (*at, ask(new[*at].http_503, &self.links[*at]))).collect();
+        let mut outcome = Ok(());
+        for (at, answered) in asked {
+            let left = until.saturating_duration_since(Instant::now());
+            let ready = answered.recv_timeout(left).context("it does not answer").and_then(|ready| ready);
+            outcome = outcome.and(ready.with_context(|| format!("link {}", self.links[at].name)));
+        }
+        if outcome.is_err() {
+            for at in lives {
+                // What it did before it can do.
+                drop(ask(self.places[at].settings.http_503, &self.links[at]));
+            }
+        }
+        outcome
+    }
+
+    /// Has every link do as its settings say. Returns what cannot be changed so.
+    fn adopt(&mut self, new: Vec<Settings>, tell: &mut dyn FnMut(Notice)) -> Vec<String> {
+        let (mut fixed, mut changed) = (Vec::new(), Vec::new());
+        for ((link, place), new) in self.links.iter().zip(&mut self.places).zip(new) {
+            let words = |settings: &Settings| {
+                let [down, up] = [0, 1].map(|direction| looping::describe(settings, direction));
+                format!("{}: down {down}, up {up}", link.name)
+            };
+            let before = words(&place.settings);
+            for name in place.settings.adopt(&new) {
+                fixed.push(format!("link {}: {}", link.name, looping::needs_restart(name)));
+            }
+            let now = words(&place.settings);
+            if now != before {
+                changed.push(now);
+            }
+            link.order(Order::Adopt(Box::new(new)));
+        }
+        let changed = if changed.is_empty() {
+            "rates and disciplines as before".to_owned()
+        } else {
+            changed.join("; ")
+        };
+        tell(Notice::Message(format!("settings reloaded: {changed}")));
+        fixed
+    }
+}

@@ -1,0 +1,189 @@
+//! Sight: what every connection does, live, who stalls and why.
+//!
+//! It stands beside the disciplines, so it knows the same whatever queues, and also where nothing does
+//! (`--observe`): it is shown each packet as it comes, as it leaves, and as it is dropped or refused. A stall is a time
+//! without progress above 200 ms and two round trips while something is under way or asked for, as `narrows diagnose`
+//! has it. One of these belongs to one link.
+
+mod book;
+mod cause;
+mod datagram;
+mod histogram;
+mod judge;
+mod record;
+mod report;
+mod sender;
+mod sweep;
+mod table;
+mod tcp;
+#[cfg(test)]
+mod tests;
+
+use narrows_flow::Micros;
+use narrows_lists::NIL;
+use narrows_qdisc::{Direction, Event, Verdict};
+use narrows_units::{Duration, Instant};
+use narrows_users::{CircuitId, User};
+use narrows_wire::Header;
+
+use self::book::Book;
+use self::cause::Lost;
+use self::record::{Record, Record16};
+pub use self::report::{CauseJson, HistogramJson, LostJson, SightJson, StallJson, UserJson};
+use self::sweep::Sweep;
+use self::table::Table;
+use super::packet::HeldPacket;
+
+pub use self::record::BYTES_PER_FLOW;
+
+/// Bits of an IPv6 address that are the user's (RFC 6177: a site has at least so many).
+const IPV6_PREFIX: u8 = 64;
+
+/// What a packet in the box is remembered by.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Mark {
+    slot: u32,
+    came: Micros,
+}
+
+impl Default for Mark {
+    fn default() -> Self {
+        Self { slot: NIL, came: Micros::default() }
+    }
+}
+
+/// See the head of the file.
+#[derive(Debug)]
+pub struct Sight {
+    table: Table,
+    book: Book,
+    sweep: Sweep,
+}
+
+impl Sight {
+    /// One that has seen nothing. `seed` is for hashing.
+    #[must_use]
+    pub fn new(now: Instant, seed: u64) -> Self {
+        Self { table: Table::new(seed), book: Book::new(now), sweep: Sweep::new(now) }
+    }
+
+    /// A packet has come; the mark goes with it.
+    pub fn arrived(
+        &mut self,
+        now: Instant,
+        direction: Direction,
+        header: &Header,
+        circuit: Option<CircuitId>,
+    ) -> Mark {
+        if header.fragment {
+            return Mark::default();
+        }
+        let came = Micros::at(now);
+        self.book.now = now;
+        let d = direction as usize;
+        let key = if d == 0 { header.key } else { header.key.reverse() };
+        let bucket = self.table.bucket(&key);
+        let found = self.table.find(bucket, &key);
+        let Some(slot) = found.or_else(|| self.make(came, bucket, key, circuit)) else {
+            return Mark::default();
+        };
+        let record = &mut self.table.records[slot as usize];
+        record.seen = came;
+        match &header.tcp {
+            Some(tcp) => record.tcp(came, d, tcp, &mut self.book),
+            None => record.datagram(came, d, header, &mut self.book),
+        }
+        record.halves[d].queued = record.halves[d].queued.saturating_add(1);
+        record.flags.put(Record16::ONE_WAY[d], true);
+        Mark { slot, came }
+    }
+
+    #[cold]
+    fn make(
+        &mut self,
+        now: Micros,
+        bucket: usize,
+        key: narrows_wire::FlowKey,
+        circuit: Option<CircuitId>,
+    ) -> Option<u32> {
+        let user = circuit.map_or_else(|| User::of_bits(key.dst_bits(), IPV6_PREFIX), User::circuit);
+        let user = self.book.user(user);
+        let book = &mut self.book;
+        self.table.make(bucket, Record::new(key, user, now), now, |old| old.give_up(now, book))
+    }
+
+    /// Something was decided about a packet.
+    pub fn decided(&mut self, now: Instant, event: &Event<HeldPacket>) {
+        match event {
+            Event::Send(d, p) => self.left(now, *d, p.mark, &p.header),
+            Event::Verdict(_, Verdict::Dropped { packet, .. }) => {
+                self.dropped(packet.direction(), packet.mark, &packet.header);
+            }
+            Event::Verdict(_, Verdict::Suppressed { packet }) => self.gone(packet.direction(), packet.mark),
+            Event::Verdict(_, Verdict::Refused { packet, .. }) => {
+                self.refused(packet.direction(), packet.mark)
+            }
+            Event::Verdict(_, Verdict::Marked { .. }) => {}
+        }
+    }
+
+    /// A packet goes on its way.
+    pub fn left(&mut self, now: Instant, direction: Direction, mark: Mark, header: &Header) {
+        let Some(record) = self.table.records.get_mut(mark.slot as usize) else { return };
+        let (now, d) = (Micros::at(now), direction as usize);
+        let waited = now.since(mark.came);
+        record.left(d, now, waited, header);
+        if header.tcp.is_none() {
+            self.book.goodput(d, header.len.0.min(u64::from(u32::MAX)) as u32);
+        }
+    }
+
+    /// The box has dropped a packet.
+    pub fn dropped(&mut self, direction: Direction, mark: Mark, header: &Header) {
+        self.gone(direction, mark);
+        let Some(record) = self.table.records.get_mut(mark.slot as usize) else { return };
+        record.dropped(direction as usize, header);
+    }
+
+    /// Admission control has refused a SYN.
+    fn refused(&mut self, direction: Direction, mark: Mark) {
+        self.gone(direction, mark);
+        if let Some(record) = self.table.records.get_mut(mark.slot as usize) {
+            record.flags.set(Record16::REFUSED);
+        }
+    }
+
+    fn gone(&mut self, direction: Direction, mark: Mark) {
+        if let Some(record) = self.table.records.get_mut(mark.slot as usize) {
+            let half = &mut record.halves[direction as usize];
+            half.queued = half.queued.saturating_sub(1);
+        }
+    }
+}
+
+impl Record {
+    fn left(&mut self, d: usize, now: Micros, waited: Duration, header: &Header) {
+        let data = header.tcp.is_none_or(|tcp| tcp.seq_len() > 0);
+        self.halves[d].queued = self.halves[d].queued.saturating_sub(1);
+        // What carries no data acknowledges that of the other direction.
+        let half = &mut self.halves[if data { d } else { 1 - d }];
+        let ms = waited.as_millis().min(u64::from(u16::MAX)) as u16;
+        half.wait_ms = half.wait_ms.max(ms);
+        if let Some(tcp) = &header.tcp {
+            half.sample_left(now, tcp);
+        }
+    }
+
+    fn dropped(&mut self, d: usize, header: &Header) {
+        let half = &mut self.halves[d];
+        let Some(tcp) = &header.tcp else {
+            half.lost = half.lost.and(Lost::HERE);
+            return;
+        };
+        if tcp.flags.has(narrows_wire::Flags::SYN) {
+            self.flags.set(Record16::SYN_LOST_HERE);
+        } else if tcp.seq_len() > 0 && half.una.before(tcp.seq_end()) {
+            half.dropped.add(tcp.seq, tcp.seq_end(), ());
+        }
+    }
+}

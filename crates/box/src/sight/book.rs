@@ -1,0 +1,319 @@
+//! What is kept of stalls: sums by cause for an hour, users, the latest with their evidence, histograms. All of it has
+//! a bound.
+
+use std::collections::{HashMap, VecDeque};
+
+use narrows_diagnose::{Certainty, Repair};
+use narrows_units::{Duration, Instant};
+use narrows_users::User;
+use narrows_wire::FlowKey;
+
+use super::cause::{Cause, Lost};
+use super::histogram::{Histogram, PACKETS, ROUND_TRIPS_S, STALLS_S};
+
+/// Minutes that are kept, and those that are told of as a quarter of an hour.
+pub const HOUR: usize = 60;
+pub const QUARTER: usize = 15;
+/// Who waits longer than that has waited long.
+pub const LONG: Duration = Duration::from_secs(5);
+/// Stalls that are kept with their evidence.
+const LAST: usize = 64;
+/// Users that are told apart.
+const USERS: usize = 1024;
+
+/// A time without progress.
+#[derive(Clone, Debug)]
+pub struct Stall {
+    pub key: FlowKey,
+    pub user: u32,
+    /// Whose data stood still: 0 what goes down, 1 what goes up.
+    pub by: usize,
+    pub length: Duration,
+    pub cause: Cause,
+    pub lost: Lost,
+    pub certainty: Certainty,
+    pub repair: Option<Repair>,
+    pub timeouts: u8,
+    pub backoff: u8,
+    pub outstanding: u8,
+    pub wait_ms: u16,
+    pub ended: bool,
+}
+
+/// A stall that is over, with its number and when that was.
+#[derive(Clone, Debug)]
+pub struct Ended {
+    pub number: u64,
+    pub at: Instant,
+    pub user: User,
+    pub stall: Stall,
+}
+
+/// Stalls of one cause and place.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Cell {
+    pub stalls: u32,
+    pub ms: u64,
+    /// Of that, in stalls longer than [`LONG`].
+    pub long_ms: u64,
+}
+
+/// By cause, then by place.
+pub type Cells = [[Cell; Lost::COUNT]; Cause::COUNT];
+const NO_CELLS: Cells = [[Cell { stalls: 0, ms: 0, long_ms: 0 }; Lost::COUNT]; Cause::COUNT];
+
+/// One minute of one user: time in stalls, and the longest that ended or went on in it, in tenths of a second.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct UserMinute {
+    pub stalled_ds: u16,
+    pub longest_ds: u16,
+}
+
+/// A user.
+#[derive(Clone, Debug)]
+pub struct UserBook {
+    pub user: User,
+    /// The latest minute in which it had packets, and in which it waited long.
+    pub seen: u64,
+    pub waited_long: Option<u64>,
+    pub minutes: [UserMinute; HOUR],
+    /// Tenths of a second by cause.
+    pub causes: [[u16; Cause::COUNT]; QUARTER],
+    /// Flows that stall now, as of the latest look at all, and of the one that goes on.
+    pub stalled: u32,
+    pub counting: u32,
+}
+
+/// See the head of the file.
+#[derive(Debug)]
+pub struct Book {
+    pub now: Instant,
+    started: Instant,
+    minute: u64,
+    minutes: Vec<Cells>,
+    /// Since the start.
+    pub totals: Cells,
+    pub timeouts: u64,
+    pub fast_retransmits: u64,
+    pub goodput_bytes: [u64; 2],
+    pub lengths: Histogram,
+    /// To the wide network and back, to the users and back.
+    pub round_trips: [Histogram; 2],
+    pub packets: Histogram,
+    pub last: VecDeque<Ended>,
+    number: u64,
+    pub users: Vec<UserBook>,
+    by_user: HashMap<User, u32>,
+}
+
+impl Book {
+    /// An empty one.
+    pub fn new(now: Instant) -> Self {
+        Self {
+            now,
+            started: now,
+            minute: 0,
+            minutes: vec![NO_CELLS; HOUR],
+            totals: NO_CELLS,
+            timeouts: 0,
+            fast_retransmits: 0,
+            goodput_bytes: [0; 2],
+            lengths: Histogram::new(STALLS_S),
+            round_trips: [Histogram::new(ROUND_TRIPS_S), Histogram::new(ROUND_TRIPS_S)],
+            packets: Histogram::new(PACKETS),
+            last: VecDeque::with_capacity(LAST),
+            number: 0,
+            users: Vec::new(),
+            by_user: HashMap::new(),
+        }
+    }
+
+    /// Time goes on: the oldest minutes are forgotten.
+    pub fn tick(&mut self, now: Instant) {
+        self.now = now;
+        let minute = now.since(self.started).as_millis() / 60_000;
+        for new in (self.minute + 1..=minute).take(HOUR) {
+            self.minutes[new as usize % HOUR] = NO_CELLS;
+        }
+        if minute == self.minute {
+            return;
+        }
+        for user in &mut self.users {
+            for new in (self.minute + 1..=minute).take(HOUR) {
+                user.minutes[new as usize % HOUR] = UserMinute::default();
+                user.causes[new as usize % QUARTER] = [0; Cause::COUNT];
+            }
+        }
+        self.minute = minute;
+    }
+
+    /// The place of a user.
+    pub fn user(&mut self, user: User) -> u32 {
+        if let Some(at) = self.by_user.get(&user) {
+            return *at;
+        }
+        let new = UserBook {
+            user,
+            seen: self.minute,
+            waited_long: None,
+            minutes: [UserMinute::default(); HOUR],
+            causes: [[0; Cause::COUNT]; QUARTER],
+            stalled: 0,
+            counting: 0,
+        };
+        // The last place is for all for whom there is none.
+        let full = self.users.len() == USERS;
+        let at = if full { USERS - 1 } else { self.users.len() };
+        if full {
+            self.users[at].user = User::STRANGERS;
+        } else {
+            self.users.push(new);
+            self.by_user.insert(user, at as u32);
+        }
+        at as u32
+    }
+
+    /// Forgets users that have not been heard of for an hour, if there are many. Says where each of the others is now.
+    pub fn forget_users(&mut self) -> Option<Vec<Option<u32>>> {
+        let minute = self.minute;
+        let old = |u: &UserBook| u.seen + HOUR as u64 <= minute;
+        if self.users.len() < USERS || !self.users.iter().any(old) {
+            return None;
+        }
+        let mut kept = 0;
+        let moved = self
+            .users
+            .iter()
+            .map(|u| {
+                (!old(u)).then(|| {
+                    kept += 1;
+                    kept - 1
+                })
+            })
+            .collect();
+        self.users.retain(|u| !old(u));
+        self.by_user = self.users.iter().enumerate().map(|(at, u)| (u.user, at as u32)).collect();
+        Some(moved)
+    }
+
+    /// Who has that place.
+    pub fn name(&self, user: u32) -> User {
+        self.users.get(user as usize).map_or(User::STRANGERS, |u| u.user)
+    }
+
+    /// A user has had packets lately.
+    pub fn heard_of(&mut self, user: u32) {
+        if let Some(user) = self.users.get_mut(user as usize) {
+            user.seen = self.minute;
+        }
+    }
+
+    /// A stall that still goes on is long.
+    pub fn goes_on(&mut self, stall: &Stall) {
+        let (minute, ds) = (self.minute, tenths(stall.length));
+        let Some(user) = self.users.get_mut(stall.user as usize) else { return };
+        user.counting += 1;
+        if stall.length > LONG {
+            user.waited_long = Some(minute);
+            let cell = &mut user.minutes[minute as usize % HOUR];
+            cell.longest_ds = cell.longest_ds.max(ds);
+        }
+    }
+
+    /// A stall is over.
+    #[cold]
+    pub fn ended(&mut self, stall: Stall) {
+        let ms = stall.length.as_millis();
+        let long_ms = if stall.length > LONG { ms } else { 0 };
+        let minute = self.minute as usize;
+        for cells in [&mut self.minutes[minute % HOUR], &mut self.totals] {
+            let cell = &mut cells[stall.cause.index()][stall.lost.index()];
+            cell.stalls = cell.stalls.saturating_add(1);
+            cell.ms += ms;
+            cell.long_ms += long_ms;
+        }
+        if stall.cause.is_of_the_network() {
+            self.lengths.add(stall.length.as_secs_f64());
+        }
+        if let Some(user) = self.users.get_mut(stall.user as usize) {
+            let ds = tenths(stall.length);
+            let cause = &mut user.causes[minute % QUARTER][stall.cause.index()];
+            *cause = cause.saturating_add(ds);
+            if stall.cause.is_of_the_network() {
+                let cell = &mut user.minutes[minute % HOUR];
+                cell.stalled_ds = cell.stalled_ds.saturating_add(ds);
+                cell.longest_ds = cell.longest_ds.max(ds);
+                if long_ms > 0 {
+                    user.waited_long = Some(minute as u64);
+                }
+            }
+        }
+        if self.last.len() == LAST {
+            self.last.pop_front();
+        }
+        self.number += 1;
+        let user = self.name(stall.user);
+        self.last.push_back(Ended { number: self.number, at: self.now, user, stall });
+    }
+
+    /// A sender has sent something again.
+    pub fn repaired(&mut self, repair: Repair) {
+        self.timeouts += u64::from(repair == Repair::Timeout);
+        self.fast_retransmits += u64::from(repair == Repair::FastRetransmit);
+    }
+
+    /// From the box to the end from which direction `d` comes, and back.
+    pub fn round_trip(&mut self, d: usize, trip: Duration) {
+        self.round_trips[d].add(trip.as_secs_f64());
+    }
+
+    /// New data that an end has acknowledged.
+    pub fn goodput(&mut self, d: usize, bytes: u32) {
+        self.goodput_bytes[d] += u64::from(bytes);
+    }
+
+    /// New packets in a round trip.
+    pub fn packets_of_trip(&mut self, packets: u16) {
+        self.packets.add(packets.into());
+    }
+
+    /// The sum of the last so many minutes, this one included.
+    pub fn cells(&self, minutes: usize) -> Cells {
+        let mut sum = NO_CELLS;
+        for back in 0..minutes.min(self.minute as usize + 1) {
+            let cells = &self.minutes[(self.minute as usize - back) % HOUR];
+            for (to, from) in sum.iter_mut().flatten().zip(cells.iter().flatten()) {
+                to.stalls = to.stalls.saturating_add(from.stalls);
+                to.ms += from.ms;
+                to.long_ms += from.long_ms;
+            }
+        }
+        sum
+    }
+
+    /// Users that had packets in the last quarter of an hour, and those of them that waited long.
+    pub fn users_of_quarter(&self) -> (usize, usize) {
+        let lately = |minute: u64| minute + QUARTER as u64 > self.minute;
+        let seen = self.users.iter().filter(|u| lately(u.seen)).count();
+        (seen, self.users.iter().filter(|u| u.waited_long.is_some_and(lately)).count())
+    }
+
+    /// The latest minutes of a user, oldest first; fewer if the box is younger.
+    pub fn minutes_of<'a>(
+        &self,
+        user: &'a UserBook,
+        minutes: usize,
+    ) -> impl Iterator<Item = UserMinute> + 'a {
+        let now = self.minute as usize;
+        (0..minutes.min(now + 1)).rev().map(move |back| user.minutes[(now - back) % HOUR])
+    }
+
+    /// How long ago the book was begun.
+    pub fn age(&self, at: Instant) -> Duration {
+        at.since(self.started)
+    }
+}
+
+fn tenths(time: Duration) -> u16 {
+    (time.as_millis() / 100).min(u64::from(u16::MAX)) as u16
+}

@@ -1,0 +1,165 @@
+//! Why a flow stood still, by the names of `narrows diagnose`, and three that only the box itself knows.
+
+use narrows_diagnose::Cause as Told;
+
+/// See the head of the file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Cause {
+    /// As a capture tells it too.
+    Told(Told),
+    /// Admission control kept the connection back.
+    HeldAtAdmission,
+    /// Its packets waited in a queue of the box.
+    WaitsInQueue,
+    /// A QUIC connection asked more than once and got no answer. Its packets do not show why.
+    Starved,
+}
+
+impl Cause {
+    /// How many there are. `client_idle` is no stall here: nothing is ever counted there.
+    pub const COUNT: usize = Told::ALL.len() + 3;
+
+    /// All of them.
+    pub fn all() -> impl Iterator<Item = Self> {
+        Told::ALL.into_iter().map(Self::Told).chain([
+            Self::HeldAtAdmission,
+            Self::WaitsInQueue,
+            Self::Starved,
+        ])
+    }
+
+    /// Its place in tables.
+    pub const fn index(self) -> usize {
+        match self {
+            Self::Told(told) => told as usize,
+            Self::HeldAtAdmission => Told::ALL.len(),
+            Self::WaitsInQueue => Told::ALL.len() + 1,
+            Self::Starved => Told::ALL.len() + 2,
+        }
+    }
+
+    /// The name in JSON and in labels.
+    pub fn name(self) -> String {
+        match self {
+            // The names of the diagnosis are those it writes.
+            Self::Told(told) => plain(&told),
+            Self::HeldAtAdmission => "held_at_admission".to_owned(),
+            Self::WaitsInQueue => "waits_in_queue".to_owned(),
+            Self::Starved => "starved".to_owned(),
+        }
+    }
+
+    /// In words.
+    pub const fn words(self) -> &'static str {
+        match self {
+            Self::Told(told) => told.words(),
+            Self::HeldAtAdmission => "held at admission",
+            Self::WaitsInQueue => "waited in the box's queue",
+            Self::Starved => "no answer (QUIC)",
+        }
+    }
+
+    /// Whether packets were lost.
+    pub const fn is_loss(self) -> bool {
+        matches!(self, Self::Told(told) if told.is_loss())
+    }
+
+    /// Whether it is the network, and not an application, that let somebody wait.
+    pub const fn is_of_the_network(self) -> bool {
+        !matches!(self, Self::Told(Told::DataUnavailable | Told::ClientIdle))
+    }
+}
+
+/// How a unit variant is written.
+pub fn plain(value: &impl serde::Serialize) -> String {
+    serde_json::to_value(value).ok().and_then(|v| v.as_str().map(str::to_owned)).unwrap_or_default()
+}
+
+/// Where packets were lost, seen from the box: any of the three.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Lost(u8);
+
+impl Lost {
+    /// Nothing was lost, or we cannot know.
+    pub const UNKNOWN: Self = Self(0);
+    /// Between the sender and the box: they were never seen.
+    pub const BEFORE: Self = Self(1);
+    /// Dropped by the box.
+    pub const HERE: Self = Self(2);
+    /// Between the box and the receiver.
+    pub const BEHIND: Self = Self(4);
+    /// How many names there are.
+    pub const COUNT: usize = 5;
+    /// The names, by [`Lost::index`].
+    pub const NAMES: [&'static str; Self::COUNT] = ["unknown", "before", "here", "behind", "both"];
+
+    /// Of two losses.
+    pub const fn and(self, other: Self) -> Self {
+        Self(self.0 | other.0)
+    }
+
+    /// Whether it was lost there as well.
+    pub const fn has(self, place: Self) -> bool {
+        self.0 & place.0 != 0
+    }
+
+    /// Its place in tables: more than one place is `both`.
+    pub const fn index(self) -> usize {
+        match self.0 {
+            0 => 0,
+            1 => 1,
+            2 => 2,
+            4 => 3,
+            _ => 4,
+        }
+    }
+
+    /// The name in JSON and in labels.
+    pub const fn name(self) -> &'static str {
+        Self::NAMES[self.index()]
+    }
+}
+
+/// What stalls are put down to, in the middle of a sentence: the place, if packets were lost, else the cause.
+pub const fn blame(cause: Cause, lost: usize) -> &'static str {
+    if cause.is_loss() {
+        return [
+            "losses",
+            "losses before the box",
+            "drops by the box",
+            "losses behind the box",
+            "losses in several places",
+        ][lost];
+    }
+    match cause {
+        Cause::Told(Told::ZeroWindow) => "receivers that closed their windows",
+        Cause::Told(Told::AckDelayedOrLost) => "acknowledgments that were late or lost",
+        Cause::Told(Told::DataUnavailable | Told::ClientIdle) => "applications that were not ready",
+        Cause::HeldAtAdmission => "admission control",
+        Cause::WaitsInQueue => "the box's own queue",
+        Cause::Starved => "QUIC connections that got no answer",
+        Cause::Told(_) => "packets that were long on their way",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_those_of_the_diagnosis_and_each_has_its_place() {
+        let names: Vec<String> = Cause::all().map(Cause::name).collect();
+        assert_eq!(names.len(), Cause::COUNT);
+        assert_eq!((names[5].as_str(), names[14].as_str()), ("tail_loss", "starved"));
+        assert!(Cause::all().enumerate().all(|(i, cause)| cause.index() == i));
+    }
+
+    #[test]
+    fn two_places_are_both() {
+        assert_eq!(Lost::BEFORE.and(Lost::BEHIND).name(), "both");
+        assert_eq!(Lost::HERE.and(Lost::UNKNOWN).name(), "here");
+        let loss = Cause::Told(Told::TailLoss);
+        assert_eq!(blame(loss, Lost::BEHIND.index()), "losses behind the box");
+        assert_eq!(blame(Cause::Starved, 0), "QUIC connections that got no answer");
+    }
+}

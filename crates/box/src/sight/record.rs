@@ -1,0 +1,249 @@
+//! What is kept of a connection: both its directions, in one record.
+//!
+//! `narrows-diagnose` keeps every segment that is under way, which no bounded record can; what is here is the part of
+//! its judgement that a few numbers bear. Its names and its definition of a stall are the same, and a test holds the
+//! two against each other.
+
+use narrows_diagnose::Repair;
+use narrows_flow::{Micros, Ranges};
+use narrows_lists::NIL;
+use narrows_units::{Duration, SeqNum};
+use narrows_wire::FlowKey;
+
+use super::cause::Lost;
+
+/// A shorter silence is not a stall.
+pub const LEAST_STALL: Duration = Duration::from_millis(200);
+
+/// One bit each.
+macro_rules! bits {
+    ($(#[$doc:meta])* $flags:ident { $($(#[$each:meta])* $name:ident = $bit:expr,)* }) => {
+        $(#[$doc])*
+        #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+        pub struct $flags(u16);
+
+        impl $flags {
+            $($(#[$each])* pub const $name: Self = Self(1 << $bit);)*
+
+            /// Whether any of these is set.
+            pub const fn has(self, any: Self) -> bool {
+                self.0 & any.0 != 0
+            }
+            /// Sets or clears.
+            pub const fn put(&mut self, which: Self, on: bool) {
+                if on { self.0 |= which.0 } else { self.0 &= !which.0 }
+            }
+            /// Sets.
+            pub const fn set(&mut self, which: Self) {
+                self.0 |= which.0;
+            }
+            /// Clears, and says whether it was set.
+            pub const fn take(&mut self, which: Self) -> bool {
+                let was = self.has(which);
+                self.0 &= !which.0;
+                was
+            }
+        }
+    };
+}
+
+bits! {
+    /// Of one direction.
+    Half16 {
+        /// Its sequence numbers are known.
+        SYNCED = 0,
+        /// Something is under way, or was asked for.
+        WAITING = 1,
+        /// A segment was chosen for a round trip and has not left yet.
+        SAMPLING = 2,
+        /// It has left.
+        SAMPLED = 3,
+        /// An ACK of new data has passed, and no data since.
+        ACKED = 4,
+        /// After a timeout (RFC 6298), until what was sent then is acknowledged.
+        LOSS = 5,
+        /// After a fast retransmit (RFC 6582).
+        RECOVERY = 6,
+        /// A tail-loss probe was sent since the last ACK of new data (RFC 8985).
+        PROBED = 7,
+        /// What is repaired was repaired before.
+        DOUBLE = 8,
+        /// The receiver had what was sent again.
+        SPURIOUS = 9,
+        /// The receiver's window is closed.
+        SHUT = 10,
+        /// Its sender has finished.
+        FIN = 11,
+        /// Its receiver acknowledges selectively: a sender of today.
+        SELECTIVE = 12,
+        /// It ever sets PSH.
+        PUSHES = 13,
+        /// It did on its latest data.
+        PUSHED = 14,
+        /// It has had data.
+        DATA = 15,
+    }
+}
+
+bits! {
+    /// Of a connection.
+    Record16 {
+        /// The record is in use.
+        LIVE = 0,
+        /// It is TCP.
+        TCP = 1,
+        /// A QUIC handshake was seen.
+        QUIC = 2,
+        /// The SYN was seen.
+        OPENED = 3,
+        /// It came from the users.
+        OPENER_UP = 4,
+        /// The SYN-ACK was seen.
+        ANSWERED = 5,
+        /// The handshake is over, or was not seen.
+        OVER = 6,
+        /// Both ends have finished, or one has reset it.
+        CLOSED = 7,
+        /// Admission control has refused its SYN.
+        REFUSED = 8,
+        /// The box has dropped its SYN or the answer.
+        SYN_LOST_HERE = 9,
+        /// Packets have gone down.
+        WENT_DOWN = 10,
+        /// Packets have gone up.
+        WENT_UP = 11,
+    }
+}
+
+/// One direction: its data, and what the other end says of that. The first half of a round trip is from the box to the
+/// receiver and back, the other from the box to the sender and back.
+#[derive(Clone, Debug, Default)]
+pub struct Half {
+    /// The highest ACK seen, and the end of the highest byte.
+    pub una: SeqNum,
+    pub max: SeqNum,
+    /// The latest progress; of what is not TCP, the latest packet.
+    pub since: Micros,
+    /// When the retransmission timer was restarted; of QUIC, when it asked first of what is unanswered.
+    pub restart: Micros,
+    /// The latest data.
+    pub sent: Micros,
+    pub sample_end: SeqNum,
+    pub sample_at: Micros,
+    /// Smoothed, microseconds; zero as long as it is not known.
+    pub receiver_us: u32,
+    pub sender_us: u32,
+    /// The start of the latest repair.
+    pub latest: SeqNum,
+    /// What was sent when a loss was found.
+    pub recover: SeqNum,
+    /// Packets are counted up to there.
+    pub trip_end: SeqNum,
+    /// Dropped by the box and not repaired.
+    pub dropped: Ranges<(), 2>,
+    /// Never seen, with the time at which what lies behind was.
+    pub holes: Ranges<Micros, 1>,
+    /// The longest wait in the box since the last progress, milliseconds.
+    pub wait_ms: u16,
+    /// Packets in the box.
+    pub queued: u16,
+    pub trip_packets: u16,
+    /// The longest payload.
+    pub mss: u16,
+    /// What the receiver offers, unscaled.
+    pub window: u16,
+    pub flags: Half16,
+    pub dupacks: u8,
+    /// Expiries of the timer since the last progress; of a handshake, SYNs again; of QUIC, how often it asked.
+    pub timeouts: u8,
+    /// The back-off, as a shift.
+    pub backoff: u8,
+    pub repair: Option<Repair>,
+    pub lost: Lost,
+    /// Segments that the last progress told of beyond a gap.
+    pub told: u8,
+    /// Window scale of the receiver.
+    pub scale: u8,
+}
+
+/// See the head of the file.
+#[derive(Clone, Debug)]
+pub struct Record {
+    /// As packets go down.
+    pub key: FlowKey,
+    pub flags: Record16,
+    /// The next of the same bucket, or of the free places.
+    pub chain: u32,
+    /// The user, by its place in the book.
+    pub user: u32,
+    pub seen: Micros,
+    /// Down, up.
+    pub halves: [Half; 2],
+}
+
+narrows_lists::chained!(Record: chain);
+
+/// With its share of the index, two buckets of 32 bits.
+pub const BYTES_PER_FLOW: usize = size_of::<Record>() + 2 * size_of::<u32>();
+const _: () = assert!(BYTES_PER_FLOW <= 256);
+
+impl Record16 {
+    /// That packets have passed in this direction.
+    pub const ONE_WAY: [Self; 2] = [Self::WENT_DOWN, Self::WENT_UP];
+}
+
+impl Record {
+    /// A connection of which nothing is known.
+    pub fn new(key: FlowKey, user: u32, now: Micros) -> Self {
+        let mut flags = Record16::LIVE;
+        flags.put(Record16::TCP, key.proto == narrows_wire::Proto::TCP);
+        let half = Half { since: now, restart: now, sent: now, ..Half::default() };
+        Self { key, flags, chain: NIL, user, seen: now, halves: [half.clone(), half] }
+    }
+
+    /// Everything but its place and user is forgotten: another connection begins.
+    pub fn restart(&mut self, now: Micros) {
+        let queued = [0, 1].map(|d: usize| self.halves[d].queued);
+        *self = Self { chain: self.chain, ..Self::new(self.key, self.user, now) };
+        (self.halves[0].queued, self.halves[1].queued) = (queued[0], queued[1]);
+    }
+
+    /// The direction in which its opener sends, as far as is known: from the users.
+    pub const fn opener(&self) -> usize {
+        if self.flags.has(Record16::OPENED) && !self.flags.has(Record16::OPENER_UP) { 0 } else { 1 }
+    }
+
+    /// Whether packets passed both ways.
+    pub fn talks(&self) -> bool {
+        Record16::ONE_WAY.into_iter().all(|way| self.flags.has(way))
+    }
+
+    /// Packets of it in the box.
+    pub const fn queued(&self) -> bool {
+        self.halves[0].queued > 0 || self.halves[1].queued > 0
+    }
+}
+
+impl Half {
+    /// Both halves of the round trip.
+    pub const fn srtt(&self) -> Duration {
+        Duration::from_micros(self.receiver_us as u64 + self.sender_us as u64)
+    }
+
+    /// From which silence on it stalls: 200 ms and two round trips.
+    pub fn patience(&self) -> Duration {
+        LEAST_STALL.max(self.srtt() * 2)
+    }
+
+    /// Moves a smoothed time by a sample; RFC 6298 with weight 1/8.
+    pub fn smooth(old: u32, sample: Duration) -> u32 {
+        let us = (sample.as_nanos() / 1000).clamp(1, u64::from(u32::MAX)) as u32;
+        if old == 0 { us } else { (old - (old >> 3)).saturating_add(us >> 3) }
+    }
+
+    /// Segments under way. Whatever changes their number is progress, so they were as many since the last.
+    pub fn under_way(&self) -> u8 {
+        let bytes = self.max - self.una;
+        bytes.div_ceil(u32::from(self.mss).max(1)).min(255) as u8
+    }
+}

@@ -1,0 +1,177 @@
+//! All connections, looked at about once a second, a few at a time: what they do now, who stalls, and which are over.
+
+use narrows_flow::Micros;
+use narrows_units::{Duration, Instant};
+
+use super::Sight;
+use super::book::{Book, LONG, Stall};
+use super::cause::{Cause, Lost};
+use super::record::{Half16, Record, Record16};
+use super::table::Table;
+
+/// A look at all of them takes as long.
+const PASS: Duration = Duration::from_secs(1);
+/// Most that are looked at between two packets, for each millisecond that has passed since the last look.
+const AT_ONCE: u64 = 128;
+/// Between two looks.
+const PACE: Duration = Duration::from_millis(1);
+/// For how long what is over, or never had an answer, is kept.
+const LINGER: Duration = Duration::from_secs(30);
+/// The longest back-off is two minutes (RFC 6298, (2.5); Linux): who is silent for longer has given up.
+const GIVES_UP: Duration = Duration::from_secs(150);
+/// For how long a silent connection is kept.
+const SILENT: Duration = Duration::from_secs(600);
+/// What has had a packet so lately moves.
+const LATELY: Duration = Duration::from_secs(2);
+/// Stalls that are told of while they go on.
+const SHOWN: usize = 24;
+
+/// What the connections do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum State {
+    /// The handshake is not over.
+    Opening,
+    /// Data goes, and is acknowledged.
+    Moving,
+    /// Somebody waits for the network.
+    Stalled,
+    /// Nobody waits for anything, or for an application.
+    Idle,
+}
+
+impl State {
+    /// All, in the order of their counts.
+    pub const NAMES: [&'static str; 4] = ["opening", "moving", "stalled", "idle"];
+}
+
+/// All connections as of one look.
+#[derive(Clone, Debug, Default)]
+pub struct Now {
+    /// By [`State`].
+    pub states: [u32; 4],
+    /// Stalls that go on, by cause.
+    pub causes: [u32; Cause::COUNT],
+    /// Milliseconds of those that are long, by cause and place.
+    pub long_ms: [[u64; Lost::COUNT]; Cause::COUNT],
+    /// The longest, first.
+    pub stalls: Vec<Stall>,
+    /// Users one of whose connections stalls.
+    pub users: u32,
+}
+
+/// Where the look has come to.
+#[derive(Debug)]
+pub struct Sweep {
+    pub now: Now,
+    next: Now,
+    at: usize,
+    begun: Instant,
+    looked: Instant,
+}
+
+impl Sweep {
+    /// Before the first.
+    pub fn new(now: Instant) -> Self {
+        Self { now: Now::default(), next: Now::default(), at: 0, begun: now, looked: now }
+    }
+}
+
+impl Now {
+    fn count(&mut self, record: &Record, now: Micros, book: &mut Book) {
+        let mut stalled = false;
+        for stall in [0, 1].into_iter().filter_map(|d| record.stall_now(now, d)) {
+            self.causes[stall.cause.index()] += 1;
+            if !stall.cause.is_of_the_network() {
+                continue;
+            }
+            stalled = true;
+            book.goes_on(&stall);
+            if stall.length > LONG {
+                self.long_ms[stall.cause.index()][stall.lost.index()] += stall.length.as_millis();
+            }
+            self.show(stall);
+        }
+        let moves = |h: &super::record::Half| h.flags.has(Half16::WAITING) || now.since(h.since) < LATELY;
+        let state = match () {
+            () if stalled => State::Stalled,
+            () if record.flags.has(Record16::CLOSED) => State::Idle,
+            () if record.flags.has(Record16::TCP) && !record.flags.has(Record16::OVER) => State::Opening,
+            () if record.flags.has(Record16::TCP) && record.halves.iter().any(moves) => State::Moving,
+            () if now.since(record.seen) < LATELY => State::Moving,
+            () => State::Idle,
+        };
+        self.states[state as usize] += 1;
+    }
+
+    /// Among the longest.
+    fn show(&mut self, stall: Stall) {
+        let at = self.stalls.partition_point(|s| s.length >= stall.length);
+        if at < SHOWN {
+            self.stalls.truncate(SHOWN - 1);
+            self.stalls.insert(at, stall);
+        }
+    }
+}
+
+impl Sight {
+    /// Looks at as many as it is time for.
+    pub fn tick(&mut self, at: Instant) {
+        if at.since(self.sweep.looked) < PACE {
+            return;
+        }
+        let all = self.table.records.len();
+        let share = at.since(self.sweep.begun).as_nanos().min(PASS.as_nanos()) * all as u64 / PASS.as_nanos();
+        let most = AT_ONCE * (1 + at.since(self.sweep.looked).as_millis());
+        let due = share.saturating_sub(self.sweep.at as u64).min(most) as usize;
+        self.sweep.looked = at;
+        if due == 0 && at.since(self.sweep.begun) < PASS {
+            return;
+        }
+        let now = Micros::at(at);
+        self.book.tick(at);
+        for slot in self.sweep.at..self.sweep.at + due {
+            look(&mut self.table, slot as u32, now, &mut self.sweep.next, &mut self.book);
+        }
+        self.sweep.at += due;
+        if self.sweep.at >= all && at.since(self.sweep.begun) >= PASS {
+            self.end_pass(at);
+        }
+    }
+
+    fn end_pass(&mut self, at: Instant) {
+        for user in &mut self.book.users {
+            user.stalled = std::mem::take(&mut user.counting);
+            self.sweep.next.users += u32::from(user.stalled > 0);
+        }
+        let now = std::mem::take(&mut self.sweep.next);
+        self.sweep = Sweep { now, ..Sweep::new(at) };
+        if let Some(moved) = self.book.forget_users() {
+            let place = |user: u32| moved.get(user as usize).copied().flatten().unwrap_or(0);
+            self.table.records.iter_mut().for_each(|r| r.user = place(r.user));
+            self.sweep.now.stalls.iter_mut().for_each(|s| s.user = place(s.user));
+        }
+    }
+}
+
+fn look(table: &mut Table, slot: u32, now: Micros, next: &mut Now, book: &mut Book) {
+    let record = &mut table.records[slot as usize];
+    if !record.flags.has(Record16::LIVE) {
+        return;
+    }
+    let silent = now.since(record.seen);
+    if silent > GIVES_UP && !record.queued() {
+        record.give_up(now, book);
+    }
+    let brief = record.flags.has(Record16::CLOSED) || !record.talks();
+    // A SYN that is sent again comes after a minute at the latest while anybody waits for it.
+    let opening = !record.flags.has(Record16::OVER) && record.flags.has(Record16::OPENED);
+    let kept = if brief && !opening { LINGER } else { SILENT };
+    if silent > kept && !record.queued() {
+        table.remove(slot);
+        return;
+    }
+    if silent < LATELY {
+        book.heard_of(record.user);
+    }
+    next.count(record, now, book);
+}

@@ -1,0 +1,210 @@
+//! A packet of TCP: what it says of the connection, the handshake, and silences in which nothing is under way.
+
+use narrows_diagnose::{Cause as Told, Certainty, Repair};
+use narrows_flow::Micros;
+use narrows_units::Duration;
+use narrows_wire::{Flags, TcpHeader};
+
+use super::book::{Book, Stall};
+use super::cause::{Cause, Lost};
+use super::record::{Half, Half16, Record, Record16};
+
+/// RFC 6298, (2.1): before there is a sample.
+pub const FIRST_RTO: Duration = Duration::from_secs(1);
+
+impl Record {
+    /// A packet of direction `d` has come.
+    pub fn tcp(&mut self, now: Micros, d: usize, tcp: &TcpHeader, book: &mut Book) {
+        if tcp.flags.has(Flags::RST) {
+            self.give_up(now, book);
+            self.flags.set(Record16::CLOSED);
+            return;
+        }
+        if tcp.flags.has(Flags::SYN) {
+            self.syn(now, d, tcp);
+        }
+        if tcp.flags.has(Flags::ACK) {
+            self.halves[1 - d].ack(now, tcp, (self.key, self.user, 1 - d), book);
+        }
+        if !tcp.flags.has(Flags::SYN) {
+            if self.flags.has(Record16::OVER) {
+                self.silence(now, d, tcp, book);
+            } else {
+                self.third(now, d, book);
+            }
+            self.halves[d].data(now, tcp, (self.key, self.user, d), book);
+        }
+        if self.halves.iter().all(|h| h.flags.has(Half16::FIN) && h.una == h.max) {
+            self.flags.set(Record16::CLOSED);
+        }
+    }
+
+    fn syn(&mut self, now: Micros, d: usize, tcp: &TcpHeader) {
+        let answer = tcp.flags.has(Flags::ACK);
+        let start = tcp.seq + 1;
+        let again = if answer {
+            self.flags.has(Record16::ANSWERED) && self.halves[d].una == start
+        } else {
+            let known = self.flags.has(Record16::OPENED) && self.halves[d].una == start;
+            if !known && (self.halves[d].flags.has(Half16::SYNCED) || self.flags.has(Record16::OVER)) {
+                self.restart(now);
+            }
+            known
+        };
+        if again {
+            self.halves[d].timeouts = self.halves[d].timeouts.saturating_add(1);
+            return;
+        }
+        if answer {
+            self.flags.set(Record16::ANSWERED);
+            let other = &self.halves[1 - d];
+            if self.flags.has(Record16::OPENED) && other.timeouts == 0 {
+                // The SYN until its answer, without the wait here: from here to the one that was called and back.
+                let half = now.since(other.since).saturating_sub(other.wait());
+                self.halves[1 - d].receiver_us = Half::smooth(0, half);
+                self.halves[d].sender_us = Half::smooth(0, half);
+            }
+        } else {
+            self.flags.set(Record16::OPENED);
+            self.flags.put(Record16::OPENER_UP, d == 1);
+        }
+        self.halves[1 - d].scale = tcp.window_scale.unwrap_or(0).min(14);
+        let half = &mut self.halves[d];
+        half.begin(now, start);
+        half.flags.put(Half16::SELECTIVE, tcp.beyond);
+    }
+
+    /// The first packet of the opener after the SYN-ACK ends the handshake.
+    fn third(&mut self, now: Micros, d: usize, book: &mut Book) {
+        let opener = self.opener();
+        if self.flags.has(Record16::OPENED) && d != opener {
+            return;
+        }
+        self.flags.set(Record16::OVER);
+        if !self.flags.has(Record16::OPENED) {
+            return;
+        }
+        let syn = self.halves[opener].since;
+        if self.flags.has(Record16::ANSWERED) && self.halves[1 - opener].timeouts == 0 {
+            let answer = &self.halves[1 - opener];
+            let half = now.since(answer.since).saturating_sub(answer.wait());
+            self.halves[1 - opener].receiver_us = Half::smooth(0, half);
+            self.halves[opener].sender_us = Half::smooth(0, half);
+        }
+        let stall = self.handshake_stall(now, syn, true);
+        if now.since(syn) > self.halves[opener].patience() {
+            book.ended(stall);
+        }
+        for half in &mut self.halves {
+            half.since = now;
+            half.settle();
+        }
+    }
+
+    /// What a handshake that takes too long looks like.
+    pub fn handshake_stall(&self, now: Micros, syn: Micros, ended: bool) -> Stall {
+        let opener = self.opener();
+        let again = [0, 1].map(|d: usize| self.halves[d].timeouts);
+        let by = if again[1 - opener] > 0 { 1 - opener } else { opener };
+        let repeated = again[0].saturating_add(again[1]);
+        let length = now.since(syn);
+        let waited = self.halves.iter().map(Half::wait).max().unwrap_or_default();
+        let here = self.flags.has(Record16::SYN_LOST_HERE);
+        // A SYN that stands in the box and not in a queue of packets is kept by admission control.
+        let held = self.halves[opener].queued > 0 || waited * 2 >= length;
+        let (cause, lost, certainty) = match () {
+            () if self.flags.has(Record16::REFUSED) => {
+                (Cause::HeldAtAdmission, Lost::UNKNOWN, Certainty::Certain)
+            }
+            () if held => (Cause::HeldAtAdmission, Lost::UNKNOWN, Certainty::Likely),
+            () if here => (Cause::Told(Told::HandshakeLost), Lost::HERE, Certainty::Certain),
+            () if repeated > 0 => (Cause::Told(Told::HandshakeLost), Lost::BEHIND, Certainty::Certain),
+            () if !ended => (Cause::Told(Told::HandshakeLost), Lost::BEHIND, Certainty::Likely),
+            () => (Cause::Told(Told::PacketDelay), Lost::UNKNOWN, Certainty::Likely),
+        };
+        Stall {
+            key: self.key,
+            user: self.user,
+            by,
+            length,
+            cause,
+            lost,
+            certainty,
+            repair: (repeated > 0).then_some(Repair::Handshake),
+            timeouts: 0,
+            backoff: repeated.min(15),
+            outstanding: 1,
+            wait_ms: self.halves[by].wait_ms,
+            ended,
+        }
+    }
+
+    /// New data after a silence in which nothing was under way: who was called has let the other wait for an answer.
+    /// The end that opened the connection was free to ask when it liked.
+    fn silence(&self, now: Micros, d: usize, tcp: &TcpHeader, book: &mut Book) {
+        if let Some(stall) = self.unanswered(now, d).filter(|_| tcp.payload > 0) {
+            book.ended(stall);
+        }
+    }
+
+    /// The stall of a connection in which direction `d` owes an answer, if it does for long enough.
+    pub fn unanswered(&self, now: Micros, d: usize) -> Option<Stall> {
+        let (own, other) = (&self.halves[d], &self.halves[1 - d]);
+        let asked = own.una == own.max
+            && other.flags.has(Half16::DATA)
+            && other.una == other.max
+            && (!own.flags.has(Half16::DATA) || other.sent.since(own.sent) < own.sent.since(other.sent));
+        if !asked || d == self.opener() || own.flags.has(Half16::FIN) {
+            return None;
+        }
+        let begun =
+            if other.since.since(own.since) < own.since.since(other.since) { other.since } else { own.since };
+        let length = now.since(begun).saturating_sub(Duration::from_micros(own.sender_us.into()));
+        (length > own.patience()).then_some(Stall {
+            key: self.key,
+            user: self.user,
+            by: d,
+            length,
+            cause: Cause::Told(Told::DataUnavailable),
+            lost: Lost::UNKNOWN,
+            certainty: Certainty::Certain,
+            repair: None,
+            timeouts: 0,
+            backoff: 0,
+            outstanding: 0,
+            wait_ms: own.wait_ms,
+            ended: true,
+        })
+    }
+
+    /// Nothing more comes: what stands still now stalls without an end.
+    pub fn give_up(&mut self, now: Micros, book: &mut Book) {
+        for stall in [0, 1].into_iter().filter_map(|d| self.stall_now(now, d)) {
+            book.ended(Stall { ended: false, ..stall });
+        }
+        for half in &mut self.halves {
+            half.flags.take(Half16::WAITING);
+        }
+    }
+
+    /// The stall of direction `d` that goes on, if one does.
+    pub fn stall_now(&self, now: Micros, d: usize) -> Option<Stall> {
+        let half = &self.halves[d];
+        if self.flags.has(Record16::CLOSED) {
+            return None;
+        }
+        if !self.flags.has(Record16::TCP) {
+            return self.starving(now, d);
+        }
+        if !self.flags.has(Record16::OVER) {
+            let syn = self.halves[self.opener()].since;
+            let waits = d == self.opener() && self.flags.has(Record16::OPENED) && now.since(syn) > FIRST_RTO;
+            return waits.then(|| self.handshake_stall(now, syn, false));
+        }
+        let waits = half.flags.has(Half16::WAITING) || half.flags.has(Half16::SHUT);
+        if waits && now.since(half.since) > half.patience() {
+            return Some(half.stall(now, (self.key, self.user, d), false));
+        }
+        self.unanswered(now, d)
+    }
+}

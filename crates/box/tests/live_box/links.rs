@@ -1,0 +1,284 @@
+//! Several links in one process, and several interfaces of the users on one link.
+
+use std::sync::mpsc;
+use std::time::Duration;
+
+use narrows_box::Status;
+use narrows_testing::skip_part;
+use nix::sys::ptrace;
+use nix::sys::signal::{Signal, kill};
+use nix::sys::wait::{WaitPidFlag, waitpid};
+use nix::unistd::Pid;
+
+use crate::world::{BoxProcess, Fetch, Kind, World};
+
+/// A link for the user behind `lan` and one for that behind `lan2`, of these rates down.
+fn two(north: &str, south: &str) -> String {
+    format!(
+        "wan = 'wan'\ndiscipline = 'fifo:20'\n[[link]]\nname = 'north'\nlan = 'lan'\ndown = '{north}'\n\
+         [[link]]\nname = 'south'\nlan = 'lan2'\ndown = '{south}'\n"
+    )
+}
+
+/// The same world with that user in it.
+fn with_two(mut world: World) -> World {
+    world.connect_user(2, "lan2");
+    world
+}
+
+/// What left a link in the meantime is no more than its rate allows, but for some packets.
+fn obeys(before: &Status, after: &Status, link: usize, bps: f64) {
+    let (before, after) = (&before.links[link], &after.links[link]);
+    let bytes = after.down.report.counters.sent_bytes - before.down.report.counters.sent_bytes;
+    let most = bps / 8.0 * (after.uptime_s - before.uptime_s) + 6.0 * 1500.0;
+    assert!((bytes as f64) < most, "{}: {bytes} bytes of {most}", after.name.as_deref().unwrap_or_default());
+}
+
+#[test]
+fn each_link_of_a_process_has_its_own_rate_and_nothing_is_left_behind() {
+    for world in World::each_filter(Kind::Routed).map(with_two) {
+        let before = world.rules();
+        world.configure(&two("4mbit", "200kbit"));
+        let running = world.start_configured();
+        assert_eq!(running.children().len(), 1, "one watchdog for all");
+        let status = running.status();
+        let names: Vec<_> =
+            status.links.iter().map(|l| (l.name.as_deref().unwrap(), l.lan.as_str())).collect();
+        assert_eq!(names, [("north", "lan"), ("south", "lan2")]);
+        // At 200 kbit/s a megabyte takes 40 seconds, longer than anybody waits for the other one.
+        let slow = world.fetch_by("c2", world.server4(), 1_000_000);
+        let fast = [world.server4(), world.server6()].map(|server| world.fetch(server, 500_000));
+        fast.into_iter().for_each(Fetch::complete);
+        assert!(!slow.is_done());
+        let after = running.status();
+        obeys(&status, &after, 0, 4e6);
+        obeys(&status, &after, 1, 2e5);
+        let sent = |link: usize| after.links[link].down.report.counters.sent;
+        assert!(sent(0) > 600 && sent(1) > 5, "{} {}", sent(0), sent(1));
+        let words = world.narrows("status --control").arg(running.control()).output().unwrap().stdout;
+        let words = String::from_utf8(words).unwrap();
+        for line in ["2 links", "\nnorth: lan <-> wan", "\nsouth: lan2 <-> wan"] {
+            assert!(words.contains(line), "{line}: {words}");
+        }
+        running.stop();
+        assert_eq!(world.rules(), before);
+        assert!(!world.control().exists());
+        assert_eq!(std::fs::read_dir(world.state()).unwrap().count(), 0);
+        // Traffic passes unqueued.
+        slow.complete();
+    }
+}
+
+#[test]
+fn several_interfaces_of_the_users_share_one_link() {
+    for mut world in World::each_filter(Kind::Routed) {
+        world.connect_user(2, "ppp7");
+        world.connect_user(3, "ppp8");
+        world.configure(
+            "lan = ['lan', 'ppp+']\nwan = 'wan'\ndown = '4mbit'\nup = '4mbit'\ndiscipline = 'fifo:100'\n",
+        );
+        let running = world.start_configured();
+        let mut sent = 0;
+        for end in ["c", "c2", "c3"] {
+            world.fetch_by(end, world.server4(), 200_000).complete();
+            let status = running.wait_for("it is queued", |s| s.down.report.counters.sent >= sent + 130);
+            sent = status.down.report.counters.sent;
+        }
+        assert_eq!((running.status().lan.as_str(), running.status().links.len()), ("lan, ppp*", 0));
+        assert!(running.status().up.report.counters.sent > 30);
+        // One that comes later is taken in, and one that goes is not missed.
+        world.connect_user(4, "ppp9");
+        world.fetch_by("c4", world.server4(), 200_000).complete();
+        running.wait_for("it is queued", |s| s.down.report.counters.sent >= sent + 130);
+        world.ip("b", "link del ppp9");
+        world.exec("b", "nft flush ruleset");
+        world.exec("b", "iptables-legacy -t mangle -F FORWARD");
+        running.wait_for("put back", |_| running.log().contains("put back"));
+        assert_eq!(running.status().notices, [""; 0]);
+        running.stop();
+    }
+}
+
+#[test]
+fn a_bad_link_refuses_the_whole_file() {
+    let Some(world) = World::try_new(Kind::Routed).map(with_two) else { return };
+    let before = world.rules();
+    for (more, words) in [
+        ("overhead = 2000\n", "link south: overhead = 2000"),
+        ("dwon = '1mbit'\n", "line 11: dwon: no such key"),
+        ("[[link]]\nname = 'east'\nlan = 'nosuch'\n", "link east: no network interface is called 'nosuch'"),
+        ("[[link]]\nname = 'east'\nlan = 'lan+'\n", "link east: lan, wan: link north has what passes"),
+        ("page = '127.0.0.1:80'\n", "link south: page: it is the whole box's"),
+    ] {
+        world.configure(&(two("4mbit", "1mbit") + more));
+        let said = world.refused(&format!("--config {}", world.dir.join("box.toml").display()));
+        assert!(said.contains(words), "{words}: {said}");
+    }
+    // Somebody else has a number of the second: what was done for the first is undone.
+    let mut other = world.narrows("run --lan lan2 --wan wan --down 1mbit --queue 60 --user root");
+    other
+        .arg("--control")
+        .arg(world.dir.join("other.sock"))
+        .arg("--state-dir")
+        .arg(world.dir.join("elsewhere"));
+    let mut other = other.stdout(std::process::Stdio::null()).spawn().unwrap();
+    while !world.rules().to_lowercase().contains("narrows-60") {
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    let others = world.rules();
+    world.configure(&(two("4mbit", "1mbit") + "queue = 61\n"));
+    let said = world.refused(&format!("--config {}", world.dir.join("box.toml").display()));
+    assert!(said.contains("link south: cannot listen on NFQUEUE 61 and 62"), "{said}");
+    assert_eq!(world.rules(), others);
+    kill(Pid::from_raw(other.id().cast_signed()), Signal::SIGTERM).unwrap();
+    other.wait().unwrap();
+    assert_eq!(world.rules(), before);
+}
+
+#[test]
+fn a_reload_changes_one_link_and_loses_nothing_of_the_other() {
+    let Some(world) = World::try_new(Kind::Routed).map(with_two) else { return };
+    world.configure(&two("4mbit", "2mbit"));
+    let running = world.start_configured();
+    let slow = world.fetch_by("c2", world.server4(), 1_500_000);
+    let datagrams = world.datagrams(1500, Duration::from_millis(3));
+    for kbit in (300..900u64).step_by(100) {
+        world.configure(&two("4mbit", &format!("{kbit}kbit")));
+        running.signal(Signal::SIGHUP);
+        let rate = |s: &Status| s.links.iter().map(|l| l.down.rate_bps).collect::<Vec<_>>();
+        running.wait_for("its rate", |s| rate(s) == [Some(4_000_000), Some(kbit * 1000)]);
+    }
+    assert!(running.log().contains("settings reloaded: south: down 300kbit"), "{}", running.log());
+    // One mistake, and nothing of it holds; nor where a link cannot be what it shall be.
+    for (settings, words) in [
+        (two("9mbit", "1mbit") + "overhead = -1\n", "overhead = -1"),
+        (two("9mbit", "1mbit") + "[[link]]\nlan = 'lan3'\n", "link: these run: north, south; and now"),
+    ] {
+        world.configure(&settings);
+        running.signal(Signal::SIGHUP);
+        let status = running.wait_for(words, |s| s.notices.iter().any(|notice| notice.contains(words)));
+        assert_eq!(status.links[0].down.rate_bps, Some(4_000_000));
+        assert_eq!(status.links[1].down.rate_bps, Some(800_000));
+    }
+    datagrams.complete();
+    world.configure(&(two("4mbit", "20mbit") + "local = true\n"));
+    running.signal(Signal::SIGHUP);
+    running.wait_for("told", |s| {
+        s.notices == ["link south: local has changed in the settings: that takes a restart"]
+    });
+    slow.complete();
+    running.stop();
+}
+
+/// Keeps one thread of the box from running for as long as this lives.
+struct Stopped {
+    release: mpsc::Sender<()>,
+    tracer: std::thread::JoinHandle<()>,
+}
+
+impl Stopped {
+    /// The thread of this name; `None` where none may be traced.
+    fn thread(running: &BoxProcess, name: &str) -> Option<Self> {
+        let tasks = std::fs::read_dir(format!("/proc/{}/task", running.pid())).unwrap().flatten();
+        let mut named = tasks
+            .filter(|t| std::fs::read_to_string(t.path().join("comm")).is_ok_and(|comm| comm.trim() == name));
+        let tid = Pid::from_raw(named.next().unwrap().file_name().into_string().unwrap().parse().unwrap());
+        let (release, released) = mpsc::channel();
+        let (tell, told) = mpsc::channel();
+        let tracer = std::thread::spawn(move || {
+            let stopped = ptrace::seize(tid, ptrace::Options::empty()).and_then(|()| ptrace::interrupt(tid));
+            let stopped = stopped.and_then(|()| waitpid(tid, Some(WaitPidFlag::__WALL))).is_ok();
+            tell.send(stopped).unwrap();
+            let _ = released.recv();
+            let _ = ptrace::detach(tid, None);
+        });
+        told.recv().unwrap().then_some(Self { release, tracer })
+    }
+
+    fn go_on(self) {
+        drop(self.release);
+        self.tracer.join().unwrap();
+    }
+}
+
+#[test]
+fn a_link_that_hangs_is_passed_by_and_the_other_goes_on() {
+    for world in World::each_filter(Kind::Routed).map(with_two) {
+        world.configure(&two("200kbit", "4mbit"));
+        let running = world.start_configured();
+        world.fetch(world.server4(), 10_000).complete();
+        let Some(stopped) = Stopped::thread(&running, "north") else {
+            skip_part(&narrows_testing::running(), "one thread stopped", "no thread may be traced here");
+            return;
+        };
+        // At 200 kbit/s this would take 80 seconds: more than the test waits.
+        world.fetch(world.server4(), 2_000_000).complete();
+        let sent = |s: &Status| s.links[1].down.report.counters.sent;
+        let before = running.status();
+        world.fetch_by("c2", world.server4(), 200_000).complete();
+        let after = running.wait_for("the other is queued", |s| sent(s) >= sent(&before) + 130);
+        obeys(&before, &after, 1, 4e6);
+        assert!(
+            after.links[0].notices[0].contains("link north does not answer"),
+            "{:?}",
+            after.links[0].notices
+        );
+        assert_eq!((after.links[1].notices.len(), after.links[1].bypassed), (0, 0));
+        // A reload is for all or for none.
+        world.configure(&two("300kbit", "3mbit"));
+        running.signal(Signal::SIGHUP);
+        let whole = |s: &Status| s.notices.iter().any(|n| n.contains("link north: it does not answer"));
+        let status = running.wait_for("refused", whole);
+        assert_eq!(status.links[1].down.rate_bps, Some(4_000_000));
+        stopped.go_on();
+        running.wait_for("it is back", |s| {
+            s.links[0].bypassed == 1 && s.links[0].down.rate_bps == Some(200_000)
+        });
+        let queued = |s: &Status| s.links[0].down.report.counters.sent;
+        let before = queued(&running.status());
+        world.fetch(world.server4(), 20_000).complete();
+        running.wait_for("it is queued again", |s| queued(s) > before + 12);
+        running.stop();
+    }
+}
+
+#[test]
+fn a_watchdog_of_all_links_lets_all_pass_and_is_replaced_when_it_dies() {
+    let Some(world) = World::try_new(Kind::Routed).map(with_two) else { return };
+    world.configure(&two("200kbit", "200kbit"));
+    let running = world.start_configured();
+    let [watchdog] = running.children()[..] else { panic!("{:?}", running.children()) };
+    kill(Pid::from_raw(watchdog.cast_signed()), Signal::SIGKILL).unwrap();
+    running.wait_for("it is told", |_| running.log().contains("the watchdog is gone"));
+    assert_eq!(running.log().matches("the watchdog is gone").count(), 1, "{}", running.log());
+    // A sign of life of each, and the new one judges.
+    std::thread::sleep(Duration::from_millis(600));
+    running.signal(Signal::SIGSTOP);
+    for end in ["c", "c2"] {
+        world.fetch_by(end, world.server4(), 2_000_000).complete();
+    }
+    running.signal(Signal::SIGCONT);
+    running.wait_for("both count", |s| s.links.iter().all(|link| link.bypassed == 1));
+    running.stop();
+}
+
+#[test]
+fn several_links_start_afresh_in_place_of_others_and_know_their_flows() {
+    let Some(world) = World::try_new(Kind::Routed).map(with_two) else { return };
+    // Without a box it still takes some seconds.
+    world.exec("s", "tc qdisc add dev e0 root tbf rate 20mbit burst 16kb limit 100kb");
+    world.configure(&two("8mbit", "8mbit").replace("fifo:20", "taq"));
+    let running = world.start_configured_with("--replace");
+    let clamps = |link: usize| move |s: &Status| s.links[link].down.report.counters.clamped > 0;
+    let download = world.fetch_by("c2", world.server4(), 12_000_000);
+    running.wait_for("it is clamped", clamps(1));
+    let again = world.start_configured_with("--replace");
+    running.ended();
+    assert!(again.log().contains("as there are several links; it is stopped"), "{}", again.log());
+    again.wait_for("the clamp goes on", clamps(1));
+    // One link alone does not end the other.
+    let said = world.refused("--replace --down 1mbit");
+    assert!(said.contains("also has the link between lan2 and wan: name all its links"), "{said}");
+    download.complete();
+    again.stop();
+}
