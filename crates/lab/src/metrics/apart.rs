@@ -10,7 +10,8 @@ use crate::worker::ClientResult;
 
 pub(super) fn apart(t: &mut Table, scenario: &Scenario, run: &RunRecord) {
     let used = |its: &dyn Fn(&Traffic) -> bool| scenario.traffic.iter().any(its);
-    let transports: Vec<_> = Transport::ALL.into_iter().filter(|w| used(&|x| x.transport() == *w)).collect();
+    let transports: Vec<_> =
+        Transport::IN_LAB.into_iter().filter(|w| used(&|x| x.transport() == *w)).collect();
     if transports.len() > 1 {
         for transport in transports {
             let its = |x: &Traffic| x.transport() == transport;

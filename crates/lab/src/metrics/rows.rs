@@ -172,7 +172,7 @@ pub(super) const fn http_word(http: Http) -> &'static str {
 /// Every row of the table: its key, its label, how it is written.
 pub fn rows() -> impl Iterator<Item = (String, String, Unit)> {
     let common = ROWS.iter().map(|r| (r.key.to_owned(), r.label.to_owned(), r.unit));
-    let transports = Transport::ALL.into_iter().map(|t| (t.word(), t.word().to_owned(), BY_TRANSPORT));
+    let transports = Transport::IN_LAB.into_iter().map(|t| (t.word(), t.word().to_owned(), BY_TRANSPORT));
     let versions = Http::ALL.into_iter().map(|h| (http_word(h), format!("HTTP/{}", h.word()), BY_HTTP));
     let apart = transports.chain(versions).flat_map(|(word, name, rows)| {
         rows.iter().map(move |r| {

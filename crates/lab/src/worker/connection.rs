@@ -85,6 +85,7 @@ impl Ways {
                 Ok(Connection::Tls(Box::new(stream)))
             }
             Transport::Quic => self.quic(user, secure, &request).await.map(Connection::Quic),
+            Transport::Tfrc => anyhow::bail!("only the simulator has TFRC"),
         }
     }
 

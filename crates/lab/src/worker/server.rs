@@ -10,7 +10,7 @@ use std::time::Duration;
 use anyhow::Context as _;
 use serde::{Deserialize, Serialize};
 use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
-use tokio::net::{TcpListener, TcpSocket};
+use tokio::net::{TcpListener, TcpSocket, TcpStream};
 use tokio_rustls::TlsAcceptor;
 
 use super::quic::{QuicCounters, QuicServer};
@@ -63,15 +63,18 @@ pub fn run(spec: ServerSpec) -> anyhow::Result<ServerResult> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let quic = runtime.block_on(async {
         let plain = listen(&spec, spec.port)?;
-        tokio::spawn(accept(plain, None));
+        tokio::spawn(accept(plain, answer));
         let quic = match &spec.secure {
             Some(settings) => {
                 let tls = |speak: &[&[u8]]| server_tls(&spec.identity, speak);
                 let acceptor = |tls| TlsAcceptor::from(Arc::new(tls));
-                tokio::spawn(accept(listen(&spec, SECURE_PORT)?, Some(acceptor(tls(&[])?))));
+                let (plain, web) = (acceptor(tls(&[])?), acceptor(tls(&OVER_TLS)?));
+                let secure = listen(&spec, SECURE_PORT)?;
+                tokio::spawn(accept(secure, move |stream| answer_over_tls(plain.clone(), stream)));
                 let mut quic = QuicServer::new(tls(&[])?, settings)?;
                 if spec.web {
-                    tokio::spawn(accept_web(listen(&spec, WEB_PORT)?, acceptor(tls(&OVER_TLS)?)));
+                    let listener = listen(&spec, WEB_PORT)?;
+                    tokio::spawn(accept(listener, move |stream| over_tls(web.clone(), stream)));
                     quic.also_web(tls(&[OVER_QUIC])?, settings)?;
                 }
                 Some(quic)
@@ -137,19 +140,18 @@ fn listen(spec: &ServerSpec, port: u16) -> anyhow::Result<TcpListener> {
     socket.listen(4096).with_context(|| format!("listen on port {port}"))
 }
 
-async fn accept(listener: TcpListener, tls: Option<TlsAcceptor>) {
+/// Serves each connection with what `serve` makes of it.
+async fn accept<S>(listener: TcpListener, serve: impl Fn(TcpStream) -> S)
+where
+    S: Future<Output = anyhow::Result<()>> + Send + 'static,
+{
     loop {
         match listener.accept().await {
             // A user who went away is the user's own record.
             Ok((stream, _)) => {
-                let tls = tls.clone();
-                drop(tokio::spawn(async move {
-                    stream.set_nodelay(true)?;
-                    match tls {
-                        Some(tls) => answer(tls.accept(stream).await?).await,
-                        None => answer(stream).await,
-                    }
-                }));
+                if stream.set_nodelay(true).is_ok() {
+                    drop(tokio::spawn(serve(stream)));
+                }
             }
             // Out of descriptors or memory: those in the backlog wait.
             Err(_) => tokio::time::sleep(Duration::from_millis(10)).await,
@@ -157,22 +159,11 @@ async fn accept(listener: TcpListener, tls: Option<TlsAcceptor>) {
     }
 }
 
-async fn accept_web(listener: TcpListener, tls: TlsAcceptor) {
-    loop {
-        match listener.accept().await {
-            Ok((stream, _)) => {
-                let tls = tls.clone();
-                drop(tokio::spawn(async move {
-                    stream.set_nodelay(true)?;
-                    over_tls(tls, stream).await
-                }));
-            }
-            Err(_) => tokio::time::sleep(Duration::from_millis(10)).await,
-        }
-    }
+async fn answer_over_tls(tls: TlsAcceptor, stream: TcpStream) -> anyhow::Result<()> {
+    answer(tls.accept(stream).await?).await
 }
 
-async fn answer(mut stream: impl AsyncRead + AsyncWrite + Unpin) -> std::io::Result<()> {
+async fn answer(mut stream: impl AsyncRead + AsyncWrite + Unpin) -> anyhow::Result<()> {
     let mut request = Vec::with_capacity(REQUEST);
     while !request.ends_with(b"\r\n\r\n") {
         let mut piece = [0; 512];
