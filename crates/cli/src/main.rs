@@ -5,6 +5,7 @@ use std::process::ExitCode;
 use clap::{CommandFactory as _, Parser, Subcommand};
 
 mod cmd;
+mod log;
 
 /// Keeps TCP moving on links too thin for it.
 #[derive(Parser)]
@@ -18,32 +19,39 @@ struct Cli {
 enum Command {
     /// Shape and queue a live link
     Run(cmd::run::Args),
+    /// Find interfaces, ask for the rates, write the settings and start
+    #[cfg(feature = "terminal")]
+    Setup(cmd::setup::Args),
     /// Say what settings mean and what is wrong with them, without starting
     Check(cmd::run::CheckArgs),
     /// Show what a running box does now
     Status(cmd::status::Args),
     /// Watch a running box
+    #[cfg(feature = "terminal")]
     Top(cmd::top::Args),
     /// Say what this machine can do, and the remedy for each "no"
     Doctor(cmd::doctor::Args),
+    /// Say who stalls in a capture, and why
+    #[cfg(feature = "diagnose")]
+    Diagnose(cmd::diagnose::Args),
     /// Run an experiment with real kernel TCP in namespaces
     #[cfg(feature = "lab")]
     Lab(cmd::lab::Args),
     /// Run experiments in simulation, from files
     #[cfg(feature = "research")]
-    Sim(cmd::sim::Args),
+    Sim(narrows_commands::sim::Args),
     /// Make the papers' figures again, each claim judged, as a page
     #[cfg(feature = "research")]
-    Reproduce(cmd::reproduce::Args),
+    Reproduce(narrows_commands::reproduce::Args),
     /// Compare every discipline over one set of thin links
     #[cfg(feature = "research")]
-    League(cmd::league::Args),
+    League(narrows_commands::league::Args),
     /// Ask the papers' models
     #[cfg(feature = "research")]
-    Model(cmd::model::Args),
+    Model(narrows_commands::model::Args),
     /// Say what to expect of a thin link, and what to do
     #[cfg(feature = "research")]
-    Plan(cmd::plan::Args),
+    Plan(narrows_commands::plan::Args),
     /// Show a thin link getting better: drop-tail, then TAQ, side by side
     #[cfg(feature = "lab")]
     Demo(cmd::demo::Args),
@@ -68,24 +76,29 @@ enum Command {
 fn main() -> ExitCode {
     let result = match Cli::parse().command {
         Command::Run(args) => cmd::run::main(args),
+        #[cfg(feature = "terminal")]
+        Command::Setup(args) => cmd::setup::main(args),
         Command::Check(args) => cmd::run::check(args),
         Command::Packaging(args) => cmd::packaging::main(&args, Cli::command()),
         Command::Watchdog => narrows_box::watchdog().map(|()| ExitCode::SUCCESS),
         Command::Status(args) => cmd::status::main(args),
+        #[cfg(feature = "terminal")]
         Command::Top(args) => cmd::top::main(args),
         Command::Doctor(args) => cmd::doctor::main(args),
         #[cfg(feature = "lab")]
         Command::Lab(args) => cmd::lab::main(args),
         #[cfg(feature = "research")]
-        Command::Sim(args) => cmd::sim::main(args),
+        Command::Sim(args) => narrows_commands::sim::main(args),
         #[cfg(feature = "research")]
-        Command::Reproduce(args) => cmd::reproduce::main(args),
+        Command::Reproduce(args) => narrows_commands::reproduce::main(args),
         #[cfg(feature = "research")]
-        Command::League(args) => cmd::league::main(args),
+        Command::League(args) => narrows_commands::league::main(args),
         #[cfg(feature = "research")]
-        Command::Model(args) => cmd::model::main(args),
+        Command::Model(args) => narrows_commands::model::main(args),
+        #[cfg(feature = "diagnose")]
+        Command::Diagnose(args) => cmd::diagnose::main(&args),
         #[cfg(feature = "research")]
-        Command::Plan(args) => cmd::plan::main(args),
+        Command::Plan(args) => narrows_commands::plan::main(args),
         #[cfg(feature = "lab")]
         Command::Demo(args) => cmd::demo::main(args),
         #[cfg(feature = "research")]

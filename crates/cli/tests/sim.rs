@@ -145,6 +145,7 @@ fn what_cannot_be_is_refused_before_anything_runs() {
     for (figure, words) in [
         ("goodput_kbp", "did you mean 'goodput_kbps'?"),
         ("jain_20s", "did you mean 'jain_2s'?"),
+        ("jain", "did you mean one of jain_2s, jain_2s_min, jain_long?"),
         ("nonsense", "docs/reference/probes.md"),
     ] {
         let o = place.sim(&["--show", figure]);

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use narrows_box::{self as live, Finding, Need, Tool};
+use narrows_box::{self as live, Finding, Need};
 
 /// Arguments of `narrows doctor`.
 #[derive(clap::Args)]
@@ -21,7 +21,7 @@ pub fn main(args: Args) -> anyhow::Result<ExitCode> {
     if args.clean {
         // Without a packet filter there are no rules to be left, but there may be namespaces.
         #[cfg_attr(not(feature = "lab"), expect(unused_mut, reason = "the lab adds to it"))]
-        let mut removed = live::clean(&args.state_dir, &Tool::find().unwrap_or_default())?;
+        let mut removed = live::clean(&args.state_dir)?;
         #[cfg(feature = "lab")]
         removed.extend(narrows_lab::sweep());
         for what in &removed {

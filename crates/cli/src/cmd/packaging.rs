@@ -4,7 +4,10 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use anyhow::Context;
+use clap::{Arg, Command};
 use clap_complete::{Shell, generate_to};
+use clap_mangen::roff::{Roff, bold, italic, roman};
+use narrows_box::KEYS;
 
 /// Arguments of `narrows packaging`.
 #[derive(clap::Args)]
@@ -14,7 +17,7 @@ pub struct Args {
 }
 
 /// Runs the command.
-pub fn main(args: &Args, mut command: clap::Command) -> anyhow::Result<ExitCode> {
+pub fn main(args: &Args, mut command: Command) -> anyhow::Result<ExitCode> {
     let man = args.dir.join("man");
     let cannot = || format!("cannot write into {}", args.dir.display());
     std::fs::create_dir_all(&man).with_context(cannot)?;
@@ -26,7 +29,7 @@ pub fn main(args: &Args, mut command: clap::Command) -> anyhow::Result<ExitCode>
         }
     }
     // Administration: section 8. Names must last as long as the program, which ends here.
-    let page = |command: clap::Command, name: &'static str| {
+    let page = |command: Command, name: &'static str| {
         let mut text = Vec::new();
         let command = command.name(name).disable_help_subcommand(true);
         clap_mangen::Man::new(command).section("8").render(&mut text)?;
@@ -35,6 +38,70 @@ pub fn main(args: &Args, mut command: clap::Command) -> anyhow::Result<ExitCode>
     for sub in command.get_subcommands().filter(|sub| !sub.is_hide_set() && sub.get_name() != "help") {
         page(sub.clone(), format!("narrows-{}", sub.get_name()).leak()).with_context(cannot)?;
     }
+    // Files: section 5.
+    std::fs::write(man.join("narrows.toml.5"), settings(&command)).with_context(cannot)?;
     page(command, "narrows").with_context(cannot)?;
     Ok(ExitCode::SUCCESS)
+}
+
+/// The page of the settings file: each key has the name of a flag of `narrows run`, and its words.
+fn settings(command: &Command) -> String {
+    let flags: Vec<&Arg> =
+        command.find_subcommand("run").into_iter().flat_map(Command::get_arguments).collect();
+    let mut page = Roff::default();
+    page.control("TH", ["narrows.toml", "5", "", &format!("narrows {}", env!("CARGO_PKG_VERSION"))]);
+    page.control("SH", ["NAME"]);
+    page.text([roman("narrows.toml - settings of a box that narrows run puts in line")]);
+    page.control("SH", ["DESCRIPTION"]);
+    page.text([
+        roman("A file in TOML, by custom "),
+        italic("/etc/narrows/LINK.toml"),
+        roman(", one a link. A key is a flag of "),
+        bold("narrows-run"),
+        roman(
+            "(8) with _ for -; flags win. Numbers of bytes and of queues, true and false stand as they are, all else \
+             in quotes. SIGHUP has the file read again, and narrows check says what it means. Several [[link]] tables \
+             are several links of one process; what stands above them holds for all.",
+        ),
+    ]);
+    page.control("SH", ["KEYS"]);
+    for key in KEYS {
+        let long = key.replace('_', "-");
+        page.control("TP", []);
+        let Some(flag) = flags.iter().find(|flag| flag.get_long() == Some(&long)) else {
+            page.text([bold(key), roman(" = "), italic("TEXT")]);
+            page.text([roman("What a link is called in status and log, else LAN-WAN: in a [[link]] table")]);
+            continue;
+        };
+        let value = match flag.get_action() {
+            clap::ArgAction::SetTrue => "true, false".to_owned(),
+            _ => flag.get_value_names().unwrap_or_default().join(" "),
+        };
+        page.text([bold(key), roman(" = "), italic(value)]);
+        page.text([roman(flag.get_help().map(ToString::to_string).unwrap_or_default())]);
+    }
+    page.control("SH", ["EXAMPLE"]);
+    page.control("nf", []);
+    page.text([roman(include_str!("../../../../packaging/example.toml"))]);
+    page.control("fi", []);
+    page.control("SH", ["SEE ALSO"]);
+    page.text([bold("narrows-run"), roman("(8), "), bold("narrows-check"), roman("(8)")]);
+    page.to_roff()
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory as _;
+
+    use super::*;
+
+    #[test]
+    fn every_key_has_its_place_in_the_page() {
+        let page = settings(&crate::Cli::command());
+        for key in KEYS {
+            assert!(page.contains(&format!("\\fB{key}\\fR = \\fI")), "{key}: {page}");
+        }
+        assert!(page.contains("\\fBdown\\fR = \\fIRATE\\fR\nRate of the link to the users"), "{page}");
+        assert!(page.contains("\\fBobserve\\fR = \\fItrue, false\\fR\n"), "{page}");
+    }
 }

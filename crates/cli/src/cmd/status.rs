@@ -1,5 +1,7 @@
 //! `narrows status`: what a running box does now.
 
+pub mod sight;
+
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Duration;
@@ -32,7 +34,7 @@ pub fn main(args: Args) -> anyhow::Result<ExitCode> {
         let before = live::fetch(path)?;
         std::thread::sleep(Duration::from_secs(1));
         let now = live::fetch(path)?;
-        print!("{}", text(&now, Some(&before)));
+        print!("{}", whole(&now, &before));
     }
     Ok(ExitCode::SUCCESS)
 }
@@ -81,13 +83,14 @@ pub fn rates(now: &DirectionStatus, before: &DirectionStatus, dt: f64) -> (f64, 
     (rate(n.sent_bytes, b.sent_bytes), goodput)
 }
 
-/// What the box is, in one line.
+/// What the box is, or one link of several, in one line.
 pub fn headline(s: &Status) -> String {
+    let name = s.name.as_ref().map_or_else(String::new, |name| format!("{name}: "));
     format!(
-        "{} <-> {} · {} · {} for {} · process {} · narrows {}",
+        "{name}{} <-> {} · {} · {} for {} · process {} · narrows {}",
         s.lan,
         s.wan,
-        s.backend,
+        if s.rules.is_empty() { s.backend.clone() } else { format!("{} ({})", s.backend, s.rules) },
         if s.observe { "looking on" } else { "running" },
         seconds(s.uptime_s),
         s.pid,
@@ -99,13 +102,21 @@ pub fn headline(s: &Status) -> String {
 pub fn rows(now: &DirectionStatus, before: Option<(&DirectionStatus, f64)>) -> Vec<(String, String)> {
     let (r, c) = (&now.report, &now.report.counters);
     let mut rows = vec![
-        ("shaped to".to_owned(), now.rate_bps.map_or("not shaped".to_owned(), |b| bits(b as f64))),
+        (
+            "shaped to".to_owned(),
+            match now.rate_bps {
+                None => "not shaped".to_owned(),
+                Some(_) if r.follows.is_some() => "auto".to_owned(),
+                Some(b) => bits(b as f64),
+            },
+        ),
         (
             "discipline".to_owned(),
             if now.rate_bps.is_some() { now.discipline.clone() } else { "-".to_owned() },
         ),
     ];
     let mut row = |name: &str, value: String| rows.push((name.to_owned(), value));
+    follow_rows(now).into_iter().for_each(|(name, value)| row(name, value));
     if let Some((before, dt)) = before {
         let (link, goodput) = rates(now, before, dt);
         row("link", bits(link));
@@ -140,6 +151,28 @@ pub fn rows(now: &DirectionStatus, before: Option<(&DirectionStatus, f64)>) -> V
             row(&format!("· {}", state.replace('_', " ")), n.to_string());
         }
         row("stalled", format!("{}, longest {}", r.stalled_flows, seconds(r.longest_stall_s)));
+    }
+    rows
+}
+
+/// What is told and thought of the link's rate.
+fn follow_rows(now: &DirectionStatus) -> Vec<(&'static str, String)> {
+    let kilobytes = |bytes: u64| bytes as f64 / 1e3;
+    let mut rows = Vec::new();
+    if let Some(told) = now.told_bps {
+        rows.push(("told by rate_from", bits(told as f64)));
+    }
+    let Some(f) = &now.report.follows else { return rows };
+    let base = f.base_s.map_or("unknown".to_owned(), |s| format!("{:.0} ms", s * 1e3));
+    let rate = f.rate_bps.map_or("unknown".to_owned(), |bps| bits(bps as f64));
+    let under_way = format!("{:.1} of {:.1} kB", kilobytes(f.in_flight_bytes), kilobytes(f.window_bytes));
+    rows.extend([
+        ("rate found", format!("{rate} ({})", f.phase)),
+        ("· shortest round trip", format!("{base}, now {:.0} ms more", f.late_s * 1e3)),
+        ("· under way", under_way),
+    ]);
+    if f.lost > 0 {
+        rows.push(("· lost behind the box", f.lost.to_string()));
     }
     rows
 }
@@ -192,19 +225,56 @@ pub fn odd_lines(s: &Status) -> Vec<String> {
     s.notices.iter().map(|n| format!("! {n}")).chain(counted).collect()
 }
 
-/// The whole box as text.
+/// Why a shaper that follows its link does what it does.
+pub fn why_lines(s: &Status) -> Vec<String> {
+    let of = |(name, d): (&str, &DirectionStatus)| {
+        d.report.follows.as_ref().map(|f| format!("{name}, {}: {}", f.phase, f.why))
+    };
+    [("down", &s.down), ("up", &s.up)].into_iter().filter_map(of).collect()
+}
+
+/// The whole box as text: one link after the other.
+fn whole(now: &Status, before: &Status) -> String {
+    if now.links.is_empty() {
+        return text(now, Some(before));
+    }
+    let mut out = format!(
+        "{} links · running for {} · process {} · narrows {}\n",
+        now.links.len(),
+        seconds(now.uptime_s),
+        now.pid,
+        now.version
+    );
+    odd_lines(now).into_iter().for_each(|line| out += &format!("{line}\n"));
+    for link in &now.links {
+        let then = before.links.iter().find(|other| other.name == link.name);
+        out += &format!("\n{}", text(link, then));
+    }
+    out
+}
+
+/// One link as text.
 fn text(now: &Status, before: Option<&Status>) -> String {
     let dt = before.map_or(0.0, |b| now.uptime_s - b.uptime_s);
     let mut out = headline(now) + "\n";
+    if !now.sight.words.is_empty() {
+        out += &format!("{}\n", now.sight.words);
+    }
     for line in odd_lines(now) {
         out += &format!("{line}\n");
     }
     let column = |d: fn(&Status) -> &DirectionStatus| rows(d(now), before.map(|b| (d(b), dt)));
     out += &side_by_side(&column(|s| &s.down), &column(|s| &s.up));
+    for line in why_lines(now) {
+        out += &format!("{line}\n");
+    }
     for admission in [&now.down, &now.up].into_iter().filter_map(|d| d.report.admission.as_ref()) {
         for line in admission_lines(admission) {
             out += &format!("{line}\n");
         }
+    }
+    for line in sight::lines(&now.sight, 5) {
+        out += &format!("{line}\n");
     }
     out
 }
@@ -280,6 +350,25 @@ mod tests {
             text.contains("600.0 kbit/s") && text.contains("560.0 kbit/s") && text.contains("not shaped"),
             "{text}"
         );
+    }
+
+    #[test]
+    fn several_links_one_after_the_other() {
+        let link = |name: &str, bytes| {
+            let mut link = Status { name: Some(name.into()), uptime_s: 1.0, ..Status::default() };
+            link.down.report.counters.sent_bytes = bytes;
+            link
+        };
+        let of = |links, notice: &str| Status { links, notices: vec![notice.into()], ..Status::default() };
+        let mut before = of(vec![link("south", 0), link("north", 0)], "");
+        before.links.iter_mut().for_each(|link| link.uptime_s = 0.0);
+        let now = of(vec![link("north", 75_000), link("south", 7_500)], "link east has ended");
+        let text = whole(&now, &before);
+        let (above, links) = text.split_once("\nnorth: ").unwrap();
+        assert!(above.starts_with("2 links") && above.contains("! link east has ended"), "{above}");
+        // 75 000 and 7500 B in a second, each against its own beginning.
+        let (north, south) = links.split_once("\nsouth: ").unwrap();
+        assert!(north.contains("600.0 kbit/s") && south.contains("60.0 kbit/s"), "{text}");
     }
 
     #[test]

@@ -14,12 +14,12 @@ use ratatui::style::{Color, Style, Stylize};
 use ratatui::text::Line;
 use ratatui::widgets::{Block, Gauge, Paragraph, Row, Sparkline, Table};
 
-use super::status::{admission_lines, bits, find, headline, odd_lines, rates, rows};
+use super::status::{admission_lines, bits, find, headline, odd_lines, rates, rows, sight};
 
 /// Arguments of `narrows top`.
 #[derive(clap::Args)]
 pub struct Args {
-    /// The box's control socket; by default the boxes under /run/narrows, in turn with the Tab key
+    /// The box's control socket; by default the boxes under /run/narrows, in turn with the Tab key, each link by itself
     #[arg(long, value_name = "PATH")]
     control: Option<PathBuf>,
 }
@@ -39,11 +39,16 @@ pub fn main(args: Args) -> anyhow::Result<ExitCode> {
 }
 
 fn watch(terminal: &mut ratatui::DefaultTerminal, boxes: &[PathBuf]) -> anyhow::Result<()> {
-    let (mut chosen, mut view) = (0, View::default());
+    // A box, and which of its links.
+    let (mut chosen, mut link, mut view) = (0, 0, View::default());
     loop {
         let next = Instant::now() + PACE;
+        let mut links = 1;
         match live::fetch(&boxes[chosen]) {
-            Ok(status) => view.take(status),
+            Ok(status) => {
+                links = status.each().len();
+                view.take(one_link(&status, link));
+            }
             Err(error) => view.trouble = Some(format!("{error:#}")),
         }
         terminal.draw(|frame| view.draw(frame)).context("cannot draw")?;
@@ -55,7 +60,10 @@ fn watch(terminal: &mut ratatui::DefaultTerminal, boxes: &[PathBuf]) -> anyhow::
                     KeyCode::Char('q') | KeyCode::Esc => return Ok(()),
                     KeyCode::Char('c') if key.modifiers.contains(KeyModifiers::CONTROL) => return Ok(()),
                     KeyCode::Tab => {
-                        chosen = (chosen + 1) % boxes.len();
+                        link += 1;
+                        if link >= links {
+                            (chosen, link) = ((chosen + 1) % boxes.len(), 0);
+                        }
                         view = View::default();
                         break;
                     }
@@ -68,6 +76,16 @@ fn watch(terminal: &mut ratatui::DefaultTerminal, boxes: &[PathBuf]) -> anyhow::
             }
         }
     }
+}
+
+/// One link of a box, with what is wrong with the whole.
+fn one_link(status: &Status, link: usize) -> Status {
+    let each = status.each();
+    let mut one = each[link.min(each.len() - 1)].clone();
+    if !status.links.is_empty() {
+        one.notices.extend_from_slice(&status.notices);
+    }
+    one
 }
 
 /// What is on the screen.
@@ -106,22 +124,28 @@ impl View {
         odd.extend(self.trouble.clone());
         let controls = [&now.down, &now.up].into_iter().filter_map(|d| d.report.admission.as_ref());
         let admission: Vec<String> = controls.flat_map(admission_lines).collect();
-        let [head, odds, middle, bottom, foot] = Layout::vertical([
+        let stalls = sight::lines(&now.sight, 3);
+        let words = u16::from(!now.sight.words.is_empty());
+        let [head, said, odds, middle, bottom, why, foot] = Layout::vertical([
             Constraint::Length(1),
+            Constraint::Length(words),
             Constraint::Length(odd.len().min(4) as u16),
             Constraint::Min(8),
             Constraint::Length(admission.len().min(12) as u16),
+            Constraint::Length(stalls.len() as u16),
             Constraint::Length(1),
         ])
         .areas(frame.area());
         frame.render_widget(Line::from(headline(now)).bold(), head);
+        frame.render_widget(Line::from(now.sight.words.as_str()).bold(), said);
         frame.render_widget(Paragraph::new(odd.join("\n")).fg(Color::Yellow), odds);
         let halves = Layout::horizontal([Constraint::Fill(1), Constraint::Fill(1)]).split(middle);
         for (i, title) in ["Down: to the users", "Up: from the users"].into_iter().enumerate() {
             self.direction(frame, halves[i], i, title, now);
         }
         frame.render_widget(Paragraph::new(admission.join("\n")), bottom);
-        frame.render_widget(Line::from("q: quit   Tab: next box").dim(), foot);
+        frame.render_widget(Paragraph::new(stalls.join("\n")), why);
+        frame.render_widget(Line::from("q: quit   Tab: next link or box").dim(), foot);
     }
 
     fn direction(&self, frame: &mut Frame, area: Rect, which: usize, title: &str, now: &Status) {
@@ -182,6 +206,22 @@ mod tests {
         // 30 000 B in half a second are 480 kbit/s.
         let text = screen(&view, 100, 30);
         assert!(text.contains("480.0 kbit/s of 600.0 kbit/s"), "{text}");
+    }
+
+    #[test]
+    fn each_link_of_a_box_is_shown_with_what_is_wrong_with_all() {
+        let link = |name: &str| Status { name: Some(name.into()), ..Status::default() };
+        let whole = Status {
+            links: vec![link("north"), link("south")],
+            notices: vec!["settings not reloaded".into()],
+            ..Status::default()
+        };
+        for (at, name) in [(0, "north"), (1, "south"), (7, "south")] {
+            let mut view = View::default();
+            view.take(one_link(&whole, at));
+            let text = screen(&view, 100, 30);
+            assert!(text.contains(&format!("{name}: ")) && text.contains("settings not reloaded"), "{text}");
+        }
     }
 
     #[test]

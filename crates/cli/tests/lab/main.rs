@@ -80,6 +80,22 @@ fn under_way(name: &str) -> Option<(Place, Child)> {
     Some((place, child))
 }
 
+/// What the lab wrote.
+fn results(dir: &Path) -> serde_json::Value {
+    let json = std::fs::read_to_string(dir.join("few.json")).unwrap();
+    serde_json::from_str(&json).unwrap()
+}
+
+/// What the lab says of a scenario, and its one run, where there can be one.
+fn run_alone(name: &str, scenario: &str) -> Option<(String, serde_json::Value)> {
+    possible().then_some(())?;
+    let place = Place::new(name, scenario);
+    let out = place.lab(&[]).output().unwrap();
+    assert!(out.status.success(), "{}", text(&out));
+    let run = results(&place.0)["disciplines"][0]["runs"][0].take();
+    Some((text(&out), run))
+}
+
 fn possible() -> bool {
     bench::available().map_err(|why| skip(&running(), format!("{why:#}"))).is_ok()
 }
@@ -133,8 +149,7 @@ fn a_short_run_gives_table_results_and_picture_and_leaves_nothing() {
 
 /// What the link cannot have done, and what it must have.
 fn check_results(dir: &Path) {
-    let text = std::fs::read_to_string(dir.join("few.json")).unwrap();
-    let json: serde_json::Value = serde_json::from_str(&text).unwrap();
+    let json = results(dir);
     assert_eq!(json["scenario"]["rate"], "2mbit");
     assert!(json["command"].as_str().unwrap().contains("lab") && json["version"].is_string());
     let run = &json["disciplines"][0]["runs"][0];
@@ -189,15 +204,7 @@ fn tls_and_quic_fetch_beside_tcp_and_say_what_they_did() {
     let place = Place::new("refused", THREE);
     let simulated = Command::new(NARROWS).arg("sim").arg(place.0.join("few.toml")).output().unwrap();
     assert!(text(&simulated).contains("traffic.1.transport = 'tls': expected tcp"), "{}", text(&simulated));
-    if !possible() {
-        return;
-    }
-    let place = Place::new("three", THREE);
-    let out = place.lab(&[]).output().unwrap();
-    assert!(out.status.success(), "{}", text(&out));
-    let json = std::fs::read_to_string(place.0.join("few.json")).unwrap();
-    let json: serde_json::Value = serde_json::from_str(&json).unwrap();
-    let run = &json["disciplines"][0]["runs"][0];
+    let Some((said, run)) = run_alone("three", THREE) else { return };
     for transport in ["tcp", "tls", "quic"] {
         let done = &run["values"][format!("{transport}_objects_done")];
         assert!(done.as_f64().unwrap() >= 1.0, "{transport}: {}", run["values"]);
@@ -211,8 +218,8 @@ fn tls_and_quic_fetch_beside_tcp_and_say_what_they_did() {
     assert!(count(&quic["sent"]) > count(&quic["connections"]) && count(&quic["bytes"]) > 0, "{quic}");
     assert!(count(&client["quic_bytes"]) <= count(&quic["bytes"]), "no more came than was sent");
     assert_eq!(client["user_stalls"].as_array().unwrap().len(), 10);
-    assert!(text(&out).contains("quic: longest stall p99"), "{}", text(&out));
-    check_waste(run);
+    assert!(said.contains("quic: longest stall p99"), "{said}");
+    check_waste(&run);
 }
 
 /// What fetching costs on the idle link, and what the link carried under load.
@@ -258,8 +265,7 @@ fn a_sender_of_ours_is_loaded_for_the_time_of_the_lab() {
         return;
     }
     assert!(out.status.success(), "{}", text(&out));
-    let json = std::fs::read_to_string(place.0.join("few.json")).unwrap();
-    let json: serde_json::Value = serde_json::from_str(&json).unwrap();
+    let json = results(&place.0);
     assert_eq!(json["scenario"]["congestion_control"], "narrows_is:iw=4");
     assert_eq!(json["disciplines"][0]["runs"].as_array().unwrap().len(), 1);
     let left = narrows_senders::names(Path::new(narrows_senders::BPFFS));

@@ -2,14 +2,7 @@
 
 use narrows_testing::{running, skip};
 
-use super::{Place, possible, text};
-
-/// What came of the one run.
-fn only_run(place: &Place) -> serde_json::Value {
-    let json = std::fs::read_to_string(place.0.join("few.json")).unwrap();
-    let mut json: serde_json::Value = serde_json::from_str(&json).unwrap();
-    json["disciplines"][0]["runs"][0].take()
-}
+use super::run_alone;
 
 const OPEN: &str = r#"
 name = "few"
@@ -34,13 +27,7 @@ size = "2kB"
 
 #[test]
 fn users_come_fetch_and_go() {
-    if !possible() {
-        return;
-    }
-    let place = Place::new("open", OPEN);
-    let out = place.lab(&[]).output().unwrap();
-    assert!(out.status.success(), "{}", text(&out));
-    let run = &only_run(&place);
+    let Some((_, run)) = run_alone("open", OPEN) else { return };
     let client = &run["record"]["client"];
     let visits = client["visits"].as_array().unwrap();
     let number = |of: &serde_json::Value| of.as_u64().unwrap();
@@ -94,13 +81,7 @@ size = "3kB"
 
 #[test]
 fn pages_are_loaded_with_every_version_of_http() {
-    if !possible() {
-        return;
-    }
-    let place = Place::new("pages", PAGES);
-    let out = place.lab(&[]).output().unwrap();
-    assert!(out.status.success(), "{}", text(&out));
-    let run = &only_run(&place);
+    let Some((said, run)) = run_alone("pages", PAGES) else { return };
     let (values, client) = (&run["values"], &run["record"]["client"]);
     for version in ["http1", "http2", "http3"] {
         assert!(values[format!("{version}_pages_done")].as_f64().unwrap() >= 1.0, "{version}: {values}");
@@ -124,7 +105,7 @@ fn pages_are_loaded_with_every_version_of_http() {
     assert_eq!(begun.count() as u64, visits, "a page each");
     assert!((-0.15..1.0).contains(&at(values, "waste")), "{} of {}", values["waste"], run["record"]["costs"]);
     assert!(at(values, "quic_connect_p50_s") > 0.0 && at(values, "page_p95_s") >= at(values, "page_p50_s"));
-    assert!(text(&out).contains("HTTP/3: page time p50"), "{}", text(&out));
+    assert!(said.contains("HTTP/3: page time p50"), "{said}");
 }
 
 const BROWSER: &str = r#"
@@ -150,17 +131,11 @@ page = [8000, 2000, 2500, 3000, 3500, 4000, 4500, 5000, 5500]
 
 #[test]
 fn a_real_browser_loads_pages_and_tells_its_own_times() {
-    if !possible() {
-        return;
-    }
     if let Err(why) = narrows_lab::browser::program() {
         skip(&running(), why);
         return;
     }
-    let place = Place::new("browser", BROWSER);
-    let out = place.lab(&[]).output().unwrap();
-    assert!(out.status.success(), "{}", text(&out));
-    let run = &only_run(&place);
+    let Some((_, run)) = run_alone("browser", BROWSER) else { return };
     let pages = run["record"]["client"]["pages"].as_array().unwrap();
     let done: Vec<_> = pages.iter().filter(|p| p["done"].is_f64()).collect();
     for (user, protocol) in [(2, "h2"), (3, "h3")] {

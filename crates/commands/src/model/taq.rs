@@ -26,9 +26,9 @@ pub struct Args {
     /// Timer before it is backed off, in epochs (round trips)
     #[arg(long, default_value_t = 2.0, allow_negative_numbers = true)]
     t0: f64,
-    /// Up to which window a flow remembers that its timer is backed off
-    #[arg(long, value_enum, default_value_t = Remembered::S3)]
-    memory: Remembered,
+    /// What ends a back-off
+    #[arg(long, alias = "memory", value_enum, default_value_t = BackoffEnds::S3)]
+    backoff_ends: BackoffEnds,
     /// Back-offs that F3 tells apart; its last stage is "at least" so many
     #[arg(long, default_value_t = 3)]
     stages: u32,
@@ -43,24 +43,26 @@ pub struct Args {
 
 /// [`Memory`] as an option.
 #[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub enum Remembered {
-    /// Any new ACK ends a back-off
+pub enum BackoffEnds {
+    /// Any new ACK: with timestamps
+    #[value(name = "new_ack", alias = "s1")]
     S1,
-    /// The first ACK of a packet sent once (Karn)
+    /// The first ACK of a packet sent once (Karn): without
+    #[value(name = "new_sample", alias = "sample")]
     Sample,
-    /// The caption of the paper's Fig. 4
+    /// The caption of the paper's Fig. 4: a window of 2 that arrives
     S2,
-    /// The paper's text
+    /// The paper's text: a window of 3 that arrives
     S3,
 }
 
-impl From<Remembered> for Memory {
-    fn from(name: Remembered) -> Self {
+impl From<BackoffEnds> for Memory {
+    fn from(name: BackoffEnds) -> Self {
         match name {
-            Remembered::S1 => Self::S1,
-            Remembered::Sample => Self::Sample,
-            Remembered::S2 => Self::S2,
-            Remembered::S3 => Self::S3,
+            BackoffEnds::S1 => Self::S1,
+            BackoffEnds::Sample => Self::Sample,
+            BackoffEnds::S2 => Self::S2,
+            BackoffEnds::S3 => Self::S3,
         }
     }
 }
@@ -88,7 +90,12 @@ impl ChainKind {
 
 impl Args {
     fn settings(&self) -> Settings {
-        Settings { wmax: self.wmax, t0_epochs: self.t0, memory: self.memory.into(), ..Settings::default() }
+        Settings {
+            wmax: self.wmax,
+            t0_epochs: self.t0,
+            memory: self.backoff_ends.into(),
+            ..Settings::default()
+        }
     }
 
     fn back(&self, kind: ChainKind) -> Back {
@@ -100,13 +107,13 @@ impl Args {
     }
 
     fn tipping(&self) -> anyhow::Result<(f64, Option<f64>)> {
-        let closed = match self.memory {
-            Remembered::S1 => Some(tipping_point_closed(1)?),
-            Remembered::Sample => None,
-            Remembered::S2 => Some(tipping_point_closed(3)?),
-            Remembered::S3 => Some(tipping_point_closed(6)?),
+        let closed = match self.backoff_ends {
+            BackoffEnds::S1 => Some(tipping_point_closed(1)?),
+            BackoffEnds::Sample => None,
+            BackoffEnds::S2 => Some(tipping_point_closed(3)?),
+            BackoffEnds::S3 => Some(tipping_point_closed(6)?),
         };
-        Ok((tipping_point(self.memory.into()), closed))
+        Ok((tipping_point(self.backoff_ends.into()), closed))
     }
 
     /// The chains asked for.
@@ -118,8 +125,11 @@ impl Args {
             }
         }
         let (tipping, closed) = self.tipping()?;
-        let uncapped =
-            if self.loss > 0.0 { mean_idle_uncapped(self.memory.into(), self.t0, self.loss)? } else { 0.0 };
+        let uncapped = if self.loss > 0.0 {
+            mean_idle_uncapped(self.backoff_ends.into(), self.t0, self.loss)?
+        } else {
+            0.0
+        };
         let mut object = json!({
             "loss": self.loss,
             "wmax": self.wmax,

@@ -12,10 +12,10 @@ use anyhow::{Context as _, bail, ensure};
 use narrows_runner::{Error, Event, Options, Report, RunPlan, digest, execute, verdicts};
 use serde_json::{Value, json};
 
-pub mod explain;
-pub mod picture;
+pub(crate) mod explain;
+pub(crate) mod picture;
 mod progress;
-pub mod table;
+pub(crate) mod table;
 
 /// Status of a program ended by Ctrl-C.
 pub(super) const INTERRUPTED: u8 = 130;
@@ -187,13 +187,19 @@ fn shown(plan: &RunPlan, asked: &[String]) -> anyhow::Result<()> {
         plan.jobs.iter().flat_map(|job| narrows_sim::figures::names(&job.scenario)).collect();
     if let Some(name) = asked.iter().find(|name| !known.contains(*name)) {
         let near = narrows_scenario::nearest(name, known.iter().map(String::as_str))
-            .map_or_else(String::new, |near| format!("did you mean '{near}'? "));
+            .map_or_else(|| beginning(name, &known), |near| format!("did you mean '{near}'? "));
         bail!(
             "{}: --show {name}: no run has such a figure; {near}docs/reference/probes.md has all",
             plan.name
         );
     }
     Ok(())
+}
+
+/// Which figures begin as what was asked for, as `jain_20s` does as `jain`; nothing if none.
+fn beginning(name: &str, known: &BTreeSet<String>) -> String {
+    let found: Vec<&str> = known.iter().filter(|k| k.starts_with(name)).map(String::as_str).take(5).collect();
+    if found.is_empty() { String::new() } else { format!("did you mean one of {}? ", found.join(", ")) }
 }
 
 /// Does a plan, and shows how far it is.

@@ -6,7 +6,7 @@ use narrows_plot::{Chart, Line, Panel};
 use narrows_units::{Bytes, Duration, Rate};
 use serde_json::json;
 
-use super::taq::Remembered;
+use super::taq::BackoffEnds;
 use super::{Answer, time_s};
 
 /// Silences that are told, s.
@@ -39,9 +39,9 @@ pub struct Args {
     /// Its floor, in seconds
     #[arg(long, value_name = "SECONDS", default_value_t = 0.2, value_parser = time_s, allow_negative_numbers = true)]
     rto_min: f64,
-    /// What ends its back-off [default: any ACK (s1) with --stack linux, else sample]
-    #[arg(long, value_enum)]
-    memory: Option<Remembered>,
+    /// What ends its back-off [default: new_ack with --stack linux, else new_sample]
+    #[arg(long, alias = "memory", value_enum)]
+    backoff_ends: Option<BackoffEnds>,
 }
 
 /// [`Stack`] as an option.
@@ -62,8 +62,8 @@ impl Args {
         };
         let (packet, rtt) = (Bytes(self.packet), time("rtt", self.rtt)?);
         let (stack, ends) = match self.stack {
-            Timer::Linux => (Stack::Linux, Remembered::S1),
-            Timer::Rfc => (Stack::Rfc, Remembered::Sample),
+            Timer::Linux => (Stack::Linux, BackoffEnds::S1),
+            Timer::Rfc => (Stack::Rfc, BackoffEnds::Sample),
         };
         let bdp = self.rate.bdp(rtt).0 / self.packet.max(1);
         Ok(Bottleneck {
@@ -71,7 +71,7 @@ impl Args {
             buffer_packets: self.buffer.unwrap_or_else(|| u32::try_from(bdp).unwrap_or(u32::MAX).max(4)),
             rto_min: time("rto-min", self.rto_min)?,
             stack,
-            backoff_ends: self.memory.unwrap_or(ends).into(),
+            backoff_ends: self.backoff_ends.unwrap_or(ends).into(),
             window: self.window,
             ..Bottleneck::new(self.rate, rtt, self.flows)
         })

@@ -1,0 +1,162 @@
+//! `narrows diagnose`: who stalls in a capture or on an interface, and why.
+
+use std::io;
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use anyhow::{Context as _, bail, ensure};
+use narrows_diagnose::files::Inputs;
+use narrows_diagnose::{Analyzer, FlowReport, Limits, Overall, QuicAnalyzer, flow_page, page, quic_page};
+use narrows_units::{Duration, Instant};
+use narrows_wire::Header;
+
+// Pictures and Parquet come with what draws and writes them for the simulator.
+#[cfg_attr(not(feature = "research"), path = "diagnose/no_extras.rs")]
+mod extras;
+mod json;
+mod live;
+
+use extras::Extras;
+use json::Stream;
+
+/// Arguments of `narrows diagnose`.
+#[derive(clap::Args)]
+pub struct Args {
+    /// Captures in pcap or pcapng, also in gzip or zstd; - for standard input. Several are put together by their times
+    #[arg(required_unless_present = "live")]
+    captures: Vec<PathBuf>,
+    /// Listen on an interface, until Ctrl-C
+    #[arg(long, value_name = "INTERFACE", conflicts_with = "captures")]
+    live: Option<String>,
+    /// Listen for so long, as 30s or 5min
+    #[arg(long = "for", value_name = "TIME", requires = "live", value_parser = time)]
+    duration: Option<Duration>,
+    /// How often to say how it stands while listening
+    #[arg(long, value_name = "TIME", requires = "live", value_parser = time, default_value = "5s")]
+    every: Duration,
+    /// A stall is long, and the exit status 1, from so many seconds on
+    #[arg(long, value_name = "SECONDS", default_value_t = 5.0)]
+    over: f64,
+    /// Connections to show, the worst first
+    #[arg(long, value_name = "N", default_value_t = 10)]
+    worst: usize,
+    /// One connection alone, by its number, with all its stalls
+    #[arg(long, value_name = "NUMBER")]
+    flow: Option<u64>,
+    /// Print all that was found, each connection with its stalls, as JSON
+    #[arg(long)]
+    json: bool,
+    #[command(flatten)]
+    extras: extras::Args,
+}
+
+fn time(text: &str) -> Result<Duration, String> {
+    let seconds =
+        text.strip_suffix("min").map(|n| (n, 60.0)).or_else(|| text.strip_suffix('s').map(|n| (n, 1.0)));
+    let seconds = seconds.and_then(|(n, unit)| Some(n.parse::<f64>().ok()? * unit));
+    match seconds {
+        Some(s) if s > 0.0 && s < 1e9 => Ok(Duration::from_nanos((s * 1e9) as u64)),
+        _ => Err("expected a time, as 30s or 5min".into()),
+    }
+}
+
+/// What becomes of what is found.
+struct Output<'a> {
+    args: &'a Args,
+    name: String,
+    overall: Overall,
+    quic: QuicAnalyzer,
+    json: Option<Stream<io::StdoutLock<'static>>>,
+    /// The connection that was asked for.
+    only: Option<FlowReport>,
+    extras: Extras,
+}
+
+impl<'a> Output<'a> {
+    fn new(args: &'a Args, captures: &[String], origin: Option<i128>) -> anyhow::Result<Self> {
+        let over = Duration::from_nanos((args.over * 1e9) as u64);
+        Ok(Self {
+            args,
+            name: captures.join(", "),
+            overall: Overall::new(over, args.worst),
+            quic: QuicAnalyzer::default(),
+            extras: Extras::new(&args.extras, args.flow)?,
+            json: args.json.then(|| Stream::new(io::stdout().lock(), captures, origin)),
+            only: None,
+        })
+    }
+
+    /// A packet, and the number of its connection if it is TCP.
+    fn packet(&mut self, number: Option<u64>, at: Instant, frame: u64, header: &Header) {
+        self.quic.packet(at, frame, header);
+        self.extras.packet(number, at, frame, header);
+    }
+
+    fn flow(&mut self, flow: FlowReport) {
+        if self.args.flow.is_some_and(|only| only != flow.number) {
+            return;
+        }
+        self.extras.flow(&flow);
+        if let Some(json) = &mut self.json {
+            json.flow(&flow);
+        }
+        if self.args.flow.is_some() {
+            self.only = Some(flow.clone());
+        }
+        self.overall.add(flow);
+    }
+
+    /// All was seen: `begun` connections. Says whether any stood still for long.
+    fn finish(mut self, begun: u64, remarks: &[String]) -> anyhow::Result<bool> {
+        self.overall.finish();
+        let Self { args, name, overall, quic, json, only, extras } = self;
+        let quic = if args.flow.is_none() { quic.finish() } else { Vec::new() };
+        ensure!(begun > 0 || !quic.is_empty(), "{name}: no packet of TCP in it, and no opening of QUIC");
+        if let (Some(number), None) = (args.flow, &only) {
+            bail!("--flow {number}: {name} has connections 0 to {}", begun.saturating_sub(1));
+        }
+        let missing = extras.finish(&name, &overall, only.as_ref())?;
+        match (json, &only) {
+            (Some(json), _) => json.finish(&overall, &quic, remarks)?,
+            (None, Some(flow)) => super::say(&flow_page(&name, flow)).context("standard output")?,
+            (None, None) => {
+                let text = page(&name, &overall) + &quic_page(&quic, args.worst);
+                super::say(&text).context("standard output")?;
+            }
+        }
+        let quiet = args.json;
+        for line in remarks.iter().filter(|_| !quiet).chain(&missing) {
+            eprintln!("{line}");
+        }
+        let long = quic
+            .iter()
+            .flat_map(|f| &f.stalls)
+            .any(|s| s.cause.is_loss() && s.length().as_secs_f64() > args.over);
+        Ok(long || overall.stalled_over > 0)
+    }
+}
+
+/// Runs the command. Status 0: no connection stood still for long; 1: some did; 2: nothing could be read.
+pub fn main(args: &Args) -> anyhow::Result<ExitCode> {
+    ensure!(args.over.is_finite() && args.over >= 0.0, "--over {}: expected seconds, as 5 or 0.5", args.over);
+    let long = match &args.live {
+        Some(interface) => live::listen(args, interface)?,
+        None => read(args)?,
+    };
+    Ok(if long { ExitCode::FAILURE } else { ExitCode::SUCCESS })
+}
+
+fn read(args: &Args) -> anyhow::Result<bool> {
+    let mut inputs = Inputs::open(&args.captures)?;
+    let captures: Vec<String> = args.captures.iter().map(|p| p.display().to_string()).collect();
+    let mut output = Output::new(args, &captures, inputs.origin)?;
+    let mut analyzer = Analyzer::new(Limits::default());
+    for (at, packet) in &mut inputs {
+        let number = analyzer.packet(at, packet.frame, &packet.header);
+        output.packet(number, at, packet.frame, &packet.header);
+        analyzer.finished().for_each(|flow| output.flow(flow));
+    }
+    analyzer.finish();
+    analyzer.finished().for_each(|flow| output.flow(flow));
+    output.finish(analyzer.begun(), &inputs.remarks())
+}

@@ -1,0 +1,164 @@
+//! What is written besides the page: a picture, tables in Parquet.
+
+use std::path::PathBuf;
+
+use anyhow::{Context as _, ensure};
+use narrows_diagnose::{FlowReport, Overall, Tables, Trace, Values};
+use narrows_runner::TableFile;
+use narrows_sim::{Column, Data};
+use narrows_units::Instant;
+use narrows_wire::Header;
+
+mod bars;
+mod colours;
+mod sequence;
+
+/// Options.
+#[derive(clap::Args)]
+#[group(id = "diagnosis_extras")]
+pub struct Args {
+    /// Draw all connections as bars in time, stalls coloured by cause; with --flow that one's packets by their sequence
+    /// numbers. A file that ends in .svg or .png
+    #[arg(long, value_name = "FILE")]
+    picture: Option<PathBuf>,
+    /// Write flows.parquet and stalls.parquet into a folder
+    #[arg(long, value_name = "FOLDER")]
+    parquet: Option<PathBuf>,
+}
+
+/// See the head of the file.
+pub struct Extras {
+    picture: Option<PathBuf>,
+    /// The connection that is drawn alone.
+    only: Option<u64>,
+    trace: Option<Trace>,
+    bars: bars::Bars,
+    tables: Option<Writing>,
+}
+
+/// Tables that are being written.
+struct Writing {
+    tables: Tables,
+    files: [TableFile; 2],
+    failed: Option<narrows_runner::Error>,
+}
+
+/// Rows that are collected before they are written.
+const ROWS: u64 = 4096;
+
+impl Extras {
+    pub fn new(args: &Args, only: Option<u64>) -> anyhow::Result<Self> {
+        if let Some(file) = &args.picture {
+            let ending = file.extension().and_then(|e| e.to_str()).unwrap_or_default();
+            ensure!(
+                matches!(ending, "svg" | "png"),
+                "--picture {}: expected a name in .svg or .png",
+                file.display()
+            );
+        }
+        let tables = match &args.parquet {
+            Some(folder) => Some(Writing::create(folder)?),
+            None => None,
+        };
+        Ok(Self { picture: args.picture.clone(), only, trace: None, bars: bars::Bars::default(), tables })
+    }
+
+    /// A packet of the connection with this number.
+    pub fn packet(&mut self, number: Option<u64>, at: Instant, frame: u64, header: &Header) {
+        if number.is_none() || number != self.only || self.picture.is_none() {
+            return;
+        }
+        if let Some(tcp) = &header.tcp {
+            let trace = self.trace.get_or_insert_with(|| Trace::new(header.key));
+            trace.packet(at, frame, &header.key, tcp);
+        }
+    }
+
+    pub fn flow(&mut self, flow: &FlowReport) {
+        if self.picture.is_some() && self.only.is_none() {
+            self.bars.add(flow);
+        }
+        if let Some(writing) = &mut self.tables {
+            writing.tables.add(flow);
+            if flow.number % ROWS == ROWS - 1 {
+                writing.write();
+            }
+        }
+    }
+
+    /// Writes what was asked for. Gives what there is to say of it.
+    pub fn finish(
+        self,
+        name: &str,
+        overall: &Overall,
+        only: Option<&FlowReport>,
+    ) -> anyhow::Result<Vec<String>> {
+        let mut remarks = Vec::new();
+        if let Some(writing) = self.tables {
+            writing.close()?;
+        }
+        if let Some(file) = &self.picture {
+            let svg = match (only, &self.trace) {
+                (Some(flow), Some(trace)) => {
+                    if trace.left_out() > 0 {
+                        remarks.push(format!(
+                            "{}: {} packets were too many for it",
+                            file.display(),
+                            trace.left_out()
+                        ));
+                    }
+                    sequence::svg(name, flow, trace)
+                }
+                _ => self.bars.svg(name, overall),
+            };
+            narrows_plot::save_as(&svg, file).with_context(|| format!("--picture {}", file.display()))?;
+        }
+        Ok(remarks)
+    }
+}
+
+impl Writing {
+    fn create(folder: &std::path::Path) -> anyhow::Result<Self> {
+        let context = || format!("--parquet {}", folder.display());
+        std::fs::create_dir_all(folder).with_context(context)?;
+        let tables = Tables::default();
+        let open = |table: &narrows_diagnose::Table| {
+            let path = folder.join(format!("{}.parquet", table.name));
+            TableFile::create(&path, &columns(table.clone()), &[("narrows", env!("CARGO_PKG_VERSION"))])
+        };
+        let files = [open(&tables.flows).with_context(context)?, open(&tables.stalls).with_context(context)?];
+        Ok(Self { tables, files, failed: None })
+    }
+
+    fn write(&mut self) {
+        let Tables { flows, stalls } = core::mem::take(&mut self.tables);
+        for (file, table) in self.files.iter_mut().zip([flows, stalls]) {
+            if self.failed.is_none() {
+                self.failed = file.append(columns(table)).err();
+            }
+        }
+    }
+
+    fn close(mut self) -> anyhow::Result<()> {
+        self.write();
+        if let Some(why) = self.failed {
+            return Err(why.into());
+        }
+        for file in self.files {
+            file.close()?;
+        }
+        Ok(())
+    }
+}
+
+fn columns(table: narrows_diagnose::Table) -> Vec<Column> {
+    let column = |(name, values): (&str, Values)| {
+        let data = match values {
+            Values::U64(v) => Data::U64(v),
+            Values::F64(v) => Data::F64(v),
+            Values::Text(v) => Data::Text(v),
+        };
+        Column { name: name.to_owned(), data }
+    };
+    table.columns.into_iter().map(column).collect()
+}

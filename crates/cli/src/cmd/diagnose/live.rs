@@ -1,0 +1,162 @@
+//! Listens on an interface. What is open is bounded, and so is the memory.
+
+use std::io::{self, Write as _};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration as Wait, Instant as Clock, SystemTime, UNIX_EPOCH};
+
+use anyhow::Context as _;
+use narrows_diagnose::{Analyzer, Counts, FlowReport, Limits};
+use narrows_netio::packet_socket::{Heading, Heard, PacketSocket};
+use narrows_units::{Duration, Instant};
+use narrows_wire::capture::{LinkType, packet_of};
+use narrows_wire::{Header, parse};
+
+use super::{Args, Output};
+
+/// Bytes of each frame that are looked at: all headers, within tunnels too.
+const SNAP: usize = 256;
+/// Room for frames that wait while we say how it stands.
+const ROOM: usize = 32 << 20;
+/// Connections at a time, and for how long one that is over or silent is kept.
+const LIMITS: Limits =
+    Limits { connections: 1 << 14, linger: Duration::from_secs(10), silence: Duration::from_secs(300) };
+/// Packets between two looks at the clock.
+const BATCH: u32 = 4096;
+/// Kinds of hardware of linux/if_arp.h whose frames begin as Ethernet's do.
+const ARPHRD_ETHER: u16 = 1;
+const ARPHRD_LOOPBACK: u16 = 772;
+/// The loopback interface shows each packet twice: when it leaves and when it comes.
+const LOOPBACK: &str = "lo";
+
+/// Packets as they come.
+struct Ear {
+    socket: PacketSocket,
+    buffer: [u8; SNAP],
+    /// Nanoseconds from 1970 to when we began.
+    origin: i64,
+    latest: Instant,
+    frames: u64,
+    /// Frames without an IP packet that can be read.
+    other: u64,
+}
+
+impl Ear {
+    fn open(interface: &str) -> anyhow::Result<Self> {
+        let heard = if interface == LOOPBACK { Heard::Incoming } else { Heard::Both };
+        let socket = PacketSocket::open(interface, heard).with_context(|| format!("--live {interface}"))?;
+        socket.make_room(ROOM).context("SO_RCVBUF")?;
+        let origin = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+        let origin = i64::try_from(origin.as_nanos()).context("the clock is beyond the year 2262")?;
+        Ok(Self { socket, buffer: [0; SNAP], origin, latest: Instant::ZERO, frames: 0, other: 0 })
+    }
+
+    /// The time since we began, by the clock that stamps the packets.
+    fn now(&self) -> Instant {
+        let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+        self.since(i64::try_from(now.as_nanos()).unwrap_or(i64::MAX)).max(self.latest)
+    }
+
+    fn since(&self, stamp: i64) -> Instant {
+        Instant::from_nanos(u64::try_from(stamp - self.origin).unwrap_or(0))
+    }
+
+    /// The next packet that waits; none if none does, or if the frame has none.
+    fn packet(&mut self) -> anyhow::Result<Option<Option<(Instant, u64, Header)>>> {
+        let heading = match self.socket.heading(&mut self.buffer) {
+            Ok(heading) => heading,
+            Err(e) if matches!(e.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted) => {
+                return Ok(None);
+            }
+            Err(e) => return Err(e).context("the interface"),
+        };
+        self.frames += 1;
+        let Heading { kept, original, at, hardware } = heading;
+        // Packets of two directions may be stamped in another order than they are heard.
+        self.latest = self.latest.max(at.map_or_else(|| self.now(), |at| self.since(at)));
+        let link = match hardware {
+            ARPHRD_ETHER | ARPHRD_LOOPBACK => LinkType::Ethernet,
+            _ => LinkType::Raw,
+        };
+        let packet = packet_of(link, &mut self.buffer[..kept], u32::try_from(original).unwrap_or(u32::MAX));
+        let header = packet.and_then(|packet| parse(packet).ok());
+        self.other += u64::from(header.is_none());
+        Ok(Some(header.map(|header| (self.latest, self.frames, header))))
+    }
+}
+
+/// Listens until it is told to stop. Says whether any connection stood still for long.
+pub fn listen(args: &Args, interface: &str) -> anyhow::Result<bool> {
+    let stop = Arc::new(AtomicBool::new(false));
+    for signal in [signal_hook::consts::SIGINT, signal_hook::consts::SIGTERM, signal_hook::consts::SIGHUP] {
+        signal_hook::flag::register(signal, stop.clone()).context("signal handler")?;
+    }
+    let mut ear = Ear::open(interface)?;
+    let name = format!("interface {interface}");
+    let mut output = Output::new(args, core::slice::from_ref(&name), Some(ear.origin.into()))?;
+    let mut analyzer = Analyzer::new(LIMITS);
+    let every = Wait::from_nanos(args.every.as_nanos());
+    let until = args.duration.map(|d| Clock::now() + Wait::from_nanos(d.as_nanos()));
+    let (mut next, mut before, mut dropped) = (Clock::now() + every, Counts::default(), 0);
+    eprintln!("listening on {interface}; Ctrl-C ends it and says what was found");
+    while !stop.load(Ordering::Relaxed) && until.is_none_or(|until| Clock::now() < until) {
+        let end = until.map_or(next, |until| until.min(next));
+        ear.socket.wait(end.saturating_duration_since(Clock::now())).context("poll")?;
+        for _ in 0..BATCH {
+            let Some(packet) = ear.packet()? else { break };
+            if let Some((at, frame, header)) = packet {
+                let number = analyzer.packet(at, frame, &header);
+                output.packet(number, at, frame, &header);
+            }
+        }
+        analyzer.finished().for_each(|flow| output.flow(flow));
+        if Clock::now() >= next {
+            next = Clock::now() + every;
+            dropped += ear.socket.dropped();
+            stand(&ear, &analyzer, &output, &mut before);
+        }
+    }
+    dropped += ear.socket.dropped();
+    let mut remarks = Vec::new();
+    for (n, what) in [
+        (ear.other, "frames without an IP packet were left out"),
+        (dropped, "frames came faster than they could be read, and were missed"),
+        (analyzer.evicted(), "connections were given up because there were too many"),
+    ] {
+        if n > 0 {
+            remarks.push(format!("{name}: {n} {what}"));
+        }
+    }
+    analyzer.finish();
+    analyzer.finished().for_each(|flow| output.flow(flow));
+    output.finish(analyzer.begun(), &remarks)
+}
+
+/// One line: who is there, who stands still now, what was sent again since the last.
+fn stand(ear: &Ear, analyzer: &Analyzer, output: &Output<'_>, before: &mut Counts) {
+    let now = ear.now();
+    let open: Vec<FlowReport> = analyzer.ongoing(now).filter(|flow| !flow.closed).collect();
+    let mut counts = output.overall.counts;
+    open.iter().for_each(|flow| counts.merge(&flow.counts()));
+    let still = |flow: &FlowReport| flow.stalls.iter().rev().find(|s| !s.ended && s.to == now).cloned();
+    let standing: Vec<_> = open.iter().filter_map(|flow| Some((flow, still(flow)?))).collect();
+    let mut line = format!(
+        "{:>6.0} s: {} connections open, {} stand still",
+        now.as_secs_f64(),
+        open.len(),
+        standing.len()
+    );
+    if let Some((flow, stall)) = standing.iter().max_by_key(|(_, stall)| stall.length()) {
+        let longest = stall.length().as_secs_f64();
+        line += &format!(" (longest {longest:.1} s: {}, {})", flow.key(), stall.cause.words());
+    }
+    let more = |now: u64, then: u64| now.saturating_sub(then);
+    line += &format!(
+        "; {} timeouts, {} fast retransmits, {} sent again since",
+        more(counts.timeouts, before.timeouts),
+        more(counts.fast_retransmits, before.fast_retransmits),
+        more(counts.again, before.again)
+    );
+    *before = counts;
+    let _ = writeln!(io::stderr(), "{line}");
+}

@@ -1,0 +1,254 @@
+//! `narrows diagnose` from outside: what a user types, what comes out.
+
+#![expect(clippy::unwrap_used, reason = "a test that cannot set itself up has failed")]
+
+use std::io::Write as _;
+use std::process::{Command, Output};
+
+use narrows_testing::Scratch;
+use narrows_units::{Instant, SeqNum};
+use narrows_wire::capture::Writer;
+use narrows_wire::{Flags, FlowKey, Header, Proto, TcpHeader};
+
+/// Where a test runs the program.
+struct Place(Scratch);
+
+impl Place {
+    fn new(name: &str) -> Self {
+        Self(Scratch::new(&format!("diagnose-{name}")))
+    }
+    fn file(&self, name: &str, bytes: &[u8]) -> String {
+        let path = self.0.join(name);
+        std::fs::write(&path, bytes).unwrap();
+        path.display().to_string()
+    }
+}
+
+fn diagnose(args: &[&str]) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_narrows")).arg("diagnose").args(args).output().unwrap()
+}
+
+fn json(o: &Output) -> serde_json::Value {
+    serde_json::from_slice(&o.stdout)
+        .unwrap_or_else(|e| panic!("{e}: {}", String::from_utf8_lossy(&o.stderr)))
+}
+
+/// A transfer by hand: the handshake takes 100 ms, 50 to each side; a segment at 0.2 s is lost, and comes again at 1.2
+/// and at 3.2 s.
+fn recording(way: impl Fn(bool) -> bool) -> Vec<u8> {
+    let client = FlowKey::new([10, 0, 0, 1].into(), [192, 0, 2, 1].into(), 50_000, 80, Proto::TCP);
+    let mut w = Writer::new(Vec::new()).unwrap();
+    let mut put = |ms: u64, from_client: bool, flags: Flags, seq: u32, ack: u32, payload: u32| {
+        let key = if from_client { client } else { client.reverse() };
+        let tcp = TcpHeader {
+            seq: SeqNum(seq),
+            ack: SeqNum(ack),
+            flags,
+            window: 501,
+            payload,
+            ..TcpHeader::default()
+        };
+        if way(from_client) {
+            w.write(
+                Instant::from_nanos(ms * 1_000_000),
+                &Header { key, tcp: Some(tcp), ..Header::default() },
+            )
+            .unwrap();
+        }
+    };
+    put(0, true, Flags::SYN, 0, 0, 0);
+    put(50, false, Flags::SYN.and(Flags::ACK), 0, 1, 0);
+    put(100, true, Flags::ACK, 1, 1, 0);
+    put(101, true, Flags::ACK, 1, 1, 100);
+    put(150, false, Flags::ACK, 1, 101, 0);
+    for ms in [200, 1_200, 3_200] {
+        put(ms, false, Flags::ACK, 1, 101, 1000);
+    }
+    put(3_250, true, Flags::ACK, 101, 1001, 0);
+    w.into_inner()
+}
+
+#[test]
+fn a_stall_worked_by_hand() {
+    let place = Place::new("hand");
+    let path = place.file("mine.pcap", &recording(|_| true));
+    let out = diagnose(&[&path, "--json", "--over", "3"]);
+    let all = json(&out);
+    let flow = &all["flows"][0];
+    assert_eq!((all["schema"].as_u64(), flow["opener"]["port"].as_u64()), (Some(1), Some(50_000)));
+    let stall = &flow["stalls"][0];
+    // From the first transmission, frame 6, to its acknowledgment, frame 9; frames 7 and 8 are the repairs.
+    assert_eq!(
+        (&stall["from_s"], &stall["to_s"], &stall["by"]),
+        (&0.2.into(), &3.25.into(), &1.into()),
+        "{flow:#}"
+    );
+    assert_eq!(stall["frames"], serde_json::json!([6, 7, 8, 9]));
+    assert_eq!(
+        (&stall["timeouts"], &stall["backoff"], &stall["lost"]),
+        (&2.into(), &4.into(), &"behind".into())
+    );
+    assert_eq!(stall["cause"], "double_retransmission");
+    assert_eq!(out.status.code(), Some(1), "3.05 s is more than 3");
+    assert_eq!(diagnose(&[&path, "--over", "3.1"]).status.code(), Some(0));
+}
+
+#[test]
+fn one_file_a_direction_and_compressed_ones_say_the_same() {
+    let place = Place::new("files");
+    let whole = recording(|_| true);
+    let path = place.file("whole.pcap", &whole);
+    let flows = |paths: &[&str]| {
+        let mut flows = json(&diagnose(&[paths, &["--json"]].concat()))["flows"].take();
+        // Frames are numbered in each file.
+        for stall in flows[0]["stalls"].as_array_mut().unwrap() {
+            stall["frames"].take();
+        }
+        for event in flows[0]["events"].as_array_mut().unwrap() {
+            event["frame"].take();
+        }
+        flows
+    };
+    let expected = flows(&[&path]);
+    assert_eq!(expected[0]["stalls"].as_array().unwrap().len(), 1);
+    let mut gz = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
+    gz.write_all(&whole).unwrap();
+    let gz = place.file("whole.pcap.gz", &gz.finish().unwrap());
+    let zst = ruzstd::encoding::compress_to_vec(&whole[..], ruzstd::encoding::CompressionLevel::Fastest);
+    let zst = place.file("whole.pcap.zst", &zst);
+    let up = place.file("up.pcap", &recording(|client| client));
+    let down = place.file("down.pcap", &recording(|client| !client));
+    for paths in [&[gz.as_str()][..], &[zst.as_str()], &[up.as_str(), down.as_str()]] {
+        assert_eq!(flows(paths), expected, "{paths:?}");
+    }
+}
+
+#[test]
+fn errors_name_the_file_and_a_cut_one_is_read_up_to_the_cut() {
+    let place = Place::new("errors");
+    let said = |path: &str| {
+        let out = diagnose(&[path]);
+        (out.status.code(), String::from_utf8_lossy(&out.stderr).into_owned())
+    };
+    let whole = recording(|_| true);
+    let (code, text) = said(&place.file("cut.pcap", &whole[..whole.len() - 3]));
+    assert_eq!(code, Some(0), "{text}");
+    assert!(text.contains("cut.pcap: at frame 9: the file ends inside"), "{text}");
+    for (name, bytes, why) in [
+        ("text.pcap", &b"not a capture"[..], "neither pcap nor pcapng"),
+        ("broken.gz", &[0x1f, 0x8b, 1, 2, 3, 4][..], "broken.gz"),
+        ("empty.pcap", &whole[..24], "no packet of TCP"),
+    ] {
+        let (code, text) = said(&place.file(name, bytes));
+        assert!(code == Some(2) && text.contains(why) && text.contains(name), "{name}: {code:?} {text}");
+    }
+    assert!(said("nowhere.pcap").1.contains("nowhere.pcap: cannot be read"));
+}
+
+#[test]
+fn one_connection_alone_and_its_picture() {
+    let place = Place::new("flow");
+    let path = place.file("mine.pcap", &recording(|_| true));
+    let picture = place.0.join("one.svg").display().to_string();
+    let out = diagnose(&[&path, "--flow", "0", "--picture", &picture]);
+    let text = String::from_utf8(out.stdout).unwrap();
+    assert_eq!(out.status.code(), Some(0), "{}", String::from_utf8_lossy(&out.stderr));
+    assert!(
+        text.contains("connection 0") && text.contains("3.05 s from 0.20 s on: repair lost again"),
+        "{text}"
+    );
+    let svg = std::fs::read_to_string(&picture).unwrap();
+    for words in ["192.0.2.1:80 &gt; 10.0.0.1:50000", "acknowledged", "timeout", "repair lost again"] {
+        assert!(svg.contains(words), "{words}: {svg}");
+    }
+    let out = diagnose(&[&path, "--flow", "1"]);
+    let text = String::from_utf8_lossy(&out.stderr).into_owned();
+    assert!(out.status.code() == Some(2) && text.contains("has connections 0 to 0"), "{text}");
+}
+
+#[test]
+fn a_picture_of_all_and_tables() {
+    let place = Place::new("all");
+    let path = place.file("mine.pcap", &recording(|_| true));
+    let (picture, folder) = (place.0.join("all.svg"), place.0.join("tables"));
+    let [picture_name, folder_name] = [&picture, &folder].map(|p| p.display().to_string());
+    let out = diagnose(&[&path, "--picture", &picture_name, "--parquet", &folder_name]);
+    assert_eq!(out.status.code(), Some(0), "{}", String::from_utf8_lossy(&out.stderr));
+    let svg = std::fs::read_to_string(picture).unwrap();
+    for words in ["#0 10.0.0.1:50000 &gt; 192.0.2.1:80", "repair lost again", "3.0 s"] {
+        assert!(svg.contains(words), "{words}: {svg}");
+    }
+    for name in ["flows", "stalls"] {
+        let bytes = std::fs::read(folder.join(format!("{name}.parquet"))).unwrap();
+        assert!(bytes.starts_with(b"PAR1") && bytes.ends_with(b"PAR1"), "{name}");
+        // Names of columns stand in the footer as they are.
+        assert!(bytes.windows(6).any(|w| w == b"from_s"), "{name}");
+    }
+    for (option, name, why) in [("--picture", "x.pdf", "in .svg or .png"), ("--parquet", &path, "--parquet")]
+    {
+        let out = diagnose(&[&path, option, name]);
+        let text = String::from_utf8_lossy(&out.stderr).into_owned();
+        assert!(out.status.code() == Some(2) && text.contains(why) && text.contains(name), "{text}");
+    }
+}
+
+#[test]
+fn quic_is_told_of_and_tunnels_are_looked_into() {
+    let place = Place::new("quic");
+    let key = FlowKey::new([10, 0, 0, 1].into(), [192, 0, 2, 1].into(), 50_000, 443, Proto::UDP);
+    let mut w = Writer::new(Vec::new()).unwrap();
+    for ms in [0, 1000, 3000, 7000] {
+        let quic = Some(narrows_wire::QuicPacket::Initial);
+        let header = Header { key, quic, len: narrows_units::Bytes(1228), ..Header::default() };
+        w.write(Instant::from_nanos(ms * 1_000_000), &header).unwrap();
+    }
+    let path = place.file("quic.pcap", &w.into_inner());
+    let out = diagnose(&[&path, "--json"]);
+    let all = json(&out);
+    assert_eq!(all["quic"][0]["stalls"][0]["cause"], "handshake_lost", "{all:#}");
+    assert_eq!((out.status.code(), all["quic"][0]["initials"].as_u64()), (Some(1), Some(4)));
+    let text = String::from_utf8(diagnose(&[&path]).stdout).unwrap();
+    assert!(text.contains("QUIC: 1 connection") && text.contains("handshake lost"), "{text}");
+
+    // The transfer by hand once more, each packet within GRE between two routers.
+    let plain = recording(|_| true);
+    let mut reader = Frames::of(&plain);
+    let outer = |len: usize| {
+        let total = u16::try_from(24 + len).unwrap().to_be_bytes();
+        let ip = [0x45, 0, total[0], total[1], 0, 1, 0, 0, 64, 47, 0, 0, 203, 0, 113, 1, 203, 0, 113, 2];
+        [&ip[..], &[0, 0, 8, 0]].concat()
+    };
+    let mut tunnel =
+        narrows_wire::capture::FrameWriter::new(Vec::new(), narrows_wire::capture::LinkType::Raw, 4096)
+            .unwrap();
+    while let Some((at, frame, original)) = reader.next() {
+        let whole = [&outer(original)[..], frame].concat();
+        tunnel.write(at, &whole, 24 + original).unwrap();
+    }
+    let path = place.file("gre.pcap", &tunnel.into_inner());
+    let through = json(&diagnose(&[&path, "--json"]));
+    let directly = json(&diagnose(&[&place.file("plain.pcap", &plain), "--json"]));
+    assert_eq!(through["flows"], directly["flows"]);
+    assert!(
+        through["remarks"][0].as_str().unwrap().contains("9 packets came through tunnels"),
+        "{through:#}"
+    );
+}
+
+/// The frames of a pcap with nanoseconds, as [`Writer`] writes it.
+struct Frames<'a>(&'a [u8]);
+
+impl<'a> Frames<'a> {
+    fn of(file: &'a [u8]) -> Self {
+        Self(&file[24..])
+    }
+
+    fn next(&mut self) -> Option<(Instant, &'a [u8], usize)> {
+        let (head, rest) = self.0.split_at_checked(16)?;
+        let word = |at: usize| u32::from_le_bytes(head[at..at + 4].try_into().unwrap());
+        let (frame, rest) = rest.split_at(word(8) as usize);
+        self.0 = rest;
+        let at = u64::from(word(0)) * 1_000_000_000 + u64::from(word(4));
+        Some((Instant::from_nanos(at), frame, word(12) as usize))
+    }
+}
