@@ -7,7 +7,7 @@
 >>> result = narrows.run(few, seed=1)
 >>> result.summary["jain_20s"] > 0.9
 True
->>> flows = polars.DataFrame(result.flows)      # or pyarrow.table(result.flows), pandas.DataFrame.from_arrow(...)
+>>> flows = polars.DataFrame(result.flows)      # or pyarrow.table(result.flows), result.flows.to_pandas()
 
 ``docs/how-to/python.md`` tells the rest.
 """
@@ -18,11 +18,13 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 from narrows._native import ENGINE, VERSION, Column, ScenarioError, Stop, Table
+from narrows.catalogue import Discipline, Metric, disciplines, metrics
+from narrows.diagnosis import Diagnosis, diagnose
 from narrows.parts import Claim, Edge, Group, Hosts, Link, Probes, Tcp, Topology
 from narrows.results import Result
 from narrows.runs import Point, expand, run
 from narrows.scenario import Scenario
-from narrows.sweeps import sweep
+from narrows.sweeps import Swept, sweep
 from narrows.traffic import Browser, Files, Log, Long, Objects, Pages, SyntheticLog, Telnet, Traffic, Udp
 
 if TYPE_CHECKING:
@@ -50,6 +52,8 @@ __all__ = [
     "Browser",
     "Claim",
     "Column",
+    "Diagnosis",
+    "Discipline",
     "Edge",
     "Files",
     "Group",
@@ -57,6 +61,7 @@ __all__ = [
     "Link",
     "Log",
     "Long",
+    "Metric",
     "Objects",
     "Pages",
     "Point",
@@ -65,6 +70,7 @@ __all__ = [
     "Scenario",
     "ScenarioError",
     "Stop",
+    "Swept",
     "SyntheticLog",
     "Table",
     "Tcp",
@@ -72,8 +78,11 @@ __all__ = [
     "Topology",
     "Traffic",
     "Udp",
+    "diagnose",
+    "disciplines",
     "expand",
     "figures",
+    "metrics",
     "models",
     "run",
     "sweep",

@@ -24,6 +24,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypedDict
 import numpy as np
 
 from narrows import _native
+from narrows.near import among, one_of
+from narrows.progress import Asked, told
 from narrows.results import make_table
 
 if TYPE_CHECKING:
@@ -42,6 +44,11 @@ class Runs(TypedDict, total=False):
     jobs: int | None
     fresh: bool
     experiments: str | os.PathLike[str] | None
+    progress: Asked
+
+
+USUAL: Runs = {"out": OUT, "jobs": None, "fresh": False, "experiments": None, "progress": False}
+"""What holds unless it is given."""
 
 
 class Drawn(NamedTuple):
@@ -73,10 +80,8 @@ class Paper:
     def __getattr__(self, name: str) -> Callable[..., Drawn]:
         figures = self.__dict__.get("_figures", {})
         if name not in figures:
-            known = ", ".join(figures)
-            raise AttributeError(
-                f"{name}: {self.name} has no such figure: expected one of {known}", name=name, obj=self
-            )
+            expected = among(name, figures)
+            raise AttributeError(f"{name}: {self.name} has no such figure: expected {expected}", name=name, obj=self)
         return _function(self.name, figures[name])
 
     def __dir__(self) -> list[str]:
@@ -111,6 +116,8 @@ def _function(paper: str, listed: dict[str, Any]) -> Callable[..., Drawn]:
         jobs: runs at a time; without it as many as there are cores.
         fresh: run again what is finished.
         experiments: a folder of scenarios and lists in place of those of this version.
+        progress: True shows how far the runs are, as :func:`narrows.sweep` does; a function is called with runs
+            finished and runs in all.
 
     Returns:
         A matplotlib figure, and the table it is drawn from.
@@ -124,20 +131,20 @@ def _function(paper: str, listed: dict[str, Any]) -> Callable[..., Drawn]:
     return draw
 
 
-def _section(
-    name: str,
-    size: str,
-    out: str | os.PathLike[str] = OUT,
-    jobs: int | None = None,
-    fresh: bool = False,
-    experiments: str | os.PathLike[str] | None = None,
-) -> dict[str, Any]:
+def _section(name: str, size: str, **how: Unpack[Runs]) -> dict[str, Any]:
+    asked: Runs = {**USUAL, **how}
+    if unknown := how.keys() - USUAL.keys():
+        other = min(unknown)
+        expected = one_of(other, ["size", *USUAL])
+        raise TypeError(f"{name} got an unexpected keyword argument {other!r}: expected {expected}")
     # Before hours of work, not after.
     _matplotlib()
-    runs = _jobs(jobs)
-    with _folder(experiments) as folder:
-        told = _native.reproduce((str(folder), os.fspath(out)), name, size, runs, fresh)
-    section: dict[str, Any] = json.loads(told)
+    runs = _jobs(asked["jobs"])
+    with _folder(asked["experiments"]) as folder, told(asked["progress"], name) as tell:
+        folders = str(folder), os.fspath(asked["out"])
+        section: dict[str, Any] = json.loads(
+            _native.reproduce(folders, name, size, (runs, asked["fresh"]), tell)
+        )
     return section
 
 
@@ -264,8 +271,7 @@ def _papers() -> dict[str, Paper]:
 def __getattr__(name: str) -> Paper:
     papers = _papers() if not name.startswith("_") else {}
     if name not in papers:
-        known = ", ".join(_papers())
-        raise AttributeError(f"{name}: no such paper: expected one of {known}", name=name)
+        raise AttributeError(f"{name}: no such paper: expected {among(name, papers)}", name=name)
     return papers[name]
 
 

@@ -1,20 +1,21 @@
 """The tables of a scenario file as dataclasses: a key is a field of the same name, with what it means and its unit.
 
 Nothing is judged here: whatever runs a scenario has it read by the reader of the files, which refuses what cannot be
-and names the key. A field that is None is a key the file does not have. Wherever a number or a quantity stands, an
+and names the key. A field that is None is a key the file does not have; so is one with its default, which the reader
+fills in. Wherever a number or a quantity stands, an
 expression may: ``"=rate/share"``. ``docs/reference/scenarios.md`` is the whole reference.
 """
 
 from __future__ import annotations
 
-from narrows.tables import Bytes, Number, Rate, Time, table
+from narrows.tables import Bytes, Number, Rate, Time, default, table
 
 
 @table
 class Tcp:
     """TCP of an end: a preset and what differs from it. ``docs/reference/tcp.md`` has the presets' values."""
 
-    preset: str | None = None
+    preset: str | None = default("linux")
     """``linux`` (the default), ``ns2`` or ``rfc``: what every key below is unless it is given."""
     mss: Number | None = None
     """Payload of a full segment, bytes (1 to 65495)."""
@@ -163,15 +164,15 @@ class Topology:
     """The shape (needed; sim only)."""
     rate: Rate | None = None
     """Of each link (rate; needed; sim only)."""
-    delay: Time | None = None
+    delay: Time | None = default("0ms")
     """Of each link, one way (time; default 0ms; sim only)."""
     back_rate: Rate | None = None
     """Of each way back (rate; default rate; sim only)."""
-    back_discipline: str | None = None
+    back_discipline: str | None = default("fifo:1000")
     """Before each way back (default fifo:1000; sim only)."""
-    access_delay: Time | None = None
+    access_delay: Time | None = default("0ms")
     """Of each server's own link, one way (time, range; default 0ms; sim only)."""
-    spread: str | None = None
+    spread: str | None = default("even")
     """Of that range over the hosts (default even; sim only)."""
     hops: Number | None = None
     """Links in a row (needed by `parking_lot`; sim only)."""
@@ -192,8 +193,14 @@ class Link:
     to: str | None = None
     """Node where the wire ends (needed; sim only)."""
     rate: Rate | None = None
-    """Of the transmitter (rate; needed; sim only)."""
-    delay: Time | None = None
+    """Of the transmitter (rate; needed unless `trace` or `rates` tells it; sim only)."""
+    trace: str | None = None
+    """File of a rate that changes, as mahimahi records it (sim only)."""
+    rates: list[list[str]] | None = None
+    """Times and the rates from then on, as [["0s", "600kbit"], ["30s", "1mbit"]] (sim only)."""
+    shaper: str | None = default("none")
+    """Who shapes what enters the queue: a rate, mean, mean/2, known, auto, cake-autorate (default none; sim only)."""
+    delay: Time | None = default("0ms")
     """Propagation, one way (time; default 0ms; sim only)."""
     discipline: str | None = None
     """The queue (default of the top level; sim only)."""
@@ -209,16 +216,22 @@ class Link:
     """Packets lost on the wire; the first to be sent is 1 (default []; sim only)."""
     drop_at: list[str] | None = None
     """At each, the first packet whose sending ends then or later is lost (times; default []; sim only)."""
-    oneway: bool | None = None
+    oneway: bool | None = default(False)
     """No way back (default false; sim only)."""
     back_rate: Rate | None = None
     """Of the way back (rate; default rate; sim only)."""
     back_delay: Time | None = None
     """Of the way back (time; default delay; sim only)."""
-    back_discipline: str | None = None
+    back_discipline: str | None = default("fifo:1000")
     """Before the way back (default fifo:1000; sim only)."""
     back_loss: Number | None = None
     """On the way back (probability; default of the top level; sim only)."""
+    back_trace: str | None = None
+    """As `trace`, of the way back (sim only)."""
+    back_rates: list[list[str]] | None = None
+    """As `rates`, of the way back (sim only)."""
+    back_shaper: str | None = default("none")
+    """As `shaper`, of the way back (default none; sim only)."""
 
 
 @table
@@ -233,9 +246,9 @@ class Hosts:
     """How many; with fewer than users, users share hosts (default as many as the traffic needs; sim only)."""
     rate: Rate | None = None
     """Of each one's link, both ways (rate; default access_rate; sim only)."""
-    delay: Time | None = None
+    delay: Time | None = default("0ms")
     """Of each one's link, one way (time, range; default 0ms; sim only)."""
-    spread: str | None = None
+    spread: str | None = default("even")
     """Of that range over the hosts (default even; sim only)."""
     tcp: Tcp | None = None
     """Their TCP, over that of the top level (sim only)."""
@@ -263,11 +276,11 @@ class Group:
     """Figures are called ``of_mice_mean_s`` and so on; letters, digits, ``_`` (needed; sim only)."""
     traffic: list[str] | None = None
     """Entries of traffic (names; default all; sim only)."""
-    over: Bytes | None = None
+    over: Bytes | None = default(0)
     """Larger than this (bytes; default 0; sim only)."""
     up_to: Bytes | None = None
     """And at most this (bytes; default no bound; sim only)."""
-    shares: bool | None = None
+    shares: bool | None = default(False)
     """What its users get is compared, slice by slice; of all sizes only (default false; sim only)."""
 
 
@@ -275,16 +288,18 @@ class Group:
 class Probes:
     """What is recorded."""
 
-    slice: Time | None = None
+    slice: Time | None = default("20s")
     """In which shares are compared (time; default 20s; sim only)."""
     series: list[str] | None = None
     """Sampled every ``interval`` (default []; sim only)."""
-    interval: Time | None = None
+    interval: Time | None = default("100ms")
     """Of the series (time; default 100ms; sim only)."""
     epochs: Time | None = None
     """States of flows in each epoch: maintained, dropped, arriving, stalled (time; default off; sim only)."""
-    bursts: bool | None = None
+    bursts: bool | None = default(False)
     """Which segments of objects of up to 64 are lost (default false; sim only)."""
+    repairs: bool | None = default(False)
+    """Each timeout, fast retransmit and tail-loss probe of TCP's senders (default false; sim only)."""
     capture: list[str] | None = None
     """Links to write to pcap (default []; sim only)."""
     stalls: list[str] | None = None
@@ -313,7 +328,7 @@ class Claim:
     """For every element: ``>=``, ``>``, ``<=``, ``<``, ``==``, or a range ``0.9..1.1`` (needed; sim only)."""
     why: str | None = None
     """The reason for the tolerance (needed; sim only)."""
-    expect: str | None = None
+    expect: str | None = default("holds")
     """``holds``, ``direction`` or ``fails``: what we expect to come out (default holds; sim only)."""
     direction: str | None = None
     """The bound of the direction, for ``expect = "direction"`` (sim only)."""

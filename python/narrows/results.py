@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from narrows._native import Table
+from narrows.near import Named, one_of
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
@@ -24,7 +25,7 @@ class Result:
     """
 
     summary: Mapping[str, float]
-    """A figure each, by name. One that could not be measured is missing."""
+    """A figure each, by name, as :func:`narrows.metrics` has them. One that could not be measured is missing."""
     tables: Mapping[str, Table]
     """Arrow tables by name; pyarrow, pandas and polars take them without copying."""
     manifest: Mapping[str, Any]
@@ -33,12 +34,16 @@ class Result:
     captures: Mapping[str, bytes] = field(default_factory=dict, repr=False)
     """Packets of the links in ``probes.capture``, as pcap files."""
 
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "summary", Named.of(self.summary, "figure of this run"))
+        object.__setattr__(self, "tables", Named.of(self.tables, "table of this run"))
+
     def __getattr__(self, name: str) -> Table:
         tables: Mapping[str, Table] = self.__dict__.get("tables", {})
         if name in tables:
             return tables[name]
-        known = ", ".join(tables)
-        raise AttributeError(f"{name}: this run has no such table: expected one of {known}", name=name, obj=self)
+        expected = one_of(name, tables)
+        raise AttributeError(f"{name}: this run has no such table: expected {expected}", name=name, obj=self)
 
     def __dir__(self) -> list[str]:
         return [*super().__dir__(), *self.tables]

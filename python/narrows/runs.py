@@ -12,7 +12,9 @@ from typing import Any, overload
 from narrows import _native
 from narrows.results import Result
 from narrows.scenario import Scenario
+from narrows.short import lengthen
 from narrows.tables import to_table
+from narrows.words import of_python
 
 
 @dataclass(frozen=True)
@@ -45,7 +47,9 @@ def expand(scenario: Scenario | str | os.PathLike[str], set: Mapping[str, Any] |
     Nothing is simulated. Takes what :func:`run` takes.
     """
     text, file = _source(scenario)
-    return [Point(**point, file=file) for point in _native.expand(text, file, _sets(set))]
+    with of_python(isinstance(scenario, Scenario)):
+        told = _native.expand(text, file, _sets(set, text, file))
+    return [Point(**point, file=file) for point in told]
 
 
 @overload
@@ -76,7 +80,8 @@ def run(
     Args:
         scenario: a scenario, or the path of a scenario file (``docs/reference/scenarios.md``).
         seed: decides all that is random; without it the first of the scenario's.
-        set: settings to replace, as ``{"duration": "30s", "traffic.0.users": 50}``; what is set is no longer swept.
+        set: settings to replace, as ``{"duration": "30s", "traffic.0.users": 50}``; what is set is no longer swept. A
+            key of traffic, TCP or probes may be short, as ``users``, where one only can be meant.
         stop: ends the run early from another thread.
 
     Returns:
@@ -90,7 +95,8 @@ def run(
     Other threads go on meanwhile. The same scenario and seed give the same results on every machine.
     """
     text, file = _source(scenario)
-    return _result(_native.run(text, file, _sets(set), _seed(seed), stop))
+    with of_python(isinstance(scenario, Scenario)):
+        return _result(_native.run(text, file, _sets(set, text, file), _seed(seed), stop))
 
 
 def _result(told: dict[str, Any] | None) -> Result | None:
@@ -120,11 +126,12 @@ def _seed(seed: int | None) -> int | None:
     return number
 
 
-def _sets(settings: Mapping[str, Any] | None) -> list[str]:
-    """As ``--set`` has them; text stays text, whatever it looks like."""
+def _sets(settings: Mapping[str, Any] | None, text: str, file: str | None) -> list[str]:
+    """As ``--set`` has them, keys in full; text stays text, whatever it looks like."""
     if not isinstance(settings, (Mapping, type(None))):
         raise _native.refusal("set", f"= {settings!r}: expected a dict of keys, each with its value")
     for key in settings or {}:
         if not isinstance(key, str):
             raise _native.refusal("set", f"has a key {key!r}: expected text, as 'traffic.0.flows'")
-    return [f"{key}={_native.toml_value(to_table(value), key)}" for key, value in (settings or {}).items()]
+    full = lengthen(settings or {}, text, file)
+    return [f"{key}={_native.toml_value(to_table(value), key)}" for key, value in full.items()]

@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterable, Mapping
 from dataclasses import field
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from narrows import _native
 from narrows.parts import Claim, Edge, Hosts, Link, Probes, Tcp, Topology
-from narrows.tables import Bytes, Number, Rate, Time, from_table, table, to_table
+from narrows.tables import Bytes, Number, Rate, Time, default, from_table, table, to_table
 from narrows.traffic import Traffic
+from narrows.words import of_python
+
+if TYPE_CHECKING:
+    from narrows.models.operating import OperatingPoint
 
 
 @table
@@ -28,33 +33,33 @@ class Scenario:
     """Names the result files; letters, digits, ``-``, ``_``."""
     about: str | None = None
     """For people (default "")."""
-    duration: Time | None = None
+    duration: Time | None = default("120s")
     """How long the load lasts (time; default 120s)."""
-    warmup: Time | None = None
+    warmup: Time | None = default("0s")
     """This much of the beginning is not counted (time; default 0s)."""
     seeds: str | list[int] | None = None
     """One run for each at every point; a list, or a range with both ends (default [1])."""
     jitter: Time | None = None
     """Flows and users start at random within this time (time; default 2s, at most half the duration)."""
-    dephase: Time | None = None
+    dephase: Time | None = default("0ms")
     """Each packet a host sends is delayed by U(0, this), never reordered; 0 leaves phase effects in, which rule drop-
     tail (time; default 0ms; sim only)."""
     rate: Rate | None = None
     """Of the thin link, towards the clients (rate; needed)."""
-    rtt: Time | None = None
+    rtt: Time | None = default("0ms")
     """Propagation both ways together, half each way, on the servers' side; the lab takes the middle of a range (time,
     range; default 0ms)."""
-    spread: str | None = None
+    spread: str | None = default("even")
     """How a range lies over the hosts: ``even`` by index, or ``random`` (default even; sim only)."""
-    mtu: Bytes | None = None
+    mtu: Bytes | None = default(1500)
     """Largest IP packet; the MSS follows from it (bytes; default 1500)."""
-    overhead: Bytes | None = None
+    overhead: Bytes | None = default(14)
     """Link layer per packet, counted in rates (14 is Ethernet) (bytes; default 14)."""
-    mpu: Bytes | None = None
+    mpu: Bytes | None = default(0)
     """What a packet with its overhead counts at least (64: DOCSIS) (bytes; default 0; sim only)."""
-    framing: str | None = None
+    framing: str | None = default("none")
     """``none``, ``atm`` cells, ``ptm`` 64/65 coding (default none; sim only)."""
-    loss: Number | None = None
+    loss: Number | None = default(0)
     """Each way; also ``"gilbert:to_bad=0.01,to_good=0.3,bad=1,good=0"`` (sim). On the thin link itself; in the lab
     before the queue (probability; default 0)."""
     discipline: str | None = None
@@ -63,20 +68,20 @@ class Scenario:
     """The same as an axis called ``discipline``; ``kernel:NAME`` in the lab only."""
     up_rate: Rate | None = None
     """Of the thin link's way back (rate; default access_rate; sim only)."""
-    up_discipline: str | None = None
+    up_discipline: str | None = default("fifo:1000")
     """Before the way back; ``same``: what stands before the thin link (default fifo:1000; sim only)."""
     access_rate: Rate | None = None
     """Of each host's own link (rate; default 100 times the thin or fastest link; sim only)."""
-    congestion_control: str | None = None
+    congestion_control: str | None = default("cubic")
     """Of both ends; in the lab any the kernel has, or one of ours with its knobs, as ``narrows_btcp:f=4`` (default
     cubic)."""
-    quic_initial_window: Number | None = None
+    quic_initial_window: Number | None = default(10)
     """What a QUIC sender begins with (packets of 1200 bytes; default 10)."""
-    quic_preset: str | None = None
+    quic_preset: str | None = default("quinn")
     """Whose numbers QUIC has: ``quinn``, ``quic-go``, ``quiche``, ``msquic`` or ``rfc`` (default quinn; sim only)."""
     quic_ecn: bool | None = None
     """Whether QUIC's packets bear ECT(0) (default as the preset; sim only)."""
-    backend: str | None = None
+    backend: str | None = default("nfqueue")
     """How the box takes packets (default nfqueue; lab only)."""
     sysctl: dict[str, str] | None = None
     """Kernel settings of users and server (lab only)."""
@@ -134,4 +139,34 @@ class Scenario:
         Raises:
             ValueError: names file, key and remedy.
         """
-        _native.expand(self.to_toml(), self.file)
+        with of_python(self.file is None):
+            _native.expand(self.to_toml(), self.file)
+
+    def operating_point(
+        self,
+        over: Mapping[Any, Iterable[Any]] | None = None,
+        *,
+        set: Mapping[str, Any] | None = None,
+    ) -> OperatingPoint:
+        """What the model says of it (:mod:`narrows.models.operating`): the loss at which its endless flows fill its
+        thin link behind drop-tail, and how many of them are silent then. Nothing is simulated.
+
+        Rate, round trip, packet (MTU and overhead), flows and TCP are the scenario's, the buffer that of its ``fifo``;
+        of another queue one bandwidth-delay product, as if it were drop-tail. Traffic that ends is left out.
+
+        >>> few.operating_point().loss
+        >>> few.operating_point({"flows": [10, 30, 60]}).silent.plot()
+
+        Args:
+            over: as of :func:`narrows.sweep`.
+            set: settings to replace.
+
+        Returns:
+            Numbers; DataArrays of the sweep's dimensions, without ``seed``, where something is swept.
+
+        Raises:
+            ValueError: names key and point; also of a scenario without a thin link or without endless flows.
+        """
+        from narrows.models import operating
+
+        return operating.of_scenario(self, over, set)

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import ast
 import dataclasses
-import difflib
 import functools
+import inspect
+import textwrap
 import typing
 from collections.abc import Callable, Iterable
 from typing import Any, TypeVar, Union, cast
 
+import numpy as np
+
 from narrows import _native
+from narrows.near import one_of
 
 if typing.TYPE_CHECKING:
     from typing_extensions import dataclass_transform
@@ -32,6 +37,31 @@ Size = Union[str, int, "list[int | str]"]
 (docs/reference/workloads.md)."""
 
 C = TypeVar("C", bound=type)
+T = TypeVar("T")
+
+
+class Default:
+    """A field's value that nobody gave: it is told, and is no key of the file."""
+
+    plain: Any
+
+
+class _Text(Default, str):
+    pass
+
+
+class _Number(Default, int):
+    def __repr__(self) -> str:
+        return repr(self.plain)
+
+    __str__ = __repr__
+
+
+def default(value: T) -> T:
+    """What the reader of the files takes if the key is not there."""
+    made: Any = _Text(value) if isinstance(value, str) else _Number(cast(int, value))
+    made.plain = value
+    return cast(T, made)
 
 
 @dataclass_transform(kw_only_default=True)
@@ -57,17 +87,61 @@ def table(cls: C) -> C:
         judge(type(self), key)
         object.__setattr__(self, key, value)
 
+    def __repr__(self: Any) -> str:
+        # Without a hundred keys that nobody gave.
+        pairs = ((f.name, getattr(self, f.name)) for f in dataclasses.fields(self) if f.repr)
+        given = (f"{key}={value!r}" for key, value in pairs if value is not None and not isinstance(value, Default))
+        return f"{type(self).__name__}({', '.join(given)})"
+
     made.__init__ = __init__
+    made.__repr__ = __repr__
     made.__setattr__ = __setattr__
+    made.__doc__ = _Documented(inspect.cleandoc(made.__doc__))
     return cast(C, made)
+
+
+class _Documented:
+    """The docstring of a table: what it is and, for ``help()`` and notebooks, what each field is."""
+
+    def __init__(self, about: str) -> None:
+        self.about = about
+
+    def __get__(self, instance: object, owner: type) -> str:
+        return _document(owner, self.about)
+
+
+@functools.cache
+def _document(cls: type, about: str) -> str:
+    told: dict[str, str] = {}
+    for base in reversed(cls.__mro__):
+        told |= _field_docs(base)
+    names = [f.name for f in dataclasses.fields(cls) if f.name in told]
+    wrap = functools.partial(textwrap.fill, width=110, initial_indent="    ", subsequent_indent="        ")
+    lines = [wrap(f"{name}: {' '.join(told[name].split())}") for name in names]
+    return "\n".join([about, "", "Fields:", *lines]) if lines else about
+
+
+def _field_docs(cls: type) -> dict[str, str]:
+    """The string below each field in the source, where editors look too; none where there is no source."""
+    try:
+        tree = ast.parse(textwrap.dedent(inspect.getsource(cls)))
+    except (OSError, TypeError, SyntaxError):
+        return {}
+    body = tree.body[0].body if tree.body and isinstance(tree.body[0], ast.ClassDef) else []
+    return {
+        field.target.id: words.value.value
+        for field, words in zip(body, body[1:])
+        if isinstance(field, ast.AnnAssign)
+        and isinstance(field.target, ast.Name)
+        and isinstance(words, ast.Expr)
+        and isinstance(words.value, ast.Constant)
+        and isinstance(words.value.value, str)
+    }
 
 
 def unknown(path: str, key: str, known: Iterable[str], file: str | None = None) -> ValueError:
     """The refusal of a key that does not exist."""
-    names = sorted(known)
-    near = difflib.get_close_matches(key, names, n=1)
-    expected = f"{near[0]!r}?" if near else f"one of {', '.join(names)}"
-    return _native.refusal(path, f"no such key: expected {expected}", file)
+    return _native.refusal(path, f"no such key: expected {one_of(key, sorted(known), most=1000)}", file)
 
 
 def key_of(field: dataclasses.Field[Any]) -> str | None:
@@ -77,16 +151,21 @@ def key_of(field: dataclasses.Field[Any]) -> str | None:
 
 
 def to_table(value: Any) -> Any:
-    """A dataclass as a dict of keys, without those that are None."""
+    """A dataclass as a dict of keys, without those that are None or that nobody gave."""
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
         own = getattr(type(value), "kind", None)
         kind = {"kind": own} if isinstance(own, str) and "kind" not in _names(type(value)) else {}
         pairs = ((key_of(f), getattr(value, f.name)) for f in dataclasses.fields(value))
-        return kind | {key: to_table(v) for key, v in pairs if key is not None and v is not None}
+        given = ((k, v) for k, v in pairs if v is not None and not isinstance(v, Default))
+        return kind | {key: to_table(v) for key, v in given if key is not None}
+    if isinstance(value, Default):
+        return value.plain
     if isinstance(value, dict):
         return {key: to_table(v) for key, v in value.items()}
     if isinstance(value, (list, tuple)):
         return [to_table(v) for v in value]
+    if isinstance(value, np.ndarray):
+        return value.tolist()
     return value
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import ClassVar
 
 from narrows.parts import Tcp
-from narrows.tables import Bytes, Number, Rate, Size, Time, table
+from narrows.tables import Bytes, Number, Rate, Size, Time, default, table
 
 
 @table
@@ -19,9 +19,9 @@ class Traffic:
     kind: ClassVar[str]
     name: str | None = None
     """Class in the results (default the kind; sim only)."""
-    from_: str | None = None
+    from_: str | None = default("servers")
     """Hosts that send the data (default servers; sim only)."""
-    to: str | None = None
+    to: str | None = default("clients")
     """Hosts that receive it (default clients; sim only)."""
     opened_by: str | None = None
     """Who sends the SYN; in the lab always the receiver. ``sender`` with ``preset = "ns2"``, whose SYN goes the way of
@@ -31,17 +31,17 @@ class Traffic:
     sim only)."""
     header: Bytes | None = None
     """Before each object: payload, but not size (bytes; default 200 for objects, pages and log, else 0; sim only)."""
-    dscp: Number | None = None
+    dscp: Number | None = default(0)
     """Its packets bear, both ways (codepoint; default 0; sim only)."""
     tcp: Tcp | None = None
     """Settings of these connections (sim only)."""
-    opaque: bool | None = None
+    opaque: bool | None = default(False)
     """Queues see UDP in which nothing can be read; the ends remain TCP, which is not QUIC (default false; sim
     only)."""
     transport: str | None = None
-    """What carries the data: ``tcp``, ``quic`` (in the simulator long, files, objects), in the lab ``tls`` (default
-    tcp, or what ``http`` goes over)."""
-    start: Time | None = None
+    """What carries the data: ``tcp``, ``quic`` (in the simulator long, files, objects), ``tfrc`` (there, long), in the
+    lab ``tls`` (default tcp, or what ``http`` goes over)."""
+    start: Time | None = default("0s")
     """When it begins (time; default 0s; sim only)."""
     stop: Time | None = None
     """No new transfers then; endless ones stop (time; default the duration; sim only)."""
@@ -55,9 +55,9 @@ class SyntheticLog:
     """Of all clients together, a Poisson process (per second; needed; sim only)."""
     clients: Number | None = None
     """Clients of the log before they are folded (needed; sim only)."""
-    zipf: Number | None = None
+    zipf: Number | None = default(0)
     """Exponent by which requests fall to clients; 0 for equal shares (default 0; sim only)."""
-    size: Size | None = None
+    size: Size | None = default("web")
     """Of a reply (size law; default web; sim only)."""
 
 
@@ -92,15 +92,15 @@ class Objects(Traffic):
     kind: ClassVar[str] = "objects"
     users: Number | None = None
     """Each on a host of its own (needed)."""
-    connections: Number | None = None
+    connections: Number | None = default(1)
     """In parallel, for each user (default 1)."""
-    think: Time | None = None
+    think: Time | None = default("0s")
     """Mean of the exponential pause between objects (time; default 0s)."""
-    size: Size | None = None
+    size: Size | None = default("web")
     """Of an object (size law; default web)."""
     arrivals: Number | None = None
     """An open loop: users come by a Poisson process and take turns on ``users`` addresses (per second)."""
-    visit: Number | None = None
+    visit: Number | None = default(1)
     """Objects each connection fetches before its user goes, with ``arrivals`` (default 1)."""
 
 
@@ -111,13 +111,13 @@ class Pages(Traffic):
     kind: ClassVar[str] = "pages"
     users: Number | None = None
     """Each on a host of its own (needed)."""
-    connections: Number | None = None
+    connections: Number | None = default(6)
     """Objects of a page fetched at a time (default 6)."""
     objects: Size | None = None
     """How many objects a page has (law; needed without ``page``)."""
-    size: Size | None = None
+    size: Size | None = default("web")
     """Of an object (size law; default web)."""
-    think: Time | None = None
+    think: Time | None = default("0s")
     """Mean of the exponential pause between pages (time; default 0s)."""
     http: str | None = None
     """Version of HTTP: ``1.1`` or ``2`` over TLS, ``3`` over QUIC (needed in the lab; lab only)."""
@@ -125,7 +125,7 @@ class Pages(Traffic):
     """Sizes of a page's objects, the document first, in place of ``objects`` and ``size`` (list of bytes; lab only)."""
     arrivals: Number | None = None
     """An open loop: users come by a Poisson process and take turns on ``users`` addresses (per second; lab only)."""
-    visit: Number | None = None
+    visit: Number | None = default(1)
     """Pages each user loads before going, with ``arrivals`` (default 1; lab only)."""
 
 
@@ -134,14 +134,14 @@ class Browser(Traffic):
     """A headless browser that loads a page again and again, each time as a new visitor without cache."""
 
     kind: ClassVar[str] = "browser"
-    users: Number | None = None
+    users: Number | None = default(1)
     """Each a browser of its own (default 1; lab only)."""
-    http: str | None = None
+    http: str | None = default("2")
     """Version of HTTP: ``1.1`` or ``2`` over TLS, ``3`` over QUIC (default 2; lab only)."""
     page: Size | None = None
     """Sizes of the document, 2 style sheets, 3 scripts and the pictures (list of bytes; default 30 objects of 350 kB;
     lab only)."""
-    think: Time | None = None
+    think: Time | None = default("0s")
     """Mean of the exponential pause between pages (time; default 0s; lab only)."""
 
 
@@ -152,9 +152,9 @@ class Telnet(Traffic):
     kind: ClassVar[str] = "telnet"
     flows: Number | None = None
     """How many (needed; sim only)."""
-    interval: Time | None = None
+    interval: Time | None = default("1s")
     """Mean of the exponential pause between writes (time; default 1s; sim only)."""
-    bytes: Bytes | None = None
+    bytes: Bytes | None = default(64)
     """Of a write (bytes; default 64; sim only)."""
 
 
@@ -167,7 +167,7 @@ class Udp(Traffic):
     """How many (needed; sim only)."""
     rate: Rate | None = None
     """Of one flow while on, IP header included (rate; needed; sim only)."""
-    packet: Bytes | None = None
+    packet: Bytes | None = default(500)
     """IP header included (bytes; default 500; sim only)."""
     on: Time | None = None
     """Mean of the exponential time on; needs ``off`` (time; default always on; sim only)."""
@@ -186,9 +186,9 @@ class Log(Traffic):
     """In place of a file (sim only)."""
     clients: Number | None = None
     """Users the log's clients are folded onto (needed; sim only)."""
-    connections: Number | None = None
+    connections: Number | None = default(4)
     """In parallel, for each user (default 4; sim only)."""
-    timing: str | None = None
+    timing: str | None = default("recorded")
     """At the log's times, or one after another (default recorded; sim only)."""
-    retry: Time | None = None
+    retry: Time | None = default("1s")
     """Pause after a connection that failed (time; default 1s; sim only)."""

@@ -65,6 +65,24 @@ def test_claims_come_with_their_verdicts(tmp_path):
     assert claims["worst"].is_finite().all()
 
 
+def test_progress_counts_the_runs(tmp_path):
+    told = []
+    narrows.figures.burst_tcp.fig10("least", out=tmp_path, jobs=1, progress=lambda *at: told.append(at))
+    runs = told[-1][1]
+    assert told[-1] == (runs, runs) and runs == len(list(tmp_path.rglob("run.json")))
+    assert told == sorted(told)
+    # Finished runs are found, and are told of too.
+    del told[:]
+    narrows.figures.burst_tcp.fig10("least", out=tmp_path, jobs=1, progress=lambda *at: told.append(at))
+    assert told[-1] == (runs, runs)
+
+    def enough(finished, runs):
+        raise KeyError("enough")
+
+    with pytest.raises(KeyError, match="enough"):
+        narrows.figures.burst_tcp.fig10("least", out=tmp_path / "b", jobs=1, progress=enough)
+
+
 def test_another_folder_of_scenarios(tmp_path, experiments):
     listed = narrows.figures.burst_tcp.fig10("least", out=tmp_path / "a", jobs=1, experiments=experiments)
     held = narrows.figures.burst_tcp.fig10("least", out=tmp_path / "b", jobs=1)

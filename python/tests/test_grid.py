@@ -19,7 +19,7 @@ def test_the_scenario_s_own_sweep_is_swept(tmp_path):
     assert grid["traffic.0.flows"].dtype.kind == "i"
     fewer = narrows.sweep(own, {"rate": ["600kbit"]}, [2], cache=None)
     assert list(fewer.sizes) == ["rate", "traffic.0.flows", "seed"]
-    xarray.testing.assert_equal(fewer.isel(rate=0), grid.sel(rate="600kbit", seed=[2]).transpose(..., "seed"))
+    xarray.testing.assert_equal(fewer.isel(rate=0), grid.sel(rate=600_000, seed=[2]).transpose(..., "seed"))
     own.sweep = {"together": [{"traffic.0.flows": [5, 10], "mtu": [500, 1000]}]}
     beside = narrows.sweep(own, cache=None)
     assert dict(beside.sizes) == {"point": 2, "seed": 2}
@@ -109,6 +109,32 @@ def test_labels_keep_their_types():
     assert dict(swept.sel({"tcp.initial_window": 3}).sizes) == {"seed": 1}
 
 
+def test_measures_are_numbers_in_one_unit():
+    over = {"rate": ["600kbit", "1.5mbit"], "rtt": ["50ms", "2s"]}
+    swept = narrows.sweep(FEW, over, [1], cache=None)
+    assert swept["rate"].values.tolist() == [600_000, 1_500_000]
+    assert swept["rtt"].values.tolist() == [0.05, 2]
+    assert [swept[key].attrs["units"] for key in over] == ["bit/s", "s"]
+    assert swept["rate"].attrs["long_name"] == "rate"
+
+
+def test_numpy_counts_too():
+    swept = narrows.sweep(FEW, {"traffic.0.flows": numpy.linspace(5, 15, 3)}, [1], cache=None)
+    assert swept["traffic.0.flows"].values.tolist() == [5, 10, 15]
+
+
+def test_keys_that_change_together():
+    pairs = [("200ms", "taq"), ("2s", "fifo:30")]
+    swept = narrows.sweep(FEW, {("rtt", "discipline"): pairs, "mtu": [500, 1000]}, [1], cache=None)
+    assert dict(swept.sizes) == {"rtt+discipline": 2, "mtu": 2, "seed": 1}
+    assert swept["rtt"].dims == ("rtt+discipline",)
+    assert swept["rtt"].values.tolist() == [0.2, 2]
+    assert swept["discipline"].values.tolist() == ["taq", "fifo:30"]
+    alone = narrows.run(FEW, 1, set={"rtt": "2s", "discipline": "fifo:30", "mtu": 1000}).summary
+    one = swept.isel({"rtt+discipline": 1}).sel(mtu=1000, seed=1)
+    assert float(one["goodput_kbps"]) == alone["goodput_kbps"]
+
+
 def test_values_can_be_named(tmp_path):
     two = {"few": [{"kind": "long", "flows": 5}], "more": [narrows.Long(flows=9)]}
     swept = narrows.sweep(FEW, {"traffic": two}, [1], cache=None)
@@ -140,6 +166,8 @@ def test_values_can_be_named(tmp_path):
         ({"rate": ["1mbit"]}, [1.5], "seeds", "whole numbers"),
         ({"rate": ["1mbit"]}, [True], "seeds", "whole numbers"),
         ({"traffic.9.flows": [3]}, [1], "traffic.9.flows", "traffic.9.flows=3"),
+        ({("rtt", "mtu"): [("200ms",)]}, [1], "rtt+mtu", "a value for each of rtt, mtu"),
+        ({("rtt", "mtu"): [("200ms", 500), ("200ms", 500)]}, [1], "rtt+mtu", "twice"),
     ],
 )
 def test_what_cannot_be_is_refused_with_its_key(over, seeds, key, words, monkeypatch):

@@ -263,7 +263,7 @@ def test_slices():
             "backoff",
             "single_segment, every_timeout",
         ),
-        (lambda: m.taq_chain.stationary(0.6, m.taq_chain.Chain(back="partial")), "loss", "0 <= loss < 0.5"),
+        (lambda: m.taq_chain.stationary(0.6, m.taq_chain.Chain(chain="partial")), "loss", "0 <= loss < 0.5"),
         (lambda: m.taq_chain.idle_quantile(2, 0.1), "quantile", "0 to 1"),
         (lambda: m.operating.operating_point(m.operating.Bottleneck(0, 0.2, 10)), "rate_bps", "1 bit/s or more"),
         (lambda: m.fairness.jain(3), "shares", "a row of numbers"),
@@ -283,7 +283,10 @@ def test_what_has_no_value_is_a_value_error_with_the_parameter(make, key, says):
 
 
 # Numbers that may be left out: None in Python, NaN for an element.
-OPTIONAL = {"base", "buffer_packets", "buffer_s", "probe_epochs", "reset_change", "start", "syn_bytes", "wmax_packets"}
+OPTIONAL = {
+    *("base", "buffer_packets", "buffer_s", "probe_epochs", "reset_change", "stages", "start", "syn_bytes"),
+    "wmax_packets",
+}
 NUMBERS = [(name, i) for name, (numbers, _, _) in _native.models() for i in range(len(numbers))]
 ROWS = [(name, i) for name, (_, rows, _) in _native.models() for i in range(len(rows))]
 

@@ -8,7 +8,11 @@ import matplotlib
 import matplotlib.pyplot as plt
 import pytest
 
+import narrows
+
 NOTEBOOKS = sorted((Path(__file__).parents[1] / "notebooks").glob("*.ipynb"))
+STUDY = Path(narrows.__file__).parent / "notebooks" / "satellite.ipynb"
+"""What comes with the package."""
 
 
 def cells(path):
@@ -20,7 +24,7 @@ def test_there_is_one_for_each_paper():
     assert [path.stem for path in NOTEBOOKS] == papers
 
 
-@pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
+@pytest.mark.parametrize("path", [*NOTEBOOKS, STUDY], ids=lambda path: path.stem)
 def test_a_notebook_runs(path, tmp_path, monkeypatch):
     matplotlib.use("Agg")
     monkeypatch.chdir(tmp_path)
@@ -33,6 +37,11 @@ def test_a_notebook_runs(path, tmp_path, monkeypatch):
     plt.close("all")
 
 
-@pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
+@pytest.mark.parametrize("path", [*NOTEBOOKS, STUDY], ids=lambda path: path.stem)
 def test_a_notebook_is_kept_without_what_it_gave(path):
     assert all(cell["outputs"] == [] and cell["execution_count"] is None for cell in cells(path))
+
+
+def test_the_first_study_is_short():
+    lines = [line for cell in cells(STUDY) for line in "".join(cell["source"]).splitlines()]
+    assert len([line for line in lines if line.strip()]) <= 25

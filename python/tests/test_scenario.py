@@ -117,7 +117,8 @@ def test_every_file_is_the_same_to_the_reader(experiments):
         try:
             of_file = narrows.expand(path)
         except narrows.ScenarioError as refused:
-            assert "lab" in refused.problem, refused
+            # Traces are others' data, which need not be here.
+            assert "lab" in refused.problem or "expected a trace" in refused.problem, refused
             continue
         of_class = narrows.expand(narrows.Scenario.from_toml(path))
         assert [p.key for p in of_class] == [p.key for p in of_file], path

@@ -1,6 +1,7 @@
 """Sweeps: those of bare runs, on every kind of worker, nothing done twice, Ctrl-C."""
 
 import dataclasses
+import errno
 import os
 import shutil
 import signal
@@ -218,6 +219,26 @@ def test_a_failing_run_is_named(monkeypatch, tmp_path):
     monkeypatch.setattr(narrows._native, "run", broken)
     with pytest.raises(RuntimeError, match=r"discipline=fifo:30, traffic\.0\.flows=\d+, seed=1: OSError: no disk"):
         narrows.sweep(FEW, OVER, [1], cache=None, executor="threads")
+
+
+def test_a_folder_that_cannot_be_is_named_with_the_remedy(tmp_path):
+    (tmp_path / "file").write_text("")
+    with pytest.raises(OSError, match="cache=None for none.*file"):
+        narrows.sweep(FEW, OVER, SEEDS, cache=tmp_path / "file" / "folder")
+
+
+def test_a_full_disk_says_what_is_safe(tmp_path, monkeypatch):
+    keep = Store.keep
+
+    def full(self, key, run):
+        if len(files(tmp_path)) >= 2:
+            raise OSError(errno.ENOSPC, "No space left on device", str(self.path(key)))
+        keep(self, key, run)
+
+    monkeypatch.setattr(Store, "keep", full)
+    with pytest.raises(RuntimeError, match="No space left on device; 2 of 24 runs are kept there: make room") as said:
+        narrows.sweep(FEW, OVER, SEEDS, cache=tmp_path)
+    assert str(tmp_path) in str(said.value)
 
 
 def test_without_xarray_it_says_what_to_install(monkeypatch):

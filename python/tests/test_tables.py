@@ -38,7 +38,7 @@ def address(array):
 
 
 def test_a_table_made_by_hand(made):
-    assert (made.name, len(made), made.column_names) == ("made", 3, ["n", "x_s", "word"])
+    assert (made.name, len(made), made.columns) == ("made", 3, ["n", "x_s", "word"])
     assert "n" in made and "m" not in made
     arrow = pyarrow.table(made)
     assert arrow.schema.names == ["n", "x_s", "word"]
@@ -65,7 +65,7 @@ def test_every_reader_sees_the_same_numbers(result):
     assert len(result.transfers) > 20
     for name, table in result.tables.items():
         arrow, frame = pyarrow.table(table), polars.DataFrame(table)
-        for column in table.column_names:
+        for column in table.columns:
             values = table.column(column).to_list()
             assert arrow[column].to_pylist() == values, (name, column)
             assert frame[column].to_list() == values, (name, column)
@@ -80,7 +80,7 @@ def test_numbers_are_not_copied(result):
     table = result.transfers
     arrow, in_polars = pyarrow.table(table), polars.DataFrame(table)
     in_pandas = arrow.to_pandas(types_mapper=pandas.ArrowDtype)
-    numbers = [c for c in table.column_names if isinstance(table[c], np.ndarray)]
+    numbers = [c for c in table.columns if isinstance(table[c], np.ndarray)]
     assert {"size_bytes", "done_s"} <= set(numbers)
     for column in numbers:
         here = address(table[column])
@@ -88,6 +88,28 @@ def test_numbers_are_not_copied(result):
         assert arrow_address(arrow[column]) == here
         assert arrow_address(pyarrow.array(in_pandas[column])) == here
         assert arrow_address(in_polars[column].to_arrow()) == here
+
+
+def test_pandas_takes_tables(result, made):
+    table = result.transfers
+    for frame in (table.to_pandas(), pandas.DataFrame(table)):
+        assert list(frame.columns) == table.columns and len(frame) == len(table)
+        np.testing.assert_array_equal(frame["size_bytes"], table["size_bytes"])
+    assert np.shares_memory(table.to_pandas()["size_bytes"].to_numpy(), table["size_bytes"])
+    assert pandas.DataFrame(made)["word"].tolist() == ["a", "", "ü"]
+
+
+def test_a_table_is_its_columns_by_name(made):
+    assert made.keys() == list(dict(made)) == ["n", "x_s", "word"]
+    assert [row.n for row in made] == [1, 2, 3]
+    assert list(made)[1] == (2, None, "")
+    two = made[["word", "n"]]
+    assert two.columns == ["word", "n"] and len(two) == 3
+    assert address(two["n"]) == address(made["n"])
+    with pytest.raises(KeyError, match="m: no such column"):
+        made[["n", "m"]]
+    with pytest.raises(KeyError, match="wrod: no such column: expected 'word'?"):
+        made["wrod"]
 
 
 def test_memory_outlives_the_result():
@@ -105,7 +127,7 @@ def test_an_empty_table_is_a_table(result):
     empty = make_table("none", {"n": np.zeros(0, dtype=np.uint64), "x": np.zeros(0), "w": []})
     assert pyarrow.table(empty).num_rows == 0
     assert polars.DataFrame(empty).shape == (0, 3)
-    assert pickle.loads(pickle.dumps(empty)).column_names == ["n", "x", "w"]
+    assert pickle.loads(pickle.dumps(empty)).columns == ["n", "x", "w"]
 
 
 def test_results_pickle(result):

@@ -153,7 +153,7 @@ def test_our_own_processes_mark_what_they_are_at():
 
 
 def test_processes_that_cannot_begin_end_the_sweep(tmp_path):
-    """A script without ``if __name__ == "__main__":``, whose processes die as they read it."""
+    """A script whose processes die as they read it, and one without ``if __name__ == "__main__":``."""
     script = tmp_path / "script.py"
     script.write_text(
         textwrap.dedent("""
@@ -171,7 +171,17 @@ def test_processes_that_cannot_begin_end_the_sweep(tmp_path):
     done = subprocess.run(
         [sys.executable, script], cwd=tmp_path, capture_output=True, text=True, timeout=120, check=False
     )
-    assert "its worker died 4 times; 0 of 4 runs are finished" in done.stdout, done.stderr
+    assert "no worker process came up" in done.stdout, done.stderr
+    lines = [line for line in script.read_text().splitlines() if "__main__" not in line and "_exit" not in line]
+    script.write_text("\n".join(lines))
+    done = subprocess.run(
+        [sys.executable, script], cwd=tmp_path, capture_output=True, text=True, timeout=120, check=False
+    )
+    assert done.stdout.splitlines() == [
+        "no worker process came up: a script has to call sweep() below `if __name__ == '__main__':`, as its workers "
+        "import it; or use executor='threads'"
+    ]
+    assert done.stderr == ""
 
 
 def test_an_executor_of_unknown_size_is_told_how_many_workers():

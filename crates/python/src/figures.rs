@@ -2,12 +2,12 @@
 
 use std::panic::resume_unwind;
 use std::path::PathBuf;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
 use narrows_reproduce::{Catalogue, Section, Size, Work};
-use narrows_runner::{Options, execute};
+use narrows_runner::{Event, Options, execute};
 use pyo3::prelude::*;
 
 use crate::error;
@@ -22,17 +22,19 @@ pub(crate) fn experiments() -> Vec<(&'static str, &'static str)> {
 }
 
 /// Makes a figure, as `taq/fig08`, and gives its section as JSON. The first of `folders` has the
-/// scenarios; finished runs are kept below the second and found again.
+/// scenarios; finished runs are kept below the second and found again. `how` has the runs at a time, and whether to run
+/// again what is finished; `tell` is called with runs finished and runs in all.
 #[pyfunction]
 pub(crate) fn reproduce(
     py: Python<'_>,
     folders: (PathBuf, PathBuf),
     name: &str,
     size: &str,
-    jobs: usize,
-    fresh: bool,
+    how: (usize, bool),
+    tell: Option<Py<PyAny>>,
 ) -> PyResult<String> {
     let (folder, out) = folders;
+    let (jobs, fresh) = how;
     let size = match size {
         "full" => Size::Full,
         "quick" => Size::Quick,
@@ -42,14 +44,32 @@ pub(crate) fn reproduce(
             return Err(error::refuse(py, "size", &problem, None));
         }
     };
-    let section = interruptible(py, |stop| -> anyhow::Result<Option<Section>> {
+    let (finished, runs) = (AtomicUsize::new(0), AtomicUsize::new(0));
+    let count = |event: Event<'_>| {
+        let more = match event {
+            Event::Found(n) => n,
+            Event::End(_) => 1,
+            _ => 0,
+        };
+        finished.fetch_add(more, Ordering::Relaxed);
+    };
+    let mut told = None;
+    let mut look = |py: Python<'_>| {
+        let now = (finished.load(Ordering::Relaxed), runs.load(Ordering::Relaxed));
+        match &tell {
+            Some(tell) if now.1 > 0 && told.replace(now) != Some(now) => tell.call1(py, now).map(drop),
+            _ => Ok(()),
+        }
+    };
+    let section = interruptible(py, &mut look, |stop| -> anyhow::Result<Option<Section>> {
         let catalogue = Catalogue::load(&folder)?;
         let mut made = None;
         for (paper, figures) in catalogue.select(&[name.to_owned()])? {
             for figure in figures {
                 let work = Work::new(paper, figure, size)?;
+                runs.fetch_add(work.plans.iter().map(|(_, p)| p.jobs.len()).sum(), Ordering::Relaxed);
                 let section = work.make(&out, &mut |plan, out| {
-                    execute(plan, &Options { out, jobs, fresh }, &narrows_sim::run, stop, &|_| ())
+                    execute(plan, &Options { out, jobs, fresh }, &narrows_sim::run, stop, &count)
                 })?;
                 if let Some(why) = section.undrawn.first() {
                     anyhow::bail!("{}/{}: {why}", paper.id, figure.id);
@@ -60,14 +80,20 @@ pub(crate) fn reproduce(
         Ok(made)
     })?
     .map_err(|e| error::figure(py, &e))?;
+    look(py)?;
     serde_json::to_string(&section).map_err(|e| error::figure(py, &e.into()))
 }
 
 /// How often the work is looked at, to see whether it is done.
 const LOOK: Duration = Duration::from_millis(5);
 
-/// Does work without the interpreter's lock and asks it to stop once somebody pressed Ctrl-C, which is raised then.
-fn interruptible<T: Send>(py: Python<'_>, work: impl FnOnce(&AtomicBool) -> T + Send) -> PyResult<T> {
+/// Does work without the interpreter's lock and asks it to stop once somebody pressed Ctrl-C, or `look`, which is
+/// called meanwhile, raised something: that is raised then.
+fn interruptible<T: Send>(
+    py: Python<'_>,
+    look: &mut (impl FnMut(Python<'_>) -> PyResult<()> + Send),
+    work: impl FnOnce(&AtomicBool) -> T + Send,
+) -> PyResult<T> {
     let stop = AtomicBool::new(false);
     let mut interrupted = None;
     let done = py.detach(|| {
@@ -78,7 +104,7 @@ fn interruptible<T: Send>(py: Python<'_>, work: impl FnOnce(&AtomicBool) -> T + 
                 thread::sleep(LOOK);
                 if interrupted.is_none() && asked.elapsed() >= ASK {
                     asked = Instant::now();
-                    interrupted = Python::attach(|py| py.check_signals()).err();
+                    interrupted = Python::attach(|py| py.check_signals().and_then(|()| look(py))).err();
                     stop.store(interrupted.is_some(), Ordering::Relaxed);
                 }
             }

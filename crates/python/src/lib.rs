@@ -4,6 +4,10 @@
 //! way out, and long work goes on without the interpreter's lock. What people see of it, with words and types of
 //! Python's own, is `python/narrows`; `docs/how-to/python.md` tells how it is used.
 
+mod bottleneck;
+mod catalogue;
+mod commands;
+mod diagnose;
 mod error;
 mod figures;
 mod models;
@@ -28,11 +32,17 @@ fn _native(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_function(wrap_pyfunction!(toml::to_toml, m)?)?;
     m.add_function(wrap_pyfunction!(toml::toml_value, m)?)?;
     m.add_function(wrap_pyfunction!(scenario::expand, m)?)?;
+    m.add_function(wrap_pyfunction!(bottleneck::bottleneck, m)?)?;
+    m.add_function(wrap_pyfunction!(catalogue::discipline_names, m)?)?;
+    m.add_function(wrap_pyfunction!(catalogue::figure_names, m)?)?;
+    m.add_function(wrap_pyfunction!(catalogue::pages, m)?)?;
+    m.add_function(wrap_pyfunction!(commands::command, m)?)?;
     m.add_function(wrap_pyfunction!(figures::experiments, m)?)?;
     m.add_function(wrap_pyfunction!(figures::reproduce, m)?)?;
     m.add_function(wrap_pyfunction!(models::list, m)?)?;
     m.add_function(wrap_pyfunction!(models::evaluate, m)?)?;
     m.add_function(wrap_pyfunction!(scenario::tcp_keys, m)?)?;
     m.add_function(wrap_pyfunction!(run::run, m)?)?;
+    m.add_function(wrap_pyfunction!(diagnose::diagnose, m)?)?;
     Ok(())
 }

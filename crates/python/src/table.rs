@@ -13,10 +13,11 @@ use arrow_array::{
     Array as _, ArrayRef, Float64Array, LargeStringArray, RecordBatch, RecordBatchIterator, UInt64Array,
 };
 use arrow_schema::{ArrowError, DataType, Field, Schema};
+use narrows_settings::one_of;
 use narrows_sim::Data;
 use pyo3::exceptions::{PyKeyError, PyRuntimeError};
 use pyo3::prelude::*;
-use pyo3::types::{PyBytes, PyCapsule, PyDict, PyList};
+use pyo3::types::{PyBytes, PyCapsule, PyDict, PyIterator, PyList, PyTuple};
 
 /// A table by columns.
 #[pyclass(frozen, module = "narrows")]
@@ -62,12 +63,48 @@ impl TryFrom<narrows_sim::Table> for Table {
     }
 }
 
+/// What is asked for in brackets.
+#[derive(FromPyObject)]
+enum Names {
+    One(String),
+    Several(Vec<String>),
+}
+
+impl Table {
+    fn unknown(&self, name: &str) -> PyErr {
+        let known = self.columns();
+        let expected = one_of(name, known.iter().map(String::as_str));
+        PyKeyError::new_err(format!("{name}: no such column: expected {expected}"))
+    }
+}
+
 #[pymethods]
 impl Table {
     /// Names of the columns, in order.
     #[getter]
-    fn column_names(&self) -> Vec<String> {
+    fn columns(&self) -> Vec<String> {
         self.batch.schema().fields().iter().map(|f| f.name().clone()).collect()
+    }
+
+    /// The same: `dict(table)` has the columns by name.
+    fn keys(&self) -> Vec<String> {
+        self.columns()
+    }
+
+    /// Row by row, as named tuples.
+    fn __iter__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyIterator>> {
+        let how = PyDict::new(py);
+        how.set_item("rename", true)?;
+        let row = py.import("collections")?.getattr("namedtuple")?;
+        let row = row.call(("Row", self.columns()), Some(&how))?;
+        // `class` is no attribute, and is a column still.
+        row.setattr("_fields", PyTuple::new(py, self.columns())?)?;
+        let make = row.getattr("_make")?;
+        let columns = self.batch.columns().iter().map(|array| Column(array.clone()).to_list(py));
+        let columns = PyTuple::new(py, columns.collect::<PyResult<Vec<_>>>()?)?;
+        let builtins = py.import("builtins")?;
+        let rows = builtins.getattr("zip")?.call1(columns)?;
+        builtins.getattr("map")?.call1((make, rows))?.try_iter()
     }
 
     fn __len__(&self) -> usize {
@@ -78,9 +115,19 @@ impl Table {
         self.batch.column_by_name(name).is_some()
     }
 
-    /// A column: numbers as a numpy array, read-only, that looks at the table's memory; words as a list.
-    fn __getitem__<'py>(&self, py: Python<'py>, name: &str) -> PyResult<Bound<'py, PyAny>> {
-        let column = self.column(name)?;
+    /// A column: numbers as a numpy array, read-only, that looks at the table's memory; words as a list. Of a list of
+    /// names: a table of those columns, upon the same memory.
+    fn __getitem__<'py>(&self, py: Python<'py>, name: Names) -> PyResult<Bound<'py, PyAny>> {
+        let name = match name {
+            Names::One(name) => name,
+            Names::Several(names) => {
+                let schema = self.batch.schema();
+                let places = names.iter().map(|name| schema.index_of(name).map_err(|_| self.unknown(name)));
+                let batch = self.batch.project(&places.collect::<PyResult<Vec<_>>>()?).map_err(arrow)?;
+                return Ok(Bound::new(py, Self { name: self.name.clone(), batch })?.into_any());
+            }
+        };
+        let column = self.column(&name)?;
         if matches!(column.0.data_type(), DataType::UInt64 | DataType::Float64) {
             py.import("numpy")?.call_method1("asarray", (column,))
         } else {
@@ -92,11 +139,22 @@ impl Table {
     fn column(&self, name: &str) -> PyResult<Column> {
         match self.batch.column_by_name(name) {
             Some(array) => Ok(Column(array.clone())),
-            None => {
-                let known = self.column_names().join(", ");
-                Err(PyKeyError::new_err(format!("{name}: no such column: expected one of {known}")))
-            }
+            None => Err(self.unknown(name)),
         }
+    }
+
+    /// A pandas DataFrame; numbers are not copied.
+    ///
+    /// Raises:
+    ///     ImportError: pandas is missing.
+    fn to_pandas<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        let columns = PyDict::new(py);
+        for name in self.columns() {
+            columns.set_item(&name, self.__getitem__(py, Names::One(name.clone()))?)?;
+        }
+        let how = PyDict::new(py);
+        how.set_item("copy", false)?;
+        py.import("pandas")?.getattr("DataFrame")?.call((columns,), Some(&how))
     }
 
     #[pyo3(signature = (requested_schema=None))]
@@ -122,7 +180,7 @@ impl Table {
     fn __reduce__<'py>(slf: &Bound<'py, Self>) -> PyResult<Taken<'py>> {
         let py = slf.py();
         let table = slf.get();
-        let columns = table.batch.columns().iter().zip(table.column_names());
+        let columns = table.batch.columns().iter().zip(table.columns());
         let parts = columns.map(|(array, name)| match array.data_type() {
             DataType::UInt64 | DataType::Float64 => {
                 let kind = if *array.data_type() == DataType::UInt64 { "u64" } else { "f64" };
@@ -155,7 +213,7 @@ impl Table {
             "<narrows.Table {}: {} rows of {}>",
             self.name,
             self.batch.num_rows(),
-            self.column_names().join(", ")
+            self.columns().join(", ")
         )
     }
 }

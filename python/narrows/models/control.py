@@ -19,7 +19,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from narrows.models.vectorised import Array, Numbers, Words, evaluate, evaluate_rows, named
+from narrows.models.vectorised import Array, Numbers, Words, evaluate, evaluate_rows, named, reshaped
 
 
 @dataclass(frozen=True)
@@ -89,7 +89,7 @@ def simulate(control: Control, start: Start, steps: int, feedback: str = "prompt
     """
     numbers, rows = _control(control, start, steps=steps)
     row = evaluate_rows("control::Control::simulate", numbers, rows, {"feedback": feedback})[0]
-    states = row.reshape(*row.shape[:-1], int(steps) + 1, -1)
+    states = reshaped(row, int(steps) + 1, -1)
     return State(states[..., 0], states[..., 1:])
 
 

@@ -10,9 +10,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
+import numpy as np
 from numpy.typing import ArrayLike
 
+from narrows import _native
 from narrows.models.vectorised import Array, Words, evaluate, named, split
+from narrows.quantities import unit
 
 REGIMES = ("sub-packet", "small-packet", "few packets", "normal")
 """By the fair share in packets per round trip: at most 1, at most 4, below 10, more (TAQ, section 2.1)."""
@@ -38,8 +41,9 @@ class Bottleneck:
     """Receive window, packets, 4 to 10 000."""
     stack: str = "linux"
     """``linux`` or ``rfc`` (RFC 6298 and ns-2): what else is known of the timer."""
-    backoff_ends: str = "s1"
-    """``s1`` with timestamps, ``sample`` without; also ``s2``, ``s3``."""
+    backoff_ends: str = "new_ack"
+    """What ends a back-off: ``new_ack`` with timestamps, ``new_sample`` without; also ``s2``, ``s3``
+    (:class:`narrows.models.taq_chain.Chain`)."""
 
 
 class OperatingPoint(NamedTuple):
@@ -92,3 +96,34 @@ def regime(share_packets_per_rtt: ArrayLike) -> Words:
 def _of(figure: str, bottleneck: Bottleneck, **asked: ArrayLike) -> tuple[Array, ...]:
     numbers, words = split(bottleneck)
     return evaluate(f"operating::{figure}", {**asked, **numbers}, words=words)
+
+
+def of_scenario(scenario: Any, over: Any = None, set: Any = None) -> OperatingPoint:
+    """The operating point of a scenario, or of each point of a grid: :meth:`narrows.Scenario.operating_point`."""
+    from narrows.sweeps.grid import Grid
+
+    grid = Grid.of(scenario, over, [1], set)
+    axes = grid.axes[:-1]
+    points = []
+    for run in grid.runs:
+        try:
+            link = Bottleneck(**_native.bottleneck(run.scenario, run.file))
+        except _native.ScenarioError as why:
+            where = f" (at {run.where})" if axes else ""
+            raise _native.refusal(why.key, f"{why.problem}{where}", why.file) from None
+        points.append(operating_point(link))
+    if not axes:
+        return points[0]
+    import xarray
+
+    shape, dims = [len(axis) for axis in axes], [axis.name for axis in axes]
+    coords = grid.coords(axes)
+    figures: dict[str, Any] = {}
+    for name in OperatingPoint._fields:
+        values = np.reshape([getattr(point, name) for point in points], shape)
+        figures[name] = xarray.DataArray(values, coords, dims, name, _attributes(name))
+    return OperatingPoint(**figures)
+
+
+def _attributes(name: str) -> dict[str, str]:
+    return {"units": unit(name)} if unit(name) else {}

@@ -15,7 +15,8 @@ from typing import NamedTuple, Union
 
 from numpy.typing import ArrayLike
 
-from narrows.models.vectorised import Array, evaluate
+from narrows import _native
+from narrows.models.vectorised import Array, evaluate, in_base_units
 
 
 class Fixed(NamedTuple):
@@ -103,17 +104,19 @@ def _queue(figure: str, rate_bps: ArrayLike, load: ArrayLike, sizes: Sizes, byte
     row: ArrayLike = [0.0]
     match sizes:
         case Fixed(size):
-            word, law["a"] = "fixed", size
+            word, law["a"] = "fixed", in_base_units("bytes", size)
         case Choice(list_):
-            word, row = "list", list_
+            word, row = "list", in_base_units("bytes", list_)
         case Exponential(mean):
-            word, law["a"] = "exponential", mean
+            word, law["a"] = "exponential", in_base_units("mean_bytes", mean)
         case Pareto(scale, shape):
-            word, law["a"], law["c"] = "pareto", scale, shape
+            word, law["a"], law["c"] = "pareto", in_base_units("scale_bytes", scale), shape
         case BoundedPareto(low, high, shape):
-            word, law["a"], law["b"], law["c"] = "bounded_pareto", low, high, shape
+            word, law["c"] = "bounded_pareto", shape
+            law["a"], law["b"] = in_base_units("low_bytes", low), in_base_units("high_bytes", high)
         case _:
-            raise ValueError(f"sizes = {sizes!r}: expected Fixed, Choice, Exponential, Pareto or BoundedPareto")
+            problem = f"= {sizes!r}: expected Fixed, Choice, Exponential, Pareto or BoundedPareto"
+            raise _native.refusal("sizes", problem)
     numbers: dict[str, ArrayLike | None] = {} if bytes is None else {"bytes": bytes}
     numbers |= {"rate_bps": rate_bps, "load": load, **law}
     return evaluate(f"sharing::SharedQueue::{figure}", numbers, {"list": row}, {"sizes": word})[0]

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Mapping, Sequence
+import sys
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import fields
 from typing import Any
 
@@ -11,13 +12,16 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from narrows import _native
+from narrows.quantities import EXAMPLES, QUANTITIES, measure, unit
 
 Numbers = dict[str, "ArrayLike | None"]
 """Arguments by name; None is what may be left out."""
 Array = NDArray[np.float64]
-"""Doubles of the arguments' common shape; a number if all arguments are numbers."""
+"""Doubles of the arguments' common shape; a number if all arguments are numbers, a DataArray if any of them is one."""
 Words = NDArray[np.str_]
 """Words of the arguments' common shape."""
+ROW = "row"
+"""The dimension of a row of figures in a DataArray."""
 
 
 def split(given: Any) -> tuple[Numbers, dict[str, str]]:
@@ -36,8 +40,13 @@ def evaluate(
     words: Mapping[str, str] | None = None,
 ) -> tuple[Array, ...]:
     """Each figure of a model that gives a fixed number of them."""
-    shape, columns = _evaluate(name, numbers, rows or {}, words or {})
-    return tuple(np.asarray(column).reshape(shape)[()] for column in columns)
+    gives = _models()[name][2]
+
+    def figures(numbers: Mapping[str, ArrayLike | None]) -> tuple[Array, ...]:
+        shape, columns = _evaluate(name, numbers, rows or {}, words or {})
+        return tuple(np.asarray(column).reshape(shape)[()] for column in columns)
+
+    return _labelled(figures, numbers, rows or {}, [() for _ in gives], gives)
 
 
 def evaluate_rows(
@@ -48,13 +57,89 @@ def evaluate_rows(
     parts: int = 1,
 ) -> tuple[Array, ...]:
     """The row of figures of a model that gives one, cut into ``parts`` of equal length; shorter rows end in NaN."""
-    shape, (flat, lengths) = _evaluate(name, numbers, rows or {}, words or {})
-    widths = np.asarray(lengths).astype(np.intp) // parts
-    most = int(widths.max(initial=0))
-    made = np.full((widths.size, parts, most), np.nan)
-    inside = np.arange(most) < widths[:, None, None]
-    made[np.broadcast_to(inside, made.shape)] = np.asarray(flat)
-    return tuple(made[:, i].reshape(*shape, most) for i in range(parts))
+
+    def figures(numbers: Mapping[str, ArrayLike | None]) -> tuple[Array, ...]:
+        shape, (flat, lengths) = _evaluate(name, numbers, rows or {}, words or {})
+        widths = np.asarray(lengths).astype(np.intp) // parts
+        most = int(widths.max(initial=0))
+        made = np.full((widths.size, parts, most), np.nan)
+        inside = np.arange(most) < widths[:, None, None]
+        made[np.broadcast_to(inside, made.shape)] = np.asarray(flat)
+        return tuple(made[:, i].reshape(*shape, most) for i in range(parts))
+
+    return _labelled(figures, numbers, rows or {}, [(ROW,)] * parts, [""] * parts)
+
+
+def reshaped(row: Array, *tail: int) -> Array:
+    """Rows with their last axis cut into two."""
+
+    def cut(row: Array) -> Array:
+        return row.reshape(*row.shape[:-1], *tail)
+
+    if isinstance(row, np.ndarray):
+        return cut(row)
+    made: Array = sys.modules["xarray"].apply_ufunc(
+        cut, row, input_core_dims=[[ROW]], output_core_dims=[[ROW, "part"]], exclude_dims={ROW}
+    )
+    return made
+
+
+def named(codes: Array, names: Sequence[str]) -> Words:
+    """Words for the numbers that stand for them."""
+
+    def words(codes: Array) -> Words:
+        return np.asarray(names)[np.asarray(codes, dtype=np.intp)]
+
+    if not _is_labelled(codes):
+        return words(codes)
+    made: Words = sys.modules["xarray"].apply_ufunc(words, codes)
+    return made
+
+
+def _is_labelled(value: object) -> bool:
+    """Whether it is a DataArray of xarray, which is loaded then."""
+    xarray = sys.modules.get("xarray")
+    return xarray is not None and isinstance(value, xarray.DataArray)
+
+
+def _labelled(
+    figures: Callable[[Mapping[str, ArrayLike | None]], tuple[Array, ...]],
+    numbers: Mapping[str, ArrayLike | None],
+    rows: Mapping[str, ArrayLike],
+    dims: Sequence[tuple[str, ...]],
+    names: Sequence[str],
+) -> tuple[Array, ...]:
+    """DataArrays from DataArrays, by the names of their dimensions; of others what ``figures`` makes."""
+    labelled = [key for key, value in numbers.items() if _is_labelled(value)]
+    if not labelled:
+        return figures(numbers)
+    for key, value in numbers.items():
+        count = 0 if value is None else np.ndim(value)
+        if key not in labelled and count > 0:
+            problem = f"has {count} dimensions without names: expected a number or a DataArray beside {labelled[0]}"
+            raise _native.refusal(key, problem)
+    for key, row in rows.items():
+        if np.ndim(row) != 1:
+            raise _native.refusal(key, f"has {np.ndim(row)} dimensions: expected one row beside {labelled[0]}")
+
+    def plain(*arrays: Array) -> Any:
+        made = figures({**numbers, **dict(zip(labelled, arrays))})
+        return made if len(made) > 1 else made[0]
+
+    try:
+        made = sys.modules["xarray"].apply_ufunc(
+            plain, *(numbers[key] for key in labelled), output_core_dims=[list(d) for d in dims],
+            join="exact", keep_attrs=False
+        )
+    except _native.ScenarioError:
+        raise
+    except ValueError as why:
+        raise _native.refusal(" and ".join(labelled), f"do not fit each other: {why}") from None
+    told = made if len(dims) > 1 else (made,)
+    for array, name in zip(told, names):
+        array.name = name or None
+        array.attrs = {"units": unit(name)} if unit(name) else {}
+    return tuple(told)
 
 
 def _evaluate(
@@ -82,30 +167,47 @@ def _evaluate(
         told = ", ".join(f"{key} {value.shape}" for key, value in {**arrays, **lists}.items() if value.ndim)
         raise _native.refusal("shapes", f"do not fit each other: {told}") from None
     width = widths.pop() if widths else 0
-    columns = [_bytes(arrays[key], shape) for key in _takes()[name]]
+    columns = [_bytes(arrays[key], shape) for key in _models()[name][0]]
     of_rows = [(_bytes(value, (*shape, width)), width) for value in lists.values()]
     count = int(np.prod(shape, dtype=np.intp))
     return shape, _native.model(name, count, columns, of_rows, dict(words))
 
 
 @functools.cache
-def _takes() -> dict[str, list[str]]:
-    """The numbers of each model, in the order in which the native module takes them."""
-    return {name: numbers for name, (numbers, _, _) in _native.models()}
+def _models() -> dict[str, list[list[str]]]:
+    """Of each model the numbers, in the order in which the native module takes them, the rows, and the figures."""
+    return dict(_native.models())
+
+
+def in_base_units(key: str, value: ArrayLike) -> ArrayLike:
+    """Words with a unit as numbers of the unit that ``key`` ends in; numbers as they are."""
+    return value if _is_labelled(value) else _doubles(key, value)
 
 
 def _doubles(key: str, value: ArrayLike) -> Array:
     array = np.asarray(value)
-    if array.dtype.kind not in "biuf":
-        kind = type(value).__name__ if array.ndim == 0 else str(array.dtype)
-        raise _native.refusal(key, f"= {value!r} of type {kind}: expected a number or an array of numbers")
-    return array.astype(np.float64, copy=False)
+    if array.dtype.kind in "biuf":
+        return array.astype(np.float64, copy=False)
+    base = unit(key)
+    if base in EXAMPLES and array.dtype.kind in "UO":
+        # Not from the array of words, in which numbers are words too.
+        mixed = np.asarray(value, dtype=object)
+        made = np.asarray([_measured(key, word, base) for word in mixed.ravel()], dtype=np.float64)
+        return made.reshape(mixed.shape)
+    kind = type(value).__name__ if array.ndim == 0 else str(array.dtype)
+    raise _native.refusal(key, f"= {value!r} of type {kind}: expected a number or an array of numbers")
+
+
+def _measured(key: str, value: object, base: str) -> float:
+    """A number of the base unit, or words with a unit, as scenario files have them."""
+    number = measure(value, QUANTITIES[base])
+    if number is None and isinstance(value, (int, float, np.number)):
+        number = float(value)
+    if number is None:
+        expected = f"a number of {base}, or words as '{EXAMPLES[base]}'"
+        raise _native.refusal(key, f"= {value!r} of type {type(value).__name__}: expected {expected}")
+    return number
 
 
 def _bytes(array: Array, shape: tuple[int, ...]) -> bytes:
     return np.broadcast_to(array, shape).tobytes()
-
-
-def named(codes: Array, names: Sequence[str]) -> Words:
-    """Words for the numbers that stand for them."""
-    return np.asarray(names)[np.asarray(codes, dtype=np.intp)]

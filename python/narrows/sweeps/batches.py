@@ -66,3 +66,7 @@ class Batches:
     def give_back(self, runs: Iterable[Run]) -> None:
         """Runs that were not done, to be handed out first."""
         self.waiting.extendleft(reversed(list(runs)))
+
+    def put_off(self, runs: Iterable[Run]) -> None:
+        """Runs that somebody else is at, to be handed out last."""
+        self.waiting.extend(runs)

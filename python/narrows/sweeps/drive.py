@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from array import array
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import CancelledError, Future
 from queue import Empty, SimpleQueue
+from typing import NamedTuple
 
 from narrows import _native
 from narrows.sweeps.batches import Batches
@@ -17,8 +18,17 @@ from narrows.sweeps.work import Done, Run, work
 LOOK = 0.5
 """Seconds after which it is looked whether there are more workers now."""
 
-Row = tuple[tuple[str, ...], "array[float]"]
-"""A summary that takes little room: names, which runs share, and values."""
+Tables = Mapping[str, "_native.Table | None"]
+"""The tables of a run that were asked for."""
+
+
+class Row(NamedTuple):
+    """A finished run that takes little room."""
+
+    names: tuple[str, ...]
+    """Of its figures; runs share them."""
+    values: array[float]
+    tables: Tables
 
 
 class Drive:
@@ -41,8 +51,8 @@ class Drive:
         self.out: dict[Future[Done], list[Run]] = {}
         self.back: SimpleQueue[Future[Done]] = SimpleQueue()
         self.batches = Batches((), task_s)
-        for key in self.runs if store is not None else ():
-            found = store.find(key) if store is not None else None
+        for key, run in self.runs.items() if store is not None else ():
+            found = store.find(key, run.tables) if store is not None else None
             if found is not None:
                 self._finish(key, found)
         self.batches.give_back(run for key, run in self.runs.items() if key not in self.finished)
@@ -102,21 +112,32 @@ class Drive:
         if done.failed is not None:
             where, why = done.failed
             raise RuntimeError(f"{where}: {why}; {self._remains()}")
-        self.batches.give_back(run for run in batch if run.key not in self.finished)
+        left = [run for run in batch if run.key not in self.finished]
+        self.batches.give_back(run for run in left if run.key not in done.elsewhere)
+        self.batches.put_off(run for run in left if run.key in done.elsewhere)
         self._told()
 
     def _finish(self, key: str, run: Finished) -> None:
         names = tuple(run.summary)
-        self.finished[key] = self.names.setdefault(names, names), array("d", run.summary.values())
+        values = array("d", run.summary.values())
+        self.finished[key] = Row(self.names.setdefault(names, names), values, run.tables)
         self.batches.took(self.runs[key], run.seconds)
         if self.store is not None:
-            self.store.keep(key, run)
+            try:
+                self.store.keep(key, run)
+            except OSError as why:
+                kept = sum(self.store.path(done).exists() for done in self.finished)
+                raise RuntimeError(
+                    f"{self.store.folder}: a finished run cannot be kept: {why.strerror or why}; {kept} of "
+                    f"{len(self.runs)} runs are kept there: make room, or choose another folder with cache=, or "
+                    "cache=None for none"
+                ) from why
 
     def _again(self, batch: list[Run], begun: list[Run], why: BaseException) -> None:
         """A batch that was lost is done again; what its worker was at is what it may have died of."""
         for run in batch:
             # A worker that died may have left it on disk.
-            found = self.store.find(run.key) if self.store is not None else None
+            found = self.store.find(run.key, run.tables) if self.store is not None else None
             if found is not None and run.key not in self.finished:
                 self._finish(run.key, found)
         self.lost.update(run.key for run in begun)
@@ -149,7 +170,7 @@ def run_all(
     retries: int,
     tell: Callable[[int, int], object] | None,
 ) -> dict[str, Row]:
-    """Every run once; the summaries by key."""
+    """Every run once, by key."""
     drive = Drive(runs, store, task_s, retries, tell)
     if pool is None:
         drive.serial()

@@ -6,19 +6,21 @@ import itertools
 import os
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
 from narrows import _native
+from narrows.quantities import QUANTITIES, measure, unit
 from narrows.runs import Point, _sets, _source
 from narrows.scenario import Scenario
+from narrows.short import lengthen, long
+from narrows.sweeps import tables
+from narrows.sweeps.drive import Row
 from narrows.sweeps.work import Run
 from narrows.tables import to_table
-
-UNITS = {"_s": "s", "_ms": "ms", "_bps": "bit/s", "_kbps": "kbit/s", "_pkts": "packets", "_bytes": "bytes"}
-"""What a figure's name may end in (docs/reference/probes.md)."""
+from narrows.words import of_python
 
 
 @dataclass(frozen=True)
@@ -44,7 +46,7 @@ class Grid:
     def of(
         cls,
         scenario: Scenario | str | os.PathLike[str],
-        over: Mapping[str, Iterable[Any]] | None,
+        over: Mapping[Any, Iterable[Any]] | None,
         seeds: Iterable[int] | str | None,
         set: Mapping[str, Any] | None,
     ) -> Grid:
@@ -54,28 +56,31 @@ class Grid:
             ValueError: names key and point of what the reader of scenario files refuses.
         """
         text, file = _source(scenario)
-        asked = {} if over is None else _values(over, file)
-        fixed = dict(set or {})
+        asked: Asked = {} if over is None else _values(over, file)
+        fixed = lengthen(set or {}, text, file)
+        full = _in_full(asked, text, file)
         if seeds is not None:
             if not isinstance(seeds, (str, Iterable)):
                 problem = f"= {seeds!r}: expected a list of whole numbers, or text as '1..10'"
                 raise _native.refusal("seeds", problem, file)
             fixed["seeds"] = seeds if isinstance(seeds, str) else list(seeds)
-        for key in asked:
-            if key in fixed:
+        for key in full:
+            if full[key] in fixed:
                 raise _native.refusal(key, "is both in over and set: expected in one of them", file)
         blocks = []
         for values in itertools.product(*(pairs.values() for pairs in asked.values())):
-            settings = dict(zip(asked, values))
+            settings = _flat(dict(zip(asked, values)))
             try:
-                told = _native.expand(text, file, _sets(fixed | settings))
+                placed = {full[key]: value for key, value in settings.items()}
+                with of_python(isinstance(scenario, Scenario)):
+                    told = _native.expand(text, file, _sets(fixed | placed, text, file))
             except _native.ScenarioError as why:
                 where = ", ".join(filter(None, [_words(settings), why.point]))
                 problem = f"{why.problem} (at {where})" if where else why.problem
                 raise _native.refusal(why.key, problem, why.file) from None
             blocks.append([Point(**point, file=file) for point in told])
         _same_everywhere(blocks, asked, file)
-        axes = [Axis(key, {key: list(labels)}) for key, labels in asked.items()] + _own(blocks[0])
+        axes = [Axis("+".join(keys), _columns(keys, labels)) for keys, labels in asked.items()] + _own(blocks[0])
         _names_differ(axes, file)
         # A worker's folder is another one.
         path = None if file is None else os.path.abspath(file)
@@ -88,60 +93,133 @@ class Grid:
         ]
         return cls(axes, runs, text)
 
-    def dataset(self, xarray: Any, summaries: Mapping[str, tuple[tuple[str, ...], Sequence[float]]]) -> Any:
+    def dataset(self, xarray: Any, rows: Mapping[str, Row]) -> Any:
         """A variable for each figure, NaN where a run has none.
 
-        ``summaries`` has names and values of each run by its key. A figure that is called as
-        something that is swept, as ``loss``, is ``figure_loss``.
+        ``rows`` has each run by its key. A figure that is called as something that is swept, as
+        ``loss``, is ``figure_loss``.
         """
         shape = [len(axis) for axis in self.axes]
         dims = [axis.name for axis in self.axes]
-        kinds = {names for names, _ in summaries.values()}
+        kinds = {row.names for row in rows.values()}
         figures = sorted(set().union(*kinds))
         at = {names: [figures.index(name) for name in names] for names in kinds}
         values = np.full((len(figures), len(self.runs)), np.nan)
         for i, run in enumerate(self.runs):
-            has, row = summaries[run.key]
-            values[at[has], i] = row
-        coords = {key: (axis.name, _labels(labels)) for axis in self.axes for key, labels in axis.labels.items()}
+            row = rows[run.key]
+            values[at[row.names], i] = row.values
+        coords = self.coords(self.axes)
         names = _free(figures, {*dims, *coords})
         columns = {name: (dims, row.reshape(shape), _unit(name)) for name, row in zip(names, values)}
         about = {"narrows": _native.VERSION, "engine": _native.ENGINE, "scenario": self.text}
         return xarray.Dataset(columns, coords=coords, attrs=about)
 
+    def coords(self, axes: Iterable[Axis]) -> dict[str, Any]:
+        """The coordinates of some of its dimensions, as xarray takes them."""
+        return {key: (axis.name, *_labels(key, labels)) for axis in axes for key, labels in axis.labels.items()}
 
-def _values(over: Mapping[str, Iterable[Any]], file: str | None) -> dict[str, dict[Any, Any]]:
-    """For each key its values by label."""
+    def asking(self, names: tuple[str, ...]) -> Grid:
+        """The same with tables asked of every run."""
+        return replace(self, runs=[replace(run, tables=names) for run in self.runs])
+
+    def tables(self, names: Iterable[str], rows: Mapping[str, Row]) -> dict[str, _native.Table]:
+        """The tables of all runs under each other, each row with the coordinates of its run, by name."""
+        place = np.unravel_index(np.arange(len(self.runs)), [len(axis) for axis in self.axes])
+        labels = {
+            key: _plain_labels(_labels(key, values)[0])[at]
+            for axis, at in zip(self.axes, place)
+            for key, values in axis.labels.items()
+        }
+        joined = {}
+        for name in names:
+            runs = [rows[run.key].tables[name] for run in self.runs]
+            columns = list(dict.fromkeys(c for run in runs if run is not None for c in run.columns))
+            joined[name] = tables.joined(name, runs, labels, dict(zip(columns, _free(columns, labels))))
+        return joined
+
+
+Keys = tuple[str, ...]
+Asked = dict[Keys, dict[tuple[Any, ...], tuple[Any, ...]]]
+"""For what changes together, mostly a key alone, its values by label."""
+
+
+def _values(over: Mapping[Any, Iterable[Any]], file: str | None) -> Asked:
     if not isinstance(over, Mapping):
         raise _native.refusal("over", f"= {over!r}: expected a dict of keys, each with a list of values", file)
-    found: dict[str, dict[Any, Any]] = {}
+    found: Asked = {}
     for key, values in over.items():
-        if not isinstance(key, str):
-            raise _native.refusal("over", f"has a key {key!r}: expected text, as 'traffic.0.flows'", file)
-        if key == "seeds":
-            raise _native.refusal("seeds", "is no key to sweep over: expected the argument seeds=", file)
+        keys = key if isinstance(key, tuple) and key else (key,)
+        for part in keys:
+            if not isinstance(part, str):
+                raise _native.refusal("over", f"has a key {part!r}: expected text, as 'traffic.0.flows'", file)
+            if part == "seeds":
+                raise _native.refusal("seeds", "is no key to sweep over: expected the argument seeds=", file)
+        name = "+".join(keys)
         if isinstance(values, (str, bytes)) or not isinstance(values, Iterable):
-            raise _native.refusal(key, f"= {values!r}: expected a list of values", file)
-        pairs = values.items() if isinstance(values, Mapping) else [(_label(value, key), value) for value in values]
-        found[key] = {}
-        for label, value in pairs:
-            if label in found[key]:
-                raise _native.refusal(key, f"has {label!r} twice: expected different values", file)
-            found[key][label] = value
-        if not found[key]:
-            raise _native.refusal(key, "has no values: expected one at least", file)
+            raise _native.refusal(name, f"= {values!r}: expected a list of values", file)
+        found[keys] = {}
+        for label, value in _pairs(keys, values, file):
+            if label in found[keys]:
+                shown = label[0] if len(keys) == 1 else label
+                raise _native.refusal(name, f"has {shown!r} twice: expected different values", file)
+            found[keys][label] = value
+        if not found[keys]:
+            raise _native.refusal(name, "has no values: expected one at least", file)
     return found
+
+
+def _in_full(asked: Asked, text: str, file: str | None) -> dict[str, str]:
+    """What each key of ``over`` is in full; no two are one."""
+    full: dict[str, str] = {}
+    for key in (key for keys in asked for key in keys):
+        meant = long(key, text, file)
+        if meant in full.values():
+            other = next(k for k, v in full.items() if v == meant)
+            raise _native.refusal(key, f"names the same key as {other}: expected it once", file)
+        full[key] = meant
+    return full
+
+
+def _pairs(
+    keys: Keys, values: Iterable[Any], file: str | None
+) -> Iterable[tuple[tuple[Any, ...], tuple[Any, ...]]]:
+    """Labels and values, one of each for every key."""
+    if len(keys) == 1:
+        named = isinstance(values, Mapping)
+        for item in values.items() if isinstance(values, Mapping) else values:
+            label, value = item if named else (_label(item, keys[0]), item)
+            yield (label,), (_plain(value),)
+        return
+    for row in values:
+        if not isinstance(row, Sequence) or isinstance(row, (str, bytes)) or len(row) != len(keys):
+            name = "+".join(keys)
+            raise _native.refusal(name, f"has {row!r}: expected a value for each of {', '.join(keys)}", file)
+        yield tuple(_label(v, key) for v, key in zip(row, keys)), tuple(_plain(v) for v in row)
+
+
+def _columns(keys: Keys, labels: Iterable[tuple[Any, ...]]) -> dict[str, list[Any]]:
+    return {key: [label[i] for label in labels] for i, key in enumerate(keys)}
+
+
+def _flat(settings: Mapping[Keys, tuple[Any, ...]]) -> dict[str, Any]:
+    return {key: value for keys, values in settings.items() for key, value in zip(keys, values)}
+
+
+def _plain(value: Any) -> Any:
+    """A number of numpy's as Python's, a whole one as such, so that ``numpy.linspace`` gives numbers of flows."""
+    if isinstance(value, np.floating) and float(value).is_integer():
+        return int(value)
+    return value.item() if isinstance(value, np.generic) else value
 
 
 def _label(value: Any, key: str) -> Any:
     """A number, text or truth is its own label; what is more than that is called by its TOML."""
-    if isinstance(value, np.generic):
-        value = value.item()
+    value = _plain(value)
     return value if isinstance(value, (bool, int, float, str)) else _native.toml_value(to_table(value), key)
 
 
 def _same_everywhere(
-    blocks: Sequence[Sequence[Point]], asked: Mapping[str, Mapping[Any, Any]], file: str | None
+    blocks: Sequence[Sequence[Point]], asked: Asked, file: str | None
 ) -> None:
     """Refuses a scenario whose own sweep, or seeds, another value of ``over`` changes: its labels would be wrong
     there."""
@@ -189,14 +267,26 @@ def _free(figures: Sequence[str], taken: Collection[str]) -> list[str]:
     return names
 
 
-def _labels(labels: list[Any]) -> Any:
-    """As an array; words beside numbers stay what they are, which an array of numpy's own types cannot hold."""
+def _labels(key: str, labels: list[Any]) -> tuple[Any, dict[str, str]]:
+    """As an array, with attributes. Measures are numbers in the unit they name; words beside numbers stay what they
+    are, which an array of numpy's own types cannot hold."""
+    for base, scales in QUANTITIES.items():
+        measured = [measure(label, scales) for label in labels]
+        if all(number is not None for number in measured):
+            return np.asarray(measured), {"units": base, "long_name": key}
     kinds = {str if isinstance(v, str) else bool if isinstance(v, bool) else float for v in labels}
     if len(kinds) < 2:
-        return np.asarray(labels)
+        return np.asarray(labels), {}
     mixed = np.empty(len(labels), dtype=object)
     mixed[:] = labels
-    return mixed
+    return mixed, {}
+
+
+def _plain_labels(labels: np.ndarray) -> np.ndarray:
+    """As a column of a table can have them: no numbers below 0 among whole ones, and words where kinds are mixed."""
+    if labels.dtype.kind == "O":
+        return labels.astype(str)
+    return labels.astype(float) if labels.dtype.kind == "i" and (labels < 0).any() else labels
 
 
 def _own(points: list[Point]) -> list[Axis]:
@@ -223,16 +313,16 @@ def _numbers(words: list[str]) -> list[Any]:
     return list(words)
 
 
-def _asked(asked: Mapping[str, Mapping[Any, Any]], block: int) -> dict[str, Any]:
+def _asked(asked: Asked, block: int) -> dict[str, Any]:
     """The labels of a block."""
     labels = {}
-    for key in reversed(list(asked)):
-        block, at = divmod(block, len(asked[key]))
-        labels[key] = list(asked[key])[at]
-    return dict(reversed(labels.items()))
+    for keys in reversed(list(asked)):
+        block, at = divmod(block, len(asked[keys]))
+        labels[keys] = list(asked[keys])[at]
+    return _flat(dict(reversed(labels.items())))
 
 
-def _where(point: Point, asked: Mapping[str, Mapping[Any, Any]], block: int) -> str:
+def _where(point: Point, asked: Asked, block: int) -> str:
     """The point in words."""
     return _words(_asked(asked, block) | dict(point.coords) | {"seed": point.seed})
 
@@ -242,4 +332,4 @@ def _words(settings: Mapping[str, Any]) -> str:
 
 
 def _unit(figure: str) -> dict[str, str]:
-    return next(({"units": unit} for end, unit in UNITS.items() if figure.endswith(end)), {})
+    return {"units": unit(figure)} if unit(figure) else {}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 import time
 from collections.abc import Mapping
 from concurrent.futures import BrokenExecutor, CancelledError, Executor, Future, ThreadPoolExecutor
@@ -90,7 +91,11 @@ class Processes(Pool):
 
     def __init__(self, count: int) -> None:
         import multiprocessing
+        from multiprocessing.process import current_process
 
+        # A worker imports the script that made it; one without a guard would make workers of its own, and so on.
+        if getattr(current_process(), "_inheriting", False):
+            sys.exit(1)
         # Not by fork: a child would inherit locks that other threads hold.
         self.context = multiprocessing.get_context("spawn")
         # Its other end closes when the sweep is over, or this process dies. An Event would not do: setting one waits
@@ -105,8 +110,9 @@ class Processes(Pool):
         # Without a lock, which a process that is killed would keep. A pool's marks are its own: processes of one that
         # broke may still write theirs.
         self.marks = self.context.RawArray("l", AHEAD * count)
+        self.came = self.context.RawValue("b", 0)
         self.free = list(range(len(self.marks)))
-        given = (self.until, os.getpid(), self.marks)
+        given = (self.until, os.getpid(), self.marks, self.came)
         return ProcessPoolExecutor(count, self.context, initializer=_begin, initargs=given)
 
     def submit(self, runs: list[Run], *how: Any) -> Future[Done]:
@@ -143,6 +149,11 @@ class Processes(Pool):
     def mend(self) -> bool:
         # Each batch that was out says that the pool broke; one new pool is enough for all of them.
         if not super().mend():
+            if not self.came.value:
+                raise RuntimeError(
+                    "no worker process came up: a script has to call sweep() below "
+                    "`if __name__ == '__main__':`, as its workers import it; or use executor='threads'"
+                )
             self.executor.shutdown(wait=False, cancel_futures=True)
             self.executor = self._made(self.workers())
         return True
@@ -156,11 +167,12 @@ class Processes(Pool):
         self.until.close()
 
 
-def _begin(until: Any, client: int, marks: Any) -> None:
+def _begin(until: Any, client: int, marks: Any, came: Any) -> None:
     """In a worker process: Ctrl-C is the client's, who says when it is over."""
     import signal
     import threading
 
+    came.value = 1
     work.MARKS = marks
     signal.signal(signal.SIGINT, signal.SIG_IGN)
 

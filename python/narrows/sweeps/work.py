@@ -5,6 +5,7 @@ from __future__ import annotations
 import socket
 import time
 from collections.abc import Callable, Sequence
+from contextlib import nullcontext, suppress
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -18,6 +19,8 @@ MARKS: Any = None
 begun."""
 CLOCK: Callable[[], float] = time.monotonic
 """Seconds; tests have a clock of their own."""
+PAUSE = 0.2
+"""Seconds before it is looked again whether somebody else has finished what is left."""
 
 
 @dataclass(frozen=True)
@@ -30,6 +33,8 @@ class Run:
     scenario: str
     file: str | None
     seed: int
+    tables: tuple[str, ...] = ()
+    """Which of its tables are wanted."""
 
 
 @dataclass
@@ -39,6 +44,8 @@ class Done:
     finished: dict[str, Finished] = field(default_factory=dict)
     failed: tuple[str, str] | None = None
     """Where a run failed and why; the batch ends there."""
+    elsewhere: list[str] = field(default_factory=list)
+    """Keys of runs that another sweep is at."""
 
 
 def work(
@@ -65,25 +72,46 @@ def work(
             break
         if slot is not None:
             MARKS[slot] = at + 1
-        finished = store.find(run.key) if store is not None else None
+        finished = store.find(run.key, run.tables) if store is not None else None
         if finished is None:
-            before = CLOCK()
-            try:
-                told = _native.run(run.scenario, run.file, [], run.seed, stop)
-            except Exception as why:  # noqa: BLE001
-                # As words: an exception of any type may not survive the way back.
-                done.failed = (run.where, f"{type(why).__name__}: {why}")
+            with store.doing(run.key) if store is not None else nullcontext(True) as ours:
+                if ours:
+                    finished = _one(run, store, stop, done)
+                else:
+                    done.elsewhere.append(run.key)
+                    continue
+            if finished is None:
                 break
-            if told is None:
-                break
-            if told["manifest"]["key"] != run.key:
-                done.failed = (run.where, _other(run))
-                break
-            finished = Finished(dict(told["summary"]), CLOCK() - before)
-            if store is not None:
-                store.keep(run.key, finished)
         done.finished[run.key] = finished
+    if done.elsewhere and not done.finished and not stop.is_set():
+        time.sleep(PAUSE)
     return done
+
+
+def _one(run: Run, store: Store | None, stop: _native.Stop, done: Done) -> Finished | None:
+    """A run, kept if there is a store; None if it was stopped, or failed, which ``done`` is told."""
+    # Whoever was at it when we looked may have finished it since.
+    if store is not None and (found := store.find(run.key, run.tables)) is not None:
+        return found
+    before = CLOCK()
+    try:
+        told = _native.run(run.scenario, run.file, [], run.seed, stop)
+    except Exception as why:  # noqa: BLE001
+        # As words: an exception of any type may not survive the way back.
+        done.failed = (run.where, f"{type(why).__name__}: {why}")
+        return None
+    if told is None:
+        return None
+    if told["manifest"]["key"] != run.key:
+        done.failed = (run.where, _other(run))
+        return None
+    tables = {name: told["tables"].get(name) for name in run.tables}
+    finished = Finished(dict(told["summary"]), CLOCK() - before, tables)
+    if store is not None:
+        # Where it cannot be written the client, who is told of the run all the same, says so.
+        with suppress(OSError):
+            store.keep(run.key, finished)
+    return finished
 
 
 def _other(run: Run) -> str:

@@ -8,13 +8,14 @@ use narrows_models::taq_chain::{
 
 use super::{Args, Model, Wrong, at_least_0, bytes, count, model, optional, rate, share, time};
 
-const MEMORY: [(&str, Memory); 4] =
-    [("s1", Memory::S1), ("sample", Memory::Sample), ("s2", Memory::S2), ("s3", Memory::S3)];
+const ENDS: [(&str, Memory); 4] =
+    [("new_ack", Memory::S1), ("new_sample", Memory::Sample), ("s2", Memory::S2), ("s3", Memory::S3)];
 /// A chain by its number of stages.
 type Stages = fn(u32) -> Back;
 
-const BACKS: [(&str, Stages); 3] =
-    [("partial", |_| Back::Partial), ("open", Back::Open), ("capped", Back::Capped)];
+/// The chains by the names that `narrows model taq` has, with the stages they have if nothing is said.
+const CHAINS: [(&str, (Stages, f64)); 3] =
+    [("partial", (|_| Back::Partial, 0.0)), ("f3", (Back::Open, 3.0)), ("f64", (Back::Capped, 6.0))];
 pub(super) const STACKS: [(&str, Stack); 2] = [("linux", Stack::Linux), ("rfc", Stack::Rfc)];
 
 /// A chain's settings as numbers: greatest window, T0, probe, stages.
@@ -25,15 +26,15 @@ fn chain(
     loss: f64,
     [wmax, t0_epochs, probe_epochs, stages]: Chain,
 ) -> Result<Stationary, Wrong> {
-    let back = args.word("back", &BACKS)?;
+    let (back, usual) = args.word("chain", &CHAINS)?;
     let settings = Settings {
         wmax: count("wmax", wmax)?,
         t0_epochs,
         probe_epochs: optional(probe_epochs),
-        memory: args.word("memory", &MEMORY)?,
+        memory: args.word("backoff_ends", &ENDS)?,
         repair: args.word("repair", &[("one", Repair::One), ("sack", Repair::Sack)])?,
     };
-    Ok(stationary(back(count("stages", stages)?), settings, loss)?)
+    Ok(stationary(back(count("stages", optional(stages).unwrap_or(usual))?), settings, loss)?)
 }
 
 /// Of the silences of a chain; none of one whose last stage is open.
@@ -72,7 +73,7 @@ fn point(args: &Args<'_>, link: Link) -> Result<OperatingPoint, Wrong> {
         buffer_packets,
         rto_min: time("rto_min_s", rto_min_s)?,
         stack: args.word("stack", &STACKS)?,
-        backoff_ends: args.word("backoff_ends", &MEMORY)?,
+        backoff_ends: args.word("backoff_ends", &ENDS)?,
         window: count("window", window)?,
         ..usual
     })?)
@@ -88,50 +89,52 @@ fn regime(class: Regime) -> f64 {
 }
 
 pub(super) const MODELS: &[Model] = &[
-    model!("taq_chain::stationary"; loss, wmax, t0_epochs, probe_epochs [none], stages; []
+    model!("taq_chain::stationary"; loss, wmax, t0_epochs, probe_epochs [none], stages [none]; []
         => (silent, silent_or_first, packets_per_epoch, timeouts_per_epoch, mean_idle_epochs), |args| {
         let c = chain(args, loss, [wmax, t0_epochs, probe_epochs, stages])?;
         [c.silent(), c.silent_or_first(), c.packets_per_epoch(), c.timeouts_per_epoch(), c.mean_idle_epochs()]
     }),
-    model!("taq_chain::Stationary::sent"; loss, wmax, t0_epochs, probe_epochs [none], stages; [] => (),
+    model!("taq_chain::Stationary::sent"; loss, wmax, t0_epochs, probe_epochs [none], stages [none]; [] => (),
         |args| chain(args, loss, [wmax, t0_epochs, probe_epochs, stages])?.sent().to_vec()),
-    model!("taq_chain::Stationary::stages"; loss, wmax, t0_epochs, probe_epochs [none], stages; [] => (),
+    model!("taq_chain::Stationary::stages"; loss, wmax, t0_epochs, probe_epochs [none], stages [none]; [] => (),
         |args| self::stages(&chain(args, loss, [wmax, t0_epochs, probe_epochs, stages])?)),
-    model!("taq_chain::Stationary::idle_quantile"; quantile, loss, wmax, t0_epochs, probe_epochs [none], stages;
+    model!("taq_chain::Stationary::idle_quantile"; quantile, loss, wmax, t0_epochs, probe_epochs [none], stages [none];
         [] => (epochs),
         |args| chain(args, loss, [wmax, t0_epochs, probe_epochs, stages])?.idle_quantile(share("quantile", quantile)?)),
     model!("taq_chain::Stationary::idle_quantile_by_time"; quantile, loss, wmax, t0_epochs, probe_epochs [none],
-        stages; [] => (epochs), |args| {
+        stages [none]; [] => (epochs), |args| {
         let quantile = share("quantile", quantile)?;
         chain(args, loss, [wmax, t0_epochs, probe_epochs, stages])?.idle_quantile_by_time(quantile)
     }),
-    model!("taq_chain::Stationary::silent_in_a_row"; epochs, loss, wmax, t0_epochs, probe_epochs [none], stages;
+    model!("taq_chain::Stationary::silent_in_a_row"; epochs, loss, wmax, t0_epochs, probe_epochs [none], stages [none];
         [] => (share),
         |args| chain(args, loss, [wmax, t0_epochs, probe_epochs, stages])?.silent_in_a_row(count("epochs", epochs)?)),
-    model!("taq_chain::Silences::per_epoch"; loss, wmax, t0_epochs, probe_epochs [none], stages; [] => (per_epoch),
+    model!("taq_chain::Silences::per_epoch"; loss, wmax, t0_epochs, probe_epochs [none], stages [none];
+        [] => (per_epoch),
         |args| silences(args, loss, [wmax, t0_epochs, probe_epochs, stages], Silences::per_epoch)?),
-    model!("taq_chain::Silences::mean_epochs"; loss, wmax, t0_epochs, probe_epochs [none], stages; [] => (epochs),
+    model!("taq_chain::Silences::mean_epochs"; loss, wmax, t0_epochs, probe_epochs [none], stages [none];
+        [] => (epochs),
         |args| silences(args, loss, [wmax, t0_epochs, probe_epochs, stages], Silences::mean_epochs)?),
-    model!("taq_chain::Silences::quantile"; quantile, loss, wmax, t0_epochs, probe_epochs [none], stages;
+    model!("taq_chain::Silences::quantile"; quantile, loss, wmax, t0_epochs, probe_epochs [none], stages [none];
         [] => (epochs), |args| {
         let quantile = share("quantile", quantile)?;
         silences(args, loss, [wmax, t0_epochs, probe_epochs, stages], |s| s.quantile(quantile))?
     }),
-    model!("taq_chain::Silences::quantile_by_time"; quantile, loss, wmax, t0_epochs, probe_epochs [none], stages;
+    model!("taq_chain::Silences::quantile_by_time"; quantile, loss, wmax, t0_epochs, probe_epochs [none], stages [none];
         [] => (epochs), |args| {
         let quantile = share("quantile", quantile)?;
         silences(args, loss, [wmax, t0_epochs, probe_epochs, stages], |s| s.quantile_by_time(quantile))?
     }),
-    model!("taq_chain::Silences::longer_than"; epochs, loss, wmax, t0_epochs, probe_epochs [none], stages;
+    model!("taq_chain::Silences::longer_than"; epochs, loss, wmax, t0_epochs, probe_epochs [none], stages [none];
         [] => (share),
     |args| {
         let epochs = at_least_0("epochs", epochs)?;
         silences(args, loss, [wmax, t0_epochs, probe_epochs, stages], |s| s.longer_than(epochs))?
     }),
-    model!("taq_chain::stage_ratio"; loss; [] => (ratio), |args| stage_ratio(args.word("memory", &MEMORY)?, loss)?),
+    model!("taq_chain::stage_ratio"; loss; [] => (ratio), |args| stage_ratio(args.word("backoff_ends", &ENDS)?, loss)?),
     model!("taq_chain::mean_idle_uncapped"; t0_epochs, loss; [] => (epochs),
-        |args| mean_idle_uncapped(args.word("memory", &MEMORY)?, t0_epochs, loss)?),
-    model!("taq_chain::tipping_point"; ; [] => (loss), |args| tipping_point(args.word("memory", &MEMORY)?)),
+        |args| mean_idle_uncapped(args.word("backoff_ends", &ENDS)?, t0_epochs, loss)?),
+    model!("taq_chain::tipping_point"; ; [] => (loss), |args| tipping_point(args.word("backoff_ends", &ENDS)?)),
     model!("taq_chain::tipping_point_closed"; packets; [] => (loss),
         |args| tipping_point_closed(count("packets", packets)?)?),
     model!("operating::operating_point"; rate_bps, packet_bytes, rtt_s, buffer_packets [none], flows, rto_min_s,

@@ -1,0 +1,97 @@
+//! The diagnosis of captures, without the interpreter's lock.
+
+use std::path::PathBuf;
+
+use narrows_diagnose::files::Inputs;
+use narrows_diagnose::{Analyzer, Limits, Overall, QuicAnalyzer, Tables, Values, page, quic_page};
+use narrows_sim::{Column, Data};
+use narrows_units::Duration;
+use pyo3::exceptions::{PyOSError, PyValueError};
+use pyo3::prelude::*;
+use pyo3::types::PyDict;
+
+use crate::table::Table;
+
+/// What was found.
+struct Found {
+    tables: Tables,
+    page: String,
+    overall: String,
+    quic: String,
+    remarks: Vec<String>,
+}
+
+fn find(captures: &[PathBuf], over: Duration, worst: usize) -> anyhow::Result<Found> {
+    let mut inputs = Inputs::open(captures)?;
+    let (mut analyzer, mut quic) = (Analyzer::new(Limits::default()), QuicAnalyzer::default());
+    let (mut tables, mut overall) = (Tables::default(), Overall::new(over, worst));
+    let mut take = |analyzer: &mut Analyzer| {
+        for flow in analyzer.finished() {
+            tables.add(&flow);
+            overall.add(flow);
+        }
+    };
+    for (at, packet) in &mut inputs {
+        analyzer.packet(at, packet.frame, &packet.header);
+        quic.packet(at, packet.frame, &packet.header);
+        take(&mut analyzer);
+    }
+    analyzer.finish();
+    take(&mut analyzer);
+    overall.finish();
+    let quic = quic.finish();
+    let name = captures.iter().map(|p| p.display().to_string()).collect::<Vec<_>>().join(", ");
+    anyhow::ensure!(
+        analyzer.begun() > 0 || !quic.is_empty(),
+        "{name}: no packet of TCP in it, and no opening of QUIC"
+    );
+    Ok(Found {
+        tables,
+        page: page(&name, &overall) + &quic_page(&quic, worst),
+        overall: serde_json::to_string(&overall)?,
+        quic: serde_json::to_string(&quic)?,
+        remarks: inputs.remarks(),
+    })
+}
+
+fn table(table: narrows_diagnose::Table) -> PyResult<Table> {
+    let column = |(name, values): (&str, Values)| {
+        let data = match values {
+            Values::U64(v) => Data::U64(v),
+            Values::F64(v) => Data::F64(v),
+            Values::Text(v) => Data::Text(v),
+        };
+        Column { name: name.to_owned(), data }
+    };
+    let columns = table.columns.into_iter().map(column).collect();
+    narrows_sim::Table { name: table.name.to_owned(), columns }.try_into()
+}
+
+/// Who stalls in captures, and why: `flows`, `stalls`, `overall` and `quic` (JSON), `page`, `remarks`.
+#[pyfunction]
+pub(crate) fn diagnose(
+    py: Python<'_>,
+    captures: Vec<PathBuf>,
+    over_s: f64,
+    worst: usize,
+) -> PyResult<Bound<'_, PyDict>> {
+    if !(over_s.is_finite() && over_s >= 0.0) {
+        return Err(PyValueError::new_err(format!("over_s = {over_s}: expected seconds, as 5 or 0.5")));
+    }
+    let over = Duration::from_nanos((over_s * 1e9) as u64);
+    let found = py.detach(|| find(&captures, over, worst)).map_err(|why| {
+        let text = format!("{why:#}");
+        match why.downcast_ref::<std::io::Error>() {
+            Some(_) => PyOSError::new_err(text),
+            None => PyValueError::new_err(text),
+        }
+    })?;
+    let told = PyDict::new(py);
+    told.set_item("flows", table(found.tables.flows)?)?;
+    told.set_item("stalls", table(found.tables.stalls)?)?;
+    told.set_item("overall", found.overall)?;
+    told.set_item("quic", found.quic)?;
+    told.set_item("page", found.page)?;
+    told.set_item("remarks", found.remarks)?;
+    Ok(told)
+}
