@@ -109,7 +109,7 @@ fn taq_figure_3() {
 
 #[test]
 fn taq_figure_6() {
-    let sets = cut(&["sweep.rate=[\"600kbit\"]", "sweep.share=[5000, 20000]"]);
+    let sets = cut(&["sweep.rate=[\"600kbit\"]", "sweep.share=[5000, 10000, 20000, 30000, 40000]"]);
     judge("taq/fig06-epochs.toml", &sets, &["The more is lost", "From a loss"]);
 }
 

@@ -79,10 +79,10 @@ fn red() {
     assert!(until_s1 <= BOUND, "memory in S1 alone: {until_s1}");
 }
 
-/// SFQ drops from whoever has most waiting: not at random, and no chain describes it.
+/// SFQ with a bucket for each flow drops from whoever has most waiting: not at random, and no chain describes it.
 #[test]
 fn sfq() {
-    let [until_s1, ..] = worst(&under("sfq", &CUT), &["share"]);
+    let [until_s1, ..] = worst(&under("sfq-1024", &CUT), &["share"]);
     assert!((BOUND..=0.12).contains(&until_s1), "memory in S1 alone: {until_s1}");
 }
 
