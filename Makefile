@@ -5,10 +5,11 @@
 export PATH := $(PATH):$(HOME)/.cargo/bin
 TARGET := $(abspath $(or $(CARGO_TARGET_DIR),target))
 FUZZ_SECONDS ?= 60
+SECONDS ?= 3600
 ARGS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help setup setup-build build box deb demo quick test fresh python-test wheel lint lints bench bounds claims gallery league peers docs fuzz clean
+.PHONY: help setup setup-build build box deb rpm static container release demo quick test fresh python-test wheel lint lints bench bounds claims gallery league peers docs fuzz soak floods stolen clean
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-11s %s\n", $$1, $$2 }' Makefile
@@ -22,11 +23,23 @@ setup-build:
 build: setup-build ## target/release/narrows
 	cargo build --release -p narrows-cli
 
-box: setup-build ## target/release/narrows for a router: run, status, top and doctor alone
-	cargo build --release -p narrows-cli --no-default-features --features http
+box: setup-build ## target/release/narrows for a router: the box alone
+	cargo build --release -p narrows-cli --no-default-features --features diagnose,http,terminal
 
-deb: setup-build ## the box as a Debian package, unpacked and tried: target/debian
+deb: setup-build ## the box as a Debian package, installed in a root of its own and tried: target/debian
 	@scripts/deb
+
+rpm: setup-build ## the box as an RPM package: target/generate-rpm
+	@scripts/rpm
+
+static: setup-build ## the box as one program that needs no library: target/static
+	@scripts/static
+
+container: setup-build ## the box as a container image, where podman, buildah or docker is
+	@scripts/container
+
+release: setup-build ## packages, the static program, the source and SHA256SUMS, each tried: target/dist
+	@scripts/release
 
 # Built with what it needs and no more, in a profile that is quick to build.
 demo: setup-build ## a thin link getting better, with real kernel TCP: at most 5 minutes
@@ -63,6 +76,18 @@ bench: build ## cost per packet, and the live box against plain kernel forwardin
 	cargo bench -p narrows-qdisc $(ARGS)
 	NARROWS_BIN=$(TARGET)/release/narrows cargo run --release -p narrows-box --example live_bench
 
+# `cargo test` beside the program that is tested, which is built in the profile for daily work.
+LIVE = NARROWS_BIN=$(TARGET)/quick/narrows cargo test -p narrows-box --test live_box -- --ignored --nocapture --exact
+
+soak: quick ## a box killed, upgraded, stopped and flooded for SECONDS (3600); goes on where it was interrupted
+	SOAK_SECONDS=$(SECONDS) SOAK_FILE=$(abspath out/soak.jsonl) $(LIVE) soak::soak
+
+stolen: quick ## how much of its rate a box carries while 30 % of its processor is taken away: a table, 3 minutes
+	$(LIVE) stolen::stolen
+
+floods: quick ## what floods of 64-byte packets cost the users of 10 Mbit/s: a table, 3 minutes
+	$(LIVE) floods::floods
+
 # Each run has namespaces of its own; with more at a time than the machine bears, runs are marked as spoiled.
 bounds: build ## every workload of experiments/taq/lab under every queue, 3 seeds: an hour with 4 runs at a time
 	for file in experiments/taq/lab/*.toml; do $(TARGET)/release/narrows lab $$file --jobs 4 --out out/bounds $(ARGS) || exit 1; done
@@ -89,7 +114,8 @@ fuzz: setup ## each fuzz target for FUZZ_SECONDS (60)
 	  echo 'fuzz: not run: needs "rustup toolchain install nightly" and "cargo install cargo-fuzz"'; exit 0; fi; \
 	for target in $$(cargo +nightly fuzz list); do \
 	  echo "fuzz: $$target for $(FUZZ_SECONDS) s"; \
-	  cargo +nightly fuzz run $$target -- -max_total_time=$(FUZZ_SECONDS) || exit 1; done
+	  mkdir -p fuzz/corpus/$$target; seeds=; [ -d fuzz/seeds/$$target ] && seeds=fuzz/seeds/$$target; \
+	  cargo +nightly fuzz run $$target fuzz/corpus/$$target $$seeds -- -max_total_time=$(FUZZ_SECONDS) || exit 1; done
 
 clean: ## remove what was built and what runs wrote to out/
 	cargo clean

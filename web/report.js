@@ -147,7 +147,9 @@
       tip.hidden = false;
       tip.textContent = `${l.name ? l.name + ": " : ""}${short(p[2])}${p[1] !== p[3] ? ` (${short(p[1])} to ${short(p[3])})` : ""} at ${where}`;
       tip.style.left = `${Math.max(0, Math.min(x(p[0]) * k + 10, place.clientWidth - tip.offsetWidth))}px`;
-      tip.style.top = `${root.offsetTop + y(p[2]) * k - 30}px`;
+      // Within the chart: neither its title nor the legend below is hidden.
+      const lowest = root.clientHeight - tip.offsetHeight;
+      tip.style.top = `${root.offsetTop + Math.max(0, Math.min(y(p[2]) * k - 30, lowest))}px`;
     };
     let drag = null;
     root.addEventListener("pointermove", (e) => {

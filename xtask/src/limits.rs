@@ -10,6 +10,7 @@ use anyhow::{Context, Result, ensure};
 
 mod documents;
 mod functions;
+mod layout;
 
 /// Lines of a file that is neither a test nor a table.
 const FILE_LINES: usize = 450;
@@ -41,6 +42,7 @@ enum Bound {
     Arguments,
     Columns,
     Document,
+    Place,
 }
 
 impl fmt::Display for Bound {
@@ -51,6 +53,7 @@ impl fmt::Display for Bound {
             Self::Arguments => write!(f, "functions with more than {ARGUMENTS} arguments"),
             Self::Columns => write!(f, "lines over {COLUMNS} columns"),
             Self::Document => f.write_str("documents"),
+            Self::Place => f.write_str("places of files, and reasons for dependencies"),
         }
     }
 }
@@ -80,6 +83,7 @@ pub fn run(args: &Args) -> Result<()> {
     }
     broken.extend(functions::python(root, &paths)?);
     broken.extend(documents::all(root, &paths)?);
+    broken.extend(layout::all(root, &paths)?);
     broken.sort();
     print(&broken, args.count);
     if !broken.is_empty() {
