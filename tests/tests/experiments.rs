@@ -5,7 +5,7 @@
 use core::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 
-use narrows_scenario::{Experiment, Judgment, Outcome, Sample};
+use narrows_scenario::{ClaimOutcome, Experiment, Judgment, Sample};
 
 fn folder() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../experiments")
@@ -70,7 +70,7 @@ fn judge(file: &str, sets: &[&str], hold: &[&str]) {
         let mut meant = verdicts.iter().filter(|(text, _)| text.starts_with(beginning)).peekable();
         assert!(meant.peek().is_some(), "{file} claims nothing that begins with '{beginning}'");
         for (text, verdict) in meant {
-            assert_eq!(verdict.outcome, Outcome::Holds, "{file}: {text}: worst {:?}", verdict.worst);
+            assert_eq!(verdict.outcome, ClaimOutcome::Holds, "{file}: {text}: worst {:?}", verdict.worst);
         }
     }
 }

@@ -27,7 +27,7 @@ use super::settings::Settings;
 use super::sight::Sight;
 use super::status::{DirectionStatus, ReportJson, Status};
 use super::users::{Sorted, UserMap};
-use super::watchdog::{BEAT, Heard, Watched};
+use super::watchdog::{BEAT, WatchdogMessage, Watched};
 use narrows_netio::links::{Interface, Monitor};
 
 pub use orders::{Order, Orders, Signals};
@@ -231,19 +231,19 @@ impl<C: Channel> Live<C> {
         }
         for heard in self.watched.heard() {
             match heard {
-                Heard::Ready => self.late = None,
-                Heard::Passed(time) => {
+                WatchdogMessage::Ready => self.late = None,
+                WatchdogMessage::Passed(time) => {
                     self.bypassed += 1;
                     tell(Notice::Warning(format!(
                         "the box did not answer: traffic passed by it for {:.1} s",
                         time.as_secs_f64()
                     )));
                 }
-                Heard::Restored => tell(Notice::Warning(
+                WatchdogMessage::Restored => tell(Notice::Warning(
                     "its rules were gone from the packet filter, or others stood behind them: put back"
                         .to_owned(),
                 )),
-                Heard::Message(text) => tell(Notice::Warning(text)),
+                WatchdogMessage::Message(text) => tell(Notice::Warning(text)),
             }
         }
         self.late = self.late.filter(|since| at.since(*since) < GIVE_UP);

@@ -10,7 +10,7 @@ use std::sync::OnceLock;
 
 use anyhow::Context;
 use narrows_netio::mmsg::{BATCH, Batch};
-use narrows_netio::nfqueue::{self as netlink, Heard};
+use narrows_netio::nfqueue::{self as netlink, QueueMessage};
 use narrows_qdisc::{Direction, Event, Verdict};
 use narrows_units::Instant;
 use narrows_users::{LinkAddress, Mac};
@@ -83,7 +83,7 @@ impl NfQueue {
             self.batch.receive(self.socket.as_fd())?;
             for datagram in self.batch.iter() {
                 for heard in netlink::messages(datagram) {
-                    if let Heard::Answer(answer) = heard {
+                    if let QueueMessage::Answer(answer) = heard {
                         return answer;
                     }
                 }
@@ -195,7 +195,7 @@ impl Nfqueue {
         };
         for heard in queue.batch.iter().flat_map(netlink::messages) {
             match heard {
-                Heard::Packet { id, bytes, header: Ok(header), mac, vlan } => {
+                QueueMessage::Packet { id, bytes, header: Ok(header), mac, vlan } => {
                     queue.last_id = id;
                     if direction == Direction::Up
                         && self.responder.as_mut().is_some_and(|r| r.takes(now, &header))
@@ -226,13 +226,13 @@ impl Nfqueue {
                         },
                     ));
                 }
-                Heard::Packet { id, header: Err(_), .. } => {
+                QueueMessage::Packet { id, header: Err(_), .. } => {
                     queue.last_id = id;
                     self.errors.malformed += 1;
                     netlink::verdict(&mut queue.verdicts, queue.number, id, netlink::ACCEPT, None);
                 }
-                Heard::Answer(Err(_)) => self.errors.gone += 1,
-                Heard::Answer(Ok(())) | Heard::Other => {}
+                QueueMessage::Answer(Err(_)) => self.errors.gone += 1,
+                QueueMessage::Answer(Ok(())) | QueueMessage::Other => {}
             }
         }
         Ok(count == BATCH)
@@ -323,7 +323,7 @@ impl Channel for Nfqueue {
             while queue.batch.receive(queue.socket.as_fd()).is_ok_and(|n| n > 0) {
                 for datagram in queue.batch.iter() {
                     for heard in netlink::messages(datagram) {
-                        if let Heard::Packet { id, .. } = heard {
+                        if let QueueMessage::Packet { id, .. } = heard {
                             queue.last_id = id;
                         }
                     }

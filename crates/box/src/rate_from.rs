@@ -137,7 +137,7 @@ pub fn parse(line: &str) -> Result<Option<(Direction, Rate)>, String> {
 
 /// What was heard.
 #[derive(Debug)]
-pub enum Heard {
+pub enum RateNews {
     /// The link carries so much.
     Rate(Direction, Rate),
     /// Something is wrong with what was told.
@@ -147,7 +147,7 @@ pub enum Heard {
 /// The ear of a box for its rates.
 #[derive(Debug)]
 pub struct Rates {
-    heard: Receiver<Heard>,
+    heard: Receiver<RateNews>,
     /// The socket's path, to be removed.
     socket: Option<PathBuf>,
 }
@@ -180,7 +180,7 @@ impl Rates {
     }
 
     /// What was heard since.
-    pub fn heard(&self) -> impl Iterator<Item = Heard> {
+    pub fn heard(&self) -> impl Iterator<Item = RateNews> {
         self.heard.try_iter()
     }
 
@@ -210,7 +210,7 @@ fn bind(path: &Path) -> anyhow::Result<UnixDatagram> {
 /// The thread's part.
 struct Ear {
     name: RateFrom,
-    news: SyncSender<Heard>,
+    news: SyncSender<RateNews>,
     engine: Arc<StatusPublisher>,
     warned: Option<Instant>,
 }
@@ -267,7 +267,7 @@ impl Ear {
         for line in String::from_utf8_lossy(bytes).lines() {
             match parse(line) {
                 Ok(None) => {}
-                Ok(Some((direction, rate))) => self.tell(Heard::Rate(direction, rate))?,
+                Ok(Some((direction, rate))) => self.tell(RateNews::Rate(direction, rate))?,
                 Err(problem) => self.warn(&problem)?,
             }
         }
@@ -280,10 +280,10 @@ impl Ear {
         }
         self.warned = Some(Instant::now());
         let text = format!("rate_from {}: {problem}; the rate stays as it is", self.path().display());
-        self.tell(Heard::Warning(text))
+        self.tell(RateNews::Warning(text))
     }
 
-    fn tell(&self, heard: Heard) -> Result<(), Deaf> {
+    fn tell(&self, heard: RateNews) -> Result<(), Deaf> {
         self.news.send(heard).map_err(|_| Deaf)?;
         self.engine.nudge();
         Ok(())
@@ -339,7 +339,7 @@ mod tests {
         }
     }
 
-    fn next(rates: &Rates) -> Heard {
+    fn next(rates: &Rates) -> RateNews {
         rates.heard.recv_timeout(Duration::from_secs(30)).unwrap()
     }
 
@@ -355,19 +355,19 @@ mod tests {
         let modem = UnixDatagram::unbound().unwrap();
         let say = |text: &str| assert!(modem.send_to(text.as_bytes(), &path).is_ok());
         say("down 2mbit\nup 500kbit\n");
-        assert!(matches!(next(&rates), Heard::Rate(Direction::Down, r) if r == Rate::from_kbps(2000)));
-        assert!(matches!(next(&rates), Heard::Rate(Direction::Up, r) if r == Rate::from_kbps(500)));
+        assert!(matches!(next(&rates), RateNews::Rate(Direction::Down, r) if r == Rate::from_kbps(2000)));
+        assert!(matches!(next(&rates), RateNews::Rate(Direction::Up, r) if r == Rate::from_kbps(500)));
         // Of many bad lines one is told.
         (0..50).for_each(|_| say("fast"));
         say("up 400kbit");
-        let Heard::Warning(text) = next(&rates) else { panic!("no warning") };
+        let RateNews::Warning(text) = next(&rates) else { panic!("no warning") };
         assert!(text.contains("rate.sock") && text.contains("'fast'"), "{text}");
-        assert!(matches!(next(&rates), Heard::Rate(Direction::Up, r) if r == Rate::from_kbps(400)));
+        assert!(matches!(next(&rates), RateNews::Rate(Direction::Up, r) if r == Rate::from_kbps(400)));
         // Another box takes the name; this one no longer removes it.
         let heir = listen().unwrap();
         rates.leave();
         say("up 300kbit");
-        assert!(matches!(next(&heir), Heard::Rate(Direction::Up, _)));
+        assert!(matches!(next(&heir), RateNews::Rate(Direction::Up, _)));
         drop(heir);
         assert!(!path.exists());
         std::fs::write(&path, "").unwrap();
@@ -380,10 +380,10 @@ mod tests {
         let path = dir.join("rate");
         let from = RateFrom::File(path.clone());
         let rates = Rates::listen(&from, StatusPublisher::new().unwrap()).unwrap();
-        assert!(matches!(next(&rates), Heard::Warning(_)), "it is not there yet");
+        assert!(matches!(next(&rates), RateNews::Warning(_)), "it is not there yet");
         for kbps in [700, 800] {
             std::fs::write(&path, format!("# kbit/s\ndown {kbps}kbit\n")).unwrap();
-            assert!(matches!(next(&rates), Heard::Rate(Direction::Down, r) if r == Rate::from_kbps(kbps)));
+            assert!(matches!(next(&rates), RateNews::Rate(Direction::Down, r) if r == Rate::from_kbps(kbps)));
         }
     }
 }

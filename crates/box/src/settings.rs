@@ -37,14 +37,14 @@ const ETHERNET_MTU: u32 = 1500;
 
 /// A discipline with the text that named it.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Discipline {
+pub struct NamedSpec {
     /// As given.
     pub text: String,
     /// As understood.
     pub spec: Spec,
 }
 
-impl FromStr for Discipline {
+impl FromStr for NamedSpec {
     type Err = narrows_qdisc::SettingError;
     fn from_str(text: &str) -> Result<Self, Self::Err> {
         Ok(Self { text: text.to_owned(), spec: text.parse()? })
@@ -143,13 +143,13 @@ pub struct Options {
     pub up: Option<LinkRate>,
     /// Discipline of both directions.
     #[serde(deserialize_with = "by_text")]
-    pub discipline: Option<Discipline>,
+    pub discipline: Option<NamedSpec>,
     /// Discipline of the way down.
     #[serde(deserialize_with = "by_text")]
-    pub down_discipline: Option<Discipline>,
+    pub down_discipline: Option<NamedSpec>,
     /// Discipline of the way up.
     #[serde(deserialize_with = "by_text")]
-    pub up_discipline: Option<Discipline>,
+    pub up_discipline: Option<NamedSpec>,
     /// Bytes the link adds to each packet.
     pub overhead: Option<u32>,
     /// What a packet with these counts at least.

@@ -44,7 +44,7 @@ const READY: &str = "ready\n";
 
 /// What the box hears of its watchdog.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub enum Heard {
+pub enum WatchdogMessage {
     /// The answer to one that was late. Its way is closed: what comes in from now on has not gone by.
     Ready,
     /// Traffic has passed by for so long.
@@ -97,14 +97,14 @@ impl Process {
     }
 
     /// What it has said since the last time, and of which link.
-    fn heard(&mut self) -> Vec<(u16, Heard)> {
+    fn heard(&mut self) -> Vec<(u16, WatchdogMessage)> {
         let mut buffer = [0; 1024];
         while let Ok(n @ 1..) = self.from.read(&mut buffer) {
             self.partial.push_str(&String::from_utf8_lossy(&buffer[..n]));
         }
         let mut all = Vec::new();
         while let Some((line, rest)) = self.partial.split_once('\n') {
-            all.extend(serde_json::from_str::<(u16, Heard)>(line).ok());
+            all.extend(serde_json::from_str::<(u16, WatchdogMessage)>(line).ok());
             self.partial = rest.to_owned();
         }
         all
@@ -130,7 +130,7 @@ struct Shared {
     /// `None` where it was sent away, or is gone and cannot be started again.
     process: Option<Process>,
     /// What was heard of each link and not yet read.
-    heard: Vec<Vec<Heard>>,
+    heard: Vec<Vec<WatchdogMessage>>,
 }
 
 /// The box's end, shared by the loops of all links.
@@ -227,7 +227,7 @@ impl Watched {
     }
 
     /// Says that the loop has been late. Whoever joins the interfaces itself discards what comes until it hears
-    /// [`Heard::Ready`]: it may have gone by already.
+    /// [`WatchdogMessage::Ready`]: it may have gone by already.
     ///
     /// # Errors
     /// If the watchdog is gone.
@@ -241,7 +241,7 @@ impl Watched {
     }
 
     /// What it has said of this link since the last time.
-    pub fn heard(&mut self) -> Vec<Heard> {
+    pub fn heard(&mut self) -> Vec<WatchdogMessage> {
         let link = usize::from(self.link);
         let heard = self.watchdog.try_with(|shared| {
             for (link, heard) in shared.process.as_mut().map(Process::heard).into_iter().flatten() {

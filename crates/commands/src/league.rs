@@ -7,7 +7,7 @@ use std::process::ExitCode;
 use anyhow::{Context as _, bail};
 use narrows_plot::{Matrix, matrix_svg};
 use narrows_runner::league::{League, MEASURES, Standings};
-use narrows_runner::{Error, Options, RunPlan, VERSION, digest};
+use narrows_runner::{Error, RunOptions, RunPlan, VERSION, digest};
 use serde_json::json;
 
 use super::sim::picture;
@@ -77,7 +77,7 @@ pub fn main(args: Args) -> anyhow::Result<ExitCode> {
     let stop = stop_on_signal()?;
     let mut standings = Standings::new(league.labels());
     for (plan, without) in &plans {
-        let options = Options { out: args.out.join(&plan.name), jobs, fresh: args.fresh };
+        let options = RunOptions { out: args.out.join(&plan.name), jobs, fresh: args.fresh };
         let report = match run(plan, &options, &stop, args.quiet) {
             Err(stopped @ Error::Stopped { .. }) => {
                 eprintln!("{}: {stopped}", plan.name);

@@ -6,7 +6,7 @@ use std::process::ExitCode;
 
 use anyhow::Context as _;
 use narrows_models::operating::Stack;
-use narrows_models::plan::{Buffer, SharedLink, plan};
+use narrows_models::plan::{DropTailBuffer, SharedLink, plan};
 use narrows_plot::{bands_svg, save, save_as};
 use narrows_units::{Bytes, Duration, Rate};
 
@@ -62,7 +62,7 @@ pub struct Args {
 /// A buffer as it is given: its size may depend on what else is.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum BufferSize {
-    Is(Buffer),
+    Is(DropTailBuffer),
     RoundTrips(f64),
 }
 
@@ -70,7 +70,7 @@ impl Args {
     fn link(&self) -> anyhow::Result<SharedLink> {
         let buffer = match self.buffer {
             BufferSize::Is(buffer) => buffer,
-            BufferSize::RoundTrips(n) => Buffer::Time(from_seconds(n * self.rtt.as_secs_f64())?),
+            BufferSize::RoundTrips(n) => DropTailBuffer::Time(from_seconds(n * self.rtt.as_secs_f64())?),
         };
         let stack = if self.stack == "rfc" { Stack::Rfc } else { Stack::Linux };
         Ok(SharedLink {
@@ -158,13 +158,13 @@ fn from_seconds(seconds: f64) -> anyhow::Result<Duration> {
 fn queue(text: &str) -> Result<BufferSize, String> {
     let wrong = || "a buffer is packets (50), a time (50ms) or round trips (2x), above 0".to_owned();
     if let Ok(packets) = text.parse::<u32>() {
-        return if packets > 0 { Ok(BufferSize::Is(Buffer::Packets(packets))) } else { Err(wrong()) };
+        return if packets > 0 { Ok(BufferSize::Is(DropTailBuffer::Packets(packets))) } else { Err(wrong()) };
     }
     if let Some(number) = text.strip_suffix('x') {
         let n: f64 = number.parse().map_err(|_| wrong())?;
         return if n > 0.0 && n.is_finite() { Ok(BufferSize::RoundTrips(n)) } else { Err(wrong()) };
     }
-    time(text).map(|t| BufferSize::Is(Buffer::Time(t))).map_err(|_| wrong())
+    time(text).map(|t| BufferSize::Is(DropTailBuffer::Time(t))).map_err(|_| wrong())
 }
 
 #[cfg(test)]
@@ -175,8 +175,8 @@ mod tests {
     fn times_and_buffers_and_what_is_neither() {
         assert_eq!(time("1.5s"), Ok(Duration::from_millis(1500)));
         assert_eq!(time("2min"), Ok(Duration::from_secs(120)));
-        assert_eq!(queue("50"), Ok(BufferSize::Is(Buffer::Packets(50))));
-        assert_eq!(queue("50ms"), Ok(BufferSize::Is(Buffer::Time(Duration::from_millis(50)))));
+        assert_eq!(queue("50"), Ok(BufferSize::Is(DropTailBuffer::Packets(50))));
+        assert_eq!(queue("50ms"), Ok(BufferSize::Is(DropTailBuffer::Time(Duration::from_millis(50)))));
         assert_eq!(queue("0.5x"), Ok(BufferSize::RoundTrips(0.5)));
         for wrong in ["", "200", "-5ms", "0s", "ms", "nans", "infs", "1e9h", "5 parsecs", "1e"] {
             assert!(time(wrong).is_err(), "{wrong}");

@@ -5,8 +5,8 @@ use std::process::ExitCode;
 use std::sync::atomic::AtomicBool;
 
 use anyhow::{Context as _, bail};
-use narrows_reproduce::{Cache, Catalogue, Figure, Judged, Paper, Section, Size, Work, gallery, pages};
-use narrows_runner::{Error, Options};
+use narrows_reproduce::{Cache, Catalogue, Effort, Figure, Judged, Paper, Section, Work, gallery, pages};
+use narrows_runner::{Error, RunOptions};
 use narrows_scenario::Reading;
 
 use super::say;
@@ -51,11 +51,11 @@ pub struct Args {
 }
 
 impl Args {
-    fn size(&self) -> Size {
+    fn size(&self) -> Effort {
         match (self.quick, self.least) {
-            (true, _) => Size::Quick,
-            (_, true) => Size::Least,
-            _ => Size::Full,
+            (true, _) => Effort::Quick,
+            (_, true) => Effort::Least,
+            _ => Effort::Full,
         }
     }
 
@@ -129,16 +129,16 @@ fn scored(section: &Section) -> String {
 
 fn make(work: &Work<'_>, args: &Args, stop: &AtomicBool) -> anyhow::Result<Section> {
     work.make(&args.out, &mut |plan, out| {
-        run(plan, &Options { out, jobs: args.jobs(), fresh: args.fresh }, stop, args.quiet)
+        run(plan, &RunOptions { out, jobs: args.jobs(), fresh: args.fresh }, stop, args.quiet)
     })
 }
 
 /// Whether a claim came out worse than its file says; of a whole figure each must be judged.
-fn worse(claim: &Judged, size: Size) -> bool {
+fn worse(claim: &Judged, size: Effort) -> bool {
     let rank = |word: &str| ["fails", "direction", "holds"].iter().position(|w| *w == word);
     match (rank(&claim.outcome), rank(&claim.expected)) {
         (Some(outcome), Some(expected)) => outcome < expected,
-        _ => size == Size::Full,
+        _ => size == Effort::Full,
     }
 }
 

@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, bail, ensure};
-use narrows_runner::{Error, Event, Options, Report, RunPlan, digest, execute, verdicts};
+use narrows_runner::{Error, Event, RunOptions, RunPlan, RunReport, digest, execute, verdicts};
 use serde_json::{Value, json};
 
 pub(crate) mod explain;
@@ -96,7 +96,7 @@ pub fn main(args: Args) -> anyhow::Result<ExitCode> {
     let stop = stop_on_signal()?;
     let (mut good, mut told) = (true, Vec::new());
     for work in &works {
-        let options = Options { out: work.out.clone(), jobs, fresh: args.fresh };
+        let options = RunOptions { out: work.out.clone(), jobs, fresh: args.fresh };
         let report = match run(&work.plan, &options, &stop, args.quiet) {
             Err(stopped @ Error::Stopped { .. }) => {
                 eprintln!("{}: {stopped}", work.plan.name);
@@ -205,10 +205,10 @@ fn beginning(name: &str, known: &BTreeSet<String>) -> String {
 /// Does a plan, and shows how far it is.
 pub(super) fn run(
     plan: &RunPlan,
-    options: &Options,
+    options: &RunOptions,
     stop: &AtomicBool,
     quiet: bool,
-) -> Result<Report, Error> {
+) -> Result<RunReport, Error> {
     let show = progress::Show::new(plan, options.jobs);
     let watch = |event: Event<'_>| {
         if !quiet {
@@ -221,13 +221,13 @@ pub(super) fn run(
 }
 
 /// Whether no claim came out worse than its file says.
-fn as_expected(plan: &RunPlan, report: &Report) -> bool {
+fn as_expected(plan: &RunPlan, report: &RunReport) -> bool {
     let mut pairs = plan.claims.iter().zip(&report.verdicts);
     pairs.all(|(claim, verdict)| verdict.as_ref().is_ok_and(|v| v.outcome >= claim.expect))
 }
 
 /// What the table tells, for programs.
-fn as_json(work: &Work, report: &Report) -> Value {
+fn as_json(work: &Work, report: &RunReport) -> Value {
     let plan = &work.plan;
     let coords = |values: &[String]| -> Value {
         plan.axes.iter().zip(values).map(|(axis, value)| (axis.name.clone(), json!(value))).collect()

@@ -3,7 +3,7 @@
 
 use std::fs::File;
 
-use narrows_diagnose::{Analyzer, FlowReport, Limits, Overall, page};
+use narrows_diagnose::{Analyzer, AnalyzerLimits, FlowReport, Overall, page};
 use narrows_units::Duration;
 use narrows_wire::capture::Reader;
 
@@ -19,7 +19,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     }
     packets.sort_by_key(|(at, _)| *at);
     let origin = packets.first().map_or(0, |(at, _)| *at);
-    let mut analyzer = Analyzer::new(Limits::default());
+    let mut analyzer = Analyzer::new(AnalyzerLimits::default());
     for (at, c) in &packets {
         let since = Duration::from_nanos(u64::try_from(at - origin)?);
         analyzer.packet(narrows_units::Instant::ZERO + since, c.frame, &c.header);

@@ -12,7 +12,7 @@ use crate::sender::{Around, Seen};
 
 /// Bounds of an [`Analyzer`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Limits {
+pub struct AnalyzerLimits {
     /// Connections followed at a time.
     pub connections: usize,
     /// For how long one that is over is kept, for what comes late.
@@ -21,7 +21,7 @@ pub struct Limits {
     pub silence: Duration,
 }
 
-impl Default for Limits {
+impl Default for AnalyzerLimits {
     fn default() -> Self {
         Self { connections: 1 << 17, linger: Duration::from_secs(30), silence: Duration::from_secs(600) }
     }
@@ -72,7 +72,7 @@ impl Waits {
 /// Follows connections from packet to packet.
 #[derive(Debug, Default)]
 pub struct Analyzer {
-    limits: Limits,
+    limits: AnalyzerLimits,
     connections: HashMap<FlowKey, Connection>,
     finished: Vec<FlowReport>,
     losses: [Losses; 2],
@@ -86,8 +86,8 @@ pub struct Analyzer {
 impl Analyzer {
     /// With these bounds.
     #[must_use]
-    pub fn new(limits: Limits) -> Self {
-        let limits = Limits { connections: limits.connections.max(8), ..limits };
+    pub fn new(limits: AnalyzerLimits) -> Self {
+        let limits = AnalyzerLimits { connections: limits.connections.max(8), ..limits };
         Self { limits, ..Self::default() }
     }
 
@@ -132,7 +132,7 @@ impl Analyzer {
     /// Connections that are over.
     fn sweep(&mut self, now: Instant) {
         self.swept = now;
-        let Limits { linger, silence, .. } = self.limits;
+        let AnalyzerLimits { linger, silence, .. } = self.limits;
         let over = |c: &Connection| now.since(c.last) > if c.closed.is_some() { linger } else { silence };
         let done: Vec<FlowKey> = self.connections.iter().filter(|(_, c)| over(c)).map(|(k, _)| *k).collect();
         self.give_up(done);

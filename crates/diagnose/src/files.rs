@@ -16,7 +16,7 @@ const TOO_LATE: usize = 64;
 
 /// A packet, and its number in its file.
 #[derive(Clone, Copy, Debug)]
-pub struct Packet {
+pub struct CapturedPacket {
     /// From 1.
     pub frame: u64,
     /// What is read of it.
@@ -30,7 +30,7 @@ struct Input {
     /// From the beginning of the earliest file to that of this one.
     offset: Duration,
     /// The packet that comes next.
-    next: Option<(Instant, Packet)>,
+    next: Option<(Instant, CapturedPacket)>,
     /// Why the rest cannot be read.
     cut: Option<String>,
 }
@@ -38,7 +38,7 @@ struct Input {
 /// All files, merged by time.
 pub struct Inputs {
     files: Vec<Input>,
-    order: Ordered<Packet>,
+    order: Ordered<CapturedPacket>,
     /// Nanoseconds from 1970 to the first frame.
     pub origin: Option<i128>,
 }
@@ -131,7 +131,7 @@ impl Input {
     fn advance(&mut self) {
         self.next = match self.reader.next() {
             None => None,
-            Some(Ok(c)) => Some((c.at + self.offset, Packet { frame: c.frame, header: c.header })),
+            Some(Ok(c)) => Some((c.at + self.offset, CapturedPacket { frame: c.frame, header: c.header })),
             Some(Err(why)) => {
                 self.cut = Some(why.to_string());
                 None
@@ -141,7 +141,7 @@ impl Input {
 }
 
 impl Iterator for Inputs {
-    type Item = (Instant, Packet);
+    type Item = (Instant, CapturedPacket);
 
     fn next(&mut self) -> Option<Self::Item> {
         loop {

@@ -3,7 +3,7 @@
 use narrows_units::{Duration, Instant};
 use narrows_wire::capture::Reader;
 
-use crate::{Analyzer, Limits, Overall, page};
+use crate::{Analyzer, AnalyzerLimits, Overall, page};
 
 /// Diagnoses any bytes as a capture.
 ///
@@ -11,7 +11,7 @@ use crate::{Analyzer, Limits, Overall, page};
 /// If what is said contradicts itself.
 pub fn diagnose(bytes: &[u8]) {
     let Ok(reader) = Reader::new(bytes) else { return };
-    let mut analyzer = Analyzer::new(Limits {
+    let mut analyzer = Analyzer::new(AnalyzerLimits {
         connections: 16,
         linger: Duration::from_secs(1),
         silence: Duration::from_secs(60),

@@ -40,13 +40,13 @@ mod trips;
 mod window;
 mod words;
 
-pub use analyzer::{Analyzer, Limits};
+pub use analyzer::{Analyzer, AnalyzerLimits};
 pub use counts::Counts;
 pub use findings::{Cause, Certainty, Event, Place, Repair, Stall};
 pub use order::Ordered;
 pub use overall::{CauseShare, Overall};
 pub use quic::{QuicAnalyzer, QuicCause, QuicReport, QuicStall};
 pub use report::{DirectionReport, End, FlowReport, Vantage};
-pub use tables::{Table, Tables, Values};
+pub use tables::{ColumnTable, ColumnValues, Tables};
 pub use trace::{Acked, Sent, Trace, Way};
 pub use words::{flow_page, page, quic_page};

@@ -5,7 +5,7 @@ use crate::report::FlowReport;
 
 /// A column's values.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Values {
+pub enum ColumnValues {
     /// Whole numbers, and yes and no as 1 and 0.
     U64(Vec<u64>),
     /// Measures; NaN where there is none.
@@ -16,11 +16,11 @@ pub enum Values {
 
 /// A table.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Table {
+pub struct ColumnTable {
     /// What its rows are: `flows` or `stalls`.
     pub name: &'static str,
     /// Names and values, of one length.
-    pub columns: Vec<(&'static str, Values)>,
+    pub columns: Vec<(&'static str, ColumnValues)>,
 }
 
 /// How a column is filled from a connection, and from a stall of it if the rows are stalls.
@@ -96,24 +96,24 @@ const STALLS: &[(&str, From<Stall>)] = &[
     ("ended", From::U64(|_, s| s.ended.into())),
 ];
 
-fn empty<R>(name: &'static str, columns: &[(&'static str, From<R>)]) -> Table {
+fn empty<R>(name: &'static str, columns: &[(&'static str, From<R>)]) -> ColumnTable {
     let column = |(name, from): &(&'static str, From<R>)| {
         let values = match from {
-            From::U64(_) => Values::U64(Vec::new()),
-            From::F64(_) => Values::F64(Vec::new()),
-            From::Text(_) => Values::Text(Vec::new()),
+            From::U64(_) => ColumnValues::U64(Vec::new()),
+            From::F64(_) => ColumnValues::F64(Vec::new()),
+            From::Text(_) => ColumnValues::Text(Vec::new()),
         };
         (*name, values)
     };
-    Table { name, columns: columns.iter().map(column).collect() }
+    ColumnTable { name, columns: columns.iter().map(column).collect() }
 }
 
-fn fill<R>(table: &mut Table, columns: &[(&'static str, From<R>)], flow: &FlowReport, row: &R) {
+fn fill<R>(table: &mut ColumnTable, columns: &[(&'static str, From<R>)], flow: &FlowReport, row: &R) {
     for ((_, values), (_, from)) in table.columns.iter_mut().zip(columns) {
         match (values, from) {
-            (Values::U64(values), From::U64(get)) => values.push(get(flow, row)),
-            (Values::F64(values), From::F64(get)) => values.push(get(flow, row)),
-            (Values::Text(values), From::Text(get)) => values.push(get(flow, row)),
+            (ColumnValues::U64(values), From::U64(get)) => values.push(get(flow, row)),
+            (ColumnValues::F64(values), From::F64(get)) => values.push(get(flow, row)),
+            (ColumnValues::Text(values), From::Text(get)) => values.push(get(flow, row)),
             _ => {}
         }
     }
@@ -123,9 +123,9 @@ fn fill<R>(table: &mut Table, columns: &[(&'static str, From<R>)], flow: &FlowRe
 #[derive(Clone, Debug)]
 pub struct Tables {
     /// A row a connection.
-    pub flows: Table,
+    pub flows: ColumnTable,
     /// A row a stall.
-    pub stalls: Table,
+    pub stalls: ColumnTable,
 }
 
 impl Default for Tables {

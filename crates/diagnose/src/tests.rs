@@ -3,7 +3,7 @@
 use narrows_units::{Duration, Instant, SeqNum};
 use narrows_wire::{Flags, FlowKey, Header, Proto, TcpHeader};
 
-use crate::{Analyzer, Cause, Certainty, FlowReport, Limits, Place, Repair, Vantage};
+use crate::{Analyzer, AnalyzerLimits, Cause, Certainty, FlowReport, Place, Repair, Vantage};
 
 mod quic;
 mod silences;
@@ -37,7 +37,7 @@ struct Story {
 impl Story {
     fn new() -> Self {
         let tcp = TcpHeader { window: 60_000, ..TcpHeader::default() };
-        Self { analyzer: Analyzer::new(Limits::default()), frame: 0, ms: 0, tcp }
+        Self { analyzer: Analyzer::new(AnalyzerLimits::default()), frame: 0, ms: 0, tcp }
     }
 
     /// With a handshake: the server is 50 ms away, the client `client_ms`.
@@ -125,7 +125,8 @@ fn a_quick_transfer_has_nothing_to_tell() {
 
 #[test]
 fn connections_that_are_over_are_freed_and_the_oldest_go_when_there_are_too_many() {
-    let limits = Limits { connections: 8, linger: Duration::from_secs(1), silence: Duration::from_secs(100) };
+    let limits =
+        AnalyzerLimits { connections: 8, linger: Duration::from_secs(1), silence: Duration::from_secs(100) };
     let mut a = Analyzer::new(limits);
     let packet = |a: &mut Analyzer, ms: u64, port: u16, flags: Flags| {
         let key = from(port);

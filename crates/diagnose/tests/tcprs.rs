@@ -6,7 +6,7 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use narrows_diagnose::{Analyzer, Event, Limits, Repair};
+use narrows_diagnose::{Analyzer, AnalyzerLimits, Event, Repair};
 use narrows_wire::capture::Reader;
 
 /// What made a sender send again: its timer, or ACKs.
@@ -38,7 +38,7 @@ fn ours(repair: Repair) -> Reason {
 /// What we say, by the microsecond since 1970.
 fn diagnosed(path: &Path) -> BTreeMap<i128, Event> {
     let mut reader = Reader::new(std::fs::File::open(path).unwrap()).unwrap();
-    let mut analyzer = Analyzer::new(Limits::default());
+    let mut analyzer = Analyzer::new(AnalyzerLimits::default());
     for c in reader.by_ref().map_while(Result::ok) {
         analyzer.packet(c.at, c.frame, &c.header);
     }

@@ -17,7 +17,7 @@ pub use command::{DEFAULT_OVERHEAD, kernel_discipline, kind_of};
 pub use host::{HostBox, host_has};
 pub use program::Registers;
 pub use stats::{PeerCounters, parse_tc_stats};
-pub use uml::{LinkCounters, UmlBox};
+pub use uml::{DeviceCounters, UmlBox};
 
 use std::path::PathBuf;
 

@@ -35,16 +35,16 @@ pub enum Progress {
     /// A discipline takes no part.
     Skipped(String, String),
     /// A run begins.
-    Begin(Job),
+    Begin(LabJob),
     /// A run goes on.
-    Tick(Job, Tick),
+    Tick(LabJob, Tick),
     /// A run is over, with its numbers or what went wrong.
-    End(Job, Result<Values, String>),
+    End(LabJob, Result<Values, String>),
 }
 
 /// One run of a suite.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub struct Job {
+pub struct LabJob {
     /// What stands in the box.
     pub discipline: String,
     /// The seed.
@@ -136,7 +136,9 @@ impl Suite {
             match &skipped {
                 Some(why) => progress(Progress::Skipped(discipline.clone(), why.clone())),
                 None => jobs.extend(
-                    self.seeds().into_iter().map(|seed| (at, Job { discipline: discipline.clone(), seed })),
+                    self.seeds()
+                        .into_iter()
+                        .map(|seed| (at, LabJob { discipline: discipline.clone(), seed })),
                 ),
             }
             columns.push(DisciplineOutcome { discipline: discipline.clone(), skipped, ..Default::default() });
@@ -174,7 +176,7 @@ impl Suite {
 
     fn work(
         &self,
-        jobs: &Mutex<VecDeque<(usize, Job)>>,
+        jobs: &Mutex<VecDeque<(usize, LabJob)>>,
         columns: &Mutex<Vec<DisciplineOutcome>>,
         progress: &(dyn Fn(Progress) + Sync),
         stop: &AtomicBool,

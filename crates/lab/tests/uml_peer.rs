@@ -9,7 +9,7 @@ use std::process::Command;
 use std::time::Duration;
 
 use narrows_lab::peers::{
-    LinkCounters, Peer, PeerCounters, Registers, UmlBox, host_has, kernel_discipline, parse_tc_stats,
+    DeviceCounters, Peer, PeerCounters, Registers, UmlBox, host_has, kernel_discipline, parse_tc_stats,
 };
 use narrows_testing::{running, skip};
 use narrows_units::Rate;
@@ -82,8 +82,8 @@ fn skipped() -> bool {
 }
 
 /// Counters once nothing waits any more.
-fn settled(peer: &mut UmlBox) -> (PeerCounters, LinkCounters) {
-    let mut last = (PeerCounters::default(), LinkCounters::default());
+fn settled(peer: &mut UmlBox) -> (PeerCounters, DeviceCounters) {
+    let mut last = (PeerCounters::default(), DeviceCounters::default());
     for _ in 0..100 {
         last = (parse_tc_stats(&peer.tc_stats().unwrap()).unwrap(), peer.links().unwrap());
         if last.0.backlog_packets == 0 && last.1.wan_received == last.0.arrived {

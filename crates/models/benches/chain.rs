@@ -8,12 +8,12 @@ use std::time::Instant;
 
 use narrows_models::Result;
 use narrows_models::operating::{Bottleneck, operating_point};
-use narrows_models::taq_chain::{Back, Repair, Settings, stationary};
+use narrows_models::taq_chain::{Back, FastRetransmit, Settings, stationary};
 use narrows_units::{Duration, Rate};
 
 fn main() -> Result<()> {
     let paper = Settings::default();
-    let wide = Settings { wmax: 10_000, repair: Repair::Sack, ..paper };
+    let wide = Settings { wmax: 10_000, repair: FastRetransmit::Sack, ..paper };
     for (name, back, settings, loss) in [
         ("partial, Wmax 6, p = 0.1", Back::Partial, paper, 0.1),
         ("F3, Wmax 6, p = 0.1", Back::Open(3), paper, 0.1),

@@ -23,12 +23,12 @@ pub mod estimate;
 
 /// How far the backoff factor of an adaptive flow may go.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Limits {
+pub struct BackoffRange {
     lo: f64,
     hi: f64,
 }
 
-impl Limits {
+impl BackoffRange {
     /// 0.5, which is standard TCP, to 0.8, with which a quarter of the DBP fills the link (section III).
     pub const PAPER: Self = Self { lo: 0.5, hi: 0.8 };
 
@@ -60,7 +60,7 @@ impl Limits {
     }
 }
 
-impl Default for Limits {
+impl Default for BackoffRange {
     fn default() -> Self {
         Self::PAPER
     }
@@ -68,7 +68,7 @@ impl Default for Limits {
 
 /// A backlogged link on a flow's path, forward or reverse.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Hop {
+pub struct BackloggedLink {
     /// Packets waiting there when it overflows, `q_j`.
     pub queue_packets: f64,
     /// Its rate in packets per second, `B_j`.
@@ -109,7 +109,7 @@ pub fn efficiency(phi: f64, beta: f64) -> Result<f64> {
 ///
 /// # Errors
 /// If not `0 < rtt_min <= rtt_max`, both finite.
-pub fn backoff(rtt_min_s: f64, rtt_max_s: f64, limits: Limits) -> Result<f64> {
+pub fn backoff(rtt_min_s: f64, rtt_max_s: f64, limits: BackoffRange) -> Result<f64> {
     positive("rtt_min", rtt_min_s)?;
     within("rtt_max", rtt_max_s, rtt_min_s..=f64::MAX, "rtt_max >= rtt_min, and finite")?;
     Ok(limits.clamp(rtt_min_s / rtt_max_s))
@@ -119,7 +119,7 @@ pub fn backoff(rtt_min_s: f64, rtt_max_s: f64, limits: Limits) -> Result<f64> {
 ///
 /// # Errors
 /// A buffer not in 0 <= phi <= 1e6 DBP.
-pub fn backoff_for_buffer(phi: f64, limits: Limits) -> Result<f64> {
+pub fn backoff_for_buffer(phi: f64, limits: BackoffRange) -> Result<f64> {
     Ok(limits.clamp(1.0 / (1.0 + buffer(phi)?)))
 }
 
@@ -136,7 +136,7 @@ pub fn increase(beta: f64) -> Result<f64> {
 ///
 /// # Errors
 /// A propagation time or a rate that is not above 0, a queue not in 0..=1e12 packets, a sum that is not finite.
-pub fn rtt_max_s(base_rtt_s: f64, hops: &[Hop]) -> Result<f64> {
+pub fn rtt_max_s(base_rtt_s: f64, hops: &[BackloggedLink]) -> Result<f64> {
     let mut rtt = positive("rtt", base_rtt_s)?;
     for hop in hops {
         let queue = within("queue", hop.queue_packets, 0.0..=1e12, "0 <= queue <= 1e12 packets")?;
@@ -150,7 +150,7 @@ pub fn rtt_max_s(base_rtt_s: f64, hops: &[Hop]) -> Result<f64> {
 ///
 /// # Errors
 /// As [`rtt_max_s`].
-pub fn backoff_over(base_rtt_s: f64, hops: &[Hop], limits: Limits) -> Result<f64> {
+pub fn backoff_over(base_rtt_s: f64, hops: &[BackloggedLink], limits: BackoffRange) -> Result<f64> {
     backoff(base_rtt_s, rtt_max_s(base_rtt_s, hops)?, limits)
 }
 

@@ -16,7 +16,9 @@ use narrows_units::{Bytes, Duration, Rate};
 
 use crate::Result;
 use crate::domain::{positive, within};
-use crate::taq_chain::{Back, Memory, Repair, STAGES, Settings, Silences, Stationary, WMAX, stationary};
+use crate::taq_chain::{
+    Back, FastRetransmit, Memory, STAGES, Settings, Silences, Stationary, WMAX, stationary,
+};
 
 /// What the retransmission timer of the senders is like.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -99,7 +101,7 @@ impl Bottleneck {
             t0_epochs,
             probe_epochs,
             memory: self.backoff_ends,
-            repair: Repair::Sack,
+            repair: FastRetransmit::Sack,
         };
         (Back::Capped((stages as u32).min(STAGES)), settings)
     }

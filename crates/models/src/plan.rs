@@ -47,7 +47,7 @@ const MOST_FLOWS: u32 = 10_000_000;
 
 /// How much a drop-tail queue holds.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Buffer {
+pub enum DropTailBuffer {
     /// Packets.
     Packets(u32),
     /// What the link sends in a time, at least 4 packets.
@@ -64,7 +64,7 @@ pub struct SharedLink {
     /// Round trip without any queue.
     pub rtt: Duration,
     /// The queue there is.
-    pub buffer: Buffer,
+    pub buffer: DropTailBuffer,
     /// Who shares the link.
     pub users: u32,
     /// Connections each of them has at a time.
@@ -88,7 +88,7 @@ impl SharedLink {
             rate,
             packet: Bytes(1500),
             rtt,
-            buffer: Buffer::Time(rtt),
+            buffer: DropTailBuffer::Time(rtt),
             users,
             connections: 1,
             busy: 1.0,
@@ -114,8 +114,8 @@ impl SharedLink {
     #[must_use]
     pub fn buffer_packets(&self) -> u32 {
         match self.buffer {
-            Buffer::Packets(n) => n,
-            Buffer::Time(t) => {
+            DropTailBuffer::Packets(n) => n,
+            DropTailBuffer::Time(t) => {
                 u32::try_from(self.rate.bytes_in(t).0 / self.packet.0.max(1)).unwrap_or(u32::MAX).max(4)
             }
         }
@@ -247,7 +247,7 @@ pub struct LargerBuffer {
 
 /// TAQ without admission control: each flow sends in each round of its DRR.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Rounds {
+pub struct DrrRounds {
     /// A full packet of each flow: `N S / C`, s.
     pub round_s: f64,
     /// Longest time in which nothing comes to a user, at most: [`SILENT_ROUNDS`], and two round trips for who begins
@@ -270,7 +270,7 @@ const USUAL_IN_QUEUE: f64 = 3.0;
 
 /// A limit on who is admitted at a time.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Admission {
+pub struct AdmissionLimit {
     /// Users that may be admitted at once.
     pub users: u32,
     /// How long the others wait, s; none if everybody is admitted.
@@ -310,11 +310,11 @@ pub struct Plan {
     /// More of drop-tail's buffer; none if the loss is below [`P_THRESH`] as it is, or with no buffer.
     pub larger_buffer: Option<LargerBuffer>,
     /// TAQ without admission control.
-    pub rounds: Rounds,
+    pub rounds: DrrRounds,
     /// Admission control of TAQ's default mode: a round of one packet for each user takes at most [`ROUND_LIMIT_S`].
-    pub admission: Admission,
+    pub admission: AdmissionLimit,
     /// Admission control that keeps drop-tail's loss below [`P_ADMIT`].
-    pub loss_admission: Admission,
+    pub loss_admission: AdmissionLimit,
     /// Ways to each better verdict, the nearest first.
     pub exits: Vec<Exit>,
 }
@@ -370,10 +370,10 @@ fn larger_buffer(link: &SharedLink, now: &OperatingPoint) -> Result<Option<Large
     Ok(Some(LargerBuffer { packets, delay_s, smallest_fetch_s }))
 }
 
-fn rounds(link: &SharedLink, flows: u32) -> Rounds {
+fn rounds(link: &SharedLink, flows: u32) -> DrrRounds {
     let n = f64::from(flows);
     let round_s = n * link.packet_s();
-    Rounds {
+    DrrRounds {
         round_s,
         silence_s: SILENT_ROUNDS * round_s + 2.0 * link.rtt.as_secs_f64(),
         fetch_s: link.fetch_s(flows),
@@ -389,7 +389,7 @@ fn rounds(link: &SharedLink, flows: u32) -> Rounds {
 /// But nobody waits longer than [`WAIT_ROUNDS`] rounds of those who are admitted. Then more are: n connections, each
 /// for n objects' time T, with rounds of n packets' time s, and a wait queue of c n s; all N are admitted or wait,
 /// N T = n T + c n s. A round counts users, of whom there are only so many.
-fn admission(link: &SharedLink, users: f64, flows: u32, busy_users: u32) -> Admission {
+fn admission(link: &SharedLink, users: f64, flows: u32, busy_users: u32) -> AdmissionLimit {
     let (flows, busy_users) = (f64::from(flows), f64::from(busy_users));
     let (object_s, longest_s) = (link.object_s(), WAIT_ROUNDS * link.packet_s());
     let wait_s = (busy_users > users).then(|| {
@@ -397,15 +397,15 @@ fn admission(link: &SharedLink, users: f64, flows: u32, busy_users: u32) -> Admi
         let admitted = (flows * object_s / (object_s + longest_s)).min(busy_users);
         behind_s.min(longest_s * admitted.max(users))
     });
-    Admission { users: users.min(f64::from(u32::MAX)) as u32, wait_s }
+    AdmissionLimit { users: users.min(f64::from(u32::MAX)) as u32, wait_s }
 }
 
-fn loss_admission(link: &SharedLink, now: &OperatingPoint) -> Result<Admission> {
+fn loss_admission(link: &SharedLink, now: &OperatingPoint) -> Result<AdmissionLimit> {
     let buffer = link.buffer_packets();
     let keeps = |flows: u32| Ok(link.point(flows, buffer)?.loss < P_ADMIT);
     let flows = if now.loss < P_ADMIT { link.flows() } else { edges::last_where(0, link.flows(), keeps)? };
     let users = flows / link.connections;
     let beyond = link.flows() - users * link.connections;
     let wait_s = (users < link.busy_users()).then(|| f64::from(beyond) * link.object_s());
-    Ok(Admission { users, wait_s })
+    Ok(AdmissionLimit { users, wait_s })
 }

@@ -83,7 +83,7 @@ impl Memory {
 
 /// What a fast retransmission can repair.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Repair {
+pub enum FastRetransmit {
     /// One loss in a window of 4 and more, the paper's assumption for windows of up to 6.
     One,
     /// Any number of losses, as long as no retransmission is lost and two packets arrive: selective acknowledgments
@@ -117,13 +117,13 @@ pub struct Settings {
     /// What ends a back-off.
     pub memory: Memory,
     /// What a fast retransmission repairs.
-    pub repair: Repair,
+    pub repair: FastRetransmit,
 }
 
 impl Default for Settings {
     /// The paper's: windows of at most 6, a timer of two epochs, memory until `S_4`, one loss repaired.
     fn default() -> Self {
-        Self { wmax: 6, t0_epochs: 2.0, probe_epochs: None, memory: Memory::S3, repair: Repair::One }
+        Self { wmax: 6, t0_epochs: 2.0, probe_epochs: None, memory: Memory::S3, repair: FastRetransmit::One }
     }
 }
 

@@ -112,7 +112,7 @@ pub fn verdict_up_to(out: &mut Vec<u8>, queue: u16, id: u32, verdict: u32) {
 
 /// What the kernel says.
 #[derive(Debug)]
-pub enum Heard<'a> {
+pub enum QueueMessage<'a> {
     /// A packet awaits its verdict.
     Packet {
         /// Its number.
@@ -141,7 +141,7 @@ pub fn fuzz(datagram: &[u8]) {
     let (mut count, mut carried) = (0, 0);
     for heard in messages(datagram) {
         count += 1;
-        if let Heard::Packet { bytes, vlan, .. } = heard {
+        if let QueueMessage::Packet { bytes, vlan, .. } = heard {
             carried += bytes.len();
             assert!(vlan.is_none_or(|number| number < 4096));
         }
@@ -157,21 +157,21 @@ fn u32_at(b: &[u8], at: usize) -> Option<u32> {
 }
 
 /// Reads the messages of one datagram.
-pub fn messages(mut datagram: &[u8]) -> impl Iterator<Item = Heard<'_>> {
+pub fn messages(mut datagram: &[u8]) -> impl Iterator<Item = QueueMessage<'_>> {
     std::iter::from_fn(move || {
         let len = u32_at(datagram, 0)? as usize;
         let message = datagram.get(..len).filter(|m| m.len() >= NLMSG_HEADER)?;
         datagram = datagram.get(len.next_multiple_of(4)..).unwrap_or(&[]);
-        Some(message_of(message).unwrap_or(Heard::Other))
+        Some(message_of(message).unwrap_or(QueueMessage::Other))
     })
 }
 
-fn message_of(m: &[u8]) -> Option<Heard<'_>> {
+fn message_of(m: &[u8]) -> Option<QueueMessage<'_>> {
     let kind = u16_at(m, 4)?;
     if i32::from(kind) == libc::NLMSG_ERROR {
         let errno = i32::from_ne_bytes(m.get(NLMSG_HEADER..NLMSG_HEADER + 4)?.try_into().ok()?);
         let answer = if errno == 0 { Ok(()) } else { Err(io::Error::from_raw_os_error(-errno)) };
-        return Some(Heard::Answer(answer));
+        return Some(QueueMessage::Answer(answer));
     }
     if kind != SUBSYS_QUEUE | libc::NFQNL_MSG_PACKET as u16 {
         return None;
@@ -191,7 +191,7 @@ fn message_of(m: &[u8]) -> Option<Heard<'_>> {
         }
         attrs = attrs.get(len.next_multiple_of(4)..).unwrap_or(&[]);
     }
-    Some(Heard::Packet { id: id?, bytes, header: narrows_wire::parse(bytes), mac, vlan })
+    Some(QueueMessage::Packet { id: id?, bytes, header: narrows_wire::parse(bytes), mac, vlan })
 }
 
 /// The address in a struct nfqnl_msg_packet_hw, if it is one of Ethernet.
@@ -250,9 +250,9 @@ mod tests {
         answer[16..20].copy_from_slice(&(-libc::EPERM).to_ne_bytes());
         d.extend(answer);
         let heard: Vec<_> = messages(&d).collect();
-        assert!(matches!(heard[0], Heard::Packet { id: 1, bytes: [0x45, 0x45, 0x45], .. }));
-        assert!(matches!(heard[1], Heard::Packet { id: 2, header: Err(WireError::Truncated), .. }));
-        assert!(matches!(&heard[2], Heard::Answer(Err(e)) if e.raw_os_error() == Some(libc::EPERM)));
+        assert!(matches!(heard[0], QueueMessage::Packet { id: 1, bytes: [0x45, 0x45, 0x45], .. }));
+        assert!(matches!(heard[1], QueueMessage::Packet { id: 2, header: Err(WireError::Truncated), .. }));
+        assert!(matches!(&heard[2], QueueMessage::Answer(Err(e)) if e.raw_os_error() == Some(libc::EPERM)));
         assert_eq!(heard.len(), 3);
     }
 

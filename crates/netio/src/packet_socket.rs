@@ -14,7 +14,7 @@ use nix::sys::socket::{
 
 /// Which frames a socket hears.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Heard {
+pub enum FrameDirection {
     /// Those that come in by the interface.
     Incoming,
     /// Those that leave by it too.
@@ -45,7 +45,7 @@ impl PacketSocket {
     ///
     /// # Errors
     /// If there is none, or for want of `CAP_NET_RAW`.
-    pub fn open(name: &str, heard: Heard) -> anyhow::Result<Self> {
+    pub fn open(name: &str, heard: FrameDirection) -> anyhow::Result<Self> {
         let index = nix::net::if_::if_nametoindex(name).with_context(|| format!("interface {name}"))?;
         let fd = socket(
             AddressFamily::Packet,
@@ -54,7 +54,7 @@ impl PacketSocket {
             SockProtocol::EthAll,
         )
         .context("packet socket (needs CAP_NET_RAW)")?;
-        if heard == Heard::Incoming {
+        if heard == FrameDirection::Incoming {
             ignore_outgoing(&fd).context("PACKET_IGNORE_OUTGOING (needs Linux 4.20)")?;
         }
         // The kernel's own time of arrival: our wake-up must not lengthen the delay.

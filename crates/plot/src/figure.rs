@@ -7,7 +7,7 @@ use super::scale::{LogScale, Scale, number};
 
 /// What to draw.
 #[derive(Clone, Debug, Default)]
-pub struct Figure {
+pub struct PaperFigure {
     /// What it is.
     pub title: String,
     /// What to know of it; broken into lines.
@@ -58,7 +58,7 @@ const REFERENCE: Style = Style { colour: INK, dash: "5 4", width: 1.6 };
 
 /// The figure as SVG text.
 #[must_use]
-pub fn figure_svg(figure: &Figure) -> String {
+pub fn figure_svg(figure: &PaperFigure) -> String {
     let mut names: Vec<(&str, bool)> = Vec::new();
     for curve in figure.panels.iter().flat_map(|p| &p.curves) {
         if !names.iter().any(|(name, _)| *name == curve.name) {
@@ -85,7 +85,7 @@ pub fn figure_svg(figure: &Figure) -> String {
     canvas.finish(y)
 }
 
-fn heading(canvas: &mut Canvas, figure: &Figure) -> f64 {
+fn heading(canvas: &mut Canvas, figure: &PaperFigure) -> f64 {
     let mut y = 32.0;
     for line in canvas::wrap(&figure.title, WIDTH - 2.0 * MARGIN, 16.0) {
         canvas.strong((MARGIN, y), &line, 16.0, INK);
@@ -219,7 +219,7 @@ mod tests {
         let ours = curve("ours", false, &[[1.0, 0.1, 0.2, 0.3], [10.0, 0.4, 0.5, 0.6]]);
         let paper = curve("the paper", true, &[[1.0, 0.2, 0.2, 0.2], [10.0, 0.5, 0.5, 0.5]]);
         let axes = Axes { joined: true, log_x: true, curves: vec![ours, paper], ..Axes::default() };
-        let svg = figure_svg(&Figure { panels: vec![axes.clone(), axes], ..Figure::default() });
+        let svg = figure_svg(&PaperFigure { panels: vec![axes.clone(), axes], ..PaperFigure::default() });
         assert_eq!(svg.matches("<path").count(), 4, "two curves in each of two panels");
         assert_eq!(svg.matches("<circle").count(), 4, "rings mark the paper's points");
         assert_eq!((svg.matches(">ours<").count(), svg.matches(">the paper<").count()), (1, 1));
@@ -233,7 +233,7 @@ mod tests {
                 let curves = vec![curve("a < b", false, points)];
                 let axes = Axes { log_x: log, log_y: log, joined, curves, ..Axes::default() };
                 let words = Axes { words: vec!["x".into()], ..axes.clone() };
-                let svg = figure_svg(&Figure { panels: vec![axes, words], ..Figure::default() });
+                let svg = figure_svg(&PaperFigure { panels: vec![axes, words], ..PaperFigure::default() });
                 assert!(svg.starts_with("<svg") && !svg.contains("NaN") && !svg.contains("inf"), "{svg}");
                 assert!(!svg.contains("script") && !svg.contains("a < b"), "{svg}");
             }

@@ -1,5 +1,5 @@
 //! Pictures of runs: who waited how long, who stalled, who was served when ([`Picture`]); a figure over what was swept
-//! ([`Chart`]); one in given axes, as a paper prints it ([`Figure`]); a plane of two settings by what is to be expected
+//! ([`Chart`]); one in given axes, as a paper prints it ([`PaperFigure`]); a plane of two settings by what is to be expected
 //! there ([`Bands`]); a network ([`Graph`]); a table in colour ([`Matrix`]); what happened to many connections at the
 //! same time ([`Timelines`]), and to one of them ([`Sequence`]).
 //!
@@ -34,12 +34,12 @@ pub use bands::{Band, Bands, bands_svg};
 use canvas::{Canvas, Rect, heading};
 pub use chart::{Chart, Line, Panel, chart_svg};
 use curves::{Curves, distribution_panel, stall_panel};
-pub use figure::{Axes, Curve, Figure, figure_svg};
+pub use figure::{Axes, Curve, PaperFigure, figure_svg};
 pub use graph::{Edge, Graph, Node, graph_svg};
 use legend::legend_panel;
 pub use matrix::{Matrix, matrix_svg};
 pub use scale::quantile;
-pub use sequence::{Sequence, SequencePanel, Steps, Strokes, sequence_svg};
+pub use sequence::{Sequence, SequencePanel, StepLine, Strokes, sequence_svg};
 pub use swatches::Kind;
 pub use timelines::{Timeline, Timelines, timelines_svg};
 

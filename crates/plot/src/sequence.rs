@@ -29,7 +29,7 @@ pub struct SequencePanel {
     /// Drawn in this order.
     pub strokes: Vec<Strokes>,
     /// Drawn behind the strokes.
-    pub steps: Vec<Steps>,
+    pub steps: Vec<StepLine>,
 }
 
 /// Segments of one kind.
@@ -45,7 +45,7 @@ pub struct Strokes {
 
 /// A line in steps.
 #[derive(Clone, Debug, Default)]
-pub struct Steps {
+pub struct StepLine {
     /// As SVG has it.
     pub colour: &'static str,
     /// When, and how high from then on.
@@ -140,7 +140,7 @@ fn draw(canvas: &mut Canvas, area: Rect, panel: &SequencePanel, x: &Scale) {
 }
 
 /// The corners of a line in steps, in pieces that lie within the area.
-fn line(steps: &Steps, x: &Scale, y: &Scale, area: Rect) -> Vec<Vec<(f64, f64)>> {
+fn line(steps: &StepLine, x: &Scale, y: &Scale, area: Rect) -> Vec<Vec<(f64, f64)>> {
     let (mut runs, mut run) = (Vec::new(), Vec::<(f64, f64)>::new());
     for (at, high) in steps.at.iter().filter(|p| p.0.is_finite() && p.1.is_finite()) {
         let (at, high) = (x.place(*at), y.place(*high));
@@ -194,8 +194,8 @@ mod tests {
     fn page(at: Vec<(f64, f64, f64)>) -> Sequence {
         let strokes = vec![Strokes { colour: "#111111", width: 2.0, at }];
         let ack =
-            Steps { colour: "#00aa00", at: vec![(0.0, 0.0), (5.0, 1000.0), (10.0, 4000.0)], whole: true };
-        let window = Steps {
+            StepLine { colour: "#00aa00", at: vec![(0.0, 0.0), (5.0, 1000.0), (10.0, 4000.0)], whole: true };
+        let window = StepLine {
             colour: "#0000aa",
             at: vec![(0.0, 2000.0), (5.0, 90_000.0), (8.0, 3000.0)],
             whole: false,

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use narrows_qdisc::{Limit, Spec};
-use narrows_scenario::{Discipline, Error, Scenario, TrafficKind};
+use narrows_scenario::{Error, LinkDiscipline, Scenario, TrafficKind};
 use narrows_tcp::{BackoffEnds, RtoFloor};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
@@ -54,8 +54,8 @@ fn of<'py>(py: Python<'py>, scenario: &Scenario, file: Option<&PathBuf>) -> PyRe
     told.set_item("flows", long.iter().map(|(flows, ..)| flows).sum::<u32>())?;
     told.set_item("packet_bytes", packet)?;
     match &thin.discipline {
-        Discipline::Ours(Spec::Fifo(Limit::Packets(n))) => told.set_item("buffer_packets", n)?,
-        Discipline::Ours(Spec::Fifo(Limit::Bytes(bytes))) => {
+        LinkDiscipline::Ours(Spec::Fifo(Limit::Packets(n))) => told.set_item("buffer_packets", n)?,
+        LinkDiscipline::Ours(Spec::Fifo(Limit::Bytes(bytes))) => {
             told.set_item("buffer_packets", bytes.get() / u64::from(scenario.mtu))?;
         }
         _ => (),

@@ -3,7 +3,9 @@
 use std::path::PathBuf;
 
 use narrows_diagnose::files::Inputs;
-use narrows_diagnose::{Analyzer, Limits, Overall, QuicAnalyzer, Tables, Values, page, quic_page};
+use narrows_diagnose::{
+    Analyzer, AnalyzerLimits, ColumnValues, Overall, QuicAnalyzer, Tables, page, quic_page,
+};
 use narrows_sim::{Column, Data};
 use narrows_units::Duration;
 use pyo3::exceptions::{PyOSError, PyValueError};
@@ -23,7 +25,7 @@ struct Found {
 
 fn find(captures: &[PathBuf], over: Duration, worst: usize) -> anyhow::Result<Found> {
     let mut inputs = Inputs::open(captures)?;
-    let (mut analyzer, mut quic) = (Analyzer::new(Limits::default()), QuicAnalyzer::default());
+    let (mut analyzer, mut quic) = (Analyzer::new(AnalyzerLimits::default()), QuicAnalyzer::default());
     let (mut tables, mut overall) = (Tables::default(), Overall::new(over, worst));
     let mut take = |analyzer: &mut Analyzer| {
         for flow in analyzer.finished() {
@@ -54,12 +56,12 @@ fn find(captures: &[PathBuf], over: Duration, worst: usize) -> anyhow::Result<Fo
     })
 }
 
-fn table(table: narrows_diagnose::Table) -> PyResult<Table> {
-    let column = |(name, values): (&str, Values)| {
+fn table(table: narrows_diagnose::ColumnTable) -> PyResult<Table> {
+    let column = |(name, values): (&str, ColumnValues)| {
         let data = match values {
-            Values::U64(v) => Data::U64(v),
-            Values::F64(v) => Data::F64(v),
-            Values::Text(v) => Data::Text(v),
+            ColumnValues::U64(v) => Data::U64(v),
+            ColumnValues::F64(v) => Data::F64(v),
+            ColumnValues::Text(v) => Data::Text(v),
         };
         Column { name: name.to_owned(), data }
     };

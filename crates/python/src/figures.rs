@@ -6,8 +6,8 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use narrows_reproduce::{Catalogue, Section, Size, Work};
-use narrows_runner::{Event, Options, execute};
+use narrows_reproduce::{Catalogue, Effort, Section, Work};
+use narrows_runner::{Event, RunOptions, execute};
 use pyo3::prelude::*;
 
 use crate::error;
@@ -36,9 +36,9 @@ pub(crate) fn reproduce(
     let (folder, out) = folders;
     let (jobs, fresh) = how;
     let size = match size {
-        "full" => Size::Full,
-        "quick" => Size::Quick,
-        "least" => Size::Least,
+        "full" => Effort::Full,
+        "quick" => Effort::Quick,
+        "least" => Effort::Least,
         other => {
             let problem = format!("= '{other}': expected one of full, quick, least");
             return Err(error::refuse(py, "size", &problem, None));
@@ -69,7 +69,7 @@ pub(crate) fn reproduce(
                 let work = Work::new(paper, figure, size)?;
                 runs.fetch_add(work.plans.iter().map(|(_, p)| p.jobs.len()).sum(), Ordering::Relaxed);
                 let section = work.make(&out, &mut |plan, out| {
-                    execute(plan, &Options { out, jobs, fresh }, &narrows_sim::run, stop, &count)
+                    execute(plan, &RunOptions { out, jobs, fresh }, &narrows_sim::run, stop, &count)
                 })?;
                 if let Some(why) = section.undrawn.first() {
                     anyhow::bail!("{}/{}: {why}", paper.id, figure.id);

@@ -26,7 +26,7 @@ pub use config::{FollowConfig, Idea};
 use control::Control;
 use echoes::Echoes;
 pub use link_rate::LinkRate;
-pub use phase::Phase;
+pub use phase::FollowPhase;
 
 use crate::users::CircuitRates;
 use crate::{Backlog, Discipline, Manage, Packet, Qdisc, Report, ReversePath, ShaperConfig, Spec, Verdicts};
@@ -41,7 +41,7 @@ pub struct FollowReport {
     /// What the link carries; bit/s.
     pub rate_bps: u64,
     /// What bounds what leaves.
-    pub phase: Phase,
+    pub phase: FollowPhase,
     /// The shortest round trip behind the box, if one was seen.
     pub base: Option<Duration>,
     /// How much longer the last took.

@@ -4,7 +4,7 @@ use narrows_units::{Duration, Ecn, Instant};
 
 use crate::Config;
 use crate::packet::{Ack, EcnCounts};
-use crate::ranges::Ranges;
+use crate::ranges::RangeSet;
 
 /// Most ranges of an ACK frame; beyond them the lowest are forgotten (section 13.2.3).
 const MOST_RANGES: usize = 64;
@@ -15,9 +15,9 @@ const LAZY: u64 = 10;
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Acks {
     /// All that came: what is here already is a duplicate.
-    came: Ranges,
+    came: RangeSet,
     /// What an ACK frame tells of.
-    ranges: Ranges,
+    ranges: RangeSet,
     largest: Option<(u64, Instant)>,
     largest_eliciting: u64,
     /// Packets that ask for an ACK since the last one, and others.

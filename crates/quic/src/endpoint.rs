@@ -10,7 +10,7 @@ use crate::packet::{Datagram, Space};
 use crate::rtt::Rtt;
 use crate::space::PacketSpace;
 use crate::stream::{ReceiveStream, SendStream};
-use crate::{Config, Counters, Io, QuicEvent};
+use crate::{Config, Io, QuicCounters, QuicEvent};
 
 mod loss;
 mod receive;
@@ -18,7 +18,7 @@ mod send;
 
 /// Who opened the connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Side {
+pub enum Role {
     /// This end.
     Client,
     /// The peer.
@@ -43,7 +43,7 @@ enum State {
 /// One end of a connection. Every call takes the settings, because many ends share them.
 #[derive(Clone, Debug)]
 pub struct Endpoint {
-    side: Side,
+    side: Role,
     state: State,
     /// HANDSHAKE_DONE was sent or came (RFC 9001, section 4.1.2).
     confirmed: bool,
@@ -85,13 +85,13 @@ pub struct Endpoint {
     pacing_timer: Option<Instant>,
     idle_timer: Option<Instant>,
     close_timer: Option<Instant>,
-    counters: Counters,
+    counters: QuicCounters,
 }
 
 impl Endpoint {
     /// An end that has done nothing yet.
     #[must_use]
-    pub fn new(config: &Config, side: Side) -> Self {
+    pub fn new(config: &Config, side: Role) -> Self {
         let rtt = Rtt::new(config.initial_rtt);
         let datagram = u64::from(config.datagram);
         let pacer = config.burst.map(|b| Pacer::new(config.initial_rtt, config.initial_window, datagram, b));
@@ -116,7 +116,7 @@ impl Endpoint {
             first_after_rtt: None,
             came: 0,
             gone: 0,
-            validated: side == Side::Client,
+            validated: side == Role::Client,
             send: SendStream::default(),
             receive: ReceiveStream::default(),
             bundle: None,
@@ -127,13 +127,13 @@ impl Endpoint {
             pacing_timer: None,
             idle_timer: None,
             close_timer: None,
-            counters: Counters::default(),
+            counters: QuicCounters::default(),
         }
     }
 
     /// A client opens the connection.
     pub fn open(&mut self, config: &Config, now: Instant, io: &mut impl Io) {
-        if self.side == Side::Client && self.gone == 0 {
+        if self.side == Role::Client && self.gone == 0 {
             self.space(Space::Initial).say(config.handshake.client_hello);
             self.idle_timer = Some(now + config.idle);
             self.transmit(config, now, io);
@@ -279,7 +279,7 @@ impl Endpoint {
 impl Endpoint {
     /// What this end has counted.
     #[must_use]
-    pub const fn counters(&self) -> &Counters {
+    pub const fn counters(&self) -> &QuicCounters {
         &self.counters
     }
     /// Whether the handshake is complete, or was when the connection was closed.

@@ -4,7 +4,7 @@ use std::collections::{BTreeSet, VecDeque};
 
 use narrows_units::{Duration, Ecn, Instant};
 
-use crate::{Config, Counters, Datagram, Endpoint, Frame, Io, Preset, QuicEvent, Side, Space};
+use crate::{Config, Datagram, Endpoint, Frame, Io, Preset, QuicCounters, QuicEvent, Role, Space};
 
 /// The path's delay each way, once it carries everything in order.
 const DELAY: Duration = Duration::from_millis(50);
@@ -78,7 +78,7 @@ impl Story {
         Self {
             config,
             now: Instant::ZERO + Duration::from_millis(1),
-            ends: [Endpoint::new(&config, Side::Client), Endpoint::new(&config, Side::Server)],
+            ends: [Endpoint::new(&config, Role::Client), Endpoint::new(&config, Role::Server)],
             mouths: [mouth(0), mouth(1)],
             flying: VecDeque::new(),
         }
@@ -97,7 +97,7 @@ impl Story {
     fn check_window(&mut self, end: usize, sent: &[Datagram]) {
         let (e, mouth) = (&self.ends[end], &mut self.mouths[end]);
         let controlled = |d: &Datagram| -> u64 {
-            let counts = |p: &&crate::Packet| !p.frames.is_empty() || p.space == Space::Initial;
+            let counts = |p: &&crate::FramedPacket| !p.frames.is_empty() || p.space == Space::Initial;
             d.packets.iter().filter(counts).map(|p| u64::from(p.len)).sum()
         };
         // What was in flight before the last one, and so on back to the first.
@@ -229,7 +229,7 @@ impl Story {
 /// # Panics
 /// If an end panics, sends a number twice, more than its window or more than three times what came, asks to be woken
 /// and then does nothing, or if not all arrives.
-pub fn connection(bytes: &[u8]) -> [Counters; 2] {
+pub fn connection(bytes: &[u8]) -> [QuicCounters; 2] {
     let Some((&first, rest)) = bytes.split_first() else { return Default::default() };
     let mut story = Story::new(first);
     story.at(0, Endpoint::open);

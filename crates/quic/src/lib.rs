@@ -32,7 +32,7 @@ mod space;
 mod stream;
 
 pub use config::{Config, Fit, Handshake, MtuSearch, Preset, Probe};
-pub use endpoint::{Endpoint, Side};
-pub use event::{Counters, Io, QuicEvent};
-pub use packet::{Ack, Datagram, EcnCounts, Frame, Packet, Space};
-pub use ranges::Ranges;
+pub use endpoint::{Endpoint, Role};
+pub use event::{Io, QuicCounters, QuicEvent};
+pub use packet::{Ack, Datagram, EcnCounts, Frame, FramedPacket, Space};
+pub use ranges::RangeSet;

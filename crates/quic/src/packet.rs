@@ -87,7 +87,7 @@ pub enum Frame {
 
 /// A packet.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Packet {
+pub struct FramedPacket {
     /// Its space.
     pub space: Space,
     /// Its number.
@@ -106,7 +106,7 @@ pub struct Packet {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Datagram {
     /// The packets.
-    pub packets: Vec<Packet>,
+    pub packets: Vec<FramedPacket>,
     /// Bytes of UDP payload.
     pub len: u32,
     /// The ECN field of its IP header.

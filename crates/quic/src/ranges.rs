@@ -2,9 +2,9 @@
 
 /// Ranges in rising order that neither overlap nor touch; the end is not part of a range.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Ranges(Vec<(u64, u64)>);
+pub struct RangeSet(Vec<(u64, u64)>);
 
-impl Ranges {
+impl RangeSet {
     /// The ranges in rising order.
     #[must_use]
     pub fn as_slice(&self) -> &[(u64, u64)] {
@@ -91,7 +91,7 @@ mod tests {
 
     #[test]
     fn touching_ranges_become_one() {
-        let mut r = Ranges::default();
+        let mut r = RangeSet::default();
         assert_eq!([r.insert(5, 7), r.insert(9, 10), r.insert(7, 8), r.insert(0, 1)], [2, 1, 1, 1]);
         assert_eq!(r.as_slice(), [(0, 1), (5, 8), (9, 10)]);
         // 8 alone is new.
@@ -103,7 +103,7 @@ mod tests {
 
     #[test]
     fn what_is_removed_leaves_two_ends() {
-        let mut r = Ranges::default();
+        let mut r = RangeSet::default();
         r.insert(0, 10);
         r.insert(20, 30);
         assert_eq!(r.remove(5, 25), 10);
@@ -116,7 +116,7 @@ mod tests {
     #[test]
     fn as_a_set_of_numbers() {
         let mut rng = fastrand::Rng::with_seed(1);
-        let (mut r, mut set) = (Ranges::default(), std::collections::BTreeSet::new());
+        let (mut r, mut set) = (RangeSet::default(), std::collections::BTreeSet::new());
         for _ in 0..5_000 {
             let start = rng.u64(0..100);
             let end = start + rng.u64(0..10);

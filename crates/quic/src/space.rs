@@ -6,7 +6,7 @@ use narrows_units::Instant;
 
 use crate::acks::Acks;
 use crate::packet::{Frame, crypto_len};
-use crate::ranges::Ranges;
+use crate::ranges::RangeSet;
 
 /// A packet that is neither acknowledged nor lost.
 #[derive(Clone, Debug)]
@@ -40,9 +40,9 @@ pub(crate) struct PacketSpace {
     /// CE count of the peer's last ACK.
     pub(crate) ce: u64,
     /// Packets that were believed lost.
-    pub(crate) lost: Ranges,
-    crypto: Ranges,
-    pub(crate) crypto_came: Ranges,
+    pub(crate) lost: RangeSet,
+    crypto: RangeSet,
+    pub(crate) crypto_came: RangeSet,
     pub(crate) ping: bool,
     pub(crate) immediate_ack: bool,
     pub(crate) handshake_done: bool,

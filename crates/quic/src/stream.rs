@@ -1,7 +1,7 @@
 //! The stream's two halves: what is to be sent, and what came.
 
 use crate::packet::{Frame, stream_head};
-use crate::ranges::Ranges;
+use crate::ranges::RangeSet;
 
 /// What this end sends.
 #[derive(Clone, Debug, Default)]
@@ -9,8 +9,8 @@ pub(crate) struct SendStream {
     /// Bytes the application has written; `u64::MAX` without end.
     written: u64,
     unsent: u64,
-    again: Ranges,
-    acked: Ranges,
+    again: RangeSet,
+    acked: RangeSet,
     finished: bool,
     /// The FIN has to be sent.
     fin_due: bool,
@@ -94,7 +94,7 @@ impl SendStream {
 /// What the peer sends.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct ReceiveStream {
-    came: Ranges,
+    came: RangeSet,
 }
 
 impl ReceiveStream {

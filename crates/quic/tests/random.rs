@@ -1,6 +1,6 @@
 //! Whatever a path does, nothing panics, no byte is delivered twice, and what was written arrives in the end.
 
-use narrows_quic::{Config, Datagram, Endpoint, Io, Preset, QuicEvent, Side};
+use narrows_quic::{Config, Datagram, Endpoint, Io, Preset, QuicEvent, Role};
 use narrows_units::{Duration, Ecn, Instant};
 
 const BYTES: u64 = 60_000;
@@ -34,7 +34,7 @@ impl Io for Out {
 fn transfer(seed: u64, preset: Preset) -> [Out; 2] {
     let mut rng = fastrand::Rng::with_seed(seed);
     let config = Config { idle: Duration::from_secs(3_600), ..Config::preset(preset) };
-    let mut ends = [Endpoint::new(&config, Side::Client), Endpoint::new(&config, Side::Server)];
+    let mut ends = [Endpoint::new(&config, Role::Client), Endpoint::new(&config, Role::Server)];
     let mut outs = [Out::default(), Out::default()];
     let mut flying: Vec<(Instant, usize, Datagram, Ecn)> = Vec::new();
     let mut now = Instant::ZERO;

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use narrows_runner::RunPlan;
 
 use crate::catalogue::{Figure, Paper};
-use crate::section::{Section, Size};
+use crate::section::{Effort, Section};
 
 /// An output folder.
 #[derive(Debug)]
@@ -15,7 +15,7 @@ pub struct Cache<'a> {
     out: &'a Path,
     /// What plans' hashes are now, by file, figure and size: reading all anew for each page would take longer than the
     /// pages.
-    now: RefCell<BTreeMap<(PathBuf, String, Size), Option<String>>>,
+    now: RefCell<BTreeMap<(PathBuf, String, Effort), Option<String>>>,
 }
 
 impl<'a> Cache<'a> {
@@ -39,7 +39,7 @@ impl<'a> Cache<'a> {
     pub fn section(&self, paper: &Paper, figure: &Figure) -> anyhow::Result<Option<Section>> {
         let folder = self.folder(paper, figure);
         let mut best: Option<Section> = None;
-        for size in [Size::Full, Size::Quick, Size::Least] {
+        for size in [Effort::Full, Effort::Quick, Effort::Least] {
             let Some(mut section) = Section::load(&folder, size)? else { continue };
             section.stale = !self.is_of_today(paper, figure, &section);
             if !section.stale {

@@ -106,7 +106,7 @@ pub struct Figure {
 /// What a chart shows.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Form {
+pub enum ChartForm {
     /// A formula over the runs' figures against a swept setting.
     #[default]
     Sweep,
@@ -127,7 +127,7 @@ pub struct ChartSpec {
     /// Its heading.
     pub title: String,
     /// What it shows.
-    pub form: Form,
+    pub form: ChartForm,
     /// Which of the figure's files; the first if empty.
     pub file: String,
     /// The table, of all but sweeps.

@@ -4,19 +4,19 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use anyhow::{Context as _, bail};
-use narrows_runner::{Job, Report, RunPlan, table, verdicts};
+use narrows_runner::{Job, RunPlan, RunReport, table, verdicts};
 use narrows_scenario::{Formula, Labels, Sample, number};
 use narrows_sim::{Data, Table};
 use serde::{Deserialize, Serialize};
 
-use crate::catalogue::{ChartSpec, Form};
+use crate::catalogue::{ChartForm, ChartSpec};
 
 /// Points of a line at most: more than a page has places for only makes it large.
 const MOST_POINTS: usize = 1500;
 
 /// A chart, ready to be drawn.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct Chart {
+pub struct ChartData {
     /// Its heading.
     pub title: String,
     /// Name of the axis across.
@@ -32,12 +32,12 @@ pub struct Chart {
     /// What stands at 0, 1, 2 ... across, where that is no number.
     pub words: Vec<String>,
     /// Lines.
-    pub lines: Vec<Series>,
+    pub lines: Vec<ChartLine>,
 }
 
 /// A line of a chart.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct Series {
+pub struct ChartLine {
     /// Its name.
     pub name: String,
     /// Whether it was read from the paper.
@@ -50,15 +50,20 @@ pub struct Series {
 ///
 /// # Errors
 /// If the formula, a table or a column does not fit the results.
-pub fn charts(spec: &ChartSpec, plan: &RunPlan, report: &Report, out: &Path) -> anyhow::Result<Vec<Chart>> {
+pub fn charts(
+    spec: &ChartSpec,
+    plan: &RunPlan,
+    report: &RunReport,
+    out: &Path,
+) -> anyhow::Result<Vec<ChartData>> {
     let points = match spec.form {
-        Form::Sweep | Form::Least => sweep(spec, plan, report)?,
-        Form::Cdf | Form::Scatter | Form::Series => rows(spec, plan, out)?,
+        ChartForm::Sweep | ChartForm::Least => sweep(spec, plan, report)?,
+        ChartForm::Cdf | ChartForm::Scatter | ChartForm::Series => rows(spec, plan, out)?,
     };
     let words = words(spec, plan, &points);
     let x_scale = if spec.x_scale == 0.0 { 1.0 } else { spec.x_scale };
     let y_scale = if spec.y_scale == 0.0 { 1.0 } else { spec.y_scale };
-    let mut charts: Vec<(String, Chart)> = Vec::new();
+    let mut charts: Vec<(String, ChartData)> = Vec::new();
     for p in points {
         let across = match &p.x {
             Across::Setting(text) if !words.is_empty() => {
@@ -77,7 +82,7 @@ pub fn charts(spec: &ChartSpec, plan: &RunPlan, report: &Report, out: &Path) -> 
         });
         let lines = &mut charts[at].1.lines;
         let at = lines.iter().position(|l| l.name == p.line).unwrap_or_else(|| {
-            lines.push(Series { name: p.line.clone(), ..Series::default() });
+            lines.push(ChartLine { name: p.line.clone(), ..ChartLine::default() });
             lines.len() - 1
         });
         if swept(spec) && lines[at].points.iter().any(|p| p[0] == across) {
@@ -109,7 +114,7 @@ fn words(spec: &ChartSpec, plan: &RunPlan, points: &[Point]) -> Vec<String> {
 
 /// Whether it is of the runs' figures and not of their tables.
 fn swept(spec: &ChartSpec) -> bool {
-    matches!(spec.form, Form::Sweep | Form::Least)
+    matches!(spec.form, ChartForm::Sweep | ChartForm::Least)
 }
 
 /// A value of a chart before it is placed.
@@ -137,25 +142,25 @@ impl Across {
     }
 }
 
-fn empty(spec: &ChartSpec, facet: &str, words: &[String]) -> Chart {
+fn empty(spec: &ChartSpec, facet: &str, words: &[String]) -> ChartData {
     let or = |name: &str, other: &str| if name.is_empty() { other.to_owned() } else { name.to_owned() };
-    let share = if spec.form == Form::Cdf { "share at or below" } else { &spec.y };
-    let x_name = or(&spec.x_name, if spec.form == Form::Cdf { &spec.y } else { &spec.x });
+    let share = if spec.form == ChartForm::Cdf { "share at or below" } else { &spec.y };
+    let x_name = or(&spec.x_name, if spec.form == ChartForm::Cdf { &spec.y } else { &spec.x });
     let y_name = or(&spec.y_name, share);
     let title = match (spec.title.as_str(), facet) {
         (title, "") => title.to_owned(),
         // By itself a facet does not say of what it is.
-        ("", facet) => of_what(if spec.form == Form::Cdf { &x_name } else { &y_name }) + facet,
+        ("", facet) => of_what(if spec.form == ChartForm::Cdf { &x_name } else { &y_name }) + facet,
         (title, facet) => format!("{title}: {facet}"),
     };
-    Chart {
+    ChartData {
         title,
         x_name,
         y_name,
         log_x: spec.log.contains('x') && words.is_empty(),
         log_y: spec.log.contains('y'),
         // Between words there is nothing: a line would say that one leads to the next.
-        joined: spec.form != Form::Scatter && words.is_empty(),
+        joined: spec.form != ChartForm::Scatter && words.is_empty(),
         words: words.iter().map(|w| spec.x_words.get(w).unwrap_or(w).clone()).collect(),
         lines: Vec::new(),
     }
@@ -168,7 +173,7 @@ pub(crate) fn of_what(axis: &str) -> String {
     format!("{capital}{}: ", letters.as_str())
 }
 
-fn finished(spec: &ChartSpec, facet: &str, mut chart: Chart) -> Chart {
+fn finished(spec: &ChartSpec, facet: &str, mut chart: ChartData) -> ChartData {
     for line in &mut chart.lines {
         if swept(spec) {
             line.points.sort_by(|a, b| a[0].total_cmp(&b[0]));
@@ -180,7 +185,7 @@ fn finished(spec: &ChartSpec, facet: &str, mut chart: Chart) -> Chart {
         line.points.extend(last.filter(|l| every > 1 && line.points.last() != Some(l)));
     }
     let here = spec.paper.iter().filter(|p| p.facet.is_empty() || p.facet == facet);
-    chart.lines.extend(here.map(|p| Series {
+    chart.lines.extend(here.map(|p| ChartLine {
         name: p.name.clone(),
         paper: true,
         points: p.points.iter().map(|[x, y]| [*x, *y, *y, *y]).collect(),
@@ -189,11 +194,11 @@ fn finished(spec: &ChartSpec, facet: &str, mut chart: Chart) -> Chart {
 }
 
 /// The formula's values: over all seeds as it says, and seed by seed for the range.
-fn sweep(spec: &ChartSpec, plan: &RunPlan, report: &Report) -> anyhow::Result<Vec<Point>> {
+fn sweep(spec: &ChartSpec, plan: &RunPlan, report: &RunReport) -> anyhow::Result<Vec<Point>> {
     let samples = verdicts::samples(plan, &report.summaries);
     let (formula, all) = values(spec, &spec.y, &samples)?;
     let told =
-        |values: Vec<(Labels, f64)>| if spec.form == Form::Least { least(spec, values) } else { values };
+        |values: Vec<(Labels, f64)>| if spec.form == ChartForm::Least { least(spec, values) } else { values };
     let all = told(all);
     let across = if spec.x_of.is_empty() { Vec::new() } else { values(spec, &spec.x_of, &samples)?.1 };
     let across: BTreeMap<Labels, f64> = across.into_iter().collect();
@@ -278,7 +283,7 @@ fn rows(spec: &ChartSpec, plan: &RunPlan, out: &Path) -> anyhow::Result<Vec<Poin
         let wanted =
             |(k, v): (&String, &String)| labels.get(k).is_some_and(|has| v.split('|').any(|v| has == v));
         // Distributions take all seeds; single points would hide each other.
-        if !spec.only.iter().all(wanted) || (spec.form != Form::Cdf && Some(job.seed) != first) {
+        if !spec.only.iter().all(wanted) || (spec.form != ChartForm::Cdf && Some(job.seed) != first) {
             continue;
         }
         let (facet, line) = (facet(spec, &labels), line(spec, &labels));
@@ -287,7 +292,7 @@ fn rows(spec: &ChartSpec, plan: &RunPlan, out: &Path) -> anyhow::Result<Vec<Poin
         if !spec.y_of.is_empty() {
             up = up.into_iter().zip(column(&table, &spec.y_of)?).map(|(y, of)| y / of).collect();
         }
-        if spec.form == Form::Cdf {
+        if spec.form == ChartForm::Cdf {
             match distributions.iter_mut().find(|(f, l, _)| *f == facet && *l == line) {
                 Some((_, _, values)) => values.extend(up),
                 None => distributions.push((facet, line, up)),

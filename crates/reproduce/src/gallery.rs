@@ -8,9 +8,9 @@ use narrows_scenario::Reading;
 
 use crate::cache::Cache;
 use crate::catalogue::{Figure, Paper};
-use crate::chart::{Chart, of_what};
+use crate::chart::{ChartData, of_what};
 use crate::pages::{Made, Score, less, made, rows_judged, rows_of};
-use crate::section::{Section, Size};
+use crate::section::{Effort, Section};
 
 /// Charts of a figure that are drawn, where it does not say which.
 const CHARTS: usize = 2;
@@ -118,9 +118,9 @@ fn picture(paper: &Paper, figure: &Figure, section: &Section) -> String {
     let charts = section.charts.iter().enumerate().filter(|(i, _)| wanted(*i));
     let score = Score::of_reading(&section.claims, Reading::Paper);
     let runs: usize = section.files.iter().map(|f| f.runs).sum();
-    let cut = if section.size == Size::Full { "" } else { ", cut down" };
+    let cut = if section.size == Effort::Full { "" } else { ", cut down" };
     let subtitle = format!("Its claims: {}. {runs} runs{cut}.", score.words());
-    figure_svg(&narrows_plot::Figure {
+    figure_svg(&narrows_plot::PaperFigure {
         title: format!("{}, {}: {}", paper.short, lower(&figure.item), figure.title),
         subtitle,
         panels: charts.map(|(_, chart)| axes(chart)).collect(),
@@ -133,8 +133,8 @@ fn lower(item: &str) -> String {
     letters.next().map_or_else(String::new, |first| first.to_lowercase().chain(letters).collect())
 }
 
-fn axes(chart: &Chart) -> Axes {
-    let curve = |line: &crate::Series| {
+fn axes(chart: &ChartData) -> Axes {
+    let curve = |line: &crate::ChartLine| {
         let every = line.points.len().div_ceil(POINTS).max(1);
         Curve {
             name: line.name.clone(),

@@ -2,13 +2,13 @@
 
 use std::collections::BTreeMap;
 
-use narrows_runner::{Report, RunPlan, verdicts};
-use narrows_scenario::{Claim, Judgment, Labels, Outcome, Sample};
+use narrows_runner::{RunPlan, RunReport, verdicts};
+use narrows_scenario::{Claim, ClaimOutcome, Judgment, Labels, Sample};
 use serde::{Deserialize, Serialize};
 
 use crate::catalogue::Figure;
 use crate::interval::interval;
-use crate::section::Size;
+use crate::section::Effort;
 
 /// What a report says of a claim.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -69,7 +69,7 @@ pub enum Chance {
 
 /// The claims of a plan that is a part of a figure.
 #[must_use]
-pub fn judged(figure: &Figure, size: Size, plan: &RunPlan, report: &Report) -> Vec<Judged> {
+pub fn judged(figure: &Figure, size: Effort, plan: &RunPlan, report: &RunReport) -> Vec<Judged> {
     let samples = verdicts::samples(plan, &report.summaries);
     let drawn = !alike(&samples);
     let runs = Runs { figure, size, plan, samples, drawn };
@@ -83,7 +83,7 @@ pub fn judged(figure: &Figure, size: Size, plan: &RunPlan, report: &Report) -> V
 /// What claims are judged by.
 struct Runs<'a> {
     figure: &'a Figure,
-    size: Size,
+    size: Effort,
     plan: &'a RunPlan,
     samples: Vec<Sample>,
     /// Whether the seed makes a difference anywhere, as far as is known.
@@ -138,7 +138,7 @@ impl Runs<'_> {
         let has = |name: &str| {
             self.samples.iter().any(|s| s.metrics.contains_key(name) || s.coords.contains_key(name))
         };
-        if self.size != Size::Full && claim.formula.metrics().into_iter().all(has) {
+        if self.size != Effort::Full && claim.formula.metrics().into_iter().all(has) {
             return "what it compares is not run when cut down".to_owned();
         }
         why.to_owned()
@@ -155,8 +155,8 @@ impl Runs<'_> {
 }
 
 /// Why it is as it is, where it does not simply hold. What the file does not expect nobody has explained yet.
-fn reason(claim: &Claim, outcome: Outcome, size: Size) -> String {
-    let cut = if size == Size::Full { "" } else { "cut down; " };
+fn reason(claim: &Claim, outcome: ClaimOutcome, size: Effort) -> String {
+    let cut = if size == Effort::Full { "" } else { "cut down; " };
     let expected = words_of(verdicts::word(claim.expect));
     if outcome == claim.expect {
         return claim.reason.clone();

@@ -1,4 +1,4 @@
-//! The papers' figures: which scenarios make them ([`Catalogue`]), what is drawn of their results ([`Chart`]), how
+//! The papers' figures: which scenarios make them ([`Catalogue`]), what is drawn of their results ([`ChartData`]), how
 //! their claims fared ([`Judged`]), the pages that show all of it ([`pages`]), and pictures of some ([`gallery`]).
 //!
 //! Running is the caller's: [`Work::make`] asks it to do one plan after another. A figure's section is kept as JSON
@@ -19,8 +19,8 @@ mod section;
 mod work;
 
 pub use cache::Cache;
-pub use catalogue::{Catalogue, ChartSpec, Elsewhere, Figure, Form, OpenPoint, Paper, PaperLine};
-pub use chart::{Chart, Series};
+pub use catalogue::{Catalogue, ChartForm, ChartSpec, Elsewhere, Figure, OpenPoint, Paper, PaperLine};
+pub use chart::{ChartData, ChartLine};
 pub use judged::{Chance, Judged};
-pub use section::{Done, FilePart, Section, Size};
+pub use section::{Done, Effort, FilePart, Section};
 pub use work::Work;

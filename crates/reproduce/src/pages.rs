@@ -15,7 +15,7 @@ pub(crate) use rows::{Row, less, rows_judged, rows_of};
 use crate::cache::Cache;
 use crate::catalogue::{Catalogue, Figure, Paper};
 use crate::judged::{Chance, Judged, words_of};
-use crate::section::{Section, Size};
+use crate::section::{Effort, Section};
 
 const SCRIPT: &str = include_str!("../../../web/report.js");
 const STYLE: &str = include_str!("../../../web/report.css");
@@ -241,9 +241,9 @@ fn foot() -> Markup {
 
 fn section_of(paper: &Paper, figure: &Figure, section: &Section) -> Markup {
     let size = match section.size {
-        Size::Least => " A cut-down run for a test: too short to judge by.",
-        Size::Quick => " Cut down (--quick): fewer seeds or settings, so a claim may come out otherwise.",
-        Size::Full => "",
+        Effort::Least => " A cut-down run for a test: too short to judge by.",
+        Effort::Quick => " Cut down (--quick): fewer seeds or settings, so a claim may come out otherwise.",
+        Effort::Full => "",
     };
     html! {
         section id=(figure.id) {
@@ -287,7 +287,7 @@ fn prose(text: &str) -> Markup {
 }
 
 /// JSON that cannot end the script it stands in.
-fn embedded(chart: &crate::Chart) -> String {
+fn embedded(chart: &crate::ChartData) -> String {
     serde_json::to_string(chart).unwrap_or_default().replace('<', "\\u003c")
 }
 
@@ -451,9 +451,9 @@ mod tests {
 
     #[test]
     fn a_title_cannot_end_the_script() {
-        let chart = crate::Chart { title: "</script><b>".into(), ..Default::default() };
+        let chart = crate::ChartData { title: "</script><b>".into(), ..Default::default() };
         let text = embedded(&chart);
         assert!(!text.contains('<'), "{text}");
-        assert_eq!(serde_json::from_str::<crate::Chart>(&text).unwrap(), chart);
+        assert_eq!(serde_json::from_str::<crate::ChartData>(&text).unwrap(), chart);
     }
 }

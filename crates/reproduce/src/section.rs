@@ -3,17 +3,17 @@
 use std::path::{Path, PathBuf};
 
 use anyhow::Context as _;
-use narrows_runner::{Report, RunPlan, VERSION};
+use narrows_runner::{RunPlan, RunReport, VERSION};
 use serde::{Deserialize, Serialize};
 
 use crate::catalogue::Figure;
-use crate::chart::{Chart, charts};
+use crate::chart::{ChartData, charts};
 use crate::judged::{Judged, judged};
 
 /// How much of a figure is run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Size {
+pub enum Effort {
     /// A few seconds of work: for tests.
     Least,
     /// Fewer seeds and shorter runs.
@@ -22,7 +22,7 @@ pub enum Size {
     Full,
 }
 
-impl Size {
+impl Effort {
     /// The settings that make a figure so small.
     #[must_use]
     pub fn sets(self, figure: &Figure) -> &[String] {
@@ -49,13 +49,13 @@ pub struct Section {
     /// As in the catalogue.
     pub figure: String,
     /// How much of it was run.
-    pub size: Size,
+    pub size: Effort,
     /// The program's version.
     pub version: String,
     /// One for each file.
     pub files: Vec<FilePart>,
     /// In the order of the catalogue.
-    pub charts: Vec<Chart>,
+    pub charts: Vec<ChartData>,
     /// Of all files.
     pub claims: Vec<Judged>,
     /// Why charts are missing.
@@ -94,7 +94,7 @@ pub struct Done {
     /// What was run.
     pub plan: RunPlan,
     /// What came of it.
-    pub report: Report,
+    pub report: RunReport,
     /// Where it lies.
     pub out: PathBuf,
 }
@@ -118,7 +118,7 @@ fn settings(plan: &RunPlan) -> String {
 impl Section {
     /// From what the figure's files gave. A chart that does not fit the results is told in its place.
     #[must_use]
-    pub fn of(figure: &Figure, size: Size, done: &[Done]) -> Self {
+    pub fn of(figure: &Figure, size: Effort, done: &[Done]) -> Self {
         let mut section = Self {
             figure: figure.id.clone(),
             size,
@@ -155,7 +155,7 @@ impl Section {
     ///
     /// # Errors
     /// If it cannot be read.
-    pub fn load(folder: &Path, size: Size) -> anyhow::Result<Option<Self>> {
+    pub fn load(folder: &Path, size: Effort) -> anyhow::Result<Option<Self>> {
         let file = Self::file(folder, size);
         if !file.exists() {
             return Ok(None);
@@ -165,7 +165,7 @@ impl Section {
         Ok(serde_json::from_str(&text).ok().filter(|s: &Self| s.version == VERSION))
     }
 
-    fn file(folder: &Path, size: Size) -> PathBuf {
+    fn file(folder: &Path, size: Effort) -> PathBuf {
         folder.join(size.name()).join("section.json")
     }
 

@@ -2,11 +2,11 @@
 
 use std::path::{Path, PathBuf};
 
-use narrows_runner::{Error, Report, RunPlan};
+use narrows_runner::{Error, RunPlan, RunReport};
 
 use crate::cache::Cache;
 use crate::catalogue::{Figure, Paper};
-use crate::section::{Done, Section, Size};
+use crate::section::{Done, Effort, Section};
 
 /// A figure with its plans, all read and checked before any runs.
 #[derive(Debug)]
@@ -16,7 +16,7 @@ pub struct Work<'a> {
     /// Which it is.
     pub figure: &'a Figure,
     /// How much of it is to be run.
-    pub size: Size,
+    pub size: Effort,
     /// Each of its files and what that asks for.
     pub plans: Vec<(&'a str, RunPlan)>,
 }
@@ -26,7 +26,7 @@ impl<'a> Work<'a> {
     ///
     /// # Errors
     /// Names the file, the key, the value and what was expected.
-    pub fn new(paper: &'a Paper, figure: &'a Figure, size: Size) -> Result<Self, narrows_scenario::Error> {
+    pub fn new(paper: &'a Paper, figure: &'a Figure, size: Effort) -> Result<Self, narrows_scenario::Error> {
         let plan = |file: &'a String| {
             // What only the lab heeds is no news here.
             let (plan, _) = RunPlan::load(&paper.folder.join(file), size.sets(figure))?;
@@ -42,7 +42,7 @@ impl<'a> Work<'a> {
     pub fn make(
         &self,
         out: &Path,
-        run: &mut dyn FnMut(&RunPlan, PathBuf) -> Result<Report, Error>,
+        run: &mut dyn FnMut(&RunPlan, PathBuf) -> Result<RunReport, Error>,
     ) -> anyhow::Result<Section> {
         let folder = out.join(&self.paper.id).join(&self.figure.id);
         let mut done = Vec::new();
@@ -62,6 +62,6 @@ impl<'a> Work<'a> {
 }
 
 /// Runs of different sizes are not mixed: each resumes its own.
-fn runs_of(folder: &Path, file: &str, size: Size) -> PathBuf {
+fn runs_of(folder: &Path, file: &str, size: Effort) -> PathBuf {
     folder.join(size.name()).join(file.trim_end_matches(".toml"))
 }

@@ -5,7 +5,7 @@
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
-use narrows_reproduce::{Catalogue, Form, Size};
+use narrows_reproduce::{Catalogue, ChartForm, Effort};
 use narrows_runner::RunPlan;
 use narrows_scenario::{Formula, Reading};
 
@@ -90,11 +90,11 @@ fn every_scenario_is_there_at_every_size() {
         for figure in &paper.figures {
             for file in &figure.files {
                 let path = paper.folder.join(file);
-                let runs = |size: Size| {
+                let runs = |size: Effort| {
                     let plan = RunPlan::load(&path, size.sets(figure));
                     plan.unwrap_or_else(|e| panic!("{}/{} {size:?}: {e}", paper.id, figure.id)).0.jobs.len()
                 };
-                let (full, quick, least) = (runs(Size::Full), runs(Size::Quick), runs(Size::Least));
+                let (full, quick, least) = (runs(Effort::Full), runs(Effort::Quick), runs(Effort::Least));
                 assert!(
                     quick <= full && least <= quick,
                     "{}/{}: {full}, {quick}, {least} runs",
@@ -102,7 +102,7 @@ fn every_scenario_is_there_at_every_size() {
                     figure.id
                 );
             }
-            for chart in figure.charts.iter().filter(|c| c.form == Form::Sweep) {
+            for chart in figure.charts.iter().filter(|c| c.form == ChartForm::Sweep) {
                 if let Err(e) = Formula::parse(&chart.y) {
                     panic!("{}/{}: chart '{}': {e}", paper.id, figure.id, chart.title);
                 }

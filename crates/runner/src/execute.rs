@@ -23,7 +23,7 @@ pub type Simulate<'a> = dyn Fn(&Scenario, u64, &mut dyn FnMut(Instant) -> Contro
 
 /// How to go about it. Nothing here changes a result.
 #[derive(Clone, Debug)]
-pub struct Options {
+pub struct RunOptions {
     /// The output folder.
     pub out: PathBuf,
     /// Runs at a time; at least one.
@@ -51,7 +51,7 @@ pub enum Event<'a> {
 
 /// What came of a plan.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Report {
+pub struct RunReport {
     /// What the output folder now holds.
     pub manifest: Manifest,
     /// Figures of each run, in the order of [`Plan::jobs`].
@@ -69,11 +69,11 @@ pub struct Report {
 /// If the folder is not ours or cannot be written, if it was stopped, if runs failed (all others are kept then).
 pub fn execute(
     plan: &RunPlan,
-    options: &Options,
+    options: &RunOptions,
     simulate: &Simulate<'_>,
     stop: &AtomicBool,
     watch: &(dyn Fn(Event<'_>) + Sync),
-) -> Result<Report, Error> {
+) -> Result<RunReport, Error> {
     let _ours = folder::take(&options.out, plan)?;
     let store = Store::open(options.out.join("runs"))?;
     let todo = todo(plan, &store, options.fresh)?;
@@ -114,7 +114,7 @@ pub fn execute(
     verdicts::write(&options.out, plan, &verdicts, &mut manifest.files)?;
     manifest.finished = true;
     manifest.write(&options.out)?;
-    Ok(Report { manifest, summaries, verdicts, found })
+    Ok(RunReport { manifest, summaries, verdicts, found })
 }
 
 /// Which runs are to be done; of equal ones the first.

@@ -39,7 +39,7 @@ pub use caught::caught;
 pub use digest::{Point, digest};
 pub use error::Error;
 pub use estimate::Estimate;
-pub use execute::{Event, Options, Report, Simulate, execute};
+pub use execute::{Event, RunOptions, RunReport, Simulate, execute};
 pub use manifest::{File, Manifest};
 pub use plan::{Axis, ENGINE, Job, RunPlan, VERSION};
 pub use store::table;

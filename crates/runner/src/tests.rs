@@ -12,7 +12,7 @@ use narrows_scenario::{LabSettings, Probes, Run, Scenario, Topology};
 use narrows_sim::{Column, Data, Results, RunError, Table};
 use narrows_units::{Duration, Instant};
 
-use crate::{Error, Event, Options, Report, RunPlan, execute};
+use crate::{Error, Event, RunOptions, RunPlan, RunReport, execute};
 
 /// A folder of this test's own, gone when dropped.
 struct Place(PathBuf);
@@ -23,8 +23,8 @@ impl Place {
         let _ = fs::remove_dir_all(&dir);
         Self(dir)
     }
-    fn options(&self, jobs: usize) -> Options {
-        Options { out: self.0.clone(), jobs, fresh: false }
+    fn options(&self, jobs: usize) -> RunOptions {
+        RunOptions { out: self.0.clone(), jobs, fresh: false }
     }
 }
 
@@ -105,7 +105,7 @@ fn arithmetic(
     })
 }
 
-fn quietly(plan: &RunPlan, options: &Options) -> Result<Report, Error> {
+fn quietly(plan: &RunPlan, options: &RunOptions) -> Result<RunReport, Error> {
     execute(plan, options, &arithmetic, &AtomicBool::new(false), &|_| ())
 }
 
@@ -196,7 +196,7 @@ fn stopped_and_resumed_gives_the_same_bytes() {
     assert_eq!(ran.into_inner(), 0);
     assert!(contents(&whole.0) == contents(&parts.0));
     // Unless asked for.
-    let fresh = Options { fresh: true, ..parts.options(2) };
+    let fresh = RunOptions { fresh: true, ..parts.options(2) };
     assert_eq!(quietly(&plan("tiny"), &fresh).unwrap().found, 0);
 }
 
@@ -318,7 +318,7 @@ fn claims_are_judged_and_written() {
     let claims = narrows_scenario::Experiment::parse(text, &[]).unwrap().claims;
     let report = quietly(&RunPlan { claims, ..plan("tiny") }, &place.options(2)).unwrap();
     let outcomes: Vec<_> = report.verdicts.iter().map(|v| v.as_ref().map(|v| v.outcome)).collect();
-    use narrows_scenario::Outcome::{Fails, Holds};
+    use narrows_scenario::ClaimOutcome::{Fails, Holds};
     assert_eq!((outcomes[0], outcomes[1]), (Ok(Holds), Ok(Fails)));
     assert!(outcomes[2].unwrap_err().contains("did you mean 'jain'"), "{outcomes:?}");
     let csv = fs::read_to_string(place.0.join("claims.csv")).unwrap();

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use narrows_scenario::{Claim, Judgment, Outcome, Sample};
+use narrows_scenario::{Claim, ClaimOutcome, Judgment, Sample};
 
 use crate::manifest::File;
 use crate::{Error, RunPlan, csv, folder};
@@ -84,11 +84,11 @@ fn row(claim: &Claim, verdict: &Result<Judgment, String>) -> [String; 13] {
 
 /// An outcome as the files call it.
 #[must_use]
-pub const fn word(outcome: Outcome) -> &'static str {
+pub const fn word(outcome: ClaimOutcome) -> &'static str {
     match outcome {
-        Outcome::Holds => "holds",
-        Outcome::Direction => "direction",
-        Outcome::Fails => "fails",
+        ClaimOutcome::Holds => "holds",
+        ClaimOutcome::Direction => "direction",
+        ClaimOutcome::Fails => "fails",
     }
 }
 

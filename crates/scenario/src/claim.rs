@@ -38,7 +38,7 @@ pub struct Claim {
     /// The reason for the bound's tolerance.
     pub why: String,
     /// What we expect to come out.
-    pub expect: Outcome,
+    pub expect: ClaimOutcome,
     /// What still holds where the bound does not but the direction is right.
     pub direction: Option<Bound>,
     /// Why less than "holds" is expected.
@@ -63,7 +63,7 @@ pub enum Bound {
 
 /// What came out, from worst to best.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Outcome {
+pub enum ClaimOutcome {
     /// Neither the bound nor the direction.
     Fails,
     /// The direction only.
@@ -101,7 +101,7 @@ pub type Labels = BTreeMap<String, String>;
 #[derive(Clone, Debug, PartialEq)]
 pub struct Judgment {
     /// What came out.
-    pub outcome: Outcome,
+    pub outcome: ClaimOutcome,
     /// Whether that is what the file expects.
     pub as_expected: bool,
     /// The element farthest from the bound, or nearest to breaking it, and its labels.
@@ -172,8 +172,8 @@ impl fmt::Display for Bound {
     }
 }
 
-const OUTCOMES: [(&str, Outcome); 3] =
-    [("holds", Outcome::Holds), ("direction", Outcome::Direction), ("fails", Outcome::Fails)];
+const OUTCOMES: [(&str, ClaimOutcome); 3] =
+    [("holds", ClaimOutcome::Holds), ("direction", ClaimOutcome::Direction), ("fails", ClaimOutcome::Fails)];
 
 /// As files and reports call them.
 const READINGS: [(&str, Reading); 3] =
@@ -216,18 +216,18 @@ impl Claim {
             paper: r.or("paper", "", |r, k| r.text(k))?.to_owned(),
             bound: r.must("bound", expected, bound)?,
             why: must("why", "the reason for the bound's tolerance")?,
-            expect: r.or("expect", Outcome::Holds, |r, k| r.word(k, &OUTCOMES))?,
+            expect: r.or("expect", ClaimOutcome::Holds, |r, k| r.word(k, &OUTCOMES))?,
             direction: bound(&r, "direction")?,
             reason: r.or("reason", "", |r, k| r.text(k))?.to_owned(),
             path: r.path("expr"),
             formula,
         };
-        if claim.expect == Outcome::Direction && claim.direction.is_none() {
+        if claim.expect == ClaimOutcome::Direction && claim.direction.is_none() {
             return Err(
                 r.wrong("direction", "the bound of the direction, as \"> 0\", where only that is expected")
             );
         }
-        if claim.expect != Outcome::Holds && claim.reason.is_empty() {
+        if claim.expect != ClaimOutcome::Holds && claim.reason.is_empty() {
             return Err(r.wrong("reason", "why less than the claim is expected to hold"));
         }
         if claim.reading == Reading::Variant && claim.sentence.is_empty() {
@@ -254,11 +254,11 @@ impl Claim {
         };
         let all = |bound: Bound| elements.iter().all(|(_, x)| bound.holds(*x));
         let outcome = if all(self.bound) {
-            Outcome::Holds
+            ClaimOutcome::Holds
         } else if self.direction.is_some_and(all) {
-            Outcome::Direction
+            ClaimOutcome::Direction
         } else {
-            Outcome::Fails
+            ClaimOutcome::Fails
         };
         Ok(Judgment { outcome, as_expected: outcome == self.expect, worst, elements })
     }

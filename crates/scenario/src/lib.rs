@@ -31,15 +31,15 @@ mod traffic;
 mod web;
 
 pub use addresses::Addresses;
-pub use claim::{Bound, Claim, Formula, Judgment, Labels, Outcome, Reading, Sample};
+pub use claim::{Bound, Claim, ClaimOutcome, Formula, Judgment, Labels, Reading, Sample};
 pub use error::Error;
 pub use experiment::{Experiment, ForLab};
 pub use narrows_settings::nearest;
 pub(crate) use narrows_settings::quantity;
 pub use narrows_settings::quantity::{number, time, time_text};
 pub use scenario::{Group, LabSettings, Probes, Run, Scenario, Series, Thin};
-pub use service::{OPPORTUNITY, Service, Shaping, Trace};
+pub use service::{DeliveryTrace, OPPORTUNITY, Service, Shaping};
 pub use size::{LARGEST, Size, web_sizes};
-pub use topology::{Delays, Discipline, Edge, Hosts, Link, Loss, Policy, Spread, Topology};
+pub use topology::{Delays, EdgeRouter, Hosts, Link, LinkDiscipline, Loss, Policy, Spacing, Topology};
 pub use traffic::{LogEntry, LogSource, LogTiming, OpenedBy, Traffic, TrafficKind, Transport};
 pub use web::{Http, Visits, Web};

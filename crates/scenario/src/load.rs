@@ -19,8 +19,8 @@ use toml::{Table, Value};
 use self::tcp::Layer;
 use crate::read::{Reader, shown};
 use crate::{
-    Discipline, Error, Group, LabSettings, LogEntry, LogSource, Probes, Scenario, Series, Service, Topology,
-    Trace, Traffic, TrafficKind, quantity,
+    DeliveryTrace, Error, Group, LabSettings, LinkDiscipline, LogEntry, LogSource, Probes, Scenario, Series,
+    Service, Topology, Traffic, TrafficKind, quantity,
 };
 use narrows_settings::one_of;
 
@@ -48,12 +48,12 @@ impl Files<'_> {
     }
 
     /// A link's trace; an error is the end of a sentence about it.
-    fn trace(&self, name: &str) -> Result<Trace, String> {
+    fn trace(&self, name: &str) -> Result<DeliveryTrace, String> {
         let folder = self.folder.ok_or("a scenario given as text has no folder to look in")?;
         let path = folder.join(name);
         let text =
             std::fs::read_to_string(&path).map_err(|e| format!("{} cannot be read: {e}", path.display()))?;
-        Trace::parse(name, &text).map_err(|e| format!("{}: {e}", path.display()))
+        DeliveryTrace::parse(name, &text).map_err(|e| format!("{}: {e}", path.display()))
     }
 }
 
@@ -66,12 +66,12 @@ pub(crate) enum Target {
 
 impl Target {
     /// What is expected in the place of a discipline that only the other one can run.
-    pub(crate) const fn refuses(self, discipline: &Discipline) -> Option<&'static str> {
+    pub(crate) const fn refuses(self, discipline: &LinkDiscipline) -> Option<&'static str> {
         match (self, discipline) {
-            (Self::Simulator, Discipline::Kernel(_)) => {
+            (Self::Simulator, LinkDiscipline::Kernel(_)) => {
                 Some("one of ours: only the lab can run a kernel's discipline")
             }
-            (Self::Lab, Discipline::Srpt) => {
+            (Self::Lab, LinkDiscipline::Srpt) => {
                 Some("another: only the simulator knows what a transfer has left")
             }
             _ => None,

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use narrows_units::{Duration, Rate};
 
-use crate::{Discipline, Topology, Traffic};
+use crate::{LinkDiscipline, Topology, Traffic};
 
 /// One point of a sweep under one seed.
 #[derive(Clone, Debug, PartialEq)]
@@ -66,7 +66,7 @@ pub struct Thin {
     /// Probability that a packet is lost, each way.
     pub loss: f64,
     /// What stands before the link.
-    pub discipline: Discipline,
+    pub discipline: LinkDiscipline,
 }
 
 /// What to record, and how finely.

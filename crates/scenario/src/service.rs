@@ -22,20 +22,20 @@ pub enum Service {
     /// At these rates from these times on; before the first, at the first. 1 bit/s stands for nothing.
     Steps(Arc<[(Duration, Rate)]>),
     /// At the opportunities of a trace.
-    Trace(Arc<Trace>),
+    Trace(Arc<DeliveryTrace>),
 }
 
 /// Times at which a packet may leave, as mahimahi records them: a line is a millisecond at which 1500 bytes may pass,
 /// lines repeat, and what is told begins again at the last line's time.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Trace {
+pub struct DeliveryTrace {
     /// As the scenario names the file.
     pub name: String,
     /// Milliseconds, ascending.
     opportunities: Box<[u32]>,
 }
 
-impl Trace {
+impl DeliveryTrace {
     /// Reads a trace; an error is the end of a sentence about the file.
     ///
     /// # Errors
@@ -139,7 +139,7 @@ mod tests {
     #[test]
     fn a_trace_by_hand() {
         // Four opportunities in 100 ms: 6000 B, 480 kbit/s.
-        let trace = Trace::parse("t", "10\n10\n50\n100\n").unwrap();
+        let trace = DeliveryTrace::parse("t", "10\n10\n50\n100\n").unwrap();
         assert_eq!(trace.opportunities(), [10, 10, 50, 100]);
         assert_eq!((trace.mean(), trace.period()), (Rate::from_kbps(480), Duration::from_millis(100)));
         for (text, problem) in [
@@ -148,7 +148,7 @@ mod tests {
             ("5\n4\n", "line 2 is '4': expected times that do not decrease"),
             ("5\nx\n", "line 2 is 'x': expected a time in milliseconds"),
         ] {
-            let error = Trace::parse("t", text).unwrap_err();
+            let error = DeliveryTrace::parse("t", text).unwrap_err();
             assert!(error.contains(problem), "{error}");
         }
     }

@@ -18,13 +18,13 @@ pub struct Topology {
     /// Groups of hosts.
     pub hosts: Vec<Hosts>,
     /// Where flows are divided into two classes; the first that has to do with a flow decides.
-    pub edges: Vec<Edge>,
+    pub edges: Vec<EdgeRouter>,
 }
 
 /// A node that divides the connections and datagram flows that come by it into two classes, and sends each class its
 /// own way, or writes its codepoint on it, or both (Yilmaz and Matta, section 3).
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Edge {
+pub struct EdgeRouter {
     /// Index into [`Topology::nodes`].
     pub at: usize,
     /// Who is of the first class.
@@ -36,7 +36,7 @@ pub struct Edge {
     pub mark: Option<[Dscp; 2]>,
 }
 
-/// How an [`Edge`] divides connections.
+/// How an [`EdgeRouter`] divides connections.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Policy {
     /// Either class, with equal chances, for good: load balancing.
@@ -69,7 +69,7 @@ pub struct Link {
     /// Propagation.
     pub delay: Duration,
     /// The queue.
-    pub discipline: Discipline,
+    pub discipline: LinkDiscipline,
     /// Bytes of link layer per packet.
     pub overhead: u32,
     /// What a packet with these counts at least.
@@ -86,7 +86,7 @@ pub struct Link {
 
 /// What stands before a link.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Discipline {
+pub enum LinkDiscipline {
     /// One of ours, which simulator and lab can both run.
     Ours(Spec),
     /// A kernel's, as `cake` of `kernel:cake`; only the lab can run it.
@@ -140,12 +140,12 @@ pub struct Delays {
     /// Greatest.
     pub high: Duration,
     /// How they lie in between.
-    pub spread: Spread,
+    pub spread: Spacing,
 }
 
 /// How values lie within a range.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Spread {
+pub enum Spacing {
     /// Evenly by index, the ends included.
     #[default]
     Even,
@@ -154,15 +154,15 @@ pub enum Spread {
 }
 
 impl Delays {
-    /// The delay of host `index` of `count`; `draw` is a random number, of which [`Spread::Random`] makes use.
+    /// The delay of host `index` of `count`; `draw` is a random number, of which [`Spacing::Random`] makes use.
     #[must_use]
     pub fn of(&self, index: u32, count: u32, draw: u64) -> Duration {
         let width = u128::from(self.high.as_nanos().saturating_sub(self.low.as_nanos()));
         let above = match self.spread {
             // A single host takes the middle.
-            Spread::Even if count < 2 => width / 2,
-            Spread::Even => width * u128::from(index) / u128::from(count - 1),
-            Spread::Random => (width * u128::from(draw)) >> 64,
+            Spacing::Even if count < 2 => width / 2,
+            Spacing::Even => width * u128::from(index) / u128::from(count - 1),
+            Spacing::Random => (width * u128::from(draw)) >> 64,
         };
         self.low + Duration::from_nanos(above as u64)
     }
@@ -187,7 +187,7 @@ impl Topology {
     /// The edge that divides connections whose data go from node `from` to node `to`, if one does, and the ways of its
     /// classes: both the ordinary one if it has no paths.
     #[must_use]
-    pub fn divided(&self, from: usize, to: usize) -> Option<(&Edge, [Vec<usize>; 2])> {
+    pub fn divided(&self, from: usize, to: usize) -> Option<(&EdgeRouter, [Vec<usize>; 2])> {
         let way = self.route(from, to)?;
         self.edges.iter().find_map(|edge| {
             let Some(paths) = edge.paths else {
@@ -239,7 +239,7 @@ impl Topology {
     }
 }
 
-impl fmt::Display for Discipline {
+impl fmt::Display for LinkDiscipline {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Ours(spec) => spec.fmt(f),
@@ -249,7 +249,7 @@ impl fmt::Display for Discipline {
     }
 }
 
-impl FromStr for Discipline {
+impl FromStr for LinkDiscipline {
     type Err = SettingError;
     fn from_str(text: &str) -> Result<Self, SettingError> {
         match text.strip_prefix("kernel:") {

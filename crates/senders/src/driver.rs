@@ -118,7 +118,7 @@ impl std::fmt::Display for Driven {
 }
 
 /// Drives the connections of one loaded `narrows_is`.
-pub struct Driver {
+pub struct SpreadingDriver {
     heart: OwnedFd,
     ring: Ring,
     /// By the time of the next slot; the second number tells equal times apart.
@@ -128,7 +128,7 @@ pub struct Driver {
     dir: std::path::PathBuf,
 }
 
-impl Driver {
+impl SpreadingDriver {
     /// For the sender loaded as `name`.
     ///
     /// # Errors

@@ -102,7 +102,7 @@ impl Sender {
         }
     }
 
-    /// Whether it works only with a [`crate::Driver`] beside it.
+    /// Whether it works only with a [`crate::SpreadingDriver`] beside it.
     #[must_use]
     pub const fn needs_driver(self) -> bool {
         matches!(self, Self::Spreading)

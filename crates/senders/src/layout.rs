@@ -29,13 +29,13 @@ pub struct Socket {
     pub packets_out: u32,
     /// What its sender knows more.
     #[serde(flatten)]
-    pub phase: Phase,
+    pub phase: SenderPhase,
 }
 
 /// What a sender is doing, from its private state.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(tag = "phase", rename_all = "kebab-case")]
-pub enum Phase {
+pub enum SenderPhase {
     /// B-TCP's first phase.
     Burst {
         /// The window with its fraction of a segment.
@@ -115,24 +115,24 @@ fn socket(record: &[u8]) -> Option<Socket> {
     })
 }
 
-fn phase(state: &Bytes<'_>, below: bool, cwnd: u32) -> Option<Phase> {
-    let plain = if below { Phase::SlowStart } else { Phase::Avoidance };
+fn phase(state: &Bytes<'_>, below: bool, cwnd: u32) -> Option<SenderPhase> {
+    let plain = if below { SenderPhase::SlowStart } else { SenderPhase::Avoidance };
     Some(match Sender::of_kind(state.u32(0))? {
         // struct state of btcp.bpf.c: kind, enabled, fraction in 1/2^20.
         Sender::Btcp if state.u32(4) != 0 => {
-            Phase::Burst { window: f64::from(cwnd) + f64::from(state.u32(8)) / 1_048_576.0 }
+            SenderPhase::Burst { window: f64::from(cwnd) + f64::from(state.u32(8)) / 1_048_576.0 }
         }
         Sender::Btcp => plain,
         // struct state of aaimd.bpf.c: kind, beta in 1/65536, RTTmin, RTTmax.
-        Sender::Aaimd => Phase::Adaptive {
+        Sender::Aaimd => SenderPhase::Adaptive {
             beta: f64::from(state.u32(4)) / 65536.0,
             rttmin_us: state.u32(8),
             rttmax_us: state.u32(12),
         },
         // struct state of is.bpf.c: kind, phase, allowed, lost, acked, delivered0, segs0, asked, gap.
         Sender::Spreading => match state.u32(4) {
-            SPREAD_WAITING => Phase::ToSpread { gap_ns: state.u64(32) },
-            SPREAD_GOING_ON => Phase::Spreading { allowed: state.u32(8), gap_ns: state.u64(32) },
+            SPREAD_WAITING => SenderPhase::ToSpread { gap_ns: state.u64(32) },
+            SPREAD_GOING_ON => SenderPhase::Spreading { allowed: state.u32(8), gap_ns: state.u64(32) },
             _ => plain,
         },
     })

@@ -19,9 +19,9 @@ mod pace;
 mod scan;
 mod watch;
 
-pub use driver::{Driven, Driver};
+pub use driver::{Driven, SpreadingDriver};
 pub use knobs::{Knob, Sender, Settings, settings};
-pub use layout::{Phase, Socket};
+pub use layout::{SenderPhase, Socket};
 pub use load::{BPFFS, Loaded, load, loaded, names, possible, sockets, unload};
 pub use pace::spread;
-pub use watch::{Call, Step, Watch};
+pub use watch::{Call, CallStep, WatchedSender};

@@ -27,7 +27,7 @@ pub enum Call {
 
 /// A call's begin or end.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Step {
+pub struct CallStep {
     /// Tells sockets apart; not an address to be used.
     pub socket: u64,
     /// Time of the machine's monotonic clock, in nanoseconds.
@@ -57,7 +57,7 @@ pub struct Step {
 /// Bytes of a `struct step`.
 const STEP: usize = 56;
 
-impl Step {
+impl CallStep {
     fn parse(bytes: &[u8]) -> Option<Self> {
         let u32_at = |at: usize| bytes.get(at..at + 4)?.try_into().ok().map(u32::from_ne_bytes);
         let u16_at = |at: usize| bytes.get(at..at + 2)?.try_into().ok().map(u16::from_ne_bytes);
@@ -88,11 +88,11 @@ impl Step {
 }
 
 /// A loaded sender under observation.
-pub struct Watch {
+pub struct WatchedSender {
     ring: Ring,
 }
 
-impl Watch {
+impl WatchedSender {
     /// Loads a sender as [`crate::load`] does, in the edition that tells what it does.
     ///
     /// # Errors
@@ -111,8 +111,8 @@ impl Watch {
     ///
     /// # Errors
     /// The system's.
-    pub fn steps(&mut self) -> anyhow::Result<Vec<Step>> {
+    pub fn steps(&mut self) -> anyhow::Result<Vec<CallStep>> {
         let steps = self.ring.consume()?;
-        steps.iter().map(|s| Step::parse(s).context("a step that is none")).collect()
+        steps.iter().map(|s| CallStep::parse(s).context("a step that is none")).collect()
     }
 }

@@ -17,9 +17,9 @@ pub trait Setting {
 
 /// A place, and the kind of values that it takes.
 #[derive(Debug)]
-pub struct Bound<'a, T, K>(pub &'a mut T, pub K);
+pub struct KeyedPlace<'a, T, K>(pub &'a mut T, pub K);
 
-impl<T, K: ValueKind<T>> Setting for Bound<'_, T, K> {
+impl<T, K: ValueKind<T>> Setting for KeyedPlace<'_, T, K> {
     fn text(&self) -> String {
         self.1.text(self.0)
     }
@@ -124,7 +124,7 @@ macro_rules! keys {
                 doc: $doc,
                 section: $section,
                 place: |c| ($part)(c).map(|c| -> Box<dyn $crate::Setting + '_> {
-                    Box::new($crate::Bound($crate::place!(c, $name $(, $($field).+)?), $kind $range))
+                    Box::new($crate::KeyedPlace($crate::place!(c, $name $(, $($field).+)?), $kind $range))
                 }),
                 home: $home,
             },)*)*]

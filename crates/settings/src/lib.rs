@@ -46,7 +46,7 @@ pub mod quantity;
 use core::fmt::{self, Write as _};
 
 pub use error::{SettingError, renamed};
-pub use key::{Bound, Key, Setting};
+pub use key::{Key, KeyedPlace, Setting};
 pub use near::{nearest, one_of};
 
 /// Settings with a list of keys, written by [`keys!`].

@@ -5,7 +5,7 @@ use core::ops::Range;
 
 use narrows_qdisc::{ShaperConfig, Side};
 use narrows_scenario::{
-    Discipline, Link as LinkSetting, Scenario, Service, Shaping, Topology, Traffic, Transport,
+    Link as LinkSetting, LinkDiscipline, Scenario, Service, Shaping, Topology, Traffic, Transport,
 };
 use narrows_tcp::{Config, Handshake};
 use narrows_units::{Instant, Rate};
@@ -159,9 +159,9 @@ fn add_link(
     seed: u64,
 ) -> Result<(), BuildError> {
     let discipline = match &link.discipline {
-        Discipline::Ours(spec) => QueuePlan::Ours(spec),
-        Discipline::Srpt => QueuePlan::Srpt,
-        Discipline::Kernel(_) => {
+        LinkDiscipline::Ours(spec) => QueuePlan::Ours(spec),
+        LinkDiscipline::Srpt => QueuePlan::Srpt,
+        LinkDiscipline::Kernel(_) => {
             return Err(BuildError(format!(
                 "link '{}': discipline = '{}' is a kernel's: only `narrows lab` can run it; take one of ours, as \
                  fifo:30 or taq",
@@ -226,7 +226,7 @@ fn add_rules(net: &mut Network, scenario: &Scenario) -> Result<(), BuildError> {
             Shaping::Autorate => Rule::Autorate(Box::new(Autorate::new(modem.rate))),
             _ => continue,
         };
-        let Discipline::Ours(spec) = &link.discipline else {
+        let LinkDiscipline::Ours(spec) = &link.discipline else {
             return Err(BuildError(format!("link '{}': a shaper takes one of our disciplines", link.name)));
         };
         let config = ShaperConfig { rate: modem.rate, users, ..link.shaper(scenario.mtu) };

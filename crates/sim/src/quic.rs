@@ -1,6 +1,6 @@
 //! Connections over QUIC: the ends of `narrows-quic` in the place of TCP's, and what their events mean in TCP's words.
 
-use narrows_quic::{Config, Datagram, Endpoint, Io, QuicEvent, Side, Space};
+use narrows_quic::{Config, Datagram, Endpoint, Io, QuicEvent, Role, Space};
 use narrows_tcp::{EndpointCounters, TcpEvent};
 use narrows_units::{Bytes, Ecn, Instant};
 use narrows_wire::{Header, QuicPacket};
@@ -36,7 +36,7 @@ pub(crate) struct QuicEnds {
 
 impl QuicEnds {
     pub(crate) fn new(config: &Config, receiver_opens: bool) -> Self {
-        let sides = if receiver_opens { [Side::Server, Side::Client] } else { [Side::Client, Side::Server] };
+        let sides = if receiver_opens { [Role::Server, Role::Client] } else { [Role::Client, Role::Server] };
         Self { ends: sides.map(|side| Endpoint::new(config, side)), wake_at: [Instant::FAR_FUTURE; 2] }
     }
 

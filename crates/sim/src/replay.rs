@@ -108,7 +108,7 @@ pub fn direction(local: &[Prefix], key: &FlowKey) -> Option<Direction> {
 
 /// What became of packets.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Counts {
+pub struct PacketCounts {
     /// Packets that came.
     pub arrived: u64,
     /// Their bytes.
@@ -129,7 +129,7 @@ pub struct Counts {
     pub longest: Duration,
 }
 
-impl Counts {
+impl PacketCounts {
     /// All drops.
     #[must_use]
     pub fn dropped_total(&self) -> u64 {
@@ -139,15 +139,15 @@ impl Counts {
 
 /// One direction.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct DirectionReport {
+pub struct ReplayDirection {
     /// Its packets together.
-    pub counts: Counts,
+    pub counts: PacketCounts,
     /// How long each packet that left had waited, shortest first: from its arrival at the box, a wait in admission
     /// control included, to the beginning of its sending.
     pub sojourns: Vec<Duration>,
 }
 
-impl DirectionReport {
+impl ReplayDirection {
     /// The sojourn that `per_mille` of a thousand packets did not exceed (nearest rank); `None` where none left.
     #[must_use]
     pub fn sojourn(&self, per_mille: usize) -> Option<Duration> {
@@ -160,11 +160,11 @@ impl DirectionReport {
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct ReplayReport {
     /// The way down.
-    pub down: DirectionReport,
+    pub down: ReplayDirection,
     /// The way up.
-    pub up: DirectionReport,
+    pub up: ReplayDirection,
     /// Each direction of each flow by itself.
-    pub flows: BTreeMap<FlowKey, Counts>,
+    pub flows: BTreeMap<FlowKey, PacketCounts>,
     /// When the last packet came.
     pub last_arrival: Instant,
     /// When the last one began to leave.
@@ -172,7 +172,7 @@ pub struct ReplayReport {
 }
 
 impl ReplayReport {
-    const fn side(&mut self, direction: Direction) -> &mut DirectionReport {
+    const fn side(&mut self, direction: Direction) -> &mut ReplayDirection {
         match direction {
             Direction::Down => &mut self.down,
             Direction::Up => &mut self.up,
@@ -180,7 +180,7 @@ impl ReplayReport {
     }
 
     /// Counts for a packet, in its direction and in its flow.
-    fn count(&mut self, packet: &Record, mut add: impl FnMut(&mut Counts)) {
+    fn count(&mut self, packet: &Record, mut add: impl FnMut(&mut PacketCounts)) {
         add(&mut self.side(Ticket::of(packet).direction).counts);
         add(self.flows.entry(packet.header.key).or_default());
     }
@@ -320,7 +320,7 @@ mod tests {
         let flows: Vec<_> =
             report.flows.iter().map(|(k, c)| (k.dport, c.arrived, c.sent, c.longest)).collect();
         assert_eq!(flows, [(1, 2, 2, ms(0)), (2, 1, 1, ms(20)), (3, 1, 1, ms(40)), (4, 1, 0, ms(0))]);
-        assert_eq!(report.up, DirectionReport::default());
+        assert_eq!(report.up, ReplayDirection::default());
     }
 
     #[test]
@@ -371,9 +371,12 @@ mod tests {
                 assert_eq!(c.arrived, c.sent + c.dropped_total() + c.suppressed + c.refused, "{spec}");
             }
             assert_eq!(sides.iter().map(|c| c.arrived).sum::<u64>(), 3_000);
-            let of_flows = |f: fn(&Counts) -> u64| report.flows.values().map(f).sum::<u64>();
+            let of_flows = |f: fn(&PacketCounts) -> u64| report.flows.values().map(f).sum::<u64>();
             assert_eq!(of_flows(|c| c.sent), sides.iter().map(|c| c.sent).sum());
-            assert_eq!(of_flows(Counts::dropped_total), sides.iter().map(Counts::dropped_total).sum());
+            assert_eq!(
+                of_flows(PacketCounts::dropped_total),
+                sides.iter().map(PacketCounts::dropped_total).sum()
+            );
             assert!(report.down.sojourns.is_sorted());
             assert_eq!(report.down.sojourn(1000), Some(report.down.counts.longest));
             assert_eq!(run(), report, "{spec}: the same twice");

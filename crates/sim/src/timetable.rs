@@ -5,7 +5,7 @@
 
 use std::sync::Arc;
 
-use narrows_scenario::{OPPORTUNITY, Service, Trace};
+use narrows_scenario::{DeliveryTrace, OPPORTUNITY, Service};
 use narrows_units::{Bytes, Duration, Instant, Rate};
 
 /// Without an opportunity for so long, a link is out.
@@ -16,7 +16,7 @@ pub(crate) const OUTAGE: Duration = Duration::from_secs(1);
 pub(crate) enum Timetable {
     Steps(Arc<[(Duration, Rate)]>),
     Trace {
-        trace: Arc<Trace>,
+        trace: Arc<DeliveryTrace>,
         /// The opportunity used last, counted from time zero through all rounds, and what it has left.
         last: u64,
         left: u64,
@@ -125,14 +125,14 @@ fn step_through(steps: &[(Duration, Rate)], from: Instant, len: Bytes) -> Instan
 }
 
 /// When an opportunity comes, counted through all rounds.
-fn time_of(trace: &Trace, number: u64) -> Instant {
+fn time_of(trace: &DeliveryTrace, number: u64) -> Instant {
     let times = trace.opportunities();
     let (round, place) = (number / times.len() as u64, number % times.len() as u64);
     Instant::ZERO + trace.period() * round + Duration::from_millis(u64::from(times[place as usize]))
 }
 
 /// The number of the first opportunity at or after an instant.
-fn number_at(trace: &Trace, at: Instant) -> u64 {
+fn number_at(trace: &DeliveryTrace, at: Instant) -> u64 {
     let (times, period) = (trace.opportunities(), trace.period().as_nanos());
     let (round, within) = (at.as_nanos() / period, at.as_nanos() % period);
     let place = times.partition_point(|t| u64::from(*t) * 1_000_000 < within);
@@ -146,7 +146,7 @@ fn number_at(trace: &Trace, at: Instant) -> u64 {
 }
 
 /// When a packet has left, with which opportunity, and what that has left. `used`: the one used last, and its rest.
-fn ride(trace: &Trace, (last, left): (u64, u64), from: Instant, len: Bytes) -> (Instant, u64, u64) {
+fn ride(trace: &DeliveryTrace, (last, left): (u64, u64), from: Instant, len: Bytes) -> (Instant, u64, u64) {
     let mut needed = len.get();
     let (mut number, mut rest) = (last, left);
     // Whoever comes after an opportunity cannot use what it had left.
@@ -171,7 +171,7 @@ mod tests {
     }
 
     fn trace(text: &str) -> Timetable {
-        Timetable::new(&Service::Trace(Arc::new(Trace::parse("t", text).unwrap()))).unwrap()
+        Timetable::new(&Service::Trace(Arc::new(DeliveryTrace::parse("t", text).unwrap()))).unwrap()
     }
 
     #[test]

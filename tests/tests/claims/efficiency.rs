@@ -1,7 +1,7 @@
 //! Adaptive AIMD, figure 7: how well one flow fills a link of 100 Mbit/s and 40 ms, by its buffer, by the formula for
 //! synchronised losses and in simulation.
 
-use narrows_models::aimd::{Limits, backoff_for_buffer, efficiency};
+use narrows_models::aimd::{BackoffRange, backoff_for_buffer, efficiency};
 
 use super::outcomes;
 
@@ -36,6 +36,7 @@ fn worst(congestion: &str, seconds: u32, factor: impl Fn(f64) -> f64) -> f64 {
 #[test]
 fn one_flow_by_its_buffer() {
     let halves = worst("reno", 40, |_| 0.5);
-    let adaptive = worst("adaptive_aimd", 40, |phi| backoff_for_buffer(phi, Limits::default()).unwrap());
+    let adaptive =
+        worst("adaptive_aimd", 40, |phi| backoff_for_buffer(phi, BackoffRange::default()).unwrap());
     assert!(halves <= 0.02 && adaptive <= 0.02, "{halves} {adaptive}");
 }

@@ -2,7 +2,7 @@
 //! (5), (9) and (10) that do not know each other, on the same round-trip times and losses.
 
 use narrows_models::aimd::estimate::{Fade, Reset, ThroughputBackoff};
-use narrows_models::aimd::{Limits, backoff, increase};
+use narrows_models::aimd::{BackoffRange, backoff, increase};
 use narrows_tcp::Config;
 use narrows_tcp::cc::{AdaptiveAimd, CongestionControl, DeliverySample, Window};
 use narrows_units::{Duration, Instant};
@@ -49,7 +49,8 @@ fn round_trip_times() {
                 }
                 let left = lose(&mut cc, &config);
                 // The first ends slow start and halves.
-                let due = if event == 0 { 0.5 } else { backoff(least, greatest, Limits::PAPER).unwrap() };
+                let due =
+                    if event == 0 { 0.5 } else { backoff(least, greatest, BackoffRange::PAPER).unwrap() };
                 greatest = fade.apply(least, smooth, greatest).unwrap();
                 let estimates = cc.estimates().unwrap();
                 let told = format!("seed {seed}, {fade:?}, loss {event}: {left}, {due}, {estimates:?}");
@@ -74,7 +75,7 @@ fn throughput() {
             (0..segments).for_each(|i| deliver(cc, &config, now + i * 100_000_000 / segments, 100_000_000));
             now += 100_000_000;
         };
-        let mut model = ThroughputBackoff::new(Limits::PAPER, Some(Reset::HTCP));
+        let mut model = ThroughputBackoff::new(BackoffRange::PAPER, Some(Reset::HTCP));
         let mut before = rng.u64(20..60);
         (0..3).for_each(|_| round(&mut cc, before));
         for event in 0..45 {

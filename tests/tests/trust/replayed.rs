@@ -5,7 +5,7 @@
 use std::convert::Infallible;
 
 use narrows_qdisc::{Direction, Event};
-use narrows_scenario::Discipline;
+use narrows_scenario::LinkDiscipline;
 use narrows_sim::Results;
 use narrows_sim::replay::{Arrival, ReplayLink, replay};
 use narrows_units::{Duration, Instant};
@@ -46,7 +46,7 @@ fn a_captured_link_replayed_sends_the_same_packets() {
         arrivals.retain(|a| a.at < end);
         let link = |name: &str| run.scenario.topology.links.iter().find(|l| l.name == name).unwrap();
         let lane = |name: &str| {
-            let Discipline::Ours(spec) = &link(name).discipline else { panic!("{name}: not ours") };
+            let LinkDiscipline::Ours(spec) = &link(name).discipline else { panic!("{name}: not ours") };
             ReplayLink { link: Some(link(name).shaper(run.scenario.mtu)), discipline: spec.clone() }
         };
         let (down, mut sent) = (lane("thin"), Vec::new());

@@ -5,7 +5,7 @@ use narrows_units::Rate;
 
 use super::{Live, now};
 use crate::channel::Channel;
-use crate::rate_from::{Heard, Rates};
+use crate::rate_from::{RateNews, Rates};
 use crate::run::Notice;
 use crate::users::Sorted;
 
@@ -26,8 +26,8 @@ impl<C: Channel> Live<C> {
         let mut changed = false;
         for heard in rates.heard() {
             match heard {
-                Heard::Warning(text) => tell(Notice::Warning(text)),
-                Heard::Rate(direction, rate) => {
+                RateNews::Warning(text) => tell(Notice::Warning(text)),
+                RateNews::Rate(direction, rate) => {
                     changed |= self.told[direction as usize].replace(rate) != Some(rate);
                     tell(Notice::Detail(self.told_in_words(direction, rate)));
                 }

@@ -1,6 +1,6 @@
 //! Packet by packet, worked by hand; and the same packets as `narrows diagnose` judges them.
 
-use narrows_diagnose::{Analyzer, Limits};
+use narrows_diagnose::{Analyzer, AnalyzerLimits};
 use narrows_units::{Bytes, SeqNum};
 use narrows_wire::{Flags, FlowKey, Header, Proto, QuicPacket, TcpHeader};
 
@@ -45,7 +45,7 @@ impl Story {
     fn new() -> Self {
         Self {
             sight: Sight::new(Instant::ZERO, 1),
-            analyzer: Analyzer::new(Limits::default()),
+            analyzer: Analyzer::new(AnalyzerLimits::default()),
             client: 7,
             ms: 0,
             frame: 0,

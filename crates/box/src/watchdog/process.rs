@@ -10,7 +10,7 @@ use nix::sys::mman::{MlockAllFlags, mlockall};
 use nix::sys::prctl;
 use nix::sys::signal::SigSet;
 
-use super::{ALIVE, FAREWELL, Heard, LATE, LIMIT, LOOK, READY, SIGN};
+use super::{ALIVE, FAREWELL, LATE, LIMIT, LOOK, READY, SIGN, WatchdogMessage};
 use crate::bypass::Bypass;
 use crate::privilege::{self, Identity};
 
@@ -157,7 +157,7 @@ impl Link {
             match self.bypass.close() {
                 Ok(()) => {
                     self.open_since = None;
-                    self.tell(&Heard::Passed(since.elapsed()));
+                    self.tell(&WatchdogMessage::Passed(since.elapsed()));
                 }
                 Err(e) => self.message("could not lead traffic back to the box", &e),
             }
@@ -167,13 +167,13 @@ impl Link {
         } else if self.looked.elapsed() >= LOOK {
             self.looked = Instant::now();
             match self.bypass.restore() {
-                Ok(true) => self.tell(&Heard::Restored),
+                Ok(true) => self.tell(&WatchdogMessage::Restored),
                 Ok(false) => {}
                 Err(e) => self.message("cannot see the rules", &e),
             }
         }
         if late && self.open_since.is_none() {
-            self.tell(&Heard::Ready);
+            self.tell(&WatchdogMessage::Ready);
         }
         self.silent_since = Some(Instant::now());
     }
@@ -190,11 +190,11 @@ impl Link {
     }
 
     fn message(&self, what: &str, error: &anyhow::Error) {
-        self.tell(&Heard::Message(format!("the watchdog {what}: {error:#}")));
+        self.tell(&WatchdogMessage::Message(format!("the watchdog {what}: {error:#}")));
     }
 
     /// A line to the box, which may be too busy to read it.
-    fn tell(&self, what: &Heard) {
+    fn tell(&self, what: &WatchdogMessage) {
         let line = serde_json::to_string(&(self.number, what)).unwrap_or_default();
         let _ = writeln!(std::io::stdout(), "{line}").and_then(|()| std::io::stdout().flush());
     }

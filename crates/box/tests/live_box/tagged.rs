@@ -4,7 +4,7 @@ use std::os::fd::AsFd as _;
 use std::time::Duration;
 
 use narrows_netio::mmsg::send_all;
-use narrows_netio::packet_socket::{Heard, PacketSocket};
+use narrows_netio::packet_socket::{FrameDirection, PacketSocket};
 
 use crate::world::{Kind, World, can_keep, inside};
 
@@ -47,10 +47,10 @@ fn are_queued(filter: &'static str, tags: &[&[u8]]) {
     world.fetch(world.server4(), 1000).complete();
     for tag in tags {
         let arrived = running.status().up.report.counters.arrived;
-        let hears = inside(&world.ns("s"), || PacketSocket::open("e0", Heard::Incoming).unwrap());
+        let hears = inside(&world.ns("s"), || PacketSocket::open("e0", FrameDirection::Incoming).unwrap());
         let (hears, sent) = (hears.join().unwrap(), frame(&ends, tag));
         let sends = inside(&world.ns("c"), move || {
-            let socket = PacketSocket::open("e0", Heard::Incoming).unwrap();
+            let socket = PacketSocket::open("e0", FrameDirection::Incoming).unwrap();
             send_all(socket.as_fd(), &vec![sent; 10]).0
         });
         assert_eq!(sends.join().unwrap(), 0);

@@ -6,7 +6,9 @@ use std::process::ExitCode;
 
 use anyhow::{Context as _, bail, ensure};
 use narrows_diagnose::files::Inputs;
-use narrows_diagnose::{Analyzer, FlowReport, Limits, Overall, QuicAnalyzer, flow_page, page, quic_page};
+use narrows_diagnose::{
+    Analyzer, AnalyzerLimits, FlowReport, Overall, QuicAnalyzer, flow_page, page, quic_page,
+};
 use narrows_units::{Duration, Instant};
 use narrows_wire::Header;
 
@@ -150,7 +152,7 @@ fn read(args: &Args) -> anyhow::Result<bool> {
     let mut inputs = Inputs::open(&args.captures)?;
     let captures: Vec<String> = args.captures.iter().map(|p| p.display().to_string()).collect();
     let mut output = Output::new(args, &captures, inputs.origin)?;
-    let mut analyzer = Analyzer::new(Limits::default());
+    let mut analyzer = Analyzer::new(AnalyzerLimits::default());
     for (at, packet) in &mut inputs {
         let number = analyzer.packet(at, packet.frame, &packet.header);
         output.packet(number, at, packet.frame, &packet.header);

@@ -9,7 +9,7 @@ use std::process::ExitCode;
 use anyhow::{Context as _, ensure};
 use narrows_box as live;
 use narrows_qdisc::{Direction, Event, Framing, Reason, ShaperConfig, Side, Spec};
-use narrows_sim::replay::{Arrival, DirectionReport, Prefix, ReplayLink, ReplayReport, direction, replay};
+use narrows_sim::replay::{Arrival, Prefix, ReplayDirection, ReplayLink, ReplayReport, direction, replay};
 use narrows_units::{Bytes, Duration, Instant, Rate};
 use narrows_wire::capture::{CaptureError, CaptureErrorKind, Reader, Skipped, Writer};
 use serde_json::{Value, json};
@@ -219,7 +219,7 @@ fn share(n: u64, of: u64) -> String {
 }
 
 /// The rows of one direction: label and value.
-fn direction_rows(way: &str, d: &DirectionReport, r: &ReplayReport) -> Vec<(String, String)> {
+fn direction_rows(way: &str, d: &ReplayDirection, r: &ReplayReport) -> Vec<(String, String)> {
     let c = &d.counts;
     let mut rows = vec![
         (format!("{way}: packets"), c.arrived.to_string()),
@@ -272,7 +272,7 @@ fn table(outcomes: &[Outcome]) -> String {
     text
 }
 
-fn counts_json(c: &narrows_sim::replay::Counts) -> Value {
+fn counts_json(c: &narrows_sim::replay::PacketCounts) -> Value {
     let mut reasons = serde_json::Map::new();
     for (reason, n) in Reason::ALL.iter().zip(c.dropped) {
         reasons.insert(reason.name().to_owned(), n.into());
@@ -290,7 +290,7 @@ fn counts_json(c: &narrows_sim::replay::Counts) -> Value {
     })
 }
 
-fn direction_json(d: &DirectionReport) -> Value {
+fn direction_json(d: &ReplayDirection) -> Value {
     let mut all = counts_json(&d.counts);
     for (name, per_mille) in [("waited_p50_s", 500), ("waited_p90_s", 900), ("waited_p99_s", 990)] {
         all[name] = d.sojourn(per_mille).map(Duration::as_secs_f64).into();

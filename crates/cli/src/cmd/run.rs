@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use narrows_box::{self as live, BackendKind, Discipline, Filter, Options, RateFrom, Source};
+use narrows_box::{self as live, BackendKind, Filter, NamedSpec, Options, RateFrom, Source};
 use narrows_qdisc::Framing;
 use narrows_qdisc::follow::LinkRate;
 use narrows_units::Rate;
@@ -46,13 +46,13 @@ struct Flags {
     up: Option<LinkRate>,
     /// Discipline of both directions, as taq, taq:mode=paper or fifo:30 [default: taq]
     #[arg(long, value_name = "SPEC")]
-    discipline: Option<Discipline>,
+    discipline: Option<NamedSpec>,
     /// Discipline of the way down
     #[arg(long, value_name = "SPEC")]
-    down_discipline: Option<Discipline>,
+    down_discipline: Option<NamedSpec>,
     /// Discipline of the way up
     #[arg(long, value_name = "SPEC")]
-    up_discipline: Option<Discipline>,
+    up_discipline: Option<NamedSpec>,
     /// Bytes the link adds to each IP packet: 14 for Ethernet, 18 for cable (DOCSIS), 30 for VDSL with PPPoE [default:
     /// 0]
     #[arg(long, value_name = "BYTES")]

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use anyhow::{Context as _, bail, ensure};
 use clap::Subcommand;
-use narrows_senders::{self as senders, Driver, Loaded, Phase, Sender, Socket};
+use narrows_senders::{self as senders, Loaded, Sender, SenderPhase, Socket, SpreadingDriver};
 use serde::Serialize;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 
@@ -69,7 +69,7 @@ pub fn main(args: Args) -> anyhow::Result<ExitCode> {
         Command::Unload { names } => unload(&args.bpffs, names)?,
         Command::Drive { name } => {
             let stop = signals()?;
-            let done = Driver::new(&args.bpffs, &name)?.run(&|| stop.load(Ordering::Relaxed))?;
+            let done = SpreadingDriver::new(&args.bpffs, &name)?.run(&|| stop.load(Ordering::Relaxed))?;
             println!("{done}");
         }
     }
@@ -257,14 +257,14 @@ fn ms(ns: u64) -> f64 {
 fn line(s: &Socket) -> String {
     let ssthresh = s.ssthresh.map_or_else(|| "none".to_owned(), |n| n.to_string());
     let phase = match &s.phase {
-        Phase::Burst { window } => format!("burst, window {window:.3}"),
-        Phase::SlowStart => "slow start".to_owned(),
-        Phase::Avoidance => "congestion avoidance".to_owned(),
-        Phase::ToSpread { gap_ns } => format!("to be spread, {:.2} ms apart", ms(*gap_ns)),
-        Phase::Spreading { allowed, gap_ns } => {
+        SenderPhase::Burst { window } => format!("burst, window {window:.3}"),
+        SenderPhase::SlowStart => "slow start".to_owned(),
+        SenderPhase::Avoidance => "congestion avoidance".to_owned(),
+        SenderPhase::ToSpread { gap_ns } => format!("to be spread, {:.2} ms apart", ms(*gap_ns)),
+        SenderPhase::Spreading { allowed, gap_ns } => {
             format!("spreading, {allowed} segments so far, {:.2} ms apart", ms(*gap_ns))
         }
-        Phase::Adaptive { beta, rttmin_us, rttmax_us } => format!(
+        SenderPhase::Adaptive { beta, rttmin_us, rttmax_us } => format!(
             "beta {beta:.3}, rtt {:.1} to {:.1} ms",
             f64::from(*rttmin_us) / 1e3,
             f64::from(*rttmax_us) / 1e3

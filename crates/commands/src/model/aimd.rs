@@ -29,10 +29,10 @@ pub struct Args {
     #[arg(long, default_value_t = 1.0, allow_negative_numbers = true)]
     sync: f64,
     /// The least backoff factor of an adaptive flow
-    #[arg(long, default_value_t = aimd::Limits::PAPER.lo(), allow_negative_numbers = true)]
+    #[arg(long, default_value_t = aimd::BackoffRange::PAPER.lo(), allow_negative_numbers = true)]
     beta_lo: f64,
     /// The greatest
-    #[arg(long, default_value_t = aimd::Limits::PAPER.hi(), allow_negative_numbers = true)]
+    #[arg(long, default_value_t = aimd::BackoffRange::PAPER.hi(), allow_negative_numbers = true)]
     beta_hi: f64,
     /// The share of the link that is to be used, for the buffer that needs
     #[arg(long, default_value_t = 0.98, allow_negative_numbers = true)]
@@ -84,7 +84,7 @@ impl Args {
             let expected = "1/flows <= sync <= 1: at every congestion event somebody loses";
             return Err(Error { parameter: "sync", value: self.sync, expected }.into());
         }
-        let limits = aimd::Limits::new(self.beta_lo, self.beta_hi)?;
+        let limits = aimd::BackoffRange::new(self.beta_lo, self.beta_hi)?;
         let phi = self.buffer / dbp;
         let standard = self.kind(dbp, phi, 0.5, 0.5)?;
         let adaptive = self.kind(dbp, phi, aimd::backoff_for_buffer(phi, limits)?, limits.hi())?;
@@ -151,7 +151,7 @@ impl Args {
     }
 
     /// The paper's Fig. 7, what the factors are, and its inverse.
-    fn chart(&self, phi: f64, limits: aimd::Limits) -> anyhow::Result<Chart> {
+    fn chart(&self, phi: f64, limits: aimd::BackoffRange) -> anyhow::Result<Chart> {
         let to = (1.2 * phi).max(1.2);
         let buffers = (0..=240).map(|i| to * f64::from(i) / 240.0);
         let curves = buffers

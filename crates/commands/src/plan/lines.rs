@@ -7,7 +7,7 @@ use std::path::Path;
 
 use narrows_models::operating::Stack;
 use narrows_models::plan::evidence::{self, Evidence};
-use narrows_models::plan::{Buffer, FEW_PACKETS, Outlook, P_THRESH, Plan, SharedLink};
+use narrows_models::plan::{DropTailBuffer, FEW_PACKETS, Outlook, P_THRESH, Plan, SharedLink};
 use narrows_scenario::time_text;
 use serde_json::{Value, json};
 
@@ -341,8 +341,8 @@ pub fn busy(link: &SharedLink) -> String {
 /// The queue, as it was given.
 pub fn buffer(link: &SharedLink) -> String {
     match link.buffer {
-        Buffer::Packets(n) => count(n, "packet"),
-        Buffer::Time(t) => time_text(t),
+        DropTailBuffer::Packets(n) => count(n, "packet"),
+        DropTailBuffer::Time(t) => time_text(t),
     }
 }
 

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::Context as _;
 use narrows_plot::{Chart, Edge, Graph, Line, Node, Panel, chart_svg, graph_svg, quantile, save};
-use narrows_runner::{Axis, Job, Point, Report, RunPlan, VERSION, digest, table};
+use narrows_runner::{Axis, Job, Point, RunPlan, RunReport, VERSION, digest, table};
 use narrows_scenario::{number, time_text};
 use narrows_sim::Data;
 
@@ -25,7 +25,7 @@ type Points = Vec<(f64, [f64; 3])>;
 /// Draws what came of a plan into its folder, where there is a swept number or a series to draw; gives what to look at.
 pub fn write(
     plan: &RunPlan,
-    report: &Report,
+    report: &RunReport,
     out: &Path,
     asked: &[String],
 ) -> anyhow::Result<Option<PathBuf>> {
@@ -83,7 +83,7 @@ pub fn saved(text: &str, svg: &Path, png: &Path) -> anyhow::Result<PathBuf> {
 }
 
 /// Panels of the main figures over the swept number with the most values, a line for each discipline.
-fn over_sweep(plan: &RunPlan, report: &Report, asked: &[String]) -> Vec<Panel> {
+fn over_sweep(plan: &RunPlan, report: &RunReport, asked: &[String]) -> Vec<Panel> {
     let numbers = |axis: &Axis| axis.values.iter().map(|v| number(v)).collect::<Option<Vec<_>>>();
     let swept = |(at, axis): (usize, &Axis)| {
         (axis.values.len() > 1 && axis.name != "discipline").then(|| Some((at, numbers(axis)?))).flatten()

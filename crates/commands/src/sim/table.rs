@@ -2,8 +2,8 @@
 
 use std::fmt::Write as _;
 
-use narrows_runner::{Point, Report, RunPlan, digest, verdicts};
-use narrows_scenario::{Claim, Judgment, Outcome, Reading};
+use narrows_runner::{Point, RunPlan, RunReport, digest, verdicts};
+use narrows_scenario::{Claim, ClaimOutcome, Judgment, Reading};
 
 /// Points that fit side by side; more stand one below the other.
 const SIDE_BY_SIDE: usize = 6;
@@ -117,7 +117,7 @@ pub fn main_figures(plan: &RunPlan, points: &[Point], asked: &[String]) -> Vec<(
 }
 
 /// The table, the claims, and what was written.
-pub fn render(plan: &RunPlan, report: &Report, asked: &[String]) -> String {
+pub fn render(plan: &RunPlan, report: &RunReport, asked: &[String]) -> String {
     let points = digest(plan, &report.summaries);
     let mut text = String::new();
     // Writing to a String cannot fail.
@@ -151,7 +151,7 @@ pub fn render(plan: &RunPlan, report: &Report, asked: &[String]) -> String {
 }
 
 /// How the sentences of a paper fared, and apart from them what is another reading or our own.
-fn counted(plan: &RunPlan, report: &Report) -> String {
+fn counted(plan: &RunPlan, report: &RunReport) -> String {
     if plan.claims.iter().all(|c| c.sentence.is_empty()) {
         return String::new();
     }
@@ -160,9 +160,9 @@ fn counted(plan: &RunPlan, report: &Report) -> String {
         let outcomes: Vec<_> = claims.map(|(_, v)| v.as_ref().ok().map(|v| v.outcome)).collect();
         let many = |outcome| outcomes.iter().filter(|o| **o == outcome).count();
         let told = [
-            (many(Some(Outcome::Holds)), "hold"),
-            (many(Some(Outcome::Direction)), "in direction only"),
-            (many(Some(Outcome::Fails)), "do not hold"),
+            (many(Some(ClaimOutcome::Holds)), "hold"),
+            (many(Some(ClaimOutcome::Direction)), "in direction only"),
+            (many(Some(ClaimOutcome::Fails)), "do not hold"),
             (many(None), "cannot be judged"),
         ];
         let told = told.iter().filter(|(n, _)| *n > 0).map(|(n, what)| format!("{n} {what}"));
@@ -276,9 +276,9 @@ fn judged(claim: &Claim, verdict: Result<&Judgment, &str>) -> String {
         Err(why) => return format!("  cannot be judged  {}{source}\n      {why}\n", claim.text),
     };
     let word = match verdict.outcome {
-        Outcome::Holds => "holds            ",
-        Outcome::Direction => "direction only   ",
-        Outcome::Fails => "does not hold    ",
+        ClaimOutcome::Holds => "holds            ",
+        ClaimOutcome::Direction => "direction only   ",
+        ClaimOutcome::Fails => "does not hold    ",
     };
     let place = verdicts::place(&verdict.worst.0);
     let place = if place.is_empty() { String::new() } else { format!(" at {place}") };
@@ -289,14 +289,14 @@ fn judged(claim: &Claim, verdict: Result<&Judgment, &str>) -> String {
         significant(verdict.worst.1),
         claim.bound
     );
-    if claim.expect != Outcome::Holds {
+    if claim.expect != ClaimOutcome::Holds {
         let _ = writeln!(text, "      expected: {}: {}", verdicts::word(claim.expect), claim.reason);
     }
     text
 }
 
 /// What was written besides, and what was there.
-fn written(report: &Report) -> String {
+fn written(report: &RunReport) -> String {
     let mut text = String::from("\n");
     if report.found > 0 {
         let _ = writeln!(

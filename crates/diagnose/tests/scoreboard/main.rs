@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::path::Path;
 
-use narrows_diagnose::{Analyzer, Event, FlowReport, Limits, Repair};
+use narrows_diagnose::{Analyzer, AnalyzerLimits, Event, FlowReport, Repair};
 use narrows_scenario::Experiment;
 use narrows_sim::{Data, Results};
 use narrows_units::Duration;
@@ -75,7 +75,7 @@ fn diagnose(results: &Results, link: &str) -> Vec<FlowReport> {
         packets.extend(captured.into_iter().map(|c| (c.at + origin, c)));
     }
     packets.sort_by_key(|(at, _)| *at);
-    let mut analyzer = Analyzer::new(Limits::default());
+    let mut analyzer = Analyzer::new(AnalyzerLimits::default());
     for (at, c) in &packets {
         analyzer.packet(*at, c.frame, &c.header);
     }

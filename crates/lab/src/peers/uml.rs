@@ -39,7 +39,7 @@ const TOLD: (usize, usize) = (2, 160);
 
 /// What the guest's devices carried: an account kept outside the queue.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct LinkCounters {
+pub struct DeviceCounters {
     /// Frames that came from the servers' side.
     pub wan_received: u64,
     /// Frames sent towards the users.
@@ -145,7 +145,7 @@ impl UmlBox {
     ///
     /// # Errors
     /// As [`UmlBox::tc_stats`].
-    pub fn links(&mut self) -> anyhow::Result<LinkCounters> {
+    pub fn links(&mut self) -> anyhow::Result<DeviceCounters> {
         let text = self.ask("links")?;
         let list: serde_json::Value =
             serde_json::from_str(text.trim()).context("the guest's `ip -s -j link`")?;
@@ -156,7 +156,7 @@ impl UmlBox {
         };
         let get =
             |device, way| count(device, way).with_context(|| format!("the guest tells no {way} of {device}"));
-        Ok(LinkCounters {
+        Ok(DeviceCounters {
             wan_received: get(WAN, "rx")?,
             lan_sent: get(LAN, "tx")?,
             lan_received: get(LAN, "rx")?,

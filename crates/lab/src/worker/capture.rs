@@ -6,7 +6,7 @@ use std::os::fd::AsFd as _;
 use std::path::PathBuf;
 
 use anyhow::Context as _;
-use narrows_netio::packet_socket::{Heard, PacketSocket};
+use narrows_netio::packet_socket::{FrameDirection, PacketSocket};
 use narrows_units::Instant;
 use narrows_wire::capture::{FrameWriter, LinkType};
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
@@ -41,7 +41,7 @@ pub struct CaptureResult {
 /// If the interface or the file cannot be opened, or the disk is full.
 pub fn run(spec: CaptureSpec) -> anyhow::Result<CaptureResult> {
     let file = File::create(&spec.file).with_context(|| spec.file.display().to_string())?;
-    let socket = PacketSocket::open(&spec.interface, Heard::Both)?;
+    let socket = PacketSocket::open(&spec.interface, FrameDirection::Both)?;
     let mut out = FrameWriter::new(BufWriter::new(file), LinkType::Ethernet, SNAP)?;
     say(&Say::<()>::Ready);
     let mut result = CaptureResult::default();

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use anyhow::Context as _;
 use hdrhistogram::Histogram;
-use narrows_netio::packet_socket::{Heard, PacketSocket};
+use narrows_netio::packet_socket::{FrameDirection, PacketSocket};
 use narrows_netio::priority;
 use nix::poll::{PollFd, PollFlags, ppoll};
 use nix::sys::signal::SigSet;
@@ -77,7 +77,10 @@ pub fn run(spec: EmulatorSpec) -> anyhow::Result<EmulatorResult> {
     realtime();
     let [a, b] = &spec.interfaces;
     let mut emulator = Emulator {
-        sockets: [PacketSocket::open(a, Heard::Incoming)?, PacketSocket::open(b, Heard::Incoming)?],
+        sockets: [
+            PacketSocket::open(a, FrameDirection::Incoming)?,
+            PacketSocket::open(b, FrameDirection::Incoming)?,
+        ],
         ways: [0, 1].map(|from| Way { from, frames: VecDeque::new() }),
         rng: fastrand::Rng::with_seed(spec.seed),
         late_us: Histogram::new_with_bounds(1, 60_000_000, 3).context("histogram")?,

@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Instant;
 
-use narrows_netio::packet_socket::{Heard, PacketSocket};
+use narrows_netio::packet_socket::{FrameDirection, PacketSocket};
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 
 use super::client::user_at;
@@ -63,7 +63,7 @@ impl Gauge {
 impl Meter {
     /// Begins to count.
     pub(super) fn start(gauge: Gauge) -> anyhow::Result<Self> {
-        let socket = PacketSocket::open(gauge.interface, Heard::Incoming)?;
+        let socket = PacketSocket::open(gauge.interface, FrameDirection::Incoming)?;
         let bins: Arc<Mutex<Bins>> = Arc::new(Mutex::new(vec![Vec::new(); gauge.groups.len()]));
         let over = Arc::new(AtomicBool::new(false));
         let thread = std::thread::spawn({

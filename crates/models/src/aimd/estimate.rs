@@ -5,7 +5,7 @@
 //! memory, reset at each congestion event, a coefficient below 1 that corresponds to the filter of srtt (gain 1/8).
 //! [`Fade`] has the two readings of that.
 
-use super::Limits;
+use super::BackoffRange;
 use crate::Result;
 use crate::domain::{positive, within};
 
@@ -79,7 +79,7 @@ pub fn events_until(gamma: f64, left: f64) -> Result<f64> {
 ///
 /// # Errors
 /// A factor not in 0 < beta < 1; a throughput that is not above 0.
-pub fn throughput_backoff(beta: f64, before: f64, after: f64, limits: Limits) -> Result<f64> {
+pub fn throughput_backoff(beta: f64, before: f64, after: f64, limits: BackoffRange) -> Result<f64> {
     let beta = within("beta", beta, f64::MIN_POSITIVE..1.0, "0 < beta < 1")?;
     let (before, after) = (positive("before", before)?, positive("after", after)?);
     Ok(limits.clamp(beta * (before / after)))
@@ -102,7 +102,7 @@ impl Reset {
 /// The recursion (10), with or without a reset to the lower limit.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct ThroughputBackoff {
-    limits: Limits,
+    limits: BackoffRange,
     reset: Option<Reset>,
     beta: f64,
     last_before: Option<f64>,
@@ -112,7 +112,7 @@ pub struct ThroughputBackoff {
 impl ThroughputBackoff {
     /// At the lower limit, with no event seen.
     #[must_use]
-    pub const fn new(limits: Limits, reset: Option<Reset>) -> Self {
+    pub const fn new(limits: BackoffRange, reset: Option<Reset>) -> Self {
         Self { limits, reset, beta: limits.lo(), last_before: None, events: 0 }
     }
 

@@ -10,7 +10,7 @@ fn near(got: f64, printed: f64, half_unit: f64) {
 }
 
 fn adaptive(phi: f64) -> f64 {
-    backoff_for_buffer(phi, Limits::PAPER).unwrap()
+    backoff_for_buffer(phi, BackoffRange::PAPER).unwrap()
 }
 
 mod tables {
@@ -129,7 +129,8 @@ mod tables {
     /// 9.6 ms.
     #[test]
     fn two_hops() {
-        let hop = |queue_packets, mbps: f64| Hop { queue_packets, rate_pps: mbps * 1e6 / 12_000.0 };
+        let hop =
+            |queue_packets, mbps: f64| BackloggedLink { queue_packets, rate_pps: mbps * 1e6 / 12_000.0 };
         let (one, two) = (hop(30.0, 40.0), hop(80.0, 100.0));
         for (base, hops, rtt_max, beta, alpha) in [
             (0.023, vec![one], 0.032, 0.719, 0.563),
@@ -137,7 +138,7 @@ mod tables {
             (0.020, vec![two], 0.0296, 0.676, 0.649),
         ] {
             near(rtt_max_s(base, &hops).unwrap(), rtt_max, 1e-12);
-            let got = backoff_over(base, &hops, Limits::PAPER).unwrap();
+            let got = backoff_over(base, &hops, BackoffRange::PAPER).unwrap();
             near(got, beta, 5e-4);
             near(increase(got).unwrap(), alpha, 5e-4);
             // (8): the rate after is the rate before.
@@ -149,7 +150,7 @@ mod tables {
     #[test]
     fn throughput_goes_one_way() {
         let after = |beta: f64, events: u32, reset| {
-            let mut adapting = ThroughputBackoff::new(Limits::PAPER, reset).starting_at(beta).unwrap();
+            let mut adapting = ThroughputBackoff::new(BackoffRange::PAPER, reset).starting_at(beta).unwrap();
             for _ in 0..events {
                 let ratio = throughput_ratio(0.5, adapting.beta()).unwrap();
                 adapting.on_congestion(1000.0, 1000.0 / ratio).unwrap();
@@ -164,13 +165,14 @@ mod tables {
         assert_eq!(after(0.8, 50, Some(Reset::HTCP)), 0.5);
         near(after(0.8, 51, Some(Reset::HTCP)), 2.0 / 3.0, 1e-12);
         // So does a throughput that has changed by more than 20 %, and 15 % does not.
-        let mut adapting = ThroughputBackoff::new(Limits::PAPER, Some(Reset::HTCP)).starting_at(0.8).unwrap();
+        let mut adapting =
+            ThroughputBackoff::new(BackoffRange::PAPER, Some(Reset::HTCP)).starting_at(0.8).unwrap();
         assert_eq!(adapting.on_congestion(1000.0, 1000.0).unwrap(), 0.8);
         assert_eq!(adapting.on_congestion(850.0, 850.0).unwrap(), 0.8);
         assert_eq!(adapting.on_congestion(1100.0, 1100.0).unwrap(), 0.5);
         assert!(adapting.on_congestion(0.0, 1.0).is_err());
         assert_eq!(adapting.beta(), 0.5);
-        assert_eq!(throughput_backoff(0.5, f64::MAX, 1e-300, Limits::PAPER).unwrap(), 0.8);
+        assert_eq!(throughput_backoff(0.5, f64::MAX, 1e-300, BackoffRange::PAPER).unwrap(), 0.8);
     }
 }
 
@@ -221,7 +223,7 @@ mod simulation {
                 rtt_max = f64::max(rtt_max, srtt);
                 window += 2.0 * (1.0 - beta);
                 if window > dbp * (1.0 + phi) {
-                    beta = backoff(base, rtt_max, Limits::PAPER).unwrap();
+                    beta = backoff(base, rtt_max, BackoffRange::PAPER).unwrap();
                     rtt_max = fade.apply(base, srtt.min(rtt_max), rtt_max).unwrap();
                     window *= beta;
                 }
@@ -369,7 +371,7 @@ mod properties {
     fn the_link_stays_full() {
         let seed = 0xF111;
         let mut rng = fastrand::Rng::with_seed(seed);
-        let open = Limits::new(0.01, 0.99).unwrap();
+        let open = BackoffRange::new(0.01, 0.99).unwrap();
         for _ in 0..1000 {
             let queue_s = 0.3 * rng.f64() + 0.01;
             let flows: Vec<(f64, f64)> =
@@ -439,7 +441,7 @@ mod properties {
     fn domains() {
         let nan = f64::NAN;
         for bad in [nan, -0.1, f64::INFINITY, 2e6] {
-            assert!(efficiency(bad, 0.5).is_err() && backoff_for_buffer(bad, Limits::PAPER).is_err());
+            assert!(efficiency(bad, 0.5).is_err() && backoff_for_buffer(bad, BackoffRange::PAPER).is_err());
         }
         for bad in [nan, -0.1, 1.0, f64::INFINITY] {
             assert!(efficiency(0.1, bad).is_err() && increase(bad).is_err() && mean_over_peak(bad).is_err());
@@ -449,21 +451,24 @@ mod properties {
             assert!(events_until(bad, 0.5).is_err());
         }
         assert!(
-            Limits::new(0.8, 0.5).is_err()
-                && Limits::new(0.5, 1.0).is_err()
-                && Limits::new(nan, 0.5).is_err()
+            BackoffRange::new(0.8, 0.5).is_err()
+                && BackoffRange::new(0.5, 1.0).is_err()
+                && BackoffRange::new(nan, 0.5).is_err()
         );
-        assert!(backoff(0.1, 0.05, Limits::PAPER).is_err() && backoff(0.0, 0.1, Limits::PAPER).is_err());
+        assert!(
+            backoff(0.1, 0.05, BackoffRange::PAPER).is_err()
+                && backoff(0.0, 0.1, BackoffRange::PAPER).is_err()
+        );
         assert!(mean_backoff(0.5, 0.0).is_err() && mean_backoff(0.5, 1.1).is_err());
         assert!(convergence_epochs(0.5, 1.0).is_err() && risen_after(0.5, nan).is_err());
         assert!(epoch(0.1, 0.5, 0.0, 1.0, 1).is_err() && epoch(0.1, 0.5, 1.0, 1.0, 0).is_err());
         assert!(rtt_max_s(0.0, &[]).is_err());
-        assert!(rtt_max_s(1.0, &[Hop { queue_packets: -1.0, rate_pps: 1.0 }]).is_err());
-        assert!(rtt_max_s(1.0, &[Hop { queue_packets: 1.0, rate_pps: 0.0 }]).is_err());
+        assert!(rtt_max_s(1.0, &[BackloggedLink { queue_packets: -1.0, rate_pps: 1.0 }]).is_err());
+        assert!(rtt_max_s(1.0, &[BackloggedLink { queue_packets: 1.0, rate_pps: 0.0 }]).is_err());
         assert!(Fade::PAPER.apply(0.1, 0.05, 0.2).is_err() && Fade::PAPER.apply(0.1, 0.1, nan).is_err());
         assert!(Fade::TowardsSrtt { gamma: 1.5 }.apply(0.1, 0.1, 0.2).is_err());
-        assert!(ThroughputBackoff::new(Limits::PAPER, None).starting_at(0.4).is_err());
-        let error = Limits::new(0.5, 1.2).unwrap_err();
+        assert!(ThroughputBackoff::new(BackoffRange::PAPER, None).starting_at(0.4).is_err());
+        let error = BackoffRange::new(0.5, 1.2).unwrap_err();
         assert_eq!(error.to_string(), "beta_hi = 1.2: expected beta_lo <= beta_hi < 1");
     }
 }

@@ -68,7 +68,7 @@ fn the_paper_s_stalls() {
     let users = |users| {
         let link = SharedLink {
             packet: Bytes(500),
-            buffer: Buffer::Packets(50),
+            buffer: DropTailBuffer::Packets(50),
             connections: 4,
             stack: Stack::Rfc,
             ..SharedLink::new(Rate::from_kbps(1000), users, Duration::from_millis(200))
@@ -96,7 +96,8 @@ fn exits_and_buffers_are_tight() {
         );
     }
     let larger = now.larger_buffer.unwrap();
-    let loss = |packets| plan(&SharedLink { buffer: Buffer::Packets(packets), ..link }).unwrap().point.loss;
+    let loss =
+        |packets| plan(&SharedLink { buffer: DropTailBuffer::Packets(packets), ..link }).unwrap().point.loss;
     assert!(loss(larger.packets) < P_THRESH && loss(larger.packets - 1) >= P_THRESH);
     assert!((larger.delay_s - f64::from(larger.packets) * 0.006).abs() < 1e-9);
     assert!((larger.smallest_fetch_s - 2.0 * (0.2 + larger.delay_s)).abs() < 1e-9);
@@ -109,7 +110,7 @@ fn any(rng: &mut fastrand::Rng) -> SharedLink {
     let rtt = Duration::from_millis(rng.u64(5..800));
     SharedLink {
         packet: Bytes(*rng.choice(&[500, 576, 1000, 1500]).unwrap()),
-        buffer: if rng.bool() { Buffer::Time(rtt) } else { Buffer::Packets(rng.u32(4..200)) },
+        buffer: if rng.bool() { DropTailBuffer::Time(rtt) } else { DropTailBuffer::Packets(rng.u32(4..200)) },
         connections: rng.u32(1..8),
         busy: 0.1 + 0.9 * rng.f64(),
         stack: if rng.bool() { Stack::Linux } else { Stack::Rfc },
@@ -229,7 +230,7 @@ fn what_cannot_be_is_told_with_its_domain() {
         (with(|l| l.busy = f64::NAN), "busy = NaN"),
         (with(|l| l.busy = 0.0), "busy = 0"),
         (with(|l| l.packet = Bytes(20)), "packet = 20"),
-        (with(|l| l.buffer = Buffer::Packets(0)), "buffer = 0"),
+        (with(|l| l.buffer = DropTailBuffer::Packets(0)), "buffer = 0"),
         (with(|l| (l.users, l.connections) = (1_000_000, 1000)), "users times connections"),
         (with(|l| l.patience = Duration::ZERO), "patience = 0"),
     ] {

@@ -156,7 +156,7 @@ fn every_chain() -> impl Iterator<Item = (Back, Settings)> {
         [Back::Partial, Back::Open(0), Back::Open(3), Back::Capped(0), Back::Capped(1), Back::Capped(16)];
     backs.into_iter().flat_map(|back| {
         [Memory::S1, Memory::Sample, Memory::S2, Memory::S3].into_iter().flat_map(move |memory| {
-            [Repair::One, Repair::Sack].into_iter().flat_map(move |repair| {
+            [FastRetransmit::One, FastRetransmit::Sack].into_iter().flat_map(move |repair| {
                 [(4, 1.0, None), (6, 2.0, Some(1.0)), (7, 2.4, Some(2.0)), (50, 1.3, None), (3000, 7.0, None)]
                     .map(move |(wmax, t0_epochs, probe_epochs)| {
                         (back, Settings { wmax, t0_epochs, probe_epochs, memory, repair })

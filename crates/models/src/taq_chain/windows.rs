@@ -4,7 +4,7 @@
 //! what falls from above `n` to `n` or below, and from the greatest window downwards each state follows from those
 //! above it: one pass, sums of positive terms alone.
 
-use super::Repair;
+use super::FastRetransmit;
 
 /// Windows whose share of the epochs is below this are left out: the product of the probabilities of the climbs to
 /// them.
@@ -22,7 +22,7 @@ pub(super) struct Outcome {
 }
 
 /// Outcomes of the windows from 0 to `wmax`; fewer where a greater window is as good as never reached.
-pub(super) fn outcomes(p: f64, wmax: usize, repair: Repair) -> Vec<Outcome> {
+pub(super) fn outcomes(p: f64, wmax: usize, repair: FastRetransmit) -> Vec<Outcome> {
     let q = 1.0 - p;
     let mut list = vec![Outcome { whole: 1.0, halved: 0.0, timeout: 0.0 }];
     let (mut whole, mut lost, mut twice, mut reached) = (1.0, 0.0, 0.0, 1.0);
@@ -35,8 +35,8 @@ pub(super) fn outcomes(p: f64, wmax: usize, repair: Repair) -> Vec<Outcome> {
         whole *= q;
         let once = n as f64 * p * before;
         let (halved, timeout) = match repair {
-            Repair::One if n >= 4 => (once * q, once * p + twice),
-            Repair::Sack if n >= 3 => {
+            FastRetransmit::One if n >= 4 => (once * q, once * p + twice),
+            FastRetransmit::Sack if n >= 3 => {
                 let halved = whole * sacked(p, n);
                 (halved, (lost - halved).max(0.0))
             }

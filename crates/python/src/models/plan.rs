@@ -1,6 +1,6 @@
 //! What an operator asks of a thin link.
 
-use narrows_models::plan::{Buffer, Outlook, Plan, SharedLink, Stalls, edges, plan};
+use narrows_models::plan::{DropTailBuffer, Outlook, Plan, SharedLink, Stalls, edges, plan};
 
 use super::taq::STACKS;
 use super::{Args, Model, Wrong, at_least_0, bytes, count, model, optional, rate, seconds, share, time};
@@ -24,8 +24,8 @@ fn link(args: &Args<'_>, numbers: Numbers) -> Result<SharedLink, Wrong> {
     ] = numbers;
     let usual = SharedLink::new(rate(rate_bps)?, count("users", users)?, time("rtt_s", rtt_s)?);
     let buffer = match (optional(buffer_packets), optional(buffer_s)) {
-        (Some(packets), _) => Buffer::Packets(count("buffer_packets", packets)?),
-        (None, Some(s)) => Buffer::Time(time("buffer_s", s)?),
+        (Some(packets), _) => DropTailBuffer::Packets(count("buffer_packets", packets)?),
+        (None, Some(s)) => DropTailBuffer::Time(time("buffer_s", s)?),
         (None, None) => usual.buffer,
     };
     Ok(SharedLink {

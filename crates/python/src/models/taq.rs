@@ -2,8 +2,8 @@
 
 use narrows_models::operating::{Bottleneck, OperatingPoint, Regime, Stack, operating_point};
 use narrows_models::taq_chain::{
-    Back, Memory, Repair, Settings, Silences, Stationary, mean_idle_uncapped, stage_ratio, stationary,
-    tipping_point, tipping_point_closed,
+    Back, FastRetransmit, Memory, Settings, Silences, Stationary, mean_idle_uncapped, stage_ratio,
+    stationary, tipping_point, tipping_point_closed,
 };
 
 use super::{Args, Model, Wrong, at_least_0, bytes, count, model, optional, rate, share, time};
@@ -32,7 +32,7 @@ fn chain(
         t0_epochs,
         probe_epochs: optional(probe_epochs),
         memory: args.word("backoff_ends", &ENDS)?,
-        repair: args.word("repair", &[("one", Repair::One), ("sack", Repair::Sack)])?,
+        repair: args.word("repair", &[("one", FastRetransmit::One), ("sack", FastRetransmit::Sack)])?,
     };
     Ok(stationary(back(count("stages", optional(stages).unwrap_or(usual))?), settings, loss)?)
 }

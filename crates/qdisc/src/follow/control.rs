@@ -9,7 +9,7 @@ use narrows_units::{Bytes, Duration, Instant, Rate};
 use super::config::{FollowConfig, Idea};
 use super::distances::{Answer, Distances};
 use super::echoes::Echo;
-use super::phase::Phase;
+use super::phase::FollowPhase;
 use drain::{Base, Drain};
 
 /// A packet of data: the link's time for it is the unit of all steps.
@@ -168,21 +168,21 @@ impl Control {
     }
 
     /// What bounds what leaves, if anything `waits`.
-    pub fn phase(&self, now: Instant, waits: bool, oldest: Option<Instant>) -> Phase {
+    pub fn phase(&self, now: Instant, waits: bool, oldest: Option<Instant>) -> FollowPhase {
         if self.is_blind(now, oldest) && self.departed > 0 && now.since(self.last_departure) < TOLD_OVER {
-            Phase::Blind
+            FollowPhase::Blind
         } else if !waits {
-            Phase::Idle
+            FollowPhase::Idle
         } else if self.silent {
-            Phase::Silent
+            FollowPhase::Silent
         } else if !matches!(self.drain, Drain::No) {
-            Phase::Draining
+            FollowPhase::Draining
         } else if now.since(self.idle_at) < self.span() {
-            Phase::Idle
+            FollowPhase::Idle
         } else if self.searching {
-            Phase::Searching
+            FollowPhase::Searching
         } else {
-            Phase::Following
+            FollowPhase::Following
         }
     }
 

@@ -2,7 +2,7 @@
 
 /// What bounds what leaves.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Phase {
+pub enum FollowPhase {
     /// Nothing waits here: nothing is changed.
     #[default]
     Idle,
@@ -18,7 +18,7 @@ pub enum Phase {
     Blind,
 }
 
-impl Phase {
+impl FollowPhase {
     /// The name in reports.
     #[must_use]
     pub const fn name(self) -> &'static str {

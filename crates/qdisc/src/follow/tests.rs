@@ -234,7 +234,7 @@ fn nothing_is_changed_while_nothing_waits() {
         path.next += 1;
     }
     let belief = path.shaper.belief(ms(60_000));
-    assert_eq!(belief.phase, Phase::Idle);
+    assert_eq!(belief.phase, FollowPhase::Idle);
     assert_eq!(belief.rate_bps, before);
 }
 
@@ -255,7 +255,7 @@ fn where_nothing_ever_tells_nothing_is_held_back() {
         path.shaper.enqueue(now, udp(id), &mut v);
         assert!(path.shaper.dequeue(now, &mut v).is_some(), "{id}");
     }
-    assert_eq!(path.shaper.belief(ms(5994)).phase, Phase::Blind);
+    assert_eq!(path.shaper.belief(ms(5994)).phase, FollowPhase::Blind);
     // Then a connection that does tell shares it: the link is found.
     path.run(ms(6_000), ms(30_000), false, constant(600));
     let told = path.shaper.belief(ms(30_000)).rate_bps / 1000;

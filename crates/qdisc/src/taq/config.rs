@@ -303,7 +303,7 @@ impl Default for DefaultConfig {
 
 /// What follows from the settings on a given link.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Sizes {
+pub struct Dimensions {
     /// The buffer B in packets.
     pub buffer: usize,
     /// Most packets in the new-flow queue.
@@ -336,10 +336,10 @@ impl Config {
 impl PaperConfig {
     /// The sizes of the queues on `link` (notes, table 2.8).
     #[must_use]
-    pub fn sizes(&self, link: &ShaperConfig) -> Sizes {
+    pub fn sizes(&self, link: &ShaperConfig) -> Dimensions {
         let buffer = self.buffer.packets(link, self.rtt, self.packet) as u64;
         let at_least_one = |n: u64| usize::try_from(n.max(1)).unwrap_or(usize::MAX);
-        Sizes {
+        Dimensions {
             buffer: at_least_one(buffer),
             newflow_cap: at_least_one(self.newflow_cap.of(buffer)),
             recovery_cap: at_least_one(buffer * 3 / 4),
@@ -429,7 +429,10 @@ mod tests {
         // 600 kbit/s * 200 ms = 15 000 B: ten packets of 1500 B, a quarter of them 2, three quarters 7.
         let link = ShaperConfig::new(Rate::from_kbps(600));
         let mut c = Config::paper();
-        assert_eq!(c.as_paper().unwrap().sizes(&link), Sizes { buffer: 10, newflow_cap: 2, recovery_cap: 7 });
+        assert_eq!(
+            c.as_paper().unwrap().sizes(&link),
+            Dimensions { buffer: 10, newflow_cap: 2, recovery_cap: 7 }
+        );
         // The paper's packets: 500 B, so 30 of them; four times that.
         c.set("packet", "500").unwrap();
         c.set("buffer", "4x").unwrap();

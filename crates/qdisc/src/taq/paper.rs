@@ -26,7 +26,7 @@ use self::shares::Shares;
 use self::store::{BEHIND_UNKNOWN, LOST, Node, PaperFlow, PaperQueues, Place};
 use self::victims::steps;
 use super::admission::{Admission, AdmissionConfig, Decisions, Load, Rule, SynDirection, proves};
-use super::{Common, Config, LossWindow, Mode, PaperConfig, PoolId, Share, Sizes, WaitingSyn};
+use super::{Common, Config, Dimensions, LossWindow, Mode, PaperConfig, PoolId, Share, WaitingSyn};
 use crate::{
     Backlog, ClassReport, Counters, Discipline, Manage, Packet, Qdisc, Report, ReversePath, ShaperConfig,
     Verdicts,
@@ -43,7 +43,7 @@ pub struct PaperMode<P> {
     common: Common,
     config: PaperConfig,
     link: ShaperConfig,
-    sizes: Sizes,
+    sizes: Dimensions,
     tracker: Tracker,
     store: PaperQueues<P>,
     scheduler: Scheduler,

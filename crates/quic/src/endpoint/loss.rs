@@ -2,7 +2,7 @@
 
 use narrows_units::{Duration, Instant};
 
-use super::{Endpoint, Side, State};
+use super::{Endpoint, Role, State};
 use crate::congestion::Acked;
 use crate::packet::{Ack, Frame, Space};
 use crate::rtt::GRANULARITY;
@@ -242,7 +242,7 @@ impl Endpoint {
     /// Whether the server is known to know that the client's address is its own (appendix A.6).
     fn peer_has_validated(&self) -> bool {
         let [_, handshake, data] = &self.spaces;
-        self.side == Side::Server
+        self.side == Role::Server
             || handshake.largest_acked.is_some()
             || data.largest_acked.is_some()
             || self.confirmed
@@ -333,7 +333,7 @@ mod tests {
     /// packets sent at these milliseconds.
     fn server(sent: &[u64]) -> (Config, Endpoint) {
         let config = Config::preset(Preset::Rfc);
-        let mut e = Endpoint::new(&config, Side::Server);
+        let mut e = Endpoint::new(&config, Role::Server);
         (e.state, e.confirmed, e.validated) = (State::Established, true, true);
         e.rtt.update(Duration::ZERO, Duration::from_millis(100));
         e.first_after_rtt = Some((Space::Data, 0));

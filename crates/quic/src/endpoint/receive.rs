@@ -2,8 +2,8 @@
 
 use narrows_units::{Ecn, Instant};
 
-use super::{Endpoint, Side, State};
-use crate::packet::{Frame, Packet, Space};
+use super::{Endpoint, Role, State};
+use crate::packet::{Frame, FramedPacket, Space};
 use crate::{Config, Io, QuicEvent};
 
 impl Endpoint {
@@ -12,7 +12,7 @@ impl Endpoint {
         &mut self,
         config: &Config,
         now: Instant,
-        packet: &Packet,
+        packet: &FramedPacket,
         ecn: Ecn,
         io: &mut impl Io,
     ) {
@@ -30,7 +30,7 @@ impl Endpoint {
         }
         self.reset_idle(config, now);
         self.idle_reset = true;
-        if self.side == Side::Server && space == Space::Handshake {
+        if self.side == Role::Server && space == Space::Handshake {
             // RFC 9001, section 4.9.1; RFC 9000, section 8.1.
             self.validated = true;
             if self.spaces[Space::Initial as usize].open {
@@ -69,13 +69,13 @@ impl Endpoint {
 
     /// The peer has given another connection id.
     fn retire(&mut self, config: &Config) {
-        if config.retires && self.side == Side::Server && !std::mem::replace(&mut self.retired, true) {
+        if config.retires && self.side == Role::Server && !std::mem::replace(&mut self.retired, true) {
             self.space(Space::Data).retired_ids += 1;
         }
     }
 
     /// Whether and when it is acknowledged.
-    fn after_packet(&mut self, config: &Config, now: Instant, packet: &Packet) {
+    fn after_packet(&mut self, config: &Config, now: Instant, packet: &FramedPacket) {
         let space = packet.space;
         let eliciting = !packet.frames.is_empty();
         if space != Space::Data {
@@ -89,7 +89,7 @@ impl Endpoint {
     }
 
     /// RFC 9000, section 10.2.
-    fn on_packet_when_closed(&mut self, packet: &Packet) {
+    fn on_packet_when_closed(&mut self, packet: &FramedPacket) {
         match self.state {
             State::Closing if packet.close => {
                 (self.state, self.close_due) = (State::Draining, false);
@@ -115,23 +115,23 @@ impl Endpoint {
         let came = s.crypto_came.from_zero();
         let whole = |bytes: u32| before < u64::from(bytes) && came >= u64::from(bytes);
         match (self.side, space) {
-            (Side::Server, Space::Initial) if whole(said.client_hello) => {
+            (Role::Server, Space::Initial) if whole(said.client_hello) => {
                 self.space(Space::Initial).say(said.server_hello);
                 self.space(Space::Handshake).say(said.certificate);
                 self.space(Space::Data).open = true;
                 self.ids_due = config.new_ids;
             }
-            (Side::Client, Space::Initial) if whole(said.server_hello) => {
+            (Role::Client, Space::Initial) if whole(said.server_hello) => {
                 self.space(Space::Handshake).open = true;
             }
-            (Side::Client, Space::Handshake) if whole(said.certificate) => {
+            (Role::Client, Space::Handshake) if whole(said.certificate) => {
                 self.space(Space::Handshake).say(said.finished);
                 self.space(Space::Data).open = true;
                 self.ids_due = config.new_ids;
                 self.state = State::Established;
                 io.event(QuicEvent::Established);
             }
-            (Side::Server, Space::Handshake) if whole(said.finished) => {
+            (Role::Server, Space::Handshake) if whole(said.finished) => {
                 let data = self.space(Space::Data);
                 data.handshake_done = true;
                 data.say(said.tickets);

@@ -2,9 +2,9 @@
 
 use narrows_units::{Ecn, Instant};
 
-use super::{Endpoint, Side, State};
+use super::{Endpoint, Role, State};
 use crate::packet::{
-    CLOSE_LEN, Datagram, Frame, Packet, RETIRE_LEN, Space, TAG, header_len, new_id_len, number_len,
+    CLOSE_LEN, Datagram, Frame, FramedPacket, RETIRE_LEN, Space, TAG, header_len, new_id_len, number_len,
 };
 use crate::rtt::GRANULARITY;
 use crate::space::Sent;
@@ -94,7 +94,7 @@ impl Endpoint {
                 }
                 let Some(draft) = &mut draft else { break };
                 if space == Space::Handshake
-                    && self.side == Side::Client
+                    && self.side == Role::Client
                     && self.spaces[Space::Initial as usize].open
                 {
                     // RFC 9001, section 4.9.1.
@@ -161,7 +161,7 @@ impl Endpoint {
     /// without the client's Finished (RFC 9001, section 5.7). Nor is there a probe timeout for them yet (RFC 9002,
     /// section 6.2.1), so a lost Finished that waited for the window would wait for ever.
     fn frees_window(&self, space: Space) -> bool {
-        space == Space::Handshake && self.side == Side::Client && self.state == State::Established
+        space == Space::Handshake && self.side == Role::Client && self.state == State::Established
     }
 
     /// Whether window or pacing keep a full datagram back.
@@ -252,11 +252,11 @@ impl Endpoint {
         let len = around + payload;
         let eliciting = !frames.is_empty();
         let size = if eliciting || payload > room - left { len } else { 0 };
-        draft.pad |= space == Space::Initial && (self.side == Side::Client || eliciting);
+        draft.pad |= space == Space::Initial && (self.side == Role::Client || eliciting);
         draft.datagram.len += len;
         let sent = Sent { at: now, size, eliciting, largest_acked, frames: frames.clone() };
         draft.sent.push((space, number, sent));
-        draft.datagram.packets.push(Packet { space, number, len, ack, frames, close: false });
+        draft.datagram.packets.push(FramedPacket { space, number, len, ack, frames, close: false });
     }
 
     /// A probe for a larger MTU, when there is nothing else to send.
@@ -271,7 +271,7 @@ impl Endpoint {
         frames.extend(config.immediate_ack.then_some(Frame::ImmediateAck));
         let len = u32::from(size);
         let sent = Sent { at: now, size: len, eliciting: true, largest_acked: None, frames: frames.clone() };
-        let packet = Packet { space: Space::Data, number, len, ack: None, frames, close: false };
+        let packet = FramedPacket { space: Space::Data, number, len, ack: None, frames, close: false };
         Some(Draft {
             datagram: Datagram { packets: vec![packet], len, ecn },
             limit: len,
@@ -302,9 +302,9 @@ impl Endpoint {
             let close = CLOSE_LEN + u32::from(self.state == State::Draining || space != Space::Data);
             let payload = (close + ack.as_ref().map_or(0, crate::Ack::len)).max(least_payload(space, bytes));
             let len = around + payload;
-            pad |= space == Space::Initial && self.side == Side::Client;
+            pad |= space == Space::Initial && self.side == Role::Client;
             datagram.len += len;
-            datagram.packets.push(Packet { space, number, len, ack, frames: Vec::new(), close: true });
+            datagram.packets.push(FramedPacket { space, number, len, ack, frames: Vec::new(), close: true });
         }
         if pad && let Some(last) = datagram.packets.last_mut() {
             let missing = LEAST_DATAGRAM.saturating_sub(datagram.len);
@@ -333,7 +333,7 @@ mod tests {
     #[test]
     fn a_lost_finished_does_not_wait_for_the_window_it_would_free() {
         let config = Config::preset(Preset::Rfc);
-        let mut e = Endpoint::new(&config, Side::Client);
+        let mut e = Endpoint::new(&config, Role::Client);
         e.state = State::Established;
         e.space(Space::Data).open = true;
         e.in_flight = e.congestion.cwnd;

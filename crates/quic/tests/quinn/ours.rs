@@ -1,6 +1,6 @@
 //! Our ends, with an application that asks for an object and one that answers.
 
-use narrows_quic::{Config, Datagram, Endpoint, Io, QuicEvent, Side};
+use narrows_quic::{Config, Datagram, Endpoint, Io, QuicEvent, Role};
 use narrows_units::{Ecn, Instant};
 
 use crate::link::{self, Script};
@@ -27,7 +27,7 @@ impl Io for Out {
 pub struct Host {
     end: Endpoint,
     config: Config,
-    side: Side,
+    side: Role,
     bytes: u64,
     came: u64,
 }
@@ -35,15 +35,15 @@ pub struct Host {
 impl Host {
     pub fn client(config: Config, script: &Script) -> Self {
         Self {
-            end: Endpoint::new(&config, Side::Client),
+            end: Endpoint::new(&config, Role::Client),
             config,
-            side: Side::Client,
+            side: Role::Client,
             bytes: script.bytes,
             came: 0,
         }
     }
     pub fn server(config: Config, script: &Script) -> Self {
-        Self { end: Endpoint::new(&config, Side::Server), side: Side::Server, ..Self::client(config, script) }
+        Self { end: Endpoint::new(&config, Role::Server), side: Role::Server, ..Self::client(config, script) }
     }
 
     fn work(
@@ -55,14 +55,14 @@ impl Host {
         work(&mut self.end, &self.config, now, &mut out);
         for event in std::mem::take(&mut out.events) {
             match (self.side, event) {
-                (Side::Client, QuicEvent::Established) => {
+                (Role::Client, QuicEvent::Established) => {
                     self.end.write_all(&self.config, now, REQUEST, &mut out);
                 }
                 (_, QuicEvent::Delivered { bytes }) => {
                     self.came += bytes;
-                    if self.side == Side::Server && self.came == REQUEST {
+                    if self.side == Role::Server && self.came == REQUEST {
                         self.end.write_all(&self.config, now, self.bytes, &mut out);
-                    } else if self.side == Side::Client && self.came == self.bytes {
+                    } else if self.side == Role::Client && self.came == self.bytes {
                         self.end.close(&self.config, now, &mut out);
                     }
                 }

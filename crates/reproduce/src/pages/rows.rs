@@ -7,7 +7,7 @@ use narrows_scenario::Reading;
 use super::Made;
 use crate::catalogue::{Elsewhere, Figure, Paper};
 use crate::judged::Judged;
-use crate::section::{Section, Size};
+use crate::section::{Effort, Section};
 
 /// How the claims of a paper, or of a figure, fared.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -78,7 +78,7 @@ impl Score {
 /// How many of a paper's sections are less than the whole figure of today, if any.
 pub(crate) fn less(sections: &[Made<'_>]) -> Option<String> {
     let many = |which: fn(&Section) -> bool| sections.iter().filter(|(_, s)| which(s)).count();
-    let cut = many(|s| s.size != Size::Full && !s.stale);
+    let cut = many(|s| s.size != Effort::Full && !s.stale);
     let stale = many(|s| s.stale);
     let told = [(cut, "cut down"), (stale, "of an earlier program or file")];
     let told: Vec<String> =

@@ -62,12 +62,15 @@ fn vectors_match_on_the_labels_left() {
     // 0.99 - 0.6 at 600 kbit/s breaks the bound, 0.98 - 0.4 at 200 kbit/s does not.
     assert_eq!(v.worst.0, Labels::from([("rate".to_owned(), "600kbit".to_owned())]));
     assert!((v.worst.1 - 0.39).abs() < 1e-12);
-    assert_eq!((v.outcome, v.as_expected), (Outcome::Fails, false));
+    assert_eq!((v.outcome, v.as_expected), (ClaimOutcome::Fails, false));
     // A side with fewer labels serves all points of the other, on either side of the sign.
     let both = judge("jain_20s / jain_20s{discipline=taq}", "<= 1").unwrap();
-    assert_eq!((both.elements.len(), both.outcome), (4, Outcome::Holds));
-    assert_eq!(judge("jain_20s{discipline=taq} / jain_20s", ">= 1").unwrap().outcome, Outcome::Holds);
-    assert_eq!(judge("max(jain_20s, jain_20s{discipline=taq})", ">= 0.98").unwrap().outcome, Outcome::Holds);
+    assert_eq!((both.elements.len(), both.outcome), (4, ClaimOutcome::Holds));
+    assert_eq!(judge("jain_20s{discipline=taq} / jain_20s", ">= 1").unwrap().outcome, ClaimOutcome::Holds);
+    assert_eq!(
+        judge("max(jain_20s, jain_20s{discipline=taq})", ">= 0.98").unwrap().outcome,
+        ClaimOutcome::Holds
+    );
 }
 
 /// Two losses by two sizes, with a figure of each: the recursion's own value, T(B_10^1) = 1.4911 s at p = 0.1, and a
@@ -106,14 +109,14 @@ fn outcomes_and_what_was_expected() {
         let v = c.judge(&samples()).unwrap();
         (v.outcome, v.as_expected)
     };
-    assert_eq!(of(""), (Outcome::Fails, false));
-    assert_eq!(of("expect = \"fails\"\nreason = \"r\""), (Outcome::Fails, true));
+    assert_eq!(of(""), (ClaimOutcome::Fails, false));
+    assert_eq!(of("expect = \"fails\"\nreason = \"r\""), (ClaimOutcome::Fails, true));
     let direction = "expect = \"direction\"\ndirection = \"> 0\"\nreason = \"r\"";
-    assert_eq!(of(direction), (Outcome::Direction, true));
-    assert_eq!(judge("min(jain_20s)", "0.39..0.41").unwrap().outcome, Outcome::Holds);
-    assert_eq!(judge("min(jain_20s)", "== 0.4").unwrap().outcome, Outcome::Holds);
-    assert_eq!(judge("0 - 3", "<= -3").unwrap().outcome, Outcome::Holds);
-    assert_eq!(judge("0/0", ">= 0").unwrap().outcome, Outcome::Fails, "NaN fulfils nothing");
+    assert_eq!(of(direction), (ClaimOutcome::Direction, true));
+    assert_eq!(judge("min(jain_20s)", "0.39..0.41").unwrap().outcome, ClaimOutcome::Holds);
+    assert_eq!(judge("min(jain_20s)", "== 0.4").unwrap().outcome, ClaimOutcome::Holds);
+    assert_eq!(judge("0 - 3", "<= -3").unwrap().outcome, ClaimOutcome::Holds);
+    assert_eq!(judge("0/0", ">= 0").unwrap().outcome, ClaimOutcome::Fails, "NaN fulfils nothing");
 }
 
 /// One seed in which nothing came to its end must not vanish behind those in which something did.
@@ -123,7 +126,7 @@ fn a_seed_without_a_value_is_not_passed_over() {
     samples[1].metrics.insert("jain_20s".to_owned(), f64::NAN);
     for expr in ["max(jain_20s@min)", "min(jain_20s@max)", "mean(jain_20s@mean)", "min(jain_20s)"] {
         let v = claim(expr, ">= 0", "").unwrap().judge(&samples).unwrap();
-        assert_eq!(v.outcome, Outcome::Fails, "{expr}");
+        assert_eq!(v.outcome, ClaimOutcome::Fails, "{expr}");
     }
 }
 

@@ -98,7 +98,7 @@ fn delays_lie_evenly_or_at_random() {
     let ms = |i| d.of(i, 101, 0).as_nanos() as f64 / 1e6;
     assert_eq!((ms(0), ms(50), ms(100)), (95.0, 100.0, 105.0));
     assert_eq!(d.of(0, 1, 0), Duration::from_millis(100));
-    let random = crate::Delays { spread: crate::Spread::Random, ..d };
+    let random = crate::Delays { spread: crate::Spacing::Random, ..d };
     assert_eq!(random.of(0, 1, 0), d.low);
     assert!(random.of(0, 1, u64::MAX) <= d.high && random.of(0, 1, u64::MAX) > Duration::from_millis(104));
 }

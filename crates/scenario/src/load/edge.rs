@@ -3,15 +3,15 @@
 use narrows_units::Dscp;
 
 use crate::read::Reader;
-use crate::{Edge, Error, Policy, Topology};
+use crate::{EdgeRouter, Error, Policy, Topology};
 use narrows_settings::one_of;
 
 /// All edges of a file.
-pub(crate) fn read(entries: Vec<Reader<'_>>, topology: &Topology) -> Result<Vec<Edge>, Error> {
+pub(crate) fn read(entries: Vec<Reader<'_>>, topology: &Topology) -> Result<Vec<EdgeRouter>, Error> {
     entries.into_iter().map(|r| edge(r, topology)).collect()
 }
 
-fn edge(r: Reader<'_>, topology: &Topology) -> Result<Edge, Error> {
+fn edge(r: Reader<'_>, topology: &Topology) -> Result<EdgeRouter, Error> {
     let at = r.must("at", "the node where flows are divided", |r, k| r.text(k))?;
     let Some(at) = topology.nodes.iter().position(|n| n == at) else {
         return Err(r.wrong("at", one_of(at, topology.nodes.iter().map(String::as_str))));
@@ -25,7 +25,7 @@ fn edge(r: Reader<'_>, topology: &Topology) -> Result<Edge, Error> {
         return Err(r.wrong("paths", expected));
     }
     r.finish()?;
-    Ok(Edge { at, policy, paths, mark })
+    Ok(EdgeRouter { at, policy, paths, mark })
 }
 
 const POLICIES: &str = "random, size:75 or lifetime:32 (packets), or dscp:18 (a codepoint)";

@@ -12,7 +12,7 @@ use narrows_units::{Duration, Rate};
 use super::Files;
 use super::tcp::Layer;
 use crate::read::Reader;
-use crate::{Delays, Discipline, Error, Hosts, Link, Loss, Shaping, Spread, Thin, Topology};
+use crate::{Delays, Error, Hosts, Link, LinkDiscipline, Loss, Shaping, Spacing, Thin, Topology};
 use narrows_settings::nearest;
 
 /// A topology whose groups of hosts may still be as large as the traffic needs.
@@ -32,7 +32,7 @@ struct Common<'r, 'a> {
     mpu: u32,
     framing: Framing,
     loss: Loss,
-    discipline: Option<Discipline>,
+    discipline: Option<LinkDiscipline>,
     access: &'r Reader<'a>,
     files: Files<'r>,
 }
@@ -54,7 +54,7 @@ const BACK: [&str; 7] =
 
 const FRAMINGS: [(&str, Framing); 3] =
     [("none", Framing::None), ("atm", Framing::Atm), ("ptm", Framing::Ptm)];
-const SPREADS: [(&str, Spread); 2] = [("even", Spread::Even), ("random", Spread::Random)];
+const SPREADS: [(&str, Spacing); 2] = [("even", Spacing::Even), ("random", Spacing::Random)];
 
 /// The topology of the scenario at `top`.
 pub(crate) fn read<'a>(top: &Reader<'a>, files: Files<'_>) -> Result<Draft<'a>, Error> {
@@ -123,7 +123,7 @@ fn thin<'a>(top: &Reader<'a>, common: &Common<'_, 'a>) -> Result<Draft<'a>, Erro
     let far = Delays {
         low: rtt.0 / 2,
         high: rtt.1 / 2,
-        spread: top.or("spread", Spread::Even, |r, k| r.word(k, &SPREADS))?,
+        spread: top.or("spread", Spacing::Even, |r, k| r.word(k, &SPREADS))?,
     };
     let loss = if let Loss::Random(p) = common.loss { p } else { 0.0 };
     let mut draft = Draft::new(&["left", "right"]);
@@ -233,7 +233,7 @@ fn one_group<'a>(
         return Err(r.wrong("at", known_node(&draft.topology, at)));
     };
     let (low, high) = r.or("delay", (Duration::ZERO, Duration::ZERO), |r, k| r.times(k))?;
-    let spread = r.or("spread", Spread::Even, |r, k| r.word(k, &SPREADS))?;
+    let spread = r.or("spread", Spacing::Even, |r, k| r.word(k, &SPREADS))?;
     let default = access_rate(common.access, fastest)?;
     let rate = r.or("rate", default, |r, k| r.rate(k))?;
     draft.group(&name, at, rate, Delays { low, high, spread });

@@ -6,7 +6,7 @@
 
 use std::time::Duration;
 
-use narrows_senders::{Call, Sender, Step, Watch};
+use narrows_senders::{Call, CallStep, Sender, WatchedSender};
 use narrows_tcp::cc::{AckSample, AdaptiveAimd, CongestionControl, DeliverySample, Reno, Window};
 use narrows_tcp::startup::{Burst, SlowStart, Startup};
 use narrows_tcp::{Config, Preset, Settings as _};
@@ -34,8 +34,8 @@ pub fn record(
     port: u16,
     bytes: usize,
     mut silent_from: Option<Duration>,
-) -> Vec<Step> {
-    let (name, mut watch): (_, Watch) = world.watch(sender, knobs);
+) -> Vec<CallStep> {
+    let (name, mut watch): (_, WatchedSender) = world.watch(sender, knobs);
     let sink = world.sink(port, 1);
     let source = world.inside("s", move || push(&mut connect(&name, port), bytes));
     let (began, mut steps) = (std::time::Instant::now(), Vec::new());
@@ -102,14 +102,14 @@ impl Found {
 }
 
 impl<C> Twin<C> {
-    fn new(config: Config, first: &Step, cc: C) -> Self {
+    fn new(config: Config, first: &CallStep, cc: C) -> Self {
         let window = Window { cwnd: f64::from(first.cwnd), ssthresh: f64::INFINITY };
         Self { config, window, last: (first.cwnd, first.ssthresh), returned: first.at_ns, cc }
     }
 
     /// Goes on from the kernel's windows if recovery has set them, or the kernel itself after a timeout's length
     /// without anything to send (RFC 2861).
-    fn follow(&mut self, step: &Step, found: &mut Found) {
+    fn follow(&mut self, step: &CallStep, found: &mut Found) {
         if self.last == (step.cwnd, step.ssthresh) {
             return;
         }
@@ -124,7 +124,7 @@ impl<C> Twin<C> {
     }
 
     /// What an acknowledgment of so many segments is to the simulator.
-    fn sample(step: &Step, acked: u32) -> AckSample {
+    fn sample(step: &CallStep, acked: u32) -> AckSample {
         AckSample {
             now: at(step),
             acked: u64::from(acked) * 1448,
@@ -138,7 +138,7 @@ impl<C> Twin<C> {
     }
 }
 
-fn at(step: &Step) -> Instant {
+fn at(step: &CallStep) -> Instant {
     Instant::ZERO + Time::from_nanos(step.at_ns)
 }
 
@@ -146,10 +146,10 @@ fn at(step: &Step) -> Instant {
 /// sample.
 fn compare<C>(
     twin: &mut Twin<C>,
-    steps: &[Step],
-    ack: impl Fn(&mut Twin<C>, &Step),
-    loss: impl Fn(&mut Twin<C>, &Step, bool),
-    rtt: impl Fn(&mut Twin<C>, &Step),
+    steps: &[CallStep],
+    ack: impl Fn(&mut Twin<C>, &CallStep),
+    loss: impl Fn(&mut Twin<C>, &CallStep, bool),
+    rtt: impl Fn(&mut Twin<C>, &CallStep),
 ) -> Found {
     let mut found = Found::default();
     // Of a timeout, until the kernel has told of it.
@@ -201,7 +201,7 @@ fn compare<C>(
 }
 
 /// B-TCP's windows of these calls.
-fn burst(steps: &[Step], f: u32) -> Found {
+fn burst(steps: &[CallStep], f: u32) -> Found {
     let mut config = Config::preset(Preset::Linux);
     config.set("burst_f", &f.to_string()).unwrap();
     let mut twin = Twin::new(config, &steps[0], (Burst::default(), Reno::default()));
@@ -292,7 +292,7 @@ impl Adaptive {
     }
 
     /// A sample of the round-trip time.
-    fn sample(&mut self, rtt_us: f64, step: &Step) {
+    fn sample(&mut self, rtt_us: f64, step: &CallStep) {
         // RFC 6298, section 2: the first sample, then a gain of 1/8.
         let srtt = self.srtt_us.map_or(rtt_us, |srtt| srtt + (rtt_us - srtt) / 8.0);
         self.srtt_us = Some(srtt);
@@ -340,7 +340,7 @@ fn adaptive_aimd_is_the_simulators_step_by_step() {
 }
 
 /// Judges adaptive AIMD's decisions; says what the machine did if there is less to judge than there should be.
-fn adaptive(steps: &[Step], what: &str, timeouts: bool) -> Result<(), String> {
+fn adaptive(steps: &[CallStep], what: &str, timeouts: bool) -> Result<(), String> {
     let mut config = Config::preset(Preset::Linux);
     for (key, value) in [("min_samples", "8"), ("beta_hi", "0.8"), ("gamma", "0.875")] {
         config.set(key, value).unwrap();

@@ -6,7 +6,7 @@
 
 use std::time::Duration;
 
-use narrows_senders::{Call, Sender, Step};
+use narrows_senders::{Call, CallStep, Sender};
 use narrows_tcp::cc::{AckSample, Window};
 use narrows_tcp::startup::{FirstRtt, InitialSpreading, Startup};
 use narrows_tcp::{Config, InitialWindow, Preset};
@@ -20,7 +20,7 @@ use crate::world::{World, can_run};
 const WAITING: u32 = 0;
 const SPREADING: u32 = 1;
 
-fn at(step: &Step) -> Instant {
+fn at(step: &CallStep) -> Instant {
     Instant::ZERO + Time::from_nanos(step.at_ns)
 }
 
@@ -34,7 +34,7 @@ struct Found {
     acks: usize,
 }
 
-fn compare(steps: &[Step], iw: u32) -> Found {
+fn compare(steps: &[CallStep], iw: u32) -> Found {
     let config = Config { initial_window: InitialWindow::Segments(iw), ..Config::preset(Preset::Linux) };
     let mut window = Window { cwnd: f64::from(iw), ssthresh: f64::INFINITY };
     let mut twin = InitialSpreading::default();

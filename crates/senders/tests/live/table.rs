@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use narrows_senders::{Call, Sender, Step};
+use narrows_senders::{Call, CallStep, Sender};
 
 use crate::late::until_undisturbed;
 use crate::world::{Frame, World, can_run, connect, push};
@@ -49,7 +49,7 @@ fn burst_tcp_sends_the_table() {
 
 /// Whether the window is the table's whenever all segments of so many windows are acknowledged. That depends on the
 /// ACKs alone, not on their times. Says where the sender was told something else than the table supposes.
-fn decided(steps: &[Step], windows: &[usize]) -> Result<(), String> {
+fn decided(steps: &[CallStep], windows: &[usize]) -> Result<(), String> {
     let mut acked = 0;
     let mut ends = windows.iter().scan(0, |sum, window| {
         *sum += window;

@@ -9,7 +9,7 @@ use std::sync::{Arc, OnceLock};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use narrows_senders::{self as senders, Driven, Driver, Sender, Watch};
+use narrows_senders::{self as senders, Driven, Sender, SpreadingDriver, WatchedSender};
 use narrows_wire::Flags;
 use narrows_wire::capture::{Captured, Reader};
 use nix::sched::{CloneFlags, setns};
@@ -253,7 +253,7 @@ impl World {
             return;
         }
         let stop = Arc::new(AtomicBool::new(false));
-        let (told, driver) = (stop.clone(), Driver::new(&self.bpffs, name).unwrap());
+        let (told, driver) = (stop.clone(), SpreadingDriver::new(&self.bpffs, name).unwrap());
         let thread = std::thread::spawn(move || driver.run(&|| told.load(Ordering::Relaxed)).unwrap());
         self.drivers.push((stop, thread));
         // Its first beat must be seen before a connection is.
@@ -261,11 +261,11 @@ impl World {
     }
 
     /// Loads a sender under a name of this world's own, and listens to it.
-    pub fn watch(&mut self, sender: Sender, knobs: &[&str]) -> (String, Watch) {
+    pub fn watch(&mut self, sender: Sender, knobs: &[&str]) -> (String, WatchedSender) {
         let knobs: Vec<_> = knobs.iter().map(|k| (*k).to_owned()).collect();
         let settings = senders::settings(&[sender], &knobs).unwrap().remove(0);
         let name = format!("{}_{}", self.tag, self.loaded.len());
-        let watch = Watch::load(&self.bpffs, &name, &settings).unwrap();
+        let watch = WatchedSender::load(&self.bpffs, &name, &settings).unwrap();
         self.loaded.push(name.clone());
         self.drive(sender, &name);
         (name, watch)

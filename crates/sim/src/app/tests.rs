@@ -9,7 +9,7 @@ use core::ops::ControlFlow;
 
 use narrows_qdisc::{Framing, Limit, Spec};
 use narrows_scenario::{
-    Delays, Discipline, Hosts, LabSettings, Link, LogEntry, LogSource, LogTiming, Loss, Probes, Size,
+    Delays, Hosts, LabSettings, Link, LinkDiscipline, LogEntry, LogSource, LogTiming, Loss, Probes, Size,
     Topology, Transport, Web,
 };
 use narrows_tcp::{Config, Preset};
@@ -96,7 +96,7 @@ pub(super) fn scenario(seconds: u64, traffic: Vec<Traffic>) -> Scenario {
         service: narrows_scenario::Service::Constant,
         shaping: narrows_scenario::Shaping::None,
         delay: Duration::from_millis(10),
-        discipline: Discipline::Ours(Spec::Fifo(Limit::Packets(100_000))),
+        discipline: LinkDiscipline::Ours(Spec::Fifo(Limit::Packets(100_000))),
         overhead: 0,
         mpu: 0,
         framing: Framing::None,
@@ -182,7 +182,7 @@ fn live(world: &World) -> usize {
 fn long_flows_start_within_the_jitter_and_end_at_the_stop() {
     let long = Traffic { stop: Duration::from_secs(20), ..traffic(TrafficKind::Long { flows: 8 }) };
     let mut s = scenario(20, vec![long]);
-    s.topology.links[0].discipline = Discipline::Ours(Spec::Fifo(Limit::Packets(100)));
+    s.topology.links[0].discipline = LinkDiscipline::Ours(Spec::Fifo(Limit::Packets(100)));
     let (world, _) = run(&s, 1);
     assert_eq!(live(&world), 8);
     for user in 0..8 {

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use anyhow::{Context as _, ensure};
-use narrows_diagnose::{FlowReport, Overall, Tables, Trace, Values};
+use narrows_diagnose::{ColumnValues, FlowReport, Overall, Tables, Trace};
 use narrows_runner::TableFile;
 use narrows_sim::{Column, Data};
 use narrows_units::Instant;
@@ -122,7 +122,7 @@ impl Writing {
         let context = || format!("--parquet {}", folder.display());
         std::fs::create_dir_all(folder).with_context(context)?;
         let tables = Tables::default();
-        let open = |table: &narrows_diagnose::Table| {
+        let open = |table: &narrows_diagnose::ColumnTable| {
             let path = folder.join(format!("{}.parquet", table.name));
             TableFile::create(&path, &columns(table.clone()), &[("narrows", env!("CARGO_PKG_VERSION"))])
         };
@@ -151,12 +151,12 @@ impl Writing {
     }
 }
 
-fn columns(table: narrows_diagnose::Table) -> Vec<Column> {
-    let column = |(name, values): (&str, Values)| {
+fn columns(table: narrows_diagnose::ColumnTable) -> Vec<Column> {
+    let column = |(name, values): (&str, ColumnValues)| {
         let data = match values {
-            Values::U64(v) => Data::U64(v),
-            Values::F64(v) => Data::F64(v),
-            Values::Text(v) => Data::Text(v),
+            ColumnValues::U64(v) => Data::U64(v),
+            ColumnValues::F64(v) => Data::F64(v),
+            ColumnValues::Text(v) => Data::Text(v),
         };
         Column { name: name.to_owned(), data }
     };

@@ -6,8 +6,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration as Wait, Instant as Clock, SystemTime, UNIX_EPOCH};
 
 use anyhow::Context as _;
-use narrows_diagnose::{Analyzer, Counts, FlowReport, Limits};
-use narrows_netio::packet_socket::{Heading, Heard, PacketSocket};
+use narrows_diagnose::{Analyzer, AnalyzerLimits, Counts, FlowReport};
+use narrows_netio::packet_socket::{FrameDirection, Heading, PacketSocket};
 use narrows_units::{Duration, Instant};
 use narrows_wire::capture::{LinkType, packet_of};
 use narrows_wire::{Header, parse};
@@ -19,8 +19,11 @@ const SNAP: usize = 256;
 /// Room for frames that wait while we say how it stands.
 const ROOM: usize = 32 << 20;
 /// Connections at a time, and for how long one that is over or silent is kept.
-const LIMITS: Limits =
-    Limits { connections: 1 << 14, linger: Duration::from_secs(10), silence: Duration::from_secs(300) };
+const LIMITS: AnalyzerLimits = AnalyzerLimits {
+    connections: 1 << 14,
+    linger: Duration::from_secs(10),
+    silence: Duration::from_secs(300),
+};
 /// Packets between two looks at the clock.
 const BATCH: u32 = 4096;
 /// Kinds of hardware of linux/if_arp.h whose frames begin as Ethernet's do.
@@ -43,7 +46,7 @@ struct Ear {
 
 impl Ear {
     fn open(interface: &str) -> anyhow::Result<Self> {
-        let heard = if interface == LOOPBACK { Heard::Incoming } else { Heard::Both };
+        let heard = if interface == LOOPBACK { FrameDirection::Incoming } else { FrameDirection::Both };
         let socket = PacketSocket::open(interface, heard).with_context(|| format!("--live {interface}"))?;
         socket.make_room(ROOM).context("SO_RCVBUF")?;
         let origin = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();

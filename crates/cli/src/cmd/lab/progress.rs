@@ -6,7 +6,7 @@ use std::sync::{Mutex, PoisonError};
 
 use indicatif::{MultiProgress, ProgressBar, ProgressStyle};
 use narrows_lab::Scenario;
-use narrows_lab::suite::{Job, Progress};
+use narrows_lab::suite::{LabJob, Progress};
 use narrows_lab::worker::Tick;
 
 /// Shows progress on standard error.
@@ -14,7 +14,7 @@ pub struct Show {
     seconds: f64,
     terminal: bool,
     all: MultiProgress,
-    bars: Mutex<HashMap<Job, ProgressBar>>,
+    bars: Mutex<HashMap<LabJob, ProgressBar>>,
 }
 
 impl Show {
@@ -54,7 +54,7 @@ impl Show {
         }
     }
 
-    fn begin(&self, job: Job) {
+    fn begin(&self, job: LabJob) {
         if self.terminal {
             let bar = self.all.add(ProgressBar::new(self.seconds as u64));
             // A constant template; the plain bar is as good.
@@ -68,7 +68,7 @@ impl Show {
         }
     }
 
-    fn tick(&self, job: &Job, tick: Tick) {
+    fn tick(&self, job: &LabJob, tick: Tick) {
         let said = format!("{} objects, {:.0} kB", tick.objects, tick.bytes as f64 / 1e3);
         if let Some(bar) = self.lock().get(job) {
             bar.set_position(tick.at_s as u64);
@@ -87,11 +87,11 @@ impl Show {
         }
     }
 
-    fn lock(&self) -> std::sync::MutexGuard<'_, HashMap<Job, ProgressBar>> {
+    fn lock(&self) -> std::sync::MutexGuard<'_, HashMap<LabJob, ProgressBar>> {
         self.bars.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-fn name(job: &Job) -> String {
+fn name(job: &LabJob) -> String {
     format!("{} seed {}", job.discipline, job.seed)
 }

@@ -2,7 +2,7 @@
 
 use narrows_qdisc::{Limit, Spec};
 use narrows_runner::RunPlan;
-use narrows_scenario::{Delays, Discipline, Hosts, Link, Loss, Policy, Scenario, Traffic, time_text};
+use narrows_scenario::{Delays, Hosts, Link, LinkDiscipline, Loss, Policy, Scenario, Traffic, time_text};
 use narrows_units::Bytes;
 
 use super::super::table::significant;
@@ -162,10 +162,10 @@ fn wire(link: &Link) -> String {
 /// A queue's discipline and how much it holds: in packets, in time, in bandwidth-delay products of its farthest users.
 fn queue(scenario: &Scenario, link: &Link) -> String {
     let size = match &link.discipline {
-        Discipline::Ours(Spec::Fifo(Limit::Packets(n))) => Some(*n as u64 * u64::from(scenario.mtu)),
-        Discipline::Ours(Spec::Fifo(Limit::Bytes(b))) => Some(b.get()),
+        LinkDiscipline::Ours(Spec::Fifo(Limit::Packets(n))) => Some(*n as u64 * u64::from(scenario.mtu)),
+        LinkDiscipline::Ours(Spec::Fifo(Limit::Bytes(b))) => Some(b.get()),
         // Its other mode bounds the backlog of each flow instead.
-        Discipline::Ours(Spec::Taq(taq)) => taq
+        LinkDiscipline::Ours(Spec::Taq(taq)) => taq
             .as_paper()
             .map(|paper| paper.sizes(&link.shaper(scenario.mtu)).buffer as u64 * paper.packet.get()),
         _ => None,

@@ -65,8 +65,8 @@ impl Flow {
             return true;
         }
         let told = match self.settings.repair {
-            Repair::One => self.window >= 4 && count == 1,
-            Repair::Sack => match self.window - count {
+            FastRetransmit::One => self.window >= 4 && count == 1,
+            FastRetransmit::Sack => match self.window - count {
                 0 | 1 => false,
                 2 => !(self.lost() && self.lost()),
                 _ => true,
@@ -198,7 +198,9 @@ fn other_memories() {
 
 #[test]
 fn other_windows_and_timers() {
-    for (wmax, t0_epochs, repair) in [(4, 3.0, Repair::One), (9, 1.4, Repair::One), (20, 2.5, Repair::Sack)] {
+    for (wmax, t0_epochs, repair) in
+        [(4, 3.0, FastRetransmit::One), (9, 1.4, FastRetransmit::One), (20, 2.5, FastRetransmit::Sack)]
+    {
         for p in [0.03, 0.15] {
             compare(Back::Capped(5), Settings { wmax, t0_epochs, repair, ..Settings::default() }, p);
         }
@@ -209,8 +211,13 @@ fn other_windows_and_timers() {
 #[test]
 fn probes_and_selective_acknowledgments() {
     for (memory, p) in [(Memory::S1, 0.3), (Memory::S1, 0.05), (Memory::Sample, 0.2)] {
-        let settings =
-            Settings { wmax: 16, t0_epochs: 3.0, probe_epochs: Some(2.0), memory, repair: Repair::Sack };
+        let settings = Settings {
+            wmax: 16,
+            t0_epochs: 3.0,
+            probe_epochs: Some(2.0),
+            memory,
+            repair: FastRetransmit::Sack,
+        };
         compare(Back::Capped(7), settings, p);
     }
 }

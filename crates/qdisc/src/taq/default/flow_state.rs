@@ -92,9 +92,9 @@ const NOBODY: u32 = u32::MAX;
 
 /// Lists of flows in the order in which they are served.
 #[derive(Debug)]
-pub enum Drr {}
+pub enum DrrList {}
 
-linked!(FlowState, Drr: turn);
+linked!(FlowState, DrrList: turn);
 
 /// Lists of flows with as long a backlog.
 #[derive(Debug)]

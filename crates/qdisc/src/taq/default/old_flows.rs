@@ -14,7 +14,7 @@
 use narrows_lists::List;
 use narrows_units::{Duration, Instant};
 
-use super::flow_state::{Drr, FlowState, NEVER};
+use super::flow_state::{DrrList, FlowState, NEVER};
 use crate::taq::Order;
 
 /// The first has fewer than two kilobytes left, the last 32 or more.
@@ -51,7 +51,7 @@ impl Patience {
 #[derive(Debug)]
 pub enum OldFlows {
     /// In turn; of the first class all of them.
-    Turn(List<Drr>),
+    Turn(List<DrrList>),
     /// By class.
     Classes(Box<Classes>),
 }
@@ -59,7 +59,7 @@ pub enum OldFlows {
 /// The flows by class.
 #[derive(Debug)]
 pub struct Classes {
-    classes: [List<Drr>; CLASSES],
+    classes: [List<DrrList>; CLASSES],
     /// A bit for each class that has flows.
     used: u8,
     len: u32,
@@ -113,7 +113,7 @@ impl OldFlows {
     }
 
     /// The list of a flow that comes.
-    fn enter(&mut self, flows: &mut [FlowState], id: u32) -> &mut List<Drr> {
+    fn enter(&mut self, flows: &mut [FlowState], id: u32) -> &mut List<DrrList> {
         match self {
             Self::Turn(list) => {
                 flows[id as usize].due = 0;
@@ -178,13 +178,13 @@ impl OldFlows {
 
 impl Classes {
     /// Those of `first` stand in the first class.
-    fn new(order: Order, first: List<Drr>) -> Self {
+    fn new(order: Order, first: List<DrrList>) -> Self {
         let mut classes = [List::EMPTY; CLASSES];
         classes[0] = first;
         Self { classes, used: u8::from(!first.is_empty()), len: first.len(), order, serving: None }
     }
 
-    fn enter(&mut self, flows: &mut [FlowState], id: u32) -> &mut List<Drr> {
+    fn enter(&mut self, flows: &mut [FlowState], id: u32) -> &mut List<DrrList> {
         let slot = &mut flows[id as usize];
         let class = class(self.order, slot);
         slot.due = class as u16;
@@ -211,7 +211,7 @@ impl Classes {
         if self.used.is_power_of_two() {
             return shortest;
         }
-        let overdue = |(class, list): (usize, &List<Drr>)| {
+        let overdue = |(class, list): (usize, &List<DrrList>)| {
             let head = list.first()?;
             let (served_at, patience) = (flows[head as usize].served_at, patience.of(class));
             // What has only sent packets without data is behind those who have waited for theirs.

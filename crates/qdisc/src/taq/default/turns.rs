@@ -4,7 +4,7 @@ use narrows_lists::List;
 use narrows_units::{Instant, Rate};
 use narrows_users::User;
 
-use super::flow_state::{Drr, FlowList, FlowState};
+use super::flow_state::{DrrList, FlowList, FlowState};
 use super::old_flows::{OldFlows, Patience};
 use crate::Ppm;
 use crate::new_flows::{NewFlows, NewShare};
@@ -45,8 +45,8 @@ pub struct Choice {
 /// Flows with packets waiting, by how they are served.
 #[derive(Debug)]
 pub struct FlowLists {
-    sparse: List<Drr>,
-    new: NewFlows<Drr>,
+    sparse: List<DrrList>,
+    new: NewFlows<DrrList>,
     old: OldFlows,
 }
 
@@ -86,7 +86,7 @@ impl FlowLists {
         }
     }
 
-    const fn list(&mut self, place: FlowList) -> Option<&mut List<Drr>> {
+    const fn list(&mut self, place: FlowList) -> Option<&mut List<DrrList>> {
         match place {
             FlowList::Idle | FlowList::Old => None,
             FlowList::Sparse => Some(&mut self.sparse),

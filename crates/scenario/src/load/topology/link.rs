@@ -7,7 +7,7 @@ use toml::Value;
 use super::Common;
 use crate::quantity;
 use crate::read::Reader;
-use crate::{Discipline, Error, Link, Loss, Service, Shaping};
+use crate::{Error, Link, LinkDiscipline, Loss, Service, Shaping};
 
 /// Packets of a queue that is there only because every link has one: the way back of acknowledgments.
 const PLENTY: usize = 1_000;
@@ -18,13 +18,18 @@ pub(super) struct Direction {
     pub(super) service: Service,
     pub(super) shaping: Shaping,
     pub(super) delay: Duration,
-    pub(super) discipline: Discipline,
+    pub(super) discipline: LinkDiscipline,
     pub(super) loss: Loss,
 }
 
 impl Direction {
     /// A direction whose rate never changes.
-    pub(super) const fn constant(rate: Rate, delay: Duration, discipline: Discipline, loss: Loss) -> Self {
+    pub(super) const fn constant(
+        rate: Rate,
+        delay: Duration,
+        discipline: LinkDiscipline,
+        loss: Loss,
+    ) -> Self {
         Self { rate, service: Service::Constant, shaping: Shaping::None, delay, discipline, loss }
     }
 }
@@ -57,7 +62,7 @@ pub(super) fn pair(
 }
 
 /// A discipline by name.
-pub(crate) fn discipline(r: &Reader<'_>, key: &'static str) -> Result<Option<Discipline>, Error> {
+pub(crate) fn discipline(r: &Reader<'_>, key: &'static str) -> Result<Option<LinkDiscipline>, Error> {
     let Some(text) = r.text(key)? else { return Ok(None) };
     text.parse().map(Some).map_err(|e| wrong_discipline(&r.path(key), text, &e))
 }
@@ -77,15 +82,15 @@ fn wrong_discipline(path: &str, text: &str, e: &narrows_qdisc::SettingError) -> 
 pub(super) fn need(
     r: &Reader<'_>,
     key: &'static str,
-    discipline: Option<Discipline>,
-) -> Result<Discipline, Error> {
+    discipline: Option<LinkDiscipline>,
+) -> Result<LinkDiscipline, Error> {
     discipline.ok_or_else(|| {
         r.wrong(key, "what stands before the link, as discipline = \"fifo:30\" or disciplines = [\"fifo:30\", \"taq\"]")
     })
 }
 
-pub(super) fn plenty() -> Discipline {
-    Discipline::Ours(Spec::Fifo(Limit::Packets(PLENTY)))
+pub(super) fn plenty() -> LinkDiscipline {
+    LinkDiscipline::Ours(Spec::Fifo(Limit::Packets(PLENTY)))
 }
 
 /// `0.01`, or `gilbert:to_bad=0.01,to_good=0.3,bad=1,good=0`.

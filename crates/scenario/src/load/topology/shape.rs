@@ -5,7 +5,7 @@ use narrows_units::{Duration, Rate};
 use super::link::{Direction, discipline, need, plenty};
 use super::{Common, Draft, SPREADS, access_rate};
 use crate::read::Reader;
-use crate::{Delays, Discipline, Error, Spread};
+use crate::{Delays, Error, LinkDiscipline, Spacing};
 
 /// Most hops of a parking lot.
 const MOST_HOPS: u32 = 1_000;
@@ -23,9 +23,9 @@ struct Parts<'r, 'c, 'a> {
     common: &'c Common<'c, 'a>,
     rate: Rate,
     delay: Duration,
-    discipline: Discipline,
+    discipline: LinkDiscipline,
     back_rate: Rate,
-    back_discipline: Discipline,
+    back_discipline: LinkDiscipline,
     access: Rate,
     /// How far the servers are.
     far: Delays,
@@ -39,7 +39,7 @@ pub(super) fn read<'a>(r: Reader<'a>, common: &Common<'_, 'a>) -> Result<Draft<'
     let rate = r.must("rate", "a rate, as \"1mbit\"", |r, k| r.rate(k))?;
     let delay = r.or("delay", Duration::ZERO, |r, k| r.time(k))?;
     let access = access_rate(common.access, rate)?;
-    let spread = r.or("spread", Spread::Even, |r, k| r.word(k, &SPREADS))?;
+    let spread = r.or("spread", Spacing::Even, |r, k| r.word(k, &SPREADS))?;
     let (low, high) = r.or("access_delay", (Duration::ZERO, Duration::ZERO), |r, k| r.times(k))?;
     let parts = Parts {
         common,

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use narrows_diagnose::{Cause, FlowReport, Repair, Trace, Way};
-use narrows_plot::{Kind, Sequence, SequencePanel, Steps, Strokes, sequence_svg};
+use narrows_plot::{Kind, Sequence, SequencePanel, StepLine, Strokes, sequence_svg};
 use narrows_units::Instant;
 
 use super::colours;
@@ -117,8 +117,8 @@ fn panel(
         shades,
         strokes: all,
         steps: vec![
-            Steps { colour: colours::WINDOW, at: edge, whole: false },
-            Steps { colour: colours::ACK, at: acked, whole: true },
+            StepLine { colour: colours::WINDOW, at: edge, whole: false },
+            StepLine { colour: colours::ACK, at: acked, whole: true },
         ],
     }
 }
