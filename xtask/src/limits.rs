@@ -1,5 +1,6 @@
-//! How long files, functions, argument lists and lines may be, and what documents may not do. Reads the files that git
-//! tracks; builds nothing. Clippy has the same bounds for functions in Rust; here they hold for Python and C too.
+//! How long files, functions, argument lists and lines may be, what documents may not do, and which names may repeat.
+//! Reads the files that git tracks; builds nothing. Clippy has the same bounds for functions in Rust; here they hold
+//! for Python and C too.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -11,6 +12,7 @@ use anyhow::{Context, Result, ensure};
 mod documents;
 mod functions;
 mod layout;
+mod names;
 
 /// Lines of a file that is neither a test nor a table.
 const FILE_LINES: usize = 450;
@@ -43,6 +45,7 @@ enum Bound {
     Columns,
     Document,
     Place,
+    Name,
 }
 
 impl fmt::Display for Bound {
@@ -54,6 +57,7 @@ impl fmt::Display for Bound {
             Self::Columns => write!(f, "lines over {COLUMNS} columns"),
             Self::Document => f.write_str("documents"),
             Self::Place => f.write_str("places of files, and reasons for dependencies"),
+            Self::Name => f.write_str("names of public types"),
         }
     }
 }
@@ -72,6 +76,7 @@ pub fn run(args: &Args) -> Result<()> {
     let root = args.root.as_deref().unwrap_or_else(|| crate::peers::programs::root());
     let paths = tracked(root)?;
     let mut broken = Vec::new();
+    let mut rust = BTreeMap::new();
     for path in &paths {
         // A link, or a file that is gone from the working tree.
         let Ok(bytes) = std::fs::read(root.join(path)) else { continue };
@@ -80,7 +85,11 @@ pub fn run(args: &Args) -> Result<()> {
             broken.extend(code(path, &text));
         }
         broken.extend(documents::file(root, path, &text));
+        if path.ends_with(".rs") {
+            rust.insert(path.clone(), text);
+        }
     }
+    broken.extend(names::all(&rust));
     broken.extend(functions::python(root, &paths)?);
     broken.extend(documents::all(root, &paths)?);
     broken.extend(layout::all(root, &paths)?);

@@ -1,7 +1,7 @@
 //! Pictures of runs: who waited how long, who stalled, who was served when ([`Picture`]); a figure over what was swept
-//! ([`Chart`]); one in given axes, as a paper prints it ([`PaperFigure`]); a plane of two settings by what is to be expected
-//! there ([`Bands`]); a network ([`Graph`]); a table in colour ([`Matrix`]); what happened to many connections at the
-//! same time ([`Timelines`]), and to one of them ([`Sequence`]).
+//! ([`Chart`]); one in given axes, as a paper prints it ([`PaperFigure`]); a plane of two settings by what is to be
+//! expected there ([`Bands`]); a network ([`Graph`]); a table in colour ([`Matrix`]); what happened to many connections
+//! at the same time ([`Timelines`]), and to one of them ([`Sequence`]).
 //!
 //! A run has three views, because a median hides the disease: the distribution of object times, the share of objects
 //! with a stall longer than x (log-log, so that one in a thousand can be read), and for each discipline a map of every

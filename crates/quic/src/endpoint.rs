@@ -10,7 +10,7 @@ use crate::packet::{Datagram, Space};
 use crate::rtt::Rtt;
 use crate::space::PacketSpace;
 use crate::stream::{ReceiveStream, SendStream};
-use crate::{Config, Io, QuicCounters, QuicEvent};
+use crate::{Config, EndpointCounters, Io, QuicEvent};
 
 mod loss;
 mod receive;
@@ -85,7 +85,7 @@ pub struct Endpoint {
     pacing_timer: Option<Instant>,
     idle_timer: Option<Instant>,
     close_timer: Option<Instant>,
-    counters: QuicCounters,
+    counters: EndpointCounters,
 }
 
 impl Endpoint {
@@ -127,7 +127,7 @@ impl Endpoint {
             pacing_timer: None,
             idle_timer: None,
             close_timer: None,
-            counters: QuicCounters::default(),
+            counters: EndpointCounters::default(),
         }
     }
 
@@ -279,7 +279,7 @@ impl Endpoint {
 impl Endpoint {
     /// What this end has counted.
     #[must_use]
-    pub const fn counters(&self) -> &QuicCounters {
+    pub const fn counters(&self) -> &EndpointCounters {
         &self.counters
     }
     /// Whether the handshake is complete, or was when the connection was closed.

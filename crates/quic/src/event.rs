@@ -46,7 +46,7 @@ pub trait Io {
 
 /// What an end host has counted since it was made.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct QuicCounters {
+pub struct EndpointCounters {
     /// Datagrams sent.
     pub sent: u64,
     /// Packets with stream data, and how many of them carry some that was sent before.

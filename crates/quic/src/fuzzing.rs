@@ -4,7 +4,7 @@ use std::collections::{BTreeSet, VecDeque};
 
 use narrows_units::{Duration, Ecn, Instant};
 
-use crate::{Config, Datagram, Endpoint, Frame, Io, Preset, QuicCounters, QuicEvent, Role, Space};
+use crate::{Config, Datagram, Endpoint, EndpointCounters, Frame, Io, Preset, QuicEvent, Role, Space};
 
 /// The path's delay each way, once it carries everything in order.
 const DELAY: Duration = Duration::from_millis(50);
@@ -229,7 +229,7 @@ impl Story {
 /// # Panics
 /// If an end panics, sends a number twice, more than its window or more than three times what came, asks to be woken
 /// and then does nothing, or if not all arrives.
-pub fn connection(bytes: &[u8]) -> [QuicCounters; 2] {
+pub fn connection(bytes: &[u8]) -> [EndpointCounters; 2] {
     let Some((&first, rest)) = bytes.split_first() else { return Default::default() };
     let mut story = Story::new(first);
     story.at(0, Endpoint::open);

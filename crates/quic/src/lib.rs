@@ -33,6 +33,6 @@ mod stream;
 
 pub use config::{Config, Fit, Handshake, MtuSearch, Preset, Probe};
 pub use endpoint::{Endpoint, Role};
-pub use event::{Io, QuicCounters, QuicEvent};
+pub use event::{EndpointCounters, Io, QuicEvent};
 pub use packet::{Ack, Datagram, EcnCounts, Frame, FramedPacket, Space};
 pub use ranges::RangeSet;

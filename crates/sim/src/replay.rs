@@ -9,14 +9,13 @@
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
-use std::net::IpAddr;
-use std::str::FromStr;
 
 use narrows_qdisc::{
     BoxedDiscipline, Direction, Driver, Event, Fifo, Limit, Packet as _, Reason, Record, Shaper,
     ShaperConfig, Spec, Verdict,
 };
 use narrows_units::{Duration, Instant};
+pub use narrows_users::Prefix;
 use narrows_wire::{FlowKey, Header};
 
 /// A recorded packet on its way to the box.
@@ -48,46 +47,6 @@ impl ReplayLink {
             Some(link) => Box::new(Shaper::new(link, self.discipline.build::<Record>(&link, seed))),
             None => Box::new(Fifo::new(Limit::Packets(usize::MAX))),
         }
-    }
-}
-
-/// Addresses that begin with the same bits, as `10.0.0.0/8` or `2001:db8::/32`; an address alone is all its bits.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Prefix {
-    address: u128,
-    bits: u32,
-}
-
-impl Prefix {
-    /// Whether the address is one of these.
-    #[must_use]
-    pub fn contains(&self, address: IpAddr) -> bool {
-        let rest = 128 - self.bits;
-        rest == 128 || (mapped(address) ^ self.address) >> rest == 0
-    }
-}
-
-/// IPv4 addresses in their place among those of IPv6 (RFC 4291, 2.5.5.2).
-fn mapped(address: IpAddr) -> u128 {
-    match address {
-        IpAddr::V4(v4) => v4.to_ipv6_mapped().to_bits(),
-        IpAddr::V6(v6) => v6.to_bits(),
-    }
-}
-
-impl FromStr for Prefix {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Self, String> {
-        let wrong = || format!("'{text}' is no prefix: expected one as 10.0.0.0/8 or 2001:db8::/32");
-        let (address, bits) = text.split_once('/').map_or((text, None), |(a, b)| (a, Some(b)));
-        let address: IpAddr = address.parse().map_err(|_| wrong())?;
-        let most = if address.is_ipv4() { 32 } else { 128 };
-        let bits = bits.map_or(Ok(most), str::parse::<u32>).map_err(|_| wrong())?;
-        if bits > most {
-            return Err(wrong());
-        }
-        Ok(Self { address: mapped(address), bits: bits + 128 - most })
     }
 }
 

@@ -17,6 +17,13 @@ impl Prefix {
         self.first | u128::MAX.unbounded_shr(self.bits as u32)
     }
 
+    /// Whether the address is one of these.
+    #[must_use]
+    pub const fn contains(self, address: IpAddr) -> bool {
+        let bits = mapped(address);
+        self.first <= bits && bits <= self.last()
+    }
+
     /// Whether it is one of IPv4 addresses.
     #[must_use]
     pub const fn is_ipv4(self) -> bool {
@@ -27,6 +34,14 @@ impl Prefix {
     #[must_use]
     pub const fn parts(self) -> (u128, u8) {
         (self.first, self.bits)
+    }
+}
+
+/// IPv4 addresses in their place among those of IPv6 (RFC 4291, 2.5.5.2).
+const fn mapped(address: IpAddr) -> u128 {
+    match address {
+        IpAddr::V4(v4) => v4.to_ipv6_mapped().to_bits(),
+        IpAddr::V6(v6) => v6.to_bits(),
     }
 }
 
@@ -41,16 +56,13 @@ impl FromStr for Prefix {
         };
         let (address, bits) = text.split_once('/').map_or((text, None), |(a, b)| (a.trim(), Some(b.trim())));
         let address: IpAddr = address.parse().map_err(|_| wrong())?;
-        let (most, mapped) = match address {
-            IpAddr::V4(v4) => (32, v4.to_ipv6_mapped()),
-            IpAddr::V6(v6) => (128, v6),
-        };
+        let most = if address.is_ipv4() { 32 } else { 128 };
         let bits = bits.map_or(Ok(most), str::parse::<u8>).map_err(|_| wrong())?;
         if bits > most {
             return Err(wrong());
         }
         let bits = bits + (128 - most);
-        let first = mapped.to_bits() & !u128::MAX.unbounded_shr(u32::from(bits));
+        let first = mapped(address) & !u128::MAX.unbounded_shr(u32::from(bits));
         Ok(Self { first, bits })
     }
 }
