@@ -6,7 +6,10 @@
 use std::convert::Infallible;
 
 use narrows_box::{Engine, LaneSettings, Scripted};
-use narrows_qdisc::{Direction, Driver, Event, Manage as _, Record, Report, Shaper, ShaperConfig, Spec};
+use narrows_qdisc::follow::{Follow, FollowConfig};
+use narrows_qdisc::{
+    BoxedDiscipline, Direction, Driver, Event, Manage as _, Record, Report, Shaper, ShaperConfig, Spec,
+};
 use narrows_testing::Rng;
 use narrows_units::{Bytes, Duration, Ecn, Instant, Rate, SeqNum};
 use narrows_wire::{Flags, FlowKey, Header, Proto, TcpHeader};
@@ -39,7 +42,8 @@ fn recording(seed: u64, packets: u64) -> Vec<Arrival> {
         let base = TcpHeader {
             flags: Flags::ACK,
             window: 501,
-            timestamps: Some((id as u32, 0)),
+            // As if what went before had just come: an echo of nothing acknowledges no copy (RFC 7323, section 4).
+            timestamps: Some((id as u32, id as u32)),
             ..TcpHeader::default()
         };
         let (direction, tcp) = match (*next, rng.below(10)) {
@@ -113,9 +117,15 @@ const LINKS: [ShaperConfig; 2] = [
 /// What happened, and what the disciplines say of themselves at the end.
 type Outcome = (Log, [Report; 2]);
 
-/// A bare driver.
-fn driven(spec: &Spec, arrivals: &[Arrival]) -> Outcome {
-    let one = |link: ShaperConfig| Shaper::new(link, spec.build::<Record>(&link, 1));
+/// A bare driver: behind fixed rates, or behind such as are followed.
+fn driven(spec: &Spec, follow: Option<FollowConfig>, arrivals: &[Arrival]) -> Outcome {
+    let one = |link: ShaperConfig| -> BoxedDiscipline<Record> {
+        let inner = spec.build::<Record>(&link, 1);
+        match follow {
+            Some(config) => Box::new(Follow::new(config, link, spec.clone(), inner, 1)),
+            None => Box::new(Shaper::new(link, inner)),
+        }
+    };
     let mut driver = Driver::new(one(LINKS[0]), one(LINKS[1]));
     let mut log = Log::new();
     let Ok(()) = driver.run(arrivals.iter().copied().map(Ok::<_, Infallible>), |now, event| {
@@ -127,8 +137,9 @@ fn driven(spec: &Spec, arrivals: &[Arrival]) -> Outcome {
 }
 
 /// The live engine.
-fn live(spec: &Spec, arrivals: &[Arrival]) -> Outcome {
-    let mut engine = Engine::new(&LINKS.map(|link| LaneSettings::new(Some(link), spec.clone(), 1)));
+fn live(spec: &Spec, follow: Option<FollowConfig>, arrivals: &[Arrival]) -> Outcome {
+    let lane = |link| LaneSettings { follow, ..LaneSettings::new(Some(link), spec.clone(), 1) };
+    let mut engine = Engine::new(&LINKS.map(lane));
     let mut backend = Scripted::new(arrivals.iter().copied());
     backend.run(&mut engine, Instant::FAR_FUTURE);
     let end = backend.log().last().map_or(Instant::ZERO, |e| e.0);
@@ -153,17 +164,22 @@ fn the_box_decides_as_a_bare_driver_does() {
         assert!(SPECS.iter().any(|s| s.split(':').next() == Some(name)), "{name} is missing");
     }
     for text in SPECS {
-        for seed in [1, 0xfeed] {
+        for (seed, follow) in [(1, None), (0xfeed, None), (7, Some(FollowConfig::default()))] {
             println!("{text} seed {seed}");
             let spec: Spec = text.parse().expect("a spec of this test");
             let arrivals = recording(seed, 6_000);
-            let ((a, reports), (b, live_reports)) = (driven(&spec, &arrivals), live(&spec, &arrivals));
+            let ((a, reports), (b, live_reports)) =
+                (driven(&spec, follow, &arrivals), live(&spec, follow, &arrivals));
             assert!(a.len() >= arrivals.len(), "{} events of {} arrivals", a.len(), arrivals.len());
             for (n, (x, y)) in a.iter().zip(&b).enumerate() {
                 assert_eq!(x, y, "event {n} differs");
             }
             assert_eq!(a.len(), b.len());
             assert_eq!(reports, live_reports);
+            if follow.is_some() {
+                let found = |r: &Report| r.follows.is_some_and(|f| f.base.is_some());
+                assert!(reports.iter().any(found), "{text}: no rate was followed");
+            }
             if spec.name() == "taq" {
                 admission_was_in_use(text, &reports);
             }
