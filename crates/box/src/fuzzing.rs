@@ -76,19 +76,7 @@ pub fn knowledge(bytes: &[u8]) {
 fn packet(user: u8) -> HeldPacket {
     let mut bytes = vec![0x45, 0, 0, 44, 0, 1, 0x40, 0, 64, 6, 0, 0, 10, 0, 0, user, 10, 0, 0, 2];
     bytes.extend([0x9c, 0x40, 0, 80, 0, 0, 0, 7, 0, 0, 0, 9, 0x50, 0x10, 3, 0xe8, 0, 0, 0, 0, 1, 2, 3, 4]);
-    let header = parse(&bytes).expect("a packet");
-    HeldPacket {
-        id: u32::from(user),
-        direction: Direction::Up,
-        dirty: false,
-        answerable: false,
-        ip_at: 0,
-        header,
-        link: LinkAddress::default(),
-        circuit: None,
-        mark: crate::sight::Mark::default(),
-        bytes,
-    }
+    HeldPacket::of_bytes(u32::from(user), Direction::Up, bytes)
 }
 
 /// An engine that goes on with `state` for a while, and then lets all go.

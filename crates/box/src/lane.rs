@@ -229,15 +229,7 @@ impl<P: Packet> Manage for Switch<P> {
     fn reconfigure(&mut self, now: Instant, settings: &dyn Any, link: &ShaperConfig) -> bool {
         self.inner.reconfigure(now, settings, link)
     }
-    fn export(&self, now: Instant) -> Option<Vec<u8>> {
-        self.inner.export(now)
-    }
-    fn import(&mut self, now: Instant, knowledge: &[u8]) -> bool {
-        self.inner.import(now, knowledge)
-    }
-    fn set_circuit_rates(&mut self, rates: &CircuitRates) {
-        self.inner.set_circuit_rates(rates);
-    }
+    narrows_qdisc::forward!(inner: export, import, set_circuit_rates);
 }
 
 impl<P: Packet> Discipline<P> for Switch<P> {

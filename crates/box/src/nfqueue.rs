@@ -15,10 +15,7 @@ use narrows_qdisc::{Direction, Event, Verdict};
 use narrows_units::Instant;
 use narrows_users::{LinkAddress, Mac};
 use nix::errno::Errno;
-use nix::sys::socket::{
-    AddressFamily, MsgFlags, NetlinkAddr, SockFlag, SockProtocol, SockType, bind, send, setsockopt, socket,
-    sockopt,
-};
+use nix::sys::socket::{MsgFlags, send, setsockopt, sockopt};
 
 use super::backend::Backend;
 use super::channel::{Channel, ErrorCounters};
@@ -51,13 +48,7 @@ struct NfQueue {
 
 impl NfQueue {
     fn open(number: u16) -> io::Result<Self> {
-        let socket = socket(
-            AddressFamily::Netlink,
-            SockType::Raw,
-            SockFlag::SOCK_CLOEXEC,
-            Some(SockProtocol::NetlinkNetFilter),
-        )?;
-        bind(socket.as_raw_fd(), &NetlinkAddr::new(0, 0))?;
+        let socket = narrows_netio::nfqueue::socket()?;
         // Beyond net.core.rmem_max where we may; where not, what the system grants will do.
         if setsockopt(&socket, sockopt::RcvBufForce, &SOCKET_BUFFER).is_err() {
             setsockopt(&socket, sockopt::RcvBuf, &SOCKET_BUFFER)?;

@@ -36,6 +36,23 @@ pub struct HeldPacket {
 }
 
 impl HeldPacket {
+    /// One that nobody is answered for, of the bytes of an IP packet.
+    #[cfg(any(test, feature = "fuzzing"))]
+    pub(super) fn of_bytes(id: u32, direction: Direction, bytes: Vec<u8>) -> Self {
+        Self {
+            id,
+            direction,
+            dirty: false,
+            answerable: false,
+            ip_at: 0,
+            header: narrows_wire::parse(&bytes).expect("a packet"),
+            link: LinkAddress::default(),
+            circuit: None,
+            mark: Mark::default(),
+            bytes,
+        }
+    }
+
     /// The direction it came in.
     #[must_use]
     pub const fn direction(&self) -> Direction {
@@ -117,20 +134,9 @@ mod tests {
         bytes.extend([
             0x9c, 0x40, 0, 80, 0, 0, 0, 7, 0, 0, 0, 9, 0x50, 0x10, 0x03, 0xe8, 0, 0, 0, 0, 1, 2, 3, 4,
         ]);
-        let header = narrows_wire::parse(&bytes).unwrap();
-        bytes.truncate(bytes_present);
-        HeldPacket {
-            id: 1,
-            direction: Direction::Down,
-            dirty: false,
-            answerable: false,
-            ip_at: 0,
-            header,
-            link: LinkAddress::default(),
-            circuit: None,
-            mark: Mark::default(),
-            bytes,
-        }
+        let mut packet = HeldPacket::of_bytes(1, Direction::Down, bytes);
+        packet.bytes.truncate(bytes_present);
+        packet
     }
 
     #[test]

@@ -90,13 +90,8 @@ impl<P: Packet> Manage for Watch<P> {
         self.inner.reconfigure(now, settings, link)
     }
 
-    fn export(&self, now: Instant) -> Option<Vec<u8>> {
-        self.inner.export(now)
-    }
-
-    fn import(&mut self, now: Instant, knowledge: &[u8]) -> bool {
-        self.inner.import(now, knowledge)
-    }
+    // Circuits have no rates here: nobody is held to one.
+    narrows_qdisc::forward!(inner: export, import);
 }
 
 impl<P: Packet> Discipline<P> for Watch<P> {

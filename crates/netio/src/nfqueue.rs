@@ -5,8 +5,10 @@
 //! that waits and sends each verdict by a call of its own.
 
 use std::io;
+use std::os::fd::{AsRawFd as _, OwnedFd};
 
 use narrows_wire::{Header, WireError};
+use nix::sys::socket::{self as sockets, AddressFamily, NetlinkAddr, SockFlag, SockProtocol, SockType};
 
 const NLMSG_HEADER: usize = 16;
 const NFGEN: usize = 4;
@@ -108,6 +110,17 @@ pub fn verdict_up_to(out: &mut Vec<u8>, queue: u16, id: u32, verdict: u32) {
     Message::new(out, libc::NFQNL_MSG_VERDICT_BATCH, queue, false)
         .attr(libc::NFQA_VERDICT_HDR, &header)
         .end();
+}
+
+/// A socket to netfilter in this network namespace: to its queues as to nf_tables.
+///
+/// # Errors
+/// If this kernel has no nfnetlink.
+pub fn socket() -> io::Result<OwnedFd> {
+    let kind = Some(SockProtocol::NetlinkNetFilter);
+    let socket = sockets::socket(AddressFamily::Netlink, SockType::Raw, SockFlag::SOCK_CLOEXEC, kind)?;
+    sockets::bind(socket.as_raw_fd(), &NetlinkAddr::new(0, 0))?;
+    Ok(socket)
 }
 
 /// What the kernel says.

@@ -28,7 +28,6 @@ use echoes::Echoes;
 pub use link_rate::LinkRate;
 pub use phase::FollowPhase;
 
-use crate::users::CircuitRates;
 use crate::{Backlog, Discipline, Manage, Packet, Qdisc, Report, ReversePath, ShaperConfig, Spec, Verdicts};
 
 /// The discipline is told of a rate that differs by so much, in hundredths, and no sooner than this after the last.
@@ -240,17 +239,7 @@ impl<P: Packet, Q: Discipline<P>> Manage for Follow<P, Q> {
         kept
     }
 
-    fn export(&self, now: Instant) -> Option<Vec<u8>> {
-        self.inner.export(now)
-    }
-
-    fn import(&mut self, now: Instant, knowledge: &[u8]) -> bool {
-        self.inner.import(now, knowledge)
-    }
-
-    fn set_circuit_rates(&mut self, rates: &CircuitRates) {
-        self.inner.set_circuit_rates(rates);
-    }
+    crate::forward!(inner: export, import, set_circuit_rates);
 }
 
 impl<P: Packet, Q: Discipline<P>> Discipline<P> for Follow<P, Q> {

@@ -118,6 +118,28 @@ pub trait Manage {
     fn set_circuit_rates(&mut self, _rates: &CircuitRates) {}
 }
 
+/// The methods of [`Manage`] named here, handed on as they are to what a discipline has within, in its own `impl`:
+/// `forward!(inner: export, import);`.
+#[macro_export]
+macro_rules! forward {
+    ($inner:tt: $($method:ident),+) => { $($crate::forward!(@ $inner $method);)+ };
+    (@ $inner:tt export) => {
+        fn export(&self, now: ::narrows_units::Instant) -> Option<Vec<u8>> {
+            self.$inner.export(now)
+        }
+    };
+    (@ $inner:tt import) => {
+        fn import(&mut self, now: ::narrows_units::Instant, knowledge: &[u8]) -> bool {
+            self.$inner.import(now, knowledge)
+        }
+    };
+    (@ $inner:tt set_circuit_rates) => {
+        fn set_circuit_rates(&mut self, rates: &$crate::CircuitRates) {
+            self.$inner.set_circuit_rates(rates);
+        }
+    };
+}
+
 /// A discipline as a driver holds it, complete.
 pub trait Discipline<P: Packet>: Qdisc<P> + Manage {
     /// Its reverse path, if it has one; always the same answer.

@@ -15,7 +15,6 @@ use core::marker::PhantomData;
 use narrows_units::{Bytes, Duration, Instant, Rate};
 use narrows_users::Side;
 
-use crate::users::CircuitRates;
 use crate::{Backlog, Discipline, Manage, Packet, Qdisc, Report, ReversePath, Verdicts};
 
 /// How the link layer cuts up what it sends.
@@ -201,17 +200,7 @@ impl<P: Packet, Q: Qdisc<P> + Manage> Manage for Shaper<P, Q> {
         kept
     }
 
-    fn export(&self, now: Instant) -> Option<Vec<u8>> {
-        self.inner.export(now)
-    }
-
-    fn import(&mut self, now: Instant, knowledge: &[u8]) -> bool {
-        self.inner.import(now, knowledge)
-    }
-
-    fn set_circuit_rates(&mut self, rates: &CircuitRates) {
-        self.inner.set_circuit_rates(rates);
-    }
+    crate::forward!(inner: export, import, set_circuit_rates);
 }
 
 impl<P: Packet, Q: Discipline<P>> Discipline<P> for Shaper<P, Q> {

@@ -13,9 +13,7 @@ use netlink_packet_netfilter::{
     NetfilterHeader, NetfilterMessage, NetfilterMessageInner, NetfilterProtoFamily as Family,
 };
 use nix::errno::Errno;
-use nix::sys::socket::{
-    AddressFamily, MsgFlags, NetlinkAddr, SockFlag, SockProtocol, SockType, bind, recv, send, socket,
-};
+use nix::sys::socket::{MsgFlags, recv, send};
 
 /// More than any datagram of the kernel's: it fills at most 32 kB.
 const DATAGRAM: usize = 64 << 10;
@@ -52,14 +50,7 @@ impl Netlink {
     /// # Errors
     /// If this kernel has no nfnetlink.
     pub fn open() -> io::Result<Self> {
-        let socket = socket(
-            AddressFamily::Netlink,
-            SockType::Raw,
-            SockFlag::SOCK_CLOEXEC,
-            Some(SockProtocol::NetlinkNetFilter),
-        )?;
-        bind(socket.as_raw_fd(), &NetlinkAddr::new(0, 0))?;
-        Ok(Self(socket))
+        narrows_netio::nfqueue::socket().map(Self)
     }
 
     /// Makes all changes in one transaction. The kernel does so within the call that asks for it, and forgets a batch

@@ -141,14 +141,10 @@ impl<P> Member<P> {
     }
 }
 
-/// The pools admitted and those who wait.
-#[derive(Debug)]
-pub struct Admission<P> {
-    config: AdmissionConfig,
-    pools: Pools<Member<P>>,
-    /// SYNs of pools that have just been admitted.
-    ready: VecDeque<(SynDirection, P)>,
-    held: usize,
+/// What admission control remembers besides the pools. Another process may go on with it.
+#[derive(Clone, Debug, Default)]
+#[cfg_attr(feature = "handover", derive(serde::Serialize, serde::Deserialize))]
+struct Past {
     last_admission: Option<Instant>,
     /// Whether the last one admitted was away, and has not come yet.
     awaited: bool,
@@ -157,6 +153,17 @@ pub struct Admission<P> {
     grants: VecDeque<Instant>,
     /// The next ticket.
     tickets: u64,
+}
+
+/// The pools admitted and those who wait.
+#[derive(Debug)]
+pub struct Admission<P> {
+    config: AdmissionConfig,
+    pools: Pools<Member<P>>,
+    /// SYNs of pools that have just been admitted.
+    ready: VecDeque<(SynDirection, P)>,
+    held: usize,
+    past: Past,
 }
 
 impl<P: Packet> Admission<P> {
@@ -168,12 +175,7 @@ impl<P: Packet> Admission<P> {
             pools: Pools::new(config.pools),
             ready: VecDeque::new(),
             held: 0,
-            last_admission: None,
-            awaited: false,
-            admissions: 0,
-            waits: VecDeque::new(),
-            grants: VecDeque::new(),
-            tickets: 0,
+            past: Past::default(),
         }
     }
 
@@ -216,7 +218,7 @@ impl<P: Packet> Admission<P> {
             Some(id) if self.is_member(now, id) => {
                 if let Some(pool) = self.pools.get_mut(id) {
                     pool.seen = now;
-                    self.awaited &= !core::mem::take(&mut pool.data.granted);
+                    self.past.awaited &= !core::mem::take(&mut pool.data.granted);
                 }
                 Some(packet)
             }
@@ -294,7 +296,7 @@ impl<P: Packet> Admission<P> {
             return Some(now);
         }
         let first = self.pools.get(self.pools.first(List::Waiting)?)?;
-        let after = |d: Duration| self.last_admission.map_or(now, |t| t + d);
+        let after = |d: Duration| self.past.last_admission.map_or(now, |t| t + d);
         let (open_at, closed_at) = match self.config.rule {
             Rule::Paper { wait, .. } => (now, wait.map(|wait| first.since + wait)),
             Rule::WaitQueue { pace, guarantee, rounds, .. } => {
@@ -333,31 +335,31 @@ impl<P: Packet> Admission<P> {
         let Some(pool) = self.pools.get_mut(id) else { return };
         if self.ready.is_empty() {
             pool.data.granted = true;
-            self.awaited = true;
+            self.past.awaited = true;
         }
     }
 
     /// A pool leaves the wait queue and is admitted.
     fn admit(&mut self, now: Instant, id: PoolId) {
         let Some(pool) = self.pools.get_mut(id) else { return };
-        push_recent(&mut self.waits, now.since(pool.since));
+        push_recent(&mut self.past.waits, now.since(pool.since));
         pool.since = now;
         let held = core::mem::take(&mut pool.data.held);
         pool.data.granted = false;
         let list = pool.data.admitted();
         self.ready.extend(held);
         self.pools.move_to(id, list);
-        push_recent(&mut self.grants, now);
-        self.last_admission = Some(now);
-        self.awaited = false;
-        self.admissions += 1;
+        push_recent(&mut self.past.grants, now);
+        self.past.last_admission = Some(now);
+        self.past.awaited = false;
+        self.past.admissions += 1;
     }
 
     /// A pool that need not wait is admitted. With no room in the table it goes unrecorded.
     fn enter(&mut self, now: Instant, source: User, known: Option<PoolId>, decisions: &mut Decisions<'_, P>) {
-        self.admissions += 1;
-        self.last_admission = Some(now);
-        self.awaited = false;
+        self.past.admissions += 1;
+        self.past.last_admission = Some(now);
+        self.past.awaited = false;
         match known {
             Some(id) => {
                 let Some(pool) = self.pools.get_mut(id) else { return };
@@ -391,8 +393,8 @@ impl<P: Packet> Admission<P> {
         };
         let pool = self.pools.get_mut(id)?;
         (pool.since, pool.seen) = (now, now);
-        (pool.data.granted, pool.data.ticket) = (false, self.tickets);
-        self.tickets += 1;
+        (pool.data.granted, pool.data.ticket) = (false, self.past.tickets);
+        self.past.tickets += 1;
         Some(id)
     }
 

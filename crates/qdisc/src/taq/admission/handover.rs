@@ -1,12 +1,10 @@
 //! Who is admitted and who waits, for another process that takes this one's place.
 
-use std::collections::VecDeque;
-
-use narrows_units::{Duration, Instant};
+use narrows_units::Instant;
 use narrows_users::User;
 use serde::{Deserialize, Serialize};
 
-use super::{Admission, Member, RECENT};
+use super::{Admission, Member, Past, RECENT};
 use crate::Packet;
 use crate::taq::pools::List;
 
@@ -27,12 +25,7 @@ struct KnownPool {
 #[derive(Debug, Serialize, Deserialize)]
 pub struct Known {
     pools: [Vec<KnownPool>; 3],
-    last_admission: Option<Instant>,
-    awaited: bool,
-    admissions: u64,
-    waits: VecDeque<Duration>,
-    grants: VecDeque<Instant>,
-    tickets: u64,
+    past: Past,
 }
 
 impl<P: Packet> Admission<P> {
@@ -50,15 +43,7 @@ impl<P: Packet> Admission<P> {
             });
             pools.collect()
         };
-        Known {
-            pools: LISTS.map(list),
-            last_admission: self.last_admission,
-            awaited: self.awaited,
-            admissions: self.admissions,
-            waits: self.waits.clone(),
-            grants: self.grants.clone(),
-            tickets: self.tickets,
-        }
+        Known { pools: LISTS.map(list), past: self.past.clone() }
     }
 
     /// Goes on with it, as far as there is room; for one that knows nobody yet.
@@ -76,10 +61,9 @@ impl<P: Packet> Admission<P> {
                 }
             }
         }
-        (self.last_admission, self.awaited) = (known.last_admission, known.awaited);
-        (self.admissions, self.tickets) = (known.admissions, known.tickets.max(self.tickets));
-        (self.waits, self.grants) = (known.waits, known.grants);
-        self.waits.truncate(RECENT);
-        self.grants.truncate(RECENT);
+        let tickets = known.past.tickets.max(self.past.tickets);
+        self.past = Past { tickets, ..known.past };
+        self.past.waits.truncate(RECENT);
+        self.past.grants.truncate(RECENT);
     }
 }

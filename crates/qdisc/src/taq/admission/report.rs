@@ -13,7 +13,7 @@ impl<P: Packet> Admission<P> {
     /// For people: at most a hundred positions, and the waits of the last 512 admitted from the queue.
     #[must_use]
     pub fn report(&self, now: Instant, overloaded: bool) -> AdmissionReport {
-        let mut waits: Vec<_> = self.waits.iter().copied().collect();
+        let mut waits: Vec<_> = self.past.waits.iter().copied().collect();
         waits.sort_unstable();
         // Nearest rank: the smallest wait that at least this part of them do not exceed.
         let rank = |percent: usize| waits.get((waits.len() * percent).div_ceil(100).max(1) - 1).copied();
@@ -21,7 +21,7 @@ impl<P: Packet> Admission<P> {
         AdmissionReport {
             overloaded,
             admitted: self.pools.len(List::Unproven) + self.pools.len(List::Proven),
-            admissions: self.admissions,
+            admissions: self.past.admissions,
             waiting: self.waiting(),
             queue: queue
                 .map(|(i, p)| WaitingPool {
@@ -42,8 +42,8 @@ impl<P: Packet> Admission<P> {
         if let Rule::Paper { wait, .. } = self.config.rule {
             return wait.map(|wait| (since + wait).since(now));
         }
-        let n = self.grants.len().min(16);
-        let (newest, oldest) = (self.grants.back()?, self.grants.get(self.grants.len() - n)?);
+        let n = self.past.grants.len().min(16);
+        let (newest, oldest) = (self.past.grants.back()?, self.past.grants.get(self.past.grants.len() - n)?);
         (n > 1).then(|| newest.since(*oldest) * position as u64 / (n as u64 - 1))
     }
 }

@@ -46,7 +46,7 @@ impl<P: Packet> Admission<P> {
     }
 
     pub(super) fn may_enter(&self, now: Instant, load: Load, id: PoolId) -> bool {
-        let passed = |d: Duration| self.last_admission.is_none_or(|t| now >= t + d);
+        let passed = |d: Duration| self.past.last_admission.is_none_or(|t| now >= t + d);
         match self.config.rule {
             Rule::Paper { wait, .. } => {
                 let waited = |wait| self.pools.get(id).is_some_and(|p| now.since(p.since) >= wait);
@@ -75,13 +75,13 @@ impl<P: Packet> Admission<P> {
             Rule::WaitQueue { pace, .. } => {
                 !load.overloaded
                     && self.pools.len(List::Waiting) == 0
-                    && self.last_admission.is_none_or(|t| now >= t + self.pace(pace))
+                    && self.past.last_admission.is_none_or(|t| now >= t + self.pace(pace))
             }
         }
     }
 
     pub(super) fn pace(&self, pace: Duration) -> Duration {
-        if self.awaited { pace.max(RETURN_TIME) } else { pace }
+        if self.past.awaited { pace.max(RETURN_TIME) } else { pace }
     }
 
     /// Whether a SYN that has to wait is held.
