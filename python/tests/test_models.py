@@ -17,9 +17,9 @@ MODULES = [getattr(m, name) for name in m.__all__]
 
 # What has no function of its own, and where it is instead.
 ELSEWHERE = {
-    "aimd::Limits::new": "Limits",
-    "aimd::Limits::lo": "beta_lo",
-    "aimd::Limits::hi": "beta_hi",
+    "aimd::BackoffRange::new": "Limits",
+    "aimd::BackoffRange::lo": "beta_lo",
+    "aimd::BackoffRange::hi": "beta_hi",
     "aimd::estimate::ThroughputBackoff::new": "throughput_backoffs",
     "aimd::estimate::ThroughputBackoff::starting_at": "throughput_backoffs, start",
     "aimd::estimate::ThroughputBackoff::beta": "throughput_backoffs",
