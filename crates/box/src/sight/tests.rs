@@ -115,6 +115,13 @@ impl Story {
         self.put(ms, UP, Flags::ACK.and(Flags::PSH), (1, 1), 100);
         self.put(ms + 50, DOWN, Flags::ACK, (1, 101), 0);
     }
+    /// The client asks, and of two segments the last is lost behind the box.
+    fn loses_the_end(&mut self, ms: u64) {
+        self.request(ms + 70);
+        self.data(ms + 130, 0);
+        self.end(ms + 131, 1);
+        self.ack(ms + 141, 1);
+    }
     /// The next packet is dropped by the box.
     fn dropped(&mut self) -> &mut Self {
         self.wait = None;

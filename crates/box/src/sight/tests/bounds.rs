@@ -5,10 +5,7 @@ use super::*;
 /// A stall of 7 s: the end of the data is lost behind the box.
 fn seven_seconds(s: &mut Story, ms: u64) {
     s.open(ms);
-    s.request(ms + 70);
-    s.data(ms + 130, 0);
-    s.end(ms + 131, 1);
-    s.ack(ms + 141, 1);
+    s.loses_the_end(ms);
     s.end(ms + 641, 1);
     s.end(ms + 1641, 1);
     s.end(ms + 3641, 1);
@@ -41,10 +38,7 @@ fn one_line_in_words() {
 #[test]
 fn a_stall_that_goes_on_counts_before_it_ends() {
     let mut s = Story::opened();
-    s.request(70);
-    s.data(130, 0);
-    s.end(131, 1);
-    s.ack(141, 1);
+    s.loses_the_end(0);
     s.end(641, 1);
     s.until(9000);
     let report = s.report();

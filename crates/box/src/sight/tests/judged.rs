@@ -25,10 +25,7 @@ fn a_quick_transfer_has_nothing_to_tell() {
 #[test]
 fn the_end_was_lost_behind_the_box_and_the_timer_sends_it_again() {
     let mut s = Story::opened();
-    s.request(70);
-    s.data(130, 0);
-    s.end(131, 1);
-    s.ack(141, 1);
+    s.loses_the_end(0);
     // 300 ms and more after the ACK, beyond two round trips of 60 ms.
     s.end(641, 1);
     s.ack(651, 2);
@@ -38,10 +35,7 @@ fn the_end_was_lost_behind_the_box_and_the_timer_sends_it_again() {
 #[test]
 fn two_timeouts_double_the_wait() {
     let mut s = Story::opened();
-    s.request(70);
-    s.data(130, 0);
-    s.end(131, 1);
-    s.ack(141, 1);
+    s.loses_the_end(0);
     s.end(641, 1);
     s.end(1641, 1);
     s.ack(1651, 2);
