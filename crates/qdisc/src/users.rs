@@ -38,7 +38,7 @@ pub type CircuitRates = Arc<[Option<Rate>]>;
 
 /// Which list a user stands in.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Place {
+pub enum UserList {
     /// None: nothing waits.
     #[default]
     Idle,
@@ -81,7 +81,7 @@ pub struct UserState<S> {
     /// Of a new user: when it is served at the latest.
     pub due: u16,
     /// Which list it stands in, or stood in before it was put aside.
-    pub place: Place,
+    pub place: UserList,
     /// It waits for its rate, and stands in no list.
     aside: bool,
     /// It has sent something itself.
@@ -110,7 +110,7 @@ chained!(<S> UserState<S>: chain);
 #[derive(Clone, Copy, Debug)]
 struct Serving {
     user: u32,
-    place: Place,
+    place: UserList,
 }
 
 /// Users in the order in which they are served.
@@ -124,12 +124,12 @@ struct Order {
 }
 
 impl Order {
-    const fn list(&mut self, place: Place) -> &mut List<Turn> {
+    const fn list(&mut self, place: UserList) -> &mut List<Turn> {
         match place {
-            Place::Idle => &mut self.idle,
-            Place::Sparse => &mut self.sparse,
-            Place::New => &mut self.new.list,
-            Place::Old => &mut self.old,
+            UserList::Idle => &mut self.idle,
+            UserList::Sparse => &mut self.sparse,
+            UserList::New => &mut self.new.list,
+            UserList::Old => &mut self.old,
         }
     }
 }
@@ -180,7 +180,7 @@ impl<S> Users<S> {
             aside: BTreeSet::new(),
             rates: Arc::default(),
             heard: false,
-            serving: Serving { user: NIL, place: Place::Idle },
+            serving: Serving { user: NIL, place: UserList::Idle },
             fullest: NIL,
         }
     }
@@ -207,7 +207,7 @@ impl<S> Users<S> {
             user,
             chain: NIL,
             links: Links::NONE,
-            place: Place::Idle,
+            place: UserList::Idle,
             aside: false,
             heard: false,
             due: 0,
@@ -288,8 +288,8 @@ impl<S> Users<S> {
     }
 
     /// A user with nothing waiting until now comes into a list.
-    pub fn join(&mut self, user: u32, place: Place) {
-        debug_assert!(self.at(user).place == Place::Idle && place != Place::Idle);
+    pub fn join(&mut self, user: u32, place: UserList) {
+        debug_assert!(self.at(user).place == UserList::Idle && place != UserList::Idle);
         self.order.idle.remove(&mut self.slab, user);
         self.slab.at_mut(user).place = place;
         self.order.list(place).push_back(&mut self.slab, user);
@@ -297,9 +297,9 @@ impl<S> Users<S> {
 
     /// A user comes back within its turn: what it has left of it, it may send now.
     pub fn rejoin(&mut self, user: u32) {
-        debug_assert!(self.at(user).place == Place::Idle);
+        debug_assert!(self.at(user).place == UserList::Idle);
         self.order.idle.remove(&mut self.slab, user);
-        self.slab.at_mut(user).place = Place::Old;
+        self.slab.at_mut(user).place = UserList::Old;
         self.order.old.push_front(&mut self.slab, user);
     }
 
@@ -307,7 +307,7 @@ impl<S> Users<S> {
     pub fn leave(&mut self, user: u32) {
         let state = self.slab.at_mut(user);
         let (place, aside) = (core::mem::take(&mut state.place), core::mem::take(&mut state.aside));
-        if place == Place::Idle {
+        if place == UserList::Idle {
             return;
         }
         if aside {
@@ -322,7 +322,7 @@ impl<S> Users<S> {
     /// A user of whom nothing waits stays for a round as an old one, so that it is not new with each packet (RFC 8290,
     /// section 4.2).
     pub fn linger(&mut self, user: u32) {
-        if self.at(user).place == Place::Old {
+        if self.at(user).place == UserList::Old {
             return self.leave(user);
         }
         let carried = self.at(user).credit;
@@ -385,12 +385,12 @@ impl<S> Users<S> {
                 continue;
             }
             let place = state.place;
-            let may = if place == Place::Old { state.deficit >= need(first) } else { state.credit > 0 };
+            let may = if place == UserList::Old { state.deficit >= need(first) } else { state.credit > 0 };
             if may {
                 self.serving = Serving { user: first, place };
                 return Some(first);
             }
-            if place == Place::Old {
+            if place == UserList::Old {
                 state.deficit = state.deficit.saturating_add(quantum);
                 state.forget(quantum, 1);
                 self.order.old.move_to_back(&mut self.slab, first);
@@ -411,12 +411,12 @@ impl<S> Users<S> {
         let Serving { user, place } = self.serving;
         let Some(state) = self.slab.get_mut(user) else { return };
         state.pay(now, cost);
-        if place == Place::Old {
+        if place == UserList::Old {
             state.deficit = state.deficit.saturating_sub(cost);
             self.order.new.waited(self.new_share, cost);
         } else {
             state.credit = state.credit.saturating_sub(cost);
-            if place == Place::New && !self.order.old.is_empty() {
+            if place == UserList::New && !self.order.old.is_empty() {
                 self.order.new.passed(self.new_share, cost, state.due);
             }
         }
@@ -424,7 +424,7 @@ impl<S> Users<S> {
 
     /// Makes an old user of one that stands in a list before.
     fn age(&mut self, user: u32) {
-        let place = core::mem::replace(&mut self.slab.at_mut(user).place, Place::Old);
+        let place = core::mem::replace(&mut self.slab.at_mut(user).place, UserList::Old);
         self.order.list(place).remove(&mut self.slab, user);
         self.order.old.push_back(&mut self.slab, user);
     }

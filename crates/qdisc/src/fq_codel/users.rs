@@ -6,7 +6,7 @@ use narrows_users::UserRule;
 use super::FqCodelConfig;
 use super::lists::FqLists;
 use crate::cake::{Found, Ways};
-use crate::users::{Carry, Place, Users, user_of};
+use crate::users::{Carry, UserList, Users, user_of};
 use crate::{Dice, Packet, Ppm, ShaperConfig};
 
 /// Users, and the queues of their flows.
@@ -65,9 +65,9 @@ impl FqUsers {
         let user = self.of[at];
         self.users.queued(user);
         let state = self.users.at_mut(user);
-        if state.place == Place::Idle {
+        if state.place == UserList::Idle {
             (state.credit, state.deficit) = (self.quantum, 0);
-            self.users.join(user, Place::New);
+            self.users.join(user, UserList::New);
         }
     }
 
@@ -79,7 +79,7 @@ impl FqUsers {
     /// The user's turn found nothing: a new one becomes old, an old one leaves.
     pub fn rest(&mut self, user: u32, links: &mut Vec<Links>, left: impl FnMut(usize)) {
         self.users.linger(user);
-        if self.users.at(user).place == Place::Idle {
+        if self.users.at(user).place == UserList::Idle {
             self.users.at_mut(user).lists.clear(links, left);
         }
     }

@@ -3,7 +3,7 @@
 use narrows_units::Rate;
 use narrows_users::{User, UserRule};
 
-use super::{Carry, Place, Users};
+use super::{Carry, UserList, Users};
 use crate::Ppm;
 
 /// Users by the round their lanes take part in, which has the number of the user's record.
@@ -27,9 +27,9 @@ impl LaneUsers {
         let at = self.users.find_or_make(user, || ((), 0));
         let state = self.users.at_mut(at);
         state.flows += 1;
-        if state.place == Place::Idle {
+        if state.place == UserList::Idle {
             state.deficit = self.quantum;
-            self.users.join(at, Place::Old);
+            self.users.join(at, UserList::Old);
         }
         at
     }

@@ -6,7 +6,7 @@
 
 use narrows_lists::Arena as _;
 
-use super::{Place, UserState, Users};
+use super::{UserList, UserState, Users};
 
 /// Which part of a quantum new flows of a user may be sent before others for each round: so much more than others, at
 /// most, has one who opens connections all the time.
@@ -22,7 +22,7 @@ impl<S> UserState<S> {
 impl<S> Users<S> {
     /// Gives a user `wanted` bytes of credit for a new flow, or what is left to it of `most` ([`FOR_NEW_FLOWS`]). Who
     /// is in the round goes to `place`. Whether anything was left.
-    pub fn credit_new_flow(&mut self, user: u32, wanted: i32, most: i32, place: Place) -> bool {
+    pub fn credit_new_flow(&mut self, user: u32, wanted: i32, most: i32, place: UserList) -> bool {
         let due = self.due();
         let state = self.slab.at_mut(user);
         let credit = wanted.min(most - state.spent);
@@ -31,7 +31,7 @@ impl<S> Users<S> {
         }
         state.credit = state.credit.max(0) + credit;
         state.spent += credit;
-        if state.place == Place::Old {
+        if state.place == UserList::Old {
             (state.place, state.due) = (place, due);
             self.order.old.remove(&mut self.slab, user);
             self.order.list(place).push_back(&mut self.slab, user);

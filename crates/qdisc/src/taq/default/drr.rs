@@ -9,7 +9,7 @@ use super::turns::Choice;
 use super::{DefaultMode, signed};
 use crate::Packet;
 use crate::taq::DefaultConfig;
-use crate::users::Place;
+use crate::users::UserList;
 
 /// New flows of a user that are sent first one after another, each with one packet: then they have to wait for what a
 /// user's rounds bring.
@@ -105,11 +105,11 @@ impl<P: Packet> DefaultMode<P> {
         let wanted = if new_flow { slot.credit.min(flow.new_quantum + flow.new_quantum / 4) } else { 0 };
         let most = OF_NEW_FLOWS * flow.new_quantum;
         let first = self.config.new_flows_first;
-        let before = if flow.request { Place::Sparse } else { Place::New };
+        let before = if flow.request { UserList::Sparse } else { UserList::New };
         let Some(by) = self.turns.by_user.as_mut() else { return };
         match by.users.at(at).place {
-            Place::Idle => {}
-            Place::Old if first => {
+            UserList::Idle => {}
+            UserList::Old if first => {
                 by.users.credit_new_flow(at, wanted, most, before);
                 return;
             }
@@ -128,18 +128,18 @@ impl<P: Packet> DefaultMode<P> {
         }
         let standing = Standing { round_time, accrued, ..flow };
         let place = match standing.place(user.served_at, &mut user.credit, &mut user.deficit) {
-            _ if !first => Place::Old,
-            First::Sparse => Place::Sparse,
+            _ if !first => UserList::Old,
+            First::Sparse => UserList::Sparse,
             First::New => before,
             First::Old if by.users.credit_new_flow(at, wanted, most, before) => before,
-            First::Old => Place::Old,
+            First::Old => UserList::Old,
         };
         let user = by.users.at_mut(at);
         user.due = due;
-        if place == Place::Old && user.deficit > 0 {
+        if place == UserList::Old && user.deficit > 0 {
             return by.users.rejoin(at);
         }
-        if place == Place::Old {
+        if place == UserList::Old {
             user.deficit = user.deficit.saturating_add(flow.quantum);
         }
         by.users.join(at, place);

@@ -7,7 +7,7 @@ use narrows_wire::TcpHeader;
 use super::clamp::Clamp;
 use super::duplicates::Departures;
 use super::packets::FlowQueue;
-use super::repair::Repair;
+use super::repair::PendingRepair;
 
 /// Which list a flow stands in.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -67,7 +67,7 @@ pub struct FlowState {
     pub highest_ack: Option<SeqNum>,
     /// Sequence number of the SYN the receiver sent to the far side: another one is another connection.
     pub request_isn: Option<SeqNum>,
-    pub repair: Repair,
+    pub repair: PendingRepair,
     /// Neighbours among flows with as long a backlog.
     #[cfg_attr(feature = "handover", serde(skip, default = "unlinked"))]
     rank: Links,
@@ -123,7 +123,7 @@ impl Default for FlowState {
             acked_at: Instant::ZERO,
             highest_ack: None,
             request_isn: None,
-            repair: Repair::default(),
+            repair: PendingRepair::default(),
             rank: Links::NONE,
             departures: Departures::default(),
         }

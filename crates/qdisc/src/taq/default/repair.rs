@@ -17,7 +17,7 @@ const DUP_THRESH: u32 = 3;
 /// The loss or mark a flow has still to answer, and losses behind the box.
 #[derive(Clone, Copy, Debug, Default)]
 #[cfg_attr(feature = "handover", derive(serde::Serialize, serde::Deserialize))]
-pub struct Repair {
+pub struct PendingRepair {
     open: bool,
     /// Acknowledgments that repeated the last; [`DUP_THRESH`] at once where a SACK block says the same.
     duplicates: u8,
@@ -25,7 +25,7 @@ pub struct Repair {
     since: Instant,
 }
 
-impl Repair {
+impl PendingRepair {
     /// Notes a drop or mark of what ends at `end`.
     pub fn open(&mut self, end: SeqNum, now: Instant) {
         *self = Self { open: true, end, since: now, ..*self };
@@ -101,7 +101,7 @@ mod tests {
 
     #[test]
     fn one_drop_at_a_time() {
-        let mut r = Repair::default();
+        let mut r = PendingRepair::default();
         let (now, long) = (Instant::from_nanos(5), Duration::from_secs(1));
         assert!(!r.is_open(now, long));
         r.open(SeqNum(100), now);
