@@ -1,13 +1,15 @@
 //! What sight costs a packet: a data segment as it comes and leaves, every second one acknowledged the other way, and
 //! the look at all connections. `cargo bench -p narrows-box --bench sight [-- PACKETS]`
 
-use narrows_box::Sight;
+use narrows_box::{Mark, Sight};
 use narrows_qdisc::Direction;
 use narrows_testing::cpu_time_ns;
 use narrows_units::{Bytes, Duration, Instant, SeqNum};
 use narrows_wire::{Flags, FlowKey, Header, Proto, TcpHeader};
 
 const PACKETS: u32 = 2_000_000;
+/// As many as come together under load: a batch of the packet sockets.
+const TOGETHER: usize = 64;
 
 fn header(flow: u32) -> Header {
     let [_, a, b, c] = flow.to_be_bytes();
@@ -18,28 +20,22 @@ fn header(flow: u32) -> Header {
 
 fn main() {
     let packets = std::env::args().find_map(|a| a.parse().ok()).unwrap_or(PACKETS);
-    println!("{:>8} {:>16} {:>16} {:>16}", "flows", "nothing ns", "with sight ns", "sight alone ns");
+    println!("{:>8} {:>12} {:>16} {:>16}", "flows", "nothing ns", "alone ns", "together ns");
     for flows in [1_u32, 100, 1_000, 10_000, 30_000] {
-        let best = |with: bool| (0..3).map(|_| run(flows, packets, with)).fold(f64::INFINITY, f64::min);
-        let (without, with) = (best(false), best(true));
-        println!("{flows:>8} {without:>16.1} {with:>16.1} {:>16.1}", with - without);
+        let best =
+            |with: Option<usize>| (0..3).map(|_| run(flows, packets, with)).fold(f64::INFINITY, f64::min);
+        let without = best(None);
+        let [alone, together] = [1, TOGETHER].map(|n| best(Some(n)) - without);
+        println!("{flows:>8} {without:>12.1} {alone:>16.1} {together:>16.1}");
     }
 }
 
-/// Nanoseconds a packet.
-fn run(flows: u32, segments: u32, with: bool) -> f64 {
+/// Nanoseconds a packet, where so many come together.
+fn run(flows: u32, segments: u32, with: Option<usize>) -> f64 {
     let mut sight = Sight::new(Instant::ZERO, 1);
     let mut sent = vec![0_u32; flows as usize];
     let (mut now, mut x, mut packets) = (Instant::ZERO, 1_u64, 0_u32);
-    let mut pass = |sight: &mut Sight, now: Instant, way: Direction, h: &Header| {
-        packets += 1;
-        if with {
-            let mark = sight.arrived(now, way, h, None);
-            sight.left(now, way, mark, h);
-        } else {
-            std::hint::black_box((way, h));
-        }
-    };
+    let mut batch = Vec::new();
     let start = cpu_time_ns();
     for i in 0..segments {
         // xorshift64
@@ -49,19 +45,35 @@ fn run(flows: u32, segments: u32, with: bool) -> f64 {
         let n = (x >> 33) as usize % flows as usize;
         // 100 000 packets a second.
         now += Duration::from_micros(10);
-        if with {
-            sight.tick(now);
-        }
         let mut h = header(n as u32);
         if let Some(tcp) = h.tcp.as_mut() {
             tcp.seq = SeqNum(sent[n]);
         }
         sent[n] = sent[n].wrapping_add(1000);
-        pass(&mut sight, now, Direction::Down, &h);
+        batch.push((Direction::Down, h, Mark::default()));
         if i % 2 == 0 {
             let ack = TcpHeader { ack: SeqNum(sent[n]), payload: 0, ..h.tcp.unwrap_or_default() };
-            pass(&mut sight, now, Direction::Up, &Header { key: h.key.reverse(), tcp: Some(ack), ..h });
+            let h = Header { key: h.key.reverse(), tcp: Some(ack), ..h };
+            batch.push((Direction::Up, h, Mark::default()));
+        }
+        if batch.len() >= with.unwrap_or(TOGETHER) {
+            packets += batch.len() as u32;
+            if with.is_some() {
+                pass(&mut sight, now, &mut batch);
+            }
+            std::hint::black_box(&mut batch).clear();
         }
     }
     (cpu_time_ns() - start) / f64::from(packets)
+}
+
+/// As the box does it.
+fn pass(sight: &mut Sight, now: Instant, batch: &mut [(Direction, Header, Mark)]) {
+    sight.tick(now);
+    batch.iter_mut().for_each(|(way, h, mark)| *mark = sight.place(*way, h));
+    batch.iter().for_each(|(.., place)| sight.fetch(*place));
+    for (way, h, mark) in batch {
+        *mark = sight.arrived_at(*mark, now, (*way, h), None);
+        sight.left(now, *way, *mark, h);
+    }
 }

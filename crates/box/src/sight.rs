@@ -24,11 +24,11 @@ use narrows_lists::NIL;
 use narrows_qdisc::{Direction, Event, Verdict};
 use narrows_units::{Duration, Instant};
 use narrows_users::{CircuitId, User};
-use narrows_wire::Header;
+use narrows_wire::{FlowKey, Header};
 
 use self::book::Book;
 use self::cause::Lost;
-use self::record::{Record, Record16};
+use self::record::{Gaps, Record, Record16};
 pub use self::report::{CauseJson, HistogramJson, LostJson, SightJson, StallJson, UserJson};
 use self::sweep::Sweep;
 use self::table::Table;
@@ -39,7 +39,7 @@ pub use self::record::BYTES_PER_FLOW;
 /// Bits of an IPv6 address that are the user's (RFC 6177: a site has at least so many).
 const IPV6_PREFIX: u8 = 64;
 
-/// What a packet in the box is remembered by.
+/// What a packet in the box is remembered by; before it has been looked at, where to look.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Mark {
     slot: u32,
@@ -75,41 +75,70 @@ impl Sight {
         header: &Header,
         circuit: Option<CircuitId>,
     ) -> Mark {
+        let place = self.place(direction, header);
+        self.arrived_at(place, now, (direction, header), circuit)
+    }
+
+    /// Packets have come together. What is kept of their connections is fetched from memory for all of them at once,
+    /// not of one after the other.
+    pub fn arrived_together(&mut self, now: Instant, packets: &mut [(Direction, HeldPacket)]) {
+        packets.iter_mut().for_each(|(direction, p)| p.mark = self.place(*direction, &p.header));
+        packets.iter().for_each(|(_, p)| self.fetch(p.mark));
+        for (direction, p) in packets {
+            p.mark = self.arrived_at(p.mark, now, (*direction, &p.header), p.circuit);
+        }
+    }
+
+    /// Where to look for what is known of a packet's connection.
+    pub fn place(&self, direction: Direction, header: &Header) -> Mark {
+        Mark { slot: self.table.bucket(&down(direction, header)), came: Micros::default() }
+    }
+
+    /// Has that fetched from memory.
+    pub fn fetch(&self, place: Mark) {
+        self.table.fetch(place.slot);
+    }
+
+    /// The same as [`Sight::arrived`], of a packet whose [`Sight::place`] is known.
+    pub fn arrived_at(
+        &mut self,
+        place: Mark,
+        now: Instant,
+        (direction, header): (Direction, &Header),
+        circuit: Option<CircuitId>,
+    ) -> Mark {
         if header.fragment {
             return Mark::default();
         }
         let came = Micros::at(now);
         self.book.now = now;
         let d = direction as usize;
-        let key = if d == 0 { header.key } else { header.key.reverse() };
-        let bucket = self.table.bucket(&key);
-        let found = self.table.find(bucket, &key);
-        let Some(slot) = found.or_else(|| self.make(came, bucket, key, circuit)) else {
+        let key = down(direction, header);
+        let found = self.table.find(place.slot, &key);
+        let Some(slot) = found.or_else(|| self.make(came, place.slot, key, circuit)) else {
             return Mark::default();
         };
-        let record = &mut self.table.records[slot as usize];
+        let (Some(record), Some(gaps)) =
+            (self.table.records.get_mut(slot), self.table.gaps.get_mut(slot as usize))
+        else {
+            return Mark::default();
+        };
         record.seen = came;
         match &header.tcp {
-            Some(tcp) => record.tcp(came, d, tcp, &mut self.book),
+            Some(tcp) => record.tcp(came, d, tcp, gaps, &mut self.book),
             None => record.datagram(came, d, header, &mut self.book),
         }
         record.halves[d].queued = record.halves[d].queued.saturating_add(1);
-        record.flags.put(Record16::ONE_WAY[d], true);
+        record.flags.set(Record16::ONE_WAY[d]);
         Mark { slot, came }
     }
 
     #[cold]
-    fn make(
-        &mut self,
-        now: Micros,
-        bucket: usize,
-        key: narrows_wire::FlowKey,
-        circuit: Option<CircuitId>,
-    ) -> Option<u32> {
+    fn make(&mut self, now: Micros, bucket: u32, key: FlowKey, circuit: Option<CircuitId>) -> Option<u32> {
         let user = circuit.map_or_else(|| User::of_bits(key.dst_bits(), IPV6_PREFIX), User::circuit);
         let user = self.book.user(user);
         let book = &mut self.book;
-        self.table.make(bucket, Record::new(key, user, now), now, |old| old.give_up(now, book))
+        self.table.make(bucket, Record::new(key, user, now), now, |old, gaps| old.give_up(now, gaps, book))
     }
 
     /// Something was decided about a packet.
@@ -129,7 +158,7 @@ impl Sight {
 
     /// A packet goes on its way.
     pub fn left(&mut self, now: Instant, direction: Direction, mark: Mark, header: &Header) {
-        let Some(record) = self.table.records.get_mut(mark.slot as usize) else { return };
+        let Some(record) = self.table.records.get_mut(mark.slot) else { return };
         let (now, d) = (Micros::at(now), direction as usize);
         let waited = now.since(mark.came);
         record.left(d, now, waited, header);
@@ -141,29 +170,39 @@ impl Sight {
     /// The box has dropped a packet.
     pub fn dropped(&mut self, direction: Direction, mark: Mark, header: &Header) {
         self.gone(direction, mark);
-        let Some(record) = self.table.records.get_mut(mark.slot as usize) else { return };
-        record.dropped(direction as usize, header);
+        let (Some(record), Some(gaps)) =
+            (self.table.records.get_mut(mark.slot), self.table.gaps.get_mut(mark.slot as usize))
+        else {
+            return;
+        };
+        record.dropped(direction as usize, header, &mut gaps[direction as usize]);
     }
 
     /// Admission control has refused a SYN.
     fn refused(&mut self, direction: Direction, mark: Mark) {
         self.gone(direction, mark);
-        if let Some(record) = self.table.records.get_mut(mark.slot as usize) {
+        if let Some(record) = self.table.records.get_mut(mark.slot) {
             record.flags.set(Record16::REFUSED);
         }
     }
 
     fn gone(&mut self, direction: Direction, mark: Mark) {
-        if let Some(record) = self.table.records.get_mut(mark.slot as usize) {
+        if let Some(record) = self.table.records.get_mut(mark.slot) {
             let half = &mut record.halves[direction as usize];
             half.queued = half.queued.saturating_sub(1);
         }
     }
 }
 
+/// The key of a packet's connection: that of what goes down.
+#[inline]
+fn down(direction: Direction, header: &Header) -> FlowKey {
+    if direction == Direction::Down { header.key } else { header.key.reverse() }
+}
+
 impl Record {
     fn left(&mut self, d: usize, now: Micros, waited: Duration, header: &Header) {
-        let data = header.tcp.is_none_or(|tcp| tcp.seq_len() > 0);
+        let data = header.tcp.as_ref().is_none_or(|tcp| tcp.seq_len() > 0);
         self.halves[d].queued = self.halves[d].queued.saturating_sub(1);
         // What carries no data acknowledges that of the other direction.
         let half = &mut self.halves[if data { d } else { 1 - d }];
@@ -174,7 +213,7 @@ impl Record {
         }
     }
 
-    fn dropped(&mut self, d: usize, header: &Header) {
+    fn dropped(&mut self, d: usize, header: &Header, gaps: &mut Gaps) {
         let half = &mut self.halves[d];
         let Some(tcp) = &header.tcp else {
             half.lost = half.lost.and(Lost::HERE);
@@ -183,7 +222,7 @@ impl Record {
         if tcp.flags.has(narrows_wire::Flags::SYN) {
             self.flags.set(Record16::SYN_LOST_HERE);
         } else if tcp.seq_len() > 0 && half.una.before(tcp.seq_end()) {
-            half.dropped.add(tcp.seq, tcp.seq_end(), ());
+            half.gaps_in(gaps).dropped.add(tcp.seq, tcp.seq_end(), ());
         }
     }
 }

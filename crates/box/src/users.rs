@@ -110,9 +110,7 @@ impl<B: Backend<Packet = HeldPacket>> Backend for Sorted<'_, B> {
                 packet.circuit = self.users.circuit(*direction, &packet.header.key, packet.link);
             }
         }
-        for (direction, packet) in &mut into[before..] {
-            packet.mark = self.sight.arrived(now, *direction, &packet.header, packet.circuit);
-        }
+        self.sight.arrived_together(now, &mut into[before..]);
         more
     }
 

@@ -35,6 +35,12 @@ impl Chains {
         self.heads[bucket].wrapping_sub(1)
     }
 
+    /// Has a bucket fetched from memory, where somebody will soon ask for its first record.
+    #[inline]
+    pub fn prefetch(&self, bucket: usize) {
+        crate::prefetch(&self.heads[bucket]);
+    }
+
     /// The first record of a bucket of which `is` is true.
     #[inline]
     pub fn find<T: Chained>(

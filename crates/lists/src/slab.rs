@@ -18,6 +18,9 @@ pub struct Slab<T> {
 }
 
 impl<T> Slab<T> {
+    /// Bytes that a record takes. No more than the record has, if it has a value that is none of its own.
+    pub const BYTES_EACH: usize = size_of::<Cell<T>>();
+
     /// No records.
     #[must_use]
     pub const fn new() -> Self {

@@ -9,7 +9,7 @@ use narrows_users::User;
 use narrows_wire::FlowKey;
 
 use super::cause::{Cause, Lost};
-use super::histogram::{Histogram, PACKETS, ROUND_TRIPS_S, STALLS_S};
+use super::histogram::{Histogram, MICROS, PACKETS, ROUND_TRIPS_S, STALLS_S};
 
 /// Minutes that are kept, and those that are told of as a quarter of an hour.
 pub const HOUR: usize = 60;
@@ -118,9 +118,9 @@ impl Book {
             timeouts: 0,
             fast_retransmits: 0,
             goodput_bytes: [0; 2],
-            lengths: Histogram::new(STALLS_S),
-            round_trips: [Histogram::new(ROUND_TRIPS_S), Histogram::new(ROUND_TRIPS_S)],
-            packets: Histogram::new(PACKETS),
+            lengths: Histogram::new(STALLS_S, MICROS),
+            round_trips: [0; 2].map(|_| Histogram::new(ROUND_TRIPS_S, MICROS)),
+            packets: Histogram::new(PACKETS, 1),
             last: VecDeque::with_capacity(LAST),
             number: 0,
             users: Vec::new(),
@@ -233,7 +233,7 @@ impl Book {
             cell.long_ms += long_ms;
         }
         if stall.cause.is_of_the_network() {
-            self.lengths.add(stall.length.as_secs_f64());
+            self.lengths.add(stall.length.as_nanos() / 1000);
         }
         if let Some(user) = self.users.get_mut(stall.user as usize) {
             let ds = tenths(stall.length);
@@ -264,7 +264,7 @@ impl Book {
 
     /// From the box to the end from which direction `d` comes, and back.
     pub fn round_trip(&mut self, d: usize, trip: Duration) {
-        self.round_trips[d].add(trip.as_secs_f64());
+        self.round_trips[d].add(trip.as_nanos() / 1000);
     }
 
     /// New data that an end has acknowledged.

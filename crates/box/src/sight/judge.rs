@@ -8,7 +8,7 @@ use narrows_wire::TcpHeader;
 
 use super::book::Stall;
 use super::cause::{Cause, Lost};
-use super::record::{Half, Half16};
+use super::record::{Gaps, Half, Half16};
 use super::sender::Whose;
 use super::tcp::FIRST_RTO;
 
@@ -50,14 +50,15 @@ impl Half {
     }
 
     /// The silence since the last progress, as a stall.
-    pub fn stall(&self, now: Micros, (key, user, by): Whose, ended: bool) -> Stall {
+    pub fn stall(&self, now: Micros, (key, user, by): Whose<'_>, gaps: &Gaps, ended: bool) -> Stall {
         let length = now.since(self.since);
-        let (cause, certainty) = self.cause(length);
+        let unrepaired = self.gaps && !gaps.dropped.is_empty();
+        let (cause, certainty) = self.cause(length, unrepaired);
         // Of what has not been repaired yet, only our own drops are known.
-        let here = if self.dropped.is_empty() { Lost::UNKNOWN } else { Lost::HERE };
+        let here = if unrepaired { Lost::HERE } else { Lost::UNKNOWN };
         let lost = if self.lost == Lost::UNKNOWN { here } else { self.lost };
         Stall {
-            key,
+            key: *key,
             user,
             by,
             length,
@@ -74,12 +75,11 @@ impl Half {
     }
 
     /// In TAPO's order: what was repaired twice, the tail, what was too little to tell of a loss, and all of it.
-    fn cause(&self, length: Duration) -> (Cause, Certainty) {
+    fn cause(&self, length: Duration, unrepaired: bool) -> (Cause, Certainty) {
         let told = |cause, certainty| (Cause::Told(cause), certainty);
         if self.flags.has(Half16::FIN) && self.una + 1 == self.max {
             return told(Told::Closing, Certainty::Certain);
         }
-        let unrepaired = !self.dropped.is_empty();
         // What was sent again meanwhile may still have been on its way through the queue.
         let whole = !unrepaired && !self.lost.has(Lost::HERE) && !self.lost.has(Lost::BEFORE);
         if whole && (self.queued > 0 || self.wait() * 2 >= length) {

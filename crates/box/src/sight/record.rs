@@ -6,7 +6,7 @@
 
 use narrows_diagnose::Repair;
 use narrows_flow::{Micros, Ranges};
-use narrows_lists::NIL;
+use narrows_lists::{NIL, Slab};
 use narrows_units::{Duration, SeqNum};
 use narrows_wire::FlowKey;
 
@@ -36,12 +36,6 @@ macro_rules! bits {
             /// Sets.
             pub const fn set(&mut self, which: Self) {
                 self.0 |= which.0;
-            }
-            /// Clears, and says whether it was set.
-            pub const fn take(&mut self, which: Self) -> bool {
-                let was = self.has(which);
-                self.0 &= !which.0;
-                was
             }
         }
     };
@@ -88,8 +82,6 @@ bits! {
 bits! {
     /// Of a connection.
     Record16 {
-        /// The record is in use.
-        LIVE = 0,
         /// It is TCP.
         TCP = 1,
         /// A QUIC handshake was seen.
@@ -116,9 +108,15 @@ bits! {
 }
 
 /// One direction: its data, and what the other end says of that. The first half of a round trip is from the box to the
-/// receiver and back, the other from the box to the sender and back.
+/// receiver and back, the other from the box to the sender and back. What an ordinary packet needs stands together, in
+/// one cache line.
 #[derive(Clone, Debug, Default)]
+#[repr(C)]
 pub struct Half {
+    /// The start of the latest repair.
+    pub latest: SeqNum,
+    /// What was sent when a loss was found.
+    pub recover: SeqNum,
     /// The highest ACK seen, and the end of the highest byte.
     pub una: SeqNum,
     pub max: SeqNum,
@@ -133,46 +131,50 @@ pub struct Half {
     /// Smoothed, microseconds; zero as long as it is not known.
     pub receiver_us: u32,
     pub sender_us: u32,
-    /// The start of the latest repair.
-    pub latest: SeqNum,
-    /// What was sent when a loss was found.
-    pub recover: SeqNum,
     /// Packets are counted up to there.
     pub trip_end: SeqNum,
-    /// Dropped by the box and not repaired.
-    pub dropped: Ranges<(), 2>,
-    /// Never seen, with the time at which what lies behind was.
-    pub holes: Ranges<Micros, 1>,
-    /// The longest wait in the box since the last progress, milliseconds.
-    pub wait_ms: u16,
+    pub flags: Half16,
+    /// What the receiver offers, unscaled.
+    pub window: u16,
     /// Packets in the box.
     pub queued: u16,
     pub trip_packets: u16,
     /// The longest payload.
     pub mss: u16,
-    /// What the receiver offers, unscaled.
-    pub window: u16,
-    pub flags: Half16,
-    pub dupacks: u8,
+    /// The longest wait in the box since the last progress, milliseconds.
+    pub wait_ms: u16,
     /// Expiries of the timer since the last progress; of a handshake, SYNs again; of QUIC, how often it asked.
     pub timeouts: u8,
-    /// The back-off, as a shift.
-    pub backoff: u8,
     pub repair: Option<Repair>,
     pub lost: Lost,
     /// Segments that the last progress told of beyond a gap.
     pub told: u8,
+    pub dupacks: u8,
+    /// The back-off, as a shift.
+    pub backoff: u8,
     /// Window scale of the receiver.
     pub scale: u8,
+    /// Whether [`Gaps`] of this direction has anything.
+    pub gaps: bool,
 }
 
-/// See the head of the file.
+/// Bytes of one direction that are missing. Most have none, so they are kept apart from the record.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Gaps {
+    /// Dropped by the box and not repaired.
+    pub dropped: Ranges<(), 2>,
+    /// Never seen, with the time at which what lies behind was.
+    pub holes: Ranges<Micros, 1>,
+}
+
+/// See the head of the file. Three cache lines: who it is, and a direction each.
 #[derive(Clone, Debug)]
+#[repr(C, align(64))]
 pub struct Record {
     /// As packets go down.
     pub key: FlowKey,
     pub flags: Record16,
-    /// The next of the same bucket, or of the free places.
+    /// The next of the same bucket.
     pub chain: u32,
     /// The user, by its place in the book.
     pub user: u32,
@@ -184,8 +186,17 @@ pub struct Record {
 narrows_lists::chained!(Record: chain);
 
 /// With its share of the index, two buckets of 32 bits.
-pub const BYTES_PER_FLOW: usize = size_of::<Record>() + 2 * size_of::<u32>();
-const _: () = assert!(BYTES_PER_FLOW <= 256);
+pub const BYTES_PER_FLOW: usize = Slab::<Record>::BYTES_EACH + size_of::<[Gaps; 2]>() + 2 * size_of::<u32>();
+const _: () = assert!(BYTES_PER_FLOW <= 256 && size_of::<Record>() == 3 * 64);
+
+impl Half16 {
+    /// Clears, and says whether it was set.
+    pub const fn take(&mut self, which: Self) -> bool {
+        let was = self.has(which);
+        self.0 &= !which.0;
+        was
+    }
+}
 
 impl Record16 {
     /// That packets have passed in this direction.
@@ -195,7 +206,7 @@ impl Record16 {
 impl Record {
     /// A connection of which nothing is known.
     pub fn new(key: FlowKey, user: u32, now: Micros) -> Self {
-        let mut flags = Record16::LIVE;
+        let mut flags = Record16::default();
         flags.put(Record16::TCP, key.proto == narrows_wire::Proto::TCP);
         let half = Half { since: now, restart: now, sent: now, ..Half::default() };
         Self { key, flags, chain: NIL, user, seen: now, halves: [half.clone(), half] }

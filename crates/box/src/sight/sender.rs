@@ -8,7 +8,7 @@ use narrows_wire::{Flags, FlowKey, TcpHeader};
 
 use super::book::Book;
 use super::cause::Lost;
-use super::record::{Half, Half16, LEAST_STALL};
+use super::record::{Gaps, Half, Half16, LEAST_STALL};
 
 /// What comes later than it should by so little was overtaken.
 const OVERTAKEN: Duration = Duration::from_millis(20);
@@ -16,7 +16,16 @@ const OVERTAKEN: Duration = Duration::from_millis(20);
 const FAR: u32 = 1 << 30;
 
 /// Whose direction it is: the connection's key and user, and which of its directions.
-pub type Whose = (FlowKey, u32, usize);
+pub type Whose<'a> = (&'a FlowKey, u32, usize);
+
+/// When a packet comes, whose direction it concerns, what is missing of that, and where it is noted.
+#[derive(Debug)]
+pub struct Scene<'a> {
+    pub now: Micros,
+    pub whose: Whose<'a>,
+    pub gaps: &'a mut Gaps,
+    pub book: &'a mut Book,
+}
 
 impl Half {
     pub fn begin(&mut self, now: Micros, start: SeqNum) {
@@ -56,7 +65,17 @@ impl Half {
     }
 
     /// The other end acknowledges this direction's data.
-    pub fn ack(&mut self, now: Micros, tcp: &TcpHeader, whose: Whose, book: &mut Book) {
+    #[inline]
+    pub fn ack(&mut self, tcp: &TcpHeader, scene: &mut Scene<'_>) {
+        let known = self.flags.has(Half16::SYNCED) && !self.flags.has(Half16::SHUT);
+        if known && tcp.ack == self.una && tcp.payload > 0 && tcp.window == self.window && tcp.window > 0 {
+            // Data, and no word of the other direction.
+            return;
+        }
+        self.ack_with_news(tcp, scene);
+    }
+
+    fn ack_with_news(&mut self, tcp: &TcpHeader, scene: &mut Scene<'_>) {
         let shut = tcp.window == 0 && !tcp.flags.has(Flags::SYN);
         let update = self.window != tcp.window;
         self.window = tcp.window;
@@ -64,19 +83,19 @@ impl Half {
             return;
         }
         if !self.flags.has(Half16::SYNCED) {
-            self.begin(now, tcp.ack);
+            self.begin(scene.now, tcp.ack);
         }
         if self.una.before(tcp.ack) {
-            self.advance(now, tcp, whose, book);
+            self.advance(tcp, scene);
         } else if tcp.ack == self.una && tcp.payload == 0 && !tcp.flags.has(Flags::FIN) {
             let news = !tcp.sack.as_slice().is_empty();
             self.check_dsack(tcp);
             if self.una != self.max && (!update || news) {
                 self.dupacks = self.dupacks.saturating_add(1);
-                self.progress(now, whose, book);
+                self.progress(scene);
             } else if update && self.flags.has(Half16::SHUT) && !shut {
                 self.flags.put(Half16::WAITING, true);
-                self.progress(now, whose, book);
+                self.progress(scene);
                 self.flags.put(Half16::WAITING, self.una != self.max);
             }
         }
@@ -92,32 +111,33 @@ impl Half {
     }
 
     /// An ACK of new data.
-    fn advance(&mut self, now: Micros, tcp: &TcpHeader, whose: Whose, book: &mut Book) {
-        let to = tcp.ack;
+    fn advance(&mut self, tcp: &TcpHeader, scene: &mut Scene<'_>) {
+        let (to, now, d) = (tcp.ack, scene.now, scene.whose.2);
         let unseen = self.max.before(to);
         if unseen && to - self.max > FAR {
             self.begin(now, to);
             return;
         }
         self.check_dsack(tcp);
-        self.progress(now, whose, book);
+        self.progress(scene);
         if self.flags.has(Half16::SAMPLED) && self.sample_end.at_or_before(to) {
             self.flags.take(Half16::SAMPLED);
             let half = now.since(self.sample_at);
             self.receiver_us = Self::smooth(self.receiver_us, half);
-            book.round_trip(1 - whose.2, half);
+            scene.book.round_trip(1 - d, half);
             self.backoff = 0;
         }
-        book.goodput(whose.2, to - self.una);
+        scene.book.goodput(d, to - self.una);
         self.una = to;
         if unseen {
             self.max = to;
         }
-        self.dropped.remove_below(to);
-        self.holes.remove_below(to);
+        if self.gaps {
+            self.gaps = scene.gaps.remove_below(to);
+        }
         if self.trip_end.at_or_before(to) {
             if self.trip_packets > 0 {
-                book.packets_of_trip(self.trip_packets);
+                scene.book.packets_of_trip(self.trip_packets);
             }
             (self.trip_end, self.trip_packets) = (self.max, 0);
         }
@@ -143,28 +163,34 @@ impl Half {
     }
 
     /// A packet of this direction's end.
-    pub fn data(&mut self, now: Micros, tcp: &TcpHeader, whose: Whose, book: &mut Book) {
-        let (seq, end) = (tcp.seq, tcp.seq_end());
+    #[inline]
+    pub fn data(&mut self, tcp: &TcpHeader, scene: &mut Scene<'_>) {
         if !self.flags.has(Half16::SYNCED) {
-            self.begin(now, seq);
+            self.begin(scene.now, tcp.seq);
         }
-        if seq == end || self.is_probe_or_keep_alive(tcp) {
+        if tcp.seq_len() == 0 || self.is_probe_or_keep_alive(tcp) {
             return;
         }
+        let end = tcp.seq_end();
         if end.distance_from(self.max).unsigned_abs() > FAR {
-            self.begin(now, seq);
+            self.begin(scene.now, tcp.seq);
         }
         if end.at_or_before(self.max) {
-            self.again(now, tcp, whose, book);
-            return;
+            self.again(tcp, scene);
+        } else {
+            self.new_data(tcp, scene);
         }
+    }
+
+    fn new_data(&mut self, tcp: &TcpHeader, scene: &mut Scene<'_>) {
+        let (seq, end, now) = (tcp.seq, tcp.seq_end(), scene.now);
         let idle = self.una == self.max;
-        self.progress(now, whose, book);
+        self.progress(scene);
         if self.max.before(seq) {
-            self.holes.add(self.max, seq, now);
+            self.gaps_of(scene).holes.add(self.max, seq, now);
         }
         if self.flags.take(Half16::ACKED) {
-            self.time_sender(now.since(self.restart), whose.2, book);
+            self.time_sender(now.since(self.restart), scene.whose.2, scene.book);
         }
         if idle {
             self.restart = now;
@@ -188,6 +214,19 @@ impl Half {
         self.trip_packets = self.trip_packets.saturating_add(1);
     }
 
+    /// To add to what is missing.
+    fn gaps_of<'a>(&mut self, scene: &'a mut Scene<'_>) -> &'a mut Gaps {
+        self.gaps_in(scene.gaps)
+    }
+
+    /// The same.
+    pub fn gaps_in<'a>(&mut self, gaps: &'a mut Gaps) -> &'a mut Gaps {
+        if !self.gaps {
+            (self.gaps, *gaps) = (true, Gaps::default());
+        }
+        gaps
+    }
+
     /// An ACK until what it lets go. The sender may also have had nothing to say, so what is far beyond the usual does
     /// not count.
     fn time_sender(&mut self, half: Duration, d: usize, book: &mut Book) {
@@ -208,17 +247,20 @@ impl Half {
     }
 
     /// Bytes pass that passed, or were passed over, before.
-    fn again(&mut self, now: Micros, tcp: &TcpHeader, whose: Whose, book: &mut Book) {
-        let (seq, end) = (tcp.seq, tcp.seq_end());
-        let hole = self.holes.hit(seq, end).map(|r| r.tag);
+    #[cold]
+    fn again(&mut self, tcp: &TcpHeader, scene: &mut Scene<'_>) {
+        let (seq, end, now) = (tcp.seq, tcp.seq_end(), scene.now);
+        let gaps = self.gaps_of(scene);
+        let hole = gaps.holes.hit(seq, end).map(|r| r.tag);
+        let dropped = gaps.dropped.hit(seq, end).is_some();
         if hole.is_some_and(|since| now.since(since) < OVERTAKEN) {
-            self.holes.remove(seq, end);
-            self.progress(now, whose, book);
+            gaps.holes.remove(seq, end);
+            self.progress(scene);
             return;
         }
         let place = match () {
             () if end.at_or_before(self.una) => Lost::UNKNOWN,
-            () if self.dropped.hit(seq, end).is_some() => Lost::HERE,
+            () if dropped => Lost::HERE,
             () if hole.is_some() => Lost::BEFORE,
             () => Lost::BEHIND,
         };
@@ -230,6 +272,29 @@ impl Half {
         if recovers && self.latest == seq {
             self.flags.set(Half16::DOUBLE);
         }
+        self.enter(now, repair);
+        if self.repair.is_none_or(|r| r.rank() < repair.rank()) {
+            self.repair = Some(repair);
+        }
+        scene.book.repaired(repair);
+        self.lost = self.lost.and(place);
+        self.latest = seq;
+        self.flags.take(Half16::ACKED);
+        // RFC 6298, section 3: which copy is acknowledged cannot be told (Karn).
+        if self.sample_end.distance_from(seq) > 0 {
+            self.flags.take(Half16::SAMPLED);
+            self.flags.take(Half16::SAMPLING);
+        }
+        scene.gaps.dropped.remove(seq, end);
+        if hole.is_some() {
+            scene.gaps.holes.remove(seq, end);
+            // Its first appearance here.
+            self.progress(scene);
+        }
+    }
+
+    /// What follows for the sender's state.
+    fn enter(&mut self, now: Micros, repair: Repair) {
         match repair {
             Repair::Timeout => {
                 if self.flags.take(Half16::RECOVERY) {
@@ -250,46 +315,41 @@ impl Half {
             }
             _ => {}
         }
-        if self.repair.is_none_or(|r| r.rank() < repair.rank()) {
-            self.repair = Some(repair);
-        }
-        book.repaired(repair);
-        self.lost = self.lost.and(place);
-        self.latest = seq;
-        self.flags.take(Half16::ACKED);
-        // RFC 6298, section 3: which copy is acknowledged cannot be told (Karn).
-        if self.sample_end.distance_from(seq) > 0 {
-            self.flags.take(Half16::SAMPLED);
-            self.flags.take(Half16::SAMPLING);
-        }
-        self.dropped.remove(seq, end);
-        if hole.is_some() {
-            self.holes.remove(seq, end);
-            // Its first appearance here.
-            self.progress(now, whose, book);
-        }
     }
 
     /// New data, or an acknowledgment of some, passes: a silence is over.
-    pub fn progress(&mut self, now: Micros, whose: Whose, book: &mut Book) {
-        if now.since(self.since) > LEAST_STALL {
-            self.end_silence(now, whose, book);
+    #[inline]
+    pub fn progress(&mut self, scene: &mut Scene<'_>) {
+        if scene.now.since(self.since) > LEAST_STALL {
+            self.end_silence(scene);
         }
-        self.since = now;
+        self.since = scene.now;
         self.settle();
     }
 
     /// What was seen since the last progress is over with.
+    #[inline]
     pub fn settle(&mut self) {
-        (self.repair, self.lost, self.timeouts, self.wait_ms, self.told) = (None, Lost::UNKNOWN, 0, 0, 0);
+        (self.wait_ms, self.timeouts, self.repair, self.lost, self.told) = (0, 0, None, Lost::UNKNOWN, 0);
         self.flags.take(Half16::DOUBLE);
         self.flags.take(Half16::SPURIOUS);
     }
 
     #[cold]
-    fn end_silence(&self, now: Micros, whose: Whose, book: &mut Book) {
-        if self.flags.has(Half16::WAITING) && now.since(self.since) > self.patience() {
-            book.ended(self.stall(now, whose, true));
+    fn end_silence(&self, scene: &mut Scene<'_>) {
+        if self.flags.has(Half16::WAITING) && scene.now.since(self.since) > self.patience() {
+            let stall = self.stall(scene.now, scene.whose, scene.gaps, true);
+            scene.book.ended(stall);
         }
+    }
+}
+
+impl Gaps {
+    /// All before `edge` has arrived. Says whether anything is missing still.
+    #[cold]
+    fn remove_below(&mut self, edge: SeqNum) -> bool {
+        self.dropped.remove_below(edge);
+        self.holes.remove_below(edge);
+        !self.dropped.is_empty() || !self.holes.is_empty()
     }
 }

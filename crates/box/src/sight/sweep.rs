@@ -6,7 +6,7 @@ use narrows_units::{Duration, Instant};
 use super::Sight;
 use super::book::{Book, LONG, Stall};
 use super::cause::{Cause, Lost};
-use super::record::{Half16, Record, Record16};
+use super::record::{Gaps, Half16, Record, Record16};
 use super::table::Table;
 
 /// A look at all of them takes as long.
@@ -77,9 +77,9 @@ impl Sweep {
 }
 
 impl Now {
-    fn count(&mut self, record: &Record, now: Micros, book: &mut Book) {
+    fn count(&mut self, record: &Record, gaps: &[Gaps; 2], now: Micros, book: &mut Book) {
         let mut stalled = false;
-        for stall in [0, 1].into_iter().filter_map(|d| record.stall_now(now, d)) {
+        for stall in [0, 1].into_iter().filter_map(|d| record.stall_now(now, d, gaps)) {
             self.causes[stall.cause.index()] += 1;
             if !stall.cause.is_of_the_network() {
                 continue;
@@ -119,7 +119,7 @@ impl Sight {
         if at.since(self.sweep.looked) < PACE {
             return;
         }
-        let all = self.table.records.len();
+        let all = self.table.records.places();
         let share = at.since(self.sweep.begun).as_nanos().min(PASS.as_nanos()) * all as u64 / PASS.as_nanos();
         let most = AT_ONCE * (1 + at.since(self.sweep.looked).as_millis());
         let due = share.saturating_sub(self.sweep.at as u64).min(most) as usize;
@@ -147,20 +147,22 @@ impl Sight {
         self.sweep = Sweep { now, ..Sweep::new(at) };
         if let Some(moved) = self.book.forget_users() {
             let place = |user: u32| moved.get(user as usize).copied().flatten().unwrap_or(0);
-            self.table.records.iter_mut().for_each(|r| r.user = place(r.user));
+            for slot in 0..self.table.records.places() as u32 {
+                if let Some(record) = self.table.records.get_mut(slot) {
+                    record.user = place(record.user);
+                }
+            }
             self.sweep.now.stalls.iter_mut().for_each(|s| s.user = place(s.user));
         }
     }
 }
 
 fn look(table: &mut Table, slot: u32, now: Micros, next: &mut Now, book: &mut Book) {
-    let record = &mut table.records[slot as usize];
-    if !record.flags.has(Record16::LIVE) {
-        return;
-    }
+    let Some(record) = table.records.get_mut(slot) else { return };
+    let gaps = &table.gaps[slot as usize];
     let silent = now.since(record.seen);
     if silent > GIVES_UP && !record.queued() {
-        record.give_up(now, book);
+        record.give_up(now, gaps, book);
     }
     let brief = record.flags.has(Record16::CLOSED) || !record.talks();
     // A SYN that is sent again comes after a minute at the latest while anybody waits for it.
@@ -173,5 +175,5 @@ fn look(table: &mut Table, slot: u32, now: Micros, next: &mut Now, book: &mut Bo
     if silent < LATELY {
         book.heard_of(record.user);
     }
-    next.count(record, now, book);
+    next.count(record, gaps, now, book);
 }

@@ -1,10 +1,10 @@
 //! Where the records are: a slab with an index of chains, as `narrows-flow` has it for the flows of one direction.
 
 use narrows_flow::Micros;
-use narrows_lists::{Chains, NIL};
+use narrows_lists::{Chains, Slab, prefetch};
 use narrows_wire::FlowKey;
 
-use super::record::{Record, Record16};
+use super::record::{Gaps, Record};
 
 /// Connections that are followed at a time.
 const CAPACITY: usize = 32_768;
@@ -14,11 +14,12 @@ const LOOKS: usize = 16;
 /// See the head of the file.
 #[derive(Debug)]
 pub struct Table {
-    pub records: Vec<Record>,
+    pub records: Slab<Record>,
+    /// Of both directions, by the places of the records.
+    pub gaps: Vec<[Gaps; 2]>,
     chains: Chains,
     mask: u64,
     seed: u64,
-    free: u32,
     hand: usize,
     capacity: usize,
 }
@@ -33,69 +34,78 @@ impl Table {
     pub fn with_capacity(capacity: usize, seed: u64) -> Self {
         let buckets = (2 * capacity).next_power_of_two();
         Self {
-            records: Vec::new(),
+            records: Slab::new(),
+            gaps: Vec::new(),
             chains: Chains::new(buckets),
             mask: buckets as u64 - 1,
             seed,
-            free: NIL,
             hand: 0,
             capacity,
         }
     }
 
-    /// The bucket of a key, for [`Table::find`] and [`Table::make`].
-    pub fn bucket(&self, key: &FlowKey) -> usize {
-        (key.hash(self.seed) & self.mask) as usize
+    /// The bucket of a key, for [`Table::find`] and [`Table::make`], which is fetched from memory.
+    #[inline]
+    pub fn bucket(&self, key: &FlowKey) -> u32 {
+        let bucket = (key.hash(self.seed) & self.mask) as u32;
+        self.chains.prefetch(bucket as usize);
+        bucket
+    }
+
+    /// Has the record that a bucket names first, which is mostly the one, fetched from memory.
+    #[inline]
+    pub fn fetch(&self, bucket: u32) {
+        if let Some(Record { key, halves, .. }) = self.records.get(self.chains.head(bucket as usize)) {
+            prefetch(key);
+            halves.iter().for_each(|half| prefetch(&half.una));
+        }
     }
 
     /// The place of a key.
-    pub fn find(&self, bucket: usize, key: &FlowKey) -> Option<u32> {
-        self.chains.find(&self.records, bucket, |r| r.key == *key)
+    #[inline]
+    pub fn find(&self, bucket: u32, key: &FlowKey) -> Option<u32> {
+        self.chains.find(&self.records, bucket as usize, |r| r.key == *key)
     }
 
     /// A new record, in the place of another if there is no other; that one is given to `gone` first. `None` if all
     /// that were looked at have packets in the box.
     pub fn make(
         &mut self,
-        bucket: usize,
+        bucket: u32,
         new: Record,
         now: Micros,
-        gone: impl FnOnce(&mut Record),
+        gone: impl FnOnce(&mut Record, &[Gaps; 2]),
     ) -> Option<u32> {
-        if self.free == NIL && self.records.len() == self.capacity {
+        if self.records.len() == self.capacity {
             let victim = self.victim(now)?;
-            gone(&mut self.records[victim as usize]);
+            if let Some(record) = self.records.get_mut(victim) {
+                gone(record, &self.gaps[victim as usize]);
+            }
             self.remove(victim);
         }
-        let slot = if self.free == NIL {
-            self.records.push(new);
-            self.records.len() as u32 - 1
-        } else {
-            let slot = self.free;
-            self.free = self.records[slot as usize].chain;
-            self.records[slot as usize] = new;
-            slot
-        };
-        self.chains.push(&mut self.records, bucket, slot);
+        let slot = self.records.insert(new);
+        self.gaps.resize(self.records.places(), Default::default());
+        self.gaps[slot as usize] = Default::default();
+        self.chains.push(&mut self.records, bucket as usize, slot);
         Some(slot)
     }
 
     fn victim(&mut self, now: Micros) -> Option<u32> {
-        let looked = (0..LOOKS.min(self.records.len())).map(|n| (self.hand + n) % self.records.len());
+        let places = self.records.places();
+        let looked = (0..LOOKS.min(places)).map(|n| ((self.hand + n) % places) as u32);
         let found = looked
-            .filter(|at| !self.records[*at].queued())
-            .max_by_key(|at| now.since(self.records[*at].seen));
-        self.hand = (self.hand + LOOKS) % self.records.len();
-        found.map(|at| at as u32)
+            .filter_map(|at| self.records.get(at).map(|r| (at, r)))
+            .filter(|(_, r)| !r.queued())
+            .max_by_key(|(_, r)| now.since(r.seen));
+        self.hand = (self.hand + LOOKS) % places;
+        found.map(|(at, _)| at)
     }
 
     /// Forgets a record.
     pub fn remove(&mut self, slot: u32) {
-        let bucket = self.bucket(&self.records[slot as usize].key);
-        self.chains.remove(&mut self.records, bucket, slot);
-        let record = &mut self.records[slot as usize];
-        record.flags.take(Record16::LIVE);
-        record.chain = self.free;
-        self.free = slot;
+        let Some(record) = self.records.get(slot) else { return };
+        let bucket = self.bucket(&record.key);
+        self.chains.remove(&mut self.records, bucket as usize, slot);
+        self.records.remove(slot);
     }
 }

@@ -7,16 +7,17 @@ use narrows_wire::{Flags, TcpHeader};
 
 use super::book::{Book, Stall};
 use super::cause::{Cause, Lost};
-use super::record::{Half, Half16, Record, Record16};
+use super::record::{Gaps, Half, Half16, Record, Record16};
+use super::sender::Scene;
 
 /// RFC 6298, (2.1): before there is a sample.
 pub const FIRST_RTO: Duration = Duration::from_secs(1);
 
 impl Record {
     /// A packet of direction `d` has come.
-    pub fn tcp(&mut self, now: Micros, d: usize, tcp: &TcpHeader, book: &mut Book) {
+    pub fn tcp(&mut self, now: Micros, d: usize, tcp: &TcpHeader, gaps: &mut [Gaps; 2], book: &mut Book) {
         if tcp.flags.has(Flags::RST) {
-            self.give_up(now, book);
+            self.give_up(now, gaps, book);
             self.flags.set(Record16::CLOSED);
             return;
         }
@@ -24,15 +25,17 @@ impl Record {
             self.syn(now, d, tcp);
         }
         if tcp.flags.has(Flags::ACK) {
-            self.halves[1 - d].ack(now, tcp, (self.key, self.user, 1 - d), book);
+            let (whose, gaps) = ((&self.key, self.user, 1 - d), &mut gaps[1 - d]);
+            self.halves[1 - d].ack(tcp, &mut Scene { now, whose, gaps, book });
         }
         if !tcp.flags.has(Flags::SYN) {
-            if self.flags.has(Record16::OVER) {
-                self.silence(now, d, tcp, book);
-            } else {
+            if !self.flags.has(Record16::OVER) {
                 self.third(now, d, book);
+            } else if tcp.payload > 0 {
+                self.silence(now, d, book);
             }
-            self.halves[d].data(now, tcp, (self.key, self.user, d), book);
+            let (whose, gaps) = ((&self.key, self.user, d), &mut gaps[d]);
+            self.halves[d].data(tcp, &mut Scene { now, whose, gaps, book });
         }
         if self.halves.iter().all(|h| h.flags.has(Half16::FIN) && h.una == h.max) {
             self.flags.set(Record16::CLOSED);
@@ -141,8 +144,8 @@ impl Record {
 
     /// New data after a silence in which nothing was under way: who was called has let the other wait for an answer.
     /// The end that opened the connection was free to ask when it liked.
-    fn silence(&self, now: Micros, d: usize, tcp: &TcpHeader, book: &mut Book) {
-        if let Some(stall) = self.unanswered(now, d).filter(|_| tcp.payload > 0) {
+    fn silence(&self, now: Micros, d: usize, book: &mut Book) {
+        if let Some(stall) = self.unanswered(now, d) {
             book.ended(stall);
         }
     }
@@ -150,8 +153,10 @@ impl Record {
     /// The stall of a connection in which direction `d` owes an answer, if it does for long enough.
     pub fn unanswered(&self, now: Micros, d: usize) -> Option<Stall> {
         let (own, other) = (&self.halves[d], &self.halves[1 - d]);
-        let asked = own.una == own.max
-            && other.flags.has(Half16::DATA)
+        if own.una != own.max {
+            return None;
+        }
+        let asked = other.flags.has(Half16::DATA)
             && other.una == other.max
             && (!own.flags.has(Half16::DATA) || other.sent.since(own.sent) < own.sent.since(other.sent));
         if !asked || d == self.opener() || own.flags.has(Half16::FIN) {
@@ -178,8 +183,8 @@ impl Record {
     }
 
     /// Nothing more comes: what stands still now stalls without an end.
-    pub fn give_up(&mut self, now: Micros, book: &mut Book) {
-        for stall in [0, 1].into_iter().filter_map(|d| self.stall_now(now, d)) {
+    pub fn give_up(&mut self, now: Micros, gaps: &[Gaps; 2], book: &mut Book) {
+        for stall in [0, 1].into_iter().filter_map(|d| self.stall_now(now, d, gaps)) {
             book.ended(Stall { ended: false, ..stall });
         }
         for half in &mut self.halves {
@@ -188,7 +193,7 @@ impl Record {
     }
 
     /// The stall of direction `d` that goes on, if one does.
-    pub fn stall_now(&self, now: Micros, d: usize) -> Option<Stall> {
+    pub fn stall_now(&self, now: Micros, d: usize, gaps: &[Gaps; 2]) -> Option<Stall> {
         let half = &self.halves[d];
         if self.flags.has(Record16::CLOSED) {
             return None;
@@ -203,7 +208,7 @@ impl Record {
         }
         let waits = half.flags.has(Half16::WAITING) || half.flags.has(Half16::SHUT);
         if waits && now.since(half.since) > half.patience() {
-            return Some(half.stall(now, (self.key, self.user, d), false));
+            return Some(half.stall(now, (&self.key, self.user, d), &gaps[d], false));
         }
         self.unanswered(now, d)
     }

@@ -74,7 +74,7 @@ fn a_flood_of_flows_and_users_takes_bounded_memory() {
         assert_ne!(mark, Mark::default(), "somebody can go");
         sight.left(now, DOWN, mark, &header);
     }
-    assert_eq!(sight.table.records.len(), 64);
+    assert_eq!(sight.table.records.places(), 64);
     assert_eq!(sight.book.users.len(), 1024);
     let report = sight.report(at(20_000), |user| user.to_string());
     assert!(report.bytes_per_flow <= 256);
