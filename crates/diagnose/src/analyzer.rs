@@ -1,12 +1,12 @@
 //! All connections of a capture. One that is over, or silent for long, is summarised and freed; beyond a bound the one
 //! that has been silent longest goes first.
 
-use std::collections::HashMap;
-
 use narrows_units::{Duration, Instant};
-use narrows_wire::{FlowKey, Header};
+use narrows_wire::{FlowKey, Header, TcpHeader};
 
 use crate::connection::Connection;
+use crate::connections::Connections;
+use crate::counts::Counts;
 use crate::report::FlowReport;
 use crate::sender::{Around, Seen};
 
@@ -35,6 +35,12 @@ struct Losses {
 }
 
 impl Losses {
+    /// So far, by what one end has sent. What follows from losses is no evidence of them.
+    fn of(counts: &Counts) -> Self {
+        let lost = counts.lost_before.saturating_sub(counts.timeouts_inferred);
+        Self { segments: counts.data + counts.again, lost }
+    }
+
     /// More than a hundredth, and more than chance.
     fn any(self) -> bool {
         self.lost >= 5 && self.lost * 100 > self.segments
@@ -70,10 +76,10 @@ impl Waits {
 }
 
 /// Follows connections from packet to packet.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct Analyzer {
     limits: AnalyzerLimits,
-    connections: HashMap<FlowKey, Connection>,
+    connections: Connections,
     finished: Vec<FlowReport>,
     losses: [Losses; 2],
     waits: [Waits; 2],
@@ -88,7 +94,16 @@ impl Analyzer {
     #[must_use]
     pub fn new(limits: AnalyzerLimits) -> Self {
         let limits = AnalyzerLimits { connections: limits.connections.max(8), ..limits };
-        Self { limits, ..Self::default() }
+        Self {
+            limits,
+            connections: Connections::new(limits.connections),
+            finished: Vec::new(),
+            losses: Default::default(),
+            waits: Default::default(),
+            swept: Instant::ZERO,
+            evicted: 0,
+            begun: 0,
+        }
     }
 
     /// A packet of the capture. What is not TCP is passed over. Gives the number of its connection, counted from 0 by
@@ -98,20 +113,17 @@ impl Analyzer {
         if at.since(self.swept) > Duration::from_secs(10) {
             self.sweep(at);
         }
-        let id = canonical(&header.key);
-        if self.connections.get(&id).is_some_and(|c| c.is_reused_by(&header.key, tcp)) {
-            let old = self.connections.remove(&id);
-            self.finished.extend(old.map(FlowReport::of));
+        let mut found = self.connections.find(&header.key);
+        if let Some(place) = found
+            && self.connections.at_mut(place).is_reused_by(&header.key, tcp)
+        {
+            self.finished.push(FlowReport::of(self.connections.remove(place)));
+            found = None;
         }
-        if self.connections.len() >= self.limits.connections && !self.connections.contains_key(&id) {
-            self.evict();
-        }
-        let c = self.connections.entry(id).or_insert_with(|| {
-            self.begun += 1;
-            Connection::new(self.begun - 1, header.key, at, tcp)
-        });
+        let place = found.unwrap_or_else(|| self.begin(at, header.key, tcp));
+        let c = self.connections.at_mut(place);
         let number = c.number;
-        let before = [c.senders[0].counts, c.senders[1].counts];
+        let before = [0, 1].map(|end: usize| Losses::of(&c.senders[end].counts));
         let around = |end: usize| Around { losses: self.losses[end].any(), floor: self.waits[end].floor };
         c.packet(&header.key, &Seen { at, frame, tcp, sent: at }, [around(0), around(1)]);
         for (waits, sender) in self.waits.iter_mut().zip(&mut c.senders) {
@@ -120,13 +132,19 @@ impl Analyzer {
             }
         }
         for ((losses, sender), old) in self.losses.iter_mut().zip(&c.senders).zip(&before) {
-            let now = &sender.counts;
-            losses.segments += now.data - old.data + now.again - old.again;
-            // What follows from losses is no evidence of them.
-            let seen = |c: &crate::Counts| c.lost_before.saturating_sub(c.timeouts_inferred);
-            losses.lost += seen(now).saturating_sub(seen(old));
+            let new = Losses::of(&sender.counts);
+            losses.segments += new.segments - old.segments;
+            losses.lost += new.lost.saturating_sub(old.lost);
         }
         Some(number)
+    }
+
+    fn begin(&mut self, at: Instant, key: FlowKey, tcp: &TcpHeader) -> u32 {
+        if self.connections.len() >= self.limits.connections {
+            self.evict();
+        }
+        self.begun += 1;
+        self.connections.insert(Connection::new(self.begun - 1, key, at, tcp))
     }
 
     /// Connections that are over.
@@ -134,23 +152,24 @@ impl Analyzer {
         self.swept = now;
         let AnalyzerLimits { linger, silence, .. } = self.limits;
         let over = |c: &Connection| now.since(c.last) > if c.closed.is_some() { linger } else { silence };
-        let done: Vec<FlowKey> = self.connections.iter().filter(|(_, c)| over(c)).map(|(k, _)| *k).collect();
+        let done = self.connections.iter().filter(|(_, c)| over(c)).map(|(place, _)| place).collect();
         self.give_up(done);
     }
 
     /// An eighth of the connections, those silent for longest.
     fn evict(&mut self) {
-        let mut all: Vec<(Instant, FlowKey)> = self.connections.iter().map(|(k, c)| (c.last, *k)).collect();
+        let of = |(place, c): (u32, &Connection)| (c.last, c.key.min(c.key.reverse()), place);
+        let mut all: Vec<(Instant, FlowKey, u32)> = self.connections.iter().map(of).collect();
         let most = (all.len() / 8).max(1);
         all.select_nth_unstable(most - 1);
         all.truncate(most);
         self.evicted += most as u64;
-        self.give_up(all.into_iter().map(|(_, k)| k).collect());
+        self.give_up(all.into_iter().map(|(.., place)| place).collect());
     }
 
-    fn give_up(&mut self, keys: Vec<FlowKey>) {
-        let mut reports: Vec<FlowReport> =
-            keys.iter().filter_map(|k| self.connections.remove(k)).map(FlowReport::of).collect();
+    fn give_up(&mut self, places: Vec<u32>) {
+        let gone = places.into_iter().map(|place| self.connections.remove(place));
+        let mut reports: Vec<FlowReport> = gone.map(FlowReport::of).collect();
         reports.sort_by_key(|r| (r.from, r.key()));
         self.finished.append(&mut reports);
     }
@@ -162,7 +181,7 @@ impl Analyzer {
 
     /// What is known so far of the connections that go on, in no order. A silence that goes on counts up to `now`.
     pub fn ongoing(&self, now: Instant) -> impl Iterator<Item = FlowReport> + '_ {
-        self.connections.values().cloned().map(move |mut c| {
+        self.connections.iter().map(|(_, c)| c.clone()).map(move |mut c| {
             if c.closed.is_none() {
                 c.last = c.last.max(now);
             }
@@ -172,7 +191,7 @@ impl Analyzer {
 
     /// The capture is over: all connections are.
     pub fn finish(&mut self) {
-        let all = self.connections.keys().copied().collect();
+        let all = self.connections.iter().map(|(place, _)| place).collect();
         self.give_up(all);
     }
 
@@ -195,7 +214,8 @@ impl Analyzer {
     }
 }
 
-/// The same for both directions.
-fn canonical(key: &FlowKey) -> FlowKey {
-    (*key).min(key.reverse())
+impl Default for Analyzer {
+    fn default() -> Self {
+        Self::new(AnalyzerLimits::default())
+    }
 }

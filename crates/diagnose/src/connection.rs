@@ -25,6 +25,8 @@ struct Handshake {
 pub(crate) struct Connection {
     /// Counted from 0 by their first packets.
     pub(crate) number: u64,
+    /// The next of the same bucket.
+    pub(crate) chain: u32,
     /// From the end that opened it, as far as is known.
     pub(crate) key: FlowKey,
     /// The SYN was seen.
@@ -49,6 +51,7 @@ impl Connection {
         let from_opener = if syn { !answer } else { key.sport >= key.dport };
         Self {
             number,
+            chain: narrows_lists::NIL,
             key: if from_opener { key } else { key.reverse() },
             opened: syn,
             senders: [Sender::new(0), Sender::new(1)],
@@ -102,10 +105,10 @@ impl Connection {
     fn data(&mut self, from: usize, p: &Seen<'_>) {
         let asked = self.senders[1 - from].last_data;
         let silent = self.silence(from, p, asked);
-        let before = self.senders[from].counts;
-        self.senders[from].data(p, asked);
         let sender = &mut self.senders[from];
-        let new = sender.counts.data > before.data && sender.counts.timeouts == before.timeouts;
+        let (data, timeouts) = (sender.counts.data, sender.counts.timeouts);
+        sender.data(p, asked);
+        let new = sender.counts.data > data && sender.counts.timeouts == timeouts;
         if let Some(stall) = silent.filter(|_| new) {
             sender.keep(stall);
         }

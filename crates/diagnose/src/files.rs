@@ -129,14 +129,31 @@ impl Inputs {
 
 impl Input {
     fn advance(&mut self) {
-        self.next = match self.reader.next() {
-            None => None,
-            Some(Ok(c)) => Some((c.at + self.offset, CapturedPacket { frame: c.frame, header: c.header })),
-            Some(Err(why)) => {
+        self.next = self.read();
+    }
+
+    fn read(&mut self) -> Option<(Instant, CapturedPacket)> {
+        match self.reader.next()? {
+            Ok(c) => Some((c.at + self.offset, CapturedPacket { frame: c.frame, header: c.header })),
+            Err(why) => {
                 self.cut = Some(why.to_string());
                 None
             }
-        };
+        }
+    }
+}
+
+impl Inputs {
+    /// The next packet of the file that has the earliest.
+    fn earliest(&mut self) -> Option<(Instant, CapturedPacket)> {
+        if let [only] = self.files.as_mut_slice() {
+            return only.next.take().or_else(|| only.read());
+        }
+        let waiting = self.files.iter_mut().filter(|f| f.next.is_some());
+        let file = waiting.min_by_key(|f| f.next.as_ref().map(|n| n.0))?;
+        let found = file.next.take();
+        file.advance();
+        found
     }
 }
 
@@ -145,14 +162,7 @@ impl Iterator for Inputs {
 
     fn next(&mut self) -> Option<Self::Item> {
         loop {
-            let earliest = self
-                .files
-                .iter_mut()
-                .filter(|f| f.next.is_some())
-                .min_by_key(|f| f.next.as_ref().map(|n| n.0));
-            let Some(file) = earliest else { return self.order.pop() };
-            let Some((at, packet)) = file.next.take() else { return self.order.pop() };
-            file.advance();
+            let Some((at, packet)) = self.earliest() else { return self.order.pop() };
             if let Some(out) = self.order.push(at, packet) {
                 return Some(out);
             }

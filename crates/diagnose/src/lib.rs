@@ -16,6 +16,7 @@ mod acks;
 mod analyzer;
 mod clock;
 mod connection;
+mod connections;
 mod counts;
 #[cfg(feature = "files")]
 pub mod files;

@@ -9,7 +9,7 @@
 //! No input makes the reader panic or use more memory than the largest frame it accepts.
 
 use core::fmt;
-use std::io::{self, BufReader, Chain, Cursor, Read};
+use std::io::{self, BufRead as _, BufReader, Chain, Cursor, Read};
 
 use narrows_units::Instant;
 
@@ -25,6 +25,9 @@ pub use write::{FrameWriter, Writer};
 
 /// The longest frame libpcap and Wireshark write or believe in, bytes.
 const MOST_CAPTURED: u32 = 262_144;
+
+/// What is read of a file at once: large, so that few calls are needed, and still in a near cache when it is read.
+const AT_ONCE: usize = 128 << 10;
 
 /// One IP packet of a capture.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -180,7 +183,7 @@ impl<R: Read> Reader<R> {
     }
 
     fn open(source: R) -> Result<Self, CaptureErrorKind> {
-        let mut source = BufReader::new(source);
+        let mut source = BufReader::with_capacity(AT_ONCE, source);
         let mut magic = [0; 4];
         if fill(&mut source, &mut magic)? < 4 {
             return Err(CaptureErrorKind::EndsInside("the file header"));
@@ -297,6 +300,10 @@ impl<R: Read> Source<R> {
         &mut self,
         what: &'static str,
     ) -> Result<Option<[u8; N]>, CaptureErrorKind> {
+        if let Some(bytes) = self.ahead(N).and_then(|b| b.try_into().ok()) {
+            self.0.consume(N);
+            return Ok(Some(bytes));
+        }
         let mut bytes = [0; N];
         match fill(&mut self.0, &mut bytes)? {
             0 => Ok(None),
@@ -308,8 +315,21 @@ impl<R: Read> Source<R> {
     /// Reads `len` bytes into `buffer`, which grows with the bytes that are there, not with what a length field claims.
     fn into(&mut self, buffer: &mut Vec<u8>, len: u32, what: &'static str) -> Result<(), CaptureErrorKind> {
         buffer.clear();
+        if let Some(bytes) = self.ahead(len as usize) {
+            buffer.extend_from_slice(bytes);
+            self.0.consume(len as usize);
+            return Ok(());
+        }
         let read = (&mut self.0).take(u64::from(len)).read_to_end(buffer).map_err(CaptureErrorKind::Read)?;
         if read < len as usize { Err(CaptureErrorKind::EndsInside(what)) } else { Ok(()) }
+    }
+
+    /// The next `len` bytes, if they have been read already: most frames are in the middle of what was read at once.
+    fn ahead(&mut self, len: usize) -> Option<&[u8]> {
+        let (magic, file) = self.0.get_ref();
+        let over = magic.position() == 4 && file.buffer().len() >= len;
+        // A chain has to find the end of its first part before it gives the second.
+        if over { self.0.fill_buf().ok()?.get(..len) } else { None }
     }
 
     /// Skips `len` bytes.

@@ -187,6 +187,13 @@ fn parse_tcp(b: &[u8], segment_len: usize) -> Option<TcpHeader> {
 
 /// RFC 9293, section 3.2: end (0), no-op (1), or a kind and a length. We stop at a length that does not fit.
 fn read_options(mut o: &[u8], tcp: &mut TcpHeader) {
+    // RFC 7323, appendix A: nearly all segments have this and no more.
+    if let [1, 1, 8, 10, stamps @ ..] = o
+        && stamps.len() == 8
+    {
+        tcp.timestamps = be32(stamps, 0).zip(be32(stamps, 4));
+        return;
+    }
     while let [kind, rest @ ..] = o {
         match kind {
             0 => return,
