@@ -106,7 +106,8 @@ const fn fold(a: u64, b: u64) -> u64 {
 
 fn octets(a: IpAddr) -> [u8; 16] {
     match a {
-        IpAddr::V4(v4) => v4.to_ipv6_mapped().octets(),
+        // As a number: byte by byte it is a good part of what it takes to read a packet's headers.
+        IpAddr::V4(v4) => (0xffff_0000_0000 | u128::from(v4.to_bits())).to_be_bytes(),
         IpAddr::V6(v6) => v6.octets(),
     }
 }
