@@ -361,7 +361,7 @@ fn by_lab_s_users(scenario: &Scenario) -> Result<(), Error> {
 /// Refuses what only the other has: a kernel's disciplines, stacks other than TCP, the bound of SRPT.
 fn only_in_lab(scenario: &Scenario, target: Target) -> Result<(), Error> {
     for (i, t) in scenario.traffic.iter().enumerate() {
-        if let (Some((key, problem)), Target::Simulator) = (t.web.of_lab_only(&t.kind), target) {
+        if let (Some((key, problem)), Target::Simulator) = (t.web.of_lab_only(), target) {
             return Err(Error::new(format!("traffic.{i}.{key}"), problem));
         }
         let refused = match target {

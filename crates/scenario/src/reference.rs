@@ -47,7 +47,7 @@ fn sections() -> Vec<(&'static str, String, &'static str)> {
         ("### long", "kind = \"long\", flows = 1"),
         ("### files", "kind = \"files\", arrivals = 1, size = 9"),
         ("### objects", "kind = \"objects\", users = 1, arrivals = 1"),
-        ("### pages", "kind = \"pages\", users = 1, objects = 3"),
+        ("### pages", "kind = \"pages\", users = 1, objects = 3, arrivals = 1"),
         ("### browser", "kind = \"browser\""),
         ("### telnet", "kind = \"telnet\", flows = 1"),
         ("### udp", "kind = \"udp\", flows = 1, rate = \"9kbit\", on = \"1s\", off = \"1s\""),
@@ -87,14 +87,11 @@ fn expand(table: &Table) -> Result<(), Error> {
     Experiment::parse(&toml::to_string(table).unwrap(), &[])?.expand().map(drop)
 }
 
-/// The same by the lab, whose pages need a version of HTTP, and where nobody goes who has not come.
+/// The same by the lab, whose pages need a version of HTTP.
 fn in_lab(mut table: Table, heading: &str) -> Result<(), Error> {
     let entry = table["traffic"][0].as_table_mut().unwrap();
     if heading == "### pages" {
         entry.entry("http").or_insert(Value::from("1.1"));
-    }
-    if heading == "### pages" && entry.contains_key("visit") {
-        entry.insert("arrivals".to_owned(), Value::Float(0.1));
     }
     if entry.contains_key("page") {
         entry.remove("objects");

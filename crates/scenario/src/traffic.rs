@@ -118,7 +118,7 @@ pub enum TrafficKind {
         /// Bytes of each.
         size: Size,
     },
-    /// Closed-loop users: a page is some objects over parallel connections, a new connection each; then a pause.
+    /// Users, in a closed loop where none go: a page is some objects over parallel connections, a new connection each; then a pause.
     Pages {
         /// How many users, each on a host of its own.
         users: u32,
@@ -227,12 +227,14 @@ impl Traffic {
     /// What would be in the place of a transport that the simulator has not, or not for this; `mtu` is the links'.
     #[must_use]
     pub fn not_simulated(&self, mtu: u32) -> Option<&'static str> {
-        use TrafficKind::{Files, Long, Objects};
+        use TrafficKind::{Files, Long, Objects, Pages};
         match self.transport {
             Transport::Tcp => None,
             Transport::Tls => Some("tcp or quic: only the lab has TLS; opaque = true hides TCP from queues"),
-            Transport::Quic if !matches!(self.kind, Long { .. } | Files { .. } | Objects { .. }) => {
-                Some("tcp: QUIC carries long, files and objects")
+            Transport::Quic
+                if !matches!(self.kind, Long { .. } | Files { .. } | Objects { .. } | Pages { .. }) =>
+            {
+                Some("tcp: QUIC carries long, files, objects and pages")
             }
             Transport::Quic if mtu < u32::from(self.quic.datagram) + 28 => {
                 Some("tcp, or an mtu with room for QUIC's least datagram (RFC 9000, section 14)")

@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use crate::{TrafficKind, Transport};
+use crate::Transport;
 
 /// What an entry of traffic asks of real stacks, and whether its users come and go.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -20,15 +20,13 @@ pub struct Web {
 
 impl Web {
     /// A key of which only the lab can make anything, and what is expected elsewhere.
-    pub(crate) fn of_lab_only(&self, kind: &TrafficKind) -> Option<(&'static str, &'static str)> {
+    pub(crate) const fn of_lab_only(&self) -> Option<(&'static str, &'static str)> {
         if self.browser {
             Some(("kind", "only the lab has a browser: expected another kind"))
         } else if self.http.is_some() {
             Some(("http", "only the lab speaks HTTP: expected no such key"))
         } else if self.page.is_some() {
             Some(("page", "only the lab loads a page of given parts: expected objects and size"))
-        } else if self.visits.is_some() && !matches!(kind, TrafficKind::Objects { .. }) {
-            Some(("arrivals", "only the lab's users come for pages and go: expected objects or files"))
         } else {
             None
         }

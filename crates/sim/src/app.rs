@@ -5,6 +5,7 @@
 //! of the flow, file or user's connection. So one more traffic shifts no other, and what arrives by itself (starts,
 //! sizes, recorded requests) is the same whatever the network does.
 
+mod arrivals;
 mod files;
 mod lines;
 mod log;
@@ -96,7 +97,8 @@ fn app(traffic: &Traffic, common: Common) -> Box<dyn App> {
             None => Box::new(objects::Objects::new(common, users, connections, think, size)),
         },
         TrafficKind::Pages { users, connections, objects, size, think } => {
-            Box::new(pages::Pages::new(common, [users, connections], objects, size, think))
+            let visits = traffic.web.visits;
+            Box::new(pages::Pages::new(common, visits, [users, connections], [objects, size], think))
         }
         TrafficKind::Telnet { flows, interval, bytes } => {
             Box::new(telnet::Telnet::new(common, flows, interval, bytes))

@@ -57,11 +57,17 @@ const NAMES: &[&str] = &[
     "admitted_stall_p99_s",
     "connect_{p50,p99}_s",
     "first_byte_{p50,p99}_s",
+    // Pages
+    "pages_{done,failed,cut}",
+    "page_mean_s",
+    "page_{p50,p95,p99}_s",
     // Groups
     "of_{GROUP}_done",
     "of_{GROUP}_mean_s",
     "of_{GROUP}_{p50,p90,p99}_s",
     "of_{GROUP}_{cov,below_mean}",
+    "of_{GROUP}_stall_p99_s",
+    "of_{GROUP}_stall_over_{5,20}s",
     "of_{GROUP}_acked_mean_s",
     "of_{GROUP}_acked_{p50,p90,p99}_s",
     "of_{GROUP}_acked_{cov,below_mean}",
@@ -203,7 +209,7 @@ mod tests {
             link = [{ name = 'th-in', from = 'a', to = 'b', rate = '400kbit', delay = '50ms', discipline = 'taq' }]
             hosts = [{ name = 'servers', at = 'a' }, { name = 'clients', at = 'b' }]
             traffic = [{ kind = 'objects', name = 'web', users = 30 }, { kind = 'long', name = 'bulk', flows = 3 },
-                       { kind = 'telnet', flows = 2 }, { kind = 'udp', flows = 1, rate = '20kbit' }]
+                       { kind = 'pages', users = 2, objects = 4, think = '1s' }, { kind = 'telnet', flows = 2 }, { kind = 'udp', flows = 1, rate = '20kbit' }]
             [probes]
             slice = '2.5s'
             epochs = '1s'

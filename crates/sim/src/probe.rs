@@ -8,6 +8,7 @@ mod bursts;
 mod epochs;
 mod flows;
 mod links;
+mod pages;
 mod plan;
 mod repairs;
 mod report;
@@ -37,6 +38,7 @@ use bursts::Bursts;
 use epochs::Epochs;
 use flows::Flows;
 use links::LinkProbe;
+use pages::PageLoads;
 use plan::ProbePlan;
 use repairs::Repairs;
 use report::{MAX, P50, P99, Tables, integers, share};
@@ -88,6 +90,8 @@ pub(crate) struct Probes {
     plan: ProbePlan,
     flows: Flows,
     transfers: Transfers,
+    /// What applications tell of the pages they load.
+    pub(crate) pages: PageLoads,
     users: Users,
     shares: Shares,
     epochs: Epochs,
@@ -355,6 +359,7 @@ pub(crate) fn finish(world: World) -> Results {
         out.put("reordered", share(reordered, data));
     }
     probes.transfers.report(&plan, &mut out);
+    probes.pages.report(plan.warmup, &mut out);
     captures(&plan, &mut net, &mut out);
     out.0
 }

@@ -407,7 +407,7 @@ fn only_the_lab_has_tls() {
     let e = read(&tls).unwrap_err();
     assert!(e.contains("traffic.0.transport = 'tls': expected tcp or quic"), "{e}");
     let e = read(&file("kind = \"telnet\", flows = 2, transport = \"quic\"")).unwrap_err();
-    assert!(e.contains("QUIC carries long, files and objects"), "{e}");
+    assert!(e.contains("QUIC carries long, files, objects and pages"), "{e}");
     let e =
         read(&file("kind = \"long\", flows = 2, transport = \"quic\"").replace("1500", "500")).unwrap_err();
     assert!(e.contains("least datagram"), "{e}");

@@ -2,15 +2,13 @@
 //! time, with a pause in between, and go, whatever became of those before them.
 
 use fastrand::Rng;
-use narrows_scenario::{Addresses, Size, Visits as Rates};
-use narrows_units::{Duration, Instant};
+use narrows_scenario::{Size, Visits as Rates};
+use narrows_units::Duration;
 
+use super::arrivals::{Arrivals, NEXT};
 use super::lines::{Lines, Ring, own};
 use super::{App, Common, Happened, RETRY, exponential};
 use crate::world::World;
-
-/// The generator of arrivals, which no connection has.
-const ARRIVALS: u32 = u32::MAX;
 
 /// One who came. The record, and the lines that belong to it, are another's when it has gone.
 #[derive(Debug)]
@@ -34,19 +32,11 @@ pub(super) struct Visits {
     /// By line; visitor v has the lines from v times `connections` on.
     errands: Vec<Errand>,
     visitors: Vec<Visitor>,
-    /// Records of those who have gone.
-    free: Vec<u32>,
-    addresses: Addresses,
+    arrivals: Arrivals,
     connections: u32,
     fetches: u32,
     think: Duration,
     size: Size,
-    /// Of the times between arrivals.
-    mean: Duration,
-    arrivals: Rng,
-    /// When the next one comes, and how many came.
-    next: Instant,
-    came: u32,
 }
 
 impl Visits {
@@ -57,37 +47,27 @@ impl Visits {
         think: Duration,
         size: Size,
     ) -> Self {
-        let (arrivals, next) = (common.rng(ARRIVALS), common.start);
         Self {
+            arrivals: Arrivals::new(&common, rates.arrivals, users),
             lines: Lines::new(common, RETRY, false),
             errands: Vec::new(),
             visitors: Vec::new(),
-            free: Vec::new(),
-            addresses: Addresses::new(users),
             connections,
             fetches: rates.fetches,
             think,
             size,
-            mean: Duration::from_nanos((1e9 / rates.arrivals).round() as u64),
-            arrivals,
-            next,
-            came: 0,
         }
     }
 
-    /// Sets the timer for the next arrival.
     fn await_next(&mut self, world: &mut World) {
-        self.next += exponential(&mut self.arrivals, self.mean);
-        if self.next < self.lines.common.stop {
-            world.set_timer(self.lines.me, own(0), self.next);
-        }
+        self.arrivals.await_next(world, self.lines.me, self.lines.common.stop);
     }
 
     /// Somebody comes, and begins at once on all connections.
     fn come(&mut self, world: &mut World) {
-        let address = self.addresses.take();
-        let visitor = Visitor { address, busy: self.connections };
-        let at = if let Some(at) = self.free.pop() {
+        let came = self.arrivals.come();
+        let visitor = Visitor { address: came.address, busy: self.connections };
+        let at = if let Some(at) = came.record {
             self.visitors[at as usize] = visitor;
             at
         } else {
@@ -96,7 +76,7 @@ impl Visits {
         };
         for i in 0..self.connections {
             let line = at * self.connections + i;
-            let rng = self.lines.common.rng(self.came.wrapping_mul(self.connections).wrapping_add(i));
+            let rng = self.lines.common.rng(came.number.wrapping_mul(self.connections).wrapping_add(i));
             let errand = Errand { rng, left: self.fetches };
             if line as usize == self.errands.len() {
                 self.lines.add();
@@ -106,7 +86,6 @@ impl Visits {
             }
             self.fetch(world, line);
         }
-        self.came += 1;
     }
 
     fn fetch(&mut self, world: &mut World, line: u32) {
@@ -126,8 +105,7 @@ impl Visits {
         let visitor = &mut self.visitors[at as usize];
         visitor.busy -= 1;
         if visitor.busy == 0 {
-            self.addresses.give_back(visitor.address);
-            self.free.push(at);
+            self.arrivals.go(visitor.address, at);
         }
     }
 }
@@ -141,7 +119,7 @@ impl App for Visits {
     fn wake(&mut self, world: &mut World, token: u32) {
         match self.lines.wake(world, token) {
             Ring::Done => {}
-            Ring::Own(0) => {
+            Ring::Own(NEXT) => {
                 self.come(world);
                 self.await_next(world);
             }

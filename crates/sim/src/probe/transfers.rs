@@ -206,6 +206,19 @@ fn group_figures(group: &Group, rows: &[&Row], out: &mut Tables) {
     spread_of(&name, &sorted(own().filter_map(time)), out);
     let acked = own().filter(|r| r.acked != NONE).map(|r| r.acked.as_secs_f64());
     spread_of(&format!("{name}_acked"), &sorted(acked), out);
+    // What was cut off stalled too.
+    let all = rows.iter().filter(|r| group.has(r.class.into(), r.size));
+    let stalls = sorted(all.map(|r| r.stall.as_secs_f64()));
+    out.quantiles(&format!("{name}_stall"), &stalls, &[P99]);
+    long_stalls(&name, &stalls, out);
+}
+
+/// Shares of a sorted list of stalls.
+fn long_stalls(stem: &str, stalls: &[f64], out: &mut Tables) {
+    let above = |limit: f64| stalls.len() - stalls.partition_point(|s| *s <= limit);
+    for limit in [5.0, 20.0] {
+        out.put(format!("{stem}_stall_over_{limit}s"), above(limit) as f64 / stalls.len() as f64);
+    }
 }
 
 /// Mean, quantiles, coefficient of variation, and the share at or below the mean, of a sorted list of seconds.

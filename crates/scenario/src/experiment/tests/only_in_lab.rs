@@ -2,7 +2,7 @@ use super::*;
 use crate::{Transport, Visits};
 
 #[test]
-fn only_the_lab_has_pages_of_http_and_users_who_come_for_them() {
+fn only_the_lab_has_pages_of_http_and_browsers() {
     let file = |entry: &str| {
         let text =
             format!("name = \"t\"\nrate = \"1mbit\"\ndiscipline = \"taq\"\ntraffic = [{{ {entry} }}]\n");
@@ -26,6 +26,12 @@ fn only_the_lab_has_pages_of_http_and_users_who_come_for_them() {
     let objects = open.for_lab().unwrap().scenario;
     assert_eq!(objects.traffic[0].web.visits, Some(Visits { arrivals: 2.0, fetches: 3 }));
     assert_eq!(objects.traffic[0].users(), 100);
+    let pages = file("kind = \"pages\", objects = 5, arrivals = 2, visit = 3, transport = \"quic\"")
+        .expand()
+        .unwrap();
+    let pages = &pages[0].scenario.traffic[0];
+    assert_eq!(pages.web.visits, Some(Visits { arrivals: 2.0, fetches: 3 }));
+    assert_eq!((pages.users(), pages.transport), (100, Transport::Quic));
     for (entry, says) in [
         ("kind = \"pages\", users = 2, objects = 5", "traffic.0.http is missing"),
         ("kind = \"pages\", users = 2, objects = 5, http = \"2\", transport = \"quic\"", "expected tls"),
