@@ -92,8 +92,13 @@ floods: quick ## what floods of 64-byte packets cost the users of 10 Mbit/s: a t
 bounds: build ## every workload of experiments/taq/lab under every queue, 3 seeds: an hour with 4 runs at a time
 	for file in experiments/taq/lab/*.toml; do $(TARGET)/release/narrows lab $$file --jobs 4 --out out/bounds $(ARGS) || exit 1; done
 
-claims: build ## the papers' figures in simulation, and the models against it; fails if one comes out worse than its file expects: half an hour of one core
-	$(TARGET)/release/narrows sim experiments/taq/*.toml experiments/burst-tcp/*.toml experiments/adaptive-aimd/*.toml experiments/initial-spreading/*.toml experiments/plan/*.toml experiments/class-isolation/*.toml --strict --out out/claims $(ARGS)
+# Traces of others are no part of this repository: the files say which and where from.
+TRACED = $(wildcard experiments/real/changing-rates*.toml)
+REAL = $(filter-out $(if $(wildcard experiments/real/traces/*),,$(TRACED)),$(wildcard experiments/real/*.toml))
+
+claims: build ## the papers' figures and today's traffic in simulation, and the models against it; fails if one comes out worse than its file expects: half an hour of one core
+	@$(foreach file,$(filter-out $(REAL),$(TRACED)),echo 'claims: $(file) not run: its traces are missing';)
+	$(TARGET)/release/narrows sim experiments/taq/*.toml experiments/burst-tcp/*.toml experiments/adaptive-aimd/*.toml experiments/initial-spreading/*.toml experiments/plan/*.toml experiments/class-isolation/*.toml $(REAL) --strict --out out/claims $(ARGS)
 	cargo test --release -p narrows-tests --test claims -- --include-ignored --nocapture
 
 gallery: build ## every figure of the papers as pages in out/reproduce, and pictures of some in docs/gallery: eleven minutes on two cores; ARGS=--fresh makes all runs again
