@@ -5,6 +5,7 @@
 
 mod auto;
 mod check;
+mod circuits;
 mod clamp;
 mod disciplines;
 mod faults;

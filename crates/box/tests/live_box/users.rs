@@ -50,17 +50,23 @@ impl Downloads {
 
     /// Bytes of each address in the time to come, once all have some.
     pub fn measure(&self, time: Duration) -> (Vec<u64>, Duration) {
-        let now = || self.households.iter().map(|h| h.got.load(Ordering::Relaxed)).collect::<Vec<_>>();
-        let until = Instant::now() + PATIENCE;
-        while now().contains(&0) {
-            assert!(Instant::now() < until, "somebody gets nothing: {:?}", now());
-            std::thread::sleep(Duration::from_millis(50));
-        }
-        let (before, begun) = (now(), Instant::now());
-        std::thread::sleep(time);
-        let took = begun.elapsed();
-        (now().iter().zip(before).map(|(after, before)| after - before).collect(), took)
+        let households: Vec<_> = self.households.iter().map(|h| &*h.got).collect();
+        counted(&households, time)
     }
+}
+
+/// What comes to each of these counts in the time to come, once all have some.
+pub fn counted(counts: &[&AtomicU64], time: Duration) -> (Vec<u64>, Duration) {
+    let now = || counts.iter().map(|n| n.load(Ordering::Relaxed)).collect::<Vec<_>>();
+    let until = Instant::now() + PATIENCE;
+    while now().contains(&0) {
+        assert!(Instant::now() < until, "somebody gets nothing: {:?}", now());
+        std::thread::sleep(Duration::from_millis(50));
+    }
+    let (before, begun) = (now(), Instant::now());
+    std::thread::sleep(time);
+    let took = begun.elapsed();
+    (now().iter().zip(before).map(|(after, before)| after - before).collect(), took)
 }
 
 impl Drop for Downloads {
@@ -88,7 +94,7 @@ fn serve(address: IpAddr, tell: &mpsc::Sender<SocketAddr>, stop: &Arc<AtomicBool
 }
 
 /// A connection from one of several addresses.
-fn connect_as(from: IpAddr, server: SocketAddr) -> Option<TcpStream> {
+pub fn connect_as(from: IpAddr, server: SocketAddr) -> Option<TcpStream> {
     let family = if from.is_ipv4() { AddressFamily::Inet } else { AddressFamily::Inet6 };
     let fd: OwnedFd = socket(family, SockType::Stream, SockFlag::SOCK_CLOEXEC, None).unwrap();
     bind(fd.as_raw_fd(), &SockaddrStorage::from(SocketAddr::new(from, 0))).unwrap();
