@@ -1,11 +1,12 @@
-//! The papers' experiments in simulation, cut down: every file of their folders that is for the simulator can be read
-//! and expanded, its claims name figures that runs have, and those claims that do not need long runs come out as they
-//! should. `make claims` runs the files as they are.
+//! The papers' experiments in simulation, and those of today's traffic, cut down: every file of their folders that is
+//! for the simulator can be read and expanded, its claims name figures that runs have, and those claims that do not need
+//! long runs come out as they should. `make claims` runs the files as they are.
 
 use core::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 
 use narrows_scenario::{ClaimOutcome, Experiment, Judgment, Sample};
+use narrows_testing::skip_part;
 
 fn folder() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../experiments")
@@ -29,12 +30,23 @@ fn files(folder: &Path) -> Vec<PathBuf> {
 /// Files that are drawn only: what their figures say is claimed of others, with more than one flow or size.
 const DRAWN: [&str; 1] = ["fig08-13-windows.toml"];
 
+/// Whether a file needs others' traces, which are not there.
+fn lacks_traces(file: &Path) -> bool {
+    let text = std::fs::read_to_string(file).expect("it can be read");
+    text.contains("\"traces/") && !file.with_file_name("traces").exists()
+}
+
 #[test]
 fn every_file_can_be_run() {
-    for file in ["taq", "burst-tcp", "adaptive-aimd", "initial-spreading", "plan", "class-isolation"]
+    for file in ["taq", "burst-tcp", "adaptive-aimd", "initial-spreading", "plan", "class-isolation", "real"]
         .iter()
         .flat_map(|paper| files(&folder().join(paper)))
     {
+        if lacks_traces(&file) {
+            let part = file.display().to_string();
+            skip_part("every_file_can_be_run", &part, "its traces are no part of this repository");
+            continue;
+        }
         let experiment = Experiment::load(&file, &[]).unwrap_or_else(|e| panic!("{e}"));
         let drawn = DRAWN.iter().any(|name| file.ends_with(name));
         assert_eq!(
@@ -273,4 +285,26 @@ fn class_isolation_figures_4_and_5_and_tahoe() {
 fn class_isolation_figure_7() {
     let sets = ["seeds=[1]", "duration=400s", "warmup=100s"];
     judge("class-isolation/fig07-web.toml", &sets, &["W4", "W5: the thresholds", "The lifetime split"]);
+}
+
+#[test]
+fn today_s_mix() {
+    let sets = ["seeds=[1]", "disciplines=[\"taq\", \"taq:new_quantum=0\", \"cake\"]"];
+    judge(
+        "real/mix.toml",
+        &sets,
+        &["Goodput", "Over TCP and over QUIC fewer", "Stalls above 20 s", "Credit"],
+    );
+}
+
+/// Users who come for a minute, at the link's own load.
+#[test]
+fn today_s_users_who_come_and_go() {
+    let sets = |more: &[&'static str]| -> Vec<&'static str> {
+        let short = ["seeds=[1]", "sweep.load=[1.0]", "duration=150s"];
+        short.iter().chain(more).copied().collect()
+    };
+    let stop = ["traffic.tcp.stop=60s", "traffic.quic.stop=60s"];
+    judge("real/open.toml", &sets(&stop), &["TAQ: object times", "The short first: object times"]);
+    judge("real/pages.toml", &sets(&stop), &["TAQ: page times"]);
 }

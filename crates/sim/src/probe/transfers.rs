@@ -209,15 +209,16 @@ fn group_figures(group: &Group, rows: &[&Row], out: &mut Tables) {
     // What was cut off stalled too.
     let all = rows.iter().filter(|r| group.has(r.class.into(), r.size));
     let stalls = sorted(all.map(|r| r.stall.as_secs_f64()));
-    out.quantiles(&format!("{name}_stall"), &stalls, &[P99]);
-    long_stalls(&name, &stalls, out);
+    let stem = format!("{name}_stall");
+    out.quantiles(&stem, &stalls, &[P99]);
+    long_stalls(&stem, &stalls, out);
 }
 
-/// Shares of a sorted list of stalls.
+/// `STEM_over_5s` and `STEM_over_20s` of a sorted list of stalls.
 fn long_stalls(stem: &str, stalls: &[f64], out: &mut Tables) {
     let above = |limit: f64| stalls.len() - stalls.partition_point(|s| *s <= limit);
     for limit in [5.0, 20.0] {
-        out.put(format!("{stem}_stall_over_{limit}s"), above(limit) as f64 / stalls.len() as f64);
+        out.put(format!("{stem}_over_{limit}s"), above(limit) as f64 / stalls.len() as f64);
     }
 }
 
@@ -236,10 +237,7 @@ fn spread_of(stem: &str, times: &[f64], out: &mut Tables) {
 fn silent(rows: &[&Row], out: &mut Tables) {
     let stalls = sorted(rows.iter().map(|r| r.stall.as_secs_f64()));
     out.quantiles("stall", &stalls, &[P50, P90, P99, MAX]);
-    for limit in [5.0, 20.0] {
-        let above = stalls.iter().filter(|s| **s > limit).count();
-        out.put(format!("stall_over_{limit}s"), above as f64 / stalls.len() as f64);
-    }
+    long_stalls("stall", &stalls, out);
     drop(stalls);
     let connected = rows.iter().filter(|r| r.connected != NONE);
     let admitted = sorted(connected.map(|r| r.stall_connected.as_secs_f64()));
