@@ -1,6 +1,6 @@
 //! The papers' experiments in simulation, and those of today's traffic, cut down: every file of their folders that is
-//! for the simulator can be read and expanded, its claims name figures that runs have, and those claims that do not need
-//! long runs come out as they should. `make claims` runs the files as they are.
+//! for the simulator can be read and expanded, its claims name figures that runs have, and those claims that do not
+//! need long runs come out as they should. `make claims` runs the files as they are.
 
 use core::ops::ControlFlow;
 use std::path::{Path, PathBuf};

@@ -118,7 +118,8 @@ pub enum TrafficKind {
         /// Bytes of each.
         size: Size,
     },
-    /// Users, in a closed loop where none go: a page is some objects over parallel connections, a new connection each; then a pause.
+    /// Users, in a closed loop where none go: a page is some objects over parallel connections, a new connection each;
+    /// then a pause.
     Pages {
         /// How many users, each on a host of its own.
         users: u32,

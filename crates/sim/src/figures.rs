@@ -209,7 +209,8 @@ mod tests {
             link = [{ name = 'th-in', from = 'a', to = 'b', rate = '400kbit', delay = '50ms', discipline = 'taq' }]
             hosts = [{ name = 'servers', at = 'a' }, { name = 'clients', at = 'b' }]
             traffic = [{ kind = 'objects', name = 'web', users = 30 }, { kind = 'long', name = 'bulk', flows = 3 },
-                       { kind = 'pages', users = 2, objects = 4, think = '1s' }, { kind = 'telnet', flows = 2 }, { kind = 'udp', flows = 1, rate = '20kbit' }]
+                       { kind = 'pages', users = 2, objects = 4, think = '1s' },
+                       { kind = 'telnet', flows = 2 }, { kind = 'udp', flows = 1, rate = '20kbit' }]
             [probes]
             slice = '2.5s'
             epochs = '1s'
