@@ -73,6 +73,23 @@ fn what_is_cut_off_counts() {
 }
 
 #[test]
+fn the_users_of_each_transport_stall_by_themselves() {
+    let client = ClientResult {
+        bins: vec![vec![0; 60]; 5],
+        lasted: 60.0,
+        addresses: vec![0, 1, 2, 3, 4],
+        user_stalls: vec![21.0, 6.0, 1.0, 4.0, 30.0],
+        ..ClientResult::default()
+    };
+    let file = "duration='60s'\n[[traffic]]\nkind='objects'\nusers=2\ntransport='tls'\n\
+        [[traffic]]\nkind='objects'\nusers=3\ntransport='quic'";
+    let v = measure(&scenario(file), &run(client));
+    let shares = |key| ["", "tls_", "quic_"].map(|of| v[&format!("{of}user_stall_over_{key}")]);
+    assert_eq!(shares("5s"), [0.6, 1.0, 1.0 / 3.0]);
+    assert_eq!(shares("20s"), [0.4, 0.5, 1.0 / 3.0]);
+}
+
+#[test]
 fn waste_is_what_the_idle_link_would_not_have_carried() {
     let connected =
         |user, at, got| ObjectRecord { user, connected: Some(at), got, end: at + 1.0, ..Default::default() };
