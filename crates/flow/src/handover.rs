@@ -29,8 +29,11 @@ impl Tracker {
         let (mut used, mut others): (Vec<_>, Vec<_>) =
             live.map(|slot| FlowId(slot as u32)).partition(|id| Table::is_dear(&slots[id.index()]));
         for (flows, most) in [(&mut used, IN_USE), (&mut others, OTHERS)] {
-            flows.sort_by_key(age);
-            flows.truncate(most);
+            if flows.len() > most {
+                // All are not put in order for the sake of a few.
+                flows.select_nth_unstable_by_key(most, age);
+                flows.truncate(most);
+            }
         }
         used.append(&mut others);
         used.sort_by_key(|id| core::cmp::Reverse(age(id)));
