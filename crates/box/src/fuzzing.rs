@@ -84,7 +84,8 @@ fn go_on(state: [LaneState<HeldPacket>; 2]) {
     const FAILS: &str = "there is nothing to fail";
     let packets: usize = state.iter().map(|lane| lane.waiting.len() + lane.held.len()).sum();
     let (mut nowhere, mut now) = (Nowhere::default(), Instant::from_nanos(1 << 40));
-    let mut engine = Engine::resume(now, &lanes(), state, &mut nowhere).expect(FAILS);
+    let mut engine = Engine::new(&lanes());
+    engine.resume(now, state, &mut nowhere).expect(FAILS);
     for _ in 0..50 {
         engine.step(now, &mut nowhere).expect(FAILS);
         now += Duration::from_millis(30);
@@ -93,7 +94,8 @@ fn go_on(state: [LaneState<HeldPacket>; 2]) {
         let _ = engine.report(now, direction);
     }
     let again = engine.take_apart(now, &mut nowhere).expect(FAILS);
-    let mut engine = Engine::resume(now, &lanes(), again, &mut nowhere).expect(FAILS);
+    let mut engine = Engine::new(&lanes());
+    engine.resume(now, again, &mut nowhere).expect(FAILS);
     engine.step(now, &mut nowhere).expect(FAILS);
     engine.release_all(now, &mut nowhere).expect(FAILS);
     assert_eq!(nowhere.0, packets);
@@ -267,7 +269,8 @@ mod tests {
             held: vec![],
         };
         let (mut nowhere, now) = (Nowhere::default(), Instant::from_nanos(1 << 40));
-        let mut engine = Engine::resume(now, &lanes(), [lane(1), lane(100)], &mut nowhere).unwrap();
+        let mut engine = Engine::new(&lanes());
+        engine.resume(now, [lane(1), lane(100)], &mut nowhere).unwrap();
         engine.step(now, &mut nowhere).unwrap();
         engine.knowledge(now).into_iter().flatten().collect()
     }

@@ -198,8 +198,14 @@ impl Predecessor {
     }
 
     /// Lets the other end.
-    pub fn farewell(self) {
+    pub fn farewell(&self) {
         let _ = (&self.stream).write_all(b"bye\n");
+    }
+
+    /// Waits until it has gone, for a moment.
+    pub fn gone(mut self) {
+        let _ = self.stream.set_read_timeout(Some(MOMENT));
+        let _ = std::io::copy(&mut self.stream, &mut std::io::sink());
     }
 }
 

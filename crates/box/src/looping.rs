@@ -69,6 +69,32 @@ pub fn needs_restart(name: &str) -> String {
     format!("{name} has changed in the settings: that takes a restart")
 }
 
+/// What of a link can be there before its packets can come: large tables, made while another process still handles
+/// them.
+pub struct Prepared {
+    settings: Settings,
+    engine: Engine<HeldPacket>,
+    users: UserMap,
+    sight: Sight,
+}
+
+impl Prepared {
+    /// A link with these settings that knows of no flow.
+    pub fn new(settings: &Settings) -> Self {
+        let (settings, users) = (settings.clone(), UserMap::default());
+        let sight = Sight::new(now(), settings.lanes[0].seed);
+        let mut prepared = Self { engine: Engine::new(&settings.lanes), users, sight, settings };
+        prepared.load_circuits();
+        prepared
+    }
+
+    /// Who the users are, and their rates, are as the settings say from now on.
+    fn load_circuits(&mut self) {
+        self.users.load(&self.settings.circuits);
+        self.engine.set_circuit_rates(&Direction::BOTH.map(|d| self.users.rates(d)));
+    }
+}
+
 /// One link of a box in operation.
 pub struct Live<C> {
     settings: Settings,
@@ -104,19 +130,20 @@ pub struct Live<C> {
 impl<C: Channel> Live<C> {
     /// A box about to start.
     pub fn new(
-        settings: &Settings,
+        prepared: Prepared,
         channel: C,
         publisher: Arc<StatusPublisher>,
         monitor: Monitor,
         watched: Watched,
     ) -> Self {
+        let Prepared { settings, engine, users, sight } = prepared;
         // Who looks after several links tells how they all are.
         let systemd = !watched.watchdog.has_several() && sd_notify::watchdog_enabled().is_some();
-        let mut live = Self {
-            engine: Engine::new(&settings.lanes),
-            users: UserMap::default(),
-            sight: Sight::new(now(), settings.lanes[0].seed),
-            settings: settings.clone(),
+        Self {
+            engine,
+            users,
+            sight,
+            settings,
             channel,
             publisher,
             monitor,
@@ -133,9 +160,7 @@ impl<C: Channel> Live<C> {
             room: room::Room::default(),
             systemd,
             told_systemd: Instant::ZERO,
-        };
-        live.load_circuits();
-        live
+        }
     }
 
     /// Who the users are, and their rates, are as the settings say from now on.

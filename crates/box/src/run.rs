@@ -22,7 +22,7 @@ use super::bypass::Bypass;
 use super::channel::Channel;
 use super::control::{self, StatusPublisher};
 use super::handover::Terms;
-use super::looping::{Live, Signals};
+use super::looping::{Live, Prepared, Signals};
 use super::nfqueue;
 #[cfg(feature = "http")]
 use super::page;
@@ -220,28 +220,27 @@ impl Setup<'_> {
         give_up_privileges(self.source, self.user, &self.place.settings, tell)?;
         let terms = Terms::new(self.place.settings.backend.to_string(), bypass);
         endpoints.publisher.may_be_replaced(&terms);
+        let prepared = Prepared::new(&self.place.settings);
+        // From here on nobody handles packets where another box lets go, until the loop runs: nothing that takes time.
         let (channel, inheritance) = open(&mut endpoints)?;
         let listener = endpoints.listener.context("no control socket")?;
         let heirlooms = Heirlooms::of(&listener, endpoints.page.as_ref())?;
+        let (watched, publisher) = (Watched::new(watchdog, 0), endpoints.publisher.clone());
+        let mut live = Live::new(prepared, channel, endpoints.publisher, endpoints.monitor, watched);
+        let inherited = inheritance.is_some();
+        match inheritance {
+            Some(left) => self.inherit(&mut live, left, tell)?,
+            None => kept.as_mut().map_or(Ok(()), |kept| kept.give(&mut live))?,
+        }
         // Threads inherit what this one may do, so they come after it was given up.
-        serve(listener, endpoints.page, &endpoints.publisher)?;
-        let watched = Watched::new(watchdog, 0);
-        let mut live =
-            Live::new(&self.place.settings, channel, endpoints.publisher, endpoints.monitor, watched);
-        let predecessor = match inheritance {
-            Some(left) => Some(self.inherit(&mut live, left)?),
-            None => kept.as_mut().map_or(Ok(()), |kept| kept.give(&mut live)).map(|()| None)?,
-        };
+        serve(listener, endpoints.page, &publisher)?;
         if let Err(error) = live.listen_for_rates() {
             // A box that has taken another's place goes on.
-            anyhow::ensure!(predecessor.is_some(), error);
+            anyhow::ensure!(inherited, error);
             tell(Notice::Warning(format!("{error:#}")));
         }
         // To systemd, where it has started us.
-        if let Some(predecessor) = predecessor {
-            let _ = sd_notify::notify(&[NotifyState::MainPid(std::process::id()), NotifyState::Ready]);
-            predecessor.farewell();
-        } else {
+        if !inherited {
             let _ = sd_notify::notify(&[NotifyState::Ready]);
         }
         tell(Notice::Running(self.place.running(way)));

@@ -9,6 +9,7 @@ use std::io::{Read, Seek, SeekFrom, Write};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
+use std::thread::JoinHandle;
 
 use anyhow::{Context, bail};
 use nix::fcntl::{Flock, FlockArg};
@@ -110,6 +111,8 @@ pub struct Claim {
     file: Flock<File>,
     path: PathBuf,
     traces: Traces,
+    /// What writes the file meanwhile.
+    writing: Option<JoinHandle<anyhow::Result<()>>>,
 }
 
 impl Claim {
@@ -133,7 +136,7 @@ impl Claim {
         let path = path_of(dir, &traces.lan, &traces.wan)?;
         let file = lock(&path)?;
         user.map_or(Ok(()), |user| user.owns(&path))?;
-        let mut claim = Self { file, path, traces };
+        let claim = Self { file, path, traces, writing: None };
         claim.write()?;
         Ok(claim)
     }
@@ -144,20 +147,40 @@ impl Claim {
         self.file.as_fd()
     }
 
-    /// Goes on with the file of a box whose place this process takes.
+    /// Goes on with the file of a box whose place this process takes. What stands there is the other's until
+    /// [`Claim::write_aside`] is called.
     ///
     /// # Errors
-    /// If it is not that file, or cannot be written.
+    /// If it is not that file.
     pub fn take_over(file: OwnedFd, path: PathBuf, traces: Traces) -> anyhow::Result<Self> {
         let file = Flock::lock(File::from(file), FlockArg::LockExclusiveNonblock)
             .map_err(|(_, e)| anyhow::anyhow!("the state file {} is not ours: {e}", path.display()))?;
-        let mut claim = Self { file, path, traces };
-        claim.write()?;
-        Ok(claim)
+        Ok(Self { file, path, traces, writing: None })
+    }
+
+    /// Writes the file in a thread of its own, after what is to be waited for before: a disk that others write to takes
+    /// a second to say that it has it, and packets do not wait for that. What goes wrong is told at the end.
+    pub fn write_aside(&mut self, before: impl FnOnce() + Send + 'static) {
+        let written = self.file.try_clone().map_err(anyhow::Error::from).and_then(|file| {
+            let (path, traces) = (self.path.clone(), self.traces.clone());
+            let writing = move || {
+                before();
+                write(&file, &path, &traces)
+            };
+            Ok(std::thread::Builder::new().name("notes".into()).spawn(writing)?)
+        });
+        self.writing = written.ok();
+    }
+
+    /// Waits for what writes the file meanwhile.
+    fn written(&mut self) -> anyhow::Result<()> {
+        let writing = self.writing.take().map(JoinHandle::join);
+        writing.map_or(Ok(()), |ended| ended.unwrap_or_else(|_| bail!("the state file was not written")))
     }
 
     /// Leaves all as it is to the process that has taken this one's place. Dropping it would unlock the file for both.
-    pub fn leave(self) {
+    pub fn leave(mut self) {
+        let _ = self.written();
         std::mem::forget(self);
     }
 
@@ -167,6 +190,7 @@ impl Claim {
     /// If the file cannot be written.
     pub fn note(&mut self, change: impl FnOnce(&mut Traces)) -> anyhow::Result<()> {
         change(&mut self.traces);
+        self.written()?;
         self.write()
     }
 
@@ -174,7 +198,9 @@ impl Claim {
     ///
     /// # Errors
     /// Names what could not be undone; everything else has been.
-    pub fn release(self, tools: &[Tool]) -> anyhow::Result<()> {
+    pub fn release(mut self, tools: &[Tool]) -> anyhow::Result<()> {
+        // All of it is undone now; what it says no longer matters.
+        let _ = self.written();
         let dir = self.path.parent().unwrap_or(Path::new("/")).to_owned();
         let others: Vec<_> = living(&dir)?.into_iter().filter(|t| t.pid != self.traces.pid).collect();
         let (_, mut failed) = self.traces.undo(&others, tools);
@@ -208,16 +234,20 @@ impl Claim {
         results.into_iter().try_for_each(|r| r.map(drop))
     }
 
-    fn write(&mut self) -> anyhow::Result<()> {
-        let text = serde_json::to_string(&self.traces)?;
-        let mut write = || {
-            self.file.set_len(0)?;
-            self.file.seek(SeekFrom::Start(0))?;
-            self.file.write_all(text.as_bytes())?;
-            self.file.sync_data()
-        };
-        write().with_context(|| format!("cannot write the state file {}", self.path.display()))
+    fn write(&self) -> anyhow::Result<()> {
+        write(&self.file, &self.path, &self.traces)
     }
+}
+
+fn write(file: &File, path: &Path, traces: &Traces) -> anyhow::Result<()> {
+    let text = serde_json::to_string(traces)?;
+    let write = |mut file: &File| {
+        file.set_len(0)?;
+        file.seek(SeekFrom::Start(0))?;
+        file.write_all(text.as_bytes())?;
+        file.sync_data()
+    };
+    write(file).with_context(|| format!("cannot write the state file {}", path.display()))
 }
 
 /// The state file of a box on these interfaces, whichever is which.

@@ -2,12 +2,12 @@
 
 use std::io;
 
-use narrows_qdisc::{Direction, Driver, Packet};
+use narrows_qdisc::{Direction, Packet};
 use narrows_units::Instant;
 
 use super::{Engine, hand_on};
 use crate::backend::Backend;
-use crate::lane::{LaneSettings, LaneState, LinkQueue};
+use crate::lane::LaneState;
 
 /// Both directions, down first.
 pub type EngineState<P> = [LaneState<P>; 2];
@@ -38,30 +38,25 @@ impl<P: Packet + Send + 'static> Engine<P> {
         Ok(state)
     }
 
-    /// A box that goes on where another stopped, with nothing of it lost or out of order.
+    /// Goes on where another stopped, with nothing of it lost or out of order; for one that knows nothing yet.
     ///
     /// # Errors
     /// Those of the back end.
     pub fn resume<B: Backend<Packet = P>>(
+        &mut self,
         now: Instant,
-        settings: &[LaneSettings; 2],
         state: EngineState<P>,
         backend: &mut B,
-    ) -> io::Result<Self> {
-        let mut arrivals = Vec::new();
-        let mut lane = |direction: Direction, state: LaneState<P>| {
+    ) -> io::Result<()> {
+        for (direction, state) in Direction::BOTH.into_iter().zip(state) {
             let mut verdicts = Vec::new();
             let LaneState { knowledge, free_at, waiting, held } = state;
             // As if they had just come: admission control knows whose they are and holds them again.
-            arrivals.extend(held.into_iter().map(|packet| (direction.other(), packet)));
-            let (settings, waits) = (&settings[direction as usize], (free_at, waiting));
-            let lane = LinkQueue::resume(now, settings, knowledge.as_deref(), waits, &mut verdicts);
+            self.arrivals.extend(held.into_iter().map(|packet| (direction.other(), packet)));
+            let lane = self.driver.discipline_mut(direction);
+            lane.resume(now, knowledge.as_deref(), (free_at, waiting), &mut verdicts);
             hand_on(now, direction, verdicts, backend);
-            lane
-        };
-        let [down, up] = state;
-        let driver = Driver::new(lane(Direction::Down, down), lane(Direction::Up, up));
-        backend.flush()?;
-        Ok(Self { driver, arrivals })
+        }
+        backend.flush()
     }
 }

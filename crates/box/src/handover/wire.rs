@@ -1,5 +1,6 @@
 //! What one box hands another: an estate in memory, and descriptors.
 
+use std::fmt;
 use std::fs::File;
 use std::io::{Read, Seek, SeekFrom, Write};
 use std::os::fd::OwnedFd;
@@ -84,6 +85,19 @@ pub struct Estate {
     /// Whether a status page's socket is among the descriptors.
     pub page: bool,
     lanes: [Lane; 2],
+}
+
+impl fmt::Display for Estate {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let [down, up] = &self.lanes;
+        let waiting = [down, up].map(|lane| lane.waiting.len() + lane.held.len());
+        let known = [down, up].map(|lane| lane.knowledge.as_ref().map_or(0, Vec::len) / 1000);
+        write!(
+            f,
+            "{} and {} packets, {} and {} kB about flows and users",
+            waiting[0], waiting[1], known[0], known[1]
+        )
+    }
 }
 
 impl Estate {

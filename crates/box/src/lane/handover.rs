@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 use narrows_qdisc::{Manage as _, Packet, Qdisc as _, Verdicts};
 use narrows_units::Instant;
 
-use super::{LaneSettings, LinkQueue};
+use super::LinkQueue;
 
 /// All of a direction that another box needs to go on with it.
 #[derive(Debug)]
@@ -40,17 +40,16 @@ impl<P: Packet + Send + 'static> LinkQueue<P> {
         LaneState { knowledge, free_at, waiting: self.drain(now, verdicts), held }
     }
 
-    /// A direction that goes on where another stopped, but for what is held. A discipline that is no longer the same
-    /// knows nothing; what waits leaves first, in order, at this one's rate.
+    /// Goes on where another stopped, but for what is held; for one that knows nothing yet. A discipline that is no
+    /// longer the same learns nothing; what waits leaves first, in order, at this one's rate.
     pub fn resume(
+        &mut self,
         now: Instant,
-        settings: &LaneSettings,
         knowledge: Option<&[u8]>,
         (free_at, waiting): (Instant, VecDeque<P>),
         verdicts: &mut Verdicts<P>,
-    ) -> Self {
-        let mut lane = Self::new(settings);
-        match &mut lane {
+    ) {
+        match self {
             Self::Open(q) => q.put_before(waiting),
             Self::Shaped(q) => {
                 let _ = knowledge.is_some_and(|k| q.import(now, k));
@@ -70,6 +69,5 @@ impl<P: Packet + Send + 'static> LinkQueue<P> {
                 waiting.into_iter().for_each(|packet| q.enqueue(now, packet, verdicts));
             }
         }
-        lane
     }
 }

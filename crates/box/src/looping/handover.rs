@@ -12,7 +12,7 @@ use crate::packet::HeldPacket;
 use crate::run::Notice;
 
 impl<C: Channel> Live<C> {
-    /// Goes on where another process has stopped.
+    /// Goes on where another process has stopped; for one that knows nothing yet.
     ///
     /// # Errors
     /// Those of the back end.
@@ -22,11 +22,8 @@ impl<C: Channel> Live<C> {
                 packet.circuit = self.users.circuit(packet.direction, &packet.header.key, packet.link);
             }
         }
-        self.engine =
-            Engine::resume(now(), &self.settings.lanes_as_told(&self.told), state, &mut self.channel)
-                .context("the way to the kernel's packets is lost")?;
-        self.tell_circuit_rates();
-        Ok(())
+        let resumed = self.engine.resume(now(), state, &mut self.channel);
+        resumed.context("the way to the kernel's packets is lost")
     }
 
     /// What is known of flows and users.
@@ -42,14 +39,24 @@ impl<C: Channel> Live<C> {
         estate: &[BorrowedFd<'_>],
         tell: &mut dyn FnMut(Notice),
     ) -> anyhow::Result<bool> {
+        let begun = std::time::Instant::now();
         let state = self.engine.take_apart(now(), &mut self.channel).context("what waits cannot be told")?;
         let (legacy, numbers) = self.channel.legacy();
         // The state file and the control socket go first, then the page, if there is one.
         let told = Estate::of(&state, numbers, estate.len() > 2);
         let fds: Vec<_> = estate.iter().copied().chain(legacy).collect();
+        let ready = begun.elapsed();
         match successor.offer(&told, &fds) {
-            Ok(()) => Ok(true),
+            Ok(()) => {
+                tell(Notice::Detail(format!(
+                    "handed over: {told}, ready after {ready:.1?}, taken after {:.1?}",
+                    begun.elapsed()
+                )));
+                Ok(true)
+            }
             Err(error) => {
+                self.engine = Engine::new(&self.settings.lanes_as_told(&self.told));
+                self.tell_circuit_rates();
                 self.resume(state)?;
                 tell(Notice::Warning(format!("a process that wanted to take over did not: {error:#}")));
                 Ok(false)

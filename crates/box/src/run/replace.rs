@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, bail};
 use narrows_netio::links::Monitor;
 use narrows_units::Instant;
+use sd_notify::NotifyState;
 
 use super::{ControlEndpoints, Notice, Setup};
 use crate::bypass::Bypass;
@@ -24,6 +25,8 @@ use crate::state::{self, Claim, Traces};
 /// What a box has received from the one whose place it takes, before that is for good.
 pub struct Inheritance {
     predecessor: Predecessor,
+    /// When it was asked to let go.
+    asked: std::time::Instant,
     estate: Estate,
     claim: OwnedFd,
     traces: Traces,
@@ -149,6 +152,7 @@ impl Setup<'_> {
         let settings = &self.place.settings;
         let (lan, wan, page) = (settings.lan[0].clone(), settings.wan.clone(), settings.page.is_some());
         let inherit = |endpoints: &mut ControlEndpoints| {
+            let asked = std::time::Instant::now();
             let (estate, mut fds) = predecessor.take()?;
             if fds.len() < 2 {
                 bail!("it has handed over {} descriptors", fds.len());
@@ -159,7 +163,7 @@ impl Setup<'_> {
                 let theirs = fds.remove(0);
                 endpoints.page = page.then(|| theirs.into());
             }
-            Ok((fds, Inheritance { predecessor, estate, claim, traces }))
+            Ok((fds, Inheritance { predecessor, asked, estate, claim, traces }))
         };
         match &bypass {
             Bypass::Rules { rules, .. } => {
@@ -190,15 +194,27 @@ impl Setup<'_> {
         &mut self,
         live: &mut Live<C>,
         left: Inheritance,
-    ) -> anyhow::Result<Predecessor> {
-        let Inheritance { predecessor, estate, claim, traces } = left;
+        tell: &mut dyn FnMut(Notice),
+    ) -> anyhow::Result<()> {
+        let Inheritance { predecessor, asked, estate, claim, traces } = left;
+        let told = asked.elapsed();
         live.resume(estate.state())?;
+        let resumed = asked.elapsed();
         if !predecessor.settle() {
             bail!("it did not let go, and goes on");
         }
+        tell(Notice::Detail(format!(
+            "taken over: told after {told:.1?}, known after {resumed:.1?}, its own after {:.1?}",
+            asked.elapsed()
+        )));
+        // To systemd, where it has started us.
+        let _ = sd_notify::notify(&[NotifyState::MainPid(std::process::id()), NotifyState::Ready]);
+        predecessor.farewell();
         let path = state::path_of(&self.place.settings.state_dir, &traces.lan, &traces.wan)?;
-        self.place.claim = Some(Claim::take_over(claim, path, Traces { pid: std::process::id(), ..traces })?);
-        Ok(predecessor)
+        let claim = Claim::take_over(claim, path, Traces { pid: std::process::id(), ..traces })?;
+        // The other may still have something to write.
+        self.place.claim.insert(claim).write_aside(|| predecessor.gone());
+        Ok(())
     }
 }
 

@@ -4,6 +4,9 @@ use std::io::{Read, Write};
 use std::os::unix::net::UnixStream;
 use std::time::Duration;
 
+use narrows_box::Status;
+
+use crate::flood::{Flood, Route, Sort};
 use crate::world::{BoxProcess, Fetch, Kind, World, can_run};
 
 /// How often each is replaced.
@@ -11,6 +14,8 @@ const TIMES: usize = 5;
 /// No flow stands still for longer: an upgrade takes a tenth of that on a machine that is busy with other things. A
 /// clamp that went inert, or packets that were lost, would cost time-outs one after the other.
 const STALL: Duration = Duration::from_secs(5);
+/// Flows that a box follows at most, less those that end.
+const FULL: usize = 60_000;
 
 /// Every way in and out, at 10 Mbit/s. The second has what its words are.
 fn worlds() -> impl Iterator<Item = (World, String)> {
@@ -58,6 +63,46 @@ fn nothing_is_lost_while_one_box_takes_anothers_place() {
         assert_eq!(world.rules(), untouched, "{args}");
         assert!(!world.control().exists());
     }
+}
+
+/// What floods leave: more flows than there is room for, in both directions.
+fn fill_tables(world: &World, running: &BoxProcess) {
+    let floods = [Route::to_user(3), Route::from_user(3)].into_iter().flat_map(|route| {
+        [Sort::Ack, Sort::Syn].map(|sort| Flood::start(world, &[sort], route, Some(20_000)))
+    });
+    let floods: Vec<_> = floods.collect();
+    let flows = |s: &Status| s.down.report.flows.min(s.up.report.flows);
+    running.wait_for("its tables are full", |s| flows(s) >= FULL);
+    for flood in floods {
+        flood.stop();
+    }
+}
+
+#[test]
+fn a_box_with_full_tables_is_replaced_as_quickly() {
+    let Some(world) = World::try_new(Kind::Routed) else { return };
+    world.ip("c", "addr add 10.77.0.3/24 dev e0");
+    let args = "--log-level debug --replace --down 10mbit --up 10mbit --discipline taq";
+    let mut running = world.start(args);
+    fill_tables(&world, &running);
+    let download = world.fetch(world.server4(), 6_000_000);
+    running.wait_for("it is clamped", |s| s.down.report.counters.clamped > 0);
+    let datagrams = world.datagrams(1000, Duration::from_millis(5));
+    for _ in 0..TIMES {
+        running.wait_for("it is under way", |s| s.down.report.counters.sent > 50);
+        running = replaced(&world, args, running);
+        running.wait_for("the clamp goes on", |s| s.down.report.counters.clamped > 0);
+    }
+    let gap = datagrams.complete();
+    let stall = download.longest_gap();
+    let told = |words: &str| -> Vec<String> {
+        running.log().lines().filter(|line| line.contains(words)).map(str::to_owned).collect()
+    };
+    println!("{}\n{}", told("handed over").join("\n"), told("taken over").join("\n"));
+    println!("longest gap {} ms, of the download {} ms", gap.as_millis(), stall.as_millis());
+    assert_eq!(told("handed over").len(), TIMES);
+    assert!(stall < STALL, "the download stood still for {stall:?}");
+    running.stop();
 }
 
 #[test]

@@ -13,7 +13,7 @@ use nix::sys::eventfd::{EfdFlags, EventFd};
 use crate::bypass::Bypass;
 use crate::channel::Channel;
 use crate::control::StatusPublisher;
-use crate::looping::{Live, Order, Orders};
+use crate::looping::{Live, Order, Orders, Prepared};
 use crate::privilege::{self, Identity};
 use crate::run::{Kept, Notice, Place, Way, guarded};
 use crate::settings::{BackendKind, Settings};
@@ -226,7 +226,7 @@ fn live<C: Channel>(mut part: Part, channel: C, user: Option<Identity>) -> anyho
     let _ = part.reached.send(prepared);
     // Nobody lets it begin where another link could not be set up.
     let Some(watched) = part.begin.recv().ok().filter(|_| !failed) else { return Ok(()) };
-    let mut live = Live::new(&part.settings, channel, part.publisher, part.monitor, watched);
+    let mut live = Live::new(Prepared::new(&part.settings), channel, part.publisher, part.monitor, watched);
     let given = part.kept.as_mut().map_or(Ok(()), |kept| kept.give(&mut live));
     let _ = part.reached.send(given.and_then(|()| live.listen_for_rates()));
     let tell = &mut |notice| part.voice.say(of_link(&part.name, notice));
