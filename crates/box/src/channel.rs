@@ -10,7 +10,7 @@ use super::packet::HeldPacket;
 pub struct ErrorCounters {
     /// Packets that contradicted themselves. They went on their way; those longer than their frame were discarded.
     pub malformed: u64,
-    /// Times the kernel could not tell us of packets because we read too slowly; it let them through unqueued.
+    /// Packets the kernel could not tell us of because we read too slowly; it let them through unqueued.
     pub unseen: u64,
     /// Packets lost before we could see them: the socket was full (packet sockets only).
     pub lost: u64,

@@ -184,7 +184,7 @@ impl<C: Channel> Live<C> {
         loop {
             let at = now();
             self.show_life(at, tell);
-            self.keep_room(at);
+            self.keep_room(at, tell);
             let step = if self.late.is_some() { Step::default() } else { self.step(at)? };
             if self.publisher.is_wanted() {
                 let begun = std::time::Instant::now();

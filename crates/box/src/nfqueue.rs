@@ -42,8 +42,24 @@ struct NfQueue {
     socket: OwnedFd,
     batch: Batch,
     verdicts: Vec<u8>,
-    /// The highest packet number heard of.
-    last_id: u32,
+    numbers: Numbers,
+}
+
+/// The kernel numbers all packets in the order in which it hands them over, and lets those pass for which the socket
+/// has no room.
+#[derive(Clone, Copy, Debug, Default)]
+struct Numbers {
+    /// The highest heard of.
+    last: u32,
+    /// Those between that were not heard of.
+    skipped: u64,
+}
+
+impl Numbers {
+    const fn heard(&mut self, id: u32) {
+        self.skipped += id.wrapping_sub(self.last).saturating_sub(1) as u64;
+        self.last = id;
+    }
 }
 
 impl NfQueue {
@@ -53,8 +69,13 @@ impl NfQueue {
         if setsockopt(&socket, sockopt::RcvBufForce, &SOCKET_BUFFER).is_err() {
             setsockopt(&socket, sockopt::RcvBuf, &SOCKET_BUFFER)?;
         }
-        let mut queue =
-            Self { number, socket, batch: Batch::new(DATAGRAM), verdicts: Vec::new(), last_id: 0 };
+        let mut queue = Self {
+            number,
+            socket,
+            batch: Batch::new(DATAGRAM),
+            verdicts: Vec::new(),
+            numbers: Numbers::default(),
+        };
         queue.ask(|out| netlink::bind(out, number))?;
         queue.ask(|out| netlink::configure(out, number, QUEUE_LEN))?;
         Ok(queue)
@@ -62,7 +83,13 @@ impl NfQueue {
 
     /// Goes on with the socket of another process, which has heard of packets up to `last_id`.
     fn resume(number: u16, socket: OwnedFd, last_id: u32) -> Self {
-        Self { number, socket, batch: Batch::new(DATAGRAM), verdicts: Vec::new(), last_id }
+        Self {
+            number,
+            socket,
+            batch: Batch::new(DATAGRAM),
+            verdicts: Vec::new(),
+            numbers: Numbers { last: last_id, skipped: 0 },
+        }
     }
 
     /// Sends a request and waits for its answer. Only before packets flow: any that came meanwhile would be lost.
@@ -177,17 +204,15 @@ impl Nfqueue {
         let queue = &mut self.queues[direction as usize];
         // One batch in a step, so that a flood leaves time for the timers.
         let count = match queue.batch.receive(queue.socket.as_fd()) {
-            Err(e) if e.raw_os_error() == Some(libc::ENOBUFS) => {
-                self.errors.unseen += 1;
-                return Ok(true);
-            }
+            // The kernel could not tell of packets; the number of the next one says of how many.
+            Err(e) if e.raw_os_error() == Some(libc::ENOBUFS) => return Ok(true),
             Err(e) if e.raw_os_error() == Some(libc::ENOMEM) => 0,
             other => other?,
         };
         for heard in queue.batch.iter().flat_map(netlink::messages) {
             match heard {
                 QueueMessage::Packet { id, bytes, header: Ok(header), mac, vlan } => {
-                    queue.last_id = id;
+                    queue.numbers.heard(id);
                     if direction == Direction::Up
                         && self.responder.as_mut().is_some_and(|r| r.takes(now, &header))
                     {
@@ -218,7 +243,7 @@ impl Nfqueue {
                     ));
                 }
                 QueueMessage::Packet { id, header: Err(_), .. } => {
-                    queue.last_id = id;
+                    queue.numbers.heard(id);
                     self.errors.malformed += 1;
                     netlink::verdict(&mut queue.verdicts, queue.number, id, netlink::ACCEPT, None);
                 }
@@ -271,7 +296,8 @@ impl Channel for Nfqueue {
 
     fn error_counters(&mut self) -> ErrorCounters {
         let (answered, failed) = self.responder.as_ref().map_or((0, 0), |r| (r.answered(), r.failed()));
-        ErrorCounters { answered, gone: self.errors.gone + failed, ..self.errors }
+        let unseen = self.queues.iter().map(|queue| queue.numbers.skipped).sum();
+        ErrorCounters { answered, unseen, gone: self.errors.gone + failed, ..self.errors }
     }
 
     // Rules and queues go by name and number: an interface that comes back is found by them.
@@ -298,7 +324,7 @@ impl Channel for Nfqueue {
 
     fn legacy(&self) -> (Vec<BorrowedFd<'_>>, Vec<u32>) {
         let [down, up] = &self.queues;
-        (self.fds().to_vec(), vec![down.number.into(), down.last_id, up.last_id])
+        (self.fds().to_vec(), vec![down.number.into(), down.numbers.last, up.numbers.last])
     }
 
     fn hold_at_most(&mut self, packets: [u32; 2]) {
@@ -315,12 +341,12 @@ impl Channel for Nfqueue {
                 for datagram in queue.batch.iter() {
                     for heard in netlink::messages(datagram) {
                         if let QueueMessage::Packet { id, .. } = heard {
-                            queue.last_id = id;
+                            queue.numbers.last = id;
                         }
                     }
                 }
             }
-            netlink::verdict_up_to(&mut queue.verdicts, queue.number, queue.last_id, netlink::ACCEPT);
+            netlink::verdict_up_to(&mut queue.verdicts, queue.number, queue.numbers.last, netlink::ACCEPT);
             netlink::unbind(&mut queue.verdicts, queue.number);
             queue.flush()?;
         }

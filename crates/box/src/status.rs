@@ -40,7 +40,7 @@ pub struct Status {
     /// Packets that were no IP or contradicted themselves. They went on their way; those longer than their frame were
     /// discarded.
     pub malformed: u64,
-    /// Packets, or runs of them, that the kernel let through unqueued because the box read too slowly.
+    /// Packets that the kernel let through unqueued because the box read too slowly.
     pub unseen: u64,
     /// Packets lost before the box could see them, or that it could not send whole (packet sockets only).
     pub lost: u64,

@@ -10,6 +10,7 @@ use narrows_units::{Bytes, Duration, Instant, Rate};
 use super::Live;
 use crate::channel::Channel;
 use crate::lane::LaneSettings;
+use crate::run::Notice;
 
 /// What the link may need for packets that were not read yet: as long as the watchdog waits for the box.
 const SPAN: Duration = Duration::from_secs(1);
@@ -21,6 +22,8 @@ const LEAST: u64 = 512;
 const MOST: u64 = 16_384;
 /// SYNs that admission control may hold of the other direction.
 const SYNS: u64 = 1024;
+/// How often people are told of packets that passed.
+const MINUTE: Duration = Duration::from_secs(60);
 /// How often a rate that is followed, and what waits, is looked at.
 const EVERY: Duration = Duration::from_secs(1);
 
@@ -29,6 +32,9 @@ const EVERY: Duration = Duration::from_secs(1);
 pub struct Room {
     told: [u32; 2],
     due: Instant,
+    /// Packets of which the kernel could not tell, as far as that was told to people.
+    unseen: u64,
+    tell_at: Instant,
 }
 
 impl Room {
@@ -40,11 +46,19 @@ impl Room {
 
 impl<C: Channel> Live<C> {
     /// Lets the kernel hold as many packets as are due at the rate of now.
-    pub(super) fn keep_room(&mut self, at: Instant) {
+    pub(super) fn keep_room(&mut self, at: Instant, tell: &mut dyn FnMut(Notice)) {
         if at < self.room.due {
             return;
         }
         self.room.due = at + EVERY;
+        let unseen = self.channel.error_counters().unseen;
+        if unseen > self.room.unseen && at >= self.room.tell_at {
+            tell(Notice::Warning(format!(
+                "{} packets passed unqueued: they came faster than the box could read them",
+                unseen - self.room.unseen
+            )));
+            (self.room.unseen, self.room.tell_at) = (unseen, at + MINUTE);
+        }
         let lanes = self.settings.lanes_as_told(&self.told);
         let room = Direction::BOTH.map(|d| {
             let (lane, other) = (&lanes[d as usize], &lanes[d.other() as usize]);

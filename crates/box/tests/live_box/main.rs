@@ -14,6 +14,7 @@ mod floods;
 mod hangs;
 mod http;
 mod links;
+mod overrun;
 mod page;
 mod room;
 mod sight;

@@ -217,7 +217,7 @@ pub fn admission_lines(admission: &AdmissionJson) -> Vec<String> {
 pub fn odd_lines(s: &Status) -> Vec<String> {
     let counts = [
         (s.malformed, "malformed packets"),
-        (s.unseen, "times packets went by unqueued: the box read too slowly"),
+        (s.unseen, "packets went by unqueued: the box read too slowly"),
         (s.lost, "packets lost before the box could see them"),
         (s.gone, "packets whose way was gone when their turn came"),
     ];
