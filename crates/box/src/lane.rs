@@ -1,5 +1,6 @@
 //! One direction of the box: a discipline, shaped or not, that can be exchanged while packets wait.
 
+mod before;
 mod handover;
 
 use std::any::Any;
@@ -12,6 +13,7 @@ use narrows_qdisc::{
 };
 use narrows_units::{Instant, Rate};
 
+use self::before::Before;
 pub use self::handover::LaneState;
 use super::watch::Watch;
 
@@ -64,11 +66,10 @@ pub enum LinkQueue<P> {
     Watched(Watch<P>),
 }
 
-/// A discipline that was put in place of another: what waited in the old one leaves first, in its old order, at the new
-/// rate. So an exchange loses nothing and reorders nothing.
+/// A discipline that was put in place of another: what waited in the old one leaves in its old order, at the new rate.
+/// So an exchange loses nothing, and reorders nothing of a flow.
 pub struct Switch<P> {
-    before: VecDeque<P>,
-    before_backlog: Backlog,
+    before: Before<P>,
     inner: BoxedDiscipline<P>,
 }
 
@@ -76,7 +77,7 @@ impl<P: Packet + Send + 'static> LinkQueue<P> {
     /// A direction as told, empty.
     #[must_use]
     pub fn new(settings: &LaneSettings) -> Self {
-        let switch = |inner| Switch { before: VecDeque::new(), before_backlog: Backlog::default(), inner };
+        let switch = |inner| Switch { before: Before::default(), inner };
         let (spec, seed) = (&settings.discipline, settings.seed);
         match settings.link {
             _ if settings.observe => Self::Watched(Watch::new(spec.build(&settings.observed(), seed))),
@@ -160,8 +161,7 @@ impl<P: Packet + Send + 'static> LinkQueue<P> {
         if !self.inner_mut().reconfigure(now, settings.discipline.settings(), &link) {
             return false;
         }
-        let nothing =
-            Switch { before: VecDeque::new(), before_backlog: Backlog::default(), inner: nothing() };
+        let nothing = Switch { before: Before::default(), inner: nothing() };
         let inner = match std::mem::replace(self, Self::Open(nothing)) {
             Self::Shaped(s) => s.into_inner(),
             Self::Followed(f) => f.into_inner(),
@@ -194,8 +194,7 @@ fn nothing<P: Packet + Send + 'static>() -> BoxedDiscipline<P> {
 
 impl<P: Packet> Switch<P> {
     fn put_before(&mut self, waiting: VecDeque<P>) {
-        waiting.iter().for_each(|p| self.before_backlog.add(p.len()));
-        self.before = waiting;
+        self.before = Before::new(waiting);
     }
 }
 
@@ -204,21 +203,15 @@ impl<P: Packet> Qdisc<P> for Switch<P> {
         self.inner.enqueue(now, packet, verdicts);
     }
     fn dequeue(&mut self, now: Instant, verdicts: &mut Verdicts<P>) -> Option<P> {
-        if let Some(packet) = self.before.pop_front() {
-            self.before_backlog.sub(packet.len());
-            return Some(packet);
-        }
-        self.inner.dequeue(now, verdicts)
+        let inner = &mut self.inner;
+        self.before.next(|| inner.dequeue(now, verdicts))
     }
     fn next_ready(&self, now: Instant) -> Option<Instant> {
-        if self.before.is_empty() { self.inner.next_ready(now) } else { Some(now) }
+        if self.before.backlog().packets == 0 { self.inner.next_ready(now) } else { Some(now) }
     }
     fn backlog(&self) -> Backlog {
-        let inner = self.inner.backlog();
-        Backlog {
-            packets: inner.packets + self.before_backlog.packets,
-            bytes: inner.bytes + self.before_backlog.bytes,
-        }
+        let (inner, before) = (self.inner.backlog(), self.before.backlog());
+        Backlog { packets: inner.packets + before.packets, bytes: inner.bytes + before.bytes }
     }
 }
 
@@ -377,8 +370,7 @@ mod tests {
     #[test]
     fn what_is_held_or_kept_back_survives_an_exchange() {
         let inner = Box::new(Holder::default());
-        let mut lane =
-            LinkQueue::Open(Switch { before: VecDeque::new(), before_backlog: Backlog::default(), inner });
+        let mut lane = LinkQueue::Open(Switch { before: Before::default(), inner });
         let (now, mut v) = (Instant::from_nanos(5), Vec::new());
         for id in 0..4 {
             lane.enqueue(now, record(id), &mut v);
