@@ -53,7 +53,7 @@ impl Control {
             Drain::No if now.since(self.base.met_at) > BASE_FOR && now.since(self.idle_at) > rtt => {
                 self.drain = Drain::Down;
             }
-            Drain::Down if self.in_flight() <= self.window as u64 + PACKET => {
+            Drain::Down if self.in_flight() <= (self.window as u64).saturating_add(PACKET) => {
                 self.distances.empties();
                 self.drain = Drain::Measure { from: self.departed, until: None, least: Duration::MAX };
             }
