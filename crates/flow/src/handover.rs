@@ -25,6 +25,10 @@ impl Tracker {
     pub fn known(&self, now: Instant) -> Vec<FlowId> {
         let slots = &self.table.slots;
         let age = |id: &FlowId| crate::times::Coarse::at(now).since(slots[id.index()].seen);
+        if let Some(mut last) = self.table.last_heard([OTHERS, IN_USE]) {
+            last.sort_by_key(|id| core::cmp::Reverse(age(id)));
+            return last;
+        }
         let live = (0..slots.len()).filter(|slot| slots[*slot].flags.has(FlowFlags::LIVE));
         let (mut used, mut others): (Vec<_>, Vec<_>) =
             live.map(|slot| FlowId(slot as u32)).partition(|id| Table::is_dear(&slots[id.index()]));

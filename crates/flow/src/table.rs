@@ -9,10 +9,10 @@ use narrows_lists::{Chains, Links, List, NIL, chained, linked, prefetch};
 use narrows_units::Instant;
 use narrows_wire::FlowKey;
 
-use crate::TrackerConfig;
 use crate::flags::FlowFlags;
 use crate::flow::Flow;
 use crate::times::Coarse;
+use crate::{FlowId, TrackerConfig};
 
 /// Where a flow stands in line for eviction and on the wheel. Kept apart from the records, so that moving one flow does
 /// not pull its neighbours' records into the cache.
@@ -234,6 +234,16 @@ impl Table {
         }
         let list = usize::from(flow.flags.has(FlowFlags::LIST_PROVEN));
         self.lists[list].remove(&mut self.hooks, slot);
+    }
+
+    /// The last in line of the cheap and of the proven, at most so many of each. `None` if some stand in no line.
+    pub(crate) fn last_heard(&self, most: [usize; 2]) -> Option<Vec<FlowId>> {
+        let listed: u32 = self.lists.iter().map(List::len).sum();
+        if listed as usize != self.live {
+            return None;
+        }
+        let last = |list: usize| self.lists[list].iter_back(&self.hooks).take(most[list]).map(FlowId);
+        Some(last(0).chain(last(1)).collect())
     }
 
     /// Bytes of memory taken, index and all.
