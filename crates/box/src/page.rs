@@ -64,6 +64,7 @@ pub fn serve(listener: TcpListener, publisher: Arc<StatusPublisher>) -> anyhow::
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .max_blocking_threads(WAITING)
+        .thread_name("page")
         .on_thread_start(|| privilege::give_up_all(None))
         .build()
         .context("the status page")?;
