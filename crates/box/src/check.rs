@@ -5,7 +5,7 @@ use narrows_units::Duration;
 
 use super::privilege::Identity;
 use super::rules::Tool;
-use super::run::{Source, bridged, interfaces, largest};
+use super::run::{Source, bridged, bridges_cut, interfaces, largest};
 use super::settings::{BackendKind, Settings};
 use narrows_netio::links::Interface;
 
@@ -81,7 +81,10 @@ impl Check {
         ));
         if settings.backend == BackendKind::Nfqueue {
             match Tool::choose(settings.rules, bridged) {
-                Ok(tools) => self.means.push(format!("its rules are kept by {}", Tool::list(&tools))),
+                Ok(tools) => {
+                    self.means.push(format!("its rules are kept by {}", Tool::list(&tools)));
+                    self.wrong.extend(bridges_cut(bridged, &tools));
+                }
                 Err(error) => self.wrong.push(format!("{error:#}")),
             }
         }

@@ -11,6 +11,7 @@ use nix::sched::{CloneFlags, unshare};
 use super::nfqueue::Nfqueue;
 use super::packet_pair::PacketPair;
 use super::rules::{Filter, Rules, Tool};
+use super::run::bridges_cut;
 use super::state;
 
 /// What a finding is needed for.
@@ -49,6 +50,7 @@ pub fn examine(state_dir: &Path) -> Vec<Finding> {
         finding("rules that queue and let pass", Need::Run, apart(|| rehearse(false))),
         finding("IPv6 rules", Need::Feature, ipv6(tools)),
         finding("bridged traffic", Need::Feature, apart(bridge)),
+        finding("bridges that are not cut", Need::Feature, bridges()),
         finding("nothing that goes around the box", Need::Feature, flow_offload()),
         finding("nothing left by a killed box", Need::Feature, leftovers(state_dir)),
         finding("real-time priority", Need::Feature, realtime()),
@@ -126,6 +128,14 @@ fn bridge() -> anyhow::Result<String> {
         anyhow::bail!("neither nftables can queue them nor is br_netfilter loaded: modprobe br_netfilter");
     }
     rehearse(true)
+}
+
+fn bridges() -> Result<String, String> {
+    match Tool::choose(Filter::Auto, true) {
+        Ok(tools) => bridges_cut(true, &tools)
+            .map_or_else(|| Ok(format!("others stay as they are ({})", Tool::list(&tools))), Err),
+        Err(error) => Err(format!("{error:#}")),
+    }
 }
 
 fn packet_sockets() -> anyhow::Result<String> {

@@ -162,6 +162,12 @@ impl Tool {
     }
 }
 
+/// Chains of the packet filter that drop what is forwarded unless a rule accepts it, for people.
+#[must_use]
+pub fn dropping() -> Vec<String> {
+    nft::dropping().into_iter().chain(iptables::dropping()).collect()
+}
+
 /// What is to be queued.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Rules {

@@ -33,7 +33,7 @@ use super::state::{self, Claim};
 use super::watchdog::{Watchdog, Watched};
 use narrows_netio::links::Monitor;
 
-pub use place::{bridged, interfaces, largest};
+pub use place::{bridged, bridges_cut, interfaces, largest};
 
 /// Where settings come from: flags, and a file that is read again on SIGHUP.
 #[derive(Clone, Debug, Default)]

@@ -6,6 +6,8 @@ use std::path::{Path, PathBuf};
 use anyhow::Context;
 use serde::{Deserialize, Serialize};
 
+use super::rules;
+
 /// One setting and its value before.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Sysctl {
@@ -18,6 +20,8 @@ pub struct Sysctl {
 }
 
 const BRIDGE: &str = "/proc/sys/net/bridge";
+/// So that packets are shown to the packet filter at all.
+const CALLS: [&str; 2] = ["bridge-nf-call-iptables", "bridge-nf-call-ip6tables"];
 
 /// What must be changed for packets of a bridge to be queued, not changed yet. `inherited` are changes that other
 /// living boxes have made: they are shared, and undone by the last.
@@ -25,9 +29,8 @@ const BRIDGE: &str = "/proc/sys/net/bridge";
 /// # Errors
 /// If this kernel cannot show bridged packets to its packet filter, with the remedy.
 pub fn for_bridge(inherited: &[Sysctl], ipv6: bool) -> anyhow::Result<Vec<Sysctl>> {
-    let names = ["bridge-nf-call-iptables", "bridge-nf-call-ip6tables"];
     let mut changes = Vec::new();
-    for name in &names[..if ipv6 { 2 } else { 1 }] {
+    for name in &CALLS[..if ipv6 { 2 } else { 1 }] {
         let path = Path::new(BRIDGE).join(name);
         let now = fs::read_to_string(&path).with_context(|| {
             format!(
@@ -44,6 +47,27 @@ pub fn for_bridge(inherited: &[Sysctl], ipv6: bool) -> anyhow::Result<Vec<Sysctl
     }
     changes.extend(TAGGED.iter().filter_map(|name| tagged(name, inherited)));
     Ok(changes)
+}
+
+/// Why packets of a bridge had better not be shown to the packet filter: it would drop them, and those of every other
+/// bridge here. `None` also where they are shown already.
+#[must_use]
+pub fn would_cut(ipv6: bool) -> Option<String> {
+    let changes = for_bridge(&[], ipv6).ok()?;
+    if !changes.iter().any(|change| CALLS.iter().any(|name| change.path.ends_with(name))) {
+        return None;
+    }
+    let dropping = rules::dropping();
+    (!dropping.is_empty()).then(|| {
+        format!(
+            "to queue a bridge's packets by iptables, those of all bridges here must pass the packet filter \
+             (bridge-nf-call-iptables = 1), and {} drops what no rule accepts, as Docker sets it: bridges would be \
+             cut. Use rules = \"nft\" (modprobe nft_queue); or accept bridged packets (iptables -I FORWARD -m physdev \
+             --physdev-is-bridged -j ACCEPT, and ip6tables) and then set \
+             net.bridge.bridge-nf-call-iptables and -ip6tables to 1",
+            dropping.join(" and ")
+        )
+    })
 }
 
 /// So that packets inside VLAN tags and PPPoE sessions are shown too. Off by default.

@@ -49,6 +49,24 @@ pub fn has_mangle() -> bool {
     TABLES.iter().any(has)
 }
 
+/// Chains of the legacy programs that drop what is forwarded unless a rule accepts it. A program that has no table is
+/// not asked: it would make one.
+pub fn dropping() -> Vec<String> {
+    let mut found = Vec::new();
+    for (path, names) in TABLES.into_iter().zip(CANDIDATES) {
+        let tables = std::fs::read_to_string(path).unwrap_or_default();
+        let names = names.into_iter().filter(|_| tables.lines().any(|line| line == "filter"));
+        for name in names {
+            let out = Command::new(name).args(["-w", "10", "-S", "FORWARD"]).stdin(Stdio::null()).output();
+            if out.is_ok_and(|out| out.stdout.starts_with(b"-P FORWARD DROP")) {
+                found.push(format!("chain FORWARD ({name})"));
+                break;
+            }
+        }
+    }
+    found
+}
+
 /// Table `mangle` as a program writes it with `-S`.
 ///
 /// # Errors

@@ -184,6 +184,33 @@ pub fn has_mangle() -> bool {
     tables.iter().any(|(family, name)| [Family::IPv4, Family::IPv6].contains(family) && name == "mangle")
 }
 
+/// Base chains, of whatever table, that drop what is forwarded unless a rule accepts it.
+pub fn dropping() -> Vec<String> {
+    let message = NfTablesMessage::GetChain(ChainMessage { attributes: Vec::new() });
+    let all = Netlink::open()
+        .and_then(|netlink| netlink.list(&Request { family: Family::Unspec, message, flags: 0 }))
+        .unwrap_or_default();
+    let dropping = |(family, message)| {
+        let NfTablesMessage::NewChain(chain) = message else { return None };
+        let (mut table, mut name, mut forwards, mut drops) = (None, None, false, false);
+        for attribute in chain.attributes {
+            match attribute {
+                ChainAttribute::Table(text) => table = Some(text),
+                ChainAttribute::Name(text) => name = Some(text),
+                ChainAttribute::Policy(policy) => drops = policy == libc::NF_DROP as u32,
+                ChainAttribute::Hook(parts) => {
+                    forwards = parts.contains(&Hook::Number(InetHookNumber::Forward.into()));
+                }
+                _ => {}
+            }
+        }
+        let shown = [Family::IPv4, Family::IPv6, Family::Inet].contains(&family);
+        let place = || Some(format!("chain {} of table {} (nftables)", name?, table?));
+        (shown && forwards && drops).then(place).flatten()
+    };
+    all.into_iter().filter_map(dropping).collect()
+}
+
 /// Whether all rules stand in their chains.
 ///
 /// # Errors

@@ -86,6 +86,12 @@ pub fn bridged(settings: &Settings, lan: &[Interface], wan: &Interface) -> anyho
     }
 }
 
+/// Why a box on a bridge with these tools would cut bridges, if so. A table of family bridge sees its packets without
+/// any change for others.
+pub fn bridges_cut(bridged: bool, tools: &[Tool]) -> Option<String> {
+    if !bridged || matches!(tools, [Tool::Nft(_)]) { None } else { sysctl::would_cut(tools.len() > 1) }
+}
+
 impl Place {
     /// Looks whether a box with these settings can be here. Nothing is touched.
     pub fn find(mut settings: Settings) -> anyhow::Result<Self> {
@@ -96,6 +102,9 @@ impl Place {
             BackendKind::Nfqueue => Tool::choose(settings.rules, bridged)?,
             BackendKind::Packet => Vec::new(),
         };
+        if let Some(why) = bridges_cut(bridged, &tools) {
+            bail!("{why}");
+        }
         Ok(Self { settings, claim: None, tools, lan, wan, bridged })
     }
 

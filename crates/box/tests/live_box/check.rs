@@ -1,6 +1,6 @@
 //! `narrows check`: what settings mean, without starting.
 
-use crate::world::{Kind, World};
+use crate::world::{Kind, World, can_keep};
 
 fn check(world: &World, settings: &str) -> (Option<i32>, String) {
     world.configure(settings);
@@ -65,4 +65,51 @@ fn it_names_what_is_wrong_and_the_remedy() {
     world.ip("b", "link set wan down");
     let (code, said) = check(&world, "lan = 'lan'\nwan = 'wan'\ndown = '1mbit'\n");
     assert!(code == Some(1) && said.contains("wan is down: ip link set wan up"), "{said}");
+}
+
+#[test]
+fn a_packet_filter_that_would_cut_bridges_is_named_and_nothing_is_touched() {
+    if !can_keep(Kind::Bridged, "iptables") {
+        return;
+    }
+    let world = World::with(Kind::Bridged, "iptables");
+    let shown = || world.exec("b", "cat /proc/sys/net/bridge/bridge-nf-call-iptables").trim().to_owned();
+    let set = |value: &str| {
+        let name = |version: &str| format!("net.bridge.bridge-nf-call-{version}tables={value}");
+        world.exec("b", &format!("sysctl -qw {} {}", name("ip"), name("ip6")));
+    };
+    let settings = "lan = 'lan'\nwan = 'wan'\ndown = '4mbit'\nrules = 'iptables'\n";
+    for (drop, undo) in [
+        ("iptables-legacy -P FORWARD DROP", "iptables-legacy -P FORWARD ACCEPT"),
+        (
+            "nft add table ip t; add chain ip t f { type filter hook forward priority 0; policy drop; }",
+            "nft delete table ip t",
+        ),
+    ] {
+        set("0");
+        world.exec("b", drop);
+        let before = world.rules();
+        let said = world.refused("--down 4mbit");
+        assert!(
+            said.contains("bridges would be cut") && said.contains("physdev-is-bridged"),
+            "{drop}: {said}"
+        );
+        let (code, said) = check(&world, settings);
+        assert!(code == Some(1) && said.contains("bridges would be cut"), "{drop}: {code:?} {said}");
+        let out = world.narrows("doctor").output().unwrap();
+        let said = String::from_utf8_lossy(&out.stdout).into_owned();
+        assert!(said.contains("bridges that are not cut"), "{said}");
+        assert_eq!((world.rules(), shown().as_str()), (before, "0"), "{drop}");
+        world.fetch(world.server4(), 50_000).complete();
+        // Whoever has them shown already knows what becomes of them.
+        set("1");
+        let (_, said) = check(&world, settings);
+        assert!(!said.contains("bridges would be cut"), "{said}");
+        world.exec("b", undo);
+    }
+    set("0");
+    let running = world.start("--down 4mbit");
+    world.fetch(world.server4(), 50_000).complete();
+    running.stop();
+    assert_eq!(shown(), "0");
 }
