@@ -4,6 +4,7 @@ use std::net::{SocketAddrV6, UdpSocket};
 use std::os::fd::{FromRawFd, OwnedFd};
 use std::process::Command;
 
+use crate::page::asked;
 use crate::world::{BoxProcess, FILTERS, Kind, PATIENCE, USER, World, can_run, inside};
 
 #[test]
@@ -316,11 +317,14 @@ fn raw(family: i32, protocol: i32) -> UdpSocket {
 fn a_box_keeps_only_what_it_needs() {
     let user = nix::unistd::User::from_name(USER).unwrap().unwrap();
     for world in World::each_filter(Kind::Routed) {
-        let mut running = world.start("--down 4mbit --discipline fifo:20 --page 127.0.0.1:0");
+        let args = "--down 4mbit --discipline fifo:20 --page 127.0.0.1:8088";
+        let mut running = world.start(args);
+        assert!(asked(&world, "/status.json").starts_with("HTTP/1.1 200"));
         are_confined(&world, &running, user.uid.as_raw());
         // One that takes its place, and another watchdog.
-        let after = world.start("--replace --down 4mbit --discipline fifo:20");
+        let after = world.start(&format!("--replace {args}"));
         std::mem::replace(&mut running, after).ended();
+        assert!(asked(&world, "/status.json").starts_with("HTTP/1.1 200"), "on the old one's socket");
         let [watchdog] = running.children()[..] else { panic!("{:?}", running.children()) };
         let pid = nix::unistd::Pid::from_raw(watchdog.cast_signed());
         nix::sys::signal::kill(pid, nix::sys::signal::Signal::SIGKILL).unwrap();
@@ -336,8 +340,33 @@ fn a_box_keeps_only_what_it_needs() {
     }
 }
 
-/// Every thread of a box and of its watchdog.
-fn are_confined(world: &World, running: &BoxProcess, user: u32) {
+#[test]
+fn every_thread_of_several_links_keeps_only_what_it_needs() {
+    let user = nix::unistd::User::from_name(USER).unwrap().unwrap();
+    for mut world in World::each_filter(Kind::Routed) {
+        world.connect_user(2, "lan2");
+        let link = |name: &str, lan: &str| {
+            format!(
+                "[[link]]\nname = '{name}'\nlan = '{lan}'\nrate_from = '{}'\n",
+                world.dir.join(name).display()
+            )
+        };
+        let whole = "wan = 'wan'\ndown = '4mbit'\ndiscipline = 'taq'\npage = '127.0.0.1:8088'\n";
+        world.configure(&(whole.to_owned() + &link("north", "lan") + &link("south", "lan2")));
+        let running = world.start_configured();
+        // Threads that come with the first reader.
+        assert!(asked(&world, "/status.json").starts_with("HTTP/1.1 200"));
+        let seen = are_confined(&world, &running, user.uid.as_raw());
+        for name in ["speaker", "control", "page", "rates", "north", "south", "watchdog"] {
+            assert!(seen.iter().any(|thread| thread == name), "{name}: {seen:?}");
+        }
+        running.stop();
+    }
+}
+
+/// Every thread of a box and of its watchdog. Returns their names.
+fn are_confined(world: &World, running: &BoxProcess, user: u32) -> Vec<String> {
+    let mut names = Vec::new();
     // The lock of iptables is root's.
     let user = if world.filter == "iptables" { 0 } else { user };
     for process in [vec![running.pid()], running.children()].concat() {
@@ -347,7 +376,7 @@ fn are_confined(world: &World, running: &BoxProcess, user: u32) {
             let field = |name: &str| status.lines().find_map(|l| l.strip_prefix(name)).unwrap().trim();
             let name = field("Name:");
             // Bit 12 is CAP_NET_ADMIN, bit 13 CAP_NET_RAW. Threads that talk to people need nothing.
-            let needed = if ["speaker", "control", "page"].contains(&name) { 0 } else { 0x3000 };
+            let needed = if ["speaker", "control", "page", "rates"].contains(&name) { 0 } else { 0x3000 };
             let set = |of: &str| u64::from_str_radix(field(of), 16).unwrap();
             assert_eq!(
                 (set("CapPrm:"), set("CapEff:"), set("CapBnd:") & !0x3000),
@@ -360,8 +389,10 @@ fn are_confined(world: &World, running: &BoxProcess, user: u32) {
                 assert_eq!(field("Uid:"), vec![user.to_string(); 4].join("\t"), "{name}");
                 assert!(user == 0 || field("Groups:").is_empty(), "{name}");
             }
+            names.push(name.to_owned());
         }
     }
+    names
 }
 
 #[test]
