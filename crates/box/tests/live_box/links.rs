@@ -272,8 +272,11 @@ fn several_links_start_afresh_in_place_of_others_and_know_their_flows() {
     let clamps = |link: usize| move |s: &Status| s.links[link].down.report.counters.clamped > 0;
     let download = world.fetch_by("c2", world.server4(), 12_000_000);
     running.wait_for("it is clamped", clamps(1));
+    let datagrams = world.datagrams(500, Duration::from_millis(10));
     let again = world.start_configured_with("--replace");
     running.ended();
+    let gap = datagrams.complete();
+    println!("two links started afresh: no datagram lost, longest gap {} ms", gap.as_millis());
     assert!(again.log().contains("as there are several links; it is stopped"), "{}", again.log());
     again.wait_for("the clamp goes on", clamps(1));
     // One link alone does not end the other.
