@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, mpsc};
 use std::time::{Duration, Instant};
 
-use narrows_netio::packet_socket::{Heard, PacketSocket};
+use narrows_netio::packet_socket::{FrameDirection, PacketSocket};
 use nix::sys::signal::Signal;
 
 use crate::users::{Downloads, connect_as, counted};
@@ -143,7 +143,7 @@ fn flood(world: &World, [from, to]: [&str; 2], hosts: [u8; 2]) -> [f64; 2] {
     let ends = [mac(to), mac(from)].concat();
     let frames = [Some(5), None].map(|vlan| frame(&ends, vlan, hosts));
     let hears = inside(&world.ns(to), || {
-        let socket = PacketSocket::open("e0", Heard::Incoming).unwrap();
+        let socket = PacketSocket::open("e0", FrameDirection::Incoming).unwrap();
         let (begun, mut buffer, mut came) = (Instant::now(), [0; 2000], [0_u32; 2]);
         while begun.elapsed() < LASTS {
             socket.wait(Duration::from_millis(20)).unwrap();
@@ -159,7 +159,7 @@ fn flood(world: &World, [from, to]: [&str; 2], hosts: [u8; 2]) -> [f64; 2] {
         came.map(|n| f64::from(n) * f64::from(LEN) * 8e-6 / (begun.elapsed() - BEGINS).as_secs_f64())
     });
     let sends = inside(&world.ns(from), move || {
-        let socket = PacketSocket::open("e0", Heard::Incoming).unwrap();
+        let socket = PacketSocket::open("e0", FrameDirection::Incoming).unwrap();
         let begun = Instant::now();
         while begun.elapsed() < LASTS {
             for frame in frames.iter().cycle().take(6) {

@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use narrows_box::Status;
-use narrows_netio::packet_socket::{Heard, PacketSocket};
+use narrows_netio::packet_socket::{FrameDirection, PacketSocket};
 use narrows_testing::{running, skip_part};
 use narrows_wire::Flags;
 use nix::sys::signal::Signal;
@@ -77,7 +77,7 @@ fn waits_as_much_as_meant(world: &World, scale: u32, mtu: u32) {
     if told(world) == [scale] {
         // What was served and is not acknowledged yet is in the window too: two segments, with delayed acknowledgments.
         let most = (4 * segment).max(1 << scale) + 2 * segment;
-        let hears = inside(&world.ns("s"), || PacketSocket::open("e0", Heard::Incoming).unwrap());
+        let hears = inside(&world.ns("s"), || PacketSocket::open("e0", FrameDirection::Incoming).unwrap());
         let (hears, mut said) = (hears.join().unwrap(), Vec::new());
         for _ in 0..20 {
             std::thread::sleep(Duration::from_millis(20));
