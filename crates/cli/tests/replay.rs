@@ -134,7 +134,7 @@ fn what_is_wrong_is_named() {
         (&file[..30], &[], "mine.pcap: at frame 1: the file ends inside a frame's header"),
         (&file[..24], &[], "mine.pcap: no packet to replay"),
         (&file[..], &["--local", "10.9.0.0/16"], "22 between other addresses than --local says"),
-        (&file[..], &["--local", "ten"], "'ten' is no prefix"),
+        (&file[..], &["--local", "ten"], "'ten' is no address and no prefix"),
         (&file[..], &["--discipline", "codle"], "expected one of"),
         (&file[..], &["--up", "64kbit"], "--local"),
     ] {
