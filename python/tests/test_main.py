@@ -26,7 +26,7 @@ def test_the_program_is_installed_beside_python():
 def test_help_names_the_commands(tmp_path):
     done = narrows_says(tmp_path, "--help")
     assert done.returncode == 0
-    for command in ("sim", "reproduce", "league", "model", "plan", "notebooks"):
+    for command in ("sim", "reproduce", "league", "model", "plan", "diagnose", "notebooks"):
         assert f"\n  {command}" in done.stdout, command
     assert narrows_says(tmp_path, "--version").stdout == f"narrows {narrows.VERSION}\n"
 
@@ -41,6 +41,18 @@ def test_sim_runs_a_file(tmp_path):
     summary = narrows.run(few, 2).summary
     assert told["points"][0]["figures"]["goodput_kbps"]["median"] == summary["goodput_kbps"]
     assert (tmp_path / "out/sim/few/summary.csv").exists()
+
+
+def test_a_capture_is_diagnosed_as_by_the_function(tmp_path):
+    few = narrows.Scenario(name="few", rate="600kbit", rtt="200ms", mtu=500, duration="30s", discipline="fifo:20")
+    few.traffic, few.probes = [narrows.Long(flows=20)], narrows.Probes(capture=["thin"])
+    path = tmp_path / "few.pcap"
+    path.write_bytes(next(iter(narrows.run(few, 1).captures.values())))
+    done = narrows_says(tmp_path, "diagnose", "few.pcap", "--json")
+    assert done.returncode in (0, 1), done.stderr
+    assert json.loads(done.stdout)["overall"] == narrows.diagnose(path).overall
+    refused = narrows_says(tmp_path, "diagnose", "nowhere.pcap")
+    assert refused.returncode == 2 and "nowhere.pcap" in refused.stderr
 
 
 def test_models_and_plans_are_the_same(tmp_path):

@@ -31,9 +31,9 @@ enum Command {
     Top(cmd::top::Args),
     /// Say what this machine can do, and the remedy for each "no"
     Doctor(cmd::doctor::Args),
-    /// Say who stalls in a capture, and why
+    /// Say who stalls in captures or on an interface, and why
     #[cfg(feature = "diagnose")]
-    Diagnose(cmd::diagnose::Args),
+    Diagnose(narrows_commands::diagnose::Args),
     /// Run an experiment with real kernel TCP in namespaces
     #[cfg(feature = "lab")]
     Lab(cmd::lab::Args),
@@ -96,7 +96,7 @@ fn main() -> ExitCode {
         #[cfg(feature = "research")]
         Command::Model(args) => narrows_commands::model::main(args),
         #[cfg(feature = "diagnose")]
-        Command::Diagnose(args) => cmd::diagnose::main(&args),
+        Command::Diagnose(args) => narrows_commands::diagnose::main(&args),
         #[cfg(feature = "research")]
         Command::Plan(args) => narrows_commands::plan::main(args),
         #[cfg(feature = "lab")]

@@ -120,10 +120,10 @@ impl<'a> Output<'a> {
         let missing = extras.finish(&name, &overall, only.as_ref())?;
         match (json, &only) {
             (Some(json), _) => json.finish(&overall, &quic, remarks)?,
-            (None, Some(flow)) => super::say(&flow_page(&name, flow)).context("standard output")?,
+            (None, Some(flow)) => crate::say(&flow_page(&name, flow)).context("standard output")?,
             (None, None) => {
                 let text = page(&name, &overall) + &quic_page(&quic, args.worst);
-                super::say(&text).context("standard output")?;
+                crate::say(&text).context("standard output")?;
             }
         }
         let quiet = args.json;
