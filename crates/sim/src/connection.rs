@@ -19,7 +19,7 @@ pub(crate) const RECEIVER: usize = 1;
 #[derive(Clone, Debug)]
 pub(crate) struct HostConfig {
     pub(crate) tcp: Config,
-    /// Whether options count on the wire. ns-2 has headers of 40 bytes whatever they carry.
+    /// Whether options count on the wire. ns-2 has headers of 40 bytes, and 10 more with timestamps.
     pub(crate) options_count: bool,
     /// Whether queues cannot read the headers.
     pub(crate) opaque: bool,
@@ -402,11 +402,11 @@ pub(crate) const BARE_HEADERS: u32 = 40;
 
 /// Length of the IP packet: payload, 40 bytes of IPv4 and TCP header, and the options padded as stacks pad them (RFC
 /// 7323, appendix A: timestamps 12 bytes; RFC 2018: 4 bytes and 8 a block; SYN: MSS 4, window scale 4, SACK permitted
-/// in the timestamps' padding).
+/// in the timestamps' padding). Where options do not count, ns-2's `ts_option_size_` does.
 #[inline]
 pub(crate) fn wire_len(tcp: &TcpHeader, options_count: bool) -> u32 {
     if !options_count {
-        return BARE_HEADERS + tcp.payload;
+        return BARE_HEADERS + 10 * u32::from(tcp.timestamps.is_some()) + tcp.payload;
     }
     let blocks = u32::try_from(tcp.sack.as_slice().len()).unwrap_or(0);
     let options = 12 * u32::from(tcp.timestamps.is_some())

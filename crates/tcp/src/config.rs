@@ -272,6 +272,17 @@ impl Config {
         let shift = u32::BITS - (self.receive_window >> u16::BITS).leading_zeros();
         if shift < 14 { shift as u8 } else { 14 }
     }
+
+    /// What timestamps take of every segment, bytes: 12, padded (RFC 7323, appendix A); 10 where packets are ns-2's
+    /// (`ts_option_size_`).
+    #[must_use]
+    pub const fn timestamp_bytes(&self) -> u32 {
+        match (self.timestamps, self.handshake) {
+            (false, _) => 0,
+            (true, Handshake::SynIsPacketZero) => 10,
+            (true, _) => 12,
+        }
+    }
 }
 
 impl Default for Config {

@@ -49,7 +49,9 @@ fn sets(job: &Job) -> Vec<String> {
     // ns-3's packets have two bytes of PPP.
     let overhead = if as_ns3 { 2 } else { 0 };
     let mtu = s.wire_bytes - overhead;
-    let mss = mtu - 40 - 12 * s.timestamps;
+    // ns-2's `ts_option_size_` is 10.
+    let option = if as_ns3 || job.case.timed() { 12 } else { 10 };
+    let mss = mtu - 40 - option * s.timestamps;
     let duration_s = s.warmup_s + s.duration_s;
     let slice_s = if s.slice_s > 0 { s.slice_s } else { duration_s };
     let one_way_us = [s.rtt_min_ms, s.rtt_max_ms].map(|rtt_ms| rtt_ms * 500);
@@ -160,7 +162,7 @@ mod tests {
             let seconds = job.settings.warmup_s + job.settings.duration_s;
             assert_eq!(s.duration.as_secs_f64(), f64::from(seconds));
             let tcp = &s.traffic[0].tcp_from;
-            let options = 12 * job.settings.timestamps;
+            let options = tcp.timestamp_bytes();
             assert_eq!(tcp.mss + 40 + options + s.topology.links[0].overhead, job.settings.wire_bytes);
             assert_eq!(tcp.receive_window, tcp.mss * job.settings.window_packets);
             assert_eq!(tcp.delayed_ack, None);

@@ -16,8 +16,6 @@ pub(crate) struct Layer<'a> {
 
 /// TCP and IP headers without options, bytes.
 const HEADERS: u32 = 40;
-/// The timestamps option, padded, in every segment that carries it (RFC 7323, appendix A).
-const TIMESTAMPS: u32 = 12;
 
 /// The settings of an end: `layers` from the outermost. A preset begins anew: what lies further out counts no more.
 /// `congestion` is the scenario's `congestion_control`. The MSS is what fits into `mtu`, unless it is given.
@@ -46,7 +44,7 @@ pub(crate) fn config(layers: &[Layer<'_>], congestion: Option<&str>, mtu: u32) -
         }
     }
     let path = layers.last().map_or("tcp", |l| l.path.as_str());
-    let most = mtu - HEADERS - if config.timestamps { TIMESTAMPS } else { 0 };
+    let most = mtu - HEADERS - config.timestamp_bytes();
     if !mss_given {
         config.mss = most;
     } else if config.mss > most {
@@ -108,6 +106,8 @@ mod tests {
         // 500 - 40 without timestamps, 1500 - 40 - 12 with them.
         assert_eq!(with(&["preset = \"ns2\""], None, 500).unwrap().mss, 460);
         assert_eq!(with(&[], None, 1500).unwrap().mss, 1448);
+        // ns-2's option has 10.
+        assert_eq!(with(&["preset = \"ns2\"\ntimestamps = true"], None, 500).unwrap().mss, 450);
         assert_eq!(with(&["mss = 1000"], None, 1500).unwrap().mss, 1000);
     }
 
