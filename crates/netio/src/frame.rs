@@ -130,6 +130,34 @@ fn set_l4_checksum(frame: &mut [u8], ip_at: usize, l4: usize, proto: u8) -> Opti
     Some(())
 }
 
+/// Finishes a checksum that the sender's stack left to hardware, where nothing tells that it did: its field holds the
+/// sum of the pseudo-header alone, as a finished one does once in 65 536 packets, which this leaves as it is.
+pub fn finish_checksum(frame: &mut [u8], ip_at: usize) {
+    let Some((l4, proto)) = transport(frame, ip_at) else { return };
+    let field = l4.start + if proto == 6 { 16 } else { 6 };
+    let addresses = if frame[ip_at] >> 4 == 4 { ip_at + 12..ip_at + 20 } else { ip_at + 8..ip_at + 40 };
+    let pseudo = !checksum(&frame[addresses], u32::from(proto) + l4.len() as u32);
+    let Some(&[a, b]) = frame.get(field..field + 2) else { return };
+    if u16::from_be_bytes([a, b]) == pseudo {
+        let sum = checksum(&frame[l4], 0);
+        let sum = if sum == 0 && proto == 17 { 0xffff } else { sum };
+        frame[field..field + 2].copy_from_slice(&sum.to_be_bytes());
+    }
+}
+
+/// Where a packet's TCP or UDP begins and ends, and which it is; nothing of fragments, or behind extension headers.
+fn transport(frame: &[u8], ip_at: usize) -> Option<(std::ops::Range<usize>, u8)> {
+    let ip = frame.get(ip_at..)?;
+    let word = |at: usize| Some(usize::from(u16::from_be_bytes(ip.get(at..at + 2)?.try_into().ok()?)));
+    let (begin, end, proto) = match ip.first()? >> 4 {
+        4 if word(6)? & 0x3fff == 0 => (usize::from(ip[0] & 0xf) * 4, word(2)?, ip.get(9)?),
+        6 => (40, 40 + word(4)?, ip.get(6)?),
+        _ => return None,
+    };
+    let whole = begin >= 20 && begin + 8 <= end && end <= ip.len();
+    (whole && matches!(proto, 6 | 17)).then_some((ip_at + begin..ip_at + end, *proto))
+}
+
 /// Puts back the VLAN tag (IEEE 802.1Q) that the kernel takes off and tells beside the frame.
 pub fn insert_vlan(frame: &mut Vec<u8>, tpid: u16, tci: u16) {
     if frame.len() >= 12 {
@@ -178,6 +206,34 @@ mod tests {
             h.extend(word.to_ne_bytes());
         }
         Vnet::split(&h).unwrap().0
+    }
+
+    #[test]
+    fn a_checksum_left_to_hardware_is_finished_and_no_other_touched() {
+        let mut whole = Vec::new();
+        assert!(vnet(1, GSO_TCP4, 1000).complete(&frame(101), |p| whole = p));
+        for proto in [6, 17] {
+            let mut done = whole.clone();
+            done[23] = proto;
+            set_l4_checksum(&mut done, 14, 34, proto).unwrap();
+            let at = 34 + if proto == 6 { 16 } else { 6 };
+            let mut begun = done.clone();
+            let pseudo = !checksum(&done[26..34], u32::from(proto) + (done.len() - 34) as u32);
+            begun[at..at + 2].copy_from_slice(&pseudo.to_be_bytes());
+            finish_checksum(&mut begun, 14);
+            assert_eq!(begun, done, "{proto}");
+            // A finished one stays, and one that is wrong stays wrong.
+            for wrong in [0, 1] {
+                let mut other = done.clone();
+                other[60] ^= wrong;
+                let before = other.clone();
+                finish_checksum(&mut other, 14);
+                assert_eq!(other, before, "{proto}");
+            }
+        }
+        for n in 0..60 {
+            finish_checksum(&mut whole[..n].to_vec(), 14);
+        }
     }
 
     #[test]

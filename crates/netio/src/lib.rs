@@ -1,6 +1,7 @@
 //! Linux's ways to packets, as a data path needs them: packet sockets, netlink, many datagrams in one call. All
 //! `unsafe` of the data path is here, each block with its reason; nothing here knows what a queue is.
 
+pub mod ethtool;
 pub mod frame;
 pub mod identity;
 pub mod links;
@@ -9,3 +10,4 @@ pub mod nfqueue;
 pub mod packet_socket;
 pub mod priority;
 pub mod rights;
+pub mod xdp;

@@ -22,6 +22,8 @@ pub struct Interface {
     pub mtu: u32,
     /// The bridge it is a port of.
     pub bridge: Option<u32>,
+    /// Its Ethernet address; zeros where it has none.
+    pub address: [u8; 6],
 }
 
 fn route_socket(groups: u32) -> io::Result<OwnedFd> {
@@ -110,6 +112,7 @@ fn parse(message: &[u8]) -> Option<Interface> {
         match attribute {
             libc::IFLA_MTU => link.mtu = u32_at(value, 0)?,
             libc::IFLA_MASTER => master = u32_at(value, 0),
+            libc::IFLA_ADDRESS => link.address = value.try_into().unwrap_or_default(),
             libc::IFLA_LINKINFO => {
                 let slave_kind = attributes(value).find(|a| a.0 == libc::IFLA_INFO_SLAVE_KIND);
                 kind = slave_kind.map_or(&[][..], |a| a.1);
@@ -189,7 +192,9 @@ mod tests {
         m.extend(attribute(libc::IFLA_MTU, &1500u32.to_ne_bytes()));
         m.extend(attribute(libc::IFLA_MASTER, &3u32.to_ne_bytes()));
         m.extend(attribute(libc::IFLA_LINKINFO, &attribute(libc::IFLA_INFO_SLAVE_KIND, b"bridge\0")));
-        assert_eq!(parse(&m), Some(Interface { index: 7, up: true, mtu: 1500, bridge: Some(3) }));
+        m.extend(attribute(libc::IFLA_ADDRESS, &[2, 0, 0, 0, 0, 9]));
+        let address = [2, 0, 0, 0, 0, 9];
+        assert_eq!(parse(&m), Some(Interface { index: 7, up: true, mtu: 1500, bridge: Some(3), address }));
         for n in 0..m.len() {
             let _ = parse(&m[..n]);
         }

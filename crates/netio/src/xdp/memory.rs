@@ -1,0 +1,81 @@
+//! Memory shared with the kernel.
+
+use std::io;
+use std::num::NonZeroUsize;
+use std::os::fd::{AsFd, BorrowedFd};
+use std::ptr::NonNull;
+
+use nix::sys::mman::{MapFlags, ProtFlags, mmap, mmap_anonymous, munmap};
+
+/// A mapping, for as long as this lives.
+#[derive(Debug)]
+pub struct Memory {
+    start: NonNull<u8>,
+    bytes: usize,
+}
+
+// SAFETY: the memory belongs to no thread.
+#[expect(unsafe_code, reason = "pointers are not Send by themselves")]
+unsafe impl Send for Memory {}
+
+const ACCESS: ProtFlags = ProtFlags::PROT_READ.union(ProtFlags::PROT_WRITE);
+
+impl Memory {
+    /// Of this process alone, zeroed.
+    #[expect(unsafe_code, reason = "mmap")]
+    pub fn own(bytes: usize) -> io::Result<Self> {
+        let length = NonZeroUsize::new(bytes).ok_or(io::ErrorKind::InvalidInput)?;
+        // SAFETY: a new mapping where the kernel likes; nothing else points there.
+        let start = unsafe { mmap_anonymous(None, length, ACCESS, MapFlags::MAP_PRIVATE)? };
+        Ok(Self { start: start.cast(), bytes })
+    }
+
+    /// What a descriptor stands for, from this place on.
+    #[expect(unsafe_code, reason = "mmap")]
+    pub fn of_socket(fd: BorrowedFd<'_>, at: i64, bytes: usize) -> io::Result<Self> {
+        let length = NonZeroUsize::new(bytes).ok_or(io::ErrorKind::InvalidInput)?;
+        // SAFETY: a new mapping where the kernel likes; nothing else points there.
+        let start = unsafe { mmap(None, length, ACCESS, MapFlags::MAP_SHARED, fd.as_fd(), at)? };
+        Ok(Self { start: start.cast(), bytes })
+    }
+
+    /// A pointer to something in it.
+    ///
+    /// # Panics
+    /// If it would end outside: the kernel has told a layout that it has not mapped.
+    #[expect(unsafe_code, reason = "pointers into a mapping")]
+    pub fn at<T>(&self, offset: usize) -> NonNull<T> {
+        assert!(offset + size_of::<T>() <= self.bytes, "a layout beyond its mapping");
+        // SAFETY: inside the mapping.
+        unsafe { self.start.add(offset) }.cast()
+    }
+
+    /// Some of its bytes; none if they would lie outside.
+    #[expect(unsafe_code, reason = "pointers into a mapping")]
+    pub fn bytes(&self, from: usize, count: usize) -> Option<&[u8]> {
+        let inside = from.checked_add(count).is_some_and(|end| end <= self.bytes);
+        // SAFETY: inside the mapping, which is initialised; who calls reads what the kernel has handed over.
+        inside.then(|| unsafe { std::slice::from_raw_parts(self.start.add(from).as_ptr(), count) })
+    }
+
+    /// The same to be written.
+    #[expect(unsafe_code, reason = "pointers into a mapping")]
+    pub fn bytes_mut(&mut self, from: usize, count: usize) -> Option<&mut [u8]> {
+        let inside = from.checked_add(count).is_some_and(|end| end <= self.bytes);
+        // SAFETY: inside the mapping, borrowed whole; who calls writes what the kernel has given back.
+        inside.then(|| unsafe { std::slice::from_raw_parts_mut(self.start.add(from).as_ptr(), count) })
+    }
+
+    /// Its address, as the kernel is told.
+    pub fn address(&self) -> u64 {
+        self.start.addr().get() as u64
+    }
+}
+
+impl Drop for Memory {
+    #[expect(unsafe_code, reason = "munmap")]
+    fn drop(&mut self) {
+        // SAFETY: our own mapping, to which nothing points any more.
+        let _ = unsafe { munmap(self.start.cast(), self.bytes) };
+    }
+}
