@@ -25,6 +25,8 @@ pub enum Bypass {
         /// The interfaces.
         ports: [String; 2],
     },
+    /// AF_XDP: the program in the driver lets frames go to their bridge by itself, and goes with the box.
+    Program,
 }
 
 impl Bypass {
@@ -50,7 +52,7 @@ impl Bypass {
     #[must_use]
     pub fn bridge_name(&self) -> Option<&str> {
         match self {
-            Self::Rules { .. } => None,
+            Self::Rules { .. } | Self::Program => None,
             Self::Bridge { name, .. } => Some(name),
         }
     }
@@ -60,7 +62,7 @@ impl Bypass {
     pub fn kept_by(&self) -> String {
         match self {
             Self::Rules { tools, .. } => Tool::list(tools),
-            Self::Bridge { .. } => String::new(),
+            Self::Bridge { .. } | Self::Program => String::new(),
         }
     }
 
@@ -77,6 +79,7 @@ impl Bypass {
                 "link add name {name} type bridge\nlink set {lan} master {name}\nlink set {wan} master {name}\n\
                  link set {name} up\n"
             )),
+            Self::Program => Ok(()),
         }
     }
 
@@ -94,6 +97,7 @@ impl Bypass {
                 rules.install(tools)
             }
             Self::Bridge { name, .. } => remove_bridge(name).map(drop),
+            Self::Program => Ok(()),
         }
     }
 
@@ -126,7 +130,10 @@ pub fn remove_bridge(name: &str) -> anyhow::Result<bool> {
 }
 
 /// Runs commands of ip(8), one a line, up to the first that fails.
-fn ip(script: &str) -> anyhow::Result<()> {
+///
+/// # Errors
+/// With its words.
+pub fn ip(script: &str) -> anyhow::Result<()> {
     let mut child = Command::new("ip")
         .args(["-batch", "-"])
         .stdin(Stdio::piped())

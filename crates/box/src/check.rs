@@ -70,6 +70,7 @@ impl Check {
         };
         let way = match settings.backend {
             BackendKind::Packet => "joins them itself (packet sockets)",
+            BackendKind::Xdp => "takes what their bridge would forward (AF_XDP)",
             BackendKind::Nfqueue if bridged => "queues what their bridge forwards (NFQUEUE)",
             BackendKind::Nfqueue => "queues what this machine routes between them (NFQUEUE)",
         };

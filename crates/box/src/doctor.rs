@@ -6,13 +6,16 @@ use std::process::{Command, Stdio};
 
 use caps::{CapSet, Capability};
 use narrows_netio::links::Interface;
+use narrows_netio::xdp;
 use nix::sched::{CloneFlags, unshare};
 
+use super::bypass;
 use super::nfqueue::Nfqueue;
 use super::packet_pair::PacketPair;
 use super::rules::{Filter, Rules, Tool};
 use super::run::bridges_cut;
 use super::state;
+use super::xdp_pair::XdpPair;
 
 /// What a finding is needed for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -55,6 +58,7 @@ pub fn examine(state_dir: &Path) -> Vec<Finding> {
         finding("nothing left by a killed box", Need::Feature, leftovers(state_dir)),
         finding("real-time priority", Need::Feature, realtime()),
         finding("packet sockets", Need::Packet, apart(packet_sockets)),
+        finding("AF_XDP", Need::Feature, apart(af_xdp)),
     ]
 }
 
@@ -141,6 +145,15 @@ fn bridges() -> Result<String, String> {
 fn packet_sockets() -> anyhow::Result<String> {
     let lo = Interface::find("lo")?;
     PacketPair::open(("lo", &lo), ("lo", &lo)).map(|_| "can be opened".to_owned())
+}
+
+/// On interfaces of our own: a card's driver may still refuse.
+fn af_xdp() -> anyhow::Result<String> {
+    xdp::available()?;
+    bypass::ip("link add nrx0 type veth peer name nrx1\nlink set nrx0 up\nlink set nrx1 up\n")?;
+    let ends = [Interface::find("nrx0")?, Interface::find("nrx1")?];
+    let pair = XdpPair::open(("nrx0", &ends[0]), ("nrx1", &ends[1]))?;
+    Ok(format!("--backend xdp can be used where the driver has native XDP; {} here", pair.words()))
 }
 
 fn flow_offload() -> Result<String, String> {

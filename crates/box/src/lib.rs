@@ -36,6 +36,7 @@ mod sysctl;
 mod users;
 mod watch;
 mod watchdog;
+mod xdp_pair;
 
 pub use backend::{Backend, Scripted};
 pub use channel::{Channel, ErrorCounters};

@@ -1,16 +1,18 @@
 //! A packet of a live link while it waits: its bytes, its headers read once, and what names it to the kernel.
 
+use narrows_netio::frame;
 use narrows_qdisc::{Direction, Packet};
 use narrows_units::{Dscp, Ecn};
-use narrows_users::{CircuitId, LinkAddress};
+use narrows_users::{CircuitId, LinkAddress, Mac};
 use narrows_wire::Header;
 
+use super::channel::ErrorCounters;
 use super::sight::Mark;
 
 /// A packet held between its arrival and its verdict.
 ///
 /// With NFQUEUE the packet itself stays in the kernel and these bytes are a copy, given back only if they were changed.
-/// With packet sockets these bytes are the packet.
+/// With packet sockets and AF_XDP these bytes are the packet.
 #[derive(Debug)]
 pub struct HeldPacket {
     /// The kernel's number for it (NFQUEUE), or zero.
@@ -53,6 +55,40 @@ impl HeldPacket {
         }
     }
 
+    /// One of a whole frame, among those to be queued. Returns frames that pass at once: what is no IP, or malformed.
+    pub(super) fn of_frame(
+        bytes: Vec<u8>,
+        direction: Direction,
+        errors: &mut ErrorCounters,
+        into: &mut Vec<(Direction, Self)>,
+    ) -> Option<Vec<u8>> {
+        let Some(at) = frame::ip_offset(&bytes) else { return Some(bytes) };
+        let Ok(header) = narrows_wire::parse(&bytes[at..]) else {
+            errors.malformed += 1;
+            return Some(bytes);
+        };
+        // It says it is longer than its frame. A router discards such (RFC 1812, section 5.2.2); the link must not
+        // wait for bytes that never come.
+        if header.len.0 > (bytes.len() - at) as u64 {
+            errors.malformed += 1;
+            return None;
+        }
+        let packet = Self {
+            id: 0,
+            direction,
+            dirty: false,
+            answerable: false,
+            ip_at: at as u16,
+            header,
+            link: link_of(&bytes, direction),
+            circuit: None,
+            mark: Mark::default(),
+            bytes,
+        };
+        into.push((direction, packet));
+        None
+    }
+
     /// The direction it came in.
     #[must_use]
     pub const fn direction(&self) -> Direction {
@@ -71,6 +107,15 @@ impl HeldPacket {
         self.dirty |= changed;
         changed
     }
+}
+
+/// What a frame shows of its user: the sender on the way up, the receiver on the way down.
+fn link_of(frame: &[u8], direction: Direction) -> LinkAddress {
+    let mac_at = if direction == Direction::Up { 6 } else { 0 };
+    let mac = frame.get(mac_at..mac_at + 6).and_then(|mac| mac.try_into().ok()).map(Mac);
+    let word = |at: usize| Some(u16::from_be_bytes(frame.get(at..at + 2)?.try_into().ok()?));
+    let tagged = word(12).is_some_and(|tpid| matches!(tpid, 0x8100 | 0x88a8));
+    LinkAddress { mac, vlan: word(14).filter(|_| tagged).map(|tci| tci & 0xfff) }
 }
 
 impl Packet for HeldPacket {

@@ -13,13 +13,11 @@ use narrows_netio::packet_socket::{
 };
 use narrows_qdisc::{Direction, Event, Verdict};
 use narrows_units::Instant;
-use narrows_users::{LinkAddress, Mac};
 use nix::sys::socket::{AddressFamily, SockFlag, SockType, setsockopt, socket, sockopt};
 
 use super::backend::Backend;
 use super::channel::{Channel, ErrorCounters};
 use super::packet::HeldPacket;
-use super::sight::Mark;
 
 /// Bytes of frames that may wait to be read.
 const SOCKET_BUFFER: usize = 16 << 20;
@@ -119,42 +117,12 @@ impl PacketPair {
         passing: &mut Vec<Vec<u8>>,
     ) {
         let Some((vnet, raw)) = Vnet::split(datagram) else { return };
-        let mut malformed = 0;
         let cut = vnet.complete(raw, |mut bytes| {
             if let Some((tpid, tci)) = vlan {
                 frame::insert_vlan(&mut bytes, tpid, tci);
             }
-            let ip_at = frame::ip_offset(&bytes);
-            match ip_at.map(|at| (at, narrows_wire::parse(&bytes[at..]))) {
-                // It says it is longer than its frame. A router discards such (RFC 1812, section 5.2.2); the link must
-                // not wait for bytes that never come.
-                Some((at, Ok(header))) if header.len.0 > (bytes.len() - at) as u64 => malformed += 1,
-                Some((at, Ok(header))) => {
-                    let ip_at = at as u16;
-                    into.push((
-                        direction,
-                        HeldPacket {
-                            id: 0,
-                            direction,
-                            dirty: false,
-                            answerable: false,
-                            ip_at,
-                            header,
-                            link: link_of(&bytes, direction),
-                            circuit: None,
-                            mark: Mark::default(),
-                            bytes,
-                        },
-                    ));
-                }
-                Some((_, Err(_))) => {
-                    malformed += 1;
-                    passing.push(bytes);
-                }
-                None => passing.push(bytes),
-            }
+            passing.extend(HeldPacket::of_frame(bytes, direction, errors, into));
         });
-        errors.malformed += malformed;
         errors.lost += u64::from(!cut);
     }
 
@@ -184,15 +152,6 @@ impl PacketPair {
         self.out(direction).append(&mut passing);
         Ok(count == BATCH)
     }
-}
-
-/// What a frame shows of its user: the sender on the way up, the receiver on the way down.
-fn link_of(frame: &[u8], direction: Direction) -> LinkAddress {
-    let mac_at = if direction == Direction::Up { 6 } else { 0 };
-    let mac = frame.get(mac_at..mac_at + 6).and_then(|mac| mac.try_into().ok()).map(Mac);
-    let word = |at: usize| Some(u16::from_be_bytes(frame.get(at..at + 2)?.try_into().ok()?));
-    let tagged = word(12).is_some_and(|tpid| matches!(tpid, 0x8100 | 0x88a8));
-    LinkAddress { mac, vlan: word(14).filter(|_| tagged).map(|tci| tci & 0xfff) }
 }
 
 /// TPID and TCI of the tag that was taken off (struct tpacket_auxdata).

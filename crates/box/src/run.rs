@@ -196,6 +196,10 @@ impl Setup<'_> {
                 let Way { channel, bypass, words } = self.place.open_pair()?;
                 self.start(endpoints, |_| Ok((channel, None)), (&words, &bypass), tell)
             }
+            BackendKind::Xdp => {
+                let Way { channel, bypass, words } = self.place.open_ports()?;
+                self.start(endpoints, |_| Ok((channel, None)), (&words, &bypass), tell)
+            }
         }
     }
 

@@ -59,6 +59,8 @@ pub enum BackendKind {
     Nfqueue,
     /// From two packet sockets: the box itself joins the two interfaces.
     Packet,
+    /// From two ports of a bridge, by AF_XDP.
+    Xdp,
 }
 
 impl FromStr for BackendKind {
@@ -67,7 +69,8 @@ impl FromStr for BackendKind {
         match text {
             "nfqueue" => Ok(Self::Nfqueue),
             "packet" => Ok(Self::Packet),
-            _ => Err(format!("'{text}' is no back end: expected nfqueue or packet")),
+            "xdp" => Ok(Self::Xdp),
+            _ => Err(format!("'{text}' is no back end: expected nfqueue, packet or xdp")),
         }
     }
 }
@@ -77,6 +80,7 @@ impl fmt::Display for BackendKind {
         f.write_str(match self {
             Self::Nfqueue => "nfqueue",
             Self::Packet => "packet",
+            Self::Xdp => "xdp",
         })
     }
 }
@@ -302,9 +306,9 @@ impl Options {
         }
         let backend = self.backend.unwrap_or_default();
         let (local, observe) = (self.local.unwrap_or(false), self.observe.unwrap_or(false));
-        if local && backend == BackendKind::Packet {
+        if local && backend.is_pair() {
             bail!(
-                "local = true: the packet back end sees only what passes between its two interfaces; use nfqueue"
+                "local = true: the {backend} back end sees only what passes between its two interfaces; use nfqueue"
             );
         }
         let seed = RandomState::new().hash_one(0);

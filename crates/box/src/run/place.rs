@@ -14,6 +14,7 @@ use crate::rules::{Rules, Tool};
 use crate::settings::{BackendKind, Settings, covers};
 use crate::state::{self, Claim, Traces};
 use crate::sysctl;
+use crate::xdp_pair::{self, XdpPair};
 use narrows_netio::links::Interface;
 
 /// A link.
@@ -61,6 +62,10 @@ pub fn bridged(settings: &Settings, lan: &[Interface], wan: &Interface) -> anyho
     let port = lan.iter().find(|link| link.bridge.is_some());
     let name = || if port.is_some() { settings.users() } else { settings.wan.clone() };
     match (settings.backend, wan.bridge) {
+        (BackendKind::Xdp, _) => {
+            let [users] = lan else { bail!("lan: the xdp back end joins two interfaces") };
+            xdp_pair::check((&settings.lan[0], users), (&settings.wan, wan)).map(|()| true)
+        }
         (BackendKind::Packet, None) if port.is_none() => Ok(false),
         (BackendKind::Packet, _) => {
             let name = name();
@@ -89,7 +94,7 @@ pub fn bridged(settings: &Settings, lan: &[Interface], wan: &Interface) -> anyho
 /// Why a box on a bridge with these tools would cut bridges, if so. A table of family bridge sees its packets without
 /// any change for others.
 pub fn bridges_cut(bridged: bool, tools: &[Tool]) -> Option<String> {
-    if !bridged || matches!(tools, [Tool::Nft(_)]) { None } else { sysctl::would_cut(tools.len() > 1) }
+    if !bridged || matches!(tools, [] | [Tool::Nft(_)]) { None } else { sysctl::would_cut(tools.len() > 1) }
 }
 
 impl Place {
@@ -100,7 +105,7 @@ impl Place {
         let bridged = bridged(&settings, &lan, &wan)?;
         let tools = match settings.backend {
             BackendKind::Nfqueue => Tool::choose(settings.rules, bridged)?,
-            BackendKind::Packet => Vec::new(),
+            BackendKind::Packet | BackendKind::Xdp => Vec::new(),
         };
         if let Some(why) = bridges_cut(bridged, &tools) {
             bail!("{why}");
@@ -138,7 +143,7 @@ impl Place {
             lan: self.settings.lan[0].clone(),
             more_lan: self.settings.lan[1..].to_vec(),
             wan: self.settings.wan.clone(),
-            exclusive: self.settings.backend == BackendKind::Packet,
+            exclusive: self.settings.backend.is_pair(),
             ..Traces::default()
         }
     }
@@ -195,6 +200,16 @@ impl Place {
         let bypass = self.bridge();
         self.note(|t| t.bridge = bypass.bridge_name().map(str::to_owned))?;
         Ok(Way { channel, bypass, words: "packet sockets".to_owned() })
+    }
+
+    /// Takes what passes between two ports of a bridge.
+    pub fn open_ports(&mut self) -> anyhow::Result<Way<XdpPair>> {
+        let [lan] = &self.lan[..] else { bail!("lan: the xdp back end joins two interfaces") };
+        let names = (&self.settings.lan[0], &self.settings.wan);
+        let mut channel = XdpPair::open((names.0, lan), (names.1, &self.wan))?;
+        channel.answer_http(self.settings.http_503)?;
+        let words = channel.words();
+        Ok(Way { channel, bypass: Bypass::Program, words })
     }
 
     /// Has packets led to the box, where rules do that.

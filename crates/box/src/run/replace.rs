@@ -119,6 +119,11 @@ impl Setup<'_> {
     fn suitable(&self, traces: &Traces) -> anyhow::Result<Predecessor> {
         let predecessor = Predecessor::ask(traces)?;
         let settings = &self.place.settings;
+        if settings.backend == BackendKind::Xdp || predecessor.terms.bypass == Bypass::Program {
+            bail!(
+                "the memory it shares with the kernel stays its own (AF_XDP); its bridge carries traffic meanwhile"
+            );
+        }
         if traces.control != settings.control {
             bail!("its control socket is {}", traces.control.display());
         }
@@ -186,6 +191,7 @@ impl Setup<'_> {
                 };
                 self.start(endpoints, open, ("packet sockets", &bypass), tell)
             }
+            Bypass::Program => bail!("a box by AF_XDP starts afresh"),
         }
     }
 

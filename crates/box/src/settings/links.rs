@@ -59,6 +59,14 @@ fn lans(names: &Option<Vec<String>>) -> anyhow::Result<Vec<String>> {
     Ok(all)
 }
 
+impl BackendKind {
+    /// Whether it handles frames of two interfaces that nobody else may have.
+    #[must_use]
+    pub fn is_pair(self) -> bool {
+        self != Self::Nfqueue
+    }
+}
+
 impl Options {
     /// The interfaces of the users, one at least, and that of the wide network.
     pub(super) fn interfaces(&self) -> anyhow::Result<(Vec<String>, String)> {
@@ -73,8 +81,8 @@ impl Options {
             None => {}
         }
         let several = lan.len() > 1 || lan[0].ends_with('*');
-        if several && self.backend == Some(BackendKind::Packet) {
-            bail!("lan: the packet back end joins two interfaces: expected one, or backend = \"nfqueue\"");
+        if let Some(pair) = self.backend.filter(|backend| several && backend.is_pair()) {
+            bail!("lan: the {pair} back end joins two interfaces: expected one, or backend = \"nfqueue\"");
         }
         if several && self.http_503 == Some(true) {
             bail!("http_503 = true: answers leave by one interface: expected one as lan");
@@ -168,10 +176,13 @@ fn clash(one: &Settings, other: &Settings) -> Option<String> {
         return Some(format!("name: another link is called {name} too"));
     }
     let users = || one.lan.iter().any(|lan| other.lan.iter().any(|o| overlap(lan, o)));
-    let alone = [one, other].iter().any(|link| link.backend == BackendKind::Packet);
-    if alone && share_an_interface(one, other) {
+    let alone = [one, other].into_iter().find(|link| link.backend.is_pair());
+    if let Some(alone) = alone
+        && share_an_interface(one, other)
+    {
+        let backend = alone.backend;
         return Some(format!(
-            "lan, wan: the packet back end needs its interfaces for itself, and link {name} has one"
+            "lan, wan: the {backend} back end needs its interfaces for itself, and link {name} has one"
         ));
     }
     if one.wan == other.wan && users() || crossed(one, other) {

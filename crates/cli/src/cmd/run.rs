@@ -63,7 +63,8 @@ struct Flags {
     /// How the link cuts up what it sends: none, atm (ADSL) or ptm (VDSL) [default: none]
     #[arg(long, value_name = "KIND", value_parser = live::framing)]
     framing: Option<Framing>,
-    /// nfqueue: from the kernel's forwarding path; packet: join the interfaces at layer 2 [default: nfqueue]
+    /// nfqueue: from the kernel's forwarding path; packet: join the interfaces at layer 2; xdp:
+    /// between two ports of a bridge, by AF_XDP [default: nfqueue]
     #[arg(long, value_name = "KIND")]
     backend: Option<BackendKind>,
     /// The first of two NFQUEUE numbers; by default two free ones

@@ -107,6 +107,7 @@ impl Link {
         let (thread, bypass, way) = match place.settings.backend {
             BackendKind::Nfqueue => start(place.open_queues(&mut tell)?, part, user),
             BackendKind::Packet => start(place.open_pair()?, part, user),
+            BackendKind::Xdp => start(place.open_ports()?, part, user),
         }?;
         let (thread, begin, ended) = (Some(thread), Some(begin), None);
         let link =
