@@ -365,7 +365,7 @@ fn every_thread_of_several_links_keeps_only_what_it_needs() {
 }
 
 /// Every thread of a box and of its watchdog. Returns their names.
-fn are_confined(world: &World, running: &BoxProcess, user: u32) -> Vec<String> {
+pub fn are_confined(world: &World, running: &BoxProcess, user: u32) -> Vec<String> {
     let mut names = Vec::new();
     // The lock of iptables is root's.
     let user = if world.filter == "iptables" { 0 } else { user };

@@ -4,14 +4,15 @@ use std::time::Duration;
 
 use nix::sys::signal::Signal;
 
-use crate::world::{BoxProcess, FILTERS, Kind, World, can_keep};
+use crate::world::{BoxProcess, FILTERS, Kind, World, can_keep, can_xdp};
 
-/// Both back ends, with whoever keeps the rules, at 200 kbit/s: two megabytes through the box would take 80 seconds,
+/// All back ends, with whoever keeps the rules, at 200 kbit/s: two megabytes through the box would take 80 seconds,
 /// more than the test waits.
 fn worlds() -> impl Iterator<Item = (World, BoxProcess, &'static str)> {
     let nfqueue = [Kind::Routed, Kind::Bridged];
     let nfqueue = nfqueue.into_iter().flat_map(|kind| FILTERS.map(|filter| (kind, "nfqueue", filter)));
     let kinds = nfqueue.chain([(Kind::Apart, "packet", "auto")]);
+    let kinds = kinds.chain(can_xdp().then_some((Kind::Bridged, "xdp", "auto")));
     kinds.filter(|(kind, _, filter)| can_keep(*kind, filter)).map(|(kind, backend, filter)| {
         let world = World::with(kind, filter);
         let running = world.start(&format!("--down 200kbit --discipline fifo:20 --backend {backend}"));

@@ -25,3 +25,4 @@ mod traffic;
 mod upgrade;
 mod users;
 mod world;
+mod xdp;

@@ -92,6 +92,16 @@ pub fn can_keep(kind: Kind, filter: &str) -> bool {
     false
 }
 
+/// Whether this kernel has AF_XDP; says why if not.
+pub fn can_xdp() -> bool {
+    if !can_run() {
+        return false;
+    }
+    let tried = narrows_netio::xdp::available()
+        .and_then(|()| Ok(narrows_netio::xdp::Gate::new(Duration::from_secs(1)).map(drop)?));
+    tried.inspect_err(|why| narrows_testing::skip(&narrows_testing::running(), format!("{why:#}"))).is_ok()
+}
+
 /// How the box joins its two interfaces.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
@@ -567,6 +577,11 @@ impl BoxProcess {
     pub fn ended(mut self) {
         let status = self.child.wait().unwrap();
         assert_eq!(status.code(), Some(0), "{:?}", std::fs::read_to_string(&self.log));
+    }
+
+    /// Waits until it has ended by itself with an error; returns its exit status.
+    pub fn failed(mut self) -> i32 {
+        self.child.wait().unwrap().code().unwrap()
     }
 
     /// Stops it as an operator does.
