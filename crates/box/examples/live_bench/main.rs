@@ -9,19 +9,23 @@
 //! Needs root and the program `narrows` (NARROWS_BIN, or beside this example's folder). Packets count only if the box
 //! handled them: what the kernel lets go by when the box is too slow is told apart.
 
+mod namespaces;
+
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{TcpListener, TcpStream, UdpSocket};
+use std::os::fd::AsFd as _;
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, bail, ensure};
 use narrows_box as live;
-use nix::sched::{CloneFlags, CpuSet, sched_setaffinity, setns};
+use narrows_netio::mmsg;
 use nix::unistd::Pid;
+
+use self::namespaces::{inside, ip, join, pin};
 
 const RECEIVER: &str = "10.77.0.2";
 const SENDER: &str = "10.78.0.2";
@@ -41,21 +45,25 @@ fn main() -> anyhow::Result<()> {
     if busy > 0.5 {
         println!("the machine is busy: figures are lower bounds");
     }
-    println!("\n{:<28}{:>12}{:>12}{:>12}{:>10}", "on one core", "1500 B", "1500 B", "100 B", "TCP");
-    println!("{:<28}{:>12}{:>12}{:>12}{:>10}", "", "Mbit/s", "kpps", "kpps", "Mbit/s");
+    println!(
+        "\n{:<28}{:>12}{:>12}{:>12}{:>12}{:>10}",
+        "on one core", "1500 B", "1500 B", "100 B", "100 B", "TCP"
+    );
+    println!("{:<28}{:>12}{:>12}{:>12}{:>12}{:>10}", "", "Mbit/s", "kpps", "kpps", "kpps/core", "Mbit/s");
     let boxes = ["fifo:1000", "taq"];
-    bench.throughput("plain forwarding", None)?;
-    for spec in boxes {
-        bench.throughput(&format!("nfqueue, {spec}"), Some(&["--discipline", spec]))?;
+    bench.throughput("plain forwarding", Way::Routed, None)?;
+    bench.throughput("plain bridging", Way::Bridged, None)?;
+    for (name, backend, way) in BACKENDS {
+        for spec in boxes {
+            let args = ["--discipline", spec, "--backend", backend];
+            bench.throughput(&format!("{name}, {spec}"), way, Some(&args))?;
+        }
     }
-    bench.throughput(
-        "packet sockets, fifo:1000",
-        Some(&["--discipline", "fifo:1000", "--backend", "packet"]),
-    )?;
     println!("\n{:<28}{:>12}{:>12}", "round trip of an idle box", "p50 us", "p99 us");
-    bench.delay("plain forwarding", None)?;
-    for spec in boxes {
-        bench.delay(&format!("nfqueue, {spec}"), Some(&["--discipline", spec]))?;
+    bench.delay("plain forwarding", Way::Routed, None)?;
+    for (name, backend, way) in BACKENDS {
+        let args = ["--discipline", "taq", "--backend", backend];
+        bench.delay(&format!("{name}, taq"), way, Some(&args))?;
     }
     println!("\n{:<28}{:>12}{:>12}{:>12}", "rate, nfqueue, fifo:200", "bit/s", "error %", "lead MTU");
     for (rate, bps, payload, seconds) in [
@@ -70,6 +78,22 @@ fn main() -> anyhow::Result<()> {
     }
     Ok(())
 }
+
+/// How the box's two interfaces belong together.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Way {
+    Routed,
+    Bridged,
+    /// By the box alone.
+    Apart,
+}
+
+/// Back ends, as people and as the program call them.
+const BACKENDS: [(&str, &str, Way); 3] = [
+    ("nfqueue", "nfqueue", Way::Routed),
+    ("packet sockets", "packet", Way::Apart),
+    ("AF_XDP", "xdp", Way::Bridged),
+];
 
 fn release() -> String {
     std::fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default().trim().to_owned()
@@ -139,13 +163,19 @@ impl Bench {
         Ok(Running { child, control })
     }
 
-    fn with_box(&self, args: Option<&[&str]>) -> anyhow::Result<Option<Running>> {
+    fn with_box(&self, way: Way, args: Option<&[&str]>) -> anyhow::Result<Option<Running>> {
         let wide = ["--down", "10gbit", "--up", "10gbit"];
+        let b = self.ns("b");
         // At layer 2 the router of this bench would forward a second time.
-        let routed = args.is_none_or(|a| !a.contains(&"packet"));
-        let forward = u8::from(routed);
-        ip(&format!("netns exec {} sysctl -qw net.ipv4.ip_forward={forward}", self.ns("b")))?;
+        let routed = way == Way::Routed;
+        ip(&format!("netns exec {b} sysctl -qw net.ipv4.ip_forward={}", u8::from(routed)))?;
         self.addresses(routed)?;
+        let _ = ip(&format!("-n {b} link del br0"));
+        if way == Way::Bridged {
+            ip(&format!("-n {b} link add br0 type bridge"))?;
+            ["lan", "wan"].iter().try_for_each(|port| ip(&format!("-n {b} link set {port} master br0")))?;
+            ip(&format!("-n {b} link set br0 up"))?;
+        }
         args.map(|a| self.start(&[&wide, a].concat())).transpose()
     }
 
@@ -163,24 +193,25 @@ impl Bench {
         Ok(())
     }
 
-    fn throughput(&self, name: &str, args: Option<&[&str]>) -> anyhow::Result<()> {
-        let running = self.with_box(args)?;
-        let (large, large_by) = self.blast(LARGE, running.as_ref())?;
-        let (small, small_by) = self.blast(SMALL, running.as_ref())?;
+    fn throughput(&self, name: &str, way: Way, args: Option<&[&str]>) -> anyhow::Result<()> {
+        let running = self.with_box(way, args)?;
+        let large = self.blast(LARGE, running.as_ref())?;
+        let small = self.blast(SMALL, running.as_ref())?;
         let tcp = self.bulk()?;
         println!(
-            "{name:<28}{:>12.0}{:>12.0}{:>12.0}{:>10.0}{}",
-            large * 1500.0 * 8.0 / 1e6,
-            large / 1e3,
-            small / 1e3,
+            "{name:<28}{:>12.0}{:>12.0}{:>12.0}{:>12}{:>10.0}{}",
+            large.rate * 1500.0 * 8.0 / 1e6,
+            large.rate / 1e3,
+            small.rate / 1e3,
+            small.of_core.map_or_else(String::new, |rate| format!("{:.0}", rate / 1e3)),
             tcp / 1e6,
-            if large_by + small_by > 0 { "   (offered more than it took)" } else { "" }
+            if large.gone_by + small.gone_by > 0 { "   (offered more than it took)" } else { "" }
         );
         running.map_or(Ok(()), Running::stop)
     }
 
-    /// Packets per second that go through when as many as possible are sent; and how often some went by.
-    fn blast(&self, payload: usize, running: Option<&Running>) -> anyhow::Result<(f64, u64)> {
+    /// What goes through when as many packets as possible are sent.
+    fn blast(&self, payload: usize, running: Option<&Running>) -> anyhow::Result<Blast> {
         let sink = inside(&self.ns("r"), 0, || UdpSocket::bind((RECEIVER, 9)));
         let _sink = join(sink)??;
         let stop = Arc::new(AtomicBool::new(false));
@@ -188,30 +219,32 @@ impl Bench {
         let sender = inside(&self.ns("s"), 0, move || {
             let socket = UdpSocket::bind((SENDER, 0))?;
             socket.connect((RECEIVER, 9))?;
-            let datagram = vec![0; payload];
+            let datagrams = vec![vec![0; payload]; mmsg::BATCH];
             while !flag.load(Ordering::Relaxed) {
-                // ENOBUFS and the like only mean that this one did not go.
-                let _ = socket.send(&datagram);
+                // ENOBUFS and the like only mean that one did not go.
+                let _ = mmsg::send_all(socket.as_fd(), &datagrams);
             }
             Ok::<_, std::io::Error>(())
         });
         std::thread::sleep(Duration::from_millis(500));
-        let look = || -> anyhow::Result<(u64, u64, f64)> {
+        let look = || -> anyhow::Result<(u64, u64, f64, f64)> {
             match running {
                 Some(r) => r.handled(),
-                None => Ok((self.received()?, 0, 0.0)),
+                None => Ok((self.received()?, 0, 0.0, 0.0)),
             }
         };
-        let (before, unseen, since) = look()?;
+        let (before, unseen, since, busy) = look()?;
         let start = Instant::now();
         std::thread::sleep(SPAN);
-        let (after, unseen_after, until) = look()?;
+        let (after, unseen_after, until, busy_after) = look()?;
         let span = if running.is_some() { until - since } else { start.elapsed().as_secs_f64() };
         stop.store(true, Ordering::Relaxed);
         join(sender)??;
         // What still waits should not be counted for the next.
         std::thread::sleep(Duration::from_millis(300));
-        Ok(((after - before) as f64 / span, unseen_after - unseen))
+        let packets = (after - before) as f64;
+        let of_core = running.map(|_| packets / (busy_after - busy));
+        Ok(Blast { rate: packets / span, of_core, gone_by: unseen_after - unseen })
     }
 
     /// Packets the receiver's interface has taken in.
@@ -247,8 +280,8 @@ impl Bench {
         Ok(rate)
     }
 
-    fn delay(&self, name: &str, args: Option<&[&str]>) -> anyhow::Result<()> {
-        let running = self.with_box(args)?;
+    fn delay(&self, name: &str, way: Way, args: Option<&[&str]>) -> anyhow::Result<()> {
+        let running = self.with_box(way, args)?;
         let echo = join(inside(&self.ns("r"), 0, || UdpSocket::bind((RECEIVER, 0))))??;
         let port = echo.local_addr()?.port();
         echo.set_read_timeout(Some(Duration::from_secs(2)))?;
@@ -289,7 +322,7 @@ impl Bench {
         span: Duration,
         realtime: bool,
     ) -> anyhow::Result<()> {
-        self.with_box(None)?;
+        self.with_box(Way::Routed, None)?;
         let mut args = vec!["--down", rate, "--discipline", "fifo:200"];
         args.extend(realtime.then_some("--realtime"));
         let running = self.start(&args)?;
@@ -355,16 +388,31 @@ impl Drop for Bench {
     }
 }
 
+/// What went through.
+struct Blast {
+    /// Packets a second.
+    rate: f64,
+    /// The same of a core that does nothing else: by the time the box was given.
+    of_core: Option<f64>,
+    /// How often some went by.
+    gone_by: u64,
+}
+
 struct Running {
     child: Child,
     control: PathBuf,
 }
 
 impl Running {
-    /// Packets the box has sent on, how often some went by, and its clock.
-    fn handled(&self) -> anyhow::Result<(u64, u64, f64)> {
+    /// Packets the box has sent on, how often some went by, its clock, and the processor's time it took.
+    fn handled(&self) -> anyhow::Result<(u64, u64, f64, f64)> {
         let s = live::fetch(&self.control)?;
-        Ok((s.down.report.counters.sent + s.up.report.counters.sent, s.unseen + s.lost, s.uptime_s))
+        let sent = s.down.report.counters.sent + s.up.report.counters.sent;
+        // Behind the name in parentheses: user and system time are the 12th and 13th, in hundredths (proc(5)).
+        let stat = std::fs::read_to_string(format!("/proc/{}/stat", self.child.id()))?;
+        let fields = stat.rsplit_once(')').context("no stat")?.1.split_whitespace();
+        let ticks: f64 = fields.skip(11).take(2).filter_map(|ticks| ticks.parse::<f64>().ok()).sum();
+        Ok((sent, s.unseen + s.lost, s.uptime_s, ticks / 100.0))
     }
 
     fn stop(mut self) -> anyhow::Result<()> {
@@ -382,39 +430,4 @@ impl Drop for Running {
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
-}
-
-fn ip(args: &str) -> anyhow::Result<()> {
-    let out = Command::new("ip").args(args.split_whitespace()).output().context("cannot start ip")?;
-    ensure!(out.status.success(), "ip {args}: {}", String::from_utf8_lossy(&out.stderr).trim());
-    Ok(())
-}
-
-/// Keeps a thread on one core, where there are several.
-fn pin(who: Pid, core: usize) -> anyhow::Result<()> {
-    if std::thread::available_parallelism()?.get() > core {
-        let mut set = CpuSet::new();
-        set.set(core)?;
-        sched_setaffinity(who, &set).context("cannot pin to a core")?;
-    }
-    Ok(())
-}
-
-/// Runs `f` on a thread inside a namespace, on one core.
-fn inside<T: Send + 'static>(
-    name: &str,
-    core: usize,
-    f: impl FnOnce() -> T + Send + 'static,
-) -> JoinHandle<anyhow::Result<T>> {
-    let path = format!("/run/netns/{name}");
-    std::thread::spawn(move || {
-        setns(std::fs::File::open(path)?, CloneFlags::CLONE_NEWNET)?;
-        pin(Pid::from_raw(0), core)?;
-        nix::sys::prctl::set_timerslack(1)?;
-        Ok(f())
-    })
-}
-
-fn join<T>(thread: JoinHandle<anyhow::Result<T>>) -> anyhow::Result<T> {
-    thread.join().unwrap_or_else(|_| bail!("a thread of the bench failed"))
 }
