@@ -49,7 +49,7 @@ impl Tracker {
         if self.table.find(&known.key).is_some() {
             return None;
         }
-        let id = self.find_or_make(now, &known.key, self.table.likely(&known.key))?;
+        let id = self.find_or_make(now, &known.key, self.table.likely(self.table.expect(&known.key)))?;
         let place = &mut self.table.slots[id.index()];
         let (mut flags, chain, generation) = (known.flags, place.chain, place.generation);
         flags.clear(OF_THE_PLACE | FlowFlags::ACTIVE | FlowFlags::REPORT_NEW | FlowFlags::REPORT_RESTARTED);

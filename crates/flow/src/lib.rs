@@ -41,6 +41,6 @@ pub use flow::Flow;
 pub use phase::Phase;
 pub use pools::{Inserted, Pool, Pools};
 pub use ranges::{Range, Ranges};
-pub use table::Likely;
+pub use table::{Expected, Likely};
 pub use times::Micros;
 pub use tracker::{FlowId, Observation, PacketKind, Tracker};

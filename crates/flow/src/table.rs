@@ -46,6 +46,12 @@ chained!(Flow: chain);
 /// Record, links, and at most two buckets a flow.
 pub(crate) const BYTES_PER_FLOW: usize = size_of::<Flow>() + size_of::<Hooks>() + 2 * size_of::<u32>();
 
+/// In which bucket a key's record is, if it has one.
+#[derive(Clone, Copy, Debug)]
+pub struct Expected {
+    bucket: usize,
+}
+
 /// Where a key's record is, most often, if it has one.
 #[derive(Clone, Copy, Debug)]
 pub struct Likely {
@@ -122,9 +128,15 @@ impl Table {
         self.chains.find(&self.slots, bucket, |flow| flow.key == *key)
     }
 
-    /// The slot the key's bucket names first.
-    pub(crate) fn likely(&self, key: &FlowKey) -> Likely {
+    /// The key's bucket, fetched from memory from now on.
+    pub(crate) fn expect(&self, key: &FlowKey) -> Expected {
         let bucket = self.bucket(key);
+        self.chains.prefetch(bucket);
+        Expected { bucket }
+    }
+
+    /// The slot the bucket names first.
+    pub(crate) fn likely(&self, Expected { bucket }: Expected) -> Likely {
         Likely { bucket, slot: self.chains.head(bucket) }
     }
 

@@ -1,5 +1,6 @@
 //! The tracker: events in, records and counts out.
 
+mod ahead;
 #[cfg(any(test, feature = "fuzzing"))]
 mod inspect;
 
@@ -130,7 +131,7 @@ impl Tracker {
 
     /// A packet of the queued direction arrives.
     pub fn forward(&mut self, now: Instant, h: &Header) -> Observation {
-        let likely = self.table.likely(&h.key);
+        let likely = self.table.likely(self.table.expect(&h.key));
         self.forward_from(now, h, likely)
     }
 
@@ -168,7 +169,7 @@ impl Tracker {
         let (key, waits) = (h.key.reverse(), core::mem::take(&mut self.waits));
         let opens = h.tcp.as_ref().is_some_and(|t| t.flags.has(Flags::SYN) && !t.flags.has(Flags::ACK));
         let id = if opens {
-            let id = self.find_or_make(now, &key, self.table.likely(&key));
+            let id = self.find_or_make(now, &key, self.table.likely(self.table.expect(&key)));
             self.counters.unrecorded += u64::from(id.is_none());
             id?
         } else {
@@ -225,20 +226,6 @@ impl Tracker {
         self.table.find(key).map(FlowId)
     }
 
-    /// Where the key's record most likely is. It is fetched from memory from now on: those who keep state by slot may
-    /// have that fetched in the same time. For [`Tracker::forward_from`].
-    #[must_use]
-    pub fn likely(&self, key: &FlowKey) -> Likely {
-        let likely = self.table.likely(key);
-        self.table.prefetch(likely.slot);
-        likely
-    }
-
-    /// Has the record of a flow fetched that is needed soon. Nothing but speed depends on it.
-    pub fn prefetch(&self, id: FlowId) {
-        self.table.prefetch(id.0);
-    }
-
     /// Brings up to date the flows of which nothing is heard: ends their epochs, stops counting them as active, forgets
     /// them. Call it on every packet or so: most calls do nothing, none looks at more than 256 flows, and together they
     /// look at no more than one flow in 32 us, so that looking never costs more than a hundredth of the time. With so
@@ -261,6 +248,10 @@ impl Tracker {
         self.late = true;
         while budget > 0 {
             if let Some(slot) = self.wheel.pop(&mut self.table.hooks) {
+                // Comes from memory until the next tick, which is a packet away.
+                if let Some(next) = self.wheel.soon() {
+                    self.table.prefetch(next);
+                }
                 self.look_at(self.wheel.time(), FlowId(slot));
                 budget -= 1;
             } else if !self.wheel.advance(now) {

@@ -59,6 +59,11 @@ impl Wheel {
         Some(flow)
     }
 
+    /// Who is taken off the slot at hand next.
+    pub(crate) fn soon(&self) -> Option<u32> {
+        self.slots[self.cursor as usize % SLOTS].first()
+    }
+
     /// When the next flow wants to be looked at.
     #[cfg(test)]
     pub(crate) fn next(&self) -> Option<Instant> {

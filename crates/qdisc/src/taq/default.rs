@@ -266,23 +266,23 @@ impl<P: Packet> DefaultMode<P> {
     /// A packet that asks for a connection, and may have to wait.
     fn enqueue_request(&mut self, now: Instant, packet: P, verdicts: &mut Verdicts<P>) {
         if let Some(packet) = self.request(now, SynDirection::Own, packet, verdicts) {
-            let at = self.packets.insert(packet);
-            self.admit(now, at, verdicts);
+            self.admit(now, packet, verdicts);
         }
     }
 
-    /// Packet `at` may be queued.
-    fn admit(&mut self, now: Instant, at: u32, verdicts: &mut Verdicts<P>) {
-        let header = self.packets.get(at).header();
-        // The record and the state come from memory together, while other things are done.
-        let likely = self.tracker.likely(&header.key);
+    /// A packet may be queued.
+    fn admit(&mut self, now: Instant, packet: P, verdicts: &mut Verdicts<P>) {
+        // The index, then the record and the state together, come from memory while other things are done.
+        let expected = self.tracker.expect(&packet.header().key);
+        self.tracker.tick(now);
+        let likely = self.tracker.likely(expected);
         if let Some(slot) = self.flows.get(likely.index()) {
             slot.prefetch();
         }
         self.turns.prefetch(likely.index());
         self.loss.arrival(now);
-        self.tracker.tick(now);
-        let seen = self.tracker.forward_from(now, header, likely);
+        let at = self.packets.insert(packet);
+        let seen = self.tracker.forward_from(now, self.packets.get(at).header(), likely);
         self.counters.evicted += u64::from(seen.evicted_in_use);
         let Some(flow) = seen.id else {
             // The table is full of flows with a backlog.
@@ -336,8 +336,7 @@ impl<P: Packet> Qdisc<P> for DefaultMode<P> {
         if self.common.admission && Admission::<P>::is_connection_request(packet.header()) {
             self.enqueue_request(now, packet, verdicts);
         } else {
-            let at = self.packets.insert(packet);
-            self.admit(now, at, verdicts);
+            self.admit(now, packet, verdicts);
         }
     }
 
@@ -383,8 +382,7 @@ impl<P: Packet> ReversePath<P> for DefaultMode<P> {
             self.note_admission(now, self.admission.user(released.0, &released.1));
             match released {
                 (SynDirection::Own, packet) => {
-                    let at = self.packets.insert(packet);
-                    self.admit(now, at, verdicts);
+                    self.admit(now, packet, verdicts);
                 }
                 (SynDirection::Reverse, packet) => return Some(self.pass_back(now, packet, verdicts)),
             }

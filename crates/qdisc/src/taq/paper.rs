@@ -98,9 +98,10 @@ impl<P: Packet> PaperMode<P> {
     /// A packet that may be queued goes to its class.
     fn admit(&mut self, now: Instant, packet: P, verdicts: &mut Verdicts<P>) {
         // The record comes from memory while other things are done.
-        let likely = self.tracker.likely(&packet.header().key);
-        self.loss.arrival(now);
+        let expected = self.tracker.expect(&packet.header().key);
         self.tracker.tick(now);
+        let likely = self.tracker.likely(expected);
+        self.loss.arrival(now);
         let seen = self.tracker.forward_from(now, packet.header(), likely);
         let kind = seen.kind;
         self.counters.evicted += u64::from(seen.evicted_in_use);

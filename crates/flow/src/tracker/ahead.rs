@@ -1,0 +1,28 @@
+//! Records fetched from memory before they are needed. Nothing but speed depends on it.
+
+use narrows_wire::FlowKey;
+
+use super::{FlowId, Tracker};
+use crate::table::{Expected, Likely};
+
+impl Tracker {
+    /// In which bucket of the index the key is. That is fetched from memory from now on, for [`Tracker::likely`].
+    #[must_use]
+    pub fn expect(&self, key: &FlowKey) -> Expected {
+        self.table.expect(key)
+    }
+
+    /// Where the key's record most likely is. It is fetched from memory from now on: those who keep state by slot may
+    /// have that fetched in the same time. For [`Tracker::forward_from`].
+    #[must_use]
+    pub fn likely(&self, expected: Expected) -> Likely {
+        let likely = self.table.likely(expected);
+        self.table.prefetch(likely.slot);
+        likely
+    }
+
+    /// Has the record of a flow fetched that is needed soon. Nothing but speed depends on it.
+    pub fn prefetch(&self, id: FlowId) {
+        self.table.prefetch(id.0);
+    }
+}
