@@ -14,6 +14,7 @@
 //! A record of a user who has nothing waiting is kept until the table is full, so that nobody comes back as new.
 
 mod ahead;
+mod idle;
 mod lanes;
 mod new_flows;
 mod pace;
@@ -30,6 +31,7 @@ use narrows_units::{Instant, Rate};
 use narrows_users::{User, UserRule};
 use narrows_wire::FlowKey;
 
+use self::idle::Idle;
 use crate::new_flows::{NewFlows, NewShare};
 use crate::{Packet, Ppm};
 
@@ -64,7 +66,7 @@ pub enum Carry {
 #[repr(C, align(64))]
 pub struct UserState<S> {
     user: User,
-    /// Neighbours in the list that `place` names; where it is `Idle`, among those who have nothing waiting.
+    /// Neighbours in the list that `place` names.
     links: Links,
     /// When data was last sent to it.
     pub served_at: Instant,
@@ -72,6 +74,8 @@ pub struct UserState<S> {
     pub flows: u32,
     /// Packets waiting.
     packets: u32,
+    /// When it last came to have nothing waiting ([`Idle`]).
+    rests: u32,
     /// Bytes it may send in this round; negative: a debt.
     pub deficit: i32,
     /// Bytes it may send before the old users.
@@ -116,8 +120,6 @@ struct Serving {
 /// Users in the order in which they are served.
 #[derive(Debug)]
 struct Order {
-    /// Nothing waits of them; who was served longest ago first.
-    idle: List<Turn>,
     sparse: List<Turn>,
     new: NewFlows<Turn>,
     old: List<Turn>,
@@ -126,10 +128,9 @@ struct Order {
 impl Order {
     const fn list(&mut self, place: UserList) -> &mut List<Turn> {
         match place {
-            UserList::Idle => &mut self.idle,
             UserList::Sparse => &mut self.sparse,
             UserList::New => &mut self.new.list,
-            UserList::Old => &mut self.old,
+            UserList::Idle | UserList::Old => &mut self.old,
         }
     }
 }
@@ -142,6 +143,7 @@ pub struct Users<S> {
     slab: Slab<UserState<S>>,
     chains: Chains,
     capacity: usize,
+    idle: Idle,
     order: Order,
     new_share: NewShare,
     /// Those who wait for their rates, by when they may go on.
@@ -175,7 +177,8 @@ impl<S> Users<S> {
             slab: Slab::new(),
             chains: Chains::new(capacity.next_power_of_two()),
             capacity,
-            order: Order { idle: List::EMPTY, sparse: List::EMPTY, new: NewFlows::new(), old: List::EMPTY },
+            idle: Idle::default(),
+            order: Order { sparse: List::EMPTY, new: NewFlows::new(), old: List::EMPTY },
             new_share: NewShare::new(new.0, new.1),
             aside: BTreeSet::new(),
             rates: Arc::default(),
@@ -196,7 +199,7 @@ impl<S> Users<S> {
             return at;
         }
         if self.slab.len() >= self.capacity
-            && let Some(oldest) = self.order.idle.pop_front(&mut self.slab)
+            && let Some(oldest) = self.longest_idle()
         {
             let gone = self.bucket(self.slab.at(oldest).user);
             self.chains.remove(&mut self.slab, gone, oldest);
@@ -217,6 +220,7 @@ impl<S> Users<S> {
             credit,
             spent: 0,
             served_at: NEVER,
+            rests: 0,
             rated: false,
             rate_bps: 0,
             paid_until: Instant::ZERO,
@@ -225,7 +229,7 @@ impl<S> Users<S> {
         });
         let bucket = self.bucket(user);
         self.chains.push(&mut self.slab, bucket, at);
-        self.order.idle.push_back(&mut self.slab, at);
+        self.rest(at);
         self.set_rate(at);
         at
     }
@@ -290,7 +294,6 @@ impl<S> Users<S> {
     /// A user with nothing waiting until now comes into a list.
     pub fn join(&mut self, user: u32, place: UserList) {
         debug_assert!(self.at(user).place == UserList::Idle && place != UserList::Idle);
-        self.order.idle.remove(&mut self.slab, user);
         self.slab.at_mut(user).place = place;
         self.order.list(place).push_back(&mut self.slab, user);
     }
@@ -298,7 +301,6 @@ impl<S> Users<S> {
     /// A user comes back within its turn: what it has left of it, it may send now.
     pub fn rejoin(&mut self, user: u32) {
         debug_assert!(self.at(user).place == UserList::Idle);
-        self.order.idle.remove(&mut self.slab, user);
         self.slab.at_mut(user).place = UserList::Old;
         self.order.old.push_front(&mut self.slab, user);
     }
@@ -316,7 +318,7 @@ impl<S> Users<S> {
         } else {
             self.order.list(place).remove(&mut self.slab, user);
         }
-        self.order.idle.push_back(&mut self.slab, user);
+        self.rest(user);
     }
 
     /// A user of whom nothing waits stays for a round as an old one, so that it is not new with each packet (RFC 8290,

@@ -62,11 +62,17 @@ impl<P: Packet> DefaultMode<P> {
         let user = self.enter_user(id);
         let round_time = self.flow_round(id);
         let rests = self.config.rested_first;
-        let accrued = if rests { self.accrued_credit(now, id, round_time) } else { 0 };
-        let quantum = self.quantum_bytes();
-        let new_quantum = self.new_quantum();
-        let request = self.is_request(id).filter(|cost| self.may_send_control(now, user, *cost)).is_some();
-        let standing = Standing { now, round_time, quantum, accrued, new_quantum, request, rests };
+        let (quantum, new_quantum) = (self.quantum_bytes(), self.new_quantum());
+        let Coming { cost, request } = self.coming(id, quantum);
+        let accrued = if rests && cost > 0 {
+            let slot = &self.flows[id as usize];
+            let accrued = Accrued { now, round_time, quantum: by_age(&self.config, quantum, slot), cost };
+            accrued.credit(slot.served_at, slot.deficit)
+        } else {
+            0
+        };
+        let request = request && self.may_send_control(now, user, Bytes(cost));
+        let standing = Standing { now, round_time, quantum, accrued, cost, new_quantum, request, rests };
         let slot = &mut self.flows[id as usize];
         let first = standing.place(slot.served_at, &mut slot.credit, &mut slot.deficit);
         let place = match first {
@@ -117,12 +123,12 @@ impl<P: Packet> DefaultMode<P> {
         }
         // Only for who has had nothing waiting: most packets do not come so far.
         let round_time = self.user_round();
-        let cost = self.only_packet(id).map_or(0, |only| self.wire_cost(only));
         let Some(by) = self.turns.by_user.as_mut() else { return };
         let due = by.users.due();
         let user = by.users.at_mut(at);
-        let accrued = Accrued { now: flow.now, round_time, quantum: flow.quantum, cost };
-        let accrued = if cost == 0 || !flow.rests { 0 } else { accrued.credit(user.served_at, user.deficit) };
+        let accrued = Accrued { now: flow.now, round_time, quantum: flow.quantum, cost: flow.cost };
+        let accrued =
+            if flow.cost == 0 || !flow.rests { 0 } else { accrued.credit(user.served_at, user.deficit) };
         if user.spent > 0 {
             user.forget(flow.quantum, rounds_since(user.served_at, flow.now, round_time));
         }
@@ -145,31 +151,18 @@ impl<P: Packet> DefaultMode<P> {
         by.users.join(at, place);
     }
 
-    /// The only packet a flow has waiting.
-    fn only_packet(&self, id: u32) -> Option<u32> {
+    /// What a flow comes with that had nothing waiting.
+    fn coming(&self, id: u32, quantum: i32) -> Coming {
         let queue = &self.flows[id as usize].queue;
-        queue.head().filter(|_| queue.packets() == 1)
-    }
-
-    fn wire_cost(&self, at: u32) -> u64 {
-        self.link.wire_len(self.packets.get(at).len()).get()
-    }
-
-    /// See [`Accrued`].
-    fn accrued_credit(&self, now: Instant, id: u32, round_time: Duration) -> i32 {
-        let Some(only) = self.only_packet(id) else { return 0 };
-        let slot = &self.flows[id as usize];
-        let accrued = Accrued { now, round_time, quantum: self.quantum(slot), cost: self.wire_cost(only) };
-        accrued.credit(slot.served_at, slot.deficit)
-    }
-
-    /// What the packet takes of the link, if all that a flow of TCP has waiting is one of half a quantum at most: a
-    /// request, mostly, and the answer to it has a wait of its own.
-    fn is_request(&self, id: u32) -> Option<Bytes> {
-        let queue = &self.flows[id as usize].queue;
-        let small = queue.bytes <= u64::from(self.quantum_bytes().unsigned_abs() / 2);
-        let only = self.only_packet(id).filter(|_| small)?;
-        self.packets.get(only).header().tcp.as_ref().map(|_| Bytes(self.wire_cost(only)))
+        let Some(only) = queue.head().filter(|_| queue.packets() == 1) else {
+            return Coming { cost: 0, request: false };
+        };
+        let packet = self.packets.get(only);
+        let small = queue.bytes <= u64::from(quantum.unsigned_abs() / 2);
+        Coming {
+            cost: self.link.wire_len(packet.len()).get(),
+            request: small && packet.header().tcp.is_some(),
+        }
     }
 
     /// Takes a flow without backlog out of its list.
@@ -196,11 +189,6 @@ impl<P: Packet> DefaultMode<P> {
     pub(super) fn new_quantum(&self) -> i32 {
         signed(self.config.new_quantum.into())
     }
-
-    /// What a round adds to a flow's deficit.
-    fn quantum(&self, slot: &FlowState) -> i32 {
-        by_age(&self.config, self.quantum_bytes(), slot)
-    }
 }
 
 /// Rounds since somebody was served.
@@ -214,6 +202,15 @@ fn by_age(config: &DefaultConfig, quantum: i32, slot: &FlowState) -> i32 {
     let young = u64::from(slot.served) < u64::from(config.young_kb) * 1000;
     let percent = if young { i64::from(config.young_weight) } else { 100 };
     i32::try_from(i64::from(quantum) * percent / 100).unwrap_or(i32::MAX)
+}
+
+/// What a flow has waiting that had nothing.
+#[derive(Clone, Copy)]
+struct Coming {
+    /// What its packet takes of the link; 0 if there are several.
+    cost: u64,
+    /// It is one of TCP, of half a quantum at most: a request, mostly, and the answer to it has a wait of its own.
+    request: bool,
 }
 
 /// What the packet a flow or a user comes with takes of the link, if its share of the time since it was last served is
@@ -246,6 +243,8 @@ struct Standing {
     quantum: i32,
     new_quantum: i32,
     accrued: i32,
+    /// See [`Coming`].
+    cost: u64,
     /// What it comes with is a request, and such may go before all.
     request: bool,
     /// Whether who has rested, or comes with a packet that it has saved up for, goes first.

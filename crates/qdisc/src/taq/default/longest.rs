@@ -23,14 +23,20 @@ impl Default for Longest {
 
 impl Longest {
     /// Brings the flow's bucket in line with its backlog.
+    #[inline]
     pub fn update(&mut self, slots: &mut [FlowState], id: u32) {
         let slot = &slots[id as usize];
-        let (old, bytes) = (slot.bucket, slot.queue.bytes);
-        let new = u8::try_from(bytes >> 9).unwrap_or(u8::MAX).min(BUCKETS as u8 - 1);
-        let new = if new < SHORTEST { 0 } else { new };
-        if old == new {
-            return;
+        let new = match slot.queue.bytes >> 9 {
+            short if short < u64::from(SHORTEST) => 0,
+            long => long.min(BUCKETS as u64 - 1) as u8,
+        };
+        if slot.bucket != new {
+            self.change(slots, id, new);
         }
+    }
+
+    fn change(&mut self, slots: &mut [FlowState], id: u32, new: u8) {
+        let old = slots[id as usize].bucket;
         if old != 0 {
             let list = &mut self.buckets[usize::from(old)];
             list.remove(slots, id);
