@@ -16,14 +16,14 @@ use narrows_wire::FlowKey;
 use crate::TrackerConfig;
 use crate::flags::FlowFlags;
 use crate::phase::Phase;
-use crate::ranges::Ranges;
+use crate::seldom::Seldom;
 use crate::times::{Coarse, Micros, WindowScale};
 
 /// What is known of one flow, in the direction that is queued. The first 128 bytes are what a packet of new data
 /// touches; links, which are touched seldom, are kept apart.
 #[derive(Clone, Debug)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
-#[repr(C, align(32))]
+#[repr(C, align(64))]
 pub struct Flow {
     pub(crate) key: FlowKey,
     pub(crate) phase: Option<Phase>,
@@ -57,11 +57,11 @@ pub struct Flow {
     pub(crate) payload: u64,
     pub(crate) sample_departed: Micros,
     pub(crate) highest_ack: SeqNum,
-    pub(crate) dropped: Ranges<(), 3>,
+    pub(crate) dropped: Seldom<(), 3>,
+    pub(crate) holes: Seldom<Micros, 2>,
     /// While `FlowFlags::REDROPPED` holds, the start of the latest retransmission dropped here; else the end of the
     /// latest segment too far ahead to be believed before the receiver acknowledges it, or a number seen before.
     pub(crate) redropped: SeqNum,
-    pub(crate) holes: Ranges<Micros, 2>,
     /// Until the sender's side is known, the moving average of the receiver's; then the shortest round trips of both
     /// sides of late ([`crate::path`]).
     pub(crate) srtt_us: u32,
@@ -80,8 +80,8 @@ pub struct Flow {
     pub(crate) reverse_scale: Option<WindowScale>,
 }
 
-/// A record, its links and its share of the index (two 32-bit buckets) stay within 256 bytes.
-const _: () = assert!(crate::Tracker::BYTES_PER_FLOW <= 256);
+/// A record is three cache lines; with its links and its share of the index (two 32-bit buckets) it is 220 bytes.
+const _: () = assert!(size_of::<Flow>() == 3 * 64 && crate::Tracker::BYTES_PER_FLOW <= 220);
 const _: () = assert!(core::mem::offset_of!(Flow, sample_departed) == 128);
 
 impl Flow {
@@ -116,9 +116,9 @@ impl Flow {
             packets: 0,
             payload: 0,
             rate_bytes: 0,
-            dropped: Ranges::default(),
+            dropped: Seldom::default(),
             redropped: SeqNum(0),
-            holes: Ranges::default(),
+            holes: Seldom::default(),
             highest_ack: SeqNum(0),
             srtt_us: 0,
             receiver_rtt_us: 0,

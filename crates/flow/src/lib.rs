@@ -28,6 +28,7 @@ mod path;
 mod phase;
 mod pools;
 mod ranges;
+mod seldom;
 mod table;
 #[cfg(test)]
 mod tests;
