@@ -27,15 +27,18 @@ impl Active {
         self.pools.get(user.address()).map_or(0, |p| p.state as usize)
     }
 
+    #[inline(never)]
     pub(crate) fn add(&mut self, now: Instant, user: User) {
         self.flows += 1;
         self.join(now, user);
     }
+    #[inline(never)]
     pub(crate) fn remove(&mut self, user: User) {
         self.flows -= 1;
         self.leave(user);
     }
     /// It turned out that a flow is another's.
+    #[cold]
     pub(crate) fn move_over(&mut self, now: Instant, from: User, to: User) {
         self.leave(from);
         self.join(now, to);

@@ -164,6 +164,7 @@ impl Flow {
         tcp.payload == 0 || (settled && !self.is_unrepaired(tcp.seq, 1))
     }
 
+    #[cold]
     fn resynchronize(&mut self, end: SeqNum) {
         (self.max_seq, self.redropped) = (end, end);
         self.flags.set(FlowFlags::OUT_OF_WINDOW);
@@ -333,6 +334,7 @@ impl Flow {
     }
 
     /// A RST ends everything at once.
+    #[cold]
     fn close(&mut self) {
         self.flags.set(FlowFlags::CLOSED);
         self.flags.clear(FlowFlags::SAMPLING);

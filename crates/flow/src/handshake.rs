@@ -13,6 +13,7 @@ const SYN_DATA: i32 = 9_000;
 
 impl Flow {
     /// A SYN or SYN-ACK of the queued direction arrives.
+    #[inline(never)]
     pub(crate) fn arrive_syn(&mut self, now: Instant, tcp: &TcpHeader, config: &TrackerConfig) -> PacketKind {
         let answer = tcp.flags.has(Flags::ACK);
         let known = self.flags.has(FlowFlags::SYN) && self.forward_isn == tcp.seq;
@@ -71,6 +72,7 @@ impl Flow {
     }
 
     /// A SYN or SYN-ACK of the other direction.
+    #[inline(never)]
     pub(crate) fn on_reverse_syn(&mut self, now: Instant, tcp: &TcpHeader, config: &TrackerConfig) {
         let answer = tcp.flags.has(Flags::ACK);
         if self.flags.has(FlowFlags::REVERSE_SYN) && self.reverse_isn == tcp.seq {

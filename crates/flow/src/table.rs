@@ -152,6 +152,7 @@ impl Table {
 
     /// Makes a record for a key that has none, in a free slot or in that of the flow that matters least. `gone` is
     /// told of that flow while its record still stands. `None` if every flow has packets waiting.
+    #[inline(never)]
     pub(crate) fn make(
         &mut self,
         now: Instant,

@@ -402,10 +402,7 @@ impl Tracker {
         let timeout = if flow.closed() { config.closed_timeout } else { config.record_timeout };
         let unheard = Coarse::at(now).since(flow.seen);
         if !busy && unheard > timeout {
-            self.counters.expired += 1;
-            discount(flow, &self.config, &mut self.by_phase, &mut self.active);
-            self.wheel.unlink(&mut self.table.hooks, id.0);
-            self.table.remove(id.0);
+            self.expire(id);
             return;
         }
         let mut next = now + timeout.saturating_sub(unheard).max(LOOK_AGAIN);
@@ -417,6 +414,15 @@ impl Tracker {
         }
         self.wheel.unlink(&mut self.table.hooks, id.0);
         self.wheel.put(&mut self.table.hooks, id.0, next);
+    }
+
+    #[cold]
+    fn expire(&mut self, id: FlowId) {
+        self.counters.expired += 1;
+        let flow = &self.table.slots[id.index()];
+        discount(flow, &self.config, &mut self.by_phase, &mut self.active);
+        self.wheel.unlink(&mut self.table.hooks, id.0);
+        self.table.remove(id.0);
     }
 }
 

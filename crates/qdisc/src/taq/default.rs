@@ -155,6 +155,7 @@ impl<P: Packet> DefaultMode<P> {
         self.packets.release(at)
     }
 
+    #[cold]
     fn drop_at(&mut self, now: Instant, id: u32, at: u32, reason: Reason, verdicts: &mut Verdicts<P>) {
         let Some(packet) = self.take(id, at) else { return };
         self.tracker.dropped(now, FlowId(id), packet.header());
@@ -163,6 +164,7 @@ impl<P: Packet> DefaultMode<P> {
     }
 
     /// Whether a copy can be discarded (see [`duplicates`]).
+    #[inline(never)]
     fn is_superfluous(&mut self, now: Instant, id: u32, copy: &TcpHeader) -> bool {
         if !self.config.suppress_duplicates || !copy.sack.as_slice().is_empty() {
             return false;
@@ -194,6 +196,7 @@ impl<P: Packet> DefaultMode<P> {
 
     /// A retransmission goes before the flow's older packets when they have long to wait; their timestamps are raised
     /// to its own, or the receiver would discard them as old duplicates (PAWS, RFC 7323, section 5).
+    #[inline(never)]
     fn goes_first(&mut self, id: u32, retransmission: u32) -> bool {
         let queue = self.flows[id as usize].queue;
         // Below this wait, overtaking makes the sender's RACK (RFC 8985) take the overtaken packets for lost.
@@ -225,25 +228,36 @@ impl<P: Packet> DefaultMode<P> {
         true
     }
 
+    /// Puts packet `at`, which brings no data, before all flows, if it may go there.
+    #[inline(never)]
+    fn put_first(&mut self, now: Instant, id: u32, at: u32, verdicts: &mut Verdicts<P>) -> bool {
+        if self.packets.len() + self.control.len() > self.config.memory_packets as usize {
+            return false;
+        }
+        let packet = self.packets.get(at);
+        let (len, circuit) = (packet.len(), packet.circuit());
+        let user = self.user_of(id, circuit);
+        if !self.may_send_control(now, user, self.link.wire_len(len)) {
+            return false;
+        }
+        let Some(packet) = self.packets.release(at) else { return false };
+        self.backlog.add(len);
+        self.tracker.queued(FlowId(id));
+        self.control.push(id, packet);
+        self.bound_memory(now, verdicts);
+        true
+    }
+
     /// Queues packet `at`, which is not superfluous.
     fn put(&mut self, now: Instant, id: u32, at: u32, kind: PacketKind, verdicts: &mut Verdicts<P>) {
         let packet = self.packets.get(at);
         let len = packet.len();
         let idle = self.flows[id as usize].queue.is_empty();
-        let room = self.packets.len() + self.control.len() <= self.config.memory_packets as usize;
-        if room && self.config.new_flows_first && ControlPackets::<P>::is_control(packet.header(), idle) {
-            let cost = self.link.wire_len(len);
-            let circuit = packet.circuit();
-            let user = self.user_of(id, circuit);
-            if self.may_send_control(now, user, cost)
-                && let Some(packet) = self.packets.release(at)
-            {
-                self.backlog.add(len);
-                self.tracker.queued(FlowId(id));
-                self.control.push(id, packet);
-                self.bound_memory(now, verdicts);
-                return;
-            }
+        if self.config.new_flows_first
+            && ControlPackets::<P>::is_control(packet.header(), idle)
+            && self.put_first(now, id, at, verdicts)
+        {
+            return;
         }
         let front = kind == PacketKind::Retransmission && self.goes_first(id, at);
         let new_data =
@@ -264,6 +278,7 @@ impl<P: Packet> DefaultMode<P> {
     }
 
     /// A packet that asks for a connection, and may have to wait.
+    #[cold]
     fn enqueue_request(&mut self, now: Instant, packet: P, verdicts: &mut Verdicts<P>) {
         if let Some(packet) = self.request(now, SynDirection::Own, packet, verdicts) {
             self.admit(now, packet, verdicts);

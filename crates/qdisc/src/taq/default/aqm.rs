@@ -26,12 +26,17 @@ impl<P: Packet> DefaultMode<P> {
     }
 
     /// Answers a backlog beyond what a flow needs: by a mark, by a drop TCP repairs, or not yet.
+    #[inline]
     pub(super) fn manage_queue(&mut self, now: Instant, id: u32, verdicts: &mut Verdicts<P>) {
+        if self.flows[id as usize].queue.packets() > self.config.k.min(OTHERS_PACKETS) {
+            self.manage_backlog(now, id, verdicts);
+        }
+    }
+
+    #[inline(never)]
+    fn manage_backlog(&mut self, now: Instant, id: u32, verdicts: &mut Verdicts<P>) {
         let slot = &self.flows[id as usize];
         let waiting = slot.queue.packets();
-        if waiting <= self.config.k.min(OTHERS_PACKETS) {
-            return;
-        }
         let flow = self.tracker.flow(FlowId(id));
         if !flow.is_tcp() && self.is_quic(id) {
             self.manage_quic_queue(now, id, verdicts);
@@ -94,12 +99,23 @@ impl<P: Packet> DefaultMode<P> {
         self.flows[id as usize].repair.open(end, now);
     }
 
-    /// Makes room: the longest backlog pays, with a packet it can repair if it has one.
+    /// Makes room, if there is too little: the longest backlog pays, with a packet it can repair if it has one.
+    #[inline]
     pub(super) fn bound_memory(&mut self, now: Instant, verdicts: &mut Verdicts<P>) {
-        while self.waiting() > 0
-            && (self.packets.len() + self.control.len() > self.config.memory_packets as usize
-                || self.backlog.bytes > self.config.memory_bytes)
-        {
+        if self.is_over_limit() {
+            self.make_room(now, verdicts);
+        }
+    }
+
+    #[inline]
+    fn is_over_limit(&self) -> bool {
+        self.packets.len() + self.control.len() > self.config.memory_packets as usize
+            || self.backlog.bytes > self.config.memory_bytes
+    }
+
+    #[cold]
+    fn make_room(&mut self, now: Instant, verdicts: &mut Verdicts<P>) {
+        while self.waiting() > 0 && self.is_over_limit() {
             // Where no flow has more than a packet or two, the one that is served last.
             let limit = self.config.memory_packets as usize;
             let Some(id) = self.turns.victim(limit, self.longest.flow()) else { return };

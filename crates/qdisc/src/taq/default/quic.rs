@@ -66,6 +66,7 @@ impl<P: Packet> DefaultMode<P> {
     }
 
     /// Notes an arrival; whether it is a probe that is of no use while other packets of its flow wait.
+    #[inline(never)]
     pub(super) fn is_useless_probe(
         &mut self,
         now: Instant,
