@@ -83,6 +83,7 @@ impl Sender {
         if let (Some(sent), false) = (covered.sample, covered.repeated) {
             self.trips.time_receiver(p.at.since(sent));
         }
+        self.time_echo(p);
         if covered.count > 0 && (!covered.repeated || self.stamps) {
             self.factor = 1;
         }
@@ -97,9 +98,21 @@ impl Sender {
             (self.phase, self.evidence, self.hints) = (Phase::Open, None, None);
         }
         self.timer.restart(p.at + self.react());
+        if over && self.out.sacked() > 0 && self.exact().is_some() {
+            self.tell(p.at);
+        }
         self.emptied = self.out.is_empty().then_some(p.at);
         self.pending.outstanding = self.out.count();
         self.waiting = !self.out.is_empty();
+    }
+
+    /// By its clock the sender's own sample is known: from when it sent what the ACK echoes until it has the ACK (RFC
+    /// 7323, section 4.1).
+    fn time_echo(&mut self, p: &Seen<'_>) {
+        let echoed = p.tcp.timestamps.and_then(|(_, tsecr)| self.clock.sent(p.at, tsecr));
+        if let Some((react, sent)) = self.exact().zip(echoed) {
+            self.trips.time_whole((p.at + react).since(sent));
+        }
     }
 
     /// Takes in the SACK blocks; says whether they were news. A block below the cumulative ACK, or within the second,

@@ -18,14 +18,33 @@ const DRIFT: f64 = 1e-4;
 pub(crate) struct Clock {
     first: Option<(Instant, u32)>,
     packets: u32,
-    /// Ticks in a second, if they are known.
-    rate: Option<f64>,
-    /// When a packet with the first timestamp would have passed at the earliest, seconds from `first`, and when that
-    /// was known last.
-    base: f64,
-    updated: Instant,
-    /// From an ACK's passing here until what it lets go passes here, without any queue.
-    react: Option<Duration>,
+    /// The place in [`RATES`] of its ticks in a second, if that is known.
+    rate: Option<usize>,
+    /// What follows is kept for each rate, so that nothing is lost before it is known. When a packet with the first
+    /// timestamp would have passed at the earliest, seconds from `first`.
+    base: [Least; 3],
+    /// From an ACK's passing here until what it lets go is sent, less `base`.
+    lead: [Least; 3],
+}
+
+/// The least of values that move with two clocks, and when that was known last.
+#[derive(Clone, Copy, Debug)]
+struct Least {
+    value: f64,
+    updated: f64,
+}
+
+impl Default for Least {
+    fn default() -> Self {
+        Self { value: f64::INFINITY, updated: 0.0 }
+    }
+}
+
+impl Least {
+    fn add(&mut self, span: f64, value: f64) {
+        let drifted = self.value + (span - self.updated).max(0.0) * DRIFT;
+        *self = Self { value: drifted.min(value), updated: span };
+    }
 }
 
 impl Clock {
@@ -33,47 +52,57 @@ impl Clock {
     pub(crate) fn tick(&mut self, now: Instant, tsval: u32) {
         let Some((first, start)) = self.first else {
             self.first = Some((now, tsval));
+            self.base.iter_mut().for_each(|base| base.add(0.0, 0.0));
             return;
         };
         self.packets = self.packets.saturating_add(1);
         let span = now.since(first).as_secs_f64();
-        let ticks = f64::from(tsval.wrapping_sub(start).cast_signed());
+        let ticks = ticks(start, tsval);
         if self.rate.is_none() && self.packets >= PACKETS && now.since(first) >= SPAN {
-            let fits = |rate: &&f64| (ticks / *rate - span).abs() < 0.1 * span;
-            self.rate = RATES.iter().find(fits).copied();
-            if self.rate.is_some() {
-                self.base = f64::INFINITY;
-            } else {
+            let fits = |rate: &f64| (ticks / *rate - span).abs() < 0.1 * span;
+            self.rate = RATES.iter().position(fits);
+            if self.rate.is_none() {
                 // Something else than a clock: an offset for each connection that jumps, or a proxy.
                 *self = Self { first: Some((now, tsval)), ..Self::default() };
+                self.base.iter_mut().for_each(|base| base.add(0.0, 0.0));
+                return;
             }
         }
-        if let Some(rate) = self.rate {
-            let drifted = self.base + now.since(self.updated).as_secs_f64() * DRIFT;
-            self.base = drifted.min(span - ticks / rate);
-            self.updated = now;
+        for (base, rate) in self.base.iter_mut().zip(RATES) {
+            base.add(span, span - ticks / rate);
         }
     }
 
     /// When what passes now with this TSval would have passed without a queue; no later than now.
     pub(crate) fn sent(&self, now: Instant, tsval: u32) -> Option<Instant> {
         let ((first, start), rate) = self.first.zip(self.rate)?;
-        let ticks = f64::from(tsval.wrapping_sub(start).cast_signed());
-        let at = self.base + ticks / rate;
+        let at = self.base[rate].value + ticks(start, tsval) / RATES[rate];
         let nanos = first.as_nanos() as f64 + at * 1e9;
         Some(Instant::from_nanos(nanos.max(0.0) as u64).min(now))
     }
 
-    /// An ACK passed then, and the first packet that echoes it was sent at `sent`.
-    pub(crate) fn reacted(&mut self, passed: Instant, sent: Instant) {
-        let took = sent.since(passed);
-        self.react = Some(self.react.map_or(took, |least| least.min(took)));
+    /// An ACK passed then, and the first packet that echoes it has this TSval.
+    pub(crate) fn reacted(&mut self, passed: Instant, tsval: u32) {
+        let Some((first, start)) = self.first else { return };
+        let nanos = passed.as_nanos() as f64 - first.as_nanos() as f64;
+        let (span, ticks) = (nanos / 1e9, ticks(start, tsval));
+        for (lead, rate) in self.lead.iter_mut().zip(RATES) {
+            lead.add(span, ticks / rate - span);
+        }
     }
 
-    /// See `react`; none as long as the clock is not known.
+    /// From an ACK's passing here until what it lets go passes here, without any queue; none as long as the clock is
+    /// not known.
     pub(crate) fn react(&self) -> Option<Duration> {
-        self.rate.and(self.react)
+        let rate = self.rate?;
+        let react = self.base[rate].value + self.lead[rate].value;
+        react.is_finite().then(|| Duration::from_nanos((react.max(0.0) * 1e9) as u64))
     }
+}
+
+/// From one timestamp to another.
+fn ticks(start: u32, tsval: u32) -> f64 {
+    f64::from(tsval.wrapping_sub(start).cast_signed())
 }
 
 #[cfg(test)]
@@ -101,9 +130,11 @@ mod tests {
             let off = found.since(at(sent(n) + 40)).max(at(sent(n) + 40).since(found));
             assert!(off < Duration::from_millis(3), "{n}: {off:?}");
         }
-        c.reacted(at(1000), at(1200));
-        c.reacted(at(2000), at(2150));
-        assert_eq!(c.react(), Some(Duration::from_millis(150)));
+        // An ACK that passes 150 ms before what it lets go would have passed without a queue.
+        c.reacted(at(sent(20) + 40 - 200), tsval(20));
+        c.reacted(at(sent(21) + 40 - 150), tsval(21));
+        let react = c.react().unwrap();
+        assert!(react >= Duration::from_millis(147) && react < Duration::from_millis(153), "{react:?}");
     }
 
     #[test]

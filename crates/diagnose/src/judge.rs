@@ -7,6 +7,7 @@ use narrows_units::{Duration, Instant, SeqNum};
 
 use crate::findings::{Certainty, Event, Place, Repair};
 use crate::outstanding::Known;
+use crate::schedule::{First, Schedule};
 use crate::sender::{ACKS, Phase, Seen, Sender};
 use crate::trips::MOST_RTO;
 
@@ -16,6 +17,8 @@ const LEAST_WAIT: Duration = Duration::from_millis(170);
 const LINUX_LEAST: Duration = Duration::from_millis(195);
 /// A host answers within this time, if nothing waits in a queue.
 const ANSWER: Duration = Duration::from_millis(45);
+/// The coarsest of the clocks in [`crate::clock`].
+pub(crate) const TICK: Duration = Duration::from_millis(10);
 /// Events that are kept of a sender; all are counted.
 const MOST_EVENTS: usize = 4096;
 /// No stack doubles more often than this (`tcp_retries2` is 15).
@@ -39,6 +42,9 @@ impl Sender {
             };
             return (repair, Certainty::Likely);
         }
+        if self.exact().is_some() {
+            return self.judge_by_clock(p, known);
+        }
         match self.phase {
             Phase::Loss(_) if first && self.must_have_expired(waited) => {
                 (Repair::Timeout, Certainty::Certain)
@@ -53,6 +59,33 @@ impl Sender {
             }
             Phase::Recovery(_) => (Repair::Recovery, Certainty::Certain),
             Phase::Open => self.judge_open(p, known, p.tcp.seq_end(), waited),
+        }
+    }
+
+    /// See [`crate::schedule`].
+    fn judge_by_clock(&self, p: &Seen<'_>, known: &Known) -> (Repair, Certainty) {
+        let waited = self.waited(p.sent);
+        let expired = self.is_due(waited) && !self.just_heard(p.sent);
+        let first = p.tcp.seq.at_or_before(self.una);
+        match self.phase {
+            Phase::Loss(_) if first && expired => (Repair::Timeout, Certainty::Certain),
+            Phase::Loss(_) => (Repair::AfterTimeout, Certainty::Certain),
+            Phase::Recovery(_) if expired => (Repair::Timeout, Certainty::Certain),
+            Phase::Recovery(_) => (Repair::Recovery, Certainty::Certain),
+            Phase::Open => {
+                let alone = p.tcp.seq_end() == self.max && known.hole.is_none();
+                let found = self.schedule(p, alone);
+                match (found.first, found.timeouts) {
+                    (First::Fast, 0) => (Repair::FastRetransmit, Certainty::Certain),
+                    // What came before in that recovery was lost.
+                    (First::Fast, _) if self.just_heard(p.sent) => {
+                        (Repair::FastRetransmit, Certainty::Likely)
+                    }
+                    _ if !self.is_due(waited) => self.judge_open(p, known, p.tcp.seq_end(), waited),
+                    (First::Probe, 0) => (Repair::Probe, Certainty::Likely),
+                    _ => (Repair::Timeout, Certainty::Certain),
+                }
+            }
         }
     }
 
@@ -152,8 +185,11 @@ impl Sender {
     }
 
     /// When the timer was restarted last, for what passes now.
-    fn restarted(&self, now: Instant) -> Instant {
-        let slack = self.react().saturating_sub(self.react_least() / 3);
+    pub(crate) fn restarted(&self, now: Instant) -> Instant {
+        let slack = match self.exact() {
+            Some(_) => TICK,
+            None => self.react().saturating_sub(self.react_least() / 3),
+        };
         self.timer.since(now, slack)
     }
 
@@ -171,7 +207,7 @@ impl Sender {
 
     /// The timeout without back-off: what the round trips make of it. Without timestamps there are few samples, and
     /// then it is no less than other timers here have waited.
-    fn rto(&self) -> Duration {
+    pub(crate) fn rto(&self) -> Duration {
         let floor = if self.stamps { Duration::ZERO } else { self.around.floor };
         self.trips.rto().max(floor)
     }
@@ -179,9 +215,6 @@ impl Sender {
     /// How often a timer that doubles expires in `waited`: R, then 2 R, then 4 R make R (2^k - 1).
     fn expiries(&self, waited: Duration) -> u32 {
         let first = (self.rto() * u64::from(self.factor)).min(MOST_RTO);
-        // By the clock alone the silence is measured without the queue, which the round trips hold. Nine tenths are
-        // fitted: of eight, nine and ten they keep the counts of the scoreboard within a tenth.
-        let first = if self.exact().is_some() { first / 10 * 9 } else { first };
         let (mut k, mut sum, mut wait) = (1, first, first);
         while k < MOST_EXPIRIES {
             wait = (wait * 2).min(MOST_RTO);
@@ -219,10 +252,7 @@ impl Sender {
     /// ACKs have told of a loss, and the repair that follows from that was not seen: it was lost on the way here. The
     /// timer has been restarted with it.
     fn hidden_repair(&mut self, p: &Seen<'_>) {
-        // For a sender with RACK one selective acknowledgment is enough, a quarter of a round trip later.
-        let patience = self.trips.srtt().unwrap_or_default() / 4;
-        let rack = self.hints.filter(|_| self.exact().is_some()).map(|(first, _)| first + patience);
-        let Some(told) = self.evidence.or(rack).filter(|_| self.phase == Phase::Open) else { return };
+        let Some(told) = self.evidence.filter(|_| self.phase == Phase::Open) else { return };
         let at = told + self.react();
         if p.sent.since(at) < LEAST_WAIT {
             return;
@@ -230,42 +260,18 @@ impl Sender {
         let (repair, certainty, lost) = (Repair::FastRetransmit, Certainty::Likely, Place::Before);
         let (frame, by, inferred, spurious) = (p.frame, self.by, true, false);
         self.note(Event { at, frame, by, repair, inferred, certainty, lost, spurious });
-        if self.evidence.is_some() {
-            self.timer.restart(at.max(self.restarted(p.sent)));
-        }
+        self.timer.restart(at.max(self.restarted(p.sent)));
         self.pending.double = true;
-    }
-
-    /// A sender of today first sends a probe, when its timer would expire or before (RFC 8985, section 7.2), and only
-    /// then waits for the timer. Says whether what passes is the probe itself.
-    fn hidden_probe(&mut self, p: &Seen<'_>, lost: Place, certainty: Certainty) -> bool {
-        // It repairs what was under way before a timeout as long as that is not acknowledged, and sends no probes then.
-        let open = self.phase == Phase::Open && self.hints.is_none() && !self.una.before(self.resent_to);
-        if self.exact().is_none() || !self.selective || self.probed || !open {
-            return false;
-        }
-        let trips = self.trips.srtt().unwrap_or(Duration::from_secs(1)) * 2 + Duration::from_millis(200);
-        let (rto, from) = (self.rto(), self.restarted(p.sent));
-        let due = trips.min(rto);
-        let waited = p.sent.since(from).as_secs_f64();
-        // The timer sends the first segment. The border is the geometric middle between a probe and a timeout after it.
-        let alone =
-            self.max.before(p.tcp.seq) || waited.powi(2) < due.as_secs_f64() * (due + rto).as_secs_f64();
-        let at = if alone { p.at } else { from + due };
-        let (repair, frame, by, inferred, spurious) = (Repair::Probe, p.frame, self.by, !alone, false);
-        self.note(Event { at, frame, by, repair, inferred, certainty, lost, spurious });
-        self.probed = true;
-        self.timer.restart(if alone { p.sent } else { at });
-        alone
     }
 
     /// The timer has expired: once, or, if there may be repairs that are not seen, as often as fits into the silence.
     pub(crate) fn expire(&mut self, p: &Seen<'_>, hidden: bool, lost: Place, certainty: Certainty) {
+        if hidden && self.exact().is_some() {
+            self.expire_by_clock(p, lost, certainty);
+            return;
+        }
         if hidden {
             self.hidden_repair(p);
-            if self.hidden_probe(p, lost, certainty) {
-                return;
-            }
         }
         let waited = self.waited(p.sent);
         let k = if hidden { self.expiries(waited) } else { 1 };
@@ -295,6 +301,45 @@ impl Sender {
                 spurious: false,
             });
         }
+        self.timed_out(p);
+    }
+
+    /// The same where its clock tells what it did.
+    fn expire_by_clock(&mut self, p: &Seen<'_>, lost: Place, certainty: Certainty) {
+        let found = self.schedule(p, self.max.before(p.tcp.seq));
+        let Schedule { first, timeouts, from, .. } = found;
+        let seen = self.max != p.tcp.seq;
+        let (frame, by, spurious) = (p.frame, self.by, false);
+        let note = |s: &mut Self, at, repair, inferred: bool| {
+            let certainty = if inferred { certainty.min(Certainty::Likely) } else { certainty };
+            s.note(Event { at, frame, by, repair, inferred, certainty, lost, spurious });
+        };
+        match first {
+            First::Fast => {
+                note(self, from, Repair::FastRetransmit, true);
+                self.factor = 1;
+                self.pending.double = true;
+            }
+            First::Probe => {
+                note(self, if timeouts > 0 { from } else { p.at }, Repair::Probe, timeouts > 0);
+                self.probed = true;
+                self.timer.restart(if timeouts > 0 { from } else { p.sent });
+            }
+            First::Nothing => {}
+        }
+        if timeouts == 0 {
+            return;
+        }
+        for n in 1..=timeouts {
+            let last = n == timeouts;
+            self.factor = (self.factor * 2).min(1 << 15);
+            note(self, if last { p.at } else { found.expiry(n) }, Repair::Timeout, !last || !seen);
+        }
+        self.timed_out(p);
+    }
+
+    /// The timer has expired when this was sent.
+    fn timed_out(&mut self, p: &Seen<'_>) {
         self.last_timeout = Some(p.sent);
         self.counts.backoff_max = self.counts.backoff_max.max(self.factor);
         self.timer.restart(p.sent);
@@ -302,7 +347,13 @@ impl Sender {
         let flight = self.window_pkts.flight() * self.mss.max(1);
         self.resent_to = self.max.max(self.una.max(p.tcp.seq_end()) + flight);
         self.window_pkts.on_timeout();
-        self.phase = Phase::Loss(self.max);
+        let to = match self.phase {
+            Phase::Loss(to) => to,
+            // At least two segments were under way since the last ACK, and the probe.
+            _ if self.exact().is_some() => self.una + (2 + u32::from(self.probed)) * self.mss,
+            _ => self.max,
+        };
+        self.phase = Phase::Loss(if self.max.before(to) { to } else { self.max });
         (self.evidence, self.dupacks) = (None, 0);
     }
 

@@ -30,6 +30,7 @@ mod overall;
 mod pending;
 mod quic;
 mod report;
+mod schedule;
 mod sender;
 mod spin;
 mod tables;

@@ -147,7 +147,7 @@ impl Sender {
         if p.double || (p.timeouts > 0 && p.dupacks >= DUPTHRESH) || p.timeouts > 1 {
             return (Cause::DoubleRetransmission, if p.double { Certainty::Certain } else { sure });
         }
-        let said_all = self.fin || (self.pushes && self.pushed);
+        let said_all = self.fin || (self.pushes() && self.pushed);
         if p.dupacks == 0 && (repair == Repair::Probe || said_all) {
             return (Cause::TailLoss, sure);
         }

@@ -110,7 +110,9 @@ pub(crate) struct Sender {
     /// A probe was sent since the last ACK of new data.
     pub(crate) probed: bool,
     /// It ever sets PSH, and did on the last segment of new data.
-    pub(crate) pushes: bool,
+    pub(crate) seen_push: bool,
+    /// How often data followed soon after that, and how often it did not.
+    pub(crate) pushes: (u16, u16),
     pub(crate) pushed: bool,
     pub(crate) fin: bool,
     /// How far data may have been sent again since the latest timeout.
@@ -206,10 +208,10 @@ impl Sender {
         self.stamps = true;
         let passed = self.trips.echo(p.at, tsecr);
         self.clock.tick(p.at, tsval);
-        let Some(sent) = self.clock.sent(p.at, tsval) else { return p.at };
         if let Some(passed) = passed {
-            self.clock.reacted(passed, sent);
+            self.clock.reacted(passed, tsval);
         }
+        let Some(sent) = self.clock.sent(p.at, tsval) else { return p.at };
         if self.around.losses { sent } else { p.at }
     }
 
@@ -228,14 +230,24 @@ impl Sender {
         self.exact().or(self.trips.sender_least()).unwrap_or_default()
     }
 
+    /// PSH ends what the application had to say. Some stacks set it on each burst, and then it says nothing.
+    pub(crate) fn pushes(&self) -> bool {
+        self.seen_push && self.pushes.0 <= self.pushes.1.saturating_add(1)
+    }
+
     fn sent_new(&mut self, p: &Seen<'_>, end: SeqNum, idle: bool) {
         self.max = end;
         self.waiting = true;
         self.counts.data += 1;
         self.counts.bytes += u64::from(p.tcp.payload);
         self.mss = self.mss.max(p.tcp.payload);
+        if self.pushed {
+            let soon = self.last_data.is_some_and(|last| p.at.since(last) < self.patience());
+            let count = if soon { &mut self.pushes.0 } else { &mut self.pushes.1 };
+            *count = count.saturating_add(1);
+        }
         self.pushed = p.tcp.flags.has(Flags::PSH);
-        self.pushes |= self.pushed;
+        self.seen_push |= self.pushed;
         self.fin |= p.tcp.flags.has(Flags::FIN);
         self.last_data = Some(p.at);
         self.pending.outstanding = self.out.count();
@@ -277,15 +289,10 @@ impl Sender {
         self.time_answer(p.at);
         // The first data of who opened the connection follows the handshake at once.
         let first = self.last_data.is_none();
-        let more = if self.pushes { !self.pushed } else { p.tcp.payload > 0 && (first || self.mss > 0) };
+        let more = if self.pushes() { !self.pushed } else { p.tcp.payload > 0 && (first || self.mss > 0) };
         let unasked = asked.is_none_or(|asked| self.last_data.is_some_and(|last| asked < last));
         let waited = self.waited(p.sent);
-        if !(more
-            && unasked
-            && self.around.losses
-            && (!first || self.opened)
-            && self.must_have_expired(waited))
-        {
+        if !(more && unasked && self.around.losses && (!first || self.opened) && self.has_expired(waited)) {
             return false;
         }
         let certainty = if first { Certainty::Possible } else { Certainty::Likely };
@@ -383,6 +390,10 @@ impl Sender {
         match repair {
             Repair::FastRetransmit => {
                 self.phase = Phase::Recovery(self.max);
+                if self.exact().is_some() {
+                    // Then the first was sent again, which may have been lost.
+                    self.timer.restart(self.told().map_or(now, |(from, _)| from.min(now)));
+                }
                 self.window_pkts.on_fast_retransmit();
                 self.evidence = None;
             }

@@ -27,6 +27,8 @@ pub(crate) struct Trips {
     srtt: Duration,
     rttvar: Duration,
     samples: u64,
+    /// The samples are the sender's own, so halves add nothing.
+    own: bool,
     /// TSval of packets that went to the sender, and when they passed first; the time is gone once it was echoed.
     stamps: [(u32, Option<Instant>); STAMPS],
     stamp: usize,
@@ -41,7 +43,18 @@ impl Trips {
     /// A segment that was sent once is acknowledged after `half`.
     pub(crate) fn time_receiver(&mut self, half: Duration) {
         self.receiver = Some(smooth(self.receiver, half));
-        self.sample(half + self.latest);
+        if !self.own {
+            self.sample(half + self.latest);
+        }
+    }
+
+    /// What the sender itself measures is known.
+    pub(crate) fn time_whole(&mut self, r: Duration) {
+        if !self.own {
+            // What was pieced together before is worth less than one true sample.
+            (self.own, self.samples, self.srtt, self.rttvar) = (true, self.samples.max(1), r, Duration::ZERO);
+        }
+        self.sample(r);
     }
 
     fn sample(&mut self, r: Duration) {
@@ -67,7 +80,7 @@ impl Trips {
             self.sender = Some((mean, least));
             self.latest = half;
             let other = self.receiver_half();
-            if self.samples > 0 && half > other {
+            if self.samples > 0 && half > other && !self.own {
                 // Most of what varies is on the sender's side.
                 self.sample(half + other);
             }

@@ -1,0 +1,167 @@
+//! What a sender must have done in a silence, where packets get lost before the capture and its clock tells when each
+//! was sent (see [`crate::clock`]). Its round trips are then its own, so its timer is known to about a hundredth, and
+//! what it did can be told apart by when a packet was sent: ACKs act as they come; the timer expires after R, 3 R, 7 R;
+//! behind a probe or a fast retransmit, which restart it, that much later.
+
+use narrows_units::{Duration, Instant};
+
+use crate::judge::TICK;
+use crate::sender::{Phase, Seen, Sender};
+use crate::trips::MOST_RTO;
+
+/// No stack doubles more often than this (`tcp_retries2` is 15).
+const MOST_EXPIRIES: u32 = 15;
+
+/// A packet that leaves so near to an expiry, as the logarithm of a ratio, was let go by it: what the timer is off by.
+const CLOSE: f64 = 0.03;
+
+/// What restarts the timer in a silence.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum First {
+    /// Nothing: it goes on from where it was.
+    Nothing,
+    /// Acknowledgments have told of a loss.
+    Fast,
+    /// A tail-loss probe.
+    Probe,
+}
+
+/// See the head of the file.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Schedule {
+    pub(crate) first: First,
+    /// When that happened, or when the timer was restarted.
+    pub(crate) from: Instant,
+    /// The timer's first wait from there.
+    pub(crate) wait: Duration,
+    /// How often it expired then.
+    pub(crate) timeouts: u32,
+}
+
+impl Schedule {
+    /// When the timer expires for the n-th time: after R (2^n - 1).
+    pub(crate) fn expiry(&self, n: u32) -> Instant {
+        let mut at = self.from;
+        for k in 0..n {
+            at += (self.wait * (1 << k)).min(MOST_RTO);
+        }
+        at
+    }
+
+    /// The number of expiries that comes nearest to a packet sent at `sent`, by ratio, and how near.
+    fn nearest(mut self, since: Instant, sent: Instant, least: u32) -> (f64, Self) {
+        let waited = sent.since(since).as_secs_f64().max(1e-3);
+        let off = |n: u32| {
+            let due = self.expiry(n).since(since).as_secs_f64().max(1e-3);
+            (waited / due).ln().abs()
+        };
+        let n = (least..=MOST_EXPIRIES).min_by(|a, b| off(*a).total_cmp(&off(*b))).unwrap_or(least);
+        let off = off(n);
+        self.timeouts = n;
+        (off, self)
+    }
+}
+
+impl Sender {
+    /// One sample more or less moves SRTT by an eighth of what it differs (RFC 6298, (2.3)).
+    fn tolerance(&self) -> Duration {
+        TICK.max(self.trips.srtt().unwrap_or_default() / 8)
+    }
+
+    /// When ACKs that told of a loss had their effect, and how much later by RACK (RFC 8985, section 6.2: a quarter of
+    /// the least round trip).
+    pub(crate) fn told(&self) -> Option<(Instant, Duration)> {
+        let react = self.react();
+        let patience = self.trips.least().unwrap_or_default() / 4;
+        let rack = self.hints.filter(|_| self.selective).map(|(first, _)| (first + react, patience + TICK));
+        let acks = self.evidence.map(|at| (at + react, TICK));
+        match (rack, acks) {
+            (Some(rack), Some(acks)) if acks.0 < rack.0 + rack.1 => {
+                Some((rack.0, acks.0.since(rack.0) + TICK))
+            }
+            (rack, acks) => rack.or(acks),
+        }
+    }
+
+    /// A probe may be sent when the timer was restarted last: after two round trips, and after a delayed ACK of a
+    /// single segment (RFC 8985, section 7.2), and not later than the timer.
+    fn probe_due(&self, alone: bool) -> Option<Duration> {
+        // It repairs what was under way before a timeout as long as that is not acknowledged, and sends no probes then.
+        let open =
+            self.phase == Phase::Open && self.hints.is_none() && (alone || !self.una.before(self.resent_to));
+        let may = self.selective && !self.probed && open;
+        may.then(|| self.trips.srtt().unwrap_or(Duration::from_secs(1)) * 2 + Duration::from_millis(200))
+            .map(|pto| pto.min(self.rto()))
+    }
+
+    /// What it has done until it sent this. `alone`: this may be the probe.
+    pub(crate) fn schedule(&self, p: &Seen<'_>, alone: bool) -> Schedule {
+        let since = self.restarted(p.sent);
+        let wait = self.rto() * u64::from(self.factor);
+        let plain = Schedule { first: First::Nothing, from: since, wait, timeouts: 0 };
+        let plain = plain.nearest(since, p.sent, 1);
+        let told = self.told().filter(|(at, _)| self.phase == Phase::Open && *at < since + wait);
+        if let Some((from, patience)) = told.filter(|(at, _)| *at <= p.sent + TICK) {
+            let fast = Schedule { first: First::Fast, from, wait: self.rto(), timeouts: 0 };
+            // Where repairs were not needed the reordering window grows, up to a round trip (RFC 8985, section 6.2).
+            let most =
+                if self.counts.spurious > 0 { self.trips.srtt().unwrap_or_default() } else { patience };
+            let by_timer = plain.0 < CLOSE && p.sent > from + patience + TICK;
+            if p.sent <= from + patience.max(most) + TICK && !by_timer {
+                return fast;
+            }
+            let fast = fast.nearest(since, p.sent, 0);
+            return if fast.0 < plain.0 { fast.1 } else { plain.1 };
+        }
+        // The timer sends the first segment, so behind a gap it is a probe.
+        let Some(due) = self.probe_due(alone) else { return plain.1 };
+        let probe = Schedule { first: First::Probe, from: since + due, wait: self.rto(), timeouts: 0 };
+        let probe = probe.nearest(since, p.sent, u32::from(!alone));
+        if probe.0 <= plain.0 { probe.1 } else { plain.1 }
+    }
+
+    /// It has waited for as long as the timer, or a probe, takes.
+    pub(crate) fn is_due(&self, waited: Duration) -> bool {
+        let wait = self.rto() * u64::from(self.factor);
+        waited + self.tolerance() >= self.probe_due(false).map_or(wait, |due| due.min(wait))
+    }
+
+    /// The same, or what stands for it where its clock is not known.
+    pub(crate) fn has_expired(&self, waited: Duration) -> bool {
+        if self.exact().is_some() { self.is_due(waited) } else { self.must_have_expired(waited) }
+    }
+
+    /// An ACK has reached it just before.
+    pub(crate) fn just_heard(&self, sent: Instant) -> bool {
+        let react = self.react();
+        let kept = self.acks_seen.min(self.acks.len());
+        self.acks[..kept].iter().any(|at| *at + react <= sent + TICK && sent <= *at + react + TICK)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn expiries_by_hand() {
+        let at = |ms: u64| Instant::ZERO + Duration::from_millis(ms);
+        // R = 600 ms, from 1 s on: 600, then 1200, then 2400 ms later.
+        let plain = |ms: u64| {
+            let wait = Duration::from_millis(600);
+            let s = Schedule { first: First::Nothing, from: at(1000), wait, timeouts: 0 };
+            s.nearest(at(1000), at(ms), 1)
+        };
+        let s = plain(1600).1;
+        assert_eq!([1, 2, 3].map(|n| s.expiry(n)), [1600, 2800, 5200].map(at));
+        assert_eq!([1590, 2830, 5100, 9900].map(|ms| plain(ms).1.timeouts), [1, 2, 3, 4]);
+        // A probe after 600 ms restarts the timer: it expires after 1200 and 2400 ms, which 600 and 1800 are far from.
+        let wait = Duration::from_millis(600);
+        let probe = Schedule { first: First::Probe, from: at(1600), wait, timeouts: 0 };
+        for (ms, probes, timeouts) in [(1600, true, 0), (2200, true, 1), (2800, false, 2), (3400, true, 2)] {
+            let (a, b) = (probe.nearest(at(1000), at(ms), 0), plain(ms));
+            let found = if a.0 <= b.0 { a.1 } else { b.1 };
+            assert_eq!((found.first == First::Probe, found.timeouts), (probes, timeouts), "{ms}");
+        }
+    }
+}
