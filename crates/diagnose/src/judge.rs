@@ -33,7 +33,7 @@ impl Sender {
         if self.last_timeout.is_some_and(|last| p.sent.since(last) < LEAST_WAIT * 2) {
             return (Repair::AfterTimeout, Certainty::Certain);
         }
-        if self.at_sender() && self.rearms(p.at) {
+        if self.at_sender() && self.exact().is_none() && self.rearms(p.at) {
             // RACK finds a lost repair as well (RFC 8985), and pacing spreads what follows from an ACK.
             let repair = match self.phase {
                 Phase::Open => Repair::FastRetransmit,
@@ -238,7 +238,7 @@ impl Sender {
     }
 
     /// The capture is so near to the sender that what follows from an ACK is seen at once after it.
-    fn at_sender(&self) -> bool {
+    pub(crate) fn at_sender(&self) -> bool {
         self.trips.sender_least().is_some_and(|least| least < Duration::from_millis(10))
     }
 

@@ -212,7 +212,7 @@ impl Sender {
             self.clock.reacted(passed, tsval);
         }
         let Some(sent) = self.clock.sent(p.at, tsval) else { return p.at };
-        if self.around.losses { sent } else { p.at }
+        if self.around.losses || self.at_sender() { sent } else { p.at }
     }
 
     /// From an ACK's passing here until what it lets go passes here.
@@ -222,7 +222,7 @@ impl Sender {
 
     /// The same by the sender's clock, where there is a queue with losses before the capture.
     pub(crate) fn exact(&self) -> Option<Duration> {
-        self.clock.react().filter(|_| self.around.losses)
+        self.clock.react().filter(|_| self.around.losses || self.at_sender())
     }
 
     /// The least of that.
