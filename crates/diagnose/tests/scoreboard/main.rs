@@ -145,10 +145,10 @@ const CLASSES: [(Repair, &str); 3] = [
     (Repair::Probe, "tail_probe"),
 ];
 
-/// The scores before and behind the link, of timeouts, fast retransmits and probes.
-fn scores(sets: &[&str]) -> [[Score; 3]; 2] {
+/// The scores at the senders, before and behind the link, of timeouts, fast retransmits and probes.
+fn scores(sets: &[&str]) -> [[Score; 3]; 3] {
     let results = simulate(sets);
-    ["before", "thin"].map(|link| {
+    ["sender", "before", "thin"].map(|link| {
         let flows = diagnose(&results, link);
         CLASSES.map(|(repair, name)| {
             let score = Score::of(&account(&results, name), &said(&flows, repair));
@@ -165,32 +165,48 @@ fn scores(sets: &[&str]) -> [[Score; 3]; 2] {
     })
 }
 
-/// Before the link nothing is hidden. Behind it more than one packet in ten is missing, and most of what a sender does
-/// is told by the times between others.
-fn judge(sets: &[&str]) {
+/// What is asked for at a point: how far the count of timeouts may be off, then precision and recall of timeouts and
+/// of fast retransmits.
+struct Least {
+    off: f64,
+    timeouts: (f64, f64),
+    fast: (f64, f64),
+}
+
+/// Senders without timestamps, at the three points. Behind the link more than one packet in ten is missing, and most of
+/// what a sender does is told by the times between others, with a queue of 200 ms in them.
+const WITHOUT_CLOCK: [Least; 3] = [
+    Least { off: 0.22, timeouts: (0.8, 0.98), fast: (0.98, 0.8) },
+    Least { off: 0.05, timeouts: (0.95, 0.95), fast: (0.93, 0.97) },
+    Least { off: 0.11, timeouts: (0.75, 0.7), fast: (0.7, 0.9) },
+];
+/// With timestamps, which tell when was sent what passes.
+const WITH_CLOCK: [Least; 3] = [
+    Least { off: 0.03, timeouts: (0.97, 0.97), fast: (0.98, 0.98) },
+    Least { off: 0.06, timeouts: (0.93, 0.98), fast: (0.93, 0.97) },
+    Least { off: 0.11, timeouts: (0.95, 0.87), fast: (0.9, 0.95) },
+];
+
+fn judge(sets: &[&str], least: &[Least; 3]) {
+    let reaches = |score: Score, (precision, recall)| score.precision > precision && score.recall > recall;
     for seed in ["seeds=1..1", "seeds=2..2"] {
         let sets = [sets, &[seed]].concat();
-        let [[timeouts, fast, _], [timeouts_behind, fast_behind, _]] = scores(&sets);
-        assert!(timeouts.off().abs() < 0.05, "{sets:?}: {timeouts:?}");
-        assert!(timeouts.precision > 0.95 && timeouts.recall > 0.95, "{sets:?}: {timeouts:?}");
-        assert!(fast.precision > 0.93 && fast.recall > 0.97, "{sets:?}: {fast:?}");
-        assert!(timeouts_behind.off().abs() < 0.1, "{sets:?}: {timeouts_behind:?}");
-        assert!(
-            timeouts_behind.precision > 0.75 && timeouts_behind.recall > 0.7,
-            "{sets:?}: {timeouts_behind:?}"
-        );
-        assert!(fast_behind.precision > 0.7 && fast_behind.recall > 0.9, "{sets:?}: {fast_behind:?}");
+        for (point, (least, [timeouts, fast, _])) in least.iter().zip(scores(&sets)).enumerate() {
+            assert!(timeouts.off().abs() < least.off, "{sets:?} at {point}: {timeouts:?}");
+            assert!(reaches(timeouts, least.timeouts), "{sets:?} at {point}: {timeouts:?}");
+            assert!(reaches(fast, least.fast), "{sets:?} at {point}: {fast:?}");
+        }
     }
 }
 
 #[test]
 fn thirty_flows() {
-    judge(&["vars.flows=30"]);
-    judge(&["vars.flows=30", "tcp.preset=linux"]);
+    judge(&["vars.flows=30"], &WITHOUT_CLOCK);
+    judge(&["vars.flows=30", "tcp.preset=linux"], &WITH_CLOCK);
 }
 
 #[test]
 fn two_hundred_flows() {
-    judge(&["vars.flows=200"]);
-    judge(&["vars.flows=200", "tcp.preset=linux"]);
+    judge(&["vars.flows=200"], &WITHOUT_CLOCK);
+    judge(&["vars.flows=200", "tcp.preset=linux"], &WITH_CLOCK);
 }
