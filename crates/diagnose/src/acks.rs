@@ -29,7 +29,11 @@ impl Sender {
         self.window = Some(window);
         match &mut self.shut {
             None if window == 0 => self.shut = Some((p.at, None)),
-            Some((_, open)) if window > 0 && open.is_none() => *open = Some(p.at),
+            Some((_, open)) if window > 0 && open.is_none() => {
+                *open = Some(p.at);
+                // Until then nothing could be under way, so no timer ran but that of the probes (RFC 9293, 3.8.6.1).
+                self.timer.restart(p.at + self.react());
+            }
             _ => {}
         }
         if !self.synced || t.flags.has(Flags::SYN) {

@@ -292,7 +292,9 @@ impl Sender {
         let more = if self.pushes() { !self.pushed } else { p.tcp.payload > 0 && (first || self.mss > 0) };
         let unasked = asked.is_none_or(|asked| self.last_data.is_some_and(|last| asked < last));
         let waited = self.waited(p.sent);
-        if !(more && unasked && self.around.losses && (!first || self.opened) && self.has_expired(waited)) {
+        let closed = matches!(self.shut, Some((_, None)));
+        let may = more && unasked && !closed && (!first || self.opened);
+        if !(may && self.around.losses && self.has_expired(waited)) {
             return false;
         }
         let certainty = if first { Certainty::Possible } else { Certainty::Likely };

@@ -145,12 +145,11 @@ fn a_spurious_timeout_is_named_by_dsack_and_by_timestamps() {
     assert_eq!((flow.events[0].spurious, stalls(&flow)[0].0), (true, Cause::AckDelayedOrLost));
 }
 
-#[test]
-fn what_the_silence_tells_behind_the_bottleneck() {
+/// Losses before the capture, so that they are known to occur: holes that are filled after a round trip. All is
+/// acknowledged in the end, until then, up to that segment.
+fn losses_before() -> (Story, u64, u32) {
     let mut s = under_way();
-    // Losses before the capture, so that they are known to occur: holes that are filled after a round trip.
-    let mut n = 10;
-    let mut ms = 300;
+    let (mut n, mut ms) = (10, 300);
     for _ in 0..5 {
         s.data(ms, n + 1);
         for dup in 0..3 {
@@ -161,6 +160,24 @@ fn what_the_silence_tells_behind_the_bottleneck() {
         n += 2;
         ms += 140;
     }
+    (s, ms, n)
+}
+
+#[test]
+fn a_closed_window_stops_the_timer_behind_the_bottleneck_too() {
+    let (mut s, ms, n) = losses_before();
+    s.window(0).ack(ms, n);
+    s.ack(ms + 2_000, n);
+    s.data(ms + 2_060, n);
+    s.ack(ms + 2_070, n + 1);
+    let flow = s.end();
+    assert_eq!(stalls(&flow), [(Cause::ZeroWindow, 2_060, None, 0)]);
+    assert_eq!(flow.directions[1].counts.timeouts, 0);
+}
+
+#[test]
+fn what_the_silence_tells_behind_the_bottleneck() {
+    let (mut s, ms, n) = losses_before();
     assert_eq!(s.analyzer.open(), 1);
     // All is acknowledged, and the sender has more. Silence for 2 s: 260, 520 and 1040 ms make 1.82 s.
     let after = s.data(ms + 2_000, n);
