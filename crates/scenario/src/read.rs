@@ -90,7 +90,10 @@ impl<'a> Reader<'a> {
     }
 
     pub(crate) fn time(&self, key: &'static str) -> Result<Option<Duration>, Error> {
-        self.parsed(key, "a time in quotes, as \"200ms\"", quantity::time)
+        self.parsed(key, "a time with its unit, as \"200ms\" or \"10s\"", |text| match text.contains("..") {
+            true => Err("one time, not a range, as \"200ms\"".to_owned()),
+            false => quantity::time(text),
+        })
     }
 
     /// A time above zero.
@@ -103,7 +106,7 @@ impl<'a> Reader<'a> {
 
     /// A time, or a range of times as `190ms..210ms`.
     pub(crate) fn times(&self, key: &'static str) -> Result<Option<(Duration, Duration)>, Error> {
-        let expected = "a time or a range of times in quotes, as \"200ms\" or \"190ms..210ms\"";
+        let expected = "a time or a range of times with its unit, as \"200ms\" or \"190ms..210ms\"";
         let pair = self.parsed(key, expected, |text| match text.split_once("..") {
             Some((low, high)) => Ok((quantity::time(low)?, quantity::time(high)?)),
             None => quantity::time(text).map(|t| (t, t)),

@@ -30,7 +30,19 @@ fn impossible_scenarios_end_in_one_sentence() {
             &thin,
             "\"200ms\"",
             "200",
-            "rtt = 200: expected a time or a range of times in quotes, as \"200ms\" or \"190ms..210ms\"",
+            "rtt = 200: expected a time or a range of times with its unit, as \"200ms\" or \"190ms..210ms\"",
+        ),
+        (
+            &thin,
+            "name = \"t\"",
+            "name = \"t\"\njitter = 10",
+            "jitter = 10: expected a time with its unit, as \"200ms\" or \"10s\"",
+        ),
+        (
+            &thin,
+            "name = \"t\"",
+            "name = \"t\"\njitter = \"1s..2s\"",
+            "jitter = '1s..2s': expected one time, not a range, as \"200ms\"",
         ),
         (&thin, "users = 100", "user = 100", "traffic.0.user: no such key: expected 'users'?"),
         (
