@@ -120,6 +120,8 @@ pub struct Thresholds {
     pub max_p: Ppm,
     /// From `max_p` at `max` to 1 at twice `max`.
     pub gentle: bool,
+    /// After a drop 1 / p_b arrivals pass (ns-2's `wait_`).
+    pub wait: bool,
 }
 
 /// The probability of a drop as a function of an average, with drops spread evenly.
@@ -165,7 +167,8 @@ impl Curve {
     /// Judges an arrival. `part` is its length as a part of the greatest, if the chance is to depend on it.
     ///
     /// p_a = p_b / (1 - count p_b): so the number of arrivals between drops is even over 1 to 1 / p_b instead of
-    /// geometric (paper, section VII).
+    /// geometric (paper, section VII). With `wait` it is even over 1 / p_b to 2 / p_b: p_a = p_b / (2 - count p_b), and
+    /// 0 as long as count p_b is below 1.
     pub fn decide(&mut self, avg: &Average, part: Option<(u64, u64)>, dice: &mut Dice) -> Call {
         if avg.get() < self.at.min {
             self.count = -1;
@@ -181,7 +184,11 @@ impl Curve {
                 (u128::from(p_b) * u128::from(len) / u128::from(greatest.max(1))).min(u128::from(ONE)) as u64;
         }
         let spent = u128::from(p_b) * u128::from(self.count.unsigned_abs());
-        let left = u128::from(ONE).saturating_sub(spent);
+        if self.at.wait && spent < u128::from(ONE) {
+            return Call::Pass;
+        }
+        let whole = if self.at.wait { 2 * ONE } else { ONE };
+        let left = u128::from(whole).saturating_sub(spent);
         // A uniform u is below p_b / left: u * left < p_b.
         if dice.below(ONE) as u128 * left < u128::from(p_b) << 32 {
             self.count = 0;

@@ -7,6 +7,7 @@
 //! Where we differ:
 //! - The average and the chances are integers ([`early`](crate::early)).
 //! - Thresholds are packets, as in the paper, or with `bytes` bytes: each threshold times `packet`, as in ns-2.
+//! - `wait` is ns-2's `wait_` (on there unless told otherwise), which is in no paper; off.
 //! - `by_size` is the paper's byte mode, p_b times the packet's length; off, as RFC 7567, section 4.4 advises.
 //! - Where the average is above every threshold, packets are dropped even if they could be marked, as RFC 3168 (section
 //!   7) says; with `harddrop=off` they are marked, as Linux does unless told otherwise.
@@ -43,6 +44,8 @@ pub struct RedConfig {
     pub w_q: Ppm,
     /// Above `max` the chance grows to 1 at twice `max` instead of at once.
     pub gentle: bool,
+    /// After a drop 1 / p arrivals pass.
+    pub wait: bool,
     /// The average and the limits count bytes.
     pub bytes: bool,
     /// A packet's chance is in proportion to its length.
@@ -64,6 +67,7 @@ impl Default for RedConfig {
             max_p: Ppm(100_000),
             w_q: Ppm(2_000),
             gentle: true,
+            wait: false,
             bytes: false,
             by_size: false,
             ecn: true,
@@ -83,6 +87,7 @@ keys! {
     max_p: Part(1, 1_000_000), "chance of a drop just below `max`";
     w_q: Part(1, 1_000_000), "weight of an arrival in the average";
     gentle: Choice(), "above `max` the chance grows on, to 1 at twice `max`";
+    wait: Choice(), "after a drop 1 / p arrivals pass, for the chance p, as ns-2's `wait_` has it";
     bytes: Choice(), "queue, buffer and thresholds count bytes: each threshold times `packet`";
     by_size: Choice(), "a packet's chance is in proportion to its length";
     ecn: Choice(), "mark ECN-capable packets instead of dropping them";
@@ -145,6 +150,7 @@ impl RedConfig {
             max: max.max(min + 1) * unit,
             max_p: self.max_p,
             gentle: self.gentle,
+            wait: self.wait,
         };
         Sizes { limit: buffer * unit, curve }
     }

@@ -184,8 +184,13 @@ impl RioConfig {
     fn thresholds(&self, link: &ShaperConfig) -> [Thresholds; 2] {
         let buffer = self.limit(link) as u64;
         let or = |set: u32, eighths: u64| if set > 0 { u64::from(set) } else { buffer * eighths / 8 };
-        let curve =
-            |min: u64, max: u64, max_p| Thresholds { min, max: max.max(min + 1), max_p, gentle: self.gentle };
+        let curve = |min: u64, max: u64, max_p| Thresholds {
+            min,
+            max: max.max(min + 1),
+            max_p,
+            gentle: self.gentle,
+            wait: false,
+        };
         [
             curve(or(self.in_min, 4), or(self.in_max, 7), self.in_p),
             curve(or(self.out_min, 1), or(self.out_max, 3), self.out_p),

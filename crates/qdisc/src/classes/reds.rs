@@ -30,7 +30,7 @@ impl Reds {
             let max = (room * 3 / 4).max(min + 1);
             (
                 Average::new(config.w_q, rate.time_to_send(link.wire_len(config.packet))),
-                Curve::new(Thresholds { min, max, max_p: config.max_p, gentle: true }),
+                Curve::new(Thresholds { min, max, max_p: config.max_p, gentle: true, wait: false }),
             )
         };
         Self { classes: [one(0), one(1)], dice }

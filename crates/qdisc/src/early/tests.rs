@@ -64,7 +64,7 @@ fn idle_time_counts_as_packets_that_found_nothing() {
     assert_eq!(c.value, 0);
 }
 
-const PAPER: Thresholds = Thresholds { min: 5, max: 15, max_p: Ppm(20_000), gentle: false };
+const PAPER: Thresholds = Thresholds { min: 5, max: 15, max_p: Ppm(20_000), gentle: false, wait: false };
 
 fn p_b(at_: Thresholds, avg: f64) -> Option<f64> {
     Curve::new(at_).p_b(&at(avg)).map(|p| p as f64 / ONE as f64)
@@ -86,7 +86,11 @@ fn the_slopes_by_hand() {
 }
 
 fn calls(avg: f64, part: Option<(u64, u64)>, n: usize, seed: u64) -> Vec<usize> {
-    let (mut curve, mut dice) = (Curve::new(PAPER), Dice::new(seed));
+    calls_of(PAPER, avg, part, n, seed)
+}
+
+fn calls_of(of: Thresholds, avg: f64, part: Option<(u64, u64)>, n: usize, seed: u64) -> Vec<usize> {
+    let (mut curve, mut dice) = (Curve::new(of), Dice::new(seed));
     (0..n).filter(|_| curve.decide(&at(avg), part, &mut dice) == Call::Early).collect()
 }
 
@@ -107,6 +111,16 @@ fn drops_are_spread_evenly() {
 }
 
 #[test]
+fn after_a_drop_it_waits_if_told_to() {
+    // p_b = 0.01: nothing for 100 arrivals, p_a = 0.01 / (2 - 1) at the 100th or 101st, and 1 at the 199th or 200th.
+    let at = calls_of(Thresholds { wait: true, ..PAPER }, 10.0, None, 500_000, 1);
+    let gaps: Vec<usize> = at.windows(2).map(|w| w[1] - w[0]).collect();
+    let mean = gaps.iter().sum::<usize>() as f64 / gaps.len() as f64;
+    near(mean, 150.0, 5.0 * 28.9 / (gaps.len() as f64).sqrt());
+    assert!(gaps.iter().all(|gap| (100..=200).contains(gap)), "{gaps:?}");
+}
+
+#[test]
 fn in_byte_mode_a_small_packet_is_dropped_less_often() {
     // p_b * 40 / 1000 = 0.0004: 1 to 2499, mean 1250; a full packet as without.
     let small = calls(10.0, Some((40, 1000)), 500_000, 2);
@@ -124,6 +138,6 @@ fn below_min_the_count_starts_afresh_and_above_all_are_told() {
     assert_eq!(curve.decide(&at(15.0), None, &mut dice), Call::Above);
     assert_eq!(curve.count, 0);
     // Thresholds one apart and a chance of 1: still no overflow.
-    let mut steep = Curve::new(Thresholds { min: 1, max: 2, max_p: Ppm::ONE, gentle: true });
+    let mut steep = Curve::new(Thresholds { min: 1, max: 2, max_p: Ppm::ONE, gentle: true, wait: false });
     assert_eq!(steep.decide(&at(1.999_999), None, &mut dice), Call::Early);
 }

@@ -59,7 +59,7 @@ fn a_short_burst_passes() {
     let mut q = queue("");
     assert_eq!(
         q.config.sizes(&link()).curve,
-        Thresholds { min: 2, max: 7, max_p: Ppm(100_000), gentle: true }
+        Thresholds { min: 2, max: 7, max_p: Ppm(100_000), gentle: true, wait: false }
     );
     assert_eq!(fates(&mut q, 11, 1500, Ecn::NotEct), [10, 0, 0, 1]);
     assert_eq!(q.average(), 0);
