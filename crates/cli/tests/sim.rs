@@ -193,6 +193,8 @@ fn settings_and_seeds_from_the_command_line() {
     assert_eq!(json[0]["points"].as_array().unwrap().len(), 1, "{json}");
     assert_eq!(json[0]["points"][0]["seeds"], 3);
     assert!(json[0]["points"][0]["figures"]["utilisation"]["median"].as_f64().unwrap() > 0.1, "{json}");
+    let utilisation = &json[0]["points"][0]["figures"]["utilisation"];
+    assert!(utilisation["min"].as_f64() <= utilisation["mean"].as_f64(), "{json}");
     assert_eq!(json[0]["claims"][0]["outcome"], "holds");
     let manifest = fs::read_to_string(place.0.join("out/sim/few/manifest.json")).unwrap();
     let command = "narrows sim few.toml --set traffic.0.flows=3 --set discipline=taq --set seeds=3..5";

@@ -7,7 +7,7 @@ use std::process::ExitCode;
 use anyhow::{Context as _, bail};
 use narrows_plot::{Matrix, matrix_svg};
 use narrows_runner::league::{League, MEASURES, Standings};
-use narrows_runner::{Error, RunOptions, RunPlan, VERSION, digest};
+use narrows_runner::{Error, Middle, RunOptions, RunPlan, VERSION, digest};
 use serde_json::json;
 
 use super::sim::picture;
@@ -85,7 +85,7 @@ pub fn main(args: Args) -> anyhow::Result<ExitCode> {
             }
             other => other.with_context(|| plan.name.clone())?,
         };
-        standings.add(short(&plan.name), plan, &digest(plan, &report.summaries), without);
+        standings.add(short(&plan.name), plan, &digest(plan, &report.summaries, Middle::Median), without);
     }
     let text = table::text(&standings);
     let write = |name: &str, text: &str| -> anyhow::Result<()> {

@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, bail, ensure};
-use narrows_runner::{Error, Event, RunOptions, RunPlan, RunReport, digest, execute, verdicts};
+use narrows_runner::{Error, Event, Middle, RunOptions, RunPlan, RunReport, digest, execute, verdicts};
 use serde_json::{Value, json};
 
 pub(crate) mod explain;
@@ -42,6 +42,9 @@ pub struct Args {
     /// Show these figures in table and picture, as jain_20s,goodput_kbps
     #[arg(long, value_name = "FIGURES", value_delimiter = ',')]
     show: Vec<String>,
+    /// Means over seeds in table and picture, instead of medians
+    #[arg(long)]
+    mean: bool,
     /// Write the table as JSON
     #[arg(long)]
     json: bool,
@@ -94,6 +97,7 @@ pub fn main(args: Args) -> anyhow::Result<ExitCode> {
         return Ok(ExitCode::SUCCESS);
     }
     let stop = stop_on_signal()?;
+    let middle = if args.mean { Middle::Mean } else { Middle::Median };
     let (mut good, mut told) = (true, Vec::new());
     for work in &works {
         let options = RunOptions { out: work.out.clone(), jobs, fresh: args.fresh };
@@ -105,13 +109,13 @@ pub fn main(args: Args) -> anyhow::Result<ExitCode> {
             other => other.with_context(|| work.plan.name.clone())?,
         };
         good &= as_expected(&work.plan, &report);
-        let pictures = picture::write(&work.plan, &report, &work.out, &args.show)?;
+        let pictures = picture::write(&work.plan, &report, &work.out, &args.show, middle)?;
         if args.json {
             told.push(as_json(work, &report));
         } else {
             let paths: Vec<&Path> = [work.out.as_path()].into_iter().chain(pictures.as_deref()).collect();
             let paths: Vec<String> = paths.iter().map(|p| format!("{}\n", p.display())).collect();
-            say(&format!("{}{}", table::render(&work.plan, &report, &args.show), paths.concat()));
+            say(&format!("{}{}", table::render(&work.plan, &report, &args.show, middle), paths.concat()));
         }
     }
     if args.json {
@@ -232,14 +236,17 @@ fn as_json(work: &Work, report: &RunReport) -> Value {
     let coords = |values: &[String]| -> Value {
         plan.axes.iter().zip(values).map(|(axis, value)| (axis.name.clone(), json!(value))).collect()
     };
-    let points: Vec<Value> = digest(plan, &report.summaries)
+    let means = digest(plan, &report.summaries, Middle::Mean);
+    let points: Vec<Value> = digest(plan, &report.summaries, Middle::Median)
         .iter()
-        .map(|point| {
+        .zip(&means)
+        .map(|(point, means)| {
             let figures: Value = point
                 .figures
                 .iter()
                 .map(|(name, [min, median, max])| {
-                    (name.clone(), json!({ "min": min, "median": median, "max": max }))
+                    let mean = means.figures[name][1];
+                    (name.clone(), json!({ "min": min, "median": median, "mean": mean, "max": max }))
                 })
                 .collect();
             json!({ "coords": coords(&point.coords), "seeds": point.seeds, "figures": figures })

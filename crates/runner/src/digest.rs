@@ -1,8 +1,40 @@
-//! From runs to points: medians over seeds.
+//! From runs to points: medians, or means, over seeds.
 
 use std::collections::BTreeMap;
 
 use crate::RunPlan;
+
+/// What stands for several seeds.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Middle {
+    /// The median.
+    #[default]
+    Median,
+    /// The arithmetic mean.
+    Mean,
+}
+
+impl Middle {
+    /// As a table says it.
+    #[must_use]
+    pub const fn word(self) -> &'static str {
+        match self {
+            Self::Median => "median",
+            Self::Mean => "mean",
+        }
+    }
+
+    /// Of values in order, least first.
+    fn of(self, v: &[f64]) -> f64 {
+        match self {
+            Self::Median => {
+                let (low, high) = (v[(v.len() - 1) / 2], v[v.len() / 2]);
+                low + (high - low) / 2.0
+            }
+            Self::Mean => v.iter().sum::<f64>() / v.len() as f64,
+        }
+    }
+}
 
 /// All runs of a plan that differ in nothing but their seed.
 #[derive(Clone, Debug, PartialEq)]
@@ -11,14 +43,14 @@ pub struct Point {
     pub coords: Vec<String>,
     /// How many seeds.
     pub seeds: usize,
-    /// Least, median and greatest of each figure. A figure that half the runs or more have no number for, as no object
+    /// Least, middle and greatest of each figure. A figure that half the runs or more have no number for, as no object
     /// came to its end in them, is left out: the others are not what came of the point.
     pub figures: BTreeMap<String, [f64; 3]>,
 }
 
 /// Points in the order of the plan. `summaries` are the figures of each run of the plan.
 #[must_use]
-pub fn digest(plan: &RunPlan, summaries: &[BTreeMap<String, f64>]) -> Vec<Point> {
+pub fn digest(plan: &RunPlan, summaries: &[BTreeMap<String, f64>], middle: Middle) -> Vec<Point> {
     let mut order: Vec<&[String]> = Vec::new();
     let mut runs: BTreeMap<&[String], Vec<&BTreeMap<String, f64>>> = BTreeMap::new();
     for (job, summary) in plan.jobs.iter().zip(summaries) {
@@ -28,10 +60,10 @@ pub fn digest(plan: &RunPlan, summaries: &[BTreeMap<String, f64>]) -> Vec<Point>
         }
         of_point.push(summary);
     }
-    order.into_iter().map(|coords| point(coords, &runs[coords])).collect()
+    order.into_iter().map(|coords| point(coords, &runs[coords], middle)).collect()
 }
 
-fn point(coords: &[String], runs: &[&BTreeMap<String, f64>]) -> Point {
+fn point(coords: &[String], runs: &[&BTreeMap<String, f64>], middle: Middle) -> Point {
     let mut values: BTreeMap<&String, Vec<f64>> = BTreeMap::new();
     for (name, value) in runs.iter().copied().flatten().filter(|(_, v)| !v.is_nan()) {
         values.entry(name).or_default().push(*value);
@@ -39,8 +71,7 @@ fn point(coords: &[String], runs: &[&BTreeMap<String, f64>]) -> Point {
     let there = values.into_iter().filter(|(_, v)| 2 * v.len() > runs.len());
     let figures = there.map(|(name, mut v)| {
         v.sort_by(f64::total_cmp);
-        let (low, high) = (v[(v.len() - 1) / 2], v[v.len() / 2]);
-        (name.clone(), [v[0], low + (high - low) / 2.0, v[v.len() - 1]])
+        (name.clone(), [v[0], middle.of(&v), v[v.len() - 1]])
     });
     Point { coords: coords.to_vec(), seeds: runs.len(), figures: figures.collect() }
 }
@@ -54,12 +85,18 @@ mod tests {
         let run = |p50: f64| BTreeMap::from([("p50_s".to_owned(), p50), ("loss".to_owned(), 0.1)]);
         let of = |runs: &[f64]| {
             let runs: Vec<_> = runs.iter().map(|x| run(*x)).collect();
-            point(&[], &runs.iter().collect::<Vec<_>>()).figures
+            point(&[], &runs.iter().collect::<Vec<_>>(), Middle::Median).figures
         };
         let none = f64::NAN;
         assert_eq!(of(&[1.0, 3.0, none]).get("p50_s"), Some(&[1.0, 2.0, 3.0]));
         assert_eq!(of(&[1.0, none, none]).get("p50_s"), None);
         assert_eq!(of(&[1.0, none]).get("p50_s"), None);
         assert_eq!(of(&[none, none, none])["loss"], [0.1; 3]);
+    }
+
+    #[test]
+    fn middles_by_hand() {
+        assert_eq!((Middle::Median.of(&[1.0, 2.0, 6.0]), Middle::Mean.of(&[1.0, 2.0, 6.0])), (2.0, 3.0));
+        assert_eq!((Middle::Median.of(&[1.0, 2.0]), Middle::Mean.of(&[1.0, 2.0])), (1.5, 1.5));
     }
 }

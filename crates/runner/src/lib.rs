@@ -36,7 +36,7 @@ mod table_file;
 pub mod verdicts;
 
 pub use caught::caught;
-pub use digest::{Point, digest};
+pub use digest::{Middle, Point, digest};
 pub use error::Error;
 pub use estimate::Estimate;
 pub use execute::{Event, RunOptions, RunReport, Simulate, execute};

@@ -298,7 +298,7 @@ fn medians_by_hand() {
     let place = Place::new("medians");
     let plan = plan("tiny");
     let report = quietly(&plan, &place.options(2)).unwrap();
-    let points = crate::digest(&plan, &report.summaries);
+    let points = crate::digest(&plan, &report.summaries, crate::Middle::Median);
     assert_eq!(points.len(), 4);
     assert_eq!(
         (points[3].coords.as_slice(), points[3].seeds),

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::Context as _;
 use narrows_plot::{Chart, Edge, Graph, Line, Node, Panel, chart_svg, graph_svg, quantile, save};
-use narrows_runner::{Axis, Job, Point, RunPlan, RunReport, VERSION, digest, table};
+use narrows_runner::{Axis, Job, Middle, Point, RunPlan, RunReport, VERSION, digest, table};
 use narrows_scenario::{number, time_text};
 use narrows_sim::Data;
 
@@ -28,11 +28,12 @@ pub fn write(
     report: &RunReport,
     out: &Path,
     asked: &[String],
+    middle: Middle,
 ) -> anyhow::Result<Option<PathBuf>> {
     let (svg, png) = paths(out, &plan.name);
     let seeds = plan.seeds().len();
-    let mut shown = format!("medians and ranges of {seeds} seeds");
-    let mut panels = over_sweep(plan, report, asked);
+    let mut shown = format!("{}s and ranges of {seeds} seeds", middle.word());
+    let mut panels = over_sweep(plan, report, asked, middle);
     if panels.is_empty() || seeds == 1 {
         shown = format!("seed {}", plan.seeds().first().unwrap_or(&0));
     }
@@ -83,7 +84,7 @@ pub fn saved(text: &str, svg: &Path, png: &Path) -> anyhow::Result<PathBuf> {
 }
 
 /// Panels of the main figures over the swept number with the most values, a line for each discipline.
-fn over_sweep(plan: &RunPlan, report: &RunReport, asked: &[String]) -> Vec<Panel> {
+fn over_sweep(plan: &RunPlan, report: &RunReport, asked: &[String], middle: Middle) -> Vec<Panel> {
     let numbers = |axis: &Axis| axis.values.iter().map(|v| number(v)).collect::<Option<Vec<_>>>();
     let swept = |(at, axis): (usize, &Axis)| {
         (axis.values.len() > 1 && axis.name != "discipline").then(|| Some((at, numbers(axis)?))).flatten()
@@ -92,7 +93,7 @@ fn over_sweep(plan: &RunPlan, report: &RunReport, asked: &[String]) -> Vec<Panel
     else {
         return Vec::new();
     };
-    let points = digest(plan, &report.summaries);
+    let points = digest(plan, &report.summaries, middle);
     let discipline = plan.axes.iter().position(|a| a.name == "discipline");
     let mut panels = Vec::new();
     for (figure, title) in main_figures(plan, &points, asked).into_iter().take(FIGURES) {

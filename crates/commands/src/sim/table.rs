@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use narrows_runner::{Point, RunPlan, RunReport, digest, verdicts};
+use narrows_runner::{Middle, Point, RunPlan, RunReport, digest, verdicts};
 use narrows_scenario::{Claim, ClaimOutcome, Judgment, Reading};
 
 /// Points that fit side by side; more stand one below the other.
@@ -117,8 +117,8 @@ pub fn main_figures(plan: &RunPlan, points: &[Point], asked: &[String]) -> Vec<(
 }
 
 /// The table, the claims, and what was written.
-pub fn render(plan: &RunPlan, report: &RunReport, asked: &[String]) -> String {
-    let points = digest(plan, &report.summaries);
+pub fn render(plan: &RunPlan, report: &RunReport, asked: &[String], middle: Middle) -> String {
+    let points = digest(plan, &report.summaries, middle);
     let mut text = String::new();
     // Writing to a String cannot fail.
     let _ = writeln!(
@@ -135,7 +135,8 @@ pub fn render(plan: &RunPlan, report: &RunReport, asked: &[String]) -> String {
     if seeds > 1 {
         let _ = writeln!(
             text,
-            "\nmedian of {seeds} seeds{}",
+            "\n{} of {seeds} seeds{}",
+            middle.word(),
             if points.len() <= SIDE_BY_SIDE { " [least-greatest]" } else { "" }
         );
     }
