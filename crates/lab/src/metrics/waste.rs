@@ -43,6 +43,7 @@ pub(super) fn waste(t: &mut Table, scenario: &Scenario, run: &RunRecord) {
     if link > 0.0 {
         t.put("link_bytes", Some(link));
         t.put("useful_bytes", Some(useful));
-        t.put("waste", needed.map(|n| 1.0 - n / link));
+        // What the idle link needs is measured too, so without waste the difference has either sign.
+        t.put("waste", needed.map(|n| (1.0 - n / link).max(0.0)));
     }
 }
