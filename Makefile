@@ -9,7 +9,7 @@ SECONDS ?= 3600
 ARGS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help setup setup-build build box deb rpm static container release demo quick test fresh python-test wheel lint lints bench bounds claims gallery league peers docs fuzz soak floods stolen clean
+.PHONY: help setup setup-build build box deb rpm static container release demo quick test tutorials fresh python-test wheel lint lints bench bounds claims gallery league peers docs fuzz soak floods stolen clean
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-11s %s\n", $$1, $$2 }' Makefile
@@ -53,6 +53,9 @@ quick: setup-build ## target/quick/narrows, for daily work
 test: setup ## every test, live ones in namespaces included, then the lints; counted at the end
 	cargo build --workspace --bins --tests
 	@NARROWS_BIN=$(TARGET)/debug/narrows $(TARGET)/debug/narrows-xtask test $(ARGS)
+
+tutorials: build ## as root: every command of the four tutorials, their outputs compared: some twenty minutes
+	@for page in docs/tutorials/*.md; do scripts/tutorial --check --slow --netns $$page || exit 1; done
 
 fresh: ## as root: make demo and make test in a minimal Debian of its own: half an hour; ARGS=test for one of them
 	@scripts/fresh $(ARGS)
