@@ -9,7 +9,7 @@ SECONDS ?= 3600
 ARGS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help setup setup-build build box deb rpm static container release demo quick test tutorials fresh python-test wheel lint lints bench bounds claims gallery league peers docs fuzz soak floods stolen clean
+.PHONY: help setup setup-build build box deb rpm static container release demo quick test tutorials fresh python-test wheel lint lints bench performance bounds claims gallery league peers docs fuzz soak floods stolen clean
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-11s %s\n", $$1, $$2 }' Makefile
@@ -78,6 +78,9 @@ lints:
 bench: build ## cost per packet, and the live box against plain kernel forwarding: 4 minutes
 	cargo bench -p narrows-qdisc $(ARGS)
 	NARROWS_BIN=$(TARGET)/release/narrows cargo run --release -p narrows-box --example live_bench
+
+performance: build ## what things cost against the bounds, beside peers where they are: one table, a quarter of an hour
+	cargo run -q -p narrows-xtask --release -- performance $(ARGS)
 
 # `cargo test` beside the program that is tested, which is built in the profile for daily work.
 LIVE = NARROWS_BIN=$(TARGET)/quick/narrows cargo test -p narrows-box --test live_box -- --ignored --nocapture --exact

@@ -5,6 +5,7 @@ use clap::{Parser, Subcommand};
 mod digest;
 mod limits;
 mod peers;
+mod performance;
 mod queues;
 mod test;
 
@@ -22,6 +23,8 @@ enum Task {
     Peers(peers::Args),
     /// Run the same arrivals through the CoDel family of ns-3 and ours, and print one table
     Queues(queues::Args),
+    /// Run the benchmarks, and print what things cost against the bounds
+    Performance(performance::Args),
     /// Digest the outputs of a fixed set of runs, or compare two digests: whether two versions behave alike
     Digest(digest::Args),
     /// Find what is too long: files, functions, argument lists, lines, documents; and links that lead nowhere
@@ -37,6 +40,7 @@ fn main() -> anyhow::Result<()> {
     match Cli::parse().task {
         Task::Peers(args) => peers::run(&args),
         Task::Queues(args) => queues::run(&args),
+        Task::Performance(args) => performance::run(&args),
         Task::Digest(args) => digest::run(&args),
         Task::Limits(args) => limits::run(&args),
         Task::Test(args) => test::run(&args),

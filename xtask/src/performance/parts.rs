@@ -1,0 +1,143 @@
+//! The parts: which program measures each, and how its output is read.
+
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::time::Instant;
+
+use anyhow::{Context as _, Result, ensure};
+
+use super::{Row, read};
+
+/// A part of the table.
+pub struct Part {
+    pub name: &'static str,
+    /// How long on an idle machine.
+    pub takes: &'static str,
+    /// Gives what the benchmark prints; the folder is for its files.
+    pub run: fn(&Path) -> Result<String>,
+    /// Rows from that.
+    pub read: fn(&str) -> Result<Vec<Row>>,
+}
+
+/// All, in the table's order.
+pub const PARTS: [Part; 7] = [
+    Part { name: "simulator", takes: "some four minutes", run: simulator, read: read::simulator },
+    Part { name: "growth", takes: "a minute", run: growth, read: read::growth },
+    Part { name: "queue", takes: "two minutes", run: queue, read: read::queue },
+    Part { name: "sight", takes: "half a minute", run: sight, read: read::sight },
+    Part { name: "box", takes: "four minutes, as root", run: live_box, read: read::live_box },
+    Part { name: "diagnose", takes: "two minutes", run: diagnose, read: read::diagnose },
+    Part { name: "plan", takes: "seconds", run: plan, read: read::plan },
+];
+
+/// A link without losses between the capture and who sends, for as many packets as a reader wants.
+const CAPTURED: &str = r#"name = "captured"
+rate = "10mbit"
+rtt = "100ms"
+duration = "600s"
+discipline = "fifo:100"
+probes.capture = ["thin", "thin.back"]
+
+[[traffic]]
+kind = "long"
+flows = 300
+"#;
+
+/// Runs a program that may write to the terminal; gives what it prints.
+fn output(command: &mut Command) -> Result<String> {
+    let shown = format!("{command:?}");
+    let done = command.stderr(Stdio::null()).output().with_context(|| format!("starting {shown}"))?;
+    ensure!(done.status.success(), "{shown}: {}", done.status);
+    Ok(String::from_utf8_lossy(&done.stdout).into_owned())
+}
+
+fn cargo(args: &[&str]) -> Result<String> {
+    output(Command::new("cargo").args(args))
+}
+
+/// The program, built for speed.
+fn narrows() -> Result<String> {
+    cargo(&["build", "--release", "-q", "-p", "narrows-cli"])?;
+    let target = std::env::var("CARGO_TARGET_DIR").unwrap_or_else(|_| "target".to_owned());
+    Ok(format!("{target}/release/narrows"))
+}
+
+fn simulator(out: &Path) -> Result<String> {
+    narrows()?;
+    let this = std::env::current_exe().context("finding this program")?;
+    let folder = out.join("peers");
+    output(Command::new(this).args(["peers", "--only", "a,b,c", "--out"]).arg(&folder))?;
+    std::fs::read_to_string(folder.join("runs.csv")).context("reading runs.csv")
+}
+
+fn growth(_: &Path) -> Result<String> {
+    cargo(&["bench", "-q", "-p", "narrows-sim", "--bench", "scale"])
+}
+
+fn queue(_: &Path) -> Result<String> {
+    let of = ["fifo+lookup", "taq", "taq:paper", "100", "10000", "50000", "1000000"];
+    cargo(&[&["bench", "-q", "-p", "narrows-qdisc", "--bench", "per_packet", "--"], &of[..]].concat())
+}
+
+fn sight(_: &Path) -> Result<String> {
+    cargo(&["bench", "-q", "-p", "narrows-box", "--bench", "sight"])
+}
+
+fn live_box(_: &Path) -> Result<String> {
+    let program = narrows()?;
+    let args = ["run", "-q", "--release", "-p", "narrows-box", "--example", "live_bench"];
+    output(Command::new("cargo").args(args).env("NARROWS_BIN", program))
+}
+
+/// Ours, then the seconds of the peers that are installed, each on the same capture.
+fn diagnose(out: &Path) -> Result<String> {
+    let program = narrows()?;
+    let (file, folder) = (out.join("captured.toml"), out.join("captured"));
+    std::fs::write(&file, CAPTURED).with_context(|| format!("writing {}", file.display()))?;
+    output(
+        Command::new(&program).arg("sim").arg(&file).args(["--quiet", "--seeds", "1", "--out"]).arg(&folder),
+    )?;
+    let capture = capture(&folder)?;
+    let path = capture.to_string_lossy();
+    let bench = ["bench", "-q", "-p", "narrows-diagnose", "--features", "files", "--bench", "read", "--"];
+    let mut text = cargo(&[&bench[..], &[&path]].concat())?;
+    for (name, args) in [("tcptrace", &["-l", "-n"][..]), ("tshark", &["-n", "-q", "-z", "expert", "-r"][..])]
+    {
+        let began = Instant::now();
+        if output(Command::new(name).args(args).arg(&capture)).is_ok() {
+            text += &format!("{name} {:.3}\n", began.elapsed().as_secs_f64());
+        }
+    }
+    Ok(text)
+}
+
+/// The greatest capture below a folder: data, not acknowledgments.
+fn capture(folder: &Path) -> Result<std::path::PathBuf> {
+    let mut found = Vec::new();
+    let mut folders = vec![folder.to_owned()];
+    while let Some(folder) = folders.pop() {
+        for entry in std::fs::read_dir(&folder).with_context(|| format!("reading {}", folder.display()))? {
+            let path = entry?.path();
+            if path.is_dir() {
+                folders.push(path);
+            } else if path.extension().is_some_and(|e| e == "pcap") {
+                found.push((path.metadata()?.len(), path));
+            }
+        }
+    }
+    found.into_iter().max().map(|(_, path)| path).context("no capture was written")
+}
+
+/// Milliseconds of a plan, the second to the sixth time.
+fn plan(_: &Path) -> Result<String> {
+    let program = narrows()?;
+    let mut times = Vec::new();
+    for _ in 0..6 {
+        let began = Instant::now();
+        output(
+            Command::new(&program).args(["plan", "--rate", "600kbit", "--users", "100", "--rtt", "200ms"]),
+        )?;
+        times.push(began.elapsed().as_secs_f64() * 1e3);
+    }
+    Ok(times[1..].iter().map(|ms| format!("{ms:.2}\n")).collect())
+}
