@@ -117,17 +117,17 @@ impl<'a> Output<'a> {
         if let (Some(number), None) = (args.flow, &only) {
             bail!("--flow {number}: {name} has connections 0 to {}", begun.saturating_sub(1));
         }
-        let missing = extras.finish(&name, &overall, only.as_ref())?;
+        let said = extras.finish(&name, &overall, only.as_ref())?;
         match (json, &only) {
-            (Some(json), _) => json.finish(&overall, &quic, remarks)?,
+            (Some(json), _) => json.finish(&overall, &quic, remarks, &said.json)?,
             (None, Some(flow)) => crate::say(&flow_page(&name, flow)).context("standard output")?,
             (None, None) => {
-                let text = page(&name, &overall) + &quic_page(&quic, args.worst);
+                let text = page(&name, &overall) + &quic_page(&quic, args.worst) + &said.text;
                 crate::say(&text).context("standard output")?;
             }
         }
         let quiet = args.json;
-        for line in remarks.iter().filter(|_| !quiet).chain(&missing) {
+        for line in remarks.iter().filter(|_| !quiet).chain(&said.remarks) {
             eprintln!("{line}");
         }
         let long = quic

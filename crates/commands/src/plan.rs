@@ -113,6 +113,14 @@ pub fn main(args: Args) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
+/// What is to be expected of a link, in a sentence.
+///
+/// # Errors
+/// A quantity outside its domain.
+pub(crate) fn sentence(link: &SharedLink) -> anyhow::Result<String> {
+    Ok(lines::verdict(link, &plan(link)?))
+}
+
 /// Draws where nothing was asked for; a folder that cannot be written costs the map and no answer.
 fn usual(svg: &str) -> Option<PathBuf> {
     let out = Path::new("out");

@@ -8,10 +8,14 @@ use narrows_runner::TableFile;
 use narrows_sim::{Column, Data};
 use narrows_units::Instant;
 use narrows_wire::Header;
+use serde_json::Value;
 
 mod bars;
 mod colours;
 mod sequence;
+mod what_if;
+
+use what_if::WhatIf;
 
 /// Options.
 #[derive(clap::Args)]
@@ -24,6 +28,19 @@ pub struct Args {
     /// Write flows.parquet and stalls.parquet into a folder
     #[arg(long, value_name = "FOLDER")]
     parquet: Option<PathBuf>,
+    #[command(flatten)]
+    what_if: what_if::Args,
+}
+
+/// What there is to say besides.
+#[derive(Default)]
+pub struct Said {
+    /// On standard error.
+    pub remarks: Vec<String>,
+    /// Below the page.
+    pub text: String,
+    /// In the JSON: names with what they hold.
+    pub json: Vec<(&'static str, Value)>,
 }
 
 /// See the head of the file.
@@ -34,6 +51,7 @@ pub struct Extras {
     trace: Option<Trace>,
     bars: bars::Bars,
     tables: Option<Writing>,
+    what_if: Option<WhatIf>,
 }
 
 /// Tables that are being written.
@@ -60,11 +78,16 @@ impl Extras {
             Some(folder) => Some(Writing::create(folder)?),
             None => None,
         };
-        Ok(Self { picture: args.picture.clone(), only, trace: None, bars: bars::Bars::default(), tables })
+        let what_if = WhatIf::new(&args.what_if)?;
+        let (picture, bars) = (args.picture.clone(), bars::Bars::default());
+        Ok(Self { picture, only, trace: None, bars, tables, what_if })
     }
 
     /// A packet of the connection with this number.
     pub fn packet(&mut self, number: Option<u64>, at: Instant, frame: u64, header: &Header) {
+        if let Some(what_if) = &mut self.what_if {
+            what_if.packet(number, at, header);
+        }
         if number.is_none() || number != self.only || self.picture.is_none() {
             return;
         }
@@ -75,6 +98,9 @@ impl Extras {
     }
 
     pub fn flow(&mut self, flow: &FlowReport) {
+        if let Some(what_if) = &mut self.what_if {
+            what_if.flow(flow);
+        }
         if self.picture.is_some() && self.only.is_none() {
             self.bars.add(flow);
         }
@@ -87,13 +113,8 @@ impl Extras {
     }
 
     /// Writes what was asked for. Gives what there is to say of it.
-    pub fn finish(
-        self,
-        name: &str,
-        overall: &Overall,
-        only: Option<&FlowReport>,
-    ) -> anyhow::Result<Vec<String>> {
-        let mut remarks = Vec::new();
+    pub fn finish(self, name: &str, overall: &Overall, only: Option<&FlowReport>) -> anyhow::Result<Said> {
+        let mut said = Said::default();
         if let Some(writing) = self.tables {
             writing.close()?;
         }
@@ -101,7 +122,7 @@ impl Extras {
             let svg = match (only, &self.trace) {
                 (Some(flow), Some(trace)) => {
                     if trace.left_out() > 0 {
-                        remarks.push(format!(
+                        said.remarks.push(format!(
                             "{}: {} packets were too many for it",
                             file.display(),
                             trace.left_out()
@@ -113,7 +134,12 @@ impl Extras {
             };
             narrows_plot::save_as(&svg, file).with_context(|| format!("--picture {}", file.display()))?;
         }
-        Ok(remarks)
+        if let Some(what_if) = self.what_if {
+            let answer = what_if.finish(name, overall.over_s)?;
+            said.text = answer.text;
+            said.json.push(("what_if", answer.json));
+        }
+        Ok(said)
     }
 }
 

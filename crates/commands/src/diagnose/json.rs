@@ -49,10 +49,14 @@ impl<W: Write> Stream<W> {
         overall: &Overall,
         quic: &[QuicReport],
         remarks: &[String],
+        more: &[(&'static str, Value)],
     ) -> anyhow::Result<()> {
         let overall = serde_json::to_value(overall).unwrap_or(Value::Null);
         let (quic, remarks) = (json!(quic), json!(remarks));
-        self.text(&format!("\n],\n\"quic\": {quic},\n\"overall\": {overall},\n\"remarks\": {remarks}}}\n"));
+        let more: String = more.iter().map(|(name, value)| format!(",\n{name:?}: {value}")).collect();
+        self.text(&format!(
+            "\n],\n\"quic\": {quic},\n\"overall\": {overall},\n\"remarks\": {remarks}{more}}}\n"
+        ));
         let failed = self.failed.or_else(|| self.out.flush().err());
         match failed {
             Some(error) if error.kind() != io::ErrorKind::BrokenPipe => Err(error).context("standard output"),

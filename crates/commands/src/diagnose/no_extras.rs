@@ -3,11 +3,20 @@
 use narrows_diagnose::{FlowReport, Overall};
 use narrows_units::Instant;
 use narrows_wire::Header;
+use serde_json::Value;
 
 /// No options.
 #[derive(clap::Args)]
 #[group(id = "diagnosis_extras")]
 pub struct Args {}
+
+/// Nothing.
+#[derive(Default)]
+pub struct Said {
+    pub remarks: Vec<String>,
+    pub text: String,
+    pub json: Vec<(&'static str, Value)>,
+}
 
 /// Nothing.
 pub struct Extras;
@@ -20,7 +29,7 @@ impl Extras {
     pub fn packet(&mut self, _: Option<u64>, _: Instant, _: u64, _: &Header) {}
     pub fn flow(&mut self, _: &FlowReport) {}
     #[expect(clippy::unnecessary_wraps, reason = "as where there is something to refuse")]
-    pub fn finish(self, _: &str, _: &Overall, _: Option<&FlowReport>) -> anyhow::Result<Vec<String>> {
-        Ok(Vec::new())
+    pub fn finish(self, _: &str, _: &Overall, _: Option<&FlowReport>) -> anyhow::Result<Said> {
+        Ok(Said::default())
     }
 }

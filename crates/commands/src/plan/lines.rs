@@ -119,7 +119,7 @@ fn rounded(value: Value) -> Value {
 }
 
 /// What is to be expected and done, and what each part of that rests on.
-fn verdict(link: &SharedLink, plan: &Plan) -> String {
+pub fn verdict(link: &SharedLink, plan: &Plan) -> String {
     let loss = plan.point.loss * 100.0;
     let share = format!("{} packets per round trip for each flow (arithmetic)", short(plan.share_packets));
     let taq = format!(

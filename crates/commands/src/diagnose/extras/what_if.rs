@@ -1,0 +1,299 @@
+//! What another queue would have made of a capture: its workload and link are fitted, and simulated as they are and
+//! with other disciplines. All are diagnosed alike, so that the first two rows tell how far the fit can be trusted.
+
+use core::ops::ControlFlow;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+
+use anyhow::{Context as _, bail, ensure};
+use narrows_diagnose::FlowReport;
+use narrows_qdisc::Spec;
+use narrows_units::{Instant, Rate};
+use narrows_wire::Header;
+use serde_json::Value;
+
+mod collect;
+mod follow;
+mod link;
+mod measure;
+mod queue;
+mod run;
+mod scenario;
+mod table;
+#[cfg(test)]
+mod tests;
+mod virtual_queue;
+mod workload;
+
+use collect::{Collector, MOST_OBJECTS};
+use link::Link;
+use queue::BufferSize;
+use run::Simulated;
+use workload::Workload;
+
+/// The shortest capture that tells of a workload, seconds.
+const SHORTEST_S: f64 = 10.0;
+/// Above this loss a queue was full at times.
+const LOSSY: f64 = 0.001;
+/// Packets a queue holds where nothing tells how many.
+const USUAL_QUEUE: u32 = 50;
+
+/// Options.
+#[derive(clap::Args)]
+#[group(id = "what_if_options")]
+pub struct Args {
+    /// Fit the capture's workload and link, and simulate them as they are and with this discipline; can be repeated
+    #[arg(long, value_name = "DISCIPLINE", conflicts_with = "flow")]
+    what_if: Vec<Spec>,
+    /// The thin link's rate, as 2mbit, instead of the greatest observed
+    #[arg(long, value_name = "RATE", requires = "what_if")]
+    rate: Option<Rate>,
+    /// What the queue there holds, packets (50) or a time (200ms), instead of what round trips tell
+    #[arg(long, value_name = "SIZE", requires = "what_if")]
+    buffer: Option<BufferSize>,
+    /// Write the fitted scenario, with its logs beside it
+    #[arg(long, value_name = "FILE", requires = "what_if")]
+    what_if_scenario: Option<PathBuf>,
+}
+
+/// What was fitted.
+pub struct Fit {
+    pub link: Link,
+    pub workload: Workload,
+    pub rate_bps: f64,
+    /// Whose word the rate is.
+    pub rate_from: Source,
+    pub queue_packets: u32,
+    pub queue_from: Source,
+    /// Preset of TCP, and how losses are repaired if that is another way than its own.
+    pub stack: &'static str,
+    pub recovery: Option<&'static str>,
+    /// The share of bytes that are not TCP.
+    pub other: f64,
+    pub left_out: u64,
+}
+
+/// Where a quantity is from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Source {
+    Given,
+    Observed,
+    Guessed,
+}
+
+impl Source {
+    pub const fn word(self) -> &'static str {
+        match self {
+            Self::Given => "given",
+            Self::Observed => "observed",
+            Self::Guessed => "guessed",
+        }
+    }
+}
+
+/// See the head of the file.
+pub struct WhatIf {
+    specs: Vec<Spec>,
+    rate: Option<Rate>,
+    buffer: Option<BufferSize>,
+    scenario: Option<PathBuf>,
+    collector: Collector,
+}
+
+/// What there is to say.
+pub struct Answer {
+    pub text: String,
+    pub json: Value,
+}
+
+impl WhatIf {
+    /// Nothing if it was not asked for.
+    pub fn new(args: &Args) -> anyhow::Result<Option<Self>> {
+        if args.what_if.is_empty() {
+            return Ok(None);
+        }
+        if let Some(file) = &args.what_if_scenario {
+            ensure!(
+                file.extension().is_some_and(|e| e == "toml"),
+                "--what-if-scenario {}: expected a name in .toml",
+                file.display()
+            );
+        }
+        ensure!(args.rate.is_none_or(|r| r.as_bps() > 0), "--rate 0: expected more than nothing");
+        Ok(Some(Self {
+            specs: args.what_if.clone(),
+            rate: args.rate,
+            buffer: args.buffer,
+            scenario: args.what_if_scenario.clone(),
+            collector: Collector::default(),
+        }))
+    }
+
+    pub fn packet(&mut self, number: Option<u64>, at: Instant, header: &Header) {
+        self.collector.packet(number, at, header);
+    }
+
+    pub fn flow(&mut self, flow: &FlowReport) {
+        self.collector.flow(flow);
+    }
+
+    /// Fits, simulates and compares. A stall is long above `over` seconds.
+    pub fn finish(mut self, name: &str, over: f64) -> anyhow::Result<Answer> {
+        let fit = self.fit().with_context(|| format!("--what-if: {name}"))?;
+        let mut disciplines = vec![format!("fifo:{}", fit.queue_packets)];
+        for spec in self.specs.iter().map(ToString::to_string) {
+            if !disciplines.contains(&spec) {
+                disciplines.push(spec);
+            }
+        }
+        let captured = self.collector.measure.figures(fit.workload.duration_s, over);
+        // What is fitted is all that is needed from here on.
+        self.collector = Collector::default();
+        let simulated = match &self.scenario {
+            Some(path) => {
+                if let Some(folder) = path.parent().filter(|f| !f.as_os_str().is_empty()) {
+                    std::fs::create_dir_all(folder).with_context(|| folder.display().to_string())?;
+                }
+                simulate(&fit, &disciplines, path, name, over)?
+            }
+            None => {
+                let folder = scratch()?;
+                let done = simulate(&fit, &disciplines, &folder.join("what-if.toml"), name, over);
+                let _ = std::fs::remove_dir_all(&folder);
+                done?
+            }
+        };
+        Ok(table::answer(&fit, &captured, &simulated, self.scenario.as_deref(), over))
+    }
+
+    /// Whether a workload can be fitted to what there is.
+    fn check(&self) -> anyhow::Result<()> {
+        let c = &self.collector;
+        let seconds = c.first.map_or(0.0, |first| c.last.since(first).as_secs_f64());
+        ensure!(
+            seconds >= SHORTEST_S,
+            "{seconds:.1} s are too short to fit a workload to: expected {SHORTEST_S} s or more"
+        );
+        let one_way = c.meters.iter().any(|m| m.passed.is_empty());
+        ensure!(
+            !one_way,
+            "only one direction was captured: who asked for what, and when it arrived, cannot be told"
+        );
+        Ok(())
+    }
+
+    fn fit(&mut self) -> anyhow::Result<Fit> {
+        let Some(link) = Link::of(&self.collector) else {
+            bail!("no flow with data: there is no workload to fit")
+        };
+        self.check()?;
+        let (rate_bps, rate_from) = match self.rate {
+            Some(rate) => (rate.as_bps() as f64, Source::Given),
+            None if link.is_guess() => (link.rate_bps, Source::Guessed),
+            None => (link.rate_bps, Source::Observed),
+        };
+        ensure!(rate_bps >= 1000.0, "no rate can be told: give it with --rate");
+        let certain = rate_from == Source::Given;
+        let explained =
+            link.before.then(|| virtual_queue::fit(&self.collector, link.way, rate_bps, certain)).flatten();
+        if let Some(queue) = &explained {
+            self.collector.explain(1 - link.way, &queue.bare);
+        }
+        let c = &self.collector;
+        let Some(workload) = Workload::of(c) else {
+            bail!("no round trip can be told: no handshake was seen, and no acknowledgment that tells of one")
+        };
+        let (queue_packets, queue_from) = match (self.buffer, &explained, link.queue_s) {
+            (Some(size), ..) => (size.packets(rate_bps, link.mean), Source::Given),
+            (None, Some(queue), _) if link.loss(c) > LOSSY => (queue.packets, Source::Observed),
+            (None, None, Some(s)) if link.loss(c) > LOSSY => {
+                (queue::packets(s, rate_bps, link.mean), Source::Observed)
+            }
+            // Nothing was lost: it holds more than ever waited, nobody knows how much more.
+            (None, _, s) => {
+                let seen = s.map_or(0, |s| queue::packets(s, rate_bps, link.mean).saturating_mul(2));
+                (seen.max(USUAL_QUEUE), Source::Guessed)
+            }
+        };
+        let timestamps = c.timestamps[0] * 2 > c.timestamps[1];
+        let repaired = c.counts.iter().map(|n| n.fast_retransmits + n.recovery).sum::<u64>() > 20;
+        let all: u64 = c.meters.iter().flat_map(|m| &m.passed).sum();
+        Ok(Fit {
+            rate_bps: match (&explained, rate_from) {
+                (Some(queue), Source::Observed) => queue.rate_bps,
+                _ => rate_bps,
+            },
+            rate_from,
+            queue_packets,
+            queue_from,
+            stack: if timestamps { "linux" } else { "rfc" },
+            recovery: (repaired && !c.sack).then_some("newreno"),
+            other: c.other_bytes as f64 / (all + c.other_bytes).max(1) as f64,
+            left_out: c.left_out,
+            link,
+            workload,
+        })
+    }
+}
+
+impl Fit {
+    /// What there is to say of it besides.
+    fn remarks(&self) -> Vec<String> {
+        let mut all = Vec::new();
+        if self.rate_from == Source::Guessed {
+            all.push("the link was seldom full: its rate is guessed; give it with --rate".to_owned());
+        }
+        if !self.link.before {
+            all.push(
+                "the capture is behind the queue: round trips, and when something was asked for, hold a part of it; \
+                 before it is better"
+                    .to_owned(),
+            );
+        }
+        if self.queue_from == Source::Guessed {
+            all.push("what the queue holds is guessed; give it with --buffer".to_owned());
+        } else if !self.link.before && self.queue_from == Source::Observed {
+            all.push(
+                "behind a queue what the queue holds is told roughly; give it with --buffer if you know it"
+                    .to_owned(),
+            );
+        }
+        if self.other > 0.05 {
+            all.push(format!("{:.0} % of the bytes are not TCP, and are left out", self.other * 100.0));
+        }
+        if self.left_out > 0 {
+            all.push(format!("{} connections beyond {MOST_OBJECTS} transfers are left out", self.left_out));
+        }
+        all
+    }
+}
+
+/// A new folder for what nobody asked for.
+fn scratch() -> anyhow::Result<PathBuf> {
+    static MADE: AtomicUsize = AtomicUsize::new(0);
+    let (process, made) = (std::process::id(), MADE.fetch_add(1, Ordering::Relaxed));
+    let folder = std::env::temp_dir().join(format!("narrows-what-if-{process}-{made}"));
+    // A folder that is there already is somebody else's.
+    std::fs::create_dir(&folder).with_context(|| folder.display().to_string())?;
+    Ok(folder)
+}
+
+/// Each discipline on a thread of its own, as many at a time as there are cores.
+fn simulate(
+    fit: &Fit,
+    disciplines: &[String],
+    path: &Path,
+    name: &str,
+    over: f64,
+) -> anyhow::Result<Vec<Simulated>> {
+    scenario::write(fit, disciplines, path, name)?;
+    let runs = run::runs(path)?;
+    eprintln!("simulating {:.0} s with {}", fit.workload.duration_s, disciplines.join(", "));
+    let stop = crate::sim::stop_on_signal()?;
+    run::all(&runs, fit, over, &stop)
+}
+
+/// Whether to go on.
+fn unless(stop: &AtomicBool) -> ControlFlow<()> {
+    if stop.load(Ordering::Relaxed) { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+}

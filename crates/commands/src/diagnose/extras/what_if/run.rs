@@ -1,0 +1,109 @@
+//! The fitted scenario under each discipline, captured where the capture was taken, and diagnosed as it was.
+
+use std::path::Path;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+
+use anyhow::{Context as _, anyhow};
+use narrows_diagnose::{Analyzer, AnalyzerLimits};
+use narrows_runner::RunPlan;
+use narrows_scenario::Scenario;
+use narrows_units::{Duration, Instant};
+use narrows_wire::capture::{Captured, Reader};
+
+use super::measure::{Figures, Measure};
+use super::{Fit, unless};
+
+/// The only seed: what varies between seeds is small beside what a fit leaves out.
+const SEED: u64 = 1;
+/// Figures of the simulator's own account that go into the JSON.
+const OWN: [&str; 7] =
+    ["loss", "goodput_kbps", "timeouts", "user_stall_p50_s", "user_stall_p99_s", "utilisation", "never_in"];
+
+/// A run.
+pub struct Run {
+    pub discipline: String,
+    scenario: std::sync::Arc<Scenario>,
+}
+
+/// What came of it.
+#[derive(Clone, Debug)]
+pub struct Simulated {
+    pub discipline: String,
+    pub figures: Figures,
+    /// What the simulator itself says.
+    pub own: Vec<(&'static str, f64)>,
+}
+
+/// Reads a scenario that was written.
+pub fn runs(path: &Path) -> anyhow::Result<Vec<Run>> {
+    let (plan, _) = RunPlan::load(path, &[])?;
+    let at = plan.axes.iter().position(|a| a.name == "discipline");
+    let run = |job: &narrows_runner::Job| Run {
+        discipline: at.and_then(|at| job.coords.get(at).cloned()).unwrap_or_default(),
+        scenario: job.scenario.clone(),
+    };
+    Ok(plan.jobs.iter().map(run).collect())
+}
+
+/// As many at a time as there are cores; in the order of the runs.
+pub fn all(runs: &[Run], fit: &Fit, over: f64, stop: &AtomicBool) -> anyhow::Result<Vec<Simulated>> {
+    let next = AtomicUsize::new(0);
+    let done = Mutex::new(Vec::new());
+    std::thread::scope(|scope| {
+        for _ in 0..crate::sim::cores().min(runs.len()) {
+            scope.spawn(|| {
+                while let Some((at, run)) = next_of(&next, runs) {
+                    let result = one(run, fit, over, stop);
+                    done.lock().unwrap_or_else(std::sync::PoisonError::into_inner).push((at, result));
+                }
+            });
+        }
+    });
+    let mut done = done.into_inner().unwrap_or_else(std::sync::PoisonError::into_inner);
+    done.sort_by_key(|(at, _)| *at);
+    done.into_iter().map(|(_, result)| result).collect()
+}
+
+fn next_of<'a>(next: &AtomicUsize, runs: &'a [Run]) -> Option<(usize, &'a Run)> {
+    let at = next.fetch_add(1, Ordering::Relaxed);
+    Some((at, runs.get(at)?))
+}
+
+fn one(run: &Run, fit: &Fit, over: f64, stop: &AtomicBool) -> anyhow::Result<Simulated> {
+    let results = narrows_sim::run(&run.scenario, SEED, &mut |_| unless(stop))
+        .map_err(|e| anyhow!("{}: {e}", run.discipline))?;
+    let mut packets: Vec<(Instant, Captured)> = Vec::new();
+    for (link, file) in &results.captures {
+        read(file, &mut packets).with_context(|| format!("{}: {link}", run.discipline))?;
+    }
+    packets.sort_by_key(|(at, _)| *at);
+    let mut analyzer = Analyzer::new(AnalyzerLimits::default());
+    let mut measure = Measure::default();
+    for (at, packet) in &packets {
+        analyzer.packet(*at, packet.frame, &packet.header);
+        analyzer.finished().for_each(|flow| measure.add(&flow));
+    }
+    analyzer.finish();
+    analyzer.finished().for_each(|flow| measure.add(&flow));
+    let own = |name: &'static str| Some((name, *results.summary.get(name)?));
+    Ok(Simulated {
+        discipline: run.discipline.clone(),
+        figures: measure.figures(fit.workload.duration_s, over),
+        own: OWN.into_iter().filter_map(own).collect(),
+    })
+}
+
+pub fn read(file: &[u8], packets: &mut Vec<(Instant, Captured)>) -> anyhow::Result<()> {
+    let mut reader = Reader::new(file)?;
+    let from = packets.len();
+    for packet in reader.by_ref() {
+        let packet = packet?;
+        packets.push((packet.at, packet));
+    }
+    let origin = reader.origin().and_then(|ns| u64::try_from(ns).ok()).unwrap_or(0);
+    for (at, _) in &mut packets[from..] {
+        *at += Duration::from_nanos(origin);
+    }
+    Ok(())
+}
