@@ -252,3 +252,83 @@ impl<'a> Frames<'a> {
         Some((Instant::from_nanos(at), frame, word(12) as usize))
     }
 }
+
+/// A crowd that shares .5 Mbit/s for a minute, captured before the link.
+const CROWD: &str = r#"
+    name = "crowd"
+    duration = "60s"
+    dephase = "3ms"
+    overhead = 0
+    discipline = "fifo:20"
+    [[link]]
+    name = "before"
+    from = "world"
+    to = "left"
+    rate = "50mbit"
+    [[link]]
+    name = "thin"
+    from = "left"
+    to = "right"
+    rate = "500kbit"
+    back_rate = "50mbit"
+    [[hosts]]
+    name = "servers"
+    at = "world"
+    delay = "40ms"
+    [[hosts]]
+    name = "clients"
+    at = "right"
+    delay = "10ms"
+    [[traffic]]
+    kind = "objects"
+    users = 30
+    think = "2s"
+    [probes]
+    capture = ["before", "before.back"]
+"#;
+
+#[test]
+fn a_capture_is_fitted_and_another_queue_tried() {
+    let place = Place::new("what-if");
+    let file = place.file("crowd.toml", CROWD.as_bytes());
+    let (out, again) = (place.0.join("out"), place.0.join("again"));
+    let sim = |file: &str, out: &std::path::Path| {
+        let ran = Command::new(env!("CARGO_BIN_EXE_narrows"))
+            .args(["sim", "-q", file, "--out", &out.display().to_string()])
+            .output()
+            .unwrap();
+        assert!(ran.status.success(), "{}", String::from_utf8_lossy(&ran.stderr));
+        String::from_utf8(ran.stdout).unwrap()
+    };
+    sim(&file, &out);
+    let run = std::fs::read_dir(out.join("runs")).unwrap().next().unwrap().unwrap().path();
+    let [to, back] = ["before.pcap", "before.back.pcap"].map(|n| run.join(n).display().to_string());
+    let fitted = place.0.join("fitted/mine.toml").display().to_string();
+    let asked = [to.as_str(), &back, "--what-if", "taq", "--what-if", "codel", "--what-if-scenario", &fitted];
+    let text = String::from_utf8(diagnose(&asked).stdout).unwrap();
+    for words in ["What if", "captured  ", "simulated as it is, fifo:", "simulated with codel", "(observed)"]
+    {
+        assert!(text.contains(words), "{words}: {text}");
+    }
+    let all = json(&diagnose(&[&asked[..], &["--json"]].concat()));
+    let what_if = &all["what_if"];
+    assert_eq!(what_if["simulated"].as_array().unwrap().len(), 3);
+    let rate = what_if["fit"]["rate_bps"].as_f64().unwrap();
+    assert!((rate / 500e3 - 1.0).abs() < 0.05, "{rate}");
+    assert_eq!(what_if["fit"]["users"], 30);
+    // What was written is a scenario like any other, and gives the same again.
+    assert!(sim(&fitted, &again).contains("taq"));
+    for (args, why) in [
+        (&["--what-if", "nonsense"][..], "one of"),
+        (&["--rate", "1mbit"], "--what-if"),
+        (&["--what-if", "taq", "--buffer", "0"], "a buffer is packets"),
+        (&["--what-if", "taq", "--what-if-scenario", "mine.txt"], "in .toml"),
+    ] {
+        let out = diagnose(&[&[to.as_str(), &back], args].concat());
+        let text = String::from_utf8_lossy(&out.stderr).into_owned();
+        assert!(out.status.code() == Some(2) && text.contains(why), "{args:?}: {text}");
+    }
+    let out = diagnose(&[&place.file("hand.pcap", &recording(|_| true)), "--what-if", "taq"]);
+    let text = String::from_utf8_lossy(&out.stderr).into_owned();
+    assert!(out.status.code() == Some(2) && text.contains("too short to fit"), "{text}");
+}

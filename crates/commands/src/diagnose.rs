@@ -3,6 +3,8 @@
 use std::io;
 use std::path::PathBuf;
 use std::process::ExitCode;
+#[cfg(feature = "research")]
+use std::sync::atomic::AtomicBool;
 
 use anyhow::{Context as _, bail, ensure};
 use narrows_diagnose::files::Inputs;
@@ -146,6 +148,57 @@ pub fn main(args: &Args) -> anyhow::Result<ExitCode> {
         None => read(args)?,
     };
     Ok(if long { ExitCode::FAILURE } else { ExitCode::SUCCESS })
+}
+
+/// What `--what-if` says of captures, for programs; a stall is long above `over` seconds.
+///
+/// # Errors
+/// A file that cannot be read, or to which nothing can be fitted; a discipline, rate or size that is none.
+#[cfg(feature = "research")]
+pub fn what_if(
+    captures: &[PathBuf],
+    asked: &WhatIfQuestion<'_>,
+    over: f64,
+) -> anyhow::Result<serde_json::Value> {
+    use extras::what_if::{Args, WhatIf};
+    let named =
+        |what: &str, text: &str, why: &dyn core::fmt::Display| anyhow::anyhow!("{what} {text}: {why}");
+    let mut args = Args { what_if_scenario: asked.scenario.map(PathBuf::from), ..Args::default() };
+    for text in asked.disciplines {
+        args.what_if.push(text.parse().map_err(|why| named("discipline", text, &why))?);
+    }
+    if let Some(text) = asked.rate {
+        args.rate = Some(text.parse().map_err(|why| named("rate", text, &why))?);
+    }
+    if let Some(text) = asked.buffer {
+        args.buffer = Some(text.parse().map_err(|why: String| named("buffer", text, &why))?);
+    }
+    let Some(mut what_if) = WhatIf::new(&args)? else { bail!("expected a discipline, as taq") };
+    let mut inputs = Inputs::open(captures)?;
+    let mut analyzer = Analyzer::new(AnalyzerLimits::default());
+    for (at, packet) in &mut inputs {
+        let number = analyzer.packet(at, packet.frame, &packet.header);
+        what_if.packet(number, at, &packet.header);
+        analyzer.finished().for_each(|flow| what_if.flow(&flow));
+    }
+    analyzer.finish();
+    analyzer.finished().for_each(|flow| what_if.flow(&flow));
+    let names: Vec<String> = captures.iter().map(|p| p.display().to_string()).collect();
+    Ok(what_if.finish(&names.join(", "), over, &AtomicBool::new(false))?.json)
+}
+
+/// What is asked of [`what_if`], as on the command line.
+#[cfg(feature = "research")]
+#[derive(Clone, Copy, Debug, Default)]
+pub struct WhatIfQuestion<'a> {
+    /// At least one.
+    pub disciplines: &'a [String],
+    /// Of the thin link, as `2mbit`.
+    pub rate: Option<&'a str>,
+    /// Of its queue: packets, or a time.
+    pub buffer: Option<&'a str>,
+    /// Where the fitted scenario goes.
+    pub scenario: Option<&'a std::path::Path>,
 }
 
 fn read(args: &Args) -> anyhow::Result<bool> {

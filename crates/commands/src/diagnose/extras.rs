@@ -13,7 +13,7 @@ use serde_json::Value;
 mod bars;
 mod colours;
 mod sequence;
-mod what_if;
+pub mod what_if;
 
 use what_if::WhatIf;
 
@@ -135,7 +135,8 @@ impl Extras {
             narrows_plot::save_as(&svg, file).with_context(|| format!("--picture {}", file.display()))?;
         }
         if let Some(what_if) = self.what_if {
-            let answer = what_if.finish(name, overall.over_s)?;
+            let stop = crate::sim::stop_on_signal()?;
+            let answer = what_if.finish(name, overall.over_s, &stop)?;
             said.text = answer.text;
             said.json.push(("what_if", answer.json));
         }

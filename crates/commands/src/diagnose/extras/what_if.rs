@@ -39,21 +39,21 @@ const LOSSY: f64 = 0.001;
 const USUAL_QUEUE: u32 = 50;
 
 /// Options.
-#[derive(clap::Args)]
+#[derive(Clone, Debug, Default, clap::Args)]
 #[group(id = "what_if_options")]
 pub struct Args {
     /// Fit the capture's workload and link, and simulate them as they are and with this discipline; can be repeated
     #[arg(long, value_name = "DISCIPLINE", conflicts_with = "flow")]
-    what_if: Vec<Spec>,
+    pub what_if: Vec<Spec>,
     /// The thin link's rate, as 2mbit, instead of the greatest observed
     #[arg(long, value_name = "RATE", requires = "what_if")]
-    rate: Option<Rate>,
+    pub rate: Option<Rate>,
     /// What the queue there holds, packets (50) or a time (200ms), instead of what round trips tell
     #[arg(long, value_name = "SIZE", requires = "what_if")]
-    buffer: Option<BufferSize>,
+    pub buffer: Option<BufferSize>,
     /// Write the fitted scenario, with its logs beside it
     #[arg(long, value_name = "FILE", requires = "what_if")]
-    what_if_scenario: Option<PathBuf>,
+    pub what_if_scenario: Option<PathBuf>,
 }
 
 /// What was fitted.
@@ -137,8 +137,8 @@ impl WhatIf {
         self.collector.flow(flow);
     }
 
-    /// Fits, simulates and compares. A stall is long above `over` seconds.
-    pub fn finish(mut self, name: &str, over: f64) -> anyhow::Result<Answer> {
+    /// Fits, simulates and compares, until `stop`. A stall is long above `over` seconds.
+    pub fn finish(mut self, name: &str, over: f64, stop: &AtomicBool) -> anyhow::Result<Answer> {
         let fit = self.fit().with_context(|| format!("--what-if: {name}"))?;
         let mut disciplines = vec![format!("fifo:{}", fit.queue_packets)];
         for spec in self.specs.iter().map(ToString::to_string) {
@@ -154,11 +154,11 @@ impl WhatIf {
                 if let Some(folder) = path.parent().filter(|f| !f.as_os_str().is_empty()) {
                     std::fs::create_dir_all(folder).with_context(|| folder.display().to_string())?;
                 }
-                simulate(&fit, &disciplines, path, name, over)?
+                simulate(&fit, &disciplines, (path, name), over, stop)?
             }
             None => {
                 let folder = scratch()?;
-                let done = simulate(&fit, &disciplines, &folder.join("what-if.toml"), name, over);
+                let done = simulate(&fit, &disciplines, (&folder.join("what-if.toml"), name), over, stop);
                 let _ = std::fs::remove_dir_all(&folder);
                 done?
             }
@@ -282,15 +282,13 @@ fn scratch() -> anyhow::Result<PathBuf> {
 fn simulate(
     fit: &Fit,
     disciplines: &[String],
-    path: &Path,
-    name: &str,
+    (path, name): (&Path, &str),
     over: f64,
+    stop: &AtomicBool,
 ) -> anyhow::Result<Vec<Simulated>> {
     scenario::write(fit, disciplines, path, name)?;
     let runs = run::runs(path)?;
-    eprintln!("simulating {:.0} s with {}", fit.workload.duration_s, disciplines.join(", "));
-    let stop = crate::sim::stop_on_signal()?;
-    run::all(&runs, fit, over, &stop)
+    run::all(&runs, fit, over, stop)
 }
 
 /// Whether to go on.

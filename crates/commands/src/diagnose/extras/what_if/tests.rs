@@ -1,7 +1,5 @@
 //! Captures of the simulator, whose scenario is known, come back.
 
-#![expect(clippy::unwrap_used, reason = "a panic in a test is the report")]
-
 use narrows_diagnose::{Analyzer, AnalyzerLimits};
 use narrows_scenario::Experiment;
 use narrows_wire::capture::Captured;
@@ -69,11 +67,11 @@ fn asked(packets: &[(Instant, Captured)], args: Args) -> WhatIf {
 }
 
 fn taq() -> Args {
-    Args { what_if: vec!["taq".parse().unwrap()], rate: None, buffer: None, what_if_scenario: None }
+    Args { what_if: vec!["taq".parse().unwrap()], ..Args::default() }
 }
 
 fn answer(packets: &[(Instant, Captured)]) -> Value {
-    let answer = asked(packets, taq()).finish("known", 5.0).unwrap();
+    let answer = asked(packets, taq()).finish("known", 5.0, &AtomicBool::new(false)).unwrap();
     println!("{}", answer.text);
     answer.json
 }
@@ -160,7 +158,7 @@ fn a_link_that_is_seldom_full_has_its_rate_guessed_or_given() {
         (&"guessed".into(), &"guessed".into())
     );
     let args = Args { rate: "1mbit".parse().ok(), buffer: "30".parse().ok(), ..taq() };
-    let told = asked(&packets, args).finish("few", 5.0).unwrap().json;
+    let told = asked(&packets, args).finish("few", 5.0, &AtomicBool::new(false)).unwrap().json;
     assert_eq!((of(&told, "/fit/rate_bps"), of(&told, "/fit/queue_packets")), (1e6, 30.0));
     near(&told, "/fit/rtt_p50_s", 0.113, 0.1);
 }
@@ -169,7 +167,8 @@ fn a_link_that_is_seldom_full_has_its_rate_guessed_or_given() {
 fn what_cannot_be_fitted_is_refused_with_the_reason() {
     let packets = simulate(LONG, "before");
     let refused = |packets: &[(Instant, Captured)]| {
-        let why = asked(packets, taq()).finish("known", 5.0).err().expect("it is refused");
+        let why =
+            asked(packets, taq()).finish("known", 5.0, &AtomicBool::new(false)).err().expect("it is refused");
         format!("{why:#}")
     };
     let short = packets.iter().position(|(at, _)| at.as_secs_f64() > 6.0).unwrap();

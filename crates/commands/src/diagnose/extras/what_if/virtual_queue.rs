@@ -1,6 +1,6 @@
-//! A drop-tail queue that is fed what a capture before it has seen: how many packets it must hold, and what link it must
-//! have, for the round trips that were measured at the same time. Round trips without queue follow from that too, where
-//! the queue was never empty.
+//! A drop-tail queue that is fed what a capture before it has seen: how many packets it must hold, and what link it
+//! must have, for the round trips that were measured at the same time. Round trips without queue follow from that too,
+//! where the queue was never empty.
 
 use super::collect::{Arrival, Collector};
 
@@ -9,8 +9,8 @@ const SIZES: [u32; 16] = [4, 6, 8, 11, 15, 20, 27, 36, 50, 70, 100, 140, 200, 30
 /// Then this part of a size around the best one, in so many steps.
 const NEAR: f64 = 0.35;
 const STEPS: u32 = 20;
-/// Rates are tried up to this part above and below the observed one, in so many steps up and down, first and then. Which
-/// packets find the queue full depends on the rate to less than a thousandth.
+/// Rates are tried up to this part above and below the observed one, in so many steps up and down, first and then.
+/// Which packets find the queue full depends on the rate to less than a thousandth.
 const RATES: f64 = 0.025;
 const RATE_STEPS: [i32; 2] = [4, 50];
 /// Answers and arrivals with which it is tried.
