@@ -30,7 +30,10 @@ pub struct Run {
 #[derive(Clone, Debug)]
 pub struct Simulated {
     pub discipline: String,
+    /// As the capture was taken.
     pub figures: Figures,
+    /// Seen before the queue, if the capture was taken behind it.
+    pub before: Option<Figures>,
     /// What the simulator itself says.
     pub own: Vec<(&'static str, f64)>,
 }
@@ -73,25 +76,35 @@ fn next_of<'a>(next: &AtomicUsize, runs: &'a [Run]) -> Option<(usize, &'a Run)> 
 fn one(run: &Run, fit: &Fit, over: f64, stop: &AtomicBool) -> anyhow::Result<Simulated> {
     let results = narrows_sim::run(&run.scenario, SEED, &mut |_| unless(stop))
         .map_err(|e| anyhow!("{}: {e}", run.discipline))?;
-    let mut packets: Vec<(Instant, Captured)> = Vec::new();
-    for (link, file) in &results.captures {
-        read(file, &mut packets).with_context(|| format!("{}: {link}", run.discipline))?;
-    }
-    packets.sort_by_key(|(at, _)| *at);
+    let seen = |point: &str| -> anyhow::Result<Figures> {
+        let mut packets = Vec::new();
+        let both = |link: &str| link.strip_suffix(".back").unwrap_or(link) == point;
+        for (link, file) in results.captures.iter().filter(|(link, _)| both(link)) {
+            read(file, &mut packets).with_context(|| format!("{}: {link}", run.discipline))?;
+        }
+        packets.sort_by_key(|(at, _)| *at);
+        Ok(measured(&packets).figures(fit.workload.duration_s, over))
+    };
+    let point = if fit.link.before { "before" } else { "thin" };
+    let own = |name: &'static str| Some((name, *results.summary.get(name)?));
+    Ok(Simulated {
+        discipline: run.discipline.clone(),
+        figures: seen(point)?,
+        before: if fit.link.before { None } else { Some(seen("before")?) },
+        own: OWN.into_iter().filter_map(own).collect(),
+    })
+}
+
+fn measured(packets: &[(Instant, Captured)]) -> Measure {
     let mut analyzer = Analyzer::new(AnalyzerLimits::default());
     let mut measure = Measure::default();
-    for (at, packet) in &packets {
+    for (at, packet) in packets {
         analyzer.packet(*at, packet.frame, &packet.header);
         analyzer.finished().for_each(|flow| measure.add(&flow));
     }
     analyzer.finish();
     analyzer.finished().for_each(|flow| measure.add(&flow));
-    let own = |name: &'static str| Some((name, *results.summary.get(name)?));
-    Ok(Simulated {
-        discipline: run.discipline.clone(),
-        figures: measure.figures(fit.workload.duration_s, over),
-        own: OWN.into_iter().filter_map(own).collect(),
-    })
+    measure
 }
 
 pub fn read(file: &[u8], packets: &mut Vec<(Instant, Captured)>) -> anyhow::Result<()> {

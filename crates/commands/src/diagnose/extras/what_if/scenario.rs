@@ -70,8 +70,10 @@ fn head(fit: &Fit, disciplines: &[String], captures: &str) -> String {
              back_rate = {fast}\nback_discipline = \"fifo:100000\"\n"
         );
     }
-    let _ =
-        write!(out, "\n[probes]\ncapture = [\"{point}\", \"{point}.back\"]\nstalls = [\"5s\", \"20s\"]\n");
+    // Behind a queue nobody sees who waits for admission: what would be is measured before it.
+    let points: &[&str] = if link.before { &["before"] } else { &["before", "thin"] };
+    let captured: Vec<String> = points.iter().map(|p| format!("\"{p}\", \"{p}.back\"")).collect();
+    let _ = write!(out, "\n[probes]\ncapture = [{}]\nstalls = [\"5s\", \"20s\"]\n", captured.join(", "));
     out
 }
 

@@ -29,10 +29,7 @@ pub fn answer(
     let mut text = format!("\nWhat if\n\n{}\n", fitted(fit));
     let _ = writeln!(text, "{}", head(over));
     let _ = writeln!(text, "{}", row("captured", captured));
-    for (n, run) in simulated.iter().enumerate() {
-        let name = if n == 0 { "simulated as it is, " } else { "simulated with " };
-        let _ = writeln!(text, "{}", row(&format!("{name}{}", run.discipline), &run.figures));
-    }
+    text.push_str(&rows(simulated));
     let _ = writeln!(text, "\n{}", trust(&differs));
     for remark in &remarks {
         let _ = writeln!(text, "Note: {remark}.");
@@ -48,7 +45,10 @@ pub fn answer(
         .map(|run| {
             let own: serde_json::Map<String, Value> =
                 run.own.iter().map(|(name, value)| ((*name).to_owned(), json!(value))).collect();
-            json!({ "discipline": run.discipline, "figures": run.figures.json(), "simulator": own })
+            json!({
+                "discipline": run.discipline, "figures": run.figures.json(),
+                "before": run.before.map(|f| f.json()), "simulator": own,
+            })
         })
         .collect();
     let json = json!({
@@ -57,6 +57,28 @@ pub fn answer(
         "scenario": scenario.map(|s| s.display().to_string()),
     });
     Answer { text, json }
+}
+
+/// The fitted present as the capture saw it; where that is behind the queue, it and all others also before it.
+fn rows(simulated: &[Simulated]) -> String {
+    let mut text = String::new();
+    for (n, run) in simulated.iter().enumerate() {
+        if n == 0 {
+            let _ =
+                writeln!(text, "{}", row(&format!("simulated as it is, {}", run.discipline), &run.figures));
+        }
+        match (n, &run.before) {
+            (0, None) => {}
+            (0, Some(before)) => {
+                let _ = writeln!(text, "{}", row("seen before the queue:", before));
+            }
+            (_, before) => {
+                let seen = before.as_ref().unwrap_or(&run.figures);
+                let _ = writeln!(text, "{}", row(&format!("simulated with {}", run.discipline), seen));
+            }
+        }
+    }
+    text
 }
 
 /// How far the fit can be trusted.

@@ -146,6 +146,8 @@ fn behind_the_link_the_rate_is_exact_and_the_rest_is_rough() {
     near(&told, "/fit/queue_packets", 25.0, 0.5);
     resembles(&told);
     assert!(told["remarks"].to_string().contains("behind the queue"));
+    // What is lost in the queue, and who waits for admission, is seen before it.
+    assert!(of(&told, "/simulated/0/before/loss") > of(&told, "/simulated/0/figures/loss"));
 }
 
 #[test]
