@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 
 from narrows._native import ENGINE, VERSION, Column, ScenarioError, Stop, Table
 from narrows.catalogue import Discipline, Metric, disciplines, metrics
-from narrows.diagnosis import Diagnosis, diagnose
+from narrows.diagnosis import Diagnosis, diagnose, what_if
 from narrows.parts import Claim, Edge, Group, Hosts, Link, Probes, Tcp, Topology
 from narrows.results import Result
 from narrows.runs import Point, expand, run
@@ -86,4 +86,5 @@ __all__ = [
     "models",
     "run",
     "sweep",
+    "what_if",
 ]

@@ -24,6 +24,7 @@ __all__ = [
     "tcp_keys",
     "to_toml",
     "toml_value",
+    "what_if",
 ]
 
 VERSION: str
@@ -71,6 +72,13 @@ class Table:
     def __arrow_c_schema__(self) -> object: ...
 
 def diagnose(captures: Sequence[str], over_s: float, worst: int) -> dict[str, Any]: ...
+def what_if(
+    captures: Sequence[str],
+    disciplines: Sequence[str],
+    link: tuple[str | None, str | None],
+    scenario: str | None,
+    over_s: float,
+) -> str: ...
 def refusal(key: str, problem: str, file: str | None = None) -> ScenarioError: ...
 def from_toml(text: str, file: str | None = None) -> dict[str, Any]: ...
 def to_toml(table: Mapping[str, Any]) -> str: ...

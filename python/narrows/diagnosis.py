@@ -58,3 +58,36 @@ def diagnose(*captures: str | os.PathLike[str], over_s: float = 5.0, worst: int 
         page=told["page"],
         remarks=told["remarks"],
     )
+
+
+def what_if(
+    *captures: str | os.PathLike[str],
+    disciplines: Sequence[str] = ("taq",),
+    rate: str | None = None,
+    buffer: str | None = None,
+    scenario: str | os.PathLike[str] | None = None,
+    over_s: float = 5.0,
+) -> Mapping[str, Any]:
+    """Fits a workload and a link to captures, and simulates them as they are and with other disciplines.
+
+    Gives ``what_if`` of the JSON in ``docs/reference/diagnosis.md``.
+
+    Args:
+        captures: Paths.
+        disciplines: What to simulate besides the fitted drop-tail queue.
+        rate: Of the thin link, as ``2mbit``; fitted where it is not given.
+        buffer: Of its queue, as ``50`` packets or ``200ms``; fitted likewise.
+        scenario: Where the fitted scenario is written, in ``.toml``, with its logs beside it.
+        over_s: From which length on a stall is long.
+
+    Raises:
+        OSError: a file cannot be read.
+        ValueError: nothing can be fitted to the captures, or a discipline, rate or size is none.
+    """
+    if not captures:
+        raise ValueError("what_if: expected the path of a capture")
+    if not over_s >= 0.0:
+        raise ValueError(f"over_s = {over_s}: expected seconds, as 5 or 0.5")
+    paths = [os.fspath(path) for path in captures]
+    where = None if scenario is None else os.fspath(scenario)
+    return json.loads(_native.what_if(paths, list(disciplines), (rate, buffer), where, over_s))

@@ -1,5 +1,7 @@
 """The diagnosis of captures, against what the simulator's senders say of themselves."""
 
+import dataclasses
+
 import numpy as np
 import pyarrow
 import pytest
@@ -51,3 +53,26 @@ def test_what_cannot_be_read_is_refused(tmp_path):
         narrows.diagnose()
     with pytest.raises(ValueError, match="over_s"):
         narrows.diagnose(other, over_s=-1.0)
+
+
+def test_another_queue_is_tried_with_what_was_captured(tmp_path):
+    scenario = dataclasses.replace(
+        SCENARIO,
+        traffic=[narrows.Long(flows=20, opened_by="receiver")],
+        probes=narrows.Probes(capture=["thin", "thin.back"]),
+    )
+    paths = []
+    for link, capture in narrows.run(scenario, 1).captures.items():
+        paths.append(tmp_path / f"{link}.pcap")
+        paths[-1].write_bytes(capture)
+    told = narrows.what_if(*paths, disciplines=["taq"], scenario=tmp_path / "fitted.toml")
+    assert told["fit"]["users"] == 20 and told["fit"]["capture"] == "behind"
+    assert told["fit"]["rate_bps"] == pytest.approx(600e3, rel=0.05)
+    assert [row["discipline"] for row in told["simulated"]][1:] == ["taq"]
+    assert narrows.Scenario.from_toml(tmp_path / "fitted.toml").name == "what-if"
+    with pytest.raises(ValueError, match="one direction"):
+        narrows.what_if(paths[0])
+    with pytest.raises(ValueError, match="nonsense"):
+        narrows.what_if(*paths, disciplines=["nonsense"])
+    with pytest.raises(ValueError, match="path"):
+        narrows.what_if()

@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 
+use narrows_commands::diagnose::WhatIfQuestion;
 use narrows_diagnose::files::Inputs;
 use narrows_diagnose::{
     Analyzer, AnalyzerLimits, ColumnValues, Overall, QuicAnalyzer, Tables, page, quic_page,
@@ -81,13 +82,7 @@ pub(crate) fn diagnose(
         return Err(PyValueError::new_err(format!("over_s = {over_s}: expected seconds, as 5 or 0.5")));
     }
     let over = Duration::from_nanos((over_s * 1e9) as u64);
-    let found = py.detach(|| find(&captures, over, worst)).map_err(|why| {
-        let text = format!("{why:#}");
-        match why.downcast_ref::<std::io::Error>() {
-            Some(_) => PyOSError::new_err(text),
-            None => PyValueError::new_err(text),
-        }
-    })?;
+    let found = py.detach(|| find(&captures, over, worst)).map_err(refused)?;
     let told = PyDict::new(py);
     told.set_item("flows", table(found.tables.flows)?)?;
     told.set_item("stalls", table(found.tables.stalls)?)?;
@@ -96,4 +91,33 @@ pub(crate) fn diagnose(
     told.set_item("page", found.page)?;
     told.set_item("remarks", found.remarks)?;
     Ok(told)
+}
+
+/// What captures would be with other disciplines, as JSON.
+#[pyfunction]
+pub(crate) fn what_if(
+    py: Python<'_>,
+    captures: Vec<PathBuf>,
+    disciplines: Vec<String>,
+    link: [Option<String>; 2],
+    scenario: Option<PathBuf>,
+    over_s: f64,
+) -> PyResult<String> {
+    let [rate, buffer] = &link;
+    let asked = WhatIfQuestion {
+        disciplines: &disciplines,
+        rate: rate.as_deref(),
+        buffer: buffer.as_deref(),
+        scenario: scenario.as_deref(),
+    };
+    let told = py.detach(|| narrows_commands::diagnose::what_if(&captures, &asked, over_s));
+    Ok(told.map_err(refused)?.to_string())
+}
+
+fn refused(why: anyhow::Error) -> PyErr {
+    let text = format!("{why:#}");
+    match why.downcast_ref::<std::io::Error>() {
+        Some(_) => PyOSError::new_err(text),
+        None => PyValueError::new_err(text),
+    }
 }

@@ -44,5 +44,6 @@ fn _native(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_function(wrap_pyfunction!(scenario::tcp_keys, m)?)?;
     m.add_function(wrap_pyfunction!(run::run, m)?)?;
     m.add_function(wrap_pyfunction!(diagnose::diagnose, m)?)?;
+    m.add_function(wrap_pyfunction!(diagnose::what_if, m)?)?;
     Ok(())
 }

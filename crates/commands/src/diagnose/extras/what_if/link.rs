@@ -78,16 +78,16 @@ fn delivered(meter: &Meter, again: f64) -> Vec<f64> {
     (0..seconds).map(|n| at(&meter.acked, n) * headers * again + at(&meter.bare, n)).collect()
 }
 
-/// The rate that is sustained over windows, bit/s, and the share of windows near it. Neither the first nor the last second is
-/// whole.
+/// The rate that is sustained over windows, bit/s, and the share of windows near it. Neither the first nor the last
+/// second is whole.
 fn sustained(bytes: &[f64], window: usize) -> (f64, f64) {
     let whole = match bytes {
         [_, whole @ .., _] if whole.len() > 2 => whole,
         all => all,
     };
     let window = window.min(whole.len().div_ceil(4)).max(1);
-    let mut sums: Vec<f64> =
-        whole.windows(window).map(|w| w.iter().sum::<f64>() * 8.0 / window as f64).collect();
+    let rate_of = |w: &[f64]| w.iter().sum::<f64>() * 8.0 / window as f64;
+    let mut sums: Vec<f64> = whole.windows(window).map(rate_of).collect();
     sums.sort_by(f64::total_cmp);
     // The best of many windows is above the rate where receivers gave their data up late; of those in which the link
     // was about full the one in the middle is not.
