@@ -86,6 +86,10 @@ impl Figures {
                 all.push(format!("{what} {b:.1} s instead of {a:.1} s"));
             }
         }
+        let (a, b) = (self.timeouts, other.timeouts);
+        if a.max(b) > 50 && a.max(b) > 2 * a.min(b) {
+            all.push(format!("{b} timeouts instead of {a}"));
+        }
         let (a, b) = (self.goodput_bps, other.goodput_bps);
         if a.max(b) > 1.2 * a.min(b) {
             all.push(format!("goodput {:.0} kbit/s instead of {:.0}", b / 1e3, a / 1e3));
