@@ -35,6 +35,8 @@ use workload::Workload;
 const SHORTEST_S: f64 = 10.0;
 /// Above this loss a queue was full at times.
 const LOSSY: f64 = 0.001;
+/// So many duplicate acknowledgments, none with a SACK block, are those of receivers without it.
+const MANY: u64 = 50;
 /// Packets a queue holds where nothing tells how many.
 const USUAL_QUEUE: u32 = 50;
 
@@ -216,7 +218,7 @@ impl WhatIf {
             }
         };
         let timestamps = c.timestamps[0] * 2 > c.timestamps[1];
-        let repaired = c.counts.iter().map(|n| n.fast_retransmits + n.recovery).sum::<u64>() > 20;
+        let duplicates: u64 = c.counts.iter().map(|n| n.dupacks).sum();
         let all: u64 = c.meters.iter().flat_map(|m| &m.passed).sum();
         Ok(Fit {
             rate_bps: match (&explained, rate_from) {
@@ -227,7 +229,8 @@ impl WhatIf {
             queue_packets,
             queue_from,
             stack: if timestamps { "linux" } else { "rfc" },
-            recovery: (repaired && !c.sack).then_some("newreno"),
+            // Linux without SACK is no preset, and rare.
+            recovery: (!timestamps && duplicates > MANY && !c.sack).then_some("newreno"),
             other: c.other_bytes as f64 / (all + c.other_bytes).max(1) as f64,
             left_out: c.left_out,
             link,

@@ -165,6 +165,23 @@ fn a_link_that_is_seldom_full_has_its_rate_guessed_or_given() {
     near(&told, "/fit/rtt_p50_s", 0.113, 0.1);
 }
 
+/// Presets of the simulator's TCP allow not every setting beside each other.
+#[test]
+fn senders_are_told_by_their_options() {
+    for (tcp, senders) in [
+        ("preset = \"rfc\", recovery = \"newreno\"", "rfc"),
+        (
+            "preset = \"linux\", recovery = \"newreno\", dsack = \"off\", rack_tlp = \"off\", prr = \"off\"",
+            "linux",
+        ),
+    ] {
+        let told = answer(&simulate(&format!("{LONG}tcp = {{ {tcp} }}\n"), "before"));
+        assert_eq!(told["fit"]["senders"], senders);
+        let [captured, simulated] = ["/captured/loss", "/simulated/0/figures/loss"].map(|p| of(&told, p));
+        assert!((captured - simulated).abs() < 0.05, "{tcp}: {captured} and {simulated}");
+    }
+}
+
 #[test]
 fn what_cannot_be_fitted_is_refused_with_the_reason() {
     let packets = simulate(LONG, "before");
