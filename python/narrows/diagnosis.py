@@ -90,4 +90,5 @@ def what_if(
         raise ValueError(f"over_s = {over_s}: expected seconds, as 5 or 0.5")
     paths = [os.fspath(path) for path in captures]
     where = None if scenario is None else os.fspath(scenario)
-    return json.loads(_native.what_if(paths, list(disciplines), (rate, buffer), where, over_s))
+    told: dict[str, Any] = json.loads(_native.what_if(paths, list(disciplines), (rate, buffer), where, over_s))
+    return told
