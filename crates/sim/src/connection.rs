@@ -408,12 +408,19 @@ pub(crate) fn wire_len(tcp: &TcpHeader, options_count: bool) -> u32 {
     if !options_count {
         return BARE_HEADERS + 10 * u32::from(tcp.timestamps.is_some()) + tcp.payload;
     }
-    let blocks = u32::try_from(tcp.sack.as_slice().len()).unwrap_or(0);
-    let options = 12 * u32::from(tcp.timestamps.is_some())
-        + 4 * u32::from(tcp.mss.is_some())
-        + 4 * u32::from(tcp.window_scale.is_some())
-        + if blocks > 0 { 4 + 8 * blocks } else { 0 };
-    BARE_HEADERS + options + tcp.payload
+    // Most have none of them.
+    let mut len = BARE_HEADERS + tcp.payload;
+    let blocks = tcp.sack.as_slice().len() as u32;
+    if blocks > 0 {
+        len += 4 + 8 * blocks;
+    }
+    if tcp.timestamps.is_some() {
+        len += 12;
+    }
+    if tcp.mss.is_some() || tcp.window_scale.is_some() {
+        len += 4 * (u32::from(tcp.mss.is_some()) + u32::from(tcp.window_scale.is_some()));
+    }
+    len
 }
 
 #[cfg(test)]

@@ -168,6 +168,8 @@ pub(crate) struct EventQueue {
     /// The last event was due then, and was so since then.
     now: (u64, u64),
     len: usize,
+    /// Nothing that happens later is gone to ([`EventQueue::go_to`]).
+    pub(crate) end: Instant,
     /// Slots emptied and events found there since the width was looked at.
     emptied: u64,
     found: u64,
@@ -187,6 +189,7 @@ impl Default for EventQueue {
             width: WIDTH,
             now: (0, 0),
             len: 0,
+            end: Instant::ZERO,
             emptied: 0,
             found: 0,
         }
@@ -207,21 +210,39 @@ impl EventQueue {
         self.place(Entry { at: at.as_nanos(), since: since.as_nanos(), event });
     }
 
+    /// Whether an event at `at` that counts as scheduled at `since` comes before all that wait, as far as that is told
+    /// by those of the current slot. Then it happens now: what put it in and took it out again at once is spared.
+    #[inline(always)]
+    pub(crate) fn go_to(&mut self, since: Instant, at: Instant) -> bool {
+        let (due, since) = (at.as_nanos(), since.as_nanos());
+        let first = due >> self.width <= self.turn
+            && at <= self.end
+            && self.current.last().is_none_or(|next| (due, since) < (next.at, next.since));
+        if first {
+            self.now = (due, since);
+        }
+        first
+    }
+
     /// When the event was scheduled that happens now.
     #[inline]
     pub(crate) fn since(&self) -> Instant {
         Instant::from_nanos(self.now.1)
     }
 
-    /// The next event, unless it lies after `end`. `ahead` is shown the events of a slot when its turn comes, and reads
-    /// what they will need.
+    /// The next event, unless it lies after `end`. `ahead`, if there is one, is shown the events of a slot when its turn
+    /// comes, and reads what they will need.
     #[inline(always)]
-    pub(crate) fn pop(&mut self, end: Instant, ahead: impl Fn(&Event) -> u64) -> Option<(Instant, Event)> {
+    pub(crate) fn pop(
+        &mut self,
+        end: Instant,
+        ahead: Option<impl Fn(&Event) -> u64>,
+    ) -> Option<(Instant, Event)> {
         while self.current.is_empty() {
             if self.len == 0 {
                 return None;
             }
-            self.turn_on(&ahead);
+            self.turn_on(ahead.as_ref());
         }
         let next = self.current.pop_if(|next| next.at <= end.as_nanos())?;
         self.len -= 1;
@@ -278,7 +299,7 @@ impl EventQueue {
 
     /// Goes on to the next slot that holds something, or to where a coarse one is to be poured out.
     #[inline(never)]
-    fn turn_on(&mut self, ahead: impl Fn(&Event) -> u64) {
+    fn turn_on(&mut self, ahead: Option<&impl Fn(&Event) -> u64>) {
         if self.emptied >= PERIOD {
             self.fit_width();
             if !self.current.is_empty() {
@@ -296,12 +317,14 @@ impl EventQueue {
     }
 
     /// Lets a slot have its turn.
-    fn begin(&mut self, slot: u64, ahead: impl Fn(&Event) -> u64) {
+    fn begin(&mut self, slot: u64, ahead: Option<&impl Fn(&Event) -> u64>) {
         self.turn = slot;
         self.fine.take(slot, &mut self.current);
         // With many flows nothing of what these events need is in a near cache. Asked for all at once it comes
         // together, not one after another.
-        core::hint::black_box(self.current.iter().fold(0, |read, entry| read ^ ahead(&entry.event)));
+        if let Some(ahead) = ahead {
+            core::hint::black_box(self.current.iter().fold(0, |read, entry| read ^ ahead(&entry.event)));
+        }
         self.emptied += 1;
         self.found += self.current.len() as u64;
         sort(&mut self.current);
@@ -403,7 +426,7 @@ mod tests {
             } else {
                 let ((at, id), ()) = model.pop_first().unwrap();
                 let end = Instant::from_nanos(u64::MAX);
-                let next = queue.pop(end, |_| 0).unwrap();
+                let next = queue.pop(end, None::<fn(&Event) -> u64>).unwrap();
                 assert!(matches!(next.1, Event::App(n) if n == id) && next.0 == Instant::from_nanos(at));
                 now = at;
             }
@@ -421,7 +444,8 @@ mod tests {
             queue.push(at(PERIOD + 200), Event::Free(1));
             for slot in first..PERIOD + 100 {
                 queue.push(at(slot), Event::Free(0));
-                let next = queue.pop(Instant::from_nanos(u64::MAX), |_| 0).map(|next| next.0);
+                let next =
+                    queue.pop(Instant::from_nanos(u64::MAX), None::<fn(&Event) -> u64>).map(|next| next.0);
                 assert_eq!(next, Some(at(slot)), "slot {slot} from {first}");
             }
         }
@@ -431,9 +455,9 @@ mod tests {
     fn what_lies_after_the_end_stays() {
         let mut queue = EventQueue::default();
         queue.push(Instant::from_nanos(10), Event::Free(1));
-        assert!(queue.pop(Instant::from_nanos(9), |_| 0).is_none());
-        let next = queue.pop(Instant::from_nanos(10), |_| 0).unwrap();
+        assert!(queue.pop(Instant::from_nanos(9), None::<fn(&Event) -> u64>).is_none());
+        let next = queue.pop(Instant::from_nanos(10), None::<fn(&Event) -> u64>).unwrap();
         assert!(matches!(next.1, Event::Free(1)) && next.0 == Instant::from_nanos(10));
-        assert!(queue.pop(Instant::from_nanos(99), |_| 0).is_none());
+        assert!(queue.pop(Instant::from_nanos(99), None::<fn(&Event) -> u64>).is_none());
     }
 }

@@ -124,8 +124,8 @@ pub(crate) struct SimLink {
     pub(crate) delay: Duration,
     /// Until when a wire without a discipline sends.
     free_at: Instant,
-    /// What sending took the last time, and for which length: packets have few lengths.
-    last_time: (Bytes, Duration),
+    /// What sending takes.
+    times: SendTimes,
     /// The discipline, if it has to be asked.
     pub(crate) queue: Option<Box<Bottleneck>>,
     /// The discipline, if it is drop-tail on a wire that loses nothing. A link has at most one of both.
@@ -162,7 +162,7 @@ impl SimLink {
             shape: shape.map(Box::new),
             delay,
             free_at: Instant::default(),
-            last_time: (Bytes(u64::MAX), Duration::default()),
+            times: SendTimes::default(),
             queue: None,
             tail: None,
             waits: None,
@@ -181,10 +181,7 @@ impl SimLink {
     #[inline]
     pub(crate) fn time_to_send(&mut self, len: Bytes) -> Duration {
         let Some(shape) = &self.shape else { return Duration::default() };
-        if self.last_time.0 != len {
-            self.last_time = (len, shape.rate.time_to_send(shape.wire_len(len)));
-        }
-        self.last_time.1
+        self.times.of(len, |len| shape.rate.time_to_send(shape.wire_len(len)))
     }
 
     /// When a packet that comes to a wire at `at` has left it; the wire is busy until then.
@@ -313,13 +310,12 @@ impl Changing {
 }
 
 /// What the own wires of a group of hosts have in common: no overhead, no loss, a queue as long as need be.
-#[derive(Clone, Copy, Debug)]
+#[derive(Debug)]
 pub(crate) struct Access {
     /// `None` for wires that take no time to send.
     rate: Option<Rate>,
-    /// What sending took the last time, and for which length: out of hosts, and in.
-    last_out: (Bytes, Duration),
-    last_in: (Bytes, Duration),
+    /// What sending takes, out of hosts and in.
+    times: SendTimes,
     /// Spread of the random time a packet takes inside a host before it leaves; zero for none.
     pub(crate) dephase: Duration,
     /// The node they end at.
@@ -330,29 +326,37 @@ pub(crate) struct Access {
 }
 
 impl Access {
-    pub(crate) const fn new(node: u32, rate: Option<Rate>) -> Self {
-        let none = (Bytes(u64::MAX), Duration::ZERO);
-        Self { rate, last_out: none, last_in: none, dephase: Duration::ZERO, node, single: false }
+    pub(crate) fn new(node: u32, rate: Option<Rate>) -> Self {
+        Self { rate, times: SendTimes::default(), dephase: Duration::ZERO, node, single: false }
     }
 
-    /// How long a host's wire out is busy with a packet of `len`.
+    /// How long a host's wire, out or in, is busy with a packet of `len`.
     #[inline]
-    pub(crate) fn time_out(&mut self, len: Bytes) -> Duration {
-        again(&mut self.last_out, self.rate, len)
-    }
-
-    /// The same of the wire to it.
-    #[inline]
-    pub(crate) fn time_in(&mut self, len: Bytes) -> Duration {
-        again(&mut self.last_in, self.rate, len)
+    pub(crate) fn time(&mut self, len: Bytes) -> Duration {
+        let rate = self.rate;
+        self.times.of(len, |len| rate.map_or(Duration::ZERO, |rate| rate.time_to_send(len)))
     }
 }
 
-/// What sending takes, which is known if the last length was the same.
-#[inline]
-fn again(last: &mut (Bytes, Duration), rate: Option<Rate>, len: Bytes) -> Duration {
-    if last.0 != len {
-        *last = (len, rate.map_or(Duration::ZERO, |rate| rate.time_to_send(len)));
+/// What sending took the last time, for lengths that differ in the three bits above the lowest two: packets have few
+/// lengths, and acknowledgments differ by whole SACK blocks.
+#[derive(Clone, Copy, Debug)]
+struct SendTimes([(Bytes, Duration); 8]);
+
+impl Default for SendTimes {
+    fn default() -> Self {
+        Self([(Bytes(u64::MAX), Duration::ZERO); 8])
     }
-    last.1
+}
+
+impl SendTimes {
+    /// The time for a length, which is computed if it is not known.
+    #[inline]
+    fn of(&mut self, len: Bytes, compute: impl FnOnce(Bytes) -> Duration) -> Duration {
+        let known = &mut self.0[(len.get() / 4 % 8) as usize];
+        if known.0 != len {
+            *known = (len, compute(len));
+        }
+        known.1
+    }
 }

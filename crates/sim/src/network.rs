@@ -46,7 +46,7 @@ impl Host {
 
     /// When a packet that comes to the host's own wire at `at` is at the host, which is one of `group`.
     fn pass_in(&mut self, group: &mut Access, at: Instant, len: Bytes) -> Instant {
-        self.in_free = at.max(self.in_free) + group.time_in(len);
+        self.in_free = at.max(self.in_free) + group.time(len);
         self.in_free + self.delay
     }
 }
@@ -225,7 +225,7 @@ impl Network {
             // In order: a host does not overtake itself, as its wire has sent what left it before.
             at += Duration::from_nanos(self.rng.u64(0..group.dephase.as_nanos()));
         }
-        host.out_free = at.max(host.out_free) + group.time_out(len);
+        host.out_free = at.max(host.out_free) + group.time(len);
         let at = host.out_free + host.delay;
         self.events.push(at, Event::Arrive(packet));
     }
@@ -237,7 +237,7 @@ impl Network {
     }
 
     /// A packet has arrived somewhere. Gives it back if that is its host.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn arrive(&mut self, mut packet: Pkt) -> Option<Pkt> {
         let hop = usize::from(packet.0.label.hop);
         let route = &self.routes[packet.0.label.route as usize];
@@ -245,7 +245,8 @@ impl Network {
             let link = &mut self.links[id as usize];
             if link.tail.is_some() && !link.watched {
                 link.counters.arrive(packet.len());
-                self.queue_up(id, packet);
+                let (packet, begins, at) = self.queue(id, packet)?;
+                return self.go_now(packet, begins, at);
             } else {
                 self.enter(id, packet, self.now);
             }
@@ -331,15 +332,30 @@ impl Network {
     /// A packet comes to a drop-tail queue.
     #[inline(never)]
     fn queue_up(&mut self, id: u32, packet: Pkt) {
+        if let Some((packet, begins, at)) = self.queue(id, packet) {
+            self.go(packet, begins, at);
+        }
+    }
+
+    /// The same; when its sending begins, and when it is at the far end, unless it is dropped.
+    #[inline(always)]
+    fn queue(&mut self, id: u32, packet: Pkt) -> Option<(Pkt, Instant, Instant)> {
         let link = &mut self.links[id as usize];
         let since = self.events.since();
         let Some((begins, sent)) = link.take(self.now, since, packet.len(), packet.0.label.kind) else {
-            link.counters.dropped[Reason::OverLimit as usize] += 1;
-            self.tap.lost(&packet);
-            return self.pool.give(packet);
+            self.overflow(id, packet);
+            return None;
         };
         let at = sent + link.delay;
-        self.go(packet, begins, at);
+        Some((packet, begins, at))
+    }
+
+    /// A drop-tail queue has no room for a packet.
+    #[inline(never)]
+    fn overflow(&mut self, id: u32, packet: Pkt) {
+        self.links[id as usize].counters.dropped[Reason::OverLimit as usize] += 1;
+        self.tap.lost(&packet);
+        self.pool.give(packet);
     }
 
     /// All links count what they have begun to send by now, as seen by an event scheduled at `since`.
@@ -440,8 +456,28 @@ impl Network {
         self.go(packet, self.now, at);
     }
 
-    /// A packet that begins to leave a link at `since` arrives at `at`.
+    /// A packet that begins to leave a link at `since` arrives at `at`, and nothing else is left to do of the event
+    /// that let it go. Gives it back if it is at its host and that is the next event anyway.
     #[inline(always)]
+    fn go_now(&mut self, mut packet: Pkt, since: Instant, at: Instant) -> Option<Pkt> {
+        let route = &self.routes[packet.0.label.route as usize];
+        let host = &mut self.hosts[packet.0.label.dst as usize];
+        let group = &mut self.groups[host.group as usize];
+        if usize::from(packet.0.label.hop) + 1 < route.len() || !group.single {
+            self.go(packet, since, at);
+            return None;
+        }
+        packet.0.label.hop += 2;
+        let at = host.pass_in(group, at, packet.len());
+        if self.events.go_to(since, at) {
+            self.now = at;
+            return Some(packet);
+        }
+        self.events.push_since(since, at, Event::Arrive(packet));
+        None
+    }
+
+    /// A packet that begins to leave a link at `since` arrives at `at`.
     fn go(&mut self, packet: Pkt, since: Instant, at: Instant) {
         if let Some((next, packet)) = self.launch(packet, since, at) {
             self.enter(next, packet, at);

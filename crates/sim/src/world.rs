@@ -131,9 +131,11 @@ impl World {
         for app in 0..u32::try_from(self.apps.len()).unwrap_or(u32::MAX) {
             self.with_app(app, |a, world| a.start(world, app));
         }
-        while let Some((at, event)) =
-            self.net.events.pop(end, |event| prefetch(&self.connections, &self.net.hosts, event))
-        {
+        self.net.events.end = end;
+        while let Some((at, event)) = {
+            let ahead = |event: &Event| prefetch(&self.connections, &self.net.hosts, event);
+            self.net.events.pop(end, (self.connections.len() > NEAR).then_some(ahead))
+        } {
             self.net.now = at;
             self.steps += 1;
             if self.steps.is_multiple_of(STRIDE) {
@@ -146,6 +148,7 @@ impl World {
         ControlFlow::Continue(())
     }
 
+    #[inline(always)]
     fn step(&mut self, event: Event) {
         match event {
             Event::Arrive(packet) => {
@@ -293,15 +296,14 @@ fn prefetch(connections: &[Connection], hosts: &[Host], event: &Event) -> u64 {
     let of_end = |place: u32, end: u8| {
         connections.get(place as usize).map_or(0, |connection| connection.prefetch(usize::from(end)))
     };
-    let far = connections.len() > NEAR;
     match event {
         Event::Arrive(packet) => {
             let Label { flow, dst, hop, end, .. } = packet.0.label;
-            let host = if far { hosts.get(dst as usize).map_or(0, Host::prefetch) } else { u64::from(flow) };
+            let host = hosts.get(dst as usize).map_or(0, Host::prefetch);
             // Before it has crossed a link, an end is not needed soon.
-            if far && hop > 0 { host ^ of_end(flow, end) } else { host }
+            if hop > 0 { host ^ of_end(flow, end) } else { host }
         }
-        Event::End(place) if far => of_end(place / 2, (place % 2) as u8),
+        Event::End(place) => of_end(place / 2, (place % 2) as u8),
         _ => 0,
     }
 }

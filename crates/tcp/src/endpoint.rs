@@ -112,12 +112,22 @@ impl Endpoint {
     }
 
     /// A segment of this connection has arrived, with these ECN bits in its IP header. An idle end takes a SYN as a
-    /// passive open.
+    /// passive open. Tells whether [`Endpoint::wake_at`] may be earlier than before.
     #[inline]
-    pub fn receive(&mut self, config: &Config, now: Instant, tcp: &TcpHeader, ecn: Ecn, io: &mut impl Io) {
+    pub fn receive(
+        &mut self,
+        config: &Config,
+        now: Instant,
+        tcp: &TcpHeader,
+        ecn: Ecn,
+        io: &mut impl Io,
+    ) -> bool {
         match self.state {
             State::Established | State::Closed => self.on_segment(config, now, tcp, ecn, io),
-            _ => self.on_handshake(config, now, tcp, ecn, io),
+            _ => {
+                self.on_handshake(config, now, tcp, ecn, io);
+                true
+            }
         }
     }
 
@@ -293,17 +303,25 @@ impl Endpoint {
         }
     }
 
-    /// A segment of an established connection (RFC 9293, section 3.10.7.4).
+    /// A segment of an established connection (RFC 9293, section 3.10.7.4). Tells what [`Endpoint::receive`] does.
     #[inline]
-    fn on_segment(&mut self, config: &Config, now: Instant, tcp: &TcpHeader, ecn: Ecn, io: &mut impl Io) {
+    fn on_segment(
+        &mut self,
+        config: &Config,
+        now: Instant,
+        tcp: &TcpHeader,
+        ecn: Ecn,
+        io: &mut impl Io,
+    ) -> bool {
         if tcp.flags.0 & (Flags::RST.0 | Flags::SYN.0) != 0 {
             self.on_control(config, now, tcp, io);
-            return;
+            return true;
         }
         let receiver = &mut self.receiver;
         let mut cx =
             Context { config, now, receiver, counters: &mut self.counters, io, sent: false, new_segments: 0 };
-        if tcp.flags.has(Flags::ACK) {
+        let rests = self.sender.rests(tcp);
+        if !rests && tcp.flags.has(Flags::ACK) {
             self.sender.on_ack(&mut cx, tcp);
         }
         let arrival = cx.receiver.on_data(config, now, tcp, ecn);
@@ -315,7 +333,9 @@ impl Endpoint {
             self.peer_closed = true;
             cx.io.event(TcpEvent::PeerClosed);
         }
-        self.sender.output(&mut cx);
+        if !rests {
+            self.sender.output(&mut cx);
+        }
         if arrival.ack == AckTime::Now && !cx.sent {
             self.sender.emit_ack(&mut cx);
         }
@@ -323,6 +343,7 @@ impl Endpoint {
             self.state = State::Closed;
             cx.io.event(TcpEvent::Closed);
         }
+        !rests || arrival.ack == AckTime::Delayed
     }
 
     /// A RST or SYN came on an established connection.

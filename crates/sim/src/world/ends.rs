@@ -14,6 +14,7 @@ use crate::quic::Ask;
 
 impl World {
     /// A packet is at its host.
+    #[inline(always)]
     pub(super) fn deliver(&mut self, packet: Pkt) {
         let p = &packet.0;
         let Label { flow, generation, end, .. } = p.label;
@@ -52,7 +53,7 @@ impl World {
             let around =
                 (&self.configs[..], &mut self.net, &mut self.probes, &mut self.events, &mut self.edges);
             work_on(connection, end, around, |e, config, now, io| {
-                e.receive(config, now, tcp, p.header.ecn, io);
+                e.receive(config, now, tcp, p.header.ecn, io)
             });
             if self.events.len() > first {
                 self.follow_all(flow, end, generation, first);
@@ -99,7 +100,10 @@ impl World {
         let connection = &mut self.connections[place as usize];
         let (generation, first) = (connection.generation, self.events.len());
         let around = (&self.configs[..], &mut self.net, &mut self.probes, &mut self.events, &mut self.edges);
-        work_on(connection, end, around, work);
+        work_on(connection, end, around, |e, config, now, io| {
+            work(e, config, now, io);
+            true
+        });
         if self.events.len() > first {
             self.follow_all(place, end, generation, first);
         }
@@ -203,13 +207,13 @@ impl World {
 /// What an end works with besides itself: settings, the network, probes, and the list of events.
 type Around<'a> = (&'a [HostConfig], &'a mut Network, &'a mut Probes, &'a mut Vec<TcpEvent>, &'a mut Edges);
 
-/// Works on one end of a connection.
+/// Works on one end of a connection. `work` tells whether that end may want to be woken earlier than before.
 #[inline(always)]
 fn work_on(
     connection: &mut Connection,
     end: usize,
     (configs, net, probes, events, edges): Around<'_>,
-    work: impl FnOnce(&mut Endpoint, &narrows_tcp::Config, Instant, &mut Port<'_>),
+    work: impl FnOnce(&mut Endpoint, &narrows_tcp::Config, Instant, &mut Port<'_>) -> bool,
 ) {
     let config = &configs[usize::from(connection.config[end])];
     let now = net.now;
@@ -226,7 +230,9 @@ fn work_on(
         size: connection.size,
         user_index: connection.user_index,
     };
-    work(&mut connection.ends[end], &config.tcp, now, &mut port);
+    let earlier = work(&mut connection.ends[end], &config.tcp, now, &mut port);
     let place = label.flow;
-    connection.ask_to_be_woken(place, end, net);
+    if earlier {
+        connection.ask_to_be_woken(place, end, net);
+    }
 }

@@ -2,7 +2,7 @@
 //! window.
 
 use narrows_units::{Duration, Instant};
-use narrows_wire::TcpHeader;
+use narrows_wire::{Flags, TcpHeader};
 
 use super::scoreboard::Delivered;
 use super::{Context, RecoveryPhase, Sender, Timer};
@@ -23,6 +23,27 @@ struct Ack<'a> {
 }
 
 impl Sender {
+    /// Takes the acknowledgment in `tcp` if that is all there is to do: nothing is to be sent, nothing is under way, and
+    /// the acknowledgment says so. [`Sender::on_ack`] and [`Sender::output`] would do the same: most segments of a
+    /// transfer come to such an end.
+    #[inline(always)]
+    pub(crate) fn rests(&mut self, tcp: &TcpHeader) -> bool {
+        let rests = self.board.is_empty()
+            && self.end <= self.board.max()
+            && !self.closing
+            && self.rack.is_none()
+            && tcp.flags.0 & (Flags::ACK.0 | Flags::ECE.0) == Flags::ACK.0
+            && tcp.ack == self.seq(self.board.una())
+            && tcp.sack.as_slice().is_empty()
+            && !self.timers.is_set(Timer::Retransmit);
+        if rests {
+            self.peer.window = self.peer.announced_window(tcp);
+            self.timers.stop(Timer::Pacing);
+            self.cwnd_limited = false;
+        }
+        rests
+    }
+
     /// Takes the acknowledgment in `tcp`. [`Sender::output`] then sends what may leave because of it.
     #[inline]
     pub(crate) fn on_ack<I: Io>(&mut self, cx: &mut Context<'_, I>, tcp: &TcpHeader) {
