@@ -170,6 +170,8 @@ pub(crate) struct EventQueue {
     len: usize,
     /// Nothing that happens later is gone to ([`EventQueue::go_to`]).
     pub(crate) end: Instant,
+    /// Whether what events need may be far from the processor.
+    pub(crate) reads_ahead: bool,
     /// Slots emptied and events found there since the width was looked at.
     emptied: u64,
     found: u64,
@@ -190,6 +192,7 @@ impl Default for EventQueue {
             now: (0, 0),
             len: 0,
             end: Instant::ZERO,
+            reads_ahead: false,
             emptied: 0,
             found: 0,
         }
@@ -230,19 +233,15 @@ impl EventQueue {
         Instant::from_nanos(self.now.1)
     }
 
-    /// The next event, unless it lies after `end`. `ahead`, if there is one, is shown the events of a slot when its turn
-    /// comes, and reads what they will need.
+    /// The next event, unless it lies after `end`. `ahead` is shown the events of a slot when its turn comes, if that is
+    /// wanted ([`EventQueue::reads_ahead`]), and reads what they will need.
     #[inline(always)]
-    pub(crate) fn pop(
-        &mut self,
-        end: Instant,
-        ahead: Option<impl Fn(&Event) -> u64>,
-    ) -> Option<(Instant, Event)> {
+    pub(crate) fn pop(&mut self, end: Instant, ahead: impl Fn(&Event) -> u64) -> Option<(Instant, Event)> {
         while self.current.is_empty() {
             if self.len == 0 {
                 return None;
             }
-            self.turn_on(ahead.as_ref());
+            self.turn_on(&ahead);
         }
         let next = self.current.pop_if(|next| next.at <= end.as_nanos())?;
         self.len -= 1;
@@ -299,7 +298,7 @@ impl EventQueue {
 
     /// Goes on to the next slot that holds something, or to where a coarse one is to be poured out.
     #[inline(never)]
-    fn turn_on(&mut self, ahead: Option<&impl Fn(&Event) -> u64>) {
+    fn turn_on(&mut self, ahead: impl Fn(&Event) -> u64) {
         if self.emptied >= PERIOD {
             self.fit_width();
             if !self.current.is_empty() {
@@ -317,12 +316,12 @@ impl EventQueue {
     }
 
     /// Lets a slot have its turn.
-    fn begin(&mut self, slot: u64, ahead: Option<&impl Fn(&Event) -> u64>) {
+    fn begin(&mut self, slot: u64, ahead: impl Fn(&Event) -> u64) {
         self.turn = slot;
         self.fine.take(slot, &mut self.current);
         // With many flows nothing of what these events need is in a near cache. Asked for all at once it comes
         // together, not one after another.
-        if let Some(ahead) = ahead {
+        if self.reads_ahead {
             core::hint::black_box(self.current.iter().fold(0, |read, entry| read ^ ahead(&entry.event)));
         }
         self.emptied += 1;
@@ -426,7 +425,7 @@ mod tests {
             } else {
                 let ((at, id), ()) = model.pop_first().unwrap();
                 let end = Instant::from_nanos(u64::MAX);
-                let next = queue.pop(end, None::<fn(&Event) -> u64>).unwrap();
+                let next = queue.pop(end, |_| 0).unwrap();
                 assert!(matches!(next.1, Event::App(n) if n == id) && next.0 == Instant::from_nanos(at));
                 now = at;
             }
@@ -444,8 +443,7 @@ mod tests {
             queue.push(at(PERIOD + 200), Event::Free(1));
             for slot in first..PERIOD + 100 {
                 queue.push(at(slot), Event::Free(0));
-                let next =
-                    queue.pop(Instant::from_nanos(u64::MAX), None::<fn(&Event) -> u64>).map(|next| next.0);
+                let next = queue.pop(Instant::from_nanos(u64::MAX), |_| 0).map(|next| next.0);
                 assert_eq!(next, Some(at(slot)), "slot {slot} from {first}");
             }
         }
@@ -455,9 +453,9 @@ mod tests {
     fn what_lies_after_the_end_stays() {
         let mut queue = EventQueue::default();
         queue.push(Instant::from_nanos(10), Event::Free(1));
-        assert!(queue.pop(Instant::from_nanos(9), None::<fn(&Event) -> u64>).is_none());
-        let next = queue.pop(Instant::from_nanos(10), None::<fn(&Event) -> u64>).unwrap();
+        assert!(queue.pop(Instant::from_nanos(9), |_| 0).is_none());
+        let next = queue.pop(Instant::from_nanos(10), |_| 0).unwrap();
         assert!(matches!(next.1, Event::Free(1)) && next.0 == Instant::from_nanos(10));
-        assert!(queue.pop(Instant::from_nanos(99), None::<fn(&Event) -> u64>).is_none());
+        assert!(queue.pop(Instant::from_nanos(99), |_| 0).is_none());
     }
 }

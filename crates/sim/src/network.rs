@@ -7,11 +7,12 @@
 mod changing;
 mod routes;
 mod service;
+mod tail;
 #[cfg(test)]
 mod tests;
 
 use narrows_qdisc::follow::FollowConfig;
-use narrows_qdisc::{Fifo, Packet as _, Reason, ShaperConfig, Spec, Verdicts};
+use narrows_qdisc::{Fifo, Packet as _, ShaperConfig, Spec, Verdicts};
 use narrows_units::{Bytes, Duration, Instant, Rate};
 
 use crate::drop_tail::DropTail;
@@ -329,35 +330,6 @@ impl Network {
         passed
     }
 
-    /// A packet comes to a drop-tail queue.
-    #[inline(never)]
-    fn queue_up(&mut self, id: u32, packet: Pkt) {
-        if let Some((packet, begins, at)) = self.queue(id, packet) {
-            self.go(packet, begins, at);
-        }
-    }
-
-    /// The same; when its sending begins, and when it is at the far end, unless it is dropped.
-    #[inline(always)]
-    fn queue(&mut self, id: u32, packet: Pkt) -> Option<(Pkt, Instant, Instant)> {
-        let link = &mut self.links[id as usize];
-        let since = self.events.since();
-        let Some((begins, sent)) = link.take(self.now, since, packet.len(), packet.0.label.kind) else {
-            self.overflow(id, packet);
-            return None;
-        };
-        let at = sent + link.delay;
-        Some((packet, begins, at))
-    }
-
-    /// A drop-tail queue has no room for a packet.
-    #[inline(never)]
-    fn overflow(&mut self, id: u32, packet: Pkt) {
-        self.links[id as usize].counters.dropped[Reason::OverLimit as usize] += 1;
-        self.tap.lost(&packet);
-        self.pool.give(packet);
-    }
-
     /// All links count what they have begun to send by now, as seen by an event scheduled at `since`.
     pub(crate) fn catch_up(&mut self, since: Instant) {
         for link in &mut self.links {
@@ -454,27 +426,6 @@ impl Network {
             return self.pool.give(packet);
         }
         self.go(packet, self.now, at);
-    }
-
-    /// A packet that begins to leave a link at `since` arrives at `at`, and nothing else is left to do of the event
-    /// that let it go. Gives it back if it is at its host and that is the next event anyway.
-    #[inline(always)]
-    fn go_now(&mut self, mut packet: Pkt, since: Instant, at: Instant) -> Option<Pkt> {
-        let route = &self.routes[packet.0.label.route as usize];
-        let host = &mut self.hosts[packet.0.label.dst as usize];
-        let group = &mut self.groups[host.group as usize];
-        if usize::from(packet.0.label.hop) + 1 < route.len() || !group.single {
-            self.go(packet, since, at);
-            return None;
-        }
-        packet.0.label.hop += 2;
-        let at = host.pass_in(group, at, packet.len());
-        if self.events.go_to(since, at) {
-            self.now = at;
-            return Some(packet);
-        }
-        self.events.push_since(since, at, Event::Arrive(packet));
-        None
     }
 
     /// A packet that begins to leave a link at `since` arrives at `at`.

@@ -132,10 +132,9 @@ impl World {
             self.with_app(app, |a, world| a.start(world, app));
         }
         self.net.events.end = end;
-        while let Some((at, event)) = {
-            let ahead = |event: &Event| prefetch(&self.connections, &self.net.hosts, event);
-            self.net.events.pop(end, (self.connections.len() > NEAR).then_some(ahead))
-        } {
+        while let Some((at, event)) =
+            self.net.events.pop(end, |event| prefetch(&self.connections, &self.net.hosts, event))
+        {
             self.net.now = at;
             self.steps += 1;
             if self.steps.is_multiple_of(STRIDE) {
@@ -228,6 +227,7 @@ impl World {
             self.connections[place as usize] = connection;
         } else {
             self.connections.push(connection);
+            self.net.events.reads_ahead = self.connections.len() > NEAR;
         }
         if !self.edges.is_empty() {
             self.edges.opened(place, &mut self.connections[place as usize], &self.configs);

@@ -4,10 +4,11 @@
 //! FINs were sent, acknowledged and received. TIME-WAIT lasts as long as the end does: a FIN that comes again is
 //! acknowledged again.
 
-use narrows_units::{Duration, Ecn, Instant, SeqNum};
+mod figures;
+
+use narrows_units::{Ecn, Instant, SeqNum};
 use narrows_wire::{Flags, TcpHeader};
 
-use crate::cc::CcEstimates;
 use crate::receiver::{AckTime, Receiver};
 use crate::sender::{Context, Sender, Timer};
 use crate::{Config, Handshake, Io, Segment, TcpEvent};
@@ -369,80 +370,6 @@ impl Endpoint {
     fn fail(&mut self, io: &mut impl Io) {
         self.state = State::Failed;
         io.event(TcpEvent::Failed);
-    }
-}
-
-impl Endpoint {
-    /// What this end has counted.
-    #[must_use]
-    pub const fn counters(&self) -> &EndpointCounters {
-        &self.counters
-    }
-    /// Whether the connection is established, or was and has closed in order.
-    #[must_use]
-    pub const fn is_established(&self) -> bool {
-        matches!(self.state, State::Established | State::Closed)
-    }
-    /// Whether both directions are closed and acknowledged.
-    #[must_use]
-    pub const fn is_closed(&self) -> bool {
-        matches!(self.state, State::Closed)
-    }
-    /// Whether the connection was given up or reset.
-    #[must_use]
-    pub const fn is_failed(&self) -> bool {
-        matches!(self.state, State::Failed)
-    }
-    /// The congestion window, segments.
-    #[must_use]
-    pub const fn cwnd(&self) -> f64 {
-        self.sender.window().cwnd
-    }
-    /// The slow start threshold, segments.
-    #[must_use]
-    pub const fn ssthresh(&self) -> f64 {
-        self.sender.window().ssthresh
-    }
-    /// What congestion control has estimated; `None` if it estimates nothing, or has not begun to.
-    #[must_use]
-    pub fn cc_estimates(&self) -> Option<CcEstimates> {
-        self.sender.cc_estimates()
-    }
-    /// Bytes in the network, as far as the sender knows: the segments of its pipe (RFC 6675, section 4) as full ones,
-    /// but at most what is unacknowledged.
-    #[must_use]
-    pub fn in_flight(&self, config: &Config) -> u64 {
-        (u64::from(self.sender.in_flight(config)) * u64::from(config.mss)).min(self.sender.unacked())
-    }
-    /// The smoothed round-trip time; zero before the first sample.
-    #[must_use]
-    pub fn srtt(&self, config: &Config) -> Duration {
-        self.sender.srtt(config)
-    }
-    /// The factor of the RTO's back-off; 1 without one.
-    #[must_use]
-    pub const fn backoff(&self) -> u32 {
-        self.sender.backoff()
-    }
-    /// Bytes sent and not acknowledged; a SYN or FIN counts as one.
-    #[must_use]
-    pub const fn unacked(&self) -> u64 {
-        self.sender.unacked()
-    }
-    /// Bytes written and never sent.
-    #[must_use]
-    pub const fn unsent(&self) -> u64 {
-        self.sender.unsent()
-    }
-    /// Bytes that the peer has acknowledged.
-    #[must_use]
-    pub fn acked(&self) -> u64 {
-        self.sender.acked()
-    }
-    /// Bytes of the peer's that the application has received.
-    #[must_use]
-    pub const fn delivered(&self) -> u64 {
-        self.delivered
     }
 }
 
