@@ -233,8 +233,8 @@ impl EventQueue {
         Instant::from_nanos(self.now.1)
     }
 
-    /// The next event, unless it lies after `end`. `ahead` is shown the events of a slot when its turn comes, if that is
-    /// wanted ([`EventQueue::reads_ahead`]), and reads what they will need.
+    /// The next event, unless it lies after `end`. `ahead` is shown the events of a slot when its turn comes, if that
+    /// is wanted ([`EventQueue::reads_ahead`]), and reads what they will need.
     #[inline(always)]
     pub(crate) fn pop(&mut self, end: Instant, ahead: impl Fn(&Event) -> u64) -> Option<(Instant, Event)> {
         while self.current.is_empty() {

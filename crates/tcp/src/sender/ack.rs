@@ -23,8 +23,8 @@ struct Ack<'a> {
 }
 
 impl Sender {
-    /// Takes the acknowledgment in `tcp` if that is all there is to do: nothing is to be sent, nothing is under way, and
-    /// the acknowledgment says so. [`Sender::on_ack`] and [`Sender::output`] would do the same: most segments of a
+    /// Takes the acknowledgment in `tcp` if that is all there is to do: nothing is to be sent, nothing is under way,
+    /// and the acknowledgment says so. [`Sender::on_ack`] and [`Sender::output`] would do the same: most segments of a
     /// transfer come to such an end.
     #[inline(always)]
     pub(crate) fn rests(&mut self, tcp: &TcpHeader) -> bool {
