@@ -10,7 +10,7 @@ impl Sender {
     pub(crate) fn by_ack(&self, now: Instant) -> bool {
         let react = self.react();
         let most = react + self.slack(react / 2);
-        let least = self.react_least() / 4 * 3;
+        let least = self.soonest();
         let kept = self.acks_seen.min(ACKS);
         let mut recent = self.acks[..kept].iter().map(|at| now.since(*at));
         // Where more ACKs pass than are remembered, one of them will be right.
@@ -51,10 +51,11 @@ impl Sender {
             self.dupacks += u32::from(duplicate);
             self.counts.dupacks += u64::from(duplicate);
             if news || duplicate {
+                self.progress(p.at, p.frame, true);
                 self.tell(p.at);
-                self.progress(p.at, p.frame);
+                self.pending.dupacks = self.dupacks.max(self.out.sacked());
             } else if update && window > 0 && self.pending.closed {
-                self.progress(p.at, p.frame);
+                self.progress(p.at, p.frame, true);
             }
         }
         self.pending.closed |= window == 0;
@@ -69,7 +70,6 @@ impl Sender {
         if self.out.sacked() > 0 {
             self.hints = Some((self.hints.map_or(now, |(first, _)| first), now));
         }
-        self.pending.dupacks = self.pending.dupacks.max(self.dupacks.max(self.out.sacked()));
     }
 
     /// An ACK of new data.
@@ -82,10 +82,11 @@ impl Sender {
         }
         self.check_spurious(p);
         // What was under way until now is what stood still.
-        self.progress(p.at, p.frame);
+        self.progress(p.at, p.frame, true);
         let covered = self.out.cover(to);
-        if let (Some(sent), false) = (covered.sample, covered.repeated) {
-            self.trips.time_receiver(p.at.since(sent));
+        match covered.sample {
+            Some(sent) if !covered.repeated => self.trips.time_receiver(p.at.since(sent)),
+            _ => covered.last.into_iter().for_each(|last| self.trips.time_repeated(p.at.since(last))),
         }
         self.time_echo(p);
         if covered.count > 0 && (!covered.repeated || self.stamps) {
@@ -107,6 +108,7 @@ impl Sender {
         }
         self.emptied = self.out.is_empty().then_some(p.at);
         self.pending.outstanding = self.out.count();
+        self.pending.dupacks = self.out.sacked();
         self.waiting = !self.out.is_empty();
     }
 

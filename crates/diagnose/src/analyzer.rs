@@ -75,6 +75,20 @@ impl Waits {
     }
 }
 
+/// Which segment such senders send again after a silence, of several.
+#[derive(Clone, Copy, Debug, Default)]
+struct Tails {
+    first: u64,
+    last: u64,
+}
+
+impl Tails {
+    /// None of them probes tails. A probe may have been lost before the capture, so a few firsts say nothing.
+    fn plain(self) -> bool {
+        self.first >= 4 && self.last * 8 < self.first
+    }
+}
+
 /// Follows connections from packet to packet.
 #[derive(Debug)]
 pub struct Analyzer {
@@ -83,6 +97,7 @@ pub struct Analyzer {
     finished: Vec<FlowReport>,
     losses: [Losses; 2],
     waits: [Waits; 2],
+    tails: [Tails; 2],
     swept: Instant,
     evicted: u64,
     /// Connections so far.
@@ -100,6 +115,7 @@ impl Analyzer {
             finished: Vec::new(),
             losses: Default::default(),
             waits: Default::default(),
+            tails: Default::default(),
             swept: Instant::ZERO,
             evicted: 0,
             begun: 0,
@@ -124,8 +140,19 @@ impl Analyzer {
         let c = self.connections.at_mut(place);
         let number = c.number;
         let before = [0, 1].map(|end: usize| Losses::of(&c.senders[end].counts));
-        let around = |end: usize| Around { losses: self.losses[end].any(), floor: self.waits[end].floor };
+        let around = |end: usize| Around {
+            losses: self.losses[end].any(),
+            floor: self.waits[end].floor,
+            plain: self.tails[end].plain(),
+        };
         c.packet(&header.key, &Seen { at, frame, tcp, sent: at }, [around(0), around(1)]);
+        for (tails, sender) in self.tails.iter_mut().zip(&mut c.senders) {
+            match sender.probes.take() {
+                Some(true) => tails.last += 1,
+                Some(false) => tails.first += 1,
+                None => {}
+            }
+        }
         for (waits, sender) in self.waits.iter_mut().zip(&mut c.senders) {
             if let Some(wait) = sender.timed.take() {
                 waits.add(wait);

@@ -139,7 +139,13 @@ impl Connection {
             _ if answer => (Cause::DataUnavailable, Certainty::Certain, from_then),
             _ => (Cause::DataUnavailable, Certainty::Possible, from_then),
         };
-        let length = p.at.since(begun).saturating_sub(s.trips.sender_half());
+        let half = s.trips.sender_least().unwrap_or_default();
+        let length = p.at.since(begun).saturating_sub(half);
+        // By its own clock it was sent soon, and waited on the way here.
+        let sent = p.tcp.timestamps.and_then(|(tsval, _)| s.clock.sent(p.at, tsval)).unwrap_or(p.at);
+        let soon = sent.since(begun).saturating_sub(half) <= s.patience();
+        let (cause, certainty) =
+            if soon { (Cause::PacketDelay, Certainty::Likely) } else { (cause, certainty) };
         (length > s.patience()).then(|| Stall {
             from: begun,
             to: p.at,

@@ -33,7 +33,7 @@ impl Sender {
         if self.last_timeout.is_some_and(|last| p.sent.since(last) < LEAST_WAIT * 2) {
             return (Repair::AfterTimeout, Certainty::Certain);
         }
-        if self.at_sender() && self.exact().is_none() && self.rearms(p.at) {
+        if self.at_sender() && self.exact().is_none() && self.rearms(p.at) && !self.on_time(waited) {
             // RACK finds a lost repair as well (RFC 8985), and pacing spreads what follows from an ACK.
             let repair = match self.phase {
                 Phase::Open => Repair::FastRetransmit,
@@ -97,13 +97,17 @@ impl Sender {
     fn judge_open(&self, p: &Seen<'_>, known: &Known, end: SeqNum, waited: Duration) -> (Repair, Certainty) {
         let react = self.react();
         if let Some(told) = self.evidence {
-            let due = told + self.react_least() / 4 * 3;
+            let due = told + self.soonest();
             // Nearer to when the timer expires than to when the ACKs have their effect.
             let expiry = self.restarted(p.sent) + self.rto() * u64::from(self.factor);
             let late =
                 p.sent.since(told + react) > (expiry.since(told + react) / 2).max(Duration::from_millis(60));
             if due <= p.sent && !(late && self.waits_for_timer(waited)) {
                 return (Repair::FastRetransmit, Certainty::Certain);
+            }
+            if told <= p.sent && waited < self.rto() / 4 * 3 {
+                // Sooner than it used to react, but far too soon for the timer.
+                return (Repair::FastRetransmit, Certainty::Likely);
             }
         }
         if self.by_rack(p.sent) {
@@ -131,8 +135,13 @@ impl Sender {
         let react = self.react();
         let patience = self.trips.srtt().unwrap_or_default() / 4;
         let slack = self.slack(react / 4);
-        let least = self.react_least() / 4 * 3;
+        let least = self.soonest();
         [first, latest].iter().any(|told| *told + least <= now && now <= *told + react + patience + slack)
+    }
+
+    /// It reacts no sooner than this.
+    pub(crate) fn soonest(&self) -> Duration {
+        if self.at_sender() { Duration::ZERO } else { self.react_least() / 4 * 3 }
     }
 
     /// How much later than its half of the round trip the sender may react.
@@ -169,7 +178,7 @@ impl Sender {
         waited: Duration,
     ) -> (Repair, Certainty) {
         let (first, last) = (p.tcp.seq.at_or_before(self.una), end == self.max);
-        if !self.selective || self.probed || !last || known.hole.is_some() {
+        if !self.selective || self.around.plain || self.probed || !last || known.hole.is_some() {
             let sure = if first { Certainty::Certain } else { Certainty::Likely };
             return (Repair::Timeout, sure);
         }
@@ -235,6 +244,13 @@ impl Sender {
         let last = self.acks_seen.checked_sub(1).map(|n| self.acks[n % ACKS]);
         let least = LINUX_LEAST.max(self.trips.rto() / 10 * 6);
         self.stamps && self.selective && last.is_some_and(|last| now.since(last) < least)
+    }
+
+    /// It waited for as long as the timer runs, to a fourteenth.
+    fn on_time(&self, waited: Duration) -> bool {
+        let wait = self.rto() * u64::from(self.factor);
+        let off = waited.max(wait).saturating_sub(waited.min(wait));
+        off < wait / 14
     }
 
     /// The capture is so near to the sender that what follows from an ACK is seen at once after it.
@@ -340,6 +356,9 @@ impl Sender {
 
     /// The timer has expired when this was sent.
     fn timed_out(&mut self, p: &Seen<'_>) {
+        // What was sent since the last timeout, up to here, were repairs.
+        self.pending.double |=
+            self.last_timeout.is_some() && self.una.before(self.resent_to) && !p.tcp.seq.before(self.max);
         self.last_timeout = Some(p.sent);
         self.counts.backoff_max = self.counts.backoff_max.max(self.factor);
         self.timer.restart(p.sent);
@@ -374,9 +393,14 @@ impl Sender {
         else {
             return;
         };
+        // RFC 5682, section 2.1: the acknowledgment covers what was not sent again, and no duplicate came before.
+        let beyond = latest.end.before(p.tcp.ack) && self.pending.dupacks == 0 && self.pending.timeouts > 0;
         let early = match (latest.tsval, p.tcp.timestamps) {
             (Some(sent), Some((_, echoed))) => SeqNum(echoed).before(SeqNum(sent)),
-            _ => self.trips.receiver_least().is_some_and(|least| p.at.since(latest.at) < least / 2),
+            _ => {
+                beyond
+                    || self.trips.receiver_least().is_some_and(|least| p.at.since(latest.at) < least / 10 * 9)
+            }
         };
         if early {
             self.spurious();

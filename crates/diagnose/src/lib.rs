@@ -34,6 +34,7 @@ mod schedule;
 mod sender;
 mod spin;
 mod tables;
+mod tail;
 #[cfg(test)]
 mod tests;
 mod timer;

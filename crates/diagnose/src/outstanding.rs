@@ -49,6 +49,8 @@ pub(crate) struct Known {
 pub(crate) struct Covered {
     /// When the highest segment was sent, if it was sent once and not acknowledged selectively before.
     pub(crate) sample: Option<Instant>,
+    /// When one of them was seen last.
+    pub(crate) last: Option<Instant>,
     /// A segment that had been seen more than once, or fills a hole, is among them (Karn's rule).
     pub(crate) repeated: bool,
     /// Segments, holes included.
@@ -122,6 +124,7 @@ impl Outstanding {
             }
             covered.count += 1;
             covered.repeated |= first.seen != 1;
+            covered.last = covered.last.max((first.seen > 0).then_some(first.last));
             covered.sample = (first.seen == 1 && !first.sacked).then_some(first.last);
             if to.before(first.end()) {
                 // A part of a segment: the rest is still under way.

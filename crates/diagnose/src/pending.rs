@@ -3,7 +3,7 @@
 use narrows_units::{Duration, Instant};
 
 use crate::findings::{Cause, Certainty, Event, Place, Repair, Stall};
-use crate::sender::{DUPTHRESH, Sender};
+use crate::sender::{DUPTHRESH, Seen, Sender};
 
 /// A shorter silence is not a stall.
 pub(crate) const LEAST_STALL: Duration = Duration::from_millis(200);
@@ -16,7 +16,7 @@ const MOST_STALLS: usize = 1024;
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Pending {
     repair: Option<Repair>,
-    timeouts: u32,
+    pub(crate) timeouts: u32,
     backoff: u32,
     lost: Place,
     inferred: bool,
@@ -25,7 +25,7 @@ pub(crate) struct Pending {
     pub(crate) double: bool,
     /// The receiver's window was closed.
     pub(crate) closed: bool,
-    /// ACKs that told of a loss.
+    /// ACKs that told of a loss until the last progress.
     pub(crate) dupacks: u32,
     /// What the receiver offered at the last progress.
     window: Option<u32>,
@@ -59,15 +59,19 @@ impl Stall {
 impl Sender {
     /// From which silence on it stalls: 200 ms and two round trips.
     pub(crate) fn patience(&self) -> Duration {
-        LEAST_STALL.max(self.trips.srtt().unwrap_or_default() * 2)
+        LEAST_STALL.max(self.trips.trip() * 2)
     }
 
-    /// New data, or an acknowledgment of some, passes: a silence is over.
-    pub(crate) fn progress(&mut self, now: Instant, frame: u64) {
-        if self.waiting && now.since(self.since) > self.patience() {
+    /// New data, or an acknowledgment of some, passes: a silence is over. From data to an acknowledgment the sender
+    /// waited longer than it looks here, by its half of the round trip.
+    pub(crate) fn progress(&mut self, now: Instant, frame: u64, by_ack: bool) {
+        let half = self.trips.sender_least().filter(|_| by_ack && !self.since_ack).unwrap_or_default();
+        let silent = now.since(self.since);
+        let waited = silent + half.min(silent);
+        if self.waiting && waited > self.patience() {
             self.stall(now, frame, true);
         }
-        (self.since, self.since_frame) = (now, frame);
+        (self.since, self.since_frame, self.since_ack) = (now, frame, by_ack);
         let closed = self.window == Some(0);
         // The list of frames keeps its memory.
         let mut frames = core::mem::take(&mut self.pending.frames);
@@ -77,6 +81,7 @@ impl Sender {
             frames,
             window: self.window,
             outstanding: self.out.count(),
+            dupacks: self.dupacks.max(self.out.sacked()),
             backoff: self.factor,
             ..Pending::default()
         };
@@ -88,10 +93,12 @@ impl Sender {
             self.stall(now, frame, false);
         }
         self.waiting = false;
+        self.has_ended();
     }
 
     fn stall(&mut self, now: Instant, frame: u64, ended: bool) {
         let (cause, certainty) = self.cause();
+        self.watch(cause, ended);
         let mut frames = vec![self.since_frame];
         frames.extend(&self.pending.frames);
         if frames.last() != Some(&frame) {
@@ -111,6 +118,44 @@ impl Sender {
             frames,
             ended,
         });
+    }
+
+    /// What is sent again had been acknowledged here, so that nothing seemed to be under way: the sender has not heard.
+    pub(crate) fn unheard(&mut self, p: &Seen<'_>) {
+        if !self.out.is_empty() || self.waiting {
+            return;
+        }
+        let cause = if p.tcp.payload == 0 { Cause::Closing } else { Cause::AckDelayedOrLost };
+        let before = self.stalls.last_mut().filter(|s| s.to == self.since && s.cause == cause);
+        if let Some(stall) = before {
+            (stall.to, stall.backoff) = (p.at.max(stall.to), self.pending.backoff);
+            stall.timeouts += self.pending.timeouts;
+        } else if p.at.since(self.since) > self.patience() {
+            self.keep(Stall {
+                from: self.since,
+                to: p.at,
+                by: self.by,
+                cause,
+                repair: self.pending.repair,
+                timeouts: self.pending.timeouts,
+                backoff: self.pending.backoff.max(1),
+                outstanding: 0,
+                lost: Place::Unknown,
+                certainty: Certainty::Certain,
+                frames: vec![self.since_frame, p.frame],
+                ended: true,
+            });
+        }
+        self.progress(p.at, p.frame, false);
+    }
+
+    /// By its clock the sender sent again, in vain, while what it waited for was on its way.
+    pub(crate) fn was_on_its_way(&mut self, p: &Seen<'_>) {
+        let Some(sent) = p.tcp.timestamps.and_then(|(tsval, _)| self.clock.sent(p.at, tsval)) else { return };
+        let stall = self.stalls.last_mut().filter(|s| s.cause == Cause::PacketDelay && sent <= s.to);
+        if let Some(stall) = stall.filter(|s| s.from <= sent) {
+            stall.was_spurious();
+        }
     }
 
     /// Keeps a stall.
@@ -143,15 +188,25 @@ impl Sender {
         if p.spurious {
             return (Cause::AckDelayedOrLost, Certainty::Certain);
         }
+        if p.timeouts == 0 && repair != Repair::Probe {
+            // Acknowledgments asked for what was repaired, so the sender did not wait for its timer.
+            return (Cause::PacketDelay, Certainty::Likely);
+        }
         let sure = if p.inferred { Certainty::Possible } else { Certainty::Likely };
         if p.double || (p.timeouts > 0 && p.dupacks >= DUPTHRESH) || p.timeouts > 1 {
             return (Cause::DoubleRetransmission, if p.double { Certainty::Certain } else { sure });
         }
         let said_all = self.fin || (self.pushes() && self.pushed);
-        if p.dupacks == 0 && (repair == Repair::Probe || said_all) {
+        if p.dupacks < DUPTHRESH && said_all {
             return (Cause::TailLoss, sure);
         }
-        if p.outstanding < 4 {
+        self.too_few(sure)
+    }
+
+    /// Too little came behind the loss to tell of it, though there was more to send.
+    pub(crate) fn too_few(&self, sure: Certainty) -> (Cause, Certainty) {
+        let p = &self.pending;
+        if p.outstanding < 4 || (1..DUPTHRESH).contains(&p.dupacks) {
             let full = p.window.is_some_and(|w| self.mss > 0 && w < self.mss * (p.outstanding + 1));
             let cause = if full { Cause::SmallReceiveWindow } else { Cause::SmallCongestionWindow };
             return (cause, sure);

@@ -14,6 +14,7 @@ use crate::counts::Counts;
 use crate::findings::{Certainty, Event, Place, Repair, Stall};
 use crate::outstanding::{Known, Outstanding};
 use crate::pending::Pending;
+use crate::tail::Watch;
 use crate::timer::Timer;
 use crate::trips::Trips;
 use crate::window::Window;
@@ -47,6 +48,8 @@ pub(crate) struct Around {
     pub(crate) losses: bool,
     /// A low quantile of what timers wait: the floor of the RTO.
     pub(crate) floor: Duration,
+    /// Such senders do not probe tails.
+    pub(crate) plain: bool,
 }
 
 /// Duplicate ACKs, or segments selectively acknowledged, that tell of a loss (RFC 5681; RFC 6675, DupThresh).
@@ -107,6 +110,9 @@ pub(crate) struct Sender {
     pub(crate) around: Around,
     /// The latest expiry without a back-off waited so long; for who collects that.
     pub(crate) timed: Option<Duration>,
+    /// Of several segments under way, after a silence, the last was sent again, or the first: with tail-loss probes, or
+    /// without; for who collects that.
+    pub(crate) probes: Option<bool>,
     /// A probe was sent since the last ACK of new data.
     pub(crate) probed: bool,
     /// It ever sets PSH, and did on the last segment of new data.
@@ -138,9 +144,12 @@ pub(crate) struct Sender {
     /// The latest progress, its frame, and whether something was under way then.
     pub(crate) since: Instant,
     pub(crate) since_frame: u64,
+    /// It was an acknowledgment.
+    pub(crate) since_ack: bool,
     pub(crate) waiting: bool,
     pub(crate) pending: Pending,
     pub(crate) latest: Option<Latest>,
+    pub(crate) watched: Option<Watch>,
     pub(crate) counts: Counts,
     pub(crate) events: Vec<Event>,
     pub(crate) stalls: Vec<Stall>,
@@ -192,7 +201,7 @@ impl Sender {
         if !idle {
             self.new_probe(p, quiet);
         }
-        self.progress(p.at, p.frame);
+        self.progress(p.at, p.frame, false);
         if self.max.before(seq) {
             self.counts.holes += 1;
             self.out.push(self.max, seq, p.at, p.frame, 0);
@@ -236,6 +245,7 @@ impl Sender {
     }
 
     fn sent_new(&mut self, p: &Seen<'_>, end: SeqNum, idle: bool) {
+        self.goes_on(p.sent, end, p.tcp.flags.has(Flags::FIN));
         self.max = end;
         self.waiting = true;
         self.counts.data += 1;
@@ -289,11 +299,13 @@ impl Sender {
         self.time_answer(p.at);
         // The first data of who opened the connection follows the handshake at once.
         let first = self.last_data.is_none();
+        // What jumps over a hole comes after something that was lost.
+        let hole = self.max.before(p.tcp.seq);
         let more = if self.pushes() { !self.pushed } else { p.tcp.payload > 0 && (first || self.mss > 0) };
         let unasked = asked.is_none_or(|asked| self.last_data.is_some_and(|last| asked < last));
         let waited = self.waited(p.sent);
         let closed = matches!(self.shut, Some((_, None)));
-        let may = more && unasked && !closed && (!first || self.opened);
+        let may = (hole || more && unasked) && !closed && (!first || self.opened);
         if !(may && self.around.losses && self.has_expired(waited)) {
             return false;
         }
@@ -329,7 +341,7 @@ impl Sender {
         let known = self.out.touch(seq, end, p.at, p.frame);
         if self.is_late(p, &known) {
             self.counts.reordered += 1;
-            self.progress(p.at, p.frame);
+            self.progress(p.at, p.frame, false);
             return;
         }
         self.counts.again += 1;
@@ -341,6 +353,7 @@ impl Sender {
             _ => Place::Behind,
         };
         let (repair, certainty) = self.judge(p, &known);
+        self.compare_ends(p, &known);
         self.pending.double |= self.was_repaired(&known, seq);
         match repair {
             Repair::Timeout => {
@@ -365,11 +378,22 @@ impl Sender {
         self.remember(p, end, lost);
         if unneeded {
             self.spurious();
+            self.was_on_its_way(p);
+            self.unheard(p);
         }
         if known.hole.is_some() {
             self.counts.bytes += u64::from(p.tcp.payload);
             // Its first appearance here.
-            self.progress(p.at, p.frame);
+            self.progress(p.at, p.frame, false);
+        }
+    }
+
+    /// After a silence a sender with tail-loss probes sends the last segment first (RFC 8985, section 7.3).
+    fn compare_ends(&mut self, p: &Seen<'_>, known: &Known) {
+        let (first, last) = (p.tcp.seq.at_or_before(self.una), p.tcp.seq_end() == self.max);
+        let silent = self.phase == Phase::Open && self.hints.is_none() && self.dupacks == 0 && !self.probed;
+        if silent && first != last && known.hole.is_none() && self.waits_for_timer(self.waited(p.sent)) {
+            self.probes = Some(last);
         }
     }
 

@@ -27,6 +27,8 @@ pub(crate) struct Trips {
     srtt: Duration,
     rttvar: Duration,
     samples: u64,
+    /// Smoothed, as it is rather than as the sender knows it: what was sent again counts too.
+    trip: Duration,
     /// The samples are the sender's own, so halves add nothing.
     own: bool,
     /// TSval of packets that went to the sender, and when they passed first; the time is gone once it was echoed.
@@ -67,6 +69,25 @@ impl Trips {
             self.srtt = self.srtt.ewma(r, 3);
         }
         self.samples += 1;
+        self.add_trip(r);
+    }
+
+    fn add_trip(&mut self, r: Duration) {
+        self.trip = if self.trip == Duration::ZERO { r } else { self.trip.ewma(r, 3) };
+    }
+
+    /// What was sent several times is acknowledged `half` after the last. If that answers an earlier one, the round trip
+    /// is longer still.
+    pub(crate) fn time_repeated(&mut self, half: Duration) {
+        let least = half + if self.own { Duration::ZERO } else { self.latest };
+        if least > self.trip {
+            self.add_trip(least);
+        }
+    }
+
+    /// How long round trips are.
+    pub(crate) fn trip(&self) -> Duration {
+        self.trip.max(self.sender_least().unwrap_or_default() + self.receiver_least().unwrap_or_default())
     }
 
     /// The sender answers after `half`. It may also have had nothing to say before, or wait for its timer, so what is
@@ -143,8 +164,9 @@ impl Trips {
 
     /// The handshake has timed both halves: its whole round trip is the first sample.
     pub(crate) fn greeted(&mut self) {
-        if self.samples <= 1 {
-            (self.srtt, self.rttvar) = (self.whole(), self.whole() / 2);
+        if !self.own {
+            (self.srtt, self.rttvar, self.samples) = (self.whole(), self.whole() / 2, 1);
+            self.trip = self.srtt;
         }
     }
 

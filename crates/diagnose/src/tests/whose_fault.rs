@@ -98,8 +98,54 @@ fn a_small_receive_window_is_told_from_a_small_congestion_window() {
     s.data(300, 10);
     s.data(301, 11);
     s.data(700, 10);
-    s.ack(710, 12);
+    s.ack(710, 11);
+    s.data(740, 11);
+    s.ack(750, 12);
+    s.data(790, 12);
     assert_eq!(stalls(&s.end())[0].0, Cause::SmallReceiveWindow);
+}
+
+/// RFC 5682: the second had arrived, and no duplicate told of it, so the first had not been lost.
+#[test]
+fn an_ack_beyond_the_repair_shows_that_there_was_nothing_to_repair() {
+    let mut s = under_way();
+    s.data(300, 10);
+    s.data(301, 11);
+    s.data(700, 10);
+    s.ack(710, 12);
+    let flow = s.end();
+    assert_eq!(stalls(&flow)[0].0, Cause::AckDelayedOrLost);
+    assert_eq!(flow.directions[1].counts.spurious, 1);
+}
+
+/// What follows shows whether the sender had more to say.
+#[test]
+fn the_end_of_the_data_shows_afterwards() {
+    for (next, cause) in [(800, Cause::SmallCongestionWindow), (1100, Cause::TailLoss)] {
+        let mut s = under_way();
+        s.data(300, 10);
+        s.data(301, 11);
+        s.data(700, 10);
+        s.ack(710, 11);
+        s.data(740, 11);
+        s.ack(750, 12);
+        s.data(next, 12);
+        assert_eq!(stalls(&s.end())[0].0, cause);
+    }
+}
+
+/// The ACK is lost behind the capture: here all is acknowledged, and yet the data comes again.
+#[test]
+fn an_ack_that_is_lost_later_shows_by_what_comes_again() {
+    let mut s = under_way();
+    s.data(300, 10);
+    s.ack(310, 11);
+    s.data(1000, 10);
+    s.ack(1010, 11);
+    s.data(1050, 11);
+    let flow = s.end();
+    assert_eq!(stalls(&flow)[0].0, Cause::AckDelayedOrLost);
+    assert_eq!(flow.stalls.len(), 1, "{:?}", flow.stalls);
 }
 
 #[test]

@@ -1,0 +1,71 @@
+//! Whether a loss was at the end of what there was to say, which shows only afterwards: when all that was under way is
+//! acknowledged, a sender that has more sends it at once.
+
+use narrows_units::{Duration, Instant, SeqNum};
+
+use crate::findings::{Cause, Certainty};
+use crate::sender::{DUPTHRESH, Sender};
+
+/// A sender that has something to say says it so soon after an acknowledgment.
+const AT_ONCE: Duration = Duration::from_millis(50);
+
+/// A stall of which it is not known yet.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Watch {
+    /// Its place in [`Sender::stalls`].
+    stall: usize,
+    /// The end of what was under way.
+    end: SeqNum,
+    /// The cause if it was not the end.
+    otherwise: Cause,
+}
+
+impl Sender {
+    /// A stall for this cause is about to be kept.
+    pub(crate) fn watch(&mut self, cause: Cause, ended: bool) {
+        let may = matches!(
+            cause,
+            Cause::TailLoss
+                | Cause::SmallCongestionWindow
+                | Cause::SmallReceiveWindow
+                | Cause::ContinuousLoss
+        );
+        if may && ended && self.pending.dupacks < DUPTHRESH {
+            let (otherwise, _) = self.too_few(Certainty::Likely);
+            // Where losses before the capture hide it, what was under way is a guess.
+            let end = if self.around.losses { self.max.max(self.resent_to) } else { self.max };
+            self.watched = Some(Watch { stall: self.stalls.len(), end, otherwise });
+        }
+    }
+
+    /// New data passes up to `end`, and was sent then.
+    pub(crate) fn goes_on(&mut self, sent: Instant, end: SeqNum, fin: bool) {
+        let Some(watch) = self.watched else { return };
+        if end.at_or_before(watch.end) {
+            if fin {
+                self.was_tail(true);
+            }
+            return;
+        }
+        let acked = watch.end.at_or_before(self.una);
+        let late = self.emptied.is_some_and(|at| sent.since(at) > self.react() + AT_ONCE);
+        self.was_tail(acked && late);
+    }
+
+    /// Nothing more passes.
+    pub(crate) fn has_ended(&mut self) {
+        if self.out.is_empty() {
+            self.was_tail(true);
+        }
+    }
+
+    fn was_tail(&mut self, tail: bool) {
+        let Some(watch) = self.watched.take() else { return };
+        let cause = if tail { Cause::TailLoss } else { watch.otherwise };
+        if let Some(stall) = self.stalls.get_mut(watch.stall)
+            && stall.cause != Cause::AckDelayedOrLost
+        {
+            stall.cause = cause;
+        }
+    }
+}
