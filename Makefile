@@ -9,7 +9,7 @@ SECONDS ?= 3600
 ARGS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help setup setup-build build box deb rpm static container release demo quick test tutorials fresh python-test wheel lint lints bench performance bounds claims gallery league peers docs fuzz soak floods stolen clean
+.PHONY: help setup setup-build build box deb rpm static container release demo quick test tutorials fresh python-test wheel lint lints bench performance bounds claims gallery league peers scoreboard docs fuzz soak floods stolen clean
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-11s %s\n", $$1, $$2 }' Makefile
@@ -116,6 +116,9 @@ league: build ## every discipline over one set of thin links in simulation, and 
 peers: build ## install ns-2 and ns-3 from the distribution and print one table: agreement and speed
 	@peers/setup
 	cargo run -q --release -p narrows-xtask -- peers $(ARGS)
+
+scoreboard: ## what narrows diagnose says against what happened, in simulation, with tshark and tcptrace where they are installed: docs/explanation/scoreboard.svg; six minutes
+	NARROWS_SCOREBOARD=$(abspath docs/explanation) cargo test -p narrows-diagnose --test scoreboard -- --ignored --nocapture held_out $(ARGS)
 
 docs: ## the documentation as a site that works offline, with search: target/book/index.html
 	@CARGO_TARGET_DIR=$(TARGET) scripts/docs

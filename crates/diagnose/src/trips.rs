@@ -76,8 +76,8 @@ impl Trips {
         self.trip = if self.trip == Duration::ZERO { r } else { self.trip.ewma(r, 3) };
     }
 
-    /// What was sent several times is acknowledged `half` after the last. If that answers an earlier one, the round trip
-    /// is longer still.
+    /// What was sent several times is acknowledged `half` after the last. If that answers an earlier one, the round
+    /// trip is longer still.
     pub(crate) fn time_repeated(&mut self, half: Duration) {
         let least = half + if self.own { Duration::ZERO } else { self.latest };
         if least > self.trip {
@@ -87,7 +87,8 @@ impl Trips {
 
     /// How long round trips are.
     pub(crate) fn trip(&self) -> Duration {
-        self.trip.max(self.sender_least().unwrap_or_default() + self.receiver_least().unwrap_or_default())
+        let least = self.sender_least().unwrap_or_default() + self.receiver_least().unwrap_or_default();
+        self.trip.max(least)
     }
 
     /// The sender answers after `half`. It may also have had nothing to say before, or wait for its timer, so what is
