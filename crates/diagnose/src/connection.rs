@@ -17,7 +17,20 @@ struct Handshake {
     syn_acks_again: u32,
     /// The frame of the latest of them.
     latest: u64,
+    /// When a SYN, and when a SYN-ACK was seen last, and its timestamp.
+    last: [(Instant, u32); 2],
     over: bool,
+}
+
+impl Handshake {
+    /// How long ago the SYN, or the SYN-ACK, passed that this answers, if there was one alone (Karn's rule) or the
+    /// timestamp tells.
+    fn age(&self, of: usize, p: &Seen<'_>) -> Option<Duration> {
+        let (at, tsval) = self.last[of];
+        let alone = [self.syns_again, self.syn_acks_again][of] == 0;
+        let known = alone || p.tcp.timestamps.is_some_and(|(_, tsecr)| tsecr == tsval);
+        known.then(|| p.at.since(at))
+    }
 }
 
 /// See the head of the file.
@@ -166,9 +179,12 @@ impl Connection {
     fn syn(&mut self, from: usize, p: &Seen<'_>) {
         let h = &mut self.handshake;
         let answer = p.tcp.flags.has(Flags::ACK);
+        let age = h.syn.filter(|_| answer).map(|_| h.age(0, p));
+        let since = p.at.since(h.last[0].0);
         let (first, again) =
             if answer { (&mut h.syn_ack, &mut h.syn_acks_again) } else { (&mut h.syn, &mut h.syns_again) };
         h.latest = p.frame;
+        h.last[usize::from(answer)] = (p.at, p.tcp.timestamps.unwrap_or_default().0);
         if first.is_some() {
             *again += 1;
             let event = Event {
@@ -185,17 +201,21 @@ impl Connection {
             return;
         }
         *first = Some((p.at, p.frame));
-        if let (true, Some((syn, _)), 0) = (answer, h.syn, h.syns_again) {
-            let half = p.at.since(syn);
-            self.senders[1 - from].trips.handshake(half);
-            self.senders[from].trips.time_sender(half, 2);
-            self.senders[from].greeting = Some(half);
+        match age {
+            Some(Some(half)) => {
+                self.senders[1 - from].trips.handshake(half);
+                self.senders[from].trips.time_sender(half, 2);
+                self.senders[from].greeting = Some(half);
+            }
+            Some(None) => self.senders.iter_mut().for_each(|s| s.trips.time_repeated(since)),
+            None => {}
         }
         let sender = &mut self.senders[from];
         sender.begin(p.at, p.tcp.seq + 1);
         sender.selective |= p.tcp.beyond;
         // The window that this end announces is that of the other's sender (RFC 7323, section 2.3).
         self.senders[1 - from].scale = p.tcp.window_scale.unwrap_or(0);
+        self.senders[1 - from].announced = p.tcp.mss.unwrap_or(0).into();
     }
 
     /// The first packet after the SYN-ACK ends the handshake.
@@ -208,12 +228,13 @@ impl Connection {
         for sender in &mut self.senders {
             (sender.since, sender.since_frame) = (p.at, p.frame);
         }
-        if let (Some((answered, _)), 0) = (h.syn_ack, h.syn_acks_again) {
-            let half = p.at.since(answered);
+        if let Some(half) = h.syn_ack.and(h.age(1, p)) {
             self.senders[1].trips.handshake(half);
             self.senders[0].trips.time_sender(half, 2);
             self.senders[0].greeting = Some(half);
             self.senders.iter_mut().for_each(|s| s.trips.greeted());
+        } else if h.syn_ack.is_some() {
+            self.senders.iter_mut().for_each(|s| s.trips.time_repeated(p.at.since(h.last[1].0)));
         }
         self.senders[0].timer.restart(p.at);
         self.senders[0].opened = true;

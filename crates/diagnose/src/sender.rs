@@ -133,6 +133,10 @@ pub(crate) struct Sender {
     pub(crate) opened: bool,
     /// The longest payload.
     pub(crate) mss: u32,
+    /// What the receiver has announced as that; zero if it was not seen.
+    pub(crate) announced: u32,
+    /// Its latest segment of new data was less than half of that: the application had said all.
+    short: bool,
     /// What the receiver offers, bytes; unscaled if the handshake was not seen.
     pub(crate) window: Option<u32>,
     pub(crate) scale: u8,
@@ -201,6 +205,10 @@ impl Sender {
         if !idle {
             self.new_probe(p, quiet);
         }
+        if !idle && self.since_ack && self.dupacks > 0 {
+            // Limited transmit (RFC 3042): the duplicate, or one before it, has let this go.
+            self.trips.time_clocked(p.at.since(self.since));
+        }
         self.progress(p.at, p.frame, false);
         if self.max.before(seq) {
             self.counts.holes += 1;
@@ -251,6 +259,7 @@ impl Sender {
         self.counts.data += 1;
         self.counts.bytes += u64::from(p.tcp.payload);
         self.mss = self.mss.max(p.tcp.payload);
+        self.short = p.tcp.payload * 2 < self.announced;
         if self.pushed {
             let soon = self.last_data.is_some_and(|last| p.at.since(last) < self.patience());
             let count = if soon { &mut self.pushes.0 } else { &mut self.pushes.1 };
@@ -302,6 +311,7 @@ impl Sender {
         // What jumps over a hole comes after something that was lost.
         let hole = self.max.before(p.tcp.seq);
         let more = if self.pushes() { !self.pushed } else { p.tcp.payload > 0 && (first || self.mss > 0) };
+        let more = more && !self.short;
         let unasked = asked.is_none_or(|asked| self.last_data.is_some_and(|last| asked < last));
         let waited = self.waited(p.sent);
         let closed = matches!(self.shut, Some((_, None)));
@@ -385,15 +395,6 @@ impl Sender {
             self.counts.bytes += u64::from(p.tcp.payload);
             // Its first appearance here.
             self.progress(p.at, p.frame, false);
-        }
-    }
-
-    /// After a silence a sender with tail-loss probes sends the last segment first (RFC 8985, section 7.3).
-    fn compare_ends(&mut self, p: &Seen<'_>, known: &Known) {
-        let (first, last) = (p.tcp.seq.at_or_before(self.una), p.tcp.seq_end() == self.max);
-        let silent = self.phase == Phase::Open && self.hints.is_none() && self.dupacks == 0 && !self.probed;
-        if silent && first != last && known.hole.is_none() && self.waits_for_timer(self.waited(p.sent)) {
-            self.probes = Some(last);
         }
     }
 

@@ -4,7 +4,8 @@
 use narrows_units::{Duration, Instant, SeqNum};
 
 use crate::findings::{Cause, Certainty};
-use crate::sender::{DUPTHRESH, Sender};
+use crate::outstanding::Known;
+use crate::sender::{DUPTHRESH, Phase, Seen, Sender};
 
 /// A sender that has something to say says it so soon after an acknowledgment.
 const AT_ONCE: Duration = Duration::from_millis(50);
@@ -66,6 +67,15 @@ impl Sender {
             && stall.cause != Cause::AckDelayedOrLost
         {
             stall.cause = cause;
+        }
+    }
+
+    /// After a silence a sender with tail-loss probes sends the last segment first (RFC 8985, section 7.3).
+    pub(crate) fn compare_ends(&mut self, p: &Seen<'_>, known: &Known) {
+        let (first, last) = (p.tcp.seq.at_or_before(self.una), p.tcp.seq_end() == self.max);
+        let silent = self.phase == Phase::Open && self.hints.is_none() && self.dupacks == 0 && !self.probed;
+        if silent && first != last && known.hole.is_none() && self.waits_for_timer(self.waited(p.sent)) {
+            self.probes = Some(last);
         }
     }
 }

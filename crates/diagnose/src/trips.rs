@@ -79,7 +79,11 @@ impl Trips {
     /// What was sent several times is acknowledged `half` after the last. If that answers an earlier one, the round
     /// trip is longer still.
     pub(crate) fn time_repeated(&mut self, half: Duration) {
-        let least = half + if self.own { Duration::ZERO } else { self.latest };
+        self.time_clocked(half + if self.own { Duration::ZERO } else { self.latest });
+    }
+
+    /// It is at least this long.
+    pub(crate) fn time_clocked(&mut self, least: Duration) {
         if least > self.trip {
             self.add_trip(least);
         }
@@ -165,9 +169,9 @@ impl Trips {
 
     /// The handshake has timed both halves: its whole round trip is the first sample.
     pub(crate) fn greeted(&mut self) {
-        if !self.own {
+        if !self.own && self.receiver.is_some() {
             (self.srtt, self.rttvar, self.samples) = (self.whole(), self.whole() / 2, 1);
-            self.trip = self.srtt;
+            self.trip = self.trip.max(self.srtt);
         }
     }
 
