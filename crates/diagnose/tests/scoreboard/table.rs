@@ -32,14 +32,13 @@ pub(crate) fn svg(title: &str, scores: &Scores, bound: impl Fn(&str) -> f64) -> 
     let mut t = format!(
         "<svg xmlns='http://www.w3.org/2000/svg' viewBox='0 0 {width} {height}' font-family='sans-serif' \
          font-size='12'><rect width='{width}' height='{height}' fill='#fff'/>\n\
-         <text x='12' y='20' font-size='14'>{title}</text>\n"
+         <text x='12' y='20' font-size='14'>{title}; precision dark, recall light, from .5 to 1</text>\n"
     );
     let text = |t: &mut String, x: f64, y: f64, anchor: &str, words: &str| {
         let _ = writeln!(t, "<text x='{x}' y='{y}' text-anchor='{anchor}'>{words}</text>");
     };
     for (point, n) in POINTS.iter().zip(0..) {
-        let words = format!("{point}: precision (dark), recall (light), number");
-        text(&mut t, LEFT + f64::from(n) * WIDTH, 42.0, "start", &words);
+        text(&mut t, LEFT + f64::from(n) * WIDTH, 42.0, "start", point);
     }
     for ((name, points), n) in rows.iter().zip(0..) {
         let y = 52.0 + ROW * f64::from(n);
