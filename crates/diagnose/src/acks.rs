@@ -32,7 +32,8 @@ impl Sender {
             Some((_, open)) if window > 0 && open.is_none() => {
                 *open = Some(p.at);
                 // Until then nothing could be under way, so no timer ran but that of the probes (RFC 9293, 3.8.6.1).
-                self.timer.restart(p.at + self.react());
+                // It starts no sooner; what is known of the sender's half may be too much.
+                self.timer.restart(p.at);
             }
             _ => {}
         }
