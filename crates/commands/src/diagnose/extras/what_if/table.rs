@@ -86,7 +86,7 @@ fn trust(differs: &[String]) -> String {
     if differs.is_empty() {
         "The second row is near the first: the fit holds for this link as it is.".to_owned()
     } else {
-        format!("Do not trust what is simulated far: as it is, it shows {}.", differs.join(", "))
+        format!("Do not trust the simulation far: of the link as it is, it shows {}.", differs.join(", "))
     }
 }
 
