@@ -141,6 +141,8 @@ fn errors_name_the_file_and_a_cut_one_is_read_up_to_the_cut() {
     ] {
         let (code, text) = said(&place.file(name, bytes));
         assert!(code == Some(2) && text.contains(why) && text.contains(name), "{name}: {code:?} {text}");
+        // No piece of an answer.
+        assert!(diagnose(&["--json", &place.file(name, bytes)]).stdout.is_empty(), "{name}");
     }
     assert!(said("nowhere.pcap").1.contains("nowhere.pcap: cannot be read"));
 }
@@ -328,7 +330,13 @@ fn a_capture_is_fitted_and_another_queue_tried() {
         let text = String::from_utf8_lossy(&out.stderr).into_owned();
         assert!(out.status.code() == Some(2) && text.contains(why), "{args:?}: {text}");
     }
-    let out = diagnose(&[&place.file("hand.pcap", &recording(|_| true)), "--what-if", "taq"]);
+    let hand = place.file("hand.pcap", &recording(|_| true));
+    let out = diagnose(&[&hand, "--what-if", "taq"]);
     let text = String::from_utf8_lossy(&out.stderr).into_owned();
     assert!(out.status.code() == Some(2) && text.contains("too short to fit"), "{text}");
+    // What could be said stands there whole, with the reason for what could not.
+    let out = diagnose(&[&hand, "--what-if", "taq", "--json"]);
+    let (status, said) = (out.status.code(), json(&out));
+    assert!(status == Some(2) && said["error"].as_str().unwrap().contains("too short to fit"), "{said}");
+    assert_eq!((said["flows"].as_array().unwrap().len(), &said["what_if"]), (1, &serde_json::Value::Null));
 }

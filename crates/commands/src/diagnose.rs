@@ -119,7 +119,17 @@ impl<'a> Output<'a> {
         if let (Some(number), None) = (args.flow, &only) {
             bail!("--flow {number}: {name} has connections 0 to {}", begun.saturating_sub(1));
         }
-        let said = extras.finish(&name, &overall, only.as_ref())?;
+        let said = match extras.finish(&name, &overall, only.as_ref()) {
+            Ok(said) => said,
+            // Connections were written already: what is wrong follows them, and the JSON is whole.
+            Err(error) => {
+                let why = [("error", serde_json::Value::from(format!("{error:#}")))];
+                return match json {
+                    Some(json) => json.finish(&overall, &quic, remarks, &why).and(Err(error)),
+                    None => Err(error),
+                };
+            }
+        };
         match (json, &only) {
             (Some(json), _) => json.finish(&overall, &quic, remarks, &said.json)?,
             (None, Some(flow)) => crate::say(&flow_page(&name, flow)).context("standard output")?,

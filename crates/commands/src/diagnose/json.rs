@@ -12,6 +12,8 @@ const SCHEMA: u32 = 1;
 /// See the head of the file.
 pub struct Stream<W: Write> {
     out: BufWriter<W>,
+    /// What comes before the first connection; whoever finds none there has nothing to say.
+    head: String,
     flows: u64,
     failed: Option<io::Error>,
 }
@@ -24,13 +26,18 @@ impl<W: Write> Stream<W> {
             "captures": captures,
             "origin_s": origin.map(|ns| ns as f64 / 1e9),
         });
-        let mut stream = Self { out: BufWriter::new(out), flows: 0, failed: None };
         // The object goes on: flows are written as they end.
-        stream.text(&format!("{},\n\"flows\": [\n", head.to_string().trim_end_matches('}')));
-        stream
+        let head = format!("{},\n\"flows\": [\n", head.to_string().trim_end_matches('}'));
+        Self { out: BufWriter::new(out), head, flows: 0, failed: None }
     }
 
     fn text(&mut self, text: &str) {
+        let head = std::mem::take(&mut self.head);
+        self.write(&head);
+        self.write(text);
+    }
+
+    fn write(&mut self, text: &str) {
         if self.failed.is_none() {
             self.failed = self.out.write_all(text.as_bytes()).err();
         }
