@@ -5,6 +5,9 @@ use narrows_wire::Flags;
 
 use crate::sender::{ACKS, DUPTHRESH, Phase, Seen, Sender};
 
+/// Acknowledgments that are kept until the sender's clock is known.
+const MOST_ECHOES: usize = 64;
+
 impl Sender {
     /// Whether an ACK passed that the sender reacts to now.
     pub(crate) fn by_ack(&self, now: Instant) -> bool {
@@ -37,6 +40,10 @@ impl Sender {
             }
             _ => {}
         }
+        if self.synced && self.acks_seen == 0 {
+            // The handshake's is the first sample.
+            self.time_echo(p);
+        }
         if !self.synced || t.flags.has(Flags::SYN) {
             return;
         }
@@ -62,6 +69,12 @@ impl Sender {
         self.pending.closed |= window == 0;
     }
 
+    /// What an ACK that passes now can answer was seen no later. Some round trips are shorter than all that were timed.
+    fn answered(&self, now: Instant) -> Instant {
+        let least = self.trips.receiver_least().unwrap_or_default() / 4 * 3;
+        Instant::from_nanos(now.as_nanos().saturating_sub(least.as_nanos()))
+    }
+
     /// Have enough ACKs told of a loss?
     fn tell(&mut self, now: Instant) {
         let enough = self.dupacks >= DUPTHRESH || self.out.sacked() >= DUPTHRESH;
@@ -84,9 +97,12 @@ impl Sender {
         self.check_spurious(p);
         // What was under way until now is what stood still.
         self.progress(p.at, p.frame, true);
-        let covered = self.out.cover(to);
+        let covered = self.out.cover(to, self.answered(p.at));
         match covered.sample {
-            Some(sent) if !covered.repeated => self.trips.time_receiver(p.at.since(sent)),
+            Some(sent) if !covered.repeated => {
+                self.answered = Some(p.at.since(sent));
+                self.trips.time_receiver(p.at.since(sent));
+            }
             _ => covered.last.into_iter().for_each(|last| self.trips.time_repeated(p.at.since(last))),
         }
         self.time_echo(p);
@@ -114,11 +130,24 @@ impl Sender {
     }
 
     /// By its clock the sender's own sample is known: from when it sent what the ACK echoes until it has the ACK (RFC
-    /// 7323, section 4.1).
+    /// 7323, section 4.1). What passes before the clock is known is caught up on then.
     fn time_echo(&mut self, p: &Seen<'_>) {
-        let echoed = p.tcp.timestamps.and_then(|(_, tsecr)| self.clock.sent(p.at, tsecr));
-        if let Some((react, sent)) = self.exact().zip(echoed) {
-            self.trips.time_whole((p.at + react).since(sent));
+        let Some((_, tsecr)) = p.tcp.timestamps else { return };
+        if self.echoes.len() < MOST_ECHOES {
+            let flight = self.window_pkts.flight() * self.mss.max(1);
+            let max = self.max.max(p.tcp.ack + flight);
+            self.echoes.push((p.at, tsecr, p.tcp.ack, max));
+        }
+        self.catch_up();
+    }
+
+    /// Takes the samples of acknowledgments, if its clock is known.
+    pub(crate) fn catch_up(&mut self) {
+        let Some(react) = self.exact() else { return };
+        for (at, tsecr, una, max) in std::mem::take(&mut self.echoes) {
+            if let Some(sent) = self.clock.sent(at, tsecr) {
+                self.trips.time_whole((at + react).since(sent), una, max);
+            }
         }
     }
 
@@ -133,9 +162,10 @@ impl Sender {
         if duplicate && self.latest.is_some_and(|l| left.before(l.end) && l.start.before(right)) {
             self.spurious();
         }
+        let answered = self.answered(p.at);
         let mut news = false;
         for (l, r) in &blocks[usize::from(duplicate)..] {
-            news |= l.before(*r) && self.out.sack(*l, *r);
+            news |= l.before(*r) && self.out.sack(*l, *r, answered);
         }
         if news {
             self.tell(p.at);

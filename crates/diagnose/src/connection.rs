@@ -103,6 +103,9 @@ impl Connection {
         }
         if p.tcp.flags.has(Flags::ACK) {
             self.senders[1 - from].ack(p);
+            if p.tcp.timestamps.is_none() {
+                self.answered(from);
+            }
         }
         if !p.tcp.flags.has(Flags::SYN) {
             self.third(from, p);
@@ -112,6 +115,17 @@ impl Connection {
         let done = |s: &Sender| s.fin && s.out.is_empty();
         if self.senders.iter().all(done) {
             self.closed = self.closed.or(Some(p.at));
+        }
+    }
+
+    /// How long an end took to acknowledge what came to it is its half of the round trip as a sender too.
+    /// Timestamps, where there are any, tell more.
+    fn answered(&mut self, from: usize) {
+        let half = self.senders[1 - from].answered.take();
+        let sender = &mut self.senders[from];
+        if let Some(half) = half {
+            sender.trips.time_sender(half, 3);
+            sender.greeting.get_or_insert(half);
         }
     }
 

@@ -14,7 +14,7 @@ use crate::trips::MOST_RTO;
 /// A little less than the least RTO in use, 200 ms.
 const LEAST_WAIT: Duration = Duration::from_millis(170);
 /// Linux's least, with what its clock may be off.
-const LINUX_LEAST: Duration = Duration::from_millis(195);
+pub(crate) const LINUX_LEAST: Duration = Duration::from_millis(195);
 /// A host answers within this time, if nothing waits in a queue.
 const ANSWER: Duration = Duration::from_millis(45);
 /// The coarsest of the clocks in [`crate::clock`].
@@ -27,6 +27,9 @@ const MOST_EXPIRIES: u32 = 15;
 impl Sender {
     /// What made the sender send this again.
     pub(crate) fn judge(&self, p: &Seen<'_>, known: &Known) -> (Repair, Certainty) {
+        if let Some(judged) = self.judge_at_sender(p, known) {
+            return judged;
+        }
         let waited = self.waited(p.sent);
         let first = p.tcp.seq.at_or_before(self.una);
         // After a timeout the timer runs twice as long.
@@ -72,6 +75,10 @@ impl Sender {
             Phase::Loss(_) => (Repair::AfterTimeout, Certainty::Certain),
             Phase::Recovery(_) if expired => (Repair::Timeout, Certainty::Certain),
             Phase::Recovery(_) => (Repair::Recovery, Certainty::Certain),
+            // An expiry in the same moment would be a coincidence.
+            Phase::Open if self.hints.is_some() && self.just_heard(p.sent) => {
+                (Repair::FastRetransmit, Certainty::Likely)
+            }
             Phase::Open => {
                 let alone = p.tcp.seq_end() == self.max && known.hole.is_none();
                 let found = self.schedule(p, alone);
@@ -129,11 +136,12 @@ impl Sender {
     /// RFC 8985, section 6.2: a segment is lost if one that was sent later has arrived, and it has not within a quarter
     /// of a round trip.
     fn by_rack(&self, now: Instant) -> bool {
-        let Some((first, latest)) = self.hints.filter(|_| self.selective && self.stamps) else {
+        let Some((first, latest)) = self.hints.filter(|_| self.selective) else {
             return false;
         };
         let react = self.react();
-        let patience = self.trips.srtt().unwrap_or_default() / 4;
+        let trip = if self.stamps { self.trips.srtt() } else { self.trips.least() };
+        let patience = trip.unwrap_or_default() / 4;
         let slack = self.slack(react / 4);
         let least = self.soonest();
         [first, latest].iter().any(|told| *told + least <= now && now <= *told + react + patience + slack)
@@ -154,12 +162,12 @@ impl Sender {
 
     /// New data leaves while other data is under way, no ACK has asked for it, and a probe is due: that is how a probe
     /// looks where there is new data (RFC 8985, section 7.3). An application that has just written looks the same.
-    pub(crate) fn new_probe(&mut self, p: &Seen<'_>, quiet: Duration) {
+    pub(crate) fn new_probe(&mut self, p: &Seen<'_>) {
         let trips = self.trips.srtt().unwrap_or(Duration::from_secs(1)) * 2;
         let due = trips.min(self.trips.rto()) / 5 * 4;
         let waited = self.waited(p.sent);
         let may = self.selective && self.phase == Phase::Open && !self.probed && self.hints.is_none();
-        if may && waited.min(quiet) >= due.max(LEAST_WAIT) && !self.by_ack(p.sent) {
+        if may && waited.min(self.quiet) >= due.max(LEAST_WAIT) && !self.by_ack(p.sent) {
             self.probed = true;
             self.timer.restart(p.sent);
             let (repair, certainty, lost) = (Repair::Probe, Certainty::Possible, Place::Unknown);
@@ -369,7 +377,9 @@ impl Sender {
         let to = match self.phase {
             Phase::Loss(to) => to,
             // At least two segments were under way since the last ACK, and the probe.
-            _ if self.exact().is_some() => self.una + (2 + u32::from(self.probed)) * self.mss,
+            _ if self.exact().is_some() && !self.at_sender() => {
+                self.una + (2 + u32::from(self.probed)) * self.mss
+            }
             _ => self.max,
         };
         self.phase = Phase::Loss(if self.max.before(to) { to } else { self.max });

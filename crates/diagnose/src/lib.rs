@@ -14,10 +14,12 @@
 
 mod acks;
 mod analyzer;
+mod at_sender;
 mod clock;
 mod connection;
 mod connections;
 mod counts;
+mod deviation;
 #[cfg(feature = "files")]
 pub mod files;
 mod findings;

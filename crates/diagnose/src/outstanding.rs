@@ -29,6 +29,11 @@ impl Segment {
     pub(crate) fn end(&self) -> SeqNum {
         self.start + self.len
     }
+
+    /// When what arrived of it was sent, if that is certain.
+    fn answered(&self, answered: Instant) -> Option<Instant> {
+        (self.seen == 1 || self.seen > 1 && self.last <= answered).then_some(self.last)
+    }
 }
 
 /// What had been known of the bytes of a segment that passes.
@@ -65,6 +70,8 @@ pub(crate) struct Outstanding {
     list: VecDeque<Segment>,
     sacked: u32,
     holes: u32,
+    /// When the latest that has arrived was sent (RFC 8985, RACK.xmit_ts).
+    delivered: Option<Instant>,
 }
 
 impl Outstanding {
@@ -80,6 +87,11 @@ impl Outstanding {
     /// Segments that the receiver has selectively acknowledged.
     pub(crate) fn sacked(&self) -> u32 {
         self.sacked
+    }
+
+    /// When the latest that has arrived was sent, as far as ACKs have told (RFC 8985, RACK.xmit_ts).
+    pub(crate) fn delivered(&self) -> Option<Instant> {
+        self.delivered
     }
 
     pub(crate) fn clear(&mut self) {
@@ -115,8 +127,9 @@ impl Outstanding {
         self.list.partition_point(|s| s.end().at_or_before(seq))
     }
 
-    /// Everything before `to` is acknowledged.
-    pub(crate) fn cover(&mut self, to: SeqNum) -> Covered {
+    /// Everything before `to` is acknowledged. What was sent several times counts as delivered if it was sent before
+    /// `answered`: an ACK of what was sent later would be too early (RFC 8985, section 6.2, step 2).
+    pub(crate) fn cover(&mut self, to: SeqNum, answered: Instant) -> Covered {
         let mut covered = Covered::default();
         while let Some(first) = self.list.front_mut() {
             if !first.start.before(to) {
@@ -126,6 +139,7 @@ impl Outstanding {
             covered.repeated |= first.seen != 1;
             covered.last = covered.last.max((first.seen > 0).then_some(first.last));
             covered.sample = (first.seen == 1 && !first.sacked).then_some(first.last);
+            self.delivered = self.delivered.max(first.answered(answered));
             if to.before(first.end()) {
                 // A part of a segment: the rest is still under way.
                 first.len = first.end() - to;
@@ -138,8 +152,8 @@ impl Outstanding {
         covered
     }
 
-    /// The receiver has `[left, right)`. Says whether that was news.
-    pub(crate) fn sack(&mut self, left: SeqNum, right: SeqNum) -> bool {
+    /// The receiver has `[left, right)`; `answered` as of [`Outstanding::cover`]. Says whether that was news.
+    pub(crate) fn sack(&mut self, left: SeqNum, right: SeqNum, answered: Instant) -> bool {
         let (mut at, mut news) = (self.place(left), false);
         while let Some(s) = self.list.get_mut(at) {
             if !s.start.before(right) {
@@ -148,6 +162,7 @@ impl Outstanding {
             if !s.sacked && left.at_or_before(s.start) && s.end().at_or_before(right) {
                 (s.sacked, news) = (true, true);
                 self.sacked += 1;
+                self.delivered = self.delivered.max(s.answered(answered));
             }
             at += 1;
         }
@@ -224,10 +239,10 @@ mod tests {
         o.push(seq(100), seq(200), at(2), 2, 1);
         o.push(seq(200), seq(300), at(3), 3, 1);
         assert_eq!(o.touch(seq(0), seq(100), at(9), 4).last, Some((at(1), 1)));
-        let c = o.cover(seq(200));
+        let c = o.cover(seq(200), at(0));
         assert_eq!((c.sample, c.repeated, c.count), (Some(at(2)), true, 2));
         // Half of the third: its time is known, and the other half stays.
-        let c = o.cover(seq(250));
+        let c = o.cover(seq(250), at(0));
         assert_eq!((c.sample, c.repeated, o.first().unwrap().len), (Some(at(3)), false, 50));
     }
 
@@ -240,7 +255,7 @@ mod tests {
         assert_eq!((k.hole, k.seen, o.count(), o.holes), (Some(at(5)), 0, 4, 2));
         assert_eq!(o.touch(seq(0), seq(100), at(10), 3).hole, Some(at(5)));
         assert_eq!(o.touch(seq(100), seq(400), at(11), 4).seen, 2, "the piece that was filled");
-        assert_eq!((o.holes, o.cover(seq(400)).count), (0, 4));
+        assert_eq!((o.holes, o.cover(seq(400), at(0)).count), (0, 4));
     }
 
     #[test]
@@ -249,10 +264,10 @@ mod tests {
         for n in 0..3 {
             o.push(seq(n * 10), seq(n * 10 + 10), at(1), 1, 1);
         }
-        assert!(o.sack(seq(10), seq(30)) && !o.sack(seq(10), seq(30)));
+        assert!(o.sack(seq(10), seq(30), at(0)) && !o.sack(seq(10), seq(30), at(0)));
         assert_eq!(o.sacked(), 2);
         assert!(o.touch(seq(10), seq(20), at(2), 2).sacked && !o.touch(seq(0), seq(20), at(2), 2).sacked);
-        o.cover(seq(30));
+        o.cover(seq(30), at(0));
         assert!(o.is_empty() && o.sacked() == 0);
     }
 

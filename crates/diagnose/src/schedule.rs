@@ -63,6 +63,21 @@ impl Schedule {
 }
 
 impl Sender {
+    /// From an ACK's passing here until what it lets go passes here.
+    pub(crate) fn react(&self) -> Duration {
+        self.exact().unwrap_or_else(|| self.trips.sender_half())
+    }
+
+    /// The same by the sender's clock, where there is a queue with losses before the capture.
+    pub(crate) fn exact(&self) -> Option<Duration> {
+        self.clock.react().filter(|_| self.around.losses || self.at_sender())
+    }
+
+    /// The least of that.
+    pub(crate) fn react_least(&self) -> Duration {
+        self.exact().or(self.trips.sender_least()).unwrap_or_default()
+    }
+
     /// One sample more or less moves SRTT by an eighth of what it differs (RFC 6298, (2.3)).
     fn tolerance(&self) -> Duration {
         TICK.max(self.trips.srtt().unwrap_or_default() / 8)

@@ -90,6 +90,8 @@ pub(crate) struct Sender {
     pub(crate) out: Outstanding,
     pub(crate) trips: Trips,
     pub(crate) clock: Clock,
+    /// ACKs before that was known: when they passed, what they echo, acknowledge, and what had been sent.
+    pub(crate) echoes: Vec<(Instant, u32, SeqNum, SeqNum)>,
     pub(crate) phase: Phase,
     pub(crate) dupacks: u32,
     /// When the ACK passed that tells the sender of a loss.
@@ -100,8 +102,11 @@ pub(crate) struct Sender {
     pub(crate) acks_seen: usize,
     /// When the retransmission timer was restarted.
     pub(crate) timer: Timer,
-    /// When it sent data last.
+    /// When it sent data last, and how long it had sent none before.
     sent: Instant,
+    pub(crate) quiet: Duration,
+    /// Segments of new data that neither an ACK nor others let go.
+    pub(crate) alone: u32,
     /// When a timeout was seen last.
     pub(crate) last_timeout: Option<Instant>,
     /// The back-off: the factor on the RTO.
@@ -129,6 +134,8 @@ pub(crate) struct Sender {
     pub(crate) stamps: bool,
     /// Its half of the round trip in the handshake.
     pub(crate) greeting: Option<Duration>,
+    /// The other end has just acknowledged after so long what was sent once.
+    pub(crate) answered: Option<Duration>,
     /// It opened the connection, and the handshake is over.
     pub(crate) opened: bool,
     /// The longest payload.
@@ -188,7 +195,7 @@ impl Sender {
             // Not of this connection, or far from what was seen: go on from there.
             self.begin(p.at, seq);
         }
-        let quiet = p.sent.since(self.sent);
+        self.quiet = p.sent.since(self.sent);
         self.sent = p.sent;
         if end.at_or_before(self.max) {
             self.again(p);
@@ -203,7 +210,7 @@ impl Sender {
         let again = repair || (self.around.losses && end.at_or_before(self.resent_to));
         let seen = if again { 2 } else { 1 };
         if !idle {
-            self.new_probe(p, quiet);
+            self.new_probe(p);
         }
         if !idle && self.since_ack && self.dupacks > 0 {
             // Limited transmit (RFC 3042): the duplicate, or one before it, has let this go.
@@ -229,22 +236,8 @@ impl Sender {
             self.clock.reacted(passed, tsval);
         }
         let Some(sent) = self.clock.sent(p.at, tsval) else { return p.at };
+        self.catch_up();
         if self.around.losses || self.at_sender() { sent } else { p.at }
-    }
-
-    /// From an ACK's passing here until what it lets go passes here.
-    pub(crate) fn react(&self) -> Duration {
-        self.exact().unwrap_or_else(|| self.trips.sender_half())
-    }
-
-    /// The same by the sender's clock, where there is a queue with losses before the capture.
-    pub(crate) fn exact(&self) -> Option<Duration> {
-        self.clock.react().filter(|_| self.around.losses || self.at_sender())
-    }
-
-    /// The least of that.
-    pub(crate) fn react_least(&self) -> Duration {
-        self.exact().or(self.trips.sender_least()).unwrap_or_default()
     }
 
     /// PSH ends what the application had to say. Some stacks set it on each burst, and then it says nothing.
@@ -254,6 +247,7 @@ impl Sender {
 
     fn sent_new(&mut self, p: &Seen<'_>, end: SeqNum, idle: bool) {
         self.goes_on(p.sent, end, p.tcp.flags.has(Flags::FIN));
+        self.note_pace(p.at);
         self.max = end;
         self.waiting = true;
         self.counts.data += 1;
@@ -382,6 +376,7 @@ impl Sender {
                     spurious: false,
                 };
                 self.enter(p.sent, repair);
+                self.restart_at_sender(p);
                 self.note(event);
             }
         }

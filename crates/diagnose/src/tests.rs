@@ -5,6 +5,7 @@ use narrows_wire::{Flags, FlowKey, Header, Proto, TcpHeader};
 
 use crate::{Analyzer, AnalyzerLimits, Cause, Certainty, FlowReport, Place, Repair, Vantage};
 
+mod kernel;
 mod quic;
 mod silences;
 mod whose_fault;

@@ -4,10 +4,12 @@
 //! capture to the sender and back (an ACK until what it lets go). Their sum is what the sender measures. The timer is
 //! that of RFC 6298, with the floor that the flow's own timeouts show: 200 ms in Linux, 1 s in the RFC.
 
-use narrows_units::{Duration, Instant};
+use narrows_units::{Duration, Instant, SeqNum};
+
+use crate::deviation::Deviation;
 
 /// The least RTO that is in use: Linux's `TCP_RTO_MIN`.
-const LEAST_RTO: Duration = Duration::from_millis(200);
+pub(crate) const LEAST_RTO: Duration = Duration::from_millis(200);
 /// RFC 6298, (2.1): before there is a sample.
 const FIRST_RTO: Duration = Duration::from_secs(1);
 /// The longest any stack waits (RFC 6298, (2.5): at least 60 s; Linux: 120 s).
@@ -31,6 +33,7 @@ pub(crate) struct Trips {
     trip: Duration,
     /// The samples are the sender's own, so halves add nothing.
     own: bool,
+    linux: Deviation,
     /// TSval of packets that went to the sender, and when they passed first; the time is gone once it was echoed.
     stamps: [(u32, Option<Instant>); STAMPS],
     stamp: usize,
@@ -50,13 +53,14 @@ impl Trips {
         }
     }
 
-    /// What the sender itself measures is known.
-    pub(crate) fn time_whole(&mut self, r: Duration) {
+    /// What the sender itself measures is known, with what it has acknowledged and has sent by then.
+    pub(crate) fn time_whole(&mut self, r: Duration, una: SeqNum, max: SeqNum) {
         if !self.own {
             // What was pieced together before is worth less than one true sample.
-            (self.own, self.samples, self.srtt, self.rttvar) = (true, self.samples.max(1), r, Duration::ZERO);
+            (self.own, self.samples) = (true, 0);
         }
         self.sample(r);
+        self.linux.sample(r, una, max);
     }
 
     fn sample(&mut self, r: Duration) {
@@ -160,7 +164,13 @@ impl Trips {
             return self.receiver.map_or(FIRST_RTO, |_| self.whole() * 3).max(LEAST_RTO);
         }
         // Linux has the floor on four deviations, the RFC on the sum: with the former both are within a round trip.
-        (self.srtt + (self.rttvar * 4).max(LEAST_RTO)).min(MOST_RTO)
+        let four = if self.own { self.linux.four } else { self.rttvar * 4 };
+        (self.srtt + four.max(LEAST_RTO)).min(MOST_RTO)
+    }
+
+    /// The same by whichever of both deviations is less.
+    pub(crate) fn rto_least(&self) -> Duration {
+        self.rto().min((self.srtt + (self.rttvar * 4).max(LEAST_RTO)).max(LEAST_RTO))
     }
 
     fn whole(&self) -> Duration {
