@@ -9,10 +9,10 @@ SECONDS ?= 3600
 ARGS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help setup setup-build build box deb rpm static container release demo quick test tutorials fresh python-test wheel lint lints bench performance bounds claims gallery league peers scoreboard docs fuzz soak floods stolen clean
+.PHONY: help setup setup-build build box deb rpm static container release demo quick test tutorials fresh python-test wheel lint lints bench performance bounds claims gallery league peers scoreboard kernel-senders docs fuzz soak floods stolen clean
 
 help: ## this list
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-11s %s\n", $$1, $$2 }' Makefile
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' Makefile
 
 setup: ## install what is missing, saying what and why (NO_INSTALL=1: only say)
 	@scripts/setup
@@ -119,6 +119,10 @@ peers: build ## install ns-2 and ns-3 from the distribution and print one table:
 
 scoreboard: ## what narrows diagnose says against what happened, in simulation, with tshark and tcptrace where they are installed: docs/explanation/scoreboard.svg; six minutes
 	NARROWS_SCOREBOARD=$(abspath docs/explanation) cargo test -p narrows-diagnose --test scoreboard -- --ignored --nocapture held_out $(ARGS)
+
+kernel-senders: ## as root: what narrows diagnose says of real kernel senders against the kernel's own trace: out/kernel-senders; a quarter of an hour
+	cargo build -p narrows-cli
+	NARROWS_BIN=$(TARGET)/debug/narrows cargo run -q -p narrows-xtask -- kernel-senders $(ARGS)
 
 docs: ## the documentation as a site that works offline, with search: target/book/index.html
 	@CARGO_TARGET_DIR=$(TARGET) scripts/docs

@@ -3,6 +3,7 @@
 use clap::{Parser, Subcommand};
 
 mod digest;
+mod kernel_senders;
 mod limits;
 mod peers;
 mod performance;
@@ -27,6 +28,8 @@ enum Task {
     Performance(performance::Args),
     /// Digest the outputs of a fixed set of runs, or compare two digests: whether two versions behave alike
     Digest(digest::Args),
+    /// Record real kernel senders, and say how well `narrows diagnose` tells why they sent again; needs root
+    KernelSenders(kernel_senders::Args),
     /// Find what is too long: files, functions, argument lists, lines, documents; and links that lead nowhere
     Limits(limits::Args),
     /// Run every test, formatting and lints, and say what passed, failed and was skipped
@@ -42,6 +45,7 @@ fn main() -> anyhow::Result<()> {
         Task::Queues(args) => queues::run(&args),
         Task::Performance(args) => performance::run(&args),
         Task::Digest(args) => digest::run(&args),
+        Task::KernelSenders(args) => kernel_senders::run(&args),
         Task::Limits(args) => limits::run(&args),
         Task::Test(args) => test::run(&args),
         Task::Measure(args) => peers::measure::run(&args),
