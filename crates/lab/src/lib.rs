@@ -19,6 +19,7 @@ pub mod metrics;
 mod middle;
 pub mod peers;
 pub mod picture;
+pub mod report;
 pub mod run;
 pub mod scenario;
 pub mod suite;

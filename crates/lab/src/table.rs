@@ -38,6 +38,13 @@ fn cell(unit: Unit, spread: Option<&Spread>, seeds: usize) -> String {
 /// The whole table, then a line for each discipline that took no part or whose run was spoiled.
 #[must_use]
 pub fn render(outcome: &Outcome) -> String {
+    let mut text = align(&lines(outcome));
+    remarks(outcome).iter().for_each(|line| text += &format!("{line}\n"));
+    text
+}
+
+/// The names of the disciplines that ran, then a line for each figure.
+pub(crate) fn lines(outcome: &Outcome) -> Vec<Vec<String>> {
     let ran: Vec<_> = outcome.disciplines.iter().filter(|d| !d.runs.is_empty()).collect();
     let mut lines: Vec<Vec<String>> =
         vec![std::iter::once(String::new()).chain(ran.iter().map(|d| d.discipline.clone())).collect()];
@@ -48,18 +55,18 @@ pub fn render(outcome: &Outcome) -> String {
             lines.push(std::iter::once(label).chain(cells).collect());
         }
     }
-    let mut text = align(&lines);
+    lines
+}
+
+/// A line for each discipline that took no part, or whose run was spoiled.
+pub(crate) fn remarks(outcome: &Outcome) -> Vec<String> {
+    let mut remarks = Vec::new();
     for d in &outcome.disciplines {
-        if let Some(why) = &d.skipped {
-            let _ = writeln!(text, "{}: skipped: {why}", d.discipline);
-        }
-        for run in &d.runs {
-            if let Some(why) = &run.spoiled {
-                let _ = writeln!(text, "{} seed {}: {why}", d.discipline, run.record.seed);
-            }
-        }
+        remarks.extend(d.skipped.iter().map(|why| format!("{}: skipped: {why}", d.discipline)));
+        let spoiled = d.runs.iter().filter_map(|run| Some((run.record.seed, run.spoiled.as_ref()?)));
+        remarks.extend(spoiled.map(|(seed, why)| format!("{} seed {seed}: {why}", d.discipline)));
     }
-    text
+    remarks
 }
 
 /// The `n` objects or flows with the longest stalls of each discipline: where to look in a capture.

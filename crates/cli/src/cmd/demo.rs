@@ -22,7 +22,7 @@ pub struct Args {
     /// Seconds per discipline; three of them take a little more than three times as long
     #[arg(long, default_value_t = 80, value_parser = clap::value_parser!(u64).range(5..=600))]
     seconds: u64,
-    /// Where the JSON and the picture go
+    /// Where the JSON, the picture and a page for the browser go
     #[arg(long, value_name = "DIR", default_value = "out")]
     out: PathBuf,
     /// Seed of sizes and starts
@@ -62,10 +62,13 @@ pub fn main(args: Args) -> anyhow::Result<ExitCode> {
     let begun = Instant::now();
     let outcome = lab::run(&Suite::new(scenario, options)?)?;
     println!("\n{}", table::render(&outcome));
-    for path in lab::write(&outcome, &args.out)? {
-        println!("{}", path.display());
+    let verdict = verdict(&outcome);
+    let paths = lab::write(&outcome, Some(&verdict), &args.out)?;
+    paths.iter().for_each(|path| println!("{}", path.display()));
+    println!("\n{verdict}");
+    if let Some(page) = paths.last().and_then(|page| page.canonicalize().ok()) {
+        println!("To look at, in a browser: file://{}", page.display());
     }
-    println!("\n{}", verdict(&outcome));
     println!("({} s)", begun.elapsed().max(Duration::from_secs(1)).as_secs());
     Ok(ExitCode::SUCCESS)
 }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 use anyhow::Context as _;
-use narrows_lab::{Outcome, Scenario, Suite, SuiteOptions, picture, table, worker};
+use narrows_lab::{Outcome, Scenario, Suite, SuiteOptions, picture, report, table, worker};
 
 use progress::Show;
 
@@ -27,7 +27,7 @@ pub struct Args {
     /// Only this seed
     #[arg(long)]
     seed: Option<u64>,
-    /// Where the JSON and the picture go
+    /// Where the JSON, the picture and a page for the browser go
     #[arg(long, value_name = "DIR", default_value = "out")]
     out: PathBuf,
     /// Write the packets of both ends to pcap files beside the results
@@ -69,7 +69,7 @@ pub fn main(args: Args) -> anyhow::Result<ExitCode> {
         return Ok(ExitCode::FAILURE);
     }
     print!("{}{}", table::render(&outcome), table::worst(&outcome, args.worst));
-    for path in write(&outcome, &args.out)? {
+    for path in write(&outcome, None, &args.out)? {
         println!("{}", path.display());
     }
     Ok(ExitCode::SUCCESS)
@@ -93,14 +93,15 @@ fn run_until(suite: &Suite, stop: &AtomicBool) -> anyhow::Result<Outcome> {
     suite.run(&|event| show.event(event), stop)
 }
 
-/// Writes what came of a suite and gives the paths.
-pub fn write(outcome: &Outcome, out: &std::path::Path) -> anyhow::Result<Vec<PathBuf>> {
+/// Writes what came of a suite and gives the paths: the JSON, the picture, and a page with all that, which `verdict`
+/// leads.
+pub fn write(outcome: &Outcome, verdict: Option<&str>, out: &Path) -> anyhow::Result<Vec<PathBuf>> {
     let json = outcome.write_json(out)?;
     let (drawing, no_png) = picture::write(outcome, out)?;
     if let Some(why) = no_png {
         eprintln!("no PNG: {why}");
     }
-    Ok(vec![json, drawing])
+    Ok(vec![json, drawing, report::write(outcome, verdict, out)?])
 }
 
 /// Arguments of the hidden `narrows lab-worker`.
