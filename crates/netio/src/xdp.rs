@@ -13,6 +13,8 @@ mod ring;
 
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
+use std::thread::sleep;
+use std::time::{Duration, Instant};
 
 use anyhow::Context;
 use nix::errno::Errno;
@@ -37,6 +39,10 @@ pub const MTU: u32 = CHUNKS[1] - HEADROOM - LINK;
 const QUEUE: u32 = 0;
 /// The kernel sends at most 32 frames a call.
 const PER_CALL: usize = 32;
+
+/// How long the kernel may take to release the queue of a process that has ended, and how often we ask.
+const RELEASE: Duration = Duration::from_secs(1);
+const POLL: Duration = Duration::from_millis(10);
 
 /// Whether this kernel has such sockets and lets us have one.
 ///
@@ -134,7 +140,7 @@ impl XdpSocket {
             fill.put(place);
         }
         fill.publish();
-        bind(fd.as_fd(), index).context(
+        bind_in_time(fd.as_fd(), index).context(
             "the interface's queue cannot be had (bind of AF_XDP): another program has it, or it is down",
         )?;
         let sockets = bpf::sockets(QUEUE + 1).context("a BPF map (needs CAP_BPF)")?;
@@ -256,6 +262,18 @@ fn umem(frames: &Memory, chunk: u32) -> libc::xdp_umem_reg {
         headroom: 0,
         flags: 0,
         tx_metadata_len: 0,
+    }
+}
+
+/// Waits for a queue that a process which has just ended had: the kernel takes it back in a work item of its own
+/// (`xdp_umem_release_deferred`).
+fn bind_in_time(socket: BorrowedFd<'_>, index: u32) -> io::Result<()> {
+    let until = Instant::now() + RELEASE;
+    loop {
+        match bind(socket, index) {
+            Err(e) if e.kind() == io::ErrorKind::ResourceBusy && Instant::now() < until => sleep(POLL),
+            outcome => return outcome,
+        }
     }
 }
 
