@@ -97,7 +97,8 @@ fn diagnose(out: &Path) -> Result<String> {
     output(
         Command::new(&program).arg("sim").arg(&file).args(["--quiet", "--seeds", "1", "--out"]).arg(&folder),
     )?;
-    let capture = capture(&folder)?;
+    // cargo runs a bench in its package's folder.
+    let capture = capture(&folder)?.canonicalize().context("the capture")?;
     let path = capture.to_string_lossy();
     let bench = ["bench", "-q", "-p", "narrows-diagnose", "--features", "files", "--bench", "read", "--"];
     let mut text = cargo(&[&bench[..], &[&path]].concat())?;

@@ -50,6 +50,9 @@ pub fn simulator(text: &str) -> Result<Vec<Row>> {
     let mut rows = Vec::new();
     for (of, what, times) in cases {
         let Some(ours) = least("narrows", of) else { continue };
+        if least("ns-2", of).or(least("ns-3", of)).is_none() {
+            rows.push(alone(format!("{what}: s"), ours, 2, Bound::None));
+        }
         for (peer, bound) in [("ns-2", times), ("ns-3", 200.0)] {
             let Some(theirs) = least(peer, of) else { continue };
             rows.push(Row {
@@ -120,12 +123,14 @@ pub fn live_box(text: &str) -> Result<Vec<Row>> {
         let all = numbers(&line[name.len()..]);
         Ok(*all.get(column).with_context(|| format!("{name}: too few figures"))? / 1e3)
     };
-    let names = text.lines().filter_map(|l| l.split_once(", taq ").map(|(name, _)| name));
+    // A second table is of round trips.
+    let table = text.lines().skip_while(|l| !l.starts_with("plain")).take_while(|l| !l.is_empty());
+    let names = table.filter_map(|l| l.split_once(", taq ").map(|(name, _)| name));
     let mut rows = Vec::new();
     for name in names.filter(|name| rate(&format!("{name}, taq "), 3).is_ok()) {
         let plain = if name.starts_with("nfqueue") { "plain forwarding" } else { "plain bridging" };
         let (ours, base) = (rate(&format!("{name}, taq "), 3)?, rate(plain, 2)?);
-        let bound = if name.contains("xdp") { Bound::Least(0.8) } else { Bound::None };
+        let bound = if name.contains("XDP") { Bound::Least(0.8) } else { Bound::None };
         let row = alone(format!("{name}, taq, 100 B: million packets/s a core"), ours, 2, bound);
         rows.push(Row { peer: format!("{plain} {base:.2}"), times: Some(ours / base), ..row });
     }
