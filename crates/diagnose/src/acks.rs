@@ -1,6 +1,6 @@
 //! What a sender hears: acknowledgments that pass the point of capture towards it.
 
-use narrows_units::Instant;
+use narrows_units::{Duration, Instant, SeqNum};
 use narrows_wire::Flags;
 
 use crate::sender::{ACKS, DUPTHRESH, Phase, Seen, Sender};
@@ -133,21 +133,27 @@ impl Sender {
     /// 7323, section 4.1). What passes before the clock is known is caught up on then.
     fn time_echo(&mut self, p: &Seen<'_>) {
         let Some((_, tsecr)) = p.tcp.timestamps else { return };
-        if self.echoes.len() < MOST_ECHOES {
-            let flight = self.window_pkts.flight() * self.mss.max(1);
-            let max = self.max.max(p.tcp.ack + flight);
-            self.echoes.push((p.at, tsecr, p.tcp.ack, max));
+        let flight = self.window_pkts.flight() * self.mss.max(1);
+        let echo = (p.at, tsecr, p.tcp.ack, self.max.max(p.tcp.ack + flight));
+        if let Some(react) = self.exact() {
+            self.catch_up();
+            self.time_one(react, echo);
+        } else if self.echoes.len() < MOST_ECHOES {
+            self.echoes.push(echo);
         }
-        self.catch_up();
     }
 
-    /// Takes the samples of acknowledgments, if its clock is known.
+    /// Takes the samples of acknowledgments that wait for the sender's clock, if it is known.
     pub(crate) fn catch_up(&mut self) {
-        let Some(react) = self.exact() else { return };
-        for (at, tsecr, una, max) in std::mem::take(&mut self.echoes) {
-            if let Some(sent) = self.clock.sent(at, tsecr) {
-                self.trips.time_whole((at + react).since(sent), una, max);
-            }
+        let Some(react) = self.exact().filter(|_| !self.echoes.is_empty()) else { return };
+        for echo in std::mem::take(&mut self.echoes) {
+            self.time_one(react, echo);
+        }
+    }
+
+    fn time_one(&mut self, react: Duration, (at, tsecr, una, max): (Instant, u32, SeqNum, SeqNum)) {
+        if let Some(sent) = self.clock.sent(at, tsecr) {
+            self.trips.time_whole((at + react).since(sent), una, max);
         }
     }
 
