@@ -2,7 +2,8 @@
 //!
 //! A round trip has two halves: from the capture to the receiver and back (a segment until its ACK), and from the
 //! capture to the sender and back (an ACK until what it lets go). Their sum is what the sender measures. The timer is
-//! that of RFC 6298, with the floor that the flow's own timeouts show: 200 ms in Linux, 1 s in the RFC.
+//! that of RFC 6298, with the floor that the flow's own timeouts show: 200 ms in Linux, 1 s in the RFC; where the
+//! sender's clock is known, with Linux's deviation.
 
 use narrows_units::{Duration, Instant, SeqNum};
 
