@@ -176,7 +176,7 @@ pub struct OperatingPoint {
 
 impl OperatingPoint {
     fn new(link: &Bottleneck, rtt_s: f64, utilisation: f64, chain: Stationary) -> Self {
-        let share = link.packets_per_s() * rtt_s / f64::from(link.flows);
+        let share = link.share_at(rtt_s);
         Self {
             loss: chain.loss(),
             share_packets_per_rtt: share,
@@ -219,32 +219,99 @@ impl OperatingPoint {
     }
 }
 
+/// A link whose flows fill it: what the fixed point is sought with.
+struct Filled {
+    /// The flow's chain, but for its loss.
+    back: Back,
+    settings: Settings,
+    /// Round trip with the queue full, s.
+    rtt_s: f64,
+    /// Packets of a flow that the link carries in it: `C rtt_s / N`.
+    share: f64,
+}
+
+impl Filled {
+    /// What flows that lose `loss` would get through over what the link carries, less 1: falls with the loss.
+    fn excess(&self, loss: f64) -> Result<f64> {
+        let sent = stationary(self.back, self.settings, loss)?.packets_per_epoch();
+        Ok(sent * (1.0 - loss) / self.share - 1.0)
+    }
+}
+
+/// What becomes of the windows of all flows.
+enum Demand {
+    /// They fit into path and buffer, and fill so many seconds of the link.
+    Fits { windows_s: f64 },
+    /// They do not.
+    Fills(Filled),
+}
+
+impl Bottleneck {
+    /// Packets of a flow that the link carries in a round trip of `rtt_s`: `C rtt_s / N`.
+    fn share_at(&self, rtt_s: f64) -> f64 {
+        self.packets_per_s() * rtt_s / f64::from(self.flows)
+    }
+
+    /// Fair share of a flow at the operating point, packets per round trip with the queue.
+    ///
+    /// # Errors
+    /// As of [`operating_point`].
+    pub fn share_packets_per_rtt(&self) -> Result<f64> {
+        let rtt_s = match self.demand()? {
+            Demand::Fits { windows_s } => self.rtt.as_secs_f64().max(windows_s),
+            Demand::Fills(filled) => filled.rtt_s,
+        };
+        Ok(self.share_at(rtt_s))
+    }
+
+    fn demand(&self) -> Result<Demand> {
+        positive("packet", self.packet.0 as f64)?;
+        let capacity = positive("rate", self.packets_per_s())?;
+        let rtt_s = positive("rtt", self.rtt.as_secs_f64())?;
+        let flows = positive("flows", f64::from(self.flows))?;
+        let window =
+            within("window", f64::from(self.window), 4.0..=f64::from(WMAX), "4 <= window <= 10000 packets")?;
+        let full_rtt_s = rtt_s + f64::from(self.buffer_packets) / capacity;
+        if flows * window <= capacity * full_rtt_s {
+            return Ok(Demand::Fits { windows_s: flows * window / capacity });
+        }
+        let share = capacity * full_rtt_s / flows;
+        let (back, settings) = self.chain(full_rtt_s, share);
+        Ok(Demand::Fills(Filled { back, settings, rtt_s: full_rtt_s, share }))
+    }
+}
+
 /// The operating point.
 ///
 /// # Errors
 /// A packet size, round trip or number of flows of 0; a window outside 4 to [`WMAX`] packets.
 pub fn operating_point(link: &Bottleneck) -> Result<OperatingPoint> {
-    positive("packet", link.packet.0 as f64)?;
-    let capacity = positive("rate", link.packets_per_s())?;
-    let rtt_s = positive("rtt", link.rtt.as_secs_f64())?;
-    let flows = positive("flows", f64::from(link.flows))?;
-    let window =
-        within("window", f64::from(link.window), 4.0..=f64::from(WMAX), "4 <= window <= 10000 packets")?;
-    let full_rtt_s = rtt_s + f64::from(link.buffer_packets) / capacity;
-    if flows * window <= capacity * full_rtt_s {
-        // All windows fit into path and buffer: the queue is what the path does not hold, and nothing is lost.
-        let windows_s = flows * window / capacity;
-        let rtt_s = rtt_s.max(windows_s);
-        let (back, settings) = link.chain(rtt_s, window);
-        return Ok(OperatingPoint::new(link, rtt_s, windows_s / rtt_s, stationary(back, settings, 0.0)?));
+    match link.demand()? {
+        Demand::Fits { windows_s } => {
+            // The queue is what the path does not hold, and nothing is lost.
+            let rtt_s = link.rtt.as_secs_f64().max(windows_s);
+            let (back, settings) = link.chain(rtt_s, f64::from(link.window));
+            Ok(OperatingPoint::new(link, rtt_s, windows_s / rtt_s, stationary(back, settings, 0.0)?))
+        }
+        Demand::Fills(filled) => {
+            let loss = crossing(|loss| filled.excess(loss))?;
+            let chain = stationary(filled.back, filled.settings, loss)?;
+            Ok(OperatingPoint::new(link, filled.rtt_s, 1.0, chain))
+        }
     }
-    let share = capacity * full_rtt_s / flows;
-    let (back, settings) = link.chain(full_rtt_s, share);
-    let excess = |loss: f64| -> Result<f64> {
-        Ok(stationary(back, settings, loss)?.packets_per_epoch() * (1.0 - loss) / share - 1.0)
-    };
-    let loss = crossing(excess)?;
-    Ok(OperatingPoint::new(link, full_rtt_s, 1.0, stationary(back, settings, loss)?))
+}
+
+/// Whether at the operating point a share `loss` of the packets, above 0 and below 1, or more is lost: by one look at
+/// the chain, as the excess falls with the loss.
+///
+/// # Errors
+/// As of [`operating_point`]; a loss outside 0 to 1.
+pub fn loses_at_least(link: &Bottleneck, loss: f64) -> Result<bool> {
+    within("loss", loss, f64::MIN_POSITIVE..1.0, "0 < loss < 1")?;
+    match link.demand()? {
+        Demand::Fits { .. } => Ok(false),
+        Demand::Fills(filled) => Ok(filled.excess(loss)? >= 0.0),
+    }
 }
 
 /// Where a falling function is 0, between 0 and 1: bisection, and once it is near, regula falsi (Illinois), which
@@ -285,6 +352,7 @@ mod tests {
     /// thirds.
     #[test]
     fn windows_that_fit_lose_nothing() {
+        assert!(!loses_at_least(&Bottleneck { window: 4, ..thin(10) }, 1e-9).unwrap());
         let point = operating_point(&Bottleneck { window: 4, ..thin(10) }).unwrap();
         assert!(point.loss == 0.0 && (point.queue_s - 10.0 / 150.0).abs() < 1e-12, "{point:?}");
         assert!(point.silent_longer_than(0.0) == 0.0 && point.silence_quantile_s(0.5) == 0.0);
@@ -294,6 +362,20 @@ mod tests {
         );
         let point = operating_point(&Bottleneck { window: 4, ..thin(5) }).unwrap();
         assert!((point.utilisation - 2.0 / 3.0).abs() < 1e-12 && point.queue_s == 0.0);
+    }
+
+    /// The threshold is where the fixed point says, a millionth below it and a millionth above.
+    #[test]
+    fn a_loss_is_reached_as_the_operating_point_says() {
+        for stack in [Stack::Linux, Stack::Rfc] {
+            for flows in [2, 10, 30, 120, 1000, 100_000] {
+                let link = Bottleneck { stack, ..thin(flows) };
+                let loss = operating_point(&link).unwrap().loss;
+                assert!(loses_at_least(&link, loss * (1.0 - 1e-6)).unwrap(), "{flows} {loss}");
+                assert!(!loses_at_least(&link, loss * (1.0 + 1e-6)).unwrap(), "{flows} {loss}");
+            }
+        }
+        assert!(loses_at_least(&thin(10), 0.0).is_err() && loses_at_least(&thin(10), 1.0).is_err());
     }
 
     /// What is no time has no share; what is less than none at all is none.

@@ -18,7 +18,7 @@ use narrows_units::{Bytes, Duration, Rate};
 
 use crate::Result;
 use crate::domain::within;
-use crate::operating::{Bottleneck, OperatingPoint, Stack, operating_point};
+use crate::operating::{Bottleneck, OperatingPoint, Stack, loses_at_least, operating_point};
 use crate::taq_chain::Memory;
 
 pub use edges::{Edges, edges};
@@ -162,9 +162,22 @@ impl SharedLink {
         operating_point(&self.bottleneck(flows, buffer_packets))
     }
 
+    /// Whether so many flows with a queue of so many packets lose [`P_THRESH`] or more.
+    fn past_tipping(&self, flows: u32, buffer_packets: u32) -> Result<bool> {
+        loses_at_least(&self.bottleneck(flows, buffer_packets), P_THRESH)
+    }
+
+    /// As [`Outlook::of`] the operating point, which is not needed for it.
     fn verdict(&self, flows: u32) -> Result<Outlook> {
-        let point = self.point(flows, self.buffer_packets())?;
-        Ok(Outlook::of(&point, self.fetch_s(flows), self.patience.as_secs_f64()))
+        if self.fetch_s(flows) > self.patience.as_secs_f64() {
+            return Ok(Outlook::TooMany);
+        }
+        let link = self.bottleneck(flows, self.buffer_packets());
+        if loses_at_least(&link, P_THRESH)? {
+            return Ok(Outlook::PastTipping);
+        }
+        let few = link.share_packets_per_rtt()? <= FEW_PACKETS;
+        Ok(if few { Outlook::SmallPackets } else { Outlook::Fine })
     }
 
     fn check(&self) -> Result<()> {
@@ -360,7 +373,7 @@ fn stalls(link: &SharedLink) -> Result<Stalls> {
 }
 
 fn larger_buffer(link: &SharedLink, now: &OperatingPoint) -> Result<Option<LargerBuffer>> {
-    let loses = |packets: u32| Ok(link.point(link.flows(), packets)?.loss >= P_THRESH);
+    let loses = |packets: u32| link.past_tipping(link.flows(), packets);
     if now.loss < P_THRESH || loses(MOST_BUFFER)? {
         return Ok(None);
     }
@@ -402,7 +415,7 @@ fn admission(link: &SharedLink, users: f64, flows: u32, busy_users: u32) -> Admi
 
 fn loss_admission(link: &SharedLink, now: &OperatingPoint) -> Result<AdmissionLimit> {
     let buffer = link.buffer_packets();
-    let keeps = |flows: u32| Ok(link.point(flows, buffer)?.loss < P_ADMIT);
+    let keeps = |flows: u32| Ok(!loses_at_least(&link.bottleneck(flows, buffer), P_ADMIT)?);
     let flows = if now.loss < P_ADMIT { link.flows() } else { edges::last_where(0, link.flows(), keeps)? };
     let users = flows / link.connections;
     let beyond = link.flows() - users * link.connections;

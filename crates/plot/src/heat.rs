@@ -160,7 +160,7 @@ fn map(
 ) {
     let cells = cells(series, merged, longest);
     let pixels: Vec<u8> = (0..cells.rate.len()).flat_map(|at| cells.pixel(at, top)).collect();
-    if let Some(png) = png_of_pixels(cells.columns, cells.rows, pixels) {
+    if let Some(png) = png_of_pixels(cells.columns, cells.rows, &pixels) {
         canvas.image(plot, &base64::engine::general_purpose::STANDARD.encode(png));
     }
     canvas.frame(plot);

@@ -1,6 +1,6 @@
 //! From SVG and cells to PNG.
 
-use resvg::tiny_skia::{IntSize, Pixmap, Transform};
+use resvg::tiny_skia::{Pixmap, Transform};
 use resvg::usvg::{Options, Tree};
 
 /// Pixels to a unit of the page: sharp on a dense screen.
@@ -20,13 +20,29 @@ pub(super) fn to_png(svg: &str) -> Result<Vec<u8>, String> {
     let size = tree.size().to_int_size().scale_by(SCALE).ok_or("the drawing has no size")?;
     let mut pixels = Pixmap::new(size.width(), size.height()).ok_or("the drawing is too large for memory")?;
     resvg::render(&tree, Transform::from_scale(SCALE, SCALE), &mut pixels.as_mut());
-    pixels.encode_png().map_err(|e| format!("the PNG cannot be made: {e}"))
+    // Pages are opaque, so alpha needs no division; plain areas become small by any method, so by the quick one.
+    let png = encode(size.width(), size.height(), pixels.data(), png::Compression::Fast);
+    png.map_err(|e| format!("the PNG cannot be made: {e}"))
 }
 
 /// Opaque RGBA cells as PNG, one pixel each; `None` if there are none or the sizes disagree.
-pub(super) fn png_of_pixels(columns: usize, rows: usize, rgba: Vec<u8>) -> Option<Vec<u8>> {
-    let size = IntSize::from_wh(u32::try_from(columns).ok()?, u32::try_from(rows).ok()?)?;
-    Pixmap::from_vec(rgba, size)?.encode_png().ok()
+pub(super) fn png_of_pixels(columns: usize, rows: usize, rgba: &[u8]) -> Option<Vec<u8>> {
+    encode(u32::try_from(columns).ok()?, u32::try_from(rows).ok()?, rgba, png::Compression::Balanced).ok()
+}
+
+fn encode(
+    width: u32,
+    height: u32,
+    rgba: &[u8],
+    compression: png::Compression,
+) -> Result<Vec<u8>, png::EncodingError> {
+    let mut bytes = Vec::new();
+    let mut encoder = png::Encoder::new(&mut bytes, width, height);
+    encoder.set_color(png::ColorType::Rgba);
+    encoder.set_depth(png::BitDepth::Eight);
+    encoder.set_compression(compression);
+    encoder.write_header()?.write_image_data(rgba)?;
+    Ok(bytes)
 }
 
 #[cfg(test)]
@@ -35,9 +51,9 @@ mod tests {
 
     #[test]
     fn cells_become_a_png() {
-        let png = png_of_pixels(2, 1, vec![1, 2, 3, 255, 4, 5, 6, 255]).unwrap();
+        let png = png_of_pixels(2, 1, &[1, 2, 3, 255, 4, 5, 6, 255]).unwrap();
         assert!(png.starts_with(b"\x89PNG"));
-        assert!(png_of_pixels(0, 1, vec![]).is_none());
-        assert!(png_of_pixels(2, 2, vec![0; 4]).is_none());
+        assert!(png_of_pixels(0, 1, &[]).is_none());
+        assert!(png_of_pixels(2, 2, &[0; 4]).is_none());
     }
 }
