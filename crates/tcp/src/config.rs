@@ -315,11 +315,19 @@ impl FromStr for Config {
 pub enum Preset {
     /// ns-2.35's one-way agents with their defaults.
     Ns2,
+    /// ns-3.37's sockets with their defaults.
+    Ns3,
     /// A Linux kernel of today.
     #[default]
     Linux,
     /// What the RFCs recommend and nothing else.
     Rfc,
+}
+
+impl Preset {
+    /// All, by their names in settings.
+    pub const ALL: [(&str, Self); 4] =
+        [("ns2", Self::Ns2), ("ns3", Self::Ns3), ("linux", Self::Linux), ("rfc", Self::Rfc)];
 }
 
 #[cfg(test)]

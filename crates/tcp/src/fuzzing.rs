@@ -82,7 +82,7 @@ fn come_to_rest(end: &mut Endpoint, config: &Config, now: Instant, io: &mut Last
 
 /// Settings made of two bytes.
 fn settings(first: u8, second: u8) -> Config {
-    let preset = [Preset::Ns2, Preset::Linux, Preset::Rfc][usize::from(first % 3)];
+    let (_, preset) = Preset::ALL[usize::from(first % 4)];
     let handshakes = [Handshake::None, Handshake::SynIsPacketZero, Handshake::ThreeWay];
     let recoveries = [Recovery::Tahoe, Recovery::Reno, Recovery::NewReno, Recovery::Sack];
     let controls = [

@@ -14,9 +14,10 @@ use narrows_units::{Bytes, Duration, Instant, Rate};
 
 const RATE: Rate = Rate::from_kbps(1000);
 const BUFFER: u64 = 12;
-const STACKS: [(&str, &str); 5] = [
+const STACKS: [(&str, &str); 6] = [
     ("ns2", "ns2:mss=960,receive_window=960000"),
     ("ns2 sack", "ns2:mss=960,receive_window=960000,recovery=sack"),
+    ("ns3", "ns3:mss=960"),
     ("rfc", "rfc:mss=960"),
     ("linux", "linux:mss=960"),
     ("linux reno", "linux:mss=960,congestion=reno,startup=slow_start"),

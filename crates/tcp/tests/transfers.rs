@@ -75,7 +75,7 @@ fn one_loss_over_a_satellite() {
 
 #[test]
 fn every_handshake_and_preset_closes() {
-    for preset in [Preset::Ns2, Preset::Linux, Preset::Rfc] {
+    for (_, preset) in Preset::ALL {
         for handshake in [Handshake::None, Handshake::SynIsPacketZero, Handshake::ThreeWay] {
             for recovery in [Recovery::Tahoe, Recovery::Reno, Recovery::NewReno, Recovery::Sack] {
                 let config = Config { handshake, recovery, ..Config::preset(preset) };
@@ -109,7 +109,7 @@ fn any_path() {
     assert!(starts.contains(&"spreading"), "{starts:?}");
     for seed in 0..4_000_u64 {
         let mut random = fastrand::Rng::with_seed(seed);
-        let preset = [Preset::Ns2, Preset::Linux, Preset::Rfc][random.usize(..3)];
+        let (_, preset) = Preset::ALL[random.usize(..4)];
         let handshake = [Handshake::None, Handshake::SynIsPacketZero, Handshake::ThreeWay][random.usize(..3)];
         let recovery =
             [Recovery::Tahoe, Recovery::Reno, Recovery::NewReno, Recovery::Sack][random.usize(..4)];

@@ -100,18 +100,14 @@ fn discipline(s: &Settings) -> String {
     }
 }
 
-/// ns-3.37 in the words of docs/reference/tcp.md, where it differs from the RFCs.
-const AS_NS3: [&str; 10] = [
-    "preset=rfc",
+/// What dumbbell.cc sets of ns-3, in the words of docs/reference/tcp.md.
+const AS_NS3: [&str; 6] = [
+    "preset=ns3",
+    "congestion=reno",
+    "startup=slow_start",
     "delayed_ack=off",
-    "reduce_from=cwnd",
-    "prr=on",
-    "byte_counting=infinite",
-    "syn_timeout=3s",
     "syn_retries=never",
     "retries=never",
-    "rto_granularity=1ms",
-    "restart_timer=off",
 ];
 
 /// From what `--json` prints: of one point and one seed, median and value are the same.

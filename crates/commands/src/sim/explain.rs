@@ -78,7 +78,6 @@ fn tcp(text: &mut String, scenario: &Scenario) {
 }
 
 fn settings(config: &Config) -> String {
-    let presets = [("linux", Preset::Linux), ("ns2", Preset::Ns2), ("rfc", Preset::Rfc)];
     let differences = |preset: Preset| -> Vec<String> {
         let plain = Config::preset(preset);
         // The segment follows from the largest packet, whatever the preset.
@@ -88,7 +87,7 @@ fn settings(config: &Config) -> String {
             .map(|(name, is, was)| format!("{name} = {is} (not {was})"))
             .collect()
     };
-    let nearest = presets.map(|(name, preset)| (name, differences(preset)));
+    let nearest = Preset::ALL.map(|(name, preset)| (name, differences(preset)));
     let Some((name, differ)) = nearest.into_iter().min_by_key(|(_, d)| d.len()) else { return String::new() };
     let mss = format!("as {name}, segments of {} B", config.mss);
     if differ.is_empty() { mss } else { format!("{mss}, but {}", differ.join(", ")) }

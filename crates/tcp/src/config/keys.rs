@@ -9,7 +9,7 @@ use super::{
     ReduceFrom, RtoFloor, RtoRecovery, RttSampling, StartupKind,
 };
 
-choices!(Preset: "ns2" => Ns2, "linux" => Linux, "rfc" => Rfc);
+choices!(Preset: "ns2" => Ns2, "ns3" => Ns3, "linux" => Linux, "rfc" => Rfc);
 choices!(Handshake: "none" => None, "syn_is_packet_zero" => SynIsPacketZero, "three_way" => ThreeWay);
 choices!(
     StartupKind:
@@ -156,8 +156,8 @@ impl Settings for Config {
 
     /// With the value in each preset.
     fn markdown() -> String {
-        let [ns2, linux, rfc] = [Preset::Ns2, Preset::Linux, Preset::Rfc].map(Self::preset);
-        presets(&[("`ns2`", ns2), ("`linux`", linux), ("`rfc`", rfc)])
+        let names = Preset::ALL.map(|(name, preset)| (format!("`{name}`"), Self::preset(preset)));
+        presets(&names.each_ref().map(|(name, config)| (name.as_str(), *config)))
     }
 }
 

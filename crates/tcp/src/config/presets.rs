@@ -18,6 +18,7 @@ impl Config {
     pub const fn preset(preset: Preset) -> Self {
         match preset {
             Preset::Ns2 => NS2,
+            Preset::Ns3 => NS3,
             Preset::Linux => LINUX,
             Preset::Rfc => RFC,
         }
@@ -79,6 +80,43 @@ const NS2: Config = Config {
     push_every: u32::MAX,
     // window_ 20
     receive_window: 20_000,
+};
+
+/// ns-3.37's `TcpSocketBase` with the values its attributes begin with; `congestion=reno,startup=slow_start` is its
+/// `TcpLinuxReno`.
+const NS3: Config = Config {
+    // SegmentSize: of the payload, whatever the options.
+    mss: 536,
+    // ConnTimeout, ConnCount
+    syn_timeout: Duration::from_secs(3),
+    syn_retries: 6,
+    // InitialCwnd
+    initial_window: InitialWindow::Segments(10),
+    startup: StartupKind::HyStart,
+    congestion: CcKind::Cubic,
+    reduce_from: ReduceFrom::Cwnd,
+    // TcpPrrRecovery
+    prr: true,
+    restart_timer: false,
+    rto: RtoConfig {
+        // ClockGranularity, MinRto
+        granularity: Duration::from_millis(1),
+        min: Duration::from_secs(1),
+        backoff_limit: 1 << 15,
+        // NewAck sets the timer anew.
+        backoff_ends: BackoffEnds::NewAck,
+        // DataRetries
+        retries: 6,
+        ..RFC.rto
+    },
+    timestamps: true,
+    // Slow start counts every acknowledged segment.
+    byte_counting: ByteCounting::Abc { limit: u32::MAX },
+    restart_after_idle: false,
+    grow_if_used: true,
+    // RcvBufSize
+    receive_window: 131_072,
+    ..RFC
 };
 
 /// A Linux kernel of today (6.x) with its default sysctls, on Ethernet. Its other built-in control is

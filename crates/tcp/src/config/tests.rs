@@ -1,13 +1,11 @@
 use super::*;
 
-const PRESETS: [Preset; 3] = [Preset::Ns2, Preset::Linux, Preset::Rfc];
-
 #[test]
 fn every_key_reads_what_it_prints_in_every_preset() {
-    for from in PRESETS {
+    for from in Preset::ALL.map(|(_, preset)| preset) {
         let c = Config::preset(from);
         assert_eq!(c.check(), Ok(()), "{from:?}");
-        for to in PRESETS {
+        for to in Preset::ALL.map(|(_, preset)| preset) {
             let mut d = Config::preset(to);
             for key in Config::keys() {
                 let value = key.value(&c).unwrap();
@@ -56,7 +54,7 @@ fn keys_by_hand() {
 
 #[test]
 fn a_wrong_value_is_named_and_changes_nothing() {
-    for preset in PRESETS {
+    for preset in Preset::ALL.map(|(_, preset)| preset) {
         let mut c = Config::preset(preset);
         for key in Config::keys() {
             for wrong in
@@ -107,12 +105,25 @@ fn the_window_scale_is_the_least_that_fits() {
 
 #[test]
 fn the_named_stacks_have_their_published_numbers() {
-    let [ns2, linux, rfc] = PRESETS.map(Config::preset);
+    let [ns2, ns3, linux, rfc] = Preset::ALL.map(|(_, preset)| Config::preset(preset));
     let ms = Duration::from_millis;
     // ns-default.tcl: rtxcur_init_, minrto_, tcpTick_, maxrto_.
     assert_eq!(
         [ns2.rto.initial, ns2.rto.min, ns2.rto.granularity, ns2.rto.max],
         [ms(3000), ms(200), ms(10), ms(60_000)]
+    );
+    // What TypeId::GetAttribute prints of ns-3.37: ConnTimeout, MinRto, ClockGranularity, DelAckTimeout; ConnCount,
+    // DataRetries, InitialCwnd, DelAckCount, SegmentSize, RcvBufSize.
+    let delayed = ns3.delayed_ack.unwrap();
+    assert_eq!(
+        [ns3.syn_timeout, ns3.rto.min, ns3.rto.granularity, delayed.timeout],
+        [ms(3000), ms(1000), ms(1), ms(200)]
+    );
+    let window = ns3.initial_window.segments(ns3.mss);
+    assert_eq!((ns3.syn_retries, ns3.rto.retries, window, delayed.every), (6, 6, 10.0, 2));
+    assert_eq!(
+        (ns3.mss, ns3.receive_window, ns3.timestamps, ns3.congestion),
+        (536, 131_072, true, CcKind::Cubic)
     );
     // RFC 6298, 2.1, 2.4 and 2.5; RFC 6928 for 1460 B; RFC 5681, 4.2.
     assert_eq!([rfc.rto.initial, rfc.rto.min, rfc.rto.max], [ms(1000), ms(1000), ms(60_000)]);
