@@ -1,9 +1,9 @@
 # What there is to do with Narrows; `make help` lists it. Each target says what it does before it does it.
 # ARGS reaches the program behind a target: make demo ARGS=--help
 
-# rustup's cargo, also where a login shell has not put it on the path.
-export PATH := $(PATH):$(HOME)/.cargo/bin
 TARGET := $(abspath $(or $(CARGO_TARGET_DIR),target))
+# rustup's cargo, also where a login shell has not put it on the path; what setup unpacks for tests.
+export PATH := $(PATH):$(HOME)/.cargo/bin:$(TARGET)/tools/usr/bin
 FUZZ_SECONDS ?= 60
 SECONDS ?= 3600
 ARGS ?=
@@ -71,6 +71,8 @@ lint: setup lints ## formatting and lints, no warning allowed
 lints:
 	@if cargo fmt --version >/dev/null 2>&1; then set -x; cargo fmt --all --check; \
 	else echo 'lint: formatting not checked: rustfmt is missing (rustup component add rustfmt)'; fi
+	@if command -v tsc >/dev/null; then set -x; tsc --checkJs --noEmit --strict --target es2022 crates/box/src/page/dashboard.js; \
+	else echo 'lint: types of the dashboard not checked: tsc is missing (npm install --global typescript)'; fi
 	@if cargo clippy --version >/dev/null 2>&1; then set -x; cargo clippy --workspace --all-targets -- -D warnings; \
 	else echo 'lint: lints not checked: clippy is missing (rustup component add clippy)'; fi
 	cargo run -q -p narrows-xtask -- limits

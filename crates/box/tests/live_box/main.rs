@@ -16,6 +16,7 @@ mod http;
 mod links;
 mod overrun;
 mod page;
+mod prometheus;
 mod room;
 mod sight;
 mod soak;

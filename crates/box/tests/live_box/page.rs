@@ -7,15 +7,21 @@ use std::time::Duration;
 use crate::world::{Kind, World, inside};
 
 /// What the page answers to a request from the box's own machine.
-pub fn asked(world: &World, path: &'static str) -> String {
+pub fn asked(world: &World, path: &str) -> String {
+    let request = format!("GET {path} HTTP/1.1\r\nHost: localhost:8088\r\nConnection: close\r\n\r\n");
+    said(world, 8088, request).unwrap()
+}
+
+/// What a server on a port of the box's own machine says to a request, if there is one.
+pub fn said(world: &World, port: u16, request: String) -> std::io::Result<String> {
     let answer = inside(&world.ns("b"), move || {
-        let mut stream = TcpStream::connect("127.0.0.1:8088").unwrap();
-        stream.set_read_timeout(Some(Duration::from_secs(30))).unwrap();
+        let mut stream = TcpStream::connect(("127.0.0.1", port))?;
+        stream.set_read_timeout(Some(Duration::from_secs(30)))?;
         // Who is sent away may hear it before it has asked.
-        let _ = write!(stream, "GET {path} HTTP/1.1\r\nHost: localhost:8088\r\nConnection: close\r\n\r\n");
+        let _ = stream.write_all(request.as_bytes());
         let mut answer = String::new();
         let _ = stream.read_to_string(&mut answer);
-        answer
+        Ok(answer)
     });
     answer.join().unwrap()
 }

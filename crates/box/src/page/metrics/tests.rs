@@ -132,7 +132,7 @@ fn promtool_reads_the_alerts_and_the_metrics() {
     let mut version = Command::new("promtool");
     if !version.arg("--version").output().is_ok_and(|out| out.status.success()) {
         let name = narrows_testing::running();
-        narrows_testing::skip(&name, "needs promtool (apt-get install prometheus)");
+        narrows_testing::skip(&name, "needs promtool; make setup unpacks Debian's");
         return;
     }
     let rules = root().join("packaging/prometheus");
