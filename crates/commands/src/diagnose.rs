@@ -186,9 +186,9 @@ pub fn what_if(
     let Some(mut what_if) = WhatIf::new(&args)? else { bail!("expected a discipline, as taq") };
     let mut inputs = Inputs::open(captures)?;
     let mut analyzer = Analyzer::new(AnalyzerLimits::default());
-    for (at, packet) in &mut inputs {
-        let number = analyzer.packet(at, packet.frame, &packet.header);
-        what_if.packet(number, at, &packet.header);
+    while let Some(packet) = inputs.next() {
+        let number = analyzer.packet(packet.at, packet.frame, &packet.header);
+        what_if.packet(number, packet.at, &packet.header);
         analyzer.finished().for_each(|flow| what_if.flow(&flow));
     }
     analyzer.finish();
@@ -216,9 +216,9 @@ fn read(args: &Args) -> anyhow::Result<bool> {
     let captures: Vec<String> = args.captures.iter().map(|p| p.display().to_string()).collect();
     let mut output = Output::new(args, &captures, inputs.origin)?;
     let mut analyzer = Analyzer::new(AnalyzerLimits::default());
-    for (at, packet) in &mut inputs {
-        let number = analyzer.packet(at, packet.frame, &packet.header);
-        output.packet(number, at, packet.frame, &packet.header);
+    while let Some(packet) = inputs.next() {
+        let number = analyzer.packet(packet.at, packet.frame, &packet.header);
+        output.packet(number, packet.at, packet.frame, &packet.header);
         analyzer.finished().for_each(|flow| output.flow(flow));
     }
     analyzer.finish();

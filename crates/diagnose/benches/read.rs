@@ -18,10 +18,10 @@ fn main() -> anyhow::Result<()> {
         let mut analyzer = Analyzer::new(AnalyzerLimits::default());
         let mut overall = Overall::new(Duration::from_secs(5), 10);
         let mut quic = QuicAnalyzer::default();
-        for (at, packet) in &mut inputs {
+        while let Some(packet) = inputs.next() {
             packets += 1;
-            analyzer.packet(at, packet.frame, &packet.header);
-            quic.packet(at, packet.frame, &packet.header);
+            analyzer.packet(packet.at, packet.frame, &packet.header);
+            quic.packet(packet.at, packet.frame, &packet.header);
             for flow in analyzer.finished() {
                 stalls += flow.stalls.len();
                 overall.add(flow);

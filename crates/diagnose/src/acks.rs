@@ -145,7 +145,10 @@ impl Sender {
 
     /// Takes the samples of acknowledgments that wait for the sender's clock, if it is known.
     pub(crate) fn catch_up(&mut self) {
-        let Some(react) = self.exact().filter(|_| !self.echoes.is_empty()) else { return };
+        if self.echoes.is_empty() {
+            return;
+        }
+        let Some(react) = self.exact() else { return };
         for echo in std::mem::take(&mut self.echoes) {
             self.time_one(react, echo);
         }

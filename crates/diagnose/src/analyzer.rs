@@ -139,30 +139,27 @@ impl Analyzer {
         let place = found.unwrap_or_else(|| self.begin(at, header.key, tcp));
         let c = self.connections.at_mut(place);
         let number = c.number;
-        let before = [0, 1].map(|end: usize| Losses::of(&c.senders[end].counts));
-        let around = |end: usize| Around {
+        // Only the end that sends shows anything of the kind.
+        let end = usize::from(header.key != c.key);
+        let before = Losses::of(&c.senders[end].counts);
+        let around = Around {
             losses: self.losses[end].any(),
             floor: self.waits[end].floor,
             plain: self.tails[end].plain(),
         };
-        c.packet(&header.key, &Seen { at, frame, tcp, sent: at }, [around(0), around(1)]);
-        for (tails, sender) in self.tails.iter_mut().zip(&mut c.senders) {
-            match sender.probes.take() {
-                Some(true) => tails.last += 1,
-                Some(false) => tails.first += 1,
-                None => {}
-            }
+        c.packet(end, &Seen { at, frame, tcp, sent: at }, around);
+        let sender = &mut c.senders[end];
+        match sender.probes.take() {
+            Some(true) => self.tails[end].last += 1,
+            Some(false) => self.tails[end].first += 1,
+            None => {}
         }
-        for (waits, sender) in self.waits.iter_mut().zip(&mut c.senders) {
-            if let Some(wait) = sender.timed.take() {
-                waits.add(wait);
-            }
+        if let Some(wait) = sender.timed.take() {
+            self.waits[end].add(wait);
         }
-        for ((losses, sender), old) in self.losses.iter_mut().zip(&c.senders).zip(&before) {
-            let new = Losses::of(&sender.counts);
-            losses.segments += new.segments - old.segments;
-            losses.lost += new.lost.saturating_sub(old.lost);
-        }
+        let new = Losses::of(&sender.counts);
+        self.losses[end].segments += new.segments - before.segments;
+        self.losses[end].lost += new.lost.saturating_sub(before.lost);
         Some(number)
     }
 

@@ -68,8 +68,8 @@ impl Clock {
                 return;
             }
         }
-        for (base, rate) in self.base.iter_mut().zip(RATES) {
-            base.add(span, span - ticks / rate);
+        for at in self.rates() {
+            self.base[at].add(span, span - ticks / RATES[at]);
         }
     }
 
@@ -86,9 +86,14 @@ impl Clock {
         let Some((first, start)) = self.first else { return };
         let nanos = passed.as_nanos() as f64 - first.as_nanos() as f64;
         let (span, ticks) = (nanos / 1e9, ticks(start, tsval));
-        for (lead, rate) in self.lead.iter_mut().zip(RATES) {
-            lead.add(span, ticks / rate - span);
+        for at in self.rates() {
+            self.lead[at].add(span, ticks / RATES[at] - span);
         }
+    }
+
+    /// Places of the rates that it may have.
+    fn rates(&self) -> core::ops::Range<usize> {
+        self.rate.map_or(0..RATES.len(), |at| at..at + 1)
     }
 
     /// From an ACK's passing here until what it lets go passes here, without any queue; none as long as the clock is

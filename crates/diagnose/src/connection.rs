@@ -85,9 +85,9 @@ impl Connection {
         bare && sender.synced && (self.closed.is_some() || self.handshake.over) && sender.start != tcp.seq + 1
     }
 
-    /// A packet of the connection. `around` tells of each end what others show.
-    pub(crate) fn packet(&mut self, key: &FlowKey, p: &Seen<'_>, around: [Around; 2]) {
-        let from = usize::from(*key != self.key);
+    /// A packet of the connection, from the end that opened it (0) or the other. `around` tells what others show of
+    /// such an end.
+    pub(crate) fn packet(&mut self, from: usize, p: &Seen<'_>, around: Around) {
         self.packets += 1;
         (self.last, self.last_frame) = (self.last.max(p.at), p.frame);
         if p.tcp.flags.has(Flags::RST) {
@@ -109,7 +109,7 @@ impl Connection {
         }
         if !p.tcp.flags.has(Flags::SYN) {
             self.third(from, p);
-            self.senders[from].around = around[from];
+            self.senders[from].around = around;
             self.data(from, p);
         }
         let done = |s: &Sender| s.fin && s.out.is_empty();
@@ -184,7 +184,7 @@ impl Connection {
             outstanding: 0,
             lost: Place::Unknown,
             certainty,
-            frames: vec![frame, p.frame],
+            frames: [frame, p.frame].into_iter().collect(),
             ended: true,
         })
     }
@@ -264,9 +264,8 @@ impl Connection {
         let again = h.syns_again + h.syn_acks_again;
         let lost = again > 0 || !ended;
         let by = u8::from(h.syn_ack.is_some() && h.syn_acks_again > 0);
-        let mut frames = vec![syn];
-        frames.extend([h.latest, frame].iter().filter(|f| **f > syn));
-        frames.dedup();
+        let later = [h.latest, frame].into_iter().filter(|f| *f > syn);
+        let frames = core::iter::once(syn).chain(later).collect();
         self.senders[usize::from(by)].keep(Stall {
             from,
             to: now,

@@ -5,23 +5,13 @@ use std::io::{self, BufReader, Cursor, Read};
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, bail};
-use narrows_units::{Duration, Instant};
-use narrows_wire::Header;
-use narrows_wire::capture::{Reader, Skipped};
+use narrows_units::Duration;
+use narrows_wire::capture::{Captured, Reader, Skipped};
 
 use crate::Ordered;
 
 /// How many packets a packet may be too late.
 const TOO_LATE: usize = 64;
-
-/// A packet, and its number in its file.
-#[derive(Clone, Copy, Debug)]
-pub struct CapturedPacket {
-    /// From 1.
-    pub frame: u64,
-    /// What is read of it.
-    pub header: Header,
-}
 
 /// A file being read.
 struct Input {
@@ -30,7 +20,7 @@ struct Input {
     /// From the beginning of the earliest file to that of this one.
     offset: Duration,
     /// The packet that comes next.
-    next: Option<(Instant, CapturedPacket)>,
+    next: Option<Captured>,
     /// Why the rest cannot be read.
     cut: Option<String>,
 }
@@ -38,7 +28,10 @@ struct Input {
 /// All files, merged by time.
 pub struct Inputs {
     files: Vec<Input>,
-    order: Ordered<CapturedPacket>,
+    /// By the places of packets in `slots`, of which one is free.
+    order: Ordered<usize>,
+    slots: Vec<Captured>,
+    free: usize,
     /// Nanoseconds from 1970 to the first frame.
     pub origin: Option<i128>,
 }
@@ -89,11 +82,11 @@ impl Inputs {
             let since = file.reader.origin().zip(origin).map_or(0, |(own, first)| own - first);
             let Ok(since) = u64::try_from(since) else { bail!("{}: its clock is out of range", file.name) };
             file.offset = Duration::from_nanos(since);
-            if let Some((at, _)) = &mut file.next {
-                *at += file.offset;
+            if let Some(next) = &mut file.next {
+                next.at += file.offset;
             }
         }
-        Ok(Self { files, order: Ordered::new(TOO_LATE), origin })
+        Ok(Self { files, order: Ordered::new(TOO_LATE), slots: Vec::new(), free: 0, origin })
     }
 
     /// What was left out, and why, for each file.
@@ -129,43 +122,66 @@ impl Inputs {
 
 impl Input {
     fn advance(&mut self) {
-        self.next = self.read();
+        let mut next = Captured::default();
+        self.next = self.read(&mut next).then_some(next);
     }
 
-    fn read(&mut self) -> Option<(Instant, CapturedPacket)> {
-        match self.reader.next()? {
-            Ok(c) => Some((c.at + self.offset, CapturedPacket { frame: c.frame, header: c.header })),
-            Err(why) => {
-                self.cut = Some(why.to_string());
-                None
+    /// Reads a packet; says whether there is one.
+    fn read(&mut self, to: &mut Captured) -> bool {
+        match self.reader.next_into(to) {
+            Some(Ok(())) => {
+                to.at += self.offset;
+                true
             }
+            Some(Err(why)) => {
+                self.cut = Some(why.to_string());
+                false
+            }
+            None => false,
         }
     }
 }
 
 impl Inputs {
-    /// The next packet of the file that has the earliest.
-    fn earliest(&mut self) -> Option<(Instant, CapturedPacket)> {
-        if let [only] = self.files.as_mut_slice() {
-            return only.next.take().or_else(|| only.read());
-        }
-        let waiting = self.files.iter_mut().filter(|f| f.next.is_some());
-        let file = waiting.min_by_key(|f| f.next.as_ref().map(|n| n.0))?;
-        let found = file.next.take();
-        file.advance();
-        found
-    }
-}
-
-impl Iterator for Inputs {
-    type Item = (Instant, CapturedPacket);
-
-    fn next(&mut self) -> Option<Self::Item> {
+    /// The next packet: of the file that has the earliest, put in order.
+    #[expect(clippy::should_implement_trait, reason = "it is read again and again into the same places")]
+    pub fn next(&mut self) -> Option<&Captured> {
         loop {
-            let Some((at, packet)) = self.earliest() else { return self.order.pop() };
-            if let Some(out) = self.order.push(at, packet) {
-                return Some(out);
+            if self.free == self.slots.len() {
+                self.slots.push(Captured::default());
+            }
+            let slot = &mut self.slots[self.free];
+            if !earliest(&mut self.files, slot) {
+                let (_, at) = self.order.pop()?;
+                return Some(&self.slots[at]);
+            }
+            match self.order.push(slot.at, self.free) {
+                Some((_, at)) => {
+                    self.free = at;
+                    return Some(&self.slots[at]);
+                }
+                None => self.free += 1,
             }
         }
     }
+}
+
+/// Reads the earliest packet; says whether there is one.
+fn earliest(files: &mut [Input], to: &mut Captured) -> bool {
+    if let [only] = files {
+        return match only.next.take() {
+            Some(first) => {
+                *to = first;
+                true
+            }
+            None => only.read(to),
+        };
+    }
+    let waiting = files.iter_mut().filter(|f| f.next.is_some());
+    let Some(file) = waiting.min_by_key(|f| f.next.as_ref().map(|n| n.at)) else { return false };
+    if let Some(next) = file.next.take() {
+        *to = next;
+    }
+    file.advance();
+    true
 }

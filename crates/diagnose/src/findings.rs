@@ -5,6 +5,8 @@ use serde::Serialize;
 
 use narrows_units::{Duration, Instant};
 
+use crate::frames::Frames;
+
 /// Why a flow stood still. The taxonomy is that of TAPO (Zhou et al., "Demystifying and Mitigating TCP Stalls at the
 /// Server Side", CoNEXT 2015, section 3), with the handshake and the end of a connection besides.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
@@ -218,7 +220,7 @@ pub struct Stall {
     /// How sure the cause is.
     pub certainty: Certainty,
     /// The frames that show it: the last progress, what was sent again (at most six), and what ended it.
-    pub frames: Vec<u64>,
+    pub frames: Frames,
     /// It was over before the capture or the connection ended.
     pub ended: bool,
 }

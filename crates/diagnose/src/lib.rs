@@ -23,6 +23,7 @@ mod deviation;
 #[cfg(feature = "files")]
 pub mod files;
 mod findings;
+mod frames;
 #[cfg(any(test, feature = "fuzzing"))]
 pub mod fuzzing;
 mod judge;
@@ -48,6 +49,7 @@ mod words;
 pub use analyzer::{Analyzer, AnalyzerLimits};
 pub use counts::Counts;
 pub use findings::{Cause, Certainty, Event, Place, Repair, Stall};
+pub use frames::Frames;
 pub use order::Ordered;
 pub use overall::{CauseShare, Overall};
 pub use quic::{QuicAnalyzer, QuicCause, QuicReport, QuicStall};

@@ -13,9 +13,7 @@ const MOST: usize = 1 << 16;
 pub(crate) struct Segment {
     pub(crate) start: SeqNum,
     pub(crate) len: u32,
-    /// When it was first seen; of a hole, when it was passed over.
-    pub(crate) first: Instant,
-    /// When it was last seen.
+    /// When it was last seen; of a hole, when it was passed over.
     pub(crate) last: Instant,
     /// The frame in which it was last seen.
     pub(crate) frame: u64,
@@ -104,15 +102,7 @@ impl Outstanding {
             self.pop();
         }
         self.holes += u32::from(seen == 0);
-        self.list.push_back(Segment {
-            start,
-            len: end - start,
-            first: at,
-            last: at,
-            frame,
-            seen,
-            sacked: false,
-        });
+        self.list.push_back(Segment { start, len: end - start, last: at, frame, seen, sacked: false });
     }
 
     fn pop(&mut self) -> Option<Segment> {
@@ -122,9 +112,21 @@ impl Outstanding {
         Some(first)
     }
 
-    /// The place of the first segment that ends after `seq`.
+    /// The place of the first segment that ends after `seq`. Where nothing is acknowledged, as in a capture of one
+    /// direction, it is far from the first and near the last, so the search begins there and doubles its steps.
     fn place(&self, seq: SeqNum) -> usize {
-        self.list.partition_point(|s| s.end().at_or_before(seq))
+        let over = |at: usize| self.list.get(at).is_some_and(|s| s.end().at_or_before(seq));
+        let (mut step, mut to) = (1, self.list.len());
+        let mut from = to.saturating_sub(step);
+        while from > 0 && !over(from) {
+            (to, step) = (from, step * 2);
+            from = to.saturating_sub(step);
+        }
+        while from < to {
+            let middle = from + (to - from) / 2;
+            if over(middle) { from = middle + 1 } else { to = middle }
+        }
+        from
     }
 
     /// Everything before `to` is acknowledged. What was sent several times counts as delivered if it was sent before
@@ -178,7 +180,7 @@ impl Outstanding {
             }
             known.sacked &= s.sacked;
             if s.seen == 0 {
-                known.hole = Some(known.hole.map_or(s.first, |h| h.min(s.first)));
+                known.hole = Some(known.hole.map_or(s.last, |h| h.min(s.last)));
                 at += self.fill(at, start, end, now, frame);
                 continue;
             }

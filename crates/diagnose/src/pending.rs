@@ -3,6 +3,7 @@
 use narrows_units::{Duration, Instant};
 
 use crate::findings::{Cause, Certainty, Event, Place, Repair, Stall};
+use crate::frames::Frames;
 use crate::sender::{DUPTHRESH, Seen, Sender};
 
 /// A shorter silence is not a stall.
@@ -31,10 +32,17 @@ pub(crate) struct Pending {
     window: Option<u32>,
     /// Segments under way then.
     pub(crate) outstanding: u32,
-    frames: Vec<u64>,
+    frames: Frames,
 }
 
 impl Pending {
+    /// Nothing was sent again yet.
+    fn begin(&mut self) {
+        (self.repair, self.timeouts, self.lost) = (None, 0, Place::Unknown);
+        (self.inferred, self.spurious, self.double) = (false, false, false);
+        self.frames.clear();
+    }
+
     pub(crate) fn add(&mut self, event: &Event, factor: u32) {
         if self.repair.is_none_or(|r| r.rank() < event.repair.rank()) {
             self.repair = Some(event.repair);
@@ -43,7 +51,7 @@ impl Pending {
         self.backoff = factor;
         self.lost = self.lost.and(event.lost);
         self.inferred |= event.inferred;
-        if self.frames.len() < EVIDENCE && self.frames.last() != Some(&event.frame) {
+        if self.frames.len() < EVIDENCE {
             self.frames.push(event.frame);
         }
     }
@@ -72,19 +80,12 @@ impl Sender {
             self.stall(now, frame, true);
         }
         (self.since, self.since_frame, self.since_ack) = (now, frame, by_ack);
-        let closed = self.window == Some(0);
-        // The list of frames keeps its memory.
-        let mut frames = core::mem::take(&mut self.pending.frames);
-        frames.clear();
-        self.pending = Pending {
-            closed,
-            frames,
-            window: self.window,
-            outstanding: self.out.count(),
-            dupacks: self.dupacks.max(self.out.sacked()),
-            backoff: self.factor,
-            ..Pending::default()
-        };
+        self.pending.begin();
+        self.pending.closed = self.window == Some(0);
+        self.pending.window = self.window;
+        self.pending.outstanding = self.out.count();
+        self.pending.dupacks = self.dupacks.max(self.out.sacked());
+        self.pending.backoff = self.factor;
     }
 
     /// The connection or the capture ends: what stands still now stalls without an end.
@@ -99,11 +100,8 @@ impl Sender {
     fn stall(&mut self, now: Instant, frame: u64, ended: bool) {
         let (cause, certainty) = self.cause();
         self.watch(cause, ended);
-        let mut frames = vec![self.since_frame];
-        frames.extend(&self.pending.frames);
-        if frames.last() != Some(&frame) {
-            frames.push(frame);
-        }
+        let repairs = self.pending.frames.iter();
+        let frames = core::iter::once(self.since_frame).chain(repairs).chain([frame]).collect();
         self.keep(Stall {
             from: self.since,
             to: now,
@@ -142,7 +140,7 @@ impl Sender {
                 outstanding: 0,
                 lost: Place::Unknown,
                 certainty: Certainty::Certain,
-                frames: vec![self.since_frame, p.frame],
+                frames: [self.since_frame, p.frame].into_iter().collect(),
                 ended: true,
             });
         }

@@ -12,8 +12,8 @@ use crate::trips::MOST_RTO;
 /// No stack doubles more often than this (`tcp_retries2` is 15).
 const MOST_EXPIRIES: u32 = 15;
 
-/// A packet that leaves so near to an expiry, as the logarithm of a ratio, was let go by it: what the timer is off by.
-const CLOSE: f64 = 0.03;
+/// A packet that leaves so near to an expiry, as a ratio, was let go by it: what the timer is off by.
+const CLOSE: f64 = 1.030_45;
 
 /// What restarts the timer in a silence.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -48,17 +48,24 @@ impl Schedule {
         at
     }
 
-    /// The number of expiries that comes nearest to a packet sent at `sent`, by ratio, and how near.
+    /// The number of expiries that comes nearest to a packet sent at `sent`, by ratio, and that ratio, at least 1.
     fn nearest(mut self, since: Instant, sent: Instant, least: u32) -> (f64, Self) {
         let waited = sent.since(since).as_secs_f64().max(1e-3);
-        let off = |n: u32| {
-            let due = self.expiry(n).since(since).as_secs_f64().max(1e-3);
-            (waited / due).ln().abs()
-        };
-        let n = (least..=MOST_EXPIRIES).min_by(|a, b| off(*a).total_cmp(&off(*b))).unwrap_or(least);
-        let off = off(n);
-        self.timeouts = n;
-        (off, self)
+        let mut at = self.expiry(least);
+        let mut best = f64::INFINITY;
+        for n in least..=MOST_EXPIRIES {
+            let due = at.since(since).as_secs_f64().max(1e-3);
+            let off = (waited / due).max(due / waited);
+            if off < best {
+                (best, self.timeouts) = (off, n);
+            }
+            if due >= waited {
+                // The others are later still.
+                break;
+            }
+            at += (self.wait * (1 << n)).min(MOST_RTO);
+        }
+        (best, self)
     }
 }
 

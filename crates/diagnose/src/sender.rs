@@ -235,9 +235,10 @@ impl Sender {
         if let Some(passed) = passed {
             self.clock.reacted(passed, tsval);
         }
-        let Some(sent) = self.clock.sent(p.at, tsval) else { return p.at };
         self.catch_up();
-        if self.around.losses || self.at_sender() { sent } else { p.at }
+        let asked = self.around.losses || self.at_sender();
+        let sent = if asked { self.clock.sent(p.at, tsval) } else { None };
+        sent.unwrap_or(p.at)
     }
 
     /// PSH ends what the application had to say. Some stacks set it on each burst, and then it says nothing.

@@ -91,8 +91,8 @@ const STALLS: &[(&str, From<Stall>)] = &[
     ("outstanding", From::U64(|_, s| s.outstanding.into())),
     ("lost", From::Text(|_, s| word(s.lost))),
     ("certainty", From::Text(|_, s| word(s.certainty))),
-    ("first_frame", From::U64(|_, s| s.frames.first().copied().unwrap_or(0))),
-    ("last_frame", From::U64(|_, s| s.frames.last().copied().unwrap_or(0))),
+    ("first_frame", From::U64(|_, s| s.frames.first().unwrap_or(0))),
+    ("last_frame", From::U64(|_, s| s.frames.last().unwrap_or(0))),
     ("ended", From::U64(|_, s| s.ended.into())),
 ];
 

@@ -35,8 +35,10 @@ pub(crate) struct Trips {
     /// The samples are the sender's own, so halves add nothing.
     own: bool,
     linux: Deviation,
-    /// TSval of packets that went to the sender, and when they passed first; the time is gone once it was echoed.
-    stamps: [(u32, Option<Instant>); STAMPS],
+    /// TSval of packets that went to the sender, when they passed first, and which have not been echoed.
+    stamps: [u32; STAMPS],
+    passed: [Instant; STAMPS],
+    open: [bool; STAMPS],
     stamp: usize,
 }
 
@@ -121,16 +123,17 @@ impl Trips {
     /// A packet with this TSval passes towards the sender. One stamp may be on several packets; the sender echoes it
     /// when the first comes.
     pub(crate) fn stamp(&mut self, now: Instant, tsval: u32) {
-        if self.stamps[self.stamp].0 != tsval {
+        if self.stamps[self.stamp] != tsval {
             self.stamp = (self.stamp + 1) % STAMPS;
-            self.stamps[self.stamp] = (tsval, Some(now));
+            (self.stamps[self.stamp], self.passed[self.stamp]) = (tsval, now);
+            self.open[self.stamp] = true;
         }
     }
 
     /// The sender echoes this TSval now. Only the first echo of a stamp is a sample; gives when the stamp passed then.
     pub(crate) fn echo(&mut self, now: Instant, tsecr: u32) -> Option<Instant> {
-        let stamp = self.stamps.iter_mut().find(|(tsval, _)| *tsval == tsecr);
-        let passed = stamp.and_then(|(_, passed)| passed.take())?;
+        let at = self.stamps.iter().position(|tsval| *tsval == tsecr)?;
+        let passed = core::mem::take(&mut self.open[at]).then_some(self.passed[at])?;
         self.time_sender(now.since(passed), 2);
         Some(passed)
     }

@@ -208,7 +208,7 @@ fn stall(s: &Stall) -> String {
     if !s.ended {
         line.push_str(", without an end");
     }
-    let frames: Vec<String> = s.frames.iter().map(u64::to_string).collect();
+    let frames: Vec<String> = s.frames.iter().map(|frame| frame.to_string()).collect();
     let _ = write!(line, " (frames {})", frames.join(", "));
     line
 }

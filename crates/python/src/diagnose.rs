@@ -34,9 +34,9 @@ fn find(captures: &[PathBuf], over: Duration, worst: usize) -> anyhow::Result<Fo
             overall.add(flow);
         }
     };
-    for (at, packet) in &mut inputs {
-        analyzer.packet(at, packet.frame, &packet.header);
-        quic.packet(at, packet.frame, &packet.header);
+    while let Some(packet) = inputs.next() {
+        analyzer.packet(packet.at, packet.frame, &packet.header);
+        quic.packet(packet.at, packet.frame, &packet.header);
         take(&mut analyzer);
     }
     analyzer.finish();

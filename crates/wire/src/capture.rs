@@ -9,7 +9,8 @@
 //! No input makes the reader panic or use more memory than the largest frame it accepts.
 
 use core::fmt;
-use std::io::{self, BufRead as _, BufReader, Chain, Cursor, Read};
+use core::ops::Range;
+use std::io::{self, Read};
 
 use narrows_units::Instant;
 
@@ -17,20 +18,19 @@ use crate::{Header, parse};
 
 mod link;
 mod pcapng;
+mod source;
 mod tunnel;
 mod write;
 
 pub use link::LinkType;
+use source::Source;
 pub use write::{FrameWriter, Writer};
 
 /// The longest frame libpcap and Wireshark write or believe in, bytes.
 const MOST_CAPTURED: u32 = 262_144;
 
-/// What is read of a file at once: large, so that few calls are needed, and still in a near cache when it is read.
-const AT_ONCE: usize = 128 << 10;
-
 /// One IP packet of a capture.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Captured {
     /// The frame's number in the file, from 1, as Wireshark counts.
     pub frame: u64,
@@ -146,8 +146,6 @@ impl std::error::Error for CaptureError {
 pub struct Reader<R: Read> {
     source: Source<R>,
     format: Format,
-    /// The bytes of the current frame or block.
-    buffer: Vec<u8>,
     frames: u64,
     first_stamp: Option<i128>,
     skipped: Skipped,
@@ -162,11 +160,10 @@ enum Format {
     Pcapng(pcapng::Section),
 }
 
-/// A frame in the buffer.
+/// A frame.
 struct Frame {
-    /// Its bytes are `buffer[from..to]`.
-    from: usize,
-    to: usize,
+    /// Where its bytes are, for [`Source::bytes`].
+    place: Range<usize>,
     /// Nanoseconds since 1970; `None` if the file gives no time.
     stamp: Option<i128>,
     link: LinkType,
@@ -183,12 +180,8 @@ impl<R: Read> Reader<R> {
     }
 
     fn open(source: R) -> Result<Self, CaptureErrorKind> {
-        let mut source = BufReader::with_capacity(AT_ONCE, source);
-        let mut magic = [0; 4];
-        if fill(&mut source, &mut magic)? < 4 {
-            return Err(CaptureErrorKind::EndsInside("the file header"));
-        }
-        let mut source = Source(Cursor::new(magic).chain(source));
+        let mut source = Source::new(source);
+        let magic = source.peek("the file header")?.ok_or(CaptureErrorKind::EndsInside("the file header"))?;
         let format = match u32::from_le_bytes(magic) {
             pcapng::SECTION_HEADER => Format::Pcapng(pcapng::Section::default()),
             _ => pcap_head(&mut source, magic)?,
@@ -196,7 +189,6 @@ impl<R: Read> Reader<R> {
         Ok(Self {
             source,
             format,
-            buffer: Vec::new(),
             frames: 0,
             first_stamp: None,
             skipped: Skipped::default(),
@@ -232,31 +224,41 @@ impl<R: Read> Reader<R> {
         self.first_stamp
     }
 
-    /// Reads on to the next frame with an IP packet.
-    fn read(&mut self) -> Result<Option<Captured>, CaptureErrorKind> {
+    /// Reads the next packet into `captured`, as [`Iterator::next`] would give it: without moving it.
+    pub fn next_into(&mut self, captured: &mut Captured) -> Option<Result<(), CaptureError>> {
+        if self.over {
+            return None;
+        }
+        let read = self.read(captured);
+        self.over = !matches!(read, Ok(true));
+        match read {
+            Ok(more) => more.then_some(Ok(())),
+            Err(kind) => Some(Err(CaptureError { frame: self.frames + 1, kind })),
+        }
+    }
+
+    /// Reads on to the next frame with an IP packet; says whether there is one.
+    fn read(&mut self, captured: &mut Captured) -> Result<bool, CaptureErrorKind> {
         loop {
             let frame = match &mut self.format {
-                Format::Pcap { big, nanos, link } => {
-                    pcap_frame(&mut self.source, &mut self.buffer, *big, *nanos, *link)?
-                }
-                Format::Pcapng(section) => section.frame(&mut self.source, &mut self.buffer)?,
+                Format::Pcap { big, nanos, link } => pcap_frame(&mut self.source, *big, *nanos, *link)?,
+                Format::Pcapng(section) => section.frame(&mut self.source)?,
             };
-            let Some(frame) = frame else { return Ok(None) };
+            let Some(frame) = frame else { return Ok(false) };
             self.frames += 1;
             let first = *self.first_stamp.get_or_insert(frame.stamp.unwrap_or(0));
             let since = (frame.stamp.unwrap_or(first) - first).clamp(0, i128::from(u64::MAX));
-            let bytes = &mut self.buffer[frame.from..frame.to];
-            let packet = link::ip(frame.link, bytes, frame.original_len).map(|packet| &*packet);
+            let packet = link::ip(frame.link, self.source.bytes(frame.place), frame.original_len)
+                .map(|packet| &*packet);
             let inner = packet.filter(|_| self.peels).and_then(tunnel::innermost);
             self.peeled += u64::from(inner.is_some());
             match inner.or(packet).map(parse) {
                 Some(Ok(header)) => {
-                    return Ok(Some(Captured {
-                        frame: self.frames,
-                        at: Instant::from_nanos(since as u64),
-                        header,
-                        original_len: frame.original_len,
-                    }));
+                    captured.header = header;
+                    captured.frame = self.frames;
+                    captured.at = Instant::from_nanos(since as u64);
+                    captured.original_len = frame.original_len;
+                    return Ok(true);
                 }
                 Some(Err(_)) => self.skipped.unreadable += 1,
                 None => self.skipped.not_ip += 1,
@@ -277,81 +279,9 @@ impl<R: Read> Iterator for Reader<R> {
     type Item = Result<Captured, CaptureError>;
 
     fn next(&mut self) -> Option<Self::Item> {
-        if self.over {
-            return None;
-        }
-        let read = self.read().map_err(|kind| CaptureError { frame: self.frames + 1, kind });
-        self.over = !matches!(read, Ok(Some(_)));
-        read.transpose()
+        let mut captured = Captured::default();
+        Some(self.next_into(&mut captured)?.map(|()| captured))
     }
-}
-
-/// The source, with the four magic bytes put back in front.
-struct Source<R>(Chain<Cursor<[u8; 4]>, BufReader<R>>);
-
-impl<R: Read> Source<R> {
-    /// Reads exactly `N` bytes; `what` names what they belong to, for the error.
-    fn exactly<const N: usize>(&mut self, what: &'static str) -> Result<[u8; N], CaptureErrorKind> {
-        self.exactly_or_end(what)?.ok_or(CaptureErrorKind::EndsInside(what))
-    }
-
-    /// The same, or `None` if the file ends before the first of them.
-    fn exactly_or_end<const N: usize>(
-        &mut self,
-        what: &'static str,
-    ) -> Result<Option<[u8; N]>, CaptureErrorKind> {
-        if let Some(bytes) = self.ahead(N).and_then(|b| b.try_into().ok()) {
-            self.0.consume(N);
-            return Ok(Some(bytes));
-        }
-        let mut bytes = [0; N];
-        match fill(&mut self.0, &mut bytes)? {
-            0 => Ok(None),
-            n if n < N => Err(CaptureErrorKind::EndsInside(what)),
-            _ => Ok(Some(bytes)),
-        }
-    }
-
-    /// Reads `len` bytes into `buffer`, which grows with the bytes that are there, not with what a length field claims.
-    fn into(&mut self, buffer: &mut Vec<u8>, len: u32, what: &'static str) -> Result<(), CaptureErrorKind> {
-        buffer.clear();
-        if let Some(bytes) = self.ahead(len as usize) {
-            buffer.extend_from_slice(bytes);
-            self.0.consume(len as usize);
-            return Ok(());
-        }
-        let read = (&mut self.0).take(u64::from(len)).read_to_end(buffer).map_err(CaptureErrorKind::Read)?;
-        if read < len as usize { Err(CaptureErrorKind::EndsInside(what)) } else { Ok(()) }
-    }
-
-    /// The next `len` bytes, if they have been read already: most frames are in the middle of what was read at once.
-    fn ahead(&mut self, len: usize) -> Option<&[u8]> {
-        let (magic, file) = self.0.get_ref();
-        let over = magic.position() == 4 && file.buffer().len() >= len;
-        // A chain has to find the end of its first part before it gives the second.
-        if over { self.0.fill_buf().ok()?.get(..len) } else { None }
-    }
-
-    /// Skips `len` bytes.
-    fn skip(&mut self, len: u32, what: &'static str) -> Result<(), CaptureErrorKind> {
-        let passed = io::copy(&mut (&mut self.0).take(u64::from(len)), &mut io::sink())
-            .map_err(CaptureErrorKind::Read)?;
-        if passed < u64::from(len) { Err(CaptureErrorKind::EndsInside(what)) } else { Ok(()) }
-    }
-}
-
-/// Reads until `bytes` is full or the source ends, and returns how many bytes were read.
-fn fill(source: &mut impl Read, bytes: &mut [u8]) -> Result<usize, CaptureErrorKind> {
-    let mut n = 0;
-    while n < bytes.len() {
-        match source.read(&mut bytes[n..]) {
-            Ok(0) => break,
-            Ok(more) => n += more,
-            Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
-            Err(e) => return Err(CaptureErrorKind::Read(e)),
-        }
-    }
-    Ok(n)
 }
 
 /// The 32-bit word at `at`, which must lie within `bytes`.
@@ -394,9 +324,9 @@ fn pcap_head<R: Read>(source: &mut Source<R>, magic: [u8; 4]) -> Result<Format, 
 }
 
 /// Reads a frame of pcap: seconds, micro- or nanoseconds, captured and original length, then the bytes.
+#[inline]
 fn pcap_frame<R: Read>(
     source: &mut Source<R>,
-    buffer: &mut Vec<u8>,
     big: bool,
     nanos: bool,
     link: LinkType,
@@ -404,10 +334,10 @@ fn pcap_frame<R: Read>(
     let Some(head) = source.exactly_or_end::<16>("a frame's header")? else { return Ok(None) };
     let [seconds, fraction, captured, original_len] = [0, 4, 8, 12].map(|at| word(&head, at, big));
     at_most("the captured length", captured, MOST_CAPTURED)?;
-    source.into(buffer, captured, "a frame's bytes")?;
+    let place = source.take(captured, "a frame's bytes")?;
     let unit = if nanos { 1 } else { 1000 };
-    let stamp = i128::from(seconds) * 1_000_000_000 + i128::from(fraction) * unit;
-    Ok(Some(Frame { from: 0, to: buffer.len(), stamp: Some(stamp), link, original_len }))
+    let stamp = i128::from(u64::from(seconds) * 1_000_000_000 + u64::from(fraction) * unit);
+    Ok(Some(Frame { place, stamp: Some(stamp), link, original_len }))
 }
 
 #[cfg(test)]

@@ -171,14 +171,15 @@ fn parse_tcp(b: &[u8], segment_len: usize) -> Option<TcpHeader> {
     if header_len < 20 || header_len > segment_len || b.len() < header_len {
         return None;
     }
+    let fixed: &[u8; 20] = b.first_chunk()?;
     let mut tcp = TcpHeader {
-        seq: SeqNum(be32(b, 4)?),
-        ack: SeqNum(be32(b, 8)?),
-        flags: Flags(b[13]),
-        window: be16(b, 14)?,
+        seq: SeqNum(be32(fixed, 4)?),
+        ack: SeqNum(be32(fixed, 8)?),
+        flags: Flags(fixed[13]),
+        window: be16(fixed, 14)?,
         payload: u32::try_from(segment_len - header_len).ok()?,
         // Four reserved bits, of which AccECN uses one.
-        beyond: b[12] & 0xf != 0,
+        beyond: fixed[12] & 0xf != 0,
         ..TcpHeader::default()
     };
     read_options(&b[20..header_len], &mut tcp);

@@ -68,8 +68,8 @@ fn a_lost_handshake() {
     assert_eq!(stalls(&flow), [(Cause::HandshakeLost, 3_060, Some(Repair::Handshake), 0)]);
     let stall = &flow.stalls[0];
     assert_eq!(
-        (stall.lost, stall.by, stall.ended, &stall.frames[..]),
-        (Place::Behind, 0, true, &[1, 4, 5][..])
+        (stall.lost, stall.by, stall.ended, stall.frames.iter().collect::<Vec<_>>()),
+        (Place::Behind, 0, true, vec![1, 4, 5])
     );
     assert_eq!(flow.directions[0].counts.handshake, 2);
     assert_eq!(flow.directions[1].sender_half_s, None, "a repeated SYN times nothing (Karn)");

@@ -1,6 +1,7 @@
 //! Reads pcapng, a file of blocks. Each block has a type, and its length stands before and after its body. We read
 //! sections, interfaces and packets and skip all others (draft-ietf-opsawg-pcapng, section 3.1).
 
+use core::ops::Range;
 use std::io::Read;
 
 use super::{CaptureErrorKind, Frame, LinkType, MOST_CAPTURED, Source, at_most, half, word};
@@ -41,38 +42,43 @@ struct Interface {
 }
 
 impl Section {
-    /// Reads on to the next packet and leaves its bytes in `buffer`; `None` at the end of the file.
+    /// Reads on to the next packet; `None` at the end of the file.
     pub(super) fn frame<R: Read>(
         &mut self,
         source: &mut Source<R>,
-        buffer: &mut Vec<u8>,
     ) -> Result<Option<Frame>, CaptureErrorKind> {
         loop {
-            let Some(kind) = self.block(source, buffer)? else { return Ok(None) };
-            match kind {
+            let Some((kind, place)) = self.block(source)? else { return Ok(None) };
+            let (from, body) = (place.start, &*source.bytes(place));
+            let frame = match kind {
                 SECTION_HEADER => {
-                    need("a section header", buffer, 12)?;
-                    match half(buffer, 0, self.big) {
+                    need("a section header", body, 12)?;
+                    match half(body, 0, self.big) {
                         1 => {}
                         other => return Err(CaptureErrorKind::Version(other)),
                     }
                     self.interfaces.clear();
+                    continue;
                 }
-                INTERFACE_DESCRIPTION => self.describe(buffer)?,
-                PACKET | ENHANCED_PACKET => return self.packet(kind, buffer).map(Some),
-                SIMPLE_PACKET => return self.simple(buffer).map(Some),
-                _ => {}
-            }
+                INTERFACE_DESCRIPTION => {
+                    self.describe(body)?;
+                    continue;
+                }
+                PACKET | ENHANCED_PACKET => self.packet(kind, body)?,
+                SIMPLE_PACKET => self.simple(body)?,
+                _ => continue,
+            };
+            let place = from + frame.place.start..from + frame.place.end;
+            return Ok(Some(Frame { place, ..frame }));
         }
     }
 
-    /// Reads one block. Returns its type, and leaves its body in `buffer` if it is of a type that we read. The body
-    /// of a section header begins after the byte-order magic.
+    /// Reads one block. Returns its type, and where its body is, which is empty if it is of a type that we do not read.
+    /// The body of a section header begins after the byte-order magic.
     fn block<R: Read>(
         &mut self,
         source: &mut Source<R>,
-        buffer: &mut Vec<u8>,
-    ) -> Result<Option<u32>, CaptureErrorKind> {
+    ) -> Result<Option<(u32, Range<usize>)>, CaptureErrorKind> {
         let Some(head) = source.exactly_or_end::<8>("a block's header")? else { return Ok(None) };
         let mut around = 12;
         if word(&head, 0, false) == SECTION_HEADER {
@@ -99,13 +105,13 @@ impl Section {
         // Blocks are padded to words of 32 bits, and some writers do not count the padding; Wireshark rounds up as
         // well.
         let body = (len - around).next_multiple_of(4);
-        if known {
-            source.into(buffer, body, "a block")?;
+        let whole = if known {
+            source.take(body + 4, "a block")?
         } else {
             source.skip(body, "a block")?;
-        }
-        let closing: [u8; 4] = source.exactly("a block")?;
-        let closing = word(&closing, 0, self.big);
+            source.take(4, "a block")?
+        };
+        let closing = word(source.bytes(whole.clone()), whole.len() - 4, self.big);
         if closing != len {
             return Err(CaptureErrorKind::Range {
                 of: "a block's closing length",
@@ -114,7 +120,7 @@ impl Section {
                 most: len.into(),
             });
         }
-        Ok(Some(kind))
+        Ok(Some((kind, whole.start..whole.end - 4)))
     }
 
     /// Reads the description of an interface: link type, snap length, options.
@@ -173,7 +179,7 @@ impl Section {
         let since = (units * 1_000_000_000 / interface.per_second).cast_signed();
         let stamp = Some(since + i128::from(interface.offset) * 1_000_000_000);
         self.last = stamp;
-        Ok(Frame { from: 20, to: 20 + captured as usize, stamp, link, original_len })
+        Ok(Frame { place: 20..20 + captured as usize, stamp, link, original_len })
     }
 
     /// Reads a Simple Packet Block: it belongs to interface 0, has no timestamp, and is as long as the block or the
@@ -185,7 +191,7 @@ impl Section {
         let snap = if interface.snap == 0 { u32::MAX } else { interface.snap };
         let captured = original_len.min(snap) as usize;
         let to = 4 + captured.min(body.len() - 4).min(MOST_CAPTURED as usize);
-        Ok(Frame { from: 4, to, stamp: self.last, link, original_len })
+        Ok(Frame { place: 4..to, stamp: self.last, link, original_len })
     }
 }
 

@@ -8,7 +8,16 @@ use crate::parse;
 const DEPTH: usize = 4;
 
 /// The innermost packet, if `packet` is a tunnel's.
+#[inline]
 pub(super) fn innermost(packet: &[u8]) -> Option<&[u8]> {
+    match packet {
+        // TCP over IPv4, or right behind the header of IPv6: nearly all.
+        [0x40..=0x4f, _, _, _, _, _, _, _, _, 6, ..] | [0x60..=0x6f, _, _, _, _, _, 6, ..] => None,
+        _ => behind_all(packet),
+    }
+}
+
+fn behind_all(packet: &[u8]) -> Option<&[u8]> {
     let (mut at, mut found) = (packet, None);
     for _ in 0..DEPTH {
         let Some(inner) = carried(at).filter(|inner| parse(inner).is_ok()) else { break };
