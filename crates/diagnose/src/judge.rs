@@ -68,7 +68,8 @@ impl Sender {
     /// See [`crate::schedule`].
     fn judge_by_clock(&self, p: &Seen<'_>, known: &Known) -> (Repair, Certainty) {
         let waited = self.waited(p.sent);
-        let expired = self.is_due(waited) && !self.just_heard(p.sent);
+        let heard = self.just_heard(p.sent) || self.has_heard(p.sent);
+        let expired = self.is_due(waited) && !heard;
         let first = p.tcp.seq.at_or_before(self.una);
         match self.phase {
             Phase::Loss(_) if first && expired => (Repair::Timeout, Certainty::Certain),
@@ -76,7 +77,7 @@ impl Sender {
             Phase::Recovery(_) if expired => (Repair::Timeout, Certainty::Certain),
             Phase::Recovery(_) => (Repair::Recovery, Certainty::Certain),
             // An expiry in the same moment would be a coincidence.
-            Phase::Open if self.hints.is_some() && self.just_heard(p.sent) => {
+            Phase::Open if self.hints.is_some() && heard => {
                 (Repair::FastRetransmit, Certainty::Likely)
             }
             Phase::Open => {
@@ -90,6 +91,7 @@ impl Sender {
                     }
                     _ if !self.is_due(waited) => self.judge_open(p, known, p.tcp.seq_end(), waited),
                     (First::Probe, 0) => (Repair::Probe, Certainty::Likely),
+                    _ if self.has_heard(p.sent) => (Repair::FastRetransmit, Certainty::Likely),
                     _ => (Repair::Timeout, Certainty::Certain),
                 }
             }

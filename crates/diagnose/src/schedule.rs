@@ -149,8 +149,22 @@ impl Sender {
     }
 
     /// The same, or what stands for it where its clock is not known.
-    pub(crate) fn has_expired(&self, waited: Duration) -> bool {
-        if self.exact().is_some() { self.is_due(waited) } else { self.must_have_expired(waited) }
+    pub(crate) fn has_expired(&self, sent: Instant, waited: Duration) -> bool {
+        if self.exact().is_some() {
+            self.is_due(waited) && !self.has_heard(sent)
+        } else {
+            self.must_have_expired(waited)
+        }
+    }
+
+    /// An ACK has reached it within half of what the timer takes. Of a sender with selective acknowledgments each
+    /// restarts the timer, unless it tells only of what was sent after the first was sent again (Linux:
+    /// `tcp_clean_rtx_queue`). What it sends again is late because it paces, as BBR does.
+    pub(crate) fn has_heard(&self, sent: Instant) -> bool {
+        let Some(react) = self.exact().filter(|_| self.selective) else { return false };
+        let half = self.rto() / 2;
+        let kept = self.acks_seen.min(self.acks.len());
+        self.acks[..kept].iter().any(|at| *at + react <= sent + TICK && sent < *at + react + half)
     }
 
     /// An ACK has reached it just before.

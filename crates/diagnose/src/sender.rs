@@ -311,7 +311,7 @@ impl Sender {
         let waited = self.waited(p.sent);
         let closed = matches!(self.shut, Some((_, None)));
         let may = (hole || more && unasked) && !closed && (!first || self.opened);
-        if !(may && self.around.losses && self.has_expired(waited)) {
+        if !(may && self.around.losses && self.has_expired(p.sent, waited)) {
             return false;
         }
         let certainty = if first { Certainty::Possible } else { Certainty::Likely };
