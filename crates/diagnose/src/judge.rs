@@ -48,11 +48,13 @@ impl Sender {
         if self.exact().is_some() {
             return self.judge_by_clock(p, known);
         }
+        let late = !self.at_sender() && self.has_heard(p.sent);
         match self.phase {
-            Phase::Loss(_) if first && self.must_have_expired(waited) => {
+            Phase::Loss(_) if first && self.must_have_expired(waited) && !late => {
                 (Repair::Timeout, Certainty::Certain)
             }
             Phase::Loss(_) => (Repair::AfterTimeout, Certainty::Certain),
+            Phase::Recovery(_) if late => (Repair::Recovery, Certainty::Likely),
             Phase::Recovery(_) if self.waits_for_timer(waited) && !self.by_ack(p.sent) => {
                 (Repair::Timeout, Certainty::Certain)
             }
@@ -122,7 +124,8 @@ impl Sender {
         if self.by_rack(p.sent) {
             return (Repair::FastRetransmit, Certainty::Likely);
         }
-        if self.waits_for_timer(waited) {
+        let late = !self.at_sender() && self.exact().is_none() && self.has_heard(p.sent);
+        if self.waits_for_timer(waited) && !(late && self.out.sacked() > 0) {
             return self.timer_or_probe(p, known, end, waited);
         }
         let told = self.dupacks > 0 || self.out.sacked() > 0;

@@ -153,7 +153,7 @@ impl Sender {
         if self.exact().is_some() {
             self.is_due(waited) && !self.has_heard(sent)
         } else {
-            self.must_have_expired(waited)
+            self.must_have_expired(waited) && (self.at_sender() || !self.has_heard(sent))
         }
     }
 
@@ -161,10 +161,14 @@ impl Sender {
     /// restarts the timer, unless it tells only of what was sent after the first was sent again (Linux:
     /// `tcp_clean_rtx_queue`). What it sends again is late because it paces, as BBR does.
     pub(crate) fn has_heard(&self, sent: Instant) -> bool {
-        let Some(react) = self.exact().filter(|_| self.selective) else { return false };
+        let (react, tick) = match self.exact() {
+            Some(react) => (react, TICK),
+            None => (self.react_least(), Duration::ZERO),
+        };
         let half = self.rto() / 2;
         let kept = self.acks_seen.min(self.acks.len());
-        self.acks[..kept].iter().any(|at| *at + react <= sent + TICK && sent < *at + react + half)
+        let near = |at: &Instant| *at + react <= sent + tick && sent < *at + react + half;
+        self.selective && self.acks[..kept].iter().any(near)
     }
 
     /// An ACK has reached it just before.
