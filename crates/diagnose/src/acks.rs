@@ -7,6 +7,8 @@ use crate::sender::{ACKS, DUPTHRESH, Phase, Seen, Sender};
 
 /// Acknowledgments that are kept until the sender's clock is known.
 const MOST_ECHOES: usize = 64;
+/// Few round trips are longer.
+const LONG_TRIP: Duration = Duration::from_secs(1);
 
 impl Sender {
     /// Whether an ACK passed that the sender reacts to now.
@@ -127,6 +129,26 @@ impl Sender {
         self.pending.outstanding = self.out.count();
         self.pending.dupacks = self.out.sacked();
         self.waiting = !self.out.is_empty();
+    }
+
+    /// Without timestamps, the sender's half can be had from the ACK that let this go: one before which nothing was
+    /// under way, if the handshake tells how long that takes about, else one before which there was none for long.
+    pub(crate) fn time_answer(&mut self, now: Instant) {
+        let Some(emptied) = self.emptied.filter(|_| !self.stamps && self.acks_seen > 1) else { return };
+        let half = now.since(emptied);
+        if let Some(greeting) = self.greeting {
+            // What comes sooner was let go by an earlier ACK.
+            if half >= greeting / 2 {
+                self.trips.time_sender(half, 3);
+            }
+            return;
+        }
+        let kept = self.acks_seen.min(ACKS);
+        let alone =
+            self.acks[..kept].iter().all(|at| *at >= emptied || now.since(*at) > LONG_TRIP.max(half * 3));
+        if alone && self.counts.data > 0 {
+            self.trips.time_sender(half, 2);
+        }
     }
 
     /// By its clock the sender's own sample is known: from when it sent what the ACK echoes until it has the ACK (RFC

@@ -89,6 +89,21 @@ impl Tails {
     }
 }
 
+/// Repairs of the first segment soon after an ACK: those that left when the timer was due, and others.
+#[derive(Clone, Copy, Debug, Default)]
+struct Late {
+    due: u64,
+    others: u64,
+}
+
+impl Late {
+    /// No more are due than by chance: other acknowledgments than those of new data restart the timer as well. Without
+    /// the sender's clock many that are due leave the queue later, so fewer are chance.
+    fn by_chance(self, stamps: bool) -> bool {
+        self.due + self.others >= 8 && self.due * if stamps { 4 } else { 8 } < self.others
+    }
+}
+
 /// Follows connections from packet to packet.
 #[derive(Debug)]
 pub struct Analyzer {
@@ -98,6 +113,8 @@ pub struct Analyzer {
     losses: [Losses; 2],
     waits: [Waits; 2],
     tails: [Tails; 2],
+    /// Without timestamps, and with them.
+    late: [[Late; 2]; 2],
     swept: Instant,
     evicted: u64,
     /// Connections so far.
@@ -116,6 +133,7 @@ impl Analyzer {
             losses: Default::default(),
             waits: Default::default(),
             tails: Default::default(),
+            late: Default::default(),
             swept: Instant::ZERO,
             evicted: 0,
             begun: 0,
@@ -142,16 +160,23 @@ impl Analyzer {
         // Only the end that sends shows anything of the kind.
         let end = usize::from(header.key != c.key);
         let before = Losses::of(&c.senders[end].counts);
+        let stamps = c.senders[end].stamps;
         let around = Around {
             losses: self.losses[end].any(),
             floor: self.waits[end].floor,
             plain: self.tails[end].plain(),
+            restarts: self.late[usize::from(stamps)][end].by_chance(stamps),
         };
         c.packet(end, &Seen { at, frame, tcp, sent: at }, around);
         let sender = &mut c.senders[end];
         match sender.probes.take() {
             Some(true) => self.tails[end].last += 1,
             Some(false) => self.tails[end].first += 1,
+            None => {}
+        }
+        match sender.late.take() {
+            Some(true) => self.late[usize::from(stamps)][end].due += 1,
+            Some(false) => self.late[usize::from(stamps)][end].others += 1,
             None => {}
         }
         if let Some(wait) = sender.timed.take() {

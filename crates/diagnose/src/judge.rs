@@ -48,7 +48,7 @@ impl Sender {
         if self.exact().is_some() {
             return self.judge_by_clock(p, known);
         }
-        let late = !self.at_sender() && self.has_heard(p.sent);
+        let late = self.has_heard(p.sent);
         match self.phase {
             Phase::Loss(_) if first && self.must_have_expired(waited) && !late => {
                 (Repair::Timeout, Certainty::Certain)
@@ -79,9 +79,7 @@ impl Sender {
             Phase::Recovery(_) if expired => (Repair::Timeout, Certainty::Certain),
             Phase::Recovery(_) => (Repair::Recovery, Certainty::Certain),
             // An expiry in the same moment would be a coincidence.
-            Phase::Open if self.hints.is_some() && heard => {
-                (Repair::FastRetransmit, Certainty::Likely)
-            }
+            Phase::Open if self.hints.is_some() && heard => (Repair::FastRetransmit, Certainty::Likely),
             Phase::Open => {
                 let alone = p.tcp.seq_end() == self.max && known.hole.is_none();
                 let found = self.schedule(p, alone);
@@ -124,7 +122,7 @@ impl Sender {
         if self.by_rack(p.sent) {
             return (Repair::FastRetransmit, Certainty::Likely);
         }
-        let late = !self.at_sender() && self.exact().is_none() && self.has_heard(p.sent);
+        let late = self.exact().is_none() && self.has_heard(p.sent);
         if self.waits_for_timer(waited) && !(late && self.out.sacked() > 0) {
             return self.timer_or_probe(p, known, end, waited);
         }

@@ -27,6 +27,7 @@ mod frames;
 #[cfg(any(test, feature = "fuzzing"))]
 pub mod fuzzing;
 mod judge;
+mod lone;
 mod order;
 mod outstanding;
 mod overall;

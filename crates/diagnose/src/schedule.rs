@@ -153,14 +153,22 @@ impl Sender {
         if self.exact().is_some() {
             self.is_due(waited) && !self.has_heard(sent)
         } else {
-            self.must_have_expired(waited) && (self.at_sender() || !self.has_heard(sent))
+            self.must_have_expired(waited) && !self.has_heard(sent)
         }
     }
 
-    /// An ACK has reached it within half of what the timer takes. Of a sender with selective acknowledgments each
-    /// restarts the timer, unless it tells only of what was sent after the first was sent again (Linux:
-    /// `tcp_clean_rtx_queue`). What it sends again is late because it paces, as BBR does.
+    /// Where losses before the capture hide what it does: an ACK has reached it within half of what the timer takes. Of a
+    /// Linux sender each ACK restarts it, unless that tells only of what was sent after the first was sent again
+    /// (`tcp_clean_rtx_queue`), so what leaves then was let go by ACKs, and is late because it paces. Of a sender whose
+    /// timer only new data restarts (RFC 6298, (5.3)), such repairs leave when it is due, and say so.
     pub(crate) fn has_heard(&self, sent: Instant) -> bool {
+        self.around.restarts && self.heard_lately(sent)
+    }
+
+    fn heard_lately(&self, sent: Instant) -> bool {
+        if !self.around.losses || !self.selective || self.at_sender() {
+            return false;
+        }
         let (react, tick) = match self.exact() {
             Some(react) => (react, TICK),
             None => (self.react_least(), Duration::ZERO),
@@ -168,7 +176,20 @@ impl Sender {
         let half = self.rto() / 2;
         let kept = self.acks_seen.min(self.acks.len());
         let near = |at: &Instant| *at + react <= sent + tick && sent < *at + react + half;
-        self.selective && self.acks[..kept].iter().any(near)
+        self.acks[..kept].iter().any(near)
+    }
+
+    /// The first segment is sent again although an ACK was heard lately: whether the timer, had none restarted it, was
+    /// due just now; for who collects that.
+    pub(crate) fn note_late(&mut self, p: &Seen<'_>) {
+        let waited = self.waited(p.sent);
+        let due = if self.exact().is_some() { self.is_due(waited) } else { self.must_have_expired(waited) };
+        if due && p.tcp.seq.at_or_before(self.una) && self.heard_lately(p.sent) {
+            let from = self.restarted(p.sent);
+            let wait = self.rto() * u64::from(self.factor);
+            let plain = Schedule { first: First::Nothing, from, wait, timeouts: 0 };
+            self.late = Some(plain.nearest(from, p.sent, 1).0 < CLOSE);
+        }
     }
 
     /// An ACK has reached it just before.
@@ -182,6 +203,20 @@ impl Sender {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn soon_after_an_ack_no_timer_has_expired() {
+        let at = |ms: u64| Instant::ZERO + Duration::from_millis(ms);
+        let mut s = Sender::new(1);
+        s.trips.time_sender(Duration::from_millis(100), 2);
+        s.trips.time_receiver(Duration::from_millis(300));
+        // R = 400 ms, RTO = 400 + 800; the ACK that passes at 1 s is heard at 1.1 s.
+        (s.acks[0], s.acks_seen) = (at(1000), 1);
+        (s.selective, s.around.losses) = (true, true);
+        assert!(!s.has_heard(at(1200)), "it is not known whether such timers are restarted");
+        s.around.restarts = true;
+        assert_eq!([1050, 1100, 1699, 1700].map(|ms| s.has_heard(at(ms))), [false, true, true, false]);
+    }
 
     #[test]
     fn expiries_by_hand() {

@@ -12,6 +12,7 @@ use narrows_wire::{Flags, TcpHeader};
 use crate::clock::Clock;
 use crate::counts::Counts;
 use crate::findings::{Certainty, Event, Place, Repair, Stall};
+use crate::lone::Lone;
 use crate::outstanding::{Known, Outstanding};
 use crate::pending::Pending;
 use crate::tail::Watch;
@@ -50,12 +51,12 @@ pub(crate) struct Around {
     pub(crate) floor: Duration,
     /// Such senders do not probe tails.
     pub(crate) plain: bool,
+    /// Selective acknowledgments restart their timers too.
+    pub(crate) restarts: bool,
 }
 
 /// Duplicate ACKs, or segments selectively acknowledged, that tell of a loss (RFC 5681; RFC 6675, DupThresh).
 pub(crate) const DUPTHRESH: u32 = 3;
-/// Few round trips are longer.
-const LONG_TRIP: Duration = Duration::from_secs(1);
 /// ACKs whose times are remembered.
 pub(crate) const ACKS: usize = 16;
 
@@ -161,6 +162,9 @@ pub(crate) struct Sender {
     pub(crate) pending: Pending,
     pub(crate) latest: Option<Latest>,
     pub(crate) watched: Option<Watch>,
+    pub(crate) lone: Option<Lone>,
+    /// See [`Sender::note_late`].
+    pub(crate) late: Option<bool>,
     pub(crate) counts: Counts,
     pub(crate) events: Vec<Event>,
     pub(crate) stalls: Vec<Stall>,
@@ -197,6 +201,7 @@ impl Sender {
         }
         self.quiet = p.sent.since(self.sent);
         self.sent = p.sent;
+        self.was_lone(p, asked);
         if end.at_or_before(self.max) {
             self.again(p);
             return;
@@ -312,32 +317,13 @@ impl Sender {
         let closed = matches!(self.shut, Some((_, None)));
         let may = (hole || more && unasked) && !closed && (!first || self.opened);
         if !(may && self.around.losses && self.has_expired(p.sent, waited)) {
+            self.may_be_lone(p, asked);
             return false;
         }
         let certainty = if first { Certainty::Possible } else { Certainty::Likely };
         self.expire(p, true, Place::Before, certainty);
         self.waiting = true;
         true
-    }
-
-    /// Without timestamps, the sender's half can be had from the ACK that let this go: one before which nothing was
-    /// under way, if the handshake tells how long that takes about, else one before which there was none for long.
-    fn time_answer(&mut self, now: Instant) {
-        let Some(emptied) = self.emptied.filter(|_| !self.stamps && self.acks_seen > 1) else { return };
-        let half = now.since(emptied);
-        if let Some(greeting) = self.greeting {
-            // What comes sooner was let go by an earlier ACK.
-            if half >= greeting / 2 {
-                self.trips.time_sender(half, 3);
-            }
-            return;
-        }
-        let kept = self.acks_seen.min(ACKS);
-        let alone =
-            self.acks[..kept].iter().all(|at| *at >= emptied || now.since(*at) > LONG_TRIP.max(half * 3));
-        if alone && self.counts.data > 0 {
-            self.trips.time_sender(half, 2);
-        }
     }
 
     /// Bytes pass that passed, or were passed over, before.
@@ -357,6 +343,7 @@ impl Sender {
             Known { hole: Some(_), .. } => Place::Before,
             _ => Place::Behind,
         };
+        self.note_late(p);
         let (repair, certainty) = self.judge(p, &known);
         self.compare_ends(p, &known);
         self.pending.double |= self.was_repaired(&known, seq);
