@@ -148,7 +148,7 @@ impl<P: Packet> DefaultMode<P> {
         self.backlog.sub(len);
         self.tracker.unqueued(FlowId(id));
         self.longest.update(&mut self.flows, id);
-        self.turns.queued(id, false);
+        self.turns.queued(&self.flows[id as usize], false);
         if self.flows[id as usize].queue.is_empty() {
             self.leave(id);
         }
@@ -272,7 +272,7 @@ impl<P: Packet> DefaultMode<P> {
         self.tracker.queued(FlowId(id));
         self.longest.update(&mut self.flows, id);
         self.join(now, id);
-        self.turns.queued(id, true);
+        self.turns.queued(&self.flows[id as usize], true);
         self.manage_queue(now, id, verdicts);
         self.bound_memory(now, verdicts);
     }
@@ -293,8 +293,8 @@ impl<P: Packet> DefaultMode<P> {
         let likely = self.tracker.likely(expected);
         if let Some(slot) = self.flows.get(likely.index()) {
             slot.prefetch();
+            self.turns.prefetch(slot);
         }
-        self.turns.prefetch(likely.index());
         self.loss.arrival(now);
         let at = self.packets.insert(packet);
         let seen = self.tracker.forward_from(now, self.packets.get(at).header(), likely);

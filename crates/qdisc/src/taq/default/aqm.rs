@@ -69,8 +69,8 @@ impl<P: Packet> DefaultMode<P> {
             (OTHERS_RTT.as_nanos() / self.flow_round(id).as_nanos().max(1)).max(OTHERS_PACKETS.into());
         let room = quanta * u64::from(self.quantum_bytes().unsigned_abs()).max(self.mean_len >> 4);
         let queue = self.flows[id as usize].queue;
-        let Some(oldest) = queue.head().filter(|_| queue.bytes > room) else { return };
-        let far = queue.bytes > 2 * room;
+        let Some(oldest) = queue.head().filter(|_| queue.bytes() > room) else { return };
+        let far = queue.bytes() > 2 * room;
         if far || !self.config.mark || !self.packets.get(oldest).header().ecn.is_capable() {
             self.drop_at(now, id, oldest, Reason::Sojourn, verdicts);
         } else if !self.flows[id as usize].repair.is_open(now, self.flow_round(id) * 4) {
@@ -118,7 +118,7 @@ impl<P: Packet> DefaultMode<P> {
         while self.waiting() > 0 && self.is_over_limit() {
             // Where no flow has more than a packet or two, the one that is served last.
             let limit = self.config.memory_packets as usize;
-            let Some(id) = self.turns.victim(limit, self.longest.flow()) else { return };
+            let Some(id) = self.turns.victim(&self.flows, limit, self.longest.flow()) else { return };
             let queue = self.flows[id as usize].queue;
             let Some(at) = repair::pick(&self.packets, &queue).or(queue.tail()) else { return };
             self.drop_at(now, id, at, Reason::OverLimit, verdicts);

@@ -42,7 +42,7 @@ impl<P: Packet> DefaultMode<P> {
     /// After how long it is a flow's turn again: a round of users for each flow of its own.
     pub(super) fn flow_round(&self, id: u32) -> Duration {
         let Some(by) = &self.turns.by_user else { return self.round_time() };
-        let user = by.of(id).and_then(|user| by.users.get(user));
+        let user = by.users.get(self.flows[id as usize].user);
         let flows = user.map_or(1, |user| user.flows.max(1));
         let own = user.and_then(|user| user.rate()).map(|rate| rate.time_to_send(Bytes(self.mean_len >> 4)));
         self.user_round().max(own.unwrap_or(Duration::ZERO)) * u64::from(flows)
@@ -98,7 +98,7 @@ impl<P: Packet> DefaultMode<P> {
         let circuit = queue.head().and_then(|at| self.packets.get(at).circuit());
         self.turns.by_user.as_ref()?;
         let user = self.user(id, circuit);
-        self.turns.enter(id, user)
+        self.turns.enter(&mut self.flows[id as usize], user)
     }
 
     /// Puts a user with a new backlog into a list, by the rules by which flow `id` went to `flow_place` where there are
@@ -158,7 +158,7 @@ impl<P: Packet> DefaultMode<P> {
             return Coming { cost: 0, request: false };
         };
         let packet = self.packets.get(only);
-        let small = queue.bytes <= u64::from(quantum.unsigned_abs() / 2);
+        let small = queue.bytes() <= u64::from(quantum.unsigned_abs() / 2);
         Coming {
             cost: self.link.wire_len(packet.len()).get(),
             request: small && packet.header().tcp.is_some(),

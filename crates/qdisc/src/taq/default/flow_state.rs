@@ -1,6 +1,6 @@
 //! What DRR and the rest keep of each flow, beside the tracker's record.
 
-use narrows_lists::{Links, linked, prefetch};
+use narrows_lists::{Links, NIL, linked, prefetch};
 use narrows_units::{Instant, SeqNum};
 use narrows_wire::TcpHeader;
 
@@ -58,12 +58,15 @@ pub struct FlowState {
     /// ([`super::old_flows`]).
     #[cfg_attr(feature = "handover", serde(skip))]
     pub due: u16,
+    /// The record of its user: valid while packets wait, later perhaps another's.
+    #[cfg_attr(feature = "handover", serde(skip, default = "nobody"))]
+    pub user: u32,
 
+    /// When `highest_ack` last grew.
+    pub acked_at: Instant,
     /// The sequence number after the last new data sent on.
     pub served_end: Option<SeqNum>,
     pub clamp: Clamp,
-    /// When `highest_ack` last grew.
-    pub acked_at: Instant,
     pub highest_ack: Option<SeqNum>,
     /// Sequence number of the SYN the receiver sent to the far side: another one is another connection.
     pub request_isn: Option<SeqNum>,
@@ -81,8 +84,14 @@ const fn unlinked() -> Links {
     Links::NONE
 }
 
+/// As a flow's user is that has just been taken over.
+#[cfg(feature = "handover")]
+const fn nobody() -> u32 {
+    NIL
+}
+
 const _: () = assert!(size_of::<FlowState>() == 3 * 64);
-const _: () = assert!(core::mem::offset_of!(FlowState, served_end) == 64);
+const _: () = assert!(core::mem::offset_of!(FlowState, acked_at) == 64);
 const _: () = assert!(core::mem::offset_of!(FlowState, departures) == 128);
 
 /// No instant at which anything was sent.
@@ -118,6 +127,7 @@ impl Default for FlowState {
             extra: 0,
             next_departure: 0,
             due: 0,
+            user: NIL,
             served_end: None,
             clamp: Clamp::default(),
             acked_at: Instant::ZERO,
@@ -134,7 +144,7 @@ impl FlowState {
     /// Has its lines fetched from memory together, before they are needed one by one.
     pub fn prefetch(&self) {
         prefetch(&self.queue);
-        prefetch(&self.served_end);
+        prefetch(&self.acked_at);
         prefetch(&self.departures);
     }
 
@@ -167,8 +177,8 @@ impl FlowState {
 
     /// A new connection of these addresses. What waits, waits on.
     pub fn restart(&mut self, generation: u32, credit: i32) {
-        let Self { queue, turn, rank, place, bucket, .. } = *self;
+        let Self { queue, turn, rank, place, bucket, user, .. } = *self;
         let due = if place == FlowList::Old { self.due } else { 0 };
-        *self = Self { queue, turn, rank, place, bucket, generation, credit, due, ..Self::default() };
+        *self = Self { queue, turn, rank, place, bucket, user, generation, credit, due, ..Self::default() };
     }
 }

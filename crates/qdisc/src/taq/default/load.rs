@@ -81,13 +81,13 @@ impl<P: Packet> DefaultMode<P> {
 
     /// The record of the user of a packet that comes for a flow, where there are users.
     pub(super) fn user_of(&mut self, id: u32, circuit: Option<CircuitId>) -> Option<u32> {
-        let by = self.turns.by_user.as_ref()?;
+        self.turns.by_user.as_ref()?;
         // Whose a flow with packets waiting is does not change.
         if self.flows[id as usize].place != FlowList::Idle {
-            return by.of(id);
+            return self.flows.get(id as usize).map(|flow| flow.user);
         }
         let user = self.user(id, circuit);
-        self.turns.enter(id, user)
+        self.turns.enter(&mut self.flows[id as usize], user)
     }
 
     /// Whether a packet without data may go before all: together they have their part of the link, and those of one

@@ -26,7 +26,7 @@ impl Longest {
     #[inline]
     pub fn update(&mut self, slots: &mut [FlowState], id: u32) {
         let slot = &slots[id as usize];
-        let new = match slot.queue.bytes >> 9 {
+        let new = match slot.queue.bytes() >> 9 {
             short if short < u64::from(SHORTEST) => 0,
             long => long.min(BUCKETS as u64 - 1) as u8,
         };
@@ -68,7 +68,7 @@ mod tests {
         let mut slots = vec![FlowState::default(); 4];
         let mut longest = Longest::default();
         let set = |slots: &mut Vec<FlowState>, longest: &mut Longest, id: u32, bytes: u64| {
-            slots[id as usize].queue.bytes = bytes;
+            slots[id as usize].queue.set_bytes(bytes);
             longest.update(slots, id);
         };
         set(&mut slots, &mut longest, 0, 1500);

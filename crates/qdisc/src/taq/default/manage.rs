@@ -18,7 +18,7 @@ impl<P: Packet> Manage for DefaultMode<P> {
             let (mut backlog, mut flows) = (Backlog::default(), 0);
             for slot in self.flows.iter().filter(|s| s.place == place) {
                 backlog.packets += slot.queue.packets() as usize;
-                backlog.bytes += Bytes(slot.queue.bytes);
+                backlog.bytes += Bytes(slot.queue.bytes());
                 flows += 1;
             }
             ClassReport { name, backlog, flows, ..ClassReport::default() }

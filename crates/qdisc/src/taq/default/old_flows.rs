@@ -226,7 +226,7 @@ impl Classes {
 
 /// The class of a flow.
 fn class(order: Order, slot: &FlowState) -> usize {
-    let (waits, served) = (slot.queue.bytes, u64::from(slot.served));
+    let (waits, served) = (slot.queue.bytes(), u64::from(slot.served));
     // What is not TCP has no segments.
     let window = if slot.segment == 0 { OTHERS_FIRST_WINDOW } else { FIRST_WINDOW };
     let bytes = match order {
@@ -256,7 +256,7 @@ mod tests {
     fn flow(waits: u64, served: u32) -> FlowState {
         let mut flow = FlowState::default();
         (flow.served, flow.served_at, flow.segment) = (served, Instant::ZERO, 1448);
-        flow.queue.bytes = waits;
+        flow.queue.set_bytes(waits);
         flow
     }
 

@@ -18,7 +18,8 @@ linked!(Entry, (): links);
 #[derive(Clone, Copy, Debug, Default)]
 pub struct FlowQueue {
     list: List,
-    pub bytes: u64,
+    /// `memory_bytes` is below 2^32.
+    bytes: u32,
 }
 
 impl FlowQueue {
@@ -27,6 +28,13 @@ impl FlowQueue {
     }
     pub const fn packets(&self) -> u32 {
         self.list.len()
+    }
+    pub const fn bytes(&self) -> u64 {
+        self.bytes as u64
+    }
+    #[cfg(test)]
+    pub fn set_bytes(&mut self, bytes: u64) {
+        self.bytes = bytes as u32;
     }
     /// Index of the oldest packet.
     pub const fn head(&self) -> Option<u32> {
@@ -92,20 +100,20 @@ impl<P> PacketSlab<P> {
     pub fn push_back(&mut self, queue: &mut FlowQueue, at: u32, len: u64, new_data: bool) {
         self.slab.at_mut(at).new_data = new_data;
         queue.list.push_back(&mut self.slab, at);
-        queue.bytes += len;
+        queue.bytes += len as u32;
     }
 
     /// Puts it before the others.
     pub fn push_front(&mut self, queue: &mut FlowQueue, at: u32, len: u64, new_data: bool) {
         self.slab.at_mut(at).new_data = new_data;
         queue.list.push_front(&mut self.slab, at);
-        queue.bytes += len;
+        queue.bytes += len as u32;
     }
 
     /// Takes a packet of `len` bytes out of its flow's queue, wherever it stands; [`Self::release`] gives it out.
     pub fn unlink(&mut self, queue: &mut FlowQueue, at: u32, len: u64) {
         queue.list.remove(&mut self.slab, at);
-        queue.bytes -= len;
+        queue.bytes -= len as u32;
     }
 
     /// Gives out a packet that stands in no queue.
@@ -167,7 +175,7 @@ mod tests {
         assert_eq!(contents(&s, &b), [99, 100, 101, 102, 103]);
         let last = a.tail().unwrap();
         remove(&mut s, &mut a, last);
-        assert_eq!((contents(&s, &a), a.packets(), a.bytes, s.len()), (vec![0, 2], 2, 20, 7));
+        assert_eq!((contents(&s, &a), a.packets(), a.bytes(), s.len()), (vec![0, 2], 2, 20, 7));
         let places = s.slab.places();
         push(&mut s, &mut a, 9);
         push(&mut s, &mut a, 8);

@@ -25,7 +25,11 @@ impl<P: Packet> DefaultMode<P> {
             return user;
         };
         let call = self.tracker.flow(FlowId(id)).is_call();
-        if !call && by.users.is_stranger(user, by.of(id)) { User::STRANGERS } else { user }
+        if !call && by.users.is_stranger(user, self.flows.get(id as usize).map(|flow| flow.user)) {
+            User::STRANGERS
+        } else {
+            user
+        }
     }
 
     /// Notes who has sent a packet of the other direction, of flow `id` if that is known.
@@ -36,6 +40,6 @@ impl<P: Packet> DefaultMode<P> {
         let rule = self.common.users(&self.link, true);
         let user = || rule.user(&packet.header().key.reverse(), None);
         let user = id.map_or_else(user, |id| self.tracker.user(id));
-        self.turns.hear(user, id.map(|id| id.0));
+        self.turns.hear(user, id.and_then(|id| self.flows.get(id.index())));
     }
 }

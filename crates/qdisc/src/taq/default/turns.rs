@@ -159,8 +159,6 @@ impl FlowLists {
 #[derive(Debug)]
 pub struct ByUser {
     pub users: Users<FlowLists>,
-    /// The user's record, by flow; valid while the flow has packets waiting.
-    of: Vec<u32>,
     order: Order,
     new_quantum: i32,
 }
@@ -169,11 +167,6 @@ impl ByUser {
     fn find_or_make(&mut self, user: User) -> u32 {
         let (order, credit) = (self.order, self.new_quantum);
         self.users.find_or_make(user, || (FlowLists::new(order), credit))
-    }
-
-    /// The record of a flow's user, which may be another's by now if nothing of the flow waits.
-    pub fn of(&self, id: u32) -> Option<u32> {
-        self.of.get(id as usize).copied()
     }
 }
 
@@ -192,7 +185,7 @@ impl Turns {
     /// Nobody; `users` for two levels.
     pub fn new(rules: Rules, new_quantum: i32, users: Option<Users<FlowLists>>) -> Self {
         let Rules { link, new_share, order } = rules;
-        let by_user = users.map(|users| Box::new(ByUser { users, of: Vec::new(), order, new_quantum }));
+        let by_user = users.map(|users| Box::new(ByUser { users, order, new_quantum }));
         Self { all: FlowLists::new(order), by_user, new_share: NewShare::new(link, new_share), flows: 0 }
     }
 
@@ -212,33 +205,27 @@ impl Turns {
     }
 
     /// The user of a flow that has a packet from now on; `None` where there are no users.
-    pub fn enter(&mut self, id: u32, user: User) -> Option<u32> {
+    pub fn enter(&mut self, flow: &mut FlowState, user: User) -> Option<u32> {
         let by = self.by_user.as_mut()?;
-        let at = id as usize;
-        if by.of.len() <= at {
-            by.of.resize(at + 1, u32::MAX);
-        }
         // It mostly is whose it was.
-        if !by.users.is_of(by.of[at], user) {
-            by.of[at] = by.find_or_make(user);
+        if !by.users.is_of(flow.user, user) {
+            flow.user = by.find_or_make(user);
         }
-        Some(by.of[at])
+        Some(flow.user)
     }
 
-    /// A user has sent something, of flow `id` if that is known.
-    pub fn hear(&mut self, user: User, id: Option<u32>) {
+    /// A user has sent something, of `flow` if that is known.
+    pub fn hear(&mut self, user: User, flow: Option<&FlowState>) {
         let Some(by) = &mut self.by_user else { return };
-        let likely = id.and_then(|id| by.of(id)).filter(|at| by.users.is_of(*at, user));
+        let likely = flow.map(|flow| flow.user).filter(|at| by.users.is_of(*at, user));
         let at = likely.unwrap_or_else(|| by.find_or_make(user));
         by.users.hear(at);
     }
 
     /// Has the record of a flow's user fetched that is needed soon.
-    pub fn prefetch(&self, id: usize) {
-        if let Some(by) = &self.by_user
-            && let Some(user) = by.of.get(id)
-        {
-            by.users.prefetch(*user);
+    pub fn prefetch(&self, flow: &FlowState) {
+        if let Some(by) = &self.by_user {
+            by.users.prefetch(flow.user);
         }
     }
 
@@ -256,7 +243,7 @@ impl Turns {
         self.flows += 1;
         let lists = match &mut self.by_user {
             Some(by) => {
-                let user = by.users.at_mut(by.of[id as usize]);
+                let user = by.users.at_mut(flows[id as usize].user);
                 user.flows += 1;
                 &mut user.lists
             }
@@ -272,7 +259,7 @@ impl Turns {
         }
         self.flows -= 1;
         let Some(by) = &mut self.by_user else { return self.all.remove(flows, id) };
-        let at = by.of[id as usize];
+        let at = flows[id as usize].user;
         let user = by.users.at_mut(at);
         user.lists.remove(flows, id);
         user.flows -= 1;
@@ -308,7 +295,7 @@ impl Turns {
             self.all.charge(self.new_share, flows, sent);
             return;
         };
-        let at = by.of[sent.flow as usize];
+        let at = flows[sent.flow as usize].user;
         let user = by.users.at_mut(at);
         user.unqueued();
         if sent.last {
@@ -326,19 +313,20 @@ impl Turns {
     }
 
     /// A packet of the flow waits from now on, or no longer.
-    pub fn queued(&mut self, id: u32, more: bool) {
+    pub fn queued(&mut self, flow: &FlowState, more: bool) {
         if let Some(by) = &mut self.by_user {
-            let user = by.of[id as usize];
-            if more { by.users.queued(user) } else { by.users.at_mut(user).unqueued() }
+            if more { by.users.queued(flow.user) } else { by.users.at_mut(flow.user).unqueued() }
         }
     }
 
     /// Who makes room where there are `limit` packets: a flow of a user who has more than its part of that; else
     /// `longest`, or if no flow has more than a packet or two, one that is served last.
-    pub fn victim(&self, limit: usize, longest: Option<u32>) -> Option<u32> {
+    pub fn victim(&self, flows: &[FlowState], limit: usize, longest: Option<u32>) -> Option<u32> {
         let Some(by) = &self.by_user else { return longest.or_else(|| self.all.last()) };
         if let Some(user) = by.users.beyond(limit) {
-            return longest.filter(|id| by.of(*id) == Some(user)).or_else(|| by.users.at(user).lists.last());
+            return longest
+                .filter(|id| flows[*id as usize].user == user)
+                .or_else(|| by.users.at(user).lists.last());
         }
         longest.or_else(|| by.users.at(by.users.last()?).lists.last())
     }
