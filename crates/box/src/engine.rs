@@ -6,7 +6,7 @@ mod handover;
 use std::io;
 
 use narrows_qdisc::{
-    CircuitRates, Direction, Driver, Event, Manage as _, Packet, Qdisc as _, Report, Verdict,
+    Ahead, CircuitRates, Direction, Driver, Event, Manage as _, Packet, Qdisc as _, Report, Verdict,
 };
 use narrows_units::{Instant, Rate};
 
@@ -60,7 +60,13 @@ impl<P: Packet + Send + 'static> Engine<P> {
         let mut now = clock();
         let received = backend.receive(now, &mut self.arrivals);
         let mut active = !self.arrivals.is_empty();
-        for (direction, packet) in self.arrivals.drain(..) {
+        let mut arrivals = self.arrivals.drain(..);
+        while let Some((direction, packet)) = arrivals.next() {
+            for (packets, ahead) in [(Ahead::NEAR, Ahead::Near), (Ahead::FAR, Ahead::Far)] {
+                if let Some((direction, packet)) = arrivals.as_slice().get(packets - 1) {
+                    self.driver.coming(*direction, packet.header(), ahead);
+                }
+            }
             now = clock();
             self.driver.arrive(now, direction, packet, &mut |event| backend.apply(now, event));
         }

@@ -8,10 +8,11 @@ use std::collections::VecDeque;
 
 use narrows_qdisc::follow::{Follow, FollowConfig};
 use narrows_qdisc::{
-    Backlog, BoxedDiscipline, CircuitRates, Discipline, Fifo, Limit, Manage, Packet, Qdisc, Report,
+    Ahead, Backlog, BoxedDiscipline, CircuitRates, Discipline, Fifo, Limit, Manage, Packet, Qdisc, Report,
     ReversePath, Shaper, ShaperConfig, Side, Spec, Verdicts,
 };
 use narrows_units::{Instant, Rate};
+use narrows_wire::FlowKey;
 
 use self::before::Before;
 pub use self::handover::LaneState;
@@ -199,6 +200,9 @@ impl<P: Packet> Switch<P> {
 }
 
 impl<P: Packet> Qdisc<P> for Switch<P> {
+    fn coming(&self, flow: &FlowKey, ahead: Ahead) {
+        self.inner.coming(flow, ahead);
+    }
     fn enqueue(&mut self, now: Instant, packet: P, verdicts: &mut Verdicts<P>) {
         self.inner.enqueue(now, packet, verdicts);
     }
@@ -247,6 +251,9 @@ macro_rules! lane {
 }
 
 impl<P: Packet> Qdisc<P> for LinkQueue<P> {
+    fn coming(&self, flow: &FlowKey, ahead: Ahead) {
+        lane!(self, q => q.coming(flow, ahead));
+    }
     fn enqueue(&mut self, now: Instant, packet: P, verdicts: &mut Verdicts<P>) {
         lane!(self, q => q.enqueue(now, packet, verdicts));
     }

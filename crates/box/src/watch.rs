@@ -8,10 +8,11 @@ use std::any::Any;
 use std::collections::VecDeque;
 
 use narrows_qdisc::{
-    Backlog, BoxedDiscipline, Discipline, Manage, Packet, Qdisc, Record, Report, ReversePath, ShaperConfig,
-    Verdicts,
+    Ahead, Backlog, BoxedDiscipline, Discipline, Manage, Packet, Qdisc, Record, Report, ReversePath,
+    ShaperConfig, Verdicts,
 };
 use narrows_units::Instant;
+use narrows_wire::FlowKey;
 
 /// A discipline that is shown packets it cannot touch.
 pub struct Watch<P> {
@@ -42,6 +43,10 @@ impl<P: Packet> Watch<P> {
 }
 
 impl<P: Packet> Qdisc<P> for Watch<P> {
+    fn coming(&self, flow: &FlowKey, ahead: Ahead) {
+        self.inner.coming(flow, ahead);
+    }
+
     fn enqueue(&mut self, now: Instant, packet: P, _verdicts: &mut Verdicts<P>) {
         self.inner.enqueue(now, Self::record(&packet), &mut self.ignored);
         self.empty_the_shadow(now);

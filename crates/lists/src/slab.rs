@@ -75,6 +75,14 @@ impl<T> Slab<T> {
         }
     }
 
+    /// Has a record fetched from memory, where somebody will soon ask for it.
+    #[inline]
+    pub fn prefetch(&self, at: u32) {
+        if let Some(cell) = self.cells.get(at as usize) {
+            crate::prefetch(cell);
+        }
+    }
+
     /// The record at an index, if it is in use.
     #[inline]
     pub fn get(&self, at: u32) -> Option<&T> {

@@ -3,11 +3,15 @@
 use core::any::Any;
 
 use narrows_units::Instant;
+use narrows_wire::FlowKey;
 
 use crate::users::CircuitRates;
-use crate::{Backlog, Discipline, Manage, Packet, Qdisc, Report, ReversePath, ShaperConfig, Verdicts};
+use crate::{Ahead, Backlog, Discipline, Manage, Packet, Qdisc, Report, ReversePath, ShaperConfig, Verdicts};
 
 impl<P: Packet, Q: Qdisc<P> + ?Sized> Qdisc<P> for Box<Q> {
+    fn coming(&self, flow: &FlowKey, ahead: Ahead) {
+        (**self).coming(flow, ahead);
+    }
     fn enqueue(&mut self, now: Instant, packet: P, verdicts: &mut Verdicts<P>) {
         (**self).enqueue(now, packet, verdicts);
     }

@@ -9,8 +9,9 @@
 //! Verdicts are handed on as they are made, so each precedes the departures that follow it.
 
 use narrows_units::Instant;
+use narrows_wire::Header;
 
-use crate::{Discipline, Packet, Verdict, Verdicts};
+use crate::{Ahead, Discipline, Packet, Verdict, Verdicts};
 
 /// A direction through the box.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -80,6 +81,12 @@ impl<P: Packet, Q: Discipline<P>> Driver<P, Q> {
     #[must_use]
     pub fn into_disciplines(self) -> [Q; 2] {
         self.disciplines
+    }
+
+    /// A packet comes soon that was received together with others.
+    pub fn coming(&self, direction: Direction, header: &Header, ahead: Ahead) {
+        self.disciplines[direction as usize].coming(&header.key, ahead);
+        self.disciplines[direction.other() as usize].coming(&header.key.reverse(), ahead);
     }
 
     /// A packet has come; then all that may leave is sent. Each packet is served as if it had come alone: a full queue

@@ -21,6 +21,7 @@ use core::any::Any;
 use core::marker::PhantomData;
 
 use narrows_units::{Duration, Instant, Rate};
+use narrows_wire::FlowKey;
 
 pub use config::{FollowConfig, Idea};
 use control::Control;
@@ -28,7 +29,9 @@ use echoes::Echoes;
 pub use link_rate::LinkRate;
 pub use phase::FollowPhase;
 
-use crate::{Backlog, Discipline, Manage, Packet, Qdisc, Report, ReversePath, ShaperConfig, Spec, Verdicts};
+use crate::{
+    Ahead, Backlog, Discipline, Manage, Packet, Qdisc, Report, ReversePath, ShaperConfig, Spec, Verdicts,
+};
 
 /// The discipline is told of a rate that differs by so much, in hundredths, and no sooner than this after the last.
 const DIFFERS: u64 = 10;
@@ -150,6 +153,10 @@ impl<P: Packet, Q: Discipline<P>> Follow<P, Q> {
 }
 
 impl<P: Packet, Q: Discipline<P>> Qdisc<P> for Follow<P, Q> {
+    fn coming(&self, flow: &FlowKey, ahead: Ahead) {
+        self.inner.coming(flow, ahead);
+    }
+
     fn enqueue(&mut self, now: Instant, packet: P, verdicts: &mut Verdicts<P>) {
         if self.inner.backlog().packets == 0 {
             self.control.idles(now);

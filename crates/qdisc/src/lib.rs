@@ -64,7 +64,7 @@ pub use record::Record;
 pub use red::{Red, RedConfig};
 pub use report::{AdmissionReport, ClassReport, Counters, Report, WaitingPool};
 pub use rio::{Rio, RioConfig, TaggedBy};
-pub use seam::{BoxedDiscipline, Discipline, Manage, Packet, Qdisc, ReversePath};
+pub use seam::{Ahead, BoxedDiscipline, Discipline, Manage, Packet, Qdisc, ReversePath};
 pub use sfq::{Sfq, SfqConfig};
 pub use shaper::{Framing, Shaper, ShaperConfig};
 pub use spec::{DisciplineSettings, Limits, Spec};

@@ -8,7 +8,7 @@ use core::any::Any;
 
 use narrows_units::{Bytes, Dscp, Instant};
 use narrows_users::CircuitId;
-use narrows_wire::Header;
+use narrows_wire::{FlowKey, Header};
 
 use crate::users::CircuitRates;
 use crate::{Backlog, Report, ShaperConfig, Verdicts};
@@ -43,8 +43,28 @@ pub trait Packet {
     }
 }
 
+/// How far off a packet is that was received together with others.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Ahead {
+    /// [`Ahead::FAR`] packets: time to look into an index.
+    Far,
+    /// [`Ahead::NEAR`] packets: and then for records.
+    Near,
+}
+
+impl Ahead {
+    /// Packets.
+    pub const FAR: usize = 4;
+    /// Packets.
+    pub const NEAR: usize = 2;
+}
+
 /// A queue for one direction of a link.
 pub trait Qdisc<P: Packet> {
+    /// A packet of this flow comes soon, or one that answers it: what is known of the flow may be fetched from memory
+    /// meanwhile. Nothing but speed depends on it.
+    fn coming(&self, _flow: &FlowKey, _ahead: Ahead) {}
+
     /// Takes a packet.
     fn enqueue(&mut self, now: Instant, packet: P, verdicts: &mut Verdicts<P>);
 

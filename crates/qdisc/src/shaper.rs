@@ -14,8 +14,9 @@ use core::marker::PhantomData;
 
 use narrows_units::{Bytes, Duration, Instant, Rate};
 use narrows_users::Side;
+use narrows_wire::FlowKey;
 
-use crate::{Backlog, Discipline, Manage, Packet, Qdisc, Report, ReversePath, Verdicts};
+use crate::{Ahead, Backlog, Discipline, Manage, Packet, Qdisc, Report, ReversePath, Verdicts};
 
 /// How the link layer cuts up what it sends.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -152,6 +153,10 @@ impl<P: Packet, Q: Qdisc<P>> Shaper<P, Q> {
 }
 
 impl<P: Packet, Q: Qdisc<P>> Qdisc<P> for Shaper<P, Q> {
+    fn coming(&self, flow: &FlowKey, ahead: Ahead) {
+        self.inner.coming(flow, ahead);
+    }
+
     fn enqueue(&mut self, now: Instant, packet: P, verdicts: &mut Verdicts<P>) {
         self.wake(now);
         self.inner.enqueue(now, packet, verdicts);

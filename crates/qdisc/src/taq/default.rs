@@ -45,7 +45,7 @@ use std::collections::VecDeque;
 use narrows_flow::{FlowId, PacketKind, Tracker, TrackerConfig};
 use narrows_units::{Bytes, Duration, Instant};
 use narrows_users::User;
-use narrows_wire::{Proto, TcpHeader};
+use narrows_wire::{FlowKey, Proto, TcpHeader};
 
 use self::control::ControlPackets;
 use self::flow_state::FlowState;
@@ -56,7 +56,7 @@ use self::turns::Turns;
 use super::admission::{Admission, Decisions, SynDirection};
 use super::{Common, DefaultConfig, LossWindow};
 use crate::{
-    Backlog, Counters, Discipline, Packet, Qdisc, Reason, ReversePath, ShaperConfig, Verdict, Verdicts,
+    Ahead, Backlog, Counters, Discipline, Packet, Qdisc, Reason, ReversePath, ShaperConfig, Verdict, Verdicts,
 };
 
 /// TAQ in its default mode, for one direction of a link.
@@ -346,6 +346,16 @@ impl<P: Packet> DefaultMode<P> {
 }
 
 impl<P: Packet> Qdisc<P> for DefaultMode<P> {
+    fn coming(&self, flow: &FlowKey, ahead: Ahead) {
+        let expected = self.tracker.expect(flow);
+        if ahead == Ahead::Near {
+            let likely = self.tracker.likely(expected);
+            if let Some(slot) = self.flows.get(likely.index()) {
+                slot.prefetch();
+            }
+        }
+    }
+
     fn enqueue(&mut self, now: Instant, packet: P, verdicts: &mut Verdicts<P>) {
         self.counters.arrive(packet.len());
         if self.common.admission && Admission::<P>::is_connection_request(packet.header()) {

@@ -16,8 +16,9 @@ mod victims;
 use core::any::Any;
 
 use narrows_flow::{FlowId, PacketKind, Tracker, TrackerConfig};
+use narrows_lists::prefetch;
 use narrows_units::{Bytes, Duration, Instant, Rate};
-use narrows_wire::{Header, Proto};
+use narrows_wire::{FlowKey, Header, Proto};
 
 use self::class::{Class, Facts, classify, recovery_key};
 use self::predict::after_loss;
@@ -28,8 +29,8 @@ use self::victims::steps;
 use super::admission::{Admission, AdmissionConfig, Decisions, Load, Rule, SynDirection, proves};
 use super::{Common, Config, Dimensions, LossWindow, Mode, PaperConfig, PoolId, Share, WaitingSyn};
 use crate::{
-    Backlog, ClassReport, Counters, Discipline, Manage, Packet, Qdisc, Report, ReversePath, ShaperConfig,
-    Verdicts,
+    Ahead, Backlog, ClassReport, Counters, Discipline, Manage, Packet, Qdisc, Report, ReversePath,
+    ShaperConfig, Verdicts,
 };
 
 /// Where the unknown stand among possible victims: first.
@@ -204,6 +205,16 @@ impl<P: Packet> PaperMode<P> {
 }
 
 impl<P: Packet> Qdisc<P> for PaperMode<P> {
+    fn coming(&self, flow: &FlowKey, ahead: Ahead) {
+        let expected = self.tracker.expect(flow);
+        if ahead == Ahead::Near {
+            let likely = self.tracker.likely(expected);
+            if let Some(kept) = self.store.flows.get(likely.index().saturating_add(1)) {
+                prefetch(kept);
+            }
+        }
+    }
+
     fn enqueue(&mut self, now: Instant, packet: P, verdicts: &mut Verdicts<P>) {
         self.counters.arrive(packet.len());
         if let Some(packet) = self.request(now, SynDirection::Own, packet, verdicts) {

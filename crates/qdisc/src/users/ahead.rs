@@ -2,7 +2,7 @@
 
 use narrows_lists::prefetch;
 
-use super::{UserState, Users};
+use super::{UserList, Users};
 
 impl<S> Users<S> {
     /// Has a record fetched from memory, should it be there.
@@ -13,13 +13,20 @@ impl<S> Users<S> {
         }
     }
 
-    /// The user most likely served next, while the record of the one after it is fetched.
-    pub fn soon(&self) -> Option<&UserState<S>> {
+    /// Those most likely served next, the first first, while the record of the last is fetched.
+    pub fn soon(&self) -> [Option<u32>; 3] {
         let lists = [&self.order.sparse, &self.order.new.list, &self.order.old];
-        let (list, first) = lists.iter().find_map(|list| Some((list, list.first()?)))?;
-        if let Some(after) = list.after(&self.slab, first) {
-            self.prefetch(after);
+        let Some(list) = lists.into_iter().find(|list| !list.is_empty()) else { return [None; 3] };
+        let after = |at: Option<u32>| at.and_then(|at| list.after(&self.slab, at));
+        // Of the old ones who has been served its quantum goes to the end first.
+        let is_done = |at: &u32| self.at(*at).place == UserList::Old && self.at(*at).deficit <= 0;
+        let first = list.first();
+        let first = first.filter(is_done).and_then(|at| list.after(&self.slab, at)).or(first);
+        let second = after(first);
+        let third = after(second);
+        if let Some(third) = third {
+            self.prefetch(third);
         }
-        Some(self.at(first))
+        [first, second, third]
     }
 }

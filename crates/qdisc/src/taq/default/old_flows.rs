@@ -159,11 +159,11 @@ impl OldFlows {
         }
     }
 
-    /// Some flow whose turn comes soon.
-    pub fn soon(&self) -> Option<u32> {
+    /// Some flows whose turn comes soon.
+    pub fn soon(&self) -> Option<&List<DrrList>> {
         match self {
-            Self::Turn(list) => list.first(),
-            Self::Classes(by) => by.classes.get(by.used.trailing_zeros() as usize)?.first(),
+            Self::Turn(list) => Some(list),
+            Self::Classes(by) => by.classes.get(by.used.trailing_zeros() as usize),
         }
     }
 

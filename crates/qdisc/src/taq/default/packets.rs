@@ -2,7 +2,7 @@
 //!
 //! The packets lie apart from their links, so that each is copied once on its way in and once on its way out.
 
-use narrows_lists::{Arena as _, Links, List, Slab, linked};
+use narrows_lists::{Arena as _, Links, List, Slab, linked, prefetch};
 
 /// What is kept of one waiting packet beside the packet.
 #[derive(Debug)]
@@ -67,6 +67,14 @@ impl<P> PacketSlab<P> {
     }
     pub fn get_mut(&mut self, at: u32) -> &mut P {
         self.packets[at as usize].as_mut().expect(IN_USE)
+    }
+
+    /// Has a packet's links and headers fetched from memory.
+    pub fn prefetch(&self, at: u32) {
+        self.slab.prefetch(at);
+        if let Some(packet) = self.packets.get(at as usize) {
+            prefetch(packet);
+        }
     }
 
     /// Whether it has payload that the receiver has not been sent before.

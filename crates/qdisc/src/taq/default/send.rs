@@ -46,11 +46,20 @@ impl<P: Packet> DefaultMode<P> {
             self.quic_departed(now, id, handshake, verdicts);
         }
         // What comes next is fetched while the driver does something else.
-        if let Some(next) = self.turns.soon() {
-            self.flows[next as usize].prefetch();
-            self.tracker.prefetch(FlowId(next));
-        }
+        self.prefetch_next();
         self.packets.release(at)
+    }
+
+    /// Of the flow after the next one the records are fetched, which by then show which packet is its first.
+    fn prefetch_next(&self) {
+        let [next, later] = self.turns.soon(&self.flows);
+        if let Some(at) = next.and_then(|next| self.flows[next as usize].queue.head()) {
+            self.packets.prefetch(at);
+        }
+        if let Some(later) = later {
+            self.flows[later as usize].prefetch();
+            self.tracker.prefetch(FlowId(later));
+        }
     }
 
     /// Notes what leaves; whether it is the flow's first data.

@@ -149,6 +149,11 @@ impl FlowLists {
         }
     }
 
+    /// The list whose first is most likely served next.
+    fn soon(&self) -> Option<&List<DrrList>> {
+        [&self.sparse, &self.new.list].into_iter().find(|list| !list.is_empty()).or_else(|| self.old.soon())
+    }
+
     /// The flow that is served last.
     fn last(&self) -> Option<u32> {
         self.old.last().or_else(|| self.new.list.last()).or_else(|| self.sparse.last())
@@ -229,13 +234,19 @@ impl Turns {
         }
     }
 
-    /// The flow that is most likely served next, while the record of the user after its own is fetched.
-    pub fn soon(&self) -> Option<u32> {
-        let lists = match &self.by_user {
-            Some(by) => &by.users.soon()?.lists,
-            None => &self.all,
-        };
-        lists.sparse.first().or_else(|| lists.new.list.first()).or_else(|| lists.old.soon())
+    /// The flows that are most likely served next, while the record of the user after theirs is fetched.
+    pub fn soon(&self, flows: &[FlowState]) -> [Option<u32>; 2] {
+        match &self.by_user {
+            Some(by) => {
+                let [first, second, _] = by.users.soon();
+                [first, second].map(|user| by.users.at(user?).lists.soon()?.first())
+            }
+            None => {
+                let list = self.all.soon();
+                let first = list.and_then(List::first);
+                [first, list.zip(first).and_then(|(list, first)| list.after(flows, first))]
+            }
+        }
     }
 
     /// Puts a flow with a new backlog into a list; `again`: of one of the old ones, within its turn.
