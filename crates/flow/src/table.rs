@@ -150,6 +150,23 @@ impl Table {
         }
     }
 
+    /// Has fetched what making room for the next new flow needs: of the next to go its bucket, by its key, which was
+    /// fetched before; of the one after that, which is returned, its record.
+    pub(crate) fn prefetch_least_needed(&self) -> Option<u32> {
+        if self.free != NIL || self.slots.len() < self.capacity {
+            return None;
+        }
+        let list = self.lists.iter().find(|list| !list.is_empty())?;
+        let next = list.first()?;
+        self.chains.prefetch(self.bucket(&self.slots[next as usize].key));
+        let later = list.after(&self.hooks, next)?;
+        self.prefetch(later);
+        if let Some(after) = list.after(&self.hooks, later) {
+            prefetch(&self.hooks[after as usize]);
+        }
+        Some(later)
+    }
+
     /// Makes a record for a key that has none, in a free slot or in that of the flow that matters least. `gone` is
     /// told of that flow while its record still stands. `None` if every flow has packets waiting.
     #[inline(never)]

@@ -21,6 +21,13 @@ impl Tracker {
         likely
     }
 
+    /// After a new flow: has fetched what the next new ones need where each takes an old one's place. Whose record that
+    /// of the one after the next will be, for those who keep state by slot.
+    #[must_use]
+    pub fn prefetch_least_needed(&self) -> Option<FlowId> {
+        self.table.prefetch_least_needed().map(FlowId)
+    }
+
     /// Has the record of a flow fetched that is needed soon. Nothing but speed depends on it.
     pub fn prefetch(&self, id: FlowId) {
         self.table.prefetch(id.0);

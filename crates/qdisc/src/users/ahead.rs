@@ -2,7 +2,7 @@
 
 use narrows_lists::prefetch;
 
-use super::{UserList, Users};
+use super::{UserList, UserState, Users};
 
 impl<S> Users<S> {
     /// Has a record fetched from memory, should it be there.
@@ -13,20 +13,20 @@ impl<S> Users<S> {
         }
     }
 
-    /// Those most likely served next, the first first, while the record of the last is fetched.
-    pub fn soon(&self) -> [Option<u32>; 3] {
+    /// The two most likely served next, the first first, while the record of the one after them is fetched.
+    pub fn soon(&self) -> [Option<&UserState<S>>; 2] {
         let lists = [&self.order.sparse, &self.order.new.list, &self.order.old];
-        let Some(list) = lists.into_iter().find(|list| !list.is_empty()) else { return [None; 3] };
+        let Some(list) = lists.into_iter().find(|list| !list.is_empty()) else { return [None; 2] };
         let after = |at: Option<u32>| at.and_then(|at| list.after(&self.slab, at));
+        let mut first = list.first();
         // Of the old ones who has been served its quantum goes to the end first.
-        let is_done = |at: &u32| self.at(*at).place == UserList::Old && self.at(*at).deficit <= 0;
-        let first = list.first();
-        let first = first.filter(is_done).and_then(|at| list.after(&self.slab, at)).or(first);
+        if first.is_some_and(|at| self.at(at).place == UserList::Old && self.at(at).deficit <= 0) {
+            first = after(first).or(first);
+        }
         let second = after(first);
-        let third = after(second);
-        if let Some(third) = third {
+        if let Some(third) = after(second) {
             self.prefetch(third);
         }
-        [first, second, third]
+        [first, second].map(|user| user.map(|user| self.at(user)))
     }
 }

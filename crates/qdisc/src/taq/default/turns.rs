@@ -237,10 +237,7 @@ impl Turns {
     /// The flows that are most likely served next, while the record of the user after theirs is fetched.
     pub fn soon(&self, flows: &[FlowState]) -> [Option<u32>; 2] {
         match &self.by_user {
-            Some(by) => {
-                let [first, second, _] = by.users.soon();
-                [first, second].map(|user| by.users.at(user?).lists.soon()?.first())
-            }
+            Some(by) => by.users.soon().map(|user| user?.lists.soon()?.first()),
             None => {
                 let list = self.all.soon();
                 let first = list.and_then(List::first);
