@@ -308,7 +308,8 @@ impl<P: Packet> DefaultMode<P> {
         };
         if seen.fresh || seen.restarted {
             self.flow_state(flow, seen.restarted && seen.kind == PacketKind::Syn);
-            if let Some(slot) = self.tracker.prefetch_least_needed().and_then(|id| self.flows.get(id.index())) {
+            if let Some(slot) = self.tracker.prefetch_least_needed().and_then(|id| self.flows.get(id.index()))
+            {
                 slot.prefetch();
             }
         }
