@@ -36,7 +36,7 @@ pub struct Args {
     /// Where the results go (out/sim/NAME; of several files, each in a folder of its name below this)
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
-    /// Runs at a time (as many as there are cores)
+    /// Runs at a time, or parts of the last ones that do not meet (as many as there are cores)
     #[arg(long, value_parser = clap::value_parser!(u16).range(1..=1024))]
     jobs: Option<u16>,
     /// Show these figures in table and picture, as jain_20s,goodput_kbps
@@ -219,7 +219,7 @@ pub(super) fn run(
             show.event(event);
         }
     };
-    let report = execute(plan, options, &narrows_sim::run, stop, &watch);
+    let report = execute(plan, options, &narrows_runner::simulate, stop, &watch);
     show.finish();
     report
 }

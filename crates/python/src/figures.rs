@@ -69,7 +69,7 @@ pub(crate) fn reproduce(
                 let work = Work::new(paper, figure, size)?;
                 runs.fetch_add(work.plans.iter().map(|(_, p)| p.jobs.len()).sum(), Ordering::Relaxed);
                 let section = work.make(&out, &mut |plan, out| {
-                    execute(plan, &RunOptions { out, jobs, fresh }, &narrows_sim::run, stop, &count)
+                    execute(plan, &RunOptions { out, jobs, fresh }, &narrows_runner::simulate, stop, &count)
                 })?;
                 if let Some(why) = section.undrawn.first() {
                     anyhow::bail!("{}/{}: {why}", paper.id, figure.id);

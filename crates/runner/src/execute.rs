@@ -14,19 +14,18 @@ use narrows_units::Instant;
 
 use crate::manifest::Manifest;
 use crate::store::{Finished, Store};
-use crate::{Error, RunPlan, caught, folder, join, verdicts};
+use crate::{Error, GoOn, RunPlan, SpareCores, caught, folder, join, verdicts};
 
-/// What simulates: [`narrows_sim::run`].
-pub type Simulate<'a> = dyn Fn(&Scenario, u64, &mut dyn FnMut(Instant) -> ControlFlow<()>) -> Result<Results, RunError>
-    + Sync
-    + 'a;
+/// What simulates: [`crate::simulate`].
+pub type Simulate<'a> =
+    dyn Fn(&Scenario, u64, &SpareCores, &GoOn<'_>) -> Result<Results, RunError> + Sync + 'a;
 
 /// How to go about it. Nothing here changes a result.
 #[derive(Clone, Debug)]
 pub struct RunOptions {
     /// The output folder.
     pub out: PathBuf,
-    /// Runs at a time; at least one.
+    /// Runs at a time, at least one. Where fewer are left, parts of a run that do not meet are done at a time.
     pub jobs: usize,
     /// Whether runs that are finished are done again.
     pub fresh: bool,
@@ -87,6 +86,7 @@ pub fn execute(
         watch,
         todo: &todo,
         next: AtomicUsize::new(0),
+        spare: SpareCores::default(),
         state: Mutex::default(),
     };
     pool.work(options.jobs);
@@ -140,6 +140,8 @@ struct Workers<'a> {
     watch: &'a (dyn Fn(Event<'_>) + Sync),
     todo: &'a [usize],
     next: AtomicUsize,
+    /// Cores that no run has.
+    spare: SpareCores,
     state: Mutex<State>,
 }
 
@@ -154,12 +156,15 @@ struct State {
 
 impl Workers<'_> {
     fn work(&self, jobs: usize) {
+        let runs = jobs.clamp(1, self.todo.len().max(1));
+        (runs..jobs).for_each(|_| self.spare.give());
         thread::scope(|scope| {
-            for _ in 0..jobs.clamp(1, self.todo.len().max(1)) {
+            for _ in 0..runs {
                 scope.spawn(|| {
                     while let Some(at) = self.take() {
                         self.one(at);
                     }
+                    self.spare.give();
                 });
             }
         });
@@ -176,11 +181,11 @@ impl Workers<'_> {
         let job = &self.plan.jobs[at];
         (self.watch)(Event::Begin(at));
         let begun = Clock::now();
-        let mut go_on = |now| {
+        let go_on = |now| {
             (self.watch)(Event::At(at, now));
             if self.stop.load(Ordering::Relaxed) { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
         };
-        match caught(|| (self.simulate)(&job.scenario, job.seed, &mut go_on)) {
+        match caught(|| (self.simulate)(&job.scenario, job.seed, &self.spare, &go_on)) {
             Ok(Ok(results)) => match self.store.put(job, &results) {
                 Ok(_) => {
                     self.state().seconds.insert(job.key.clone(), begun.elapsed().as_secs_f64());

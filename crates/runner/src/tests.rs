@@ -5,14 +5,14 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
 
 use narrows_scenario::{LabSettings, Probes, Run, Scenario, Topology};
 use narrows_sim::{Column, Data, Results, RunError, Table};
 use narrows_units::{Duration, Instant};
 
-use crate::{Error, Event, RunOptions, RunPlan, RunReport, execute};
+use crate::{Error, Event, GoOn, RunOptions, RunPlan, RunReport, SpareCores, execute, simulate};
 
 /// A folder of this test's own, gone when dropped.
 struct Place(PathBuf);
@@ -71,11 +71,7 @@ fn plan(name: &str) -> RunPlan {
 }
 
 /// A deterministic function of scenario and seed, in ten steps of a second.
-fn arithmetic(
-    scenario: &Scenario,
-    seed: u64,
-    go_on: &mut dyn FnMut(Instant) -> ControlFlow<()>,
-) -> Result<Results, RunError> {
+fn arithmetic(scenario: &Scenario, seed: u64, _: &SpareCores, go_on: &GoOn<'_>) -> Result<Results, RunError> {
     for second in 1..=10u64 {
         if go_on(Instant::from_nanos(second * 1_000_000_000)).is_break() {
             return Err(RunError::Stopped);
@@ -220,9 +216,9 @@ fn a_run_half_written_is_done_again() {
 #[test]
 fn a_failed_run_costs_no_other() {
     let place = Place::new("failed");
-    let broken = |s: &Scenario, seed, go_on: &mut dyn FnMut(Instant) -> ControlFlow<()>| {
+    let broken = |s: &Scenario, seed, spare: &SpareCores, go_on: &GoOn<'_>| {
         assert!(seed != 2 || s.text.contains("taq"), "seed two");
-        arithmetic(s, seed, go_on)
+        arithmetic(s, seed, spare, go_on)
     };
     let why =
         execute(&plan("tiny"), &place.options(2), &broken, &AtomicBool::new(false), &|_| ()).unwrap_err();
@@ -326,4 +322,70 @@ fn claims_are_judged_and_written() {
     assert_eq!(lines[1], "fair,here,min(jain{discipline=taq}),>= 0.5,holds,holds,0.5,,1,exact,,,paper");
     assert!(lines[2].contains("> 0.6,fails,holds,0.5,discipline=fifo:30 share=2000,4,"), "{}", lines[2]);
     assert!(lines[3].contains("cannot be judged"), "{}", lines[3]);
+}
+
+/// Eight links that do not meet, the ends of each at nodes of its own.
+fn eight() -> Run {
+    let mut text = String::from(
+        "name = \"eight\"\nduration = \"30s\"\nwarmup = \"5s\"\ndiscipline = \"fq_codel\"\nseeds = [3]\n\
+         [probes]\nslice = \"5s\"\nseries = [\"queue\", \"cwnd\"]\ninterval = \"500ms\"\n",
+    );
+    for n in 0..8 {
+        text += &format!(
+            "[[link]]\nname = \"l{n}\"\nfrom = \"a{n}\"\nto = \"b{n}\"\nrate = \"{}kbit\"\ndelay = \"20ms\"\n\
+             [[hosts]]\nname = \"s{n}\"\nat = \"a{n}\"\n[[hosts]]\nname = \"c{n}\"\nat = \"b{n}\"\n\
+             [[traffic]]\nkind = \"long\"\nflows = 5\nfrom = \"s{n}\"\nto = \"c{n}\"\n\
+             [[traffic]]\nkind = \"objects\"\nusers = 3\nfrom = \"s{n}\"\nto = \"c{n}\"\n",
+            500 + 100 * n
+        );
+    }
+    narrows_scenario::Experiment::parse(&text, &[]).unwrap().expand().unwrap().remove(0)
+}
+
+#[test]
+fn one_run_gives_the_same_on_any_number_of_threads() {
+    let run = eight();
+    assert_eq!(narrows_sim::Parts::of(&run.scenario).count(), 8);
+    let alone = narrows_sim::run(&run.scenario, run.seed, &mut |_| ControlFlow::Continue(())).unwrap();
+    assert!(alone.tables.iter().any(|t| t.name == "transfers" && !t.columns.is_empty()));
+    for threads in [1, 2, 3, 8, 20] {
+        let last = Mutex::new(Instant::ZERO);
+        let go_on = |now: Instant| {
+            let mut last = last.lock().unwrap();
+            *last = now.max(*last);
+            ControlFlow::Continue(())
+        };
+        let spare = SpareCores::new(threads - 1);
+        let results = simulate(&run.scenario, run.seed, &spare, &go_on).unwrap();
+        // A NaN, which means that there is no figure, is not equal to itself.
+        assert!(format!("{results:?}") == format!("{alone:?}"), "{threads} threads");
+        assert!(*last.lock().unwrap() < Instant::ZERO + run.scenario.duration);
+    }
+}
+
+/// A sweep of two runs of eight parts, kept as files.
+#[test]
+fn spare_cores_change_no_byte_of_a_plan() {
+    let mut runs = vec![eight(), eight()];
+    runs[1].seed = 4;
+    let plan = RunPlan::new("the text", "narrows sim eight.toml", runs);
+    let written = |jobs: usize| {
+        let place = Place::new(&format!("eight-{jobs}"));
+        execute(&plan, &place.options(jobs), &simulate, &AtomicBool::new(false), &|_| ()).unwrap();
+        contents(&place.0)
+    };
+    let one = written(1);
+    for jobs in [2, 5, 16] {
+        assert!(one == written(jobs), "{jobs} jobs");
+    }
+}
+
+#[test]
+fn a_run_of_parts_stops_and_its_panics_are_told() {
+    let run = eight();
+    let spare = SpareCores::new(3);
+    let stopped = simulate(&run.scenario, run.seed, &spare, &|_| ControlFlow::Break(()));
+    assert!(matches!(stopped, Err(RunError::Stopped) | Ok(_)), "{stopped:?}");
+    let told = crate::caught(|| simulate(&run.scenario, run.seed, &spare, &|_| panic!("no such part")));
+    assert!(told.is_ok() || told.unwrap_err().ends_with("no such part"));
 }

@@ -27,6 +27,7 @@ use narrows_tcp::Handshake;
 use narrows_units::{Dscp, Duration, Instant};
 
 use crate::build::{Groups, TrafficConfigs, derive};
+use crate::parts::Part;
 use crate::world::{Transfer, World};
 
 /// What happened to a transfer.
@@ -62,12 +63,13 @@ const RETRY: Duration = Duration::from_secs(1);
 /// Purposes of the seed, one for each traffic: clear of those of links.
 const TRAFFIC: u64 = 1 << 40;
 
-/// The applications of a scenario, in its order.
+/// The applications of a part of a scenario, in its order.
 pub(crate) fn apps(
     scenario: &Scenario,
     groups: &Groups,
     configs: &TrafficConfigs,
     seed: u64,
+    part: Part<'_>,
 ) -> Vec<Box<dyn App>> {
     let mut first_user = 0;
     let mut apps = Vec::with_capacity(scenario.traffic.len());
@@ -80,7 +82,9 @@ pub(crate) fn apps(
             seed: derive(seed, TRAFFIC + index as u64),
             ..Common::of(traffic, groups)
         };
-        apps.push(app(traffic, common));
+        if part.has_traffic(index) {
+            apps.push(app(traffic, common));
+        }
         first_user += traffic.users();
     }
     apps

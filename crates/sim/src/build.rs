@@ -15,6 +15,7 @@ use crate::edge::Edges;
 use crate::link::Changing;
 use crate::loss::Loss;
 use crate::network::{LinkPlan, Network, QueuePlan, ShaperPlan};
+use crate::parts::Part;
 use crate::shaped::{Autorate, Rule, Shaped};
 use crate::timetable::Timetable;
 use crate::usage::Usage;
@@ -54,6 +55,12 @@ pub(crate) fn derive(seed: u64, purpose: u64) -> u64 {
     z ^ (z >> 31)
 }
 
+/// The same of what a part draws as things happen there, in an order that is none of the others' business.
+fn stream(seed: u64, purpose: u64, part: Part<'_>) -> u64 {
+    let first = derive(seed, purpose);
+    if part.number == 0 { first } else { derive(first, part.number as u64) }
+}
+
 const NETWORK: u64 = 1;
 const HOSTS: u64 = 2;
 const EDGES: u64 = 3;
@@ -61,27 +68,35 @@ const EDGES: u64 = 3;
 const LINKS: u64 = 1 << 32;
 
 /// Builds the network of a scenario and the settings of its connections.
-pub(crate) fn build(scenario: &Scenario, seed: u64) -> Result<(World, Groups, TrafficConfigs), BuildError> {
-    let mut net = Network::new(derive(seed, NETWORK));
+///
+/// Of a part the links of others are plain wires, which nothing takes.
+pub(crate) fn build(
+    scenario: &Scenario,
+    seed: u64,
+    part: Part<'_>,
+) -> Result<(World, Groups, TrafficConfigs), BuildError> {
+    let mut net = Network::new(stream(seed, NETWORK, part));
     for _ in &scenario.topology.nodes {
         net.add_node();
     }
     for (at, (link, users)) in scenario.topology.links.iter().zip(sides(scenario)).enumerate() {
-        add_link(&mut net, scenario, (link, users), at, seed)?;
+        let plan = link_plan(scenario, (link, users), at, seed)?;
+        let wire = LinkPlan { from: plan.from, to: plan.to, delay: plan.delay, ..LinkPlan::default() };
+        net.add_link(if part.has_link(at) { plan } else { wire });
     }
     for (at, link) in scenario.topology.links.iter().enumerate() {
         if let Some(back) = link.back.filter(|back| *back > at) {
             net.pair(number(at), number(back));
         }
     }
-    add_rules(&mut net, scenario)?;
+    add_rules(&mut net, scenario, part)?;
     let groups = add_hosts(&mut net, scenario, seed);
     net.settle();
     check_routes(&net, scenario)?;
     let nodes = number(scenario.topology.nodes.len());
     let edges = Edges::new(
         &scenario.topology,
-        derive(seed, EDGES),
+        stream(seed, EDGES, part),
         |from, to| from * nodes + to,
         |links| net.add_route(links),
     );
@@ -151,13 +166,12 @@ fn sides(scenario: &Scenario) -> Vec<Side> {
     carries.iter().map(side).collect()
 }
 
-fn add_link(
-    net: &mut Network,
-    scenario: &Scenario,
-    (link, users): (&LinkSetting, Side),
+fn link_plan<'a>(
+    scenario: &'a Scenario,
+    (link, users): (&'a LinkSetting, Side),
     at: usize,
     seed: u64,
-) -> Result<(), BuildError> {
+) -> Result<LinkPlan<'a>, BuildError> {
     let discipline = match &link.discipline {
         LinkDiscipline::Ours(spec) => QueuePlan::Ours(spec),
         LinkDiscipline::Srpt => QueuePlan::Srpt,
@@ -171,7 +185,7 @@ fn add_link(
     };
     let purpose = LINKS + 2 * at as u64;
     let instants = link.drop_at.iter().map(|d| Instant::default() + *d).collect();
-    net.add_link(LinkPlan {
+    Ok(LinkPlan {
         from: number(link.from),
         to: number(link.to),
         shape: Some(ShaperConfig { users, ..link.shaper(scenario.mtu) }),
@@ -184,12 +198,11 @@ fn add_link(
             Changing { timetable, usage }
         }),
         shaper: shaper(scenario, link)?,
-    });
-    Ok(())
+    })
 }
 
 /// The link whose rate changes and before which `link` stands: the only one that goes on from where it ends.
-fn behind<'a>(topology: &'a Topology, link: &LinkSetting) -> Option<(usize, &'a LinkSetting)> {
+pub(crate) fn behind<'a>(topology: &'a Topology, link: &LinkSetting) -> Option<(usize, &'a LinkSetting)> {
     let mut on = topology.links.iter().enumerate().filter(|(_, l)| l.from == link.to && l.to != link.from);
     let only = on.next().filter(|_| on.next().is_none());
     only.filter(|(_, l)| l.service != Service::Constant)
@@ -217,10 +230,12 @@ fn shaper<'a>(scenario: &Scenario, link: &'a LinkSetting) -> Result<ShaperPlan<'
 }
 
 /// Joins boxes with the links behind them, and sets the rules of shapers that are told their rates.
-fn add_rules(net: &mut Network, scenario: &Scenario) -> Result<(), BuildError> {
+fn add_rules(net: &mut Network, scenario: &Scenario, part: Part<'_>) -> Result<(), BuildError> {
     for (at, (link, users)) in scenario.topology.links.iter().zip(sides(scenario)).enumerate() {
         let Some((next, modem)) = behind(&scenario.topology, link) else { continue };
-        net.feed(number(at), number(next));
+        if part.has_link(at) {
+            net.feed(number(at), number(next));
+        }
         let rule = match &link.shaping {
             Shaping::Known => Rule::Known,
             Shaping::Autorate => Rule::Autorate(Box::new(Autorate::new(modem.rate))),
@@ -230,7 +245,9 @@ fn add_rules(net: &mut Network, scenario: &Scenario) -> Result<(), BuildError> {
             return Err(BuildError(format!("link '{}': a shaper takes one of our disciplines", link.name)));
         };
         let config = ShaperConfig { rate: modem.rate, users, ..link.shaper(scenario.mtu) };
-        net.set_rule(Shaped { link: number(at), behind: number(next), spec: spec.clone(), config, rule });
+        if part.has_link(at) {
+            net.set_rule(Shaped { link: number(at), behind: number(next), spec: spec.clone(), config, rule });
+        }
     }
     Ok(())
 }

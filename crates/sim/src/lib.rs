@@ -1,6 +1,7 @@
 //! Links, topologies, workloads and probes in simulated time.
 //!
-//! A run is a pure function of a scenario and a seed: the same bytes come out on any machine.
+//! A run is a pure function of a scenario and a seed: the same bytes come out on any machine. Parts of a scenario that do
+//! not meet may be simulated at the same time; threads are the caller's.
 
 #![forbid(unsafe_code)]
 
@@ -16,6 +17,7 @@ mod link;
 mod loss;
 mod network;
 mod packet;
+mod parts;
 mod probe;
 mod quic;
 pub mod replay;
@@ -32,8 +34,10 @@ mod world;
 
 pub use build::BuildError;
 pub use link::LinkCounters;
+pub use parts::Parts;
+pub use probe::PartEnd;
 pub use results::{Column, Data, Results, Table};
-pub use run::{RunError, run};
+pub use run::{RunError, join, run, run_part};
 
 #[cfg(test)]
 mod tests;

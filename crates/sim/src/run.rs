@@ -6,6 +6,8 @@ use narrows_scenario::Scenario;
 use narrows_units::Instant;
 
 use crate::build::{BuildError, build};
+use crate::parts::Parts;
+use crate::probe::PartEnd;
 use crate::results::Results;
 
 /// Why there are no results.
@@ -30,6 +32,8 @@ impl std::error::Error for RunError {}
 /// Simulates `scenario` under `seed`. Every few thousand events `go_on` hears how far the run has come and may stop it.
 /// The same scenario and seed give the same results on every machine.
 ///
+/// Parts that do not meet ([`Parts`]) are simulated one after another, which gives what [`run_part`] and [`join`] do.
+///
 /// # Errors
 /// If the scenario asks for what cannot be simulated, or if `go_on` breaks.
 pub fn run(
@@ -37,14 +41,42 @@ pub fn run(
     seed: u64,
     go_on: &mut dyn FnMut(Instant) -> ControlFlow<()>,
 ) -> Result<Results, RunError> {
-    let (mut world, groups, configs) = build(scenario, seed).map_err(RunError::Build)?;
-    for app in crate::app::apps(scenario, &groups, &configs, seed) {
+    let parts = Parts::of(scenario);
+    let count = parts.count() as u64;
+    let mut ends = Vec::with_capacity(parts.count());
+    for part in 0..parts.count() {
+        let before = scenario.duration.as_nanos() / count * part as u64;
+        let mut told = |now: Instant| go_on(Instant::from_nanos(before + now.as_nanos() / count));
+        ends.push(run_part(scenario, seed, (&parts, part), &mut told)?);
+    }
+    Ok(join(scenario, &parts, ends))
+}
+
+/// Simulates part `number` of `scenario` from its beginning to its end. Parts may be simulated at the same time.
+///
+/// # Errors
+/// If the scenario asks for what cannot be simulated, or if `go_on` breaks.
+pub fn run_part(
+    scenario: &Scenario,
+    seed: u64,
+    (parts, number): (&Parts, usize),
+    go_on: &mut dyn FnMut(Instant) -> ControlFlow<()>,
+) -> Result<PartEnd, RunError> {
+    let part = parts.part(number);
+    let (mut world, groups, configs) = build(scenario, seed, part).map_err(RunError::Build)?;
+    for app in crate::app::apps(scenario, &groups, &configs, seed, part) {
         world.add_app(app);
     }
-    crate::probe::begin(&mut world, scenario);
+    crate::probe::begin(&mut world, scenario, part);
     let end = Instant::default() + scenario.duration;
     if world.run(end, go_on).is_break() {
         return Err(RunError::Stopped);
     }
-    Ok(crate::probe::finish(world))
+    Ok(crate::probe::end(world))
+}
+
+/// Makes the results of a run of what its parts have recorded, in their order.
+#[must_use]
+pub fn join(scenario: &Scenario, parts: &Parts, ends: Vec<PartEnd>) -> Results {
+    crate::probe::report(&crate::probe::plan(scenario), crate::probe::join(parts, ends))
 }

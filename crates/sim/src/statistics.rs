@@ -65,6 +65,14 @@ impl Histogram {
         self.max = self.max.max(value);
     }
 
+    /// Counts what another has counted too.
+    pub(crate) fn absorb(&mut self, other: &Self) {
+        self.counts.resize(self.counts.len().max(other.counts.len()), 0);
+        self.counts.iter_mut().zip(&other.counts).for_each(|(sum, n)| *sum += n);
+        self.count += other.count;
+        self.max = self.max.max(other.max);
+    }
+
     /// Forgets all, but not the room it takes.
     pub(crate) fn clear(&mut self) {
         self.counts.fill(0);

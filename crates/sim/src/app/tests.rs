@@ -17,6 +17,7 @@ use narrows_units::{Dscp, Rate};
 
 use super::*;
 use crate::build::build;
+use crate::parts::Parts;
 
 /// What a connection was when something happened to it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -159,9 +160,9 @@ pub(super) fn traffic(kind: TrafficKind) -> Traffic {
 
 /// Runs a scenario to its end.
 pub(super) fn run(scenario: &Scenario, seed: u64) -> (World, History) {
-    let (mut world, groups, configs) = build(scenario, seed).unwrap();
+    let (mut world, groups, configs) = build(scenario, seed, Parts::whole(scenario).part(0)).unwrap();
     let history = Rc::new(RefCell::new(History::default()));
-    for app in apps(scenario, &groups, &configs, seed) {
+    for app in apps(scenario, &groups, &configs, seed, Parts::whole(scenario).part(0)) {
         world.add_app(Box::new(Spy { app, history: history.clone() }));
     }
     let end = Instant::default() + scenario.duration;
@@ -499,7 +500,7 @@ fn entries_are_shared() {
     let TrafficKind::Log { source, .. } = &mut of.kind else { panic!() };
     *source = LogSource::File { path: String::new(), entries: entries.clone() };
     let s = scenario(5, vec![of]);
-    let (_, groups, configs) = build(&s, 0).unwrap();
-    let apps = apps(&s, &groups, &configs, 0);
+    let (_, groups, configs) = build(&s, 0, Parts::whole(&s).part(0)).unwrap();
+    let apps = apps(&s, &groups, &configs, 0, Parts::whole(&s).part(0));
     assert_eq!((apps.len(), Arc::strong_count(&entries)), (1, 3));
 }

@@ -64,6 +64,19 @@ impl Bursts {
         }
     }
 
+    /// Adds the bursts of another part.
+    pub(super) fn absorb(&mut self, other: &Self) {
+        self.bursts += other.bursts;
+        self.whole += other.whole;
+        self.segments += other.segments;
+        self.lost += other.lost;
+        self.places.resize(self.places.len().max(other.places.len()), BurstPosition::default());
+        for (own, more) in self.places.iter_mut().zip(&other.places) {
+            own.bursts += more.bursts;
+            own.after.iter_mut().zip(more.after).for_each(|(sum, n)| *sum += n);
+        }
+    }
+
     pub(super) fn report(&self, out: &mut Tables) {
         if self.bursts == 0 {
             return;

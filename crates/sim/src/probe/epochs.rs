@@ -8,6 +8,7 @@
 
 use narrows_units::{Duration, Instant};
 
+use super::join::add_each;
 use super::report::{Tables, integers, numbers, share};
 use crate::connection::{Connection, DATA};
 
@@ -110,6 +111,18 @@ impl Epochs {
         }
         self.sent[packets.min(MANY)] += 1;
         whole.then_some((before, active))
+    }
+
+    /// Adds the flows of another part, which has the same epochs.
+    pub(super) fn absorb(&mut self, other: &Self) {
+        for (own, more) in self.epochs.iter_mut().zip(&other.epochs) {
+            own.maintained += more.maintained;
+            own.dropped += more.dropped;
+            own.arriving += more.arriving;
+            own.stalled += more.stalled;
+        }
+        self.sums.iter_mut().zip(other.sums).for_each(|(sum, n)| *sum += n);
+        add_each(&mut self.sent, &other.sent);
     }
 
     pub(super) fn report(&self, length: Duration, out: &mut Tables) {

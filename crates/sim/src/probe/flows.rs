@@ -3,6 +3,8 @@
 //!
 //! Nothing is counted per packet here: at the end of a slice every flow is asked how far it has come.
 
+mod join;
+
 use narrows_units::{Duration, Instant};
 
 use super::report::{MAX, P50, P99, Tables, integers, numbers};
@@ -83,6 +85,20 @@ struct Slice {
     top40: f64,
 }
 
+impl Slice {
+    /// In which each flow got one of `shares`, in the order of the flows.
+    fn of(start: Instant, delivered: u64, shares: &mut Vec<u64>) -> Self {
+        Self {
+            start,
+            flows: shares.len() as u64,
+            delivered,
+            jain: jain(shares),
+            zero: shares.iter().filter(|s| **s == 0).count() as u64,
+            top40: top_share(shares).unwrap_or(f64::NAN),
+        }
+    }
+}
+
 /// All flows and slices.
 #[derive(Debug, Default)]
 pub(super) struct Flows {
@@ -95,6 +111,8 @@ pub(super) struct Flows {
     slice_start: Instant,
     delivered_before: u64,
     warmup: Instant,
+    /// Whether all shares are kept, however many: for who joins them with those of other parts.
+    keeps_all: bool,
 }
 
 impl Flows {
@@ -174,19 +192,12 @@ impl Flows {
             if flow.lasts_since(self.slice_start) {
                 let bytes = flow.delivered(connections) - flow.at_slice;
                 shares.push(bytes);
-                if self.shares.len() < MOST_SHARES {
+                if self.keeps_all || self.shares.len() < MOST_SHARES {
                     self.shares.push((number, row, bytes));
                 }
             }
         }
-        self.slices.push(Slice {
-            start: self.slice_start,
-            flows: shares.len() as u64,
-            delivered: delivered - self.delivered_before,
-            jain: jain(&shares),
-            zero: shares.iter().filter(|s| **s == 0).count() as u64,
-            top40: top_share(&mut shares).unwrap_or(f64::NAN),
-        });
+        self.slices.push(Slice::of(self.slice_start, delivered - self.delivered_before, &mut shares));
         self.begin_slice(now, connections, delivered);
     }
 

@@ -1,14 +1,16 @@
 //! Links and their queues: what came, what went, what was lost and why, how long packets waited.
 
-use narrows_qdisc::{Reason, Report as QueueReport};
+use narrows_qdisc::{Reason, Report as QueueReport, ShaperConfig};
 use narrows_units::{Duration, Instant};
 
-use super::plan::ProbePlan;
+use super::plan::{ProbePlan, Watched};
 use super::report::{MAX, P50, P95, P99, Tables, integers, numbers, share, words};
-use crate::link::{LinkCounters, SimLink};
+use crate::link::{Changing, LinkCounters, SimLink};
 use crate::network::Network;
 use crate::packet::PayloadKind;
+use crate::statistics::Histogram;
 use crate::tap::Waits;
+use crate::usage::Figures;
 
 /// A link's counts at one instant.
 #[derive(Clone, Copy, Debug, Default)]
@@ -59,16 +61,24 @@ pub(super) struct LinkProbe {
 }
 
 /// A watched link when all is over.
-struct LinkEnd<'a> {
-    name: &'a str,
+pub(super) struct LinkEnd {
+    pub(super) shape: Option<ShaperConfig>,
     counters: LinkCounters,
     utilisation: f64,
     reported: Reported,
     report: Option<QueueReport>,
     waits: Option<Waits>,
+    changing: Option<Changed>,
 }
 
-impl LinkEnd<'_> {
+/// What there is to tell of a link whose rate changes.
+struct Changed {
+    figures: Figures,
+    sojourn: Histogram,
+    beyond: Histogram,
+}
+
+impl LinkEnd {
     fn loss(&self) -> Option<f64> {
         share(self.counters.dropped_total() + self.counters.lost, self.counters.arrived)
     }
@@ -86,64 +96,70 @@ impl LinkProbe {
         }
     }
 
-    pub(super) fn report(&self, plan: &ProbePlan, net: &mut Network, out: &mut Tables) {
+    /// The links of the plan as they are when all is over.
+    pub(super) fn end(&self, plan: &ProbePlan, net: &mut Network) -> Vec<LinkEnd> {
         let (now, links) = (net.now, &mut net.links);
         let elapsed = now.since(plan.warmup);
-        let outcomes: Vec<LinkEnd<'_>> = plan
-            .links
-            .iter()
-            .enumerate()
-            .map(|(at, watched)| {
-                let (counts, report) = Counts::of(&mut links[watched.link as usize], now);
-                let before = self.before.get(at).copied().unwrap_or_default();
-                let busy = counts.busy.saturating_sub(before.busy);
-                LinkEnd {
-                    name: &watched.name,
-                    counters: counts.counters.since(&before.counters),
-                    utilisation: busy.as_nanos() as f64 / elapsed.as_nanos() as f64,
-                    reported: counts.reported.since(before.reported),
-                    report,
-                    waits: links[watched.link as usize].waits.take().map(|waits| *waits),
-                }
-            })
-            .collect();
-        for link in &outcomes {
-            // A name in an expression has no dots.
-            let name: String =
-                link.name.chars().map(|c| if c.is_ascii_alphanumeric() { c } else { '_' }).collect();
-            out.put(format!("utilisation_{name}"), link.utilisation);
-            out.put(format!("loss_{name}"), link.loss());
-            if let Some(follows) = link.report.as_ref().and_then(|r| r.follows) {
-                out.put(format!("believed_kbps_{name}"), follows.rate_bps as f64 / 1e3);
+        let of = |(at, watched): (usize, &Watched)| {
+            let link = &mut links[watched.link as usize];
+            let (counts, report) = Counts::of(link, now);
+            let before = self.before.get(at).copied().unwrap_or_default();
+            let busy = counts.busy.saturating_sub(before.busy);
+            let changing = link.changing.take().map(|changing| {
+                let Changing { timetable, usage } = *changing;
+                let figures = usage.figures(now, &timetable);
+                Changed { figures, sojourn: usage.sojourn, beyond: usage.beyond }
+            });
+            LinkEnd {
+                shape: link.shape.as_deref().copied(),
+                counters: counts.counters.since(&before.counters),
+                utilisation: busy.as_nanos() as f64 / elapsed.as_nanos() as f64,
+                reported: counts.reported.since(before.reported),
+                report,
+                waits: link.waits.take().map(|waits| *waits),
+                changing,
             }
-        }
-        changing(plan, now, links, out);
-        if let Some(link) = plan.bottleneck().and_then(|at| outcomes.get(at)) {
-            bottleneck(link, out);
-        }
-        table(plan, &outcomes, out);
+        };
+        plan.links.iter().enumerate().map(of).collect()
     }
 }
 
-/// Links whose rate changes.
-fn changing(plan: &ProbePlan, now: Instant, links: &[SimLink], out: &mut Tables) {
-    for watched in &plan.links {
-        let Some(changing) = &links[watched.link as usize].changing else { continue };
-        let name: String =
-            watched.name.chars().map(|c| if c.is_ascii_alphanumeric() { c } else { '_' }).collect();
-        let figures = changing.usage.figures(now, &changing.timetable);
-        out.put(format!("used_of_demand_{name}"), figures.of_demand);
-        out.put(format!("used_of_capacity_{name}"), figures.of_capacity);
-        out.histogram(&format!("modem_{name}"), &changing.usage.sojourn, &[P50, P95, P99]);
-        out.histogram(&format!("modem_beyond_{name}"), &changing.usage.beyond, &[P95]);
-        out.put(format!("outages_{name}"), figures.outages as f64);
-        out.put(format!("recovery_{name}_p95_s"), figures.recovery_p95);
-        out.put(format!("recovery_{name}_max_s"), figures.recovery_max);
-        out.put(format!("recoveries_slow_{name}"), figures.slow as f64);
+pub(super) fn report(plan: &ProbePlan, links: &[LinkEnd], out: &mut Tables) {
+    for (watched, link) in plan.links.iter().zip(links) {
+        let name = in_expressions(&watched.name);
+        out.put(format!("utilisation_{name}"), link.utilisation);
+        out.put(format!("loss_{name}"), link.loss());
+        if let Some(follows) = link.report.as_ref().and_then(|r| r.follows) {
+            out.put(format!("believed_kbps_{name}"), follows.rate_bps as f64 / 1e3);
+        }
+        if let Some(changed) = &link.changing {
+            changing(&name, changed, out);
+        }
     }
+    if let Some(link) = plan.bottleneck().and_then(|at| links.get(at)) {
+        bottleneck(link, out);
+    }
+    table(plan, links, out);
 }
 
-fn bottleneck(link: &LinkEnd<'_>, out: &mut Tables) {
+/// A name in an expression has no dots.
+fn in_expressions(name: &str) -> String {
+    name.chars().map(|c| if c.is_ascii_alphanumeric() { c } else { '_' }).collect()
+}
+
+/// A link whose rate changes.
+fn changing(name: &str, Changed { figures, sojourn, beyond }: &Changed, out: &mut Tables) {
+    out.put(format!("used_of_demand_{name}"), figures.of_demand);
+    out.put(format!("used_of_capacity_{name}"), figures.of_capacity);
+    out.histogram(&format!("modem_{name}"), sojourn, &[P50, P95, P99]);
+    out.histogram(&format!("modem_beyond_{name}"), beyond, &[P95]);
+    out.put(format!("outages_{name}"), figures.outages as f64);
+    out.put(format!("recovery_{name}_p95_s"), figures.recovery_p95);
+    out.put(format!("recovery_{name}_max_s"), figures.recovery_max);
+    out.put(format!("recoveries_slow_{name}"), figures.slow as f64);
+}
+
+fn bottleneck(link: &LinkEnd, out: &mut Tables) {
     let k = &link.counters;
     out.put("utilisation", link.utilisation);
     out.put("arrived", k.arrived as f64);
@@ -170,11 +186,11 @@ fn bottleneck(link: &LinkEnd<'_>, out: &mut Tables) {
     }
 }
 
-fn table(plan: &ProbePlan, links: &[LinkEnd<'_>], out: &mut Tables) {
+fn table(plan: &ProbePlan, links: &[LinkEnd], out: &mut Tables) {
     let l = || links.iter();
     let count = |of: fn(&LinkCounters) -> u64| l().map(move |l| of(&l.counters));
     let mut columns = vec![
-        words("name", l().map(|l| l.name.to_owned())),
+        words("name", plan.links.iter().map(|l| l.name.clone())),
         integers("rate_bps", plan.links.iter().map(|l| l.rate.as_bps())),
         numbers("utilisation", l().map(|l| l.utilisation)),
         integers("arrived", count(|k| k.arrived)),

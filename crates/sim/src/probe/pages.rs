@@ -40,6 +40,12 @@ impl PageLoads {
         }
     }
 
+    /// Adds the pages of another part.
+    pub(super) fn absorb(&mut self, other: Self) {
+        self.0.extend(other.0);
+        self.0.truncate(MOST);
+    }
+
     /// The figures are of pages that end after the warm-up.
     pub(super) fn report(&self, warmup: Instant, out: &mut Tables) {
         let (mut times, mut broken, mut cut): (Vec<Duration>, u32, u32) = (Vec::new(), 0, 0);

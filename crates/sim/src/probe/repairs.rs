@@ -37,6 +37,17 @@ impl Repairs {
         }
     }
 
+    /// Adds those of another part; [`Repairs::settle`] puts them in order.
+    pub(super) fn absorb(&mut self, other: Self) {
+        self.list.extend(other.list);
+    }
+
+    /// All parts are there.
+    pub(super) fn settle(&mut self) {
+        self.list.sort_by_key(|repair| repair.at);
+        self.list.truncate(MOST);
+    }
+
     pub(super) fn report(&self, out: &mut Tables) {
         if !self.on {
             return;

@@ -74,6 +74,28 @@ impl Samples {
         self.at.windows(2).zip(list.iter().skip(1)).map(rate).fold(0.0, f64::max)
     }
 
+    /// Those of several parts, taken at the same times; flows have new numbers.
+    pub(super) fn join(parts: Vec<Self>, numbers: &[Vec<u32>]) -> Self {
+        let mut windows = Vec::with_capacity(parts.len());
+        let mut all: Option<Self> = None;
+        for mut part in parts {
+            windows.push(core::mem::take(&mut part.windows));
+            let Some(all) = &mut all else {
+                all = Some(part);
+                continue;
+            };
+            // Of links of other parts a part has zeros.
+            for (own, more) in all.queue.iter_mut().flatten().zip(part.queue.iter().flatten()) {
+                (own.0, own.1) = (own.0 + more.0, own.1 + more.1);
+            }
+            for (own, more) in all.carried.iter_mut().flatten().zip(part.carried.iter().flatten()) {
+                own.sent_bytes += more.sent_bytes;
+                own.dropped += more.dropped;
+            }
+        }
+        Self { windows: Windows::join(windows, numbers), ..all.unwrap_or_default() }
+    }
+
     pub(super) fn report(&self, plan: &ProbePlan, out: &mut Tables) {
         let time = || numbers("time_s", self.at.iter().map(|at| at.as_secs_f64()));
         if !self.queue.is_empty() {

@@ -7,6 +7,7 @@ use core::ops::Range;
 use narrows_scenario::Scenario;
 use narrows_units::Duration;
 
+use super::join::add_each;
 use super::report::Tables;
 use super::users::Users;
 use crate::statistics::{jain, mean};
@@ -17,6 +18,8 @@ struct Sharers {
     name: String,
     users: Vec<Range<usize>>,
     indices: Vec<f64>,
+    /// What each got in each slice, if all of it is kept.
+    got: Vec<Vec<u64>>,
 }
 
 /// What each user got.
@@ -29,6 +32,8 @@ pub(super) struct Shares {
     delivered: Vec<u64>,
     at_slice: Vec<u64>,
     at_warmup: Vec<u64>,
+    /// Whether what each got is kept: for who adds what users of other parts got.
+    keeps_all: bool,
 }
 
 impl Shares {
@@ -49,6 +54,7 @@ impl Shares {
                 name: g.name.clone(),
                 users: g.traffic.iter().map(|t| entries[*t].clone()).collect(),
                 indices: Vec::new(),
+                got: Vec::new(),
             })
             .collect();
         Self { groups, packet: u64::from(scenario.mtu), ..Self::default() }
@@ -77,9 +83,36 @@ impl Shares {
             let users = group.users.iter().cloned().flatten();
             let got: Vec<u64> =
                 users.map(|u| since(indices.user_index(u), &self.delivered, &self.at_slice)).collect();
-            group.indices.push(jain(&got));
+            if self.keeps_all {
+                group.got.push(got);
+            } else {
+                group.indices.push(jain(&got));
+            }
         }
         self.at_slice.clone_from(&self.delivered);
+    }
+
+    pub(super) const fn keep_all(&mut self) {
+        self.keeps_all = true;
+    }
+
+    /// Adds what the users of another part got, the first of whom has place `first` now.
+    pub(super) fn absorb(&mut self, other: Self, first: usize) {
+        let lists = [&mut self.delivered, &mut self.at_slice, &mut self.at_warmup];
+        for (own, more) in lists.into_iter().zip([other.delivered, other.at_slice, other.at_warmup]) {
+            own.resize(first, 0);
+            own.extend(more);
+        }
+        for (own, more) in self.groups.iter_mut().zip(other.groups) {
+            own.got.iter_mut().zip(more.got).for_each(|(sums, more)| add_each(sums, &more));
+        }
+    }
+
+    /// All parts are there: makes the indices of what was kept.
+    pub(super) fn settle(&mut self) {
+        for group in &mut self.groups {
+            group.indices = core::mem::take(&mut group.got).iter().map(|got| jain(got)).collect();
+        }
     }
 
     /// `counted` is the time since counting began.

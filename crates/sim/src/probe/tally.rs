@@ -130,6 +130,15 @@ impl Tallies {
         all
     }
 
+    /// Adds what another part's connections did.
+    pub(super) fn absorb(&mut self, other: &Self) {
+        for (own, more) in [(&mut self.classes, &other.classes), (&mut self.groups, &other.groups)] {
+            own.resize(own.len().max(more.len()), Tally::default());
+            own.iter_mut().zip(more).for_each(|(sum, n)| *sum = sum.plus(*n));
+        }
+        self.sizes.iter_mut().zip(other.sizes).for_each(|(sum, n)| *sum = sum.plus(n));
+    }
+
     pub(super) fn all(&self) -> Tally {
         self.sizes.iter().fold(Tally::default(), |a, b| a.plus(*b))
     }

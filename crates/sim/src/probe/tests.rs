@@ -15,7 +15,7 @@ use crate::app::{App, Happened};
 use crate::connection::HostConfig;
 use crate::network::{LinkPlan, Network, QueuePlan};
 use crate::packet::{DATAGRAM, Label, PayloadKind, address};
-use crate::results::{Data, Table};
+use crate::results::{Data, Results, Table};
 use crate::world::Transfer;
 
 fn at(s: f64) -> Instant {

@@ -71,9 +71,33 @@ pub(super) struct Transfers {
     /// Failed ones nobody has tried again yet, by place.
     failed: Vec<usize>,
     unkept: u64,
+    /// When each row was written, if rows of other parts are to be put in between.
+    ends: Option<Vec<Instant>>,
 }
 
 impl Transfers {
+    /// Begins to keep when rows are written.
+    pub(super) fn keep_ends(&mut self) {
+        self.ends = Some(Vec::new());
+    }
+
+    /// Those of all parts in the order in which they were over.
+    pub(super) fn join(parts: Vec<Self>) -> Self {
+        let mut order: Vec<(Instant, usize, usize)> = Vec::new();
+        for (number, part) in parts.iter().enumerate() {
+            let ends = part.ends.iter().flatten().enumerate();
+            order.extend(ends.map(|(row, end)| (*end, number, row)));
+        }
+        order.sort_by_key(|(end, ..)| *end);
+        let beyond = order.len().saturating_sub(MOST) as u64;
+        let kept = order.iter().take(MOST);
+        Self {
+            rows: kept.map(|(_, part, row)| parts[*part].rows[*row]).collect(),
+            unkept: beyond + parts.iter().map(|part| part.unkept).sum::<u64>(),
+            ..Self::default()
+        }
+    }
+
     /// A connection is opened for a transfer whose earlier connection failed.
     pub(super) fn tried_again(&mut self, c: &Connection) {
         let same = |row: &Row| (row.class, row.user, row.start) == (c.class, c.user, c.stats.first_attempt);
@@ -99,6 +123,9 @@ impl Transfers {
         let (stall, stall_connected) = stalls(s, end, s.delivered_at == OptionalInstant::NEVER);
         if outcome == TransferEnd::Failed {
             self.failed.push(self.rows.len());
+        }
+        if let Some(ends) = &mut self.ends {
+            ends.push(now);
         }
         self.rows.push(Row {
             start: s.first_attempt,

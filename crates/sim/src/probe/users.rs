@@ -33,6 +33,19 @@ pub(super) struct Users {
 const NOBODY: u32 = u32::MAX;
 
 impl Users {
+    /// Adds the users of another part, who are others. Gives the place of the first of them.
+    pub(super) fn absorb(&mut self, other: Self) -> usize {
+        let first = self.heard.len();
+        self.heard.extend(other.heard);
+        let places = self.indices.len().max(other.indices.len());
+        self.indices.resize(places, NOBODY);
+        let known = self.indices.iter_mut().zip(other.indices).filter(|(_, index)| *index != NOBODY);
+        for (own, index) in known {
+            *own = u32::try_from(first).unwrap_or(NOBODY).saturating_add(index);
+        }
+        first
+    }
+
     /// Where a user is, if it was heard of.
     pub(super) fn user_index(&self, number: usize) -> Option<usize> {
         self.indices.get(number).filter(|index| **index != NOBODY).map(|index| *index as usize)

@@ -49,6 +49,33 @@ impl Windows {
         }
     }
 
+    /// Those of several parts, of the first flows by their new numbers.
+    pub(super) fn join(parts: Vec<Self>, numbers: &[Vec<u32>]) -> Self {
+        let cut = parts.iter().filter_map(|part| part.cut).min();
+        let mut rows = Vec::new();
+        for (part, numbers) in parts.into_iter().zip(numbers) {
+            let mut estimates = part.estimates.into_iter().peekable();
+            for (at, row) in part.rows.into_iter().enumerate() {
+                let estimates = estimates.next_if(|(row, _)| *row == at).map(|(_, estimates)| estimates);
+                let flow = numbers[row.flow as usize];
+                if flow < FLOWS && cut.is_none_or(|cut| row.at < cut) {
+                    rows.push((Window { flow, ..row }, estimates));
+                }
+            }
+        }
+        rows.sort_by_key(|(row, _)| (row.at, row.flow));
+        let mut all = Self { cut, ..Self::default() };
+        for (row, estimates) in rows {
+            if all.rows.len() >= MOST && all.rows.last().is_some_and(|last| last.at < row.at) {
+                all.cut.get_or_insert(row.at);
+                break;
+            }
+            all.estimates.extend(estimates.map(|estimates| (all.rows.len(), estimates)));
+            all.rows.push(row);
+        }
+        all
+    }
+
     pub(super) fn report(&self, plan: &ProbePlan, out: &mut Tables) {
         if self.rows.is_empty() {
             return;

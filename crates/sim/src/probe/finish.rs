@@ -1,0 +1,149 @@
+//! The end of a run: what its parts have recorded becomes figures and tables.
+
+use narrows_units::Instant;
+
+use super::links::{self, LinkEnd};
+use super::plan::ProbePlan;
+use super::report::{MAX, P50, P99, Tables, integers, share};
+use super::{BACKOFFS, Datagrams, Probes};
+use crate::edge::Arrivals;
+use crate::results::Results;
+use crate::tap::Capture;
+use crate::world::World;
+
+/// What a part has recorded when its time is over. It may go to another thread, which a world may not.
+pub struct PartEnd {
+    pub(super) now: Instant,
+    pub(super) probes: Probes,
+    /// Those of the plan, in its order.
+    pub(super) links: Vec<LinkEnd>,
+    /// Packets of no connection that were lost, by user.
+    pub(super) datagrams_lost: Vec<u64>,
+    /// If there are edges.
+    pub(super) edges: Option<Arrivals>,
+    pub(super) captures: Vec<Capture>,
+}
+
+impl core::fmt::Debug for PartEnd {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        f.debug_struct("PartEnd").field("now", &self.now).finish_non_exhaustive()
+    }
+}
+
+/// Takes what was recorded out of a world, when the run is over.
+pub(crate) fn end(world: World) -> PartEnd {
+    debug_assert_eq!(world.check_conservation(), Ok(()), "at the end");
+    let World { mut net, connections, mut probes, edges, .. } = world;
+    let now = net.now;
+    for (place, c) in (0..).zip(&connections).filter(|(_, c)| c.live) {
+        probes.close(now, c, net.tap.lost_of(place, c.generation), false);
+    }
+    // Tables take as much memory as what they tell of, so what is no longer needed goes before they are made.
+    drop(connections);
+    probes.due.pass(now);
+    let links = probes.links.end(&probes.plan, &mut net);
+    let edges = (!edges.is_empty()).then_some(edges.arrivals);
+    PartEnd { now, probes, links, datagrams_lost: net.tap.datagrams_lost, edges, captures: net.tap.captures }
+}
+
+/// Makes results of what was recorded of a world alone.
+#[cfg(test)]
+pub(super) fn finish(world: World) -> Results {
+    let plan = world.probes.plan.clone();
+    report(&plan, end(world))
+}
+
+/// Makes results of what was recorded.
+pub(crate) fn report(plan: &ProbePlan, end: PartEnd) -> Results {
+    let PartEnd { now, probes, links, datagrams_lost, edges, captures } = end;
+    let mut out = Tables::default();
+    let seconds = now.since(plan.warmup).as_secs_f64();
+    let bits = (probes.delivered - probes.delivered_before) as f64 * 8.0;
+    out.put("goodput_bps", bits / seconds);
+    out.put("goodput_kbps", bits / seconds / 1e3);
+    let (arrived, delivered) =
+        (probes.arrived - probes.arrived_before, probes.delivered - probes.delivered_before);
+    // What waits out of order when counting begins has arrived before.
+    out.put("wasted", share(arrived.saturating_sub(delivered), arrived));
+    if let Some(at) = plan.bottleneck() {
+        let (link, shape) = (&plan.links[at], links[at].shape);
+        let full = |payload: u32| u64::from(payload + crate::connection::BARE_HEADERS);
+        let framed = shape.map(|s| s.wire_len(narrows_units::Bytes(full(plan.mss))).get());
+        // The most payload the link can carry, in full packets without options.
+        let most = framed.map(|len| link.rate.as_bps() as f64 * f64::from(plan.mss) / len as f64);
+        out.put("goodput_share", most.map(|most| bits / seconds / most));
+    }
+    timeouts(&probes.backoffs, probes.due.sum, &mut out);
+    probes.gone.since(&probes.before).report(plan, seconds, &mut out);
+    out.histogram("write", &probes.writes, &[P50, P99, MAX]);
+    datagrams(&probes.datagrams, &datagrams_lost, seconds, &mut out);
+    probes.users.report(now, &plan.stalls, &mut out);
+    links::report(plan, &links, &mut out);
+    probes.flows.report(plan.slice, now, &mut out);
+    if let Some(length) = plan.epoch {
+        probes.epochs.report(length, &mut out);
+    }
+    probes.bursts.report(&mut out);
+    probes.repairs.report(&mut out);
+    probes.samples.report(plan, &mut out);
+    probes.shares.report(&probes.users, plan.slice, now.since(plan.warmup), &mut out);
+    if let Some(Arrivals { data, first_class, reordered }) = edges {
+        out.put("first_class", share(first_class, data));
+        out.put("reordered", share(reordered, data));
+    }
+    probes.transfers.report(plan, &mut out);
+    probes.pages.report(plan.warmup, &mut out);
+    captures_of(plan, captures, &mut out);
+    out.0
+}
+
+/// `due` is in connections times nanoseconds.
+fn timeouts(backoffs: &[u64; BACKOFFS], due: u128, out: &mut Tables) {
+    let all: u64 = backoffs.iter().sum();
+    out.put("timeouts", all as f64);
+    out.put("timeouts_per_flow_s", (due > 0).then(|| all as f64 / (due as f64 / 1e9)));
+    let seen = || backoffs.iter().enumerate().filter(|(_, n)| **n > 0);
+    out.put("backoff_max", seen().map(|(depth, _)| (1_u64 << depth) as f64).next_back());
+    out.put("backoff_deep", share(backoffs.iter().skip(2).sum(), all));
+    out.table(
+        "backoffs",
+        vec![
+            integers("factor", seen().map(|(depth, _)| 1 << depth)),
+            integers("timeouts", seen().map(|(_, n)| *n)),
+        ],
+    );
+}
+
+/// `lost` is how many were, by user.
+fn datagrams(d: &Datagrams, lost: &[u64], seconds: f64, out: &mut Tables) {
+    let of = |list: &[u64], user: usize| list.get(user).copied().unwrap_or(0);
+    let rows: Vec<(u64, u64, u64, u64)> = (0..d.users.len().max(lost.len()))
+        .map(|user| (user, d.users.get(user).copied().unwrap_or_default(), of(lost, user)))
+        .filter(|(_, (packets, _), lost)| packets + lost > 0)
+        .map(|(user, (packets, bytes), lost)| (user as u64, packets, bytes, lost))
+        .collect();
+    if rows.is_empty() {
+        return;
+    }
+    let sum = |of: fn(&(u64, u64, u64, u64)) -> u64| rows.iter().map(of).sum::<u64>();
+    out.put("datagram_kbps", sum(|r| r.2) as f64 * 8e-3 / seconds);
+    out.put("datagram_loss", share(sum(|r| r.3), sum(|r| r.1 + r.3)));
+    out.histogram("datagram_delay", &d.delays, &[P50, P99, MAX]);
+    let columns = vec![
+        integers("user", rows.iter().map(|r| r.0)),
+        integers("delivered", rows.iter().map(|r| r.1)),
+        integers("delivered_bytes", rows.iter().map(|r| r.2)),
+        integers("lost", rows.iter().map(|r| r.3)),
+    ];
+    out.table("datagrams", columns);
+}
+
+fn captures_of(plan: &ProbePlan, captures: Vec<Capture>, out: &mut Tables) {
+    let mut missed = 0;
+    for capture in captures {
+        missed += capture.missed;
+        let name = plan.links.iter().find(|l| l.link == capture.link).map(|l| l.name.clone());
+        out.0.captures.push((name.unwrap_or_default(), capture.file.into_inner()));
+    }
+    out.put("capture_missed", (missed > 0).then_some(missed as f64));
+}
