@@ -1,6 +1,7 @@
 """What a sweep costs beside its runs, and what a second worker brings: the figures of docs/how-to/scaling.md.
 
     python python/bench/sweep.py [SECONDS OF RUNS]
+    python python/bench/sweep.py many [RUNS [SECONDS OF A RUN]]
 
 All ways do the same runs of about a second, the length is chosen on the spot. Bare runs are
 ``narrows.run`` one after another. Each way is done twice, in turn, and the better one counts: what else the machine
@@ -16,7 +17,8 @@ from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
 
 import narrows
 
-BUDGET_S = float(sys.argv[1]) if len(sys.argv) > 1 else 4.0
+MANY = sys.argv[1:2] == ["many"]
+BUDGET_S = float(sys.argv[1]) if len(sys.argv) > 1 and not MANY else 4.0
 """Bare runs take so long together."""
 
 
@@ -79,6 +81,36 @@ def table(run_s, pools):
         over = f"{100 * (taken * workers / base - 1):+.1f} %"
         times = f"{ones[name] / taken:.2f}" if workers > 1 else ""
         print(f"| {name} | {workers} | {taken:.2f} | {over} | {times} |")
+
+
+def many(count=10_000, run_s=0.02):
+    """What a sweep of many short runs on two worker processes adds to the runs, in processor time: client and workers
+    together, so that what else the machine does is not counted."""
+    import resource
+
+    def processor():
+        used = (resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN))
+        return sum(each.ru_utime + each.ru_stime for each in used)
+
+    load = scenario(simulated(run_s))
+    bare(load, range(1, 50))
+    begun = processor()
+    some = range(1, count, 10)
+    bare(load, some)
+    alone = (processor() - begun) / len(some) * count
+    told = {}
+    for name, cache in (("without cache", False), ("with cache", True)):
+        begun, clock = processor(), time.perf_counter()
+        with tempfile.TemporaryDirectory() as folder:
+            kept = folder if cache else None
+            # The workers are the sweep's own and end with it, so that their time is known.
+            narrows.sweep(
+                load, {"rate": ["20mbit"]}, range(1, count + 1), executor="processes", workers=2, cache=kept
+            )
+        told[name] = processor() - begun, time.perf_counter() - clock
+    print(f"{count} runs of {1e3 * alone / count:.1f} ms, {alone:.1f} s of processor time alone, two worker processes")
+    for name, (used, wall) in told.items():
+        print(f"{name}: {used:.1f} s of processor time, {100 * (used / alone - 1):+.1f} %; {wall:.1f} s by the clock")
 
 
 def sizes():
@@ -154,6 +186,9 @@ def main():
     import xarray  # noqa: F401  what is imported once is no cost of a sweep
     from distributed import Client, LocalCluster
 
+    if MANY:
+        many(*(kind(given) for kind, given in zip((int, float), sys.argv[2:])))
+        return
     logging.getLogger("distributed").setLevel(logging.ERROR)
 
     print(json.dumps({"cores": os.cpu_count(), "narrows": narrows.VERSION, "engine": narrows.ENGINE}))

@@ -90,6 +90,26 @@ def test_numbers_are_not_copied(result):
         assert arrow_address(in_polars[column].to_arrow()) == here
 
 
+def test_a_million_rows_are_not_copied():
+    count = 1_000_000
+    big = make_table("big", {"n": np.arange(count, dtype="uint64"), "x_s": np.arange(count) / 8})
+    arrow, in_polars, in_pandas = pyarrow.table(big), polars.DataFrame(big), big.to_pandas()
+    in_arrow_pandas = arrow.to_pandas(types_mapper=pandas.ArrowDtype)
+    for column in ("n", "x_s"):
+        here = address(big[column])
+        assert len(big[column]) == count and arrow[column].num_chunks == 1
+        seen = {
+            "pyarrow": arrow_address(arrow[column]),
+            "numpy of pyarrow": address(arrow[column].chunk(0).to_numpy(zero_copy_only=True)),
+            "polars": arrow_address(in_polars[column].to_arrow()),
+            "numpy of polars": address(in_polars[column].to_numpy()),
+            "pandas": address(in_pandas[column].to_numpy()),
+            "pandas of Arrow": arrow_address(pyarrow.array(in_arrow_pandas[column])),
+        }
+        assert seen == dict.fromkeys(seen, here)
+    assert in_polars["x_s"][count - 1] == in_pandas["x_s"].iloc[-1] == (count - 1) / 8
+
+
 def test_pandas_takes_tables(result, made):
     table = result.transfers
     for frame in (table.to_pandas(), pandas.DataFrame(table)):

@@ -12,7 +12,11 @@ mod read;
 #[derive(clap::Args)]
 pub struct Args {
     /// Parts to measure
-    #[arg(long, value_delimiter = ',', default_value = "simulator,growth,queue,sight,box,diagnose,plan")]
+    #[arg(
+        long,
+        value_delimiter = ',',
+        default_value = "simulator,growth,cores,queue,sight,box,diagnose,plan"
+    )]
     only: Vec<String>,
     /// Where what the benchmarks say goes, and the table
     #[arg(long, default_value = "out/performance")]

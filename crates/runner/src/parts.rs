@@ -1,8 +1,8 @@
 //! One run on several threads, where its scenario has parts that do not meet ([`narrows_sim::Parts`]).
 //!
-//! Threads take one part after another. Which thread does which part, and when, decides nothing: each part is a function
-//! of scenario and seed, and parts are put together in their order. Runs come first: a run has a second thread only while
-//! there are cores that no run has.
+//! Threads take one part after another. Which thread does which part, and when, decides nothing: each part is a
+//! function of scenario and seed, and parts are put together in their order. Runs come first: a run has a second thread
+//! only while there are cores that no run has.
 
 use std::ops::ControlFlow;
 use std::panic::resume_unwind;

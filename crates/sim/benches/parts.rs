@@ -1,7 +1,9 @@
 //! What a second thread brings to one run of eight bottlenecks that do not meet: `cargo bench -p narrows-sim --bench
 //! parts`. One thread and two take turns; of each the shortest time counts, as what else the machine does makes it
-//! longer, never shorter. A number after `--` is how often. On a machine that is never idle no wall time is short enough;
-//! so there is also what processor time says: parts go to whichever of two threads is free first, then come the results.
+//! longer, never shorter. A number after `--` is how often.
+//!
+//! On a machine that is never idle no wall time is short enough; so there is also what processor time says: parts go to
+//! whichever of two threads is free first, then come the results.
 
 use core::ops::ControlFlow;
 use std::fmt::Write as _;

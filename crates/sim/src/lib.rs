@@ -1,7 +1,7 @@
 //! Links, topologies, workloads and probes in simulated time.
 //!
-//! A run is a pure function of a scenario and a seed: the same bytes come out on any machine. Parts of a scenario that do
-//! not meet may be simulated at the same time; threads are the caller's.
+//! A run is a pure function of a scenario and a seed: the same bytes come out on any machine. Parts of a scenario that
+//! do not meet may be simulated at the same time; threads are the caller's.
 
 #![forbid(unsafe_code)]
 

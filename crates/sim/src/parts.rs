@@ -1,5 +1,5 @@
-//! Which parts of a scenario never meet: no link, host, user or discipline of one ever has to do with another's, so that
-//! each can be simulated by itself, and several at a time.
+//! Which parts of a scenario never meet: no link, host, user or discipline of one ever has to do with another's, so
+//! that each can be simulated by itself, and several at a time.
 //!
 //! Entries of traffic belong together if they share a host or a link of their ways, there or back; links, if they are
 //! the two directions of one or if one's queue stands before the other. Nodes have no state, so bottlenecks that hang

@@ -20,9 +20,10 @@ pub struct Part {
 }
 
 /// All, in the table's order.
-pub const PARTS: [Part; 7] = [
+pub const PARTS: [Part; 8] = [
     Part { name: "simulator", takes: "some four minutes", run: simulator, read: read::simulator },
     Part { name: "growth", takes: "a minute", run: growth, read: read::growth },
+    Part { name: "cores", takes: "a minute", run: cores, read: read::cores },
     Part { name: "queue", takes: "two minutes", run: queue, read: read::queue },
     Part { name: "sight", takes: "half a minute", run: sight, read: read::sight },
     Part { name: "box", takes: "four minutes, as root", run: live_box, read: read::live_box },
@@ -72,6 +73,11 @@ fn simulator(out: &Path) -> Result<String> {
 
 fn growth(_: &Path) -> Result<String> {
     cargo(&["bench", "-q", "-p", "narrows-sim", "--bench", "scale"])
+}
+
+fn cores(_: &Path) -> Result<String> {
+    let run = cargo(&["bench", "-q", "-p", "narrows-sim", "--bench", "parts"])?;
+    Ok(run + &cargo(&["bench", "-q", "-p", "narrows-runner", "--bench", "sweep"])?)
 }
 
 fn queue(_: &Path) -> Result<String> {

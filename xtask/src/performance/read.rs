@@ -80,6 +80,18 @@ pub fn growth(text: &str) -> Result<Vec<Row>> {
     ])
 }
 
+/// The benches `parts` of the simulator and `sweep` of the runner.
+pub fn cores(text: &str) -> Result<Vec<Row>> {
+    let of = |words: &str| text.lines().find(|l| l.contains(words)).map(numbers).context("a bench said else");
+    let (wall, sweep) = (of("wall time:")?, of("outside of runs")?);
+    let faster = *wall.last().context("no speed-up")?;
+    let outside = *sweep.get(3).context("no share")?;
+    Ok(vec![
+        alone("one run of eight bottlenecks, two cores: times as fast", faster, 2, Bound::Least(1.7)),
+        alone("1000 short runs: % outside of runs", outside, 1, Bound::Most(5.0)),
+    ])
+}
+
 /// The bench `per_packet` of disciplines: flows, name, ns, ..., bytes.
 pub fn queue(text: &str) -> Result<Vec<Row>> {
     let cell = |name: &str, flows: &str| -> Result<(f64, f64)> {
