@@ -79,8 +79,10 @@ def measured(client, scheduler, runs, summary):
     print(f"{pool.tasks} tasks of {len(runs) / pool.tasks:.1f} runs, {TASK_S} s each, {WORKERS} workers")
     print(f"wall {wall:.1f} s, of sleep alone {ideal:.1f}: {pool.tasks / wall:.0f} tasks a second")
     print(f"scheduler: {1e3 * (after[0] - before[0]) / pool.tasks:.2f} ms a task, most memory {after[1]:.0f} MB")
-    print(f"client: {1e6 * busy / len(runs):.0f} us a run, {(now.ru_maxrss - own.ru_maxrss) / len(runs):.2f} KiB a run")
-    print(f"bytes a run: {there / BATCH:.0f} there, {back / BATCH:.0f} back, pickled; {sent / len(runs):.0f} on the wire")
+    grown = (now.ru_maxrss - own.ru_maxrss) / len(runs)
+    print(f"client: {1e6 * busy / len(runs):.0f} us a run, {grown:.2f} KiB a run")
+    pickled = f"{there / BATCH:.0f} there and {back / BATCH:.0f} back, pickled"
+    print(f"bytes a run: {pickled}; {sent / len(runs):.0f} on the wire")
 
 
 def started(folder):

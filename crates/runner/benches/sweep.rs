@@ -1,5 +1,6 @@
-//! What a sweep of many short runs spends outside of them, in processor time, so that what else the machine does is not
-//! counted: `cargo bench -p narrows-runner`. Numbers after `--`: how many runs, and how many simulated seconds each has.
+//! What a sweep of many short runs spends outside of them: `cargo bench -p narrows-runner`. Numbers after `--`: how
+//! many runs, and how many simulated seconds each has. It is processor time, so that what else the machine does is not
+//! counted.
 //!
 //! Outside is all that is neither simulation nor making results of one: keeping each run, finding it again, joint
 //! tables.
