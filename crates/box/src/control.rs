@@ -8,13 +8,13 @@ use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::fs::{FileTypeExt, PermissionsExt};
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Condvar, Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, bail};
 use nix::sys::eventfd::{EfdFlags, EventFd};
 
-use super::handover::{Successor, Terms};
+use super::handover::{self, Claimant, Successor};
 use super::privilege::{self, Identity};
 use super::status::Status;
 
@@ -26,6 +26,9 @@ const SHARE: u32 = 100;
 /// How long a client waits for the engine, and the box for a client.
 const PATIENCE: Duration = Duration::from_secs(2);
 
+/// The longest line a client may say: a word and the numbers of some thousand links.
+const LINE: u64 = 8192;
+
 /// The last report.
 #[derive(Clone, Debug)]
 struct Latest {
@@ -35,6 +38,15 @@ struct Latest {
     fresh: Duration,
 }
 
+/// A process that wants to take this one's place has asked for something.
+#[derive(Debug)]
+pub enum Asked {
+    /// To hand over: of several links those with these numbers.
+    Replace(Successor, Vec<u16>),
+    /// To let go of links.
+    Release(Claimant),
+}
+
 /// Where wishes and reports are exchanged.
 #[derive(Debug)]
 pub struct StatusPublisher {
@@ -42,8 +54,8 @@ pub struct StatusPublisher {
     latest: Mutex<Option<Latest>>,
     published: Condvar,
     /// What a process is told that would take this one's place, and one that has said that it does.
-    terms: OnceLock<String>,
-    successor: Mutex<Option<Successor>>,
+    terms: Mutex<String>,
+    successor: Mutex<Option<Asked>>,
 }
 
 impl StatusPublisher {
@@ -58,7 +70,7 @@ impl StatusPublisher {
             wake,
             latest: Mutex::new(None),
             published: Condvar::new(),
-            terms: OnceLock::new(),
+            terms: Mutex::new("{}".to_owned()),
             successor: Mutex::new(None),
         }))
     }
@@ -93,14 +105,20 @@ impl StatusPublisher {
     }
 
     /// Says from now on how this process can be replaced.
-    pub fn may_be_replaced(&self, terms: &Terms) {
-        let _ = self.terms.set(serde_json::to_string(terms).unwrap_or_default());
+    pub fn may_be_replaced(&self, terms: &impl serde::Serialize) {
+        *self.terms.lock().unwrap_or_else(PoisonError::into_inner) =
+            serde_json::to_string(terms).unwrap_or_default();
     }
 
-    /// Who wants to take this process's place, once.
+    /// What a process has asked for that wants to take this one's place, once.
     #[must_use]
-    pub fn successor(&self) -> Option<Successor> {
+    pub fn asked(&self) -> Option<Asked> {
         self.successor.lock().unwrap_or_else(PoisonError::into_inner).take()
+    }
+
+    fn ask_for(&self, what: Asked) -> std::io::Result<()> {
+        *self.successor.lock().unwrap_or_else(PoisonError::into_inner) = Some(what);
+        self.wake.write(1).map(drop).map_err(Into::into)
     }
 
     /// Puts a report on the publisher that was begun then.
@@ -197,15 +215,17 @@ pub fn answer(stream: UnixStream, publisher: &StatusPublisher) -> std::io::Resul
     client.set_read_timeout(Some(PATIENCE))?;
     client.set_write_timeout(Some(PATIENCE))?;
     let mut line = String::new();
-    BufReader::new(client.take(256)).read_line(&mut line)?;
-    let reply = match line.trim() {
-        "terms" => publisher.terms.get().map_or("{}", String::as_str).into(),
-        "replace" => {
-            *publisher.successor.lock().unwrap_or_else(PoisonError::into_inner) =
-                Some(Successor::new(stream));
-            return publisher.wake.write(1).map(drop).map_err(Into::into);
+    BufReader::new(client.take(LINE)).read_line(&mut line)?;
+    let (word, rest) = line.trim().split_once(' ').unwrap_or((line.trim(), ""));
+    let reply = match (word, handover::numbers(rest)) {
+        ("terms", _) => publisher.terms.lock().unwrap_or_else(PoisonError::into_inner).as_str().into(),
+        ("replace", Some(numbers)) => {
+            return publisher.ask_for(Asked::Replace(Successor::new(stream), numbers));
         }
-        "status" => publisher.ask().unwrap_or_else(|| r#"{"error":"the box does not answer"}"#.into()),
+        ("release", Some(numbers)) => {
+            return publisher.ask_for(Asked::Release(Claimant::new(stream, numbers)));
+        }
+        ("status", _) => publisher.ask().unwrap_or_else(|| r#"{"error":"the box does not answer"}"#.into()),
         _ => r#"{"error":"expected the line: status"}"#.into(),
     };
     client.write_all(reply.as_bytes())?;

@@ -114,9 +114,18 @@ pub fn request(bytes: &[u8]) {
     client.write_all(bytes).and_then(|()| client.shutdown(std::net::Shutdown::Write)).expect("room");
     // A line that is no text is no request.
     let heard = control::answer(server, &publisher).is_ok();
-    let successor = publisher.successor().is_some();
-    let line = bytes[..bytes.len().min(256)].split(|byte| *byte == b'\n').next().unwrap_or_default();
-    assert_eq!(successor, str::from_utf8(line).is_ok_and(|line| line.trim() == "replace"));
+    let successor = publisher.asked().is_some();
+    let line = bytes.split(|byte| *byte == b'\n').next().unwrap_or_default();
+    let asks = |line: &str| {
+        let mut words = line.split_whitespace();
+        words.next().is_some_and(|word| ["replace", "release"].contains(&word))
+            && words.all(|word| word.parse::<u16>().is_ok())
+    };
+    // A word ends at a space, not at another kind of blank.
+    let plain = |line: &&str| !line.trim().contains(|c: char| c.is_whitespace() && c != ' ');
+    if let Some(line) = str::from_utf8(line).ok().filter(plain) {
+        assert_eq!(successor, asks(line), "{line}");
+    }
     let mut reply = String::new();
     // Who hangs up while something was said to it resets the connection.
     if client.read_to_string(&mut reply).is_ok() && heard && !successor {
@@ -297,7 +306,17 @@ mod tests {
 
     #[test]
     fn what_clients_say() {
-        let words = ["status", "terms", "replace", " status\r", "", "stat\u{fc}s", "replace replace"];
+        let words = [
+            "status",
+            "terms",
+            "replace",
+            " status\r",
+            "",
+            "stat\u{fc}s",
+            "replace replace",
+            "replace 0 7",
+            "release 9",
+        ];
         often(300, |rng| of(&words, 3, rng), request);
         request(&[b'x'; 4096]);
     }

@@ -13,6 +13,7 @@
 //! 5. The new one says `bye` when its service manager knows it, and the old one ends.
 
 mod keepsake;
+mod together;
 mod wire;
 
 use std::io::{BufRead, BufReader, Read, Write};
@@ -21,14 +22,16 @@ use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use anyhow::{Context, bail, ensure};
+use anyhow::{Context, ensure};
 use narrows_netio::rights;
+use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
 use super::bypass::Bypass;
 use super::state::Traces;
 
 pub use keepsake::Keepsake;
+pub use together::{AllTerms, Claimant, Handed, LinkTerms, deadline, numbers};
 pub use wire::{Estate, FORMAT};
 
 /// How long the old box waits for the new one: less than its watchdog waits for it.
@@ -64,7 +67,8 @@ impl Terms {
     }
 
     /// Why a box that would have `own` terms cannot go on with these.
-    fn refusal(&self, own: &Self) -> Option<String> {
+    #[must_use]
+    pub fn refusal(&self, own: &Self) -> Option<String> {
         let differs = |what: &str| format!("{what} would be another: it is set up from the start");
         if self.format != own.format {
             return Some(format!(
@@ -131,13 +135,13 @@ fn hear(stream: &UnixStream, patience: Duration) -> anyhow::Result<String> {
 
 /// A running box that is to be replaced.
 #[derive(Debug)]
-pub struct Predecessor {
+pub struct Predecessor<T = Terms> {
     stream: UnixStream,
     /// What it has said of itself.
-    pub terms: Terms,
+    pub terms: T,
 }
 
-impl Predecessor {
+impl<T: DeserializeOwned> Predecessor<T> {
     /// Asks the box that has left these notes.
     ///
     /// # Errors
@@ -163,28 +167,13 @@ impl Predecessor {
         Ok(Self { stream: connect().context("it does not answer")?, terms })
     }
 
-    /// Why a box with these terms cannot go on where it stops.
+    /// The same one once more, asked after a while: it does not wait for long.
     ///
     /// # Errors
-    /// The reason.
-    pub fn suits(&self, own: &Terms) -> anyhow::Result<()> {
-        self.terms.refusal(own).map_or(Ok(()), |why| bail!("{why}"))
-    }
-
-    /// Takes its place as far as that can be taken back.
-    ///
-    /// # Errors
-    /// If it does not let go: it goes on.
-    pub fn take(&self) -> anyhow::Result<(Estate, Vec<OwnedFd>)> {
-        (&self.stream).write_all(b"replace\n").context("it does not listen")?;
-        let (word, mut fds) = rights::receive(&self.stream).context("it does not hand over")?;
-        ensure!(
-            word == b"estate\n" && !fds.is_empty(),
-            "it said '{}'",
-            String::from_utf8_lossy(&word).trim()
-        );
-        let estate = Estate::from_memory(fds.remove(0))?;
-        Ok((estate, fds))
+    /// If it does not answer any more.
+    pub fn again(self, traces: &Traces) -> anyhow::Result<Self> {
+        drop(self.stream);
+        Self::ask(traces)
     }
 
     /// Takes it for good. `false` if the other has changed its mind: it goes on.
@@ -206,6 +195,24 @@ impl Predecessor {
     pub fn gone(mut self) {
         let _ = self.stream.set_read_timeout(Some(MOMENT));
         let _ = std::io::copy(&mut self.stream, &mut std::io::sink());
+    }
+}
+
+impl Predecessor {
+    /// Takes its place as far as that can be taken back.
+    ///
+    /// # Errors
+    /// If it does not let go: it goes on.
+    pub fn take(&self) -> anyhow::Result<(Estate, Vec<OwnedFd>)> {
+        (&self.stream).write_all(b"replace\n").context("it does not listen")?;
+        let (word, mut fds) = rights::receive(&self.stream).context("it does not hand over")?;
+        ensure!(
+            word == b"estate\n" && !fds.is_empty(),
+            "it said '{}'",
+            String::from_utf8_lossy(&word).trim()
+        );
+        let estate = Estate::from_memory(fds.remove(0))?;
+        Ok((estate, fds))
     }
 }
 

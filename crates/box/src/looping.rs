@@ -17,7 +17,7 @@ use nix::sys::time::TimeSpec;
 use nix::time::{ClockId, clock_gettime};
 
 use super::channel::Channel;
-use super::control::StatusPublisher;
+use super::control::{Asked, StatusPublisher};
 use super::engine::{Engine, Step};
 use super::handover::Successor;
 use super::packet::HeldPacket;
@@ -44,6 +44,15 @@ const LATE: Duration = Duration::from_millis(500);
 const GIVE_UP: Duration = Duration::from_secs(2);
 /// Between steps while the box is being stopped.
 const STOPPING: StdDuration = StdDuration::from_millis(1);
+
+/// Why a loop has come to its end.
+#[derive(Debug)]
+pub enum Ended {
+    /// It was told to.
+    Stopped,
+    /// Another process has taken over: this one, where this loop has talked to it itself.
+    Replaced(Option<Successor>),
+}
 
 /// Nanoseconds of CLOCK_MONOTONIC.
 pub fn now() -> Instant {
@@ -180,7 +189,7 @@ impl<C: Channel> Live<C> {
         orders: &mut impl Orders,
         estate: &[BorrowedFd<'_>],
         tell: &mut dyn FnMut(Notice),
-    ) -> anyhow::Result<Option<Successor>> {
+    ) -> anyhow::Result<Ended> {
         loop {
             let at = now();
             self.show_life(at, tell);
@@ -191,10 +200,10 @@ impl<C: Channel> Live<C> {
                 let status = self.status(at);
                 self.publisher.publish(&status, begun);
             }
-            if let Some(successor) = self.publisher.successor()
+            if let Some(Asked::Replace(successor, _)) = self.publisher.asked()
                 && self.hand_over(&successor, estate, tell)?
             {
-                return Ok(Some(successor));
+                return Ok(Ended::Replaced(Some(successor)));
             }
             self.hear_rates(tell)?;
             if self.monitor.changed() {
@@ -202,13 +211,18 @@ impl<C: Channel> Live<C> {
             }
             while let Some(order) = orders.next()? {
                 match order {
-                    Order::Stop => return Ok(None),
+                    Order::Stop => return Ok(Ended::Stopped),
                     Order::Reload(settings) => self.reload(settings, tell)?,
                     // Who asks may have lost patience.
                     Order::Prepare { http_503, answer } => {
                         drop(answer.send(self.channel.answer_http(http_503)))
                     }
                     Order::Adopt(settings) => drop(self.adopt(&settings)?),
+                    Order::HandOver { answer, taken } => {
+                        if self.hand_over_with_others(&answer, &taken, tell)? {
+                            return Ok(Ended::Replaced(None));
+                        }
+                    }
                 }
             }
             if step.more {

@@ -16,13 +16,13 @@ use nix::sys::signal::{SigSet, Signal};
 use nix::sys::signalfd::{SfdFlags, SignalFd};
 use sd_notify::NotifyState;
 
-use self::place::{Place, Way};
+use self::place::{Place, Resume, Way};
 use self::replace::{Heirlooms, Inheritance, Kept};
 use super::bypass::Bypass;
 use super::channel::Channel;
 use super::control::{self, StatusPublisher};
 use super::handover::Terms;
-use super::looping::{Live, Prepared, Signals};
+use super::looping::{Ended, Live, Prepared, Signals};
 use super::nfqueue;
 #[cfg(feature = "http")]
 use super::page;
@@ -137,7 +137,8 @@ fn set_up(
     // From here on signals come through a descriptor: no time at which they would kill a box half made.
     let signals = signals()?;
     let place = match <[Place; 1]>::try_from(places) {
-        Ok([place]) => place,
+        Ok([place]) if place.settings.name.is_none() => place,
+        Ok(named) => return several::run(source, named.into(), user, &signals, speaker),
         Err(places) => return several::run(source, places, user, &signals, speaker),
     };
     let mut setup = Setup { source, user, signals, place };
@@ -252,7 +253,8 @@ impl Setup<'_> {
         let mut successor = None;
         // Should a discipline fail, packets must still flow and the rules must still go.
         let outcome = guarded(|| {
-            successor = live.run(&mut orders, &heirlooms.fds(self.place.claim.as_ref()), tell)?;
+            let ended = live.run(&mut orders, &heirlooms.fds(self.place.claim.as_ref()), tell)?;
+            successor = if let Ended::Replaced(successor) = ended { successor } else { None };
             Ok(())
         });
         if let Some(successor) = successor {

@@ -55,7 +55,7 @@ impl Traces {
 
     /// Whether both cannot be: they would have what passes between the same interfaces, or one that either needs for
     /// itself.
-    fn excludes(&self, other: &Self) -> bool {
+    pub fn excludes(&self, other: &Self) -> bool {
         let users = self.lans().any(|lan| other.lans().any(|theirs| overlap(lan, theirs)));
         let across = [
             self.lans().any(|lan| overlap(lan, &other.wan)),

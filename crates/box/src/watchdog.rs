@@ -34,10 +34,11 @@ const LOOK: Duration = Duration::from_secs(5);
 const PATIENCE: Duration = Duration::from_secs(2);
 
 /// What the box tells in [`SIGN`] bytes, a word and the number of the link: it lives; it lives, has been late and wants
-/// to hear when its way is closed again; farewell, of all links.
+/// to hear when its way is closed again; farewell, of all links; the link is let go, and no longer watched.
 const ALIVE: u8 = b'.';
 const LATE: u8 = b'l';
 const FAREWELL: u8 = b'q';
+const GONE: u8 = b'g';
 const SIGN: usize = 3;
 /// What the watchdog says when it is ready to judge.
 const READY: &str = "ready\n";
@@ -175,6 +176,12 @@ impl Watchdog {
 
     fn take(&self) -> Option<Process> {
         self.shared.lock().unwrap_or_else(PoisonError::into_inner).process.take()
+    }
+
+    /// Says that a link is let go: from now on what happens to its rules is the box's affair.
+    pub fn let_go(&self, link: u16) {
+        let mut shared = self.shared.lock().unwrap_or_else(PoisonError::into_inner);
+        let _ = shared.process.as_mut().map(|process| process.say(GONE, link));
     }
 
     /// Sends the watchdog away without waiting: another box has one of its own.

@@ -1,13 +1,14 @@
 //! The loop's part in being replaced: it stops between two steps, and goes on if nobody takes over after all.
 
 use std::os::fd::BorrowedFd;
+use std::sync::mpsc::{Receiver, SyncSender};
 
 use anyhow::Context;
 
 use super::{Live, now};
 use crate::channel::Channel;
 use crate::engine::{Engine, EngineState};
-use crate::handover::{Estate, Successor};
+use crate::handover::{Estate, Handed, Successor};
 use crate::packet::HeldPacket;
 use crate::run::Notice;
 
@@ -55,12 +56,41 @@ impl<C: Channel> Live<C> {
                 Ok(true)
             }
             Err(error) => {
-                self.engine = Engine::new(&self.settings.lanes_as_told(&self.told));
-                self.tell_circuit_rates();
-                self.resume(state)?;
+                self.go_on(state)?;
                 tell(Notice::Warning(format!("a process that wanted to take over did not: {error:#}")));
                 Ok(false)
             }
         }
+    }
+
+    /// Tells all there is to who looks after the links. `false` if nobody has taken it: then this one goes on.
+    pub(super) fn hand_over_with_others(
+        &mut self,
+        answer: &SyncSender<Handed>,
+        taken: &Receiver<()>,
+        tell: &mut dyn FnMut(Notice),
+    ) -> anyhow::Result<bool> {
+        let state = self.engine.take_apart(now(), &mut self.channel).context("what waits cannot be told")?;
+        let (legacy, numbers) = self.channel.legacy();
+        match Handed::new(&Estate::of(&state, numbers, false), &legacy) {
+            Ok(handed) => drop(answer.send(handed)),
+            Err(error) => {
+                tell(Notice::Warning(format!("another process could not take over: {error:#}")));
+                self.go_on(state)?;
+                return Ok(false);
+            }
+        }
+        // Nobody else may decide: should that thread hang, the watchdog lets traffic pass.
+        if taken.recv().is_ok() {
+            return Ok(true);
+        }
+        self.go_on(state).map(|()| false)
+    }
+
+    /// Goes on with what was taken apart.
+    fn go_on(&mut self, state: EngineState<HeldPacket>) -> anyhow::Result<()> {
+        self.engine = Engine::new(&self.settings.lanes_as_told(&self.told));
+        self.tell_circuit_rates();
+        self.resume(state)
     }
 }

@@ -1,12 +1,13 @@
 //! What a loop is told beside packets: by signals where the box has one link, else by who looks after all links.
 
 use std::os::fd::{AsFd as _, BorrowedFd};
-use std::sync::mpsc::SyncSender;
+use std::sync::mpsc::{Receiver, SyncSender};
 
 use anyhow::Context;
 use nix::sys::signal::Signal;
 use nix::sys::signalfd::SignalFd;
 
+use crate::handover::Handed;
 use crate::run::Source;
 use crate::settings::Settings;
 
@@ -25,6 +26,13 @@ pub enum Order {
     },
     /// Do as these settings say, for which all links are ready.
     Adopt(Box<Settings>),
+    /// Stop between two packets and tell all that is known, with other links; go on unless it is taken.
+    HandOver {
+        /// Where it goes.
+        answer: SyncSender<Handed>,
+        /// Whether it was taken. Who gave the order alone may say so: without a word it was not.
+        taken: Receiver<()>,
+    },
 }
 
 /// Who gives orders.

@@ -1,11 +1,13 @@
 //! One link on this machine: its interfaces, how packets of it reach the box, and what was changed for that.
 
-use anyhow::bail;
+use std::os::fd::OwnedFd;
+
+use anyhow::{Context as _, bail};
 
 use super::{Notice, replace::Kept};
 use crate::bypass::Bypass;
 use crate::channel::Channel as _;
-use crate::handover::Keepsake;
+use crate::handover::{Keepsake, LinkTerms, Terms};
 use crate::looping;
 use crate::nfqueue::{self, Nfqueue};
 use crate::packet_pair::PacketPair;
@@ -36,6 +38,9 @@ pub struct Way<C> {
     /// For people.
     pub words: String,
 }
+
+/// What makes a way for packets of descriptors and numbers that another process has left.
+pub type Resume<C> = Box<dyn FnOnce(Vec<OwnedFd>, &[u32]) -> anyhow::Result<C> + Send>;
 
 /// The interfaces of a link as they are: those of the users, and that of the wide network. Of names with an open ending
 /// none need be there.
@@ -210,6 +215,69 @@ impl Place {
         channel.answer_http(self.settings.http_503)?;
         let words = channel.words();
         Ok(Way { channel, bypass: Bypass::Program, words })
+    }
+
+    /// Goes on with the queues of another process.
+    pub fn queues_of(&self, bypass: &Bypass) -> Way<Resume<Nfqueue>> {
+        let (lan, bridged, http_503) = (self.settings.lan[0].clone(), self.bridged, self.settings.http_503);
+        let resume = move |fds, numbers: &[u32]| {
+            let queues = Nfqueue::resume(fds, numbers).context("it has no queues")?;
+            let mut queues = if bridged { queues } else { queues.routed_to(&lan) };
+            queues.answer_http(http_503)?;
+            Ok(queues)
+        };
+        let queue = if let Bypass::Rules { rules, .. } = bypass { rules.queue } else { 0 };
+        let words = format!("NFQUEUE {queue} and {} ({})", u32::from(queue) + 1, bypass.kept_by());
+        Way { channel: Box::new(resume), bypass: bypass.clone(), words }
+    }
+
+    /// Goes on with the packet sockets of another process.
+    pub fn pair_of(&self, bypass: &Bypass) -> Way<Resume<PacketPair>> {
+        let (lan, wan) = (self.settings.lan[0].clone(), self.settings.wan.clone());
+        let resume = move |fds, numbers: &[u32]| {
+            PacketPair::resume(&lan, &wan, fds, numbers).context("it has no packet sockets")
+        };
+        Way { channel: Box::new(resume), bypass: bypass.clone(), words: "packet sockets".to_owned() }
+    }
+
+    /// Whether this one can go on where a box stops that has these interfaces of its users, and these terms.
+    ///
+    /// # Errors
+    /// The reason why not.
+    pub fn goes_on_with(&self, lan: &[String], theirs: &Terms) -> anyhow::Result<()> {
+        if self.settings.backend == BackendKind::Xdp || theirs.bypass == Bypass::Program {
+            bail!(
+                "the memory it shares with the kernel stays its own (AF_XDP); its bridge carries traffic meanwhile"
+            );
+        }
+        if lan != self.settings.lan {
+            bail!("its users are on the other side, or behind other interfaces");
+        }
+        let bypass = match (self.settings.backend, &theirs.bypass) {
+            (BackendKind::Nfqueue, Bypass::Rules { rules, .. }) => Bypass::Rules {
+                rules: self.rules(self.settings.queue.unwrap_or(rules.queue)),
+                tools: self.tools.clone(),
+            },
+            _ => self.bridge(),
+        };
+        let own = Terms::new(self.settings.backend.to_string(), &bypass);
+        theirs.refusal(&own).map_or(Ok(()), |why| bail!("{why}"))
+    }
+
+    /// Whether this one cannot be beside that link of another process.
+    pub fn excludes(&self, link: &LinkTerms) -> bool {
+        let theirs = Traces {
+            lan: link.lan[0].clone(),
+            more_lan: link.lan[1..].to_vec(),
+            wan: link.wan.clone(),
+            exclusive: !matches!(link.terms.bypass, Bypass::Rules { .. }),
+            ..Traces::default()
+        };
+        let queue = match &link.terms.bypass {
+            Bypass::Rules { rules, .. } => self.settings.queue.is_some_and(|q| q.abs_diff(rules.queue) < 2),
+            _ => false,
+        };
+        queue || self.traces().excludes(&theirs)
     }
 
     /// Has packets led to the box, where rules do that.

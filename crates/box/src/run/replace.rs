@@ -10,16 +10,13 @@ use narrows_netio::links::Monitor;
 use narrows_units::Instant;
 use sd_notify::NotifyState;
 
-use super::{ControlEndpoints, Notice, Setup};
+use super::{ControlEndpoints, Notice, Resume, Setup, Way};
 use crate::bypass::Bypass;
 use crate::channel::Channel;
 use crate::control::StatusPublisher;
-use crate::handover::{self, Estate, Keepsake, Predecessor, Terms};
+use crate::handover::{self, Estate, Keepsake, Predecessor};
 use crate::lane::LaneState;
 use crate::looping::{self, Live};
-use crate::nfqueue::Nfqueue;
-use crate::packet_pair::PacketPair;
-use crate::settings::BackendKind;
 use crate::state::{self, Claim, Traces};
 
 /// What a box has received from the one whose place it takes, before that is for good.
@@ -45,6 +42,11 @@ impl Heirlooms {
         let page =
             page.map(|p| p.as_fd().try_clone_to_owned()).transpose().context("no descriptor is left")?;
         Ok(Self { listener, page })
+    }
+
+    /// Whether a page is among them.
+    pub const fn has_page(&self) -> bool {
+        self.page.is_some()
     }
 
     /// In the order in which a successor takes them.
@@ -119,25 +121,11 @@ impl Setup<'_> {
     fn suitable(&self, traces: &Traces) -> anyhow::Result<Predecessor> {
         let predecessor = Predecessor::ask(traces)?;
         let settings = &self.place.settings;
-        if settings.backend == BackendKind::Xdp || predecessor.terms.bypass == Bypass::Program {
-            bail!(
-                "the memory it shares with the kernel stays its own (AF_XDP); its bridge carries traffic meanwhile"
-            );
-        }
         if traces.control != settings.control {
             bail!("its control socket is {}", traces.control.display());
         }
-        if !traces.lans().eq(&settings.lan) {
-            bail!("its users are on the other side, or behind other interfaces");
-        }
-        let bypass = match (settings.backend, &predecessor.terms.bypass) {
-            (BackendKind::Nfqueue, Bypass::Rules { rules, .. }) => Bypass::Rules {
-                rules: self.place.rules(settings.queue.unwrap_or(rules.queue)),
-                tools: self.place.tools.clone(),
-            },
-            _ => self.place.bridge(),
-        };
-        predecessor.suits(&Terms::new(settings.backend.to_string(), &bypass))?;
+        let lans: Vec<_> = traces.lans().cloned().collect();
+        self.place.goes_on_with(&lans, &predecessor.terms)?;
         Ok(predecessor)
     }
 
@@ -155,7 +143,7 @@ impl Setup<'_> {
             monitor: Monitor::new()?,
         };
         let settings = &self.place.settings;
-        let (lan, wan, page) = (settings.lan[0].clone(), settings.wan.clone(), settings.page.is_some());
+        let page = settings.page.is_some();
         let inherit = |endpoints: &mut ControlEndpoints| {
             let asked = std::time::Instant::now();
             let (estate, mut fds) = predecessor.take()?;
@@ -171,25 +159,13 @@ impl Setup<'_> {
             Ok((fds, Inheritance { predecessor, asked, estate, claim, traces }))
         };
         match &bypass {
-            Bypass::Rules { rules, .. } => {
-                let (bridged, http_503) = (self.place.bridged, settings.http_503);
-                let open = |endpoints: &mut ControlEndpoints| {
-                    let (fds, left) = inherit(endpoints)?;
-                    let queues = Nfqueue::resume(fds, &left.estate.numbers).context("it has no queues")?;
-                    let mut queues = if bridged { queues } else { queues.routed_to(&lan) };
-                    queues.answer_http(http_503)?;
-                    Ok((queues, Some(left)))
-                };
-                let way = format!("NFQUEUE {} and {} ({})", rules.queue, rules.queue + 1, bypass.kept_by());
-                self.start(endpoints, open, (&way, &bypass), tell)
+            Bypass::Rules { .. } => {
+                let Way { channel, words, .. } = self.place.queues_of(&bypass);
+                self.start(endpoints, |e| resumed(channel, inherit(e)?), (&words, &bypass), tell)
             }
             Bypass::Bridge { .. } => {
-                let open = |endpoints: &mut ControlEndpoints| {
-                    let (fds, left) = inherit(endpoints)?;
-                    let pair = PacketPair::resume(&lan, &wan, fds, &left.estate.numbers);
-                    Ok((pair.context("it has no packet sockets")?, Some(left)))
-                };
-                self.start(endpoints, open, ("packet sockets", &bypass), tell)
+                let Way { channel, words, .. } = self.place.pair_of(&bypass);
+                self.start(endpoints, |e| resumed(channel, inherit(e)?), (&words, &bypass), tell)
             }
             Bypass::Program => bail!("a box by AF_XDP starts afresh"),
         }
@@ -222,6 +198,14 @@ impl Setup<'_> {
         self.place.claim.insert(claim).write_aside(|| predecessor.gone());
         Ok(())
     }
+}
+
+/// A way for packets by what another box has left.
+fn resumed<C>(
+    resume: Resume<C>,
+    (fds, left): (Vec<OwnedFd>, Inheritance),
+) -> anyhow::Result<(C, Option<Inheritance>)> {
+    Ok((resume(fds, &left.estate.numbers)?, Some(left)))
 }
 
 /// Checks that every link of a process that is to go is among those with these state files.

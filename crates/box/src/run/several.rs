@@ -2,8 +2,10 @@
 //! one page. The thread that is here handles no packets: it hears signals, gathers what the links say of themselves,
 //! and looks after their threads. One that ends or hangs leaves the others alone: the watchdog lets its traffic pass.
 
+mod handover;
 mod link;
 mod reload;
+mod replace;
 
 use std::os::fd::AsFd as _;
 use std::sync::Arc;
@@ -16,12 +18,12 @@ use nix::sys::signalfd::SignalFd;
 use sd_notify::NotifyState;
 
 use self::link::Link;
-use super::{Notice, Place, Source, give_up_privileges, listen_for_readers, replace, serve};
-use crate::control::{self, StatusPublisher};
-use crate::handover;
+use self::replace::Succession;
+use super::{Heirlooms, Notice, Place, Source, give_up_privileges, serve};
+use crate::control::StatusPublisher;
+use crate::handover::Successor;
 use crate::privilege::{self, Identity};
 use crate::speaker::Speaker;
-use crate::state;
 use crate::status::Status;
 use crate::watchdog::Watchdog;
 
@@ -44,35 +46,16 @@ pub fn run(
     speaker: &Speaker,
 ) -> anyhow::Result<()> {
     let tell = &mut |notice| speaker.say(notice);
-    if source.replace {
-        make_room(&places, tell)?;
-    }
+    let succession = if source.replace { replace::find(&places, tell)? } else { None };
     let (links, reload, begun) = (Vec::new(), Vec::new(), Instant::now());
-    let mut several = Several { source, places, links, watchdog: None, begun, reload };
-    let outcome = several.go(user, signals, speaker);
-    let outcome = outcome.and(several.stop());
+    let mut several = Several { source, places, links, watchdog: None, heirlooms: None, begun, reload };
+    let outcome = several.go(succession, user, signals, speaker);
+    let successor = outcome.as_ref().ok().is_some_and(Option::is_some);
+    let stopped = several.stop(successor);
     // All that is held is let go by now: to take one link's table away drops what waits in others' queues.
     let released: Vec<_> = several.places.iter_mut().map(Place::release).collect();
-    outcome.and(released.into_iter().collect())
-}
-
-/// Stops a box that has these links: only one with a single link goes over to another process while packets flow.
-fn make_room(places: &[Place], tell: &mut dyn FnMut(Notice)) -> anyhow::Result<()> {
-    let dir = &places[0].settings.state_dir;
-    let files = places.iter().map(Place::state_file).collect::<anyhow::Result<Vec<_>>>()?;
-    loop {
-        let living = state::living(dir)?;
-        let theirs =
-            |t: &state::Traces| state::path_of(dir, &t.lan, &t.wan).is_ok_and(|path| files.contains(&path));
-        let Some(traces) = living.into_iter().find(theirs) else { return Ok(()) };
-        replace::all_are_meant(dir, traces.pid, &files)?;
-        tell(Notice::Warning(format!(
-            "process {} cannot be replaced while packets flow, as there are several links; it is stopped, and this \
-             one starts afresh",
-            traces.pid
-        )));
-        handover::dismiss(&traces, dir)?;
-    }
+    let outcome = outcome.map(|successor| successor.into_iter().for_each(Successor::part));
+    outcome.and(stopped).and(released.into_iter().collect())
 }
 
 struct Several<'a> {
@@ -81,56 +64,81 @@ struct Several<'a> {
     /// As many as places, in their order, once all are set up.
     links: Vec<Link>,
     watchdog: Option<Arc<Watchdog>>,
+    /// What goes to a successor beside the links.
+    heirlooms: Option<Heirlooms>,
     begun: Instant,
     /// What became of the last reload, if it is worth telling.
     reload: Vec<String>,
 }
 
 impl Several<'_> {
-    /// Sets all links up, and runs until it is told to stop.
-    fn go(&mut self, user: Option<Identity>, signals: &SignalFd, speaker: &Speaker) -> anyhow::Result<()> {
+    /// Sets all links up, and runs until it is told to stop, or another process has taken over.
+    fn go(
+        &mut self,
+        mut succession: Option<Succession>,
+        user: Option<Identity>,
+        signals: &SignalFd,
+        speaker: &Speaker,
+    ) -> anyhow::Result<Option<Successor>> {
         let tell = &mut |notice| speaker.say(notice);
-        for place in &mut self.places {
+        if let Some(succession) = &mut succession {
+            succession.make_room(&self.places, tell)?;
+        }
+        let heir = |at: usize| succession.as_ref().and_then(|s| s.of(at));
+        let new: Vec<_> = (0..self.places.len()).filter(|at| heir(*at).is_none()).collect();
+        for at in &new {
+            let place = &mut self.places[*at];
             let name = place.settings.name.clone().unwrap_or_default();
             place.take(user).with_context(|| format!("link {name}"))?;
         }
         let settings = self.places[0].settings.clone();
         let publisher = StatusPublisher::new()?;
-        let listener = control::listen(&settings.control, user)?;
-        let page = listen_for_readers(&settings)?;
+        let own = if succession.is_none() { Some(self.listen(user)?) } else { None };
         privilege::prefer();
-        for place in &mut self.places {
+        for (at, place) in self.places.iter_mut().enumerate() {
             place.note(|t| t.control.clone_from(&settings.control))?;
             let name = place.settings.name.clone().unwrap_or_default();
-            let link = Link::open(place, self.source.replace, user, speaker);
+            let heir = succession.as_ref().and_then(|s| s.of(at)).map(|link| &link.terms.bypass);
+            let link = Link::open(place, heir, self.source.replace, user, speaker);
             self.links.push(link.with_context(|| format!("link {name}"))?);
         }
         // Before privileges are given up: it is locked in memory.
         let bypasses = self.links.iter().map(|link| link.bypass.clone()).collect();
-        let watchdog = self.watchdog.insert(Watchdog::start(bypasses, user)?);
+        let watchdog = self.watchdog.insert(Watchdog::start(bypasses, user)?).clone();
         for ((number, link), place) in (0..).zip(&self.links).zip(&mut self.places) {
             // Whoever handles packets is there before any comes.
-            let led = link.begin(watchdog, number).and_then(|()| place.lead_here(&link.bypass, tell));
+            let begun = link.begin(&watchdog, number);
+            let is_new = new.contains(&usize::from(number));
+            let led = begun.and_then(|()| if is_new { place.lead_here(&link.bypass, tell) } else { Ok(()) });
             led.with_context(|| format!("link {}", link.name))?;
         }
+        // Asked once more where what came before took long; from now on this process may ask nobody new.
+        let succession = succession.map(Succession::again).transpose()?;
         give_up_privileges(self.source, user, &settings, tell)?;
+        let (listener, page) = match (own, succession) {
+            (Some(own), _) => own,
+            (None, Some(succession)) => self.inherit(succession, &publisher, tell)?,
+            (None, None) => bail!("no control socket"),
+        };
         serve(listener, page, &publisher)?;
+        self.tell_terms(&publisher);
         self.begun = Instant::now();
         let _ = sd_notify::notify(&[NotifyState::Ready]);
         let both = self.links.iter().zip(&self.places);
         let words: Vec<_> =
             both.map(|(link, place)| format!("{} {}", link.name, place.running(&link.way))).collect();
-        tell(Notice::Running(format!("{} links: {}", words.len(), words.join("; "))));
+        let links = if words.len() == 1 { "link" } else { "links" };
+        tell(Notice::Running(format!("{} {links}: {}", words.len(), words.join("; "))));
         self.watch(signals, &publisher, tell)
     }
 
-    /// Looks after the links until it is told to stop.
+    /// Looks after the links until it is told to stop, or another process has taken over.
     fn watch(
         &mut self,
         signals: &SignalFd,
         publisher: &Arc<StatusPublisher>,
         tell: &mut dyn FnMut(Notice),
-    ) -> anyhow::Result<()> {
+    ) -> anyhow::Result<Option<Successor>> {
         let systemd = sd_notify::watchdog_enabled().is_some();
         let timeout = PollTimeout::try_from(LOOK.as_millis()).unwrap_or(PollTimeout::MAX);
         loop {
@@ -142,17 +150,22 @@ impl Several<'_> {
             if systemd {
                 let _ = sd_notify::notify(&[NotifyState::Watchdog]);
             }
+            let mut changed = false;
             for link in &mut self.links {
                 if let Some(why) = link.has_ended() {
                     tell(Notice::Warning(why));
+                    changed = true;
                 }
+            }
+            if changed {
+                self.tell_terms(publisher);
             }
             if self.links.iter().all(|link| link.ended.is_some()) {
                 bail!("no link is left: {}", self.links[0].ended.as_deref().unwrap_or_default());
             }
             while let Some(signal) = signals.read_signal().context("signalfd")? {
                 if signal.ssi_signo.cast_signed() != Signal::SIGHUP as i32 {
-                    return Ok(());
+                    return Ok(None);
                 }
                 self.reload(tell);
             }
@@ -160,8 +173,11 @@ impl Several<'_> {
                 let status = self.status();
                 publisher.publish(&status, Instant::now());
             }
-            // It is told that this cannot be by the end of its connection.
-            drop(publisher.successor());
+            if let Some(asked) = publisher.asked()
+                && let Some(successor) = self.yield_to(asked, publisher, tell)
+            {
+                return Ok(Some(successor));
+            }
         }
     }
 
@@ -181,9 +197,12 @@ impl Several<'_> {
         }
     }
 
-    /// Takes all rules out while packets are still handled, and then lets go of what is held.
-    fn stop(&mut self) -> anyhow::Result<()> {
-        let _ = sd_notify::notify(&[NotifyState::Stopping]);
+    /// Takes all rules out while packets are still handled, and then lets go of what is held; of what another process
+    /// has not taken over.
+    fn stop(&mut self, replaced: bool) -> anyhow::Result<()> {
+        if !replaced {
+            let _ = sd_notify::notify(&[NotifyState::Stopping]);
+        }
         // What happens to the rules is this thread's affair from now on.
         self.watchdog.take().into_iter().for_each(|watchdog| watchdog.dismiss());
         let rules: Vec<_> = self.places.iter().map(Place::remove_rules).collect();

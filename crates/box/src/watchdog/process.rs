@@ -10,7 +10,7 @@ use nix::sys::mman::{MlockAllFlags, mlockall};
 use nix::sys::prctl;
 use nix::sys::signal::SigSet;
 
-use super::{ALIVE, FAREWELL, LATE, LIMIT, LOOK, READY, SIGN, WatchdogMessage};
+use super::{ALIVE, FAREWELL, GONE, LATE, LIMIT, LOOK, READY, SIGN, WatchdogMessage};
 use crate::bypass::Bypass;
 use crate::privilege::{self, Identity};
 
@@ -41,6 +41,7 @@ pub fn main() -> anyhow::Result<()> {
         silent_since: None,
         open_since: None,
         looked: Instant::now(),
+        gone: false,
     };
     Watch { links: (0..).zip(bypasses).map(link).collect(), signs: Vec::new() }.run(input)
 }
@@ -55,6 +56,8 @@ struct Link {
     open_since: Option<Instant>,
     /// When it last looked whether the rules stand.
     looked: Instant,
+    /// It is let go, and nobody's affair here.
+    gone: bool,
 }
 
 /// What one read has brought.
@@ -126,6 +129,11 @@ impl Watch {
             let (word, number) = (sign[0], u16::from_be_bytes([sign[1], sign[2]]));
             match word {
                 FAREWELL => return Ok(Signs::Farewell),
+                GONE => {
+                    if let Some(link) = self.links.iter_mut().find(|link| link.number == number) {
+                        (link.gone, link.silent_since, link.open_since) = (true, None, None);
+                    }
+                }
                 ALIVE | LATE => match lives.iter_mut().find(|life| life.0 == number) {
                     Some(life) => life.1 |= word == LATE,
                     None => lives.push((number, word == LATE)),
@@ -153,6 +161,9 @@ impl Link {
     }
 
     fn lives(&mut self, late: bool) {
+        if self.gone {
+            return;
+        }
         if let Some(since) = self.open_since {
             match self.bypass.close() {
                 Ok(()) => {

@@ -1,5 +1,7 @@
 //! Several links in one process, and several interfaces of the users on one link.
 
+use std::io::{Read, Write};
+use std::os::unix::net::UnixStream;
 use std::sync::mpsc;
 use std::time::Duration;
 
@@ -262,26 +264,114 @@ fn a_watchdog_of_all_links_lets_all_pass_and_is_replaced_when_it_dies() {
     running.stop();
 }
 
+/// How often both links are replaced.
+const TIMES: usize = 5;
+
 #[test]
-fn several_links_start_afresh_in_place_of_others_and_know_their_flows() {
+fn all_links_go_over_to_another_process_and_nothing_is_lost() {
     let Some(world) = World::try_new(Kind::Routed).map(with_two) else { return };
-    // Without a box it still takes some seconds.
-    world.exec("s", "tc qdisc add dev e0 root tbf rate 20mbit burst 16kb limit 100kb");
-    world.configure(&two("8mbit", "8mbit").replace("fifo:20", "taq"));
-    let running = world.start_configured_with("--replace");
+    world.configure(&two("10mbit", "8mbit").replace("fifo:20", "taq"));
+    let mut running = world.start_configured_with("--replace");
+    let rules = world.rules();
     let clamps = |link: usize| move |s: &Status| s.links[link].down.report.counters.clamped > 0;
-    let download = world.fetch_by("c2", world.server4(), 12_000_000);
-    running.wait_for("it is clamped", clamps(1));
-    let datagrams = world.datagrams(500, Duration::from_millis(10));
-    let again = world.start_configured_with("--replace");
-    running.ended();
+    // The scales of these connections are told once, to the first process.
+    let downloads =
+        [world.fetch(world.server4(), 8_000_000), world.fetch_by("c2", world.server4(), 6_000_000)];
+    let datagrams = world.datagrams(1200, Duration::from_millis(5));
+    for _ in 0..TIMES {
+        for link in [0, 1] {
+            running.wait_for("the clamp goes on", clamps(link));
+        }
+        let after = world.start_configured_with("--log-level debug --replace");
+        running.ended();
+        let status = after.status();
+        assert_eq!(status.pid, after.pid(), "the new one answers on the old one's socket");
+        let missed = |s: &Status| (s.bypassed, s.unseen, s.lost);
+        assert_eq!(status.links.iter().map(missed).collect::<Vec<_>>(), [(0, 0, 0); 2]);
+        assert_eq!(world.rules(), rules, "they were never touched");
+        running = after;
+    }
     let gap = datagrams.complete();
-    println!("two links started afresh: no datagram lost, longest gap {} ms", gap.as_millis());
-    assert!(again.log().contains("as there are several links; it is stopped"), "{}", again.log());
-    again.wait_for("the clamp goes on", clamps(1));
+    let stalls = downloads.map(|download| download.longest_gap().as_millis());
+    println!(
+        "two links {TIMES} times replaced: longest gap {} ms, of the downloads {stalls:?} ms",
+        gap.as_millis()
+    );
+    assert!(!running.log().contains("cannot be replaced"), "{}", running.log());
     // One link alone does not end the other.
     let said = world.refused("--replace --down 1mbit");
     assert!(said.contains("also has the link between lan2 and wan: name all its links"), "{said}");
-    download.complete();
-    again.stop();
+    running.stop();
+}
+
+#[test]
+fn a_link_is_added_and_one_taken_away_and_one_changed_while_another_goes_over() {
+    let Some(mut world) = World::try_new(Kind::Routed).map(with_two) else { return };
+    world.connect_user(3, "lan3");
+    let untouched = world.rules();
+    let (both, table) = (two("8mbit", "4mbit"), |name: &str, lan: &str, more: &str| {
+        format!("[[link]]\nname = '{name}'\nlan = '{lan}'\ndown = '4mbit'\n{more}")
+    });
+    let names = |s: &Status| s.links.iter().filter_map(|l| l.name.clone()).collect::<Vec<_>>();
+    world.configure(&both);
+    let mut running = world.start_configured_with("--replace");
+    let datagrams = world.datagrams(1500, Duration::from_millis(5));
+    let alone = both.split("[[link]]\nname = 'south'").next().unwrap().to_owned();
+    for (settings, expected) in [
+        (both.clone() + &table("east", "lan3", ""), vec!["north", "south", "east"]),
+        (alone.clone() + &table("east", "lan3", ""), vec!["north", "east"]),
+        (alone.clone() + &table("east", "lan3", "queue = 90\n"), vec!["north", "east"]),
+        (alone, vec!["north"]),
+    ] {
+        world.configure(&settings);
+        let after = world.start_configured_with("--replace");
+        running.ended();
+        let status = after.status();
+        assert_eq!(
+            (names(&status), status.links[0].bypassed),
+            (expected.iter().map(|n| (*n).to_owned()).collect(), 0)
+        );
+        // Each user's traffic passes, by a queue or not.
+        for end in ["c2", "c3"] {
+            world.fetch_by(end, world.server4(), 50_000).complete();
+        }
+        running = after;
+    }
+    let gap = datagrams.complete();
+    println!(
+        "links added, taken away, changed: no datagram of the other lost, longest gap {} ms",
+        gap.as_millis()
+    );
+    running.stop();
+    assert_eq!(world.rules(), untouched);
+    assert_eq!(
+        std::fs::read_dir(world.state())
+            .unwrap()
+            .filter(|f| f.as_ref().unwrap().path().extension().unwrap() == "json")
+            .count(),
+        0
+    );
+}
+
+#[test]
+fn where_the_other_process_takes_and_says_nothing_all_links_go_on() {
+    let Some(world) = World::try_new(Kind::Routed).map(with_two) else { return };
+    world.configure(&two("8mbit", "8mbit").replace("fifo:20", "taq"));
+    let running = world.start_configured();
+    let downloads =
+        [world.fetch(world.server4(), 3_000_000), world.fetch_by("c2", world.server4(), 3_000_000)];
+    running.wait_for("under way", |s| s.links.iter().all(|l| l.down.report.counters.sent > 50));
+    for (asks, says) in [("replace 0 1\n", "link\nlink\nbox\nmine\n"), ("replace 7\n", "mine\n")] {
+        let mut stream = UnixStream::connect(running.control()).unwrap();
+        stream.write_all(asks.as_bytes()).unwrap();
+        let mut said = String::new();
+        stream.read_to_string(&mut said).unwrap();
+        assert_eq!(said, says);
+    }
+    running.wait_for("they go on", |s| {
+        s.links.iter().all(|l| l.down.report.counters.sent > 500 && l.bypassed == 0)
+    });
+    assert!(running.log().contains("all links go on"), "{}", running.log());
+    downloads.into_iter().for_each(Fetch::complete);
+    running.stop();
 }

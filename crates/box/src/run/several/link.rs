@@ -1,6 +1,6 @@
 //! One link of several: its thread, and what is told to it.
 
-use std::os::fd::{AsFd as _, BorrowedFd};
+use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender, TryRecvError, channel};
 use std::thread::JoinHandle;
@@ -13,9 +13,10 @@ use nix::sys::eventfd::{EfdFlags, EventFd};
 use crate::bypass::Bypass;
 use crate::channel::Channel;
 use crate::control::StatusPublisher;
-use crate::looping::{Live, Order, Orders, Prepared};
+use crate::handover::Estate;
+use crate::looping::{Ended, Live, Order, Orders, Prepared};
 use crate::privilege::{self, Identity};
-use crate::run::{Kept, Notice, Place, Way, guarded};
+use crate::run::{Kept, Notice, Place, Resume, Way, guarded};
 use crate::settings::{BackendKind, Settings};
 use crate::speaker::{Speaker, Voice};
 use crate::status::Status;
@@ -37,11 +38,27 @@ pub struct Link {
     orders: Sender<Order>,
     wake: Arc<EventFd>,
     /// It begins when it has this.
-    begin: Option<Sender<Watched>>,
+    begin: Option<Sender<Begin>>,
     /// How far it has come: once when it has given up its privileges, once when it handles packets.
     reached: Receiver<anyhow::Result<()>>,
     /// Until it has been waited for.
     thread: Option<JoinHandle<anyhow::Result<()>>>,
+}
+
+/// How far a thread is to come.
+enum Begin {
+    /// It is watched by these; one that starts afresh handles packets.
+    Watched(Watched),
+    /// One that goes on with another's link has what that has left.
+    With(Box<Estate>, Vec<OwnedFd>),
+    /// That is its own now: it handles packets.
+    Go,
+}
+
+/// A way for packets that is there, or comes from another process.
+enum Opened<C> {
+    Here(C),
+    Later(Resume<C>),
 }
 
 /// What a thread has beside its channel.
@@ -50,10 +67,11 @@ struct Part {
     settings: Settings,
     kept: Option<Kept>,
     publisher: Arc<StatusPublisher>,
-    monitor: Monitor,
+    /// Until it begins.
+    monitor: Option<Monitor>,
     voice: Voice,
     orders: Told,
-    begin: Receiver<Watched>,
+    begin: Receiver<Begin>,
     reached: Sender<anyhow::Result<()>>,
 }
 
@@ -79,9 +97,11 @@ impl Orders for Told {
 }
 
 impl Link {
-    /// Opens a way for packets, which none takes yet, and starts a thread that waits for [`Link::begin`].
+    /// Opens a way for packets, which none takes yet, and starts a thread that waits for [`Link::begin`]; with `heir`
+    /// the way of another process's link, which comes with [`Link::inherit`].
     pub fn open(
         place: &mut Place,
+        heir: Option<&Bypass>,
         replace: bool,
         user: Option<Identity>,
         speaker: &Speaker,
@@ -98,16 +118,18 @@ impl Link {
             settings: place.settings.clone(),
             kept: place.keepsake(replace)?,
             publisher: publisher.clone(),
-            monitor: Monitor::new()?,
+            monitor: Some(Monitor::new()?),
             voice: speaker.voice(),
             orders: Told { orders: heard, wake: wake.clone() },
             begin: begun,
             reached,
         };
-        let (thread, bypass, way) = match place.settings.backend {
-            BackendKind::Nfqueue => start(place.open_queues(&mut tell)?, part, user),
-            BackendKind::Packet => start(place.open_pair()?, part, user),
-            BackendKind::Xdp => start(place.open_ports()?, part, user),
+        let (thread, bypass, way) = match (place.settings.backend, heir) {
+            (BackendKind::Nfqueue, None) => start(place.open_queues(&mut tell)?.into(), part, user),
+            (BackendKind::Nfqueue, Some(bypass)) => start(later(place.queues_of(bypass)), part, user),
+            (BackendKind::Packet, None) => start(place.open_pair()?.into(), part, user),
+            (BackendKind::Packet, Some(bypass)) => start(later(place.pair_of(bypass)), part, user),
+            (BackendKind::Xdp, _) => start(place.open_ports()?.into(), part, user),
         }?;
         let (thread, begin, ended) = (Some(thread), Some(begin), None);
         let link =
@@ -117,15 +139,28 @@ impl Link {
     }
 
     /// Waits until the thread is as far as it is to come by itself.
-    fn has_reached(&self) -> anyhow::Result<()> {
+    pub fn has_reached(&self) -> anyhow::Result<()> {
         self.reached.recv_timeout(BEGINNING).context("its thread does not begin")?
     }
 
-    /// Lets it handle packets, watched as the link of this number.
+    /// Lets it handle packets, if it starts afresh, watched as the link of this number.
     pub fn begin(&self, watchdog: &Arc<Watchdog>, number: u16) -> anyhow::Result<()> {
-        let watched = Watched::new(watchdog.clone(), number);
-        self.begin.as_ref().and_then(|begin| begin.send(watched).ok()).context("its thread has ended")?;
+        self.tell(Begin::Watched(Watched::new(watchdog.clone(), number)))?;
         self.has_reached()
+    }
+
+    /// Gives it what another process has left of this link; [`Link::has_reached`] tells when that is done.
+    pub fn inherit(&self, estate: Estate, fds: Vec<OwnedFd>) -> anyhow::Result<()> {
+        self.tell(Begin::With(Box::new(estate), fds))
+    }
+
+    /// Lets it handle packets with that. One whose thread has died is found out as any other.
+    pub fn go(&self) {
+        let _ = self.tell(Begin::Go);
+    }
+
+    fn tell(&self, begin: Begin) -> anyhow::Result<()> {
+        self.begin.as_ref().and_then(|to| to.send(begin).ok()).context("its thread has ended")
     }
 
     /// Tells it to do something.
@@ -207,8 +242,18 @@ fn of_link(name: &str, notice: Notice) -> Notice {
 
 type Started = (JoinHandle<anyhow::Result<()>>, Bypass, String);
 
+fn later<C>(way: Way<Resume<C>>) -> Way<Opened<C>> {
+    Way { channel: Opened::Later(way.channel), bypass: way.bypass, words: way.words }
+}
+
+impl<C> From<Way<C>> for Way<Opened<C>> {
+    fn from(way: Way<C>) -> Self {
+        Self { channel: Opened::Here(way.channel), bypass: way.bypass, words: way.words }
+    }
+}
+
 fn start<C: Channel + Send + 'static>(
-    way: Way<C>,
+    way: Way<Opened<C>>,
     part: Part,
     user: Option<Identity>,
 ) -> anyhow::Result<Started> {
@@ -221,17 +266,48 @@ fn start<C: Channel + Send + 'static>(
 }
 
 /// The thread of a link.
-fn live<C: Channel>(mut part: Part, channel: C, user: Option<Identity>) -> anyhow::Result<()> {
+fn live<C: Channel>(mut part: Part, opened: Opened<C>, user: Option<Identity>) -> anyhow::Result<()> {
     let prepared = prepare(&part.settings, user);
     let failed = prepared.is_err();
+    // Large tables are there before another process lets go.
+    let tables = Prepared::new(&part.settings);
     let _ = part.reached.send(prepared);
     // Nobody lets it begin where another link could not be set up.
-    let Some(watched) = part.begin.recv().ok().filter(|_| !failed) else { return Ok(()) };
-    let mut live = Live::new(Prepared::new(&part.settings), channel, part.publisher, part.monitor, watched);
-    let given = part.kept.as_mut().map_or(Ok(()), |kept| kept.give(&mut live));
-    let _ = part.reached.send(given.and_then(|()| live.listen_for_rates()));
+    let Some(Begin::Watched(watched)) = part.begin.recv().ok().filter(|_| !failed) else { return Ok(()) };
+    let (publisher, monitor) = (part.publisher.clone(), part.monitor.take().context("no monitor")?);
+    let mut live = match opened {
+        Opened::Here(channel) => {
+            let mut live = Live::new(tables, channel, publisher, monitor, watched);
+            let given = part.kept.as_mut().map_or(Ok(()), |kept| kept.give(&mut live));
+            let _ = part.reached.send(given.and_then(|()| live.listen_for_rates()));
+            live
+        }
+        Opened::Later(open) => {
+            let _ = part.reached.send(Ok(()));
+            let Ok(Begin::With(estate, fds)) = part.begin.recv() else { return Ok(()) };
+            let resumed = open(fds, &estate.numbers).and_then(|channel| {
+                let mut live = Live::new(tables, channel, publisher, monitor, watched);
+                live.resume(estate.state()).map(|()| live)
+            });
+            let (told, live) = resumed.map_or_else(|error| (Err(error), None), |live| (Ok(()), Some(live)));
+            let _ = part.reached.send(told);
+            let (Some(mut live), Ok(Begin::Go)) = (live, part.begin.recv()) else { return Ok(()) };
+            if let Err(error) = live.listen_for_rates() {
+                part.voice.say(of_link(&part.name, Notice::Warning(format!("{error:#}"))));
+            }
+            live
+        }
+    };
     let tell = &mut |notice| part.voice.say(of_link(&part.name, notice));
-    let outcome = guarded(|| live.run(&mut part.orders, &[], tell).map(drop));
+    let mut replaced = false;
+    let outcome = guarded(|| {
+        replaced = matches!(live.run(&mut part.orders, &[], tell)?, Ended::Replaced(_));
+        Ok(())
+    });
+    if replaced {
+        live.leave();
+        return Ok(());
+    }
     let left = part.kept.map_or(Ok(()), |mut kept| kept.leave(&live));
     let closed = guarded(|| live.close());
     outcome.and(closed).and(left)
