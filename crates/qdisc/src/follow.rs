@@ -169,8 +169,13 @@ impl<P: Packet, Q: Discipline<P>> Qdisc<P> for Follow<P, Q> {
             return None;
         }
         let oldest = self.echoes.oldest(self.control.written_off());
+        let before = self.control.written_off();
         if let Some(total) = self.control.gives_up(now, self.largest(), oldest) {
             self.echoes.pass(total);
+        }
+        let written_off = self.control.written_off();
+        if written_off != before {
+            self.control.all_due(self.echoes.due(written_off));
         }
         let Some(packet) = self.inner.dequeue(now, verdicts) else {
             self.control.idles(now);
@@ -181,6 +186,9 @@ impl<P: Packet, Q: Discipline<P>> Qdisc<P> for Follow<P, Q> {
         let again = self.echoes.departs(now, packet.header(), bytes, alone);
         self.control.lost += u64::from(again);
         self.control.departs(now, bytes, self.inner.backlog().packets > 0);
+        if let Some(due) = self.echoes.last_due() {
+            self.control.due(due);
+        }
         Some(packet)
     }
 
@@ -199,6 +207,7 @@ impl<P: Packet, Q: Discipline<P>> ReversePath<P> for Follow<P, Q> {
     fn reverse(&mut self, now: Instant, packet: P, verdicts: &mut Verdicts<P>) -> Option<P> {
         if let Some(echo) = self.echoes.returns(packet.header()) {
             self.control.echo(now, echo);
+            self.control.all_due(self.echoes.due(self.control.written_off()));
             self.tell(now);
         }
         match self.inner.reverse_path_mut() {

@@ -8,6 +8,9 @@ use crate::{SettingError, Settings};
 /// How the rate of the link is followed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Idea {
+    /// What has left is at most what is across by a forecast, and a little more: the forecast goes on at the rate at
+    /// which the link was busy of late, until an acknowledgment does not come that should.
+    Forecast,
     /// As many bytes are under way as the link delivered of late in its round trip, and a little more: an
     /// acknowledgment lets the next packet go, so the rate follows at once.
     #[default]
@@ -19,7 +22,7 @@ pub enum Idea {
 }
 
 choices! {
-    Idea: "window" => Window, "vegas" => Vegas, "rate" => Rate
+    Idea: "window" => Window, "vegas" => Vegas, "rate" => Rate, "forecast" => Forecast
 }
 
 /// Settings of [`Follow`](super::Follow). Fields are named as their keys.

@@ -1,6 +1,7 @@
 //! The controller: how much may be behind the box, from what left and what came back.
 
 mod drain;
+mod forecast;
 
 use std::collections::VecDeque;
 
@@ -11,6 +12,7 @@ use super::distances::{Answer, Distances};
 use super::echoes::Echo;
 use super::phase::FollowPhase;
 use drain::{Base, Drain};
+use forecast::Forecast;
 
 /// A packet of data: the link's time for it is the unit of all steps.
 const PACKET: u64 = 1500;
@@ -47,6 +49,7 @@ pub struct Control {
     deliveries: VecDeque<(Instant, u64)>,
     base: Base,
     distances: Distances,
+    forecast: Forecast,
     /// By how much the way of the farthest of those who answered of late is longer than that of who answered last, and
     /// when the farthest did.
     farthest: (Instant, Duration),
@@ -95,7 +98,8 @@ impl Control {
             written_off: 0,
             deliveries: VecDeque::new(),
             base: Base::NONE,
-            distances: Distances::new(),
+            distances: Distances::new(config.idea == Idea::Forecast),
+            forecast: Forecast::NEW,
             farthest: (Instant::ZERO, Duration::ZERO),
             farther: Duration::ZERO,
             known: false,
@@ -229,7 +233,8 @@ impl Control {
             // What is long now may be what an outage has left: no reason to send little.
             self.base.met_at = now;
         }
-        let base = self.way(now, echo).or(self.base.get()).unwrap_or(rtt);
+        let way = self.way(now, echo);
+        let base = way.or(self.base.get()).unwrap_or(rtt);
         self.late = rtt.saturating_sub(base);
         if base >= self.farthest.1 || now.since(self.farthest.0) > OF_LATE {
             self.farthest = (now, base);
@@ -244,6 +249,10 @@ impl Control {
             if !self.known {
                 // As a sender's slow start.
                 self.window += (echo.total - self.confirmed) as f64;
+            }
+            let busy = self.crossed(now, echo, base, way.is_some());
+            if self.config.idea == Idea::Forecast {
+                self.rate = busy.unwrap_or(self.rate);
             }
             self.confirmed = echo.total;
             self.measure(now, base);
@@ -281,7 +290,11 @@ impl Control {
         if !self.known {
             (self.known, self.told, self.told_at) = (true, sample, now);
         }
-        if full || sample > self.rate {
+        if self.config.idea == Idea::Forecast {
+            if full || sample > self.told {
+                self.tell(now, sample);
+            }
+        } else if full || sample > self.rate {
             self.rate = sample;
             self.tell(now, sample);
         }
@@ -321,7 +334,7 @@ impl Control {
             return;
         }
         self.window = match self.config.idea {
-            Idea::Window => {
+            Idea::Forecast | Idea::Window => {
                 let gain = match (self.searching, self.found) {
                     (false, _) => 1.0,
                     (true, false) => 2.0,
@@ -378,8 +391,13 @@ impl Control {
         let in_flight = self.in_flight();
         // To the nearest packet: rounding down would cost half of one on average, which is much of a short way.
         let lacks = (in_flight + bytes / 2) as f64 - self.window;
-        if in_flight == 0 || lacks <= 0.0 || self.is_blind(now, oldest) {
+        let forecasts = self.config.idea == Idea::Forecast && self.known && oldest.is_some() && !self.silent;
+        let forecasts = forecasts && matches!(self.drain, Drain::No);
+        if in_flight == 0 || (lacks <= 0.0 && !forecasts) || self.is_blind(now, oldest) {
             return Instant::ZERO;
+        }
+        if forecasts {
+            return self.room_forecast(bytes).unwrap_or(Instant::FAR_FUTURE);
         }
         let wait = seconds(lacks * 8.0 / self.rate);
         let heard = self.last_echo;
@@ -404,6 +422,7 @@ impl Control {
             return None;
         }
         self.silent = true;
+        self.forecast.gives_up(now);
         self.written_off = self.departed;
         // The time without a link says nothing of its rate once it is back.
         self.deliveries.clear();

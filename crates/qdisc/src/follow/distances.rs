@@ -15,6 +15,8 @@ const HOSTS: usize = 1024;
 const SURE: u8 = 5;
 /// Waits that are remembered.
 const WAITS: usize = 64;
+/// A way that is not measured is an average of so many: the least of guesses would be too short.
+const GUESSES: u64 = 8;
 
 /// What is known of one.
 #[derive(Clone, Copy, Debug)]
@@ -55,12 +57,14 @@ pub struct Distances {
     waits: VecDeque<(Instant, Duration)>,
     /// How often the queue was let run empty.
     emptied: u32,
+    /// Ways that are not measured are averages, not least guesses.
+    averages: bool,
 }
 
 impl Distances {
     /// Nobody has answered.
-    pub fn new() -> Self {
-        Self { hosts: vec![NOBODY; HOSTS].into(), waits: VecDeque::new(), emptied: 0 }
+    pub fn new(averages: bool) -> Self {
+        Self { hosts: vec![NOBODY; HOSTS].into(), waits: VecDeque::new(), emptied: 0, averages }
     }
 
     /// The queue is let run empty once more: what is measured now counts, whatever was known before.
@@ -92,7 +96,12 @@ impl Distances {
         } else if !known.measured
             && let Some(wait) = wait
         {
-            known.base = known.base.min(rtt.saturating_sub(wait));
+            let guess = rtt.saturating_sub(wait);
+            known.base = if self.averages && known.base < Duration::MAX {
+                (known.base * (GUESSES - 1) + guess) / GUESSES
+            } else {
+                known.base.min(guess)
+            };
         } else if known.base < Duration::MAX || known.measured {
             known.base = known.base.min(rtt);
         }
@@ -103,7 +112,14 @@ impl Distances {
             self.waits.push_back((at, rtt.saturating_sub(known.base)));
         }
         known.answers = SURE.min(known.answers + 1);
-        (known.base < Duration::MAX && known.answers == SURE).then_some(known.base)
+        self.way_of(host)
+    }
+
+    /// The shortest round trip of a host, if it is known.
+    pub fn way_of(&self, host: u64) -> Option<Duration> {
+        let known = self.hosts[host as usize % HOSTS];
+        let sure = known.host == host && known.base < Duration::MAX && known.answers == SURE;
+        sure.then_some(known.base)
     }
 }
 
@@ -122,7 +138,7 @@ mod tests {
 
     #[test]
     fn who_is_far_is_not_late() {
-        let mut d = Distances::new();
+        let mut d = Distances::new(false);
         let mut learn = |answer| d.learn(answer, ms(20));
         // The first two left alone: 20 ms and 150 ms are their ways.
         for n in 0..4 {
@@ -144,7 +160,7 @@ mod tests {
 
     #[test]
     fn a_way_that_has_become_longer_shows_when_the_queue_is_empty() {
-        let mut d = Distances::new();
+        let mut d = Distances::new(false);
         let alone = |left, rtt| Answer { alone: true, ..answer(1, left, rtt) };
         (0..4).for_each(|_| assert_eq!(d.learn(alone(0, 30), ms(20)), None));
         assert_eq!(d.learn(alone(0, 20), ms(20)), Some(ms(20)));

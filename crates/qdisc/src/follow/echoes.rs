@@ -69,6 +69,26 @@ pub struct Echo {
     pub host: u64,
     /// Nothing was under way when it left.
     pub alone: bool,
+    /// When the first left that this tells of.
+    pub first: Instant,
+}
+
+/// A packet that is under way.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Due {
+    /// Bytes that had left, with it.
+    pub total: u64,
+    /// When it left.
+    pub at: Instant,
+    /// Whom it goes to, by hash, if it will tell when it is across.
+    pub host: Option<u64>,
+}
+
+impl Departure {
+    fn due(&self) -> Due {
+        let host = (self.shows != Shows::Nothing).then_some(self.host);
+        Due { total: self.total, at: self.at, host }
+    }
 }
 
 /// The memory of departures.
@@ -96,6 +116,16 @@ impl Echoes {
     /// When the first packet left, of those after `written_off` bytes, that will show that it has come, and has not.
     pub fn oldest(&self, written_off: u64) -> Option<Instant> {
         self.log.iter().find(|d| d.shows != Shows::Nothing && d.total > written_off).map(|d| d.at)
+    }
+
+    /// What left after `written_off` bytes and is under way.
+    pub fn due(&self, written_off: u64) -> impl Iterator<Item = Due> {
+        self.log.iter().filter(move |d| d.total > written_off).map(Departure::due)
+    }
+
+    /// What left last.
+    pub fn last_due(&self) -> Option<Due> {
+        self.log.back().map(Departure::due)
     }
 
     fn known(&mut self, flow: u64) -> &mut Known {
@@ -152,8 +182,9 @@ impl Echoes {
             return None;
         };
         let Departure { at: left, total, host, alone, .. } = self.log[at];
+        let first = self.log.front().map_or(left, |d| d.at);
         self.log.drain(..=at);
-        Some(Echo { at: left, total, host, alone })
+        Some(Echo { at: left, total, host, alone, first })
     }
 
     /// The place of the last packet of `flow` that `ack` says has come.

@@ -163,7 +163,7 @@ fn who_answers_from_far_is_not_held_to_what_is_near() {
 /// Its user acknowledges each packet as it leaves the box, long before the link has brought it.
 #[test]
 fn who_acknowledges_what_has_not_come_gains_no_more_than_the_greatest_rate() {
-    for settings in ["max=2000", "vegas,max=2000", "rate,max=2000"] {
+    for settings in ["max=2000", "vegas,max=2000", "rate,max=2000", "forecast,max=2000"] {
         let mut path = Path::new(5, settings);
         let (mut now, mut v, mut number, mut bytes) = (Instant::ZERO, Vec::new(), 0, 0);
         path.shaper.reverse(now, ack(0, 0), &mut v);
@@ -185,7 +185,7 @@ fn who_acknowledges_what_has_not_come_gains_no_more_than_the_greatest_rate() {
 
 #[test]
 fn asked_oftener_it_says_the_same() {
-    for settings in ["", "vegas", "rate"] {
+    for settings in ["", "vegas", "rate", "forecast"] {
         let rate = |from: Instant| {
             let kbps = if (from.as_nanos() / 1_000_000_000).is_multiple_of(2) { 300 } else { 2_000 };
             from + Rate::from_kbps(kbps).time_to_send(Bytes(1500))
