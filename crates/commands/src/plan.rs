@@ -93,6 +93,10 @@ impl Args {
 pub fn main(args: Args) -> anyhow::Result<ExitCode> {
     let link = args.link()?;
     let plan = plan(&link)?;
+    // Who reads the answer need not wait for the map, which takes five times as long.
+    if !args.json {
+        say(&lines::text(&link, &plan))?;
+    }
     let svg = bands_svg(&map::page(&link, &plan)?);
     let drawn = match &args.plot {
         Some(file) => {
@@ -104,11 +108,8 @@ pub fn main(args: Args) -> anyhow::Result<ExitCode> {
     if args.json {
         let json = lines::json(&link, &plan, drawn.as_deref());
         say(&format!("{}\n", serde_json::to_string_pretty(&json)?))?;
-    } else {
-        say(&lines::text(&link, &plan))?;
-        if let Some(file) = drawn {
-            say(&format!("\nmap: {}\n", file.display()))?;
-        }
+    } else if let Some(file) = drawn {
+        say(&format!("\nmap: {}\n", file.display()))?;
     }
     Ok(ExitCode::SUCCESS)
 }

@@ -90,7 +90,8 @@ impl Link {
 fn main() -> Result<(), String> {
     let mut args = std::env::args().skip(1);
     let file = args.next().ok_or("expected a trace and a bound in milliseconds")?;
-    let bound: usize = args.next().and_then(|text| text.parse().ok()).ok_or("expected a bound in milliseconds")?;
+    let bound: usize =
+        args.next().and_then(|text| text.parse().ok()).ok_or("expected a bound in milliseconds")?;
     let link = Link::read(&file)?;
     println!("delay ms  used within {bound} ms  p95 ms where .9 is used");
     for delay in DELAYS_MS {
