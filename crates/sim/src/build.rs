@@ -255,6 +255,7 @@ fn add_rules(net: &mut Network, scenario: &Scenario, part: Part<'_>) -> Result<(
 fn add_hosts(net: &mut Network, scenario: &Scenario, seed: u64) -> Groups {
     let mut rng = fastrand::Rng::with_seed(derive(seed, HOSTS));
     let mut groups = Groups::default();
+    net.hosts.reserve_exact(scenario.topology.hosts.iter().map(|group| group.count as usize).sum());
     for (index, group) in scenario.topology.hosts.iter().enumerate() {
         let first = number(net.hosts.len());
         // Chance moves those who send data: what an ACK does to a receiver takes no decision that phases could lock.

@@ -40,6 +40,7 @@ impl Telnet {
 impl App for Telnet {
     fn start(&mut self, world: &mut World, me: u32) {
         let flows = u32::try_from(self.rngs.len()).unwrap_or(u32::MAX);
+        world.expect(flows);
         prepare(world, me, &mut self.lines, flows, &self.starts);
     }
 
