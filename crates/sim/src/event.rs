@@ -156,8 +156,9 @@ pub(crate) struct EventQueue {
     coarse: TimerWheel,
     /// The first coarse slot that holds something.
     next_coarse: Option<u64>,
-    /// A coarse slot while it is poured out.
-    poured: Vec<Entry>,
+    /// Lists of coarse slots that were poured out. A slot has one only while it holds something: a list that stayed
+    /// with its slot would be kept, as long as it ever was, for a whole turn of the wheel.
+    spare: Vec<Vec<Entry>>,
     far: BinaryHeap<Reverse<Far>>,
     /// Entries the heap has taken.
     taken: u64,
@@ -184,7 +185,7 @@ impl Default for EventQueue {
             fine: TimerWheel::default(),
             coarse: TimerWheel::default(),
             next_coarse: None,
-            poured: Vec::new(),
+            spare: Vec::new(),
             far: BinaryHeap::new(),
             taken: 0,
             turn: 0,
@@ -281,6 +282,10 @@ impl EventQueue {
     fn place_far(&mut self, slot: u64, entry: Entry) {
         let coarse = slot >> COARSER;
         if coarse - (self.turn >> COARSER) <= SLOTS {
+            let list = &mut self.coarse.slots[(coarse % SLOTS) as usize];
+            if list.capacity() == 0 {
+                *list = self.spare.pop().unwrap_or_default();
+            }
             self.coarse.put(coarse, entry);
             self.next_coarse = Some(self.next_coarse.map_or(coarse, |next| next.min(coarse)));
         } else {
@@ -333,13 +338,13 @@ impl EventQueue {
     fn pour(&mut self, coarse: u64) {
         // The slot before: then all slots of the coarse one are ahead. Nothing else lies between.
         self.turn = self.turn.max((coarse << COARSER) - 1);
-        self.coarse.take(coarse, &mut self.poured);
+        let mut poured = Vec::new();
+        self.coarse.take(coarse, &mut poured);
         self.next_coarse = self.coarse.next_after(coarse);
-        let mut poured = core::mem::take(&mut self.poured);
         for entry in poured.drain(..) {
             self.place(entry);
         }
-        self.poured = poured;
+        self.spare.push(poured);
         self.fetch_far();
     }
 
