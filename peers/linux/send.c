@@ -1,5 +1,5 @@
-/* Sends datagrams of 1000 bytes of many flows through a device, 256 a system call: send DEVICE FLOWS PACKETS. Prints the
- * nanoseconds of one in the tenth of the calls that was fastest: what disturbs only adds. */
+/* Sends datagrams of 1000 bytes of many flows through a device, 256 a system call: send DEVICE FLOWS PACKETS. Prints
+ * the nanoseconds of one in the tenth of the calls that was fastest: what disturbs only adds. */
 #define _GNU_SOURCE
 #include <arpa/inet.h>
 #include <linux/if_packet.h>
