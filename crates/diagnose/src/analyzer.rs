@@ -100,7 +100,7 @@ impl Late {
     /// No more are due than by chance: other acknowledgments than those of new data restart the timer as well. Without
     /// the sender's clock many that are due leave the queue later, so fewer are chance.
     fn by_chance(self, stamps: bool) -> bool {
-        self.due + self.others >= 8 && self.due * if stamps { 4 } else { 8 } < self.others
+        (self.due + 2) * if stamps { 4 } else { 8 } < self.others
     }
 }
 
