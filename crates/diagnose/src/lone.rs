@@ -1,5 +1,5 @@
-//! Whether the first of an answer was sent by an application that took its time, or by the timer after all before it was
-//! lost on the way here. Only what follows tells: an application's answer begins with a window of segments, and the
+//! Whether the first of an answer was sent by an application that took its time, or by the timer after all before it
+//! was lost on the way here. Only what follows tells: an application's answer begins with a window of segments, and the
 //! timer sends a segment alone, and then what its ACK lets go (RFC 5681, section 3.1: the loss window is one segment).
 
 use narrows_units::{Duration, Instant, SeqNum};

@@ -157,8 +157,8 @@ impl Sender {
         }
     }
 
-    /// Where losses before the capture hide what it does: an ACK has reached it within half of what the timer takes. Of a
-    /// Linux sender each ACK restarts it, unless that tells only of what was sent after the first was sent again
+    /// Where losses before the capture hide what it does: an ACK has reached it within half of what the timer takes.
+    /// Of a Linux sender each ACK restarts it, unless that tells only of what was sent after the first was sent again
     /// (`tcp_clean_rtx_queue`), so what leaves then was let go by ACKs, and is late because it paces. Of a sender whose
     /// timer only new data restarts (RFC 6298, (5.3)), such repairs leave when it is due, and say so.
     pub(crate) fn has_heard(&self, sent: Instant) -> bool {
