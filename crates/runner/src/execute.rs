@@ -90,7 +90,7 @@ pub fn execute(
         state: Mutex::default(),
     };
     pool.work(options.jobs);
-    let state = pool.state.into_inner().unwrap_or_else(PoisonError::into_inner);
+    let mut state = pool.state.into_inner().unwrap_or_else(PoisonError::into_inner);
     write_timing(&options.out, plan, &state.seconds)?;
     if let Some(broken) = state.broken {
         return Err(broken);
@@ -99,7 +99,12 @@ pub fn execute(
     if !state.failed.is_empty() {
         return Err(Error::Failed { failed: state.failed.into_iter().collect(), total });
     }
-    let finished: Vec<Option<Finished>> = plan.jobs.iter().map(|job| store.find(&job.key)).collect();
+    let finished: Vec<Option<Finished>> = plan
+        .jobs
+        .iter()
+        .map(|job| state.finished.get(&job.key).cloned().or_else(|| store.find(&job.key)))
+        .collect();
+    state.finished.clear();
     let done = finished.iter().flatten().count();
     let (true, Some(finished)) =
         (!stop.load(Ordering::Relaxed), finished.into_iter().collect::<Option<Vec<_>>>())
@@ -149,6 +154,8 @@ struct Workers<'a> {
 struct State {
     /// Wall seconds of each run done now, by key.
     seconds: BTreeMap<String, f64>,
+    /// The runs done now, by key.
+    finished: BTreeMap<String, Finished>,
     failed: BTreeMap<usize, String>,
     /// Why nothing more can be kept.
     broken: Option<Error>,
@@ -187,8 +194,11 @@ impl Workers<'_> {
         };
         match caught(|| (self.simulate)(&job.scenario, job.seed, &self.spare, &go_on)) {
             Ok(Ok(results)) => match self.store.put(job, &results) {
-                Ok(_) => {
-                    self.state().seconds.insert(job.key.clone(), begun.elapsed().as_secs_f64());
+                Ok(finished) => {
+                    let mut state = self.state();
+                    state.seconds.insert(job.key.clone(), begun.elapsed().as_secs_f64());
+                    state.finished.insert(job.key.clone(), finished);
+                    drop(state);
                     (self.watch)(Event::End(at));
                 }
                 Err(why) => {

@@ -1,6 +1,7 @@
-//! The tables of all runs as one: coordinates and seed in front, run after run, one run in memory at a time.
+//! The tables of all runs as one: coordinates and seed in front, run after run, of large tables one run in memory at a
+//! time.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -13,6 +14,9 @@ use crate::{ENGINE, Error, Job, RunPlan, VERSION, csv, folder, parquet};
 
 /// Tables with more rows are written as Parquet alone: as CSV they would fill disks, and no one reads them by eye.
 const MOST_CSV_ROWS: u64 = 500_000;
+
+/// A table of all runs with at most so many rows is in memory as a whole while it is joined.
+const MOST_READ_ROWS: u64 = 500_000;
 
 /// The runs that are joined.
 #[derive(Clone, Copy)]
@@ -63,12 +67,21 @@ fn table(
     let with: Vec<(&Job, &u64)> =
         plan.jobs.iter().zip(finished).filter_map(|(job, f)| Some((job, f.rows.get(name)?))).collect();
     let path = |job: &Job| store.folder(&job.key).join(format!("{name}.parquet"));
+    let rows = with.iter().map(|(_, rows)| **rows).sum();
     let mut columns: Vec<(String, ColumnType)> = Vec::new();
     let mut in_runs: BTreeMap<String, usize> = BTreeMap::new();
+    // Opening a file costs more than reading a small one, so small ones are opened once.
+    let mut read: VecDeque<Vec<Column>> = VecDeque::new();
     for (job, _) in &with {
         let path = path(job);
-        let these =
-            Reader::open(&path).and_then(|r| r.columns()).map_err(Error::parquet("reading", &path))?;
+        let opened = Reader::open(&path).and_then(|reader| {
+            let columns = reader.columns()?;
+            if rows <= MOST_READ_ROWS {
+                read.push_back(reader.read()?);
+            }
+            Ok(columns)
+        });
+        let these = opened.map_err(Error::parquet("reading", &path))?;
         for (name, kind) in these {
             *in_runs.entry(name.clone()).or_default() += 1;
             match columns.iter_mut().find(|c| c.0 == name) {
@@ -83,14 +96,16 @@ fn table(
             *kind = ColumnType::F64;
         }
     }
-    let rows = with.iter().map(|(_, rows)| **rows).sum();
     let mut joint = Joint::create(out, plan, name, columns.clone(), rows)?;
     for (job, rows) in with {
         if stop.load(Ordering::Relaxed) {
             return Err(Error::Stopped { done: finished.len(), total: plan.jobs.len() });
         }
         let path = path(job);
-        let read = Reader::open(&path).and_then(|r| r.read()).map_err(Error::parquet("reading", &path))?;
+        let read = match read.pop_front() {
+            Some(read) => read,
+            None => Reader::open(&path).and_then(|r| r.read()).map_err(Error::parquet("reading", &path))?,
+        };
         let rows = usize::try_from(*rows).unwrap_or(usize::MAX);
         joint.append(job, rows, aligned(read, &columns, rows))?;
     }
@@ -143,7 +158,7 @@ impl<'a> Joint<'a> {
             ("scenario", &plan.text),
         ];
         let path = out.join(format!("{name}.parquet"));
-        let parquet = parquet::Writer::create(&folder::half(&path), &all, &about)
+        let parquet = parquet::Writer::create(&folder::half(&path), &all, &about, rows)
             .map_err(Error::parquet("writing", &path))?;
         let path = out.join(format!("{name}.csv"));
         let csv = (rows <= MOST_CSV_ROWS)

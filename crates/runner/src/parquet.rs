@@ -22,6 +22,9 @@ use parquet::schema::types::Type;
 /// Rows kept back until they are written together: small enough for memory, large enough to compress.
 const GROUP: usize = 1 << 17;
 
+/// A table of so many rows is short.
+const SHORT: u64 = 1000;
+
 /// What a column holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ColumnType {
@@ -127,11 +130,12 @@ pub(crate) struct Writer {
 }
 
 impl Writer {
-    /// Begins a file; `about` goes into its footer.
+    /// Begins a file of so many rows; `about` goes into its footer.
     pub(crate) fn create(
         path: &Path,
         columns: &[(String, ColumnType)],
         about: &[(&str, &str)],
+        rows: u64,
     ) -> Result<Self> {
         let fields = columns.iter().map(|(name, kind)| kind.field(name).map(Arc::new));
         let schema =
@@ -139,6 +143,8 @@ impl Writer {
         let about = about.iter().map(|(k, v)| KeyValue::new((*k).to_owned(), (*v).to_owned())).collect();
         let properties = WriterProperties::builder()
             .set_compression(Compression::SNAPPY)
+            // In a short table no dictionary is worth its pages.
+            .set_dictionary_enabled(rows > SHORT)
             .set_key_value_metadata(Some(about))
             .build();
         let file = BufWriter::new(File::create(path)?);
@@ -292,7 +298,7 @@ mod tests {
             let who = n.iter().map(|n| format!("ü{}", n % 5)).collect();
             vec![Data::U64(n), Data::F64(x), Data::Text(who)]
         };
-        let mut writer = Writer::create(&path, &columns, &[("seed", "1")]).unwrap();
+        let mut writer = Writer::create(&path, &columns, &[("seed", "1")], 2 * GROUP as u64).unwrap();
         writer.append(piece(u64::MAX - 2 * GROUP as u64)).unwrap();
         writer.append(piece(5)).unwrap();
         writer

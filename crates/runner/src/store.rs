@@ -168,7 +168,8 @@ fn write_table(path: &Path, table: &Table, job: &Job) -> Result<(), Error> {
     let seed = job.seed.to_string();
     let about =
         [("narrows", VERSION), ("engine", ENGINE), ("seed", &seed), ("scenario", job.scenario.text.as_str())];
-    let written = parquet::Writer::create(path, &columns, &about).and_then(|mut writer| {
+    let rows = table.columns.first().map_or(0, |c| parquet::rows(&c.data)) as u64;
+    let written = parquet::Writer::create(path, &columns, &about, rows).and_then(|mut writer| {
         writer.append(table.columns.iter().map(|c| c.data.clone()).collect())?;
         writer.close()
     });

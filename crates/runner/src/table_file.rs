@@ -21,7 +21,8 @@ impl TableFile {
     pub fn create(path: &Path, columns: &[Column], about: &[(&str, &str)]) -> Result<Self, Error> {
         let columns: Vec<(String, ColumnType)> =
             columns.iter().map(|c| (c.name.clone(), ColumnType::of(&c.data))).collect();
-        let writer = Writer::create(path, &columns, about).map_err(Error::parquet("writing", path))?;
+        let writer =
+            Writer::create(path, &columns, about, u64::MAX).map_err(Error::parquet("writing", path))?;
         Ok(Self { path: path.to_owned(), writer })
     }
 
