@@ -2,9 +2,9 @@
 //! only after a delay: `cargo run --release -p narrows-sim --example late_oracle -- TRACE BOUND_MS`
 //!
 //! It keeps `rate (delay + ahead) + spare` packets under way that it does not know to have crossed, the rate counted
-//! over the last `span`. All three settings are chosen afterwards, on the trace itself, for each delay: a reference that
-//! no controller meets which has to learn them, as it hears of no opportunity that nobody used. Packets wait in one
-//! queue; time in it counts outside of outages of a second and two seconds after, as in
+//! over the last `span`. All three settings are chosen afterwards, on the trace itself, for each delay: a reference
+//! that no controller meets which has to learn them, as it hears of no opportunity that nobody used. Packets wait in
+//! one queue; time in it counts outside of outages of a second and two seconds after, as in
 //! docs/decisions/changing-rates.md.
 
 use std::collections::VecDeque;
