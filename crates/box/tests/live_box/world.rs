@@ -1,6 +1,6 @@
 //! A small world in namespaces: a client, a box between, a server; and the box itself as a process.
 
-use std::io::{BufRead, BufReader, Read, Write};
+use std::io::{BufRead, BufReader, ErrorKind, Read, Write};
 use std::net::{IpAddr, SocketAddr, TcpListener, TcpStream, UdpSocket};
 use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
@@ -509,8 +509,19 @@ fn serve_one(address: IpAddr, bytes: usize, tell: &mpsc::Sender<SocketAddr>) {
     stream.write_all(&pattern(bytes)).unwrap();
 }
 
+/// A neighbour of a namespace that has just been made may first be looked for in vain.
+fn connect(address: SocketAddr) -> TcpStream {
+    let begun = Instant::now();
+    loop {
+        match TcpStream::connect_timeout(&address, PATIENCE) {
+            Err(e) if e.kind() == ErrorKind::HostUnreachable && begun.elapsed() < PATIENCE => {}
+            stream => return stream.unwrap(),
+        }
+    }
+}
+
 fn read_all(address: SocketAddr) -> (Vec<u8>, Duration) {
-    let mut stream = TcpStream::connect_timeout(&address, PATIENCE).unwrap();
+    let mut stream = connect(address);
     stream.set_read_timeout(Some(PATIENCE)).unwrap();
     let (mut got, mut buffer, mut times) = (Vec::new(), [0; 65_536], None);
     loop {
