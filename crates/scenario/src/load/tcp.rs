@@ -116,7 +116,7 @@ mod tests {
         let c = with(&["preset = \"linux\""], Some("reno"), 1500).unwrap();
         assert_eq!((c.congestion, c.startup), (CcKind::Reno, StartupKind::SlowStart));
         for (tables, congestion, says) in [
-            (["preset = \"linus\""], None, "tcp.preset = 'linus': expected ns2 or linux or rfc"),
+            (["preset = \"linus\""], None, "tcp.preset = 'linus': expected ns2 or ns3 or linux or rfc"),
             (["rto_mn = 1"], None, "tcp.rto_mn: no such key: expected 'rto_min'?"),
             (["dupthresh = 0"], None, "tcp.dupthresh = 0: expected 1 to 1000"),
             (["recovery = \"reno\""], None, "expected recovery = sack"),
