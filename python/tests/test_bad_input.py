@@ -70,7 +70,7 @@ SETTINGS = [
     ("name", "", "name", "''", NAME),
     ("congestion_control", 5, "congestion_control", "5", "expected text"),
     ("tcp", "ns2", "tcp", "'ns2'", "expected narrows.Tcp(...) or a dict"),
-    ("tcp", Tcp(preset="ns3"), "tcp.preset", "'ns3'", "expected ns2 or linux or rfc"),
+    ("tcp", Tcp(preset="ns4"), "tcp.preset", "'ns4'", "expected ns2 or ns3 or linux or rfc"),
     ("tcp", Tcp(initial_window=0), "tcp.initial_window", "0", "expected 1 to 10000, rfc3390 or rfc6928"),
     ("tcp", Tcp(congestion="bbr9"), "tcp.congestion", "'bbr9'", "expected reno or aimd or "),
     ("tcp", Tcp(timestamps="maybe"), "tcp.timestamps", "'maybe'", "expected on or off"),
