@@ -256,7 +256,7 @@ impl Bottleneck {
     ///
     /// # Errors
     /// As of [`operating_point`].
-    pub fn share_packets_per_rtt(&self) -> Result<f64> {
+    pub(crate) fn share_packets_per_rtt(&self) -> Result<f64> {
         let rtt_s = match self.demand()? {
             Demand::Fits { windows_s } => self.rtt.as_secs_f64().max(windows_s),
             Demand::Fills(filled) => filled.rtt_s,
@@ -306,7 +306,7 @@ pub fn operating_point(link: &Bottleneck) -> Result<OperatingPoint> {
 ///
 /// # Errors
 /// As of [`operating_point`]; a loss outside 0 to 1.
-pub fn loses_at_least(link: &Bottleneck, loss: f64) -> Result<bool> {
+pub(crate) fn loses_at_least(link: &Bottleneck, loss: f64) -> Result<bool> {
     within("loss", loss, f64::MIN_POSITIVE..1.0, "0 < loss < 1")?;
     match link.demand()? {
         Demand::Fits { .. } => Ok(false),

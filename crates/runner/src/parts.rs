@@ -84,7 +84,7 @@ pub fn simulate(
                 }));
             }
         });
-        for panicked in helpers.into_iter().filter_map(|helper| helper.join().err()) {
+        if let Some(panicked) = helpers.into_iter().find_map(|helper| helper.join().err()) {
             resume_unwind(panicked);
         }
     });

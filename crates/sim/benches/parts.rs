@@ -5,6 +5,8 @@
 //! On a machine that is never idle no wall time is short enough; so there is also what processor time says: parts go to
 //! whichever of two threads is free first, then come the results.
 
+#![expect(clippy::disallowed_methods, reason = "a bench is a driver: it has a clock")]
+
 use core::ops::ControlFlow;
 use std::fmt::Write as _;
 use std::sync::Mutex;

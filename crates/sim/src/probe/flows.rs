@@ -87,7 +87,7 @@ struct Slice {
 
 impl Slice {
     /// In which each flow got one of `shares`, in the order of the flows.
-    fn of(start: Instant, delivered: u64, shares: &mut Vec<u64>) -> Self {
+    fn of(start: Instant, delivered: u64, shares: &mut [u64]) -> Self {
         Self {
             start,
             flows: shares.len() as u64,

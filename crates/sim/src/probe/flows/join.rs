@@ -51,7 +51,7 @@ impl Flows {
         let kept = shares.iter().take(MOST_SHARES - self.shares.len());
         self.shares.extend(kept.map(|(row, bytes)| (slice, *row, *bytes)));
         let delivered = parts.iter().map(|part| part.slices[number].delivered).sum();
-        let mut bytes = shares.into_iter().map(|(_, bytes)| bytes).collect();
+        let mut bytes: Vec<u64> = shares.into_iter().map(|(_, bytes)| bytes).collect();
         self.slices.push(Slice::of(parts[0].slices[number].start, delivered, &mut bytes));
     }
 }
