@@ -93,7 +93,7 @@ impl Args {
 pub fn main(args: Args) -> anyhow::Result<ExitCode> {
     let link = args.link()?;
     let plan = plan(&link)?;
-    // Who reads the answer need not wait for the map, which takes five times as long.
+    // Who reads the answer need not wait for the map.
     if !args.json {
         say(&lines::text(&link, &plan))?;
     }

@@ -102,9 +102,8 @@ pub fn execute(
     let finished: Vec<Option<Finished>> = plan
         .jobs
         .iter()
-        .map(|job| state.finished.get(&job.key).cloned().or_else(|| store.find(&job.key)))
+        .map(|job| state.finished.remove(&job.key).or_else(|| store.find(&job.key)))
         .collect();
-    state.finished.clear();
     let done = finished.iter().flatten().count();
     let (true, Some(finished)) =
         (!stop.load(Ordering::Relaxed), finished.into_iter().collect::<Option<Vec<_>>>())

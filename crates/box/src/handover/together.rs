@@ -211,6 +211,12 @@ mod tests {
     }
 
     #[test]
+    fn links_are_named_by_numbers() {
+        assert_eq!(numbers("3 1 65535"), Some(vec![3, 1, 65_535]));
+        assert!(["x", "-1", "1 70000"].into_iter().all(|text| numbers(text).is_none()));
+    }
+
+    #[test]
     fn one_that_goes_on_hands_over_nothing() {
         let (theirs, stream) = UnixStream::pair().unwrap();
         let new = Predecessor { stream, terms: AllTerms::default() };

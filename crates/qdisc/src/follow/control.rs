@@ -250,9 +250,8 @@ impl Control {
                 // As a sender's slow start.
                 self.window += (echo.total - self.confirmed) as f64;
             }
-            let busy = self.crossed(now, echo, base, way.is_some());
-            if self.config.idea == Idea::Forecast {
-                self.rate = busy.unwrap_or(self.rate);
+            if self.forecasts() {
+                self.rate = self.crossed(now, echo, base, way.is_some()).unwrap_or(self.rate);
             }
             self.confirmed = echo.total;
             self.measure(now, base);
@@ -290,7 +289,7 @@ impl Control {
         if !self.known {
             (self.known, self.told, self.told_at) = (true, sample, now);
         }
-        if self.config.idea == Idea::Forecast {
+        if self.forecasts() {
             if full || sample > self.told {
                 self.tell(now, sample);
             }
@@ -391,7 +390,7 @@ impl Control {
         let in_flight = self.in_flight();
         // To the nearest packet: rounding down would cost half of one on average, which is much of a short way.
         let lacks = (in_flight + bytes / 2) as f64 - self.window;
-        let forecasts = self.config.idea == Idea::Forecast && self.known && oldest.is_some() && !self.silent;
+        let forecasts = self.forecasts() && self.known && oldest.is_some() && !self.silent;
         let forecasts = forecasts && matches!(self.drain, Drain::No);
         if in_flight == 0 || (lacks <= 0.0 && !forecasts) || self.is_blind(now, oldest) {
             return Instant::ZERO;

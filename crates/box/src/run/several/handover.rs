@@ -144,14 +144,3 @@ impl Several<'_> {
         Ok(())
     }
 }
-
-#[cfg(test)]
-mod tests {
-    use crate::handover::numbers;
-
-    #[test]
-    fn links_are_named_by_numbers() {
-        assert_eq!(numbers("3 1 65535"), Some(vec![3, 1, 65_535]));
-        assert!(["x", "-1", "1 70000"].into_iter().all(|text| numbers(text).is_none()));
-    }
-}

@@ -13,6 +13,7 @@ use std::collections::VecDeque;
 
 use narrows_units::{Duration, Instant};
 
+use super::super::config::Idea;
 use super::{Control, OF_LATE, PACKET, seconds};
 use crate::follow::echoes::{Due, Echo};
 
@@ -72,6 +73,11 @@ impl Forecast {
 }
 
 impl Control {
+    /// Whether this idea is asked for: nothing is kept for it where it is not.
+    pub(super) fn forecasts(&self) -> bool {
+        self.config.idea == Idea::Forecast
+    }
+
     /// More has crossed than was known, `base` ago if the way of who tells is `sure`; the link's rate if that tells it.
     pub(super) fn crossed(&mut self, now: Instant, echo: Echo, base: Duration, sure: bool) -> Option<f64> {
         let bytes = echo.total - self.confirmed;
@@ -94,6 +100,9 @@ impl Control {
 
     /// All that is under way, after news.
     pub fn all_due(&mut self, due: impl Iterator<Item = Due>) {
+        if !self.forecasts() {
+            return;
+        }
         self.forecast.bound = f64::INFINITY;
         self.forecast.free_at = self.forecast.across;
         self.forecast.queued = self.confirmed.max(self.written_off);
@@ -102,6 +111,9 @@ impl Control {
 
     /// A packet is under way: it crosses behind those before it, and no sooner than it left.
     pub fn due(&mut self, due: Due) {
+        if !self.forecasts() {
+            return;
+        }
         let bytes = due.total.saturating_sub(self.forecast.queued);
         self.forecast.queued = due.total;
         self.forecast.free_at = self.forecast.free_at.max(due.at) + seconds(bytes as f64 * 8.0 / self.rate);
