@@ -7,16 +7,16 @@
 //!    afresh: the old one is stopped as by an operator, and traffic passes unqueued in between.
 //! 2. It starts its own watchdog, gives up what it need not do, and says `replace`.
 //! 3. The old box stops handling packets, tells all it knows and passes its descriptors on.
-//! 4. The new one says `ready`, the old one `yours`; from then on the new one handles packets. If the old one has
-//!    waited too long it says `mine` and goes on by itself, and the new one ends. So never both handle
-//!    packets, nor neither.
-//! 5. The new one says `bye` when its service manager knows it, and the old one ends.
+//! 4. The new one says `ready`, the old one `yours`. If the old one has waited too long it says `mine` and goes on by
+//!    itself, and the new one ends.
+//! 5. The new one says `bye` when its service manager knows it; then it handles packets, and the old one ends. If the
+//!    new one dies before that, the old one has all it had, and goes on. So never both handle packets, nor neither.
 
 mod keepsake;
 mod together;
 mod wire;
 
-use std::io::{BufRead, BufReader, Read, Write};
+use std::io::{self, BufRead, BufReader, Read, Write};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::net::UnixStream;
 use std::path::Path;
@@ -119,9 +119,16 @@ impl Successor {
         (&self.stream).write_all(b"yours\n").context("it has gone")
     }
 
-    /// Waits until the other no longer needs this process to live.
-    pub fn part(self) {
-        let _ = hear(&self.stream, MOMENT);
+    /// Waits until the other no longer needs this process to live. `false` if it has died before it handled a packet.
+    #[must_use]
+    pub fn has_taken(&self) -> bool {
+        match hear(&self.stream, MOMENT) {
+            Ok(word) => word == "bye",
+            // One that is silent lives, and may handle packets by now.
+            Err(error) => error
+                .downcast_ref::<io::Error>()
+                .is_some_and(|e| matches!(e.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut)),
+        }
     }
 }
 
@@ -151,14 +158,14 @@ impl<T: DeserializeOwned> Predecessor<T> {
             let stream = UnixStream::connect(&traces.control)?;
             stream.set_read_timeout(Some(MOMENT))?;
             stream.set_write_timeout(Some(MOMENT))?;
-            Ok::<_, std::io::Error>(stream)
+            Ok::<_, io::Error>(stream)
         };
         let said = || {
             let mut stream = connect()?;
             stream.write_all(b"terms\n")?;
             let mut text = String::new();
             stream.read_to_string(&mut text)?;
-            Ok::<_, std::io::Error>(text)
+            Ok::<_, io::Error>(text)
         };
         let text = said().context("it does not answer")?;
         let terms =
@@ -176,7 +183,8 @@ impl<T: DeserializeOwned> Predecessor<T> {
         Self::ask(traces)
     }
 
-    /// Takes it for good. `false` if the other has changed its mind: it goes on.
+    /// Takes it for good, but handles no packet before [`Predecessor::farewell`]. `false` if the other has changed its
+    /// mind: it goes on.
     #[must_use]
     pub fn settle(&self) -> bool {
         // Refused where the other has hung up: it may have said why before.
@@ -194,7 +202,7 @@ impl<T: DeserializeOwned> Predecessor<T> {
     /// Waits until it has gone, for a moment.
     pub fn gone(mut self) {
         let _ = self.stream.set_read_timeout(Some(MOMENT));
-        let _ = std::io::copy(&mut self.stream, &mut std::io::sink());
+        let _ = io::copy(&mut self.stream, &mut io::sink());
     }
 }
 
@@ -266,12 +274,31 @@ mod tests {
         assert!(pair.refusal(&own).unwrap().contains("back end"));
     }
 
+    fn pair() -> (Successor, Predecessor) {
+        let (theirs, stream) = UnixStream::pair().unwrap();
+        (Successor::new(theirs), Predecessor { stream, terms: terms(false) })
+    }
+
+    #[test]
+    fn one_that_dies_before_it_says_so_has_not_taken_it() {
+        let (old, new) = pair();
+        new.farewell();
+        assert!(old.has_taken());
+        let (old, new) = pair();
+        drop(new);
+        assert!(!old.has_taken());
+        let (old, new) = pair();
+        (&old.stream).write_all(b"yours\n").unwrap();
+        // It has never read that: to the other end its connection was reset.
+        drop(new);
+        assert!(!old.has_taken());
+        // Its process hangs, and nobody knows where.
+        let (old, _new) = pair();
+        assert!(old.has_taken());
+    }
+
     #[test]
     fn who_was_told_no_does_not_settle() {
-        let pair = || {
-            let (theirs, stream) = UnixStream::pair().unwrap();
-            (Successor::new(theirs), Predecessor { stream, terms: terms(false) })
-        };
         let (old, new) = pair();
         // As when it has waited too long.
         (&old.stream).write_all(b"mine\n").unwrap();

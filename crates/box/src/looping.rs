@@ -303,7 +303,6 @@ impl<C: Channel> Live<C> {
 
     /// Leaves everything to the process that has taken this one's place.
     pub fn leave(mut self) {
-        self.watched.watchdog.leave();
         self.rates.take().into_iter().for_each(Rates::leave);
     }
 

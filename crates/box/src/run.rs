@@ -260,7 +260,8 @@ impl Setup<'_> {
         if let Some(successor) = successor {
             live.leave();
             self.place.claim.take().into_iter().for_each(Claim::leave);
-            successor.part();
+            // It waits for this.
+            drop(successor);
             return Ok(());
         }
         self.stop(live, kept, outcome)

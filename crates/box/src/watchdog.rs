@@ -14,12 +14,13 @@ use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 use std::sync::{Arc, Mutex, PoisonError, TryLockError};
 use std::time::Duration;
 
-use anyhow::Context;
+use anyhow::{Context, bail};
 use narrows_units::Instant;
 use nix::fcntl::{FcntlArg, OFlag, fcntl};
 use serde::{Deserialize, Serialize};
 
 use super::bypass::Bypass;
+use super::handover::Successor;
 use super::privilege::Identity;
 
 pub use process::main;
@@ -184,11 +185,26 @@ impl Watchdog {
         let _ = shared.process.as_mut().map(|process| process.say(GONE, link));
     }
 
-    /// Sends the watchdog away without waiting: another box has one of its own.
-    pub fn leave(&self) {
+    /// Gives way to another process, which has a watchdog of its own.
+    ///
+    /// # Errors
+    /// If it has died before it handled a packet: this process goes on, with another watchdog.
+    pub fn give_way(&self, to: &Successor) -> anyhow::Result<()> {
         if let Some(mut process) = self.take() {
             let _ = process.say(FAREWELL, 0);
         }
+        if to.has_taken() {
+            return Ok(());
+        }
+        self.again().context("it died before it began, and nothing watches this process any more")?;
+        bail!("it died before it began")
+    }
+
+    /// Starts another watchdog. Whose privileges this thread has, it has.
+    fn again(&self) -> anyhow::Result<()> {
+        let process = Process::start(&self.bypasses, None)?;
+        self.shared.lock().unwrap_or_else(PoisonError::into_inner).process = Some(process);
+        Ok(())
     }
 
     /// Sends the watchdog away and waits until it has gone: what it did, it does no more.

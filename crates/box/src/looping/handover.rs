@@ -47,7 +47,8 @@ impl<C: Channel> Live<C> {
         let told = Estate::of(&state, numbers, estate.len() > 2);
         let fds: Vec<_> = estate.iter().copied().chain(legacy).collect();
         let ready = begun.elapsed();
-        match successor.offer(&told, &fds) {
+        let taken = successor.offer(&told, &fds).and_then(|()| self.watched.watchdog.give_way(successor));
+        match taken {
             Ok(()) => {
                 tell(Notice::Detail(format!(
                     "handed over: {told}, ready after {ready:.1?}, taken after {:.1?}",

@@ -54,8 +54,8 @@ pub fn run(
     let stopped = several.stop(successor);
     // All that is held is let go by now: to take one link's table away drops what waits in others' queues.
     let released: Vec<_> = several.places.iter_mut().map(Place::release).collect();
-    let outcome = outcome.map(|successor| successor.into_iter().for_each(Successor::part));
-    outcome.and(stopped).and(released.into_iter().collect())
+    // The successor waits for its end of the connection.
+    outcome.map(drop).and(stopped).and(released.into_iter().collect())
 }
 
 struct Several<'a> {

@@ -15,7 +15,7 @@ use nix::unistd::Pid;
 use crate::world::{BoxProcess, Fetch, Kind, World};
 
 /// A link for the user behind `lan` and one for that behind `lan2`, of these rates down.
-fn two(north: &str, south: &str) -> String {
+pub fn two(north: &str, south: &str) -> String {
     format!(
         "wan = 'wan'\ndiscipline = 'fifo:20'\n[[link]]\nname = 'north'\nlan = 'lan'\ndown = '{north}'\n\
          [[link]]\nname = 'south'\nlan = 'lan2'\ndown = '{south}'\n"
@@ -23,7 +23,7 @@ fn two(north: &str, south: &str) -> String {
 }
 
 /// The same world with that user in it.
-fn with_two(mut world: World) -> World {
+pub fn with_two(mut world: World) -> World {
     world.connect_user(2, "lan2");
     world
 }

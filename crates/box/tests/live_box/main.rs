@@ -13,6 +13,7 @@ mod flood;
 mod floods;
 mod hangs;
 mod http;
+mod killed;
 mod links;
 mod overrun;
 mod page;

@@ -15,7 +15,7 @@ const BURST: usize = 300;
 
 /// The same socket of another process.
 #[expect(unsafe_code, reason = "pidfd_open(2) and pidfd_getfd(2): nix has neither")]
-fn borrowed(pid: u32, fd: i32) -> Option<OwnedFd> {
+pub fn borrowed(pid: u32, fd: i32) -> Option<OwnedFd> {
     let owned = |fd: libc::c_long| {
         // SAFETY: the kernel has just made it, and nobody else owns it.
         (fd >= 0).then(|| unsafe { OwnedFd::from_raw_fd(fd as i32) })

@@ -18,7 +18,7 @@ const STALL: Duration = Duration::from_secs(5);
 const FULL: usize = 60_000;
 
 /// Every way in and out, at 10 Mbit/s. The second has what its words are.
-fn worlds() -> impl Iterator<Item = (World, String)> {
+pub fn worlds() -> impl Iterator<Item = (World, String)> {
     let kinds = [(Kind::Routed, "nfqueue"), (Kind::Bridged, "nfqueue"), (Kind::Apart, "packet")];
     kinds.into_iter().filter(|_| can_run()).map(|(kind, backend)| {
         (World::new(kind), format!("--replace --down 10mbit --discipline taq --backend {backend}"))
@@ -26,7 +26,7 @@ fn worlds() -> impl Iterator<Item = (World, String)> {
 }
 
 /// The box that comes in place of `before`, which ends by itself.
-fn replaced(world: &World, args: &str, before: BoxProcess) -> BoxProcess {
+pub fn replaced(world: &World, args: &str, before: BoxProcess) -> BoxProcess {
     let after = world.start(args);
     assert_ne!(after.pid(), before.pid());
     before.ended();

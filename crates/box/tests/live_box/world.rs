@@ -362,6 +362,11 @@ impl World {
         self.start_with(&format!("--config {}", self.dir.join("box.toml").display()), writer.into())
     }
 
+    /// Starts a box of which nobody hears.
+    pub fn spawn(&self, args: &str) -> Child {
+        self.command(args).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap()
+    }
+
     /// Starts a box and waits until it runs.
     pub fn start(&self, args: &str) -> BoxProcess {
         let log = std::fs::OpenOptions::new().create(true).append(true).open(self.dir.join("log")).unwrap();

@@ -121,12 +121,13 @@ impl Several<'_> {
         }
         let ready = begun.elapsed();
         successor.offer_all(&parts, &heirlooms.fds(None))?;
+        self.watchdog.as_ref().map_or(Ok(()), |watchdog| watchdog.give_way(successor))?;
         let taken = begun.elapsed();
         for take in takes {
             let _ = take.send(());
         }
         drop(parts);
-        self.watchdog.take().into_iter().for_each(|watchdog| watchdog.leave());
+        self.watchdog = None;
         for number in numbers {
             let at = usize::from(*number);
             self.places[at].claim.take().into_iter().for_each(Claim::leave);

@@ -127,7 +127,6 @@ impl Several<'_> {
         }
         let known = asked.elapsed();
         ensure!(predecessor.settle(), "process {} did not let go, and goes on", traces.pid);
-        heirs.iter().for_each(|(at, _)| self.links[*at].go());
         tell(Notice::Detail(format!(
             "taken over: told after {told:.1?}, known after {known:.1?}, its own after {:.1?}",
             asked.elapsed()
@@ -135,6 +134,7 @@ impl Several<'_> {
         // To systemd, where it has started us.
         let _ = sd_notify::notify(&[NotifyState::MainPid(std::process::id()), NotifyState::Ready]);
         predecessor.farewell();
+        heirs.iter().for_each(|(at, _)| self.links[*at].go());
         self.note_heirs(&heirs, claims, &traces)?;
         let listener = shared.remove(0).into();
         let theirs = shared.pop().map(Into::into);
