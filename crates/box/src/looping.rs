@@ -271,6 +271,7 @@ impl<C: Channel> Live<C> {
         for heard in self.watched.heard() {
             match heard {
                 WatchdogMessage::Ready => self.late = None,
+                WatchdogMessage::LetGo => {}
                 WatchdogMessage::Passed(time) => {
                     self.bypassed += 1;
                     tell(Notice::Warning(format!(

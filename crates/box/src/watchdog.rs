@@ -11,7 +11,7 @@ mod process;
 use std::io::{self, Read, Write as _};
 use std::os::fd::AsFd as _;
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
-use std::sync::{Arc, Mutex, PoisonError, TryLockError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
 use std::time::Duration;
 
 use anyhow::{Context, bail};
@@ -51,6 +51,8 @@ pub enum WatchdogMessage {
     Ready,
     /// Traffic has passed by for so long.
     Passed(Duration),
+    /// The link is let go: whatever it did to its rules, it does no more.
+    LetGo,
     /// Its rules were gone, or others stood behind them, and are back.
     Restored,
     /// For people.
@@ -89,12 +91,13 @@ impl Process {
         Ok(Self { child, to, from, partial: String::new() })
     }
 
-    fn say(&mut self, word: u8, link: u16) -> io::Result<()> {
+    /// Returns whether it went: not into a full pipe, which says that the box lives and nothing else.
+    fn say(&mut self, word: u8, link: u16) -> io::Result<bool> {
         let [high, low] = link.to_be_bytes();
         match self.to.write(&[word, high, low]) {
-            // A full pipe says it already. So few bytes go whole or not at all (pipe(7), PIPE_BUF).
-            Err(e) if e.kind() == io::ErrorKind::WouldBlock => Ok(()),
-            other => other.map(drop),
+            // So few bytes go whole or not at all (pipe(7), PIPE_BUF).
+            Err(e) if e.kind() == io::ErrorKind::WouldBlock => Ok(false),
+            other => other.map(|_| true),
         }
     }
 
@@ -117,12 +120,15 @@ impl Process {
         let until = std::time::Instant::now() + PATIENCE;
         while matches!(self.child.try_wait(), Ok(None)) {
             if std::time::Instant::now() > until {
-                let _ = self.child.kill();
-                let _ = self.child.wait();
-                return;
+                return self.kill();
             }
             std::thread::sleep(Duration::from_millis(1));
         }
+    }
+
+    fn kill(mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
     }
 }
 
@@ -131,8 +137,31 @@ impl Process {
 struct Shared {
     /// `None` where it was sent away, or is gone and cannot be started again.
     process: Option<Process>,
-    /// What was heard of each link and not yet read.
-    heard: Vec<Vec<WatchdogMessage>>,
+    links: Vec<Told>,
+}
+
+/// What is known of one link.
+#[derive(Clone, Debug, Default)]
+struct Told {
+    /// What was heard of it and not yet read.
+    heard: Vec<WatchdogMessage>,
+    /// It is let go: there are no more signs of it, so that no watchdog to come waits for the next.
+    gone: bool,
+    /// The watchdog knows that.
+    let_go: bool,
+}
+
+impl Shared {
+    /// Takes in what the watchdog has said.
+    fn gather(&mut self) {
+        for (link, heard) in self.process.as_mut().map(Process::heard).into_iter().flatten() {
+            let Some(told) = self.links.get_mut(usize::from(link)) else { continue };
+            told.let_go |= heard == WatchdogMessage::LetGo;
+            if !told.gone {
+                told.heard.push(heard);
+            }
+        }
+    }
 }
 
 /// The box's end, shared by the loops of all links.
@@ -150,8 +179,8 @@ impl Watchdog {
     /// If no process can be started.
     pub fn start(bypasses: Vec<Bypass>, user: Option<Identity>) -> anyhow::Result<Arc<Self>> {
         let process = Some(Process::start(&bypasses, user)?);
-        let heard = bypasses.iter().map(|_| Vec::new()).collect();
-        Ok(Arc::new(Self { bypasses, shared: Mutex::new(Shared { process, heard }) }))
+        let links = vec![Told::default(); bypasses.len()];
+        Ok(Arc::new(Self { bypasses, shared: Mutex::new(Shared { process, links }) }))
     }
 
     /// How traffic passes by this link.
@@ -175,14 +204,39 @@ impl Watchdog {
         }
     }
 
-    fn take(&self) -> Option<Process> {
-        self.shared.lock().unwrap_or_else(PoisonError::into_inner).process.take()
+    fn shared(&self) -> MutexGuard<'_, Shared> {
+        self.shared.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Says that a link is let go: from now on what happens to its rules is the box's affair.
-    pub fn let_go(&self, link: u16) {
-        let mut shared = self.shared.lock().unwrap_or_else(PoisonError::into_inner);
-        let _ = shared.process.as_mut().map(|process| process.say(GONE, link));
+    fn take(&self) -> Option<Process> {
+        self.shared().process.take()
+    }
+
+    /// Lets go of a link: when this returns, what happens to its rules is the box's affair. A watchdog that does not
+    /// answer has another one in its place.
+    ///
+    /// # Errors
+    /// If there is none to be had: the other links are not watched.
+    pub fn let_go(&self, link: u16) -> anyhow::Result<()> {
+        let (until, mut said) = (std::time::Instant::now() + PATIENCE, false);
+        while std::time::Instant::now() < until {
+            let mut shared = self.shared();
+            shared.links[usize::from(link)].gone = true;
+            // Where it has died, a loop starts another.
+            let Some(process) = shared.process.as_mut() else { return Ok(()) };
+            if !said {
+                let Ok(went) = process.say(GONE, link) else { return Ok(()) };
+                said = went;
+            }
+            shared.gather();
+            if shared.links[usize::from(link)].let_go {
+                return Ok(());
+            }
+            drop(shared);
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        self.take().into_iter().for_each(Process::kill);
+        self.again()
     }
 
     /// Gives way to another process, which has a watchdog of its own.
@@ -190,8 +244,11 @@ impl Watchdog {
     /// # Errors
     /// If it has died before it handled a packet: this process goes on, with another watchdog.
     pub fn give_way(&self, to: &Successor) -> anyhow::Result<()> {
-        if let Some(mut process) = self.take() {
-            let _ = process.say(FAREWELL, 0);
+        if let Some(mut process) = self.take()
+            && !process.say(FAREWELL, 0).unwrap_or(false)
+        {
+            // Else it would take the end of this process for a death.
+            process.kill();
         }
         if to.has_taken() {
             return Ok(());
@@ -202,8 +259,7 @@ impl Watchdog {
 
     /// Starts another watchdog. Whose privileges this thread has, it has.
     fn again(&self) -> anyhow::Result<()> {
-        let process = Process::start(&self.bypasses, None)?;
-        self.shared.lock().unwrap_or_else(PoisonError::into_inner).process = Some(process);
+        self.shared().process = Some(Process::start(&self.bypasses, None)?);
         Ok(())
     }
 
@@ -260,17 +316,18 @@ impl Watched {
 
     fn say(&self, word: u8) -> Option<io::Result<()>> {
         let link = self.link;
-        self.watchdog.try_with(|shared| shared.process.as_mut().map_or(Ok(()), |p| p.say(word, link)))
+        self.watchdog.try_with(|shared| {
+            let gone = shared.links[usize::from(link)].gone;
+            shared.process.as_mut().filter(|_| !gone).map_or(Ok(()), |p| p.say(word, link).map(drop))
+        })
     }
 
     /// What it has said of this link since the last time.
     pub fn heard(&mut self) -> Vec<WatchdogMessage> {
         let link = usize::from(self.link);
         let heard = self.watchdog.try_with(|shared| {
-            for (link, heard) in shared.process.as_mut().map(Process::heard).into_iter().flatten() {
-                shared.heard.get_mut(usize::from(link)).into_iter().for_each(|all| all.push(heard.clone()));
-            }
-            std::mem::take(&mut shared.heard[link])
+            shared.gather();
+            std::mem::take(&mut shared.links[link].heard)
         });
         heard.unwrap_or_default()
     }

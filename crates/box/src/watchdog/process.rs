@@ -132,6 +132,7 @@ impl Watch {
                 GONE => {
                     if let Some(link) = self.links.iter_mut().find(|link| link.number == number) {
                         (link.gone, link.silent_since, link.open_since) = (true, None, None);
+                        link.tell(&WatchdogMessage::LetGo);
                     }
                 }
                 ALIVE | LATE => match lives.iter_mut().find(|life| life.0 == number) {

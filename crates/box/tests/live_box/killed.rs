@@ -8,12 +8,12 @@ use std::time::{Duration, Instant};
 use libc::{SYS_sendto, SYS_write};
 use narrows_box::Status;
 use nix::sys::ptrace;
-use nix::sys::signal::Signal;
+use nix::sys::signal::{Signal, kill};
 use nix::sys::socket::{MsgFlags, recv};
 use nix::sys::wait::{WaitPidFlag, WaitStatus, waitpid};
 use nix::unistd::Pid;
 
-use crate::links::{two, with_two};
+use crate::links::{deafen, two, with_two};
 use crate::overrun::borrowed;
 use crate::upgrade::{replaced, worlds};
 use crate::world::{BoxProcess, Fetch, Kind, PATIENCE, World};
@@ -172,4 +172,24 @@ fn a_box_that_went_on_is_watched() {
     running.signal(Signal::SIGCONT);
     running.wait_for("it counts", |s| s.bypassed == 1);
     running.stop();
+}
+
+#[test]
+fn a_watchdog_that_does_not_hear_the_farewell_puts_no_bridge_beside_the_next() {
+    let Some(world) = World::try_new(Kind::Apart) else { return };
+    let args = "--replace --down 4mbit --discipline fifo:20 --backend packet";
+    let running = world.start(args);
+    let [watchdog] = running.children()[..] else { panic!("{:?}", running.children()) };
+    deafen(watchdog);
+    let after = replaced(&world, args, running);
+    let _ = kill(Pid::from_raw(watchdog.cast_signed()), Signal::SIGCONT);
+    let until = Instant::now() + PATIENCE;
+    while fs::read_to_string(format!("/proc/{watchdog}/stat")).is_ok_and(|stat| !stat.contains(") Z ")) {
+        assert!(Instant::now() < until, "it has nobody to watch");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    let links = world.exec("b", "ip -o link");
+    assert!(!links.contains("nrw-by"), "{links}");
+    world.fetch(world.server4(), 100_000).complete();
+    after.stop();
 }

@@ -1,7 +1,9 @@
 //! Several links in one process, and several interfaces of the users on one link.
 
 use std::io::{Read, Write};
+use std::os::unix::fs::OpenOptionsExt as _;
 use std::os::unix::net::UnixStream;
+use std::process::Child;
 use std::sync::mpsc;
 use std::time::Duration;
 
@@ -101,6 +103,21 @@ fn several_interfaces_of_the_users_share_one_link() {
     }
 }
 
+/// A box of its own on the second link, with queue 60.
+fn another(world: &World) -> Child {
+    let mut other = world.narrows("run --lan lan2 --wan wan --down 1mbit --queue 60 --user root");
+    other
+        .arg("--control")
+        .arg(world.dir.join("other.sock"))
+        .arg("--state-dir")
+        .arg(world.dir.join("elsewhere"));
+    let other = other.stdout(std::process::Stdio::null()).spawn().unwrap();
+    while !world.rules().to_lowercase().contains("narrows-60") {
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    other
+}
+
 #[test]
 fn a_bad_link_refuses_the_whole_file() {
     let Some(world) = World::try_new(Kind::Routed).map(with_two) else { return };
@@ -117,16 +134,7 @@ fn a_bad_link_refuses_the_whole_file() {
         assert!(said.contains(words), "{words}: {said}");
     }
     // Somebody else has a number of the second: what was done for the first is undone.
-    let mut other = world.narrows("run --lan lan2 --wan wan --down 1mbit --queue 60 --user root");
-    other
-        .arg("--control")
-        .arg(world.dir.join("other.sock"))
-        .arg("--state-dir")
-        .arg(world.dir.join("elsewhere"));
-    let mut other = other.stdout(std::process::Stdio::null()).spawn().unwrap();
-    while !world.rules().to_lowercase().contains("narrows-60") {
-        std::thread::sleep(Duration::from_millis(20));
-    }
+    let mut other = another(&world);
     let others = world.rules();
     world.configure(&(two("4mbit", "1mbit") + "queue = 61\n"));
     let said = world.refused(&format!("--config {}", world.dir.join("box.toml").display()));
@@ -261,6 +269,47 @@ fn a_watchdog_of_all_links_lets_all_pass_and_is_replaced_when_it_dies() {
     }
     running.signal(Signal::SIGCONT);
     running.wait_for("both count", |s| s.links.iter().all(|link| link.bypassed == 1));
+    running.stop();
+}
+
+/// Stops a watchdog and leaves no room in the pipe by which it hears.
+pub fn deafen(watchdog: u32) {
+    kill(Pid::from_raw(watchdog.cast_signed()), Signal::SIGSTOP).unwrap();
+    let mut pipe = std::fs::OpenOptions::new();
+    let pipe = pipe.write(true).custom_flags(libc::O_NONBLOCK);
+    let mut pipe = pipe.open(format!("/proc/{watchdog}/fd/0")).unwrap();
+    // Signs that mean nothing.
+    while pipe.write(&[0; 3]).is_ok() {}
+}
+
+#[test]
+fn a_watchdog_that_does_not_hear_of_a_link_let_go_does_nothing_to_it() {
+    let Some(world) = World::try_new(Kind::Routed).map(with_two) else { return };
+    world.configure(&(two("200kbit", "200kbit") + "queue = 60\n"));
+    let running = world.start_configured();
+    let [watchdog] = running.children()[..] else { panic!("{:?}", running.children()) };
+    deafen(watchdog);
+    // As a process says that is to have the second link in another way.
+    let mut stream = UnixStream::connect(running.control()).unwrap();
+    stream.write_all(b"release 1\n").unwrap();
+    let mut said = String::new();
+    stream.read_to_string(&mut said).unwrap();
+    assert_eq!(said, "released\n", "{}", running.log());
+    // Whoever has it then has rules of the same name.
+    let mut other = another(&world);
+    let rules = world.rules();
+    let _ = kill(Pid::from_raw(watchdog.cast_signed()), Signal::SIGCONT);
+    // Longer than the silence after which traffic is let pass.
+    std::thread::sleep(Duration::from_secs(2));
+    assert_eq!(world.rules(), rules);
+    // The first link is watched as before.
+    assert_eq!(running.status().links[0].bypassed, 0);
+    running.signal(Signal::SIGSTOP);
+    world.fetch(world.server4(), 2_000_000).complete();
+    running.signal(Signal::SIGCONT);
+    running.wait_for("it counts", |s| s.links[0].bypassed == 1);
+    kill(Pid::from_raw(other.id().cast_signed()), Signal::SIGTERM).unwrap();
+    other.wait().unwrap();
     running.stop();
 }
 

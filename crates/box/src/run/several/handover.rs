@@ -75,9 +75,7 @@ impl Several<'_> {
     fn end(&mut self, number: u16) -> anyhow::Result<()> {
         let at = usize::from(number);
         ensure!(at < self.links.len(), "there is no link of that number");
-        if let Some(watchdog) = &self.watchdog {
-            watchdog.let_go(number);
-        }
+        let watched = self.watchdog.as_ref().map_or(Ok(()), |watchdog| watchdog.let_go(number));
         let rules = self.places[at].remove_rules();
         let link = &mut self.links[at];
         link.stop();
@@ -86,7 +84,7 @@ impl Several<'_> {
             .get_or_insert_with(|| format!("link {} is let go: its traffic passes unqueued", link.name));
         // The socket stays: it is the other links', or the successor's.
         let kept = self.places[at].note(|t| t.control.clear());
-        rules.and(ended).and(kept).and(self.places[at].release())
+        rules.and(ended).and(kept).and(self.places[at].release()).and(watched)
     }
 
     /// Has these links stop, gives all of them away, and stops the others.
