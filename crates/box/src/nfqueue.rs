@@ -427,6 +427,34 @@ pub fn free_pair() -> u16 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use nix::sys::socket::{AddressFamily, SockFlag, SockType, recv, socketpair};
+
+    #[test]
+    fn verdicts_that_the_kernel_has_no_room_for_are_said_later() {
+        let flags = SockFlag::SOCK_NONBLOCK;
+        let (ours, kernel) = socketpair(AddressFamily::Unix, SockType::SeqPacket, None, flags).unwrap();
+        let mut queue = NfQueue::resume(7, ours, 0);
+        let mut others = 0;
+        while send(queue.socket.as_raw_fd(), &[0; 4096], MsgFlags::empty()).is_ok() {
+            others += 1;
+        }
+        queue.say(1, netlink::DROP, None).unwrap();
+        let said = queue.verdicts.clone();
+        queue.flush().unwrap();
+        assert_eq!(queue.verdicts, said);
+        let mut heard = [0; 4096];
+        for _ in 0..others {
+            recv(kernel.as_raw_fd(), &mut heard, MsgFlags::empty()).unwrap();
+        }
+        queue.flush().unwrap();
+        assert!(queue.verdicts.is_empty());
+        let len = recv(kernel.as_raw_fd(), &mut heard, MsgFlags::empty()).unwrap();
+        assert_eq!(heard[..len], said);
+        // What is no want of room is an error.
+        drop(kernel);
+        queue.say(2, netlink::DROP, None).unwrap();
+        assert!(queue.flush().is_err());
+    }
 
     #[test]
     fn the_kernels_account() {

@@ -4,6 +4,9 @@ use std::net::{SocketAddrV6, UdpSocket};
 use std::os::fd::{FromRawFd, OwnedFd};
 use std::process::Command;
 
+use nix::fcntl::{Flock, FlockArg};
+use nix::sys::signal::Signal;
+
 use crate::page::asked;
 use crate::world::{BoxProcess, FILTERS, Kind, PATIENCE, USER, World, can_run, inside};
 
@@ -28,6 +31,26 @@ fn a_terminated_box_leaves_the_machine_as_it_was() {
         assert!(!world.control().exists());
         assert_eq!(std::fs::read_dir(world.state()).unwrap().count(), 0);
     }
+}
+
+#[test]
+fn packets_are_handled_while_the_lock_of_iptables_is_waited_for() {
+    let Some(mut world) = World::try_new(Kind::Routed) else { return };
+    let before = world.rules();
+    world.filter = "iptables";
+    let path = world.dir.join("xtables.lock");
+    world.lock = Some(path.clone());
+    let running = world.start("--down 4mbit --discipline fifo:20");
+    let lock = Flock::lock(std::fs::File::create(path).unwrap(), FlockArg::LockExclusive).unwrap();
+    running.signal(Signal::SIGTERM);
+    // It has said that it goes, and cannot take its rules out.
+    for _ in 0..3 {
+        world.fetch(world.server4(), 50_000).complete();
+    }
+    assert!(world.is_queued());
+    drop(lock);
+    running.ended();
+    assert_eq!(world.rules(), before);
 }
 
 #[test]

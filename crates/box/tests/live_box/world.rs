@@ -132,6 +132,8 @@ pub struct World {
     pub of_its_own: bool,
     /// The clock of its boxes is so many seconds ahead.
     pub ahead: Option<u32>,
+    /// What its boxes' iptables lock, in place of what all others do.
+    pub lock: Option<PathBuf>,
     /// More users, each in a namespace of its own.
     more: Vec<String>,
 }
@@ -169,6 +171,7 @@ impl World {
             without_programs: false,
             of_its_own: false,
             ahead: None,
+            lock: None,
             more: Vec::new(),
         };
         for end in ["c", "b", "s"] {
@@ -335,6 +338,7 @@ impl World {
         command.arg("--control").arg(self.control()).arg("--state-dir").arg(self.state());
         command.args(["--rules", self.filter, "--user", USER]);
         // As systemd starts a service of type notify with a watchdog.
+        command.envs(self.lock.iter().map(|path| ("XTABLES_LOCKFILE", path)));
         command.env("NOTIFY_SOCKET", self.notify_socket()).env("WATCHDOG_USEC", "10000000");
         command
     }
