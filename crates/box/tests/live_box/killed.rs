@@ -13,6 +13,7 @@ use nix::sys::socket::{MsgFlags, recv};
 use nix::sys::wait::{WaitPidFlag, WaitStatus, waitpid};
 use nix::unistd::Pid;
 
+use crate::hangs::is_watched;
 use crate::links::{deafen, two, with_two};
 use crate::overrun::borrowed;
 use crate::upgrade::{replaced, worlds};
@@ -167,10 +168,7 @@ fn a_box_that_went_on_is_watched() {
     running.wait_for("told", |_| running.log().contains("wanted to take over did not"));
     // A sign of life, and the new watchdog judges.
     std::thread::sleep(Duration::from_millis(600));
-    running.signal(Signal::SIGSTOP);
-    world.fetch(world.server4(), 2_000_000).complete();
-    running.signal(Signal::SIGCONT);
-    running.wait_for("it counts", |s| s.bypassed == 1);
+    is_watched(&world, &running);
     running.stop();
 }
 

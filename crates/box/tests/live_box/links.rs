@@ -14,6 +14,7 @@ use nix::sys::signal::{Signal, kill};
 use nix::sys::wait::{WaitPidFlag, waitpid};
 use nix::unistd::Pid;
 
+use crate::hangs::is_watched;
 use crate::world::{BoxProcess, Fetch, Kind, World};
 
 /// A link for the user behind `lan` and one for that behind `lan2`, of these rates down.
@@ -304,10 +305,7 @@ fn a_watchdog_that_does_not_hear_of_a_link_let_go_does_nothing_to_it() {
     assert_eq!(world.rules(), rules);
     // The first link is watched as before.
     assert_eq!(running.status().links[0].bypassed, 0);
-    running.signal(Signal::SIGSTOP);
-    world.fetch(world.server4(), 2_000_000).complete();
-    running.signal(Signal::SIGCONT);
-    running.wait_for("it counts", |s| s.links[0].bypassed == 1);
+    is_watched(&world, &running);
     kill(Pid::from_raw(other.id().cast_signed()), Signal::SIGTERM).unwrap();
     other.wait().unwrap();
     running.stop();
