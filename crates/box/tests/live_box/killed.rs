@@ -54,12 +54,10 @@ fn is_answered(pid: Pid, fd: i32) -> bool {
 
 /// Starts a process that takes the place of `old`, and kills it. `false` where none may be traced.
 fn dies(world: &World, args: &str, old: &BoxProcess, when: When) -> bool {
-    let mut new = world.spawn(args);
-    let pid = Pid::from_raw(new.id().cast_signed());
+    let new = world.spawn(args);
+    let pid = new.pid();
     let traced = ptrace::seize(pid, ptrace::Options::PTRACE_O_TRACESYSGOOD);
     if traced.and_then(|()| ptrace::interrupt(pid)).is_err() {
-        let _ = new.kill();
-        let _ = new.wait();
         return false;
     }
     let mut saying = None;
@@ -84,8 +82,7 @@ fn dies(world: &World, args: &str, old: &BoxProcess, when: When) -> bool {
         assert!(Instant::now() < until, "no answer");
         std::thread::sleep(Duration::from_millis(1));
     }
-    new.kill().unwrap();
-    new.wait().unwrap();
+    drop(new);
     if when == When::Unheard {
         old.signal(Signal::SIGCONT);
     }

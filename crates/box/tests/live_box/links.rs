@@ -3,7 +3,6 @@
 use std::io::{Read, Write};
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::os::unix::net::UnixStream;
-use std::process::Child;
 use std::sync::mpsc;
 use std::time::Duration;
 
@@ -15,7 +14,7 @@ use nix::sys::wait::{WaitPidFlag, waitpid};
 use nix::unistd::Pid;
 
 use crate::hangs::is_watched;
-use crate::world::{BoxProcess, Fetch, Kind, World};
+use crate::world::{BoxProcess, Fetch, Kind, Unheard, World};
 
 /// A link for the user behind `lan` and one for that behind `lan2`, of these rates down.
 pub fn two(north: &str, south: &str) -> String {
@@ -105,14 +104,14 @@ fn several_interfaces_of_the_users_share_one_link() {
 }
 
 /// A box of its own on the second link, with queue 60.
-fn another(world: &World) -> Child {
+fn another(world: &World) -> Unheard {
     let mut other = world.narrows("run --lan lan2 --wan wan --down 1mbit --queue 60 --user root");
     other
         .arg("--control")
         .arg(world.dir.join("other.sock"))
         .arg("--state-dir")
         .arg(world.dir.join("elsewhere"));
-    let other = other.stdout(std::process::Stdio::null()).spawn().unwrap();
+    let other = Unheard::spawn(&mut other);
     while !world.rules().to_lowercase().contains("narrows-60") {
         std::thread::sleep(Duration::from_millis(20));
     }
@@ -135,14 +134,13 @@ fn a_bad_link_refuses_the_whole_file() {
         assert!(said.contains(words), "{words}: {said}");
     }
     // Somebody else has a number of the second: what was done for the first is undone.
-    let mut other = another(&world);
+    let other = another(&world);
     let others = world.rules();
     world.configure(&(two("4mbit", "1mbit") + "queue = 61\n"));
     let said = world.refused(&format!("--config {}", world.dir.join("box.toml").display()));
     assert!(said.contains("link south: cannot listen on NFQUEUE 61 and 62"), "{said}");
     assert_eq!(world.rules(), others);
-    kill(Pid::from_raw(other.id().cast_signed()), Signal::SIGTERM).unwrap();
-    other.wait().unwrap();
+    other.end();
     assert_eq!(world.rules(), before);
 }
 
@@ -297,7 +295,7 @@ fn a_watchdog_that_does_not_hear_of_a_link_let_go_does_nothing_to_it() {
     stream.read_to_string(&mut said).unwrap();
     assert_eq!(said, "released\n", "{}", running.log());
     // Whoever has it then has rules of the same name.
-    let mut other = another(&world);
+    let other = another(&world);
     let rules = world.rules();
     let _ = kill(Pid::from_raw(watchdog.cast_signed()), Signal::SIGCONT);
     // Longer than the silence after which traffic is let pass.
@@ -306,8 +304,7 @@ fn a_watchdog_that_does_not_hear_of_a_link_let_go_does_nothing_to_it() {
     // The first link is watched as before.
     assert_eq!(running.status().links[0].bypassed, 0);
     is_watched(&world, &running);
-    kill(Pid::from_raw(other.id().cast_signed()), Signal::SIGTERM).unwrap();
-    other.wait().unwrap();
+    other.end();
     running.stop();
 }
 

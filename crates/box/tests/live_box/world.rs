@@ -11,6 +11,8 @@ use std::time::{Duration, Instant};
 
 use narrows_box::{self as live, Status};
 use nix::sched::{CloneFlags, setns};
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
 
 /// Nothing here takes longer unless it hangs.
 pub const PATIENCE: Duration = Duration::from_secs(30);
@@ -367,8 +369,8 @@ impl World {
     }
 
     /// Starts a box of which nobody hears.
-    pub fn spawn(&self, args: &str) -> Child {
-        self.command(args).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap()
+    pub fn spawn(&self, args: &str) -> Unheard {
+        Unheard::spawn(&mut self.command(args))
     }
 
     /// Starts a box and waits until it runs.
@@ -576,8 +578,8 @@ impl BoxProcess {
         std::fs::read_to_string(&self.log).unwrap()
     }
 
-    pub fn signal(&self, signal: nix::sys::signal::Signal) {
-        nix::sys::signal::kill(nix::unistd::Pid::from_raw(self.pid().cast_signed()), signal).unwrap();
+    pub fn signal(&self, signal: Signal) {
+        kill(Pid::from_raw(self.pid().cast_signed()), signal).unwrap();
     }
 
     /// Waits until `what` holds of its status.
@@ -606,7 +608,7 @@ impl BoxProcess {
 
     /// Stops it as an operator does.
     pub fn stop(mut self) {
-        self.signal(nix::sys::signal::Signal::SIGTERM);
+        self.signal(Signal::SIGTERM);
         let status = self.child.wait().unwrap();
         assert_eq!(status.code(), Some(0), "{:?}", std::fs::read_to_string(&self.log));
     }
@@ -614,6 +616,32 @@ impl BoxProcess {
     pub fn kill(mut self) {
         self.child.kill().unwrap();
         self.child.wait().unwrap();
+    }
+}
+
+/// A process of which nobody hears, killed at the end.
+pub struct Unheard(Child);
+
+impl Unheard {
+    pub fn spawn(command: &mut Command) -> Self {
+        Self(command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap())
+    }
+
+    pub fn pid(&self) -> Pid {
+        Pid::from_raw(self.0.id().cast_signed())
+    }
+
+    /// As an operator ends it.
+    pub fn end(mut self) {
+        kill(self.pid(), Signal::SIGTERM).unwrap();
+        self.0.wait().unwrap();
+    }
+}
+
+impl Drop for Unheard {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
     }
 }
 
