@@ -104,7 +104,7 @@ fn passes_through(world: &World, running: &BoxProcess) {
     running.wait_for("it is queued", |s| s.down.report.counters.sent > sent + 60);
 }
 
-/// Traffic passes by it while it is stopped, for the first time, where 200 kbit/s would take longer than the test waits.
+/// Traffic passes by it while it is stopped, for the first time, as 200 kbit/s would take longer than the test waits.
 pub fn is_watched(world: &World, running: &BoxProcess) {
     running.signal(Signal::SIGSTOP);
     world.fetch(world.server4(), 2_000_000).complete();
