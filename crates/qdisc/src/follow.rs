@@ -2,8 +2,9 @@
 //!
 //! Whose idea: pacing by acknowledgments is Jacobson's (SIGCOMM 1988); a window of what the path delivers in its
 //! shortest round trip is BBR's (Cardwell et al., ACM Queue 14(5), 2016), a small standing queue Vegas's (Brakmo and
-//! Peterson, JSAC 1995). Where this differs: the window is that of all flows together, and belongs to the box. It needs
-//! no packet of its own: what tells is what the users' flows acknowledge ([`echoes`]).
+//! Peterson, JSAC 1995), a cautious forecast Sprout's (Winstein, Sivaraman and Balakrishnan, NSDI 2013). Where this
+//! differs: it is for all flows together, and belongs to the box. It needs no packet of its own: what tells is what the
+//! users' flows acknowledge ([`echoes`]).
 //!
 //! Units: bytes on the link, the unit of steps is the time the link takes for 1500 B. Floats decide here, as in
 //! senders' congestion controls; they are the same on all machines with IEEE 754, and `mul_add` is not used.

@@ -10,10 +10,10 @@ use crate::{SettingError, Settings};
 pub enum Idea {
     /// What has left is at most what is across by a forecast, and a little more: the forecast goes on at the rate at
     /// which the link was busy of late, until an acknowledgment does not come that should.
+    #[default]
     Forecast,
     /// As many bytes are under way as the link delivered of late in its round trip, and a little more: an
     /// acknowledgment lets the next packet go, so the rate follows at once.
-    #[default]
     Window,
     /// The same window, but moved in steps by how late acknowledgments come (as TCP Vegas moves its own).
     Vegas,
@@ -49,7 +49,7 @@ pub struct FollowConfig {
 impl Default for FollowConfig {
     fn default() -> Self {
         Self {
-            idea: Idea::Window,
+            idea: Idea::Forecast,
             min: 8,
             max: 1_000_000,
             target: Duration::from_millis(30),

@@ -232,6 +232,7 @@ impl Control {
         if self.silent {
             // What is long now may be what an outage has left: no reason to send little.
             self.base.met_at = now;
+            self.resumes(now);
         }
         let way = self.way(now, echo);
         let base = way.or(self.base.get()).unwrap_or(rtt);
@@ -265,7 +266,7 @@ impl Control {
     fn way(&mut self, now: Instant, echo: Echo) -> Option<Duration> {
         let emptied = matches!(self.drain, Drain::Measure { from, .. } if echo.total > from);
         let Echo { host, at, alone, .. } = echo;
-        let answer = Answer { host, rtt: now.since(at), at, alone, emptied };
+        let answer = Answer { host, rtt: now.since(at), at, alone, emptied, least: self.base.get() };
         self.distances.learn(answer, (self.packet_time() * 2).max(NEAR))
     }
 
@@ -290,6 +291,7 @@ impl Control {
             (self.known, self.told, self.told_at) = (true, sample, now);
         }
         if self.forecasts() {
+            self.delivers(sample);
             if full || sample > self.told {
                 self.tell(now, sample);
             }

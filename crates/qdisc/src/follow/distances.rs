@@ -15,6 +15,8 @@ const HOSTS: usize = 1024;
 const SURE: u8 = 5;
 /// Waits that are remembered.
 const WAITS: usize = 64;
+/// A way is too short if so many answers in a row come later, by more than a quarter of it, than others' waits explain.
+const LATER: u8 = 16;
 /// A way that is not measured is an average of so many: the least of guesses would be too short.
 const GUESSES: u64 = 8;
 
@@ -30,9 +32,35 @@ struct Host {
     emptied: u32,
     /// How often it has answered, up to [`SURE`].
     answers: u8,
+    /// Answers in a row that came later than others' waits explain, and the shortest way that would explain them.
+    later: u8,
+    longer: Duration,
 }
 
-const NOBODY: Host = Host { host: 0, base: Duration::MAX, measured: false, emptied: 0, answers: 0 };
+const NOBODY: Host = Host {
+    host: 0,
+    base: Duration::MAX,
+    measured: false,
+    emptied: 0,
+    answers: 0,
+    later: 0,
+    longer: Duration::MAX,
+};
+
+impl Host {
+    /// An answer of others says that a packet waited so long which left when this one's did that took `rtt`.
+    fn compare(&mut self, rtt: Duration, wait: Duration, near: Duration) {
+        let way = rtt.saturating_sub(wait);
+        if way <= self.base + near.max(self.base / 4) {
+            (self.later, self.longer) = (0, Duration::MAX);
+            return;
+        }
+        (self.later, self.longer) = (self.later + 1, self.longer.min(way));
+        if self.later == LATER {
+            (self.base, self.later, self.longer) = (self.longer, 0, Duration::MAX);
+        }
+    }
+}
 
 /// What a packet's answer tells of its way.
 #[derive(Clone, Copy, Debug)]
@@ -47,6 +75,16 @@ pub struct Answer {
     pub alone: bool,
     /// The queue was let run empty before it left.
     pub emptied: bool,
+    /// The shortest round trip of all.
+    pub least: Option<Duration>,
+}
+
+/// A packet to a host of known distance was late.
+#[derive(Clone, Copy, Debug)]
+struct Wait {
+    at: Instant,
+    host: u64,
+    late: Duration,
 }
 
 /// The distances of hosts.
@@ -54,7 +92,7 @@ pub struct Answer {
 pub struct Distances {
     hosts: Box<[Host]>,
     /// How late hosts of known distance were, by when the packet had left, in that order.
-    waits: VecDeque<(Instant, Duration)>,
+    waits: VecDeque<Wait>,
     /// How often the queue was let run empty.
     emptied: u32,
     /// Ways that are not measured are averages, not least guesses.
@@ -72,18 +110,18 @@ impl Distances {
         self.emptied = self.emptied.wrapping_add(1);
     }
 
-    /// The wait of a packet that left within `near` of this time.
-    fn wait(&self, at: Instant, near: Duration) -> Option<Duration> {
+    /// The wait of a packet to others than `host` that left within `near` of this time.
+    fn wait(&self, host: u64, at: Instant, near: Duration) -> Option<Duration> {
         let apart = |other: Instant| at.since(other).max(other.since(at));
-        let nearest = self.waits.iter().min_by_key(|wait| apart(wait.0))?;
-        (apart(nearest.0) <= near).then_some(nearest.1)
+        let nearest = self.waits.iter().filter(|wait| wait.host != host).min_by_key(|wait| apart(wait.at))?;
+        (apart(nearest.at) <= near).then_some(nearest.late)
     }
 
     /// The shortest round trip of who answers, with what the answer tells; `None` if it is not known yet. Packets that
     /// left within `near` of each other have waited alike.
     pub fn learn(&mut self, answer: Answer, near: Duration) -> Option<Duration> {
-        let Answer { host, rtt, at, .. } = answer;
-        let wait = self.wait(at, near);
+        let Answer { host, rtt, at, least, .. } = answer;
+        let wait = self.wait(host, at, near);
         let place = host as usize % HOSTS;
         let known = &mut self.hosts[place];
         if known.host != host {
@@ -94,9 +132,10 @@ impl Distances {
         } else if answer.alone && !known.measured {
             (known.base, known.measured) = (rtt, true);
         } else if !known.measured
-            && let Some(wait) = wait
+            && let Some(wait) = wait.filter(|wait| *wait < rtt)
         {
-            let guess = rtt.saturating_sub(wait);
+            // An outage makes one wait longer than the other.
+            let guess = rtt.saturating_sub(wait).max(least.unwrap_or(Duration::ZERO));
             known.base = if self.averages && known.base < Duration::MAX {
                 (known.base * (GUESSES - 1) + guess) / GUESSES
             } else {
@@ -105,11 +144,16 @@ impl Distances {
         } else if known.base < Duration::MAX || known.measured {
             known.base = known.base.min(rtt);
         }
-        if known.measured && self.waits.back().is_none_or(|last| at >= last.0 + near / 4) {
+        if known.measured
+            && let Some(wait) = wait
+        {
+            known.compare(rtt, wait, near);
+        }
+        if known.measured && self.waits.back().is_none_or(|last| at >= last.at + near / 4) {
             if self.waits.len() == WAITS {
                 self.waits.pop_front();
             }
-            self.waits.push_back((at, rtt.saturating_sub(known.base)));
+            self.waits.push_back(Wait { at, host, late: rtt.saturating_sub(known.base) });
         }
         known.answers = SURE.min(known.answers + 1);
         self.way_of(host)
@@ -133,7 +177,7 @@ mod tests {
 
     /// `host` answers after `rtt` to what left at `left`.
     fn answer(host: u64, left: u64, rtt: u64) -> Answer {
-        Answer { host, at: Instant::ZERO + ms(left), rtt: ms(rtt), alone: false, emptied: false }
+        Answer { host, at: Instant::ZERO + ms(left), rtt: ms(rtt), alone: false, emptied: false, least: None }
     }
 
     #[test]
@@ -170,5 +214,34 @@ mod tests {
         assert_eq!(d.learn(empty(200, 90), ms(20)), Some(ms(90)));
         assert_eq!(d.learn(empty(300, 80), ms(20)), Some(ms(80)));
         assert_eq!(d.learn(empty(400, 85), ms(20)), Some(ms(80)));
+    }
+    #[test]
+    fn a_way_that_has_become_longer_shows_beside_others() {
+        let mut d = Distances::new(true);
+        (0..5).for_each(|_| _ = d.learn(Answer { alone: true, ..answer(1, 0, 20) }, ms(20)));
+        (0..5).for_each(|_| _ = d.learn(Answer { alone: true, ..answer(2, 0, 30) }, ms(20)));
+        // Both behind a queue of 40 ms; then the second's way takes 200 ms more, and the queue goes.
+        let mut both = |left, first, second| {
+            d.learn(answer(1, left, first), ms(20));
+            d.learn(answer(2, left + 6, second), ms(20)).unwrap()
+        };
+        (0..50).for_each(|n| assert_eq!(both(100 + 20 * n, 60, 70), ms(30)));
+        let ways: Vec<_> = (0..16).map(|n| both(2000 + 20 * n, 60 - n, 270 - n)).collect();
+        assert!(ways[..15].iter().all(|way| *way == ms(30)), "{ways:?}");
+        assert_eq!(ways[15], ms(230));
+    }
+
+    #[test]
+    fn no_guess_is_shorter_than_the_shortest_round_trip() {
+        let mut d = Distances::new(true);
+        (0..5).for_each(|_| _ = d.learn(Answer { alone: true, ..answer(1, 0, 20) }, ms(20)));
+        // It stood behind an outage of 480 ms, and who left with it came through sooner than it can have.
+        d.learn(answer(1, 1000, 500), ms(20));
+        let short = Answer { least: Some(ms(20)), ..answer(2, 1000, 300) };
+        (0..5).for_each(|_| assert_eq!(d.learn(short, ms(20)), None, "it waited longer than this took"));
+        // One whose own wait was a little shorter: no less than the shortest of all.
+        let near = Answer { least: Some(ms(20)), ..answer(3, 1000, 490) };
+        let ways: Vec<_> = (0..5).map(|_| d.learn(near, ms(20))).collect();
+        assert_eq!(ways[4], Some(ms(20)));
     }
 }

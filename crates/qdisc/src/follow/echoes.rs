@@ -3,9 +3,10 @@
 //! Behind the box stands one queue, first in, first out. So an acknowledgment of one packet says that all which left
 //! before it are across, whosever they are, or lost. What tells of a packet:
 //!
-//! - TCP: the cumulative acknowledgment, and the first block of SACK, which has the segment that came last (RFC 2018,
-//!   section 4). Of several copies of a segment that one is taken to have come which left no later than the echoed
-//!   timestamp says (RFC 7323, section 4), else the first.
+//! - TCP: the cumulative acknowledgment; if that stands still the first block of SACK, which has the segment that came
+//!   last (RFC 2018, section 4). Of several copies of a segment that one is taken to have come which left no later than
+//!   the echoed timestamp says (RFC 7323, section 4), else the first. Of a copy only an acknowledgment tells that
+//!   waited for it, and only with timestamps (Karn: RFC 6298, section 3): the receiver may have had it from before.
 //! - QUIC: the spin bit. It changes once in a round trip each way (RFC 9000, section 17.4), so a change that comes back
 //!   answers the change that went out before.
 //!
@@ -20,16 +21,17 @@ use narrows_wire::{Flags, FlowKey, Header, QuicPacket, TcpHeader};
 const MOST: usize = 4096;
 /// Flows of which something is remembered, by hash: one that has another's place is not known.
 const FLOWS: usize = 4096;
-/// Packets that left, by hash, to know one that leaves again.
-const COPIES: usize = 8192;
+/// Packets that left, by hash, to know one that leaves again: the last of each place.
+const COPIES: usize = 2048;
+const A_PLACE: usize = 4;
 
 /// How a packet will show that it has come.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Shows {
     /// It will not.
     Nothing,
-    /// By an acknowledgment of the byte before this.
-    Tcp { end: SeqNum, tsval: Option<u32> },
+    /// By an acknowledgment of the byte before `end`; a copy begins at this.
+    Tcp { end: SeqNum, tsval: Option<u32>, copy: Option<SeqNum> },
     /// By a change of the spin bit.
     Spin,
 }
@@ -54,6 +56,8 @@ struct Known {
     flow: u64,
     /// It answers.
     heard: bool,
+    /// What it has acknowledged.
+    acked: SeqNum,
     /// The spin bit seen last: of the shaped direction, and of the other.
     spins: [Option<bool>; 2],
 }
@@ -96,7 +100,7 @@ impl Departure {
 pub struct Echoes {
     log: VecDeque<Departure>,
     flows: Box<[Known]>,
-    copies: Box<[u32]>,
+    copies: Box<[[u32; A_PLACE]]>,
     seed: u64,
     total: u64,
 }
@@ -107,7 +111,7 @@ impl Echoes {
         Self {
             log: VecDeque::new(),
             flows: vec![Known::default(); FLOWS].into(),
-            copies: vec![0; COPIES].into(),
+            copies: vec![[0; A_PLACE]; COPIES].into(),
             seed,
             total: 0,
         }
@@ -145,8 +149,9 @@ impl Echoes {
         let (mut again, mut shows) = (false, Shows::Nothing);
         if let Some(tcp) = h.tcp.filter(|t| t.payload > 0) {
             again = self.is_copy(flow, &tcp);
-            if self.known(flow).heard {
-                shows = Shows::Tcp { end: tcp.seq_end(), tsval: tcp.timestamps.map(|t| t.0) };
+            if self.known(flow).heard && (!again || tcp.timestamps.is_some()) {
+                let copy = again.then_some(tcp.seq);
+                shows = Shows::Tcp { end: tcp.seq_end(), tsval: tcp.timestamps.map(|t| t.0), copy };
             }
         } else if let Some(QuicPacket::Short { spin }) = h.quic {
             let known = self.known(flow);
@@ -165,15 +170,22 @@ impl Echoes {
         let print = (flow ^ u64::from(tcp.seq.0).wrapping_mul(0x9e37_79b9_7f4a_7c15)).rotate_left(23);
         let place = &mut self.copies[print as usize % COPIES];
         let print = (print >> 32) as u32 | 1;
-        std::mem::replace(place, print) == print
+        let known = place.contains(&print);
+        if !known {
+            place.rotate_right(1);
+            place[0] = print;
+        }
+        known
     }
 
     /// A packet of the other direction passes: the departure it tells of, if it does.
     pub fn returns(&mut self, h: &Header) -> Option<Echo> {
         let flow = h.key.reverse().hash(self.seed);
         let at = if let Some(tcp) = h.tcp.filter(|t| t.flags.has(Flags::ACK)) {
-            self.known(flow).heard = true;
-            self.acknowledged(flow, &tcp)?
+            let known = self.known(flow);
+            let before = known.heard.then_some(known.acked);
+            (known.heard, known.acked) = (true, tcp.ack);
+            self.acknowledged(flow, &tcp, before)?
         } else if let Some(QuicPacket::Short { spin }) = h.quic {
             let changed = self.known(flow).spins[1].replace(spin).is_some_and(|before| before != spin);
             let answers = |d: &Departure| changed && d.flow == flow && d.shows == Shows::Spin;
@@ -187,18 +199,24 @@ impl Echoes {
         Some(Echo { at: left, total, host, alone, first })
     }
 
-    /// The place of the last packet of `flow` that `ack` says has come.
-    fn acknowledged(&self, flow: u64, ack: &TcpHeader) -> Option<usize> {
+    /// The place of the last packet of `flow` that `ack` says has come, and the one `before` had not said.
+    fn acknowledged(&self, flow: u64, ack: &TcpHeader, before: Option<SeqNum>) -> Option<usize> {
         let echoed = ack.timestamps.map(|t| SeqNum(t.1));
-        let sack = ack.sack.as_slice().first();
+        let sack = ack.sack.as_slice().first().filter(|_| before == Some(ack.ack));
         let mut best: Option<(usize, SeqNum)> = None;
         for (place, departure) in self.log.iter().enumerate().filter(|(_, d)| d.flow == flow) {
-            let Shows::Tcp { end, tsval } = departure.shows else { continue };
-            let later = matches!((tsval, echoed), (Some(sent), Some(echo)) if echo.before(SeqNum(sent)));
-            let selected = sack.is_some_and(|(left, right)| left.before(end) && end.at_or_before(*right));
+            let Shows::Tcp { end, tsval, copy } = departure.shows else { continue };
+            // Of what came out of order, or with another, the echo is older (RFC 7323, section 4.3).
+            let later = copy.is_some()
+                && matches!((tsval, echoed), (Some(sent), Some(echo)) if echo.before(SeqNum(sent)));
+            let selected = sack
+                .is_some_and(|(left, right)| copy.is_none() && left.before(end) && end.at_or_before(*right));
             // Of copies the first.
             let further = best.is_none_or(|(_, known)| known.before(end));
-            if !later && further && (selected || end.at_or_before(ack.ack)) {
+            let moved =
+                before.is_none_or(|before| before.before(end)) && copy.is_none_or(|seq| before == Some(seq));
+            let covered = moved && end.at_or_before(ack.ack);
+            if !later && further && (selected || covered) {
                 best = Some((place, end));
             }
         }
@@ -210,5 +228,118 @@ impl Echoes {
         while self.log.front().is_some_and(|d| d.shows == Shows::Nothing && d.total <= total) {
             self.log.pop_front();
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use narrows_units::{Bytes, Duration};
+    use narrows_wire::Proto;
+
+    use super::*;
+
+    fn ms(n: u64) -> Instant {
+        Instant::ZERO + Duration::from_millis(n)
+    }
+
+    fn header(back: bool, tcp: TcpHeader) -> Header {
+        let key = FlowKey::new([10, 0, 0, 1].into(), [10, 0, 1, 1].into(), 80, 4000, Proto::TCP);
+        let key = if back { key.reverse() } else { key };
+        Header { key, len: Bytes(1500), tcp: Some(tcp), ..Header::default() }
+    }
+
+    /// A flow whose segments of 1000 bytes have numbers.
+    struct Flow(Echoes);
+
+    impl Flow {
+        fn new() -> Self {
+            let mut flow = Self(Echoes::new(1));
+            assert_eq!(flow.ack(0, None, None), None);
+            flow
+        }
+
+        /// A segment leaves, with a timestamp if its flow has them; whether it left before.
+        fn leaves(&mut self, at: u64, number: u32, timestamp: Option<u32>) -> bool {
+            let (seq, timestamps) = (SeqNum(number * 1000), timestamp.map(|sent| (sent, 0)));
+            let tcp = TcpHeader { seq, payload: 1000, flags: Flags::ACK, timestamps, ..TcpHeader::default() };
+            self.0.departs(ms(at), &header(false, tcp), 1500, false)
+        }
+
+        /// All before `next` has come, and the segment `later` if there is one: when what this tells of left.
+        fn ack(&mut self, next: u32, later: Option<u32>, timestamp: Option<u32>) -> Option<Instant> {
+            let (ack, timestamps) = (SeqNum(next * 1000), timestamp.map(|echo| (0, echo)));
+            let mut tcp = TcpHeader { ack, flags: Flags::ACK, timestamps, ..TcpHeader::default() };
+            if let Some(number) = later {
+                tcp.sack.push(SeqNum(number * 1000), SeqNum((number + 1) * 1000));
+            }
+            self.0.returns(&header(true, tcp)).map(|echo| echo.at)
+        }
+    }
+
+    #[test]
+    fn the_first_block_tells_where_the_acknowledgment_stands() {
+        let mut flow = Flow::new();
+        (0..5).for_each(|n| assert!(!flow.leaves(u64::from(n), n, None)));
+        assert_eq!(flow.ack(1, None, None), Some(ms(0)));
+        assert_eq!(flow.ack(1, Some(2), None), Some(ms(2)), "what came is in the first block");
+        // What came moved it on: the block may be of long ago (RFC 2018, section 4).
+        assert_eq!(flow.ack(2, Some(4), None), None);
+        assert_eq!(flow.ack(2, Some(4), None), Some(ms(4)));
+    }
+
+    #[test]
+    fn a_copy_is_no_measure_of_what_left_before_it() {
+        let mut flow = Flow::new();
+        // Another packet has told that the first is across; its own acknowledgment is still under way.
+        assert!(!flow.leaves(0, 0, None));
+        flow.0.log.clear();
+        assert!(flow.leaves(500, 0, None));
+        assert_eq!(flow.ack(1, None, None), None, "of which of the two?");
+        // With timestamps the answer says it.
+        let mut flow = Flow::new();
+        assert!(!flow.leaves(0, 0, Some(10)));
+        flow.0.log.clear();
+        assert!(flow.leaves(500, 0, Some(510)));
+        assert_eq!(flow.ack(1, None, Some(10)), None, "the first");
+        let mut flow = Flow::new();
+        assert!(!flow.leaves(0, 0, Some(10)));
+        flow.0.log.clear();
+        assert!(flow.leaves(500, 0, Some(510)));
+        assert_eq!(flow.ack(1, None, Some(510)), Some(ms(500)));
+        // A selective one does not: the block may have it from before.
+        assert!(!flow.leaves(600, 2, Some(600)));
+        flow.0.log.clear();
+        assert!(flow.leaves(900, 2, Some(600)));
+        assert_eq!(flow.ack(1, Some(2), Some(600)), None);
+    }
+
+    #[test]
+    fn what_the_receiver_had_already_is_no_measure() {
+        let mut flow = Flow::new();
+        (0..2).for_each(|n| assert!(!flow.leaves(u64::from(n), n, Some(n))));
+        assert_eq!(flow.ack(0, Some(1), Some(0)), Some(ms(1)));
+        // The sender's timer sends both again in the same millisecond; the first of them fills the gap.
+        assert!(flow.leaves(500, 0, Some(500)) && flow.leaves(540, 1, Some(500)));
+        assert_eq!(flow.ack(2, None, Some(500)), Some(ms(500)));
+    }
+
+    #[test]
+    fn what_was_acknowledged_before_it_left_tells_nothing() {
+        let mut flow = Flow::new();
+        (0..3).for_each(|n| assert!(!flow.leaves(u64::from(n), n, Some(n))));
+        assert_eq!(flow.ack(2, None, Some(1)), Some(ms(1)));
+        // It stood in the box for long, with its old timestamp.
+        assert!(flow.leaves(700, 0, Some(0)));
+        assert_eq!(flow.ack(3, None, Some(2)), Some(ms(2)));
+        assert_eq!(flow.ack(3, None, Some(2)), None);
+    }
+
+    #[test]
+    fn one_that_leaves_again_is_known_beside_others_of_its_place() {
+        let mut flow = Flow::new();
+        (0..4000).for_each(|n| assert!(!flow.leaves(u64::from(n), n, None), "{n}"));
+        let known = (0..4000).filter(|n| flow.leaves(5000, *n, None)).count();
+        // Of 8192 places of one 3160 would be.
+        assert!(known > 3700, "{known}");
     }
 }

@@ -17,11 +17,20 @@ use super::super::config::Idea;
 use super::{Control, OF_LATE, PACKET, seconds};
 use crate::follow::echoes::{Due, Echo};
 
-/// How much later than its way an acknowledgment comes without telling that its packet is: a receiver's timer.
-const SLACK: Duration = Duration::from_millis(10);
-/// The standing queue that is aimed at: a time, and packets.
+/// How much later than its way an acknowledgment comes without telling that its packet is: what is seen on average
+/// where the link rested, within bounds. Receivers have timers, and uploads queue on the way back.
+const SLACK: (Duration, Duration) = (Duration::from_millis(5), Duration::from_millis(60));
+/// The standing queue that is aimed at: a time, and packets, fewer where a packet takes long.
 const TARGET: Duration = Duration::from_millis(20);
-const PACKETS: f64 = 1.5;
+const PACKETS: (f64, f64) = (0.5, 1.0);
+/// A link that rested is believed to carry so many times what was known: ways are known to some milliseconds, and its
+/// time for a packet may be less.
+const RISE: f64 = 2.0;
+/// After an outage the link is taken to carry this part of what people were told before: what it carried last was less
+/// and less.
+const RESUMES: f64 = 0.5;
+/// A link carries no less than this part of what it delivered in a span; not all, as ways may be mistaken.
+const DELIVERED: f64 = 0.65;
 /// Fewer packets under way tell too little: each is answered only once the next has come (RFC 5681, section 4.2).
 const LEAST: u64 = 2;
 
@@ -35,6 +44,8 @@ pub(super) struct Forecast {
     served_at: Instant,
     /// What left before was written off: how long the link was busy with it is not known.
     void_until: Instant,
+    /// How late acknowledgments come by themselves.
+    slack: Duration,
     /// Bytes that can be across by now at most.
     bound: f64,
     /// When the link will have sent what it has, and how many bytes had left with that.
@@ -48,12 +59,13 @@ impl Forecast {
         services: VecDeque::new(),
         served_at: Instant::ZERO,
         void_until: Instant::ZERO,
+        slack: SLACK.0,
         bound: f64::INFINITY,
         free_at: Instant::ZERO,
         queued: 0,
     };
 
-    /// What is under way is taken for lost.
+    /// What is under way does not tell the rate: it is taken for lost, or comes after an outage.
     pub fn gives_up(&mut self, now: Instant) {
         self.void_until = now;
         self.services.clear();
@@ -73,6 +85,19 @@ impl Forecast {
 }
 
 impl Control {
+    /// News comes again after an outage.
+    pub(super) fn resumes(&mut self, now: Instant) {
+        self.forecast.gives_up(now);
+        if self.forecasts() {
+            self.rate = self.rate.max(self.told * RESUMES);
+        }
+    }
+
+    /// So much was delivered, bit/s.
+    pub(super) fn delivers(&mut self, rate: f64) {
+        self.rate = self.rate.max(rate * DELIVERED);
+    }
+
     /// Whether this idea is asked for: nothing is kept for it where it is not.
     pub(super) fn forecasts(&self) -> bool {
         self.config.idea == Idea::Forecast
@@ -81,7 +106,8 @@ impl Control {
     /// More has crossed than was known, `base` ago if the way of who tells is `sure`; the link's rate if that tells it.
     pub(super) fn crossed(&mut self, now: Instant, echo: Echo, base: Duration, sure: bool) -> Option<f64> {
         let bytes = echo.total - self.confirmed;
-        let (began, latest) = (echo.first.max(self.forecast.across), now - base);
+        let before = self.forecast.across;
+        let (began, latest) = (echo.first.max(before), now - base);
         if !sure && self.known && now.since(self.forecast.served_at) <= OF_LATE {
             let guess = began + seconds(bytes as f64 * 8.0 / self.rate);
             self.forecast.across = guess.max(echo.at).min(latest).max(self.forecast.across);
@@ -89,13 +115,26 @@ impl Control {
         }
         let across = latest.max(self.forecast.across);
         (self.forecast.across, self.forecast.served_at) = (across, now);
-        // Alone it says nothing of what else would have fitted.
+        // Alone it says nothing of what else would have fitted, unless all stood in the queue.
+        let full = echo.at <= before;
         let waited = !self.known || self.idle_at < echo.at;
-        if echo.first < self.forecast.void_until || !waited {
+        if echo.first < self.forecast.void_until || !(waited || full) {
             return None;
         }
+        // Of a link that rested when they left, an acknowledgment that a receiver delays makes a slow one.
+        let mut busy = across.since(began);
+        let rested = echo.first > before;
+        if rested {
+            let own = seconds(bytes as f64 * 8.0 / self.rate);
+            let slack = self.late.saturating_sub(own).clamp(SLACK.0, SLACK.1);
+            self.forecast.slack = (self.forecast.slack * 15 + slack) / 16;
+            if bytes as f64 * 8.0 <= self.rate * busy.as_secs_f64() {
+                return None;
+            }
+            busy = busy.max(seconds(bytes as f64 * 8.0 / (self.rate * RISE)));
+        }
         let spans = (self.span(), self.config.span_min);
-        self.forecast.served(bytes, across.since(began), spans).map(|rate| self.bounded(rate))
+        self.forecast.served(bytes, busy, spans).map(|rate| self.bounded(rate))
     }
 
     /// All that is under way, after news.
@@ -119,7 +158,7 @@ impl Control {
         self.forecast.free_at = self.forecast.free_at.max(due.at) + seconds(bytes as f64 * 8.0 / self.rate);
         let Some(host) = due.host else { return };
         let way = self.distances.way_of(host).unwrap_or(self.farthest.1);
-        let bound = due.total as f64 + self.rate * (way + SLACK).as_secs_f64() / 8.0;
+        let bound = due.total as f64 + self.rate * (way + self.forecast.slack).as_secs_f64() / 8.0;
         self.forecast.bound = self.forecast.bound.min(bound);
     }
 
@@ -128,7 +167,9 @@ impl Control {
         if self.in_flight() + bytes / 2 <= LEAST * PACKET {
             return Some(Instant::ZERO);
         }
-        let standing = self.rate * TARGET.as_secs_f64() / 8.0 + PACKETS * PACKET as f64;
+        let aimed_at = self.rate * TARGET.as_secs_f64() / 8.0;
+        let packet = PACKET as f64;
+        let standing = aimed_at + (PACKETS.0 * packet + aimed_at).min(PACKETS.1 * packet);
         let beyond = standing - (bytes / 2) as f64;
         let wanted = self.departed as f64 - beyond;
         let at = self.forecast.free_at - seconds(beyond.max(0.0) * 8.0 / self.rate);
