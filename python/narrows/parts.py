@@ -102,18 +102,20 @@ class Tcp:
     """Of what a loss takes its share: FlightSize (RFC 5681, equation 4) or the window that could be used (flight_size
     or cwnd)."""
     prr: bool | str | None = None
-    """Proportional rate reduction while recovering (RFC 6937) (on or off)."""
+    """Proportional rate reduction while recovering (RFC 6937; ``safe_ack``: RFC 9937) (off or on or safe_ack)."""
     impatient: bool | str | None = None
     """Only the first partial ACK restarts the timer (RFC 6582, 3.2 step 3) (on or off)."""
     restart_timer: bool | str | None = None
-    """A fast retransmission restarts the timer (ns-2, Linux; an option of RFC 6675, section 6), or lets it run (RFC
-    6298, section 5; ns-3) (on or off)."""
+    """A fast retransmission restarts the timer (ns-2; an option of RFC 6675, section 6); ``linux``: so do some ACKs
+    that only SACK (off or on or linux)."""
     rto_initial: Time | None = None
     """RTO before the first sample (RFC 6298, 2.1) (1ms to 120s)."""
     rto_min: Time | None = None
     """Floor of the RTO (RFC 6298, 2.4) (0s to 120s)."""
     rto_floor: str | None = None
     """What the floor bounds: the RTO, or its term 4 * RTTVAR as in Linux (whole or deviation)."""
+    rto_variance: str | None = None
+    """How RTTVAR follows the samples (RFC 6298, 2.3) (rfc or linux)."""
     rto_max: Time | None = None
     """Cap of the backed-off RTO (RFC 6298, 2.5) (1ms to 600s)."""
     rto_granularity: Time | None = None
@@ -130,9 +132,10 @@ class Tcp:
     retries: Number | None = None
     """Time-outs in a row after which the connection fails (RFC 9293, 3.8.3) (0 and more, or never)."""
     rto_recovery: str | None = None
-    """After a time-out all is sent again, or what was not SACKed (RFC 6675, 5.1) (go_back_n or scoreboard)."""
+    """After a time-out all is sent again, or what was not SACKed (RFC 6675, 5.1), or new data first (RFC 5682)
+    (go_back_n or scoreboard or frto)."""
     rtt_sampling: str | None = None
-    """Which segments are timed where there are no timestamps (RFC 6298, section 3) (one_at_a_time or every_segment)."""
+    """Which segments or ACKs give samples (RFC 6298, section 3) (one_at_a_time or every_segment or every_ack)."""
     timestamps: bool | str | None = None
     """Timestamps option (RFC 7323): every ACK gives a sample (on or off)."""
     ecn: bool | str | None = None

@@ -46,9 +46,13 @@ pub enum RtoRecovery {
     /// expiry halves ssthresh: 4.4BSD, ns-2.
     GoBackN,
     /// SACKed data counts as delivered and the rest as lost. Further expiries for the same data leave ssthresh as it
-    /// is (RFC 5681, section 3.1; RFC 6675, section 5.1), as in Linux.
+    /// is (RFC 5681, section 3.1; RFC 6675, section 5.1).
     #[default]
     Scoreboard,
+    /// The same as in Linux: new data leaves first, to tell whether the time-out was needed (F-RTO, RFC 5682, section
+    /// 3), one that was not is undone, and a repair that is lost begins a fast recovery. What is undone is known only
+    /// with [`Config::rack_tlp`].
+    Frto,
 }
 
 /// What is multiplied with the factor of a loss to give ssthresh.
@@ -69,6 +73,50 @@ pub enum RttSampling {
     /// Every segment that was sent only once, as in stacks that remember when each was sent.
     #[default]
     EverySegment,
+    /// The same, and an ACK that only SACKs gives a sample too: Linux.
+    EveryAck,
+}
+
+/// What restarts the retransmission timer besides an ACK of new data (RFC 6298, 5.3).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum RestartTimer {
+    /// Nothing: RFC 6298, section 5; ns-3.
+    Off,
+    /// A fast retransmission: ns-2, an option of RFC 6675, section 6.
+    #[default]
+    On,
+    /// Each retransmission of the first segment, and an ACK that SACKs what was sent before the first segment was last
+    /// sent. Where RACK's timer or a probe ran instead, it counts from when the first segment was last sent.
+    Linux,
+}
+
+/// The bound of proportional rate reduction when the pipe is below ssthresh.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum PrrBound {
+    /// No rate reduction.
+    #[default]
+    Off,
+    /// Slow start: one segment more than was delivered (RFC 6937, PRR-SSRB).
+    SlowStart,
+    /// Slow start only where an ACK brings new data in order and tells of no further loss (RFC 9937, `SafeACK`): Linux.
+    SafeAck,
+}
+
+impl PrrBound {
+    pub(crate) const fn is_on(self) -> bool {
+        !matches!(self, Self::Off)
+    }
+}
+
+/// How RTTVAR follows the samples.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum RtoVariance {
+    /// A quarter of each deviation (RFC 6298, 2.3).
+    #[default]
+    Rfc,
+    /// A round trip that shortens counts for an eighth of that where it widens the deviation. RTTVAR is the greatest
+    /// deviation in a round trip; it rises at once and sinks by a quarter of the way per round trip.
+    Linux,
 }
 
 /// What [`RtoConfig::min`] bounds.
@@ -90,6 +138,8 @@ pub struct RtoConfig {
     pub min: Duration,
     /// What the floor bounds.
     pub floor: RtoFloor,
+    /// How RTTVAR follows the samples.
+    pub variance: RtoVariance,
     /// The cap of the backed-off timer: at least 60 s (RFC 6298, 2.5); Linux 120 s.
     pub max: Duration,
     /// The clock granularity G (RFC 6298, 2.3); zero for none.
@@ -230,14 +280,13 @@ pub struct Config {
     pub rack_tlp: bool,
     /// What is multiplied with the factor of a loss to give ssthresh.
     pub reduce_from: ReduceFrom,
-    /// Proportional rate reduction while recovering (RFC 6937); needs [`Recovery::Sack`].
-    pub prr: bool,
+    /// Proportional rate reduction while recovering (RFC 9937); needs [`Recovery::Sack`].
+    pub prr: PrrBound,
     /// In a recovery only the first partial ACK restarts the retransmission timer, not each of them: the "Impatient"
     /// variant of NewReno (RFC 3782, section 4), which RFC 6582, section 3.2, step 3 prescribes.
     pub impatient: bool,
-    /// A fast retransmission restarts the retransmission timer, as in ns-2 and Linux (an option of RFC 6675, section
-    /// 6). By RFC 6298, section 5 and in ns-3 the timer goes on.
-    pub restart_timer: bool,
+    /// What restarts the retransmission timer besides an ACK of new data.
+    pub restart_timer: RestartTimer,
     /// The retransmission timer.
     pub rto: RtoConfig,
     /// What becomes of the data in flight when it expires.

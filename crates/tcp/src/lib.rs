@@ -18,8 +18,8 @@ pub mod startup;
 
 pub use config::{
     BackoffEnds, BetaFrom, BetaRto, BurstAfter, BurstStep, ByteCounting, CcConfig, CcKind, Config,
-    DelayedAck, Fade, Handshake, InitialWindow, Preset, Recovery, ReduceFrom, RtoConfig, RtoFloor,
-    RtoRecovery, RttSampling, StartConfig, StartupKind,
+    DelayedAck, Fade, Handshake, InitialWindow, Preset, PrrBound, Recovery, ReduceFrom, RestartTimer,
+    RtoConfig, RtoFloor, RtoRecovery, RtoVariance, RttSampling, StartConfig, StartupKind,
 };
 pub use endpoint::{Endpoint, EndpointCounters};
 pub use event::{Io, Segment, TcpEvent};

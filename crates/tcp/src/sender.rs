@@ -3,13 +3,15 @@
 //! Stream offsets count from the SYN, which is offset 0; data begins at 1, and the FIN follows the last byte. Windows
 //! count segments, as in ns-2 and Linux, where RFC 5681 counts bytes; with full segments there is no difference.
 //!
-//! `ack.rs` takes acknowledgments, `recovery.rs` repairs losses, `timeout.rs` does what timers do when they expire,
-//! `rack.rs` detects losses by time, `output.rs` decides what may leave and `emit.rs` builds the segments. What they
-//! share are small structs, each in a file of its own.
+//! `ack.rs` takes acknowledgments, `recovery.rs` repairs losses, `rearm.rs` says for how long timers run, `timeout.rs`
+//! what they do when they expire and `frto.rs` whether they should have, `rack.rs` detects losses by time, `output.rs`
+//! decides what may leave and `emit.rs` builds the segments. What they share are small structs, each in a file of its
+//! own.
 
 mod ack;
 mod ecn;
 mod emit;
+mod frto;
 mod loss;
 mod output;
 mod pacer;
@@ -17,6 +19,7 @@ mod peer;
 mod prr;
 mod rack;
 mod ranges;
+mod rearm;
 mod recovery;
 mod rto;
 mod scoreboard;
@@ -30,7 +33,7 @@ use narrows_wire::TcpHeader;
 use crate::cc::{AnyCc, CcEstimates, CongestionControl, Window};
 use crate::receiver::Receiver;
 use crate::startup::{AnyStartup, FirstRtt, Startup};
-use crate::{Config, EndpointCounters, Io, Recovery};
+use crate::{Config, EndpointCounters, Recovery};
 use ecn::EcnResponse;
 use loss::{LossRecovery, RecoveryPhase};
 use pacer::Pacer;
@@ -107,7 +110,7 @@ impl Sender {
             window: Window { cwnd, ssthresh: config.initial_ssthresh },
             cc: AnyCc::new(config),
             startup,
-            rto: Rto::new(&config.rto),
+            rto: Rto::new(),
             last_sent: Instant::ZERO,
             loss: LossRecovery::default(),
             ecn: EcnResponse::new(isn),
@@ -215,10 +218,5 @@ impl Sender {
     /// Whether an acknowledgment number acknowledges nothing that was never sent.
     pub(crate) fn is_acceptable(&self, ack: SeqNum) -> bool {
         self.offset_of(ack).is_some_and(|ack| ack <= self.board.max())
-    }
-
-    /// Starts the retransmission timer anew (RFC 6298, section 5); with nothing outstanding, the persist timer.
-    fn restart_rto<I: Io>(&mut self, cx: &Context<'_, I>) {
-        self.timers.set(Timer::Retransmit, cx.now + self.rto.timeout(&cx.config.rto));
     }
 }

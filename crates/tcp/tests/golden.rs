@@ -90,7 +90,7 @@ fn check(name: &str, config: &Config, wire: &Wire<'_>) {
             // Timestamps count whole milliseconds. One timed segment may wait behind a hole until that is repaired.
             let hole = match config.rtt_sampling {
                 RttSampling::OneAtATime => Duration::from_millis(2 * (100 + 13 * 8)),
-                RttSampling::EverySegment => Duration::ZERO,
+                RttSampling::EverySegment | RttSampling::EveryAck => Duration::ZERO,
             };
             let (low, high) =
                 (Duration::from_millis(100), Duration::from_millis(100 + 14 * 8) + delay + hole);

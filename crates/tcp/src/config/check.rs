@@ -23,7 +23,7 @@ fn sender(config: &Config) -> [Check; 11] {
     [
         ("dsack", config.dsack && !sack, "recovery = sack: duplicates are reported in SACK blocks"),
         ("rack_tlp", config.rack_tlp && !sack, "recovery = sack: RACK needs to know what arrived"),
-        ("prr", config.prr && !sack, "recovery = sack: it counts what arrived"),
+        ("prr", config.prr.is_on() && !sack, "recovery = sack: it counts what arrived"),
         ("rto_min", rto.min > rto.max, "at most rto_max"),
         ("rto_initial", rto.initial > rto.max, "at most rto_max"),
         ("rto_ticks", no_tick, "rto_granularity above 0"),

@@ -5,8 +5,8 @@ use narrows_settings::{SettingError, Settings, choices, keys, presets};
 use narrows_units::Duration;
 
 use super::{
-    BackoffEnds, BetaFrom, BetaRto, BurstAfter, BurstStep, CcKind, Config, Fade, Handshake, Preset, Recovery,
-    ReduceFrom, RtoFloor, RtoRecovery, RttSampling, StartupKind,
+    BackoffEnds, BetaFrom, BetaRto, BurstAfter, BurstStep, CcKind, Config, Fade, Handshake, Preset, PrrBound,
+    Recovery, ReduceFrom, RestartTimer, RtoFloor, RtoRecovery, RtoVariance, RttSampling, StartupKind,
 };
 
 choices!(Preset: "ns2" => Ns2, "ns3" => Ns3, "linux" => Linux, "rfc" => Rfc);
@@ -31,8 +31,13 @@ choices!(Recovery: "tahoe" => Tahoe, "reno" => Reno, "newreno" => NewReno, "sack
 choices!(ReduceFrom: "flight_size" => FlightSize, "cwnd" => Cwnd);
 choices!(RtoFloor: "whole" => Whole, "deviation" => Deviation);
 choices!(BackoffEnds: "new_sample" => NewSample, "new_ack" => NewAck);
-choices!(RtoRecovery: "go_back_n" => GoBackN, "scoreboard" => Scoreboard);
-choices!(RttSampling: "one_at_a_time" => OneAtATime, "every_segment" => EverySegment);
+choices!(RtoVariance: "rfc" => Rfc, "linux" => Linux);
+choices!(PrrBound: "off" => Off, "on" => SlowStart, "safe_ack" => SafeAck);
+choices!(RestartTimer: "off" => Off, "on" => On, "linux" => Linux);
+choices!(RtoRecovery: "go_back_n" => GoBackN, "scoreboard" => Scoreboard, "frto" => Frto);
+choices!(
+    RttSampling: "one_at_a_time" => OneAtATime, "every_segment" => EverySegment, "every_ack" => EveryAck
+);
 
 const fn ms(n: u64) -> Duration {
     Duration::from_millis(n)
@@ -110,14 +115,16 @@ keys! {
     rack_tlp(rack_tlp): Choice(), "losses are told by time, and tails are probed (RFC 8985)";
     reduce_from(reduce_from): Choice(),
         "of what a loss takes its share: FlightSize (RFC 5681, equation 4) or the window that could be used";
-    prr(prr): Choice(), "proportional rate reduction while recovering (RFC 6937)";
+    prr(prr): Choice(),
+        "proportional rate reduction while recovering (RFC 6937; `safe_ack`: RFC 9937)";
     impatient(impatient): Choice(), "only the first partial ACK restarts the timer (RFC 6582, 3.2 step 3)";
     restart_timer(restart_timer): Choice(),
-        "a fast retransmission restarts the timer (ns-2, Linux; an option of RFC 6675, section 6), or lets it run (RFC \
-         6298, section 5; ns-3)";
+        "a fast retransmission restarts the timer (ns-2; an option of RFC 6675, section 6); `linux`: so do some ACKs \
+         that only SACK";
     rto_initial(rto.initial): Time(ms(1), secs(120)), "RTO before the first sample (RFC 6298, 2.1)";
     rto_min(rto.min): Time(Duration::ZERO, secs(120)), "floor of the RTO (RFC 6298, 2.4)";
     rto_floor(rto.floor): Choice(), "what the floor bounds: the RTO, or its term 4 * RTTVAR as in Linux";
+    rto_variance(rto.variance): Choice(), "how RTTVAR follows the samples (RFC 6298, 2.3)";
     rto_max(rto.max): Time(ms(1), secs(600)), "cap of the backed-off RTO (RFC 6298, 2.5)";
     rto_granularity(rto.granularity): Time(Duration::ZERO, secs(1)), "clock granularity G (RFC 6298, 2.3)";
     rto_ticks(rto.ticks): Choice(), "samples and RTO are whole multiples of the granularity, as in old stacks";
@@ -127,9 +134,9 @@ keys! {
     backoff_ends(rto.backoff_ends): Choice(),
         "what ends the back-off: a valid RTT sample (Karn; RFC 6298, section 5), or any ACK of new data";
     retries(rto.retries): Open(0, "never"), "time-outs in a row after which the connection fails (RFC 9293, 3.8.3)";
-    rto_recovery(rto_recovery): Choice(), "after a time-out all is sent again, or what was not SACKed (RFC 6675, 5.1)";
-    rtt_sampling(rtt_sampling): Choice(),
-        "which segments are timed where there are no timestamps (RFC 6298, section 3)";
+    rto_recovery(rto_recovery): Choice(),
+        "after a time-out all is sent again, or what was not SACKed (RFC 6675, 5.1), or new data first (RFC 5682)";
+    rtt_sampling(rtt_sampling): Choice(), "which segments or ACKs give samples (RFC 6298, section 3)";
     timestamps(timestamps): Choice(), "timestamps option (RFC 7323): every ACK gives a sample";
     ecn(ecn): Choice(), "explicit congestion notification (RFC 3168)";
     byte_counting(byte_counting): ByteCounting(),

@@ -5,7 +5,8 @@ use narrows_units::Duration;
 
 use super::{
     BackoffEnds, ByteCounting, CcConfig, CcKind, Config, DelayedAck, Handshake, InitialWindow, Preset,
-    Recovery, ReduceFrom, RtoConfig, RtoFloor, RtoRecovery, RttSampling, StartConfig, StartupKind,
+    PrrBound, Recovery, ReduceFrom, RestartTimer, RtoConfig, RtoFloor, RtoRecovery, RtoVariance, RttSampling,
+    StartConfig, StartupKind,
 };
 
 /// Half of the 6 MiB to which Linux lets a receive buffer grow (`tcp_rmem`); the other half is overhead. That is wide
@@ -49,15 +50,16 @@ const NS2: Config = Config {
     dsack: false,
     rack_tlp: false,
     reduce_from: ReduceFrom::Cwnd,
-    prr: false,
+    prr: PrrBound::Off,
     // newreno_changes1_ 1
     impatient: true,
-    restart_timer: true,
+    restart_timer: RestartTimer::On,
     rto: RtoConfig {
         // rtxcur_init_ 3.0, minrto_ 0.2, maxrto_ 60, tcpTick_ 0.01
         initial: Duration::from_secs(3),
         min: Duration::from_millis(200),
         floor: RtoFloor::Whole,
+        variance: RtoVariance::Rfc,
         max: Duration::from_secs(60),
         granularity: Duration::from_millis(10),
         ticks: true,
@@ -96,8 +98,8 @@ const NS3: Config = Config {
     congestion: CcKind::Cubic,
     reduce_from: ReduceFrom::Cwnd,
     // TcpPrrRecovery
-    prr: true,
-    restart_timer: false,
+    prr: PrrBound::SlowStart,
+    restart_timer: RestartTimer::Off,
     rto: RtoConfig {
         // ClockGranularity, MinRto
         granularity: Duration::from_millis(1),
@@ -139,13 +141,14 @@ const LINUX: Config = Config {
     dsack: true,
     rack_tlp: true,
     reduce_from: ReduceFrom::Cwnd,
-    prr: true,
+    prr: PrrBound::SlowStart,
     impatient: true,
-    restart_timer: true,
+    restart_timer: RestartTimer::On,
     rto: RtoConfig {
         initial: Duration::from_secs(1),
         min: Duration::from_millis(200),
         floor: RtoFloor::Deviation,
+        variance: RtoVariance::Rfc,
         max: Duration::from_secs(120),
         granularity: Duration::ZERO,
         ticks: false,
@@ -191,14 +194,15 @@ const RFC: Config = Config {
     dsack: false,
     rack_tlp: false,
     reduce_from: ReduceFrom::FlightSize,
-    prr: false,
+    prr: PrrBound::Off,
     // RFC 6582, section 3.2, step 3.
     impatient: true,
-    restart_timer: true,
+    restart_timer: RestartTimer::On,
     rto: RtoConfig {
         initial: Duration::from_secs(1),
         min: Duration::from_secs(1),
         floor: RtoFloor::Whole,
+        variance: RtoVariance::Rfc,
         max: Duration::from_secs(60),
         granularity: Duration::ZERO,
         ticks: false,

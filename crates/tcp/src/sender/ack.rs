@@ -4,12 +4,15 @@
 use narrows_units::{Duration, Instant};
 use narrows_wire::{Flags, TcpHeader};
 
+use super::frto::Answer;
 use super::scoreboard::Delivered;
 use super::{Context, RecoveryPhase, Sender, Timer};
 use crate::cc::{AckSample, CongestionControl, DeliverySample};
 use crate::receiver::timestamp;
 use crate::startup::{FirstRtt, Startup};
-use crate::{BackoffEnds, ByteCounting, Config, Handshake, Io, Recovery, RtoRecovery, RttSampling, TcpEvent};
+use crate::{
+    BackoffEnds, ByteCounting, Config, Handshake, Io, PrrBound, Recovery, RtoRecovery, RttSampling, TcpEvent,
+};
 
 /// An acknowledgment that came while something is outstanding.
 struct Ack<'a> {
@@ -20,6 +23,8 @@ struct Ack<'a> {
     /// Segments in flight before it.
     flight: u32,
     delivered: Delivered,
+    /// It tells of a further loss.
+    loses: bool,
 }
 
 impl Sender {
@@ -66,7 +71,7 @@ impl Sender {
     fn take_ack<I: Io>(&mut self, cx: &mut Context<'_, I>, tcp: &TcpHeader, end: u64) {
         let una = self.board.una();
         let delivered = Delivered { for_rack: self.rack.is_some(), ..Delivered::default() };
-        let mut ack = Ack { tcp, una, end, flight: self.in_flight(cx.config), delivered };
+        let mut ack = Ack { tcp, una, end, flight: self.in_flight(cx.config), delivered, loses: false };
         self.update_scoreboard(cx, &mut ack);
         let duplicate = end == una && self.is_duplicate(cx.config, &ack);
         self.take_window(tcp, end > una);
@@ -88,13 +93,15 @@ impl Sender {
         } else {
             if ack.delivered.segments > 0 {
                 self.report_delivery(cx, None, &ack.delivered);
+                self.take_sacked(cx, &ack);
             }
             if duplicate {
                 self.on_duplicate(cx);
             }
         }
         if cx.config.recovery == Recovery::Sack {
-            self.on_delivered(cx, ack.delivered.segments);
+            let safe = cx.config.prr == PrrBound::SlowStart || end > una && !ack.loses;
+            self.on_delivered(cx, ack.delivered.segments, safe);
         }
     }
 
@@ -106,6 +113,11 @@ impl Sender {
             ack.delivered.timed = timed.and_then(|end| self.board.sent_before(end));
             self.board.acknowledge(ack.end, &mut ack.delivered);
         }
+        let in_order = ack.delivered.segments;
+        let first = match cx.config.rtt_sampling {
+            RttSampling::EveryAck => ack.delivered.split(),
+            _ => None,
+        };
         let blocks = ack.tcp.sack.as_slice();
         if !blocks.is_empty() && self.heeds_sack(cx.config) {
             for &(left, right) in blocks {
@@ -114,18 +126,25 @@ impl Sender {
                 }
             }
         }
+        if cx.config.rtt_sampling == RttSampling::EveryAck {
+            (ack.delivered.sent, ack.delivered.retransmitted) = (first.or(ack.delivered.sent), false);
+        }
+        let (advances, sacks) = (ack.end > ack.una, ack.delivered.segments > in_order);
+        self.judge_timeout(Answer { tcp: ack.tcp, advances, sacks }, &ack.delivered);
+        let pending = self.board.pending();
         if self.rack.is_some() {
             self.rack_on_ack(cx, ack.tcp, ack.una, &ack.delivered);
         } else if !self.loss.is_open() || self.loss.may_begin(cx.config.recovery, self.board.una()) {
             self.board.mark_lost(cx.config.dupthresh, u32::from(self.peer.mss));
         }
+        ack.loses = self.board.pending() > pending;
     }
 
     /// Whether SACK blocks count. After going back only the cumulative ACK does, until what was outstanding then is
     /// acknowledged.
     fn heeds_sack(&self, config: &Config) -> bool {
         config.recovery == Recovery::Sack
-            && (self.loss.phase != RecoveryPhase::Loss || config.rto_recovery == RtoRecovery::Scoreboard)
+            && (self.loss.phase != RecoveryPhase::Loss || config.rto_recovery != RtoRecovery::GoBackN)
     }
 
     /// Whether this is a duplicate ACK: RFC 5681, section 2; with SACK, one that reports new data (RFC 6675, section
@@ -182,8 +201,20 @@ impl Sender {
             return;
         }
         self.loss.on_new_ack(ack.end);
+        if self.loss.is_open() {
+            self.forget_before();
+        }
         if !(self.ecn.is_echo(ack.tcp) || recovering && config.recovery == Recovery::Sack) {
             self.grow(cx, ack, rtt);
+        }
+    }
+
+    /// New data was SACKed, and none acknowledged: this gives a sample where each ACK does.
+    fn take_sacked<I: Io>(&mut self, cx: &mut Context<'_, I>, ack: &Ack<'_>) {
+        if let Some(sent) = ack.delivered.sent.filter(|_| cx.config.rtt_sampling == RttSampling::EveryAck) {
+            self.take_rtt(cx, ack);
+            self.rto.end_backoff();
+            self.on_sacked(cx, sent);
         }
     }
 
@@ -222,7 +253,7 @@ impl Sender {
             }
             _ => return None,
         };
-        self.rto.sample(&cx.config.rto, cx.now, rtt);
+        self.rto.sample(&cx.config.rto, cx.now, rtt, (self.board.una(), self.board.max()));
         cx.io.event(TcpEvent::RttSample(rtt));
         Some(rtt)
     }

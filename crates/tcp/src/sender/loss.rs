@@ -85,6 +85,11 @@ impl LossRecovery {
         }
     }
 
+    /// The last time-out was not needed.
+    pub(super) const fn undo(&mut self) {
+        self.finish(Recovery::Sack);
+    }
+
     /// New data was acknowledged, and no recovery is under way any more.
     pub(super) const fn on_new_ack(&mut self, ack: u64) {
         if matches!(self.phase, RecoveryPhase::Loss) && ack >= self.recover {

@@ -61,6 +61,13 @@ impl Sender {
         while burst > 0 && self.output_one(cx) {
             burst -= 1;
         }
+        if self.tries_new_data() {
+            self.end_trial();
+            if self.board.max() == self.loss.recover {
+                // None could leave.
+                while self.output_one(cx) {}
+            }
+        }
     }
 
     /// Sends one segment, if one may leave.
@@ -81,7 +88,7 @@ impl Sender {
             let room = flight < allowed.saturating_add(self.loss.limited_transmit(cx.config));
             return room && self.pacing_allows(cx) && self.resend_next(cx);
         }
-        if sack && self.board.pending() > 0 {
+        if sack && self.board.pending() > 0 && !self.tries_new_data() {
             self.cwnd_limited = !room;
             return room && self.pacing_allows(cx) && self.resend_next(cx);
         }
@@ -254,7 +261,7 @@ impl Sender {
     /// Whether rules 3 and 4 of `NextSeg` apply. With RACK they do not, because a loss is known by time and tails are
     /// probed; ns-2's Sack1 is older than they are.
     fn fills_holes(&self, config: &Config) -> bool {
-        self.rack.is_none() && config.rto_recovery == RtoRecovery::Scoreboard
+        self.rack.is_none() && config.rto_recovery != RtoRecovery::GoBackN
     }
 
     /// `NextSeg` (RFC 6675, section 4), rules 3 and 4: no segment is known to be lost, and no new one may be sent.
@@ -282,6 +289,9 @@ impl Sender {
     pub(super) fn resend<I: Io>(&mut self, cx: &mut Context<'_, I>, at: usize) -> bool {
         let Some((offset, segment)) = self.board.resend(at, cx.now) else { return false };
         self.emit_again(cx, offset, &segment);
+        if at == 0 {
+            self.on_first_resent(cx);
+        }
         true
     }
 

@@ -14,12 +14,13 @@ use std::collections::VecDeque;
 use narrows_units::{Duration, Instant, SeqNum};
 use narrows_wire::TcpHeader;
 
+use super::frto::Before;
 use super::scoreboard::{Delivered, FIN};
 use super::{Context, RecoveryPhase, Sender, Timer};
 use crate::cc::CongestionControl;
 use crate::receiver::timestamp;
 use crate::startup::Startup;
-use crate::{Config, Io, ReduceFrom, TcpEvent};
+use crate::{Config, Io, PrrBound, ReduceFrom, TcpEvent};
 
 /// Recoveries for which a widened reordering window is kept (section 6.2, step 4).
 const PERSIST: u8 = 16;
@@ -57,6 +58,10 @@ pub(super) struct Rack {
     probe_is_copy: bool,
     /// There was an RTT sample since the last probe.
     sampled: bool,
+    /// The last look has found a repair that is lost too.
+    pub(super) lost_copy: bool,
+    /// What F-RTO may restore.
+    pub(super) before: Option<Before>,
 }
 
 impl Default for Rack {
@@ -76,11 +81,18 @@ impl Default for Rack {
             probe_end: 0,
             probe_is_copy: false,
             sampled: false,
+            lost_copy: false,
+            before: None,
         }
     }
 }
 
 impl Rack {
+    /// A probe is not answered yet.
+    pub(super) const fn is_probed(&self) -> bool {
+        self.probe_end != 0
+    }
+
     /// The segment at `offset` is sent again.
     pub(super) fn on_copy(&mut self, now: Instant, offset: u64) {
         self.copies.push_back((now, offset));
@@ -201,6 +213,7 @@ impl Sender {
 
     /// Step 5 of section 6.2.
     fn mark_lost_by_time<I: Io>(&mut self, cx: &Context<'_, I>, rack: &mut Rack) {
+        rack.lost_copy = false;
         let patience = self.patience(cx.config, rack);
         let mut waits = self.board.mark_lost_by_time(rack.newest, cx.now, patience);
         while let Some(&(sent, offset)) = rack.copies.front() {
@@ -216,10 +229,15 @@ impl Sender {
                 break;
             }
             self.board.mark_copy_lost(at);
+            rack.lost_copy = true;
             rack.copies.pop_front();
         }
+        let waited = self.timers.is_set(Timer::Reorder);
         let at = waits.map_or(Instant::FAR_FUTURE, |sent| sent + patience + TIMER_SLACK);
         self.timers.set(Timer::Reorder, at);
+        if waited || waits.is_some() {
+            self.count_rto_from_first(cx);
+        }
     }
 
     /// Reduces the window for a loss that is repaired already.
@@ -234,12 +252,15 @@ impl Sender {
         let Some(mut rack) = self.rack.take() else { return };
         let probe = self.timers.is_due(Timer::Probe, cx.now);
         if self.timers.is_due(Timer::Reorder, cx.now) {
+            let pending = self.board.pending();
             self.mark_lost_by_time(cx, &mut rack);
+            rack.lost_copy |= self.board.pending() > pending;
         }
         self.rack = Some(rack);
         // In Linux the first retransmission leaves as if an ACK had delivered a segment, so the next ACK lets out
         // another one.
-        self.on_delivered(cx, u32::from(self.loss.is_open() && self.board.pending() > 0));
+        let begins = (self.loss.is_open() || self.reopens(cx.config)) && self.board.pending() > 0;
+        self.on_delivered(cx, u32::from(begins), cx.config.prr == PrrBound::SlowStart);
         if probe {
             self.send_probe(cx);
         }
@@ -278,23 +299,26 @@ impl Sender {
         let flight = self.board.outstanding();
         let pto = self.probe_timeout(cx.config, flight);
         let span = (self.board.una(), self.board.max());
-        let idle = !self.loss.is_open() || flight == 0 || self.board.sacked() > 0 || span.0 == 0;
+        let idle = !self.is_calm() || flight == 0 || span.0 == 0;
+        let at = self.probe_at(cx, pto);
         let Some(rack) = &mut self.rack else { return };
         if self.loss.phase == RecoveryPhase::Loss {
             rack.probe_end = 0;
         }
         if idle || rack.probe_end != 0 || !self.timers.is_set(Timer::Retransmit) {
-            self.timers.stop(Timer::Probe);
             rack.probe_for = (0, 0);
+            if self.timers.is_set(Timer::Probe) {
+                self.timers.stop(Timer::Probe);
+                self.count_rto_from_first(cx);
+            }
         } else if rack.probe_for != span {
             rack.probe_for = span;
-            let at = (cx.now + pto).min(self.timers.at(Timer::Retransmit));
             self.timers.set(Timer::Probe, at);
         }
     }
 
     /// `TLP_calc_PTO`.
-    fn probe_timeout(&self, config: &Config, flight: u32) -> Duration {
+    pub(super) fn probe_timeout(&self, config: &Config, flight: u32) -> Duration {
         let srtt = self.srtt(config);
         if srtt == Duration::ZERO {
             return FIRST_PTO;

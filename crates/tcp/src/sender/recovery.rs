@@ -1,5 +1,5 @@
 //! What duplicate ACKs, partial ACKs and echoes of congestion do: RFC 5681 (Reno; Tahoe is its slow start after a fast
-//! retransmit), RFC 6582 (NewReno), RFC 6675 (SACK), RFC 6937 (proportional rate reduction), RFC 3168 (ECN).
+//! retransmit), RFC 6582 (NewReno), RFC 6675 (SACK), RFC 9937 (proportional rate reduction), RFC 3168 (ECN).
 //!
 //! Where we differ: the inflation of the window by duplicate ACKs is kept apart from cwnd. Without SACK, the ACK that
 //! ends a recovery opens the window like any other, as in 4.4BSD and ns-2. RFC 6675's rescue retransmission is not
@@ -10,7 +10,7 @@ use super::scoreboard::RETRANS;
 use super::{Context, RecoveryPhase, Sender};
 use crate::cc::CongestionControl;
 use crate::startup::Startup;
-use crate::{Config, Io, Recovery, ReduceFrom, RtoRecovery, TcpEvent};
+use crate::{Config, Io, Recovery, ReduceFrom, RestartTimer, RtoRecovery, TcpEvent};
 
 impl Sender {
     /// A duplicate ACK came.
@@ -37,19 +37,21 @@ impl Sender {
         }
     }
 
-    /// With SACK: so many segments were delivered. A loss may be known now, or fewer segments be in the network.
+    /// With SACK: so many segments were delivered. A loss may be known now, or fewer segments be in the network. For
+    /// `safe` see [`Prr::on_delivered`].
     #[inline]
-    pub(super) fn on_delivered<I: Io>(&mut self, cx: &mut Context<'_, I>, delivered: u32) {
-        if self.loss.is_open() && self.loss.may_begin(cx.config.recovery, self.board.una()) {
+    pub(super) fn on_delivered<I: Io>(&mut self, cx: &mut Context<'_, I>, delivered: u32, safe: bool) {
+        let opens = self.loss.is_open() && self.loss.may_begin(cx.config.recovery, self.board.una());
+        if opens || self.reopens(cx.config) {
             // DupAcks >= DupThresh or IsLost(HighACK + 1) (RFC 6675, section 5).
             let enough = u32::from(self.loss.dupacks) >= cx.config.dupthresh && !cx.config.rack_tlp;
             if self.board.pending() > 0 || enough && !self.board.is_empty() {
                 self.begin_recovery(cx);
             }
         }
-        if self.loss.is_recovering() && cx.config.prr {
+        if self.loss.is_recovering() && cx.config.prr.is_on() {
             let ssthresh = self.window.ssthresh as u32;
-            let cwnd = self.loss.prr.on_delivered(delivered, self.board.pipe(), ssthresh);
+            let cwnd = self.loss.prr.on_delivered(delivered, self.board.pipe(), ssthresh, safe);
             self.window.cwnd = f64::from(cwnd.max(1));
         }
     }
@@ -72,7 +74,7 @@ impl Sender {
         let share = self.window.ssthresh;
         self.window.ssthresh = f64::max((share as u64) as f64, 2.0);
         match config.reduce_from {
-            ReduceFrom::Cwnd if !config.prr => share.max(1.0),
+            ReduceFrom::Cwnd if !config.prr.is_on() => share.max(1.0),
             _ => self.window.ssthresh,
         }
     }
@@ -82,6 +84,7 @@ impl Sender {
     fn begin_recovery<I: Io>(&mut self, cx: &mut Context<'_, I>) {
         let flight_size = self.board.outstanding();
         let base = self.reduction_base(cx.config);
+        self.remember(cx);
         self.cc.on_loss(&mut self.window, cx.config, cx.now, base);
         self.startup.on_loss();
         self.pacer.reset();
@@ -90,7 +93,7 @@ impl Sender {
         self.timed.stop();
         cx.counters.fast_retransmits += 1;
         cx.io.event(TcpEvent::FastRetransmit);
-        if cx.config.restart_timer {
+        if cx.config.restart_timer == RestartTimer::On {
             self.restart_rto(cx);
         }
         if cx.config.recovery == Recovery::Tahoe {
@@ -152,9 +155,10 @@ impl Sender {
 
     fn finish_recovery<I: Io>(&mut self, cx: &mut Context<'_, I>) {
         self.loss.finish(cx.config.recovery);
+        self.forget_before();
         let sack = cx.config.recovery == Recovery::Sack;
         match cx.config.reduce_from {
-            _ if sack && cx.config.prr => self.window.cwnd = self.window.ssthresh,
+            _ if sack && cx.config.prr.is_on() => self.window.cwnd = self.window.ssthresh,
             // RFC 6582, section 3.2, step 3, option 1: no burst if little is outstanding.
             ReduceFrom::FlightSize if !sack => {
                 let flight = f64::from(self.board.outstanding());

@@ -4,38 +4,76 @@
 //! SRTT is stored eightfold and RTTVAR fourfold, in units of one nanosecond or, as in old stacks and ns-2, of one
 //! clock tick, so that the same few additions serve both. The clock granularity enters the RTO as in (2.3). Where we
 //! differ from RFC 6298: with [`RtoConfig::ticks`] a sample counts the ticks that began during the round trip, and at
-//! least one.
+//! least one. [`RtoVariance::Linux`] follows the deviation as that kernel does.
 
 use narrows_units::{Duration, Instant};
 
-use crate::{RtoConfig, RtoFloor};
+use crate::{RtoConfig, RtoFloor, RtoVariance};
 
 /// Estimator, back-off and retries of one connection.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Rto {
     /// 8 * SRTT in units; zero before the first sample and after forgetting.
     srtt8: u64,
     /// 4 * RTTVAR in units.
     rttvar4: u64,
-    /// The RTO before back-off, floor included.
-    base: Duration,
+    /// Only with [`RtoVariance::Linux`], from the first sample on.
+    spread: Option<Box<Spread>>,
     /// The factor of the back-off.
     factor: u32,
     /// Time-outs since the last ACK of new data.
-    retries: u32,
+    retries: u16,
+    /// There is no sample, because the SYN was lost.
+    syn_lost: bool,
+}
+
+/// The deviation of the current round trip, fourfold, in units.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct Spread {
+    mdev4: u64,
+    /// Its greatest value in this round trip, and no less than the floor.
+    most4: u64,
+    /// The round trip ends when more than this is acknowledged.
+    round_end: u64,
+}
+
+impl Spread {
+    /// A sample is off by `error`; what is acknowledged begins at `una`, what was sent ends at `max`. Returns RTTVAR.
+    fn follow(&mut self, mut rttvar4: u64, error: i64, floor: u64, una: u64, max: u64) -> u64 {
+        let more = error.unsigned_abs().cast_signed() - (self.mdev4 >> 2).cast_signed();
+        // An empty queue that shortens the round trip does not make it uncertain.
+        let gain = if error < 0 && more > 0 { more >> 3 } else { more };
+        self.mdev4 = self.mdev4.saturating_add_signed(gain);
+        self.most4 = self.most4.max(self.mdev4);
+        rttvar4 = rttvar4.max(self.most4);
+        if una > self.round_end {
+            rttvar4 -= (rttvar4 - self.most4) >> 2;
+            self.round_end = max;
+            self.most4 = floor;
+        }
+        rttvar4
+    }
 }
 
 impl Rto {
-    pub(crate) const fn new(config: &RtoConfig) -> Self {
-        Self { srtt8: 0, rttvar4: 0, base: config.initial, factor: 1, retries: 0 }
+    pub(crate) const fn new() -> Self {
+        Self { srtt8: 0, rttvar4: 0, spread: None, factor: 1, retries: 0, syn_lost: false }
     }
 
     const fn unit(config: &RtoConfig) -> u64 {
         if config.ticks && config.granularity.as_nanos() > 0 { config.granularity.as_nanos() } else { 1 }
     }
 
-    /// Takes a sample: a round trip of `rtt` ends now (RFC 6298, 2.2 and 2.3).
-    pub(crate) fn sample(&mut self, config: &RtoConfig, now: Instant, rtt: Duration) {
+    /// What bounds the deviation from below, in units.
+    fn floor(config: &RtoConfig) -> u64 {
+        match config.floor {
+            RtoFloor::Whole => 0,
+            RtoFloor::Deviation => config.min.as_nanos() / Self::unit(config),
+        }
+    }
+
+    /// Takes a sample: a round trip of `rtt` ends now (RFC 6298, 2.2 and 2.3). `una` and `max` are snd_una and snd_max.
+    pub(crate) fn sample(&mut self, config: &RtoConfig, now: Instant, rtt: Duration, (una, max): (u64, u64)) {
         let unit = Self::unit(config);
         let r = if unit == 1 {
             rtt.as_nanos().max(1)
@@ -47,26 +85,45 @@ impl Rto {
             // SRTT <- R, RTTVAR <- R/2.
             self.srtt8 = r * 8;
             self.rttvar4 = r * 2;
+            if config.variance == RtoVariance::Linux {
+                let most4 = self.rttvar4.max(Self::floor(config));
+                self.spread = Some(Box::new(Spread { mdev4: self.rttvar4, most4, round_end: max }));
+                self.rttvar4 = most4;
+            }
         } else {
             let srtt = self.srtt8 >> 3;
-            let error = r.abs_diff(srtt);
-            // RTTVAR <- 3/4 RTTVAR + 1/4 |SRTT - R|, with the SRTT of before; SRTT <- 7/8 SRTT + 1/8 R.
-            self.rttvar4 = (self.rttvar4 - (self.rttvar4 >> 2) + error).max(1);
+            self.rttvar4 = match &mut self.spread {
+                Some(spread) => {
+                    let error = r.cast_signed() - srtt.cast_signed();
+                    spread.follow(self.rttvar4, error, Self::floor(config), una, max)
+                }
+                // RTTVAR <- 3/4 RTTVAR + 1/4 |SRTT - R|, with the SRTT of before; SRTT <- 7/8 SRTT + 1/8 R.
+                None => (self.rttvar4 - (self.rttvar4 >> 2) + r.abs_diff(srtt)).max(1),
+            };
             self.srtt8 = (self.srtt8 - srtt + r).max(1);
         }
+    }
+
+    /// The RTO before back-off, floor included (RFC 6298, 2.1 to 2.4).
+    fn base(&self, config: &RtoConfig) -> Duration {
+        if self.srtt8 == 0 && self.rttvar4 == 0 {
+            // (5.7): data begins with at least 3 s.
+            let least = if self.syn_lost { Duration::from_secs(3) } else { Duration::ZERO };
+            return config.initial.max(least);
+        }
         let min = config.min.as_nanos();
-        let granularity = config.granularity.as_nanos();
-        let deviation = (self.rttvar4 * unit).max(granularity);
+        let unit = Self::unit(config);
+        let deviation = (self.rttvar4 * unit).max(config.granularity.as_nanos());
         let srtt = (self.srtt8 >> 3) * unit;
-        self.base = Duration::from_nanos(match config.floor {
+        Duration::from_nanos(match config.floor {
             RtoFloor::Whole => (srtt + deviation).max(min),
             RtoFloor::Deviation => srtt + deviation.max(min),
-        });
+        })
     }
 
     /// For how long to set the timer (RFC 6298, 2.4 and 2.5).
     pub(crate) fn timeout(&self, config: &RtoConfig) -> Duration {
-        (self.base * u64::from(self.factor)).min(config.max)
+        (self.base(config) * u64::from(self.factor)).min(config.max)
     }
 
     /// The timer expired (RFC 6298, 5.5).
@@ -87,10 +144,8 @@ impl Rto {
     }
 
     /// The SYN was retransmitted and gave no sample: data begins with an RTO of at least 3 s (RFC 6298, 5.7).
-    pub(crate) fn after_syn_loss(&mut self) {
-        if self.srtt8 == 0 {
-            self.base = self.base.max(Duration::from_secs(3));
-        }
+    pub(crate) const fn after_syn_loss(&mut self) {
+        self.syn_lost = true;
         self.factor = 1;
     }
 
@@ -106,10 +161,10 @@ impl Rto {
 
     /// Time-outs since the last ACK of new data.
     pub(crate) const fn retries(&self) -> u32 {
-        self.retries
+        self.retries as u32
     }
     pub(crate) const fn count_retry(&mut self) {
-        self.retries += 1;
+        self.retries = self.retries.saturating_add(1);
     }
     /// New data was acknowledged, or the peer has answered.
     pub(crate) const fn reset_retries(&mut self) {
@@ -134,14 +189,14 @@ mod tests {
 
     /// SRTT and RTO with one sample more.
     fn after(rto: &mut Rto, config: &RtoConfig, now: Instant, rtt: Duration) -> (Duration, Duration) {
-        rto.sample(config, now, rtt);
+        rto.sample(config, now, rtt, (0, 0));
         (rto.srtt(config), rto.timeout(config))
     }
 
     #[test]
     fn rfc_6298_by_hand() {
         let config = RtoConfig { min: Duration::ZERO, ..rfc() };
-        let mut rto = Rto::new(&config);
+        let mut rto = Rto::new();
         assert_eq!(rto.timeout(&config), Duration::from_secs(1), "(2.1)");
         // (2.2) R = 800 ms: SRTT 800, RTTVAR 400, RTO = 800 + 4 * 400 = 2400 ms.
         assert_eq!(after(&mut rto, &config, at(10_000), ms(800)), (ms(800), ms(2400)));
@@ -155,9 +210,9 @@ mod tests {
     fn floors_cap_and_granularity() {
         let mut config = rfc();
         let steady = |config: &RtoConfig| {
-            let mut rto = Rto::new(config);
+            let mut rto = Rto::new();
             for _ in 0..100 {
-                rto.sample(config, at(100_000), ms(100));
+                rto.sample(config, at(100_000), ms(100), (0, 0));
             }
             rto.timeout(config)
         };
@@ -170,8 +225,8 @@ mod tests {
         config.floor = RtoFloor::Whole;
         config.granularity = ms(500);
         assert_eq!(steady(&config), ms(600), "(2.3): SRTT + max(G, 4 RTTVAR)");
-        let mut rto = Rto::new(&config);
-        rto.sample(&config, at(0), Duration::from_secs(100));
+        let mut rto = Rto::new();
+        rto.sample(&config, at(0), Duration::from_secs(100), (0, 0));
         assert_eq!(rto.timeout(&config), Duration::from_secs(60), "(2.5)");
     }
 
@@ -180,16 +235,44 @@ mod tests {
         // Ticks of 0.5 s. From 0.9 to 2.1 s the ticks at 1.0, 1.5, 2.0 begin: R = 3 ticks although it took 1.2 s.
         // SRTT = 3, RTTVAR = 1.5, RTO = 3 + 6 = 9 ticks.
         let config = RtoConfig { min: Duration::from_secs(1), granularity: ms(500), ticks: true, ..rfc() };
-        let mut rto = Rto::new(&config);
+        let mut rto = Rto::new();
         assert_eq!(after(&mut rto, &config, at(2_100), ms(1_200)), (ms(1_500), ms(4_500)));
         // Within one tick: counts as one. SRTT8 = 24 - 3 + 1 = 22 -> 2 ticks; RTTVAR4 = 6 - 1 + 2 = 7; RTO = 9 ticks.
         assert_eq!(after(&mut rto, &config, at(3_300), ms(200)), (ms(1_000), ms(4_500)));
     }
 
     #[test]
+    fn linux_widens_at_once_and_narrows_once_a_round_trip() {
+        let config = RtoConfig { variance: RtoVariance::Linux, ..Config::preset(Preset::Linux).rto };
+        let mut rto = Rto::new();
+        let mut after = |rtt, span| {
+            rto.sample(&config, at(50_000), ms(rtt), span);
+            (rto.srtt(&config), rto.timeout(&config))
+        };
+        // R = 400: 4 * mdev = 800, above the floor of 200, which is RTTVAR: 400 + 800.
+        assert_eq!(after(400, (1, 5_000)), (ms(400), ms(1200)));
+        // R = 400, in the same round trip: 4 * mdev = 800 - 200 = 600, but RTTVAR stays.
+        assert_eq!(after(400, (2_000, 6_000)), (ms(400), ms(1200)));
+        // R = 400 and the round trip ends: 600 - 150 = 450; its greatest was 800, which RTTVAR is. Then it is 200.
+        assert_eq!(after(400, (5_001, 9_000)), (ms(400), ms(1200)));
+        // R = 1200: off by 800, which is 800 - 450 / 4 more: 450 + 687.5 = 1137.5, at once; SRTT = 500.
+        assert_eq!(after(1_200, (6_000, 9_500)), (ms(500), Duration::from_micros(1_637_500)));
+        // R = 100: off by 400, less 1137.5 / 4 leaves 115.625 more, an eighth counts, 14.453125; SRTT = 450.
+        assert_eq!(after(100, (7_000, 9_500)).1, Duration::from_nanos(450_000_000 + 1_151_953_125));
+        // R = 450: 4 * mdev = 3/4 of that. The round trip ends with 1151.953125 as its greatest.
+        assert_eq!(after(450, (9_001, 12_000)).1, Duration::from_nanos(450_000_000 + 1_151_953_125));
+        // In the next its greatest is 1151.953125 * 3/4 * 3/4 = 647.97: at its end a quarter of the way to that.
+        let most = 1_151_953_125 - 1_151_953_125 / 4;
+        let most = most - most / 4;
+        let rttvar = 1_151_953_125 - (1_151_953_125 - most) / 4;
+        let rto = after(450, (12_001, 15_000)).1.as_nanos() - 450_000_000;
+        assert!(rto.abs_diff(rttvar) < 10, "{rto} and {rttvar}");
+    }
+
+    #[test]
     fn the_back_off_doubles_up_to_its_limit() {
         let config = RtoConfig { max: Duration::from_secs(1_000), ..rfc() };
-        let mut rto = Rto::new(&config);
+        let mut rto = Rto::new();
         let mut seen = vec![];
         for _ in 0..9 {
             seen.push(rto.timeout(&config).as_nanos() / 1_000_000_000);
@@ -203,8 +286,8 @@ mod tests {
     #[test]
     fn an_old_estimate_is_forgotten_where_the_stack_does_so() {
         let config = RtoConfig { forget_above: 8, min: ms(200), ..rfc() };
-        let mut rto = Rto::new(&config);
-        rto.sample(&config, at(5_000), ms(400));
+        let mut rto = Rto::new();
+        rto.sample(&config, at(5_000), ms(400), (0, 0));
         for _ in 0..3 {
             rto.back_off(&config);
         }
@@ -212,7 +295,7 @@ mod tests {
         rto.back_off(&config);
         assert_eq!(rto.srtt(&config), Duration::ZERO, "factor 16");
         assert_eq!(rto.timeout(&config), ms(1_200) * 16, "the RTO itself stands until the next sample");
-        rto.sample(&config, at(90_000), ms(100));
+        rto.sample(&config, at(90_000), ms(100), (0, 0));
         rto.end_backoff();
         assert_eq!(rto.timeout(&config), ms(300), "counts as the first: 100 + 4 * 50");
     }

@@ -97,6 +97,11 @@ impl Scoreboard {
         self.ring.get(self.index(end).checked_sub(1)?).map(|segment| segment.sent)
     }
 
+    /// When the first segment was last sent.
+    pub(crate) fn first_sent(&self) -> Option<Instant> {
+        self.ring.front().map(|segment| segment.sent)
+    }
+
     /// Nothing was sent before `offset`.
     pub(crate) fn start(&mut self, offset: u64) {
         debug_assert!(self.ring.is_empty());
@@ -162,7 +167,9 @@ impl Scoreboard {
             if segment.flags & (SACKED | LOST | RETRANS) != 0 {
                 self.uncount(&segment);
             }
-            if !segment.has(SACKED) {
+            if segment.has(SACKED) {
+                delivered.retransmitted |= delivered.for_rack && segment.has(EVER_RETRANS);
+            } else {
                 delivered.add(&segment, end);
                 if delivered.for_rack && !segment.has(EVER_RETRANS) {
                     delivered.last_cumulative = Some(segment.sent);

@@ -49,8 +49,14 @@ impl Sender {
         cx.counters.max_backoff = cx.counters.max_backoff.max(self.rto.backoff());
         cx.io.event(TcpEvent::Timeout { backoff: self.rto.backoff() });
         let go_back = cx.config.rto_recovery == RtoRecovery::GoBackN;
+        let frto = cx.config.rto_recovery == RtoRecovery::Frto;
         let repeated = self.loss.phase == RecoveryPhase::Loss && self.rto.retries() > 1;
-        if go_back || !repeated {
+        // Linux has reduced for what was outstanding when the recovery began.
+        let reduced = frto && self.loss.is_recovering() && self.board.una() < self.loss.recover;
+        // RFC 5682, section 3: not during another recovery, unless the timer has expired for the same data before.
+        let doubted = self.loss.is_open() || self.rto.retries() > 1;
+        if go_back || !(repeated || reduced) {
+            self.remember(cx);
             let base = self.reduction_base(cx.config);
             self.cc.on_rto(&mut self.window, cx.config, cx.now, base);
             self.round_ssthresh(cx.config);
@@ -60,11 +66,17 @@ impl Sender {
         self.timed.stop();
         self.loss.begin_loss(self.board.max());
         self.pacer.reset();
+        self.timers.stop(Timer::Reorder);
         if go_back || cx.config.recovery != Recovery::Sack {
             self.board.go_back();
         } else {
             let (now, patience) = (cx.now, self.rack_patience(cx.config));
             self.board.mark_all_lost(|sent| patience.is_some_and(|patience| sent + patience > now));
+            if frto {
+                // What RACK still waits for stays in the pipe.
+                self.window.cwnd = f64::from(self.board.pipe() + 1);
+                self.doubt_timeout(doubted);
+            }
             if patience.is_some() {
                 // RACK may still wait for it, but the time-out is for the first segment.
                 self.resend_first(cx);

@@ -118,6 +118,16 @@ impl Scoreboard {
         }
     }
 
+    /// Nothing counts as lost any more.
+    pub(crate) fn unmark_lost(&mut self) {
+        for segment in &mut self.ring {
+            segment.flags &= !LOST;
+        }
+        (self.lost, self.pending) = (0, 0);
+        self.lost_below = self.una as u32;
+        self.pending_from = self.una as u32;
+    }
+
     /// Forgets all marks and counts nothing as sent, so that everything is sent again in order (go-back-N).
     pub(crate) fn go_back(&mut self) {
         if self.sacked + self.lost + self.retrans > 0 {

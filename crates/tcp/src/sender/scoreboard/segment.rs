@@ -63,6 +63,14 @@ pub(crate) struct Delivered {
 }
 
 impl Delivered {
+    /// What was acknowledged cumulatively is all there; what SACK blocks add follows. A sample comes from the former,
+    /// if it may, and not from both ([`crate::RttSampling::EveryAck`]).
+    pub(crate) fn split(&mut self) -> Option<Instant> {
+        let sent = self.sent.take().filter(|_| !self.retransmitted);
+        self.retransmitted = false;
+        sent
+    }
+
     /// A segment that ends at `end` was delivered.
     pub(super) fn add(&mut self, segment: &SentSegment, end: u64) {
         self.segments += 1;
