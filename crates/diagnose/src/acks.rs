@@ -58,6 +58,7 @@ impl Sender {
             let news = self.selectively(p);
             let bare = t.payload == 0 && !t.flags.has(Flags::FIN);
             let duplicate = bare && !self.out.is_empty() && (!update || news);
+            self.end_probe(bare && t.sack.as_slice().is_empty() && self.probe_copy == Some(t.ack));
             self.dupacks += u32::from(duplicate);
             self.counts.dupacks += u64::from(duplicate);
             if news || duplicate {
@@ -112,7 +113,10 @@ impl Sender {
             self.factor = 1;
         }
         self.una = to;
-        (self.dupacks, self.probed) = (0, false);
+        self.dupacks = 0;
+        self.told_since += 1;
+        // Whether a copy was needed shows only when more is acknowledged (RFC 8985, section 7.4.2).
+        self.end_probe(self.probe_copy.is_none_or(|end| end.before(to)));
         self.window_pkts.on_ack(self.out.count());
         let over = match self.phase {
             Phase::Open => true,
@@ -190,6 +194,7 @@ impl Sender {
         self.selective = true;
         let inside = blocks.get(1).is_some_and(|(l, r)| l.at_or_before(left) && right.at_or_before(*r));
         let duplicate = right.at_or_before(p.tcp.ack) || inside;
+        self.end_probe(duplicate && self.probe_copy == Some(right));
         if duplicate && self.latest.is_some_and(|l| left.before(l.end) && l.start.before(right)) {
             self.spurious();
         }
@@ -199,6 +204,7 @@ impl Sender {
             news |= l.before(*r) && self.out.sack(*l, *r, answered);
         }
         if news {
+            self.told_since += 1;
             self.tell(p.at);
         }
         news

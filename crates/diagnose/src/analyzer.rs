@@ -104,6 +104,18 @@ impl Late {
     }
 }
 
+/// How many clocks have which rate.
+#[derive(Clone, Copy, Debug, Default)]
+struct Rates([u64; 3]);
+
+impl Rates {
+    /// The rate of nearly all.
+    fn usual(self) -> Option<usize> {
+        let all: u64 = self.0.iter().sum();
+        self.0.iter().position(|n| *n >= 3 && *n * 20 >= all * 19)
+    }
+}
+
 /// Follows connections from packet to packet.
 #[derive(Debug)]
 pub struct Analyzer {
@@ -115,6 +127,7 @@ pub struct Analyzer {
     tails: [Tails; 2],
     /// Without timestamps, and with them.
     late: [[Late; 2]; 2],
+    rates: [Rates; 2],
     swept: Instant,
     evicted: u64,
     /// Connections so far.
@@ -134,6 +147,7 @@ impl Analyzer {
             waits: Default::default(),
             tails: Default::default(),
             late: Default::default(),
+            rates: Default::default(),
             swept: Instant::ZERO,
             evicted: 0,
             begun: 0,
@@ -166,6 +180,7 @@ impl Analyzer {
             floor: self.waits[end].floor,
             plain: self.tails[end].plain(),
             restarts: self.late[usize::from(stamps)][end].by_chance(stamps),
+            rate: self.rates[end].usual(),
         };
         c.packet(end, &Seen { at, frame, tcp, sent: at }, around);
         let sender = &mut c.senders[end];
@@ -178,6 +193,9 @@ impl Analyzer {
             Some(true) => self.late[usize::from(stamps)][end].due += 1,
             Some(false) => self.late[usize::from(stamps)][end].others += 1,
             None => {}
+        }
+        if let Some(rate) = sender.clock.found() {
+            self.rates[end].0[rate] += 1;
         }
         if let Some(wait) = sender.timed.take() {
             self.waits[end].add(wait);

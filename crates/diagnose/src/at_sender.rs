@@ -44,11 +44,6 @@ impl Sender {
         }
     }
 
-    /// RFC 8985, section 6.2: something has arrived that was sent after it.
-    fn overtaken(&self, known: &Known) -> bool {
-        known.last.zip(self.out.delivered()).is_some_and(|((at, _), delivered)| at < delivered)
-    }
-
     /// What it is that ACKs have let go.
     fn let_go(&self, known: &Known, overtaken: bool) -> Option<Repair> {
         match self.phase {
@@ -58,9 +53,7 @@ impl Sender {
             Phase::Recovery(_) => Some(Repair::Recovery),
             // That its repair was lost as well is a new loss.
             Phase::Loss(_) => {
-                let repaired =
-                    known.seen > 1 && known.last.is_some_and(|(at, _)| Some(at) >= self.last_timeout);
-                Some(if overtaken && repaired { Repair::FastRetransmit } else { Repair::AfterTimeout })
+                Some(if self.repair_lost(known) { Repair::FastRetransmit } else { Repair::AfterTimeout })
             }
         }
     }

@@ -20,6 +20,10 @@ pub(crate) struct Clock {
     packets: u32,
     /// The place in [`RATES`] of its ticks in a second, if that is known.
     rate: Option<usize>,
+    /// That of others like it.
+    usual: Option<usize>,
+    /// Its own was told.
+    told: bool,
     /// What follows is kept for each rate, so that nothing is lost before it is known. When a packet with the first
     /// timestamp would have passed at the earliest, seconds from `first`.
     base: [Least; 3],
@@ -63,7 +67,7 @@ impl Clock {
             self.rate = RATES.iter().position(fits);
             if self.rate.is_none() {
                 // Something else than a clock: an offset for each connection that jumps, or a proxy.
-                *self = Self { first: Some((now, tsval)), ..Self::default() };
+                *self = Self { first: Some((now, tsval)), told: self.told, ..Self::default() };
                 self.base.iter_mut().for_each(|base| base.add(0.0, 0.0));
                 return;
             }
@@ -73,9 +77,21 @@ impl Clock {
         }
     }
 
+    /// Its rate, as soon as that is known and only then; for who collects that.
+    pub(crate) fn found(&mut self) -> Option<usize> {
+        let rate = self.rate.filter(|_| !self.told);
+        self.told |= rate.is_some();
+        rate
+    }
+
+    /// Clocks of others like it have this rate.
+    pub(crate) const fn assume(&mut self, usual: Option<usize>) {
+        self.usual = usual;
+    }
+
     /// When what passes now with this TSval would have passed without a queue; no later than now.
     pub(crate) fn sent(&self, now: Instant, tsval: u32) -> Option<Instant> {
-        let ((first, start), rate) = self.first.zip(self.rate)?;
+        let ((first, start), rate) = self.first.zip(self.rate.or(self.usual))?;
         let at = self.base[rate].value + ticks(start, tsval) / RATES[rate];
         let nanos = first.as_nanos() as f64 + at * 1e9;
         Some(Instant::from_nanos(nanos.max(0.0) as u64).min(now))
@@ -96,10 +112,15 @@ impl Clock {
         self.rate.map_or(0..RATES.len(), |at| at..at + 1)
     }
 
+    /// The same where its own ticks have shown its rate.
+    pub(crate) fn react_sure(&self) -> Option<Duration> {
+        self.rate.and(self.react())
+    }
+
     /// From an ACK's passing here until what it lets go passes here, without any queue; none as long as the clock is
     /// not known.
     pub(crate) fn react(&self) -> Option<Duration> {
-        let rate = self.rate?;
+        let rate = self.rate.or(self.usual)?;
         let react = self.base[rate].value + self.lead[rate].value;
         react.is_finite().then(|| Duration::from_nanos((react.max(0.0) * 1e9) as u64))
     }

@@ -12,7 +12,7 @@ use crate::sender::{ACKS, Phase, Seen, Sender};
 use crate::trips::MOST_RTO;
 
 /// A little less than the least RTO in use, 200 ms.
-const LEAST_WAIT: Duration = Duration::from_millis(170);
+pub(crate) const LEAST_WAIT: Duration = Duration::from_millis(170);
 /// Linux's least, with what its clock may be off.
 pub(crate) const LINUX_LEAST: Duration = Duration::from_millis(195);
 /// A host answers within this time, if nothing waits in a queue.
@@ -27,6 +27,9 @@ const MOST_EXPIRIES: u32 = 15;
 impl Sender {
     /// What made the sender send this again.
     pub(crate) fn judge(&self, p: &Seen<'_>, known: &Known) -> (Repair, Certainty) {
+        if let Some(judged) = self.judge_answer(p, known).filter(|_| self.at_sender()) {
+            return judged;
+        }
         if let Some(judged) = self.judge_at_sender(p, known) {
             return judged;
         }
@@ -35,6 +38,12 @@ impl Sender {
         // After a timeout the timer runs twice as long.
         if self.last_timeout.is_some_and(|last| p.sent.since(last) < LEAST_WAIT * 2) {
             return (Repair::AfterTimeout, Certainty::Certain);
+        }
+        if let Some(judged) = self.judge_answer(p, known) {
+            return judged;
+        }
+        if let Some(judged) = self.judge_unprompted(p, known) {
+            return judged;
         }
         if self.at_sender() && self.exact().is_none() && self.rearms(p.at) && !self.on_time(waited) {
             // RACK finds a lost repair as well (RFC 8985), and pacing spreads what follows from an ACK.
@@ -160,22 +169,6 @@ impl Sender {
         match self.exact() {
             Some(_) => ANSWER,
             None => guess.max(Duration::from_millis(30)).min(Duration::from_millis(120)),
-        }
-    }
-
-    /// New data leaves while other data is under way, no ACK has asked for it, and a probe is due: that is how a probe
-    /// looks where there is new data (RFC 8985, section 7.3). An application that has just written looks the same.
-    pub(crate) fn new_probe(&mut self, p: &Seen<'_>) {
-        let trips = self.trips.srtt().unwrap_or(Duration::from_secs(1)) * 2;
-        let due = trips.min(self.trips.rto()) / 5 * 4;
-        let waited = self.waited(p.sent);
-        let may = self.selective && self.phase == Phase::Open && !self.probed && self.hints.is_none();
-        if may && waited.min(self.quiet) >= due.max(LEAST_WAIT) && !self.by_ack(p.sent) {
-            self.probed = true;
-            self.timer.restart(p.sent);
-            let (repair, certainty, lost) = (Repair::Probe, Certainty::Possible, Place::Unknown);
-            let (at, frame, by) = (p.at, p.frame, self.by);
-            self.note(Event { at, frame, by, repair, inferred: false, certainty, lost, spurious: false });
         }
     }
 
@@ -370,7 +363,11 @@ impl Sender {
         // What was sent since the last timeout, up to here, were repairs.
         self.pending.double |=
             self.last_timeout.is_some() && self.una.before(self.resent_to) && !p.tcp.seq.before(self.max);
-        self.last_timeout = Some(p.sent);
+        // An ACK after the last one has let out the repair of what came next, which was not seen.
+        let repaired = self.around.losses && self.told_since > 0;
+        self.pending.double |= repaired && matches!(self.phase, Phase::Loss(_));
+        (self.last_timeout, self.told_since) = (Some(p.sent), 0);
+        self.repaired_to = p.tcp.seq_end();
         self.counts.backoff_max = self.counts.backoff_max.max(self.factor);
         self.timer.restart(p.sent);
         // What was under way is sent again, also what was not seen here; limited transmit adds to it (RFC 3042).

@@ -20,6 +20,7 @@ mod connection;
 mod connections;
 mod counts;
 mod deviation;
+mod echo;
 #[cfg(feature = "files")]
 pub mod files;
 mod findings;
@@ -32,6 +33,7 @@ mod order;
 mod outstanding;
 mod overall;
 mod pending;
+mod probe;
 mod quic;
 mod report;
 mod schedule;

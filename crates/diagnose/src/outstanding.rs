@@ -5,6 +5,8 @@ use std::collections::VecDeque;
 
 use narrows_units::{Instant, SeqNum};
 
+use crate::sender::Seen;
+
 /// The most segments kept of a sender. A window of 64 MB in packets of 1500 bytes has 45 000.
 const MOST: usize = 1 << 16;
 
@@ -15,6 +17,8 @@ pub(crate) struct Segment {
     pub(crate) len: u32,
     /// When it was last seen; of a hole, when it was passed over.
     pub(crate) last: Instant,
+    /// When that was sent (see [`crate::sender::Seen`]).
+    pub(crate) sent: Instant,
     /// The frame in which it was last seen.
     pub(crate) frame: u64,
     /// How often it was seen. Zero for a hole.
@@ -97,12 +101,13 @@ impl Outstanding {
     }
 
     /// Adds a segment behind the last. `seen` is 0 for a hole.
-    pub(crate) fn push(&mut self, start: SeqNum, end: SeqNum, at: Instant, frame: u64, seen: u8) {
+    pub(crate) fn push(&mut self, start: SeqNum, end: SeqNum, p: &Seen<'_>, seen: u8) {
         if self.list.len() >= MOST {
             self.pop();
         }
         self.holes += u32::from(seen == 0);
-        self.list.push_back(Segment { start, len: end - start, last: at, frame, seen, sacked: false });
+        let Seen { at, frame, sent, .. } = *p;
+        self.list.push_back(Segment { start, len: end - start, last: at, sent, frame, seen, sacked: false });
     }
 
     fn pop(&mut self) -> Option<Segment> {
@@ -172,7 +177,7 @@ impl Outstanding {
     }
 
     /// `[start, end)`, which was sent or passed over before, is seen now.
-    pub(crate) fn touch(&mut self, start: SeqNum, end: SeqNum, now: Instant, frame: u64) -> Known {
+    pub(crate) fn touch(&mut self, start: SeqNum, end: SeqNum, p: &Seen<'_>) -> Known {
         let (mut at, mut known) = (self.place(start), Known { sacked: true, ..Known::default() });
         while let Some(s) = self.list.get(at).copied() {
             if !s.start.before(end) {
@@ -181,7 +186,7 @@ impl Outstanding {
             known.sacked &= s.sacked;
             if s.seen == 0 {
                 known.hole = Some(known.hole.map_or(s.last, |h| h.min(s.last)));
-                at += self.fill(at, start, end, now, frame);
+                at += self.fill(at, start, end, p);
                 continue;
             }
             known.seen = known.seen.max(s.seen);
@@ -189,7 +194,7 @@ impl Outstanding {
                 known.last = Some((s.last, s.frame));
             }
             if let Some(s) = self.list.get_mut(at) {
-                (s.seen, s.last, s.frame) = (s.seen.saturating_add(1), now, frame);
+                (s.seen, s.last, s.sent, s.frame) = (s.seen.saturating_add(1), p.at, p.sent, p.frame);
             }
             at += 1;
         }
@@ -199,12 +204,13 @@ impl Outstanding {
     /// Splits the hole at `at` into what is before `start`, what is seen now, and what is behind `end`. Gives the
     /// number of segments that are there now. What fills a hole counts as seen twice: it is not the first that was
     /// sent.
-    fn fill(&mut self, at: usize, start: SeqNum, end: SeqNum, now: Instant, frame: u64) -> usize {
+    fn fill(&mut self, at: usize, start: SeqNum, end: SeqNum, p: &Seen<'_>) -> usize {
         let hole = self.list[at];
         let from = if hole.start.before(start) { start } else { hole.start };
         let to = if end.before(hole.end()) { end } else { hole.end() };
         let (before, behind) = (from - hole.start, hole.end() - to);
-        self.list[at] = Segment { start: from, len: to - from, last: now, frame, seen: 2, ..hole };
+        let (last, sent, frame) = (p.at, p.sent, p.frame);
+        self.list[at] = Segment { start: from, len: to - from, last, sent, frame, seen: 2, ..hole };
         self.holes -= 1;
         if behind > 0 {
             self.holes += 1;
@@ -225,10 +231,19 @@ impl Outstanding {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::LazyLock;
+
+    use narrows_wire::TcpHeader;
+
     use super::*;
+
+    static TCP: LazyLock<TcpHeader> = LazyLock::new(TcpHeader::default);
 
     const fn at(ms: u64) -> Instant {
         Instant::from_nanos(ms * 1_000_000)
+    }
+    fn seen<'a>(ms: u64, frame: u64) -> Seen<'a> {
+        Seen { at: at(ms), frame, tcp: &TCP, sent: at(ms) }
     }
     fn seq(n: u32) -> SeqNum {
         SeqNum(n)
@@ -237,10 +252,10 @@ mod tests {
     #[test]
     fn an_ack_gives_a_sample_unless_karn_forbids() {
         let mut o = Outstanding::default();
-        o.push(seq(0), seq(100), at(1), 1, 1);
-        o.push(seq(100), seq(200), at(2), 2, 1);
-        o.push(seq(200), seq(300), at(3), 3, 1);
-        assert_eq!(o.touch(seq(0), seq(100), at(9), 4).last, Some((at(1), 1)));
+        o.push(seq(0), seq(100), &seen(1, 1), 1);
+        o.push(seq(100), seq(200), &seen(2, 2), 1);
+        o.push(seq(200), seq(300), &seen(3, 3), 1);
+        assert_eq!(o.touch(seq(0), seq(100), &seen(9, 4)).last, Some((at(1), 1)));
         let c = o.cover(seq(200), at(0));
         assert_eq!((c.sample, c.repeated, c.count), (Some(at(2)), true, 2));
         // Half of the third: its time is known, and the other half stays.
@@ -251,12 +266,12 @@ mod tests {
     #[test]
     fn a_hole_is_filled_in_pieces() {
         let mut o = Outstanding::default();
-        o.push(seq(0), seq(300), at(5), 1, 0);
-        o.push(seq(300), seq(400), at(5), 1, 1);
-        let k = o.touch(seq(100), seq(200), at(9), 2);
+        o.push(seq(0), seq(300), &seen(5, 1), 0);
+        o.push(seq(300), seq(400), &seen(5, 1), 1);
+        let k = o.touch(seq(100), seq(200), &seen(9, 2));
         assert_eq!((k.hole, k.seen, o.count(), o.holes), (Some(at(5)), 0, 4, 2));
-        assert_eq!(o.touch(seq(0), seq(100), at(10), 3).hole, Some(at(5)));
-        assert_eq!(o.touch(seq(100), seq(400), at(11), 4).seen, 2, "the piece that was filled");
+        assert_eq!(o.touch(seq(0), seq(100), &seen(10, 3)).hole, Some(at(5)));
+        assert_eq!(o.touch(seq(100), seq(400), &seen(11, 4)).seen, 2, "the piece that was filled");
         assert_eq!((o.holes, o.cover(seq(400), at(0)).count), (0, 4));
     }
 
@@ -264,11 +279,13 @@ mod tests {
     fn selective_acknowledgments_are_news_once() {
         let mut o = Outstanding::default();
         for n in 0..3 {
-            o.push(seq(n * 10), seq(n * 10 + 10), at(1), 1, 1);
+            o.push(seq(n * 10), seq(n * 10 + 10), &seen(1, 1), 1);
         }
         assert!(o.sack(seq(10), seq(30), at(0)) && !o.sack(seq(10), seq(30), at(0)));
         assert_eq!(o.sacked(), 2);
-        assert!(o.touch(seq(10), seq(20), at(2), 2).sacked && !o.touch(seq(0), seq(20), at(2), 2).sacked);
+        assert!(
+            o.touch(seq(10), seq(20), &seen(2, 2)).sacked && !o.touch(seq(0), seq(20), &seen(2, 2)).sacked
+        );
         o.cover(seq(30), at(0));
         assert!(o.is_empty() && o.sacked() == 0);
     }
@@ -277,7 +294,7 @@ mod tests {
     fn it_never_grows_beyond_its_bound() {
         let mut o = Outstanding::default();
         for n in 0..MOST as u32 + 10 {
-            o.push(seq(n), seq(n + 1), at(1), 1, 1);
+            o.push(seq(n), seq(n + 1), &seen(1, 1), 1);
         }
         assert_eq!((o.count() as usize, o.first().unwrap().start), (MOST, seq(10)));
     }

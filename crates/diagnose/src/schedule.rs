@@ -77,7 +77,11 @@ impl Sender {
 
     /// The same by the sender's clock, where there is a queue with losses before the capture.
     pub(crate) fn exact(&self) -> Option<Duration> {
-        self.clock.react().filter(|_| self.around.losses || self.at_sender())
+        if self.at_sender() {
+            self.clock.react()
+        } else {
+            self.clock.react_sure().filter(|_| self.around.losses)
+        }
     }
 
     /// The least of that.
@@ -112,8 +116,9 @@ impl Sender {
         let open =
             self.phase == Phase::Open && self.hints.is_none() && (alone || !self.una.before(self.resent_to));
         let may = self.selective && !self.probed && open;
-        may.then(|| self.trips.srtt().unwrap_or(Duration::from_secs(1)) * 2 + Duration::from_millis(200))
-            .map(|pto| pto.min(self.rto()))
+        let now = self.sent;
+        let due = self.tail_probe(now).filter(|_| may)?;
+        Some(due.since(self.restarted(now)))
     }
 
     /// What it has done until it sent this. `alone`: this may be the probe.

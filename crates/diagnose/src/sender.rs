@@ -53,6 +53,8 @@ pub(crate) struct Around {
     pub(crate) plain: bool,
     /// Selective acknowledgments restart their timers too.
     pub(crate) restarts: bool,
+    /// The rate of their clocks, as a place in the list of those that there are.
+    pub(crate) rate: Option<usize>,
 }
 
 /// Duplicate ACKs, or segments selectively acknowledged, that tell of a loss (RFC 5681; RFC 6675, DupThresh).
@@ -99,12 +101,16 @@ pub(crate) struct Sender {
     pub(crate) evidence: Option<Instant>,
     /// When the first and the latest ACK passed that told of any segment behind a gap.
     pub(crate) hints: Option<(Instant, Instant)>,
+    /// See [`Sender::since_heard`], of what passes now.
+    pub(crate) heard: Option<Duration>,
     pub(crate) acks: [Instant; ACKS],
     pub(crate) acks_seen: usize,
     /// When the retransmission timer was restarted.
     pub(crate) timer: Timer,
     /// When it sent data last, and how long it had sent none before.
-    sent: Instant,
+    pub(crate) sent: Instant,
+    /// The one before.
+    pub(crate) sent_before: Instant,
     pub(crate) quiet: Duration,
     /// Segments of new data that neither an ACK nor others let go.
     pub(crate) alone: u32,
@@ -121,6 +127,8 @@ pub(crate) struct Sender {
     pub(crate) probes: Option<bool>,
     /// A probe was sent since the last ACK of new data.
     pub(crate) probed: bool,
+    /// The end of that probe, if it was a copy.
+    pub(crate) probe_copy: Option<SeqNum>,
     /// It ever sets PSH, and did on the last segment of new data.
     pub(crate) seen_push: bool,
     /// How often data followed soon after that, and how often it did not.
@@ -129,6 +137,10 @@ pub(crate) struct Sender {
     pub(crate) fin: bool,
     /// How far data may have been sent again since the latest timeout.
     pub(crate) resent_to: SeqNum,
+    /// ACKs with news since then.
+    pub(crate) told_since: u32,
+    /// The end of the highest that was seen again since then.
+    pub(crate) repaired_to: SeqNum,
     pub(crate) window_pkts: Window,
     /// Selective acknowledgments are in use: a sender of today, which sends tail-loss probes.
     pub(crate) selective: bool,
@@ -200,7 +212,7 @@ impl Sender {
             self.begin(p.at, seq);
         }
         self.quiet = p.sent.since(self.sent);
-        self.sent = p.sent;
+        self.sent_before = core::mem::replace(&mut self.sent, p.sent);
         self.was_lone(p, asked);
         if end.at_or_before(self.max) {
             self.again(p);
@@ -208,27 +220,31 @@ impl Sender {
         }
         let idle = self.out.is_empty();
         if seq.before(self.max) {
-            self.out.touch(seq, self.max, p.at, p.frame);
+            self.out.touch(seq, self.max, p);
         }
+        // What jumps over a hole was not alone under way.
+        let probe = (!idle || self.max.before(seq)) && self.is_new_probe(p);
         // What is inferred to be a repair gives no sample (Karn's rule).
-        let repair = idle && self.after_silence(p, asked);
+        let repair = idle && !probe && self.after_silence(p, asked);
         let again = repair || (self.around.losses && end.at_or_before(self.resent_to));
         let seen = if again { 2 } else { 1 };
-        if !idle {
-            self.new_probe(p);
-        }
         if !idle && self.since_ack && self.dupacks > 0 {
             // Limited transmit (RFC 3042): the duplicate, or one before it, has let this go.
             self.trips.time_clocked(p.at.since(self.since));
         }
         self.progress(p.at, p.frame, false);
+        if probe {
+            self.note_new_probe(p);
+        }
         if self.max.before(seq) {
+            self.under_way_then(seq);
             self.counts.holes += 1;
-            self.out.push(self.max, seq, p.at, p.frame, 0);
+            self.out.push(self.max, seq, p, 0);
         }
         let start = self.max.max(seq);
-        self.out.push(start, end, p.at, p.frame, seen);
-        self.sent_new(p, end, idle);
+        self.out.push(start, end, p, seen);
+        let unasked = asked.is_none_or(|asked| self.last_data.is_some_and(|last| asked < last));
+        self.sent_new(p, end, idle, unasked);
     }
 
     /// See [`Seen::sent`].
@@ -236,11 +252,13 @@ impl Sender {
         let Some((tsval, tsecr)) = p.tcp.timestamps else { return p.at };
         self.stamps = true;
         let passed = self.trips.echo(p.at, tsecr);
+        self.clock.assume(self.around.rate);
         self.clock.tick(p.at, tsval);
         if let Some(passed) = passed {
             self.clock.reacted(passed, tsval);
         }
         self.catch_up();
+        self.heard = self.since_heard(p.at, tsval, tsecr);
         let asked = self.around.losses || self.at_sender();
         let sent = if asked { self.clock.sent(p.at, tsval) } else { None };
         sent.unwrap_or(p.at)
@@ -251,7 +269,7 @@ impl Sender {
         self.seen_push && self.pushes.0 <= self.pushes.1.saturating_add(1)
     }
 
-    fn sent_new(&mut self, p: &Seen<'_>, end: SeqNum, idle: bool) {
+    fn sent_new(&mut self, p: &Seen<'_>, end: SeqNum, idle: bool, unasked: bool) {
         self.goes_on(p.sent, end, p.tcp.flags.has(Flags::FIN));
         self.note_pace(p.at);
         self.max = end;
@@ -261,7 +279,9 @@ impl Sender {
         self.mss = self.mss.max(p.tcp.payload);
         self.short = p.tcp.payload * 2 < self.announced;
         if self.pushed {
-            let soon = self.last_data.is_some_and(|last| p.at.since(last) < self.patience());
+            // What an acknowledgment lets go was there before.
+            let soon = unasked && self.answers()
+                || self.last_data.is_some_and(|last| p.at.since(last) < self.patience());
             let count = if soon { &mut self.pushes.0 } else { &mut self.pushes.1 };
             *count = count.saturating_add(1);
         }
@@ -329,7 +349,7 @@ impl Sender {
     /// Bytes pass that passed, or were passed over, before.
     fn again(&mut self, p: &Seen<'_>) {
         let (seq, end) = (p.tcp.seq, p.tcp.seq_end());
-        let known = self.out.touch(seq, end, p.at, p.frame);
+        let known = self.out.touch(seq, end, p);
         if self.is_late(p, &known) {
             self.counts.reordered += 1;
             self.progress(p.at, p.frame, false);
@@ -368,6 +388,9 @@ impl Sender {
                 self.note(event);
             }
         }
+        if self.repaired_to.before(end) {
+            self.repaired_to = end;
+        }
         self.remember(p, end, lost);
         if unneeded {
             self.spurious();
@@ -379,11 +402,6 @@ impl Sender {
             // Its first appearance here.
             self.progress(p.at, p.frame, false);
         }
-    }
-
-    fn was_repaired(&self, known: &Known, seq: SeqNum) -> bool {
-        let again = self.latest.is_some_and(|l| l.start == seq && !matches!(self.phase, Phase::Open));
-        (known.hole.is_none() && known.seen > 1) || (known.hole.is_some() && again)
     }
 
     /// It fills a hole too soon to be a repair: it has been overtaken. No sender learns of a loss in less than a round
@@ -410,6 +428,7 @@ impl Sender {
             // RFC 8985, section 7.3: the probe restarts the timer.
             Repair::Probe => {
                 self.probed = true;
+                self.probe_copy = Some(self.max);
                 self.timer.restart(now);
             }
             _ => {}

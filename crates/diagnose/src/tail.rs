@@ -74,7 +74,14 @@ impl Sender {
     pub(crate) fn compare_ends(&mut self, p: &Seen<'_>, known: &Known) {
         let (first, last) = (p.tcp.seq.at_or_before(self.una), p.tcp.seq_end() == self.max);
         let silent = self.phase == Phase::Open && self.hints.is_none() && self.dupacks == 0 && !self.probed;
-        if silent && first != last && known.hole.is_none() && self.waits_for_timer(self.waited(p.sent)) {
+        // What is acknowledged here may be so because of what it has not heard.
+        let open = self.una.before(p.tcp.seq_end());
+        if silent
+            && open
+            && first != last
+            && known.hole.is_none()
+            && self.waits_for_timer(self.waited(p.sent))
+        {
             self.probes = Some(last);
         }
     }

@@ -16,7 +16,7 @@ const FIRST_RTO: Duration = Duration::from_secs(1);
 /// The longest any stack waits (RFC 6298, (2.5): at least 60 s; Linux: 120 s).
 pub(crate) const MOST_RTO: Duration = Duration::from_secs(120);
 /// How many of the latest timestamps of the other end are remembered.
-const STAMPS: usize = 8;
+const STAMPS: usize = 16;
 
 /// Both halves of the round trip, and the estimate.
 #[derive(Clone, Debug, Default)]
@@ -136,6 +136,12 @@ impl Trips {
         let passed = core::mem::take(&mut self.open[at]).then_some(self.passed[at])?;
         self.time_sender(now.since(passed), 2);
         Some(passed)
+    }
+
+    /// When a packet with this TSval passed towards the sender first, if it was one of the latest.
+    pub(crate) fn passed(&self, tsval: u32) -> Option<Instant> {
+        let at = self.stamps.iter().position(|stamp| *stamp == tsval)?;
+        Some(self.passed[at]).filter(|passed| *passed > Instant::ZERO)
     }
 
     /// From here to the sender and back; zero as long as it is not known.

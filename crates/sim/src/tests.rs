@@ -121,7 +121,7 @@ fn fifty_connections_of_one_household_have_the_share_of_one() {
     // CoDel drops what single flows need to keep their share: what they leave goes to the household. Triple isolation
     // stands beside users first.
     let (fq, cake) = (share_of_a_household("fq_codel:share=user"), share_of_a_household("cake"));
-    assert!(fq < 1.5 && fq < cake && cake < 2.5, "{fq} {cake}");
+    assert!(fq < 1.7 && fq < cake && cake < 2.5, "{fq} {cake}");
 }
 
 /// One object over a link that loses nothing. Handshake and request take a round trip each, and 8200 B leave at once in

@@ -323,6 +323,8 @@ impl Endpoint {
             Context { config, now, receiver, counters: &mut self.counters, io, sent: false, new_segments: 0 };
         let rests = self.sender.rests(tcp);
         if !rests && tcp.flags.has(Flags::ACK) {
+            // What the ACK lets go echoes its timestamp.
+            cx.receiver.note_timestamp(tcp);
             self.sender.on_ack(&mut cx, tcp);
         }
         let arrival = cx.receiver.on_data(config, now, tcp, ecn);

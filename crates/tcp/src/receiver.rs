@@ -277,7 +277,7 @@ impl Receiver {
 
     /// RFC 7323, section 4.3: the timestamp of the segment that advanced the left edge of the window is echoed. So the
     /// sender's sample includes the delay of a delayed ACK and the repair of a hole.
-    fn note_timestamp(&mut self, tcp: &TcpHeader) {
+    pub(crate) fn note_timestamp(&mut self, tcp: &TcpHeader) {
         let Some((tsval, _)) = tcp.timestamps else { return };
         let newer = !self.stamped || SeqNum(self.ts_recent).at_or_before(SeqNum(tsval));
         if newer && tcp.seq.at_or_before(self.last_ack_sent) {

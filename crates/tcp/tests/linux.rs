@@ -1,5 +1,5 @@
-//! Where Linux's timer differs from RFC 6298's and its recovery from RFC 6675's, each by its key: segments of 1000 bytes
-//! on a path without a rate, worked by hand.
+//! Where Linux's timer differs from RFC 6298's and its recovery from RFC 6675's, each by its key: segments of 1000
+//! bytes on a path without a rate, worked by hand.
 
 mod common;
 

@@ -5,9 +5,10 @@
 //! anyway, and copies wait in a queue of their own, so no ACK walks over the window.
 //!
 //! Where we differ: of the segments that one ACK reports, only the one sent last is looked at, even if it is a copy
-//! that proves unneeded; min_RTT is that of the whole connection; the reordering timer expires for each segment in
-//! turn, not once for all. What the RFC leaves open, RACK.rtt of an ACK that reports several segments and how exact
-//! timers are, we do as Linux does.
+//! that proves unneeded; whether the original of a copy has arrived instead is told by its age alone, because behind a
+//! hole timestamps are old (as in Linux); min_RTT is that of the whole connection; the reordering timer expires for
+//! each segment in turn, not once for all. What the RFC leaves open, RACK.rtt of an ACK that reports several segments
+//! and how exact timers are, we do as Linux does.
 
 use std::collections::VecDeque;
 
@@ -18,9 +19,8 @@ use super::frto::Before;
 use super::scoreboard::{Delivered, FIN};
 use super::{Context, RecoveryPhase, Sender, Timer};
 use crate::cc::CongestionControl;
-use crate::receiver::timestamp;
 use crate::startup::Startup;
-use crate::{Config, Io, PrrBound, ReduceFrom, TcpEvent};
+use crate::{Config, Io, PrrBound, ReduceFrom, RestartTimer, TcpEvent};
 
 /// Recoveries for which a widened reordering window is kept (section 6.2, step 4).
 const PERSIST: u8 = 16;
@@ -99,19 +99,16 @@ impl Rack {
     }
 
     /// Steps 1 to 3 of section 6.2: what has arrived, and whether out of order.
-    fn update(&mut self, now: Instant, tcp: &TcpHeader, delivered: &Delivered) {
+    fn update(&mut self, now: Instant, delivered: &Delivered) {
         if delivered.lowest_sent_once.is_some_and(|end| end < self.fack) {
             self.reordering_seen = true;
         }
         self.fack = self.fack.max(delivered.highest);
         let Some((sent, end, again)) = delivered.newest else { return };
         let rtt = now.since(sent);
-        if again {
-            // The original may have arrived instead.
-            let older = tcp.timestamps.is_some_and(|(_, echo)| SeqNum(echo).before(SeqNum(timestamp(sent))));
-            if older || rtt < self.min_rtt {
-                return;
-            }
+        if again && rtt < self.min_rtt {
+            // The original has arrived instead.
+            return;
         }
         self.sampled = true;
         self.min_rtt = self.min_rtt.min(rtt);
@@ -182,7 +179,7 @@ impl Sender {
         delivered: &Delivered,
     ) {
         let Some(mut rack) = self.rack.take() else { return };
-        rack.update(cx.now, tcp, delivered);
+        rack.update(cx.now, delivered);
         let dsack = dsack_of(tcp);
         let of_probe = dsack.is_some_and(|d| rack.probe_end != 0 && d.1 == self.seq(rack.probe_end));
         // A probe is not sent because of reordering.
@@ -270,7 +267,9 @@ impl Sender {
     /// restarts.
     fn send_probe<I: Io>(&mut self, cx: &mut Context<'_, I>) {
         self.timers.stop(Timer::Probe);
-        let sampled = self.rack.as_ref().is_some_and(|rack| rack.sampled);
+        // Linux does not ask whether the sample is newer than the last probe.
+        let linux = cx.config.restart_timer == RestartTimer::Linux && self.srtt(cx.config) > Duration::ZERO;
+        let sampled = linux || self.rack.as_ref().is_some_and(|rack| rack.sampled);
         if !self.loss.is_open() || self.board.is_empty() || !sampled {
             return;
         }

@@ -1,0 +1,145 @@
+//! Tail loss probes (RFC 8985, section 7): when they are due, and what is one. A probe is new data, if there is any, or
+//! the last segment once more.
+
+use narrows_units::{Duration, Instant};
+
+use crate::echo::AT_ONCE;
+use crate::findings::{Certainty, Event, Place, Repair};
+use crate::judge::LEAST_WAIT;
+use crate::outstanding::Known;
+use crate::sender::{Phase, Seen, Sender};
+
+/// What a probe allows for where a single segment is under way (RFC 8985, section 7.2; Linux: `TCP_RTO_MIN`).
+const DELAYED: Duration = Duration::from_millis(200);
+
+impl Sender {
+    /// From when until when its next probe of the tail is due (RFC 8985, section 7.2): two round trips after the latest
+    /// that it sent or heard, and after a delayed ACK of a single segment. It is no later than the timer, which in Linux
+    /// counts from when the first segment was last sent if data was sent since the latest ACK
+    /// (`tcp_schedule_loss_probe`). That first segment may not have been seen; it left within the last round trip.
+    fn tail_due(&self, now: Instant) -> Option<(Instant, Instant)> {
+        let heard = self.restarted(now);
+        let from = heard.max(self.sent_before);
+        let (srtt, rto) = (self.trips.srtt()?, self.rto());
+        let pto = srtt * 2 + if self.out.count() == 1 { DELAYED } else { Duration::ZERO };
+        let due = |timer: Instant| (from + pto).min((timer + rto).max(from));
+        let first = self.out.first().filter(|first| first.seen > 0);
+        Some(match first {
+            _ if self.sent_before + AT_ONCE < heard => (due(heard), due(heard)),
+            Some(first) => (due(first.sent), due(first.sent)),
+            None => (from + rto.saturating_sub(srtt).min(pto), due(heard)),
+        })
+    }
+
+    /// When its probe is due; if this may be it, now.
+    pub(crate) fn tail_probe(&self, now: Instant) -> Option<Instant> {
+        let (early, late) = self.tail_due(now)?;
+        let off = self.trips.srtt().unwrap_or_default() / 8 + AT_ONCE;
+        Some(if early <= now + off && now <= late + off { now } else { late })
+    }
+
+    /// It had heard nothing that would let this go, and all that it knew was well: so a timer did, and of a sender that
+    /// probes tails that is the probe.
+    fn is_unprompted(&self, sent: Instant) -> bool {
+        let react = self.react();
+        let told = self.hints.is_some_and(|(first, _)| first + react <= sent + AT_ONCE);
+        let calm = self.phase == Phase::Open && !told && self.selective;
+        calm && self.heard.is_some_and(|heard| heard > AT_ONCE)
+    }
+
+    /// Its probe is answered, and it may send another one.
+    pub(crate) fn end_probe(&mut self, answered: bool) {
+        if answered {
+            (self.probed, self.probe_copy) = (false, None);
+        }
+    }
+
+    /// What made it send this again, if that was a timer: before the first one of a silence a probe repeats the last
+    /// segment.
+    pub(crate) fn judge_unprompted(&self, p: &Seen<'_>, known: &Known) -> Option<(Repair, Certainty)> {
+        if !self.is_unprompted(p.sent) {
+            return None;
+        }
+        let (first, last) = (p.tcp.seq.at_or_before(self.una), p.tcp.seq_end() == self.max);
+        let may = !self.around.plain && !self.probed && last && known.hole.is_none();
+        let sure = !self.around.losses || !first;
+        if may && (sure || self.tail_probe(p.sent) == Some(p.sent)) {
+            return Some((Repair::Probe, Certainty::Certain));
+        }
+        let expired = first && !last && !self.around.losses && self.heard >= Some(LEAST_WAIT);
+        expired.then_some((Repair::Timeout, Certainty::Certain))
+    }
+
+    /// Whether new data leaves when a probe is due.
+    pub(crate) fn probes_now(&mut self, sent: Instant) -> bool {
+        if self.probed || !self.is_unprompted(sent) || self.tail_probe(sent) != Some(sent) {
+            return false;
+        }
+        if self.tail_due(sent).is_some_and(|(early, late)| early == late) {
+            self.probes = Some(true);
+        }
+        !self.around.plain
+    }
+
+    /// New data leaves while other data is under way, no ACK has asked for it, and a probe is due: that is how a probe
+    /// looks where there is new data (RFC 8985, section 7.3). An application that has just written looks the same.
+    pub(crate) fn is_new_probe(&mut self, p: &Seen<'_>) -> bool {
+        let trips = self.trips.srtt().unwrap_or(Duration::from_secs(1)) * 2;
+        let due = trips.min(self.trips.rto()) / 5 * 4;
+        let waited = self.waited(p.sent);
+        let may = self.selective && self.phase == Phase::Open && !self.probed && self.hints.is_none();
+        let by_wait = self.heard.is_none()
+            && may
+            && waited.min(self.quiet) >= due.max(LEAST_WAIT)
+            && !self.by_ack(p.sent);
+        by_wait || self.probes_now(p.sent)
+    }
+
+    /// It is one, and ends the stall before it.
+    pub(crate) fn note_new_probe(&mut self, p: &Seen<'_>) {
+        self.probed = true;
+        self.timer.restart(p.sent);
+        let (repair, certainty, lost) = (Repair::Probe, Certainty::Possible, Place::Unknown);
+        let (at, frame, by) = (p.at, p.frame, self.by);
+        self.note(Event { at, frame, by, repair, inferred: false, certainty, lost, spurious: false });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::LazyLock;
+
+    use narrows_units::SeqNum;
+    use narrows_wire::TcpHeader;
+
+    use super::*;
+
+    static TCP: LazyLock<TcpHeader> = LazyLock::new(TcpHeader::default);
+
+    #[test]
+    fn a_probe_is_no_later_than_the_timer_of_the_first_segment() {
+        let at = |ms: u64| Instant::ZERO + Duration::from_millis(ms);
+        let mut s = Sender::new(1);
+        // R = 500 ms: RTO = 500 + 1000. The first of two left at 800 ms; an ACK was heard at 1 s, and the second left.
+        s.trips.time_sender(Duration::from_millis(100), 2);
+        s.trips.time_receiver(Duration::from_millis(400));
+        for (n, ms) in [(0, 800), (1000, 1000)] {
+            let p = Seen { at: at(ms), frame: ms, tcp: &TCP, sent: at(ms) };
+            s.out.push(SeqNum(n), SeqNum(n + 1000), &p, 1);
+        }
+        s.timer.restart(at(1000));
+        s.sent_before = at(1000);
+        // Two round trips after that are 2 s, and the first's timer expires at 2.3 s.
+        assert_eq!(s.tail_due(at(1900)), Some((at(2000), at(2000))));
+        // One more leaves at 1.9 s: now the timer is first.
+        s.sent_before = at(1900);
+        assert_eq!(s.tail_due(at(2200)), Some((at(2300), at(2300))));
+        assert_eq!(
+            [2300, 2350, 2500].map(|ms| s.tail_probe(at(ms))),
+            [2300, 2350, 2300].map(|ms| Some(at(ms)))
+        );
+        // Nothing was sent since the ACK: the timer counts from there.
+        s.sent_before = at(800);
+        assert_eq!(s.tail_due(at(1900)), Some((at(2000), at(2000))));
+    }
+}
