@@ -114,7 +114,7 @@ impl Sender {
         }
         self.una = to;
         self.dupacks = 0;
-        self.told_since += 1;
+        (self.told_since, self.advanced) = (self.told_since + 1, p.at);
         // Whether a copy was needed shows only when more is acknowledged (RFC 8985, section 7.4.2).
         self.end_probe(self.probe_copy.is_none_or(|end| end.before(to)));
         self.window_pkts.on_ack(self.out.count());

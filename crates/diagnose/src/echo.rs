@@ -1,5 +1,5 @@
-//! What a sender's timestamps tell of why it sends: they echo the latest packet that it has heard (RFC 7323, section 4.3).
-//! So it is known how long before it has heard that one, and what leaves at once was let go by it.
+//! What a sender's timestamps tell of why it sends: they echo the latest packet that it has heard (RFC 7323, section
+//! 4.3). So it is known how long before it has heard that one, and what leaves at once was let go by it.
 
 use narrows_units::{Duration, Instant, SeqNum};
 
@@ -32,6 +32,10 @@ impl Sender {
 
     /// What made it send this again, if that was what it had just heard.
     pub(crate) fn judge_answer(&self, p: &Seen<'_>, known: &Known) -> Option<(Repair, Certainty)> {
+        if self.at_sender() && !self.selective {
+            // Duplicates count there, and all are seen.
+            return None;
+        }
         if !(self.answers() || self.answers_late() && self.overtaken(known)) {
             return None;
         }
@@ -48,8 +52,8 @@ impl Sender {
         Some((repair, Certainty::Certain))
     }
 
-    /// New data jumps over a hole. If that is the first after a timeout, it leaves before what counts as lost (RFC 5682,
-    /// section 3, step 2b), so all before it was under way at the timeout.
+    /// New data jumps over a hole. If that is the first after a timeout, it leaves before what counts as lost (RFC
+    /// 5682, section 3, step 2b), so all before it was under way at the timeout.
     pub(crate) fn under_way_then(&mut self, seq: SeqNum) {
         if self.last_timeout.is_some_and(|at| at >= self.sent_before) && self.answers() {
             self.phase = Phase::Loss(seq);
@@ -62,9 +66,12 @@ impl Sender {
         known.last.zip(self.out.delivered()).is_some_and(|((at, _), delivered)| at < delivered)
     }
 
-    /// It was never seen, and something behind it was sent again since the timeout: so was this, which was lost as well.
+    /// It was never seen, and something behind it was sent again since the timeout: so was this, and was lost as well.
+    /// Or new data has followed the repairs, and this does not follow from what was acknowledged since.
     fn was_passed_over(&self, p: &Seen<'_>, known: &Known) -> bool {
-        known.hole.is_some() && p.tcp.seq_end().before(self.repaired_to)
+        let overtaken = p.tcp.seq_end().before(self.repaired_to);
+        let again = !self.repairs_left && p.sent > self.advanced + self.react() + AT_ONCE;
+        self.selective && known.hole.is_some() && (overtaken || again)
     }
 
     /// What is sent again now, from there on, was sent again before.

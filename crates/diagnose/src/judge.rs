@@ -25,6 +25,15 @@ const MOST_EVENTS: usize = 4096;
 const MOST_EXPIRIES: u32 = 15;
 
 impl Sender {
+    /// It fills a hole too soon to be a repair: it has been overtaken. No sender learns of a loss in less than a round
+    /// trip. Timestamps show it too: a repair is sent later than what overtook it.
+    pub(crate) fn is_late(&self, p: &Seen<'_>, known: &Known) -> bool {
+        let Some(hole) = known.hole else { return false };
+        let age = p.at.since(hole);
+        let soon = self.trips.least().map_or(Duration::from_millis(20), |least| least / 4 * 3);
+        age < soon && (self.evidence.is_none() || age < Duration::from_millis(3))
+    }
+
     /// What made the sender send this again.
     pub(crate) fn judge(&self, p: &Seen<'_>, known: &Known) -> (Repair, Certainty) {
         if let Some(judged) = self.judge_answer(p, known).filter(|_| self.at_sender()) {
@@ -366,7 +375,7 @@ impl Sender {
         // An ACK after the last one has let out the repair of what came next, which was not seen.
         let repaired = self.around.losses && self.told_since > 0;
         self.pending.double |= repaired && matches!(self.phase, Phase::Loss(_));
-        (self.last_timeout, self.told_since) = (Some(p.sent), 0);
+        (self.last_timeout, self.told_since, self.repairs_left) = (Some(p.sent), 0, true);
         self.repaired_to = p.tcp.seq_end();
         self.counts.backoff_max = self.counts.backoff_max.max(self.factor);
         self.timer.restart(p.sent);

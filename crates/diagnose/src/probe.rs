@@ -13,9 +13,9 @@ use crate::sender::{Phase, Seen, Sender};
 const DELAYED: Duration = Duration::from_millis(200);
 
 impl Sender {
-    /// From when until when its next probe of the tail is due (RFC 8985, section 7.2): two round trips after the latest
-    /// that it sent or heard, and after a delayed ACK of a single segment. It is no later than the timer, which in Linux
-    /// counts from when the first segment was last sent if data was sent since the latest ACK
+    /// From when until when its next probe of the tail is due (RFC 8985, section 7.2): two round trips after the
+    /// latest that it sent or heard, and after a delayed ACK of a single segment. It is no later than the timer, which
+    /// in Linux counts from when the first segment was last sent if data was sent since the latest ACK
     /// (`tcp_schedule_loss_probe`). That first segment may not have been seen; it left within the last round trip.
     fn tail_due(&self, now: Instant) -> Option<(Instant, Instant)> {
         let heard = self.restarted(now);

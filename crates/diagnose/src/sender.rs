@@ -137,8 +137,11 @@ pub(crate) struct Sender {
     pub(crate) fin: bool,
     /// How far data may have been sent again since the latest timeout.
     pub(crate) resent_to: SeqNum,
-    /// ACKs with news since then.
+    /// No new data was seen that follows the repairs since then.
+    pub(crate) repairs_left: bool,
+    /// ACKs with news since then, and when the latest of new data passed.
     pub(crate) told_since: u32,
+    pub(crate) advanced: Instant,
     /// The end of the highest that was seen again since then.
     pub(crate) repaired_to: SeqNum,
     pub(crate) window_pkts: Window,
@@ -295,6 +298,7 @@ impl Sender {
             self.timer.restart(p.sent);
         }
         (self.emptied, self.shut) = (None, None);
+        self.repairs_left &= self.last_timeout.is_some_and(|at| at >= self.sent_before);
     }
 
     /// RFC 9293, section 3.8.4: a keep-alive has at most one byte, just below the next to be sent; section 3.8.6.1: a
@@ -402,15 +406,6 @@ impl Sender {
             // Its first appearance here.
             self.progress(p.at, p.frame, false);
         }
-    }
-
-    /// It fills a hole too soon to be a repair: it has been overtaken. No sender learns of a loss in less than a round
-    /// trip. Timestamps show it too: a repair is sent later than what overtook it.
-    fn is_late(&self, p: &Seen<'_>, known: &Known) -> bool {
-        let Some(hole) = known.hole else { return false };
-        let age = p.at.since(hole);
-        let soon = self.trips.least().map_or(Duration::from_millis(20), |least| least / 4 * 3);
-        age < soon && (self.evidence.is_none() || age < Duration::from_millis(3))
     }
 
     /// What follows for the sender's state.
