@@ -101,7 +101,7 @@ bounds: build ## every workload of experiments/taq/lab under every queue, 3 seed
 	for file in experiments/taq/lab/*.toml; do $(TARGET)/release/narrows lab $$file --jobs 4 --out out/bounds $(ARGS) || exit 1; done
 
 # Traces of others are no part of this repository: the files say which and where from.
-TRACED = $(wildcard experiments/real/changing-rates*.toml)
+TRACED = $(filter-out %-steps.toml,$(wildcard experiments/real/changing-rates*.toml))
 REAL = $(filter-out $(if $(wildcard experiments/real/traces/*),,$(TRACED)),$(wildcard experiments/real/*.toml))
 
 claims: build ## the papers' figures and today's traffic in simulation, and the models against it; fails if one comes out worse than its file expects: half an hour of one core
