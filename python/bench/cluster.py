@@ -93,7 +93,8 @@ def started(folder):
     there = os.path.join(folder, "scheduler.json")
     scheduler = subprocess.Popen([*command, "--scheduler-file", there], cwd=folder, **QUIET)
     workers = [sys.executable, "-m", "distributed.cli.dask_worker", "--scheduler-file", there, "--nthreads", "1"]
-    workers += ["--nworkers", str(WORKERS), "--no-nanny", "--no-dashboard", "--local-directory", folder, "--memory-limit", "0"]
+    workers += ["--nworkers", str(WORKERS), "--no-nanny", "--no-dashboard", "--local-directory", folder]
+    workers += ["--memory-limit", "0"]
     return scheduler, subprocess.Popen(workers, cwd=folder, **QUIET), there
 
 
