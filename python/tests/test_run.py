@@ -84,7 +84,8 @@ def test_the_key_of_a_refused_setting_is_the_setting(few):
 
 def test_an_experiment_of_the_papers_runs(experiments):
     settings = {"duration": "10s", "warmup": "2s", "rate": "200kbit", "share": 20000, "discipline": "taq"}
-    settings |= {"dephase": "30ms", "tcp.preset": "ns2"}
+    settings |= {"dephase": "30ms", "tcp.preset": "ns2", "tcp.rtt_sampling": "one_at_a_time"}
+    settings |= {"tcp.rto_recovery": "go_back_n", "tcp.prr": "off"}
     result = narrows.run(experiments / "taq" / "fig08-taq.toml", seed=1, set=settings)
     assert result.summary["utilisation"] <= 1
 
