@@ -28,7 +28,7 @@ WORKERS = 64
 TASKS, TASK_S, BATCH = (
     kind(given) for kind, given in zip((int, float, int), (sys.argv[1:] + ["2000", "0.64", "10"][len(sys.argv) - 1 :]))
 )
-# 64 workers on two cores: each would look 100 times a second what it does, and have a nurse of its own.
+# 64 workers on two cores: each would look 100 times a second at what it does.
 CALM = {"DASK_DISTRIBUTED__WORKER__PROFILE__ENABLED": "false", "DASK_DISTRIBUTED__ADMIN__TICK__INTERVAL": "1s"}
 QUIET = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL, "env": dict(os.environ, **CALM)}
 
@@ -93,7 +93,7 @@ def started(folder):
     there = os.path.join(folder, "scheduler.json")
     scheduler = subprocess.Popen([*command, "--scheduler-file", there], cwd=folder, **QUIET)
     workers = [sys.executable, "-m", "distributed.cli.dask_worker", "--scheduler-file", there, "--nthreads", "1"]
-    workers += ["--nworkers", str(WORKERS), "--no-nanny", "--no-dashboard", "--local-directory", folder]
+    workers += ["--nworkers", str(WORKERS), "--no-dashboard", "--local-directory", folder]
     workers += ["--memory-limit", "0"]
     return scheduler, subprocess.Popen(workers, cwd=folder, **QUIET), there
 

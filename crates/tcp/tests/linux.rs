@@ -3,8 +3,8 @@
 
 mod common;
 
-use common::{Act, SegmentFate, Side, Wire, WirePath};
-use narrows_tcp::{Config, Segment, TcpEvent};
+use common::{Act, SegmentFate, Side, Wire, WirePath, of_copies};
+use narrows_tcp::{Config, TcpEvent};
 use narrows_units::{Duration, Instant};
 
 const fn ms(n: u64) -> Duration {
@@ -17,21 +17,8 @@ fn config(preset: &str, more: &str) -> Config {
         .expect("settings of a test")
 }
 
-/// Which segment of 1000 bytes this is, from 1; the first byte is 1001.
-fn number(segment: &Segment) -> u32 {
-    (segment.tcp.seq.0 - 1001) / 1000 + 1
-}
-
-/// `fate` is asked for each copy, counted from 1, of each segment.
-fn wire<'a>(config: Config, delay: u64, mut fate: impl FnMut(u32, usize) -> SegmentFate + 'a) -> Wire<'a> {
-    let mut copies = [0; 100];
-    Wire::new(config, WirePath::delay_ms(delay), move |side, _, segment| {
-        if side == Side::B || segment.tcp.payload == 0 {
-            return SegmentFate::Pass;
-        }
-        copies[number(segment) as usize] += 1;
-        fate(number(segment), copies[number(segment) as usize])
-    })
+fn wire<'a>(config: Config, delay: u64, fate: impl FnMut(u32, usize) -> SegmentFate + 'a) -> Wire<'a> {
+    Wire::new(config, WirePath::delay_ms(delay), of_copies(fate))
 }
 
 fn send<'a>(mut wire: Wire<'a>, segments: u64) -> Wire<'a> {

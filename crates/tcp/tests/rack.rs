@@ -2,8 +2,8 @@
 
 mod common;
 
-use common::{Act, SegmentFate, Side, Wire, WirePath};
-use narrows_tcp::{Config, Segment, TcpEvent};
+use common::{Act, SegmentFate, Side, Wire, WirePath, of_copies};
+use narrows_tcp::{Config, TcpEvent};
 use narrows_units::{Duration, Instant};
 
 fn config(more: &str) -> Config {
@@ -12,21 +12,9 @@ fn config(more: &str) -> Config {
         .expect("settings of a test")
 }
 
-/// Which segment of 1000 bytes this is, from 1; the first byte is 1001.
-fn number(segment: &Segment) -> u32 {
-    (segment.tcp.seq.0 - 1001) / 1000 + 1
-}
-
 /// Sends `segments` of them at once; `fate` is asked for each copy, counted from 1, of each segment.
-fn run<'a>(config: Config, segments: u64, mut fate: impl FnMut(u32, usize) -> SegmentFate + 'a) -> Wire<'a> {
-    let mut copies = [0; 100];
-    let mut wire = Wire::new(config, WirePath::delay_ms(50), move |side, _, segment| {
-        if side == Side::B || segment.tcp.payload == 0 {
-            return SegmentFate::Pass;
-        }
-        copies[number(segment) as usize] += 1;
-        fate(number(segment), copies[number(segment) as usize])
-    });
+fn run<'a>(config: Config, segments: u64, fate: impl FnMut(u32, usize) -> SegmentFate + 'a) -> Wire<'a> {
+    let mut wire = Wire::new(config, WirePath::delay_ms(50), of_copies(fate));
     wire.act(Side::A, Act::Open);
     wire.act(Side::A, Act::Write(segments * 1000));
     wire.run();

@@ -276,3 +276,22 @@ pub enum Act {
     /// Closes.
     Close,
 }
+
+/// Which segment of 1000 bytes this is, from 1; the first byte is 1001.
+fn number(segment: &Segment) -> u32 {
+    (segment.tcp.seq.0 - 1001) / 1000 + 1
+}
+
+/// `fate` is asked for each copy, counted from 1, of each segment of the first end's data.
+pub fn of_copies<'a>(
+    mut fate: impl FnMut(u32, usize) -> SegmentFate + 'a,
+) -> impl FnMut(Side, Instant, &Segment) -> SegmentFate + 'a {
+    let mut copies = [0; 100];
+    move |side, _, segment| {
+        if side == Side::B || segment.tcp.payload == 0 {
+            return SegmentFate::Pass;
+        }
+        copies[number(segment) as usize] += 1;
+        fate(number(segment), copies[number(segment) as usize])
+    }
+}
