@@ -6,7 +6,8 @@ use std::time::Duration;
 use narrows_testing::skip;
 use nix::sys::signal::Signal;
 
-use crate::world::{BoxProcess, Fetch, Kind, World, run, sure};
+use crate::process::BoxProcess;
+use crate::world::{Fetch, Kind, World, run, sure};
 
 /// What the modem holds: 300 full packets with their Ethernet headers.
 const MODEM: u64 = 300 * 1514;

@@ -6,8 +6,9 @@ use std::time::{Duration, Instant};
 use narrows_box::ClassJson;
 use nix::sys::signal::Signal;
 
+use crate::process::BoxProcess;
 use crate::traffic::at_rest;
-use crate::world::{BoxProcess, Fetch, Kind, World, can_run};
+use crate::world::{Fetch, Kind, World, can_run};
 
 /// Each with settings that differ from its defaults.
 const SPECS: [&str; 11] = [

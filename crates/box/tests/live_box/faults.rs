@@ -8,7 +8,8 @@ use nix::fcntl::{Flock, FlockArg};
 use nix::sys::signal::Signal;
 
 use crate::page::asked;
-use crate::world::{BoxProcess, FILTERS, Kind, PATIENCE, USER, World, can_run, inside};
+use crate::process::BoxProcess;
+use crate::world::{FILTERS, Kind, PATIENCE, USER, World, can_run, inside};
 
 #[test]
 fn a_terminated_box_leaves_the_machine_as_it_was() {

@@ -6,9 +6,10 @@ use std::sync::mpsc;
 use std::time::{Duration, Instant};
 
 use crate::flood::{Flood, Route, Sort};
+use crate::process::BoxProcess;
 use crate::soak::gauges;
 use crate::users::{Downloads, fetch_as};
-use crate::world::{BoxProcess, Kind, PATIENCE, World, inside};
+use crate::world::{Kind, PATIENCE, World, inside};
 
 /// Established flows, each of a user of its own.
 const FLOWS: u8 = 50;

@@ -4,7 +4,8 @@ use std::time::Duration;
 
 use nix::sys::signal::Signal;
 
-use crate::world::{BoxProcess, FILTERS, Kind, World, can_keep, can_xdp};
+use crate::process::BoxProcess;
+use crate::world::{FILTERS, Kind, World, can_keep, can_xdp};
 
 /// All back ends, with whoever keeps the rules, at 200 kbit/s: two megabytes through the box would take 80 seconds,
 /// more than the test waits.

@@ -16,8 +16,9 @@ use nix::unistd::Pid;
 use crate::hangs::is_watched;
 use crate::links::{deafen, two, with_two};
 use crate::overrun::borrowed;
+use crate::process::BoxProcess;
 use crate::upgrade::{replaced, worlds};
-use crate::world::{BoxProcess, Fetch, Kind, PATIENCE, World};
+use crate::world::{Fetch, Kind, PATIENCE, World};
 
 const READY: &[u8] = b"ready\n";
 const YOURS: &[u8] = b"yours\n";

@@ -14,7 +14,8 @@ use nix::sys::wait::{WaitPidFlag, waitpid};
 use nix::unistd::Pid;
 
 use crate::hangs::is_watched;
-use crate::world::{BoxProcess, Fetch, Kind, Unheard, World};
+use crate::process::{BoxProcess, Unheard};
+use crate::world::{Fetch, Kind, World};
 
 /// A link for the user behind `lan` and one for that behind `lan2`, of these rates down.
 pub fn two(north: &str, south: &str) -> String {

@@ -17,6 +17,7 @@ mod killed;
 mod links;
 mod overrun;
 mod page;
+mod process;
 mod prometheus;
 mod room;
 mod sight;

@@ -8,7 +8,8 @@ use std::time::Duration;
 use nix::sys::signal::Signal;
 use nix::sys::socket::{setsockopt, sockopt};
 
-use crate::world::{BoxProcess, Kind, PATIENCE, World, inside};
+use crate::process::BoxProcess;
+use crate::world::{Kind, PATIENCE, World, inside};
 
 /// Datagrams at once: many more than the socket then has room for, and fewer than the kernel may hold.
 const BURST: usize = 300;

@@ -3,7 +3,8 @@
 use nix::sys::signal::Signal;
 
 use crate::flood::{Flood, Route, Sort};
-use crate::world::{BoxProcess, Kind, World};
+use crate::process::BoxProcess;
+use crate::world::{Kind, World};
 
 /// Packets that wait in queue 40 once traffic passes by a stopped box, having been flooded meanwhile.
 fn held(world: &World, running: &BoxProcess) -> u64 {

@@ -6,7 +6,8 @@ use narrows_box::{StallJson, Status};
 use narrows_testing::{running as test, skip_part};
 
 use crate::page::asked;
-use crate::world::{BoxProcess, Kind, World};
+use crate::process::BoxProcess;
+use crate::world::{Kind, World};
 
 /// Starts a box with these flags, and a transfer whose packets get lost behind it until its sender's timer has expired.
 fn stalled(world: &World, flags: &str) -> (BoxProcess, Status) {

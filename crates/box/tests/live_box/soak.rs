@@ -20,7 +20,8 @@ use self::ledger::{Ledger, Record};
 use self::load::{Load, Passed};
 use self::pressure::Pressure;
 use crate::flood::{Flood, Route, Sort};
-use crate::world::{BoxProcess, Kind, World};
+use crate::process::BoxProcess;
+use crate::world::{Kind, World};
 
 /// What can happen to a box.
 #[derive(Clone, Copy, Debug)]

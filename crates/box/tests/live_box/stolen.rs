@@ -9,7 +9,8 @@ use std::time::{Duration, Instant};
 use nix::sys::signal::Signal;
 use nix::sys::socket::{setsockopt, sockopt};
 
-use crate::world::{BoxProcess, Kind, World, inside};
+use crate::process::BoxProcess;
+use crate::world::{Kind, World, inside};
 
 /// Of each period the processor is away for so long.
 const PERIOD: Duration = Duration::from_millis(100);

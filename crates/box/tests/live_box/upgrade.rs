@@ -7,7 +7,8 @@ use std::time::Duration;
 use narrows_box::Status;
 
 use crate::flood::{Flood, Route, Sort};
-use crate::world::{BoxProcess, Fetch, Kind, World, can_run};
+use crate::process::BoxProcess;
+use crate::world::{Fetch, Kind, World, can_run};
 
 /// How often each is replaced.
 const TIMES: usize = 5;

@@ -215,6 +215,7 @@ mod tests {
         assert_eq!(d.learn(empty(300, 80), ms(20)), Some(ms(80)));
         assert_eq!(d.learn(empty(400, 85), ms(20)), Some(ms(80)));
     }
+
     #[test]
     fn a_way_that_has_become_longer_shows_beside_others() {
         let mut d = Distances::new(true);

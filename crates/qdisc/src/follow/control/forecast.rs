@@ -87,8 +87,8 @@ impl Forecast {
 impl Control {
     /// News comes again after an outage.
     pub(super) fn resumes(&mut self, now: Instant) {
-        self.forecast.gives_up(now);
         if self.forecasts() {
+            self.forecast.gives_up(now);
             self.rate = self.rate.max(self.told * RESUMES);
         }
     }
@@ -110,10 +110,10 @@ impl Control {
         let (began, latest) = (echo.first.max(before), now - base);
         if !sure && self.known && now.since(self.forecast.served_at) <= OF_LATE {
             let guess = began + seconds(bytes as f64 * 8.0 / self.rate);
-            self.forecast.across = guess.max(echo.at).min(latest).max(self.forecast.across);
+            self.forecast.across = guess.max(echo.at).min(latest).max(before);
             return None;
         }
-        let across = latest.max(self.forecast.across);
+        let across = latest.max(before);
         (self.forecast.across, self.forecast.served_at) = (across, now);
         // Alone it says nothing of what else would have fitted, unless all stood in the queue.
         let full = echo.at <= before;
@@ -123,8 +123,7 @@ impl Control {
         }
         // Of a link that rested when they left, an acknowledgment that a receiver delays makes a slow one.
         let mut busy = across.since(began);
-        let rested = echo.first > before;
-        if rested {
+        if echo.first > before {
             let own = seconds(bytes as f64 * 8.0 / self.rate);
             let slack = self.late.saturating_sub(own).clamp(SLACK.0, SLACK.1);
             self.forecast.slack = (self.forecast.slack * 15 + slack) / 16;
