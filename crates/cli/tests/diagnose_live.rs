@@ -151,7 +151,9 @@ fn stalls_of_the_kernels_tcp_are_named_as_they_happen() {
         flow["stalls"].as_array().unwrap().iter().filter(of).map(length).fold(0.0, f64::max)
     };
     let (cut, shut) = (flow(1001), flow(1002));
-    assert!(cut["directions"][0]["timeouts"].as_u64().unwrap() >= 2, "{cut:#}");
+    let timeouts = |flow: &serde_json::Value| flow["directions"][0]["timeouts"].as_u64().unwrap();
+    // Within 2.5 s of silence the timer of 200 ms doubles to 3 s at most; otherwise duplicate ACKs tell of all losses.
+    assert!((2..=8).contains(&timeouts(cut)) && timeouts(shut) <= 4, "{cut:#} {shut:#}");
     assert!(longest(cut, &|c| c != "zero_window") > 2.0, "{cut:#}");
     assert!(longest(shut, &|c| c == "zero_window") > 1.0, "{shut:#}");
 }

@@ -147,10 +147,12 @@ impl Sender {
         if probe.0 <= plain.0 { probe.1 } else { plain.1 }
     }
 
-    /// It has waited for as long as the timer, or a probe, takes.
+    /// It has waited for as long as the timer, or a probe, takes. A probe that is due within what we may be off by is
+    /// not told from what an ACK lets go.
     pub(crate) fn is_due(&self, waited: Duration) -> bool {
-        let wait = self.rto() * u64::from(self.factor);
-        waited + self.tolerance() >= self.probe_due(false).map_or(wait, |due| due.min(wait))
+        let (wait, off) = (self.rto() * u64::from(self.factor), self.tolerance());
+        let probe = self.probe_due(false).filter(|due| *due > off * 2);
+        waited + off >= probe.map_or(wait, |due| due.min(wait))
     }
 
     /// The same, or what stands for it where its clock is not known.

@@ -12,6 +12,7 @@ use narrows_wire::{Flags, TcpHeader};
 use crate::clock::Clock;
 use crate::counts::Counts;
 use crate::findings::{Certainty, Event, Place, Repair, Stall};
+use crate::judge::LEAST_WAIT;
 use crate::lone::Lone;
 use crate::outstanding::{Known, Outstanding};
 use crate::pending::Pending;
@@ -339,7 +340,8 @@ impl Sender {
         let unasked = asked.is_none_or(|asked| self.last_data.is_some_and(|last| asked < last));
         let waited = self.waited(p.sent);
         let closed = matches!(self.shut, Some((_, None)));
-        let may = (hole || more && unasked) && !closed && (!first || self.opened);
+        // Behind a hole it may be a probe, which is sooner than any timer.
+        let may = (hole || more && unasked && waited >= LEAST_WAIT) && !closed && (!first || self.opened);
         if !(may && self.around.losses && self.has_expired(p.sent, waited)) {
             self.may_be_lone(p, asked);
             return false;

@@ -102,3 +102,32 @@ fn what_acks_let_go_one_by_one_is_told_by_how_long_the_request_took() {
     let counts = &flow.directions[1].counts;
     assert_eq!((counts.timeouts, counts.fast_retransmits), (0, 1), "{:?}", repairs(&flow));
 }
+
+/// A sender's own queue of 5 ms drops one segment of ten, and the client is at hand: all that is under way is
+/// acknowledged at once, and no silence is longer than the 10 ms between what the application writes.
+#[test]
+fn behind_a_senders_own_queue_no_timer_expires_within_milliseconds() {
+    let mut s = Story::new();
+    s.put(0, CLIENT, Flags::SYN, (0, 0), 0);
+    s.stamps(0, 0).put(0, SERVER, Flags::SYN.and(Flags::ACK), (0, 1), 0);
+    s.stamps(0, 0).put(0, CLIENT, Flags::ACK, (1, 1), 100);
+    for n in 0..700_u32 {
+        let (sent, heard) = (10 + 10 * n, 10 * n + u32::from(n > 0) * 5);
+        let at = u64::from(sent) + 5;
+        if n % 10 == 3 {
+            continue;
+        }
+        s.stamps(sent, heard).data(at, n);
+        if n % 10 != 4 {
+            s.stamps(sent + 5, sent).ack(at, n + 1);
+            continue;
+        }
+        s.stamps(sent + 5, sent - 20).sack(at, n - 1, n, n + 1);
+        s.stamps(sent + 6, sent + 5).data(at + 3, n - 1);
+        s.stamps(sent + 8, sent + 6).ack(at + 3, n + 1);
+    }
+    let flow = s.end();
+    let counts = &flow.directions[1].counts;
+    assert_eq!((counts.timeouts, counts.probes, counts.fast_retransmits), (0, 0, 70), "{counts:?}");
+    assert!(flow.stalls.is_empty(), "{:?}", flow.stalls);
+}
