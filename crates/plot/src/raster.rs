@@ -20,8 +20,8 @@ pub(super) fn to_png(svg: &str) -> Result<Vec<u8>, String> {
     let size = tree.size().to_int_size().scale_by(SCALE).ok_or("the drawing has no size")?;
     let mut pixels = Pixmap::new(size.width(), size.height()).ok_or("the drawing is too large for memory")?;
     resvg::render(&tree, Transform::from_scale(SCALE, SCALE), &mut pixels.as_mut());
-    // Pages are opaque, so alpha needs no division; plain areas become small by any method, so by the quick one.
-    let png = encode(size.width(), size.height(), pixels.data(), png::Compression::Fast);
+    // Pages are opaque, so alpha needs no division; plain areas become small by any method, so by the quickest one.
+    let png = encode(size.width(), size.height(), pixels.data(), png::Compression::Fastest);
     png.map_err(|e| format!("the PNG cannot be made: {e}"))
 }
 
