@@ -131,9 +131,10 @@ fn a_log_that_nobody_reads_holds_no_packet() {
     let Some(world) = World::try_new(Kind::Routed) else { return };
     world.configure("down = '4mbit'\ndiscipline = 'fifo:20'\n");
     let running = world.start_with_full_log();
-    // Each tells something; the pipe is full from the first.
+    // Each tells something, if it comes by itself; the pipe is full from the first, and so is soon what may wait for it.
     for _ in 0..200 {
         running.signal(Signal::SIGHUP);
+        std::thread::sleep(Duration::from_millis(10));
     }
     world.fetch(world.server4(), 400_000).complete();
     assert_eq!(running.status().bypassed, 0);

@@ -308,7 +308,15 @@ impl World {
 
     /// What the box of this world says when it is started so, and refuses.
     pub fn refused(&self, args: &str) -> String {
-        let out = self.command(args).output().unwrap();
+        let mut command = self.command(args);
+        let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+        let since = std::time::Instant::now();
+        while child.try_wait().unwrap().is_none() && since.elapsed() < std::time::Duration::from_secs(30) {
+            std::thread::sleep(std::time::Duration::from_millis(10));
+        }
+        // One that runs instead is ended, and has no status.
+        let _ = child.kill();
+        let out = child.wait_with_output().unwrap();
         assert_eq!(out.status.code(), Some(2), "{args}: {}", String::from_utf8_lossy(&out.stderr));
         assert!(out.stdout.is_empty(), "{args}: it must not say that it runs");
         String::from_utf8_lossy(&out.stderr).into_owned()
