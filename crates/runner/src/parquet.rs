@@ -4,10 +4,11 @@
 //! strings. Written without Arrow, column by column, compressed with Snappy, which every reader knows.
 
 use std::fs::File;
-use std::io::BufWriter;
+use std::io::{BufWriter, Read as _};
 use std::path::Path;
 use std::sync::Arc;
 
+use bytes::Bytes;
 use narrows_sim::{Column, Data};
 use parquet::basic::{Compression, LogicalType, Repetition, Type as Physical};
 use parquet::column::reader::ColumnReader;
@@ -15,7 +16,7 @@ use parquet::data_type::{ByteArray, ByteArrayType, DoubleType, Int64Type};
 use parquet::errors::{ParquetError, Result};
 use parquet::file::metadata::KeyValue;
 use parquet::file::properties::WriterProperties;
-use parquet::file::reader::{FileReader as _, SerializedFileReader};
+use parquet::file::reader::{FileReader, SerializedFileReader};
 use parquet::file::writer::{SerializedFileWriter, SerializedRowGroupWriter};
 use parquet::schema::types::Type;
 
@@ -24,6 +25,12 @@ const GROUP: usize = 1 << 17;
 
 /// A table of so many rows is short.
 const SHORT: u64 = 1000;
+
+/// A file of so many bytes is small.
+const SMALL: u64 = 1 << 20;
+
+/// Bytes that are written together: most tables of a run are shorter.
+const BUFFER: usize = 1 << 16;
 
 /// What a column holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -123,9 +130,21 @@ pub(crate) fn rows(data: &Data) -> usize {
     }
 }
 
+/// Writes when its buffer is full, and not when it is asked to after each column.
+struct Unhurried(BufWriter<File>);
+
+impl std::io::Write for Unhurried {
+    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+        self.0.write(bytes)
+    }
+    fn flush(&mut self) -> std::io::Result<()> {
+        Ok(())
+    }
+}
+
 /// A file under construction; rows may come in pieces.
 pub(crate) struct Writer {
-    file: SerializedFileWriter<BufWriter<File>>,
+    file: SerializedFileWriter<Unhurried>,
     waiting: Vec<Data>,
 }
 
@@ -147,7 +166,7 @@ impl Writer {
             .set_dictionary_enabled(rows > SHORT)
             .set_key_value_metadata(Some(about))
             .build();
-        let file = BufWriter::new(File::create(path)?);
+        let file = Unhurried(BufWriter::with_capacity(BUFFER, File::create(path)?));
         Ok(Self {
             file: SerializedFileWriter::new(file, Arc::new(schema), Arc::new(properties))?,
             waiting: columns.iter().map(|(_, kind)| kind.empty()).collect(),
@@ -185,7 +204,7 @@ impl Writer {
             self.flush()?;
         }
         let file = self.file.into_inner()?;
-        file.into_inner().map_err(|e| e.into_error())?;
+        file.0.into_inner().map_err(|e| e.into_error())?;
         Ok(())
     }
 }
@@ -216,11 +235,18 @@ fn write_column<W: std::io::Write + Send>(
 }
 
 /// A file to read.
-pub(crate) struct Reader(SerializedFileReader<File>);
+pub(crate) struct Reader(Box<dyn FileReader>);
 
 impl Reader {
+    /// A small file is read at once: from a file each column would take four system calls of its own.
     pub(crate) fn open(path: &Path) -> Result<Self> {
-        SerializedFileReader::new(File::open(path)?).map(Self)
+        let mut file = File::open(path)?;
+        if file.metadata()?.len() > SMALL {
+            return Ok(Self(Box::new(SerializedFileReader::new(file)?)));
+        }
+        let mut whole = Vec::new();
+        file.read_to_end(&mut whole)?;
+        Ok(Self(Box::new(SerializedFileReader::new(Bytes::from(whole))?)))
     }
 
     /// Its columns and their types.
