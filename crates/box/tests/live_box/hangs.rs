@@ -131,7 +131,7 @@ fn a_log_that_nobody_reads_holds_no_packet() {
     let Some(world) = World::try_new(Kind::Routed) else { return };
     world.configure("down = '4mbit'\ndiscipline = 'fifo:20'\n");
     let running = world.start_with_full_log();
-    // Each tells something, if it comes by itself; the pipe is full from the first, and so is soon what may wait for it.
+    // Each tells something, if it comes by itself. The pipe is full from the first, and soon so is what waits for it.
     for _ in 0..200 {
         running.signal(Signal::SIGHUP);
         std::thread::sleep(Duration::from_millis(10));
