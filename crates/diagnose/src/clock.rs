@@ -29,6 +29,8 @@ pub(crate) struct Clock {
     base: [Least; 3],
     /// From an ACK's passing here until what it lets go is sent, less `base`.
     lead: [Least; 3],
+    /// What follows from these for [`Clock::react`], which is asked for several times a packet.
+    reacts: Option<Duration>,
 }
 
 /// The least of values that move with two clocks, and when that was known last.
@@ -75,6 +77,7 @@ impl Clock {
         for at in self.rates() {
             self.base[at].add(span, span - ticks / RATES[at]);
         }
+        self.reckon();
     }
 
     /// Its rate, as soon as that is known and only then; for who collects that.
@@ -85,8 +88,11 @@ impl Clock {
     }
 
     /// Clocks of others like it have this rate.
-    pub(crate) const fn assume(&mut self, usual: Option<usize>) {
-        self.usual = usual;
+    pub(crate) fn assume(&mut self, usual: Option<usize>) {
+        if self.usual != usual {
+            self.usual = usual;
+            self.reckon();
+        }
     }
 
     /// When what passes now with this TSval would have passed without a queue; no later than now.
@@ -105,6 +111,7 @@ impl Clock {
         for at in self.rates() {
             self.lead[at].add(span, ticks / RATES[at] - span);
         }
+        self.reckon();
     }
 
     /// Places of the rates that it may have.
@@ -119,10 +126,14 @@ impl Clock {
 
     /// From an ACK's passing here until what it lets go passes here, without any queue; none as long as the clock is
     /// not known.
-    pub(crate) fn react(&self) -> Option<Duration> {
-        let rate = self.rate.or(self.usual)?;
-        let react = self.base[rate].value + self.lead[rate].value;
-        react.is_finite().then(|| Duration::from_nanos((react.max(0.0) * 1e9) as u64))
+    pub(crate) const fn react(&self) -> Option<Duration> {
+        self.reacts
+    }
+
+    fn reckon(&mut self) {
+        let react = self.rate.or(self.usual).map(|rate| self.base[rate].value + self.lead[rate].value);
+        let nanos = |react: f64| Duration::from_nanos((react.max(0.0) * 1e9) as u64);
+        self.reacts = react.filter(|react| react.is_finite()).map(nanos);
     }
 }
 
