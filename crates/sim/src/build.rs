@@ -111,7 +111,7 @@ pub(crate) fn build(
         let at = configs.iter().position(same).unwrap_or_else(|| {
             let options_count = tcp.handshake != Handshake::SynIsPacketZero;
             let quic = quic.map(|c| Box::new(*c));
-            configs.push(HostConfig { tcp: *tcp, options_count, opaque, quic, tfrc });
+            configs.push(HostConfig { tcp: *tcp, plain: tcp.is_plain(), options_count, opaque, quic, tfrc });
             configs.len() - 1
         });
         u16::try_from(at).expect("as many settings as entries of traffic, twice")

@@ -19,6 +19,8 @@ pub(crate) const RECEIVER: usize = 1;
 #[derive(Clone, Debug)]
 pub(crate) struct HostConfig {
     pub(crate) tcp: Config,
+    /// [`Config::is_plain`].
+    pub(crate) plain: bool,
     /// Whether options count on the wire. ns-2 has headers of 40 bytes, and 10 more with timestamps.
     pub(crate) options_count: bool,
     /// Whether queues cannot read the headers.
@@ -308,13 +310,15 @@ impl Timers {
 
 /// Where an end's output goes: packets into the network, events to where they are counted, and those from which more
 /// follows to whoever looks after the connection.
-pub(crate) struct Port<'a> {
+pub(crate) struct Port<'a, const PLAIN: bool> {
     pub(crate) net: &'a mut Network,
     pub(crate) probes: &'a mut Probes,
     pub(crate) events: &'a mut Vec<TcpEvent>,
     /// What packets begin with.
     pub(crate) label: &'a Label,
     pub(crate) options_count: bool,
+    /// Whether queues cannot read the headers.
+    pub(crate) opaque: bool,
     /// Which class it is of, if an edge divides it and this end sends the data.
     pub(crate) split: Option<&'a mut PathSplit>,
     /// Which end it is, and what else of the connection is needed to count.
@@ -324,7 +328,7 @@ pub(crate) struct Port<'a> {
     pub(crate) user_index: u32,
 }
 
-impl Port<'_> {
+impl<const PLAIN: bool> Port<'_, PLAIN> {
     /// Counts what an end tells, if nothing else follows from it.
     #[inline(always)]
     fn count(&mut self, event: TcpEvent) -> bool {
@@ -354,7 +358,9 @@ impl Port<'_> {
     }
 }
 
-impl Io for Port<'_> {
+impl<const PLAIN: bool> Io for Port<'_, PLAIN> {
+    const PLAIN: bool = PLAIN;
+
     #[inline]
     fn transmit(&mut self, segment: &Segment) {
         self.compose(segment.ecn, |tcp| *tcp = segment.tcp);
@@ -368,8 +374,10 @@ impl Io for Port<'_> {
         let tcp = p.header.tcp.insert(TcpHeader::default());
         fill(tcp);
         p.label.kind = PayloadKind::of(tcp);
-        // Sequence numbers start at zero, and the SYN has the first.
-        p.left = left(self.size, tcp.seq.0.saturating_sub(1).into());
+        if self.net.tells_left {
+            // Sequence numbers start at zero, and the SYN has the first.
+            p.left = left(self.size, tcp.seq.0.saturating_sub(1).into());
+        }
         if let Some(split) = &mut self.split
             && tcp.payload > 0
         {
@@ -379,7 +387,7 @@ impl Io for Port<'_> {
         p.header.quic = None;
         p.header.len = Bytes(u64::from(wire_len(tcp, self.options_count)));
         (p.header.ecn, p.header.dscp) = (ecn, p.label.dscp);
-        if p.label.is_opaque() {
+        if self.opaque {
             p.sealed = p.header.tcp.take().map(|tcp| Box::new(Sealed::Tcp(tcp)));
         }
         self.net.send(packet);

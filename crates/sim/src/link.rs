@@ -338,14 +338,14 @@ impl Access {
     }
 }
 
-/// What sending took the last time, for lengths that differ in the three bits above the lowest two: packets have few
+/// What sending took the last time, for lengths that differ in the five bits above the lowest two: packets have few
 /// lengths, and acknowledgments differ by whole SACK blocks.
 #[derive(Clone, Copy, Debug)]
-struct SendTimes([(Bytes, Duration); 8]);
+struct SendTimes([(Bytes, Duration); 32]);
 
 impl Default for SendTimes {
     fn default() -> Self {
-        Self([(Bytes(u64::MAX), Duration::ZERO); 8])
+        Self([(Bytes(u64::MAX), Duration::ZERO); 32])
     }
 }
 
@@ -353,7 +353,7 @@ impl SendTimes {
     /// The time for a length, which is computed if it is not known.
     #[inline]
     fn of(&mut self, len: Bytes, compute: impl FnOnce(Bytes) -> Duration) -> Duration {
-        let known = &mut self.0[(len.get() / 4 % 8) as usize];
+        let known = &mut self.0[(len.get() / 4 % 32) as usize];
         if known.0 != len {
             *known = (len, compute(len));
         }

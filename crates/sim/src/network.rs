@@ -113,6 +113,8 @@ pub(crate) struct Network {
     routes: Vec<Box<[u32]>>,
     verdicts: Verdicts<Pkt>,
     rng: fastrand::Rng,
+    /// Whether a queue asks what a transfer has left ([`crate::srpt`]).
+    pub(crate) tells_left: bool,
     /// Shapers that are told their rates.
     shaped: Vec<Shaped>,
 }
@@ -132,6 +134,7 @@ impl Network {
             routes: Vec::new(),
             verdicts: Vec::new(),
             rng: fastrand::Rng::with_seed(seed),
+            tells_left: false,
             shaped: Vec::new(),
         }
     }
@@ -157,6 +160,7 @@ impl Network {
                 link.queue = Some(Box::new(Bottleneck::new(spec.build(&shape, plan.seed))));
             }
             (Some(QueuePlan::Srpt), Some(_)) => {
+                self.tells_left = true;
                 link.queue = Some(Box::new(Bottleneck::new(Box::new(Srpt::default()))));
             }
             _ => {}

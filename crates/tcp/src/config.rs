@@ -9,6 +9,7 @@ use narrows_units::Duration;
 mod check;
 mod congestion;
 mod keys;
+mod plain;
 mod presets;
 mod start;
 

@@ -252,7 +252,7 @@ impl Endpoint {
 
     fn take_syn(&mut self, config: &Config, now: Instant, tcp: &TcpHeader, ecn: Ecn) {
         self.receiver.start(tcp.seq);
-        self.receiver.on_data(config, now, tcp, ecn);
+        self.receiver.on_data(config, now, tcp, ecn, false);
         self.sender.on_peer_syn(config, tcp);
     }
 
@@ -306,14 +306,15 @@ impl Endpoint {
 
     /// A segment of an established connection (RFC 9293, section 3.10.7.4). Tells what [`Endpoint::receive`] does.
     #[inline]
-    fn on_segment(
+    fn on_segment<I: Io>(
         &mut self,
         config: &Config,
         now: Instant,
         tcp: &TcpHeader,
         ecn: Ecn,
-        io: &mut impl Io,
+        io: &mut I,
     ) -> bool {
+        debug_assert!(!I::PLAIN || config.is_plain(), "this driver has only ends with plain settings");
         if tcp.flags.0 & (Flags::RST.0 | Flags::SYN.0) != 0 {
             self.on_control(config, now, tcp, io);
             return true;
@@ -321,13 +322,15 @@ impl Endpoint {
         let receiver = &mut self.receiver;
         let mut cx =
             Context { config, now, receiver, counters: &mut self.counters, io, sent: false, new_segments: 0 };
-        let rests = self.sender.rests(tcp);
+        let rests = self.sender.rests::<I>(tcp);
         if !rests && tcp.flags.has(Flags::ACK) {
-            // What the ACK lets go echoes its timestamp.
-            cx.receiver.note_timestamp(tcp);
+            if cx.has_timestamps() {
+                // What the ACK lets go echoes its timestamp.
+                cx.receiver.note_timestamp(tcp);
+            }
             self.sender.on_ack(&mut cx, tcp);
         }
-        let arrival = cx.receiver.on_data(config, now, tcp, ecn);
+        let arrival = cx.receiver.on_data(config, now, tcp, ecn, I::PLAIN);
         if arrival.delivered > 0 {
             self.delivered += arrival.delivered;
             cx.io.event(TcpEvent::Delivered { bytes: arrival.delivered });

@@ -188,10 +188,19 @@ impl Receiver {
         self.rcv_nxt
     }
 
-    /// A segment of the peer came, with or without data.
-    #[inline]
-    pub(crate) fn on_data(&mut self, config: &Config, now: Instant, tcp: &TcpHeader, ecn: Ecn) -> Received {
-        self.note_timestamp(tcp);
+    /// A segment of the peer came, with or without data. `plain`: the settings are ([`Config::is_plain`]).
+    #[inline(always)]
+    pub(crate) fn on_data(
+        &mut self,
+        config: &Config,
+        now: Instant,
+        tcp: &TcpHeader,
+        ecn: Ecn,
+        plain: bool,
+    ) -> Received {
+        if !plain {
+            self.note_timestamp(tcp);
+        }
         let (seq, end) = (first_byte(tcp), tcp.seq_end());
         if seq == end {
             return Received::default();
@@ -206,7 +215,9 @@ impl Receiver {
         if window_end.at_or_before(seq) {
             return nothing;
         }
-        self.note_ecn(config, tcp, ecn);
+        if !plain {
+            self.note_ecn(config, tcp, ecn);
+        }
         self.largest = self.largest.max(tcp.payload);
         let end = earlier(end, window_end);
         let in_order = seq.at_or_before(self.rcv_nxt);
@@ -220,7 +231,7 @@ impl Receiver {
         if seq.before(self.rcv_nxt) {
             self.disorder().duplicate = (seq, self.rcv_nxt);
         }
-        self.advance(config, now, tcp, end)
+        self.advance(config, now, tcp, end, plain)
     }
 
     /// A segment has a FIN with this sequence number, which needs no note if all of the segment is in order.
@@ -233,8 +244,15 @@ impl Receiver {
     }
 
     /// A segment came whose bytes up to `end` are in order, and some of them are new.
-    #[inline]
-    fn advance(&mut self, config: &Config, now: Instant, tcp: &TcpHeader, end: SeqNum) -> Received {
+    #[inline(always)]
+    fn advance(
+        &mut self,
+        config: &Config,
+        now: Instant,
+        tcp: &TcpHeader,
+        end: SeqNum,
+        plain: bool,
+    ) -> Received {
         let (seq, before) = (first_byte(tcp), self.rcv_nxt);
         self.rcv_nxt = end;
         let mut fills_hole = false;
@@ -250,7 +268,7 @@ impl Receiver {
         let fin = fin_at.is_some_and(|at| before.at_or_before(at) && at.before(self.rcv_nxt));
         let delivered = u64::from(self.rcv_nxt - before) - u64::from(fin);
         // The application reads pushed data at once, and Linux acknowledges it then.
-        let pushed = tcp.flags.has(Flags::PSH) && config.push_every != u32::MAX;
+        let pushed = !plain && tcp.flags.has(Flags::PSH) && config.push_every != u32::MAX;
         let at_once = fills_hole || fin || pushed || seq != before;
         let ack = if at_once { AckTime::Now } else { self.delay_ack(config, now) };
         Received { delivered, fin, ack }
@@ -302,15 +320,15 @@ impl Receiver {
     /// Fills in what this half has to say in a segment that leaves now: acknowledgment, window, SACK blocks,
     /// timestamps and ECE. Before the peer's SYN came, only window and timestamps. Nothing waits to be acknowledged
     /// after that.
-    #[inline]
-    pub(crate) fn fill_ack(&mut self, config: &Config, now: Instant, tcp: &mut TcpHeader) {
+    #[inline(always)]
+    pub(crate) fn fill_ack(&mut self, config: &Config, now: Instant, tcp: &mut TcpHeader, plain: bool) {
         let syn = tcp.flags.has(Flags::SYN);
         tcp.window = u16::try_from(config.receive_window).unwrap_or_else(|_| {
             // The window of a SYN is never scaled (RFC 7323, section 2.2).
             let shift = if syn { 0 } else { config.window_shift() };
             u16::try_from(config.receive_window >> shift).unwrap_or(u16::MAX)
         });
-        if config.timestamps {
+        if !plain && config.timestamps {
             tcp.timestamps = Some((timestamp(now), self.ts_recent));
         }
         if !self.started {
@@ -318,11 +336,11 @@ impl Receiver {
         }
         tcp.flags = tcp.flags.and(Flags::ACK);
         tcp.ack = self.rcv_nxt;
-        if self.echo && !syn {
+        if !plain && self.echo && !syn {
             tcp.flags = tcp.flags.and(Flags::ECE);
         }
         if let Some(disorder) = &mut self.disorder {
-            if config.recovery == Recovery::Sack && !syn && disorder.has_block() {
+            if (plain || config.recovery == Recovery::Sack) && !syn && disorder.has_block() {
                 tcp.sack = disorder.sack_blocks(config);
             }
             disorder.duplicate.1 = disorder.duplicate.0;

@@ -9,6 +9,7 @@
 //! own.
 
 mod ack;
+mod context;
 mod ecn;
 mod emit;
 mod frto;
@@ -31,9 +32,9 @@ use narrows_units::{Duration, Instant, SeqNum};
 use narrows_wire::TcpHeader;
 
 use crate::cc::{AnyCc, CcEstimates, CongestionControl, Window};
-use crate::receiver::Receiver;
 use crate::startup::{AnyStartup, FirstRtt, Startup};
-use crate::{Config, EndpointCounters, Recovery};
+use crate::{Config, Io, Recovery};
+pub(crate) use context::Context;
 use ecn::EcnResponse;
 use loss::{LossRecovery, RecoveryPhase};
 use pacer::Pacer;
@@ -44,20 +45,6 @@ use scoreboard::Scoreboard;
 use timed::TimedSegment;
 pub(crate) use timers::Timer;
 use timers::TimerTable;
-
-/// What a call works with besides the sender itself.
-pub(crate) struct Context<'a, I> {
-    pub(crate) config: &'a Config,
-    pub(crate) now: Instant,
-    /// Every segment carries an acknowledgment.
-    pub(crate) receiver: &'a mut Receiver,
-    pub(crate) counters: &'a mut EndpointCounters,
-    pub(crate) io: &'a mut I,
-    /// Whether this call has sent a segment, and an acknowledgment with it.
-    pub(crate) sent: bool,
-    /// How many segments of new data this call has sent.
-    pub(crate) new_segments: u32,
-}
 
 /// An end that has nothing to send touches only the fields before the scoreboard.
 #[derive(Debug)]
@@ -188,8 +175,12 @@ impl Sender {
         self.board.una().min(self.end).saturating_sub(1)
     }
     /// Segments in the network, as far as is known.
-    pub(crate) fn in_flight(&self, config: &Config) -> u32 {
-        if config.recovery == Recovery::Sack { self.board.pipe() } else { self.board.outstanding() }
+    pub(crate) fn in_flight(&self, recovery: Recovery) -> u32 {
+        if recovery == Recovery::Sack { self.board.pipe() } else { self.board.outstanding() }
+    }
+    /// Whether losses are found by time.
+    fn has_rack<I: Io>(&self) -> bool {
+        !I::PLAIN && self.rack.is_some()
     }
     /// Whether a timer has expired.
     pub(crate) fn is_due(&self, timer: Timer, now: Instant) -> bool {

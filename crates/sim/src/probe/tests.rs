@@ -124,7 +124,14 @@ fn world(tcp: Config, rate: Rate, discipline: &str, delay: Duration, plan: Probe
     net.settle();
     let mut world = World::new(
         net,
-        vec![HostConfig { tcp, options_count: false, opaque: false, quic: None, tfrc: false }],
+        vec![HostConfig {
+            tcp,
+            plain: tcp.is_plain(),
+            options_count: false,
+            opaque: false,
+            quic: None,
+            tfrc: false,
+        }],
     );
     let links = vec![
         Watched { name: "thin".into(), link: there, rate },

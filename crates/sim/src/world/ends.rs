@@ -52,9 +52,16 @@ impl World {
             }
             let around =
                 (&self.configs[..], &mut self.net, &mut self.probes, &mut self.events, &mut self.edges);
-            work_on(connection, end, around, |e, config, now, io| {
-                e.receive(config, now, tcp, p.header.ecn, io)
-            });
+            let ecn = p.header.ecn;
+            if self.configs[usize::from(connection.config[end])].plain {
+                work_on::<true>(connection, end, around, |e, config, now, io| {
+                    e.receive(config, now, tcp, ecn, io)
+                });
+            } else {
+                work_on::<false>(connection, end, around, |e, config, now, io| {
+                    e.receive(config, now, tcp, ecn, io)
+                });
+            }
             if self.events.len() > first {
                 self.follow_all(flow, end, generation, first);
             }
@@ -95,12 +102,12 @@ impl World {
         &mut self,
         place: u32,
         end: usize,
-        work: impl FnOnce(&mut Endpoint, &narrows_tcp::Config, Instant, &mut Port<'_>),
+        work: impl FnOnce(&mut Endpoint, &narrows_tcp::Config, Instant, &mut Port<'_, false>),
     ) {
         let connection = &mut self.connections[place as usize];
         let (generation, first) = (connection.generation, self.events.len());
         let around = (&self.configs[..], &mut self.net, &mut self.probes, &mut self.events, &mut self.edges);
-        work_on(connection, end, around, |e, config, now, io| {
+        work_on::<false>(connection, end, around, |e, config, now, io| {
             work(e, config, now, io);
             true
         });
@@ -209,21 +216,22 @@ type Around<'a> = (&'a [HostConfig], &'a mut Network, &'a mut Probes, &'a mut Ve
 
 /// Works on one end of a connection. `work` tells whether that end may want to be woken earlier than before.
 #[inline(always)]
-fn work_on(
+fn work_on<const PLAIN: bool>(
     connection: &mut Connection,
     end: usize,
     (configs, net, probes, events, edges): Around<'_>,
-    work: impl FnOnce(&mut Endpoint, &narrows_tcp::Config, Instant, &mut Port<'_>) -> bool,
+    work: impl FnOnce(&mut Endpoint, &narrows_tcp::Config, Instant, &mut Port<'_, PLAIN>) -> bool,
 ) {
     let config = &configs[usize::from(connection.config[end])];
     let now = net.now;
     let label = &connection.labels[end];
-    let mut port = Port {
+    let mut port = Port::<PLAIN> {
         net: &mut *net,
         probes,
         events,
         label,
         options_count: config.options_count,
+        opaque: config.opaque,
         split: if end == DATA { edges.of(label.flow) } else { None },
         end,
         stats: &mut connection.stats,

@@ -46,7 +46,7 @@ impl Endpoint {
     /// but at most what is unacknowledged.
     #[must_use]
     pub fn in_flight(&self, config: &Config) -> u64 {
-        (u64::from(self.sender.in_flight(config)) * u64::from(config.mss)).min(self.sender.unacked())
+        (u64::from(self.sender.in_flight(config.recovery)) * u64::from(config.mss)).min(self.sender.unacked())
     }
     /// The smoothed round-trip time; zero before the first sample.
     #[must_use]

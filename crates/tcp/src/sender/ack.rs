@@ -10,9 +10,7 @@ use super::{Context, RecoveryPhase, Sender, Timer};
 use crate::cc::{AckSample, CongestionControl, DeliverySample};
 use crate::receiver::timestamp;
 use crate::startup::{FirstRtt, Startup};
-use crate::{
-    BackoffEnds, ByteCounting, Config, Handshake, Io, PrrBound, Recovery, RtoRecovery, RttSampling, TcpEvent,
-};
+use crate::{BackoffEnds, ByteCounting, Handshake, Io, PrrBound, Recovery, RtoRecovery, TcpEvent};
 
 /// An acknowledgment that came while something is outstanding.
 struct Ack<'a> {
@@ -32,11 +30,11 @@ impl Sender {
     /// and the acknowledgment says so. [`Sender::on_ack`] and [`Sender::output`] would do the same: most segments of a
     /// transfer come to such an end.
     #[inline(always)]
-    pub(crate) fn rests(&mut self, tcp: &TcpHeader) -> bool {
+    pub(crate) fn rests<I: Io>(&mut self, tcp: &TcpHeader) -> bool {
         let rests = self.board.is_empty()
             && self.end <= self.board.max()
             && !self.closing
-            && self.rack.is_none()
+            && !self.has_rack::<I>()
             && tcp.flags.0 & (Flags::ACK.0 | Flags::ECE.0) == Flags::ACK.0
             && tcp.ack == self.seq(self.board.una())
             && tcp.sack.as_slice().is_empty()
@@ -56,13 +54,13 @@ impl Sender {
         if end < self.board.una() {
             return;
         }
-        if self.board.is_empty() && tcp.sack.as_slice().is_empty() && self.rack.is_none() {
+        if self.board.is_empty() && tcp.sack.as_slice().is_empty() && !self.has_rack::<I>() {
             // Nothing is outstanding: an end that only receives gets such acknowledgments with the peer's data.
             self.take_window(tcp, false);
         } else {
             self.take_ack(cx, tcp, end);
         }
-        if self.ecn.is_echo(tcp) {
+        if !I::PLAIN && self.ecn.is_echo(tcp) {
             self.on_ecn_echo(cx);
         }
     }
@@ -70,10 +68,10 @@ impl Sender {
     /// Everything below `end` is acknowledged, and something is outstanding.
     fn take_ack<I: Io>(&mut self, cx: &mut Context<'_, I>, tcp: &TcpHeader, end: u64) {
         let una = self.board.una();
-        let delivered = Delivered { for_rack: self.rack.is_some(), ..Delivered::default() };
-        let mut ack = Ack { tcp, una, end, flight: self.in_flight(cx.config), delivered, loses: false };
+        let delivered = Delivered { for_rack: self.has_rack::<I>(), ..Delivered::default() };
+        let mut ack = Ack { tcp, una, end, flight: self.in_flight(cx.recovery()), delivered, loses: false };
         self.update_scoreboard(cx, &mut ack);
-        let duplicate = end == una && self.is_duplicate(cx.config, &ack);
+        let duplicate = end == una && self.is_duplicate(cx, &ack);
         self.take_window(tcp, end > una);
         if end > una {
             if una > 0 || cx.config.handshake == Handshake::SynIsPacketZero {
@@ -99,8 +97,8 @@ impl Sender {
                 self.on_duplicate(cx);
             }
         }
-        if cx.config.recovery == Recovery::Sack {
-            let safe = cx.config.prr == PrrBound::SlowStart || end > una && !ack.loses;
+        if cx.recovery() == Recovery::Sack {
+            let safe = cx.prr() == PrrBound::SlowStart || end > una && !ack.loses;
             self.on_delivered(cx, ack.delivered.segments, safe);
         }
     }
@@ -114,27 +112,26 @@ impl Sender {
             self.board.acknowledge(ack.end, &mut ack.delivered);
         }
         let in_order = ack.delivered.segments;
-        let first = match cx.config.rtt_sampling {
-            RttSampling::EveryAck => ack.delivered.split(),
-            _ => None,
-        };
+        let first = if cx.samples_every_ack() { ack.delivered.split() } else { None };
         let blocks = ack.tcp.sack.as_slice();
-        if !blocks.is_empty() && self.heeds_sack(cx.config) {
+        if !blocks.is_empty() && self.heeds_sack(cx) {
             for &(left, right) in blocks {
                 if let (Some(left), Some(right)) = (self.offset_of(left), self.offset_of(right)) {
                     self.board.sack(left, right, &mut ack.delivered);
                 }
             }
         }
-        if cx.config.rtt_sampling == RttSampling::EveryAck {
+        if cx.samples_every_ack() {
             (ack.delivered.sent, ack.delivered.retransmitted) = (first.or(ack.delivered.sent), false);
         }
         let (advances, sacks) = (ack.end > ack.una, ack.delivered.segments > in_order);
-        self.judge_timeout(Answer { tcp: ack.tcp, advances, sacks }, &ack.delivered);
+        if self.has_rack::<I>() {
+            self.judge_timeout(Answer { tcp: ack.tcp, advances, sacks }, &ack.delivered);
+        }
         let pending = self.board.pending();
-        if self.rack.is_some() {
+        if self.has_rack::<I>() {
             self.rack_on_ack(cx, ack.tcp, ack.una, &ack.delivered);
-        } else if !self.loss.is_open() || self.loss.may_begin(cx.config.recovery, self.board.una()) {
+        } else if !self.loss.is_open() || self.loss.may_begin(cx.recovery(), self.board.una()) {
             self.board.mark_lost(cx.config.dupthresh, u32::from(self.peer.mss));
         }
         ack.loses = self.board.pending() > pending;
@@ -142,18 +139,18 @@ impl Sender {
 
     /// Whether SACK blocks count. After going back only the cumulative ACK does, until what was outstanding then is
     /// acknowledged.
-    fn heeds_sack(&self, config: &Config) -> bool {
-        config.recovery == Recovery::Sack
-            && (self.loss.phase != RecoveryPhase::Loss || config.rto_recovery != RtoRecovery::GoBackN)
+    fn heeds_sack<I: Io>(&self, cx: &Context<'_, I>) -> bool {
+        cx.recovery() == Recovery::Sack
+            && (self.loss.phase != RecoveryPhase::Loss || cx.config.rto_recovery != RtoRecovery::GoBackN)
     }
 
     /// Whether this is a duplicate ACK: RFC 5681, section 2; with SACK, one that reports new data (RFC 6675, section
     /// 2).
-    fn is_duplicate(&mut self, config: &Config, ack: &Ack<'_>) -> bool {
+    fn is_duplicate<I: Io>(&mut self, cx: &Context<'_, I>, ack: &Ack<'_>) -> bool {
         let tcp = ack.tcp;
-        if config.recovery == Recovery::Sack {
+        if cx.recovery() == Recovery::Sack {
             self.peer.sacks |= !tcp.sack.as_slice().is_empty();
-            if self.heeds_sack(config) && self.peer.sacks {
+            if self.heeds_sack(cx) && self.peer.sacks {
                 return ack.delivered.segments > 0;
             }
             if self.peer.sacks && tcp.sack.as_slice().is_empty() {
@@ -184,7 +181,7 @@ impl Sender {
         let rtt = self.take_rtt(cx, ack);
         if ack.end > 1 {
             // Packet 0 is smaller than what follows, so its round trip is shorter.
-            self.report_delivery(cx, rtt.filter(|_| sent_once(config, delivered).is_some()), delivered);
+            self.report_delivery(cx, rtt.filter(|_| sent_once(cx, delivered).is_some()), delivered);
         }
         if rtt.is_some() || config.rto.backoff_ends == BackoffEnds::NewAck {
             self.rto.end_backoff();
@@ -194,24 +191,25 @@ impl Sender {
         let later_partial = recovering && ack.end < self.loss.recover && self.loss.partial_seen;
         if self.board.is_empty() {
             self.timers.stop(Timer::Retransmit);
-        } else if !(later_partial && first_partial_only(config)) {
+        } else if !(later_partial && first_partial_only(cx)) {
             self.restart_rto(cx);
         }
         if recovering && !self.on_recovery_ack(cx, ack.end, delivered.segments) {
             return;
         }
         self.loss.on_new_ack(ack.end);
-        if self.loss.is_open() {
+        if self.loss.is_open() && self.has_rack::<I>() {
             self.forget_before();
         }
-        if !(self.ecn.is_echo(ack.tcp) || recovering && config.recovery == Recovery::Sack) {
+        let echo = !I::PLAIN && self.ecn.is_echo(ack.tcp);
+        if !(echo || recovering && cx.recovery() == Recovery::Sack) {
             self.grow(cx, ack, rtt);
         }
     }
 
     /// New data was SACKed, and none acknowledged: this gives a sample where each ACK does.
     fn take_sacked<I: Io>(&mut self, cx: &mut Context<'_, I>, ack: &Ack<'_>) {
-        if let Some(sent) = ack.delivered.sent.filter(|_| cx.config.rtt_sampling == RttSampling::EveryAck) {
+        if let Some(sent) = ack.delivered.sent.filter(|_| cx.samples_every_ack()) {
             self.take_rtt(cx, ack);
             self.rto.end_backoff();
             self.on_sacked(cx, sent);
@@ -241,10 +239,10 @@ impl Sender {
 
     /// Takes a sample of the round-trip time, if this acknowledgment gives one.
     fn take_rtt<I: Io>(&mut self, cx: &mut Context<'_, I>, ack: &Ack<'_>) -> Option<Duration> {
-        let rtt = match (sent_once(cx.config, &ack.delivered), ack.tcp.timestamps) {
+        let rtt = match (sent_once(cx, &ack.delivered), ack.tcp.timestamps) {
             (Some(sent), _) => cx.now.since(sent),
             // A retransmission gives one too: the echo says which copy has arrived (RFC 7323, section 4).
-            (None, Some((_, echoed))) if cx.config.timestamps => {
+            (None, Some((_, echoed))) if cx.has_timestamps() => {
                 let ms = timestamp(cx.now).wrapping_sub(echoed);
                 if ms > i32::MAX as u32 {
                     return None;
@@ -261,6 +259,10 @@ impl Sender {
     /// Tells congestion control what was acknowledged.
     #[inline]
     fn report_delivery<I: Io>(&mut self, cx: &Context<'_, I>, rtt: Option<Duration>, delivered: &Delivered) {
+        if I::PLAIN {
+            // Reno asks for nothing.
+            return;
+        }
         let rtt = rtt.map(|rtt| rtt.max(Duration::from_nanos(1)));
         let open = self.loss.is_open();
         let sample = DeliverySample { now: cx.now, segments: delivered.segments, rtt, open };
@@ -273,10 +275,10 @@ impl Sender {
         let slow_start = self.window.cwnd < self.window.ssthresh;
         // In slow start half of the window is enough, because the next round would use it (RFC 7661, section 4.1).
         let window_limited = self.cwnd_limited || slow_start && self.window.cwnd < 2.0 * f64::from(*flight);
-        if cx.config.grow_if_used && !window_limited {
+        if !I::PLAIN && cx.config.grow_if_used && !window_limited {
             return;
         }
-        let credit = match cx.config.byte_counting {
+        let credit = match cx.byte_counting() {
             ByteCounting::PerAck => 1.0,
             ByteCounting::Abc { limit } => {
                 let segments = delivered.bytes as f64 / f64::from(self.peer.mss);
@@ -287,7 +289,7 @@ impl Sender {
             now: cx.now,
             acked: delivered.bytes,
             credit,
-            by_bytes: cx.config.byte_counting != ByteCounting::PerAck,
+            by_bytes: cx.byte_counting() != ByteCounting::PerAck,
             rtt,
             srtt: self.srtt(cx.config),
             in_flight: *flight,
@@ -298,21 +300,23 @@ impl Sender {
         } else {
             self.cc.on_ack(&mut self.window, cx.config, &sample);
         }
-        self.startup.after_ack(&mut self.window, &sample, cx.config);
+        if !I::PLAIN {
+            self.startup.after_ack(&mut self.window, &sample, cx.config);
+        }
     }
 }
 
 /// Whether only the first partial ACK of a recovery restarts the retransmission timer: the Impatient variant of
 /// NewReno (RFC 3782, section 4). With SACK only ns-2's sender, which goes back, knows partial ACKs.
-fn first_partial_only(config: &Config) -> bool {
-    let knows_partial = config.recovery != Recovery::Sack || config.rto_recovery == RtoRecovery::GoBackN;
-    config.impatient && knows_partial
+fn first_partial_only<I: Io>(cx: &Context<'_, I>) -> bool {
+    let knows_partial = cx.recovery() != Recovery::Sack || cx.config.rto_recovery == RtoRecovery::GoBackN;
+    cx.config.impatient && knows_partial
 }
 
 /// When the segment left whose acknowledgment gives an RTT sample: one that was sent only once (Karn).
-fn sent_once(config: &Config, delivered: &Delivered) -> Option<Instant> {
-    match (config.rtt_sampling, config.timestamps) {
-        (RttSampling::OneAtATime, false) => delivered.timed,
+fn sent_once<I: Io>(cx: &Context<'_, I>, delivered: &Delivered) -> Option<Instant> {
+    match (cx.times_one(), cx.has_timestamps()) {
+        (true, false) => delivered.timed,
         // Next to a repaired hole lies data that has waited for the repair, so its age is no round trip.
         _ => delivered.sent.filter(|_| !delivered.retransmitted),
     }

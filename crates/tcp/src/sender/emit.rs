@@ -14,9 +14,9 @@ impl Sender {
     pub(super) fn emit<I: Io>(&self, cx: &mut Context<'_, I>, offset: u64, len: u16, flags: u8) {
         let first = flags & EVER_RETRANS == 0;
         // Retransmissions are not ECN-capable (RFC 3168, section 6.1.5).
-        let capable = self.ecn.is_on() && first && flags & (SYN | FIN) == 0;
+        let capable = !I::PLAIN && self.ecn.is_on() && first && flags & (SYN | FIN) == 0;
         let mut bits = Flags::default();
-        if first && len > 0 {
+        if !I::PLAIN && first && len > 0 {
             if self.ecn.announces() {
                 bits = bits.and(Flags::CWR);
             }
@@ -30,7 +30,7 @@ impl Sender {
             if flags & (SYN | FIN) != 0 {
                 self.fill_syn_fin(config, receiver, tcp, flags);
             }
-            receiver.fill_ack(config, *now, tcp);
+            receiver.fill_ack(config, *now, tcp, I::PLAIN);
         });
         cx.sent = true;
     }
@@ -80,7 +80,7 @@ impl Sender {
         let Context { config, now, receiver, io, .. } = cx;
         io.compose(Ecn::NotEct, |tcp| {
             (tcp.seq, tcp.payload) = (self.seq(offset), payload);
-            receiver.fill_ack(config, *now, tcp);
+            receiver.fill_ack(config, *now, tcp, I::PLAIN);
         });
         cx.sent = true;
     }

@@ -7,7 +7,7 @@ use super::scoreboard::{FIN, RETRANS, SYN, SentSegment};
 use super::{Context, Sender, Timer};
 use crate::cc::CongestionControl;
 use crate::startup::{FirstRtt, Startup};
-use crate::{Config, Handshake, Io, Recovery, RtoRecovery, RttSampling};
+use crate::{Config, Handshake, Io, Recovery, RtoRecovery};
 
 /// Most new segments per ACK during fast recovery without SACK, because an ACK that fills a hole may open the window by
 /// many (RFC 3782, section 5, and ns-2).
@@ -20,7 +20,7 @@ impl Sender {
             self.window.cwnd = 1.0;
         }
         self.board.push(cx.now, 0, SYN);
-        self.time_segment(cx.config);
+        self.time_segment(cx);
         self.emit(cx, 0, 0, SYN);
         if cx.config.handshake == Handshake::ThreeWay {
             self.start_syn_timer(cx);
@@ -49,19 +49,19 @@ impl Sender {
         } else {
             self.output_all(cx);
         }
-        if self.rack.is_some() {
+        if self.has_rack::<I>() {
             self.schedule_probe(cx);
         }
     }
 
     /// Sends segment after segment until none may leave any more.
     fn output_all<I: Io>(&mut self, cx: &mut Context<'_, I>) {
-        let limited = self.loss.is_recovering() && cx.config.recovery != Recovery::Sack;
+        let limited = self.loss.is_recovering() && cx.recovery() != Recovery::Sack;
         let mut burst = if limited { RECOVERY_BURST } else { u32::MAX };
         while burst > 0 && self.output_one(cx) {
             burst -= 1;
         }
-        if self.tries_new_data() {
+        if self.has_rack::<I>() && self.tries_new_data() {
             self.end_trial();
             if self.board.max() == self.loss.recover {
                 // None could leave.
@@ -73,37 +73,34 @@ impl Sender {
     /// Sends one segment, if one may leave.
     #[inline]
     fn output_one<I: Io>(&mut self, cx: &mut Context<'_, I>) -> bool {
-        let sack = cx.config.recovery == Recovery::Sack;
-        let flight = self.in_flight(cx.config);
-        let allowed = self.allowed(flight).saturating_add(self.loss.inflation);
+        let sack = cx.recovery() == Recovery::Sack;
+        let flight = self.in_flight(cx.recovery());
+        let allowed = self.allowed::<I>(flight).saturating_add(self.loss.inflation);
         let room = flight < allowed;
-        if !room && self.unsent() > 0 && self.is_synchronized() && self.loss.limited_transmit(cx.config) == 0
-        {
+        if !room && self.unsent() > 0 && self.is_synchronized() && self.loss.limited_transmit(cx) == 0 {
             // Neither old nor new data may leave. Most acknowledgments end here.
             self.cwnd_limited = true;
             return false;
         }
         if self.board.rewound() > 0 {
             self.cwnd_limited = !room;
-            let room = flight < allowed.saturating_add(self.loss.limited_transmit(cx.config));
+            let room = flight < allowed.saturating_add(self.loss.limited_transmit(cx));
             return room && self.pacing_allows(cx) && self.resend_next(cx);
         }
-        if sack && self.board.pending() > 0 && !self.tries_new_data() {
+        if sack && self.board.pending() > 0 && !(self.has_rack::<I>() && self.tries_new_data()) {
             self.cwnd_limited = !room;
             return room && self.pacing_allows(cx) && self.resend_next(cx);
         }
         if self.output_new(cx, flight, allowed) {
             return true;
         }
-        sack && room && self.loss.is_recovering() && self.fills_holes(cx.config) && self.resend_hole(cx)
+        sack && room && self.loss.is_recovering() && self.fills_holes(cx) && self.resend_hole(cx)
     }
 
     /// How many segments the window allows in flight. Where segments are small, the window counts bytes: it allows
     /// those that are outstanding and as many more as fit, or fewer if they exceed it.
-    fn allowed(&self, flight: u32) -> u32 {
-        let Some(segment) = self.startup.segment(&self.window, self.peer.mss) else {
-            return self.window.cwnd as u32;
-        };
+    fn allowed<I: Io>(&self, flight: u32) -> u32 {
+        let Some(segment) = self.small_segment::<I>() else { return self.window.cwnd as u32 };
         let window = (self.window.cwnd * f64::from(self.peer.mss)) as u64;
         let (out, segment) = (self.board.bytes(), u64::from(segment));
         if out <= window {
@@ -113,9 +110,14 @@ impl Sender {
         }
     }
 
+    /// The payload of a segment, where the start-up makes it smaller.
+    fn small_segment<I: Io>(&self) -> Option<u16> {
+        if I::PLAIN { None } else { self.startup.segment(&self.window, self.peer.mss) }
+    }
+
     /// Whether pacing lets a segment leave now. If not, the timer is set for when it does.
     fn pacing_allows<I: Io>(&mut self, cx: &Context<'_, I>) -> bool {
-        let held = self.pacer.held_until(cx.now);
+        let held = if I::PLAIN { None } else { self.pacer.held_until(cx.now) };
         if let Some(at) = held {
             self.timers.set(Timer::Pacing, at);
         }
@@ -141,7 +143,7 @@ impl Sender {
         if self.board.is_empty() {
             self.restart_after_idle(cx);
         }
-        let extra = self.loss.limited_transmit(cx.config);
+        let extra = self.loss.limited_transmit(cx);
         let flight = if self.loss.is_open() && !cx.config.limited_transmit {
             self.board.outstanding()
         } else {
@@ -158,7 +160,9 @@ impl Sender {
         if self.board.outstanding() >= allowed && self.loss.is_open() {
             self.loss.on_limited_transmit();
         }
-        self.startup.on_sent(cx.now, cx.config);
+        if !I::PLAIN {
+            self.startup.on_sent(cx.now, cx.config);
+        }
         let last = len == unsent && self.closing;
         self.send_new(cx, len as u16, if last { FIN } else { 0 });
         true
@@ -169,7 +173,7 @@ impl Sender {
     #[inline(always)]
     fn next_len<I: Io>(&mut self, cx: &Context<'_, I>, unsent: u64) -> Option<u64> {
         let usable = (self.board.una() + u64::from(self.peer.window)).saturating_sub(self.board.max());
-        let segment = self.startup.segment(&self.window, self.peer.mss).unwrap_or(self.peer.mss);
+        let segment = self.small_segment::<I>().unwrap_or(self.peer.mss);
         let whole = unsent.min(u64::from(segment));
         if usable >= whole {
             return Some(whole);
@@ -185,7 +189,9 @@ impl Sender {
 
     /// Whether neither the start-up nor pacing holds new data back.
     fn is_released<I: Io>(&mut self, cx: &Context<'_, I>) -> bool {
-        if let Some(at) = self.startup.release_at(cx.now) {
+        if !I::PLAIN
+            && let Some(at) = self.startup.release_at(cx.now)
+        {
             self.pacer.hold_until(at);
         }
         self.pacing_allows(cx)
@@ -205,22 +211,24 @@ impl Sender {
     pub(super) fn send_new<I: Io>(&mut self, cx: &mut Context<'_, I>, len: u16, flags: u8) {
         let offset = self.board.max();
         self.board.push(cx.now, len, flags);
-        self.time_segment(cx.config);
-        if self.loss.is_recovering() {
+        self.time_segment(cx);
+        if cx.prr().is_on() && self.loss.is_recovering() {
             self.loss.prr.on_sent();
         }
         cx.new_segments += 1;
         self.emit(cx, offset, len, flags);
         if len > 0 {
-            self.ecn.on_new_data_sent();
+            if !I::PLAIN {
+                self.ecn.on_new_data_sent();
+            }
             cx.counters.data_sent += 1;
         }
         self.on_sent(cx, len);
     }
 
     /// Times the segment that was sent just now, unless another one is timed or all are.
-    fn time_segment(&mut self, config: &Config) {
-        if config.rtt_sampling == RttSampling::OneAtATime && !self.timed.is_running() {
+    fn time_segment<I: Io>(&mut self, cx: &Context<'_, I>) {
+        if cx.times_one() && !self.timed.is_running() {
             self.timed.start(self.board.max());
         }
     }
@@ -230,6 +238,9 @@ impl Sender {
         self.last_sent = cx.now;
         if !self.timers.is_set(Timer::Retransmit) {
             self.restart_rto(cx);
+        }
+        if I::PLAIN {
+            return;
         }
         if let Some(rate) = self.cc.pacing_rate(&self.window, cx.config) {
             self.pacer.on_sent(cx.now, rate.time_to_send(Bytes(u64::from(len))));
@@ -260,8 +271,8 @@ impl Sender {
 
     /// Whether rules 3 and 4 of `NextSeg` apply. With RACK they do not, because a loss is known by time and tails are
     /// probed; ns-2's Sack1 is older than they are.
-    fn fills_holes(&self, config: &Config) -> bool {
-        self.rack.is_none() && config.rto_recovery != RtoRecovery::GoBackN
+    fn fills_holes<I: Io>(&self, cx: &Context<'_, I>) -> bool {
+        !self.has_rack::<I>() && cx.config.rto_recovery != RtoRecovery::GoBackN
     }
 
     /// `NextSeg` (RFC 6675, section 4), rules 3 and 4: no segment is known to be lost, and no new one may be sent.
@@ -297,10 +308,12 @@ impl Sender {
 
     fn emit_again<I: Io>(&mut self, cx: &mut Context<'_, I>, offset: u64, segment: &SentSegment) {
         self.timed.on_resent(self.board.una(), offset, offset + u64::from(segment.len));
-        if self.loss.is_recovering() {
+        if cx.prr().is_on() && self.loss.is_recovering() {
             self.loss.prr.on_sent();
         }
-        if let Some(rack) = &mut self.rack {
+        if !I::PLAIN
+            && let Some(rack) = &mut self.rack
+        {
             rack.on_copy(cx.now, offset);
         }
         self.emit(cx, offset, segment.len, segment.flags);

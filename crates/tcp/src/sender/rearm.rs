@@ -5,13 +5,13 @@
 use narrows_units::{Duration, Instant};
 
 use super::{Context, Sender, Timer};
-use crate::{Io, RestartTimer};
+use crate::Io;
 
 impl Sender {
     /// Starts the retransmission timer anew (RFC 6298, section 5); with nothing outstanding, the persist timer.
     pub(super) fn restart_rto<I: Io>(&mut self, cx: &Context<'_, I>) {
         let mut at = cx.now + self.rto.timeout(&cx.config.rto);
-        if cx.config.restart_timer == RestartTimer::Linux {
+        if cx.has_linux_timer() {
             if self.timers.is_set(Timer::Reorder) {
                 return self.count_rto_from_first(cx);
             }
@@ -26,7 +26,7 @@ impl Sender {
 
     /// The first segment is sent again.
     pub(super) fn on_first_resent<I: Io>(&mut self, cx: &Context<'_, I>) {
-        if cx.config.restart_timer == RestartTimer::Linux && self.is_synchronized() {
+        if cx.has_linux_timer() && self.is_synchronized() {
             self.timers.set(Timer::Retransmit, cx.now + self.rto.timeout(&cx.config.rto));
         }
     }
@@ -34,16 +34,14 @@ impl Sender {
     /// An ACK only SACKs, and gives a sample by a segment sent then. It restarts the timer unless the first segment was
     /// sent again since: else a first segment that is lost again would never be missed.
     pub(super) fn on_sacked<I: Io>(&mut self, cx: &Context<'_, I>, sent: Instant) {
-        if cx.config.restart_timer == RestartTimer::Linux
-            && self.board.first_sent().is_some_and(|first| sent < first)
-        {
+        if cx.has_linux_timer() && self.board.first_sent().is_some_and(|first| sent < first) {
             self.restart_rto(cx);
         }
     }
 
     /// A timer that ran instead of this one was set, has expired or is not needed any more.
     pub(super) fn count_rto_from_first<I: Io>(&mut self, cx: &Context<'_, I>) {
-        if cx.config.restart_timer == RestartTimer::Linux && !self.board.is_empty() {
+        if cx.has_linux_timer() && !self.board.is_empty() {
             let reorder = Some(self.timers.at(Timer::Reorder)).filter(|&at| at != Instant::FAR_FUTURE);
             let least = reorder.unwrap_or(cx.now);
             self.timers.set(Timer::Retransmit, self.rto_of_first(cx).max(least));
@@ -64,7 +62,7 @@ impl Sender {
     /// first segment when new data leaves.
     pub(super) fn probe_at<I: Io>(&self, cx: &Context<'_, I>, pto: Duration) -> Instant {
         let at = (cx.now + pto).min(self.timers.at(Timer::Retransmit));
-        let by_first = cx.config.restart_timer == RestartTimer::Linux && cx.new_segments > 0;
+        let by_first = cx.has_linux_timer() && cx.new_segments > 0;
         match self.rto_of_first(cx) {
             first if by_first && first > cx.now => at.min(first),
             _ => at,

@@ -15,7 +15,7 @@ use crate::{Config, Io, Recovery, ReduceFrom, RestartTimer, RtoRecovery, TcpEven
 impl Sender {
     /// A duplicate ACK came.
     pub(super) fn on_duplicate<I: Io>(&mut self, cx: &mut Context<'_, I>) {
-        let sack = cx.config.recovery == Recovery::Sack;
+        let sack = cx.recovery() == Recovery::Sack;
         match self.loss.phase {
             // After a time-out duplicate ACKs come from copies, not from losses (RFC 6582, section 4). A sender that
             // goes back counts them for limited transmit; ns-2's Sack1 does so only from the first new ACK on.
@@ -27,7 +27,7 @@ impl Sender {
             RecoveryPhase::Open => {
                 self.loss.dupacks = self.loss.dupacks.saturating_add(1);
                 let enough = u32::from(self.loss.dupacks) >= cx.config.dupthresh;
-                if !sack && enough && self.loss.may_begin(cx.config.recovery, self.board.una()) {
+                if !sack && enough && self.loss.may_begin(cx.recovery(), self.board.una()) {
                     self.begin_recovery(cx);
                 }
             }
@@ -41,15 +41,16 @@ impl Sender {
     /// `safe` see [`Prr::on_delivered`].
     #[inline]
     pub(super) fn on_delivered<I: Io>(&mut self, cx: &mut Context<'_, I>, delivered: u32, safe: bool) {
-        let opens = self.loss.is_open() && self.loss.may_begin(cx.config.recovery, self.board.una());
-        if opens || self.reopens(cx.config) {
+        let opens = self.loss.is_open() && self.loss.may_begin(cx.recovery(), self.board.una());
+        if opens || self.has_rack::<I>() && self.reopens(cx.config) {
             // DupAcks >= DupThresh or IsLost(HighACK + 1) (RFC 6675, section 5).
-            let enough = u32::from(self.loss.dupacks) >= cx.config.dupthresh && !cx.config.rack_tlp;
+            let enough =
+                u32::from(self.loss.dupacks) >= cx.config.dupthresh && (I::PLAIN || !cx.config.rack_tlp);
             if self.board.pending() > 0 || enough && !self.board.is_empty() {
                 self.begin_recovery(cx);
             }
         }
-        if self.loss.is_recovering() && cx.config.prr.is_on() {
+        if self.loss.is_recovering() && cx.prr().is_on() {
             let ssthresh = self.window.ssthresh as u32;
             let cwnd = self.loss.prr.on_delivered(delivered, self.board.pipe(), ssthresh, safe);
             self.window.cwnd = f64::from(cwnd.max(1));
@@ -120,16 +121,16 @@ impl Sender {
     /// Everything below `ack`, `acked` segments more, was acknowledged during fast recovery. Returns whether that
     /// ends it.
     pub(super) fn on_recovery_ack<I: Io>(&mut self, cx: &mut Context<'_, I>, ack: u64, acked: u32) -> bool {
-        if ack >= self.loss.recover || cx.config.recovery == Recovery::Reno {
+        if ack >= self.loss.recover || cx.recovery() == Recovery::Reno {
             self.finish_recovery(cx);
             return true;
         }
         self.loss.partial_seen = true;
-        if cx.config.recovery == Recovery::NewReno {
+        if cx.recovery() == Recovery::NewReno {
             let rest = self.loss.deflate(acked);
             self.window.cwnd = (self.window.cwnd - f64::from(rest)).max(1.0);
             self.resend_first(cx);
-        } else if cx.config.recovery == Recovery::Sack && cx.config.rto_recovery == RtoRecovery::GoBackN {
+        } else if cx.recovery() == Recovery::Sack && cx.config.rto_recovery == RtoRecovery::GoBackN {
             self.answer_partial_ack(cx);
         }
         false
@@ -154,9 +155,9 @@ impl Sender {
     }
 
     fn finish_recovery<I: Io>(&mut self, cx: &mut Context<'_, I>) {
-        self.loss.finish(cx.config.recovery);
+        self.loss.finish(cx.recovery());
         self.forget_before();
-        let sack = cx.config.recovery == Recovery::Sack;
+        let sack = cx.recovery() == Recovery::Sack;
         match cx.config.reduce_from {
             _ if sack && cx.config.prr.is_on() => self.window.cwnd = self.window.ssthresh,
             // RFC 6582, section 3.2, step 3, option 1: no burst if little is outstanding.

@@ -79,6 +79,8 @@ pub struct Wire<'a> {
     pub ends: [Endpoint; 2],
     pub path: WirePath,
     pub now: Instant,
+    /// Whether segments are taken by ends that are compiled for plain settings.
+    pub plain: bool,
     pub log: Vec<LoggedSegment>,
     pub events: Vec<(Instant, Side, TcpEvent)>,
     script: Script<'a>,
@@ -88,12 +90,14 @@ pub struct Wire<'a> {
 }
 
 #[derive(Default)]
-struct Tray {
+struct Tray<const PLAIN: bool> {
     segments: Vec<Segment>,
     events: Vec<TcpEvent>,
 }
 
-impl Io for Tray {
+impl<const PLAIN: bool> Io for Tray<PLAIN> {
+    const PLAIN: bool = PLAIN;
+
     fn transmit(&mut self, segment: &Segment) {
         self.segments.push(*segment);
     }
@@ -124,6 +128,7 @@ impl<'a> Wire<'a> {
             config,
             path,
             now: Instant::ZERO,
+            plain: false,
             log: vec![],
             events: vec![],
             script: Box::new(script),
@@ -135,7 +140,7 @@ impl<'a> Wire<'a> {
 
     /// Lets an application act.
     pub fn act(&mut self, side: Side, act: Act) {
-        let mut tray = Tray::default();
+        let mut tray = Tray::<false>::default();
         let config = &self.config[side as usize];
         let end = &mut self.ends[side as usize];
         match act {
@@ -146,7 +151,7 @@ impl<'a> Wire<'a> {
         self.take(side, tray);
     }
 
-    fn take(&mut self, side: Side, tray: Tray) {
+    fn take<const PLAIN: bool>(&mut self, side: Side, tray: Tray<PLAIN>) {
         for event in tray.events {
             self.events.push((self.now, side, event));
         }
@@ -189,20 +194,16 @@ impl<'a> Wire<'a> {
         self.now = at;
         let first = self.in_network.first_key_value().filter(|(key, _)| key.0 == at).map(|(key, _)| *key);
         if let Some((side, segment)) = first.and_then(|key| self.in_network.remove(&key)) {
-            let mut tray = Tray::default();
-            self.ends[side as usize].receive(
-                &self.config[side as usize],
-                at,
-                &segment.tcp,
-                segment.ecn,
-                &mut tray,
-            );
-            self.take(side, tray);
+            if self.plain {
+                self.arrive::<true>(side, at, &segment);
+            } else {
+                self.arrive::<false>(side, at, &segment);
+            }
             return true;
         }
         for side in [Side::A, Side::B] {
             if self.ends[side as usize].next_wake().is_some_and(|wake| wake <= at) {
-                let mut tray = Tray::default();
+                let mut tray = Tray::<false>::default();
                 self.ends[side as usize].wake(&self.config[side as usize], at, &mut tray);
                 let next = self.ends[side as usize].next_wake();
                 assert!(
@@ -214,6 +215,13 @@ impl<'a> Wire<'a> {
             }
         }
         unreachable!("nothing was due")
+    }
+
+    fn arrive<const PLAIN: bool>(&mut self, side: Side, at: Instant, segment: &Segment) {
+        let mut tray = Tray::<PLAIN>::default();
+        let config = &self.config[side as usize];
+        self.ends[side as usize].receive(config, at, &segment.tcp, segment.ecn, &mut tray);
+        self.take(side, tray);
     }
 
     /// Runs until nothing is left to do or until `end`.

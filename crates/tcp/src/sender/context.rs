@@ -1,0 +1,46 @@
+//! What a call works with besides the sender, and what it asks of the settings. With a driver whose ends are all plain
+//! ([`Io::PLAIN`]) the answers are known when this is compiled.
+
+use narrows_units::Instant;
+
+use crate::receiver::Receiver;
+use crate::{ByteCounting, Config, EndpointCounters, Io, PrrBound, Recovery, RestartTimer, RttSampling};
+
+/// What a call works with besides the sender itself.
+pub(crate) struct Context<'a, I> {
+    pub(crate) config: &'a Config,
+    pub(crate) now: Instant,
+    /// Every segment carries an acknowledgment.
+    pub(crate) receiver: &'a mut Receiver,
+    pub(crate) counters: &'a mut EndpointCounters,
+    pub(crate) io: &'a mut I,
+    /// Whether this call has sent a segment, and an acknowledgment with it.
+    pub(crate) sent: bool,
+    /// How many segments of new data this call has sent.
+    pub(crate) new_segments: u32,
+}
+
+impl<I: Io> Context<'_, I> {
+    pub(crate) const fn recovery(&self) -> Recovery {
+        if I::PLAIN { Recovery::Sack } else { self.config.recovery }
+    }
+    pub(crate) const fn has_timestamps(&self) -> bool {
+        !I::PLAIN && self.config.timestamps
+    }
+    /// Whether an ACK that only SACKs gives a sample too.
+    pub(crate) fn samples_every_ack(&self) -> bool {
+        !I::PLAIN && self.config.rtt_sampling == RttSampling::EveryAck
+    }
+    pub(crate) fn times_one(&self) -> bool {
+        self.config.rtt_sampling == RttSampling::OneAtATime
+    }
+    pub(crate) fn has_linux_timer(&self) -> bool {
+        !I::PLAIN && self.config.restart_timer == RestartTimer::Linux
+    }
+    pub(crate) const fn prr(&self) -> PrrBound {
+        if I::PLAIN { PrrBound::Off } else { self.config.prr }
+    }
+    pub(crate) const fn byte_counting(&self) -> ByteCounting {
+        if I::PLAIN { ByteCounting::PerAck } else { self.config.byte_counting }
+    }
+}
