@@ -233,6 +233,7 @@ impl Sender {
 
     /// Tells the start-up that our SYN, and nothing else, was acknowledged.
     fn on_established<I: Io>(&mut self, cx: &Context<'_, I>, delivered: &Delivered) {
+        self.board.give_back();
         let first = delivered.sent.map_or(FirstRtt::SynLost, |sent| FirstRtt::Is(cx.now.since(sent)));
         self.startup.on_established(&mut self.window, first, cx.config);
     }
