@@ -168,17 +168,18 @@ fn pass(
     acks: bool,
     verdicts: &mut Verdicts<Record>,
 ) {
-    for (n, &(now, packet, ack)) in block.iter().enumerate() {
+    for (n, (now, packet, ack)) in block.iter().enumerate() {
+        let now = *now;
         for (packets, ahead) in [(Ahead::NEAR, Ahead::Near), (Ahead::FAR, Ahead::Far)] {
             if let Some((_, packet, _)) = block.get(n + packets) {
                 q.coming(&packet.header.key, ahead);
             }
         }
-        q.enqueue(now, packet, verdicts);
+        q.enqueue(now, *packet, verdicts);
         if acks && n % 2 == 0 {
             black_box(match q.reverse_path_mut() {
-                Some(path) => path.reverse(now, ack, verdicts),
-                None => Some(ack),
+                Some(path) => path.reverse(now, *ack, verdicts),
+                None => Some(*ack),
             });
         }
         black_box(q.dequeue(now, verdicts));
