@@ -18,6 +18,7 @@
 //! Each part can be switched off by name ([`super::DefaultConfig`]). Times are in nanoseconds, sizes in bytes of IP
 //! packet; DRR counts bytes on the link, framing included.
 
+mod ahead;
 mod aqm;
 mod clamp;
 mod control;
@@ -40,6 +41,7 @@ mod strangers;
 mod tests;
 mod turns;
 
+use std::cell::Cell;
 use std::collections::VecDeque;
 
 use narrows_flow::{FlowId, PacketKind, Tracker, TrackerConfig};
@@ -87,6 +89,8 @@ pub struct DefaultMode<P> {
     packet_time: Duration,
     /// The largest packet of late on the link, in bytes.
     largest: u64,
+    /// The slot of the flow whose packet was announced last: by the next time its user can be read.
+    announced: Cell<usize>,
 }
 
 /// A size as a credit or debt.
@@ -123,6 +127,7 @@ impl<P: Packet> DefaultMode<P> {
             mean_len: 1500 << 4,
             packet_time: link.rate.time_to_send(Bytes(1500)),
             largest: 0,
+            announced: Cell::new(usize::MAX),
         }
     }
 
@@ -291,10 +296,7 @@ impl<P: Packet> DefaultMode<P> {
         let expected = self.tracker.expect(&packet.header().key);
         self.tracker.tick(now);
         let likely = self.tracker.likely(expected);
-        if let Some(slot) = self.flows.get(likely.index()) {
-            slot.prefetch();
-            self.turns.prefetch(slot);
-        }
+        self.fetch_now(likely);
         self.loss.arrival(now);
         let at = self.packets.insert(packet);
         let seen = self.tracker.forward_from(now, self.packets.get(at).header(), likely);
@@ -351,13 +353,7 @@ impl<P: Packet> DefaultMode<P> {
 
 impl<P: Packet> Qdisc<P> for DefaultMode<P> {
     fn coming(&self, flow: &FlowKey, ahead: Ahead) {
-        let expected = self.tracker.expect(flow);
-        if ahead == Ahead::Near {
-            let likely = self.tracker.likely(expected);
-            if let Some(slot) = self.flows.get(likely.index()) {
-                slot.prefetch();
-            }
-        }
+        self.fetch(flow, ahead);
     }
 
     fn enqueue(&mut self, now: Instant, packet: P, verdicts: &mut Verdicts<P>) {

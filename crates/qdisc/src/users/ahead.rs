@@ -5,15 +5,19 @@ use narrows_lists::prefetch;
 use super::{UserList, UserState, Users};
 
 impl<S> Users<S> {
-    /// Has a record fetched from memory, should it be there.
+    /// Has a record fetched from memory, should it be there. Nothing of it is read, or one would wait for it.
     pub fn prefetch(&self, at: u32) {
+        self.slab.prefetch(at);
+    }
+
+    /// Has the lists of a record fetched of which the rest is there.
+    pub fn prefetch_lists(&self, at: u32) {
         if let Some(state) = self.slab.get(at) {
-            prefetch(&state.user);
             prefetch(&state.lists);
         }
     }
 
-    /// The two most likely served next, the first first, while the record of the one after them is fetched.
+    /// The two most likely served next, the first first, while the records of those after them are fetched.
     pub fn soon(&self) -> [Option<&UserState<S>>; 2] {
         let lists = [&self.order.sparse, &self.order.new.list, &self.order.old];
         let Some(list) = lists.into_iter().find(|list| !list.is_empty()) else { return [None; 2] };
@@ -25,7 +29,10 @@ impl<S> Users<S> {
         }
         let second = after(first);
         if let Some(third) = after(second) {
-            self.prefetch(third);
+            self.prefetch_lists(third);
+            if let Some(fourth) = list.after(&self.slab, third) {
+                self.prefetch(fourth);
+            }
         }
         [first, second].map(|user| user.map(|user| self.at(user)))
     }

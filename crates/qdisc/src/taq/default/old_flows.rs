@@ -49,11 +49,11 @@ impl Patience {
 
 /// The flows. Where each user has such lists, the one list of those served in turn takes little room.
 #[derive(Debug)]
-pub enum OldFlows {
-    /// In turn; of the first class all of them.
-    Turn(List<DrrList>),
-    /// By class.
-    Classes(Box<Classes>),
+pub struct OldFlows {
+    /// In turn; empty where there are classes.
+    turn: List<DrrList>,
+    /// By class; once there are any they stay, and of those served in turn the first class has all.
+    classes: Option<Box<Classes>>,
 }
 
 /// The flows by class.
@@ -70,36 +70,32 @@ pub struct Classes {
 
 impl OldFlows {
     pub fn new(order: Order) -> Self {
-        match order {
-            Order::Turn => Self::Turn(List::EMPTY),
-            order => Self::Classes(Box::new(Classes::new(order, List::EMPTY))),
-        }
+        let mut new = Self { turn: List::EMPTY, classes: None };
+        new.reorder(order);
+        new
     }
 
-    pub const fn len(&self) -> u32 {
-        match self {
-            Self::Turn(list) => list.len(),
-            Self::Classes(by) => by.len,
-        }
+    pub fn len(&self) -> u32 {
+        self.classes.as_ref().map_or(self.turn.len(), |by| by.len)
     }
-    pub const fn is_empty(&self) -> bool {
+    pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
     /// Whether none goes before another.
-    pub const fn is_in_turn(&self) -> bool {
-        match self {
-            Self::Turn(_) => true,
-            Self::Classes(by) => matches!(by.order, Order::Turn),
-        }
+    pub fn is_in_turn(&self) -> bool {
+        self.classes.as_ref().is_none_or(|by| by.order == Order::Turn)
     }
 
     /// Another order, from each flow's next turn on.
     pub fn reorder(&mut self, order: Order) {
-        match self {
-            Self::Turn(_) if order == Order::Turn => {}
-            Self::Turn(list) => *self = Self::Classes(Box::new(Classes::new(order, *list))),
-            Self::Classes(by) => (by.order, by.serving) = (order, None),
+        match &mut self.classes {
+            Some(by) => (by.order, by.serving) = (order, None),
+            None if order == Order::Turn => {}
+            None => {
+                let first = core::mem::take(&mut self.turn);
+                self.classes = Some(Box::new(Classes::new(order, first)));
+            }
         }
     }
 
@@ -114,19 +110,19 @@ impl OldFlows {
 
     /// The list of a flow that comes.
     fn enter(&mut self, flows: &mut [FlowState], id: u32) -> &mut List<DrrList> {
-        match self {
-            Self::Turn(list) => {
+        match &mut self.classes {
+            Some(by) => by.enter(flows, id),
+            None => {
                 flows[id as usize].due = 0;
-                list
+                &mut self.turn
             }
-            Self::Classes(by) => by.enter(flows, id),
         }
     }
 
     pub fn remove(&mut self, flows: &mut [FlowState], id: u32) {
-        match self {
-            Self::Turn(list) => list.remove(flows, id),
-            Self::Classes(by) => by.remove(flows, id),
+        match &mut self.classes {
+            Some(by) => by.remove(flows, id),
+            None => self.turn.remove(flows, id),
         }
     }
 
@@ -139,39 +135,35 @@ impl OldFlows {
     /// The flow was charged for a packet. With what it has left it goes on; else its turn is over, or it would stand
     /// before those of its class who have waited longer. (In turn that is seen to when it comes to it again.)
     pub fn charged(&mut self, flows: &mut [FlowState], id: u32) {
-        match self {
-            Self::Classes(by) if by.order != Order::Turn => {
-                if flows[id as usize].deficit > 0 {
-                    by.serving = Some(id);
-                } else {
-                    self.move_to_back(flows, id);
-                }
-            }
-            _ => {}
+        let Some(by) = self.classes.as_mut().filter(|by| by.order != Order::Turn) else { return };
+        if flows[id as usize].deficit > 0 {
+            by.serving = Some(id);
+        } else {
+            self.move_to_back(flows, id);
         }
     }
 
     /// The flow that is served last.
     pub fn last(&self) -> Option<u32> {
-        match self {
-            Self::Turn(list) => list.last(),
-            Self::Classes(by) => by.classes.get(by.used.checked_ilog2()? as usize)?.last(),
+        match &self.classes {
+            Some(by) => by.classes.get(by.used.checked_ilog2()? as usize)?.last(),
+            None => self.turn.last(),
         }
     }
 
     /// Some flows whose turn comes soon.
     pub fn soon(&self) -> Option<&List<DrrList>> {
-        match self {
-            Self::Turn(list) => Some(list),
-            Self::Classes(by) => by.classes.get(by.used.trailing_zeros() as usize),
+        match &self.classes {
+            Some(by) => by.classes.get(by.used.trailing_zeros() as usize),
+            None => Some(&self.turn),
         }
     }
 
     /// The flow whose turn it is.
     pub fn first(&self, now: Instant, flows: &[FlowState], patience: Patience) -> Option<u32> {
-        match self {
-            Self::Turn(list) => list.first(),
-            Self::Classes(by) => by.first(now, flows, patience),
+        match &self.classes {
+            Some(by) => by.first(now, flows, patience),
+            None => self.turn.first(),
         }
     }
 }

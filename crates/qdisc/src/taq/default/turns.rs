@@ -234,6 +234,13 @@ impl Turns {
         }
     }
 
+    /// And its lists, once that is there.
+    pub fn prefetch_lists(&self, flow: &FlowState) {
+        if let Some(by) = &self.by_user {
+            by.users.prefetch_lists(flow.user);
+        }
+    }
+
     /// The flows that are most likely served next, while the record of the user after theirs is fetched.
     pub fn soon(&self, flows: &[FlowState]) -> [Option<u32>; 2] {
         match &self.by_user {
