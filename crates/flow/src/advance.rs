@@ -33,13 +33,20 @@ impl Flow {
         }
     }
 
-    /// Ends every epoch that is over. However many those are, the work is bounded: empty epochs soon change nothing.
+    /// Ends every epoch that is over.
+    #[inline]
     pub(crate) fn advance_to(&mut self, now: Instant, config: &TrackerConfig) {
         let elapsed = now.since(self.epoch_start).as_nanos();
-        let len = u64::from(self.epoch_ns);
-        if elapsed < len {
-            return;
+        // Most packets come within an epoch.
+        if elapsed >= u64::from(self.epoch_ns) {
+            self.end_epochs(elapsed, config);
         }
+    }
+
+    /// However many epochs are over, the work is bounded: empty ones soon change nothing.
+    #[inline(never)]
+    fn end_epochs(&mut self, elapsed: u64, config: &TrackerConfig) {
+        let len = u64::from(self.epoch_ns);
         self.forget_far_ranges();
         let mut left = elapsed / len;
         self.epoch_start += Duration::from_nanos(left * len);

@@ -234,15 +234,17 @@ impl Table {
         flow.flags.has(FlowFlags::PROVEN) && !flow.flags.has(FlowFlags::CLOSED)
     }
 
-    /// Notes that the flow was heard of at `now`, and before that at `before`.
-    pub(crate) fn heard(&mut self, slot: u32, before: Coarse, now: Coarse) {
-        let flags = self.slots[slot as usize].flags;
-        let dear = Self::is_dear(&self.slots[slot as usize]);
-        let same = dear == flags.has(FlowFlags::LIST_PROVEN);
-        if flags.has(FlowFlags::LISTED) && !(same && before.0 >> Self::GRAIN == now.0 >> Self::GRAIN) {
-            self.unlist(slot);
-            self.list(slot);
-        }
+    /// Whether a flow that was heard of now, and before that at `before`, has another place in line.
+    #[inline]
+    pub(crate) fn moves(flow: &Flow, before: Coarse) -> bool {
+        let same = Self::is_dear(flow) == flow.flags.has(FlowFlags::LIST_PROVEN);
+        flow.flags.has(FlowFlags::LISTED) && !(same && before.0 >> Self::GRAIN == flow.seen.0 >> Self::GRAIN)
+    }
+
+    /// Puts a flow that is in line last in line.
+    pub(crate) fn relist(&mut self, slot: u32) {
+        self.unlist(slot);
+        self.list(slot);
     }
 
     /// Puts a flow last in line, unless it is in line already.

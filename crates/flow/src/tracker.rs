@@ -1,6 +1,7 @@
 //! The tracker: events in, records and counts out.
 
 mod ahead;
+mod heard;
 #[cfg(any(test, feature = "fuzzing"))]
 mod inspect;
 
@@ -145,15 +146,17 @@ impl Tracker {
         };
         let before = self.flow(id).seen;
         let kind = self.event(now, id, |flow, config| flow.arrive(now, h, config));
-        self.table.heard(id.0, before, Coarse::at(now));
-        self.count_active(now, id);
-        let flags = &mut self.table.slots[id.index()].flags;
-        let (fresh, restarted) = (flags.take(FlowFlags::REPORT_NEW), flags.take(FlowFlags::REPORT_RESTARTED));
-        self.counters.restarted += u64::from(restarted);
-        if flags.any(FlowFlags::OVERLAP | FlowFlags::OUT_OF_WINDOW) {
-            self.counters.overlapping += u64::from(flags.take(FlowFlags::OVERLAP));
-            self.counters.out_of_window += u64::from(flags.take(FlowFlags::OUT_OF_WINDOW));
+        let flow = &mut self.table.slots[id.index()];
+        let (active, moves) = (flow.flags.has(FlowFlags::ACTIVE), Table::moves(flow, before));
+        let news = FlowFlags::REPORT_NEW | FlowFlags::REPORT_RESTARTED;
+        let odd = flow.flags.any(news | FlowFlags::OVERLAP | FlowFlags::OUT_OF_WINDOW);
+        if moves {
+            self.table.relist(id.0);
         }
+        if !active {
+            self.count_active(now, id);
+        }
+        let (fresh, restarted) = if odd { self.take_news(id) } else { (false, false) };
         let evicted_in_use = self.counters.evicted_in_use > evicted_before;
         Observation { id: Some(id), fresh, restarted, kind, evicted_in_use }
     }
@@ -178,7 +181,9 @@ impl Tracker {
         if let Some(tcp) = h.tcp.as_ref() {
             let before = self.flow(id).seen;
             self.event(now, id, |flow, config| flow.on_reverse(now, tcp, waits, config));
-            self.table.heard(id.0, before, Coarse::at(now));
+            if Table::moves(self.flow(id), before) {
+                self.table.relist(id.0);
+            }
         }
         Some(id)
     }
@@ -198,7 +203,7 @@ impl Tracker {
         let flow = &mut self.table.slots[id.index()];
         debug_assert!(flow.queued > 0, "unqueued without queued: {}", flow.key);
         flow.queued = flow.queued.saturating_sub(1);
-        if flow.queued == 0 {
+        if flow.queued == 0 && !flow.flags.has(FlowFlags::LISTED) {
             self.table.list(id.0);
         }
     }
@@ -345,7 +350,8 @@ impl Tracker {
         change: impl FnOnce(&mut Flow, &TrackerConfig) -> R,
     ) -> R {
         let flow = &mut self.table.slots[id.index()];
-        let (before, rested, known) = (flow.phase, flow.is_quiescent(), flow.initiator());
+        // Where looks come late, asking for a sooner one would only cost.
+        let (before, rested, known) = (flow.phase, !self.late && flow.is_quiescent(), flow.initiator());
         flow.advance_to(now, &self.config);
         let result = change(flow, &self.config);
         if known != flow.initiator() && flow.is_active() {
@@ -360,31 +366,11 @@ impl Tracker {
                 self.by_phase[phase.index()] += 1;
             }
         }
-        // Where looks come late, asking for a sooner one would only cost.
-        if rested && !self.late && !flow.is_quiescent() {
+        if rested && !flow.is_quiescent() {
             let end = flow.quiet_at();
             self.wheel.sooner(&mut self.table.hooks, id.0, end);
         }
         result
-    }
-
-    /// Counts the flow as active from its first packet that shows it to be real.
-    pub(crate) fn count_active(&mut self, now: Instant, id: FlowId) {
-        let flow = &mut self.table.slots[id.index()];
-        if flow.flags.has(FlowFlags::ACTIVE) || flow.closed() {
-            return;
-        }
-        let real = if flow.is_tcp() {
-            flow.data_seen() && (flow.packets > 1 || flow.flags.has(FlowFlags::SYN))
-        } else {
-            flow.packets > 1
-        };
-        let until = flow.active_until(&self.config);
-        if real && now < until {
-            flow.flags.set(FlowFlags::ACTIVE);
-            self.active.add(now, flow.user(&self.config.users));
-            self.wheel.sooner(&mut self.table.hooks, id.0, until);
-        }
     }
 
     /// The wheel brought this flow up.
