@@ -251,6 +251,11 @@ impl<S> Users<S> {
         self.heard && !known().is_some_and(|at| self.at(at).heard)
     }
 
+    /// Whether a record that may be gone is this user's, who is no stranger.
+    pub fn is_known(&self, at: u32, user: User) -> bool {
+        self.slab.get(at).is_some_and(|state| state.user == user && (state.heard || !self.heard))
+    }
+
     /// The record of a user, if there is one.
     pub fn find(&self, user: User) -> Option<u32> {
         self.chains.find(&self.slab, self.bucket(user), |u| u.user == user)

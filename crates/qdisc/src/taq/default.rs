@@ -20,6 +20,7 @@
 
 mod ahead;
 mod aqm;
+mod arrive;
 mod clamp;
 mod control;
 mod drr;
@@ -44,11 +45,12 @@ mod turns;
 use std::cell::Cell;
 use std::collections::VecDeque;
 
-use narrows_flow::{FlowId, PacketKind, Tracker, TrackerConfig};
+use narrows_flow::{FlowId, Tracker, TrackerConfig};
 use narrows_units::{Bytes, Duration, Instant};
 use narrows_users::User;
-use narrows_wire::{FlowKey, Proto, TcpHeader};
+use narrows_wire::{FlowKey, TcpHeader};
 
+use self::arrive::Arrival;
 use self::control::ControlPackets;
 use self::flow_state::FlowState;
 use self::longest::Longest;
@@ -58,7 +60,7 @@ use self::turns::Turns;
 use super::admission::{Admission, Decisions, SynDirection};
 use super::{Common, DefaultConfig, LossWindow};
 use crate::{
-    Ahead, Backlog, Counters, Discipline, Packet, Qdisc, Reason, ReversePath, ShaperConfig, Verdict, Verdicts,
+    Ahead, Backlog, Counters, Discipline, Packet, Qdisc, Reason, ReversePath, ShaperConfig, Verdicts,
 };
 
 /// TAQ in its default mode, for one direction of a link.
@@ -199,154 +201,11 @@ impl<P: Packet> DefaultMode<P> {
         })
     }
 
-    /// A retransmission goes before the flow's older packets when they have long to wait; their timestamps are raised
-    /// to its own, or the receiver would discard them as old duplicates (PAWS, RFC 7323, section 5).
-    #[inline(never)]
-    fn goes_first(&mut self, id: u32, retransmission: u32) -> bool {
-        let queue = self.flows[id as usize].queue;
-        // Below this wait, overtaking makes the sender's RACK (RFC 8985) take the overtaken packets for lost.
-        let far_off = Duration::from_millis(1500);
-        if !self.config.retransmissions_first
-            || queue.is_empty()
-            || self.flow_round(id) * u64::from(queue.packets()) < far_off
-        {
-            return false;
-        }
-        let Some(tcp) = self.packets.get(retransmission).header().tcp.as_ref() else { return false };
-        let Some((tsval, _)) = tcp.timestamps else { return true };
-        let mut next = queue.head();
-        while let Some(at) = next {
-            let packet = self.packets.get_mut(at);
-            let older = packet
-                .header()
-                .tcp
-                .and_then(|t| t.timestamps)
-                .is_some_and(|(v, _)| narrows_units::SeqNum(v).before(narrows_units::SeqNum(tsval)));
-            if older {
-                if !packet.set_tsval(tsval) {
-                    return false;
-                }
-                self.counters.restamped += 1;
-            }
-            next = self.packets.after(&queue, at);
-        }
-        true
-    }
-
-    /// Puts packet `at`, which brings no data, before all flows, if it may go there.
-    #[inline(never)]
-    fn put_first(&mut self, now: Instant, id: u32, at: u32, verdicts: &mut Verdicts<P>) -> bool {
-        if self.packets.len() + self.control.len() > self.config.memory_packets as usize {
-            return false;
-        }
-        let packet = self.packets.get(at);
-        let (len, circuit) = (packet.len(), packet.circuit());
-        let user = self.user_of(id, circuit);
-        if !self.may_send_control(now, user, self.link.wire_len(len)) {
-            return false;
-        }
-        let Some(packet) = self.packets.release(at) else { return false };
-        self.backlog.add(len);
-        self.tracker.queued(FlowId(id));
-        self.control.push(id, packet);
-        self.bound_memory(now, verdicts);
-        true
-    }
-
-    /// Queues packet `at`, which is not superfluous.
-    fn put(&mut self, now: Instant, id: u32, at: u32, kind: PacketKind, verdicts: &mut Verdicts<P>) {
-        let packet = self.packets.get(at);
-        let len = packet.len();
-        let idle = self.flows[id as usize].queue.is_empty();
-        if self.config.new_flows_first
-            && ControlPackets::<P>::is_control(packet.header(), idle)
-            && self.put_first(now, id, at, verdicts)
-        {
-            return;
-        }
-        let front = kind == PacketKind::Retransmission && self.goes_first(id, at);
-        let new_data =
-            matches!(kind, PacketKind::New | PacketKind::Fin | PacketKind::Reordered | PacketKind::NotTcp);
-        let slot = &mut self.flows[id as usize];
-        if front {
-            self.packets.push_front(&mut slot.queue, at, len.get(), new_data);
-        } else {
-            self.packets.push_back(&mut slot.queue, at, len.get(), new_data);
-        }
-        self.backlog.add(len);
-        self.tracker.queued(FlowId(id));
-        self.longest.update(&mut self.flows, id);
-        self.join(now, id);
-        self.turns.queued(&self.flows[id as usize], true);
-        self.manage_queue(now, id, verdicts);
-        self.bound_memory(now, verdicts);
-    }
-
     /// A packet that asks for a connection, and may have to wait.
     #[cold]
     fn enqueue_request(&mut self, now: Instant, packet: P, verdicts: &mut Verdicts<P>) {
         if let Some(packet) = self.request(now, SynDirection::Own, packet, verdicts) {
             self.admit(now, packet, verdicts);
-        }
-    }
-
-    /// A packet may be queued.
-    fn admit(&mut self, now: Instant, packet: P, verdicts: &mut Verdicts<P>) {
-        // The index, then the record and the state together, come from memory while other things are done.
-        let expected = self.tracker.expect(&packet.header().key);
-        self.tracker.tick(now);
-        let likely = self.tracker.likely(expected);
-        self.fetch_now(likely);
-        self.loss.arrival(now);
-        let at = self.packets.insert(packet);
-        let seen = self.tracker.forward_from(now, self.packets.get(at).header(), likely);
-        self.counters.evicted += u64::from(seen.evicted_in_use);
-        let Some(flow) = seen.id else {
-            // The table is full of flows with a backlog.
-            if let Some(packet) = self.packets.release(at) {
-                self.counters.drop_packet(packet, Reason::OverLimit, verdicts);
-            }
-            return;
-        };
-        if seen.fresh || seen.restarted {
-            self.flow_state(flow, seen.restarted && seen.kind == PacketKind::Syn);
-            if let Some(slot) = self.tracker.prefetch_least_needed().and_then(|id| self.flows.get(id.index()))
-            {
-                slot.prefetch();
-            }
-        }
-        let header = self.packets.get(at).header();
-        if let Some(tcp) = header.tcp.as_ref() {
-            self.flows[flow.index()].note_arrival(tcp);
-        }
-        if self.is_of_no_use(now, flow, at, seen.kind, verdicts) {
-            self.counters.suppressed += 1;
-            verdicts.extend(self.packets.release(at).map(|packet| Verdict::Suppressed { packet }));
-            return;
-        }
-        self.put(now, flow.0, at, seen.kind, verdicts);
-    }
-
-    /// Whether packet `at`, which has just come, need not be sent.
-    fn is_of_no_use(
-        &mut self,
-        now: Instant,
-        flow: FlowId,
-        at: u32,
-        kind: PacketKind,
-        verdicts: &mut Verdicts<P>,
-    ) -> bool {
-        let header = self.packets.get(at).header();
-        match header.tcp.as_ref() {
-            Some(tcp) if kind == PacketKind::Retransmission => {
-                let copy = *tcp;
-                self.is_superfluous(now, flow.0, &copy)
-            }
-            _ if header.key.proto == Proto::UDP => {
-                let header = *header;
-                self.is_useless_probe(now, flow, &header, verdicts)
-            }
-            _ => false,
         }
     }
 }

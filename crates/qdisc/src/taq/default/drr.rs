@@ -6,7 +6,7 @@ use narrows_units::{Bytes, Duration, Instant};
 use super::flow_state::{FlowList, FlowState, NEVER};
 use super::old_flows::Patience;
 use super::turns::Choice;
-use super::{DefaultMode, signed};
+use super::{Arrival, DefaultMode, signed};
 use crate::Packet;
 use crate::taq::DefaultConfig;
 use crate::users::UserList;
@@ -41,8 +41,13 @@ impl<P: Packet> DefaultMode<P> {
 
     /// After how long it is a flow's turn again: a round of users for each flow of its own.
     pub(super) fn flow_round(&self, id: u32) -> Duration {
+        self.round_of(Some(self.flows[id as usize].user))
+    }
+
+    /// The same of a flow of this user.
+    fn round_of(&self, user: Option<u32>) -> Duration {
         let Some(by) = &self.turns.by_user else { return self.round_time() };
-        let user = by.users.get(self.flows[id as usize].user);
+        let user = user.and_then(|user| by.users.get(user));
         let flows = user.map_or(1, |user| user.flows.max(1));
         let own = user.and_then(|user| user.rate()).map(|rate| rate.time_to_send(Bytes(self.mean_len >> 4)));
         self.user_round().max(own.unwrap_or(Duration::ZERO)) * u64::from(flows)
@@ -54,61 +59,47 @@ impl<P: Packet> DefaultMode<P> {
         self.packet_time * users.max(1) as u64
     }
 
-    /// Puts a flow with a new backlog into a list, and its user, if that had nothing waiting.
-    pub(super) fn join(&mut self, now: Instant, id: u32) {
-        if self.flows[id as usize].place != FlowList::Idle {
-            return;
-        }
-        let user = self.enter_user(id);
-        let round_time = self.flow_round(id);
+    /// Puts a flow into a list that had nothing waiting until this packet came, and its user, if that had nothing.
+    pub(super) fn join(&mut self, now: Instant, id: u32, first: &Arrival) {
+        let user = self.enter_user(id, first.circuit);
+        let round_time = self.round_of(user);
         let rests = self.config.rested_first;
         let (quantum, new_quantum) = (self.quantum_bytes(), self.new_quantum());
-        let Coming { cost, request } = self.coming(id, quantum);
+        let Arrival { cost, .. } = *first;
+        let small = first.len.get() <= u64::from(quantum.unsigned_abs() / 2);
+        let request = small && first.tcp && self.may_send_control(now, user, Bytes(cost));
+        let slot = &mut self.flows[id as usize];
         let accrued = if rests && cost > 0 {
-            let slot = &self.flows[id as usize];
             let accrued = Accrued { now, round_time, quantum: by_age(&self.config, quantum, slot), cost };
             accrued.credit(slot.served_at, slot.deficit)
         } else {
             0
         };
-        let request = request && self.may_send_control(now, user, Bytes(cost));
         let standing = Standing { now, round_time, quantum, accrued, cost, new_quantum, request, rests };
-        let slot = &mut self.flows[id as usize];
-        let first = standing.place(slot.served_at, &mut slot.credit, &mut slot.deficit);
-        let place = match first {
+        let place = match standing.place(slot.served_at, &mut slot.credit, &mut slot.deficit) {
             First::New if self.config.new_flows_first && request => FlowList::Sparse,
             First::Sparse if self.config.new_flows_first => FlowList::Sparse,
             First::New if self.config.new_flows_first => FlowList::New,
             _ => FlowList::Old,
         };
-        let slot = &mut self.flows[id as usize];
         let again = place == FlowList::Old && slot.deficit > 0;
         if place == FlowList::Old && !again {
             slot.deficit = slot.deficit.saturating_add(quantum);
         }
         if let Some(user) = user {
-            self.join_user(user, id, place, standing);
+            let new_flow = place != FlowList::Old && slot.served == 0;
+            let credit = if new_flow { slot.credit } else { 0 };
+            self.join_user(user, credit, standing);
         }
         self.turns.push(&mut self.flows, id, place, again);
     }
 
-    /// The record of a flow's user, where there are users.
-    fn enter_user(&mut self, id: u32) -> Option<u32> {
-        let queue = &self.flows[id as usize].queue;
-        let circuit = queue.head().and_then(|at| self.packets.get(at).circuit());
-        self.turns.by_user.as_ref()?;
-        let user = self.user(id, circuit);
-        self.turns.enter(&mut self.flows[id as usize], user)
-    }
-
-    /// Puts a user with a new backlog into a list, by the rules by which flow `id` went to `flow_place` where there are
-    /// no users: with one flow each, the two are alike. New flows of a user who is not new go first now and then
-    /// (the credit of [`crate::users`]).
-    fn join_user(&mut self, at: u32, id: u32, flow_place: FlowList, flow: Standing) {
-        let slot = &self.flows[id as usize];
-        let new_flow = flow_place != FlowList::Old && slot.served == 0;
+    /// Puts a user with a new backlog into a list, by the rules by which its flow went to one where there are no users:
+    /// with one flow each, the two are alike. New flows of a user who is not new, which have `credit`, go first now and
+    /// then (the credit of [`crate::users`]).
+    fn join_user(&mut self, at: u32, credit: i32, flow: Standing) {
         // A quarter more than one packet: for what a handshake sends beside its full one.
-        let wanted = if new_flow { slot.credit.min(flow.new_quantum + flow.new_quantum / 4) } else { 0 };
+        let wanted = credit.min(flow.new_quantum + flow.new_quantum / 4);
         let most = OF_NEW_FLOWS * flow.new_quantum;
         let first = self.config.new_flows_first;
         let before = if flow.request { UserList::Sparse } else { UserList::New };
@@ -151,20 +142,6 @@ impl<P: Packet> DefaultMode<P> {
         by.users.join(at, place);
     }
 
-    /// What a flow comes with that had nothing waiting.
-    fn coming(&self, id: u32, quantum: i32) -> Coming {
-        let queue = &self.flows[id as usize].queue;
-        let Some(only) = queue.head().filter(|_| queue.packets() == 1) else {
-            return Coming { cost: 0, request: false };
-        };
-        let packet = self.packets.get(only);
-        let small = queue.bytes() <= u64::from(quantum.unsigned_abs() / 2);
-        Coming {
-            cost: self.link.wire_len(packet.len()).get(),
-            request: small && packet.header().tcp.is_some(),
-        }
-    }
-
     /// Takes a flow without backlog out of its list.
     pub(super) fn leave(&mut self, id: u32) {
         self.turns.leave(&mut self.flows, id);
@@ -204,15 +181,6 @@ fn by_age(config: &DefaultConfig, quantum: i32, slot: &FlowState) -> i32 {
     i32::try_from(i64::from(quantum) * percent / 100).unwrap_or(i32::MAX)
 }
 
-/// What a flow has waiting that had nothing.
-#[derive(Clone, Copy)]
-struct Coming {
-    /// What its packet takes of the link; 0 if there are several.
-    cost: u64,
-    /// It is one of TCP, of half a quantum at most: a request, mostly, and the answer to it has a wait of its own.
-    request: bool,
-}
-
 /// What the packet a flow or a user comes with takes of the link, if its share of the time since it was last served is
 /// as much; else nothing. So keystrokes, calls and queries, which come more than once a round and need less than a
 /// quantum, do not wait for a round. At once or later, such a flow has its share, and nobody else's.
@@ -243,9 +211,10 @@ struct Standing {
     quantum: i32,
     new_quantum: i32,
     accrued: i32,
-    /// See [`Coming`].
+    /// What its packet takes of the link.
     cost: u64,
-    /// What it comes with is a request, and such may go before all.
+    /// That is of TCP and of half a quantum at most, so mostly a request, to which the answer has a wait of its own; and
+    /// such may go before all.
     request: bool,
     /// Whether who has rested, or comes with a packet that it has saved up for, goes first.
     rests: bool,

@@ -86,8 +86,7 @@ impl<P: Packet> DefaultMode<P> {
         if self.flows[id as usize].place != FlowList::Idle {
             return self.flows.get(id as usize).map(|flow| flow.user);
         }
-        let user = self.user(id, circuit);
-        self.turns.enter(&mut self.flows[id as usize], user)
+        self.enter_user(id, circuit)
     }
 
     /// Whether a packet without data may go before all: together they have their part of the link, and those of one

@@ -32,6 +32,18 @@ impl<P: Packet> DefaultMode<P> {
         }
     }
 
+    /// The record of the user that a flow counts for, made if there is none; `None` where there are no users.
+    pub(super) fn enter_user(&mut self, id: u32, circuit: Option<CircuitId>) -> Option<u32> {
+        let by = self.turns.by_user.as_ref()?;
+        // It mostly is whose it was.
+        let at = self.flows[id as usize].user;
+        if circuit.is_none() && by.users.is_known(at, self.tracker.user(FlowId(id))) {
+            return Some(at);
+        }
+        let user = self.user(id, circuit);
+        self.turns.enter(&mut self.flows[id as usize], user)
+    }
+
     /// Notes who has sent a packet of the other direction, of flow `id` if that is known.
     pub(super) fn hear(&mut self, id: Option<FlowId>, packet: &P) {
         if self.link.users != Side::Destination || packet.circuit().is_some() {
