@@ -8,6 +8,7 @@ use narrows_wire::Proto;
 use super::DefaultMode;
 use super::control::ControlPackets;
 use super::flow_state::FlowList;
+use super::longest::Longest;
 use crate::{Packet, Reason, ShaperConfig, Verdict, Verdicts};
 
 /// What is asked of a packet that has come, read once.
@@ -44,14 +45,12 @@ impl<P: Packet> DefaultMode<P> {
         let likely = self.tracker.likely(expected);
         self.fetch_now(likely);
         self.loss.arrival(now);
-        let at = self.packets.insert(packet);
-        let seen = self.tracker.forward_from(now, self.packets.get(at).header(), likely);
+        // The packet is read where it is: in the store it would be waited for.
+        let seen = self.tracker.forward_from(now, packet.header(), likely);
         self.counters.evicted += u64::from(seen.evicted_in_use);
         let Some(flow) = seen.id else {
             // The table is full of flows with a backlog.
-            if let Some(packet) = self.packets.release(at) {
-                self.counters.drop_packet(packet, Reason::OverLimit, verdicts);
-            }
+            self.counters.drop_packet(packet, Reason::OverLimit, verdicts);
             return;
         };
         if seen.fresh || seen.restarted {
@@ -61,11 +60,11 @@ impl<P: Packet> DefaultMode<P> {
                 slot.prefetch();
             }
         }
-        let packet = self.packets.get(at);
         if let Some(tcp) = packet.header().tcp.as_ref() {
             self.flows[flow.index()].note_arrival(tcp);
         }
-        let arrival = Arrival::new(packet, &self.link);
+        let arrival = Arrival::new(&packet, &self.link);
+        let at = self.packets.insert(packet);
         // Only these can be.
         let doubtful = seen.kind == PacketKind::Retransmission || !arrival.tcp;
         if doubtful && self.is_of_no_use(now, flow, at, seen.kind, verdicts) {
@@ -122,10 +121,12 @@ impl<P: Packet> DefaultMode<P> {
         } else {
             self.packets.push_back(&mut slot.queue, at, packet.len.get(), new_data);
         }
-        let idle = slot.place == FlowList::Idle;
+        let (idle, longer) = (slot.place == FlowList::Idle, Longest::moves(slot));
         self.backlog.add(packet.len);
         self.tracker.queued(FlowId(id));
-        self.longest.update(&mut self.flows, id);
+        if longer {
+            self.longest.update(&mut self.flows, id);
+        }
         if idle {
             self.join(now, id, packet);
         }

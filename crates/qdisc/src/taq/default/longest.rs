@@ -22,21 +22,28 @@ impl Default for Longest {
 }
 
 impl Longest {
-    /// Brings the flow's bucket in line with its backlog.
+    /// Whether the flow's backlog belongs into another bucket than it is in.
     #[inline]
-    pub fn update(&mut self, slots: &mut [FlowState], id: u32) {
-        let slot = &slots[id as usize];
-        let new = match slot.queue.bytes() >> 9 {
+    pub fn moves(slot: &FlowState) -> bool {
+        slot.bucket != Self::bucket(slot)
+    }
+
+    #[inline]
+    fn bucket(slot: &FlowState) -> u8 {
+        match slot.queue.bytes() >> 9 {
             short if short < u64::from(SHORTEST) => 0,
             long => long.min(BUCKETS as u64 - 1) as u8,
-        };
-        if slot.bucket != new {
-            self.change(slots, id, new);
         }
     }
 
-    fn change(&mut self, slots: &mut [FlowState], id: u32, new: u8) {
-        let old = slots[id as usize].bucket;
+    /// Brings the flow's bucket in line with its backlog.
+    pub fn update(&mut self, slots: &mut [FlowState], id: u32) {
+        let slot = &mut slots[id as usize];
+        let (old, new) = (slot.bucket, Self::bucket(slot));
+        if old == new {
+            return;
+        }
+        slot.bucket = new;
         if old != 0 {
             let list = &mut self.buckets[usize::from(old)];
             list.remove(slots, id);
@@ -48,7 +55,6 @@ impl Longest {
             self.buckets[usize::from(new)].push_back(slots, id);
             self.used |= 1 << new;
         }
-        slots[id as usize].bucket = new;
     }
 
     /// A flow of the fullest bucket: the one that has been in it for the longest, so that ties do not fall on

@@ -6,6 +6,7 @@ use narrows_wire::{Header, Proto, TcpHeader};
 
 use super::duplicates::told;
 use super::flow_state::FlowState;
+use super::longest::Longest;
 use super::turns::Sent;
 use super::{DefaultMode, load, quic, signed};
 use crate::{Packet, Verdicts};
@@ -29,9 +30,11 @@ impl<P: Packet> DefaultMode<P> {
         let slot = &mut self.flows[id as usize];
         self.packets.unlink(&mut slot.queue, at, leaving.len.get());
         let (place, last) = (slot.place, slot.queue.is_empty());
+        if Longest::moves(slot) {
+            self.longest.update(&mut self.flows, id);
+        }
         self.backlog.sub(leaving.len);
         self.tracker.unqueued(FlowId(id));
-        self.longest.update(&mut self.flows, id);
         let cost = signed(self.link.wire_len(leaving.len).get());
         let sent = Sent { flow: id, place, cost, data: leaving.is_data(), last };
         self.turns.sent(now, &mut self.flows, sent);
