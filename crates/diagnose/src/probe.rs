@@ -16,8 +16,9 @@ impl Sender {
     /// From when until when its next probe of the tail is due (RFC 8985, section 7.2): two round trips after the
     /// latest that it sent or heard, and after a delayed ACK of a single segment. It is no later than the timer, which
     /// in Linux counts from when the first segment was last sent if data was sent since the latest ACK
-    /// (`tcp_schedule_loss_probe`). That first segment may not have been seen; it left within the last round trip.
-    fn tail_due(&self, now: Instant) -> Option<(Instant, Instant)> {
+    /// (`tcp_schedule_loss_probe`). That first segment may not have been seen; it left within the last round trip. What
+    /// passes now `jumped` over what was not seen: that may have left since the ACK.
+    fn tail_due(&self, now: Instant, jumped: bool) -> Option<(Instant, Instant)> {
         let heard = self.restarted(now);
         let from = heard.max(self.sent_before);
         let (srtt, rto) = (self.trips.srtt()?, self.rto());
@@ -25,15 +26,15 @@ impl Sender {
         let due = |timer: Instant| (from + pto).min((timer + rto).max(from));
         let first = self.out.first().filter(|first| first.seen > 0);
         Some(match first {
-            _ if self.sent_before + AT_ONCE < heard => (due(heard), due(heard)),
+            _ if self.sent_before + AT_ONCE < heard && !jumped => (due(heard), due(heard)),
             Some(first) => (due(first.sent), due(first.sent)),
             None => (from + rto.saturating_sub(srtt).min(pto), due(heard)),
         })
     }
 
     /// When its probe is due; if this may be it, now.
-    pub(crate) fn tail_probe(&self, now: Instant) -> Option<Instant> {
-        let (early, late) = self.tail_due(now)?;
+    pub(crate) fn tail_probe(&self, now: Instant, jumped: bool) -> Option<Instant> {
+        let (early, late) = self.tail_due(now, jumped)?;
         let off = self.trips.srtt().unwrap_or_default() / 8 + AT_ONCE;
         Some(if early <= now + off && now <= late + off { now } else { late })
     }
@@ -63,7 +64,7 @@ impl Sender {
         let (first, last) = (p.tcp.seq.at_or_before(self.una), p.tcp.seq_end() == self.max);
         let may = !self.around.plain && !self.probed && last && known.hole.is_none();
         let sure = !self.around.losses || !first;
-        if may && (sure || self.tail_probe(p.sent) == Some(p.sent)) {
+        if may && (sure || self.tail_probe(p.sent, false) == Some(p.sent)) {
             return Some((Repair::Probe, Certainty::Certain));
         }
         let expired = first && !last && !self.around.losses && self.heard >= Some(LEAST_WAIT);
@@ -71,11 +72,11 @@ impl Sender {
     }
 
     /// Whether new data leaves when a probe is due.
-    pub(crate) fn probes_now(&mut self, sent: Instant) -> bool {
-        if self.probed || !self.is_unprompted(sent) || self.tail_probe(sent) != Some(sent) {
+    pub(crate) fn probes_now(&mut self, sent: Instant, jumped: bool) -> bool {
+        if self.probed || !self.is_unprompted(sent) || self.tail_probe(sent, jumped) != Some(sent) {
             return false;
         }
-        if self.tail_due(sent).is_some_and(|(early, late)| early == late) {
+        if self.tail_due(sent, jumped).is_some_and(|(early, late)| early == late) {
             self.probes = Some(true);
         }
         !self.around.plain
@@ -92,7 +93,7 @@ impl Sender {
             && may
             && waited.min(self.quiet) >= due.max(LEAST_WAIT)
             && !self.by_ack(p.sent);
-        by_wait || self.probes_now(p.sent)
+        by_wait || self.probes_now(p.sent, self.around.losses && self.max.before(p.tcp.seq))
     }
 
     /// It is one, and ends the stall before it.
@@ -130,16 +131,21 @@ mod tests {
         s.timer.restart(at(1000));
         s.sent_before = at(1000);
         // Two round trips after that are 2 s, and the first's timer expires at 2.3 s.
-        assert_eq!(s.tail_due(at(1900)), Some((at(2000), at(2000))));
+        assert_eq!(s.tail_due(at(1900), false), Some((at(2000), at(2000))));
         // One more leaves at 1.9 s: now the timer is first.
         s.sent_before = at(1900);
-        assert_eq!(s.tail_due(at(2200)), Some((at(2300), at(2300))));
+        assert_eq!(s.tail_due(at(2200), false), Some((at(2300), at(2300))));
         assert_eq!(
-            [2300, 2350, 2500].map(|ms| s.tail_probe(at(ms))),
+            [2300, 2350, 2500].map(|ms| s.tail_probe(at(ms), false)),
             [2300, 2350, 2300].map(|ms| Some(at(ms)))
         );
         // Nothing was sent since the ACK: the timer counts from there.
         s.sent_before = at(800);
-        assert_eq!(s.tail_due(at(1900)), Some((at(2000), at(2000))));
+        assert_eq!(s.tail_due(at(1900), false), Some((at(2000), at(2000))));
+        // Nothing else was seen, and RTO = 700 ms: if something was missed, it left from 500 ms before the ACK on.
+        s.out.clear();
+        (0..40).for_each(|_| s.trips.time_receiver(Duration::from_millis(400)));
+        assert_eq!(s.tail_due(at(1900), false), Some((at(1700), at(1700))));
+        assert_eq!(s.tail_due(at(1900), true), Some((at(1200), at(1700))));
     }
 }

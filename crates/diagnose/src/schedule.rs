@@ -120,7 +120,7 @@ impl Sender {
             self.phase == Phase::Open && self.hints.is_none() && (alone || !self.una.before(self.resent_to));
         let may = self.selective && !self.probed && open;
         let now = self.sent;
-        let due = self.tail_probe(now).filter(|_| may)?;
+        let due = self.tail_probe(now, false).filter(|_| may)?;
         Some(due.since(self.restarted(now)))
     }
 
