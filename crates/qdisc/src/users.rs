@@ -14,6 +14,7 @@
 //! A record of a user who has nothing waiting is kept until the table is full, so that nobody comes back as new.
 
 mod ahead;
+mod heard;
 mod idle;
 mod lanes;
 mod new_flows;
@@ -237,23 +238,6 @@ impl<S> Users<S> {
     /// Whether a record that may be gone is this user's.
     pub fn is_of(&self, at: u32, user: User) -> bool {
         self.slab.get(at).is_some_and(|state| state.user == user)
-    }
-
-    /// A user has sent something.
-    pub fn hear(&mut self, at: u32) {
-        self.heard = true;
-        self.slab.at_mut(at).heard = true;
-    }
-
-    /// Whether nothing has been heard of this user, while others are heard. `likely` may be its record.
-    pub fn is_stranger(&self, user: User, likely: Option<u32>) -> bool {
-        let known = || likely.filter(|at| self.is_of(*at, user)).or_else(|| self.find(user));
-        self.heard && !known().is_some_and(|at| self.at(at).heard)
-    }
-
-    /// Whether a record that may be gone is this user's, who is no stranger.
-    pub fn is_known(&self, at: u32, user: User) -> bool {
-        self.slab.get(at).is_some_and(|state| state.user == user && (state.heard || !self.heard))
     }
 
     /// The record of a user, if there is one.

@@ -213,7 +213,7 @@ struct Standing {
     accrued: i32,
     /// What its packet takes of the link.
     cost: u64,
-    /// That is of TCP and of half a quantum at most, so mostly a request, to which the answer has a wait of its own; and
+    /// That is of TCP and half a quantum at most, so mostly a request, to which the answer has a wait of its own; and
     /// such may go before all.
     request: bool,
     /// Whether who has rested, or comes with a packet that it has saved up for, goes first.
