@@ -127,10 +127,9 @@ impl Sender {
             let due = told + self.soonest();
             // Nearer to when the timer expires than to when the ACKs have their effect.
             let expiry = self.restarted(p.sent) + self.rto() * u64::from(self.factor);
-            let by_ack = told + react;
-            let most = (expiry.since(by_ack) / 2).min(self.rto() / 4 * 3).max(Duration::from_millis(60));
-            let off = p.sent.since(by_ack) > most || self.too_soon(p.sent, by_ack);
-            if due <= p.sent && !(off && self.waits_for_timer(waited)) {
+            let late =
+                p.sent.since(told + react) > (expiry.since(told + react) / 2).max(Duration::from_millis(60));
+            if due <= p.sent && !(late && self.waits_for_timer(waited)) {
                 return (Repair::FastRetransmit, Certainty::Certain);
             }
             if told <= p.sent && waited < self.rto() / 4 * 3 {
@@ -138,12 +137,7 @@ impl Sender {
                 return (Repair::FastRetransmit, Certainty::Likely);
             }
         }
-        let alone = self.heard.map_or_else(
-            || p.tcp.seq.at_or_before(self.una) && self.on_time(waited),
-            |heard| heard >= LINUX_LEAST && !self.has_heard(p.sent),
-        );
-        let expired = self.exact().is_none() && !self.at_sender() && alone && self.waits_for_timer(waited);
-        if self.by_rack(p.sent) && !expired {
+        if self.by_rack(p.sent) {
             return (Repair::FastRetransmit, Certainty::Likely);
         }
         let late = self.exact().is_none() && self.has_heard(p.sent);

@@ -194,22 +194,12 @@ impl Sender {
     pub(crate) fn note_late(&mut self, p: &Seen<'_>) {
         let waited = self.waited(p.sent);
         let due = if self.exact().is_some() { self.is_due(waited) } else { self.must_have_expired(waited) };
-        // What leaves as soon as ACKs have told of a loss says nothing of the timer.
-        let react = self.react();
-        let told =
-            self.evidence.is_some_and(|at| p.sent.max(at + react).since(p.sent.min(at + react)) < react / 4);
-        if due && !told && p.tcp.seq.at_or_before(self.una) && self.heard_lately(p.sent) {
+        if due && p.tcp.seq.at_or_before(self.una) && self.heard_lately(p.sent) {
             let from = self.restarted(p.sent);
             let wait = self.rto() * u64::from(self.factor);
             let plain = Schedule { first: First::Nothing, from, wait, timeouts: 0 };
             self.late = Some(plain.nearest(from, p.sent, 1).0 < CLOSE);
         }
-    }
-
-    /// Behind a queue, and without timestamps that tell what it answers: it leaves sooner than it ever reacts there.
-    pub(crate) fn too_soon(&self, sent: Instant, by_ack: Instant) -> bool {
-        let unknown = self.heard.is_none() && !self.at_sender() && self.around.losses;
-        unknown && by_ack.since(sent) > self.react() / 4
     }
 
     /// Without timestamps an ACK of what was sent again does not end the back-off (Karn's rule; RFC 6298, (5.7)), and
@@ -251,36 +241,6 @@ mod tests {
         assert!(!s.has_heard(at(1200)), "it is not known whether such timers are restarted");
         s.around.restarts = true;
         assert_eq!([1050, 1100, 1699, 1700].map(|ms| s.has_heard(at(ms))), [false, true, true, false]);
-    }
-
-    #[test]
-    fn what_is_sooner_than_it_reacts_was_let_go_by_no_ack() {
-        let at = |ms: u64| Instant::ZERO + Duration::from_millis(ms);
-        let mut s = Sender::new(1);
-        // It reacts after 400 ms, with the queue before the capture.
-        s.trips.time_sender(Duration::from_millis(400), 2);
-        s.around.losses = true;
-        assert_eq!([1250, 1320, 1450].map(|ms| s.too_soon(at(ms), at(1400))), [true, false, false]);
-        s.heard = Some(Duration::ZERO);
-        assert!(!s.too_soon(at(1250), at(1400)), "timestamps tell");
-    }
-
-    #[test]
-    fn what_acks_have_asked_for_says_nothing_of_the_timer() {
-        let at = |ms: u64| Instant::ZERO + Duration::from_millis(ms);
-        let late = |told: Option<u64>| {
-            let mut s = Sender::new(1);
-            // R = 400 ms, RTO = 400 + 800 ms, restarted at 1 s; an ACK passes at 2 s and is heard at 2.1 s.
-            s.trips.time_sender(Duration::from_millis(100), 2);
-            s.trips.time_receiver(Duration::from_millis(300));
-            s.timer.restart(at(1000));
-            (s.acks[0], s.acks_seen) = (at(2000), 1);
-            (s.selective, s.around.losses, s.evidence) = (true, true, told.map(at));
-            let tcp = narrows_wire::TcpHeader::default();
-            s.note_late(&Seen { at: at(2110), frame: 1, tcp: &tcp, sent: at(2110) });
-            s.late
-        };
-        assert_eq!([None, Some(2000), Some(1800)].map(late), [Some(false), None, Some(false)]);
     }
 
     #[test]
