@@ -110,9 +110,6 @@ impl Sender {
         }
         self.time_echo(p);
         if covered.count > 0 && (!covered.repeated || self.stamps) {
-            if self.factor > 1 {
-                self.backed = Some(self.factor).filter(|_| self.around.losses && !self.stamps);
-            }
             self.factor = 1;
         }
         self.una = to;

@@ -301,7 +301,6 @@ impl Sender {
         }
         if hidden {
             self.hidden_repair(p);
-            self.recall_backoff(p.sent);
         }
         let waited = self.waited(p.sent);
         let k = if hidden { self.expiries(waited) } else { 1 };

@@ -15,9 +15,6 @@ const MOST_EXPIRIES: u32 = 15;
 /// A packet that leaves so near to an expiry, as a ratio, was let go by it: what the timer is off by.
 const CLOSE: f64 = 1.030_45;
 
-/// By so much one explanation of a silence has to be nearer than another.
-const SURE: f64 = 1.02;
-
 /// What restarts the timer in a silence.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum First {
@@ -202,21 +199,6 @@ impl Sender {
         }
     }
 
-    /// Without timestamps an ACK of what was sent again does not end the back-off (Karn's rule; RFC 6298, (5.7)), and
-    /// behind a queue with losses it is not seen whether it was. The length of a silence tells: R (2^k - 1) or, with
-    /// the back-off that there was, a multiple of that.
-    pub(crate) fn recall_backoff(&mut self, sent: Instant) {
-        let Some(before) = self.backed.filter(|_| self.factor == 1) else { return };
-        let from = self.restarted(sent);
-        let by = |factor: u32| {
-            let wait = self.rto() * u64::from(factor);
-            Schedule { first: First::Nothing, from, wait, timeouts: 0 }.nearest(from, sent, 1).0
-        };
-        if by(before) * SURE < by(1) {
-            self.factor = before;
-        }
-    }
-
     /// An ACK has reached it just before.
     pub(crate) fn just_heard(&self, sent: Instant) -> bool {
         let react = self.react();
@@ -241,23 +223,6 @@ mod tests {
         assert!(!s.has_heard(at(1200)), "it is not known whether such timers are restarted");
         s.around.restarts = true;
         assert_eq!([1050, 1100, 1699, 1700].map(|ms| s.has_heard(at(ms))), [false, true, true, false]);
-    }
-
-    #[test]
-    fn a_back_off_that_an_ack_did_not_end_shows_by_the_next_silence() {
-        let at = |ms: u64| Instant::ZERO + Duration::from_millis(ms);
-        // R = 400 ms, RTO = 400 + 800; after 15 RTO it has expired four times, after 16 once with a back-off of 16.
-        let found = |ms: u64, backed: Option<u32>| {
-            let mut s = Sender::new(1);
-            s.trips.time_sender(Duration::from_millis(100), 2);
-            s.trips.time_receiver(Duration::from_millis(300));
-            s.timer.restart(at(1000));
-            s.backed = backed;
-            s.recall_backoff(at(1000 + ms));
-            s.factor
-        };
-        assert_eq!([18_000, 19_200].map(|ms| found(ms, Some(16))), [1, 16]);
-        assert_eq!(found(19_200, None), 1);
     }
 
     #[test]

@@ -119,8 +119,6 @@ pub(crate) struct Sender {
     pub(crate) last_timeout: Option<Instant>,
     /// The back-off: the factor on the RTO.
     pub(crate) factor: u32,
-    /// That before an ACK ended it which may not have, as what it acknowledges may have been sent again.
-    pub(crate) backed: Option<u32>,
     /// What is known from other connections.
     pub(crate) around: Around,
     /// The latest expiry without a back-off waited so long; for who collects that.
