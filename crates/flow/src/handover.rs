@@ -3,11 +3,12 @@
 //! Both read one clock, and the records go over as they are, but for what belongs to a place in a table. What waits
 //! goes another way, so no record that comes has packets waiting.
 
+use narrows_units::Instant;
+
 use crate::flags::FlowFlags;
 use crate::flow::nanos32;
 use crate::table::Table;
 use crate::{Flow, FlowId, Tracker};
-use narrows_units::Instant;
 
 /// Flows that go over at most, more than a thin link has at a time: to tell a full table of 65 536, as after a flood,
 /// takes longer than packets should wait.

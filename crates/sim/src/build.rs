@@ -7,7 +7,7 @@ use narrows_qdisc::{ShaperConfig, Side};
 use narrows_scenario::{
     Link as LinkSetting, LinkDiscipline, Scenario, Service, Shaping, Topology, Traffic, Transport,
 };
-use narrows_tcp::{Config, Handshake};
+use narrows_tcp::Config;
 use narrows_units::{Instant, Rate};
 
 use crate::connection::HostConfig;
@@ -109,9 +109,8 @@ pub(crate) fn build(
             c.tcp == *tcp && c.opaque == opaque && c.quic.as_deref() == quic && c.tfrc == tfrc
         };
         let at = configs.iter().position(same).unwrap_or_else(|| {
-            let options_count = tcp.handshake != Handshake::SynIsPacketZero;
             let quic = quic.map(|c| Box::new(*c));
-            configs.push(HostConfig { tcp: *tcp, plain: tcp.is_plain(), options_count, opaque, quic, tfrc });
+            configs.push(HostConfig { opaque, quic, tfrc, ..HostConfig::of_tcp(*tcp) });
             configs.len() - 1
         });
         u16::try_from(at).expect("as many settings as entries of traffic, twice")

@@ -1,6 +1,6 @@
 //! A TCP connection between two hosts: two ends, what they are to carry, and what was seen of them.
 
-use narrows_tcp::{Config, Endpoint, EndpointCounters, Io, Segment, TcpEvent};
+use narrows_tcp::{Config, Endpoint, EndpointCounters, Handshake, Io, Segment, TcpEvent};
 use narrows_units::{Bytes, Duration, Ecn, Instant};
 use narrows_wire::TcpHeader;
 
@@ -29,6 +29,14 @@ pub(crate) struct HostConfig {
     pub(crate) quic: Option<Box<narrows_quic::Config>>,
     /// Whether TFRC does.
     pub(crate) tfrc: bool,
+}
+
+impl HostConfig {
+    /// Hosts that speak TCP, and whose headers can be read.
+    pub(crate) fn of_tcp(tcp: Config) -> Self {
+        let options_count = tcp.handshake != Handshake::SynIsPacketZero;
+        Self { tcp, plain: tcp.is_plain(), options_count, opaque: false, quic: None, tfrc: false }
+    }
 }
 
 /// Both ends of a connection that is not TCP's.

@@ -122,17 +122,7 @@ fn world(tcp: Config, rate: Rate, discipline: &str, delay: Duration, plan: Probe
     net.add_host(left, delay);
     net.add_host(right, delay);
     net.settle();
-    let mut world = World::new(
-        net,
-        vec![HostConfig {
-            tcp,
-            plain: tcp.is_plain(),
-            options_count: false,
-            opaque: false,
-            quic: None,
-            tfrc: false,
-        }],
-    );
+    let mut world = World::new(net, vec![HostConfig { options_count: false, ..HostConfig::of_tcp(tcp) }]);
     let links = vec![
         Watched { name: "thin".into(), link: there, rate },
         Watched { name: "thin.back".into(), link: back, rate },

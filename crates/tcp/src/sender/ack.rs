@@ -125,9 +125,7 @@ impl Sender {
             (ack.delivered.sent, ack.delivered.retransmitted) = (first.or(ack.delivered.sent), false);
         }
         let (advances, sacks) = (ack.end > ack.una, ack.delivered.segments > in_order);
-        if self.has_rack::<I>() {
-            self.judge_timeout(Answer { tcp: ack.tcp, advances, sacks }, &ack.delivered);
-        }
+        self.judge_timeout::<I>(Answer { tcp: ack.tcp, advances, sacks }, &ack.delivered);
         let pending = self.board.pending();
         if self.has_rack::<I>() {
             self.rack_on_ack(cx, ack.tcp, ack.una, &ack.delivered);
@@ -198,8 +196,8 @@ impl Sender {
             return;
         }
         self.loss.on_new_ack(ack.end);
-        if self.loss.is_open() && self.has_rack::<I>() {
-            self.forget_before();
+        if self.loss.is_open() {
+            self.forget_before::<I>();
         }
         let echo = !I::PLAIN && self.ecn.is_echo(ack.tcp);
         if !(echo || recovering && cx.recovery() == Recovery::Sack) {

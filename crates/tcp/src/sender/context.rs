@@ -27,6 +27,9 @@ impl<I: Io> Context<'_, I> {
     pub(crate) const fn has_timestamps(&self) -> bool {
         !I::PLAIN && self.config.timestamps
     }
+    pub(crate) const fn has_rack_tlp(&self) -> bool {
+        !I::PLAIN && self.config.rack_tlp
+    }
     /// Whether an ACK that only SACKs gives a sample too.
     pub(crate) fn samples_every_ack(&self) -> bool {
         !I::PLAIN && self.config.rtt_sampling == RttSampling::EveryAck

@@ -8,7 +8,7 @@ use super::scoreboard::Delivered;
 use super::{Context, RecoveryPhase, Sender};
 use crate::cc::Window;
 use crate::receiver::timestamp;
-use crate::{Config, Io, RtoRecovery};
+use crate::{Io, RtoRecovery};
 
 /// What was before a recovery.
 #[derive(Clone, Copy, Debug)]
@@ -49,15 +49,16 @@ impl Sender {
     }
 
     /// What counts is known, and nothing is to be undone any more.
-    pub(super) fn forget_before(&mut self) {
-        if let Some(rack) = &mut self.rack {
+    pub(super) fn forget_before<I: Io>(&mut self) {
+        if let Some(rack) = self.rack.as_mut().filter(|_| !I::PLAIN) {
             rack.before = None;
         }
     }
 
     /// An acknowledgment came after a time-out and was entered into the scoreboard.
-    pub(super) fn judge_timeout(&mut self, answer: Answer<'_>, delivered: &Delivered) {
-        let Some(mut before) = self.rack.as_ref().and_then(|rack| rack.before) else { return };
+    pub(super) fn judge_timeout<I: Io>(&mut self, answer: Answer<'_>, delivered: &Delivered) {
+        let rack = self.rack.as_ref().filter(|_| !I::PLAIN);
+        let Some(mut before) = rack.and_then(|rack| rack.before) else { return };
         if self.loss.phase != RecoveryPhase::Loss {
             return;
         }
@@ -67,7 +68,7 @@ impl Sender {
         // Step 3b: something sent once and before the time-out has arrived.
         let original = before.open && delivered.lowest_sent_once.is_some_and(|end| end <= self.loss.recover);
         if early || original {
-            return self.undo_timeout(&before);
+            return self.undo_timeout::<I>(&before);
         }
         if before.open && self.board.max() > self.loss.recover {
             // Step 3a: only new data has arrived.
@@ -83,18 +84,22 @@ impl Sender {
         }
     }
 
-    fn undo_timeout(&mut self, before: &Before) {
+    fn undo_timeout<I: Io>(&mut self, before: &Before) {
         self.board.unmark_lost();
         self.window.cwnd = self.window.cwnd.max(before.window.cwnd);
         self.window.ssthresh = self.window.ssthresh.max(before.window.ssthresh);
         self.loss.undo();
         self.rto.reset_retries();
-        self.forget_before();
+        self.forget_before::<I>();
     }
 
     /// Whether new data may leave before what counts as lost.
-    pub(super) fn tries_new_data(&self) -> bool {
-        self.rack.as_ref().and_then(|rack| rack.before).is_some_and(|before| before.new_first)
+    pub(super) fn tries_new_data<I: Io>(&self) -> bool {
+        self.rack
+            .as_ref()
+            .filter(|_| !I::PLAIN)
+            .and_then(|rack| rack.before)
+            .is_some_and(|before| before.new_first)
     }
 
     /// What may leave because of an acknowledgment has left.
@@ -107,8 +112,9 @@ impl Sender {
     }
 
     /// Whether a repair that is lost begins another fast recovery.
-    pub(super) fn reopens(&self, config: &Config) -> bool {
-        config.rto_recovery == RtoRecovery::Frto
+    pub(super) fn reopens<I: Io>(&self, cx: &Context<'_, I>) -> bool {
+        self.has_rack::<I>()
+            && cx.config.rto_recovery == RtoRecovery::Frto
             && self.loss.phase == RecoveryPhase::Loss
             && self.rack.as_ref().is_some_and(|rack| rack.lost_copy)
     }

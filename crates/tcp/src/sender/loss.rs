@@ -1,9 +1,8 @@
 //! Where loss recovery stands: RFC 5681, RFC 6582 and RFC 6675 share this state. What they do with it is in
 //! `recovery.rs`.
 
-use super::Context;
 use super::prr::Prr;
-use crate::{Config, Io, Recovery, RtoRecovery};
+use crate::{Config, Recovery, RtoRecovery};
 
 /// What the sender knows of losses; the names are those of Linux (`TCP_CA_Open` and so on).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -114,11 +113,7 @@ impl LossRecovery {
 
     /// How many segments limited transmit allows beyond cwnd: one for each of the first two duplicate ACKs (RFC 3042,
     /// section 2). With SACK the pipe allows them by itself, as SACKed segments are no longer in it.
-    pub(super) fn limited_transmit<I: Io>(&self, cx: &Context<'_, I>) -> u32 {
-        self.limited_by(cx.config, cx.recovery())
-    }
-
-    fn limited_by(&self, config: &Config, recovery: Recovery) -> u32 {
+    pub(super) fn limited_transmit(&self, config: &Config, recovery: Recovery) -> u32 {
         if !config.limited_transmit {
             return 0;
         }
@@ -169,7 +164,8 @@ mod tests {
     fn limited_transmit_answers_the_first_two_duplicate_acks() {
         let config = Config { recovery: Recovery::NewReno, limited_transmit: true, ..Config::default() };
         let of = |dupacks, phase, config: &Config| {
-            LossRecovery { dupacks, phase, ..LossRecovery::default() }.limited_by(config, config.recovery)
+            LossRecovery { dupacks, phase, ..LossRecovery::default() }
+                .limited_transmit(config, config.recovery)
         };
         assert_eq!([0, 1, 2, 3].map(|n| of(n, RecoveryPhase::Open, &config)), [0, 1, 2, 2]);
         assert_eq!(of(2, RecoveryPhase::Recovery, &config), 0);

@@ -61,7 +61,7 @@ impl Sender {
         while burst > 0 && self.output_one(cx) {
             burst -= 1;
         }
-        if self.has_rack::<I>() && self.tries_new_data() {
+        if self.tries_new_data::<I>() {
             self.end_trial();
             if self.board.max() == self.loss.recover {
                 // None could leave.
@@ -77,17 +77,21 @@ impl Sender {
         let flight = self.in_flight(cx.recovery());
         let allowed = self.allowed::<I>(flight).saturating_add(self.loss.inflation);
         let room = flight < allowed;
-        if !room && self.unsent() > 0 && self.is_synchronized() && self.loss.limited_transmit(cx) == 0 {
+        if !room
+            && self.unsent() > 0
+            && self.is_synchronized()
+            && self.loss.limited_transmit(cx.config, cx.recovery()) == 0
+        {
             // Neither old nor new data may leave. Most acknowledgments end here.
             self.cwnd_limited = true;
             return false;
         }
         if self.board.rewound() > 0 {
             self.cwnd_limited = !room;
-            let room = flight < allowed.saturating_add(self.loss.limited_transmit(cx));
+            let room = flight < allowed.saturating_add(self.loss.limited_transmit(cx.config, cx.recovery()));
             return room && self.pacing_allows(cx) && self.resend_next(cx);
         }
-        if sack && self.board.pending() > 0 && !(self.has_rack::<I>() && self.tries_new_data()) {
+        if sack && self.board.pending() > 0 && !self.tries_new_data::<I>() {
             self.cwnd_limited = !room;
             return room && self.pacing_allows(cx) && self.resend_next(cx);
         }
@@ -143,7 +147,7 @@ impl Sender {
         if self.board.is_empty() {
             self.restart_after_idle(cx);
         }
-        let extra = self.loss.limited_transmit(cx);
+        let extra = self.loss.limited_transmit(cx.config, cx.recovery());
         let flight = if self.loss.is_open() && !cx.config.limited_transmit {
             self.board.outstanding()
         } else {

@@ -256,7 +256,7 @@ impl Sender {
         self.rack = Some(rack);
         // In Linux the first retransmission leaves as if an ACK had delivered a segment, so the next ACK lets out
         // another one.
-        let begins = (self.loss.is_open() || self.reopens(cx.config)) && self.board.pending() > 0;
+        let begins = (self.loss.is_open() || self.reopens(cx)) && self.board.pending() > 0;
         self.on_delivered(cx, u32::from(begins), cx.config.prr == PrrBound::SlowStart);
         if probe {
             self.send_probe(cx);

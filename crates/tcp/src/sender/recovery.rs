@@ -42,10 +42,9 @@ impl Sender {
     #[inline]
     pub(super) fn on_delivered<I: Io>(&mut self, cx: &mut Context<'_, I>, delivered: u32, safe: bool) {
         let opens = self.loss.is_open() && self.loss.may_begin(cx.recovery(), self.board.una());
-        if opens || self.has_rack::<I>() && self.reopens(cx.config) {
+        if opens || self.reopens(cx) {
             // DupAcks >= DupThresh or IsLost(HighACK + 1) (RFC 6675, section 5).
-            let enough =
-                u32::from(self.loss.dupacks) >= cx.config.dupthresh && (I::PLAIN || !cx.config.rack_tlp);
+            let enough = u32::from(self.loss.dupacks) >= cx.config.dupthresh && !cx.has_rack_tlp();
             if self.board.pending() > 0 || enough && !self.board.is_empty() {
                 self.begin_recovery(cx);
             }
@@ -156,7 +155,7 @@ impl Sender {
 
     fn finish_recovery<I: Io>(&mut self, cx: &mut Context<'_, I>) {
         self.loss.finish(cx.recovery());
-        self.forget_before();
+        self.forget_before::<I>();
         let sack = cx.recovery() == Recovery::Sack;
         match cx.config.reduce_from {
             _ if sack && cx.config.prr.is_on() => self.window.cwnd = self.window.ssthresh,
