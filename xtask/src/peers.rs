@@ -7,6 +7,7 @@ use std::time::Instant;
 
 use anyhow::{Context, Result, ensure};
 
+mod instructions;
 pub mod measure;
 mod metrics;
 mod narrows;
@@ -37,6 +38,9 @@ pub struct Args {
     /// The program to compare [default: target/release/narrows]
     #[arg(long)]
     narrows: Option<PathBuf>,
+    /// Count instructions a packet of a b c in Narrows with valgrind instead, in two minutes
+    #[arg(long)]
+    instructions: bool,
     /// Where finished runs, table.md and runs.csv go
     #[arg(long, default_value = "out/peers")]
     out: PathBuf,
@@ -86,6 +90,9 @@ pub fn run(args: &Args) -> Result<()> {
     }
     let seeds = if args.quick { &args.seeds.0[..1] } else { &args.seeds.0[..] };
     let jobs = plan::jobs(&Wish { only: &args.only, seeds, quick: args.quick });
+    if args.instructions {
+        return instructions::print(&jobs, &narrows::program(args.narrows.as_deref(), &args.out)?);
+    }
     let programs = Programs {
         narrows: or_say(narrows::program(args.narrows.as_deref(), &args.out), "narrows"),
         ns2: or_say(programs::ns2(), "ns-2"),
