@@ -4,7 +4,8 @@
  *
  * Goncalves, "Burst TCP: an approach for benefiting mice flows", UFPE, about 2007. On each segment newly acknowledged:
  *   inc = floor((mice - cwnd)/f), at least 1;   cwnd <- cwnd + inc/cwnd
- * Off for good at the first loss; above the threshold plain TCP (knob `after`: slow start, or congestion avoidance).
+ * Off for good at the first loss, also of a SYN; above the threshold plain TCP (knob `after`: slow start, or congestion
+ * avoidance).
  *
  * Where we differ: the printed step is taken below the threshold only (above, the paper's formula would shrink the
  * window); and once for each *segment* acknowledged, not each ACK, so that a receiver that delays ACKs gets the same
@@ -44,7 +45,8 @@ int btcp_init(u64 *ctx) {
     struct tcp_sock *tp = (void *)ctx[0];
     struct state *s = priv(tp);
     s->kind = KIND_BTCP;
-    s->enabled = 1;
+    /* A lost SYN is a loss; it came before this. */
+    s->enabled = !tp->total_retrans;
     s->fraction_q20 = 0;
     /* Chosen in mid-connection, it must not throw away a window that is there. */
     if (!tp->data_segs_out)

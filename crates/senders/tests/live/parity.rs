@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use narrows_senders::{Call, CallStep, Sender, WatchedSender};
 use narrows_tcp::cc::{AckSample, AdaptiveAimd, CongestionControl, DeliverySample, Reno, Window};
-use narrows_tcp::startup::{Burst, SlowStart, Startup};
+use narrows_tcp::startup::{Burst, FirstRtt, SlowStart, Startup};
 use narrows_tcp::{Config, Preset, Settings as _};
 use narrows_units::{Duration as Time, Instant};
 
@@ -26,7 +26,8 @@ const LEAST_TIMEOUT: Duration = Duration::from_millis(200);
 /// How long nothing arrives, where a timeout is wanted: longer than the least timeout of 200 ms, shorter than two.
 const SILENCE: Duration = Duration::from_millis(350);
 
-/// What a connection of so many bytes told its sender; with a silence from `silent_from` on.
+/// What a connection of so many bytes told its sender; with a silence from `silent_from` on, which takes the SYN if that
+/// is zero.
 pub fn record(
     world: &mut World,
     sender: Sender,
@@ -37,7 +38,13 @@ pub fn record(
 ) -> Vec<CallStep> {
     let (name, mut watch): (_, WatchedSender) = world.watch(sender, knobs);
     let sink = world.sink(port, 1);
+    let syn_lost = silent_from.take_if(|from| from.is_zero()).is_some();
+    world.heard(!syn_lost);
     let source = world.inside("s", move || push(&mut connect(&name, port), bytes));
+    if syn_lost {
+        std::thread::sleep(SILENCE);
+        world.heard(true);
+    }
     let (began, mut steps) = (std::time::Instant::now(), Vec::new());
     while !sink.is_finished() {
         std::thread::sleep(Duration::from_millis(20));
@@ -101,8 +108,14 @@ impl Found {
     }
 }
 
+/// How many of the steps a lost SYN caused: no round trip has been measured yet, and the sender begins after it.
+fn of_the_handshake(steps: &[CallStep]) -> usize {
+    steps.iter().take_while(|step| step.srtt_us == 0).count()
+}
+
 impl<C> Twin<C> {
-    fn new(config: Config, first: &CallStep, cc: C) -> Self {
+    fn new(config: Config, steps: &[CallStep], cc: C) -> Self {
+        let first = &steps[of_the_handshake(steps)];
         let window = Window { cwnd: f64::from(first.cwnd), ssthresh: f64::INFINITY };
         Self { config, window, last: (first.cwnd, first.ssthresh), returned: first.at_ns, cc }
     }
@@ -154,7 +167,7 @@ fn compare<C>(
     let mut found = Found::default();
     // Of a timeout, until the kernel has told of it.
     let mut rto_threshold = None;
-    let calls: Vec<_> = steps.chunks_exact(2).collect();
+    let calls: Vec<_> = steps[of_the_handshake(steps)..].chunks_exact(2).collect();
     for (n, call) in calls.iter().enumerate() {
         let [begin, end] = call else { unreachable!("pairs") };
         assert!(begin.call == end.call && !begin.returned && end.returned, "{begin:?} {end:?}");
@@ -204,7 +217,10 @@ fn compare<C>(
 fn burst(steps: &[CallStep], f: u32) -> Found {
     let mut config = Config::preset(Preset::Linux);
     config.set("burst_f", &f.to_string()).unwrap();
-    let mut twin = Twin::new(config, &steps[0], (Burst::default(), Reno::default()));
+    let mut twin = Twin::new(config, steps, (Burst::default(), Reno::default()));
+    if of_the_handshake(steps) > 0 {
+        twin.cc.0.on_established(&mut twin.window, FirstRtt::SynLost, &twin.config);
+    }
     compare(
         &mut twin,
         steps,
@@ -254,6 +270,24 @@ fn burst_tcp_is_the_simulators_step_by_step() {
             });
         }
     }
+}
+
+/// A lost SYN is a loss: plain TCP follows, from the window that the kernel begins with.
+#[test]
+fn a_lost_syn_ends_burst_tcp_here_and_there() {
+    const TEST: &str = "a_lost_syn_ends_burst_tcp_here_and_there";
+    if !can_run(TEST) {
+        return;
+    }
+    let mut world = World::new(Duration::from_millis(20));
+    until_undisturbed(TEST, "f = 8", || {
+        let steps = record(&mut world, Sender::Btcp, &["f=8"], 5603, 1448 * 400, Some(Duration::ZERO));
+        assert!(of_the_handshake(&steps) > 0, "{:?}", steps[0]);
+        let found = burst(&steps, 8);
+        println!("B-TCP without its first SYN: {found:?}");
+        assert!(found.window <= 1.0 && found.threshold <= 1.0, "{found:?}");
+        found.enough(50, (0, usize::MAX), false)
+    });
 }
 
 /// Adaptive AIMD, and how far apart its greatest smoothed round-trip time and the kernel's are.
@@ -345,7 +379,7 @@ fn adaptive(steps: &[CallStep], what: &str, timeouts: bool) -> Result<(), String
     for (key, value) in [("min_samples", "8"), ("beta_hi", "0.8"), ("gamma", "0.875")] {
         config.set(key, value).unwrap();
     }
-    let mut twin = Twin::new(config, &steps[0], Adaptive::new());
+    let mut twin = Twin::new(config, steps, Adaptive::new());
     let found = compare(
         &mut twin,
         steps,

@@ -282,14 +282,17 @@ impl World {
         );
     }
 
-    /// Nothing the sender says is heard for so long: its frames go to an address that nobody has.
+    /// Whether anything the sender says is heard: otherwise its frames go to an address that nobody has.
+    pub fn heard(&self, heard: bool) {
+        let address = if heard { mac("r") } else { "02:00:00:4e:53:00".to_owned() };
+        self.set("ip", "s", &format!("neigh replace 10.79.0.2 lladdr {address} dev eth nud permanent"));
+    }
+
+    /// Nothing the sender says is heard for so long.
     pub fn silence(&self, lasting: Duration) {
-        let neighbour = |mac: &str| {
-            self.set("ip", "s", &format!("neigh replace 10.79.0.2 lladdr {mac} dev eth nud permanent"));
-        };
-        neighbour("02:00:00:4e:53:00");
+        self.heard(false);
         std::thread::sleep(lasting);
-        neighbour(&mac("r"));
+        self.heard(true);
     }
 
     /// Loads a sender as a user does, and gives its name and its driver's process.
