@@ -136,7 +136,9 @@ impl Connection {
         let (data, timeouts) = (sender.counts.data, sender.counts.timeouts);
         sender.data(p, asked);
         let new = sender.counts.data > data && sender.counts.timeouts == timeouts;
-        if let Some(stall) = silent.filter(|_| new) {
+        // It may have told of that silence already.
+        let told = sender.stalls.last().is_some_and(|s| s.to == p.at);
+        if let Some(stall) = silent.filter(|_| new && !told) {
             sender.keep(stall);
         }
     }

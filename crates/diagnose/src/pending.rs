@@ -1,6 +1,6 @@
 //! A stall in the making: what was seen since the last progress, and what it makes of it when progress comes.
 
-use narrows_units::{Duration, Instant};
+use narrows_units::{Duration, Instant, SeqNum};
 
 use crate::findings::{Cause, Certainty, Event, Place, Repair, Stall};
 use crate::frames::Frames;
@@ -10,6 +10,8 @@ use crate::sender::{DUPTHRESH, Seen, Sender};
 pub(crate) const LEAST_STALL: Duration = Duration::from_millis(200);
 /// Frames of repairs that are kept as evidence.
 const EVIDENCE: usize = 6;
+/// Of so many packets, which are not seen but reckoned, four will have been under way.
+const MANY: u32 = 8;
 /// Stalls that are kept of a sender; the time spent in all is.
 const MOST_STALLS: usize = 1024;
 
@@ -32,6 +34,10 @@ pub(crate) struct Pending {
     window: Option<u32>,
     /// Segments under way then.
     pub(crate) outstanding: u32,
+    /// About how many that is, with what was not seen.
+    flight: u32,
+    /// A probe up to here ends it: new data, or the last segment, whose original was not seen.
+    pub(crate) jumped: Option<SeqNum>,
     frames: Frames,
 }
 
@@ -40,6 +46,7 @@ impl Pending {
     fn begin(&mut self) {
         (self.repair, self.timeouts, self.lost) = (None, 0, Place::Unknown);
         (self.inferred, self.spurious, self.double) = (false, false, false);
+        self.jumped = None;
         self.frames.clear();
     }
 
@@ -84,6 +91,7 @@ impl Sender {
         self.pending.closed = self.window == Some(0);
         self.pending.window = self.window;
         self.pending.outstanding = self.out.count();
+        self.pending.flight = self.window_pkts.flight();
         self.pending.dupacks = self.dupacks.max(self.out.sacked());
         self.pending.backoff = self.factor;
     }
@@ -183,6 +191,10 @@ impl Sender {
                 (Cause::PacketDelay, Certainty::Likely)
             };
         };
+        if p.jumped.is_some() && p.timeouts == 0 {
+            // A probe of new data repairs nothing; which it is shows later.
+            return (Cause::TailLoss, Certainty::Possible);
+        }
         if p.spurious {
             return (Cause::AckDelayedOrLost, Certainty::Certain);
         }
@@ -204,8 +216,11 @@ impl Sender {
     /// Too little came behind the loss to tell of it, though there was more to send.
     pub(crate) fn too_few(&self, sure: Certainty) -> (Cause, Certainty) {
         let p = &self.pending;
-        if p.outstanding < 4 || (1..DUPTHRESH).contains(&p.dupacks) {
-            let full = p.window.is_some_and(|w| self.mss > 0 && w < self.mss * (p.outstanding + 1));
+        // What was not seen, the window tells.
+        let hidden = p.outstanding == 0 && self.around.losses && p.flight >= MANY;
+        if p.outstanding < 4 && !hidden || (1..DUPTHRESH).contains(&p.dupacks) {
+            let under_way = if self.around.losses { p.outstanding.max(p.flight) } else { p.outstanding };
+            let full = p.window.is_some_and(|w| self.mss > 0 && w < self.mss * (under_way + 1));
             let cause = if full { Cause::SmallReceiveWindow } else { Cause::SmallCongestionWindow };
             return (cause, sure);
         }

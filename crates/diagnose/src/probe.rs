@@ -96,11 +96,23 @@ impl Sender {
         by_wait || self.probes_now(p.sent, self.around.losses && self.max.before(p.tcp.seq))
     }
 
+    /// Its probe jumps over a hole though nothing seemed to be under way: what it probes for was, and not seen, since it
+    /// sent or heard something last. Not where it has been asked since. Says whether that is noted.
+    pub(crate) fn has_jumped(&mut self, p: &Seen<'_>, asked: Option<Instant>) -> bool {
+        let jumped = self.heard.is_some() && asked.is_none_or(|asked| asked <= self.since);
+        if jumped {
+            (self.waiting, self.pending.jumped) = (true, Some(p.tcp.seq_end()));
+            self.note_new_probe(p);
+        }
+        jumped
+    }
+
     /// It is one, and ends the stall before it.
     pub(crate) fn note_new_probe(&mut self, p: &Seen<'_>) {
         self.probed = true;
         self.timer.restart(p.sent);
-        let (repair, certainty, lost) = (Repair::Probe, Certainty::Possible, Place::Unknown);
+        let lost = if self.pending.jumped.is_some() { Place::Before } else { Place::Unknown };
+        let (repair, certainty) = (Repair::Probe, Certainty::Possible);
         let (at, frame, by) = (p.at, p.frame, self.by);
         self.note(Event { at, frame, by, repair, inferred: false, certainty, lost, spurious: false });
     }

@@ -36,9 +36,15 @@ pub(crate) struct Schedule {
     pub(crate) wait: Duration,
     /// How often it expired then.
     pub(crate) timeouts: u32,
+    /// It has expired just now.
+    pub(crate) on_time: bool,
 }
 
 impl Schedule {
+    fn new(first: First, from: Instant, wait: Duration) -> Self {
+        Self { first, from, wait, timeouts: 0, on_time: false }
+    }
+
     /// When the timer expires for the n-th time: after R (2^n - 1).
     pub(crate) fn expiry(&self, n: u32) -> Instant {
         let mut at = self.from;
@@ -65,6 +71,7 @@ impl Schedule {
             }
             at += (self.wait * (1 << n)).min(MOST_RTO);
         }
+        self.on_time = best < CLOSE;
         (best, self)
     }
 }
@@ -109,6 +116,17 @@ impl Sender {
         }
     }
 
+    /// It sends again at once, when ACKs arrive, what was sent before what they tell of (RFC 8985, section 6.2), and
+    /// probes tails.
+    pub(crate) fn is_of_today(&self) -> bool {
+        self.stamps && self.selective && !self.around.plain
+    }
+
+    /// Nothing that was seen keeps it from probing the tail.
+    pub(crate) fn may_probe(&self) -> bool {
+        self.is_of_today() && !self.probed && self.phase == Phase::Open && self.hints.is_none()
+    }
+
     /// A probe may be sent when the timer was restarted last: after two round trips, and after a delayed ACK of a
     /// single segment (RFC 8985, section 7.2), and not later than the timer.
     fn probe_due(&self, alone: bool) -> Option<Duration> {
@@ -125,11 +143,11 @@ impl Sender {
     pub(crate) fn schedule(&self, p: &Seen<'_>, alone: bool) -> Schedule {
         let since = self.restarted(p.sent);
         let wait = self.rto() * u64::from(self.factor);
-        let plain = Schedule { first: First::Nothing, from: since, wait, timeouts: 0 };
+        let plain = Schedule::new(First::Nothing, since, wait);
         let plain = plain.nearest(since, p.sent, 1);
         let told = self.told().filter(|(at, _)| self.phase == Phase::Open && *at < since + wait);
         if let Some((from, patience)) = told.filter(|(at, _)| *at <= p.sent + TICK) {
-            let fast = Schedule { first: First::Fast, from, wait: self.rto(), timeouts: 0 };
+            let fast = Schedule::new(First::Fast, from, self.rto());
             // Where repairs were not needed the reordering window grows, up to a round trip (RFC 8985, section 6.2).
             let most =
                 if self.counts.spurious > 0 { self.trips.srtt().unwrap_or_default() } else { patience };
@@ -142,7 +160,7 @@ impl Sender {
         }
         // The timer sends the first segment, so behind a gap it is a probe.
         let Some(due) = self.probe_due(alone) else { return plain.1 };
-        let probe = Schedule { first: First::Probe, from: since + due, wait: self.rto(), timeouts: 0 };
+        let probe = Schedule::new(First::Probe, since + due, self.rto());
         let probe = probe.nearest(since, p.sent, u32::from(!alone));
         if probe.0 <= plain.0 { probe.1 } else { plain.1 }
     }
@@ -194,7 +212,7 @@ impl Sender {
         if due && p.tcp.seq.at_or_before(self.una) && self.heard_lately(p.sent) {
             let from = self.restarted(p.sent);
             let wait = self.rto() * u64::from(self.factor);
-            let plain = Schedule { first: First::Nothing, from, wait, timeouts: 0 };
+            let plain = Schedule::new(First::Nothing, from, wait);
             self.late = Some(plain.nearest(from, p.sent, 1).0 < CLOSE);
         }
     }
@@ -231,7 +249,7 @@ mod tests {
         // R = 600 ms, from 1 s on: 600, then 1200, then 2400 ms later.
         let plain = |ms: u64| {
             let wait = Duration::from_millis(600);
-            let s = Schedule { first: First::Nothing, from: at(1000), wait, timeouts: 0 };
+            let s = Schedule::new(First::Nothing, at(1000), wait);
             s.nearest(at(1000), at(ms), 1)
         };
         let s = plain(1600).1;
@@ -239,7 +257,7 @@ mod tests {
         assert_eq!([1590, 2830, 5100, 9900].map(|ms| plain(ms).1.timeouts), [1, 2, 3, 4]);
         // A probe after 600 ms restarts the timer: it expires after 1200 and 2400 ms, which 600 and 1800 are far from.
         let wait = Duration::from_millis(600);
-        let probe = Schedule { first: First::Probe, from: at(1600), wait, timeouts: 0 };
+        let probe = Schedule::new(First::Probe, at(1600), wait);
         for (ms, probes, timeouts) in [(1600, true, 0), (2200, true, 1), (2800, false, 2), (3400, true, 2)] {
             let (a, b) = (probe.nearest(at(1000), at(ms), 0), plain(ms));
             let found = if a.0 <= b.0 { a.1 } else { b.1 };

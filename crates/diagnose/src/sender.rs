@@ -236,8 +236,9 @@ impl Sender {
             // Limited transmit (RFC 3042): the duplicate, or one before it, has let this go.
             self.trips.time_clocked(p.at.since(self.since));
         }
+        let jumped = idle && probe && self.has_jumped(p, asked);
         self.progress(p.at, p.frame, false);
-        if probe {
+        if probe && !jumped {
             self.note_new_probe(p);
         }
         if self.max.before(seq) {

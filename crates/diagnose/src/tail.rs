@@ -3,7 +3,7 @@
 
 use narrows_units::{Duration, Instant, SeqNum};
 
-use crate::findings::{Cause, Certainty};
+use crate::findings::{Cause, Certainty, Place};
 use crate::outstanding::Known;
 use crate::sender::{DUPTHRESH, Phase, Seen, Sender};
 
@@ -32,9 +32,12 @@ impl Sender {
                 | Cause::ContinuousLoss
         );
         if may && ended && self.pending.dupacks < DUPTHRESH {
-            let (otherwise, _) = self.too_few(Certainty::Likely);
+            let (mut otherwise, _) = self.too_few(Certainty::Likely);
             // Where losses before the capture hide it, what was under way is a guess.
-            let end = if self.around.losses { self.max.max(self.resent_to) } else { self.max };
+            let mut end = if self.around.losses { self.max.max(self.resent_to) } else { self.max };
+            if let Some(probed) = self.pending.jumped {
+                (otherwise, end) = (Cause::PacketDelay, probed);
+            }
             self.watched = Some(Watch { stall: self.stalls.len(), end, otherwise });
         }
     }
@@ -67,6 +70,9 @@ impl Sender {
             && stall.cause != Cause::AckDelayedOrLost
         {
             stall.cause = cause;
+            if !cause.is_loss() {
+                stall.lost = Place::Unknown;
+            }
         }
     }
 

@@ -5,6 +5,7 @@ use narrows_wire::{Flags, FlowKey, Header, Proto, TcpHeader};
 
 use crate::{Analyzer, AnalyzerLimits, Cause, Certainty, FlowReport, Place, Repair, Vantage};
 
+mod hidden;
 mod kernel;
 mod quic;
 mod silences;
