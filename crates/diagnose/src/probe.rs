@@ -96,8 +96,8 @@ impl Sender {
         by_wait || self.probes_now(p.sent, self.around.losses && self.max.before(p.tcp.seq))
     }
 
-    /// Its probe jumps over a hole though nothing seemed to be under way: what it probes for was, and not seen, since it
-    /// sent or heard something last. Not where it has been asked since. Says whether that is noted.
+    /// Its probe jumps over a hole though nothing seemed to be under way: what it probes for was, since it sent or
+    /// heard something last, and has not been seen. Not where it has been asked since. Says whether that is noted.
     pub(crate) fn has_jumped(&mut self, p: &Seen<'_>, asked: Option<Instant>) -> bool {
         let jumped = self.heard.is_some() && asked.is_none_or(|asked| asked <= self.since);
         if jumped {

@@ -26,7 +26,7 @@ const LEAST_TIMEOUT: Duration = Duration::from_millis(200);
 /// How long nothing arrives, where a timeout is wanted: longer than the least timeout of 200 ms, shorter than two.
 const SILENCE: Duration = Duration::from_millis(350);
 
-/// What a connection of so many bytes told its sender; with a silence from `silent_from` on, which takes the SYN if that
+/// What a connection of so many bytes told its sender; with a silence from `silent_from` on, which takes the SYN if it
 /// is zero.
 pub fn record(
     world: &mut World,
