@@ -192,10 +192,10 @@ impl Canvas {
         ));
     }
 
-    /// A filled outline.
+    /// A filled outline whose edge a curve covers, so that it need not be smooth.
     pub(super) fn area(&mut self, corners: &[(f64, f64)], colour: &str) {
         let path = path(corners);
-        self.push(format_args!("<path d=\"{path}Z\" fill=\"{colour}\"/>"));
+        self.push(format_args!("<path d=\"{path}Z\" fill=\"{colour}\" shape-rendering=\"crispEdges\"/>"));
     }
 
     pub(super) fn ring(&mut self, (x, y): (f64, f64), radius: f64, colour: &str, width: f64) {

@@ -3,8 +3,8 @@
 use resvg::tiny_skia::{Pixmap, Transform};
 use resvg::usvg::{Options, Tree};
 
-/// Pixels to a unit of the page: sharp on a dense screen.
-const SCALE: f32 = 2.0;
+/// Pixels to a unit of the page: the smallest letters stay sharp. What a page takes to draw goes with their number.
+const SCALE: f32 = 1.5;
 
 /// The drawing as PNG.
 ///
