@@ -66,7 +66,7 @@ pub fn endpoint(bytes: &[u8]) -> EndpointCounters {
         come_to_rest(&mut end, &config, now, &mut io);
         assert!(end.cwnd() >= 1.0 && end.ssthresh() >= 2.0 && end.backoff() >= 1);
     }
-    *end.counters()
+    end.counters()
 }
 
 /// Wakes the end as long as it asks to be woken now.

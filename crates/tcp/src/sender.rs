@@ -12,6 +12,7 @@ mod ack;
 mod context;
 mod ecn;
 mod emit;
+mod extras;
 mod frto;
 mod loss;
 mod output;
@@ -31,76 +32,68 @@ mod timers;
 use narrows_units::{Duration, Instant, SeqNum};
 use narrows_wire::TcpHeader;
 
-use crate::cc::{AnyCc, CcEstimates, CongestionControl, Window};
-use crate::startup::{AnyStartup, FirstRtt, Startup};
+use crate::cc::{CcEstimates, CongestionControl, Window};
+use crate::startup::{FirstRtt, Startup};
 use crate::{Config, Io, Recovery};
 pub(crate) use context::Context;
-use ecn::EcnResponse;
+use extras::Extras;
 use loss::{LossRecovery, RecoveryPhase};
-use pacer::Pacer;
 use peer::PeerState;
 use rack::Rack;
 use rto::Rto;
 use scoreboard::Scoreboard;
 use timed::TimedSegment;
 pub(crate) use timers::Timer;
-use timers::TimerTable;
 
-/// An end that has nothing to send touches only the fields before the scoreboard.
+/// An end that has nothing to send touches only the fields before the window.
 #[derive(Debug)]
 #[repr(C)]
 pub(crate) struct Sender {
-    timers: TimerTable,
+    retransmit_at: Instant,
     /// The offset after the application's last byte.
     end: u64,
-    /// Only with RACK and TLP.
-    rack: Option<Box<Rack>>,
-    pacer: Pacer,
+    extras: Option<Box<Extras>>,
     isn: SeqNum,
     /// The application has closed, so a FIN follows `end`.
     closing: bool,
     /// The congestion window was what stopped the last output.
     cwnd_limited: bool,
+    /// Whether losses are found by time.
+    has_rack: bool,
     peer: PeerState,
     board: Scoreboard,
     window: Window,
-    cc: AnyCc,
-    startup: AnyStartup,
     rto: Rto,
     /// When the last segment with data left.
     last_sent: Instant,
     loss: LossRecovery,
-    ecn: EcnResponse,
     timed: TimedSegment,
 }
 
-/// Bytes of a sender before the scoreboard.
+/// Bytes of a sender before the window.
 #[cfg(test)]
-pub(crate) const HEAD: usize = core::mem::offset_of!(Sender, board);
+pub(crate) const HEAD: usize = core::mem::offset_of!(Sender, window);
 
 impl Sender {
     pub(crate) fn new(config: &Config, isn: SeqNum) -> Self {
-        let startup = AnyStartup::new(config);
-        let cwnd = startup.initial_window(config);
+        let extras = Extras::new(config, isn);
+        let cwnd = extras::initial_window(&extras, config);
         let mut board = Scoreboard::default();
         board.start(0);
         Self {
             end: 1,
-            timers: TimerTable::default(),
-            rack: (config.rack_tlp && config.recovery == Recovery::Sack).then(Box::default),
-            pacer: Pacer::default(),
+            retransmit_at: Instant::FAR_FUTURE,
+            extras,
             isn,
             closing: false,
             cwnd_limited: false,
+            has_rack: config.rack_tlp && config.recovery == Recovery::Sack,
             peer: PeerState::new(config),
             board,
             window: Window { cwnd, ssthresh: config.initial_ssthresh },
-            cc: AnyCc::new(config),
-            startup,
             rto: Rto::new(),
             last_sent: Instant::ZERO,
             loss: LossRecovery::default(),
-            ecn: EcnResponse::new(isn),
             timed: TimedSegment::default(),
         }
     }
@@ -110,20 +103,39 @@ impl Sender {
         self.board.start(1);
         let known = config.start.rtt > Duration::ZERO;
         let first = if known { FirstRtt::Is(config.start.rtt) } else { FirstRtt::Unknown };
-        self.startup.on_established(&mut self.window, first, config);
+        self.tell_established(first, config);
+    }
+
+    /// The start-up hears that the connection exists.
+    fn tell_established(&mut self, first: FirstRtt, config: &Config) {
+        if let Some(extras) = &mut self.extras {
+            extras.startup.on_established(&mut self.window, first, config);
+        }
+    }
+
+    /// The start-up hears of a loss, and pacing begins anew.
+    fn tell_loss<I: Io>(&mut self) {
+        if let Some(extras) = self.extras.as_mut().filter(|_| !I::PLAIN) {
+            extras.startup.on_loss();
+            extras.pacer.reset();
+        }
     }
 
     /// The connection exists already: our SYN counts as acknowledged, and the peer has the same settings.
     pub(crate) fn skip_handshake(&mut self, config: &Config) {
         self.skip_own_syn(config);
         self.peer.assume(config);
-        self.ecn.assume(config);
+        if let Some(extras) = &mut self.extras {
+            extras.ecn.assume(config);
+        }
     }
 
     /// Takes over what the peer's SYN says.
     pub(crate) fn on_peer_syn(&mut self, config: &Config, syn: &TcpHeader) {
         self.peer.on_syn(syn);
-        self.ecn.on_syn(config, syn);
+        if let Some(extras) = &mut self.extras {
+            extras.ecn.on_syn(config, syn);
+        }
     }
 
     /// The application has `bytes` more to send.
@@ -154,7 +166,7 @@ impl Sender {
         self.window
     }
     pub(crate) fn cc_estimates(&self) -> Option<CcEstimates> {
-        self.cc.estimates()
+        self.extras.as_ref()?.cc.estimates()
     }
     pub(crate) fn srtt(&self, config: &Config) -> Duration {
         self.rto.srtt(&config.rto)
@@ -180,15 +192,13 @@ impl Sender {
     }
     /// Whether losses are found by time.
     fn has_rack<I: Io>(&self) -> bool {
-        !I::PLAIN && self.rack.is_some()
+        !I::PLAIN && self.has_rack
     }
-    /// Whether a timer has expired.
-    pub(crate) fn is_due(&self, timer: Timer, now: Instant) -> bool {
-        self.timers.is_due(timer, now)
+    fn rack(&self) -> Option<&Rack> {
+        self.extras.as_ref()?.rack.as_deref()
     }
-    /// When the first timer expires.
-    pub(crate) fn next_wake(&self) -> Instant {
-        self.timers.next()
+    fn rack_mut(&mut self) -> Option<&mut Rack> {
+        self.extras.as_mut()?.rack.as_deref_mut()
     }
     pub(crate) const fn isn(&self) -> SeqNum {
         self.isn

@@ -46,7 +46,7 @@ fn compiled_apart_they_do_the_same() {
             wire.act(Side::A, Act::Close);
             wire.run_until(narrows_units::Instant::from_nanos(400_000_000_000));
             losses += wire.log.iter().filter(|l| l.fate == SegmentFate::Drop).count();
-            (wire.log, wire.events, wire.ends.map(|end| *end.counters()))
+            (wire.log, wire.events, wire.ends.map(|end| end.counters()))
         });
         assert_eq!(one, other, "case {case}: {config:?}");
     }

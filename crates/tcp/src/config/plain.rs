@@ -3,7 +3,9 @@
 //! Most of what an end asks its settings for each segment is about what such ends do not have. A driver of many of them
 //! has it asked once, when it is compiled ([`crate::Io::PLAIN`]).
 
-use super::{ByteCounting, CcKind, Config, PrrBound, Recovery, RestartTimer, RttSampling, StartupKind};
+use super::{
+    ByteCounting, CcKind, Config, PrrBound, Recovery, RestartTimer, RtoVariance, RttSampling, StartupKind,
+};
 
 impl Config {
     /// Whether an end with these settings has SACK (RFC 6675), Reno that counts ACKs, and slow start (RFC 5681), but no
@@ -18,7 +20,8 @@ impl Config {
         let repairs = !self.rack_tlp
             && self.prr == PrrBound::Off
             && self.rtt_sampling != RttSampling::EveryAck
-            && self.restart_timer != RestartTimer::Linux;
+            && self.restart_timer != RestartTimer::Linux
+            && self.rto.variance != RtoVariance::Linux;
         let says = !self.ecn && !self.timestamps && self.push_every == u32::MAX;
         sends && repairs && says
     }
@@ -33,7 +36,7 @@ mod tests {
     fn ns2_with_sack_is_plain_and_linux_is_not() {
         let ns2 = Config { recovery: Recovery::Sack, ..Config::preset(Preset::Ns2) };
         assert!(ns2.is_plain());
-        let other: [fn(&mut Config); 12] = [
+        let other: [fn(&mut Config); 13] = [
             |c| c.recovery = Recovery::NewReno,
             |c| c.congestion = CcKind::Aimd,
             |c| c.startup = StartupKind::Paced,
@@ -43,6 +46,7 @@ mod tests {
             |c| c.prr = PrrBound::SafeAck,
             |c| c.rtt_sampling = RttSampling::EveryAck,
             |c| c.restart_timer = RestartTimer::Linux,
+            |c| c.rto.variance = RtoVariance::Linux,
             |c| c.ecn = true,
             |c| c.timestamps = true,
             |c| c.push_every = 2,

@@ -9,8 +9,8 @@ use crate::{Config, EndpointCounters};
 impl Endpoint {
     /// What this end has counted.
     #[must_use]
-    pub const fn counters(&self) -> &EndpointCounters {
-        &self.counters
+    pub const fn counters(&self) -> EndpointCounters {
+        self.counters.told()
     }
     /// Whether the connection is established, or was and has closed in order.
     #[must_use]

@@ -4,12 +4,13 @@
 use narrows_units::{Duration, Instant};
 use narrows_wire::{Flags, TcpHeader};
 
+use super::extras::initial_window;
 use super::frto::Answer;
 use super::scoreboard::Delivered;
 use super::{Context, RecoveryPhase, Sender, Timer};
-use crate::cc::{AckSample, CongestionControl, DeliverySample};
+use crate::cc::{AckSample, CongestionControl, DeliverySample, Reno};
 use crate::receiver::timestamp;
-use crate::startup::{FirstRtt, Startup};
+use crate::startup::{FirstRtt, SlowStart, Startup};
 use crate::{BackoffEnds, ByteCounting, Handshake, Io, PrrBound, Recovery, RtoRecovery, TcpEvent};
 
 /// An acknowledgment that came while something is outstanding.
@@ -38,10 +39,12 @@ impl Sender {
             && tcp.flags.0 & (Flags::ACK.0 | Flags::ECE.0) == Flags::ACK.0
             && tcp.ack == self.seq(self.board.una())
             && tcp.sack.as_slice().is_empty()
-            && !self.timers.is_set(Timer::Retransmit);
+            && !self.is_timer_set(Timer::Retransmit);
         if rests {
             self.peer.window = self.peer.announced_window(tcp);
-            self.timers.stop(Timer::Pacing);
+            if !I::PLAIN {
+                self.stop_timer(Timer::Pacing);
+            }
             self.cwnd_limited = false;
         }
         rests
@@ -60,7 +63,7 @@ impl Sender {
         } else {
             self.take_ack(cx, tcp, end);
         }
-        if !I::PLAIN && self.ecn.is_echo(tcp) {
+        if !I::PLAIN && self.is_ecn_echo(tcp) {
             self.on_ecn_echo(cx);
         }
     }
@@ -79,7 +82,7 @@ impl Sender {
                 if una == 0 {
                     self.on_established(cx, &ack.delivered);
                     // Packet 0 has opened the window like any other; what follows may have the initial window.
-                    self.window.cwnd = self.window.cwnd.max(self.startup.initial_window(cx.config));
+                    self.window.cwnd = self.window.cwnd.max(initial_window(&self.extras, cx.config));
                 }
             } else {
                 self.on_syn_ack(cx, &ack);
@@ -165,11 +168,11 @@ impl Sender {
     #[inline]
     fn take_window(&mut self, tcp: &TcpHeader, advances: bool) {
         self.peer.window = self.peer.announced_window(tcp);
-        let persists = !advances && self.board.is_empty() && self.timers.is_set(Timer::Retransmit);
+        let persists = !advances && self.board.is_empty() && self.is_timer_set(Timer::Retransmit);
         if persists && self.peer.window > 0 {
             self.rto.end_backoff();
             self.rto.reset_retries();
-            self.timers.stop(Timer::Retransmit);
+            self.stop_timer(Timer::Retransmit);
         }
     }
 
@@ -188,7 +191,7 @@ impl Sender {
         let recovering = self.loss.is_recovering();
         let later_partial = recovering && ack.end < self.loss.recover && self.loss.partial_seen;
         if self.board.is_empty() {
-            self.timers.stop(Timer::Retransmit);
+            self.stop_timer(Timer::Retransmit);
         } else if !(later_partial && first_partial_only(cx)) {
             self.restart_rto(cx);
         }
@@ -199,7 +202,7 @@ impl Sender {
         if self.loss.is_open() {
             self.forget_before::<I>();
         }
-        let echo = !I::PLAIN && self.ecn.is_echo(ack.tcp);
+        let echo = !I::PLAIN && self.is_ecn_echo(ack.tcp);
         if !(echo || recovering && cx.recovery() == Recovery::Sack) {
             self.grow(cx, ack, rtt);
         }
@@ -225,7 +228,7 @@ impl Sender {
             }
         }
         self.rto.reset_retries();
-        self.timers.stop(Timer::Retransmit);
+        self.stop_timer(Timer::Retransmit);
         self.on_established(cx, &ack.delivered);
     }
 
@@ -233,7 +236,12 @@ impl Sender {
     fn on_established<I: Io>(&mut self, cx: &Context<'_, I>, delivered: &Delivered) {
         self.board.give_back();
         let first = delivered.sent.map_or(FirstRtt::SynLost, |sent| FirstRtt::Is(cx.now.since(sent)));
-        self.startup.on_established(&mut self.window, first, cx.config);
+        self.tell_established(first, cx.config);
+    }
+
+    /// Whether a segment echoes a mark.
+    fn is_ecn_echo(&self, tcp: &TcpHeader) -> bool {
+        tcp.flags.has(Flags::ECE) && self.extras.as_ref().is_some_and(|extras| extras.ecn.is_echo(tcp))
     }
 
     /// Takes a sample of the round-trip time, if this acknowledgment gives one.
@@ -250,7 +258,9 @@ impl Sender {
             }
             _ => return None,
         };
-        self.rto.sample(&cx.config.rto, cx.now, rtt, (self.board.una(), self.board.max()));
+        let span = (self.board.una(), self.board.max());
+        let spread = self.extras.as_mut().filter(|_| !I::PLAIN).map(|extras| &mut extras.spread);
+        self.rto.sample(spread, &cx.config.rto, cx.now, rtt, span);
         cx.io.event(TcpEvent::RttSample(rtt));
         Some(rtt)
     }
@@ -265,7 +275,9 @@ impl Sender {
         let rtt = rtt.map(|rtt| rtt.max(Duration::from_nanos(1)));
         let open = self.loss.is_open();
         let sample = DeliverySample { now: cx.now, segments: delivered.segments, rtt, open };
-        self.cc.on_delivery(&mut self.window, cx.config, &sample);
+        if let Some(extras) = &mut self.extras {
+            extras.cc.on_delivery(&mut self.window, cx.config, &sample);
+        }
     }
 
     /// An ACK of new data opens the window.
@@ -294,13 +306,18 @@ impl Sender {
             in_flight: *flight,
             window_limited,
         };
-        if slow_start {
-            self.startup.on_ack(&mut self.window, &sample, cx.config);
-        } else {
-            self.cc.on_ack(&mut self.window, cx.config, &sample);
-        }
-        if !I::PLAIN {
-            self.startup.after_ack(&mut self.window, &sample, cx.config);
+        let window = &mut self.window;
+        match self.extras.as_mut().filter(|_| !I::PLAIN) {
+            Some(extras) => {
+                if slow_start {
+                    extras.startup.on_ack(window, &sample, cx.config);
+                } else {
+                    extras.cc.on_ack(window, cx.config, &sample);
+                }
+                extras.startup.after_ack(window, &sample, cx.config);
+            }
+            None if slow_start => SlowStart.on_ack(window, &sample, cx.config),
+            None => Reno::default().on_ack(window, cx.config, &sample),
         }
     }
 }

@@ -3,8 +3,9 @@
 
 use narrows_units::Instant;
 
+use crate::endpoint::Counts;
 use crate::receiver::Receiver;
-use crate::{ByteCounting, Config, EndpointCounters, Io, PrrBound, Recovery, RestartTimer, RttSampling};
+use crate::{ByteCounting, Config, Io, PrrBound, Recovery, RestartTimer, RttSampling};
 
 /// What a call works with besides the sender itself.
 pub(crate) struct Context<'a, I> {
@@ -12,7 +13,7 @@ pub(crate) struct Context<'a, I> {
     pub(crate) now: Instant,
     /// Every segment carries an acknowledgment.
     pub(crate) receiver: &'a mut Receiver,
-    pub(crate) counters: &'a mut EndpointCounters,
+    pub(crate) counters: &'a mut Counts,
     pub(crate) io: &'a mut I,
     /// Whether this call has sent a segment, and an acknowledgment with it.
     pub(crate) sent: bool,

@@ -14,10 +14,10 @@ impl Sender {
     pub(super) fn emit<I: Io>(&self, cx: &mut Context<'_, I>, offset: u64, len: u16, flags: u8) {
         let first = flags & EVER_RETRANS == 0;
         // Retransmissions are not ECN-capable (RFC 3168, section 6.1.5).
-        let capable = !I::PLAIN && self.ecn.is_on() && first && flags & (SYN | FIN) == 0;
+        let capable = !I::PLAIN && self.has_ecn() && first && flags & (SYN | FIN) == 0;
         let mut bits = Flags::default();
         if !I::PLAIN && first && len > 0 {
-            if self.ecn.announces() {
+            if self.extras.as_ref().is_some_and(|extras| extras.ecn.announces()) {
                 bits = bits.and(Flags::CWR);
             }
             if self.pushes(cx) {
@@ -33,6 +33,11 @@ impl Sender {
             receiver.fill_ack(config, *now, tcp, I::PLAIN);
         });
         cx.sent = true;
+    }
+
+    /// Whether both ends use ECN.
+    fn has_ecn(&self) -> bool {
+        self.extras.as_ref().is_some_and(|extras| extras.ecn.is_on())
     }
 
     /// Whether the new segment bears PSH: each `push_every`-th of a burst does, and the last of the application's data.
@@ -59,7 +64,7 @@ impl Sender {
         // A SYN asks with ECE and CWR, a SYN-ACK agrees with ECE (RFC 3168, section 6.1.1).
         if !receiver.started() {
             tcp.flags = tcp.flags.and(Flags::ECE).and(Flags::CWR);
-        } else if self.ecn.is_on() {
+        } else if self.has_ecn() {
             tcp.flags = tcp.flags.and(Flags::ECE);
         }
     }

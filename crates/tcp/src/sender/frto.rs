@@ -35,29 +35,35 @@ pub(super) struct Answer<'a> {
 impl Sender {
     /// A recovery begins now and reduces the window.
     pub(super) fn remember<I: Io>(&mut self, cx: &Context<'_, I>) {
-        if let Some(rack) = self.rack.as_mut().filter(|_| cx.config.rto_recovery == RtoRecovery::Frto) {
+        if I::PLAIN {
+            return;
+        }
+        let window = self.window;
+        if let Some(rack) = self.rack_mut().filter(|_| cx.config.rto_recovery == RtoRecovery::Frto) {
             let at = rack.before.map_or(cx.now, |before| before.at);
-            rack.before = Some(Before { window: self.window, at, open: false, new_first: false });
+            rack.before = Some(Before { window, at, open: false, new_first: false });
         }
     }
 
     /// The timer has expired, and if `open`, the next answers show whether it should have.
     pub(super) fn doubt_timeout(&mut self, open: bool) {
-        if let Some(before) = self.rack.as_mut().and_then(|rack| rack.before.as_mut()) {
+        if let Some(before) = self.rack_mut().and_then(|rack| rack.before.as_mut()) {
             (before.open, before.new_first) = (open, false);
         }
     }
 
     /// What counts is known, and nothing is to be undone any more.
     pub(super) fn forget_before<I: Io>(&mut self) {
-        if let Some(rack) = self.rack.as_mut().filter(|_| !I::PLAIN) {
+        if !I::PLAIN
+            && let Some(rack) = self.rack_mut()
+        {
             rack.before = None;
         }
     }
 
     /// An acknowledgment came after a time-out and was entered into the scoreboard.
     pub(super) fn judge_timeout<I: Io>(&mut self, answer: Answer<'_>, delivered: &Delivered) {
-        let rack = self.rack.as_ref().filter(|_| !I::PLAIN);
+        let rack = if I::PLAIN { None } else { self.rack() };
         let Some(mut before) = rack.and_then(|rack| rack.before) else { return };
         if self.loss.phase != RecoveryPhase::Loss {
             return;
@@ -79,8 +85,8 @@ impl Sender {
             before.new_first = self.unsent() > 0 && room;
             before.open = before.new_first;
         }
-        if let Some(rack) = &mut self.rack {
-            rack.before = Some(before);
+        if let Some(kept) = self.rack_mut().and_then(|rack| rack.before.as_mut()) {
+            *kept = before;
         }
     }
 
@@ -95,17 +101,13 @@ impl Sender {
 
     /// Whether new data may leave before what counts as lost.
     pub(super) fn tries_new_data<I: Io>(&self) -> bool {
-        self.rack
-            .as_ref()
-            .filter(|_| !I::PLAIN)
-            .and_then(|rack| rack.before)
-            .is_some_and(|before| before.new_first)
+        !I::PLAIN && self.rack().and_then(|rack| rack.before.as_ref()).is_some_and(|before| before.new_first)
     }
 
     /// What may leave because of an acknowledgment has left.
     pub(super) fn end_trial(&mut self) {
         let sent = self.board.max() > self.loss.recover;
-        if let Some(before) = self.rack.as_mut().and_then(|rack| rack.before.as_mut()) {
+        if let Some(before) = self.rack_mut().and_then(|rack| rack.before.as_mut()) {
             before.open &= sent;
             before.new_first = false;
         }
@@ -113,9 +115,9 @@ impl Sender {
 
     /// Whether a repair that is lost begins another fast recovery.
     pub(super) fn reopens<I: Io>(&self, cx: &Context<'_, I>) -> bool {
-        self.has_rack::<I>()
+        self.loss.phase == RecoveryPhase::Loss
+            && self.has_rack::<I>()
             && cx.config.rto_recovery == RtoRecovery::Frto
-            && self.loss.phase == RecoveryPhase::Loss
-            && self.rack.as_ref().is_some_and(|rack| rack.lost_copy)
+            && self.rack().is_some_and(|rack| rack.lost_copy)
     }
 }

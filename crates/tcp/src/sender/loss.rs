@@ -1,7 +1,6 @@
 //! Where loss recovery stands: RFC 5681, RFC 6582 and RFC 6675 share this state. What they do with it is in
 //! `recovery.rs`.
 
-use super::prr::Prr;
 use crate::{Config, Recovery, RtoRecovery};
 
 /// What the sender knows of losses; the names are those of Linux (`TCP_CA_Open` and so on).
@@ -22,10 +21,6 @@ pub(super) enum RecoveryPhase {
 pub(super) struct LossRecovery {
     /// snd_max when the last recovery began (`recover`, RFC 6582; `RecoveryPoint`, RFC 6675).
     pub(super) recover: u64,
-    pub(super) prr: Prr,
-    /// By how many segments duplicate ACKs inflate the window during fast recovery without SACK (RFC 6582, section
-    /// 3.2).
-    pub(super) inflation: u32,
     /// Duplicate ACKs since the last ACK of new data.
     pub(super) dupacks: u16,
     /// Segments that limited transmit has sent since then.
@@ -70,7 +65,6 @@ impl LossRecovery {
         self.phase = RecoveryPhase::Loss;
         self.dupacks = 0;
         self.limited_sent = 0;
-        self.inflation = 0;
     }
 
     /// Fast recovery ends.
@@ -78,7 +72,6 @@ impl LossRecovery {
         self.phase = RecoveryPhase::Open;
         self.dupacks = 0;
         self.limited_sent = 0;
-        self.inflation = 0;
         if matches!(recovery, Recovery::Sack) {
             // No copy is outstanding, so the next loss that SACK shows is a new one.
             self.recover = 0;
@@ -97,18 +90,6 @@ impl LossRecovery {
         }
         self.dupacks = 0;
         self.limited_sent = 0;
-    }
-
-    /// A partial ACK of so many segments, without SACK: takes them off the inflation and adds back one segment (RFC
-    /// 6582, section 3.2, step 3). Returns what is left to be taken off cwnd.
-    pub(super) fn deflate(&mut self, acked: u32) -> u32 {
-        if self.inflation > acked {
-            self.inflation -= acked.max(1) - 1;
-            return 0;
-        }
-        let rest = acked - self.inflation;
-        self.inflation = 1;
-        rest
     }
 
     /// How many segments limited transmit allows beyond cwnd: one for each of the first two duplicate ACKs (RFC 3042,
@@ -149,18 +130,6 @@ mod tests {
     }
 
     #[test]
-    fn a_partial_ack_deflates_the_window() {
-        // Three duplicate ACKs and four more: an inflation of 7. An ACK of 3 segments takes 3 off and adds 1.
-        let mut loss = LossRecovery { inflation: 7, ..LossRecovery::default() };
-        assert_eq!((loss.deflate(3), loss.inflation), (0, 5));
-        assert_eq!((loss.deflate(1), loss.inflation), (0, 5), "one off, one added");
-        assert_eq!((loss.deflate(0), loss.inflation), (0, 5), "part of a segment");
-        // Of 8 segments 5 are taken off the inflation and 3 off cwnd; then one segment is added back.
-        assert_eq!((loss.deflate(8), loss.inflation), (3, 1));
-        assert_eq!((loss.deflate(1), loss.inflation), (0, 1));
-    }
-
-    #[test]
     fn limited_transmit_answers_the_first_two_duplicate_acks() {
         let config = Config { recovery: Recovery::NewReno, limited_transmit: true, ..Config::default() };
         let of = |dupacks, phase, config: &Config| {
@@ -180,9 +149,9 @@ mod tests {
 
     #[test]
     fn a_time_out_ends_with_what_was_outstanding() {
-        let mut loss = LossRecovery { dupacks: 2, inflation: 4, ..LossRecovery::default() };
+        let mut loss = LossRecovery { dupacks: 2, ..LossRecovery::default() };
         loss.begin_loss(500);
-        assert_eq!((loss.phase, loss.dupacks, loss.inflation), (RecoveryPhase::Loss, 0, 0));
+        assert_eq!((loss.phase, loss.dupacks), (RecoveryPhase::Loss, 0));
         loss.on_new_ack(499);
         assert_eq!(loss.phase, RecoveryPhase::Loss);
         loss.on_new_ack(500);

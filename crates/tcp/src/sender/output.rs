@@ -3,6 +3,7 @@
 
 use narrows_units::{Bytes, Duration, Instant};
 
+use super::extras::initial_window;
 use super::scoreboard::{FIN, RETRANS, SYN, SentSegment};
 use super::{Context, Sender, Timer};
 use crate::cc::CongestionControl;
@@ -36,14 +37,16 @@ impl Sender {
 
     /// Sends our SYN-ACK again, because the peer has not seen it.
     pub(crate) fn repeat_syn<I: Io>(&mut self, cx: &mut Context<'_, I>) {
-        self.startup.on_established(&mut self.window, FirstRtt::SynLost, cx.config);
+        self.tell_established(FirstRtt::SynLost, cx.config);
         self.answer_syn(cx);
     }
 
     /// Sends whatever may leave now.
     #[inline]
     pub(crate) fn output<I: Io>(&mut self, cx: &mut Context<'_, I>) {
-        self.timers.stop(Timer::Pacing);
+        if !I::PLAIN {
+            self.stop_timer(Timer::Pacing);
+        }
         if self.board.is_empty() && self.unsent() == 0 && !self.closing {
             self.cwnd_limited = false;
         } else {
@@ -75,7 +78,8 @@ impl Sender {
     fn output_one<I: Io>(&mut self, cx: &mut Context<'_, I>) -> bool {
         let sack = cx.recovery() == Recovery::Sack;
         let flight = self.in_flight(cx.recovery());
-        let allowed = self.allowed::<I>(flight).saturating_add(self.loss.inflation);
+        let inflation = if sack { 0 } else { self.inflation::<I>() };
+        let allowed = self.allowed::<I>(flight).saturating_add(inflation);
         let room = flight < allowed;
         if !room
             && self.unsent() > 0
@@ -101,6 +105,17 @@ impl Sender {
         sack && room && self.loss.is_recovering() && self.fills_holes(cx) && self.resend_hole(cx)
     }
 
+    /// By how many segments duplicate ACKs inflate the window.
+    pub(super) fn inflation<I: Io>(&self) -> u32 {
+        self.extras.as_ref().filter(|_| !I::PLAIN).map_or(0, |extras| extras.inflation)
+    }
+
+    pub(super) fn set_inflation<I: Io>(&mut self, segments: u32) {
+        if let Some(extras) = self.extras.as_mut().filter(|_| !I::PLAIN) {
+            extras.inflation = segments;
+        }
+    }
+
     /// How many segments the window allows in flight. Where segments are small, the window counts bytes: it allows
     /// those that are outstanding and as many more as fit, or fewer if they exceed it.
     fn allowed<I: Io>(&self, flight: u32) -> u32 {
@@ -116,14 +131,16 @@ impl Sender {
 
     /// The payload of a segment, where the start-up makes it smaller.
     fn small_segment<I: Io>(&self) -> Option<u16> {
-        if I::PLAIN { None } else { self.startup.segment(&self.window, self.peer.mss) }
+        let extras = self.extras.as_ref().filter(|_| !I::PLAIN)?;
+        extras.startup.segment(&self.window, self.peer.mss)
     }
 
     /// Whether pacing lets a segment leave now. If not, the timer is set for when it does.
     fn pacing_allows<I: Io>(&mut self, cx: &Context<'_, I>) -> bool {
-        let held = if I::PLAIN { None } else { self.pacer.held_until(cx.now) };
+        let extras = self.extras.as_ref().filter(|_| !I::PLAIN);
+        let held = extras.and_then(|extras| extras.pacer.held_until(cx.now));
         if let Some(at) = held {
-            self.timers.set(Timer::Pacing, at);
+            self.set_timer(Timer::Pacing, at);
         }
         held.is_none()
     }
@@ -164,8 +181,10 @@ impl Sender {
         if self.board.outstanding() >= allowed && self.loss.is_open() {
             self.loss.on_limited_transmit();
         }
-        if !I::PLAIN {
-            self.startup.on_sent(cx.now, cx.config);
+        if !I::PLAIN
+            && let Some(extras) = &mut self.extras
+        {
+            extras.startup.on_sent(cx.now, cx.config);
         }
         let last = len == unsent && self.closing;
         self.send_new(cx, len as u16, if last { FIN } else { 0 });
@@ -185,7 +204,7 @@ impl Sender {
         if !self.board.is_empty() {
             return None;
         }
-        if usable == 0 && !self.timers.is_set(Timer::Retransmit) {
+        if usable == 0 && !self.is_timer_set(Timer::Retransmit) {
             self.restart_rto(cx);
         }
         (usable > 0).then_some(usable)
@@ -194,9 +213,10 @@ impl Sender {
     /// Whether neither the start-up nor pacing holds new data back.
     fn is_released<I: Io>(&mut self, cx: &Context<'_, I>) -> bool {
         if !I::PLAIN
-            && let Some(at) = self.startup.release_at(cx.now)
+            && let Some(extras) = &mut self.extras
+            && let Some(at) = extras.startup.release_at(cx.now)
         {
-            self.pacer.hold_until(at);
+            extras.pacer.hold_until(at);
         }
         self.pacing_allows(cx)
     }
@@ -207,7 +227,7 @@ impl Sender {
             && self.last_sent > Instant::ZERO
             && cx.now.since(self.last_sent) > self.rto.timeout(&cx.config.rto)
         {
-            self.window.cwnd = self.window.cwnd.min(self.startup.initial_window(cx.config));
+            self.window.cwnd = self.window.cwnd.min(initial_window(&self.extras, cx.config));
         }
     }
 
@@ -216,18 +236,28 @@ impl Sender {
         let offset = self.board.max();
         self.board.push(cx.now, len, flags);
         self.time_segment(cx);
-        if cx.prr().is_on() && self.loss.is_recovering() {
-            self.loss.prr.on_sent();
-        }
+        self.count_for_prr(cx);
         cx.new_segments += 1;
         self.emit(cx, offset, len, flags);
         if len > 0 {
-            if !I::PLAIN {
-                self.ecn.on_new_data_sent();
+            if !I::PLAIN
+                && let Some(extras) = &mut self.extras
+            {
+                extras.ecn.on_new_data_sent();
             }
             cx.counters.data_sent += 1;
         }
         self.on_sent(cx, len);
+    }
+
+    /// Rate reduction counts what leaves in a recovery.
+    fn count_for_prr<I: Io>(&mut self, cx: &Context<'_, I>) {
+        if cx.prr().is_on()
+            && self.loss.is_recovering()
+            && let Some(extras) = &mut self.extras
+        {
+            extras.prr.on_sent();
+        }
     }
 
     /// Times the segment that was sent just now, unless another one is timed or all are.
@@ -240,16 +270,22 @@ impl Sender {
     #[inline]
     fn on_sent<I: Io>(&mut self, cx: &Context<'_, I>, len: u16) {
         self.last_sent = cx.now;
-        if !self.timers.is_set(Timer::Retransmit) {
+        if !self.is_timer_set(Timer::Retransmit) {
             self.restart_rto(cx);
         }
         if I::PLAIN {
             return;
         }
-        if let Some(rate) = self.cc.pacing_rate(&self.window, cx.config) {
-            self.pacer.on_sent(cx.now, rate.time_to_send(Bytes(u64::from(len))));
-        } else if self.startup.is_paced(&self.window) {
-            self.pacer.on_sent(cx.now, self.pacing_interval(cx.config));
+        let Some(extras) = &self.extras else { return };
+        let interval = if let Some(rate) = extras.cc.pacing_rate(&self.window, cx.config) {
+            rate.time_to_send(Bytes(u64::from(len)))
+        } else if extras.startup.is_paced(&self.window) {
+            self.pacing_interval(cx.config)
+        } else {
+            return;
+        };
+        if let Some(extras) = &mut self.extras {
+            extras.pacer.on_sent(cx.now, interval);
         }
     }
 
@@ -312,11 +348,9 @@ impl Sender {
 
     fn emit_again<I: Io>(&mut self, cx: &mut Context<'_, I>, offset: u64, segment: &SentSegment) {
         self.timed.on_resent(self.board.una(), offset, offset + u64::from(segment.len));
-        if cx.prr().is_on() && self.loss.is_recovering() {
-            self.loss.prr.on_sent();
-        }
+        self.count_for_prr(cx);
         if !I::PLAIN
-            && let Some(rack) = &mut self.rack
+            && let Some(rack) = self.rack_mut()
         {
             rack.on_copy(cx.now, offset);
         }
@@ -325,7 +359,7 @@ impl Sender {
             cx.counters.data_sent += 1;
             cx.counters.retransmitted += 1;
         } else if segment.flags & SYN != 0 && cx.config.handshake == Handshake::SynIsPacketZero {
-            cx.counters.syn_retries += 1;
+            cx.counters.count_syn_retry();
         }
         if self.is_synchronized() {
             self.on_sent(cx, segment.len);

@@ -15,6 +15,7 @@ use std::collections::VecDeque;
 use narrows_units::{Duration, Instant, SeqNum};
 use narrows_wire::TcpHeader;
 
+use super::extras::with_cc;
 use super::frto::Before;
 use super::scoreboard::{Delivered, FIN};
 use super::{Context, RecoveryPhase, Sender, Timer};
@@ -32,6 +33,9 @@ const FIRST_PTO: Duration = Duration::from_secs(1);
 /// How late the reordering timer is: timers of an operating system are coarse (`TCP_TIMEOUT_MIN` of Linux).
 const TIMER_SLACK: Duration = Duration::from_millis(2);
 
+/// When which offset was sent again.
+type Copies = VecDeque<(Instant, u64)>;
+
 /// The state of both, with the names of sections 5.2 and 7.1.
 #[derive(Clone, Debug)]
 pub(super) struct Rack {
@@ -48,8 +52,8 @@ pub(super) struct Rack {
     dsack_round: u64,
     /// Whether the last ACK came during fast recovery.
     recovering: bool,
-    /// When which offset was sent again, in that order. Some of them may not matter any more.
-    copies: VecDeque<(Instant, u64)>,
+    /// What was sent again, in that order. Some of it may not matter any more. Made when it is needed.
+    copies: Option<Box<Copies>>,
     /// snd_una and snd_max when the probe's timer was set.
     probe_for: (u64, u64),
     /// `TLP.end_seq`; 0 for none.
@@ -76,7 +80,7 @@ impl Default for Rack {
             reo_wnd_persist: 0,
             dsack_round: 0,
             recovering: false,
-            copies: VecDeque::new(),
+            copies: None,
             probe_for: (0, 0),
             probe_end: 0,
             probe_is_copy: false,
@@ -95,7 +99,7 @@ impl Rack {
 
     /// The segment at `offset` is sent again.
     pub(super) fn on_copy(&mut self, now: Instant, offset: u64) {
-        self.copies.push_back((now, offset));
+        self.copies.get_or_insert_default().push_back((now, offset));
     }
 
     /// Steps 1 to 3 of section 6.2: what has arrived, and whether out of order.
@@ -178,7 +182,7 @@ impl Sender {
         una: u64,
         delivered: &Delivered,
     ) {
-        let Some(mut rack) = self.rack.take() else { return };
+        let Some(mut rack) = self.extras.as_mut().and_then(|extras| extras.rack.take()) else { return };
         rack.update(cx.now, delivered);
         let dsack = dsack_of(tcp);
         let of_probe = dsack.is_some_and(|d| rack.probe_end != 0 && d.1 == self.seq(rack.probe_end));
@@ -195,12 +199,20 @@ impl Sender {
             self.reduce_once(cx, base);
         }
         self.mark_lost_by_time(cx, &mut rack);
-        self.rack = Some(rack);
+        self.put_back(rack);
+    }
+
+    #[inline(always)]
+    fn put_back(&mut self, rack: Box<Rack>) {
+        if let Some(extras) = &mut self.extras {
+            debug_assert!(extras.rack.is_none());
+            extras.rack = Some(rack);
+        }
     }
 
     /// For how long a segment is waited for after it was sent; `None` without RACK.
     pub(super) fn rack_patience(&self, config: &Config) -> Option<Duration> {
-        self.rack.as_ref().map(|rack| self.patience(config, rack))
+        self.rack().map(|rack| self.patience(config, rack))
     }
 
     fn patience(&self, config: &Config, rack: &Rack) -> Duration {
@@ -213,9 +225,11 @@ impl Sender {
         rack.lost_copy = false;
         let patience = self.patience(cx.config, rack);
         let mut waits = self.board.mark_lost_by_time(rack.newest, cx.now, patience);
-        while let Some(&(sent, offset)) = rack.copies.front() {
+        while let Some(copies) = &mut rack.copies
+            && let Some(&(sent, offset)) = copies.front()
+        {
             let Some((at, end)) = self.board.copy(offset, sent) else {
-                rack.copies.pop_front();
+                copies.pop_front();
                 continue;
             };
             if (sent, end) >= rack.newest {
@@ -227,11 +241,11 @@ impl Sender {
             }
             self.board.mark_copy_lost(at);
             rack.lost_copy = true;
-            rack.copies.pop_front();
+            copies.pop_front();
         }
-        let waited = self.timers.is_set(Timer::Reorder);
+        let waited = self.is_timer_set(Timer::Reorder);
         let at = waits.map_or(Instant::FAR_FUTURE, |sent| sent + patience + TIMER_SLACK);
-        self.timers.set(Timer::Reorder, at);
+        self.set_timer(Timer::Reorder, at);
         if waited || waits.is_some() {
             self.count_rto_from_first(cx);
         }
@@ -239,21 +253,23 @@ impl Sender {
 
     /// Reduces the window for a loss that is repaired already.
     fn reduce_once<I: Io>(&mut self, cx: &Context<'_, I>, base: f64) {
-        self.cc.on_loss(&mut self.window, cx.config, cx.now, base);
-        self.startup.on_loss();
+        with_cc::<I>(&mut self.extras, |cc| cc.on_loss(&mut self.window, cx.config, cx.now, base));
+        if let Some(extras) = &mut self.extras {
+            extras.startup.on_loss();
+        }
         self.window.cwnd = self.round_ssthresh(cx.config);
     }
 
     /// The reordering timer or the probe's has expired.
     pub(crate) fn on_rack_timer<I: Io>(&mut self, cx: &mut Context<'_, I>) {
-        let Some(mut rack) = self.rack.take() else { return };
-        let probe = self.timers.is_due(Timer::Probe, cx.now);
-        if self.timers.is_due(Timer::Reorder, cx.now) {
+        let Some(mut rack) = self.extras.as_mut().and_then(|extras| extras.rack.take()) else { return };
+        let probe = self.is_due(Timer::Probe, cx.now);
+        if self.is_due(Timer::Reorder, cx.now) {
             let pending = self.board.pending();
             self.mark_lost_by_time(cx, &mut rack);
             rack.lost_copy |= self.board.pending() > pending;
         }
-        self.rack = Some(rack);
+        self.put_back(rack);
         // In Linux the first retransmission leaves as if an ACK had delivered a segment, so the next ACK lets out
         // another one.
         let begins = (self.loss.is_open() || self.reopens(cx)) && self.board.pending() > 0;
@@ -266,10 +282,10 @@ impl Sender {
     /// Section 7.3: sends new data, if there is any, or else the last segment again; then the retransmission timer
     /// restarts.
     fn send_probe<I: Io>(&mut self, cx: &mut Context<'_, I>) {
-        self.timers.stop(Timer::Probe);
+        self.stop_timer(Timer::Probe);
         // Linux does not ask whether the sample is newer than the last probe.
         let linux = cx.config.restart_timer == RestartTimer::Linux && self.srtt(cx.config) > Duration::ZERO;
-        let sampled = linux || self.rack.as_ref().is_some_and(|rack| rack.sampled);
+        let sampled = linux || self.rack().is_some_and(|rack| rack.sampled);
         if !self.loss.is_open() || self.board.is_empty() || !sampled {
             return;
         }
@@ -284,8 +300,9 @@ impl Sender {
         } else {
             self.send_new(cx, len as u16, if len == unsent && self.closing { FIN } else { 0 });
         }
-        if let Some(rack) = &mut self.rack {
-            rack.probe_end = self.board.max();
+        let max = self.board.max();
+        if let Some(rack) = self.rack_mut() {
+            rack.probe_end = max;
             rack.probe_is_copy = copy;
             rack.sampled = false;
         }
@@ -296,23 +313,23 @@ impl Sender {
     /// loss.
     pub(super) fn schedule_probe<I: Io>(&mut self, cx: &Context<'_, I>) {
         let flight = self.board.outstanding();
-        let pto = self.probe_timeout(cx.config, flight);
         let span = (self.board.una(), self.board.max());
-        let idle = !self.is_calm() || flight == 0 || span.0 == 0;
-        let at = self.probe_at(cx, pto);
-        let Some(rack) = &mut self.rack else { return };
-        if self.loss.phase == RecoveryPhase::Loss {
+        let idle = !self.is_calm() || flight == 0 || span.0 == 0 || !self.is_timer_set(Timer::Retransmit);
+        let is_loss = self.loss.phase == RecoveryPhase::Loss;
+        let Some(rack) = self.rack_mut() else { return };
+        if is_loss {
             rack.probe_end = 0;
         }
-        if idle || rack.probe_end != 0 || !self.timers.is_set(Timer::Retransmit) {
+        if idle || rack.probe_end != 0 {
             rack.probe_for = (0, 0);
-            if self.timers.is_set(Timer::Probe) {
-                self.timers.stop(Timer::Probe);
+            if self.is_timer_set(Timer::Probe) {
+                self.stop_timer(Timer::Probe);
                 self.count_rto_from_first(cx);
             }
         } else if rack.probe_for != span {
             rack.probe_for = span;
-            self.timers.set(Timer::Probe, at);
+            let pto = self.probe_timeout(cx.config, flight);
+            self.set_timer(Timer::Probe, self.probe_at(cx, pto));
         }
     }
 

@@ -12,22 +12,22 @@ impl Sender {
     pub(super) fn restart_rto<I: Io>(&mut self, cx: &Context<'_, I>) {
         let mut at = cx.now + self.rto.timeout(&cx.config.rto);
         if cx.has_linux_timer() {
-            if self.timers.is_set(Timer::Reorder) {
+            if self.is_timer_set(Timer::Reorder) {
                 return self.count_rto_from_first(cx);
             }
-            if self.rack.as_ref().is_some_and(|rack| rack.is_probed()) && self.is_calm() {
+            if self.rack().is_some_and(|rack| rack.is_probed()) && self.is_calm() {
                 // Another probe is scheduled and does not leave; only then the timer is set.
                 let pto = self.probe_timeout(cx.config, self.board.outstanding());
                 at = at.min(cx.now + pto).max(self.rto_of_first(cx));
             }
         }
-        self.timers.set(Timer::Retransmit, at);
+        self.set_timer(Timer::Retransmit, at);
     }
 
     /// The first segment is sent again.
     pub(super) fn on_first_resent<I: Io>(&mut self, cx: &Context<'_, I>) {
         if cx.has_linux_timer() && self.is_synchronized() {
-            self.timers.set(Timer::Retransmit, cx.now + self.rto.timeout(&cx.config.rto));
+            self.set_timer(Timer::Retransmit, cx.now + self.rto.timeout(&cx.config.rto));
         }
     }
 
@@ -42,9 +42,9 @@ impl Sender {
     /// A timer that ran instead of this one was set, has expired or is not needed any more.
     pub(super) fn count_rto_from_first<I: Io>(&mut self, cx: &Context<'_, I>) {
         if cx.has_linux_timer() && !self.board.is_empty() {
-            let reorder = Some(self.timers.at(Timer::Reorder)).filter(|&at| at != Instant::FAR_FUTURE);
+            let reorder = Some(self.timer_at(Timer::Reorder)).filter(|&at| at != Instant::FAR_FUTURE);
             let least = reorder.unwrap_or(cx.now);
-            self.timers.set(Timer::Retransmit, self.rto_of_first(cx).max(least));
+            self.set_timer(Timer::Retransmit, self.rto_of_first(cx).max(least));
         }
     }
 
@@ -61,7 +61,7 @@ impl Sender {
     /// When the probe is due whose time-out is `pto`: no later than the retransmission timer, which counts from the
     /// first segment when new data leaves.
     pub(super) fn probe_at<I: Io>(&self, cx: &Context<'_, I>, pto: Duration) -> Instant {
-        let at = (cx.now + pto).min(self.timers.at(Timer::Retransmit));
+        let at = (cx.now + pto).min(self.timer_at(Timer::Retransmit));
         let by_first = cx.has_linux_timer() && cx.new_segments > 0;
         match self.rto_of_first(cx) {
             first if by_first && first > cx.now => at.min(first),

@@ -5,6 +5,7 @@
 //! ends a recovery opens the window like any other, as in 4.4BSD and ns-2. RFC 6675's rescue retransmission is not
 //! sent for a segment whose second copy is still outstanding.
 
+use super::extras::with_cc;
 use super::prr::Prr;
 use super::scoreboard::RETRANS;
 use super::{Context, RecoveryPhase, Sender};
@@ -33,7 +34,7 @@ impl Sender {
             }
             // With SACK the pipe says the same more exactly.
             RecoveryPhase::Recovery if sack => {}
-            RecoveryPhase::Recovery => self.loss.inflation += 1,
+            RecoveryPhase::Recovery => self.set_inflation::<I>(self.inflation::<I>() + 1),
         }
     }
 
@@ -49,9 +50,12 @@ impl Sender {
                 self.begin_recovery(cx);
             }
         }
-        if self.loss.is_recovering() && cx.prr().is_on() {
+        if self.loss.is_recovering()
+            && cx.prr().is_on()
+            && let Some(extras) = &mut self.extras
+        {
             let ssthresh = self.window.ssthresh as u32;
-            let cwnd = self.loss.prr.on_delivered(delivered, self.board.pipe(), ssthresh, safe);
+            let cwnd = extras.prr.on_delivered(delivered, self.board.pipe(), ssthresh, safe);
             self.window.cwnd = f64::from(cwnd.max(1));
         }
     }
@@ -85,9 +89,8 @@ impl Sender {
         let flight_size = self.board.outstanding();
         let base = self.reduction_base(cx.config);
         self.remember(cx);
-        self.cc.on_loss(&mut self.window, cx.config, cx.now, base);
-        self.startup.on_loss();
-        self.pacer.reset();
+        with_cc::<I>(&mut self.extras, |cc| cc.on_loss(&mut self.window, cx.config, cx.now, base));
+        self.tell_loss::<I>();
         let cwnd = self.round_ssthresh(cx.config);
         self.loss.begin(self.board.max());
         self.timed.stop();
@@ -105,14 +108,16 @@ impl Sender {
         self.loss.phase = RecoveryPhase::Recovery;
         self.window.cwnd = cwnd;
         if cx.config.recovery == Recovery::Sack {
-            self.loss.prr = Prr::new(flight_size);
+            if let Some(extras) = &mut self.extras {
+                extras.prr = Prr::new(flight_size);
+            }
             self.board.reset_high_rxt();
             if self.board.pending() == 0 {
                 self.board.mark_first_lost();
             }
             self.resend_next(cx);
         } else {
-            self.loss.inflation = cx.config.dupthresh;
+            self.set_inflation::<I>(cx.config.dupthresh);
             self.resend_first(cx);
         }
     }
@@ -126,7 +131,7 @@ impl Sender {
         }
         self.loss.partial_seen = true;
         if cx.recovery() == Recovery::NewReno {
-            let rest = self.loss.deflate(acked);
+            let rest = self.extras.as_mut().map_or(0, |extras| extras.deflate(acked));
             self.window.cwnd = (self.window.cwnd - f64::from(rest)).max(1.0);
             self.resend_first(cx);
         } else if cx.recovery() == Recovery::Sack && cx.config.rto_recovery == RtoRecovery::GoBackN {
@@ -155,6 +160,7 @@ impl Sender {
 
     fn finish_recovery<I: Io>(&mut self, cx: &mut Context<'_, I>) {
         self.loss.finish(cx.recovery());
+        self.set_inflation::<I>(0);
         self.forget_before::<I>();
         let sack = cx.recovery() == Recovery::Sack;
         match cx.config.reduce_from {
@@ -172,14 +178,16 @@ impl Sender {
     /// The peer echoes a mark (RFC 3168, section 6.1.2). It is answered once per window of data, and not during a
     /// recovery.
     pub(super) fn on_ecn_echo<I: Io>(&mut self, cx: &mut Context<'_, I>) {
-        if !self.loss.is_open() || self.ecn.is_answered(self.seq(self.board.una())) {
+        let (una, max) = (self.seq(self.board.una()), self.seq(self.board.max()));
+        let base = self.reduction_base(cx.config);
+        let Some(extras) = self.extras.as_mut().filter(|extras| !extras.ecn.is_answered(una)) else { return };
+        if !self.loss.is_open() {
             return;
         }
-        let base = self.reduction_base(cx.config);
-        self.cc.on_ecn(&mut self.window, cx.config, cx.now, base);
-        self.startup.on_loss();
+        extras.cc.on_ecn(&mut self.window, cx.config, cx.now, base);
+        extras.startup.on_loss();
+        extras.ecn.answer(max);
         self.window.cwnd = self.round_ssthresh(cx.config);
-        self.ecn.answer(self.seq(self.board.max()));
         cx.io.event(TcpEvent::EcnReduced);
     }
 }

@@ -17,8 +17,6 @@ pub(crate) struct Rto {
     srtt8: u64,
     /// 4 * RTTVAR in units.
     rttvar4: u64,
-    /// Only with [`RtoVariance::Linux`], from the first sample on.
-    spread: Option<Box<Spread>>,
     /// The factor of the back-off.
     factor: u32,
     /// Time-outs since the last ACK of new data.
@@ -29,7 +27,7 @@ pub(crate) struct Rto {
 
 /// The deviation of the current round trip, fourfold, in units.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-struct Spread {
+pub(crate) struct Spread {
     mdev4: u64,
     /// Its greatest value in this round trip, and no less than the floor.
     most4: u64,
@@ -57,7 +55,7 @@ impl Spread {
 
 impl Rto {
     pub(crate) const fn new() -> Self {
-        Self { srtt8: 0, rttvar4: 0, spread: None, factor: 1, retries: 0, syn_lost: false }
+        Self { srtt8: 0, rttvar4: 0, factor: 1, retries: 0, syn_lost: false }
     }
 
     const fn unit(config: &RtoConfig) -> u64 {
@@ -73,7 +71,15 @@ impl Rto {
     }
 
     /// Takes a sample: a round trip of `rtt` ends now (RFC 6298, 2.2 and 2.3). `una` and `max` are snd_una and snd_max.
-    pub(crate) fn sample(&mut self, config: &RtoConfig, now: Instant, rtt: Duration, (una, max): (u64, u64)) {
+    /// `spread` is where [`RtoVariance::Linux`] keeps the deviation.
+    pub(crate) fn sample(
+        &mut self,
+        spread: Option<&mut Option<Box<Spread>>>,
+        config: &RtoConfig,
+        now: Instant,
+        rtt: Duration,
+        (una, max): (u64, u64),
+    ) {
         let unit = Self::unit(config);
         let r = if unit == 1 {
             rtt.as_nanos().max(1)
@@ -85,14 +91,16 @@ impl Rto {
             // SRTT <- R, RTTVAR <- R/2.
             self.srtt8 = r * 8;
             self.rttvar4 = r * 2;
-            if config.variance == RtoVariance::Linux {
+            if config.variance == RtoVariance::Linux
+                && let Some(spread) = spread
+            {
                 let most4 = self.rttvar4.max(Self::floor(config));
-                self.spread = Some(Box::new(Spread { mdev4: self.rttvar4, most4, round_end: max }));
+                *spread = Some(Box::new(Spread { mdev4: self.rttvar4, most4, round_end: max }));
                 self.rttvar4 = most4;
             }
         } else {
             let srtt = self.srtt8 >> 3;
-            self.rttvar4 = match &mut self.spread {
+            self.rttvar4 = match spread.and_then(|spread| spread.as_mut()) {
                 Some(spread) => {
                     let error = r.cast_signed() - srtt.cast_signed();
                     spread.follow(self.rttvar4, error, Self::floor(config), una, max)
@@ -189,7 +197,7 @@ mod tests {
 
     /// SRTT and RTO with one sample more.
     fn after(rto: &mut Rto, config: &RtoConfig, now: Instant, rtt: Duration) -> (Duration, Duration) {
-        rto.sample(config, now, rtt, (0, 0));
+        rto.sample(None, config, now, rtt, (0, 0));
         (rto.srtt(config), rto.timeout(config))
     }
 
@@ -212,7 +220,7 @@ mod tests {
         let steady = |config: &RtoConfig| {
             let mut rto = Rto::new();
             for _ in 0..100 {
-                rto.sample(config, at(100_000), ms(100), (0, 0));
+                rto.sample(None, config, at(100_000), ms(100), (0, 0));
             }
             rto.timeout(config)
         };
@@ -226,7 +234,7 @@ mod tests {
         config.granularity = ms(500);
         assert_eq!(steady(&config), ms(600), "(2.3): SRTT + max(G, 4 RTTVAR)");
         let mut rto = Rto::new();
-        rto.sample(&config, at(0), Duration::from_secs(100), (0, 0));
+        rto.sample(None, &config, at(0), Duration::from_secs(100), (0, 0));
         assert_eq!(rto.timeout(&config), Duration::from_secs(60), "(2.5)");
     }
 
@@ -244,9 +252,9 @@ mod tests {
     #[test]
     fn linux_widens_at_once_and_narrows_once_a_round_trip() {
         let config = RtoConfig { variance: RtoVariance::Linux, ..Config::preset(Preset::Linux).rto };
-        let mut rto = Rto::new();
+        let (mut rto, mut spread) = (Rto::new(), None);
         let mut after = |rtt, span| {
-            rto.sample(&config, at(50_000), ms(rtt), span);
+            rto.sample(Some(&mut spread), &config, at(50_000), ms(rtt), span);
             (rto.srtt(&config), rto.timeout(&config))
         };
         // R = 400: 4 * mdev = 800, above the floor of 200, which is RTTVAR: 400 + 800.
@@ -287,7 +295,7 @@ mod tests {
     fn an_old_estimate_is_forgotten_where_the_stack_does_so() {
         let config = RtoConfig { forget_above: 8, min: ms(200), ..rfc() };
         let mut rto = Rto::new();
-        rto.sample(&config, at(5_000), ms(400), (0, 0));
+        rto.sample(None, &config, at(5_000), ms(400), (0, 0));
         for _ in 0..3 {
             rto.back_off(&config);
         }
@@ -295,7 +303,7 @@ mod tests {
         rto.back_off(&config);
         assert_eq!(rto.srtt(&config), Duration::ZERO, "factor 16");
         assert_eq!(rto.timeout(&config), ms(1_200) * 16, "the RTO itself stands until the next sample");
-        rto.sample(&config, at(90_000), ms(100), (0, 0));
+        rto.sample(None, &config, at(90_000), ms(100), (0, 0));
         rto.end_backoff();
         assert_eq!(rto.timeout(&config), ms(300), "counts as the first: 100 + 4 * 50");
     }

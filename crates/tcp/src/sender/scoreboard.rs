@@ -18,9 +18,7 @@ use super::ranges::SackRanges;
 pub(crate) use segment::{Delivered, EVER_RETRANS, FIN, RETRANS, SYN, SentSegment};
 use segment::{LOST, SACKED};
 
-/// See the head of the file. Its first 64 bytes hold the pipe and everything else that each acknowledgment reads.
-///
-/// Fields of 32 bits that stand for offsets hold their low halves; `una` tells the rest.
+/// See the head of the file.
 #[derive(Clone, Debug, Default)]
 #[repr(C)]
 pub(crate) struct Scoreboard {
@@ -28,10 +26,25 @@ pub(crate) struct Scoreboard {
     una: u64,
     /// The offset after the last segment: snd_max.
     max: u64,
-    ring: VecDeque<SentSegment>,
+    /// Made when a segment is sent. An end that waits for its turn has none.
+    flight: Option<Box<Flight>>,
     /// How many segments count as sent. The others, up to snd_max, are sent again in order (go-back-N): this is
     /// snd_nxt.
     next: u32,
+    /// How many there are.
+    len: u32,
+}
+
+/// The segments, and what was marked of them.
+#[derive(Clone, Debug, Default)]
+struct Flight {
+    ring: VecDeque<SentSegment>,
+    marks: Marks,
+}
+
+/// How segments are marked. Fields that stand for offsets hold their low halves; `una` tells the rest.
+#[derive(Clone, Debug, Default)]
+struct Marks {
     sacked: u32,
     lost: u32,
     retrans: u32,
@@ -44,8 +57,57 @@ pub(crate) struct Scoreboard {
     /// `HighRxt` (RFC 6675): the highest offset sent again in this recovery, which has set it when it began. It may lie
     /// below `una`.
     high_rxt: u32,
-    /// What was SACKed. Made at the first SACK block.
-    ranges: Option<Box<SackRanges>>,
+    /// What was SACKed.
+    ranges: SackRanges,
+}
+
+impl Flight {
+    #[cold]
+    #[inline(never)]
+    fn new(una: u64) -> Box<Self> {
+        Box::new(Self { ring: VecDeque::new(), marks: Marks::new(una) })
+    }
+
+    /// Part of the first segment was acknowledged. Our receivers never do that, but nothing forbids it.
+    #[cold]
+    fn cut_first(&mut self, una: u64, ack: u64) {
+        if let Some(segment) = self.ring.front_mut() {
+            let gone = (ack - una) as u16;
+            segment.len -= gone.min(segment.len);
+            segment.low = ack as u32;
+            segment.flags &= !SYN;
+        }
+    }
+}
+
+impl Marks {
+    /// None yet; this is snd_una.
+    fn new(una: u64) -> Self {
+        let una = una as u32;
+        Self { pending_from: una, lost_below: una, high_rxt: una, ..Self::default() }
+    }
+
+    /// Takes a segment out of the counters of its marks.
+    fn uncount(&mut self, segment: &SentSegment) {
+        self.sacked -= u32::from(segment.has(SACKED));
+        self.lost -= u32::from(segment.has(LOST));
+        self.retrans -= u32::from(segment.has(RETRANS));
+        self.pending -= u32::from(segment.has(LOST) && !segment.has(RETRANS));
+    }
+
+    /// Everything below `ack` has arrived; snd_una was `una`.
+    fn acknowledge(&mut self, una: u64, ack: u64) {
+        let raised = |low: u32| whole(una, low).max(ack) as u32;
+        (self.lost_below, self.pending_from) = (raised(self.lost_below), raised(self.pending_from));
+        if !self.ranges.is_empty() {
+            self.ranges.trim(ack);
+        }
+    }
+}
+
+/// The offset with this low half that lies at or above `una`.
+const fn whole(una: u64, low: u32) -> u64 {
+    una + low.wrapping_sub(una as u32) as u64
 }
 
 /// An empty ring of at most this capacity is kept for the next segments. A larger one is freed, so that an idle
@@ -59,30 +121,32 @@ impl Scoreboard {
     pub(crate) const fn max(&self) -> u64 {
         self.max
     }
-    pub(crate) fn is_empty(&self) -> bool {
-        self.ring.is_empty()
+    pub(crate) const fn is_empty(&self) -> bool {
+        self.len == 0
     }
     /// Segments that are lost and not sent again.
-    pub(crate) const fn pending(&self) -> u32 {
-        self.pending
+    pub(crate) fn pending(&self) -> u32 {
+        self.flight.as_ref().map_or(0, |flight| flight.marks.pending)
     }
-    pub(crate) const fn sacked(&self) -> u32 {
-        self.sacked
+    pub(crate) fn sacked(&self) -> u32 {
+        self.flight.as_ref().map_or(0, |flight| flight.marks.sacked)
     }
-    pub(crate) fn len(&self) -> u32 {
-        self.ring.len() as u32
+    pub(crate) const fn len(&self) -> u32 {
+        self.len
     }
     /// Segments that are still to be sent again after going back.
-    pub(crate) fn rewound(&self) -> u32 {
-        self.ring.len() as u32 - self.next
+    pub(crate) const fn rewound(&self) -> u32 {
+        self.len - self.next
     }
     /// Segments sent, or sent again after going back, and not acknowledged cumulatively.
     pub(crate) const fn outstanding(&self) -> u32 {
         self.next
     }
     /// The pipe (RFC 6675, section 4): segments neither SACKed nor lost, and copies of lost ones.
-    pub(crate) const fn pipe(&self) -> u32 {
-        self.next - self.sacked - self.lost + self.retrans
+    #[inline]
+    pub(crate) fn pipe(&self) -> u32 {
+        let Some(Flight { marks, .. }) = self.flight.as_deref() else { return self.next };
+        self.next - marks.sacked - marks.lost + marks.retrans
     }
     /// Bytes between snd_una and snd_max.
     pub(crate) const fn bytes(&self) -> u64 {
@@ -90,25 +154,23 @@ impl Scoreboard {
     }
     /// Whether the segment at index `at` bears `flag`.
     pub(crate) fn has(&self, at: usize, flag: u8) -> bool {
-        self.ring.get(at).is_some_and(|segment| segment.has(flag))
+        self.segment(at).is_some_and(|segment| segment.has(flag))
     }
     /// When the segment that ends at `end` left.
     pub(crate) fn sent_before(&self, end: u64) -> Option<Instant> {
-        self.ring.get(self.index(end).checked_sub(1)?).map(|segment| segment.sent)
+        self.segment(self.index(end).checked_sub(1)?).map(|segment| segment.sent)
     }
 
     /// When the first segment was last sent.
     pub(crate) fn first_sent(&self) -> Option<Instant> {
-        self.ring.front().map(|segment| segment.sent)
+        self.segment(0).map(|segment| segment.sent)
     }
 
     /// Nothing was sent before `offset`.
     pub(crate) fn start(&mut self, offset: u64) {
-        debug_assert!(self.ring.is_empty());
+        debug_assert!(self.flight.is_none());
         self.una = offset;
         self.max = offset;
-        self.lost_below = offset as u32;
-        self.pending_from = offset as u32;
     }
 
     /// A segment was sent for the first time, after all others.
@@ -116,63 +178,69 @@ impl Scoreboard {
     pub(crate) fn push(&mut self, now: Instant, len: u16, flags: u8) {
         let segment = SentSegment { sent: now, low: self.max as u32, len, flags };
         self.max += segment.seq_len();
-        self.ring.push_back(segment);
+        let flight = self.flight.get_or_insert_with(|| Flight::new(self.una));
+        flight.ring.push_back(segment);
         self.next += 1;
+        self.len += 1;
     }
 
-    /// Gives back the memory of an empty ring, which an end that only receives needs for its SYN and never again.
+    /// Gives back the memory of no segments, which an end that only receives needs for its SYN and never again.
     pub(crate) fn give_back(&mut self) {
-        if self.ring.is_empty() {
-            self.ring = VecDeque::new();
+        if self.is_empty() {
+            self.flight = None;
         }
     }
 
-    /// The offset with this low half; it lies at or above snd_una.
-    const fn whole(&self, low: u32) -> u64 {
-        self.una + low.wrapping_sub(self.una as u32) as u64
+    /// The segment at an index.
+    fn segment(&self, at: usize) -> Option<&SentSegment> {
+        self.flight.as_ref()?.ring.get(at)
     }
 
     /// The offset of a segment.
     const fn offset(&self, segment: &SentSegment) -> u64 {
-        self.whole(segment.low)
+        whole(self.una, segment.low)
     }
 
     /// The index of the first segment that begins at or after `offset`. Most segments have the same length, so a
     /// guess by that length is mostly right.
     fn index(&self, offset: u64) -> usize {
-        let Some(front) = self.ring.front() else { return 0 };
+        let Some(Flight { ring, .. }) = self.flight.as_deref() else { return 0 };
+        let Some(front) = ring.front() else { return 0 };
         if offset <= self.una {
             return 0;
         }
         if offset >= self.max {
-            return self.ring.len();
+            return ring.len();
         }
         let guess = ((offset - self.una) / front.seq_len()) as usize;
-        if self.ring.get(guess).is_some_and(|segment| self.offset(segment) == offset) {
+        if ring.get(guess).is_some_and(|segment| self.offset(segment) == offset) {
             return guess;
         }
-        self.ring.partition_point(|segment| self.offset(segment) < offset)
+        ring.partition_point(|segment| self.offset(segment) < offset)
     }
 
     /// Everything below `ack` has arrived; `ack` lies above snd_una and not above snd_max.
     #[inline]
     pub(crate) fn acknowledge(&mut self, ack: u64, delivered: &mut Delivered) {
         debug_assert!(self.una < ack && ack <= self.max);
-        let (lost_below, pending_from) = (self.whole(self.lost_below), self.whole(self.pending_from));
+        let Some(flight) = &mut self.flight else { return };
+        let una = self.una;
         while self.una < ack
-            && let Some(segment) = self.ring.front()
+            && let Some(segment) = flight.ring.front()
         {
             let segment = *segment;
             let end = self.una + segment.seq_len();
             if end > ack {
-                self.cut_first(ack);
+                flight.cut_first(self.una, ack);
+                self.una = ack;
                 break;
             }
-            self.ring.pop_front();
+            flight.ring.pop_front();
             self.una = end;
+            self.len -= 1;
             self.next = self.next.saturating_sub(1);
             if segment.flags & (SACKED | LOST | RETRANS) != 0 {
-                self.uncount(&segment);
+                flight.marks.uncount(&segment);
             }
             if segment.has(SACKED) {
                 delivered.retransmitted |= delivered.for_rack && segment.has(EVER_RETRANS);
@@ -183,34 +251,10 @@ impl Scoreboard {
                 }
             }
         }
-        self.lost_below = lost_below.max(ack) as u32;
-        self.pending_from = pending_from.max(ack) as u32;
-        if let Some(ranges) = self.ranges.as_mut().filter(|ranges| !ranges.is_empty()) {
-            ranges.trim(ack);
+        flight.marks.acknowledge(una, ack);
+        if self.len == 0 && flight.ring.capacity() > RING_KEPT {
+            self.flight = None;
         }
-        if self.ring.is_empty() && self.ring.capacity() > RING_KEPT {
-            self.ring = VecDeque::new();
-        }
-    }
-
-    /// Part of a segment was acknowledged. Our receivers never do that, but nothing forbids it.
-    #[cold]
-    fn cut_first(&mut self, ack: u64) {
-        if let Some(segment) = self.ring.front_mut() {
-            let gone = (ack - self.una) as u16;
-            segment.len -= gone.min(segment.len);
-            segment.low = ack as u32;
-            segment.flags &= !SYN;
-            self.una = ack;
-        }
-    }
-
-    /// Takes a segment out of the counters of its marks.
-    fn uncount(&mut self, segment: &SentSegment) {
-        self.sacked -= u32::from(segment.has(SACKED));
-        self.lost -= u32::from(segment.has(LOST));
-        self.retrans -= u32::from(segment.has(RETRANS));
-        self.pending -= u32::from(segment.has(LOST) && !segment.has(RETRANS));
     }
 
     /// Takes a SACK block (`Update`, RFC 6675, section 4). Only whole segments count.
@@ -218,7 +262,7 @@ impl Scoreboard {
         if left <= self.una || right > self.max || left >= right {
             return;
         }
-        if self.ranges.as_ref().is_some_and(|ranges| ranges.contains(left, right)) {
+        if self.flight.as_ref().is_some_and(|flight| flight.marks.ranges.contains(left, right)) {
             // Receivers repeat each block, because an ACK may be lost.
             return;
         }
@@ -226,29 +270,31 @@ impl Scoreboard {
         let mut to = self.index(right);
         // A segment in which the block ends has not arrived as a whole.
         if to > 0
-            && self.ring.get(to - 1).is_some_and(|segment| self.offset(segment) + segment.seq_len() > right)
+            && self.segment(to - 1).is_some_and(|segment| self.offset(segment) + segment.seq_len() > right)
         {
             to -= 1;
         }
-        let boundary = |at: usize| self.ring.get(at).map_or(self.max, |segment| self.offset(segment));
+        let boundary = |at: usize| self.segment(at).map_or(self.max, |segment| self.offset(segment));
         let (left, right) = (boundary(from), boundary(to));
-        let mut ranges = self.ranges.take().unwrap_or_default();
+        let Some(flight) = &mut self.flight else { return };
+        let mut ranges = core::mem::take(&mut flight.marks.ranges);
         ranges.insert(left, right, |a, b| {
             for at in self.index(a)..self.index(b) {
                 self.mark_sacked(at, delivered);
             }
         });
-        self.ranges = Some(ranges);
+        if let Some(flight) = &mut self.flight {
+            flight.marks.ranges = ranges;
+        }
     }
 
     fn mark_sacked(&mut self, at: usize, delivered: &mut Delivered) {
-        let Some(segment) = self.ring.get(at).copied() else { return };
-        self.uncount(&segment);
-        self.sacked += 1;
-        let end = self.offset(&segment) + segment.seq_len();
-        delivered.add(&segment, end);
-        if let Some(segment) = self.ring.get_mut(at) {
-            segment.flags = segment.flags & !(LOST | RETRANS) | SACKED;
-        }
+        let Some(Flight { ring, marks }) = self.flight.as_deref_mut() else { return };
+        let Some(segment) = ring.get_mut(at) else { return };
+        marks.uncount(segment);
+        marks.sacked += 1;
+        let end = whole(self.una, segment.low) + segment.seq_len();
+        delivered.add(segment, end);
+        segment.flags = segment.flags & !(LOST | RETRANS) | SACKED;
     }
 }

@@ -1,15 +1,15 @@
 //! What happens when the retransmission timer expires: a time-out (RFC 6298, section 5; RFC 5681, section 3.1), a SYN
 //! that is sent again, or a probe of a closed window.
 
+use super::extras::with_cc;
 use super::{Context, RecoveryPhase, Sender, Timer};
 use crate::cc::CongestionControl;
-use crate::startup::Startup;
 use crate::{Handshake, Io, Recovery, RtoRecovery, TcpEvent};
 
 impl Sender {
     /// The retransmission or the persist timer has expired. `false` if the connection is given up.
     pub(crate) fn on_retransmit_timer<I: Io>(&mut self, cx: &mut Context<'_, I>) -> bool {
-        self.timers.stop(Timer::Retransmit);
+        self.stop_timer(Timer::Retransmit);
         if self.board.is_empty() {
             self.probe_window(cx);
             true
@@ -26,7 +26,7 @@ impl Sender {
             return false;
         }
         self.rto.count_retry();
-        cx.counters.syn_retries += 1;
+        cx.counters.count_syn_retry();
         self.timed.stop();
         self.resend_first(cx);
         self.start_syn_timer(cx);
@@ -35,7 +35,7 @@ impl Sender {
 
     pub(super) fn start_syn_timer<I: Io>(&mut self, cx: &Context<'_, I>) {
         let timeout = cx.config.syn_timeout * (1 << self.rto.retries().min(16));
-        self.timers.set(Timer::Retransmit, cx.now + timeout);
+        self.set_timer(Timer::Retransmit, cx.now + timeout);
     }
 
     /// RFC 6298, sections 5.4 to 5.6; RFC 5681, section 3.1.
@@ -46,7 +46,7 @@ impl Sender {
         self.rto.count_retry();
         cx.counters.timeouts += 1;
         self.rto.back_off(&cx.config.rto);
-        cx.counters.max_backoff = cx.counters.max_backoff.max(self.rto.backoff());
+        cx.counters.note_backoff(self.rto.backoff());
         cx.io.event(TcpEvent::Timeout { backoff: self.rto.backoff() });
         let go_back = cx.config.rto_recovery == RtoRecovery::GoBackN;
         let frto = cx.config.rto_recovery == RtoRecovery::Frto;
@@ -58,15 +58,15 @@ impl Sender {
         if go_back || !(repeated || reduced) {
             self.remember(cx);
             let base = self.reduction_base(cx.config);
-            self.cc.on_rto(&mut self.window, cx.config, cx.now, base);
+            with_cc::<I>(&mut self.extras, |cc| cc.on_rto(&mut self.window, cx.config, cx.now, base));
             self.round_ssthresh(cx.config);
         }
-        self.startup.on_loss();
+        self.tell_loss::<I>();
         self.window.cwnd = 1.0;
         self.timed.stop();
         self.loss.begin_loss(self.board.max());
-        self.pacer.reset();
-        self.timers.stop(Timer::Reorder);
+        self.set_inflation::<I>(0);
+        self.stop_timer(Timer::Reorder);
         if go_back || cx.config.recovery != Recovery::Sack {
             self.board.go_back();
         } else {
