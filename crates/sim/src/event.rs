@@ -19,8 +19,8 @@ pub(crate) enum Event {
     Serve(u32),
     /// One end of a connection asked to be woken: twice the connection's place, plus the end.
     End(u32),
-    /// A timer of an application.
-    App(u32),
+    /// A timer of an application rings: the application's place, and its own word for what is due.
+    App { app: u32, token: u32 },
     /// Probes look at the world.
     Probe(u32),
     /// The rate of a shaper may change.
@@ -424,14 +424,17 @@ mod tests {
                 // Few distinct times, so that ties are common; some very far.
                 let spread = [3, 40, 1_000, 500_000_000, 60_000_000_000][rng.usize(0..5).min(i / 40_000)];
                 let at = now + rng.u64(0..spread);
-                queue.push(Instant::from_nanos(at), Event::App(n));
+                queue.push(Instant::from_nanos(at), Event::App { app: 0, token: n });
                 model.insert((at, n), ());
                 n += 1;
             } else {
                 let ((at, id), ()) = model.pop_first().unwrap();
                 let end = Instant::from_nanos(u64::MAX);
                 let next = queue.pop(end, |_| 0).unwrap();
-                assert!(matches!(next.1, Event::App(n) if n == id) && next.0 == Instant::from_nanos(at));
+                assert!(
+                    matches!(next.1, Event::App { token, .. } if token == id)
+                        && next.0 == Instant::from_nanos(at)
+                );
                 now = at;
             }
             assert_eq!(queue.len, model.len());

@@ -51,13 +51,6 @@ pub(crate) struct Transfer {
     pub(crate) tag: u32,
 }
 
-/// A timer of an application.
-#[derive(Clone, Copy, Debug)]
-struct Timer {
-    app: u32,
-    token: u32,
-}
-
 /// A simulated world.
 pub(crate) struct World {
     pub(crate) net: Network,
@@ -67,8 +60,6 @@ pub(crate) struct World {
     pub(crate) edges: Edges,
     free: Vec<u32>,
     apps: Vec<Option<Box<dyn App>>>,
-    timers: Vec<Timer>,
-    free_timers: Vec<u32>,
     /// Events of the ends that are being worked on, the one begun last at the end.
     pub(crate) events: Vec<TcpEvent>,
     /// Connections opened so far.
@@ -92,8 +83,6 @@ impl World {
             edges: Edges::default(),
             free: Vec::new(),
             apps: Vec::new(),
-            timers: Vec::new(),
-            free_timers: Vec::new(),
             events: Vec::new(),
             serial: 0,
             end: Instant::default(),
@@ -158,11 +147,7 @@ impl World {
             Event::Free(link) => self.net.free(link),
             Event::Serve(link) => self.net.service(link),
             Event::End(place) => self.wake_end(place / 2, (place % 2) as usize),
-            Event::App(timer) => {
-                let Timer { app, token } = self.timers[timer as usize];
-                self.free_timers.push(timer);
-                self.with_app(app, |a, world| a.wake(world, token));
-            }
+            Event::App { app, token } => self.with_app(app, |a, world| a.wake(world, token)),
             Event::Probe(probe) => self.probe(probe),
             Event::Shape(place) => self.net.shape(place),
         }
@@ -170,15 +155,7 @@ impl World {
 
     /// Wakes an application at `at` with `token`.
     pub(crate) fn set_timer(&mut self, app: u32, token: u32, at: Instant) {
-        let timer = Timer { app, token };
-        let place = if let Some(place) = self.free_timers.pop() {
-            self.timers[place as usize] = timer;
-            place
-        } else {
-            self.timers.push(timer);
-            u32::try_from(self.timers.len() - 1).expect("fewer timers than connections fit in memory")
-        };
-        self.net.events.push(at.max(self.net.now), Event::App(place));
+        self.net.events.push(at.max(self.net.now), Event::App { app, token });
     }
 
     /// Lets an application work on the world it is part of.
@@ -287,7 +264,7 @@ impl World {
     }
 }
 
-/// So many connections, of 1 kB each, fit into a cache that is near: prefetching them costs more than it saves.
+/// So many connections, of 704 bytes each, fit into a cache that is near: prefetching them costs more than it saves.
 const NEAR: usize = 1024;
 
 /// Reads what an event will need into the cache, and makes a number of it, so that it is not left out.

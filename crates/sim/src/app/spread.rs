@@ -25,8 +25,9 @@ impl Spread {
     /// The number of the next one, if it starts by `now`.
     pub(super) fn pop(&mut self, now: Instant) -> Option<u32> {
         let (_, number) = self.waiting.pop_if(|(at, _)| *at <= now)?;
-        if self.waiting.is_empty() {
-            self.waiting = Vec::new();
+        // What has started takes its own room, and needs none here.
+        if self.waiting.len() <= self.waiting.capacity() / 2 {
+            self.waiting.shrink_to_fit();
         }
         Some(number)
     }

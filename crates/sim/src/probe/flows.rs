@@ -31,8 +31,6 @@ struct Flow {
     backoff_max: u32,
     /// What its earlier connections did.
     before: Done,
-    /// Payload delivered when the slice began.
-    at_slice: u64,
     /// The longest stall of earlier connections.
     stall: Duration,
 }
@@ -109,6 +107,8 @@ pub(super) struct Flows {
     /// Bytes of each flow in each slice: slice, flow, bytes.
     shares: Vec<(u32, u32, u64)>,
     slice_start: Instant,
+    /// What each flow had got then, if there are flows without end: nobody asks for that of others.
+    at_slice: Vec<u64>,
     delivered_before: u64,
     warmup: Instant,
     /// Whether all shares are kept, however many: for who joins them with those of other parts.
@@ -136,7 +136,6 @@ impl Flows {
                 place: NO_PLACE,
                 backoff_max: 0,
                 before: Done::default(),
-                at_slice: 0,
                 stall: Duration::ZERO,
             });
         }
@@ -178,8 +177,9 @@ impl Flows {
 
     /// A slice begins; `delivered` bytes were, by all connections.
     pub(super) fn begin_slice(&mut self, now: Instant, connections: &[Connection], delivered: u64) {
-        for flow in &mut self.flows {
-            flow.at_slice = flow.delivered(connections);
+        self.at_slice.clear();
+        if self.flows.iter().any(|flow| flow.endless) {
+            self.at_slice.extend(self.flows.iter().map(|flow| flow.delivered(connections)));
         }
         (self.slice_start, self.delivered_before) = (now, delivered);
     }
@@ -190,7 +190,7 @@ impl Flows {
         let mut shares = Vec::with_capacity(self.flows.len());
         for (row, flow) in (0..).zip(&self.flows) {
             if flow.lasts_since(self.slice_start) {
-                let bytes = flow.delivered(connections) - flow.at_slice;
+                let bytes = flow.delivered(connections) - self.at_slice.get(row as usize).unwrap_or(&0);
                 shares.push(bytes);
                 if self.keeps_all || self.shares.len() < MOST_SHARES {
                     self.shares.push((number, row, bytes));
