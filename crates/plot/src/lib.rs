@@ -82,7 +82,7 @@ pub struct Drawn {
     pub png_missing: Option<String>,
 }
 
-/// Width of the page in user units; the PNG has two pixels to each.
+/// Width of the page in user units; the PNG has one and a half pixels to each.
 const WIDTH: f64 = 1240.0;
 const MARGIN: f64 = 36.0;
 
