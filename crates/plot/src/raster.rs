@@ -1,7 +1,10 @@
 //! From SVG and cells to PNG.
 
 use resvg::tiny_skia::{Pixmap, Transform};
+use resvg::usvg::fontdb::{Database, Family, Query, Source, Weight};
 use resvg::usvg::{Options, Tree};
+
+use super::canvas::FONT;
 
 /// Pixels to a unit of the page: the smallest letters stay sharp. What a page takes to draw goes with their number.
 const SCALE: f32 = 1.5;
@@ -16,6 +19,7 @@ pub(super) fn to_png(svg: &str) -> Result<Vec<u8>, String> {
     if options.fontdb_mut().is_empty() {
         return Err("no fonts found, so no PNG; apt-get install fonts-dejavu-core".into());
     }
+    take_in(options.fontdb_mut());
     let tree = Tree::from_str(svg, &options).map_err(|e| format!("the drawing cannot be read back: {e}"))?;
     let size = tree.size().to_int_size().scale_by(SCALE).ok_or("the drawing has no size")?;
     let mut pixels = Pixmap::new(size.width(), size.height()).ok_or("the drawing is too large for memory")?;
@@ -23,6 +27,22 @@ pub(super) fn to_png(svg: &str) -> Result<Vec<u8>, String> {
     // Pages are opaque, so alpha needs no division; plain areas become small by any method, so by the quickest one.
     let png = encode(size.width(), size.height(), pixels.data(), png::Compression::Fastest);
     png.map_err(|e| format!("the PNG cannot be made: {e}"))
+}
+
+/// Reads the font of pages into memory: one that is a file is mapped anew for each text, which takes longer than to
+/// draw that.
+fn take_in(fonts: &mut Database) {
+    for weight in [Weight::NORMAL, Weight::BOLD] {
+        let families = [Family::Name(FONT)];
+        let found = fonts.query(&Query { families: &families, weight, ..Query::default() });
+        let Some(face) = found.and_then(|id| fonts.face(id)) else { continue };
+        if let (id, Source::File(path)) = (face.id, &face.source)
+            && let Ok(bytes) = std::fs::read(path)
+        {
+            fonts.remove_face(id);
+            fonts.load_font_data(bytes);
+        }
+    }
 }
 
 /// Opaque RGBA cells as PNG, one pixel each; `None` if there are none or the sizes disagree.
