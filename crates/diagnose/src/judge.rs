@@ -355,7 +355,10 @@ impl Sender {
                 self.timer.restart(if timeouts > 0 { from } else { p.sent });
             }
             // A sender that probes tails does so before its first timeout, unless it repairs (RFC 8985, section 7.2).
-            First::Nothing => self.pending.double |= found.on_time && self.told_since > 1 && self.may_probe(),
+            First::Nothing if found.on_time && self.told_since > 1 => {
+                self.pending.double |= self.has_rack_tlp() && self.may_probe();
+            }
+            First::Nothing => {}
         }
         if timeouts == 0 {
             return;
@@ -377,7 +380,7 @@ impl Sender {
         let repaired = self.around.losses && self.told_since > 0;
         self.pending.double |= repaired && matches!(self.phase, Phase::Loss(_));
         let told = self.hints.is_some() || matches!(self.phase, Phase::Recovery(_));
-        self.pending.double |= told && self.around.losses && self.is_of_today();
+        self.pending.double |= told && self.around.losses && self.has_rack_tlp();
         (self.last_timeout, self.told_since, self.repairs_left) = (Some(p.sent), 0, true);
         self.repaired_to = p.tcp.seq_end();
         self.counts.backoff_max = self.counts.backoff_max.max(self.factor);

@@ -217,9 +217,9 @@ impl Sender {
     pub(crate) fn too_few(&self, sure: Certainty) -> (Cause, Certainty) {
         let p = &self.pending;
         // What was not seen, the window tells.
-        let hidden = p.outstanding == 0 && self.around.losses && p.flight >= MANY;
+        let under_way = if self.around.losses { p.outstanding.max(p.flight) } else { p.outstanding };
+        let hidden = p.outstanding == 0 && under_way >= MANY;
         if p.outstanding < 4 && !hidden || (1..DUPTHRESH).contains(&p.dupacks) {
-            let under_way = if self.around.losses { p.outstanding.max(p.flight) } else { p.outstanding };
             let full = p.window.is_some_and(|w| self.mss > 0 && w < self.mss * (under_way + 1));
             let cause = if full { Cause::SmallReceiveWindow } else { Cause::SmallCongestionWindow };
             return (cause, sure);

@@ -116,24 +116,22 @@ impl Sender {
         }
     }
 
-    /// It sends again at once, when ACKs arrive, what was sent before what they tell of (RFC 8985, section 6.2), and
+    /// It has RACK-TLP (RFC 8985): when ACKs arrive it sends again at once what was sent before what they tell of, and it
     /// probes tails.
-    pub(crate) fn is_of_today(&self) -> bool {
+    pub(crate) fn has_rack_tlp(&self) -> bool {
         self.stamps && self.selective && !self.around.plain
     }
 
-    /// Nothing that was seen keeps it from probing the tail.
+    /// Nothing that was seen keeps it from probing the tail, if it does.
     pub(crate) fn may_probe(&self) -> bool {
-        self.is_of_today() && !self.probed && self.phase == Phase::Open && self.hints.is_none()
+        self.selective && !self.probed && self.phase == Phase::Open && self.hints.is_none()
     }
 
     /// A probe may be sent when the timer was restarted last: after two round trips, and after a delayed ACK of a
     /// single segment (RFC 8985, section 7.2), and not later than the timer.
     fn probe_due(&self, alone: bool) -> Option<Duration> {
         // It repairs what was under way before a timeout as long as that is not acknowledged, and sends no probes then.
-        let open =
-            self.phase == Phase::Open && self.hints.is_none() && (alone || !self.una.before(self.resent_to));
-        let may = self.selective && !self.probed && open;
+        let may = self.may_probe() && (alone || !self.una.before(self.resent_to));
         let now = self.sent;
         let due = self.tail_probe(now, false).filter(|_| may)?;
         Some(due.since(self.restarted(now)))
@@ -151,7 +149,7 @@ impl Sender {
             // Where repairs were not needed the reordering window grows, up to a round trip (RFC 8985, section 6.2).
             let most =
                 if self.counts.spurious > 0 { self.trips.srtt().unwrap_or_default() } else { patience };
-            let by_timer = plain.0 < CLOSE && p.sent > from + patience + TICK;
+            let by_timer = plain.1.on_time && p.sent > from + patience + TICK;
             if p.sent <= from + patience.max(most) + TICK && !by_timer {
                 return fast;
             }
@@ -213,7 +211,7 @@ impl Sender {
             let from = self.restarted(p.sent);
             let wait = self.rto() * u64::from(self.factor);
             let plain = Schedule::new(First::Nothing, from, wait);
-            self.late = Some(plain.nearest(from, p.sent, 1).0 < CLOSE);
+            self.late = Some(plain.nearest(from, p.sent, 1).1.on_time);
         }
     }
 

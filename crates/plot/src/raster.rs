@@ -19,7 +19,7 @@ pub(super) fn to_png(svg: &str) -> Result<Vec<u8>, String> {
     if options.fontdb_mut().is_empty() {
         return Err("no fonts found, so no PNG; apt-get install fonts-dejavu-core".into());
     }
-    take_in(options.fontdb_mut());
+    read_font(options.fontdb_mut());
     let tree = Tree::from_str(svg, &options).map_err(|e| format!("the drawing cannot be read back: {e}"))?;
     let size = tree.size().to_int_size().scale_by(SCALE).ok_or("the drawing has no size")?;
     let mut pixels = Pixmap::new(size.width(), size.height()).ok_or("the drawing is too large for memory")?;
@@ -31,7 +31,7 @@ pub(super) fn to_png(svg: &str) -> Result<Vec<u8>, String> {
 
 /// Reads the font of pages into memory: one that is a file is mapped anew for each text, which takes longer than to
 /// draw that.
-fn take_in(fonts: &mut Database) {
+fn read_font(fonts: &mut Database) {
     for weight in [Weight::NORMAL, Weight::BOLD] {
         let families = [Family::Name(FONT)];
         let found = fonts.query(&Query { families: &families, weight, ..Query::default() });
@@ -67,7 +67,25 @@ fn encode(
 
 #[cfg(test)]
 mod tests {
+    use resvg::usvg::fontdb::{FaceInfo, Stretch, Style};
+
     use super::*;
+
+    #[test]
+    fn the_font_of_pages_lies_in_memory() {
+        let mut fonts = Database::new();
+        fonts.load_system_fonts();
+        let before = fonts.len();
+        read_font(&mut fonts);
+        let mapped = |face: &&FaceInfo| {
+            matches!(face.source, Source::File(_))
+                && face.families.iter().any(|(name, _)| name == FONT)
+                && [Weight::NORMAL, Weight::BOLD].contains(&face.weight)
+                && (face.style, face.stretch) == (Style::Normal, Stretch::Normal)
+        };
+        assert_eq!(fonts.faces().filter(mapped).count(), 0);
+        assert_eq!(fonts.len(), before, "none is lost");
+    }
 
     #[test]
     fn cells_become_a_png() {

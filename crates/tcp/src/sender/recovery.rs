@@ -178,12 +178,12 @@ impl Sender {
     /// The peer echoes a mark (RFC 3168, section 6.1.2). It is answered once per window of data, and not during a
     /// recovery.
     pub(super) fn on_ecn_echo<I: Io>(&mut self, cx: &mut Context<'_, I>) {
-        let (una, max) = (self.seq(self.board.una()), self.seq(self.board.max()));
-        let base = self.reduction_base(cx.config);
-        let Some(extras) = self.extras.as_mut().filter(|extras| !extras.ecn.is_answered(una)) else { return };
         if !self.loss.is_open() {
             return;
         }
+        let (una, max) = (self.seq(self.board.una()), self.seq(self.board.max()));
+        let base = self.reduction_base(cx.config);
+        let Some(extras) = self.extras.as_mut().filter(|extras| !extras.ecn.is_answered(una)) else { return };
         extras.cc.on_ecn(&mut self.window, cx.config, cx.now, base);
         extras.startup.on_loss();
         extras.ecn.answer(max);
