@@ -116,8 +116,8 @@ impl Sender {
         }
     }
 
-    /// It has RACK-TLP (RFC 8985): when ACKs arrive it sends again at once what was sent before what they tell of, and it
-    /// probes tails.
+    /// It has RACK-TLP (RFC 8985): when ACKs arrive it sends again at once what was sent before what they tell of, and
+    /// it probes tails.
     pub(crate) fn has_rack_tlp(&self) -> bool {
         self.stamps && self.selective && !self.around.plain
     }
