@@ -86,6 +86,14 @@ impl FlowFlags {
     pub(crate) const fn put(&mut self, bits: u32, on: bool) {
         if on { self.set(bits) } else { self.clear(bits) }
     }
+    /// What is known of who opened the connection, and nothing else.
+    pub(crate) const fn opener(self) -> Self {
+        Self(self.0 & (Self::INITIATOR | Self::INITIATOR_DST))
+    }
+    /// Whether the destination opened the connection, if that is known.
+    pub(crate) const fn initiator(self) -> Option<bool> {
+        if self.has(Self::INITIATOR) { Some(self.has(Self::INITIATOR_DST)) } else { None }
+    }
     /// Returns whether the bits were set, and clears them.
     pub(crate) const fn take(&mut self, bits: u32) -> bool {
         let was = self.has(bits);

@@ -295,11 +295,7 @@ impl Flow {
     }
     /// Whether the destination opened the connection; `None` where no SYN or SYN|ACK was seen, and for what is not TCP.
     pub(crate) const fn initiator(&self) -> Option<bool> {
-        if self.flags.has(FlowFlags::INITIATOR) {
-            Some(self.flags.has(FlowFlags::INITIATOR_DST))
-        } else {
-            None
-        }
+        self.flags.initiator()
     }
 }
 

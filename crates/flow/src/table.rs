@@ -237,8 +237,9 @@ impl Table {
     /// Whether a flow that was heard of now, and before that at `before`, has another place in line.
     #[inline]
     pub(crate) fn moves(flow: &Flow, before: Coarse) -> bool {
-        let same = Self::is_dear(flow) == flow.flags.has(FlowFlags::LIST_PROVEN);
-        flow.flags.has(FlowFlags::LISTED) && !(same && before.0 >> Self::GRAIN == flow.seen.0 >> Self::GRAIN)
+        flow.flags.has(FlowFlags::LISTED)
+            && (before.0 >> Self::GRAIN != flow.seen.0 >> Self::GRAIN
+                || Self::is_dear(flow) != flow.flags.has(FlowFlags::LIST_PROVEN))
     }
 
     /// Puts a flow that is in line last in line.

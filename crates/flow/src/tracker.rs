@@ -241,14 +241,15 @@ impl Tracker {
             self.paid_until = now;
             return;
         }
-        let mut budget = (now.since(self.paid_until).as_nanos() / LOOK_PACE.as_nanos()).min(TICK_BUDGET);
+        let unspent = now.since(self.paid_until);
+        if unspent < LOOK_PACE {
+            return;
+        }
+        let mut budget = (unspent.as_nanos() / LOOK_PACE.as_nanos()).min(TICK_BUDGET);
         if budget == TICK_BUDGET {
             self.paid_until = now;
         } else {
             self.paid_until += LOOK_PACE * budget;
-        }
-        if budget == 0 {
-            return;
         }
         self.late = true;
         while budget > 0 {
@@ -351,12 +352,12 @@ impl Tracker {
     ) -> R {
         let flow = &mut self.table.slots[id.index()];
         // Where looks come late, asking for a sooner one would only cost.
-        let (before, rested, known) = (flow.phase, !self.late && flow.is_quiescent(), flow.initiator());
+        let (before, rested, opened) = (flow.phase, !self.late && flow.is_quiescent(), flow.flags.opener());
         flow.advance_to(now, &self.config);
         let result = change(flow, &self.config);
-        if known != flow.initiator() && flow.is_active() {
-            let user = |initiator| self.config.users.user(&flow.key, initiator);
-            self.active.move_over(now, user(known), user(flow.initiator()));
+        if opened != flow.flags.opener() && flow.is_active() {
+            let user = |opener: FlowFlags| self.config.users.user(&flow.key, opener.initiator());
+            self.active.move_over(now, user(opened), user(flow.flags));
         }
         if flow.phase != before {
             if let Some(phase) = before {
