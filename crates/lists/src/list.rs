@@ -16,6 +16,14 @@ impl Links {
     pub const NONE: Self = Self { prev: NIL, next: NIL };
 }
 
+impl Links {
+    /// Who comes after the record, if it is in a list and not the last.
+    #[must_use]
+    pub const fn next(&self) -> Option<u32> {
+        some(self.next)
+    }
+}
+
 impl Default for Links {
     fn default() -> Self {
         Self::NONE

@@ -75,7 +75,7 @@ pub struct UserState<S> {
     pub flows: u32,
     /// Packets waiting.
     packets: u32,
-    /// When it last came to have nothing waiting ([`Idle`]).
+    /// When it was last noted to have nothing waiting ([`Idle`]).
     rests: u32,
     /// Bytes it may send in this round; negative: a debt.
     pub deficit: i32,
@@ -93,6 +93,8 @@ pub struct UserState<S> {
     heard: bool,
     /// It has a rate of its own.
     rated: bool,
+    /// `rests` holds.
+    noted: bool,
     /// Its flows.
     pub lists: S,
     chain: u32,
@@ -155,6 +157,8 @@ pub struct Users<S> {
     serving: Serving,
     /// Nearly the user with most packets waiting: nobody had more when its packets last came.
     fullest: u32,
+    /// When somebody was last chosen.
+    now: Instant,
 }
 
 /// No instant at which anything was sent.
@@ -186,6 +190,7 @@ impl<S> Users<S> {
             heard: false,
             serving: Serving { user: NIL, place: UserList::Idle },
             fullest: NIL,
+            now: Instant::ZERO,
         }
     }
 
@@ -223,6 +228,7 @@ impl<S> Users<S> {
             served_at: NEVER,
             rests: 0,
             rated: false,
+            noted: false,
             rate_bps: 0,
             paid_until: Instant::ZERO,
             control_until: Instant::ZERO,
@@ -230,7 +236,8 @@ impl<S> Users<S> {
         });
         let bucket = self.bucket(user);
         self.chains.push(&mut self.slab, bucket, at);
-        self.rest(at);
+        self.idle.note(self.now, at, self.slab.at_mut(at));
+        self.tidy_up();
         self.set_rate(at);
         at
     }
@@ -301,13 +308,14 @@ impl<S> Users<S> {
         if place == UserList::Idle {
             return;
         }
+        self.idle.note(self.now, user, state);
         if aside {
             let due = state.paid_until;
             self.aside.remove(&(due, user));
         } else {
             self.order.list(place).remove(&mut self.slab, user);
         }
-        self.rest(user);
+        self.tidy_up();
     }
 
     /// A user of whom nothing waits stays for a round as an old one, so that it is not new with each packet (RFC 8290,
@@ -367,6 +375,7 @@ impl<S> Users<S> {
     /// The user to be served. `need` says what it must have in hand for its next packet: 1 where a packet may be larger
     /// than what is left. Ends because each step over the old users adds a quantum to one.
     pub fn next(&mut self, now: Instant, quantum: i32, mut need: impl FnMut(u32) -> i32) -> Option<u32> {
+        self.now = now;
         self.come_back(now);
         loop {
             let first = self.before_old_users().or_else(|| self.order.old.first())?;
@@ -399,8 +408,22 @@ impl<S> Users<S> {
 
     /// Charges the user that was chosen last for what it was sent. It may have nothing waiting by now.
     pub fn charge(&mut self, now: Instant, cost: i32) {
+        self.charge_with(now, cost, |_| ());
+    }
+
+    /// The same; `sent` first says what it was sent. If that was the last of its flows, it leaves its list.
+    pub fn sent(&mut self, now: Instant, cost: i32, sent: impl FnOnce(&mut UserState<S>)) {
+        if self.charge_with(now, cost, sent) == Some(0) {
+            self.leave(self.serving.user);
+        }
+    }
+
+    /// How many flows of it wait then.
+    #[inline]
+    fn charge_with(&mut self, now: Instant, cost: i32, sent: impl FnOnce(&mut UserState<S>)) -> Option<u32> {
         let Serving { user, place } = self.serving;
-        let Some(state) = self.slab.get_mut(user) else { return };
+        let state = self.slab.get_mut(user)?;
+        sent(state);
         state.pay(now, cost);
         if place == UserList::Old {
             state.deficit = state.deficit.saturating_sub(cost);
@@ -411,6 +434,7 @@ impl<S> Users<S> {
                 self.order.new.passed(self.new_share, cost, state.due);
             }
         }
+        Some(state.flows)
     }
 
     /// Makes an old user of one that stands in a list before.

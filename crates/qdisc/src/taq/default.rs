@@ -230,8 +230,6 @@ impl<P: Packet> Qdisc<P> for DefaultMode<P> {
         }
         let id = self.next_flow(now)?;
         let slot = &self.flows[id as usize];
-        slot.prefetch();
-        self.tracker.prefetch(FlowId(id));
         let at = slot.queue.head()?;
         self.send(now, id, at, verdicts)
     }

@@ -2,7 +2,7 @@
 
 use narrows_lists::prefetch;
 
-use super::{UserList, UserState, Users};
+use super::{Order, UserList, UserState, Users};
 
 impl<S> Users<S> {
     /// Has a record fetched from memory, should it be there. Nothing of it is read, or one would wait for it.
@@ -10,30 +10,24 @@ impl<S> Users<S> {
         self.slab.prefetch(at);
     }
 
-    /// Has the lists of a record fetched of which the rest is there.
-    pub fn prefetch_lists(&self, at: u32) {
-        if let Some(state) = self.slab.get(at) {
-            prefetch(&state.lists);
-        }
-    }
-
-    /// The two most likely served next, the first first, while the records of those after them are fetched.
-    pub fn soon(&self) -> [Option<&UserState<S>>; 2] {
-        let lists = [&self.order.sparse, &self.order.new.list, &self.order.old];
-        let Some(list) = lists.into_iter().find(|list| !list.is_empty()) else { return [None; 2] };
-        let after = |at: Option<u32>| at.and_then(|at| list.after(&self.slab, at));
-        let mut first = list.first();
+    /// What belongs to the two most likely served next, the first first, while the records of those after them are fetched.
+    pub fn soon(&self) -> (Option<&S>, Option<&S>) {
+        let Order { sparse, new, old } = &self.order;
+        let list = [sparse, &new.list][usize::from(sparse.is_empty())];
+        let list = if list.is_empty() { old } else { list };
+        let Some(mut first) = list.first().map(|at| self.at(at)) else { return (None, None) };
+        let after = |state: &UserState<S>| state.links.next().map(|at| self.at(at));
         // Of the old ones who has been served its quantum goes to the end first.
-        if first.is_some_and(|at| self.at(at).place == UserList::Old && self.at(at).deficit <= 0) {
-            first = after(first).or(first);
+        if first.place == UserList::Old && first.deficit <= 0 {
+            first = after(first).unwrap_or(first);
         }
-        let second = after(first);
+        let Some(second) = after(first) else { return (Some(&first.lists), None) };
         if let Some(third) = after(second) {
-            self.prefetch_lists(third);
-            if let Some(fourth) = list.after(&self.slab, third) {
+            prefetch(&third.lists);
+            if let Some(fourth) = third.links.next() {
                 self.prefetch(fourth);
             }
         }
-        [first, second].map(|user| user.map(|user| self.at(user)))
+        (Some(&first.lists), Some(&second.lists))
     }
 }

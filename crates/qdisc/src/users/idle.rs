@@ -1,54 +1,66 @@
 //! Users who have nothing waiting, in the order in which they came to have none.
 //!
 //! Most come back soon. So they stand in no list, out of which each would have to be taken, with two neighbours that
-//! are in no cache: what is noted of one stays, and counts only if nothing newer was noted of the same.
+//! are in no cache: what is noted of one stays, and counts only if nothing newer was noted of the same. Nothing newer is
+//! noted within [`GRAIN`]: a user who comes and goes all the time costs nothing.
 
 use std::collections::VecDeque;
+
+use narrows_units::Instant;
 
 use super::{UserList, UserState, Users};
 
 /// So few notes are never tidied up.
 const SPARE: usize = 64;
 
-/// A note for each time a user came to have nothing waiting, the first first.
+/// To which the order is kept, in units of 2^20 ns: two seconds, as that of flows is.
+const GRAIN: u32 = 1 << 11;
+
+/// Notes of when a user came to have nothing waiting, the first first.
 #[derive(Debug, Default)]
 pub struct Idle {
     notes: VecDeque<(u32, u32)>,
-    /// How many were ever made.
-    made: u32,
+}
+
+/// In units of 2^20 ns, modulo 2^32.
+const fn coarse(now: Instant) -> u32 {
+    (now.as_nanos() >> 20) as u32
+}
+
+impl Idle {
+    /// The user, of which this is the record, has nothing waiting from now on.
+    #[inline]
+    pub(super) fn note<S>(&mut self, now: Instant, user: u32, state: &mut UserState<S>) {
+        let now = coarse(now);
+        if !state.noted || now.wrapping_sub(state.rests) >= GRAIN {
+            (state.rests, state.noted) = (now, true);
+            self.notes.push_back((user, now));
+        }
+    }
 }
 
 impl<S> UserState<S> {
-    fn rests_since(&self, note: u32) -> bool {
-        self.place == UserList::Idle && self.rests == note
+    const fn is_noted(&self, at: u32) -> bool {
+        self.noted && self.rests == at
     }
 }
 
 impl<S> Users<S> {
-    /// The user has nothing waiting from now on.
-    pub(super) fn rest(&mut self, user: u32) {
-        if self.idle.notes.len() >= 4 * self.slab.len() + SPARE {
-            self.tidy_up();
+    /// After a note: forgets those that do not count. Seldom: there are three new ones for each user in between.
+    #[inline]
+    pub(super) fn tidy_up(&mut self) {
+        if self.idle.notes.len() > 4 * self.slab.len() + SPARE {
+            let Self { idle, slab, .. } = self;
+            idle.notes.retain(|&(user, at)| slab.get(user).is_some_and(|u| u.is_noted(at)));
         }
-        let Self { idle, slab, .. } = self;
-        idle.made = idle.made.wrapping_add(1);
-        if let Some(state) = slab.get_mut(user) {
-            state.rests = idle.made;
-            idle.notes.push_back((user, idle.made));
-        }
-    }
-
-    /// Forgets the notes that do not count. Seldom: there are three new ones for each user in between.
-    #[cold]
-    fn tidy_up(&mut self) {
-        let Self { idle, slab, .. } = self;
-        idle.notes.retain(|&(user, note)| slab.get(user).is_some_and(|u| u.rests_since(note)));
     }
 
     /// Who has had nothing waiting for the longest; it is noted no more.
     pub(super) fn longest_idle(&mut self) -> Option<u32> {
-        while let Some((user, note)) = self.idle.notes.pop_front() {
-            if self.slab.get(user).is_some_and(|u| u.rests_since(note)) {
+        while let Some((user, at)) = self.idle.notes.pop_front() {
+            let Some(state) = self.slab.get_mut(user).filter(|u| u.is_noted(at)) else { continue };
+            state.noted = false;
+            if state.place == UserList::Idle {
                 return Some(user);
             }
         }

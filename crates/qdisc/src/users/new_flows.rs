@@ -23,6 +23,9 @@ impl<S> Users<S> {
     /// Gives a user `wanted` bytes of credit for a new flow, or what is left to it of `most` ([`FOR_NEW_FLOWS`]). Who
     /// is in the round goes to `place`. Whether anything was left.
     pub fn credit_new_flow(&mut self, user: u32, wanted: i32, most: i32, place: UserList) -> bool {
+        if wanted <= 0 {
+            return false;
+        }
         let due = self.due();
         let state = self.slab.at_mut(user);
         let credit = wanted.min(most - state.spent);

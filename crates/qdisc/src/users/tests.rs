@@ -95,13 +95,31 @@ fn the_table_forgets_who_left_first_and_nobody_who_waits() {
     // Both wait, so there is a third.
     let three = waiting(&mut q, user(3), UserList::Old, 0, 9);
     assert_eq!(q.slab.len(), 3);
-    q.leave(two);
-    q.leave(one);
-    q.leave(three);
+    // To two seconds.
+    for (n, gone) in [(1, two), (2, one), (3, three)] {
+        q.next(at(2500 * n), 0, |_| 0);
+        q.leave(gone);
+    }
     assert_eq!((q.find(user(1)), q.find(user(2))), (Some(one), Some(two)));
     q.find_or_make(user(4), || ((), 0));
     assert_eq!((q.find(user(2)), q.find(user(1)), q.find(user(3))), (None, Some(one), Some(three)));
     assert_eq!(q.at(one).deficit, 7, "who comes back is not new");
+}
+
+#[test]
+fn who_waits_when_it_would_have_to_go_is_noted_anew() {
+    let mut q = users(2, Carry::Forget);
+    let one = q.find_or_make(user(1), || ((), 0));
+    q.queued(one);
+    q.join(one, UserList::Old);
+    // Two others, each in the other's place.
+    q.find_or_make(user(2), || ((), 0));
+    q.find_or_make(user(3), || ((), 0));
+    assert_eq!((q.find(user(1)), q.find(user(2)), q.slab.len()), (Some(one), None, 2));
+    q.leave(one);
+    q.find_or_make(user(4), || ((), 0));
+    q.find_or_make(user(5), || ((), 0));
+    assert_eq!((q.find(user(1)), q.find(user(3)), q.slab.len()), (None, None, 2));
 }
 
 #[test]

@@ -1,6 +1,5 @@
 //! Records fetched from memory before they are needed. Nothing but speed depends on it.
 
-use narrows_flow::Likely;
 use narrows_wire::FlowKey;
 
 use super::DefaultMode;
@@ -20,14 +19,6 @@ impl<P: Packet> DefaultMode<P> {
         let before = self.announced.replace(likely.index());
         if let Some(slot) = self.flows.get(before) {
             self.turns.prefetch(slot);
-        }
-    }
-
-    /// The same of one that is here: what was not announced comes while other things are done.
-    pub(super) fn fetch_now(&self, likely: Likely) {
-        if let Some(slot) = self.flows.get(likely.index()) {
-            slot.prefetch();
-            self.turns.prefetch_lists(slot);
         }
     }
 }

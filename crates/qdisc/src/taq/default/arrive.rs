@@ -43,7 +43,6 @@ impl<P: Packet> DefaultMode<P> {
         let expected = self.tracker.expect(&packet.header().key);
         self.tracker.tick(now);
         let likely = self.tracker.likely(expected);
-        self.fetch_now(likely);
         self.loss.arrival(now);
         // The packet is read where it is: in the store it would be waited for.
         let seen = self.tracker.forward_from(now, packet.header(), likely);

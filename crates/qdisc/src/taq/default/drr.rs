@@ -150,10 +150,15 @@ impl<P: Packet> DefaultMode<P> {
     /// The flow to be served.
     pub(super) fn next_flow(&mut self, now: Instant) -> Option<u32> {
         let quantum = self.quantum_bytes();
-        let config = self.config;
-        let patience = Patience::new(config.patience_ms, self.round_time(), config.round_limit_ms);
+        let config = &self.config;
+        let patience = Patience {
+            any: config.patience_ms,
+            most: config.round_limit_ms,
+            packet: self.packet_time,
+            flows: self.turns.flows() as u64,
+        };
         let choice = Choice { now, patience, first: quantum };
-        self.turns.next(choice, &mut self.flows, |slot| by_age(&config, quantum, slot))
+        self.turns.next(choice, &mut self.flows, |slot| by_age(config, quantum, slot))
     }
 
     /// The quantum. With less than the largest packet a flow would miss a round now and then, with more it would have
@@ -176,9 +181,10 @@ fn rounds_since(served_at: Instant, now: Instant, round_time: Duration) -> i32 {
 
 /// What a round adds to a flow's deficit: more while it is young, so that short transfers end sooner.
 fn by_age(config: &DefaultConfig, quantum: i32, slot: &FlowState) -> i32 {
-    let young = u64::from(slot.served) < u64::from(config.young_kb) * 1000;
-    let percent = if young { i64::from(config.young_weight) } else { 100 };
-    i32::try_from(i64::from(quantum) * percent / 100).unwrap_or(i32::MAX)
+    if u64::from(slot.served) >= u64::from(config.young_kb) * 1000 {
+        return quantum;
+    }
+    i32::try_from(i64::from(quantum) * i64::from(config.young_weight) / 100).unwrap_or(i32::MAX)
 }
 
 /// What the packet a flow or a user comes with takes of the link, if its share of the time since it was last served is

@@ -29,21 +29,27 @@ const OTHERS_FIRST_WINDOW: u64 = 40_000;
 /// How long a flow waits for shorter ones.
 #[derive(Clone, Copy, Debug)]
 pub struct Patience {
+    /// What any flow waits.
     pub any: Duration,
-    pub long: Duration,
+    /// What nobody shall wait longer than for the sake of others.
+    pub most: Duration,
+    /// What the link takes for a data packet: a round is one of each flow.
+    pub packet: Duration,
+    pub flows: u64,
 }
 
 impl Patience {
     /// Rounds that a long transfer waits besides.
     const ROUNDS: u64 = 4;
 
-    /// Where a round takes `round` and nobody shall wait longer than `most` for the sake of others.
-    pub fn new(any: Duration, round: Duration, most: Duration) -> Self {
-        Self { any, long: (any + round * Self::ROUNDS).min(most.max(any)) }
+    /// What a long transfer waits. Reckoned only where one is asked: most packets need it not.
+    fn long(&self) -> Duration {
+        let rounds = self.packet * self.flows.max(1) * Self::ROUNDS;
+        (self.any + rounds).min(self.most.max(self.any))
     }
 
-    const fn of(&self, class: usize) -> Duration {
-        if class < LONG { self.any } else { self.long }
+    fn of(&self, class: usize) -> Duration {
+        if class < LONG { self.any } else { self.long() }
     }
 }
 
@@ -234,7 +240,8 @@ fn class(order: Order, slot: &FlowState) -> usize {
 mod tests {
     use super::*;
 
-    const PATIENCE: Patience = Patience { any: ms(600), long: ms(1000) };
+    /// Long transfers wait a second.
+    const PATIENCE: Patience = Patience { any: ms(600), most: ms(3000), packet: ms(50), flows: 2 };
 
     const fn ms(n: u64) -> Duration {
         Duration::from_millis(n)
@@ -322,8 +329,11 @@ mod tests {
 
     #[test]
     fn how_long_a_long_transfer_waits() {
-        let long = |round, most| Patience::new(ms(600), ms(round), ms(most)).long;
-        assert_eq!([long(100, 3000), long(900, 3000), long(0, 500)], [ms(1000), ms(3000), ms(600)]);
+        let long = |packet, flows, most| {
+            Patience { any: ms(600), most: ms(most), packet: ms(packet), flows }.of(LONG)
+        };
+        assert_eq!([long(50, 2, 3000), long(300, 3, 3000), long(0, 9, 500)], [ms(1000), ms(3000), ms(600)]);
+        assert_eq!(long(100, 0, 3000), ms(1000), "as if one waited");
     }
 
     #[test]

@@ -18,7 +18,8 @@ impl<P: Packet> DefaultMode<P> {
         self.backlog.sub(packet.len());
         self.tracker.unqueued(FlowId(id));
         self.pay_for_control(now, &packet);
-        self.note_departure(now, id, &Leaving::new(packet.header(), false));
+        let cost = self.link.wire_len(packet.len());
+        self.note_departure(now, id, &Leaving::new(packet.header(), false), cost);
         self.tracker.departed(now, FlowId(id), packet.header());
         Some(packet)
     }
@@ -35,10 +36,10 @@ impl<P: Packet> DefaultMode<P> {
         }
         self.backlog.sub(leaving.len);
         self.tracker.unqueued(FlowId(id));
-        let cost = signed(self.link.wire_len(leaving.len).get());
-        let sent = Sent { flow: id, place, cost, data: leaving.is_data(), last };
+        let cost = self.link.wire_len(leaving.len);
+        let sent = Sent { flow: id, place, cost: signed(cost.get()), data: leaving.is_data(), last };
         self.turns.sent(now, &mut self.flows, sent);
-        let first_data = self.note_departure(now, id, &leaving);
+        let first_data = self.note_departure(now, id, &leaving, cost);
         let packet = self.packets.get(at);
         self.tracker.departed(now, FlowId(id), packet.header());
         if first_data && self.common.admission {
@@ -65,9 +66,8 @@ impl<P: Packet> DefaultMode<P> {
         }
     }
 
-    /// Notes what leaves; whether it is the flow's first data.
-    fn note_departure(&mut self, now: Instant, id: u32, leaving: &Leaving) -> bool {
-        let wire = self.link.wire_len(leaving.len);
+    /// Notes what leaves and takes `cost` bytes of the link; whether it is the flow's first data.
+    fn note_departure(&mut self, now: Instant, id: u32, leaving: &Leaving, cost: Bytes) -> bool {
         let held = |slot: &FlowState, max| slot.clamp.holds(max, u32::from(slot.segment));
         let max_seq = self.tracker.flow(FlowId(id)).max_seq();
         let slot = &mut self.flows[id as usize];
@@ -94,7 +94,7 @@ impl<P: Packet> DefaultMode<P> {
             }
         }
         // What conntrack has put together leaves in pieces again.
-        let wire = wire.get().min(self.link.largest().get());
+        let wire = if cost > self.link.mtu { cost.min(self.link.largest()) } else { cost }.get();
         self.largest = wire.max(self.largest - self.largest / 1024);
         if leaving.is_data() {
             self.set_mean_len(self.mean_len - (self.mean_len >> 4) + wire);

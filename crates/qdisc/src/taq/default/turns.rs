@@ -151,7 +151,8 @@ impl FlowLists {
 
     /// The list whose first is most likely served next.
     fn soon(&self) -> Option<&List<DrrList>> {
-        [&self.sparse, &self.new.list].into_iter().find(|list| !list.is_empty()).or_else(|| self.old.soon())
+        let list = if self.sparse.is_empty() { &self.new.list } else { &self.sparse };
+        if list.is_empty() { self.old.soon() } else { Some(list) }
     }
 
     /// The flow that is served last.
@@ -234,17 +235,16 @@ impl Turns {
         }
     }
 
-    /// And its lists, once that is there.
-    pub fn prefetch_lists(&self, flow: &FlowState) {
-        if let Some(by) = &self.by_user {
-            by.users.prefetch_lists(flow.user);
-        }
-    }
-
     /// The flows that are most likely served next, while the record of the user after theirs is fetched.
     pub fn soon(&self, flows: &[FlowState]) -> [Option<u32>; 2] {
         match &self.by_user {
-            Some(by) => by.users.soon().map(|user| user?.lists.soon()?.first()),
+            Some(by) => {
+                let (first, second) = by.users.soon();
+                [
+                    first.and_then(|lists| lists.soon()?.first()),
+                    second.and_then(|lists| lists.soon()?.first()),
+                ]
+            }
             None => {
                 let list = self.all.soon();
                 let first = list.and_then(List::first);
@@ -310,21 +310,18 @@ impl Turns {
             self.all.charge(self.new_share, flows, sent);
             return;
         };
-        let at = flows[sent.flow as usize].user;
-        let user = by.users.at_mut(at);
-        user.unqueued();
-        if sent.last {
-            user.lists.remove(flows, sent.flow);
-            user.flows -= 1;
-        }
-        user.lists.charge(self.new_share, flows, sent);
-        if sent.data {
-            user.served_at = now;
-        }
-        if user.flows == 0 {
-            by.users.leave(at);
-        }
-        by.users.charge(now, sent.cost);
+        let new_share = self.new_share;
+        by.users.sent(now, sent.cost, |user| {
+            user.unqueued();
+            if sent.last {
+                user.lists.remove(flows, sent.flow);
+                user.flows -= 1;
+            }
+            user.lists.charge(new_share, flows, sent);
+            if sent.data {
+                user.served_at = now;
+            }
+        });
     }
 
     /// A packet of the flow waits from now on, or no longer.
