@@ -2,7 +2,7 @@
 
 use narrows_tcp::{Config, Endpoint, EndpointCounters, Handshake, Io, Segment, TcpEvent};
 use narrows_units::{Bytes, Duration, Ecn, Instant};
-use narrows_wire::TcpHeader;
+use narrows_wire::{Flags, TcpHeader};
 
 use crate::edge::PathSplit;
 use crate::network::Network;
@@ -19,7 +19,7 @@ pub(crate) const RECEIVER: usize = 1;
 #[derive(Clone, Debug)]
 pub(crate) struct HostConfig {
     pub(crate) tcp: Config,
-    /// [`Config::is_plain`].
+    /// [`Config::is_plain`], and packets carry nothing but their headers: known when the world begins to run.
     pub(crate) plain: bool,
     /// Whether options count on the wire. ns-2 has headers of 40 bytes, and 10 more with timestamps.
     pub(crate) options_count: bool,
@@ -35,7 +35,7 @@ impl HostConfig {
     /// Hosts that speak TCP, and whose headers can be read.
     pub(crate) fn of_tcp(tcp: Config) -> Self {
         let options_count = tcp.handshake != Handshake::SynIsPacketZero;
-        Self { tcp, plain: tcp.is_plain(), options_count, opaque: false, quic: None, tfrc: false }
+        Self { tcp, plain: false, options_count, opaque: false, quic: None, tfrc: false }
     }
 }
 
@@ -382,20 +382,21 @@ impl<const PLAIN: bool> Io for Port<'_, PLAIN> {
         let tcp = p.header.tcp.insert(TcpHeader::default());
         fill(tcp);
         p.label.kind = PayloadKind::of(tcp);
-        if self.net.tells_left {
+        if !PLAIN && self.net.tells_left {
             // Sequence numbers start at zero, and the SYN has the first.
             p.left = left(self.size, tcp.seq.0.saturating_sub(1).into());
         }
-        if let Some(split) = &mut self.split
+        if !PLAIN
+            && let Some(split) = &mut self.split
             && tcp.payload > 0
         {
             (p.label.route, p.label.dscp) = split.sends();
             p.sent = self.net.now;
         }
         p.header.quic = None;
-        p.header.len = Bytes(u64::from(wire_len(tcp, self.options_count)));
+        p.header.len = Bytes(u64::from(wire_len::<PLAIN>(tcp, self.options_count)));
         (p.header.ecn, p.header.dscp) = (ecn, p.label.dscp);
-        if self.opaque {
+        if !PLAIN && self.opaque {
             p.sealed = p.header.tcp.take().map(|tcp| Box::new(Sealed::Tcp(tcp)));
         }
         self.net.send(packet);
@@ -420,20 +421,19 @@ pub(crate) const BARE_HEADERS: u32 = 40;
 /// 7323, appendix A: timestamps 12 bytes; RFC 2018: 4 bytes and 8 a block; SYN: MSS 4, window scale 4, SACK permitted
 /// in the timestamps' padding). Where options do not count, ns-2's `ts_option_size_` does.
 #[inline]
-pub(crate) fn wire_len(tcp: &TcpHeader, options_count: bool) -> u32 {
+pub(crate) fn wire_len<const PLAIN: bool>(tcp: &TcpHeader, options_count: bool) -> u32 {
     if !options_count {
         return BARE_HEADERS + 10 * u32::from(tcp.timestamps.is_some()) + tcp.payload;
     }
     // Most have none of them.
     let mut len = BARE_HEADERS + tcp.payload;
-    let blocks = tcp.sack.as_slice().len() as u32;
-    if blocks > 0 {
-        len += 4 + 8 * blocks;
+    if !tcp.sack.is_empty() {
+        len += 4 + 8 * tcp.sack.len() as u32;
     }
-    if tcp.timestamps.is_some() {
+    if !PLAIN && tcp.timestamps.is_some() {
         len += 12;
     }
-    if tcp.mss.is_some() || tcp.window_scale.is_some() {
+    if tcp.flags.has(Flags::SYN) {
         len += 4 * (u32::from(tcp.mss.is_some()) + u32::from(tcp.window_scale.is_some()));
     }
     len

@@ -63,11 +63,14 @@ impl DropTail {
     /// long as there are such.
     #[inline(always)]
     pub(crate) fn pass(&mut self, now: Instant, since: Instant) -> Option<Begun> {
-        let next = *self.waiting.front()?;
         let begins = self.busy_until;
+        if begins > now {
+            return None;
+        }
+        let next = *self.waiting.front()?;
         // The link would have said when it is free when it began to send with others waiting, or when the first of them
         // came.
-        if begins > now || begins == now && since <= self.began.max(next.came) {
+        if begins == now && since <= self.began.max(next.came) {
             return None;
         }
         self.waiting.pop_front();

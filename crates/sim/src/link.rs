@@ -18,13 +18,14 @@ use crate::usage::Usage;
 /// What a link did since the beginning, and since counting began.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct LinkCounters {
+    // Packets and bytes are not neighbours: the compiler would add to both with vector instructions, twice as many.
     /// Packets that came to the link.
     pub arrived: u64,
-    /// Their bytes.
-    pub arrived_bytes: u64,
     /// Packets that reached the far end or are on their way there.
     pub sent: u64,
-    /// Their bytes.
+    /// Bytes of those that came.
+    pub arrived_bytes: u64,
+    /// Bytes of those that were sent.
     pub sent_bytes: u64,
     /// Packets the discipline dropped, by [`Reason`] in the order of [`Reason::ALL`].
     pub dropped: [u64; Reason::ALL.len()],
@@ -197,8 +198,8 @@ impl SimLink {
         self.free_at
     }
 
-    /// A packet comes to the drop-tail queue `now`: when it begins to leave the link, and when it has; `None` if it
-    /// is dropped. `since`: when it was scheduled that it comes.
+    /// A packet comes to the drop-tail queue `now`: when it begins to leave the link, and when it is at the far end;
+    /// `None` if it is dropped. `since`: when it was scheduled that it comes.
     #[inline(always)]
     pub(crate) fn take(
         &mut self,
@@ -213,11 +214,11 @@ impl SimLink {
             None => self.time_to_send(len),
         };
         let tail = self.tail.as_mut()?;
-        let sending = tail.take(now, len, kind, time)?;
+        let (begins, sent) = tail.take(now, len, kind, time)?;
         if tail.backlog().packets == 0 {
             self.count(Begun { len, kind, waited: Duration::ZERO, time });
         }
-        Some(sending)
+        Some((begins, sent + self.delay))
     }
 
     /// Counts what the drop-tail queue has begun to send by `now`, as seen by an event scheduled at `since`. Whoever

@@ -248,13 +248,21 @@ impl Network {
         let route = &self.routes[packet.0.label.route as usize];
         if let Some(&id) = route.get(hop) {
             let link = &mut self.links[id as usize];
-            if link.tail.is_some() && !link.watched {
-                link.counters.arrive(packet.len());
-                let (packet, begins, at) = self.queue(id, packet)?;
-                return self.go_now(packet, begins, at);
-            } else {
+            if link.tail.is_none() || link.watched {
                 self.enter(id, packet, self.now);
+                return None;
             }
+            let (len, is_last) = (packet.len(), hop + 1 == route.len());
+            link.counters.arrive(len);
+            let Some((begins, at)) = link.take(self.now, self.events.since(), len, packet.0.label.kind)
+            else {
+                self.overflow(id, packet);
+                return None;
+            };
+            if is_last {
+                return self.go_now(packet, begins, at);
+            }
+            self.go(packet, begins, at);
         } else if hop == route.len() {
             packet.0.label.hop += 1;
             let host = &mut self.hosts[packet.0.label.dst as usize];

@@ -121,6 +121,10 @@ impl World {
             self.with_app(app, |a, world| a.start(world, app));
         }
         self.net.events.end = end;
+        let alone = self.edges.is_empty() && !self.net.tells_left;
+        for config in &mut self.configs {
+            config.plain = config.tcp.is_plain() && !config.opaque && alone;
+        }
         while let Some((at, event)) =
             self.net.events.pop(end, |event| prefetch(&self.connections, &self.net.hosts, event))
         {
@@ -129,21 +133,25 @@ impl World {
             if self.steps.is_multiple_of(STRIDE) {
                 go_on(at)?;
             }
-            self.step(event);
+            match event {
+                Event::Arrive(packet) => {
+                    if let Some(packet) = self.net.arrive(packet) {
+                        self.deliver(packet);
+                    }
+                }
+                other => self.step(other),
+            }
         }
         self.net.now = end;
         self.net.catch_up(end);
         ControlFlow::Continue(())
     }
 
-    #[inline(always)]
+    /// Anything but an arrival.
+    #[inline(never)]
     fn step(&mut self, event: Event) {
         match event {
-            Event::Arrive(packet) => {
-                if let Some(packet) = self.net.arrive(packet) {
-                    self.deliver(packet);
-                }
-            }
+            Event::Arrive(_) => unreachable!("the caller has seen to it"),
             Event::Free(link) => self.net.free(link),
             Event::Serve(link) => self.net.service(link),
             Event::End(place) => self.wake_end(place / 2, (place % 2) as usize),

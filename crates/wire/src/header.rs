@@ -66,6 +66,18 @@ impl SackBlocks {
             self.count += 1;
         }
     }
+    /// How many blocks there are.
+    #[must_use]
+    #[inline]
+    pub const fn len(&self) -> usize {
+        self.count as usize
+    }
+    /// Whether there is none.
+    #[must_use]
+    #[inline]
+    pub const fn is_empty(&self) -> bool {
+        self.count == 0
+    }
     /// The blocks.
     #[must_use]
     pub fn as_slice(&self) -> &[(SeqNum, SeqNum)] {

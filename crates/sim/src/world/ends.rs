@@ -2,13 +2,14 @@
 
 use narrows_tcp::{Endpoint, TcpEvent};
 use narrows_units::Instant;
+use narrows_wire::TcpHeader;
 
 use super::World;
 use crate::app::Happened;
 use crate::connection::{Connection, DATA, HostConfig, OptionalInstant, OtherEnds, Port, RECEIVER};
 use crate::edge::Edges;
 use crate::network::Network;
-use crate::packet::{DATAGRAM, Label, Pkt, Sealed};
+use crate::packet::{DATAGRAM, Label, Packet, Pkt, Sealed};
 use crate::probe::Probes;
 use crate::quic::Ask;
 
@@ -16,57 +17,59 @@ impl World {
     /// A packet is at its host.
     #[inline(always)]
     pub(super) fn deliver(&mut self, packet: Pkt) {
-        let p = &packet.0;
+        match &packet.0.header.tcp {
+            Some(tcp) if packet.0.label.end != DATAGRAM => self.deliver_tcp(&packet.0, tcp),
+            _ => self.deliver_other(&packet.0),
+        }
+        self.net.pool.give(packet);
+    }
+
+    /// The same of one without a TCP header that can be seen.
+    #[inline(never)]
+    fn deliver_other(&mut self, p: &Packet) {
+        if p.label.end == DATAGRAM {
+            return self.probes.datagram(self.net.now, p);
+        }
+        match p.sealed.as_deref() {
+            Some(Sealed::Tcp(tcp)) => self.deliver_tcp(p, tcp),
+            Some(Sealed::Quic(datagram)) => self.deliver_quic(p, datagram),
+            Some(Sealed::Tfrc(said)) => self.deliver_tfrc(&p.label, said),
+            None => {}
+        }
+    }
+
+    #[inline(always)]
+    fn deliver_tcp(&mut self, p: &Packet, tcp: &TcpHeader) {
         let Label { flow, generation, end, .. } = p.label;
-        if end == DATAGRAM {
-            self.probes.datagram(self.net.now, p);
-            return self.net.pool.give(packet);
-        }
-        let sealed = p.sealed.as_deref().filter(|_| p.header.tcp.is_none());
-        match sealed {
-            Some(Sealed::Quic(datagram)) => {
-                self.deliver_quic(p, datagram);
-                return self.net.pool.give(packet);
-            }
-            Some(Sealed::Tfrc(said)) => {
-                self.deliver_tfrc(&p.label, said);
-                return self.net.pool.give(packet);
-            }
-            _ => {}
-        }
-        let hidden = if let Some(Sealed::Tcp(tcp)) = sealed { Some(tcp) } else { None };
-        let tcp = p.header.tcp.as_ref().or(hidden);
-        if let Some(tcp) = tcp.filter(|_| usize::from(end) == RECEIVER) {
+        let end = usize::from(end);
+        if end == RECEIVER {
             self.probes.arrived += u64::from(tcp.payload);
         }
         // A late copy for a connection that is gone is taken from the wire; a real host would answer with a reset that
         // nobody awaits.
-        if let Some(connection) = self.connections.get_mut(flow as usize)
-            && connection.live
-            && connection.generation == generation
-            && let Some(tcp) = tcp
-        {
-            let (end, first) = (usize::from(end), self.events.len());
-            if end == RECEIVER && !self.edges.is_empty() {
-                self.edges.arrived(p);
-            }
-            let around =
-                (&self.configs[..], &mut self.net, &mut self.probes, &mut self.events, &mut self.edges);
-            let ecn = p.header.ecn;
-            if self.configs[usize::from(connection.config[end])].plain {
-                work_on::<true>(connection, end, around, |e, config, now, io| {
-                    e.receive(config, now, tcp, ecn, io)
-                });
-            } else {
-                work_on::<false>(connection, end, around, |e, config, now, io| {
-                    e.receive(config, now, tcp, ecn, io)
-                });
-            }
-            if self.events.len() > first {
-                self.follow_all(flow, end, generation, first);
-            }
+        let Some(connection) = self.connections.get_mut(flow as usize) else { return };
+        if connection.generation != generation || !connection.live {
+            return;
         }
-        self.net.pool.give(packet);
+        let first = self.events.len();
+        let plain = self.configs[usize::from(connection.config[end])].plain;
+        if !plain && end == RECEIVER && !self.edges.is_empty() {
+            self.edges.arrived(p);
+        }
+        let around = (&self.configs[..], &mut self.net, &mut self.probes, &mut self.events, &mut self.edges);
+        let ecn = p.header.ecn;
+        if plain {
+            work_on::<true>(connection, end, around, |e, config, now, io| {
+                e.receive(config, now, tcp, ecn, io)
+            });
+        } else {
+            work_on::<false>(connection, end, around, |e, config, now, io| {
+                e.receive(config, now, tcp, ecn, io)
+            });
+        }
+        if self.events.len() > first {
+            self.follow_all(flow, end, generation, first);
+        }
     }
 
     pub(super) fn wake_end(&mut self, place: u32, end: usize) {
@@ -232,7 +235,7 @@ fn work_on<const PLAIN: bool>(
         label,
         options_count: config.options_count,
         opaque: config.opaque,
-        split: if end == DATA { edges.of(label.flow) } else { None },
+        split: if PLAIN || end != DATA { None } else { edges.of(label.flow) },
         end,
         stats: &mut connection.stats,
         size: connection.size,

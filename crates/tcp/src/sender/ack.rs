@@ -6,7 +6,7 @@ use narrows_wire::{Flags, TcpHeader};
 
 use super::extras::initial_window;
 use super::frto::Answer;
-use super::scoreboard::Delivered;
+use super::scoreboard::{Delivered, RackDelivered};
 use super::{Context, RecoveryPhase, Sender, Timer};
 use crate::cc::{AckSample, CongestionControl, DeliverySample, Reno};
 use crate::receiver::timestamp;
@@ -38,7 +38,7 @@ impl Sender {
             && !self.has_rack::<I>()
             && tcp.flags.0 & (Flags::ACK.0 | Flags::ECE.0) == Flags::ACK.0
             && tcp.ack == self.seq(self.board.una())
-            && tcp.sack.as_slice().is_empty()
+            && tcp.sack.is_empty()
             && !self.is_timer_set(Timer::Retransmit);
         if rests {
             self.peer.window = self.peer.announced_window(tcp);
@@ -57,7 +57,7 @@ impl Sender {
         if end < self.board.una() {
             return;
         }
-        if self.board.is_empty() && tcp.sack.as_slice().is_empty() && !self.has_rack::<I>() {
+        if self.board.is_empty() && tcp.sack.is_empty() && !self.has_rack::<I>() {
             // Nothing is outstanding: an end that only receives gets such acknowledgments with the peer's data.
             self.take_window(tcp, false);
         } else {
@@ -71,7 +71,8 @@ impl Sender {
     /// Everything below `end` is acknowledged, and something is outstanding.
     fn take_ack<I: Io>(&mut self, cx: &mut Context<'_, I>, tcp: &TcpHeader, end: u64) {
         let una = self.board.una();
-        let delivered = Delivered { for_rack: self.has_rack::<I>(), ..Delivered::default() };
+        let delivered =
+            Delivered { rack: self.has_rack::<I>().then(RackDelivered::default), ..Delivered::default() };
         let mut ack = Ack { tcp, una, end, flight: self.in_flight(cx.recovery()), delivered, loses: false };
         self.update_scoreboard(cx, &mut ack);
         let duplicate = end == una && self.is_duplicate(cx, &ack);
@@ -116,9 +117,8 @@ impl Sender {
         }
         let in_order = ack.delivered.segments;
         let first = if cx.samples_every_ack() { ack.delivered.split() } else { None };
-        let blocks = ack.tcp.sack.as_slice();
-        if !blocks.is_empty() && self.heeds_sack(cx) {
-            for &(left, right) in blocks {
+        if !ack.tcp.sack.is_empty() && self.heeds_sack(cx) {
+            for &(left, right) in ack.tcp.sack.as_slice() {
                 if let (Some(left), Some(right)) = (self.offset_of(left), self.offset_of(right)) {
                     self.board.sack(left, right, &mut ack.delivered);
                 }
@@ -150,11 +150,11 @@ impl Sender {
     fn is_duplicate<I: Io>(&mut self, cx: &Context<'_, I>, ack: &Ack<'_>) -> bool {
         let tcp = ack.tcp;
         if cx.recovery() == Recovery::Sack {
-            self.peer.sacks |= !tcp.sack.as_slice().is_empty();
+            self.peer.sacks |= !tcp.sack.is_empty();
             if self.heeds_sack(cx) && self.peer.sacks {
                 return ack.delivered.segments > 0;
             }
-            if self.peer.sacks && tcp.sack.as_slice().is_empty() {
+            if self.peer.sacks && tcp.sack.is_empty() {
                 return false;
             }
         }

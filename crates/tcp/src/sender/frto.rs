@@ -72,7 +72,11 @@ impl Sender {
         let echo = answer.tcp.timestamps.map(|(_, echo)| SeqNum(echo));
         let early = answer.advances && echo.is_some_and(|echo| echo.before(SeqNum(timestamp(before.at))));
         // Step 3b: something sent once and before the time-out has arrived.
-        let original = before.open && delivered.lowest_sent_once.is_some_and(|end| end <= self.loss.recover);
+        let original = before.open
+            && delivered
+                .rack
+                .and_then(|rack| rack.lowest_sent_once)
+                .is_some_and(|end| end <= self.loss.recover);
         if early || original {
             return self.undo_timeout::<I>(&before);
         }

@@ -17,7 +17,7 @@ use narrows_wire::TcpHeader;
 
 use super::extras::with_cc;
 use super::frto::Before;
-use super::scoreboard::{Delivered, FIN};
+use super::scoreboard::{Delivered, FIN, RackDelivered};
 use super::{Context, RecoveryPhase, Sender, Timer};
 use crate::cc::CongestionControl;
 use crate::startup::Startup;
@@ -103,7 +103,7 @@ impl Rack {
     }
 
     /// Steps 1 to 3 of section 6.2: what has arrived, and whether out of order.
-    fn update(&mut self, now: Instant, delivered: &Delivered) {
+    fn update(&mut self, now: Instant, delivered: &RackDelivered) {
         if delivered.lowest_sent_once.is_some_and(|end| end < self.fack) {
             self.reordering_seen = true;
         }
@@ -183,7 +183,9 @@ impl Sender {
         delivered: &Delivered,
     ) {
         let Some(mut rack) = self.extras.as_mut().and_then(|extras| extras.rack.take()) else { return };
-        rack.update(cx.now, delivered);
+        if let Some(delivered) = &delivered.rack {
+            rack.update(cx.now, delivered);
+        }
         let dsack = dsack_of(tcp);
         let of_probe = dsack.is_some_and(|d| rack.probe_end != 0 && d.1 == self.seq(rack.probe_end));
         // A probe is not sent because of reordering.

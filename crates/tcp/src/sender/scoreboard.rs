@@ -15,7 +15,7 @@ use std::collections::VecDeque;
 use narrows_units::Instant;
 
 use super::ranges::SackRanges;
-pub(crate) use segment::{Delivered, EVER_RETRANS, FIN, RETRANS, SYN, SentSegment};
+pub(crate) use segment::{Delivered, EVER_RETRANS, FIN, RETRANS, RackDelivered, SYN, SentSegment};
 use segment::{LOST, SACKED};
 
 /// See the head of the file.
@@ -243,11 +243,11 @@ impl Scoreboard {
                 flight.marks.uncount(&segment);
             }
             if segment.has(SACKED) {
-                delivered.retransmitted |= delivered.for_rack && segment.has(EVER_RETRANS);
+                delivered.retransmitted |= delivered.rack.is_some() && segment.has(EVER_RETRANS);
             } else {
                 delivered.add(&segment, end);
-                if delivered.for_rack && !segment.has(EVER_RETRANS) {
-                    delivered.last_cumulative = Some(segment.sent);
+                if let Some(rack) = delivered.rack.as_mut().filter(|_| !segment.has(EVER_RETRANS)) {
+                    rack.last_cumulative = Some(segment.sent);
                 }
             }
         }

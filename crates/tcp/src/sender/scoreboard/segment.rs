@@ -50,8 +50,13 @@ pub(crate) struct Delivered {
     pub(crate) timed: Option<Instant>,
     /// Some of them were retransmitted.
     pub(crate) retransmitted: bool,
-    /// Whether to fill in the fields below, which only RACK reads.
-    pub(crate) for_rack: bool,
+    /// What only RACK reads, for senders that have it.
+    pub(crate) rack: Option<RackDelivered>,
+}
+
+/// What RACK wants to know of the same segments.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct RackDelivered {
     /// The one sent last: when, its end, and whether that was a retransmission (RFC 8985, section 6.2, step 2).
     pub(crate) newest: Option<(Instant, u64, bool)>,
     /// The highest end among them (RFC 8985, section 6.2, step 3).
@@ -80,12 +85,16 @@ impl Delivered {
         } else if self.sent.is_none() {
             self.sent = Some(segment.sent);
         }
-        if self.for_rack {
-            self.add_for_rack(segment, end);
+        if let Some(rack) = &mut self.rack {
+            rack.add(segment, end);
         }
     }
+}
 
-    fn add_for_rack(&mut self, segment: &SentSegment, end: u64) {
+impl RackDelivered {
+    // Not in line: those without RACK would carry its fields through their loop over segments.
+    #[inline(never)]
+    fn add(&mut self, segment: &SentSegment, end: u64) {
         let once = !segment.has(EVER_RETRANS);
         if once && self.lowest_sent_once.is_none_or(|lowest| end < lowest) {
             self.lowest_sent_once = Some(end);
