@@ -33,8 +33,8 @@ impl Network {
             boxes += link.queue.as_ref().map_or(0, |_| link.backlog().packets) + link.held();
         }
         boxes += self.events.packets().count();
-        if boxes != self.pool.out {
-            return Err(format!("{} boxes are out, {boxes} are found", self.pool.out));
+        if boxes != self.pool.out() {
+            return Err(format!("{} boxes are out, {boxes} are found", self.pool.out()));
         }
         Ok(())
     }

@@ -168,7 +168,6 @@ pub(crate) struct EventQueue {
     width: u32,
     /// The last event was due then, and was so since then.
     now: (u64, u64),
-    len: usize,
     /// Nothing that happens later is gone to ([`EventQueue::go_to`]).
     pub(crate) end: Instant,
     /// Whether what events need may be far from the processor.
@@ -191,7 +190,6 @@ impl Default for EventQueue {
             turn: 0,
             width: WIDTH,
             now: (0, 0),
-            len: 0,
             end: Instant::ZERO,
             reads_ahead: false,
             emptied: 0,
@@ -210,7 +208,6 @@ impl EventQueue {
     /// The same, as if it were scheduled only at `since`, not before now.
     #[inline(always)]
     pub(crate) fn push_since(&mut self, since: Instant, at: Instant, event: Event) {
-        self.len += 1;
         self.place(Entry { at: at.as_nanos(), since: since.as_nanos(), event });
     }
 
@@ -239,13 +236,14 @@ impl EventQueue {
     #[inline(always)]
     pub(crate) fn pop(&mut self, end: Instant, ahead: impl Fn(&Event) -> u64) -> Option<(Instant, Event)> {
         while self.current.is_empty() {
-            if self.len == 0 {
+            if !self.turn_on(&ahead) {
                 return None;
             }
-            self.turn_on(&ahead);
         }
-        let next = self.current.pop_if(|next| next.at <= end.as_nanos())?;
-        self.len -= 1;
+        if self.current.last()?.at > end.as_nanos() {
+            return None;
+        }
+        let next = self.current.pop()?;
         self.now = (next.at, next.since);
         Some((Instant::from_nanos(next.at), next.event))
     }
@@ -301,14 +299,15 @@ impl EventQueue {
         self.current.insert(self.current.len() - after, entry);
     }
 
-    /// Goes on to the next slot that holds something, or to where a coarse one is to be poured out.
+    /// Goes on to the next slot that holds something, or to where a coarse one is to be poured out. Tells whether
+    /// anything is left.
     #[inline(never)]
-    fn turn_on(&mut self, ahead: impl Fn(&Event) -> u64) {
+    fn turn_on(&mut self, ahead: impl Fn(&Event) -> u64) -> bool {
         if self.emptied >= PERIOD {
             self.fit_width();
             if !self.current.is_empty() {
                 // In slots that are wider now the next event may lie in the one whose turn it is.
-                return;
+                return true;
             }
         }
         let fine = self.fine.next_after(self.turn);
@@ -316,8 +315,9 @@ impl EventQueue {
             // Something in the coarse slot may come before all that is in the fine wheel.
             (_, Some(coarse)) if fine.is_none_or(|fine| coarse << COARSER <= fine) => self.pour(coarse),
             (Some(fine), _) => self.begin(fine, ahead),
-            _ => self.reach_far(),
+            _ => return self.reach_far(),
         }
+        true
     }
 
     /// Lets a slot have its turn.
@@ -348,12 +348,12 @@ impl EventQueue {
         self.fetch_far();
     }
 
-    /// Both wheels are empty: goes to the first event of the heap.
-    fn reach_far(&mut self) {
-        if let Some(first) = self.far.peek() {
-            self.turn = self.turn.max((first.0.entry.at >> self.width) - 1);
-            self.fetch_far();
-        }
+    /// Both wheels are empty: goes to the first event of the heap, if there is one.
+    fn reach_far(&mut self) -> bool {
+        let Some(first) = self.far.peek() else { return false };
+        self.turn = self.turn.max((first.0.entry.at >> self.width) - 1);
+        self.fetch_far();
+        true
     }
 
     /// Takes what the wheels have come near to out of the heap.
@@ -399,7 +399,9 @@ fn sort(list: &mut [Entry]) {
     for end in 1..list.len() {
         let (mut at, key) = (end, list[end].key());
         while at > 0 && list[at - 1].key() <= key {
-            list.swap(at - 1, at);
+            if let [.., before, after] = &mut list[..=at] {
+                core::mem::swap(before, after);
+            }
             at -= 1;
         }
     }
@@ -408,6 +410,13 @@ fn sort(list: &mut [Entry]) {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    impl EventQueue {
+        fn len(&self) -> usize {
+            let slots = self.fine.slots.iter().chain(self.coarse.slots.iter());
+            self.current.len() + self.far.len() + slots.map(Vec::len).sum::<usize>()
+        }
+    }
 
     #[test]
     fn order_is_by_time_then_by_scheduling() {
@@ -437,7 +446,7 @@ mod tests {
                 );
                 now = at;
             }
-            assert_eq!(queue.len, model.len());
+            assert_eq!(queue.len(), model.len());
         }
     }
 

@@ -19,7 +19,7 @@ use crate::drop_tail::DropTail;
 use crate::event::{Event, EventQueue};
 use crate::link::{Access, Bottleneck, Changing, SimLink};
 use crate::loss::Loss;
-use crate::packet::{DATAGRAM, PacketPool, Pkt};
+use crate::packet::{PacketPool, Pkt};
 use crate::shaped::Shaped;
 use crate::srpt::Srpt;
 use crate::tap::Tap;
@@ -216,12 +216,15 @@ impl Network {
         self.node_of(src) * self.nodes + self.node_of(dst)
     }
 
+    /// Sends a packet of no connection.
+    pub(crate) fn send_datagram(&mut self, mut packet: Pkt) {
+        packet.0.sent = self.now;
+        self.send(packet);
+    }
+
     /// Sends a packet from its host.
     #[inline(always)]
-    pub(crate) fn send(&mut self, mut packet: Pkt) {
-        if packet.0.label.end == DATAGRAM {
-            packet.0.sent = self.now;
-        }
+    pub(crate) fn send(&mut self, packet: Pkt) {
         let len = packet.len();
         let host = &mut self.hosts[packet.0.label.src as usize];
         let group = &mut self.groups[host.group as usize];

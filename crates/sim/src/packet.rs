@@ -165,8 +165,8 @@ impl narrows_qdisc::Packet for Pkt {
 #[derive(Debug, Default)]
 pub(crate) struct PacketPool {
     free: Vec<Pkt>,
-    /// Boxes on their way: what was taken and not given back.
-    pub(crate) out: usize,
+    /// Boxes made and not given away: those on their way, and those that are free.
+    boxes: usize,
 }
 
 /// Most boxes kept for later; beyond them memory goes back to the system.
@@ -175,14 +175,26 @@ const KEPT: usize = 1 << 16;
 impl PacketPool {
     #[inline]
     pub(crate) fn take(&mut self) -> Pkt {
-        self.out += 1;
-        self.free.pop().unwrap_or_else(|| Pkt(Box::default()))
+        match self.free.pop() {
+            Some(packet) => packet,
+            None => self.make(),
+        }
     }
     #[inline]
     pub(crate) fn give(&mut self, packet: Pkt) {
-        self.out -= 1;
         if self.free.len() < KEPT {
             self.free.push(packet);
+        } else {
+            self.boxes -= 1;
         }
+    }
+    #[cold]
+    fn make(&mut self) -> Pkt {
+        self.boxes += 1;
+        Pkt(Box::default())
+    }
+    /// Boxes on their way: what was taken and not given back.
+    pub(crate) fn out(&self) -> usize {
+        self.boxes - self.free.len()
     }
 }

@@ -489,7 +489,7 @@ fn memory_is_bounded_by_what_is_open() {
     let (world, history) = run(&s, 15);
     assert_eq!(history.delivered().count(), 20_000);
     assert!(world.connections.len() < 100, "{}", world.connections.len());
-    assert_eq!(world.net.pool.out, 0);
+    assert_eq!(world.net.pool.out(), 0);
 }
 
 /// The log's source must not be copied for each user.

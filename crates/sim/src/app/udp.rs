@@ -65,7 +65,7 @@ impl Udp {
             kind: PayloadKind::Datagram,
             ..Label::default()
         };
-        world.net.send(packet);
+        world.net.send_datagram(packet);
     }
 
     /// When the flow sends next, having sent now.

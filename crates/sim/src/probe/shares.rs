@@ -60,11 +60,15 @@ impl Shares {
         Self { groups, packet: u64::from(scenario.mtu), ..Self::default() }
     }
 
-    #[inline]
+    #[inline(always)]
     pub(super) fn took(&mut self, user_index: u32, bytes: u64) {
-        if self.groups.is_empty() {
-            return;
+        if !self.groups.is_empty() {
+            self.keep(user_index, bytes);
         }
+    }
+
+    #[inline(never)]
+    fn keep(&mut self, user_index: u32, bytes: u64) {
         let user_index = user_index as usize;
         if user_index >= self.delivered.len() {
             self.delivered.resize(user_index + 1, 0);

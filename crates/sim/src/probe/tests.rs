@@ -64,7 +64,7 @@ impl App for Script {
                 p.header = Header { key, len: Bytes(len), ..Header::default() };
                 p.label =
                     Label { dst: 1, route, end: DATAGRAM, kind: PayloadKind::Datagram, ..Label::default() };
-                world.net.send(packet);
+                world.net.send_datagram(packet);
             }
         }
     }

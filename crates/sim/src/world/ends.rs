@@ -51,7 +51,7 @@ impl World {
         if connection.generation != generation || !connection.live {
             return;
         }
-        let first = self.events.len();
+        debug_assert!(self.events.is_empty(), "nothing else is being worked on");
         let plain = self.configs[usize::from(connection.config[end])].plain;
         if !plain && end == RECEIVER && !self.edges.is_empty() {
             self.edges.arrived(p);
@@ -67,8 +67,8 @@ impl World {
                 e.receive(config, now, tcp, ecn, io)
             });
         }
-        if self.events.len() > first {
-            self.follow_all(flow, end, generation, first);
+        if !self.events.is_empty() {
+            self.follow_all(flow, end, generation, 0);
         }
     }
 
@@ -243,7 +243,13 @@ fn work_on<const PLAIN: bool>(
     };
     let earlier = work(&mut connection.ends[end], &config.tcp, now, &mut port);
     let place = label.flow;
-    if earlier {
+    if earlier && PLAIN {
+        // Such a connection has no ends but TCP's.
+        let at = connection.ends[end].wake_at().max(now);
+        if connection.timers[end].need(at) {
+            net.wake(at, place * 2 + end as u32);
+        }
+    } else if earlier {
         connection.ask_to_be_woken(place, end, net);
     }
 }
