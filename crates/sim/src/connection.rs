@@ -356,9 +356,10 @@ impl<const PLAIN: bool> Port<'_, PLAIN> {
                 self.probes.repairs.note(self.net.now, self.label, event);
                 true
             }
-            TcpEvent::Timeout { .. } => {
+            TcpEvent::Timeout { backoff } => {
                 self.probes.repairs.note(self.net.now, self.label, event);
-                false
+                self.probes.backed_off(self.end, backoff);
+                true
             }
             TcpEvent::RttSample(_) | TcpEvent::Recovered | TcpEvent::EcnReduced => true,
             _ => false,

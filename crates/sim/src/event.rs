@@ -295,8 +295,9 @@ impl EventQueue {
     /// Puts an event among those of the current slot. Most belong near the end: what is scheduled now comes soon.
     #[inline(never)]
     fn insert(&mut self, entry: Entry) {
-        let after = self.current.iter().rev().take_while(|e| e.key() <= entry.key()).count();
-        self.current.insert(self.current.len() - after, entry);
+        self.current.push(entry);
+        let last = self.current.len() - 1;
+        sink(&mut self.current, last);
     }
 
     /// Goes on to the next slot that holds something, or to where a coarse one is to be poured out. Tells whether
@@ -396,14 +397,20 @@ fn sort(list: &mut [Entry]) {
         list.reverse();
         return list.sort_by_key(|e| Reverse(e.key()));
     }
-    for end in 1..list.len() {
-        let (mut at, key) = (end, list[end].key());
-        while at > 0 && list[at - 1].key() <= key {
-            if let [.., before, after] = &mut list[..=at] {
-                core::mem::swap(before, after);
-            }
-            at -= 1;
+    for at in 1..list.len() {
+        sink(list, at);
+    }
+}
+
+/// Moves an event to its place among those before it, which are turned round already.
+#[inline(always)]
+fn sink(list: &mut [Entry], mut at: usize) {
+    let key = list[at].key();
+    while at > 0 && list[at - 1].key() <= key {
+        if let [.., before, after] = &mut list[..=at] {
+            core::mem::swap(before, after);
         }
+        at -= 1;
     }
 }
 

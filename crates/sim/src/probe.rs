@@ -155,6 +155,14 @@ impl Probes {
         self.shares.took(user_index, bytes);
     }
 
+    /// An end's timer has expired and backs off to this factor.
+    #[inline]
+    pub(crate) fn backed_off(&mut self, end: usize, backoff: u32) {
+        if end == DATA {
+            self.backoffs[backoff.max(1).ilog2() as usize] += 1;
+        }
+    }
+
     /// An end told something; `c` is as it was before the transfer's own counts are changed.
     #[inline]
     pub(crate) fn on_event(&mut self, now: Instant, end: usize, event: TcpEvent, c: &Connection) {
@@ -168,9 +176,7 @@ impl Probes {
                     self.served(now, c);
                 }
             }
-            TcpEvent::Timeout { backoff } if end == DATA => {
-                self.backoffs[backoff.max(1).ilog2() as usize] += 1;
-            }
+            TcpEvent::Timeout { backoff } => self.backed_off(end, backoff),
             TcpEvent::Established => self.users.connected(now, c.user_index),
             TcpEvent::Failed if !c.stats.failed && c.stats.delivered < c.size => self.served(now, c),
             _ => {}

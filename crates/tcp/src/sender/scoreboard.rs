@@ -279,7 +279,8 @@ impl Scoreboard {
         let Some(flight) = &mut self.flight else { return };
         let mut ranges = core::mem::take(&mut flight.marks.ranges);
         ranges.insert(left, right, |a, b| {
-            for at in self.index(a)..self.index(b) {
+            let all_new = (a, b) == (left, right);
+            for at in if all_new { from..to } else { self.index(a)..self.index(b) } {
                 self.mark_sacked(at, delivered);
             }
         });
