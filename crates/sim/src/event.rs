@@ -336,6 +336,7 @@ impl EventQueue {
     }
 
     /// Moves the events of a coarse slot into the fine wheel, which is at its beginning now.
+    #[inline(never)]
     fn pour(&mut self, coarse: u64) {
         // The slot before: then all slots of the coarse one are ahead. Nothing else lies between.
         self.turn = self.turn.max((coarse << COARSER) - 1);
@@ -350,6 +351,7 @@ impl EventQueue {
     }
 
     /// Both wheels are empty: goes to the first event of the heap, if there is one.
+    #[inline(never)]
     fn reach_far(&mut self) -> bool {
         let Some(first) = self.far.peek() else { return false };
         self.turn = self.turn.max((first.0.entry.at >> self.width) - 1);
@@ -369,6 +371,7 @@ impl EventQueue {
     }
 
     /// Makes slots narrower where they hold many events, wider where they hold few.
+    #[inline(never)]
     fn fit_width(&mut self) {
         let (emptied, found) = (self.emptied, self.found);
         (self.emptied, self.found) = (0, 0);

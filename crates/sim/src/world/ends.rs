@@ -78,10 +78,12 @@ impl World {
         if !connection.timers[end].came(now) || !connection.live {
             return;
         }
-        if connection.wake_at(end) <= now {
-            self.ask(place, end, Ask::Wake);
-        } else {
+        if connection.wake_at(end) > now {
             connection.ask_to_be_woken(place, end, &mut self.net);
+        } else if self.configs[usize::from(connection.config[end])].plain {
+            self.work::<true>(place, end, |e, config, now, io| e.wake(config, now, io));
+        } else {
+            self.ask(place, end, Ask::Wake);
         }
     }
 
@@ -92,7 +94,7 @@ impl World {
             Some(OtherEnds::Tfrc(_)) => return self.ask_tfrc(place, end, what),
             None => {}
         }
-        self.work(place, end, |e, config, now, io| match what {
+        self.work::<false>(place, end, |e, config, now, io| match what {
             Ask::Open => e.open(config, now, io),
             Ask::Write(bytes) => e.write(config, now, bytes, io),
             Ask::Finish | Ask::Close => e.close(config, now, io),
@@ -101,16 +103,17 @@ impl World {
     }
 
     /// Works on one end of a connection, and does what follows from its events.
-    fn work(
+    #[inline(always)]
+    fn work<const PLAIN: bool>(
         &mut self,
         place: u32,
         end: usize,
-        work: impl FnOnce(&mut Endpoint, &narrows_tcp::Config, Instant, &mut Port<'_, false>),
+        work: impl FnOnce(&mut Endpoint, &narrows_tcp::Config, Instant, &mut Port<'_, PLAIN>),
     ) {
         let connection = &mut self.connections[place as usize];
         let (generation, first) = (connection.generation, self.events.len());
         let around = (&self.configs[..], &mut self.net, &mut self.probes, &mut self.events, &mut self.edges);
-        work_on::<false>(connection, end, around, |e, config, now, io| {
+        work_on::<PLAIN>(connection, end, around, |e, config, now, io| {
             work(e, config, now, io);
             true
         });
