@@ -11,8 +11,10 @@ use crate::packet::Pkt;
 /// What can happen. The number is the place of whatever it happens to.
 #[derive(Debug)]
 pub(crate) enum Event {
-    /// A packet reaches the far end of the link it was on.
+    /// A packet reaches the far end of the link it was on: the next link of its route, or the wire to its host.
     Arrive(Pkt),
+    /// A packet is at its host.
+    Deliver(Pkt),
     /// A link has sent a packet and may take the next.
     Free(u32),
     /// A discipline asked to be looked at.
@@ -253,7 +255,7 @@ impl EventQueue {
         let slots = self.fine.slots.iter().chain(self.coarse.slots.iter()).flatten();
         let waiting = self.current.iter().chain(slots).chain(self.far.iter().map(|e| &e.0.entry));
         waiting.filter_map(|entry| match &entry.event {
-            Event::Arrive(packet) => Some(packet),
+            Event::Arrive(packet) | Event::Deliver(packet) => Some(packet),
             _ => None,
         })
     }

@@ -181,8 +181,8 @@ impl SimLink {
     /// How long the link is busy with a packet of `len`.
     #[inline]
     pub(crate) fn time_to_send(&mut self, len: Bytes) -> Duration {
-        let Some(shape) = &self.shape else { return Duration::default() };
-        self.times.of(len, |len| shape.rate.time_to_send(shape.wire_len(len)))
+        let compute = |shape: &ShaperConfig, len| shape.rate.time_to_send(shape.wire_len(len));
+        self.times.of(len, |len| self.shape.as_ref().map_or(Duration::ZERO, |shape| compute(shape, len)))
     }
 
     /// When a packet that comes to a wire at `at` has left it; the wire is busy until then.

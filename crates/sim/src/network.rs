@@ -244,9 +244,9 @@ impl Network {
         self.events.push(at, Event::End(end));
     }
 
-    /// A packet has arrived somewhere. Gives it back if that is its host.
+    /// A packet has arrived somewhere. Gives it back if nothing else comes before it is at its host.
     #[inline(always)]
-    pub(crate) fn arrive(&mut self, mut packet: Pkt) -> Option<Pkt> {
+    pub(crate) fn arrive(&mut self, packet: Pkt) -> Option<Pkt> {
         let hop = usize::from(packet.0.label.hop);
         let route = &self.routes[packet.0.label.route as usize];
         if let Some(&id) = route.get(hop) {
@@ -266,13 +266,10 @@ impl Network {
                 return self.go_now(packet, begins, at);
             }
             self.go(packet, begins, at);
-        } else if hop == route.len() {
-            packet.0.label.hop += 1;
+        } else {
             let host = &mut self.hosts[packet.0.label.dst as usize];
             let at = host.pass_in(&mut self.groups[host.group as usize], self.now, packet.len());
-            self.events.push(at, Event::Arrive(packet));
-        } else {
-            return Some(packet);
+            self.events.push(at, Event::Deliver(packet));
         }
         None
     }
@@ -321,8 +318,9 @@ impl Network {
             let host = &mut self.hosts[packet.0.label.dst as usize];
             let group = &mut self.groups[host.group as usize];
             if group.single {
-                packet.0.label.hop += 1;
                 at = host.pass_in(group, at, packet.len());
+                self.events.push_since(since, at, Event::Deliver(packet));
+                return None;
             }
         }
         self.events.push_since(since, at, Event::Arrive(packet));

@@ -66,8 +66,6 @@ pub(crate) struct World {
     serial: u64,
     /// When nothing more happens.
     end: Instant,
-    /// Events done.
-    pub(crate) steps: u64,
 }
 
 /// How many events pass between two looks at whether to go on.
@@ -86,7 +84,6 @@ impl World {
             events: Vec::new(),
             serial: 0,
             end: Instant::default(),
-            steps: 0,
         }
     }
 
@@ -125,33 +122,40 @@ impl World {
         for config in &mut self.configs {
             config.plain = config.tcp.is_plain() && !config.opaque && alone;
         }
-        while let Some((at, event)) =
-            self.net.events.pop(end, |event| prefetch(&self.connections, &self.net.hosts, event))
-        {
-            self.net.now = at;
-            self.steps += 1;
-            if self.steps.is_multiple_of(STRIDE) {
-                go_on(at)?;
-            }
-            match event {
-                Event::Arrive(packet) => {
-                    if let Some(packet) = self.net.arrive(packet) {
-                        self.deliver(packet);
-                    }
-                }
-                other => self.step(other),
-            }
+        while self.take_steps(end) {
+            go_on(self.net.now)?;
         }
         self.net.now = end;
         self.net.catch_up(end);
         ControlFlow::Continue(())
     }
 
-    /// Anything but an arrival.
+    /// Lets [`STRIDE`] events happen, of those until `end`. Tells whether there were as many.
+    fn take_steps(&mut self, end: Instant) -> bool {
+        for _ in 0..STRIDE {
+            let ahead = |event: &Event| prefetch(&self.connections, &self.net.hosts, event);
+            let Some((at, event)) = self.net.events.pop(end, ahead) else { return false };
+            self.net.now = at;
+            let at_host = match event {
+                Event::Deliver(packet) => Some(packet),
+                Event::Arrive(packet) => self.net.arrive(packet),
+                other => {
+                    self.step(other);
+                    None
+                }
+            };
+            if let Some(packet) = at_host {
+                self.deliver(packet);
+            }
+        }
+        true
+    }
+
+    /// Anything but the arrival of a packet.
     #[inline(never)]
     fn step(&mut self, event: Event) {
         match event {
-            Event::Arrive(_) => unreachable!("the caller has seen to it"),
+            Event::Arrive(_) | Event::Deliver(_) => unreachable!("the caller has seen to it"),
             Event::Free(link) => self.net.free(link),
             Event::Serve(link) => self.net.service(link),
             Event::End(place) => self.wake_end(place / 2, (place % 2) as usize),
@@ -288,6 +292,7 @@ fn prefetch(connections: &[Connection], hosts: &[Host], event: &Event) -> u64 {
             // Before it has crossed a link, an end is not needed soon.
             if hop > 0 { host ^ of_end(flow, end) } else { host }
         }
+        Event::Deliver(packet) => of_end(packet.0.label.flow, packet.0.label.end),
         Event::End(place) => of_end(place / 2, (place % 2) as u8),
         _ => 0,
     }

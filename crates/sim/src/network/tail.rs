@@ -30,20 +30,19 @@ impl Network {
     /// A packet that begins to leave the last link of its route at `since` arrives at `at`, and nothing else is left to
     /// do of the event that let it go. Gives it back if it is at its host and that is the next event anyway.
     #[inline(always)]
-    pub(super) fn go_now(&mut self, mut packet: Pkt, since: Instant, at: Instant) -> Option<Pkt> {
+    pub(super) fn go_now(&mut self, packet: Pkt, since: Instant, at: Instant) -> Option<Pkt> {
         let host = &mut self.hosts[packet.0.label.dst as usize];
         let group = &mut self.groups[host.group as usize];
         if !group.single {
             self.go(packet, since, at);
             return None;
         }
-        packet.0.label.hop += 2;
         let at = host.pass_in(group, at, packet.len());
         if self.events.go_to(since, at) {
             self.now = at;
             return Some(packet);
         }
-        self.events.push_since(since, at, Event::Arrive(packet));
+        self.events.push_since(since, at, Event::Deliver(packet));
         None
     }
 }

@@ -274,7 +274,7 @@ fn through_network(spec: &Spec, arrivals: &[(Instant, Direction, Header)]) -> ([
     while let Some((at, event)) = net.events.pop(Instant::FAR_FUTURE, |_| 0) {
         net.now = at;
         match event {
-            Event::Arrive(packet) => {
+            Event::Arrive(packet) | Event::Deliver(packet) => {
                 if let Some(packet) = net.arrive(packet) {
                     net.pool.give(packet);
                 }
