@@ -216,6 +216,12 @@ impl Sender {
         una.checked_add_signed(i64::from(seq.distance_from(self.seq(una))))
     }
 
+    /// The same of one that does not lie below snd_una.
+    fn offset_ahead(&self, seq: SeqNum) -> Option<u64> {
+        let una = self.board.una();
+        u32::try_from(seq.distance_from(self.seq(una))).ok().map(|ahead| una + u64::from(ahead))
+    }
+
     /// Whether an acknowledgment number acknowledges nothing that was never sent.
     pub(crate) fn is_acceptable(&self, ack: SeqNum) -> bool {
         self.offset_of(ack).is_some_and(|ack| ack <= self.board.max())

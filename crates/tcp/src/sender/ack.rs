@@ -13,7 +13,9 @@ use crate::receiver::timestamp;
 use crate::startup::{FirstRtt, SlowStart, Startup};
 use crate::{BackoffEnds, ByteCounting, Handshake, Io, PrrBound, Recovery, RtoRecovery, TcpEvent};
 
-/// An acknowledgment that came while something is outstanding.
+/// An acknowledgment that came while something is outstanding. What it has delivered goes beside it: what is handed on
+/// by reference lies in memory.
+#[derive(Clone, Copy)]
 struct Ack<'a> {
     tcp: &'a TcpHeader,
     /// snd_una before and after it.
@@ -21,9 +23,6 @@ struct Ack<'a> {
     end: u64,
     /// Segments in flight before it.
     flight: u32,
-    delivered: Delivered,
-    /// It tells of a further loss.
-    loses: bool,
 }
 
 impl Sender {
@@ -53,10 +52,7 @@ impl Sender {
     /// Takes the acknowledgment in `tcp`. [`Sender::output`] then sends what may leave because of it.
     #[inline]
     pub(crate) fn on_ack<I: Io>(&mut self, cx: &mut Context<'_, I>, tcp: &TcpHeader) {
-        let Some(end) = self.offset_of(tcp.ack).filter(|&end| end <= self.board.max()) else { return };
-        if end < self.board.una() {
-            return;
-        }
+        let Some(end) = self.offset_ahead(tcp.ack).filter(|&end| end <= self.board.max()) else { return };
         if self.board.is_empty() && tcp.sack.is_empty() && !self.has_rack::<I>() {
             // Nothing is outstanding: an end that only receives gets such acknowledgments with the peer's data.
             self.take_window(tcp, false);
@@ -71,71 +67,77 @@ impl Sender {
     /// Everything below `end` is acknowledged, and something is outstanding.
     fn take_ack<I: Io>(&mut self, cx: &mut Context<'_, I>, tcp: &TcpHeader, end: u64) {
         let una = self.board.una();
-        let delivered =
+        let mut delivered =
             Delivered { rack: self.has_rack::<I>().then(RackDelivered::default), ..Delivered::default() };
-        let mut ack = Ack { tcp, una, end, flight: self.in_flight(cx.recovery()), delivered, loses: false };
-        self.update_scoreboard(cx, &mut ack);
-        let duplicate = end == una && self.is_duplicate(cx, &ack);
+        let ack = Ack { tcp, una, end, flight: self.in_flight(cx.recovery()) };
+        let loses = self.update_scoreboard(cx, ack, &mut delivered);
+        let duplicate = end == una && self.is_duplicate(cx, tcp, &delivered);
         self.take_window(tcp, end > una);
         if end > una {
             if una > 0 || cx.config.handshake == Handshake::SynIsPacketZero {
-                self.on_new_ack(cx, &ack);
+                self.on_new_ack(cx, ack, &delivered);
                 if una == 0 {
-                    self.on_established(cx, &ack.delivered);
+                    self.on_established(cx, &delivered);
                     // Packet 0 has opened the window like any other; what follows may have the initial window.
                     self.window.cwnd = self.window.cwnd.max(initial_window(&self.extras, cx.config));
                 }
             } else {
-                self.on_syn_ack(cx, &ack);
+                self.on_syn_ack(cx, tcp, &delivered);
             }
             let bytes = end.min(self.end).saturating_sub(una.max(1));
             if bytes > 0 {
                 cx.io.event(TcpEvent::Acked { bytes });
             }
         } else {
-            if ack.delivered.segments > 0 {
-                self.report_delivery(cx, None, &ack.delivered);
-                self.take_sacked(cx, &ack);
+            if delivered.segments > 0 {
+                self.report_delivery(cx, None, &delivered);
+                self.take_sacked(cx, tcp, &delivered);
             }
             if duplicate {
                 self.on_duplicate(cx);
             }
         }
         if cx.recovery() == Recovery::Sack {
-            let safe = cx.prr() == PrrBound::SlowStart || end > una && !ack.loses;
-            self.on_delivered(cx, ack.delivered.segments, safe);
+            let safe = cx.prr() == PrrBound::SlowStart || end > una && !loses;
+            self.on_delivered(cx, delivered.segments, safe);
         }
     }
 
-    /// Enters an acknowledgment into the scoreboard and marks what counts as lost because of it.
+    /// Enters an acknowledgment into the scoreboard and marks what counts as lost because of it. Tells whether that is
+    /// more than before.
     #[inline]
-    fn update_scoreboard<I: Io>(&mut self, cx: &mut Context<'_, I>, ack: &mut Ack<'_>) {
+    fn update_scoreboard<I: Io>(
+        &mut self,
+        cx: &mut Context<'_, I>,
+        ack: Ack<'_>,
+        delivered: &mut Delivered,
+    ) -> bool {
         if ack.end > ack.una {
             let timed = self.timed.take_if_acked(ack.una, ack.end);
-            ack.delivered.timed = timed.and_then(|end| self.board.sent_before(end));
-            self.board.acknowledge(ack.end, &mut ack.delivered);
+            delivered.timed = timed.and_then(|end| self.board.sent_before(end));
+            self.board.acknowledge(ack.end, delivered);
         }
-        let in_order = ack.delivered.segments;
-        let first = if cx.samples_every_ack() { ack.delivered.split() } else { None };
+        let in_order = delivered.segments;
+        let first = if cx.samples_every_ack() { delivered.split() } else { None };
         if !ack.tcp.sack.is_empty() && self.heeds_sack(cx) {
             for &(left, right) in ack.tcp.sack.as_slice() {
-                if let (Some(left), Some(right)) = (self.offset_of(left), self.offset_of(right)) {
-                    self.board.sack(left, right, &mut ack.delivered);
+                if let (Some(left), Some(right)) = (self.offset_ahead(left), self.offset_ahead(right)) {
+                    self.board.sack(left, right, delivered);
                 }
             }
         }
         if cx.samples_every_ack() {
-            (ack.delivered.sent, ack.delivered.retransmitted) = (first.or(ack.delivered.sent), false);
+            (delivered.sent, delivered.retransmitted) = (first.or(delivered.sent), false);
         }
-        let (advances, sacks) = (ack.end > ack.una, ack.delivered.segments > in_order);
-        self.judge_timeout::<I>(Answer { tcp: ack.tcp, advances, sacks }, &ack.delivered);
+        let (advances, sacks) = (ack.end > ack.una, delivered.segments > in_order);
+        self.judge_timeout::<I>(Answer { tcp: ack.tcp, advances, sacks }, delivered);
         let pending = self.board.pending();
         if self.has_rack::<I>() {
-            self.rack_on_ack(cx, ack.tcp, ack.una, &ack.delivered);
+            self.rack_on_ack(cx, ack.tcp, ack.una, delivered);
         } else if !self.loss.is_open() || self.loss.may_begin(cx.recovery(), self.board.una()) {
             self.board.mark_lost(cx.config.dupthresh, u32::from(self.peer.mss));
         }
-        ack.loses = self.board.pending() > pending;
+        self.board.pending() > pending
     }
 
     /// Whether SACK blocks count. After going back only the cumulative ACK does, until what was outstanding then is
@@ -147,12 +149,11 @@ impl Sender {
 
     /// Whether this is a duplicate ACK: RFC 5681, section 2; with SACK, one that reports new data (RFC 6675, section
     /// 2).
-    fn is_duplicate<I: Io>(&mut self, cx: &Context<'_, I>, ack: &Ack<'_>) -> bool {
-        let tcp = ack.tcp;
+    fn is_duplicate<I: Io>(&mut self, cx: &Context<'_, I>, tcp: &TcpHeader, delivered: &Delivered) -> bool {
         if cx.recovery() == Recovery::Sack {
             self.peer.sacks |= !tcp.sack.is_empty();
             if self.heeds_sack(cx) && self.peer.sacks {
-                return ack.delivered.segments > 0;
+                return delivered.segments > 0;
             }
             if self.peer.sacks && tcp.sack.is_empty() {
                 return false;
@@ -177,9 +178,9 @@ impl Sender {
     }
 
     /// New data was acknowledged, or ns-2's packet 0.
-    fn on_new_ack<I: Io>(&mut self, cx: &mut Context<'_, I>, ack: &Ack<'_>) {
-        let (config, delivered) = (cx.config, &ack.delivered);
-        let rtt = self.take_rtt(cx, ack);
+    fn on_new_ack<I: Io>(&mut self, cx: &mut Context<'_, I>, ack: Ack<'_>, delivered: &Delivered) {
+        let config = cx.config;
+        let rtt = self.take_rtt(cx, ack.tcp, delivered);
         if ack.end > 1 {
             // Packet 0 is smaller than what follows, so its round trip is shorter.
             self.report_delivery(cx, rtt.filter(|_| sent_once(cx, delivered).is_some()), delivered);
@@ -204,22 +205,22 @@ impl Sender {
         }
         let echo = !I::PLAIN && self.is_ecn_echo(ack.tcp);
         if !(echo || recovering && cx.recovery() == Recovery::Sack) {
-            self.grow(cx, ack, rtt);
+            self.grow(cx, ack.flight, delivered, rtt);
         }
     }
 
     /// New data was SACKed, and none acknowledged: this gives a sample where each ACK does.
-    fn take_sacked<I: Io>(&mut self, cx: &mut Context<'_, I>, ack: &Ack<'_>) {
-        if let Some(sent) = ack.delivered.sent.filter(|_| cx.samples_every_ack()) {
-            self.take_rtt(cx, ack);
+    fn take_sacked<I: Io>(&mut self, cx: &mut Context<'_, I>, tcp: &TcpHeader, delivered: &Delivered) {
+        if let Some(sent) = delivered.sent.filter(|_| cx.samples_every_ack()) {
+            self.take_rtt(cx, tcp, delivered);
             self.rto.end_backoff();
             self.on_sacked(cx, sent);
         }
     }
 
     /// Our SYN was acknowledged, and it is not data.
-    fn on_syn_ack<I: Io>(&mut self, cx: &mut Context<'_, I>, ack: &Ack<'_>) {
-        let rtt = self.take_rtt(cx, ack);
+    fn on_syn_ack<I: Io>(&mut self, cx: &mut Context<'_, I>, tcp: &TcpHeader, delivered: &Delivered) {
+        let rtt = self.take_rtt(cx, tcp, delivered);
         if self.rto.retries() > 0 {
             // After a lost SYN the initial window is one segment (RFC 5681, section 3.1).
             self.window.cwnd = 1.0;
@@ -229,7 +230,7 @@ impl Sender {
         }
         self.rto.reset_retries();
         self.stop_timer(Timer::Retransmit);
-        self.on_established(cx, &ack.delivered);
+        self.on_established(cx, delivered);
     }
 
     /// Tells the start-up that our SYN, and nothing else, was acknowledged.
@@ -245,8 +246,13 @@ impl Sender {
     }
 
     /// Takes a sample of the round-trip time, if this acknowledgment gives one.
-    fn take_rtt<I: Io>(&mut self, cx: &mut Context<'_, I>, ack: &Ack<'_>) -> Option<Duration> {
-        let rtt = match (sent_once(cx, &ack.delivered), ack.tcp.timestamps) {
+    fn take_rtt<I: Io>(
+        &mut self,
+        cx: &mut Context<'_, I>,
+        tcp: &TcpHeader,
+        delivered: &Delivered,
+    ) -> Option<Duration> {
+        let rtt = match (sent_once(cx, delivered), tcp.timestamps) {
             (Some(sent), _) => cx.now.since(sent),
             // A retransmission gives one too: the echo says which copy has arrived (RFC 7323, section 4).
             (None, Some((_, echoed))) if cx.has_timestamps() => {
@@ -281,11 +287,16 @@ impl Sender {
     }
 
     /// An ACK of new data opens the window.
-    fn grow<I: Io>(&mut self, cx: &Context<'_, I>, ack: &Ack<'_>, rtt: Option<Duration>) {
-        let Ack { flight, delivered, .. } = ack;
+    fn grow<I: Io>(
+        &mut self,
+        cx: &Context<'_, I>,
+        flight: u32,
+        delivered: &Delivered,
+        rtt: Option<Duration>,
+    ) {
         let slow_start = self.window.cwnd < self.window.ssthresh;
         // In slow start half of the window is enough, because the next round would use it (RFC 7661, section 4.1).
-        let window_limited = self.cwnd_limited || slow_start && self.window.cwnd < 2.0 * f64::from(*flight);
+        let window_limited = self.cwnd_limited || slow_start && self.window.cwnd < 2.0 * f64::from(flight);
         if !I::PLAIN && cx.config.grow_if_used && !window_limited {
             return;
         }
@@ -303,7 +314,7 @@ impl Sender {
             by_bytes: cx.byte_counting() != ByteCounting::PerAck,
             rtt,
             srtt: self.srtt(cx.config),
-            in_flight: *flight,
+            in_flight: flight,
             window_limited,
         };
         let window = &mut self.window;

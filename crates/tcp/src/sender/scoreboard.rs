@@ -68,15 +68,15 @@ impl Flight {
         Box::new(Self { ring: VecDeque::new(), marks: Marks::new(una) })
     }
 
-    /// Part of the first segment was acknowledged. Our receivers never do that, but nothing forbids it.
+    /// Part of the segment taken from the front was acknowledged, and it goes back there. Our receivers never do that,
+    /// but nothing forbids it.
     #[cold]
-    fn cut_first(&mut self, una: u64, ack: u64) {
-        if let Some(segment) = self.ring.front_mut() {
-            let gone = (ack - una) as u16;
-            segment.len -= gone.min(segment.len);
-            segment.low = ack as u32;
-            segment.flags &= !SYN;
-        }
+    fn cut_first(&mut self, mut segment: SentSegment, una: u64, ack: u64) {
+        let gone = (ack - una) as u16;
+        segment.len -= gone.min(segment.len);
+        segment.low = ack as u32;
+        segment.flags &= !SYN;
+        self.ring.push_front(segment);
     }
 }
 
@@ -220,22 +220,20 @@ impl Scoreboard {
     }
 
     /// Everything below `ack` has arrived; `ack` lies above snd_una and not above snd_max.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn acknowledge(&mut self, ack: u64, delivered: &mut Delivered) {
         debug_assert!(self.una < ack && ack <= self.max);
         let Some(flight) = &mut self.flight else { return };
         let una = self.una;
         while self.una < ack
-            && let Some(segment) = flight.ring.front()
+            && let Some(segment) = flight.ring.pop_front()
         {
-            let segment = *segment;
             let end = self.una + segment.seq_len();
             if end > ack {
-                flight.cut_first(self.una, ack);
+                flight.cut_first(segment, self.una, ack);
                 self.una = ack;
                 break;
             }
-            flight.ring.pop_front();
             self.una = end;
             self.len -= 1;
             self.next = self.next.saturating_sub(1);
