@@ -265,21 +265,23 @@ impl EventQueue {
     #[inline(always)]
     fn place(&mut self, entry: Entry) {
         let slot = entry.at >> self.width;
-        if slot <= self.turn {
-            if self.current.last().is_none_or(|next| entry.key() < next.key()) {
-                self.current.push(entry);
-            } else {
-                self.insert(entry);
-            }
-        } else if slot - self.turn <= SLOTS {
+        // Below the slot after this one it wraps around.
+        if slot.wrapping_sub(self.turn + 1) < SLOTS {
             self.fine.put(slot, entry);
         } else {
-            self.place_far(slot, entry);
+            self.place_elsewhere(slot, entry);
         }
     }
 
+    /// Puts an event among those of the current slot, or where it is far.
     #[inline(never)]
-    fn place_far(&mut self, slot: u64, entry: Entry) {
+    fn place_elsewhere(&mut self, slot: u64, entry: Entry) {
+        if slot <= self.turn {
+            // Most belong near the end: what is scheduled now comes soon.
+            let last = self.current.len();
+            self.current.push(entry);
+            return sink(&mut self.current, last);
+        }
         let coarse = slot >> COARSER;
         if coarse - (self.turn >> COARSER) <= SLOTS {
             let list = &mut self.coarse.slots[(coarse % SLOTS) as usize];
@@ -292,14 +294,6 @@ impl EventQueue {
             self.far.push(Reverse(Far { entry, number: self.taken }));
             self.taken += 1;
         }
-    }
-
-    /// Puts an event among those of the current slot. Most belong near the end: what is scheduled now comes soon.
-    #[inline(never)]
-    fn insert(&mut self, entry: Entry) {
-        self.current.push(entry);
-        let last = self.current.len() - 1;
-        sink(&mut self.current, last);
     }
 
     /// Goes on to the next slot that holds something, or to where a coarse one is to be poured out. Tells whether

@@ -54,15 +54,20 @@ pub(crate) struct Histogram {
 }
 
 impl Histogram {
-    #[inline]
+    #[inline(always)]
     pub(crate) fn add(&mut self, value: u64) {
         let at = bucket(value);
         if at >= self.counts.len() {
-            self.counts.resize(at + 1, 0);
+            self.reach(at);
         }
         self.counts[at] += 1;
         self.count += 1;
         self.max = self.max.max(value);
+    }
+
+    #[cold]
+    fn reach(&mut self, at: usize) {
+        self.counts.resize(at + 1, 0);
     }
 
     /// Counts what another has counted too.

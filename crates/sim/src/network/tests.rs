@@ -274,11 +274,12 @@ fn through_network(spec: &Spec, arrivals: &[(Instant, Direction, Header)]) -> ([
     while let Some((at, event)) = net.events.pop(Instant::FAR_FUTURE, |_| 0) {
         net.now = at;
         match event {
-            Event::Arrive(packet) | Event::Deliver(packet) => {
+            Event::Arrive(packet) => {
                 if let Some(packet) = net.arrive(packet) {
                     net.pool.give(packet);
                 }
             }
+            Event::Deliver(packet) => net.pool.give(packet),
             Event::Free(link) => net.free(link),
             Event::Serve(link) => net.service(link),
             _ => unreachable!("nobody else schedules"),
