@@ -114,8 +114,7 @@ impl Sender {
     ) -> bool {
         if ack.end > ack.una {
             let timed = self.timed.take_if_acked(ack.una, ack.end);
-            delivered.timed = timed.and_then(|end| self.board.sent_before(end));
-            self.board.acknowledge(ack.end, delivered);
+            self.board.acknowledge(ack.end, timed, delivered);
         }
         let in_order = delivered.segments;
         let first = if cx.samples_every_ack() { delivered.split() } else { None };

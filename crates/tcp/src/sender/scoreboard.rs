@@ -156,11 +156,6 @@ impl Scoreboard {
     pub(crate) fn has(&self, at: usize, flag: u8) -> bool {
         self.segment(at).is_some_and(|segment| segment.has(flag))
     }
-    /// When the segment that ends at `end` left.
-    pub(crate) fn sent_before(&self, end: u64) -> Option<Instant> {
-        self.segment(self.index(end).checked_sub(1)?).map(|segment| segment.sent)
-    }
-
     /// When the first segment was last sent.
     pub(crate) fn first_sent(&self) -> Option<Instant> {
         self.segment(0).map(|segment| segment.sent)
@@ -219,9 +214,10 @@ impl Scoreboard {
         ring.partition_point(|segment| self.offset(segment) < offset)
     }
 
-    /// Everything below `ack` has arrived; `ack` lies above snd_una and not above snd_max.
+    /// Everything below `ack` has arrived; `ack` lies above snd_una and not above snd_max. If the segment that ends at
+    /// `timed` is among it, that is timed.
     #[inline(always)]
-    pub(crate) fn acknowledge(&mut self, ack: u64, delivered: &mut Delivered) {
+    pub(crate) fn acknowledge(&mut self, ack: u64, timed: Option<u64>, delivered: &mut Delivered) {
         debug_assert!(self.una < ack && ack <= self.max);
         let Some(flight) = &mut self.flight else { return };
         let una = self.una;
@@ -233,6 +229,9 @@ impl Scoreboard {
                 flight.cut_first(segment, self.una, ack);
                 self.una = ack;
                 break;
+            }
+            if Some(end) == timed {
+                delivered.timed = Some(segment.sent);
             }
             self.una = end;
             self.len -= 1;
@@ -265,15 +264,9 @@ impl Scoreboard {
             return;
         }
         let from = self.index(left);
-        let mut to = self.index(right);
-        // A segment in which the block ends has not arrived as a whole.
-        if to > 0
-            && self.segment(to - 1).is_some_and(|segment| self.offset(segment) + segment.seq_len() > right)
-        {
-            to -= 1;
-        }
-        let boundary = |at: usize| self.segment(at).map_or(self.max, |segment| self.offset(segment));
-        let (left, right) = (boundary(from), boundary(to));
+        let first = self.segment(from).map(|segment| (self.offset(segment), segment.seq_len()));
+        let one = first.is_some_and(|(offset, len)| offset == left && left + len == right);
+        let (to, left, right) = if one { (from + 1, left, right) } else { self.whole_segments(from, right) };
         let Some(flight) = &mut self.flight else { return };
         let mut ranges = core::mem::take(&mut flight.marks.ranges);
         ranges.insert(left, right, |a, b| {
@@ -285,6 +278,19 @@ impl Scoreboard {
         if let Some(flight) = &mut self.flight {
             flight.marks.ranges = ranges;
         }
+    }
+
+    /// Of the segments from index `from` on which a block tells that ends at `right`: the index after the last, and
+    /// where they begin and end. A segment in which the block ends has not arrived as a whole.
+    fn whole_segments(&self, from: usize, right: u64) -> (usize, u64, u64) {
+        let mut to = self.index(right);
+        if to > 0
+            && self.segment(to - 1).is_some_and(|segment| self.offset(segment) + segment.seq_len() > right)
+        {
+            to -= 1;
+        }
+        let boundary = |at: usize| self.segment(at).map_or(self.max, |segment| self.offset(segment));
+        (to, boundary(from), boundary(to))
     }
 
     fn mark_sacked(&mut self, at: usize, delivered: &mut Delivered) {
