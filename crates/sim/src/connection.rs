@@ -271,9 +271,15 @@ impl Connection {
     /// Sees to it that one end of this connection, which has `place`, is woken when it wants to be.
     #[inline]
     pub(crate) fn ask_to_be_woken(&mut self, place: u32, end: usize, net: &mut Network) {
-        let at = self.wake_at(end);
-        if self.timers[end].need(at.max(net.now)) {
-            net.wake(at.max(net.now), place * 2 + end as u32);
+        self.ask_to_be_woken_at(self.wake_at(end), place, end, net);
+    }
+
+    /// The same where it is known when that is.
+    #[inline(always)]
+    pub(crate) fn ask_to_be_woken_at(&mut self, at: Instant, place: u32, end: usize, net: &mut Network) {
+        let at = at.max(net.now);
+        if self.timers[end].need(at) {
+            net.wake(at, place * 2 + end as u32);
         }
     }
 }

@@ -166,6 +166,8 @@ pub(crate) struct EventQueue {
     taken: u64,
     /// Number of the current slot since the beginning of time.
     turn: u64,
+    /// Events found in the slots that were emptied since the width was looked at.
+    found: u64,
     /// Width of a fine slot: 2^width ns.
     width: u32,
     /// The last event was due then, and was so since then.
@@ -174,9 +176,8 @@ pub(crate) struct EventQueue {
     pub(crate) end: Instant,
     /// Whether what events need may be far from the processor.
     pub(crate) reads_ahead: bool,
-    /// Slots emptied and events found there since the width was looked at.
+    /// Slots emptied since the width was looked at.
     emptied: u64,
-    found: u64,
 }
 
 impl Default for EventQueue {

@@ -78,8 +78,9 @@ impl World {
         if !connection.timers[end].came(now) || !connection.live {
             return;
         }
-        if connection.wake_at(end) > now {
-            connection.ask_to_be_woken(place, end, &mut self.net);
+        let at = connection.wake_at(end);
+        if at > now {
+            connection.ask_to_be_woken_at(at, place, end, &mut self.net);
         } else if self.configs[usize::from(connection.config[end])].plain {
             self.work::<true>(place, end, |e, config, now, io| e.wake(config, now, io));
         } else {
@@ -248,10 +249,7 @@ fn work_on<const PLAIN: bool>(
     let place = label.flow;
     if earlier && PLAIN {
         // Such a connection has no ends but TCP's.
-        let at = connection.ends[end].wake_at().max(now);
-        if connection.timers[end].need(at) {
-            net.wake(at, place * 2 + end as u32);
-        }
+        connection.ask_to_be_woken_at(connection.ends[end].wake_at(), place, end, net);
     } else if earlier {
         connection.ask_to_be_woken(place, end, net);
     }
