@@ -216,7 +216,8 @@ impl SimLink {
         let tail = self.tail.as_mut()?;
         let (begins, sent) = tail.take(now, len, kind, time)?;
         if tail.backlog().packets == 0 {
-            self.count(Begun { len, kind, waited: Duration::ZERO, time });
+            let begun = Begun { len, kind, waited: Duration::ZERO, time };
+            count((&mut self.counters, &mut self.busy, &mut self.waits), begun);
         }
         Some((begins, sent + self.delay))
     }
@@ -225,17 +226,9 @@ impl SimLink {
     /// reads the counters calls this before.
     #[inline(always)]
     pub(crate) fn catch_up(&mut self, now: Instant, since: Instant) {
-        while let Some(begun) = self.tail.as_mut().and_then(|tail| tail.pass(now, since)) {
-            self.count(begun);
-        }
-    }
-
-    #[inline(always)]
-    fn count(&mut self, begun: Begun) {
-        self.counters.send(begun.len);
-        self.busy += begun.time;
-        if let Some(waits) = &mut self.waits {
-            waits.add(begun.kind, begun.waited);
+        let Self { tail: Some(tail), counters, busy, waits, .. } = self else { return };
+        while let Some(begun) = tail.pass(now, since) {
+            count((counters, busy, waits), begun);
         }
     }
 
@@ -282,6 +275,16 @@ impl SimLink {
             tap.capture(id, sent, packet);
         }
         false
+    }
+}
+
+/// Counts a packet whose sending has begun in what a link counts.
+#[inline(always)]
+fn count((counters, busy, waits): (&mut LinkCounters, &mut Duration, &mut Option<Box<Waits>>), begun: Begun) {
+    counters.send(begun.len);
+    *busy += begun.time;
+    if let Some(waits) = waits {
+        waits.add(begun.kind, begun.waited);
     }
 }
 
