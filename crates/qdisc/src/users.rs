@@ -14,6 +14,7 @@
 //! A record of a user who has nothing waiting is kept until the table is full, so that nobody comes back as new.
 
 mod ahead;
+mod fullest;
 mod heard;
 mod idle;
 mod lanes;
@@ -163,13 +164,6 @@ pub struct Users<S> {
 
 /// No instant at which anything was sent.
 const NEVER: Instant = Instant::FAR_FUTURE;
-
-impl<S> UserState<S> {
-    /// A packet of the user waits no longer.
-    pub const fn unqueued(&mut self) {
-        self.packets -= 1;
-    }
-}
 
 impl<S> Users<S> {
     /// Nobody. Records of `capacity` users are kept, and of more only while all of them have packets waiting. `new`
@@ -329,21 +323,6 @@ impl<S> Users<S> {
         self.age(user);
     }
 
-    /// A packet of the user waits from now on.
-    pub fn queued(&mut self, user: u32) {
-        let state = self.slab.at_mut(user);
-        state.packets += 1;
-        let packets = state.packets;
-        if self.slab.get(self.fullest).is_none_or(|f| f.packets < packets) {
-            self.fullest = user;
-        }
-    }
-
-    /// Whether nothing of the user waits.
-    pub fn is_empty(&self, user: u32) -> bool {
-        self.at(user).packets == 0
-    }
-
     /// Anybody in a list.
     pub fn anybody(&self) -> Option<u32> {
         let lists = [&self.order.sparse, &self.order.new.list, &self.order.old];
@@ -356,20 +335,6 @@ impl<S> Users<S> {
         let lists = [&self.order.old, &self.order.new.list, &self.order.sparse];
         let listed = lists.iter().find_map(|list| list.last());
         self.aside.last().map(|last| last.1).or(listed)
-    }
-
-    /// The user with most packets waiting, if they are of several flows and more than its part of `limit`. Where room
-    /// is short it pays: many flows with little each must not push out those who have one.
-    pub fn beyond(&self, limit: usize) -> Option<u32> {
-        let fullest = self.fullest()?;
-        let state = self.at(fullest);
-        let several = state.flows > 1 && state.packets as usize * self.with_packets() > limit;
-        several.then_some(fullest)
-    }
-
-    /// Who has most packets waiting, or nearly.
-    fn fullest(&self) -> Option<u32> {
-        self.slab.get(self.fullest).filter(|f| f.packets > 0).map(|_| self.fullest)
     }
 
     /// The user to be served. `need` says what it must have in hand for its next packet: 1 where a packet may be larger

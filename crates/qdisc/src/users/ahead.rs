@@ -10,7 +10,8 @@ impl<S> Users<S> {
         self.slab.prefetch(at);
     }
 
-    /// What belongs to the two most likely served next, the first first, while the records of those after them are fetched.
+    /// What belongs to the two most likely served next, the first first, while the records of those after them are
+    /// fetched.
     pub fn soon(&self) -> (Option<&S>, Option<&S>) {
         let Order { sparse, new, old } = &self.order;
         let list = [sparse, &new.list][usize::from(sparse.is_empty())];

@@ -1,8 +1,8 @@
 //! Users who have nothing waiting, in the order in which they came to have none.
 //!
 //! Most come back soon. So they stand in no list, out of which each would have to be taken, with two neighbours that
-//! are in no cache: what is noted of one stays, and counts only if nothing newer was noted of the same. Nothing newer is
-//! noted within [`GRAIN`]: a user who comes and goes all the time costs nothing.
+//! are in no cache: what is noted of one stays, and counts only if nothing newer was noted of the same. Nothing newer
+//! is noted within [`GRAIN`]: a user who comes and goes all the time costs nothing.
 
 use std::collections::VecDeque;
 
