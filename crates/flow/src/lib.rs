@@ -43,5 +43,5 @@ pub use phase::Phase;
 pub use pools::{Inserted, Pool, Pools};
 pub use ranges::{Range, Ranges};
 pub use table::{Expected, Likely};
-pub use times::Micros;
+pub use times::{Coarse, Micros};
 pub use tracker::{FlowId, Observation, PacketKind, Tracker};

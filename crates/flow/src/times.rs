@@ -32,15 +32,18 @@ impl Micros {
 /// half are past and half are future).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
-pub(crate) struct Coarse(pub(crate) u32);
+pub struct Coarse(pub(crate) u32);
 
 impl Coarse {
     const SHIFT: u32 = 20;
-    pub(crate) const fn at(now: Instant) -> Self {
+    /// Now.
+    #[must_use]
+    pub const fn at(now: Instant) -> Self {
         Self((now.as_nanos() >> Self::SHIFT) as u32)
     }
     /// How long ago `earlier` was, to a millisecond; zero if it lies in the future.
-    pub(crate) const fn since(self, earlier: Self) -> Duration {
+    #[must_use]
+    pub const fn since(self, earlier: Self) -> Duration {
         let units = self.0.wrapping_sub(earlier.0);
         Duration::from_nanos(if units > u32::MAX / 2 { 0 } else { (units as u64) << Self::SHIFT })
     }

@@ -14,9 +14,7 @@ pub struct Links {
 impl Links {
     /// Those of a record in no list.
     pub const NONE: Self = Self { prev: NIL, next: NIL };
-}
 
-impl Links {
     /// Who comes after the record, if it is in a list and not the last.
     #[must_use]
     pub const fn next(&self) -> Option<u32> {

@@ -28,6 +28,7 @@ pub use lanes::LaneUsers;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
+use narrows_flow::Coarse;
 use narrows_lists::{Arena as _, Chains, Links, List, NIL, Slab, chained, linked};
 use narrows_units::{Instant, Rate};
 use narrows_users::{User, UserRule};
@@ -77,7 +78,7 @@ pub struct UserState<S> {
     /// Packets waiting.
     packets: u32,
     /// When it was last noted to have nothing waiting ([`Idle`]).
-    rests: u32,
+    rests: Coarse,
     /// Bytes it may send in this round; negative: a debt.
     pub deficit: i32,
     /// Bytes it may send before the old users.
@@ -220,7 +221,7 @@ impl<S> Users<S> {
             credit,
             spent: 0,
             served_at: NEVER,
-            rests: 0,
+            rests: Coarse::default(),
             rated: false,
             noted: false,
             rate_bps: 0,

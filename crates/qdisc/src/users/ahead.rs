@@ -14,7 +14,7 @@ impl<S> Users<S> {
     /// fetched.
     pub fn soon(&self) -> (Option<&S>, Option<&S>) {
         let Order { sparse, new, old } = &self.order;
-        let list = [sparse, &new.list][usize::from(sparse.is_empty())];
+        let list = if sparse.is_empty() { &new.list } else { sparse };
         let list = if list.is_empty() { old } else { list };
         let Some(mut first) = list.first().map(|at| self.at(at)) else { return (None, None) };
         let after = |state: &UserState<S>| state.links.next().map(|at| self.at(at));

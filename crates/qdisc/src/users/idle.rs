@@ -6,33 +6,29 @@
 
 use std::collections::VecDeque;
 
-use narrows_units::Instant;
+use narrows_flow::Coarse;
+use narrows_units::{Duration, Instant};
 
 use super::{UserList, UserState, Users};
 
 /// So few notes are never tidied up.
 const SPARE: usize = 64;
 
-/// To which the order is kept, in units of 2^20 ns: two seconds, as that of flows is.
-const GRAIN: u32 = 1 << 11;
+/// To which the order is kept: two seconds, as that of flows is.
+const GRAIN: Duration = Duration::from_nanos(1 << 31);
 
 /// Notes of when a user came to have nothing waiting, the first first.
 #[derive(Debug, Default)]
 pub struct Idle {
-    notes: VecDeque<(u32, u32)>,
-}
-
-/// In units of 2^20 ns, modulo 2^32.
-const fn coarse(now: Instant) -> u32 {
-    (now.as_nanos() >> 20) as u32
+    notes: VecDeque<(u32, Coarse)>,
 }
 
 impl Idle {
     /// The user, of which this is the record, has nothing waiting from now on.
     #[inline]
     pub(super) fn note<S>(&mut self, now: Instant, user: u32, state: &mut UserState<S>) {
-        let now = coarse(now);
-        if !state.noted || now.wrapping_sub(state.rests) >= GRAIN {
+        let now = Coarse::at(now);
+        if !state.noted || now.since(state.rests) >= GRAIN {
             (state.rests, state.noted) = (now, true);
             self.notes.push_back((user, now));
         }
@@ -40,7 +36,7 @@ impl Idle {
 }
 
 impl<S> UserState<S> {
-    const fn is_noted(&self, at: u32) -> bool {
+    fn is_noted(&self, at: Coarse) -> bool {
         self.noted && self.rests == at
     }
 }
