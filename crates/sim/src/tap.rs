@@ -100,24 +100,7 @@ impl Tap {
     }
 
     /// A discipline dropped a packet, or a wire lost it.
-    #[inline]
     pub(crate) fn lost(&mut self, packet: &Pkt) {
-        let label = &packet.0.label;
-        if label.end != DATAGRAM
-            && label.kind != PayloadKind::Control
-            && self.segment.is_none()
-            && let Some(lost) = self.lost.get_mut(label.flow as usize)
-            && lost.generation == label.generation
-        {
-            lost.packets += 1;
-        } else {
-            self.note_lost(packet);
-        }
-    }
-
-    /// The same of any packet.
-    #[inline(never)]
-    fn note_lost(&mut self, packet: &Pkt) {
         let p = &packet.0;
         let at = p.label.flow as usize;
         if p.label.end == DATAGRAM {
