@@ -1,13 +1,14 @@
 //! A TCP connection between two hosts: two ends, what they are to carry, and what was seen of them.
 
-use narrows_tcp::{Config, Endpoint, EndpointCounters, Handshake, Io, Segment, TcpEvent};
-use narrows_units::{Bytes, Duration, Ecn, Instant};
-use narrows_wire::{Flags, TcpHeader};
+mod port;
 
-use crate::edge::PathSplit;
+pub(crate) use port::{BARE_HEADERS, Port, left};
+
+use narrows_tcp::{Config, Endpoint, EndpointCounters, Handshake};
+use narrows_units::{Duration, Instant};
+
 use crate::network::Network;
-use crate::packet::{Label, NO_END, PayloadKind, Sealed};
-use crate::probe::Probes;
+use crate::packet::Label;
 use crate::quic::QuicEnds;
 use crate::tfrc::TfrcEnds;
 
@@ -320,130 +321,6 @@ impl Timers {
         }
         counts
     }
-}
-
-/// Where an end's output goes: packets into the network, events to where they are counted, and those from which more
-/// follows to whoever looks after the connection.
-pub(crate) struct Port<'a, const PLAIN: bool> {
-    pub(crate) net: &'a mut Network,
-    pub(crate) probes: &'a mut Probes,
-    pub(crate) events: &'a mut Vec<TcpEvent>,
-    /// What packets begin with.
-    pub(crate) label: &'a Label,
-    pub(crate) options_count: bool,
-    /// Whether queues cannot read the headers.
-    pub(crate) opaque: bool,
-    /// Which class it is of, if an edge divides it and this end sends the data.
-    pub(crate) split: Option<&'a mut PathSplit>,
-    /// Which end it is, and what else of the connection is needed to count.
-    pub(crate) end: usize,
-    pub(crate) stats: &'a mut FlowStats,
-    pub(crate) size: u64,
-    pub(crate) user_index: u32,
-}
-
-impl<const PLAIN: bool> Port<'_, PLAIN> {
-    /// Counts what an end tells, if nothing else follows from it.
-    #[inline(always)]
-    fn count(&mut self, event: TcpEvent) -> bool {
-        match event {
-            TcpEvent::Delivered { bytes }
-                if self.end == RECEIVER && self.stats.delivered + bytes < self.size =>
-            {
-                self.probes.took(self.net.now, self.user_index, bytes);
-                self.stats.took(self.net.now, bytes);
-                true
-            }
-            TcpEvent::Acked { bytes } if self.end == DATA && self.stats.acked + bytes < self.size => {
-                self.stats.acked += bytes;
-                true
-            }
-            TcpEvent::FastRetransmit | TcpEvent::TailProbe => {
-                self.probes.repairs.note(self.net.now, self.label, event);
-                true
-            }
-            TcpEvent::Timeout { backoff } => {
-                self.probes.repairs.note(self.net.now, self.label, event);
-                self.probes.backed_off(self.end, backoff);
-                true
-            }
-            TcpEvent::RttSample(_) | TcpEvent::Recovered | TcpEvent::EcnReduced => true,
-            _ => false,
-        }
-    }
-}
-
-impl<const PLAIN: bool> Io for Port<'_, PLAIN> {
-    const PLAIN: bool = PLAIN;
-
-    #[inline]
-    fn transmit(&mut self, segment: &Segment) {
-        self.compose(segment.ecn, |tcp| *tcp = segment.tcp);
-    }
-    /// The header is written where it lies.
-    #[inline(always)]
-    fn compose(&mut self, ecn: Ecn, fill: impl FnOnce(&mut TcpHeader)) {
-        let mut packet = self.net.pool.take();
-        let p = &mut *packet.0;
-        p.label = *self.label;
-        let tcp = p.header.tcp.insert(TcpHeader::default());
-        fill(tcp);
-        p.label.kind = PayloadKind::of(tcp);
-        if !PLAIN && self.net.tells_left {
-            // Sequence numbers start at zero, and the SYN has the first.
-            p.left = left(self.size, tcp.seq.0.saturating_sub(1).into());
-        }
-        if !PLAIN
-            && let Some(split) = &mut self.split
-            && tcp.payload > 0
-        {
-            (p.label.route, p.label.dscp) = split.sends();
-            p.sent = self.net.now;
-        }
-        p.header.quic = None;
-        p.header.len = Bytes(u64::from(wire_len::<PLAIN>(tcp, self.options_count)));
-        (p.header.ecn, p.header.dscp) = (ecn, p.label.dscp);
-        if !PLAIN && self.opaque {
-            p.sealed = p.header.tcp.take().map(|tcp| Box::new(Sealed::Tcp(tcp)));
-        }
-        self.net.send(packet);
-    }
-    #[inline(always)]
-    fn event(&mut self, event: TcpEvent) {
-        if !self.count(event) {
-            self.events.push(event);
-        }
-    }
-}
-
-/// What a transfer of `size` has left from `offset` on, for a packet to say.
-pub(crate) fn left(size: u64, offset: u64) -> u32 {
-    u32::try_from(size.saturating_sub(offset)).unwrap_or(NO_END)
-}
-
-/// IPv4 and TCP headers without options.
-pub(crate) const BARE_HEADERS: u32 = 40;
-
-/// Length of the IP packet: payload, 40 bytes of IPv4 and TCP header, and the options padded as stacks pad them (RFC
-/// 7323, appendix A: timestamps 12 bytes; RFC 2018: 4 bytes and 8 a block; SYN: MSS 4, window scale 4, SACK permitted
-/// in the timestamps' padding). Where options do not count, ns-2's `ts_option_size_` does.
-#[inline]
-pub(crate) fn wire_len<const PLAIN: bool>(tcp: &TcpHeader, options_count: bool) -> u32 {
-    if !options_count {
-        return BARE_HEADERS + 10 * u32::from(tcp.timestamps.is_some()) + tcp.payload;
-    }
-    // Most have none of them.
-    let mut len = BARE_HEADERS + tcp.payload;
-    if !tcp.sack.is_empty() {
-        len += 4 + 8 * tcp.sack.len() as u32;
-    }
-    if !PLAIN && tcp.timestamps.is_some() {
-        len += 12;
-    }
-    if tcp.flags.has(Flags::SYN) {
-        len += 4 * (u32::from(tcp.mss.is_some()) + u32::from(tcp.window_scale.is_some()));
-    }
-    len
 }
 
 #[cfg(test)]
