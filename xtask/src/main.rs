@@ -1,5 +1,7 @@
 //! Tasks of the workspace that are not part of the program: `cargo run -p narrows-xtask --release -- peers`.
 
+use std::process::ExitCode;
+
 use clap::{Parser, Subcommand};
 
 mod digest;
@@ -9,6 +11,7 @@ mod peers;
 mod performance;
 mod queues;
 mod test;
+mod vm;
 
 /// Tasks of the Narrows workspace.
 #[derive(Parser)]
@@ -34,13 +37,16 @@ enum Task {
     Limits(limits::Args),
     /// Run every test, formatting and lints, and say what passed, failed and was skipped
     Test(test::Args),
+    /// Run a command under another kernel, in a virtual machine whose clock counts instructions
+    Vm(vm::Args),
     /// Run a program on one core and print, as JSON, what it printed, how long it took and how much memory
     #[command(hide = true)]
     Measure(peers::measure::Args),
 }
 
-fn main() -> anyhow::Result<()> {
+fn main() -> anyhow::Result<ExitCode> {
     match Cli::parse().task {
+        Task::Vm(args) => return vm::run(&args),
         Task::Peers(args) => peers::run(&args),
         Task::Queues(args) => queues::run(&args),
         Task::Performance(args) => performance::run(&args),
@@ -50,4 +56,5 @@ fn main() -> anyhow::Result<()> {
         Task::Test(args) => test::run(&args),
         Task::Measure(args) => peers::measure::run(&args),
     }
+    .map(|()| ExitCode::SUCCESS)
 }
