@@ -262,6 +262,7 @@ fn kernel(t: &mut Table, run: &RunRecord) {
     t.put("retransmitted", Some(s.retrans_segs as f64 / (s.out_segs + s.retrans_segs) as f64));
     t.put("timeouts", Some(s.timeouts as f64));
     t.put("emulator_late_p99_ms", Some(run.emulator.late_p99_ms));
+    t.put("emulator_overrun", Some(run.emulator.overrun as f64).filter(|n| *n > 0.0));
     t.put("box_wait_p99_ms", quantile(&sorted(run.box_waits_ms.iter().copied()), 0.99));
 }
 
@@ -312,6 +313,11 @@ fn seconds(v: &Value, name: &str) -> Option<f64> {
 /// Why a run must not be believed, if so.
 #[must_use]
 pub fn spoiled(values: &Values) -> Option<String> {
+    if let Some(frames) = values.get("emulator_overrun") {
+        return Some(format!(
+            "SPOILED: the emulator had no room for {frames:.0} frames, which no queue dropped"
+        ));
+    }
     [("emulator_late_p99_ms", "the emulator"), ("box_wait_p99_ms", "the box")].into_iter().find_map(
         |(key, who)| {
             let ms = *values.get(key)?;

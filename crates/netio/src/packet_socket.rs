@@ -116,6 +116,16 @@ impl PacketSocket {
         Ok(())
     }
 
+    /// Lets frames of up to `bytes` that this socket sent wait in queues. A frame counts against its socket until it has
+    /// left the last queue of this machine: a bridge and a veth pair pass on whose it is, a router does not. Needs
+    /// `CAP_NET_ADMIN`; the kernel doubles the number for its own records.
+    ///
+    /// # Errors
+    /// Those of `setsockopt(2)`.
+    pub fn let_wait(&self, bytes: usize) -> io::Result<()> {
+        Ok(setsockopt(&self.fd, sockopt::SndBufForce, &bytes)?)
+    }
+
     /// Frames the kernel had no room for since the last call.
     #[must_use]
     pub fn dropped(&self) -> u64 {

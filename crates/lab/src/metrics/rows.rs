@@ -120,6 +120,7 @@ pub const ROWS: &[Row] = &[
     row("admission_waiting", "pools still waiting", Unit::Count),
     row("turned_away", "answered 503", Unit::Count),
     row("emulator_late_p99_ms", "emulator late p99", Unit::Millis),
+    row("emulator_overrun", "frames the emulator had no room for", Unit::Count),
     row("box_wait_p99_ms", "box waiting for a CPU p99", Unit::Millis),
     row("box_cpu", "CPU of the box", Unit::Share),
 ];

@@ -73,6 +73,16 @@ fn what_is_cut_off_counts() {
 }
 
 #[test]
+fn a_frame_that_the_emulator_lost_spoils_a_run() {
+    let s = scenario("[[traffic]]\nkind='long'\nflows=1");
+    let mut record = run(ClientResult { lasted: 120.0, bins: vec![vec![0; 120]], ..Default::default() });
+    record.box_waits_ms = Vec::new();
+    assert_eq!(spoiled(&measure(&s, &record)), None);
+    record.emulator.overrun = 1;
+    assert!(spoiled(&measure(&s, &record)).is_some_and(|why| why.contains("no room for 1 frames")));
+}
+
+#[test]
 fn the_users_of_each_transport_stall_by_themselves() {
     let client = ClientResult {
         bins: vec![vec![0; 60]; 5],
