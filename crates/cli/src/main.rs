@@ -71,6 +71,10 @@ enum Command {
     #[command(hide = true)]
     #[cfg(feature = "lab")]
     LabWorker(cmd::lab::WorkerArgs),
+    /// One run of the lab inside a virtual machine
+    #[command(hide = true)]
+    #[cfg(feature = "lab")]
+    LabGuest,
 }
 
 fn main() -> ExitCode {
@@ -107,6 +111,8 @@ fn main() -> ExitCode {
         Command::Senders(args) => cmd::senders::main(args),
         #[cfg(feature = "lab")]
         Command::LabWorker(args) => cmd::lab::worker_main(args),
+        #[cfg(feature = "lab")]
+        Command::LabGuest => cmd::lab::guest_main(),
     };
     result.unwrap_or_else(|error| {
         eprintln!("narrows: {error:#}");

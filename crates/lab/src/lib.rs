@@ -15,6 +15,7 @@
 pub mod bench;
 pub mod browser;
 mod doctor;
+pub mod machines;
 pub mod metrics;
 mod middle;
 pub mod peers;
@@ -28,6 +29,8 @@ pub mod worker;
 
 pub use bench::{Bench, sweep};
 pub use doctor::examine;
+pub use machines::{GuestJob, Machines};
+pub use narrows_machine::Release;
 pub use run::{RunRecord, run_one};
 pub use scenario::Scenario;
 pub use suite::{Outcome, Suite, SuiteOptions};

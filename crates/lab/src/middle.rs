@@ -46,14 +46,18 @@ pub fn layer(scenario: &Scenario, discipline: &str) -> Layer {
     }
 }
 
-/// Why a discipline cannot take part on this machine, if so.
-pub fn obstacle(scenario: &Scenario, discipline: &str) -> Option<String> {
+/// Why there is no such discipline, if so.
+pub fn unknown(scenario: &Scenario, discipline: &str) -> Option<String> {
     match kernel_name(discipline) {
-        Some(name) => kernel_discipline(name, scenario.rate, scenario.overhead)
-            .and_then(|_| Peer::available(kind_of(name)))
-            .err(),
+        Some(name) => kernel_discipline(name, scenario.rate, scenario.overhead).err(),
         None => discipline.parse::<narrows_qdisc::Spec>().err().map(|e| e.to_string()),
     }
+}
+
+/// Why a discipline cannot take part on this machine, if so.
+pub fn obstacle(scenario: &Scenario, discipline: &str) -> Option<String> {
+    unknown(scenario, discipline)
+        .or_else(|| kernel_name(discipline).and_then(|name| Peer::available(kind_of(name)).err()))
 }
 
 impl Middle {

@@ -10,7 +10,7 @@ use std::time::Duration;
 use anyhow::ensure;
 use narrows_scenario::{Experiment, Transport};
 use narrows_units::Rate;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 mod traffic;
 
@@ -79,7 +79,7 @@ mod text {
 }
 
 /// One experiment.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Scenario {
     /// Names the result files; letters, digits, `-` and `_`.
     pub name: String,

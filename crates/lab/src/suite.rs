@@ -5,9 +5,10 @@ use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use anyhow::{Context as _, bail};
+use anyhow::{Context as _, bail, ensure};
 use serde::Serialize;
 
+use super::machines::{GuestJob, Machines};
 use super::metrics::{self, Spread, Values};
 use super::run::{RunRecord, run_one};
 use super::scenario::Scenario;
@@ -23,6 +24,8 @@ pub struct SuiteOptions {
     pub seed: Option<u64>,
     /// Runs at a time; each has namespaces of its own.
     pub jobs: usize,
+    /// Machines to run in, one for each run; here, in namespaces of this kernel, if `None`.
+    pub machines: Option<Machines>,
     /// Where to write the packets of both ends of each run, if at all.
     pub capture: Option<PathBuf>,
     /// The command line, for the result file.
@@ -107,9 +110,16 @@ impl Suite {
     /// If `only` names nothing sensible, a browser is asked for where none is installed, or this
     /// machine has no namespaces to give.
     pub fn new(scenario: Scenario, options: SuiteOptions) -> anyhow::Result<Self> {
-        bench::available()?;
-        if let Some(why) = browser::missing(&scenario) {
-            bail!("{why}");
+        if options.machines.is_some() {
+            ensure!(
+                scenario.browsers().is_empty(),
+                "browsers run on this machine's kernel only: leave out the machine, or the traffic of kind browser"
+            );
+        } else {
+            bench::available()?;
+            if let Some(why) = browser::missing(&scenario) {
+                bail!("{why}");
+            }
         }
         // --only may name a variant the file does not list: it is meant for trying things out.
         let disciplines =
@@ -128,11 +138,16 @@ impl Suite {
     /// # Errors
     /// If it was stopped.
     pub fn run(&self, progress: &(dyn Fn(Progress) + Sync), stop: &AtomicBool) -> anyhow::Result<Outcome> {
-        bench::sweep();
+        if self.options.machines.is_none() {
+            bench::sweep();
+        }
         let mut columns: Vec<DisciplineOutcome> = Vec::new();
         let mut jobs = VecDeque::new();
         for (at, discipline) in self.disciplines.iter().enumerate() {
-            let skipped = middle::obstacle(&self.scenario, discipline);
+            let skipped = match self.options.machines {
+                Some(_) => middle::unknown(&self.scenario, discipline),
+                None => middle::obstacle(&self.scenario, discipline),
+            };
             match &skipped {
                 Some(why) => progress(Progress::Skipped(discipline.clone(), why.clone())),
                 None => jobs.extend(
@@ -161,13 +176,35 @@ impl Suite {
         Ok(Outcome {
             version: env!("CARGO_PKG_VERSION").to_owned(),
             command: self.options.command.clone(),
-            kernel: std::fs::read_to_string("/proc/sys/kernel/osrelease")
-                .unwrap_or_default()
-                .trim()
-                .to_owned(),
+            kernel: self.kernel(),
             scenario: self.scenario.clone(),
             disciplines: columns,
         })
+    }
+
+    /// Whose kernel it is, for the result file.
+    fn kernel(&self) -> String {
+        match &self.options.machines {
+            Some(machines) => format!("{} in a virtual machine", machines.version()),
+            None => {
+                let text = std::fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default();
+                text.trim().to_owned()
+            }
+        }
+    }
+
+    fn run_job(&self, job: &LabJob, tick: &dyn Fn(Tick), stop: &AtomicBool) -> anyhow::Result<RunRecord> {
+        let capture = self.options.capture.as_deref();
+        let Some(machines) = &self.options.machines else {
+            return run_one(&self.scenario, &job.discipline, job.seed, capture, tick, stop);
+        };
+        let job = GuestJob {
+            scenario: self.scenario.clone(),
+            discipline: job.discipline.clone(),
+            seed: job.seed,
+            capture: capture.is_some(),
+        };
+        machines.run_one(&job, capture, tick, stop)
     }
 
     fn seeds(&self) -> Vec<u64> {
@@ -186,14 +223,7 @@ impl Suite {
             let Some((at, job)) = next else { return };
             progress(Progress::Begin(job.clone()));
             let tick = |t: Tick| progress(Progress::Tick(job.clone(), t));
-            match run_one(
-                &self.scenario,
-                &job.discipline,
-                job.seed,
-                self.options.capture.as_deref(),
-                &tick,
-                stop,
-            ) {
+            match self.run_job(&job, &tick, stop) {
                 Ok(record) => {
                     let values = metrics::measure(&self.scenario, &record);
                     let spoiled = metrics::spoiled(&values);

@@ -67,6 +67,9 @@ impl Guest {
         for path in toolbox::FILES.iter().filter(|path| toolbox::is_there(path)) {
             files.copy(Path::new(path))?;
         }
+        for library in toolbox::LIBRARIES.iter().filter_map(|name| toolbox::find_library(name)) {
+            files.program(&library)?;
+        }
         // iptables loads its matches from here by name.
         for folder in ["/usr/lib/x86_64-linux-gnu/xtables", "/usr/lib/aarch64-linux-gnu/xtables"] {
             if toolbox::is_there(folder) {

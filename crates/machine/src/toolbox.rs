@@ -82,6 +82,9 @@ pub(crate) const FILES: &[&str] = &[
     "/etc/ethertypes",
 ];
 
+/// Libraries that programs of Narrows open by name, where they are here.
+pub(crate) const LIBRARIES: &[&str] = &["libbpf.so.1"];
+
 /// Modules of the kernel that Narrows or its peers use; those that are built in have no file.
 pub(crate) const MODULES: &[&str] = &[
     // Networks.
@@ -200,6 +203,12 @@ pub(crate) fn find(program: &str) -> Option<PathBuf> {
     let path = std::env::var_os("PATH").unwrap_or_default();
     let usual = ["/usr/sbin", "/usr/bin", "/sbin", "/bin"].map(PathBuf::from);
     std::env::split_paths(&path).chain(usual).map(|folder| folder.join(program)).find(|file| file.is_file())
+}
+
+/// Where a library is that a program opens by name, if it is here.
+pub(crate) fn find_library(name: &str) -> Option<PathBuf> {
+    let folders = ["/usr/lib/x86_64-linux-gnu", "/usr/lib/aarch64-linux-gnu", "/usr/lib64", "/usr/lib"];
+    folders.into_iter().map(|folder| Path::new(folder).join(name)).find(|file| file.is_file())
 }
 
 /// Whether a file is there.

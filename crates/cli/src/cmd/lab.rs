@@ -6,7 +6,11 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 use anyhow::Context as _;
-use narrows_lab::{Outcome, Scenario, Suite, SuiteOptions, picture, report, table, worker};
+use narrows_lab::worker::{Say, say};
+use narrows_lab::{
+    GuestJob, Machines, Outcome, Release, Scenario, Suite, SuiteOptions, picture, report, run_one, table,
+    worker,
+};
 
 use progress::Show;
 
@@ -36,6 +40,9 @@ pub struct Args {
     /// After the table, list the objects with the longest stalls of each discipline
     #[arg(long, value_name = "N", default_value_t = 0)]
     worst: usize,
+    /// Run in virtual machines with this kernel, as 6.12, whose clock a busy host cannot disturb; needs qemu and no root
+    #[arg(long, value_name = "KERNEL")]
+    machine: Option<Release>,
     /// Runs at a time, each in namespaces of its own
     #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..=16))]
     jobs: u16,
@@ -47,7 +54,9 @@ pub fn main(args: Args) -> anyhow::Result<ExitCode> {
     for line in &scenario.ignored {
         eprintln!("{line}");
     }
+    let machines = args.machine.as_ref().map(machines).transpose()?;
     let options = SuiteOptions {
+        machines,
         only: args.only,
         seed: args.seed,
         jobs: usize::from(args.jobs),
@@ -56,14 +65,15 @@ pub fn main(args: Args) -> anyhow::Result<ExitCode> {
     };
     // Caught before anything is loaded, so that a hasty Ctrl-C leaves nothing behind.
     let stop = stopped_by_signals()?;
-    let chosen = scenario.congestion_control.clone();
-    let lent = sender::lend(Path::new(narrows_senders::BPFFS), &chosen)?;
-    if let Some(lent) = &lent {
-        lent.name().clone_into(&mut scenario.congestion_control);
-    }
-    let suite = Suite::new(scenario, options)?;
-    let mut outcome = run_until(&suite, &stop)?;
-    outcome.scenario.congestion_control = chosen;
+    let outcome = if options.machines.is_some() {
+        run_until(&Suite::new(scenario, options)?, &stop)?
+    } else {
+        let chosen = scenario.congestion_control.clone();
+        let _lent = lend(&mut scenario)?;
+        let mut outcome = run_until(&Suite::new(scenario, options)?, &stop)?;
+        outcome.scenario.congestion_control = chosen;
+        outcome
+    };
     if outcome.disciplines.iter().all(|d| d.runs.is_empty()) {
         // Why has been said as it happened.
         return Ok(ExitCode::FAILURE);
@@ -73,6 +83,43 @@ pub fn main(args: Args) -> anyhow::Result<ExitCode> {
         println!("{}", path.display());
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// Machines with a kernel of this series, in which this very program runs.
+pub fn machines(release: &Release) -> anyhow::Result<Machines> {
+    eprintln!("narrows lab: kernel {release}: looking for it, or fetching it");
+    Machines::new(release, std::env::current_exe().context("the path of this program")?)
+}
+
+/// Loads the sender of ours that a scenario asks for, and names it in its place.
+fn lend(scenario: &mut Scenario) -> anyhow::Result<Option<sender::Lent>> {
+    let lent = sender::lend(Path::new(narrows_senders::BPFFS), &scenario.congestion_control)?;
+    if let Some(lent) = &lent {
+        lent.name().clone_into(&mut scenario.congestion_control);
+    }
+    Ok(lent)
+}
+
+/// Runs one job of the lab inside a virtual machine, and leaves its record for the host.
+pub fn guest_main() -> anyhow::Result<ExitCode> {
+    let work = || -> anyhow::Result<()> {
+        let mut job = GuestJob::read()?;
+        let lent = lend(&mut job.scenario)?;
+        let stop = AtomicBool::new(false);
+        let progress = |tick| say(&Say::<()>::Tick(tick));
+        let captures = job.captures();
+        let record =
+            run_one(&job.scenario, &job.discipline, job.seed, captures.as_deref(), &progress, &stop)?;
+        drop(lent);
+        GuestJob::leave(&record)
+    };
+    match work() {
+        Ok(()) => Ok(ExitCode::SUCCESS),
+        Err(e) => {
+            say(&Say::<()>::Failed(format!("{e:#}")));
+            Ok(ExitCode::FAILURE)
+        }
+    }
 }
 
 /// Runs a suite with live progress; Ctrl-C and SIGTERM end it cleanly.
