@@ -126,17 +126,17 @@ impl Kernel {
         &self.modules
     }
 
-    /// The files of those modules of `names` that this kernel has, with all that they need.
+    /// The files of those modules of `names`, divided by blanks, that this kernel has, with all that they need.
     ///
     /// # Errors
     /// If the list of modules cannot be read.
-    pub(crate) fn module_files(&self, names: &[&str]) -> anyhow::Result<Vec<PathBuf>> {
+    pub(crate) fn module_files(&self, names: &str) -> anyhow::Result<Vec<PathBuf>> {
         let list = self.modules.join("modules.dep");
         let text = std::fs::read_to_string(&list).with_context(|| list.display().to_string())?;
         let mut files = Vec::new();
         for line in text.lines() {
             let Some((file, needs)) = line.split_once(':') else { continue };
-            if names.contains(&module_name(file).as_str()) {
+            if names.split_whitespace().any(|name| name == module_name(file)) {
                 files.push(self.modules.join(file));
                 files.extend(needs.split_whitespace().map(|need| self.modules.join(need)));
             }

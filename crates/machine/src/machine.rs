@@ -61,20 +61,11 @@ impl Guest {
     /// If one of them cannot be read.
     pub fn new(script: &str) -> anyhow::Result<Self> {
         let mut files = Initramfs::new();
-        for program in toolbox::PROGRAMS.iter().filter_map(|name| toolbox::find(name)) {
+        for program in toolbox::programs().chain(toolbox::libraries()) {
             files.program(&program)?;
         }
-        for path in toolbox::FILES.iter().filter(|path| toolbox::is_there(path)) {
-            files.copy(Path::new(path))?;
-        }
-        for library in toolbox::LIBRARIES.iter().filter_map(|name| toolbox::find_library(name)) {
-            files.program(&library)?;
-        }
-        // iptables loads its matches from here by name.
-        for folder in ["/usr/lib/x86_64-linux-gnu/xtables", "/usr/lib/aarch64-linux-gnu/xtables"] {
-            if toolbox::is_there(folder) {
-                files.copy(Path::new(folder))?;
-            }
+        for path in toolbox::files() {
+            files.copy(path)?;
         }
         files.file(
             Path::new("/etc/passwd"),
