@@ -13,7 +13,7 @@ use nix::unistd::Pid;
 use serde_json::{Value, json};
 
 use super::bench::{Bench, Layer, Room, found};
-use super::peers::{Peer, UmlSpec, kernel_discipline, kind_of};
+use super::peers::{Peer, PeerSpec, kernel_discipline, kind_of};
 use super::scenario::Scenario;
 
 /// How long `narrows run` may take to be in place.
@@ -67,14 +67,13 @@ impl Middle {
             Some(name) => {
                 let tc =
                     kernel_discipline(name, scenario.rate, scenario.overhead).map_err(anyhow::Error::msg)?;
-                let spec = UmlSpec {
+                let spec = PeerSpec {
                     netns: bench.netns(Room::Box),
                     lan: "lan0".to_owned(),
                     wan: "wan0".to_owned(),
                     tc,
-                    workdir: bench.dir().join("peer"),
                 };
-                Peer::start(kind_of(name), spec).map(Self::Kernel).context(discipline.to_owned())
+                Peer::start(spec).map(Self::Kernel).context(discipline.to_owned())
             }
             None => Self::narrows(bench, scenario, discipline),
         }
@@ -133,7 +132,7 @@ impl Middle {
             }
             Self::Kernel(peer) => {
                 let counters = serde_json::to_value(peer.counters()?)?;
-                Ok(json!({ "kernel": peer.kernel(), "peer": counters }))
+                Ok(json!({ "peer": counters }))
             }
         }
     }

@@ -1,29 +1,28 @@
-//! Real Linux disciplines (cake, fq_codel, sfq, red, pie, codel, fq, netem) as peers of ours.
+//! Queues of Linux itself (cake, fq_codel, sfq, red, pie, codel, fq, netem) as peers of ours.
 //!
-//! A peer joins two devices of a namespace at layer 2 and queues what leaves by the first of them. Where the running
-//! kernel has the discipline, [`HostBox`] is a bridge with a `tc` queue; where it has not, [`UmlBox`] boots a second
-//! kernel as a user process (User-mode Linux, `Documentation/virt/uml/user_mode_linux_howto_v2.rst`) that bridges the
-//! two and queues in between. [`Peer`] picks. Either way the discipline is the kernel's own code.
+//! A [`Peer`] joins two devices of a namespace by a bridge and queues what leaves by the first of them: the discipline
+//! is the running kernel's own code. Where this machine's kernel lacks one, a lab in a virtual machine has it
+//! ([`crate::machines`]). The sender's device must not offload segmentation: the queue would be handed trains of up to
+//! 64 kB.
 
 mod command;
-mod guest;
-mod host;
-mod namespace;
-mod program;
 mod stats;
-mod uml;
 
 pub use command::{DEFAULT_OVERHEAD, kernel_discipline, kind_of};
-pub use host::{HostBox, host_has};
-pub use program::Registers;
 pub use stats::{PeerCounters, parse_tc_stats};
-pub use uml::{DeviceCounters, UmlBox};
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::{Duration, Instant};
+
+use anyhow::{Context as _, bail};
+
+use command::fill;
 
 /// Which devices to join, and the queue between them.
 #[derive(Clone, Debug)]
-pub struct UmlSpec {
+pub struct PeerSpec {
     /// The namespace in which both devices live: a name under `/run/netns`, or a path to a namespace file.
     pub netns: String,
     /// The device towards the users: what leaves here is queued.
@@ -32,88 +31,174 @@ pub struct UmlSpec {
     pub wan: String,
     /// `tc` commands with `{lan}` and `{wan}` where the device's name belongs; see [`kernel_discipline`].
     pub tc: Vec<String>,
-    /// Where scripts and sockets may be written; made if missing. No white space in its path.
-    pub workdir: PathBuf,
 }
 
-/// Whether this kernel has the discipline and the shaper above it.
-fn host_can(kind: &str) -> bool {
-    host_has(kind) && (kind == "cake" || host_has("htb"))
+/// How long a port of the bridge may take to forward.
+const FORWARDING: Duration = Duration::from_secs(5);
+
+static NEXT: AtomicU32 = AtomicU32::new(0);
+
+/// Whether the running kernel has discipline `kind` (as `cake`). Tried in a namespace that is gone afterwards.
+#[must_use]
+pub fn host_has(kind: &str) -> bool {
+    let arguments = match kind {
+        "red" => "limit 60000 min 5000 max 15000 avpkt 1000 burst 9",
+        "choke" => "limit 100 bandwidth 1mbit",
+        "tbf" => "rate 1mbit burst 1600 limit 15000",
+        "netem" => "delay 1ms",
+        _ => "",
+    };
+    let line = format!("unshare --net tc qdisc add dev lo root {kind} {arguments}");
+    let mut words = line.split_whitespace();
+    words.next().is_some_and(|program| output(Command::new(program).args(words), &line).is_ok())
 }
 
-/// A kernel discipline in line between two devices, by whichever kernel has it.
+/// Two devices joined by a bridge, with a queue of the running kernel between them.
 #[derive(Debug)]
-pub enum Peer {
-    /// This machine's kernel.
-    Host(HostBox),
-    /// A kernel in a process of its own.
-    Uml(Box<UmlBox>),
+pub struct Peer {
+    ns: Namespace,
+    bridge: String,
+    lan: String,
 }
 
 impl Peer {
     /// Whether discipline `kind` (as `cake`) can take part here.
     ///
     /// # Errors
-    /// Why not, and what to install.
+    /// What the running kernel lacks, and the remedy.
     pub fn available(kind: &str) -> Result<(), String> {
-        if host_can(kind) {
-            return Ok(());
-        }
-        UmlBox::available()
-            .map_err(|why| format!("this kernel lacks sch_{kind} or sch_htb, and User-mode Linux: {why}"))?;
-        if UmlBox::has(kind) {
-            Ok(())
-        } else {
-            Err(format!("neither this kernel nor User-mode Linux has sch_{kind}; try another discipline"))
+        let shaper = if kind == "cake" { "cake" } else { "htb" };
+        match [kind, shaper].into_iter().find(|kind| !host_has(kind)) {
+            None => Ok(()),
+            Some(lacks) => Err(format!(
+                "this kernel lacks sch_{lacks}; a virtual machine has it: narrows lab --machine 6.12"
+            )),
         }
     }
 
-    /// Joins the devices of `spec` with discipline `kind` between them; returns when packets pass.
+    /// Joins the devices of `spec` with its queue between them; packets pass when this returns.
     ///
     /// # Errors
-    /// A device, command or module that failed, with its output.
-    pub fn start(kind: &str, spec: UmlSpec) -> anyhow::Result<Self> {
-        if host_can(kind) {
-            HostBox::start(spec).map(Self::Host)
-        } else {
-            UmlBox::start(spec).map(Box::new).map(Self::Uml)
+    /// A command that failed, with its output; what was made is removed.
+    pub fn start(spec: PeerSpec) -> anyhow::Result<Self> {
+        let ns = Namespace::open(&spec.netns)?;
+        // At most 15 characters, as the kernel wants.
+        let bridge = format!("nb{}-{}", std::process::id(), NEXT.fetch_add(1, Ordering::Relaxed) % 1000);
+        let made = Self { ns, bridge, lan: spec.lan };
+        made.add_bridge()?;
+        for device in [&made.lan, &spec.wan] {
+            made.join(device)?;
+        }
+        for line in &spec.tc {
+            made.ns.run(&fill(line, &made.lan, &spec.wan))?;
+        }
+        for device in [&made.lan, &spec.wan] {
+            made.wait_for(device)?;
+        }
+        Ok(made)
+    }
+
+    /// Makes a bridge that forwards at once and says nothing itself.
+    fn add_bridge(&self) -> anyhow::Result<()> {
+        let bridge = &self.bridge;
+        self.ns.run(&format!("ip link add {bridge} type bridge forward_delay 0 mcast_snooping 0"))?;
+        // Without this the bridge multicasts router solicitations into the measurement; a kernel without IPv6 refuses,
+        // and then has nothing to say.
+        let _ = self.ns.run(&format!("ip link set {bridge} addrgenmode none"));
+        self.ns.run(&format!("ip link set {bridge} up")).map(drop)
+    }
+
+    fn join(&self, device: &str) -> anyhow::Result<()> {
+        let _ = self.ns.run(&format!("ip link set {device} addrgenmode none"));
+        self.ns
+            .run(&format!("ip link set {device} master {}", self.bridge))
+            .with_context(|| format!("joining {device}"))?;
+        self.ns.run(&format!("ip link set {device} up")).map(drop)
+    }
+
+    /// Waits until frames pass a device: the kernel lets a port take part some time after its link is up.
+    fn wait_for(&self, device: &str) -> anyhow::Result<()> {
+        let until = Instant::now() + FORWARDING;
+        loop {
+            let said = self.ns.run(&format!("ip -o -d link show dev {device}"))?;
+            if said.contains("state forwarding") && said.contains("state UP") {
+                return Ok(());
+            }
+            if Instant::now() > until {
+                bail!(
+                    "{device}: the bridge does not forward what it carries after {} s: {}",
+                    FORWARDING.as_secs(),
+                    said.trim()
+                );
+            }
+            std::thread::sleep(Duration::from_millis(10));
         }
     }
 
     /// `tc -s -j qdisc` of the device towards the users.
     ///
     /// # Errors
-    /// If `tc` fails or the guest does not answer.
-    pub fn tc_stats(&mut self) -> anyhow::Result<String> {
-        match self {
-            Self::Host(host) => host.tc_stats(),
-            Self::Uml(uml) => uml.tc_stats(),
-        }
+    /// If `tc` fails.
+    pub fn tc_stats(&self) -> anyhow::Result<String> {
+        self.ns.run(&format!("tc -s -j qdisc show dev {}", self.lan))
     }
 
     /// The counters of the discipline.
     ///
     /// # Errors
     /// As [`Peer::tc_stats`], or if its output has no queue in it.
-    pub fn counters(&mut self) -> anyhow::Result<PeerCounters> {
+    pub fn counters(&self) -> anyhow::Result<PeerCounters> {
         let text = self.tc_stats()?;
         parse_tc_stats(&text).ok_or_else(|| anyhow::anyhow!("tc printed no counters: {text:.200}"))
     }
+}
 
-    /// Whose kernel queues, for the table.
-    #[must_use]
-    pub fn kernel(&self) -> String {
-        match self {
-            Self::Host(_) => "this kernel".into(),
-            Self::Uml(uml) => format!("User-mode Linux {}", uml.version()),
+impl Drop for Peer {
+    fn drop(&mut self) {
+        // Each may be gone with its namespace already.
+        let _ = self.ns.run(&format!("tc qdisc del dev {} root", self.lan));
+        let _ = self.ns.run(&format!("ip link del {}", self.bridge));
+    }
+}
+
+/// A network namespace by its file.
+#[derive(Clone, Debug)]
+struct Namespace(PathBuf);
+
+impl Namespace {
+    /// A name as `ip netns` knows it, or a path such as `/proc/123/ns/net`.
+    fn open(name: &str) -> anyhow::Result<Self> {
+        let path = if name.contains('/') { PathBuf::from(name) } else { Path::new("/run/netns").join(name) };
+        if !path.exists() {
+            bail!("network namespace '{name}': no {}; make it with `ip netns add {name}`", path.display());
         }
+        Ok(Self(path))
     }
 
-    /// Takes the join apart.
-    pub fn stop(self) {
-        match self {
-            Self::Host(host) => host.stop(),
-            Self::Uml(uml) => uml.stop(),
-        }
+    /// `program` about to run inside.
+    fn command(&self, program: &str) -> Command {
+        let mut command = Command::new("nsenter");
+        command.arg(format!("--net={}", self.0.display())).arg("--").arg(program);
+        command
     }
+
+    /// Runs a line of words inside; no word may hold white space.
+    fn run(&self, line: &str) -> anyhow::Result<String> {
+        let mut words = line.split_whitespace();
+        let program = words.next().context("an empty command line")?;
+        let mut command = self.command(program);
+        output(command.args(words), line)
+    }
+}
+
+/// Standard output of a command, or an error that says what it wrote.
+fn output(command: &mut Command, line: &str) -> anyhow::Result<String> {
+    let done = command
+        .stdin(Stdio::null())
+        .output()
+        .with_context(|| format!("`{line}` did not start; needs util-linux and iproute2"))?;
+    if !done.status.success() {
+        bail!("`{line}` failed ({}): {}", done.status, String::from_utf8_lossy(&done.stderr).trim());
+    }
+    Ok(String::from_utf8_lossy(&done.stdout).into_owned())
 }

@@ -53,7 +53,7 @@ pub fn kernel_discipline(name_and_args: &str, rate: Rate, overhead: u32) -> Resu
         return Err(format!("kernel:{kind}: expected cake, {}", LEAVES.join(", ")));
     }
     let leaf = leaf_arguments(kind, &words, rate);
-    // One frame; above 1.2 Mbit/s 10 ms of the rate (tc-tbf(8): rate / HZ, and the guest's HZ is 100): what a shaper
+    // One frame; above 1.2 Mbit/s 10 ms of the rate (tc-tbf(8): rate / HZ, and a kernel's HZ is at least 100): what a shaper
     // that a busy machine wakes late can catch up on.
     let burst = FRAME.max(bps / 800);
     Ok(vec![

@@ -201,7 +201,7 @@ mod tests {
 
     use super::*;
     use crate::bench::{Bench, Layer, Room, available};
-    use crate::peers::{HostBox, UmlSpec};
+    use crate::peers::{Peer, PeerSpec};
 
     /// A frame of UDP from the server to a user, by the way that frames take on this layer.
     fn frame(layer: Layer) -> Vec<u8> {
@@ -231,12 +231,11 @@ mod tests {
         let bench = Bench::new(1500, layer).unwrap();
         let queue = "root tbf rate 100kbit burst 2000 limit 2000000";
         let _join = (layer == Layer::Bridged).then(|| {
-            HostBox::start(UmlSpec {
+            Peer::start(PeerSpec {
                 netns: bench.netns(Room::Box),
                 lan: "lan0".to_owned(),
                 wan: "wan0".to_owned(),
                 tc: vec![format!("tc qdisc add dev {{lan}} {queue}")],
-                workdir: bench.dir().join("peer"),
             })
             .unwrap()
         });

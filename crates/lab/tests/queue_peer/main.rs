@@ -1,5 +1,5 @@
-//! Our disciplines against the kernel's own on the same arrivals: UDP through a real queue in User-mode Linux (or in
-//! this kernel, where it has the discipline), and afterwards, at the instants at which the packets were really sent,
+//! Our disciplines against the kernel's own on the same arrivals: UDP through a real queue of the running kernel, where
+//! it has the discipline, and afterwards, at the instants at which the packets were really sent,
 //! through ours in virtual time. What is lost and who is served when has to agree; when a machine too busy to keep the
 //! rate spoils a run, that is said and nothing is judged.
 
@@ -112,7 +112,7 @@ fn compare_on(plan: fn() -> Vec<(Duration, usize)>, kernel: &str, spec: &str, bo
         return skip(&running(), why);
     }
     let differ: Vec<String> =
-        (0..ATTEMPTS).map_while(|_| attempt(plan(), kind, kernel, spec, bounds).err()).collect();
+        (0..ATTEMPTS).map_while(|_| attempt(plan(), kernel, spec, bounds).err()).collect();
     assert!(differ.len() < ATTEMPTS as usize, "{kernel} and {spec} differ each time: {}", differ.join("; "));
 }
 
@@ -123,14 +123,13 @@ struct Served {
     /// From the first to the last.
     span: Duration,
     dropped: u64,
-    version: String,
 }
 
 /// The arrivals that `kernel` really saw, and what it did with them.
-fn through_kernel(plan: Vec<(Duration, usize)>, kind: &str, kernel: &str) -> (Vec<Sent>, Served) {
+fn through_kernel(plan: Vec<(Duration, usize)>, kernel: &str) -> (Vec<Sent>, Served) {
     let row = Row::make("nq", "10.78.0");
     let [users, _, servers] = row.names();
-    let mut peer = Peer::start(kind, row.spec(kernel_discipline(kernel, RATE, 14).unwrap())).unwrap();
+    let peer = Peer::start(row.spec(kernel_discipline(kernel, RATE, 14).unwrap())).unwrap();
     let before = peer.counters().unwrap();
     let done = Arc::new(AtomicBool::new(false));
     let receiver = receive(&users, done.clone());
@@ -146,20 +145,12 @@ fn through_kernel(plan: Vec<(Duration, usize)>, kind: &str, kernel: &str) -> (Ve
     done.store(true, Ordering::Relaxed);
     let (order, span) = receiver.join().unwrap();
     let dropped = peer.counters().unwrap().dropped - before.dropped;
-    let version = peer.kernel();
-    peer.stop();
-    (sent, Served { order, span, dropped, version })
+    (sent, Served { order, span, dropped })
 }
 
 /// One run of both; what differs, if anything does.
-fn attempt(
-    plan: Vec<(Duration, usize)>,
-    kind: &str,
-    kernel: &str,
-    spec: &str,
-    bounds: &Bounds,
-) -> Result<(), String> {
-    let (sent, theirs) = through_kernel(plan, kind, kernel);
+fn attempt(plan: Vec<(Duration, usize)>, kernel: &str, spec: &str, bounds: &Bounds) -> Result<(), String> {
+    let (sent, theirs) = through_kernel(plan, kernel);
     let ours = ours(spec, 14, 1, &sent);
     let bytes: usize = theirs.order.iter().map(|(flow, _)| FLOWS[like(*flow)].0 + 14).sum();
     let rate = bytes as f64 * 8.0 / theirs.span.as_secs_f64() / RATE.as_bps() as f64;
@@ -167,9 +158,8 @@ fn attempt(
     let chance = agreement(&theirs.order, &shuffled(&ours));
     let alike = (agreement(&theirs.order, &ours) - chance) / (1.0 - chance);
     println!(
-        "{kernel} ({}) against {spec}: {} arrivals, dropped {} and {}, served by flow {:?} and {:?}, {:.2} of the \
-         order agrees beyond chance, the peer kept {:.1} % of its rate",
-        theirs.version,
+        "{kernel} against {spec}: {} arrivals, dropped {} and {}, served by flow {:?} and {:?}, {:.2} of the \
+         order agrees beyond chance, the peer kept {:.1} % of its rate over {:.2} s of arrivals over {:.2} s",
         sent.len(),
         lost(&theirs.order),
         lost(&ours),
@@ -177,6 +167,8 @@ fn attempt(
         by_flow(&ours),
         alike,
         100.0 * rate,
+        theirs.span.as_secs_f64(),
+        (sent.last().unwrap().at - sent[0].at).as_secs_f64(),
     );
     // The counters are the kernel's word for what the receiver saw; neighbour discovery also passes the queue, and may
     // be dropped.

@@ -2,12 +2,11 @@
 //! test's.
 
 use std::fs::File;
-use std::path::PathBuf;
 use std::process::Command;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::thread::JoinHandle;
 
-use narrows_lab::peers::UmlSpec;
+use narrows_lab::peers::PeerSpec;
 
 static ROWS: AtomicU32 = AtomicU32::new(0);
 
@@ -25,13 +24,29 @@ impl Row {
         for name in [&users, &between, &servers] {
             ip(&format!("netns add {name}"));
         }
-        for (end, device, hosts) in [(&users, "lan", &[1, 3][..]), (&servers, "wan", &[2])] {
-            ip(&format!("link add {device} netns {between} type veth peer name eth0 netns {end}"));
+        for (end, device, mac, hosts) in [(&users, "lan", 1, &[1, 3][..]), (&servers, "wan", 2, &[2])] {
+            let address = format!("02:00:00:4e:51:{mac:02x}");
+            ip(&format!(
+                "link add {device} netns {between} type veth peer name eth0 address {address} netns {end}"
+            ));
             for host in hosts {
                 ip(&format!("-n {end} addr add {net}.{host}/24 dev eth0"));
             }
+            // The queue between is to see frames as a link of 1500 bytes carries them, not trains of 64 kB.
+            for (namespace, name) in [(end, "eth0"), (&between, device)] {
+                ip(&format!("netns exec {namespace} ethtool -K {name} tx off tso off gso off gro off"));
+            }
             ip(&format!("-n {end} link set eth0 up"));
             ip(&format!("-n {end} link set lo up"));
+        }
+        // A request for an address that is lost before the bridge forwards is repeated after a second; what waited for
+        // its answer would then reach the queue as one train.
+        for (end, far, hosts) in [(&users, 2, &[2][..]), (&servers, 1, &[1, 3])] {
+            for host in hosts {
+                ip(&format!(
+                    "-n {end} neigh add {net}.{host} lladdr 02:00:00:4e:51:{far:02x} dev eth0 nud permanent"
+                ));
+            }
         }
         row
     }
@@ -41,14 +56,10 @@ impl Row {
         ["u", "b", "s"].map(|part| format!("{}{part}", self.prefix))
     }
 
-    pub fn workdir(&self) -> PathBuf {
-        std::env::temp_dir().join(&self.prefix)
-    }
-
     /// A peer that stands between, with the queue that `tc` makes.
-    pub fn spec(&self, tc: Vec<String>) -> UmlSpec {
+    pub fn spec(&self, tc: Vec<String>) -> PeerSpec {
         let [_, netns, _] = self.names();
-        UmlSpec { netns, lan: "lan".into(), wan: "wan".into(), tc, workdir: self.workdir() }
+        PeerSpec { netns, lan: "lan".into(), wan: "wan".into(), tc }
     }
 }
 
@@ -57,7 +68,6 @@ impl Drop for Row {
         for name in self.names() {
             let _ = Command::new("ip").args(["netns", "del", &name]).status();
         }
-        let _ = std::fs::remove_dir_all(self.workdir());
     }
 }
 
