@@ -191,6 +191,13 @@ fn attempt(plan: Vec<(Duration, usize)>, kernel: &str, spec: &str, bounds: &Boun
     Ok(())
 }
 
+/// Major and minor version of the running kernel.
+fn kernel() -> [u32; 2] {
+    let text = std::fs::read_to_string("/proc/sys/kernel/osrelease").unwrap();
+    let mut numbers = text.split('.').map_while(|part| part.parse().ok());
+    [numbers.next().unwrap(), numbers.next().unwrap()]
+}
+
 /// The same packets in an order that says nothing, the same each time: by the middle digits of n times the golden
 /// ratio's part.
 fn shuffled(served: &[(usize, u32)]) -> Vec<(usize, u32)> {
@@ -230,6 +237,11 @@ fn cake_is_fair_to_users_as_linux_is() {
 /// as a spell lasts, is 7 % of the arrivals off.
 #[test]
 fn fq_codel_remembers_of_an_empty_queue_what_linux_does() {
+    // Linux 7.0 and its stable branches reset `first_above_time` where a queue is found empty (net/codel_impl.h); ours
+    // follows the kernels before.
+    if kernel() >= [6, 12] {
+        return skip(&running(), "this kernel forgets how long an empty queue has been late");
+    }
     compare_on(bursts, "fq_codel", "fq_codel", &Bounds { drops: 0.03, order: 0.5, kept: 0.99 });
 }
 
