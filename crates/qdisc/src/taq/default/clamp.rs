@@ -4,15 +4,24 @@
 //! The right edge of the window (RFC 9293, section 3.8.6) is lowered to what has been served plus an allowance. The
 //! window scale (RFC 7323) must have been seen in both SYNs: a field whose unit is not known is left alone.
 //!
-//! The field counts in units of 2^scale bytes, at scale 10 more than two small segments. An edge that may be anywhere
-//! cannot be told, only the next one before or after it, and which those are changes with each acknowledgment. An edge
+//! The field counts in units of u = 2^scale bytes, at scale 10 more than two small segments. An edge that may be
+//! anywhere cannot be told, only the next one before or after it, and which those are changes with each acknowledgment.
+//! Senders that avoid silly windows (RFC 9293, section 3.8.6.2.1) wait where a whole segment does not fit: Linux and
+//! FreeBSD until a timer expires with nothing outstanding. An edge a few bytes short of a segment costs a turn. An edge
 //! always rounded up moves on with every acknowledgment of less than a unit, so that a window once wide would stay so
-//! for good. Therefore:
+//! for good. Let segments have m bytes, S be the end of what was served, P that of what was seen, A >= m the allowance,
+//! and k = ceil((S + A - P) / m) the whole segments that are missing of it, 0 if none are. Then:
 //!
-//! - An edge beyond what is wanted lies at most [`SPARE`] segments beyond it, or one unit beyond what has been served.
-//! - The edge a sender was told is kept to within a unit: where rounding up would pass that limit it is rounded down,
-//!   as receivers do and senders must bear (RFC 7323, section 2.4). It is pulled back no further ("shrinking the
-//!   window" is strongly discouraged, RFC 9293, section 3.8.6.2.1), so no packet already permitted is forbidden.
+//! 1. Whole segments fit. With nothing waiting (P = S) the edge lies at P + m or beyond, whatever the limit. It lies at
+//!    P + k * m or beyond where an edge up to the limit does, and with u <= m + 1 one always does.
+//! 2. Few wait. The edge lies at most at the limit, max(A + 2 * m, u) beyond S, or where the sender was told before.
+//!    Rule 1 may exceed the limit up to S + m + u - 1. With A = 2 * m that is four segments; where a unit is more than
+//!    three segments it is a unit, and less than a segment more.
+//! 3. The edge a sender was told is kept to within a unit. Where rounding up would pass the limit it is rounded down, as
+//!    receivers do and senders must bear (RFC 7323, section 2.4). It is pulled back no further ("shrinking the window"
+//!    is strongly discouraged, RFC 9293, section 3.8.6.2.1), so no packet already permitted is forbidden.
+//!
+//! A receiver that offers less than that is believed.
 //!
 //! Idea: TCP rate control by ACK modification (Karandikar et al., CCR 2000), here with a queue per flow and an
 //! allowance in rounds.
@@ -51,18 +60,7 @@ impl Clamp {
     /// be sent, or `None` if it stays as it is. A window is never less than one segment.
     pub fn window(&mut self, tcp: &TcpHeader, scale: u8, allowance: u32, sent: Sent) -> Option<u16> {
         let offered = tcp.ack + (u32::from(tcp.window) << scale);
-        let edges = Edges { ack: tcp.ack, scale };
-        let segment = sent.segment.max(1);
-        let served = sent.served.max(tcp.ack);
-        let wanted = served + allowance.max(segment);
-        let limit = served + (allowance.max(segment) + SPARE * segment).max(1 << scale);
-        let target = match self.edge() {
-            Some(e) if wanted.at_or_before(e) => Some(edges.up(e)).filter(|up| up.at_or_before(limit)),
-            _ => Some(edges.whole_segments(wanted, limit, Sent { segment, ..sent })),
-        };
-        let least = edges.up(tcp.ack + segment);
-        let kept = self.edge().map_or(least, |e| edges.down(e.max(tcp.ack)).max(least));
-        let target = target.map_or(kept, |t| t.max(kept));
+        let target = self.target(Edges { ack: tcp.ack, scale }, allowance, sent);
         if offered.at_or_before(target) {
             self.furthest = self.edge().map_or(offered, |e| e.max(offered));
             (self.back, self.told) = (0, true);
@@ -72,6 +70,27 @@ impl Clamp {
         self.furthest = self.edge().map_or(target, |e| e.max(target));
         (self.back, self.told) = (u16::try_from(self.furthest - target).unwrap_or(u16::MAX), true);
         Some(field)
+    }
+
+    /// The edge to tell; the head of the file has the rules.
+    fn target(&self, edges: Edges, allowance: u32, sent: Sent) -> SeqNum {
+        let segment = sent.segment.max(1);
+        let served = sent.served.max(edges.ack);
+        let last = sent.max_seq.max(served);
+        let allowance = allowance.max(segment);
+        let limit = served + (allowance + SPARE * segment).max(1 << edges.scale);
+        let missing = (served + allowance).distance_from(last).max(0).unsigned_abs();
+        let whole = last + missing.div_ceil(segment).saturating_mul(segment);
+        let wanted = match self.edge() {
+            Some(told) if whole.at_or_before(told) => edges.up(told),
+            _ if missing == 0 => edges.up(last),
+            _ => edges.whole_segments(whole, limit, Sent { max_seq: last, segment, ..sent }),
+        };
+        let wanted = if wanted.at_or_before(limit) { wanted } else { edges.down(limit) };
+        let next = if last == served { last } else { edges.ack };
+        let least = edges.up(next + segment);
+        let kept = self.edge().map_or(least, |told| edges.down(told.max(edges.ack)).max(least));
+        wanted.max(kept)
     }
 
     fn edge(&self) -> Option<SeqNum> {
@@ -106,36 +125,28 @@ impl Edges {
         self.ack + ((edge - self.ack) >> self.scale << self.scale)
     }
 
-    /// An edge up to `limit`, at `wanted` or beyond or less than a segment before, and as little as may be short of
-    /// whole segments of the sender: what is left over of a window is filled with a small segment, whose header costs
-    /// as much as a full one's. Linux does so when more than one segment fits. With 448 bytes in units of 128 every
-    /// second multiple fits. If no edge is there, it is the last up to `limit`.
-    fn whole_segments(self, wanted: SeqNum, limit: SeqNum, sent: Sent) -> SeqNum {
-        let (last, segment) = (sent.max_seq.max(self.ack), sent.segment);
-        let most = self.down(limit);
-        if wanted.at_or_before(last) {
-            let up = self.up(wanted);
-            return if up.at_or_before(most) { up } else { most };
-        }
-        let fewest = (wanted - last).div_ceil(segment);
-        let mut best = None;
-        // Each edge that can be told falls short of some whole number of segments; that of the limit may need one more.
-        for n in fewest..=fewest + SPARE + 1 {
-            let whole = last + n.saturating_mul(segment);
-            let edge = self.down(whole);
-            if most.before(edge) {
-                break;
-            }
-            let short = whole - edge;
-            if best.is_none_or(|(least, _)| short < least) {
-                best = Some((short, edge));
-            }
+    /// The edge from `whole` to `limit` that is least short of whole segments of the sender, or the first from `whole`
+    /// on if none is there. What is left over of a window Linux fills with a small segment, whose header costs as much
+    /// as a full one's: so a nearly full one is the better one.
+    fn whole_segments(self, whole: SeqNum, limit: SeqNum, sent: Sent) -> SeqNum {
+        let first = self.up(whole);
+        let over = (first - sent.max_seq) % sent.segment;
+        let mut best = (if over == 0 { 0 } else { sent.segment - over }, first);
+        for n in 1..=SPARE + 1 {
             // A thirty-second of a segment is as good as nothing.
-            if short <= segment / 32 {
+            if best.0 <= sent.segment / 32 {
                 break;
             }
+            let more = whole + n.saturating_mul(sent.segment);
+            let edge = self.down(more);
+            if limit.before(edge) {
+                break;
+            }
+            if first.at_or_before(edge) && more - edge < best.0 {
+                best = (more - edge, edge);
+            }
         }
-        best.filter(|(short, _)| *short < segment).map_or(most, |(_, edge)| edge)
+        best.1
     }
 }
 
