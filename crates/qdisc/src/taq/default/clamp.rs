@@ -21,7 +21,7 @@
 //!    receivers do and senders must bear (RFC 7323, section 2.4). It is pulled back no further ("shrinking the window"
 //!    is strongly discouraged, RFC 9293, section 3.8.6.2.1), so no packet already permitted is forbidden.
 //!
-//! A receiver that offers less than that is believed.
+//! The first allowance is two segments or more. A receiver that offers less than all that is believed.
 //!
 //! Idea: TCP rate control by ACK modification (Karandikar et al., CCR 2000), here with a queue per flow and an
 //! allowance in rounds.
@@ -31,6 +31,10 @@ use narrows_wire::TcpHeader;
 
 /// Segments that an edge may lie beyond what is wanted, for the sake of rounding.
 const SPARE: u32 = 2;
+
+/// Segments of the first window at least: Linux never sends a segment of more than half the largest window it was
+/// offered (`tcp_bound_to_half_wnd`).
+const FIRST: u32 = 2;
 
 /// What is known of a sender's data. Its segments end at `max_seq` plus multiples of `segment` bytes.
 #[derive(Clone, Copy, Debug)]
@@ -77,7 +81,8 @@ impl Clamp {
         let segment = sent.segment.max(1);
         let served = sent.served.max(edges.ack);
         let last = sent.max_seq.max(served);
-        let allowance = allowance.max(segment);
+        let first = if self.told { segment } else { FIRST * segment };
+        let allowance = allowance.max(first);
         let limit = served + (allowance + SPARE * segment).max(1 << edges.scale);
         let missing = (served + allowance).distance_from(last).max(0).unsigned_abs();
         let whole = last + missing.div_ceil(segment).saturating_mul(segment);

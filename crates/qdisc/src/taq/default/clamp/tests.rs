@@ -29,7 +29,7 @@ fn the_edge_by_hand() {
 fn segments_that_fit_the_unit_are_granted_whole() {
     // 448 = 3.5 units: two fit, and from there on every second one.
     let mut c = Clamp::default();
-    assert_eq!(c.window(&ack(0, 500), 7, 448, sent(0, 448)), Some(7));
+    assert_eq!(c.window(&ack(0, 500), 7, 896, sent(0, 448)), Some(7));
     assert_eq!(c.window(&ack(896, 500), 7, 1344, sent(896, 448)), Some(14));
     // Scale 10: of 896, 1344 and 1792 bytes the last but one is closest to a whole unit, 320 beyond one. 7 * 448 would
     // be only 64 more than three, but three are more than four segments.
@@ -37,7 +37,15 @@ fn segments_that_fit_the_unit_are_granted_whole() {
     assert_eq!(c.window(&ack(0, 60), 10, 896, sent(0, 448)), Some(1));
     // Scale 0: any edge can be told.
     let mut c = Clamp::default();
-    assert_eq!(c.window(&ack(0, 60_000), 0, 1448, sent(0, 1448)), Some(1448));
+    assert_eq!(c.window(&ack(0, 60_000), 0, 2896, sent(0, 1448)), Some(2896));
+}
+
+#[test]
+fn the_first_window_is_two_segments() {
+    for (scale, expected) in [(0, 2896), (8, 22), (9, 11), (14, 1)] {
+        let field = Clamp::default().window(&ack(0, 65_535), scale, 1448, sent(0, 1448));
+        assert_eq!(field, Some(expected), "scale {scale}");
+    }
 }
 
 /// The first window of a flow that may have two segments, by scale from 0 to 10: two or more that fit, and of what two
@@ -284,6 +292,7 @@ fn every_edge_keeps_the_rules_whatever_the_allowance() {
     let mut dice = Dice::new(2);
     for (scale, segment) in (0..=14).flat_map(|scale| SEGMENTS.map(|segment| (scale, segment))) {
         let mut flow = Loop::new(Stack::Linux, scale, segment);
+        flow.acknowledge(2);
         for _ in 0..300 {
             let allowance = 1 + dice.below(12) as u32;
             if dice.below(5) == 0 {
