@@ -155,8 +155,16 @@ class Tcp:
     """Segments acknowledged at once at the beginning of a connection (0 to 1000000, with delayed_ack on)."""
     push_every: Number | None = None
     """PSH on every so many segments that leave together, and at once an ACK for it (Linux) (1 and more, or never)."""
+    sws_avoidance: str | None = None
+    """When a window too short for the next segment is filled (RFC 9293, 3.8.6.2.1): nothing is outstanding; by half of
+    the largest window (Windows); FreeBSD; Linux (idle or rfc or bsd or linux)."""
+    nagle: bool | str | None = None
+    """A small last segment waits while data is outstanding (RFC 9293, 3.7.4); off: TCP_NODELAY (on or off)."""
     receive_window: Number | None = None
     """Receive window, bytes (ns-2's window_) (1 to 1073741824)."""
+    window_scale: Number | None = None
+    """Unit of the window field, a power of two (RFC 7323); ``least``: with which the receive window fits (0 to 14, or
+    least)."""
 
 
 @table

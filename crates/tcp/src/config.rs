@@ -218,6 +218,23 @@ pub enum ByteCounting {
     },
 }
 
+/// When a window that is too short for the next segment is filled with a smaller one (RFC 9293, section 3.8.6.2.1).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum SwsAvoidance {
+    /// When nothing is outstanding: ns-2 and ns-3, whose windows are whole segments in what is simulated with them.
+    #[default]
+    Idle,
+    /// When nothing is outstanding and it is half of the largest window offered, or after the override time-out. So do
+    /// Windows hosts, as far as their maker tells ("Silly Window Syndrome Prevention Timer").
+    Rfc,
+    /// When it is half of the largest window offered, or with nothing outstanding after the persist timer, of 5 s at
+    /// least: FreeBSD's `tcp_output`.
+    Bsd,
+    /// Behind a full segment that leaves at the same time, or with nothing outstanding after the probe timer: Linux's
+    /// `tcp_snd_wnd_test` asks for the whole next segment, and `tcp_mss_split_point` cuts what follows at the window.
+    Linux,
+}
+
 /// The start-ups.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum StartupKind {
@@ -310,17 +327,38 @@ pub struct Config {
     /// acknowledged at once. Linux gives segments to the device at least in pairs, as a TSO packet that ends with
     /// PSH, so that it gets an ACK for each pair. With `u32::MAX` PSH is neither set nor heeded.
     pub push_every: u32,
+    /// When a window that is too short for the next segment is filled with a smaller one.
+    pub sws_avoidance: SwsAvoidance,
+    /// The last of what the application has written waits while other data is outstanding (RFC 9293, section 3.7.4); in
+    /// Linux only while a small segment is (Minshall). Off where applications set `TCP_NODELAY`, as servers of the web
+    /// do.
+    pub nagle: bool,
     /// The receive window, bytes.
     pub receive_window: u32,
+    /// The window scale (RFC 7323, section 2), at most 14; `None` for the least with which the receive window fits.
+    pub window_scale: Option<u8>,
 }
 
 impl Config {
-    /// The window scale: the least with which [`Config::receive_window`] fits into 16 bits, at most 14 (RFC 7323,
-    /// section 2.3). The bits that it cuts off are not offered.
+    /// The window scale: as set, or the least with which [`Config::receive_window`] fits into 16 bits, at most 14 (RFC
+    /// 7323, section 2.3). The bits that it cuts off are not offered.
     #[must_use]
     pub const fn window_shift(&self) -> u8 {
-        let shift = u32::BITS - (self.receive_window >> u16::BITS).leading_zeros();
+        let shift = match self.window_scale {
+            Some(shift) => shift as u32,
+            None => u32::BITS - (self.receive_window >> u16::BITS).leading_zeros(),
+        };
         if shift < 14 { shift as u8 } else { 14 }
+    }
+
+    /// The window field of a segment, in units of the scale, which that of a SYN has not (RFC 7323, section 2.2).
+    #[must_use]
+    pub const fn window_field(&self, syn: bool) -> u16 {
+        // Most windows fit as they are.
+        let plain = self.window_scale.is_none() && self.receive_window <= u16::MAX as u32;
+        let shift = if syn || plain { 0 } else { self.window_shift() };
+        let units = self.receive_window >> shift;
+        if units < u16::MAX as u32 { units as u16 } else { u16::MAX }
     }
 
     /// What timestamps take of every segment, bytes: 12, padded (RFC 7323, appendix A); 10 where packets are ns-2's

@@ -19,7 +19,7 @@ pub mod startup;
 pub use config::{
     BackoffEnds, BetaFrom, BetaRto, BurstAfter, BurstStep, ByteCounting, CcConfig, CcKind, Config,
     DelayedAck, Fade, Handshake, InitialWindow, Preset, PrrBound, Recovery, ReduceFrom, RestartTimer,
-    RtoConfig, RtoFloor, RtoRecovery, RtoVariance, RttSampling, StartConfig, StartupKind,
+    RtoConfig, RtoFloor, RtoRecovery, RtoVariance, RttSampling, StartConfig, StartupKind, SwsAvoidance,
 };
 pub use endpoint::{Endpoint, EndpointCounters};
 pub use event::{Io, Segment, TcpEvent};

@@ -323,11 +323,7 @@ impl Receiver {
     #[inline(always)]
     pub(crate) fn fill_ack(&mut self, config: &Config, now: Instant, tcp: &mut TcpHeader, plain: bool) {
         let syn = tcp.flags.has(Flags::SYN);
-        tcp.window = u16::try_from(config.receive_window).unwrap_or_else(|_| {
-            // The window of a SYN is never scaled (RFC 7323, section 2.2).
-            let shift = if syn { 0 } else { config.window_shift() };
-            u16::try_from(config.receive_window >> shift).unwrap_or(u16::MAX)
-        });
+        tcp.window = config.window_field(syn);
         if !plain && config.timestamps {
             tcp.timestamps = Some((timestamp(now), self.ts_recent));
         }

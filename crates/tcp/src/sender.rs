@@ -25,12 +25,13 @@ mod rearm;
 mod recovery;
 mod rto;
 mod scoreboard;
+mod sws;
 mod timed;
 mod timeout;
 mod timers;
 
 use narrows_units::{Duration, Instant, SeqNum};
-use narrows_wire::TcpHeader;
+use narrows_wire::{Flags, TcpHeader};
 
 use crate::cc::{CcEstimates, CongestionControl, Window};
 use crate::startup::{FirstRtt, Startup};
@@ -126,14 +127,19 @@ impl Sender {
         self.skip_own_syn(config);
         self.peer.assume(config);
         if let Some(extras) = &mut self.extras {
+            extras.small.note_window(self.peer.window);
             extras.ecn.assume(config);
         }
     }
 
     /// Takes over what the peer's SYN says.
     pub(crate) fn on_peer_syn(&mut self, config: &Config, syn: &TcpHeader) {
-        self.peer.on_syn(syn);
+        self.peer.on_syn(config, syn);
         if let Some(extras) = &mut self.extras {
+            // The window of a SYN that asks is replaced before anything is sent.
+            if syn.flags.has(Flags::ACK) {
+                extras.small.note_window(self.peer.window);
+            }
             extras.ecn.on_syn(config, syn);
         }
     }

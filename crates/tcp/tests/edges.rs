@@ -3,7 +3,9 @@
 mod common;
 
 use common::{Act, SegmentFate, Side, Wire, WirePath};
-use narrows_tcp::{Config, DelayedAck, Endpoint, Handshake, Io, Preset, Recovery, Segment, TcpEvent};
+use narrows_tcp::{
+    Config, DelayedAck, Endpoint, Handshake, Io, Preset, Recovery, Segment, SwsAvoidance, TcpEvent,
+};
 use narrows_units::{Duration, Ecn, Instant, SeqNum};
 use narrows_wire::{Flags, TcpHeader};
 
@@ -217,4 +219,144 @@ fn a_small_window_is_used() {
     wire.run();
     assert_eq!(wire.delivered(Side::B), 1000);
     assert_eq!(wire.log.iter().filter(|s| s.segment.tcp.payload > 0).count(), 4);
+}
+
+/// A sender with 20 000 bytes to send in segments of 1000, by a rule for small segments, whose peer acknowledges and
+/// offers windows.
+struct Windowed {
+    config: Config,
+    end: Endpoint,
+    out: Out,
+    now: Instant,
+    acked: u32,
+}
+
+impl Windowed {
+    fn new(sws_avoidance: SwsAvoidance, nagle: bool) -> Self {
+        let config = Config {
+            handshake: Handshake::None,
+            mss: 1000,
+            receive_window: 10_000,
+            sws_avoidance,
+            nagle,
+            ..rfc("")
+        };
+        let mut new = Self {
+            end: Endpoint::new(&config, SeqNum(0)),
+            config,
+            out: Out::default(),
+            now: Instant::ZERO,
+            acked: 1,
+        };
+        new.end.open(&new.config, new.now, &mut new.out);
+        new
+    }
+
+    fn write(&mut self, bytes: u64) -> Vec<u32> {
+        self.end.write(&self.config, self.now, bytes, &mut self.out);
+        self.sent()
+    }
+
+    /// Acknowledges `bytes` more 100 ms later, and offers a window.
+    fn acknowledge(&mut self, bytes: u32, window: u16) -> Vec<u32> {
+        self.now += Duration::from_millis(100);
+        self.acked += bytes;
+        let (ack, flags) = (SeqNum(self.acked), Flags::ACK);
+        let tcp = TcpHeader { seq: SeqNum(1), ack, flags, window, ..TcpHeader::default() };
+        self.end.receive(&self.config, self.now, &tcp, Ecn::NotEct, &mut self.out);
+        self.sent()
+    }
+
+    /// Lets the next timer expire: after how many milliseconds, and what leaves then.
+    fn wake(&mut self) -> (u64, Vec<u32>) {
+        let at = self.end.next_wake().expect("a timer runs");
+        let after = at.since(self.now).as_nanos() / 1_000_000;
+        self.now = at;
+        self.end.wake(&self.config, at, &mut self.out);
+        (after, self.sent())
+    }
+
+    /// The payloads that have left since this was last asked.
+    fn sent(&mut self) -> Vec<u32> {
+        self.out.0.drain(..).map(|segment| segment.tcp.payload).filter(|payload| *payload > 0).collect()
+    }
+}
+
+/// What senders make of windows that are no whole segments: 1500 B behind 9000, then 900 B while something is
+/// outstanding, and 900 B with nothing outstanding.
+#[test]
+fn each_stack_fills_a_window_by_its_own_rule() {
+    use SwsAvoidance::{Bsd, Idle, Linux, Rfc};
+    for (rule, rest, idle, patience) in [
+        (Idle, None, vec![900], None),
+        (Rfc, None, vec![], Some(1000)),
+        (Bsd, None, vec![], Some(5000)),
+        (Linux, Some(500), vec![], Some(1000)),
+    ] {
+        let mut a = Windowed::new(rule, false);
+        assert_eq!(a.write(20_000), [1000; 10], "{rule:?}");
+        let mut due = vec![1000];
+        due.extend(rest);
+        assert_eq!(a.acknowledge(9000, 2500), due, "{rule:?}: a segment is out, and 1500 B are left");
+        assert_eq!(a.acknowledge(1000, 1900), [0; 0], "{rule:?}: 900 B or 400 behind a segment");
+        assert_eq!(a.acknowledge(1000 + rest.unwrap_or(0), 900), idle, "{rule:?}");
+        if let Some(patience) = patience {
+            assert_eq!(a.wake(), (patience, vec![900]), "{rule:?}");
+        }
+    }
+    // Half of the largest window, of 1700 B: 900 B behind 500 that are out, and with nothing outstanding. In Linux half of
+    // it is a full segment.
+    for (rule, behind, idle) in
+        [(Rfc, vec![], vec![900]), (Bsd, vec![900], vec![900]), (Linux, vec![850, 50], vec![850, 50])]
+    {
+        let mut a = Windowed::new(rule, false);
+        a.config.receive_window = 1700;
+        a.end = Endpoint::new(&a.config, SeqNum(0));
+        a.end.open(&a.config, a.now, &mut a.out);
+        assert_eq!(a.write(500), [500], "{rule:?}");
+        assert_eq!(a.acknowledge(0, 1400), [0; 0], "{rule:?}");
+        assert_eq!(a.write(2000), behind, "{rule:?}");
+        assert_eq!(a.acknowledge(500 + behind.iter().sum::<u32>(), 900), idle, "{rule:?}");
+    }
+}
+
+/// Nagle holds the last of what was written back while anything is outstanding, Linux while a small segment is.
+#[test]
+fn nagle_and_minshall() {
+    for (rule, first, second) in
+        [(SwsAvoidance::Rfc, vec![1000], vec![]), (SwsAvoidance::Linux, vec![1000, 100], vec![])]
+    {
+        let mut a = Windowed::new(rule, true);
+        assert_eq!(a.write(1100), first, "{rule:?}");
+        assert_eq!(a.write(200), second, "{rule:?}");
+        // Whatever waits leaves in one piece when all is acknowledged.
+        let out: u32 = first.iter().sum();
+        assert_eq!(a.acknowledge(out, 10_000), [1300 - out], "{rule:?}");
+    }
+    let mut a = Windowed::new(SwsAvoidance::Linux, true);
+    a.write(20_000);
+    assert_eq!(a.acknowledge(9000, 2500), [1000, 500]);
+    assert_eq!(a.acknowledge(1000, 3200), [1000], "the rest of 700 B waits behind the small one");
+    let mut off = Windowed::new(SwsAvoidance::Rfc, false);
+    assert_eq!((off.write(1100), off.write(200)), (vec![1000, 100], vec![200]));
+}
+
+#[test]
+fn a_scale_may_be_larger_than_the_window_needs() {
+    let config = Config { receive_window: 60_000, window_scale: Some(10), ..rfc("") };
+    assert_eq!(
+        (config.window_shift(), config.window_field(true), config.window_field(false)),
+        (10, 60_000, 58)
+    );
+    let mut wire = Wire::new(config, WirePath::delay_ms(10), |_, _, _| SegmentFate::Pass);
+    wire.act(Side::A, Act::Open);
+    wire.act(Side::A, Act::Write(100_000));
+    wire.run();
+    assert_eq!(wire.delivered(Side::B), 100_000);
+    let said: Vec<_> = wire.log.iter().filter(|s| s.from == Side::B).map(|s| s.segment.tcp).collect();
+    assert_eq!((said[0].window, said[0].window_scale), (60_000, Some(10)));
+    assert!(said[1..].iter().all(|tcp| tcp.window == 58));
+    // And smaller: no more can be told than 65 535 units.
+    let narrow = Config { receive_window: 1 << 20, window_scale: Some(2), ..rfc("") };
+    assert_eq!((narrow.window_field(true), narrow.window_field(false)), (65_535, 65_535));
 }

@@ -4,7 +4,7 @@
 mod common;
 
 use common::{Act, SegmentFate, Side, Wire, WirePath};
-use narrows_tcp::{ByteCounting, Config, Handshake, Preset, PrrBound, Recovery};
+use narrows_tcp::{ByteCounting, Config, Handshake, Preset, PrrBound, Recovery, SwsAvoidance};
 use narrows_units::{Duration, Rate};
 
 /// Plain settings that differ in what plain ends still ask for.
@@ -13,6 +13,7 @@ fn settings(rng: &mut fastrand::Rng) -> Config {
     let mut config = Config { recovery: Recovery::Sack, ..Config::preset(preset) };
     (config.timestamps, config.rack_tlp, config.push_every) = (false, false, u32::MAX);
     (config.prr, config.byte_counting, config.grow_if_used) = (PrrBound::Off, ByteCounting::PerAck, false);
+    config.sws_avoidance = SwsAvoidance::Idle;
     (config.mss, config.limited_transmit, config.dsack) = (1000, rng.bool(), rng.bool());
     config.handshake = [Handshake::None, Handshake::SynIsPacketZero, Handshake::ThreeWay][rng.usize(0..3)];
     config.rto_recovery = Config::preset(if rng.bool() { Preset::Ns2 } else { Preset::Rfc }).rto_recovery;

@@ -14,12 +14,13 @@ pub(super) fn contradiction(config: &Config) -> Option<(&'static str, &'static s
 }
 
 /// Recovery, timers, and what congestion control or start-up needs of them.
-fn sender(config: &Config) -> [Check; 11] {
+fn sender(config: &Config) -> [Check; 12] {
     let sack = config.recovery == Recovery::Sack;
     let few_samples = config.rtt_sampling == RttSampling::OneAtATime && !config.timestamps;
     let by_delay = matches!(config.congestion, CcKind::AdaptiveAimd | CcKind::Vegas);
     let no_tick = config.rto.ticks && config.rto.granularity == Duration::ZERO;
     let (rto, cc) = (&config.rto, &config.cc);
+    let offered = u32::from(config.window_field(false)) << config.window_shift();
     [
         ("dsack", config.dsack && !sack, "recovery = sack: duplicates are reported in SACK blocks"),
         ("rack_tlp", config.rack_tlp && !sack, "recovery = sack: RACK needs to know what arrived"),
@@ -28,6 +29,7 @@ fn sender(config: &Config) -> [Check; 11] {
         ("rto_initial", rto.initial > rto.max, "at most rto_max"),
         ("rto_ticks", no_tick, "rto_granularity above 0"),
         ("receive_window", config.receive_window < config.mss, "at least mss, or no full segment fits"),
+        ("window_scale", offered < config.mss, "one with which a window of at least mss can be told"),
         (
             "startup",
             config.startup == StartupKind::HyStart && few_samples,

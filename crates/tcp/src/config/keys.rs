@@ -7,6 +7,7 @@ use narrows_units::Duration;
 use super::{
     BackoffEnds, BetaFrom, BetaRto, BurstAfter, BurstStep, CcKind, Config, Fade, Handshake, Preset, PrrBound,
     Recovery, ReduceFrom, RestartTimer, RtoFloor, RtoRecovery, RtoVariance, RttSampling, StartupKind,
+    SwsAvoidance,
 };
 
 choices!(Preset: "ns2" => Ns2, "ns3" => Ns3, "linux" => Linux, "rfc" => Rfc);
@@ -29,6 +30,7 @@ choices!(BetaRto: "half" => Half, "beta" => Beta);
 choices!(Fade: "rttmin" => Rttmin, "srtt" => Srtt);
 choices!(Recovery: "tahoe" => Tahoe, "reno" => Reno, "newreno" => NewReno, "sack" => Sack);
 choices!(ReduceFrom: "flight_size" => FlightSize, "cwnd" => Cwnd);
+choices!(SwsAvoidance: "idle" => Idle, "rfc" => Rfc, "bsd" => Bsd, "linux" => Linux);
 choices!(RtoFloor: "whole" => Whole, "deviation" => Deviation);
 choices!(BackoffEnds: "new_sample" => NewSample, "new_ack" => NewAck);
 choices!(RtoVariance: "rfc" => Rfc, "linux" => Linux);
@@ -56,6 +58,10 @@ const MOST_DELAY: Duration = ms(500);
 const ENDLESS: &str = "infinite";
 /// `delayed_ack` when the setting does not exist because of it.
 const OFF: &str = "off";
+/// RFC 7323, section 2.3.
+const MOST_SCALE: u32 = 14;
+/// `window_scale` where the receive window tells it.
+const LEAST: &str = "least";
 
 keys! {
     [kinds]
@@ -149,7 +155,13 @@ keys! {
     quick_acks(delayed_ack): QuickAcks(), "segments acknowledged at once at the beginning of a connection";
     push_every(push_every): Open(1, "never"),
         "PSH on every so many segments that leave together, and at once an ACK for it (Linux)";
+    sws_avoidance(sws_avoidance): Choice(),
+        "when a window too short for the next segment is filled (RFC 9293, 3.8.6.2.1): nothing is outstanding; by \
+         half of the largest window (Windows); FreeBSD; Linux";
+    nagle(nagle): Choice(), "a small last segment waits while data is outstanding (RFC 9293, 3.7.4); off: TCP_NODELAY";
     receive_window(receive_window): Number(1, MOST_WINDOW), "receive window, bytes (ns-2's window_)";
+    window_scale(window_scale): WindowScale(),
+        "unit of the window field, a power of two (RFC 7323); `least`: with which the receive window fits";
 }
 
 impl Settings for Config {
@@ -180,7 +192,7 @@ mod kinds {
     pub(super) use narrows_settings::kinds::*;
     use narrows_settings::quantity::{exact_time_text, seconds};
 
-    use super::{ENDLESS, MOST_DELAY, OFF, ms};
+    use super::{ENDLESS, LEAST, MOST_DELAY, MOST_SCALE, OFF, ms};
     use crate::config;
 
     /// The window before the first acknowledgment of data.
@@ -281,6 +293,22 @@ mod kinds {
         fn read(&self, place: &mut Option<config::DelayedAck>, text: &str) -> Option<()> {
             let timeout = seconds(text).filter(|t| (ms(1)..=MOST_DELAY).contains(t));
             put(&mut place.as_mut()?.timeout, timeout)
+        }
+    }
+
+    /// The window scale.
+    pub(super) struct WindowScale();
+
+    impl ValueKind<Option<u8>> for WindowScale {
+        fn text(&self, value: &Option<u8>) -> String {
+            value.map_or_else(|| LEAST.to_owned(), |scale| scale.to_string())
+        }
+        fn range(&self) -> String {
+            format!("0 to {MOST_SCALE}, or {LEAST}")
+        }
+        fn read(&self, place: &mut Option<u8>, text: &str) -> Option<()> {
+            let scale = if text == LEAST { None } else { Some(number(text, 0, MOST_SCALE)? as u8) };
+            put(place, Some(scale))
         }
     }
 

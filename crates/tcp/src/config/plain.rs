@@ -5,18 +5,21 @@
 
 use super::{
     ByteCounting, CcKind, Config, PrrBound, Recovery, RestartTimer, RtoVariance, RttSampling, StartupKind,
+    SwsAvoidance,
 };
 
 impl Config {
     /// Whether an end with these settings has SACK (RFC 6675), Reno that counts ACKs, and slow start (RFC 5681), but no
-    /// RACK, rate reduction, pacing, ECN, timestamps or PSH, and no rule of Linux for samples and timers.
+    /// RACK, rate reduction, pacing, ECN, timestamps, PSH or Nagle's rule, and no rule of Linux for samples and timers.
     #[must_use]
     pub fn is_plain(&self) -> bool {
         let sends = self.recovery == Recovery::Sack
             && self.congestion == CcKind::Reno
             && self.startup == StartupKind::SlowStart
             && self.byte_counting == ByteCounting::PerAck
-            && !self.grow_if_used;
+            && !self.grow_if_used
+            && self.sws_avoidance == SwsAvoidance::Idle
+            && !self.nagle;
         let repairs = !self.rack_tlp
             && self.prr == PrrBound::Off
             && self.rtt_sampling != RttSampling::EveryAck
@@ -36,7 +39,7 @@ mod tests {
     fn ns2_with_sack_is_plain_and_linux_is_not() {
         let ns2 = Config { recovery: Recovery::Sack, ..Config::preset(Preset::Ns2) };
         assert!(ns2.is_plain());
-        let other: [fn(&mut Config); 13] = [
+        let other: [fn(&mut Config); 15] = [
             |c| c.recovery = Recovery::NewReno,
             |c| c.congestion = CcKind::Aimd,
             |c| c.startup = StartupKind::Paced,
@@ -50,6 +53,8 @@ mod tests {
             |c| c.ecn = true,
             |c| c.timestamps = true,
             |c| c.push_every = 2,
+            |c| c.sws_avoidance = SwsAvoidance::Linux,
+            |c| c.nagle = true,
         ];
         for (number, change) in other.iter().enumerate() {
             let mut config = ns2;

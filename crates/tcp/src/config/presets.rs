@@ -6,7 +6,7 @@ use narrows_units::Duration;
 use super::{
     BackoffEnds, ByteCounting, CcConfig, CcKind, Config, DelayedAck, Handshake, InitialWindow, Preset,
     PrrBound, Recovery, ReduceFrom, RestartTimer, RtoConfig, RtoFloor, RtoRecovery, RtoVariance, RttSampling,
-    StartConfig, StartupKind,
+    StartConfig, StartupKind, SwsAvoidance,
 };
 
 /// Half of the 6 MiB to which Linux lets a receive buffer grow (`tcp_rmem`); the other half is overhead. That is wide
@@ -80,8 +80,11 @@ const NS2: Config = Config {
     grow_if_used: false,
     delayed_ack: None,
     push_every: u32::MAX,
+    sws_avoidance: SwsAvoidance::Idle,
+    nagle: false,
     // window_ 20
     receive_window: 20_000,
+    window_scale: None,
 };
 
 /// ns-3.37's `TcpSocketBase` with the values its attributes begin with; `congestion=reno,startup=slow_start` is its
@@ -116,6 +119,7 @@ const NS3: Config = Config {
     byte_counting: ByteCounting::Abc { limit: u32::MAX },
     restart_after_idle: false,
     grow_if_used: true,
+    sws_avoidance: SwsAvoidance::Idle,
     // RcvBufSize
     receive_window: 131_072,
     ..RFC
@@ -171,7 +175,10 @@ const LINUX: Config = Config {
     delayed_ack: Some(DelayedAck { every: 2, timeout: Duration::from_millis(40), quick: 16 }),
     // A TSO packet has at least two segments, and no more up to some 20 Mbit/s.
     push_every: 2,
+    sws_avoidance: SwsAvoidance::Linux,
+    nagle: false,
     receive_window: WIDE_WINDOW,
+    window_scale: None,
 };
 
 /// What the RFCs recommend, and nothing experimental.
@@ -222,5 +229,8 @@ const RFC: Config = Config {
     grow_if_used: false,
     delayed_ack: Some(DelayedAck { every: 2, timeout: Duration::from_millis(200), quick: 0 }),
     push_every: u32::MAX,
+    sws_avoidance: SwsAvoidance::Rfc,
+    nagle: false,
     receive_window: WIDE_WINDOW,
+    window_scale: None,
 };

@@ -36,6 +36,8 @@ fn keys_by_hand() {
         ("beta_hi", "0.95"),
         ("alpha", "0.3333333333333333"),
         ("fade", "srtt"),
+        ("window_scale", "10"),
+        ("sws_avoidance", "bsd"),
     ] {
         c.set(key, value).unwrap();
     }
@@ -48,6 +50,7 @@ fn keys_by_hand() {
     assert_eq!(c.delayed_ack, Some(DelayedAck { every: 2, timeout: Duration::from_millis(40), quick: 0 }));
     assert_eq!((c.congestion, c.cc.fade), (CcKind::AdaptiveAimd, Fade::Srtt));
     assert_eq!((c.cc.beta_hi, c.cc.alpha), (0.95, 1.0 / 3.0));
+    assert_eq!((c.window_scale, c.window_shift(), c.sws_avoidance), (Some(10), 10, SwsAvoidance::Bsd));
     c.set("delayed_ack", "off").unwrap();
     assert_eq!(c.delayed_ack, None);
 }
@@ -83,6 +86,7 @@ fn combinations_are_checked() {
         ("rfc:rto_initial=61s", "rto_initial"),
         ("rfc:rto_ticks=on", "rto_ticks"),
         ("rfc:receive_window=1000", "receive_window"),
+        ("rfc:receive_window=8000,window_scale=13", "window_scale"),
         ("rfc:startup=hystart", "startup"),
         ("rfc:congestion=adaptive_aimd", "congestion"),
         ("ns2:congestion=vegas", "congestion"),

@@ -40,7 +40,7 @@ impl Sender {
             && tcp.sack.is_empty()
             && !self.is_timer_set(Timer::Retransmit);
         if rests {
-            self.peer.window = self.peer.announced_window(tcp);
+            self.note_window::<I>(tcp);
             if !I::PLAIN {
                 self.stop_timer(Timer::Pacing);
             }
@@ -55,7 +55,7 @@ impl Sender {
         let Some(end) = self.offset_ahead(tcp.ack).filter(|&end| end <= self.board.max()) else { return };
         if self.board.is_empty() && tcp.sack.is_empty() && !self.has_rack::<I>() {
             // Nothing is outstanding: an end that only receives gets such acknowledgments with the peer's data.
-            self.take_window(tcp, false);
+            self.take_window::<I>(tcp, false);
         } else {
             self.take_ack(cx, tcp, end);
         }
@@ -72,7 +72,7 @@ impl Sender {
         let ack = Ack { tcp, una, end, flight: self.in_flight(cx.recovery()) };
         let loses = self.update_scoreboard(cx, ack, &mut delivered);
         let duplicate = end == una && self.is_duplicate(cx, tcp, &delivered);
-        self.take_window(tcp, end > una);
+        self.take_window::<I>(tcp, end > una);
         if end > una {
             if una > 0 || cx.config.handshake == Handshake::SynIsPacketZero {
                 self.on_new_ack(cx, ack, &delivered);
@@ -163,11 +163,21 @@ impl Sender {
         !self.board.is_empty() && tcp.is_pure_ack() && same_window
     }
 
+    #[inline]
+    fn note_window<I: Io>(&mut self, tcp: &TcpHeader) {
+        self.peer.window = self.peer.announced_window(tcp);
+        if !I::PLAIN
+            && let Some(extras) = &mut self.extras
+        {
+            extras.small.note_window(self.peer.window);
+        }
+    }
+
     /// Takes the peer's window. If nothing was outstanding when it came and a timer runs, that is the persist timer,
     /// which has done its work once the window is open.
     #[inline]
-    fn take_window(&mut self, tcp: &TcpHeader, advances: bool) {
-        self.peer.window = self.peer.announced_window(tcp);
+    fn take_window<I: Io>(&mut self, tcp: &TcpHeader, advances: bool) {
+        self.note_window::<I>(tcp);
         let persists = !advances && self.board.is_empty() && self.is_timer_set(Timer::Retransmit);
         if persists && self.peer.window > 0 {
             self.rto.end_backoff();

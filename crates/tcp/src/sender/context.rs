@@ -5,7 +5,7 @@ use narrows_units::Instant;
 
 use crate::endpoint::Counts;
 use crate::receiver::Receiver;
-use crate::{ByteCounting, Config, Io, PrrBound, Recovery, RestartTimer, RttSampling};
+use crate::{ByteCounting, Config, Io, PrrBound, Recovery, RestartTimer, RttSampling, SwsAvoidance};
 
 /// What a call works with besides the sender itself.
 pub(crate) struct Context<'a, I> {
@@ -34,6 +34,12 @@ impl<I: Io> Context<'_, I> {
     /// Whether an ACK that only SACKs gives a sample too.
     pub(crate) fn samples_every_ack(&self) -> bool {
         !I::PLAIN && self.config.rtt_sampling == RttSampling::EveryAck
+    }
+    pub(crate) const fn sws_avoidance(&self) -> SwsAvoidance {
+        if I::PLAIN { SwsAvoidance::Idle } else { self.config.sws_avoidance }
+    }
+    pub(crate) const fn has_nagle(&self) -> bool {
+        !I::PLAIN && self.config.nagle
     }
     pub(crate) fn times_one(&self) -> bool {
         self.config.rtt_sampling == RttSampling::OneAtATime

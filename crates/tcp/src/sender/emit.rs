@@ -56,7 +56,8 @@ impl Sender {
             return;
         }
         tcp.flags = tcp.flags.and(Flags::SYN);
-        tcp.mss = Some(config.mss.min(u32::from(u16::MAX)) as u16);
+        // Options do not count (RFC 6691, section 2).
+        tcp.mss = Some((config.mss + config.timestamp_bytes()).min(u32::from(u16::MAX)) as u16);
         tcp.window_scale = Some(config.window_shift());
         if !config.ecn {
             return;

@@ -6,6 +6,7 @@ use super::pacer::Pacer;
 use super::prr::Prr;
 use super::rack::Rack;
 use super::rto::Spread;
+use super::sws::SmallSegments;
 use super::timers::TimerTable;
 use crate::cc::{AnyCc, Reno};
 use crate::startup::{AnyStartup, Startup};
@@ -22,6 +23,7 @@ pub(super) struct Extras {
     pub(super) cc: AnyCc,
     pub(super) ecn: EcnResponse,
     pub(super) prr: Prr,
+    pub(super) small: SmallSegments,
     /// By how many segments duplicate ACKs inflate the window during fast recovery without SACK (RFC 6582, section
     /// 3.2).
     pub(super) inflation: u32,
@@ -43,6 +45,7 @@ impl Extras {
             cc: AnyCc::new(config),
             ecn: EcnResponse::new(isn),
             prr: Prr::default(),
+            small: SmallSegments::default(),
             inflation: 0,
             rack: (config.rack_tlp && config.recovery == Recovery::Sack).then(Box::default),
             spread: None,

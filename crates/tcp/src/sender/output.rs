@@ -5,10 +5,11 @@ use narrows_units::{Bytes, Duration, Instant};
 
 use super::extras::initial_window;
 use super::scoreboard::{FIN, RETRANS, SYN, SentSegment};
+use super::sws::{self, Remainder};
 use super::{Context, Sender, Timer};
 use crate::cc::CongestionControl;
 use crate::startup::{FirstRtt, Startup};
-use crate::{Config, Handshake, Io, Recovery, RtoRecovery};
+use crate::{Config, Handshake, Io, Recovery, RtoRecovery, SwsAvoidance};
 
 /// Most new segments per ACK during fast recovery without SACK, because an ACK that fills a hole may open the window by
 /// many (RFC 3782, section 5, and ns-2).
@@ -191,23 +192,56 @@ impl Sender {
         true
     }
 
-    /// The length of the next segment of new data: a full one or the rest, if the peer's window has room for it. With
-    /// nothing outstanding a smaller one may leave; if the window is closed, the persist timer starts.
+    /// The length of the next segment of new data: a full one or the last of it, if the peer's window has room for it
+    /// and Nagle's rule does not hold it back, or what fills the window where that is allowed.
     #[inline(always)]
     fn next_len<I: Io>(&mut self, cx: &Context<'_, I>, unsent: u64) -> Option<u64> {
-        let usable = (self.board.una() + u64::from(self.peer.window)).saturating_sub(self.board.max());
-        let segment = self.small_segment::<I>().unwrap_or(self.peer.mss);
-        let whole = unsent.min(u64::from(segment));
+        let usable = self.usable();
+        let segment = u64::from(self.small_segment::<I>().unwrap_or_else(|| self.full_segment(cx)));
+        let whole = unsent.min(segment);
         if usable >= whole {
-            return Some(whole);
+            let held = whole < segment && !self.closing && self.is_held_by_nagle(cx);
+            return (!held).then_some(whole);
         }
-        if !self.board.is_empty() {
-            return None;
+        self.fill_window(cx, usable)
+    }
+
+    /// The payload of a full segment.
+    fn full_segment<I: Io>(&self, cx: &Context<'_, I>) -> u16 {
+        let small = self.extras.as_ref().filter(|_| !I::PLAIN).map(|extras| extras.small);
+        small.map_or(self.peer.mss, |small| small.segment(cx.sws_avoidance(), self.peer.mss))
+    }
+
+    /// Bytes up to the right edge of the peer's window.
+    pub(super) fn usable(&self) -> u64 {
+        (self.board.una() + u64::from(self.peer.window)).saturating_sub(self.board.max())
+    }
+
+    /// Whether Nagle's rule holds a small segment back; in Linux only behind another one (Minshall).
+    fn is_held_by_nagle<I: Io>(&self, cx: &Context<'_, I>) -> bool {
+        let small = self.extras.as_ref().filter(|_| cx.has_nagle()).map(|extras| extras.small);
+        small.is_some_and(|small| match cx.sws_avoidance() {
+            SwsAvoidance::Linux => small.is_small_out(self.board.una()),
+            _ => !self.board.is_empty(),
+        })
+    }
+
+    /// The next segment does not fit into the `usable` bytes of the window: what fits leaves, where that is allowed. If
+    /// nothing does and nothing is outstanding, the persist timer starts.
+    #[inline(never)]
+    fn fill_window<I: Io>(&mut self, cx: &Context<'_, I>, usable: u64) -> Option<u64> {
+        let (rule, idle) = (cx.sws_avoidance(), self.board.is_empty());
+        let rest = Remainder { usable, idle, follows: cx.new_segments > 0, held: self.is_held_by_nagle(cx) };
+        let small = self.extras.as_ref().map(|extras| extras.small).unwrap_or_default();
+        if small.fills(rule, rest) {
+            return Some(usable);
         }
-        if usable == 0 && !self.is_timer_set(Timer::Retransmit) {
+        if idle && !self.is_timer_set(Timer::Retransmit) {
             self.restart_rto(cx);
+            let rto = self.timer_at(Timer::Retransmit).since(cx.now);
+            self.set_timer(Timer::Retransmit, cx.now + sws::patience(rule, usable, rto));
         }
-        (usable > 0).then_some(usable)
+        None
     }
 
     /// Whether neither the start-up nor pacing holds new data back.
@@ -244,6 +278,9 @@ impl Sender {
                 && let Some(extras) = &mut self.extras
             {
                 extras.ecn.on_new_data_sent();
+                if len < self.peer.mss {
+                    extras.small.note_small(offset + u64::from(len));
+                }
             }
             cx.counters.data_sent += 1;
         }

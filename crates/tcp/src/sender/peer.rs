@@ -9,7 +9,7 @@ use crate::Config;
 pub(super) struct PeerState {
     /// Its receive window, bytes.
     pub(super) window: u32,
-    /// The largest payload to send: the smaller of our setting and its MSS option.
+    /// The largest payload to send: the smaller of our setting and what timestamps leave of its MSS option (RFC 6691).
     pub(super) mss: u16,
     /// The window scale (RFC 7323).
     shift: u8,
@@ -24,15 +24,17 @@ impl PeerState {
     }
 
     /// There is no handshake: the peer has our settings.
-    pub(super) const fn assume(&mut self, config: &Config) {
+    pub(super) fn assume(&mut self, config: &Config) {
         self.shift = config.window_shift();
-        self.window = config.receive_window;
+        // As far as the field can tell it.
+        self.window = config.receive_window.min(u32::from(u16::MAX) << self.shift);
     }
 
     /// Its SYN came.
-    pub(super) fn on_syn(&mut self, syn: &TcpHeader) {
+    pub(super) fn on_syn(&mut self, config: &Config, syn: &TcpHeader) {
         if let Some(mss) = syn.mss {
-            self.mss = self.mss.min(mss).max(1);
+            let options = config.timestamp_bytes() as u16;
+            self.mss = self.mss.min(mss.saturating_sub(options)).max(1);
         }
         self.shift = syn.window_scale.unwrap_or(0).min(14);
         self.window = u32::from(syn.window);
@@ -51,20 +53,21 @@ mod tests {
 
     #[test]
     fn the_scale_holds_after_the_syn() {
-        let config = Config { mss: 1460, ..Config::default() };
+        // Timestamps take 12 bytes.
+        let config = Config { mss: 1448, ..Config::default() };
         let mut peer = PeerState::new(&config);
         let syn = TcpHeader {
             flags: Flags::SYN,
             window: 5000,
             window_scale: Some(3),
-            mss: Some(536),
+            mss: Some(548),
             ..TcpHeader::default()
         };
-        peer.on_syn(&syn);
+        peer.on_syn(&config, &syn);
         assert_eq!((peer.window, peer.mss, peer.announced_window(&syn)), (5000, 536, 5000));
         assert_eq!(peer.announced_window(&TcpHeader { flags: Flags::ACK, ..syn }), 40_000);
         // An MSS of zero would never let a byte go; without the options there is no scale.
-        peer.on_syn(&TcpHeader { mss: Some(0), window_scale: None, ..syn });
+        peer.on_syn(&config, &TcpHeader { mss: Some(0), window_scale: None, ..syn });
         assert_eq!((peer.mss, peer.announced_window(&TcpHeader { flags: Flags::ACK, ..syn })), (1, 5000));
     }
 }

@@ -86,9 +86,14 @@ impl Sender {
         true
     }
 
-    /// Nothing is outstanding and the peer's window is closed: a byte that the peer has already makes it announce its
-    /// window again. The interval doubles like the RTO, and the sender never gives up (RFC 9293, section 3.8.6.1).
+    /// Nothing is outstanding and the peer's window has no room for the next segment: what it has room for leaves. If
+    /// it is closed, a byte that the peer has already makes it announce its window again. The interval doubles like the
+    /// RTO, and the sender never gives up (RFC 9293, section 3.8.6.1).
     fn probe_window<I: Io>(&mut self, cx: &mut Context<'_, I>) {
+        let fits = self.usable().min(self.unsent()).min(self.peer.mss.into());
+        if fits > 0 {
+            return self.send_new(cx, fits as u16, 0);
+        }
         self.emit_window_probe(cx);
         self.rto.back_off(&cx.config.rto);
         self.restart_rto(cx);
