@@ -91,8 +91,8 @@ fn no_window_scale_makes_packets_wait_for_long() {
     }
 }
 
-/// A hundred users on 600 kbit/s with objects of a web's sizes, whose receivers announce a window scale: stalls of their
-/// objects longer than 5 s, as a share, and the p99 of all.
+/// A hundred users fetch objects of a web's sizes over 600 kbit/s, and announce a window scale. The result is the share
+/// of stalls above 5 s in their objects, and the p99 of all stalls.
 fn stalls_of_a_hundred(scale: u8) -> (f64, f64) {
     let text = format!(
         "name = \"t\"\nrate = \"600kbit\"\nrtt = \"200ms\"\nmtu = 1500\noverhead = 14\nduration = \"150s\"\n\
@@ -104,9 +104,9 @@ fn stalls_of_a_hundred(scale: u8) -> (f64, f64) {
     (figures["stall_over_5s"], figures["stall_p99_s"])
 }
 
-/// A round takes 2.5 s, with headers. A sender that is not told of two whole segments' room misses turns: with edges up to
-/// a segment short, 1.1, .6 and .7 % of stalls last two rounds at scales 5, 6 and 8, where a first window of 2816 B makes
-/// Linux send half of that at a time; at scale 7 none do.
+/// A round takes 2.5 s, with headers. A sender that is not told of two whole segments' room misses turns. With edges up
+/// to a segment short, 1.1, .6 and .7 % of stalls last two rounds at scales 5, 6 and 8, where a first window of 2816 B
+/// makes Linux send half of that at a time. At scale 7 none do.
 #[test]
 fn no_window_scale_costs_a_turn() {
     for scale in 0..=14 {

@@ -282,7 +282,7 @@ impl Windowed {
     }
 }
 
-/// What senders make of windows that are no whole segments: 1500 B behind 9000, then 900 B while something is
+/// Senders differ in what they make of windows that are no whole segments: 1500 B behind 9000, then 900 B while something is
 /// outstanding, and 900 B with nothing outstanding.
 #[test]
 fn each_stack_fills_a_window_by_its_own_rule() {
@@ -304,8 +304,8 @@ fn each_stack_fills_a_window_by_its_own_rule() {
             assert_eq!(a.wake(), (patience, vec![900]), "{rule:?}");
         }
     }
-    // Half of the largest window, of 1700 B: 900 B behind 500 that are out, and with nothing outstanding. In Linux half of
-    // it is a full segment.
+    // Half of the largest window, of 1700 B: 900 B behind 500 that are out, and with nothing outstanding. In Linux half
+    // of it is a full segment.
     for (rule, behind, idle) in
         [(Rfc, vec![], vec![900]), (Bsd, vec![900], vec![900]), (Linux, vec![850, 50], vec![850, 50])]
     {
@@ -356,7 +356,7 @@ fn a_scale_may_be_larger_than_the_window_needs() {
     let said: Vec<_> = wire.log.iter().filter(|s| s.from == Side::B).map(|s| s.segment.tcp).collect();
     assert_eq!((said[0].window, said[0].window_scale), (60_000, Some(10)));
     assert!(said[1..].iter().all(|tcp| tcp.window == 58));
-    // And smaller: no more can be told than 65 535 units.
+    // A smaller scale tells no more than 65 535 units.
     let narrow = Config { receive_window: 1 << 20, window_scale: Some(2), ..rfc("") };
     assert_eq!((narrow.window_field(true), narrow.window_field(false)), (65_535, 65_535));
 }

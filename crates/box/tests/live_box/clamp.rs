@@ -52,11 +52,11 @@ fn acknowledged(world: &World) -> usize {
     acked.filter(|bytes| *bytes > 1).count()
 }
 
-/// What a sender was told by an acknowledgment that has come, bytes.
+/// A window that an acknowledgment has brought to a sender, bytes.
 #[derive(Clone, Copy, Debug)]
 struct Told {
     window: u32,
-    /// Of what it has sent that is not acknowledged.
+    /// Bytes that it has sent and that are not acknowledged.
     outstanding: u32,
 }
 
@@ -78,7 +78,7 @@ impl Ear {
         Self { socket: hears.join().unwrap(), scale, sent: HashMap::new() }
     }
 
-    /// What was told since this was last asked.
+    /// All windows that came since the last call.
     fn told(&mut self) -> Vec<Told> {
         let (mut frame, mut all) = ([0; 2000], Vec::new());
         while let Ok((len, _)) = self.socket.recv(&mut frame) {
@@ -114,7 +114,7 @@ fn waits_as_much_as_meant(world: &World, scale: u32, mtu: u32) {
 
     let (segment, unit) = (mtu - HEADERS, 1 << scale);
     let most = if unit > 3 * segment { unit + segment } else { 4 * segment };
-    // What is left over of a unit is a packet of its own.
+    // A rest of a unit is a packet of its own.
     let bytes = most + HEADERS * (most / segment + 2);
     let few = |s: &Status| s.down.report.backlog.bytes <= u64::from(FLOWS * bytes);
     let all_wait = |s: &Status| s.down.report.backlog.packets >= FLOWS as usize;

@@ -13,7 +13,7 @@ const PERSIST: (Duration, Duration) = (Duration::from_secs(5), Duration::from_se
 /// The default MSS of RFC 9293, section 3.7.1 (Linux's `TCP_MSS_DEFAULT`).
 const LEAST_MSS: u32 = 536;
 
-/// What a sender remembers for it.
+/// A sender's memory of windows and small segments.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct SmallSegments {
     /// The largest window that the peer has offered (RFC 9293's Max(SND.WND)), bytes.
@@ -22,7 +22,7 @@ pub(super) struct SmallSegments {
     small_end: u64,
 }
 
-/// What a window leaves room for that is too short for the next segment.
+/// Room in a window that is too short for the next segment, and how the sender stands.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Remainder {
     /// Bytes up to the edge of the window.

@@ -17,7 +17,7 @@
 //! 2. Few wait. The edge lies at most at the limit, max(A + 2 * m, u) beyond S, or where the sender was told before.
 //!    Rule 1 may exceed the limit up to S + m + u - 1. With A = 2 * m that is four segments; where a unit is more than
 //!    three segments it is a unit, and less than a segment more.
-//! 3. The edge a sender was told is kept to within a unit. Where rounding up would pass the limit it is rounded down, as
+//! 3. The edge a sender was told is kept to within a unit. Where rounding up passes the limit it is rounded down, as
 //!    receivers do and senders must bear (RFC 7323, section 2.4). It is pulled back no further ("shrinking the window"
 //!    is strongly discouraged, RFC 9293, section 3.8.6.2.1), so no packet already permitted is forbidden.
 //!

@@ -128,7 +128,7 @@ fn the_edge_crosses_the_wrap() {
 enum Stack {
     /// Behind a full segment it sends what is left over.
     Linux,
-    /// It sends whole segments only, as FreeBSD and Windows do where the window was once twice as large.
+    /// Whole segments only, as FreeBSD and Windows send them where the window was once twice as large.
     Whole,
 }
 
@@ -143,7 +143,7 @@ struct Loop {
     acked: SeqNum,
     served: SeqNum,
     max_seq: SeqNum,
-    /// What the sender has sent and the queue has not seen.
+    /// Packets that the sender has sent and the queue has not seen.
     coming: VecDeque<u32>,
     waiting: VecDeque<u32>,
     /// The furthest edge that the sender was told.
@@ -244,7 +244,7 @@ impl Loop {
         self.max_seq - self.served
     }
 
-    /// What is sent comes at once, and each packet that is served is acknowledged.
+    /// Lets packets come at once, and acknowledges each that is served.
     fn round(&mut self, allowance: u32) {
         self.acknowledge(allowance);
         self.come(usize::MAX);
@@ -256,8 +256,8 @@ impl Loop {
 const SEGMENTS: [u32; 16] =
     [434, 448, 536, 682, 1000, 1196, 1208, 1220, 1228, 1240, 1400, 1428, 1440, 1448, 1452, 1460];
 
-/// By each stack, scale and segment size, in an order of chance, with acknowledgments delayed: see [`Loop::judge`]. With
-/// two segments allowed no more than four wait, or one unit and less than a segment.
+/// Each stack, scale and segment size keeps the rules ([`Loop::judge`]), in an order of chance and with acknowledgments
+/// delayed. With two segments allowed no more than four wait, or one unit and less than a segment.
 #[test]
 fn a_segment_may_be_sent_when_its_turn_comes_and_few_wait() {
     let mut dice = Dice::new(1);
@@ -301,7 +301,7 @@ fn every_edge_keeps_the_rules_whatever_the_allowance() {
             } else {
                 flow.acknowledge(allowance);
             }
-            // What does not come is sent later.
+            // Packets that do not come are sent later.
             flow.come(dice.below(5) as usize);
             if dice.below(2) == 0 {
                 flow.coming.clear();
