@@ -85,16 +85,16 @@ performance: build ## what things cost against the bounds, beside peers where th
 	cargo run -q -p narrows-xtask --release -- performance $(ARGS)
 
 # `cargo test` beside the program that is tested, which is built in the profile for daily work.
-LIVE = NARROWS_BIN=$(TARGET)/quick/narrows cargo test -p narrows-box --test live_box -- --ignored --nocapture --exact
+LIVE = NARROWS_BIN=$(TARGET)/quick/narrows cargo test -p narrows-box --test it -- --ignored --nocapture --exact
 
 soak: quick ## a box killed, upgraded, stopped and flooded for SECONDS (3600); goes on where it was interrupted
-	SOAK_SECONDS=$(SECONDS) SOAK_FILE=$(abspath out/soak.jsonl) $(LIVE) soak::soak
+	SOAK_SECONDS=$(SECONDS) SOAK_FILE=$(abspath out/soak.jsonl) $(LIVE) live_box::soak::soak
 
 stolen: quick ## how much of its rate a box carries while 30 % of its processor is taken away: a table, 3 minutes
-	$(LIVE) stolen::stolen
+	$(LIVE) live_box::stolen::stolen
 
 floods: quick ## what floods of 64-byte packets cost the users of 10 Mbit/s: a table, 3 minutes
-	$(LIVE) floods::floods
+	$(LIVE) live_box::floods::floods
 
 # Each run has namespaces of its own; with more at a time than the machine bears, runs are marked as spoiled.
 bounds: build ## every workload of experiments/taq/lab under every queue, 3 seeds: an hour with 4 runs at a time
@@ -107,7 +107,7 @@ REAL = $(filter-out $(if $(wildcard experiments/real/traces/*),,$(TRACED)),$(wil
 claims: build ## the papers' figures and today's traffic in simulation, and the models against it; fails if one comes out worse than its file expects: half an hour of one core
 	@$(foreach file,$(filter-out $(REAL),$(TRACED)),echo 'claims: $(file) not run: its traces are missing';)
 	$(TARGET)/release/narrows sim experiments/taq/*.toml experiments/burst-tcp/*.toml experiments/adaptive-aimd/*.toml experiments/initial-spreading/*.toml experiments/plan/*.toml experiments/class-isolation/*.toml $(REAL) --strict --out out/claims $(ARGS)
-	cargo test --release -p narrows-tests --test claims -- --include-ignored --nocapture
+	cargo test --release -p narrows-tests --test it -- claims:: --include-ignored --nocapture
 
 gallery: build ## every figure of the papers as pages in out/reproduce, and pictures of some in docs/gallery: eleven minutes on two cores; ARGS=--fresh makes all runs again
 	$(TARGET)/release/narrows reproduce all --gallery docs/gallery $(ARGS)
@@ -120,7 +120,7 @@ peers: build ## install ns-2 and ns-3 from the distribution and print one table:
 	cargo run -q --release -p narrows-xtask -- peers $(ARGS)
 
 scoreboard: ## what narrows diagnose says against what happened, in simulation, with tshark and tcptrace where they are installed: docs/explanation/scoreboard.svg; six minutes
-	NARROWS_SCOREBOARD=$(abspath docs/explanation) cargo test -p narrows-diagnose --test scoreboard -- --ignored --nocapture held_out $(ARGS)
+	NARROWS_SCOREBOARD=$(abspath docs/explanation) cargo test -p narrows-diagnose --test it -- --ignored --nocapture scoreboard::held_out $(ARGS)
 
 kernel-senders: ## as root: what narrows diagnose says of real kernel senders against the kernel's own trace: out/kernel-senders; a quarter of an hour
 	cargo build -p narrows-cli

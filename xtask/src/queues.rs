@@ -9,7 +9,7 @@ use serde::Deserialize;
 
 use crate::peers::programs;
 
-#[path = "../../crates/lab/tests/queue_peer/arrivals.rs"]
+#[path = "../../crates/lab/tests/it/queue_peer/arrivals.rs"]
 mod arrivals;
 mod limits;
 

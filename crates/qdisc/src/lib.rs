@@ -72,7 +72,7 @@ pub use users::CircuitRates;
 pub use verdict::{Backlog, Reason, Verdict, Verdicts};
 
 #[cfg(test)]
-#[path = "../tests/harness/mod.rs"]
+#[path = "../tests/it/harness/mod.rs"]
 mod harness;
 #[cfg(test)]
 mod tests;

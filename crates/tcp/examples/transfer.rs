@@ -3,7 +3,7 @@
 //! `cargo run -p narrows-tcp --example transfer`, or with other settings, for instance
 //! `cargo run -p narrows-tcp --example transfer -- linux:mss=1000` or `rfc:mss=1000,recovery=tahoe`.
 
-#[path = "../tests/common/mod.rs"]
+#[path = "../tests/it/common/mod.rs"]
 mod common;
 
 use std::process::ExitCode;

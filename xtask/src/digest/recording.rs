@@ -1,4 +1,4 @@
-//! Arrivals made here, the same on every machine: those of `tests/tests/parity.rs`, as a capture.
+//! Arrivals made here, the same on every machine: those of `tests/tests/it/parity.rs`, as a capture.
 
 use std::io::Write;
 

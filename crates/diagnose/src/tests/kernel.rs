@@ -1,4 +1,4 @@
-//! What a Linux kernel did, in the times of recordings with its tracepoints (`make kernel-senders`), rounded.
+//! What a Linux kernel did, in the times of recordings with its tracepoints (`cargo xtask kernel-senders`), rounded.
 
 use super::*;
 

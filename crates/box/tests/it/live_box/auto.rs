@@ -1,0 +1,142 @@
+//! A modem with a deep queue behind the box, and rates that nobody tells, or somebody does.
+
+use std::os::unix::net::UnixDatagram;
+use std::time::Duration;
+
+use narrows_testing::skip;
+use nix::sys::signal::Signal;
+
+use crate::live_box::process::BoxProcess;
+use crate::live_box::world::{Fetch, Kind, World, run, sure};
+
+/// What the modem holds: 300 full packets with their Ethernet headers.
+const MODEM: u64 = 300 * 1514;
+
+/// Puts a modem of `kbit/s` between the box and its users, or gives the one that is there another rate; `None`, with a
+/// line, where this kernel has none.
+fn modem(world: &World, how: &str, kbps: u64) -> Option<()> {
+    let ns = world.ns("b");
+    let tbf = format!("tc -n {ns} qdisc {how} dev lan root tbf rate {kbps}kbit burst 3100 limit {MODEM}");
+    let words: Vec<&str> = tbf.split(' ').collect();
+    let out = run(words[0], &words[1..]);
+    if !out.status.success() && how == "add" {
+        let said = String::from_utf8_lossy(&out.stderr).into_owned();
+        skip(&narrows_testing::running(), format!("needs tc with tbf: {}", said.trim()));
+        return None;
+    }
+    assert!(out.status.success(), "{tbf}: {}", String::from_utf8_lossy(&out.stderr));
+    Some(())
+}
+
+/// Packets in the modem.
+fn in_modem(world: &World) -> u64 {
+    let text = sure("tc", &["-n", &world.ns("b"), "-s", "qdisc", "show", "dev", "lan"]);
+    // backlog 4542b 3p requeues 0
+    let words: Vec<&str> = text.split_whitespace().collect();
+    let at = words.iter().position(|w| *w == "backlog").unwrap();
+    words[at + 2].trim_end_matches('p').parse().unwrap()
+}
+
+/// The median of what was in the modem at some looks.
+fn usually_in_modem(world: &World) -> u64 {
+    let mut looks: Vec<u64> = (0..15)
+        .map(|_| {
+            std::thread::sleep(Duration::from_millis(100));
+            in_modem(world)
+        })
+        .collect();
+    looks.sort_unstable();
+    looks[looks.len() / 2]
+}
+
+/// Waits until the box thinks that its link carries about `kbps`.
+fn believes(running: &BoxProcess, kbps: u64) {
+    let near = kbps * 750..=kbps * 1250;
+    running.wait_for(&format!("it believes {kbps} kbit/s"), |s| {
+        s.down.report.follows.as_ref().and_then(|f| f.rate_bps).is_some_and(|rate| near.contains(&rate))
+    });
+}
+
+#[test]
+fn a_rate_that_changes_is_followed_and_the_modem_stays_empty() {
+    let Some(world) = World::try_new(Kind::Routed) else { return };
+    let Some(()) = modem(&world, "add", 1000) else { return };
+    // Without the box the modem's queue fills.
+    let before: Vec<_> = (0..3).map(|_| world.fetch(world.server4(), 700_000)).collect();
+    while in_modem(&world) < 60 {
+        assert!(before.iter().any(|f| !f.is_done()), "the modem's queue never filled");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    modem(&world, "change", 50_000);
+    before.into_iter().for_each(Fetch::complete);
+
+    modem(&world, "change", 1000);
+    world.configure("down = 'auto'\nup = '10mbit'\n");
+    let running = world.start_configured();
+    let downloads: Vec<_> = (0..4).map(|_| world.fetch(world.server4(), 3_000_000)).collect();
+    for kbps in [1000, 300, 1000] {
+        modem(&world, "change", kbps);
+        believes(&running, kbps);
+        let waits = usually_in_modem(&world);
+        println!("{kbps} kbit/s: usually {waits} packets in the modem");
+        assert!(waits < 20, "{kbps} kbit/s: usually {waits} packets in the modem");
+    }
+    let words = world.narrows("status --control").arg(running.control()).output().unwrap().stdout;
+    let words = String::from_utf8(words).unwrap();
+    for line in ["rate found", "shortest round trip", "under way", "down, "] {
+        assert!(words.contains(line), "{line}: {words}");
+    }
+    // An operator who knows better, and one who no longer does.
+    for (text, followed) in [("down = '900kbit'\n", false), ("down = 'auto:max=2000'\n", true)] {
+        world.configure(text);
+        running.signal(Signal::SIGHUP);
+        running.wait_for(text, |s| s.down.report.follows.is_some() == followed);
+    }
+    believes(&running, 1000);
+    modem(&world, "change", 50_000);
+    world.configure("down = '50mbit'\n");
+    running.signal(Signal::SIGHUP);
+    downloads.into_iter().for_each(Fetch::complete);
+    assert_eq!(running.status().notices, [""; 0]);
+    running.stop();
+}
+
+#[test]
+fn a_rate_is_told_by_a_file_or_a_socket_and_nonsense_is_a_warning() {
+    let Some(world) = World::try_new(Kind::Routed) else { return };
+    let told = world.dir.join("rate");
+    std::fs::write(&told, "up 400kbit\n").unwrap();
+    world.configure(&format!(
+        "down = '1mbit'\nup = 'auto'\nrate_from = '{}'\nrate_min = '100kbit'\n",
+        told.display()
+    ));
+    let running = world.start_configured();
+    assert_eq!(running.status().down.rate_bps, Some(1_000_000), "until one is told");
+    for (text, rate, given) in [
+        ("down 2mbit\nup 300kbit\n", 2_000_000, 2_000_000),
+        ("# a better hour\ndown 3mbit\n", 3_000_000, 3_000_000),
+        ("down fast\n", 3_000_000, 3_000_000),
+        ("down 1kbit\n", 100_000, 1000),
+    ] {
+        std::fs::write(&told, text).unwrap();
+        running.wait_for(text, |s| {
+            let warned = text != "down fast\n" || running.log().contains("'down fast'");
+            s.down.rate_bps == Some(rate) && s.down.told_bps == Some(given) && warned
+        });
+    }
+    assert_eq!(running.status().up.told_bps, Some(300_000));
+    // What was told holds over a reload.
+    world.configure(&format!("down = '4mbit'\nup = '5mbit'\nrate_from = '{}'\n", told.display()));
+    running.signal(Signal::SIGHUP);
+    running
+        .wait_for("bounds are others", |s| s.down.rate_bps == Some(8000) && s.up.rate_bps == Some(300_000));
+    running.stop();
+
+    let socket = world.dir.join("rate.sock");
+    let running = world.start(&format!("--down 1mbit --rate-from unix:{}", socket.display()));
+    UnixDatagram::unbound().unwrap().send_to(b"down 700kbit", &socket).unwrap();
+    running.wait_for("it was told", |s| s.down.rate_bps == Some(700_000));
+    world.fetch(world.server4(), 50_000).complete();
+    running.stop();
+    assert!(!socket.exists());
+}

@@ -1,0 +1,163 @@
+//! A box that does not answer: traffic passes by it, and comes back to it.
+
+use std::time::Duration;
+
+use nix::sys::signal::Signal;
+
+use crate::live_box::process::BoxProcess;
+use crate::live_box::world::{FILTERS, Kind, World, can_keep, can_xdp};
+
+/// All back ends, with whoever keeps the rules, at 200 kbit/s: two megabytes through the box would take 80 seconds,
+/// more than the test waits.
+fn worlds() -> impl Iterator<Item = (World, BoxProcess, &'static str)> {
+    let nfqueue = [Kind::Routed, Kind::Bridged];
+    let nfqueue = nfqueue.into_iter().flat_map(|kind| FILTERS.map(|filter| (kind, "nfqueue", filter)));
+    let kinds = nfqueue.chain([(Kind::Apart, "packet", "auto")]);
+    let kinds = kinds.chain(can_xdp().then_some((Kind::Bridged, "xdp", "auto")));
+    kinds.filter(|(kind, _, filter)| can_keep(*kind, filter)).map(|(kind, backend, filter)| {
+        let world = World::with(kind, filter);
+        let running = world.start(&format!("--down 200kbit --discipline fifo:20 --backend {backend}"));
+        world.fetch(world.server4(), 10_000).complete();
+        (world, running, backend)
+    })
+}
+
+#[test]
+fn traffic_passes_by_a_stopped_box_and_comes_back_to_it() {
+    for (world, running, backend) in worlds() {
+        running.signal(Signal::SIGSTOP);
+        world.fetch(world.server4(), 2_000_000).complete();
+        world.fetch(world.server6(), 2_000_000).complete();
+        assert!(!world.is_queued(), "{backend}: {}", world.rules());
+        running.signal(Signal::SIGCONT);
+        let told = || running.log().contains("traffic passed by it");
+        let status = running.wait_for("it counts and tells", |s| s.bypassed == 1 && told());
+        assert_eq!(world.is_queued(), backend == "nfqueue", "{}", world.rules());
+        world.fetch(world.server4(), 20_000).complete();
+        let sent = status.down.report.counters.sent;
+        running.wait_for("it is queued again", |s| s.down.report.counters.sent > sent + 12);
+        running.stop();
+    }
+}
+
+#[test]
+fn a_box_that_dies_while_it_hangs_leaves_traffic_alone() {
+    for (world, running, backend) in worlds() {
+        running.signal(Signal::SIGSTOP);
+        world.fetch(world.server4(), 2_000_000).complete();
+        running.kill();
+        world.fetch(world.server4(), 2_000_000).complete();
+        let again = world.start(&format!("--down 4mbit --discipline fifo:20 --backend {backend}"));
+        world.fetch(world.server4(), 100_000).complete();
+        assert!(again.status().down.report.counters.sent > 60, "{backend}");
+        again.stop();
+    }
+}
+
+#[test]
+fn a_bridge_takes_the_place_of_a_box_that_is_killed() {
+    let Some(world) = World::try_new(Kind::Apart) else { return };
+    let running = world.start("--down 200kbit --discipline fifo:20 --backend packet");
+    world.fetch(world.server4(), 10_000).complete();
+    running.kill();
+    world.fetch(world.server4(), 2_000_000).complete();
+    let again = world.start("--down 4mbit --discipline fifo:20 --backend packet");
+    assert!(again.log().contains("bridge nrw-by"), "{}", again.log());
+    world.fetch(world.server4(), 100_000).complete();
+    again.stop();
+}
+
+#[test]
+fn rules_that_are_flushed_come_back_behind_all_others() {
+    let clamp =
+        "iptables-legacy -t mangle -A FORWARD -p tcp --tcp-flags SYN,RST SYN -j TCPMSS --clamp-mss-to-pmtu";
+    for world in World::each_filter(Kind::Routed) {
+        let running = world.start("--down 4mbit --discipline fifo:20 --queue 40");
+        let disturbances = match world.filter {
+            "nft" => ["nft flush ruleset", "nft flush table inet narrows-40"],
+            _ => ["iptables-legacy -t mangle -F FORWARD", clamp],
+        };
+        for disturbance in disturbances {
+            let told = running.log().matches("put back").count();
+            world.exec("b", disturbance);
+            running.wait_for(disturbance, |_| running.log().matches("put back").count() > told);
+            let rules = world.rules();
+            if world.filter == "nft" {
+                assert_eq!(
+                    rules.matches("40 bypass").count() + rules.matches("bypass to 40").count(),
+                    1,
+                    "{rules}"
+                );
+            } else {
+                let forward: Vec<_> = rules.lines().filter(|line| line.starts_with("-A FORWARD")).collect();
+                assert!(forward.last().is_some_and(|line| line.contains("-j NARROWS-")), "{rules}");
+            }
+        }
+        passes_through(&world, &running);
+        running.stop();
+    }
+}
+
+/// What is fetched is queued.
+fn passes_through(world: &World, running: &BoxProcess) {
+    let sent = running.status().down.report.counters.sent;
+    world.fetch(world.server4(), 100_000).complete();
+    running.wait_for("it is queued", |s| s.down.report.counters.sent > sent + 60);
+}
+
+/// Traffic passes by it while it is stopped, for the first time, as 200 kbit/s would take longer than the test waits.
+pub fn is_watched(world: &World, running: &BoxProcess) {
+    running.signal(Signal::SIGSTOP);
+    world.fetch(world.server4(), 2_000_000).complete();
+    running.signal(Signal::SIGCONT);
+    running.wait_for("it counts", |s| s.each()[0].bypassed == 1);
+}
+
+#[test]
+fn a_watchdog_that_dies_is_replaced() {
+    let Some(world) = World::try_new(Kind::Routed) else { return };
+    let running = world.start("--down 200kbit --discipline fifo:20");
+    let [watchdog] = running.children()[..] else { panic!("{:?}", running.children()) };
+    nix::sys::signal::kill(nix::unistd::Pid::from_raw(watchdog.cast_signed()), Signal::SIGKILL).unwrap();
+    running.wait_for("it is told", |_| running.log().contains("the watchdog is gone"));
+    // A sign of life, and the new one judges.
+    std::thread::sleep(Duration::from_millis(600));
+    is_watched(&world, &running);
+    running.stop();
+}
+
+#[test]
+fn a_log_that_nobody_reads_holds_no_packet() {
+    let Some(world) = World::try_new(Kind::Routed) else { return };
+    world.configure("down = '4mbit'\ndiscipline = 'fifo:20'\n");
+    let running = world.start_with_full_log();
+    // Each tells something, if it comes by itself. The pipe is full from the first, and soon so is what waits for it.
+    for _ in 0..200 {
+        running.signal(Signal::SIGHUP);
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    world.fetch(world.server4(), 400_000).complete();
+    assert_eq!(running.status().bypassed, 0);
+    running.stop();
+}
+
+#[test]
+fn a_service_manager_hears_how_it_is() {
+    let Some(world) = World::try_new(Kind::Routed) else { return };
+    let manager = std::os::unix::net::UnixDatagram::bind(world.notify_socket()).unwrap();
+    // As systemd's is.
+    std::fs::set_permissions(world.notify_socket(), std::os::unix::fs::PermissionsExt::from_mode(0o777))
+        .unwrap();
+    manager.set_read_timeout(Some(Duration::from_secs(30))).unwrap();
+    let running = world.start("--down 4mbit --discipline fifo:20");
+    let hear = || {
+        let mut buffer = [0; 100];
+        let n = manager.recv(&mut buffer).unwrap();
+        String::from_utf8_lossy(&buffer[..n]).trim().to_owned()
+    };
+    let first: Vec<_> = (0..3).map(|_| hear()).collect();
+    assert_eq!(first, ["READY=1", "WATCHDOG=1", "WATCHDOG=1"]);
+    running.stop();
+    let last = std::iter::repeat_with(hear).find(|word| word != "WATCHDOG=1");
+    assert_eq!(last.as_deref(), Some("STOPPING=1"));
+}

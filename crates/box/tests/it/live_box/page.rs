@@ -1,0 +1,72 @@
+//! The status page: what it says, and that its readers cannot harm the box.
+
+use std::io::{Read as _, Write as _};
+use std::net::TcpStream;
+use std::time::Duration;
+
+use crate::live_box::world::{Kind, World, inside};
+
+/// What the page answers to a request from the box's own machine.
+pub fn asked(world: &World, path: &str) -> String {
+    let request = format!("GET {path} HTTP/1.1\r\nHost: localhost:8088\r\nConnection: close\r\n\r\n");
+    said(world, 8088, request).unwrap()
+}
+
+/// What a server on a port of the box's own machine says to a request, if there is one.
+pub fn said(world: &World, port: u16, request: String) -> std::io::Result<String> {
+    let answer = inside(&world.ns("b"), move || {
+        let mut stream = TcpStream::connect(("127.0.0.1", port))?;
+        stream.set_read_timeout(Some(Duration::from_secs(30)))?;
+        // Who is sent away may hear it before it has asked.
+        let _ = stream.write_all(request.as_bytes());
+        let mut answer = String::new();
+        let _ = stream.read_to_string(&mut answer);
+        Ok(answer)
+    });
+    answer.join().unwrap()
+}
+
+#[test]
+fn it_says_whether_packets_are_handled() {
+    let Some(world) = World::try_new(Kind::Routed) else { return };
+    let running = world.start("--down 4mbit --discipline fifo:20 --page 127.0.0.1:8088");
+    for path in ["/health", "/ready", "/", "/status.json"] {
+        let answer = asked(&world, path);
+        assert!(answer.starts_with("HTTP/1.1 200 OK\r\n"), "{path}: {answer}");
+    }
+    assert!(asked(&world, "/nothing").starts_with("HTTP/1.1 404"));
+    world.ip("b", "link del lan");
+    running.wait_for("it is told", |s| !s.notices.is_empty());
+    let answer = asked(&world, "/ready");
+    assert!(answer.starts_with("HTTP/1.1 503") && answer.contains("interface lan is missing"), "{answer}");
+    assert!(asked(&world, "/health").starts_with("HTTP/1.1 200"));
+    running.stop();
+}
+
+#[test]
+fn a_thousand_idle_readers_keep_nobody_from_anything() {
+    let Some(world) = World::try_new(Kind::Routed) else { return };
+    let before = world.rules();
+    let running = world.start("--down 20mbit --discipline fifo:100 --page 127.0.0.1:8088");
+    let idle = inside(&world.ns("b"), || {
+        (0..1000).filter_map(|_| TcpStream::connect("127.0.0.1:8088").ok()).collect::<Vec<_>>()
+    });
+    let idle = idle.join().unwrap();
+    assert!(idle.len() > 64, "{}", idle.len());
+    world.fetch(world.server4(), 100_000).complete();
+    let descriptors = std::fs::read_dir(format!("/proc/{}/fd", running.pid())).unwrap().count();
+    assert!(descriptors < 120, "{descriptors}");
+    // Who asks nothing is sent away, and others have their places.
+    let mut answer = String::new();
+    for _ in 0..100 {
+        answer = asked(&world, "/health");
+        if !answer.is_empty() {
+            break;
+        }
+        std::thread::sleep(Duration::from_millis(200));
+    }
+    assert!(answer.starts_with("HTTP/1.1 200"), "{answer}");
+    running.stop();
+    assert_eq!(world.rules(), before);
+    drop(idle);
+}

@@ -1,0 +1,16 @@
+//! Tests of narrows-tcp from outside, a module for each subject: one program is linked once.
+
+mod common;
+mod documents;
+mod edges;
+mod golden;
+mod growth;
+mod linux;
+mod ns2;
+mod plain;
+mod rack;
+mod repair;
+mod spreading;
+mod startups;
+mod timers;
+mod transfers;
