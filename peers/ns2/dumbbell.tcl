@@ -1,5 +1,5 @@
 # Long TCP flows over one bottleneck (drop-tail, RED or SFQ), in ns-2.35: the counterpart of ../ns3/dumbbell.cc. Run by
-# `cargo run -p narrows-xtask --release -- peers`; by hand: ns dumbbell.tcl -flows 120 -seed 1. What each setting means,
+# `cargo xtask peers`; by hand: ns dumbbell.tcl -flows 120 -seed 1. What each setting means,
 # and what corresponds to it elsewhere, is said in docs/explanation/simulator-peers.md.
 #
 # Prints one line of JSON: counters at the end of the warm-up, at each slice's end and at the end. Nothing is traced: an

@@ -1,4 +1,4 @@
-# One SFQ of ns-2.35, given arrivals: the counterpart of ../ns3/queue.cc. Run by `cargo run -p narrows-xtask --release -- queues`;
+# One SFQ of ns-2.35, given arrivals: the counterpart of ../ns3/queue.cc. Run by `cargo xtask queues`;
 # by hand: ns queue.tcl -places 30 -buckets 1024 -bps 1014000 < arrivals, each a line: nanoseconds, flow, bytes.
 #
 # Prints ns-2's own trace of the queue: `+` a packet comes, `d` it is refused, `-` it is served; the eighth field is the flow.

@@ -1,5 +1,5 @@
 // Long TCP flows over one drop-tail bottleneck, in ns-3.37: the counterpart of ../ns2/dumbbell.tcl. Compiled and run by
-// `cargo run -p narrows-xtask --release -- peers`; by hand see ../README.md. What each setting means, and what corresponds
+// `cargo xtask peers`; by hand see ../README.md. What each setting means, and what corresponds
 // to it elsewhere, is said in docs/explanation/simulator-peers.md.
 //
 // Prints one line of JSON: counters at the end of the warm-up, at each slice's end and at the end. No trace source is

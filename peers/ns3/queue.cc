@@ -1,5 +1,5 @@
 // One queue discipline of ns-3.37 fed with given arrivals and emptied at a rate: what it drops and whom it serves when. Compiled and
-// run by `cargo run -p narrows-xtask --release -- queues`; docs/explanation/simulator-peers.md says what comes out.
+// run by `cargo xtask queues`; docs/explanation/simulator-peers.md says what comes out.
 //
 // Reads lines of "nanoseconds flow bytes" from standard input. Prints one line of JSON: packets that arrived and were dropped,
 // and the flows of those sent, in order.

@@ -1,15 +1,19 @@
-//! Tasks of the workspace that are not part of the program: `cargo run -p narrows-xtask --release -- peers`.
+//! Tasks of the workspace that are not part of the program: `cargo xtask` lists them.
 
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
 
+mod check;
 mod digest;
 mod kernel_senders;
 mod limits;
+mod lint;
 mod peers;
 mod performance;
 mod queues;
+mod recipes;
+mod steps;
 mod test;
 mod vm;
 
@@ -35,7 +39,11 @@ enum Task {
     KernelSenders(kernel_senders::Args),
     /// Find what is too long: files, functions, argument lists, lines, documents; and links that lead nowhere
     Limits(limits::Args),
-    /// Run every test, formatting and lints, and say what passed, failed and was skipped
+    /// Look for formatting, lints and words, and run the unit tests of what changed since main
+    Check(check::Args),
+    /// Look for formatting, bounds, types and lints
+    Lint,
+    /// Look for formatting and lints, run every test, and say what passed, failed and was skipped
     Test(test::Args),
     /// Run a command under another kernel, in a virtual machine whose clock counts instructions
     Vm(vm::Args),
@@ -44,8 +52,25 @@ enum Task {
     Measure(peers::measure::Args),
 }
 
+/// A first word that leaves a task's recipe aside: everything that the task needs is there.
+const AS_IS: &str = "--as-is";
+
 fn main() -> anyhow::Result<ExitCode> {
-    match Cli::parse().task {
+    let mut words: Vec<String> = std::env::args().collect();
+    match words.get(1) {
+        None => {
+            print!("{}", recipes::list());
+            return Ok(ExitCode::SUCCESS);
+        }
+        Some(first) if first == AS_IS => drop(words.remove(1)),
+        Some(first) => {
+            if let Some(recipe) = recipes::named(first) {
+                let status = recipe.run(&words[2..])?;
+                std::process::exit(status.code().unwrap_or(1));
+            }
+        }
+    }
+    match Cli::parse_from(words).task {
         Task::Vm(args) => return vm::run(&args),
         Task::Peers(args) => peers::run(&args),
         Task::Queues(args) => queues::run(&args),
@@ -53,6 +78,8 @@ fn main() -> anyhow::Result<ExitCode> {
         Task::Digest(args) => digest::run(&args),
         Task::KernelSenders(args) => kernel_senders::run(&args),
         Task::Limits(args) => limits::run(&args),
+        Task::Check(args) => check::run(&args),
+        Task::Lint => lint::run(),
         Task::Test(args) => test::run(&args),
         Task::Measure(args) => peers::measure::run(&args),
     }

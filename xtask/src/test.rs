@@ -1,100 +1,132 @@
-//! `make test`: every test, the Python package, formatting and lints; at the end what became of them. A step runs
-//! also where one before it failed. Of chosen packages only the tests run.
+//! `make test`: lints, then every test, the Python package's too; at the end what became of them. A step runs also
+//! where one before it failed, but for tests that could not be compiled.
 
+mod pool;
+mod programs;
 mod report;
 
-use std::io::{BufRead as _, BufReader, Write as _};
-use std::process::{Command, Stdio};
+use std::path::Path;
 
-use anyhow::Context as _;
+use anyhow::Result;
 
-use report::Report;
+use crate::lint::Lint;
+use crate::peers::programs::{root, target};
+use crate::recipes::path;
+use crate::steps::{cargo, each_line, show, unmarked};
+use pool::Job;
+pub use report::Report;
 
-/// What to pass on.
+/// What to run.
 #[derive(clap::Args)]
 pub struct Args {
-    /// For `cargo test`, as `-p narrows-qdisc` or `-- --nocapture`
+    /// Tests of this package alone, as qdisc; again for more
+    #[arg(short, long = "package", value_name = "PACKAGE")]
+    packages: Vec<String>,
+    /// For the programs of tests: names of tests, --nocapture, --include-ignored
     #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
-    cargo: Vec<String>,
+    words: Vec<String>,
 }
 
 /// Runs everything and prints a summary.
 ///
 /// # Errors
-/// If something failed, or could not be started.
-pub fn run(args: &Args) -> anyhow::Result<()> {
-    let chosen = chooses_packages(&args.cargo);
+///
+/// If something could not be started.
+pub fn run(args: &Args) -> Result<()> {
+    let all = args.packages.is_empty() && args.words.is_empty();
     let mut report = Report::default();
-    let skips = std::env::temp_dir().join(format!("narrows-skips-{}", std::process::id()));
-
-    let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
-    let mut command = Command::new(cargo);
-    command.arg("test").args((!chosen).then_some("--workspace")).arg("--no-fail-fast").args(&args.cargo);
-    command.env(narrows_testing::SKIPS, &skips);
-    let success = each_line(command, |line| {
-        if let Some(text) = report.cargo(line) {
-            show(&text);
-        }
-    })?;
-    report.cargo_ended(success);
-    // Without a skipped test there is no file.
-    report.skips(&std::fs::read_to_string(&skips).unwrap_or_default());
-    let _ = std::fs::remove_file(&skips);
-
-    if !chosen {
-        let before = report.failures();
-        let success = make("python-test", |line| report.python(line))?;
-        report.step_ended("the Python package", success, false, before);
-
-        let before = report.failures();
-        let success = make("lints", |line| report.lints(line))?;
-        report.step_ended("formatting and lints", success, true, before);
+    if all {
+        lints(&mut report, &Lint::ALL)?;
     }
+    tests(&mut report, &args.packages, &args.words, Kinds::All)?;
+    if all {
+        python(&mut report)?;
+    }
+    finish(&report);
+    Ok(())
+}
 
+/// Which tests of a package.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kinds {
+    All,
+    /// Those within its crate.
+    Unit,
+}
+
+/// Prints the summary, and ends the program with status 1 if something failed.
+pub fn finish(report: &Report) {
     show(&report.text());
     if report.failures() > 0 {
         std::process::exit(1);
     }
+}
+
+/// Looks for what can be told without running anything.
+pub fn lints(report: &mut Report, lints: &[Lint]) -> Result<()> {
+    for lint in lints {
+        match lint.missing() {
+            Some(why) => report.missing(lint.name(), why),
+            None => report.lint(lint.name(), lint.run()?.success),
+        }
+    }
     Ok(())
 }
 
-/// Whether these arguments of `cargo test` name packages.
-fn chooses_packages(cargo: &[String]) -> bool {
-    cargo
-        .iter()
-        .take_while(|arg| *arg != "--")
-        .any(|arg| arg.starts_with("-p") || arg.starts_with("--package"))
-}
-
-/// Runs a target of the Makefile, whose lines are shown as they are.
-fn make(target: &str, mut take: impl FnMut(&str)) -> anyhow::Result<bool> {
-    let mut command = Command::new(std::env::var_os("MAKE").unwrap_or_else(|| "make".into()));
-    command.args(["--no-print-directory", target]);
-    each_line(command, |line| {
-        show(&format!("{line}\n"));
-        take(line);
-    })
-}
-
-/// Runs a command, whose two outputs are read as one; tells whether it succeeded.
-fn each_line(mut command: Command, mut take: impl FnMut(&str)) -> anyhow::Result<bool> {
-    let (reader, writer) = std::io::pipe().context("a pipe")?;
-    let name = command.get_program().to_string_lossy().into_owned();
-    command.stdin(Stdio::null()).stdout(writer.try_clone().context("a pipe")?).stderr(writer);
-    let mut child = command.spawn().with_context(|| format!("starting {name}"))?;
-    // The writing ends that this process holds would keep the pipe open.
-    drop(command);
-    let mut reader = BufReader::new(reader);
-    let mut raw = Vec::new();
-    while reader.read_until(b'\n', &mut raw).with_context(|| format!("reading from {name}"))? > 0 {
-        take(String::from_utf8_lossy(&raw).trim_end_matches(['\n', '\r']));
-        raw.clear();
+/// Builds and runs the tests of these packages, or of all; `words` are for libtest.
+pub fn tests(report: &mut Report, packages: &[String], words: &[String], kinds: Kinds) -> Result<()> {
+    let selection = selection(packages);
+    show("building the tests\n");
+    let (programs, built) = programs::build(&selection, kinds)?;
+    show(&format!("built ({} s)\n", built.took.as_secs()));
+    report.step_ended("building the tests", built.success, report.failures());
+    if !built.success {
+        return Ok(());
     }
-    Ok(child.wait().with_context(|| format!("waiting for {name}"))?.success())
+    let skips = std::env::temp_dir().join(format!("narrows-skips-{}", std::process::id()));
+    let mut jobs: Vec<Job> = programs.iter().flat_map(|program| Job::of(program, words, &skips)).collect();
+    if kinds == Kinds::All && words.is_empty() {
+        let mut examples = cargo(&["test", "-q", "--doc", "--no-fail-fast"]);
+        examples.args(&selection);
+        jobs.push(Job::new("examples in the documentation", examples));
+    }
+    let bin = target_dir().join("debug/narrows");
+    let path = path(&target_dir())?;
+    jobs.iter_mut().for_each(|job| job.surround(&bin, &path));
+    pool::run(jobs, |outcome| {
+        show(&report.program(&outcome.name, &outcome.said, outcome.success, outcome.took));
+    })?;
+    // Without a skipped test there is no file.
+    report.skips(&std::fs::read_to_string(&skips).unwrap_or_default());
+    let _ = std::fs::remove_file(&skips);
+    Ok(())
 }
 
-/// Nobody may be reading any more; the tests run on.
-fn show(text: &str) {
-    let mut out = std::io::stdout().lock();
-    let _ = out.write_all(text.as_bytes()).and_then(|()| out.flush());
+/// For cargo: these packages, which are called as their folders are, or all.
+fn selection(packages: &[String]) -> Vec<String> {
+    if packages.is_empty() {
+        return vec!["--workspace".to_owned()];
+    }
+    let full = |name: &String| {
+        if name.starts_with("narrows-") { name.clone() } else { format!("narrows-{name}") }
+    };
+    packages.iter().flat_map(|name| ["-p".to_owned(), full(name)]).collect()
+}
+
+fn target_dir() -> std::path::PathBuf {
+    root().join(target())
+}
+
+/// Tests the Python package.
+fn python(report: &mut Report) -> Result<()> {
+    let before = report.failures();
+    let mut command = std::process::Command::new(Path::new("scripts/python-test"));
+    command.arg("-rsfE").current_dir(root()).env("CARGO_TARGET_DIR", target_dir());
+    unmarked(&mut command);
+    let ended = each_line(command, |line| {
+        show(&format!("{line}\n"));
+        report.python(line);
+    })?;
+    report.step_ended("the Python package", ended.success, before);
+    Ok(())
 }

@@ -36,7 +36,7 @@ if [ -n "$2" ]; then umount "$2"; fi"#;
 pub fn possible() -> Result<()> {
     ensure!(
         nix::unistd::geteuid().is_root(),
-        "tracing the kernel's senders needs root: sudo -E make kernel-senders"
+        "tracing the kernel's senders needs root: sudo -E cargo xtask kernel-senders"
     );
     ensure!(
         Path::new(TRACEFS).is_dir(),

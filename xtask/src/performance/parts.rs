@@ -67,7 +67,7 @@ fn simulator(out: &Path) -> Result<String> {
     narrows()?;
     let this = std::env::current_exe().context("finding this program")?;
     let folder = out.join("peers");
-    output(Command::new(this).args(["peers", "--only", "a,b,c", "--out"]).arg(&folder))?;
+    output(Command::new(this).args(["--as-is", "peers", "--only", "a,b,c", "--out"]).arg(&folder))?;
     std::fs::read_to_string(folder.join("runs.csv")).context("reading runs.csv")
 }
 

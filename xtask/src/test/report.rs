@@ -1,8 +1,8 @@
-//! What became of the tests, read from what `cargo test`, pytest and `make lints` print.
+//! What became of the tests, read from what libtest and pytest print.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
-use std::time::Instant;
+use std::time::Duration;
 
 use narrows_testing::{PART, WHOLE};
 
@@ -18,102 +18,71 @@ pub struct Report {
     skipped: BTreeSet<(String, String)>,
     /// Of tests that ran: reason and what was left out.
     parts: BTreeSet<(String, String)>,
-    /// The programs of tests of which `cargo test` tells.
-    program: Option<Program>,
-}
-
-/// A program of tests that is running.
-#[derive(Debug)]
-struct Program {
-    name: String,
-    begun: Instant,
-    /// Whether it has told how its tests went.
-    told: bool,
-    /// Whether its name is the last thing on the screen.
-    open: bool,
 }
 
 impl Report {
-    /// Takes a line of `cargo test`; returns what to show of it.
-    pub fn cargo(&mut self, line: &str) -> Option<String> {
-        let words = line.trim_start();
-        if let Some(name) = program_name(words) {
-            let open = self.program.as_ref().is_some_and(|program| program.open);
-            self.end_program();
-            self.program =
-                Some(Program { name: name.clone(), begun: Instant::now(), told: false, open: true });
-            return Some(format!("{}{name} ... ", if open { "\n" } else { "" }));
-        }
-        if let Some(counts) = words.strip_prefix("test result: ") {
-            return self.result(counts);
-        }
-        let counts_follow = words.starts_with("running ") && words.contains(" test");
-        if words.is_empty() || counts_follow || words.starts_with("all doctests ran") {
-            return None;
-        }
-        if let Some((name, how)) = words.strip_prefix("test ").and_then(|rest| rest.split_once(" ... ")) {
-            match how.split_once(", ").unwrap_or((how, "not run unless asked for")) {
-                ("ok", _) => return None,
-                ("ignored", why) => {
-                    self.ignored.push((why.to_owned(), self.of_program(name)));
-                    return None;
+    /// Takes all that a program of tests said; returns what to show of it, which is a line where all went well.
+    pub fn program(&mut self, name: &str, said: &str, success: bool, took: Duration) -> String {
+        let (mut counts, mut told, failed_before) = ([0; 3], false, self.failed.len());
+        for line in said.lines().map(str::trim_start) {
+            if let Some(result) = line.strip_prefix("test result: ") {
+                told = true;
+                for (sum, what) in counts.iter_mut().zip(["passed", "failed", "ignored"]) {
+                    *sum += count(result, what);
                 }
-                ("FAILED", _) => self.failed.push(self.of_program(name)),
-                _ => {}
+            } else if let Some((test, how)) =
+                line.strip_prefix("test ").and_then(|rest| rest.split_once(" ... "))
+            {
+                let (how, why) = how.split_once(", ").unwrap_or((how, "not run unless asked for"));
+                match how {
+                    "ignored" => self.ignored.push((why.to_owned(), format!("{name}: {test}"))),
+                    "FAILED" => self.failed.push(format!("{name}: {test}")),
+                    _ => {}
+                }
             }
         }
-        Some(self.on_a_new_line(line))
-    }
-
-    /// The counts at the end of a program.
-    fn result(&mut self, counts: &str) -> Option<String> {
-        let [ok, failed, ignored] = ["passed", "failed", "ignored"].map(|what| count(counts, what));
+        let [ok, failed, ignored] = counts;
         self.ok += ok;
-        let program = self.program.as_mut()?;
-        program.told = true;
-        let seconds = program.begun.elapsed().as_secs();
-        let mut text = match (ok, failed, ignored) {
-            (0, 0, 0) => "none".to_owned(),
-            _ => format!("{ok} passed"),
-        };
+        // A program that ended without a result has crashed, or could not be compiled.
+        if !told || (!success && self.failed.len() == failed_before) {
+            self.failed.push(format!("{name}: ended before its tests did"));
+        }
+        let mut text = format!("{name} ... {ok} passed");
         for (number, what) in [(failed, "FAILED"), (ignored, "ignored")].into_iter().filter(|(n, _)| *n > 0) {
             let _ = write!(text, ", {number} {what}");
         }
-        if seconds > 0 {
-            let _ = write!(text, " ({seconds} s)");
+        if took.as_secs() > 0 {
+            let _ = write!(text, " ({} s)", took.as_secs());
         }
-        let name = program.name.clone();
-        let text = if std::mem::take(&mut program.open) { text } else { format!("{name} ... {text}") };
-        Some(text + "\n")
+        text.push('\n');
+        if success && told && counts == [0; 3] {
+            return String::new();
+        }
+        if success && told { text } else { shortened(said) + &text }
     }
 
-    fn of_program(&self, test: &str) -> String {
-        self.program.as_ref().map_or_else(|| test.to_owned(), |p| format!("{}: {test}", p.name))
-    }
-
-    /// A line of its own, also where the name of a program stands on the last one.
-    fn on_a_new_line(&mut self, line: &str) -> String {
-        let open = self.program.as_mut().is_some_and(|program| std::mem::take(&mut program.open));
-        format!("{}{line}\n", if open { "\n" } else { "" })
-    }
-
-    /// A program that ended without a result has crashed.
-    fn end_program(&mut self) {
-        if let Some(program) = self.program.take_if(|p| !p.told) {
-            self.failed.push(format!("{}: ended before its tests did", program.name));
+    /// Takes how a lint went that was looked for; it counts as a test.
+    pub fn lint(&mut self, name: &str, success: bool) {
+        if success {
+            self.ok += 1;
+        } else {
+            self.failed.push(name.to_owned());
         }
     }
 
-    /// `cargo test` has ended. It fails also where no test did, as if something cannot be compiled.
-    pub fn cargo_ended(&mut self, success: bool) {
-        self.end_program();
-        self.program = None;
-        if !success && self.failed.is_empty() {
-            self.failed.push("cargo test".to_owned());
+    /// Something that could not be looked at here, and why.
+    pub fn missing(&mut self, name: &str, why: &str) {
+        self.ignored.push((why.to_owned(), name.to_owned()));
+    }
+
+    /// A step that is no test itself has ended; where it failed and no test of it did, it has failed.
+    pub fn step_ended(&mut self, step: &str, success: bool, failed_before: usize) {
+        if !success && self.failed.len() == failed_before {
+            self.failed.push(step.to_owned());
         }
     }
 
-    /// Takes a line of `make python-test`.
+    /// Takes a line of `scripts/python-test`.
     pub fn python(&mut self, line: &str) {
         if let Some(why) = line.strip_prefix("python: not tested: ") {
             self.ignored.push((why.to_owned(), "the Python package".to_owned()));
@@ -126,24 +95,6 @@ impl Report {
             self.failed.push(name.to_owned());
         } else if line.contains(" in ") {
             self.ok += count(line, "passed");
-        }
-    }
-
-    /// Takes a line of `make lints`.
-    pub fn lints(&mut self, line: &str) {
-        if let Some((what, why)) =
-            line.strip_prefix("lint: ").and_then(|rest| rest.split_once(" not checked: "))
-        {
-            self.ignored.push((why.to_owned(), what.to_owned()));
-        }
-    }
-
-    /// A step of another kind has ended; `own` says whether it counts as a test.
-    pub fn step_ended(&mut self, step: &str, success: bool, own: bool, failed_before: usize) {
-        if success {
-            self.ok += usize::from(own);
-        } else if self.failed.len() == failed_before {
-            self.failed.push(step.to_owned());
         }
     }
 
@@ -201,15 +152,16 @@ fn by_reason(text: &mut String, heading: &str, of: &[&(String, String)]) {
     }
 }
 
-/// The name of the program that cargo says it starts, as `Running tests/sim.rs (target/debug/deps/sim-0123)`.
-fn program_name(line: &str) -> Option<String> {
-    if let Some(name) = line.strip_prefix("Doc-tests ") {
-        return Some(format!("{name}, examples in its documentation"));
-    }
-    let (source, file) = line.strip_prefix("Running ")?.split_once(" (")?;
-    let file = file.strip_suffix(')')?.rsplit('/').next()?;
-    let name = file.rsplit_once('-').map_or(file, |(name, _)| name);
-    Some(if source.starts_with("unittests ") { format!("{name}, unit tests") } else { name.to_owned() })
+/// What a program said, without the tests that passed and the lines that frame them.
+fn shortened(said: &str) -> String {
+    let noise = |line: &&str| {
+        let words = line.trim_start();
+        words.is_empty()
+            || words.starts_with("test result: ")
+            || (words.starts_with("running ") && words.contains(" test"))
+            || (words.starts_with("test ") && (words.ends_with(" ... ok") || words.contains(" ... ignored")))
+    };
+    said.lines().filter(|line| !noise(line)).flat_map(|line| [line, "\n"]).collect()
 }
 
 /// The number before `what`, as in "3 passed; 1 failed" or "3 passed, 1 failed"; 0 without one.
@@ -223,11 +175,8 @@ fn count(text: &str, what: &str) -> usize {
 mod tests {
     use super::*;
 
-    /// As cargo and libtest print it: two programs and documentation; one fails, one is ignored, one crashes.
-    const CARGO: &str = "\
-   Compiling narrows-units v0.1.0 (/n/crates/units)
-     Running unittests src/lib.rs (target/debug/deps/narrows_units-0f1e)
-
+    /// As libtest prints it: one fails, one is ignored.
+    const UNITS: &str = "
 running 3 tests
 test rate::tests::a ... ok
 test rate::tests::b ... FAILED
@@ -239,52 +188,55 @@ failures:
 thread panicked
 
 test result: FAILED. 1 passed; 1 failed; 1 ignored; 0 measured; 0 filtered out; finished in 0.20s
-
-     Running tests/live_box/main.rs (target/debug/deps/live_box-77aa)
-
+";
+    const LIVE: &str = "
 running 2 tests
 test x ... ok
 test y ... ok
 
 test result: ok. 2 passed; 0 failed; 0 ignored; 0 measured; 0 filtered out; finished in 0.20s
-
-     Running tests/crash.rs (target/debug/deps/crash-77aa)
-
-running 9 tests
-   Doc-tests narrows_units
+";
+    /// As cargo prints it for two packages.
+    const EXAMPLES: &str = "   Doc-tests narrows_units
 
 running 1 test
 test crates/units/src/lib.rs - (line 3) ... ok
 
 test result: ok. 1 passed; 0 failed; 0 ignored; 0 measured; 0 filtered out; finished in 0.20s
+
+   Doc-tests narrows_wire
+
+running 0 tests
+
+test result: ok. 0 passed; 0 failed; 0 ignored; 0 measured; 0 filtered out; finished in 0.00s
 ";
 
     fn read(report: &mut Report) -> String {
-        CARGO.lines().filter_map(|line| report.cargo(line)).collect()
+        let seconds = Duration::from_millis(2_300);
+        [("units, unit tests", UNITS, false), ("box, from outside", LIVE, true), ("examples", EXAMPLES, true)]
+            .map(|(name, said, success)| report.program(name, said, success, seconds))
+            .concat()
     }
 
     #[test]
     fn a_line_for_each_program_and_what_failed() {
         let mut report = Report::default();
-        let shown = read(&mut report);
-        report.cargo_ended(false);
+        let shown = read(&mut report) + &report.program("crash", "running 9 tests\n", false, Duration::ZERO);
         assert_eq!(
             shown,
-            "Compiling narrows-units v0.1.0 (/n/crates/units)\n\
-             narrows_units, unit tests ... \n\
-             test rate::tests::b ... FAILED\n\
+            "test rate::tests::b ... FAILED\n\
              failures:\n\
              ---- rate::tests::b stdout ----\n\
              thread panicked\n\
-             narrows_units, unit tests ... 1 passed, 1 FAILED, 1 ignored\n\
-             live_box ... 2 passed\n\
-             crash ... \n\
-             narrows_units, examples in its documentation ... 1 passed\n"
+             units, unit tests ... 1 passed, 1 FAILED, 1 ignored (2 s)\n\
+             box, from outside ... 2 passed (2 s)\n\
+             examples ... 1 passed (2 s)\n\
+             crash ... 0 passed\n"
         );
         assert_eq!(
             report.text(),
-            "\nskipped:\n  a measurement\n    narrows_units, unit tests: slow\n\
-             \nfailed:\n  narrows_units, unit tests: rate::tests::b\n  crash: ended before its tests did\n\
+            "\nskipped:\n  a measurement\n    units, unit tests: slow\n\
+             \nfailed:\n  units, unit tests: rate::tests::b\n  crash: ended before its tests did\n\
              \n4 passed, 2 failed, 1 skipped\n"
         );
     }
@@ -298,13 +250,11 @@ test result: ok. 1 passed; 0 failed; 0 ignored; 0 measured; 0 filtered out; fini
         );
         let text = report.text();
         assert!(
-            text.contains(
-                "skipped:\n  a measurement\n    narrows_units, unit tests: slow\n  needs root\n    x\n"
-            ),
+            text.contains("skipped:\n  a measurement\n    units, unit tests: slow\n  needs root\n    x\n"),
             "{text}"
         );
         assert!(text.contains("skipped in part:\n  this kernel has reno\n    y: cubic\n"), "{text}");
-        assert!(text.ends_with("\n3 passed, 2 failed, 2 skipped\n"), "{text}");
+        assert!(text.ends_with("\n3 passed, 1 failed, 2 skipped\n"), "{text}");
     }
 
     #[test]
@@ -318,29 +268,23 @@ test result: ok. 1 passed; 0 failed; 0 ignored; 0 measured; 0 filtered out; fini
         ] {
             report.python(line);
         }
-        report.step_ended("the Python package", true, false, 0);
-        report.lints("lint: formatting not checked: rustfmt is missing (rustup component add rustfmt)");
-        report.step_ended("formatting and lints", false, true, 0);
+        report.step_ended("the Python package", true, 0);
+        report.missing("formatting", "rustfmt is missing (rustup component add rustfmt)");
+        report.lint("lengths, names and links", true);
+        report.lint("lints", false);
         let text = report.text();
         assert!(text.contains("not on this system\n    python/tests/test_import.py:28\n"), "{text}");
         assert!(
             text.contains("rustfmt is missing (rustup component add rustfmt)\n    formatting\n"),
             "{text}"
         );
-        assert!(
-            text.ends_with("failed:\n  formatting and lints\n\n7 passed, 1 failed, 2 skipped\n"),
-            "{text}"
-        );
+        assert!(text.ends_with("failed:\n  lints\n\n8 passed, 1 failed, 2 skipped\n"), "{text}");
     }
 
     #[test]
     fn nothing_compiled_is_a_failure() {
         let mut report = Report::default();
-        assert_eq!(
-            report.cargo("error: could not compile `narrows-units`").as_deref(),
-            Some("error: could not compile `narrows-units`\n")
-        );
-        report.cargo_ended(false);
+        report.step_ended("building the tests", false, 0);
         assert!(report.text().ends_with("0 passed, 1 failed, 0 skipped\n"));
         assert_eq!(report.failures(), 1);
     }

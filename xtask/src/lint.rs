@@ -1,0 +1,108 @@
+//! Formatting, bounds, the dashboard's types and clippy: what is quick to tell comes first.
+
+use std::process::Command;
+
+use anyhow::Result;
+
+use crate::peers::programs::root;
+use crate::steps::{Ended, cargo, each_line, show};
+
+/// Something to look for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Lint {
+    Format,
+    Limits,
+    Types,
+    Clippy,
+}
+
+impl Lint {
+    /// In the order in which they cost.
+    pub const ALL: [Self; 4] = [Self::Format, Self::Limits, Self::Types, Self::Clippy];
+
+    /// What it looks at.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Format => "formatting",
+            Self::Limits => "lengths, names and links",
+            Self::Types => "types of the dashboard",
+            Self::Clippy => "lints",
+        }
+    }
+
+    /// Why it cannot be looked at here, and what would help.
+    pub fn missing(self) -> Option<&'static str> {
+        let (mut asked, remedy) = match self {
+            Self::Format => {
+                (cargo(&["fmt", "--version"]), "rustfmt is missing (rustup component add rustfmt)")
+            }
+            Self::Limits => return None,
+            Self::Types => {
+                let mut tsc = Command::new("tsc");
+                tsc.arg("--version");
+                (tsc, "tsc is missing (npm install --global typescript)")
+            }
+            Self::Clippy => {
+                (cargo(&["clippy", "--version"]), "clippy is missing (rustup component add clippy)")
+            }
+        };
+        let there = asked.output().is_ok_and(|out| out.status.success());
+        (!there).then_some(remedy)
+    }
+
+    fn command(self) -> Result<Command> {
+        Ok(match self {
+            Self::Format => cargo(&["fmt", "--all", "--check"]),
+            Self::Limits => {
+                let mut limits = Command::new(std::env::current_exe()?);
+                limits.args([crate::AS_IS, "limits"]);
+                limits
+            }
+            Self::Types => {
+                let mut tsc = Command::new("tsc");
+                let page = "crates/box/src/page/dashboard.js";
+                tsc.args(["--checkJs", "--noEmit", "--strict", "--target", "es2022", page])
+                    .current_dir(root());
+                tsc
+            }
+            // The whole workspace also where little has changed: with fewer packages cargo would choose other features
+            // for what is common, and compile it anew.
+            Self::Clippy => cargo(&["clippy", "-q", "--workspace", "--all-targets", "--", "-D", "warnings"]),
+        })
+    }
+
+    /// Looks, and shows what is found.
+    pub fn run(self) -> Result<Ended> {
+        show(&format!("{} ... ", self.name()));
+        let mut quiet = true;
+        let ended = each_line(self.command()?, |line| {
+            show(&format!("{}{line}\n", if std::mem::take(&mut quiet) { "\n" } else { "" }));
+        })?;
+        let seconds = ended.took.as_secs();
+        match (ended.success, quiet) {
+            (true, true) => show(&format!("ok ({seconds} s)\n")),
+            (true, false) => show(&format!("{} ... ok ({seconds} s)\n", self.name())),
+            (false, _) => show(&format!("{} ... FAILED ({seconds} s)\n", self.name())),
+        }
+        Ok(ended)
+    }
+}
+
+/// Looks for all of it, and ends the program with status 1 if anything is found.
+///
+/// # Errors
+///
+/// If a command could not be started.
+pub fn run() -> Result<()> {
+    let mut good = true;
+    for lint in Lint::ALL {
+        match lint.missing() {
+            Some(why) => println!("{} not checked: {why}", lint.name()),
+            None => good &= lint.run()?.success,
+        }
+    }
+    if !good {
+        std::process::exit(1);
+    }
+    Ok(())
+}

@@ -1,0 +1,180 @@
+//! Programs of tests side by side. What waits more than it computes runs beside what computes; what judges the time of
+//! real kernels runs alone.
+
+use std::collections::VecDeque;
+use std::ffi::OsStr;
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::sync::{Mutex, PoisonError, mpsc};
+use std::time::{Duration, Instant};
+
+use anyhow::{Context as _, Result};
+
+use super::programs::Program;
+
+/// Modules whose tests judge when something happens on real kernels: a busy machine would have them tried again, or
+/// skipped.
+const ALONE: [(&str, &[&str]); 4] = [
+    ("senders", &["live::"]),
+    ("lab", &["queue_peer::", "uml_peer::"]),
+    ("cli", &["lab::"]),
+    ("tests", &["live_flow::"]),
+];
+
+/// Modules that wait for packets, timers and processes, and leave the processors to others.
+const WAITING: [(&str, &[&str]); 2] = [("box", &["live_box::"]), ("cli", &["live::", "diagnose_live::"])];
+
+/// When tests may run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Lane {
+    /// Beside all but those that want to be alone, a program for each processor.
+    Computing,
+    /// Beside those that compute, more of them than there are processors.
+    Waiting,
+    /// With nothing beside.
+    Alone,
+}
+
+/// A program, or some of its tests.
+#[derive(Debug)]
+pub struct Job {
+    pub name: String,
+    pub lane: Lane,
+    command: Command,
+}
+
+/// What came of a job.
+#[derive(Debug)]
+pub struct Outcome {
+    pub name: String,
+    /// Both outputs, as one.
+    pub said: String,
+    pub success: bool,
+    pub took: Duration,
+}
+
+impl Job {
+    /// Any command that prints as libtest does, beside what computes.
+    pub fn new(name: &str, command: Command) -> Self {
+        Self { name: name.to_owned(), lane: Lane::Computing, command }
+    }
+
+    /// The jobs of a program: one for each lane its tests are in. `words` are for libtest; skipped tests write their
+    /// names to the file `skips`.
+    pub fn of(program: &Program, words: &[String], skips: &Path) -> Vec<Self> {
+        let modules = |table: &[(&str, &'static [&'static str])]| -> &'static [&'static str] {
+            let of = table.iter().find(|(package, _)| program.is_outside() && *package == program.package());
+            of.map_or(&[], |(_, modules)| modules)
+        };
+        let (alone, waiting) = (modules(&ALONE), modules(&WAITING));
+        let make = |lane, choose: &[&str], skip: &[&str]| {
+            let mut command = program.command();
+            command.args(choose).env(narrows_testing::SKIPS, skips);
+            for module in skip {
+                command.args(["--skip", module]);
+            }
+            if lane == Lane::Waiting {
+                command.env("RUST_TEST_THREADS", (2 * processors()).to_string());
+            }
+            command.args(words);
+            let name = if choose.is_empty() {
+                program.name()
+            } else {
+                format!("{}: {}", program.name(), choose.join(", ").replace("::", ""))
+            };
+            Self { name, lane, command }
+        };
+        let mut jobs = vec![make(Lane::Computing, &[], &[alone, waiting].concat())];
+        jobs.extend((!alone.is_empty()).then(|| make(Lane::Alone, alone, waiting)));
+        jobs.extend((!waiting.is_empty()).then(|| make(Lane::Waiting, waiting, alone)));
+        jobs
+    }
+
+    /// Tells its tests where the program `narrows` is, and where others are.
+    pub fn surround(&mut self, narrows: &Path, path: &OsStr) {
+        self.command.env("NARROWS_BIN", narrows).env("PATH", path);
+    }
+
+    fn run(mut self) -> Result<Outcome> {
+        let begun = Instant::now();
+        let (mut reader, writer) = std::io::pipe().context("a pipe")?;
+        self.command.stdin(Stdio::null()).stdout(writer.try_clone().context("a pipe")?).stderr(writer);
+        let mut child = self.command.spawn().with_context(|| format!("starting {}", self.name))?;
+        // The writing ends that this process holds would keep the pipe open.
+        drop(self.command);
+        let mut said = Vec::new();
+        std::io::Read::read_to_end(&mut reader, &mut said)
+            .with_context(|| format!("reading {}", self.name))?;
+        let success = child.wait().with_context(|| format!("waiting for {}", self.name))?.success();
+        let said = String::from_utf8_lossy(&said).into_owned();
+        Ok(Outcome { name: self.name, said, success, took: begun.elapsed() })
+    }
+}
+
+/// How many of something that computes run well side by side.
+pub fn processors() -> usize {
+    std::thread::available_parallelism().map_or(1, usize::from)
+}
+
+/// Runs all, those that want to be alone last; hands on what came of each when it has ended.
+pub fn run(jobs: Vec<Job>, mut ended: impl FnMut(Outcome)) -> Result<()> {
+    let (alone, beside): (Vec<_>, Vec<_>) = jobs.into_iter().partition(|job| job.lane == Lane::Alone);
+    let (waiting, computing): (VecDeque<_>, VecDeque<_>) =
+        beside.into_iter().partition(|job| job.lane == Lane::Waiting);
+    let workers = [(Mutex::new(waiting), 1), (Mutex::new(computing), processors())];
+    let (tell, told) = mpsc::channel();
+    std::thread::scope(|scope| {
+        for (queue, count) in &workers {
+            for _ in 0..*count {
+                let tell = tell.clone();
+                scope.spawn(move || {
+                    loop {
+                        let next = queue.lock().unwrap_or_else(PoisonError::into_inner).pop_front();
+                        let Some(job) = next else { break };
+                        // Nobody listens any more where another job could not be started.
+                        if tell.send(job.run()).is_err() {
+                            break;
+                        }
+                    }
+                });
+            }
+        }
+        drop(tell);
+        told.iter().try_for_each(|outcome| outcome.map(&mut ended))
+    })?;
+    alone.into_iter().try_for_each(|job| job.run().map(&mut ended))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn shell(name: &str, lane: Lane, script: &str) -> Job {
+        let mut command = Command::new("sh");
+        command.args(["-c", script]);
+        Job { name: name.to_owned(), lane, command }
+    }
+
+    #[test]
+    fn those_that_want_to_be_alone_come_last() {
+        let jobs = vec![
+            shell("a", Lane::Alone, "echo one; echo two >&2; exit 3"),
+            shell("b", Lane::Computing, "exit 0"),
+            shell("c", Lane::Waiting, "exit 0"),
+            shell("d", Lane::Alone, "exit 0"),
+        ];
+        let mut all = Vec::new();
+        run(jobs, |outcome| all.push(outcome)).unwrap();
+        let names: Vec<_> = all.iter().map(|outcome| outcome.name.as_str()).collect();
+        assert!(names == ["b", "c", "a", "d"] || names == ["c", "b", "a", "d"], "{names:?}");
+        assert_eq!((all[2].said.as_str(), all[2].success, all[3].success), ("one\ntwo\n", false, true));
+    }
+
+    #[test]
+    fn what_cannot_be_started_is_said() {
+        let job =
+            Job { name: "x".into(), lane: Lane::Computing, command: Command::new("/nowhere/narrows-x") };
+        let why = run(vec![job], |_| {}).unwrap_err();
+        assert!(format!("{why:#}").starts_with("starting x: "), "{why:#}");
+    }
+}

@@ -1,0 +1,125 @@
+//! The programs of tests: built, and found in what cargo says of it.
+
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context as _, Result};
+use serde::Deserialize;
+
+use super::Kinds;
+use crate::steps::{Ended, cargo, each_line, show};
+
+/// A program of tests.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Program {
+    /// Its package, without what all have in common.
+    package: String,
+    /// Whether it tests from outside: `tests/it`.
+    outside: bool,
+    file: PathBuf,
+    /// Where its package is, in which its tests run.
+    folder: PathBuf,
+}
+
+/// A line of cargo's, as far as it matters here.
+#[derive(Deserialize)]
+struct Line {
+    reason: String,
+    manifest_path: Option<PathBuf>,
+    executable: Option<PathBuf>,
+    target: Option<Target>,
+    profile: Option<Profile>,
+}
+
+#[derive(Deserialize)]
+struct Target {
+    kind: Vec<String>,
+}
+
+#[derive(Deserialize)]
+struct Profile {
+    test: bool,
+}
+
+impl Program {
+    /// As people call it.
+    pub fn name(&self) -> String {
+        format!("{}, {}", self.package, if self.outside { "from outside" } else { "unit tests" })
+    }
+
+    /// The package, without what all have in common.
+    pub fn package(&self) -> &str {
+        &self.package
+    }
+
+    /// Whether it tests from outside.
+    pub fn is_outside(&self) -> bool {
+        self.outside
+    }
+
+    /// The command that runs it.
+    pub fn command(&self) -> std::process::Command {
+        let mut command = std::process::Command::new(&self.file);
+        command.current_dir(&self.folder).env("CARGO_MANIFEST_DIR", &self.folder);
+        command
+    }
+
+    /// From a line of `--message-format=json`; none if it tells of something else.
+    fn from_json(line: &str) -> Option<Self> {
+        let line: Line = serde_json::from_str(line).ok()?;
+        let tests = line.reason == "compiler-artifact" && line.profile?.test;
+        let folder = line.manifest_path?.parent()?.to_owned();
+        let package = package(&folder)?;
+        let outside = line.target?.kind.iter().any(|kind| kind == "test");
+        tests.then_some(Self { package, outside, file: line.executable?, folder })
+    }
+}
+
+/// A package is called as its folder is.
+fn package(folder: &Path) -> Option<String> {
+    Some(folder.file_name()?.to_str()?.to_owned())
+}
+
+/// Builds the tests of the packages that `selection` says, and the program `narrows` where it is among them; what the
+/// compiler says is shown.
+pub fn build(selection: &[String], kinds: Kinds) -> Result<(Vec<Program>, Ended)> {
+    // The tests of a program or a library are built with it; `cargo test` knows them, `cargo build` does not.
+    let mut command = cargo(&["test", "--no-run", "--lib", "--bins"]);
+    command.args((kinds == Kinds::All).then_some("--tests"));
+    command.arg("--message-format=json-render-diagnostics").args(selection);
+    let mut programs = Vec::new();
+    let ended = each_line(command, |line| {
+        if !line.starts_with('{') {
+            show(&format!("{line}\n"));
+        } else if let Some(program) = Program::from_json(line) {
+            programs.push(program);
+        }
+    })
+    .context("building the tests")?;
+    programs.sort_by_key(Program::name);
+    Ok((programs, ended))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// As cargo 1.95 prints it, shortened.
+    #[test]
+    fn programs_are_found_among_artifacts() {
+        let line = |kind: &str, test: bool, executable: &str| {
+            format!(
+                r#"{{"reason":"compiler-artifact","manifest_path":"/n/crates/qdisc/Cargo.toml",
+                "target":{{"kind":["{kind}"],"name":"x"}},"profile":{{"opt_level":"1","test":{test}}},
+                "filenames":[],"executable":{executable},"fresh":true}}"#
+            )
+        };
+        let found = Program::from_json(&line("test", true, r#""/n/target/debug/deps/it-12""#)).unwrap();
+        assert_eq!(found.name(), "qdisc, from outside");
+        let found =
+            Program::from_json(&line("lib", true, r#""/n/target/debug/deps/narrows_qdisc-34""#)).unwrap();
+        assert_eq!((found.name().as_str(), found.folder), ("qdisc, unit tests", "/n/crates/qdisc".into()));
+        assert_eq!(Program::from_json(&line("lib", false, "null")), None);
+        assert_eq!(Program::from_json(&line("bin", false, r#""/n/target/debug/narrows""#)), None);
+        assert_eq!(Program::from_json(r#"{"reason":"build-finished","success":true}"#), None);
+    }
+}
