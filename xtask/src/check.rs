@@ -34,7 +34,7 @@ pub fn run(args: &Args) -> Result<()> {
     } else {
         let named: Vec<_> = packages.iter().map(|package| package.trim_start_matches("narrows-")).collect();
         show(&format!("changed: {}\n", named.join(", ")));
-        test::tests(&mut report, &packages.into_iter().collect::<Vec<_>>(), &[], Kinds::Unit)?;
+        test::tests(&mut report, &packages.into_iter().collect::<Vec<_>>(), &[], Kinds::Unit, Vec::new())?;
     }
     test::finish(&report);
     Ok(())

@@ -5,16 +5,17 @@ mod pool;
 mod programs;
 mod report;
 
-use std::path::Path;
-
 use anyhow::Result;
 
 use crate::lint::Lint;
 use crate::peers::programs::{root, target};
 use crate::recipes::path;
-use crate::steps::{cargo, each_line, show, unmarked};
+use crate::steps::{cargo, show, unmarked};
 use pool::Job;
 pub use report::Report;
+
+/// What the tests of the Python package are called.
+const PYTHON: &str = "the Python package";
 
 /// What to run.
 #[derive(clap::Args)]
@@ -38,10 +39,8 @@ pub fn run(args: &Args) -> Result<()> {
     if all {
         lints(&mut report, &Lint::ALL)?;
     }
-    tests(&mut report, &args.packages, &args.words, Kinds::All)?;
-    if all {
-        python(&mut report)?;
-    }
+    let beside = if all { vec![python()] } else { Vec::new() };
+    tests(&mut report, &args.packages, &args.words, Kinds::All, beside)?;
     finish(&report);
     Ok(())
 }
@@ -73,9 +72,19 @@ pub fn lints(report: &mut Report, lints: &[Lint]) -> Result<()> {
     Ok(())
 }
 
-/// Builds and runs the tests of these packages, or of all; `words` are for libtest.
-pub fn tests(report: &mut Report, packages: &[String], words: &[String], kinds: Kinds) -> Result<()> {
-    let selection = selection(packages);
+/// Builds and runs the tests of these packages, or of all, and other jobs `beside`; `words` are for libtest.
+pub fn tests(
+    report: &mut Report,
+    packages: &[String],
+    words: &[String],
+    kinds: Kinds,
+    beside: Vec<Job>,
+) -> Result<()> {
+    let mut selection = selection(packages);
+    if kinds == Kinds::Unit {
+        // The features that other crates ask for, some of which have tests.
+        selection.push("--all-features".to_owned());
+    }
     show("building the tests\n");
     let (programs, built) = programs::build(&selection, kinds)?;
     show(&format!("built ({} s)\n", built.took.as_secs()));
@@ -84,7 +93,8 @@ pub fn tests(report: &mut Report, packages: &[String], words: &[String], kinds: 
         return Ok(());
     }
     let skips = std::env::temp_dir().join(format!("narrows-skips-{}", std::process::id()));
-    let mut jobs: Vec<Job> = programs.iter().flat_map(|program| Job::of(program, words, &skips)).collect();
+    let mut jobs = beside;
+    jobs.extend(programs.iter().flat_map(|program| Job::of(program, words, &skips)));
     if kinds == Kinds::All && words.is_empty() {
         let mut examples = cargo(&["test", "-q", "--doc", "--no-fail-fast"]);
         examples.args(&selection);
@@ -94,7 +104,11 @@ pub fn tests(report: &mut Report, packages: &[String], words: &[String], kinds: 
     let path = path(&target_dir())?;
     jobs.iter_mut().for_each(|job| job.surround(&bin, &path));
     pool::run(jobs, |outcome| {
-        show(&report.program(&outcome.name, &outcome.said, outcome.success, outcome.took));
+        show(&if outcome.name == PYTHON {
+            report.python(&outcome.said, outcome.success, outcome.took)
+        } else {
+            report.program(&outcome.name, &outcome.said, outcome.success, outcome.took)
+        });
     })?;
     // Without a skipped test there is no file.
     report.skips(&std::fs::read_to_string(&skips).unwrap_or_default());
@@ -117,16 +131,10 @@ fn target_dir() -> std::path::PathBuf {
     root().join(target())
 }
 
-/// Tests the Python package.
-fn python(report: &mut Report) -> Result<()> {
-    let before = report.failures();
-    let mut command = std::process::Command::new(Path::new("scripts/python-test"));
+/// Tests the Python package, in an environment of its own.
+fn python() -> Job {
+    let mut command = std::process::Command::new("scripts/python-test");
     command.arg("-rsfE").current_dir(root()).env("CARGO_TARGET_DIR", target_dir());
     unmarked(&mut command);
-    let ended = each_line(command, |line| {
-        show(&format!("{line}\n"));
-        report.python(line);
-    })?;
-    report.step_ended("the Python package", ended.success, before);
-    Ok(())
+    Job::new(PYTHON, command)
 }

@@ -116,8 +116,8 @@ impl PacketSocket {
         Ok(())
     }
 
-    /// Lets frames of up to `bytes` that this socket sent wait in queues. A frame counts against its socket until it has
-    /// left the last queue of this machine: a bridge and a veth pair pass on whose it is, a router does not. Needs
+    /// Lets frames of up to `bytes` that this socket sent wait in queues. A frame counts against its socket until it
+    /// has left the last queue of this machine: a bridge and a veth pair pass on whose it is, a router does not. Needs
     /// `CAP_NET_ADMIN`; the kernel doubles the number for its own records.
     ///
     /// # Errors

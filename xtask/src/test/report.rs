@@ -6,6 +6,8 @@ use std::time::Duration;
 
 use narrows_testing::{PART, WHOLE};
 
+use super::PYTHON;
+
 /// How many tests passed and failed, and which were skipped.
 #[derive(Debug, Default)]
 pub struct Report {
@@ -82,20 +84,27 @@ impl Report {
         }
     }
 
-    /// Takes a line of `scripts/python-test`.
-    pub fn python(&mut self, line: &str) {
-        if let Some(why) = line.strip_prefix("python: not tested: ") {
-            self.ignored.push((why.to_owned(), "the Python package".to_owned()));
-        } else if let Some((_, said)) = line.strip_prefix("SKIPPED [").and_then(|rest| rest.split_once("] "))
-        {
-            // Place and reason, as "python/tests/test_import.py:28: why".
-            let (at, why) = said.split_once(": ").unwrap_or((said, "skipped"));
-            self.ignored.push((why.to_owned(), at.to_owned()));
-        } else if let Some(name) = line.strip_prefix("FAILED ").or_else(|| line.strip_prefix("ERROR ")) {
-            self.failed.push(name.to_owned());
-        } else if line.contains(" in ") {
-            self.ok += count(line, "passed");
+    /// Takes all that `scripts/python-test` said; returns what to show of it.
+    pub fn python(&mut self, said: &str, success: bool, took: Duration) -> String {
+        let (ok_before, failed_before) = (self.ok, self.failed.len());
+        for line in said.lines() {
+            if let Some(why) = line.strip_prefix("python: not tested: ") {
+                self.missing(PYTHON, why);
+            } else if let Some((_, said)) =
+                line.strip_prefix("SKIPPED [").and_then(|rest| rest.split_once("] "))
+            {
+                // Place and reason, as "python/tests/test_import.py:28: why".
+                let (at, why) = said.split_once(": ").unwrap_or((said, "skipped"));
+                self.missing(at, why);
+            } else if let Some(name) = line.strip_prefix("FAILED ").or_else(|| line.strip_prefix("ERROR ")) {
+                self.failed.push(name.to_owned());
+            } else if line.contains(" in ") {
+                self.ok += count(line, "passed");
+            }
         }
+        self.step_ended(PYTHON, success, failed_before);
+        let line = format!("{PYTHON} ... {} passed ({} s)\n", self.ok - ok_before, took.as_secs());
+        if success { line } else { format!("{}\n{line}", said.trim_end()) }
     }
 
     /// How many have failed so far.
@@ -260,15 +269,12 @@ test result: ok. 0 passed; 0 failed; 0 ignored; 0 measured; 0 filtered out; fini
     #[test]
     fn python_and_lints_count() {
         let mut report = Report::default();
-        for line in [
-            "python: pip install .",
-            "....s...                                                                 [100%]",
-            "SKIPPED [1] python/tests/test_import.py:28: not on this system",
-            "7 passed, 1 skipped in 3.21s",
-        ] {
-            report.python(line);
-        }
-        report.step_ended("the Python package", true, 0);
+        let said = "python: pip install .\n\
+                    ....s...                                                                 [100%]\n\
+                    SKIPPED [1] python/tests/test_import.py:28: not on this system\n\
+                    7 passed, 1 skipped in 3.21s\n";
+        let shown = report.python(said, true, Duration::from_secs(5));
+        assert_eq!(shown, "the Python package ... 7 passed (5 s)\n");
         report.missing("formatting", "rustfmt is missing (rustup component add rustfmt)");
         report.lint("lengths, names and links", true);
         report.lint("lints", false);

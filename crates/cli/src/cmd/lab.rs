@@ -40,7 +40,7 @@ pub struct Args {
     /// After the table, list the objects with the longest stalls of each discipline
     #[arg(long, value_name = "N", default_value_t = 0)]
     worst: usize,
-    /// Run in virtual machines with this kernel, as 6.12, whose clock a busy host cannot disturb; needs qemu and no root
+    /// Run in virtual machines with this kernel, as 6.12, whose clock no busy host disturbs; needs qemu and no root
     #[arg(long, value_name = "KERNEL")]
     machine: Option<Release>,
     /// Runs at a time, each in namespaces of its own
