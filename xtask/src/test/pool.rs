@@ -14,12 +14,15 @@ use super::programs::Program;
 
 /// Modules whose tests judge when something happens on real kernels: a busy machine would have them tried again, or
 /// skipped.
-const ALONE: [(&str, &[&str]); 4] = [
-    ("senders", &["live::"]),
-    ("lab", &["queue_peer::", "uml_peer::"]),
-    ("cli", &["lab::"]),
-    ("tests", &["live_flow::"]),
-];
+const ALONE: [(&str, &[&str]); 3] =
+    [("senders", &["live::"]), ("cli", &["lab::"]), ("tests", &["live_flow::"])];
+
+/// Modules that run in a virtual machine where one can be had: they judge times of real kernels, or need queues that
+/// this machine's kernel may lack. The machine's clock makes no difference between a busy host and an idle one.
+const IN_MACHINE: [(&str, &[&str]); 1] = [("lab", &["queue_peer::", "peer::"])];
+
+/// The kernel of those machines: the oldest that Narrows is tried on.
+const KERNEL: &str = "6.1";
 
 /// Modules that wait for packets, timers and processes, and leave the processors to others.
 const WAITING: [(&str, &[&str]); 2] = [("box", &["live_box::"]), ("cli", &["live::", "diagnose_live::"])];
@@ -67,6 +70,7 @@ impl Job {
             of.map_or(&[], |(_, modules)| modules)
         };
         let (alone, waiting) = (modules(&ALONE), modules(&WAITING));
+        let machine = if machines() { modules(&IN_MACHINE) } else { &[] };
         let make = |lane, choose: &[&str], skip: &[&str]| {
             let mut command = program.command();
             command.args(choose).env(narrows_testing::SKIPS, skips);
@@ -84,10 +88,23 @@ impl Job {
             };
             Self { name, lane, command }
         };
-        let mut jobs = vec![make(Lane::Computing, &[], &[alone, waiting].concat())];
+        let mut jobs = vec![make(Lane::Computing, &[], &[alone, waiting, machine].concat())];
+        jobs.extend((!machine.is_empty()).then(|| Self::in_machine(program, machine, words, skips)));
         jobs.extend((!alone.is_empty()).then(|| make(Lane::Alone, alone, waiting)));
         jobs.extend((!waiting.is_empty()).then(|| make(Lane::Waiting, waiting, alone)));
         jobs
+    }
+
+    /// The modules of a program as a job of their own, in a virtual machine.
+    fn in_machine(program: &Program, modules: &[&str], words: &[String], skips: &Path) -> Self {
+        let mut command = Command::new(std::env::current_exe().unwrap_or_else(|_| "narrows-xtask".into()));
+        let file = program.file().display();
+        let line = format!("{}=/out/skips '{file}' --test-threads=1", narrows_testing::SKIPS);
+        command.args(["vm", "--kernel", KERNEL, "--program"]).arg(program.file());
+        command.arg("--out").arg(skips.with_extension("machine")).arg("--skips").arg(skips);
+        command.arg(line).args(modules).args(words);
+        let name = format!("{} on Linux {KERNEL}: {}", program.name(), modules.join(", ").replace("::", ""));
+        Self { name, lane: Lane::Computing, command }
     }
 
     /// Tells its tests where the program `narrows` is, and where others are.
@@ -109,6 +126,23 @@ impl Job {
         let said = String::from_utf8_lossy(&said).into_owned();
         Ok(Outcome { name: self.name, said, success, took: begun.elapsed() })
     }
+}
+
+/// Whether virtual machines with [`KERNEL`] can be had; fetches it where it is not at hand.
+fn machines() -> bool {
+    static FOUND: std::sync::OnceLock<bool> = std::sync::OnceLock::new();
+    *FOUND.get_or_init(|| {
+        if narrows_machine::obstacle().is_some() {
+            return false;
+        }
+        let kernel = KERNEL.parse().ok().map(|release| narrows_machine::Kernel::of(&release));
+        kernel.is_some_and(|kernel| {
+            if let Err(why) = &kernel {
+                crate::steps::show(&format!("no virtual machine: {why:#}\n"));
+            }
+            kernel.is_ok()
+        })
+    })
 }
 
 /// How many of something that computes run well side by side.

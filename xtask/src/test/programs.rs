@@ -56,6 +56,11 @@ impl Program {
         self.outside
     }
 
+    /// Where it is.
+    pub fn file(&self) -> &Path {
+        &self.file
+    }
+
     /// The command that runs it.
     pub fn command(&self) -> std::process::Command {
         let mut command = std::process::Command::new(&self.file);

@@ -4,8 +4,9 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
+use narrows_lab::peers::{Peer, kind_of};
 use narrows_lab::suite::DisciplineOutcome;
-use narrows_lab::{Outcome, Scenario, Suite, SuiteOptions, bench, table};
+use narrows_lab::{Machines, Outcome, Release, Scenario, Suite, SuiteOptions, bench, table};
 
 use super::lab;
 
@@ -15,6 +16,8 @@ const SCENARIO: &str = include_str!("../../../../experiments/taq/lab/objects-200
 const BEFORE: &str = "fifo:30";
 const OURS: &str = "taq";
 const PEER: &str = "kernel:cake";
+/// The kernel of the virtual machines in which all three run where this machine's own kernel lacks the peer.
+const KERNEL: &str = "6.12";
 
 /// Arguments of `narrows demo`.
 #[derive(clap::Args)]
@@ -28,11 +31,32 @@ pub struct Args {
     /// Seed of sizes and starts
     #[arg(long, default_value_t = 1)]
     seed: u64,
+    /// Run in virtual machines with this kernel, as 6.12, whose clock a busy host cannot disturb; needs qemu and no root
+    #[arg(long, value_name = "KERNEL")]
+    machine: Option<Release>,
+}
+
+/// The machines to run in: those asked for, or some where this kernel lacks the peer and machines can be had.
+fn machines(args: &Args) -> anyhow::Result<Option<Machines>> {
+    if let Some(release) = &args.machine {
+        return lab::machines(release).map(Some);
+    }
+    let kind = PEER.strip_prefix("kernel:").map_or(PEER, kind_of);
+    let Err(why) = Peer::available(kind) else { return Ok(None) };
+    let release: Release = KERNEL.parse().map_err(anyhow::Error::msg)?;
+    match lab::machines(&release) {
+        Ok(machines) => Ok(Some(machines)),
+        Err(obstacle) => {
+            eprintln!("narrows demo: {PEER} takes no part: {why} ({obstacle:#})");
+            Ok(None)
+        }
+    }
 }
 
 /// Runs the command.
 pub fn main(args: Args) -> anyhow::Result<ExitCode> {
-    if let Err(why) = bench::available() {
+    let machines = machines(&args)?;
+    if let (None, Err(why)) = (&machines, bench::available()) {
         eprintln!("narrows demo: {why:#}.");
         eprintln!(
             "What works without: 'narrows doctor' (what this machine can do, and the remedy for each \"no\"), and \
@@ -50,12 +74,20 @@ pub fn main(args: Args) -> anyhow::Result<ExitCode> {
         ],
     )?;
     println!(
-        "100 users fetch small objects over {} with {} of propagation: real Linux TCP between namespaces of this \
-         machine.\nEach discipline in turn, {} s each.",
-        scenario.rate, scenario.rtt, args.seconds
+        "100 users fetch small objects over {} with {} of propagation: real Linux TCP between namespaces of {}.\n\
+         Each discipline for {} s.",
+        scenario.rate,
+        scenario.rtt,
+        machines.as_ref().map_or_else(
+            || "this machine".to_owned(),
+            |m| format!("virtual machines (kernel {}), whose clock no busy host disturbs", m.version())
+        ),
+        args.seconds
     );
     let options = SuiteOptions {
-        jobs: 1,
+        // Machines do not disturb each other; what runs here would.
+        jobs: if machines.is_some() { 2 } else { 1 },
+        machines,
         command: std::env::args().collect::<Vec<_>>().join(" "),
         ..Default::default()
     };
