@@ -3,11 +3,12 @@
 use std::path::{Path, PathBuf};
 
 /// Programs of this machine that every guest gets where they are here. Some may be missing; what needs one says so.
-pub(crate) const PROGRAMS: &str = "awk basename bash bpftool bridge cat chmod chown cmp conntrack cp cut date dd \
-    dirname ebtables env ethtool expr false find getent grep head hostname id insmod ip ip6tables ip6tables-legacy \
+pub(crate) const PROGRAMS: &str = "awk basename bash bpftool bridge cat chmod chown cmp conntrack cp cut date \
+    dd dirname ebtables env ethtool expr false find getent grep head hostname id insmod ip ip6tables ip6tables-legacy \
     ip6tables-legacy-restore ip6tables-legacy-save ip6tables-restore ip6tables-save iptables iptables-legacy \
-    iptables-legacy-restore iptables-legacy-save iptables-nft iptables-restore iptables-save kill ln ls mkdir mknod mktemp \
-    modinfo modprobe mount mv nft nsenter ping printf ps readlink rm rmdir rmmod sed seq setpriv sh sleep sort ss stat \
+    iptables-legacy-restore iptables-legacy-save iptables-nft iptables-restore iptables-save kill ln ls mkdir mknod \
+    mktemp modinfo modprobe mount mv nft \
+    nsenter ping printf ps readlink rm rmdir rmmod sed seq setpriv sh sleep sort ss stat \
     stty su sync sysctl tail tar tc tee timeout touch tr true umount uname unshare wc xargs";
 
 /// Files and folders that these programs read, where they are here. iptables loads its matches from its folder by name.

@@ -31,7 +31,7 @@ pub struct Args {
     /// Seed of sizes and starts
     #[arg(long, default_value_t = 1)]
     seed: u64,
-    /// Run in virtual machines with this kernel, as 6.12, whose clock a busy host cannot disturb; needs qemu and no root
+    /// Run in virtual machines with this kernel, as 6.12, whose clock a busy host cannot disturb; needs qemu, no root
     #[arg(long, value_name = "KERNEL")]
     machine: Option<Release>,
 }

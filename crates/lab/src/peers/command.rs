@@ -53,8 +53,8 @@ pub fn kernel_discipline(name_and_args: &str, rate: Rate, overhead: u32) -> Resu
         return Err(format!("kernel:{kind}: expected cake, {}", LEAVES.join(", ")));
     }
     let leaf = leaf_arguments(kind, &words, rate);
-    // One frame; above 1.2 Mbit/s 10 ms of the rate (tc-tbf(8): rate / HZ, and a kernel's HZ is at least 100): what a shaper
-    // that a busy machine wakes late can catch up on.
+    // One frame; above 1.2 Mbit/s 10 ms of the rate (tc-tbf(8): rate / HZ, and a kernel's HZ is at least 100): what a
+    // shaper that a busy machine wakes late can catch up on.
     let burst = FRAME.max(bps / 800);
     Ok(vec![
         format!("tc qdisc replace dev {{lan}} root handle 1: {}htb default 1", size_table(overhead)),

@@ -280,8 +280,8 @@ impl Windowed {
     }
 }
 
-/// Senders differ in what they make of windows that are no whole segments: 1500 B behind 9000, then 900 B while something is
-/// outstanding, and 900 B with nothing outstanding.
+/// Senders differ in what they make of windows that are no whole segments: 1500 B behind 9000, then 900 B while
+/// something is outstanding, and 900 B with nothing outstanding.
 #[test]
 fn each_stack_fills_a_window_by_its_own_rule() {
     use SwsAvoidance::{Bsd, Idle, Linux, Rfc};
