@@ -14,6 +14,7 @@ mod performance;
 mod queues;
 mod recipes;
 mod steps;
+mod systemd;
 mod test;
 mod vm;
 
@@ -47,6 +48,8 @@ enum Task {
     Test(test::Args),
     /// Run a command under another kernel, in a virtual machine whose clock counts instructions
     Vm(vm::Args),
+    /// Try the Debian package in a virtual machine with systemd: starts, late interfaces, upgrades, cut power; needs root
+    Systemd(systemd::Args),
     /// Run a program on one core and print, as JSON, what it printed, how long it took and how much memory
     #[command(hide = true)]
     Measure(peers::measure::Args),
@@ -72,6 +75,7 @@ fn main() -> anyhow::Result<ExitCode> {
     }
     match Cli::parse_from(words).task {
         Task::Vm(args) => return vm::run(&args),
+        Task::Systemd(args) => return systemd::run(&args),
         Task::Peers(args) => peers::run(&args),
         Task::Queues(args) => queues::run(&args),
         Task::Performance(args) => performance::run(&args),

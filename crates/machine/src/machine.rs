@@ -2,7 +2,7 @@
 
 use std::io::{BufRead as _, BufReader, Read};
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::mpsc::{self, RecvTimeoutError};
 use std::time::{Duration, Instant};
@@ -11,6 +11,7 @@ use anyhow::{Context as _, bail};
 
 use super::initramfs::Initramfs;
 use super::kernel::Kernel;
+use super::root::Root;
 use super::toolbox;
 
 #[cfg(target_arch = "x86_64")]
@@ -31,6 +32,9 @@ const RESULTS: u64 = 1 << 30;
 const KERNEL_LINE: &str =
     "console=ttyS1 quiet loglevel=4 panic=-1 mitigations=off random.trust_cpu=off tsc=reliable";
 
+/// What the systemd of a root is told beside it. Its console is where errors are heard, and nobody logs in there.
+const SYSTEMD_LINE: &str = "systemd.mask=serial-getty@ttyS1.service systemd.show_status=false";
+
 /// Where a line came from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Stream {
@@ -45,6 +49,15 @@ pub enum Stream {
 pub struct Ended {
     /// The script's exit status.
     pub status: i32,
+}
+
+/// How a guest with a root of its own ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Halt {
+    /// Its script came to its end with this status, and systemd shut the machine down.
+    InOrder(i32),
+    /// It went at once, as if its plug had been pulled: the script asked for that by `echo b > /proc/sysrq-trigger`.
+    Cut,
 }
 
 /// What is inside a machine: files, and a script for `sh` that starts in `/out`, whose content is the result.
@@ -75,6 +88,18 @@ impl Guest {
         files.file(Path::new("/etc/group"), b"root:x:0:\nnogroup:x:65534:\n", false);
         files.file(Path::new("/etc/hosts"), b"127.0.0.1 localhost\n::1 localhost\n", false);
         files.file(Path::new("/init"), include_bytes!("init.sh"), true);
+        Ok(Self { files, script: script.to_owned() })
+    }
+
+    /// What leads to the systemd of a root, and no more.
+    fn to_boot(script: &str) -> anyhow::Result<Self> {
+        let mut files = Initramfs::new();
+        for name in ["sh", "mount", "modprobe", "mkdir", "cp", "ln", "switch_root"] {
+            files.program(&toolbox::find(name).with_context(|| format!("{name} is missing"))?)?;
+        }
+        files.file(Path::new("/init"), include_bytes!("system.sh"), true);
+        files.file(Path::new("/machine.sh"), include_bytes!("machine.sh"), false);
+        files.file(Path::new("/machine.service"), include_bytes!("machine.service"), false);
         Ok(Self { files, script: script.to_owned() })
     }
 
@@ -165,8 +190,62 @@ impl Machine {
         let memory =
             std::fs::File::create(place.results()).with_context(|| place.results().display().to_string())?;
         memory.set_len(RESULTS).context("results of a guest")?;
+        let (ended, last) = self.watch(&mut self.command(&place), hear, stop)?;
+        let status = place.unpack(results).with_context(|| {
+            format!(
+                "kernel {}: the guest ended without its results (qemu: {ended}){}",
+                self.kernel.version(),
+                last.said()
+            )
+        })?;
+        Ok(Ended { status })
+    }
+
+    /// Starts the systemd of `root`, which starts `script` for `sh` in `/run/machine`, with `multi-user.target` and not
+    /// before it. Its standard output and error are heard line by line, as are the kernel's errors; when it has ended
+    /// the machine is shut down.
+    ///
+    /// # Errors
+    /// Those of [`Machine::run`].
+    pub fn boot(
+        &self,
+        root: &mut Root,
+        script: &str,
+        hear: &mut dyn FnMut(Stream, &str),
+        stop: &AtomicBool,
+    ) -> anyhow::Result<Halt> {
+        if let Some(why) = obstacle() {
+            bail!("{why}");
+        }
+        let place = Place::make()?;
+        std::fs::write(place.files(), self.archive(Guest::to_boot(script)?)?)
+            .with_context(|| place.files().display().to_string())?;
+        let mut command = self.qemu(root.size(), &root.start());
+        command
+            .arg("-serial")
+            .arg(format!("file:{}", place.status().display()))
+            .args(memory_device("root", root.image(), root.size()))
+            .arg("-initrd")
+            .arg(place.files())
+            .args(["-append", &format!("{KERNEL_LINE} {SYSTEMD_LINE}")]);
+        let (ended, last) = self.watch(&mut command, hear, stop)?;
+        anyhow::ensure!(ended.success(), "qemu: {ended}{}", last.said());
+        let status = std::fs::read_to_string(place.status()).context("the status")?;
+        match status.trim() {
+            "" => Ok(Halt::Cut),
+            status => Ok(Halt::InOrder(status.parse().context("the status")?)),
+        }
+    }
+
+    /// Runs qemu to its end.
+    fn watch(
+        &self,
+        command: &mut Command,
+        hear: &mut dyn FnMut(Stream, &str),
+        stop: &AtomicBool,
+    ) -> anyhow::Result<(ExitStatus, Last)> {
         let mut last = Last::default();
-        let mut qemu = Running(self.command(&place).spawn().with_context(|| QEMU.to_owned())?);
+        let mut qemu = Running(command.spawn().with_context(|| QEMU.to_owned())?);
         let (tell, told) = mpsc::channel();
         let streams: [(Stream, Option<Box<dyn Read + Send>>); 2] = [
             (Stream::Output, qemu.0.stdout.take().map(|s| Box::new(s) as _)),
@@ -202,15 +281,7 @@ impl Machine {
             }
         }
         let ended = qemu.0.wait().context("qemu")?;
-        drop(qemu);
-        let status = place.unpack(results).with_context(|| {
-            format!(
-                "kernel {}: the guest ended without its results (qemu: {ended}){}",
-                self.kernel.version(),
-                last.said()
-            )
-        })?;
-        Ok(Ended { status })
+        Ok((ended, last))
     }
 
     fn archive(&self, guest: Guest) -> anyhow::Result<Vec<u8>> {
@@ -232,6 +303,17 @@ impl Machine {
     }
 
     fn command(&self, place: &Place) -> Command {
+        let mut command = self.qemu(RESULTS, DATE);
+        command
+            .args(memory_device("results", &place.results(), RESULTS))
+            .arg("-initrd")
+            .arg(place.files())
+            .args(["-append", KERNEL_LINE]);
+        command
+    }
+
+    /// What every guest's machine has: an NVDIMM of `kept` bytes is still to come, and the clock begins at `date`.
+    fn qemu(&self, kept: u64, date: &str) -> Command {
         use std::os::unix::process::CommandExt as _;
         // Ended with this process, however that ends.
         let mut command = match toolbox::find("setpriv") {
@@ -243,7 +325,7 @@ impl Machine {
             None => Command::new(QEMU),
         };
         let memory = u64::from(self.memory_mib) << 20;
-        let most = (memory + RESULTS) >> 20;
+        let most = (memory + kept) >> 20;
         command
             // Ctrl-C reaches us alone, and we end it.
             .process_group(0)
@@ -251,24 +333,25 @@ impl Machine {
             .args(["-cpu", PROCESSOR, "-smp", "1", "-machine", "q35,nvdimm=on"])
             .args(["-m", &format!("{}M,slots=1,maxmem={most}M", self.memory_mib)])
             .args(["-nodefaults", "-no-user-config", "-display", "none", "-no-reboot"])
-            .args(["-seed", &self.seed.to_string(), "-rtc", &format!("base={DATE},clock=vm")])
+            .args(["-seed", &self.seed.to_string(), "-rtc", &format!("base={date},clock=vm")])
             .args(["-serial", "file:/dev/stdout", "-serial", "file:/dev/stderr"])
-            .arg("-object")
-            .arg(format!(
-                "memory-backend-file,id=results,share=on,mem-path={},size={RESULTS}",
-                place.results().display()
-            ))
-            .args(["-device", "nvdimm,memdev=results"])
             .arg("-kernel")
             .arg(self.kernel.image())
-            .arg("-initrd")
-            .arg(place.files())
-            .args(["-append", KERNEL_LINE])
             .stdin(Stdio::null())
             .stdout(Stdio::piped())
             .stderr(Stdio::piped());
         command
     }
+}
+
+/// An NVDIMM: memory of the guest that is a file of this machine.
+fn memory_device(name: &str, file: &Path, size: u64) -> [String; 4] {
+    [
+        "-object".to_owned(),
+        format!("memory-backend-file,id={name},share=on,mem-path={},size={size}", file.display()),
+        "-device".to_owned(),
+        format!("nvdimm,memdev={name}"),
+    ]
 }
 
 /// Why no guest can run here, with the remedy.
@@ -335,10 +418,15 @@ impl Place {
         self.0.join("results")
     }
 
+    /// Where a guest with a root of its own tells its script's status.
+    fn status(&self) -> PathBuf {
+        self.0.join("status")
+    }
+
     /// Puts the guest's files into `folder`, and gives its status.
     fn unpack(&self, folder: &Path) -> anyhow::Result<i32> {
         std::fs::create_dir_all(folder).with_context(|| folder.display().to_string())?;
-        let status = self.0.join("status");
+        let status = self.status();
         let done = Command::new("tar")
             .arg("-xf")
             .arg(self.results())
