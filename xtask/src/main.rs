@@ -5,6 +5,7 @@ use std::process::ExitCode;
 use clap::{Parser, Subcommand};
 
 mod check;
+mod costs;
 mod digest;
 mod kernel_senders;
 mod limits;
@@ -34,6 +35,11 @@ enum Task {
     Queues(queues::Args),
     /// Run the benchmarks, and print what things cost against the bounds
     Performance(performance::Args),
+    /// Count what a packet costs in instructions: through each queue of ours, by each back end, and through the kernel's
+    Costs(costs::Args),
+    /// Measure costs: the part of it that runs in the guest
+    #[command(hide = true)]
+    CostsInside(costs::inside::Args),
     /// Digest the outputs of a fixed set of runs, or compare two digests: whether two versions behave alike
     Digest(digest::Args),
     /// Record real kernel senders, and say how well `narrows diagnose` tells why they sent again; needs root
@@ -78,6 +84,8 @@ fn main() -> anyhow::Result<ExitCode> {
         Task::Systemd(args) => return systemd::run(&args),
         Task::Peers(args) => peers::run(&args),
         Task::Queues(args) => queues::run(&args),
+        Task::Costs(args) => costs::run(&args),
+        Task::CostsInside(args) => costs::inside::run(&args),
         Task::Performance(args) => performance::run(&args),
         Task::Digest(args) => digest::run(&args),
         Task::KernelSenders(args) => kernel_senders::run(&args),

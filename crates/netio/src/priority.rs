@@ -31,3 +31,15 @@ pub fn realtime(priority: i32, alone: bool) -> io::Result<()> {
     let set = unsafe { libc::syscall(libc::SYS_sched_setscheduler, 0, policy, &raw const priority) };
     Errno::result(set).map(drop).map_err(io::Error::from)
 }
+
+/// Lets this thread run only when nothing else would: `SCHED_IDLE`.
+///
+/// # Errors
+/// If the kernel refuses.
+#[expect(unsafe_code, reason = "nix has no sched_setscheduler, and musl's always fails")]
+pub fn only_when_idle() -> io::Result<()> {
+    let priority = 0i32;
+    // SAFETY: the kernel's sched_param is this one number, which outlives the call; 0 is the calling thread.
+    let set = unsafe { libc::syscall(libc::SYS_sched_setscheduler, 0, libc::SCHED_IDLE, &raw const priority) };
+    Errno::result(set).map(drop).map_err(io::Error::from)
+}

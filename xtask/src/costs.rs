@@ -1,0 +1,139 @@
+//! What a packet costs, in instructions.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::atomic::AtomicBool;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context as _, Result, ensure};
+use narrows_machine::{Guest, Kernel, Machine, Release, Stream};
+
+mod case;
+pub mod inside;
+mod load;
+mod place;
+mod spinner;
+mod table;
+
+use case::{Case, Figure, Layer, Queue, Traffic};
+use table::Table;
+
+/// Ours, and the kernel's, that only wait in a row.
+const DROP_TAIL: &str = "fifo:1000";
+const DROP_TAIL_KERNEL: &str = "pfifo";
+
+/// What to measure.
+#[derive(clap::Args)]
+pub struct Args {
+    /// Version of the kernel
+    #[arg(long, default_value = "6.12")]
+    kernel: Release,
+    /// Profile by which the program is built
+    #[arg(long, default_value = "release")]
+    profile: String,
+    /// A program that was built so already
+    #[arg(long, value_name = "FILE")]
+    program: Option<PathBuf>,
+    /// Only cases with this in their names, as "routed" or "nfqueue taq"
+    #[arg(long, default_value = "")]
+    only: String,
+    /// Seed of every random number in the machine
+    #[arg(long, default_value_t = 1)]
+    seed: u64,
+    /// Folder for the table
+    #[arg(long, value_name = "DIR", default_value = "out/costs")]
+    out: PathBuf,
+}
+
+/// Cases in the order of the table.
+fn cases() -> Vec<Case> {
+    let mut cases = Vec::new();
+    let kernel = |names: &[&str]| names.iter().map(|n| Queue::Kernel((*n).to_owned())).collect::<Vec<_>>();
+    let ours = |backend: &str, disciplines: &[&str]| {
+        let of = |d: &&str| Queue::Box { backend: backend.to_owned(), discipline: (*d).to_owned() };
+        disciplines.iter().map(of).collect::<Vec<_>>()
+    };
+    let passing = [
+        (Layer::Routed, vec![Queue::None]),
+        (Layer::Routed, kernel(&[DROP_TAIL_KERNEL, "sfq", "fq", "fq_codel", "cake"])),
+        (Layer::Routed, ours("nfqueue", &[DROP_TAIL, "fq_codel", "taq"])),
+        (Layer::Bridged, vec![Queue::None]),
+        (Layer::Bridged, kernel(&[DROP_TAIL_KERNEL, "fq_codel", "cake"])),
+        (Layer::Apart, ours("packet", &[DROP_TAIL, "taq"])),
+        (Layer::Bridged, ours("xdp", &[DROP_TAIL, "taq"])),
+    ];
+    let waiting = [
+        (Layer::Routed, kernel(&[DROP_TAIL_KERNEL, "fq_codel", "cake"])),
+        (Layer::Routed, ours("nfqueue", &[DROP_TAIL, "taq"])),
+        (Layer::Bridged, kernel(&[DROP_TAIL_KERNEL, "cake"])),
+        (Layer::Apart, ours("packet", &[DROP_TAIL, "taq"])),
+        (Layer::Bridged, ours("xdp", &[DROP_TAIL, "taq"])),
+    ];
+    for (traffic, parts) in [(Traffic::Passing, &passing[..]), (Traffic::Waiting, &waiting[..])] {
+        for flows in [100, 3000] {
+            for (layer, queues) in parts {
+                let of = |queue: &Queue| Case { layer: *layer, traffic, flows, queue: queue.clone() };
+                cases.extend(queues.iter().map(of));
+            }
+        }
+    }
+    cases
+}
+
+/// Measures, prints and writes the table.
+pub fn run(args: &Args) -> Result<()> {
+    let program = match &args.program {
+        Some(program) => program.clone(),
+        None => build(&args.profile)?,
+    };
+    let cases: Vec<Case> = cases().into_iter().filter(|c| c.to_string().contains(&args.only)).collect();
+    ensure!(!cases.is_empty(), "--only {}: no case has this in its name", args.only);
+    std::fs::create_dir_all(&args.out).with_context(|| args.out.display().to_string())?;
+    let kernel = Kernel::of(&args.kernel)?;
+    println!("costs: kernel {}, seed {}, {}", kernel.version(), args.seed, program.display());
+    let begun = Instant::now();
+    let machine = Machine::new(kernel).seed(args.seed).at_most(Duration::from_secs(1800));
+    let table = Table::new(in_guest(&machine, &cases, &program, &args.out)?);
+    let text = table.markdown();
+    println!("\n{text}\nin {} s", begun.elapsed().as_secs());
+    let path = args.out.join("costs.md");
+    std::fs::write(&path, text).with_context(|| path.display().to_string())?;
+    table.write_csv(&args.out.join("costs.csv"))
+}
+
+/// The program `narrows`, built by this profile.
+fn build(profile: &str) -> Result<PathBuf> {
+    let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
+    let done = Command::new(cargo)
+        .args(["build", "--quiet", "--profile", profile, "-p", "narrows-cli", "--bin", "narrows"])
+        .current_dir(crate::peers::programs::root())
+        .status()
+        .context("cargo cannot be started")?;
+    ensure!(done.success(), "narrows could not be built by profile {profile}");
+    Ok(crate::peers::programs::target().join(profile).join("narrows"))
+}
+
+/// Measures cases in a guest of their own.
+fn in_guest(machine: &Machine, cases: &[Case], program: &Path, out: &Path) -> Result<Vec<Figure>> {
+    let program = program.canonicalize().with_context(|| program.display().to_string())?;
+    let this = std::env::current_exe().context("the name of this program")?;
+    let script = format!(
+        "modprobe -a veth bridge sch_cake sch_fq sch_fq_codel sch_sfq sch_htb nfnetlink_queue nft_queue\n\
+         exec {} costs-inside --program {} --cases /cases --out figures.json",
+        this.display(),
+        program.display()
+    );
+    let mut guest = Guest::new(&script)?;
+    guest.program(&this)?;
+    guest.program(&program)?;
+    guest.file(Path::new("/cases"), serde_json::to_string(cases)?.as_bytes());
+    let mut show = |stream: Stream, line: &str| match stream {
+        Stream::Output => println!("{line}"),
+        Stream::Error => eprintln!("{line}"),
+    };
+    let ended = machine.run(guest, out, &mut show, &AtomicBool::new(false))?;
+    ensure!(ended.status == 0, "the guest ended with status {}", ended.status);
+    let path = out.join("figures.json");
+    let text = std::fs::read_to_string(&path).with_context(|| path.display().to_string())?;
+    serde_json::from_str(&text).with_context(|| path.display().to_string())
+}

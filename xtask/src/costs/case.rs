@@ -1,0 +1,106 @@
+//! What is measured: a queue, where it stands, and what traffic it gets.
+
+use serde::{Deserialize, Serialize};
+
+/// Who sends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Side {
+    /// Those behind `lan`, who ask and acknowledge.
+    Users,
+    /// Those behind `wan`, who send data.
+    Servers,
+}
+
+impl Side {
+    /// The name of its namespace.
+    pub const fn namespace(self) -> &'static str {
+        match self {
+            Self::Users => "users",
+            Self::Servers => "servers",
+        }
+    }
+}
+
+/// How packets get from one interface of the box to the other.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Layer {
+    /// By the kernel's routing.
+    Routed,
+    /// By the kernel's bridge.
+    Bridged,
+    /// By the box alone.
+    Apart,
+}
+
+/// What queues.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Queue {
+    /// Nothing.
+    None,
+    /// A queue discipline of the kernel.
+    Kernel(String),
+    /// `narrows run`.
+    Box {
+        /// As `--backend` has it.
+        backend: String,
+        /// As `--discipline` has it.
+        discipline: String,
+    },
+}
+
+/// How packets meet the queue.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Traffic {
+    /// The link is far quicker than what comes: packets go on as soon as they may.
+    Passing,
+    /// The link is slower: packets wait, and leave one at a time.
+    Waiting,
+}
+
+impl Traffic {
+    /// The rate of the link to the users, where it matters. A packet of 200 bytes takes 80 µs, some six times what the
+    /// dearest queue needs for it.
+    pub const fn down(self) -> Option<&'static str> {
+        match self {
+            Self::Passing => None,
+            Self::Waiting => Some("20mbit"),
+        }
+    }
+
+    /// The rate of the link from the users: an acknowledgment of 52 bytes takes 83 µs.
+    pub const fn up(self) -> Option<&'static str> {
+        match self {
+            Self::Passing => None,
+            Self::Waiting => Some("5mbit"),
+        }
+    }
+}
+
+/// A line of the table.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub struct Case {
+    /// Where the queue stands.
+    pub layer: Layer,
+    /// How packets meet it.
+    pub traffic: Traffic,
+    /// Connections.
+    pub flows: u32,
+    /// What queues.
+    pub queue: Queue,
+}
+
+/// What a case cost, in instructions of the guest.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Figure {
+    /// What was measured.
+    pub case: Case,
+    /// For each data packet.
+    pub data: f64,
+    /// For each acknowledgment.
+    pub ack: f64,
+    /// For each packet, of which two in three carry data.
+    pub packet: f64,
+}

@@ -1,0 +1,152 @@
+//! TCP as a middlebox sees it: connections that are opened, then data from the servers and acknowledgments from the users.
+//!
+//! Packets are made beforehand, so that sending is one system call for each burst. Users open four connections each.
+//! All segments are small: what a copy of a packet takes is a matter of memory, which instructions do not tell.
+
+use std::net::Ipv4Addr;
+
+use narrows_units::{Bytes, SeqNum};
+use narrows_wire::{Flags, FlowKey, Header, Proto, TcpHeader, build};
+
+use super::case::{Layer, Side};
+use super::place;
+
+/// Connections that have their turn at the same time: with two segments each a burst of 64.
+const TURN: usize = 32;
+/// Segments of a connection in its turn, which the user acknowledges together (RFC 9293, section 3.8.6.3).
+const SEGMENTS: u32 = 2;
+/// Length of a data packet: 52 bytes of headers (timestamps included) and the payload.
+const DATA: u64 = 200;
+const HEADERS: u64 = 52;
+const PAYLOAD: u32 = (DATA - HEADERS) as u32;
+/// Of the users' windows.
+const SCALE: u8 = 7;
+const WINDOW: u16 = 501;
+
+/// Frames that one side sends at once.
+pub struct Burst {
+    /// Who sends them.
+    pub from: Side,
+    /// Whole frames.
+    pub frames: Vec<Vec<u8>>,
+}
+
+/// A TCP connection between its first and its last segment.
+#[derive(Clone, Copy)]
+struct Flow {
+    user: Ipv4Addr,
+    server: Ipv4Addr,
+    port: u16,
+    /// The next byte that the server sends.
+    next: SeqNum,
+}
+
+/// All connections of a case.
+pub struct Load {
+    flows: Vec<Flow>,
+    layer: Layer,
+    /// Whose turn it is.
+    at: usize,
+    /// What timestamps say: a unit for each turn.
+    now: u32,
+}
+
+impl Load {
+    /// This many connections, none open yet.
+    pub fn new(flows: u32, layer: Layer) -> Self {
+        let flow = |i: u32| {
+            let [_, _, high, low] = (i / 4).to_be_bytes();
+            Flow {
+                user: Ipv4Addr::new(10, 1, high, low),
+                server: Ipv4Addr::new(10, 2, 0, (i % 16) as u8 + 1),
+                port: 40_000 + (i % 4) as u16,
+                next: SeqNum(1_000 * (i + 1)),
+            }
+        };
+        Self { flows: (0..flows).map(flow).collect(), layer, at: 0, now: 1_000 }
+    }
+
+    /// Turns until each connection has had one.
+    pub fn turns(&self) -> usize {
+        self.flows.len().div_ceil(TURN)
+    }
+
+    /// The three bursts by which a turn's connections open (RFC 9293, section 3.5).
+    pub fn open(&mut self) -> [Burst; 3] {
+        let turn = self.turn();
+        let syn = |header: TcpHeader| TcpHeader {
+            mss: Some((PAYLOAD + 12) as u16),
+            window_scale: Some(SCALE),
+            window: 64_240,
+            ..header
+        };
+        let first = self.burst(Side::Users, &turn, |flow, header| {
+            let _ = flow;
+            vec![syn(TcpHeader { seq: SeqNum(1), ack: SeqNum(0), flags: Flags::SYN, ..header })]
+        });
+        let second = self.burst(Side::Servers, &turn, |flow, header| {
+            let seq = SeqNum(flow.next.0.wrapping_sub(1));
+            vec![syn(TcpHeader { seq, flags: Flags::SYN.and(Flags::ACK), ..header })]
+        });
+        let third = self.burst(Side::Users, &turn, |_, header| vec![header]);
+        [first, second, third]
+    }
+
+    /// The two bursts of the next turn: data, and what acknowledges it.
+    pub fn exchange(&mut self) -> [Burst; 2] {
+        let turn = self.turn();
+        let data = self.burst(Side::Servers, &turn, |flow, header| {
+            (0..SEGMENTS)
+                .map(|i| TcpHeader { seq: flow.next + i * PAYLOAD, payload: PAYLOAD, ..header })
+                .collect()
+        });
+        for &i in &turn {
+            self.flows[i].next = self.flows[i].next + SEGMENTS * PAYLOAD;
+        }
+        let acks = self.burst(Side::Users, &turn, |_, header| vec![header]);
+        [data, acks]
+    }
+
+    /// Connections whose turn is next.
+    fn turn(&mut self) -> Vec<usize> {
+        let turn = (0..TURN.min(self.flows.len())).map(|i| (self.at + i) % self.flows.len()).collect();
+        self.at = (self.at + TURN) % self.flows.len();
+        self.now += 1;
+        turn
+    }
+
+    /// What one side sends on these connections; `make` turns an ordinary header into those that are sent.
+    fn burst(
+        &self,
+        from: Side,
+        turn: &[usize],
+        make: impl Fn(&Flow, TcpHeader) -> Vec<TcpHeader>,
+    ) -> Burst {
+        let heading = place::heading(self.layer, from);
+        let mut frames = Vec::new();
+        for flow in turn.iter().map(|&i| &self.flows[i]) {
+            let (key, seq, ack) = match from {
+                Side::Users => ((flow.user, flow.server, flow.port, 443), SeqNum(2), flow.next),
+                Side::Servers => ((flow.server, flow.user, 443, flow.port), flow.next, SeqNum(2)),
+            };
+            let key = FlowKey::new(key.0.into(), key.1.into(), key.2, key.3, Proto::TCP);
+            let usual = TcpHeader {
+                seq,
+                ack,
+                flags: Flags::ACK,
+                window: WINDOW,
+                timestamps: Some((self.now, self.now - 1)),
+                ..TcpHeader::default()
+            };
+            for tcp in make(flow, usual) {
+                let len = Bytes(u64::from(tcp.payload) + HEADERS);
+                let header = Header { key, len, tcp: Some(tcp), ..Header::default() };
+                let mut frame = heading.clone();
+                let total = build(&header, self.now as u16, &mut frame);
+                frame.resize(heading.len() + total, 0);
+                frames.push(frame);
+            }
+        }
+        Burst { from, frames }
+    }
+}
