@@ -10,17 +10,18 @@ use narrows_machine::{Guest, Kernel, Machine, Release, Stream};
 
 mod case;
 pub mod inside;
+mod judge;
 mod load;
 mod place;
 mod spinner;
 mod table;
 
-use case::{Case, Figure, Layer, Queue, Traffic};
+use case::{Case, DROP_TAIL, DROP_TAIL_KERNEL, Figure, Layer, Queue, Traffic};
+use judge::{Expected, Made};
 use table::Table;
 
-/// Ours, and the kernel's, that only wait in a row.
-const DROP_TAIL: &str = "fifo:1000";
-const DROP_TAIL_KERNEL: &str = "pfifo";
+/// Recorded figures, in the workspace.
+const EXPECTED: &str = "xtask/expected/costs.toml";
 
 /// What to measure.
 #[derive(clap::Args)]
@@ -43,6 +44,9 @@ pub struct Args {
     /// Folder for the table
     #[arg(long, value_name = "DIR", default_value = "out/costs")]
     out: PathBuf,
+    /// Record the figures as those that later ones are held against
+    #[arg(long)]
+    record: bool,
 }
 
 /// Cases in the order of the table.
@@ -90,15 +94,26 @@ pub fn run(args: &Args) -> Result<()> {
     ensure!(!cases.is_empty(), "--only {}: no case has this in its name", args.only);
     std::fs::create_dir_all(&args.out).with_context(|| args.out.display().to_string())?;
     let kernel = Kernel::of(&args.kernel)?;
-    println!("costs: kernel {}, seed {}, {}", kernel.version(), args.seed, program.display());
+    let made = Made::now(kernel.version(), &args.profile)?;
+    println!("costs: {made}, seed {}", args.seed);
     let begun = Instant::now();
     let machine = Machine::new(kernel).seed(args.seed).at_most(Duration::from_secs(1800));
     let table = Table::new(in_guest(&machine, &cases, &program, &args.out)?);
     let text = table.markdown();
-    println!("\n{text}\nin {} s", begun.elapsed().as_secs());
+    println!("\n{text}\n{} cases in {} s", cases.len(), begun.elapsed().as_secs());
     let path = args.out.join("costs.md");
     std::fs::write(&path, text).with_context(|| path.display().to_string())?;
-    table.write_csv(&args.out.join("costs.csv"))
+    table.write_csv(&args.out.join("costs.csv"))?;
+    let path = crate::peers::programs::root().join(EXPECTED);
+    if args.record {
+        ensure!(args.only.is_empty(), "--record: all cases are recorded or none; leave --only out");
+        return Expected::of(&table, &made).write(&path);
+    }
+    let judgement = judge::judge(&table, &made, &Expected::read(&path)?);
+    judgement.notes.iter().for_each(|note| println!("{note}"));
+    judgement.broken.iter().for_each(|broken| println!("TOO DEAR: {broken}"));
+    ensure!(judgement.broken.is_empty(), "{} bounds of cost are broken", judgement.broken.len());
+    Ok(())
 }
 
 /// The program `narrows`, built by this profile.

@@ -35,7 +35,7 @@ enum Task {
     Queues(queues::Args),
     /// Run the benchmarks, and print what things cost against the bounds
     Performance(performance::Args),
-    /// Count what a packet costs in instructions: through each queue of ours, by each back end, and through the kernel's
+    /// Count what a packet costs in instructions: through each queue of ours, by each back end, and the kernel's
     Costs(costs::Args),
     /// Measure costs: the part of it that runs in the guest
     #[command(hide = true)]
@@ -54,7 +54,7 @@ enum Task {
     Test(test::Args),
     /// Run a command under another kernel, in a virtual machine whose clock counts instructions
     Vm(vm::Args),
-    /// Try the Debian package in a virtual machine with systemd: starts, late interfaces, upgrades, cut power; needs root
+    /// Try the Debian package in a virtual machine with systemd: starts, late interfaces; needs root
     Systemd(systemd::Args),
     /// Run a program on one core and print, as JSON, what it printed, how long it took and how much memory
     #[command(hide = true)]

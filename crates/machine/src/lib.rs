@@ -15,8 +15,8 @@
 //! - Random numbers come from the seed: the processor has neither RDRAND nor RDSEED, qemu's own draws are seeded
 //!   (`-seed`), the clock starts at a fixed date, and there is one processor.
 //!
-//! [`Machine::boot`] starts the systemd of a [`Root`], which outlives the machine: for what happens over several starts,
-//! packages and units.
+//! [`Machine::boot`] starts the systemd of a [`Root`], which outlives the machine: for what happens over several
+//! starts, packages and units.
 //!
 //! One instruction is one nanosecond, so caches cost nothing and the core has 1 GIPS: good for queues, TCP and costs in
 //! instructions, and no measure of packets a second on real hardware.

@@ -389,9 +389,6 @@ impl Last {
     }
 
     fn said(&self) -> String {
-        if self.0.is_empty() {
-            return "; it said nothing".to_owned();
-        }
         format!("; its last lines:\n{}", self.0.iter().map(String::as_str).collect::<Vec<_>>().join("\n"))
     }
 }

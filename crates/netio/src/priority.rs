@@ -40,6 +40,7 @@ pub fn realtime(priority: i32, alone: bool) -> io::Result<()> {
 pub fn only_when_idle() -> io::Result<()> {
     let priority = 0i32;
     // SAFETY: the kernel's sched_param is this one number, which outlives the call; 0 is the calling thread.
-    let set = unsafe { libc::syscall(libc::SYS_sched_setscheduler, 0, libc::SCHED_IDLE, &raw const priority) };
+    let set =
+        unsafe { libc::syscall(libc::SYS_sched_setscheduler, 0, libc::SCHED_IDLE, &raw const priority) };
     Errno::result(set).map(drop).map_err(io::Error::from)
 }

@@ -19,6 +19,14 @@ impl Side {
             Self::Servers => "servers",
         }
     }
+
+    /// Who hears.
+    pub const fn other(self) -> Self {
+        match self {
+            Self::Users => Self::Servers,
+            Self::Servers => Self::Users,
+        }
+    }
 }
 
 /// How packets get from one interface of the box to the other.
@@ -48,6 +56,28 @@ pub enum Queue {
         /// As `--discipline` has it.
         discipline: String,
     },
+}
+
+/// Ours, and the kernel's, that only wait in a row.
+pub const DROP_TAIL: &str = "fifo:1000";
+pub const DROP_TAIL_KERNEL: &str = "pfifo";
+
+impl Queue {
+    /// The plainest queue in the same place.
+    pub fn drop_tail(&self) -> Option<Self> {
+        match self {
+            Self::None => None,
+            Self::Kernel(_) => Some(Self::Kernel(DROP_TAIL_KERNEL.to_owned())),
+            Self::Box { backend, .. } => {
+                Some(Self::Box { backend: backend.clone(), discipline: DROP_TAIL.to_owned() })
+            }
+        }
+    }
+
+    /// Whether it is TAQ, by any back end.
+    pub fn is_taq(&self) -> bool {
+        matches!(self, Self::Box { discipline, .. } if discipline == "taq")
+    }
 }
 
 /// How packets meet the queue.

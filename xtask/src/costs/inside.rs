@@ -1,11 +1,12 @@
 //! The part of `costs` that runs in the guest: each case in turn.
 
+use std::io::Read as _;
 use std::os::fd::{AsFd as _, OwnedFd};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use anyhow::{Context as _, Result, ensure};
-use narrows_netio::{mmsg, packet_socket};
+use narrows_netio::{mmsg, packet_socket, priority};
 use nix::sched::{CloneFlags, setns};
 use nix::sys::socket::{AddressFamily, SockFlag, SockType, setsockopt, socket, sockopt};
 
@@ -37,6 +38,13 @@ pub struct Args {
 pub fn run(args: &Args) -> Result<()> {
     let text = std::fs::read_to_string(&args.cases).with_context(|| args.cases.display().to_string())?;
     let cases: Vec<Case> = serde_json::from_str(&text).with_context(|| args.cases.display().to_string())?;
+    // Until the kernel's random numbers are ready it makes each anew, at thousands of instructions; CAKE draws one for
+    // each flow that begins.
+    std::fs::File::open("/dev/random")
+        .and_then(|mut file| file.read_exact(&mut [0]))
+        .context("/dev/random")?;
+    // A burst comes as a whole, as from a network card: who handles packets does not run between them.
+    priority::realtime(1, true).context("SCHED_FIFO")?;
     let spinner = Spinner::new()?;
     let mut figures = Vec::new();
     for case in cases {
@@ -54,44 +62,57 @@ fn measure(case: &Case, program: &Path, spinner: &Spinner) -> Result<Figure> {
     std::thread::sleep(Duration::from_millis(500));
     let ends = Ends::open(case.traffic)?;
     let mut load = Load::new(case.flows, case.layer);
-    let turns = load.turns();
-    let mut sent = [0; 2];
-    for _ in 0..turns {
-        for burst in load.open() {
-            sent[burst.from as usize] += ends.send(&burst)?;
-        }
+    let (mut before, mut measured) = (Sums::default(), Sums::default());
+    let opening: Vec<Burst> = (0..load.turns()).flat_map(|_| load.open()).collect();
+    let first: Vec<Burst> = (0..load.turns()).flat_map(|_| load.exchange()).collect();
+    for burst in opening.iter().chain(&first) {
+        *before.packets(burst.from) += ends.send(burst)?;
     }
-    for _ in 0..turns {
-        for burst in load.exchange() {
-            sent[burst.from as usize] += ends.send(&burst)?;
-        }
-    }
-    let bursts: Vec<[Burst; 2]> = (0..TURNS).map(|_| load.exchange()).collect();
-    let (mut spent, mut packets) = ([0; 2], [0; 2]);
+    let bursts: Vec<Burst> = (0..TURNS).flat_map(|_| load.exchange()).collect();
     let mut counting = spinner.start()?;
-    for burst in bursts.iter().flatten() {
-        let side = burst.from as usize;
-        packets[side] += ends.send(burst)?;
-        spent[side] += counting.lap()?;
+    for burst in &bursts {
+        *measured.packets(burst.from) += ends.send(burst)?;
+        *measured.spent(burst.from) += counting.lap()?;
     }
     drop(counting);
     std::thread::sleep(Duration::from_millis(100));
-    for (from, to) in [(Side::Servers, Side::Users), (Side::Users, Side::Servers)] {
-        let sent = sent[from as usize] + packets[from as usize];
-        let arrived = place.arrived(to)?;
+    for from in [Side::Servers, Side::Users] {
+        let sent = *before.packets(from) + *measured.packets(from);
+        let arrived = place.arrived(from.other())?;
         ensure!(arrived >= sent, "of {sent} packets of the {} {arrived} arrived", from.namespace());
         if let Some(handled) = place.handled(from)? {
             ensure!(handled >= sent, "of {sent} packets of the {} the box saw {handled}", from.namespace());
         }
     }
-    let each = |spent: u64, packets: u64| spent as f64 / packets as f64;
-    let [users, servers] = [Side::Users as usize, Side::Servers as usize];
-    Ok(Figure {
-        case: case.clone(),
-        data: each(spent[servers], packets[servers]),
-        ack: each(spent[users], packets[users]),
-        packet: each(spent.iter().sum(), packets.iter().sum()),
-    })
+    Ok(measured.figure(case))
+}
+
+/// Packets that were sent, and instructions that they cost.
+#[derive(Default)]
+struct Sums {
+    packets: [u64; 2],
+    spent: [u64; 2],
+}
+
+impl Sums {
+    const fn packets(&mut self, from: Side) -> &mut u64 {
+        &mut self.packets[from as usize]
+    }
+
+    const fn spent(&mut self, from: Side) -> &mut u64 {
+        &mut self.spent[from as usize]
+    }
+
+    fn figure(&self, case: &Case) -> Figure {
+        let each = |spent: u64, packets: u64| spent as f64 / packets as f64;
+        let of = |side: Side| each(self.spent[side as usize], self.packets[side as usize]);
+        Figure {
+            case: case.clone(),
+            data: of(Side::Servers),
+            ack: of(Side::Users),
+            packet: each(self.spent.iter().sum(), self.packets.iter().sum()),
+        }
+    }
 }
 
 /// A packet socket at each end.
@@ -130,7 +151,8 @@ fn socket_in(side: Side) -> Result<OwnedFd> {
         let namespace = std::fs::File::open(&path).with_context(|| path.display().to_string())?;
         setns(namespace, CloneFlags::CLONE_NEWNET).context("setns")?;
         let index = nix::net::if_::if_nametoindex("end").context("interface end")?;
-        let fd = socket(AddressFamily::Packet, SockType::Raw, SockFlag::SOCK_CLOEXEC, None).context("packet socket")?;
+        let fd = socket(AddressFamily::Packet, SockType::Raw, SockFlag::SOCK_CLOEXEC, None)
+            .context("packet socket")?;
         setsockopt(&fd, sockopt::SndBufForce, &ROOM).context("SO_SNDBUFFORCE")?;
         packet_socket::bind(&fd, index, 0).context("bind to end")?;
         Ok(fd)

@@ -1,4 +1,5 @@
-//! TCP as a middlebox sees it: connections that are opened, then data from the servers and acknowledgments from the users.
+//! TCP as a middlebox sees it: connections that are opened, then data from the servers and acknowledgments from the
+//! users.
 //!
 //! Packets are made beforehand, so that sending is one system call for each burst. Users open four connections each.
 //! All segments are small: what a copy of a packet takes is a matter of memory, which instructions do not tell.
@@ -80,8 +81,7 @@ impl Load {
             window: 64_240,
             ..header
         };
-        let first = self.burst(Side::Users, &turn, |flow, header| {
-            let _ = flow;
+        let first = self.burst(Side::Users, &turn, |_, header| {
             vec![syn(TcpHeader { seq: SeqNum(1), ack: SeqNum(0), flags: Flags::SYN, ..header })]
         });
         let second = self.burst(Side::Servers, &turn, |flow, header| {
@@ -101,7 +101,7 @@ impl Load {
                 .collect()
         });
         for &i in &turn {
-            self.flows[i].next = self.flows[i].next + SEGMENTS * PAYLOAD;
+            self.flows[i].next += SEGMENTS * PAYLOAD;
         }
         let acks = self.burst(Side::Users, &turn, |_, header| vec![header]);
         [data, acks]
@@ -116,12 +116,7 @@ impl Load {
     }
 
     /// What one side sends on these connections; `make` turns an ordinary header into those that are sent.
-    fn burst(
-        &self,
-        from: Side,
-        turn: &[usize],
-        make: impl Fn(&Flow, TcpHeader) -> Vec<TcpHeader>,
-    ) -> Burst {
+    fn burst(&self, from: Side, turn: &[usize], make: impl Fn(&Flow, TcpHeader) -> Vec<TcpHeader>) -> Burst {
         let heading = place::heading(self.layer, from);
         let mut frames = Vec::new();
         for flow in turn.iter().map(|&i| &self.flows[i]) {
@@ -148,5 +143,44 @@ impl Load {
             }
         }
         Burst { from, frames }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use narrows_wire::parse;
+
+    use super::*;
+
+    fn tcp(frame: &[u8]) -> (FlowKey, TcpHeader, u64) {
+        assert_eq!(frame[12..14], [8, 0], "IPv4");
+        let header = parse(&frame[14..]).unwrap();
+        (header.key, header.tcp.unwrap(), header.len.get())
+    }
+
+    #[test]
+    fn connections_open_by_three_segments_and_then_each_two_are_acknowledged() {
+        let mut load = Load::new(100, Layer::Routed);
+        // 100 connections, 32 at a time.
+        assert_eq!(load.turns(), 4);
+        let [syn, answer, last] = load.open();
+        assert_eq!([&syn, &answer, &last].map(|b| b.frames.len()), [32; 3]);
+        let (key, syn, len) = tcp(&syn.frames[5]);
+        assert_eq!((syn.flags, syn.window_scale, len), (Flags::SYN, Some(7), 60));
+        let (back, answer, _) = tcp(&answer.frames[5]);
+        assert_eq!((back.src(), back.dst(), back.sport, back.dport), (key.dst(), key.src(), 443, key.sport));
+        assert_eq!((answer.flags, answer.ack), (Flags::SYN.and(Flags::ACK), syn.seq + 1));
+        let (_, last, len) = tcp(&last.frames[5]);
+        assert_eq!((last.flags, last.seq, last.ack, len), (Flags::ACK, answer.ack, answer.seq + 1, 52));
+        for _ in 1..4 {
+            load.open();
+        }
+        // The fifth opening turn began with connection 28, so the next data are those of connections 28 to 59.
+        let [data, acks] = load.exchange();
+        assert_eq!((data.frames.len(), acks.frames.len()), (64, 32));
+        let (a, first, len) = tcp(&data.frames[0]);
+        let (b, second, _) = tcp(&data.frames[1]);
+        assert_eq!((a, len, second.seq), (b, 200, first.seq + 148));
+        assert_eq!(tcp(&acks.frames[0]).1.ack, second.seq + 148);
     }
 }

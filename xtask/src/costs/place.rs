@@ -78,7 +78,8 @@ impl Place {
 
     /// Frames that have come to this side's end.
     pub fn arrived(&self, side: Side) -> Result<u64> {
-        let said = output(Command::new("ip").args(["-n", side.namespace(), "-j", "-s", "link", "show", "end"]))?;
+        let said =
+            output(Command::new("ip").args(["-n", side.namespace(), "-j", "-s", "link", "show", "end"]))?;
         let said: serde_json::Value = serde_json::from_str(&said).context("ip -j -s link")?;
         said[0]["stats64"]["rx"]["packets"].as_u64().context("ip -j -s link says no rx packets")
     }

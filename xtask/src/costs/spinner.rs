@@ -2,8 +2,8 @@
 //!
 //! A thread of the class that runs only when nothing else would (`SCHED_IDLE`) counts. The guest's clock counts
 //! instructions, and a round of that thread's loop is always as many of them, so what has elapsed beyond those rounds
-//! was spent on something: programs, system calls, interrupts, timers, switches. The kernel's own book of idleness is in
-//! hundredths of a second (proc_stat(5)), and no two kernels keep it alike.
+//! was spent on something: programs, system calls, interrupts, timers, switches. The kernel's own book of idleness is
+//! in hundredths of a second (proc_stat(5)), and no two kernels keep it alike.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, AtomicU64, Ordering::Relaxed};

@@ -71,27 +71,30 @@ impl Table {
 
     /// What a queue costs beyond the kernel's own forwarding. A box that joins two interfaces by itself is held against
     /// a bridge; packets that wait, against those that pass: nothing waits without a queue.
-    pub fn above_none(&self, figure: &Figure) -> Option<f64> {
+    fn above_none(&self, figure: &Figure) -> Option<f64> {
         let passing = Case { traffic: Traffic::Passing, ..figure.case.clone() };
         Some(figure.packet - self.packet(&passing, &Queue::None, kernels(figure.case.layer))?)
     }
 
     /// What the kernel's CAKE costs beyond forwarding, for the same packets.
-    pub fn cake_above_none(&self, case: &Case) -> Option<f64> {
-        let layer = kernels(case.layer);
-        let cake = Case { layer, queue: Queue::Kernel("cake".to_owned()), ..case.clone() };
-        self.0.iter().find(|figure| figure.case == cake).and_then(|figure| self.above_none(figure))
+    fn cake_above_none(&self, case: &Case) -> Option<f64> {
+        self.above_none(self.cake(case)?)
     }
 
-    /// What a discipline costs beyond drop-tail in the same place.
+    /// What the kernel's CAKE costs beyond the kernel's drop-tail, for the same packets.
+    pub fn cake_above_drop_tail(&self, case: &Case) -> Option<f64> {
+        self.above_drop_tail(self.cake(case)?)
+    }
+
+    fn cake(&self, case: &Case) -> Option<&Figure> {
+        let layer = kernels(case.layer);
+        let cake = Case { layer, queue: Queue::Kernel("cake".to_owned()), ..case.clone() };
+        self.0.iter().find(|figure| figure.case == cake)
+    }
+
+    /// What a queue costs beyond drop-tail in the same place.
     pub fn above_drop_tail(&self, figure: &Figure) -> Option<f64> {
-        let drop_tail = match &figure.case.queue {
-            Queue::None => return None,
-            Queue::Kernel(_) => Queue::Kernel(super::DROP_TAIL_KERNEL.to_owned()),
-            Queue::Box { backend, .. } => {
-                Queue::Box { backend: backend.clone(), discipline: super::DROP_TAIL.to_owned() }
-            }
-        };
+        let drop_tail = figure.case.queue.drop_tail()?;
         Some(figure.packet - self.packet(&figure.case, &drop_tail, figure.case.layer)?)
     }
 

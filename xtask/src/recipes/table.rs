@@ -220,16 +220,28 @@ for target in $(cargo +nightly fuzz list); do
 done"#,
     },
     Recipe {
+        name: "digest",
+        who: Contributors,
+        says: "the outputs of a fixed set of runs as a digest, or two digests compared: do two versions behave alike",
+        commands: r#"cargo run -q --release -p narrows-xtask -- --as-is digest "$@""#,
+    },
+    Recipe {
         name: "vm",
         who: Contributors,
         says: "a command under another kernel, in a virtual machine whose clock counts instructions",
         commands: "",
     },
     Recipe {
-        name: "digest",
+        name: "costs",
         who: Contributors,
-        says: "the outputs of a fixed set of runs as a digest, or two digests compared: do two versions behave alike",
-        commands: r#"cargo run -q --release -p narrows-xtask -- --as-is digest "$@""#,
+        says: "as root: instructions a packet takes through each queue and back end, in a virtual machine",
+        commands: "",
+    },
+    Recipe {
+        name: "systemd",
+        who: Contributors,
+        says: "as root: the package on a Debian with systemd in a virtual machine: install, reboot, late interfaces",
+        commands: "",
     },
     Recipe {
         name: "limits",

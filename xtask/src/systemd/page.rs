@@ -46,7 +46,8 @@ mod tests {
 
     #[test]
     fn a_page_becomes_files_and_commands() {
-        let page = "# Title\n\n## The way\n\nText `/etc/b` is no name.\n\n`/etc/a`:\n\n```ini\nx = 1\n```\n\n```sh\nrun it\n```\n\n\
+        let page = "# Title\n\n## The way\n\nText `/etc/b` is no name.\n\n`/etc/a`:\n\n```ini\nx = 1\n```\n\n\
+                    ```sh\nrun it\n```\n\n\
                     ```text\nseen\n```\n\n## More\n";
         let made = scripts(page);
         assert_eq!(made.iter().map(|(name, _)| name.as_str()).collect::<Vec<_>>(), ["the-way", "more"]);
