@@ -10,8 +10,10 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
 
 use anyhow::{Context, bail};
+use nix::errno::Errno;
 use nix::fcntl::{Flock, FlockArg};
 use serde::{Deserialize, Serialize};
 
@@ -260,8 +262,12 @@ pub fn path_of(dir: &Path, lan: &str, wan: &str) -> anyhow::Result<PathBuf> {
     Ok(dir.join(format!("{}{}-{}.json", prefix()?, pair[0], pair[1])))
 }
 
+/// How long a state file may be locked by a process that only looks whether a box lives, or that has just let go.
+const LOOKED_AT: Duration = Duration::from_secs(1);
+
 /// Opens a state file and locks it, made if there is none.
 fn lock(path: &Path) -> anyhow::Result<Flock<File>> {
+    let until = Instant::now() + LOOKED_AT;
     loop {
         let file = OpenOptions::new()
             .read(true)
@@ -270,9 +276,16 @@ fn lock(path: &Path) -> anyhow::Result<Flock<File>> {
             .truncate(false)
             .open(path)
             .with_context(|| format!("cannot write the state file {}", path.display()))?;
-        let file = Flock::lock(file, FlockArg::LockExclusiveNonblock).map_err(|(_, e)| {
-            anyhow::anyhow!("another box is starting on these interfaces ({}): {e}", path.display())
-        })?;
+        let file = match Flock::lock(file, FlockArg::LockExclusiveNonblock) {
+            Ok(file) => file,
+            Err((_, Errno::EWOULDBLOCK)) if Instant::now() < until => {
+                std::thread::sleep(Duration::from_millis(10));
+                continue;
+            }
+            Err((_, e)) => {
+                bail!("another box is starting on these interfaces ({}): {e}", path.display())
+            }
+        };
         // Somebody who cleaned up may have removed it after it was opened: then nobody would see this lock.
         let named = fs::metadata(path).map(|m| m.ino()).ok();
         if named == Some(file.metadata()?.ino()) {
@@ -410,6 +423,24 @@ mod tests {
             assert_eq!(one.excludes(&other), excludes, "{one:?} {other:?}");
             assert_eq!(other.excludes(&one), excludes, "{other:?} {one:?}");
         }
+    }
+
+    #[test]
+    fn a_start_waits_for_a_box_that_lets_go_but_not_for_one_that_runs() {
+        let dir = std::env::temp_dir().join(format!("narrows-let-go-{}", std::process::id()));
+        fs::create_dir_all(&dir).unwrap();
+        let path = dir.join("box.json");
+        let held = lock(&path).unwrap();
+        let letting_go = std::thread::spawn(move || {
+            std::thread::sleep(Duration::from_millis(100));
+            drop(held);
+        });
+        let held = lock(&path).unwrap();
+        letting_go.join().unwrap();
+        let refused = lock(&path).unwrap_err().to_string();
+        assert!(refused.starts_with("another box is starting on these interfaces"), "{refused}");
+        drop(held);
+        fs::remove_dir_all(&dir).unwrap();
     }
 
     #[test]
