@@ -4,6 +4,7 @@
 mod place;
 mod replace;
 mod several;
+mod wait;
 
 use std::net::TcpListener;
 use std::os::unix::net::UnixListener;
@@ -45,6 +46,8 @@ pub struct Source {
     /// Whether it takes the place of a box that runs on these interfaces, or goes on with what one that stopped has
     /// left.
     pub replace: bool,
+    /// Whether it waits for interfaces that are not there yet.
+    pub wait: bool,
 }
 
 impl Source {
@@ -123,6 +126,10 @@ fn set_up(
         links[0].page.is_none(),
         "page: this narrows was built without the status page (feature http): leave page out"
     );
+    // From here on signals come through a descriptor: no time at which they would kill a box half made.
+    let signals = signals()?;
+    let links = if source.wait { wait::wait(source, links, &signals, tell)? } else { Some(links) };
+    let Some(links) = links else { return Ok(()) };
     let mut places = Vec::new();
     for settings in links {
         let name = settings.name.clone();
@@ -134,8 +141,6 @@ fn set_up(
     }
     // The lock that all programs of iptables share is root's.
     let user = user.filter(|_| !places.iter().any(Place::needs_root));
-    // From here on signals come through a descriptor: no time at which they would kill a box half made.
-    let signals = signals()?;
     let place = match <[Place; 1]>::try_from(places) {
         Ok([place]) if place.settings.name.is_none() => place,
         Ok(named) => return several::run(source, named.into(), user, &signals, speaker),

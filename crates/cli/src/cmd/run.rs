@@ -117,6 +117,9 @@ struct Flags {
     /// knew of its flows
     #[arg(long)]
     replace: bool,
+    /// Wait for interfaces that are not there yet, where a box without it refuses
+    #[arg(long)]
+    wait: bool,
     /// Settings in TOML under the names of these flags, which win; read again on SIGHUP. A [[link]] table for each of
     /// several links has a name and what differs from what stands above
     #[arg(long, value_name = "FILE")]
@@ -155,7 +158,7 @@ impl Flags {
             name: None,
             link: Vec::new(),
         };
-        Source { flags, config: self.config, replace: self.replace }
+        Source { flags, config: self.config, replace: self.replace, wait: self.wait }
     }
 }
 

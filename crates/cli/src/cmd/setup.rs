@@ -209,7 +209,7 @@ fn show(plan: &Plan, file: &std::path::Path) -> anyhow::Result<bool> {
     println!("\n{}:\n", file.display());
     text.lines().for_each(|line| println!("    {line}"));
     let flags = Options::parse(&text)?;
-    let check = live::check(&Source { flags, config: None, replace: false })?;
+    let check = live::check(&Source { flags, ..Source::default() })?;
     println!("\nThat means:");
     check.means.iter().for_each(|line| println!("- {line}"));
     check.wrong.iter().for_each(|line| println!("WRONG  {line}"));

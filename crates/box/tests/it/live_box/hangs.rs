@@ -141,23 +141,56 @@ fn a_log_that_nobody_reads_holds_no_packet() {
     running.stop();
 }
 
+/// The place of systemd, which hears how a box is.
+struct Manager(std::os::unix::net::UnixDatagram);
+
+impl Manager {
+    fn of(world: &World) -> Self {
+        let path = world.notify_socket();
+        let socket = std::os::unix::net::UnixDatagram::bind(&path).unwrap();
+        // As systemd's is.
+        std::fs::set_permissions(&path, std::os::unix::fs::PermissionsExt::from_mode(0o777)).unwrap();
+        socket.set_read_timeout(Some(Duration::from_secs(30))).unwrap();
+        Self(socket)
+    }
+
+    fn hear(&self) -> String {
+        let mut buffer = [0; 200];
+        let n = self.0.recv(&mut buffer).unwrap();
+        String::from_utf8_lossy(&buffer[..n]).trim().to_owned()
+    }
+
+    /// The next that is no sign of life.
+    fn word(&self) -> String {
+        std::iter::repeat_with(|| self.hear()).find(|word| word != "WATCHDOG=1").unwrap()
+    }
+}
+
 #[test]
 fn a_service_manager_hears_how_it_is() {
     let Some(world) = World::try_new(Kind::Routed) else { return };
-    let manager = std::os::unix::net::UnixDatagram::bind(world.notify_socket()).unwrap();
-    // As systemd's is.
-    std::fs::set_permissions(world.notify_socket(), std::os::unix::fs::PermissionsExt::from_mode(0o777))
-        .unwrap();
-    manager.set_read_timeout(Some(Duration::from_secs(30))).unwrap();
+    let manager = Manager::of(&world);
     let running = world.start("--down 4mbit --discipline fifo:20");
-    let hear = || {
-        let mut buffer = [0; 100];
-        let n = manager.recv(&mut buffer).unwrap();
-        String::from_utf8_lossy(&buffer[..n]).trim().to_owned()
-    };
-    let first: Vec<_> = (0..3).map(|_| hear()).collect();
+    let first: Vec<_> = (0..3).map(|_| manager.hear()).collect();
     assert_eq!(first, ["READY=1", "WATCHDOG=1", "WATCHDOG=1"]);
     running.stop();
-    let last = std::iter::repeat_with(hear).find(|word| word != "WATCHDOG=1");
-    assert_eq!(last.as_deref(), Some("STOPPING=1"));
+    assert_eq!(manager.word(), "STOPPING=1");
+}
+
+#[test]
+fn a_box_waits_for_an_interface_that_comes_late_and_a_service_manager_hears_for_which() {
+    let Some(world) = World::try_new(Kind::Routed) else { return };
+    let manager = Manager::of(&world);
+    world.ip("b", "link del wan");
+    assert!(world.refused("--down 4mbit").contains("'wan'"), "only who says --wait waits");
+    let waiting = world.spawn("--down 4mbit --discipline fifo:20 --wait");
+    let word = manager.word();
+    assert!(word.starts_with("READY=1\nSTATUS=waiting for interfaces: ") && word.contains("'wan'"), "{word}");
+    assert_eq!(manager.hear(), "WATCHDOG=1");
+    assert!(!world.is_queued());
+    world.connect_wan();
+    assert_eq!([manager.word(), manager.word()], ["STATUS=", "READY=1"]);
+    world.fetch(world.server4(), 100_000).complete();
+    assert!(world.is_queued());
+    waiting.end();
 }
