@@ -49,6 +49,18 @@ struct Start {
 const STARTS: &[Start] = &[
     Start { about: "installed", script: include_str!("systemd/1-install.sh"), cut: false },
     Start { about: "interfaces that come late", script: include_str!("systemd/2-late.sh"), cut: false },
+    Start {
+        about: "an upgrade, a firewall, a cut under load",
+        script: include_str!("systemd/3-upgrade.sh"),
+        cut: true,
+    },
+    Start {
+        about: "after the cut, a cut in an upgrade",
+        script: include_str!("systemd/4-cut.sh"),
+        cut: true,
+    },
+    Start { about: "after that cut", script: include_str!("systemd/5-half.sh"), cut: false },
+    Start { about: "ifupdown, removal", script: include_str!("systemd/6-ifupdown.sh"), cut: false },
 ];
 
 /// Beside Debian and the packages.

@@ -39,21 +39,6 @@ impl Root {
         Ok(Self { image: image.to_owned(), size, starts: 0 })
     }
 
-    /// A copy at `image` of an image that [`Root::make`] has made.
-    ///
-    /// # Errors
-    /// If it cannot be copied.
-    pub fn copy(of: &Path, image: &Path) -> anyhow::Result<Self> {
-        // Parts that are empty stay so.
-        let done = Command::new("cp").args(["--sparse=always", "--reflink=auto"]).arg(of).arg(image).output();
-        let done = done.context("cp")?;
-        if !done.status.success() {
-            bail!("cp: {}", String::from_utf8_lossy(&done.stderr).trim());
-        }
-        let size = std::fs::metadata(image).with_context(|| image.display().to_string())?.len();
-        Ok(Self { image: image.to_owned(), size, starts: 0 })
-    }
-
     /// The file.
     #[must_use]
     pub fn image(&self) -> &Path {
@@ -112,7 +97,6 @@ mod tests {
         if toolbox::find("mke2fs").is_some() {
             let root = Root::make(&tree, &place.join("image"), 1 << 20).unwrap();
             assert_eq!(std::fs::metadata(root.image()).unwrap().len(), STEP);
-            assert_eq!(Root::copy(root.image(), &place.join("copy")).unwrap().size(), STEP);
         }
         std::fs::remove_dir_all(&place).unwrap();
     }

@@ -31,7 +31,7 @@ within() {
     took=$(since "$began")
 }
 
-running() { narrows status > /run/trial.status 2>&1 && grep -q '^shaped to *2000.0' /run/trial.status; }
+running() { narrows status > /run/trial.status 2>&1 && grep -q '^shaped to *2.00 Mbit/s' /run/trial.status; }
 users() { ip netns exec users "$@"; }
 world() { ip netns exec world "$@"; }
 cables() { sh /root/trial/cables "$@"; }
@@ -48,6 +48,8 @@ download() {
     users python3 /root/trial/traffic.py get "${2:-203.0.113.2}" "$1" > /run/trial.download 2>&1 || true
     read -r intact kbits < /run/trial.download || { intact=no kbits=0; }
 }
+# Segments that the far end has sent again.
+again() { world cat /proc/net/snmp | awk '/^Tcp: [0-9]/ { print $13 }'; }
 # held WORDS [ADDRESS]: a download of 500 kB is held at 2 Mbit/s, 1000 bits the kbit, TCP's and IP's headers within.
 held() {
     download 500000 "${2:-203.0.113.2}"

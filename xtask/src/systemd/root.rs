@@ -12,6 +12,9 @@ const PACKAGES: &str = "systemd,systemd-sysv,udev,dbus,iproute2,nftables,iputils
 /// Room beside the files, for packages and logs.
 const ROOM: u64 = 256 << 20;
 
+/// Hours pass on the machine, in which apt would begin to look for news by itself, with dpkg's lock in its hand.
+const MASKED: [&str; 3] = ["apt-daily.timer", "apt-daily-upgrade.timer", "dpkg-db-backup.timer"];
+
 /// What is put into the folder beside Debian.
 pub struct Extra {
     /// Where it lies inside.
@@ -31,6 +34,11 @@ pub fn make(place: &Path, suite: &str, kernel: &Kernel, extra: &[Extra]) -> anyh
         let at = tree.join(path.strip_prefix("/").unwrap_or(path));
         std::fs::create_dir_all(at.parent().context("a file at the root")?)?;
         std::fs::write(&at, content).with_context(|| at.display().to_string())?;
+    }
+    for name in MASKED {
+        let at = tree.join("etc/systemd/system").join(name);
+        let _ = std::fs::remove_file(&at);
+        std::os::unix::fs::symlink("/dev/null", at).with_context(|| name.to_owned())?;
     }
     // As `systemctl enable` does.
     let wants = tree.join("etc/systemd/system/multi-user.target.wants");
